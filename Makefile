@@ -1,0 +1,59 @@
+# Everything a newcomer needs: `make demo` shows it, `make test` proves it.
+# Both install what they need (as root, on Debian) and keep what they build in
+# the user's cache directory.
+
+GO        ?= go
+LINT      ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
+POOL       = integration/.state/pool
+GOFLAGS_STATIC = -trimpath -ldflags '-s -w'
+FUZZTIME  ?= 30s
+
+.PHONY: build test unit e2e demo bench lint fuzz docs clean pool pool-up pool-down
+
+build: ## two static binaries in bin/
+	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
+	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_wrapper ./wrapper
+
+test: unit e2e ## all tests, those on a real cluster and pool included
+
+unit: ## what needs neither cluster nor pool
+	$(GO) vet ./... && $(GO) vet -tags pool ./integration/...
+	$(GO) test ./...
+
+e2e: build pool ## a real cluster, a real pool, both HTCondor versions
+	integration/run-tests
+
+demo: build pool ## four jobs in four images, on a cluster that this starts
+	$(POOL) up
+	$(GO) run ./integration/demo
+
+bench: build pool ## the stock starter and ours in the same run
+	$(POOL) up --stock
+	$(GO) run ./integration/bench
+
+lint: ## the rules of .golangci.yml
+	$(GO) run $(LINT) run ./...
+	$(GO) run $(LINT) run --build-tags pool ./integration/...
+
+fuzz: ## every fuzz target for FUZZTIME each
+	@for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; \
+	done
+
+docs: ## the pages that are written from code
+	$(GO) test ./starter -run TestKnobPages -update
+
+pool: ## the program that runs cluster and pool
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(POOL) ./integration/pool
+
+pool-up: build pool
+	$(POOL) up --stock
+
+pool-down: pool ## leaves nothing behind but the cache
+	$(POOL) down
+	rm -rf integration/.state
+
+clean: pool-down
+	rm -rf bin

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// invocation is what the startd said on the command line
+// (HTCondor src/condor_startd.V6/Starter.cpp:Starter::execDCStarter).
+type invocation struct {
+	advertise  bool   // -classad: print the abilities and leave
+	localName  string // -local-name: prefix of this slot type's knobs
+	logSuffix  string // -a: suffix of the log file's name, the slot's id
+	jobLog     string // -a2: "FLAGS,PATH" of a second log inside the sandbox
+	slotName   string // -slot-name, only under an odd STARTER_LOG_NAME_APPEND
+	submitHost string // the last argument: who activated the claim, for the log alone
+}
+
+// daemonOptions are daemonCore's options that can precede the starter's own,
+// with the number of values each takes (HTCondor
+// src/condor_daemon_core.V6/daemon_core_main.cpp:dc_main). All but the named
+// ones have no meaning for a program that the startd runs; they are accepted
+// and passed over so that no startd is surprised.
+var daemonOptions = map[string]int{
+	"-a": 1, "-append": 1, "-a2": 1, "-b": 0, "-background": 0, "-c": 1, "-config": 1,
+	"-d": 0, "-dynamic": 0, "-f": 0, "-foreground": 0, "-k": 1, "-kill": 1, "-l": 1, "-log": 1,
+	"-local-name": 1, "-ld": 0, "-p": 1, "-port": 1, "-pidfile": 1, "-q": 0, "-r": 1,
+	"-runfor": 1, "-sock": 1, "-t": 0, "-term": 0, "-v": 0, "-version": 0, "-slot-name": 1,
+}
+
+// refusedOptions start a starter that gets its job from a file, a schedd or a
+// grid shell instead of from a shadow; none of those ways exists here.
+var refusedOptions = []string{"-gridshell", "-schedd-addr", "-job-", "-header"}
+
+// parseInvocation reads the arguments behind argv[0]. An unknown option is an
+// error that names it: running a job under misunderstood orders is worse than
+// not running it.
+func parseInvocation(args []string) (invocation, error) {
+	var inv invocation
+	// Stock recognises the mode by this prefix alone, as the only argument
+	// (starter_v61_main.cpp:main_pre_dc_init).
+	if len(args) == 1 && len(args[0]) >= 4 && strings.HasPrefix(strings.ToLower(args[0]), "-cla") {
+		inv.advertise = true
+		return inv, nil
+	}
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if !strings.HasPrefix(arg, "-") {
+			if i != len(args)-1 {
+				return inv, fmt.Errorf("argument %d is %q, but only the last argument, the submit host, has no dash", i+1, arg)
+			}
+			inv.submitHost = arg
+			break
+		}
+		for _, refused := range refusedOptions {
+			if strings.HasPrefix(arg, refused) {
+				return inv, fmt.Errorf("option %s asks for a job that does not come from a shadow; only jobs activated through a startd are run", arg)
+			}
+		}
+		values, known := daemonOptions[arg]
+		if !known {
+			return inv, fmt.Errorf("unknown option %q; this program takes the arguments that condor_startd gives its STARTER", arg)
+		}
+		if i+values >= len(args) {
+			return inv, fmt.Errorf("option %s lacks its value", arg)
+		}
+		switch arg {
+		case "-a", "-append":
+			inv.logSuffix = args[i+1]
+		case "-a2":
+			inv.jobLog = args[i+1]
+		case "-local-name":
+			inv.localName = args[i+1]
+		case "-slot-name":
+			inv.slotName = args[i+1]
+		}
+		i += values
+	}
+	return inv, nil
+}
+
+// slot is the slot's id as the job sees it in _CONDOR_SLOT: -slot-name, or the
+// part of the log suffix from "slot" on (starter.cpp:getMySlotName).
+func (inv invocation) slot(prefix string) string {
+	if inv.slotName != "" {
+		return inv.slotName
+	}
+	if prefix == "" {
+		prefix = "slot"
+	}
+	if i := strings.Index(inv.logSuffix, prefix); i >= 0 {
+		return inv.logSuffix[i:]
+	}
+	return inv.logSuffix
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"podstarter/condor/config"
+)
+
+// knob is one line of the table from which docs/knobs.md and the snippet in
+// condor_config.d are written, so that neither can drift from the code.
+type knob struct {
+	name     string
+	def      string // as an admin would write it; empty is a meaning of its own
+	sentence string
+}
+
+// fallback is the value of a knob that the configuration does not set. A
+// default that comes from the environment is written as a configuration file
+// would write it, $ENV(NAME).
+func (k knob) fallback() string {
+	if name, ok := strings.CutPrefix(k.def, "$ENV("); ok {
+		return os.Getenv(strings.TrimSuffix(name, ")"))
+	}
+	return k.def
+}
+
+// The knobs that are ours. Those of HTCondor that the starter honours keep
+// HTCondor's names, defaults and meaning.
+var (
+	knobBackend = knob{"POD_STARTER_BACKEND", "auto",
+		"Where payloads run: `pod` (a sibling container of this pod), `local` (beside the starter, no choice of image), or `auto`: `pod` when a service account token and a pod name are there."}
+	knobPodName = knob{"POD_STARTER_POD_NAME", "$ENV(POD_NAME)",
+		"Name of the pod that the pilot runs in; the downward API's `metadata.name`."}
+	knobPodNamespace = knob{"POD_STARTER_POD_NAMESPACE", "$ENV(POD_NAMESPACE)",
+		"Namespace of that pod; when empty, the one that the service account's directory names."}
+	knobContainers = knob{"POD_STARTER_CONTAINERS", "payload",
+		"Names of the payload containers of the pod, the first gets POD_STARTER_PAYLOAD_UID, the next that plus one, and so on."}
+	knobPayloadUID = knob{"POD_STARTER_PAYLOAD_UID", "10001",
+		"User and group id of the first payload container's jobs; must belong to nobody else in the pod."}
+	knobControlDir = knob{"POD_STARTER_CONTROL_DIR", "/run/podstarter/control",
+		"Directory on a volume that pilot and payload containers share and that only root may enter: sockets and exit records of the wrapper."}
+	knobPrivateDir = knob{"POD_STARTER_PRIVATE_DIR", "/run/podstarter/private",
+		"Directory of the pilot container alone: leases of payload containers and the digests of images."}
+	knobDefaultImage = knob{"POD_STARTER_DEFAULT_IMAGE", "",
+		"Image of jobs that name none; when empty, the image with which the pod was created."}
+	knobBindTimeout = knob{"POD_STARTER_BIND_TIMEOUT", "900",
+		"Seconds that an image may take to be pulled and started before the job goes back to the queue."}
+	knobReset = knob{"POD_STARTER_RESET", "always",
+		"When a payload container is made anew: `always` gives each job a fresh one."}
+	knobThrowawayTags = knob{"POD_STARTER_THROWAWAY_TAGS", "True",
+		"Write a known image as `name:<once>@<digest>`, which the kubelet does not count as a crash loop when it comes back; False where an image policy refuses such references."}
+	knobDigestLifetime = knob{"POD_STARTER_DIGEST_LIFETIME", "600",
+		"Seconds for which the digest that a tag pointed to is taken to be its digest still; 0 asks the registry each time."}
+	knobKubernetesDir = knob{"POD_STARTER_KUBERNETES_DIR", "/var/run/secrets/kubernetes.io/serviceaccount",
+		"Directory with the pilot's `token`, `ca.crt` and `namespace`."}
+)
+
+var knobs = []knob{
+	knobBackend, knobPodName, knobPodNamespace, knobContainers, knobPayloadUID, knobControlDir, knobPrivateDir,
+	knobDefaultImage, knobBindTimeout, knobReset, knobThrowawayTags, knobDigestLifetime, knobKubernetesDir,
+}
+
+// settings are the values of our knobs, checked.
+type settings struct {
+	backend        string
+	podName        string
+	podNamespace   string
+	containers     []string
+	payloadUID     int
+	controlDir     string
+	privateDir     string
+	defaultImage   string
+	bindTimeout    time.Duration
+	reset          string
+	throwawayTags  bool
+	digestLifetime time.Duration
+	kubernetesDir  string
+}
+
+const (
+	backendAuto  = "auto"
+	backendPod   = "pod"
+	backendLocal = "local"
+
+	resetAlways = "always"
+)
+
+// maxUID is the largest id that a payload may have; the kernel keeps the
+// all-ones value for "no change" (setresuid(2)).
+const maxUID = 1<<31 - 2
+
+// readSettings reads our knobs and says everything that is wrong with them at
+// once.
+func readSettings(cfg *config.Config) (settings, error) {
+	var problems *multierror.Error
+	bad := func(k knob, format string, args ...any) {
+		problems = multierror.Append(problems, fmt.Errorf("%s: %s", k.name, fmt.Sprintf(format, args...)))
+	}
+	text := func(k knob) string {
+		value := strings.TrimSpace(cfg.String(k.name, k.fallback()))
+		if strings.EqualFold(value, "UNDEFINED") { // what $ENV() of an unset variable gives
+			return ""
+		}
+		return value
+	}
+	count := func(k knob, least, most int64) int64 {
+		def, _ := strconv.ParseInt(k.def, 10, 64) // the table's own digits
+		n, err := cfg.Int(k.name, def)
+		switch {
+		case err != nil:
+			problems = multierror.Append(problems, err)
+		case n < least || n > most:
+			bad(k, "%d is not between %d and %d", n, least, most)
+		}
+		return n
+	}
+
+	s := settings{
+		backend:        strings.ToLower(text(knobBackend)),
+		podName:        text(knobPodName),
+		podNamespace:   text(knobPodNamespace),
+		controlDir:     text(knobControlDir),
+		privateDir:     text(knobPrivateDir),
+		defaultImage:   text(knobDefaultImage),
+		reset:          strings.ToLower(text(knobReset)),
+		kubernetesDir:  text(knobKubernetesDir),
+		payloadUID:     int(count(knobPayloadUID, 1, maxUID)),
+		bindTimeout:    time.Duration(count(knobBindTimeout, 1, 86400)) * time.Second,
+		digestLifetime: time.Duration(count(knobDigestLifetime, 0, 30*86400)) * time.Second,
+	}
+	s.containers = strings.FieldsFunc(text(knobContainers), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+	if len(s.containers) == 0 {
+		bad(knobContainers, "names no container; give the name of the payload container, such as %q", knobContainers.def)
+	}
+	var err error
+	if s.throwawayTags, err = cfg.Bool(knobThrowawayTags.name, true); err != nil {
+		problems = multierror.Append(problems, err)
+	}
+	switch s.backend {
+	case backendAuto, backendPod, backendLocal:
+	default:
+		bad(knobBackend, "%q is none of auto, pod, local", s.backend)
+	}
+	if s.reset != resetAlways {
+		bad(knobReset, "%q is not known; always is the only value", s.reset)
+	}
+	for _, k := range []struct {
+		knob knob
+		path string
+	}{{knobControlDir, s.controlDir}, {knobPrivateDir, s.privateDir}, {knobKubernetesDir, s.kubernetesDir}} {
+		if !strings.HasPrefix(k.path, "/") {
+			bad(k.knob, "%q is not an absolute path", k.path)
+		}
+	}
+	if s.backend == backendAuto {
+		s.backend = backendLocal
+		if _, err := os.Stat(s.kubernetesDir + "/token"); err == nil && s.podName != "" {
+			s.backend = backendPod
+		}
+	}
+	return s, problems.ErrorOrNil()
+}
