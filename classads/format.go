@@ -1,0 +1,211 @@
+package classads
+
+import "strconv"
+
+// printer holds how text is written.
+type printer struct {
+	old bool
+}
+
+// String returns the expression in the new syntax.
+func (e *Expr) String() string { return string(e.n.append(nil, printer{})) }
+
+// OldString returns the expression in the old syntax, as it is sent to
+// daemons.
+func (e *Expr) OldString() string { return string(e.n.append(nil, printer{old: true})) }
+
+// FormatOld returns the ad in the old syntax: a line "Name = expression" for
+// each attribute.
+func (a *Ad) FormatOld() string {
+	var b []byte
+	p := printer{old: true}
+	for i := range a.attrs {
+		b = appendLine(b, a.attrs[i].name, a.attrs[i].n, p)
+		b = append(b, '\n')
+	}
+	return string(b)
+}
+
+// FormatNew returns the ad in the new syntax.
+func (a *Ad) FormatNew() string { return string(appendAd(nil, a, printer{})) }
+
+// String returns the ad in the new syntax.
+func (a *Ad) String() string { return a.FormatNew() }
+
+// AppendOldLine appends "Name = expression" in the old syntax, without a
+// newline.
+func AppendOldLine(dst []byte, name string, e *Expr) []byte {
+	return appendLine(dst, name, e.n, printer{old: true})
+}
+
+func appendLine(dst []byte, name string, n node, p printer) []byte {
+	dst = appendName(dst, name, p)
+	dst = append(dst, " = "...)
+	return n.append(dst, p)
+}
+
+func appendAd(dst []byte, a *Ad, p printer) []byte {
+	dst = append(dst, "[ "...)
+	for i := range a.attrs {
+		if i > 0 {
+			dst = append(dst, "; "...)
+		}
+		dst = appendLine(dst, a.attrs[i].name, a.attrs[i].n, p)
+	}
+	return append(dst, " ]"...)
+}
+
+func (l *literal) append(dst []byte, p printer) []byte { return appendValue(dst, l.Value, p) }
+func (n *adNode) append(dst []byte, p printer) []byte  { return appendAd(dst, n.ad, p) }
+
+func (n *listNode) append(dst []byte, p printer) []byte {
+	dst = append(dst, "{ "...)
+	dst = appendItems(dst, n.items, p)
+	return append(dst, " }"...)
+}
+
+func (c *call) append(dst []byte, p printer) []byte {
+	dst = append(dst, c.name...)
+	dst = append(dst, '(')
+	dst = appendItems(dst, c.args, p)
+	return append(dst, ')')
+}
+
+func appendItems(dst []byte, items []node, p printer) []byte {
+	for i, n := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = n.append(dst, p)
+	}
+	return dst
+}
+
+func (r *attrRef) append(dst []byte, p printer) []byte {
+	if r.from != nil {
+		dst = r.from.append(dst, p)
+		dst = append(dst, '.')
+		return appendName(dst, r.name, p)
+	}
+	if r.absolute {
+		dst = append(dst, '.')
+	}
+	return appendName(dst, r.name, p)
+}
+
+func (o *operation) append(dst []byte, p printer) []byte {
+	switch o.op {
+	case opParentheses:
+		dst = append(dst, '(')
+		dst = o.a.append(dst, p)
+		return append(dst, ')')
+	case opPlus, opMinus, opNot, opBitNot:
+		dst = append(dst, operatorTexts[o.op].modern...)
+		return o.a.append(dst, p)
+	case opTernary:
+		dst = o.a.append(dst, p)
+		dst = append(dst, " ? "...)
+		dst = o.b.append(dst, p)
+		dst = append(dst, " : "...)
+		return o.c.append(dst, p)
+	case opSubscript:
+		dst = o.a.append(dst, p)
+		dst = append(dst, '[')
+		dst = o.b.append(dst, p)
+		return append(dst, ']')
+	}
+	dst = o.a.append(dst, p)
+	if p.old {
+		dst = append(dst, operatorTexts[o.op].old...)
+	} else {
+		dst = append(dst, operatorTexts[o.op].modern...)
+	}
+	return o.b.append(dst, p)
+}
+
+func appendValue(dst []byte, v Value, p printer) []byte {
+	switch v.kind {
+	case Undefined:
+		return append(dst, "undefined"...)
+	case Error:
+		return append(dst, "error"...)
+	case Bool:
+		return strconv.AppendBool(dst, v.num != 0)
+	case Int:
+		return strconv.AppendInt(dst, v.num, 10)
+	case Real:
+		return appendReal(dst, v.float(), p.old)
+	case String:
+		return appendQuoted(dst, v.str, '"', p)
+	case AbsTime:
+		dst = append(dst, `absTime("`...)
+		dst = appendAbsTime(dst, v.num, int(v.off))
+		return append(dst, `")`...)
+	case RelTime:
+		dst = append(dst, `relTime("`...)
+		dst = appendRelTime(dst, v.float())
+		return append(dst, `")`...)
+	case List:
+		return v.list.append(dst, p)
+	default:
+		return appendAd(dst, v.sc.ad, p)
+	}
+}
+
+// appendQuoted writes a string between quotes
+// (HTCondor src/classad/sink.cpp:UnparseString).
+func appendQuoted(dst []byte, s string, quote byte, p printer) []byte {
+	dst = append(dst, quote)
+	from := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c != quote && (p.old || ' ' <= c && c <= '~' && c != '\\') {
+			continue
+		}
+		dst = append(dst, s[from:i]...)
+		from = i + 1
+		dst = append(dst, '\\')
+		switch {
+		case c == quote || c == '\\':
+			dst = append(dst, c)
+		case '\a' <= c && c <= '\r':
+			dst = append(dst, "abtnvfr"[c-'\a'])
+		default:
+			dst = append(dst, '0'+c>>6, '0'+c>>3&7, '0'+c&7)
+		}
+	}
+	dst = append(dst, s[from:]...)
+	return append(dst, quote)
+}
+
+// appendName writes an attribute name, quoted where the grammar needs it.
+func appendName(dst []byte, name string, p printer) []byte {
+	if plainName(name) {
+		return append(dst, name...)
+	}
+	return appendQuoted(dst, name, '\'', p)
+}
+
+func plainName(s string) bool {
+	if s == "" || isDigit(s[0]) {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; !isAlpha(c) && !isDigit(c) && c != '_' {
+			return false
+		}
+	}
+	switch len(s) {
+	case 2:
+		return !equalFold(s, "is")
+	case 4:
+		return !equalFold(s, "isnt") && !equalFold(s, "true")
+	case 5:
+		return !equalFold(s, "error") && !equalFold(s, "false")
+	case 6:
+		return !equalFold(s, "parent")
+	case 9:
+		return !equalFold(s, "undefined")
+	}
+	return true
+}

@@ -1,0 +1,128 @@
+package classads
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ParseNew reads an ad in the new syntax, [ a = 1; ... ].
+func ParseNew(text string) (*Ad, error) { return Parser{}.New(text) }
+
+// ParseOld reads an ad in the old syntax: lines "Name = expression". Blank
+// lines and lines that begin with # are skipped; of attributes of one name the
+// last counts.
+func ParseOld(text string) (*Ad, error) { return Parser{}.Old(text) }
+
+// ParseOldLine reads one line "Name = expression".
+func ParseOldLine(line string) (name string, e *Expr, err error) { return Parser{}.OldLine(line) }
+
+// New reads an ad in the new syntax.
+func (p Parser) New(text string) (*Ad, error) {
+	s := parse{Parser: p.bounded(), lexer: lexer{text: text}}
+	if len(text) > s.MaxText {
+		return nil, fmt.Errorf("ClassAd: text of %d bytes is longer than the %d allowed", len(text), s.MaxText)
+	}
+	err := s.next()
+	if err == nil && s.tok != tokOpenBox {
+		err = s.fail("expected [")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ClassAd: %w", err)
+	}
+	ad, err := s.ad()
+	if err == nil && s.tok != tokEnd {
+		err = s.fail("expected the end of the ad")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ClassAd: %w", err)
+	}
+	return ad, nil
+}
+
+// ad reads an ad; the current token is its opening bracket.
+func (s *parse) ad() (*Ad, error) {
+	if err := s.next(); err != nil {
+		return nil, err
+	}
+	ad := NewAd()
+	h := 0
+	for s.tok != tokCloseBox {
+		if s.tok == tokSemicolon { // empty items are allowed
+			if err := s.next(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if s.tok != tokName {
+			return nil, s.fail("expected an attribute name or ]")
+		}
+		name := s.str
+		if err := s.next(); err != nil {
+			return nil, err
+		}
+		if err := s.expect(tokAssign, "expected = after the attribute name"); err != nil {
+			return nil, err
+		}
+		n, err := s.expression()
+		if err != nil {
+			return nil, err
+		}
+		h = max(h, s.height)
+		if name == "" {
+			return nil, s.fail("an attribute name cannot be empty")
+		}
+		ad.set(name, n)
+		if s.tok != tokSemicolon && s.tok != tokCloseBox {
+			return nil, s.fail("expected ; or ]")
+		}
+	}
+	s.height = h
+	return ad, s.next()
+}
+
+// Old reads an ad in the old syntax.
+func (p Parser) Old(text string) (*Ad, error) {
+	p = p.bounded()
+	if len(text) > p.MaxText {
+		return nil, fmt.Errorf("ClassAd: text of %d bytes is longer than the %d allowed", len(text), p.MaxText)
+	}
+	ad := NewAd()
+	for number := 1; text != ""; number++ {
+		var line string
+		line, text, _ = strings.Cut(text, "\n")
+		trimmed := strings.TrimLeft(line, " \t\r\v\f")
+		if trimmed == "" || trimmed[0] == '#' {
+			continue
+		}
+		name, e, err := p.OldLine(line)
+		if err != nil {
+			return nil, fmt.Errorf("ClassAd line %d: %w", number, err)
+		}
+		ad.set(name, e.n)
+	}
+	return ad, nil
+}
+
+// OldLine reads one line "Name = expression".
+func (p Parser) OldLine(line string) (string, *Expr, error) {
+	name, text, ok := strings.Cut(line, "=")
+	name = strings.Trim(name, " \t\r\n\v\f")
+	if !ok || name == "" {
+		return "", nil, fmt.Errorf("%q is not of the form Name = expression", shorten(line))
+	}
+	if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
+		name = name[1 : len(name)-1]
+	}
+	n, err := p.parse(strings.Trim(text, " \t\r\n\v\f"), true)
+	if err != nil {
+		return "", nil, fmt.Errorf("attribute %s: %w", shorten(name), err)
+	}
+	return name, &Expr{n}, nil
+}
+
+func shorten(s string) string {
+	if len(s) > 2*nearLength {
+		return s[:2*nearLength] + "..."
+	}
+	return s
+}
