@@ -1,0 +1,91 @@
+package payload
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+var (
+	// ErrLost is returned by calls of a [Client] whose connection has ended:
+	// the wrapper left, died, or its container was restarted.
+	ErrLost = errors.New("connection to the wrapper lost")
+	// ErrBusy says that the wrapper serves another connection.
+	ErrBusy = errors.New("the wrapper serves another connection")
+	// ErrNoRecord is returned by [ReadExit] when there is no such exit record.
+	ErrNoRecord = errors.New("no exit record")
+)
+
+// Stages of a start, in the order in which they happen; see [StartError].
+const (
+	StageSpec     = "spec"     // the request itself is unusable
+	StageFork     = "fork"     // no new process
+	StageIdentity = "identity" // groups, gid, uid, capabilities, no_new_privs
+	StageChdir    = "chdir"
+	StageStdin    = "stdin"
+	StageStdout   = "stdout"
+	StageStderr   = "stderr"
+	StageNice     = "nice"
+	StageLimit    = "limit"
+	StageExec     = "exec"
+)
+
+// StartError says at which stage the start of a payload failed. No process of
+// the payload is left behind.
+type StartError struct {
+	// Stage is one of the Stage constants.
+	Stage string `json:"stage"`
+	// Path is the file or directory concerned, if any.
+	Path string `json:"-"`
+	// Errno is the system's answer, 0 if there was none.
+	Errno syscall.Errno `json:"errno"`
+	// Detail is a sentence for the user about the cause, or empty.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Error implements error.
+func (e *StartError) Error() string {
+	text := "cannot start the job: " + e.Stage
+	if e.Path != "" {
+		text += fmt.Sprintf(" %q", e.Path)
+	}
+	if e.Errno != 0 {
+		text += ": " + e.Errno.Error()
+	}
+	if e.Detail != "" {
+		text += " (" + e.Detail + ")"
+	}
+	return text
+}
+
+// Unwrap gives the errno, so that errors.Is(err, syscall.ENOENT) works.
+func (e *StartError) Unwrap() error {
+	if e.Errno == 0 {
+		return nil
+	}
+	return e.Errno
+}
+
+// RequestError is the wrapper's refusal of a request other than a failed start.
+type RequestError struct {
+	// Op is the request: "start", "signal", "usage", "sweep", "leave".
+	Op string `json:"-"`
+	// Code is one of the Code constants.
+	Code string `json:"code"`
+	// Message says what was wrong.
+	Message string `json:"message"`
+}
+
+// Codes of a [RequestError].
+const (
+	CodeBadRequest = "bad-request" // not understood, or a value out of bounds
+	CodeNoPayload  = "no-payload"  // nothing runs that could be signalled
+	CodeStarted    = "started"     // this connection has a payload already
+	CodeNotEmpty   = "not-empty"   // processes of the payload would not die
+	CodeFailed     = "failed"      // the system refused
+)
+
+// Error implements error.
+func (e *RequestError) Error() string {
+	return fmt.Sprintf("wrapper refused %s: %s (%s)", e.Op, e.Message, e.Code)
+}

@@ -1,0 +1,23 @@
+package payload
+
+
+
+const (
+	// Protocol is the version of the protocol described in docs/protocol.md.
+	Protocol = 1
+	// NonceEnv is the environment variable that carries the binding's nonce
+	// into the payload container.
+	NonceEnv = "POD_STARTER_NONCE"
+	// SocketName is the wrapper's socket in its control directory.
+	SocketName = "wrapper.sock"
+	// MaxLine bounds a line of the protocol, in bytes without the newline. It
+	// leaves room for the largest argument vector and environment execve(2)
+	// takes by default (2 MiB) in their JSON form.
+	MaxLine = 8 << 20
+)
+
+// OOMScoreAdj is the adjustment the payload starts with, so that the kernel
+// takes the job before anything else of the container (condor_starter uses the
+// same).
+const OOMScoreAdj = 800
+

@@ -1,0 +1,184 @@
+package payload
+
+import (
+	"math"
+	"time"
+)
+
+// Hello is the first line the wrapper sends on a connection: who it is and
+// under which conditions it would run a payload.
+type Hello struct {
+	// Protocol is the version the wrapper speaks; see [Protocol].
+	Protocol int `json:"protocol"`
+	// Nonce is the value of the variable [NonceEnv] the wrapper was started
+	// with. A wrapper that announces the nonce a binding just wrote was created
+	// from the pod as that binding left it.
+	Nonce string `json:"nonce"`
+	// Boot is random for each wrapper process. The same nonce under another
+	// Boot means that the container restarted.
+	Boot string `json:"boot"`
+	// PID is the wrapper's process ID in its own PID namespace.
+	PID int `json:"pid"`
+	// PIDNamespace is what /proc/self/ns/pid points to, for example
+	// "pid:[4026531836]"; empty when it cannot be read.
+	PIDNamespace string `json:"pid_namespace,omitempty"`
+	// UID is the wrapper's user ID: 0 in a pod. A wrapper that is not root can
+	// run payloads under its own UID only.
+	UID int `json:"uid"`
+	// NoNewPrivs is the wrapper's own no_new_privs bit (proc(5),
+	// /proc/PID/status). The payload has it set in any case.
+	NoNewPrivs bool `json:"no_new_privs"`
+	// Version is the version of the wrapper's build, for the log.
+	Version string `json:"version,omitempty"`
+	// Busy says that another connection is being served: the wrapper closes
+	// this one right after the Hello.
+	Busy bool `json:"busy,omitempty"`
+}
+
+// Spec says how to start the payload's main process.
+//
+// Strings may hold any byte but NUL; they reach the process unchanged.
+type Spec struct {
+	// Activation names the run, and its exit record in the control directory:
+	// 1 to 128 letters, digits, '.', '_' and '-', not starting with '.'.
+	Activation string
+	// UID and GID of the process. When the wrapper is root both must be above 0;
+	// when it is not, both must be its own.
+	UID, GID int
+	// Groups are the supplementary groups. Ignored when the wrapper is not root.
+	Groups []int
+	// Path of the program. A relative path is resolved in Dir, or in the
+	// payload's PATH when SearchPath is set and Path holds no slash.
+	Path string
+	// Args is the whole argument vector; Args[0] is the name the program sees
+	// itself called by. Empty means just Path.
+	Args []string
+	// Env holds "NAME=value" entries. When ImageEnv is set, they are added to,
+	// and win over, the environment the container was created with.
+	Env      []string
+	ImageEnv bool
+	// SearchPath looks a Path without a slash up like execvp(3) does.
+	SearchPath bool
+	// Dir is the working directory, an absolute path.
+	Dir string
+	// Umask of the process; the low nine bits count.
+	Umask int
+	// Stdin, Stdout and Stderr name files, opened as the payload's user after
+	// the change to Dir; empty is /dev/null. When Stderr equals Stdout the two
+	// share one open file. Output files are created with mode 0666 less the
+	// umask, and truncated unless Append is set. FIFOs do not block: an output
+	// FIFO needs its reader beforehand.
+	Stdin, Stdout, Stderr string
+	Append                bool
+	// Nice is added to the wrapper's nice value.
+	Nice int
+	// Limits are resource limits (setrlimit(2)). A hard limit that may not be
+	// raised that far is raised as far as allowed.
+	Limits []Limit
+}
+
+// Unlimited stands for RLIM_INFINITY in a [Limit].
+const Unlimited uint64 = math.MaxUint64
+
+// Limit is one resource limit. Units are those of setrlimit(2): bytes, seconds
+// or a count.
+type Limit struct {
+	// Resource is the name in lower case and without RLIMIT_: "core", "stack",
+	// "as", "nproc", "nofile", "fsize", "cpu", "data", "memlock" ...
+	Resource string `json:"resource"`
+	Soft     uint64 `json:"soft"`
+	Hard     uint64 `json:"hard"`
+}
+
+// Started is the answer to a start request whose payload reached execve(2).
+type Started struct {
+	// PID of the main process in the wrapper's PID namespace, which is the
+	// pod's when the pod shares one.
+	PID int `json:"pid"`
+	// Time of the successful execve(2).
+	Time time.Time `json:"time"`
+}
+
+// Exit is the exit record of an activation.
+type Exit struct {
+	Activation string `json:"activation"`
+	// WaitStatus is the raw wait status of the main process (wait(2)), to be
+	// read as a [syscall.WaitStatus].
+	WaitStatus int `json:"wait_status"`
+	// Started and Ended are the times of execve(2) and of the reaping of the
+	// main process.
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+	// UserCPU and SystemCPU count the main process, the descendants it waited
+	// for, and the orphans that the wrapper had reaped by then.
+	UserCPU   time.Duration `json:"user_cpu_ns"`
+	SystemCPU time.Duration `json:"system_cpu_ns"`
+	// MaxRSS is the largest resident set of any single one of those processes,
+	// in bytes (getrusage(2)).
+	MaxRSS int64 `json:"max_rss_bytes"`
+	// Cgroup holds the container's figures for this activation; nil when the
+	// wrapper's cgroup cannot be read or is not the payload's alone.
+	Cgroup *CgroupUsage `json:"cgroup,omitempty"`
+	// OOMKills is how many processes of the container the kernel killed for want
+	// of memory during the activation.
+	OOMKills int64 `json:"oom_kills"`
+	// Killed says why the wrapper itself killed the payload, empty if it did
+	// not: "sweep", "connection lost", "stopped".
+	Killed string `json:"killed,omitempty"`
+}
+
+// CgroupUsage holds the figures of the container's cgroup. Counters are deltas
+// since the start of the activation, peaks and current values are absolute. A
+// figure the kernel does not offer is -1.
+type CgroupUsage struct {
+	// Version is 1 or 2.
+	Version int `json:"version"`
+	// MemoryCurrent is all memory charged, page cache included, in bytes.
+	MemoryCurrent int64 `json:"memory_current"`
+	// MemoryUsed is anonymous and shared memory, without page cache, in bytes:
+	// what condor_starter reports with CGROUP_IGNORE_CACHE_MEMORY.
+	MemoryUsed int64 `json:"memory_used"`
+	// MemoryPeak is the largest MemoryCurrent of the activation, in bytes. The
+	// kernel keeps it for the life of the container; if an earlier activation
+	// went higher, it is the highest of the values looked at in this one.
+	MemoryPeak int64 `json:"memory_peak"`
+	// MemoryLimit is the cgroup's own limit in bytes, -1 without one.
+	MemoryLimit int64 `json:"memory_limit"`
+	// OOMKills counts processes killed for want of memory.
+	OOMKills int64 `json:"oom_kills"`
+	// UserCPU and SystemCPU in nanoseconds.
+	UserCPU   time.Duration `json:"user_cpu_ns"`
+	SystemCPU time.Duration `json:"system_cpu_ns"`
+	// ThrottledCPU is the time the container was kept off its CPUs by its quota.
+	ThrottledCPU time.Duration `json:"throttled_cpu_ns"`
+	// Pids and PidsPeak count tasks (threads).
+	Pids     int64 `json:"pids"`
+	PidsPeak int64 `json:"pids_peak"`
+	// ReadBytes, WriteBytes, Reads and Writes are block I/O over all devices.
+	ReadBytes  int64 `json:"read_bytes"`
+	WriteBytes int64 `json:"write_bytes"`
+	Reads      int64 `json:"reads"`
+	Writes     int64 `json:"writes"`
+}
+
+// ContainerUsage is what the wrapper knows of the payload at one moment: the
+// answer to a usage request, and the only source of usage when the pod does not
+// share its PID namespace.
+type ContainerUsage struct {
+	Time time.Time `json:"time"`
+	// Processes and Threads of the payload that are alive.
+	Processes int `json:"processes"`
+	Threads   int `json:"threads"`
+	// RSS and ImageSize are sums over the living processes, in bytes.
+	RSS       int64 `json:"rss_bytes"`
+	ImageSize int64 `json:"image_size_bytes"`
+	// UserCPU and SystemCPU count the living processes, what they waited for,
+	// and everything the wrapper has reaped in this activation.
+	UserCPU   time.Duration `json:"user_cpu_ns"`
+	SystemCPU time.Duration `json:"system_cpu_ns"`
+	// MaxRSS is the largest resident set of a single process that has been
+	// reaped, in bytes.
+	MaxRSS int64 `json:"max_rss_bytes"`
+	// Cgroup as in [Exit].
+	Cgroup *CgroupUsage `json:"cgroup,omitempty"`
+}

@@ -1,0 +1,70 @@
+package payload
+
+// BindRequest asks a backend for a payload container.
+type BindRequest struct {
+	// Activation names the run; see [Spec].
+	Activation string
+	// Image is the container image the job wants, as the job says it; empty for
+	// the backend's default.
+	Image string
+	// Owner is the job's owner. Containers are never passed from one owner to
+	// another.
+	Owner string
+	// Report, if not nil, is called with a sentence whenever the binding makes
+	// progress worth telling ("pulling image ..."). It must not block.
+	Report func(progress string)
+}
+
+// Blame says who can mend a failure, and so what becomes of the job.
+type Blame int
+
+const (
+	// Unknown failures are treated like the site's.
+	Unknown Blame = iota
+	// User failures put the job on hold.
+	User
+	// Site failures give the job back to the queue.
+	Site
+)
+
+// String gives "user", "site" or "unknown".
+func (b Blame) String() string {
+	switch b {
+	case User:
+		return "user"
+	case Site:
+		return "site"
+	default:
+		return "unknown"
+	}
+}
+
+// Verdict is the failure of a backend, judged.
+type Verdict struct {
+	Blame Blame
+	// Code and Subcode are HTCondor's hold reason code and subcode
+	// (condor_includes/condor_holdcodes.h); 0 leaves the choice to the starter.
+	Code, Subcode int
+	// Reason is the word of the system that failed, for example the kubelet's
+	// "ErrImagePull"; may be empty.
+	Reason string
+	// Message is a sentence that says what happened and what to do about it.
+	Message string
+	// Err is the cause, if there is one.
+	Err error
+}
+
+// Error implements error.
+func (v *Verdict) Error() string {
+	text := v.Message
+	if v.Reason != "" {
+		text += " [" + v.Reason + "]"
+	}
+	if v.Err != nil {
+		text += ": " + v.Err.Error()
+	}
+	return text
+}
+
+// Unwrap gives the cause.
+func (v *Verdict) Unwrap() error { return v.Err }
