@@ -1,0 +1,302 @@
+package beneath
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is an open regular file. It is not an *os.File: no finalizer, no
+// poller, so opening and closing a small file costs two system calls.
+type File struct {
+	fd   int
+	name string
+}
+
+// FD returns the descriptor, valid until Close.
+func (f *File) FD() int { return f.fd }
+
+// Read implements io.Reader.
+func (f *File) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := retry(func() (int, error) { return unix.Read(f.fd, p) })
+	switch {
+	case err != nil:
+		return 0, &fs.PathError{Op: "read", Path: f.name, Err: err}
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// Write implements io.Writer.
+func (f *File) Write(p []byte) (int, error) {
+	done := 0
+	for done < len(p) {
+		n, err := retry(func() (int, error) { return unix.Write(f.fd, p[done:]) })
+		if err == nil && n == 0 {
+			err = unix.EIO
+		}
+		if err != nil {
+			return done, &fs.PathError{Op: "write", Path: f.name, Err: err}
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// Chmod sets the permission bits, whatever the umask.
+func (f *File) Chmod(mode uint32) error {
+	if err := unix.Fchmod(f.fd, mode&0o7777); err != nil {
+		return &fs.PathError{Op: "chmod", Path: f.name, Err: err}
+	}
+	return nil
+}
+
+// Stat returns what fstat(2) says.
+func (f *File) Stat() (unix.Stat_t, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(f.fd, &st); err != nil {
+		return st, &fs.PathError{Op: "stat", Path: f.name, Err: err}
+	}
+	return st, nil
+}
+
+// Close closes the file. It reports what close(2) reports: on some file
+// systems that is the only word about data that could not be stored.
+func (f *File) Close() error {
+	if err := unix.Close(f.fd); err != nil && err != unix.EINTR {
+		return &fs.PathError{Op: "close", Path: f.name, Err: err}
+	}
+	return nil
+}
+
+// regular makes a File of a descriptor if it is a regular file.
+func regular(op, name string, fd int) (*File, unix.Stat_t, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	if err == nil {
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFREG:
+			return &File{fd: fd, name: name}, st, nil
+		case unix.S_IFDIR:
+			err = unix.EISDIR
+		default:
+			err = ErrNotRegular
+		}
+	}
+	unix.Close(fd)
+	return nil, st, &fs.PathError{Op: op, Path: name, Err: err}
+}
+
+// OpenRead opens a regular file for reading and says what it is. Symbolic
+// links that stay beneath the root are followed. Anything that is not a
+// regular file is an error ([ErrNotRegular], or EISDIR for a directory);
+// nothing blocks.
+func (r *Root) OpenRead(name string) (*File, unix.Stat_t, error) {
+	fd, err := r.open("open", name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		// A socket, or a device without a driver, cannot even be opened.
+		if errors.Is(err, unix.ENXIO) {
+			err = &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+		}
+		return nil, unix.Stat_t{}, err
+	}
+	return regular("open", name, fd)
+}
+
+// Create opens a regular file for writing, with mode 0600 if it is new and
+// emptied if it is not. Missing parent directories are made with mode 0700.
+// Symbolic links that stay beneath the root are followed.
+func (r *Root) Create(name string) (*File, error) {
+	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_TRUNC | unix.O_NONBLOCK | unix.O_NOCTTY
+	fd, err := r.open("create", name, flags, 0o600)
+	if errors.Is(err, unix.ENOENT) {
+		if dir, ok := parent(name); ok {
+			if err := r.MkdirAll(dir, 0o700); err != nil {
+				return nil, err
+			}
+			fd, err = r.open("create", name, flags, 0o600)
+		}
+	}
+	if err != nil {
+		if errors.Is(err, unix.ENXIO) { // a FIFO that nobody reads, a socket
+			err = &fs.PathError{Op: "create", Path: name, Err: ErrNotRegular}
+		}
+		return nil, err
+	}
+	f, _, err := regular("create", name, fd)
+	return f, err
+}
+
+// parent returns the directory part of a name, false if there is none.
+func parent(name string) (string, bool) {
+	i := strings.LastIndexByte(strings.TrimRight(name, "/"), '/')
+	if i <= 0 {
+		return "", false
+	}
+	return name[:i], true
+}
+
+// inParent calls do with the directory that holds the last step of name. The
+// directory is reached through links that stay beneath; the last step is not
+// looked at.
+func (r *Root) inParent(op, name string, do func(dir int, last string) error) error {
+	trimmed := strings.TrimRight(name, "/")
+	dir, last := ".", trimmed
+	if i := strings.LastIndexByte(trimmed, '/'); i >= 0 {
+		dir, last = trimmed[:i], trimmed[i+1:]
+		if dir == "" {
+			dir = "/"
+		}
+	}
+	switch last {
+	case "", ".":
+		return &fs.PathError{Op: op, Path: name, Err: unix.EEXIST}
+	case "..":
+		return &fs.PathError{Op: op, Path: name, Err: unix.EINVAL}
+	}
+	fd, err := r.open(op, dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := do(fd, last); err != nil {
+		return &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	return nil
+}
+
+// Mkdir makes a directory with exactly these permission bits, whatever the
+// umask. It fails with EEXIST if the name is taken.
+func (r *Root) Mkdir(name string, mode uint32) error {
+	return r.inParent("make directory", name, func(dir int, last string) error {
+		return mkdirExact(dir, last, mode)
+	})
+}
+
+func mkdirExact(dir int, name string, mode uint32) error {
+	mode &= 0o777
+	// With the owner's bits set at first, it can be opened below.
+	if err := unix.Mkdirat(dir, name, mode|0o700); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if st.Mode&0o777 == mode {
+		return nil
+	}
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Fchmod(fd, mode)
+}
+
+// MkdirAll makes a directory and the missing ones above it, all with these
+// permission bits. What exists is left as it is.
+func (r *Root) MkdirAll(name string, mode uint32) error {
+	if len(name) >= unix.PathMax {
+		return &fs.PathError{Op: "make directory", Path: name[:64] + "...", Err: unix.ENAMETOOLONG}
+	}
+	for i := 1; i <= len(name); i++ {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		switch err := r.Mkdir(name[:i], mode); {
+		case err == nil, errors.Is(err, unix.EEXIST):
+		case errors.Is(err, unix.EINVAL) && strings.HasSuffix(name[:i], ".."):
+			// Goes up again; opening what is below it decides.
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// Remove removes a file, link or empty directory.
+func (r *Root) Remove(name string) error {
+	return r.inParent("remove", name, func(dir int, last string) error {
+		err := unix.Unlinkat(dir, last, 0)
+		if err == unix.EISDIR || err == unix.EPERM {
+			if e := unix.Unlinkat(dir, last, unix.AT_REMOVEDIR); e != unix.ENOTDIR {
+				err = e
+			}
+		}
+		return err
+	})
+}
+
+// Rename gives a file beneath the root another name beneath it.
+func (r *Root) Rename(from, to string) error {
+	return r.inParent("rename", from, func(dir int, last string) error {
+		return r.inParent("rename", to, func(toDir int, toLast string) error {
+			return unix.Renameat(dir, last, toDir, toLast)
+		})
+	})
+}
+
+// Chmod sets the permission bits of the file or directory that name leads to.
+func (r *Root) Chmod(name string, mode uint32) error {
+	fd, err := r.open("chmod", name, unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	// fchmod(2) refuses O_PATH descriptors, and /proc/self is closed to this
+	// thread; fchmodat(2) on the parent would follow a link. Linux 6.6 has
+	// fchmodat2 with AT_EMPTY_PATH; before that, open it for real.
+	err = unix.Fchmodat(fd, "", mode&0o7777, unix.AT_EMPTY_PATH)
+	if err != nil {
+		var real int
+		real, err = r.open("chmod", name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(real)
+		err = unix.Fchmod(real, mode&0o7777)
+	}
+	if err != nil {
+		return &fs.PathError{Op: "chmod", Path: name, Err: err}
+	}
+	return nil
+}
+
+// Stat says what name leads to, links followed as long as they stay beneath.
+func (r *Root) Stat(name string) (unix.Stat_t, error) { return r.stat(name, 0) }
+
+// Lstat is Stat, except that a link is what it is.
+func (r *Root) Lstat(name string) (unix.Stat_t, error) { return r.stat(name, unix.O_NOFOLLOW) }
+
+func (r *Root) stat(name string, extra int) (unix.Stat_t, error) {
+	var st unix.Stat_t
+	fd, err := r.open("stat", name, unix.O_PATH|extra, 0)
+	if err != nil {
+		return st, err
+	}
+	defer unix.Close(fd)
+	if err := unix.Fstat(fd, &st); err != nil {
+		return st, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return st, nil
+}
+
+// Readlink returns the target of a symbolic link.
+func (r *Root) Readlink(name string) (string, error) {
+	var target string
+	err := r.inParent("read link", name, func(dir int, last string) (err error) {
+		target, err = readlink(dir, last)
+		return err
+	})
+	return target, err
+}

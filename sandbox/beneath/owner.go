@@ -1,0 +1,115 @@
+package beneath
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Owner is the identity that files are created and opened with. The zero
+// value is root; use [Self] for "whoever this process is".
+type Owner struct {
+	UID, GID int   // numeric ids; UID < 0 means the process's own identity
+	Groups   []int // supplementary groups; nil means GID alone
+}
+
+// Self returns the owner that stands for the process itself.
+func Self() Owner { return Owner{UID: -1, GID: -1} }
+
+// Switches reports whether acting as o differs from acting as the process.
+func (o Owner) Switches() bool { return o.UID >= 0 && o.UID != os.Geteuid() }
+
+// ids returns the uid and gid to chown to, -1 for "leave".
+func (o Owner) ids() (uid, gid int) {
+	if !o.Switches() {
+		return -1, -1
+	}
+	return o.UID, o.GID
+}
+
+// Chown gives an open file to o; nothing happens when o is the process itself.
+func (o Owner) Chown(fd int) error {
+	uid, gid := o.ids()
+	if uid < 0 {
+		return nil
+	}
+	return unix.Fchown(fd, uid, gid)
+}
+
+var errGoexit = errors.New("the work ended its goroutine")
+
+// Do runs fn with the filesystem identity of o: files are opened, created and
+// looked up as that user (credentials(7): filesystem user ID), while signals,
+// sockets and the rest of the process keep the process's own identity. It
+// returns the error of fn, or says why the identity could not be taken.
+//
+// fn runs in a goroutine of its own, on a thread that does nothing else and
+// ends with it. It must not start goroutines that open files: they would run
+// as the process.
+//
+// The kernel marks a process as not dumpable when one of its threads changes
+// its filesystem identity (kernel/cred.c:commit_creds). Afterwards only root
+// may read /proc/self.
+func (o Owner) Do(fn func() error) error {
+	if !o.Switches() {
+		return fn()
+	}
+	if euid := os.Geteuid(); euid != 0 {
+		return fmt.Errorf("cannot act as uid %d: this process runs as uid %d and not as root; "+
+			"let jobs run as uid %d, or start the daemon as root", o.UID, euid, euid)
+	}
+	result := make(chan error, 1)
+	go func() {
+		err := errGoexit
+		defer func() { result <- err }()
+		// Never unlocked: the runtime ends a thread whose goroutine ends
+		// while locked to it, and with it the identity.
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// The runtime cannot end the main thread, only park it, and
+			// /proc/<pid>/status shows that thread's identity for good.
+			// While this goroutine holds it, another one runs elsewhere.
+			err = o.Do(fn)
+			runtime.UnlockOSThread()
+			return
+		}
+		if err = o.assume(); err == nil {
+			err = fn()
+		}
+	}()
+	return <-result
+}
+
+// assume gives the calling thread the identity of o. The raw system calls act
+// on this thread alone; those of packages syscall and unix act on all of them.
+func (o Owner) assume() error {
+	groups := []uint32{uint32(o.GID)}
+	if o.Groups != nil {
+		groups = groups[:0]
+		for _, g := range o.Groups {
+			groups = append(groups, uint32(g))
+		}
+	}
+	var p unsafe.Pointer
+	if len(groups) > 0 {
+		p = unsafe.Pointer(&groups[0])
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(p), 0); e != 0 {
+		return fmt.Errorf("set supplementary groups %v for file access: %w (CAP_SETGID is needed)", groups, e)
+	}
+	// setfsgid and setfsuid report no errors: they return the previous id, so
+	// asking for an impossible one afterwards shows what is in force.
+	unix.RawSyscall(unix.SYS_SETFSGID, uintptr(uint32(o.GID)), 0, 0)
+	if got, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, uintptr(^uint32(0)), 0, 0); uint32(got) != uint32(o.GID) {
+		return fmt.Errorf("set filesystem gid %d: still %d (CAP_SETGID is needed)", o.GID, uint32(got))
+	}
+	unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uint32(o.UID)), 0, 0)
+	if got, _, _ := unix.RawSyscall(unix.SYS_SETFSUID, uintptr(^uint32(0)), 0, 0); uint32(got) != uint32(o.UID) {
+		return fmt.Errorf("set filesystem uid %d: still %d (CAP_SETUID is needed)", o.UID, uint32(got))
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package beneath
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestDoActsAsOwner(t *testing.T) {
+	needRoot(t)
+	top := tree(t)
+	owner := Owner{UID: payloadUID, GID: payloadUID, Groups: []int{payloadUID, 20001}}
+	shared := filepath.Join(filepath.Dir(top), "group")
+	must(t, os.WriteFile(shared, []byte("x"), 0o640))
+	must(t, os.Chown(shared, 0, 20001))
+	secret := filepath.Join(filepath.Dir(top), "secret")
+	must(t, os.WriteFile(secret, []byte("x"), 0o600))
+
+	var wg sync.WaitGroup
+	for range 8 { // also: threads of earlier rounds must not be reused
+		wg.Go(func() {
+			err := owner.Do(func() error {
+				if _, err := unix.Open(secret, unix.O_RDONLY, 0); err != unix.EACCES {
+					t.Errorf("root's file as payload: %v, want EACCES", err)
+				}
+				fd, err := unix.Open(shared, unix.O_RDONLY, 0)
+				if err != nil {
+					t.Errorf("group's file as payload: %v", err)
+				}
+				unix.Close(fd)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			fd, err := unix.Open(secret, unix.O_RDONLY, 0)
+			if err != nil {
+				t.Errorf("root's file as root: %v", err)
+			}
+			unix.Close(fd)
+		})
+	}
+	wg.Wait()
+
+	must(t, owner.Do(func() error {
+		r, err := OpenRoot(top)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		f, err := r.Create("a/b")
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	}))
+	var st unix.Stat_t
+	must(t, unix.Stat(filepath.Join(top, "a/b"), &st))
+	if st.Uid != payloadUID || st.Gid != payloadUID || st.Mode&0o777 != 0o600 {
+		t.Errorf("file made by payload: uid %d gid %d mode %o", st.Uid, st.Gid, st.Mode)
+	}
+}
+
+func TestDoPassesErrorsAndSurvivesGoexit(t *testing.T) {
+	needRoot(t)
+	owner := Owner{UID: payloadUID, GID: payloadUID}
+	want := errors.New("mine")
+	if got := owner.Do(func() error { return want }); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if err := Self().Do(func() error { return want }); err != want {
+		t.Errorf("as self: got %v, want %v", err, want)
+	}
+}
+
+func TestDoWithoutRoot(t *testing.T) {
+	if !asPayload(t) {
+		return
+	}
+	if err := (Owner{UID: payloadUID, GID: payloadUID}).Do(func() error { return nil }); err != nil {
+		t.Errorf("own uid: %v", err)
+	}
+	err := Owner{UID: payloadUID + 1, GID: payloadUID}.Do(func() error { t.Error("ran"); return nil })
+	if err == nil || !strings.Contains(err.Error(), "not as root") {
+		t.Errorf("other uid: %v", err)
+	}
+}
