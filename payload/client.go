@@ -3,7 +3,10 @@ package payload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"sync"
 	"syscall"
 )
 
@@ -19,47 +22,148 @@ type Options struct {
 
 // Client is the starter's end of a connection to a wrapper. Its methods may be
 // called from several goroutines.
-type Client struct{}
+//
+// A call whose context ends returns the context's error; the wrapper carries
+// the request out all the same. A call on a connection that has ended returns
+// an error that is [ErrLost].
+type Client struct {
+	conn    *net.UnixConn
+	hello   Hello
+	peerPID int
+	dir     string
+	log     *slog.Logger
 
-var errNotYet = errors.New("not implemented")
+	writing sync.Mutex // one request line at a time
 
-// Dial waits for a wrapper that announces the wanted nonce, however long that
-// takes within ctx, and connects to it.
-func Dial(ctx context.Context, o Options) (*Client, error) { return nil, errNotYet }
+	mu         sync.Mutex
+	nextID     int64
+	waiting    map[int64]chan Message
+	activation string        // of the latest successful start
+	exit       Exit          // valid once exited is closed
+	exited     chan struct{} // closed by the exit of the latest start; nil before the first
+	cause      error         // why the connection ended, valid once lost is closed
+	lost       chan struct{}
+}
+
+func newClient(conn *net.UnixConn, dir string, log *slog.Logger) *Client {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Client{
+		conn: conn, dir: dir, log: log,
+		waiting: make(map[int64]chan Message),
+		lost:    make(chan struct{}),
+	}
+}
 
 // Hello is the wrapper's announcement.
-func (c *Client) Hello() Hello { return Hello{} }
+func (c *Client) Hello() Hello { return c.hello }
 
 // SharesPIDNamespace tells whether process IDs from the wrapper mean the same
-// to this process.
-func (c *Client) SharesPIDNamespace() bool { return false }
+// to this process, and hence whether the payload's processes are in its /proc.
+func (c *Client) SharesPIDNamespace() bool {
+	return c.hello.PIDNamespace != "" && c.hello.PIDNamespace == pidNamespace() && c.peerPID == c.hello.PID
+}
 
-// Start starts the payload. A failure to start is a *[StartError].
-func (c *Client) Start(ctx context.Context, s Spec) (Started, error) { return Started{}, errNotYet }
+// Start starts a payload. A failure to start is a *[StartError]. When the main
+// process of one start has ended, another may be started on the same
+// connection: a script before the job, or the job again after a checkpoint.
+func (c *Client) Start(ctx context.Context, s Spec) (Started, error) {
+	if err := s.Validate(); err != nil {
+		return Started{}, &StartError{Stage: StageSpec, Detail: err.Error()}
+	}
+	m, err := c.call(ctx, Request{Op: OpStart, Spec: &s})
+	switch {
+	case err != nil:
+		return Started{}, err
+	case m.StartError != nil:
+		return Started{}, m.StartError
+	case m.Started != nil:
+		return *m.Started, nil
+	}
+	return Started{}, c.protocolError("no answer to a start request in %+v", m)
+}
 
 // Signal sends sig to the main process, or to every process of the payload.
-func (c *Client) Signal(ctx context.Context, sig syscall.Signal, whole bool) error { return errNotYet }
+// After the main process has ended only the latter is possible; a
+// *[RequestError] with [CodeNoPayload] says that there was nothing to signal.
+func (c *Client) Signal(ctx context.Context, sig syscall.Signal, whole bool) error {
+	return c.do(ctx, Request{Op: OpSignal, Signal: int(sig), Whole: whole})
+}
 
 // Usage asks for the payload's usage as the wrapper sees it.
 func (c *Client) Usage(ctx context.Context) (ContainerUsage, error) {
-	return ContainerUsage{}, errNotYet
+	m, err := c.call(ctx, Request{Op: OpUsage})
+	switch {
+	case err != nil:
+		return ContainerUsage{}, err
+	case m.Usage != nil:
+		return *m.Usage, nil
+	}
+	return ContainerUsage{}, c.protocolError("no answer to a usage request in %+v", m)
 }
 
-// Wait waits for the main process to end.
-func (c *Client) Wait(ctx context.Context) (Exit, error) { return Exit{}, errNotYet }
+// Sweep kills every process of the payload and returns when none is left. A
+// *[RequestError] with [CodeNotEmpty] names those that would not die.
+func (c *Client) Sweep(ctx context.Context) error {
+	return c.do(ctx, Request{Op: OpSweep})
+}
 
-// Sweep kills every process of the payload and returns when none is left.
-func (c *Client) Sweep(ctx context.Context) error { return errNotYet }
+// Leave tells the wrapper to kill the payload and exit, and waits until the
+// connection has ended.
+func (c *Client) Leave(ctx context.Context) error {
+	if err := c.do(ctx, Request{Op: OpLeave}); err != nil && !errors.Is(err, ErrLost) {
+		return err
+	}
+	select {
+	case <-c.lost:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the wrapper in %s to leave: %w", c.dir, context.Cause(ctx))
+	}
+}
 
-// Leave tells the wrapper to kill the payload and exit.
-func (c *Client) Leave(ctx context.Context) error { return errNotYet }
+// Wait waits for the main process of the latest start to end. If the connection
+// ends first, the exit record in the control directory has the word; without a
+// record the error is [ErrLost].
+func (c *Client) Wait(ctx context.Context) (Exit, error) {
+	c.mu.Lock()
+	exited, activation := c.exited, c.activation
+	c.mu.Unlock()
+	if exited == nil {
+		return Exit{}, fmt.Errorf("wait for a payload: none was started")
+	}
+	select {
+	case <-exited:
+	case <-c.lost:
+	case <-ctx.Done():
+		return Exit{}, fmt.Errorf("wait for the payload of %s: %w", activation, context.Cause(ctx))
+	}
+	c.mu.Lock()
+	exit, lost := c.exit, c.cause
+	c.mu.Unlock()
+	select {
+	case <-exited:
+		return exit, nil
+	default:
+	}
+	exit, err := ReadExit(c.dir, activation)
+	if err != nil {
+		return Exit{}, fmt.Errorf("wait for the payload of %s: %w (and %w)", activation, lost, err)
+	}
+	return exit, nil
+}
 
-// Lost is closed when the connection has ended.
-func (c *Client) Lost() <-chan struct{} { return nil }
+// Lost is closed when the connection has ended, for whatever reason.
+func (c *Client) Lost() <-chan struct{} { return c.lost }
 
 // Close ends the connection, and with it the payload. It is safe to call more
 // than once.
-func (c *Client) Close() error { return nil }
-
-// ReadExit reads the exit record of an activation from a control directory.
-func ReadExit(dir, activation string) (Exit, error) { return Exit{}, errNotYet }
+func (c *Client) Close() error {
+	err := c.conn.Close()
+	<-c.lost
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}

@@ -34,13 +34,13 @@ const (
 // the payload is left behind.
 type StartError struct {
 	// Stage is one of the Stage constants.
-	Stage string `json:"stage"`
+	Stage string
 	// Path is the file or directory concerned, if any.
-	Path string `json:"-"`
+	Path string
 	// Errno is the system's answer, 0 if there was none.
-	Errno syscall.Errno `json:"errno"`
+	Errno syscall.Errno
 	// Detail is a sentence for the user about the cause, or empty.
-	Detail string `json:"detail,omitempty"`
+	Detail string
 }
 
 // Error implements error.

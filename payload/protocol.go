@@ -1,7 +1,5 @@
 package payload
 
-
-
 const (
 	// Protocol is the version of the protocol described in docs/protocol.md.
 	Protocol = 1
@@ -20,4 +18,3 @@ const (
 // takes the job before anything else of the container (condor_starter uses the
 // same).
 const OOMScoreAdj = 800
-

@@ -92,6 +92,8 @@ type Limit struct {
 
 // Started is the answer to a start request whose payload reached execve(2).
 type Started struct {
+	// Activation as in the [Spec].
+	Activation string `json:"activation"`
 	// PID of the main process in the wrapper's PID namespace, which is the
 	// pod's when the pod shares one.
 	PID int `json:"pid"`

@@ -1,0 +1,185 @@
+package payload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// call sends a request and waits for its answer.
+func (c *Client) call(ctx context.Context, r Request) (Message, error) {
+	answer, id, err := c.register()
+	if err != nil {
+		return Message{}, err
+	}
+	defer c.forget(id)
+	r.ID = id
+	if err := c.send(ctx, r); err != nil {
+		return Message{}, err
+	}
+	select {
+	case m := <-answer:
+		return c.checked(r.Op, m)
+	case <-ctx.Done():
+		return Message{}, fmt.Errorf("%s request to the wrapper in %s: %w", r.Op, c.dir, context.Cause(ctx))
+	case <-c.lost:
+	}
+	select {
+	case m := <-answer: // it came just before the end
+		return c.checked(r.Op, m)
+	default:
+		return Message{}, c.lostCause()
+	}
+}
+
+func (c *Client) checked(op string, m Message) (Message, error) {
+	if m.Error != nil {
+		m.Error.Op = op
+		return m, m.Error
+	}
+	return m, nil
+}
+
+// do is call for requests whose only answer is that they are done.
+func (c *Client) do(ctx context.Context, r Request) error {
+	m, err := c.call(ctx, r)
+	if err == nil && !m.Done {
+		return c.protocolError("no answer to a %s request in %+v", r.Op, m)
+	}
+	return err
+}
+
+func (c *Client) register() (chan Message, int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		return nil, 0, c.cause
+	}
+	c.nextID++
+	answer := make(chan Message, 1)
+	c.waiting[c.nextID] = answer
+	return answer, c.nextID, nil
+}
+
+func (c *Client) forget(id int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, id)
+}
+
+// writeTimeout bounds the writing of a request. The wrapper reads at all times;
+// one that does not is as good as dead.
+const writeTimeout = 30 * time.Second
+
+func (c *Client) send(ctx context.Context, r Request) error {
+	line, err := EncodeLine(r)
+	if err != nil {
+		return fmt.Errorf("encode a %s request: %w", r.Op, err)
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	// A line that was cut short by the end of ctx would leave the connection
+	// useless, so the bound is this package's own.
+	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return c.fail(err)
+	}
+	if _, err := c.conn.Write(line); err != nil {
+		return c.fail(fmt.Errorf("send a %s request: %w", r.Op, err))
+	}
+	return nil
+}
+
+// fail ends the connection and returns why it ended, which may have been
+// something else just before.
+func (c *Client) fail(err error) error {
+	c.end(err)
+	return c.lostCause()
+}
+
+func (c *Client) lostCause() error {
+	<-c.lost
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
+}
+
+func (c *Client) protocolError(format string, args ...any) error {
+	return c.fail(fmt.Errorf("the wrapper broke the protocol: "+format, args...))
+}
+
+func (c *Client) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		return
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		c.cause = fmt.Errorf("%w: %s closed it", ErrLost, c.dir)
+	case errors.Is(err, net.ErrClosed):
+		c.cause = fmt.Errorf("%w: closed by this side", ErrLost)
+	default:
+		c.cause = fmt.Errorf("%w: %s: %w", ErrLost, c.dir, err)
+	}
+	close(c.lost)
+	_ = c.conn.Close() // the payload dies with the connection, as it should
+}
+
+// receive reads messages until the connection ends.
+func (c *Client) receive(lines *LineReader) {
+	for {
+		line, err := lines.Next()
+		if err != nil {
+			c.end(err)
+			return
+		}
+		m, err := DecodeMessage(line)
+		if err != nil {
+			c.end(fmt.Errorf("the wrapper broke the protocol: %w in %.200q", err, line))
+			return
+		}
+		c.dispatch(m)
+	}
+}
+
+func (c *Client) dispatch(m Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.Exit != nil {
+		if c.exited != nil && m.Exit.Activation == c.activation {
+			select {
+			case <-c.exited:
+			default:
+				c.exit = *m.Exit
+				close(c.exited)
+			}
+		}
+		return
+	}
+	if m.Started != nil {
+		// Noted here and not by the caller of Start: the exit may be the very
+		// next line, and the caller may have given up.
+		c.activation, c.exited = m.Started.Activation, make(chan struct{})
+	}
+	if answer, ok := c.waiting[m.ID]; ok {
+		delete(c.waiting, m.ID)
+		answer <- m
+		return
+	}
+	c.log.Debug("answer of the wrapper that nobody waits for", "id", m.ID)
+}
+
+func pidNamespace() string {
+	link, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return link
+}

@@ -1,0 +1,179 @@
+package payload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// slowPoll is how often Dial looks without having been told to: for file
+// systems on which inotify says nothing of what happens in another container.
+const slowPoll = time.Second
+
+// helloTimeout bounds the wait for the first line of a wrapper that accepted
+// the connection.
+const helloTimeout = 10 * time.Second
+
+// errPeer is a listener that must not be believed.
+var errPeer = errors.New("refused to trust the listener")
+
+// Dial waits for a wrapper that announces the wanted nonce, however long that
+// takes within ctx, and connects to it. Sockets of dead wrappers and wrappers
+// with another nonce are passed over; a wrapper that is busy, perhaps with the
+// end of an earlier connection, is waited for.
+func Dial(ctx context.Context, o Options) (*Client, error) {
+	watch, err := watchSocket(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer watch.Close()
+	poll := time.NewTicker(slowPoll)
+	defer poll.Stop()
+	for {
+		watch.Arm()
+		c, err := connect(ctx, o)
+		if err == nil {
+			return c, nil
+		}
+		if errors.Is(err, errPeer) || errors.Is(err, errProtocol) {
+			return nil, err
+		}
+		select {
+		case <-watch.Events():
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for a wrapper in %s: %w (last attempt: %w)", o.Dir, context.Cause(ctx), err)
+		}
+	}
+}
+
+// Peek asks the wrapper that listens in dir at this moment who it is, without
+// taking it. It does not wait. A wrapper that left or died is an error.
+func Peek(ctx context.Context, dir string) (Hello, error) {
+	c, err := connect(ctx, Options{Dir: dir})
+	var other *helloError
+	switch {
+	case err == nil:
+		defer c.Close()
+		return c.hello, nil
+	case errors.As(err, &other):
+		return other.hello, nil
+	default:
+		return Hello{}, err
+	}
+}
+
+var errProtocol = errors.New("the wrapper speaks another version of the protocol")
+
+// helloError is a wrapper that answered but is not to be had.
+type helloError struct {
+	hello Hello
+	err   error
+}
+
+func (e *helloError) Error() string { return e.err.Error() }
+func (e *helloError) Unwrap() error { return e.err }
+
+func connect(ctx context.Context, o Options) (*Client, error) {
+	conn, err := dialUnix(ctx, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c, err := greet(ctx, conn, o)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func greet(ctx context.Context, conn *net.UnixConn, o Options) (*Client, error) {
+	c := newClient(conn, o.Dir, o.Log)
+	var err error
+	if c.peerPID, err = checkPeer(conn); err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(helloTimeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	if err := conn.SetReadDeadline(deadline); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+	lines := NewLineReader(conn, MaxLine)
+	line, err := lines.Next()
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("wait for the wrapper in %s to say who it is: %w", o.Dir, err)
+	}
+	if !stop() {
+		return nil, context.Cause(ctx)
+	}
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	m, err := DecodeMessage(line)
+	if err != nil || m.Hello == nil {
+		return nil, fmt.Errorf("the wrapper in %s said %.200q instead of who it is (%v)", o.Dir, line, err)
+	}
+	c.hello = *m.Hello
+	if c.hello.Protocol != Protocol {
+		return nil, fmt.Errorf("%w: %d, this starter speaks %d; are starter and wrapper from the same installation?",
+			errProtocol, c.hello.Protocol, Protocol)
+	}
+	if o.Nonce != "" && c.hello.Nonce != o.Nonce {
+		return nil, &helloError{c.hello, fmt.Errorf("the wrapper in %s (boot %s) was created before the binding", o.Dir, c.hello.Boot)}
+	}
+	if c.hello.Busy {
+		return nil, &helloError{c.hello, fmt.Errorf("%w: %s", ErrBusy, o.Dir)}
+	}
+	go c.receive(lines)
+	return c, nil
+}
+
+// checkPeer makes sure that the listener is root or this user, and returns its
+// process ID as seen from here (0 if it cannot be seen). Should a job ever get
+// at the control directory, it could bind a socket there but not be root.
+func checkPeer(conn *net.UnixConn) (int, error) {
+	sys, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	var credErr error
+	err = sys.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err = errors.Join(err, credErr); err != nil {
+		return 0, fmt.Errorf("ask who the wrapper is: %w", err)
+	}
+	if cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
+		return 0, fmt.Errorf("%w: it runs as user %d, neither root nor user %d", errPeer, cred.Uid, os.Geteuid())
+	}
+	return int(cred.Pid), nil
+}
+
+// dialUnix connects to the socket in dir. The path of a socket is limited to
+// 107 bytes (unix(7)), that of a control directory is not: hence the way
+// through /proc/self/fd.
+func dialUnix(ctx context.Context, dir string) (*net.UnixConn, error) {
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open control directory %s: %w", dir, err)
+	}
+	defer unix.Close(fd)
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", filepath.Join("/proc/self/fd", strconv.Itoa(fd), SocketName))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the wrapper in %s: %w", dir, err)
+	}
+	return conn.(*net.UnixConn), nil
+}

@@ -1,0 +1,71 @@
+package payload
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxRecord bounds an exit record, which is well below 4 KiB.
+const maxRecord = 64 << 10
+
+// ExitRecordName is the name of an activation's exit record in the control
+// directory.
+func ExitRecordName(activation string) string { return "exit." + activation + ".json" }
+
+// ReadExit reads the exit record of an activation from a control directory.
+// [ErrNoRecord] means that there is none.
+func ReadExit(dir, activation string) (Exit, error) {
+	if !ValidActivation(activation) {
+		return Exit{}, fmt.Errorf("read exit record: %.40q is no name of an activation", activation)
+	}
+	path := filepath.Join(dir, ExitRecordName(activation))
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Exit{}, fmt.Errorf("%w %s", ErrNoRecord, path)
+	}
+	if err != nil {
+		return Exit{}, fmt.Errorf("read exit record: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
+	if err != nil {
+		return Exit{}, fmt.Errorf("read exit record: %w", err)
+	}
+	exit, err := DecodeExit(data)
+	if err != nil {
+		return Exit{}, fmt.Errorf("exit record %s: %w", path, err)
+	}
+	if exit.Activation != activation {
+		return Exit{}, fmt.Errorf("exit record %s is of activation %q", path, exit.Activation)
+	}
+	return exit, nil
+}
+
+// DecodeExit decodes an exit record.
+func DecodeExit(data []byte) (Exit, error) {
+	if len(data) > maxRecord {
+		return Exit{}, fmt.Errorf("more than %d bytes", maxRecord)
+	}
+	var e Exit
+	err := unmarshalStrict(data, &e)
+	return e, err
+}
+
+// RemoveExit removes the exit record of an activation. That there is none is
+// not an error.
+func RemoveExit(dir, activation string) error {
+	if !ValidActivation(activation) {
+		return fmt.Errorf("remove exit record: %.40q is no name of an activation", activation)
+	}
+	err := os.Remove(filepath.Join(dir, ExitRecordName(activation)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

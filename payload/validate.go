@@ -1,0 +1,91 @@
+package payload
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+const (
+	maxActivation = 128
+	maxGroups     = 65536 // NGROUPS_MAX
+	maxPath       = 4096  // PATH_MAX
+	maxLimits     = 64    // more than there are resources
+	maxID         = 1<<32 - 2
+)
+
+// ValidActivation tells whether name may name a run. The name becomes part of a
+// file name in the control directory.
+func ValidActivation(name string) bool {
+	if name == "" || len(name) > maxActivation || name[0] == '.' {
+		return false
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Validate checks what can be checked without looking at the system. Both ends
+// call it: the starter so that a mistake is found close to where it was made,
+// the wrapper because it believes nobody.
+func (s *Spec) Validate() error {
+	if !ValidActivation(s.Activation) {
+		return fmt.Errorf("activation %.40q is not a name of 1 to %d letters, digits, '.', '_', '-'", s.Activation, maxActivation)
+	}
+	if s.UID < 0 || s.UID > maxID || s.GID < 0 || s.GID > maxID {
+		return fmt.Errorf("user %d and group %d are not both user and group IDs", s.UID, s.GID)
+	}
+	if len(s.Groups) > maxGroups {
+		return fmt.Errorf("%d supplementary groups, at most %d are possible", len(s.Groups), maxGroups)
+	}
+	for _, g := range s.Groups {
+		if g < 0 || g > maxID {
+			return fmt.Errorf("supplementary group %d is not a group ID", g)
+		}
+	}
+	if s.Path == "" {
+		return fmt.Errorf("no program to run")
+	}
+	if !path.IsAbs(s.Dir) {
+		return fmt.Errorf("working directory %q is not an absolute path", s.Dir)
+	}
+	for _, file := range []string{s.Path, s.Dir, s.Stdin, s.Stdout, s.Stderr} {
+		if len(file) >= maxPath || strings.IndexByte(file, 0) >= 0 {
+			return fmt.Errorf("path %.40q... has a NUL byte or %d bytes or more", file, maxPath)
+		}
+	}
+	// Arguments and environment may hold secrets: name them by number.
+	for i, arg := range s.Args {
+		if strings.IndexByte(arg, 0) >= 0 {
+			return fmt.Errorf("argument %d has a NUL byte", i)
+		}
+	}
+	for i, entry := range s.Env {
+		if strings.IndexByte(entry, 0) >= 0 || strings.IndexByte(entry, '=') < 1 {
+			return fmt.Errorf("environment entry %d is not NAME=value without NUL bytes", i)
+		}
+	}
+	if s.Umask < 0 || s.Umask > 0o777 {
+		return fmt.Errorf("umask %#o is not between 0 and 0777", s.Umask)
+	}
+	if s.Nice < -20 || s.Nice > 19 {
+		return fmt.Errorf("nice increment %d is not between -20 and 19", s.Nice)
+	}
+	if len(s.Limits) > maxLimits {
+		return fmt.Errorf("%d resource limits, at most %d make sense", len(s.Limits), maxLimits)
+	}
+	for _, l := range s.Limits {
+		if _, ok := ResourceNumber(l.Resource); !ok {
+			return fmt.Errorf("unknown resource %.40q to limit", l.Resource)
+		}
+		if l.Soft > l.Hard {
+			return fmt.Errorf("soft limit %d of %s is above its hard limit %d", l.Soft, l.Resource, l.Hard)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package payload
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// Requests of the starter.
+const (
+	OpStart  = "start"
+	OpSignal = "signal"
+	OpUsage  = "usage"
+	OpSweep  = "sweep"
+	OpLeave  = "leave"
+)
+
+// Request is one line from the starter to the wrapper.
+type Request struct {
+	// ID is chosen by the starter, above 0, and repeated in the answer.
+	ID int64 `json:"id"`
+	// Op is one of the Op constants.
+	Op string `json:"op"`
+	// Spec belongs to [OpStart].
+	Spec *Spec `json:"spec,omitempty"`
+	// Signal and Whole belong to [OpSignal].
+	Signal int  `json:"signal,omitempty"`
+	Whole  bool `json:"whole,omitempty"`
+}
+
+// Message is one line from the wrapper to the starter. ID is that of the
+// request it answers, or 0 for Hello and for an Exit, which come by themselves.
+// Exactly one of the other fields is set.
+type Message struct {
+	ID         int64           `json:"id,omitempty"`
+	Hello      *Hello          `json:"hello,omitempty"`
+	Started    *Started        `json:"started,omitempty"`
+	StartError *StartError     `json:"start_error,omitempty"`
+	Usage      *ContainerUsage `json:"usage,omitempty"`
+	Done       bool            `json:"done,omitempty"`
+	Error      *RequestError   `json:"error,omitempty"`
+	Exit       *Exit           `json:"exit,omitempty"`
+}
+
+// ErrLineTooLong is returned by [LineReader] for a line above its bound. The
+// rest of the stream is of no use then.
+var ErrLineTooLong = errors.New("line too long")
+
+// LineReader reads newline-terminated lines of bounded length.
+type LineReader struct {
+	r   *bufio.Reader
+	max int
+}
+
+// NewLineReader reads lines of at most max bytes, newline not counted, from r.
+func NewLineReader(r io.Reader, max int) *LineReader {
+	return &LineReader{r: bufio.NewReaderSize(r, 4096), max: max}
+}
+
+// Next returns the next line without its newline. A stream that ends inside a
+// line gives io.ErrUnexpectedEOF.
+func (l *LineReader) Next() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if err == nil {
+			part = part[:len(part)-1]
+		}
+		if len(line)+len(part) > l.max {
+			return nil, fmt.Errorf("%w: more than %d bytes", ErrLineTooLong, l.max)
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return line, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return nil, io.ErrUnexpectedEOF
+		default:
+			return nil, err
+		}
+	}
+}
+
+// DecodeRequest decodes one line strictly: unknown fields and anything after
+// the object are errors. The ID is filled in as far as it was understood, so
+// that the error can be answered.
+func DecodeRequest(line []byte) (Request, error) {
+	var r Request
+	err := unmarshalStrict(line, &r)
+	return r, err
+}
+
+// DecodeMessage decodes one line of the wrapper, as strictly.
+func DecodeMessage(line []byte) (Message, error) {
+	var m Message
+	err := unmarshalStrict(line, &m)
+	return m, err
+}
+
+// EncodeLine encodes v, a [Request] or a [Message], with its newline.
+func EncodeLine(v any) ([]byte, error) {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if len(line) > MaxLine {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrLineTooLong, len(line), MaxLine)
+	}
+	return append(line, '\n'), nil
+}
+
+func unmarshalStrict(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one value in a line")
+	}
+	return nil
+}
+
+// wireSpec is Spec as it goes over the socket.
+type wireSpec struct {
+	Activation string  `json:"activation"`
+	UID        int     `json:"uid"`
+	GID        int     `json:"gid"`
+	Groups     []int   `json:"groups,omitempty"`
+	Path       raw     `json:"path"`
+	Args       []raw   `json:"args,omitempty"`
+	Env        []raw   `json:"env,omitempty"`
+	ImageEnv   bool    `json:"image_env,omitempty"`
+	SearchPath bool    `json:"search_path,omitempty"`
+	Dir        raw     `json:"dir"`
+	Umask      int     `json:"umask"`
+	Stdin      raw     `json:"stdin,omitempty"`
+	Stdout     raw     `json:"stdout,omitempty"`
+	Stderr     raw     `json:"stderr,omitempty"`
+	Append     bool    `json:"append,omitempty"`
+	Nice       int     `json:"nice,omitempty"`
+	Limits     []Limit `json:"limits,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s Spec) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wireSpec{
+		Activation: s.Activation, UID: s.UID, GID: s.GID, Groups: s.Groups,
+		Path: raw(s.Path), Args: rawList(s.Args), Env: rawList(s.Env),
+		ImageEnv: s.ImageEnv, SearchPath: s.SearchPath, Dir: raw(s.Dir), Umask: s.Umask,
+		Stdin: raw(s.Stdin), Stdout: raw(s.Stdout), Stderr: raw(s.Stderr),
+		Append: s.Append, Nice: s.Nice, Limits: s.Limits,
+	})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Spec) UnmarshalJSON(data []byte) error {
+	var w wireSpec
+	if err := unmarshalStrict(data, &w); err != nil {
+		return err
+	}
+	*s = Spec{
+		Activation: w.Activation, UID: w.UID, GID: w.GID, Groups: w.Groups,
+		Path: string(w.Path), Args: stringList(w.Args), Env: stringList(w.Env),
+		ImageEnv: w.ImageEnv, SearchPath: w.SearchPath, Dir: string(w.Dir), Umask: w.Umask,
+		Stdin: string(w.Stdin), Stdout: string(w.Stdout), Stderr: string(w.Stderr),
+		Append: w.Append, Nice: w.Nice, Limits: w.Limits,
+	}
+	return nil
+}
+
+// wireStartError is StartError as it goes over the socket.
+type wireStartError struct {
+	Stage  string `json:"stage"`
+	Path   raw    `json:"path,omitempty"`
+	Errno  uint   `json:"errno,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (e StartError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wireStartError{Stage: e.Stage, Path: raw(e.Path), Errno: uint(e.Errno), Detail: e.Detail})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (e *StartError) UnmarshalJSON(data []byte) error {
+	var w wireStartError
+	if err := unmarshalStrict(data, &w); err != nil {
+		return err
+	}
+	*e = StartError{Stage: w.Stage, Path: string(w.Path), Errno: syscall.Errno(w.Errno), Detail: w.Detail}
+	return nil
+}
