@@ -24,12 +24,14 @@ type Stream struct {
 	send outgoing
 	recv incoming
 
+	key  []byte // of an encrypted stream, for Serialize
+	bulk []byte // pieces of files on their way
+
 	// emptyOK is CEDAR's "allow one empty message": the next end of message
 	// of either direction may come without any value (stream.h:
 	// allow_one_empty_message).
 	emptyOK bool
 
-	bulk     []byte // pieces of files on their way
 	deadline deadlines
 }
 
@@ -213,4 +215,10 @@ func (d *deadlines) rearm() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.read, d.write = time.Time{}, time.Time{}
+}
+
+func (d *deadlines) get() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.timeout
 }

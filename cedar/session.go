@@ -1,0 +1,223 @@
+package cedar
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrNotAES reports a session whose only ciphers are ones that this package
+// does not have. Every peer prefers AES since HTCondor 9; an administrator
+// must have taken it out of SEC_DEFAULT_CRYPTO_METHODS.
+var ErrNotAES = errors.New("the session does not permit AES")
+
+// Session is a key that two daemons share, and what its holder may do. It is
+// not changed after it was made. It prints without its secret.
+type Session struct {
+	ID            string
+	User          string    // who the peer is, user@domain
+	PeerVersion   string    // $CondorVersion$ string; empty if unknown
+	Addr          string    // address of the peer, if it belongs to one
+	Levels        Levels    // what the peer may do here
+	ValidCommands []int     // what the peer accepts, if it said so
+	Expires       time.Time // zero: never
+
+	key *keyMaterial
+}
+
+// keyMaterial is behind a pointer so that no formatting verb reaches it.
+type keyMaterial struct {
+	secret string
+	aes    []byte
+}
+
+// ImportSession makes a session of a claim id (condor_secman.cpp:
+// CreateNonNegotiatedSecuritySession). User is who the peer is taken for, and
+// levels is what that user may do; implied levels are added.
+func ImportSession(claimID, user string, levels ...Level) (*Session, error) {
+	c, err := ParseClaimID(claimID)
+	if err != nil {
+		return nil, fmt.Errorf("import session of %s: %w", user, err)
+	}
+	if c.SessionID == "" {
+		return nil, fmt.Errorf("import session %s of %s: the claim id carries no session (SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION is off there)", c, user)
+	}
+	return ImportSessionParts(c.SessionID, c.Info, c.Key, user, levels...)
+}
+
+// ImportSessionParts makes a session of the parts of a claim id.
+func ImportSessionParts(id, info, key, user string, levels ...Level) (*Session, error) {
+	s, err := importSession(id, info, key, user, levels)
+	if err != nil {
+		return nil, fmt.Errorf("import session %s of %s: %w", id, user, err)
+	}
+	return s, nil
+}
+
+func importSession(id, info, key, user string, levels []Level) (*Session, error) {
+	if id == "" {
+		return nil, errors.New("it has no id")
+	}
+	aes, err := deriveKey(key)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{ID: id, User: user, Levels: LevelsOf(levels...), key: &keyMaterial{secret: key, aes: aes}}
+	policy, err := parseInfo(info)
+	if err != nil {
+		return nil, err
+	}
+	methods := policy.str("CryptoMethodsList")
+	if methods == "" {
+		// The single method is there for peers of old and names a legacy
+		// cipher; it counts only without a list.
+		methods = policy.str("CryptoMethods")
+	}
+	if methods != "" && !listsAES(methods) {
+		return nil, fmt.Errorf("%w, only %s", ErrNotAES, methods)
+	}
+	if v := policy.str("ShortVersion"); v != "" {
+		s.PeerVersion = "$CondorVersion: " + v + " ExportedSessionInfo $"
+	}
+	if n, ok := policy.integer("SessionExpires"); ok && n > 0 {
+		s.Expires = time.Unix(n, 0)
+	}
+	for item := range strings.SplitSeq(policy.str("ValidCommands"), ",") {
+		if n, err := strconv.Atoi(strings.TrimSpace(item)); err == nil {
+			s.ValidCommands = append(s.ValidCommands, n)
+		}
+	}
+	return s, nil
+}
+
+// parseInfo reads [Attr=value;...] (condor_secman.cpp:ImportSecSessionInfo).
+func parseInfo(info string) (literals, error) {
+	m := literals{}
+	if info == "" {
+		return m, nil
+	}
+	if len(info) < 2 || info[0] != '[' || info[len(info)-1] != ']' {
+		return nil, errors.New("its policy is not in brackets")
+	}
+	for item := range strings.SplitSeq(info[1:len(info)-1], ";") {
+		if strings.TrimSpace(item) != "" && !m.add(item) {
+			return nil, errors.New("its policy has an item without a name or a value")
+		}
+	}
+	return m, nil
+}
+
+// listsAES reports whether a list of methods, separated by '.', ',' or
+// blanks, has AES in it.
+func listsAES(methods string) bool {
+	for m := range strings.FieldsFuncSeq(methods, func(r rune) bool { return r == '.' || r == ',' || r == ' ' }) {
+		if strings.EqualFold(m, "AES") {
+			return true
+		}
+	}
+	return false
+}
+
+// MintSession makes a new session with a random id and key, for a peer that
+// will be told about it through another session.
+func MintSession(user string, levels ...Level) (*Session, error) {
+	var id [24]byte
+	var key [keySize]byte
+	for _, b := range [][]byte{id[:], key[:]} {
+		if _, err := rand.Read(b); err != nil {
+			return nil, fmt.Errorf("mint a session for %s: %w", user, err)
+		}
+	}
+	return ImportSessionParts(hex.EncodeToString(id[:]), "", hex.EncodeToString(key[:]), user, levels...)
+}
+
+// Export returns the session as a claim id, secret and all, for the peer that
+// shall use it. Version is the own version, such as "25.14.1"; peers read
+// from it what this side understands (condor_secman.cpp:
+// ExportSecSessionInfo).
+func (s *Session) Export(version string) string {
+	info := `[Encryption="YES";Integrity="YES";CryptoMethods="AES";`
+	if version != "" {
+		info += "ShortVersion=" + quote(version) + ";"
+	}
+	if !s.Expires.IsZero() {
+		info += "SessionExpires=" + strconv.FormatInt(s.Expires.Unix(), 10) + ";"
+	}
+	return s.ID + "#" + info + "]" + s.key.secret
+}
+
+// String names the session and its user.
+func (s *Session) String() string {
+	if s == nil {
+		return "no session"
+	}
+	return fmt.Sprintf("session %s of %s (%s)", s.ID, s.User, s.Levels)
+}
+
+// GoString keeps even the address of the secret out of %#v.
+func (s *Session) GoString() string { return s.String() }
+
+// LogValue names the session and its user.
+func (s *Session) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// ErrSessionExists reports an attempt to add a session under an id that is
+// taken.
+var ErrSessionExists = errors.New("there is a session of that id already")
+
+// Sessions is a table of sessions by id. It is safe for concurrent use.
+type Sessions struct {
+	mu  sync.RWMutex
+	all map[string]*Session
+	now func() time.Time
+}
+
+// NewSessions makes an empty table.
+func NewSessions() *Sessions { return &Sessions{all: map[string]*Session{}, now: time.Now} }
+
+// Add puts a session into the table. An id that is taken by a session that
+// has not expired is refused with ErrSessionExists.
+func (t *Sessions) Add(s *Session) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old := t.all[s.ID]; old != nil && !t.expired(old) {
+		return fmt.Errorf("add session %s: %w", s.ID, ErrSessionExists)
+	}
+	t.all[s.ID] = s
+	return nil
+}
+
+// Replace puts a session into the table, in the place of another one of the
+// same id if there is one.
+func (t *Sessions) Replace(s *Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all[s.ID] = s
+}
+
+// Lookup finds a session that has not expired.
+func (t *Sessions) Lookup(id string) (*Session, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	s := t.all[id]
+	if s == nil || t.expired(s) {
+		return nil, false
+	}
+	return s, true
+}
+
+// Remove takes a session out of the table; connections that use it go on.
+func (t *Sessions) Remove(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.all, id)
+}
+
+func (t *Sessions) expired(s *Session) bool {
+	return !s.Expires.IsZero() && !t.now().Before(s.Expires)
+}
