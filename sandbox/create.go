@@ -1,0 +1,197 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/sandbox/beneath"
+)
+
+// Owner is who job files belong to. UID < 0 stands for the process itself.
+type Owner = beneath.Owner
+
+// Self is the owner that stands for the process itself: nothing is switched,
+// nothing is given away.
+func Self() Owner { return beneath.Self() }
+
+// Options say how a sandbox is laid out.
+type Options struct {
+	Execute string      // the EXECUTE directory; exists and is trusted
+	PID     int         // the starter's pid as the startd knows it: it looks for dir_<pid>
+	Nested  bool        // STARTER_NESTED_SCRATCH: htcondor, user and scratch below dir_<pid>
+	Mode    fs.FileMode // of the scratch directory, from JOB_EXECDIR_PERMISSIONS; 0 means 0700
+	Condor  Owner       // owns dir_<pid> and htcondor
+	Payload Owner       // owns user and scratch
+	Log     *slog.Logger
+}
+
+// Sandbox is the directory tree of one activation. Its methods may be called
+// from any number of goroutines at once, Remove once the others have returned.
+type Sandbox struct {
+	dir, htcondor, user, scratch string
+
+	payload Owner
+	execute int           // descriptor of the EXECUTE directory
+	top     int           // of dir_<pid>
+	inUser  *beneath.Root // what the payload owns
+	inside  *beneath.Root
+}
+
+// Create makes the directories of an activation (HTCondor
+// src/condor_starter.V6.1/starter.cpp:createTempExecuteDir). A directory of
+// the same name is the remains of an earlier process with this pid: it is
+// removed first. Nothing is left behind on an error.
+//
+// Without root's rights everything belongs to the process itself. If EXECUTE
+// refuses root, as a directory on a root-squashing file server does, and the
+// payload may write there, the tree is made by and for the payload.
+func Create(ctx context.Context, o Options) (*Sandbox, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Mode == 0 {
+		o.Mode = 0o700
+	}
+	name := "dir_" + strconv.Itoa(o.PID)
+	s := &Sandbox{dir: filepath.Join(o.Execute, name), payload: o.Payload, execute: -1, top: -1}
+	s.htcondor, s.user, s.scratch = s.dir, s.dir, s.dir
+	if o.Nested {
+		s.htcondor = filepath.Join(s.dir, "htcondor")
+		s.user = filepath.Join(s.dir, "user")
+		s.scratch = filepath.Join(s.dir, "scratch")
+	}
+	var err error
+	s.execute, err = unix.Open(o.Execute, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open the EXECUTE directory", Path: o.Execute, Err: err}
+	}
+	if err := beneath.RemoveAll(ctx, s.execute, name); err != nil {
+		s.close()
+		return nil, fmt.Errorf("remove what an earlier job left in %s: %w", s.dir, err)
+	}
+	err = s.lay(name, o, Self())
+	if (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) && o.Payload.Switches() {
+		o.Log.Info("root may not create directories here, creating them as the payload", "dir", s.dir, "error", err)
+		s.undo(ctx, name, Self())
+		o.Condor = Self()
+		err = o.Payload.Do(func() error { return s.lay(name, o, o.Payload) })
+	}
+	if err == nil {
+		s.inside, err = beneath.OpenRoot(s.scratch)
+	}
+	if err == nil {
+		s.inUser, err = beneath.OpenRoot(s.user)
+	}
+	if err != nil {
+		s.undo(ctx, name, o.Payload)
+		s.close()
+		return nil, fmt.Errorf("create the scratch directory of a job in %s: %w", o.Execute, err)
+	}
+	return s, nil
+}
+
+// lay makes the directories as the calling thread's identity, which is by.
+func (s *Sandbox) lay(name string, o Options, by Owner) error {
+	payload := o.Payload
+	if by.Switches() {
+		payload = Self() // already its own
+	}
+	top, err := makeDir(s.execute, name, 0o755)
+	if err != nil {
+		return err
+	}
+	s.top = top
+	if !o.Nested {
+		return finishDir(top, name, payload, o.Mode)
+	}
+	for _, d := range []struct {
+		name  string
+		owner Owner
+		mode  fs.FileMode
+	}{
+		{"htcondor", o.Condor, 0o755},
+		{"user", payload, 0o700},
+		{"scratch", payload, o.Mode},
+	} {
+		fd, err := makeDir(top, d.name, 0o700)
+		if err != nil {
+			return err
+		}
+		err = finishDir(fd, d.name, d.owner, d.mode)
+		unix.Close(fd)
+		if err != nil {
+			return err
+		}
+	}
+	return finishDir(top, name, o.Condor, 0o755)
+}
+
+func makeDir(at int, name string, mode uint32) (int, error) {
+	if err := unix.Mkdirat(at, name, mode); err != nil {
+		return -1, &fs.PathError{Op: "make directory", Path: name, Err: err}
+	}
+	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &fs.PathError{Op: "open the new directory", Path: name, Err: err}
+	}
+	return fd, nil
+}
+
+// finishDir sets the exact mode, then gives the directory away: afterwards
+// the process may have no right to it any more.
+func finishDir(fd int, name string, owner Owner, mode fs.FileMode) error {
+	if err := unix.Fchmod(fd, uint32(mode.Perm())); err != nil {
+		return &fs.PathError{Op: "set the mode of directory", Path: name, Err: err}
+	}
+	if err := owner.Chown(fd); err != nil {
+		return &fs.PathError{Op: fmt.Sprintf("give to uid %d the directory", owner.UID), Path: name, Err: err}
+	}
+	return nil
+}
+
+// undo removes what lay has made.
+func (s *Sandbox) undo(ctx context.Context, name string, by Owner) {
+	if s.top >= 0 {
+		unix.Close(s.top)
+		s.top = -1
+	}
+	remove := func() error { return beneath.RemoveAll(context.WithoutCancel(ctx), s.execute, name) }
+	if remove() != nil {
+		_ = by.Do(remove)
+	}
+}
+
+func (s *Sandbox) close() {
+	for _, fd := range []*int{&s.execute, &s.top} {
+		if *fd >= 0 {
+			unix.Close(*fd)
+			*fd = -1
+		}
+	}
+	for _, r := range []**beneath.Root{&s.inside, &s.inUser} {
+		if *r != nil {
+			_ = (*r).Close()
+			*r = nil
+		}
+	}
+}
+
+// Permissions translates JOB_EXECDIR_PERMISSIONS: "user" (also anything
+// unknown) is 0700, "group" 0750, "world" 0755.
+func Permissions(word string) fs.FileMode {
+	switch {
+	case strings.EqualFold(word, "group"):
+		return 0o750
+	case strings.EqualFold(word, "world"):
+		return 0o755
+	}
+	return 0o700
+}

@@ -1,0 +1,176 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/sandbox/beneath"
+)
+
+// Dir returns the top directory of the activation, dir_<pid>.
+func (s *Sandbox) Dir() string { return s.dir }
+
+// HTCondor returns the directory in which the startd leaves .update.ad.
+func (s *Sandbox) HTCondor() string { return s.htcondor }
+
+// User returns the directory for files about the job, such as .chirp.config.
+func (s *Sandbox) User() string { return s.user }
+
+// Scratch returns the job's working directory.
+func (s *Sandbox) Scratch() string { return s.scratch }
+
+// Payload returns the owner of the scratch directory.
+func (s *Sandbox) Payload() Owner { return s.payload }
+
+// WriteFile writes a file below the scratch directory as the payload. It is
+// there whole or not at all: it is written under another name and renamed.
+// Missing directories are made with mode 0700. A symbolic link of that name is
+// replaced, not followed.
+func (s *Sandbox) WriteFile(name string, data []byte, mode fs.FileMode) error {
+	return s.writeFile(s.inside, name, data, mode)
+}
+
+// WriteUserFile is WriteFile below the user directory.
+func (s *Sandbox) WriteUserFile(name string, data []byte, mode fs.FileMode) error {
+	return s.writeFile(s.inUser, name, data, mode)
+}
+
+func (s *Sandbox) writeFile(in *beneath.Root, name string, data []byte, mode fs.FileMode) error {
+	dir, base := path.Split(name)
+	temp := dir + "." + strings.TrimPrefix(base, ".") + "." + strconv.FormatUint(rand.Uint64(), 36)
+	err := s.payload.Do(func() error {
+		f, err := in.Create(temp)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		if err == nil {
+			err = f.Chmod(uint32(mode.Perm()))
+		}
+		if e := f.Close(); err == nil {
+			err = e
+		}
+		if err == nil {
+			err = in.Rename(temp, name)
+		}
+		if err != nil {
+			_ = in.Remove(temp)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("write %s into the sandbox: %w", filepath.Join(in.Path(), name), err)
+	}
+	return nil
+}
+
+// Mkdir makes a directory below the scratch directory as the payload, with
+// exactly this mode. It is no error if it exists.
+func (s *Sandbox) Mkdir(name string, mode fs.FileMode) error {
+	return s.payload.Do(func() error {
+		err := s.inside.Mkdir(name, uint32(mode.Perm()))
+		if errors.Is(err, fs.ErrExist) {
+			if st, e := s.inside.Stat(name); e == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+				return nil
+			}
+		}
+		return err
+	})
+}
+
+// ReadFile reads a regular file below the scratch directory as the payload,
+// at most limit bytes of it.
+func (s *Sandbox) ReadFile(name string, limit int64) ([]byte, error) {
+	var data []byte
+	err := s.payload.Do(func() error {
+		f, _, err := s.inside.OpenRead(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		data, err = io.ReadAll(io.LimitReader(f, limit))
+		return err
+	})
+	return data, err
+}
+
+// Chmod sets the mode of a file below the scratch directory as the payload.
+func (s *Sandbox) Chmod(name string, mode fs.FileMode) error {
+	return s.payload.Do(func() error { return s.inside.Chmod(name, uint32(mode.Perm())) })
+}
+
+// RemoveFile removes a file or an empty directory below the scratch directory
+// as the payload.
+func (s *Sandbox) RemoveFile(name string) error {
+	return s.payload.Do(func() error { return s.inside.Remove(name) })
+}
+
+// ModTime returns when a file below the scratch directory was last written
+// to, for StdoutMtime and StderrMtime.
+func (s *Sandbox) ModTime(name string) (time.Time, error) {
+	var t time.Time
+	err := s.payload.Do(func() error {
+		st, err := s.inside.Stat(name)
+		t = time.Unix(st.Mtim.Unix())
+		return err
+	})
+	return t, err
+}
+
+// usageLimit is how many entries of the sandbox one measurement looks at:
+// about a second's work.
+const usageLimit = 1_000_000
+
+// Usage returns the size of the activation's directory in KiB, rounded up, and
+// the number of files and directories in it: what HTCondor publishes as
+// DiskUsage and ScratchDirFileCount (src/condor_starter.V6.1/jic_shadow.cpp:
+// publishUpdateAd). Of a sandbox with more than a million entries, or when
+// ctx ends, it returns a lower bound together with an error that wraps
+// [beneath.ErrIncomplete].
+func (s *Sandbox) Usage(ctx context.Context) (kib, files int64, err error) {
+	u, err := beneath.Measure(ctx, s.top, usageLimit)
+	if err != nil {
+		err = fmt.Errorf("measure %s: %w", s.dir, err)
+	}
+	return (u.Bytes + 1023) / 1024, u.Files, err
+}
+
+// Remove removes the sandbox with everything that the payload left in it,
+// whatever its modes, depth and number; it follows no link and crosses no
+// mount. It is meant for the time when no process of the payload is left. What
+// could not be removed is in the error. The sandbox is of no further use, but
+// Remove may be called again.
+func (s *Sandbox) Remove(ctx context.Context) error {
+	parent, err := unix.Open(filepath.Dir(s.dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open the EXECUTE directory", Path: filepath.Dir(s.dir), Err: err}
+	}
+	defer unix.Close(parent)
+	s.close()
+	remove := func() error { return beneath.RemoveAll(ctx, parent, filepath.Base(s.dir)) }
+	err = remove()
+	if (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) && s.payload.Switches() {
+		// Root may have no special rights here (a root-squashing file server,
+		// a container without CAP_DAC_OVERRIDE); the owner has some.
+		if s.payload.Do(remove) == nil {
+			err = nil
+		} else {
+			err = remove()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("remove the sandbox %s: %w", s.dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"podstarter/sandbox/beneath"
+)
+
+const (
+	payloadUID = 10001
+	condorUID  = 10064
+)
+
+// payloadOwner is the owner of job files in tests: another user if we are
+// root, else ourselves.
+func payloadOwner() Owner {
+	if os.Geteuid() != 0 {
+		return Self()
+	}
+	return Owner{UID: payloadUID, GID: payloadUID}
+}
+
+// asPayload runs the rest of the calling test once more in a process without
+// root's rights, and reports whether this is that process.
+func asPayload(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv("SANDBOX_TEST_AS_PAYLOAD") == t.Name() {
+		return true
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v")
+	cmd.Env = append(os.Environ(), "SANDBOX_TEST_AS_PAYLOAD="+t.Name(), "TMPDIR=/tmp")
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: payloadUID, Gid: payloadUID}}
+	out, err := cmd.CombinedOutput()
+	t.Logf("as uid %d:\n%s", payloadUID, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return false
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// executeDir makes an EXECUTE directory that anybody may reach.
+func executeDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "execute")
+	must(t, err)
+	must(t, os.Chmod(dir, 0o755))
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func newSandbox(t testing.TB) *Sandbox {
+	t.Helper()
+	s, err := Create(context.Background(), Options{
+		Execute: executeDir(t), PID: 4711, Nested: true, Condor: Self(), Payload: payloadOwner(),
+	})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := s.Remove(context.Background()); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+	return s
+}
+
+// listing describes a tree: "path mode uid" of every directory and file.
+func listing(t *testing.T, dir string) []string {
+	t.Helper()
+	var out []string
+	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, path)
+		out = append(out, fmt.Sprintf("%s %o %d", rel, st.Mode&0o7777, st.Uid))
+		return nil
+	}))
+	return out
+}
+
+func TestCreateLayouts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	payload := Owner{UID: payloadUID, GID: payloadUID}
+	condor := Owner{UID: condorUID, GID: condorUID}
+	defer unix.Umask(unix.Umask(0o077)) // modes must not depend on it
+	for _, c := range []struct {
+		name    string
+		options Options
+		want    []string
+	}{
+		{"nested", Options{Nested: true, Condor: condor, Payload: payload}, []string{
+			". 755 10064", "htcondor 755 10064", "scratch 700 10001", "user 700 10001"}},
+		{"nested, world", Options{Nested: true, Condor: condor, Payload: payload, Mode: Permissions("World")}, []string{
+			". 755 10064", "htcondor 755 10064", "scratch 755 10001", "user 700 10001"}},
+		{"flat, group", Options{Condor: condor, Payload: payload, Mode: Permissions("group")}, []string{
+			". 750 10001"}},
+		{"all one", Options{Nested: true, Condor: Self(), Payload: Self()}, []string{
+			". 755 0", "htcondor 755 0", "scratch 700 0", "user 700 0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.options.Execute, c.options.PID = executeDir(t), 77
+			left := filepath.Join(c.options.Execute, "dir_77", "old")
+			must(t, os.MkdirAll(left, 0))
+			s, err := Create(context.Background(), c.options)
+			must(t, err)
+			if diff := cmp.Diff(c.want, listing(t, s.Dir())); diff != "" {
+				t.Error(diff)
+			}
+			must(t, s.WriteFile(".job.ad", []byte("x = 1\n"), 0o644))
+			must(t, s.WriteFile("creds/a.use", []byte("secret"), 0o600))
+			must(t, s.WriteFile("creds/a.use", []byte("secret2"), 0o600))
+			must(t, s.WriteUserFile(".chirp.config", nil, 0o600))
+			must(t, s.Mkdir("dir", 0o755))
+			must(t, s.Mkdir("dir", 0o755))
+			must(t, s.Remove(context.Background()))
+			must(t, s.Remove(context.Background()))
+			if names, _ := os.ReadDir(c.options.Execute); len(names) != 0 {
+				t.Errorf("left: %v", names)
+			}
+		})
+	}
+}
+
+func TestCreateWithoutRoot(t *testing.T) {
+	if !asPayload(t) {
+		return
+	}
+	s, err := Create(context.Background(), Options{Execute: executeDir(t), PID: 1, Nested: true,
+		Condor: Self(), Payload: Owner{UID: payloadUID, GID: payloadUID}})
+	must(t, err)
+	must(t, s.WriteFile("f", []byte("x"), 0o640))
+	must(t, os.Mkdir(filepath.Join(s.Scratch(), "locked"), 0))
+	want := []string{". 755 10001", "htcondor 755 10001", "scratch 700 10001", "scratch/f 640 10001", "scratch/locked 0 10001", "user 700 10001"}
+	must(t, os.Chmod(filepath.Join(s.Scratch(), "locked"), 0o700))
+	want[4] = "scratch/locked 700 10001"
+	if diff := cmp.Diff(want, listing(t, s.Dir())); diff != "" {
+		t.Error(diff)
+	}
+	must(t, os.Chmod(filepath.Join(s.Scratch(), "locked"), 0))
+	must(t, s.Remove(context.Background()))
+}
+
+// A world-writable EXECUTE directory that root may not write to.
+func TestCreateOnSquashedRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	dir := executeDir(t)
+	must(t, os.Chmod(dir, 0o1777))
+	payload := Owner{UID: payloadUID, GID: payloadUID}
+	s := &Sandbox{payload: payload, top: -1}
+	var err error
+	s.execute, err = unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	must(t, err)
+	defer s.close()
+	o := Options{Nested: true, Condor: Self(), Payload: payload, Mode: 0o700}
+	must(t, payload.Do(func() error { return s.lay("dir_1", o, payload) }))
+	want := []string{". 755 10001", "htcondor 755 10001", "scratch 700 10001", "user 700 10001"}
+	if diff := cmp.Diff(want, listing(t, filepath.Join(dir, "dir_1"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWriteFileStaysInside(t *testing.T) {
+	s := newSandbox(t)
+	outside := filepath.Join(filepath.Dir(s.Dir()), "outside")
+	must(t, os.WriteFile(outside, []byte("mine"), 0o666))
+	must(t, os.Symlink(outside, filepath.Join(s.Scratch(), "link")))
+	must(t, os.Symlink("..", filepath.Join(s.Scratch(), "up")))
+	must(t, s.WriteFile("link", []byte("theirs"), 0o600)) // replaces the link
+	if err := s.WriteFile("up/htcondor/.update.ad", nil, 0o600); !errors.Is(err, beneath.ErrOutside) {
+		t.Errorf("through a link: %v", err)
+	}
+	if err := s.WriteFile("../x", nil, 0o600); !errors.Is(err, beneath.ErrOutside) {
+		t.Errorf("..: %v", err)
+	}
+	if data, _ := os.ReadFile(outside); string(data) != "mine" {
+		t.Errorf("outside now has %q", data)
+	}
+	if data, err := s.ReadFile("link", 3); err != nil || string(data) != "the" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if _, err := s.ModTime("link"); err != nil {
+		t.Error(err)
+	}
+	names, err := os.ReadDir(s.Scratch())
+	must(t, err)
+	if len(names) != 2 {
+		t.Errorf("temporary files are left: %v", names)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	s := newSandbox(t)
+	kib, files, err := s.Usage(context.Background())
+	if kib != 0 || files != 3 || err != nil {
+		t.Errorf("empty: %d KiB, %d files, %v", kib, files, err)
+	}
+	must(t, s.WriteFile("a/b", make([]byte, 1025), 0o600))
+	kib, files, err = s.Usage(context.Background())
+	if kib != 2 || files != 5 || err != nil {
+		t.Errorf("%d KiB, %d files, %v; want 2, 5", kib, files, err)
+	}
+}
