@@ -1,5 +1,7 @@
 package classads
 
+import "sync/atomic"
+
 // Expr is a parsed expression. It never changes: it may be shared between ads
 // and evaluated by several goroutines at once.
 type Expr struct{ n node }
@@ -34,9 +36,10 @@ type operation struct {
 // call is a function call. fn is nil for an unknown function, whose call
 // evaluates to error.
 type call struct {
-	name string
-	fn   *builtin
-	args []node
+	compiled atomic.Pointer[compiledPattern] // of pattern functions
+	name     string
+	fn       *builtin
+	args     []node
 }
 
 // listNode is { a, b, ... }.
@@ -78,8 +81,8 @@ const (
 	notSpecial specialName = iota
 	nameSelf               // self, my
 	nameParent
-	nameRoot // root, toplevel
-	nameTarget
+	nameRoot   // root, toplevel
+	nameTarget // target, other: only in a match
 	nameCurrentTime
 )
 
@@ -95,6 +98,10 @@ func newAttrRef(name string, from node, absolute bool) *attrRef {
 			r.special = nameSelf
 		} else if equalFold(name, "root") {
 			r.special = nameRoot
+		}
+	case 5:
+		if equalFold(name, "other") {
+			r.special = nameTarget
 		}
 	case 6:
 		if equalFold(name, "target") {

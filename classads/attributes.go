@@ -66,7 +66,7 @@ func (a *Ad) get(name string, want Kind) (Value, error) {
 	if l, ok := n.(*literal); ok {
 		v = l.Value
 	} else {
-		v = evalNode(n, Env{My: a})
+		v = evalNode(n, &Env{My: a})
 	}
 	switch v.kind {
 	case Undefined:

@@ -4,7 +4,8 @@ import "strconv"
 
 // printer holds how text is written.
 type printer struct {
-	old bool
+	old    bool
+	pretty *layout // nil: on one line
 }
 
 // String returns the expression in the new syntax.
@@ -45,6 +46,9 @@ func appendLine(dst []byte, name string, n node, p printer) []byte {
 }
 
 func appendAd(dst []byte, a *Ad, p printer) []byte {
+	if p.pretty != nil {
+		return p.pretty.ad(dst, a, p)
+	}
 	dst = append(dst, "[ "...)
 	for i := range a.attrs {
 		if i > 0 {
@@ -59,6 +63,9 @@ func (l *literal) append(dst []byte, p printer) []byte { return appendValue(dst,
 func (n *adNode) append(dst []byte, p printer) []byte  { return appendAd(dst, n.ad, p) }
 
 func (n *listNode) append(dst []byte, p printer) []byte {
+	if p.pretty != nil {
+		return p.pretty.list(dst, n.items, p)
+	}
 	dst = append(dst, "{ "...)
 	dst = appendItems(dst, n.items, p)
 	return append(dst, " }"...)

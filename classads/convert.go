@@ -1,0 +1,149 @@
+package classads
+
+import (
+	"strconv"
+	"strings"
+)
+
+// toInt converts as int() does; the value is an error or undefined where it
+// cannot (HTCondor src/classad/value.cpp:convertValueToIntegerValue).
+func toInt(v Value) Value {
+	switch v.kind {
+	case Undefined, Int:
+		return v
+	case Bool, AbsTime:
+		return IntValue(v.num)
+	case Real, RelTime:
+		return IntValue(truncate(v.float()))
+	case String:
+		if r, ok := scanReal(v.str); ok {
+			return IntValue(truncate(r))
+		}
+	case Error:
+		return v
+	}
+	return ErrorValue("no integer can be made of the value")
+}
+
+// toReal converts as real() does (HTCondor
+// src/classad/value.cpp:convertValueToRealValue).
+func toReal(v Value) Value {
+	switch v.kind {
+	case Undefined, Real:
+		return v
+	case Bool, Int, AbsTime:
+		return RealValue(float64(v.num))
+	case RelTime:
+		return RealValue(float64(truncate(v.float())))
+	case String:
+		if r, ok := scanReal(v.str); ok {
+			return RealValue(r)
+		}
+	case Error:
+		return v
+	}
+	return ErrorValue("no real can be made of the value")
+}
+
+// toString converts as string() does (HTCondor
+// src/classad/value.cpp:convertValueToStringValue).
+func toString(ev *evaluator, v Value) Value {
+	switch v.kind {
+	case Undefined, Error, String:
+		return v
+	case AbsTime:
+		return StringValue(string(appendAbsTime(nil, v.num, int(v.off))))
+	case RelTime:
+		return StringValue(string(appendRelTime(nil, float64(truncate(v.float())))))
+	}
+	s := appendValue(nil, v, printer{})
+	if !ev.spend(len(s)) {
+		return Value{kind: Error}
+	}
+	return StringValue(string(s))
+}
+
+// scanReal reads the real that the text begins with, as C's strtod does; it
+// reports whether there is one.
+func scanReal(s string) (float64, bool) {
+	s = strings.TrimLeft(s, spaces)
+	i := 0
+	if i < len(s) && isSign(s[i]) {
+		i++
+	}
+	rest := s[i:]
+	if len(rest) >= 3 && equalFold(rest[:3], "inf") || len(rest) >= 3 && equalFold(rest[:3], "nan") {
+		r, _ := strconv.ParseFloat(s[:i+3], 64)
+		return r, true
+	}
+	if len(rest) > 1 && rest[0] == '0' && lower(rest[1]) == 'x' {
+		if r, ok := scanHex(s, i); ok {
+			return r, true
+		}
+	}
+	end, digits := i, 0
+	for end < len(s) && isDigit(s[end]) {
+		end++
+		digits++
+	}
+	if end < len(s) && s[end] == '.' {
+		end++
+		for end < len(s) && isDigit(s[end]) {
+			end++
+			digits++
+		}
+	}
+	if digits == 0 {
+		return 0, false
+	}
+	if end < len(s) && lower(s[end]) == 'e' {
+		x := end + 1
+		if x < len(s) && isSign(s[x]) {
+			x++
+		}
+		if x < len(s) && isDigit(s[x]) {
+			for x < len(s) && isDigit(s[x]) {
+				x++
+			}
+			end = x
+		}
+	}
+	r, _ := strconv.ParseFloat(s[:end], 64)
+	return r, true
+}
+
+// scanHex reads a hexadecimal real; i is where its 0x begins.
+func scanHex(s string, i int) (float64, bool) {
+	isHex := func(c byte) bool { return isDigit(c) || 'a' <= lower(c) && lower(c) <= 'f' }
+	end, digits := i+2, 0
+	for end < len(s) && isHex(s[end]) {
+		end++
+		digits++
+	}
+	if end < len(s) && s[end] == '.' {
+		end++
+		for end < len(s) && isHex(s[end]) {
+			end++
+			digits++
+		}
+	}
+	if digits == 0 {
+		return 0, false
+	}
+	exponent := "p0"
+	mantissa := s[:end]
+	if end < len(s) && lower(s[end]) == 'p' {
+		x := end + 1
+		if x < len(s) && isSign(s[x]) {
+			x++
+		}
+		if x < len(s) && isDigit(s[x]) {
+			for x < len(s) && isDigit(s[x]) {
+				x++
+			}
+			exponent = s[end:x]
+		}
+	}
+	r, _ := strconv.ParseFloat(mantissa+exponent, 64)
+	return r, true
+}

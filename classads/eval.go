@@ -1,0 +1,250 @@
+package classads
+
+import (
+	"sync"
+	"time"
+)
+
+// Env is what an evaluation sees beside the expression. The zero value is
+// usable: no ads, the real clock, the shared random source, default limits.
+type Env struct {
+	// My is the ad of plain names and of MY.
+	My *Ad
+	// Target is the ad of TARGET., and of plain names that My does not have.
+	Target *Ad
+	// Now is the clock of time(), CurrentTime and the like; nil is time.Now.
+	// The zone of what it returns is the local zone of the time functions.
+	Now func() time.Time
+	// Random yields numbers in [0,1) for random(); nil is math/rand.
+	Random func() float64
+	// UserHome is what userHome() asks; nil answers as a daemon does that is
+	// not configured with CLASSAD_ENABLE_USER_HOME.
+	UserHome func(user string) (dir string, ok bool)
+	// UserMap is what userMap() asks: the comma-separated groups a named map
+	// gives a user; nil answers as a daemon does that has no maps.
+	UserMap func(mapName, user string) (groups string, ok bool)
+	// Trace receives a line for each evaluation of debug(); nil discards it.
+	Trace func(line string)
+	// Limits bounds the evaluation.
+	Limits Limits
+}
+
+// Limits bounds one evaluation; a field that is not positive means the
+// default. Beyond a limit the result is an error whose Reason names it.
+type Limits struct {
+	// Depth of nested operations and references. The default, 400, is
+	// HTCondor's (src/classad/classad/exprTree.h:MAX_CLASSAD_RECURSION).
+	Depth int
+	// Steps is the number of nodes evaluated.
+	Steps int
+	// Bytes of strings and lists that functions make.
+	Bytes int
+}
+
+// Default limits of an evaluation.
+const (
+	DefaultDepth = 400
+	DefaultSteps = 2_000_000
+	DefaultBytes = 64 << 20
+)
+
+// scope is an ad in the role of the place where names are looked up.
+type scope struct {
+	ad     *Ad
+	parent *scope // the ad that encloses this one
+	root   *scope // the outermost
+	other  *scope // on an outermost scope: the ad it is matched with
+	env    *Env
+}
+
+// inner returns the scope of a nested ad. Its outermost is that of sc.
+func (sc *scope) inner(ad *Ad) *scope {
+	if sc == nil {
+		return outer(ad, nil)
+	}
+	return &scope{ad: ad, parent: sc, root: sc.root, env: sc.env}
+}
+
+// outer returns the scope of an ad that nothing encloses.
+func outer(ad *Ad, env *Env) *scope {
+	sc := &scope{ad: ad, env: env}
+	sc.root = sc
+	return sc
+}
+
+// evaluator is the state of one evaluation.
+type evaluator struct {
+	env    *Env
+	depth  int // levels left
+	steps  int // nodes left
+	bytes  int // bytes of strings left
+	failed bool
+	reason string // why it failed
+
+	// active are the attributes being evaluated, to find circles.
+	active []activeAttr
+
+	// Storage, so that a simple evaluation allocates only the evaluator.
+	envCopy            Env
+	my, target, around scope
+	activeArray        [8]activeAttr
+}
+
+type activeAttr struct {
+	n  node
+	ad *Ad
+}
+
+var emptyAd = NewAd()
+
+var evaluators = sync.Pool{New: func() any { return new(evaluator) }}
+
+// start prepares an evaluation and returns the scope of Env.My.
+func (ev *evaluator) start(env *Env) *scope {
+	ev.envCopy = *env
+	ev.env = &ev.envCopy
+	limit := func(n, def int) int {
+		if n <= 0 {
+			return def
+		}
+		return n
+	}
+	ev.depth = limit(env.Limits.Depth, DefaultDepth)
+	ev.steps = limit(env.Limits.Steps, DefaultSteps)
+	ev.bytes = limit(env.Limits.Bytes, DefaultBytes)
+	ev.failed, ev.reason = false, ""
+	ev.active = ev.activeArray[:0]
+	if env.My == nil && env.Target == nil {
+		return nil
+	}
+	my := env.My
+	if my == nil {
+		my = emptyAd
+	}
+	ev.my = scope{ad: my, env: ev.env, root: &ev.my}
+	if env.Target != nil && env.Target != env.My {
+		// In a match both ads are inside an ad that has neither's attributes.
+		ev.around = scope{ad: emptyAd, env: ev.env, root: &ev.around}
+		ev.target = scope{ad: env.Target, env: ev.env, root: &ev.around, other: &ev.my}
+		ev.my.other, ev.my.root = &ev.target, &ev.around
+	}
+	return &ev.my
+}
+
+// finish turns a failed evaluation into an error and gives the evaluator back
+// unless the value refers to it.
+func (ev *evaluator) finish(v Value) Value {
+	if ev.failed {
+		v = ErrorValue(ev.reason)
+	}
+	if v.kind != List && v.kind != Record {
+		*ev = evaluator{}
+		evaluators.Put(ev)
+	}
+	return v
+}
+
+// fail ends the whole evaluation. The result is an error whatever the
+// operators around do.
+func (ev *evaluator) fail(reason string) Value {
+	if !ev.failed {
+		ev.failed, ev.reason = true, reason
+	}
+	return ErrorValue(reason)
+}
+
+// step accounts for one node; false means that the evaluation has failed.
+func (ev *evaluator) step() bool {
+	if ev.steps--; ev.steps < 0 {
+		ev.fail("the evaluation takes too many steps")
+	}
+	return !ev.failed
+}
+
+// spend accounts for memory that a function is about to use; false means that
+// the evaluation has failed.
+func (ev *evaluator) spend(bytes int) bool {
+	if bytes > ev.bytes {
+		ev.bytes = 0
+		ev.fail("the evaluation makes too many bytes of strings")
+		return false
+	}
+	ev.bytes -= bytes
+	return true
+}
+
+// attempt evaluates and turns a failure into a mere error, in the few places
+// where HTCondor ignores the failure of an operand.
+func (ev *evaluator) attempt(n node, sc *scope) Value {
+	v := n.eval(ev, sc)
+	if ev.failed {
+		v = ErrorValue(ev.reason)
+		ev.failed = false
+	}
+	return v
+}
+
+// Eval evaluates the expression.
+func (e *Expr) Eval(env Env) Value { return evalNode(e.n, &env) }
+
+// Eval evaluates an attribute of the ad, with the ad as MY whatever env.My
+// says. An absent attribute is undefined.
+func (a *Ad) Eval(name string, env Env) Value {
+	n := a.find(name, hashName(name))
+	if n == nil {
+		return Value{}
+	}
+	env.My = a
+	return evalNode(n, &env)
+}
+
+func evalNode(n node, env *Env) Value {
+	if l, ok := n.(*literal); ok {
+		return l.Value
+	}
+	ev := evaluators.Get().(*evaluator)
+	sc := ev.start(env)
+	return ev.finish(n.eval(ev, sc))
+}
+
+// evalIn evaluates a node that a value holds, in the scope it came from.
+func evalIn(n node, sc *scope) Value {
+	if l, ok := n.(*literal); ok {
+		return l.Value
+	}
+	env := &Env{}
+	if sc != nil && sc.env != nil {
+		env = sc.env
+	}
+	ev := evaluators.Get().(*evaluator)
+	ev.start(env)
+	return ev.finish(n.eval(ev, sc))
+}
+
+func (l *literal) eval(ev *evaluator, _ *scope) Value {
+	ev.steps--
+	return l.Value
+}
+
+func (n *listNode) eval(ev *evaluator, sc *scope) Value {
+	ev.steps--
+	return Value{kind: List, list: n, sc: sc}
+}
+
+func (n *adNode) eval(ev *evaluator, sc *scope) Value {
+	ev.steps--
+	return Value{kind: Record, sc: sc.inner(n.ad)}
+}
+
+func (c *call) eval(ev *evaluator, sc *scope) Value {
+	if !ev.step() {
+		return Value{kind: Error}
+	}
+	if c.fn == nil {
+		return ErrorValue("unknown function")
+	}
+	if len(c.args) < c.fn.min || c.fn.max >= 0 && len(c.args) > c.fn.max {
+		return ErrorValue("wrong number of arguments of a function")
+	}
+	return c.fn.eval(ev, sc, c)
+}

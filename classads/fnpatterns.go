@@ -1,0 +1,229 @@
+package classads
+
+import (
+	"strings"
+
+	"podstarter/classads/internal/pattern"
+)
+
+const patternFamily = "patterns"
+
+const (
+	substituteMatch = iota // yields the replacement alone
+	substituteFirst        // yields the whole text
+	substituteAll
+)
+
+// patternFunctions match regular expressions, of the kind PCRE has
+// (HTCondor src/classad/fnCall.cpp:regexp_helper). Options are letters: i
+// ignores case, m lets ^ and $ match at lines, s lets . match a newline,
+// x ignores white space in the pattern.
+var patternFunctions = []builtin{
+	{name: "regexp", family: patternFamily, usage: "regexp(pattern, string [, options])",
+		summary: "true if the pattern matches", min: 2, max: 3, eval: fnRegexp},
+	{name: "regexpMember", family: patternFamily, usage: "regexpMember(pattern, list [, options])",
+		summary: "true if the pattern matches an element", min: 2, max: 3, eval: fnRegexpMember},
+	{name: "regexps", family: patternFamily, usage: "regexps(pattern, string, replacement [, options])",
+		summary: `the replacement with \1 and so on filled in; options f and g make it replace and replaceAll`,
+		min:     3, max: 4, variant: substituteMatch, eval: fnSubstitute},
+	{name: "replace", family: patternFamily, usage: "replace(pattern, string, replacement [, options])",
+		summary: "the string with the first match replaced", min: 3, max: 4, variant: substituteFirst, eval: fnSubstitute},
+	{name: "replaceAll", family: patternFamily, usage: "replaceAll(pattern, string, replacement [, options])",
+		summary: "the string with every match replaced", min: 3, max: 4, variant: substituteAll, eval: fnSubstitute},
+}
+
+func patternFlags(options string) pattern.Flags {
+	var f pattern.Flags
+	for _, o := range [...]struct {
+		letter byte
+		flag   pattern.Flags
+	}{{'i', pattern.IgnoreCase}, {'m', pattern.MultiLine}, {'s', pattern.DotAll}, {'x', pattern.Extended}} {
+		if strings.IndexByte(options, o.letter) >= 0 {
+			f |= o.flag
+		}
+	}
+	return f
+}
+
+// match tells whether a pattern matches; the second value is an error if the
+// search took too many steps.
+func (ev *evaluator) match(p *pattern.Pattern, s string) (bool, Value) {
+	loc, err := p.Match(s, 0, 0)
+	if err != nil {
+		return false, ErrorValue(err.Error())
+	}
+	return loc != nil, Value{}
+}
+
+// patternArgs evaluates the arguments of a pattern function: error before
+// undefined before a wrong type. Those that are no strings must be allowed by
+// want.
+func patternArgs(ev *evaluator, sc *scope, c *call, want ...Kind) (args [4]Value, bad *Value) {
+	undefined, wrong, failed := false, false, false
+	for i, n := range c.args {
+		v := n.eval(ev, sc)
+		args[i] = v
+		failed = failed || v.kind == Error
+		undefined = undefined || v.kind == Undefined
+		wrong = wrong || v.kind != want[i]
+	}
+	switch {
+	case failed || wrong && !undefined:
+		e := ErrorValue(c.fn.name + ": an argument is not of the kind it must be")
+		return args, &e
+	case undefined:
+		return args, &Value{}
+	}
+	return args, nil
+}
+
+func fnRegexp(ev *evaluator, sc *scope, c *call) Value {
+	args, bad := patternArgs(ev, sc, c, String, String, String)
+	if bad != nil {
+		return *bad
+	}
+	p, err := c.pattern(args[0].str, patternFlags(args[2].str))
+	if err != nil {
+		return ErrorValue("regexp: " + err.Error())
+	}
+	found, failure := ev.match(p, args[1].str)
+	if failure.kind == Error {
+		return failure
+	}
+	return BoolValue(found)
+}
+
+func fnRegexpMember(ev *evaluator, sc *scope, c *call) Value {
+	args, bad := patternArgs(ev, sc, c, String, List, String)
+	if bad != nil {
+		return *bad
+	}
+	result := BoolValue(false)
+	p, err := c.pattern(args[0].str, patternFlags(args[2].str))
+	for _, n := range args[1].list.items {
+		switch v := ev.attempt(n, sc); v.kind {
+		case Undefined:
+			result = Value{}
+		case String:
+			if err != nil {
+				continue // a bad pattern matches nothing here
+			}
+			if found, _ := ev.match(p, v.str); found {
+				return BoolValue(true)
+			}
+		default:
+			return ErrorValue("regexpMember: an element is no string")
+		}
+	}
+	return result
+}
+
+func fnSubstitute(ev *evaluator, sc *scope, c *call) Value {
+	args, bad := patternArgs(ev, sc, c, String, String, String, String)
+	if bad != nil {
+		return *bad
+	}
+	options := args[3].str
+	whole := c.fn.variant != substituteMatch || strings.Contains(options, "f")
+	all := c.fn.variant == substituteAll || strings.Contains(options, "g")
+	p, err := c.pattern(args[0].str, patternFlags(options))
+	if err != nil {
+		return ErrorValue(c.fn.name + ": " + err.Error())
+	}
+	return substitute(ev, p, args[1].str, args[2].str, whole, all)
+}
+
+// substitute replaces the first or all matches. After an empty match the same
+// place is tried again for one that is not empty.
+func substitute(ev *evaluator, p *pattern.Pattern, target, replacement string, whole, all bool) Value {
+	var out []byte
+	at, empty := 0, false
+	for {
+		var opts pattern.Options
+		if empty {
+			opts = pattern.Anchored | pattern.NotEmptyAtStart
+		}
+		if at > len(target) {
+			// HTCondor tries beyond the end after an empty match there.
+			return ErrorValue("a pattern that matches nothing cannot be replaced everywhere")
+		}
+		loc, err := p.Match(target, at, opts)
+		if err != nil {
+			return ErrorValue(err.Error())
+		}
+		if !ev.step() {
+			return Value{kind: Error}
+		}
+		if loc == nil && empty && all {
+			if at < len(target) {
+				out = append(out, target[at])
+			}
+			at++
+			empty = false
+			continue
+		}
+		if loc == nil {
+			break
+		}
+		if whole {
+			out = append(out, target[at:loc[0]]...)
+		}
+		before := len(out)
+		var ok bool
+		if out, ok = appendReplacement(out, target, replacement, loc); !ok {
+			return ErrorValue("the replacement refers to a group that took no part in the match")
+		}
+		if !ev.spend(len(out) - before) {
+			return Value{kind: Error}
+		}
+		at, empty = loc[1], loc[0] == loc[1]
+		if !all {
+			break
+		}
+	}
+	if whole {
+		out = append(out, target[at:]...)
+	}
+	return StringValue(string(out))
+}
+
+// appendReplacement fills \0 to \9 in; it reports whether those groups exist.
+func appendReplacement(dst []byte, target, replacement string, loc []int) ([]byte, bool) {
+	for i := 0; i < len(replacement); i++ {
+		c := replacement[i]
+		if c != '\\' || i+1 == len(replacement) || !isDigit(replacement[i+1]) {
+			dst = append(dst, c)
+			continue
+		}
+		i++
+		g := 2 * int(replacement[i]-'0')
+		if g >= len(loc) {
+			return dst, false
+		}
+		if loc[g] >= 0 {
+			dst = append(dst, target[loc[g]:loc[g+1]]...)
+		}
+	}
+	return dst, true
+}
+
+// compiledPattern is what a call keeps of the pattern it compiled last.
+type compiledPattern struct {
+	text  string
+	flags pattern.Flags
+	*pattern.Pattern
+}
+
+// pattern compiles a pattern; a call with the same pattern again, as most
+// have, uses what the last one compiled.
+func (c *call) pattern(text string, flags pattern.Flags) (*pattern.Pattern, error) {
+	if last := c.compiled.Load(); last != nil && last.flags == flags && last.text == text {
+		return last.Pattern, nil
+	}
+	p, err := pattern.Compile(text, flags)
+	if err != nil {
+		return nil, err
+	}
+	c.compiled.Store(&compiledPattern{text, flags, p})
+	return p, nil
+}

@@ -1,0 +1,77 @@
+package classads
+
+const userFamily = "users"
+
+// userFunctions ask about users (HTCondor
+// src/condor_utils/compat_classad.cpp). What they answer is the caller's
+// choice: Env.UserHome and Env.UserMap.
+var userFunctions = []builtin{
+	{name: "userHome", family: userFamily, usage: "userHome(user [, default])",
+		summary: "home directory of a user", min: 0, max: -1, eval: fnUserHome},
+	{name: "userMap", family: userFamily, usage: "userMap(map, user [, preferred [, default]])",
+		summary: "groups a map gives a user, or the preferred or first of them", min: 2, max: 4, eval: fnUserMap},
+}
+
+func fnUserHome(ev *evaluator, sc *scope, c *call) Value {
+	if len(c.args) < 1 || len(c.args) > 2 {
+		return ev.fail("userHome takes one or two arguments")
+	}
+	var def string
+	if len(c.args) == 2 {
+		def, _ = ev.attempt(c.args[1], sc).Str()
+	}
+	user := ev.attempt(c.args[0], sc)
+	switch {
+	case user.kind == String && ev.env.UserHome != nil:
+		if dir, ok := ev.env.UserHome(user.str); ok {
+			return StringValue(dir)
+		}
+	case user.kind == Undefined, user.kind == String:
+	case def == "":
+		return ErrorValue("userHome: the user must be a string")
+	}
+	if def == "" {
+		return Value{}
+	}
+	return StringValue(def)
+}
+
+func fnUserMap(ev *evaluator, sc *scope, c *call) Value {
+	var in [4]Value
+	for i, n := range c.args {
+		in[i] = n.eval(ev, sc)
+	}
+	if in[0].kind != String || in[1].kind != String {
+		if in[0].kind == Error || in[1].kind == Error {
+			return ErrorValue("userMap: an argument is an error")
+		}
+		return in[3]
+	}
+	if ev.env.UserMap == nil {
+		return in[3]
+	}
+	groups, ok := ev.env.UserMap(in[0].str, in[1].str)
+	if !ok {
+		return in[3]
+	}
+	if len(c.args) == 2 {
+		return StringValue(groups)
+	}
+	first, chosen := "", ""
+	items(groups, ",", func(g string) bool {
+		if first == "" {
+			first = g
+		}
+		if in[2].kind == String && equalFold(g, in[2].str) {
+			chosen = g
+		}
+		return chosen == ""
+	})
+	if chosen == "" {
+		chosen = first
+	}
+	if chosen == "" {
+		return in[3]
+	}
+	return StringValue(chosen)
+}

@@ -1,0 +1,176 @@
+package classads
+
+// truth converts a boolean or number to a boolean.
+func (v Value) truth() (b, ok bool) {
+	switch v.kind {
+	case Bool, Int:
+		return v.num != 0, true
+	case Real:
+		return v.float() != 0, true
+	}
+	return false, false
+}
+
+// exceptional tells an undefined or error value.
+func (v Value) exceptional() bool { return v.kind <= Error }
+
+// eval applies the operator (HTCondor src/classad/operators.cpp).
+func (o *operation) eval(ev *evaluator, sc *scope) Value {
+	if !ev.step() {
+		return Value{kind: Error}
+	}
+	if ev.depth--; ev.depth < 0 {
+		ev.depth++
+		return ev.fail("the evaluation nests too deep")
+	}
+	v := o.apply(ev, sc)
+	ev.depth++
+	return v
+}
+
+func (o *operation) apply(ev *evaluator, sc *scope) Value {
+	a := o.a.eval(ev, sc)
+	if o.b == nil {
+		return operate1(o.op, a)
+	}
+	switch o.op {
+	case opAnd, opOr:
+		if t, ok := a.truth(); ok && t == (o.op == opOr) {
+			return BoolValue(t)
+		}
+		if a.kind == Error {
+			return a
+		}
+		return logical(o.op, a, o.b.eval(ev, sc))
+	case opElvis:
+		if a.kind != Undefined {
+			return a
+		}
+		return o.b.eval(ev, sc)
+	case opTernary:
+		if t, ok := a.truth(); ok {
+			if t {
+				return o.b.eval(ev, sc)
+			}
+			return o.c.eval(ev, sc)
+		}
+		if a.exceptional() {
+			return a
+		}
+		o.b.eval(ev, sc)
+		o.c.eval(ev, sc)
+		return ErrorValue("the condition of ?: is no boolean")
+	case opSubscript:
+		return subscript(ev, a, o.b.eval(ev, sc))
+	}
+	return operate2(o.op, a, o.b.eval(ev, sc))
+}
+
+// operate1 applies a unary operator or parentheses.
+func operate1(op operator, a Value) Value {
+	if op == opParentheses || a.exceptional() {
+		return a
+	}
+	switch op {
+	case opPlus:
+		switch a.kind {
+		case Int, Real, RelTime:
+			return a
+		}
+	case opMinus:
+		switch a.kind {
+		case Int:
+			return IntValue(-a.num)
+		case Real:
+			return RealValue(-a.float())
+		case RelTime:
+			return RelTimeValue(-a.float())
+		}
+	case opNot:
+		if t, ok := a.truth(); ok {
+			return BoolValue(!t)
+		}
+	case opBitNot:
+		if a.kind == Int {
+			return IntValue(^a.num)
+		}
+	}
+	return ErrorValue("a unary operator on a value it is not defined for")
+}
+
+// operate2 applies a binary operator that needs both operands.
+func operate2(op operator, a, b Value) Value {
+	if op == opIs || op == opIsnt {
+		return identical(op, a, b)
+	}
+	if a.kind == Error {
+		return a
+	}
+	if b.kind == Error {
+		return b
+	}
+	if a.kind == Undefined || b.kind == Undefined {
+		return Value{}
+	}
+	switch {
+	case op <= opGreater:
+		return compare(op, a, b)
+	case op <= opModulus:
+		return arithmetic(op, a, b)
+	}
+	return bitwise(op, a, b)
+}
+
+// logical finishes && and ||: the first operand alone does not decide.
+func logical(op operator, a, b Value) Value {
+	decides := op == opOr // the boolean that decides
+	ta, oka := a.truth()
+	tb, okb := b.truth()
+	if !oka && !a.exceptional() || !okb && !b.exceptional() {
+		return ErrorValue("a logical operator on something that is no boolean")
+	}
+	switch {
+	case oka && ta == decides:
+		return BoolValue(decides)
+	case a.kind == Error:
+		return a
+	case okb && (oka || tb == decides):
+		return BoolValue(tb)
+	case okb: // undefined with a boolean that does not decide
+		return Value{}
+	}
+	return b
+}
+
+// subscript is list[integer] and ad[string].
+func subscript(ev *evaluator, a, b Value) Value {
+	if a.kind == Error {
+		return a
+	}
+	if b.kind == Error {
+		return b
+	}
+	if a.kind == Undefined || b.kind == Undefined {
+		return Value{}
+	}
+	switch {
+	case a.kind == List && b.kind == Int:
+		i := int32(b.num) // HTCondor's index is an int, cut off
+		if i < 0 || int(i) >= len(a.list.items) {
+			return ErrorValue("a subscript beyond the list")
+		}
+		if ev.depth <= 0 {
+			return ErrorValue("the evaluation nests too deep")
+		}
+		ev.depth--
+		v := ev.attempt(a.list.items[i], a.sc)
+		ev.depth++
+		return v
+	case a.kind == Record && b.kind == String:
+		if a.sc.ad.position(b.str, hashName(b.str)) < 0 {
+			return Value{}
+		}
+		return ev.attempt(newAttrRef(b.str, nil, false), a.sc)
+	}
+	return ErrorValue("a subscript of something that has none")
+}
