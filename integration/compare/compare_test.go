@@ -1,0 +1,146 @@
+package compare
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/classads"
+	"podstarter/integration/harness"
+)
+
+var update = flag.Bool("update", false, "write the generated part of docs/differences.md")
+
+func TestDifferencesPage(t *testing.T) {
+	const path = "../../docs/differences.md"
+	rules, err := Rules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := Replace(string(old), Tables(rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(old), page); diff != "" {
+		t.Errorf("the page is not what differences.json says; write it with: go test ./integration/compare -run TestDifferencesPage -update\n%s", diff)
+	}
+}
+
+func TestNormalisedHistory(t *testing.T) {
+	job := harness.Job{Cluster: 12, Proc: 0, Dir: "/home/jobs/compare-plain-stock-1-2", Side: harness.Stock}
+	ad, err := classads.ParseOld(`QDate = 1795210936
+RemoteUserCpu = 0.0
+ExitCode = 7
+Iwd = "/home/jobs/compare-plain-stock-1-2"
+LastRemoteHost = "slot1_1@ep.example.org"
+Reason = "Error from slot1_1@ep.example.org: cannot open /var/lib/condor/execute/dir_649/scratch/x at <127.0.0.1:9618?addrs=127.0.0.1-9618&sock=a>"
+RecentBlockReadKbytes = 0
+Requirements = ((TARGET.HasPodStarter =!= true)) && (TARGET.Arch == "X86_64")
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"qdate":                 "<integer>",
+		"remoteusercpu":         "<real>",
+		"exitcode":              "7",
+		"iwd":                   `"/home/jobs/<directory>"`,
+		"lastremotehost":        "<string>",
+		"reason":                `"Error from <slot>: cannot open /var/lib/condor/execute/dir_<pid>/scratch/x at <address>"`,
+		"recentblockreadkbytes": "<integer>",
+		"requirements":          `(<side>) && (TARGET.Arch == "X86_64")`,
+	}
+	if diff := cmp.Diff(want, History(ad, job)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNormalisedEvents(t *testing.T) {
+	job := harness.Job{Cluster: 12, Proc: 0, Dir: "/home/jobs/compare-plain-stock-1-2"}
+	events, err := harness.ParseEvents(`001 (012.000.000) 2026-10-16 12:00:00 Job executing on host: <127.0.0.1:9618?addrs=127.0.0.1-9618>
+	SlotName: slot1_1@ep
+	CondorScratchDir = "/var/lib/condor/execute/dir_649/scratch"
+	Cpus = 1
+...
+006 (012.000.000) 2026-10-16 12:00:08 Image size of job updated: 1234
+	5  -  MemoryUsage of job (MB)
+...
+006 (012.000.000) 2026-10-16 12:00:18 Image size of job updated: 2345
+	6  -  MemoryUsage of job (MB)
+...
+005 (012.000.000) 2026-10-16 12:00:20 Job terminated.
+	(1) Normal termination (return value 7)
+		Usr 0 00:00:00, Sys 0 00:00:01  -  Run Remote Usage
+	Partitionable Resources :    Usage  Request Allocated
+	   Cpus                 :     0.01        1         1
+	   Disk (KB)            :       24        1     10240
+...
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"006 Image size of job updated: <n>",
+		"006   <n>  -  MemoryUsage of job (MB)",
+		"001 Job executing on host: <address>",
+		"001   SlotName: <slot>",
+		`001   CondorScratchDir = "/var/lib/condor/execute/dir_<pid>/scratch"`,
+		"001   Cpus = 1",
+		"005 Job terminated.",
+		"005   (1) Normal termination (return value 7)",
+		"005   \tUsr <duration>, Sys <duration>  -  Run Remote Usage",
+		"005   Partitionable Resources :    Usage  Request Allocated",
+		"005   Cpus                 : <n> <n> <n>",
+		"005   Disk (KB)            : <n> <n> <n>",
+	}
+	if diff := cmp.Diff(want, Events(events, job)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDifferencesAreFoundAndJudged(t *testing.T) {
+	found := append(
+		Values("plain", InHistory, map[string]string{"a": "1", "b": "2", "c": "3"}, map[string]string{"a": "1", "b": "4", "d": "5"}),
+		Lines("plain", []string{"x", "y", "y"}, []string{"x", "y", "z"})...)
+	want := []Difference{
+		{Job: "plain", In: InHistory, Name: "b", Stock: "2", Ours: "4"},
+		{Job: "plain", In: InHistory, Name: "c", Stock: "3", Ours: Absent},
+		{Job: "plain", In: InHistory, Name: "d", Stock: Absent, Ours: "5"},
+		{Job: "plain", In: InEvents, Name: "y", Stock: "once", Ours: Absent},
+		{Job: "plain", In: InEvents, Name: "z", Stock: Absent, Ours: "once"},
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Fatal(diff)
+	}
+	order := Lines("plain", []string{"x", "y"}, []string{"y", "x"})
+	if len(order) != 1 || order[0].Name != "order" {
+		t.Errorf("lines in another order: %v", order)
+	}
+
+	rules := []Rule{
+		{In: InHistory, Name: "B", Stock: "2", Ours: "*", Reason: "r"},
+		{In: InHistory, Name: "c", Stock: "*", Ours: Absent, Jobs: []string{"plain"}, Reason: "r"},
+		{In: InHistory, Name: "c", Stock: "*", Ours: Absent, Jobs: []string{"signal"}, Reason: "r"},
+		{In: InEvents, Name: "y", Stock: "once", Ours: Absent, Reason: "r"},
+		{In: InEvents, Name: "q", Stock: "*", Ours: "*", Reason: "r"},
+	}
+	unlisted, stale := Judge(rules, []string{"plain"}, found)
+	if diff := cmp.Diff([]Difference{want[2], want[4]}, unlisted); diff != "" {
+		t.Errorf("unlisted:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"job plain, events, q"}, stale); diff != "" {
+		t.Errorf("stale:\n%s", diff)
+	}
+}

@@ -1,0 +1,216 @@
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"podstarter/classads"
+	"podstarter/integration/harness"
+)
+
+// measured are attributes whose value is a measurement, a time or a number
+// given out by the system. What is compared is that they are there, and of
+// which type. A name that ends in * stands for all that begin so.
+var measured = []string{
+	// times
+	"QDate", "CompletionDate", "EnteredCurrentStatus", "JobStartDate", "JobCurrentStartDate",
+	"JobCurrentStartExecutingDate", "JobCurrentFinishTransferInputDate", "JobCurrentFinishTransferOutputDate",
+	"JobCurrentStartTransferInputDate", "JobCurrentStartTransferOutputDate", "JobLastStartDate", "LastJobLeaseRenewal",
+	"LastMatchTime", "LastSuspensionTime", "LastVacateTime", "ShadowBday", "StdoutMtime", "StderrMtime", "TransferInFinished", "TransferInStarted",
+	"TransferInQueued", "TransferOutFinished", "TransferOutStarted", "TransferOutQueued", "ReleaseTime", "JobFinishedHookDone",
+	"FirstJobMatchDate", "JobLastStartTransferInputDate", "JobLastFinishTransferInputDate",
+	// durations
+	"ActivationDuration", "ActivationExecutionDuration", "ActivationSetUpDuration", "ActivationSetupDuration", "ActivationTeardownDuration",
+	"CommittedTime", "CommittedSlotTime", "CumulativeSlotTime", "CumulativeTransferTime", "CumulativeRemoteSysCpu", "CumulativeRemoteUserCpu",
+	"JobDuration", "LastRemoteWallClockTime", "RemoteWallClockTime", "StatsLifetime", "RecentStatsLifetime",
+	"LastSuspensionTime", "WallClockCheckpoint", "RemoteSysCpu", "RemoteUserCpu", "ServerTime",
+	// use of resources
+	"CpusUsage", "DiskUsage", "DiskUsage_RAW", "ImageSize", "ImageSize_RAW", "ResidentSetSize", "ResidentSetSize_RAW",
+	"ProportionalSetSizeKb", "ProportionalSetSizeKb_RAW", "Block*", "RecentBlock*", "CPUInstructions", "IOWait",
+	// numbers and names given out
+	"ClusterId", "GlobalJobId", "JobPid", "NumPidsMax", "LastRemoteHost", "RemoteHost", "StarterIpAddr", "StartdIpAddr", "StartdPrincipal",
+	"PublicClaimId", "ClaimId", "LastClaimId", "LastPublicClaimId", "SlotName", "StartdName", "MachineAttr*", "CondorScratchDir",
+	"AutoClusterId", "RemoteSlotID", "LastRemotePool", "ShadowIpAddr",
+}
+
+var (
+	slotPattern    = regexp.MustCompile(`slot\d+(?:_\d+)?@[A-Za-z0-9_.-]+`)
+	sinfulPattern  = regexp.MustCompile(`<[0-9.:\[\]a-f]+\?[^>]*>|<[0-9.]+:\d+>`)
+	stampPattern   = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?`)
+	scratchPattern = regexp.MustCompile(`/dir_\d+`)
+	usagePattern   = regexp.MustCompile(`\d+ \d\d:\d\d:\d\d`)
+)
+
+// words rewrites what is particular to one run inside a text: directories, slot
+// names, addresses, times.
+func words(text string, job harness.Job) string {
+	text = strings.ReplaceAll(text, job.Dir[strings.LastIndexByte(job.Dir, '/')+1:], "<directory>")
+	text = regexp.MustCompile(`\b`+regexp.QuoteMeta(job.ID())+`\b`).ReplaceAllString(text, "<job>")
+	for _, rewrite := range []struct {
+		pattern *regexp.Regexp
+		by      string
+	}{
+		{slotPattern, "<slot>"},
+		{sinfulPattern, "<address>"},
+		{stampPattern, "<time>"},
+		{scratchPattern, "/dir_<pid>"},
+		{usagePattern, "<duration>"},
+		{regexp.MustCompile(regexp.QuoteMeta(sidePicks(job.Side))), "<side>"},
+	} {
+		text = rewrite.pattern.ReplaceAllString(text, rewrite.by)
+	}
+	return text
+}
+
+// sidePicks is the clause of Requirements that sends a job to a side.
+func sidePicks(side harness.Side) string {
+	if side == harness.Stock {
+		return "(TARGET.HasPodStarter =!= true)"
+	}
+	return "(TARGET.HasPodStarter =?= true)"
+}
+
+func isMeasured(name string) bool {
+	return slices.ContainsFunc(measured, func(m string) bool {
+		if prefix, ok := strings.CutSuffix(m, "*"); ok {
+			return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
+		}
+		return strings.EqualFold(m, name)
+	})
+}
+
+// History is a history ad with everything particular to one run taken out: by
+// lower-case name, the expression or, for what is measured, its type.
+func History(ad *classads.Ad, job harness.Job) map[string]string {
+	values := map[string]string{}
+	for name, expr := range ad.All() {
+		text := words(expr.OldString(), job)
+		if isMeasured(name) {
+			text = kind(expr)
+		}
+		values[strings.ToLower(name)] = text
+	}
+	return values
+}
+
+// kind is the type of an expression's value, in angle brackets.
+func kind(expr *classads.Expr) string {
+	text := expr.OldString()
+	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return "<integer>"
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return "<real>"
+	}
+	if strings.HasPrefix(text, `"`) {
+		return "<string>"
+	}
+	return "<expression>"
+}
+
+var numberPattern = regexp.MustCompile(`\b\d+(?:\.\d+)?\b`)
+
+// Events is an event log as a sequence of lines with everything particular to
+// one run taken out. The ImageSize event comes when a measurement has grown,
+// which the clock decides: it appears at most once, before all others.
+func Events(events []harness.Event, job harness.Job) []string {
+	var sized, lines []string
+	for _, e := range events {
+		head := fmt.Sprintf("%03d %s", e.Number, words(e.Headline, job))
+		if e.Number == harness.EventImageSize {
+			if sized == nil {
+				sized = append(sized, numbers(head))
+				for _, line := range e.Body {
+					sized = append(sized, "006   "+numbers(line))
+				}
+			}
+			continue
+		}
+		lines = append(lines, head)
+		for _, line := range e.Body {
+			lines = append(lines, fmt.Sprintf("%03d   %s", e.Number, resources(words(line, job))))
+		}
+	}
+	return append(sized, lines...)
+}
+
+func numbers(line string) string {
+	return numberPattern.ReplaceAllStringFunc(line, func(s string) string {
+		if len(s) == 3 && strings.HasPrefix(line, s+" ") {
+			return s // the number of the event
+		}
+		return "<n>"
+	})
+}
+
+var resourcePattern = regexp.MustCompile(`^\s*(Cpus|Disk \(KB\)|Memory \(MB\)|Gpus|GPUs|TimeExecute \(s\)|TimeSlotBusy \(s\))\s*:`)
+
+// resources takes the measured numbers out of the table of a terminate event.
+func resources(line string) string {
+	if m := resourcePattern.FindString(line); m != "" {
+		return strings.TrimSpace(m) + " " + strings.Join(strings.Fields(numbers(line[len(m):])), " ")
+	}
+	return line
+}
+
+// Lines compares two normalised event logs; the name of a difference is the
+// line that only one side has.
+func Lines(job string, stock, ours []string) []Difference {
+	var found []Difference
+	count := map[string]int{}
+	for _, line := range stock {
+		count[line]++
+	}
+	for _, line := range ours {
+		count[line]--
+	}
+	for _, line := range slices.Concat(stock, ours) {
+		n := count[line]
+		if n == 0 {
+			continue
+		}
+		count[line] = 0
+		d := Difference{Job: job, In: InEvents, Name: line, Stock: Absent, Ours: Absent}
+		if n > 0 {
+			d.Stock = times(n)
+		} else {
+			d.Ours = times(-n)
+		}
+		found = append(found, d)
+	}
+	if len(found) == 0 && !slices.Equal(stock, ours) {
+		found = append(found, Difference{Job: job, In: InEvents, Name: "order", Stock: strings.Join(stock, "; "), Ours: strings.Join(ours, "; ")})
+	}
+	return found
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// Values compares two normalised records of one kind, by name.
+func Values(job, in string, stock, ours map[string]string) []Difference {
+	names := slices.Concat(slices.Collect(maps.Keys(stock)), slices.Collect(maps.Keys(ours)))
+	slices.Sort(names)
+	var found []Difference
+	for _, name := range slices.Compact(names) {
+		d := Difference{Job: job, In: in, Name: name, Stock: Absent, Ours: Absent}
+		if value, ok := stock[name]; ok {
+			d.Stock = value
+		}
+		if value, ok := ours[name]; ok {
+			d.Ours = value
+		}
+		if d.Stock != d.Ours {
+			found = append(found, d)
+		}
+	}
+	return found
+}

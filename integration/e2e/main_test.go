@@ -1,0 +1,175 @@
+//go:build pool
+
+// Package e2e holds the tests on a real cluster and a real pool. They need what
+// `make pool-up` starts, and fail without it: a test that is skipped proves
+// nothing.
+//
+// With -side=stock every test that the stock starter can pass as well runs
+// there, which tells a fault of a test from one of our starter.
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"podstarter/integration/harness"
+)
+
+var (
+	sideFlag   = flag.String("side", "ours", "execution point that the tests are pointed at: ours or stock")
+	condorFlag = flag.String("condor", "", "version that HTCondor must have, such as 23.9; empty for any")
+)
+
+// What every test uses; set once, before the first.
+var (
+	pool  *harness.Pool
+	probe harness.File
+	side  harness.Side
+)
+
+// patience is how long a job may take from submission to its end when the pool
+// is busy with others; long, since a test that passes never uses it up.
+const patience = 2 * time.Minute
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := prepare(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func prepare(ctx context.Context) error {
+	side = harness.Side(*sideFlag)
+	if side != harness.Ours && side != harness.Stock {
+		return fmt.Errorf("-side=%s: it is ours or stock", side)
+	}
+	var err error
+	if pool, err = harness.Open(ctx); err != nil {
+		return err
+	}
+	probe, err = pool.Probe(ctx)
+	return err
+}
+
+func TestPoolHasTheVersionAskedFor(t *testing.T) {
+	for _, where := range []func(context.Context, ...string) (string, error){
+		pool.AP,
+		func(ctx context.Context, argv ...string) (string, error) { return pool.EP(ctx, side, argv...) },
+	} {
+		out, err := where(t.Context(), "condor_version")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out, "$CondorVersion: "+*condorFlag) {
+			t.Errorf("the pool does not run HTCondor %s:\n%s", *condorFlag, out)
+		}
+	}
+}
+
+// oursOnly is for what the stock starter of the pool cannot do: it has no
+// container runtime.
+func oursOnly(t *testing.T) {
+	t.Helper()
+	if side != harness.Ours {
+		t.Skip("the stock starter of this pool runs no images")
+	}
+}
+
+// submit submits jobs, and says all there is to say of them when the test
+// fails. Whatever is left of them in the queue goes when the test ends.
+func submit(t *testing.T, s harness.Submission) []harness.Job {
+	t.Helper()
+	if s.Side == "" {
+		s.Side = side
+	}
+	if s.Name == "" {
+		s.Name = strings.ToLower(strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()))
+	}
+	jobs, err := pool.Submit(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if t.Failed() {
+			for _, job := range jobs[:min(len(jobs), 3)] {
+				t.Log(job.Describe())
+			}
+		}
+		// It fails when all of them have ended, as they should have.
+		_, _ = pool.AP(ctx, "condor_rm", "-constraint", fmt.Sprintf("ClusterId == %d", jobs[0].Cluster))
+	})
+	return jobs
+}
+
+// job is a submission of the probe with these steps, in the new syntax of
+// arguments, and more commands.
+func job(steps string, commands ...string) harness.Submission {
+	lines := append([]string{
+		"executable = " + harness.ProbeName,
+		`arguments = "` + steps + `"`,
+		"should_transfer_files = YES",
+		"output = out",
+		"error = err",
+		"request_cpus = 1",
+		"request_memory = 64",
+		"request_disk = 16M",
+	}, commands...)
+	return harness.Submission{Files: []harness.File{probe}, Commands: strings.Join(lines, "\n")}
+}
+
+// soon is a context for something that should take no longer than d.
+func soon(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// ending waits for the end of a job.
+func ending(t *testing.T, job harness.Job) harness.Ending {
+	t.Helper()
+	end, err := job.WaitEnding(soon(t, patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return end
+}
+
+// mustExit waits for the end of a job and demands an exit code.
+func mustExit(t *testing.T, job harness.Job, code int) {
+	t.Helper()
+	if end := ending(t, job); !end.Exited || end.Code != code {
+		t.Fatalf("job %s: %s, want exit code %d", job.ID(), end, code)
+	}
+}
+
+// running waits until a job is executing.
+func running(t *testing.T, job harness.Job, n int) {
+	t.Helper()
+	if _, err := job.WaitEvent(soon(t, patience), harness.EventExecute, n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// output reads a file of a job's submit directory.
+func output(t *testing.T, job harness.Job, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(job.Dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// payload keeps the processes of jobs on the side under test.
+func payload() func(harness.Process) bool { return pool.Payload(side) }

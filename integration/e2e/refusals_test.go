@@ -1,0 +1,145 @@
+//go:build pool
+
+package e2e
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/integration/harness"
+)
+
+// Codes of condor_utils/condor_holdcodes.h.
+const (
+	holdFailedToCreateProcess = 6
+	holdTransferOutputError   = 12
+	holdTransferInputError    = 13
+	holdInvalidDockerImage    = 35
+)
+
+// TestRefusals: what a user did wrong puts the job on hold, with HTCondor's
+// code and words that say what to do.
+func TestRefusals(t *testing.T) {
+	image := func(reference string) string { return "universe = docker\ndocker_image = " + reference }
+	cases := []struct {
+		name          string
+		commands      string
+		oursOnly      bool
+		code, subcode int
+		words         []string
+	}{
+		{name: "no such image", oursOnly: true,
+			commands: image(repository(pool.Image("busybox")) + "/no-such-image:1"),
+			code:     holdInvalidDockerImage, words: []string{"no-such-image:1", "not found"}},
+		{name: "invalid image name", oursOnly: true,
+			commands: image("UPPER/Case:::tag"),
+			code:     holdInvalidDockerImage, words: []string{"UPPER/Case:::tag", "not a valid"}},
+		{name: "missing executable",
+			commands: "executable = /no/such/program\ntransfer_executable = false",
+			code:     holdFailedToCreateProcess, subcode: 2, words: []string{"/no/such/program", "No such file or directory"}},
+		{name: "missing executable in an image", oursOnly: true,
+			commands: image(pool.Image("probe")) + "\nexecutable = /bin/sh\ntransfer_executable = false",
+			code:     holdFailedToCreateProcess, subcode: 2, words: []string{"/bin/sh", "No such file or directory"}},
+		{name: "executable without an interpreter", oursOnly: true,
+			commands: image(pool.Image("probe")) + "\nexecutable = script",
+			code:     holdFailedToCreateProcess, subcode: 2, words: []string{"script", "No such file or directory"}},
+	}
+	jobs := make([]harness.Job, len(cases))
+	for i, c := range cases {
+		if c.oursOnly && side != harness.Ours {
+			continue
+		}
+		s := harness.Submission{
+			Name:     "refused-" + strings.ReplaceAll(c.name, " ", "-"),
+			Commands: "should_transfer_files = YES\noutput = out\n" + c.commands,
+			Files:    []harness.File{{Name: "script", Mode: 0o755, Content: []byte("#!/no/such/interpreter\n")}},
+		}
+		if !strings.Contains(c.commands, "executable") {
+			s.Commands += "\nexecutable = " + harness.ProbeName
+			s.Files = append(s.Files, probe)
+		}
+		jobs[i] = submit(t, s)[0]
+	}
+	for i, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if c.oursOnly {
+				oursOnly(t)
+			}
+			end := ending(t, jobs[i])
+			if !end.Held || end.Code != c.code || end.Subcode != c.subcode {
+				t.Errorf("%s; want held with code %d, subcode %d", end, c.code, c.subcode)
+			}
+			for _, word := range c.words {
+				if !strings.Contains(end.Reason, word) {
+					t.Errorf("the reason %q does not contain %q", end.Reason, word)
+				}
+			}
+			t.Log(end.Reason)
+		})
+	}
+	// What comes after is unharmed.
+	mustExit(t, submit(t, job("exit=4"))[0], 4)
+}
+
+// TestTransferFailures: code, subcode and words are those of the stock
+// starter, which runs the same jobs.
+func TestTransferFailures(t *testing.T) {
+	cases := []struct {
+		name string
+		job  harness.Submission
+		code int
+	}{
+		{name: "missing output file", job: job("out=hello", "transfer_output_files = never-written"), code: holdTransferOutputError},
+		{name: "missing input file", job: missingInput(), code: holdTransferInputError},
+	}
+	type pair struct{ ours, stock harness.Job }
+	pairs := make([]pair, len(cases))
+	for i, c := range cases {
+		for _, on := range []harness.Side{harness.Ours, harness.Stock} {
+			s := c.job
+			s.Side = on
+			s.Name = "transfer-" + strings.ReplaceAll(c.name, " ", "-")
+			job := submit(t, s)[0]
+			if on == harness.Ours {
+				pairs[i].ours = job
+			} else {
+				pairs[i].stock = job
+			}
+		}
+	}
+	for i, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			ours, stock := ending(t, pairs[i].ours), ending(t, pairs[i].stock)
+			if !ours.Held || ours.Code != c.code {
+				t.Errorf("%s, want held with code %d", ours, c.code)
+			}
+			if diff := cmp.Diff(plain(stock.String()), plain(ours.String())); diff != "" {
+				t.Errorf("what stock (-) and our starter (+) say differs:\n%s", diff)
+			}
+			t.Log(ours.Reason)
+		})
+	}
+}
+
+// missingInput is a job whose input file is gone when the job starts:
+// condor_submit would refuse it otherwise.
+func missingInput() harness.Submission {
+	s := job("out=hello", "transfer_input_files = never-there")
+	s.Options = []string{"-disable"}
+	return s
+}
+
+var particular = regexp.MustCompile(`dir_\d+|slot\d+(_\d+)?@\S+|[a-z-]+-(ours|stock)-\d+-\d+|\bhttps?://\S+`)
+
+// plain takes out of a message what differs between any two runs.
+func plain(text string) string {
+	return particular.ReplaceAllString(text, "…")
+}
+
+// repository is what a reference names, up to the last slash.
+func repository(reference string) string {
+	return reference[:strings.LastIndexByte(reference, '/')]
+}

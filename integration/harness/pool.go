@@ -1,0 +1,241 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Side is one of the two execution points of the pool.
+type Side string
+
+// The two execution points. The stock one is the reference.
+const (
+	Ours  Side = "ours"
+	Stock Side = "stock"
+)
+
+// requirements is what picks the side in a job's Requirements.
+func (s Side) requirements() string {
+	if s == Stock {
+		return "(TARGET.HasPodStarter =!= true)"
+	}
+	return "(TARGET.HasPodStarter =?= true)"
+}
+
+// StarterComm is the name of the starter in the process table, which the
+// kernel cuts after 15 bytes.
+func (s Side) StarterComm() string {
+	if s == Stock {
+		return "condor_starter"
+	}
+	return "condor_pod_starter"[:15]
+}
+
+// WrapperComm is the name of the wrapper in the process table.
+const WrapperComm = "condor_pod_wrap"
+
+// Pool is a running pool.
+type Pool struct {
+	Root         string            // of the project
+	State        string            // directory of the pool program
+	Images       map[string]string // short name, as /image-name has it, to full reference
+	DefaultImage string            // short name of the image that the payload container was created with
+	User         User
+	sides        map[Side]place
+	program      string
+}
+
+// User is the ordinary user of the submit side.
+type User struct {
+	UID, GID int
+	Home     string // on the submit side
+	Visible  string // the same directory on this machine
+}
+
+// place is an execution point as this machine sees it.
+type place struct {
+	uid       int    // of payloads
+	namespace string // of its processes, as /proc/PID/ns/pid names it
+	logs      string // directory of its daemons' logs
+}
+
+// Open finds the pool that runs on this machine. It fails, rather than
+// skipping anything, when there is none.
+func Open(ctx context.Context) (*Pool, error) {
+	root, err := projectRoot()
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{Root: root, State: filepath.Join(root, "integration", ".state"), Images: map[string]string{}, DefaultImage: "debian", sides: map[Side]place{}}
+	p.program = filepath.Join(p.State, "pool")
+	if out, err := p.run(ctx, nil, "status"); err != nil {
+		return nil, fmt.Errorf("no pool that could run a job (start one with: make pool-up): %w\n%s", err, out)
+	}
+	if err := p.learn(ctx); err != nil {
+		return nil, fmt.Errorf("asking the pool how it is set up: %w", err)
+	}
+	return p, nil
+}
+
+// learn fills in what tests need to know.
+func (p *Pool) learn(ctx context.Context) error {
+	images, err := p.run(ctx, nil, "images")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(images) {
+		if name, reference, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			p.Images[name] = reference
+		}
+	}
+	user, err := p.AP(ctx, "sh", "-c", `echo "$(id -u) $(id -g) $HOME"`)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Sscan(user, &p.User.UID, &p.User.GID, &p.User.Home); err != nil {
+		return fmt.Errorf("reading %q: %w", user, err)
+	}
+	p.User.Visible = filepath.Join(p.State, "home")
+	if err := p.learnSide(ctx, Ours, "glidein", `condor_config_val POD_STARTER_PAYLOAD_UID`); err != nil {
+		return err
+	}
+	// There is no second execution point unless the pool was asked for one.
+	if _, err := p.EP(ctx, Stock, "true"); err != nil {
+		return nil
+	}
+	return p.learnSide(ctx, Stock, "glidein-stock", `id -u "$(condor_config_val SLOT1_USER)"`)
+}
+
+// learnSide asks for the user of payloads with a shell command.
+func (p *Pool) learnSide(ctx context.Context, side Side, logs, uid string) error {
+	out, err := p.EP(ctx, side, "sh", "-c", uid+` && readlink /proc/self/ns/pid`)
+	if err != nil {
+		return err
+	}
+	at := place{logs: filepath.Join(p.State, "log", logs)}
+	if _, err := fmt.Sscan(out, &at.uid, &at.namespace); err != nil {
+		return fmt.Errorf("reading %q: %w", out, err)
+	}
+	p.sides[side] = at
+	return nil
+}
+
+// HasStock reports whether the pool has an execution point with the stock
+// starter.
+func (p *Pool) HasStock() bool {
+	_, ok := p.sides[Stock]
+	return ok
+}
+
+// PayloadUID is the user that jobs of the first slot run as.
+func (p *Pool) PayloadUID(side Side) int { return p.sides[side].uid }
+
+// Payload keeps the processes of jobs of the first slot.
+func (p *Pool) Payload(side Side) func(Process) bool {
+	at := p.sides[side]
+	return func(q Process) bool { return q.UID == at.uid && q.Namespace == at.namespace }
+}
+
+// Starters keeps the starters that run jobs.
+func (p *Pool) Starters(side Side) func(Process) bool {
+	at := p.sides[side]
+	return func(q Process) bool {
+		return q.Comm == side.StarterComm() && q.Namespace == at.namespace && !slices.Contains(q.Args, "-classad")
+	}
+}
+
+// Image is the full reference of one of the pool's images.
+func (p *Pool) Image(name string) string {
+	reference, ok := p.Images[name]
+	if !ok {
+		panic(fmt.Sprintf("the pool packs no image %q, only %v", name, p.Images))
+	}
+	return reference
+}
+
+// AP runs a command as the ordinary user on the submit side, in that user's
+// home directory, and returns its standard output.
+func (p *Pool) AP(ctx context.Context, argv ...string) (string, error) {
+	return p.run(ctx, nil, append([]string{"ap"}, argv...)...)
+}
+
+// EP runs a command as root in the container of an execution point's daemons.
+func (p *Pool) EP(ctx context.Context, side Side, argv ...string) (string, error) {
+	return p.EPInput(ctx, side, nil, argv...)
+}
+
+// EPInput is EP with a standard input.
+func (p *Pool) EPInput(ctx context.Context, side Side, stdin io.Reader, argv ...string) (string, error) {
+	verb := []string{"ep"}
+	if side == Stock {
+		verb = append(verb, "--stock")
+	}
+	return p.run(ctx, stdin, append(verb, argv...)...)
+}
+
+// Kubectl runs kubectl as the cluster's administrator.
+func (p *Pool) Kubectl(ctx context.Context, argv ...string) (string, error) {
+	return p.run(ctx, nil, append([]string{"kubectl"}, argv...)...)
+}
+
+// Up brings back what is missing of the pool.
+func (p *Pool) Up(ctx context.Context, argv ...string) error {
+	_, err := p.run(ctx, nil, append([]string{"up"}, argv...)...)
+	return err
+}
+
+// CollectLogs copies every daemon's log into a directory.
+func (p *Pool) CollectLogs(ctx context.Context, dir string) error {
+	_, err := p.run(ctx, nil, "logs", dir)
+	return err
+}
+
+// Config is the value of one knob of an execution point's starter.
+func (p *Pool) Config(ctx context.Context, side Side, knob string) (string, error) {
+	out, err := p.EP(ctx, side, "condor_config_val", "-subsystem", "STARTER", knob)
+	return strings.TrimSpace(out), err
+}
+
+// run executes the pool program. The error carries what was written to
+// standard error.
+func (p *Pool) run(ctx context.Context, stdin io.Reader, argv ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(ctx, p.program, argv...)
+	command.Dir = p.Root
+	command.Stdin = stdin
+	command.Stdout = &stdout
+	command.Stderr = &stderr
+	if err := command.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = errors.Join(err, context.Cause(ctx))
+		}
+		return stdout.String(), fmt.Errorf("pool %s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// projectRoot is the directory of go.mod above the working directory.
+func projectRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the project's directory: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("finding the project's directory: no go.mod above the working directory")
+		}
+		dir = parent
+	}
+}

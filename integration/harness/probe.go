@@ -1,0 +1,49 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"podstarter/integration/images/probe/facts"
+)
+
+// ProbeName is the file name of the probe in a job's submit directory.
+const ProbeName = "probe"
+
+// Probe builds the static program that jobs bring along (integration/images/probe)
+// and returns it as a file of a submission. It lies in the user's home so
+// that each job's copy costs a hard link.
+func (p *Pool) Probe(ctx context.Context) (File, error) {
+	path := filepath.Join(p.User.Visible, ".probe")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path+".new", "./integration/images/probe")
+	build.Dir = p.Root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return File{}, fmt.Errorf("building the probe: %w\n%s", err, out)
+	}
+	if err := os.Chmod(path+".new", 0o755); err != nil {
+		return File{}, err
+	}
+	// A new file: what runs still keeps the old one.
+	if err := os.Rename(path+".new", path); err != nil {
+		return File{}, err
+	}
+	return File{Name: ProbeName, Link: path}, nil
+}
+
+// Facts reads what the probe printed into a file of the submit directory.
+func (j Job) Facts(name string) (facts.Facts, error) {
+	var seen facts.Facts
+	text, err := j.Output(name)
+	if err != nil {
+		return seen, err
+	}
+	if err := json.Unmarshal([]byte(text), &seen); err != nil {
+		return seen, fmt.Errorf("job %s printed no facts: %w\n%s", j.ID(), err, text)
+	}
+	return seen, nil
+}

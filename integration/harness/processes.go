@@ -1,0 +1,179 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is one process as this machine sees it: those of the pods are among
+// them, under the numbers that they have here.
+type Process struct {
+	PID       int
+	UID       int // real user id
+	Comm      string
+	Args      []string
+	VmHWM     int64  // peak resident memory in KiB
+	Namespace string // of processes, as /proc/PID/ns/pid names it, if it may be known
+}
+
+// String names the process for a message.
+func (p Process) String() string {
+	return fmt.Sprintf("%d %s (uid %d) %q", p.PID, p.Comm, p.UID, p.Args)
+}
+
+// Processes lists the processes of this machine for which keep says true.
+// Zombies are left out: they run no more.
+func Processes(keep func(Process) bool) ([]Process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("listing processes: %w", err)
+	}
+	var found []Process
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		process, err := ReadProcess(pid)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			continue // it went while we looked
+		}
+		if err != nil {
+			return nil, err
+		}
+		if keep(process) {
+			found = append(found, process)
+		}
+	}
+	return found, nil
+}
+
+// ReadProcess reads one process of this machine. The error of one that is gone
+// or a zombie wraps os.ErrNotExist or unix.ESRCH.
+func ReadProcess(pid int) (Process, error) {
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	status, err := os.ReadFile(filepath.Join(dir, "status"))
+	if err != nil {
+		return Process{}, fmt.Errorf("reading process %d: %w", pid, err)
+	}
+	process := Process{PID: pid}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		fields := strings.Fields(value)
+		if len(fields) == 0 {
+			continue
+		}
+		switch name {
+		case "Name":
+			process.Comm = strings.TrimSpace(value)
+		case "State":
+			if fields[0] == "Z" || fields[0] == "X" {
+				return Process{}, fmt.Errorf("process %d has ended: %w", pid, unix.ESRCH)
+			}
+		case "Uid":
+			process.UID, err = strconv.Atoi(fields[0])
+		case "VmHWM":
+			process.VmHWM, err = strconv.ParseInt(fields[0], 10, 64)
+		}
+		if err != nil {
+			return Process{}, fmt.Errorf("reading %q of process %d: %w", strings.TrimSpace(line), pid, err)
+		}
+	}
+	// Some processes of a machine are guarded even from root; none of a pod is.
+	if process.Namespace, err = os.Readlink(filepath.Join(dir, "ns", "pid")); err != nil && !errors.Is(err, os.ErrPermission) {
+		return Process{}, fmt.Errorf("reading process %d: %w", pid, err)
+	}
+	command, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	if err != nil {
+		return Process{}, fmt.Errorf("reading process %d: %w", pid, err)
+	}
+	if command = bytes.TrimSuffix(command, []byte{0}); len(command) > 0 {
+		process.Args = strings.Split(string(command), "\x00")
+	}
+	return process, nil
+}
+
+// WaitNone returns once no process is left that keep says true for: it sleeps
+// on the processes that are left, through their pidfds. When the context ends
+// first, the error names them.
+func WaitNone(ctx context.Context, keep func(Process) bool) error {
+	for {
+		left, err := Processes(keep)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if err := waitExit(ctx, left[0].PID); err != nil {
+			if ctx.Err() == nil {
+				return err
+			}
+			left, _ = Processes(keep)
+			return fmt.Errorf("still running: %v: %w", left, context.Cause(ctx))
+		}
+	}
+}
+
+// WaitSome returns the processes that keep says true for once there are at
+// least n.
+func WaitSome(ctx context.Context, n int, keep func(Process) bool) ([]Process, error) {
+	var found []Process
+	err := Poll(ctx, fmt.Sprintf("%d processes", n), func() (bool, error) {
+		var err error
+		found, err = Processes(keep)
+		return len(found) >= n, err
+	})
+	return found, err
+}
+
+// Kill sends a signal to a process that was found here, through a pidfd and
+// only if it still is what it was.
+func Kill(process Process, signal unix.Signal) error {
+	fd, err := unix.PidfdOpen(process.PID, 0)
+	if err != nil {
+		return fmt.Errorf("opening process %v: %w", process, err)
+	}
+	defer unix.Close(fd)
+	now, err := ReadProcess(process.PID)
+	if err != nil {
+		return err
+	}
+	if now.Comm != process.Comm || now.UID != process.UID {
+		return fmt.Errorf("process %v is %v by now", process, now)
+	}
+	if err := unix.PidfdSendSignal(fd, signal, nil, 0); err != nil {
+		return fmt.Errorf("sending signal %d to %v: %w", signal, process, err)
+	}
+	return nil
+}
+
+// waitExit returns once the process has ended, a zombie included.
+func waitExit(ctx context.Context, pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("opening process %d: %w", pid, err)
+	}
+	defer unix.Close(fd)
+	for ctx.Err() == nil {
+		// Short turns, so that the end of the context is seen.
+		const turn = 100 * time.Millisecond
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(turn.Milliseconds()))
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("waiting for process %d: %w", pid, err)
+		}
+		if n > 0 {
+			return nil
+		}
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,87 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestWaitFileSeesWhatIsWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "job.log")
+	calls := make(chan string, 100)
+	done := make(chan error, 1)
+	go func() {
+		done <- WaitFile(t.Context(), path, func(content []byte) (bool, error) {
+			calls <- string(content)
+			return strings.HasSuffix(string(content), "end\n"), nil
+		})
+	}()
+	if first := <-calls; first != "" {
+		t.Fatalf("content of a file that is not there: %q", first)
+	}
+	if err := os.WriteFile(path, []byte("begin\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text := range calls {
+		if text == "begin\n" {
+			break
+		}
+	}
+	if err := os.WriteFile(path+".new", []byte("the end\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWaitFileEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	err := WaitFile(ctx, filepath.Join(t.TempDir(), "never"), func([]byte) (bool, error) { return false, nil })
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the context's end", err)
+	}
+}
+
+func TestProcesses(t *testing.T) {
+	command := exec.Command("sleep", "600")
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	reaped := make(chan error, 1)
+	go func() { reaped <- command.Wait() }()
+	ours := func(p Process) bool { return p.PID == command.Process.Pid && p.Comm == "sleep" }
+	found, err := WaitSome(t.Context(), 1, ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := found[0]; p.UID != os.Getuid() || len(p.Args) != 2 || p.Args[1] != "600" || p.VmHWM <= 0 {
+		t.Errorf("the process was read as %+v", p)
+	}
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := WaitNone(short, ours); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "sleep") {
+		t.Errorf("while it runs: got %v, want the context's end and the name of the process", err)
+	}
+	if err := Kill(found[0], unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := WaitNone(t.Context(), ours); err != nil {
+		t.Fatal(err)
+	}
+	<-reaped
+	if err := Kill(found[0], unix.SIGKILL); err == nil {
+		t.Error("a process that is gone was killed again")
+	}
+}

@@ -1,0 +1,59 @@
+// Command probe is the payload of the tests on a real pool: one static program
+// that runs in an image without a shell just as well as in a Debian, says what
+// it sees there, and misbehaves on request.
+//
+//	probe [STEP...] [-- ANYTHING...]
+//
+// Steps are carried out in order; what follows -- is only reported. The exit
+// code is 0, unless a step says otherwise, or 125 when a step fails.
+//
+//	facts            print what this process sees as JSON (package facts)
+//	out=TEXT         print a line on standard output
+//	err=TEXT         print a line on standard error
+//	cat=NAME         print a file
+//	file=NAME:TEXT   write a file, and the directories above it
+//	disk=NAME:MIB    write a file of that size
+//	peek=PATH        try to read PATH; facts tells what came of it
+//	suid=PATH        run the setuid program PATH; facts tells its effective user
+//	mark=PATH        create PATH, which must not exist yet
+//	memory=MIB       touch so much memory and keep it
+//	burn=SECONDS     use so much CPU time
+//	sleep=DURATION   as time.ParseDuration reads it
+//	resume=NAME:CODE exit with CODE when file NAME is there, as after an eviction
+//	trap=NAME:CODE   from now on SIGTERM writes file NAME and exits with CODE
+//	ignore           from now on ignore SIGTERM, SIGINT, SIGHUP and SIGQUIT
+//	detach=N         start N processes that leave session and parent and ignore signals
+//	hydra=N          the same, but each goes on starting its successor and exits
+//	forever          wait for ever
+//	exit=CODE        exit
+//	signal=N         die of signal N
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// failed is the exit code when a step could not be carried out: no test asks
+// for it.
+const failed = 125
+
+func main() {
+	state := &state{}
+	for _, step := range os.Args[1:] {
+		if step == "--" {
+			break
+		}
+		verb, argument, _ := strings.Cut(step, "=")
+		do, ok := steps[verb]
+		if !ok {
+			fmt.Fprintf(os.Stderr, "probe: no step %q\n", step)
+			os.Exit(failed)
+		}
+		if err := do(state, argument); err != nil {
+			fmt.Fprintf(os.Stderr, "probe: %s: %v\n", step, err)
+			os.Exit(failed)
+		}
+	}
+}

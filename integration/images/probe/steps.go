@@ -1,0 +1,277 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"podstarter/integration/images/probe/facts"
+)
+
+// state is what earlier steps leave to later ones.
+type state struct {
+	peeks map[string]string
+	suids map[string]facts.Setuid
+	kept  [][]byte
+}
+
+var steps map[string]func(*state, string) error
+
+func init() {
+	// Filled here because detached copies of the program look steps up as well.
+	steps = map[string]func(*state, string) error{
+		"facts": func(s *state, _ string) error {
+			seen, err := look(s)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(os.Stdout).Encode(seen)
+		},
+		"out":    func(_ *state, text string) error { return print(os.Stdout, text) },
+		"err":    func(_ *state, text string) error { return print(os.Stderr, text) },
+		"cat":    cat,
+		"file":   file,
+		"disk":   disk,
+		"peek":   peek,
+		"suid":   suid,
+		"mark":   mark,
+		"memory": memory,
+		"burn":   burn,
+		"sleep":  sleep,
+		"resume": resume,
+		"trap":   trap,
+		"ignore": ignore,
+		"detach": func(_ *state, n string) error { return detach("linger", n) },
+		"hydra":  func(_ *state, n string) error { return detach("grow", n) },
+		"linger": func(s *state, _ string) error { return linger(s) },
+		"grow":   func(s *state, _ string) error { return grow(s) },
+		"forever": func(*state, string) error {
+			forever()
+			return nil
+		},
+		"exit":   exit,
+		"signal": die,
+	}
+}
+
+func print(to *os.File, text string) error {
+	_, err := fmt.Fprintln(to, text)
+	return err
+}
+
+func cat(_ *state, name string) error {
+	text, err := os.ReadFile(name)
+	if err == nil {
+		_, err = os.Stdout.Write(text)
+	}
+	return err
+}
+
+func file(_ *state, argument string) error {
+	name, text, _ := strings.Cut(argument, ":")
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(text), 0o644)
+}
+
+func disk(_ *state, argument string) error {
+	name, size, _ := strings.Cut(argument, ":")
+	mib, err := strconv.Atoi(size)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	block := make([]byte, 1<<20)
+	for i := range mib {
+		block[0] = byte(i)
+		if _, err := f.Write(block); err != nil {
+			return err
+		}
+	}
+	return f.Close()
+}
+
+func mark(_ *state, path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func memory(s *state, argument string) error {
+	mib, err := strconv.Atoi(argument)
+	if err != nil {
+		return err
+	}
+	block := make([]byte, mib<<20)
+	for i := 0; i < len(block); i += 4096 {
+		block[i] = byte(i >> 12)
+	}
+	s.kept = append(s.kept, block)
+	return nil
+}
+
+func burn(_ *state, argument string) error {
+	seconds, err := strconv.ParseFloat(argument, 64)
+	if err != nil {
+		return err
+	}
+	want := time.Duration(seconds * float64(time.Second))
+	for x := uint64(1); ; {
+		var usage syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+			return err
+		}
+		if time.Duration(usage.Utime.Nano()+usage.Stime.Nano()) >= want {
+			return nil
+		}
+		for range 1 << 20 {
+			x = x*6364136223846793005 + 1442695040888963407
+		}
+	}
+}
+
+func sleep(_ *state, argument string) error {
+	d, err := time.ParseDuration(argument)
+	if err == nil {
+		time.Sleep(d)
+	}
+	return err
+}
+
+func resume(s *state, argument string) error {
+	name, code, _ := strings.Cut(argument, ":")
+	if _, err := os.Lstat(name); err != nil {
+		return nil
+	}
+	return exit(s, code)
+}
+
+func trap(_ *state, argument string) error {
+	name, text, _ := strings.Cut(argument, ":")
+	code, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGTERM)
+	go func() {
+		if err := os.WriteFile(name, []byte((<-caught).String()+"\n"), 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "probe: trap:", err)
+			code = failed
+		}
+		os.Exit(code)
+	}()
+	return nil
+}
+
+func ignore(*state, string) error {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	return nil
+}
+
+// detach starts processes the way a daemon does: the child that starts them
+// exits, so that they lose their parent, and each has a session of its own.
+func detach(kind, argument string) error {
+	n, err := strconv.Atoi(argument)
+	if err != nil {
+		return err
+	}
+	for range n {
+		between, err := again(kind)
+		if err != nil {
+			return err
+		}
+		between.Env = append(os.Environ(), "PROBE_DETACH=1")
+		if err := between.Run(); err != nil {
+			return fmt.Errorf("starting a detached process: %w", err)
+		}
+	}
+	return nil
+}
+
+// successor starts this program again in a new session, without waiting.
+func successor(kind string) error {
+	next, err := again(kind)
+	if err != nil {
+		return err
+	}
+	return next.Start()
+}
+
+// again is this program once more, with one step and in a session of its own.
+func again(step string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.Command(self, step)
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return command, nil
+}
+
+// forever does not block on a channel: without a second goroutine the runtime
+// would call that a deadlock.
+func forever() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+func linger(s *state) error {
+	if os.Getenv("PROBE_DETACH") != "" {
+		os.Unsetenv("PROBE_DETACH")
+		return successor("linger")
+	}
+	if err := ignore(s, ""); err != nil {
+		return err
+	}
+	forever()
+	return nil
+}
+
+func grow(s *state) error {
+	os.Unsetenv("PROBE_DETACH")
+	if err := ignore(s, ""); err != nil {
+		return err
+	}
+	// Long enough not to eat the machine, short enough to outrun a list of
+	// processes that is read and then worked off.
+	time.Sleep(10 * time.Millisecond)
+	return successor("grow")
+}
+
+func exit(_ *state, argument string) error {
+	code, err := strconv.Atoi(argument)
+	if err != nil {
+		return err
+	}
+	os.Exit(code)
+	return nil
+}
+
+func die(_ *state, argument string) error {
+	n, err := strconv.Atoi(argument)
+	if err != nil {
+		return err
+	}
+	signal.Reset(syscall.Signal(n))
+	if err := syscall.Kill(os.Getpid(), syscall.Signal(n)); err != nil {
+		return err
+	}
+	forever()
+	return nil
+}
