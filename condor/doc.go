@@ -1,0 +1,14 @@
+// Package condor has no code of its own; below it is what HTCondor's daemons
+// say to a starter and hear from it:
+//
+//   - config: the knobs, read through condor_config_val
+//   - dlog: the log file, in the format that HTCondor's tools read
+//   - version: $CondorVersion$ strings, by which features are gated
+//   - startd: what a startd hands to the starter it spawns, the updates it
+//     wants, the keep-alive
+//   - shadow: the remote calls on the syscall socket
+//   - job: what the job ad means, as functions without daemons
+//
+// None of them knows how a payload is run. Comments name the source of a fact
+// as file:function of the HTCondor source tree, without its leading src/.
+package condor
