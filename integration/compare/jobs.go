@@ -43,9 +43,9 @@ output = out`, Facts: true},
 	{Name: "lost-output", Shows: "an output file that the job did not write",
 		Commands: "arguments = out=hello\ntransfer_output_files = never-written\noutput = out"},
 	{Name: "vacated", Shows: "a vacated job that answers the soft kill, output on eviction, and a second run",
-		Commands: "arguments = resume=caught:0 trap=caught:3 file=first:1 forever\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\noutput = out", Vacate: true},
+		Commands: "arguments = resume=caught:0 trap=caught:3 file=first:1 ready forever\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\noutput = out", Vacate: true},
 	{Name: "removed", Shows: "condor_rm while the job runs",
-		Commands: "arguments = forever\noutput = out", Remove: true},
+		Commands: "arguments = ready forever\noutput = out", Remove: true},
 }
 
 // Submission is the job for one side.

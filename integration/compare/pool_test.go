@@ -51,7 +51,7 @@ func TestSameJobsUnderBothStarters(t *testing.T) {
 	var names []string
 	for i, j := range Jobs {
 		names = append(names, j.Name)
-		a, b := observe(t, j, stock[i]), observe(t, j, ours[i])
+		a, b := observe(t, pool, j, stock[i]), observe(t, pool, j, ours[i])
 		found = append(found, Lines(j.Name, a.events, b.events)...)
 		found = append(found, Values(j.Name, InHistory, a.history, b.history)...)
 		found = append(found, Values(j.Name, InSeen, a.seen, b.seen)...)
@@ -71,7 +71,7 @@ type observation struct {
 	history, seen map[string]string
 }
 
-func observe(t *testing.T, j Job, job harness.Job) observation {
+func observe(t *testing.T, pool *harness.Pool, j Job, job harness.Job) observation {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -81,6 +81,9 @@ func observe(t *testing.T, j Job, job harness.Job) observation {
 	}
 	if j.Remove || j.Vacate {
 		if _, err := job.WaitEvent(ctx, harness.EventExecute, 1); err != nil {
+			fail(err)
+		}
+		if _, err := harness.WaitSome(ctx, 1, pool.Ready(job.Side)); err != nil {
 			fail(err)
 		}
 		tool := "condor_rm"

@@ -161,6 +161,16 @@ func running(t *testing.T, job harness.Job, n int) {
 	}
 }
 
+// ready waits until the job that runs has reached its step "ready".
+func ready(t *testing.T) harness.Process {
+	t.Helper()
+	found, err := harness.WaitSome(soon(t, patience), 1, pool.Ready(side))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found[0]
+}
+
 // output reads a file of a job's submit directory.
 func output(t *testing.T, job harness.Job, name string) string {
 	t.Helper()

@@ -14,11 +14,9 @@ import (
 // TestWho: condor_who in the pilot reads the starter's log and finds the job
 // that runs, and that it has gone.
 func TestWho(t *testing.T) {
-	job := submit(t, job("sleep=600s"))[0]
+	job := submit(t, job("ready forever"))[0]
 	running(t, job, 1)
-	if _, err := harness.WaitSome(soon(t, patience), 1, payload()); err != nil {
-		t.Fatal(err)
-	}
+	ready(t)
 	out, err := pool.EP(t.Context(), side, "condor_who", "-long")
 	if err != nil {
 		t.Fatal(err)

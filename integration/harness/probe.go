@@ -35,6 +35,12 @@ func (p *Pool) Probe(ctx context.Context) (File, error) {
 	return File{Name: ProbeName, Link: path}, nil
 }
 
+// Ready keeps the payloads that have reached their step "ready".
+func (p *Pool) Ready(side Side) func(Process) bool {
+	payload := p.Payload(side)
+	return func(q Process) bool { return q.Comm == facts.Ready && payload(q) }
+}
+
 // Facts reads what the probe printed into a file of the submit directory.
 func (j Job) Facts(name string) (facts.Facts, error) {
 	var seen facts.Facts

@@ -24,6 +24,7 @@
 //	ignore           from now on ignore SIGTERM, SIGINT, SIGHUP and SIGQUIT
 //	detach=N         start N processes that leave session and parent and ignore signals
 //	hydra=N          the same, but each goes on starting its successor and exits
+//	ready            from now on be called probe-ready in the process table
 //	forever          wait for ever
 //	exit=CODE        exit
 //	signal=N         die of signal N

@@ -23,6 +23,10 @@ type Facts struct {
 	Setuid     map[string]Setuid
 }
 
+// Ready is the name of a probe in the process table that has done what it was
+// to do before it waits.
+const Ready = "probe-ready"
+
 // Setuid is what came of running a setuid program.
 type Setuid struct {
 	Mode      string // of the file
