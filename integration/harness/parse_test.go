@@ -72,7 +72,7 @@ const starterLog = `10/16/26 11:59:59.000 half a line of an older run
 10/16/26 12:00:00.101 ** PID = 649
 10/16/26 12:00:00.200 (pid:649) (D_ALWAYS) Starting a VANILLA universe job with ID: 12.0
 10/16/26 12:00:00.300 (D_FULLDEBUG:2) Phase bind took 0.150s
-10/16/26 12:00:00.300 (fd:3) (D_COMMAND|D_FULLDEBUG) Phase stage-in took 0.002s
+10/16/26 12:00:00.300 (fd:3) (D_COMMAND|D_FULLDEBUG) Phase get ready took 0.002s
 a second line of a message
 10/16/26 12:00:01.151 **** condor_starter (condor_STARTER) pid 649 EXITING WITH STATUS 0
 10/16/26 12:00:02 ** condor_starter (CONDOR_STARTER) STARTING UP
@@ -91,7 +91,7 @@ func TestParseStarterLog(t *testing.T) {
 	if first.PID != 649 || first.Job != "12.0" || first.Status != 0 || first.Ended.Sub(first.Began) != 1050*time.Millisecond {
 		t.Errorf("first run: %+v", first)
 	}
-	if diff := cmp.Diff(map[string]time.Duration{"bind": 150 * time.Millisecond, "stage-in": 2 * time.Millisecond}, first.Phases); diff != "" {
+	if diff := cmp.Diff(map[string]time.Duration{"bind": 150 * time.Millisecond, "get ready": 2 * time.Millisecond}, first.Phases); diff != "" {
 		t.Error(diff)
 	}
 	if !first.Has("took 0.002s\na second line") {

@@ -53,7 +53,7 @@ var (
 	pidPattern    = regexp.MustCompile(`^\*\* PID = (\d+)`)
 	jobPattern    = regexp.MustCompile(`Starting an? .* universe job with ID: (\d+\.\d+)`)
 	exitPattern   = regexp.MustCompile(`\(condor_STARTER\) pid \d+ EXITING WITH STATUS (-?\d+)`)
-	phasePattern  = regexp.MustCompile(`Phase (\S+) took ([0-9.]+) ?s`)
+	phasePattern  = regexp.MustCompile(`Phase (.+) took ([0-9.]+) ?s`)
 )
 
 // ParseStarterLog reads the log of a slot's starters. Lines before the first
