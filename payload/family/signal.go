@@ -1,0 +1,136 @@
+package family
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Signal sends sig to every member and returns how many there were. A family
+// of a user ID is signalled by killer in one system call that no fork can
+// outrun; killer may be nil for a family of descendants.
+//
+// Of descendants, those are reached that live when Signal looks, and it looks
+// again until it sees no new ones (or there have been too many looks: such a
+// family can only be killed).
+func (f Family) Signal(sig syscall.Signal, killer *Killer) (int, error) {
+	if f.UID >= 0 {
+		members, err := f.Members()
+		if err != nil || len(members) == 0 {
+			return 0, err
+		}
+		return len(members), killer.Signal(f.UID, sig)
+	}
+	const looks = 20
+	type key struct {
+		pid   int
+		start uint64
+	}
+	reached := make(map[key]bool)
+	for range looks {
+		members, err := f.Members()
+		if err != nil {
+			return len(reached), err
+		}
+		news := false
+		for _, p := range members {
+			k := key{p.PID, p.Start}
+			if reached[k] {
+				continue
+			}
+			switch err := SignalProcess(f.Proc, p, sig); {
+			case err == nil:
+				reached[k], news = true, true
+			case !gone(err):
+				return len(reached), err
+			}
+		}
+		if !news {
+			break
+		}
+	}
+	return len(reached), nil
+}
+
+// SignalProcess signals exactly the process that p describes, never one that
+// got its process ID later (then the error is ESRCH).
+func SignalProcess(proc string, p Process, sig syscall.Signal) error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		fd, err = -1, nil // a kernel before 5.3, or a sandbox that forbids it
+	}
+	if err != nil {
+		return fmt.Errorf("signal process %d: %w", p.PID, err)
+	}
+	if fd >= 0 {
+		defer unix.Close(fd)
+	}
+	now, err := readStat(proc, p.PID)
+	if err != nil {
+		return err
+	}
+	if now.Start != p.Start {
+		return fmt.Errorf("signal process %d: %w: its process ID is another's now", p.PID, unix.ESRCH)
+	}
+	if fd >= 0 {
+		err = unix.PidfdSendSignal(fd, sig, nil, 0)
+	} else {
+		err = unix.Kill(p.PID, sig)
+	}
+	if err != nil {
+		return fmt.Errorf("send signal %d to process %d: %w", int(sig), p.PID, err)
+	}
+	return nil
+}
+
+// Pauses between looks at a family that is being killed.
+const (
+	firstPause = time.Millisecond
+	lastPause  = 50 * time.Millisecond
+)
+
+// Kill kills every member again and again until two looks in a row find none
+// alive. Zombies count as dead: who reaps them is not this package's business.
+// When ctx ends first, the error names what is left.
+func (f Family) Kill(ctx context.Context, killer *Killer) error {
+	pause := firstPause
+	for empty := 0; ; {
+		members, err := f.Members()
+		if err != nil {
+			return fmt.Errorf("kill all processes of the payload: %w", err)
+		}
+		if len(members) == 0 {
+			if empty++; empty == 2 {
+				return nil
+			}
+			continue
+		}
+		empty = 0
+		if _, err := f.Signal(syscall.SIGKILL, killer); err != nil {
+			return fmt.Errorf("kill all processes of the payload: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("kill all processes of the payload: %w: %s", context.Cause(ctx), Describe(members))
+		case <-time.After(pause):
+			pause = min(2*pause, lastPause)
+		}
+	}
+}
+
+// Describe names some processes for a message: "3 left: 17 (D), 18 (R), ...".
+func Describe(members []Process) string {
+	const show = 5
+	text := fmt.Sprintf("%d left:", len(members))
+	for i, p := range members {
+		if i == show {
+			return text + " ..."
+		}
+		text += fmt.Sprintf(" %d (%c)", p.PID, p.State)
+	}
+	return text
+}

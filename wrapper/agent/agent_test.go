@@ -1,0 +1,341 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/payload"
+	"podstarter/wrapper/agent/agenttest"
+)
+
+func TestMain(m *testing.M) { agenttest.Main(m) }
+
+// start starts a payload and fails the test if that does not work.
+func start(t *testing.T, c *payload.Client, s payload.Spec) payload.Started {
+	t.Helper()
+	started, err := c.Start(agenttest.Context(t), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return started
+}
+
+// run starts a payload and waits for its end.
+func run(t *testing.T, s payload.Spec) payload.Exit {
+	t.Helper()
+	c := agenttest.StartWrapper(t, nil).Dial(t)
+	start(t, c, s)
+	exit, err := c.Wait(agenttest.Context(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exit
+}
+
+func ready(out string) bool { return strings.Contains(out, "ready\n") }
+
+func TestHello(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	c := w.Dial(t)
+	got := c.Hello()
+	if got.Boot == "" || got.PIDNamespace == "" {
+		t.Errorf("incomplete: %+v", got)
+	}
+	if !c.SharesPIDNamespace() {
+		t.Error("the wrapper seems to be in another PID namespace")
+	}
+	got.Boot, got.PIDNamespace, got.Version = "", "", ""
+	want := payload.Hello{Protocol: payload.Protocol, Nonce: w.Nonce, PID: w.Cmd.Process.Pid, UID: os.Geteuid()}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestExitByCode(t *testing.T) {
+	exit := run(t, agenttest.Spec(t, "exit", "42"))
+	status := syscall.WaitStatus(exit.WaitStatus)
+	if !status.Exited() || status.ExitStatus() != 42 {
+		t.Errorf("wait status %#x instead of exit code 42", exit.WaitStatus)
+	}
+	if exit.Activation != "test" || exit.Killed != "" || !exit.Ended.After(exit.Started) {
+		t.Errorf("%+v", exit)
+	}
+	if exit.MaxRSS < 1<<20 || exit.UserCPU+exit.SystemCPU <= 0 || exit.UserCPU > time.Minute {
+		t.Errorf("implausible usage: %+v", exit)
+	}
+}
+
+func TestExitBySignal(t *testing.T) {
+	exit := run(t, agenttest.Spec(t, "die", "15"))
+	status := syscall.WaitStatus(exit.WaitStatus)
+	if !status.Signaled() || status.Signal() != syscall.SIGTERM || status.CoreDump() {
+		t.Errorf("wait status %#x instead of signal 15", exit.WaitStatus)
+	}
+}
+
+func TestCoreFlag(t *testing.T) {
+	s := agenttest.Spec(t, "die", "6")
+	s.Path, s.Args = "/bin/sh", []string{"sh", "-c", "kill -ABRT $$"} // Go programs catch it
+	s.Limits = []payload.Limit{{Resource: "core", Soft: payload.Unlimited, Hard: payload.Unlimited}}
+	exit := run(t, s)
+	status := syscall.WaitStatus(exit.WaitStatus)
+	if !status.Signaled() || status.Signal() != syscall.SIGABRT {
+		t.Fatalf("wait status %#x instead of signal 6", exit.WaitStatus)
+	}
+	cores, _ := filepath.Glob(filepath.Join(s.Dir, "core*"))
+	if pattern, _ := os.ReadFile("/proc/sys/kernel/core_pattern"); strings.HasPrefix(string(pattern), "core") && (!status.CoreDump() || len(cores) == 0) {
+		t.Errorf("no core dump (wait status %#x, files %v)", exit.WaitStatus, cores)
+	}
+}
+
+func TestExitRecord(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	c := w.Dial(t)
+	start(t, c, agenttest.Spec(t, "exit", "3"))
+	sent, err := c.Wait(agenttest.Context(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-c.Lost()
+	recorded, err := payload.ReadExit(w.Dir, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sent, recorded); diff != "" {
+		t.Error(diff)
+	}
+	info, err := os.Stat(filepath.Join(w.Dir, payload.ExitRecordName("test")))
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("mode %v (%v)", info.Mode(), err)
+	}
+	if _, err := payload.ReadExit(w.Dir, "other"); !errors.Is(err, payload.ErrNoRecord) {
+		t.Errorf("record of another activation: %v", err)
+	}
+}
+
+func TestSeveralRuns(t *testing.T) {
+	c := agenttest.StartWrapper(t, nil).Dial(t)
+	s := agenttest.Spec(t, "exit", "1")
+	for i, name := range []string{"before", "job", "job"} {
+		s.Activation, s.Args[2] = name, string(rune('0'+i))
+		start(t, c, s)
+		exit, err := c.Wait(agenttest.Context(t))
+		if err != nil || exit.Activation != name || syscall.WaitStatus(exit.WaitStatus).ExitStatus() != i {
+			t.Errorf("%d: %+v, %v", i, exit, err)
+		}
+	}
+}
+
+func TestSecondStartRefused(t *testing.T) {
+	c := agenttest.StartWrapper(t, nil).Dial(t)
+	start(t, c, agenttest.Spec(t, "sleep"))
+	_, err := c.Start(agenttest.Context(t), agenttest.Spec(t, "sleep"))
+	var refused *payload.RequestError
+	if !errors.As(err, &refused) || refused.Code != payload.CodeStarted {
+		t.Error(err)
+	}
+}
+
+func TestSecondConnectionRefused(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	first := w.Dial(t)
+	ctx, cancel := context.WithTimeout(agenttest.Context(t), 200*time.Millisecond)
+	defer cancel()
+	_, err := payload.Dial(ctx, payload.Options{Dir: w.Dir, Nonce: w.Nonce})
+	if !errors.Is(err, payload.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("second connection: %v", err)
+	}
+	if hello, err := payload.Peek(agenttest.Context(t), w.Dir); err != nil || !hello.Busy || hello.Boot != first.Hello().Boot {
+		t.Errorf("peek at a busy wrapper: %+v, %v", hello, err)
+	}
+	start(t, first, agenttest.Spec(t, "exit", "0"))
+	// A connection that waits gets its turn as soon as the first has ended.
+	second := make(chan error, 1)
+	go func() {
+		c, err := payload.Dial(agenttest.Context(t), payload.Options{Dir: w.Dir, Nonce: w.Nonce})
+		if err == nil {
+			err = c.Close()
+		}
+		second <- err
+	}()
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLeave(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	c := w.Dial(t)
+	start(t, c, agenttest.Spec(t, "stubborn"))
+	if err := c.Leave(agenttest.Context(t)); err != nil {
+		t.Error(err)
+	}
+	w.WaitEnd(t)
+	checkGone(t, w)
+	if err := c.Signal(agenttest.Context(t), syscall.SIGTERM, false); !errors.Is(err, payload.ErrLost) {
+		t.Errorf("signal after leave: %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(w.Dir, payload.SocketName)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+func TestStopSignals(t *testing.T) {
+	// 37 is SIGRTMIN+3, the STOPSIGNAL of images with systemd.
+	for _, sig := range []syscall.Signal{1, 2, 3, 10, 12, 15, 18, 20, 28, 30, 37, 64} {
+		w := agenttest.StartWrapper(t, nil)
+		c := w.Dial(t)
+		s := agenttest.Spec(t, "stubborn")
+		start(t, c, s)
+		agenttest.WaitOutput(t, s, ready)
+		if err := w.Cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		w.WaitEnd(t)
+		if !w.Cmd.ProcessState.Exited() {
+			t.Errorf("signal %d: %v", int(sig), w.Cmd.ProcessState)
+		}
+		<-c.Lost()
+		checkGone(t, w)
+	}
+}
+
+func TestReusedControlDirectory(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	first := w.Dial(t).Hello()
+	if err := w.Cmd.Process.Kill(); err != nil { // leaves its socket behind
+		t.Fatal(err)
+	}
+	w.WaitEnd(t)
+	dialled := make(chan *payload.Client, 1)
+	go func() {
+		c, err := payload.Dial(agenttest.Context(t), payload.Options{Dir: w.Dir, Nonce: "next"})
+		if err != nil {
+			t.Error(err)
+		}
+		dialled <- c
+	}()
+	agenttest.StartWrapperIn(t, w.Dir, func(cmd *exec.Cmd) { cmd.Env = []string{payload.NonceEnv + "=next"} })
+	c := <-dialled
+	if c == nil {
+		t.FailNow()
+	}
+	defer c.Close()
+	if c.Hello().Boot == first.Boot {
+		t.Error("two wrappers with one boot ID")
+	}
+	left, err := filepath.Glob(filepath.Join(w.Dir, ".*sock*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestControlDirectoryIsClosed(t *testing.T) {
+	public := filepath.Join(agenttest.PublicDir(t), "volume")
+	if err := os.Mkdir(public, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(public, 0o777); err != nil { // as an emptyDir comes
+		t.Fatal(err)
+	}
+	w := agenttest.StartWrapperIn(t, filepath.Join(public, "payload"), nil)
+	w.Dial(t)
+	for _, dir := range []string{public, w.Dir} {
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", dir, info.Mode(), err)
+		}
+	}
+	if info, err := os.Lstat(filepath.Join(w.Dir, payload.SocketName)); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("socket: %v, %v", info.Mode(), err)
+	}
+}
+
+// checkGone makes sure that nothing of the payload is left.
+func checkGone(t *testing.T, w *agenttest.Wrapper) {
+	t.Helper()
+	left, err := w.Family().Members()
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %+v, %v", left, err)
+	}
+}
+
+func TestRawClient(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	tests := map[string]struct{ send, want string }{
+		"not JSON":      {"hello\n", `"code":"bad-request"`},
+		"unknown op":    {`{"id":7,"op":"dance"}` + "\n", `{"id":7,"error":{"code":"bad-request"`},
+		"unknown field": {`{"id":7,"op":"usage","extra":1}` + "\n", `"code":"bad-request"`},
+		"two values":    {`{"id":7,"op":"usage"} {}` + "\n", `{"id":7,"error":{"code":"bad-request"`},
+		"no id":         {`{"op":"usage"}` + "\n", `"code":"bad-request"`},
+		"no spec":       {`{"id":7,"op":"start"}` + "\n", `{"id":7,"error":{"code":"bad-request"`},
+		"empty spec":    {`{"id":7,"op":"start","spec":{}}` + "\n", `{"id":7,"start_error":{"stage":"spec"`},
+		"no signal":     {`{"id":7,"op":"signal","signal":99}` + "\n", `{"id":7,"error":{"code":"bad-request"`},
+		"no payload":    {`{"id":7,"op":"signal","signal":15}` + "\n", `{"id":7,"error":{"code":"no-payload"`},
+		"empty sweep":   {`{"id":7,"op":"sweep"}` + "\n", `{"id":7,"done":true}`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			conn, lines := rawDial(t, w)
+			if _, err := conn.Write([]byte(test.send)); err != nil {
+				t.Fatal(err)
+			}
+			line, err := lines.Next()
+			if err != nil || !strings.Contains(string(line), test.want) {
+				t.Errorf("%s, %v", line, err)
+			}
+		})
+	}
+	t.Run("endless line", func(t *testing.T) {
+		conn, lines := rawDial(t, w)
+		block := []byte(strings.Repeat("x", 1<<20))
+		for range payload.MaxLine>>20 + 1 {
+			if _, err := conn.Write(block); err != nil {
+				break // it hung up already
+			}
+		}
+		if line, err := lines.Next(); err == nil {
+			t.Errorf("an answer to an endless line: %s", line)
+		}
+	})
+}
+
+// rawDial connects without a client, as soon as the wrapper is free, and reads
+// the greeting.
+func rawDial(t *testing.T, w *agenttest.Wrapper) (net.Conn, *payload.LineReader) {
+	t.Helper()
+	w.Dial(t).Close()
+	for {
+		conn, err := net.Dial("unix", filepath.Join(w.Dir, payload.SocketName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := payload.NewLineReader(conn, payload.MaxLine)
+		line, err := lines.Next()
+		var m payload.Message
+		if err != nil || json.Unmarshal(line, &m) != nil || m.Hello == nil {
+			t.Fatalf("greeting %s, %v", line, err)
+		}
+		if !m.Hello.Busy {
+			t.Cleanup(func() { _ = conn.Close() })
+			return conn, lines
+		}
+		_ = conn.Close()
+	}
+}

@@ -1,0 +1,178 @@
+package agent
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+	"podstarter/wrapper/agent/nofile"
+)
+
+// defaultPath is searched when the payload's environment has no PATH: what
+// container runtimes put there for images that say nothing.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// candidates lists the paths to try, as execvp(3) does.
+func candidates(s *payload.Spec) []string {
+	if !s.SearchPath || strings.Contains(s.Path, "/") {
+		return []string{s.Path}
+	}
+	search, ok := lookupEnvironment(s.Env, "PATH")
+	if !ok {
+		search = defaultPath
+	}
+	var list []string
+	for dir := range strings.SplitSeq(search, ":") {
+		list = append(list, path.Join(dir, s.Path)) // an empty one is the working directory
+	}
+	return list
+}
+
+// Attempts at a program file that is open for writing elsewhere: in the starter,
+// for the moment between fork and execve of some other process.
+const (
+	busyAttempts = 50
+	busyPause    = 10 // milliseconds
+)
+
+// become turns the process into the payload. It returns only when that failed,
+// with the path that failed. Memory for all system calls is laid out before the
+// limits take effect; they may forbid this program to take more.
+func become(s *payload.Spec, r report) (string, error) {
+	args := s.Args
+	if len(args) == 0 {
+		args = []string{s.Path}
+	}
+	names := candidates(s)
+	paths := pointers(names)
+	argv, envp := pointers(args), pointers(s.Env)
+	limits, err := kernelLimits(s.Limits)
+	if err != nil {
+		return s.Path, err
+	}
+	_ = unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) // everything is, anyway
+	r.ready()
+
+	resetSignals()
+	for i := range limits {
+		setRaw(&limits[i]) // lowers only: what could fail was done before
+	}
+	pause := unix.Timespec{Nsec: busyPause * 1e6}
+	best := len(names) - 1
+	failure := unix.ENOENT
+	for i := range names {
+		errno := execve(paths[i], argv, envp)
+		for n := 0; errno == unix.ETXTBSY && n < busyAttempts; n++ {
+			_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
+			errno = execve(paths[i], argv, envp)
+		}
+		switch errno {
+		case unix.ENOENT, unix.ENOTDIR:
+			if len(names) == 1 {
+				failure = errno
+			}
+		case unix.EACCES:
+			if failure != unix.EACCES {
+				best, failure = i, errno
+			}
+		default:
+			return names[i], errno
+		}
+	}
+	if failure != unix.EACCES && len(names) > 1 {
+		return s.Path, failure
+	}
+	return names[best], failure
+}
+
+func execve(path *byte, argv, envp []*byte) unix.Errno {
+	_, _, errno := unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(path)),
+		uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&envp[0])))
+	return errno
+}
+
+// pointers makes C strings, with a null pointer at the end. Validate has made
+// sure that no string holds a NUL byte.
+func pointers(list []string) []*byte {
+	out := make([]*byte, len(list)+1)
+	for i, s := range list {
+		b := make([]byte, len(s)+1)
+		copy(b, s)
+		out[i] = &b[0]
+	}
+	return out
+}
+
+// signalAction is struct sigaction of the kernel, or more than that: some
+// architectures have no restorer.
+type signalAction struct {
+	handler, flags, restorer, mask uintptr
+}
+
+const (
+	ignoreSignal = 1 // SIG_IGN; SIG_DFL is 0
+	signalSet    = 8 // size of sigset_t in the kernel
+)
+
+// resetSignals sets every disposition to the default and unblocks everything.
+// Handlers of this program would be reset by execve(2) itself; what was ignored
+// when the wrapper was started would remain ignored.
+func resetSignals() {
+	var byDefault, now signalAction
+	for sig := uintptr(1); sig <= lastSignal; sig++ {
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&now)), signalSet, 0, 0)
+		if errno == 0 && now.handler == ignoreSignal {
+			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&byDefault)), 0, signalSet, 0, 0)
+		}
+	}
+	var none uint64
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&none)), 0, signalSet, 0, 0)
+}
+
+// kernelLimit is a limit as prlimit(2) takes it.
+type kernelLimit struct {
+	resource int
+	value    unix.Rlimit
+}
+
+// kernelLimits prepares the limits: no hard limit above the present one, which
+// only root may raise and raiseHardLimits has tried to. Go raises the soft limit
+// of open files when a program starts; it is put back in any case.
+func kernelLimits(limits []payload.Limit) ([]kernelLimit, error) {
+	list := make([]kernelLimit, 0, len(limits)+1)
+	isNofile := func(l payload.Limit) bool { return l.Resource == "nofile" }
+	if !slices.ContainsFunc(limits, isNofile) {
+		original := nofile.Original()
+		list = append(list, kernelLimit{unix.RLIMIT_NOFILE, unix.Rlimit{Cur: original.Cur, Max: original.Max}})
+	}
+	for _, l := range limits {
+		number, _ := payload.ResourceNumber(l.Resource)
+		var now unix.Rlimit
+		if err := unix.Prlimit(0, number, nil, &now); err != nil {
+			return nil, err
+		}
+		hard := min(l.Hard, now.Max)
+		list = append(list, kernelLimit{number, unix.Rlimit{Cur: min(l.Soft, hard), Max: hard}})
+	}
+	return list, nil
+}
+
+// raiseHardLimits raises what is to be above the present hard limit, as long as
+// the process may.
+func raiseHardLimits(limits []payload.Limit) {
+	for _, l := range limits {
+		number, _ := payload.ResourceNumber(l.Resource)
+		var now unix.Rlimit
+		if err := unix.Prlimit(0, number, nil, &now); err == nil && l.Hard > now.Max {
+			_ = unix.Prlimit(0, number, &unix.Rlimit{Cur: now.Cur, Max: l.Hard}, nil)
+		}
+	}
+}
+
+func setRaw(l *kernelLimit) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, uintptr(l.resource), uintptr(unsafe.Pointer(&l.value)), 0, 0, 0)
+}

@@ -1,0 +1,248 @@
+package agent
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"podstarter/payload"
+)
+
+// cgroup reads the figures of the control group this process is in. In a
+// container that is the container's; nobody else needs to be able to see it.
+type cgroup struct {
+	version int // 1 if memory is accounted by version 1, else 2
+	// dirs maps a controller to the directory of the process's group: "memory",
+	// "cpu", "cpuacct", "pids", "blkio" (version 1), and "" for version 2.
+	dirs map[string]string
+}
+
+// cgroupSample is one look. A figure the kernel does not offer is -1.
+type cgroupSample struct {
+	memory, used, peak, limit, oomKills  int64
+	user, system, throttled              int64 // ns
+	pids, pidsPeak                       int64
+	readBytes, writeBytes, reads, writes int64
+}
+
+// openCgroup finds the group by /proc/self/cgroup and /proc/self/mountinfo
+// below root, which is "/" but in tests. nil if there is nothing to find.
+func openCgroup(root string) *cgroup {
+	groups := readLimited(filepath.Join(root, "proc/self/cgroup"))
+	mounts := readLimited(filepath.Join(root, "proc/self/mountinfo"))
+	c := &cgroup{dirs: make(map[string]string)}
+	for _, m := range parseMounts(mounts) {
+		for controller, group := range parseGroups(groups) {
+			if !m.has(controller) {
+				continue
+			}
+			below, ok := m.below(group)
+			if !ok {
+				continue
+			}
+			dir := filepath.Join(root, m.point, below)
+			if st, err := os.Stat(dir); err == nil && st.IsDir() {
+				c.dirs[controller] = dir
+			}
+		}
+	}
+	if len(c.dirs) == 0 {
+		return nil
+	}
+	c.version = 2
+	if _, ok := c.dirs["memory"]; ok {
+		c.version = 1
+	}
+	return c
+}
+
+// parseGroups reads /proc/PID/cgroup (cgroups(7)): lines of
+// "hierarchy:controller,controller:path"; version 2 has no controllers.
+func parseGroups(data []byte) map[string]string {
+	groups := make(map[string]string)
+	for line := range bytes.Lines(data) {
+		parts := strings.SplitN(strings.TrimRight(string(line), "\n"), ":", 3)
+		if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
+			continue
+		}
+		for controller := range strings.SplitSeq(parts[1], ",") {
+			if !strings.HasPrefix(controller, "name=") {
+				groups[controller] = parts[2]
+			}
+		}
+	}
+	return groups
+}
+
+// cgroupMount is one mount of a cgroup file system.
+type cgroupMount struct {
+	root, point string
+	controllers []string // nil for version 2
+}
+
+// parseMounts reads /proc/PID/mountinfo (proc(5)): "id parent major:minor root
+// point options [optional ...] - type source superoptions".
+func parseMounts(data []byte) []cgroupMount {
+	var mounts []cgroupMount
+	for line := range bytes.Lines(data) {
+		before, after, found := strings.Cut(string(line), " - ")
+		head, tail := strings.Fields(before), strings.Fields(after)
+		if !found || len(head) < 5 || len(tail) < 3 {
+			continue
+		}
+		m := cgroupMount{root: unescape(head[3]), point: unescape(head[4])}
+		switch tail[0] {
+		case "cgroup2":
+		case "cgroup":
+			m.controllers = strings.Split(tail[2], ",")
+		default:
+			continue
+		}
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+// unescape undoes the octal escapes of mountinfo for space, tab, newline and
+// backslash.
+func unescape(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}
+
+func (m cgroupMount) has(controller string) bool {
+	if controller == "" {
+		return m.controllers == nil
+	}
+	for _, c := range m.controllers {
+		if c == controller {
+			return true
+		}
+	}
+	return false
+}
+
+// below gives the path of a group within the mount: a container without a
+// cgroup namespace has its own group as the root of the mount.
+func (m cgroupMount) below(group string) (string, bool) {
+	if group != filepath.Clean(group) {
+		return "", false // "/../..": outside of this namespace
+	}
+	if m.root == "/" {
+		return group, true
+	}
+	rest, ok := strings.CutPrefix(group, m.root)
+	return rest, ok && (rest == "" || rest[0] == '/')
+}
+
+// sample looks at the group. A nil cgroup gives a nil sample.
+func (c *cgroup) sample() *cgroupSample {
+	if c == nil {
+		return nil
+	}
+	s := &cgroupSample{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
+	if c.version == 1 {
+		c.sampleV1(s)
+	} else {
+		c.sampleV2(s)
+	}
+	return s
+}
+
+// cgroupUsage is what a run has used so far.
+func (a *agent) cgroupUsage(r *run) *payload.CgroupUsage {
+	now := a.cgroup.sample()
+	if now == nil || r.base == nil {
+		return nil
+	}
+	return now.since(r.base, a.cgroup.version, &r.peak)
+}
+
+// since makes counters relative to an earlier look. high is the highest memory
+// use seen in between, and is kept up to date.
+func (s *cgroupSample) since(base *cgroupSample, version int, high *int64) *payload.CgroupUsage {
+	*high = max(*high, s.memory)
+	peak := s.peak
+	if peak >= 0 && peak <= base.peak || peak < 0 && *high > 0 {
+		peak = *high // the kernel's is of an earlier run, or there is none
+	}
+	return &payload.CgroupUsage{
+		Version:       version,
+		MemoryCurrent: s.memory,
+		MemoryUsed:    s.used,
+		MemoryPeak:    peak,
+		MemoryLimit:   s.limit,
+		OOMKills:      delta(s.oomKills, base.oomKills),
+		UserCPU:       time.Duration(delta(s.user, base.user)),
+		SystemCPU:     time.Duration(delta(s.system, base.system)),
+		ThrottledCPU:  time.Duration(delta(s.throttled, base.throttled)),
+		Pids:          s.pids,
+		PidsPeak:      s.pidsPeak,
+		ReadBytes:     delta(s.readBytes, base.readBytes),
+		WriteBytes:    delta(s.writeBytes, base.writeBytes),
+		Reads:         delta(s.reads, base.reads),
+		Writes:        delta(s.writes, base.writes),
+	}
+}
+
+// delta is -1 for a figure that is not there. A file that appears with the
+// first use of a device counts from 0.
+func delta(now, base int64) int64 {
+	if now < 0 {
+		return -1
+	}
+	return max(now-max(base, 0), 0)
+}
+
+// maxCgroupFile bounds a file of the cgroup file system; memory.stat and
+// mountinfo are the long ones.
+const maxCgroupFile = 1 << 20
+
+func readLimited(path string) []byte {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxCgroupFile))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// number reads a file with one number; "max" is -1, and so is everything else
+// that is none.
+func number(path string) int64 {
+	return parseNumber(strings.TrimSpace(string(readLimited(path))))
+}
+
+func parseNumber(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}
+
+// flatKeyed reads a file of "key value" lines.
+func flatKeyed(path string) map[string]int64 {
+	values := make(map[string]int64)
+	for line := range bytes.Lines(readLimited(path)) {
+		key, value, ok := strings.Cut(strings.TrimSpace(string(line)), " ")
+		if n := parseNumber(value); ok && n >= 0 {
+			values[key] = n
+		}
+	}
+	return values
+}
+
+func valueOr(values map[string]int64, key string, scale int64) int64 {
+	if n, ok := values[key]; ok {
+		return n * scale
+	}
+	return -1
+}

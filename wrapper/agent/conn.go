@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+)
+
+// connection is one starter.
+type connection struct {
+	sock *net.UnixConn
+}
+
+// accept passes on connections of root and of this user.
+func (a *agent) accept() {
+	for {
+		sock, err := a.control.sock.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			// Out of file descriptors or memory: that may pass.
+			a.log.print("accept a connection: %v", err)
+			time.Sleep(acceptPause)
+			continue
+		}
+		if uid, err := peerUser(sock); err != nil || uid != 0 && uid != os.Geteuid() {
+			a.log.print("turned a connection of user %d away (%v)", uid, err)
+			_ = sock.Close()
+			continue
+		}
+		a.events <- event{accepted: &connection{sock}}
+	}
+}
+
+const acceptPause = 100 * time.Millisecond
+
+func peerUser(sock *net.UnixConn) (int, error) {
+	sys, err := sock.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	uid := -1
+	var credErr error
+	err = sys.Control(func(fd uintptr) {
+		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if credErr = err; err == nil {
+			uid = int(cred.Uid)
+		}
+	})
+	return uid, errors.Join(err, credErr)
+}
+
+// read passes on lines until the connection ends.
+func (c *connection) read(events chan<- event) {
+	lines := payload.NewLineReader(c.sock, payload.MaxLine)
+	for {
+		line, err := lines.Next()
+		if err != nil {
+			events <- event{conn: c, lost: err}
+			return
+		}
+		events <- event{conn: c, line: line}
+	}
+}
+
+// sendTimeout bounds the writing of a message. Messages are few and small, so
+// that only a starter that has stopped reading long ago runs into it.
+const sendTimeout = 5 * time.Second
+
+func (c *connection) send(m payload.Message) error {
+	line, err := payload.EncodeLine(m)
+	if err != nil {
+		return err
+	}
+	if err := c.sock.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+		return err
+	}
+	_, err = c.sock.Write(line)
+	return err
+}
+
+func (c *connection) close() { _ = c.sock.Close() }

@@ -1,0 +1,181 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+)
+
+// control is the wrapper's control directory. All access goes through the file
+// descriptor opened at the start: the payload may rename directories of its
+// image above the mount point.
+type control struct {
+	path string
+	dir  *os.File
+	boot string
+	sock *net.UnixListener
+}
+
+// openControl makes the directory if need be and makes sure that no one but
+// this user gets in. An emptyDir volume comes with mode 0777, so the directory
+// above is looked after too.
+func openControl(path, boot string) (*control, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("control directory: %w", err)
+	}
+	parent := filepath.Dir(path)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return nil, fmt.Errorf("make control directory %s: %w", path, err)
+	}
+	if err := closeToOthers(parent); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("make control directory %s: %w", path, err)
+	}
+	dir, err := openDirectory(path)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return nil, fmt.Errorf("control directory %s: %w", path, err)
+	}
+	if int(st.Uid) != os.Geteuid() {
+		return nil, fmt.Errorf("control directory %s belongs to user %d, not to this one (%d); remove it or correct its owner", path, st.Uid, os.Geteuid())
+	}
+	if err := unix.Fchmod(int(dir.Fd()), 0o700); err != nil {
+		return nil, fmt.Errorf("close control directory %s to others: %w", path, err)
+	}
+	return &control{path: path, dir: dir, boot: boot}, nil
+}
+
+func openDirectory(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_RDONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open directory %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// closeToOthers makes sure that nobody else can rename or remove what is in a
+// directory.
+func closeToOthers(path string) error {
+	dir, err := openDirectory(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return fmt.Errorf("directory %s: %w", path, err)
+	}
+	if st.Mode&0o022 == 0 || st.Mode&unix.S_ISVTX != 0 {
+		return nil
+	}
+	if int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("directory %s above the control directory is writable by others and belongs to user %d, so it is not safe; give it to user %d or set its sticky bit",
+			path, st.Uid, os.Geteuid())
+	}
+	if err := unix.Fchmod(int(dir.Fd()), 0o700); err != nil {
+		return fmt.Errorf("close directory %s to others: %w", path, err)
+	}
+	return nil
+}
+
+func (c *control) temporarySocket() string { return "." + payload.SocketName + "." + c.boot }
+
+// listen binds the socket under a temporary name.
+func (c *control) listen() error {
+	c.removeMatching("." + payload.SocketName + ".")
+	// Through /proc/self/fd, since the path of a socket is limited to 107
+	// bytes (unix(7)).
+	name := filepath.Join(procfs, "self/fd", strconv.Itoa(int(c.dir.Fd())), c.temporarySocket())
+	sock, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+	if err != nil {
+		return fmt.Errorf("listen in %s: %w", c.path, err)
+	}
+	sock.SetUnlinkOnClose(false) // it will have another name
+	c.sock = sock
+	return nil
+}
+
+// announce gives the socket its name. The name's appearance tells that the
+// wrapper is ready (inotify, IN_MOVED_TO).
+func (c *control) announce() error {
+	fd := int(c.dir.Fd())
+	if err := unix.Renameat(fd, c.temporarySocket(), fd, payload.SocketName); err != nil {
+		return fmt.Errorf("announce the socket in %s: %w", c.path, err)
+	}
+	return nil
+}
+
+// announceAgain touches the socket (inotify, IN_ATTRIB), to tell those who were
+// refused that the wrapper is free.
+func (c *control) announceAgain() {
+	_ = unix.UtimesNanoAt(int(c.dir.Fd()), payload.SocketName, nil, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// withdraw removes the socket.
+func (c *control) withdraw() {
+	_ = unix.Unlinkat(int(c.dir.Fd()), payload.SocketName, 0)
+}
+
+// writeExit writes an exit record under a temporary name and renames it.
+func (c *control) writeExit(e payload.Exit) error {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("write exit record: %w", err)
+	}
+	fd, name := int(c.dir.Fd()), payload.ExitRecordName(e.Activation)
+	temporary := "." + name + "." + c.boot
+	file, err := unix.Openat(fd, temporary, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write exit record %s in %s: %w", name, c.path, err)
+	}
+	f := os.NewFile(uintptr(file), temporary)
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = unix.Renameat(fd, temporary, fd, name)
+	}
+	if err == nil {
+		err = c.dir.Sync()
+	}
+	if err != nil {
+		_ = unix.Unlinkat(fd, temporary, 0)
+		return fmt.Errorf("write exit record %s in %s: %w", name, c.path, err)
+	}
+	return nil
+}
+
+// removeExits removes the records of earlier runs.
+func (c *control) removeExits() {
+	c.removeMatching("exit.")
+	c.removeMatching(".exit.")
+}
+
+func (c *control) removeMatching(prefix string) {
+	if _, err := c.dir.Seek(0, 0); err != nil {
+		return
+	}
+	names, err := c.dir.Readdirnames(-1)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix) {
+			_ = unix.Unlinkat(int(c.dir.Fd()), name, 0)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// WrapperName is the name (argv[0]) by which a program that calls [Dispatch]
+// becomes the wrapper.
+const WrapperName = "condor_pod_wrapper"
+
+// launcherName is the name by which it becomes the launcher of one payload.
+const launcherName = "condor_pod_launcher"
+
+// selfExe is this program, whatever has become of its file since.
+const selfExe = "/proc/self/exe"
+
+// Dispatch turns the process into the wrapper or its launcher if it was started
+// under such a name, and does not return then. Programs that serve as a wrapper
+// too (localexec) call it first thing in main.
+func Dispatch() {
+	if len(os.Args) == 0 {
+		return
+	}
+	switch filepath.Base(os.Args[0]) {
+	case WrapperName:
+		os.Exit(Main(os.Args[1:]))
+	case launcherName:
+		os.Exit(launch())
+	}
+}

@@ -1,0 +1,25 @@
+// Package agent is the life of the wrapper: the main process of a payload
+// container, or, started by localexec, a companion of the starter on a machine
+// without Kubernetes.
+//
+// One goroutine, the loop, owns all state. Goroutines around it accept
+// connections, read lines, wait for a launcher to report and take stop signals.
+//
+//	                 start                  main process reaped
+//	connected ─────────────────▶ running ─────────────────────▶ ended
+//	 ▲  │  ▲                        │                            │ │
+//	 │  │  └───── launch failed ────┤                 start      │ │
+//	 │  │                           │  ◀─────────────────────────┘ │
+//	 │  └────────────┐              │ end of file                  │
+//	 │ accept        ▼              ▼                              │
+//	idle ◀─────── sweeping ◀────────┴──────────────────────────────┘
+//	    none left
+//
+// A sweep on request is the same sweep without the loss of the connection.
+//
+// The package imports the standard library, golang.org/x/sys, and the contract
+// (payload and payload/family) only: the wrapper must be small, start within
+// milliseconds, and use nothing of the image it finds itself in. For the latter
+// reason it never touches local time (/etc/localtime), users by name
+// (/etc/passwd) or host names (/etc/resolv.conf).
+package agent

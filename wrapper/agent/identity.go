@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+)
+
+// takeIdentity makes this thread the payload's user for good: no groups but
+// those asked for, no capabilities, and no way to gain any by executing
+// something (no_new_privs).
+func takeIdentity(s *payload.Spec, switchUser bool) error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	if !switchUser {
+		return nil
+	}
+	if err := dropBoundingSet(); err != nil {
+		return err
+	}
+	groups := make([]uint32, len(s.Groups))
+	for i, g := range s.Groups {
+		groups[i] = uint32(g)
+	}
+	first := unsafe.Pointer(unsafe.SliceData(groups))
+	// Raw system calls: the functions of that name would change all threads.
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(first), 0); errno != 0 {
+		return fmt.Errorf("set %d supplementary groups: %w; the container needs the capability SETGID", len(groups), errno)
+	}
+	gid, uid := uintptr(s.GID), uintptr(s.UID)
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, gid, gid, gid); errno != 0 {
+		return fmt.Errorf("become group %d: %w; the container needs the capability SETGID", s.GID, errno)
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uid, uid, uid); errno != 0 {
+		return fmt.Errorf("become user %d: %w; the container needs the capability SETUID", s.UID, errno)
+	}
+	if err := dropCapabilities(); err != nil {
+		return err
+	}
+	return checkIdentity(s)
+}
+
+// lastCapability bounds the search for the kernel's last capability.
+const lastCapability = 63
+
+// dropBoundingSet empties the capability bounding set. It takes CAP_SETPCAP,
+// which the pod may have dropped: no_new_privs then has to do.
+func dropBoundingSet() error {
+	for c := range lastCapability + 1 {
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0)
+		switch {
+		case errors.Is(err, unix.EINVAL): // past the last capability
+			return nil
+		case errors.Is(err, unix.EPERM):
+			return nil
+		case err != nil:
+			return fmt.Errorf("drop capability %d from the bounding set: %w", c, err)
+		}
+	}
+	return nil
+}
+
+// dropCapabilities empties the other sets. The change of user has emptied the
+// permitted and effective ones already, unless "securebits" say otherwise.
+func dropCapabilities() error {
+	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	if err != nil && !errors.Is(err, unix.EINVAL) { // EINVAL: Linux before 4.3
+		return fmt.Errorf("clear ambient capabilities: %w", err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	return nil
+}
+
+// checkIdentity makes sure of the result. There is no second chance.
+func checkIdentity(s *payload.Spec) error {
+	var ids [6]uint32
+	_, _, errUID := unix.RawSyscall(unix.SYS_GETRESUID, uintptr(unsafe.Pointer(&ids[0])), uintptr(unsafe.Pointer(&ids[1])), uintptr(unsafe.Pointer(&ids[2])))
+	_, _, errGID := unix.RawSyscall(unix.SYS_GETRESGID, uintptr(unsafe.Pointer(&ids[3])), uintptr(unsafe.Pointer(&ids[4])), uintptr(unsafe.Pointer(&ids[5])))
+	uid, gid := uint32(s.UID), uint32(s.GID)
+	if errUID != 0 || errGID != 0 || ids != [6]uint32{uid, uid, uid, gid, gid, gid} {
+		return fmt.Errorf("the change to user %d, group %d left %v: %w", s.UID, s.GID, ids, unix.EPERM)
+	}
+	return nil
+}

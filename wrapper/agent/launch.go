@@ -1,0 +1,163 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+)
+
+// launch is the life of the launcher: a process of its own between fork and
+// execve, since Go cannot run code between the two. It makes itself what the
+// payload is to be, step by step, and then becomes it.
+//
+// Credentials are those of this thread alone; execve(2) ends all others.
+func launch() int {
+	runtime.LockOSThread()
+	unix.CloseOnExec(specFD)
+	unix.CloseOnExec(reportFD)
+	r := report{reportFD}
+	j, err := readJob()
+	if err != nil {
+		r.failed(payload.StageSpec, "", unix.EINVAL, err.Error)
+		return exitSetup
+	}
+	s := &j.Spec
+	if failure := prepare(&j); failure != nil {
+		r.failed(failure.stage, failure.path, errnoOf(failure.err), failure.detail)
+		return exitSetup
+	}
+	path, err := become(s, r)
+	r.failed(payload.StageExec, path, errnoOf(err), func() string { return explainExec(path, errnoOf(err)) })
+	return exitSetup
+}
+
+// stageError is a stage that failed.
+type stageError struct {
+	stage, path string
+	err         error
+	detail      func() string
+}
+
+func readJob() (job, error) {
+	f := os.NewFile(specFD, "job")
+	defer f.Close()
+	var j job
+	data, err := io.ReadAll(f)
+	if err == nil {
+		err = json.Unmarshal(data, &j)
+	}
+	return j, err
+}
+
+// prepare does everything but the execve itself and the resource limits, under
+// which this program might not be able to work.
+func prepare(j *job) *stageError {
+	s := &j.Spec
+	// Best effort: without it the kernel may choose the wrapper before the job
+	// when memory runs out.
+	_ = os.WriteFile(procfs+"/self/oom_score_adj", strconv.AppendInt(nil, payload.OOMScoreAdj, 10), 0)
+	raiseHardLimits(s.Limits)
+	if s.Nice != 0 {
+		if err := addNice(s.Nice); err != nil {
+			return &stageError{stage: payload.StageNice, err: err}
+		}
+	}
+	if err := takeIdentity(s, j.SwitchUser); err != nil {
+		return &stageError{stage: payload.StageIdentity, err: err, detail: err.Error}
+	}
+	// The change of user has cleared the signal that ForkExec asked for.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return &stageError{stage: payload.StageIdentity, err: err}
+	}
+	if os.Getppid() != j.Parent {
+		os.Exit(exitSetup)
+	}
+	unix.Umask(s.Umask)
+	if err := unix.Chdir(s.Dir); err != nil {
+		return &stageError{stage: payload.StageChdir, path: s.Dir, err: err}
+	}
+	return openStdio(s)
+}
+
+// addNice changes the nice value of this thread. The system call returns 20
+// less the value (getpriority(2)).
+func addNice(increment int) error {
+	value, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Setpriority(unix.PRIO_PROCESS, 0, 20-value+increment)
+}
+
+// openStdio opens the payload's standard files as the payload's user in its
+// working directory. Symbolic links are followed: nothing can be reached that
+// the payload itself could not open.
+func openStdio(s *payload.Spec) *stageError {
+	out := unix.O_WRONLY | unix.O_CREAT | unix.O_TRUNC
+	if s.Append {
+		out = unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND
+	}
+	if err := openOnto(unix.Stdin, s.Stdin, unix.O_RDONLY); err != nil {
+		return &stageError{stage: payload.StageStdin, path: s.Stdin, err: err}
+	}
+	if err := openOnto(unix.Stdout, s.Stdout, out); err != nil {
+		return &stageError{stage: payload.StageStdout, path: s.Stdout, err: err}
+	}
+	if s.Stderr != "" && s.Stderr == s.Stdout {
+		// One open file, so that neither overwrites the other.
+		if err := unix.Dup3(unix.Stdout, unix.Stderr, 0); err != nil {
+			return &stageError{stage: payload.StageStderr, path: s.Stderr, err: err}
+		}
+		return nil
+	}
+	if err := openOnto(unix.Stderr, s.Stderr, out); err != nil {
+		return &stageError{stage: payload.StageStderr, path: s.Stderr, err: err}
+	}
+	return nil
+}
+
+const outputMode = 0o666 // less the umask, as condor_starter does it
+
+func openOnto(target int, path string, flags int) error {
+	if path == "" {
+		path = os.DevNull
+	}
+	// O_NONBLOCK: a FIFO without another end must not hold the start up.
+	flags |= unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	fd, err := unix.Open(path, flags, outputMode)
+	if err != nil && flags&unix.O_TRUNC != 0 && !errors.Is(err, unix.ENOENT) {
+		// As condor_starter does: a file that cannot be truncated may still be
+		// writable.
+		fd, err = unix.Open(path, flags&^unix.O_TRUNC, outputMode)
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return unix.EISDIR
+	}
+	if err := unix.SetNonblock(fd, false); err != nil {
+		return err
+	}
+	return unix.Dup3(fd, target, 0)
+}
+
+func errnoOf(err error) unix.Errno {
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return unix.EIO
+}

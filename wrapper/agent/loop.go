@@ -1,0 +1,161 @@
+package agent
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+	"podstarter/payload/family"
+)
+
+// agent is the state of the wrapper. Everything but target, which stop signals
+// look at, belongs to the loop.
+type agent struct {
+	log      logger
+	hello    payload.Hello
+	control  *control
+	imageEnv []string
+	uid      int
+	null     *os.File
+	killer   *family.Killer // nil without root
+	cgroup   *cgroup        // nil if its figures are not the payload's
+	events   chan event
+	children chan os.Signal
+
+	conn   *connection // being served; nil when idle
+	run    *run        // latest of this connection; nil before the first
+	sweep  *sweep      // in progress; nil if none
+	closed bool        // conn has ended, its sweep has not
+
+	target atomic.Pointer[family.Family] // the payload, once there is one
+}
+
+// event is something that a goroutine outside the loop saw; one field is set.
+type event struct {
+	accepted *connection
+	line     []byte      // from conn
+	lost     error       // conn has ended
+	launched *launchEnd  // a launcher reported
+	conn     *connection // whose line or loss it is
+}
+
+// catchChildren makes the end of children known to the loop.
+func (a *agent) catchChildren() {
+	a.children = make(chan os.Signal, 1)
+	signal.Notify(a.children, syscall.SIGCHLD)
+}
+
+// loop serves connections for ever; leave ends the process.
+func (a *agent) loop() int {
+	for {
+		var next <-chan time.Time
+		if a.sweep != nil {
+			next = a.sweep.timer.C
+		}
+		select {
+		case e := <-a.events:
+			a.handle(e)
+		case <-a.children:
+			a.reap()
+			if a.sweep != nil {
+				a.sweepStep()
+			}
+		case <-next:
+			a.sweepStep()
+		}
+	}
+}
+
+func (a *agent) handle(e event) {
+	switch {
+	case e.accepted != nil:
+		a.welcome(e.accepted)
+	case e.launched != nil:
+		a.launchEnded(e.launched)
+	case e.conn != a.conn || a.closed:
+		// The rest of a connection that is no longer served.
+	case e.lost != nil:
+		a.lose(e.lost)
+	default:
+		a.request(e.line)
+	}
+}
+
+// welcome serves a new connection, or turns it away if there is one.
+func (a *agent) welcome(c *connection) {
+	hello := a.hello
+	hello.Busy = a.conn != nil
+	err := c.send(payload.Message{Hello: &hello})
+	if hello.Busy || err != nil {
+		c.close()
+		return
+	}
+	a.conn = c
+	go c.read(a.events)
+}
+
+// lose is the dead-man's switch: the starter is gone, so the payload must go.
+func (a *agent) lose(why error) {
+	a.conn.close()
+	a.closed = true
+	if a.run != nil {
+		a.log.print("connection lost (%v), killing the payload of %s", why, a.run.spec.Activation)
+	}
+	a.beginSweep(0, killedLost)
+}
+
+// free ends the service of a connection whose payload is gone.
+func (a *agent) free() {
+	a.conn, a.run, a.closed = nil, nil, false
+	a.target.Store(nil)
+	a.control.announceAgain()
+	freeMemory()
+}
+
+// reply sends a message on the connection being served. A failure shows as the
+// loss of the connection.
+func (a *agent) reply(m payload.Message) {
+	if a.closed || a.conn == nil {
+		return
+	}
+	if err := a.conn.send(m); err != nil {
+		a.conn.close()
+	}
+}
+
+func (a *agent) refuse(id int64, code, message string) {
+	a.reply(payload.Message{ID: id, Error: &payload.RequestError{Code: code, Message: message}})
+}
+
+// reap takes the wait status of every child that has ended, and tells whether
+// there are no children at all any more.
+func (a *agent) reap() (childless bool) {
+	for {
+		var status unix.WaitStatus
+		var usage unix.Rusage
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, &usage)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ECHILD):
+			return true
+		case err != nil || pid <= 0:
+			return false
+		}
+		if a.run == nil {
+			continue
+		}
+		a.run.addUsage(&usage)
+		if pid == a.run.pid {
+			a.run.pid = 0
+			a.run.status, a.run.ended = status, time.Now()
+			a.advance()
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package agent
+
+import (
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+	"podstarter/payload/family"
+)
+
+// Exit codes of the wrapper.
+const (
+	exitLeft  = 0 // told to leave, by request or signal
+	exitSetup = 1 // could not begin to listen
+	exitUsage = 2
+)
+
+// gcPercent trades CPU time, of which the wrapper uses next to none, for
+// memory, which is taken from the job's.
+const gcPercent = 25
+
+// threads that run Go code at a time. The wrapper has never more to do.
+const threads = 2
+
+// Main runs the wrapper until it is told to leave, and returns its exit code.
+//
+//	-control DIR  the control directory
+//	-companion    not alone in its container: started by localexec
+func Main(args []string) int {
+	// Parent death signals of children go by the thread that forked them
+	// (prctl(2), PR_SET_PDEATHSIG), so the loop must stay on one.
+	runtime.LockOSThread()
+	debug.SetGCPercent(gcPercent)
+	runtime.GOMAXPROCS(threads)
+
+	log := logger{os.Stderr}
+	env, err := takeEnvironment()
+	if err != nil {
+		log.print("%v", err)
+		return exitSetup
+	}
+	flags := flag.NewFlagSet(WrapperName, flag.ContinueOnError)
+	flags.SetOutput(os.Stderr)
+	dir := flags.String("control", "", "control `directory`")
+	companion := flags.Bool("companion", false, "run beside a starter on the same machine")
+	if err := flags.Parse(args); err != nil {
+		return exitUsage
+	}
+	if *dir == "" || flags.NArg() > 0 {
+		log.print("usage: %s -control DIR [-companion]", WrapperName)
+		return exitUsage
+	}
+	stop := catchStopSignals()
+	a, err := newAgent(*dir, env, *companion, log)
+	if err != nil {
+		log.print("%v", err)
+		return exitSetup
+	}
+	go a.leaveOnSignal(stop)
+	return a.loop()
+}
+
+// newAgent prepares the process and announces it.
+func newAgent(dir string, env environment, companion bool, log logger) (*agent, error) {
+	unix.Umask(0o077)
+	// Whatever the container runtime left open must not reach the payload.
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
+		return nil, fmt.Errorf("keep inherited files from the payload: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("take over orphans (PR_SET_CHILD_SUBREAPER): %w", err)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the payload's default files: %w", err)
+	}
+	a := &agent{
+		log:      log,
+		imageEnv: env.image,
+		uid:      os.Geteuid(),
+		null:     null,
+		events:   make(chan event),
+	}
+	if a.uid == 0 {
+		if a.killer, err = family.NewKiller(procfs); err != nil {
+			return nil, err
+		}
+	}
+	if !companion {
+		a.cgroup = openCgroup("/")
+	}
+	a.hello = payload.Hello{
+		Protocol:     payload.Protocol,
+		Nonce:        env.nonce,
+		Boot:         rand.Text(),
+		PID:          os.Getpid(),
+		PIDNamespace: pidNamespace(),
+		UID:          a.uid,
+		NoNewPrivs:   noNewPrivs(),
+		Version:      version(),
+	}
+	if a.control, err = openControl(dir, a.hello.Boot); err != nil {
+		return nil, err
+	}
+	if err := a.control.listen(); err != nil {
+		return nil, err
+	}
+	a.catchChildren()
+	go a.accept()
+	if err := a.control.announce(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// procfs is where /proc is mounted. The container runtime mounts it, not the
+// image.
+const procfs = "/proc"
+
+func pidNamespace() string {
+	link, err := os.Readlink(procfs + "/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return link
+}
+
+func noNewPrivs() bool {
+	value, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	return err == nil && value == 1
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	text := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			text += " " + s.Value[:12]
+		}
+	}
+	return text
+}
+
+// logger writes to the container's log. There is no time in a line, since the
+// container runtime adds one.
+type logger struct{ w io.Writer }
+
+func (l logger) print(format string, args ...any) {
+	fmt.Fprintf(l.w, WrapperName+": "+format+"\n", args...)
+}

@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+)
+
+// Files of the launcher.
+const (
+	specFD   = 3 // the job, as JSON
+	reportFD = 4 // pipe to the wrapper
+)
+
+// job is what the launcher has to do.
+type job struct {
+	Spec payload.Spec `json:"spec"` // Env is final, ImageEnv means nothing
+	// Parent is the wrapper's process ID: without it, there is no point.
+	Parent int `json:"parent"`
+	// SwitchUser is set when the launcher starts as root.
+	SwitchUser bool `json:"switch_user"`
+}
+
+// A launcher's report is empty or one byte, reportReady, if it became the
+// payload; a failed one adds reportFailed, the stage's index, the errno in two
+// bytes, and, if there is still memory for that under the payload's resource
+// limits, a reportDetail as JSON. The head is written with one system call and
+// without allocation.
+const (
+	reportReady  = 'r'
+	reportFailed = 'f'
+	reportSize   = 4
+)
+
+// stages that a launcher reports.
+var stages = []string{
+	payload.StageSpec, payload.StageIdentity, payload.StageChdir, payload.StageStdin,
+	payload.StageStdout, payload.StageStderr, payload.StageNice, payload.StageLimit, payload.StageExec,
+}
+
+type reportDetail struct {
+	Path   []byte `json:"path"`
+	Detail string `json:"detail"`
+}
+
+// report is the launcher's end of the pipe.
+type report struct{ fd int }
+
+// failed reports a stage that failed. detail may be nil; it is called after the
+// head was written.
+func (r report) failed(stage string, path string, errno unix.Errno, detail func() string) {
+	head := [reportSize]byte{reportFailed, byte(slices.Index(stages, stage)), byte(errno >> 8), byte(errno)}
+	_, _ = unix.Write(r.fd, head[:])
+	// From here on a crash for want of memory does no harm but to the job's
+	// stderr.
+	if null, err := unix.Open(os.DevNull, unix.O_WRONLY|unix.O_CLOEXEC, 0); err == nil {
+		_ = unix.Dup3(null, unix.Stderr, 0)
+	}
+	more := reportDetail{Path: []byte(path)}
+	if detail != nil {
+		more.Detail = detail()
+	}
+	if data, err := json.Marshal(more); err == nil {
+		_, _ = unix.Write(r.fd, data)
+	}
+}
+
+func (r report) ready() { _, _ = unix.Write(r.fd, []byte{reportReady}) }

@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+)
+
+// request serves one line of the starter.
+func (a *agent) request(line []byte) {
+	r, err := payload.DecodeRequest(line)
+	if err == nil && r.ID <= 0 {
+		err = fmt.Errorf("id %d is not above 0", r.ID)
+	}
+	if err != nil {
+		a.refuse(max(r.ID, 0), payload.CodeBadRequest, err.Error())
+		return
+	}
+	switch r.Op {
+	case payload.OpStart:
+		a.start(r)
+	case payload.OpSignal:
+		a.signal(r)
+	case payload.OpUsage:
+		a.reply(payload.Message{ID: r.ID, Usage: a.usage()})
+	case payload.OpSweep:
+		a.beginSweep(r.ID, killedSweep)
+	case payload.OpLeave:
+		a.reply(payload.Message{ID: r.ID, Done: true})
+		a.leave("told to")
+	default:
+		a.refuse(r.ID, payload.CodeBadRequest, fmt.Sprintf("unknown request %.40q", r.Op))
+	}
+}
+
+// signal passes a signal on to the main process, or to all of the payload.
+func (a *agent) signal(r payload.Request) {
+	sig := syscall.Signal(r.Signal)
+	if r.Signal < 1 || r.Signal > lastSignal {
+		a.refuse(r.ID, payload.CodeBadRequest, fmt.Sprintf("there is no signal %d", r.Signal))
+		return
+	}
+	reached, err := a.send(sig, r.Whole)
+	switch {
+	case err != nil:
+		a.refuse(r.ID, payload.CodeFailed, err.Error())
+	case !reached:
+		a.refuse(r.ID, payload.CodeNoPayload, "no process to signal")
+	default:
+		a.reply(payload.Message{ID: r.ID, Done: true})
+	}
+}
+
+func (a *agent) send(sig syscall.Signal, whole bool) (reached bool, err error) {
+	if whole {
+		f := a.target.Load()
+		if f == nil {
+			return false, nil
+		}
+		n, err := f.Signal(sig, a.killer)
+		return n > 0, err
+	}
+	if a.run == nil || a.run.pid == 0 || !a.run.launched {
+		return false, nil
+	}
+	// The process is a child that has not been waited for, so its ID is not
+	// another's. The capability to signal another user's process (CAP_KILL) is
+	// among those a container has by default.
+	if err := unix.Kill(a.run.pid, sig); err != nil {
+		return false, fmt.Errorf("send signal %d to process %d: %w", int(sig), a.run.pid, err)
+	}
+	return true, nil
+}

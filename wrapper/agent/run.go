@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+	"podstarter/payload/family"
+)
+
+// run is one start of a payload, from the request to the end of its main
+// process, and what came after until the next.
+type run struct {
+	spec   payload.Spec
+	family family.Family
+	id     int64 // of the start request
+
+	pid      int        // of the launcher, then the main process; 0 once reaped
+	report   *launchEnd // nil while the launcher works
+	launched bool       // the launcher became the payload
+	settled  bool       // the end has been told
+
+	started, ended time.Time
+	status         unix.WaitStatus
+	killed         string // why the wrapper killed it
+	base           *cgroupSample
+	peak           int64 // highest memory seen
+
+	// Sums over all children reaped since the start.
+	userCPU, systemCPU time.Duration
+	maxRSS             int64 // bytes
+}
+
+// Reasons for [payload.Exit.Killed].
+const (
+	killedSweep = "sweep"
+	killedLost  = "connection lost"
+)
+
+// running tells whether the main process, or its launcher, is still there.
+func (r *run) running() bool { return r != nil && !r.settled }
+
+// addUsage counts a reaped child, its own waited-for children included
+// (wait4(2), getrusage(2)).
+func (r *run) addUsage(u *unix.Rusage) {
+	r.userCPU += time.Duration(u.Utime.Nano())
+	r.systemCPU += time.Duration(u.Stime.Nano())
+	r.maxRSS = max(r.maxRSS, u.Maxrss*1024)
+}
+
+// advance moves a run on when the launcher has reported or the process has
+// ended. The two come in any order; the answer to the start request always
+// precedes the exit.
+func (a *agent) advance() {
+	r := a.run
+	if r.report == nil || r.settled {
+		return
+	}
+	if r.report.failure != nil {
+		if r.pid == 0 { // nothing is left behind
+			r.settled = true
+			a.reply(payload.Message{ID: r.id, StartError: r.report.failure})
+		}
+		return
+	}
+	if !r.launched {
+		r.launched, r.started = true, r.report.time
+		a.reply(payload.Message{ID: r.id, Started: &payload.Started{
+			Activation: r.spec.Activation, PID: r.report.pid, Time: r.started.UTC(),
+		}})
+	}
+	if r.pid == 0 {
+		r.settled = true
+		a.exited(r)
+	}
+}
+
+// exited records and reports the end of a main process.
+func (a *agent) exited(r *run) {
+	e := payload.Exit{
+		Activation: r.spec.Activation,
+		WaitStatus: int(r.status),
+		Started:    r.started.UTC(),
+		Ended:      r.ended.UTC(),
+		UserCPU:    r.userCPU,
+		SystemCPU:  r.systemCPU,
+		MaxRSS:     r.maxRSS,
+		Cgroup:     a.cgroupUsage(r),
+	}
+	if r.status.Signaled() && r.status.Signal() == unix.SIGKILL {
+		e.Killed = r.killed
+	}
+	if e.Cgroup != nil {
+		e.OOMKills = max(e.Cgroup.OOMKills, 0)
+	}
+	if err := a.control.writeExit(e); err != nil {
+		a.log.print("%v", err) // the starter still gets it
+	}
+	a.reply(payload.Message{Exit: &e})
+}

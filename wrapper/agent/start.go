@@ -1,0 +1,198 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+	"podstarter/payload/family"
+)
+
+// start begins a run. What the wrapper can refuse by itself it refuses here;
+// everything that involves the payload's user and files is the launcher's.
+func (a *agent) start(r payload.Request) {
+	switch {
+	case r.Spec == nil:
+		a.refuse(r.ID, payload.CodeBadRequest, "a start request without a spec")
+		return
+	case a.run.running():
+		a.refuse(r.ID, payload.CodeStarted, "the payload of "+a.run.spec.Activation+" still runs")
+		return
+	case a.sweep != nil:
+		a.refuse(r.ID, payload.CodeStarted, "a sweep is in progress")
+		return
+	}
+	if failure := a.check(r.Spec); failure != nil {
+		a.reply(payload.Message{ID: r.ID, StartError: failure})
+		return
+	}
+	next := &run{id: r.ID, spec: *r.Spec, family: a.familyOf(r.Spec)}
+	if a.run == nil {
+		a.control.removeExits()
+	}
+	next.base = a.cgroup.sample()
+	a.target.Store(&next.family)
+	pid, report, err := a.launch(&next.spec)
+	if err != nil {
+		a.reply(payload.Message{ID: r.ID, StartError: err})
+		return
+	}
+	next.pid = pid
+	a.run = next
+	go func() { a.events <- event{launched: readReport(report, pid, next)} }()
+}
+
+// check refuses what must never be: a payload that is root, or one whose user
+// changes between the runs of one connection, so that a sweep would miss some.
+func (a *agent) check(s *payload.Spec) *payload.StartError {
+	if err := s.Validate(); err != nil {
+		return &payload.StartError{Stage: payload.StageSpec, Errno: unix.EINVAL, Detail: err.Error()}
+	}
+	refuse := func(format string, args ...any) *payload.StartError {
+		return &payload.StartError{Stage: payload.StageIdentity, Errno: unix.EPERM, Detail: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case a.uid == 0 && (s.UID == 0 || s.GID == 0):
+		return refuse("a payload may not run as user %d, group %d", s.UID, s.GID)
+	case a.uid != 0 && (s.UID != a.uid || s.GID != os.Getegid()):
+		return refuse("a wrapper without root can start payloads as user %d, group %d only, not as %d, %d", a.uid, os.Getegid(), s.UID, s.GID)
+	case a.uid == 0 && a.run != nil && a.run.spec.UID != s.UID:
+		return refuse("the payloads of one connection must have one user; this one had %d", a.run.spec.UID)
+	}
+	return nil
+}
+
+func (a *agent) familyOf(s *payload.Spec) family.Family {
+	if a.uid == 0 {
+		return family.OfUser(procfs, s.UID)
+	}
+	return family.OfDescendants(procfs, os.Getpid())
+}
+
+// launch starts the launcher, which gets the job through an anonymous file and
+// reports through a pipe that closes when it becomes the payload.
+func (a *agent) launch(s *payload.Spec) (pid int, report *os.File, failure *payload.StartError) {
+	fail := func(what string, err error) (int, *os.File, *payload.StartError) {
+		errno, _ := err.(syscall.Errno)
+		return 0, nil, &payload.StartError{Stage: payload.StageFork, Errno: errno, Detail: what + ": " + err.Error()}
+	}
+	j := job{Spec: *s, Parent: os.Getpid(), SwitchUser: a.uid == 0}
+	if s.ImageEnv {
+		j.Spec.Env = mergeEnvironment(a.imageEnv, s.Env)
+	} else {
+		j.Spec.Env = mergeEnvironment(nil, s.Env)
+	}
+	data, err := json.Marshal(j)
+	if err != nil {
+		return fail("write down the job", err)
+	}
+	spec, err := anonymousFile(data)
+	if err != nil {
+		return fail("pass on the job", err)
+	}
+	defer spec.Close()
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return fail("make a pipe", err)
+	}
+	defer unix.Close(pipe[1])
+	report = os.NewFile(uintptr(pipe[0]), "report")
+	// Not os.StartProcess: it would wait for its child, which is the loop's.
+	pid, err = syscall.ForkExec(selfExe, []string{launcherName}, &syscall.ProcAttr{
+		Dir: "/",
+		Env: launcherEnv,
+		Files: []uintptr{a.null.Fd(), a.null.Fd(), uintptr(unix.Stderr),
+			specFD: spec.Fd(), reportFD: uintptr(pipe[1])},
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		report.Close()
+		return fail("start the launcher", err)
+	}
+	return pid, report, nil
+}
+
+// launcherEnv keeps the launcher's runtime from starting threads and garbage
+// collections it has no use for.
+var launcherEnv = []string{"GOMAXPROCS=1", "GOGC=off"}
+
+func anonymousFile(data []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("job", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "job")
+	if _, err := f.Write(data); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// launchEnd is what became of a launcher.
+type launchEnd struct {
+	run     *run
+	pid     int
+	time    time.Time
+	failure *payload.StartError // nil: it became the payload
+}
+
+// maxReport bounds what a launcher may say.
+const maxReport = 64 << 10
+
+// readReport reads a launcher's report to its end, which comes with execve(2)
+// or with the launcher's own end.
+func readReport(pipe *os.File, pid int, r *run) *launchEnd {
+	defer pipe.Close()
+	data, err := io.ReadAll(io.LimitReader(pipe, maxReport))
+	end := &launchEnd{run: r, pid: pid, time: time.Now()}
+	if err != nil {
+		end.failure = &payload.StartError{Stage: payload.StageFork, Detail: "read the launcher's report: " + err.Error()}
+		return end
+	}
+	end.failure = decodeReport(data)
+	return end
+}
+
+// decodeReport understands a report: see report.go.
+func decodeReport(data []byte) *payload.StartError {
+	rest, ready := bytes.CutPrefix(data, []byte{reportReady})
+	if ready && len(rest) == 0 {
+		return nil
+	}
+	failure := &payload.StartError{Stage: payload.StageFork, Detail: "the launcher ended without a word; was it killed for want of memory?"}
+	if len(rest) < reportSize || rest[0] != reportFailed || int(rest[1]) >= len(stages) {
+		return failure
+	}
+	failure.Stage = stages[rest[1]]
+	failure.Errno = syscall.Errno(int(rest[2])<<8 | int(rest[3]))
+	failure.Detail = ""
+	var more reportDetail
+	if json.Unmarshal(rest[reportSize:], &more) == nil {
+		failure.Path, failure.Detail = string(more.Path), more.Detail
+	}
+	return failure
+}
+
+// launchEnded takes note of a report.
+func (a *agent) launchEnded(e *launchEnd) {
+	e.run.report = e
+	if e.run == a.run {
+		a.advance()
+	}
+	freeMemory()
+}
+
+// freeMemory gives the memory of a large job description back to the job.
+func freeMemory() { debug.FreeOSMemory() }

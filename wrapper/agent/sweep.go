@@ -1,0 +1,116 @@
+package agent
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+	"podstarter/payload/family"
+)
+
+// sweep is the killing of everything, in steps, so that the loop can go on
+// serving.
+type sweep struct {
+	waiting  []int64 // requests to answer
+	deadline time.Time
+	timer    *time.Timer
+	pause    time.Duration
+	empty    int // looks in a row that found nothing
+}
+
+const (
+	sweepFirstPause = time.Millisecond
+	sweepLastPause  = 100 * time.Millisecond
+	// sweepTimeout is when a request to sweep is answered in the negative. The
+	// sweep after the loss of a connection goes on for ever: better a container
+	// that cannot be used than two jobs in it.
+	sweepTimeout = 30 * time.Second
+)
+
+// beginSweep starts a sweep, or joins the one in progress. id is 0 when no
+// request asked for it.
+func (a *agent) beginSweep(id int64, reason string) {
+	if a.run.running() && a.run.killed == "" {
+		a.run.killed = reason
+	}
+	if a.sweep == nil {
+		a.sweep = &sweep{timer: time.NewTimer(0), pause: sweepFirstPause}
+		<-a.sweep.timer.C
+	}
+	if id != 0 {
+		a.sweep.waiting = append(a.sweep.waiting, id)
+		a.sweep.deadline = time.Now().Add(sweepTimeout)
+	}
+	a.sweepStep()
+}
+
+// sweepStep kills, reaps and looks once, and sets the time of the next step.
+func (a *agent) sweepStep() {
+	s := a.sweep
+	left, err := a.killOnce()
+	switch {
+	case err == nil && len(left) == 0 && !a.run.running():
+		if s.empty++; s.empty < 2 {
+			s.timer.Reset(0)
+			return
+		}
+		a.endSweep("")
+		return
+	case len(s.waiting) > 0 && time.Now().After(s.deadline):
+		text := family.Describe(left)
+		if err != nil {
+			text = err.Error()
+		}
+		if a.closed {
+			s.waiting = nil // nobody is there to be told
+		} else {
+			a.endSweep(text)
+			return
+		}
+	}
+	s.empty = 0
+	s.timer.Reset(s.pause)
+	s.pause = min(2*s.pause, sweepLastPause)
+}
+
+// killOnce sends SIGKILL to everything and returns what still lives.
+func (a *agent) killOnce() ([]family.Process, error) {
+	f := a.target.Load()
+	if f == nil {
+		return nil, nil
+	}
+	// A launcher may still be root.
+	if a.run != nil && a.run.pid != 0 {
+		_ = unix.Kill(a.run.pid, unix.SIGKILL)
+	}
+	_, err := f.Signal(unix.SIGKILL, a.killer)
+	childless := a.reap()
+	left, listErr := f.Members()
+	if f.UID < 0 && !childless && len(left) == 0 {
+		// A child that appeared after the list was read, or one that ended and
+		// was not reaped yet. Without children there are no descendants.
+		listErr = errors.Join(listErr, errChildrenLeft)
+	}
+	return left, errors.Join(err, listErr)
+}
+
+var errChildrenLeft = errors.New("children are left")
+
+// endSweep answers those who asked.
+func (a *agent) endSweep(failure string) {
+	s := a.sweep
+	a.sweep = nil
+	s.timer.Stop()
+	for _, id := range s.waiting {
+		if failure != "" {
+			a.refuse(id, payload.CodeNotEmpty, failure)
+		} else {
+			a.reply(payload.Message{ID: id, Done: true})
+		}
+	}
+	if a.closed {
+		a.free()
+	}
+}

@@ -1,0 +1,18 @@
+// Command condor_pod_wrapper is the main process of a payload container: it
+// starts the job when the starter asks for it, and kills it when the starter is
+// gone. It needs nothing of the image it runs in. See docs/protocol.md.
+//
+//	condor_pod_wrapper -control DIR
+package main
+
+import (
+	"os"
+
+	"podstarter/wrapper/agent"
+)
+
+func main() {
+	agent.Dispatch()
+	// A pod may call the binary what it likes.
+	os.Exit(agent.Main(os.Args[1:]))
+}
