@@ -22,10 +22,10 @@ type knob struct {
 
 // fallback is the value of a knob that the configuration does not set. A
 // default that comes from the environment is written as a configuration file
-// would write it, $ENV(NAME).
+// would write it, $ENV(NAME:), which is empty for an unset variable.
 func (k knob) fallback() string {
 	if name, ok := strings.CutPrefix(k.def, "$ENV("); ok {
-		return os.Getenv(strings.TrimSuffix(name, ")"))
+		return os.Getenv(strings.TrimSuffix(name, ":)"))
 	}
 	return k.def
 }
@@ -35,9 +35,9 @@ func (k knob) fallback() string {
 var (
 	knobBackend = knob{"POD_STARTER_BACKEND", "auto",
 		"Where payloads run: `pod` (a sibling container of this pod), `local` (beside the starter, no choice of image), or `auto`: `pod` when a service account token and a pod name are there."}
-	knobPodName = knob{"POD_STARTER_POD_NAME", "$ENV(POD_NAME)",
+	knobPodName = knob{"POD_STARTER_POD_NAME", "$ENV(POD_NAME:)",
 		"Name of the pod that the pilot runs in; the downward API's `metadata.name`."}
-	knobPodNamespace = knob{"POD_STARTER_POD_NAMESPACE", "$ENV(POD_NAMESPACE)",
+	knobPodNamespace = knob{"POD_STARTER_POD_NAMESPACE", "$ENV(POD_NAMESPACE:)",
 		"Namespace of that pod; when empty, the one that the service account's directory names."}
 	knobContainers = knob{"POD_STARTER_CONTAINERS", "payload",
 		"Names of the payload containers of the pod, the first gets POD_STARTER_PAYLOAD_UID, the next that plus one, and so on."}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"podstarter/cedar"
+	"podstarter/classads"
+	"podstarter/condor/config"
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/condor/startd"
+	"podstarter/sandbox"
+)
+
+// activation is one run of one job: everything between the startd starting
+// this process and the process leaving. Its parts are set by the phases, in the
+// order of live; each phase finds set what those before it are there for.
+type activation struct {
+	inv     invocation
+	cfg     *config.Config
+	set     settings
+	log     *slog.Logger
+	environ []string // the starter's own, without what daemons keep secret
+	name    string   // unique in the pod; leases, nonces and exit records carry it
+	backend Backend
+	orders  *orders
+
+	// who is talked to
+	inherited       *startd.Inheritance
+	address         string // own command address, StarterIpAddr
+	sessions        *cedar.Sessions
+	transferSession *cedar.Session
+	shadow          *shadow.Client
+	startd          *startd.UpdateSocket
+
+	// the job and its place
+	ad, machine, overlay, secrets *classads.Ad
+	info                          job.Info
+	image                         *job.Image
+	lease                         Lease
+	home                          string
+	sandbox                       *sandbox.Sandbox
+	files                         transfers
+	container                     Container
+
+	// the payload and what is told of it
+	payload      *payloadRun
+	meter        meter
+	suspended    atomic.Bool
+	holdReported bool
+	swept        bool
+	spooled      string        // what went back to the spool
+	promised     time.Duration // the longest time until the next update; 0: none is planned
+	updating     sync.Mutex    // one update at a time, and none after the final one
+	periodic     sync.Mutex
+	finalSent    bool
+}
+
+// newActivation adopts what the startd passed on and gets ready to be asked
+// things. Nothing has been said to the shadow yet.
+func newActivation(inv invocation, cfg *config.Config, env []string, log *slog.Logger) (*activation, error) {
+	a := &activation{
+		inv: inv, cfg: cfg, log: log, environ: startd.ScrubEnv(env),
+		orders: newOrders(log),
+		meter:  meter{log: log},
+	}
+	a.name = fmt.Sprintf("%s-%d-%s", safeName(a.slot()), os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36))
+	var err error
+	if a.inherited, err = startd.Inherit(env); err != nil {
+		return nil, err
+	}
+	// What was inherited is in hand now, and secret: no child may see it.
+	for _, name := range startd.SecretVariables() {
+		if err := os.Unsetenv(name); err != nil {
+			return nil, fmt.Errorf("remove %s from the environment: %w", name, err)
+		}
+	}
+	a.address = a.inherited.OwnAddress(cfg)
+	a.shadow = shadow.New(a.inherited.Syscall, log)
+	a.startd = startd.NewUpdateSocket(a.inherited.Update, log)
+	a.sessions = cedar.NewSessions()
+	for _, s := range []*cedar.Session{a.inherited.ParentSession, a.inherited.FamilySession} {
+		if s == nil {
+			continue
+		}
+		if err := a.sessions.Add(s); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// slot is the slot's id, "slot1_1".
+func (a *activation) slot() string { return a.inv.slot(a.cfg.String("STARTD_RESOURCE_PREFIX", "")) }
+
+// safeName keeps what may be part of a file's name.
+func safeName(s string) string {
+	safe := []byte(s)
+	for i, c := range safe {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
+			safe[i] = '_'
+		}
+	}
+	return string(safe)
+}
+
+// run lives the activation and concludes it; the result is the exit code of
+// the process.
+func (a *activation) run(ctx context.Context) int {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	a.listen(ctx)
+	err := a.live(ctx)
+	code := a.conclude(ctx, err)
+	a.clean(ctx)
+	return code
+}
+
+// live is the whole life of a job that goes well. An error ends it where it
+// happened; conclude says what that means to the job.
+func (a *activation) live(ctx context.Context) error {
+	before, release := a.orders.cancelled(ctx)
+	defer release()
+	steps := []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"register", a.register}, // which job it is, and on which slot
+		{"prepare", a.prepare},   // a payload slot and a sandbox
+		{"ready", a.getReady},    // stage-in beside bind
+		{"start", a.start},       // when it ends, the payload runs
+	}
+	for _, step := range steps {
+		if err := phase(before, a.log, step.name, step.run); err != nil {
+			return err
+		}
+	}
+	if err := a.watch(ctx); err != nil {
+		return err
+	}
+	return phase(ctx, a.log, "finish", a.finish)
+}
+
+// conclude tells startd and shadow of an end that live could not bring about
+// itself, and picks the exit code of the process.
+func (a *activation) conclude(ctx context.Context, err error) int {
+	if err == nil {
+		return exitNormal
+	}
+	ended := a.orders.ended()
+	switch {
+	case errors.Is(err, shadow.ErrLost), ended != nil && ended.lost:
+		a.log.Error("The shadow is gone, the job ends with it", "error", err)
+		a.finalUpdate(ctx)
+		return exitLostShadow
+	case ended != nil && errors.Is(err, errEnded):
+		a.log.Info("The job ends before it could finish", "reason", ended.Error())
+		a.endEarly(ctx, *ended)
+		return exitNormal
+	}
+	f := asFailure(err)
+	a.log.Error("The job cannot go on", "error", f.Error(), "code", f.Code, "subcode", f.Subcode)
+	a.report(ctx, shadow.RemoteError{Message: f.Error(), Code: f.Code, Subcode: f.Subcode, Critical: true})
+	if f.Code == shadow.VacateStarterError {
+		return exitGeneral
+	}
+	return exitNormal
+}
+
+// endEarly ends an activation whose job has no end of its own to report.
+// Whoever asked through the shadow has told it already; every other demand is
+// told to the shadow as a reason for another try, since a shadow that just
+// loses its starter would wait for one to come back.
+func (a *activation) endEarly(ctx context.Context, e ending) {
+	if e.code == shadow.VacateClaimDeactivated || a.holdReported {
+		a.finalUpdate(ctx)
+		return
+	}
+	a.report(ctx, shadow.RemoteError{Message: e.Error(), Code: e.code, Subcode: e.subcode, Critical: true})
+}
+
+// report is the last word to startd and shadow when the job has no exit.
+func (a *activation) report(ctx context.Context, e shadow.RemoteError) {
+	a.finalUpdate(ctx)
+	if err := a.shadow.ReportError(ctx, e); err != nil {
+		a.log.Error("Failed to send the error to the shadow", "error", err)
+	}
+}
+
+// clean removes what the activation leaves on the machine, whatever happened.
+func (a *activation) clean(ctx context.Context) {
+	if a.container != nil {
+		if err := a.sweep(ctx); err != nil {
+			// The wrapper kills what is left when the connection ends.
+			a.log.Warn("Failed to sweep the payload slot", "error", err)
+		}
+		a.container.Client().Close()
+	}
+	a.shadow.Close()
+	if a.sandbox != nil {
+		a.log.Info("Removing " + a.sandbox.Dir())
+		if err := a.sandbox.Remove(ctx); err != nil {
+			a.log.Error("Failed to remove the sandbox; the startd will try again", "error", err)
+		}
+	}
+	if a.lease != nil {
+		if err := a.lease.Release(ctx); err != nil {
+			a.log.Error("Failed to release the payload slot", "error", err)
+		}
+	}
+	a.log.Info("All jobs have exited... starter exiting")
+}

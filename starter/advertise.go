@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"podstarter/classads"
+	"podstarter/condor/config"
+	"podstarter/condor/startd"
+)
+
+// preflightTime bounds the look at the pod. The startd does nothing else while
+// it waits for its starter's abilities, and it waits without a limit.
+const preflightTime = 5 * time.Second
+
+// advertise prints what jobs can expect here, for the slot ad. What is not
+// printed is not matched: HTCondor's ability to run a job elsewhere is worth
+// more than a promise.
+func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Logger) int {
+	ad := classads.NewAd()
+	ad.SetString("CondorVersion", condorVersion(cfg))
+	ad.SetBool("IsDaemonCore", true)
+	ctx, cancel := context.WithTimeout(ctx, preflightTime)
+	defer cancel()
+	set, err := preflight(ctx, cfg, log)
+	if err != nil {
+		log.Error("This execution point takes no jobs until its configuration is mended", "error", err)
+		ad.SetBool("HasPodStarter", false)
+		ad.SetString("PodStarterOfflineReason", oneLine(err))
+	} else {
+		abilities(ad, set)
+	}
+	if err := startd.WriteAbilities(out, ad); err != nil {
+		log.Error("Cannot tell the startd what this starter can do", "error", err)
+		return exitGeneral
+	}
+	return exitNormal
+}
+
+// preflight finds out what is wrong with the configuration before a job does.
+func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (settings, error) {
+	set, err := readSettings(cfg)
+	if err != nil {
+		return set, err
+	}
+	backend, err := newBackend(set, cfg, log)
+	if err != nil {
+		return set, err
+	}
+	if c, ok := backend.(interface{ Check(context.Context) error }); ok {
+		return set, c.Check(ctx)
+	}
+	return set, nil
+}
+
+// abilities are the promises that are kept (starter_v61_main.cpp:printClassAd
+// lists those of stock).
+func abilities(ad *classads.Ad, set settings) {
+	for _, name := range []string{"HasFileTransfer", "HasPerFileEncryption", "HasOsUser", "HasJobNetworking", "HasPodStarter"} {
+		ad.SetBool(name, true)
+	}
+	ad.SetString("PodStarterVersion", programVersion())
+	ad.SetString("PodStarterBackend", set.backend)
+	if set.backend == backendPod {
+		for _, name := range []string{"HasContainer", "HasDocker", "HasDockerURL"} {
+			ad.SetBool(name, true)
+		}
+		ad.SetString("DockerVersion", "podstarter "+programVersion())
+	}
+}
+
+// condorVersion is HTCondor's version in the form that its daemons compare.
+// The startd does not publish it; it publishes its own.
+func condorVersion(cfg *config.Config) string {
+	return fmt.Sprintf("$CondorVersion: %s podstarter %s $", cfg.String("CONDOR_VERSION", "0.0.0"), programVersion())
+}
+
+// programVersion is the version of this program: that of the module, or of the
+// commit that it was built from.
+func programVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	return "devel"
+}
+
+func platform() string {
+	return fmt.Sprintf("$CondorPlatform: %s_%s $", runtime.GOARCH, runtime.GOOS)
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"podstarter/classads"
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/sandbox"
+)
+
+// finish is what happens between the end of the job's main process and the
+// word to the shadow that it has ended. Usage and exit status travel in
+// updates, since the last call's ad is expected to hold neither
+// (jic_shadow.cpp:notifyJobExit).
+func (a *activation) finish(ctx context.Context) error {
+	if err := a.update(ctx, a.processAd(a.state())); err != nil {
+		return err
+	}
+	event := classads.NewAd()
+	event.SetString("EventType", "ActivationExecutionExit")
+	if _, err := a.shadow.EventNotification(ctx, event); ignoreUnlessLost(err) != nil {
+		return err
+	}
+	// Children that the job left behind must not write into files that are
+	// being transferred.
+	if err := a.sweep(ctx); err != nil {
+		return fail(shadow.VacateContainerError, 0, fmt.Errorf("processes of the job are left that cannot be killed: %w", err))
+	}
+	if err := a.outOfMemory(); err != nil {
+		return err
+	}
+	if err := a.update(ctx, a.fullAd(ctx, job.Exited)); err != nil {
+		return err
+	}
+	if err := a.stageOut(ctx); err != nil {
+		return err
+	}
+	return a.sayExited(ctx)
+}
+
+// sayExited is the last call to the shadow.
+func (a *activation) sayExited(ctx context.Context) error {
+	ad := a.finalUpdate(ctx)
+	if a.holdReported {
+		return nil // the shadow has hung up; the hold was the last word
+	}
+	status, reason := a.payload.exit.WaitStatus, shadow.JobExited
+	e := a.orders.ended()
+	switch {
+	case e != nil && e.remove:
+		reason = shadow.JobKilled
+	case e != nil:
+		reason = shadow.JobShouldRequeue
+	case a.payload.status().CoreDump():
+		reason = shadow.JobCoreDumped
+	}
+	a.log.Debug(fmt.Sprintf("Notifying exit status=%d reason=%d", status, reason))
+	if err := a.shadow.JobExit(ctx, status, reason, ad); err != nil {
+		return fmt.Errorf("tell the shadow that the job has ended: %w", err)
+	}
+	return nil
+}
+
+// stageOut sends the job's output, or what the way it ended leaves of it.
+func (a *activation) stageOut(ctx context.Context) error {
+	if !a.info.FileTransfer || a.holdReported {
+		return nil
+	}
+	e := a.orders.ended()
+	kind, wanted := sandbox.Choose(a.ad, a.files.when, sandbox.Ending{
+		Ready: true, Started: true,
+		Evicted:    e != nil,
+		Fast:       a.orders.hardEnded(),
+		FinalOnRm:  e != nil && e.code == shadow.VacateClaimDeactivated && e.subcode == shadow.FinalTransfer,
+		WaitStatus: a.payload.exit.WaitStatus,
+	})
+	if !wanted {
+		a.log.Info("No output is transferred after this kind of end")
+		return nil
+	}
+	ctx, release := a.orders.cancelledHard(ctx)
+	defer release()
+	err := phase(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendOutput(ctx, kind) })
+	switch {
+	case err == nil:
+		return a.update(ctx, a.fullAd(ctx, job.Exited))
+	case a.orders.hardEnded():
+		a.log.Warn("The transfer of output is cut short", "error", err)
+		return nil
+	case errors.Is(err, shadow.ErrLost):
+		return err
+	}
+	// The shadow writes the end of the job into its event log before it acts
+	// on the error.
+	if err := a.shadow.JobTermination(ctx, a.processAd(job.Exited)); ignoreUnlessLost(err) != nil {
+		return err
+	}
+	return transferFailure(err, "")
+}
+
+// outOfMemory turns the kernel's killing of the job for want of memory into a
+// hold with what was measured; see vanilla_proc.cpp:outOfMemoryEvent.
+func (a *activation) outOfMemory() error {
+	exit := a.payload.exit
+	if exit.OOMKills == 0 || !a.payload.status().Signaled() {
+		return nil
+	}
+	const mebibyte = 1 << 20
+	text := "Job has encountered an out-of-memory event."
+	if c := exit.Cgroup; c != nil && c.MemoryLimit > 0 {
+		text = fmt.Sprintf("Job has gone over cgroup memory limit of %d megabytes. Last measured usage: %d megabytes.  Consider resubmitting with a higher request_memory.",
+			c.MemoryLimit/mebibyte, max(c.MemoryPeak, exit.MaxRSS)/mebibyte)
+	}
+	return fail(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New(text))
+}
+
+// sweep kills what is left of the payload and proves that nothing is.
+func (a *activation) sweep(ctx context.Context) error {
+	if a.swept || a.container == nil {
+		return nil
+	}
+	if err := a.container.Client().Sweep(ctx); err != nil {
+		return err
+	}
+	a.swept = true
+	return nil
+}

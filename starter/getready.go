@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/payload"
+)
+
+// getReady brings the job's files in and makes the payload slot run the job's
+// image, both at once: either may take minutes, and neither needs the other.
+// The first failure cancels the other half and is the one that counts.
+func (a *activation) getReady(ctx context.Context) error {
+	if err := a.converse(ctx, guidanceSetup); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	halves := []struct {
+		name string
+		run  func(context.Context) error
+	}{{"bind", a.bind}, {"stage-in", a.stageIn}}
+	done := make(chan error, len(halves))
+	for _, half := range halves {
+		go func() {
+			err := phase(ctx, a.log, half.name, half.run)
+			if err != nil {
+				cancel(err) // the first cause stays
+			}
+			done <- err
+		}()
+	}
+	for range halves {
+		<-done
+	}
+	return context.Cause(ctx)
+}
+
+// bind asks the backend for a container with the job's image.
+func (a *activation) bind(ctx context.Context) error {
+	image := ""
+	if a.image != nil {
+		image = a.image.Reference
+	}
+	container, err := a.lease.Bind(ctx, payload.BindRequest{
+		Activation: a.name,
+		Image:      image,
+		Owner:      a.info.User,
+		Report:     func(progress string) { a.log.Info("Binding: " + progress) },
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return bindFailure(err)
+	}
+	a.container = container
+	a.log.Info(fmt.Sprintf("Payload container runs image %s", container.Image()))
+	return nil
+}
+
+// chooseImage reads which image the job wants; none means the default one.
+func (a *activation) chooseImage() error {
+	var err error
+	if a.image, err = job.ImageOf(a.ad, a.machine, a.cfg); err != nil {
+		return err
+	}
+	if a.image != nil && a.set.backend == backendLocal {
+		return fail(shadow.VacateContainerError, 0, fmt.Errorf("the job wants image %s, but this execution point has no containers to offer", a.image.Reference))
+	}
+	return nil
+}
+
+// maxInputTries bounds how often the input files are fetched: a shadow that
+// always answers RetryTransfer would otherwise keep starter and shadow busy for
+// ever.
+const maxInputTries = 3
+
+// stageIn fetches the job's input files and asks the shadow what to do with the
+// result, which may be to try again.
+func (a *activation) stageIn(ctx context.Context) error {
+	if a.files.transfer == nil {
+		return a.converse(ctx, guidanceEnvironment)
+	}
+	for try := 1; ; try++ {
+		err := a.fetchInput(ctx)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		verdict := a.converse(ctx, guidanceEnvironment)
+		switch {
+		case errors.Is(verdict, errRetryTransfer) && err != nil && try < maxInputTries:
+			a.log.Warn("The shadow wants the input files sent again", "error", err, "try", try)
+		case err != nil:
+			return transferFailure(err, "Failed to transfer files: ")
+		case errors.Is(verdict, errAbort):
+			return fail(shadow.VacateStarterError, 0, errors.New("the shadow ordered the start of the job to be given up"))
+		case errors.Is(verdict, errRetryTransfer):
+			return nil // the files are here; the shadow's half saw it otherwise
+		default:
+			return verdict
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/condor/config"
+)
+
+var update = flag.Bool("update", false, "write the pages that are made from the table of knobs")
+
+const (
+	knobPage    = "../docs/knobs.md"
+	knobSnippet = "../condor_config.d/50-podstarter.conf"
+
+	snippetBegin = "# --- knobs, written by `make docs` ---\n"
+	snippetEnd   = "# --- end of knobs ---\n"
+)
+
+// TestKnobPages keeps docs/knobs.md and the snippet for condor_config.d equal to
+// the table in knobs.go; `make docs` writes them.
+func TestKnobPages(t *testing.T) {
+	check(t, knobPage, func(string) string { return knobsAsMarkdown() })
+	check(t, knobSnippet, func(old string) string {
+		before, rest, ok := strings.Cut(old, snippetBegin)
+		_, after, ok2 := strings.Cut(rest, snippetEnd)
+		if !ok || !ok2 {
+			t.Fatalf("%s lacks the lines %q and %q", knobSnippet, snippetBegin, snippetEnd)
+		}
+		return before + snippetBegin + knobsAsConfig() + snippetEnd + after
+	})
+}
+
+func check(t *testing.T, path string, page func(old string) string) {
+	t.Helper()
+	old, err := os.ReadFile(path)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	want := page(string(old))
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(old)); diff != "" {
+		t.Errorf("%s is not what the table says; run `make docs` (-want +got):\n%s", path, diff)
+	}
+}
+
+func knobsAsMarkdown() string {
+	var b strings.Builder
+	b.WriteString("# Knobs\n\nWritten from the table in `starter/knobs.go` by `make docs`. All are HTCondor configuration knobs of the execution\npoint; `$ENV(NAME:)` is the environment of the pilot container.\n\n| knob | default | meaning |\n| --- | --- | --- |\n")
+	for _, k := range knobs {
+		def := "`" + k.def + "`"
+		if k.def == "" {
+			def = "(empty)"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.name, def, k.sentence)
+	}
+	return b.String()
+}
+
+func knobsAsConfig() string {
+	var b strings.Builder
+	for _, k := range knobs {
+		fmt.Fprintf(&b, "\n# %s\n%s = %s\n", k.sentence, k.name, k.def)
+	}
+	return strings.ReplaceAll(b.String(), " \n", "\n") + "\n"
+}
+
+func TestReadSettings(t *testing.T) {
+	tests := map[string]struct {
+		knobs map[string]string
+		want  string // a part of the error; empty for none
+	}{
+		"defaults":            {knobs: nil},
+		"no number":           {knobs: map[string]string{"POD_STARTER_PAYLOAD_UID": "alice"}, want: "POD_STARTER_PAYLOAD_UID"},
+		"root is no payload":  {knobs: map[string]string{"POD_STARTER_PAYLOAD_UID": "0"}, want: "POD_STARTER_PAYLOAD_UID"},
+		"unknown backend":     {knobs: map[string]string{"POD_STARTER_BACKEND": "cloud"}, want: "POD_STARTER_BACKEND"},
+		"relative directory":  {knobs: map[string]string{"POD_STARTER_CONTROL_DIR": "control"}, want: "POD_STARTER_CONTROL_DIR"},
+		"no container":        {knobs: map[string]string{"POD_STARTER_CONTAINERS": " , "}, want: "POD_STARTER_CONTAINERS"},
+		"no truth value":      {knobs: map[string]string{"POD_STARTER_THROWAWAY_TAGS": "perhaps"}, want: "POD_STARTER_THROWAWAY_TAGS"},
+		"unknown reset":       {knobs: map[string]string{"POD_STARTER_RESET": "never"}, want: "POD_STARTER_RESET"},
+		"timeout of no time":  {knobs: map[string]string{"POD_STARTER_BIND_TIMEOUT": "0"}, want: "POD_STARTER_BIND_TIMEOUT"},
+		"environment missing": {knobs: map[string]string{"POD_STARTER_POD_NAME": "UNDEFINED", "POD_STARTER_BACKEND": "local"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := readSettings(config.FromMap(tt.knobs))
+			if tt.want == "" && err != nil {
+				t.Errorf("readSettings: %v", err)
+			}
+			if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("readSettings: error %v, want one that names %s", err, tt.want)
+			}
+		})
+	}
+}

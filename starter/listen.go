@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"podstarter/cedar"
+	"podstarter/condor/startd"
+)
+
+// listen serves the starter's command endpoint, takes signals, and keeps the
+// startd convinced that this process is alive, all until ctx ends.
+func (a *activation) listen(ctx context.Context) {
+	server := &cedar.Server{Sessions: a.sessions, Version: a.inherited.Version(), Log: a.log}
+	server.Handle(cedar.StarterVacateJob, cedar.Daemon, a.commandVacate)
+	server.Handle(cedar.DCRaiseSignal, cedar.Daemon, a.commandSignal)
+	for command, sig := range map[int]int{
+		cedar.DCOffGraceful: int(syscall.SIGTERM),
+		cedar.DCOffFast:     int(syscall.SIGQUIT),
+		cedar.DCOffPeaceful: int(syscall.SIGTERM),
+		cedar.DCOffForce:    int(syscall.SIGQUIT),
+	} {
+		server.Handle(command, cedar.Administrator, func(ctx context.Context, c *cedar.Call) error {
+			a.signalled(ctx, sig)
+			return nil
+		})
+	}
+	go func() {
+		if err := server.Serve(ctx, a.inherited.Listener); err != nil && ctx.Err() == nil {
+			a.log.Error("The command endpoint is closed: this job can be ended by signals alone", "error", err)
+		}
+	}()
+
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1)
+	go func() {
+		for {
+			select {
+			case sig := <-signals:
+				a.signalled(ctx, int(sig.(syscall.Signal)))
+			case <-ctx.Done():
+				signal.Stop(signals)
+				return
+			}
+		}
+	}()
+
+	go func() {
+		select {
+		case <-a.shadow.Lost():
+			a.orders.end(ending{reason: "the connection to the shadow is lost", lost: true})
+		case <-ctx.Done():
+		}
+	}()
+
+	go func() {
+		alive := startd.KeepAlive{Inheritance: a.inherited, Config: a.cfg, Log: a.log}
+		if err := alive.Run(ctx); err != nil && ctx.Err() == nil {
+			// The same as SIGQUIT (daemon_core.cpp:check_parent).
+			a.orders.end(ending{reason: fmt.Sprintf("the startd is gone: %v", err), lost: true})
+		}
+	}()
+}
+
+// commandVacate is STARTER_VACATE_JOB; it is answered before anything happens
+// (starter.cpp:remoteVacateCommand).
+func (a *activation) commandVacate(ctx context.Context, c *cedar.Call) error {
+	v, err := startd.ReadVacate(c.Stream)
+	if err != nil {
+		return err
+	}
+	c.Stream.PutInt(1)
+	if err := c.Stream.EndMessage(); err != nil {
+		return err
+	}
+	a.orders.end(ending{reason: v.Reason, code: v.Code, subcode: v.Subcode, soft: v.Soft, hold: !v.ShouldVacate()})
+	return nil
+}
+
+// commandSignal is DC_RAISESIGNAL.
+func (a *activation) commandSignal(ctx context.Context, c *cedar.Call) error {
+	sig, err := startd.ReadSignal(c.Stream)
+	if err != nil {
+		return err
+	}
+	a.signalled(ctx, sig)
+	return nil
+}
+
+// signalled does what a signal of the kernel or of daemonCore means to a
+// starter (starter.cpp:Config).
+func (a *activation) signalled(ctx context.Context, sig int) {
+	switch sig {
+	case int(syscall.SIGTERM), cedar.DCSigSoftKill:
+		a.orders.end(ending{soft: true})
+		a.hardenLater(ctx)
+	case int(syscall.SIGQUIT), int(syscall.SIGINT), cedar.DCSigHardKill:
+		a.orders.end(ending{})
+	case int(syscall.SIGUSR1), cedar.DCSigRemove:
+		a.orders.end(ending{soft: true, remove: true})
+	case cedar.DCSigHold:
+		a.orders.end(ending{soft: true, hold: true})
+	case cedar.DCSigSuspend:
+		a.orders.setSuspended(true)
+	case cedar.DCSigContinue:
+		a.orders.setSuspended(false)
+	case int(syscall.SIGHUP):
+		a.log.Info("Asked to read the configuration again; it is read once an activation")
+	default:
+		a.log.Warn("Signal without a meaning here is passed over", "signal", sig)
+	}
+}
+
+// defaultGraceful is SHUTDOWN_GRACEFUL_TIMEOUT's default
+// (daemon_core_main.cpp:main_shutdown_graceful).
+const defaultGraceful = 30 * time.Minute
+
+// hardenLater turns a graceful shutdown into a fast one when it takes too long.
+func (a *activation) hardenLater(ctx context.Context) {
+	limit, err := a.cfg.Seconds("SHUTDOWN_GRACEFUL_TIMEOUT", defaultGraceful)
+	if err != nil {
+		a.log.Warn("The limit of a graceful shutdown is unusable, the default holds", "error", err)
+		limit = defaultGraceful
+	}
+	go func() {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			a.orders.end(ending{reason: "the graceful shutdown took longer than SHUTDOWN_GRACEFUL_TIMEOUT"})
+		case <-ctx.Done():
+		}
+	}()
+}

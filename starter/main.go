@@ -1,0 +1,93 @@
+// Command condor_pod_starter is a drop-in replacement for HTCondor's
+// condor_starter: condor_startd runs it through its STARTER knob, once for
+// each activation of a claim. It runs the job in a sibling container of its own
+// pod, or, where there is no pod, beside itself.
+//
+// The files of this package follow the life of an activation; activation.go is
+// its table of contents.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"podstarter/condor/config"
+	"podstarter/condor/dlog"
+	"podstarter/condor/startd"
+	"podstarter/wrapper/agent"
+)
+
+// Exit codes of the process, as the startd reads them (HTCondor
+// src/condor_includes/exit.h; src/condor_startd.V6/claim.cpp:starterExited).
+const (
+	exitNormal     = 0
+	exitGeneral    = 1
+	exitLostShadow = 2
+	exitException  = 3
+	exitLog        = 44 // the log could not be opened
+)
+
+// memoryTarget is when the garbage collector begins to work harder, in bytes.
+// The starter lives as long as the job and has a node's worth of siblings.
+const memoryTarget = 20 << 20
+
+func main() {
+	// The same file is the wrapper, its launcher and its sweeper when it runs
+	// under their names; nothing of the starter may be set up in those.
+	agent.Dispatch()
+	debug.SetMemoryLimit(memoryTarget)
+	os.Exit(run(os.Args[1:], os.Environ()))
+}
+
+func run(args, env []string) int {
+	ctx := context.Background()
+	refuse := func(code int, err error) int {
+		fmt.Fprintf(os.Stderr, "condor_pod_starter: %v\n", err)
+		return code
+	}
+	inv, err := parseInvocation(args)
+	if err != nil {
+		return refuse(exitGeneral, err)
+	}
+	cfg, err := config.Load(ctx, config.Options{LocalName: inv.localName, Env: startd.ScrubEnv(env)})
+	if err != nil {
+		return refuse(exitGeneral, err)
+	}
+	log, err := openLog(cfg, inv)
+	if err != nil {
+		return refuse(exitLog, err)
+	}
+	defer log.Close()
+	if inv.advertise {
+		return advertise(ctx, os.Stdout, cfg, logger(log))
+	}
+	program, _ := os.Executable()
+	log.Start(dlog.Banner{Program: program, Version: condorVersion(cfg), Platform: platform(), LocalName: inv.localName, Sources: cfg.Sources()})
+	code := activate(ctx, inv, cfg, env, log)
+	log.Exiting(code)
+	return code
+}
+
+// activate runs one activation and gives the exit code of the process.
+func activate(ctx context.Context, inv invocation, cfg *config.Config, env []string, file *dlog.Log) (code int) {
+	log := logger(file)
+	defer func() {
+		if trouble := recover(); trouble != nil {
+			log.Error("Internal error, please report it", "panic", trouble, "stack", string(debug.Stack()))
+			code = exitException
+		}
+	}()
+	a, err := newActivation(inv, cfg, env, log)
+	if err != nil {
+		log.Error("Cannot take this activation over from the startd", "error", err)
+		return exitGeneral
+	}
+	file.CommandSocket(a.address)
+	return a.run(ctx)
+}
+
+// now is the wall clock.
+func now() time.Time { return time.Now() }

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"podstarter/classads"
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/sandbox"
+)
+
+// prepare takes a payload slot, so that the payload's user is known, and makes
+// the sandbox for that user.
+func (a *activation) prepare(ctx context.Context) error {
+	if err := a.chooseImage(); err != nil {
+		return err
+	}
+	var err error
+	if a.lease, err = a.backend.Lease(ctx); err != nil {
+		return bindFailure(err)
+	}
+	uid, gid := a.lease.Owner()
+	name, home := accountOf(uid)
+	a.home = home
+	if name == "" {
+		name = fmt.Sprintf("uid %d", uid)
+	}
+	a.log.Info("Running job as user " + name)
+
+	condor, err := condorOwner(a.cfg)
+	if err != nil {
+		return err
+	}
+	a.sandbox, err = sandbox.Create(ctx, sandbox.Options{
+		Execute: a.executeDir(), PID: os.Getpid(), Nested: a.nested(),
+		Mode:   sandbox.Permissions(a.cfg.String("JOB_EXECDIR_PERMISSIONS", "user")),
+		Condor: condor, Payload: a.owner(uid, gid), Log: a.log,
+	})
+	if err != nil {
+		return fail(shadow.VacateScratchDirError, 0, err)
+	}
+	if a.info.FileTransfer {
+		sandbox.AdaptJob(a.ad, a.sandbox.Scratch())
+	}
+	if err := a.openTransfers(); err != nil {
+		return err
+	}
+	if err := a.writeAds(); err != nil {
+		return fail(shadow.VacateScratchDirError, 0, err)
+	}
+	return a.update(ctx, job.Provisioned(a.machine))
+}
+
+// owner is the payload's user for the sandbox; a starter without root's rights
+// has no other user than its own.
+func (a *activation) owner(uid, gid int) sandbox.Owner {
+	if os.Getuid() != 0 {
+		return sandbox.Self()
+	}
+	return sandbox.Owner{UID: uid, GID: gid}
+}
+
+// nested says whether the sandbox has the three directories of newer releases.
+// The startd reads the same knob, whose default came with the table of 25.x; a
+// release without it in its table knows the flat layout only.
+func (a *activation) nested() bool {
+	nested, err := a.cfg.Bool("STARTER_NESTED_SCRATCH", false)
+	return err == nil && nested
+}
+
+// executeDir is the slot's directory for sandboxes, which the startd passes as
+// _CONDOR_EXECUTE.
+func (a *activation) executeDir() string { return a.cfg.String("EXECUTE", "") }
+
+// scratchPath is where the sandbox is, or will be.
+func (a *activation) scratchPath() string {
+	dir := filepath.Join(a.executeDir(), fmt.Sprintf("dir_%d", os.Getpid()))
+	if a.nested() {
+		return filepath.Join(dir, "scratch")
+	}
+	return dir
+}
+
+// writeAds leaves the ads of job and slot in the sandbox, without what only
+// daemons may know (starter.cpp:WriteAdFiles).
+func (a *activation) writeAds() error {
+	ads := []struct {
+		name string
+		ad   *classads.Ad
+	}{{job.JobAdFile, a.ad}, {job.MachineAdFile, a.machine}, {".execution_overlay.ad", a.overlay}}
+	for _, file := range ads {
+		if file.ad == nil || file.ad.Len() == 0 {
+			continue
+		}
+		if err := a.sandbox.WriteFile(file.name, []byte(public(file.ad).FormatOld()), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// public is an ad without the secrets that daemons keep between themselves
+// (HTCondor src/condor_utils/compat_classad.cpp:ClassAdAttributeIsPrivateAny).
+func public(ad *classads.Ad) *classads.Ad {
+	shown := classads.NewAd()
+	for name, value := range ad.All() {
+		switch lower := strings.ToLower(name); {
+		case strings.HasPrefix(lower, "_condor_priv"):
+		case lower == "capability", lower == "childclaimids", lower == "claimid",
+			lower == "claimidlist", lower == "claimids", lower == "transferkey":
+		default:
+			shown.Insert(name, value)
+		}
+	}
+	return shown
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"podstarter/cedar"
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+)
+
+// register learns which job this is, on which slot, and makes this starter
+// known to the shadow.
+func (a *activation) register(ctx context.Context) error {
+	var err error
+	if a.ad, err = a.shadow.GetJobInfo(ctx); err != nil {
+		return fmt.Errorf("ask the shadow for the job: %w", err)
+	}
+	slot, err := a.startd.ReadMachine(ctx)
+	if err != nil {
+		return fmt.Errorf("read the slot's ad from the startd: %w", err)
+	}
+	a.machine, a.secrets = slot.Ad, slot.Secrets
+	if slot.Overlay != nil {
+		a.ad.Update(slot.Overlay)
+		a.overlay = slot.Overlay
+	}
+
+	domain := a.cfg.String("FILESYSTEM_DOMAIN", "")
+	if a.info, err = job.Read(a.ad, domain); err != nil {
+		return fmt.Errorf("the shadow sent a job that cannot be run: %w", err)
+	}
+	a.shadow.SetVersion(version.Parse(a.info.ShadowVersion))
+	a.log.Info(job.LineShadow(a.info.ShadowAddress))
+	a.log.Info("Submitting machine is \"" + a.inv.submitHost + "\"")
+
+	registration := job.Registration(job.Starter{
+		Address: a.address, Scratch: a.scratchPath(),
+		Version: a.version(), Platform: a.machine.StringOr("CondorPlatform", ""),
+		Machine:   a.machine.StringOr("Machine", ""),
+		UIDDomain: a.cfg.String("UID_DOMAIN", ""), FilesystemDomain: domain,
+		Now: now().Unix(),
+	}, a.ad, a.machine, true)
+	// A shadow that loses a starter which cannot be found again gives the job
+	// another try at once instead of waiting for this one.
+	registration.SetBool("HasReconnect", false)
+	if err := a.shadow.RegisterStarterInfo(ctx, registration); err != nil {
+		return fmt.Errorf("register with the shadow: %w", err)
+	}
+	if err := a.openSessions(ctx); err != nil {
+		return err
+	}
+	return a.refuseUnsupported()
+}
+
+// version is the version of HTCondor that this starter speaks: that of the
+// startd that runs it, as with stock, where both come from one package. The
+// shadow picks its protocol by it.
+func (a *activation) version() string {
+	return a.machine.StringOr("CondorVersion", "")
+}
+
+// refuseUnsupported ends jobs that ask for what is not done here before
+// anything is moved for them.
+func (a *activation) refuseUnsupported() error {
+	if err := job.CheckUniverse(a.info.Universe); err != nil {
+		return fail(shadow.HoldFailedToCreateProcess, 0, err)
+	}
+	for _, stream := range []string{"StreamIn", "StreamOut", "StreamErr"} {
+		if a.ad.BoolOr(stream, false) {
+			return fail(shadow.HoldUnableToOpenOutputStream, 0,
+				fmt.Errorf("%s is set, but files are not streamed on this execution point; remove stream_input, stream_output and stream_error from the submit file", stream))
+		}
+	}
+	return nil
+}
+
+// openSessions makes the sessions on which the shadow may command this starter
+// and on which files are transferred (jic_shadow.cpp:initMatchSecuritySession).
+func (a *activation) openSessions(ctx context.Context) error {
+	info, err := a.shadow.GetSecSessionInfo(ctx)
+	if callErr := (*shadow.CallError)(nil); errors.As(err, &callErr) {
+		a.log.Warn("The shadow offers no sessions; files cannot be transferred", "error", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("ask the shadow for its sessions: %w", err)
+	}
+	reconnect, err := info.Reconnect.Import(cedar.Daemon)
+	if err != nil {
+		return fmt.Errorf("take over the shadow's session: %w", err)
+	}
+	if err := a.sessions.Add(reconnect); err != nil {
+		return fmt.Errorf("take over the shadow's session: %w", err)
+	}
+	if a.transferSession, err = info.FileTransfer.Import(cedar.Daemon); err != nil {
+		return fmt.Errorf("take over the shadow's session for files: %w", err)
+	}
+	return nil
+}

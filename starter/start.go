@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/payload"
+)
+
+// payloadRun is the job's main process from its start to its end.
+type payloadRun struct {
+	started payload.Started
+	exit    *payload.Exit // nil while it runs
+}
+
+// jobUmask is what the job's process starts with (os_proc.cpp:StartJob).
+const jobUmask = 0o022
+
+// start runs the job's program in the bound container. The shadow hears of it
+// before it happens, as it does from stock: should the program turn out not to
+// be executable, an Execute event precedes the hold.
+func (a *activation) start(ctx context.Context) error {
+	cmd, spec, err := a.specify()
+	if err != nil {
+		return err
+	}
+	a.log.Info(job.LineStarting(a.info))
+	if err := ignoreUnlessLost(a.shadow.BeginExecution(ctx)); err != nil {
+		return err
+	}
+	a.log.Info(job.LineExec(cmd, a.image))
+	started, err := a.container.Client().Start(ctx, spec)
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return startFailure(err, cmd)
+	}
+	a.payload = &payloadRun{started: started}
+	a.log.Info(job.LineStarted(started.PID))
+	return nil
+}
+
+// specify says what to run, and how, in the words of the wrapper.
+func (a *activation) specify() (job.Command, payload.Spec, error) {
+	place := job.Place{FileTransfer: a.info.FileTransfer, Scratch: a.sandbox.Scratch(), Iwd: a.initialDir()}
+	cmd, err := job.CommandOf(a.ad, place, a.dockerRules())
+	if err != nil {
+		return cmd, payload.Spec{}, fail(shadow.HoldFailedToCreateProcess, 0, err)
+	}
+	if cmd.Path == "" {
+		return cmd, payload.Spec{}, fail(shadow.HoldFailedToCreateProcess, 0, errors.New(
+			"the job names no executable, and an image's own command cannot be seen from inside it; name it in the submit file: executable = /path/in/the/image, transfer_executable = false"))
+	}
+	env, err := job.Environment(a.ad, a.cfg, a.surroundings(place))
+	if err != nil {
+		return cmd, payload.Spec{}, fail(shadow.HoldFailedToCreateProcess, 0, fmt.Errorf("build the job's environment: %w", err))
+	}
+	limits, err := job.LimitsOf(a.ad, a.machine, a.cfg)
+	if err != nil {
+		a.log.Warn("A knob about limits is not understood, its default holds", "error", err)
+	}
+	stdio := job.StdioOf(a.ad, place)
+	uid, gid := a.lease.Owner()
+	return cmd, payload.Spec{
+		Activation: a.name,
+		UID:        uid, GID: gid,
+		Path: cmd.Path, Args: append([]string{cmd.Path}, cmd.Args...), SearchPath: cmd.Search,
+		Env: env.Strings(), ImageEnv: a.set.backend == backendPod,
+		Dir: place.Iwd, Umask: jobUmask,
+		Stdin: openable(stdio.In), Stdout: openable(stdio.Out), Stderr: openable(stdio.Err), Append: stdio.Append,
+		Nice: limits.Nice, Limits: rlimits(limits),
+	}, nil
+}
+
+// dockerRules says whether the command is one of the image's unless it was
+// transferred. Container universe jobs with an image of a registry follow the
+// same rules on a slot that has docker (starter.cpp:SpawnJob), as this one says
+// of itself.
+func (a *activation) dockerRules() bool {
+	return a.ad.BoolOr("WantDocker", false) || a.ad.BoolOr("WantContainer", false)
+}
+
+// initialDir is where the job starts: its sandbox with file transfer, else the
+// directory it was submitted from; RemoteIwd can name another.
+func (a *activation) initialDir() string {
+	dir := a.info.Iwd
+	if a.info.FileTransfer {
+		dir = a.sandbox.Scratch()
+	}
+	switch remote := a.info.RemoteIwd; {
+	case remote == "":
+		return dir
+	case path.IsAbs(remote):
+		return remote
+	default:
+		return filepath.Join(a.sandbox.Scratch(), remote)
+	}
+}
+
+// surroundings is what the job's environment tells of its place. The sandbox
+// has the same path in both containers, so nothing is translated.
+func (a *activation) surroundings(place job.Place) job.Surroundings {
+	home := a.home
+	if home == "" {
+		// A payload's user has no entry in any passwd file; programs that
+		// insist on a home find one that is theirs and goes with the job.
+		home = place.Scratch
+	}
+	return job.Surroundings{
+		Scratch: place.Scratch, Iwd: place.Iwd, FileTransfer: place.FileTransfer,
+		Slot:       a.inv.slot(a.cfg.String("STARTD_RESOURCE_PREFIX", "")),
+		StarterPID: os.Getpid(), Home: home,
+		Machine: a.machine, Secrets: a.secrets, Environ: a.environ,
+	}
+}
+
+// openable is the path of a standard file for the wrapper, which takes none for
+// the null device.
+func openable(f job.File) string {
+	if f.Path == os.DevNull {
+		return ""
+	}
+	return f.Path
+}
+
+func rlimits(l job.Limits) []payload.Limit {
+	limit := func(resource string, n int64) payload.Limit {
+		value := uint64(n)
+		if n < 0 {
+			value = payload.Unlimited
+		}
+		return payload.Limit{Resource: resource, Soft: value, Hard: value}
+	}
+	limits := []payload.Limit{limit("core", l.Core), limit("stack", l.Stack)}
+	if l.AS > 0 {
+		limits = append(limits, limit("as", l.AS))
+	}
+	return limits
+}
+
+// status is the wait status of an exit.
+func (r *payloadRun) status() syscall.WaitStatus { return syscall.WaitStatus(r.exit.WaitStatus) }
+
+func (r *payloadRun) duration() time.Duration { return r.exit.Ended.Sub(r.exit.Started) }

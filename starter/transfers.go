@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"podstarter/cedar"
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/sandbox"
+)
+
+// transfers is the traffic of files between the sandbox and the access point.
+type transfers struct {
+	transfer *sandbox.Transfer // nil for a job without file transfer
+	when     sandbox.When
+	in, out  sandbox.Result
+}
+
+func (t *transfers) sent() int64     { return t.out.Bytes }
+func (t *transfers) received() int64 { return t.in.Bytes }
+
+// openTransfers gets ready to transfer files, if the job has them transferred.
+func (a *activation) openTransfers() error {
+	if !a.info.FileTransfer {
+		return nil
+	}
+	var err error
+	if a.files.when, err = sandbox.ParseWhen(a.ad); err != nil {
+		return err
+	}
+	if a.transferSession == nil {
+		return errors.New("the shadow gave no session for file transfer; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
+	}
+	timeout, err := a.cfg.Seconds("STARTER_UPLOAD_TIMEOUT", shadow.DefaultTimeout)
+	if err != nil {
+		return err
+	}
+	client := &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address, Timeout: timeout}
+	socket := a.ad.StringOr("TransferSocket", a.info.ShadowAddress)
+	a.files.transfer = sandbox.NewTransfer(sandbox.Config{
+		Sandbox: a.sandbox, Job: a.ad, Key: a.ad.StringOr("TransferKey", ""),
+		Dial: func(ctx context.Context, command int) (*cedar.Stream, error) {
+			return client.Command(ctx, socket, command, a.transferSession)
+		},
+		InputTimeout: timeout, OutputTimeout: timeout,
+		Outside: a.set.backend == backendLocal,
+		Log:     a.log,
+	})
+	return nil
+}
+
+// fetchInput is one try to bring the job's input in.
+func (a *activation) fetchInput(ctx context.Context) error {
+	result, err := a.files.transfer.Download(ctx)
+	a.files.in = *result
+	return err
+}
+
+// sendOutput is the transfer of what the job made.
+func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
+	result, err := a.files.transfer.Upload(ctx, kind)
+	a.files.out = *result
+	if err != nil {
+		return err
+	}
+	a.spooled = strings.Join(result.Spooled, ",")
+	return nil
+}
+
+// transferFailure is what a failed transfer means to the job: one that may
+// work another time gives the job back to the queue, since the access point
+// would retry it elsewhere.
+func transferFailure(err error, prefix string) error {
+	t := (*sandbox.TransferError)(nil)
+	if !errors.As(err, &t) {
+		return err
+	}
+	f := &job.Failure{Code: t.Code, Subcode: t.Subcode, Err: errors.New(prefix + t.Text)}
+	if t.TryAgain && !shadow.ShouldVacate(f.Code, f.Subcode) {
+		f.Subcode = shadow.SubcodeRequeue
+	}
+	return f
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"podstarter/classads"
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+)
+
+// How often shadow and startd hear of a running job
+// (job_info_communicator.cpp:startUpdateTimer).
+const (
+	defaultInitialUpdate = 8 * time.Second
+	defaultUpdate        = 300 * time.Second
+)
+
+// intervals are the knobs about updates. The longest one is what the shadow is
+// told: three times that without an update, and it takes the starter for gone.
+type intervals struct {
+	initial, regular, longest time.Duration
+}
+
+func (a *activation) readIntervals() (intervals, error) {
+	var err error
+	seconds := func(name string, def time.Duration) time.Duration {
+		d, e := a.cfg.Seconds(name, def)
+		err = errors.Join(err, e)
+		return d
+	}
+	i := intervals{
+		initial: seconds("STARTER_INITIAL_UPDATE_INTERVAL", defaultInitialUpdate),
+		regular: max(seconds("STARTER_UPDATE_INTERVAL", defaultUpdate), time.Second),
+	}
+	slice, e := a.cfg.Real("STARTER_UPDATE_INTERVAL_TIMESLICE", 0.1)
+	err = errors.Join(err, e)
+	if slice <= 0 || slice > 1 {
+		slice = 0.1
+	}
+	i.longest = seconds("STARTER_UPDATE_INTERVAL_MAX", time.Duration(float64(i.regular)/slice))
+	return i, err
+}
+
+// update sends an ad to shadow and startd. Only the loss of the shadow is an
+// error; a shadow never refuses an update.
+func (a *activation) update(ctx context.Context, ad *classads.Ad) error {
+	a.updating.Lock()
+	defer a.updating.Unlock()
+	job.PublishInterval(ad, a.promised)
+	err := a.shadow.RegisterJobInfo(ctx, ad)
+	if err != nil {
+		ad.SetBool("STARTER_DISCONNECTED_FROM_SUBMIT_NODE", true)
+	}
+	ad.SetString("CondorScratchDir", a.sandbox.Scratch())
+	if err := a.startd.Update(ctx, ad); err != nil {
+		a.log.Warn("Failed to send an update to the startd", "error", err)
+	}
+	return ignoreUnlessLost(err)
+}
+
+// processAd is what is known of the job's process alone.
+func (a *activation) processAd(state job.State) *classads.Ad {
+	ad := classads.NewAd()
+	if a.payload == nil {
+		return ad
+	}
+	p := job.Process{
+		PID: a.payload.started.PID, Started: a.payload.started.Time,
+		State: state, Usage: a.meter.usage(),
+	}
+	if exit := a.payload.exit; exit != nil {
+		p.Started, p.Ended, p.Status = exit.Started, exit.Ended, a.payload.status()
+		p.CoreDumped = p.Status.CoreDump()
+	}
+	job.PublishProcess(ad, p, a.cfg)
+	return ad
+}
+
+// fullAd is a whole update: the process, the sandbox, and what the startd
+// measured.
+func (a *activation) fullAd(ctx context.Context, state job.State) *classads.Ad {
+	ad := a.processAd(state)
+	about := job.Activation{
+		StarterAddress: a.address,
+		Spooled:        a.spooled,
+		NestDelayed:    a.shadow.Version().AtLeast(25, 3, 0),
+		Startd:         a.startdMeasures(),
+	}
+	if a.info.FileTransfer && a.sandbox != nil {
+		kib, files, err := a.sandbox.Usage(ctx)
+		if err != nil {
+			a.log.Warn("The size of the sandbox is a lower bound", "error", err)
+		}
+		about.Sandbox = &job.Sandbox{Bytes: kib * 1024, Files: files}
+		about.Sandbox.Stdout, _ = a.sandbox.ModTime(job.StdoutFile) // no such file is no time
+		about.Sandbox.Stderr, _ = a.sandbox.ModTime(job.StderrFile)
+	}
+	if e := a.orders.ended(); e != nil && e.reason != "" {
+		about.Vacate = &job.Vacated{Reason: e.reason, Code: e.code, Subcode: e.subcode}
+	}
+	job.PublishActivation(ad, about, a.cfg)
+	return ad
+}
+
+// finalUpdate is the last the startd hears: from then on it takes the slot for
+// being cleaned up. It happens once.
+func (a *activation) finalUpdate(ctx context.Context) *classads.Ad {
+	ad := classads.NewAd()
+	if a.sandbox != nil {
+		ad = a.fullAd(ctx, "")
+	}
+	ad.SetInt("BytesSent", a.files.sent())
+	ad.SetInt("BytesRecvd", a.files.received())
+	a.updating.Lock()
+	defer a.updating.Unlock()
+	if !a.finalSent {
+		a.finalSent = true
+		if err := a.startd.FinalUpdate(ctx, ad); err != nil {
+			a.log.Warn("Failed to send the final update to the startd", "error", err)
+		}
+	}
+	return ad
+}
+
+// ignoreUnlessLost passes on that the shadow is gone; that it said no to
+// something it only had to be told is of no consequence.
+func ignoreUnlessLost(err error) error {
+	if errors.Is(err, shadow.ErrLost) {
+		return err
+	}
+	return nil
+}
+
+// state is what updates say of a job that runs.
+func (a *activation) state() job.State {
+	if a.suspended {
+		return job.Suspended
+	}
+	return job.Running
+}
+
+func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

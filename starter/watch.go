@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/payload"
+)
+
+// lookInterval is how often the payload's memory is looked at between updates;
+// peaks shorter than this are seen by the cgroup alone (CGROUP_POLLING_INTERVAL
+// of stock).
+const lookInterval = 5 * time.Second
+
+// watch goes along with the running payload until its main process has ended.
+// Nothing it does may block for long: an order to kill has to get through.
+func (a *activation) watch(ctx context.Context) error {
+	every, err := a.readIntervals()
+	if err != nil {
+		a.log.Warn("A knob about updates is not understood, its default holds", "error", err)
+	}
+	a.promised = every.longest
+	client := a.container.Client()
+
+	type end struct {
+		exit payload.Exit
+		err  error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		exit, err := client.Wait(ctx)
+		ended <- end{exit, err}
+	}()
+
+	a.applySuspension(ctx)
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	due := time.NewTimer(every.initial)
+	defer due.Stop()
+	soft, hard := a.orders.soft, a.orders.hard
+	for {
+		select {
+		case e := <-ended:
+			a.promised = 0
+			if e.err != nil {
+				return a.lostContainer(e.err)
+			}
+			a.payload.exit = &e.exit
+			a.meter.end(e.exit)
+			a.log.Info(job.LineExited(a.payload.started.PID, a.payload.status()))
+			return nil
+		case err := <-a.container.Lost():
+			a.promised = 0
+			return a.lostContainer(err)
+		case <-look.C:
+			go a.meter.look(ctx, client)
+		case <-due.C:
+			due.Reset(every.regular)
+			go a.periodicUpdate(ctx)
+		case <-a.orders.suspend:
+			a.applySuspension(ctx)
+		case <-soft:
+			soft = nil
+			if !a.orders.hardEnded() {
+				a.killSoftly(ctx)
+			}
+		case <-hard:
+			hard = nil
+			a.killHard(ctx)
+		}
+	}
+}
+
+// periodicUpdate tells shadow and startd how the job fares. One that has not
+// ended when the next is due is waited for by nobody: the next is left out.
+func (a *activation) periodicUpdate(ctx context.Context) {
+	if !a.periodic.TryLock() {
+		return
+	}
+	defer a.periodic.Unlock()
+	a.meter.look(ctx, a.container.Client())
+	if err := a.update(ctx, a.fullAd(ctx, a.state())); err != nil {
+		a.log.Warn("Failed to send an update", "error", err)
+	}
+}
+
+// lostContainer is what becomes of a job whose container ended under it. What
+// it had done is gone with the container's processes; how they ended is not
+// known, and unknown is never success.
+func (a *activation) lostContainer(err error) error {
+	if a.orders.ended() != nil {
+		return errors.Join(errEnded, err)
+	}
+	return fail(shadow.VacateContainerError, 0, fmt.Errorf("the payload container ended under the running job: %w", err))
+}
+
+// applySuspension stops or continues every process of the payload and reports
+// it (os_proc.cpp:Suspend, Continue).
+func (a *activation) applySuspension(ctx context.Context) {
+	want := a.orders.isSuspended()
+	if want == a.suspended.Load() {
+		return
+	}
+	sig, word := syscall.SIGCONT, "Continuing"
+	if want {
+		sig, word = syscall.SIGSTOP, "Suspending"
+	}
+	a.log.Info(word + " all jobs.")
+	if err := a.container.Client().Signal(ctx, sig, true); err != nil {
+		a.log.Error(word+" the job failed", "error", err)
+		return
+	}
+	a.suspended.Store(want)
+	go a.periodicUpdate(ctx)
+}
+
+// killSoftly sends the job's main process the signal that it asked for
+// (vanilla_proc.cpp:ShutdownGraceful, Remove, Hold). A stopped job could not
+// act on it, so it is continued first.
+func (a *activation) killSoftly(ctx context.Context) {
+	e := a.orders.ended()
+	signals := job.SignalsOf(a.ad)
+	sig := signals.Soft
+	switch {
+	case e.hold:
+		sig = signals.Hold
+		a.reportHold(ctx, *e)
+	case e.remove, signals.RemoveSet:
+		sig = signals.Remove
+	}
+	client := a.container.Client()
+	if a.suspended.Swap(false) {
+		if err := client.Signal(ctx, syscall.SIGCONT, true); err != nil {
+			a.log.Warn("Failed to continue the suspended job before its end", "error", err)
+		}
+	}
+	a.log.Info(fmt.Sprintf("Sending %s to the job", job.SignalName(sig)))
+	if err := client.Signal(ctx, sig, false); err != nil {
+		a.log.Warn("The signal did not reach the job, it is killed instead", "error", err)
+		a.killHard(ctx)
+	}
+}
+
+// killHard ends every process of the payload at once.
+func (a *activation) killHard(ctx context.Context) {
+	if e := a.orders.ended(); e.hold {
+		a.reportHold(ctx, *e)
+	}
+	a.log.Info("Killing the job")
+	go func() {
+		if err := a.container.Client().Sweep(ctx); err != nil {
+			a.log.Error("Failed to kill the job through its wrapper", "error", err)
+		}
+	}()
+}
+
+// reportHold asks the shadow to hold the job before the job has ended: the
+// startd may kill this process at any time from now on.
+func (a *activation) reportHold(ctx context.Context, e ending) {
+	if a.holdReported {
+		return
+	}
+	a.holdReported = true
+	err := a.shadow.ReportError(ctx, shadow.RemoteError{Message: e.Error(), Code: e.code, Subcode: e.subcode, Critical: true})
+	if err != nil {
+		a.log.Error("Failed to ask the shadow to hold the job", "error", err)
+	}
+}
