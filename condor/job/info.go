@@ -1,0 +1,192 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"podstarter/classads"
+)
+
+// Universe is the kind of a job; the numbers are those of
+// condor_includes/condor_universe.h.
+type Universe int
+
+// The universes that a starter meets. Docker and container jobs are vanilla
+// ones with additional attributes.
+const (
+	Vanilla  Universe = 5
+	MPI      Universe = 8
+	Java     Universe = 10
+	Parallel Universe = 11
+	Local    Universe = 12
+	VM       Universe = 13
+)
+
+var universeNames = [...]string{
+	"", "STANDARD", "PIPE", "LINDA", "PVM", "VANILLA", "PVMD", "SCHEDULER", "MPI", "GRID", "JAVA", "PARALLEL", "LOCAL", "VM",
+}
+
+// String returns HTCondor's name of the universe
+// (condor_utils/condor_universe.cpp:CondorUniverseName).
+func (u Universe) String() string {
+	if u < 1 || int(u) >= len(universeNames) {
+		return "UNKNOWN"
+	}
+	return universeNames[u]
+}
+
+// When says at which ends of a job its output is transferred.
+type When int
+
+// When output is transferred.
+const (
+	OnExit        When = iota
+	OnExitOrEvict      // also when a soft vacate ends it
+	OnSuccess          // as OnExit, but only if the job was successful
+	Never              // nothing is transferred at all
+)
+
+// Info is what every phase wants to know about a job.
+type Info struct {
+	Cluster, Proc int
+	Universe      Universe
+	Cmd           string // as submitted
+	Iwd           string // as submitted
+	RemoteIwd     string // initial directory instead of Iwd, "" if not given
+	FileTransfer  bool
+	When          When
+	User          string // user@domain, who may look into the job
+	Owner         string // OsUser, else Owner
+	GlobalID      string
+	// Lease is how long the job may run without its shadow, counted from the
+	// last call; an absent attribute means not at all.
+	Lease         time.Duration
+	ShadowAddress string
+	ShadowVersion string // "" means unknown; CondorVersion is the submitter's
+}
+
+// ID returns "cluster.proc".
+func (i Info) ID() string { return fmt.Sprintf("%d.%d", i.Cluster, i.Proc) }
+
+// Read takes the job's identity and how it is to be run from its ad, after
+// the startd's overlay was merged into it
+// (condor_starter.V6.1/jic_shadow.cpp:JICShadow::initJobInfo, initFileTransfer).
+// The filesystem domain is the machine's. All that is missing is told at once.
+func Read(ad *classads.Ad, filesystemDomain string) (Info, error) {
+	var problems *multierror.Error
+	need := func(err error) {
+		if err != nil {
+			problems = multierror.Append(problems, fmt.Errorf("the job's ad: %w", err))
+		}
+	}
+	number := func(name string) int {
+		n, err := ad.GetInt(name)
+		if err == nil && (n < 0 || n > math.MaxInt32) {
+			err = fmt.Errorf("attribute %s: %d is out of range", name, n)
+		}
+		need(err)
+		return int(n)
+	}
+	text := func(name string) string {
+		s, err := ad.GetString(name)
+		need(err)
+		return s
+	}
+	i := Info{
+		Cluster:       number(attrClusterID),
+		Proc:          number(attrProcID),
+		Universe:      Universe(ad.IntOr("JobUniverse", int64(Vanilla))),
+		Cmd:           text(attrCmd),
+		Iwd:           text(attrIwd),
+		RemoteIwd:     ad.StringOr("RemoteIwd", ""),
+		User:          ad.StringOr("User", ""),
+		Owner:         ad.StringOr("OsUser", ad.StringOr("Owner", "")),
+		GlobalID:      ad.StringOr("GlobalJobId", ""),
+		ShadowAddress: ad.StringOr("ShadowIpAddr", ad.StringOr("MyAddress", "")),
+		ShadowVersion: ad.StringOr("ShadowVersion", ""),
+	}
+	if i.Universe < 1 {
+		i.Universe = Vanilla
+	}
+	const maxLease = int64(math.MaxInt64 / time.Second)
+	i.Lease = time.Duration(max(0, min(ad.IntOr("JobLeaseDuration", -1), maxLease))) * time.Second
+	var err error
+	i.FileTransfer, err = transfersFiles(ad, filesystemDomain)
+	need(err)
+	if i.FileTransfer {
+		i.When, err = whenToTransfer(ad)
+		need(err)
+	}
+	return i, problems.ErrorOrNil()
+}
+
+// transfersFiles decides whether files are transferred at all. The words are
+// those of condor_utils/enum_utils.cpp:ShouldTransferFilesTranslation.
+func transfersFiles(ad *classads.Ad, filesystemDomain string) (bool, error) {
+	word, err := ad.GetString("ShouldTransferFiles")
+	if err != nil {
+		return false, err
+	}
+	switch strings.ToUpper(word) {
+	case "YES", "TRUE", "ALWAYS":
+		return true, nil
+	case "NO", "FALSE", "NEVER":
+		return false, nil
+	case "IF_NEEDED", "AUTO":
+		domain, err := ad.GetString("FileSystemDomain")
+		return err != nil || !strings.EqualFold(domain, filesystemDomain), nil
+	}
+	return false, fmt.Errorf("attribute ShouldTransferFiles: %s is none of YES, NO, IF_NEEDED", excerpt(word))
+}
+
+// whenToTransfer reads the words of
+// condor_utils/enum_utils.cpp:FileTransferOutputTranslation.
+func whenToTransfer(ad *classads.Ad) (When, error) {
+	word, err := ad.GetString("WhenToTransferOutput")
+	if err != nil {
+		return OnExit, err
+	}
+	switch strings.ToUpper(word) {
+	case "ON_EXIT", "ONEXIT":
+		return OnExit, nil
+	case "ON_EXIT_OR_EVICT", "ALWAYS":
+		return OnExitOrEvict, nil
+	case "ON_SUCCESS", "ONSUCCESS":
+		return OnSuccess, nil
+	case "NONE", "NULL":
+		return Never, nil
+	}
+	return OnExit, fmt.Errorf("attribute WhenToTransferOutput: %s is none of ON_EXIT, ON_EXIT_OR_EVICT, ON_SUCCESS", excerpt(word))
+}
+
+// ErrUniverse is in the chain of the error of a job that cannot be run here.
+var ErrUniverse = errors.New("this starter runs vanilla, docker and container jobs only")
+
+// CheckUniverse says whether jobs of this universe can be run.
+func CheckUniverse(u Universe) error {
+	switch u {
+	case Vanilla, Local:
+		return nil
+	}
+	return fmt.Errorf("a %s universe job (%d) cannot be run here: %w", u, int(u), ErrUniverse)
+}
+
+// Localize writes into the job's ad what the stock starter writes there before
+// it drops the ad into the sandbox: the original names under Orig..., the
+// sandbox as initial directory, and the names of standard files that are
+// transferred (condor_starter.V6.1/jic_shadow.cpp:JICShadow::initJobInfo,
+// initWithFileTransfer).
+func Localize(ad *classads.Ad, i Info, scratch string) {
+	ad.SetString("OrigCmd", i.Cmd)
+	ad.SetString("OrigIwd", i.Iwd)
+	if !i.FileTransfer {
+		return
+	}
+	renameOutputs(ad)
+	ad.SetString(attrIwd, scratch)
+}

@@ -1,0 +1,46 @@
+package job
+
+import (
+	"podstarter/classads"
+)
+
+// Unlimited is the value of a limit that does not limit.
+const Unlimited = -1
+
+// Limits are the resource limits and the priority of a job's process.
+type Limits struct {
+	Core  int64 // RLIMIT_CORE in bytes; Unlimited if negative
+	Stack int64 // RLIMIT_STACK in bytes; Unlimited
+	AS    int64 // RLIMIT_AS in bytes; 0 leaves it alone
+	Nice  int   // 0 to 19
+}
+
+// renice is the priority of a job whose JOB_RENICE_INCREMENT is no integer.
+const renice = 10
+
+// LimitsOf reads the limits (condor_starter.V6.1/os_proc.cpp:OsProc::StartJob,
+// condor_sysapi/resource_limits.cpp). A job without CoreSize gets no core
+// file. A stack size that is absent or 0 is unlimited, as far as the hard
+// limit goes. The error tells of knobs that are not understood; the limits are
+// usable all the same, with stock's defaults for those.
+func LimitsOf(ad, machine *classads.Ad, k Knobs) (Limits, error) {
+	l := Limits{Stack: Unlimited}
+	if core, err := ad.GetInt("CoreSize"); err == nil {
+		l.Core = max(core, Unlimited)
+	}
+	if stack, err := ad.GetInt("StackSize"); err == nil && stack > 0 {
+		l.Stack = stack
+	}
+	as, err := k.EvalInt("STARTER_RLIMIT_AS", 0, machine, ad)
+	const mebibyte = 1 << 20
+	if as > 0 && as < (1<<63-1)/mebibyte {
+		l.AS = as * mebibyte
+	}
+	nice, niceErr := k.EvalInt("JOB_RENICE_INCREMENT", 0, ad, nil)
+	if niceErr != nil {
+		nice = renice
+		err = niceErr
+	}
+	l.Nice = int(max(0, min(nice, 19)))
+	return l, err
+}

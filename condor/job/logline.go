@@ -1,0 +1,63 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+)
+
+// The lines by which condor_who finds jobs in a starter's log, word for word
+// (condor_who/who.cpp:scan_a_log_for_info). They are logged as they stand,
+// without attributes.
+
+// LineShadow says which shadow the starter serves.
+func LineShadow(address string) string { return "Communicating with shadow " + address }
+
+// LineStarting comes before the job's process is started.
+func LineStarting(i Info) string {
+	return fmt.Sprintf("Starting a %s universe job with ID: %s", i.Universe, i.ID())
+}
+
+// LineExec says what is about to run.
+func LineExec(c Command, image *Image) string {
+	what := c.Path
+	if image != nil && image.Docker {
+		what = "docker:" + what
+	}
+	return strings.TrimRight("About to exec "+what+" "+JoinV2(c.Args), " ")
+}
+
+// LineStarted says that it runs.
+func LineStarted(pid int) string { return fmt.Sprintf("Create_Process succeeded, pid=%d", pid) }
+
+// LineExited says that it has ended.
+func LineExited(pid int, status syscall.WaitStatus) string {
+	if status.Signaled() {
+		return fmt.Sprintf("Process exited, pid=%d, signal=%d", pid, int(status.Signal()))
+	}
+	return fmt.Sprintf("Process exited, pid=%d, status=%d", pid, status.ExitStatus())
+}
+
+// ExecFailure is the hold reason of a job whose program could not be executed
+// (condor_starter.V6.1/os_proc.cpp:OsProc::StartJob). The detail, if any,
+// precedes the error number.
+func ExecFailure(c Command, errno syscall.Errno, detail string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Failed to execute '%s'", c.Path)
+	if len(c.Args) > 0 {
+		b.WriteString(" with arguments " + JoinV2(c.Args))
+	}
+	b.WriteString(": ")
+	if detail != "" {
+		b.WriteString(detail + " ")
+	}
+	fmt.Fprintf(&b, "(errno=%d: '%s')", int(errno), Strerror(errno))
+	return b.String()
+}
+
+// Strerror returns the words of strerror(3), which begin with a capital
+// letter, for texts that users know from other starters.
+func Strerror(errno syscall.Errno) string {
+	s := errno.Error()
+	return strings.ToUpper(s[:1]) + s[1:]
+}
