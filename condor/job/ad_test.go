@@ -1,0 +1,310 @@
+package job
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/classads"
+)
+
+const vanilla = `ClusterId = 12
+ProcId = 3
+JobUniverse = 5
+Cmd = "/home/u/bin/job.sh"
+Iwd = "/home/u"
+User = "u@example.org"
+Owner = "u"
+ShouldTransferFiles = "YES"
+WhenToTransferOutput = "ON_EXIT"
+In = "data/in.txt"
+Out = "out.txt"
+Err = "err.txt"
+StreamOut = false
+StreamErr = false
+`
+
+// with merges attributes into an ad's text.
+func with(t testing.TB, text, more string) *classads.Ad {
+	ad := mustAd(t, text)
+	ad.Update(mustAd(t, more))
+	return ad
+}
+
+func TestRead(t *testing.T) {
+	ad := with(t, vanilla, "JobLeaseDuration = 2400\nOsUser = \"osu\"\nGlobalJobId = \"s#12.3#4\"\nShadowIpAddr = \"<1.2.3.4:5>\"\nMyAddress = \"<6.7.8.9:0>\"\nShadowVersion = \"$CondorVersion: 25.14.1 x $\"\nRemoteIwd = \"/r\"")
+	got, err := Read(ad, "example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Info{
+		Cluster: 12, Proc: 3, Universe: Vanilla, Cmd: "/home/u/bin/job.sh", Iwd: "/home/u", RemoteIwd: "/r", FileTransfer: true, When: OnExit,
+		User: "u@example.org", Owner: "osu", GlobalID: "s#12.3#4", Lease: 2400 * time.Second,
+		ShadowAddress: "<1.2.3.4:5>", ShadowVersion: "$CondorVersion: 25.14.1 x $",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got.ID() != "12.3" {
+		t.Errorf("ID %q", got.ID())
+	}
+}
+
+func TestReadTransfer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change string
+		want   Info
+		err    string
+	}{
+		"no":                 {`ShouldTransferFiles = "NO"`, Info{}, ""},
+		"needed":             {`ShouldTransferFiles = "IF_NEEDED"`, Info{FileTransfer: true}, ""},
+		"needed elsewhere":   {"ShouldTransferFiles = \"IF_NEEDED\"\nFileSystemDomain = \"other\"", Info{FileTransfer: true}, ""},
+		"not needed":         {"ShouldTransferFiles = \"if_needed\"\nFileSystemDomain = \"EXAMPLE.org\"", Info{}, ""},
+		"on eviction too":    {`WhenToTransferOutput = "ON_EXIT_OR_EVICT"`, Info{FileTransfer: true, When: OnExitOrEvict}, ""},
+		"on success":         {`WhenToTransferOutput = "on_success"`, Info{FileTransfer: true, When: OnSuccess}, ""},
+		"nonsense":           {`ShouldTransferFiles = "PERHAPS"`, Info{}, `ShouldTransferFiles: "PERHAPS" is none of`},
+		"nonsense when":      {`WhenToTransferOutput = "LATER"`, Info{FileTransfer: true}, `WhenToTransferOutput: "LATER" is none of`},
+		"several are wrong":  {"ClusterId = undefined\nIwd = 5\nProcId = -1", Info{FileTransfer: true}, "3 errors"},
+		"lease without end":  {"JobLeaseDuration = 99999999999999", Info{FileTransfer: true, Lease: 9223372036 * time.Second}, ""},
+		"lease is no number": {`JobLeaseDuration = "x"`, Info{FileTransfer: true}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Read(with(t, vanilla, tt.change), "example.org")
+			if got.FileTransfer != tt.want.FileTransfer || got.When != tt.want.When || got.Lease != tt.want.Lease {
+				t.Errorf("got %+v", got)
+			}
+			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+				t.Errorf("error %v, want %q", err, tt.err)
+			}
+		})
+	}
+}
+
+func TestUniverse(t *testing.T) {
+	for u, want := range map[Universe]string{Vanilla: "VANILLA", VM: "VM", 0: "UNKNOWN", 99: "UNKNOWN", Parallel: "PARALLEL"} {
+		if got := u.String(); got != want {
+			t.Errorf("universe %d is %q, want %q", int(u), got, want)
+		}
+	}
+	if err := CheckUniverse(Vanilla); err != nil {
+		t.Error(err)
+	}
+	if err := CheckUniverse(Java); !errors.Is(err, ErrUniverse) {
+		t.Errorf("java: %v", err)
+	}
+}
+
+func TestStdio(t *testing.T) {
+	const scratch = "/exec/dir_7/scratch"
+	sandboxed := func(in, out, err string) Stdio {
+		return Stdio{In: File{Path: in}, Out: File{Path: out}, Err: File{Path: err}}
+	}
+	for name, tt := range map[string]struct {
+		change string
+		want   Stdio
+		ad     map[string]string // after Localize
+	}{
+		"usual": {"", sandboxed(scratch+"/in.txt", scratch+"/_condor_stdout", scratch+"/_condor_stderr"),
+			map[string]string{"Out": "_condor_stdout", "OriginalOut": "out.txt", "Err": "_condor_stderr", "OriginalErr": "err.txt", "Iwd": scratch, "OrigIwd": "/home/u", "OrigCmd": "/home/u/bin/job.sh"}},
+		"one file for both": {`Err = "out.txt"`, sandboxed(scratch+"/in.txt", scratch+"/_condor_stdout", scratch+"/_condor_stdout"),
+			map[string]string{"Err": "_condor_stdout", "OriginalErr": "out.txt"}},
+		"nothing": {"In = \"/dev/null\"\nOut = \"/dev/null\"\nErr = \"/dev/null\"", sandboxed("/dev/null", "/dev/null", "/dev/null"),
+			map[string]string{"Out": "/dev/null", "OriginalOut": ""}},
+		"streaming is not said": {"StreamOut = undefined\nStreamErr = undefined\nOut = \"sub/out.txt\"", sandboxed(scratch+"/in.txt", scratch+"/out.txt", scratch+"/err.txt"),
+			map[string]string{"Out": "sub/out.txt", "OriginalOut": ""}},
+		"streaming": {"StreamOut = true\nStreamIn = true", Stdio{In: File{"data/in.txt", true}, Out: File{"out.txt", true}, Err: File{Path: scratch + "/_condor_stderr"}},
+			map[string]string{"Out": "out.txt"}},
+		"restarts": {"WantFTOnCheckpoint = true", Stdio{In: File{Path: scratch + "/in.txt"}, Out: File{Path: scratch + "/_condor_stdout"}, Err: File{Path: scratch + "/_condor_stderr"}, Append: true}, nil},
+		"no transfer": {"ShouldTransferFiles = \"NO\"\nOut = \"/abs/out\"", sandboxed("/home/u/data/in.txt", "/abs/out", "/home/u/err.txt"),
+			map[string]string{"Out": "/abs/out", "Iwd": "/home/u"}},
+		"tricks": {"In = \"..\"\nStreamOut = undefined\nOut = \"x/..\"", sandboxed("/dev/null", "/dev/null", scratch+"/_condor_stderr"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ad := with(t, vanilla, tt.change)
+			info, err := Read(ad, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			Localize(ad, info, scratch)
+			got := StdioOf(ad, Place{FileTransfer: info.FileTransfer, Scratch: scratch, Iwd: "/elsewhere"})
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			for name, want := range tt.ad {
+				if got := ad.StringOr(name, ""); got != want {
+					t.Errorf("%s = %q, want %q", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestCommand(t *testing.T) {
+	place := Place{FileTransfer: true, Scratch: "/s", Iwd: "/s"}
+	stay := Place{Iwd: "/home/u"}
+	for name, tt := range map[string]struct {
+		change string
+		place  Place
+		docker bool
+		want   Command
+		err    bool
+	}{
+		"transferred":         {`Arguments = "a 'b c'"`, place, false, Command{Path: "/s/job.sh", Args: []string{"a", "b c"}, Transferred: true}, false},
+		"not transferred":     {"TransferExecutable = false", place, false, Command{Path: "/home/u/bin/job.sh"}, false},
+		"relative":            {"TransferExecutable = false\nCmd = \"bin/x\"", place, false, Command{Path: "/s/bin/x"}, false},
+		"relative kept":       {"TransferExecutable = false\nPreserveRelativeExecutable = true\nCmd = \"x\"", place, false, Command{Path: "x", Search: true}, false},
+		"relative would move": {"PreserveRelativeExecutable = true\nCmd = \"x\"", stay, false, Command{Path: "/home/u/x"}, false},
+		"no transfer":         {"", stay, false, Command{Path: "/home/u/bin/job.sh"}, false},
+		"no command":          {`Cmd = ""`, place, false, Command{}, true},
+		"trick":               {`Cmd = "/bin/.."`, place, false, Command{}, true},
+		"bad arguments":       {`Arguments = "'"`, place, false, Command{}, true},
+		"docker":              {"", place, true, Command{Path: "./job.sh", Transferred: true}, false},
+		"docker's own":        {"TransferExecutable = false\nCmd = \"python3\"", place, true, Command{Path: "python3", Search: true}, false},
+		"docker's own path":   {"TransferExecutable = false\nCmd = \"/bin/sh\"\nDockerOverrideEntrypoint = true", place, true, Command{Path: "/bin/sh", Entrypoint: true}, false},
+		"docker's entrypoint": {"TransferExecutable = false\nCmd = \"\"\nArgs = \"a\"\nDockerOverrideEntrypoint = true", place, true, Command{Args: []string{"a"}}, false},
+		"docker interactive":  {"InteractiveJob = true\nCmd = \"/bin/sleep\"\nTransferExecutable = false", place, true, Command{Path: "/bin/sleep", Args: []string{"86400"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := CommandOf(with(t, vanilla, tt.change), tt.place, tt.docker)
+			if (err != nil) != tt.err {
+				t.Fatalf("error %v", err)
+			}
+			if diff := cmp.Diff(tt.want, got, cmp.Transformer("", func(s []string) string { return JoinV2(s) })); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	wrapped := Command{Path: "/s/job.sh", Args: []string{"a"}, Transferred: true}.Wrap("/usr/libexec/wrap")
+	if diff := cmp.Diff(Command{Path: "/usr/libexec/wrap", Args: []string{"/s/job.sh", "a"}}, wrapped); diff != "" {
+		t.Errorf("wrapped (-want +got):\n%s", diff)
+	}
+}
+
+func TestImage(t *testing.T) {
+	machine := mustAd(t, "HasDocker = true\nMemory = 100")
+	site := map[string]string{"USE_DEFAULT_CONTAINER": "MY.Memory == 100", "DEFAULT_CONTAINER_IMAGE": `strcat("docker://site/", TARGET.Owner)`}
+	for name, tt := range map[string]struct {
+		change string
+		knobs  map[string]string
+		want   *Image
+		code   int
+		err    string
+	}{
+		"none":                       {"", nil, nil, 0, ""},
+		"docker universe":            {"WantDocker = true\nDockerImage = \"debian\"", nil, &Image{"debian", true, "DockerImage"}, 0, ""},
+		"docker with prefix":         {"WantDocker = true\nDockerImage = \"docker://r:5000/debian:12\"", nil, &Image{"r:5000/debian:12", true, "DockerImage"}, 0, ""},
+		"container universe":         {"WantContainer = true\nWantDockerImage = true\nContainerImage = \"docker://debian\"", nil, &Image{"debian", false, "ContainerImage"}, 0, ""},
+		"container and docker_image": {"WantContainer = true\nWantDockerImage = true\nDockerImage = \"debian\"", nil, &Image{"debian", false, "DockerImage"}, 0, ""},
+		"both":                       {"WantContainer = true\nDockerImage = \"a\"\nContainerImage = \"b\"", nil, &Image{"a", false, "DockerImage"}, 0, ""},
+		"sif":                        {"WantContainer = true\nWantSIF = true\nContainerImage = \"x.sif\"", nil, nil, 35, "a .sif image"},
+		"oras":                       {"WantContainer = true\nWantSandboxImage = true\nContainerImage = \"oras://x\"", nil, nil, 35, "oras://"},
+		"directory":                  {"WantContainer = true\nWantSandboxImage = true\nContainerImage = \"dir\"", nil, nil, 35, "in a directory"},
+		"osdf":                       {"WantContainer = true\nWantSIF = true\nContainerImage = \"osdf:///a.sif\"", nil, nil, 35, "osdf://"},
+		"not said":                   {"WantContainer = true", nil, nil, 35, "names no image"},
+		"blanks":                     {"WantDocker = true\nDockerImage = \"a b\"", nil, nil, 35, "blanks"},
+		"prefix alone":               {"WantDocker = true\nDockerImage = \"docker://\"", nil, nil, 35, "an empty name"},
+		"the site's":                 {"", site, &Image{"site/u", true, "DEFAULT_CONTAINER_IMAGE"}, 0, ""},
+		"the site's, own wish":       {"WantDocker = true\nDockerImage = \"debian\"", site, &Image{"debian", true, "DockerImage"}, 0, ""},
+		"the site's is a sif":        {"", map[string]string{"USE_DEFAULT_CONTAINER": "true", "DEFAULT_CONTAINER_IMAGE": `"/cvmfs/x.sif"`}, nil, 0, "knob DEFAULT_CONTAINER_IMAGE"},
+		"the site's is nonsense":     {"", map[string]string{"USE_DEFAULT_CONTAINER": "("}, nil, 0, "knob USE_DEFAULT_CONTAINER"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ImageOf(with(t, vanilla, tt.change), machine, knobs(tt.knobs))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+				t.Errorf("error %v, want %q", err, tt.err)
+			}
+			var f *Failure
+			if code := 0; errors.As(err, &f) {
+				if code = f.Code; code != tt.code {
+					t.Errorf("code %d", code)
+				}
+			} else if tt.code != 0 {
+				t.Errorf("%v has no code", err)
+			}
+		})
+	}
+	for ref, want := range map[string]string{
+		"debian": "debian:latest", "r:5000/debian": "r:5000/debian:latest", "r:5000/debian:12": "r:5000/debian:12", "debian@sha256:00": "debian@sha256:00",
+	} {
+		if got := Normalize(ref); got != want {
+			t.Errorf("Normalize(%q) = %q", ref, got)
+		}
+	}
+}
+
+func TestSignals(t *testing.T) {
+	for text, want := range map[string]Signals{
+		"":                                       {Soft: 15, Remove: 15, Hold: 15, Checkpoint: 15},
+		"KillSig = \"SIGINT\"":                   {Soft: 2, Remove: 15, Hold: 15, Checkpoint: 2},
+		"KillSig = 10\nRemoveKillSig = \"usr2\"": {Soft: 10, Remove: 12, Hold: 15, Checkpoint: 10, RemoveSet: true},
+		"KillSig = \"SIGNONE\"\nHoldKillSig = 0\nCheckpointSig = 99": {Soft: 15, Remove: 15, Hold: 15, Checkpoint: 15},
+	} {
+		if diff := cmp.Diff(want, SignalsOf(mustAd(t, text))); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+	if got := SignalName(syscall.SIGUSR1) + SignalName(99); got != "SIGUSR1signal 99" {
+		t.Error(got)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	machine := mustAd(t, "Memory = 2048")
+	for name, tt := range map[string]struct {
+		ad    string
+		knobs map[string]string
+		want  Limits
+		err   bool
+	}{
+		"stock":     {"", map[string]string{"STARTER_RLIMIT_AS": "0", "JOB_RENICE_INCREMENT": "0"}, Limits{Core: 0, Stack: Unlimited}, false},
+		"cores":     {"CoreSize = -5", nil, Limits{Core: Unlimited, Stack: Unlimited}, false},
+		"sizes":     {"CoreSize = 1000\nStackSize = 8192", nil, Limits{Core: 1000, Stack: 8192}, false},
+		"memory":    {"RequestMemory = 10", map[string]string{"STARTER_RLIMIT_AS": "MY.Memory + TARGET.RequestMemory"}, Limits{Stack: Unlimited, AS: 2058 << 20}, false},
+		"niceness":  {"Nicer = 5", map[string]string{"JOB_RENICE_INCREMENT": "Nicer * 2"}, Limits{Stack: Unlimited, Nice: 10}, false},
+		"too nice":  {"", map[string]string{"JOB_RENICE_INCREMENT": "50"}, Limits{Stack: Unlimited, Nice: 19}, false},
+		"not nice":  {"", map[string]string{"JOB_RENICE_INCREMENT": `"x"`}, Limits{Stack: Unlimited, Nice: 10}, true},
+		"no memory": {"", map[string]string{"STARTER_RLIMIT_AS": "lots"}, Limits{Stack: Unlimited}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := LimitsOf(mustAd(t, tt.ad), machine, knobs(tt.knobs))
+			if diff := cmp.Diff(tt.want, got); diff != "" || (err != nil) != tt.err {
+				t.Errorf("error %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestSuccess(t *testing.T) {
+	exit := func(code int) syscall.WaitStatus { return syscall.WaitStatus(code << 8) }
+	for text, tt := range map[string]struct {
+		good, bad []syscall.WaitStatus
+	}{
+		"":                       {[]syscall.WaitStatus{exit(0), exit(7), 9}, nil},
+		"JobSuccessExitCode = 0": {[]syscall.WaitStatus{exit(0)}, []syscall.WaitStatus{exit(1), 9}},
+		"JobSuccessExitCode = 7": {[]syscall.WaitStatus{exit(7)}, []syscall.WaitStatus{exit(0), 7}},
+		"JobSuccessExitBySignal = true\nJobSuccessExitSignal = 9": {[]syscall.WaitStatus{9}, []syscall.WaitStatus{exit(9), exit(0)}},
+	} {
+		e := SuccessOf(mustAd(t, text))
+		for _, s := range tt.good {
+			if !e.Successful(s) {
+				t.Errorf("%q: %#x is a failure", text, s)
+			}
+		}
+		for _, s := range tt.bad {
+			if e.Successful(s) {
+				t.Errorf("%q: %#x is a success", text, s)
+			}
+		}
+	}
+	ad := mustAd(t, "WantFTOnCheckpoint = true\nSuccessCheckpointExitCode = 85")
+	if !Checkpoints(ad) || !CheckpointOf(ad).Fits(exit(85)) || CheckpointOf(ad).Fits(exit(0)) {
+		t.Error("exit code 85 is not a checkpoint, or 0 is one")
+	}
+}
