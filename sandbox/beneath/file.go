@@ -67,6 +67,10 @@ func (f *File) Stat() (unix.Stat_t, error) {
 	return st, nil
 }
 
+// Sequential tells the kernel that the file will be read from its beginning to
+// its end, so that it reads further ahead (posix_fadvise(2)).
+func (f *File) Sequential() { _ = unix.Fadvise(f.fd, 0, 0, unix.FADV_SEQUENTIAL) }
+
 // Close closes the file. It reports what close(2) reports: on some file
 // systems that is the only word about data that could not be stored.
 func (f *File) Close() error {
@@ -128,6 +132,17 @@ func (r *Root) Create(name string) (*File, error) {
 		if errors.Is(err, unix.ENXIO) { // a FIFO that nobody reads, a socket
 			err = &fs.PathError{Op: "create", Path: name, Err: ErrNotRegular}
 		}
+		return nil, err
+	}
+	f, _, err := regular("create", name, fd)
+	return f, err
+}
+
+// CreateNew opens a new regular file for writing, with mode 0600. It fails with
+// EEXIST if the name is taken.
+func (r *Root) CreateNew(name string) (*File, error) {
+	fd, err := r.open("create", name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
+	if err != nil {
 		return nil, err
 	}
 	f, _, err := regular("create", name, fd)

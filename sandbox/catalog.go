@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/sandbox/beneath"
+)
+
+// catalog remembers what the files at the top of a sandbox looked like when
+// the job had not touched them yet (BuildFileCatalog). Directories are not in
+// it. HTCondor compares size and whole seconds of the modification time, and
+// so has to let a second pass before the job may start; nanoseconds, the time
+// of the inode's last change and the inode's number need no such pause, and
+// see through times that were set back.
+type catalog map[string]fingerprint
+
+type fingerprint struct {
+	size         int64
+	mtime, ctime unix.Timespec
+	ino          uint64
+}
+
+func print(st *unix.Stat_t) fingerprint {
+	return fingerprint{size: st.Size, mtime: st.Mtim, ctime: st.Ctim, ino: st.Ino}
+}
+
+// maxCatalog bounds the memory of a catalog. Files beyond it count as new,
+// which at worst returns input that did not change.
+const maxCatalog = 200_000
+
+// takeCatalog looks at the top of the sandbox, as the identity of the calling
+// thread, and returns when a change made afterwards is sure to be seen: file
+// systems take their time stamps from a clock that moves in ticks of a few
+// milliseconds.
+func takeCatalog(ctx context.Context, root *beneath.Root) (catalog, error) {
+	c := catalog{}
+	var newest unix.Timespec
+	err := eachTop(root, func(name string, st *unix.Stat_t) error {
+		if st.Mode&unix.S_IFMT != unix.S_IFREG || len(c) >= maxCatalog {
+			return nil
+		}
+		c[name] = print(st)
+		if after(st.Ctim, newest) {
+			newest = st.Ctim
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, waitTick(ctx, newest)
+}
+
+// eachTop visits what is at the top of the sandbox. Links are what they lead
+// to; those that lead nowhere, or out of the sandbox, are left out, as
+// HTCondor leaves out links that dangle (src/condor_utils/directory.cpp:Next).
+func eachTop(root *beneath.Root, visit func(name string, st *unix.Stat_t) error) error {
+	dir, err := root.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for {
+		name, err := dir.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		st, err := dir.Lstat(name)
+		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+			st, err = root.Stat(name)
+		}
+		if err != nil {
+			if errors.Is(err, unix.EIO) {
+				return err
+			}
+			continue
+		}
+		if err := visit(name, &st); err != nil {
+			return err
+		}
+	}
+}
+
+// waitTick waits until the clock of time stamps has passed t. A t further
+// ahead than any tick comes from another machine's clock, or from a file that
+// was dated into the future: there is nothing to wait for.
+func waitTick(ctx context.Context, t unix.Timespec) error {
+	const longestTick = 20 * time.Millisecond
+	for range 20 {
+		var now unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil || after(now, t) {
+			return nil
+		}
+		if time.Duration(t.Nano()-now.Nano()) > longestTick {
+			return nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func after(a, b unix.Timespec) bool {
+	return a.Sec > b.Sec || (a.Sec == b.Sec && a.Nsec > b.Nsec)
+}

@@ -1,0 +1,244 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"podstarter/cedar"
+)
+
+// Items of a transfer (file_transfer.cpp: TransferCommand).
+const (
+	cmdFinished    = 0
+	cmdFile        = 1
+	cmdEncrypted   = 2 // a file, encryption on
+	cmdUnencrypted = 3 // a file, encryption off if the session allows it
+	cmdProxy       = 4 // an X.509 proxy by delegation
+	cmdURL         = 5 // a URL for the receiver to fetch
+	cmdMkdir       = 6
+	cmdOther       = 999 // an ad that says what; see the sub constants
+)
+
+// Download fetches the job's input. Afterwards the sandbox is remembered, if
+// the job names no output, to tell what the job changes in it.
+//
+// It returns when the shadow has closed its side. The result is never nil, the
+// error is a *TransferError.
+func (t *Transfer) Download(ctx context.Context) (*Result, error) {
+	t.busy.Lock()
+	defer t.busy.Unlock()
+	began := time.Now()
+	x, err := t.begin(ctx, cedar.FileTransUpload)
+	if err != nil {
+		return x.stats.result(began), err
+	}
+	undo := x.s.Cancel(ctx)
+	defer undo()
+	d := &download{session: x, remap: parseRemaps(x.job.inputRemaps)}
+	var seen catalog
+	err = x.Sandbox.payload.Do(func() error {
+		if err := d.run(); err != nil || x.job.hasOutput {
+			return err
+		}
+		var err error
+		if seen, err = takeCatalog(ctx, x.Sandbox.inside); err != nil {
+			return broken(x.code, "STARTER cannot look at the files that the job begins with", err)
+		}
+		return nil
+	})
+	x.finish()
+	result := x.stats.result(began)
+	if err != nil {
+		return result, x.verdict(err)
+	}
+	t.mu.Lock()
+	t.before = seen
+	t.mu.Unlock()
+	return result, nil
+}
+
+// verdict turns whatever ended a transfer into a TransferError.
+func (x *session) verdict(err error) *TransferError {
+	var v *TransferError
+	if !errors.As(err, &v) {
+		v = broken(x.code, "STARTER cannot transfer files", err)
+	}
+	if x.ctx.Err() != nil {
+		v.TryAgain, v.Err = true, context.Cause(x.ctx)
+	}
+	v.Text = oneLine(v.Text)
+	x.Log.Warn("file transfer failed", "code", v.Code, "subcode", v.Subcode, "try_again", v.TryAgain, "reason", v.Text)
+	return v
+}
+
+// download is the receiving side of a transfer (DoDownload). Its methods act
+// as the identity of the calling thread.
+type download struct {
+	*session
+	remap  remaps
+	urls   []urlItem
+	failed *TransferError // the first error; others do not matter any more
+	proxy  string         // where the delegated proxy is
+}
+
+// fail records the first error of an item.
+func (d *download) fail(e *TransferError) {
+	d.Log.Warn("an input file failed, taking in the others", "code", e.Code, "subcode", e.Subcode, "reason", e.Text)
+	if d.failed == nil {
+		d.failed = e
+	}
+}
+
+func (d *download) run() error {
+	if err := d.preamble(); err != nil {
+		return err
+	}
+	for {
+		more, err := d.item()
+		if err != nil {
+			// The stream is out of step. Say so, for what it is worth.
+			v := &TransferError{}
+			if !errors.As(err, &v) {
+				v = d.brokenItem("", err)
+			}
+			if d.ctx.Err() == nil {
+				_ = d.putAck(v)
+			}
+			return v
+		}
+		if !more {
+			break
+		}
+	}
+	if d.failed == nil {
+		d.fetch()
+	}
+	peer := d.getAck()
+	if peer != nil {
+		own := "STARTER failed to receive file(s) from " + d.peer()
+		if peer.Err == nil { // it said so itself
+			_ = d.putAck(&TransferError{Code: peer.Code, Subcode: peer.Subcode, TryAgain: peer.TryAgain, Text: own})
+			peer.Text += "; " + own
+			if peer.Code == 0 {
+				peer.Code = d.code
+			}
+		}
+		return peer
+	}
+	if err := d.putAck(d.failed); err != nil && d.failed == nil {
+		return broken(d.code, "STARTER cannot acknowledge the files received from "+d.peer(), err)
+	}
+	if d.failed != nil {
+		return d.failed
+	}
+	return nil
+}
+
+// preamble takes what comes before the first item. The flag for the final
+// destination means nothing to a starter: it has only one.
+func (d *download) preamble() error {
+	_, err := d.s.GetInt()
+	if err == nil {
+		_, err = d.s.GetAd()
+	}
+	if err == nil {
+		err = d.s.EndOfMessage()
+	}
+	if err != nil {
+		return broken(d.code, "the shadow did not begin to send files; it may not know the transfer key any more", err)
+	}
+	return nil
+}
+
+// item takes one item; false after the last one. An error means that the
+// stream is of no further use.
+func (d *download) item() (more bool, err error) {
+	command, err := d.s.GetInt()
+	if err == nil {
+		err = d.s.EndOfMessage()
+	}
+	if err != nil || command == cmdFinished {
+		return false, err
+	}
+	name, err := d.s.GetString()
+	if err == nil {
+		err = d.s.EndOfMessage()
+	}
+	if err != nil {
+		return false, err
+	}
+	target := d.target(command, name)
+	if err := d.handshake(true); err != nil {
+		return false, err
+	}
+	began := time.Now()
+	switch command {
+	case cmdOther:
+		err = d.other()
+	case cmdURL:
+		err = d.url(target)
+	case cmdProxy:
+		err = d.receiveProxy(target)
+	case cmdMkdir:
+		err = d.mkdir(target)
+	default:
+		err = d.file(command, target)
+	}
+	if err != nil {
+		return false, d.brokenItem(target, err)
+	}
+	d.stats.files++
+	if name != "" && name == d.job.containerImage {
+		d.stats.image, d.stats.container = true, time.Since(began)
+	}
+	d.Progress(Progress{Files: d.stats.files, Bytes: d.stats.bytes})
+	return true, nil
+}
+
+func (d *download) brokenItem(target string, err error) *TransferError {
+	var v *TransferError
+	if errors.As(err, &v) {
+		return v
+	}
+	text := "STARTER at " + d.local() + " - |Error: receiving file"
+	if target != "" {
+		text += " " + d.shown(target)
+	}
+	return broken(d.code, text, err)
+}
+
+// shown is the name of a file as messages give it.
+func (d *download) shown(name string) string { return view{root: d.Sandbox.inside}.shown(name) }
+
+// target decides where an item goes: a name in the sandbox, empty for
+// nowhere. What the peer sends is taken in all the same.
+func (d *download) target(command int64, name string) string {
+	// Shadows send the ads of command 999 with an empty name; nothing is
+	// written for them.
+	if command == cmdOther {
+		return ""
+	}
+	if !legalName(name) {
+		d.fail(&TransferError{Code: CodeDownload, Subcode: 1,
+			Text: "Attempt to write to illegal sandbox path: " + name})
+		return ""
+	}
+	if name == historicExec && d.job.executable != "" {
+		name = d.job.executable
+	}
+	to, ok, err := d.remap.find(name)
+	switch {
+	case err != nil:
+		d.fail(&TransferError{Code: CodeDownload, Subcode: 1, Text: err.Error()})
+		return ""
+	case !ok:
+		return name
+	case urlScheme(to) != "":
+		d.fail(&TransferError{Code: CodeDownload, Subcode: 1,
+			Text: fmt.Sprintf("Remap of input file %s resulted in a URL: %s", name, safeURL(to))})
+		return ""
+	}
+	return to
+}

@@ -1,0 +1,454 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"podstarter/cedar"
+	"podstarter/classads"
+)
+
+const plainJob = `
+Cmd = "/home/user/run.sh"
+Out = "results/out.txt"
+Err = "/dev/null"
+StreamOut = false
+StreamErr = false
+WhenToTransferOutput = "ON_EXIT"
+`
+
+func ad(t testing.TB, text string) *classads.Ad {
+	t.Helper()
+	a, err := classads.ParseNew(text)
+	must(t, err)
+	return a
+}
+
+// contents describes a tree with what is in its files.
+func contents(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	must(t, filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, path)
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return err
+		}
+		text := fmt.Sprintf("%o", st.Mode&0o7777)
+		switch {
+		case info.IsDir():
+			rel += "/"
+		case info.Mode().IsRegular():
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if len(data) > 100 {
+				data = fmt.Appendf(nil, "%d bytes", len(data))
+			}
+			text += " " + string(data)
+		}
+		if owner := payloadOwner(); owner.Switches() && int(st.Uid) != owner.UID {
+			text += " not the payload's"
+		}
+		out[rel] = text
+		return nil
+	}))
+	return out
+}
+
+func big1(n int) string { return strings.Repeat("0123456789abcdef", n/16+1)[:n] }
+
+func TestDownload(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		t.Run(fmt.Sprintf("plain=%v", plain), func(t *testing.T) {
+			f, s := newShadow(t), newSandbox(t)
+			f.plain = plain
+			f.items = []sent{
+				{command: 1, name: "in.txt", mode: 0o640, data: "hello"},
+				{command: 1, name: "empty", mode: 0o644},
+				{command: 1, name: "run.sh", mode: 0o750, data: "#!/bin/sh\n"},
+				{command: 2, name: "secret", mode: 0o600, data: "s"},
+				{command: 3, name: "public", mode: 0, data: "p"},
+				{command: 17, name: "./future", mode: 0o444, data: "f"},
+				{command: 1, name: "missing", mode: 1 << 24},
+				{command: 6, name: "d", mode: 0o40751},
+				{command: 6, name: "d", mode: 0o700},
+				{command: 6, name: "d/e", mode: 0},
+				{command: 1, name: "d/e/big", mode: 0o4755, data: big1(1<<20 + 7)},
+				{command: 1, name: "new/dir/x", mode: 0o644, data: "x"},
+				{command: 999, name: "", ad: ad(t, `[SubCommand=8; Tag="t"; ReuseList={[FileName="a"]}]`)},
+				{command: 999, name: "", ad: ad(t, `[SubCommand=77]`)},
+			}
+			result, err := f.transfer(s, plainJob).Download(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.mustPlay()
+			want := map[string]string{
+				"in.txt": "640 hello", "empty": "644 ", "run.sh": "755 #!/bin/sh\n", "secret": "600 s", "public": "600 p",
+				"future": "444 f", "d/": "751", "d/e/": "700", "d/e/big": "755 1048583 bytes", "new/": "700", "new/dir/": "700", "new/dir/x": "644 x",
+			}
+			if diff := cmp.Diff(want, contents(t, s.Scratch())); diff != "" {
+				t.Error(diff)
+			}
+			const bytes = 5 + 10 + 1 + 1 + 1 + 1<<20 + 7 + 1
+			if result.Bytes != bytes || result.Files != len(f.items) {
+				t.Errorf("result %+v", result)
+			}
+			stats, err := f.ackIn.GetAd("TransferStats")
+			must(t, err)
+			if got, want := stats.FormatNew(), ad(t, fmt.Sprintf(`[CedarFilesCount=6; CedarSizeBytes=%d; Protocols="cedar"]`, bytes)).FormatNew(); got != want {
+				t.Errorf("stats %s, want %s", got, want)
+			}
+			if f.ackIn.IntOr("Result", 9) != 0 || f.key != "1#secret" || f.asked != 300 {
+				t.Errorf("ack %s, key %q, alive interval %d", f.ackIn.FormatNew(), f.key, f.asked)
+			}
+			if got := f.answered.FormatNew(); got != ad(t, "[Result=1]").FormatNew() {
+				t.Errorf("answer to ReuseInfo: %s", got)
+			}
+		})
+	}
+}
+
+func TestDownloadNothing(t *testing.T) {
+	f, s := newShadow(t), newSandbox(t)
+	result, err := f.transfer(s, plainJob).Download(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.mustPlay()
+	if got, want := result.Stats.FormatNew(), ad(t, `[Protocols=""]`).FormatNew(); got != want {
+		t.Errorf("stats %s", got)
+	}
+}
+
+func TestDownloadHandshake(t *testing.T) {
+	f, s := newShadow(t), newSandbox(t)
+	f.alive, f.waits, f.once = 20, 3, true
+	f.items = []sent{{command: 6, name: "d", mode: 0o755}, {command: 1, name: "a", data: "a"}, {command: 1, name: "b", data: "b"}}
+	f.once = false
+	waited := 0
+	tr := f.transfer(s, plainJob)
+	tr.config.Progress = func(p Progress) {
+		if p.Waiting {
+			waited++
+		}
+	}
+	if _, err := tr.Download(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	f.mustPlay()
+	if waited != 3 {
+		t.Errorf("told of %d waits, want 3", waited)
+	}
+}
+
+// Failures of single items: the rest arrives, the first failure is told.
+func TestDownloadItemFails(t *testing.T) {
+	last := sent{command: 1, name: "last", mode: 0o644, data: "last"}
+	blocked := []sent{{command: 1, name: "file", mode: 0o644, data: "x"}}
+	for _, c := range []struct {
+		name  string
+		job   string
+		items []sent
+		code  int
+		sub   int
+		text  string
+	}{
+		{"absolute path", "", []sent{{command: 1, name: "/etc/evil", data: "x"}}, 12, 1, "Attempt to write to illegal sandbox path: /etc/evil"},
+		{"dot dot", "", []sent{{command: 1, name: "a/../../evil", data: big1(600000)}}, 12, 1, "illegal sandbox path"},
+		{"backslash", "", []sent{{command: 6, name: `..\evil`, mode: 0o755}}, 12, 1, "illegal sandbox path"},
+		{"drive", "", []sent{{command: 1, name: `C:\evil`}}, 12, 1, "illegal sandbox path"},
+		{"empty name", "", []sent{{command: 1, name: ""}}, 12, 1, "illegal sandbox path"},
+		{"file as directory", "", append(blocked, sent{command: 1, name: "file/x", data: "y"}), 12, 20,
+			"STARTER at 127.0.0.1 - |Error: writing to file SCRATCH/file/x: (errno 20) Not a directory"},
+		{"directory as file", "", []sent{{command: 6, name: "d", mode: 0o755}, {command: 1, name: "d", data: big1(700000)}}, 12, 21,
+			"|Error: writing to file SCRATCH/d: (errno 21) Is a directory"},
+		{"mkdir below file", "", append(blocked, sent{command: 6, name: "file/d", mode: 0o755}), 12, 20,
+			"STARTER at 127.0.0.1 failed to create directory SCRATCH/file/d: Not a directory (errno 20)"},
+		{"name too long", "", []sent{{command: 1, name: strings.Repeat("n", 300), data: "x"}}, 12, 36, "(errno 36) File name too long"},
+		{"path too long", "", []sent{{command: 1, name: strings.Repeat("d/", 4000) + "x", data: "x"}}, 12, 36, "(errno 36) File name too long"},
+		{"url", "", []sent{{command: 5, name: "f", url: "osdf://x/f?token=abc"}}, 12, -1001,
+			"|Error: receiving file SCRATCH/f: FILETRANSFER:1:FILETRANSFER: plugin for type osdf not found! ( URL file = osdf://x/f?... )|"},
+		{"compound scheme", "", []sent{{command: 5, name: "f", url: "a+b-HTTPS://x"}}, 12, -1001, "plugin for type https not found"},
+		{"two failures", "", []sent{{command: 1, name: "/one"}, {command: 1, name: "/two"}}, 12, 1, "/one"},
+		{"remap to url", `TransferInputRemaps = "a=http://x/y"`, []sent{{command: 1, name: "a", data: "x"}}, 12, 1, "resulted in a URL: http://x/y"},
+		{"remap cycle", `TransferInputRemaps = "a=b;b=a"`, []sent{{command: 1, name: "a", data: "x"}}, 12, 1, "cycle"},
+		{"remap outside", `TransferInputRemaps = "a=/etc/a"`, []sent{{command: 1, name: "a", data: "x"}}, 12, 1, "leads out of the job's sandbox"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, s := newShadow(t), newSandbox(t)
+			f.items = append(c.items, last)
+			result, err := f.transfer(s, plainJob+c.job+"\n").Download(context.Background())
+			f.mustPlay()
+			var v *TransferError
+			if !errors.As(err, &v) {
+				t.Fatalf("error %v", err)
+			}
+			text := strings.ReplaceAll(c.text, "SCRATCH", s.Scratch())
+			if v.Code != c.code || v.Subcode != c.sub || v.TryAgain || !strings.Contains(v.Text, text) {
+				t.Errorf("got %d/%d again=%v %q", v.Code, v.Subcode, v.TryAgain, v.Text)
+			}
+			if r := f.ackIn.IntOr("Result", 9); r != -1 || f.ackIn.IntOr("HoldReasonCode", 0) != int64(c.code) ||
+				f.ackIn.IntOr("HoldReasonSubCode", 0) != int64(c.sub) || f.ackIn.StringOr("HoldReason", "") != v.Text {
+				t.Errorf("ack %s", f.ackIn.FormatNew())
+			}
+			if got := contents(t, s.Scratch())["last"]; got != "644 last" {
+				t.Errorf("last file: %q", got)
+			}
+			if result == nil || result.Files == 0 {
+				t.Errorf("result %+v", result)
+			}
+		})
+	}
+}
+
+func TestDownloadReplacesWhatIsInTheWay(t *testing.T) {
+	f, s := newShadow(t), newSandbox(t)
+	f.items = []sent{
+		{command: 1, name: "x", mode: 0o600, data: "long enough to be seen"}, {command: 1, name: "x", mode: 0o600, data: "short"},
+		{command: 1, name: "d", data: "a file"}, {command: 6, name: "d", mode: 0o755}, {command: 1, name: "d/in", mode: 0o600, data: "y"},
+		{command: 1, name: historicExec, mode: 0o644, data: "exec"},
+	}
+	if _, err := f.transfer(s, plainJob).Download(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"x": "600 short", "d/": "755", "d/in": "600 y", "run.sh": "755 exec"}
+	if diff := cmp.Diff(want, contents(t, s.Scratch())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDownloadBrokenStreams(t *testing.T) {
+	bad := func(t *testing.T, set func(*fakeShadow)) (*TransferError, *fakeShadow) {
+		t.Helper()
+		f, s := newShadow(t), newSandbox(t)
+		f.items = []sent{{command: 1, name: "a", data: "a"}, {command: 1, name: "b", data: "b"}}
+		set(f)
+		_, err := f.transfer(s, plainJob).Download(context.Background())
+		var v *TransferError
+		if !errors.As(err, &v) {
+			t.Fatalf("error %v", err)
+		}
+		select {
+		case <-f.done:
+		case <-time.After(20 * time.Second):
+			t.Fatal("shadow hangs")
+		}
+		return v, f
+	}
+	t.Run("key refused", func(t *testing.T) {
+		v, _ := bad(t, func(f *fakeShadow) { f.badKey = true })
+		if v.Code != 12 || !v.TryAgain || !strings.Contains(v.Text, "transfer key") {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("cut between items", func(t *testing.T) {
+		v, _ := bad(t, func(f *fakeShadow) { f.cut = func(i int) bool { return i == 1 } })
+		if v.Code != 12 || !v.TryAgain || v.Subcode != int(unix.ECONNRESET) {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("cut in a file", func(t *testing.T) {
+		v, f := bad(t, func(f *fakeShadow) {
+			f.items[1].raw = func(s *cedar.Stream) error {
+				s.PutInt(0o644)
+				_ = s.EndMessage()
+				s.PutInt(1000)
+				s.PutInt(262144)
+				_ = s.EndMessage()
+				s.PutBytes(make([]byte, 10))
+				_ = s.EndMessage()
+				return errors.Join(s.Flush(), errCut)
+			}
+		})
+		if v.Code != 12 || !v.TryAgain || !strings.Contains(v.Text, "|Error: receiving file") {
+			t.Errorf("%+v", v)
+		}
+		_ = f
+	})
+	t.Run("nonsense behind an empty file", func(t *testing.T) {
+		v, _ := bad(t, func(f *fakeShadow) {
+			f.items[0].raw = func(s *cedar.Stream) error {
+				for _, n := range [][]int64{{0o644}, {0, 262144}, {665}} {
+					for _, v := range n {
+						s.PutInt(v)
+					}
+					_ = s.EndMessage()
+				}
+				return s.Flush()
+			}
+		})
+		if !v.TryAgain || !strings.Contains(v.Text, "665") {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("refused go-ahead", func(t *testing.T) {
+		v, _ := bad(t, func(f *fakeShadow) {
+			f.refuse = ad(t, `[Result=-1; TryAgain=false; HoldReasonCode=32; HoldReasonSubCode=5; HoldReason="too much"]`)
+		})
+		if v.Code != 32 || v.Subcode != 5 || v.TryAgain || v.Text != "too much" {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("go-ahead without result", func(t *testing.T) {
+		v, _ := bad(t, func(f *fakeShadow) { f.refuse = ad(t, `[Foo=1]`) })
+		if v.Code != 18 || v.Subcode != 1 || v.TryAgain {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("sender failed", func(t *testing.T) {
+		v, f := bad(t, func(f *fakeShadow) {
+			f.ack = ad(t, `[Result=-1; HoldReasonCode=13; HoldReasonSubCode=2; HoldReason="SHADOW at 1.2.3.4 failed to send file(s) to <>: |Error: reading from file /x: (errno 2) No such file or directory"]`)
+		})
+		if v.Code != 13 || v.Subcode != 2 || v.TryAgain || !strings.HasPrefix(v.Text, "SHADOW at 1.2.3.4 failed") ||
+			!strings.Contains(v.Text, "; STARTER failed to receive file(s) from <127.0.0.1:") {
+			t.Errorf("%+v", v)
+		}
+		if f.ackIn.IntOr("HoldReasonCode", 0) != 13 || !strings.HasPrefix(f.ackIn.StringOr("HoldReason", ""), "STARTER failed to receive") {
+			t.Errorf("ack %s", f.ackIn.FormatNew())
+		}
+	})
+	t.Run("sender failed for now", func(t *testing.T) {
+		v, f := bad(t, func(f *fakeShadow) { f.ack = ad(t, `[Result=1; HoldReason="network"]`) })
+		if v.Code != 12 || !v.TryAgain || f.ackIn.IntOr("Result", 0) != 1 {
+			t.Errorf("%+v %s", v, f.ackIn.FormatNew())
+		}
+	})
+	t.Run("ack without result", func(t *testing.T) {
+		v, _ := bad(t, func(f *fakeShadow) { f.ack = ad(t, `[Foo=1]`) })
+		if v.Code != 11 || v.TryAgain {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+func TestDownloadCancelled(t *testing.T) {
+	f, s := newShadow(t), newSandbox(t)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	why := errors.New("vacated")
+	f.items = []sent{{command: 1, name: "a", raw: func(s *cedar.Stream) error {
+		_ = s.Flush()
+		cancel(why)
+		return s.Wait() // until the starter hangs up
+	}}}
+	_, err := f.transfer(s, plainJob).Download(ctx)
+	var v *TransferError
+	if !errors.As(err, &v) || !errors.Is(err, why) || !v.TryAgain {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDownloadWaitsForTheShadowToClose(t *testing.T) {
+	f, s := newShadow(t), newSandbox(t)
+	f.linger = 300 * time.Millisecond
+	began := time.Now()
+	if _, err := f.transfer(s, plainJob).Download(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < f.linger {
+		t.Errorf("returned after %v, the shadow was there for %v", took, f.linger)
+	}
+}
+
+func TestDialFails(t *testing.T) {
+	f, s := newShadow(t), newSandbox(t)
+	tr := f.transfer(s, plainJob)
+	tr.SetPeer(func(context.Context, int) (*cedar.Stream, error) { return nil, unix.ECONNREFUSED }, "")
+	result, err := tr.Download(context.Background())
+	var v *TransferError
+	if !errors.As(err, &v) || v.Subcode != int(unix.ECONNREFUSED) || !v.TryAgain || v.Code != 12 || result == nil {
+		t.Errorf("%+v, %v", result, err)
+	}
+	_, err = tr.Upload(context.Background(), Upload{})
+	if !errors.As(err, &v) || v.Code != 13 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestDelegatedProxy(t *testing.T) {
+	f, s := newShadow(t), newSandbox(t)
+	signer, err := rsa.GenerateKey(rand.Reader, 2048)
+	must(t, err)
+	delegate := func(chain int) func(*cedar.Stream) error {
+		return func(s *cedar.Stream) error {
+			n, err := s.GetInt()
+			if err != nil {
+				return err
+			}
+			der, err := s.GetBytes(int(n))
+			if err = end(s, err); err != nil {
+				return err
+			}
+			request, err := x509.ParseCertificateRequest(der)
+			if err != nil {
+				return err
+			}
+			var out []byte
+			for i := range chain {
+				template := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 1)), NotAfter: time.Now().Add(time.Hour)}
+				cert, err := x509.CreateCertificate(rand.Reader, template, template, request.PublicKey, signer)
+				if err != nil {
+					return err
+				}
+				out = append(out, cert...)
+			}
+			s.PutInt(int64(len(out)))
+			if len(out) > 0 {
+				s.PutBytes(out)
+			}
+			return s.EndMessage()
+		}
+	}
+	f.items = []sent{
+		{command: 4, name: "proxy", raw: delegate(3)},
+		{command: 4, name: "../illegal", raw: delegate(1)},
+		{command: 1, name: "after", mode: 0o644, data: "x"},
+	}
+	_, err = f.transfer(s, plainJob).Download(context.Background())
+	f.mustPlay()
+	var v *TransferError
+	if !errors.As(err, &v) || v.Subcode != 1 {
+		t.Errorf("illegal name: %v", err)
+	}
+	data, err := s.ReadFile("proxy", 1<<20)
+	must(t, err)
+	var types []string
+	for len(data) > 0 {
+		var b *pem.Block
+		if b, data = pem.Decode(data); b == nil {
+			t.Fatal("not PEM")
+		}
+		types = append(types, b.Type)
+	}
+	if diff := cmp.Diff([]string{"CERTIFICATE", "RSA PRIVATE KEY", "CERTIFICATE", "CERTIFICATE"}, types); diff != "" {
+		t.Error(diff)
+	}
+	if got := contents(t, s.Scratch())["after"]; got != "644 x" {
+		t.Errorf("file after it: %q", got)
+	}
+
+	f, s = newShadow(t), newSandbox(t)
+	f.items = []sent{{command: 4, name: "proxy", raw: delegate(0)}}
+	if _, err = f.transfer(s, plainJob).Download(context.Background()); !errors.Is(err, errNoDelegation) {
+		t.Errorf("delegation refused: %v", err)
+	}
+}

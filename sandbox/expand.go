@@ -1,0 +1,185 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// item is one thing to send (FileTransferItem).
+type item struct {
+	source string // name in the sandbox, absolute path, or URL
+	dest   string // directory at the receiver, empty for its top
+	size   int64  // bytes, 0 for everything but regular files
+	mode   uint32 // permission bits
+	kind   itemKind
+	url    string // where a plugin is to put it, empty if it goes by CEDAR
+	err    error  // why it cannot be sent, if that is known already
+}
+
+type itemKind uint8
+
+const (
+	plainFile itemKind = iota // also what could not be examined
+	directory
+	linkToDirectory
+	sourceURL
+)
+
+// wireName is the name that the receiver gets.
+func (i *item) wireName() string {
+	source := i.source
+	if i.kind == sourceURL {
+		source, _, _ = strings.Cut(source, "?")
+	}
+	base := baseName(source)
+	if base == "" {
+		base = baseName(strings.TrimRight(source, "/"))
+	}
+	return joinName(i.dest, base)
+}
+
+// expander turns names into items (ExpandFileTransferList). Its methods act
+// as the identity of the calling thread.
+type expander struct {
+	view
+	ctx      context.Context
+	log      *slog.Logger
+	preserve bool            // PreserveRelativePaths
+	made     map[string]bool // directories that were yielded for it
+	yield    func(item) error
+}
+
+// name expands an entry of the list.
+func (e *expander) name(source string) error {
+	if urlScheme(source) != "" {
+		return e.yield(item{source: source, kind: sourceURL})
+	}
+	st, err := e.lstat(source)
+	return e.entry(source, "", st, err)
+}
+
+// entry expands a name of which lstat(2) said st and err.
+func (e *expander) entry(source, dest string, st unix.Stat_t, err error) error {
+	link := err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
+	if link {
+		st, err = e.stat(source)
+	}
+	if err != nil {
+		return e.yield(item{source: source, dest: dest, err: err})
+	}
+	it := item{source: source, dest: dest, mode: st.Mode & 0o777}
+	slash := strings.HasSuffix(source, "/")
+	relative := e.preserve && !strings.HasPrefix(source, "/")
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFSOCK, unix.S_IFIFO:
+		return nil
+	case unix.S_IFDIR:
+		switch {
+		case slash:
+			return e.contents(source, dest)
+		case link:
+			it.kind = linkToDirectory
+			return e.yield(it)
+		case relative:
+			if err := e.parents(source); err != nil {
+				return err
+			}
+			return e.contents(source, source)
+		}
+		it.kind = directory
+		if err := e.yield(it); err != nil {
+			return err
+		}
+		return e.contents(source, joinName(dest, baseName(source)))
+	default:
+		if st.Mode&unix.S_IFMT == unix.S_IFREG {
+			it.size = st.Size
+		}
+		if dir := dirName(source); relative && dir != "." {
+			if err := e.parents(dir); err != nil {
+				return err
+			}
+			it.dest = dir
+		}
+		return e.yield(it)
+	}
+}
+
+// parents yields a directory and those above it, each once
+// (ExpandParentDirectories).
+func (e *expander) parents(dir string) error {
+	if e.made == nil {
+		e.made = map[string]bool{}
+	}
+	if e.made[dir] {
+		return nil
+	}
+	parent := dirName(dir)
+	if parent == "." && !strings.HasPrefix(dir, "./") || dir == "." {
+		parent = ""
+	} else if err := e.parents(parent); err != nil {
+		return err
+	}
+	st, err := e.lstat(dir)
+	if err != nil {
+		return e.yield(item{source: dir, dest: parent, err: err})
+	}
+	it := item{source: dir, dest: parent, mode: st.Mode & 0o777, kind: directory}
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		it.kind = linkToDirectory
+	}
+	e.made[dir] = true
+	return e.yield(it)
+}
+
+// contents expands what is in a directory. Links in it that lead nowhere, in
+// circles, or out of the sandbox are left out: HTCondor leaves out those that
+// it cannot follow (src/condor_utils/directory.cpp:Next), and what a link of a
+// container leads to is not here.
+func (e *expander) contents(dir, dest string) error {
+	d, err := e.readDir(dir)
+	if err != nil {
+		return e.unreadable(dir, dest, err)
+	}
+	defer d.Close()
+	prefix := dir
+	if !strings.HasSuffix(prefix, "/") {
+		prefix += "/"
+	}
+	for {
+		name, err := d.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return e.unreadable(dir, dest, err)
+		}
+		if e.ctx.Err() != nil {
+			return context.Cause(e.ctx)
+		}
+		st, err := d.Lstat(name)
+		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+			if _, err := e.stat(prefix + name); err != nil {
+				e.log.Info("leaving out a symbolic link that cannot be followed", "link", prefix+name, "error", err)
+				continue
+			}
+		}
+		if err := e.entry(prefix+name, dest, st, err); err != nil {
+			return err
+		}
+	}
+}
+
+// unreadable yields what stands for the missing contents of a directory.
+// HTCondor would send the directory as an empty one, and nobody would learn
+// that results are missing.
+func (e *expander) unreadable(dir, dest string, err error) error {
+	if dest = dirName(dest); dest == "." {
+		dest = ""
+	}
+	return e.yield(item{source: dir, dest: dest, err: err})
+}

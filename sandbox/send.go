@@ -1,0 +1,198 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"podstarter/cedar"
+	"podstarter/classads"
+	"podstarter/sandbox/beneath"
+)
+
+// mkdirBytes is what a directory counts for in the bytes of a transfer
+// (uploadFileList: sizeof(condor_mode_t)).
+const mkdirBytes = 4
+
+// send sends one item. An error means that the stream is of no further use;
+// what is wrong with the item alone is recorded.
+func (u *upload) send(it item) error {
+	if u.ctx.Err() != nil {
+		return context.Cause(u.ctx)
+	}
+	name := it.wireName()
+	var err error
+	switch {
+	case it.url != "":
+		err = u.sendStored(&it, name)
+	case it.kind == sourceURL:
+		err = u.sendURL(&it, name)
+	case it.kind == directory && it.err == nil:
+		err = u.sendDirectory(&it, name)
+	default:
+		err = u.sendFile(&it, name)
+	}
+	if err != nil {
+		return err
+	}
+	u.stats.files++
+	if it.kind != sourceURL && it.url == "" {
+		u.stats.cedar++
+		u.spooled(name)
+	}
+	u.Progress(Progress{Files: u.stats.files, Bytes: u.stats.bytes})
+	return nil
+}
+
+// head sends what every item begins with.
+func (u *upload) head(command int64, name string) error {
+	u.s.PutInt(command)
+	if err := u.s.EndMessage(); err != nil {
+		return err
+	}
+	u.s.PutString(name)
+	if err := u.s.EndMessage(); err != nil {
+		return err
+	}
+	if err := u.handshake(false); err != nil {
+		return err
+	}
+	u.limit = u.peerLimit
+	return nil
+}
+
+func (u *upload) sendDirectory(it *item, name string) error {
+	if err := u.head(cmdMkdir, name); err != nil {
+		return err
+	}
+	u.s.PutInt(int64(it.mode))
+	u.stats.bytes += mkdirBytes
+	return u.s.EndMessage()
+}
+
+// sendFile sends a file, or what stands for one that cannot be sent: a mode
+// that makes the receiver create nothing. (HTCondor announces the real mode of
+// a file that it cannot open, and an empty file arrives in its place.)
+func (u *upload) sendFile(it *item, name string) error {
+	var f *beneath.File
+	var size int64
+	mode, failure := it.mode, it.err
+	if it.kind == linkToDirectory {
+		failure = syscall.EISDIR
+	}
+	if failure == nil {
+		file, st, err := u.plan.view.openRead(it.source)
+		if f, failure = file, err; err == nil {
+			defer f.Close()
+			mode, size = st.Mode&0o777, st.Size
+		}
+	}
+	if err := u.head(u.fileCommand(it), name); err != nil {
+		return err
+	}
+	if failure != nil {
+		return u.sendMissing(it, failure)
+	}
+	n := size
+	if u.limit >= 0 {
+		n = min(n, max(u.limit-u.stats.bytes, 0))
+	}
+	u.s.PutInt(int64(mode))
+	if err := u.s.EndMessage(); err != nil {
+		return err
+	}
+	err := u.bulk(n, func() error {
+		if n > 1<<20 {
+			f.Sequential()
+		}
+		return u.s.PutFile(f, n)
+	})
+	if err == nil {
+		err = u.s.EndMessage()
+	}
+	if err != nil {
+		var read *cedar.FileReadError
+		if errors.As(err, &read) {
+			text := fmt.Sprintf("|Error: sending file %s", u.plan.view.shown(it.source))
+			return broken(u.code, text, err)
+		}
+		return err
+	}
+	u.stats.bytes += n
+	if n < size {
+		const mb = 1 << 20
+		u.fail(&TransferError{Code: CodeOutputTooLarge, Text: fmt.Sprintf(
+			"|Error: sending file %s: max total download bytes exceeded (max=%d MB, this file=%d MB)",
+			u.plan.view.shown(it.source), u.limit/mb, size/mb)})
+	}
+	return nil
+}
+
+// fileCommand says whether the user wants the file encrypted. A session with
+// an AES key, and there are no others, encrypts everything.
+func (u *upload) fileCommand(it *item) int64 {
+	switch {
+	case !u.plan.pick.encrypt:
+	case matchesAny(u.job.encrypt, it.source):
+		return cmdEncrypted
+	case matchesAny(u.job.dontEncrypt, it.source):
+		return cmdUnencrypted
+	}
+	return cmdFile
+}
+
+func (u *upload) sendMissing(it *item, why error) error {
+	u.s.PutInt(modeMissing)
+	if err := u.s.EndMessage(); err != nil {
+		return err
+	}
+	if err := u.s.PutEmptyFile(); err != nil {
+		return err
+	}
+	if err := u.s.EndMessage(); err != nil {
+		return err
+	}
+	text := fileText(why)
+	if it.kind == linkToDirectory {
+		text += "- Transfer of symlinks to directories is not supported."
+	}
+	u.fail(&TransferError{Code: CodeUpload, Subcode: int(errno(why)), Err: why,
+		Text: fmt.Sprintf("|Error: reading from file %s: %s", u.plan.view.shown(it.source), text)})
+	return nil
+}
+
+// sendURL sends a URL for the receiver to fetch.
+func (u *upload) sendURL(it *item, name string) error {
+	if err := u.head(cmdURL, name); err != nil {
+		return err
+	}
+	u.fetches = true
+	u.s.PutString(it.source)
+	u.stats.bytes += int64(len(it.source))
+	return u.s.EndMessage()
+}
+
+// sendStored reports what a plugin made of a file: nothing, without plugins.
+func (u *upload) sendStored(it *item, name string) error {
+	if err := u.head(cmdOther, name); err != nil {
+		return err
+	}
+	const pluginFailed = -4 // src/condor_includes/reli_sock.h: GET_FILE_PLUGIN_FAILED
+	why := noPlugin(it.url)
+	ad := classads.NewAd()
+	ad.SetInt("ProtocolVersion", 1)
+	ad.SetInt("Command", cmdOther)
+	ad.SetInt("SubCommand", subUploadURL)
+	ad.SetString("Filename", baseName(it.source))
+	ad.SetString("OutputDestination", it.url)
+	ad.SetString("ErrorString", why)
+	ad.SetInt("Result", pluginFailed)
+	u.s.PutAd(ad)
+	if err := u.s.EndMessage(); err != nil {
+		return err
+	}
+	u.fail(&TransferError{Code: CodeUpload, Subcode: SubcodeNoPlugin,
+		Text: fmt.Sprintf("|Error: sending file %s: %s", u.plan.view.shown(it.source), why)})
+	return nil
+}

@@ -1,0 +1,224 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"podstarter/cedar"
+	"podstarter/classads"
+	"podstarter/sandbox/beneath"
+)
+
+// Dial connects to the shadow (the job's TransferSocket), starts a command on
+// the file transfer session, and returns the stream before anything else is
+// put on it. The command is cedar.FileTransUpload (the shadow sends) or
+// cedar.FileTransDownload (the shadow receives).
+type Dial func(ctx context.Context, command int) (*cedar.Stream, error)
+
+// Config is what a Transfer works with.
+type Config struct {
+	Sandbox *Sandbox
+	Job     *classads.Ad // adapted by AdaptJob; read when a transfer begins
+	Dial    Dial
+	Key     string // the job's TransferKey
+
+	// InputTimeout and OutputTimeout bound how long the peer may be silent
+	// where it should speak. 0 means 300 s, STARTER_UPLOAD_TIMEOUT's default;
+	// HTCondor waits 30 s for input, which a busy access point's disk exceeds.
+	InputTimeout, OutputTimeout time.Duration
+
+	// Outside lets output be named, and links lead, out of the sandbox, where
+	// files are read with the payload's rights. It is for jobs that run in
+	// the starter's own file system: in a container those names are other
+	// files.
+	Outside bool
+
+	Progress func(Progress) // called on the way, from one goroutine at a time; may be nil
+	Log      *slog.Logger
+}
+
+// Progress is how far a transfer has come.
+type Progress struct {
+	Waiting bool  // for the access point's transfer queue
+	Files   int   // items finished
+	Bytes   int64 // of contents
+}
+
+// Result is what a transfer has done. It is returned with an error too, as
+// far as the transfer came.
+type Result struct {
+	Bytes   int64         // of contents, BytesSent or BytesRecvd of the job
+	Files   int           // items, directories included
+	Spooled []string      // for SpooledOutputFiles, of an upload that succeeded
+	Stats   *classads.Ad  // TransferStats as they were told to the shadow
+	Took    time.Duration // from dialling to the last acknowledgement
+
+	// Plugins is the list of results for InputPluginResultList and so on;
+	// empty as long as no plugin ran.
+	Plugins []*classads.Ad
+}
+
+// Transfer moves the files of one activation. One transfer runs at a time:
+// the shadow dies of a second one (file_transfer.cpp: ActiveTransferTid). For
+// the same reason a transfer ends only when the shadow has closed its side,
+// so that the next one, or the question for guidance, finds it ready.
+type Transfer struct {
+	busy sync.Mutex
+
+	mu     sync.Mutex // guards what follows
+	config Config
+	before catalog // of the sandbox right after input arrived; nil before
+}
+
+// NewTransfer returns a Transfer that has not done anything yet.
+func NewTransfer(c Config) *Transfer {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Progress == nil {
+		c.Progress = func(Progress) {}
+	}
+	const usual = 300 * time.Second
+	if c.InputTimeout <= 0 {
+		c.InputTimeout = usual
+	}
+	if c.OutputTimeout <= 0 {
+		c.OutputTimeout = usual
+	}
+	return &Transfer{config: c}
+}
+
+// SetPeer replaces how the shadow is reached, after a reconnect.
+func (t *Transfer) SetPeer(dial Dial, key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.config.Dial, t.config.Key = dial, key
+}
+
+// Recatalog takes what is in the sandbox now as untouched by the job, after
+// the starter has put files there that are not to be returned.
+func (t *Transfer) Recatalog(ctx context.Context) error {
+	t.mu.Lock()
+	c := t.config
+	t.mu.Unlock()
+	var seen catalog
+	err := c.Sandbox.payload.Do(func() (err error) {
+		seen, err = takeCatalog(ctx, c.Sandbox.inside)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("look at the files that the job begins with: %w", err)
+	}
+	t.mu.Lock()
+	t.before = seen
+	t.mu.Unlock()
+	return nil
+}
+
+// session is one connection of a transfer, and what both directions share.
+type session struct {
+	Config
+	ctx   context.Context
+	s     *cedar.Stream
+	job   jobFiles
+	code  int           // CodeDownload or CodeUpload
+	wait  time.Duration // InputTimeout or OutputTimeout
+	stats stats
+
+	ready     bool // this side's go-ahead was given, for all files
+	peerReady bool // the peer's was
+	peerLimit int64
+}
+
+// begin connects and says what a transfer begins with.
+func (t *Transfer) begin(ctx context.Context, command int) (*session, error) {
+	t.mu.Lock()
+	x := &session{Config: t.config, ctx: ctx, peerLimit: -1}
+	t.mu.Unlock()
+	x.job = readJobFiles(x.Job)
+	x.code, x.wait = CodeDownload, x.InputTimeout
+	if command == cedar.FileTransDownload {
+		x.code, x.wait = CodeUpload, x.OutputTimeout
+	}
+	s, err := x.Dial(ctx, command)
+	if err != nil {
+		return x, broken(x.code, "STARTER cannot connect to the shadow for a file transfer", err)
+	}
+	x.s = s
+	s.SetTimeout(x.wait)
+	s.SetCoalesce(true)
+	s.PutSecret(x.Key)
+	if err := s.EndMessage(); err != nil {
+		s.Close()
+		return x, broken(x.code, "STARTER cannot begin a file transfer", err)
+	}
+	return x, nil
+}
+
+// lingerTime is how long the end of a transfer waits for the shadow to close
+// its side. It does so within a millisecond of the last acknowledgement.
+const lingerTime = 2 * time.Second
+
+// finish waits until the shadow's child has gone, then closes.
+func (x *session) finish() {
+	if x.s.Flush() == nil && x.ctx.Err() == nil {
+		x.s.SetTimeout(lingerTime)
+		if err := x.s.Wait(); err != nil && !errors.Is(err, io.EOF) {
+			x.Log.Debug("the shadow did not close the file transfer connection in time", "error", err)
+		}
+	}
+	x.s.Close()
+}
+
+// local is this side's address, as messages to users have it.
+func (x *session) local() string {
+	if a, ok := x.s.Conn().LocalAddr().(*net.TCPAddr); ok {
+		return a.IP.String()
+	}
+	return "unknown address"
+}
+
+// peer is the other side's.
+func (x *session) peer() string {
+	if p := x.s.Peer(); p != "" {
+		return p
+	}
+	return "disconnected socket"
+}
+
+// bulk runs the copying of a large file on an ordinary thread: parking a
+// goroutine that is locked to its thread costs two thread switches, and
+// copying parks often. The descriptor is open already, so the identity of the
+// thread does not matter.
+func (x *session) bulk(size int64, copy func() error) error {
+	const large = 512 << 10
+	if size < large || !x.Sandbox.payload.Switches() {
+		return copy()
+	}
+	done := make(chan error, 1)
+	go func() { done <- copy() }()
+	return <-done
+}
+
+// view returns where names are looked up.
+func (x *session) view() (view, func(), error) {
+	v := view{root: x.Sandbox.inside}
+	if !x.Outside {
+		return v, func() {}, nil
+	}
+	var err error
+	if v.outside, err = beneath.OpenRoot("/"); err != nil {
+		return v, nil, err
+	}
+	return v, func() { v.outside.Close() }, nil
+}
+
+// peerText makes a text of the peer fit for a message of one line.
+func peerText(text string) string { return strings.TrimSpace(oneLine(text)) }

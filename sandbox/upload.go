@@ -1,0 +1,183 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"podstarter/cedar"
+	"podstarter/classads"
+)
+
+// Upload says what to return to the access point.
+type Upload struct {
+	Kind    Kind
+	Added   []string // names that joined the output while the job ran
+	Removed []string // names that left it, and those never to be sent (.chirp.config if it was written)
+}
+
+// Upload returns files to the access point. A file that cannot be sent does
+// not keep the others back: they are sent, and the error names the first that
+// failed. There is no error, and no connection, if a failed job has no file
+// that is wanted.
+//
+// It returns when the shadow has closed its side. The result is never nil, the
+// error is a *TransferError.
+func (t *Transfer) Upload(ctx context.Context, u Upload) (*Result, error) {
+	t.busy.Lock()
+	defer t.busy.Unlock()
+	began := time.Now()
+	t.mu.Lock()
+	job, before := readJobFiles(t.config.Job), t.before
+	t.mu.Unlock()
+	pick := selectFiles(&job, u, before)
+	if u.Kind == Failure && len(pick.names) == 0 {
+		return (&stats{}).result(began), nil
+	}
+	x, err := t.begin(ctx, cedar.FileTransDownload)
+	if err != nil {
+		return x.stats.result(began), err
+	}
+	undo := x.s.Cancel(ctx)
+	defer undo()
+	up := &upload{session: x, kind: u.Kind, limit: -1}
+	up.plan = plan{
+		ctx: ctx, log: x.Log, job: &x.job, pick: pick,
+		final: u.Kind.final(), excluded: excludedNames(&x.job, u),
+	}
+	if up.plan.final {
+		up.plan.remap = parseRemaps(x.job.outputRemaps)
+	}
+	var done func()
+	if up.plan.view, done, err = x.view(); err == nil {
+		err = x.Sandbox.payload.Do(up.run)
+		done()
+	}
+	x.finish()
+	result := x.stats.result(began)
+	if err != nil {
+		return result, x.verdict(err)
+	}
+	result.Spooled = x.stats.spooled
+	return result, nil
+}
+
+// upload is the sending side of a transfer (DoUpload). Its methods act as the
+// identity of the calling thread.
+type upload struct {
+	*session
+	kind     Kind
+	plan     plan
+	limit    int64 // bytes that may be sent altogether, -1 for any number
+	failures int
+	failed   *TransferError // the first
+	fetches  bool           // the peer has URLs to fetch: its answer may take long
+}
+
+// fail records the error of an item; the first is the one that is told.
+func (u *upload) fail(e *TransferError) {
+	u.Log.Warn("an output file failed, sending the others", "code", e.Code, "subcode", e.Subcode, "reason", e.Text)
+	u.failures++
+	if u.failed == nil {
+		u.failed = e
+	}
+}
+
+func (u *upload) run() error {
+	if err := u.plan.make(); err != nil {
+		return broken(u.code, "STARTER cannot list the files to send", err)
+	}
+	info := classads.NewAd()
+	info.SetInt("SandboxSize", u.plan.size)
+	if u.kind.final() {
+		u.s.PutInt(1)
+	} else {
+		u.s.PutInt(0)
+	}
+	u.s.PutAd(info)
+	if err := u.s.EndMessage(); err != nil {
+		return u.lost(err)
+	}
+	if err := u.plan.each(u.send); err != nil {
+		return u.lost(err)
+	}
+	u.s.PutInt(cmdFinished)
+	if err := u.s.EndMessage(); err != nil {
+		return u.lost(err)
+	}
+	own := u.ownVerdict()
+	if err := u.putAck(own); err != nil {
+		return u.lost(err)
+	}
+	if u.fetches {
+		// The shadow runs plugins before it answers, each for up to
+		// MAX_FILE_TRANSFER_PLUGIN_LIFETIME.
+		u.s.SetTimeout(mostAlive)
+	}
+	return u.settle(own, u.getAck())
+}
+
+// ownVerdict sums up what went wrong on this side. The shadow looks for
+// "|Error: " at the front of what it shows to users.
+func (u *upload) ownVerdict() *TransferError {
+	if u.failed == nil {
+		return nil
+	}
+	v := *u.failed
+	v.Text = fmt.Sprintf("STARTER at %s failed to send file(s) to %s: |Error: %d total failures: first failure: %s",
+		u.local(), u.peer(), u.failures, strings.TrimPrefix(v.Text, "|Error: "))
+	return &v
+}
+
+// settle makes one verdict of both sides' (ExitDoUpload).
+func (u *upload) settle(own, peer *TransferError) error {
+	switch {
+	case own == nil && peer == nil:
+		return nil
+	case own == nil:
+		if peer.Code == 0 {
+			peer.Code = u.code
+		}
+		peer.Text = fmt.Sprintf("STARTER at %s failed to send file(s) to %s; %s", u.local(), u.peer(), peer.Text)
+		return peer
+	case peer == nil || peer.Err != nil: // it has said nothing of its own
+		return own
+	}
+	own.Text += "; " + peer.Text
+	return own
+}
+
+// lost makes the error of a transfer whose stream is of no further use. The
+// peer may still have said why.
+func (u *upload) lost(err error) error {
+	v := &TransferError{}
+	if errors.As(err, &v) {
+		return v
+	}
+	v = broken(u.code, fmt.Sprintf("STARTER at %s failed to send file(s) to %s", u.local(), u.peer()), err)
+	if context.Cause(u.ctx) == nil && u.s.Err() != nil {
+		u.s.SetTimeout(lingerTime)
+		u.s.SetCoalesce(false) // or reading would try to send first
+		if peer := u.getAck(); peer != nil && peer.Err == nil {
+			v.Code, v.Subcode, v.TryAgain = peer.Code, peer.Subcode, peer.TryAgain
+			v.Text += "; " + peer.Text
+			if v.Code == 0 {
+				v.Code = u.code
+			}
+		}
+	}
+	return v
+}
+
+// spooled notes a name for SpooledOutputFiles: of directories the directory
+// alone, and not standard output and error, which the access point adds by
+// itself.
+func (u *upload) spooled(name string) {
+	if !strings.Contains(name, "/") && name != baseName(u.job.stdout) && name != baseName(u.job.stderr) &&
+		!slices.Contains(u.stats.spooled, name) {
+		u.stats.spooled = append(u.stats.spooled, name)
+	}
+}

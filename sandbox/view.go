@@ -1,0 +1,74 @@
+package sandbox
+
+import (
+	"errors"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/sandbox/beneath"
+)
+
+// view is where names of output are looked up: in the sandbox, and, where the
+// job runs beside the starter and not in a container, as HTCondor does in the
+// whole file system with the rights of the job's user.
+type view struct {
+	root    *beneath.Root
+	outside *beneath.Root // at "/"; nil: names may not lead out of the sandbox
+}
+
+// try calls look with the root and the name to use there.
+func (v view) try(name string, look func(r *beneath.Root, name string) error) error {
+	err := look(v.root, name)
+	if v.outside == nil || !errors.Is(err, beneath.ErrOutside) {
+		return err
+	}
+	if !strings.HasPrefix(name, "/") {
+		name = v.root.Path() + "/" + name
+	}
+	return look(v.outside, name)
+}
+
+func (v view) lstat(name string) (st unix.Stat_t, err error) {
+	trimmed := strings.TrimRight(name, "/")
+	if trimmed == "" {
+		trimmed = name
+	}
+	err = v.try(trimmed, func(r *beneath.Root, name string) error {
+		st, err = r.Lstat(name)
+		return err
+	})
+	return st, err
+}
+
+func (v view) stat(name string) (st unix.Stat_t, err error) {
+	err = v.try(name, func(r *beneath.Root, name string) error {
+		st, err = r.Stat(name)
+		return err
+	})
+	return st, err
+}
+
+func (v view) readDir(name string) (d *beneath.Dir, err error) {
+	err = v.try(name, func(r *beneath.Root, name string) error {
+		d, err = r.ReadDir(name)
+		return err
+	})
+	return d, err
+}
+
+func (v view) openRead(name string) (f *beneath.File, st unix.Stat_t, err error) {
+	err = v.try(name, func(r *beneath.Root, name string) error {
+		f, st, err = r.OpenRead(name)
+		return err
+	})
+	return f, st, err
+}
+
+// shown is the name of a file as messages give it: with its whole path.
+func (v view) shown(name string) string {
+	if strings.HasPrefix(name, "/") || urlScheme(name) != "" {
+		return safeURL(name)
+	}
+	return v.root.Path() + "/" + name
+}
