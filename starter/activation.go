@@ -66,7 +66,7 @@ type activation struct {
 
 // newActivation adopts what the startd passed on and gets ready to be asked
 // things. Nothing has been said to the shadow yet.
-func newActivation(inv invocation, cfg *config.Config, env []string, log *slog.Logger) (*activation, error) {
+func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env []string, log *slog.Logger) (*activation, error) {
 	a := &activation{
 		inv: inv, cfg: cfg, log: log, environ: startd.ScrubEnv(env),
 		orders: newOrders(log),
@@ -77,11 +77,17 @@ func newActivation(inv invocation, cfg *config.Config, env []string, log *slog.L
 	if a.inherited, err = startd.Inherit(env); err != nil {
 		return nil, err
 	}
+	if a.set, err = readSettings(cfg); err != nil {
+		return nil, err
+	}
 	// What was inherited is in hand now, and secret: no child may see it.
 	for _, name := range startd.SecretVariables() {
 		if err := os.Unsetenv(name); err != nil {
 			return nil, fmt.Errorf("remove %s from the environment: %w", name, err)
 		}
+	}
+	if a.backend, err = newBackend(ctx, a.set, cfg, log); err != nil {
+		return nil, err
 	}
 	a.address = a.inherited.OwnAddress(cfg)
 	a.shadow = shadow.New(a.inherited.Syscall, log)

@@ -48,7 +48,7 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 	if err != nil {
 		return set, err
 	}
-	backend, err := newBackend(set, cfg, log)
+	backend, err := newBackend(ctx, set, cfg, log)
 	if err != nil {
 		return set, err
 	}
@@ -61,7 +61,7 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 // abilities are the promises that are kept (starter_v61_main.cpp:printClassAd
 // lists those of stock).
 func abilities(ad *classads.Ad, set settings) {
-	for _, name := range []string{"HasFileTransfer", "HasPerFileEncryption", "HasOsUser", "HasJobNetworking", "HasPodStarter"} {
+	for _, name := range []string{"HasFileTransfer", "HasPerFileEncryption", "HasJobNetworking", "HasPodStarter"} {
 		ad.SetBool(name, true)
 	}
 	ad.SetString("PodStarterVersion", programVersion())

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"syscall"
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"

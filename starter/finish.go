@@ -16,6 +16,12 @@ import (
 // updates, since the last call's ad is expected to hold neither
 // (jic_shadow.cpp:notifyJobExit).
 func (a *activation) finish(ctx context.Context) error {
+	if a.holdReported {
+		// The shadow has hung up; the hold was the last word.
+		err := a.sweep(ctx)
+		a.finalUpdate(ctx)
+		return err
+	}
 	if err := a.update(ctx, a.processAd(a.state())); err != nil {
 		return err
 	}
@@ -44,9 +50,6 @@ func (a *activation) finish(ctx context.Context) error {
 // sayExited is the last call to the shadow.
 func (a *activation) sayExited(ctx context.Context) error {
 	ad := a.finalUpdate(ctx)
-	if a.holdReported {
-		return nil // the shadow has hung up; the hold was the last word
-	}
 	status, reason := a.payload.exit.WaitStatus, shadow.JobExited
 	e := a.orders.ended()
 	switch {
@@ -66,7 +69,7 @@ func (a *activation) sayExited(ctx context.Context) error {
 
 // stageOut sends the job's output, or what the way it ended leaves of it.
 func (a *activation) stageOut(ctx context.Context) error {
-	if !a.info.FileTransfer || a.holdReported {
+	if !a.info.FileTransfer {
 		return nil
 	}
 	e := a.orders.ended()

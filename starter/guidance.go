@@ -47,7 +47,7 @@ func (a *activation) converse(ctx context.Context, about string) error {
 	}
 	delay := firstEnvironmentDelay
 	for range maxGuidance {
-		guidance, err := a.shadow.RequestGuidance(ctx, request)
+		guidance, err := a.shadow.RequestGuidance(uncut(ctx), request)
 		if err != nil || guidance.Code != 0 || guidance.Ad == nil {
 			return ignoreUnlessLost(err)
 		}
@@ -86,10 +86,15 @@ func (a *activation) refuseDiagnostic(ctx context.Context, name string) {
 	event.SetString("EventType", "DiagnosticResult")
 	event.SetString("Diagnostic", name)
 	event.SetString("Result", "Error - Unregistered")
-	if _, err := a.shadow.EventNotification(ctx, event); err != nil {
+	if _, err := a.shadow.EventNotification(uncut(ctx), event); err != nil {
 		a.log.Warn("Failed to tell the shadow that there are no diagnostics here", "error", err)
 	}
 }
+
+// uncut is a context for calls to the shadow: one that is cut short leaves half
+// a message behind, and so costs the connection. The calls have a time limit of
+// their own, and a shadow answers at once.
+func uncut(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // pause waits, or gives the reason why ctx ended.
 func pause(ctx context.Context, d time.Duration) error {

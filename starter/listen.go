@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"podstarter/cedar"
+	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
 )
 
 // listen serves the starter's command endpoint, takes signals, and keeps the
 // startd convinced that this process is alive, all until ctx ends.
 func (a *activation) listen(ctx context.Context) {
-	server := &cedar.Server{Sessions: a.sessions, Version: a.inherited.Version(), Log: a.log}
+	server := &cedar.Server{Sessions: a.sessions, Version: condorVersion(a.cfg), Log: a.log}
 	server.Handle(cedar.StarterVacateJob, cedar.Daemon, a.commandVacate)
 	server.Handle(cedar.DCRaiseSignal, cedar.Daemon, a.commandSignal)
 	for command, sig := range map[int]int{
@@ -61,7 +62,7 @@ func (a *activation) listen(ctx context.Context) {
 		alive := startd.KeepAlive{Inheritance: a.inherited, Config: a.cfg, Log: a.log}
 		if err := alive.Run(ctx); err != nil && ctx.Err() == nil {
 			// The same as SIGQUIT (daemon_core.cpp:check_parent).
-			a.orders.end(ending{reason: fmt.Sprintf("the startd is gone: %v", err), lost: true})
+			a.orders.end(ending{reason: fmt.Sprintf("The startd is gone: %v", err), code: shadow.VacateStarterError})
 		}
 	}()
 }

@@ -80,7 +80,7 @@ func activate(ctx context.Context, inv invocation, cfg *config.Config, env []str
 			code = exitException
 		}
 	}()
-	a, err := newActivation(inv, cfg, env, log)
+	a, err := newActivation(ctx, inv, cfg, env, log)
 	if err != nil {
 		log.Error("Cannot take this activation over from the startd", "error", err)
 		return exitGeneral

@@ -8,11 +8,13 @@ import (
 	"podstarter/cedar"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
+	"podstarter/condor/version"
 )
 
 // register learns which job this is, on which slot, and makes this starter
 // known to the shadow.
 func (a *activation) register(ctx context.Context) error {
+	ctx = uncut(ctx)
 	var err error
 	if a.ad, err = a.shadow.GetJobInfo(ctx); err != nil {
 		return fmt.Errorf("ask the shadow for the job: %w", err)
@@ -31,7 +33,11 @@ func (a *activation) register(ctx context.Context) error {
 	if a.info, err = job.Read(a.ad, domain); err != nil {
 		return fmt.Errorf("the shadow sent a job that cannot be run: %w", err)
 	}
-	a.shadow.SetVersion(version.Parse(a.info.ShadowVersion))
+	if peer, err := version.Parse(a.info.ShadowVersion); err != nil {
+		a.log.Warn("The shadow's version is not known; calls that not every shadow has are not made", "error", err)
+	} else {
+		a.shadow.SetVersion(peer)
+	}
 	a.log.Info(job.LineShadow(a.info.ShadowAddress))
 	a.log.Info("Submitting machine is \"" + a.inv.submitHost + "\"")
 

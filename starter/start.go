@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
@@ -33,7 +32,7 @@ func (a *activation) start(ctx context.Context) error {
 		return err
 	}
 	a.log.Info(job.LineStarting(a.info))
-	if err := ignoreUnlessLost(a.shadow.BeginExecution(ctx)); err != nil {
+	if err := ignoreUnlessLost(a.shadow.BeginExecution(uncut(ctx))); err != nil {
 		return err
 	}
 	a.log.Info(job.LineExec(cmd, a.image))
@@ -149,5 +148,3 @@ func rlimits(l job.Limits) []payload.Limit {
 
 // status is the wait status of an exit.
 func (r *payloadRun) status() syscall.WaitStatus { return syscall.WaitStatus(r.exit.WaitStatus) }
-
-func (r *payloadRun) duration() time.Duration { return r.exit.Ended.Sub(r.exit.Started) }

@@ -50,7 +50,7 @@ func (a *activation) update(ctx context.Context, ad *classads.Ad) error {
 	a.updating.Lock()
 	defer a.updating.Unlock()
 	job.PublishInterval(ad, a.promised)
-	err := a.shadow.RegisterJobInfo(ctx, ad)
+	err := a.shadow.RegisterJobInfo(uncut(ctx), ad)
 	if err != nil {
 		ad.SetBool("STARTER_DISCONNECTED_FROM_SUBMIT_NODE", true)
 	}
@@ -136,7 +136,7 @@ func ignoreUnlessLost(err error) error {
 
 // state is what updates say of a job that runs.
 func (a *activation) state() job.State {
-	if a.suspended {
+	if a.suspended.Load() {
 		return job.Suspended
 	}
 	return job.Running
