@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sync/errgroup"
+
+	"podstarter/integration/pool/internal/cache"
+	"podstarter/integration/pool/internal/debian"
+	"podstarter/integration/pool/internal/image"
+	"podstarter/integration/pool/internal/statedir"
+)
+
+// imageNames are all images, in the order in which they are listed.
+var imageNames = []string{"pilot", "pause", "debian", "busybox", "probe", "hostile"}
+
+// maxSlots bounds the slots, and so the users slot1, slot2, … of the pilot image.
+const maxSlots = 8
+
+// condorRoots are the root file systems of the pilot image by HTCondor's version: the Debian release that has it.
+var condorRoots = map[string]debian.RootFS{
+	"25.14": condorRoot("forky"),
+	"23.9":  condorRoot("trixie"),
+}
+
+func condorRoot(suite string) debian.RootFS {
+	return debian.RootFS{
+		Suite: suite, Variant: "minbase", Packages: []string{"condor", "procps", "openssh-server", "python3"},
+		Customize: []string{
+			// The user who submits, and those that the stock starter runs jobs as: the ids are those of the payload.
+			`chroot "$1" useradd --uid 1000 --create-home --shell /bin/bash ` + submitUser,
+			fmt.Sprintf(`for i in $(seq %d); do chroot "$1" useradd --uid $((10000+i)) --no-create-home --shell /bin/sh slot$i; done`, maxSlots),
+			`rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*`,
+		},
+	}
+}
+
+// debianRoot is the root file system of an ordinary payload image.
+var debianRoot = debian.RootFS{Suite: "bookworm", Variant: "minbase", Customize: []string{`rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*`}}
+
+// repo is the reference of an image, without its tag.
+func (p *pool) repo(name string) string {
+	return registryAddress(p.settings) + "/" + image.Repo + name
+}
+
+// makeImages packs every image and puts it into the registry.
+func (p *pool) makeImages(ctx context.Context) error {
+	var condor, system image.Layer
+	var busybox string
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return p.progress.step(gctx, "our programs", func(ctx context.Context) error { return p.buildPrograms(ctx) })
+	})
+	g.Go(func() error {
+		return p.progress.step(gctx, "HTCondor "+p.settings.Condor, func(ctx context.Context) (err error) {
+			condor, err = p.rootLayer(ctx, "rootfs-condor", condorRoots[p.settings.Condor])
+			return err
+		})
+	})
+	g.Go(func() error {
+		return p.progress.step(gctx, "Debian", func(ctx context.Context) (err error) {
+			system, err = p.rootLayer(ctx, "rootfs-debian", debianRoot)
+			return err
+		})
+	})
+	g.Go(func() error {
+		return p.progress.step(gctx, "busybox", func(ctx context.Context) error {
+			dir, err := p.store.Dir(ctx, "busybox", cache.Key("1"), func(ctx context.Context, dir string) error {
+				return debian.Package(ctx, p.log, "busybox-static", dir)
+			})
+			busybox = filepath.Join(dir, "bin", "busybox")
+			return err
+		})
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return p.progress.step(ctx, "images", func(ctx context.Context) error {
+		images, err := p.compose(ctx, condor, system, busybox)
+		if err != nil {
+			return err
+		}
+		return p.publish(ctx, images)
+	})
+}
+
+// rootLayer returns a root file system as a layer, from the cache or freshly made.
+func (p *pool) rootLayer(ctx context.Context, family string, root debian.RootFS) (image.Layer, error) {
+	dir, err := p.store.Dir(ctx, family, root.Suite+"-"+cache.Key(root.Key()), func(ctx context.Context, dir string) error {
+		return root.Make(ctx, p.log, filepath.Join(dir, "root.tar"), filepath.Join(dir, "tmp"))
+	})
+	if err != nil {
+		return image.Layer{}, err
+	}
+	return image.OpenLayer(filepath.Join(dir, "root.tar"))
+}
+
+// buildPrograms builds the starter and the wrapper to where `make build` has them, and the programs of the images. Go's own
+// cache makes this cheap when nothing changed.
+func (p *pool) buildPrograms(ctx context.Context) error {
+	for _, b := range []struct{ out, pkg string }{
+		{p.dir.Source("bin", "condor_pod_starter"), "./starter"},
+		{p.dir.Source("bin", "condor_pod_wrapper"), "./wrapper"},
+		{p.dir.Path("bin", "pause"), "./integration/pool/images/pause"},
+		{p.dir.Path("bin", "probe"), "./integration/pool/images/probe"},
+		{p.dir.Path("bin", "rootsh"), "./integration/pool/images/rootsh"},
+	} {
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.out, b.pkg)
+		cmd.Dir = p.dir.Module
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			if stub(b.out) { // TODO remove: while the programs are being written
+				p.progress.print("WARNING: %s does not build, a placeholder stands in: %s", b.pkg, strings.TrimSpace(string(out)))
+				continue
+			}
+			return fmt.Errorf("go build %s: %w: %s", b.pkg, err, strings.TrimSpace(string(out)))
+		}
+	}
+	return nil
+}
+
+// compose puts the images together.
+func (p *pool) compose(ctx context.Context, condor, system image.Layer, busybox string) ([]image.Image, error) {
+	program := func(path, source string) image.File { return image.File{Path: path, Mode: 0o755, Source: source} }
+	top := []image.File{
+		program("/opt/podstarter/bin/condor_pod_starter", p.dir.Source("bin", "condor_pod_starter")),
+		program("/opt/podstarter/bin/condor_pod_wrapper", p.dir.Source("bin", "condor_pod_wrapper")),
+		program("/opt/podstarter/entrypoint", p.dir.Source("deploy", "image", "entrypoint")),
+		{Path: "/etc/condor/config.d/50-podstarter.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "50-podstarter.conf")},
+	}
+	box, err := busyboxFiles(ctx, busybox)
+	if err != nil {
+		return nil, err
+	}
+	hostile := append(slices.Clone(box),
+		image.File{Path: "/bin/rootsh", Mode: fs.ModeSetuid | 0o755, Source: p.dir.Path("bin", "rootsh")},
+		image.File{Path: "/etc/passwd", Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/sh\n")},
+	)
+	var images []image.Image
+	for _, i := range []struct {
+		name   string
+		base   []image.Layer
+		files  []image.File
+		config v1.Config
+	}{
+		{name: "pilot", base: []image.Layer{condor}, files: top},
+		{name: "pause", files: []image.File{program("/pause", p.dir.Path("bin", "pause"))}, config: v1.Config{Entrypoint: []string{"/pause"}}},
+		{name: "debian", base: []image.Layer{system}, config: v1.Config{Cmd: []string{"/bin/bash"}}},
+		{name: "busybox", files: box, config: v1.Config{Cmd: []string{"/bin/sh"}}},
+		{name: "probe", files: []image.File{program("/probe", p.dir.Path("bin", "probe"))}, config: v1.Config{Entrypoint: []string{"/probe"}}},
+		{name: "hostile", files: hostile, config: v1.Config{
+			User: "nobody", WorkingDir: "/does/not/exist", StopSignal: "SIGUSR2", Entrypoint: []string{"/evil"},
+			Env: []string{"LD_PRELOAD=/evil.so", "PATH=/nowhere", "GODEBUG=madvdontneed=1,gctrace=1", "GOTRACEBACK=crash", "HOME=/nowhere"},
+		}},
+	} {
+		name := image.File{Path: "/image-name", Mode: 0o644, Data: []byte(i.name + "\n")}
+		layer, err := p.layer(i.name, append(slices.Clone(i.files), name))
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, image.Image{Name: i.name, Layers: append(i.base, layer), Config: i.config})
+	}
+	return images, nil
+}
+
+// layer packs files as the top layer of an image, in place of the one packed before.
+func (p *pool) layer(name string, files []image.File) (image.Layer, error) {
+	dir := p.dir.Path("layers", name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return image.Layer{}, fmt.Errorf("packing the image %s: %w", name, err)
+	}
+	layer, err := image.MakeLayer(dir, func(w io.Writer) error { return image.WriteTar(w, files) })
+	if err != nil {
+		return image.Layer{}, err
+	}
+	old, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return image.Layer{}, err
+	}
+	for _, path := range old {
+		if path != layer.Path {
+			_ = os.Remove(path)
+		}
+	}
+	return layer, nil
+}
+
+// busyboxFiles are busybox and a link to it for each of its applets.
+func busyboxFiles(ctx context.Context, busybox string) ([]image.File, error) {
+	out, err := exec.CommandContext(ctx, busybox, "--list-full").Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking busybox for its applets: %w", err)
+	}
+	files := []image.File{
+		{Path: "/bin/busybox", Mode: 0o755, Source: busybox},
+		{Path: "/tmp", Mode: fs.ModeDir | 0o777},
+	}
+	for line := range strings.Lines(string(out)) {
+		path := "/" + strings.TrimSpace(line)
+		// The list names busybox itself: a link in its place would be a link to itself.
+		if path != "/bin/busybox" && path != "/" {
+			files = append(files, image.File{Path: path, Mode: fs.ModeSymlink | 0o777, Data: []byte("/bin/busybox")})
+		}
+	}
+	return files, nil
+}
+
+// publish puts the images into the registry and notes their references. The tag is part of an image's digest, so that
+// another image has another reference.
+func (p *pool) publish(ctx context.Context, images []image.Image) error {
+	refs := map[string]string{}
+	var errs []error
+	for _, i := range images {
+		packed, err := i.Pack()
+		if err != nil {
+			return err
+		}
+		if err := p.registryStore().Add(packed); err != nil {
+			return err
+		}
+		tag := packed.Digest.Hex[:12]
+		if i.Name == "pause" {
+			tag = "1"
+		}
+		for _, t := range []string{tag, "latest"} {
+			errs = append(errs, image.Push(ctx, registryAddress(p.settings), packed, t))
+		}
+		refs[i.Name] = p.repo(i.Name) + ":" + tag
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	p.images = refs
+	return statedir.WriteJSON(imagesFile(p.dir), refs)
+}
+
+func stub(out string) bool {
+	var text string
+	switch filepath.Base(out) {
+	case "condor_pod_starter":
+		text = "#!/bin/sh\n[ \"$1\" != -classad ] || echo HasPodStarter = true\nexec /usr/sbin/condor_starter \"$@\"\n"
+	case "condor_pod_wrapper":
+		text = "#!/bin/sh\ntrap 'exit 0' TERM INT\nwhile :; do sleep 1 & wait $!; done\n"
+	default:
+		return false
+	}
+	_ = os.MkdirAll(filepath.Dir(out), 0o755)
+	return os.WriteFile(out, []byte(text), 0o755) == nil
+}

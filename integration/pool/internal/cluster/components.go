@@ -1,0 +1,102 @@
+// Package cluster is a one-node Kubernetes made of its real parts: etcd, kube-apiserver, kubelet, containerd and runc.
+// There is no scheduler and no controller manager: pods name their node.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"podstarter/integration/pool/internal/cache"
+)
+
+// A Component is a Go module of its own whose only use is to say which programs to build at which versions.
+type Component struct {
+	// Family names the cache entry.
+	Family string
+	// Dir is the directory of the module.
+	Dir string
+	// Module and Packages say what is built: the packages of that module.
+	Module   string
+	Packages []string
+	// VersionIn is the package that takes the module's version at link time, if there is one.
+	VersionIn string
+}
+
+// Components are the programs built from source, given the directory that holds their modules.
+func Components(dir string) []Component {
+	return []Component{
+		{
+			Family: "etcd", Dir: filepath.Join(dir, "etcd"), Module: "go.etcd.io/etcd/server/v3",
+			Packages: []string{"go.etcd.io/etcd/server/v3"},
+		},
+		{
+			Family: "kubernetes", Dir: filepath.Join(dir, "kubernetes"), Module: "k8s.io/kubernetes",
+			Packages:  []string{"k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubelet"},
+			VersionIn: "k8s.io/component-base/version",
+		},
+	}
+}
+
+// version is the version that go.mod requires of the component's module.
+func (c Component) version(gomod string) (string, error) {
+	for line := range strings.Lines(gomod) {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(fields) >= 2 && fields[0] == c.Module {
+			return fields[1], nil
+		}
+	}
+	return "", fmt.Errorf("%s/go.mod does not require %s", c.Dir, c.Module)
+}
+
+// flags are the linker's. The programs of Kubernetes report their version, and decide what they are compatible with, from
+// variables that are set here.
+func (c Component) flags(version string) string {
+	flags := "-s -w"
+	if c.VersionIn != "" {
+		parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+		flags += fmt.Sprintf(" -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", c.VersionIn, version, parts[0], parts[1])
+	}
+	return flags
+}
+
+// Build returns the directory that holds the component's programs, from the cache or freshly built.
+func (c Component) Build(ctx context.Context, store cache.Cache, log io.Writer) (string, error) {
+	var inputs []string
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(c.Dir, name))
+		if err != nil {
+			return "", fmt.Errorf("building %s: %w", c.Family, err)
+		}
+		inputs = append(inputs, string(text))
+	}
+	version, err := c.version(inputs[0])
+	if err != nil {
+		return "", err
+	}
+	flags := c.flags(version)
+	key := version + "-" + cache.Key(append(inputs, flags, runtime.Version(), runtime.GOARCH)...)
+	return store.Dir(ctx, c.Family, key, func(ctx context.Context, dir string) error {
+		for _, pkg := range c.Packages {
+			name := filepath.Base(pkg)
+			if name == "v3" {
+				name = c.Family
+			}
+			cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", flags, "-o", filepath.Join(dir, name), pkg)
+			cmd.Dir = c.Dir
+			cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+			cmd.Stdout = log
+			var text strings.Builder
+			cmd.Stderr = io.MultiWriter(log, &text)
+			if err := cmd.Run(); err != nil {
+				return fmt.Errorf("go build %s in %s: %w: %s", pkg, c.Dir, err, strings.TrimSpace(text.String()))
+			}
+		}
+		return nil
+	})
+}

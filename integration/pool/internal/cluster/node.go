@@ -1,0 +1,249 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"podstarter/integration/pool/internal/daemon"
+	"podstarter/integration/pool/internal/statedir"
+)
+
+// Node is everything that the daemons of the cluster need to know.
+type Node struct {
+	State    statedir.Dir
+	Daemons  daemon.Set
+	PKI      PKI
+	Name     string
+	Settings statedir.Settings
+	// EtcdDir and KubernetesDir hold the programs.
+	EtcdDir, KubernetesDir string
+	// PauseImage is the image that holds a pod's namespaces.
+	PauseImage string
+	Cgroups    CgroupTree
+}
+
+// Names of the daemons.
+const (
+	Etcd       = "etcd"
+	APIServer  = "kube-apiserver"
+	Containerd = "containerd"
+	Kubelet    = "kubelet"
+)
+
+// Server is the API server's base address.
+func (n Node) Server() string {
+	return fmt.Sprintf("https://127.0.0.1:%d", n.Settings.Ports[APIServer])
+}
+
+// ContainerdSocket is where containerd listens.
+func (n Node) ContainerdSocket() string { return n.State.Run("containerd.sock") }
+
+// StartEtcd starts etcd and waits until it answers.
+func (n Node) StartEtcd(ctx context.Context) error {
+	client := fmt.Sprintf("http://127.0.0.1:%d", n.Settings.Ports[Etcd])
+	peer := fmt.Sprintf("http://127.0.0.1:%d", n.Settings.Ports["etcd-peer"])
+	_, err := n.Daemons.Start(ctx, daemon.Spec{Name: Etcd, Args: []string{
+		filepath.Join(n.EtcdDir, "etcd"), "--data-dir=" + n.State.Path("etcd"), "--unsafe-no-fsync",
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
+		"--log-level=warn",
+	}})
+	if err != nil {
+		return err
+	}
+	return n.ready(ctx, Etcd, client+"/health", http.DefaultClient)
+}
+
+// StartAPIServer starts the API server and waits until it is ready.
+func (n Node) StartAPIServer(ctx context.Context, api *API) error {
+	issuer := "https://kubernetes.default.svc"
+	_, err := n.Daemons.Start(ctx, daemon.Spec{Name: APIServer, Args: []string{
+		filepath.Join(n.KubernetesDir, "kube-apiserver"),
+		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", n.Settings.Ports[Etcd]),
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", n.Settings.Ports[APIServer]),
+		"--cert-dir=" + n.PKI.Dir,
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+		"--client-ca-file=" + n.PKI.Path("ca.crt"),
+		"--tls-cert-file=" + n.PKI.Path("apiserver.crt"), "--tls-private-key-file=" + n.PKI.Path("apiserver.key"),
+		"--service-account-issuer=" + issuer, "--api-audiences=" + issuer,
+		"--service-account-key-file=" + n.PKI.Path("sa.pub"), "--service-account-signing-key-file=" + n.PKI.Path("sa.key"),
+		"--kubelet-client-certificate=" + n.PKI.Path("kubelet-client.crt"), "--kubelet-client-key=" + n.PKI.Path("kubelet-client.key"),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--service-cluster-ip-range=10.0.0.0/24",
+	}})
+	if err != nil {
+		return err
+	}
+	return n.ready(ctx, APIServer, n.Server()+"/readyz", api.client)
+}
+
+// ready waits until a daemon answers 200, or says where its log is.
+func (n Node) ready(ctx context.Context, name, url string, client *http.Client) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, fmt.Errorf("%s does not become ready in two minutes", name))
+	defer cancel()
+	err := Poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+		if _, ok := n.Daemons.Running(name); !ok {
+			cancel()
+			return false, fmt.Errorf("%s has ended", name)
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return false, err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return false, err
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusOK, fmt.Errorf("it answers %s", resp.Status)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w; see %s", name, err, n.Daemons.Log(name))
+	}
+	return nil
+}
+
+// StartContainerd starts containerd and waits for its socket.
+func (n Node) StartContainerd(ctx context.Context) error {
+	config := fmt.Sprintf(containerdConfig, n.State.Path("containerd"), n.State.Run("containerd"), n.ContainerdSocket(),
+		n.PauseImage, n.State.Path("cni"), n.State.Run("runc"), n.State.Path("containerd", "opt"))
+	path := n.State.Path("containerd.toml")
+	if err := statedir.WriteFile(path, []byte(config), 0o644); err != nil {
+		return err
+	}
+	if err := statedir.WriteFile(n.State.Path("cni", "10-none.conflist"), []byte(noNetwork), 0o644); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(n.State.Run(), 0o711); err != nil {
+		return fmt.Errorf("starting containerd: %w", err)
+	}
+	started, err := n.Daemons.Start(ctx, daemon.Spec{Name: Containerd, Args: []string{"containerd", "--config", path}, Inputs: []string{config}})
+	if err != nil || !started {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("containerd does not listen on %s within a minute; see %s",
+		n.ContainerdSocket(), n.Daemons.Log(Containerd)))
+	defer cancel()
+	return Poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+		out, err := n.Ctr(ctx, "version")
+		return err == nil, fmt.Errorf("%w: %s", err, out)
+	})
+}
+
+// containerdConfig takes: root, state, socket, pause image, CNI directory, runc root, directory for optional software.
+// Running the daemon inside of a container, as continuous integration does, means neither CAP_SYS_RESOURCE, which lowering
+// an oom_score_adj needs, nor AppArmor.
+const containerdConfig = `version = 2
+root = %q
+state = %q
+
+[grpc]
+  address = %q
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = %q
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    conf_dir = %[5]q
+    bin_dir = %[5]q
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        Root = %[6]q
+
+[plugins."io.containerd.internal.v1.opt"]
+  path = %[7]q
+`
+
+// noNetwork is a CNI configuration whose plugin does not exist: containerd calls its network ready as soon as there is one,
+// and the node is ready only then. Only a pod with a network of its own would miss the plugin.
+const noNetwork = `{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}
+`
+
+// StartKubelet starts the kubelet and waits until its node is ready.
+func (n Node) StartKubelet(ctx context.Context, api *API) error {
+	if err := n.Cgroups.Make(); err != nil {
+		return err
+	}
+	kubeconfig := n.State.Path("kubelet.kubeconfig")
+	if err := n.PKI.Kubeconfig(kubeconfig, "node", n.Server()); err != nil {
+		return err
+	}
+	config, err := json.MarshalIndent(n.kubeletConfig(), "", "\t")
+	if err != nil {
+		return fmt.Errorf("writing the kubelet's configuration: %w", err)
+	}
+	path := n.State.Path("kubelet.json")
+	if err := statedir.WriteFile(path, config, 0o644); err != nil {
+		return err
+	}
+	_, err = n.Daemons.Start(ctx, daemon.Spec{Name: Kubelet, Inputs: []string{string(config)}, Args: []string{
+		filepath.Join(n.KubernetesDir, "kubelet"),
+		"--config=" + path, "--kubeconfig=" + kubeconfig, "--hostname-override=" + n.Name, "--node-ip=" + n.Settings.NodeIP,
+		"--root-dir=" + n.State.Path("kubelet"), "--cert-dir=" + n.State.Path("kubelet-pki"), "--v=2",
+	}})
+	if err != nil {
+		return err
+	}
+	return n.waitNode(ctx, api)
+}
+
+func (n Node) waitNode(ctx context.Context, api *API) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, fmt.Errorf("the node does not become ready in two minutes; see %s", n.Daemons.Log(Kubelet)))
+	defer cancel()
+	return Poll(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
+		if _, ok := n.Daemons.Running(Kubelet); !ok {
+			cancel()
+			return false, fmt.Errorf("the kubelet has ended; see %s", n.Daemons.Log(Kubelet))
+		}
+		var node struct {
+			Status struct {
+				Conditions []struct{ Type, Status, Message string }
+			}
+		}
+		if err := api.Do(ctx, http.MethodGet, "/api/v1/nodes/"+n.Name, "", nil, &node); err != nil {
+			return false, err
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Type == "Ready" {
+				return c.Status == "True", fmt.Errorf("the node is not ready: %s", c.Message)
+			}
+		}
+		return false, nil
+	})
+}
+
+func (n Node) kubeletConfig() map[string]any {
+	type m = map[string]any
+	return m{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+		"address": n.Settings.NodeIP, "port": n.Settings.Ports[Kubelet], "healthzPort": n.Settings.Ports["kubelet-healthz"],
+		"authentication":           m{"x509": m{"clientCAFile": n.PKI.Path("ca.crt")}, "anonymous": m{"enabled": false}, "webhook": m{"enabled": true}},
+		"authorization":            m{"mode": "Webhook"},
+		"containerRuntimeEndpoint": "unix://" + n.ContainerdSocket(),
+		"cgroupDriver":             "cgroupfs", "cgroupRoot": "/" + n.Cgroups.Name, "failCgroupV1": false, "failSwapOn": false,
+		"enforceNodeAllocatable": []string{}, "localStorageCapacityIsolation": false, "makeIPTablesUtilChains": false,
+		// A test machine may have little room left; nothing here is worth an eviction.
+		"evictionHard":                m{"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "0%", "imagefs.available": "1%"},
+		"imageGCHighThresholdPercent": 100,
+		"podLogsDir":                  n.State.Path("log", "pods"),
+		"volumePluginDir":             n.State.Path("kubelet", "volume-plugins"),
+		"resolvConf":                  "",
+		"registryPullQPS":             0,
+	}
+}
+
+// Ctr runs containerd's own client.
+func (n Node) Ctr(ctx context.Context, args ...string) (string, error) {
+	out, err := output(ctx, append([]string{"ctr", "--address", n.ContainerdSocket(), "--namespace", "k8s.io"}, args...)...)
+	return strings.TrimSpace(out), err
+}

@@ -1,0 +1,163 @@
+package cluster
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"podstarter/integration/pool/internal/statedir"
+)
+
+// PKI is a directory of certificates and keys, NAME.crt and NAME.key.
+type PKI struct {
+	Dir string
+}
+
+// Path is the path of a file of the directory.
+func (p PKI) Path(name string) string { return filepath.Join(p.Dir, name) }
+
+// Make makes all certificates, once for the life of the directory: an authority, the API server's, an administrator's, the
+// node's and the one that the API server shows to the kubelet, and the key pair that signs service account tokens.
+func (p PKI) Make(node string) error {
+	done := p.Path("done-" + node)
+	if _, err := os.Stat(done); err == nil {
+		return nil
+	}
+	ca, caKey, err := p.authority()
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		name string
+		cert x509.Certificate
+	}{
+		{"apiserver", x509.Certificate{
+			Subject:  pkix.Name{CommonName: "kube-apiserver"},
+			DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+			// The first address of the service range is the API server's own service.
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		}},
+		{"admin", client("admin", "system:masters")},
+		{"node", client("system:node:"+node, "system:nodes")},
+		{"kubelet-client", client("kube-apiserver-kubelet-client", "system:masters")},
+	} {
+		if err := p.issue(c.name, c.cert, ca, caKey); err != nil {
+			return err
+		}
+	}
+	if err := p.serviceAccountKey(); err != nil {
+		return err
+	}
+	return statedir.WriteFile(done, nil, 0o600)
+}
+
+func client(name, group string) x509.Certificate {
+	return x509.Certificate{
+		Subject:     pkix.Name{CommonName: name, Organization: []string{group}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+}
+
+func (p PKI) authority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the authority's key: %w", err)
+	}
+	cert := x509.Certificate{
+		Subject: pkix.Name{CommonName: "podstarter-test-ca"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	if err := p.write("ca", cert, nil, key, key); err != nil {
+		return nil, nil, err
+	}
+	text, err := os.ReadFile(p.Path("ca.crt"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the authority: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	parsed, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the authority: %w", err)
+	}
+	return parsed, key, nil
+}
+
+func (p PKI) issue(name string, cert x509.Certificate, ca *x509.Certificate, caKey *ecdsa.PrivateKey) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("making the key of %s: %w", name, err)
+	}
+	cert.KeyUsage = x509.KeyUsageDigitalSignature
+	return p.write(name, cert, ca, key, caKey)
+}
+
+// write signs cert with the parent's key and writes it and its own key. A nil parent means that it signs itself.
+func (p PKI) write(name string, cert x509.Certificate, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) error {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return fmt.Errorf("making the certificate of %s: %w", name, err)
+	}
+	cert.SerialNumber = serial
+	cert.NotBefore = time.Now().Add(-time.Hour)
+	cert.NotAfter = time.Now().AddDate(1, 0, 0)
+	if parent == nil {
+		parent = &cert
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &cert, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		return fmt.Errorf("making the certificate of %s: %w", name, err)
+	}
+	if err := statedir.WriteFile(p.Path(name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644); err != nil {
+		return err
+	}
+	return p.writeKey(name+".key", key)
+}
+
+func (p PKI) writeKey(name string, key *ecdsa.PrivateKey) error {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return fmt.Errorf("writing the key %s: %w", name, err)
+	}
+	return statedir.WriteFile(p.Path(name), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
+}
+
+func (p PKI) serviceAccountKey() error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("making the key for service account tokens: %w", err)
+	}
+	if err := p.writeKey("sa.key", key); err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return fmt.Errorf("making the key for service account tokens: %w", err)
+	}
+	return statedir.WriteFile(p.Path("sa.pub"), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644)
+}
+
+// Kubeconfig writes a kubeconfig file for the holder of one of the client certificates.
+func (p PKI) Kubeconfig(path, name, server string) error {
+	type m = map[string]any
+	text, err := json.MarshalIndent(m{
+		"apiVersion": "v1", "kind": "Config", "current-context": "pool",
+		"clusters": []m{{"name": "pool", "cluster": m{"server": server, "certificate-authority": p.Path("ca.crt")}}},
+		"users":    []m{{"name": name, "user": m{"client-certificate": p.Path(name + ".crt"), "client-key": p.Path(name + ".key")}}},
+		"contexts": []m{{"name": "pool", "context": m{"cluster": "pool", "user": name, "namespace": Namespace}}},
+	}, "", "\t")
+	if err != nil {
+		return fmt.Errorf("writing the kubeconfig of %s: %w", name, err)
+	}
+	return statedir.WriteFile(path, text, 0o600)
+}

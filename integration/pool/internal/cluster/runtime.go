@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/go-multierror"
+	"golang.org/x/sys/unix"
+)
+
+// RemoveContainers ends and removes every container of this pool's containerd.
+func (n Node) RemoveContainers(ctx context.Context) error {
+	var errs *multierror.Error
+	for _, kind := range []struct {
+		list, remove []string
+	}{
+		{[]string{"tasks", "ls", "-q"}, []string{"tasks", "rm", "-f"}},
+		{[]string{"containers", "ls", "-q"}, []string{"containers", "rm"}},
+	} {
+		ids, err := n.Ctr(ctx, kind.list...)
+		if err != nil {
+			return fmt.Errorf("listing containers: %w", err)
+		}
+		if ids == "" {
+			continue
+		}
+		if _, err := n.Ctr(ctx, append(kind.remove, strings.Fields(ids)...)...); err != nil {
+			errs = multierror.Append(errs, fmt.Errorf("removing containers: %w", err))
+		}
+	}
+	return errs.ErrorOrNil()
+}
+
+// KillLeftovers ends what outlived its containerd: the shims that were told this pool's socket, and the processes in this
+// pool's cgroups. Nobody else's processes are in either set.
+func (n Node) KillLeftovers(ctx context.Context) error {
+	var errs *multierror.Error
+	for range 20 {
+		pids := append(shims(n.ContainerdSocket()), n.Cgroups.Processes()...)
+		if len(pids) == 0 {
+			return nil
+		}
+		errs = nil
+		for _, pid := range pids {
+			if err := kill(ctx, pid); err != nil {
+				errs = multierror.Append(errs, fmt.Errorf("ending the process %d: %w", pid, err))
+			}
+		}
+	}
+	return errs.ErrorOrNil()
+}
+
+func kill(ctx context.Context, pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for range 20 {
+		if n, err := unix.Poll(fds, 100); n > 0 && err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return errors.New("it does not end within two seconds")
+}
+
+// shims returns the processes that are containerd's shims and serve the containerd at socket.
+func shims(socket string) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err != nil {
+			continue
+		}
+		args := bytes.Split(text, []byte{0})
+		if !strings.HasPrefix(filepath.Base(string(args[0])), "containerd-shim") {
+			continue
+		}
+		for i := range args[:len(args)-1] {
+			if string(args[i]) == "-address" && string(args[i+1]) == socket {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}

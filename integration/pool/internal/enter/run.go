@@ -1,0 +1,200 @@
+package enter
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Command is what to run in a container.
+type Command struct {
+	Args []string
+	// User is a name of the container's /etc/passwd whose environment and home directory the command gets; "" means root
+	// with the container's own environment, in /.
+	User string
+}
+
+// Run runs the command with this process's standard streams and returns its exit code; 128 plus the signal's number if a
+// signal ended it. The command has the container's namespaces, root directory and capabilities at most; it dies with the
+// calling process.
+//
+// The calling goroutine's thread is changed for good: use it once in a process, as the last thing.
+func (c Container) Run(cmd Command) (int, error) {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return 0, fmt.Errorf("opening this program: %w", err)
+	}
+	defer self.Close()
+	runtime.LockOSThread()
+	if err := c.join(); err != nil {
+		return 0, fmt.Errorf("entering the container %s of %s: %w", c.Name, c.Pod, err)
+	}
+	return run(cmd, c.Env, self)
+}
+
+// join moves this thread into the container. Children inherit its namespaces, its root directory and its bounding set.
+func (c Container) join() error {
+	bounding, err := boundingSet(c.PID)
+	if err != nil {
+		return err
+	}
+	// The mount namespace comes last: after that, /proc is the container's.
+	kinds := []struct {
+		name string
+		flag int
+	}{{"ipc", unix.CLONE_NEWIPC}, {"uts", unix.CLONE_NEWUTS}, {"net", unix.CLONE_NEWNET}, {"pid", unix.CLONE_NEWPID}, {"mnt", unix.CLONE_NEWNS}}
+	fds := make([]int, len(kinds))
+	for i, k := range kinds {
+		fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/%s", c.PID, k.name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("opening its %s namespace: %w", k.name, err)
+		}
+		defer unix.Close(fd)
+		fds[i] = fd
+	}
+	// A thread that shares its root and working directory with others may not change its mount namespace (setns(2)).
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("unsharing the working directory: %w", err)
+	}
+	for i, k := range kinds {
+		if err := unix.Setns(fds[i], k.flag); err != nil {
+			return fmt.Errorf("joining its %s namespace: %w", k.name, err)
+		}
+	}
+	unix.Umask(0o022)
+	for capability := range 64 {
+		if bounding&(1<<capability) != 0 {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(capability), 0, 0, 0); errors.Is(err, unix.EINVAL) {
+			break // past the last capability that this kernel knows
+		} else if err != nil {
+			return fmt.Errorf("dropping the capability %d: %w", capability, err)
+		}
+	}
+	return nil
+}
+
+// boundingSet is the capability bounding set of a process (capabilities(7)).
+func boundingSet(pid int) (uint64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if v, ok := strings.CutPrefix(line, "CapBnd:"); ok {
+			return strconv.ParseUint(strings.TrimSpace(v), 16, 64)
+		}
+	}
+	return 0, errors.New("no CapBnd in its status")
+}
+
+// A user is a line of passwd(5).
+type user struct {
+	name, home, shell string
+	uid, gid          uint32
+}
+
+func findUser(passwd, name string) (user, error) {
+	for line := range strings.Lines(passwd) {
+		f := strings.Split(strings.TrimSpace(line), ":")
+		if len(f) != 7 || f[0] != name {
+			continue
+		}
+		uid, err := strconv.ParseUint(f[2], 10, 32)
+		if err != nil {
+			return user{}, fmt.Errorf("the user %s has no numeric uid: %w", name, err)
+		}
+		gid, err := strconv.ParseUint(f[3], 10, 32)
+		if err != nil {
+			return user{}, fmt.Errorf("the user %s has no numeric gid: %w", name, err)
+		}
+		return user{name: name, home: f[5], shell: f[6], uid: uint32(uid), gid: uint32(gid)}, nil
+	}
+	return user{}, fmt.Errorf("the container has no user %s", name)
+}
+
+// path is the PATH of ordinary users.
+const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+func run(cmd Command, env []string, self *os.File) (int, error) {
+	attr := &syscall.SysProcAttr{}
+	dir := "/"
+	if cmd.User != "" {
+		passwd, err := os.ReadFile("/etc/passwd")
+		if err != nil {
+			return 0, fmt.Errorf("looking up the user %s: %w", cmd.User, err)
+		}
+		u, err := findUser(string(passwd), cmd.User)
+		if err != nil {
+			return 0, err
+		}
+		attr.Credential = &syscall.Credential{Uid: u.uid, Gid: u.gid, Groups: []uint32{u.gid}}
+		dir = u.home
+		env = []string{"PATH=" + path, "HOME=" + u.home, "USER=" + u.name, "LOGNAME=" + u.name, "SHELL=" + u.shell, "LANG=C.UTF-8"}
+	}
+	if err := os.Chdir(dir); err != nil {
+		return 0, fmt.Errorf("changing to %s: %w", dir, err)
+	}
+	// The descriptor is number 3 of the child, by which it finds the program whatever the container's root holds.
+	child := exec.Command("/proc/self/fd/3", append([]string{Verb}, cmd.Args...)...)
+	child.ExtraFiles = []*os.File{self}
+	child.Env, child.Dir, child.SysProcAttr = env, dir, attr
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	if err := child.Start(); err != nil {
+		return 0, fmt.Errorf("starting %s: %w", cmd.Args[0], err)
+	}
+	go func() {
+		for s := range signals {
+			_ = child.Process.Signal(s)
+		}
+	}()
+	err := child.Wait()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0, nil
+	case !errors.As(err, &exit):
+		return 0, err
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal()), nil
+	}
+	return exit.ExitCode(), nil
+}
+
+// Verb is the program's own verb under which Run starts it again inside of the container; the program's main must hand it
+// to Exec.
+const Verb = "exec-inside"
+
+// Exec is the body of the program's verb Verb: it becomes the command, which then dies with the process that called Run: a
+// test that is cut short must not leave its commands to the next. syscall.SysProcAttr.Pdeathsig cannot do this, because it
+// looks for its parent by a number that the container's process namespace does not have.
+func Exec(args []string) error {
+	if len(args) == 0 {
+		return errors.New("usage: " + Verb + " PROGRAM ARG…")
+	}
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("asking for a signal at the parent's end: %w", err)
+	}
+	// A parent outside of the namespace has the number 0; another one means that it has already ended.
+	if os.Getppid() != 0 {
+		return errors.New("the calling process has ended")
+	}
+	program, err := exec.LookPath(args[0])
+	if err != nil {
+		return err
+	}
+	unix.CloseOnExec(3)
+	return fmt.Errorf("%s: %w", program, syscall.Exec(program, args, os.Environ()))
+}

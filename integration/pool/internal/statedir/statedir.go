@@ -1,0 +1,179 @@
+// Package statedir says where a pool keeps its things: the state directory of a checkout, the short runtime directory for
+// sockets and container bundles, and the settings that must survive from one run of the program to the next.
+package statedir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Env names the environment variable that puts the state somewhere else than integration/.state of the checkout.
+const Env = "PODSTARTER_STATE"
+
+// maxPath bounds the length of the state directory's path: the kubelet binds sockets below it, and a socket's path ends
+// at 107 bytes (unix(7)).
+const maxPath = 70
+
+// Dir is the state directory of one pool.
+type Dir struct {
+	// Root is an absolute path without symbolic links.
+	Root string
+	// Module is the root of the podstarter checkout.
+	Module string
+}
+
+// Find looks for the checkout from the working directory upwards, then from the program's own place upwards, and returns
+// the state directory that belongs to it. Nothing is created.
+func Find() (Dir, error) {
+	module, err := findModule()
+	if err != nil {
+		return Dir{}, err
+	}
+	root := os.Getenv(Env)
+	if root == "" {
+		root = filepath.Join(module, "integration", ".state")
+	}
+	root, err = filepath.Abs(root)
+	if err != nil {
+		return Dir{}, fmt.Errorf("state directory %q: %w", root, err)
+	}
+	if resolved, err := filepath.EvalSymlinks(filepath.Dir(root)); err == nil {
+		root = filepath.Join(resolved, filepath.Base(root))
+	}
+	if len(root) > maxPath {
+		return Dir{}, fmt.Errorf("state directory %s: its path has %d bytes, and sockets below it need it to have at most %d; name a shorter one in %s",
+			root, len(root), maxPath, Env)
+	}
+	return Dir{Root: root, Module: module}, nil
+}
+
+func findModule() (string, error) {
+	var starts []string
+	if wd, err := os.Getwd(); err == nil {
+		starts = append(starts, wd)
+	}
+	if exe, err := os.Executable(); err == nil {
+		starts = append(starts, filepath.Dir(exe))
+	}
+	for _, dir := range starts {
+		for ; ; dir = filepath.Dir(dir) {
+			text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+			if err == nil && strings.HasPrefix(string(text), "module podstarter\n") {
+				return dir, nil
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return "", errors.New("no checkout of podstarter found from the working directory upwards; run this inside one")
+}
+
+// Path joins names to the state directory.
+func (d Dir) Path(names ...string) string {
+	return filepath.Join(append([]string{d.Root}, names...)...)
+}
+
+// Source joins names to the root of the checkout.
+func (d Dir) Source(names ...string) string {
+	return filepath.Join(append([]string{d.Module}, names...)...)
+}
+
+// ID is a short name for this state directory, fit for file, cgroup and interface names, and different for every other.
+func (d Dir) ID() string {
+	sum := sha256.Sum256([]byte(d.Root))
+	return hex.EncodeToString(sum[:4])
+}
+
+// Run is the runtime directory: a short path for sockets and container bundles, gone after a reboot.
+func (d Dir) Run(names ...string) string {
+	return filepath.Join(append([]string{"/run/podstarter-" + d.ID()}, names...)...)
+}
+
+// Settings are the choices that later runs must repeat.
+type Settings struct {
+	// Condor is the HTCondor version of the pool: "25.14" or "23.9".
+	Condor string
+	// Stock says that a second execution point runs the stock starter.
+	Stock bool
+	// Slots is the number of slots, and of payload containers, of the execution point.
+	Slots int
+	// Ports are the ports chosen, by the name of what listens on them.
+	Ports map[string]int
+	// NodeIP is the address under which the kubelet registers.
+	NodeIP string
+	// Link is the name of the network interface made for NodeIP, if one had to be made.
+	Link string
+	// Sysctls are the kernel settings that the kubelet changes, as they were before.
+	Sysctls map[string]string
+	// Absent are the directories outside of the state that did not exist before and go when the pool goes.
+	Absent []string
+}
+
+func (d Dir) settingsPath() string { return d.Path("settings.json") }
+
+// Load reads the settings. Without any it returns empty ones.
+func (d Dir) Load() (Settings, error) {
+	var s Settings
+	text, err := os.ReadFile(d.settingsPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return Settings{Ports: map[string]int{}}, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("reading the pool's settings: %w", err)
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, fmt.Errorf("reading the pool's settings in %s: %w; `down` clears them", d.settingsPath(), err)
+	}
+	if s.Ports == nil {
+		s.Ports = map[string]int{}
+	}
+	return s, nil
+}
+
+// Save writes the settings.
+func (d Dir) Save(s Settings) error {
+	return WriteJSON(d.settingsPath(), s)
+}
+
+// WriteJSON replaces the file at path by v, whole or not at all.
+func WriteJSON(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", "\t")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return WriteFile(path, append(text, '\n'), 0o644)
+}
+
+// WriteFile replaces the file at path by data, whole or not at all, and makes the directories above it.
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+// Pool runs a real one-node Kubernetes cluster and a real HTCondor pool on it, for the integration tests. See README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"podstarter/integration/pool/internal/daemon"
+	"podstarter/integration/pool/internal/enter"
+	"podstarter/integration/pool/internal/statedir"
+)
+
+const usage = `usage: pool VERB ARG…
+
+  up [--stock] [--condor 25.14|23.9] [--slots N]
+                      start the cluster and the pool, or bring what runs up to date; choices are kept until down
+  status              one line; exit code 0 if a job could run
+  ap [--root] CMD…    run a command where jobs are submitted, as the ordinary user alice
+  ep [--stock] CMD…   run a command in the pilot container of the execution point, as root
+  payload [--container NAME] CMD…
+                      run a command in a payload container, as root
+  kubectl ARG…        run kubectl as the cluster's administrator
+  images              the references of the test images, one "NAME REFERENCE" a line
+  logs DIR            copy every log into DIR
+  down                stop everything and remove all traces but the cache
+`
+
+// errUsage asks for the usage text.
+var errUsage = errors.New("wrong arguments")
+
+func main() {
+	code, err := run(os.Args[1:])
+	if errors.Is(err, errUsage) || errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pool:", err)
+		os.Exit(max(code, 1))
+	}
+	os.Exit(code)
+}
+
+func run(args []string) (int, error) {
+	if len(args) == 0 {
+		return 2, errUsage
+	}
+	verb, args := args[0], args[1:]
+	switch verb {
+	case daemon.Verb:
+		return 1, daemon.Exec(args)
+	case enter.Verb:
+		return 127, enter.Exec(args)
+	case registryVerb:
+		return 1, serveRegistry(args)
+	}
+	dir, err := statedir.Find()
+	if err != nil {
+		return 1, err
+	}
+	switch verb {
+	case "ap", "ep", "payload":
+		return enterVerb(dir, verb, args)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	switch verb {
+	case "up":
+		return 0, up(ctx, dir, args)
+	case "status":
+		return status(ctx, dir)
+	case "kubectl":
+		return 1, kubectl(ctx, dir, args)
+	case "images":
+		return 0, printImages(dir)
+	case "logs":
+		if len(args) != 1 {
+			return 2, errUsage
+		}
+		return 0, collectLogs(ctx, dir, args[0])
+	case "down":
+		return 0, down(ctx, dir)
+	}
+	return 2, errUsage
+}

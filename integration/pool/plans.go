@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// network is the configuration that keeps all traffic of the pool on loopback.
+func (p *pool) network(pod string) string {
+	return fmt.Sprintf(`CONDOR_HOST = 127.0.0.1
+COLLECTOR_HOST = 127.0.0.1:%d
+SHARED_PORT_PORT = %d
+NETWORK_INTERFACE = 127.0.0.1
+BIND_ALL_INTERFACES = False
+ENABLE_IPV6 = False
+NO_DNS = True
+DEFAULT_DOMAIN_NAME = pool.invalid
+UID_DOMAIN = pool.invalid
+`, p.settings.Ports[poolPod], p.settings.Ports[pod])
+}
+
+// executionPoint is the configuration that both execution points share.
+func (p *pool) executionPoint() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `NUM_CPUS = %[1]d
+NUM_SLOTS = %[1]d
+NUM_SLOTS_TYPE_1 = %[1]d
+RUNBENCHMARKS = False
+STARTER_ALLOW_RUNAS_OWNER = False
+DEDICATED_EXECUTE_ACCOUNT_REGEXP = slot[0-9]+
+STARTER_DEBUG = D_FULLDEBUG D_SUB_SECOND D_COMMAND
+`, p.settings.Slots)
+	for i := range p.settings.Slots {
+		fmt.Fprintf(&b, "SLOT%[1]d_USER = slot%[1]d\n", i+1)
+	}
+	return b.String()
+}
+
+func (p *pool) poolPlan() plan {
+	return plan{
+		pod: poolPod, source: "pool", config: p.network(poolPod),
+		images: map[string]string{poolContainer: p.images["pilot"]},
+		edit:   func(pod map[string]any) { hostPath(child(pod, "spec"), "home", p.dir.Path("home")) },
+	}
+}
+
+// payloads are the names of the payload containers.
+func (p *pool) payloads() []string {
+	names := []string{payloadName}
+	for i := 2; i <= p.settings.Slots; i++ {
+		names = append(names, fmt.Sprintf("%s-%d", payloadName, i))
+	}
+	return names
+}
+
+func (p *pool) glideinPlan() plan {
+	return plan{
+		pod: glideinPod, source: "glidein",
+		config: p.network(glideinPod) + p.executionPoint() + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n",
+		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"], payloadName: p.images["debian"]},
+		edit:   func(pod map[string]any) { copyPayload(child(pod, "spec"), p.payloads()) },
+	}
+}
+
+// copyPayload gives the pod as many payload containers as there are names, all like the first.
+func copyPayload(spec map[string]any, names []string) {
+	items, _ := spec["containers"].([]any)
+	for _, c := range list(spec, "containers") {
+		if c["name"] != names[0] {
+			continue
+		}
+		for _, name := range names[1:] {
+			items = append(items, renamed(c, names[0], name))
+		}
+	}
+	spec["containers"] = items
+}
+
+// renamed is a deep copy of a payload container under another name, which also stands in its arguments and in the
+// annotation that it reads.
+func renamed(container map[string]any, from, to string) map[string]any {
+	text, err := json.Marshal(container)
+	if err != nil {
+		panic(err) // it came out of JSON
+	}
+	s := strings.NewReplacer(
+		`"name":"`+from+`"`, `"name":"`+to+`"`,
+		"/control/"+from+`"`, "/control/"+to+`"`,
+		"nonce-"+from+"'", "nonce-"+to+"'",
+	).Replace(string(text))
+	var out map[string]any
+	if err := json.Unmarshal([]byte(s), &out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// stockPlan is the glidein without payload containers, whose startd runs the stock starter.
+func (p *pool) stockPlan() plan {
+	return plan{
+		pod: stockPod, source: "glidein",
+		config: p.network(stockPod) + p.executionPoint() + "STARTER = $(SBIN)/condor_starter\n",
+		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"]},
+		keep:   func(kind string) bool { return kind == "ServiceAccount" },
+		edit: func(pod map[string]any) {
+			spec := child(pod, "spec")
+			var kept []any
+			for _, c := range list(spec, "containers") {
+				if c["name"] == pilotContainer {
+					kept = append(kept, c)
+				}
+			}
+			spec["containers"] = kept
+			for _, v := range list(spec, "volumes") {
+				if c, ok := v["configMap"].(map[string]any); ok {
+					c["name"] = "stock-config"
+				}
+			}
+		},
+	}
+}

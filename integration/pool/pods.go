@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"podstarter/integration/pool/internal/cluster"
+)
+
+// specAnnotation remembers what a pod was made from.
+const specAnnotation = "pool.podstarter/made-from"
+
+// startPods brings the pods to what deploy/ and the settings say, and waits until jobs could run.
+func (p *pool) startPods(ctx context.Context) error {
+	if err := p.makeHome(); err != nil {
+		return err
+	}
+	plans := []plan{p.poolPlan(), p.glideinPlan()}
+	if p.settings.Stock {
+		plans = append(plans, p.stockPlan())
+	} else if err := p.api.DeletePod(ctx, stockPod, 1); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for _, plan := range plans {
+		g.Go(func() error {
+			return p.progress.step(gctx, "pod "+plan.pod, func(ctx context.Context) error { return p.realise(ctx, plan) })
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return p.progress.step(ctx, "pool", p.waitPool)
+}
+
+// makeHome makes the directory that is the submitting user's home.
+func (p *pool) makeHome() error {
+	const uid = 1000
+	home := p.dir.Path("home")
+	if err := os.MkdirAll(home, 0o755); err != nil {
+		return fmt.Errorf("making %s's home: %w", submitUser, err)
+	}
+	if err := os.Chown(home, uid, uid); err != nil {
+		return fmt.Errorf("making %s's home: %w", submitUser, err)
+	}
+	return nil
+}
+
+// A plan is a kustomization of deploy/ and what the tests change of it.
+type plan struct {
+	pod    string
+	source string
+	config string
+	images map[string]string
+	edit   func(pod map[string]any)
+	// keep says which other objects of the kustomization are wanted.
+	keep func(kind string) bool
+}
+
+// realise renders the plan and makes its objects. A pod that was made from the same plan stays as it is.
+func (p *pool) realise(ctx context.Context, plan plan) error {
+	objects, err := cluster.Render(ctx, p.kubectl, adminConfig(p.dir), p.dir.Source("deploy", plan.source))
+	if err != nil {
+		return err
+	}
+	pod, others, err := p.edited(objects, plan)
+	if err != nil {
+		return err
+	}
+	key, err := fingerprint(append(others, pod))
+	if err != nil {
+		return err
+	}
+	setPath(pod, key, "metadata", "annotations", specAnnotation)
+	for _, o := range others {
+		if err := p.api.Apply(ctx, o); err != nil {
+			return err
+		}
+	}
+	live, err := p.api.Get(ctx, "Pod", plan.pod)
+	switch {
+	case err == nil && live.String("metadata", "annotations", specAnnotation) == key && live.String("metadata", "deletionTimestamp") == "" &&
+		live.String("status", "phase") != "Failed" && live.String("status", "phase") != "Succeeded":
+		return p.waitPod(ctx, plan.pod)
+	case err != nil && !cluster.NotFound(err):
+		return err
+	case err == nil:
+		if err := p.api.DeletePod(ctx, plan.pod, 2); err != nil {
+			return err
+		}
+	}
+	if _, err := p.api.Create(ctx, pod); err != nil {
+		return err
+	}
+	return p.waitPod(ctx, plan.pod)
+}
+
+// edited applies the changes that the tests need to the objects of a kustomization.
+func (p *pool) edited(objects []cluster.Object, plan plan) (pod cluster.Object, others []cluster.Object, err error) {
+	for _, o := range objects {
+		switch kind := o.String("kind"); {
+		case kind == "Pod":
+			pod = o
+		case kind == "ConfigMap":
+			setPath(o, plan.config, "data", "90-test.conf")
+			if plan.pod == stockPod {
+				setPath(o, "stock-config", "metadata", "name")
+			}
+			others = append(others, o)
+		case plan.keep == nil || plan.keep(kind):
+			others = append(others, o)
+		}
+	}
+	if pod == nil {
+		return nil, nil, fmt.Errorf("deploy/%s holds no pod", plan.source)
+	}
+	setPath(pod, plan.pod, "metadata", "name")
+	spec := child(pod, "spec")
+	spec["nodeName"] = nodeName
+	// Everything talks over loopback, so that the cluster needs no network of its own.
+	spec["hostNetwork"] = true
+	spec["dnsPolicy"] = "Default"
+	spec["tolerations"] = []any{map[string]any{"operator": "Exists"}}
+	hostPath(spec, "log", p.dir.Path("log", plan.pod))
+	if plan.edit != nil {
+		plan.edit(pod)
+	}
+	for _, c := range containers(spec) {
+		name, _, _ := strings.Cut(c["name"].(string), "-")
+		if ref, ok := plan.images[name]; ok {
+			c["image"] = ref
+		}
+	}
+	return pod, others, nil
+}
+
+// hostPath makes the volume called name a directory of the machine, which lives on when the pod goes.
+func hostPath(spec map[string]any, name, path string) {
+	for _, v := range list(spec, "volumes") {
+		if v["name"] == name {
+			delete(v, "emptyDir")
+			v["hostPath"] = map[string]any{"path": path, "type": "DirectoryOrCreate"}
+		}
+	}
+}
+
+func containers(spec map[string]any) []map[string]any {
+	return append(list(spec, "initContainers"), list(spec, "containers")...)
+}
+
+func list(m map[string]any, name string) []map[string]any {
+	items, _ := m[name].([]any)
+	var out []map[string]any
+	for _, i := range items {
+		if o, ok := i.(map[string]any); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func child(m map[string]any, name string) map[string]any {
+	c, ok := m[name].(map[string]any)
+	if !ok {
+		c = map[string]any{}
+		m[name] = c
+	}
+	return c
+}
+
+func setPath(m map[string]any, value string, names ...string) {
+	for _, n := range names[:len(names)-1] {
+		m = child(m, n)
+	}
+	m[names[len(names)-1]] = value
+}
+
+// fingerprint is a hash of the objects; maps are encoded in the order of their keys.
+func fingerprint(objects []cluster.Object) (string, error) {
+	text, err := json.Marshal(objects)
+	if err != nil {
+		return "", fmt.Errorf("hashing manifests: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// waitPod waits until all containers of a pod run.
+func (p *pool) waitPod(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, fmt.Errorf("the pod %s does not run after three minutes", name))
+	defer cancel()
+	return cluster.Poll(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
+		pod, err := p.api.Get(ctx, "Pod", name)
+		if err != nil {
+			return false, err
+		}
+		status := child(pod, "status")
+		statuses := append(list(status, "initContainerStatuses"), list(status, "containerStatuses")...)
+		for _, c := range statuses {
+			state := child(c, "state")
+			if waiting, ok := state["waiting"].(map[string]any); ok {
+				return false, fmt.Errorf("its container %v waits: %v %v", c["name"], waiting["reason"], waiting["message"])
+			}
+		}
+		running := func(c map[string]any) bool { return child(c, "state")["running"] != nil }
+		all := list(status, "containerStatuses")
+		return len(all) > 0 && len(all) == len(list(child(pod, "spec"), "containers")) && !slices.ContainsFunc(all, func(c map[string]any) bool { return !running(c) }), nil
+	})
+}
+
+// waitPool waits until the collector knows a usable slot of every execution point.
+func (p *pool) waitPool(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("no slots appear within a minute; the daemons' logs are in %s", p.dir.Path("log")))
+	defer cancel()
+	return cluster.Poll(ctx, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
+		slots, err := slotStates(ctx, p.dir)
+		if err != nil {
+			return false, err
+		}
+		ours := slices.ContainsFunc(slots, func(s slot) bool { return s.ours && s.usable() })
+		stock := slices.ContainsFunc(slots, func(s slot) bool { return !s.ours && s.usable() })
+		return ours && (stock || !p.settings.Stock), fmt.Errorf("the collector knows %d slots", len(slots))
+	})
+}

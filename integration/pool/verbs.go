@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"podstarter/integration/pool/internal/cache"
+	"podstarter/integration/pool/internal/cluster"
+	"podstarter/integration/pool/internal/enter"
+	"podstarter/integration/pool/internal/image"
+	"podstarter/integration/pool/internal/statedir"
+)
+
+// Names of pods and containers in deploy/.
+const (
+	poolPod        = "pool"
+	poolContainer  = "pool"
+	glideinPod     = "glidein"
+	stockPod       = "glidein-stock"
+	pilotContainer = "pilot"
+	payloadName    = "payload"
+	submitUser     = "alice"
+)
+
+// enterVerb runs a command in one of the containers.
+func enterVerb(dir statedir.Dir, verb string, args []string) (int, error) {
+	flags := flag.NewFlagSet(verb, flag.ContinueOnError)
+	root := flags.Bool("root", false, "as root instead of as "+submitUser)
+	stock := flags.Bool("stock", false, "in the execution point with the stock starter")
+	container := flags.String("container", payloadName, "the payload container")
+	if err := flags.Parse(args); err != nil || flags.NArg() == 0 {
+		return 2, errUsage
+	}
+	pod, name, user := glideinPod, pilotContainer, ""
+	switch verb {
+	case "ap":
+		pod, name = poolPod, poolContainer
+		if !*root {
+			user = submitUser
+		}
+	case "ep":
+		if *stock {
+			pod = stockPod
+		}
+	case "payload":
+		name = *container
+	}
+	c, err := enter.Find(containerdState(dir), cluster.Namespace, pod, name)
+	if err != nil {
+		return 1, err
+	}
+	return c.Run(enter.Command{Args: flags.Args(), User: user})
+}
+
+func containerdState(dir statedir.Dir) string { return dir.Run("containerd") }
+
+const registryVerb = "registry"
+
+// serveRegistry is the registry's daemon: ADDRESS DIRECTORY.
+func serveRegistry(args []string) error {
+	if len(args) != 2 {
+		return errUsage
+	}
+	server := &http.Server{
+		Addr:              args[0],
+		Handler:           image.Store{Dir: args[1]}.Handler(log.New(os.Stderr, "", log.LstdFlags)),
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	return server.ListenAndServe()
+}
+
+// kubectl becomes kubectl.
+func kubectl(ctx context.Context, dir statedir.Dir, args []string) error {
+	store, err := cache.User()
+	if err != nil {
+		return err
+	}
+	path, err := cluster.Kubectl(ctx, store, os.Stderr)
+	if err != nil {
+		return err
+	}
+	config := adminConfig(dir)
+	if _, err := os.Stat(config); err != nil {
+		return fmt.Errorf("no cluster runs here: %w; start one with `up`", err)
+	}
+	err = syscall.Exec(path, append([]string{"kubectl", "--kubeconfig", config}, args...), os.Environ())
+	return fmt.Errorf("becoming %s: %w", path, err)
+}
+
+func adminConfig(dir statedir.Dir) string { return dir.Path("admin.kubeconfig") }
+
+// status says in one line what runs.
+func status(ctx context.Context, dir statedir.Dir) (int, error) {
+	settings, err := dir.Load()
+	if err != nil {
+		return 1, err
+	}
+	slots, err := slotStates(ctx, dir)
+	if err != nil {
+		fmt.Println("down:", firstLine(err.Error()))
+		return 1, nil
+	}
+	ours := 0
+	var parts []string
+	for _, s := range slots {
+		parts = append(parts, s.name+"="+s.state)
+		if s.ours && s.usable() {
+			ours++
+		}
+	}
+	word := "up"
+	if ours == 0 {
+		word = "not ready"
+	}
+	fmt.Printf("%s: HTCondor %s, registry %s, slots %s\n", word, settings.Condor, registryAddress(settings), strings.Join(parts, " "))
+	if ours == 0 {
+		return 1, nil
+	}
+	return 0, nil
+}
+
+func registryAddress(s statedir.Settings) string {
+	return fmt.Sprintf("127.0.0.1:%d", s.Ports["registry"])
+}
+
+// A slot is what the collector says about one.
+type slot struct {
+	name, state string
+	ours        bool
+}
+
+func (s slot) usable() bool { return s.state == "Unclaimed" || s.state == "Claimed" }
+
+// slotStates asks the collector.
+func slotStates(ctx context.Context, dir statedir.Dir) ([]slot, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "ap", "condor_status", "-af:t", "Name", "State", "HasPodStarter")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	cmd.Env = append(os.Environ(), statedir.Env+"="+dir.Root)
+	cmd.Dir = dir.Module
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking the collector: %w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	return parseSlots(string(out)), nil
+}
+
+func parseSlots(out string) []slot {
+	var slots []slot
+	for line := range strings.Lines(out) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		if len(f) == 3 {
+			slots = append(slots, slot{name: f[0], state: f[1], ours: f[2] == "true"})
+		}
+	}
+	return slots
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// imagesFile holds the references of the images, by name.
+func imagesFile(dir statedir.Dir) string { return dir.Path("images.json") }
+
+func printImages(dir statedir.Dir) error {
+	text, err := os.ReadFile(imagesFile(dir))
+	if err != nil {
+		return fmt.Errorf("no pool runs here: %w", err)
+	}
+	var refs map[string]string
+	if err := json.Unmarshal(text, &refs); err != nil {
+		return fmt.Errorf("reading %s: %w", imagesFile(dir), err)
+	}
+	for _, name := range imageNames {
+		fmt.Println(name, refs[name])
+	}
+	return nil
+}
