@@ -18,6 +18,11 @@ type node interface {
 // literal is a constant.
 type literal struct{ Value }
 
+// relTimeNode is a literal relative time. It evaluates to a real, as it does in
+// HTCondor (src/classad/classad/literals.h:ReltimeLiteral): only relTime() with
+// a number yields a relative time.
+type relTimeNode struct{ seconds float64 }
+
 // attrRef is a reference to an attribute: name, .name or expr.name.
 type attrRef struct {
 	name     string
@@ -82,7 +87,10 @@ const (
 	nameSelf               // self, my
 	nameParent
 	nameRoot   // root, toplevel
-	nameTarget // target, other: only in a match
+	nameTarget // target, other: only in a match, as are the following
+	nameOwn    // ad
+	nameLeft   // left: the ad the evaluation began in
+	nameRight  // right: the one it is matched with
 	nameCurrentTime
 )
 
@@ -92,16 +100,22 @@ func newAttrRef(name string, from node, absolute bool) *attrRef {
 	case 2:
 		if equalFold(name, "my") {
 			r.special = nameSelf
+		} else if equalFold(name, "ad") {
+			r.special = nameOwn
 		}
 	case 4:
 		if equalFold(name, "self") {
 			r.special = nameSelf
 		} else if equalFold(name, "root") {
 			r.special = nameRoot
+		} else if equalFold(name, "left") {
+			r.special = nameLeft
 		}
 	case 5:
 		if equalFold(name, "other") {
 			r.special = nameTarget
+		} else if equalFold(name, "right") {
+			r.special = nameRight
 		}
 	case 6:
 		if equalFold(name, "target") {
@@ -133,6 +147,10 @@ func literalNode(v Value) node {
 		return boolNode(v.num != 0)
 	case String:
 		return stringNode(v.str)
+	case RelTime:
+		// HTCondor's literals made of values have whole seconds
+		// (src/classad/classad/literals.h:MakeLiteral).
+		return &relTimeNode{float64(wholeSeconds(v))}
 	case List:
 		return v.list
 	case Record:

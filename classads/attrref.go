@@ -81,9 +81,9 @@ func (r *attrRef) lookup(ev *evaluator, start *scope) (node, *scope, Value) {
 			return nil, nil, Value{kind: Record, sc: sc.root}
 		case nameCurrentTime:
 			return nil, nil, IntValue(ev.now().Unix())
-		case nameTarget:
-			if sc.other != nil {
-				return nil, nil, Value{kind: Record, sc: sc.other}
+		case nameTarget, nameOwn, nameLeft, nameRight:
+			if to := sc.matched(r.special); to != nil {
+				return nil, nil, Value{kind: Record, sc: to}
 			}
 		}
 	}

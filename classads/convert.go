@@ -13,8 +13,10 @@ func toInt(v Value) Value {
 		return v
 	case Bool, AbsTime:
 		return IntValue(v.num)
-	case Real, RelTime:
+	case Real:
 		return IntValue(truncate(v.float()))
+	case RelTime:
+		return IntValue(wholeSeconds(v))
 	case String:
 		if r, ok := scanReal(v.str); ok {
 			return IntValue(truncate(r))
@@ -34,7 +36,7 @@ func toReal(v Value) Value {
 	case Bool, Int, AbsTime:
 		return RealValue(float64(v.num))
 	case RelTime:
-		return RealValue(float64(truncate(v.float())))
+		return RealValue(float64(wholeSeconds(v)))
 	case String:
 		if r, ok := scanReal(v.str); ok {
 			return RealValue(r)
@@ -54,9 +56,9 @@ func toString(ev *evaluator, v Value) Value {
 	case AbsTime:
 		return StringValue(string(appendAbsTime(nil, v.num, int(v.off))))
 	case RelTime:
-		return StringValue(string(appendRelTime(nil, float64(truncate(v.float())))))
+		return StringValue(string(appendRelTime(nil, float64(wholeSeconds(v)))))
 	}
-	s := appendValue(nil, v, printer{})
+	s := appendValue(nil, v, printer{sorted: true})
 	if !ev.spend(len(s)) {
 		return Value{kind: Error}
 	}
@@ -147,3 +149,7 @@ func scanHex(s string, i int) (float64, bool) {
 	r, _ := strconv.ParseFloat(mantissa+exponent, 64)
 	return r, true
 }
+
+// wholeSeconds is a relative time as HTCondor has it where it wants an integer
+// (src/classad/classad/value.h:IsRelativeTimeValue).
+func wholeSeconds(v Value) int64 { return int64(truncate32(v.float())) }

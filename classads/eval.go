@@ -48,13 +48,46 @@ const (
 	DefaultBytes = 64 << 20
 )
 
+// searchSteps bounds the search for patterns in one evaluation; it is PCRE2's
+// match limit, which HTCondor has for each search.
+const searchSteps = 10_000_000
+
 // scope is an ad in the role of the place where names are looked up.
 type scope struct {
 	ad     *Ad
 	parent *scope // the ad that encloses this one
 	root   *scope // the outermost
 	other  *scope // on an outermost scope: the ad it is matched with
+	left   *scope // on the scope around a match: where the evaluation began
 	env    *Env
+}
+
+// matched returns the ad that a name means in the surroundings of a match
+// (HTCondor src/classad/matchClassad.cpp), nil if there is none. Only an
+// outermost ad has such surroundings.
+func (sc *scope) matched(name specialName) *scope {
+	switch {
+	case sc.parent != nil:
+		return nil
+	case sc.left != nil: // the surroundings themselves
+		if name == nameLeft {
+			return sc.left
+		} else if name == nameRight {
+			return sc.left.other
+		}
+		return nil
+	case sc.other == nil:
+		return nil
+	}
+	switch name {
+	case nameTarget:
+		return sc.other
+	case nameOwn:
+		return sc
+	case nameLeft:
+		return sc.root.left
+	}
+	return sc.root.left.other
 }
 
 // inner returns the scope of a nested ad. Its outermost is that of sc.
@@ -78,6 +111,7 @@ type evaluator struct {
 	depth  int // levels left
 	steps  int // nodes left
 	bytes  int // bytes of strings left
+	search int // steps left to search for patterns
 	failed bool
 	reason string // why it failed
 
@@ -112,6 +146,7 @@ func (ev *evaluator) start(env *Env) *scope {
 	ev.depth = limit(env.Limits.Depth, DefaultDepth)
 	ev.steps = limit(env.Limits.Steps, DefaultSteps)
 	ev.bytes = limit(env.Limits.Bytes, DefaultBytes)
+	ev.search = searchSteps
 	ev.failed, ev.reason = false, ""
 	ev.active = ev.activeArray[:0]
 	if env.My == nil && env.Target == nil {
@@ -124,7 +159,7 @@ func (ev *evaluator) start(env *Env) *scope {
 	ev.my = scope{ad: my, env: ev.env, root: &ev.my}
 	if env.Target != nil && env.Target != env.My {
 		// In a match both ads are inside an ad that has neither's attributes.
-		ev.around = scope{ad: emptyAd, env: ev.env, root: &ev.around}
+		ev.around = scope{ad: emptyAd, env: ev.env, root: &ev.around, left: &ev.my}
 		ev.target = scope{ad: env.Target, env: ev.env, root: &ev.around, other: &ev.my}
 		ev.my.other, ev.my.root = &ev.target, &ev.around
 	}
@@ -224,6 +259,11 @@ func evalIn(n node, sc *scope) Value {
 func (l *literal) eval(ev *evaluator, _ *scope) Value {
 	ev.steps--
 	return l.Value
+}
+
+func (n *relTimeNode) eval(ev *evaluator, _ *scope) Value {
+	ev.steps--
+	return RealValue(n.seconds)
 }
 
 func (n *listNode) eval(ev *evaluator, sc *scope) Value {

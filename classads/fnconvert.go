@@ -30,7 +30,7 @@ func fnBool(ev *evaluator, sc *scope, c *call) Value {
 		t, _ := v.truth()
 		return BoolValue(t)
 	case RelTime:
-		return BoolValue(truncate(v.float()) != 0)
+		return BoolValue(wholeSeconds(v) != 0)
 	case String:
 		switch {
 		case equalFold(v.str, "true"):
@@ -78,7 +78,7 @@ func fnAbsTime(ev *evaluator, sc *scope, c *call) Value {
 		case Real:
 			offset = int(truncate32(o.float()))
 		case RelTime:
-			offset = int(int32(truncate(o.float())))
+			offset = int(int32(wholeSeconds(o)))
 		default:
 			return ErrorValue("absTime: the offset must be a number of seconds")
 		}
@@ -96,7 +96,7 @@ func fnAbsTime(ev *evaluator, sc *scope, c *call) Value {
 	case Real:
 		unix = int64(truncate32(v.float()))
 	case RelTime:
-		unix = truncate(v.float())
+		unix = wholeSeconds(v)
 	default:
 		return ErrorValue("absTime: no time can be made of the value")
 	}

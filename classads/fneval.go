@@ -83,7 +83,7 @@ func fnUnparse(ev *evaluator, sc *scope, c *call) Value {
 	if n == nil {
 		return StringValue("")
 	}
-	s := n.append(nil, printer{pretty: &layout{}})
+	s := n.append(nil, printer{sorted: true, pretty: &layout{}})
 	if !ev.spend(len(s)) {
 		return Value{kind: Error}
 	}
@@ -141,7 +141,7 @@ func fnUnresolved(ev *evaluator, sc *scope, c *call) Value {
 		return StringValue(strings.Join(names, ","))
 	}
 	for _, name := range names {
-		if loc, err := p.Match(name, 0, pattern.NotEmpty); err == nil && loc != nil {
+		if loc, err := p.Match(name, 0, pattern.NotEmpty, &ev.search); err == nil && loc != nil {
 			return BoolValue(true)
 		}
 	}

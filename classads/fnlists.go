@@ -151,14 +151,31 @@ func fnSum(ev *evaluator, sc *scope, c *call) Value {
 	return total
 }
 
+// fnBound converts the numbers it compares to one kind, and what it yields is
+// converted (HTCondor src/classad/fnCall.cpp:minMax).
 func fnBound(ev *evaluator, sc *scope, c *call) Value {
 	var bound Value
 	if end := numbers(ev, sc, c, func(v Value) {
-		if r := operate2(operator(c.fn.variant), v, bound); bound.kind == Undefined || r.kind == Bool && r.num != 0 {
+		if bound.kind == Undefined {
+			bound = v
+			return
+		}
+		v, bound = alike(v, bound)
+		if compare(operator(c.fn.variant), v, bound).num != 0 {
 			bound = v
 		}
 	}); end != nil {
 		return *end
 	}
 	return bound
+}
+
+// alike converts numbers to integers or, if one is a real, to reals.
+func alike(a, b Value) (Value, Value) {
+	if a.kind == Real || b.kind == Real {
+		x, _ := a.Number()
+		y, _ := b.Number()
+		return RealValue(x), RealValue(y)
+	}
+	return IntValue(a.num), IntValue(b.num)
 }

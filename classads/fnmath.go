@@ -53,13 +53,13 @@ func fnPow(ev *evaluator, sc *scope, c *call) Value {
 	a := c.args[0].eval(ev, sc)
 	b := c.args[1].eval(ev, sc)
 	if a.kind == Int && b.kind == Int && b.num >= 0 {
-		return IntValue(truncate(math.Pow(float64(a.num), float64(b.num)) + 0.5))
+		return IntValue(truncate(power(float64(a.num), float64(b.num)) + 0.5))
 	}
 	x, y := toReal(a), toReal(b)
 	if x.kind != Real || y.kind != Real {
 		return ErrorValue("pow: an argument is no number")
 	}
-	return RealValue(math.Pow(x.float(), y.float()))
+	return RealValue(power(x.float(), y.float()))
 }
 
 func fnQuantize(ev *evaluator, sc *scope, c *call) Value {

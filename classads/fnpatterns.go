@@ -48,7 +48,7 @@ func patternFlags(options string) pattern.Flags {
 // match tells whether a pattern matches; the second value is an error if the
 // search took too many steps.
 func (ev *evaluator) match(p *pattern.Pattern, s string) (bool, Value) {
-	loc, err := p.Match(s, 0, 0)
+	loc, err := p.Match(s, 0, 0, &ev.search)
 	if err != nil {
 		return false, ErrorValue(err.Error())
 	}
@@ -147,7 +147,7 @@ func substitute(ev *evaluator, p *pattern.Pattern, target, replacement string, w
 			// HTCondor tries beyond the end after an empty match there.
 			return ErrorValue("a pattern that matches nothing cannot be replaced everywhere")
 		}
-		loc, err := p.Match(target, at, opts)
+		loc, err := p.Match(target, at, opts, &ev.search)
 		if err != nil {
 			return ErrorValue(err.Error())
 		}

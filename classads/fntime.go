@@ -84,7 +84,7 @@ func fnTimeField(ev *evaluator, sc *scope, c *call) Value {
 			return IntValue(t.second)
 		}
 	case RelTime:
-		s := truncate(v.float())
+		s := wholeSeconds(v)
 		switch c.fn.variant {
 		case fieldDays:
 			return IntValue(s / 86400)

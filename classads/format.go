@@ -5,6 +5,7 @@ import "strconv"
 // printer holds how text is written.
 type printer struct {
 	old    bool
+	sorted bool    // attributes in HTCondor's order
 	pretty *layout // nil: on one line
 }
 
@@ -46,6 +47,9 @@ func appendLine(dst []byte, name string, n node, p printer) []byte {
 }
 
 func appendAd(dst []byte, a *Ad, p printer) []byte {
+	if p.sorted {
+		a = a.sorted()
+	}
 	if p.pretty != nil {
 		return p.pretty.ad(dst, a, p)
 	}
@@ -60,7 +64,10 @@ func appendAd(dst []byte, a *Ad, p printer) []byte {
 }
 
 func (l *literal) append(dst []byte, p printer) []byte { return appendValue(dst, l.Value, p) }
-func (n *adNode) append(dst []byte, p printer) []byte  { return appendAd(dst, n.ad, p) }
+func (n *relTimeNode) append(dst []byte, p printer) []byte {
+	return appendValue(dst, RelTimeValue(n.seconds), p)
+}
+func (n *adNode) append(dst []byte, p printer) []byte { return appendAd(dst, n.ad, p) }
 
 func (n *listNode) append(dst []byte, p printer) []byte {
 	if p.pretty != nil {

@@ -1,5 +1,7 @@
 package classads
 
+import "slices"
+
 // Pretty returns the expression in the new syntax with its lists and ads over
 // several lines, as HTCondor's tools print them
 // (src/classad/sink.cpp:PrettyPrint).
@@ -56,4 +58,29 @@ func (l *layout) list(dst []byte, items []node, p printer) []byte {
 	dst = append(l.line(dst), '}')
 	l.indent -= listIndent
 	return dst
+}
+
+// Sorted returns a copy of the ad with its attributes in the order in which
+// HTCondor keeps and prints them: shorter names first, those of one length
+// without regard to case (src/classad/classad/classad_flat_map.h).
+func (a *Ad) Sorted() *Ad {
+	c := a.Clone()
+	slices.SortStableFunc(c.attrs, htcondorOrder)
+	c.reindex()
+	return c
+}
+
+func htcondorOrder(x, y attr) int {
+	if len(x.name) != len(y.name) {
+		return len(x.name) - len(y.name)
+	}
+	return compareFold(x.name, y.name)
+}
+
+// sorted returns an ad in HTCondor's order, the same one if it is already.
+func (a *Ad) sorted() *Ad {
+	if slices.IsSortedFunc(a.attrs, htcondorOrder) {
+		return a
+	}
+	return a.Sorted()
 }

@@ -25,10 +25,13 @@ func (a *Ad) references(e *Expr, full bool, walk func(*references, node, *scope)
 	sc := ev.start(&Env{My: a})
 	r := newReferences(ev, full)
 	if !walk(r, e.n, sc) || ev.failed {
-		if ev.reason != "" {
-			return nil, errors.New("references of a ClassAd expression: " + ev.reason)
+		reason := "an attribute is selected from something that is no ad"
+		if ev.failed {
+			reason = ev.reason
+		} else if r.reason != "" {
+			reason = r.reason
 		}
-		return nil, errors.New("references of a ClassAd expression: an attribute is selected from something that is no ad")
+		return nil, errors.New("references of a ClassAd expression: " + reason)
 	}
 	return r.sorted(), nil
 }
@@ -39,6 +42,7 @@ type references struct {
 	full    bool
 	inScope bool // within the expression an attribute is selected from
 	names   map[string]string
+	reason  string // why the walk ended early, where known
 }
 
 func newReferences(ev *evaluator, full bool) *references {
@@ -63,8 +67,11 @@ func (r *references) sorted() []string {
 
 // deeper runs a part of the walk one level down.
 func (r *references) deeper(walk func() bool) bool {
-	if r.ev.depth <= 0 || !r.ev.step() {
-		r.ev.fail("the expression nests too deep")
+	if r.ev.depth <= 0 {
+		r.reason = "the expression nests too deep"
+		return false
+	}
+	if !r.ev.step() {
 		return false
 	}
 	r.ev.depth--

@@ -41,7 +41,7 @@ func timeLiteral(function, text string) (n node, isTime bool) {
 		return nil, true
 	case equalFold(function, "reltime"):
 		if v, ok := parseRelTime(text); ok {
-			return &literal{v}, true
+			return &relTimeNode{v.float()}, true
 		}
 		return nil, true
 	}

@@ -1,31 +1,103 @@
+// Package pattern matches regular expressions of the kind that PCRE2 has, on
+// bytes, in the C locale: what HTCondor's ClassAd functions use. Beside what
+// Go's regexp package knows it has backreferences, look-around, atomic groups
+// and possessive quantifiers. It matches by backtracking, within a budget.
+//
+// Not supported, and reported by [Compile]: recursion and subroutine calls,
+// conditional groups, branch reset, callouts, control verbs, Unicode
+// properties, \C and \X.
 package pattern
 
-import "regexp"
-
-type Flags uint8
-
-const (
-	IgnoreCase Flags = 1 << iota
-	MultiLine
-	DotAll
-	Extended
+import (
+	"errors"
+	"fmt"
 )
 
+// Flags change the meaning of a pattern; (?i) and the like in the pattern do
+// so from there on.
+type Flags uint8
+
+// The flags, with the letters they have in a pattern.
+const (
+	IgnoreCase   Flags = 1 << iota // i: ASCII letters match in either case
+	MultiLine                      // m: ^ and $ match at the lines of the text
+	DotAll                         // s: . matches a newline
+	Extended                       // x: white space and #comments are ignored
+	ungreedy                       // U
+	noCapture                      // n
+	extendedMore                   // xx
+)
+
+// Options change one match.
 type Options uint8
 
 const (
+	// Anchored looks only for a match that begins where the search does.
 	Anchored Options = 1 << iota
+	// NotEmptyAtStart refuses an empty match where the search begins.
 	NotEmptyAtStart
+	// NotEmpty refuses every empty match.
 	NotEmpty
 )
 
-type Pattern struct{ re *regexp.Regexp }
-
-func Compile(expr string, f Flags) (*Pattern, error) {
-	re, err := regexp.Compile(expr)
-	return &Pattern{re}, err
+// Pattern is a compiled pattern. It is safe for concurrent use.
+type Pattern struct {
+	prog   []inst
+	groups int  // number of groups, with the whole match
+	loops  int  // slots that loops use
+	first  *set // bytes a match can begin with, nil if any
+	start  bool // a match can only begin at the start of the text
 }
 
-func (p *Pattern) Match(s string, from int, o Options) ([]int, error) {
-	return p.re.FindStringSubmatchIndex(s), nil
+// Error says what is wrong with a pattern.
+type Error struct {
+	Pattern string
+	Offset  int // bytes
+	What    string
+}
+
+func (e *Error) Error() string {
+	p := e.Pattern
+	const most = 64
+	if len(p) > most {
+		p = p[:most] + "..."
+	}
+	return fmt.Sprintf("pattern %q: %s at byte %d", p, e.What, e.Offset)
+}
+
+// ErrBudget is returned by Match when the search takes more steps or memory
+// than it may.
+var ErrBudget = errors.New("the search for a pattern takes too many steps")
+
+// Bounds of what Compile accepts, and of the memory of a match.
+const (
+	maxPattern = 64 << 10 // bytes
+	maxProgram = 256 << 10
+	maxNesting = 250 // PCRE2's parens_nest_limit
+	maxRepeat  = 65535
+	maxStack   = 1 << 20 // entries of 16 bytes, near PCRE2's heap limit
+)
+
+// Compile reads a pattern.
+func Compile(expr string, flags Flags) (*Pattern, error) {
+	if len(expr) > maxPattern {
+		return nil, &Error{expr, 0, fmt.Sprintf("longer than %d bytes", maxPattern)}
+	}
+	p := &parser{text: expr, flags: flags, names: make(map[string]int)}
+	p.countGroups()
+	root, err := p.parse()
+	if err != nil {
+		return nil, err
+	}
+	c := &compiler{}
+	c.emit(inst{op: opSave, n: 0})
+	c.node(root)
+	c.emit(inst{op: opSave, n: 1})
+	c.emit(inst{op: opAccept})
+	if c.full {
+		return nil, &Error{expr, len(expr), "too large"}
+	}
+	out := &Pattern{prog: c.prog, groups: p.groups + 1, loops: c.loops}
+	out.first, out.start = beginnings(root)
+	return out, nil
 }

@@ -1,0 +1,194 @@
+//go:build differential
+
+package classads
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// The differential test needs HTCondor's Python bindings:
+//
+//	go test -tags differential -run TestAgainstHTCondor ./classads -args -python "chroot /path/of/htcondor python3"
+var (
+	pythonCommand = flag.String("python", "python3", "command that runs a Python with classad2 and htcondor2")
+	count         = flag.Int("count-expressions", 20000, "number of generated expressions")
+	seed          = flag.Uint64("seed", 1, "seed of the generator")
+	show          = flag.Int("show", 40, "number of differences to print")
+)
+
+type query struct {
+	Expr   string `json:"expr"`
+	My     string `json:"my,omitempty"`
+	Target string `json:"target,omitempty"`
+}
+
+type answer struct {
+	Parse   bool   `json:"parse"`
+	Print   string `json:"print"`
+	Value   string `json:"value"`
+	Problem string `json:"problem"`
+}
+
+// ask has HTCondor answer all queries, in one process for as long as that does
+// not crash.
+func ask(t *testing.T, queries []query) []answer {
+	t.Helper()
+	var answers []answer
+	for len(answers) < len(queries) {
+		answers = append(answers, askOnce(t, queries[len(answers):])...)
+		if len(answers) < len(queries) {
+			answers = append(answers, answer{Problem: "HTCondor's library crashed"})
+			t.Logf("HTCondor's library crashes on %s", queries[len(answers)-1].Expr)
+		}
+	}
+	return answers
+}
+
+func askOnce(t *testing.T, queries []query) []answer {
+	t.Helper()
+	script, err := os.ReadFile("../testdata/classads/oracle.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := append(strings.Fields(*pythonCommand), "-c", string(script))
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		enc := json.NewEncoder(in)
+		for _, q := range queries {
+			if enc.Encode(q) != nil {
+				break
+			}
+		}
+		in.Close()
+	}()
+	var answers []answer
+	lines := bufio.NewReader(out)
+	for range queries {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		var a answer
+		if err := json.Unmarshal(line, &a); err != nil {
+			t.Fatal(err)
+		}
+		answers = append(answers, a)
+	}
+	if err := cmd.Wait(); err != nil && len(answers) == 0 {
+		t.Logf("%s: %v", *pythonCommand, err)
+	}
+	return answers
+}
+
+// ours answers as the oracle does.
+func ours(t *testing.T, q query) answer {
+	e, err := ParseExpr(q.Expr)
+	if err != nil {
+		return answer{}
+	}
+	env := Env{My: NewAd()}
+	for _, ad := range []struct {
+		text string
+		to   **Ad
+	}{{q.My, &env.My}, {q.Target, &env.Target}} {
+		if ad.text == "" {
+			continue
+		}
+		if *ad.to, err = ParseNew(ad.text); err != nil {
+			t.Fatalf("%s: %v", ad.text, err)
+		}
+	}
+	v := e.Eval(env)
+	if v.kind == RelTime { // the bindings make a literal of the value
+		v = RelTimeValue(float64(wholeSeconds(v)))
+	}
+	return answer{
+		Parse: true,
+		Print: string(e.n.append(nil, printer{sorted: true})),
+		Value: string(appendValue(nil, v, printer{sorted: true})),
+	}
+}
+
+func compareAnswers(t *testing.T, queries []query) {
+	t.Helper()
+	answers := ask(t, queries)
+	differ, problems, kinds := 0, 0, map[string]int{}
+	for i, theirs := range answers {
+		if theirs.Problem != "" {
+			problems++
+			continue
+		}
+		mine := ours(t, queries[i])
+		kinds[kindOf(theirs)]++
+		if mine == theirs {
+			continue
+		}
+		if differ++; differ <= *show {
+			t.Errorf("%s\n   my %s\n   target %s\n   HTCondor %+v\n   ours     %+v", queries[i].Expr, queries[i].My, queries[i].Target, theirs, mine)
+		}
+	}
+	t.Logf("%d expressions, %d differences, %d that HTCondor's bindings cannot answer; results of HTCondor: %v", len(queries), differ, problems, kinds)
+}
+
+func kindOf(a answer) string {
+	switch {
+	case !a.Parse:
+		return "syntax error"
+	case a.Value == "error" || a.Value == "undefined" || a.Value == "true" || a.Value == "false":
+		return a.Value
+	case strings.HasPrefix(a.Value, `"`):
+		return "string"
+	case strings.HasPrefix(a.Value, "{"):
+		return "list"
+	case strings.HasPrefix(a.Value, "["):
+		return "ad"
+	case strings.HasPrefix(a.Value, "absTime"):
+		return "time"
+	}
+	return "number"
+}
+
+func TestAgainstHTCondor(t *testing.T) {
+	g := generator{rand.New(rand.NewPCG(*seed, 0))}
+	var queries []query
+	for range *count {
+		pair := adPairs[g.r.IntN(len(adPairs))]
+		queries = append(queries, query{Expr: g.expr(g.r.IntN(4)), My: pair[0], Target: pair[1]})
+	}
+	compareAnswers(t, queries)
+}
+
+// TestFilesAgainstHTCondor compares the expressions in files given as
+// arguments, one a line.
+func TestFilesAgainstHTCondor(t *testing.T) {
+	for _, name := range flag.Args() {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var queries []query
+		for line := range strings.Lines(string(text)) {
+			queries = append(queries, query{Expr: strings.TrimSuffix(line, "\n"), My: adPairs[0][0], Target: adPairs[0][1]})
+		}
+		compareAnswers(t, queries)
+	}
+}

@@ -1,0 +1,313 @@
+package pattern
+
+// Match searches text from an offset on. It returns the places of the match
+// and of its groups up to the last that took part, two numbers each, -1 for a
+// group that took no part; nil if there is no match. Each step of the search
+// is taken from budget; ErrBudget is returned when it is used up.
+func (p *Pattern) Match(text string, from int, o Options, budget *int) ([]int, error) {
+	m := matcher{p: p, text: text, from: from, options: o, budget: budget}
+	m.slots = make([]int, 2*p.groups+p.loops)
+	for at := from; at <= len(text); at++ {
+		if p.start && at > 0 {
+			break
+		}
+		if p.first != nil && o&Anchored == 0 {
+			skipped := at
+			for at < len(text) && !p.first.has(text[at]) {
+				at++
+			}
+			if *budget -= (at - skipped) / bytesPerStep; at == len(text) {
+				break
+			}
+		}
+		for i := range m.slots {
+			m.slots[i] = -1
+		}
+		m.stack = m.stack[:0]
+		m.start = at
+		if _, ok := m.run(0, at, -1); ok {
+			return m.places(), nil
+		}
+		if m.failed {
+			return nil, ErrBudget
+		}
+		if o&Anchored != 0 {
+			break
+		}
+	}
+	return nil, nil
+}
+
+// bytesPerStep is how many bytes of mere scanning or comparing are one step.
+const bytesPerStep = 16
+
+type matcher struct {
+	p       *Pattern
+	text    string
+	from    int // where the search began
+	start   int // where this attempt began
+	options Options
+	slots   []int // of groups, then of loops
+	stack   []entry
+	budget  *int
+	failed  bool
+}
+
+// entry is what to do on backtracking: take a choice again (slot < 0), or set
+// a slot to what it was.
+type entry struct {
+	pc, pos int32
+	slot    int32
+	least   int32 // of a span: shortest or longest end, see again
+}
+
+const choice = -1
+
+func (m *matcher) slot(n int) int {
+	if n < 0 {
+		return 2*m.p.groups - n - 1
+	}
+	return n
+}
+
+func (m *matcher) places() []int {
+	last := 1
+	for g := 1; g < m.p.groups; g++ {
+		if m.slots[2*g] >= 0 && m.slots[2*g+1] >= 0 {
+			last = g + 1
+		}
+	}
+	return append([]int(nil), m.slots[:2*last]...)
+}
+
+func (m *matcher) push(e entry) bool {
+	if len(m.stack) >= maxStack {
+		m.failed = true
+		return false
+	}
+	m.stack = append(m.stack, e)
+	return true
+}
+
+// save sets a slot and remembers what it was.
+func (m *matcher) save(n, pos int) bool {
+	s := m.slot(n)
+	old := m.slots[s]
+	m.slots[s] = pos
+	return m.push(entry{slot: int32(s), pos: int32(old)})
+}
+
+// run executes from pc at pos up to an accept and returns where that is. If
+// end is not negative the accept must be there. The entries it leaves on the
+// stack allow backtracking into it.
+func (m *matcher) run(pc, pos, end int) (int, bool) {
+	base := len(m.stack)
+	for {
+		if *m.budget--; *m.budget < 0 {
+			m.failed = true
+		}
+		if m.failed {
+			return 0, false
+		}
+		var ok bool
+		in := &m.p.prog[pc]
+		if in.op == opAccept {
+			if m.accepts(pc, pos, end) {
+				return pos, true
+			}
+		} else if pc, pos, ok = m.step(pc, pos, in); ok {
+			continue
+		}
+		if pc, pos, ok = m.again(base); !ok {
+			return 0, false
+		}
+	}
+}
+
+// accepts tells whether an accept is one.
+func (m *matcher) accepts(pc, pos, end int) bool {
+	if end >= 0 {
+		return pos == end
+	}
+	if pc != len(m.p.prog)-1 {
+		return true // of a part
+	}
+	empty := pos == m.slots[0]
+	return !empty || m.options&NotEmpty == 0 && (m.options&NotEmptyAtStart == 0 || pos != m.from)
+}
+
+// step executes one instruction; false means to backtrack.
+func (m *matcher) step(pc, pos int, in *inst) (int, int, bool) {
+	switch in.op {
+	case opByte:
+		return pc + 1, pos + 1, pos < len(m.text) && m.text[pos] == in.c
+	case opSet:
+		return pc + 1, pos + 1, pos < len(m.text) && in.set.has(m.text[pos])
+	case opSpan:
+		return m.span(pc, pos, in)
+	case opSplit:
+		first, second := in.x, in.y
+		if in.lazy {
+			first, second = second, first
+		}
+		return first, pos, m.push(entry{pc: int32(second), pos: int32(pos), slot: choice})
+	case opJump:
+		return in.x, pos, true
+	case opSave:
+		return pc + 1, pos, m.save(in.n, pos)
+	case opAssert:
+		return pc + 1, pos, m.holds(in.assert, pos)
+	case opBackref:
+		n, ok := m.sameAs(in, pos)
+		return pc + 1, pos + n, ok
+	case opLoop:
+		if m.slots[m.slot(in.n)] == pos {
+			return in.y, pos, true
+		}
+		return in.x, pos, true
+	case opAtomic:
+		base := len(m.stack)
+		end, ok := m.run(in.x, pos, -1)
+		if ok {
+			m.commit(base)
+		}
+		return in.y, end, ok
+	}
+	return in.y, pos, m.look(in, pos)
+}
+
+// span matches a run of bytes of a set.
+func (m *matcher) span(pc, pos int, in *inst) (int, int, bool) {
+	limit := len(m.text)
+	if in.max >= 0 && in.max < limit-pos {
+		limit = pos + in.max
+	}
+	least := pos + in.min
+	end := pos
+	stop := limit
+	if in.lazy {
+		stop = min(least, limit)
+	}
+	for end < stop && in.set.has(m.text[end]) {
+		end++
+	}
+	*m.budget -= (end - pos) / bytesPerStep
+	if end < least {
+		return 0, 0, false
+	}
+	if in.lazy {
+		if end < limit {
+			return pc + 1, end, m.push(entry{pc: int32(pc), pos: int32(end), slot: choice, least: int32(limit)})
+		}
+	} else if end > least {
+		return pc + 1, end, m.push(entry{pc: int32(pc), pos: int32(end), slot: choice, least: int32(least)})
+	}
+	return pc + 1, end, true
+}
+
+// again backtracks to the last choice above base.
+func (m *matcher) again(base int) (pc, pos int, ok bool) {
+	for len(m.stack) > base {
+		top := len(m.stack) - 1
+		e := m.stack[top]
+		if e.slot != choice {
+			m.slots[e.slot] = int(e.pos)
+			m.stack = m.stack[:top]
+			continue
+		}
+		in := &m.p.prog[e.pc]
+		if in.op != opSpan {
+			m.stack = m.stack[:top]
+			return int(e.pc), int(e.pos), true
+		}
+		next := e.pos - 1 // greedy: one byte less
+		if in.lazy {      // one byte more
+			if !in.set.has(m.text[e.pos]) {
+				m.stack = m.stack[:top]
+				continue
+			}
+			next = e.pos + 1
+		}
+		if next == e.least {
+			m.stack = m.stack[:top]
+		} else {
+			m.stack[top].pos = next
+		}
+		return int(e.pc) + 1, int(next), true
+	}
+	return 0, 0, false
+}
+
+// commit forgets the choices above base, but not what slots were.
+func (m *matcher) commit(base int) {
+	keep := base
+	for _, e := range m.stack[base:] {
+		if e.slot != choice {
+			m.stack[keep] = e
+			keep++
+		}
+	}
+	m.stack = m.stack[:keep]
+}
+
+// look tells whether a look-around holds.
+func (m *matcher) look(in *inst, pos int) bool {
+	base := len(m.stack)
+	found := false
+	if !in.behind {
+		_, found = m.run(in.x, pos, -1)
+	} else {
+		for n := in.min; n <= in.max && n <= pos && !found && !m.failed; n++ {
+			_, found = m.run(in.x, pos-n, pos)
+		}
+	}
+	if found && !in.negative {
+		m.commit(base)
+		return true
+	}
+	for len(m.stack) > base { // undo what it captured
+		top := len(m.stack) - 1
+		if e := m.stack[top]; e.slot != choice {
+			m.slots[e.slot] = int(e.pos)
+		}
+		m.stack = m.stack[:top]
+	}
+	return found != in.negative
+}
+
+// sameAs returns the length of the text of a group if it stands at pos. A
+// group that took no part is nowhere.
+func (m *matcher) sameAs(in *inst, pos int) (int, bool) {
+	from, to := m.slots[2*in.n], m.slots[2*in.n+1]
+	if from < 0 || to < from || len(m.text)-pos < to-from {
+		return 0, false
+	}
+	*m.budget -= (to - from) / bytesPerStep
+	for i := 0; i < to-from; i++ {
+		a, b := m.text[from+i], m.text[pos+i]
+		if a != b && (!in.fold || !isAlpha(a) || a|0x20 != b|0x20) {
+			return 0, false
+		}
+	}
+	return to - from, true
+}
+
+func (m *matcher) holds(a assertion, pos int) bool {
+	last := len(m.text)
+	switch a {
+	case atStart:
+		return pos == 0
+	case atLineStart:
+		return pos == 0 || m.text[pos-1] == '\n' && pos < last
+	case atSearchStart:
+		return pos == m.from
+	case atEnd:
+		return pos == last
+	case atLastLine:
+		return pos == last || pos == last-1 && m.text[pos] == '\n'
+	case atLineEnd:
+		return pos == last || m.text[pos] == '\n'
+	}
+	edge := (pos > 0 && isWord(m.text[pos-1])) != (pos < last && isWord(m.text[pos]))
+	return edge == (a == atWordEdge)
+}

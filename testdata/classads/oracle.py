@@ -1,0 +1,42 @@
+"""Evaluates ClassAd expressions with HTCondor's own library.
+
+Reads a JSON object a line: expr, and optionally the ads my and target, all in
+the new syntax. Writes a JSON object a line: the expression as HTCondor prints
+it and its value, or that it cannot be parsed.
+"""
+
+import json
+import sys
+
+import classad2
+import htcondor2  # registers the functions that daemons have
+
+ads = {}
+
+
+def ad(text):
+    if text not in ads:
+        ads[text] = classad2.ClassAd(text)
+    return ads[text]
+
+
+def answer(query):
+    try:
+        expr = classad2.ExprTree(query["expr"])
+    except Exception:
+        return {"parse": False}
+    target = ad(query["target"]) if query.get("target") else None
+    printed = repr(expr)
+    try:
+        value = repr(expr.simplify(ad(query.get("my", "[]")), target))
+    except classad2.ClassAdException:
+        value = "error"  # the evaluation as a whole failed
+    return {"parse": True, "print": printed, "value": value}
+
+
+for line in sys.stdin:
+    try:
+        out = answer(json.loads(line))
+    except Exception as problem:
+        out = {"problem": repr(problem)}
+    print(json.dumps(out), flush=True)
