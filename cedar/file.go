@@ -238,6 +238,7 @@ func (f *File) Next() ([]byte, error) {
 	b := s.scratch(int(min(fileChunk, f.size-f.done)))
 	n := 0
 	for n < len(b) {
+		s.expect(f.size - f.done - int64(n))
 		m, err := f.read(b[n:])
 		if err != nil {
 			return nil, err
@@ -245,6 +246,9 @@ func (f *File) Next() ([]byte, error) {
 		n += m
 	}
 	f.done += int64(n)
+	if f.done == f.size {
+		s.expect(0)
+	}
 	return b[:n], nil
 }
 

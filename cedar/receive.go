@@ -10,7 +10,7 @@ import (
 
 const (
 	firstBuffer = 4 << 10   // receive buffer of a stream that says little
-	bulkBuffer  = 256 << 10 // and of one that delivers files
+	bulkBuffer  = 512 << 10 // and of one that delivers files
 
 	// drainLimit is how much of a message may be thrown away to reach its
 	// end before the peer counts as mad.
@@ -31,6 +31,7 @@ type incoming struct {
 	limit     int // bytes that the current message may have, 0: no limit
 	size      int // bytes of packets of the current message so far
 	err       error
+	wake      wakeup
 }
 
 // SetMessageLimit bounds the size, in bytes, of messages that the peer may
@@ -80,8 +81,13 @@ func (s *Stream) readMore() error {
 	if err := s.deadline.armRead(s.conn); err != nil {
 		return fmt.Errorf("receive from %s: %w", s.peer, err)
 	}
+	s.setWakeup()
 	n, err := s.conn.Read(in.buf[in.w:])
+	if n == 0 && err != nil {
+		n = s.late(err)
+	}
 	in.w += n
+	in.wake.due -= n
 	if n > 0 {
 		if in.w == len(in.buf) && len(in.buf) < bulkBuffer {
 			// The peer has more to say than fits: make the window larger,
