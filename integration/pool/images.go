@@ -119,7 +119,9 @@ func (p *pool) buildPrograms(ctx context.Context) error {
 		cmd.Dir = p.dir.Module
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			if stub(b.out) { // TODO remove: while the programs are being written
+			if stub := p.dir.Path("bin", filepath.Base(b.out)+".placeholder"); placeholder(stub) { // TODO remove: while the programs are being written
+				_ = os.Remove(b.out)
+				p.placeholders = append(p.placeholders, b.out)
 				p.progress.print("WARNING: %s does not build, a placeholder stands in: %s", b.pkg, strings.TrimSpace(string(out)))
 				continue
 			}
@@ -133,8 +135,8 @@ func (p *pool) buildPrograms(ctx context.Context) error {
 func (p *pool) compose(ctx context.Context, condor, system image.Layer, busybox string) ([]image.Image, error) {
 	program := func(path, source string) image.File { return image.File{Path: path, Mode: 0o755, Source: source} }
 	top := []image.File{
-		program("/opt/podstarter/bin/condor_pod_starter", p.dir.Source("bin", "condor_pod_starter")),
-		program("/opt/podstarter/bin/condor_pod_wrapper", p.dir.Source("bin", "condor_pod_wrapper")),
+		program("/opt/podstarter/bin/condor_pod_starter", p.ours("condor_pod_starter")),
+		program("/opt/podstarter/bin/condor_pod_wrapper", p.ours("condor_pod_wrapper")),
 		program("/opt/podstarter/entrypoint", p.dir.Source("deploy", "image", "entrypoint")),
 		{Path: "/etc/condor/config.d/50-podstarter.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "50-podstarter.conf")},
 	}
@@ -244,9 +246,16 @@ func (p *pool) publish(ctx context.Context, images []image.Image) error {
 	return statedir.WriteJSON(imagesFile(p.dir), refs)
 }
 
-func stub(out string) bool {
+func (p *pool) ours(name string) string {
+	if out := p.dir.Source("bin", name); !slices.Contains(p.placeholders, out) {
+		return out
+	}
+	return p.dir.Path("bin", name+".placeholder")
+}
+
+func placeholder(out string) bool {
 	var text string
-	switch filepath.Base(out) {
+	switch strings.TrimSuffix(filepath.Base(out), ".placeholder") {
 	case "condor_pod_starter":
 		text = "#!/bin/sh\n[ \"$1\" != -classad ] || echo HasPodStarter = true\nexec /usr/sbin/condor_starter \"$@\"\n"
 	case "condor_pod_wrapper":

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,25 +17,29 @@ import (
 
 // RemoveContainers ends and removes every container of this pool's containerd.
 func (n Node) RemoveContainers(ctx context.Context) error {
-	var errs *multierror.Error
 	for _, kind := range []struct {
-		list, remove []string
-	}{
-		{[]string{"tasks", "ls", "-q"}, []string{"tasks", "rm", "-f"}},
-		{[]string{"containers", "ls", "-q"}, []string{"containers", "rm"}},
-	} {
-		ids, err := n.Ctr(ctx, kind.list...)
-		if err != nil {
-			return fmt.Errorf("listing containers: %w", err)
-		}
-		if ids == "" {
-			continue
-		}
-		if _, err := n.Ctr(ctx, append(kind.remove, strings.Fields(ids)...)...); err != nil {
-			errs = multierror.Append(errs, fmt.Errorf("removing containers: %w", err))
+		name   string
+		remove []string
+	}{{"tasks", []string{"rm", "-f"}}, {"containers", []string{"rm"}}} {
+		if err := n.removeAll(ctx, kind.name, kind.remove); err != nil {
+			return fmt.Errorf("removing %s: %w", kind.name, err)
 		}
 	}
-	return errs.ErrorOrNil()
+	return nil
+}
+
+// removeAll removes until nothing is listed: containerd's own clean-up runs at the same time, so that what was listed may be
+// gone when its turn comes, which makes the client complain.
+func (n Node) removeAll(ctx context.Context, kind string, remove []string) error {
+	var last error
+	for range 5 {
+		ids, err := n.Ctr(ctx, kind, "ls", "-q")
+		if err != nil || ids == "" {
+			return err
+		}
+		_, last = n.Ctr(ctx, slices.Concat([]string{kind}, remove, strings.Fields(ids))...)
+	}
+	return last
 }
 
 // KillLeftovers ends what outlived its containerd: the shims that were told this pool's socket, and the processes in this
