@@ -22,7 +22,7 @@ import (
 )
 
 // imageNames are all images, in the order in which they are listed.
-var imageNames = []string{"pilot", "pause", "debian", "busybox", "probe", "hostile"}
+var imageNames = []string{"condor", "pilot", "pause", "debian", "busybox", "probe", "hostile"}
 
 // maxSlots bounds the slots, and so the users slot1, slot2, … of the pilot image.
 const maxSlots = 8
@@ -134,11 +134,19 @@ func (p *pool) buildPrograms(ctx context.Context) error {
 // compose puts the images together.
 func (p *pool) compose(ctx context.Context, condor, system image.Layer, busybox string) ([]image.Image, error) {
 	program := func(path, source string) image.File { return image.File{Path: path, Mode: 0o755, Source: source} }
-	top := []image.File{
-		program("/opt/podstarter/bin/condor_pod_starter", p.ours("condor_pod_starter")),
-		program("/opt/podstarter/bin/condor_pod_wrapper", p.ours("condor_pod_wrapper")),
+	// What the pool pod and the stock execution point run does not change with our programs, so that these pods need no
+	// restart then.
+	support := []image.File{
 		program("/opt/podstarter/entrypoint", p.dir.Source("deploy", "image", "entrypoint")),
 		{Path: "/etc/condor/config.d/50-podstarter.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "50-podstarter.conf")},
+	}
+	supported, err := p.layer("support", support)
+	if err != nil {
+		return nil, err
+	}
+	ours := []image.File{
+		program("/opt/podstarter/bin/condor_pod_starter", p.ours("condor_pod_starter")),
+		program("/opt/podstarter/bin/condor_pod_wrapper", p.ours("condor_pod_wrapper")),
 	}
 	box, err := busyboxFiles(ctx, busybox)
 	if err != nil {
@@ -155,7 +163,8 @@ func (p *pool) compose(ctx context.Context, condor, system image.Layer, busybox 
 		files  []image.File
 		config v1.Config
 	}{
-		{name: "pilot", base: []image.Layer{condor}, files: top},
+		{name: "condor", base: []image.Layer{condor, supported}},
+		{name: "pilot", base: []image.Layer{condor, supported}, files: ours},
 		{name: "pause", files: []image.File{program("/pause", p.dir.Path("bin", "pause"))}, config: v1.Config{Entrypoint: []string{"/pause"}}},
 		{name: "debian", base: []image.Layer{system}, config: v1.Config{Cmd: []string{"/bin/bash"}}},
 		{name: "busybox", files: box, config: v1.Config{Cmd: []string{"/bin/sh"}}},

@@ -40,7 +40,7 @@ STARTER_DEBUG = D_FULLDEBUG D_SUB_SECOND D_COMMAND
 func (p *pool) poolPlan() plan {
 	return plan{
 		pod: poolPod, source: "pool", config: p.network(poolPod),
-		images: map[string]string{poolContainer: p.images["pilot"]},
+		images: map[string]string{poolContainer: p.images["condor"]},
 		edit:   func(pod map[string]any) { hostPath(child(pod, "spec"), "home", p.dir.Path("home")) },
 	}
 }
@@ -101,7 +101,7 @@ func (p *pool) stockPlan() plan {
 	return plan{
 		pod: stockPod, source: "glidein",
 		config: p.network(stockPod) + p.executionPoint() + "STARTER = $(SBIN)/condor_starter\n",
-		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"]},
+		images: map[string]string{"prepare": p.images["condor"], pilotContainer: p.images["condor"]},
 		keep:   func(kind string) bool { return kind == "ServiceAccount" },
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")
@@ -112,6 +112,9 @@ func (p *pool) stockPlan() plan {
 				}
 			}
 			spec["containers"] = kept
+			for _, c := range list(spec, "initContainers") {
+				dropMount(c, "podstarter-bin")
+			}
 			for _, v := range list(spec, "volumes") {
 				if c, ok := v["configMap"].(map[string]any); ok {
 					c["name"] = "stock-config"
@@ -119,4 +122,15 @@ func (p *pool) stockPlan() plan {
 			}
 		},
 	}
+}
+
+// dropMount takes the mount of a volume away from a container.
+func dropMount(container map[string]any, volume string) {
+	var kept []any
+	for _, m := range list(container, "volumeMounts") {
+		if m["name"] != volume {
+			kept = append(kept, m)
+		}
+	}
+	container["volumeMounts"] = kept
 }
