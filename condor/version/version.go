@@ -81,3 +81,10 @@ func (v Version) String() string {
 	}
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
 }
+
+// Of is Parse for a string that may be missing or malformed, which makes an
+// unknown version.
+func Of(s string) Version {
+	v, _ := Parse(s) // the zero value with an error
+	return v
+}

@@ -1,0 +1,213 @@
+package shadow
+
+import (
+	"context"
+	"fmt"
+
+	"podstarter/cedar"
+	"podstarter/classads"
+)
+
+// Numbers of the calls (condor_includes/condor_sys.h).
+const (
+	numGetJobInfo          = -63
+	numJobExit             = -65
+	numGetUserInfo         = -76
+	numRegisterStarterInfo = -77
+	numBeginExecution      = -78
+	numRegisterJobInfo     = -81
+	numJobTermination      = -82
+	numDprintfStats        = -84
+	numGetDockerCreds      = -85
+	numULog                = 284
+	numGetJobAttr          = 285
+	numSetJobAttr          = 286
+	numConstrain           = 287
+	numGetSecSessionInfo   = 288
+	numWhoAmI              = 297
+	numGetCreds            = 302
+	numEventNotification   = 304
+	numRequestGuidance     = 305
+)
+
+// GetJobInfo fetches the job's ad, secrets included. It is the first call.
+func (c *Client) GetJobInfo(ctx context.Context) (*classads.Ad, error) {
+	return c.getAd(ctx, "get_job_info", numGetJobInfo)
+}
+
+// GetUserInfo asks for Uid and Gid of the job's owner on the submit side, for
+// a machine that shares them without knowing the user.
+func (c *Client) GetUserInfo(ctx context.Context) (*classads.Ad, error) {
+	return c.getAd(ctx, "get_user_info", numGetUserInfo)
+}
+
+func (c *Client) getAd(ctx context.Context, name string, number int64) (*classads.Ad, error) {
+	var ad *classads.Ad
+	_, err := c.do(ctx, call{name: name, number: number, get: func(s *cedar.Stream, _ int64) (err error) {
+		ad, err = s.GetAd()
+		return err
+	}})
+	return ad, err
+}
+
+func (c *Client) putAd(ctx context.Context, name string, number int64, ad *classads.Ad) error {
+	_, err := c.do(ctx, call{name: name, number: number, put: func(s *cedar.Stream) { s.PutAd(ad) }})
+	return err
+}
+
+// RegisterStarterInfo tells the shadow who runs its job; once, before
+// everything else but GetJobInfo.
+func (c *Client) RegisterStarterInfo(ctx context.Context, ad *classads.Ad) error {
+	return c.putAd(ctx, "register_starter_info", numRegisterStarterInfo, ad)
+}
+
+// RegisterJobInfo sends an update. It is the heartbeat by which either side
+// knows of the other.
+func (c *Client) RegisterJobInfo(ctx context.Context, ad *classads.Ad) error {
+	return c.putAd(ctx, "register_job_info", numRegisterJobInfo, ad)
+}
+
+// BeginExecution says that the job's process is about to be executed; the
+// shadow logs it.
+func (c *Client) BeginExecution(ctx context.Context) error {
+	_, err := c.do(ctx, call{name: "begin_execution", number: numBeginExecution})
+	return err
+}
+
+// JobTermination says how a job ended whose output could not be transferred,
+// before that failure is reported.
+func (c *Client) JobTermination(ctx context.Context, ad *classads.Ad) error {
+	return c.putAd(ctx, "job_termination", numJobTermination, ad)
+}
+
+// JobExit says that the run is over; the last call. How the job ended must
+// have been told in an update before: the shadow takes it from there.
+func (c *Client) JobExit(ctx context.Context, waitStatus int, reason Reason, ad *classads.Ad) error {
+	if ad == nil {
+		ad = classads.NewAd() // the shadow always reads one
+	}
+	_, err := c.do(ctx, call{name: "job_exit", number: numJobExit, last: true, put: func(s *cedar.Stream) {
+		s.PutInt(int64(waitStatus))
+		s.PutInt(int64(reason))
+		s.PutAd(ad)
+	}})
+	return err
+}
+
+// EventNotification tells of an event whose kind the ad's EventType names. The
+// result says little: shadows answer -3, unknown, also for events that they
+// have recorded. A shadow too old for the call is not asked, and 0 returned.
+func (c *Client) EventNotification(ctx context.Context, ad *classads.Ad) (int, error) {
+	const name = "event_notification"
+	if c.since(name, 9, 4, 1) != nil {
+		return 0, nil
+	}
+	result, err := c.do(ctx, call{name: name, number: numEventNotification, noErrno: true,
+		put: func(s *cedar.Stream) { s.PutAd(ad) }})
+	return int(result), err
+}
+
+// Event makes the ad of an event.
+func Event(kind string) *classads.Ad {
+	ad := classads.NewAd()
+	ad.SetString("EventType", kind)
+	return ad
+}
+
+// Kinds of events (condor_utils/event_notification.h).
+const (
+	EventExecutionExit        = "ActivationExecutionExit"
+	EventSuccessfulCheckpoint = "SuccessfulCheckpoint"
+	EventFailedCheckpoint     = "FailedCheckpoint"
+	EventInvalidCheckpoint    = "InvalidCheckpointDownload"
+	EventDiagnosticResult     = "DiagnosticResult"
+)
+
+// Guidance is a shadow's advice what to do next.
+type Guidance struct {
+	Code int          // GuidanceCommand, or what was wrong with the question
+	Ad   *classads.Ad // Command says what to do
+}
+
+// Results of RequestGuidance (condor_utils/guidance.h). Everything but
+// GuidanceCommand means to carry on.
+const (
+	GuidanceCommand          = 0
+	GuidanceUnknownRequest   = -1
+	GuidanceMalformedRequest = -2
+	GuidanceInvalid          = -3
+)
+
+// What Command may be.
+const (
+	CommandCarryOn       = "CarryOn"
+	CommandStartJob      = "StartJob"
+	CommandAbort         = "Abort"
+	CommandRetryRequest  = "RetryReqest" // as it is spelled on the wire
+	CommandRetryTransfer = "RetryTransfer"
+	CommandRunDiagnostic = "RunDiagnostic"
+	CommandDoJobSetup    = "DoJobSetup"
+	CommandStageCommon   = "StageCommonFiles"
+	CommandMapCommon     = "MapCommonFiles"
+	CommandColorSlot     = "ColorSlot"
+)
+
+// Command returns what to do: CarryOn unless the shadow clearly said something
+// else.
+func (g Guidance) Command() string {
+	if g.Code != GuidanceCommand || g.Ad == nil {
+		return CommandCarryOn
+	}
+	return g.Ad.StringOr("Command", CommandCarryOn)
+}
+
+// RequestGuidance asks what to do next; RequestType of the ad says about what.
+// A shadow too old to be asked is taken to say CarryOn.
+func (c *Client) RequestGuidance(ctx context.Context, ad *classads.Ad) (Guidance, error) {
+	const name = "request_guidance"
+	if c.since(name, 24, 5, 0) != nil {
+		answer := classads.NewAd()
+		answer.SetString("Command", CommandCarryOn)
+		return Guidance{Ad: answer}, nil
+	}
+	var g Guidance
+	result, err := c.do(ctx, call{name: name, number: numRequestGuidance, noErrno: true,
+		put: func(s *cedar.Stream) { s.PutAd(ad) },
+		get: func(s *cedar.Stream, _ int64) (err error) {
+			g.Ad, err = s.GetAd()
+			return err
+		}})
+	g.Code = int(result)
+	return g, err
+}
+
+// WhoAmI asks for a sign of life.
+func (c *Client) WhoAmI(ctx context.Context) (string, error) {
+	const room = 32
+	var answer []byte
+	_, err := c.do(ctx, call{name: "whoami", number: numWhoAmI,
+		put: func(s *cedar.Stream) { s.PutInt(room) },
+		get: func(s *cedar.Stream, n int64) (err error) {
+			answer, err = getBytes(s, n, room)
+			return err
+		}})
+	return string(answer), err
+}
+
+// getBytes takes what a call was allowed to answer with.
+func getBytes(s *cedar.Stream, n int64, most int) ([]byte, error) {
+	if n > int64(most) {
+		return nil, fmt.Errorf("the shadow answers with %d bytes where %d were asked for", n, most)
+	}
+	return s.GetBytes(int(n))
+}
+
+// DprintfStats gives the shadow a line about a transfer for its log.
+func (c *Client) DprintfStats(ctx context.Context, line string) error {
+	const name = "dprintf_stats"
+	if err := c.since(name, 8, 5, 8); err != nil {
+		return err
+	}
+	_, err := c.do(ctx, call{name: name, number: numDprintfStats, put: func(s *cedar.Stream) { s.PutString(line) }})
+	return err
+}

@@ -1,0 +1,84 @@
+package shadow
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"podstarter/cedar"
+)
+
+// SubmitSide is who shadow and schedd are on the sessions that come from the
+// claim (condor_utils/condor_auth.h: SUBMIT_SIDE_MATCHSESSION_FQU).
+const SubmitSide = "submit-side@matchsession"
+
+// SessionParts is a security session in the parts of a claim id. It prints
+// without its secret.
+type SessionParts struct {
+	ID, Info string
+	key      *string // a pointer, so that no formatting verb reaches it
+}
+
+// Given says whether the shadow gave this session at all.
+func (p SessionParts) Given() bool { return p.ID != "" && p.key != nil }
+
+// Import makes the session. Its user is [SubmitSide].
+func (p SessionParts) Import(levels ...cedar.Level) (*cedar.Session, error) {
+	if !p.Given() {
+		return nil, fmt.Errorf("the shadow gave no such session")
+	}
+	return cedar.ImportSessionParts(p.ID, p.Info, *p.key, SubmitSide, levels...)
+}
+
+// String names the session.
+func (p SessionParts) String() string { return "session " + p.ID }
+
+// GoString is String.
+func (p SessionParts) GoString() string { return p.String() }
+
+// LogValue is String.
+func (p SessionParts) LogValue() slog.Value { return slog.StringValue(p.String()) }
+
+// SecSessionInfo holds the sessions that a shadow derives from the claim.
+type SecSessionInfo struct {
+	// Reconnect is what a shadow that comes back, and the schedd, use towards
+	// the starter. It is the claim's own session.
+	Reconnect SessionParts
+	// FileTransfer is what the starter uses towards the shadow.
+	FileTransfer SessionParts
+}
+
+// GetSecSessionInfo asks for those sessions. A shadow without them refuses
+// with a [*CallError]; the starter goes on without.
+func (c *Client) GetSecSessionInfo(ctx context.Context) (SecSessionInfo, error) {
+	const name = "get_sec_session_info"
+	if !c.stream.Encrypted() {
+		// The C++ starter would turn encryption on for this call; a stream
+		// here encrypts always or, lacking a key, never.
+		return SecSessionInfo{}, fmt.Errorf("shadow call %s: %w", name, ErrNotEncrypted)
+	}
+	var info SecSessionInfo
+	_, err := c.do(ctx, call{name: name, number: numGetSecSessionInfo,
+		put: func(s *cedar.Stream) {
+			// What the starter would want of the two; it has no wishes.
+			s.PutString("")
+			s.PutString("")
+		},
+		get: func(s *cedar.Stream, _ int64) error {
+			for _, parts := range []*SessionParts{&info.Reconnect, &info.FileTransfer} {
+				var text [3]string
+				for i := range text {
+					var err error
+					if text[i], err = s.GetSecret(); err != nil {
+						return err
+					}
+				}
+				*parts = SessionParts{ID: text[0], Info: text[1], key: &text[2]}
+			}
+			return nil
+		}})
+	if err != nil {
+		return SecSessionInfo{}, err
+	}
+	return info, nil
+}

@@ -1,0 +1,110 @@
+package shadow
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A shadow never speaks first. Bytes, or the end of the connection, that
+// arrive while no call is under way mean that the connection is lost; the
+// kernel's keep-alive probes make a dead peer look the same
+// (condor_starter.V6.1/jic_shadow.cpp:JICShadow::syscall_sock_handler).
+
+// watch waits for that on a duplicate of the socket, which has deadlines of
+// its own, and takes no bytes off the socket.
+type watch struct {
+	file    *os.File
+	stopped sync.Once
+	done    chan struct{} // closed when the goroutine has ended
+}
+
+func startWatch(c *Client, conn net.Conn) *watch {
+	w := &watch{done: make(chan struct{})}
+	duplicate, ok := conn.(interface{ File() (*os.File, error) })
+	if !ok {
+		close(w.done) // a connection without a socket, in tests
+		return w
+	}
+	f, err := duplicate.File()
+	if err != nil {
+		c.log.Warn("Cannot watch the connection to the shadow for its end; only a failing call will tell", "error", err)
+		close(w.done)
+		return w
+	}
+	w.file = f
+	go func() {
+		defer close(w.done)
+		defer f.Close()
+		w.run(c)
+	}()
+	return w
+}
+
+// stop ends the watch and waits until it has ended. It is not called by who
+// has the turn.
+func (w *watch) stop() {
+	w.stopped.Do(func() {
+		if w.file != nil {
+			_ = w.file.SetReadDeadline(time.Unix(1, 0))
+		}
+	})
+	<-w.done
+}
+
+func (w *watch) run(c *Client) {
+	raw, err := w.file.SyscallConn()
+	if err != nil {
+		return
+	}
+	var found error
+	// The function is called when the socket becomes readable; while it
+	// returns false, Read goes on waiting.
+	_ = raw.Read(func(fd uintptr) bool {
+		if peek(int(fd)) == nil {
+			return false
+		}
+		select {
+		case <-c.turn:
+		case <-c.lost:
+			return true
+		}
+		defer func() { c.turn <- struct{}{} }()
+		// It may have been the answer to a call, which is taken by now.
+		if found = peek(int(fd)); found == nil {
+			return false
+		}
+		if c.broken == nil && !c.finished {
+			c.log.Warn("The connection to the shadow is lost", "cause", found)
+			_ = c.breakUp(fmt.Errorf("while idle: %w", found))
+		}
+		return true
+	})
+}
+
+var errSpokeFirst = errors.New("the shadow sent something without being asked")
+
+// peek says what waits on a socket: nil for nothing.
+func peek(fd int) error {
+	var b [1]byte
+	for {
+		n, _, err := unix.Recvfrom(fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
+			return nil
+		case err != nil:
+			return err
+		case n == 0:
+			return io.EOF
+		default:
+			return errSpokeFirst
+		}
+	}
+}

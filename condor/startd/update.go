@@ -1,0 +1,158 @@
+package startd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"podstarter/cedar"
+	"podstarter/classads"
+	"podstarter/condor/version"
+)
+
+// Numbers before an ad on the update socket
+// (condor_utils/starter_commands.h).
+const (
+	commandUpdate      = 0
+	commandFinalUpdate = 1
+)
+
+// updateTimeout bounds each wait on the update socket. What is read from it
+// was written before the starter was born; what is written to it fits into the
+// socket's buffer unless the startd has been stuck for hours.
+const updateTimeout = 60 * time.Second
+
+// ErrClosed is in the chain of the error of an update after the final one, or
+// after the socket broke.
+var ErrClosed = errors.New("the update socket to the startd is closed")
+
+// Machine is what the startd tells a starter about the slot.
+type Machine struct {
+	Ad      *classads.Ad // the slot's ad
+	Overlay *classads.Ad // replaces attributes of the job's ad; nil if empty
+	Secrets *classads.Ad // ClaimId and perhaps SplitClaimId; nil if not sent. Never to be shown
+}
+
+// UpdateSocket is the connection on which a startd hears about the job. It may
+// be used by several goroutines.
+type UpdateSocket struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	stream *cedar.Stream
+	broken error
+}
+
+// NewUpdateSocket makes one of the inherited stream, which is its own from now
+// on.
+func NewUpdateSocket(s *cedar.Stream, log *slog.Logger) *UpdateSocket {
+	s.SetTimeout(updateTimeout)
+	return &UpdateSocket{log: log, stream: s}
+}
+
+// ReadMachine reads what the startd wrote before it spawned the starter: one
+// message with the slot's ad and the overlay, and since 24.9.2 one with
+// secrets. It is called once, before any update
+// (condor_startd.V6/claim.cpp:Claim::writeMachAdAndOverlay,
+// condor_starter.V6.1/jic_shadow.cpp:JICShadow::receiveMachineAd).
+func (u *UpdateSocket) ReadMachine(ctx context.Context) (Machine, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.broken != nil {
+		return Machine{}, u.broken
+	}
+	defer u.stream.Cancel(ctx)()
+	m, err := readMachine(u.stream)
+	if err != nil {
+		return Machine{}, u.fail(fmt.Errorf("reading the slot's ad from the startd: %w", err))
+	}
+	return m, nil
+}
+
+func readMachine(s *cedar.Stream) (Machine, error) {
+	var m Machine
+	var err error
+	if m.Ad, err = s.GetAd(); err != nil {
+		return m, err
+	}
+	if m.Overlay, err = s.GetAd(); err != nil {
+		return m, fmt.Errorf("overlay: %w", err)
+	}
+	if err := s.EndOfMessage(); err != nil {
+		return m, err
+	}
+	if m.Overlay.Len() == 0 {
+		m.Overlay = nil
+	}
+	// An older startd sends no more; waiting for it would never end.
+	if !version.Of(m.Ad.StringOr("CondorVersion", "")).AtLeast(24, 9, 2) {
+		return m, nil
+	}
+	if m.Secrets, err = s.GetAd(); err == nil {
+		err = s.EndOfMessage()
+	}
+	if err != nil {
+		return m, fmt.Errorf("secrets: %w", err)
+	}
+	if m.Secrets.Len() == 0 {
+		m.Secrets = nil
+	}
+	return m, nil
+}
+
+// Update merges an ad into the startd's copy of the job's ad. StarterIpAddr in
+// it is how shadow and tools find this starter.
+func (u *UpdateSocket) Update(ctx context.Context, ad *classads.Ad) error {
+	return u.send(ctx, commandUpdate, ad)
+}
+
+// FinalUpdate is the last update: the startd takes the slot for being cleaned
+// up from then on, and no order comes any more. The socket is closed.
+func (u *UpdateSocket) FinalUpdate(ctx context.Context, ad *classads.Ad) error {
+	err := u.send(ctx, commandFinalUpdate, ad)
+	if e := u.Close(); err == nil && e != nil {
+		err = fmt.Errorf("closing the update socket to the startd: %w", e)
+	}
+	return err
+}
+
+func (u *UpdateSocket) send(ctx context.Context, command int64, ad *classads.Ad) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.broken != nil {
+		return u.broken
+	}
+	if err := context.Cause(ctx); err != nil {
+		return fmt.Errorf("sending an update to the startd: %w", err)
+	}
+	defer u.stream.Cancel(ctx)()
+	u.stream.PutInt(command)
+	u.stream.PutAdWith(ad, cedar.AdOptions{OmitPrivate: true}) // the socket is not encrypted
+	if err := u.stream.EndMessage(); err != nil {
+		return u.fail(fmt.Errorf("sending an update to the startd: %w", err))
+	}
+	u.log.Debug("Sent job ClassAd update to startd.")
+	return nil
+}
+
+// fail closes the socket: half a message may be on its way, and the startd
+// takes garbage for the final update as it does the end of the socket.
+func (u *UpdateSocket) fail(err error) error {
+	u.broken = fmt.Errorf("%w: %w", ErrClosed, err)
+	u.stream.Close()
+	return err
+}
+
+// Close closes the socket, which the startd takes for a final update.
+func (u *UpdateSocket) Close() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.broken != nil {
+		return nil
+	}
+	u.broken = ErrClosed
+	return u.stream.Close()
+}
