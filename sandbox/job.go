@@ -34,7 +34,9 @@ func AdaptJob(job *classads.Ad, scratch string) {
 			job.Insert(as, e)
 		}
 	}
-	keep("Iwd", "OrigIwd")
+	if job.StringOr("Iwd", "") != scratch {
+		keep("Iwd", "OrigIwd")
+	}
 	keep("Cmd", "OrigCmd")
 	job.SetString("Iwd", scratch)
 	job.Delete("SpooledOutputFiles")

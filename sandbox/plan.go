@@ -20,13 +20,14 @@ type plan struct {
 	remap remaps // only those of output
 
 	excluded map[string]bool
-	items    []item // nil if there are more than maxPlanned
+	most     int    // items that may be kept in memory
+	items    []item // nil if there are more
 	whole    bool   // items is everything
 	size     int64  // SandboxSize: bytes of all regular files
 	count    int64
 }
 
-// maxPlanned is how many items are kept in memory: about 10 MiB.
+// maxPlanned is how many items an upload keeps in memory: about 10 MiB.
 const maxPlanned = 50_000
 
 // Names that are never sent, at any depth, not even when they are asked for
@@ -62,7 +63,7 @@ func (p *plan) make() error {
 		if !p.whole {
 			return nil
 		}
-		if len(p.items) == maxPlanned {
+		if len(p.items) == p.most {
 			p.items, p.whole = nil, false
 			return nil
 		}

@@ -45,7 +45,7 @@ func (t *Transfer) Upload(ctx context.Context, u Upload) (*Result, error) {
 	defer undo()
 	up := &upload{session: x, kind: u.Kind, limit: -1}
 	up.plan = plan{
-		ctx: ctx, log: x.Log, job: &x.job, pick: pick,
+		ctx: ctx, log: x.Log, job: &x.job, pick: pick, most: maxPlanned,
 		final: u.Kind.final(), excluded: excludedNames(&x.job, u),
 	}
 	if up.plan.final {
