@@ -43,7 +43,7 @@ func (r *attrRef) find(ev *evaluator, sc *scope) (node, *scope, Value) {
 	if r.from != nil {
 		return r.findFrom(ev, sc)
 	}
-	start := sc
+	start := sc.self()
 	if r.absolute {
 		if sc == nil {
 			return nil, nil, ev.fail("there is no outermost ad")
@@ -104,7 +104,7 @@ func (r *attrRef) findFrom(ev *evaluator, sc *scope) (node, *scope, Value) {
 	case Record:
 		return r.lookup(ev, v.sc)
 	case List:
-		return nil, nil, r.project(ev, sc, v.list)
+		return nil, nil, r.project(ev, within(sc, v.sc), v.list)
 	}
 	return nil, nil, ErrorValue("an attribute selected from something that is no ad")
 }

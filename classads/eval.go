@@ -60,6 +60,38 @@ type scope struct {
 	other  *scope // on an outermost scope: the ad it is matched with
 	left   *scope // on the scope around a match: where the evaluation began
 	env    *Env
+
+	// A scope may stand for another, in, while what is evaluated was written
+	// elsewhere: then nested ads and lists belong to lexical.
+	in, lexical *scope
+}
+
+// within returns the scope in which to evaluate the elements of a list: names
+// mean what they mean in sc, where the list is used, but nested ads belong to
+// where the list was written (HTCondor's nodes know their parent ad).
+func within(sc *scope, written *scope) *scope {
+	if sc == nil || sc == written {
+		return sc
+	}
+	view := *sc
+	view.in, view.lexical = sc.self(), written
+	return &view
+}
+
+// self returns the scope that sc stands for.
+func (sc *scope) self() *scope {
+	if sc != nil && sc.in != nil {
+		return sc.in
+	}
+	return sc
+}
+
+// home returns the scope that a nested ad or list evaluated in sc belongs to.
+func (sc *scope) home() *scope {
+	if sc != nil && sc.in != nil {
+		return sc.lexical
+	}
+	return sc
 }
 
 // matched returns the ad that a name means in the surroundings of a match
@@ -92,7 +124,7 @@ func (sc *scope) matched(name specialName) *scope {
 
 // inner returns the scope of a nested ad. Its outermost is that of sc.
 func (sc *scope) inner(ad *Ad) *scope {
-	if sc == nil {
+	if sc = sc.home(); sc == nil {
 		return outer(ad, nil)
 	}
 	return &scope{ad: ad, parent: sc, root: sc.root, env: sc.env}
@@ -268,7 +300,7 @@ func (n *relTimeNode) eval(ev *evaluator, _ *scope) Value {
 
 func (n *listNode) eval(ev *evaluator, sc *scope) Value {
 	ev.steps--
-	return Value{kind: List, list: n, sc: sc}
+	return Value{kind: List, list: n, sc: sc.home()}
 }
 
 func (n *adNode) eval(ev *evaluator, sc *scope) Value {

@@ -139,8 +139,9 @@ func fnListToArgs(ev *evaluator, sc *scope, c *call) Value {
 		return ErrorValue("listToArgs: the argument must be a list")
 	}
 	words := make([]string, len(l.list.items))
+	inside := within(sc, l.sc)
 	for i, n := range l.list.items {
-		v := n.eval(ev, sc)
+		v := n.eval(ev, inside)
 		if v.kind != String {
 			return ErrorValue("listToArgs: an element is no string")
 		}

@@ -79,7 +79,7 @@ func fnUnparse(ev *evaluator, sc *scope, c *call) Value {
 		return StringValue("")
 	}
 	name := string(ref.append(nil, printer{}))
-	n := sc.ad.find(name, hashName(name))
+	n := sc.self().ad.find(name, hashName(name))
 	if n == nil {
 		return StringValue("")
 	}
@@ -105,11 +105,12 @@ func fnUnresolved(ev *evaluator, sc *scope, c *call) Value {
 	}
 	n, where, v := ref.find(ev, sc)
 	if n == nil {
-		if v.kind == Record { // MY and the like: HTCondor looks into the ad
-			n = &adNode{v.sc.ad}
-			where = v.sc
-		} else {
+		if v.exceptional() {
 			return Value{}
+		}
+		n, where = literalNode(v), sc.self()
+		if v.kind == Record {
+			where = v.sc
 		}
 	}
 	var p *pattern.Pattern
@@ -165,10 +166,10 @@ func fnDebug(ev *evaluator, sc *scope, c *call) Value {
 // fnEachContext evaluates an expression in each nested ad of a list. An
 // attribute as first argument means its expression.
 func fnEachContext(ev *evaluator, sc *scope, c *call) Value {
-	expr := c.args[0]
+	expr, written := c.args[0], sc.home()
 	if ref, ok := expr.(*attrRef); ok {
-		if n, _, v := ref.find(ev, sc); n != nil {
-			expr = n
+		if n, where, v := ref.find(ev, sc); n != nil {
+			expr, written = n, where
 		} else if v.kind == Record {
 			expr = &adNode{v.sc.ad}
 		}
@@ -177,11 +178,12 @@ func fnEachContext(ev *evaluator, sc *scope, c *call) Value {
 		}
 	}
 	list, ok := c.args[1].(*listNode)
+	inside := sc
 	if !ok {
 		v := ev.attempt(c.args[1], sc)
 		switch v.kind {
 		case List:
-			list = v.list
+			list, inside = v.list, within(sc, v.sc)
 		case Undefined:
 			if c.fn.variant == eachCount {
 				return IntValue(0)
@@ -197,7 +199,7 @@ func fnEachContext(ev *evaluator, sc *scope, c *call) Value {
 	count := int64(0)
 	out := &listNode{items: make([]node, 0, len(list.items))}
 	for _, n := range list.items {
-		v := ev.inContext(expr, n, sc)
+		v := ev.inContext(expr, written, n, inside)
 		if ev.steps < 0 {
 			return ev.fail("the evaluation takes too many steps")
 		}
@@ -214,7 +216,7 @@ func fnEachContext(ev *evaluator, sc *scope, c *call) Value {
 
 // inContext evaluates an expression in the ad that nested evaluates to. In a
 // match that ad, too, falls back to the other ad of the match.
-func (ev *evaluator) inContext(expr, nested node, sc *scope) Value {
+func (ev *evaluator) inContext(expr node, written *scope, nested node, sc *scope) Value {
 	v := ev.attempt(nested, sc)
 	switch v.kind {
 	case Undefined:
@@ -227,5 +229,5 @@ func (ev *evaluator) inContext(expr, nested node, sc *scope) Value {
 	for s := v.sc; s != nil && context.other == nil; s = s.parent {
 		context.other = s.other
 	}
-	return ev.attempt(expr, &context)
+	return ev.attempt(expr, within(&context, written))
 }

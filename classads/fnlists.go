@@ -39,8 +39,9 @@ func fnMember(ev *evaluator, sc *scope, c *call) Value {
 	if op == opEqual && v.kind == Error {
 		return v
 	}
+	inside := within(sc, l.sc)
 	for _, n := range l.list.items {
-		e := n.eval(ev, sc)
+		e := n.eval(ev, inside)
 		if ev.failed {
 			return Value{kind: Error}
 		}
@@ -74,8 +75,9 @@ func fnListCompare(ev *evaluator, sc *scope, c *call) Value {
 		return ErrorValue(c.fn.name + ": the second argument must be a list")
 	}
 	v := c.args[2].eval(ev, sc)
+	inside := within(sc, l.sc)
 	for _, n := range l.list.items {
-		e := n.eval(ev, sc)
+		e := n.eval(ev, inside)
 		if ev.failed {
 			return Value{kind: Error}
 		}
@@ -117,8 +119,9 @@ func numbers(ev *evaluator, sc *scope, c *call, yield func(Value)) *Value {
 		e := ErrorValue(c.fn.name + ": the argument must be a list")
 		return &e
 	}
+	inside := within(sc, l.sc)
 	for _, n := range l.list.items {
-		v := n.eval(ev, sc)
+		v := n.eval(ev, inside)
 		if ev.failed {
 			return &v
 		}

@@ -70,10 +70,10 @@ func fnQuantize(ev *evaluator, sc *scope, c *call) Value {
 		return ErrorValue("quantize: the first argument is no number")
 	}
 	if step.kind == List {
-		list := step.list.items
+		list, inside := step.list.items, within(sc, step.sc)
 		step = RealValue(0)
 		for _, n := range list {
-			step = n.eval(ev, sc)
+			step = n.eval(ev, inside)
 			if ev.failed {
 				return step
 			}

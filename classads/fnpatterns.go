@@ -100,8 +100,9 @@ func fnRegexpMember(ev *evaluator, sc *scope, c *call) Value {
 	}
 	result := BoolValue(false)
 	p, err := c.pattern(args[0].str, patternFlags(args[2].str))
+	inside := within(sc, args[1].sc)
 	for _, n := range args[1].list.items {
-		switch v := ev.attempt(n, sc); v.kind {
+		switch v := ev.attempt(n, inside); v.kind {
 		case Undefined:
 			result = Value{}
 		case String:

@@ -57,6 +57,7 @@ func fnJoin(ev *evaluator, sc *scope, c *call) Value {
 				first = args[0]
 			}
 			args = append([]node{first}, l.list.items...)
+			sc = within(sc, l.sc)
 		}
 	}
 	var b []byte

@@ -167,10 +167,28 @@ func subscript(ev *evaluator, a, b Value) Value {
 		ev.depth++
 		return v
 	case a.kind == Record && b.kind == String:
-		if a.sc.ad.position(b.str, hashName(b.str)) < 0 {
-			return Value{}
-		}
-		return ev.attempt(newAttrRef(b.str, nil, false), a.sc)
+		return selectByName(ev, a.sc, b.str)
 	}
 	return ErrorValue("a subscript of something that has none")
+}
+
+// selectByName is ad["name"]. It is an evaluation of its own, which does not
+// know the attributes being evaluated, and what it yields no longer belongs to
+// an ad (HTCondor src/classad/classad.cpp:EvaluateAttr).
+func selectByName(ev *evaluator, sc *scope, name string) Value {
+	n := sc.ad.find(name, hashName(name))
+	if n == nil {
+		return Value{}
+	}
+	active := ev.active
+	ev.active = nil
+	v := ev.attempt(n, sc)
+	ev.active = active
+	switch v.kind {
+	case List:
+		v.sc, v.off = nil, 1
+	case Record:
+		v.sc, v.off = outer(v.sc.ad, ev.env), 1
+	}
+	return v
 }

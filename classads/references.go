@@ -115,7 +115,7 @@ func (r *references) external(n node, sc *scope) bool {
 	if !ok {
 		return r.children(n, sc, (*references).external)
 	}
-	start := sc
+	start := sc.self()
 	if ref.absolute {
 		start = sc.root
 	}
@@ -152,7 +152,7 @@ func (r *references) internal(n node, sc *scope) bool {
 	if !ok {
 		return r.children(n, sc, (*references).internal)
 	}
-	start := sc
+	start := sc.self()
 	if ref.absolute {
 		start = sc.root
 	}

@@ -1,8 +1,9 @@
 """Evaluates ClassAd expressions with HTCondor's own library.
 
 Reads a JSON object a line: expr, and optionally the ads my and target, all in
-the new syntax. Writes a JSON object a line: the expression as HTCondor prints
-it and its value, or that it cannot be parsed.
+the new syntax; or old, an ad in the old syntax. Writes a JSON object a line:
+the expression as HTCondor prints it and its value, or the ad as it prints it in
+the old syntax and as JSON; or that it cannot be parsed.
 """
 
 import json
@@ -21,6 +22,11 @@ def ad(text):
 
 
 def answer(query):
+    if "old" in query:
+        parsed = classad2.parseOne(query["old"], classad2.ParserType.Old)
+        # The parser ends at the first line it does not understand.
+        complete = len(parsed) == query["old"].count("\n")
+        return {"parse": complete, "print": parsed.printOld(), "value": parsed.printJson()}
     try:
         expr = classad2.ExprTree(query["expr"])
     except Exception:
