@@ -1,0 +1,228 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/payload"
+)
+
+// feed delivers the states of the pod from one watch, which may outlive the
+// waiting for the wrapper: the status that shows a digest comes later.
+type feed struct {
+	pods chan *corev1.Pod
+	stop context.CancelFunc
+	once sync.Once
+	open func()
+}
+
+// newFeed makes a feed that begins with the state after pod.
+func (b *Backend) newFeed(pod *corev1.Pod) *feed {
+	ctx, stop := context.WithCancel(b.life)
+	f := &feed{pods: make(chan *corev1.Pod), stop: stop}
+	f.open = func() {
+		b.follow(ctx, pod, func(pod *corev1.Pod) bool {
+			select {
+			case f.pods <- pod:
+			case <-ctx.Done():
+			}
+			return false
+		})
+	}
+	return f
+}
+
+// start opens the watch, the first time it is called.
+func (f *feed) start() { f.once.Do(func() { go f.open() }) }
+
+// await waits for the wrapper of the patched container, or for a failure that
+// waiting will not mend. The feed is the caller's if there is no error.
+func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonce string, before slot, pod *corev1.Pod) (*payload.Client, *feed, error) {
+	b := l.backend
+	outer := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go l.dismiss(ctx, nonce, before.Nonce)
+
+	type dialled struct {
+		client *payload.Client
+		err    error
+	}
+	hello := make(chan dialled, 1)
+	go func() {
+		client, err := payload.Dial(ctx, payload.Options{Dir: l.controlDir(), Nonce: nonce, Log: b.log})
+		hello <- dialled{client, err}
+	}()
+	abandon := func() { // a wrapper that answers too late must not be left connected
+		cancel()
+		if d := <-hello; d.client != nil {
+			_ = d.client.Close()
+		}
+	}
+
+	states := b.newFeed(pod)
+	watch := time.NewTimer(b.timing.watchDelay)
+	defer watch.Stop()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	w := waiting{report: req.Report, every: b.timing.progress, started: time.Now(), container: l.name, spec: p.spec}
+	t := track(l.name, p, before, pod)
+	for {
+		select {
+		case d := <-hello:
+			if d.err == nil {
+				return d.client, states, nil
+			}
+			states.stop()
+			if outer.Err() != nil {
+				return nil, nil, w.ended(outer)
+			}
+			return nil, nil, &failure{origin: fromWrapper, reason: reasonUnusable, err: d.err}
+		case <-watch.C:
+			states.start()
+		case pod := <-states.pods:
+			f := t.look(pod)
+			if f != nil {
+				f.image, f.spec = p.image.String(), p.spec
+			}
+			w.saw(pod, f, t.running != "")
+		case <-tick.C:
+			w.progress()
+		case <-outer.Done():
+			abandon()
+			states.stop()
+			return nil, nil, w.ended(outer)
+		}
+		f := w.final()
+		if f == nil && t.silent() > b.timing.silence {
+			f = &failure{origin: fromWrapper, reason: reasonSilent, message: "container " + t.running}
+		}
+		if f != nil {
+			abandon()
+			states.stop()
+			return nil, nil, f
+		}
+	}
+}
+
+// waiting is what is to be said of a binding that takes its time.
+type waiting struct {
+	report    func(string)
+	every     time.Duration
+	started   time.Time
+	told      time.Time
+	container string
+	spec      string
+
+	state  string   // what the status says at the moment
+	failed *failure // the latest failure
+}
+
+func (w *waiting) saw(pod *corev1.Pod, f *failure, running bool) {
+	w.state = describeState(statusOf(pod, w.container))
+	switch {
+	case running:
+		w.failed = nil // the kubelet got over it
+	case f == nil:
+	default:
+		if w.failed == nil || w.failed.reason != f.reason || w.failed.message != f.message {
+			w.report(fmt.Sprintf("container %s: %s: %s", w.container, f.reason, f.message))
+		}
+		w.failed = f
+	}
+}
+
+// final gives the failure if waiting longer makes no sense.
+func (w *waiting) final() *failure {
+	if w.failed != nil && judge(*w.failed).isFinal(time.Now()) {
+		return w.failed
+	}
+	return nil
+}
+
+func (w *waiting) progress() {
+	waited := time.Since(w.started)
+	if waited < w.every || time.Since(w.told) < w.every {
+		return
+	}
+	w.told = time.Now()
+	w.report(fmt.Sprintf("container %s: waiting for %s since %s, status: %s", w.container, w.spec, waited.Round(time.Second), w.state))
+}
+
+// ended says what there is to say when ctx has ended. If it was the binding's own
+// time, a failure that was to be waited out says more than that.
+func (w *waiting) ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if !errors.Is(cause, errTimeout) {
+		return cause
+	}
+	if w.failed != nil {
+		return w.failed
+	}
+	return &failure{origin: fromClock, reason: reasonTimeout,
+		message: fmt.Sprintf("after %s; status: %s", time.Since(w.started).Round(time.Second), w.state)}
+}
+
+// describeState puts a container's state in a few words.
+func describeState(s corev1.ContainerStatus) string {
+	switch {
+	case s.State.Waiting != nil && s.State.Waiting.Reason != "":
+		return "waiting, " + s.State.Waiting.Reason
+	case s.State.Waiting != nil:
+		return "waiting"
+	case s.State.Running != nil:
+		return "running since " + s.State.Running.StartedAt.UTC().Format(time.RFC3339)
+	case s.State.Terminated != nil:
+		return "ended with " + describeExit(s.State.Terminated)
+	default:
+		return "none yet"
+	}
+}
+
+// dismiss tells the wrapper that was there before to leave. The kubelet tells it
+// as well, by the image's stop signal and within the pod's grace period; this
+// way neither matters. A wrapper that is still there after a while, or again,
+// with an old nonce is told once more: the kubelet does not restart a container
+// whose spec did not change, and one that came back too early does not know the
+// nonce.
+func (l *Lease) dismiss(ctx context.Context, nonce, old string) {
+	for pause := l.backend.timing.nudge; ; pause *= 2 {
+		if err := l.dismissOnce(ctx, nonce, old); err != nil && ctx.Err() == nil {
+			l.backend.log.Debug("no old wrapper was told to leave", "container", l.name, "error", err)
+		}
+		old = ""
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// dismissOnce connects to the wrapper with nonce old, or to any if that is not
+// known, but never takes the new one.
+func (l *Lease) dismissOnce(ctx context.Context, nonce, old string) error {
+	short, cancel := context.WithTimeout(ctx, l.backend.timing.dismiss)
+	defer cancel()
+	if old == "" {
+		hello, err := payload.Peek(short, l.controlDir())
+		if err != nil || hello.Nonce == nonce {
+			return err
+		}
+		old = hello.Nonce
+	}
+	client, err := payload.Dial(short, payload.Options{Dir: l.controlDir(), Nonce: old, Log: l.backend.log})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if client.Hello().Nonce == nonce {
+		return nil
+	}
+	return client.Leave(ctx)
+}

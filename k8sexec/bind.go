@@ -1,0 +1,182 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/payload"
+)
+
+// errTimeout is the cause of a binding's context when it has taken too long.
+var errTimeout = errors.New("the binding took too long")
+
+// Bind makes the leased container run the image and returns when the wrapper of
+// that very container has announced itself. It fails with a *payload.Verdict, or
+// with the cause of ctx's end.
+func (l *Lease) Bind(ctx context.Context, req payload.BindRequest) (*Container, error) {
+	if req.Report == nil {
+		req.Report = func(string) {}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, l.backend.opt.BindTimeout, errTimeout)
+	defer cancel()
+	c, err := l.bind(ctx, req)
+	if err == nil {
+		l.mu.Lock()
+		l.container = c
+		l.mu.Unlock()
+		return c, nil
+	}
+	f := (*failure)(nil)
+	if errors.Is(err, errTimeout) {
+		f = &failure{origin: fromClock, reason: reasonTimeout, image: req.Image, message: fmt.Sprintf("nothing after %s", l.backend.opt.BindTimeout)}
+	} else if !errors.As(err, &f) {
+		return nil, err
+	}
+	j := judge(*f)
+	if isDefault(req) && j.class == toUser {
+		// The user did not choose the image and cannot mend it.
+		j.class = toPilot
+		j.says += fmt.Sprintf(" It is the default for jobs without an image; correct %s or the pod's manifest.", knobDefaultImage)
+	}
+	return nil, j.verdict()
+}
+
+func isDefault(req payload.BindRequest) bool { return strings.TrimSpace(req.Image) == "" }
+
+// bind decides how, and tries that, and the plain reference if need be. Errors
+// are *failure or the cause of ctx's end.
+func (l *Lease) bind(ctx context.Context, req payload.BindRequest) (*Container, error) {
+	b := l.backend
+	known, err := readSlot(l.private, l.name)
+	if err != nil {
+		b.log.Warn("what was known of the payload container is lost", "container", l.name, "error", err)
+	}
+	nonce := newNonce()
+	p, err := l.choose(ctx, req, nonce, &known)
+	if err != nil {
+		return nil, err
+	}
+	if c := l.reuse(ctx, req, p, known); c != nil {
+		req.Report(fmt.Sprintf("container %s runs %s already", l.name, p.image))
+		return c, nil
+	}
+	for {
+		req.Report(fmt.Sprintf("container %s is to run %s", l.name, p.spec))
+		c, err := l.attempt(ctx, req, p, nonce, &known)
+		f := (*failure)(nil)
+		if err == nil || !errors.As(err, &f) {
+			return c, err
+		}
+		f.image, f.spec = p.image.String(), p.spec
+		j := judge(*f)
+		if !p.isOnce() || !j.form && !(j.digest && p.image.isMoving()) {
+			return nil, f
+		}
+		// What was refused is our way of writing the image, or a digest of ours that
+		// is gone.
+		b.log.Warn("image refused in this form, trying it as it was asked for", "container", l.name, "image", p.spec, "error", f)
+		if err := l.digests().forget(p.image); err != nil {
+			b.log.Warn("cannot forget a digest", "image", p.image, "error", err)
+		}
+		known.PlainOnly = known.PlainOnly || j.form
+		p, nonce = p.plain(known.Spec), newNonce()
+	}
+}
+
+// attempt patches the pod and waits for the outcome. It keeps known up to date,
+// on disk as well.
+func (l *Lease) attempt(ctx context.Context, req payload.BindRequest, p plan, nonce string, known *slot) (*Container, error) {
+	b := l.backend
+	before := *known
+	// From here on the pod may be changed although this process dies.
+	*known = known.unbound()
+	if err := known.write(l.private, l.name); err != nil {
+		return nil, &failure{origin: fromPilot, reason: reasonPrivateDir, err: err}
+	}
+	pod, err := l.patch(ctx, p, nonce)
+	if err != nil {
+		known.Spec = before.Spec
+		return nil, err
+	}
+	if before.PodUID != "" && before.PodUID != string(pod.UID) {
+		b.log.Warn("another pod has this pod's name; the image that it was created with is not known", "pod", pod.Name)
+	}
+	known.PodUID, known.Spec = string(pod.UID), p.spec
+	l.note(*known)
+	client, feed, err := l.await(ctx, req, p, nonce, before, pod)
+	if err != nil {
+		return nil, err
+	}
+	c := newContainer(l, client, p)
+	known.Image, known.Owner, known.Nonce, known.Boot = p.image.String(), req.Owner, nonce, client.Hello().Boot
+	known.ContainerID, known.Bound = c.id, c.bound
+	l.note(*known)
+	if p.digest == "" && c.id != "" && b.opt.ThrowawayTags && b.opt.DigestLifetime > 0 {
+		c.learnFrom(feed)
+	} else {
+		feed.stop()
+	}
+	return c, nil
+}
+
+// note writes down what is known. That it fails costs the next binding a GET at
+// worst, since what is on disk then claims less.
+func (l *Lease) note(s slot) {
+	if err := s.write(l.private, l.name); err != nil {
+		l.backend.log.Warn("cannot note the state of the payload container", "container", l.name, "error", err)
+	}
+}
+
+// patch applies the binding.
+func (l *Lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, error) {
+	patch, err := bindingPatch(l.name, p.spec, nonce, p.record)
+	if err != nil {
+		return nil, err
+	}
+	var pod *corev1.Pod
+	err = l.backend.call(ctx, "patch", func(ctx context.Context, api podAPI) (err error) {
+		pod, err = api.Patch(ctx, patch, false)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if spec := specOf(pod, l.name); spec == nil || spec.Image != p.spec {
+		l.backend.log.Warn("the pod has another image than was asked for; does an admission webhook rewrite images?",
+			"container", l.name, "asked", p.spec)
+	}
+	return pod, nil
+}
+
+// reuse gives the running container if the policy allows that and it is the one
+// that was bound last: same wrapper process, nothing left of the last job.
+func (l *Lease) reuse(ctx context.Context, req payload.BindRequest, p plan, known slot) *Container {
+	b := l.backend
+	age := time.Since(known.Bound)
+	if b.opt.Reset != ResetImage || known.Nonce == "" || known.Owner != req.Owner || known.Image != p.image.String() ||
+		p.image.isMoving() && (age < 0 || age >= b.opt.DigestLifetime) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.timing.recall)
+	defer cancel()
+	client, err := payload.Dial(ctx, payload.Options{Dir: l.controlDir(), Nonce: known.Nonce, Log: b.log})
+	if err != nil {
+		b.log.Info("container cannot be used again, making a new one", "container", l.name, "error", err)
+		return nil
+	}
+	if client.Hello().Boot == known.Boot {
+		if err = client.Sweep(ctx); err == nil {
+			return newContainer(l, client, p)
+		}
+	} else {
+		err = errors.New("it was restarted in the meantime")
+	}
+	b.log.Info("container cannot be used again, making a new one", "container", l.name, "error", err)
+	_ = client.Close()
+	return nil
+}

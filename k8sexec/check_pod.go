@@ -1,0 +1,113 @@
+package k8sexec
+
+import (
+	"path"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/payload"
+)
+
+// wrapperProgram is the base name of the payload container's command.
+const wrapperProgram = "condor_pod_wrapper"
+
+// checkPod compares the pod's spec with what bindings rely on. What the API
+// server may not change in a running pod is wrong until the pod is made anew, so
+// it is worth being told at once.
+func (b *Backend) checkPod(pod *corev1.Pod, f *findings) {
+	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
+		f.bad(knobBackend, "the pod's restartPolicy is %s; with anything but Always one image that cannot be pulled ends the payload container for good", pod.Spec.RestartPolicy)
+	}
+	if pod.Spec.ShareProcessNamespace == nil || !*pod.Spec.ShareProcessNamespace {
+		f.warn(knobBackend, "the pod's shareProcessNamespace is not true; the starter sees no process of the job, and restarts of the same image are slower")
+	}
+	for _, name := range b.opt.Containers {
+		c := specOf(pod, name)
+		if c == nil {
+			f.bad(knobContainers, "pod %s has no container %s, it has %s", pod.Name, name, quoted(containerNames(pod)))
+			continue
+		}
+		b.checkContainer(c, pod.Spec.SecurityContext, f)
+		b.checkVolumes(pod, c, f)
+	}
+}
+
+func containerNames(pod *corev1.Pod) []string {
+	names := make([]string, len(pod.Spec.Containers))
+	for i, c := range pod.Spec.Containers {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// checkContainer looks at what makes a container a payload container.
+func (b *Backend) checkContainer(c *corev1.Container, pod *corev1.PodSecurityContext, f *findings) {
+	if len(c.Command) == 0 || path.Base(c.Command[0]) != wrapperProgram {
+		f.bad(knobContainers, "the command of container %s is %s instead of %s; without it the user's image decides what runs", c.Name, quoted(c.Command), wrapperProgram)
+	} else if want := filepath.Join(b.opt.ControlDir, c.Name); !hasFlag(append(c.Command[1:], c.Args...), "control", want) {
+		f.bad(knobControlDir, "container %s must have the arguments -control %s, it has %s", c.Name, want, quoted(c.Args))
+	}
+	if c.WorkingDir == "" {
+		f.bad(knobContainers, "container %s has no workingDir; set it to /, or an image whose own does not exist cannot be run", c.Name)
+	}
+	if c.ImagePullPolicy == corev1.PullAlways || c.ImagePullPolicy == corev1.PullNever {
+		f.bad(knobContainers, "the imagePullPolicy of container %s is %s; set it to IfNotPresent", c.Name, c.ImagePullPolicy)
+	}
+	if c.Lifecycle != nil && (c.Lifecycle.PreStop != nil || c.Lifecycle.PostStart != nil) {
+		f.bad(knobContainers, "container %s has lifecycle hooks, which would run programs of the user's image as root; remove them", c.Name)
+	}
+	checkNonce(c, f)
+	checkSecurity(c, pod, f)
+}
+
+// hasFlag looks for -name value or -name=value, with one dash or two.
+func hasFlag(args []string, name, value string) bool {
+	for i, arg := range args {
+		bare := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
+		if bare == name && bare != arg && i+1 < len(args) && filepath.Clean(args[i+1]) == value {
+			return true
+		}
+		if given, found := strings.CutPrefix(bare, name+"="); found && bare != arg && filepath.Clean(given) == value {
+			return true
+		}
+	}
+	return false
+}
+
+// checkNonce looks for the variable that ties a wrapper to its binding.
+func checkNonce(c *corev1.Container, f *findings) {
+	want := "metadata.annotations['" + nonceAnnotation + c.Name + "']"
+	for _, e := range c.Env {
+		if e.Name != payload.NonceEnv {
+			continue
+		}
+		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil || e.ValueFrom.FieldRef.FieldPath != want {
+			f.bad(knobContainers, "the variable %s of container %s must come from a fieldRef to %s", payload.NonceEnv, c.Name, want)
+		}
+		return
+	}
+	f.bad(knobContainers, "container %s lacks the variable %s with a fieldRef to %s", c.Name, payload.NonceEnv, want)
+}
+
+// checkSecurity looks at the settings that hold a hostile image down.
+func checkSecurity(c *corev1.Container, pod *corev1.PodSecurityContext, f *findings) {
+	sc := c.SecurityContext
+	if sc == nil || sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation {
+		f.warn(knobContainers, "allowPrivilegeEscalation of container %s is not false; set it, beside the wrapper's own no_new_privs", c.Name)
+	}
+	if sc != nil && sc.Privileged != nil && *sc.Privileged {
+		f.warn(knobContainers, "container %s is privileged; it should not be", c.Name)
+	}
+	user := (*int64)(nil)
+	if pod != nil {
+		user = pod.RunAsUser
+	}
+	if sc != nil && sc.RunAsUser != nil {
+		user = sc.RunAsUser
+	}
+	if user == nil || *user != 0 {
+		f.bad(knobPayloadUID, "container %s must have runAsUser 0: its wrapper switches to the payload's user, and an image's own user must not matter", c.Name)
+	}
+}

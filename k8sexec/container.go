@@ -1,0 +1,182 @@
+package k8sexec
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/payload"
+)
+
+// Container is a payload container that runs the image that its binding asked
+// for. Its methods may be called from several goroutines.
+type Container struct {
+	lease  *Lease
+	client *payload.Client
+	image  image
+	spec   string
+	id     string // empty if it could not be found out
+	bound  time.Time
+	lost   chan error
+
+	mu     sync.Mutex
+	digest digest.Digest
+
+	over context.CancelFunc // ends the background work
+	busy sync.WaitGroup
+}
+
+func newContainer(l *Lease, client *payload.Client, p plan) *Container {
+	b := l.backend
+	c := &Container{lease: l, client: client, image: p.image, spec: p.spec, digest: p.digest, bound: time.Now(), lost: make(chan error, 1)}
+	var err error
+	if c.id, err = containerOfWrapper(b.proc, client); err != nil {
+		b.log.Debug("cannot tell the container's ID, hence not learn digests", "container", l.name, "error", err)
+	}
+	ctx, over := context.WithCancel(b.life)
+	c.over = over
+	c.busy.Go(func() { c.attend(ctx) })
+	return c
+}
+
+// Client talks to the container's wrapper.
+func (c *Container) Client() *payload.Client { return c.client }
+
+// Payload is the user and group of payloads in the container.
+func (c *Container) Payload() (uid, gid int) { return c.lease.Owner() }
+
+// Image is the image as it was asked for, spelled out: registry, repository, and
+// tag or digest.
+func (c *Container) Image() string { return c.image.String() }
+
+// Spec is the image as it stands in the pod's spec, where a tag may mean nothing
+// beside a digest.
+func (c *Container) Spec() string { return c.spec }
+
+// ID is the container's ID in the runtime, empty if it could not be found out.
+func (c *Container) ID() string { return c.id }
+
+// ImageID is the image with the digest that the container runs, repository@digest.
+// It is empty while that is not known: for an image that is new here, until the
+// kubelet has reported it a second or two after the start.
+func (c *Container) ImageID() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.digest == "" {
+		return ""
+	}
+	return c.image.repository + "@" + c.digest.String()
+}
+
+// Lost tells once, with a *payload.Verdict, that the container ended under this
+// activation, and why if the pod's status tells. It may take some seconds after
+// the wrapper's connection was lost (Client().Lost()), which is known at once.
+func (c *Container) Lost() <-chan error { return c.lost }
+
+// close ends the connection and everything in the background.
+func (c *Container) close() {
+	c.over()
+	_ = c.client.Close()
+	c.busy.Wait()
+}
+
+// learnFrom takes the feed over until the status of this very container shows its
+// digest.
+func (c *Container) learnFrom(states *feed) {
+	b := c.lease.backend
+	ctx, cancel := context.WithTimeout(b.life, b.timing.learn)
+	states.start()
+	c.busy.Go(func() {
+		defer cancel()
+		defer states.stop()
+		for {
+			select {
+			case pod := <-states.pods:
+				status := statusOf(pod, c.lease.name)
+				if bareID(status.ContainerID) != c.id || status.ImageID == "" {
+					continue
+				}
+				if d := c.lease.learn(status, c.image); d != "" {
+					c.mu.Lock()
+					c.digest = d
+					c.mu.Unlock()
+				} else {
+					b.log.Debug("the runtime reports no digest of this repository", "image", c.image, "image_id", status.ImageID)
+				}
+				return
+			case <-c.client.Lost():
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// attend waits for the end of the connection and finds out what it means.
+func (c *Container) attend(ctx context.Context) {
+	select {
+	case <-c.client.Lost():
+	case <-ctx.Done():
+		return
+	}
+	f := c.autopsy(ctx)
+	if ctx.Err() != nil {
+		return // released: the end was ours
+	}
+	f.image, f.spec = c.image.String(), c.spec
+	c.lost <- judge(f).verdict()
+}
+
+// autopsy asks the pod's status how the container ended. The kubelet notices
+// within a second or so.
+func (c *Container) autopsy(ctx context.Context) failure {
+	b := c.lease.backend
+	unknown := failure{origin: fromWrapper, reason: reasonContainerEnd, message: "the pod's status does not tell why"}
+	ctx, cancel := context.WithTimeout(ctx, b.timing.autopsy)
+	defer cancel()
+	api, err := b.connect()
+	if err != nil {
+		unknown.err = err
+		return unknown
+	}
+	pod, err := api.Get(ctx)
+	if err != nil {
+		unknown.err = fmt.Errorf("read the pod's status: %w", err)
+		return unknown
+	}
+	found := unknown
+	b.follow(ctx, pod, func(pod *corev1.Pod) bool {
+		if f := podFailure(pod, ""); f != nil {
+			found = *f
+			return true
+		}
+		exit := c.exitIn(statusOf(pod, c.lease.name))
+		if exit == nil {
+			return false
+		}
+		found = failure{origin: fromContainer, reason: reasonContainerEnd, message: exit.Message, exit: exit}
+		return true
+	})
+	return found
+}
+
+// exitIn finds this container's end in the status: it may be the container that
+// is there, or already the one before.
+func (c *Container) exitIn(status corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
+		switch {
+		case ended == nil:
+		case c.id != "" && bareID(ended.ContainerID) == c.id:
+			return ended
+		case c.id == "" && !ended.FinishedAt.Time.Before(c.bound.Truncate(time.Second)):
+			// Status times are whole seconds of this node's clock.
+			return ended
+		}
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+// Package k8sexec runs payloads in a sibling container of the pilot's own pod.
+// It leases a payload container, makes the kubelet run the wanted image in it by
+// patching the pod, and names what went wrong when that fails.
+//
+// A binding goes through these states:
+//
+//	                 lease (flock, dies with the process)
+//	                   │
+//	    same image and owner, container known clean ──▶ reuse ──────────────┐
+//	                   │ else                                               │
+//	    choose the image string ◀── digests, default image ◀─ GET, seldom   │
+//	                   │                                                    │
+//	   ┌──────────▶  PATCH image + nonce ──▶ old wrapper told to leave      │
+//	   │               │                                                    │
+//	plain reference    ├─ wrapper announces the nonce ──────────────────────┤
+//	after a refusal    ├─ status shows a failure of this image ─▶ rules ─▶ Verdict
+//	   └───────────────┤                                                    │
+//	                   └─ time is up ─▶ Verdict                             ▼
+//	                                                          Container ─▶ Lost, Release
+//
+// The usual binding costs one PATCH. A watch of the pod, starting at the version
+// that the patch returned and hence missing nothing, is opened when the wrapper
+// has not announced itself within a moment, or when the digest of a tag is to be
+// learned. There are no calls while a job runs.
+//
+// The permissions needed are get, watch and patch on the pilot's own pod.
+package k8sexec

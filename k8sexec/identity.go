@@ -1,0 +1,82 @@
+package k8sexec
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"podstarter/payload"
+)
+
+// containerIDInPath finds the ID that container runtimes end a cgroup's path
+// with: 64 hexadecimal digits, as they are (cgroupfs driver) or inside a name
+// such as cri-containerd-ID.scope or crio-ID.scope (systemd driver).
+var containerIDInPath = regexp.MustCompile(`[0-9a-f]{64}`)
+
+// maxCgroupFile bounds what is read of /proc/PID/cgroup: a dozen hierarchies with
+// a path each.
+const maxCgroupFile = 64 << 10
+
+// containerOf finds out in which container a process runs, by its cgroup
+// (cgroups(7), /proc/PID/cgroup). In a pod whose containers have cgroup
+// namespaces of their own the path is relative to the reader's and leads out of
+// it (/../ID), but the last component is the same.
+func containerOf(proc string, pid int) (string, error) {
+	f, err := os.Open(filepath.Join(proc, strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxCgroupFile))
+	if err != nil {
+		return "", err
+	}
+	id := containerInCgroups(string(data))
+	if id == "" {
+		return "", fmt.Errorf("no container ID in the cgroups of process %d", pid)
+	}
+	return id, nil
+}
+
+// containerInCgroups gives the ID if all hierarchies that show one agree.
+func containerInCgroups(text string) string {
+	var id string
+	for line := range strings.Lines(text) {
+		ids := containerIDInPath.FindAllString(line, -1)
+		if len(ids) == 0 {
+			continue
+		}
+		last := ids[len(ids)-1]
+		if id != "" && id != last {
+			return ""
+		}
+		id = last
+	}
+	return id
+}
+
+// errOtherNamespace means that process IDs of the wrapper mean nothing here.
+var errOtherNamespace = errors.New("the pod does not share its process namespace")
+
+// containerOfWrapper finds out which container a wrapper runs in. That ties its
+// announcement to the status of a container without having to trust in times.
+func containerOfWrapper(proc string, client *payload.Client) (string, error) {
+	if !client.SharesPIDNamespace() {
+		return "", errOtherNamespace
+	}
+	return containerOf(proc, client.Hello().PID)
+}
+
+// bareID is a container ID of a status without its runtime: containerd://ID.
+func bareID(containerID string) string {
+	_, id, found := strings.Cut(containerID, "://")
+	if !found {
+		return containerID
+	}
+	return id
+}

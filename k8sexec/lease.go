@@ -1,0 +1,166 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lease is a payload container that belongs to this process until Release or
+// the end of the process. Its methods are for one goroutine at a time.
+type Lease struct {
+	backend *Backend
+	name    string // of the container
+	index   int    // among the payload containers
+	private *os.Root
+	lock    *os.File
+
+	mu        sync.Mutex
+	container *Container // of the latest binding
+	released  bool
+}
+
+// Lease takes a payload container that no other starter has. When all are taken
+// it waits a moment, since a starter that has reported its job's exit may not
+// have ended yet. It fails with a *payload.Verdict, or with the cause of ctx's
+// end.
+func (b *Backend) Lease(ctx context.Context) (*Lease, error) {
+	private, err := openPrivate(b.opt.PrivateDir)
+	if err != nil {
+		return nil, asVerdict(&failure{origin: fromPilot, reason: reasonPrivateDir, err: err})
+	}
+	l, err := b.waitForLease(ctx, private)
+	if err != nil {
+		_ = private.Close()
+		return nil, asVerdict(err)
+	}
+	b.log.Debug("leased payload container", "container", l.name, "uid", b.opt.BaseUID+l.index)
+	return l, nil
+}
+
+func (b *Backend) waitForLease(ctx context.Context, private *os.Root) (*Lease, error) {
+	deadline := time.NewTimer(b.timing.leaseWait)
+	defer deadline.Stop()
+	poll := time.NewTicker(b.timing.leasePoll)
+	defer poll.Stop()
+	for {
+		l, err := b.tryLease(private)
+		if l != nil {
+			return l, nil
+		}
+		if err != nil {
+			return nil, &failure{origin: fromPilot, reason: reasonPrivateDir, err: err}
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-deadline.C:
+			return nil, &failure{origin: fromPilot, reason: reasonNoneFree, message: strings.Join(b.opt.Containers, ", ")}
+		}
+	}
+}
+
+// tryLease takes the first container that is free; none is no error.
+func (b *Backend) tryLease(private *os.Root) (*Lease, error) {
+	for i := range b.opt.Containers {
+		if l, err := b.leaseOf(private, i); l != nil || err != nil {
+			return l, err
+		}
+	}
+	return nil, nil
+}
+
+// leaseOf takes one container if it is free.
+func (b *Backend) leaseOf(private *os.Root, index int) (*Lease, error) {
+	name := b.opt.Containers[index]
+	// The file stays for ever: were it unlinked, two starters could hold locks on
+	// two files of that name.
+	f, err := private.OpenFile("lease."+name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return &Lease{backend: b, name: name, index: index, private: private, lock: f}, nil
+	}
+	f.Close()
+	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("lock lease.%s: %w", name, err)
+}
+
+// openPrivate opens the private directory after making sure that nobody else
+// may write to it: what is in there decides which image a job gets.
+func openPrivate(path string) (*os.Root, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := root.Stat(".")
+	if err == nil {
+		err = ownedByUs(path, info, 0o022)
+	}
+	if err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	return root, nil
+}
+
+// ownedByUs checks that a directory belongs to this user or root and has none of
+// the forbidden permission bits.
+func ownedByUs(path string, info os.FileInfo, forbidden os.FileMode) error {
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", path)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d instead of user %d", path, stat.Uid, os.Geteuid())
+	}
+	if extra := info.Mode().Perm() & forbidden; extra != 0 {
+		return fmt.Errorf("%s has mode %#o, without %#o it would be safe", path, info.Mode().Perm(), extra)
+	}
+	return nil
+}
+
+// Name is the payload container's name in the pod.
+func (l *Lease) Name() string { return l.name }
+
+// Owner is the user and group of payloads in this container.
+func (l *Lease) Owner() (uid, gid int) {
+	id := l.backend.opt.BaseUID + l.index
+	return id, id
+}
+
+// Release gives the container back. The connection to its wrapper is closed,
+// which ends whatever is left of the payload; the container itself is made anew
+// by the next binding. Release makes no API call and may be called twice.
+func (l *Lease) Release(context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.released {
+		return nil
+	}
+	l.released = true
+	if l.container != nil {
+		l.container.close()
+	}
+	return errors.Join(l.lock.Close(), l.private.Close())
+}
+
+// controlDir is the container's control directory.
+func (l *Lease) controlDir() string { return filepath.Join(l.backend.opt.ControlDir, l.name) }
+
+func (l *Lease) digests() *digests {
+	return &digests{dir: l.private, lifetime: l.backend.opt.DigestLifetime, now: time.Now}
+}

@@ -1,0 +1,181 @@
+package k8sexec
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/payload"
+)
+
+// plan is how an image gets into the pod's spec.
+type plan struct {
+	image  image
+	spec   string        // the string for the spec
+	digest digest.Digest // what spec pins the image to, if anything
+	// restart says that the spec has this very string already: the kubelet will not
+	// make the container anew by itself, so its wrapper has to leave.
+	restart bool
+	// record is the image that the container was created with, when the pod does
+	// not say so yet.
+	record string
+}
+
+// isOnce tells a plan with a throw-away tag.
+func (p plan) isOnce() bool { return p.spec != p.image.String() }
+
+// plain is the plan without the throw-away tag.
+func (p plan) plain(spec string) plan {
+	p.spec, p.digest = p.image.String(), p.image.digest
+	p.restart = p.spec == spec
+	return p
+}
+
+// choose decides on the image string. It asks the API server only when it must:
+// the first time in the life of a pod, and when the container runs the same
+// plain reference already.
+func (l *Lease) choose(ctx context.Context, req payload.BindRequest, nonce string, s *slot) (plan, error) {
+	var pod *corev1.Pod
+	look := func() error {
+		if pod != nil {
+			return nil
+		}
+		var err error
+		if pod, err = l.get(ctx); err != nil {
+			return err
+		}
+		return l.survey(pod, s)
+	}
+	var p plan
+	if s.DefaultImage == "" {
+		if err := look(); err != nil {
+			return plan{}, err
+		}
+		if pod.Annotations[defaultImageAnnotation+l.name] == "" {
+			p.record = s.DefaultImage
+		}
+	}
+	var err error
+	if p.image, err = l.wanted(req.Image, *s); err != nil {
+		return plan{}, err
+	}
+	if p.digest = l.digestFor(p.image); p.digest == "" {
+		if s.Spec == "" {
+			if err := look(); err != nil {
+				return plan{}, err
+			}
+		}
+		if s.Spec == p.image.String() {
+			if err := look(); err != nil {
+				return plan{}, err
+			}
+			p.digest = l.recall(ctx, pod, p.image, *s)
+		}
+	}
+	if p.digest != "" && l.backend.opt.ThrowawayTags && !s.PlainOnly {
+		p.spec = p.image.once(onceTag(req.Activation, nonce), p.digest)
+		return p, nil
+	}
+	return p.plain(s.Spec), nil
+}
+
+// wanted is the image of the request, or the default.
+func (l *Lease) wanted(asked string, s slot) (image, error) {
+	if strings.TrimSpace(asked) != "" {
+		img, err := parseImage(asked)
+		if err != nil {
+			return image{}, &failure{origin: fromRequest, reason: reasonInvalidName, image: asked, message: err.Error()}
+		}
+		return img, nil
+	}
+	text, from := l.backend.opt.DefaultImage, knobDefaultImage
+	if text == "" {
+		text, from = s.DefaultImage, "the pod's manifest"
+	}
+	img, err := parseImage(text)
+	if err != nil {
+		return image{}, &failure{origin: fromRequest, reason: reasonInvalidName, image: text, message: fmt.Sprintf("from %s: %v", from, err)}
+	}
+	return img, nil
+}
+
+// digestFor is the digest that the user gave, or a fresh one that was learned,
+// or empty.
+func (l *Lease) digestFor(img image) digest.Digest {
+	if !img.isMoving() {
+		return img.digest
+	}
+	d, _ := l.digests().lookup(img)
+	return d
+}
+
+// survey notes what the pod says of the container.
+func (l *Lease) survey(pod *corev1.Pod, s *slot) error {
+	spec := specOf(pod, l.name)
+	if spec == nil {
+		return &failure{origin: fromPod, reason: reasonNoContainer, message: fmt.Sprintf("pod %s has no container %s", pod.Name, l.name)}
+	}
+	if s.PodUID != string(pod.UID) {
+		*s = slot{PodUID: string(pod.UID)}
+	}
+	s.Spec = spec.Image
+	s.DefaultImage = pod.Annotations[defaultImageAnnotation+l.name]
+	if s.DefaultImage == "" {
+		s.DefaultImage = spec.Image
+	}
+	return nil
+}
+
+// recall finds out which digest the container that runs the very image came
+// from. The status may have to catch up with it first.
+func (l *Lease) recall(ctx context.Context, pod *corev1.Pod, img image, s slot) digest.Digest {
+	if !l.backend.opt.ThrowawayTags || s.PlainOnly {
+		return ""
+	}
+	if pod.Generation == 1 {
+		// The spec is as it was when the pod was created, so whatever has run in the
+		// container is this image.
+		return l.learn(statusOf(pod, l.name), img)
+	}
+	if s.ContainerID == "" || s.Image != img.String() {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.backend.timing.recall)
+	defer cancel()
+	var found digest.Digest
+	l.backend.follow(ctx, pod, func(pod *corev1.Pod) bool {
+		status := statusOf(pod, l.name)
+		if bareID(status.ContainerID) != s.ContainerID {
+			return false
+		}
+		found = l.learn(status, img)
+		return true
+	})
+	return found
+}
+
+// learn notes the digest that a container's status shows for an image, which
+// the caller knows to be the image of this very container.
+func (l *Lease) learn(status corev1.ContainerStatus, img image) digest.Digest {
+	d, ok := img.digestOf(status.ImageID)
+	if !ok {
+		return ""
+	}
+	if err := l.digests().learn(img, d); err != nil {
+		l.backend.log.Warn("cannot note the digest of an image", "image", img, "error", err)
+	}
+	return d
+}
+
+// get reads the pod, patiently.
+func (l *Lease) get(ctx context.Context) (*corev1.Pod, error) {
+	var pod *corev1.Pod
+	err := l.backend.call(ctx, "get", func(ctx context.Context, api podAPI) (err error) {
+		pod, err = api.Get(ctx)
+		return err
+	})
+	return pod, err
+}

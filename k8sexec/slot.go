@@ -1,0 +1,71 @@
+package k8sexec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// slot is what is known of a payload container from one binding to the next, so
+// that a binding need not ask the API server before it patches. It is kept in
+// the private directory and guarded by the container's lease. The zero value
+// knows nothing, which is always safe: it costs one GET.
+type slot struct {
+	// PodUID tells a pod from a later one of the same name.
+	PodUID string `json:"pod_uid,omitempty"`
+	// DefaultImage is the image the container was created with.
+	DefaultImage string `json:"default_image,omitempty"`
+	// Spec is the image string in the pod's spec; empty when it is not known for
+	// certain, for instance because a starter died during its patch.
+	Spec string `json:"spec,omitempty"`
+	// PlainOnly says that a throw-away tag was refused here.
+	PlainOnly bool `json:"plain_only,omitempty"`
+
+	// Of the last binding that succeeded:
+
+	Image       string    `json:"image,omitempty"` // as asked, spelled out
+	Owner       string    `json:"owner,omitempty"`
+	Nonce       string    `json:"nonce,omitempty"`
+	Boot        string    `json:"boot,omitempty"`
+	ContainerID string    `json:"container_id,omitempty"` // empty if it could not be found out
+	Bound       time.Time `json:"bound,omitzero"`
+}
+
+// maxSlotFile bounds the file: a handful of strings, none longer than an image.
+const maxSlotFile = 16 * maxImageText
+
+func slotFile(container string) string { return "slot." + container + ".json" }
+
+// readSlot reads what is known. A file that cannot be read is no reason not to
+// run a job.
+func readSlot(dir *os.Root, container string) (slot, error) {
+	data, err := readBounded(dir, slotFile(container), maxSlotFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return slot{}, nil
+	}
+	if err != nil {
+		return slot{}, err
+	}
+	return decodeSlot(data)
+}
+
+func decodeSlot(data []byte) (slot, error) {
+	var s slot
+	if err := json.Unmarshal(data, &s); err != nil {
+		return slot{}, fmt.Errorf("decode what is known of the payload container: %w", err)
+	}
+	return s, nil
+}
+
+func (s slot) write(dir *os.Root, container string) error {
+	return writeJSON(dir, slotFile(container), s)
+}
+
+// unbound is the slot as it is from the moment that a patch may have changed the
+// pod: what outlives bindings stays, the rest is no longer true.
+func (s slot) unbound() slot {
+	return slot{PodUID: s.PodUID, DefaultImage: s.DefaultImage, PlainOnly: s.PlainOnly}
+}

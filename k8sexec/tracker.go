@@ -1,0 +1,206 @@
+package k8sexec
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// tracker reads the pod's status during one binding and tells news of the
+// container that the binding asked for from what is left of earlier ones. That
+// is not obvious: the status trails by a second or more, and the kubelet keeps
+// the reason why a container could not be started until its next attempt, so
+// that the status for the new spec may still speak of the old image
+// (kubelet_pods.go:convertToAPIContainerStatuses, reasonCache).
+//
+// A failure counts as this binding's if
+//   - the kubelet had seen the patched spec (status.observedGeneration), and
+//   - it does not speak of the image before, and
+//   - it is not word for word the one that stood there before,
+//
+// the last two only if the spec did change.
+type tracker struct {
+	container string
+	uid       types.UID
+	spec      string // image string as patched
+	before    string // image string before; empty if unknown
+	changed   bool   // whether spec differs from before
+
+	generation int64               // of the patched pod, 0 where it is not counted
+	old        map[string]struct{} // containers from before the patch
+	stale      map[complaint]bool  // failures that were there before the kubelet saw the patch
+	dead       map[string]struct{} // containers of this binding that ended
+	running    string              // container of this binding that runs
+	since      time.Time           // when it was first seen running
+	last       complaint           // of this binding, the one seen last
+	tries      int                 // how often the kubelet has been seen to fail with this image
+	first      time.Time           // when it was first seen to
+	now        func() time.Time
+}
+
+// complaint is why the kubelet says that a container does not run.
+type complaint struct{ reason, message string }
+
+// maxStale bounds what is remembered; there are two for each failing image, the
+// failure and its back-off.
+const maxStale = 16
+
+// track begins with the pod as the patch returned it.
+func track(container string, p plan, before slot, pod *corev1.Pod) *tracker {
+	status := statusOf(pod, container)
+	t := &tracker{
+		container: container, uid: pod.UID, spec: p.spec, before: before.Spec, changed: !p.restart,
+		generation: pod.Generation, old: make(map[string]struct{}),
+		stale: make(map[complaint]bool), dead: make(map[string]struct{}), now: time.Now,
+	}
+	// The status may not have caught up with the last binding; its container is
+	// known all the same.
+	t.old[before.ContainerID] = struct{}{}
+	t.old[bareID(status.ContainerID)] = struct{}{}
+	if ended := status.LastTerminationState.Terminated; ended != nil {
+		t.old[bareID(ended.ContainerID)] = struct{}{}
+	}
+	t.remember(status)
+	return t
+}
+
+func (t *tracker) isOld(id string) bool {
+	_, ok := t.old[id]
+	return ok || id == ""
+}
+
+func (t *tracker) remember(status corev1.ContainerStatus) {
+	if w := status.State.Waiting; w != nil && len(t.stale) < maxStale {
+		t.stale[complaint{w.Reason, w.Message}] = true
+	}
+}
+
+// look takes the next state of the pod and gives the failure it shows, or nil.
+// A failure that persists is given again each time.
+func (t *tracker) look(pod *corev1.Pod) *failure {
+	if f := podFailure(pod, t.uid); f != nil {
+		return f
+	}
+	status := statusOf(pod, t.container)
+	if t.generation > 0 && pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration < t.generation {
+		t.remember(status)
+		return nil
+	}
+	switch id := bareID(status.ContainerID); {
+	case status.State.Waiting != nil:
+		return t.waiting(status)
+	case t.isOld(id):
+		// Not told yet, or being killed.
+	case status.State.Running != nil:
+		if t.running != id {
+			t.running, t.since = id, t.now()
+		}
+	case status.State.Terminated != nil:
+		t.bury(status.State.Terminated)
+	}
+	return nil
+}
+
+// podFailure tells that the pod as a whole is at its end.
+func podFailure(pod *corev1.Pod, uid types.UID) *failure {
+	f := &failure{origin: fromPod, reason: pod.Status.Reason, message: pod.Status.Message}
+	switch {
+	case uid != "" && pod.UID != uid:
+		f.reason, f.message = reasonPodReplaced, "another pod has taken the name "+pod.Name
+	case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
+		if f.reason == "" {
+			f.reason = reasonPodEnded
+		}
+		if f.message == "" {
+			f.message = fmt.Sprintf("the pod's phase is %s", pod.Status.Phase)
+		}
+	case pod.DeletionTimestamp != nil:
+		if f.reason == "" {
+			f.reason = reasonPodDeleted
+		}
+		if why := disruption(pod); why != "" {
+			f.message = why
+		}
+		if f.message == "" {
+			f.message = "the pod is being deleted"
+		}
+	default:
+		return nil
+	}
+	return f
+}
+
+// disruption is why a pod is taken away, where Kubernetes says so (condition
+// DisruptionTarget).
+func disruption(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return c.Reason + ": " + c.Message
+		}
+	}
+	return ""
+}
+
+// waiting judges a container that the kubelet could not start, or not yet.
+func (t *tracker) waiting(status corev1.ContainerStatus) *failure {
+	w := status.State.Waiting
+	now := complaint{w.Reason, w.Message}
+	if ended := status.LastTerminationState.Terminated; ended != nil {
+		t.bury(ended)
+	}
+	switch w.Reason {
+	case "", "ContainerCreating", "PodInitializing":
+		return nil
+	case reasonCrashLoop:
+		return t.crashLoop(status)
+	}
+	if t.changed && (t.stale[now] || namesImage(w.Message, t.before) && !namesImage(w.Message, t.spec)) {
+		return nil
+	}
+	if now != t.last {
+		// Attempts and back-offs take turns.
+		if w.Reason != reasonPullBackOff || t.tries == 0 {
+			t.tries++
+		}
+		t.last = now
+	}
+	if t.first.IsZero() {
+		t.first = t.now()
+	}
+	return &failure{origin: fromContainer, reason: w.Reason, message: w.Message, tries: t.tries, since: t.first}
+}
+
+// crashLoop is a failure only if containers of this binding have ended: the
+// kubelet also backs off when an image comes back under its plain name, whatever
+// made the container end before.
+func (t *tracker) crashLoop(status corev1.ContainerStatus) *failure {
+	if len(t.dead) == 0 {
+		return nil
+	}
+	f := &failure{origin: fromContainer, reason: reasonCrashLoop, message: status.State.Waiting.Message, tries: len(t.dead), since: t.now()}
+	if ended := status.LastTerminationState.Terminated; ended != nil {
+		f.exit = ended
+	}
+	return f
+}
+
+// bury notes a container that ended, unless it is the one from before.
+func (t *tracker) bury(ended *corev1.ContainerStateTerminated) {
+	if id := bareID(ended.ContainerID); !t.isOld(id) {
+		t.dead[id] = struct{}{}
+		if t.running == id {
+			t.running = ""
+		}
+	}
+}
+
+// silent tells for how long a container of this binding has been running without
+// its wrapper having said a word; 0 if none runs.
+func (t *tracker) silent() time.Duration {
+	if t.running == "" {
+		return 0
+	}
+	return t.now().Sub(t.since)
+}

@@ -1,0 +1,16 @@
+package k8sexec
+
+// ruleSilentWrapper: a container of this binding runs, but what runs in it is not
+// a wrapper that can be talked to.
+func ruleSilentWrapper(f failure) (judgement, bool) {
+	switch f.reason {
+	case reasonUnusable:
+		return judgement{class: toPilot, says: "The starter cannot talk to what runs in the payload container; check " + knobControlDir +
+			", and that starter and wrapper come from the same installation."}, true
+	case reasonSilent:
+	default:
+		return judgement{}, false
+	}
+	return judgement{class: toPilot, says: "The payload container runs, but its wrapper does not announce itself with the binding's nonce; " +
+		"check the container's command, its mount of " + knobControlDir + " and its variable POD_STARTER_NONCE."}, true
+}

@@ -1,0 +1,125 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// call makes one API call patiently. An error is a *failure, or the cause of
+// ctx's end.
+func (b *Backend) call(ctx context.Context, verb string, call func(context.Context, podAPI) error) error {
+	api, err := b.connect()
+	if err != nil {
+		return apiFailure(err)
+	}
+	err = b.patient(ctx, verb, func(ctx context.Context) error { return call(ctx, api) })
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return apiFailure(err)
+}
+
+// apiFailure is an error of an API call as the rules read it.
+func apiFailure(err error) *failure {
+	f := &failure{origin: fromAPI, reason: reasonUnreachable, message: err.Error(), err: err}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		s := status.Status()
+		f.code, f.message, f.reason = int(s.Code), s.Message, string(s.Reason)
+	}
+	return f
+}
+
+// follow shows the pod to see, and then each of its later states, until see
+// returns true or ctx ends. A watch that ends is opened again; it misses nothing
+// unless it was away for longer than the API server remembers.
+func (b *Backend) follow(ctx context.Context, pod *corev1.Pod, see func(*corev1.Pod) bool) {
+	if see(pod) {
+		return
+	}
+	api, err := b.connect()
+	if err != nil {
+		return // the patch before has met the same error
+	}
+	version := pod.ResourceVersion
+	pause := b.timing.apiRetry
+	for ctx.Err() == nil {
+		next, done, err := b.watchOnce(ctx, api, version, see)
+		if done {
+			return
+		}
+		if err == nil && next != version {
+			pause = b.timing.apiRetry
+		}
+		version = next
+		if isExpired(err) {
+			pod, getErr := api.Get(ctx)
+			if getErr == nil {
+				if see(pod) {
+					return
+				}
+				version = pod.ResourceVersion
+			}
+		} else if err != nil && ctx.Err() == nil {
+			b.log.Warn("watch of the pod failed, will try again", "pause", pause, "error", err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, b.timing.apiCall/2)
+	}
+}
+
+// watchOnce follows one watch to its end and returns the version to go on from.
+func (b *Backend) watchOnce(ctx context.Context, api podAPI, version string, see func(*corev1.Pod) bool) (next string, done bool, err error) {
+	w, err := api.Watch(ctx, version)
+	if err != nil {
+		return version, false, err
+	}
+	defer w.Stop()
+	for {
+		select {
+		case event, open := <-w.ResultChan():
+			if !open {
+				return version, false, nil
+			}
+			pod, isPod := event.Object.(*corev1.Pod)
+			switch {
+			case event.Type == watch.Error:
+				return version, false, apierrors.FromObject(event.Object)
+			case !isPod:
+				continue
+			case event.Type == watch.Deleted && pod.DeletionTimestamp == nil:
+				// Removed by force: the last state does not say so.
+				pod = pod.DeepCopy()
+				pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, reasonPodDeleted, "the pod was deleted"
+			}
+			version = pod.ResourceVersion
+			if see(pod) {
+				return version, true, nil
+			}
+		case <-ctx.Done():
+			return version, false, nil
+		}
+	}
+}
+
+// isExpired tells that the API server does not remember the version a watch was
+// to begin at (410 Gone).
+func isExpired(err error) bool {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusGone
+}
