@@ -1,11 +1,9 @@
 package family
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +27,6 @@ import (
 //
 // A Killer needs root and CAP_SETUID.
 type Killer struct {
-	proc     string
 	requests chan killRequest
 }
 
@@ -39,12 +36,12 @@ type killRequest struct {
 	result     chan error
 }
 
-// NewKiller makes a Killer. proc is where procfs is mounted.
-func NewKiller(proc string) (*Killer, error) {
+// NewKiller makes a Killer.
+func NewKiller() (*Killer, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("signalling by user ID needs root, this is user %d: %w", os.Geteuid(), unix.EPERM)
 	}
-	k := &Killer{proc: proc, requests: make(chan killRequest)}
+	k := &Killer{requests: make(chan killRequest)}
 	go k.run()
 	return k, nil
 }
@@ -52,15 +49,14 @@ func NewKiller(proc string) (*Killer, error) {
 // Close gives the thread back.
 func (k *Killer) Close() { close(k.requests) }
 
-// Signal sends sig to every process whose real or saved user ID is uid. That
-// there is none is not an error.
-func (k *Killer) Signal(uid int, sig syscall.Signal) error {
-	if uid <= 0 || uid == os.Getuid() {
+// signal sends sig to every process whose real or saved user ID is uid. That
+// there is none is not an error. guard is a user ID that no process has.
+func (k *Killer) signal(uid, guard int, sig syscall.Signal) error {
+	switch {
+	case k == nil:
+		return fmt.Errorf("signal all processes of user %d: %w without root", uid, unix.EPERM)
+	case uid <= 0 || uid == os.Getuid() || uid == guard:
 		return fmt.Errorf("signal all processes of user %d: refused, that is no payload's", uid)
-	}
-	guard, err := k.unusedUID(uid)
-	if err != nil {
-		return fmt.Errorf("signal all processes of user %d: %w", uid, err)
 	}
 	r := killRequest{uid: uid, guard: guard, sig: sig, result: make(chan error, 1)}
 	k.requests <- r
@@ -70,42 +66,13 @@ func (k *Killer) Signal(uid int, sig syscall.Signal) error {
 	return nil
 }
 
-// Bounds of the search for an unused user ID. A user namespace of a pod maps
+// Bounds of the search for a user ID that no process has. A user namespace of a pod maps
 // 65536 user IDs, of which 65534 is "nobody" and 65532 is "nonroot" in many
 // images.
 const (
 	firstGuard = 65531
 	lastGuard  = 60000
 )
-
-// unusedUID finds a user ID that no process has.
-func (k *Killer) unusedUID(not int) (int, error) {
-	pids, err := processIDs(k.proc)
-	if err != nil {
-		return 0, err
-	}
-	used := []int{not}
-	for _, pid := range pids {
-		uids, err := readUIDs(k.proc, pid)
-		if gone(err) {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		for _, uid := range uids {
-			if uid >= lastGuard && uid <= firstGuard && !slices.Contains(used, uid) {
-				used = append(used, uid)
-			}
-		}
-	}
-	for guard := firstGuard; guard >= lastGuard; guard-- {
-		if !slices.Contains(used, guard) {
-			return guard, nil
-		}
-	}
-	return 0, errors.New("no user ID is unused")
-}
 
 // run serves requests on a thread of its own. Should the thread fail to become
 // root again, it ends, and with it the Killer.

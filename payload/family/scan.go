@@ -3,10 +3,8 @@ package family
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -39,39 +37,59 @@ func OfDescendants(proc string, ancestor int) Family {
 // Members lists the members that are alive, sorted by process ID. Processes
 // that end meanwhile are left out; those that begin meanwhile may be.
 func (f Family) Members() ([]Process, error) {
+	all, err := f.All()
+	return living(all), err
+}
+
+// All lists zombies as well: the CPU time they used is not yet their parent's.
+func (f Family) All() ([]Process, error) {
 	pids, err := processIDs(f.Proc)
 	if err != nil {
 		return nil, err
 	}
 	if f.UID >= 0 {
-		return f.ofUser(pids)
+		members, _, err := f.ofUserAndUnused(pids)
+		return members, err
 	}
 	return f.descendants(pids)
 }
 
-func (f Family) ofUser(pids []int) ([]Process, error) {
-	var members []Process
+func living(list []Process) []Process {
+	return slices.DeleteFunc(list, Process.Dead)
+}
+
+// ofUserAndUnused also finds a user ID that no process has.
+func (f Family) ofUserAndUnused(pids []int) (members []Process, unused int, err error) {
+	used := make(map[int]bool)
 	for _, pid := range pids {
 		uids, err := readUIDs(f.Proc, pid)
-		if gone(err) || err == nil && uids[realUID] != f.UID && uids[savedUID] != f.UID {
+		if gone(err) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
+		}
+		used[uids[realUID]], used[uids[savedUID]] = true, true
+		if uids[realUID] != f.UID && uids[savedUID] != f.UID {
+			continue
 		}
 		p, err := readStat(f.Proc, pid)
 		if gone(err) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		if !p.Dead() {
-			p.UIDs = uids
-			members = append(members, p)
+		p.UIDs = uids
+		members = append(members, p)
+	}
+	used[f.UID] = true
+	for unused = firstGuard; used[unused]; unused-- {
+		if unused == lastGuard {
+			return nil, 0, errors.New("no user ID is unused")
 		}
 	}
-	return members, nil
+	return members, unused, nil
 }
 
 func (f Family) descendants(pids []int) ([]Process, error) {
@@ -95,7 +113,7 @@ func (f Family) descendants(pids []int) ([]Process, error) {
 		visit = visit[:len(visit)-1]
 		for _, p := range children[parent] {
 			visit = append(visit, p.PID)
-			if !p.Dead() && p.PID != f.Ancestor {
+			if p.PID != f.Ancestor {
 				members = append(members, p)
 			}
 		}
@@ -133,7 +151,8 @@ func gone(err error) bool {
 }
 
 func readStat(proc string, pid int) (Process, error) {
-	data, err := readSmall(filepath.Join(proc, strconv.Itoa(pid), "stat"))
+	var buffer [statusSize]byte
+	data, err := readSmall(proc, pid, "stat", buffer[:])
 	if err != nil {
 		return Process{}, err
 	}
@@ -145,7 +164,8 @@ func readStat(proc string, pid int) (Process, error) {
 }
 
 func readUIDs(proc string, pid int) ([4]int, error) {
-	data, err := readSmall(filepath.Join(proc, strconv.Itoa(pid), "status"))
+	var buffer [statusSize]byte
+	data, err := readSmall(proc, pid, "status", buffer[:])
 	if err != nil {
 		return [4]int{}, err
 	}
@@ -156,15 +176,32 @@ func readUIDs(proc string, pid int) ([4]int, error) {
 	return uids, nil
 }
 
-// maxStatus bounds /proc/PID/status, whose longest line lists the supplementary
-// groups: 65536 (NGROUPS_MAX) of up to 11 characters.
-const maxStatus = 1 << 20
+// statusSize is enough for /proc/PID/stat, and for the user IDs in
+// /proc/PID/status, which come before anything long.
+const statusSize = 2048
 
-func readSmall(path string) ([]byte, error) {
-	f, err := os.Open(path)
+// readSmall reads the beginning of a file of a process. A look at the whole
+// system opens hundreds of them, so it does without os.File, which would offer
+// each to the runtime's poller.
+func readSmall(proc string, pid int, name string, buffer []byte) ([]byte, error) {
+	path := proc + "/" + strconv.Itoa(pid) + "/" + name
+	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxStatus))
+	defer unix.Close(fd)
+	n, err := retry(func() (int, error) { return unix.Read(fd, buffer) })
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return buffer[:n], nil
+}
+
+func retry(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
 }

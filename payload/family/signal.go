@@ -19,11 +19,7 @@ import (
 // family can only be killed).
 func (f Family) Signal(sig syscall.Signal, killer *Killer) (int, error) {
 	if f.UID >= 0 {
-		members, err := f.Members()
-		if err != nil || len(members) == 0 {
-			return 0, err
-		}
-		return len(members), killer.Signal(f.UID, sig)
+		return f.signalUser(sig, killer)
 	}
 	const looks = 20
 	type key struct {
@@ -54,6 +50,20 @@ func (f Family) Signal(sig syscall.Signal, killer *Killer) (int, error) {
 		}
 	}
 	return len(reached), nil
+}
+
+func (f Family) signalUser(sig syscall.Signal, killer *Killer) (int, error) {
+	pids, err := processIDs(f.Proc)
+	if err != nil {
+		return 0, err
+	}
+	members, unused, err := f.ofUserAndUnused(pids)
+	if err != nil {
+		return 0, err
+	}
+	// Even if no member was seen: the list of processes is not read in one
+	// moment, and one that forks and ends all the time may slip through.
+	return len(living(members)), killer.signal(f.UID, unused, sig)
 }
 
 // SignalProcess signals exactly the process that p describes, never one that
@@ -93,26 +103,34 @@ const (
 	lastPause  = 50 * time.Millisecond
 )
 
-// Kill kills every member again and again until two looks in a row find none
-// alive. Zombies count as dead: who reaps them is not this package's business.
-// When ctx ends first, the error names what is left.
+// Kill kills every member again and again until none is left alive. Zombies
+// count as dead: who reaps them is not this package's business. When ctx ends
+// first, the error names what is left.
+//
+// Members of a user ID are all hit at once, and a process with a deadly signal
+// pending cannot fork (Linux, copy_process), so one look that finds none is
+// proof. For descendants it takes two in a row.
 func (f Family) Kill(ctx context.Context, killer *Killer) error {
+	proof := 1
+	if f.UID < 0 {
+		proof = 2
+	}
 	pause := firstPause
 	for empty := 0; ; {
+		if _, err := f.Signal(syscall.SIGKILL, killer); err != nil {
+			return fmt.Errorf("kill all processes of the payload: %w", err)
+		}
 		members, err := f.Members()
 		if err != nil {
 			return fmt.Errorf("kill all processes of the payload: %w", err)
 		}
 		if len(members) == 0 {
-			if empty++; empty == 2 {
+			if empty++; empty >= proof {
 				return nil
 			}
 			continue
 		}
 		empty = 0
-		if _, err := f.Signal(syscall.SIGKILL, killer); err != nil {
-			return fmt.Errorf("kill all processes of the payload: %w", err)
-		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("kill all processes of the payload: %w: %s", context.Cause(ctx), Describe(members))

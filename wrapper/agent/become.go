@@ -2,14 +2,13 @@ package agent
 
 import (
 	"path"
-	"slices"
 	"strings"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
-	"podstarter/wrapper/agent/nofile"
 )
 
 // defaultPath is searched when the payload's environment has no PATH: what
@@ -140,15 +139,9 @@ type kernelLimit struct {
 }
 
 // kernelLimits prepares the limits: no hard limit above the present one, which
-// only root may raise and raiseHardLimits has tried to. Go raises the soft limit
-// of open files when a program starts; it is put back in any case.
+// only root may raise and raiseHardLimits has tried to.
 func kernelLimits(limits []payload.Limit) ([]kernelLimit, error) {
-	list := make([]kernelLimit, 0, len(limits)+1)
-	isNofile := func(l payload.Limit) bool { return l.Resource == "nofile" }
-	if !slices.ContainsFunc(limits, isNofile) {
-		original := nofile.Original()
-		list = append(list, kernelLimit{unix.RLIMIT_NOFILE, unix.Rlimit{Cur: original.Cur, Max: original.Max}})
-	}
+	list := make([]kernelLimit, 0, len(limits))
 	for _, l := range limits {
 		number, _ := payload.ResourceNumber(l.Resource)
 		var now unix.Rlimit
@@ -160,6 +153,13 @@ func kernelLimits(limits []payload.Limit) ([]kernelLimit, error) {
 	}
 	return list, nil
 }
+
+// restoreFileLimit puts the soft limit of open files back to what it was when
+// the launcher was started. The Go runtime raises it to the hard limit at the
+// start (syscall/rlimit.go), tells nobody the former value, and puts it back
+// before an execve(2) of its own making. So one is made that cannot succeed.
+// Without this, select(2) and other old code in the payload would break.
+func restoreFileLimit() { _ = syscall.Exec("", nil, nil) }
 
 // raiseHardLimits raises what is to be above the present hard limit, as long as
 // the process may.

@@ -132,7 +132,13 @@ func (c *control) withdraw() {
 	_ = unix.Unlinkat(int(c.dir.Fd()), payload.SocketName, 0)
 }
 
-// writeExit writes an exit record under a temporary name and renames it.
+// writeExit writes an exit record under a temporary name and renames it, so that
+// it is there as a whole or not at all, whatever becomes of either process.
+//
+// It is not forced to the disk. That would only matter when the machine itself
+// crashes, after which nobody is left to ask for the record, and it would make
+// the end of the job wait for the disk: 0.17 s were measured behind a job that
+// had written 3 GB.
 func (c *control) writeExit(e payload.Exit) error {
 	data, err := json.Marshal(e)
 	if err != nil {
@@ -146,11 +152,8 @@ func (c *control) writeExit(e payload.Exit) error {
 	}
 	f := os.NewFile(uintptr(file), temporary)
 	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = unix.Renameat(fd, temporary, fd, name)
-	}
-	if err == nil {
-		err = c.dir.Sync()
 	}
 	if err != nil {
 		_ = unix.Unlinkat(fd, temporary, 0)

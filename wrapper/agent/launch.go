@@ -63,6 +63,7 @@ func prepare(j *job) *stageError {
 	// Best effort: without it the kernel may choose the wrapper before the job
 	// when memory runs out.
 	_ = os.WriteFile(procfs+"/self/oom_score_adj", strconv.AppendInt(nil, payload.OOMScoreAdj, 10), 0)
+	restoreFileLimit()
 	raiseHardLimits(s.Limits)
 	if s.Nice != 0 {
 		if err := addNice(s.Nice); err != nil {

@@ -58,13 +58,12 @@ func Main(args []string) int {
 		log.print("usage: %s -control DIR [-companion]", WrapperName)
 		return exitUsage
 	}
-	stop := catchStopSignals()
 	a, err := newAgent(*dir, env, *companion, log)
 	if err != nil {
 		log.print("%v", err)
 		return exitSetup
 	}
-	go a.leaveOnSignal(stop)
+	go a.leaveOnSignal()
 	return a.loop()
 }
 
@@ -90,7 +89,7 @@ func newAgent(dir string, env environment, companion bool, log logger) (*agent, 
 		events:   make(chan event),
 	}
 	if a.uid == 0 {
-		if a.killer, err = family.NewKiller(procfs); err != nil {
+		if a.killer, err = family.NewKiller(); err != nil {
 			return nil, err
 		}
 	}

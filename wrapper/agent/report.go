@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,15 +27,17 @@ type job struct {
 	SwitchUser bool `json:"switch_user"`
 }
 
-// A launcher's report is empty or one byte, reportReady, if it became the
-// payload; a failed one adds reportFailed, the stage's index, the errno in two
-// bytes, and, if there is still memory for that under the payload's resource
-// limits, a reportDetail as JSON. The head is written with one system call and
-// without allocation.
+// A launcher's report is reportReady and the time in nanoseconds since 1970, in
+// eight bytes, written just before execve(2), and nothing more if it became the
+// payload. A failed one adds (or consists of) reportFailed, the stage's index,
+// the errno in two bytes, and, if there is still memory for that under the
+// payload's resource limits, a reportDetail as JSON. The head is written with one
+// system call and without allocation. Numbers are big-endian.
 const (
 	reportReady  = 'r'
+	readySize    = 9
 	reportFailed = 'f'
-	reportSize   = 4
+	failedSize   = 4
 )
 
 // stages that a launcher reports.
@@ -53,7 +57,7 @@ type report struct{ fd int }
 // failed reports a stage that failed. detail may be nil; it is called after the
 // head was written.
 func (r report) failed(stage string, path string, errno unix.Errno, detail func() string) {
-	head := [reportSize]byte{reportFailed, byte(slices.Index(stages, stage)), byte(errno >> 8), byte(errno)}
+	head := [failedSize]byte{reportFailed, byte(slices.Index(stages, stage)), byte(errno >> 8), byte(errno)}
 	_, _ = unix.Write(r.fd, head[:])
 	// From here on a crash for want of memory does no harm but to the job's
 	// stderr.
@@ -69,4 +73,30 @@ func (r report) failed(stage string, path string, errno unix.Errno, detail func(
 	}
 }
 
-func (r report) ready() { _, _ = unix.Write(r.fd, []byte{reportReady}) }
+func (r report) ready() {
+	head := [readySize]byte{reportReady}
+	binary.BigEndian.PutUint64(head[1:], uint64(time.Now().UnixNano()))
+	_, _ = unix.Write(r.fd, head[:])
+}
+
+// decodeReport understands a whole report.
+func decodeReport(data []byte) (started time.Time, failure *payload.StartError) {
+	if len(data) >= readySize && data[0] == reportReady {
+		started = time.Unix(0, int64(binary.BigEndian.Uint64(data[1:readySize])))
+		if data = data[readySize:]; len(data) == 0 {
+			return started, nil
+		}
+	}
+	failure = &payload.StartError{Stage: payload.StageFork, Detail: "the launcher ended without a word; was it killed for want of memory?"}
+	if len(data) < failedSize || data[0] != reportFailed || int(data[1]) >= len(stages) {
+		return time.Time{}, failure
+	}
+	failure.Stage = stages[data[1]]
+	failure.Errno = unix.Errno(binary.BigEndian.Uint16(data[2:failedSize]))
+	failure.Detail = ""
+	var more reportDetail
+	if json.Unmarshal(data[failedSize:], &more) == nil {
+		failure.Path, failure.Detail = string(more.Path), more.Detail
+	}
+	return time.Time{}, failure
+}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -144,7 +143,7 @@ func anonymousFile(data []byte) (*os.File, error) {
 type launchEnd struct {
 	run     *run
 	pid     int
-	time    time.Time
+	time    time.Time           // of execve
 	failure *payload.StartError // nil: it became the payload
 }
 
@@ -156,33 +155,13 @@ const maxReport = 64 << 10
 func readReport(pipe *os.File, pid int, r *run) *launchEnd {
 	defer pipe.Close()
 	data, err := io.ReadAll(io.LimitReader(pipe, maxReport))
-	end := &launchEnd{run: r, pid: pid, time: time.Now()}
+	end := &launchEnd{run: r, pid: pid}
 	if err != nil {
 		end.failure = &payload.StartError{Stage: payload.StageFork, Detail: "read the launcher's report: " + err.Error()}
 		return end
 	}
-	end.failure = decodeReport(data)
+	end.time, end.failure = decodeReport(data)
 	return end
-}
-
-// decodeReport understands a report: see report.go.
-func decodeReport(data []byte) *payload.StartError {
-	rest, ready := bytes.CutPrefix(data, []byte{reportReady})
-	if ready && len(rest) == 0 {
-		return nil
-	}
-	failure := &payload.StartError{Stage: payload.StageFork, Detail: "the launcher ended without a word; was it killed for want of memory?"}
-	if len(rest) < reportSize || rest[0] != reportFailed || int(rest[1]) >= len(stages) {
-		return failure
-	}
-	failure.Stage = stages[rest[1]]
-	failure.Errno = syscall.Errno(int(rest[2])<<8 | int(rest[3]))
-	failure.Detail = ""
-	var more reportDetail
-	if json.Unmarshal(rest[reportSize:], &more) == nil {
-		failure.Path, failure.Detail = string(more.Path), more.Detail
-	}
-	return failure
 }
 
 // launchEnded takes note of a report.

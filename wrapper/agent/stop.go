@@ -21,8 +21,9 @@ var notStopping = map[syscall.Signal]bool{
 // lastSignal is the highest real-time signal (signal(7)).
 const lastSignal = 64
 
-// catchStopSignals must come early: until then the default disposition holds,
-// which ends the process, too, but not as process 1 of a PID namespace.
+// catchStopSignals takes a millisecond, for the Go runtime prepares each signal
+// by itself. Until then the default dispositions hold, under which the process
+// ends as well.
 func catchStopSignals() <-chan os.Signal {
 	stop := make(chan os.Signal, 1)
 	for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
@@ -42,8 +43,8 @@ func catchStopSignals() <-chan os.Signal {
 const leaveTimeout = time.Second
 
 // leaveOnSignal does not go through the loop, which may be busy.
-func (a *agent) leaveOnSignal(stop <-chan os.Signal) {
-	a.leave((<-stop).String())
+func (a *agent) leaveOnSignal() {
+	a.leave((<-catchStopSignals()).String())
 }
 
 // leave kills the payload and ends the process. A launcher that has not become

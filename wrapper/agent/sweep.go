@@ -17,7 +17,6 @@ type sweep struct {
 	deadline time.Time
 	timer    *time.Timer
 	pause    time.Duration
-	empty    int // looks in a row that found nothing
 }
 
 const (
@@ -46,31 +45,23 @@ func (a *agent) beginSweep(id int64, reason string) {
 	a.sweepStep()
 }
 
-// sweepStep kills, reaps and looks once, and sets the time of the next step.
+// sweepStep kills, reaps and looks once, and sets the time of the next step if
+// something is left.
 func (a *agent) sweepStep() {
 	s := a.sweep
 	left, err := a.killOnce()
-	switch {
-	case err == nil && len(left) == 0 && !a.run.running():
-		if s.empty++; s.empty < 2 {
-			s.timer.Reset(0)
-			return
-		}
+	if err == nil && len(left) == 0 && !a.run.running() {
 		a.endSweep("")
 		return
-	case len(s.waiting) > 0 && time.Now().After(s.deadline):
+	}
+	if len(s.waiting) > 0 && time.Now().After(s.deadline) && !a.closed {
 		text := family.Describe(left)
 		if err != nil {
 			text = err.Error()
 		}
-		if a.closed {
-			s.waiting = nil // nobody is there to be told
-		} else {
-			a.endSweep(text)
-			return
-		}
+		a.endSweep(text)
+		return
 	}
-	s.empty = 0
 	s.timer.Reset(s.pause)
 	s.pause = min(2*s.pause, sweepLastPause)
 }
@@ -85,15 +76,34 @@ func (a *agent) killOnce() ([]family.Process, error) {
 	if a.run != nil && a.run.pid != 0 {
 		_ = unix.Kill(a.run.pid, unix.SIGKILL)
 	}
-	_, err := f.Signal(unix.SIGKILL, a.killer)
-	childless := a.reap()
-	left, listErr := f.Members()
-	if f.UID < 0 && !childless && len(left) == 0 {
-		// A child that appeared after the list was read, or one that ended and
-		// was not reaped yet. Without children there are no descendants.
-		listErr = errors.Join(listErr, errChildrenLeft)
+	if f.UID < 0 {
+		return a.killDescendants(f)
 	}
-	return left, errors.Join(err, listErr)
+	if _, err := f.Signal(unix.SIGKILL, a.killer); err != nil {
+		return nil, err
+	}
+	a.reap()
+	// With all hit at once, an empty look is proof; see [family.Family.Kill].
+	return f.Members()
+}
+
+// killDescendants goes by children: this process takes over orphans, so while
+// anything of the payload lives it has a child.
+func (a *agent) killDescendants(f *family.Family) ([]family.Process, error) {
+	if childless := a.reap(); childless {
+		return nil, nil
+	}
+	if _, err := f.Signal(unix.SIGKILL, nil); err != nil {
+		return nil, err
+	}
+	if childless := a.reap(); childless {
+		return nil, nil
+	}
+	left, err := f.Members()
+	if err == nil && len(left) == 0 {
+		err = errChildrenLeft // started after the look, or not reaped yet
+	}
+	return left, err
 }
 
 var errChildrenLeft = errors.New("children are left")

@@ -22,13 +22,15 @@ func (a *agent) usage() *payload.ContainerUsage {
 	if f == nil {
 		return u
 	}
-	members, err := f.Members()
+	members, err := f.All()
 	if err != nil {
 		a.log.print("look at the payload: %v", err)
 	}
 	for _, p := range members {
-		u.Processes++
-		u.Threads += p.Threads
+		if !p.Dead() {
+			u.Processes++
+			u.Threads += p.Threads
+		}
 		u.RSS += p.ResidentPages * int64(os.Getpagesize())
 		u.ImageSize += int64(p.VirtualBytes)
 		u.UserCPU += time.Duration(p.UserTicks+p.WaitedUserTicks) * tick

@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"podstarter/wrapper/agent/nofile"
 )
 
 // job is the payload: args say what it does.
@@ -59,6 +57,7 @@ func job(args []string) int {
 		fmt.Println("ready")
 		wait()
 	case "tree":
+		signal.Ignore()
 		tree()
 		fmt.Println("ready")
 		wait()
@@ -174,7 +173,6 @@ type Facts struct {
 	Args        []string
 	Env         []string
 	Core, Nproc [2]uint64
-	Nofile      [2]uint64
 }
 
 func printFacts() int {
@@ -210,8 +208,6 @@ func printFacts() int {
 		return [2]uint64{l.Cur, l.Max}
 	}
 	f.Core, f.Nproc = limit(unix.RLIMIT_CORE), limit(unix.RLIMIT_NPROC)
-	original := nofile.Original()
-	f.Nofile = [2]uint64{original.Cur, original.Max}
 	return writeFacts(f)
 }
 

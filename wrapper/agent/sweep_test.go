@@ -1,0 +1,242 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"podstarter/payload"
+	"podstarter/payload/family"
+	"podstarter/wrapper/agent/agenttest"
+)
+
+// startTree starts a payload whose processes try to get away: in sessions of
+// their own, orphaned by a double fork, deaf to signals.
+func startTree(t *testing.T, c *payload.Client) payload.Spec {
+	t.Helper()
+	s := agenttest.Spec(t, "tree")
+	start(t, c, s)
+	agenttest.WaitOutput(t, s, func(out string) bool { return strings.Count(out, "leaf ") == agenttest.Leaves })
+	return s
+}
+
+func TestSweep(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	c := w.Dial(t)
+	startTree(t, c)
+	// A polite signal changes nothing.
+	if err := c.Signal(agenttest.Context(t), syscall.SIGHUP, true); err != nil {
+		t.Error(err)
+	}
+	begin := time.Now()
+	if err := c.Sweep(agenttest.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("the sweep took %v", took)
+	}
+	checkGone(t, w)
+	exit, err := c.Wait(agenttest.Context(t))
+	if err != nil || exit.Killed != "sweep" || syscall.WaitStatus(exit.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	if err := c.Sweep(agenttest.Context(t)); err != nil {
+		t.Errorf("second sweep: %v", err)
+	}
+	start(t, c, agenttest.Spec(t, "exit", "0"))
+}
+
+func TestSweepAfterExit(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	c := w.Dial(t)
+	s := startTree(t, c)
+	if err := c.Signal(agenttest.Context(t), syscall.SIGKILL, false); err != nil {
+		t.Error(err)
+	}
+	exit, err := c.Wait(agenttest.Context(t))
+	if err != nil || exit.Killed != "" {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	left, err := w.Family().Members()
+	if err != nil || len(left) < agenttest.Leaves {
+		t.Errorf("%d processes have outlived the first, %v: %s", len(left), err, agenttest.Output(t, s))
+	}
+	if err := c.Signal(agenttest.Context(t), syscall.SIGTERM, false); !isRefusal(err, payload.CodeNoPayload) {
+		t.Errorf("signal to a main process that has ended: %v", err)
+	}
+	if err := c.Sweep(agenttest.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	checkGone(t, w)
+}
+
+func isRefusal(err error, code string) bool {
+	var refused *payload.RequestError
+	return errors.As(err, &refused) && refused.Code == code
+}
+
+// waitGone waits until nothing of the payload is left.
+func waitGone(t *testing.T, w *agenttest.Wrapper) {
+	t.Helper()
+	begin := time.Now()
+	for time.Since(begin) < time.Second {
+		left, err := w.Family().Members()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) == 0 {
+			return
+		}
+	}
+	left, err := w.Family().Members()
+	t.Errorf("left after a second: %+v, %v", left, err)
+}
+
+func TestConnectionLost(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	c := w.Dial(t)
+	startTree(t, c)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	waitGone(t, w)
+	next := w.Dial(t)
+	exit, err := payload.ReadExit(w.Dir, "test")
+	if err != nil || exit.Killed != "connection lost" {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	start(t, next, agenttest.Spec(t, "exit", "0"))
+}
+
+// TestConnectionLostWhileLaunching hits the launcher before and while it
+// becomes the payload.
+func TestConnectionLostWhileLaunching(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	for i := range 20 {
+		c := w.Dial(t)
+		ctx, cancel := context.WithTimeout(agenttest.Context(t), time.Duration(i)*500*time.Microsecond)
+		_, _ = c.Start(ctx, agenttest.Spec(t, "sleep"))
+		cancel()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		w.Dial(t).Close() // there is no other way to tell that the sweep is over
+		checkGone(t, w)
+	}
+}
+
+// TestWrapperKilled leaves the payload to the parent death signal. What the
+// main process had started is orphaned; in a pod it goes with the container.
+func TestWrapperKilled(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	c := w.Dial(t)
+	s := agenttest.Spec(t, "stubborn")
+	started := start(t, c, s)
+	agenttest.WaitOutput(t, s, ready)
+	if err := w.Cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Wait(agenttest.Context(t)); !errors.Is(err, payload.ErrLost) {
+		t.Errorf("wait for the payload of a dead wrapper: %v", err)
+	}
+	// Orphans of the test's own reaper are zombies at most.
+	ctx := agenttest.Context(t)
+	for ctx.Err() == nil {
+		if alive, err := family.Lookup("/proc", started.PID); err != nil || alive.Dead() {
+			return
+		}
+	}
+	t.Error("the payload has outlived its wrapper")
+}
+
+func TestForkBomb(t *testing.T) {
+	const most = 400 // processes
+	w := agenttest.StartWrapper(t, nil)
+	c := w.Dial(t)
+	s := agenttest.Spec(t, "bomb")
+	s.Limits = []payload.Limit{{Resource: "nproc", Soft: most, Hard: most}}
+	start(t, c, s)
+	ctx := agenttest.Context(t)
+	for n := 0; n < most/2; {
+		u, err := c.Usage(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = u.Processes
+	}
+	begin := time.Now()
+	if err := c.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("the sweep took %v", took)
+	}
+	checkGone(t, w)
+}
+
+func TestSignalWhole(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	c := w.Dial(t)
+	startTree(t, c)
+	state := func(stopped bool) {
+		t.Helper()
+		ctx := agenttest.Context(t)
+		for {
+			members, err := w.Family().Members()
+			if err != nil || ctx.Err() != nil {
+				t.Fatalf("waiting for all to be stopped (%t): %+v, %v", stopped, members, err)
+			}
+			if !slices.ContainsFunc(members, func(p family.Process) bool { return (p.State == 'T') != stopped }) {
+				return
+			}
+		}
+	}
+	if err := c.Signal(agenttest.Context(t), syscall.SIGSTOP, true); err != nil {
+		t.Error(err)
+	}
+	state(true)
+	if err := c.Signal(agenttest.Context(t), syscall.SIGCONT, true); err != nil {
+		t.Error(err)
+	}
+	state(false)
+}
+
+func TestUnsharedPIDNamespace(t *testing.T) {
+	if !agenttest.Root() {
+		t.Skip("needs root")
+	}
+	w := agenttest.StartWrapper(t, func(cmd *exec.Cmd) {
+		// A shell mounts the /proc of the new namespace, as a container
+		// runtime does.
+		cmd.Args = append([]string{"sh", "-c", `mount -t proc proc /proc && exec -a "$0" "$@"`, cmd.Args[0], cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/bash"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	})
+	c := w.Dial(t)
+	if c.Hello().PID != 1 || c.SharesPIDNamespace() {
+		t.Fatalf("not in a PID namespace of its own: %+v", c.Hello())
+	}
+	startTree(t, c)
+	u, err := c.Usage(agenttest.Context(t))
+	if err != nil || u.Processes != agenttest.Leaves+1 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if err := c.Sweep(agenttest.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	checkGone(t, w)
+	startTree(t, c)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	waitGone(t, w)
+	if err := w.Cmd.Process.Signal(syscall.SIGWINCH); err != nil { // STOPSIGNAL of httpd
+		t.Fatal(err)
+	}
+	w.WaitEnd(t)
+}
