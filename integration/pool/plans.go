@@ -3,7 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
+
+	"podstarter/integration/pool/internal/cluster"
 )
 
 // network is the configuration that keeps all traffic of the pool on loopback.
@@ -59,7 +62,24 @@ func (p *pool) glideinPlan() plan {
 		pod: glideinPod, source: "glidein",
 		config: p.network(glideinPod) + p.executionPoint() + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n",
 		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"], payloadName: p.images["debian"]},
-		edit:   func(pod map[string]any) { copyPayload(child(pod, "spec"), p.payloads()) },
+		edit: func(pod map[string]any) {
+			spec := child(pod, "spec")
+			copyPayload(spec, p.payloads())
+			p.reachAPIServer(spec)
+		},
+	}
+}
+
+// reachAPIServer tells the pilot where the API server is: nothing on this machine carries the service's address to it.
+func (p *pool) reachAPIServer(spec map[string]any) {
+	for _, c := range list(spec, "containers") {
+		if c["name"] != pilotContainer {
+			continue
+		}
+		env, _ := c["env"].([]any)
+		c["env"] = append(env,
+			map[string]any{"name": "KUBERNETES_SERVICE_HOST", "value": "127.0.0.1"},
+			map[string]any{"name": "KUBERNETES_SERVICE_PORT", "value": strconv.Itoa(p.settings.Ports[cluster.APIServer])})
 	}
 }
 
