@@ -135,7 +135,8 @@ func fnSubstitute(ev *evaluator, sc *scope, c *call) Value {
 }
 
 // substitute replaces the first or all matches. After an empty match the same
-// place is tried again for one that is not empty.
+// place is tried again for one that is not empty, and so are, as in HTCondor,
+// the places after matches found that way.
 func substitute(ev *evaluator, p *pattern.Pattern, target, replacement string, whole, all bool) Value {
 	var out []byte
 	at, empty := 0, false
@@ -177,7 +178,7 @@ func substitute(ev *evaluator, p *pattern.Pattern, target, replacement string, w
 		if !ev.spend(len(out) - before) {
 			return Value{kind: Error}
 		}
-		at, empty = loc[1], loc[0] == loc[1]
+		at, empty = loc[1], empty || loc[0] == loc[1]
 		if !all {
 			break
 		}

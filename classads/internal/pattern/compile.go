@@ -10,11 +10,12 @@ const (
 	opSplit                 // try x, then y
 	opJump                  // x
 	opSave                  // remember the place in slot n
+	opClose                 // end of group n, which began at slot x
 	opAssert                // assert
 	opBackref               // the text of group n
 	opAtomic                // run x up to its accept once, go on at y
 	opLook                  // look-around: run x, go on at y
-	opLoop                  // end of an iteration that began at slot n: x if it was not empty, else y
+	opLoop                  // end of an iteration that began at slot n: try x, then y; only y if it was empty
 	opAccept
 )
 
@@ -34,7 +35,7 @@ type inst struct {
 
 type compiler struct {
 	prog  []inst
-	loops int // slots used beyond those of the groups, negative numbers
+	loops int // slots used for places within groups and loops; negative numbers
 	full  bool
 }
 
@@ -67,9 +68,12 @@ func (c *compiler) node(n *node) {
 	case kRepeat:
 		c.repeat(n)
 	case kGroup:
-		c.emit(inst{op: opSave, n: 2 * n.n})
+		// Until the group is complete its last text stays what it was.
+		c.loops++
+		slot := -c.loops
+		c.emit(inst{op: opSave, n: slot})
 		c.node(n.subs[0])
-		c.emit(inst{op: opSave, n: 2*n.n + 1})
+		c.emit(inst{op: opClose, n: n.n, x: slot})
 	case kAtomic:
 		c.sub(inst{op: opAtomic}, n.subs[0])
 	case kLook:
@@ -116,14 +120,18 @@ func (c *compiler) repeat(n *node) {
 		c.emit(inst{op: opSpan, set: sub.set, min: n.min, max: n.max, lazy: n.lazy})
 		return
 	}
-	for range n.min {
+	copies := n.min
+	if n.max < 0 && n.min > 0 {
+		copies-- // the loop has one
+	}
+	for range copies {
 		c.node(sub)
 		if c.full {
 			return
 		}
 	}
 	if n.max < 0 {
-		c.unbounded(sub, n.lazy)
+		c.unbounded(sub, n.lazy, n.min > 0)
 		return
 	}
 	var splits []int
@@ -140,16 +148,22 @@ func (c *compiler) repeat(n *node) {
 	}
 }
 
-// unbounded emits a loop that ends when an iteration matches nothing.
-func (c *compiler) unbounded(sub *node, lazy bool) {
+// unbounded emits a loop that ends, at the latest, when an iteration matches
+// nothing.
+func (c *compiler) unbounded(sub *node, lazy, once bool) {
 	c.loops++
 	slot := -c.loops
-	split := c.emit(inst{op: opSplit, lazy: lazy})
-	c.prog[split].x = len(c.prog)
-	c.emit(inst{op: opSave, n: slot})
+	split := -1
+	if !once {
+		split = c.emit(inst{op: opSplit, lazy: lazy})
+		c.prog[split].x = len(c.prog)
+	}
+	again := c.emit(inst{op: opSave, n: slot})
 	c.node(sub)
-	c.emit(inst{op: opLoop, n: slot, x: split, y: len(c.prog) + 1})
-	c.prog[split].y = len(c.prog)
+	c.emit(inst{op: opLoop, n: slot, x: again, y: len(c.prog) + 1, lazy: lazy})
+	if split >= 0 {
+		c.prog[split].y = len(c.prog)
+	}
 }
 
 // beginnings returns the bytes a match can begin with, nil if that is not

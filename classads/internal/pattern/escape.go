@@ -12,6 +12,13 @@ func (p *parser) escape() (*node, error) {
 	}
 	c := p.text[p.pos]
 	p.pos++
+	if c == 'N' && p.peek("{") {
+		at := p.pos
+		_, _, ok := p.braces()
+		if p.pos = at; !ok {
+			return nil, p.fail(`characters by name, \N{...}, are not supported`)
+		}
+	}
 	if s := namedSet(c); s != nil {
 		return &node{kind: kSet, set: s}, nil
 	}
@@ -42,7 +49,7 @@ func (p *parser) escape() (*node, error) {
 		if err != nil {
 			return nil, p.fail("no such group")
 		}
-		if n < 10 || n <= p.total {
+		if n < 10 || c >= '8' || n <= p.total || p.counting {
 			p.pos += digits - 1
 			return p.reference(n)
 		}

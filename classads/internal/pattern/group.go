@@ -22,8 +22,11 @@ func (p *parser) group() (*node, error) {
 		if p.text[p.pos-1] != '>' && p.text[p.pos-1] != '\'' { // ?P<name>
 			p.pos++
 		}
-		if p.names[name] != p.groups+1 {
-			return nil, p.fail("two groups have the name " + name)
+		if p.counting {
+			if p.names[name] != 0 {
+				return nil, p.fail("two groups have the name " + name)
+			}
+			p.names[name] = p.groups + 1
 		}
 		return p.capture(saved)
 	}
@@ -148,6 +151,9 @@ func (p *parser) namedReference(name string) (*node, error) {
 		return nil, err
 	}
 	n, ok := p.names[name]
+	if p.counting {
+		return p.reference(1)
+	}
 	if !ok {
 		return nil, p.fail("no group has the name " + name)
 	}
@@ -155,7 +161,7 @@ func (p *parser) namedReference(name string) (*node, error) {
 }
 
 func (p *parser) reference(n int) (*node, error) {
-	if n < 1 || n > p.total {
+	if !p.counting && (n < 1 || n > p.total) {
 		return nil, p.fail("no such group")
 	}
 	return &node{kind: kBackref, n: n, fold: p.flags&IgnoreCase != 0}, nil

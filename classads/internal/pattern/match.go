@@ -53,15 +53,18 @@ type matcher struct {
 	failed  bool
 }
 
-// entry is what to do on backtracking: take a choice again (slot < 0), or set
-// a slot to what it was.
+// entry is what to do on backtracking: go on elsewhere, shorten or lengthen a
+// span, or set a slot to what it was.
 type entry struct {
 	pc, pos int32
-	slot    int32
-	least   int32 // of a span: shortest or longest end, see again
+	slot    int32 // or choice or spanning
+	least   int32 // of a span: the last end to try
 }
 
-const choice = -1
+const (
+	choice   = -1
+	spanning = -2
+)
 
 func (m *matcher) slot(n int) int {
 	if n < 0 {
@@ -146,15 +149,13 @@ func (m *matcher) step(pc, pos int, in *inst) (int, int, bool) {
 	case opSpan:
 		return m.span(pc, pos, in)
 	case opSplit:
-		first, second := in.x, in.y
-		if in.lazy {
-			first, second = second, first
-		}
-		return first, pos, m.push(entry{pc: int32(second), pos: int32(pos), slot: choice})
+		return m.split(pos, in)
 	case opJump:
 		return in.x, pos, true
 	case opSave:
 		return pc + 1, pos, m.save(in.n, pos)
+	case opClose:
+		return pc + 1, pos, m.save(2*in.n, m.slots[m.slot(in.x)]) && m.save(2*in.n+1, pos)
 	case opAssert:
 		return pc + 1, pos, m.holds(in.assert, pos)
 	case opBackref:
@@ -164,7 +165,7 @@ func (m *matcher) step(pc, pos int, in *inst) (int, int, bool) {
 		if m.slots[m.slot(in.n)] == pos {
 			return in.y, pos, true
 		}
-		return in.x, pos, true
+		return m.split(pos, in)
 	case opAtomic:
 		base := len(m.stack)
 		end, ok := m.run(in.x, pos, -1)
@@ -174,6 +175,15 @@ func (m *matcher) step(pc, pos int, in *inst) (int, int, bool) {
 		return in.y, end, ok
 	}
 	return in.y, pos, m.look(in, pos)
+}
+
+// split goes on at one place and remembers the other.
+func (m *matcher) split(pos int, in *inst) (int, int, bool) {
+	first, second := in.x, in.y
+	if in.lazy {
+		first, second = second, first
+	}
+	return first, pos, m.push(entry{pc: int32(second), pos: int32(pos), slot: choice})
 }
 
 // span matches a run of bytes of a set.
@@ -197,10 +207,10 @@ func (m *matcher) span(pc, pos int, in *inst) (int, int, bool) {
 	}
 	if in.lazy {
 		if end < limit {
-			return pc + 1, end, m.push(entry{pc: int32(pc), pos: int32(end), slot: choice, least: int32(limit)})
+			return pc + 1, end, m.push(entry{pc: int32(pc), pos: int32(end), slot: spanning, least: int32(limit)})
 		}
 	} else if end > least {
-		return pc + 1, end, m.push(entry{pc: int32(pc), pos: int32(end), slot: choice, least: int32(least)})
+		return pc + 1, end, m.push(entry{pc: int32(pc), pos: int32(end), slot: spanning, least: int32(least)})
 	}
 	return pc + 1, end, true
 }
@@ -210,16 +220,16 @@ func (m *matcher) again(base int) (pc, pos int, ok bool) {
 	for len(m.stack) > base {
 		top := len(m.stack) - 1
 		e := m.stack[top]
-		if e.slot != choice {
+		if e.slot >= 0 {
 			m.slots[e.slot] = int(e.pos)
 			m.stack = m.stack[:top]
 			continue
 		}
-		in := &m.p.prog[e.pc]
-		if in.op != opSpan {
+		if e.slot == choice {
 			m.stack = m.stack[:top]
 			return int(e.pc), int(e.pos), true
 		}
+		in := &m.p.prog[e.pc]
 		next := e.pos - 1 // greedy: one byte less
 		if in.lazy {      // one byte more
 			if !in.set.has(m.text[e.pos]) {
@@ -242,7 +252,7 @@ func (m *matcher) again(base int) (pc, pos int, ok bool) {
 func (m *matcher) commit(base int) {
 	keep := base
 	for _, e := range m.stack[base:] {
-		if e.slot != choice {
+		if e.slot >= 0 {
 			m.stack[keep] = e
 			keep++
 		}
@@ -267,7 +277,7 @@ func (m *matcher) look(in *inst, pos int) bool {
 	}
 	for len(m.stack) > base { // undo what it captured
 		top := len(m.stack) - 1
-		if e := m.stack[top]; e.slot != choice {
+		if e := m.stack[top]; e.slot >= 0 {
 			m.slots[e.slot] = int(e.pos)
 		}
 		m.stack = m.stack[:top]

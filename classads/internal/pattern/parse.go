@@ -49,15 +49,22 @@ type node struct {
 	negative bool
 }
 
+// parser reads a pattern twice: the first time to count the groups and find
+// their names, which may be referred to before they are defined.
 type parser struct {
-	text   string
-	pos    int
-	flags  Flags
-	groups int // opened so far
-	total  int // in the whole pattern
-	names  map[string]int
-	depth  int
-	quoted bool // within \Q...\E
+	text     string
+	pos      int
+	flags    Flags
+	counting bool
+	groups   int // opened so far
+	total    int // in the whole pattern
+	names    map[string]int
+	depth    int
+	quoted   bool // within \Q...\E
+}
+
+func newParser(text string, flags Flags, counting bool) *parser {
+	return &parser{text: text, flags: flags, counting: counting, names: make(map[string]int)}
 }
 
 func (p *parser) fail(what string) error { return &Error{p.text, p.pos, what} }
@@ -70,45 +77,6 @@ func (p *parser) accept(s string) bool {
 	}
 	p.pos += len(s)
 	return true
-}
-
-// countGroups counts the capturing groups, which decides what \10 means, and
-// finds their names, which may be used before they are defined.
-func (p *parser) countGroups() {
-	inClass, quoted := false, false
-	for i := 0; i < len(p.text); i++ {
-		switch c := p.text[i]; {
-		case c == '\\':
-			i++
-			if i < len(p.text) && (p.text[i] == 'Q' || p.text[i] == 'E') {
-				quoted = p.text[i] == 'Q'
-			} else if quoted {
-				i--
-			}
-		case quoted:
-		case inClass:
-			inClass = c != ']'
-		case c == '[':
-			inClass = true
-			if i+1 < len(p.text) && p.text[i+1] == '^' {
-				i++
-			}
-			if i+1 < len(p.text) && p.text[i+1] == ']' {
-				i++
-			}
-		case c == '(':
-			rest := p.text[i+1:]
-			name, named := groupName(rest)
-			if named || !strings.HasPrefix(rest, "?") && !strings.HasPrefix(rest, "*") {
-				p.total++
-				if name != "" {
-					if _, ok := p.names[name]; !ok {
-						p.names[name] = p.total
-					}
-				}
-			}
-		}
-	}
 }
 
 // groupName returns the name of a group that begins ?<name>, ?'name' or
@@ -263,9 +231,12 @@ func (p *parser) item() (*node, error) {
 		return p.group()
 	case '\\':
 		return p.escape()
-	case '*', '+', '?':
+	case '*', '+', '?', '{':
 		p.pos--
-		return nil, p.fail("a quantifier follows nothing")
+		if _, _, ok := p.quantifier(); ok {
+			return nil, p.fail("a quantifier follows nothing")
+		}
+		p.pos++
 	}
 	return p.literal(c), nil
 }

@@ -83,8 +83,12 @@ func Compile(expr string, flags Flags) (*Pattern, error) {
 	if len(expr) > maxPattern {
 		return nil, &Error{expr, 0, fmt.Sprintf("longer than %d bytes", maxPattern)}
 	}
-	p := &parser{text: expr, flags: flags, names: make(map[string]int)}
-	p.countGroups()
+	first := newParser(expr, flags, true)
+	if _, err := first.parse(); err != nil {
+		return nil, err
+	}
+	p := newParser(expr, flags, false)
+	p.total, p.names = first.groups, first.names
 	root, err := p.parse()
 	if err != nil {
 		return nil, err

@@ -238,8 +238,11 @@ func (p *parser) classItem(quoted bool) (byte, *set, error) {
 	}
 	c = p.text[p.pos]
 	p.pos++
-	if c == 'b' {
+	switch c {
+	case 'b':
 		return '\b', nil, nil
+	case 'g':
+		return c, nil, nil
 	}
 	if strings.IndexByte("BRXNK", c) >= 0 {
 		return 0, nil, p.fail("escape not allowed in a class")

@@ -1,0 +1,83 @@
+//go:build differential
+
+package classads
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestPatternsAgainstHTCondor compares regular expressions with PCRE2.
+func TestPatternsAgainstHTCondor(t *testing.T) {
+	g := patternGenerator{generator{rand.New(rand.NewPCG(*seed, 2))}}
+	var queries []query
+	for range *count {
+		text := g.text()
+		p := StringExpr(g.pattern(3)).String()
+		options := g.pick("", "", "", "i", "m", "s", "x", "imsx")
+		var expr string
+		switch g.r.IntN(3) {
+		case 0:
+			expr = `regexp(` + p + "," + text + `,"` + options + `")`
+		case 1:
+			expr = `replaceAll(` + p + "," + text + `,"<\\0>","` + options + `")`
+		default:
+			expr = `regexps(` + p + "," + text + `,"\\1|\\0","` + options + `")`
+		}
+		queries = append(queries, query{Expr: expr})
+	}
+	compareAnswers(t, queries)
+}
+
+type patternGenerator struct{ generator }
+
+func (g patternGenerator) text() string {
+	var b strings.Builder
+	for range g.r.IntN(12) {
+		b.WriteString(g.pick("a", "b", "A", "B", "c", "1", "9", " ", "_", "\n", "-", ".", "ab", "\t"))
+	}
+	return StringExpr(b.String()).String()
+}
+
+func (g patternGenerator) pattern(depth int) string {
+	var b strings.Builder
+	for range g.r.IntN(4) {
+		b.WriteString(g.item(depth))
+	}
+	if g.r.IntN(6) == 0 {
+		b.WriteString("|" + g.item(depth))
+	}
+	return b.String()
+}
+
+func (g patternGenerator) item(depth int) string {
+	item := ""
+	switch k := g.r.IntN(14); {
+	case k < 5 || depth <= 0:
+		item = g.pick("a", "b", "A", "c", "1", ".", `\d`, `\w`, `\s`, `\W`, `\D`, `\S`, " ", `\.`, "-", `\n`, `\x41`, `\141`, `\h`, `\v`, `\R`, `\N`, "ab", "]", "}", "{", "{,", `\Qa.b\E`, "#")
+	case k == 5:
+		item = g.pick("^", "$", `\b`, `\B`, `\A`, `\Z`, `\z`, `\G`)
+		return item
+	case k == 6:
+		item = g.pick("[ab]", "[^a]", "[a-c1-9]", `[\d_]`, `[^\w]`, "[]a]", "[^]a]", "[[:alpha:]-]", "[[:^digit:]]", `[\s.]`, "[a-]", `[\]x]`, "[b-a]", `[a-\d]`, "[a", "[[:nope:]]", `[\b]`, "[A-b]", `[\Qa]\E]`, `[\x41-\x43]`)
+	case k == 7:
+		item = g.pick(`\1`, `\2`, `\g1`, `\g{-1}`, `\g{1}`, `\k<n>`, `(?P=n)`, `\9`, `\12`)
+	case k == 8:
+		item = g.pick("(?:", "(?>", "(?=", "(?!", "(?i:", "(?s-i:", "(?x: ") + g.pattern(depth-1) + ")"
+	case k == 9:
+		item = g.pick("(?<=", "(?<!") + g.pick("a", "ab", "a|b", ".", `\d\w`, "(?:a|bc)", "a{2}", "a?", "a*", "^", "(b)") + ")"
+	case k == 10:
+		item = g.pick("(?i)", "(?-i)", "(?m)", "(?x)", "(?#note)", "(?s)", "(?U)", "(?^)", "(?xx)", "(?n)")
+		return item
+	case k == 11:
+		item = "(?<n" + strconv.Itoa(g.r.IntN(3)) + ">" + g.pattern(depth-1) + ")"
+	default:
+		item = "(" + g.pattern(depth-1) + ")"
+	}
+	if g.r.IntN(3) == 0 {
+		item += g.pick("*", "+", "?", "*?", "+?", "??", "*+", "++", "?+", "{2}", "{1,2}", "{1,}", "{,2}", "{0}", "{2,1}", "{1,3}?", "{1,2}+", "{ 1 }", "**")
+	}
+	return item
+}
