@@ -28,6 +28,9 @@ type Process struct {
 	// set in pages.
 	VirtualBytes  uint64
 	ResidentPages int64
+	// BlockDelayTicks is the time spent waiting for block I/O, in clock ticks; 0
+	// on a kernel without delay accounting.
+	BlockDelayTicks uint64
 }
 
 // Indices of Process.UIDs.
@@ -86,6 +89,9 @@ func parseStat(data []byte) (Process, error) {
 	p.Start = natural(22)
 	p.VirtualBytes = natural(23)
 	p.ResidentPages = number(24)
+	if len(fields) > 42-3 {
+		p.BlockDelayTicks = natural(42)
+	}
 	if failed != nil {
 		return Process{}, failed
 	}

@@ -1,0 +1,76 @@
+package ptable
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// readRestricted reads files that only the process's own user may read
+// (proc(5), PTRACE_MODE_READ_FSCREDS) into list. Root may without
+// CAP_SYS_PTRACE as little as anyone else; so a thread takes on the payload's
+// filesystem user and group ID, and is thrown away afterwards.
+//
+// A process that has ended, or has made itself undumpable, is left at -1.
+func (t *Table) readRestricted(ctx context.Context, list []Process, d Detail) error {
+	fs, err := procfs.NewFS(t.proc)
+	if err != nil {
+		return fmt.Errorf("look at the payload: %w", err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: Go ends the thread
+		if os.Geteuid() == 0 {
+			if err := takeFilesystemIDs(t.family.UID, t.gid); err != nil {
+				done <- err
+				return
+			}
+		}
+		for i := range list {
+			if ctx.Err() != nil {
+				done <- context.Cause(ctx)
+				return
+			}
+			readProcess(fs, &list[i], d)
+		}
+		done <- nil
+	}()
+	return <-done
+}
+
+func readProcess(fs procfs.FS, p *Process, d Detail) {
+	proc, err := fs.Proc(p.PID)
+	if err != nil {
+		return
+	}
+	if d.PSS {
+		if smaps, err := proc.ProcSMapsRollup(); err == nil {
+			p.PSS = int64(smaps.Pss)
+		}
+	}
+	if d.IO {
+		if io, err := proc.IO(); err == nil {
+			p.ReadBytes = int64(io.ReadBytes)
+			p.WriteBytes = max(int64(io.WriteBytes)-io.CancelledWriteBytes, 0)
+		}
+	}
+}
+
+// takeFilesystemIDs is for this thread alone. The system calls report no errors,
+// they return the former value (setfsuid(2)); -1 changes nothing.
+func takeFilesystemIDs(uid, gid int) error {
+	const ask = ^uintptr(0)
+	// The group first: afterwards the thread may not.
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(gid), 0, 0)
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uid), 0, 0)
+	gotGID, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, ask, 0, 0)
+	gotUID, _, _ := unix.RawSyscall(unix.SYS_SETFSUID, ask, 0, 0)
+	if int(gotUID) != uid || int(gotGID) != gid {
+		return fmt.Errorf("look at the payload as user %d, group %d: %w; the container needs the capabilities SETUID and SETGID", uid, gid, unix.EPERM)
+	}
+	return nil
+}
