@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"podstarter/cedar"
@@ -39,8 +40,18 @@ func (t *Transfer) Download(ctx context.Context) (*Result, error) {
 	d := &download{session: x, remap: parseRemaps(x.job.inputRemaps)}
 	var seen catalog
 	err = x.Sandbox.payload.Do(func() error {
-		if err := d.run(); err != nil || x.job.hasOutput {
+		if err := d.run(); err != nil {
 			return err
+		}
+		if x.job.executable != "" {
+			// However it came, perhaps in a spooled sandbox.
+			err := x.Sandbox.inside.Chmod(x.job.executable, 0o755)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				x.Log.Warn("the job's program cannot be made executable", "error", err)
+			}
+		}
+		if x.job.hasOutput {
+			return nil
 		}
 		var err error
 		if seen, err = takeCatalog(ctx, x.Sandbox.inside); err != nil {
@@ -77,10 +88,11 @@ func (x *session) verdict(err error) *TransferError {
 // as the identity of the calling thread.
 type download struct {
 	*session
-	remap  remaps
-	urls   []urlItem
-	failed *TransferError // the first error; others do not matter any more
-	proxy  string         // where the delegated proxy is
+	remap    remaps
+	urls     []urlItem
+	urlBytes int
+	failed   *TransferError // the first error; others do not matter any more
+	proxy    string         // where the delegated proxy is
 }
 
 // fail records the first error of an item.

@@ -49,7 +49,7 @@ type expander struct {
 	ctx      context.Context
 	log      *slog.Logger
 	preserve bool            // PreserveRelativePaths
-	made     map[string]bool // directories that were yielded for it
+	made     map[string]bool // directories that were yielded for a path
 	yield    func(item) error
 }
 
@@ -59,11 +59,12 @@ func (e *expander) name(source string) error {
 		return e.yield(item{source: source, kind: sourceURL})
 	}
 	st, err := e.lstat(source)
-	return e.entry(source, "", st, err)
+	return e.entry(source, "", st, err, e.preserve && !strings.HasPrefix(source, "/"))
 }
 
-// entry expands a name of which lstat(2) said st and err.
-func (e *expander) entry(source, dest string, st unix.Stat_t, err error) error {
+// entry expands a name of which lstat(2) said st and err. With path, what
+// precedes the last slash of the name is kept: the directories are made first.
+func (e *expander) entry(source, dest string, st unix.Stat_t, err error, path bool) error {
 	link := err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
 	if link {
 		st, err = e.stat(source)
@@ -73,22 +74,25 @@ func (e *expander) entry(source, dest string, st unix.Stat_t, err error) error {
 	}
 	it := item{source: source, dest: dest, mode: st.Mode & 0o777}
 	slash := strings.HasSuffix(source, "/")
-	relative := e.preserve && !strings.HasPrefix(source, "/")
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFSOCK, unix.S_IFIFO:
 		return nil
 	case unix.S_IFDIR:
 		switch {
-		case slash:
-			return e.contents(source, dest)
-		case link:
+		case link && !slash:
 			it.kind = linkToDirectory
 			return e.yield(it)
-		case relative:
-			if err := e.parents(source); err != nil {
+		case path:
+			dest = strings.TrimRight(source, "/")
+			if dest == "." {
+				return e.contents(source, "")
+			}
+			if err := e.parents(dest); err != nil {
 				return err
 			}
-			return e.contents(source, source)
+			return e.contents(source, dest)
+		case slash:
+			return e.contents(source, dest)
 		}
 		it.kind = directory
 		if err := e.yield(it); err != nil {
@@ -99,7 +103,7 @@ func (e *expander) entry(source, dest string, st unix.Stat_t, err error) error {
 		if st.Mode&unix.S_IFMT == unix.S_IFREG {
 			it.size = st.Size
 		}
-		if dir := dirName(source); relative && dir != "." {
+		if dir := dirName(source); path && dir != "." {
 			if err := e.parents(dir); err != nil {
 				return err
 			}
@@ -168,7 +172,7 @@ func (e *expander) contents(dir, dest string) error {
 				continue
 			}
 		}
-		if err := e.entry(prefix+name, dest, st, err); err != nil {
+		if err := e.entry(prefix+name, dest, st, err, false); err != nil {
 			return err
 		}
 	}

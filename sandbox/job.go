@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -91,7 +90,7 @@ type jobFiles struct {
 func readJobFiles(job *classads.Ad) jobFiles {
 	list := func(name string) []string { return splitList(job.StringOr(name, ""), ",") }
 	j := jobFiles{
-		executable:       path.Base(job.StringOr("Cmd", "")),
+		executable:       baseName(job.StringOr("Cmd", "")),
 		originalOut:      job.StringOr("OriginalOut", ""),
 		originalErr:      job.StringOr("OriginalErr", ""),
 		output:           list("TransferOutput"),

@@ -50,6 +50,7 @@ type fakeShadow struct {
 	mangle    func(*cedar.Stream) // called instead of sending the acknowledgement
 	cut       func(item int) bool // closes the connection before an item
 	badKey    bool
+	discard   bool          // does not keep what it receives
 	linger    time.Duration // keeps the connection open after all is said
 	beforeAck func()
 	done      chan error // how the role ended
@@ -86,8 +87,11 @@ func newShadow(t testing.TB) *fakeShadow {
 	server := &cedar.Server{Sessions: sessions, Version: testVersion, HandlerTimeout: time.Minute, PayloadTimeout: time.Minute}
 	serve := func(role func(*cedar.Stream) error) cedar.Handler {
 		return func(_ context.Context, c *cedar.Call) error {
-			f.done <- f.play(c.Stream, role)
-			return nil
+			err := f.play(c.Stream, role)
+			if !f.discard {
+				f.done <- err
+			}
+			return err
 		}
 	}
 	server.Handle(cedar.FileTransUpload, cedar.Write, serve(f.sendRole))
@@ -375,7 +379,11 @@ func (f *fakeShadow) receiveRole(s *cedar.Stream) error {
 				return err
 			}
 			var b strings.Builder
-			if _, err = s.GetFile(&b, -1); err == nil {
+			var to io.Writer = &b
+			if f.discard {
+				to = io.Discard
+			}
+			if _, err = s.GetFile(to, -1); err == nil {
 				err = s.EndOfMessage()
 			}
 			r.Data = b.String()
@@ -383,9 +391,11 @@ func (f *fakeShadow) receiveRole(s *cedar.Stream) error {
 		if err != nil {
 			return fmt.Errorf("item %d %q: %w", command, name, err)
 		}
-		f.mu.Lock()
-		f.got = append(f.got, r)
-		f.mu.Unlock()
+		if !f.discard {
+			f.mu.Lock()
+			f.got = append(f.got, r)
+			f.mu.Unlock()
+		}
 	}
 	if err := f.getAck(s); err != nil {
 		return err

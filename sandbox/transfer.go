@@ -25,7 +25,7 @@ type Dial func(ctx context.Context, command int) (*cedar.Stream, error)
 // Config is what a Transfer works with.
 type Config struct {
 	Sandbox *Sandbox
-	Job     *classads.Ad // adapted by AdaptJob; read when a transfer begins
+	Job     *classads.Ad // adapted by AdaptJob; what changes in it later does not count
 	Dial    Dial
 	Key     string // the job's TransferKey
 
@@ -92,6 +92,7 @@ func NewTransfer(c Config) *Transfer {
 	if c.OutputTimeout <= 0 {
 		c.OutputTimeout = usual
 	}
+	c.Job = c.Job.Clone()
 	return &Transfer{config: c}
 }
 

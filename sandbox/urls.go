@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"syscall"
 )
 
 // URLs do not travel over CEDAR: whoever is at the execution point's end
@@ -26,10 +27,13 @@ func (d *download) url(target string) error {
 	if err != nil || target == "" {
 		return err
 	}
-	const most = 1_000_000 // of URLs that are remembered, so that memory has a bound
-	if len(d.urls) < most {
-		d.urls = append(d.urls, urlItem{url: url, target: target})
+	const most = 16 << 20 // bytes of URLs and names that are remembered
+	if d.urlBytes += len(url) + len(target); d.urlBytes > most {
+		d.fail(&TransferError{Code: CodeDownload, Subcode: int(syscall.E2BIG),
+			Text: fmt.Sprintf("STARTER at %s - |Error: receiving file %s: the URLs of the job's input are too long altogether", d.local(), d.shown(target))})
+		return nil
 	}
+	d.urls = append(d.urls, urlItem{url: url, target: target})
 	return nil
 }
 
