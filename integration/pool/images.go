@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"podstarter/integration/pool/internal/debian"
 	"podstarter/integration/pool/internal/image"
 	"podstarter/integration/pool/internal/statedir"
+	"podstarter/integration/pool/internal/tool"
 )
 
 // imageNames are all images, in the order in which they are listed.
@@ -115,17 +115,18 @@ func (p *pool) buildPrograms(ctx context.Context) error {
 		{p.dir.Path("bin", "probe"), "./integration/pool/images/probe"},
 		{p.dir.Path("bin", "rootsh"), "./integration/pool/images/rootsh"},
 	} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.out, b.pkg)
-		cmd.Dir = p.dir.Module
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
+		err := tool.Run(ctx, tool.Command{
+			Args: []string{"go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.out, b.pkg},
+			Dir:  p.dir.Module, Env: []string{"CGO_ENABLED=0"}, Log: p.log,
+		})
+		if err != nil {
 			if stub := p.dir.Path("bin", filepath.Base(b.out)+".placeholder"); placeholder(stub) { // TODO remove: while the programs are being written
 				_ = os.Remove(b.out)
 				p.placeholders = append(p.placeholders, b.out)
-				p.progress.print("WARNING: %s does not build, a placeholder stands in: %s", b.pkg, strings.TrimSpace(string(out)))
+				p.progress.print("WARNING: %s does not build, a placeholder stands in: %v", b.pkg, err)
 				continue
 			}
-			return fmt.Errorf("go build %s: %w: %s", b.pkg, err, strings.TrimSpace(string(out)))
+			return err
 		}
 	}
 	return nil
@@ -208,7 +209,7 @@ func (p *pool) layer(name string, files []image.File) (image.Layer, error) {
 
 // busyboxFiles are busybox and a link to it for each of its applets.
 func busyboxFiles(ctx context.Context, busybox string) ([]image.File, error) {
-	out, err := exec.CommandContext(ctx, busybox, "--list-full").Output()
+	out, err := tool.Output(ctx, tool.Command{Args: []string{busybox, "--list-full"}})
 	if err != nil {
 		return nil, fmt.Errorf("asking busybox for its applets: %w", err)
 	}
@@ -216,7 +217,7 @@ func busyboxFiles(ctx context.Context, busybox string) ([]image.File, error) {
 		{Path: "/bin/busybox", Mode: 0o755, Source: busybox},
 		{Path: "/tmp", Mode: fs.ModeDir | 0o777},
 	}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		path := "/" + strings.TrimSpace(line)
 		// The list names busybox itself: a link in its place would be a link to itself.
 		if path != "/bin/busybox" && path != "/" {

@@ -8,7 +8,6 @@ import (
 	"log"
 	"net/http"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"podstarter/integration/pool/internal/enter"
 	"podstarter/integration/pool/internal/image"
 	"podstarter/integration/pool/internal/statedir"
+	"podstarter/integration/pool/internal/tool"
 )
 
 // Names of pods and containers in deploy/.
@@ -146,16 +146,14 @@ func slotStates(ctx context.Context, dir statedir.Dir) ([]slot, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, "ap", "condor_status", "-af:t", "Name", "State", "HasPodStarter")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	cmd.Env = append(os.Environ(), statedir.Env+"="+dir.Root)
-	cmd.Dir = dir.Module
-	out, err := cmd.Output()
+	out, err := tool.Output(ctx, tool.Command{
+		Args: []string{self, "ap", "condor_status", "-af:t", "Name", "State", "HasPodStarter"},
+		Env:  []string{statedir.Env + "=" + dir.Root}, Dir: dir.Module,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("asking the collector: %w: %s", err, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("asking the collector: %w", err)
 	}
-	return parseSlots(string(out)), nil
+	return parseSlots(out), nil
 }
 
 func parseSlots(out string) []slot {

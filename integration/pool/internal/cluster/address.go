@@ -2,11 +2,11 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"os/exec"
 	"strings"
+
+	"podstarter/integration/pool/internal/tool"
 )
 
 // linkAddress is what a machine without any address of its own gets: from the range for benchmarks of network devices
@@ -49,9 +49,9 @@ func MakeLink(ctx context.Context, name string) (string, error) {
 		"addr add " + linkAddress + "/32 dev " + name,
 		"link set " + name + " up",
 	} {
-		out, err := exec.CommandContext(ctx, "ip", strings.Fields(args)...).CombinedOutput()
-		if err != nil && !strings.Contains(string(out), "exists") {
-			return "", fmt.Errorf("making a network interface: ip %s: %w: %s", args, err, strings.TrimSpace(string(out)))
+		err := tool.Run(ctx, tool.Command{Args: append([]string{"ip"}, strings.Fields(args)...)})
+		if err != nil && !strings.Contains(err.Error(), "exists") {
+			return "", fmt.Errorf("making a network interface: %w", err)
 		}
 	}
 	return linkAddress, nil
@@ -62,8 +62,8 @@ func RemoveLink(ctx context.Context, name string) error {
 	if _, err := net.InterfaceByName(name); err != nil {
 		return nil
 	}
-	if out, err := exec.CommandContext(ctx, "ip", "link", "del", name).CombinedOutput(); err != nil {
-		return errors.Join(fmt.Errorf("removing the network interface %s: %w", name, err), errors.New(strings.TrimSpace(string(out))))
+	if err := tool.Run(ctx, tool.Command{Args: []string{"ip", "link", "del", name}}); err != nil {
+		return fmt.Errorf("removing the network interface %s: %w", name, err)
 	}
 	return nil
 }

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 
 	"podstarter/integration/pool/internal/cache"
+	"podstarter/integration/pool/internal/tool"
 )
 
 // A Component is a Go module of its own whose only use is to say which programs to build at which versions.
@@ -87,14 +87,12 @@ func (c Component) Build(ctx context.Context, store cache.Cache, log io.Writer) 
 			if name == "v3" {
 				name = c.Family
 			}
-			cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", flags, "-o", filepath.Join(dir, name), pkg)
-			cmd.Dir = c.Dir
-			cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-			cmd.Stdout = log
-			var text strings.Builder
-			cmd.Stderr = io.MultiWriter(log, &text)
-			if err := cmd.Run(); err != nil {
-				return fmt.Errorf("go build %s in %s: %w: %s", pkg, c.Dir, err, strings.TrimSpace(text.String()))
+			err := tool.Run(ctx, tool.Command{
+				Args: []string{"go", "build", "-trimpath", "-ldflags", flags, "-o", filepath.Join(dir, name), pkg},
+				Dir:  c.Dir, Env: []string{"CGO_ENABLED=0", "GOWORK=off"}, Log: log,
+			})
+			if err != nil {
+				return fmt.Errorf("in %s: %w", c.Dir, err)
 			}
 		}
 		return nil

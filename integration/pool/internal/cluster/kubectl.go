@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"podstarter/integration/pool/internal/cache"
 	"podstarter/integration/pool/internal/debian"
+	"podstarter/integration/pool/internal/tool"
 )
 
 // Kubectl is the path of a kubectl from Debian's packages (trixie is the first release that has one); it is fetched into
@@ -35,19 +34,18 @@ func Kubectl(ctx context.Context, store cache.Cache, log io.Writer) (string, err
 
 // Render returns the objects of the kustomization in dir, as kubectl apply -k would send them.
 func Render(ctx context.Context, kubectl, kubeconfig, dir string) ([]Object, error) {
-	text, err := output(ctx, kubectl, "kustomize", dir)
+	text, err := tool.Output(ctx, tool.Command{Args: []string{kubectl, "kustomize", dir}})
 	if err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", dir, err)
 	}
-	cmd := exec.CommandContext(ctx, kubectl, "--kubeconfig", kubeconfig, "create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-")
-	cmd.Stdin = strings.NewReader(text)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	out, err := tool.Output(ctx, tool.Command{
+		Args:  []string{kubectl, "--kubeconfig", kubeconfig, "create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-"},
+		Stdin: text,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the manifests of %s: %w: %s", dir, err, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("reading the manifests of %s: %w", dir, err)
 	}
-	return decodeObjects(out)
+	return decodeObjects([]byte(out))
 }
 
 // decodeObjects reads a stream of objects and lists of objects.
@@ -78,15 +76,4 @@ func decodeObjects(text []byte) ([]Object, error) {
 		}
 		all = append(all, o)
 	}
-}
-
-func output(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return string(out), fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
-	}
-	return string(out), nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"podstarter/integration/pool/internal/daemon"
 	"podstarter/integration/pool/internal/statedir"
+	"podstarter/integration/pool/internal/tool"
 )
 
 // Node is everything that the daemons of the cluster need to know.
@@ -244,6 +245,6 @@ func (n Node) kubeletConfig() map[string]any {
 
 // Ctr runs containerd's own client.
 func (n Node) Ctr(ctx context.Context, args ...string) (string, error) {
-	out, err := output(ctx, append([]string{"ctr", "--address", n.ContainerdSocket(), "--namespace", "k8s.io"}, args...)...)
+	out, err := tool.Output(ctx, tool.Command{Args: append([]string{"ctr", "--address", n.ContainerdSocket(), "--namespace", "k8s.io"}, args...)})
 	return strings.TrimSpace(out), err
 }

@@ -3,7 +3,6 @@
 package debian
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"podstarter/integration/pool/internal/tool"
 )
 
 // Programs are what a machine must have, each with the package that brings it.
@@ -51,30 +52,16 @@ func Install(ctx context.Context, log io.Writer, link bool) ([]string, error) {
 }
 
 func run(ctx context.Context, log io.Writer, dir string, args ...string) error {
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8")
-	var tail bytes.Buffer
-	cmd.Stdout = log
-	cmd.Stderr = io.MultiWriter(log, &tail)
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, lastLines(tail.String(), 5))
-	}
-	return nil
-}
-
-func lastLines(s string, n int) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+	return tool.Run(ctx, tool.Command{Args: args, Dir: dir, Log: log, Env: []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8"}})
 }
 
 // Mirror returns the address that apt takes the main archive from.
 func Mirror(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages").Output()
+	out, err := tool.Output(ctx, tool.Command{Args: []string{"apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages"}})
 	if err != nil {
 		return "", fmt.Errorf("asking apt for its mirror: %w", err)
 	}
-	return parseMirror(string(out))
+	return parseMirror(out)
 }
 
 // parseMirror picks the site of the main archive: the other sites, if any, only hold updates to it, and they say so in
