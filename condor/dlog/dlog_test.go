@@ -203,6 +203,23 @@ func TestRotationKeepsSeveral(t *testing.T) {
 	}
 }
 
+// TestRotationFails goes on in the file that cannot be set aside.
+func TestRotationFails(t *testing.T) {
+	l, read := open(t, "", func(o *Options) { o.MaxSize = 1 })
+	if err := os.MkdirAll(l.files[0].Path+".old/full", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"one", "two", "three"} {
+		record(l, slog.LevelInfo, word)
+	}
+	if got := strings.Count(read(), "\n"); got != 3 {
+		t.Errorf("%d lines", got)
+	}
+	if err := l.Err(); err == nil || !strings.Contains(err.Error(), "setting the log") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestRotationByTime(t *testing.T) {
 	clock := time.Now()
 	l, read := open(t, "", func(o *Options) { o.MaxAge = 24 * time.Hour })

@@ -158,24 +158,27 @@ func (f *file) rotateIfDue(now time.Time) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil
 	}
-	f.period = period
-	if err := unix.Flock(f.fd, unix.LOCK_EX); err != nil {
+	switch err := unix.Flock(f.fd, unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return nil // somebody else is at it; the next line finds it done
+	case err != nil:
 		return fmt.Errorf("locking the log %s: %w", f.Path, err)
 	}
+	f.period = period
 	old := f.fd
-	defer unix.Close(old) // releases the lock, after the new file is there
+	defer func() { _ = unix.Close(old) }() // releases the lock, after the new file is there
 	var there unix.Stat_t
 	if err := unix.Stat(f.Path, &there); err != nil || there.Ino == st.Ino && there.Dev == st.Dev {
 		if err := f.setAside(now); err != nil {
 			f.fd, old = old, -1
-			unix.Flock(f.fd, unix.LOCK_UN)
+			_ = unix.Flock(f.fd, unix.LOCK_UN)
 			return err
 		}
 	}
 	f.fd = -1
 	if err := f.open(false); err != nil {
 		f.fd, old = old, -1 // better the old file than none
-		unix.Flock(f.fd, unix.LOCK_UN)
+		_ = unix.Flock(f.fd, unix.LOCK_UN)
 		return err
 	}
 	return nil
@@ -202,7 +205,7 @@ func (f *file) removeOldest() {
 	names, _ := filepath.Glob(globLiteral(f.Path) + ".[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]")
 	slices.Sort(names)
 	for len(names) > f.Keep {
-		unix.Unlink(names[0])
+		_ = unix.Unlink(names[0])
 		names = names[1:]
 	}
 }
@@ -230,8 +233,8 @@ func (f *file) asOwner(do func() error) error {
 		if now, _ := unix.SetfsuidRetUid(-1); now == f.UID {
 			err = do()
 		}
-		unix.Setfsuid(uid)
-		unix.Setfsgid(gid)
+		_ = unix.Setfsuid(uid)
+		_ = unix.Setfsgid(gid)
 		if now, _ := unix.SetfsuidRetUid(-1); now == uid {
 			runtime.UnlockOSThread()
 		}
