@@ -38,12 +38,20 @@ func ordinaryUID() int { return firstUID + 2*os.Getpid() }
 // payloadUID is the user and group ID of payloads when the wrapper is root.
 func payloadUID() int { return ordinaryUID() + 1 }
 
+// Role is a part that the test binary plays when executed under a name.
+type Role struct {
+	Name string
+	Run  func(args []string) int
+}
+
 // Main runs the tests of a package, as root twice: as root and as an ordinary
 // user.
-func Main(m *testing.M) {
+func Main(m *testing.M, roles ...Role) {
 	agent.Dispatch()
-	if filepath.Base(os.Args[0]) == jobName {
-		os.Exit(job(os.Args[1:]))
+	for _, r := range append(roles, Role{jobName, job}) {
+		if filepath.Base(os.Args[0]) == r.Name {
+			os.Exit(r.Run(os.Args[1:]))
+		}
 	}
 	dir, err := shareProgram()
 	if err != nil {

@@ -1,0 +1,58 @@
+package localexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"podstarter/payload"
+)
+
+// Container is the place of one activation: a wrapper, really.
+type Container struct {
+	client  *payload.Client
+	process *process
+	lost    chan error
+	stop    func() bool
+}
+
+func newContainer(client *payload.Client, p *process) *Container {
+	c := &Container{client: client, process: p, lost: make(chan error, 1)}
+	c.stop = context.AfterFunc(p.ended, func() { c.lost <- context.Cause(p.ended) })
+	return c
+}
+
+// Client talks to the wrapper.
+func (c *Container) Client() *payload.Client { return c.client }
+
+// Image is empty: there is none.
+func (c *Container) Image() string { return "" }
+
+// Lost tells once, and why, that the wrapper has ended under the activation.
+func (c *Container) Lost() <-chan error { return c.lost }
+
+// leavePause is how long a wrapper may take to leave before it is killed. It
+// takes at most a second to kill its payload.
+const leavePause = 5 * time.Second
+
+// end makes the wrapper leave, which kills the payload first.
+func (c *Container) end(ctx context.Context) error {
+	c.stop()
+	closed := c.client.Close()
+	// Not a request: the connection may be lost or closed already.
+	if err := c.process.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		closed = errors.Join(closed, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, leavePause)
+	defer cancel()
+	select {
+	case <-c.process.ended.Done():
+		return closed
+	case <-ctx.Done():
+		c.process.kill()
+		return errors.Join(closed, fmt.Errorf("the wrapper had to be killed: %w", context.Cause(ctx)))
+	}
+}

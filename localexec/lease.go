@@ -1,0 +1,85 @@
+package localexec
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"podstarter/payload"
+)
+
+// Lease is a user ID that belongs to one activation.
+type Lease struct {
+	backend   *Backend
+	uid, gid  int
+	lock      *os.File // nil without root
+	container *Container
+	dir       string // control directory, "" before Bind
+}
+
+// Owner is the user and group of the payload.
+func (l *Lease) Owner() (uid, gid int) { return l.uid, l.gid }
+
+// Bind starts a wrapper. A request for an image is refused with a
+// *[payload.Verdict] against the user.
+func (l *Lease) Bind(ctx context.Context, req payload.BindRequest) (*Container, error) {
+	if image := strings.TrimSpace(req.Image); image != "" {
+		return nil, &payload.Verdict{
+			Blame:   payload.User,
+			Message: fmt.Sprintf("this execution point runs jobs without containers and cannot provide the image %.200q; submit the job without an image, or require an execution point that has containers", image),
+		}
+	}
+	if !payload.ValidActivation(req.Activation) {
+		return nil, fmt.Errorf("start a wrapper: %.40q is no name of an activation", req.Activation)
+	}
+	if l.container != nil {
+		return nil, fmt.Errorf("start a wrapper for %s: the lease has one already", req.Activation)
+	}
+	l.dir = filepath.Join(l.backend.dir, req.Activation)
+	p, err := startWrapper(l, rand.Text())
+	if err != nil {
+		return nil, siteTrouble("cannot start the wrapper", err)
+	}
+	// The wrapper may end instead of announcing itself.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(p.ended, func() { cancel(context.Cause(p.ended)) })
+	defer stop()
+	client, err := payload.Dial(ctx, payload.Options{Dir: l.dir, Nonce: p.nonce, Log: l.backend.log})
+	if err != nil {
+		p.kill()
+		return nil, siteTrouble("the wrapper does not answer", err)
+	}
+	l.container = newContainer(client, p)
+	return l.container, nil
+}
+
+func siteTrouble(what string, err error) error {
+	return &payload.Verdict{Blame: payload.Site, Message: what + "; the starter's log has its last words", Err: err}
+}
+
+// Release ends the wrapper, and with it whatever is left of the payload, and
+// gives the user ID back.
+func (l *Lease) Release(ctx context.Context) error {
+	var errs []error
+	if l.container != nil {
+		errs = append(errs, l.container.end(ctx))
+		l.container = nil
+	}
+	if l.lock != nil {
+		errs = append(errs, l.killLeftovers(ctx), l.lock.Close())
+		l.lock = nil
+	}
+	if l.dir != "" {
+		errs = append(errs, os.RemoveAll(l.dir))
+		l.dir = ""
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("end the wrapper: %w", err)
+	}
+	return nil
+}

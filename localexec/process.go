@@ -1,0 +1,85 @@
+package localexec
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"podstarter/payload"
+	"podstarter/wrapper/agent"
+)
+
+// process is a wrapper.
+type process struct {
+	nonce string
+	cmd   *exec.Cmd
+	ended context.Context // done when the process has ended, with the cause
+}
+
+// maxWords bounds a line of the wrapper's.
+const maxWords = 4096
+
+// startWrapper starts the wrapper of a lease. It does not wait for it.
+func startWrapper(l *Lease, nonce string) (*process, error) {
+	b := l.backend
+	cmd := exec.Command(b.program, "-companion", "-control", l.dir)
+	cmd.Args[0] = agent.WrapperName
+	cmd.Dir = "/"
+	// Nothing of the starter's environment: it may hold secrets, and the
+	// wrapper would pass it on as the image's.
+	cmd.Env = []string{payload.NonceEnv + "=" + nonce}
+	if l.lock != nil {
+		cmd.ExtraFiles = []*os.File{l.lock}
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}
+	words, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	ended, end := context.WithCancelCause(context.Background())
+	p := &process{nonce: nonce, cmd: cmd, ended: ended}
+	started := make(chan error, 1)
+	go func() {
+		// The kernel sends the parent death signal when the thread that forked
+		// ends (prctl(2)), so this one must live as long as the wrapper.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		relay(b.log, words)
+		err = cmd.Wait()
+		if err == nil {
+			err = fmt.Errorf("it left by itself")
+		}
+		end(fmt.Errorf("the wrapper has ended: %w", err))
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// relay logs what the wrapper says until it says no more.
+func relay(log *slog.Logger, words io.Reader) {
+	lines := bufio.NewScanner(io.Reader(words))
+	lines.Buffer(make([]byte, 0, 256), maxWords)
+	for lines.Scan() {
+		log.Debug("The wrapper says", "line", lines.Text())
+	}
+	_, _ = io.Copy(io.Discard, words) // after a line that was too long
+}
+
+// kill ends the process the hard way.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended.Done()
+}

@@ -1,0 +1,41 @@
+package localexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// takeUser locks the first user ID that nobody has. The lock is an open file
+// (flock(2)), which the wrapper inherits, so that the user ID is not free before
+// both starter and wrapper have ended: a wrapper that outlives its starter for
+// a moment kills everything of its user ID.
+func (b *Backend) takeUser(ctx context.Context) (int, *os.File, error) {
+	dir := filepath.Join(b.dir, "users")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return 0, nil, fmt.Errorf("make directory for locks of user IDs: %w", err)
+	}
+	for uid := b.uid; uid < b.uid+b.users; uid++ {
+		if err := ctx.Err(); err != nil {
+			return 0, nil, context.Cause(ctx)
+		}
+		path := filepath.Join(dir, fmt.Sprintf("%d.lock", uid))
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return 0, nil, fmt.Errorf("lock user ID %d: %w", uid, err)
+		}
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return uid, f, nil
+		}
+		f.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return 0, nil, fmt.Errorf("lock user ID %d: %w", uid, err)
+		}
+	}
+	return 0, nil, fmt.Errorf("%w: %d from %d on; provide as many as the machine has slots", ErrNoUser, b.users, b.uid)
+}
