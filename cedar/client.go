@@ -110,7 +110,7 @@ func (c *Client) dial(ctx context.Context, addr Sinful, timeout time.Duration) (
 	defer cancel()
 	dial := c.Dialer
 	if dial == nil {
-		dial = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext
+		dial = (&net.Dialer{}).DialContext
 	}
 	conn, err := dial(ctx, "tcp", addr.DialAddress())
 	if err != nil {
@@ -119,14 +119,10 @@ func (c *Client) dial(ctx context.Context, addr Sinful, timeout time.Duration) (
 		}
 		return nil, err
 	}
-	s := NewStream(conn)
+	s := NewStream(prepare(conn))
 	s.peer = addr.String()
 	return s, nil
 }
-
-// keepAlive is how HTCondor keeps connections alive (sock.cpp:set_keepalive
-// with the default of TCP_KEEPALIVE_INTERVAL).
-var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 360 * time.Second, Interval: 5 * time.Second, Count: 5}
 
 // begin does everything up to the payload; it returns what failed.
 func (c *Client) begin(s *Stream, addr Sinful, cmd Command, timeout time.Duration) (string, error) {
@@ -175,7 +171,7 @@ func (c *Client) begin(s *Stream, addr Sinful, cmd Command, timeout time.Duratio
 			return "resume the session", err
 		}
 	}
-	if err := s.setKey(cmd.Session.key.aes); err != nil {
+	if err := s.setKey(cmd.Session.key.bytes()); err != nil {
 		return "resume the session", err
 	}
 	s.user = cmd.Session.User

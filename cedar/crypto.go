@@ -122,7 +122,7 @@ func (s *Stream) setKey(key []byte) error {
 	if err != nil {
 		return err
 	}
-	s.send.aead, s.recv.aead, s.key = aead, aead, key
+	s.send.aead, s.recv.aead, s.key = aead, aead, func() []byte { return key }
 	if _, err := rand.Read(s.send.iv[:]); err != nil {
 		return fmt.Errorf("choose the base IV: %w", err)
 	}

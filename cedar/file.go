@@ -248,6 +248,7 @@ func (f *File) Next() ([]byte, error) {
 	f.done += int64(n)
 	if f.done == f.size {
 		s.expect(0)
+		s.setWakeup()
 	}
 	return b[:n], nil
 }

@@ -204,7 +204,7 @@ func Adopt(text string) (*Stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("adopt an inherited connection: %w", err)
 	}
-	s := NewStream(conn)
+	s := NewStream(prepare(conn))
 	s.user, s.peerVersion = d.user, d.version
 	if d.peer != "" {
 		s.peer = d.peer
@@ -223,7 +223,7 @@ func Adopt(text string) (*Stream, error) {
 	copy(s.send.first[:], d.digests[:])
 	copy(s.recv.first[:], d.digests[digestSize:])
 	copy(s.recv.first[digestSize:], d.digests[:digestSize])
-	s.key = d.key
+	s.key = func() []byte { return d.key }
 	return s, nil
 }
 
@@ -243,7 +243,7 @@ func (s *Stream) Serialize(fd int) (string, error) {
 		binary.NativeEndian.PutUint32(state[4:], s.recv.counter)
 		copy(state[8:], s.send.iv[:])
 		copy(state[8+ivSize:], s.recv.iv[:])
-		text += fmt.Sprintf("%d*%d*1*%X*%X*1*1*%d*%d*%d*%X*", 2*keySize, protocolAES, state, s.key,
+		text += fmt.Sprintf("%d*%d*1*%X*%X*1*1*%d*%d*%d*%X*", 2*keySize, protocolAES, state, s.key(),
 			bit(s.send.bound), bit(s.recv.bound), 2*digestSize, s.send.first[:2*digestSize])
 	} else {
 		text += "0*0*0*0*0*0*"

@@ -136,7 +136,7 @@ func (s *Server) log() *slog.Logger {
 
 // serve does all of one connection.
 func (s *Server) serve(ctx context.Context, conn net.Conn) {
-	st := NewStream(conn)
+	st := NewStream(prepare(conn))
 	kept := false
 	defer func() {
 		if !kept {
@@ -245,7 +245,7 @@ func (s *Server) resume(st *Stream) (*Call, Handler, error) {
 	}
 	answer := ad.boolean("ResumeResponse")
 	id := ad.str("Sid")
-	session, found := s.Sessions.Lookup(id)
+	session, found := s.session(id)
 	if !found {
 		err := fmt.Errorf("command %d: no session %.200q", cmd, id)
 		if answer {
@@ -265,7 +265,7 @@ func (s *Server) resume(st *Stream) (*Call, Handler, error) {
 			return nil, nil, err
 		}
 	}
-	if err := st.setKey(session.key.aes); err != nil {
+	if err := st.setKey(session.key.bytes()); err != nil {
 		return nil, nil, err
 	}
 	st.user, st.peerVersion = session.User, ad.str("RemoteVersion")
@@ -282,6 +282,13 @@ func (s *Server) resume(st *Stream) (*Call, Handler, error) {
 		return nil, nil, fmt.Errorf("command %d in %s, level %s: %w", cmd, session, r.level, errDenied)
 	}
 	return call, r.serve, nil
+}
+
+func (s *Server) session(id string) (*Session, bool) {
+	if s.Sessions == nil {
+		return nil, false
+	}
+	return s.Sessions.Lookup(id)
 }
 
 // answer sends an ad of the handshake.

@@ -28,13 +28,28 @@ type Session struct {
 	ValidCommands []int     // what the peer accepts, if it said so
 	Expires       time.Time // zero: never
 
-	key *keyMaterial
+	key key
 }
 
-// keyMaterial is behind a pointer so that no formatting verb reaches it.
-type keyMaterial struct {
-	secret string
-	aes    []byte
+// key hands out a session's secret and the AES key that is made of it. It is
+// a function because a function is all that a formatting verb, or a debugger's
+// dump of a whole struct, can show of it.
+type key func() (secret string, aes []byte)
+
+func (k key) secret() string {
+	if k == nil {
+		return ""
+	}
+	s, _ := k()
+	return s
+}
+
+func (k key) bytes() []byte {
+	if k == nil {
+		return nil
+	}
+	_, b := k()
+	return b
 }
 
 // ImportSession makes a session of a claim id (condor_secman.cpp:
@@ -60,15 +75,16 @@ func ImportSessionParts(id, info, key, user string, levels ...Level) (*Session, 
 	return s, nil
 }
 
-func importSession(id, info, key, user string, levels []Level) (*Session, error) {
+func importSession(id, info, secret, user string, levels []Level) (*Session, error) {
 	if id == "" {
 		return nil, errors.New("it has no id")
 	}
-	aes, err := deriveKey(key)
+	aes, err := deriveKey(secret)
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{ID: id, User: user, Levels: LevelsOf(levels...), key: &keyMaterial{secret: key, aes: aes}}
+	s := &Session{ID: id, User: user, Levels: LevelsOf(levels...)}
+	s.key = func() (string, []byte) { return secret, aes }
 	policy, err := parseInfo(info)
 	if err != nil {
 		return nil, err
@@ -149,7 +165,7 @@ func (s *Session) Export(version string) string {
 	if !s.Expires.IsZero() {
 		info += "SessionExpires=" + strconv.FormatInt(s.Expires.Unix(), 10) + ";"
 	}
-	return s.ID + "#" + info + "]" + s.key.secret
+	return s.ID + "#" + info + "]" + s.key.secret()
 }
 
 // String names the session and its user.

@@ -2,6 +2,9 @@ package cedar
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -24,8 +27,8 @@ type Stream struct {
 	send outgoing
 	recv incoming
 
-	key  []byte // of an encrypted stream, for Serialize
-	bulk []byte // pieces of files on their way
+	key  func() []byte // of an encrypted stream, for Serialize; a function prints as nothing of interest
+	bulk []byte        // pieces of files on their way
 
 	// emptyOK is CEDAR's "allow one empty message": the next end of message
 	// of either direction may come without any value (stream.h:
@@ -77,10 +80,8 @@ func (s *Stream) AllowEmptyMessage() { s.emptyOK = true }
 func (s *Stream) Close() error { return s.conn.Close() }
 
 // Detach ends the stream without closing the connection, for a handler that
-// goes on with another protocol on it. The second result holds bytes that the
-// peer sent behind its last message and that the stream had already read.
-// It fails on nothing, but a stream that encrypts cannot be continued by
-// somebody who does not have its key.
+// goes on with another protocol on it, such as ssh. The second result holds
+// what the peer sent behind its last message and the stream has already read.
 func (s *Stream) Detach() (net.Conn, []byte) {
 	rest := append([]byte(nil), s.recv.buf[s.recv.r:s.recv.w]...)
 	s.recv.r, s.recv.w = 0, 0
@@ -117,7 +118,7 @@ type deadlines struct {
 func (d *deadlines) setTimeout(c net.Conn, t time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.timeout = t
+	d.timeout, d.first = t, 0
 	d.read, d.write = time.Time{}, time.Time{}
 	if t <= 0 && len(d.fired) == 0 {
 		_ = c.SetDeadline(time.Time{})
@@ -222,3 +223,12 @@ func (d *deadlines) get() time.Duration {
 	defer d.mu.Unlock()
 	return d.timeout
 }
+
+// String names the peer.
+func (s *Stream) String() string { return "connection to " + s.peer }
+
+// Format keeps keys and buffered values out of every verb.
+func (s *Stream) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// LogValue names the peer.
+func (s *Stream) LogValue() slog.Value { return slog.StringValue(s.peer) }

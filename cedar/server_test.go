@@ -1,0 +1,617 @@
+package cedar
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+const ownVersion = "$CondorVersion: 25.14.1 2026-10-16 test $"
+
+// world is a server with sessions, behind a TCP port or a shared port.
+type world struct {
+	server   *Server
+	addr     string // of the server
+	daemon   *Session
+	reader   *Session
+	received chan string
+	kept     chan *Stream
+}
+
+const (
+	testCommand = 1500 // DAEMON, string -> int
+	testKeep    = 1502 // READ, keeps the stream
+	testRaw     = 1600 // ALLOW
+)
+
+// newWorld starts a server. With shared, it sits behind a shared port.
+func newWorld(t *testing.T, shared bool) *world {
+	t.Helper()
+	w := &world{received: make(chan string, 10), kept: make(chan *Stream, 1)}
+	var err error
+	w.daemon, err = MintSession("condor@family", Daemon)
+	must(t, err)
+	w.reader, err = MintSession("user@example.org", Read)
+	must(t, err)
+	table := NewSessions()
+	must(t, table.Add(w.daemon))
+	must(t, table.Add(w.reader))
+	w.server = &Server{Sessions: table, Version: ownVersion, Log: slog.New(slog.DiscardHandler)}
+	w.server.Handle(testCommand, Daemon, func(_ context.Context, c *Call) error {
+		v, err := c.Stream.GetString()
+		if err := errors.Join(err, c.Stream.EndOfMessage()); err != nil {
+			return err
+		}
+		w.received <- c.User + " " + v
+		c.Stream.PutInt(1)
+		return nil // the server ends the message
+	})
+	w.server.Handle(testKeep, Read, func(_ context.Context, c *Call) error {
+		w.kept <- c.Keep()
+		return nil
+	})
+	w.server.Handle(testRaw, Allow, func(_ context.Context, c *Call) error {
+		v, err := c.Stream.GetString()
+		w.received <- c.User + " " + v
+		return errors.Join(err, c.Stream.EndOfMessage())
+	})
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	var l net.Listener = tcp
+	w.addr = "<" + tcp.Addr().String() + ">"
+	if shared {
+		var random [8]byte
+		_, err := rand.Read(random[:])
+		must(t, err)
+		name := "@" + hex.EncodeToString(random[:]) + "/slot1_1_63_239c_4"
+		ux, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+		must(t, err)
+		l = SharedPortListener(ux)
+		w.addr = "<" + tcp.Addr().String() + "?noUDP&sock=slot1_1_63_239c_4>"
+		go sharedPort(t, tcp, name)
+		t.Cleanup(func() { tcp.Close() })
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.server.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return w
+}
+
+// sharedPort does what condor_shared_port does: it reads one message, byte by
+// byte so as to take no more, and passes the connection on.
+func sharedPort(t *testing.T, l net.Listener, target string) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			var h [headerSize]byte
+			if _, err := io.ReadFull(c, h[:]); err != nil {
+				return
+			}
+			payload := make([]byte, h[4])
+			if _, err := io.ReadFull(c, payload); err != nil {
+				return
+			}
+			s, _ := recorder(append(h[:], payload...))
+			cmd, err := s.GetInt()
+			id, err2 := s.GetString()
+			name, err3 := s.GetString()
+			deadline, err4 := s.GetInt()
+			more, err5 := s.GetInt()
+			if err := errors.Join(err, err2, err3, err4, err5, s.EndOfMessage()); err != nil {
+				t.Errorf("shared port: %v", err)
+				return
+			}
+			if cmd != SharedPortConnect || id != "slot1_1_63_239c_4" || name == "" || deadline < 1 || more != 0 {
+				t.Errorf("shared port: %d %q %q %d %d", cmd, id, name, deadline, more)
+				return
+			}
+			if err := PassConn(context.Background(), target, c.(*net.TCPConn)); err != nil {
+				t.Errorf("shared port: %v", err)
+			}
+		}()
+	}
+}
+
+func (w *world) client() *Client {
+	return &Client{Version: ownVersion, Own: "<127.0.0.1:9618?sock=slot1_1>", Name: "STARTER", Timeout: 10 * time.Second}
+}
+
+// worlds runs a test behind a TCP port and behind a shared port.
+func worlds(t *testing.T, f func(t *testing.T, w *world)) {
+	for _, shared := range []bool{false, true} {
+		name := "tcp"
+		if shared {
+			name = "shared port"
+		}
+		t.Run(name, func(t *testing.T) { f(t, newWorld(t, shared)) })
+	}
+}
+
+func TestCommand(t *testing.T) {
+	worlds(t, func(t *testing.T, w *world) {
+		for _, quiet := range []bool{false, true} {
+			s, err := w.client().Start(t.Context(), Command{Addr: w.addr, Number: testCommand, Session: w.daemon, NoResponse: quiet})
+			must(t, err)
+			if !s.Encrypted() || !quiet && s.PeerVersion() != ownVersion {
+				t.Error("no session")
+			}
+			s.PutString("reason")
+			must(t, s.EndMessage())
+			if got := <-w.received; got != "condor@family reason" {
+				t.Error(got)
+			}
+			wantInt(t, s, 1)
+			must(t, s.EndOfMessage())
+			if _, err := s.GetInt(); !errors.Is(err, io.EOF) {
+				t.Errorf("the connection goes on: %v", err)
+			}
+			s.Close()
+		}
+	})
+}
+
+func TestBuiltinCommands(t *testing.T) {
+	worlds(t, func(t *testing.T, w *world) {
+		ask := func(cmd Command) *Stream {
+			t.Helper()
+			cmd.Addr = w.addr
+			s, err := w.client().Start(t.Context(), cmd)
+			must(t, err)
+			t.Cleanup(func() { s.Close() })
+			must(t, s.EndMessage())
+			return s
+		}
+		var first []byte
+		for _, session := range []*Session{nil, w.reader, w.daemon} {
+			s := ask(Command{Number: DCQueryInstance, Session: session})
+			id, err := s.GetBytes(16)
+			must(t, err)
+			must(t, s.EndOfMessage())
+			if first == nil {
+				first = id
+			}
+			if !bytes.Equal(first, id) {
+				t.Errorf("another instance: %s, %s", first, id)
+			}
+			s = ask(Command{Number: DCNop, Session: session})
+			if err := s.Wait(); !errors.Is(err, io.EOF) {
+				t.Errorf("DC_NOP was answered: %v", err)
+			}
+		}
+		for _, c := range []struct {
+			session *Session
+			auth    int
+			want    bool
+		}{{w.reader, DCNopRead, true}, {w.reader, testCommand, false}, {w.daemon, DCNopWrite, true}} {
+			s := ask(Command{Number: DCSecQuery, Auth: c.auth, Session: c.session})
+			ad, err := s.GetAd()
+			must(t, err)
+			if got, err := ad.GetBool("AuthorizationSucceeded"); err != nil || got != c.want {
+				t.Errorf("%v for %d: %v, %v", c.session, c.auth, got, err)
+			}
+		}
+	})
+}
+
+func TestRefusedCommands(t *testing.T) {
+	worlds(t, func(t *testing.T, w *world) {
+		stranger, err := MintSession("x@y", Daemon)
+		must(t, err)
+		for _, c := range []struct {
+			name string
+			cmd  Command
+			want error // of the start; nil: the connection just ends
+		}{
+			{"unknown session", Command{Number: testCommand, Session: stranger}, ErrSessionUnknown},
+			{"unknown command", Command{Number: 4711, Session: w.daemon}, io.EOF},
+			{"missing level", Command{Number: testCommand, Session: w.reader}, nil},
+			{"missing level of a builtin", Command{Number: DCNopAdministrator, Session: w.daemon}, nil},
+			{"raw command that needs a level", Command{Number: testCommand}, nil},
+			{"raw unknown command", Command{Number: 4711}, nil},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				c.cmd.Addr = w.addr
+				s, err := w.client().Start(t.Context(), c.cmd)
+				if c.want != nil {
+					var where *CommandError
+					if !errors.Is(err, c.want) || !errors.As(err, &where) {
+						t.Errorf("got %v", err)
+					}
+					return
+				}
+				must(t, err)
+				defer s.Close()
+				s.PutString("x")
+				_ = s.EndMessage()
+				// A reset is possible too: the server has not read the payload.
+				if err := s.Wait(); !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
+					t.Errorf("got %v", err)
+				}
+				select {
+				case got := <-w.received:
+					t.Errorf("the handler got %q", got)
+				default:
+				}
+			})
+		}
+	})
+}
+
+func TestRawCommand(t *testing.T) {
+	w := newWorld(t, true)
+	s, err := w.client().Command(t.Context(), w.addr, testRaw, nil)
+	must(t, err)
+	defer s.Close()
+	s.PutString("hello")
+	must(t, s.EndMessage())
+	if got := <-w.received; got != unauthenticated+" hello" {
+		t.Error(got)
+	}
+}
+
+func TestKeptStream(t *testing.T) {
+	worlds(t, func(t *testing.T, w *world) {
+		a, err := w.client().Command(t.Context(), w.addr, testKeep, w.reader)
+		must(t, err)
+		defer a.Close()
+		b := <-w.kept
+		defer b.Close()
+		if b.User() != "user@example.org" || b.PeerVersion() != ownVersion {
+			t.Error(b.User(), b.PeerVersion())
+		}
+		// From now on the server's side calls.
+		b.PutInt(288)
+		must(t, b.EndMessage())
+		wantInt(t, a, 288)
+		must(t, a.EndOfMessage())
+		a.PutInt(1)
+		must(t, a.EndMessage())
+		wantInt(t, b, 1)
+	})
+}
+
+// TestHostileHandshakes sends what no client sends.
+func TestHostileHandshakes(t *testing.T) {
+	w := newWorld(t, false)
+	addr := strings.Trim(w.addr, "<>")
+	resume := func(lines ...string) []byte {
+		s, out := recorder(nil)
+		s.PutInt(DCAuthenticate)
+		s.putLiterals(lines)
+		_ = s.EndMessage()
+		return out.Bytes()
+	}
+	var many []string
+	for i := range maxAuthLines + 1 {
+		many = append(many, "A"+itoa(i)+" = 1")
+	}
+	for name, input := range map[string][]byte{
+		"http":              []byte("GET / HTTP/1.0\r\n\r\n"),
+		"tls":               {0x16, 3, 1, 2, 0, 1},
+		"too many lines":    resume(many...),
+		"no lines":          resume(),
+		"new session":       resume("Command = 1500", `NewSession = "YES"`),
+		"command as text":   resume(`Command = "1500"`, `UseSession = "YES"`),
+		"session is number": resume("Command = 1500", `UseSession = "YES"`, "Sid = 5"),
+		"legacy cipher":     resume("Command = 1500", `UseSession = "YES"`, "Sid = "+quote(w.daemon.ID), `CryptoMethods = "BLOWFISH"`),
+		"huge message":      append(header(0, 60000), make([]byte, 60000)...),
+		"expression":        resume(`Command = strcat("a", "b")`, `UseSession = "YES"`),
+		"line without name": resume("= 1"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := net.Dial("tcp", addr)
+			must(t, err)
+			defer c.Close()
+			_, _ = c.Write(input)
+			if name == "huge message" || name == "tls" {
+				_, _ = c.Write(header(0, 60000))
+				_, _ = c.Write(make([]byte, 60000))
+			}
+			got, err := io.ReadAll(c)
+			if len(got) > 0 || err != nil && !errors.Is(err, unix.ECONNRESET) {
+				t.Errorf("answered with %q, %v", got, err)
+			}
+		})
+	}
+	t.Run("wrong key", func(t *testing.T) {
+		other, err := MintSession("x@y", Daemon)
+		must(t, err)
+		fake := &Session{ID: w.daemon.ID, key: other.key}
+		s, err := w.client().Command(t.Context(), w.addr, testCommand, fake)
+		must(t, err)
+		defer s.Close()
+		s.PutString("x")
+		must(t, s.EndMessage())
+		if err := s.Wait(); !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
+			t.Errorf("got %v", err)
+		}
+		select {
+		case got := <-w.received:
+			t.Errorf("the handler got %q", got)
+		default:
+		}
+	})
+}
+
+// pipeListener accepts the connections it is given.
+type pipeListener struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+// TestHandshakeDeadline and TestOldestHandshakeGives run in time that stands
+// still until everybody waits.
+func TestHandshakeDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipeListener()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- (&Server{}).Serve(ctx, l) }()
+		a, b := net.Pipe()
+		l.conns <- b
+		start := time.Now()
+		// A byte now and then does not buy time.
+		go func() {
+			for range 4 {
+				time.Sleep(50 * time.Second)
+				_, _ = a.Write([]byte{1})
+			}
+		}()
+		_, err := io.ReadAll(a)
+		must(t, err)
+		if took := time.Since(start); took != handshakeDeadline {
+			t.Errorf("closed after %v", took)
+		}
+		cancel()
+		must(t, <-done)
+		time.Sleep(time.Hour)
+	})
+}
+
+func TestOldestHandshakeGives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipeListener()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- (&Server{MaxHandshakes: 2}).Serve(ctx, l) }()
+		var ends []net.Conn
+		for range 3 {
+			a, b := net.Pipe()
+			l.conns <- b
+			synctest.Wait()
+			ends = append(ends, a)
+		}
+		start := time.Now()
+		if _, err := ends[0].Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("the oldest: %v", err)
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("the oldest was closed after %v", took)
+		}
+		s := NewStream(ends[1])
+		s.PutInt(DCQueryInstance)
+		go func() { _ = s.EndMessage() }()
+		if _, err := s.GetBytes(16); err != nil {
+			t.Errorf("the others: %v", err)
+		}
+		cancel()
+		must(t, <-done)
+		for _, e := range ends {
+			e.Close()
+		}
+	})
+}
+
+func TestServeEndsHandlers(t *testing.T) {
+	l := newPipeListener()
+	s := &Server{}
+	entered := make(chan struct{})
+	result := make(chan error, 1)
+	s.Handle(testRaw, Allow, func(_ context.Context, c *Call) error {
+		close(entered)
+		must(t, c.Stream.EndOfMessage())
+		_, err := c.Stream.GetInt()
+		result <- err
+		return err
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Serve(ctx, l) }()
+	a, b := net.Pipe()
+	defer a.Close()
+	l.conns <- b
+	st := NewStream(a)
+	st.PutInt(testRaw)
+	must(t, st.EndMessage())
+	<-entered
+	cancel()
+	must(t, <-done)
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Errorf("the handler saw %v", err)
+	}
+}
+
+func TestClientErrors(t *testing.T) {
+	c := &Client{Version: ownVersion, Timeout: time.Second}
+	for _, addr := range []string{"", "<x", "<0.0.0.0:0?sock=a>", "<127.0.0.1:1>"} {
+		_, err := c.Command(t.Context(), addr, 1, nil)
+		var where *CommandError
+		if !errors.As(err, &where) {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+	_, err := c.Command(t.Context(), "<127.0.0.1:1?CCBID=1.1.1.1:9618#3>", 1, nil)
+	if err == nil || !strings.Contains(err.Error(), "broker") {
+		t.Errorf("no word of the broker: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Command(ctx, "<127.0.0.1:1>", 1, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	// A server that says nothing.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	session, err := MintSession("x@y")
+	must(t, err)
+	c.Timeout = 50 * time.Millisecond
+	if _, err := c.Command(t.Context(), "<"+l.Addr().String()+">", 1, session); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDenied(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	session, err := MintSession("x@y")
+	must(t, err)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		s := NewStream(conn)
+		_ = s.answer(`ReturnCode = "DENIED"`)
+	}()
+	c := &Client{Version: ownVersion}
+	if _, err := c.Command(t.Context(), "<"+l.Addr().String()+">", 1, session); !errors.Is(err, ErrNotAuthorized) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestHostilePasses sends to the unix socket what a shared port never sends.
+func TestHostilePasses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	ux, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	must(t, err)
+	l := SharedPortListener(ux)
+	defer l.Close()
+	accepted := make(chan net.Conn, 10)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				close(accepted)
+				return
+			}
+			accepted <- c
+		}
+	}()
+	pass := func(message []byte, files ...*os.File) {
+		t.Helper()
+		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
+		must(t, err)
+		defer c.Close()
+		_, _ = c.Write(message)
+		var fds []int
+		for _, f := range files {
+			fds = append(fds, int(f.Fd()))
+		}
+		if fds != nil {
+			_, _, _ = c.WriteMsgUnix([]byte{0}, unix.UnixRights(fds...), nil)
+		}
+		// It closes when it is done.
+		_, _ = io.ReadAll(c)
+	}
+	file, err := os.Open(os.DevNull)
+	must(t, err)
+	defer file.Close()
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer tcp.Close()
+	listener, err := tcp.(*net.TCPListener).File()
+	must(t, err)
+	defer listener.Close()
+	a, b := connPair(t)
+	good, err := a.(*net.TCPConn).File()
+	must(t, err)
+	defer good.Close()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	must(t, err)
+	local := os.NewFile(uintptr(pair[0]), "local")
+	defer local.Close()
+	defer unix.Close(pair[1])
+
+	pass([]byte("GET / HTTP/1.0"))
+	pass(passMessage[:], file)
+	pass(passMessage[:], listener)
+	pass(passMessage[:], local)
+	pass(passMessage[:], good, good)
+	wrong := passMessage
+	wrong[12] = 75
+	pass(wrong[:], good)
+	pass(append(passMessage[:12:12], passMessage[12], 0)) // a byte without a descriptor
+	select {
+	case c := <-accepted:
+		t.Errorf("accepted %v", c.RemoteAddr())
+	default:
+	}
+	pass(passMessage[:], good)
+	c := <-accepted
+	defer c.Close()
+	_, err = b.Write([]byte("x"))
+	must(t, err)
+	var x [1]byte
+	_, err = io.ReadFull(c, x[:])
+	must(t, err)
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	must(t, err)
+	must(t, raw.Control(func(fd uintptr) {
+		if flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+			t.Errorf("the passed connection survives exec: %d, %v", flags, err)
+		}
+	}))
+	must(t, l.Close())
+	if _, open := <-accepted; open {
+		t.Error("another connection")
+	}
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("accept after close: %v", err)
+	}
+}
