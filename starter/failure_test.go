@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hashicorp/go-multierror"
+
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/payload"
+	"podstarter/sandbox"
+)
+
+func TestWhatFailuresMeanToTheJob(t *testing.T) {
+	cmd := job.Command{Path: "/bin/nosuch", Args: []string{"a"}}
+	tests := map[string]struct {
+		err           error
+		code, subcode int
+		text          string
+	}{
+		"nobody classified it":   {errors.New("what?"), shadow.VacateStarterError, 0, "what?"},
+		"the user's image":       {bindFailure(&payload.Verdict{Blame: payload.User, Message: "no such image"}), shadow.HoldInvalidDockerImage, 0, "no such image"},
+		"the verdict knows more": {bindFailure(&payload.Verdict{Blame: payload.User, Code: 34, Subcode: 102, Message: "m"}), 34, 102, "m"},
+		"the site's registry":    {bindFailure(&payload.Verdict{Blame: payload.Site, Code: 35, Message: "registry down"}), shadow.VacateContainerError, 0, "registry down"},
+		"not a verdict at all":   {bindFailure(errors.New("odd")), shadow.VacateContainerError, 0, "odd"},
+		"no such program": {
+			startFailure(&payload.StartError{Stage: payload.StageExec, Path: "/bin/nosuch", Errno: syscall.ENOENT}, cmd),
+			shadow.HoldFailedToCreateProcess, 2, "Failed to execute '/bin/nosuch' with arguments a: (errno=2: 'No such file or directory')",
+		},
+		"no standard input": {
+			startFailure(&payload.StartError{Stage: payload.StageStdin, Path: "/x/in", Errno: syscall.EACCES}, cmd),
+			shadow.HoldUnableToOpenInput, 13, "Failed to open '/x/in' as standard input: Permission denied (errno 13)",
+		},
+		"no standard error": {
+			startFailure(&payload.StartError{Stage: payload.StageStderr, Path: "/x/err", Errno: syscall.EISDIR}, cmd),
+			shadow.HoldUnableToOpenOutput, 21, "Failed to open '/x/err' as standard error: Is a directory (errno 21)",
+		},
+		"a wrapper that is gone": {startFailure(payload.ErrLost, cmd), shadow.VacateContainerError, 0, "wrapper lost"},
+		"a file that is missing": {
+			transferFailure(fmt.Errorf("x: %w", &sandbox.TransferError{Code: 13, Subcode: 2, Text: "no file"}), ""),
+			13, 2, "no file",
+		},
+		"a connection that broke": {
+			transferFailure(&sandbox.TransferError{Code: 12, Subcode: 104, TryAgain: true, Text: "reset"}, "Failed to transfer files: "),
+			12, shadow.SubcodeRequeue, "Failed to transfer files: reset",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := asFailure(tt.err)
+			if f.Code != tt.code || f.Subcode != tt.subcode || !strings.Contains(f.Error(), tt.text) {
+				t.Errorf("code %d subcode %d %q, want %d, %d and the words %q", f.Code, f.Subcode, f.Error(), tt.code, tt.subcode, tt.text)
+			}
+		})
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	var several *multierror.Error
+	several = multierror.Append(several, errors.New("KNOB_A: is empty"), errors.New("KNOB_B: is no number"))
+	tests := map[string]struct {
+		err  error
+		want string
+	}{
+		"one":     {errors.New("KNOB: is odd"), "KNOB: is odd"},
+		"several": {several, "KNOB_A: is empty; KNOB_B: is no number"},
+		"joined":  {errors.Join(errors.New("a"), errors.New("b\r\n")), "a; b"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := oneLine(tt.err); got != tt.want {
+				t.Errorf("oneLine = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
