@@ -12,19 +12,14 @@ import (
 // GetJobAttr reads an attribute of the job's ad in the queue, as an
 // expression; "UNDEFINED" if it is not there.
 func (c *Client) GetJobAttr(ctx context.Context, attr string) (string, error) {
-	var expr string
-	_, err := c.do(ctx, call{name: "get_job_attr", number: numGetJobAttr,
-		put: func(s *cedar.Stream) { s.PutString(attr) },
-		get: func(s *cedar.Stream, _ int64) (err error) {
-			expr, err = s.GetString()
-			return err
-		}})
-	return expr, err
+	a := ask(ctx, c, call{name: "get_job_attr", number: numGetJobAttr, put: func(s *cedar.Stream) { s.PutString(attr) }},
+		func(s *cedar.Stream, _ int64) (string, error) { return s.GetString() })
+	return a.value, a.err
 }
 
 // SetJobAttr sets an attribute of the job's ad in the queue.
 func (c *Client) SetJobAttr(ctx context.Context, attr, expr string) error {
-	_, err := c.do(ctx, call{name: "set_job_attr", number: numSetJobAttr, put: func(s *cedar.Stream) {
+	_, err := c.tell(ctx, call{name: "set_job_attr", number: numSetJobAttr, put: func(s *cedar.Stream) {
 		s.PutString(expr) // the value comes first on the wire
 		s.PutString(attr)
 	}})
@@ -33,6 +28,6 @@ func (c *Client) SetJobAttr(ctx context.Context, attr, expr string) error {
 
 // Constrain sets the job's Requirements.
 func (c *Client) Constrain(ctx context.Context, expr string) error {
-	_, err := c.do(ctx, call{name: "constrain", number: numConstrain, put: func(s *cedar.Stream) { s.PutString(expr) }})
+	_, err := c.tell(ctx, call{name: "constrain", number: numConstrain, put: func(s *cedar.Stream) { s.PutString(expr) }})
 	return err
 }

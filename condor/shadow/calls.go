@@ -42,16 +42,14 @@ func (c *Client) GetUserInfo(ctx context.Context) (*classads.Ad, error) {
 }
 
 func (c *Client) getAd(ctx context.Context, name string, number int64) (*classads.Ad, error) {
-	var ad *classads.Ad
-	_, err := c.do(ctx, call{name: name, number: number, get: func(s *cedar.Stream, _ int64) (err error) {
-		ad, err = s.GetAd()
-		return err
-	}})
-	return ad, err
+	a := ask(ctx, c, call{name: name, number: number}, takeAd)
+	return a.value, a.err
 }
 
+func takeAd(s *cedar.Stream, _ int64) (*classads.Ad, error) { return s.GetAd() }
+
 func (c *Client) putAd(ctx context.Context, name string, number int64, ad *classads.Ad) error {
-	_, err := c.do(ctx, call{name: name, number: number, put: func(s *cedar.Stream) { s.PutAd(ad) }})
+	_, err := c.tell(ctx, call{name: name, number: number, put: func(s *cedar.Stream) { s.PutAd(ad) }})
 	return err
 }
 
@@ -70,7 +68,7 @@ func (c *Client) RegisterJobInfo(ctx context.Context, ad *classads.Ad) error {
 // BeginExecution says that the job's process is about to be executed; the
 // shadow logs it.
 func (c *Client) BeginExecution(ctx context.Context) error {
-	_, err := c.do(ctx, call{name: "begin_execution", number: numBeginExecution})
+	_, err := c.tell(ctx, call{name: "begin_execution", number: numBeginExecution})
 	return err
 }
 
@@ -86,7 +84,7 @@ func (c *Client) JobExit(ctx context.Context, waitStatus int, reason Reason, ad 
 	if ad == nil {
 		ad = classads.NewAd() // the shadow always reads one
 	}
-	_, err := c.do(ctx, call{name: "job_exit", number: numJobExit, last: true, put: func(s *cedar.Stream) {
+	_, err := c.tell(ctx, call{name: "job_exit", number: numJobExit, last: true, put: func(s *cedar.Stream) {
 		s.PutInt(int64(waitStatus))
 		s.PutInt(int64(reason))
 		s.PutAd(ad)
@@ -102,7 +100,7 @@ func (c *Client) EventNotification(ctx context.Context, ad *classads.Ad) (int, e
 	if c.since(name, 9, 4, 1) != nil {
 		return 0, nil
 	}
-	result, err := c.do(ctx, call{name: name, number: numEventNotification, noErrno: true,
+	result, err := c.tell(ctx, call{name: name, number: numEventNotification, noErrno: true,
 		put: func(s *cedar.Stream) { s.PutAd(ad) }})
 	return int(result), err
 }
@@ -170,28 +168,17 @@ func (c *Client) RequestGuidance(ctx context.Context, ad *classads.Ad) (Guidance
 		answer.SetString("Command", CommandCarryOn)
 		return Guidance{Ad: answer}, nil
 	}
-	var g Guidance
-	result, err := c.do(ctx, call{name: name, number: numRequestGuidance, noErrno: true,
-		put: func(s *cedar.Stream) { s.PutAd(ad) },
-		get: func(s *cedar.Stream, _ int64) (err error) {
-			g.Ad, err = s.GetAd()
-			return err
-		}})
-	g.Code = int(result)
-	return g, err
+	a := ask(ctx, c, call{name: name, number: numRequestGuidance, noErrno: true,
+		put: func(s *cedar.Stream) { s.PutAd(ad) }}, takeAd)
+	return Guidance{Code: int(a.result), Ad: a.value}, a.err
 }
 
 // WhoAmI asks for a sign of life.
 func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 	const room = 32
-	var answer []byte
-	_, err := c.do(ctx, call{name: "whoami", number: numWhoAmI,
-		put: func(s *cedar.Stream) { s.PutInt(room) },
-		get: func(s *cedar.Stream, n int64) (err error) {
-			answer, err = getBytes(s, n, room)
-			return err
-		}})
-	return string(answer), err
+	a := ask(ctx, c, call{name: "whoami", number: numWhoAmI, put: func(s *cedar.Stream) { s.PutInt(room) }},
+		func(s *cedar.Stream, n int64) ([]byte, error) { return getBytes(s, n, room) })
+	return string(a.value), a.err
 }
 
 // getBytes takes what a call was allowed to answer with.
@@ -208,6 +195,6 @@ func (c *Client) DprintfStats(ctx context.Context, line string) error {
 	if err := c.since(name, 8, 5, 8); err != nil {
 		return err
 	}
-	_, err := c.do(ctx, call{name: name, number: numDprintfStats, put: func(s *cedar.Stream) { s.PutString(line) }})
+	_, err := c.tell(ctx, call{name: name, number: numDprintfStats, put: func(s *cedar.Stream) { s.PutString(line) }})
 	return err
 }

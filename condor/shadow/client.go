@@ -78,6 +78,7 @@ type Client struct {
 	lost     chan struct{}
 	broken   error // what broke the connection; under turn
 	finished bool  // the shadow is expected to hang up; under turn
+	closed   atomic.Bool
 	watch    *watch
 }
 
@@ -120,20 +121,18 @@ func (c *Client) Lost() <-chan struct{} { return c.lost }
 
 // Close closes the connection.
 func (c *Client) Close() error {
+	c.closed.Store(true)
 	c.watch.stop()
 	return c.stream.Close()
 }
 
 func (c *Client) stamp() { c.last.Store(time.Now().UnixNano()) }
 
-// call is one exchange.
+// call is one request and what is to be known about its reply.
 type call struct {
 	name   string
 	number int64
 	put    func(s *cedar.Stream) // the fields of the request; may be nil
-	// get takes the fields of the reply when result is not negative; nil for
-	// none.
-	get func(s *cedar.Stream, result int64) error
 	// noErrno says that a negative result is not followed by a reason, and
 	// that the fields come with any result.
 	noErrno bool
@@ -145,85 +144,130 @@ type call struct {
 	last bool
 }
 
-// do makes a call and returns its result.
-func (c *Client) do(ctx context.Context, call call) (int64, error) {
+// answer is what came of a call.
+type answer[T any] struct {
+	value  T
+	result int64
+	err    error
+}
+
+// none takes no fields out of a reply.
+func none(*cedar.Stream, int64) (struct{}, error) { return struct{}{}, nil }
+
+// tell makes a call whose reply has no fields, and returns its result.
+func (c *Client) tell(ctx context.Context, call call) (int64, error) {
+	a := ask(ctx, c, call, none)
+	return a.result, a.err
+}
+
+// ask makes a call. When the result is not negative, get takes the fields of
+// the reply.
+//
+// A caller whose ctx ends while the shadow has not answered goes away with
+// ctx's cause; the answer is still awaited and thrown away, so that the
+// connection survives. Only a request that cannot even be written breaks it.
+func ask[T any](ctx context.Context, c *Client, call call, get func(*cedar.Stream, int64) (T, error)) answer[T] {
 	select {
 	case <-c.turn:
 	case <-ctx.Done():
-		return 0, fmt.Errorf("shadow call %s: %w", call.name, context.Cause(ctx))
+		return answer[T]{err: fmt.Errorf("shadow call %s: %w", call.name, context.Cause(ctx))}
 	}
-	defer func() { c.turn <- struct{}{} }()
+	refuse := func(err error) answer[T] {
+		c.turn <- struct{}{}
+		return answer[T]{err: fmt.Errorf("shadow call %s: %w", call.name, err)}
+	}
 	if c.broken != nil {
-		return 0, fmt.Errorf("shadow call %s: %w", call.name, c.broken)
+		return refuse(c.broken)
 	}
 	if err := context.Cause(ctx); err != nil {
-		return 0, fmt.Errorf("shadow call %s: %w", call.name, err)
+		return refuse(err)
 	}
 	c.log.Info("Doing CONDOR_" + call.name)
+	if err := c.request(ctx, call); err != nil {
+		return refuse(c.breakUp(err))
+	}
+	done := make(chan answer[T], 1)
+	go func() {
+		defer func() { c.turn <- struct{}{} }()
+		a := reply(c.stream, call, get)
+		a.err = c.settle(call, a.err)
+		done <- a
+	}()
+	select {
+	case a := <-done:
+		return a
+	case <-ctx.Done():
+		return answer[T]{err: fmt.Errorf("shadow call %s: waiting for the answer: %w", call.name, context.Cause(ctx))}
+	}
+}
+
+func (c *Client) request(ctx context.Context, call call) error {
 	defer c.stream.Cancel(ctx)()
-	result, err := c.exchange(call)
+	c.stream.PutInt(call.number)
+	if call.put != nil {
+		call.put(c.stream)
+	}
+	return c.stream.EndMessage()
+}
+
+func reply[T any](s *cedar.Stream, call call, get func(*cedar.Stream, int64) (T, error)) (a answer[T]) {
+	if call.noReply {
+		return a
+	}
+	if !call.bare {
+		if a.result, a.err = s.GetInt(); a.err != nil {
+			return a
+		}
+	}
+	if a.result < 0 && !call.noErrno {
+		errno, err := s.GetErrno()
+		if err == nil {
+			err = s.EndOfMessage()
+		}
+		if err == nil {
+			err = &CallError{Call: call.name, Result: int(a.result), Errno: errno}
+		}
+		a.err = err
+		return a
+	}
+	var bad error
+	if a.value, bad = get(s, a.result); bad != nil && !harmless(bad) {
+		a.err = bad
+		return a
+	}
+	if a.err = s.EndOfMessage(); a.err == nil {
+		a.err = bad
+	}
+	return a
+}
+
+// harmless says of an error in a reply that the message was read to its end
+// nevertheless.
+func harmless(err error) bool {
 	var badAd *cedar.AdError
 	var refusal *CallError
-	switch {
-	case err == nil:
-	case errors.As(err, &refusal):
-		c.log.Info("CONDOR_" + call.name + ": " + err.Error())
-	case errors.As(err, &badAd): // the message was read to its end
-		err = fmt.Errorf("shadow call %s: answer: %w", call.name, err)
-	default:
+	return errors.As(err, &badAd) || errors.As(err, &refusal)
+}
+
+// settle says what an exchange means to the connection; who calls it has the
+// turn.
+func (c *Client) settle(call call, err error) error {
+	if err != nil && !harmless(err) {
 		// Half a message may be on its way in either direction.
-		err = c.breakUp(fmt.Errorf("shadow call %s: %w", call.name, err))
-		return 0, err
+		return fmt.Errorf("shadow call %s: %w", call.name, c.breakUp(err))
 	}
 	c.stamp()
 	if call.last {
 		c.finished = true
 	}
-	return result, err
-}
-
-func (c *Client) exchange(call call) (int64, error) {
-	s := c.stream
-	s.PutInt(call.number)
-	if call.put != nil {
-		call.put(s)
+	var refusal *CallError
+	if err != nil && !errors.As(err, &refusal) {
+		err = fmt.Errorf("shadow call %s: answer: %w", call.name, err)
 	}
-	if err := s.EndMessage(); err != nil {
-		return 0, err
+	if err != nil {
+		c.log.Info(err.Error())
 	}
-	if call.noReply {
-		return 0, nil
-	}
-	var result int64
-	if !call.bare {
-		var err error
-		if result, err = s.GetInt(); err != nil {
-			return 0, err
-		}
-	}
-	if result < 0 && !call.noErrno {
-		errno, err := s.GetErrno()
-		if err == nil {
-			err = s.EndOfMessage()
-		}
-		if err != nil {
-			return 0, err
-		}
-		return result, &CallError{Call: call.name, Result: int(result), Errno: errno}
-	}
-	var bad error
-	if call.get != nil {
-		err := call.get(s, result)
-		var badAd *cedar.AdError
-		if err != nil && !errors.As(err, &badAd) {
-			return 0, err
-		}
-		bad = err
-	}
-	if err := s.EndOfMessage(); err != nil {
-		return 0, err
-	}
-	return result, bad
+	return err
 }
 
 // breakUp records that the connection is of no use any more; the caller has
@@ -232,7 +276,9 @@ func (c *Client) breakUp(cause error) error {
 	if c.broken == nil {
 		c.broken = fmt.Errorf("%w: %w", ErrLost, cause)
 		c.stream.Close()
-		close(c.lost)
+		if !c.closed.Load() {
+			close(c.lost)
+		}
 	}
 	return c.broken
 }

@@ -51,45 +51,51 @@ func (c *Client) GetCreds(ctx context.Context, plain bool) ([]Credential, error)
 	if !c.stream.Encrypted() && !plain {
 		return nil, fmt.Errorf("shadow call %s: %w", name, ErrNotEncrypted)
 	}
-	var creds []Credential
-	var bad error
-	_, err := c.do(ctx, call{name: name, number: numGetCreds, bare: true,
-		put: func(s *cedar.Stream) { s.PutString("") },
-		get: func(s *cedar.Stream, _ int64) error {
-			for {
-				more, err := s.GetInt()
-				if err != nil || more == 0 {
-					return err
-				}
-				if more < 0 {
-					bad = &CallError{Call: name, Result: int(more)}
-					return nil
-				}
-				if len(creds) == maxCredentials {
-					return fmt.Errorf("the shadow sends more than %d credentials", maxCredentials)
-				}
-				ad, err := s.GetAd()
-				var badAd *cedar.AdError
-				if err != nil && !errors.As(err, &badAd) {
-					return err
-				}
-				if err != nil { // this one is spoilt, the stream is not
-					ad = classads.NewAd()
-				}
-				cred, err := credential(ad)
-				if err != nil && bad == nil {
-					bad = fmt.Errorf("shadow call %s: %w", name, err)
-				}
-				creds = append(creds, cred)
-			}
-		}})
-	if err == nil {
-		err = bad
+	a := ask(ctx, c, call{name: name, number: numGetCreds, bare: true, put: func(s *cedar.Stream) { s.PutString("") }}, takeCreds)
+	if a.err == nil && a.value.bad != nil {
+		a.err = fmt.Errorf("shadow call %s: %w", name, a.value.bad)
 	}
-	if err != nil {
-		return nil, err
+	if a.err != nil {
+		return nil, a.err
 	}
-	return creds, nil
+	return a.value.creds, nil
+}
+
+// credentials is a reply of getcreds; bad does not spoil the connection.
+type credentials struct {
+	creds []Credential
+	bad   error
+}
+
+// takeCreds takes credentials, each announced by 1, until 0 or a negative
+// number that tells of a failure.
+func takeCreds(s *cedar.Stream, _ int64) (credentials, error) {
+	var all credentials
+	for {
+		more, err := s.GetInt()
+		if err != nil || more == 0 {
+			return all, err
+		}
+		if more < 0 {
+			all.bad = fmt.Errorf("the shadow answers %d", more)
+			return all, nil
+		}
+		if len(all.creds) == maxCredentials {
+			return all, fmt.Errorf("the shadow sends more than %d credentials", maxCredentials)
+		}
+		ad, err := s.GetAd()
+		if err != nil && !harmless(err) {
+			return all, err
+		}
+		if err != nil { // this one is spoilt, the stream is not
+			ad = classads.NewAd()
+		}
+		cred, err := credential(ad)
+		if err != nil && all.bad == nil {
+			all.bad = err
+		}
+		all.creds = append(all.creds, cred)
+	}
 }
 
 // credential reads one credential. Shadows before 10.8.0 send the name of a
@@ -121,18 +127,12 @@ func (c *Client) GetDockerCreds(ctx context.Context, plain bool) (*classads.Ad, 
 	if !c.stream.Encrypted() && !plain {
 		return nil, fmt.Errorf("shadow call %s: %w", name, ErrNotEncrypted)
 	}
-	var ad *classads.Ad
-	_, err := c.do(ctx, call{name: name, number: numGetDockerCreds, bare: true,
-		put: func(s *cedar.Stream) { s.PutAd(classads.NewAd()) },
-		get: func(s *cedar.Stream, _ int64) (err error) {
-			ad, err = s.GetAd()
-			return err
-		}})
-	if err != nil {
-		return nil, err
+	a := ask(ctx, c, call{name: name, number: numGetDockerCreds, bare: true, put: func(s *cedar.Stream) { s.PutAd(classads.NewAd()) }}, takeAd)
+	if a.err != nil {
+		return nil, a.err
 	}
-	if text, err := ad.GetString("HTCondorError"); err == nil {
+	if text, err := a.value.GetString("HTCondorError"); err == nil {
 		return nil, fmt.Errorf("shadow call %s: the shadow says: %s", name, text)
 	}
-	return ad, nil
+	return a.value, nil
 }

@@ -30,7 +30,7 @@ type RemoteFile struct {
 // OpenFile opens a file on the submit side; flags are those of open(2). The
 // shadow takes a relative name as one in the job's initial directory.
 func (c *Client) OpenFile(ctx context.Context, name string, flags int, mode fs.FileMode) (*RemoteFile, error) {
-	fd, err := c.do(ctx, call{name: "open", number: numOpen, put: func(s *cedar.Stream) {
+	fd, err := c.tell(ctx, call{name: "open", number: numOpen, put: func(s *cedar.Stream) {
 		s.PutInt(cedar.EncodeOpenFlags(flags))
 		s.PutInt(int64(mode.Perm()))
 		s.PutString(name)
@@ -47,17 +47,11 @@ func (f *RemoteFile) ReadAt(ctx context.Context, p []byte, offset int64) (int, e
 		return 0, err
 	}
 	want := min(len(p), maxFileIO)
-	n, err := f.c.do(ctx, call{name: "read", number: numRead,
-		put: func(s *cedar.Stream) {
-			s.PutInt(f.fd)
-			s.PutInt(int64(want))
-		},
-		get: func(s *cedar.Stream, n int64) error {
-			b, err := getBytes(s, n, want)
-			copy(p, b)
-			return err
-		}})
-	return int(max(0, n)), err
+	a := ask(ctx, f.c, call{name: "read", number: numRead, put: func(s *cedar.Stream) {
+		s.PutInt(f.fd)
+		s.PutInt(int64(want))
+	}}, func(s *cedar.Stream, n int64) ([]byte, error) { return getBytes(s, n, want) })
+	return copy(p, a.value), a.err
 }
 
 // WriteAt writes at an offset. A shadow refuses a write of nothing, so that is
@@ -69,7 +63,7 @@ func (f *RemoteFile) WriteAt(ctx context.Context, p []byte, offset int64) (int, 
 		if err := f.seek(ctx, offset+int64(done)); err != nil {
 			return done, err
 		}
-		n, err := f.c.do(ctx, call{name: "write", number: numWrite, put: func(s *cedar.Stream) {
+		n, err := f.c.tell(ctx, call{name: "write", number: numWrite, put: func(s *cedar.Stream) {
 			s.PutInt(f.fd)
 			s.PutInt(int64(len(piece)))
 			s.PutBytes(piece)
@@ -95,7 +89,7 @@ func (f *RemoteFile) Sync(ctx context.Context) error { return f.simple(ctx, "fsy
 func (f *RemoteFile) Close(ctx context.Context) error { return f.simple(ctx, "close", numClose) }
 
 func (f *RemoteFile) simple(ctx context.Context, name string, number int64) error {
-	_, err := f.c.do(ctx, call{name: name, number: number, put: func(s *cedar.Stream) { s.PutInt(f.fd) }})
+	_, err := f.c.tell(ctx, call{name: name, number: number, put: func(s *cedar.Stream) { s.PutInt(f.fd) }})
 	return err
 }
 
@@ -108,7 +102,7 @@ func (f *RemoteFile) seek(ctx context.Context, offset int64) error {
 }
 
 func (f *RemoteFile) lseek(ctx context.Context, offset int64, whence int) (int64, error) {
-	return f.c.do(ctx, call{name: "lseek", number: numLseek, put: func(s *cedar.Stream) {
+	return f.c.tell(ctx, call{name: "lseek", number: numLseek, put: func(s *cedar.Stream) {
 		s.PutInt(f.fd)
 		s.PutInt(offset)
 		s.PutInt(int64(whence))

@@ -100,27 +100,48 @@ func TestExpectedEnd(t *testing.T) {
 	}
 }
 
+// TestCancel has a caller leave before the answer; the connection survives.
 func TestCancel(t *testing.T) {
 	c, conn := connect(t)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	reason := errors.New("no more time")
 	go func() {
-		io.ReadFull(conn, make([]byte, 13)) // and no answer
+		io.ReadFull(conn, make([]byte, 13))
 		cancel(reason)
 	}()
-	if err := c.BeginExecution(ctx); !errors.Is(err, reason) || !errors.Is(err, ErrLost) {
-		t.Errorf("error %v", err)
-	}
-	// An end before the call does no harm to the connection.
-	c, conn = connect(t)
 	if err := c.BeginExecution(ctx); !errors.Is(err, reason) || errors.Is(err, ErrLost) {
 		t.Errorf("error %v", err)
 	}
-	done := expect(t, conn, message(-78), message(0))
-	if err := c.BeginExecution(context.Background()); err != nil {
-		t.Error(err)
+	if err := c.BeginExecution(ctx); !errors.Is(err, reason) || errors.Is(err, ErrLost) {
+		t.Errorf("a call when the time is over: %v", err)
+	}
+	next := make(chan error, 1)
+	go func() { next <- c.RegisterJobInfo(context.Background(), classads.NewAd()) }()
+	conn.Write(message(0)) // the answer to the first
+	done := expect(t, conn, message(-81, ad{}), message(0))
+	if err := <-next; err != nil {
+		t.Errorf("the next call: %v", err)
 	}
 	<-done
+}
+
+// TestCloseDuringCall does not take the own end for a loss.
+func TestCloseDuringCall(t *testing.T) {
+	c, conn := connect(t)
+	called := make(chan error, 1)
+	go func() { called <- c.BeginExecution(context.Background()) }()
+	io.ReadFull(conn, make([]byte, 13))
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-called; !errors.Is(err, ErrLost) {
+		t.Errorf("error %v", err)
+	}
+	select {
+	case <-c.Lost():
+		t.Error("Lost is closed")
+	default:
+	}
 }
 
 func TestTimeout(t *testing.T) {

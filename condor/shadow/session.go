@@ -57,28 +57,25 @@ func (c *Client) GetSecSessionInfo(ctx context.Context) (SecSessionInfo, error) 
 		// here encrypts always or, lacking a key, never.
 		return SecSessionInfo{}, fmt.Errorf("shadow call %s: %w", name, ErrNotEncrypted)
 	}
+	a := ask(ctx, c, call{name: name, number: numGetSecSessionInfo, put: func(s *cedar.Stream) {
+		// What the starter would want of the two; it has no wishes.
+		s.PutString("")
+		s.PutString("")
+	}}, takeSessions)
+	return a.value, a.err
+}
+
+func takeSessions(s *cedar.Stream, _ int64) (SecSessionInfo, error) {
 	var info SecSessionInfo
-	_, err := c.do(ctx, call{name: name, number: numGetSecSessionInfo,
-		put: func(s *cedar.Stream) {
-			// What the starter would want of the two; it has no wishes.
-			s.PutString("")
-			s.PutString("")
-		},
-		get: func(s *cedar.Stream, _ int64) error {
-			for _, parts := range []*SessionParts{&info.Reconnect, &info.FileTransfer} {
-				var text [3]string
-				for i := range text {
-					var err error
-					if text[i], err = s.GetSecret(); err != nil {
-						return err
-					}
-				}
-				*parts = SessionParts{ID: text[0], Info: text[1], key: &text[2]}
+	for _, parts := range []*SessionParts{&info.Reconnect, &info.FileTransfer} {
+		var text [3]string
+		for i := range text {
+			var err error
+			if text[i], err = s.GetSecret(); err != nil {
+				return SecSessionInfo{}, err
 			}
-			return nil
-		}})
-	if err != nil {
-		return SecSessionInfo{}, err
+		}
+		*parts = SessionParts{ID: text[0], Info: text[1], key: &text[2]}
 	}
 	return info, nil
 }
