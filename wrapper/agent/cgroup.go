@@ -45,7 +45,7 @@ func openCgroup(root string) *cgroup {
 				continue
 			}
 			dir := filepath.Join(root, m.point, below)
-			if st, err := os.Stat(dir); err == nil && st.IsDir() {
+			if st, err := os.Stat(dir); err == nil && st.IsDir() && !isTop(dir, controller) {
 				c.dirs[controller] = dir
 			}
 		}
@@ -58,6 +58,19 @@ func openCgroup(root string) *cgroup {
 		c.version = 1
 	}
 	return c
+}
+
+// isTop tells whether a directory is the top of a hierarchy, which counts the
+// whole machine. Its path does not tell: in a cgroup namespace a group's own path
+// is "/". Only the top has a release_agent in version 1, and only it lacks
+// cgroup.events in version 2.
+func isTop(dir, controller string) bool {
+	if controller == "" {
+		_, err := os.Stat(filepath.Join(dir, "cgroup.events"))
+		return err != nil
+	}
+	_, err := os.Stat(filepath.Join(dir, "release_agent"))
+	return err == nil
 }
 
 // parseGroups reads /proc/PID/cgroup (cgroups(7)): lines of

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+)
+
+// written gives what a launcher writes.
+func written(t testing.TB, write func(report)) []byte {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	// failed closes the launcher's stderr; this test's is to stay.
+	stderr, err := unix.Dup(unix.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(report{int(w.Fd())})
+	if err := unix.Dup3(stderr, unix.Stderr, 0); err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(stderr)
+	w.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestReport(t *testing.T) {
+	ready := written(t, report.ready)
+	started, failure := decodeReport(ready)
+	if failure != nil || time.Since(started) > time.Minute || time.Since(started) < 0 {
+		t.Errorf("%v, %v", started, failure)
+	}
+	want := &payload.StartError{Stage: payload.StageExec, Path: "/caf\xe9", Errno: unix.ENOEXEC, Detail: "why"}
+	failed := func(r report) {
+		r.failed(want.Stage, want.Path, want.Errno, func() string { return want.Detail })
+	}
+	for _, data := range [][]byte{written(t, failed), append(bytes.Clone(ready), written(t, failed)...)} {
+		if _, got := decodeReport(data); !cmp.Equal(want, got) {
+			t.Error(cmp.Diff(want, got))
+		}
+		if _, got := decodeReport(data[:len(data)-3]); got == nil || got.Stage != want.Stage && got.Stage != payload.StageFork {
+			t.Errorf("cut short: %+v", got)
+		}
+	}
+	if _, got := decodeReport(nil); got == nil || got.Stage != payload.StageFork {
+		t.Errorf("silence: %+v", got)
+	}
+}
+
+func FuzzReport(f *testing.F) {
+	f.Add(written(f, report.ready))
+	f.Add(written(f, func(r report) { r.failed(payload.StageChdir, "/x", unix.ENOENT, nil) }))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		started, failure := decodeReport(data)
+		if (failure == nil) != (!started.IsZero() || len(data) == readySize && data[0] == reportReady) {
+			t.Errorf("%v, %+v", started, failure)
+		}
+	})
+}
