@@ -39,7 +39,19 @@ func (p *pool) startPods(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return p.progress.step(ctx, "pool", p.waitPool)
+	if err := p.progress.step(ctx, "pool", p.waitPool); err != nil {
+		return err
+	}
+	return p.dropImages(ctx)
+}
+
+// dropImages removes from the node what earlier builds of our own images left there.
+func (p *pool) dropImages(ctx context.Context) error {
+	var current []string
+	for _, ref := range p.images {
+		current = append(current, ref)
+	}
+	return p.node.DropImages(ctx, registryAddress(p.settings)+"/", current)
 }
 
 // makeHome makes the directory that is the submitting user's home.
@@ -90,7 +102,8 @@ func (p *pool) realise(ctx context.Context, plan plan) error {
 	switch {
 	case err == nil && live.String("metadata", "annotations", specAnnotation) == key && live.String("metadata", "deletionTimestamp") == "" &&
 		live.String("status", "phase") != "Failed" && live.String("status", "phase") != "Succeeded":
-		return p.waitPod(ctx, plan.pod)
+		// The last job may have left a payload container with an image that cannot be pulled; the next one changes that.
+		return p.waitPod(ctx, plan.pod, func(container string) bool { return !isPayload(container) })
 	case err != nil && !cluster.NotFound(err):
 		return err
 	case err == nil:
@@ -101,7 +114,7 @@ func (p *pool) realise(ctx context.Context, plan plan) error {
 	if _, err := p.api.Create(ctx, pod); err != nil {
 		return err
 	}
-	return p.waitPod(ctx, plan.pod)
+	return p.waitPod(ctx, plan.pod, func(string) bool { return true })
 }
 
 // edited applies the changes that the tests need to the objects of a kustomization.
@@ -135,7 +148,10 @@ func (p *pool) edited(objects []cluster.Object, plan plan) (pod cluster.Object, 
 		plan.edit(pod)
 	}
 	for _, c := range containers(spec) {
-		name, _, _ := strings.Cut(c["name"].(string), "-")
+		name, _ := c["name"].(string)
+		if isPayload(name) {
+			name = payloadName
+		}
 		if ref, ok := plan.images[name]; ok {
 			c["image"] = ref
 		}
@@ -194,8 +210,13 @@ func fingerprint(objects []cluster.Object) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// waitPod waits until all containers of a pod run.
-func (p *pool) waitPod(ctx context.Context, name string) error {
+// isPayload says whether a container is a payload container, by its name.
+func isPayload(container string) bool {
+	return container == payloadName || strings.HasPrefix(container, payloadName+"-")
+}
+
+// waitPod waits until those containers of a pod run that are wanted.
+func (p *pool) waitPod(ctx context.Context, name string, wanted func(container string) bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, fmt.Errorf("the pod %s does not run after three minutes", name))
 	defer cancel()
 	return cluster.Poll(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
@@ -203,18 +224,44 @@ func (p *pool) waitPod(ctx context.Context, name string) error {
 		if err != nil {
 			return false, err
 		}
-		status := child(pod, "status")
-		statuses := append(list(status, "initContainerStatuses"), list(status, "containerStatuses")...)
-		for _, c := range statuses {
-			state := child(c, "state")
-			if waiting, ok := state["waiting"].(map[string]any); ok {
-				return false, fmt.Errorf("its container %v waits: %v %v", c["name"], waiting["reason"], waiting["message"])
-			}
-		}
-		running := func(c map[string]any) bool { return child(c, "state")["running"] != nil }
-		all := list(status, "containerStatuses")
-		return len(all) > 0 && len(all) == len(list(child(pod, "spec"), "containers")) && !slices.ContainsFunc(all, func(c map[string]any) bool { return !running(c) }), nil
+		return podRuns(pod, wanted)
 	})
+}
+
+// podRuns says whether the wanted containers of a pod run; the error says why not.
+func podRuns(pod cluster.Object, wanted func(container string) bool) (bool, error) {
+	states := map[string]map[string]any{}
+	status := child(pod, "status")
+	for _, c := range append(list(status, "initContainerStatuses"), list(status, "containerStatuses")...) {
+		states[c["name"].(string)] = child(c, "state")
+	}
+	spec := child(pod, "spec")
+	for _, c := range list(spec, "initContainers") {
+		if err := waits(c["name"], states); err != nil {
+			return false, err
+		}
+	}
+	for _, c := range list(spec, "containers") {
+		name, _ := c["name"].(string)
+		if !wanted(name) || states[name]["running"] != nil {
+			continue
+		}
+		if err := waits(name, states); err != nil {
+			return false, err
+		}
+		return false, fmt.Errorf("its container %s does not run", name)
+	}
+	return true, nil
+}
+
+// waits is an error if the container waits for something.
+func waits(container any, states map[string]map[string]any) error {
+	name, _ := container.(string)
+	waiting, ok := states[name]["waiting"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	return fmt.Errorf("its container %s waits: %v %v", name, waiting["reason"], waiting["message"])
 }
 
 // waitPool waits until the collector knows a usable slot of every execution point.

@@ -202,7 +202,9 @@ func (a *API) DeletePod(ctx context.Context, name string, grace int) error {
 	if err != nil {
 		return err
 	}
-	return Poll(ctx, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("the pod %s is not gone a minute after its deletion", name))
+	defer cancel()
+	return Poll(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
 		_, err := a.Get(ctx, "Pod", name)
 		if NotFound(err) {
 			return true, nil

@@ -113,3 +113,46 @@ func shims(socket string) []int {
 	}
 	return pids
 }
+
+// DropImages removes the images that came from below prefix, a registry's address, unless they are those that keep names.
+func (n Node) DropImages(ctx context.Context, prefix string, keep []string) error {
+	out, err := n.Ctr(ctx, "images", "ls")
+	if err != nil {
+		return fmt.Errorf("listing images: %w", err)
+	}
+	refs := outdated(out, prefix, keep)
+	if len(refs) == 0 {
+		return nil
+	}
+	if _, err := n.Ctr(ctx, append([]string{"images", "rm"}, refs...)...); err != nil {
+		return fmt.Errorf("removing old images: %w", err)
+	}
+	return nil
+}
+
+// outdated picks references from the table that `ctr images ls` prints: reference, type, digest and more. An image has
+// several: the one it was pulled by, one with its digest, and its id.
+func outdated(table, prefix string, keep []string) []string {
+	byDigest := map[string][]string{}
+	var ours []string
+	kept := map[string]bool{}
+	for line := range strings.Lines(table) {
+		f := strings.Fields(line)
+		if len(f) < 3 || !strings.HasPrefix(f[2], "sha256:") {
+			continue
+		}
+		ref, digest := f[0], f[2]
+		if strings.HasPrefix(ref, prefix) && !slices.Contains(ours, digest) {
+			ours = append(ours, digest)
+		}
+		byDigest[digest] = append(byDigest[digest], ref)
+		kept[digest] = kept[digest] || slices.Contains(keep, ref)
+	}
+	var refs []string
+	for _, digest := range ours {
+		if !kept[digest] {
+			refs = append(refs, byDigest[digest]...)
+		}
+	}
+	return refs
+}

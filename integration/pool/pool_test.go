@@ -1,0 +1,157 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/integration/pool/internal/cluster"
+	"podstarter/integration/pool/internal/statedir"
+)
+
+func testPool(slots int) *pool {
+	return &pool{
+		dir: statedir.Dir{Root: "/state", Module: "/module"},
+		settings: statedir.Settings{
+			Slots: slots, Ports: map[string]int{poolPod: 1, glideinPod: 2, stockPod: 3, registryVerb: 4},
+		},
+		images: map[string]string{"condor": "r/condor:1", "pilot": "r/pilot:1", "debian": "r/debian:1"},
+	}
+}
+
+// glidein is deploy/glidein as far as the plans look at it.
+func glidein() []cluster.Object {
+	type m = map[string]any
+	return []cluster.Object{
+		{"kind": "ServiceAccount", "metadata": m{"name": "glidein"}},
+		{"kind": "Role", "metadata": m{"name": "glidein"}},
+		{"kind": "ConfigMap", "metadata": m{"name": "glidein-config-abc"}, "data": m{"60-glidein.conf": "X = 1\n"}},
+		{"kind": "Pod", "metadata": m{"name": "glidein"}, "spec": m{
+			"initContainers": []any{m{"name": "prepare", "volumeMounts": []any{m{"name": "execute"}, m{"name": "podstarter-bin"}}}},
+			"containers": []any{
+				m{"name": "pilot", "image": "pilot"},
+				m{"name": "payload", "image": "x", "args": []any{"-control", "/run/podstarter/control/payload"}, "env": []any{
+					m{"name": "POD_STARTER_NONCE", "valueFrom": m{"fieldRef": m{"fieldPath": "metadata.annotations['podstarter/nonce-payload']"}}},
+				}},
+			},
+			"volumes": []any{m{"name": "log", "emptyDir": m{}}, m{"name": "config", "configMap": m{"name": "glidein-config-abc"}}},
+		}},
+	}
+}
+
+func TestGlideinPlan(t *testing.T) {
+	p := testPool(2)
+	pod, others, err := p.edited(glidein(), p.glideinPlan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := child(pod, "spec")
+	images := map[string]any{}
+	for _, c := range containers(spec) {
+		images[c["name"].(string)] = c["image"]
+	}
+	want := map[string]any{"prepare": "r/pilot:1", "pilot": "r/pilot:1", "payload": "r/debian:1", "payload-2": "r/debian:1"}
+	if diff := cmp.Diff(want, images); diff != "" {
+		t.Errorf("images (-want +got):\n%s", diff)
+	}
+	second := list(spec, "containers")[2]
+	if got := second["args"].([]any)[1]; got != "/run/podstarter/control/payload-2" {
+		t.Errorf("the second payload container's control directory is %v", got)
+	}
+	if got := cluster.Object(list(second, "env")[0]).String("valueFrom", "fieldRef", "fieldPath"); got != "metadata.annotations['podstarter/nonce-payload-2']" {
+		t.Errorf("its nonce is %v", got)
+	}
+	if spec["nodeName"] != nodeName || spec["hostNetwork"] != true {
+		t.Errorf("the pod is not bound to the node and its network: %v", spec)
+	}
+	if len(others) != 3 {
+		t.Errorf("%d other objects", len(others))
+	}
+	config := others[2].String("data", "90-test.conf")
+	for _, line := range []string{"COLLECTOR_HOST = 127.0.0.1:1", "SHARED_PORT_PORT = 2", "NUM_SLOTS = 2", "SLOT2_USER = slot2", "POD_STARTER_CONTAINERS = payload, payload-2"} {
+		if !strings.Contains(config, line+"\n") {
+			t.Errorf("no %q in\n%s", line, config)
+		}
+	}
+}
+
+func TestStockPlan(t *testing.T) {
+	p := testPool(1)
+	pod, others, err := p.edited(glidein(), p.stockPlan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := child(pod, "spec")
+	var names []any
+	for _, c := range containers(spec) {
+		names = append(names, c["name"])
+	}
+	if diff := cmp.Diff([]any{"prepare", "pilot"}, names); diff != "" {
+		t.Error(diff)
+	}
+	if mounts := list(list(spec, "initContainers")[0], "volumeMounts"); len(mounts) != 1 {
+		t.Errorf("the stock execution point mounts %v", mounts)
+	}
+	var kinds []string
+	for _, o := range others {
+		kinds = append(kinds, o.String("kind")+"/"+o.String("metadata", "name"))
+	}
+	if diff := cmp.Diff([]string{"ServiceAccount/glidein", "ConfigMap/stock-config"}, kinds); diff != "" {
+		t.Error(diff)
+	}
+	if got := cluster.Object(list(spec, "volumes")[1]).String("configMap", "name"); got != "stock-config" {
+		t.Errorf("it reads the configuration %s", got)
+	}
+}
+
+func TestFingerprintSeesConfiguration(t *testing.T) {
+	of := func(slots int) string {
+		t.Helper()
+		p := testPool(slots)
+		pod, others, err := p.edited(glidein(), p.glideinPlan())
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := fingerprint(append(others, pod))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	if of(1) != of(1) {
+		t.Error("the same plan has two fingerprints")
+	}
+	if of(1) == of(2) {
+		t.Error("another number of slots does not show")
+	}
+}
+
+func TestParseSlots(t *testing.T) {
+	got := parseSlots("slot1@a\tUnclaimed\ttrue\nslot1@b\tOwner\tundefined\n\njunk\n")
+	want := []slot{{"slot1@a", "Unclaimed", true}, {"slot1@b", "Owner", false}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(slot{})); diff != "" {
+		t.Error(diff)
+	}
+	if !got[0].usable() || got[1].usable() {
+		t.Error("usable is wrong")
+	}
+}
+
+func TestPodRuns(t *testing.T) {
+	type m = map[string]any
+	pod := cluster.Object{
+		"spec": m{"containers": []any{m{"name": "pilot"}, m{"name": "payload"}}},
+		"status": m{"containerStatuses": []any{
+			m{"name": "pilot", "state": m{"running": m{}}},
+			m{"name": "payload", "state": m{"waiting": m{"reason": "ErrImagePull", "message": "no"}}},
+		}},
+	}
+	if ok, err := podRuns(pod, func(name string) bool { return !isPayload(name) }); !ok || err != nil {
+		t.Errorf("without the payload: %v, %v", ok, err)
+	}
+	ok, err := podRuns(pod, func(string) bool { return true })
+	if ok || err == nil || !strings.Contains(err.Error(), "ErrImagePull") {
+		t.Errorf("with the payload: %v, %v", ok, err)
+	}
+}
