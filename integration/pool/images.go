@@ -120,12 +120,6 @@ func (p *pool) buildPrograms(ctx context.Context) error {
 			Dir:  p.dir.Module, Env: []string{"CGO_ENABLED=0"}, Log: p.log,
 		})
 		if err != nil {
-			if stub := p.dir.Path("bin", filepath.Base(b.out)+".placeholder"); placeholder(stub) { // TODO remove: while the programs are being written
-				_ = os.Remove(b.out)
-				p.placeholders = append(p.placeholders, b.out)
-				p.progress.print("WARNING: %s does not build, a placeholder stands in: %v", b.pkg, err)
-				continue
-			}
 			return err
 		}
 	}
@@ -146,8 +140,8 @@ func (p *pool) compose(ctx context.Context, condor, system image.Layer, busybox 
 		return nil, err
 	}
 	ours := []image.File{
-		program("/opt/podstarter/bin/condor_pod_starter", p.ours("condor_pod_starter")),
-		program("/opt/podstarter/bin/condor_pod_wrapper", p.ours("condor_pod_wrapper")),
+		program("/opt/podstarter/bin/condor_pod_starter", p.dir.Source("bin", "condor_pod_starter")),
+		program("/opt/podstarter/bin/condor_pod_wrapper", p.dir.Source("bin", "condor_pod_wrapper")),
 	}
 	box, err := busyboxFiles(ctx, busybox)
 	if err != nil {
@@ -254,25 +248,4 @@ func (p *pool) publish(ctx context.Context, images []image.Image) error {
 	}
 	p.images = refs
 	return statedir.WriteJSON(imagesFile(p.dir), refs)
-}
-
-func (p *pool) ours(name string) string {
-	if out := p.dir.Source("bin", name); !slices.Contains(p.placeholders, out) {
-		return out
-	}
-	return p.dir.Path("bin", name+".placeholder")
-}
-
-func placeholder(out string) bool {
-	var text string
-	switch strings.TrimSuffix(filepath.Base(out), ".placeholder") {
-	case "condor_pod_starter":
-		text = "#!/bin/sh\n[ \"$1\" != -classad ] || echo HasPodStarter = true\nexec /usr/sbin/condor_starter \"$@\"\n"
-	case "condor_pod_wrapper":
-		text = "#!/bin/sh\ntrap 'exit 0' TERM INT\nwhile :; do sleep 1 & wait $!; done\n"
-	default:
-		return false
-	}
-	_ = os.MkdirAll(filepath.Dir(out), 0o755)
-	return os.WriteFile(out, []byte(text), 0o755) == nil
 }

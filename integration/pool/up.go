@@ -26,16 +26,15 @@ import (
 
 // pool is one pool while the program works on it.
 type pool struct {
-	dir          statedir.Dir
-	settings     statedir.Settings
-	store        cache.Cache
-	daemons      daemon.Set
-	node         cluster.Node
-	api          *cluster.API
-	kubectl      string
-	images       map[string]string
-	progress     *progress
-	placeholders []string
+	dir      statedir.Dir
+	settings statedir.Settings
+	store    cache.Cache
+	daemons  daemon.Set
+	node     cluster.Node
+	api      *cluster.API
+	kubectl  string
+	images   map[string]string
+	progress *progress
 	// log takes the output of the tools that are run.
 	log io.Writer
 }
