@@ -52,10 +52,11 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 	if err != nil {
 		return set, err
 	}
-	if c, ok := backend.(interface{ Check(context.Context) error }); ok {
-		return set, c.Check(ctx)
+	warnings, err := backend.Check(ctx)
+	for _, w := range warnings {
+		log.Warn(w)
 	}
-	return set, nil
+	return set, err
 }
 
 // abilities are the promises that are kept (starter_v61_main.cpp:printClassAd

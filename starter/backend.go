@@ -2,13 +2,23 @@ package main
 
 import (
 	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
 
+	"podstarter/condor/config"
+	"podstarter/k8sexec"
+	"podstarter/localexec"
 	"podstarter/payload"
 )
 
 // Backend is a way to run payloads. The starter picks one when it starts and
 // then knows nothing of where payloads live.
 type Backend interface {
+	// Check finds mistakes in the configuration before a job does. Each names
+	// the knob or the line of the manifest to change. With a warning jobs can
+	// be run, with an error they cannot.
+	Check(ctx context.Context) (warnings []string, err error)
 	// Lease takes a payload slot for this activation alone, so that its user
 	// is known before any file is made. It is given back by Lease.Release,
 	// or by the end of the process.
@@ -38,4 +48,73 @@ type Container interface {
 	// Lost tells that the container ended or was made anew under the job,
 	// and why.
 	Lost() <-chan error
+}
+
+// localUsers is how many payload users, from POD_STARTER_PAYLOAD_UID on, are
+// set aside for jobs beside the starter; no machine has as many slots.
+const localUsers = 1024
+
+// newBackend makes the backend that the settings name.
+func newBackend(ctx context.Context, set settings, cfg *config.Config, log *slog.Logger) (Backend, error) {
+	if set.backend == backendLocal {
+		dir := set.privateDir
+		if os.Getuid() != 0 { // the directories of /run are root's
+			dir = filepath.Join(cfg.String("LOCK", os.TempDir()), "podstarter")
+		}
+		b, err := localexec.New(localexec.Options{Dir: dir, UID: set.payloadUID, Users: localUsers, Log: log})
+		if err != nil {
+			return nil, err
+		}
+		noCheck := func(context.Context) ([]string, error) { return nil, nil }
+		return adapt[*localexec.Lease, *localexec.Container]{b, noCheck}, nil
+	}
+	b, err := k8sexec.New(ctx, k8sexec.Options{
+		PodName: set.podName, PodNamespace: set.podNamespace,
+		Containers: set.containers, BaseUID: set.payloadUID,
+		ControlDir: set.controlDir, PrivateDir: set.privateDir, Execute: cfg.String("EXECUTE", ""),
+		DefaultImage: set.defaultImage, BindTimeout: set.bindTimeout,
+		ThrowawayTags: set.throwawayTags, DigestLifetime: set.digestLifetime, Reset: set.reset,
+		KubernetesDir: set.kubernetesDir, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return adapt[*k8sexec.Lease, *k8sexec.Container]{b, b.Check}, nil
+}
+
+// adapt gives a backend with types of its own the shape of the interfaces here:
+// in Go a method that returns a concrete type does not satisfy an interface
+// whose method returns an interface.
+type adapt[L leaseOf[C], C Container] struct {
+	backend interface {
+		Lease(ctx context.Context) (L, error)
+	}
+	check func(ctx context.Context) ([]string, error)
+}
+
+// leaseOf is a Lease whose containers are of type C.
+type leaseOf[C Container] interface {
+	Owner() (uid, gid int)
+	Bind(ctx context.Context, req payload.BindRequest) (C, error)
+	Release(ctx context.Context) error
+}
+
+func (a adapt[L, C]) Check(ctx context.Context) ([]string, error) { return a.check(ctx) }
+
+func (a adapt[L, C]) Lease(ctx context.Context) (Lease, error) {
+	l, err := a.backend.Lease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return adaptLease[C]{l}, nil
+}
+
+type adaptLease[C Container] struct{ leaseOf[C] }
+
+func (l adaptLease[C]) Bind(ctx context.Context, req payload.BindRequest) (Container, error) {
+	c, err := l.leaseOf.Bind(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
