@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -42,8 +43,8 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		if err == nil {
 			return c, nil
 		}
-		if errors.Is(err, errPeer) || errors.Is(err, errProtocol) {
-			return nil, err
+		if errors.Is(err, errPeer) || errors.Is(err, errProtocol) || errors.Is(err, fs.ErrPermission) {
+			return nil, err // waiting would not help
 		}
 		select {
 		case <-watch.Events():

@@ -1,0 +1,288 @@
+package payload
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fakeWrapper serves a control directory with a function for each connection.
+func fakeWrapper(t *testing.T, dir string, serve func(net.Conn)) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	temporary := filepath.Join(dir, "temporary")
+	l, err := net.Listen("unix", temporary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				serve(conn)
+			}()
+		}
+	}()
+	if err := os.Rename(temporary, filepath.Join(dir, SocketName)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// say writes text and waits for the other side to hang up.
+func say(text string) func(net.Conn) {
+	return func(c net.Conn) {
+		if _, err := c.Write([]byte(text)); err != nil {
+			return
+		}
+		_, _ = c.Read(make([]byte, 1))
+	}
+}
+
+func soon(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+const (
+	patience = 20 * time.Second
+	moment   = 50 * time.Millisecond
+)
+
+func TestDialRefuses(t *testing.T) {
+	tests := map[string]struct{ hello, want string }{
+		"other nonce":    {`{"hello":{"protocol":1,"nonce":"old","boot":"b"}}` + "\n", "created before the binding"},
+		"busy":           {`{"hello":{"protocol":1,"nonce":"new","busy":true}}` + "\n", ErrBusy.Error()},
+		"other protocol": {`{"hello":{"protocol":2,"nonce":"new"}}` + "\n", "another version"},
+		"no hello":       {`{"id":1,"done":true}` + "\n", "instead of who it is"},
+		"rubbish":        {"rubbish\n", "instead of who it is"},
+		"endless":        {strings.Repeat("x", MaxLine+2), "line too long"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			fakeWrapper(t, dir, say(test.hello))
+			wait := moment
+			if name == "endless" {
+				wait = time.Second
+			}
+			_, err := Dial(soon(t, wait), Options{Dir: dir, Nonce: "new"})
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestDialWaits begins to dial when there is nothing, and puts the directory, a
+// dead socket, a wrapper of an earlier binding and at last the right one in its
+// way.
+func TestDialWaits(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "yet", strings.Repeat("long", 30))
+	type result struct {
+		client *Client
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		c, err := Dial(soon(t, patience), Options{Dir: dir, Nonce: "new"})
+		done <- result{c, err}
+	}()
+	short := t.TempDir() // a path that fits into a socket address
+	fakeWrapper(t, short, say(`{"hello":{"protocol":1,"nonce":"old"}}`+"\n"))
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(short, dir); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case r := <-done:
+		t.Fatalf("took the old one: %v", r.err)
+	case <-time.After(moment):
+	}
+	next := t.TempDir()
+	fakeWrapper(t, next, say(`{"hello":{"protocol":1,"nonce":"new","boot":"2"}}`+"\n"))
+	begin := time.Now()
+	if err := os.Rename(filepath.Join(next, SocketName), filepath.Join(dir, SocketName)); err != nil {
+		t.Fatal(err)
+	}
+	r := <-done
+	if r.err != nil || r.client.Hello().Boot != "2" {
+		t.Fatalf("%+v", r)
+	}
+	if took := time.Since(begin); took > slowPoll/2 {
+		t.Errorf("it took %v to notice: by polling?", took)
+	}
+	if err := r.client.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := r.client.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+}
+
+func TestDialHopeless(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may enter every directory")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(soon(t, patience), Options{Dir: filepath.Join(dir, "x")}); !errors.Is(err, fs.ErrPermission) {
+		t.Error(err)
+	}
+}
+
+func dialFake(t *testing.T, serve func(net.Conn)) *Client {
+	t.Helper()
+	dir := t.TempDir()
+	fakeWrapper(t, dir, func(c net.Conn) {
+		if _, err := c.Write([]byte(`{"hello":{"protocol":1}}` + "\n")); err == nil {
+			serve(c)
+		}
+	})
+	c, err := Dial(soon(t, patience), Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestCallsOnALostConnection(t *testing.T) {
+	c := dialFake(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) })
+	_, err := c.Usage(soon(t, patience))
+	if !errors.Is(err, ErrLost) {
+		t.Error(err)
+	}
+	<-c.Lost()
+	if err := c.Sweep(soon(t, patience)); !errors.Is(err, ErrLost) {
+		t.Error(err)
+	}
+	if _, err := c.Wait(soon(t, patience)); err == nil || errors.Is(err, ErrLost) {
+		t.Errorf("wait without a start: %v", err)
+	}
+}
+
+func TestSilentWrapper(t *testing.T) {
+	c := dialFake(t, func(c net.Conn) {
+		for {
+			if _, err := c.Read(make([]byte, 4096)); err != nil {
+				return
+			}
+		}
+	})
+	if _, err := c.Usage(soon(t, moment)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrLost) {
+		t.Error(err)
+	}
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := c.Signal(cancelled, syscall.SIGTERM, false); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	select {
+	case <-c.Lost():
+		t.Error("the end of a call's context has ended the connection")
+	default:
+	}
+}
+
+func TestRubbishFromTheWrapper(t *testing.T) {
+	for _, answer := range []string{"rubbish\n", `{"id":1,"done":true}` + "\n", `{"id":1,"usage":null}` + "\n", `{"id":1,"unknown":1}` + "\n"} {
+		c := dialFake(t, func(c net.Conn) {
+			if _, err := c.Read(make([]byte, 4096)); err == nil {
+				say(answer)(c)
+			}
+		})
+		if _, err := c.Usage(soon(t, patience)); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "broke the protocol") {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
+
+func TestExitRightAfterStart(t *testing.T) {
+	c := dialFake(t, func(c net.Conn) {
+		lines := NewLineReader(c, MaxLine)
+		for {
+			line, err := lines.Next()
+			if err != nil {
+				return
+			}
+			r, err := DecodeRequest(line)
+			if err != nil {
+				return
+			}
+			answer, _ := EncodeLine(Message{ID: r.ID, Started: &Started{Activation: r.Spec.Activation}})
+			exit, _ := EncodeLine(Message{Exit: &Exit{Activation: r.Spec.Activation, WaitStatus: 256 * int(r.ID)}})
+			if _, err := c.Write(append(answer, exit...)); err != nil {
+				return
+			}
+		}
+	})
+	for i := 1; i <= 3; i++ {
+		if _, err := c.Start(soon(t, patience), fullSpec); err != nil {
+			t.Fatal(err)
+		}
+		if exit, err := c.Wait(soon(t, patience)); err != nil || exit.WaitStatus != 256*i {
+			t.Errorf("%d: %+v, %v", i, exit, err)
+		}
+	}
+	bad := fullSpec
+	bad.Dir = ""
+	var failed *StartError
+	if _, err := c.Start(soon(t, patience), bad); !errors.As(err, &failed) || failed.Stage != StageSpec {
+		t.Error(err)
+	}
+}
+
+func TestReadExit(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, ExitRecordName(name)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("good", `{"activation":"good","wait_status":1,"started":"2026-01-02T03:04:05Z","ended":"2026-01-02T03:04:06Z","user_cpu_ns":0,"system_cpu_ns":0,"max_rss_bytes":0,"oom_kills":0}`+"\n")
+	write("wrong", `{"activation":"good"}`)
+	write("empty", "")
+	write("large", strings.Repeat(" ", maxRecord+1))
+	if err := os.Symlink(filepath.Join(dir, ExitRecordName("good")), filepath.Join(dir, ExitRecordName("link"))); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := ReadExit(dir, "good"); err != nil || e.WaitStatus != 1 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	for _, name := range []string{"wrong", "empty", "large", "link", "../exit.good"} {
+		if e, err := ReadExit(dir, name); err == nil || errors.Is(err, ErrNoRecord) {
+			t.Errorf("%s: %+v, %v", name, e, err)
+		}
+	}
+	for range 2 {
+		if err := RemoveExit(dir, "good"); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := ReadExit(dir, "good"); !errors.Is(err, ErrNoRecord) {
+		t.Error(err)
+	}
+	if err := RemoveExit(dir, "../x"); err == nil {
+		t.Error("a path was taken for an activation")
+	}
+}
