@@ -62,7 +62,7 @@ func TestImport(t *testing.T) {
 func knobs(change map[string]string) *config.Config {
 	all := map[string]string{
 		"BIN": "/usr/bin", "CHIRP_DELAYED_UPDATE_PREFIX": "Chirp*", "STARTER_SETS_HOME_ENV": "true", "JOB_INHERITS_STARTER_ENVIRONMENT": "false",
-		"STARTER_NUM_THREADS_ENV_VARS":         "OMP_NUM_THREADS GOMAXPROCS",
+		"STARTER_NUM_THREADS_ENV_VARS":         "GOMAXPROCS OMP_NUM_THREADS OMP_THREAD_LIMIT",
 		"ENVIRONMENT_FOR_AssignedGPUs":         "GPU_DEVICE_ORDINAL=/(CUDA|OCL)//  CUDA_VISIBLE_DEVICES=/CUDA//",
 		"ENVIRONMENT_VALUE_FOR_UnAssignedGPUs": "10000",
 	}

@@ -237,7 +237,10 @@ func publishPorts(env *Env, k Knobs) error {
 	return nil
 }
 
-// publishThreads tells how many threads to start to whoever has no opinion.
+// publishThreads tells how many threads to start to a job that has no opinion.
+// One that has set a variable of the list has one: as with stock, the
+// variables behind it in the list are left alone too, for OMP_THREAD_LIMIT
+// would undo what was said with OMP_NUM_THREADS.
 func publishThreads(env *Env, k Knobs, machine *classads.Ad) {
 	if machine == nil {
 		return
@@ -247,8 +250,12 @@ func publishThreads(env *Env, k Knobs, machine *classads.Ad) {
 	if cpus <= 0 {
 		return
 	}
+	opinion := ""
 	for _, name := range config.Split(names) {
-		if v, _ := env.Get(name); v == "" {
+		if v, ok := env.Get(name); ok {
+			opinion = v
+		}
+		if opinion == "" {
 			env.Set(name, strconv.FormatInt(cpus, 10))
 		}
 	}

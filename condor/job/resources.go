@@ -59,7 +59,9 @@ func publishResources(env *Env, k Knobs, machine *classads.Ad) error {
 // matches in each assigned id is replaced. A last NAME alone gets the ids as
 // they are. The two variables in which CUDA and OpenCL want bare numbers get
 // digits and commas only if no pattern says otherwise
-// (condor_starter.V6.1/starter.cpp:SetEnvironmentForAssignedRes).
+// (condor_starter.V6.1/starter.cpp:SetEnvironmentForAssignedRes). The stock
+// starter of 25.14 loses the end of the match on 64 bit machines and replaces
+// nothing; here it is as the manual says.
 func assignedVariables(env *Env, prototypes, assigned string) error {
 	rest := strings.TrimLeft(prototypes, " \t\r\n")
 	for rest != "" {
