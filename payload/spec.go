@@ -125,9 +125,16 @@ type Exit struct {
 	// of memory during the activation.
 	OOMKills int64 `json:"oom_kills"`
 	// Killed says why the wrapper itself killed the payload, empty if it did
-	// not: "sweep", "connection lost", "stopped".
+	// not. See the Killed constants.
 	Killed string `json:"killed,omitempty"`
 }
+
+// Values of [Exit.Killed].
+const (
+	KilledSweep   = "sweep"           // a sweep was asked for
+	KilledLost    = "connection lost" // the starter was gone
+	KilledLeaving = "leaving"         // the wrapper left, on request or by a stop signal to its container
+)
 
 // CgroupUsage holds the figures of the container's cgroup. Counters are deltas
 // since the start of the activation, peaks and current values are absolute. A

@@ -1,6 +1,7 @@
 package family
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -31,6 +32,7 @@ type Killer struct {
 }
 
 type killRequest struct {
+	pid        int // -1: all that may be signalled
 	uid, guard int
 	sig        syscall.Signal
 	result     chan error
@@ -49,21 +51,43 @@ func NewKiller() (*Killer, error) {
 // Close gives the thread back.
 func (k *Killer) Close() { close(k.requests) }
 
-// signal sends sig to every process whose real or saved user ID is uid. That
-// there is none is not an error. guard is a user ID that no process has.
-func (k *Killer) signal(uid, guard int, sig syscall.Signal) error {
-	switch {
-	case k == nil:
-		return fmt.Errorf("signal all processes of user %d: %w without root", uid, unix.EPERM)
-	case uid <= 0 || uid == os.Getuid() || uid == guard:
-		return fmt.Errorf("signal all processes of user %d: refused, that is no payload's", uid)
+// SignalOne sends sig to one process of user uid, which must be a child of the
+// caller that has not been waited for, so that its process ID is not another's.
+// Other than kill(2) by root it does not need the capability KILL.
+func (k *Killer) SignalOne(uid, pid int, sig syscall.Signal) error {
+	if pid <= 0 {
+		return fmt.Errorf("signal process %d: refused, that is no process", pid)
 	}
-	r := killRequest{uid: uid, guard: guard, sig: sig, result: make(chan error, 1)}
-	k.requests <- r
-	if err := <-r.result; err != nil {
+	// Only this one process is hit, so it does not matter whether someone else
+	// has the real user ID.
+	err := k.do(killRequest{pid: pid, uid: uid, guard: firstGuard, sig: sig})
+	if err != nil {
+		return fmt.Errorf("send signal %d to process %d: %w", int(sig), pid, err)
+	}
+	return nil
+}
+
+// signalAll sends sig to every process whose real or saved user ID is uid. That
+// there is none is not an error. guard is a user ID that no process has.
+func (k *Killer) signalAll(uid, guard int, sig syscall.Signal) error {
+	err := k.do(killRequest{pid: -1, uid: uid, guard: guard, sig: sig})
+	// ESRCH: nobody else there; EPERM: all that are there are someone else's.
+	if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("send signal %d to all processes of user %d: %w", int(sig), uid, err)
 	}
 	return nil
+}
+
+func (k *Killer) do(r killRequest) error {
+	switch {
+	case k == nil:
+		return fmt.Errorf("take on user ID %d: only root can", r.uid)
+	case r.uid <= 0 || r.uid == os.Getuid() || r.uid == r.guard:
+		return fmt.Errorf("take on user ID %d: refused, that is no payload's", r.uid)
+	}
+	r.result = make(chan error, 1)
+	k.requests <- r
+	return <-r.result
 }
 
 // Bounds of the search for a user ID that no process has. A user namespace of a pod maps
@@ -101,13 +125,15 @@ func killAs(r killRequest) (restored bool, err error) {
 	}
 	_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(r.guard), uintptr(r.uid), 0)
 	if errno != 0 {
-		return true, fmt.Errorf("take on the user ID: %w", errno)
+		return true, fmt.Errorf("take on user ID %d: %w; the container needs the capability SETUID", r.uid, errUnprivileged)
 	}
-	_, _, killErrno := unix.RawSyscall(unix.SYS_KILL, ^uintptr(0), uintptr(r.sig), 0)
+	_, _, killErrno := unix.RawSyscall(unix.SYS_KILL, uintptr(r.pid), uintptr(r.sig), 0)
 	_, _, errno = unix.RawSyscall(unix.SYS_SETRESUID, 0, 0, 0)
-	// EPERM: everything that was there belongs to someone else.
-	if killErrno != 0 && killErrno != unix.ESRCH && killErrno != unix.EPERM {
+	if killErrno != 0 {
 		err = killErrno
 	}
 	return errno == 0, err
 }
+
+// errUnprivileged is not EPERM, which from kill(2) means something harmless.
+var errUnprivileged = errors.New("not permitted")

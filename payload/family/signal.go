@@ -63,7 +63,7 @@ func (f Family) signalUser(sig syscall.Signal, killer *Killer) (int, error) {
 	}
 	// Even if no member was seen: the list of processes is not read in one
 	// moment, and one that forks and ends all the time may slip through.
-	return len(living(members)), killer.signal(f.UID, unused, sig)
+	return len(living(members)), killer.signalAll(f.UID, unused, sig)
 }
 
 // SignalProcess signals exactly the process that p describes, never one that

@@ -163,7 +163,7 @@ func TestMembers(t *testing.T) {
 
 func TestKillerRefuses(t *testing.T) {
 	var none *Killer
-	if err := none.signal(7, firstGuard, 0); err == nil {
+	if err := none.signalAll(7, firstGuard, 0); err == nil {
 		t.Error("signalled without root")
 	}
 	if os.Geteuid() != 0 {
@@ -177,8 +177,11 @@ func TestKillerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
+	if err := k.SignalOne(7, -1, 0); err == nil {
+		t.Error("signalled process -1")
+	}
 	for _, uid := range []int{-1, 0, firstGuard} {
-		if err := k.signal(uid, firstGuard, 0); err == nil {
+		if err := k.signalAll(uid, firstGuard, 0); err == nil {
 			t.Errorf("signalled all of user %d", uid)
 		}
 	}

@@ -212,6 +212,10 @@ func TestStopSignals(t *testing.T) {
 		if !w.Cmd.ProcessState.Exited() {
 			t.Errorf("signal %d: %v", int(sig), w.Cmd.ProcessState)
 		}
+		exit, err := c.Wait(agenttest.Context(t))
+		if err != nil || exit.Killed != payload.KilledLeaving {
+			t.Errorf("signal %d: %+v, %v", int(sig), exit, err)
+		}
 		<-c.Lost()
 		checkGone(t, w)
 	}

@@ -14,8 +14,8 @@ import (
 	"podstarter/payload/family"
 )
 
-// agent is the state of the wrapper. Everything but target, which stop signals
-// look at, belongs to the loop.
+// agent is the state of the wrapper. Everything belongs to the loop, but for
+// target and leaving, which stop signals need as well.
 type agent struct {
 	log      logger
 	hello    payload.Hello
@@ -33,7 +33,8 @@ type agent struct {
 	sweep  *sweep      // in progress; nil if none
 	closed bool        // conn has ended, its sweep has not
 
-	target atomic.Pointer[family.Family] // the payload, once there is one
+	target  atomic.Pointer[family.Family] // the payload, once there is one
+	leaving atomic.Bool                   // the payload is being killed for good
 }
 
 // event is something that a goroutine outside the loop saw; one field is set.
@@ -43,6 +44,7 @@ type event struct {
 	lost     error       // conn has ended
 	launched *launchEnd  // a launcher reported
 	conn     *connection // whose line or loss it is
+	leave    bool        // a stop signal came, and the payload is dead
 }
 
 // catchChildren makes the end of children known to the loop.
@@ -78,6 +80,8 @@ func (a *agent) handle(e event) {
 		a.welcome(e.accepted)
 	case e.launched != nil:
 		a.launchEnded(e.launched)
+	case e.leave:
+		a.end()
 	case e.conn != a.conn || a.closed:
 		// The rest of a connection that is no longer served.
 	case e.lost != nil:
@@ -107,7 +111,7 @@ func (a *agent) lose(why error) {
 	if a.run != nil {
 		a.log.print("connection lost (%v), killing the payload of %s", why, a.run.spec.Activation)
 	}
-	a.beginSweep(0, killedLost)
+	a.beginSweep(0, payload.KilledLost)
 }
 
 // free ends the service of a connection whose payload is gone.

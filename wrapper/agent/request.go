@@ -27,10 +27,11 @@ func (a *agent) request(line []byte) {
 	case payload.OpUsage:
 		a.reply(payload.Message{ID: r.ID, Usage: a.usage()})
 	case payload.OpSweep:
-		a.beginSweep(r.ID, killedSweep)
+		a.beginSweep(r.ID, payload.KilledSweep)
 	case payload.OpLeave:
 		a.reply(payload.Message{ID: r.ID, Done: true})
-		a.leave("told to")
+		a.killForGood("told to leave")
+		a.end()
 	default:
 		a.refuse(r.ID, payload.CodeBadRequest, fmt.Sprintf("unknown request %.40q", r.Op))
 	}
@@ -67,10 +68,11 @@ func (a *agent) send(sig syscall.Signal, whole bool) (reached bool, err error) {
 		return false, nil
 	}
 	// The process is a child that has not been waited for, so its ID is not
-	// another's. The capability to signal another user's process (CAP_KILL) is
-	// among those a container has by default.
-	if err := unix.Kill(a.run.pid, sig); err != nil {
-		return false, fmt.Errorf("send signal %d to process %d: %w", int(sig), a.run.pid, err)
+	// another's.
+	if a.killer != nil {
+		err = a.killer.SignalOne(a.run.spec.UID, a.run.pid, sig)
+	} else if err = unix.Kill(a.run.pid, sig); err != nil {
+		err = fmt.Errorf("send signal %d to process %d: %w", int(sig), a.run.pid, err)
 	}
-	return true, nil
+	return err == nil, err
 }

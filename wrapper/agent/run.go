@@ -32,12 +32,6 @@ type run struct {
 	maxRSS             int64 // bytes
 }
 
-// Reasons for [payload.Exit.Killed].
-const (
-	killedSweep = "sweep"
-	killedLost  = "connection lost"
-)
-
 // running tells whether the main process, or its launcher, is still there.
 func (r *run) running() bool { return r != nil && !r.settled }
 
@@ -90,6 +84,9 @@ func (a *agent) exited(r *run) {
 	}
 	if r.status.Signaled() && r.status.Signal() == unix.SIGKILL {
 		e.Killed = r.killed
+		if e.Killed == "" && a.leaving.Load() {
+			e.Killed = payload.KilledLeaving
+		}
 	}
 	if e.Cgroup != nil {
 		e.OOMKills = max(e.Cgroup.OOMKills, 0)

@@ -42,22 +42,38 @@ func catchStopSignals() <-chan os.Signal {
 // runtime's.
 const leaveTimeout = time.Second
 
-// leaveOnSignal does not go through the loop, which may be busy.
+// leaveOnSignal kills without waiting for the loop, which may be busy, and lets
+// the loop record the end of the payload if it is not.
 func (a *agent) leaveOnSignal() {
-	a.leave((<-catchStopSignals()).String())
+	a.killForGood((<-catchStopSignals()).String())
+	select {
+	case a.events <- event{leave: true}:
+		select {} // the loop ends the process
+	case <-time.After(leaveTimeout):
+		os.Exit(exitLeft)
+	}
 }
 
-// leave kills the payload and ends the process. A launcher that has not become
-// the payload's user yet dies by its parent death signal.
-func (a *agent) leave(why string) {
+// killForGood kills the payload. A launcher that has not become the payload's
+// user yet dies by its parent death signal when the wrapper ends.
+func (a *agent) killForGood(why string) {
 	a.log.print("leaving: %s", why)
+	a.leaving.Store(true)
 	a.control.withdraw()
-	if f := a.target.Load(); f != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
-		defer cancel()
-		if err := f.Kill(ctx, a.killer); err != nil {
-			a.log.print("leaving although: %v", err)
-		}
+	f := a.target.Load()
+	if f == nil {
+		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	if err := f.Kill(ctx, a.killer); err != nil {
+		a.log.print("leaving although: %v", err)
+	}
+}
+
+// end records the end of the payload, tells the starter if it is there, and ends
+// the process.
+func (a *agent) end() {
+	a.reap()
 	os.Exit(exitLeft)
 }

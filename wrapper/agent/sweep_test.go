@@ -42,7 +42,7 @@ func TestSweep(t *testing.T) {
 	}
 	checkGone(t, w)
 	exit, err := c.Wait(agenttest.Context(t))
-	if err != nil || exit.Killed != "sweep" || syscall.WaitStatus(exit.WaitStatus).Signal() != syscall.SIGKILL {
+	if err != nil || exit.Killed != payload.KilledSweep || syscall.WaitStatus(exit.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Errorf("%+v, %v", exit, err)
 	}
 	if err := c.Sweep(agenttest.Context(t)); err != nil {
@@ -107,7 +107,7 @@ func TestConnectionLost(t *testing.T) {
 	waitGone(t, w)
 	next := w.Dial(t)
 	exit, err := payload.ReadExit(w.Dir, "test")
-	if err != nil || exit.Killed != "connection lost" {
+	if err != nil || exit.Killed != payload.KilledLost {
 		t.Errorf("%+v, %v", exit, err)
 	}
 	start(t, next, agenttest.Spec(t, "exit", "0"))
