@@ -25,7 +25,7 @@ type fingerprint struct {
 	ino          uint64
 }
 
-func print(st *unix.Stat_t) fingerprint {
+func fingerprintOf(st *unix.Stat_t) fingerprint {
 	return fingerprint{size: st.Size, mtime: st.Mtim, ctime: st.Ctim, ino: st.Ino}
 }
 
@@ -44,7 +44,7 @@ func takeCatalog(ctx context.Context, root *beneath.Root) (catalog, error) {
 		if st.Mode&unix.S_IFMT != unix.S_IFREG || len(c) >= maxCatalog {
 			return nil
 		}
-		c[name] = print(st)
+		c[name] = fingerprintOf(st)
 		if after(st.Ctim, newest) {
 			newest = st.Ctim
 		}
@@ -67,7 +67,7 @@ func eachTop(root *beneath.Root, visit func(name string, st *unix.Stat_t) error)
 	defer dir.Close()
 	for {
 		name, err := dir.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

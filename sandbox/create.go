@@ -126,7 +126,7 @@ func (s *Sandbox) lay(name string, o Options, by Owner) error {
 			return err
 		}
 		err = finishDir(fd, d.name, d.owner, d.mode)
-		unix.Close(fd)
+		closeFD(fd)
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func finishDir(fd int, name string, owner Owner, mode fs.FileMode) error {
 // undo removes what lay has made.
 func (s *Sandbox) undo(ctx context.Context, name string, by Owner) {
 	if s.top >= 0 {
-		unix.Close(s.top)
+		closeFD(s.top)
 		s.top = -1
 	}
 	remove := func() error { return beneath.RemoveAll(context.WithoutCancel(ctx), s.execute, name) }
@@ -172,17 +172,20 @@ func (s *Sandbox) undo(ctx context.Context, name string, by Owner) {
 func (s *Sandbox) close() {
 	for _, fd := range []*int{&s.execute, &s.top} {
 		if *fd >= 0 {
-			unix.Close(*fd)
+			closeFD(*fd)
 			*fd = -1
 		}
 	}
 	for _, r := range []**beneath.Root{&s.inside, &s.inUser} {
 		if *r != nil {
-			_ = (*r).Close()
+			(*r).Close()
 			*r = nil
 		}
 	}
 }
+
+// closeFD closes the descriptor of a directory.
+func closeFD(fd int) { _ = unix.Close(fd) }
 
 // Permissions translates JOB_EXECDIR_PERMISSIONS: "user" (also anything
 // unknown) is 0700, "group" 0750, "world" 0755.

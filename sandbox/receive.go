@@ -88,7 +88,7 @@ type writer struct {
 func (w *writer) take(src *cedar.File) error {
 	for {
 		b, err := src.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

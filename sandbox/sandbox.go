@@ -98,7 +98,7 @@ func (s *Sandbox) ReadFile(name string, limit int64) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		data, err = io.ReadAll(io.LimitReader(f, limit))
 		return err
 	})
@@ -156,7 +156,7 @@ func (s *Sandbox) Remove(ctx context.Context) error {
 	if err != nil {
 		return &fs.PathError{Op: "open the EXECUTE directory", Path: filepath.Dir(s.dir), Err: err}
 	}
-	defer unix.Close(parent)
+	defer closeFD(parent)
 	s.close()
 	remove := func() error { return beneath.RemoveAll(ctx, parent, filepath.Base(s.dir)) }
 	err = remove()

@@ -118,7 +118,7 @@ func (s *selection) why(name string, st *unix.Stat_t) string {
 		return "changed by an earlier run"
 	case added:
 		return "added"
-	case old != print(st):
+	case old != fingerprintOf(st):
 		return "changed"
 	}
 	return ""

@@ -84,7 +84,7 @@ func (u *upload) sendFile(it *item, name string) error {
 	if failure == nil {
 		file, st, err := u.plan.view.openRead(it.source)
 		if f, failure = file, err; err == nil {
-			defer f.Close()
+			defer func() { _ = f.Close() }()
 			mode, size = st.Mode&0o777, st.Size
 		}
 	}

@@ -186,12 +186,16 @@ func (x *session) local() string {
 	return "unknown address"
 }
 
-// peer is the other side's.
+// peer is the other side's, without the parameters that nobody reads.
 func (x *session) peer() string {
-	if p := x.s.Peer(); p != "" {
-		return p
+	p := x.s.Peer()
+	if p == "" {
+		return "disconnected socket"
 	}
-	return "disconnected socket"
+	if short, _, ok := strings.Cut(p, "?"); ok {
+		p = short + ">"
+	}
+	return p
 }
 
 // bulk runs the copying of a large file on an ordinary thread: parking a

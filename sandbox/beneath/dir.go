@@ -3,6 +3,7 @@ package beneath
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"io/fs"
 
@@ -37,7 +38,7 @@ func (r *Root) ReadDir(name string) (*Dir, error) {
 // last.
 func (d *Dir) Next() (string, error) {
 	name, err := d.next()
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = &fs.PathError{Op: "read directory", Path: d.name, Err: err}
 	}
 	return name, err
@@ -93,7 +94,7 @@ func (d *Dir) Lstat(entry string) (unix.Stat_t, error) {
 }
 
 // Close closes the directory.
-func (d *Dir) Close() error { return unix.Close(d.fd) }
+func (d *Dir) Close() { closeFD(d.fd) }
 
 // rewind starts over.
 func (d *Dir) rewind() error {

@@ -74,7 +74,7 @@ func (f *File) Sequential() { _ = unix.Fadvise(f.fd, 0, 0, unix.FADV_SEQUENTIAL)
 // Close closes the file. It reports what close(2) reports: on some file
 // systems that is the only word about data that could not be stored.
 func (f *File) Close() error {
-	if err := unix.Close(f.fd); err != nil && err != unix.EINTR {
+	if err := unix.Close(f.fd); err != nil && !errors.Is(err, unix.EINTR) {
 		return &fs.PathError{Op: "close", Path: f.name, Err: err}
 	}
 	return nil
@@ -94,7 +94,7 @@ func regular(op, name string, fd int) (*File, unix.Stat_t, error) {
 			err = ErrNotRegular
 		}
 	}
-	unix.Close(fd)
+	closeFD(fd)
 	return nil, st, &fs.PathError{Op: op, Path: name, Err: err}
 }
 
@@ -180,7 +180,7 @@ func (r *Root) inParent(op, name string, do func(dir int, last string) error) er
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	if err := do(fd, last); err != nil {
 		return &fs.PathError{Op: op, Path: name, Err: err}
 	}
@@ -214,7 +214,7 @@ func mkdirExact(dir int, name string, mode uint32) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	return unix.Fchmod(fd, mode)
 }
 
@@ -243,8 +243,8 @@ func (r *Root) MkdirAll(name string, mode uint32) error {
 func (r *Root) Remove(name string) error {
 	return r.inParent("remove", name, func(dir int, last string) error {
 		err := unix.Unlinkat(dir, last, 0)
-		if err == unix.EISDIR || err == unix.EPERM {
-			if e := unix.Unlinkat(dir, last, unix.AT_REMOVEDIR); e != unix.ENOTDIR {
+		if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+			if e := unix.Unlinkat(dir, last, unix.AT_REMOVEDIR); !errors.Is(e, unix.ENOTDIR) {
 				err = e
 			}
 		}
@@ -267,7 +267,7 @@ func (r *Root) Chmod(name string, mode uint32) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	// fchmod(2) refuses O_PATH descriptors, and /proc/self is closed to this
 	// thread; fchmodat(2) on the parent would follow a link. Linux 6.6 has
 	// fchmodat2 with AT_EMPTY_PATH; before that, open it for real.
@@ -278,7 +278,7 @@ func (r *Root) Chmod(name string, mode uint32) error {
 		if err != nil {
 			return err
 		}
-		defer unix.Close(real)
+		defer closeFD(real)
 		err = unix.Fchmod(real, mode&0o7777)
 	}
 	if err != nil {
@@ -299,7 +299,7 @@ func (r *Root) stat(name string, extra int) (unix.Stat_t, error) {
 	if err != nil {
 		return st, err
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	if err := unix.Fstat(fd, &st); err != nil {
 		return st, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}

@@ -43,7 +43,7 @@ func Measure(ctx context.Context, dir int, limit int64) (Usage, error) {
 	for {
 		name, err := t.here().next()
 		if err != nil {
-			if err != io.EOF && t.depth() == 1 {
+			if !errors.Is(err, io.EOF) && t.depth() == 1 {
 				return u, errors.Join(ErrIncomplete, err)
 			}
 			if t.depth() == 1 {

@@ -103,11 +103,11 @@ func (o Owner) assume() error {
 	}
 	// setfsgid and setfsuid report no errors: they return the previous id, so
 	// asking for an impossible one afterwards shows what is in force.
-	unix.RawSyscall(unix.SYS_SETFSGID, uintptr(uint32(o.GID)), 0, 0)
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(uint32(o.GID)), 0, 0)
 	if got, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, uintptr(^uint32(0)), 0, 0); uint32(got) != uint32(o.GID) {
 		return fmt.Errorf("set filesystem gid %d: still %d (CAP_SETGID is needed)", o.GID, uint32(got))
 	}
-	unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uint32(o.UID)), 0, 0)
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uint32(o.UID)), 0, 0)
 	if got, _, _ := unix.RawSyscall(unix.SYS_SETFSUID, uintptr(^uint32(0)), 0, 0); uint32(got) != uint32(o.UID) {
 		return fmt.Errorf("set filesystem uid %d: still %d (CAP_SETUID is needed)", o.UID, uint32(got))
 	}

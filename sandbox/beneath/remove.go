@@ -24,12 +24,12 @@ import (
 // but perhaps not successful, with others.
 func RemoveAll(ctx context.Context, dir int, name string) error {
 	err := unlink(dir, name)
-	if err == nil || err == unix.ENOENT {
+	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	top, openErr := openToEmpty(dir, name, mountOf{})
 	if openErr != nil {
-		if openErr == unix.ENOTDIR || openErr == unix.ELOOP {
+		if errors.Is(openErr, unix.ENOTDIR) || errors.Is(openErr, unix.ELOOP) {
 			openErr = err // not a directory: say why it could not be unlinked
 		}
 		return &fs.PathError{Op: "remove", Path: name, Err: openErr}
@@ -50,7 +50,7 @@ func RemoveAll(ctx context.Context, dir int, name string) error {
 			break
 		}
 	}
-	if err := rmdir(dir, name); err != nil && err != unix.ENOENT && len(r.errs) == 0 {
+	if err := rmdir(dir, name); err != nil && !errors.Is(err, unix.ENOENT) && len(r.errs) == 0 {
 		r.fail(name, err)
 	}
 	if ctx.Err() != nil {
@@ -95,7 +95,7 @@ func (r *remover) empty(d *Dir, path string, depth int) {
 		removed, failed := 0, 0
 		for r.ctx.Err() == nil {
 			name, err := d.next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {
@@ -122,7 +122,7 @@ func (r *remover) empty(d *Dir, path string, depth int) {
 // first pass alone.
 func (r *remover) one(d *Dir, name, path string, depth, pass int) bool {
 	err := unlink(d.fd, name)
-	if err == nil || err == unix.ENOENT {
+	if err == nil || errors.Is(err, unix.ENOENT) {
 		return true
 	}
 	full := path + "/" + name
@@ -137,7 +137,7 @@ func (r *remover) one(d *Dir, name, path string, depth, pass int) bool {
 	}
 	var st unix.Stat_t
 	if e := unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); e != nil {
-		return e == unix.ENOENT
+		return errors.Is(e, unix.ENOENT)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return tell(err)
@@ -154,7 +154,7 @@ func (r *remover) one(d *Dir, name, path string, depth, pass int) bool {
 				r.moved = true
 				return true
 			}
-			if err != unix.EEXIST && err != unix.ENOTEMPTY && err != unix.ENOTDIR {
+			if !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.ENOTDIR) {
 				break // anything but a name that is taken
 			}
 		}
@@ -167,7 +167,7 @@ func (r *remover) one(d *Dir, name, path string, depth, pass int) bool {
 	before := len(r.errs)
 	r.empty(sub, full, depth+1)
 	sub.Close()
-	if err := rmdir(d.fd, name); err != nil && err != unix.ENOENT {
+	if err := rmdir(d.fd, name); err != nil && !errors.Is(err, unix.ENOENT) {
 		if len(r.errs) > before {
 			return false // what is inside has been told already
 		}
@@ -180,11 +180,11 @@ func (r *remover) one(d *Dir, name, path string, depth, pass int) bool {
 // writable first. Without root's rights modes count; with them they do not.
 func openToEmpty(at int, name string, on mountOf) (*Dir, error) {
 	d, err := openDir(at, name, on)
-	if err == unix.EACCES {
+	if errors.Is(err, unix.EACCES) {
 		var st unix.Stat_t
 		if unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			_ = unix.Fchmodat(at, name, 0o700, unix.AT_SYMLINK_NOFOLLOW)
-			if d, err = openDir(at, name, on); err == unix.EACCES {
+			if d, err = openDir(at, name, on); errors.Is(err, unix.EACCES) {
 				// Before Linux 6.6 the flag is not known. Whoever gets
 				// here has no more rights than the owner of the tree.
 				_ = unix.Fchmodat(at, name, 0o700, 0)
@@ -205,7 +205,7 @@ func openToEmpty(at int, name string, on mountOf) (*Dir, error) {
 // forbid it.
 func unlink(at int, name string) error {
 	err := unix.Unlinkat(at, name, 0)
-	if err == unix.EPERM {
+	if errors.Is(err, unix.EPERM) {
 		if unmark(at, ".") || unmark(at, name) {
 			err = unix.Unlinkat(at, name, 0)
 		}
@@ -215,7 +215,7 @@ func unlink(at int, name string) error {
 
 func rmdir(at int, name string) error {
 	err := unix.Unlinkat(at, name, unix.AT_REMOVEDIR)
-	if err == unix.EPERM {
+	if errors.Is(err, unix.EPERM) {
 		if unmark(at, ".") || unmark(at, name) {
 			err = unix.Unlinkat(at, name, unix.AT_REMOVEDIR)
 		}
@@ -244,7 +244,7 @@ func unmark(at int, name string) bool {
 	if err != nil {
 		return false
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
 	if err != nil || flags&(flagImmutable|flagAppendOnly) == 0 {
 		return false

@@ -54,7 +54,7 @@ func OpenRoot(path string) (*Root, error) {
 	if err != nil {
 		r.byStep = true
 	} else {
-		unix.Close(probe)
+		closeFD(probe)
 	}
 	return r, nil
 }
@@ -67,7 +67,7 @@ func (r *Root) Path() string { return r.path }
 func (r *Root) FD() int { return r.fd }
 
 // Close closes the root. What was opened through it stays open.
-func (r *Root) Close() error { return unix.Close(r.fd) }
+func (r *Root) Close() { closeFD(r.fd) }
 
 // Rel returns the path of an absolute name relative to the root, and whether
 // the name lies beneath it. Links are not looked at.
@@ -107,7 +107,7 @@ func (r *Root) open(op, name string, flags int, mode uint32) (int, error) {
 		// EXDEV says that the way led out, if only by an absolute link that
 		// comes back in. EAGAIN says that something was renamed while the
 		// kernel walked through "..".
-		if err != unix.EXDEV && err != unix.EAGAIN {
+		if !errors.Is(err, unix.EXDEV) && !errors.Is(err, unix.EAGAIN) {
 			return -1, &fs.PathError{Op: op, Path: name, Err: err}
 		}
 	}
@@ -118,11 +118,14 @@ func (r *Root) open(op, name string, flags int, mode uint32) (int, error) {
 	return fd, nil
 }
 
+// closeFD closes a descriptor that nothing was written to.
+func closeFD(fd int) { _ = unix.Close(fd) }
+
 // retry repeats a system call that a signal has interrupted.
 func retry(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			return n, err
 		}
 	}

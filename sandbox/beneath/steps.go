@@ -1,6 +1,7 @@
 package beneath
 
 import (
+	"errors"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -47,13 +48,13 @@ func (r *Root) openBySteps(name string, flags int, mode uint32) (int, error) {
 			})
 			// With O_PATH a link opens as itself instead of failing.
 			if err == nil && flags&unix.O_PATH != 0 && flags&unix.O_NOFOLLOW == 0 && isLink(fd) {
-				unix.Close(fd)
+				closeFD(fd)
 				err = unix.ELOOP
 			}
 			if err == nil {
 				return fd, nil
 			}
-			if (err != unix.ELOOP && err != unix.ENOTDIR) || flags&unix.O_NOFOLLOW != 0 || flags&unix.O_EXCL != 0 {
+			if (!errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.ENOTDIR)) || flags&unix.O_NOFOLLOW != 0 || flags&unix.O_EXCL != 0 {
 				return -1, err
 			}
 			target, linkErr := readlink(w.here(), step)
@@ -89,7 +90,7 @@ func (w *steps) up() bool {
 	if len(w.at) == 1 {
 		return false
 	}
-	unix.Close(w.here())
+	closeFD(w.here())
 	w.at = w.at[:len(w.at)-1]
 	return true
 }
@@ -109,7 +110,7 @@ func (w *steps) down(step string) (target string, err error) {
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		unix.Close(fd)
+		closeFD(fd)
 		return "", err
 	}
 	switch st.Mode & unix.S_IFMT {
@@ -117,10 +118,10 @@ func (w *steps) down(step string) (target string, err error) {
 		w.at = append(w.at, fd)
 		return "", nil
 	case unix.S_IFLNK:
-		defer unix.Close(fd)
+		defer closeFD(fd)
 		return readlink(fd, "")
 	}
-	unix.Close(fd)
+	closeFD(fd)
 	return "", unix.ENOTDIR
 }
 

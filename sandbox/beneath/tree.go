@@ -44,7 +44,7 @@ func openDir(at int, name string, on mountOf) (*Dir, error) {
 			err = errMounted
 		}
 		if err != nil {
-			unix.Close(fd)
+			closeFD(fd)
 			return nil, err
 		}
 	}
