@@ -3,8 +3,8 @@
 # the user's cache directory.
 
 GO        ?= go
-LINT      ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
-POOL       = integration/.state/pool
+LINT      ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+POOL       = integration/.state/bin/pool
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w'
 FUZZTIME  ?= 30s
 
