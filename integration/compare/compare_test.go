@@ -102,7 +102,7 @@ func TestNormalisedEvents(t *testing.T) {
 		"005   (1) Normal termination (return value 7)",
 		"005   \tUsr <duration>, Sys <duration>  -  Run Remote Usage",
 		"005   Partitionable Resources :    Usage  Request Allocated",
-		"005   Cpus                 : <n> <n> <n>",
+		"005   Cpus : <fleeting>",
 		"005   Disk (KB)            : <n> <n> <n>",
 	}
 	if diff := cmp.Diff(want, Events(events, job)); diff != "" {

@@ -8,9 +8,10 @@ type Job struct {
 	Shows    string // what the job is there for, for the page
 	Commands string
 	Files    []harness.File
-	Remove   bool // condor_rm once it runs
-	Vacate   bool // condor_vacate_job once it runs; it runs to its end afterwards
-	Facts    bool // its output is what the probe saw, which is compared as well
+	Remove   bool     // condor_rm once it runs
+	Vacate   bool     // condor_vacate_job once it runs; it runs to its end afterwards
+	Facts    bool     // its output is what the probe saw, which is compared as well
+	Fleeting []string // attributes and events that come or not by the clock, under the stock starter too
 }
 
 // Jobs are run under both starters. They are such as the stock starter can run
@@ -41,7 +42,9 @@ output = out`, Facts: true},
 	{Name: "signal", Shows: "death by signal 9",
 		Commands: "arguments = signal=9\noutput = out"},
 	{Name: "lost-output", Shows: "an output file that the job did not write",
-		Commands: "arguments = out=hello\ntransfer_output_files = never-written\noutput = out"},
+		Commands: "arguments = out=hello\ntransfer_output_files = never-written\noutput = out",
+		// The shadow writes them if it hears that the transfer is over before it hears of the failure.
+		Fleeting: []string{"transferoutfinished", "transferoutputstats", "040 Finished transferring output files"}},
 	{Name: "vacated", Shows: "a vacated job that answers the soft kill, output on eviction, and a second run",
 		Commands: "arguments = resume=caught:0 trap=caught:3 file=first:1 ready forever\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\noutput = out", Vacate: true},
 	{Name: "removed", Shows: "condor_rm while the job runs",

@@ -22,20 +22,24 @@ var measured = []string{
 	"JobCurrentStartTransferInputDate", "JobCurrentStartTransferOutputDate", "JobLastStartDate", "LastJobLeaseRenewal",
 	"LastMatchTime", "LastSuspensionTime", "LastVacateTime", "ShadowBday", "StdoutMtime", "StderrMtime", "TransferInFinished", "TransferInStarted",
 	"TransferInQueued", "TransferOutFinished", "TransferOutStarted", "TransferOutQueued", "ReleaseTime", "JobFinishedHookDone",
-	"FirstJobMatchDate", "JobLastStartTransferInputDate", "JobLastFinishTransferInputDate",
+	"FirstJobMatchDate", "LastRejMatchTime", "JobLastStartTransferInputDate", "JobLastFinishTransferInputDate",
 	// durations
 	"ActivationDuration", "ActivationExecutionDuration", "ActivationSetUpDuration", "ActivationSetupDuration", "ActivationTeardownDuration",
 	"CommittedTime", "CommittedSlotTime", "CumulativeSlotTime", "CumulativeTransferTime", "CumulativeRemoteSysCpu", "CumulativeRemoteUserCpu",
-	"JobDuration", "LastRemoteWallClockTime", "RemoteWallClockTime", "StatsLifetime", "RecentStatsLifetime",
+	"InitialWaitDuration", "JobDuration", "LastRemoteWallClockTime", "RemoteWallClockTime", "StatsLifetime*", "RecentStatsLifetime*",
 	"LastSuspensionTime", "WallClockCheckpoint", "RemoteSysCpu", "RemoteUserCpu", "ServerTime",
 	// use of resources
-	"CpusUsage", "DiskUsage", "DiskUsage_RAW", "ImageSize", "ImageSize_RAW", "ResidentSetSize", "ResidentSetSize_RAW",
-	"ProportionalSetSizeKb", "ProportionalSetSizeKb_RAW", "Block*", "RecentBlock*", "CPUInstructions", "IOWait",
+	"DiskProvisioned", "DiskUsage", "DiskUsage_RAW", "ImageSize", "ImageSize_RAW", "ResidentSetSize", "ResidentSetSize_RAW",
+	"ProportionalSetSizeKb", "ProportionalSetSizeKb_RAW", "Block*", "RecentBlock*", "CPUInstructions", "IOWait", "ScratchDirFileCount",
 	// numbers and names given out
 	"ClusterId", "GlobalJobId", "JobPid", "NumPidsMax", "LastRemoteHost", "RemoteHost", "StarterIpAddr", "StartdIpAddr", "StartdPrincipal",
 	"PublicClaimId", "ClaimId", "LastClaimId", "LastPublicClaimId", "SlotName", "StartdName", "MachineAttr*", "CondorScratchDir",
 	"AutoClusterId", "RemoteSlotID", "LastRemotePool", "ShadowIpAddr",
 }
+
+// fleeting is what is there or not by the clock: the startd hands the rate of
+// CPU use to the starter from time to time, in a file.
+var fleeting = []string{"CpusUsage", "CpusAverageUsage", "RecentCpusUsage"}
 
 var (
 	slotPattern    = regexp.MustCompile(`slot\d+(?:_\d+)?@[A-Za-z0-9_.-]+`)
@@ -74,8 +78,8 @@ func sidePicks(side harness.Side) string {
 	return "(TARGET.HasPodStarter =?= true)"
 }
 
-func isMeasured(name string) bool {
-	return slices.ContainsFunc(measured, func(m string) bool {
+func listed(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(m string) bool {
 		if prefix, ok := strings.CutSuffix(m, "*"); ok {
 			return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
 		}
@@ -88,8 +92,11 @@ func isMeasured(name string) bool {
 func History(ad *classads.Ad, job harness.Job) map[string]string {
 	values := map[string]string{}
 	for name, expr := range ad.All() {
+		if listed(fleeting, name) {
+			continue
+		}
 		text := words(expr.OldString(), job)
-		if isMeasured(name) {
+		if listed(measured, name) {
 			text = kind(expr)
 		}
 		values[strings.ToLower(name)] = text
@@ -147,14 +154,24 @@ func numbers(line string) string {
 	})
 }
 
-var resourcePattern = regexp.MustCompile(`^\s*(Cpus|Disk \(KB\)|Memory \(MB\)|Gpus|GPUs|TimeExecute \(s\)|TimeSlotBusy \(s\))\s*:`)
+var (
+	resourcePattern    = regexp.MustCompile(`^\s*(Cpus|Disk \(KB\)|Memory \(MB\)|Gpus|GPUs|TimeExecute \(s\)|TimeSlotBusy \(s\))\s*:`)
+	provisionedPattern = regexp.MustCompile(`^Disk = \d+$`)
+)
 
-// resources takes the measured numbers out of the table of a terminate event.
+// resources takes the measured numbers out of the table of a terminate event,
+// and the size of the disk, which others use as well, out of the execute event.
 func resources(line string) string {
-	if m := resourcePattern.FindString(line); m != "" {
-		return strings.TrimSpace(m) + " " + strings.Join(strings.Fields(numbers(line[len(m):])), " ")
+	m := resourcePattern.FindString(line)
+	switch {
+	case provisionedPattern.MatchString(line):
+		return "Disk = <n>"
+	case strings.TrimSpace(m) == "":
+		return line
+	case strings.HasPrefix(strings.TrimSpace(m), "Cpus"):
+		return "Cpus : <fleeting>"
 	}
-	return line
+	return strings.TrimSpace(m) + " " + strings.Join(strings.Fields(numbers(line[len(m):])), " ")
 }
 
 // Lines compares two normalised event logs; the name of a difference is the
@@ -182,10 +199,16 @@ func Lines(job string, stock, ours []string) []Difference {
 		}
 		found = append(found, d)
 	}
-	if len(found) == 0 && !slices.Equal(stock, ours) {
+	if stock, ours = ordered(stock), ordered(ours); len(found) == 0 && !slices.Equal(stock, ours) {
 		found = append(found, Difference{Job: job, In: InEvents, Name: "order", Stock: strings.Join(stock, "; "), Ours: strings.Join(ours, "; ")})
 	}
 	return found
+}
+
+// ordered leaves out the events of file transfer: the shadow writes them from
+// beside the rest, hence a little earlier or later.
+func ordered(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.HasPrefix(line, "040") })
 }
 
 func times(n int) string {

@@ -4,6 +4,7 @@ package compare
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -116,6 +117,10 @@ func observe(t *testing.T, pool *harness.Pool, j Job, job harness.Job) observati
 		fail(err)
 	}
 	seen := observation{events: Events(events, job), history: History(ad, job)}
+	for _, name := range j.Fleeting {
+		delete(seen.history, name)
+		seen.events = slices.DeleteFunc(seen.events, func(line string) bool { return line == name })
+	}
 	if j.Facts {
 		f, err := job.Facts("out")
 		if err != nil {

@@ -123,6 +123,7 @@ func job(steps string, commands ...string) harness.Submission {
 		"request_cpus = 1",
 		"request_memory = 64",
 		"request_disk = 16M",
+		"job_max_vacate_time = 2",
 	}, commands...)
 	return harness.Submission{Files: []harness.File{probe}, Commands: strings.Join(lines, "\n")}
 }

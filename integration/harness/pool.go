@@ -67,6 +67,9 @@ type place struct {
 	logs      string // directory of its daemons' logs
 }
 
+// stateVariable puts the pool's state elsewhere, for the pool program too.
+const stateVariable = "PODSTARTER_STATE"
+
 // Open finds the pool that runs on this machine. It fails, rather than
 // skipping anything, when there is none.
 func Open(ctx context.Context) (*Pool, error) {
@@ -74,8 +77,12 @@ func Open(ctx context.Context) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{Root: root, State: filepath.Join(root, "integration", ".state"), Images: map[string]string{}, DefaultImage: "debian", sides: map[Side]place{}}
-	p.program = filepath.Join(p.State, "pool")
+	state := os.Getenv(stateVariable)
+	if state == "" {
+		state = filepath.Join(root, "integration", ".state")
+	}
+	p := &Pool{Root: root, State: state, Images: map[string]string{}, DefaultImage: "debian", sides: map[Side]place{}}
+	p.program = filepath.Join(p.State, "bin", "pool")
 	if out, err := p.run(ctx, nil, "status"); err != nil {
 		return nil, fmt.Errorf("no pool that could run a job (start one with: make pool-up): %w\n%s", err, out)
 	}
@@ -104,7 +111,7 @@ func (p *Pool) learn(ctx context.Context) error {
 		return fmt.Errorf("reading %q: %w", user, err)
 	}
 	p.User.Visible = filepath.Join(p.State, "home")
-	if err := p.learnSide(ctx, Ours, "glidein", `condor_config_val POD_STARTER_PAYLOAD_UID`); err != nil {
+	if err := p.learnSide(ctx, Ours, "glidein", `{ condor_config_val POD_STARTER_PAYLOAD_UID || echo 10001; } 2>/dev/null | tail -n 1`); err != nil {
 		return err
 	}
 	// There is no second execution point unless the pool was asked for one.

@@ -18,6 +18,7 @@ import (
 // them, under the numbers that they have here.
 type Process struct {
 	PID       int
+	Inner     int // its number in the innermost namespace, as its pod sees it
 	UID       int // real user id
 	Comm      string
 	Args      []string
@@ -81,6 +82,8 @@ func ReadProcess(pid int) (Process, error) {
 			}
 		case "Uid":
 			process.UID, err = strconv.Atoi(fields[0])
+		case "NSpid":
+			process.Inner, err = strconv.Atoi(fields[len(fields)-1])
 		case "VmHWM":
 			process.VmHWM, err = strconv.ParseInt(fields[0], 10, 64)
 		}

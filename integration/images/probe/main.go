@@ -19,7 +19,7 @@
 //	memory=MIB       touch so much memory and keep it
 //	burn=SECONDS     use so much CPU time
 //	sleep=DURATION   as time.ParseDuration reads it
-//	resume=NAME:CODE exit with CODE when file NAME is there, as after an eviction
+//	resume=NAME:CODE when file NAME is there, as after an eviction, print it and exit with CODE
 //	trap=NAME:CODE   from now on SIGTERM writes file NAME and exits with CODE
 //	ignore           from now on ignore SIGTERM, SIGINT, SIGHUP and SIGQUIT
 //	detach=N         start N processes that leave session and parent and ignore signals
