@@ -33,6 +33,8 @@ RUNBENCHMARKS = False
 STARTER_ALLOW_RUNAS_OWNER = False
 DEDICATED_EXECUTE_ACCOUNT_REGEXP = slot[0-9]+
 STARTER_DEBUG = D_FULLDEBUG D_SUB_SECOND D_COMMAND
+MAX_STARTER_LOG = 100 Mb
+STARTER_INITIAL_UPDATE_INTERVAL = 2
 `, p.settings.Slots)
 	for i := range p.settings.Slots {
 		fmt.Fprintf(&b, "SLOT%[1]d_USER = slot%[1]d\n", i+1)
@@ -42,7 +44,7 @@ STARTER_DEBUG = D_FULLDEBUG D_SUB_SECOND D_COMMAND
 
 func (p *pool) poolPlan() plan {
 	return plan{
-		pod: poolPod, source: "pool", config: p.network(poolPod),
+		pod: poolPod, source: "pool", config: p.network(poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\n",
 		images: map[string]string{poolContainer: p.images["condor"]},
 		edit:   func(pod map[string]any) { hostPath(child(pod, "spec"), "home", p.dir.Path("home")) },
 	}
