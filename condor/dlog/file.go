@@ -172,6 +172,9 @@ func (f *file) rotateIfDue(now time.Time) error {
 		if err := f.setAside(now); err != nil {
 			f.fd, old = old, -1
 			_ = unix.Flock(f.fd, unix.LOCK_UN)
+			if errors.Is(err, unix.EEXIST) {
+				return nil // twice in a second; the next one will do
+			}
 			return err
 		}
 	}
@@ -189,8 +192,16 @@ func (f *file) setAside(now time.Time) error {
 	if f.Keep > 1 {
 		target = f.Path + "." + now.Format("20060102T150405")
 	}
+	flags := uint(0)
+	if f.Keep > 1 {
+		flags = unix.RENAME_NOREPLACE
+	}
 	return f.asOwner(func() error {
-		if err := unix.Rename(f.Path, target); err != nil && !errors.Is(err, unix.ENOENT) {
+		err := unix.Renameat2(unix.AT_FDCWD, f.Path, unix.AT_FDCWD, target, flags)
+		if errors.Is(err, unix.EINVAL) { // not every filesystem knows the flag
+			err = unix.Rename(f.Path, target)
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("setting the log %s aside as %s: %w", f.Path, target, err)
 		}
 		if f.Keep > 1 {
