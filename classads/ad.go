@@ -1,6 +1,9 @@
 package classads
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Ad is a ClassAd: an ordered set of named expressions. Names are compared
 // without regard to case (of ASCII letters); the spelling of the first
@@ -23,6 +26,17 @@ const indexFrom = 12
 
 // NewAd returns an empty ad.
 func NewAd() *Ad { return &Ad{} }
+
+// Grow makes room for n more attributes.
+func (a *Ad) Grow(n int) {
+	a.attrs = slices.Grow(a.attrs, n)
+	if n += len(a.attrs); n >= indexFrom && indexSize(n) > len(a.index) {
+		a.index = make([]uint32, indexSize(n))
+		for i := range a.attrs {
+			a.place(i)
+		}
+	}
+}
 
 // Len returns the number of attributes.
 func (a *Ad) Len() int { return len(a.attrs) }
@@ -95,11 +109,11 @@ func (a *Ad) set(name string, n node) {
 		return
 	}
 	a.attrs = append(a.attrs, attr{name: name, hash: h, n: n})
-	if a.index == nil || 2*len(a.attrs) > len(a.index) {
+	if 2*len(a.attrs) <= len(a.index) {
+		a.place(len(a.attrs) - 1)
+	} else if len(a.attrs) >= indexFrom {
 		a.reindex()
-		return
 	}
-	a.place(len(a.attrs) - 1)
 }
 
 func (a *Ad) find(name string, hash uint32) node {
@@ -144,11 +158,7 @@ func (a *Ad) reindex() {
 		a.index = nil
 		return
 	}
-	size := 32
-	for size < 3*len(a.attrs) {
-		size *= 2
-	}
-	if size == len(a.index) {
+	if size := indexSize(len(a.attrs)); size == len(a.index) {
 		clear(a.index)
 	} else {
 		a.index = make([]uint32, size)
@@ -156,6 +166,16 @@ func (a *Ad) reindex() {
 	for i := range a.attrs {
 		a.place(i)
 	}
+}
+
+// indexSize is the size of the index for n attributes: at least twice as many,
+// and some to grow.
+func indexSize(n int) int {
+	size := 32
+	for size < 3*n {
+		size *= 2
+	}
+	return size
 }
 
 // hashName hashes a name without regard to the case of ASCII letters (FNV-1a).

@@ -3,7 +3,7 @@ package classads
 import "math"
 
 // arithmetic applies + - * / % to values that are neither undefined nor error.
-func arithmetic(op operator, a, b Value) Value {
+func arithmetic(op operator, a, b *Value) Value {
 	if !calculable(a) || !calculable(b) {
 		return ErrorValue("arithmetic with something that is no number")
 	}
@@ -18,7 +18,7 @@ func arithmetic(op operator, a, b Value) Value {
 	return intArithmetic(op, a.num, b.num)
 }
 
-func calculable(v Value) bool {
+func calculable(v *Value) bool {
 	switch v.kind {
 	case Bool, Int, Real, AbsTime, RelTime:
 		return true
@@ -73,7 +73,7 @@ func realArithmetic(op operator, a, b float64) Value {
 	return RealValue(r)
 }
 
-func timeArithmetic(op operator, a, b Value) Value {
+func timeArithmetic(op operator, a, b *Value) Value {
 	switch {
 	case op == opAdd && a.kind == AbsTime && b.kind == RelTime:
 		return AbsTimeValue(a.num+int64(truncate32(b.float())), int(a.off))
@@ -105,7 +105,7 @@ func timeArithmetic(op operator, a, b Value) Value {
 
 // bitwise applies a bit operator; a shift uses the low six bits of its count,
 // as x86-64 does.
-func bitwise(op operator, a, b Value) Value {
+func bitwise(op operator, a, b *Value) Value {
 	if a.kind != Int || b.kind != Int {
 		return ErrorValue("a bit operator on something that is no integer")
 	}

@@ -4,7 +4,7 @@ import "strings"
 
 // identical is the operator is (=?=), and isnt (=!=): true when type and value
 // are the same. Lists and ads have no identity: comparing two is an error.
-func identical(op operator, a, b Value) Value {
+func identical(op operator, a, b *Value) Value {
 	same := a.kind == b.kind
 	if same {
 		switch a.kind {
@@ -28,7 +28,7 @@ func identical(op operator, a, b Value) Value {
 
 // compare is the comparison of two values that are neither undefined nor
 // error (HTCondor src/classad/operators.cpp:doComparison).
-func compare(op operator, a, b Value) Value {
+func compare(op operator, a, b *Value) Value {
 	switch {
 	case a.kind >= List || b.kind >= List:
 		return ErrorValue("lists and ads cannot be compared")

@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"encoding/json"
 	"flag"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -152,7 +154,7 @@ func compareAnswers(t *testing.T, queries []query) {
 		}
 		mine := ours(t, queries[i])
 		kinds[kindOf(theirs)]++
-		if mine == theirs {
+		if mine == theirs || mine.Print == theirs.Print && nearly(queries[i].Expr, mine.Value, theirs.Value) {
 			continue
 		}
 		if differ++; differ <= *show {
@@ -160,6 +162,14 @@ func compareAnswers(t *testing.T, queries []query) {
 		}
 	}
 	t.Logf("%d expressions, %d differences, %d that HTCondor's bindings cannot answer; results of HTCondor: %v", len(queries), differ, problems, kinds)
+}
+
+// nearly tells whether a value is pow's and differs in its last digit alone: the
+// C library's pow is not always the nearest double, ours is.
+func nearly(expr, a, b string) bool {
+	x, errA := strconv.ParseFloat(a, 64)
+	y, errB := strconv.ParseFloat(b, 64)
+	return errA == nil && errB == nil && strings.Contains(expr, "pow(") && math.Abs(x-y) <= 1e-14*math.Abs(x)
 }
 
 func kindOf(a answer) string {

@@ -35,7 +35,8 @@ type Limits struct {
 	// Depth of nested operations and references. The default, 400, is
 	// HTCondor's (src/classad/classad/exprTree.h:MAX_CLASSAD_RECURSION).
 	Depth int
-	// Steps is the number of nodes evaluated.
+	// Steps is the number of nodes evaluated; a function call counts as more.
+	// HTCondor's bound is ten times the default.
 	Steps int
 	// Bytes of strings and lists that functions make.
 	Bytes int
@@ -44,7 +45,7 @@ type Limits struct {
 // Default limits of an evaluation.
 const (
 	DefaultDepth = 400
-	DefaultSteps = 2_000_000
+	DefaultSteps = 1_000_000
 	DefaultBytes = 64 << 20
 )
 
@@ -222,11 +223,15 @@ func (ev *evaluator) fail(reason string) Value {
 
 // step accounts for one node; false means that the evaluation has failed.
 func (ev *evaluator) step() bool {
-	if ev.steps--; ev.steps < 0 {
-		ev.fail("the evaluation takes too many steps")
+	if ev.steps--; ev.steps < 0 || ev.failed {
+		ev.stop()
+		return false
 	}
-	return !ev.failed
+	return true
 }
+
+// stop is called when the steps are used up or the evaluation has failed.
+func (ev *evaluator) stop() Value { return ev.fail("the evaluation takes too many steps") }
 
 // spend accounts for memory that a function is about to use; false means that
 // the evaluation has failed.
@@ -308,9 +313,12 @@ func (n *adNode) eval(ev *evaluator, sc *scope) Value {
 	return Value{kind: Record, sc: sc.inner(n.ad)}
 }
 
+// callSteps is what a function call takes in steps beside its arguments.
+const callSteps = 4
+
 func (c *call) eval(ev *evaluator, sc *scope) Value {
-	if !ev.step() {
-		return Value{kind: Error}
+	if ev.steps -= callSteps; ev.steps < 0 || ev.failed {
+		return ev.stop()
 	}
 	if c.fn == nil {
 		return ErrorValue("unknown function")

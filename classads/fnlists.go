@@ -45,7 +45,7 @@ func fnMember(ev *evaluator, sc *scope, c *call) Value {
 		if ev.failed {
 			return Value{kind: Error}
 		}
-		if r := operate2(op, e, v); r.kind == Bool && r.num != 0 {
+		if r := operate2(op, &e, &v); r.kind == Bool && r.num != 0 {
 			return r
 		}
 	}
@@ -81,7 +81,7 @@ func fnListCompare(ev *evaluator, sc *scope, c *call) Value {
 		if ev.failed {
 			return Value{kind: Error}
 		}
-		r := operate2(op, e, v)
+		r := operate2(op, &e, &v)
 		switch {
 		case r.kind == Undefined:
 			// HTCondor stops here; for anyCompare too.
@@ -144,12 +144,13 @@ func fnSum(ev *evaluator, sc *scope, c *call) Value {
 			total = v
 			return
 		}
-		total = operate2(opAdd, total, v)
+		total = operate2(opAdd, &total, &v)
 	}); end != nil {
 		return *end
 	}
 	if c.fn.variant != 0 && count > 0 {
-		return operate2(opDivide, total, RealValue(float64(count)))
+		n := RealValue(float64(count))
+		return operate2(opDivide, &total, &n)
 	}
 	return total
 }
@@ -164,7 +165,7 @@ func fnBound(ev *evaluator, sc *scope, c *call) Value {
 			return
 		}
 		v, bound = alike(v, bound)
-		if compare(operator(c.fn.variant), v, bound).num != 0 {
+		if compare(operator(c.fn.variant), &v, &bound).num != 0 {
 			bound = v
 		}
 	}); end != nil {

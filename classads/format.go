@@ -19,7 +19,7 @@ func (e *Expr) OldString() string { return string(e.n.append(nil, printer{old: t
 // FormatOld returns the ad in the old syntax: a line "Name = expression" for
 // each attribute.
 func (a *Ad) FormatOld() string {
-	var b []byte
+	b := make([]byte, 0, typicalLine*len(a.attrs))
 	p := printer{old: true}
 	for i := range a.attrs {
 		b = appendLine(b, a.attrs[i].name, a.attrs[i].n, p)
@@ -27,6 +27,9 @@ func (a *Ad) FormatOld() string {
 	}
 	return string(b)
 }
+
+// typicalLine is the length of a line for which room is made beforehand.
+const typicalLine = 48
 
 // FormatNew returns the ad in the new syntax.
 func (a *Ad) FormatNew() string { return string(appendAd(nil, a, printer{})) }
@@ -200,12 +203,20 @@ func appendName(dst []byte, name string, p printer) []byte {
 	return appendQuoted(dst, name, '\'', p)
 }
 
+// nameBytes are the bytes of names that need no quotes.
+var nameBytes = func() (set [256]bool) {
+	for c := range set {
+		set[c] = isAlpha(byte(c)) || isDigit(byte(c)) || c == '_'
+	}
+	return set
+}()
+
 func plainName(s string) bool {
 	if s == "" || isDigit(s[0]) {
 		return false
 	}
 	for i := 0; i < len(s); i++ {
-		if c := s[i]; !isAlpha(c) && !isDigit(c) && c != '_' {
+		if !nameBytes[s[i]] {
 			return false
 		}
 	}

@@ -13,6 +13,7 @@ func (l *lexer) quoted(quote byte) error {
 	}
 	// Literals that follow each other are one. HTCondor joins them before it
 	// looks at escapes (src/classad/lexer.cpp:tokenizeString).
+	var joined []byte
 	for {
 		i := l.pos
 		for i < len(l.text) && isSpace(l.text[i]) {
@@ -21,13 +22,19 @@ func (l *lexer) quoted(quote byte) error {
 		if i >= len(l.text) || l.text[i] != quote {
 			break
 		}
+		if joined == nil {
+			joined = []byte(raw)
+		}
 		l.pos = i
 		more, esc, err := l.quotedPart(quote)
 		if err != nil {
 			return err
 		}
-		raw += more
+		joined = append(joined, more...)
 		escaped = escaped || esc
+	}
+	if joined != nil {
+		raw = string(joined)
 	}
 	if escaped {
 		var ok bool

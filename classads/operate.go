@@ -1,7 +1,7 @@
 package classads
 
 // truth converts a boolean or number to a boolean.
-func (v Value) truth() (b, ok bool) {
+func (v *Value) truth() (b, ok bool) {
 	switch v.kind {
 	case Bool, Int:
 		return v.num != 0, true
@@ -12,58 +12,63 @@ func (v Value) truth() (b, ok bool) {
 }
 
 // exceptional tells an undefined or error value.
-func (v Value) exceptional() bool { return v.kind <= Error }
+func (v *Value) exceptional() bool { return v.kind <= Error }
 
 // eval applies the operator (HTCondor src/classad/operators.cpp).
 func (o *operation) eval(ev *evaluator, sc *scope) Value {
-	if !ev.step() {
-		return Value{kind: Error}
+	if ev.steps--; ev.steps < 0 || ev.failed {
+		return ev.stop()
 	}
-	if ev.depth--; ev.depth < 0 {
-		ev.depth++
+	if ev.depth <= 0 {
 		return ev.fail("the evaluation nests too deep")
 	}
-	v := o.apply(ev, sc)
-	ev.depth++
-	return v
-}
-
-func (o *operation) apply(ev *evaluator, sc *scope) Value {
+	ev.depth--
 	a := o.a.eval(ev, sc)
 	if o.b == nil {
+		ev.depth++
+		if o.op == opParentheses {
+			return a
+		}
 		return operate1(o.op, a)
 	}
 	switch o.op {
 	case opAnd, opOr:
 		if t, ok := a.truth(); ok && t == (o.op == opOr) {
-			return BoolValue(t)
+			a = BoolValue(t)
+		} else if a.kind != Error {
+			b := o.b.eval(ev, sc)
+			a = logical(o.op, &a, &b)
 		}
-		if a.kind == Error {
-			return a
-		}
-		return logical(o.op, a, o.b.eval(ev, sc))
 	case opElvis:
-		if a.kind != Undefined {
-			return a
+		if a.kind == Undefined {
+			a = o.b.eval(ev, sc)
 		}
-		return o.b.eval(ev, sc)
 	case opTernary:
-		if t, ok := a.truth(); ok {
-			if t {
-				return o.b.eval(ev, sc)
-			}
-			return o.c.eval(ev, sc)
-		}
-		if a.exceptional() {
-			return a
-		}
-		o.b.eval(ev, sc)
-		o.c.eval(ev, sc)
-		return ErrorValue("the condition of ?: is no boolean")
+		a = o.choose(ev, sc, a)
 	case opSubscript:
-		return subscript(ev, a, o.b.eval(ev, sc))
+		a = subscript(ev, a, o.b.eval(ev, sc))
+	default:
+		b := o.b.eval(ev, sc)
+		a = operate2(o.op, &a, &b)
 	}
-	return operate2(o.op, a, o.b.eval(ev, sc))
+	ev.depth++
+	return a
+}
+
+// choose finishes a ? b : c.
+func (o *operation) choose(ev *evaluator, sc *scope, a Value) Value {
+	if t, ok := a.truth(); ok {
+		if t {
+			return o.b.eval(ev, sc)
+		}
+		return o.c.eval(ev, sc)
+	}
+	if a.exceptional() {
+		return a
+	}
+	o.b.eval(ev, sc)
+	o.c.eval(ev, sc)
+	return ErrorValue("the condition of ?: is no boolean")
 }
 
 // operate1 applies a unary operator or parentheses.
@@ -99,17 +104,17 @@ func operate1(op operator, a Value) Value {
 }
 
 // operate2 applies a binary operator that needs both operands.
-func operate2(op operator, a, b Value) Value {
+func operate2(op operator, a, b *Value) Value {
 	if op == opIs || op == opIsnt {
 		return identical(op, a, b)
 	}
-	if a.kind == Error {
-		return a
-	}
-	if b.kind == Error {
-		return b
-	}
-	if a.kind == Undefined || b.kind == Undefined {
+	if a.exceptional() || b.exceptional() {
+		if a.kind == Error {
+			return *a
+		}
+		if b.kind == Error {
+			return *b
+		}
 		return Value{}
 	}
 	switch {
@@ -122,7 +127,7 @@ func operate2(op operator, a, b Value) Value {
 }
 
 // logical finishes && and ||: the first operand alone does not decide.
-func logical(op operator, a, b Value) Value {
+func logical(op operator, a, b *Value) Value {
 	decides := op == opOr // the boolean that decides
 	ta, oka := a.truth()
 	tb, okb := b.truth()
@@ -133,13 +138,13 @@ func logical(op operator, a, b Value) Value {
 	case oka && ta == decides:
 		return BoolValue(decides)
 	case a.kind == Error:
-		return a
+		return *a
 	case okb && (oka || tb == decides):
 		return BoolValue(tb)
 	case okb: // undefined with a boolean that does not decide
 		return Value{}
 	}
-	return b
+	return *b
 }
 
 // subscript is list[integer] and ad[string].

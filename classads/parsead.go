@@ -87,11 +87,11 @@ func (p Parser) Old(text string) (*Ad, error) {
 		return nil, fmt.Errorf("ClassAd: text of %d bytes is longer than the %d allowed", len(text), p.MaxText)
 	}
 	ad := NewAd()
+	ad.Grow(strings.Count(text, "\n") + 1)
 	for number := 1; text != ""; number++ {
 		var line string
 		line, text, _ = strings.Cut(text, "\n")
-		trimmed := strings.TrimLeft(line, " \t\r\v\f")
-		if trimmed == "" || trimmed[0] == '#' {
+		if line = trimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
 		name, e, err := p.OldLine(line)
@@ -106,18 +106,29 @@ func (p Parser) Old(text string) (*Ad, error) {
 // OldLine reads one line "Name = expression".
 func (p Parser) OldLine(line string) (string, *Expr, error) {
 	name, text, ok := strings.Cut(line, "=")
-	name = strings.Trim(name, " \t\r\n\v\f")
+	name = trimSpace(name)
 	if !ok || name == "" {
 		return "", nil, fmt.Errorf("%q is not of the form Name = expression", shorten(line))
 	}
 	if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
 		name = name[1 : len(name)-1]
 	}
-	n, err := p.parse(strings.Trim(text, " \t\r\n\v\f"), true)
+	n, err := p.parse(trimSpace(text), true)
 	if err != nil {
 		return "", nil, fmt.Errorf("attribute %s: %w", shorten(name), err)
 	}
 	return name, &Expr{n}, nil
+}
+
+// trimSpace cuts white space off both ends.
+func trimSpace(s string) string {
+	for s != "" && isSpace(s[0]) {
+		s = s[1:]
+	}
+	for s != "" && isSpace(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s
 }
 
 func shorten(s string) string {

@@ -7,7 +7,7 @@ const (
 	// DefaultMaxText is the longest text accepted, in bytes.
 	DefaultMaxText = 8 << 20
 	// DefaultMaxNodes is the greatest number of nodes of one expression or ad.
-	DefaultMaxNodes = 1 << 20
+	DefaultMaxNodes = 1 << 18
 	// DefaultMaxNesting is how deep expressions nest; HTCondor's own bound
 	// (src/classad/source.cpp:MAX_PARSER_DEPTH).
 	DefaultMaxNesting = 500

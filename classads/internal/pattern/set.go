@@ -241,7 +241,7 @@ func (p *parser) classItem(quoted bool) (byte, *set, error) {
 	switch c {
 	case 'b':
 		return '\b', nil, nil
-	case 'g':
+	case 'g', 'k':
 		return c, nil, nil
 	}
 	if strings.IndexByte("BRXNK", c) >= 0 {
