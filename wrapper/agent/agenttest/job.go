@@ -27,6 +27,7 @@ import (
 //	tree               starts a family that tries to get away
 //	leaf               one of that family
 //	bomb               forks for ever
+//	assassin           kills whatever it can, for ever
 //	lines N            prints N lines
 //	cat                copies stdin to stdout
 //	burn MS            uses MS milliseconds of CPU time
@@ -70,6 +71,11 @@ func job(args []string) int {
 	case "bomb":
 		fmt.Println("ready")
 		bomb()
+	case "assassin":
+		fmt.Println("ready")
+		for {
+			_, _, _ = unix.RawSyscall(unix.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0)
+		}
 	case "lines":
 		lines(number(1))
 	case "cat":
