@@ -34,12 +34,12 @@ func (d *download) file(command int64, target string) error {
 	}
 	w := &writer{}
 	if target != "" && mode != modeMissing {
-		w.file, w.err = d.Sandbox.inside.Create(target)
+		w.file, w.err = d.Sandbox.inside.Create(target, d.wanted(target, mode))
 	}
 	err = d.bulk(src.Size(), func() error { return w.take(src) })
 	if w.file != nil {
 		if err == nil && w.err == nil {
-			w.err = d.setMode(w.file, target, mode)
+			w.err = w.file.Chmod(d.wanted(target, mode))
 		}
 		if e := w.file.Close(); w.err == nil {
 			w.err = e
@@ -66,16 +66,16 @@ func (d *download) file(command int64, target string) error {
 	return nil
 }
 
-// setMode gives a received file the sender's permission bits. The executable
-// can always be executed.
-func (d *download) setMode(f *beneath.File, target string, mode int64) error {
-	if target == d.job.executable {
-		return f.Chmod(0o755)
+// wanted returns the permission bits of a received file: the sender's, if it
+// gives any. The executable can always be executed.
+func (d *download) wanted(target string, mode int64) uint32 {
+	switch mode &= 0o777; {
+	case target == d.job.executable:
+		return 0o755
+	case mode == modeUnset:
+		return 0o600
 	}
-	if mode &= 0o777; mode != modeUnset {
-		return f.Chmod(uint32(mode))
-	}
-	return nil
+	return uint32(mode)
 }
 
 // writer is where the contents of a file go; after an error, nowhere.

@@ -50,7 +50,7 @@ func (s *Sandbox) writeFile(in *beneath.Root, name string, data []byte, mode fs.
 	dir, base := path.Split(name)
 	temp := dir + "." + strings.TrimPrefix(base, ".") + "." + strconv.FormatUint(rand.Uint64(), 36)
 	err := s.payload.Do(func() error {
-		f, err := in.Create(temp)
+		f, err := in.Create(temp, uint32(mode.Perm()))
 		if err != nil {
 			return err
 		}

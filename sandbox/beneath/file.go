@@ -14,6 +14,7 @@ import (
 type File struct {
 	fd   int
 	name string
+	mode uint32 // permission bits, as long as nobody else changes them
 }
 
 // FD returns the descriptor, valid until Close.
@@ -50,11 +51,16 @@ func (f *File) Write(p []byte) (int, error) {
 	return done, nil
 }
 
-// Chmod sets the permission bits, whatever the umask.
+// Chmod sets the permission bits, whatever the umask. It does nothing if the
+// file was created with them.
 func (f *File) Chmod(mode uint32) error {
-	if err := unix.Fchmod(f.fd, mode&0o7777); err != nil {
+	if mode &= 0o7777; mode == f.mode {
+		return nil
+	}
+	if err := unix.Fchmod(f.fd, mode); err != nil {
 		return &fs.PathError{Op: "chmod", Path: f.name, Err: err}
 	}
+	f.mode = mode
 	return nil
 }
 
@@ -87,7 +93,7 @@ func regular(op, name string, fd int) (*File, unix.Stat_t, error) {
 	if err == nil {
 		switch st.Mode & unix.S_IFMT {
 		case unix.S_IFREG:
-			return &File{fd: fd, name: name}, st, nil
+			return &File{fd: fd, name: name, mode: st.Mode & 0o7777}, st, nil
 		case unix.S_IFDIR:
 			err = unix.EISDIR
 		default:
@@ -114,18 +120,20 @@ func (r *Root) OpenRead(name string) (*File, unix.Stat_t, error) {
 	return regular("open", name, fd)
 }
 
-// Create opens a regular file for writing, with mode 0600 if it is new and
-// emptied if it is not. Missing parent directories are made with mode 0700.
-// Symbolic links that stay beneath the root are followed.
-func (r *Root) Create(name string) (*File, error) {
+// Create opens a regular file for writing. A new one gets these permission
+// bits less the umask, one that exists is emptied and keeps its own; use Chmod
+// to be sure. Missing parent directories are made with mode 0700. Symbolic
+// links that stay beneath the root are followed.
+func (r *Root) Create(name string, mode uint32) (*File, error) {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_TRUNC | unix.O_NONBLOCK | unix.O_NOCTTY
-	fd, err := r.open("create", name, flags, 0o600)
+	mode &= 0o777
+	fd, err := r.open("create", name, flags, mode)
 	if errors.Is(err, unix.ENOENT) {
 		if dir, ok := parent(name); ok {
 			if err := r.MkdirAll(dir, 0o700); err != nil {
 				return nil, err
 			}
-			fd, err = r.open("create", name, flags, 0o600)
+			fd, err = r.open("create", name, flags, mode)
 		}
 	}
 	if err != nil {

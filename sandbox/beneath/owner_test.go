@@ -53,7 +53,7 @@ func TestDoActsAsOwner(t *testing.T) {
 			return err
 		}
 		defer r.Close()
-		f, err := r.Create("a/b")
+		f, err := r.Create("a/b", 0o600)
 		if err != nil {
 			return err
 		}

@@ -127,14 +127,14 @@ func TestSpecialFilesDoNotBlock(t *testing.T) {
 			if _, _, err := r.OpenRead(name); !errors.Is(err, ErrNotRegular) {
 				t.Errorf("%s: read %s: %v", how, name, err)
 			}
-			if _, err := r.Create(name); !errors.Is(err, ErrNotRegular) {
+			if _, err := r.Create(name, 0o600); !errors.Is(err, ErrNotRegular) {
 				t.Errorf("%s: write %s: %v", how, name, err)
 			}
 		}
 		// A FIFO that somebody reads can be opened for writing.
 		fd, err := unix.Open(filepath.Join(top, "fifo"), unix.O_RDONLY|unix.O_NONBLOCK, 0)
 		must(t, err)
-		if _, err := r.Create("fifo"); !errors.Is(err, ErrNotRegular) {
+		if _, err := r.Create("fifo", 0o600); !errors.Is(err, ErrNotRegular) {
 			t.Errorf("%s: write fifo that is read: %v", how, err)
 		}
 		unix.Close(fd)
@@ -147,7 +147,7 @@ func TestCreateAndMkdir(t *testing.T) {
 		top := tree(t)
 		r := roots(t, top)[how]
 		for _, name := range []string{"a", "b/c/d", "./e", "b/../f"} {
-			f, err := r.Create(name)
+			f, err := r.Create(name, 0o666)
 			must(t, err)
 			must(t, f.Chmod(0o604))
 			must(t, f.Close())
@@ -175,7 +175,7 @@ func TestCreateAndMkdir(t *testing.T) {
 		must(t, os.Symlink("..", filepath.Join(top, "out")))
 		for _, do := range map[string]func() error{
 			"mkdir":  func() error { return r.Mkdir("out/x", 0o700) },
-			"create": func() error { _, err := r.Create("out/x"); return err },
+			"create": func() error { _, err := r.Create("out/x", 0o600); return err },
 			"remove": func() error { return r.Remove("out/x") },
 			"rename": func() error { return r.Rename("a", "out/x") },
 			"chmod":  func() error { return r.Chmod("out", 0o777) },
@@ -198,7 +198,7 @@ func TestCreateAndMkdir(t *testing.T) {
 		}
 		// Created through a link that dangles but stays beneath.
 		must(t, os.Symlink("b/new", filepath.Join(top, "link")))
-		f, err := r.Create("link")
+		f, err := r.Create("link", 0o600)
 		must(t, err)
 		f.Close()
 		if _, err := os.Lstat(filepath.Join(top, "b/new")); err != nil {
