@@ -17,6 +17,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
+	"podstarter/payload/ptable"
 	"podstarter/sandbox"
 )
 
@@ -50,6 +51,7 @@ type activation struct {
 	sandbox                       *sandbox.Sandbox
 	files                         transfers
 	container                     Container
+	table                         *ptable.Table // the payload's processes; nil where the starter does not see them
 
 	// the payload and what is told of it
 	payload      *payloadRun
@@ -78,6 +80,9 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 		return nil, err
 	}
 	if a.set, err = readSettings(cfg); err != nil {
+		return nil, err
+	}
+	if a.meter.pss, err = cfg.Bool("USE_PSS", false); err != nil {
 		return nil, err
 	}
 	// What was inherited is in hand now, and secret: no child may see it.
@@ -209,6 +214,9 @@ func (a *activation) clean(ctx context.Context) {
 			a.log.Warn("Failed to sweep the payload slot", "error", err)
 		}
 		a.container.Client().Close()
+	}
+	if a.table != nil {
+		a.table.Close()
 	}
 	a.shadow.Close()
 	if a.sandbox != nil {

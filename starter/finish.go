@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
+	"podstarter/payload"
 	"podstarter/sandbox"
 )
 
@@ -125,9 +127,21 @@ func (a *activation) sweep(ctx context.Context) error {
 	if a.swept || a.container == nil {
 		return nil
 	}
-	if err := a.container.Client().Sweep(ctx); err != nil {
-		return err
+	err := a.container.Client().Sweep(ctx)
+	if a.table != nil {
+		// The starter's own look is the last word: the wrapper may be gone.
+		ctx, cancel := context.WithTimeout(ctx, sweepTime)
+		defer cancel()
+		if left := a.table.KillAll(ctx); left != nil || !errors.Is(err, payload.ErrLost) {
+			err = errors.Join(err, left)
+		} else {
+			err = nil
+		}
 	}
-	a.swept = true
-	return nil
+	a.swept = err == nil
+	return err
 }
+
+// sweepTime bounds the killing of what is left of a payload. SIGKILL takes
+// milliseconds; a process that survives it hangs in the kernel.
+const sweepTime = 10 * time.Second

@@ -8,6 +8,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/payload/ptable"
 )
 
 // getReady brings the job's files in and makes the payload slot run the job's
@@ -58,8 +59,25 @@ func (a *activation) bind(ctx context.Context) error {
 		return bindFailure(err)
 	}
 	a.container = container
+	a.openTable()
 	a.log.Info(fmt.Sprintf("Payload container runs image %s", container.Image()))
 	return nil
+}
+
+// openTable lets the starter see the payload's processes itself, if it can.
+func (a *activation) openTable() {
+	client := a.container.Client()
+	if !client.SharesPIDNamespace() {
+		a.log.Info("This pod shares no PID namespace; the wrapper measures and signals the payload alone")
+		return
+	}
+	uid, gid := a.lease.Owner()
+	table, err := ptable.New(ptable.Options{UID: uid, GID: gid, Wrapper: client.Hello().PID})
+	if err != nil {
+		a.log.Warn("The payload's processes cannot be looked at, only the wrapper's word counts", "error", err)
+		return
+	}
+	a.table = table
 }
 
 // chooseImage reads which image the job wants; none means the default one.

@@ -58,7 +58,7 @@ func (a *activation) watch(ctx context.Context) error {
 			a.promised = 0
 			return a.lostContainer(err)
 		case <-look.C:
-			go a.meter.look(ctx, client)
+			go a.meter.look(ctx, client, a.table)
 		case <-due.C:
 			due.Reset(every.regular)
 			go a.periodicUpdate(ctx)
@@ -83,7 +83,7 @@ func (a *activation) periodicUpdate(ctx context.Context) {
 		return
 	}
 	defer a.periodic.Unlock()
-	a.meter.look(ctx, a.container.Client())
+	a.meter.look(ctx, a.container.Client(), a.table)
 	if err := a.update(ctx, a.fullAd(ctx, a.state())); err != nil {
 		a.log.Warn("Failed to send an update", "error", err)
 	}
