@@ -42,7 +42,7 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Info{
-		Cluster: 12, Proc: 3, Universe: Vanilla, Cmd: "/home/u/bin/job.sh", Iwd: "/home/u", RemoteIwd: "/r", FileTransfer: true, When: OnExit,
+		Cluster: 12, Proc: 3, Universe: Vanilla, Cmd: "/home/u/bin/job.sh", Iwd: "/home/u", RemoteIwd: "/r", FileTransfer: true,
 		User: "u@example.org", Owner: "osu", GlobalID: "s#12.3#4", Lease: 2400 * time.Second,
 		ShadowAddress: "<1.2.3.4:5>", ShadowVersion: "$CondorVersion: 25.14.1 x $",
 	}
@@ -64,17 +64,14 @@ func TestReadTransfer(t *testing.T) {
 		"needed":             {`ShouldTransferFiles = "IF_NEEDED"`, Info{FileTransfer: true}, ""},
 		"needed elsewhere":   {"ShouldTransferFiles = \"IF_NEEDED\"\nFileSystemDomain = \"other\"", Info{FileTransfer: true}, ""},
 		"not needed":         {"ShouldTransferFiles = \"if_needed\"\nFileSystemDomain = \"EXAMPLE.org\"", Info{}, ""},
-		"on eviction too":    {`WhenToTransferOutput = "ON_EXIT_OR_EVICT"`, Info{FileTransfer: true, When: OnExitOrEvict}, ""},
-		"on success":         {`WhenToTransferOutput = "on_success"`, Info{FileTransfer: true, When: OnSuccess}, ""},
 		"nonsense":           {`ShouldTransferFiles = "PERHAPS"`, Info{}, `ShouldTransferFiles: "PERHAPS" is none of`},
-		"nonsense when":      {`WhenToTransferOutput = "LATER"`, Info{FileTransfer: true}, `WhenToTransferOutput: "LATER" is none of`},
 		"several are wrong":  {"ClusterId = undefined\nIwd = 5\nProcId = -1", Info{FileTransfer: true}, "3 errors"},
 		"lease without end":  {"JobLeaseDuration = 99999999999999", Info{FileTransfer: true, Lease: 9223372036 * time.Second}, ""},
 		"lease is no number": {`JobLeaseDuration = "x"`, Info{FileTransfer: true}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Read(with(t, vanilla, tt.change), "example.org")
-			if got.FileTransfer != tt.want.FileTransfer || got.When != tt.want.When || got.Lease != tt.want.Lease {
+			if got.FileTransfer != tt.want.FileTransfer || got.Lease != tt.want.Lease {
 				t.Errorf("got %+v", got)
 			}
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
@@ -278,33 +275,5 @@ func TestLimits(t *testing.T) {
 				t.Errorf("error %v (-want +got):\n%s", err, diff)
 			}
 		})
-	}
-}
-
-func TestSuccess(t *testing.T) {
-	exit := func(code int) syscall.WaitStatus { return syscall.WaitStatus(code << 8) }
-	for text, tt := range map[string]struct {
-		good, bad []syscall.WaitStatus
-	}{
-		"":                       {[]syscall.WaitStatus{exit(0), exit(7), 9}, nil},
-		"JobSuccessExitCode = 0": {[]syscall.WaitStatus{exit(0)}, []syscall.WaitStatus{exit(1), 9}},
-		"JobSuccessExitCode = 7": {[]syscall.WaitStatus{exit(7)}, []syscall.WaitStatus{exit(0), 7}},
-		"JobSuccessExitBySignal = true\nJobSuccessExitSignal = 9": {[]syscall.WaitStatus{9}, []syscall.WaitStatus{exit(9), exit(0)}},
-	} {
-		e := SuccessOf(mustAd(t, text))
-		for _, s := range tt.good {
-			if !e.Successful(s) {
-				t.Errorf("%q: %#x is a failure", text, s)
-			}
-		}
-		for _, s := range tt.bad {
-			if e.Successful(s) {
-				t.Errorf("%q: %#x is a success", text, s)
-			}
-		}
-	}
-	ad := mustAd(t, "WantFTOnCheckpoint = true\nSuccessCheckpointExitCode = 85")
-	if !Checkpoints(ad) || !CheckpointOf(ad).Fits(exit(85)) || CheckpointOf(ad).Fits(exit(0)) {
-		t.Error("exit code 85 is not a checkpoint, or 0 is one")
 	}
 }

@@ -40,17 +40,6 @@ func (u Universe) String() string {
 	return universeNames[u]
 }
 
-// When says at which ends of a job its output is transferred.
-type When int
-
-// When output is transferred.
-const (
-	OnExit        When = iota
-	OnExitOrEvict      // also when a soft vacate ends it
-	OnSuccess          // as OnExit, but only if the job was successful
-	Never              // nothing is transferred at all
-)
-
 // Info is what every phase wants to know about a job.
 type Info struct {
 	Cluster, Proc int
@@ -59,7 +48,6 @@ type Info struct {
 	Iwd           string // as submitted
 	RemoteIwd     string // initial directory instead of Iwd, "" if not given
 	FileTransfer  bool
-	When          When
 	User          string // user@domain, who may look into the job
 	Owner         string // OsUser, else Owner
 	GlobalID      string
@@ -118,10 +106,6 @@ func Read(ad *classads.Ad, filesystemDomain string) (Info, error) {
 	var err error
 	i.FileTransfer, err = transfersFiles(ad, filesystemDomain)
 	need(err)
-	if i.FileTransfer {
-		i.When, err = whenToTransfer(ad)
-		need(err)
-	}
 	return i, problems.ErrorOrNil()
 }
 
@@ -142,26 +126,6 @@ func transfersFiles(ad *classads.Ad, filesystemDomain string) (bool, error) {
 		return err != nil || !strings.EqualFold(domain, filesystemDomain), nil
 	}
 	return false, fmt.Errorf("attribute ShouldTransferFiles: %s is none of YES, NO, IF_NEEDED", excerpt(word))
-}
-
-// whenToTransfer reads the words of
-// condor_utils/enum_utils.cpp:FileTransferOutputTranslation.
-func whenToTransfer(ad *classads.Ad) (When, error) {
-	word, err := ad.GetString("WhenToTransferOutput")
-	if err != nil {
-		return OnExit, err
-	}
-	switch strings.ToUpper(word) {
-	case "ON_EXIT", "ONEXIT":
-		return OnExit, nil
-	case "ON_EXIT_OR_EVICT", "ALWAYS":
-		return OnExitOrEvict, nil
-	case "ON_SUCCESS", "ONSUCCESS":
-		return OnSuccess, nil
-	case "NONE", "NULL":
-		return Never, nil
-	}
-	return OnExit, fmt.Errorf("attribute WhenToTransferOutput: %s is none of ON_EXIT, ON_EXIT_OR_EVICT, ON_SUCCESS", excerpt(word))
 }
 
 // ErrUniverse is in the chain of the error of a job that cannot be run here.
@@ -187,6 +151,8 @@ func Localize(ad *classads.Ad, i Info, scratch string) {
 	if !i.FileTransfer {
 		return
 	}
+	// What an earlier run spooled is not what this one returns.
+	ad.Delete("SpooledOutputFiles")
 	renameOutputs(ad)
 	ad.SetString(attrIwd, scratch)
 }
