@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 )
@@ -73,7 +74,7 @@ func (c ClaimID) String() string {
 func (c ClaimID) GoString() string { return c.String() }
 
 // Format keeps the secret out of every verb.
-func (c ClaimID) Format(f fmt.State, _ rune) { fmt.Fprint(f, c.String()) }
+func (c ClaimID) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
 // LogValue keeps the secret out of logs.
 func (c ClaimID) LogValue() slog.Value { return slog.StringValue(c.String()) }

@@ -220,7 +220,7 @@ func (s *Stream) ReadMessage(p []byte) (int, error) {
 		}
 		m, err := s.Read(p[n:])
 		n += m
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

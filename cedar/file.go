@@ -115,20 +115,24 @@ func readSource(r io.Reader, b []byte) error {
 	return nil
 }
 
-// putChunk puts n bytes of r as one message of one packet, read to where they
-// are encrypted and sent from.
+// putChunk puts n bytes of r as one message, read to where they are encrypted
+// and sent from. It is one packet unless packets are to be smaller.
 func (s *Stream) putChunk(r io.Reader, n int) error {
-	s.beginPacket(n)
 	o := &s.send
-	at := len(o.buf)
-	o.buf = o.buf[:at+n]
-	if err := readSource(r, o.buf[at:]); err != nil {
-		o.buf, o.open = o.buf[:o.open], -1
-		return err
-	}
-	s.endPacket(true)
-	if len(o.buf) >= flushSize {
-		s.flush()
+	for n > 0 && o.err == nil {
+		part := min(n, o.files)
+		s.beginPacket(part)
+		at := len(o.buf)
+		o.buf = o.buf[:at+part]
+		if err := readSource(r, o.buf[at:]); err != nil {
+			o.buf, o.open = o.buf[:o.open], -1
+			return err
+		}
+		n -= part
+		s.endPacket(n == 0)
+		if len(o.buf) >= flushSize {
+			s.flush()
+		}
 	}
 	return o.err
 }
@@ -163,7 +167,7 @@ func (s *Stream) GetFile(w io.Writer, limit int64) (int64, error) {
 	var failed error
 	for {
 		b, err := f.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -261,7 +265,7 @@ func (f *File) read(p []byte) (int, error) {
 	}
 	p = p[:min(int64(len(p)), f.chunk-f.inMsg)]
 	n, err := s.Read(p)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, err
 	}
 	f.inMsg += int64(n)
@@ -293,7 +297,7 @@ func (f *File) finish() error {
 	}
 	mark, err := s.GetInt()
 	if err != nil {
-		return err
+		return noEOF(err)
 	}
 	if mark != emptyFileMark {
 		s.recv.err = s.violation("number %d behind an empty file, %d belongs there", mark, emptyFileMark)

@@ -13,7 +13,8 @@ const (
 	maxPacket  = 1 << 20 // of what the length counts (reli_sock.cpp:rcv_packet)
 
 	// DefaultPacketSize is how many bytes of payload a packet of a Stream
-	// carries at most. HTCondor itself sends about 4 KiB and accepts 1 MiB.
+	// carries at most; the contents of files come in packets four times as
+	// large. HTCondor itself sends about 4 KiB and accepts 1 MiB.
 	DefaultPacketSize = 64 << 10
 	// MaxPacketSize is the greatest payload that every peer accepts.
 	MaxPacketSize = maxPacket - ivSize - tagSize
@@ -30,6 +31,7 @@ type outgoing struct {
 	buf     []byte
 	open    int // where the packet being filled begins, -1 if there is none
 	packet  int // greatest payload
+	files   int // greatest payload of contents of files
 	gather  bool
 	skipEOM bool // the next end of message is swallowed
 	err     error
@@ -37,7 +39,10 @@ type outgoing struct {
 
 // SetPacketSize sets the greatest payload of a packet, in bytes; it is capped
 // at MaxPacketSize.
-func (s *Stream) SetPacketSize(n int) { s.send.packet = min(max(n, 1), MaxPacketSize) }
+func (s *Stream) SetPacketSize(n int) {
+	n = min(max(n, 1), MaxPacketSize)
+	s.send.packet, s.send.files = n, n
+}
 
 // SetCoalesce chooses whether finished messages wait for each other. With
 // true a message is sent when the stream is read from, when Flush is called,

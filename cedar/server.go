@@ -117,7 +117,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			if retryAccept(err) {
+			if retryAccept(err, ctx.Done()) {
 				continue
 			}
 			_ = l.Close()

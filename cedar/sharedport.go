@@ -87,7 +87,7 @@ func (l *passedListener) run() {
 		c, err := l.unix.AcceptUnix()
 		if err != nil {
 			<-l.slots
-			if retryAccept(err) {
+			if retryAccept(err, l.done) {
 				continue
 			}
 			l.end(err)
@@ -110,14 +110,18 @@ func (l *passedListener) run() {
 }
 
 // retryAccept reports whether accepting may go on after an error: the
-// connection went away by itself, or descriptors ran out for a moment.
-func retryAccept(err error) bool {
+// connection went away by itself, or descriptors ran out, which is waited for
+// until done.
+func retryAccept(err error, done <-chan struct{}) bool {
 	switch {
 	case errors.Is(err, unix.ECONNABORTED), errors.Is(err, unix.EINTR):
 		return true
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOBUFS), errors.Is(err, unix.ENOMEM):
-		time.Sleep(acceptPause)
-		return true
+		select {
+		case <-time.After(acceptPause):
+			return true
+		case <-done:
+		}
 	}
 	return false
 }

@@ -45,7 +45,7 @@ func NewStream(conn net.Conn) *Stream {
 	if a := conn.RemoteAddr(); a != nil && a.String() != "" {
 		s.peer = "<" + a.String() + ">"
 	}
-	s.send.packet = DefaultPacketSize
+	s.send.packet, s.send.files = DefaultPacketSize, fileChunk
 	s.send.open = -1
 	return s
 }
