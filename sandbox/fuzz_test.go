@@ -3,6 +3,8 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"net"
 	"os"
 	"path/filepath"
@@ -68,7 +70,7 @@ func FuzzDownload(f *testing.F) {
 		{{command: 1, name: "a", mode: 0o644, data: "hello"}},
 		{{command: 6, name: "d", mode: 0o755}, {command: 1, name: "d/e", mode: 1 << 24}, {command: 5, name: "u", url: "http://x/y"}},
 		{{command: 1, name: "../x", data: big1(5000)}, {command: 999, ad: ad(f, "[SubCommand=8]")}},
-		{{command: 999, ad: ad(f, `[SubCommand=9; SignList={"s3://a","s3://b"}]`)}, {command: 4, name: "proxy"}},
+		{{command: 999, ad: ad(f, `[SubCommand=9; SignList={"s3://a","s3://b"}]`)}, {command: 3, name: "b/c", mode: 0, data: "x"}},
 	} {
 		f.Add(conversation(f, items))
 	}
@@ -92,6 +94,20 @@ func FuzzDownload(f *testing.F) {
 		must(t, s.Remove(context.Background()))
 		if names, err := os.ReadDir(execute); err != nil || len(names) != 1 {
 			t.Errorf("outside of the sandbox: %v, %v", names, err)
+		}
+	})
+}
+
+// FuzzProxyFile feeds whatever a shadow might send as a delegated proxy; the
+// key is made once, since that takes most of a second.
+func FuzzProxyFile(f *testing.F) {
+	key, err := rsa.GenerateKey(rand.Reader, proxyKeyBits)
+	must(f, err)
+	f.Add([]byte{0x30, 0x03, 0x02, 0x01, 0x05})
+	f.Fuzz(func(t *testing.T, der []byte) {
+		text, err := proxyFile(der, key)
+		if err == nil && len(der) > 0 && !bytes.HasPrefix(text, []byte("-----BEGIN CERTIFICATE-----")) {
+			t.Errorf("proxy begins with %.30q", text)
 		}
 	})
 }
