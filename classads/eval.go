@@ -314,7 +314,7 @@ func (n *adNode) eval(ev *evaluator, sc *scope) Value {
 }
 
 // callSteps is what a function call takes in steps beside its arguments.
-const callSteps = 4
+const callSteps = 8
 
 func (c *call) eval(ev *evaluator, sc *scope) Value {
 	if ev.steps -= callSteps; ev.steps < 0 || ev.failed {

@@ -217,6 +217,7 @@ func fnEachContext(ev *evaluator, sc *scope, c *call) Value {
 // inContext evaluates an expression in the ad that nested evaluates to. In a
 // match that ad, too, falls back to the other ad of the match.
 func (ev *evaluator) inContext(expr node, written *scope, nested node, sc *scope) Value {
+	ev.steps -= 2 * callSteps
 	v := ev.attempt(nested, sc)
 	switch v.kind {
 	case Undefined:

@@ -82,7 +82,7 @@ func (n *listNode) append(dst []byte, p printer) []byte {
 }
 
 func (c *call) append(dst []byte, p printer) []byte {
-	dst = append(dst, c.name...)
+	dst = appendSelected(dst, c.name, p)
 	dst = append(dst, '(')
 	dst = appendItems(dst, c.args, p)
 	return append(dst, ')')
@@ -101,8 +101,11 @@ func appendItems(dst []byte, items []node, p printer) []byte {
 func (r *attrRef) append(dst []byte, p printer) []byte {
 	if r.from != nil {
 		dst = r.from.append(dst, p)
+		if l, ok := r.from.(*literal); ok && l.kind == Int {
+			dst = append(dst, ' ') // a point would belong to the number
+		}
 		dst = append(dst, '.')
-		return appendName(dst, r.name, p)
+		return appendSelected(dst, r.name, p)
 	}
 	if r.absolute {
 		dst = append(dst, '.')
@@ -195,8 +198,19 @@ func appendQuoted(dst []byte, s string, quote byte, p printer) []byte {
 	return append(dst, quote)
 }
 
-// appendName writes an attribute name, quoted where the grammar needs it.
+// appendName writes the name of an attribute, quoted where the grammar needs it
+// and, as HTCondor does, if it is the special name parent.
 func appendName(dst []byte, name string, p printer) []byte {
+	if len(name) == 6 && equalFold(name, "parent") {
+		return appendQuoted(dst, name, '\'', p)
+	}
+	return appendSelected(dst, name, p)
+}
+
+// appendSelected writes a name that can only be that of a selected attribute
+// or a function. HTCondor does not quote these at all, which makes text it
+// cannot read.
+func appendSelected(dst []byte, name string, p printer) []byte {
 	if plainName(name) {
 		return append(dst, name...)
 	}
@@ -227,8 +241,6 @@ func plainName(s string) bool {
 		return !equalFold(s, "isnt") && !equalFold(s, "true")
 	case 5:
 		return !equalFold(s, "error") && !equalFold(s, "false")
-	case 6:
-		return !equalFold(s, "parent")
 	case 9:
 		return !equalFold(s, "undefined")
 	}

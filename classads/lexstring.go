@@ -61,8 +61,6 @@ func (l *lexer) quotedPart(quote byte) (raw string, escaped bool, err error) {
 		case '\\':
 			escaped = true
 			i++
-		case 0:
-			return "", false, l.fail("a string cannot hold the character NUL")
 		}
 	}
 	return "", false, l.fail("string does not end")
@@ -76,11 +74,7 @@ func (l *lexer) quotedOld(quote byte) error {
 	var b []byte // set once an escape was met
 	from := start
 	for i := start; i < len(l.text); i++ {
-		c := l.text[i]
-		if c == 0 {
-			return l.fail("a string cannot hold the character NUL")
-		}
-		if c != quote {
+		if l.text[i] != quote {
 			continue
 		}
 		last := i+1 >= len(l.text) || l.text[i+1] == '\n'

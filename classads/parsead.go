@@ -19,10 +19,7 @@ func ParseOldLine(line string) (name string, e *Expr, err error) { return Parser
 // New reads an ad in the new syntax.
 func (p Parser) New(text string) (*Ad, error) {
 	s := parse{Parser: p.bounded(), lexer: lexer{text: text}}
-	if len(text) > s.MaxText {
-		return nil, fmt.Errorf("ClassAd: text of %d bytes is longer than the %d allowed", len(text), s.MaxText)
-	}
-	err := s.next()
+	err := s.start()
 	if err == nil && s.tok != tokOpenBox {
 		err = s.fail("expected [")
 	}
@@ -107,11 +104,11 @@ func (p Parser) Old(text string) (*Ad, error) {
 func (p Parser) OldLine(line string) (string, *Expr, error) {
 	name, text, ok := strings.Cut(line, "=")
 	name = trimSpace(name)
-	if !ok || name == "" {
-		return "", nil, fmt.Errorf("%q is not of the form Name = expression", shorten(line))
-	}
 	if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
 		name = name[1 : len(name)-1]
+	}
+	if !ok || name == "" || strings.ContainsFunc(name, isControl) {
+		return "", nil, fmt.Errorf("%q is not of the form Name = expression", shorten(line))
 	}
 	n, err := p.parse(trimSpace(text), true)
 	if err != nil {
@@ -119,6 +116,8 @@ func (p Parser) OldLine(line string) (string, *Expr, error) {
 	}
 	return name, &Expr{n}, nil
 }
+
+func isControl(r rune) bool { return r < ' ' || r == '\x7f' }
 
 // trimSpace cuts white space off both ends.
 func trimSpace(s string) string {

@@ -1,6 +1,9 @@
 package classads
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Bounds of the parser where a [Parser] sets none.
 const (
@@ -89,10 +92,7 @@ func (p Parser) OldExpr(text string) (*Expr, error) {
 
 func (p Parser) parse(text string, old bool) (node, error) {
 	s := parse{Parser: p.bounded(), lexer: lexer{text: text, old: old}}
-	if len(text) > s.MaxText {
-		return nil, fmt.Errorf("text of %d bytes is longer than the %d allowed", len(text), s.MaxText)
-	}
-	if err := s.next(); err != nil {
+	if err := s.start(); err != nil {
 		return nil, err
 	}
 	n, err := s.expression()
@@ -112,6 +112,18 @@ type parse struct {
 	depth  int // nesting of the function calls
 	nodes  int
 	height int // of the node made last
+}
+
+// start checks the text as a whole and reads the first token.
+func (s *parse) start() error {
+	if len(s.text) > s.MaxText {
+		return fmt.Errorf("text of %d bytes is longer than the %d allowed", len(s.text), s.MaxText)
+	}
+	if i := strings.IndexByte(s.text, 0); i >= 0 {
+		s.from = i
+		return s.fail("text cannot hold the character NUL")
+	}
+	return s.next()
 }
 
 func (s *parse) enter() error {
