@@ -127,7 +127,7 @@ func report(measured map[harness.Side][]harness.Run, memory map[string]int64) er
 	ours := measured[harness.Ours]
 	line("stock starter, start to exit", stock)
 	line("ours, start to exit", spreadOf(ours, total))
-	line("ours without bind", spreadOf(ours, func(r harness.Run) time.Duration { return total(r) - r.Phases["bind"] }))
+	line("ours without bind", spreadOf(ours, func(r harness.Run) time.Duration { return total(r) - r.Phases[harness.PhaseBind] }))
 	for _, phase := range phases(ours) {
 		line("  "+phase, spreadOf(ours, func(r harness.Run) time.Duration { return r.Phases[phase] }))
 	}

@@ -121,7 +121,7 @@ func result(ctx context.Context, job harness.Job) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, phase := range []string{"bind", "stage-in", "start", "report"} {
+	for _, phase := range []string{harness.PhaseBind, harness.PhaseStageIn, harness.PhaseStart, harness.PhaseFinish} {
 		took, ok := run.Phases[phase]
 		if !ok {
 			row = append(row, "?")

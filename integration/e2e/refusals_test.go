@@ -4,12 +4,14 @@ package e2e
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"podstarter/integration/harness"
+	"podstarter/k8sexec"
 )
 
 // Codes of condor_utils/condor_holdcodes.h.
@@ -33,10 +35,13 @@ func TestRefusals(t *testing.T) {
 	}{
 		{name: "no such image", oursOnly: true,
 			commands: image(repository(pool.Image("busybox")) + "/no-such-image:1"),
-			code:     holdInvalidDockerImage, words: []string{"no-such-image:1", "not found"}},
+			code:     holdInvalidDockerImage, subcode: k8sexec.SubcodeNotFound, words: []string{"no-such-image:1", "does not exist", "check the name"}},
 		{name: "invalid image name", oursOnly: true,
 			commands: image("UPPER/Case:::tag"),
-			code:     holdInvalidDockerImage, words: []string{"UPPER/Case:::tag", "not a valid"}},
+			code:     holdInvalidDockerImage, subcode: k8sexec.SubcodeInvalidReference, words: []string{"UPPER/Case:::tag", "is not valid"}},
+		{name: "image that is not for everybody", oursOnly: true,
+			commands: image(registry() + "/forbidden/image:1"),
+			code:     holdInvalidDockerImage, subcode: k8sexec.SubcodeDenied, words: []string{"/forbidden/image:1"}},
 		{name: "missing executable",
 			commands: "executable = /no/such/program\ntransfer_executable = false",
 			code:     holdFailedToCreateProcess, subcode: 2, words: []string{"/no/such/program", "No such file or directory"}},
@@ -82,6 +87,41 @@ func TestRefusals(t *testing.T) {
 	}
 	// What comes after is unharmed.
 	mustExit(t, submit(t, job("exit=4"))[0], 4)
+}
+
+// TestRegistryAway: what the site must mend gives the job back to the queue, and
+// its log says what is wrong.
+func TestRegistryAway(t *testing.T) {
+	oursOnly(t)
+	job := submit(t, job("facts", "universe = docker", "docker_image = "+registry()+"/down/image:1"))[0]
+	events, err := job.WaitEvents(soon(t, patience), "an attempt that fails", failed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	givenBack(t, events, "/down/image:1")
+}
+
+// failed reports whether an attempt to run the job came to nothing.
+func failed(events []harness.Event) bool {
+	return has(events, harness.EventRemoteError) || has(events, harness.EventHeld) || has(events, harness.EventShadowException)
+}
+
+// givenBack demands that the attempt that failed is not held against the user,
+// and that the log says why it failed.
+func givenBack(t *testing.T, events []harness.Event, word string) {
+	t.Helper()
+	if has(events, harness.EventHeld) {
+		t.Fatalf("the job was held although its user did nothing wrong: %s", harness.Headlines(events))
+	}
+	at := slices.IndexFunc(events, func(e harness.Event) bool { return e.Number == harness.EventRemoteError })
+	if at < 0 {
+		t.Fatalf("nothing says why the attempt failed: %s", harness.Headlines(events))
+	}
+	if text := events[at].Text(); !strings.Contains(text, word) {
+		t.Errorf("the event %q does not contain %q", text, word)
+	} else {
+		t.Log(text)
+	}
 }
 
 // TestTransferFailures: code, subcode and words are those of the stock
@@ -137,6 +177,12 @@ var particular = regexp.MustCompile(`dir_\d+|slot\d+(_\d+)?@\S+|[a-z-]+-(ours|st
 // plain takes out of a message what differs between any two runs.
 func plain(text string) string {
 	return particular.ReplaceAllString(text, "…")
+}
+
+// registry is the address of the pool's registry.
+func registry() string {
+	address, _, _ := strings.Cut(pool.Image("busybox"), "/")
+	return address
 }
 
 // repository is what a reference names, up to the last slash.

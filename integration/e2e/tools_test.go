@@ -84,7 +84,7 @@ func TestStarterLog(t *testing.T) {
 		next = at + 1
 	}
 	if side == harness.Ours {
-		for _, phase := range []string{"bind", "stage-in", "start", "report"} {
+		for _, phase := range []string{harness.PhaseBind, harness.PhaseStageIn, harness.PhaseStart, harness.PhaseFinish} {
 			if _, ok := run.Phases[phase]; !ok {
 				t.Errorf("the log does not tell how long phase %s took", phase)
 			}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"podstarter/classads"
 )
@@ -20,8 +21,11 @@ func (j Job) History(ctx context.Context) (*classads.Ad, error) {
 			return false, nil
 		}
 		var err error
-		ad, err = classads.ParseOld(string(text))
-		return err == nil, err
+		if ad, err = classads.ParseOld(string(text)); err != nil {
+			return false, err
+		}
+		// A file of this name may be there from an earlier pool.
+		return filepath.Base(ad.StringOr("Iwd", "")) == filepath.Base(j.Dir), nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("history of job %s: %w", j.ID(), err)
@@ -50,16 +54,22 @@ func (p *Pool) starterLog(side Side) string {
 	return filepath.Join(p.sides[side].logs, "StarterLog.slot1")
 }
 
+// runs are those of the job in the text of its starters' log.
+func (j Job) runs(text []byte) ([]Run, error) {
+	if int64(len(text)) < j.logged {
+		return nil, nil
+	}
+	runs, err := ParseStarterLog(string(text[j.logged:]))
+	return RunsOf(runs, j.ID()), err
+}
+
 // Run waits until the log tells the end of the job's n-th run (from 1).
 func (j Job) Run(ctx context.Context, n int) (Run, error) {
 	var found Run
 	err := WaitFile(ctx, j.pool.starterLog(j.Side), func(text []byte) (bool, error) {
-		runs, err := ParseStarterLog(string(text))
-		if err != nil {
+		runs, err := j.runs(text)
+		if err != nil || len(runs) < n {
 			return false, err
-		}
-		if runs = RunsOf(runs, j.ID()); len(runs) < n {
-			return false, nil
 		}
 		found = runs[n-1]
 		return !found.Ended.IsZero(), nil
@@ -84,13 +94,13 @@ func (j Job) Describe() string {
 	var runs []Run
 	text, err := os.ReadFile(j.pool.starterLog(j.Side))
 	if err == nil {
-		runs, err = ParseStarterLog(string(text))
+		runs, err = j.runs(text)
 	}
 	if err != nil {
 		fmt.Fprintf(&b, "starter log: %v\n", err)
 	}
-	for _, run := range RunsOf(runs, j.ID()) {
-		fmt.Fprintf(&b, "starter %d, %v to %v, status %d:\n%s", run.PID, run.Began, run.Ended, run.Status, run.Text())
+	for _, run := range runs {
+		fmt.Fprintf(&b, "starter %d, %s to %s, status %d:\n%s", run.PID, run.Began.Format(time.StampMilli), run.Ended.Format(time.StampMilli), run.Status, run.Text())
 	}
 	return b.String()
 }

@@ -8,6 +8,14 @@ import (
 	"time"
 )
 
+// Names of the phases that our starter's log tells of.
+const (
+	PhaseBind    = "bind"
+	PhaseStageIn = "stage-in"
+	PhaseStart   = "start"  // from the request to the running payload
+	PhaseFinish  = "finish" // stage-out and the reports to shadow and startd
+)
+
 // Line is one line of a daemon's log.
 type Line struct {
 	Time time.Time // in no particular zone: good for differences

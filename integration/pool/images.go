@@ -112,7 +112,7 @@ func (p *pool) buildPrograms(ctx context.Context) error {
 		{p.dir.Source("bin", "condor_pod_starter"), "./starter"},
 		{p.dir.Source("bin", "condor_pod_wrapper"), "./wrapper"},
 		{p.dir.Path("bin", "pause"), "./integration/pool/images/pause"},
-		{p.dir.Path("bin", "probe"), "./integration/pool/images/probe"},
+		{p.dir.Path("bin", "probe"), "./integration/images/probe"},
 		{p.dir.Path("bin", "rootsh"), "./integration/pool/images/rootsh"},
 	} {
 		err := tool.Run(ctx, tool.Command{
