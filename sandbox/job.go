@@ -21,45 +21,6 @@ const (
 	starterLogName = ".starter.log"
 )
 
-// AdaptJob changes the starter's copy of a job ad as a job whose files are
-// transferred needs it: it runs in the scratch directory, and its standard
-// output and error have names of their own there (src/condor_starter.V6.1/
-// jic_shadow.cpp:initWithFileTransfer, beginFileTransfer). The originals stay
-// in OrigIwd, OrigCmd, OriginalOut and OriginalErr. It changes nothing that it
-// has changed before.
-func AdaptJob(job *classads.Ad, scratch string) {
-	keep := func(name, as string) {
-		if e, ok := job.Lookup(name); ok && !job.Has(as) {
-			job.Insert(as, e)
-		}
-	}
-	if job.StringOr("Iwd", "") != scratch {
-		keep("Iwd", "OrigIwd")
-	}
-	keep("Cmd", "OrigCmd")
-	job.SetString("Iwd", scratch)
-	job.Delete("SpooledOutputFiles")
-
-	out, err := job.StringOr("Out", ""), job.StringOr("Err", "")
-	// Without the Stream attribute, which condor_submit always sets, the
-	// names stay.
-	renames := func(stream, name string) bool {
-		v, e := job.GetBool(stream)
-		return e == nil && !v && name != nullFile
-	}
-	if renames("StreamOut", out) && !job.Has("OriginalOut") {
-		job.SetString("Out", StdoutName)
-		job.SetString("OriginalOut", out)
-	}
-	if renames("StreamErr", err) && !job.Has("OriginalErr") {
-		job.SetString("Err", StderrName)
-		if err == out {
-			job.SetString("Err", StdoutName)
-		}
-		job.SetString("OriginalErr", err)
-	}
-}
-
 // jobFiles is what a job ad says about files (src/condor_utils/
 // FileTransferControlBlock.cpp).
 type jobFiles struct {

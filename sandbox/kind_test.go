@@ -67,34 +67,3 @@ func TestChoose(t *testing.T) {
 		}
 	}
 }
-
-func TestAdaptJob(t *testing.T) {
-	for _, c := range []struct{ name, job, want string }{
-		{"usual", `Iwd = "/home/u"
-Cmd = "/home/u/a"
-Out = "o"
-Err = "e"
-StreamOut = false
-StreamErr = false
-SpooledOutputFiles = "x"`, `[Iwd="/s"; Cmd="/home/u/a"; Out="_condor_stdout"; Err="_condor_stderr"; StreamOut=false; StreamErr=false; OrigIwd="/home/u"; OrigCmd="/home/u/a"; OriginalOut="o"; OriginalErr="e"]`},
-		{"one file", `Out = "o"
-Err = "o"
-StreamOut = false
-StreamErr = false`, `[Out="_condor_stdout"; Err="_condor_stdout"; StreamOut=false; StreamErr=false; Iwd="/s"; OriginalOut="o"; OriginalErr="o"]`},
-		{"streams and nothing", `Out = "o"
-Err = "/dev/null"
-StreamOut = true
-StreamErr = false`, `[Out="o"; Err="/dev/null"; StreamOut=true; StreamErr=false; Iwd="/s"]`},
-		{"nothing said about streams", `Out = "o"`, `[Out="o"; Iwd="/s"]`},
-	} {
-		job, err := classads.ParseOld(c.job)
-		must(t, err)
-		want := ad(t, c.want)
-		for range 2 { // once more must change nothing
-			AdaptJob(job, "/s")
-			if job.FormatNew() != want.FormatNew() {
-				t.Errorf("%s: %s\nwant %s", c.name, job.FormatNew(), want.FormatNew())
-			}
-		}
-	}
-}

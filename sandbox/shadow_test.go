@@ -14,6 +14,7 @@ import (
 
 	"podstarter/cedar"
 	"podstarter/classads"
+	condorjob "podstarter/condor/job"
 )
 
 const testVersion = "$CondorVersion: 25.14.1 2026-08-01 BuildID: 0 $"
@@ -452,7 +453,7 @@ func (f *fakeShadow) transfer(s *Sandbox, job string) *Transfer {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	AdaptJob(ad, s.Scratch())
+	condorjob.Localize(ad, condorjob.Info{FileTransfer: true, Cmd: ad.StringOr("Cmd", ""), Iwd: ad.StringOr("Iwd", "")}, s.Scratch())
 	return NewTransfer(Config{
 		Sandbox: s, Job: ad, Dial: f.dial, Key: "1#secret",
 		InputTimeout: time.Minute, OutputTimeout: time.Minute,

@@ -25,7 +25,7 @@ type Dial func(ctx context.Context, command int) (*cedar.Stream, error)
 // Config is what a Transfer works with.
 type Config struct {
 	Sandbox *Sandbox
-	Job     *classads.Ad // adapted by AdaptJob; what changes in it later does not count
+	Job     *classads.Ad // as it runs in the sandbox (condor/job.Localize); what changes in it later does not count
 	Dial    Dial
 	Key     string // the job's TransferKey
 
