@@ -28,7 +28,7 @@ const defaultTimeout = 20 * time.Second
 // long as its fields are not changed.
 type Client struct {
 	Version string        // own $CondorVersion$ string; required, peers read features from it
-	Own     string        // own address in brackets; empty for a tool
+	Own     string        // own address in brackets, empty for a tool; a shared port refuses to connect an address to itself
 	Name    string        // what to be called in the logs of a shared port, e.g. STARTER
 	Timeout time.Duration // for connecting, and for each wait on the stream afterwards; 20 s if zero
 	Network Network       // which addresses can be used

@@ -20,9 +20,6 @@ var (
 	// ErrCounterExhausted reports that a direction of a connection has used
 	// all of its 2^32-1 packet numbers.
 	ErrCounterExhausted = errors.New("all packet numbers of this connection are used up")
-	// ErrEncryptedRaw reports an attempt to send or take unframed bytes on an
-	// encrypted stream.
-	ErrEncryptedRaw = errors.New("unframed bytes are not possible on an encrypted stream")
 )
 
 // ProtocolError says that a peer sent bytes that CEDAR does not allow. The

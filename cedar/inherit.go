@@ -294,9 +294,8 @@ const sharedPortItem = "SharedPort:"
 
 // ListenInherited makes a listener of a socket that the parent process handed
 // down: either the item SharedPort:<name>*<socket> of CONDOR_INHERIT, whose
-// listener accepts the connections that the shared port passes on, or the
-// description of a listening TCP socket. The second result is the endpoint's
-// id, empty for TCP.
+// listener is a *SharedPort, or the description of a listening TCP socket. The
+// second result is the endpoint's id, empty for TCP.
 func ListenInherited(text string) (net.Listener, string, error) {
 	l, id, err := listenInherited(text)
 	if err != nil {

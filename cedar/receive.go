@@ -303,13 +303,12 @@ func (s *Stream) EndOfMessage() error {
 		return nil
 	}
 	if !in.inMessage {
-		if s.emptyOK {
-			s.emptyOK = false
+		if s.emptyOK.Swap(false) {
 			return nil
 		}
 		return fmt.Errorf("end message from %s: %w", s.peer, ErrNoMessage)
 	}
-	s.emptyOK = false
+	s.emptyOK.Store(false)
 	left := 0
 	for {
 		left += len(in.plain)

@@ -166,13 +166,12 @@ func (s *Stream) EndMessage() error {
 		return nil
 	}
 	if o.open < 0 {
-		if s.emptyOK {
-			s.emptyOK = false
+		if s.emptyOK.Swap(false) {
 			return nil
 		}
 		return fmt.Errorf("end message to %s: %w", s.peer, ErrNoMessage)
 	}
-	s.emptyOK = false
+	s.emptyOK.Store(false)
 	s.endPacket(true)
 	if !o.gather || len(o.buf) >= flushSize {
 		s.flush()

@@ -279,6 +279,7 @@ func (s *Server) resume(st *Stream) (*Call, Handler, error) {
 		return call, secQuery(allowed), nil
 	}
 	if !allowed {
+		s.log().Warn("denied a command", "command", cmd, "peer", st.Peer(), "user", session.User, "level", r.level.String())
 		return nil, nil, fmt.Errorf("command %d in %s, level %s: %w", cmd, session, r.level, errDenied)
 	}
 	return call, r.serve, nil

@@ -17,8 +17,9 @@ const (
 	// passDeadline is how long a shared port may take to pass a connection
 	// that it has announced. The real one does it in one go.
 	passDeadline = 20 * time.Second
-	// passLimit is how many announcements may be under way. Anybody who can
-	// see the socket can connect to it.
+	// passLimit is how many announcements may be under way; beyond it, the
+	// oldest gives way. Everybody in the network namespace can connect to an
+	// abstract socket, and find its name in /proc/net/unix.
 	passLimit = 64
 )
 
@@ -26,32 +27,32 @@ const (
 // header and the number SHARED_PORT_PASS_SOCK.
 var passMessage = [13]byte{1, 0, 0, 0, 8, 12: SharedPortPassSock}
 
-// passedListener turns descriptors passed over a unix socket into accepted
-// connections (shared_port_endpoint.cpp:HandleListenerAccept).
-type passedListener struct {
-	unix  *net.UnixListener
-	conns chan net.Conn
-	slots chan struct{}
-	done  chan struct{}
-	start sync.Once
-	stop  sync.Once
-	err   error // why accepting ended; valid once done is closed
+// SharedPort is a listener of the TCP connections that a condor_shared_port
+// passes on through a unix socket (shared_port_endpoint.cpp:
+// HandleListenerAccept). Whatever else comes through the socket is dropped.
+type SharedPort struct {
+	// Refuse, if set before the first Accept, is asked about the user id of
+	// every process that connects to the unix socket; true closes the
+	// connection unread. The job of a starter, for one, has nothing to pass.
+	Refuse func(uid uint32) bool
+
+	unix    *net.UnixListener
+	conns   chan net.Conn
+	pending handshakes
+	done    chan struct{}
+	start   sync.Once
+	stop    sync.Once
+	err     error // why accepting ended; valid once done is closed
 }
 
-// SharedPortListener returns a listener of the TCP connections that a
-// condor_shared_port passes on through the unix socket l. Whatever else comes
-// through the socket is dropped.
+// SharedPortListener returns a listener of the TCP connections that are passed
+// on through the unix socket l; it is a *SharedPort.
 func SharedPortListener(l *net.UnixListener) net.Listener {
-	return &passedListener{
-		unix:  l,
-		conns: make(chan net.Conn),
-		slots: make(chan struct{}, passLimit),
-		done:  make(chan struct{}),
-	}
+	return &SharedPort{unix: l, conns: make(chan net.Conn, passLimit), done: make(chan struct{})}
 }
 
 // Accept waits for the next connection.
-func (l *passedListener) Accept() (net.Conn, error) {
+func (l *SharedPort) Accept() (net.Conn, error) {
 	l.start.Do(func() { go l.run() })
 	select {
 	case c := <-l.conns:
@@ -62,51 +63,93 @@ func (l *passedListener) Accept() (net.Conn, error) {
 }
 
 // Close ends the listener and its unix socket.
-func (l *passedListener) Close() error {
+func (l *SharedPort) Close() error {
 	l.end(net.ErrClosed)
 	return l.unix.Close()
 }
 
 // Addr returns the address of the unix socket.
-func (l *passedListener) Addr() net.Addr { return l.unix.Addr() }
+func (l *SharedPort) Addr() net.Addr { return l.unix.Addr() }
 
-func (l *passedListener) end(err error) {
+func (l *SharedPort) end(err error) {
 	l.stop.Do(func() {
 		l.err = fmt.Errorf("accept from the shared port: %w", err)
 		close(l.done)
+		l.drain()
 	})
 }
 
-func (l *passedListener) run() {
+func (l *SharedPort) run() {
 	for {
-		select {
-		case l.slots <- struct{}{}:
-		case <-l.done:
-			return
-		}
 		c, err := l.unix.AcceptUnix()
 		if err != nil {
-			<-l.slots
 			if retryAccept(err, l.done) {
 				continue
 			}
 			l.end(err)
 			return
 		}
+		if l.refuses(c) {
+			_ = c.Close()
+			continue
+		}
+		leave := l.pending.enter(c, passLimit)
 		go func() {
-			defer func() { <-l.slots }()
 			conn, err := receivePassed(c)
+			leave()
 			_ = c.Close()
 			if err != nil {
 				return
 			}
-			select {
-			case l.conns <- conn:
-			case <-l.done:
-				_ = conn.Close()
-			}
+			l.deliver(conn)
 		}()
 	}
+}
+
+// deliver hands a connection to Accept. When nobody takes them any more, or
+// far too many come, it is closed.
+func (l *SharedPort) deliver(conn net.Conn) {
+	select {
+	case l.conns <- conn:
+	default:
+		_ = conn.Close()
+	}
+	select {
+	case <-l.done:
+		l.drain()
+	default:
+	}
+}
+
+func (l *SharedPort) drain() {
+	for {
+		select {
+		case c := <-l.conns:
+			_ = c.Close()
+		default:
+			return
+		}
+	}
+}
+
+// refuses reports whether the process at the other end may not pass
+// connections. One whose identity the kernel does not tell may not.
+func (l *SharedPort) refuses(c *net.UnixConn) bool {
+	if l.Refuse == nil {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	refused := true
+	_ = raw.Control(func(fd uintptr) {
+		// unix(7): the credentials are those at the time of connect.
+		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			refused = l.Refuse(cred.Uid)
+		}
+	})
+	return refused
 }
 
 // retryAccept reports whether accepting may go on after an error: the

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,7 +34,7 @@ type Stream struct {
 	// emptyOK is CEDAR's "allow one empty message": the next end of message
 	// of either direction may come without any value (stream.h:
 	// allow_one_empty_message).
-	emptyOK bool
+	emptyOK atomic.Bool
 
 	deadline deadlines
 }
@@ -74,7 +75,7 @@ func (s *Stream) Encrypted() bool { return s.send.aead != nil }
 // AllowEmptyMessage lets the next end of message, in whichever direction it
 // happens, succeed without any value; nothing is sent or read for it. It is
 // set after a command was started, since a command need not have a payload.
-func (s *Stream) AllowEmptyMessage() { s.emptyOK = true }
+func (s *Stream) AllowEmptyMessage() { s.emptyOK.Store(true) }
 
 // Close closes the connection. Values that were not flushed are lost.
 func (s *Stream) Close() error { return s.conn.Close() }
