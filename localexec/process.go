@@ -70,7 +70,7 @@ func startWrapper(l *Lease, nonce string) (*process, error) {
 
 // relay logs what the wrapper says until it says no more.
 func relay(log *slog.Logger, words io.Reader) {
-	lines := bufio.NewScanner(io.Reader(words))
+	lines := bufio.NewScanner(words)
 	lines.Buffer(make([]byte, 0, 256), maxWords)
 	for lines.Scan() {
 		log.Debug("The wrapper says", "line", lines.Text())

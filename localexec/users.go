@@ -16,6 +16,7 @@ import (
 // a moment kills everything of its user ID.
 func (b *Backend) takeUser(ctx context.Context) (int, *os.File, error) {
 	dir := filepath.Join(b.dir, "users")
+	//nolint:forbidigo // below the private directory, closed to payloads
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, nil, fmt.Errorf("make directory for locks of user IDs: %w", err)
 	}
@@ -24,6 +25,7 @@ func (b *Backend) takeUser(ctx context.Context) (int, *os.File, error) {
 			return 0, nil, context.Cause(ctx)
 		}
 		path := filepath.Join(dir, fmt.Sprintf("%d.lock", uid))
+		//nolint:forbidigo // below the private directory, closed to payloads
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return 0, nil, fmt.Errorf("lock user ID %d: %w", uid, err)

@@ -62,8 +62,7 @@ func Peek(ctx context.Context, dir string) (Hello, error) {
 	var other *helloError
 	switch {
 	case err == nil:
-		defer c.Close()
-		return c.hello, nil
+		return c.hello, c.Close()
 	case errors.As(err, &other):
 		return other.hello, nil
 	default:
@@ -122,8 +121,11 @@ func greet(ctx context.Context, conn *net.UnixConn, o Options) (*Client, error) 
 		return nil, err
 	}
 	m, err := DecodeMessage(line)
-	if err != nil || m.Hello == nil {
-		return nil, fmt.Errorf("the wrapper in %s said %.200q instead of who it is (%v)", o.Dir, line, err)
+	if err != nil {
+		return nil, fmt.Errorf("the wrapper in %s said %.200q instead of who it is: %w", o.Dir, line, err)
+	}
+	if m.Hello == nil {
+		return nil, fmt.Errorf("the wrapper in %s said %.200q instead of who it is", o.Dir, line)
 	}
 	c.hello = *m.Hello
 	if c.hello.Protocol != Protocol {
@@ -170,7 +172,7 @@ func dialUnix(ctx context.Context, dir string) (*net.UnixConn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open control directory %s: %w", dir, err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", filepath.Join("/proc/self/fd", strconv.Itoa(fd), SocketName))
 	if err != nil {

@@ -121,7 +121,7 @@ func killAs(r killRequest) (restored bool, err error) {
 	// (prctl(2), PR_SET_DUMPABLE), and its /proc/PID unreadable to a peer
 	// without CAP_SYS_PTRACE.
 	if dumpable, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, 0, 0); errno == 0 && dumpable == 1 {
-		defer unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0)
+		defer func() { _, _, _ = unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0) }()
 	}
 	_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(r.guard), uintptr(r.uid), 0)
 	if errno != 0 {

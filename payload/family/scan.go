@@ -189,7 +189,7 @@ func readSmall(proc string, pid int, name string, buffer []byte) ([]byte, error)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	n, err := retry(func() (int, error) { return unix.Read(fd, buffer) })
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)

@@ -77,7 +77,7 @@ func SignalProcess(proc string, p Process, sig syscall.Signal) error {
 		return fmt.Errorf("signal process %d: %w", p.PID, err)
 	}
 	if fd >= 0 {
-		defer unix.Close(fd)
+		defer func() { _ = unix.Close(fd) }()
 	}
 	now, err := readStat(proc, p.PID)
 	if err != nil {

@@ -26,7 +26,7 @@ func (a *agent) accept() {
 		if err != nil {
 			// Out of file descriptors or memory: that may pass.
 			a.log.print("accept a connection: %v", err)
-			time.Sleep(acceptPause)
+			<-time.After(acceptPause)
 			continue
 		}
 		if uid, err := peerUser(sock); err != nil || uid != 0 && uid != os.Geteuid() {

@@ -77,6 +77,7 @@ func newAgent(dir string, env environment, companion bool, log logger) (*agent, 
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("take over orphans (PR_SET_CHILD_SUBREAPER): %w", err)
 	}
+	//nolint:forbidigo // the container runtime's, not the image's
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open the payload's default files: %w", err)

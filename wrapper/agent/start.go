@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -80,7 +81,8 @@ func (a *agent) familyOf(s *payload.Spec) family.Family {
 // reports through a pipe that closes when it becomes the payload.
 func (a *agent) launch(s *payload.Spec) (pid int, report *os.File, failure *payload.StartError) {
 	fail := func(what string, err error) (int, *os.File, *payload.StartError) {
-		errno, _ := err.(syscall.Errno)
+		var errno syscall.Errno
+		_ = errors.As(err, &errno)
 		return 0, nil, &payload.StartError{Stage: payload.StageFork, Errno: errno, Detail: what + ": " + err.Error()}
 	}
 	j := job{Spec: *s, Parent: os.Getpid(), SwitchUser: a.uid == 0}
@@ -102,7 +104,7 @@ func (a *agent) launch(s *payload.Spec) (pid int, report *os.File, failure *payl
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		return fail("make a pipe", err)
 	}
-	defer unix.Close(pipe[1])
+	defer func() { _ = unix.Close(pipe[1]) }()
 	report = os.NewFile(uintptr(pipe[0]), "report")
 	// Not os.StartProcess: it would wait for its child, which is the loop's.
 	pid, err = syscall.ForkExec(selfExe, []string{launcherName}, &syscall.ProcAttr{
@@ -129,12 +131,12 @@ func anonymousFile(data []byte) (*os.File, error) {
 		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), "job")
-	if _, err := f.Write(data); err == nil {
+	_, err = f.Write(data)
+	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		f.Close()
-		return nil, err
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

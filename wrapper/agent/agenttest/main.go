@@ -1,6 +1,8 @@
 // Package agenttest helps tests that run real wrappers and real payloads. The
 // test binary plays all parts: it executes itself as the wrapper, as the
 // launcher and as the payload.
+//
+//nolint:forbidigo,errcheck // test programs, in temporary directories, with output to be read
 package agenttest
 
 import (

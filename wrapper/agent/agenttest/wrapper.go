@@ -1,3 +1,4 @@
+//nolint:forbidigo,errcheck // test programs, in temporary directories, with output to be read
 package agenttest
 
 import (
