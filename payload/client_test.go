@@ -63,7 +63,7 @@ const (
 	moment   = 50 * time.Millisecond
 )
 
-func TestDialRefuses(t *testing.T) {
+func TestConnectRefuses(t *testing.T) {
 	tests := map[string]struct{ hello, want string }{
 		"other nonce":    {`{"hello":{"protocol":1,"nonce":"old","boot":"b"}}` + "\n", "created before the binding"},
 		"busy":           {`{"hello":{"protocol":1,"nonce":"new","busy":true}}` + "\n", ErrBusy.Error()},
@@ -76,15 +76,22 @@ func TestDialRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			fakeWrapper(t, dir, say(test.hello))
-			wait := moment
-			if name == "endless" {
-				wait = time.Second
-			}
-			_, err := Dial(soon(t, wait), Options{Dir: dir, Nonce: "new"})
+			_, err := connect(soon(t, patience), Options{Dir: dir, Nonce: "new"})
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestDialEndures says that a wrapper which is not to be had is waited for, and
+// that the error tells what was wrong with it at last.
+func TestDialEndures(t *testing.T) {
+	dir := t.TempDir()
+	fakeWrapper(t, dir, say(`{"hello":{"protocol":1,"nonce":"old"}}`+"\n"))
+	_, err := Dial(soon(t, 3*moment), Options{Dir: dir, Nonce: "new"})
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "created before the binding") {
+		t.Error(err)
 	}
 }
 
