@@ -70,7 +70,7 @@ func TestConnectRefuses(t *testing.T) {
 		"other protocol": {`{"hello":{"protocol":2,"nonce":"new"}}` + "\n", "another version"},
 		"no hello":       {`{"id":1,"done":true}` + "\n", "instead of who it is"},
 		"rubbish":        {"rubbish\n", "instead of who it is"},
-		"endless":        {strings.Repeat("x", MaxLine+2), "line too long"},
+		"endless":        {strings.Repeat("x", MaxLine+1<<16), "line too long"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
