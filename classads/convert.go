@@ -116,7 +116,6 @@ func scanReal(s string) (float64, bool) {
 
 // scanHex reads a hexadecimal real; i is where its 0x begins.
 func scanHex(s string, i int) (float64, bool) {
-	isHex := func(c byte) bool { return isDigit(c) || 'a' <= lower(c) && lower(c) <= 'f' }
 	end, digits := i+2, 0
 	for end < len(s) && isHex(s[end]) {
 		end++

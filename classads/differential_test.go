@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ var (
 	pythonCommand = flag.String("python", "python3", "command that runs a Python with classad2 and htcondor2")
 	count         = flag.Int("count-expressions", 20000, "number of generated expressions")
 	seed          = flag.Uint64("seed", 1, "seed of the generator")
+	record        = flag.Bool("record", false, "record HTCondor's answers for the default tests")
 	show          = flag.Int("show", 40, "number of differences to print")
 )
 
@@ -246,18 +248,56 @@ func TestOldSyntaxAgainstHTCondor(t *testing.T) {
 	t.Logf("%d lines, %d differences, %d with text after the expression", len(queries), differ, tails)
 }
 
-// TestFilesAgainstHTCondor compares the expressions in files given as
-// arguments, one a line.
-func TestFilesAgainstHTCondor(t *testing.T) {
-	for _, name := range flag.Args() {
-		text, err := os.ReadFile(name)
-		if err != nil {
+// TestExpressionsAgainstHTCondor compares the expressions written by hand.
+func TestExpressionsAgainstHTCondor(t *testing.T) {
+	compareAnswers(t, handWritten(t))
+}
+
+func handWritten(t *testing.T) []query {
+	t.Helper()
+	text, err := os.ReadFile("../testdata/classads/expressions.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var queries []query
+	for line := range strings.Lines(string(text)) {
+		expr := strings.TrimSuffix(line, "\n")
+		for _, pair := range adPairs[:2] {
+			if pair[1] == "" || !leaks.MatchString(expr) {
+				queries = append(queries, query{Expr: expr, My: pair[0], Target: pair[1]})
+			}
+		}
+	}
+	return queries
+}
+
+// TestRecord writes HTCondor's answers for TestRecordedAnswers.
+func TestRecord(t *testing.T) {
+	if !*record {
+		t.Skip("recording needs -record")
+	}
+	queries := handWritten(t)
+	g := generator{rand.New(rand.NewPCG(*seed, 3))}
+	for range 500 {
+		expr := g.expr(1 + g.r.IntN(3))
+		pair := adPairs[g.r.IntN(2)]
+		if !leaks.MatchString(expr) && !farTimes.MatchString(expr) && !strings.Contains(expr, "pow(") {
+			queries = append(queries, query{Expr: expr, My: pair[0], Target: pair[1]})
+		}
+	}
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	for i, a := range ask(t, queries) {
+		pair := slices.IndexFunc(adPairs, func(p [2]string) bool { return p[0] == queries[i].My })
+		if a.Problem != "" {
+			continue
+		}
+		if err := enc.Encode(recording{queries[i].Expr, pair, a.Print, a.Value}); err != nil {
 			t.Fatal(err)
 		}
-		var queries []query
-		for line := range strings.Lines(string(text)) {
-			queries = append(queries, query{Expr: strings.TrimSuffix(line, "\n"), My: adPairs[0][0], Target: adPairs[0][1]})
-		}
-		compareAnswers(t, queries)
+	}
+	if err := os.WriteFile(recordings, []byte(out.String()), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -208,10 +208,8 @@ func (l *lexer) number() error {
 		l.real = parseReal(text)
 		return nil
 	}
-	if i-first > 1 && l.text[first] == '0' {
-		// HTCondor takes no octal or hexadecimal integers
-		// (src/classad/lexer.cpp:tokenizeNumber).
-		return l.fail("an integer cannot begin with 0")
+	if i-first == 1 && l.text[first] == '0' && lower(l.at(i)) == 'x' || i-first > 1 && l.text[first] == '0' {
+		return l.zeroFirst(text, first)
 	}
 	l.tok = tokInt
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -221,6 +219,41 @@ func (l *lexer) number() error {
 	l.num = n
 	return nil
 }
+
+// at returns the byte at a place, 0 beyond the end.
+func (l *lexer) at(i int) byte {
+	if i < len(l.text) {
+		return l.text[i]
+	}
+	return 0
+}
+
+// zeroFirst reads an integer that begins with 0 but is not 0. HTCondor refuses
+// it, unless it is negative: then octal digits count as decimal and a
+// hexadecimal number is 0 (src/classad/lexer.cpp:tokenizeNumber).
+func (l *lexer) zeroFirst(text string, first int) error {
+	digits := text[1:]
+	if first == l.from || strings.ContainsAny(digits, "89") {
+		return l.fail("an integer cannot begin with 0")
+	}
+	l.tok = tokInt
+	l.num = 0
+	if lower(l.at(l.pos)) != 'x' {
+		l.num, _ = strconv.ParseInt(text, 10, 64)
+		return nil
+	}
+	l.pos++
+	from := l.pos
+	for isHex(l.at(l.pos)) {
+		l.pos++
+	}
+	if l.pos == from {
+		return l.fail("0x needs hexadecimal digits")
+	}
+	return nil
+}
+
+func isHex(c byte) bool { return isDigit(c) || 'a' <= lower(c) && lower(c) <= 'f' }
 
 func (l *lexer) punctuation(c byte) error {
 	rest := l.text[l.pos:]

@@ -390,30 +390,32 @@ func (s *parse) nameOrCall() (node, error) {
 }
 
 // sequence reads the items of a list or the arguments of a function; the
-// current token is the opening bracket. A comma may stand before the closing
-// one, and in arguments a semicolon may stand for a comma.
+// current token is the opening bracket. In arguments a semicolon may stand for
+// a comma.
 func (s *parse) sequence(end token, what string) ([]node, error) {
 	if err := s.next(); err != nil {
 		return nil, err
 	}
+	if s.tok == end {
+		s.height = 0
+		return nil, s.next()
+	}
 	var items []node
 	h := 0
-	for s.tok != end {
+	for {
 		n, err := s.expression()
 		if err != nil {
 			return nil, err
 		}
 		h = max(h, s.height)
 		items = append(items, n)
-		switch {
-		case s.tok == tokComma || s.tok == tokSemicolon && end == tokCloseParen:
-			if err := s.next(); err != nil {
-				return nil, err
-			}
-		case s.tok != end:
-			return nil, s.fail(what)
+		if s.tok != tokComma && (s.tok != tokSemicolon || end != tokCloseParen) {
+			break
+		}
+		if err := s.next(); err != nil {
+			return nil, err
 		}
 	}
 	s.height = h
-	return items, s.next()
+	return items, s.expect(end, what)
 }
