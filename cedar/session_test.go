@@ -65,6 +65,9 @@ func TestSecretsDoNotPrint(t *testing.T) {
 		s *Session
 		C ClaimID
 	}{session, session, claim}
+	stream, _ := recorder(nil)
+	must(t, stream.setKey(session.key.bytes()))
+	stream.PutString(secret)
 	var all strings.Builder
 	check := func(how string, v any, text string) {
 		t.Helper()
@@ -75,7 +78,7 @@ func TestSecretsDoNotPrint(t *testing.T) {
 			}
 		}
 	}
-	for _, v := range []any{session, *session, claim, &claim, holder, &holder, []any{session, claim}} {
+	for _, v := range []any{session, *session, claim, &claim, holder, &holder, []any{session, claim}, stream} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			check(verb, v, fmt.Sprintf(verb, v))
 		}

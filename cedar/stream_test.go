@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,6 +77,8 @@ func TestRoundTrip(t *testing.T) {
 				a.PutBytes([]byte{0, 1, 2})
 				a.PutMode(0o100644)
 				a.PutMode(MissingPermissions)
+				a.PutErrno(syscall.ENOTEMPTY)
+				_, _ = a.Write([]byte("tail"))
 				done <- a.EndMessage()
 			}()
 			wantInt(t, b, math.MinInt64)
@@ -107,6 +110,13 @@ func TestRoundTrip(t *testing.T) {
 			}
 			if v, err := b.GetMode(); err != nil || v != MissingPermissions {
 				t.Fatal(v, err)
+			}
+			if v, err := b.GetErrno(); err != nil || v != syscall.ENOTEMPTY {
+				t.Fatal(v, err)
+			}
+			tail := make([]byte, 4)
+			if err := b.ReadFull(tail); err != nil || string(tail) != "tail" {
+				t.Fatal(tail, err)
 			}
 			must(t, b.EndOfMessage())
 			must(t, <-done)
@@ -275,7 +285,7 @@ func TestAdOnTheWire(t *testing.T) {
 	a, b := pair(t)
 	for _, lines := range [][]string{
 		{"2", "ZKM", `TransferKey = "k"`, "A = 1", "Job", "(unknown type)"},
-		{"2", "A = 1", `B = (`, "", ""},
+		{"2", "A = 1", `B = ("s3cret"`, "", ""},
 		{"0", "", ""},
 	} {
 		var n int64
@@ -294,7 +304,7 @@ func TestAdOnTheWire(t *testing.T) {
 	}
 	// An ad that cannot be parsed is taken from the stream all the same.
 	var bad *AdError
-	if _, err := b.GetAd(); !errors.As(err, &bad) || bad.Name != "B" || bad.Line != 2 {
+	if _, err := b.GetAd(); !errors.As(err, &bad) || bad.Name != "B" || bad.Line != 2 || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("a bad attribute: %v", err)
 	}
 	must(t, b.EndOfMessage())
