@@ -2,13 +2,13 @@ package agent
 
 import (
 	"crypto/rand"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -63,7 +63,7 @@ func Main(args []string) int {
 		log.print("%v", err)
 		return exitSetup
 	}
-	go a.leaveOnSignal()
+	go a.leaveOnSignal(*companion)
 	return a.loop()
 }
 
@@ -71,7 +71,7 @@ func Main(args []string) int {
 func newAgent(dir string, env environment, companion bool, log logger) (*agent, error) {
 	unix.Umask(0o077)
 	// Whatever the container runtime left open must not reach the payload.
-	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
+	if err := closeAllOnExec(); err != nil {
 		return nil, fmt.Errorf("keep inherited files from the payload: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -119,6 +119,26 @@ func newAgent(dir string, env environment, companion bool, log logger) (*agent, 
 		return nil, err
 	}
 	return a, nil
+}
+
+// closeAllOnExec marks all files but the standard ones. close_range(2) can do
+// that since Linux 5.11, where the container runtime does not forbid it as a
+// system call it does not know.
+func closeAllOnExec() error {
+	const first = 3
+	if unix.CloseRange(first, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return nil
+	}
+	entries, err := os.ReadDir(procfs + "/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= first {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
 }
 
 // procfs is where /proc is mounted. The container runtime mounts it, not the

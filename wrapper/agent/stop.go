@@ -24,16 +24,23 @@ const lastSignal = 64
 // catchStopSignals takes a millisecond, for the Go runtime prepares each signal
 // by itself. Until then the default dispositions hold, under which the process
 // ends as well.
-func catchStopSignals() <-chan os.Signal {
+//
+// A companion has no image that could name a signal, but a startd that may stop
+// and continue everything below it: only the usual ones make it leave.
+func catchStopSignals(companion bool) <-chan os.Signal {
 	stop := make(chan os.Signal, 1)
+	// Caught and dropped: a write to a closed connection or log is an error
+	// that is dealt with where it happens.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if companion {
+		signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
+		return stop
+	}
 	for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
 		if !notStopping[sig] {
 			signal.Notify(stop, sig)
 		}
 	}
-	// Caught and dropped: a write to a closed connection or log is an error
-	// that is dealt with where it happens.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return stop
 }
 
@@ -44,8 +51,8 @@ const leaveTimeout = time.Second
 
 // leaveOnSignal kills without waiting for the loop, which may be busy, and lets
 // the loop record the end of the payload if it is not.
-func (a *agent) leaveOnSignal() {
-	a.killForGood((<-catchStopSignals()).String())
+func (a *agent) leaveOnSignal(companion bool) {
+	a.killForGood((<-catchStopSignals(companion)).String())
 	select {
 	case a.events <- event{leave: true}:
 		select {} // the loop ends the process
