@@ -125,16 +125,19 @@ func newAgent(dir string, env environment, companion bool, log logger) (*agent, 
 // that since Linux 5.11, where the container runtime does not forbid it as a
 // system call it does not know.
 func closeAllOnExec() error {
-	const first = 3
-	if unix.CloseRange(first, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) == nil {
+	if unix.CloseRange(unix.Stderr+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return nil
 	}
+	return closeEachOnExec()
+}
+
+func closeEachOnExec() error {
 	entries, err := os.ReadDir(procfs + "/self/fd")
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= first {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > unix.Stderr {
 			unix.CloseOnExec(fd)
 		}
 	}
