@@ -42,7 +42,7 @@ func (f *feed) start() { f.once.Do(func() { go f.open() }) }
 
 // await waits for the wrapper of the patched container, or for a failure that
 // waiting will not mend. The feed is the caller's if there is no error.
-func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonce string, before slot, pod *corev1.Pod) (*payload.Client, *feed, error) {
+func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonce string, before slot, pod *corev1.Pod, open *lessons) (*payload.Client, *feed, error) {
 	b := l.backend
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -86,9 +86,10 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 		case <-watch.C:
 			states.start()
 		case pod := <-states.pods:
+			open.take(pod, nil)
 			f := t.look(pod)
 			if f != nil {
-				f.image, f.spec = p.image.String(), p.spec
+				f.image, f.spec, f.proven = p.image.String(), p.spec, before.Proven
 			}
 			w.saw(pod, f, t.running != "")
 		case <-tick.C:
@@ -171,6 +172,8 @@ func (w *waiting) ended(ctx context.Context) error {
 // describeState puts a container's state in a few words.
 func describeState(s corev1.ContainerStatus) string {
 	switch {
+	case s.State.Waiting != nil && s.State.Waiting.Message != "":
+		return fmt.Sprintf("waiting, %s: %s", s.State.Waiting.Reason, s.State.Waiting.Message)
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "":
 		return "waiting, " + s.State.Waiting.Reason
 	case s.State.Waiting != nil:

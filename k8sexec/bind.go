@@ -72,8 +72,13 @@ func (l *Lease) bind(ctx context.Context, req payload.BindRequest) (*Container, 
 		if err == nil || !errors.As(err, &f) {
 			return c, err
 		}
-		f.image, f.spec = p.image.String(), p.spec
+		f.image, f.spec, f.proven = p.image.String(), p.spec, known.Proven
 		j := judge(*f)
+		if f.origin == fromContainer && !f.inPull() && known.Proven {
+			// Should that happen with the next image as well, it is not the image.
+			known.Proven = false
+			l.note(known)
+		}
 		if !p.isOnce() || !j.form && !(j.digest && p.image.isMoving()) {
 			return nil, f
 		}
@@ -108,18 +113,24 @@ func (l *Lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	}
 	known.PodUID, known.Spec = string(pod.UID), p.spec
 	l.note(*known)
-	client, feed, err := l.await(ctx, req, p, nonce, before, pod)
+	open := &lessons{lease: l}
+	open.addLast(before)
+	open.take(pod, nil)
+	client, states, err := l.await(ctx, req, p, nonce, before, pod, open)
 	if err != nil {
 		return nil, err
 	}
 	c := newContainer(l, client, p)
 	known.Image, known.Owner, known.Nonce, known.Boot = p.image.String(), req.Owner, nonce, client.Hello().Boot
-	known.ContainerID, known.Bound = c.id, c.bound
+	known.ContainerID, known.Bound, known.Proven = c.id, c.bound, true
 	l.note(*known)
-	if p.digest == "" && c.id != "" && b.opt.ThrowawayTags && b.opt.DigestLifetime > 0 {
-		c.learnFrom(feed)
+	if p.digest == "" {
+		open.add(c.id, p.image)
+	}
+	if len(open.open) > 0 {
+		c.learnFrom(states, open)
 	} else {
-		feed.stop()
+		states.stop()
 	}
 	return c, nil
 }

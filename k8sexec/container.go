@@ -84,30 +84,18 @@ func (c *Container) close() {
 	c.busy.Wait()
 }
 
-// learnFrom takes the feed over until the status of this very container shows its
-// digest.
-func (c *Container) learnFrom(states *feed) {
-	b := c.lease.backend
-	ctx, cancel := context.WithTimeout(b.life, b.timing.learn)
+// learnFrom takes the feed over until the lessons are learned, or this container
+// is of the past.
+func (c *Container) learnFrom(states *feed, open *lessons) {
+	ctx, cancel := context.WithTimeout(c.lease.backend.life, c.lease.backend.timing.learn)
 	states.start()
 	c.busy.Go(func() {
 		defer cancel()
 		defer states.stop()
-		for {
+		for len(open.open) > 0 {
 			select {
 			case pod := <-states.pods:
-				status := statusOf(pod, c.lease.name)
-				if bareID(status.ContainerID) != c.id || status.ImageID == "" {
-					continue
-				}
-				if d := c.lease.learn(status, c.image); d != "" {
-					c.mu.Lock()
-					c.digest = d
-					c.mu.Unlock()
-				} else {
-					b.log.Debug("the runtime reports no digest of this repository", "image", c.image, "image_id", status.ImageID)
-				}
-				return
+				open.take(pod, c.learned)
 			case <-c.client.Lost():
 				return
 			case <-ctx.Done():
@@ -115,6 +103,16 @@ func (c *Container) learnFrom(states *feed) {
 			}
 		}
 	})
+}
+
+// learned notes the digest of this container if the lesson was its own.
+func (c *Container) learned(l lesson, d digest.Digest) {
+	if l.container != c.id {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.digest = d
 }
 
 // attend waits for the end of the connection and finds out what it means.

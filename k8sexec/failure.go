@@ -38,6 +38,8 @@ type failure struct {
 	exit  *corev1.ContainerStateTerminated // how the container ended
 	tries int                              // how often the kubelet was seen to fail
 	since time.Time                        // when it was first seen to
+
+	proven bool // the wrapper has run in this container, under another image
 }
 
 // Error implements error.

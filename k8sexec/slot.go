@@ -23,6 +23,9 @@ type slot struct {
 	Spec string `json:"spec,omitempty"`
 	// PlainOnly says that a throw-away tag was refused here.
 	PlainOnly bool `json:"plain_only,omitempty"`
+	// Proven says that a binding has succeeded here, and that no container failed to
+	// start since.
+	Proven bool `json:"proven,omitempty"`
 
 	// Of the last binding that succeeded:
 
@@ -67,5 +70,5 @@ func (s slot) write(dir *os.Root, container string) error {
 // unbound is the slot as it is from the moment that a patch may have changed the
 // pod: what outlives bindings stays, the rest is no longer true.
 func (s slot) unbound() slot {
-	return slot{PodUID: s.PodUID, DefaultImage: s.DefaultImage, PlainOnly: s.PlainOnly}
+	return slot{PodUID: s.PodUID, DefaultImage: s.DefaultImage, PlainOnly: s.PlainOnly, Proven: s.Proven}
 }

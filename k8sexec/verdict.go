@@ -56,7 +56,9 @@ type rule func(failure) (judgement, bool)
 // rules in the order in which they are asked. Those that recognise a failure by
 // who reported it come first; among those that read messages the more special
 // come first, since messages quote one another: "failed to authorize: ... 503
-// Service Unavailable" is about a registry that is down, not about permissions.
+// Service Unavailable" is about a registry that is down and not about
+// permissions, "failed to extract layer: ... unexpected EOF" about the image and
+// not about the network.
 var rules = [...]rule{
 	rulePilotFiles,
 	ruleNoneFree,
@@ -77,6 +79,7 @@ var rules = [...]rule{
 	ruleWrapperMissing,
 	ruleMountPoint,
 	ruleDiskFull,
+	ruleBadImage,
 	ruleRateLimit,
 	ruleRegistryDown,
 	ruleTLS,
@@ -86,7 +89,6 @@ var rules = [...]rule{
 	rulePlatform,
 	ruleDenied,
 	ruleNotFound,
-	ruleBadImage,
 	rulePullStalled,
 	ruleUnknown,
 }

@@ -7,7 +7,7 @@ import (
 // ruleBadImage: what the registry gave is no image that can be run.
 func ruleBadImage(f failure) (judgement, bool) {
 	if !f.inPull() || !f.says("failed to extract layer", "failed to unpack image on snapshotter", "invalid tar header", "unsupported manifest", "unsupported media type",
-		"unknown media type", "mediatype", "unexpected media type", "cannot unmarshal", "invalid character", "wrong diff id", "not a container image", "schema 1", "schema1") {
+		"unknown media type", "unexpected media type", "mismatched image rootfs", "wrong diff id", "not a container image", "schema 1", "schema1") {
 		return judgement{}, false
 	}
 	return judgement{class: toUser, subcode: SubcodeBadImage, says: fmt.Sprintf(

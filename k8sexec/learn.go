@@ -1,0 +1,71 @@
+package k8sexec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/opencontainers/go-digest"
+)
+
+// lesson is a container whose image is known for certain: its wrapper announced
+// the nonce that was patched into the pod together with the image. When its
+// status appears, it tells the image's digest.
+//
+// The certainty matters. The status of a pod may show a container of the old
+// image beside the new spec, and a digest filed under the wrong tag would run
+// the wrong program in somebody's name. Hence the ID of the container, which is
+// seen from the wrapper's process, has to be the one in the status.
+type lesson struct {
+	container string // ID
+	image     image
+}
+
+// lessons are those that are open, at most two: the status of a container whose
+// job was short may appear only when the next one is being bound.
+type lessons struct {
+	lease *Lease
+	open  []lesson
+}
+
+// add opens a lesson unless there is nothing to learn.
+func (s *lessons) add(containerID string, img image) {
+	opt := s.lease.backend.opt
+	if containerID == "" || !img.isMoving() || !opt.ThrowawayTags || opt.DigestLifetime <= 0 {
+		return
+	}
+	if _, known := s.lease.digests().lookup(img); known {
+		return
+	}
+	s.open = append(s.open, lesson{containerID, img})
+}
+
+// addLast opens the lesson of the binding before.
+func (s *lessons) addLast(known slot) {
+	img, err := parseImage(known.Image)
+	if err == nil {
+		s.add(known.ContainerID, img)
+	}
+}
+
+// take learns what a state of the pod tells. done is called with what was
+// learned, and nothing if the runtime does not tell.
+func (s *lessons) take(pod *corev1.Pod, done func(lesson, digest.Digest)) {
+	status := statusOf(pod, s.lease.name)
+	if status.ImageID == "" {
+		return
+	}
+	var still []lesson
+	for _, one := range s.open {
+		if one.container != bareID(status.ContainerID) {
+			still = append(still, one)
+			continue
+		}
+		d := s.lease.learn(status, one.image)
+		if d == "" {
+			s.lease.backend.log.Debug("the runtime reports no digest of this repository", "image", one.image, "image_id", status.ImageID)
+		}
+		if done != nil {
+			done(one, d)
+		}
+	}
+	s.open = still
+}
