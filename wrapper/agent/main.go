@@ -125,7 +125,7 @@ func newAgent(dir string, env environment, companion bool, log logger) (*agent, 
 // that since Linux 5.11, where the container runtime does not forbid it as a
 // system call it does not know.
 func closeAllOnExec() error {
-	if unix.CloseRange(unix.Stderr+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) == nil {
+	if unix.CloseRange(uint(unix.Stderr+1), ^uint(0), unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return nil
 	}
 	return closeEachOnExec()
