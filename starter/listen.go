@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -30,6 +31,7 @@ func (a *activation) listen(ctx context.Context) {
 			return nil
 		})
 	}
+	a.keepPayloadOut()
 	go func() {
 		if err := server.Serve(ctx, a.inherited.Listener); err != nil && ctx.Err() == nil {
 			a.log.Error("The command endpoint is closed: this job can be ended by signals alone", "error", err)
@@ -65,6 +67,21 @@ func (a *activation) listen(ctx context.Context) {
 			a.orders.end(ending{reason: fmt.Sprintf("The startd is gone: %v", err), code: shadow.VacateStarterError})
 		}
 	}()
+}
+
+// keepPayloadOut lets only HTCondor's own accounts pass connections on: the
+// endpoint's abstract socket is in the network namespace of the pod, where the
+// payload sees its name (unix(7), /proc/net/unix).
+func (a *activation) keepPayloadOut() {
+	port, ok := a.inherited.Listener.(*cedar.SharedPort)
+	if !ok {
+		return
+	}
+	trusted := []int{0, os.Getuid()}
+	if condor, err := condorOwner(a.cfg); err == nil {
+		trusted = append(trusted, condor.UID)
+	}
+	port.Refuse = func(uid uint32) bool { return !slices.Contains(trusted, int(uid)) }
 }
 
 // commandVacate is STARTER_VACATE_JOB; it is answered before anything happens
