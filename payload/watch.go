@@ -31,20 +31,33 @@ func watchSocket(dir string) (*socketWatch, error) {
 // called before each look at the directory, so that nothing goes unseen between
 // the two.
 func (w *socketWatch) Arm() {
+	sys, err := w.file.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = sys.Control(func(fd uintptr) {
+		// A directory that is made after it was found missing and before the one
+		// above is watched would go unseen, so once more until nothing changes.
+		for nearest := ""; ; {
+			before := nearest
+			if nearest = w.armNearest(int(fd)); nearest == before {
+				return
+			}
+		}
+	})
+}
+
+// armNearest watches the nearest directory that exists, and returns it. If that
+// is the directory itself, the one above is watched as well: it may be replaced.
+func (w *socketWatch) armNearest(fd int) string {
 	const mask = unix.IN_MOVED_TO | unix.IN_CREATE | unix.IN_ATTRIB | unix.IN_ONLYDIR
 	for dir := w.dir; ; dir = filepath.Dir(dir) {
-		armed := false
-		sys, err := w.file.SyscallConn()
-		if err != nil {
-			return
+		_, err := unix.InotifyAddWatch(fd, dir, mask)
+		if err == nil && dir == w.dir {
+			_, _ = unix.InotifyAddWatch(fd, filepath.Dir(dir), mask)
 		}
-		_ = sys.Control(func(fd uintptr) {
-			_, err := unix.InotifyAddWatch(int(fd), dir, mask)
-			armed = err == nil
-		})
-		// One level up as well: the directory may be replaced by another.
-		if armed && dir != w.dir || dir == filepath.Dir(dir) {
-			return
+		if err == nil || dir == filepath.Dir(dir) {
+			return dir
 		}
 	}
 }
