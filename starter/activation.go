@@ -178,7 +178,7 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 		return exitNormal
 	}
 	f := asFailure(err)
-	a.log.Error("The job cannot go on", "error", f.Error(), "code", f.Code, "subcode", f.Subcode)
+	a.log.Error("The job cannot go on", "error", oneLine(f), "code", f.Code, "subcode", f.Subcode)
 	a.report(ctx, shadow.RemoteError{Message: f.Error(), Code: f.Code, Subcode: f.Subcode, Critical: true})
 	if f.Code == shadow.VacateStarterError {
 		return exitGeneral
@@ -210,10 +210,9 @@ func (a *activation) report(ctx context.Context, e shadow.RemoteError) {
 func (a *activation) clean(ctx context.Context) {
 	if a.container != nil {
 		if err := a.sweep(ctx); err != nil {
-			// The wrapper kills what is left when the connection ends.
+			// The wrapper kills what is left when the slot is released.
 			a.log.Warn("Failed to sweep the payload slot", "error", err)
 		}
-		a.container.Client().Close()
 	}
 	if a.table != nil {
 		a.table.Close()

@@ -29,7 +29,10 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 	defer cancel()
 	set, err := preflight(ctx, cfg, log)
 	if err != nil {
-		log.Error("This execution point takes no jobs until its configuration is mended", "error", err)
+		log.Error("This execution point takes no jobs until its configuration is mended:")
+		for _, line := range lines(err) {
+			log.Error(line)
+		}
 		ad.SetBool("HasPodStarter", false)
 		ad.SetString("PodStarterOfflineReason", oneLine(err))
 	} else {

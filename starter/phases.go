@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 )
@@ -12,14 +13,12 @@ func phase(ctx context.Context, log *slog.Logger, name string, step func(context
 	begin := time.Now()
 	err := step(ctx)
 	took := time.Since(begin)
+	line := "Phase " + name + " took " + formatSeconds(took) + "s"
 	if err != nil {
-		log.Info(formatPhase(name, took)+" and failed", "error", err)
-		return err
+		line += " and failed" // why is said once, where the activation ends
 	}
-	log.Info(formatPhase(name, took))
-	return nil
+	log.Info(line)
+	return err
 }
 
-func formatPhase(name string, took time.Duration) string {
-	return "Phase " + name + " took " + formatSeconds(took) + "s"
-}
+func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"podstarter/classads"
@@ -141,5 +140,3 @@ func (a *activation) state() job.State {
 	}
 	return job.Running
 }
-
-func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
