@@ -239,7 +239,7 @@ func (s *Stream) ReadMessage(p []byte) (int, error) {
 // noEOF keeps the end of the connection apart from the end of a message.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: %v", io.ErrUnexpectedEOF, err)
+		return fmt.Errorf("%w: %s", io.ErrUnexpectedEOF, err.Error()) // not %w: io.EOF is what it must not be
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func startFailure(err error, cmd job.Command) error {
 		return fail(shadow.VacateContainerError, 0, fmt.Errorf("failed to start the job in its container: %w", err))
 	}
 	open := func(code int, as string) error {
-		return fail(code, int(s.Errno), fmt.Errorf("Failed to open '%s' as %s: %s (errno %d)", s.Path, as, job.Strerror(s.Errno), int(s.Errno)))
+		return fail(code, int(s.Errno), errors.New(job.OpenFailure(s.Path, as, s.Errno)))
 	}
 	switch s.Stage {
 	case payload.StageStdin:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
@@ -24,19 +25,15 @@ func (a *activation) getReady(ctx context.Context) error {
 		name string
 		run  func(context.Context) error
 	}{{"bind", a.bind}, {"stage-in", a.stageIn}}
-	done := make(chan error, len(halves))
+	var both sync.WaitGroup
 	for _, half := range halves {
-		go func() {
-			err := phase(ctx, a.log, half.name, half.run)
-			if err != nil {
+		both.Go(func() {
+			if err := phase(ctx, a.log, half.name, half.run); err != nil {
 				cancel(err) // the first cause stays
 			}
-			done <- err
-		}()
+		})
 	}
-	for range halves {
-		<-done
-	}
+	both.Wait()
 	return context.Cause(ctx)
 }
 

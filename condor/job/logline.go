@@ -55,6 +55,13 @@ func ExecFailure(c Command, errno syscall.Errno, detail string) string {
 	return b.String()
 }
 
+// OpenFailure is the hold reason of a job whose standard file could not be
+// opened (condor_starter.V6.1/os_proc.cpp:OsProc::openStdFile); as is
+// "standard output" and so on.
+func OpenFailure(file, as string, errno syscall.Errno) string {
+	return fmt.Sprintf("Failed to open '%s' as %s: %s (errno %d)", file, as, Strerror(errno), int(errno))
+}
+
 // Strerror returns the words of strerror(3), which begin with a capital
 // letter, for texts that users know from other starters.
 func Strerror(errno syscall.Errno) string {

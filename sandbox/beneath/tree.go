@@ -85,7 +85,7 @@ func (t *trail) push(d *Dir) error {
 		}
 		mid.Close()
 		t.open = append(t.open[:1], t.open[2:]...)
-		t.gone = append(t.gone, place{dev: uint64(st.Dev), ino: st.Ino, offset: offset})
+		t.gone = append(t.gone, place{dev: st.Dev, ino: st.Ino, offset: offset})
 	}
 	t.open = append(t.open, d)
 	return nil
@@ -107,7 +107,7 @@ func (t *trail) pop() error {
 	}
 	var st unix.Stat_t
 	err = unix.Fstat(up.fd, &st)
-	if err == nil && (uint64(st.Dev) != want.dev || st.Ino != want.ino) {
+	if err == nil && (st.Dev != want.dev || st.Ino != want.ino) {
 		err = unix.ESTALE
 	}
 	if err == nil {
