@@ -119,7 +119,7 @@ func TestFingerprintSeesConfiguration(t *testing.T) {
 		}
 		return key
 	}
-	if of(1) != of(1) {
+	if first, again := of(1), of(1); first != again {
 		t.Error("the same plan has two fingerprints")
 	}
 	if of(1) == of(2) {

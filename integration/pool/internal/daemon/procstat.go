@@ -38,7 +38,7 @@ func parseStat(text []byte) (ticks uint64, zombie bool, err error) {
 		return 0, false, fmt.Errorf("no program name in %q", text)
 	}
 	fields := bytes.Fields(text[i+1:])
-	const state, start = 3 - 3, 22 - 3
+	const state, start = 0, 22 - 3 // the state is field 3, the first behind the name (proc(5))
 	if len(fields) <= start {
 		return 0, false, fmt.Errorf("only %d fields after the name in %q", len(fields), text)
 	}
