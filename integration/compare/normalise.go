@@ -22,7 +22,7 @@ var measured = []string{
 	"JobCurrentStartTransferInputDate", "JobCurrentStartTransferOutputDate", "JobLastStartDate", "LastJobLeaseRenewal",
 	"LastMatchTime", "LastSuspensionTime", "LastVacateTime", "ShadowBday", "StdoutMtime", "StderrMtime", "TransferInFinished", "TransferInStarted",
 	"TransferInQueued", "TransferOutFinished", "TransferOutStarted", "TransferOutQueued", "ReleaseTime", "JobFinishedHookDone",
-	"FirstJobMatchDate", "LastRejMatchTime", "JobLastStartTransferInputDate", "JobLastFinishTransferInputDate",
+	"FirstJobMatchDate", "JobLastStartTransferInputDate", "JobLastFinishTransferInputDate",
 	// durations
 	"ActivationDuration", "ActivationExecutionDuration", "ActivationSetUpDuration", "ActivationSetupDuration", "ActivationTeardownDuration",
 	"CommittedTime", "CommittedSlotTime", "CumulativeSlotTime", "CumulativeTransferTime", "CumulativeRemoteSysCpu", "CumulativeRemoteUserCpu",
@@ -38,8 +38,9 @@ var measured = []string{
 }
 
 // fleeting is what is there or not by the clock: the startd hands the rate of
-// CPU use to the starter from time to time, in a file.
-var fleeting = []string{"CpusUsage", "CpusAverageUsage", "RecentCpusUsage"}
+// CPU use to the starter from time to time, in a file; the negotiator notes that
+// a job had to wait.
+var fleeting = []string{"CpusUsage", "CpusAverageUsage", "RecentCpusUsage", "LastRejMatch*"}
 
 var (
 	slotPattern    = regexp.MustCompile(`slot\d+(?:_\d+)?@[A-Za-z0-9_.-]+`)
@@ -53,7 +54,6 @@ var (
 // names, addresses, times.
 func words(text string, job harness.Job) string {
 	text = strings.ReplaceAll(text, job.Dir[strings.LastIndexByte(job.Dir, '/')+1:], "<directory>")
-	text = regexp.MustCompile(`\b`+regexp.QuoteMeta(job.ID())+`\b`).ReplaceAllString(text, "<job>")
 	for _, rewrite := range []struct {
 		pattern *regexp.Regexp
 		by      string
@@ -64,6 +64,8 @@ func words(text string, job harness.Job) string {
 		{scratchPattern, "/dir_<pid>"},
 		{usagePattern, "<duration>"},
 		{regexp.MustCompile(regexp.QuoteMeta(sidePicks(job.Side))), "<side>"},
+		// Last, since the address 127.0.0.1 holds the job 127.0.
+		{regexp.MustCompile(`\b` + regexp.QuoteMeta(job.ID()) + `\b`), "<job>"},
 	} {
 		text = rewrite.pattern.ReplaceAllString(text, rewrite.by)
 	}
@@ -79,12 +81,16 @@ func sidePicks(side harness.Side) string {
 }
 
 func listed(list []string, name string) bool {
-	return slices.ContainsFunc(list, func(m string) bool {
-		if prefix, ok := strings.CutSuffix(m, "*"); ok {
-			return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
-		}
-		return strings.EqualFold(m, name)
-	})
+	return slices.ContainsFunc(list, func(pattern string) bool { return matches(pattern, name) })
+}
+
+// matches compares names without regard to case; a pattern that ends in * stands
+// for all that begin so.
+func matches(pattern, name string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
+	}
+	return strings.EqualFold(pattern, name)
 }
 
 // History is a history ad with everything particular to one run taken out: by

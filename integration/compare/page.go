@@ -21,7 +21,7 @@ func Tables(rules []Rule) string {
 	}
 	for _, part := range []struct{ in, title, name string }{
 		{InHistory, "History ad", "attribute"},
-		{InEvents, "Event log", "line begins"},
+		{InEvents, "Event log", "line"},
 		{InSeen, "What the job sees", "thing"},
 	} {
 		fmt.Fprintf(&b, "\n### %s\n\n", part.title)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Where a difference shows.
@@ -18,7 +17,7 @@ const (
 // Rule is one accepted difference.
 type Rule struct {
 	In     string   `json:"in"`    // InHistory, InEvents or InSeen
-	Name   string   `json:"name"`  // attribute, beginning of a normalised line of the event log, or what the job saw
+	Name   string   `json:"name"`  // attribute, normalised line of the event log, or what the job saw; one that ends in * stands for all that begin so
 	Stock  string   `json:"stock"` // the normalised value under the stock starter; "-" when absent, "*" for any
 	Ours   string   `json:"ours"`  // the same under ours
 	Jobs   []string `json:"jobs"`  // names of the jobs that show it; empty for all
@@ -69,7 +68,7 @@ func (r Rule) accepts(d Difference) bool {
 	if r.In != d.In || !r.covers(d.Job) {
 		return false
 	}
-	if r.In == InEvents && !strings.HasPrefix(d.Name, r.Name) || r.In != InEvents && !strings.EqualFold(r.Name, d.Name) {
+	if !matches(r.Name, d.Name) {
 		return false
 	}
 	return (r.Stock == "*" || r.Stock == d.Stock) && (r.Ours == "*" || r.Ours == d.Ours)

@@ -88,12 +88,12 @@ func TestProgramOfTheImage(t *testing.T) {
 }
 
 // TestSeries: many jobs in a row, in changing images. None is lost, each has
-// its own output, and none finds what another one left behind.
+// its own output, and each has a fresh container.
 func TestSeries(t *testing.T) {
 	oursOnly(t)
 	const count = 40
 	images := []string{"busybox", "debian", "probe"}
-	s := job("mark=/dev/shm/mark file=result.$(Process):$(Process) facts exit=$(code) -- $(Process)",
+	s := job("file=result.$(Process):$(Process) facts exit=$(code) -- $(Process)",
 		"universe = docker",
 		"output = out.$(Process)",
 		"docker_image = $(image)",
@@ -139,6 +139,19 @@ func TestSeries(t *testing.T) {
 		}
 		if runs := executions(events); runs != 1 {
 			t.Errorf("job %s was started %d times: %s", job.ID(), runs, harness.Headlines(events))
+		}
+	}
+}
+
+// TestNothingStaysBehind: what all containers of a pod share, memory above all,
+// is as empty for a job as it was for the one before it.
+func TestNothingStaysBehind(t *testing.T) {
+	for code, steps := range map[int]string{1: "mark=/dev/shm/mark", 2: "shm=7"} {
+		s := job(fmt.Sprintf("%s exit=%d", steps, code))
+		for n, job := range []harness.Job{submit(t, s)[0], submit(t, s)[0]} {
+			if end := ending(t, job); !end.Exited || end.Code != code {
+				t.Errorf("%s, job %d: %s: %s", steps, n+1, end, output(t, job, "err"))
+			}
 		}
 	}
 }

@@ -128,6 +128,22 @@ func job(steps string, commands ...string) harness.Submission {
 	return harness.Submission{Files: []harness.File{probe}, Commands: strings.Join(lines, "\n")}
 }
 
+// configure adds lines to the configuration that starters of the side under test
+// read when they start, for as long as the test runs.
+func configure(t *testing.T, lines ...string) {
+	t.Helper()
+	const file = "/etc/condor/config.d/99-e2e.conf"
+	text := strings.NewReader(strings.Join(lines, "\n") + "\n")
+	if _, err := pool.EPInput(t.Context(), side, text, "sh", "-c", `cat > "$1"`, "configure", file); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := pool.EP(context.Background(), side, "rm", "-f", file); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // soon is a context for something that should take no longer than d.
 func soon(t *testing.T, d time.Duration) context.Context {
 	t.Helper()

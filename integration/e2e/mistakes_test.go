@@ -51,7 +51,7 @@ func TestMistakes(t *testing.T) {
 		knob    string
 		words   []string
 	}{
-		{"no pod name", "_CONDOR_POD_STARTER_POD_NAME=", "POD_STARTER_POD_NAME", nil},
+		{"no pod name", "--unset=POD_NAME", "POD_STARTER_POD_NAME", nil},
 		{"another pod, which RBAC forbids", "_CONDOR_POD_STARTER_POD_NAME=somebody-elses", "POD_STARTER_POD_NAME", []string{"somebody-elses", "forbidden"}},
 		{"no such container", "_CONDOR_POD_STARTER_CONTAINERS=no-such", "POD_STARTER_CONTAINERS", []string{"no-such"}},
 		{"no control directory", "_CONDOR_POD_STARTER_CONTROL_DIR=/no/such/dir", "POD_STARTER_CONTROL_DIR", []string{"/no/such/dir"}},
@@ -59,7 +59,7 @@ func TestMistakes(t *testing.T) {
 		{"not a user id", "_CONDOR_POD_STARTER_PAYLOAD_UID=root", "POD_STARTER_PAYLOAD_UID", []string{"root"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ad, said := classad(t, "_CONDOR_POD_STARTER_BACKEND=pod", c.setting)
+			ad, said := classad(t, c.setting, "_CONDOR_POD_STARTER_BACKEND=pod")
 			if advertises(ad) {
 				t.Errorf("it advertises what cannot work:\n%s", ad)
 			}
@@ -71,6 +71,9 @@ func TestMistakes(t *testing.T) {
 			}
 			if len(lines) != 1 {
 				t.Fatalf("%d lines name %s, want one:\n%s", len(lines), c.knob, said)
+			}
+			if strings.Contains(lines[0], `\n`) {
+				t.Errorf("the line is a squeezed page: %q", lines[0])
 			}
 			for _, word := range c.words {
 				if !strings.Contains(lines[0], word) {
@@ -93,7 +96,9 @@ func advertises(ad string) bool {
 // is back.
 func TestAPIServerAway(t *testing.T) {
 	oursOnly(t)
-	servers, err := harness.Processes(func(p harness.Process) bool { return p.Comm == "kube-apiserver" })
+	// The starter is patient with what may pass; the test is not.
+	configure(t, "POD_STARTER_BIND_TIMEOUT = 3")
+	servers, err := harness.Processes(pool.APIServer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,6 +159,12 @@ func (p *Pool) Starters(side Side) func(Process) bool {
 	}
 }
 
+// APIServer keeps the API server of this pool; there may be others on this
+// machine.
+func (p *Pool) APIServer(q Process) bool {
+	return q.Comm == "kube-apiserver" && slices.ContainsFunc(q.Args, func(a string) bool { return strings.Contains(a, p.State+"/") })
+}
+
 // Image is the full reference of one of the pool's images.
 func (p *Pool) Image(name string) string {
 	reference, ok := p.Images[name]

@@ -199,7 +199,8 @@ func (j Job) WaitEvent(ctx context.Context, number, n int) (Event, error) {
 				ended = &ending
 			}
 		}
-		return ended != nil && !(ended.Held && number == EventReleased)
+		// A job on hold may still be released or removed.
+		return ended != nil && !(ended.Held && (number == EventReleased || number == EventAborted))
 	})
 	if err != nil {
 		return Event{}, err

@@ -16,6 +16,7 @@
 //	peek=PATH        try to read PATH; facts tells what came of it
 //	suid=PATH        run the setuid program PATH; facts tells its effective user
 //	mark=PATH        create PATH, which must not exist yet
+//	shm=KEY          create a System V shared memory segment, which must not exist yet
 //	memory=MIB       touch so much memory and keep it
 //	burn=SECONDS     use so much CPU time
 //	sleep=DURATION   as time.ParseDuration reads it

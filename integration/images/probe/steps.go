@@ -49,6 +49,7 @@ func init() {
 		"peek":   peek,
 		"suid":   suid,
 		"mark":   mark,
+		"shm":    shm,
 		"memory": memory,
 		"burn":   burn,
 		"sleep":  sleep,
@@ -120,6 +121,18 @@ func mark(_ *state, path string) error {
 		return err
 	}
 	return f.Close()
+}
+
+func shm(_ *state, argument string) error {
+	key, err := strconv.Atoi(argument)
+	if err != nil {
+		return err
+	}
+	const create, exclusive = 0o1000, 0o2000 // IPC_CREAT, IPC_EXCL of shmget(2)
+	if _, _, errno := syscall.Syscall(syscall.SYS_SHMGET, uintptr(key), 4096, create|exclusive|0o666); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 func memory(s *state, argument string) error {
