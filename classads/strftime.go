@@ -13,6 +13,7 @@ type tm struct {
 	second, minute, hour, day, month, year, weekDay, yearDay int64
 	offset                                                   int    // seconds east of UTC
 	zone                                                     string // its name
+	local                                                    *time.Location
 }
 
 // brokenDown takes seconds since 1970 apart.
@@ -44,7 +45,8 @@ func fnFormatTime(ev *evaluator, sc *scope, c *call) Value {
 	if len(c.args) == 0 {
 		unix := ev.now().Unix()
 		t := brokenDown(unix + int64(ev.offset(unix)))
-		t.zone, t.offset = time.Unix(unix, 0).In(ev.zone()).Zone()
+		t.local = ev.zone()
+		t.zone, t.offset = time.Unix(unix, 0).In(t.local).Zone()
 		return StringValue(string(t.format(nil, format, 0)))
 	}
 	if len(c.args) > 2 {
@@ -73,7 +75,8 @@ func fnFormatTime(ev *evaluator, sc *scope, c *call) Value {
 	if !ad.Has("Year") {
 		t.year = 1900
 	}
-	t.zone, _ = time.Unix(0, 0).In(ev.zone()).Zone()
+	t.local = ev.zone()
+	t.zone, _ = time.Unix(0, 0).In(t.local).Zone()
 	t.weekDay = dayNumber(t.year, t.month+1, t.day) % 7
 	t.yearDay = dayNumber(t.year, t.month+1, t.day) - dayNumber(t.year, 1, 1)
 	if len(c.args) == 2 {

@@ -26,7 +26,7 @@ func (t *tm) convert(dst []byte, letter byte, c *conversion) ([]byte, bool) {
 		dst = appendPadded(dst, off/60)
 		dst = appendPadded(dst, off%60)
 	case 's':
-		at := time.Date(int(t.year), time.Month(t.month+1), int(t.day), int(t.hour), int(t.minute), int(t.second), 0, time.Local)
+		at := time.Date(int(t.year), time.Month(t.month+1), int(t.day), int(t.hour), int(t.minute), int(t.second), 0, t.local)
 		return strconv.AppendInt(dst, at.Unix(), 10), true
 	default:
 		return t.convertNumber(dst, letter, c)

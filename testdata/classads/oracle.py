@@ -2,7 +2,8 @@
 
 Reads a JSON object a line: expr, and optionally the ads my and target, all in
 the new syntax; or old, an ad in the old syntax. Writes a JSON object a line:
-the expression as HTCondor prints it and its value, or the ad as it prints it in
+the expression as HTCondor prints it and its value, or with flatten the names it
+refers to and what is left of it when flattened; or the ad as it prints it in
 the old syntax and as JSON; or that it cannot be parsed.
 """
 
@@ -21,6 +22,23 @@ def ad(text):
     return ads[text]
 
 
+def references(find, expr):
+    try:
+        return ",".join(sorted(find(expr), key=str.lower))
+    except Exception:
+        return "error"
+
+
+def residue(expr, my):
+    try:
+        left = my.flatten(expr)
+        left = repr(left) if isinstance(left, classad2.ExprTree) else "value"
+    except ValueError:
+        left = "error"
+    refs = [references(my.externalRefs, expr), references(my.internalRefs, expr)]
+    return {"parse": True, "print": " ".join(refs), "value": left}
+
+
 def answer(query):
     if "old" in query:
         parsed = classad2.parseOne(query["old"], classad2.ParserType.Old)
@@ -31,6 +49,8 @@ def answer(query):
         expr = classad2.ExprTree(query["expr"])
     except Exception:
         return {"parse": False}
+    if query.get("flatten"):
+        return residue(expr, ad(query.get("my", "[]")))
     target = ad(query["target"]) if query.get("target") else None
     printed = repr(expr)
     try:

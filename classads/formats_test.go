@@ -1,0 +1,246 @@
+package classads
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// everyKind is an ad with what is written differently in each format.
+const everyKind = `S = "a\"b<&>'	\x C:\dir\"
+Sp = "ümlaut"
+R = 0.1
+I = 5
+B = true
+U = undefined
+E = error
+L = { 1,"x",[ y = a < b && c ],{  } }
+N = [ 'odd name' = x =?= "<"; a = "q" ]
+X = a < b && "str&" == c
+Inf = real("INF")
+T = absTime("2024-02-29T12:34:56+01:00")
+`
+
+// TestFormats compares with what condor_status -json and -xml print of
+// everyKind, but for the order.
+func TestFormats(t *testing.T) {
+	a, err := ParseOld(everyKind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantJSON := `{
+  "S": "a\"b<&>'\t\\x C:\\dir\\",
+  "Sp": "ümlaut",
+  "R": 0.1,
+  "I": 5,
+  "B": true,
+  "U": null,
+  "E": "\/Expr(error)\/",
+  "L": [
+    1,
+    "x",
+    {
+      "y": "\/Expr(a < b && c)\/"
+    },
+    [
+    ]
+  ],
+  "N": {
+    "odd name": "\/Expr(x is \"<\")\/",
+    "a": "q"
+  },
+  "X": "\/Expr(a < b && \"str&\" == c)\/",
+  "Inf": "\/Expr(real(\"INF\"))\/",
+  "T": "\/Expr(absTime(\"2024-02-29T12:34:56+01:00\"))\/"
+}`
+	if diff := cmp.Diff(wantJSON, a.FormatJSON()); diff != "" {
+		t.Errorf("JSON: %s", diff)
+	}
+	wantXML := `<c>
+    <a n="S"><s>a"b&lt;&amp;&gt;'\t\\x C:\\dir\\</s></a>
+    <a n="Sp"><s>\303\274mlaut</s></a>
+    <a n="R"><r>1.000000000000000E-01</r></a>
+    <a n="I"><i>5</i></a>
+    <a n="B"><b v="t"/></a>
+    <a n="U"><un/></a>
+    <a n="E"><er/></a>
+    <a n="L"><l><i>1</i><s>x</s><c>
+        <a n="y"><e>a &lt; b &amp;&amp; c</e></a>
+    </c><l></l></l></a>
+    <a n="N"><c>
+        <a n="odd name"><e>x is "&lt;"</e></a>
+        <a n="a"><s>q</s></a>
+    </c></a>
+    <a n="X"><e>a &lt; b &amp;&amp; "str&amp;" == c</e></a>
+    <a n="Inf"><e>real("INF")</e></a>
+    <a n="T"><at>2024-02-29T12:34:56+01:00</at></a>
+</c>
+`
+	if diff := cmp.Diff(wantXML, a.FormatXML()); diff != "" {
+		t.Errorf("XML: %s", diff)
+	}
+	for name, read := range map[string]func() (*Ad, error){
+		"JSON":        func() (*Ad, error) { return ParseJSON(a.FormatJSON()) },
+		"JSON line":   func() (*Ad, error) { return ParseJSON(a.FormatJSONLine()) },
+		"XML":         func() (*Ad, error) { return ParseXML(a.FormatXML()) },
+		"XML in file": func() (*Ad, error) { return ParseXML(XMLHeader + a.FormatXML() + XMLFooter) },
+		"new":         func() (*Ad, error) { return ParseNew(a.FormatNew()) },
+		"pretty":      func() (*Ad, error) { return ParseNew(a.Pretty()) },
+	} {
+		b, err := read()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(a.FormatOld(), b.FormatOld()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestFormatErrors(t *testing.T) {
+	for _, c := range []struct{ format, text, want string }{
+		{"json", ``, "expected {"},
+		{"json", `{"a": 1`, "expected , or }"},
+		{"json", `{"a": }`, "expected a value"},
+		{"json", `{"a": "\u0000"}`, "escape or NUL"},
+		{"json", `{"a": "\u12"}`, "escape or NUL"},
+		{"json", `{"a": 1} x`, "expected the end"},
+		{"json", `{"": 1}`, "cannot be empty"},
+		{"json", `{"a": "\/Expr(1 +)\/"}`, "in an expression"},
+		{"json", `{"a": "open`, "does not end"},
+		{"json", `{"a": ` + strings.Repeat("[", 1000), "levels of nesting"},
+		{"json", `{"a": 1-2}`, "not a number"},
+		{"xml", ``, "EOF"},
+		{"xml", `<x/>`, "there is no <c>"},
+		{"xml", `<c><a n="x"></a></c>`, "has no value"},
+		{"xml", `<c><a><i>1</i></a></c>`, "no attribute with a name"},
+		{"xml", `<c><a n="x"><i>one</i></a></c>`, "no integer"},
+		{"xml", `<c><a n="x"><i>1</i><i>2</i></a></c>`, "does not end after its value"},
+		{"xml", `<c><a n="x"><z/></a></c>`, "unknown element"},
+		{"xml", `<c><a n="x"><e>1 +</e></a></c>`, "expected an operand"},
+		{"xml", `<c><a n="x"><s>\0</s></a></c>`, "NUL"},
+		{"xml", `<c><a n="x">` + strings.Repeat("<l>", 1000), "levels of nesting"},
+		{"new", `a = 1`, "expected ["},
+		{"new", `[ a = 1 ] x`, "expected the end"},
+		{"new", `[ 1 = a ]`, "attribute name"},
+		{"new", `[ a 1 ]`, "expected ="},
+		{"new", `[ '' = 1 ]`, "cannot be empty"},
+	} {
+		var err error
+		switch c.format {
+		case "json":
+			_, err = ParseJSON(c.text)
+		case "xml":
+			_, err = ParseXML(c.text)
+		case "new":
+			_, err = ParseNew(c.text)
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %q: %v, want %q", c.format, c.text, err, c.want)
+		}
+	}
+}
+
+func TestReader(t *testing.T) {
+	var ads []*Ad
+	for _, name := range []string{"machine", "job", "collector"} {
+		a, err := ParseOld(realAd(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.SetString("Brackets", `]}"'<c></c>[{ \`)
+		ads = append(ads, a)
+	}
+	join := func(before, between, after string, write func(*Ad) string) string {
+		var parts []string
+		for _, a := range ads {
+			parts = append(parts, write(a))
+		}
+		return before + strings.Join(parts, between) + after
+	}
+	for _, c := range []struct {
+		name   string
+		format Format
+		text   string
+	}{
+		{"long", FormatLong, join("\n\n", "\n\n", "\n", (*Ad).FormatOld)},
+		{"without an end", FormatLong, strings.TrimSpace(join("# comment\n\n", "\n", "", (*Ad).FormatOld))},
+		{"history", FormatLong, join("", "*** Offset = 1 Cluster = 2\n", "*** Offset = 2\n", (*Ad).FormatOld)},
+		{"new", FormatNew, join("{\n", ",\n", "\n}\n", (*Ad).FormatNew)},
+		{"pretty", FormatNew, join("", " // comment ]\n", "", (*Ad).Pretty)},
+		{"JSON", FormatJSON, join("[\n", ",\n", "\n]\n", (*Ad).FormatJSON)},
+		{"JSON lines", FormatJSON, join("", "\n", "", (*Ad).FormatJSONLine)},
+		{"XML", FormatXML, join(XMLHeader, "", XMLFooter, (*Ad).FormatXML)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := NewReader(strings.NewReader(c.text), c.format, Parser{})
+			for i, want := range ads {
+				got, err := r.Read()
+				if err != nil {
+					t.Fatalf("ad %d: %v", i, err)
+				}
+				if diff := cmp.Diff(want.FormatOld(), got.FormatOld()); diff != "" {
+					t.Errorf("ad %d: %s", i, diff)
+				}
+			}
+			for range 2 {
+				if a, err := r.Read(); err != io.EOF {
+					t.Errorf("after the last: %v, %v", a, err)
+				}
+			}
+		})
+	}
+}
+
+func TestReaderErrors(t *testing.T) {
+	r := NewReader(strings.NewReader("a = (\n\nb = 1\n"), FormatLong, Parser{})
+	if _, err := r.Read(); err == nil {
+		t.Error("a wrong ad is accepted")
+	}
+	if a, err := r.Read(); err != nil || !a.Has("b") {
+		t.Errorf("the ad after a wrong one: %v, %v", a, err)
+	}
+	for _, format := range []Format{FormatNew, FormatJSON, FormatXML} {
+		text := map[Format]string{FormatNew: "[ a = 1", FormatJSON: `{"a": 1`, FormatXML: "<c><a"}[format]
+		if _, err := NewReader(strings.NewReader(text), format, Parser{}).Read(); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: %v", text, err)
+		}
+		long := text + strings.Repeat(" ", 1000)
+		if _, err := NewReader(strings.NewReader(long), format, Parser{MaxText: 100}).Read(); err == nil || !strings.Contains(err.Error(), "longer than") {
+			t.Errorf("%s...: %v", text, err)
+		}
+	}
+	if _, err := NewReader(strings.NewReader("a = \""+strings.Repeat("x", 1000)), FormatLong, Parser{MaxText: 100}).Read(); !errors.Is(err, errTooLong) {
+		t.Errorf("long line: %v", err)
+	}
+}
+
+func FuzzFormats(f *testing.F) {
+	a, err := ParseOld(everyKind)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(a.FormatJSON())
+	f.Add(XMLHeader + a.FormatXML() + XMLFooter)
+	f.Add(a.FormatNew())
+	f.Fuzz(func(t *testing.T, text string) {
+		for format, parse := range map[Format]func(string) (*Ad, error){FormatJSON: ParseJSON, FormatXML: ParseXML, FormatNew: ParseNew} {
+			a, err := parse(text)
+			if err == nil {
+				if _, err := ParseJSON(a.FormatJSON()); err != nil {
+					t.Fatalf("%q as JSON is %q: %v", text, a.FormatJSON(), err)
+				}
+			}
+			r := NewReader(strings.NewReader(text), format, Parser{MaxText: 4096})
+			for {
+				if _, err := r.Read(); err != nil && (r.err != nil || err == io.EOF) {
+					break
+				}
+			}
+		}
+	})
+}

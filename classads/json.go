@@ -1,0 +1,143 @@
+package classads
+
+import (
+	"encoding/hex"
+	"math"
+	"strconv"
+)
+
+// FormatJSON returns the ad as condor_q -json writes it: over several lines;
+// what JSON cannot say is a string "\/Expr(...)\/"
+// (HTCondor src/classad/jsonSink.cpp).
+func (a *Ad) FormatJSON() string { return string(jsonPrinter{}.ad(nil, a, 0)) }
+
+// FormatJSONLine returns the ad as JSON on one line.
+func (a *Ad) FormatJSONLine() string { return string(jsonPrinter{oneLine: true}.ad(nil, a, 0)) }
+
+type jsonPrinter struct {
+	oneLine bool
+	sorted  bool // attributes in HTCondor's order
+}
+
+const jsonIndent = 2
+
+func (p jsonPrinter) line(dst []byte, depth int) []byte {
+	if p.oneLine {
+		return dst
+	}
+	dst = append(dst, '\n')
+	for range depth * jsonIndent {
+		dst = append(dst, ' ')
+	}
+	return dst
+}
+
+func (p jsonPrinter) ad(dst []byte, a *Ad, depth int) []byte {
+	if p.sorted {
+		a = a.sorted()
+	}
+	dst = append(dst, '{')
+	for i := range a.attrs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = p.line(dst, depth+1)
+		dst = append(dst, '"')
+		dst = appendJSONString(dst, a.attrs[i].name)
+		dst = append(dst, `": `...)
+		dst = p.node(dst, a.attrs[i].n, depth+1)
+	}
+	return append(p.line(dst, depth), '}')
+}
+
+func (p jsonPrinter) node(dst []byte, n node, depth int) []byte {
+	switch n := n.(type) {
+	case *literal:
+		return p.value(dst, n.Value)
+	case *relTimeNode:
+		return p.value(dst, RealValue(n.seconds))
+	case *adNode:
+		return p.ad(dst, n.ad, depth)
+	case *listNode:
+		dst = append(dst, '[')
+		for i, item := range n.items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = p.line(dst, depth+1)
+			dst = p.node(dst, item, depth+1)
+		}
+		return append(p.line(dst, depth), ']')
+	}
+	return appendJSONExpr(dst, n.append(nil, printer{sorted: p.sorted}))
+}
+
+// value writes a constant.
+func (p jsonPrinter) value(dst []byte, v Value) []byte {
+	switch v.kind {
+	case Undefined:
+		return append(dst, "null"...)
+	case Bool, Int:
+		return appendValue(dst, v, printer{})
+	case String:
+		dst = append(dst, '"')
+		dst = appendJSONString(dst, v.str)
+		return append(dst, '"')
+	case Real:
+		if r := v.float(); !math.IsNaN(r) && !math.IsInf(r, 0) {
+			return appendReal(dst, r, true)
+		}
+	}
+	return appendJSONExpr(dst, appendValue(nil, v, printer{}))
+}
+
+func appendJSONExpr(dst, text []byte) []byte {
+	dst = append(dst, `"\/Expr(`...)
+	dst = appendJSONString(dst, string(text))
+	return append(dst, `)\/"`...)
+}
+
+func appendJSONString(dst []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c == '\b':
+			dst = append(dst, `\b`...)
+		case c == '\f':
+			dst = append(dst, `\f`...)
+		case c == '\n':
+			dst = append(dst, `\n`...)
+		case c == '\r':
+			dst = append(dst, `\r`...)
+		case c == '\t':
+			dst = append(dst, `\t`...)
+		case c < ' ':
+			dst = append(dst, `\u00`...)
+			dst = append(dst, upperHex(c)...)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+func upperHex(c byte) string {
+	b := []byte(hex.EncodeToString([]byte{c}))
+	for i := range b {
+		b[i] = upper(b[i])
+	}
+	return string(b)
+}
+
+// ParseJSON reads an ad written as JSON.
+func ParseJSON(text string) (*Ad, error) { return Parser{}.JSON(text) }
+
+// jsonNumber reads a JSON number; an integer that does not fit becomes a real.
+func jsonNumber(s string) (Value, bool) {
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return IntValue(i), true
+	}
+	r, err := strconv.ParseFloat(s, 64)
+	return RealValue(r), err == nil || math.IsInf(r, 0)
+}
