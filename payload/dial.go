@@ -34,7 +34,9 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer watch.Close()
+	// The kernel takes some 15 ms to let go of an inotify file with watches in it
+	// (it waits for an SRCU grace period), for which nobody needs to wait.
+	defer func() { go watch.Close() }()
 	poll := time.NewTicker(slowPoll)
 	defer poll.Stop()
 	for {

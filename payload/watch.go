@@ -40,7 +40,7 @@ func (w *socketWatch) Arm() {
 		// above is watched would go unseen, so once more until nothing changes.
 		for nearest := ""; ; {
 			before := nearest
-			if nearest = w.armNearest(int(fd)); nearest == before {
+			if nearest = w.armNearest(int(fd)); nearest == before || nearest == w.dir {
 				return
 			}
 		}

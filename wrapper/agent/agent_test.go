@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -205,6 +206,7 @@ func TestStopSignals(t *testing.T) {
 		s := agenttest.Spec(t, "stubborn")
 		start(t, c, s)
 		agenttest.WaitOutput(t, s, ready)
+		waitCaught(t, w.Cmd.Process.Pid, sig)
 		if err := w.Cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
@@ -219,6 +221,27 @@ func TestStopSignals(t *testing.T) {
 		<-c.Lost()
 		checkGone(t, w)
 	}
+}
+
+// waitCaught waits until a process catches a signal.
+func waitCaught(t *testing.T, pid int, sig syscall.Signal) {
+	t.Helper()
+	ctx := agenttest.Context(t)
+	for ctx.Err() == nil {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(status), "SigCgt:")
+		var caught uint64
+		if _, err := fmt.Sscanf(rest, "%x", &caught); err != nil {
+			t.Fatal(err)
+		}
+		if caught&(1<<(sig-1)) != 0 {
+			return
+		}
+	}
+	t.Errorf("signal %d is not caught", int(sig))
 }
 
 func TestReusedControlDirectory(t *testing.T) {

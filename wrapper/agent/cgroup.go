@@ -35,8 +35,9 @@ func openCgroup(root string) *cgroup {
 	groups := readLimited(filepath.Join(root, "proc/self/cgroup"))
 	mounts := readLimited(filepath.Join(root, "proc/self/mountinfo"))
 	c := &cgroup{dirs: make(map[string]string)}
+	of := parseGroups(groups)
 	for _, m := range parseMounts(mounts) {
-		for controller, group := range parseGroups(groups) {
+		for controller, group := range of {
 			if !m.has(controller) {
 				continue
 			}
@@ -107,15 +108,15 @@ func parseMounts(data []byte) []cgroupMount {
 		if !found || len(head) < 5 || len(tail) < 3 {
 			continue
 		}
-		m := cgroupMount{root: unescape(head[3]), point: unescape(head[4])}
+		var controllers []string
 		switch tail[0] {
 		case "cgroup2":
 		case "cgroup":
-			m.controllers = strings.Split(tail[2], ",")
+			controllers = strings.Split(tail[2], ",")
 		default:
 			continue
 		}
-		mounts = append(mounts, m)
+		mounts = append(mounts, cgroupMount{root: unescape(head[3]), point: unescape(head[4]), controllers: controllers})
 	}
 	return mounts
 }

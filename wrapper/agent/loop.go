@@ -17,21 +17,23 @@ import (
 // agent is the state of the wrapper. Everything belongs to the loop, but for
 // target and leaving, which stop signals need as well.
 type agent struct {
-	log      logger
-	hello    payload.Hello
-	control  *control
-	imageEnv []string
-	uid      int
-	null     *os.File
-	killer   *family.Killer // nil without root
-	cgroup   *cgroup        // nil if its figures are not the payload's
-	events   chan event
-	children chan os.Signal
+	log       logger
+	hello     payload.Hello
+	control   *control
+	imageEnv  []string
+	uid       int
+	companion bool // not alone in its container
+	null      *os.File
+	killer    *family.Killer // nil without root
+	cgroup    *cgroup        // nil if its figures are not the payload's
+	events    chan event
+	children  chan os.Signal
 
 	conn   *connection // being served; nil when idle
 	run    *run        // latest of this connection; nil before the first
 	sweep  *sweep      // in progress; nil if none
 	closed bool        // conn has ended, its sweep has not
+	clean  bool        // nothing was started since the last sweep
 
 	target  atomic.Pointer[family.Family] // the payload, once there is one
 	leaving atomic.Bool                   // the payload is being killed for good
@@ -102,15 +104,21 @@ func (a *agent) welcome(c *connection) {
 	}
 	a.conn = c
 	go c.read(a.events)
+	if a.cgroup == nil && !a.companion {
+		// Not before: nobody waits for it, but for the greeting.
+		a.cgroup = openCgroup("/")
+	}
 }
 
 // lose is the dead-man's switch: the starter is gone, so the payload must go.
 func (a *agent) lose(why error) {
 	a.conn.close()
 	a.closed = true
-	if a.run != nil {
-		a.log.print("connection lost (%v), killing the payload of %s", why, a.run.spec.Activation)
+	if a.run == nil || a.clean && a.sweep == nil {
+		a.free()
+		return
 	}
+	a.log.print("connection lost (%v), killing the payload of %s", why, a.run.spec.Activation)
 	a.beginSweep(0, payload.KilledLost)
 }
 

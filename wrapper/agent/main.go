@@ -63,7 +63,7 @@ func Main(args []string) int {
 		log.print("%v", err)
 		return exitSetup
 	}
-	go a.leaveOnSignal(*companion)
+	go a.leaveOnSignal()
 	return a.loop()
 }
 
@@ -83,19 +83,17 @@ func newAgent(dir string, env environment, companion bool, log logger) (*agent, 
 		return nil, fmt.Errorf("open the payload's default files: %w", err)
 	}
 	a := &agent{
-		log:      log,
-		imageEnv: env.image,
-		uid:      os.Geteuid(),
-		null:     null,
-		events:   make(chan event),
+		log:       log,
+		imageEnv:  env.image,
+		uid:       os.Geteuid(),
+		companion: companion,
+		null:      null,
+		events:    make(chan event),
 	}
 	if a.uid == 0 {
 		if a.killer, err = family.NewKiller(); err != nil {
 			return nil, err
 		}
-	}
-	if !companion {
-		a.cgroup = openCgroup("/")
 	}
 	a.hello = payload.Hello{
 		Protocol:     payload.Protocol,

@@ -46,7 +46,7 @@ func (a *agent) start(r payload.Request) {
 		return
 	}
 	next.pid = pid
-	a.run = next
+	a.run, a.clean = next, false
 	go func() { a.events <- event{launched: readReport(report, pid, next)} }()
 }
 

@@ -21,27 +21,42 @@ var notStopping = map[syscall.Signal]bool{
 // lastSignal is the highest real-time signal (signal(7)).
 const lastSignal = 64
 
-// catchStopSignals takes a millisecond, for the Go runtime prepares each signal
-// by itself. Until then the default dispositions hold, under which the process
-// ends as well.
-//
-// A companion has no image that could name a signal, but a startd that may stop
-// and continue everything below it: only the usual ones make it leave.
-func catchStopSignals(companion bool) <-chan os.Signal {
+// usualStops are what images name as STOPSIGNAL; 37 is SIGRTMIN+3, for systemd. A
+// companion has no image, but a startd that may stop and continue everything
+// below it, so that only companionStops make it leave.
+var (
+	usualStops     = []os.Signal{syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGUSR1, syscall.SIGHUP, syscall.Signal(37)}
+	companionStops = []os.Signal{syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT, syscall.SIGHUP}
+)
+
+// settle is when the less usual signals are caught. The Go runtime takes a few
+// dozen microseconds for each, which would delay the greeting.
+const settle = 100 * time.Millisecond
+
+// awaitStop waits for a signal to leave. Until they are caught, signals do what
+// they do by default: most end the process, unless it is process 1 of its PID
+// namespace.
+func (a *agent) awaitStop() os.Signal {
 	stop := make(chan os.Signal, 1)
 	// Caught and dropped: a write to a closed connection or log is an error
 	// that is dealt with where it happens.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	if companion {
-		signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
-		return stop
+	if a.companion {
+		signal.Notify(stop, companionStops...)
+		return <-stop
+	}
+	signal.Notify(stop, usualStops...)
+	select {
+	case sig := <-stop:
+		return sig
+	case <-time.After(settle):
 	}
 	for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
 		if !notStopping[sig] {
 			signal.Notify(stop, sig)
 		}
 	}
-	return stop
+	return <-stop
 }
 
 // leaveTimeout bounds the wait for the payload's end before the wrapper leaves.
@@ -51,8 +66,8 @@ const leaveTimeout = time.Second
 
 // leaveOnSignal kills without waiting for the loop, which may be busy, and lets
 // the loop record the end of the payload if it is not.
-func (a *agent) leaveOnSignal(companion bool) {
-	a.killForGood((<-catchStopSignals(companion)).String())
+func (a *agent) leaveOnSignal() {
+	a.killForGood(a.awaitStop().String())
 	select {
 	case a.events <- event{leave: true}:
 		select {} // the loop ends the process

@@ -113,6 +113,7 @@ func (a *agent) endSweep(failure string) {
 	s := a.sweep
 	a.sweep = nil
 	s.timer.Stop()
+	a.clean = failure == ""
 	for _, id := range s.waiting {
 		if failure != "" {
 			a.refuse(id, payload.CodeNotEmpty, failure)
