@@ -259,10 +259,7 @@ func TestUnsharedPIDNamespace(t *testing.T) {
 		t.Error(err)
 	}
 	waitGone(t, w)
-	if err := w.Cmd.Process.Signal(syscall.SIGWINCH); err != nil { // STOPSIGNAL of httpd
-		t.Fatal(err)
-	}
-	w.WaitEnd(t)
+	w.SignalUntilEnd(t, syscall.SIGWINCH) // STOPSIGNAL of httpd
 }
 
 // TestFewCapabilities gives the wrapper no more than it needs: not KILL, for one.

@@ -98,6 +98,25 @@ func (w *Wrapper) End(t testing.TB) {
 	w.WaitEnd(t)
 }
 
+// SignalUntilEnd sends a signal, more than once if need be, until the wrapper has
+// ended.
+func (w *Wrapper) SignalUntilEnd(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	ctx := Context(t)
+	for {
+		_ = w.Cmd.Process.Signal(sig)
+		select {
+		case <-w.done:
+			return
+		case <-ctx.Done():
+			t.Fatalf("signal %d does not end the wrapper", int(sig))
+		case <-again.C:
+		}
+	}
+}
+
 // WaitEnd waits until the wrapper has ended.
 func (w *Wrapper) WaitEnd(t testing.TB) {
 	t.Helper()
