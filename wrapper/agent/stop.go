@@ -33,9 +33,8 @@ var (
 // dozen microseconds for each, which would delay the greeting.
 const settle = 100 * time.Millisecond
 
-// awaitStop waits for a signal to leave. Until they are caught, signals do what
-// they do by default: most end the process, unless it is process 1 of its PID
-// namespace.
+// awaitStop waits for a signal to leave. Until a signal is caught, it does what
+// the Go runtime makes of it: most end the process, some are dropped.
 func (a *agent) awaitStop() os.Signal {
 	stop := make(chan os.Signal, 1)
 	// Caught and dropped: a write to a closed connection or log is an error
