@@ -122,7 +122,9 @@ func (s *Sandbox) ModTime(name string) (time.Time, error) {
 	var t time.Time
 	err := s.payload.Do(func() error {
 		st, err := s.inside.Stat(name)
-		t = time.Unix(st.Mtim.Unix())
+		if err == nil {
+			t = time.Unix(st.Mtim.Unix())
+		}
 		return err
 	})
 	return t, err

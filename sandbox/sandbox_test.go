@@ -208,6 +208,9 @@ func TestWriteFileStaysInside(t *testing.T) {
 	if data, err := s.ReadFile("link", 3); err != nil || string(data) != "the" {
 		t.Errorf("%q, %v", data, err)
 	}
+	if stamp, err := s.ModTime("absent"); err == nil || !stamp.IsZero() {
+		t.Errorf("ModTime of no file: %v, error %v; want no time and an error", stamp, err)
+	}
 	if _, err := s.ModTime("link"); err != nil {
 		t.Error(err)
 	}

@@ -59,7 +59,7 @@ type activation struct {
 	suspended    atomic.Bool
 	holdReported bool
 	swept        bool
-	spooled      string        // what went back to the spool
+	spooled      *string       // what went back to the spool; nil before anything did
 	promised     time.Duration // the longest time until the next update; 0: none is planned
 	updating     sync.Mutex    // one update at a time, and none after the final one
 	periodic     sync.Mutex

@@ -65,7 +65,8 @@ func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
 	if err != nil {
 		return err
 	}
-	a.spooled = strings.Join(result.Spooled, ",")
+	spooled := strings.Join(result.Spooled, ",")
+	a.spooled = &spooled
 	return nil
 }
 

@@ -147,8 +147,9 @@ type Activation struct {
 	StarterAddress string // without it there is no reconnect
 	// Sandbox is nil for a job without file transfer.
 	Sandbox *Sandbox
-	// Spooled lists the files that go back to the spool; comma-separated.
-	Spooled string
+	// Spooled lists the files that went back to the spool, comma-separated;
+	// nil before anything was uploaded.
+	Spooled *string
 	// Vacate is why the job is made to end; nil while it is not.
 	Vacate *Vacated
 	// Delayed are attributes that the job set to be told later.
@@ -194,8 +195,8 @@ func PublishActivation(ad *classads.Ad, a Activation, k Knobs) {
 		}
 	}
 	ad.SetBool("ExecuteDirWasEncrypted", false)
-	if a.Spooled != "" {
-		ad.SetString("SpooledOutputFiles", a.Spooled)
+	if a.Spooled != nil {
+		ad.SetString("SpooledOutputFiles", *a.Spooled)
 	}
 	if a.StarterAddress != "" {
 		ad.SetString("StarterIpAddr", a.StarterAddress)
