@@ -23,36 +23,54 @@ func (o *operation) eval(ev *evaluator, sc *scope) Value {
 		return ev.fail("the evaluation nests too deep")
 	}
 	ev.depth--
-	a := o.a.eval(ev, sc)
-	if o.b == nil {
-		ev.depth++
-		if o.op == opParentheses {
-			return a
-		}
-		return operate1(o.op, a)
-	}
+	var v Value
 	switch o.op {
+	case opParentheses:
+		v = o.a.eval(ev, sc)
+	case opPlus, opMinus, opNot, opBitNot:
+		v = operate1(o.op, o.a.eval(ev, sc))
 	case opAnd, opOr:
-		if t, ok := a.truth(); ok && t == (o.op == opOr) {
-			a = BoolValue(t)
-		} else if a.kind != Error {
-			b := o.b.eval(ev, sc)
-			a = logical(o.op, &a, &b)
-		}
+		v = o.logical(ev, sc)
 	case opElvis:
-		if a.kind == Undefined {
-			a = o.b.eval(ev, sc)
+		if v = o.a.eval(ev, sc); v.kind == Undefined {
+			v = o.b.eval(ev, sc)
 		}
 	case opTernary:
-		a = o.choose(ev, sc, a)
+		v = o.choose(ev, sc, o.a.eval(ev, sc))
 	case opSubscript:
-		a = subscript(ev, a, o.b.eval(ev, sc))
+		v = o.a.eval(ev, sc)
+		v = subscript(ev, v, o.b.eval(ev, sc))
 	default:
-		b := o.b.eval(ev, sc)
-		a = operate2(o.op, &a, &b)
+		v = o.binary(ev, sc)
 	}
 	ev.depth++
-	return a
+	return v
+}
+
+// binary applies an operator that needs both operands.
+func (o *operation) binary(ev *evaluator, sc *scope) Value {
+	a := o.a.eval(ev, sc)
+	b := o.b.eval(ev, sc)
+	if a.kind == Int && b.kind == Int && o.op <= opGreater {
+		return ordered(o.op, order(a.num, b.num)) // the most frequent case
+	}
+	return operate2(o.op, &a, &b)
+}
+
+// logical is && or ||.
+func (o *operation) logical(ev *evaluator, sc *scope) Value {
+	a := o.a.eval(ev, sc)
+	if t, ok := a.truth(); ok && t == (o.op == opOr) {
+		return BoolValue(t)
+	}
+	if a.kind == Error {
+		return a
+	}
+	b := o.b.eval(ev, sc)
+	if a.kind == Bool && b.kind == Bool {
+		return b
+	}
+	return logical(o.op, &a, &b)
 }
 
 // choose finishes a ? b : c.
