@@ -138,7 +138,7 @@ func TestReleaseKills(t *testing.T) {
 // leaves waits for a "tree" to grow and gives the process IDs of its leaves.
 func leaves(t *testing.T, s payload.Spec) []int {
 	t.Helper()
-	agenttest.WaitOutput(t, s, func(out string) bool { return strings.Count(out, "leaf ") == agenttest.Leaves })
+	agenttest.WaitTree(t, s)
 	return leafPIDs(t, agenttest.Output(t, s))
 }
 

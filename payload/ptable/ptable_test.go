@@ -86,7 +86,7 @@ func TestSignals(t *testing.T) {
 	s := agenttest.Spec(t, "tree")
 	table, _ := begin(t, s)
 	ctx := agenttest.Context(t)
-	lookUntil(t, table, func(s ptable.Snapshot) bool { return len(s.Processes) >= agenttest.Leaves+1 })
+	agenttest.WaitTree(t, s)
 	if n, err := table.Signal(ctx, syscall.SIGSTOP); err != nil || n < agenttest.Leaves+1 {
 		t.Errorf("%d processes, %v", n, err)
 	}

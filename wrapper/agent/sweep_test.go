@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os/exec"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +20,7 @@ func startTree(t *testing.T, c *payload.Client) payload.Spec {
 	t.Helper()
 	s := agenttest.Spec(t, "tree")
 	start(t, c, s)
-	agenttest.WaitOutput(t, s, func(out string) bool { return strings.Count(out, "leaf ") == agenttest.Leaves })
+	agenttest.WaitTree(t, s)
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -209,4 +210,12 @@ func WaitOutput(t testing.TB, s payload.Spec, enough func(string) bool) {
 			t.Fatalf("the payload has written no more than:\n%s", Output(t, s))
 		}
 	}
+}
+
+// WaitTree waits until a "tree" has all its leaves and starts no more.
+func WaitTree(t testing.TB, s payload.Spec) {
+	t.Helper()
+	WaitOutput(t, s, func(out string) bool {
+		return strings.Count(out, "leaf ") == Leaves && strings.Contains(out, "ready\n")
+	})
 }
