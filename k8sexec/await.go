@@ -70,7 +70,7 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 	defer watch.Stop()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	w := waiting{report: req.Report, every: b.timing.progress, started: time.Now(), container: l.name, spec: p.spec}
+	w := waiting{report: req.Report, every: b.timing.progress, started: time.Now(), container: l.name, spec: p.spec, state: "no news"}
 	t := track(l.name, p, before, pod)
 	for {
 		select {

@@ -120,11 +120,13 @@ func (c *Container) attend(ctx context.Context) {
 	select {
 	case <-c.client.Lost():
 	case <-ctx.Done():
-		return
+	}
+	if ctx.Err() != nil {
+		return // released: the end was ours
 	}
 	f := c.autopsy(ctx)
 	if ctx.Err() != nil {
-		return // released: the end was ours
+		return
 	}
 	f.image, f.spec = c.image.String(), c.spec
 	c.lost <- judge(f).verdict()

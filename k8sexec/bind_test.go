@@ -1,0 +1,515 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"podstarter/payload"
+)
+
+func verdictOf(t *testing.T, err error) *payload.Verdict {
+	t.Helper()
+	v := (*payload.Verdict)(nil)
+	if !errors.As(err, &v) {
+		t.Fatalf("no verdict but %T: %v", err, err)
+	}
+	return v
+}
+
+func TestBindPlainThenOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	const image = "docker://registry.example.com/u/tool:2"
+
+	l, c := w.bind(image)
+	if got := w.spec("payload"); got != "registry.example.com/u/tool:2" {
+		t.Errorf("an image without known digest was patched in as %q", got)
+	}
+	if got := w.api.pod.Annotations[defaultImageAnnotation+"payload"]; got != testDefault {
+		t.Errorf("default image recorded as %q", got)
+	}
+	if c.ImageID() != "" {
+		t.Errorf("image ID %q before anybody can know it", c.ImageID())
+	}
+	w.report("payload", 1, "registry.example.com/u/tool@"+testDigest)
+	eventually(t, "the digest", func() bool { return c.ImageID() == "registry.example.com/u/tool@"+testDigest })
+	if c.Image() != "registry.example.com/u/tool:2" || c.ID() != testID(1) {
+		t.Errorf("container %s of image %s", c.ID(), c.Image())
+	}
+	release(t, l)
+	calls := map[string]int{"get": 1, "patch": 1, "watch": 1}
+	if diff := cmp.Diff(calls, w.api.calls); diff != "" {
+		t.Errorf("calls of the first binding (-want +got):\n%s", diff)
+	}
+
+	var specs []string
+	for range 3 {
+		l, c := w.bind(image)
+		specs = append(specs, w.spec("payload"))
+		if c.ImageID() != "registry.example.com/u/tool@"+testDigest {
+			t.Errorf("image ID %q of a known image", c.ImageID())
+		}
+		release(t, l)
+	}
+	for i, s := range specs {
+		if !strings.HasPrefix(s, "registry.example.com/u/tool:run-job-") || !strings.HasSuffix(s, "@"+testDigest) {
+			t.Errorf("known image patched in as %q", s)
+		}
+		if i > 0 && s == specs[i-1] {
+			t.Errorf("image string %q used twice", s)
+		}
+	}
+	if got := w.api.count("patch"); got != 4 {
+		t.Errorf("%d patches for 4 bindings", got)
+	}
+	if got := w.api.count("get"); got != 1 {
+		t.Errorf("%d GETs in the life of a pod", got)
+	}
+}
+
+func TestDigestOfShortJobIsLearnedByNextBinding(t *testing.T) {
+	w := newWorld(t, nil)
+	l, _ := w.bind("registry.example.com/u/a:1")
+	release(t, l) // before the kubelet has reported anything
+	w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
+	l, _ = w.bind("registry.example.com/u/b:1")
+	release(t, l)
+	l, _ = w.bind("registry.example.com/u/a:1")
+	defer release(t, l)
+	if got := w.spec("payload"); !strings.HasSuffix(got, "@"+testDigest) {
+		t.Errorf("image string %q, though the status had told its digest", got)
+	}
+}
+
+// A status that shows the container of another image must never teach.
+func TestDigestOfOtherContainerIsNotLearned(t *testing.T) {
+	w := newWorld(t, nil)
+	l, c := w.bind("registry.example.com/u/tool:2")
+	w.report("payload", 99, "registry.example.com/u/tool@"+testDigest)
+	w.report("payload", 1, "registry.example.com/u/tool@sha256:"+strings.Repeat("b", 64))
+	eventually(t, "the digest", func() bool { return c.ImageID() != "" })
+	release(t, l)
+	if !strings.HasSuffix(c.ImageID(), strings.Repeat("b", 64)) {
+		t.Errorf("learned %s from the wrong container", c.ImageID())
+	}
+}
+
+func TestBindSamePlainImage(t *testing.T) {
+	t.Run("digest recalled", func(t *testing.T) {
+		w := newWorld(t, nil)
+		l, _ := w.bind("registry.example.com/u/a:1")
+		release(t, l)
+		w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
+		l, _ = w.bind("registry.example.com/u/a:1")
+		defer release(t, l)
+		if got := w.spec("payload"); !strings.HasSuffix(got, "@"+testDigest) {
+			t.Errorf("image string %q", got)
+		}
+	})
+	t.Run("restarted in place", func(t *testing.T) {
+		w := newWorld(t, nil)
+		l, first := w.bind("registry.example.com/u/a:1")
+		release(t, l)
+		w.report("payload", 1, "sha256:"+strings.Repeat("c", 64)) // an image without repository digest
+		l, second := w.bind("registry.example.com/u/a:1")
+		defer release(t, l)
+		if got := w.spec("payload"); got != "registry.example.com/u/a:1" {
+			t.Errorf("image string %q", got)
+		}
+		if first.Client().Hello().Boot == second.Client().Hello().Boot {
+			t.Error("two jobs in one container")
+		}
+	})
+	t.Run("image that the pod was created with", func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.api.pod.Generation = 1
+		w.api.pod.Status.ContainerStatuses[0].ImageID = "registry.example.com/site/default@" + testDigest
+		l, _ := w.bind("")
+		defer release(t, l)
+		if got := w.spec("payload"); !strings.HasSuffix(got, "@"+testDigest) {
+			t.Errorf("image string %q", got)
+		}
+	})
+}
+
+func TestDefaultImage(t *testing.T) {
+	tests := []struct {
+		name, option, annotation, want string
+	}{
+		{"of the pod", "", "", "registry.example.com/site/default:1"},
+		{"of the annotation", "", "registry.example.com/site/first:1", "registry.example.com/site/first:1"},
+		{"of the option", "registry.example.com/site/option:1", "registry.example.com/site/first:1", "registry.example.com/site/option:1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, func(o *Options) { o.DefaultImage = tt.option; o.ThrowawayTags = false })
+			w.api.pod.Spec.Containers[1].Image = "registry.example.com/some/job:1"
+			if tt.annotation == "" {
+				w.api.pod.Spec.Containers[1].Image = testDefault
+			} else {
+				w.api.pod.Annotations = map[string]string{defaultImageAnnotation + "payload": tt.annotation}
+			}
+			l, first := w.bind("registry.example.com/u/a:1")
+			release(t, l)
+			l, second := w.bind(" ")
+			defer release(t, l)
+			if second.Image() != tt.want {
+				t.Errorf("default image %s after %s, want %s", second.Image(), first.Image(), tt.want)
+			}
+		})
+	}
+	t.Run("is not the user's fault", func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.api.onPatch = func(*corev1.Pod, map[string]bool) {
+			w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+				s.State = waitingFor("ErrImagePull", `failed to resolve reference "`+testDefault+`": not found`)
+			})
+		}
+		w.api.pod.Spec.Containers[1].Image = "registry.example.com/some/job:1"
+		w.api.pod.Annotations = map[string]string{defaultImageAnnotation + "payload": testDefault}
+		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "job"})
+		if v := verdictOf(t, err); v.Blame != payload.Site || !strings.Contains(v.Message, knobDefaultImage) {
+			t.Errorf("verdict %v: %s", v.Blame, v)
+		}
+	})
+}
+
+// A failure of the last job's image that still stands in the status must not
+// fail this job.
+func TestStaleFailureIsIgnored(t *testing.T) {
+	const old = "registry.example.com/u/misspelt:1"
+	notFound := waitingFor("ErrImagePull", `failed to pull and unpack image "`+old+`": failed to resolve reference "`+old+`": `+old+`: not found`)
+	backOff := waitingFor("ImagePullBackOff", `Back-off pulling image "`+old+`": ErrImagePull: `+notFound.Waiting.Message)
+
+	w := newWorld(t, nil)
+	fail := func(*corev1.Pod, map[string]bool) {
+		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = notFound })
+	}
+	w.api.onPatch = fail
+	l := w.lease()
+	_, err := l.Bind(context.Background(), payload.BindRequest{Activation: "one", Image: old})
+	if v := verdictOf(t, err); v.Blame != payload.User || v.Subcode != SubcodeNotFound {
+		t.Fatalf("verdict %v/%d: %s", v.Blame, v.Subcode, v)
+	}
+	w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
+		fail(pod, changed) // seen with the new generation, and of the old image
+		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = backOff })
+		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = waitingFor("ContainerCreating", "") })
+		eventually(t, "the watch", func() bool { return w.api.count("watch") >= 2 })
+		w.restart(pod, changed)
+	}
+	c, err := l.Bind(context.Background(), payload.BindRequest{Activation: "two", Image: "registry.example.com/u/right:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Image() != "registry.example.com/u/right:1" {
+		t.Errorf("bound %s", c.Image())
+	}
+}
+
+func TestRefusedThrowawayTag(t *testing.T) {
+	tests := []struct {
+		name, image string
+		state       corev1.ContainerState
+		plainOnly   bool
+	}{
+		{"form not understood", "registry.example.com/u/a:1", waitingFor("InvalidImageName", "couldn't parse image name"), true},
+		{"form not understood by the runtime", "registry.example.com/u/a:1",
+			waitingFor("ErrImagePull", "Docker references with both a tag and digest are currently not supported"), true},
+		{"digest gone", "registry.example.com/u/a:1", waitingFor("ErrImagePull", "failed to resolve reference: not found"), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			l, c := w.bind(tt.image)
+			w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
+			eventually(t, "the digest", func() bool { return c.ImageID() != "" })
+			release(t, l)
+			w.broken.Store(true)
+			w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
+				if strings.Contains(specOf(pod, "payload").Image, "@") {
+					w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = tt.state })
+					return
+				}
+				w.restart(pod, changed)
+			}
+			l, _ = w.bind(tt.image)
+			if got := w.spec("payload"); got != tt.image {
+				t.Errorf("image string %q, want the plain reference", got)
+			}
+			known, err := readSlot(l.private, "payload")
+			if err != nil || known.PlainOnly != tt.plainOnly {
+				t.Errorf("plain only %v (%v), want %v", known.PlainOnly, err, tt.plainOnly)
+			}
+			release(t, l)
+		})
+	}
+}
+
+func TestTransientFailureGetsAnotherChance(t *testing.T) {
+	refused := waitingFor("ErrImagePull", `failed to do request: Head "https://registry.example.com/v2/u/a/manifests/1": dial tcp 192.0.2.7:443: connect: connection refused`)
+	t.Run("and makes it", func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
+			w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = refused })
+			eventually(t, "the watch", func() bool { return w.api.count("watch") > 0 })
+			w.restart(pod, changed)
+		}
+		l, _ := w.bind("registry.example.com/u/a:1")
+		release(t, l)
+	})
+	t.Run("and another, but not for ever", func(t *testing.T) {
+		w := newWorld(t, nil)
+		backOff := waitingFor("ImagePullBackOff", "Back-off pulling image: "+refused.Waiting.Message)
+		w.api.onPatch = func(*corev1.Pod, map[string]bool) {
+			for range maxTries {
+				w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = refused })
+				w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = backOff })
+			}
+		}
+		var told []string
+		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "registry.example.com/u/a:1", Report: func(s string) { told = append(told, s) }})
+		if v := verdictOf(t, err); v.Blame != payload.Site || !strings.Contains(v.Message, "connection refused") {
+			t.Errorf("verdict %v: %s", v.Blame, v)
+		}
+		if len(told) < 2 {
+			t.Errorf("reported %q", told)
+		}
+	})
+}
+
+func TestBindTimeout(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.BindTimeout = time.Second })
+	w.api.onPatch = func(*corev1.Pod, map[string]bool) {
+		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = waitingFor("ContainerCreating", "") })
+	}
+	_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
+	v := verdictOf(t, err)
+	if v.Blame != payload.Site || v.Reason != reasonTimeout || !strings.Contains(v.Message, "ContainerCreating") {
+		t.Errorf("verdict %s", v)
+	}
+}
+
+func TestBindCancelled(t *testing.T) {
+	w := newWorld(t, nil)
+	removed := errors.New("job removed")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	w.api.onPatch = func(*corev1.Pod, map[string]bool) { cancel(removed) }
+	_, err := w.lease().Bind(ctx, payload.BindRequest{Activation: "a", Image: "a"})
+	if !errors.Is(err, removed) {
+		t.Errorf("error %v, want the cause", err)
+	}
+	if v := (*payload.Verdict)(nil); errors.As(err, &v) {
+		t.Errorf("a verdict on a job that was removed: %s", v)
+	}
+}
+
+func TestPodEnds(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*corev1.Pod)
+		reason string
+	}{
+		{"deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, reasonPodDeleted},
+		{"evicted", func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: ephemeral-storage."
+		}, "Evicted"},
+		{"deadline", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "DeadlineExceeded" }, "DeadlineExceeded"},
+		{"replaced", func(p *corev1.Pod) { p.UID = "uid-2" }, reasonPodReplaced},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.api.onPatch = func(*corev1.Pod, map[string]bool) {
+				w.api.status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) { tt.change(p) })
+			}
+			_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
+			if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != tt.reason {
+				t.Errorf("verdict %s", v)
+			}
+		})
+	}
+	t.Run("removed by force", func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.api.onPatch = func(pod *corev1.Pod, _ map[string]bool) {
+			w.api.mu.Lock()
+			defer w.api.mu.Unlock()
+			w.api.put(pod, watch.Deleted)
+		}
+		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
+		if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != reasonPodDeleted {
+			t.Errorf("verdict %s", v)
+		}
+	})
+}
+
+func TestAPIServerTrouble(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	conflict := apierrors.NewConflict(pods, "pilot-0", errors.New("modified"))
+	t.Run("passing", func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.api.fail = func(verb string, n int) error {
+			if n > 2 {
+				return nil
+			}
+			return map[string]error{"get": apierrors.NewServiceUnavailable("starting"), "patch": conflict, "watch": apierrors.NewTooManyRequests("busy", 0)}[verb]
+		}
+		l, c := w.bind("registry.example.com/u/a:1")
+		w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
+		eventually(t, "the digest", func() bool { return c.ImageID() != "" })
+		release(t, l)
+	})
+	t.Run("watch too old", func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.api.fail = func(verb string, n int) error {
+			if verb == "watch" && n == 1 {
+				return apierrors.NewResourceExpired("too old resource version")
+			}
+			return nil
+		}
+		l, c := w.bind("registry.example.com/u/a:1")
+		w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
+		eventually(t, "the digest", func() bool { return c.ImageID() != "" })
+		release(t, l)
+	})
+	tests := []struct {
+		name, reason, says string
+		err                error
+	}{
+		{"away", reasonUnreachable, "cannot be used at the moment", context.DeadlineExceeded},
+		{"overloaded", "TooManyRequests", "cannot be used at the moment", apierrors.NewTooManyRequests("busy", 0)},
+		{"forbidden", "Forbidden", "lacks permission", apierrors.NewForbidden(pods, "pilot-0", errors.New("no"))},
+		{"unauthorized", "Unauthorized", "token", apierrors.NewUnauthorized("Unauthorized")},
+		{"no pod", "NotFound", knobPodName, apierrors.NewNotFound(pods, "pilot-0")},
+		{"webhook", "Forbidden", "admission control", &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Message: `admission webhook "images.example.com" denied the request: not from there`}}},
+		{"policy", "Invalid", "admission control", &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+			Message: `pods "pilot-0" is forbidden: ValidatingAdmissionPolicy 'images' with binding 'images' denied request: no`}}},
+		{"webhook away", "InternalError", "did not answer", apierrors.NewInternalError(errors.New(`failed calling webhook "images.example.com"`))},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.api.fail = func(verb string, _ int) error {
+				if verb == "patch" {
+					return tt.err
+				}
+				return nil
+			}
+			_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
+			v := verdictOf(t, err)
+			if v.Blame != payload.Site || v.Reason != tt.reason || !strings.Contains(v.Message, tt.says) || !errors.Is(v, tt.err) {
+				t.Errorf("verdict %s", v)
+			}
+		})
+	}
+}
+
+func TestSilentWrapper(t *testing.T) {
+	w := newWorld(t, nil)
+	w.api.onPatch = func(*corev1.Pod, map[string]bool) { w.report("payload", 1, "x") }
+	_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
+	if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != reasonSilent {
+		t.Errorf("verdict %s", v)
+	}
+}
+
+// The old wrapper is told to leave, and only after the patch.
+func TestOldWrapperLeaves(t *testing.T) {
+	w := newWorld(t, nil)
+	old := startWrapper(t, w.control, "payload", "old nonce", "boot0")
+	w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
+		<-old.left
+		w.restart(pod, changed)
+	}
+	w.api.fail = func(verb string, _ int) error {
+		select {
+		case <-old.left:
+			if verb == "patch" {
+				t.Error("the old wrapper was told to leave before the patch")
+			}
+		default:
+		}
+		return nil
+	}
+	l, _ := w.bind("a")
+	release(t, l)
+}
+
+func TestReuse(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Reset = ResetImage; o.Containers = []string{"payload"} })
+	bind := func(image, owner string) (boot string) {
+		l := w.lease()
+		defer release(t, l)
+		c, err := l.Bind(context.Background(), payload.BindRequest{Activation: "a", Image: image, Owner: owner})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Client().Hello().Boot
+	}
+	first := bind("registry.example.com/u/a:1", "ann")
+	if bind("registry.example.com/u/a:1", "ann") != first {
+		t.Error("container not used again for the same owner and image")
+	}
+	if len(w.wrapper("payload").swept) != 1 {
+		t.Error("container used again without a sweep")
+	}
+	if got := w.api.count("patch"); got != 1 {
+		t.Errorf("%d patches for one container", got)
+	}
+	second := bind("registry.example.com/u/a:1", "bob")
+	if second == first {
+		t.Error("container passed from one owner to another")
+	}
+	third := bind("registry.example.com/u/b:1", "bob")
+	if third == second {
+		t.Error("container passed from one image to another")
+	}
+	// A container that was restarted behind our back is not the one we know.
+	restarted := w.boot(w.api.snapshot(), "payload")
+	if bind("registry.example.com/u/b:1", "bob") == restarted {
+		t.Error("a restarted container was used again")
+	}
+}
+
+func TestSeveralContainersAtOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	var both sync.WaitGroup
+	for i := range 2 {
+		l := w.lease()
+		if uid, gid := l.Owner(); uid != 10001+i || gid != uid {
+			t.Errorf("payload %d:%d in container %d", uid, gid, i)
+		}
+		both.Go(func() {
+			for j := range 5 {
+				image := fmt.Sprintf("registry.example.com/u/image%d:%d", i, j)
+				c, err := l.Bind(context.Background(), payload.BindRequest{Activation: "a", Image: image})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got := w.spec(l.Name()); got != image || c.Image() != image {
+					t.Errorf("container %s has %s", l.Name(), got)
+				}
+				c.close()
+			}
+		})
+	}
+	both.Wait()
+	_, err := w.backend.Lease(context.Background())
+	if v := verdictOf(t, err); v.Reason != reasonNoneFree {
+		t.Errorf("a third lease of two: %v", err)
+	}
+}

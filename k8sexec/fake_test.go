@@ -1,0 +1,436 @@
+package k8sexec
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"podstarter/payload"
+)
+
+// fakeAPI is an API server with one pod. Tests play the kubelet by changing the
+// status, or through onPatch.
+type fakeAPI struct {
+	mu      sync.Mutex
+	pod     *corev1.Pod
+	history []watch.Event // of all versions since the beginning
+	changed chan struct{} // closed and replaced at each change
+
+	fail    func(verb string, n int) error // error of the n-th call of a verb, from 1
+	calls   map[string]int
+	onPatch func(pod *corev1.Pod, changed map[string]bool) // in a goroutine of its own
+}
+
+var _ podAPI = (*fakeAPI)(nil)
+
+func newFakeAPI(pod *corev1.Pod) *fakeAPI {
+	pod = pod.DeepCopy()
+	pod.ResourceVersion = "1"
+	return &fakeAPI{pod: pod, changed: make(chan struct{}), calls: make(map[string]int)}
+}
+
+func (f *fakeAPI) called(verb string) error {
+	f.calls[verb]++
+	if f.fail == nil {
+		return nil
+	}
+	return f.fail(verb, f.calls[verb])
+}
+
+func (f *fakeAPI) count(verb string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[verb]
+}
+
+// snapshot is the pod as it is, without a call being counted.
+func (f *fakeAPI) snapshot() *corev1.Pod {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pod.DeepCopy()
+}
+
+func (f *fakeAPI) Get(context.Context) (*corev1.Pod, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.called("get"); err != nil {
+		return nil, err
+	}
+	return f.pod.DeepCopy(), nil
+}
+
+func (f *fakeAPI) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.called("patch"); err != nil {
+		return nil, err
+	}
+	var p struct {
+		Metadata struct{ Annotations map[string]string }
+		Spec     struct{ Containers []struct{ Name, Image string } }
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, err
+	}
+	pod := f.pod.DeepCopy()
+	if pod.Annotations == nil {
+		pod.Annotations = make(map[string]string)
+	}
+	for k, v := range p.Metadata.Annotations {
+		pod.Annotations[k] = v
+	}
+	changed := make(map[string]bool)
+	for _, c := range p.Spec.Containers {
+		spec := specOf(pod, c.Name)
+		if spec == nil {
+			return nil, fmt.Errorf("no container %s", c.Name)
+		}
+		if changed[c.Name] = spec.Image != c.Image; changed[c.Name] && pod.Generation > 0 {
+			pod.Generation++
+		}
+		spec.Image = c.Image
+	}
+	if dryRun {
+		return pod, nil
+	}
+	f.put(pod, watch.Modified)
+	if f.onPatch != nil {
+		go f.onPatch(pod.DeepCopy(), changed)
+	}
+	return pod.DeepCopy(), nil
+}
+
+// put makes pod the newest version. The lock is held.
+func (f *fakeAPI) put(pod *corev1.Pod, what watch.EventType) {
+	version, _ := strconv.Atoi(f.pod.ResourceVersion)
+	pod.ResourceVersion = strconv.Itoa(version + 1)
+	f.pod = pod
+	f.history = append(f.history, watch.Event{Type: what, Object: pod.DeepCopy()})
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// status changes the status of the container, as the kubelet does.
+func (f *fakeAPI) status(container string, change func(pod *corev1.Pod, s *corev1.ContainerStatus)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	pod := f.pod.DeepCopy()
+	pod.Status.ObservedGeneration = pod.Generation
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == container {
+			change(pod, &pod.Status.ContainerStatuses[i])
+		}
+	}
+	f.put(pod, watch.Modified)
+}
+
+func (f *fakeAPI) Watch(ctx context.Context, version string) (watch.Interface, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.called("watch"); err != nil {
+		return nil, err
+	}
+	from, err := strconv.Atoi(version)
+	if err != nil {
+		return nil, err
+	}
+	w := watch.NewFake()
+	go func() {
+		for {
+			f.mu.Lock()
+			var next []watch.Event
+			for _, e := range f.history {
+				if v, _ := strconv.Atoi(e.Object.(*corev1.Pod).ResourceVersion); v > from {
+					next = append(next, e)
+					from = v
+				}
+			}
+			changed := f.changed
+			f.mu.Unlock()
+			for _, e := range next {
+				if ctx.Err() != nil || w.IsStopped() {
+					return
+				}
+				w.Action(e.Type, e.Object)
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return w, nil
+}
+
+// fakeWrapper listens like a wrapper and does nothing but what it is told.
+type fakeWrapper struct {
+	nonce string
+	left  chan struct{} // closed when told to leave
+	swept chan struct{} // has a value for each sweep
+	stop  func()
+}
+
+// startWrapper puts a wrapper into the control directory of a container.
+func startWrapper(t testing.TB, control, container, nonce, boot string) *fakeWrapper {
+	t.Helper()
+	dir := filepath.Join(control, container)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	temporary := filepath.Join(dir, "."+boot)
+	l, err := net.Listen("unix", temporary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	if err := os.Rename(temporary, filepath.Join(dir, payload.SocketName)); err != nil {
+		t.Fatal(err)
+	}
+	w := &fakeWrapper{nonce: nonce, left: make(chan struct{}), swept: make(chan struct{}, 8)}
+	var mu sync.Mutex
+	var open []net.Conn
+	w.stop = sync.OnceFunc(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = l.Close()
+		for _, c := range open {
+			_ = c.Close()
+		}
+	})
+	t.Cleanup(w.stop)
+	leave := sync.OnceFunc(func() { close(w.left); w.stop() })
+	namespace, _ := os.Readlink("/proc/self/ns/pid")
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open = append(open, conn)
+			mu.Unlock()
+			go w.serve(conn, payload.Hello{Protocol: payload.Protocol, Nonce: nonce, Boot: boot, PID: os.Getpid(), PIDNamespace: namespace}, leave)
+		}
+	}()
+	return w
+}
+
+func (w *fakeWrapper) serve(conn net.Conn, hello payload.Hello, leave func()) {
+	send := func(m payload.Message) {
+		if line, err := payload.EncodeLine(m); err == nil {
+			_, _ = conn.Write(line)
+		}
+	}
+	send(payload.Message{Hello: &hello})
+	for scanner := bufio.NewScanner(conn); scanner.Scan(); {
+		r, err := payload.DecodeRequest(scanner.Bytes())
+		if err != nil {
+			return
+		}
+		send(payload.Message{ID: r.ID, Done: true})
+		switch r.Op {
+		case payload.OpLeave:
+			leave()
+			return
+		case payload.OpSweep:
+			w.swept <- struct{}{}
+		}
+	}
+}
+
+// world is a pod, its API server and a backend on one machine.
+type world struct {
+	t       *testing.T
+	api     *fakeAPI
+	backend *Backend
+	control string
+	private string
+	proc    string
+	boots   int
+	mu      sync.Mutex
+	current map[string]*fakeWrapper
+	broken  atomic.Bool // whether a container that ends stays down
+}
+
+const (
+	testDefault = "registry.example.com/site/default:1"
+	testDigest  = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+)
+
+func testPod() *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pilot-0", Namespace: "jobs", UID: "uid-1", Generation: 3}}
+	pod.Spec.Containers = []corev1.Container{{Name: "pilot", Image: "pilot"}}
+	for _, name := range []string{"payload", "payload-2"} {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Image: testDefault})
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: name, ContainerID: "containerd://" + testID(0), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		})
+	}
+	pod.Status.ObservedGeneration = 3
+	return pod
+}
+
+// testID is the ID of the n-th container.
+func testID(n int) string { return fmt.Sprintf("%064x", n) }
+
+func newWorld(t *testing.T, change func(*Options)) *world {
+	t.Helper()
+	w := &world{t: t, control: t.TempDir(), private: t.TempDir(), proc: t.TempDir(), current: make(map[string]*fakeWrapper)}
+	opt := Options{
+		PodName: "pilot-0", PodNamespace: "jobs", Containers: []string{"payload", "payload-2"}, BaseUID: 10001,
+		ControlDir: w.control, PrivateDir: w.private, BindTimeout: 20 * time.Second, ThrowawayTags: true, DigestLifetime: time.Hour,
+		KubernetesDir: "/none", Server: "https://127.0.0.1:1",
+	}
+	if change != nil {
+		change(&opt)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	b, err := New(ctx, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.api = newFakeAPI(testPod())
+	w.backend = b
+	b.connect = func() (podAPI, error) { return w.api, nil }
+	b.proc = w.proc
+	b.timing = timing{
+		apiPatience: 300 * time.Millisecond, apiCall: 5 * time.Second, apiRetry: time.Millisecond,
+		leaseWait: 200 * time.Millisecond, leasePoll: time.Millisecond,
+		watchDelay: 10 * time.Millisecond, dismiss: time.Second, nudge: 100 * time.Millisecond, silence: 300 * time.Millisecond,
+		learn: 5 * time.Second, recall: 300 * time.Millisecond, autopsy: time.Second, progress: time.Second, check: time.Second,
+	}
+	w.api.onPatch = w.restart
+	return w
+}
+
+// restart is the kubelet at its best: it makes the container anew and the
+// wrapper announces the nonce.
+func (w *world) restart(pod *corev1.Pod, changed map[string]bool) {
+	for name, c := range changed {
+		if c {
+			w.boot(pod, name)
+		}
+	}
+}
+
+func (w *world) wrapper(name string) *fakeWrapper {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.current[name]
+}
+
+// boot starts the container with what the pod says, and tells what the wrapper
+// calls its boot.
+func (w *world) boot(pod *corev1.Pod, name string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old := w.current[name]; old != nil {
+		old.stop()
+	}
+	w.boots++
+	w.setContainer(w.boots)
+	boot := fmt.Sprint("boot", w.boots)
+	w.current[name] = startWrapper(w.t, w.control, name, pod.Annotations[nonceAnnotation+name], boot)
+	// A wrapper that leaves is made anew from the pod as it is then.
+	wrapper := w.current[name]
+	go func() {
+		<-wrapper.left
+		w.mu.Lock()
+		isLast := w.current[name] == wrapper
+		w.mu.Unlock()
+		if isLast && !w.broken.Load() {
+			w.boot(w.api.snapshot(), name)
+		}
+	}()
+	return boot
+}
+
+// setContainer makes the test process, which plays the wrapper, a process of the
+// n-th container.
+func (w *world) setContainer(n int) {
+	dir := filepath.Join(w.proc, strconv.Itoa(os.Getpid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		w.t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cgroup"), []byte("0::/../cri-containerd-"+testID(n)+".scope\n"), 0o600); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// report lets the kubelet say that the n-th container runs, and its image.
+func (w *world) report(container string, n int, imageID string) {
+	w.api.status(container, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+		s.ContainerID, s.ImageID = "containerd://"+testID(n), imageID
+		s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	})
+}
+
+func (w *world) lease() *Lease {
+	w.t.Helper()
+	l, err := w.backend.Lease(context.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = l.Release(context.Background()) })
+	return l
+}
+
+// bind leases, binds and returns both; the caller releases.
+func (w *world) bind(image string) (*Lease, *Container) {
+	w.t.Helper()
+	l := w.lease()
+	c, err := l.Bind(context.Background(), payload.BindRequest{Activation: "job", Image: image, Owner: "ann"})
+	if err != nil {
+		w.t.Fatalf("bind %q: %v", image, err)
+	}
+	return l, c
+}
+
+// spec is the image of a container as it stands in the pod.
+func (w *world) spec(container string) string {
+	w.api.mu.Lock()
+	defer w.api.mu.Unlock()
+	return specOf(w.api.pod, container).Image
+}
+
+// eventually waits for a condition that no event tells of.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(5 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func release(t *testing.T, l *Lease) {
+	t.Helper()
+	if err := l.Release(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitingFor is a state in which the kubelet could not start the container.
+func waitingFor(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
