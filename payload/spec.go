@@ -57,6 +57,10 @@ type Spec struct {
 	// and win over, the environment the container was created with.
 	Env      []string
 	ImageEnv bool
+	// HideEnv names variables of the container's environment that are not the
+	// image's and not for the payload; a name that ends in '*' stands for all
+	// that begin so. Env is not affected.
+	HideEnv []string
 	// SearchPath looks a Path without a slash up like execvp(3) does.
 	SearchPath bool
 	// Dir is the working directory, an absolute path.

@@ -136,6 +136,7 @@ type wireSpec struct {
 	Args       []raw   `json:"args,omitempty"`
 	Env        []raw   `json:"env,omitempty"`
 	ImageEnv   bool    `json:"image_env,omitempty"`
+	HideEnv    []raw   `json:"hide_env,omitempty"`
 	SearchPath bool    `json:"search_path,omitempty"`
 	Dir        raw     `json:"dir"`
 	Umask      int     `json:"umask"`
@@ -152,7 +153,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireSpec{
 		Activation: s.Activation, UID: s.UID, GID: s.GID, Groups: s.Groups,
 		Path: raw(s.Path), Args: rawList(s.Args), Env: rawList(s.Env),
-		ImageEnv: s.ImageEnv, SearchPath: s.SearchPath, Dir: raw(s.Dir), Umask: s.Umask,
+		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Umask: s.Umask,
 		Stdin: raw(s.Stdin), Stdout: raw(s.Stdout), Stderr: raw(s.Stderr),
 		Append: s.Append, Nice: s.Nice, Limits: s.Limits,
 	})
@@ -167,7 +168,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	*s = Spec{
 		Activation: w.Activation, UID: w.UID, GID: w.GID, Groups: w.Groups,
 		Path: string(w.Path), Args: stringList(w.Args), Env: stringList(w.Env),
-		ImageEnv: w.ImageEnv, SearchPath: w.SearchPath, Dir: string(w.Dir), Umask: w.Umask,
+		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Umask: w.Umask,
 		Stdin: string(w.Stdin), Stdout: string(w.Stdout), Stderr: string(w.Stderr),
 		Append: w.Append, Nice: w.Nice, Limits: w.Limits,
 	}

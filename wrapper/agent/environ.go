@@ -71,6 +71,18 @@ func splitEnvironment(environ []string) environment {
 	return e
 }
 
+// hide leaves out what names say: a name, or the beginning of names and '*'.
+func hide(environ, names []string) []string {
+	hidden := func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(names, func(pattern string) bool {
+			prefix, open := strings.CutSuffix(pattern, "*")
+			return open && strings.HasPrefix(name, prefix) || name == pattern
+		})
+	}
+	return slices.DeleteFunc(slices.Clone(environ), hidden)
+}
+
 // mergeEnvironment lays over on top of base. The later of two entries of one
 // name wins.
 func mergeEnvironment(base, over []string) []string {

@@ -21,6 +21,17 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+func TestHide(t *testing.T) {
+	container := []string{"KUBERNETES_PORT=1", "KUBERNETES_SERVICE_HOST=2", "PATH=/bin", "SECRET=x", "SECRETS=y", "ODD"}
+	got := hide(container, []string{"KUBERNETES_*", "SECRET", "ABSENT"})
+	if diff := cmp.Diff([]string{"PATH=/bin", "SECRETS=y", "ODD"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(container) != 6 || container[0] != "KUBERNETES_PORT=1" {
+		t.Errorf("the container's own environment was changed: %q", container)
+	}
+}
+
 func TestMergeEnvironment(t *testing.T) {
 	got := mergeEnvironment([]string{"A=1", "B=2", "A=3"}, []string{"C=", "B=4", "=C:=odd"})
 	if diff := cmp.Diff([]string{"A=3", "B=4", "C=", "=C:=odd"}, got); diff != "" {

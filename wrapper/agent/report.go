@@ -27,15 +27,16 @@ type job struct {
 	SwitchUser bool `json:"switch_user"`
 }
 
-// A launcher's report is reportReady and the time in nanoseconds since 1970, in
-// eight bytes, written just before execve(2), and nothing more if it became the
-// payload. A failed one adds (or consists of) reportFailed, the stage's index,
+// A launcher's report is reportReady, the time in nanoseconds since 1970 and its
+// own largest resident set in KiB, in eight bytes each, written just before
+// execve(2), and nothing more if it became the payload. A failed one adds (or consists of) reportFailed, the stage's index,
 // the errno in two bytes, and, if there is still memory for that under the
 // payload's resource limits, a reportDetail as JSON. The head is written with one
 // system call and without allocation. Numbers are big-endian.
 const (
 	reportReady  = 'r'
-	readySize    = 9
+	readySize    = 17
+	maxKiB       = 1<<52 - 1 // of memory, more than any machine has
 	reportFailed = 'f'
 	failedSize   = 4
 )
@@ -76,20 +77,25 @@ func (r report) failed(stage string, path string, errno unix.Errno, detail func(
 func (r report) ready() {
 	head := [readySize]byte{reportReady}
 	binary.BigEndian.PutUint64(head[1:], uint64(time.Now().UnixNano()))
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err == nil {
+		binary.BigEndian.PutUint64(head[9:], uint64(usage.Maxrss))
+	}
 	_, _ = unix.Write(r.fd, head[:])
 }
 
 // decodeReport understands a whole report.
-func decodeReport(data []byte) (started time.Time, failure *payload.StartError) {
+func decodeReport(data []byte) (started time.Time, resident int64, failure *payload.StartError) {
 	if len(data) >= readySize && data[0] == reportReady {
-		started = time.Unix(0, int64(binary.BigEndian.Uint64(data[1:readySize])))
+		started = time.Unix(0, int64(binary.BigEndian.Uint64(data[1:9])))
+		resident = int64(binary.BigEndian.Uint64(data[9:readySize])&maxKiB) << 10
 		if data = data[readySize:]; len(data) == 0 {
-			return started, nil
+			return started, resident, nil
 		}
 	}
 	failure = &payload.StartError{Stage: payload.StageFork, Detail: "the launcher ended without a word; was it killed for want of memory?"}
 	if len(data) < failedSize || data[0] != reportFailed || int(data[1]) >= len(stages) {
-		return time.Time{}, failure
+		return time.Time{}, 0, failure
 	}
 	failure.Stage = stages[data[1]]
 	failure.Errno = unix.Errno(binary.BigEndian.Uint16(data[2:failedSize]))
@@ -98,5 +104,5 @@ func decodeReport(data []byte) (started time.Time, failure *payload.StartError) 
 	if json.Unmarshal(data[failedSize:], &more) == nil {
 		failure.Path, failure.Detail = string(more.Path), more.Detail
 	}
-	return time.Time{}, failure
+	return time.Time{}, 0, failure
 }

@@ -40,23 +40,26 @@ func written(t testing.TB, write func(report)) []byte {
 
 func TestReport(t *testing.T) {
 	ready := written(t, report.ready)
-	started, failure := decodeReport(ready)
+	started, resident, failure := decodeReport(ready)
 	if failure != nil || time.Since(started) > time.Minute || time.Since(started) < 0 {
 		t.Errorf("%v, %v", started, failure)
+	}
+	if resident < 1<<20 || resident > 1<<30 {
+		t.Errorf("%d bytes resident are no Go program's", resident)
 	}
 	want := &payload.StartError{Stage: payload.StageExec, Path: "/caf\xe9", Errno: unix.ENOEXEC, Detail: "why"}
 	failed := func(r report) {
 		r.failed(want.Stage, want.Path, want.Errno, func() string { return want.Detail })
 	}
 	for _, data := range [][]byte{written(t, failed), append(bytes.Clone(ready), written(t, failed)...)} {
-		if _, got := decodeReport(data); !cmp.Equal(want, got) {
+		if _, _, got := decodeReport(data); !cmp.Equal(want, got) {
 			t.Error(cmp.Diff(want, got))
 		}
-		if _, got := decodeReport(data[:len(data)-3]); got == nil || got.Stage != want.Stage && got.Stage != payload.StageFork {
+		if _, _, got := decodeReport(data[:len(data)-3]); got == nil || got.Stage != want.Stage && got.Stage != payload.StageFork {
 			t.Errorf("cut short: %+v", got)
 		}
 	}
-	if _, got := decodeReport(nil); got == nil || got.Stage != payload.StageFork {
+	if _, _, got := decodeReport(nil); got == nil || got.Stage != payload.StageFork {
 		t.Errorf("silence: %+v", got)
 	}
 }
@@ -65,7 +68,7 @@ func FuzzReport(f *testing.F) {
 	f.Add(written(f, report.ready))
 	f.Add(written(f, func(r report) { r.failed(payload.StageChdir, "/x", unix.ENOENT, nil) }))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		started, failure := decodeReport(data)
+		started, _, failure := decodeReport(data)
 		if (failure == nil) != (!started.IsZero() || len(data) == readySize && data[0] == reportReady) {
 			t.Errorf("%v, %+v", started, failure)
 		}

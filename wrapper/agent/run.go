@@ -43,6 +43,18 @@ func (r *run) addUsage(u *unix.Rusage) {
 	r.maxRSS = max(r.maxRSS, u.Maxrss*1024)
 }
 
+// largestResident is the largest resident set of a reaped process in bytes; 0 if
+// none was larger than the launcher that the main process was before its
+// execve: the kernel counts that to it (exec_mmap in fs/exec.c), and it says
+// nothing of the payload.
+func (r *run) largestResident() int64 {
+	const slack = 512 << 10 // the launcher grows a little after its report
+	if r.report == nil || r.maxRSS <= r.report.resident+slack {
+		return 0
+	}
+	return r.maxRSS
+}
+
 // advance moves a run on when the launcher has reported or the process has
 // ended. The two come in any order; the answer to the start request always
 // precedes the exit.
@@ -79,7 +91,7 @@ func (a *agent) exited(r *run) {
 		Ended:      r.ended.UTC(),
 		UserCPU:    r.userCPU,
 		SystemCPU:  r.systemCPU,
-		MaxRSS:     r.maxRSS,
+		MaxRSS:     r.largestResident(),
 		Cgroup:     a.cgroupUsage(r),
 	}
 	if r.status.Signaled() && r.status.Signal() == unix.SIGKILL {

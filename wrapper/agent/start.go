@@ -87,7 +87,7 @@ func (a *agent) launch(s *payload.Spec) (pid int, report *os.File, failure *payl
 	}
 	j := job{Spec: *s, Parent: os.Getpid(), SwitchUser: a.uid == 0}
 	if s.ImageEnv {
-		j.Spec.Env = mergeEnvironment(a.imageEnv, s.Env)
+		j.Spec.Env = mergeEnvironment(hide(a.imageEnv, s.HideEnv), s.Env)
 	} else {
 		j.Spec.Env = mergeEnvironment(nil, s.Env)
 	}
@@ -143,10 +143,13 @@ func anonymousFile(data []byte) (*os.File, error) {
 
 // launchEnd is what became of a launcher.
 type launchEnd struct {
-	run     *run
-	pid     int
-	time    time.Time           // of execve
-	failure *payload.StartError // nil: it became the payload
+	run  *run
+	pid  int
+	time time.Time // of execve
+	// resident is the launcher's own peak, in bytes: the kernel counts it to the
+	// process that it became (exec_mmap in fs/exec.c).
+	resident int64
+	failure  *payload.StartError // nil: it became the payload
 }
 
 // maxReport bounds what a launcher may say.
@@ -162,7 +165,7 @@ func readReport(pipe *os.File, pid int, r *run) *launchEnd {
 		end.failure = &payload.StartError{Stage: payload.StageFork, Detail: "read the launcher's report: " + err.Error()}
 		return end
 	}
-	end.time, end.failure = decodeReport(data)
+	end.time, end.resident, end.failure = decodeReport(data)
 	return end
 }
 

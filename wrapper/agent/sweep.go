@@ -108,11 +108,27 @@ func (a *agent) killDescendants(f *family.Family) ([]family.Process, error) {
 
 var errChildrenLeft = errors.New("children are left")
 
+// removeLeftovers cleans what outlives processes, if the payload's user is not
+// also somebody else's. The answer says what could not be cleaned.
+func (a *agent) removeLeftovers() string {
+	if a.uid != 0 || a.run == nil {
+		return ""
+	}
+	if err := removeLeftovers(a.run.spec.UID, a.run.spec.GID); err != nil {
+		a.log.print("%v", err)
+		return err.Error()
+	}
+	return ""
+}
+
 // endSweep answers those who asked.
 func (a *agent) endSweep(failure string) {
 	s := a.sweep
 	a.sweep = nil
 	s.timer.Stop()
+	if failure == "" {
+		failure = a.removeLeftovers()
+	}
 	a.clean = failure == ""
 	for _, id := range s.waiting {
 		if failure != "" {

@@ -15,7 +15,7 @@ const tick = time.Second / 100
 func (a *agent) usage() *payload.ContainerUsage {
 	u := &payload.ContainerUsage{Time: time.Now().UTC()}
 	if r := a.run; r != nil {
-		u.UserCPU, u.SystemCPU, u.MaxRSS = r.userCPU, r.systemCPU, r.maxRSS
+		u.UserCPU, u.SystemCPU, u.MaxRSS = r.userCPU, r.systemCPU, r.largestResident()
 		u.Cgroup = a.cgroupUsage(r)
 	}
 	f := a.target.Load()

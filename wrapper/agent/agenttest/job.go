@@ -33,6 +33,7 @@ import (
 //	cat                copies stdin to stdout
 //	burn MS            uses MS milliseconds of CPU time
 //	burnchild MS       has an orphan use it
+//	memory BYTES       touches memory, ends
 //	hold MIB           touches memory, says "ready", waits
 //	facts              prints [Facts] as JSON
 //	setuid PROGRAM     executes PROGRAM facts
@@ -90,6 +91,12 @@ func job(args []string) int {
 		time.Sleep(50 * time.Millisecond)
 		start("burn", true, args[1])
 		wait()
+	case "memory":
+		block := make([]byte, number(1))
+		for i := range block {
+			block[i] = 1
+		}
+		runtime.KeepAlive(block)
 	case "hold":
 		block := make([]byte, number(1)<<20)
 		for i := range block {

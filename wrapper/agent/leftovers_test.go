@@ -1,0 +1,109 @@
+package agent
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+func TestObjectsOf(t *testing.T) {
+	const shm = "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n" +
+		"         0          3   600                  4096  1234  1234      0 10001 10001 10001 10001          0          0 1795210936                  4096                     0\n" +
+		"         0          4   600                  4096  1234  1234      0 10002 10002 10002 10002          0          0 1795210936                  4096                     0\n"
+	const sem = "       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n" +
+		"         0          7   600          1 10001 10001 10001 10001          0 1795210936\n"
+	tests := map[string]struct {
+		table string
+		want  []uintptr
+		bad   bool
+	}{
+		"shared memory":    {shm, []uintptr{3}, false},
+		"semaphores":       {sem, []uintptr{7}, false},
+		"nothing":          {"", nil, false},
+		"an unknown table": {"key id\n0 1\n", nil, true},
+		"no number":        {"key semid uid\n0 x 10001\n", nil, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := objectsOf(bufio.NewScanner(strings.NewReader(tt.table)), 10001)
+			if (err != nil) != tt.bad || !tt.bad && !cmp.Equal(tt.want, got) {
+				t.Errorf("got %v, error %v; want %v", got, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestRemoveLeftovers leaves things as a payload would and looks that they are
+// gone, and that those of others are not.
+func TestRemoveLeftovers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	const uid, other = 54321, 54322
+	leave := func(uid int, name string) string {
+		t.Helper()
+		dir := filepath.Join("/dev/shm", name)
+		for _, d := range []string{dir, filepath.Join(dir, "in")} {
+			if err := os.Mkdir(d, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(d) })
+		}
+		for _, path := range []string{filepath.Join(dir, "in", "f"), filepath.Join(dir, "in"), dir} {
+			if strings.HasSuffix(path, "f") {
+				if err := os.WriteFile(path, nil, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Chown(path, uid, uid); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(filepath.Join(dir, "in"), 0); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	mine, theirs := leave(uid, "leftover-mine"), leave(other, "leftover-theirs")
+	id := sharedMemoryOf(t, uid)
+
+	if err := removeLeftovers(uid, uid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(mine); !os.IsNotExist(err) {
+		t.Errorf("%s is still there (%v)", mine, err)
+	}
+	if _, err := os.Lstat(theirs); err != nil {
+		t.Errorf("what belongs to another user is gone: %v", err)
+	}
+	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, new(unix.SysvShmDesc)); err == nil {
+		t.Errorf("shared memory segment %d is still there", id)
+	}
+	if os.Geteuid() != 0 {
+		t.Error("the process is no longer root")
+	}
+}
+
+// sharedMemoryOf makes a System V shared memory segment that belongs to a user.
+func sharedMemoryOf(t *testing.T, uid uint32) int {
+	t.Helper()
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
+	var desc unix.SysvShmDesc
+	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &desc); err != nil {
+		t.Fatal(err)
+	}
+	desc.Perm.Uid, desc.Perm.Gid = uid, uid
+	if _, err := unix.SysvShmCtl(id, unix.IPC_SET, &desc); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
