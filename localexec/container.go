@@ -56,3 +56,6 @@ func (c *Container) end(ctx context.Context) error {
 		return errors.Join(closed, fmt.Errorf("the wrapper had to be killed: %w", context.Cause(ctx)))
 	}
 }
+
+// PlatformEnv is empty: the payload's environment is the job's alone.
+func (c *Container) PlatformEnv() []string { return nil }

@@ -45,6 +45,9 @@ type Container interface {
 	Client() *payload.Client
 	// Image is the image as it was bound, for the log.
 	Image() string
+	// PlatformEnv names variables of the container's environment that are
+	// neither the image's nor the job's; see payload.Spec.HideEnv.
+	PlatformEnv() []string
 	// Lost tells that the container ended or was made anew under the job,
 	// and why.
 	Lost() <-chan error

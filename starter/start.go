@@ -73,7 +73,7 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 		Activation: a.name,
 		UID:        uid, GID: gid,
 		Path: cmd.Path, Args: append([]string{cmd.Path}, cmd.Args...), SearchPath: cmd.Search,
-		Env: env.Strings(), ImageEnv: a.set.backend == backendPod,
+		Env: env.Strings(), ImageEnv: a.set.backend == backendPod, HideEnv: a.container.PlatformEnv(),
 		Dir: place.Iwd, Umask: jobUmask,
 		Stdin: openable(stdio.In), Stdout: openable(stdio.Out), Stderr: openable(stdio.Err), Append: stdio.Append,
 		Nice: limits.Nice, Limits: rlimits(limits),
