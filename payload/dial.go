@@ -39,11 +39,15 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	defer func() { go watch.Close() }()
 	poll := time.NewTicker(slowPoll)
 	defer poll.Stop()
+	var last error // what was wrong when there was still time to find out
 	for {
 		watch.Arm()
 		c, err := connect(ctx, o)
 		if err == nil {
 			return c, nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err
 		}
 		if errors.Is(err, errPeer) || errors.Is(err, errProtocol) || errors.Is(err, fs.ErrPermission) {
 			return nil, err // waiting would not help
@@ -52,7 +56,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		case <-watch.Events():
 		case <-poll.C:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for a wrapper in %s: %w (last attempt: %w)", o.Dir, context.Cause(ctx), err)
+			return nil, fmt.Errorf("wait for a wrapper in %s: %w (last attempt: %w)", o.Dir, context.Cause(ctx), last)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func TestSecondStartRefused(t *testing.T) {
 func TestSecondConnectionRefused(t *testing.T) {
 	w := agenttest.StartWrapper(t, nil)
 	first := w.Dial(t)
-	ctx, cancel := context.WithTimeout(agenttest.Context(t), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(agenttest.Context(t), 500*time.Millisecond)
 	defer cancel()
 	_, err := payload.Dial(ctx, payload.Options{Dir: w.Dir, Nonce: w.Nonce})
 	if !errors.Is(err, payload.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
