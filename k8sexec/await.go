@@ -91,7 +91,7 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 			if f != nil {
 				f.image, f.spec, f.proven = p.image.String(), p.spec, before.Proven
 			}
-			w.saw(pod, f, t.running != "")
+			w.saw(t.describe(pod), f, t.running != "")
 		case <-tick.C:
 			w.progress()
 		case <-outer.Done():
@@ -124,8 +124,8 @@ type waiting struct {
 	failed *failure // the latest failure
 }
 
-func (w *waiting) saw(pod *corev1.Pod, f *failure, running bool) {
-	w.state = describeState(statusOf(pod, w.container))
+func (w *waiting) saw(state string, f *failure, running bool) {
+	w.state = state
 	switch {
 	case running:
 		w.failed = nil // the kubelet got over it
@@ -167,24 +167,6 @@ func (w *waiting) ended(ctx context.Context) error {
 	}
 	return &failure{origin: fromClock, reason: reasonTimeout,
 		message: fmt.Sprintf("after %s; status: %s", time.Since(w.started).Round(time.Second), w.state)}
-}
-
-// describeState puts a container's state in a few words.
-func describeState(s corev1.ContainerStatus) string {
-	switch {
-	case s.State.Waiting != nil && s.State.Waiting.Message != "":
-		return fmt.Sprintf("waiting, %s: %s", s.State.Waiting.Reason, s.State.Waiting.Message)
-	case s.State.Waiting != nil && s.State.Waiting.Reason != "":
-		return "waiting, " + s.State.Waiting.Reason
-	case s.State.Waiting != nil:
-		return "waiting"
-	case s.State.Running != nil:
-		return "running since " + s.State.Running.StartedAt.UTC().Format(time.RFC3339)
-	case s.State.Terminated != nil:
-		return "ended with " + describeExit(s.State.Terminated)
-	default:
-		return "none yet"
-	}
 }
 
 // dismiss tells the wrapper that was there before to leave. The kubelet tells it

@@ -80,7 +80,9 @@ func (f *fakeAPI) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Po
 	}
 	var p struct {
 		Metadata struct{ Annotations map[string]string }
-		Spec     struct{ Containers []struct{ Name, Image string } }
+		Spec     struct {
+			Containers []struct{ Name, Image string }
+		}
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
 		return nil, err

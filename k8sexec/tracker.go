@@ -84,7 +84,7 @@ func (t *tracker) look(pod *corev1.Pod) *failure {
 		return f
 	}
 	status := statusOf(pod, t.container)
-	if t.generation > 0 && pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration < t.generation {
+	if t.isUnseen(pod) {
 		t.remember(status)
 		return nil
 	}
@@ -101,6 +101,12 @@ func (t *tracker) look(pod *corev1.Pod) *failure {
 		t.bury(status.State.Terminated)
 	}
 	return nil
+}
+
+// isUnseen tells that the status was made from a spec before the patch, as far as
+// the cluster tells (status.observedGeneration, Kubernetes 1.33).
+func (t *tracker) isUnseen(pod *corev1.Pod) bool {
+	return t.generation > 0 && pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration < t.generation
 }
 
 // podFailure tells that the pod as a whole is at its end.
@@ -203,4 +209,28 @@ func (t *tracker) silent() time.Duration {
 		return 0
 	}
 	return t.now().Sub(t.since)
+}
+
+// describe says in a few words how far the kubelet has come. What it does between
+// the end of the old container and the start of the new one, a pull mostly, does
+// not show in the status.
+func (t *tracker) describe(pod *corev1.Pod) string {
+	if t.isUnseen(pod) {
+		return "the kubelet has not taken up the change yet; it may still be pulling an earlier image"
+	}
+	s := statusOf(pod, t.container)
+	switch {
+	case s.State.Waiting != nil && s.State.Waiting.Message != "":
+		return fmt.Sprintf("waiting, %s: %s", s.State.Waiting.Reason, s.State.Waiting.Message)
+	case s.State.Waiting != nil && s.State.Waiting.Reason != "":
+		return "waiting, " + s.State.Waiting.Reason
+	case t.isOld(bareID(s.ContainerID)):
+		return "the kubelet has taken up the change and is probably pulling the image"
+	case s.State.Running != nil:
+		return "running"
+	case s.State.Terminated != nil:
+		return "ended with " + describeExit(s.State.Terminated)
+	default:
+		return "waiting"
+	}
 }

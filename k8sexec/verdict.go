@@ -118,10 +118,10 @@ func (j judgement) isFinal(now time.Time) bool {
 	return !j.again || j.failure.tries >= maxTries || now.Sub(j.failure.since) >= maxPatience
 }
 
-// verdict puts the judgement in the words of the contract.
+// verdict puts the judgement in the words of the contract. The cause is quoted
+// in the message, hence not attached once more.
 func (j judgement) verdict() *payload.Verdict {
-	f := j.failure
-	v := &payload.Verdict{Blame: payload.Site, Reason: f.reason, Message: j.message(), Err: f.err}
+	v := &payload.Verdict{Blame: payload.Site, Reason: j.failure.reason, Message: j.message()}
 	if j.class == toUser {
 		v.Blame, v.Subcode = payload.User, j.subcode
 	}
@@ -134,13 +134,16 @@ const maxWords = 1000
 
 // message is one line: our sentence, and the words of those who reported.
 func (j judgement) message() string {
-	f := j.failure
-	words := strings.Join(strings.Fields(f.message), " ")
+	words := j.failure.message
+	if words == "" && j.failure.err != nil {
+		words = j.failure.err.Error()
+	}
+	words = strings.Join(strings.Fields(words), " ")
 	if len(words) > maxWords {
 		words = strings.ToValidUTF8(words[:maxWords], "") + "..."
 	}
-	if words == "" || f.err != nil && f.err.Error() == f.message {
-		return j.says // the error's text follows anyway
+	if words == "" {
+		return j.says
 	}
 	return fmt.Sprintf("%s (%s)", j.says, words)
 }

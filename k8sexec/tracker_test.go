@@ -1,0 +1,189 @@
+package k8sexec
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// recording is a pod as a real API server showed it, version by version.
+func recording(t testing.TB, name string) []*corev1.Pod {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "testdata", "k8s", "pods", name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pods []*corev1.Pod
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		pod := new(corev1.Pod)
+		if err := json.Unmarshal(lines.Bytes(), pod); err != nil {
+			t.Fatal(err)
+		}
+		pods = append(pods, pod)
+	}
+	return pods
+}
+
+// TestTrackRecordings plays what a real kubelet made of a patch. The first state
+// is the one before the patch, the second the one the patch returned.
+func TestTrackRecordings(t *testing.T) {
+	tests := []struct {
+		name   string
+		reason string // of the first failure; empty for none
+		says   string
+		index  int // of the state that shows it
+		final  bool
+	}{
+		{name: "notfound-tag", reason: "ErrImagePull", says: "nosuchtag: not found", index: 3, final: true},
+		// After the failure of another image, which still stands in the state that the
+		// kubelet published for the new one.
+		{name: "notfound-repo", reason: "ErrImagePull", says: "kx/nosuchrepo:1: not found", index: 3, final: true},
+		{name: "forbidden", reason: "ErrImagePull", says: "403 Forbidden", index: 3, final: true},
+		{name: "platform-single"},
+		{name: "good"},
+		{name: "good2"},
+		{name: "mountfile", reason: "RunContainerError", says: "not a directory", index: 3, final: true},
+		{name: "broken", reason: "ErrImagePull", says: "500 Internal Server Error", index: 3},
+		// Two containers ended, the first may have been an accident.
+		{name: "crash", reason: "CrashLoopBackOff", says: "back-off 10s", index: 4},
+		{name: "hang"},
+		{name: "afterhang", reason: reasonPodDeleted, index: 2, final: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			pods := recording(t, tt.name)
+			before := slot{Spec: pods[0].Spec.Containers[0].Image}
+			p := plan{spec: pods[1].Spec.Containers[0].Image}
+			tr := track("payload", p, before, pods[1])
+			for i, pod := range pods[1:] {
+				f := tr.look(pod)
+				if f == nil {
+					continue
+				}
+				f.image, f.spec = p.spec, p.spec
+				if f.reason != tt.reason || !strings.Contains(f.message, tt.says) || i+1 != tt.index {
+					t.Fatalf("state %d: %s: %s; want %s: %s at %d", i+1, f.reason, f.message, tt.reason, tt.says, tt.index)
+				}
+				if got := judge(*f).isFinal(time.Now()); got != tt.final {
+					t.Errorf("final %v, want %v", got, tt.final)
+				}
+				return
+			}
+			if tt.reason != "" {
+				t.Errorf("no failure seen, want %s: %s", tt.reason, tt.says)
+			}
+		})
+	}
+}
+
+// A recording whose wrapper ends again and again is a failure in the end.
+func TestTrackCrashes(t *testing.T) {
+	pods := recording(t, "crash")
+	tr := track("payload", plan{spec: pods[1].Spec.Containers[0].Image}, slot{Spec: pods[0].Spec.Containers[0].Image}, pods[1])
+	var last *failure
+	for _, pod := range pods[1:] {
+		if f := tr.look(pod); f != nil {
+			last = f
+		}
+	}
+	if last == nil || last.tries != 2 || !judge(*last).isFinal(time.Now()) || judge(*last).class != toPilot {
+		t.Errorf("last failure %+v", last)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	tests := []struct {
+		name string
+		want string
+	}{
+		{"hang", "probably pulling"},
+		{"afterhang", "not taken up the change"},
+		{"good", "running"},
+		{"notfound-tag", "waiting, ErrImagePull: rpc error"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			pods := recording(t, tt.name)
+			tr := track("payload", plan{spec: pods[1].Spec.Containers[0].Image}, slot{Spec: pods[0].Spec.Containers[0].Image}, pods[1])
+			var got string
+			for _, pod := range pods[1:] {
+				tr.look(pod)
+				got = tr.describe(pod)
+			}
+			if !strings.Contains(got, tt.want) {
+				t.Errorf("described as %q, want %q in it", got, tt.want)
+			}
+		})
+	}
+}
+
+// The same plain image, patched again while the kubelet still fails to pull it,
+// leaves the spec as it was: what the status says is about this image.
+func TestTrackUnchangedSpec(t *testing.T) {
+	pods := recording(t, "notfound-tag")
+	failing := pods[len(pods)-1]
+	image := failing.Spec.Containers[0].Image
+	tr := track("payload", plan{spec: image, restart: true}, slot{Spec: image}, failing)
+	if f := tr.look(failing); f == nil || f.reason != "ErrImagePull" {
+		t.Errorf("failure %v", f)
+	}
+}
+
+// Where the API server does not count generations, the rest has to do.
+func TestTrackWithoutGenerations(t *testing.T) {
+	pods := recording(t, "notfound-repo")
+	for _, pod := range pods {
+		pod.Generation, pod.Status.ObservedGeneration = 0, 0
+	}
+	tr := track("payload", plan{spec: pods[1].Spec.Containers[0].Image}, slot{Spec: pods[0].Spec.Containers[0].Image}, pods[1])
+	for i, pod := range pods[1:] {
+		f := tr.look(pod)
+		if isLast := i == len(pods)-2; (f != nil) != isLast {
+			t.Errorf("state %d: failure %v", i+1, f)
+		}
+	}
+}
+
+func FuzzTrack(f *testing.F) {
+	for _, name := range []string{"notfound-repo", "mountfile", "crash", "broken", "afterhang"} {
+		data, err := os.ReadFile(filepath.Join("..", "testdata", "k8s", "pods", name+".jsonl"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data, "registry.example.com/u/a:1", int64(3))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, image string, generation int64) {
+		var tr *tracker
+		for line := range bytes.Lines(data) {
+			pod := new(corev1.Pod)
+			if json.Unmarshal(line, pod) != nil {
+				continue
+			}
+			if tr == nil {
+				pod.Generation = generation
+				tr = track("payload", plan{spec: image}, slot{Spec: image + "0"}, pod)
+			}
+			if failed := tr.look(pod); failed != nil {
+				failed.image, failed.spec = image, image
+				j := judge(*failed)
+				v := j.verdict()
+				if strings.ContainsAny(v.Message, "\n\r") {
+					t.Errorf("verdict of several lines: %q", v.Message)
+				}
+				j.isFinal(time.Now())
+			}
+			if tr.describe(pod) == "" {
+				t.Error("no description")
+			}
+		}
+	})
+}
