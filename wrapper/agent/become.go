@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -31,11 +32,11 @@ func candidates(s *payload.Spec) []string {
 	return list
 }
 
-// Attempts at a program file that is open for writing elsewhere: in the starter,
-// for the moment between fork and execve of some other process.
+// busyPatience is how long a program file may be open for writing elsewhere: in
+// the starter, for the moment between fork and execve of some other process.
 const (
-	busyAttempts = 50
-	busyPause    = 10 // milliseconds
+	busyPatience = 500 * time.Millisecond
+	busyPause    = 10 * time.Millisecond
 )
 
 // become turns the process into the payload. It returns only when that failed,
@@ -59,12 +60,14 @@ func become(s *payload.Spec, r report) (string, error) {
 	for i := range limits {
 		setRaw(&limits[i]) // lowers only: what could fail was done before
 	}
-	pause := unix.Timespec{Nsec: busyPause * 1e6}
+	pause := unix.NsecToTimespec(busyPause.Nanoseconds())
+	begin := time.Now()
 	best := len(names) - 1
 	failure := unix.ENOENT
 	for i := range names {
 		errno := execve(paths[i], argv, envp)
-		for n := 0; errno == unix.ETXTBSY && n < busyAttempts; n++ {
+		// By the clock: the sleep may end early, by a signal of the Go runtime.
+		for errno == unix.ETXTBSY && time.Since(begin) < busyPatience {
 			_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
 			errno = execve(paths[i], argv, envp)
 		}
