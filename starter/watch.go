@@ -38,6 +38,7 @@ func (a *activation) watch(ctx context.Context) error {
 	}()
 
 	a.applySuspension(ctx)
+	go a.meter.look(ctx, client, a.table) // a job may be over before the first tick
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
 	due := time.NewTimer(every.initial)
@@ -47,8 +48,13 @@ func (a *activation) watch(ctx context.Context) error {
 		select {
 		case e := <-ended:
 			a.promised = 0
-			if e.err != nil {
+			switch {
+			case e.err != nil:
 				return a.lostContainer(e.err)
+			case e.exit.Killed != "" && e.exit.Killed != payload.KilledSweep:
+				// The wrapper had to leave: the pod is going away, or somebody
+				// stopped the container. How the job would have ended is not known.
+				return a.lostContainer(fmt.Errorf("the wrapper killed the job: %s", e.exit.Killed))
 			}
 			a.payload.exit = &e.exit
 			a.meter.end(e.exit)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,7 +48,7 @@ func TestRemoveLeftovers(t *testing.T) {
 	const uid, other = 54321, 54322
 	leave := func(uid int, name string) string {
 		t.Helper()
-		dir := filepath.Join("/dev/shm", name)
+		dir := filepath.Join("/dev/shm", fmt.Sprintf("%s-%d", name, os.Getpid()))
 		for _, d := range []string{dir, filepath.Join(dir, "in")} {
 			if err := os.Mkdir(d, 0o700); err != nil {
 				t.Fatal(err)
