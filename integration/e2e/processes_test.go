@@ -69,14 +69,17 @@ func TestKilledStarter(t *testing.T) {
 		t.Fatalf("starters that run: %v, want one", starters)
 	}
 	next := submit(t, job("facts exit=3"))[0]
-	if err := harness.Kill(starters[0], unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	killed := time.Now()
 	first, err := harness.Processes(payload())
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(first) != 3 {
+		t.Fatalf("the job's processes are %v, want the probe and two detached: the test shows nothing", first)
+	}
+	if err := harness.Kill(starters[0], unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
 	// Those of the first run alone: the second may have begun by then.
 	if err := harness.WaitNone(soon(t, gone), func(p harness.Process) bool {
 		return payload()(p) && slices.ContainsFunc(first, func(f harness.Process) bool { return f.PID == p.PID })

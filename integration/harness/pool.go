@@ -194,20 +194,9 @@ func (p *Pool) EPInput(ctx context.Context, side Side, stdin io.Reader, argv ...
 	return p.run(ctx, stdin, append(verb, argv...)...)
 }
 
-// Kubectl runs kubectl as the cluster's administrator.
-func (p *Pool) Kubectl(ctx context.Context, argv ...string) (string, error) {
-	return p.run(ctx, nil, append([]string{"kubectl"}, argv...)...)
-}
-
 // Up brings back what is missing of the pool.
 func (p *Pool) Up(ctx context.Context, argv ...string) error {
 	_, err := p.run(ctx, nil, append([]string{"up"}, argv...)...)
-	return err
-}
-
-// CollectLogs copies every daemon's log into a directory.
-func (p *Pool) CollectLogs(ctx context.Context, dir string) error {
-	_, err := p.run(ctx, nil, "logs", dir)
 	return err
 }
 
