@@ -15,7 +15,8 @@ var seedExpressions = []string{
 }
 
 // stable tells whether printing and reading an expression again must give the
-// same text: not where HTCondor's own text loses something.
+// same text. Times need not: HTCondor's text of them has no fractions beyond
+// six digits and no years or days beyond a limit.
 func stable(text string) bool {
 	lowered := strings.ToLower(text)
 	return !strings.Contains(lowered, "time(")
@@ -45,16 +46,13 @@ func FuzzParse(f *testing.F) {
 // end. It need not at once: unary minus and a number become one literal.
 func settles(t *testing.T, text string, again func(string) (string, error)) {
 	t.Helper()
-	for last := ""; last != text; {
+	for last := ""; last != text && stable(text); {
 		next, err := again(text)
 		if err != nil {
 			t.Fatalf("%q was printed and cannot be read: %v", text, err)
 		}
-		if stable(text) && len(next) > len(text) {
+		if len(next) > len(text) {
 			t.Fatalf("%q was printed and became %q", text, next)
-		}
-		if !stable(text) {
-			return
 		}
 		last, text = text, next
 	}
@@ -70,10 +68,13 @@ func FuzzParseOld(f *testing.F) {
 			return
 		}
 		printed := a.FormatOld()
+		if !stable(printed) {
+			return
+		}
 		if _, err := ParseNew(a.FormatNew()); err != nil {
 			t.Fatalf("%q in the new syntax is %q: %v", text, a.FormatNew(), err)
 		}
-		if strings.ContainsAny(printed, `\'`) || strings.Count(printed, "\n") != a.Len() || !stable(printed) {
+		if strings.ContainsAny(printed, `\'`) || strings.Count(printed, "\n") != a.Len() {
 			return // the old syntax cannot write every string
 		}
 		settles(t, printed, func(text string) (string, error) {
@@ -112,16 +113,23 @@ func FuzzEval(f *testing.F) {
 		if err != nil {
 			return
 		}
+		start := time.Now()
 		v := e.Eval(env)
 		value := v.String()
+		if took := time.Since(start); took > 3*time.Second {
+			t.Fatalf("%q takes %v", text, took)
+		}
 		if items, ok := v.List(); ok && len(items) != v.Len() {
 			t.Fatalf("%q: %d elements of %d", text, len(items), v.Len())
+		}
+		if !stable(e.String()) {
+			return
 		}
 		again, err := ParseExpr(e.String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := again.Eval(env); w.Kind() != v.Kind() || stable(text) && w.String() != value {
+		if w := again.Eval(env); w.Kind() != v.Kind() || v.Kind() < List && w.String() != value {
 			t.Fatalf("%q is %s, but printed and read again, %q, it is %s", text, value, e, w)
 		}
 	})
