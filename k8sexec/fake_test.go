@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -436,3 +437,5 @@ func release(t *testing.T, l *Lease) {
 func waitingFor(reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,95 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podstarter/payload"
+)
+
+func TestLost(t *testing.T) {
+	ended := func(n int, reason string, code int32) *corev1.ContainerStateTerminated {
+		return &corev1.ContainerStateTerminated{ContainerID: "containerd://" + testID(n), Reason: reason, ExitCode: code, FinishedAt: metav1.Now()}
+	}
+	tests := []struct {
+		name    string
+		change  func(*corev1.Pod, *corev1.ContainerStatus)
+		blame   payload.Blame
+		subcode int
+		says    string
+	}{
+		{"out of memory", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+			s.State.Running, s.State.Terminated = nil, ended(1, "OOMKilled", 137)
+		},
+			payload.User, SubcodeOutOfMemory, "more memory"},
+		{"restarted already", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+			s.ContainerID = "containerd://" + testID(2)
+			s.LastTerminationState.Terminated = ended(1, "Error", 1)
+		}, payload.Site, 0, "exit code 1 (Error)"},
+		{"evicted", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
+		}, payload.Site, 0, "low on memory"},
+		{"preempted", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler", Message: "preempting"}}
+		}, payload.Site, 0, "PreemptionByScheduler"},
+		{"another container ended", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+			s.LastTerminationState.Terminated = ended(77, "OOMKilled", 137)
+		},
+			payload.Site, 0, "does not tell why"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, func(o *Options) { o.ThrowawayTags = false })
+			l, c := w.bind("registry.example.com/u/a:1")
+			defer release(t, l)
+			w.broken.Store(true)
+			w.wrapper("payload").stop()
+			w.api.status("payload", tt.change)
+			err := <-c.Lost()
+			v := verdictOf(t, err)
+			if v.Blame != tt.blame || v.Subcode != tt.subcode || !strings.Contains(v.Message, tt.says) {
+				t.Errorf("%v/%d: %s", v.Blame, v.Subcode, v)
+			}
+		})
+	}
+	t.Run("API server away", func(t *testing.T) {
+		w := newWorld(t, nil)
+		l, c := w.bind("registry.example.com/u/a:1")
+		defer release(t, l)
+		w.broken.Store(true)
+		w.api.mu.Lock()
+		w.api.fail = func(string, int) error { return errors.New("away") }
+		w.api.mu.Unlock()
+		w.wrapper("payload").stop()
+		if v := verdictOf(t, <-c.Lost()); v.Blame != payload.Site || v.Reason != reasonContainerEnd {
+			t.Errorf("%s", v)
+		}
+	})
+}
+
+func TestReleaseIsNoLoss(t *testing.T) {
+	w := newWorld(t, nil)
+	l, c := w.bind("registry.example.com/u/a:1")
+	release(t, l)
+	release(t, l)
+	select {
+	case err := <-c.Lost():
+		t.Errorf("lost after release: %v", err)
+	case <-c.Client().Lost():
+	}
+	if got := w.api.count("get"); got != 1 {
+		t.Errorf("%d GETs", got)
+	}
+	again, err := w.backend.Lease(context.Background())
+	if err != nil || again.Name() != "payload" {
+		t.Fatalf("released container is not free: %v", err)
+	}
+	release(t, again)
+}
