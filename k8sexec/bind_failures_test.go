@@ -1,0 +1,258 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"podstarter/payload"
+)
+
+// A failure of the last job's image that still stands in the status must not
+// fail this job.
+func TestStaleFailureIsIgnored(t *testing.T) {
+	const old = "registry.example.com/u/misspelt:1"
+	notFound := waitingFor("ErrImagePull", `failed to pull and unpack image "`+old+`": failed to resolve reference "`+old+`": `+old+`: not found`)
+	backOff := waitingFor("ImagePullBackOff", `Back-off pulling image "`+old+`": ErrImagePull: `+notFound.Waiting.Message)
+
+	w := newWorld(t, nil)
+	fail := func(*corev1.Pod, map[string]bool) {
+		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = notFound })
+	}
+	w.api.onPatch = fail
+	l := w.lease()
+	_, err := l.Bind(context.Background(), payload.BindRequest{Activation: "one", Image: old})
+	if v := verdictOf(t, err); v.Blame != payload.User || v.Subcode != SubcodeNotFound {
+		t.Fatalf("verdict %v/%d: %s", v.Blame, v.Subcode, v)
+	}
+	w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
+		fail(pod, changed) // seen with the new generation, and of the old image
+		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = backOff })
+		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = waitingFor("ContainerCreating", "") })
+		eventually(t, "the watch", func() bool { return w.api.count("watch") >= 2 })
+		w.restart(pod, changed)
+	}
+	c, err := l.Bind(context.Background(), payload.BindRequest{Activation: "two", Image: "registry.example.com/u/right:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Image() != "registry.example.com/u/right:1" {
+		t.Errorf("bound %s", c.Image())
+	}
+}
+
+func TestRefusedThrowawayTag(t *testing.T) {
+	tests := []struct {
+		name, image string
+		state       corev1.ContainerState
+		plainOnly   bool
+	}{
+		{"form not understood", "registry.example.com/u/a:1", waitingFor("InvalidImageName", "couldn't parse image name"), true},
+		{"form not understood by the runtime", "registry.example.com/u/a:1",
+			waitingFor("ErrImagePull", "Docker references with both a tag and digest are currently not supported"), true},
+		{"digest gone", "registry.example.com/u/a:1", waitingFor("ErrImagePull", "failed to resolve reference: not found"), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			l, c := w.bind(tt.image)
+			w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
+			eventually(t, "the digest", func() bool { return c.ImageID() != "" })
+			release(t, l)
+			w.broken.Store(true)
+			w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
+				if strings.Contains(specOf(pod, "payload").Image, "@") {
+					w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = tt.state })
+					return
+				}
+				w.restart(pod, changed)
+			}
+			l, _ = w.bind(tt.image)
+			if got := w.spec("payload"); got != tt.image {
+				t.Errorf("image string %q, want the plain reference", got)
+			}
+			known, err := readSlot(l.private, "payload")
+			if err != nil || known.PlainOnly != tt.plainOnly {
+				t.Errorf("plain only %v (%v), want %v", known.PlainOnly, err, tt.plainOnly)
+			}
+			release(t, l)
+		})
+	}
+}
+
+func TestTransientFailureGetsAnotherChance(t *testing.T) {
+	refused := waitingFor("ErrImagePull", `failed to do request: Head "https://registry.example.com/v2/u/a/manifests/1": dial tcp 192.0.2.7:443: connect: connection refused`)
+	t.Run("and makes it", func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
+			w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = refused })
+			eventually(t, "the watch", func() bool { return w.api.count("watch") > 0 })
+			w.restart(pod, changed)
+		}
+		l, _ := w.bind("registry.example.com/u/a:1")
+		release(t, l)
+	})
+	t.Run("and another, but not for ever", func(t *testing.T) {
+		w := newWorld(t, nil)
+		backOff := waitingFor("ImagePullBackOff", "Back-off pulling image: "+refused.Waiting.Message)
+		w.api.onPatch = func(*corev1.Pod, map[string]bool) {
+			for range maxTries {
+				w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = refused })
+				w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = backOff })
+			}
+		}
+		var told []string
+		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "registry.example.com/u/a:1", Report: func(s string) { told = append(told, s) }})
+		if v := verdictOf(t, err); v.Blame != payload.Site || !strings.Contains(v.Message, "connection refused") {
+			t.Errorf("verdict %v: %s", v.Blame, v)
+		}
+		if len(told) < 2 {
+			t.Errorf("reported %q", told)
+		}
+	})
+}
+
+func TestBindTimeout(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.BindTimeout = time.Second })
+	w.api.onPatch = func(*corev1.Pod, map[string]bool) {
+		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = waitingFor("ContainerCreating", "") })
+	}
+	_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
+	v := verdictOf(t, err)
+	if v.Blame != payload.Site || v.Reason != reasonTimeout || !strings.Contains(v.Message, "ContainerCreating") {
+		t.Errorf("verdict %s", v)
+	}
+}
+
+func TestBindCancelled(t *testing.T) {
+	w := newWorld(t, nil)
+	removed := errors.New("job removed")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	w.api.onPatch = func(*corev1.Pod, map[string]bool) { cancel(removed) }
+	_, err := w.lease().Bind(ctx, payload.BindRequest{Activation: "a", Image: "a"})
+	if !errors.Is(err, removed) {
+		t.Errorf("error %v, want the cause", err)
+	}
+	if v := (*payload.Verdict)(nil); errors.As(err, &v) {
+		t.Errorf("a verdict on a job that was removed: %s", v)
+	}
+}
+
+func TestPodEnds(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*corev1.Pod)
+		reason string
+	}{
+		{"deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, reasonPodDeleted},
+		{"evicted", func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: ephemeral-storage."
+		}, "Evicted"},
+		{"deadline", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "DeadlineExceeded" }, "DeadlineExceeded"},
+		{"replaced", func(p *corev1.Pod) { p.UID = "uid-2" }, reasonPodReplaced},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.api.onPatch = func(*corev1.Pod, map[string]bool) {
+				w.api.status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) { tt.change(p) })
+			}
+			_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
+			if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != tt.reason {
+				t.Errorf("verdict %s", v)
+			}
+		})
+	}
+	t.Run("removed by force", func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.api.onPatch = func(pod *corev1.Pod, _ map[string]bool) {
+			w.api.mu.Lock()
+			defer w.api.mu.Unlock()
+			w.api.put(pod, watch.Deleted)
+		}
+		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
+		if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != reasonPodDeleted {
+			t.Errorf("verdict %s", v)
+		}
+	})
+}
+
+func TestAPIServerTrouble(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	conflict := apierrors.NewConflict(pods, "pilot-0", errors.New("modified"))
+	t.Run("passing", func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.api.fail = func(verb string, n int) error {
+			if n > 2 {
+				return nil
+			}
+			return map[string]error{"get": apierrors.NewServiceUnavailable("starting"), "patch": conflict, "watch": apierrors.NewTooManyRequests("busy", 0)}[verb]
+		}
+		l, c := w.bind("registry.example.com/u/a:1")
+		w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
+		eventually(t, "the digest", func() bool { return c.ImageID() != "" })
+		release(t, l)
+	})
+	t.Run("watch too old", func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.api.fail = func(verb string, n int) error {
+			if verb == "watch" && n == 1 {
+				return apierrors.NewResourceExpired("too old resource version")
+			}
+			return nil
+		}
+		l, c := w.bind("registry.example.com/u/a:1")
+		w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
+		eventually(t, "the digest", func() bool { return c.ImageID() != "" })
+		release(t, l)
+	})
+	tests := []struct {
+		name, reason, says string
+		err                error
+	}{
+		{"away", reasonUnreachable, "cannot be used at the moment", context.DeadlineExceeded},
+		{"overloaded", "TooManyRequests", "cannot be used at the moment", apierrors.NewTooManyRequests("busy", 0)},
+		{"forbidden", "Forbidden", "lacks permission", apierrors.NewForbidden(pods, "pilot-0", errors.New("no"))},
+		{"unauthorized", "Unauthorized", "token", apierrors.NewUnauthorized("Unauthorized")},
+		{"no pod", "NotFound", knobPodName, apierrors.NewNotFound(pods, "pilot-0")},
+		{"webhook", "Forbidden", "admission control", &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Message: `admission webhook "images.example.com" denied the request: not from there`}}},
+		{"policy", "Invalid", "admission control", &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+			Message: `pods "pilot-0" is forbidden: ValidatingAdmissionPolicy 'images' with binding 'images' denied request: no`}}},
+		{"webhook away", "InternalError", "did not answer", apierrors.NewInternalError(errors.New(`failed calling webhook "images.example.com"`))},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.api.fail = func(verb string, _ int) error {
+				if verb == "patch" {
+					return tt.err
+				}
+				return nil
+			}
+			_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
+			v := verdictOf(t, err)
+			if v.Blame != payload.Site || v.Reason != tt.reason || !strings.Contains(v.Message, tt.says) || !strings.Contains(v.Message, tt.err.Error()) {
+				t.Errorf("verdict %s", v)
+			}
+		})
+	}
+}
+
+func TestSilentWrapper(t *testing.T) {
+	w := newWorld(t, nil)
+	w.api.onPatch = func(*corev1.Pod, map[string]bool) { w.report("payload", 1, "x") }
+	_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
+	if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != reasonSilent {
+		t.Errorf("verdict %s", v)
+	}
+}

@@ -1,0 +1,88 @@
+package k8sexec
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"podstarter/payload"
+)
+
+// fakeWrapper listens like a wrapper and does nothing but what it is told.
+type fakeWrapper struct {
+	nonce string
+	left  chan struct{} // closed when told to leave
+	swept chan struct{} // has a value for each sweep
+	stop  func()
+}
+
+// startWrapper puts a wrapper into the control directory of a container.
+func startWrapper(t testing.TB, control, container, nonce, boot string) *fakeWrapper {
+	t.Helper()
+	dir := filepath.Join(control, container)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	temporary := filepath.Join(dir, "."+boot)
+	l, err := net.Listen("unix", temporary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	if err := os.Rename(temporary, filepath.Join(dir, payload.SocketName)); err != nil {
+		t.Fatal(err)
+	}
+	w := &fakeWrapper{nonce: nonce, left: make(chan struct{}), swept: make(chan struct{}, 8)}
+	var mu sync.Mutex
+	var open []net.Conn
+	w.stop = sync.OnceFunc(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = l.Close()
+		for _, c := range open {
+			_ = c.Close()
+		}
+	})
+	t.Cleanup(w.stop)
+	leave := sync.OnceFunc(func() { close(w.left); w.stop() })
+	namespace, _ := os.Readlink("/proc/self/ns/pid")
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open = append(open, conn)
+			mu.Unlock()
+			go w.serve(conn, payload.Hello{Protocol: payload.Protocol, Nonce: nonce, Boot: boot, PID: os.Getpid(), PIDNamespace: namespace}, leave)
+		}
+	}()
+	return w
+}
+
+func (w *fakeWrapper) serve(conn net.Conn, hello payload.Hello, leave func()) {
+	send := func(m payload.Message) {
+		if line, err := payload.EncodeLine(m); err == nil {
+			_, _ = conn.Write(line)
+		}
+	}
+	send(payload.Message{Hello: &hello})
+	for scanner := bufio.NewScanner(conn); scanner.Scan(); {
+		r, err := payload.DecodeRequest(scanner.Bytes())
+		if err != nil {
+			return
+		}
+		send(payload.Message{ID: r.ID, Done: true})
+		switch r.Op {
+		case payload.OpLeave:
+			leave()
+			return
+		case payload.OpSweep:
+			w.swept <- struct{}{}
+		}
+	}
+}
