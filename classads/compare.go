@@ -1,7 +1,5 @@
 package classads
 
-import "strings"
-
 // identical is the operator is (=?=), and isnt (=!=): true when type and value
 // are the same. Lists and ads have no identity: comparing two is an error.
 func identical(op operator, a, b *Value) Value {
@@ -96,6 +94,3 @@ func orderedReal(op operator, a, b float64) Value {
 
 // sign makes a comparison result -1, 0 or 1.
 func sign(c int) int64 { return int64(order(int64(c), 0)) }
-
-// compareExact orders as strcmp does.
-func compareExact(a, b string) int { return strings.Compare(a, b) }

@@ -27,7 +27,7 @@ func appendReal(dst []byte, r float64, old bool) []byte {
 	}
 	from := len(dst)
 	dst = appendG(dst, r, 16, true)
-	if strings.IndexAny(string(dst[from:]), ".E") < 0 {
+	if !strings.ContainsAny(string(dst[from:]), ".E") {
 		dst = append(dst, ".0"...)
 	}
 	return dst

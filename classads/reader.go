@@ -75,7 +75,7 @@ func (r *Reader) longAd() (string, error) {
 	for {
 		line, err := r.line(r.parser.MaxText - b.Len())
 		switch {
-		case err != nil && err != io.EOF:
+		case err != nil && !errors.Is(err, io.EOF):
 			return "", fmt.Errorf("reading ads: %w", err)
 		case strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "***"):
 			b.WriteString(line)
@@ -97,7 +97,7 @@ func (r *Reader) line(most int) (string, error) {
 			return "", errTooLong
 		}
 		b = append(b, part...)
-		if err != bufio.ErrBufferFull {
+		if !errors.Is(err, bufio.ErrBufferFull) {
 			return string(b), err
 		}
 	}
@@ -110,10 +110,10 @@ func (r *Reader) enclosed() (string, error) {
 	for {
 		c, err := r.in.ReadByte()
 		if err != nil {
-			if err == io.EOF && len(b) > 0 {
+			if errors.Is(err, io.EOF) && len(b) > 0 {
 				err = io.ErrUnexpectedEOF
 			}
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) || len(b) > 0 {
 				err = fmt.Errorf("reading ads: %w", err)
 			}
 			return "", err
