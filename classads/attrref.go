@@ -34,6 +34,30 @@ func (r *attrRef) eval(ev *evaluator, sc *scope) Value {
 	return v
 }
 
+// constant returns the literal that the attribute is, in the frequent cases
+// that need nothing else to find it: name, MY.name and TARGET.name. It returns
+// nil in all others.
+func (r *attrRef) constant(sc *scope) *literal {
+	if sc == nil || sc.in != nil || r.absolute {
+		return nil
+	}
+	if from, ok := r.from.(*attrRef); ok {
+		if from.from != nil || from.special != nameSelf && from.special != nameTarget || sc.ad.find(from.name, from.hash) != nil {
+			return nil
+		}
+		if from.special == nameTarget {
+			if sc.parent != nil || sc.other == nil {
+				return nil
+			}
+			sc = sc.other
+		}
+	} else if r.from != nil {
+		return nil
+	}
+	l, _ := sc.ad.find(r.name, r.hash).(*literal)
+	return l
+}
+
 // circular is the value of an attribute that refers to itself.
 var circular = Value{}
 

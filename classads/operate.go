@@ -49,28 +49,48 @@ func (o *operation) eval(ev *evaluator, sc *scope) Value {
 
 // binary applies an operator that needs both operands.
 func (o *operation) binary(ev *evaluator, sc *scope) Value {
-	a := o.a.eval(ev, sc)
-	b := o.b.eval(ev, sc)
-	if a.kind == Int && b.kind == Int && o.op <= opGreater {
-		return ordered(o.op, order(a.num, b.num)) // the most frequent case
-	}
-	return operate2(o.op, &a, &b)
+	var bufA, bufB Value
+	a := ev.operand(o.a, sc, &bufA)
+	b := ev.operand(o.b, sc, &bufB)
+	return operate2(o.op, a, b)
 }
 
 // logical is && or ||.
 func (o *operation) logical(ev *evaluator, sc *scope) Value {
-	a := o.a.eval(ev, sc)
+	var bufA, bufB Value
+	a := ev.operand(o.a, sc, &bufA)
 	if t, ok := a.truth(); ok && t == (o.op == opOr) {
 		return BoolValue(t)
 	}
 	if a.kind == Error {
-		return a
+		return *a
 	}
-	b := o.b.eval(ev, sc)
-	if a.kind == Bool && b.kind == Bool {
-		return b
+	return logical(o.op, a, ev.operand(o.b, sc, &bufB))
+}
+
+// operand evaluates an operand. Most are constants, or attributes that are:
+// these are not copied. The value must not be changed.
+func (ev *evaluator) operand(n node, sc *scope, buf *Value) *Value {
+	switch n := n.(type) {
+	case *literal:
+		ev.steps--
+		return &n.Value
+	case *attrRef:
+		if l := n.constant(sc); l != nil && ev.steps > 0 {
+			ev.steps -= 2
+			return &l.Value
+		}
+	case *operation:
+		if n.op == opParentheses && ev.depth > 0 && ev.steps > 0 {
+			ev.steps--
+			ev.depth--
+			v := ev.operand(n.a, sc, buf)
+			ev.depth++
+			return v
+		}
 	}
-	return logical(o.op, &a, &b)
+	*buf = n.eval(ev, sc)
+	return buf
 }
 
 // choose finishes a ? b : c.
