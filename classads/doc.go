@@ -60,15 +60,16 @@
 //     has written.
 //   - Patterns know no recursion, conditional groups, branch reset, control
 //     verbs, callouts and Unicode properties; PCRE2's own slips, such as \R?\s
-//     not matching a newline, are not followed.
+//     not matching a newline, or an anchor counting within (...){0}, are not
+//     followed.
 //   - An evaluation may take a tenth of the steps that HTCondor allows, and a
 //     bounded amount of memory, of which HTCondor has no bound.
 //   - Ads keep the order of insertion. Text that an evaluation makes of an ad
 //     has HTCondor's order, see [Ad.Sorted].
 //   - Printing quotes selected attributes and functions whose names need it,
 //     and 5 .x keeps its space: HTCondor prints what it cannot read.
-//   - Flatten keeps constants that HTCondor loses beside && and ||, and the
-//     values of functions that make lists.
+//   - Flatten keeps constants that HTCondor loses where operators of two kinds
+//     meet, as in true && 1 + x, and the values of functions that make lists.
 //   - Of the attributes of the ad that HTCondor puts around a match only LEFT,
 //     RIGHT, TARGET, OTHER and AD are known.
 //   - JSON must be JSON, with surrogate pairs; stray commas are refused.
