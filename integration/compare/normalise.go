@@ -64,8 +64,9 @@ func words(text string, job harness.Job) string {
 		{scratchPattern, "/dir_<pid>"},
 		{usagePattern, "<duration>"},
 		{regexp.MustCompile(regexp.QuoteMeta(sidePicks(job.Side))), "<side>"},
-		// Last, since the address 127.0.0.1 holds the job 127.0.
-		{regexp.MustCompile(`\b` + regexp.QuoteMeta(job.ID()) + `\b`), "<job>"},
+		// Last, since the address 127.0.0.1 holds the job 127.0; and not in a
+		// version, which 25.12.0 is and holds the job 12.0.
+		{regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(job.ID()) + `\b`), "${1}<job>"},
 	} {
 		text = rewrite.pattern.ReplaceAllString(text, rewrite.by)
 	}
