@@ -31,6 +31,7 @@ type podAPI interface {
 func (b *Backend) patient(ctx context.Context, what string, call func(context.Context) error) error {
 	start := time.Now()
 	pause := b.timing.apiRetry
+	var last error
 	for {
 		attempt, cancel := context.WithTimeout(ctx, b.timing.apiCall)
 		err := call(attempt)
@@ -38,24 +39,41 @@ func (b *Backend) patient(ctx context.Context, what string, call func(context.Co
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 		waited := time.Since(start)
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		if ctx.Err() != nil {
+			return endOf(ctx, waited, last)
+		}
 		if !isPassing(err) {
 			return err
 		}
 		if waited+pause > b.timing.apiPatience {
-			return fmt.Errorf("no success in %s: %w", waited.Round(time.Second), err)
+			return noSuccess(waited, err)
 		}
 		b.log.Warn("API server does not serve, will try again", "call", what, "pause", pause, "error", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return endOf(ctx, time.Since(start), last)
 		}
 		pause = min(2*pause, b.timing.apiCall/2)
 	}
+}
+
+func noSuccess(waited time.Duration, err error) error {
+	return fmt.Errorf("no success in %s: %w", waited.Round(time.Second), err)
+}
+
+// endOf is the error of calls that were still failing when ctx ended. That a
+// binding took too long says less than why.
+func endOf(ctx context.Context, waited time.Duration, last error) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, errTimeout) {
+		return noSuccess(waited, last)
+	}
+	return cause
 }
 
 // isPassing tells errors that the same call may not meet again in a moment: no

@@ -72,6 +72,8 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 	defer tick.Stop()
 	w := waiting{report: req.Report, every: b.timing.progress, started: time.Now(), container: l.name, spec: p.spec, state: "no news"}
 	t := track(l.name, p, before, pod)
+	stir := time.NewTimer(b.timing.stir)
+	defer stir.Stop()
 	for {
 		select {
 		case d := <-hello:
@@ -92,6 +94,11 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 				f.image, f.spec, f.proven = p.image.String(), p.spec, before.Proven
 			}
 			w.saw(t.describe(pod), f, t.running != "")
+		case <-stir.C:
+			if t.mayBeOverdue() {
+				go l.stir(ctx, nonce)
+			}
+			stir.Reset(2 * time.Since(w.started))
 		case <-tick.C:
 			w.progress()
 		case <-outer.Done():
@@ -108,6 +115,22 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 			states.stop()
 			return nil, nil, f
 		}
+	}
+}
+
+// stir makes the kubelet look at the pod by changing an annotation that means
+// nothing. See tracker.mayBeOverdue.
+func (l *Lease) stir(ctx context.Context, nonce string) {
+	b := l.backend
+	api, err := b.connect()
+	if err == nil {
+		var patch []byte
+		if patch, err = annotationPatch(stirAnnotation+l.name, nonce+"-"+time.Now().UTC().Format(time.RFC3339)); err == nil {
+			_, err = api.Patch(ctx, patch, false)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		b.log.Debug("kubelet could not be stirred", "container", l.name, "error", err)
 	}
 }
 

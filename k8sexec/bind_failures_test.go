@@ -50,6 +50,27 @@ func TestStaleFailureIsIgnored(t *testing.T) {
 	}
 }
 
+// A kubelet that keeps the failure to itself until its next look at the pod is
+// made to look.
+func TestKubeletIsStirred(t *testing.T) {
+	failed := func(image string) corev1.ContainerState {
+		return waitingFor("ErrImagePull", `failed to resolve reference "`+image+`": `+image+`: not found`)
+	}
+	w := newWorld(t, nil)
+	w.api.pod.Status.ContainerStatuses[0].State = failed(testDefault)
+	w.api.onPatch = func(pod *corev1.Pod, _ map[string]bool) {
+		state := failed(testDefault)
+		if pod.Annotations[stirAnnotation+"payload"] != "" {
+			state = failed("registry.example.com/u/misspelt:1")
+		}
+		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = state })
+	}
+	_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "registry.example.com/u/misspelt:1"})
+	if v := verdictOf(t, err); v.Blame != payload.User || v.Subcode != SubcodeNotFound || !strings.Contains(v.Message, "misspelt:1: not found") {
+		t.Errorf("verdict %s", v)
+	}
+}
+
 func TestRefusedThrowawayTag(t *testing.T) {
 	tests := []struct {
 		name, image string
@@ -214,6 +235,14 @@ func TestAPIServerTrouble(t *testing.T) {
 		w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
 		eventually(t, "the digest", func() bool { return c.ImageID() != "" })
 		release(t, l)
+	})
+	t.Run("away for longer than a binding may take", func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.BindTimeout = 50 * time.Millisecond })
+		w.api.fail = func(string, int) error { return apierrors.NewServiceUnavailable("starting") }
+		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
+		if v := verdictOf(t, err); v.Blame != payload.Site || !strings.Contains(v.Message, "API server") {
+			t.Errorf("verdict %s", v)
+		}
 	})
 	tests := []struct {
 		name, reason, says string

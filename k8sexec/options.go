@@ -105,6 +105,9 @@ type timing struct {
 	// opened. Fast bindings take 0.1 to 0.2 s, and no failure shows earlier than
 	// that in the status; the watch starts in the past and misses nothing.
 	watchDelay time.Duration
+	// stir is when a kubelet that may know more than it has published is made to look
+	// at the pod, for the first time. A pull that is refused fails within a second.
+	stir time.Duration
 	// dismiss bounds the attempt to connect to the old wrapper and tell it to leave.
 	// It is there or it is not; a longer attempt could get in the new one's way.
 	dismiss time.Duration
@@ -134,6 +137,7 @@ var defaultTiming = timing{
 	leaseWait:   10 * time.Second,
 	leasePoll:   50 * time.Millisecond,
 	watchDelay:  500 * time.Millisecond,
+	stir:        1500 * time.Millisecond,
 	dismiss:     100 * time.Millisecond,
 	nudge:       3 * time.Second,
 	silence:     30 * time.Second,

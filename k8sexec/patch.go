@@ -14,6 +14,7 @@ import (
 const (
 	nonceAnnotation        = "podstarter/nonce-"
 	defaultImageAnnotation = "podstarter/default-image-"
+	stirAnnotation         = "podstarter/stirred-"
 )
 
 // nonceBytes makes nonces long enough not to be guessed: a wrapper that knows the
@@ -53,6 +54,11 @@ func bindingPatch(container, spec, nonce, defaultImage string) ([]byte, error) {
 		return nil, fmt.Errorf("encode the patch of container %s: %w", container, err)
 	}
 	return data, nil
+}
+
+// annotationPatch changes one annotation.
+func annotationPatch(name, value string) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{name: value}}})
 }
 
 // specOf finds a container in the pod's spec.

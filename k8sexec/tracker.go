@@ -37,6 +37,8 @@ type tracker struct {
 	last       complaint           // of this binding, the one seen last
 	tries      int                 // how often the kubelet has been seen to fail with this image
 	first      time.Time           // when it was first seen to
+	taken      bool                // the kubelet has seen the patched spec, or may have
+	wasRunning bool                // the latest state shows the old container running
 	now        func() time.Time
 }
 
@@ -88,6 +90,7 @@ func (t *tracker) look(pod *corev1.Pod) *failure {
 		t.remember(status)
 		return nil
 	}
+	t.taken, t.wasRunning = true, status.State.Running != nil
 	switch id := bareID(status.ContainerID); {
 	case status.State.Waiting != nil:
 		return t.waiting(status)
@@ -209,6 +212,16 @@ func (t *tracker) silent() time.Duration {
 		return 0
 	}
 	return t.now().Sub(t.since)
+}
+
+// mayBeOverdue tells a state in which the kubelet may know more than it has
+// published. It publishes why a container could not be started only when it looks
+// at the pod the next time: about at once if a container of the pod has just
+// ended, which it notices, but otherwise 10 s later (pod_workers.go, back-off
+// after an error). The latter is the case when the container had not been running
+// before, mostly since the image before could not be pulled either.
+func (t *tracker) mayBeOverdue() bool {
+	return t.taken && t.running == "" && t.tries == 0 && !t.wasRunning
 }
 
 // describe says in a few words how far the kubelet has come. What it does between

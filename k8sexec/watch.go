@@ -19,11 +19,8 @@ func (b *Backend) call(ctx context.Context, verb string, call func(context.Conte
 		return apiFailure(err)
 	}
 	err = b.patient(ctx, verb, func(ctx context.Context) error { return call(ctx, api) })
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err == nil || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return err
 	}
 	return apiFailure(err)
 }
