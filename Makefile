@@ -44,6 +44,8 @@ fuzz: ## every fuzz target for FUZZTIME each
 
 docs: ## the pages that are written from code
 	$(GO) test ./starter -run TestKnobPages -update
+	$(GO) test ./integration/compare -run TestDifferencesPage -update
+	CLASSADS_UPDATE=1 $(GO) test ./classads -run TestFunctionTable
 
 pool: ## the program that runs cluster and pool
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(POOL) ./integration/pool
