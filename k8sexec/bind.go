@@ -24,11 +24,10 @@ func (l *Lease) Bind(ctx context.Context, req payload.BindRequest) (*Container, 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, l.backend.opt.BindTimeout, errTimeout)
 	defer cancel()
+	l.hold(nil)
 	c, err := l.bind(ctx, req)
 	if err == nil {
-		l.mu.Lock()
-		l.container = c
-		l.mu.Unlock()
+		l.hold(c)
 		return c, nil
 	}
 	f := (*failure)(nil)
@@ -46,6 +45,16 @@ func (l *Lease) Bind(ctx context.Context, req payload.BindRequest) (*Container, 
 	return nil, j.verdict()
 }
 
+// hold makes c the container of the lease and closes the one before.
+func (l *Lease) hold(c *Container) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.container != nil {
+		l.container.close()
+	}
+	l.container = c
+}
+
 func isDefault(req payload.BindRequest) bool { return strings.TrimSpace(req.Image) == "" }
 
 // bind decides how, and tries that, and the plain reference if need be. Errors
@@ -56,18 +65,23 @@ func (l *Lease) bind(ctx context.Context, req payload.BindRequest) (*Container, 
 	if err != nil {
 		b.log.Warn("what was known of the payload container is lost", "container", l.name, "error", err)
 	}
+	if c := l.reuse(ctx, req, known); c != nil {
+		req.Report(fmt.Sprintf("container %s runs %s already", l.name, c.image))
+		return c, nil
+	}
 	nonce := newNonce()
 	p, err := l.choose(ctx, req, nonce, &known)
 	if err != nil {
 		return nil, err
 	}
-	if c := l.reuse(ctx, req, p, known); c != nil {
-		req.Report(fmt.Sprintf("container %s runs %s already", l.name, p.image))
-		return c, nil
-	}
+	formRefused := false
 	for {
 		req.Report(fmt.Sprintf("container %s is to run %s", l.name, p.spec))
 		c, err := l.attempt(ctx, req, p, nonce, &known)
+		if err == nil && formRefused {
+			known.PlainOnly = true
+			l.note(known)
+		}
 		f := (*failure)(nil)
 		if err == nil || !errors.As(err, &f) {
 			return c, err
@@ -88,7 +102,7 @@ func (l *Lease) bind(ctx context.Context, req payload.BindRequest) (*Container, 
 		if err := l.digests().forget(p.image); err != nil {
 			b.log.Warn("cannot forget a digest", "image", p.image, "error", err)
 		}
-		known.PlainOnly = known.PlainOnly || j.form
+		formRefused = j.form
 		p, nonce = p.plain(known.Spec), newNonce()
 	}
 }
@@ -110,6 +124,11 @@ func (l *Lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	}
 	if before.PodUID != "" && before.PodUID != string(pod.UID) {
 		b.log.Warn("another pod has this pod's name; the image that it was created with is not known", "pod", pod.Name)
+	}
+	if spec := specOf(pod, l.name); spec != nil && spec.Image != p.spec {
+		b.log.Warn("the pod has another image than was asked for; does an admission webhook rewrite images?",
+			"container", l.name, "asked", p.spec, "has", spec.Image)
+		p.spec, p.digest = spec.Image, ""
 	}
 	known.PodUID, known.Spec = string(pod.UID), p.spec
 	l.note(*known)
@@ -154,23 +173,19 @@ func (l *Lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, e
 		pod, err = api.Patch(ctx, patch, false)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	if spec := specOf(pod, l.name); spec == nil || spec.Image != p.spec {
-		l.backend.log.Warn("the pod has another image than was asked for; does an admission webhook rewrite images?",
-			"container", l.name, "asked", p.spec)
-	}
-	return pod, nil
+	return pod, err
 }
 
 // reuse gives the running container if the policy allows that and it is the one
 // that was bound last: same wrapper process, nothing left of the last job.
-func (l *Lease) reuse(ctx context.Context, req payload.BindRequest, p plan, known slot) *Container {
+func (l *Lease) reuse(ctx context.Context, req payload.BindRequest, known slot) *Container {
 	b := l.backend
+	if b.opt.Reset != ResetImage || known.Nonce == "" || known.Owner != req.Owner {
+		return nil
+	}
+	img, err := l.wanted(req.Image, known)
 	age := time.Since(known.Bound)
-	if b.opt.Reset != ResetImage || known.Nonce == "" || known.Owner != req.Owner || known.Image != p.image.String() ||
-		p.image.isMoving() && (age < 0 || age >= b.opt.DigestLifetime) {
+	if err != nil || known.Image != img.String() || img.isMoving() && (age < 0 || age >= b.opt.DigestLifetime) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.timing.recall)
@@ -182,6 +197,10 @@ func (l *Lease) reuse(ctx context.Context, req payload.BindRequest, p plan, know
 	}
 	if client.Hello().Boot == known.Boot {
 		if err = client.Sweep(ctx); err == nil {
+			p := plan{image: img, spec: known.Spec}
+			if running, err := parseImage(known.Spec); err == nil {
+				p.digest = running.digest
+			}
 			return newContainer(l, client, p)
 		}
 	} else {

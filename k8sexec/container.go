@@ -141,12 +141,12 @@ func (c *Container) autopsy(ctx context.Context) failure {
 	defer cancel()
 	api, err := b.connect()
 	if err != nil {
-		unknown.err = err
+		unknown.message = err.Error()
 		return unknown
 	}
 	pod, err := api.Get(ctx)
 	if err != nil {
-		unknown.err = fmt.Errorf("read the pod's status: %w", err)
+		unknown.message = fmt.Sprintf("the pod's status cannot be read: %v", err)
 		return unknown
 	}
 	found := unknown
@@ -160,6 +160,9 @@ func (c *Container) autopsy(ctx context.Context) failure {
 			return false
 		}
 		found = failure{origin: fromContainer, reason: reasonContainerEnd, message: exit.Message, exit: exit}
+		if exit.Reason == reasonOutOfMemory {
+			found.reason = reasonOutOfMemory
+		}
 		return true
 	})
 	return found

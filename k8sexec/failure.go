@@ -6,21 +6,19 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"podstarter/payload"
 )
 
 // origin is who reported a failure.
 type origin int
 
 const (
-	fromRequest   origin = iota // this package, before asking anybody
-	fromAPI                     // the API server refused or did not answer
-	fromPod                     // the status of the pod as a whole
-	fromContainer               // the status of the payload container
-	fromWrapper                 // what runs in the container, or does not
-	fromPilot                   // the pilot container's own files
-	fromClock                   // nobody: time is up
+	fromRequest   origin = iota + 1 // this package, before asking anybody
+	fromAPI                         // the API server refused or did not answer
+	fromPod                         // the status of the pod as a whole
+	fromContainer                   // the status of the payload container
+	fromWrapper                     // what runs in the container, or does not
+	fromPilot                       // the pilot container's own files
+	fromClock                       // nobody: time is up
 )
 
 // failure is what is known when a binding does not succeed or a container is
@@ -40,6 +38,8 @@ type failure struct {
 	since time.Time                        // when it was first seen to
 
 	proven bool // the wrapper has run in this container, under another image
+
+	text string // what rules read, see words; set by judge
 }
 
 // Error implements error.
@@ -64,6 +64,7 @@ const (
 	reasonSilent       = "WrapperSilent"
 	reasonUnusable     = "WrapperUnusable"
 	reasonContainerEnd = "ContainerEnded"
+	reasonOutOfMemory  = "OOMKilled"
 	reasonPrivateDir   = "PrivateDirectory"
 	reasonNoneFree     = "NoContainerFree"
 )
@@ -77,6 +78,3 @@ func asVerdict(err error) error {
 	}
 	return judge(*f).verdict()
 }
-
-var _ error = (*failure)(nil)
-var _ error = (*payload.Verdict)(nil)

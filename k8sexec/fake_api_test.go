@@ -139,7 +139,8 @@ func (f *fakeAPI) Watch(ctx context.Context, version string) (watch.Interface, e
 	if err != nil {
 		return nil, err
 	}
-	w := watch.NewFake()
+	ctx, stop := context.WithCancel(ctx)
+	w := &fakeWatch{events: make(chan watch.Event), stop: stop}
 	go func() {
 		for {
 			f.mu.Lock()
@@ -153,10 +154,11 @@ func (f *fakeAPI) Watch(ctx context.Context, version string) (watch.Interface, e
 			changed := f.changed
 			f.mu.Unlock()
 			for _, e := range next {
-				if ctx.Err() != nil || w.IsStopped() {
+				select {
+				case w.events <- e:
+				case <-ctx.Done():
 					return
 				}
-				w.Action(e.Type, e.Object)
 			}
 			select {
 			case <-changed:
@@ -167,3 +169,12 @@ func (f *fakeAPI) Watch(ctx context.Context, version string) (watch.Interface, e
 	}()
 	return w, nil
 }
+
+// fakeWatch is a watch that may be stopped at any time.
+type fakeWatch struct {
+	events chan watch.Event
+	stop   context.CancelFunc
+}
+
+func (w *fakeWatch) ResultChan() <-chan watch.Event { return w.events }
+func (w *fakeWatch) Stop()                          { w.stop() }

@@ -76,13 +76,13 @@ func (w *fakeWrapper) serve(conn net.Conn, hello payload.Hello, leave func()) {
 		if err != nil {
 			return
 		}
+		if r.Op == payload.OpSweep {
+			w.swept <- struct{}{}
+		}
 		send(payload.Message{ID: r.ID, Done: true})
-		switch r.Op {
-		case payload.OpLeave:
+		if r.Op == payload.OpLeave {
 			leave()
 			return
-		case payload.OpSweep:
-			w.swept <- struct{}{}
 		}
 	}
 }

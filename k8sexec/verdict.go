@@ -95,6 +95,7 @@ var rules = [...]rule{
 
 // judge asks the rules. The last one recognises everything.
 func judge(f failure) judgement {
+	f.text = f.words()
 	for _, r := range rules {
 		if j, ok := r(f); ok {
 			j.failure = f
@@ -178,9 +179,8 @@ func (f failure) words() string {
 
 // says tells whether the message has one of the phrases, given in lower case.
 func (f failure) says(phrases ...string) bool {
-	text := f.words()
 	for _, p := range phrases {
-		if strings.Contains(text, p) {
+		if strings.Contains(f.text, p) {
 			return true
 		}
 	}

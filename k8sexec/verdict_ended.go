@@ -11,7 +11,7 @@ func ruleContainerEnded(f failure) (judgement, bool) {
 	if f.reason != reasonContainerEnd {
 		return judgement{}, false
 	}
-	says := "The payload container ended while the job ran, and the job's processes with it."
+	says := "The connection to the payload container's wrapper was lost while the job ran, and the job's processes end with it."
 	if f.exit != nil {
 		says = fmt.Sprintf("The payload container ended while the job ran, with %s, and the job's processes with it.", describeExit(f.exit))
 	}

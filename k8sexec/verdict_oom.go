@@ -3,7 +3,7 @@ package k8sexec
 // ruleOutOfMemory: the payload container ran into its memory limit. On cgroup v2
 // the kernel kills wrapper and job together (memory.oom.group).
 func ruleOutOfMemory(f failure) (judgement, bool) {
-	if f.exit == nil || f.exit.Reason != "OOMKilled" || f.reason != reasonContainerEnd {
+	if f.reason != reasonOutOfMemory {
 		return judgement{}, false
 	}
 	return judgement{class: toUser, subcode: SubcodeOutOfMemory,

@@ -11,7 +11,7 @@ var serverError = regexp.MustCompile(`(?i)\b(status|code|response)[^0-9\n]{0,40}
 // ruleRegistryDown: the registry, its token server or a proxy answers that it
 // cannot answer.
 func ruleRegistryDown(f failure) (judgement, bool) {
-	if !f.inPull() || f.reason != "RegistryUnavailable" && !serverError.MatchString(f.words()) {
+	if !f.inPull() || f.reason != "RegistryUnavailable" && !serverError.MatchString(f.text) {
 		return judgement{}, false
 	}
 	return judgement{class: toElsewhere, again: true, says: fmt.Sprintf("The registry of image %q is out of order.", f.image)}, true

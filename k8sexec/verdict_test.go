@@ -57,7 +57,11 @@ func TestVerdicts(t *testing.T) {
 		return f
 	}
 	ended := func(e corev1.ContainerStateTerminated) failure {
-		return failure{origin: fromContainer, image: image, reason: reasonContainerEnd, message: e.Message, exit: &e}
+		reason := reasonContainerEnd
+		if e.Reason == reasonOutOfMemory {
+			reason = reasonOutOfMemory
+		}
+		return failure{origin: fromContainer, image: image, reason: reason, message: e.Message, exit: &e}
 	}
 	type want struct {
 		class   class

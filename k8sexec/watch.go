@@ -58,15 +58,19 @@ func (b *Backend) follow(ctx context.Context, pod *corev1.Pod, see func(*corev1.
 			pause = b.timing.apiRetry
 		}
 		version = next
-		if isExpired(err) {
-			pod, getErr := api.Get(ctx)
+		switch {
+		case isExpired(err):
+			pod, getErr := b.getOnce(ctx, api)
 			if getErr == nil {
 				if see(pod) {
 					return
 				}
 				version = pod.ResourceVersion
 			}
-		} else if err != nil && ctx.Err() == nil {
+		case apierrors.IsForbidden(err):
+			b.log.Warn("the service account may not watch the pod, so failures of the kubelet go unseen", "error", err)
+			return
+		case err != nil && ctx.Err() == nil:
 			b.log.Warn("watch of the pod failed, will try again", "pause", pause, "error", err)
 		}
 		select {
@@ -75,6 +79,12 @@ func (b *Backend) follow(ctx context.Context, pod *corev1.Pod, see func(*corev1.
 		}
 		pause = min(2*pause, b.timing.apiCall/2)
 	}
+}
+
+func (b *Backend) getOnce(ctx context.Context, api podAPI) (*corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.timing.apiCall)
+	defer cancel()
+	return api.Get(ctx)
 }
 
 // watchOnce follows one watch to its end and returns the version to go on from.

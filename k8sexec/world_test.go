@@ -30,6 +30,7 @@ type world struct {
 	mu      sync.Mutex
 	current map[string]*fakeWrapper
 	broken  atomic.Bool // whether a container that ends stays down
+	over    bool        // whether the test has ended
 }
 
 const (
@@ -81,6 +82,11 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 		learn: 5 * time.Second, recall: 300 * time.Millisecond, autopsy: time.Second, progress: time.Second, check: time.Second,
 	}
 	w.api.onPatch = w.restart
+	t.Cleanup(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.over = true
+	})
 	return w
 }
 
@@ -105,6 +111,9 @@ func (w *world) wrapper(name string) *fakeWrapper {
 func (w *world) boot(pod *corev1.Pod, name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.over {
+		return ""
+	}
 	if old := w.current[name]; old != nil {
 		old.stop()
 	}
