@@ -63,6 +63,7 @@ type activation struct {
 	promised     time.Duration // the longest time until the next update; 0: none is planned
 	updating     sync.Mutex    // one update at a time, and none after the final one
 	periodic     sync.Mutex
+	background   sync.WaitGroup // what watch has begun
 	finalSent    bool
 }
 

@@ -17,16 +17,36 @@ import (
 // of stock).
 const lookInterval = 5 * time.Second
 
-// watch goes along with the running payload until its main process has ended.
-// Nothing it does may block for long: an order to kill has to get through.
+// watch goes along with the running payload until its main process has ended,
+// and with what was begun meanwhile until that is done: an update that says
+// Running must not come after one that says Exited.
 func (a *activation) watch(ctx context.Context) error {
 	every, err := a.readIntervals()
 	if err != nil {
 		a.log.Warn("A knob about updates is not understood, its default holds", "error", err)
 	}
 	a.promised = every.longest
-	client := a.container.Client()
+	exit, err := a.follow(ctx, every)
+	a.background.Wait()
+	a.promised = 0
+	switch {
+	case err != nil:
+		return a.lostContainer(err)
+	case exit.Killed != "" && exit.Killed != payload.KilledSweep:
+		// The wrapper had to leave: the pod is going away, or somebody stopped
+		// the container. How the job would have ended is not known.
+		return a.lostContainer(fmt.Errorf("the wrapper killed the job: %s", exit.Killed))
+	}
+	a.payload.exit = &exit
+	a.meter.end(exit)
+	a.log.Info(job.LineExited(a.payload.started.PID, a.payload.status()))
+	return nil
+}
 
+// follow serves the running payload. Nothing here may block for long: an order
+// to kill has to get through.
+func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit, error) {
+	client := a.container.Client()
 	type end struct {
 		exit payload.Exit
 		err  error
@@ -36,9 +56,10 @@ func (a *activation) watch(ctx context.Context) error {
 		exit, err := client.Wait(ctx)
 		ended <- end{exit, err}
 	}()
+	lookAround := func() { a.meter.look(ctx, client, a.table) }
 
 	a.applySuspension(ctx)
-	go a.meter.look(ctx, client, a.table) // a job may be over before the first tick
+	a.background.Go(lookAround) // a job may be over before the first tick
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
 	due := time.NewTimer(every.initial)
@@ -47,27 +68,14 @@ func (a *activation) watch(ctx context.Context) error {
 	for {
 		select {
 		case e := <-ended:
-			a.promised = 0
-			switch {
-			case e.err != nil:
-				return a.lostContainer(e.err)
-			case e.exit.Killed != "" && e.exit.Killed != payload.KilledSweep:
-				// The wrapper had to leave: the pod is going away, or somebody
-				// stopped the container. How the job would have ended is not known.
-				return a.lostContainer(fmt.Errorf("the wrapper killed the job: %s", e.exit.Killed))
-			}
-			a.payload.exit = &e.exit
-			a.meter.end(e.exit)
-			a.log.Info(job.LineExited(a.payload.started.PID, a.payload.status()))
-			return nil
+			return e.exit, e.err
 		case err := <-a.container.Lost():
-			a.promised = 0
-			return a.lostContainer(err)
+			return payload.Exit{}, err
 		case <-look.C:
-			go a.meter.look(ctx, client, a.table)
+			a.background.Go(lookAround)
 		case <-due.C:
 			due.Reset(every.regular)
-			go a.periodicUpdate(ctx)
+			a.background.Go(func() { a.periodicUpdate(ctx) })
 		case <-a.orders.suspend:
 			a.applySuspension(ctx)
 		case <-soft:
@@ -82,13 +90,23 @@ func (a *activation) watch(ctx context.Context) error {
 	}
 }
 
-// periodicUpdate tells shadow and startd how the job fares. One that has not
-// ended when the next is due is waited for by nobody: the next is left out.
+// periodicUpdate tells shadow and startd how the job fares. While one has not
+// ended the next is left out.
 func (a *activation) periodicUpdate(ctx context.Context) {
-	if !a.periodic.TryLock() {
-		return
+	if a.periodic.TryLock() {
+		defer a.periodic.Unlock()
+		a.tellState(ctx)
 	}
+}
+
+// changeUpdate tells them of a change, after whatever they are being told.
+func (a *activation) changeUpdate(ctx context.Context) {
+	a.periodic.Lock()
 	defer a.periodic.Unlock()
+	a.tellState(ctx)
+}
+
+func (a *activation) tellState(ctx context.Context) {
 	a.meter.look(ctx, a.container.Client(), a.table)
 	if err := a.update(ctx, a.fullAd(ctx, a.state())); err != nil {
 		a.log.Warn("Failed to send an update", "error", err)
@@ -122,7 +140,7 @@ func (a *activation) applySuspension(ctx context.Context) {
 		return
 	}
 	a.suspended.Store(want)
-	go a.periodicUpdate(ctx)
+	a.background.Go(func() { a.changeUpdate(ctx) })
 }
 
 // killSoftly sends the job's main process the signal that it asked for
@@ -158,11 +176,11 @@ func (a *activation) killHard(ctx context.Context) {
 		a.reportHold(ctx, *e)
 	}
 	a.log.Info("Killing the job")
-	go func() {
+	a.background.Go(func() {
 		if err := a.container.Client().Sweep(ctx); err != nil {
 			a.log.Error("Failed to kill the job through its wrapper", "error", err)
 		}
-	}()
+	})
 }
 
 // reportHold asks the shadow to hold the job before the job has ended: the
