@@ -88,8 +88,7 @@ func (l *Lease) bind(ctx context.Context, req payload.BindRequest) (*Container, 
 		}
 		f.image, f.spec, f.proven = p.image.String(), p.spec, known.Proven
 		j := judge(*f)
-		if f.origin == fromContainer && !f.inPull() && known.Proven {
-			// Should that happen with the next image as well, it is not the image.
+		if j.doubt {
 			known.Proven = false
 			l.note(known)
 		}

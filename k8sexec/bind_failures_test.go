@@ -3,6 +3,7 @@ package k8sexec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -274,6 +275,26 @@ func TestAPIServerTrouble(t *testing.T) {
 				t.Errorf("verdict %s", v)
 			}
 		})
+	}
+}
+
+// A wrapper that is missing is the image's fault if it was there before, but only
+// once.
+func TestWrapperMissing(t *testing.T) {
+	w := newWorld(t, nil)
+	l, _ := w.bind("registry.example.com/u/good:1")
+	w.broken.Store(true)
+	w.api.onPatch = func(*corev1.Pod, map[string]bool) {
+		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+			s.State = waitingFor("RunContainerError", fmt.Sprintf(`%d: exec: "/opt/podstarter/bin/condor_pod_wrapper": stat /opt/podstarter/bin/condor_pod_wrapper: no such file or directory`,
+				w.api.pod.Generation))
+		})
+	}
+	for i, blame := range []payload.Blame{payload.User, payload.Site, payload.Site} {
+		_, err := l.Bind(context.Background(), payload.BindRequest{Activation: "a", Image: fmt.Sprintf("registry.example.com/u/odd:%d", i)})
+		if v := verdictOf(t, err); v.Blame != blame {
+			t.Errorf("image %d: %v: %s", i, v.Blame, v)
+		}
 	}
 }
 

@@ -23,8 +23,7 @@ type slot struct {
 	Spec string `json:"spec,omitempty"`
 	// PlainOnly says that a throw-away tag was refused here.
 	PlainOnly bool `json:"plain_only,omitempty"`
-	// Proven says that a binding has succeeded here, and that no container failed to
-	// start since.
+	// Proven says that the wrapper has run here, and has not been missing since.
 	Proven bool `json:"proven,omitempty"`
 
 	// Of the last binding that succeeded:

@@ -34,6 +34,9 @@ type judgement struct {
 	// digest says that the digest may be the cause: registries drop old images when
 	// their tag moves on.
 	digest bool
+	// doubt says that the image is blamed only because the wrapper had run before;
+	// if the next image fails as well, it was not the image.
+	doubt bool
 
 	failure failure
 }

@@ -12,7 +12,7 @@ func ruleWrapperMissing(f failure) (judgement, bool) {
 		return judgement{}, false
 	}
 	if f.proven && f.says("no such file or directory", "not found", "directory") {
-		return judgement{class: toUser, subcode: SubcodeBadImage,
+		return judgement{class: toUser, subcode: SubcodeBadImage, doubt: true,
 			says: fmt.Sprintf("The image %q has a file or link in the place of the pod's wrapper; the image must leave that path free.", f.image)}, true
 	}
 	return judgement{class: toPilot, says: "The wrapper cannot be run in the payload container; check the container's command and the volume that the wrapper is on."}, true
