@@ -64,7 +64,7 @@ const (
 	reasonSilent       = "WrapperSilent"
 	reasonUnusable     = "WrapperUnusable"
 	reasonContainerEnd = "ContainerEnded"
-	reasonOutOfMemory  = "OOMKilled"
+	reasonOutOfMemory  = payload.ReasonOutOfMemory
 	reasonPrivateDir   = "PrivateDirectory"
 	reasonNoneFree     = "NoContainerFree"
 )

@@ -39,6 +39,10 @@ func (b Blame) String() string {
 	}
 }
 
+// ReasonOutOfMemory is the [Verdict.Reason] of a container that the kernel ended
+// for want of memory, payload, wrapper and all. The word is Kubernetes' own.
+const ReasonOutOfMemory = "OOMKilled"
+
 // Verdict is the failure of a backend, judged.
 type Verdict struct {
 	Blame Blame

@@ -120,6 +120,10 @@ func (a *activation) lostContainer(err error) error {
 	if a.orders.ended() != nil {
 		return errors.Join(errEnded, err)
 	}
+	v := (*payload.Verdict)(nil)
+	if errors.As(err, &v) && v.Reason == payload.ReasonOutOfMemory {
+		return fail(shadow.HoldJobOutOfResources, shadow.OutOfMemory, err)
+	}
 	return fail(shadow.VacateContainerError, 0, fmt.Errorf("the payload container ended under the running job: %w", err))
 }
 
