@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/payload"
 )
 
 // origin is who reported a failure.
