@@ -18,10 +18,11 @@ import (
 // gone is how soon nothing of a job may be left.
 const gone = 5 * time.Second
 
-// TestRemoveLeavesNoProcess: a job whose processes left its session and its
-// parents, ignore every polite signal, or are never the same for long.
+// TestRemoveLeavesNoProcess: a job that ends when it is asked to, and whose other
+// processes left its session and its parents, ignore every polite signal, or are
+// never the same for long.
 func TestRemoveLeavesNoProcess(t *testing.T) {
-	job := submit(t, job("detach=5 hydra=2 ignore ready forever"))[0]
+	job := submit(t, job("detach=5 hydra=1 ready forever"))[0]
 	running(t, job, 1)
 	ready(t)
 	before, err := harness.Processes(payload())
