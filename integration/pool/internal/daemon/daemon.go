@@ -169,6 +169,9 @@ func Exec(args []string) error {
 	if err != nil {
 		return fmt.Errorf("becoming the daemon: %w", err)
 	}
+	if err := restoreSignals(); err != nil {
+		return err
+	}
 	return fmt.Errorf("becoming the daemon %s: %w", path, syscall.Exec(path, args[2:], os.Environ()))
 }
 
