@@ -3,7 +3,7 @@
 # the user's cache directory.
 
 GO        ?= go
-LINT      ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOLANGCI  ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 POOL       = integration/.state/bin/pool
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w'
 FUZZTIME  ?= 30s
@@ -32,8 +32,8 @@ bench: build pool ## the stock starter and ours in the same run
 	$(GO) run ./integration/bench
 
 lint: ## the rules of .golangci.yml
-	$(GO) run $(LINT) run ./...
-	$(GO) run $(LINT) run --build-tags pool ./integration/...
+	$(GO) run $(GOLANGCI) run ./...
+	$(GO) run $(GOLANGCI) run --build-tags pool ./integration/...
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@for pkg in $$($(GO) list ./...); do \
