@@ -248,17 +248,18 @@ func TestAPIServerTrouble(t *testing.T) {
 	tests := []struct {
 		name, reason, says string
 		err                error
+		blame              payload.Blame
 	}{
-		{"away", reasonUnreachable, "cannot be used at the moment", context.DeadlineExceeded},
-		{"overloaded", "TooManyRequests", "cannot be used at the moment", apierrors.NewTooManyRequests("busy", 0)},
-		{"forbidden", "Forbidden", "lacks permission", apierrors.NewForbidden(pods, "pilot-0", errors.New("no"))},
-		{"unauthorized", "Unauthorized", "token", apierrors.NewUnauthorized("Unauthorized")},
-		{"no pod", "NotFound", knobPodName, apierrors.NewNotFound(pods, "pilot-0")},
+		{"away", reasonUnreachable, "cannot be used at the moment", context.DeadlineExceeded, payload.Site},
+		{"overloaded", "TooManyRequests", "cannot be used at the moment", apierrors.NewTooManyRequests("busy", 0), payload.Site},
+		{"forbidden", "Forbidden", "lacks permission", apierrors.NewForbidden(pods, "pilot-0", errors.New("no")), payload.Pilot},
+		{"unauthorized", "Unauthorized", "token", apierrors.NewUnauthorized("Unauthorized"), payload.Pilot},
+		{"no pod", "NotFound", knobPodName, apierrors.NewNotFound(pods, "pilot-0"), payload.Pilot},
 		{"webhook", "Forbidden", "admission control", &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
-			Message: `admission webhook "images.example.com" denied the request: not from there`}}},
+			Message: `admission webhook "images.example.com" denied the request: not from there`}}, payload.Site},
 		{"policy", "Invalid", "admission control", &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
-			Message: `pods "pilot-0" is forbidden: ValidatingAdmissionPolicy 'images' with binding 'images' denied request: no`}}},
-		{"webhook away", "InternalError", "did not answer", apierrors.NewInternalError(errors.New(`failed calling webhook "images.example.com"`))},
+			Message: `pods "pilot-0" is forbidden: ValidatingAdmissionPolicy 'images' with binding 'images' denied request: no`}}, payload.Site},
+		{"webhook away", "InternalError", "did not answer", apierrors.NewInternalError(errors.New(`failed calling webhook "images.example.com"`)), payload.Site},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -271,7 +272,7 @@ func TestAPIServerTrouble(t *testing.T) {
 			}
 			_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
 			v := verdictOf(t, err)
-			if v.Blame != payload.Site || v.Reason != tt.reason || !strings.Contains(v.Message, tt.says) || !strings.Contains(v.Message, tt.err.Error()) {
+			if v.Blame != tt.blame || v.Reason != tt.reason || !strings.Contains(v.Message, tt.says) || !strings.Contains(v.Message, tt.err.Error()) {
 				t.Errorf("verdict %s", v)
 			}
 		})
@@ -290,7 +291,7 @@ func TestWrapperMissing(t *testing.T) {
 				w.api.pod.Generation))
 		})
 	}
-	for i, blame := range []payload.Blame{payload.User, payload.Site, payload.Site} {
+	for i, blame := range []payload.Blame{payload.User, payload.Pilot, payload.Pilot} {
 		_, err := l.Bind(context.Background(), payload.BindRequest{Activation: "a", Image: fmt.Sprintf("registry.example.com/u/odd:%d", i)})
 		if v := verdictOf(t, err); v.Blame != blame {
 			t.Errorf("image %d: %v: %s", i, v.Blame, v)
@@ -302,7 +303,7 @@ func TestSilentWrapper(t *testing.T) {
 	w := newWorld(t, nil)
 	w.api.onPatch = func(*corev1.Pod, map[string]bool) { w.report("payload", 1, "x") }
 	_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
-	if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != reasonSilent {
+	if v := verdictOf(t, err); v.Blame != payload.Pilot || v.Reason != reasonSilent {
 		t.Errorf("verdict %s", v)
 	}
 }

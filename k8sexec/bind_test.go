@@ -174,7 +174,7 @@ func TestDefaultImage(t *testing.T) {
 		w.api.pod.Spec.Containers[1].Image = "registry.example.com/some/job:1"
 		w.api.pod.Annotations = map[string]string{defaultImageAnnotation + "payload": testDefault}
 		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "job"})
-		if v := verdictOf(t, err); v.Blame != payload.Site || !strings.Contains(v.Message, knobDefaultImage) {
+		if v := verdictOf(t, err); v.Blame != payload.Pilot || !strings.Contains(v.Message, knobDefaultImage) {
 			t.Errorf("verdict %v: %s", v.Blame, v)
 		}
 	})

@@ -84,7 +84,7 @@ func TestPrivateDirectoryMustBeSafe(t *testing.T) {
 			w.backend.opt.PrivateDir = tt.make(t.TempDir())
 			_, err := w.backend.Lease(context.Background())
 			v := verdictOf(t, err)
-			if v.Blame != payload.Site || !strings.Contains(v.Message, tt.says) || !strings.Contains(v.Message, knobPrivateDir) {
+			if v.Blame != payload.Pilot || !strings.Contains(v.Message, tt.says) || !strings.Contains(v.Message, knobPrivateDir) {
 				t.Errorf("verdict %s", v)
 			}
 		})

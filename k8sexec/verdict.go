@@ -126,8 +126,11 @@ func (j judgement) isFinal(now time.Time) bool {
 // in the message, hence not attached once more.
 func (j judgement) verdict() *payload.Verdict {
 	v := &payload.Verdict{Blame: payload.Site, Reason: j.failure.reason, Message: j.message()}
-	if j.class == toUser {
+	switch j.class {
+	case toUser:
 		v.Blame, v.Subcode = payload.User, j.subcode
+	case toPilot:
+		v.Blame = payload.Pilot
 	}
 	return v
 }

@@ -23,17 +23,23 @@ const (
 	Unknown Blame = iota
 	// User failures put the job on hold.
 	User
-	// Site failures give the job back to the queue.
+	// Site failures give the job back to the queue: elsewhere, or later, it may
+	// well run.
 	Site
+	// Pilot failures give the job back to the queue as well, but no job will run
+	// in this pod until somebody acts: it should not be given any more.
+	Pilot
 )
 
-// String gives "user", "site" or "unknown".
+// String gives "user", "site", "pilot" or "unknown".
 func (b Blame) String() string {
 	switch b {
 	case User:
 		return "user"
 	case Site:
 		return "site"
+	case Pilot:
+		return "pilot"
 	default:
 		return "unknown"
 	}
@@ -46,9 +52,9 @@ const ReasonOutOfMemory = "OOMKilled"
 // Verdict is the failure of a backend, judged.
 type Verdict struct {
 	Blame Blame
-	// Code and Subcode are HTCondor's hold reason code and subcode
-	// (condor_includes/condor_holdcodes.h); 0 leaves the choice to the starter.
-	Code, Subcode int
+	// Subcode tells the failures that a user has to mend apart, for programs that
+	// act on held jobs.
+	Subcode int
 	// Reason is the word of the system that failed, for example the kubelet's
 	// "ErrImagePull"; may be empty.
 	Reason string

@@ -32,9 +32,6 @@ func bindFailure(err error) error {
 	if !errors.As(err, &v) || v.Blame != payload.User {
 		return fail(shadow.VacateContainerError, 0, err)
 	}
-	if v.Code != 0 {
-		return fail(v.Code, v.Subcode, err)
-	}
 	return fail(shadow.HoldInvalidDockerImage, v.Subcode, err)
 }
 

@@ -22,11 +22,12 @@ func TestWhatFailuresMeanToTheJob(t *testing.T) {
 		code, subcode int
 		text          string
 	}{
-		"nobody classified it":   {errors.New("what?"), shadow.VacateStarterError, 0, "what?"},
-		"the user's image":       {bindFailure(&payload.Verdict{Blame: payload.User, Message: "no such image"}), shadow.HoldInvalidDockerImage, 0, "no such image"},
-		"the verdict knows more": {bindFailure(&payload.Verdict{Blame: payload.User, Code: 34, Subcode: 102, Message: "m"}), 34, 102, "m"},
-		"the site's registry":    {bindFailure(&payload.Verdict{Blame: payload.Site, Code: 35, Message: "registry down"}), shadow.VacateContainerError, 0, "registry down"},
-		"not a verdict at all":   {bindFailure(errors.New("odd")), shadow.VacateContainerError, 0, "odd"},
+		"nobody classified it": {errors.New("what?"), shadow.VacateStarterError, 0, "what?"},
+		"the user's image":     {bindFailure(&payload.Verdict{Blame: payload.User, Message: "no such image"}), shadow.HoldInvalidDockerImage, 0, "no such image"},
+		"a kind of mistake":    {bindFailure(&payload.Verdict{Blame: payload.User, Subcode: 4, Message: "m"}), shadow.HoldInvalidDockerImage, 4, "m"},
+		"the site's registry":  {bindFailure(&payload.Verdict{Blame: payload.Site, Message: "registry down"}), shadow.VacateContainerError, 0, "registry down"},
+		"the pod itself":       {bindFailure(&payload.Verdict{Blame: payload.Pilot, Message: "no right to patch"}), shadow.VacateContainerError, 0, "no right to patch"},
+		"not a verdict at all": {bindFailure(errors.New("odd")), shadow.VacateContainerError, 0, "odd"},
 		"no such program": {
 			startFailure(&payload.StartError{Stage: payload.StageExec, Path: "/bin/nosuch", Errno: syscall.ENOENT}, cmd),
 			shadow.HoldFailedToCreateProcess, 2, "Failed to execute '/bin/nosuch' with arguments a: (errno=2: 'No such file or directory')",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -68,7 +69,15 @@ func TestOrdersCancel(t *testing.T) {
 	defer releaseFast()
 
 	o.end(ending{reason: "drained", soft: true})
-	<-any.Done()
+	ended := func(what string, ctx context.Context) {
+		t.Helper()
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s did not cut short what it should", what)
+		}
+	}
+	ended("a soft end", any)
 	if err := context.Cause(any); !errors.Is(err, errEnded) {
 		t.Errorf("cause of a soft end: %v, want one that is errEnded", err)
 	}
@@ -76,7 +85,7 @@ func TestOrdersCancel(t *testing.T) {
 		t.Errorf("a soft end cut short what only a hard one may: %v", err)
 	}
 	o.end(ending{})
-	<-fast.Done()
+	ended("a hard end", fast)
 }
 
 func TestSuspend(t *testing.T) {
