@@ -151,6 +151,9 @@ type CgroupUsage struct {
 	// MemoryUsed is anonymous and shared memory, without page cache, in bytes:
 	// what condor_starter reports with CGROUP_IGNORE_CACHE_MEMORY.
 	MemoryUsed int64 `json:"memory_used"`
+	// MemoryCache is page cache, in bytes, without the shared memory that is in
+	// MemoryUsed. The kernel frees it before it kills anything.
+	MemoryCache int64 `json:"memory_cache"`
 	// MemoryPeak is the largest MemoryCurrent of the activation, in bytes. The
 	// kernel keeps it for the life of the container; if an earlier activation
 	// went higher, it is the highest of the values looked at in this one.

@@ -73,7 +73,7 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	a := &activation{
 		inv: inv, cfg: cfg, log: log, environ: startd.ScrubEnv(env),
 		orders: newOrders(log),
-		meter:  meter{log: log},
+		meter:  meter{log: log, memory: noMemory()},
 	}
 	a.name = fmt.Sprintf("%s-%d-%s", safeName(a.slot()), os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36))
 	var err error

@@ -113,13 +113,7 @@ func (a *activation) outOfMemory() error {
 	if exit.OOMKills == 0 || !a.payload.status().Signaled() {
 		return nil
 	}
-	const mebibyte = 1 << 20
-	text := "Job has encountered an out-of-memory event."
-	if c := exit.Cgroup; c != nil && c.MemoryLimit > 0 {
-		text = fmt.Sprintf("Job has gone over cgroup memory limit of %d megabytes. Last measured usage: %d megabytes.  Consider resubmitting with a higher request_memory.",
-			c.MemoryLimit/mebibyte, max(c.MemoryPeak, exit.MaxRSS)/mebibyte)
-	}
-	return fail(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New(text))
+	return fail(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New(a.meter.exhausted(a.ad)))
 }
 
 // sweep kills what is left of the payload and proves that nothing is.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/payload"
 	"podstarter/payload/ptable"
@@ -23,6 +24,7 @@ type meter struct {
 	resident     int64 // largest sum of resident sets, bytes
 	proportional int64 // largest sum of proportional sets, bytes
 	processes    int
+	memory       memory
 	io           *job.IO
 }
 
@@ -60,7 +62,7 @@ func (m *meter) seen(usage payload.ContainerUsage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.grow(usage.UserCPU, usage.SystemCPU, max(usage.RSS, usage.MaxRSS))
-	m.cgroup(usage.Cgroup)
+	m.cgroup(usage.Cgroup, usage.Time)
 	m.image = max(m.image, usage.ImageSize)
 	m.processes = usage.Processes
 }
@@ -70,7 +72,7 @@ func (m *meter) end(exit payload.Exit) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.grow(exit.UserCPU, exit.SystemCPU, exit.MaxRSS)
-	m.cgroup(exit.Cgroup)
+	m.cgroup(exit.Cgroup, exit.Ended)
 	m.processes = 0
 }
 
@@ -84,14 +86,22 @@ func (m *meter) grow(user, sys time.Duration, resident int64) {
 
 // cgroup adds what the container's own cgroup counted, if the payload has one:
 // every process is in it, also those that came and went between two looks.
-func (m *meter) cgroup(c *payload.CgroupUsage) {
+func (m *meter) cgroup(c *payload.CgroupUsage, at time.Time) {
 	if c == nil {
 		return
 	}
 	m.grow(max(0, c.UserCPU), max(0, c.SystemCPU), 0)
+	m.memory.see(*c, at)
 	if c.ReadBytes >= 0 && c.WriteBytes >= 0 {
 		m.io = &job.IO{ReadBytes: c.ReadBytes, WriteBytes: c.WriteBytes, Reads: c.Reads, Writes: c.Writes}
 	}
+}
+
+// exhausted says how a job ran out of memory; see memory.
+func (m *meter) exhausted(ad *classads.Ad) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.memory.exhausted(ad, now())
 }
 
 // usage is what has been used so far.

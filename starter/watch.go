@@ -122,7 +122,7 @@ func (a *activation) lostContainer(err error) error {
 	}
 	v := (*payload.Verdict)(nil)
 	if errors.As(err, &v) && v.Reason == payload.ReasonOutOfMemory {
-		return fail(shadow.HoldJobOutOfResources, shadow.OutOfMemory, err)
+		return fail(shadow.HoldJobOutOfResources, shadow.OutOfMemory, fmt.Errorf("%s %w", a.meter.exhausted(a.ad), err))
 	}
 	return fail(shadow.VacateContainerError, 0, fmt.Errorf("the payload container ended under the running job: %w", err))
 }

@@ -23,7 +23,8 @@ type cgroup struct {
 
 // cgroupSample is one look. A figure the kernel does not offer is -1.
 type cgroupSample struct {
-	memory, used, peak, limit, oomKills  int64
+	memory, used, cache                  int64
+	peak, limit, oomKills                int64
 	user, system, throttled              int64 // ns
 	pids, pidsPeak                       int64
 	readBytes, writeBytes, reads, writes int64
@@ -157,7 +158,7 @@ func (c *cgroup) sample() *cgroupSample {
 	if c == nil {
 		return nil
 	}
-	s := &cgroupSample{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
+	s := &cgroupSample{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
 	if c.version == 1 {
 		c.sampleV1(s)
 	} else {
@@ -187,6 +188,7 @@ func (s *cgroupSample) since(base *cgroupSample, version int, high *int64) *payl
 		Version:       version,
 		MemoryCurrent: s.memory,
 		MemoryUsed:    s.used,
+		MemoryCache:   s.cache,
 		MemoryPeak:    peak,
 		MemoryLimit:   s.limit,
 		OOMKills:      delta(s.oomKills, base.oomKills),

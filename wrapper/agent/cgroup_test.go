@@ -21,7 +21,7 @@ func TestCgroupTrees(t *testing.T) {
 		"v1": {
 			base: cgroupSample{peak: 100, oomKills: 1, user: 995992602636, system: 179801234567, throttled: 345678, readBytes: 1, writeBytes: 1, reads: 5, writes: 1},
 			want: payload.CgroupUsage{
-				Version: 1, MemoryCurrent: 122073088, MemoryUsed: 5083136 + 1048576, MemoryPeak: 2179428352, MemoryLimit: -1, OOMKills: 1,
+				Version: 1, MemoryCurrent: 122073088, MemoryUsed: 5083136 + 1048576, MemoryCache: 114491392 - 1048576, MemoryPeak: 2179428352, MemoryLimit: -1, OOMKills: 1,
 				UserCPU: 1000 * time.Second, SystemCPU: 1000 * time.Second, ThrottledCPU: 812 * time.Millisecond,
 				Pids: 14, PidsPeak: -1, ReadBytes: 1064960 + 40960 - 1, WriteBytes: 4096 + 8192 - 1, Reads: 60, Writes: 2,
 			},
@@ -29,7 +29,7 @@ func TestCgroupTrees(t *testing.T) {
 		"v2": {
 			base: cgroupSample{peak: 734003200, oomKills: 4, user: 123_000, system: 4_444_000, throttled: 4_567_000, readBytes: -1, writeBytes: -1, reads: -1, writes: -1},
 			want: payload.CgroupUsage{
-				Version: 2, MemoryCurrent: 318767104, MemoryUsed: 52428800 + 8388608, MemoryPeak: 318767104, MemoryLimit: 1 << 30, OOMKills: 1,
+				Version: 2, MemoryCurrent: 318767104, MemoryUsed: 52428800 + 8388608, MemoryCache: 251658240 - 8388608, MemoryPeak: 318767104, MemoryLimit: 1 << 30, OOMKills: 1,
 				UserCPU: 80 * time.Second, SystemCPU: 11230 * time.Millisecond, ThrottledCPU: 1230 * time.Millisecond,
 				Pids: 9, PidsPeak: 61, ReadBytes: 1064960 + 8192, WriteBytes: 40960, Reads: 62, Writes: 4,
 			},
@@ -72,7 +72,7 @@ func TestCgroupAbsent(t *testing.T) {
 	var high int64
 	got := empty.sample().since(empty.sample(), 2, &high)
 	want := &payload.CgroupUsage{
-		Version: 2, MemoryCurrent: -1, MemoryUsed: -1, MemoryPeak: -1, MemoryLimit: -1, OOMKills: -1, UserCPU: -1, SystemCPU: -1,
+		Version: 2, MemoryCurrent: -1, MemoryUsed: -1, MemoryCache: -1, MemoryPeak: -1, MemoryLimit: -1, OOMKills: -1, UserCPU: -1, SystemCPU: -1,
 		ThrottledCPU: -1, Pids: -1, PidsPeak: -1, ReadBytes: -1, WriteBytes: -1, Reads: -1, Writes: -1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

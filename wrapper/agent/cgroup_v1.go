@@ -30,6 +30,7 @@ func (c *cgroup) sampleV1(s *cgroupSample) {
 	if rss, shmem := valueOr(memory, "total_rss", 1), valueOr(memory, "total_shmem", 1); rss >= 0 {
 		s.used = rss + max(shmem, 0)
 	}
+	s.cache = withoutShared(valueOr(memory, "total_cache", 1), valueOr(memory, "total_shmem", 1))
 	s.oomKills = valueOr(flatKeyed(file("memory", "memory.oom_control")), "oom_kill", 1)
 	s.user = number(file("cpuacct", "cpuacct.usage_user"))
 	s.system = number(file("cpuacct", "cpuacct.usage_sys"))
@@ -38,6 +39,15 @@ func (c *cgroup) sampleV1(s *cgroupSample) {
 	s.pidsPeak = number(file("pids", "pids.peak"))
 	s.readBytes, s.writeBytes = readBlkio(readLimited(file("blkio", "blkio.throttle.io_service_bytes_recursive")))
 	s.reads, s.writes = readBlkio(readLimited(file("blkio", "blkio.throttle.io_serviced_recursive")))
+}
+
+// withoutShared takes shared memory out of page cache: the kernel counts it as
+// both.
+func withoutShared(cache, shmem int64) int64 {
+	if cache < 0 {
+		return -1
+	}
+	return max(0, cache-max(shmem, 0))
 }
 
 // readBlkio sums lines of "8:0 Read 1" and "8:0 Write 2" over all devices.

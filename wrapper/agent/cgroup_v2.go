@@ -19,6 +19,7 @@ func (c *cgroup) sampleV2(s *cgroupSample) {
 	if anon, shmem := valueOr(memory, "anon", 1), valueOr(memory, "shmem", 1); anon >= 0 {
 		s.used = anon + max(shmem, 0)
 	}
+	s.cache = withoutShared(valueOr(memory, "file", 1), valueOr(memory, "shmem", 1))
 	s.oomKills = valueOr(flatKeyed(file("memory.events")), "oom_kill", 1)
 	const microseconds = 1000
 	cpu := flatKeyed(file("cpu.stat"))
