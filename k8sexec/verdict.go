@@ -51,6 +51,7 @@ const (
 	SubcodeSignature        = 5
 	SubcodeBadImage         = 6
 	SubcodeOutOfMemory      = 7
+	SubcodePolicy           = 8
 )
 
 // rule recognises one kind of failure.

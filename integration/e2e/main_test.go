@@ -152,6 +152,14 @@ func soon(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
+// background is a context for what Cleanup calls: the test's own has ended then.
+func background(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // ending waits for the end of a job.
 func ending(t *testing.T, job harness.Job) harness.Ending {
 	t.Helper()

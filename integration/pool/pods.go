@@ -24,6 +24,9 @@ func (p *pool) startPods(ctx context.Context) error {
 	if err := p.makeHome(); err != nil {
 		return err
 	}
+	if err := p.progress.step(ctx, "policies", p.applyPolicies); err != nil {
+		return err
+	}
 	plans := []plan{p.poolPlan(), p.glideinPlan()}
 	if p.settings.Stock {
 		plans = append(plans, p.stockPlan())
@@ -37,6 +40,9 @@ func (p *pool) startPods(ctx context.Context) error {
 		})
 	}
 	if err := g.Wait(); err != nil {
+		return err
+	}
+	if err := p.progress.step(ctx, "policies in force", p.waitPolicies); err != nil {
 		return err
 	}
 	if err := p.progress.step(ctx, "pool", p.waitPool); err != nil {

@@ -155,3 +155,24 @@ func TestPodRuns(t *testing.T) {
 		t.Errorf("with the payload: %v, %v", ok, err)
 	}
 }
+
+func TestRefuse(t *testing.T) {
+	type m = map[string]any
+	objects := []cluster.Object{
+		{"kind": "ValidatingAdmissionPolicyBinding", "spec": m{"policyName": "x"}},
+		{"kind": "ValidatingAdmissionPolicy", "spec": m{"variables": []any{
+			m{"name": "allowed", "expression": "['']"}, m{"name": "refused", "expression": "[]"},
+		}}},
+	}
+	if !refuse(objects, "r/no/") {
+		t.Fatal("the variable is not found")
+	}
+	got := list(child(objects[1], "spec"), "variables")
+	want := []m{{"name": "allowed", "expression": "['']"}, {"name": "refused", "expression": "['r/no/']"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if refuse(objects[:1], "r/no/") {
+		t.Error("it claims to have found what is not there")
+	}
+}

@@ -64,6 +64,10 @@ func NotFound(err error) bool {
 
 // Do sends one request, with in as its JSON body unless nil, and decodes the answer into out unless nil.
 func (a *API) Do(ctx context.Context, method, path, contentType string, in, out any) error {
+	return a.do(ctx, nil, method, path, contentType, in, out)
+}
+
+func (a *API) do(ctx context.Context, header http.Header, method, path, contentType string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
@@ -75,6 +79,9 @@ func (a *API) Do(ctx context.Context, method, path, contentType string, in, out 
 	req, err := http.NewRequestWithContext(ctx, method, a.Server+path, body)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	for name, values := range header {
+		req.Header[name] = values
 	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
@@ -129,6 +136,9 @@ var collections = map[string]struct {
 	"Pod":            {"/api/v1/%s/pods", true},
 	"Role":           {"/apis/rbac.authorization.k8s.io/v1/%s/roles", true},
 	"RoleBinding":    {"/apis/rbac.authorization.k8s.io/v1/%s/rolebindings", true},
+
+	"ValidatingAdmissionPolicy":        {"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", false},
+	"ValidatingAdmissionPolicyBinding": {"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings", false},
 }
 
 // path is where the object lives; its kind's collection if name is empty.
