@@ -138,9 +138,9 @@ func (l *Lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	if err != nil {
 		return nil, err
 	}
-	c := newContainer(l, client, p)
+	c := newContainer(l, client, p, graceOf(pod))
 	known.Image, known.Owner, known.Nonce, known.Boot = p.image.String(), req.Owner, nonce, client.Hello().Boot
-	known.ContainerID, known.Bound, known.Proven = c.id, c.bound, true
+	known.ContainerID, known.Bound, known.Grace, known.Proven = c.id, c.bound, c.grace, true
 	l.note(*known)
 	if p.digest == "" {
 		open.add(c.id, p.image)
@@ -200,7 +200,7 @@ func (l *Lease) reuse(ctx context.Context, req payload.BindRequest, known slot) 
 			if running, err := parseImage(known.Spec); err == nil {
 				p.digest = running.digest
 			}
-			return newContainer(l, client, p)
+			return newContainer(l, client, p, known.Grace)
 		}
 	} else {
 		err = errors.New("it was restarted in the meantime")

@@ -22,6 +22,8 @@ type Container struct {
 	id     string // empty if it could not be found out
 	bound  time.Time
 	lost   chan error
+	ending chan payload.Notice
+	grace  time.Duration // of the pod, as it was at the binding
 
 	mu     sync.Mutex
 	digest digest.Digest
@@ -30,9 +32,10 @@ type Container struct {
 	busy sync.WaitGroup
 }
 
-func newContainer(l *Lease, client *payload.Client, p plan) *Container {
+func newContainer(l *Lease, client *payload.Client, p plan, grace time.Duration) *Container {
 	b := l.backend
-	c := &Container{lease: l, client: client, image: p.image, spec: p.spec, digest: p.digest, bound: time.Now(), lost: make(chan error, 1)}
+	c := &Container{lease: l, client: client, image: p.image, spec: p.spec, digest: p.digest, bound: time.Now(),
+		lost: make(chan error, 1), ending: make(chan payload.Notice, 1), grace: grace}
 	var err error
 	if c.id, err = containerOfWrapper(b.proc, client); err != nil {
 		b.log.Debug("cannot tell the container's ID, hence not learn digests", "container", l.name, "error", err)
@@ -115,8 +118,15 @@ func (c *Container) learned(l lesson, d digest.Digest) {
 	c.digest = d
 }
 
-// attend waits for the end of the connection and finds out what it means.
+// attend waits for the end of the connection, or the word that it is near, and
+// finds out what it means.
 func (c *Container) attend(ctx context.Context) {
+	select {
+	case <-c.client.Stopping():
+		c.ending <- c.notice(ctx, time.Now())
+	case <-c.client.Lost():
+	case <-ctx.Done():
+	}
 	select {
 	case <-c.client.Lost():
 	case <-ctx.Done():

@@ -17,6 +17,7 @@ type fakeWrapper struct {
 	left  chan struct{} // closed when told to leave
 	swept chan struct{} // has a value for each sweep
 	stop  func()
+	tell  func(payload.Message) // all that are connected
 }
 
 // startWrapper puts a wrapper into the control directory of a container.
@@ -47,6 +48,15 @@ func startWrapper(t testing.TB, control, container, nonce, boot string) *fakeWra
 		}
 	})
 	t.Cleanup(w.stop)
+	w.tell = func(m payload.Message) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range open {
+			if line, err := payload.EncodeLine(m); err == nil {
+				_, _ = c.Write(line)
+			}
+		}
+	}
 	leave := sync.OnceFunc(func() { close(w.left); w.stop() })
 	namespace, _ := os.Readlink("/proc/self/ns/pid")
 	go func() {

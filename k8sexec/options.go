@@ -124,6 +124,9 @@ type timing struct {
 	recall time.Duration
 	// autopsy bounds the wait for the status to tell why a container ended.
 	autopsy time.Duration
+	// notice bounds the question why the pod is being taken down, and when: the
+	// job's own grace period begins after the answer.
+	notice time.Duration
 	// progress is how often a binding that takes long says so.
 	progress time.Duration
 	// check bounds all API calls of Check: the startd waits for it.
@@ -144,6 +147,7 @@ var defaultTiming = timing{
 	learn:       30 * time.Second,
 	recall:      4 * time.Second,
 	autopsy:     5 * time.Second,
+	notice:      time.Second,
 	progress:    30 * time.Second,
 	check:       4 * time.Second,
 }

@@ -34,6 +34,8 @@ type slot struct {
 	Boot        string    `json:"boot,omitempty"`
 	ContainerID string    `json:"container_id,omitempty"` // empty if it could not be found out
 	Bound       time.Time `json:"bound,omitzero"`
+	// Grace is the pod's grace period, in nanoseconds.
+	Grace time.Duration `json:"grace,omitempty"`
 }
 
 // maxSlotFile bounds the file: a handful of strings, none longer than an image.

@@ -34,6 +34,9 @@ func (c *Container) Image() string { return "" }
 // Lost tells once, and why, that the wrapper has ended under the activation.
 func (c *Container) Lost() <-chan error { return c.lost }
 
+// Ending never tells anything: nobody but the starter ends the wrapper.
+func (c *Container) Ending() <-chan payload.Notice { return nil }
+
 // leavePause is how long a wrapper may take to leave before it is killed. It
 // takes at most a second to kill its payload.
 const leavePause = 5 * time.Second

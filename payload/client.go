@@ -43,6 +43,8 @@ type Client struct {
 	exited     chan struct{} // closed by the exit of the latest start; nil before the first
 	cause      error         // why the connection ended, valid once lost is closed
 	lost       chan struct{}
+
+	stopping chan struct{} // closed when the wrapper says so
 }
 
 func newClient(conn *net.UnixConn, dir string, log *slog.Logger) *Client {
@@ -51,8 +53,9 @@ func newClient(conn *net.UnixConn, dir string, log *slog.Logger) *Client {
 	}
 	return &Client{
 		conn: conn, dir: dir, log: log,
-		waiting: make(map[int64]chan Message),
-		lost:    make(chan struct{}),
+		waiting:  make(map[int64]chan Message),
+		lost:     make(chan struct{}),
+		stopping: make(chan struct{}),
 	}
 }
 
@@ -153,6 +156,12 @@ func (c *Client) Wait(ctx context.Context) (Exit, error) {
 	}
 	return exit, nil
 }
+
+// Stopping is closed when the wrapper's container has been told to stop: its pod
+// is being taken down. The payload runs on until the container's grace period is
+// over, when everything in it is killed; to end it well before that is the
+// starter's part.
+func (c *Client) Stopping() <-chan struct{} { return c.stopping }
 
 // Lost is closed when the connection has ended, for whatever reason.
 func (c *Client) Lost() <-chan struct{} { return c.lost }

@@ -163,6 +163,14 @@ func (c *Client) dispatch(m Message) {
 		}
 		return
 	}
+	if m.Stopping {
+		select {
+		case <-c.stopping:
+		default:
+			close(c.stopping)
+		}
+		return
+	}
 	if m.Started != nil {
 		// Noted here and not by the caller of Start: the exit may be the very
 		// next line, and the caller may have given up.

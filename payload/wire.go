@@ -44,6 +44,9 @@ type Message struct {
 	Done       bool            `json:"done,omitempty"`
 	Error      *RequestError   `json:"error,omitempty"`
 	Exit       *Exit           `json:"exit,omitempty"`
+	// Stopping comes by itself, with ID 0: the wrapper was told to leave from
+	// outside and stays until this connection ends.
+	Stopping bool `json:"stopping,omitempty"`
 }
 
 // ErrLineTooLong is returned by [LineReader] for a line above its bound. The

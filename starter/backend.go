@@ -48,6 +48,9 @@ type Container interface {
 	// PlatformEnv names variables of the container's environment that are
 	// neither the image's nor the job's; see payload.Spec.HideEnv.
 	PlatformEnv() []string
+	// Ending tells that the container is going to be ended from outside, with
+	// the job in it.
+	Ending() <-chan payload.Notice
 	// Lost tells that the container ended or was made anew under the job,
 	// and why.
 	Lost() <-chan error

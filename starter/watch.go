@@ -71,6 +71,8 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 			return e.exit, e.err
 		case err := <-a.container.Lost():
 			return payload.Exit{}, err
+		case n := <-a.container.Ending():
+			a.takenDown(ctx, n)
 		case <-look.C:
 			a.background.Go(lookAround)
 		case <-due.C:

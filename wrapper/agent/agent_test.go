@@ -213,14 +213,17 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// TestStopSignals: without a starter the wrapper leaves at once, whatever signal
+// the image names.
 func TestStopSignals(t *testing.T) {
 	// 37 is SIGRTMIN+3, the STOPSIGNAL of images with systemd.
 	for _, sig := range []syscall.Signal{1, 2, 3, 10, 12, 15, 18, 20, 28, 30, 37, 64} {
 		w := agenttest.StartWrapper(t, nil)
 		c := w.Dial(t)
-		s := agenttest.Spec(t, "stubborn")
-		start(t, c, s)
-		agenttest.WaitOutput(t, s, ready)
+		start(t, c, agenttest.Spec(t, "exit", "0"))
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
 		// The Go runtime has a handler for most signals from the start, but drops
 		// them until the wrapper has asked for them; the others must be waited for.
 		waitCaught(t, w.Cmd.Process.Pid, sig)
@@ -228,13 +231,66 @@ func TestStopSignals(t *testing.T) {
 		if !w.Cmd.ProcessState.Exited() {
 			t.Errorf("signal %d: %v", int(sig), w.Cmd.ProcessState)
 		}
-		exit, err := c.Wait(agenttest.Context(t))
-		if err != nil || exit.Killed != payload.KilledLeaving {
-			t.Errorf("signal %d: %+v, %v", int(sig), exit, err)
-		}
-		<-c.Lost()
-		checkGone(t, w)
 	}
+}
+
+// TestStopWithPayload: the starter is told, the job lives on, can be signalled and
+// can end by itself, and the wrapper leaves with the connection.
+func TestStopWithPayload(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	c := w.Dial(t)
+	s := agenttest.Spec(t, "stubborn")
+	start(t, c, s)
+	agenttest.WaitOutput(t, s, ready)
+	for range 2 {
+		if err := w.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-c.Stopping():
+	case <-agenttest.Context(t).Done():
+		t.Fatal("the starter is not told that the wrapper was told to leave")
+	}
+	if _, err := os.Lstat(filepath.Join(w.Dir, payload.SocketName)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+	if err := c.Signal(agenttest.Context(t), syscall.SIGCONT, true); err != nil {
+		t.Errorf("the job cannot be signalled any more: %v", err)
+	}
+	if err := c.Sweep(agenttest.Context(t)); err != nil {
+		t.Error(err)
+	}
+	exit, err := c.Wait(agenttest.Context(t))
+	if err != nil || exit.Killed != payload.KilledSweep {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	w.WaitEnd(t)
+	if !w.Cmd.ProcessState.Exited() {
+		t.Errorf("%v", w.Cmd.ProcessState)
+	}
+	checkGone(t, w)
+}
+
+// TestStopAndLost: the starter is gone as well, and the job does not outlive it.
+func TestStopAndLost(t *testing.T) {
+	w := agenttest.StartWrapper(t, nil)
+	c := w.Dial(t)
+	s := agenttest.Spec(t, "stubborn")
+	start(t, c, s)
+	agenttest.WaitOutput(t, s, ready)
+	if err := w.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-c.Stopping()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	w.WaitEnd(t)
+	checkGone(t, w)
 }
 
 // waitCaught waits until a process catches a signal.

@@ -33,6 +33,7 @@ type agent struct {
 	run    *run        // latest of this connection; nil before the first
 	sweep  *sweep      // in progress; nil if none
 	closed bool        // conn has ended, its sweep has not
+	going  bool        // a stop signal came, and conn is waited for
 	clean  bool        // nothing was started since the last sweep
 
 	target  atomic.Pointer[family.Family] // the payload, once there is one
@@ -46,7 +47,7 @@ type event struct {
 	lost     error       // conn has ended
 	launched *launchEnd  // a launcher reported
 	conn     *connection // whose line or loss it is
-	leave    bool        // a stop signal came, and the payload is dead
+	stop     os.Signal   // to leave
 }
 
 // catchChildren makes the end of children known to the loop.
@@ -82,8 +83,8 @@ func (a *agent) handle(e event) {
 		a.welcome(e.accepted)
 	case e.launched != nil:
 		a.launchEnded(e.launched)
-	case e.leave:
-		a.end()
+	case e.stop != nil:
+		a.stopped(e.stop)
 	case e.conn != a.conn || a.closed:
 		// The rest of a connection that is no longer served.
 	case e.lost != nil:
@@ -126,6 +127,9 @@ func (a *agent) lose(why error) {
 func (a *agent) free() {
 	a.conn, a.run, a.closed = nil, nil, false
 	a.target.Store(nil)
+	if a.going {
+		a.end()
+	}
 	a.control.announceAgain()
 	freeMemory()
 }

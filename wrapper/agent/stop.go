@@ -6,6 +6,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"podstarter/payload"
 )
 
 // Signals that do not make the wrapper leave. All others do, since an image may
@@ -63,16 +65,34 @@ func (a *agent) awaitStop() os.Signal {
 // runtime's.
 const leaveTimeout = time.Second
 
-// leaveOnSignal kills without waiting for the loop, which may be busy, and lets
-// the loop record the end of the payload if it is not.
+// leaveOnSignal has the loop deal with the signal, and kills without it if it is
+// busy.
 func (a *agent) leaveOnSignal() {
-	a.killForGood(a.awaitStop().String())
+	sig := a.awaitStop()
 	select {
-	case a.events <- event{leave: true}:
+	case a.events <- event{stop: sig}:
 		select {} // the loop ends the process
 	case <-time.After(leaveTimeout):
+		a.killForGood(sig.String())
 		os.Exit(exitLeft)
 	}
+}
+
+// stopped is what a stop signal leads to. While a starter is connected it can
+// only mean that the pod is being taken down: a starter makes its container anew
+// before it connects, and nobody else has a reason to stop one. So the starter is
+// told, and has the rest of the grace period to end its job as its user asked
+// for; the kernel does the rest when the kubelet's SIGKILL comes. A companion
+// has no grace period and leaves.
+func (a *agent) stopped(sig os.Signal) {
+	if a.conn == nil || a.companion {
+		a.killForGood(sig.String())
+		a.end()
+	}
+	a.log.print("%v: leaving as soon as the starter has ended its job", sig)
+	a.going = true
+	a.control.withdraw()
+	a.reply(payload.Message{Stopping: true})
 }
 
 // killForGood kills the payload. A launcher that has not become the payload's

@@ -291,6 +291,9 @@ func TestFewCapabilities(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	startTree(t, c)
-	w.End(t)
+	if err := c.Leave(agenttest.Context(t)); err != nil {
+		t.Error(err)
+	}
+	w.WaitEnd(t)
 	checkGone(t, w)
 }

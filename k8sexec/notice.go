@@ -1,0 +1,62 @@
+package k8sexec
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/payload"
+)
+
+// defaultGrace is the grace period of a pod that names none
+// (core/v1 defaults.go:SetDefaults_PodSpec).
+const defaultGrace = corev1.DefaultTerminationGracePeriodSeconds * time.Second
+
+// graceOf is how long the containers of a pod have when nothing else is said.
+func graceOf(pod *corev1.Pod) time.Duration {
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	return defaultGrace
+}
+
+// Ending tells once that the container was told to stop although its job runs:
+// the pod is being taken down. The job is not killed by that; see
+// [payload.Client.Stopping].
+func (c *Container) Ending() <-chan payload.Notice { return c.ending }
+
+// notice asks the pod for the reason and the time that is left. Without an
+// answer what the pod said at the binding has to do: it was told to stop when
+// told says.
+func (c *Container) notice(ctx context.Context, told time.Time) payload.Notice {
+	b := c.lease.backend
+	n := payload.Notice{Reason: "The pod that the job runs in is being taken down.", Left: c.grace - time.Since(told)}
+	ctx, cancel := context.WithTimeout(ctx, b.timing.notice)
+	defer cancel()
+	pod, err := c.lastWords(ctx)
+	switch {
+	case err != nil:
+		b.log.Warn("the container is told to stop, and the pod cannot be asked why", "container", c.lease.name, "error", err)
+	case pod.DeletionTimestamp != nil:
+		// The time at which the kubelet will kill what is left, in whole seconds.
+		n.Left = time.Until(pod.DeletionTimestamp.Time)
+	}
+	if err == nil {
+		if f := podFailure(pod, ""); f != nil {
+			n.Reason = fmt.Sprintf("The pod that the job runs in is being taken down (%s: %s).", f.reason, f.message)
+		}
+	}
+	n.Left = max(n.Left, 0)
+	return n
+}
+
+// lastWords is the pod as the API server has it.
+func (c *Container) lastWords(ctx context.Context) (*corev1.Pod, error) {
+	api, err := c.lease.backend.connect()
+	if err != nil {
+		return nil, err
+	}
+	return api.Get(ctx)
+}

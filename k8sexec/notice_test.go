@@ -1,0 +1,64 @@
+package k8sexec
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podstarter/payload"
+)
+
+// A container that is told to stop under its job tells why and when, as far as
+// the pod says.
+func TestEnding(t *testing.T) {
+	const grace = 40
+	tests := []struct {
+		name   string
+		change func(*fakeAPI)
+		says   string
+		least  time.Duration
+		most   time.Duration
+	}{
+		{"pod deleted", func(f *fakeAPI) {
+			f.status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
+				p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Hour)}
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"}}
+			})
+		}, "EvictionByEvictionAPI", time.Hour / 2, time.Hour},
+		{"time is over already", func(f *fakeAPI) {
+			f.status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
+				p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Minute)}
+			})
+		}, "being deleted", 0, 0},
+		{"nobody says why", func(*fakeAPI) {}, "taken down", time.Second, grace * time.Second},
+		{"API server away", func(f *fakeAPI) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.fail = func(string, int) error { return errors.New("away") }
+		}, "taken down", time.Second, grace * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			seconds := int64(grace)
+			w.api.pod.Spec.TerminationGracePeriodSeconds = &seconds
+			l, c := w.bind("registry.example.com/u/a:1")
+			defer release(t, l)
+			tt.change(w.api)
+			w.wrapper("payload").tell(payload.Message{Stopping: true})
+			n := <-c.Ending()
+			if !strings.Contains(n.Reason, tt.says) || n.Left < tt.least || n.Left > tt.most {
+				t.Errorf("%+v; want %q, between %v and %v", n, tt.says, tt.least, tt.most)
+			}
+			select {
+			case err := <-c.Lost():
+				t.Errorf("lost already: %v", err)
+			default:
+			}
+		})
+	}
+}
