@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -181,25 +182,53 @@ func TestDefaultImage(t *testing.T) {
 }
 
 // The old wrapper is told to leave, and only after the patch.
+// TestOldWrapperLeaves: the old wrapper is told to leave, but not while the
+// kubelet may still take its end for a crash.
 func TestOldWrapperLeaves(t *testing.T) {
-	w := newWorld(t, nil)
-	old := startWrapper(t, w.control, "payload", "old nonce", "boot0")
-	w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
-		<-old.left
-		w.restart(pod, changed)
+	tests := []struct {
+		name    string
+		image   string
+		nudge   time.Duration
+		act     bool // whether the kubelet says that it acts on the patch
+		waiting bool // whether the wrapper stays until then
+	}{
+		{"the kubelet acts", "a", time.Hour, true, true},
+		{"the kubelet is silent", "a", time.Millisecond, false, false},
+		{"only that makes the kubelet act", testDefault, time.Hour, false, false},
 	}
-	w.api.fail = func(verb string, _ int) error {
-		select {
-		case <-old.left:
-			if verb == "patch" {
-				t.Error("the old wrapper was told to leave before the patch")
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.backend.timing.nudge = test.nudge
+			old := startWrapper(t, w.control, "payload", "old nonce", "boot0")
+			w.api.onPatch = func(pod *corev1.Pod, _ map[string]bool) {
+				if test.waiting {
+					select {
+					case <-old.left:
+						t.Error("the old wrapper was told to leave before the kubelet acted")
+					case <-time.After(50 * time.Millisecond):
+					}
+				}
+				if test.act {
+					w.api.status("payload", func(*corev1.Pod, *corev1.ContainerStatus) {})
+				}
+				<-old.left
+				w.restart(pod, map[string]bool{"payload": true})
 			}
-		default:
-		}
-		return nil
+			w.api.fail = func(verb string, _ int) error {
+				select {
+				case <-old.left:
+					if verb == "patch" {
+						t.Error("the old wrapper was told to leave before the patch")
+					}
+				default:
+				}
+				return nil
+			}
+			l, _ := w.bind(test.image)
+			release(t, l)
+		})
 	}
-	l, _ := w.bind("a")
-	release(t, l)
 }
 
 func TestReuse(t *testing.T) {
