@@ -172,18 +172,18 @@ func (w *world) failVerb(which string, err error) {
 
 func TestNewNamesAllMistakes(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	_, err := New(context.Background(), Options{Containers: []string{"payload", "payload", "../x"}, Reset: "never", DefaultImage: "X", DigestLifetime: -1, ControlDir: "relative",
+	_, err := New(context.Background(), Options{Containers: []string{"payload", "payload", "../x"}, Reset: "never", DigestLifetime: -1, ControlDir: "relative",
 		KubernetesDir: "/nonexistent"})
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, knob := range []string{knobPodName, knobPodNamespace, knobBackend, knobContainers, knobPayloadUID, knobControlDir, knobPrivateDir, knobBindTimeout,
-		knobDigestLifetime, knobReset, knobDefaultImage} {
+		knobDigestLifetime, knobReset} {
 		if !strings.Contains(err.Error(), knob+": ") {
 			t.Errorf("%s is not named in\n%v", knob, err)
 		}
 	}
-	if lines := strings.Count(err.Error(), "\n") + 1; lines != 12 {
+	if lines := strings.Count(err.Error(), "\n") + 1; lines != 11 {
 		t.Errorf("%d lines:\n%v", lines, err)
 	}
 }

@@ -45,9 +45,6 @@ type Options struct {
 	PrivateDir string
 	// Execute is the directory of sandboxes (EXECUTE). It is only checked.
 	Execute string
-	// DefaultImage is for jobs that name none (POD_STARTER_DEFAULT_IMAGE); empty
-	// for the image that the pod was created with.
-	DefaultImage string
 	// BindTimeout bounds a binding (POD_STARTER_BIND_TIMEOUT).
 	BindTimeout time.Duration
 	// ThrowawayTags allows image strings of the form name:once@digest
@@ -231,11 +228,6 @@ func (o *Options) mistakes() []error {
 	if o.Reset != ResetAlways && o.Reset != ResetImage {
 		bad(knobReset, "%q is neither %s nor %s", o.Reset, ResetAlways, ResetImage)
 	}
-	if o.DefaultImage != "" {
-		if _, err := parseImage(o.DefaultImage); err != nil {
-			bad(knobDefaultImage, "%q: %v", o.DefaultImage, err)
-		}
-	}
 	return found
 }
 
@@ -248,7 +240,6 @@ const (
 	knobPayloadUID     = "POD_STARTER_PAYLOAD_UID"
 	knobControlDir     = "POD_STARTER_CONTROL_DIR"
 	knobPrivateDir     = "POD_STARTER_PRIVATE_DIR"
-	knobDefaultImage   = "POD_STARTER_DEFAULT_IMAGE"
 	knobBindTimeout    = "POD_STARTER_BIND_TIMEOUT"
 	knobThrowawayTags  = "POD_STARTER_THROWAWAY_TAGS"
 	knobDigestLifetime = "POD_STARTER_DIGEST_LIFETIME"

@@ -91,13 +91,9 @@ func (l *Lease) wanted(asked string, s slot) (image, error) {
 		}
 		return img, nil
 	}
-	text, from := l.backend.opt.DefaultImage, knobDefaultImage
-	if text == "" {
-		text, from = s.DefaultImage, "the pod's manifest"
-	}
-	img, err := parseImage(text)
+	img, err := parseImage(s.DefaultImage)
 	if err != nil {
-		return image{}, &failure{origin: fromRequest, reason: reasonInvalidName, image: text, message: fmt.Sprintf("from %s: %v", from, err)}
+		return image{}, &failure{origin: fromRequest, reason: reasonInvalidName, image: s.DefaultImage, message: fmt.Sprintf("from the pod's manifest: %v", err)}
 	}
 	return img, nil
 }

@@ -7,6 +7,10 @@ type BindRequest struct {
 	// Image is the container image the job wants, as the job says it; empty for
 	// the backend's default.
 	Image string
+	// ChosenBy is the setting of the site that named the image where the job did
+	// not; empty if the job did. A job is not to blame for an image that it did not
+	// choose.
+	ChosenBy string
 	// Owner is the job's owner. Containers are never passed from one owner to
 	// another.
 	Owner string

@@ -14,6 +14,7 @@ import (
 	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/config"
+	"podstarter/condor/image"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
@@ -45,7 +46,7 @@ type activation struct {
 	// the job and its place
 	ad, machine, overlay, secrets *classads.Ad
 	info                          job.Info
-	image                         *job.Image
+	image                         image.Decision
 	lease                         Lease
 	home                          string
 	sandbox                       *sandbox.Sandbox

@@ -11,6 +11,7 @@ import (
 
 	"podstarter/classads"
 	"podstarter/condor/config"
+	"podstarter/condor/image"
 	"podstarter/condor/startd"
 )
 
@@ -56,11 +57,6 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 		return set, err
 	}
 	warnings, err := backend.Check(ctx)
-	if set.backend == backendPod {
-		if w := slotsBeyondContainers(cfg, len(set.containers)); w != "" {
-			warnings = append(warnings, w)
-		}
-	}
 	for _, w := range warnings {
 		log.Warn(w)
 	}
@@ -76,11 +72,29 @@ func abilities(ad *classads.Ad, set settings) {
 	ad.SetString("PodStarterVersion", programVersion())
 	ad.SetString("PodStarterBackend", set.backend)
 	if set.backend == backendPod {
-		for _, name := range []string{"HasContainer", "HasDocker", "HasDockerURL"} {
-			ad.SetBool(name, true)
-		}
-		ad.SetString("DockerVersion", "podstarter "+programVersion())
+		imageAbilities(ad, set.images)
 	}
+}
+
+// imageAbilities are the promises to jobs that name an image. condor_submit
+// makes each job ask for what its image needs (submit_utils.cpp:
+// SetRequirements); files and directories can be promised only by a site that
+// has said what becomes of them.
+func imageAbilities(ad *classads.Ad, images *image.Site) {
+	if policy := images.Policy(); policy != "" {
+		ad.SetString("PodStarterImagePolicy", string(policy))
+		if policy == image.PolicyNever {
+			return
+		}
+	}
+	names := []string{"HasContainer", "HasDocker", "HasDockerURL"}
+	if images.HasMap() {
+		names = append(names, "HasSIF", "HasSandboxImage")
+	}
+	for _, name := range names {
+		ad.SetBool(name, true)
+	}
+	ad.SetString("DockerVersion", "podstarter "+programVersion())
 }
 
 // condorVersion is HTCondor's version in the form that its daemons compare.

@@ -78,7 +78,7 @@ func newBackend(ctx context.Context, set settings, cfg *config.Config, log *slog
 		PodName: set.podName, PodNamespace: set.podNamespace,
 		Containers: set.containers, BaseUID: set.payloadUID,
 		ControlDir: set.controlDir, PrivateDir: set.privateDir, Execute: cfg.String("EXECUTE", ""),
-		DefaultImage: set.defaultImage, BindTimeout: set.bindTimeout,
+		BindTimeout:   set.bindTimeout,
 		ThrowawayTags: set.throwawayTags, DigestLifetime: set.digestLifetime, Reset: set.reset,
 		KubernetesDir: set.kubernetesDir, Log: log,
 	})

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"podstarter/condor/job"
+	"podstarter/condor/image"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/payload/ptable"
@@ -39,19 +39,23 @@ func (a *activation) getReady(ctx context.Context) error {
 
 // bind asks the backend for a container with the job's image.
 func (a *activation) bind(ctx context.Context) error {
-	image := ""
-	if a.image != nil {
-		image = a.image.Reference
+	wanted := ""
+	if !a.image.Default() {
+		wanted = a.image.Image.String()
 	}
 	container, err := a.lease.Bind(ctx, payload.BindRequest{
 		Activation: a.name,
-		Image:      image,
+		Image:      wanted,
+		ChosenBy:   a.image.Knob,
 		Owner:      a.info.User,
 		Report:     func(progress string) { a.log.Info("Binding: " + progress) },
 	})
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if a.image.Says != "" {
+			err = fmt.Errorf("%w (%s)", err, a.image.Says)
 		}
 		return bindFailure(err)
 	}
@@ -77,14 +81,24 @@ func (a *activation) openTable() {
 	a.table = table
 }
 
-// chooseImage reads which image the job wants; none means the default one.
+// chooseImage decides which image the job runs in.
 func (a *activation) chooseImage() error {
+	if a.set.backend == backendLocal {
+		if image.AsksForContainer(a.ad) {
+			return fail(shadow.VacateContainerError, 0, errors.New("the job wants a container image, but this execution point has no containers to offer"))
+		}
+		return nil
+	}
 	var err error
-	if a.image, err = job.ImageOf(a.ad, a.machine, a.cfg); err != nil {
+	if a.image, err = a.set.images.Choose(a.ad, a.machine); err != nil {
+		if m := (*image.Mistake)(nil); errors.As(err, &m) {
+			// What shows only now shows for this job; others may run here.
+			err = fail(shadow.VacateContainerError, 0, fmt.Errorf("this execution point cannot choose the job's image: %w", m))
+		}
 		return err
 	}
-	if a.image != nil && a.set.backend == backendLocal {
-		return fail(shadow.VacateContainerError, 0, fmt.Errorf("the job wants image %s, but this execution point has no containers to offer", a.image.Reference))
+	if a.image.Says != "" {
+		a.log.Info("Image: " + a.image.Says)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"podstarter/condor/config"
+	"podstarter/condor/image"
 )
 
 // knob is one line of the table from which docs/knobs.md and the snippet in
@@ -47,12 +48,22 @@ var (
 		"Directory on a volume that pilot and payload containers share and that only root may enter: sockets and exit records of the wrapper."}
 	knobPrivateDir = knob{"POD_STARTER_PRIVATE_DIR", "/run/podstarter/private",
 		"Directory of the pilot container alone: leases of payload containers and the digests of images."}
-	knobDefaultImage = knob{"POD_STARTER_DEFAULT_IMAGE", "",
-		"Image of jobs that name none; when empty, the image with which the pod was created."}
+	knobDefaultImage = knob{image.KnobDefault, "",
+		"Image of jobs that name none: a reference, or an expression over slot (MY) and job (TARGET) that gives one; when empty or undefined, the image with which the pod was created. See docs/images.md."}
+	knobImagePolicy = knob{image.KnobPolicy, string(image.PolicyOptional),
+		"Which jobs run here: `never` those that name an image, `required` those alone, `optional` all; or an expression over slot (MY) and job (TARGET) that gives one of the words."}
+	knobImageMap = knob{image.KnobMap, "",
+		"File with rules that turn what jobs name (SingularityImage, paths, .sif files) into images of a registry, in the syntax of HTCondor's map files; asked before the built-in rules for CVMFS."}
+	knobImagesAllowed = knob{image.KnobAllowed, "",
+		"Images that jobs may use: patterns over registry/repository:tag, with * and ?; when empty, all. Others are held."}
+	knobImagesDenied = knob{image.KnobDenied, "",
+		"Images that jobs may not use, in the same form; wins over POD_STARTER_IMAGES_ALLOWED."}
+	knobImageMirrors = knob{image.KnobMirrors, "",
+		"Where images are pulled from instead: a list of FROM=TO, such as docker.io=mirror.example.org/dockerhub."}
 	knobBindTimeout = knob{"POD_STARTER_BIND_TIMEOUT", "900",
 		"Seconds that an image may take to be pulled and started before the job goes back to the queue."}
 	knobReset = knob{"POD_STARTER_RESET", "always",
-		"When a payload container is made anew: `always` gives each job a fresh one, `image` keeps it for the next job of the same owner in the same image. That starts in milliseconds instead of a second when jobs follow each other closely, and finds the files that the last one left in the image; its processes are gone, or the container is not used again. A tag is looked up again after POD_STARTER_DIGEST_LIFETIME."}
+		"When a payload container is made anew: `always` gives each job a fresh one."}
 	knobThrowawayTags = knob{"POD_STARTER_THROWAWAY_TAGS", "True",
 		"Write a known image as `name:<once>@<digest>`, which the kubelet does not count as a crash loop when it comes back; False where an image policy refuses such references."}
 	knobDigestLifetime = knob{"POD_STARTER_DIGEST_LIFETIME", "600",
@@ -63,7 +74,7 @@ var (
 
 var knobs = []knob{
 	knobBackend, knobPodName, knobPodNamespace, knobContainers, knobPayloadUID, knobControlDir, knobPrivateDir,
-	knobDefaultImage, knobBindTimeout, knobReset, knobThrowawayTags, knobDigestLifetime, knobKubernetesDir,
+	knobDefaultImage, knobImagePolicy, knobImageMap, knobImagesAllowed, knobImagesDenied, knobImageMirrors, knobBindTimeout, knobReset, knobThrowawayTags, knobDigestLifetime, knobKubernetesDir,
 }
 
 // settings are the values of our knobs, checked.
@@ -75,7 +86,7 @@ type settings struct {
 	payloadUID     int
 	controlDir     string
 	privateDir     string
-	defaultImage   string
+	images         *image.Site
 	bindTimeout    time.Duration
 	reset          string
 	throwawayTags  bool
@@ -89,7 +100,6 @@ const (
 	backendLocal = "local"
 
 	resetAlways = "always"
-	resetImage  = "image"
 )
 
 // maxUID is the largest id that a payload may have; the kernel keeps the
@@ -128,7 +138,6 @@ func readSettings(cfg *config.Config) (settings, error) {
 		podNamespace:   text(knobPodNamespace),
 		controlDir:     text(knobControlDir),
 		privateDir:     text(knobPrivateDir),
-		defaultImage:   text(knobDefaultImage),
 		reset:          strings.ToLower(text(knobReset)),
 		kubernetesDir:  text(knobKubernetesDir),
 		payloadUID:     int(count(knobPayloadUID, 1, maxUID)),
@@ -140,6 +149,9 @@ func readSettings(cfg *config.Config) (settings, error) {
 		bad(knobContainers, "names no container; give the name of the payload container, such as %q", knobContainers.def)
 	}
 	var err error
+	if s.images, err = image.NewSite(cfg); err != nil {
+		problems = multierror.Append(problems, err)
+	}
 	if s.throwawayTags, err = cfg.Bool(knobThrowawayTags.name, true); err != nil {
 		problems = multierror.Append(problems, err)
 	}
@@ -148,8 +160,8 @@ func readSettings(cfg *config.Config) (settings, error) {
 	default:
 		bad(knobBackend, "%q is none of auto, pod, local", s.backend)
 	}
-	if s.reset != resetAlways && s.reset != resetImage {
-		bad(knobReset, "%q is neither always nor image", s.reset)
+	if s.reset != resetAlways {
+		bad(knobReset, "%q is not known; always is the only value", s.reset)
 	}
 	for _, k := range []struct {
 		knob knob

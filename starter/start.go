@@ -35,7 +35,7 @@ func (a *activation) start(ctx context.Context) error {
 	if err := ignoreUnlessLost(a.shadow.BeginExecution(uncut(ctx))); err != nil {
 		return err
 	}
-	a.log.Info(job.LineExec(cmd, a.image))
+	a.log.Info(job.LineExec(cmd, a.image.Docker))
 	started, err := a.container.Client().Start(ctx, spec)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -181,61 +181,6 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-func TestImage(t *testing.T) {
-	machine := mustAd(t, "HasDocker = true\nMemory = 100")
-	site := map[string]string{"USE_DEFAULT_CONTAINER": "MY.Memory == 100", "DEFAULT_CONTAINER_IMAGE": `strcat("docker://site/", TARGET.Owner)`}
-	for name, tt := range map[string]struct {
-		change string
-		knobs  map[string]string
-		want   *Image
-		code   int
-		err    string
-	}{
-		"none":                       {"", nil, nil, 0, ""},
-		"docker universe":            {"WantDocker = true\nDockerImage = \"debian\"", nil, &Image{"debian", true, "DockerImage"}, 0, ""},
-		"docker with prefix":         {"WantDocker = true\nDockerImage = \"docker://r:5000/debian:12\"", nil, &Image{"r:5000/debian:12", true, "DockerImage"}, 0, ""},
-		"container universe":         {"WantContainer = true\nWantDockerImage = true\nContainerImage = \"docker://debian\"", nil, &Image{"debian", false, "ContainerImage"}, 0, ""},
-		"container and docker_image": {"WantContainer = true\nWantDockerImage = true\nDockerImage = \"debian\"", nil, &Image{"debian", false, "DockerImage"}, 0, ""},
-		"both":                       {"WantContainer = true\nDockerImage = \"a\"\nContainerImage = \"b\"", nil, &Image{"a", false, "DockerImage"}, 0, ""},
-		"sif":                        {"WantContainer = true\nWantSIF = true\nContainerImage = \"x.sif\"", nil, nil, 35, "a .sif image"},
-		"oras":                       {"WantContainer = true\nWantSandboxImage = true\nContainerImage = \"oras://x\"", nil, nil, 35, "oras://"},
-		"directory":                  {"WantContainer = true\nWantSandboxImage = true\nContainerImage = \"dir\"", nil, nil, 35, "in a directory"},
-		"osdf":                       {"WantContainer = true\nWantSIF = true\nContainerImage = \"osdf:///a.sif\"", nil, nil, 35, "osdf://"},
-		"not said":                   {"WantContainer = true", nil, nil, 35, "names no image"},
-		"blanks":                     {"WantDocker = true\nDockerImage = \"a b\"", nil, nil, 35, "blanks"},
-		"prefix alone":               {"WantDocker = true\nDockerImage = \"docker://\"", nil, nil, 35, "an empty name"},
-		"the site's":                 {"", site, &Image{"site/u", true, "DEFAULT_CONTAINER_IMAGE"}, 0, ""},
-		"the site's, own wish":       {"WantDocker = true\nDockerImage = \"debian\"", site, &Image{"debian", true, "DockerImage"}, 0, ""},
-		"the site's is a sif":        {"", map[string]string{"USE_DEFAULT_CONTAINER": "true", "DEFAULT_CONTAINER_IMAGE": `"/cvmfs/x.sif"`}, nil, 0, "knob DEFAULT_CONTAINER_IMAGE"},
-		"the site's is nonsense":     {"", map[string]string{"USE_DEFAULT_CONTAINER": "("}, nil, 0, "knob USE_DEFAULT_CONTAINER"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := ImageOf(with(t, vanilla, tt.change), machine, knobs(tt.knobs))
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
-				t.Errorf("error %v, want %q", err, tt.err)
-			}
-			var f *Failure
-			if code := 0; errors.As(err, &f) {
-				if code = f.Code; code != tt.code {
-					t.Errorf("code %d", code)
-				}
-			} else if tt.code != 0 {
-				t.Errorf("%v has no code", err)
-			}
-		})
-	}
-	for ref, want := range map[string]string{
-		"debian": "debian:latest", "r:5000/debian": "r:5000/debian:latest", "r:5000/debian:12": "r:5000/debian:12", "debian@sha256:00": "debian@sha256:00",
-	} {
-		if got := Normalize(ref); got != want {
-			t.Errorf("Normalize(%q) = %q", ref, got)
-		}
-	}
-}
-
 func TestSignals(t *testing.T) {
 	for text, want := range map[string]Signals{
 		"":                                       {Soft: 15, Remove: 15, Hold: 15, Checkpoint: 15},

@@ -1,5 +1,5 @@
 // Package job says what a job's ad means: the command line and environment of
-// its process, its standard files, image, limits and signals, when it counts
+// its process, its standard files, limits and signals, when it counts
 // as successful, and what is told about it while it runs. It consists of plain
 // functions over ads; it opens no file, asks nobody and starts nothing.
 //

@@ -18,10 +18,10 @@ func LineStarting(i Info) string {
 	return fmt.Sprintf("Starting a %s universe job with ID: %s", i.Universe, i.ID())
 }
 
-// LineExec says what is about to run.
-func LineExec(c Command, image *Image) string {
+// LineExec says what is about to run, and whether by docker's rules.
+func LineExec(c Command, docker bool) string {
 	what := c.Path
-	if image != nil && image.Docker {
+	if docker {
 		what = "docker:" + what
 	}
 	return strings.TrimRight("About to exec "+what+" "+JoinV2(c.Args), " ")

@@ -202,8 +202,8 @@ func TestLogLines(t *testing.T) {
 	for got, want := range map[string]string{
 		LineShadow("<1.2.3.4:5>"):                                   "Communicating with shadow <1.2.3.4:5>",
 		LineStarting(Info{Cluster: 12, Proc: 3, Universe: Vanilla}): "Starting a VANILLA universe job with ID: 12.3",
-		LineExec(c, nil):                                            "About to exec /s/job.sh a b' 'c",
-		LineExec(Command{Path: "./job.sh"}, &Image{Docker: true}):   "About to exec docker:./job.sh",
+		LineExec(c, false):                                          "About to exec /s/job.sh a b' 'c",
+		LineExec(Command{Path: "./job.sh"}, true):                   "About to exec docker:./job.sh",
 		LineStarted(661):                                            "Create_Process succeeded, pid=661",
 		LineExited(661, 7<<8):                                       "Process exited, pid=661, status=7",
 		LineExited(661, 9):                                          "Process exited, pid=661, signal=9",

@@ -45,6 +45,10 @@ func TestMistakes(t *testing.T) {
 	if !advertises(ad) {
 		t.Fatalf("with the configuration as it is, the starter advertises\n%s\nand says\n%s", ad, said)
 	}
+	// A site that takes no images says so.
+	if ad, _ := classad(t, "_CONDOR_POD_STARTER_IMAGE_POLICY=never"); advertises(ad) || !strings.Contains(ad, "HasPodStarter = true") {
+		t.Errorf("under the policy never, the starter advertises\n%s", ad)
+	}
 	for _, c := range []struct {
 		name    string
 		setting string
@@ -56,6 +60,7 @@ func TestMistakes(t *testing.T) {
 		{"no such container", "_CONDOR_POD_STARTER_CONTAINERS=no-such", "POD_STARTER_CONTAINERS", []string{"no-such"}},
 		{"no control directory", "_CONDOR_POD_STARTER_CONTROL_DIR=/no/such/dir", "POD_STARTER_CONTROL_DIR", []string{"/no/such/dir"}},
 		{"no service account", "_CONDOR_POD_STARTER_KUBERNETES_DIR=/no/such/dir", "POD_STARTER_KUBERNETES_DIR", []string{"/no/such/dir"}},
+		{"a default that is no image", "_CONDOR_POD_STARTER_DEFAULT_IMAGE=Debian:12", "POD_STARTER_DEFAULT_IMAGE", []string{"Debian:12"}},
 		{"not a user id", "_CONDOR_POD_STARTER_PAYLOAD_UID=root", "POD_STARTER_PAYLOAD_UID", []string{"root"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,31 @@
+package image
+
+import "sync"
+
+// builtinMap is asked after the site's own map. It knows the two trees of
+// unpacked images that grid jobs name by path.
+//
+// singularity.opensciencegrid.org is made from a list of docker images: those of
+// Docker Hub stand there as namespace/name:tag, those of other registries, which
+// have a dot in their name, with or without it; htc/ is OSG's own, from its
+// registry (opensciencegrid/cvmfs-singularity-sync: docker_images.txt;
+// osg-htc/user-documentation: available-containers-list.md). unpacked.cern.ch
+// has the registry first, Docker Hub by another of its names.
+//
+// Paths below /.images and /.flat are hashes of unpacked images, which no
+// registry knows.
+const builtinRules = `
+* /^\/cvmfs\/singularity\.opensciencegrid\.org\/(htc\/[^.\/][^\/]*)$/  hub.opensciencegrid.org/\1
+* /^\/cvmfs\/singularity\.opensciencegrid\.org\/([^.\/][^\/]*\.[^\/]*\/.+)$/  \1
+* /^\/cvmfs\/singularity\.opensciencegrid\.org\/([^.\/][^\/]*\/.+)$/  docker.io/\1
+* /^\/cvmfs\/unpacked\.cern\.ch\/registry\.hub\.docker\.com\/(.+)$/    docker.io/\1
+* /^\/cvmfs\/unpacked\.cern\.ch\/([^.\/][^\/]*\.[^\/]*\/.+)$/          \1
+`
+
+var builtinMap = sync.OnceValue(func() *Map {
+	m, err := ParseMap("built-in map", builtinRules)
+	if err != nil {
+		panic(err) // a test reads it
+	}
+	return m
+})

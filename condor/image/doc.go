@@ -1,0 +1,123 @@
+// Package image decides in which container image a job runs: it reads what the
+// job's ad names, in every spelling that HTCondor and GlideinWMS know,
+// translates it with the site's map into a reference to a registry, holds it
+// against the site's rules, and sends it through the site's mirrors. Jobs that
+// name no image get the site's default.
+//
+// [Site] is all of that, read from the configuration once. A name goes through
+// it in this order, which docs/images.md tells admins:
+//
+//	ad → policy → map → reference → allow and deny rules → mirrors
+//
+// Names come from users and are hostile: a name is parsed before it is looked
+// at, what is checked is what is run, and whatever could be spelled in two ways
+// is brought to one spelling first.
+package image
+
+import (
+	"errors"
+	"fmt"
+
+	"podstarter/classads"
+	"podstarter/condor/job"
+)
+
+// The knobs that this package reads; their values are described in the table of
+// starter/knobs.go.
+const (
+	KnobDefault = "POD_STARTER_DEFAULT_IMAGE"
+	KnobMap     = "POD_STARTER_IMAGE_MAP"
+	KnobPolicy  = "POD_STARTER_IMAGE_POLICY"
+	KnobAllowed = "POD_STARTER_IMAGES_ALLOWED"
+	KnobDenied  = "POD_STARTER_IMAGES_DENIED"
+	KnobMirrors = "POD_STARTER_IMAGE_MIRRORS"
+
+	// HTCondor's own, for jobs that ask for no container
+	// (condor_starter.V6.1/starter.cpp:Starter::SpawnJob).
+	knobUseDefault   = "USE_DEFAULT_CONTAINER"
+	knobStockDefault = "DEFAULT_CONTAINER_IMAGE"
+	// condor_starter.V6.1/singularity.cpp:Singularity::setup
+	knobSingularityImage = "SINGULARITY_IMAGE_EXPR"
+	knobAdmin            = "CONDOR_ADMIN"
+)
+
+// Knobs is what is read from the configuration;
+// [podstarter/condor/config.Config] has it. The slot's ad is MY and the job's
+// ad TARGET in expressions.
+type Knobs interface {
+	Lookup(name string) (string, bool)
+	EvalBool(name string, def bool, my, target *classads.Ad) (bool, error)
+	EvalString(name, def string, my, target *classads.Ad) (string, error)
+}
+
+// Codes of condor_utils/condor_holdcodes.h.
+const (
+	holdInvalidImage     = 35
+	vacateContainerError = 1021
+)
+
+// Subcodes of holds with code 35 that are decided here; stable, for programs
+// that act on holds. What the registry or the node says of an image has numbers
+// below 20 (k8sexec), of which the first is decided here as well.
+const (
+	// SubcodeInvalidReference: the name is no reference to an image.
+	SubcodeInvalidReference = 1
+	// SubcodeNotInRegistry: a file, a directory or a URL, for which the site's
+	// map knows no image in a registry.
+	SubcodeNotInRegistry = 20
+	// SubcodeNotAllowed: the site's rules forbid the image.
+	SubcodeNotAllowed = 21
+	// SubcodeNoImage: the job asks for a container and names no image.
+	SubcodeNoImage = 22
+)
+
+// hold is the failure of a job whose user has to change something.
+func hold(subcode int, format string, args ...any) error {
+	return &job.Failure{Code: holdInvalidImage, Subcode: subcode, Err: fmt.Errorf(format, args...)}
+}
+
+// elsewhere is the failure of a job with which nothing is wrong but that it is
+// not for this execution point: it goes back to the queue.
+func elsewhere(format string, args ...any) error {
+	return &job.Failure{Code: vacateContainerError, Err: fmt.Errorf(format, args...)}
+}
+
+// Mistake is an error in what the site configured. Jobs are not to blame for
+// it, and no job that meets it will run here until it is mended.
+type Mistake struct {
+	Knob string
+	Err  error
+}
+
+// Error implements error.
+func (m *Mistake) Error() string { return m.Knob + ": " + m.Err.Error() }
+
+// Unwrap gives what is wrong.
+func (m *Mistake) Unwrap() error { return m.Err }
+
+func mistake(knob, format string, args ...any) error {
+	return &Mistake{Knob: knob, Err: fmt.Errorf(format, args...)}
+}
+
+// siteOwn turns the refusal of a name that the site itself wrote into the
+// site's mistake.
+func siteOwn(knob string, err error) error {
+	if f := (*job.Failure)(nil); errors.As(err, &f) && f.Code == holdInvalidImage {
+		return &Mistake{Knob: knob, Err: f.Err}
+	}
+	return err
+}
+
+// maxName bounds the names that are looked at, in bytes: a repository name is
+// limited to 255, a tag to 128 and a digest to some 140 by the grammar of
+// references; paths of images in file systems are longer.
+const maxName = 4096
+
+// excerpt quotes a piece of somebody's text for a message.
+func excerpt(s string) string {
+	const most = 300
+	if len(s) > most {
+		return fmt.Sprintf("%q...", s[:most])
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,147 @@
+package image
+
+import (
+	"path"
+	"strings"
+
+	"podstarter/classads"
+)
+
+// Attributes of job ads.
+const (
+	attrDocker      = "DockerImage"
+	attrContainer   = "ContainerImage"
+	attrSingularity = "SingularityImage"
+	// attrFullPath is what container_image was before condor_submit put the base
+	// name in its place, because the file is transferred
+	// (condor_utils/submit_utils.cpp:process_container_input_files).
+	attrFullPath = "ContainerImageFullPath"
+)
+
+// wish is the image that somebody named.
+type wish struct {
+	text string
+	// more are other spellings of it that a map may know.
+	more   []string
+	source string // attribute or knob
+	docker bool   // docker's rules hold for the command
+	// notRegistry says what the ad itself says of the image if that is not in a
+	// registry: "a .sif file".
+	notRegistry string
+}
+
+// AsksForContainer tells whether HTCondor would run the job in a container
+// wherever it has the choice (starter.cpp:Starter::SpawnJob,
+// singularity.cpp:Singularity::job_enabled).
+func AsksForContainer(ad *classads.Ad) bool {
+	for _, attr := range []string{"WantDocker", "WantContainer", "WantDockerImage", "WantSIF", "WantSandboxImage"} {
+		if ad.BoolOr(attr, false) {
+			return true
+		}
+	}
+	return false
+}
+
+// wishOf reads what a job wants; nil if it names no image and asks for no
+// container. A wish without text is a job that asks for a container alone.
+//
+// Where an ad names several, the order is that of the program that stock would
+// use: docker takes DockerImage before ContainerImage
+// (docker_proc.cpp:StartJob), singularity takes SingularityImage before
+// ContainerImage (singularity.cpp:Singularity::setup). condor_submit writes
+// WantDockerImage for docker://, WantSIF for .sif and WantSandboxImage for all
+// else, oras:// included (submit_utils.cpp:image_type_from_string).
+func wishOf(ad, machine *classads.Ad, k Knobs) *wish {
+	docker := ad.BoolOr("WantDocker", false)
+	image := ad.BoolOr("WantDockerImage", false)
+	sif, sandbox := ad.BoolOr("WantSIF", false), ad.BoolOr("WantSandboxImage", false)
+
+	named := func(attr string) *wish {
+		text, err := ad.GetString(attr)
+		if err != nil || strings.TrimSpace(text) == "" {
+			return nil
+		}
+		w := &wish{text: strings.TrimSpace(text), source: attr, docker: docker || image}
+		if attr != attrContainer {
+			return w
+		}
+		if full := ad.StringOr(attrFullPath, ""); path.Base(full) == path.Base(w.text) {
+			w.more = append(w.more, full)
+		}
+		switch {
+		case sif:
+			w.notRegistry = "a .sif file"
+		case sandbox && !strings.HasPrefix(w.text, dockerScheme):
+			w.notRegistry = "a directory"
+		}
+		return w
+	}
+	var order []func() *wish
+	try := func(attr string) { order = append(order, func() *wish { return named(attr) }) }
+	singularity := func() *wish { return singularityWish(ad, machine, k) }
+	switch {
+	case docker || image:
+		try(attrDocker)
+		try(attrContainer)
+	case AsksForContainer(ad):
+		order = append(order, singularity)
+		try(attrContainer)
+		try(attrDocker)
+	default:
+		// A plain job that names an image: jobs for GlideinWMS and the OSPool look
+		// like that, and so do those of pools with SINGULARITY_JOB.
+		return singularity()
+	}
+	for _, next := range order {
+		if w := next(); w != nil {
+			return w
+		}
+	}
+	return &wish{docker: docker || image}
+}
+
+// singularityWish reads SingularityImage, or what the site has in its place.
+func singularityWish(ad, machine *classads.Ad, k Knobs) *wish {
+	text, source := ad.StringOr(attrSingularity, ""), attrSingularity
+	if _, ok := k.Lookup(knobSingularityImage); ok {
+		// An expression that is no string counts as none, as in stock.
+		text, _ = k.EvalString(knobSingularityImage, "", machine, ad)
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	return &wish{text: strings.TrimSpace(text), source: source}
+}
+
+// spellings are the forms in which a map is asked for the name: the full path
+// first, paths without what has no meaning in them.
+func (w *wish) spellings() []string {
+	var all []string
+	for _, text := range append(append([]string{}, w.more...), w.text) {
+		if strings.HasPrefix(text, "/") {
+			text = path.Clean(text)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// notInRegistry says what an image is that cannot be pulled; empty if it may be
+// one that can.
+func (w *wish) notInRegistry() string {
+	name, docker := strings.CutPrefix(w.text, dockerScheme)
+	scheme, _, isURL := strings.Cut(name, "://")
+	switch {
+	case isURL:
+		return "an image from " + scheme + "://"
+	case docker:
+		return ""
+	case strings.HasSuffix(name, ".sif"):
+		return "a .sif file"
+	case strings.HasPrefix(name, "/"), strings.HasPrefix(name, "./"), strings.HasPrefix(name, "../"), strings.HasPrefix(name, "~"):
+		return "a path"
+	case strings.HasSuffix(name, "/"):
+		return "a directory"
+	}
+	return w.notRegistry
+}

@@ -1,0 +1,121 @@
+//go:build pool
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"podstarter/condor/image"
+	"podstarter/integration/harness"
+)
+
+// TestImageChoice: which image a job runs in follows from what it names and from
+// the site's knobs, all of them set at once.
+func TestImageChoice(t *testing.T) {
+	oursOnly(t)
+	const mapFile = "/etc/condor/e2e-images.map"
+	rules := strings.Join([]string{
+		`* /^\/cvmfs\/images\.example\.org\/(.+)$/ ` + repository(pool.Image("busybox")) + `/\1`,
+		`SingularityImage "tools.sif" docker://` + pool.Image("probe"),
+	}, "\n")
+	write(t, mapFile, rules)
+	configure(t,
+		image.KnobMap+" = "+mapFile,
+		image.KnobDenied+" = */*hostile*",
+		image.KnobMirrors+" = mirrored.example/some="+repository(pool.Image("probe")),
+		image.KnobDefault+` = ifThenElse(TARGET.WantsProbe ?: false, "`+pool.Image("probe")+`", "`+pool.Image("busybox")+`")`,
+	)
+	base := func(name string) string {
+		return strings.TrimPrefix(pool.Image(name), repository(pool.Image(name))+"/")
+	}
+	singularity := func(name string) string { return fmt.Sprintf("+SingularityImage = %q", name) }
+	cases := []struct {
+		name, commands, image string
+		words                 []string // of the hold reason, when image is empty
+	}{
+		{"path in cvmfs", singularity("/cvmfs/images.example.org/" + base("busybox")), "busybox", nil},
+		{"name of a file", singularity("tools.sif"), "probe", nil},
+		{"with scheme", singularity("docker://" + pool.Image("debian")), "debian", nil},
+		{"without scheme", singularity(pool.Image("debian")), "debian", nil},
+		{"mirrored", "universe = docker\ndocker_image = mirrored.example/some/" + base("probe"), "probe", nil},
+		{"default for some", "+WantsProbe = true", "probe", nil},
+		{"default for all", "", "busybox", nil},
+		{"denied", "universe = container\ncontainer_image = docker://" + pool.Image("hostile"), "", []string{"*/*hostile*", image.KnobDenied, "ask"}},
+		{"denied by its mirror", "universe = docker\ndocker_image = mirrored.example/some/" + base("hostile"), "", []string{"mirrored.example", "*/*hostile*"}},
+	}
+	jobs := make([]harness.Job, len(cases))
+	for i, c := range cases {
+		s := job("facts", c.commands)
+		s.Name = "choice-" + strings.ReplaceAll(c.name, " ", "-")
+		jobs[i] = submit(t, s)[0]
+	}
+	for i, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if c.image == "" {
+				end := ending(t, jobs[i])
+				if !end.Held || end.Code != holdInvalidDockerImage || end.Subcode != image.SubcodeNotAllowed {
+					t.Errorf("%s; want held with code %d, subcode %d", end, holdInvalidDockerImage, image.SubcodeNotAllowed)
+				}
+				for _, word := range c.words {
+					if !strings.Contains(end.Reason, word) {
+						t.Errorf("the reason %q does not contain %q", end.Reason, word)
+					}
+				}
+				t.Log(end.Reason)
+				return
+			}
+			mustExit(t, jobs[i], 0)
+			seen, err := jobs[i].Facts("out")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen.Image != c.image {
+				t.Errorf("ran in %q, want %s", seen.Image, c.image)
+			}
+		})
+	}
+}
+
+// TestImagePolicy: a job that a site does not take goes back to the queue with
+// the reason in its log, is not held, and runs when it may.
+func TestImagePolicy(t *testing.T) {
+	oursOnly(t)
+	named := "+SingularityImage = \"" + pool.Image("busybox") + "\""
+	for _, c := range []struct {
+		policy       image.Policy
+		wrong, right string
+	}{
+		{image.PolicyNever, named, ""},
+		{image.PolicyRequired, "", named},
+	} {
+		t.Run(string(c.policy), func(t *testing.T) {
+			configure(t, image.KnobPolicy+" = "+string(c.policy))
+			refused := submit(t, job("facts", c.wrong))[0]
+			events, err := refused.WaitEvents(soon(t, patience), "an attempt that fails", failed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			givenBack(t, events, image.KnobPolicy)
+			if err := refused.Tool(t.Context(), "condor_rm"); err != nil {
+				t.Fatal(err)
+			}
+			mustExit(t, submit(t, job("exit=3", c.right))[0], 3)
+		})
+	}
+}
+
+// write puts a file into the pilot's container for as long as the test runs.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if _, err := pool.EPInput(t.Context(), side, strings.NewReader(text+"\n"), "sh", "-c", `cat > "$1"`, "write", path); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := pool.EP(context.Background(), side, "rm", "-f", path); err != nil {
+			t.Error(err)
+		}
+	})
+}
