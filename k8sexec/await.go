@@ -47,7 +47,11 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go l.dismiss(ctx, nonce, before.Nonce)
+	taken := make(chan struct{}) // closed once the kubelet is known to act on the patch
+	if p.restart {
+		close(taken)
+	}
+	go l.dismiss(ctx, nonce, before.Nonce, taken)
 
 	type dialled struct {
 		client *payload.Client
@@ -71,7 +75,7 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	w := waiting{report: req.Report, every: b.timing.progress, started: time.Now(), container: l.name, spec: p.spec, state: "no news"}
-	t := track(l.name, p, before, pod)
+	t, dismissed := track(l.name, p, before, pod), p.restart
 	stir := time.NewTimer(b.timing.stir)
 	defer stir.Stop()
 	for {
@@ -94,6 +98,10 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 				f.image, f.spec, f.proven = p.image.String(), p.spec, before.Proven
 			}
 			w.saw(t.describe(pod), f, t.running != "")
+			if !dismissed && t.isActedOn(pod) {
+				close(taken)
+				dismissed = true
+			}
 		case <-stir.C:
 			if t.mayBeOverdue() {
 				go l.stir(ctx, nonce)
@@ -193,22 +201,32 @@ func (w *waiting) ended(ctx context.Context) error {
 }
 
 // dismiss tells the wrapper that was there before to leave. The kubelet tells it
-// as well, by the image's stop signal and within the pod's grace period; this
-// way neither matters. A wrapper that is still there after a while, or again,
-// with an old nonce is told once more: the kubelet does not restart a container
-// whose spec did not change, and one that came back too early does not know the
-// nonce.
-func (l *Lease) dismiss(ctx context.Context, nonce, old string) {
-	for pause := l.backend.timing.nudge; ; pause *= 2 {
+// as well, by the image's stop signal and within the pod's grace period; with
+// this neither matters. It happens
+//   - at once if only that makes the kubelet restart the container: its spec did
+//     not change;
+//   - otherwise not before the kubelet acts on the patch (taken). A kubelet that
+//     has just changed the pod looks at the next change one to two seconds later,
+//     and may look at the pod as it was before that in the meantime. A container
+//     that is missing then has crashed: the kubelet starts it again with the old
+//     image, or reports a CrashLoopBackOff, and takes a second longer for it;
+//   - after a while in any case, and again and again: the status may be silent, or
+//     a wrapper came back too early and does not know the nonce.
+func (l *Lease) dismiss(ctx context.Context, nonce, old string, taken <-chan struct{}) {
+	pause := l.backend.timing.nudge
+	for {
+		select {
+		case <-taken:
+			taken = nil // once
+		case <-time.After(pause):
+			pause *= 2
+		case <-ctx.Done():
+			return
+		}
 		if err := l.dismissOnce(ctx, nonce, old); err != nil && ctx.Err() == nil {
 			l.backend.log.Debug("no old wrapper was told to leave", "container", l.name, "error", err)
 		}
 		old = ""
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

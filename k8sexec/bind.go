@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opencontainers/go-digest"
 	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/payload"
@@ -183,15 +184,16 @@ func (l *Lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, e
 }
 
 // reuse gives the running container if the policy allows that and it is the one
-// that was bound last: same wrapper process, nothing left of the last job.
+// that was bound last: same wrapper process, nothing left of the last job. The
+// wrapper serves nobody before the sweep that follows the last activation has
+// ended, so that one which would not die makes a new container.
 func (l *Lease) reuse(ctx context.Context, req payload.BindRequest, known slot) *Container {
 	b := l.backend
-	if b.opt.Reset != ResetImage || known.Nonce == "" || known.Owner != req.Owner {
+	if b.opt.Reset != ResetImage || known.Nonce == "" || req.Owner == "" || known.Owner != req.Owner {
 		return nil
 	}
 	img, err := l.wanted(req.Image, known)
-	age := time.Since(known.Bound)
-	if err != nil || known.Image != img.String() || img.isMoving() && (age < 0 || age >= b.opt.DigestLifetime) {
+	if err != nil || known.Image != img.String() || !l.stillCurrent(img, known) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.timing.recall)
@@ -215,4 +217,32 @@ func (l *Lease) reuse(ctx context.Context, req payload.BindRequest, known slot) 
 	b.log.Info("container cannot be used again, making a new one", "container", l.name, "error", err)
 	_ = client.Close()
 	return nil
+}
+
+// stillCurrent tells whether the container that was bound to an image still runs
+// what its tag means. A plain reference was looked up when it was bound, one with
+// a digest when that was learned.
+func (l *Lease) stillCurrent(img image, known slot) bool {
+	running, err := parseImage(known.Spec)
+	switch {
+	case err != nil:
+		return false
+	case !img.isMoving():
+		return true
+	case running.isMoving():
+		age := time.Since(known.Bound)
+		return age >= 0 && age < l.backend.opt.DigestLifetime
+	default:
+		fresh, ok := l.digests().lookup(img)
+		return ok && fresh == running.digest
+	}
+}
+
+// digestIn is the digest of an image string; empty if it has none.
+func digestIn(spec string) digest.Digest {
+	img, err := parseImage(spec)
+	if err != nil {
+		return ""
+	}
+	return img.digest
 }

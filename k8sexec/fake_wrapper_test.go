@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"podstarter/payload"
@@ -18,6 +19,8 @@ type fakeWrapper struct {
 	swept chan struct{} // has a value for each sweep
 	stop  func()
 	tell  func(payload.Message) // all that are connected
+	busy  atomic.Bool           // with what is left of the last connection
+	dirty atomic.Bool           // a sweep finds something that stays
 }
 
 // startWrapper puts a wrapper into the control directory of a container.
@@ -80,6 +83,11 @@ func (w *fakeWrapper) serve(conn net.Conn, hello payload.Hello, leave func()) {
 			_, _ = conn.Write(line)
 		}
 	}
+	if hello.Busy = w.busy.Load(); hello.Busy {
+		send(payload.Message{Hello: &hello})
+		_ = conn.Close()
+		return
+	}
 	send(payload.Message{Hello: &hello})
 	for scanner := bufio.NewScanner(conn); scanner.Scan(); {
 		r, err := payload.DecodeRequest(scanner.Bytes())
@@ -88,6 +96,10 @@ func (w *fakeWrapper) serve(conn net.Conn, hello payload.Hello, leave func()) {
 		}
 		if r.Op == payload.OpSweep {
 			w.swept <- struct{}{}
+			if w.dirty.Load() {
+				send(payload.Message{ID: r.ID, Error: &payload.RequestError{Code: payload.CodeNotEmpty, Message: "process 7 stays"}})
+				continue
+			}
 		}
 		send(payload.Message{ID: r.ID, Done: true})
 		if r.Op == payload.OpLeave {

@@ -112,6 +112,13 @@ func (t *tracker) isUnseen(pod *corev1.Pod) bool {
 	return t.generation > 0 && pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration < t.generation
 }
 
+// isActedOn tells that the kubelet has begun to make the container anew: it says
+// which spec it goes by (status.observedGeneration, Kubernetes 1.33) before it
+// stops a container for it.
+func (t *tracker) isActedOn(pod *corev1.Pod) bool {
+	return t.generation > 0 && pod.Status.ObservedGeneration >= t.generation
+}
+
 // podFailure tells that the pod as a whole is at its end.
 func podFailure(pod *corev1.Pod, uid types.UID) *failure {
 	f := &failure{origin: fromPod, reason: pod.Status.Reason, message: pod.Status.Message}

@@ -57,6 +57,11 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 		return set, err
 	}
 	warnings, err := backend.Check(ctx)
+	if set.backend == backendPod {
+		if w := slotsBeyondContainers(cfg, len(set.containers)); w != "" {
+			warnings = append(warnings, w)
+		}
+	}
 	for _, w := range warnings {
 		log.Warn(w)
 	}

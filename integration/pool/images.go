@@ -140,6 +140,7 @@ func (p *pool) compose(ctx context.Context, condor, system image.Layer, busybox 
 		return nil, err
 	}
 	ours := []image.File{
+		{Path: "/etc/condor/config.d/95-podstarter-slots.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "95-podstarter-slots.conf")},
 		program("/opt/podstarter/bin/condor_pod_starter", p.dir.Source("bin", "condor_pod_starter")),
 		program("/opt/podstarter/bin/condor_pod_wrapper", p.dir.Source("bin", "condor_pod_wrapper")),
 	}

@@ -42,6 +42,23 @@ STARTER_INITIAL_UPDATE_INTERVAL = 2
 	return b.String()
 }
 
+// cpusPerPayload is how many CPUs a partitionable slot claims to have for each payload container: enough for the startd to
+// run out of containers first.
+const cpusPerPayload = 4
+
+// cutSlots is the configuration of one slot from which the others are cut.
+func (p *pool) cutSlots() string {
+	if !p.settings.Partitionable {
+		return ""
+	}
+	return fmt.Sprintf(`NUM_CPUS = %d
+NUM_SLOTS = 1
+NUM_SLOTS_TYPE_1 = 1
+SLOT_TYPE_1 = 100%%
+SLOT_TYPE_1_PARTITIONABLE = True
+`, cpusPerPayload*p.settings.Slots)
+}
+
 func (p *pool) poolPlan() plan {
 	return plan{
 		pod: poolPod, source: "pool", config: p.network(poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\n",
@@ -62,7 +79,7 @@ func (p *pool) payloads() []string {
 func (p *pool) glideinPlan() plan {
 	return plan{
 		pod: glideinPod, source: "glidein",
-		config: p.network(glideinPod) + p.executionPoint() + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n",
+		config: p.network(glideinPod) + p.executionPoint() + p.cutSlots() + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n",
 		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"], payloadName: p.images["debian"]},
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")

@@ -122,6 +122,7 @@ func (p *pool) choose(args []string) error {
 	flags.BoolVar(&s.Stock, "stock", s.Stock, "a second execution point, with the stock starter")
 	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers, of the execution point")
+	flags.BoolVar(&s.Partitionable, "partitionable", s.Partitionable, "one slot that the startd cuts into as many")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return errUsage
 	}

@@ -44,7 +44,7 @@ func NewKiller() (*Killer, error) {
 		return nil, fmt.Errorf("signalling by user ID needs root, this is user %d: %w", os.Geteuid(), unix.EPERM)
 	}
 	k := &Killer{requests: make(chan killRequest)}
-	go k.run()
+	onOtherThread(k.run)
 	return k, nil
 }
 
@@ -98,16 +98,37 @@ const (
 	lastGuard  = 60000
 )
 
-// run serves requests on a thread of its own. Should the thread fail to become
-// root again, it ends, and with it the Killer.
+// onOtherThread runs serve on a thread of its own that is not the process's
+// first, and returns when serve has that thread. It is the first one's user IDs
+// that kill(2) compares when it goes through all processes: would that thread
+// take on the guard, another Killer that has chosen the same guard at that moment,
+// for another payload, would kill this whole process.
+func onOtherThread(serve func()) {
+	held := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// While this goroutine keeps the first thread, the next gets another.
+			onOtherThread(serve)
+			runtime.UnlockOSThread()
+			close(held)
+			return
+		}
+		close(held)
+		serve()
+	}()
+	<-held
+}
+
+// run serves requests on the thread that it is locked to. Should the thread fail
+// to become root again, it ends, and with it the Killer.
 func (k *Killer) run() {
-	runtime.LockOSThread()
 	for r := range k.requests {
 		restored, err := killAs(r)
 		r.result <- err
 		if !restored {
 			// The goroutine ends locked, so Go ends the thread.
-			go k.run()
+			onOtherThread(k.run)
 			return
 		}
 	}

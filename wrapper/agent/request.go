@@ -27,6 +27,12 @@ func (a *agent) request(line []byte) {
 	case payload.OpUsage:
 		a.reply(payload.Message{ID: r.ID, Usage: a.usage()})
 	case payload.OpSweep:
+		if a.run == nil && a.soiled != "" {
+			// Left by the payload of an earlier connection: the container is not to be
+			// used again.
+			a.refuse(r.ID, payload.CodeNotEmpty, a.soiled)
+			return
+		}
 		a.beginSweep(r.ID, payload.KilledSweep)
 	case payload.OpLeave:
 		a.reply(payload.Message{ID: r.ID, Done: true})

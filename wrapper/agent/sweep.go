@@ -129,7 +129,7 @@ func (a *agent) endSweep(failure string) {
 	if failure == "" {
 		failure = a.removeLeftovers()
 	}
-	a.clean = failure == ""
+	a.clean, a.soiled = failure == "", failure
 	for _, id := range s.waiting {
 		if failure != "" {
 			a.refuse(id, payload.CodeNotEmpty, failure)

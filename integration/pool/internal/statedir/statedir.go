@@ -105,6 +105,8 @@ type Settings struct {
 	Stock bool
 	// Slots is the number of slots, and of payload containers, of the execution point.
 	Slots int
+	// Partitionable says that the startd cuts the slots out of one when a job needs one.
+	Partitionable bool
 	// Ports are the ports chosen, by the name of what listens on them.
 	Ports map[string]int
 	// NodeIP is the address under which the kubelet registers.

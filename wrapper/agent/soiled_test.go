@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+)
+
+// TestSoiledContainerIsNotEmpty: what the payload of an earlier connection left
+// and could not be cleaned is remembered when the next one asks.
+func TestSoiledContainerIsNotEmpty(t *testing.T) {
+	for _, left := range []string{"", "shared memory of user 7"} {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends := make([]net.Conn, len(fds))
+		for i, fd := range fds {
+			f := os.NewFile(uintptr(fd), "socketpair")
+			if ends[i], err = net.FileConn(f); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+			t.Cleanup(func() { ends[i].Close() })
+		}
+		a := &agent{log: logger{os.Stderr}, soiled: left, conn: &connection{ends[0].(*net.UnixConn)}}
+		a.request([]byte(`{"id":1,"op":"sweep"}`))
+		line, err := bufio.NewReader(ends[1]).ReadBytes('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := payload.DecodeMessage(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left == "" && !m.Done {
+			t.Errorf("nothing is left, and the answer is %s", line)
+		}
+		if left != "" && (m.Error == nil || m.Error.Code != payload.CodeNotEmpty || m.Error.Message != left) {
+			t.Errorf("with %s left the answer is %s", left, line)
+		}
+	}
+}
