@@ -64,6 +64,10 @@ func (n Node) StartEtcd(ctx context.Context) error {
 // StartAPIServer starts the API server and waits until it is ready.
 func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 	issuer := "https://kubernetes.default.svc"
+	policy := n.State.Path("audit-policy.yaml")
+	if err := statedir.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
+		return err
+	}
 	_, err := n.Daemons.Start(ctx, daemon.Spec{Name: APIServer, Args: []string{
 		filepath.Join(n.KubernetesDir, "kube-apiserver"),
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", n.Settings.Ports[Etcd]),
@@ -77,12 +81,24 @@ func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 		"--kubelet-client-certificate=" + n.PKI.Path("kubelet-client.crt"), "--kubelet-client-key=" + n.PKI.Path("kubelet-client.key"),
 		"--kubelet-preferred-address-types=InternalIP",
 		"--service-cluster-ip-range=10.0.0.0/24",
-	}})
+		"--audit-policy-file=" + policy, "--audit-log-path=" + n.State.Path("log", "audit.log"), "--audit-log-maxsize=100", "--audit-log-maxbackup=1",
+	}, Inputs: []string{auditPolicy}})
 	if err != nil {
 		return err
 	}
 	return n.ready(ctx, APIServer, n.Server()+"/readyz", api.client)
 }
+
+// auditPolicy makes the API server write down what pilots ask of it, and nothing else: one line when it answers, and for a watch
+// one more when that ends.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    userGroups: ["system:serviceaccounts:` + Namespace + `"]
+  - level: None
+`
 
 // ready waits until a daemon answers 200, or says where its log is.
 func (n Node) ready(ctx context.Context, name, url string, client *http.Client) error {
