@@ -60,14 +60,17 @@ func containerInCgroups(text string) string {
 	return id
 }
 
-// errOtherNamespace means that process IDs of the wrapper mean nothing here.
-var errOtherNamespace = errors.New("the pod does not share its process namespace")
+// errNoCgroup means that nothing tells where the wrapper is.
+var errNoCgroup = errors.New("the wrapper passed no file on that tells its control group, and the pod does not share its process namespace")
 
 // containerOfWrapper finds out which container a wrapper runs in. That ties its
 // announcement to the status of a container without having to trust in times.
 func containerOfWrapper(proc string, client *payload.Client) (string, error) {
+	if id := containerInCgroups(client.Cgroups()); id != "" {
+		return id, nil
+	}
 	if !client.SharesPIDNamespace() {
-		return "", errOtherNamespace
+		return "", errNoCgroup
 	}
 	return containerOf(proc, client.Hello().PID)
 }

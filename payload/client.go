@@ -30,6 +30,7 @@ type Client struct {
 	conn    *net.UnixConn
 	hello   Hello
 	peerPID int
+	cgroups string
 	dir     string
 	log     *slog.Logger
 
@@ -67,6 +68,11 @@ func (c *Client) Hello() Hello { return c.hello }
 func (c *Client) SharesPIDNamespace() bool {
 	return c.hello.PIDNamespace != "" && c.hello.PIDNamespace == pidNamespace() && c.peerPID == c.hello.PID
 }
+
+// Cgroups is what the kernel says of the wrapper's control groups, as this process
+// sees them: lines of /proc/PID/cgroup (cgroups(7)). It is empty if the wrapper
+// did not pass the file on; see [CgroupFile].
+func (c *Client) Cgroups() string { return c.cgroups }
 
 // Start starts a payload. A failure to start is a *[StartError]. When the main
 // process of one start has ended, another may be started on the same

@@ -92,60 +92,65 @@ func connect(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := greet(ctx, conn, o)
+	c, words := newClient(conn, o.Dir, o.Log), &greeting{conn: conn}
+	lines := NewLineReader(words, MaxLine)
+	err = greet(ctx, c, lines, o)
+	if err == nil {
+		c.cgroups = words.cgroups(c.log)
+	}
+	words.over()
 	if err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
+	go c.receive(lines)
 	return c, nil
 }
 
-func greet(ctx context.Context, conn *net.UnixConn, o Options) (*Client, error) {
-	c := newClient(conn, o.Dir, o.Log)
-	var err error
+// greet reads who the wrapper is and decides whether to talk to it.
+func greet(ctx context.Context, c *Client, lines *LineReader, o Options) error {
+	conn, err := c.conn, error(nil)
 	if c.peerPID, err = checkPeer(conn); err != nil {
-		return nil, err
+		return err
 	}
 	deadline := time.Now().Add(helloTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
 	if err := conn.SetReadDeadline(deadline); err != nil {
-		return nil, err
+		return err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
-	lines := NewLineReader(conn, MaxLine)
 	line, err := lines.Next()
 	if err != nil {
 		stop()
-		return nil, fmt.Errorf("wait for the wrapper in %s to say who it is: %w", o.Dir, err)
+		return fmt.Errorf("wait for the wrapper in %s to say who it is: %w", o.Dir, err)
 	}
 	if !stop() {
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	if err := conn.SetReadDeadline(time.Time{}); err != nil {
-		return nil, err
+		return err
 	}
 	m, err := DecodeMessage(line)
 	if err != nil {
-		return nil, fmt.Errorf("the wrapper in %s said %.200q instead of who it is: %w", o.Dir, line, err)
+		return fmt.Errorf("the wrapper in %s said %.200q instead of who it is: %w", o.Dir, line, err)
 	}
 	if m.Hello == nil {
-		return nil, fmt.Errorf("the wrapper in %s said %.200q instead of who it is", o.Dir, line)
+		return fmt.Errorf("the wrapper in %s said %.200q instead of who it is", o.Dir, line)
 	}
 	c.hello = *m.Hello
 	if c.hello.Protocol != Protocol {
-		return nil, fmt.Errorf("%w: %d, this starter speaks %d; are starter and wrapper from the same installation?",
+		return fmt.Errorf("%w: %d, this starter speaks %d; are starter and wrapper from the same installation?",
 			errProtocol, c.hello.Protocol, Protocol)
 	}
 	if o.Nonce != "" && c.hello.Nonce != o.Nonce {
-		return nil, &helloError{c.hello, fmt.Errorf("the wrapper in %s (boot %s) was created before the binding", o.Dir, c.hello.Boot)}
+		return &helloError{c.hello, fmt.Errorf("the wrapper in %s (boot %s) was created before the binding", o.Dir, c.hello.Boot)}
 	}
 	if c.hello.Busy {
-		return nil, &helloError{c.hello, fmt.Errorf("%w: %s", ErrBusy, o.Dir)}
+		return &helloError{c.hello, fmt.Errorf("%w: %s", ErrBusy, o.Dir)}
 	}
-	go c.receive(lines)
-	return c, nil
+	return nil
 }
 
 // checkPeer makes sure that the listener is root or this user, and returns its

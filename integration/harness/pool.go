@@ -3,6 +3,7 @@ package harness
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -49,9 +50,21 @@ type Pool struct {
 	Images       map[string]string // short name, as /image-name has it, to full reference
 	DefaultImage string            // short name of the image that the payload container was created with
 	User         User
+	Mode         Mode // of our execution point
 	sides        map[Side]place
 	program      string
 }
+
+// Mode is what our execution point shares with its payload containers; see
+// docs/modes.md.
+type Mode string
+
+// The modes.
+const (
+	Shared   Mode = "shared"
+	Unshared Mode = "unshared"
+	Rootless Mode = "rootless"
+)
 
 // User is the ordinary user of the submit side.
 type User struct {
@@ -63,7 +76,9 @@ type User struct {
 // place is an execution point as this machine sees it.
 type place struct {
 	uid       int    // of payloads
-	namespace string // of its processes, as /proc/PID/ns/pid names it
+	namespace string // of its daemons' processes, as /proc/PID/ns/pid names it
+	pod       string // uid of its pod
+	shared    bool   // whether its payloads' processes are in the same namespace
 	logs      string // directory of its daemons' logs
 }
 
@@ -94,6 +109,13 @@ func Open(ctx context.Context) (*Pool, error) {
 
 // learn fills in what tests need to know.
 func (p *Pool) learn(ctx context.Context) error {
+	text, err := os.ReadFile(filepath.Join(p.State, "settings.json"))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &struct{ Mode *Mode }{&p.Mode}); err != nil {
+		return fmt.Errorf("reading the pool's settings: %w", err)
+	}
 	images, err := p.run(ctx, nil, "images")
 	if err != nil {
 		return err
@@ -131,6 +153,14 @@ func (p *Pool) learnSide(ctx context.Context, side Side, logs, uid string) error
 	if _, err := fmt.Sscan(out, &at.uid, &at.namespace); err != nil {
 		return fmt.Errorf("reading %q: %w", out, err)
 	}
+	daemons, err := Processes(func(q Process) bool { return q.Namespace == at.namespace && q.Pod != "" })
+	if err != nil {
+		return err
+	}
+	if len(daemons) == 0 {
+		return fmt.Errorf("no daemon of the %s side is seen on this machine", side)
+	}
+	at.pod, at.shared = daemons[0].Pod, side == Stock || p.Mode == Shared
 	p.sides[side] = at
 	return nil
 }
@@ -148,7 +178,9 @@ func (p *Pool) PayloadUID(side Side) int { return p.sides[side].uid }
 // Payload keeps the processes of jobs of the first slot.
 func (p *Pool) Payload(side Side) func(Process) bool {
 	at := p.sides[side]
-	return func(q Process) bool { return q.UID == at.uid && q.Namespace == at.namespace }
+	return func(q Process) bool {
+		return q.UID == at.uid && q.Pod == at.pod && (q.Namespace == at.namespace) == at.shared
+	}
 }
 
 // Starters keeps the starters that run jobs.

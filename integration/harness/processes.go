@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +25,11 @@ type Process struct {
 	Args      []string
 	VmHWM     int64  // peak resident memory in KiB
 	Namespace string // of processes, as /proc/PID/ns/pid names it, if it may be known
+	Pod       string // uid of its pod, by its control group; empty outside of pods
 }
+
+// podPattern finds the pod in the path of a control group, as the kubelet names it.
+var podPattern = regexp.MustCompile(`/pod([0-9a-f]{8}-[0-9a-f-]{27})/`)
 
 // String names the process for a message.
 func (p Process) String() string {
@@ -94,6 +99,13 @@ func ReadProcess(pid int) (Process, error) {
 	// Some processes of a machine are guarded even from root; none of a pod is.
 	if process.Namespace, err = os.Readlink(filepath.Join(dir, "ns", "pid")); err != nil && !errors.Is(err, os.ErrPermission) {
 		return Process{}, fmt.Errorf("reading process %d: %w", pid, err)
+	}
+	groups, err := os.ReadFile(filepath.Join(dir, "cgroup"))
+	if err != nil {
+		return Process{}, fmt.Errorf("reading process %d: %w", pid, err)
+	}
+	if m := podPattern.FindSubmatch(groups); m != nil {
+		process.Pod = string(m[1])
 	}
 	command, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	if err != nil {

@@ -67,6 +67,16 @@ func (p *pool) poolPlan() plan {
 	}
 }
 
+// Modes of the execution point; see docs/modes.md.
+const (
+	modeShared   = "shared"
+	modeUnshared = "unshared"
+	modeRootless = "rootless"
+)
+
+// glideins are the kustomizations of the modes.
+var glideins = map[string]string{modeShared: "glidein", modeUnshared: "glidein-unshared", modeRootless: "glidein-rootless"}
+
 // payloads are the names of the payload containers.
 func (p *pool) payloads() []string {
 	names := []string{payloadName}
@@ -78,7 +88,7 @@ func (p *pool) payloads() []string {
 
 func (p *pool) glideinPlan() plan {
 	return plan{
-		pod: glideinPod, source: "glidein",
+		pod: glideinPod, source: glideins[p.settings.Mode],
 		config: p.network(glideinPod) + p.executionPoint() + p.cutSlots() + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n",
 		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"], payloadName: p.images["debian"]},
 		edit: func(pod map[string]any) {

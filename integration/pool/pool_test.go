@@ -14,7 +14,7 @@ func testPool(slots int) *pool {
 	return &pool{
 		dir: statedir.Dir{Root: "/state", Module: "/module"},
 		settings: statedir.Settings{
-			Slots: slots, Ports: map[string]int{poolPod: 1, glideinPod: 2, stockPod: 3, registryVerb: 4},
+			Slots: slots, Mode: modeShared, Ports: map[string]int{poolPod: 1, glideinPod: 2, stockPod: 3, registryVerb: 4},
 		},
 		images: map[string]string{"condor": "r/condor:1", "pilot": "r/pilot:1", "debian": "r/debian:1"},
 	}

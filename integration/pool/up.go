@@ -118,11 +118,15 @@ func (p *pool) choose(args []string) error {
 	if s.Condor == "" {
 		s.Condor, s.Slots = "25.14", 1
 	}
+	if s.Mode == "" {
+		s.Mode = modeShared
+	}
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	flags.BoolVar(&s.Stock, "stock", s.Stock, "a second execution point, with the stock starter")
 	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers, of the execution point")
 	flags.BoolVar(&s.Partitionable, "partitionable", s.Partitionable, "one slot that the startd cuts into as many")
+	flags.StringVar(&s.Mode, "mode", s.Mode, "what pilot and payload containers share")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return errUsage
 	}
@@ -131,6 +135,12 @@ func (p *pool) choose(args []string) error {
 	}
 	if s.Slots < 1 || s.Slots > maxSlots {
 		return fmt.Errorf("%d slots: from 1 to %d can be had", s.Slots, maxSlots)
+	}
+	if _, ok := glideins[s.Mode]; !ok {
+		return fmt.Errorf("mode %s is not known here; %s, %s and %s are", s.Mode, modeShared, modeUnshared, modeRootless)
+	}
+	if s.Mode == modeRootless && s.Slots > 1 {
+		return fmt.Errorf("%d slots: a pilot without root has one payload container", s.Slots)
 	}
 	return p.save()
 }

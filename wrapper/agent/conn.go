@@ -85,4 +85,27 @@ func (c *connection) send(m payload.Message) error {
 	return err
 }
 
+// greet sends the Hello, and with it the open file by which the starter finds out
+// in which container this is.
+func (c *connection) greet(h payload.Hello) error {
+	line, err := payload.EncodeLine(payload.Message{Hello: &h})
+	if err != nil {
+		return err
+	}
+	var files []byte
+	// Opened anew each time: what was read of a file is read.
+	if fd, err := unix.Open(payload.CgroupFile, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+		defer func() { _ = unix.Close(fd) }()
+		files = unix.UnixRights(fd)
+	}
+	if err := c.sock.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+		return err
+	}
+	n, _, err := c.sock.WriteMsgUnix(line, files, nil)
+	if err == nil && n < len(line) {
+		_, err = c.sock.Write(line[n:])
+	}
+	return err
+}
+
 func (c *connection) close() { _ = c.sock.Close() }

@@ -99,7 +99,7 @@ func (a *agent) handle(e event) {
 func (a *agent) welcome(c *connection) {
 	hello := a.hello
 	hello.Busy = a.conn != nil
-	err := c.send(payload.Message{Hello: &hello})
+	err := c.greet(hello)
 	if hello.Busy || err != nil {
 		c.close()
 		return

@@ -3,6 +3,8 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"syscall"
@@ -238,11 +240,19 @@ func TestUnsharedPIDNamespace(t *testing.T) {
 		// runtime does.
 		cmd.Args = append([]string{"sh", "-c", `mount -t proc proc /proc && exec -a "$0" "$@"`, cmd.Args[0], cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = "/bin/bash"
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP}
 	})
 	c := w.Dial(t)
 	if c.Hello().PID != 1 || c.SharesPIDNamespace() {
 		t.Fatalf("not in a PID namespace of its own: %+v", c.Hello())
+	}
+	// Its own view is of no use outside; what it passes on is ours.
+	outside, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", w.Cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Cgroups() != string(outside) || len(outside) == 0 {
+		t.Errorf("its control groups are\n%s\nand it passed on\n%s", outside, c.Cgroups())
 	}
 	startTree(t, c)
 	u, err := c.Usage(agenttest.Context(t))

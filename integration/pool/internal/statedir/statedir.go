@@ -107,6 +107,8 @@ type Settings struct {
 	Slots int
 	// Partitionable says that the startd cuts the slots out of one when a job needs one.
 	Partitionable bool
+	// Mode is how little the pilot has in common with its payload containers: "shared", "unshared" or "rootless".
+	Mode string
 	// Ports are the ports chosen, by the name of what listens on them.
 	Ports map[string]int
 	// NodeIP is the address under which the kubelet registers.
