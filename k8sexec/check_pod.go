@@ -20,9 +20,6 @@ func (b *Backend) checkPod(pod *corev1.Pod, f *findings) {
 	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		f.bad(knobBackend, "the pod's restartPolicy is %s; with anything but Always one image that cannot be pulled ends the payload container for good", pod.Spec.RestartPolicy)
 	}
-	if pod.Spec.ShareProcessNamespace == nil || !*pod.Spec.ShareProcessNamespace {
-		f.warn(knobBackend, "the pod's shareProcessNamespace is not true; the starter sees no process of the job, and restarts of the same image are slower")
-	}
 	for _, name := range b.opt.Containers {
 		c := specOf(pod, name)
 		if c == nil {

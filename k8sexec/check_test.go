@@ -102,11 +102,11 @@ func TestCheck(t *testing.T) {
 		}, result{Mistakes: []string{"POD_STARTER_CONTAINERS: container payload has lifecycle hooks"}}},
 		{"never restarts", func(_ *world, pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever },
 			result{Mistakes: []string{"POD_STARTER_BACKEND: the pod's restartPolicy is Never"}}},
+		{name: "no shared PID namespace", change: func(_ *world, pod *corev1.Pod) { pod.Spec.ShareProcessNamespace = nil }},
 		{"warnings", func(_ *world, pod *corev1.Pod) {
-			pod.Spec.ShareProcessNamespace = nil
 			pod.Spec.Containers[1].SecurityContext.AllowPrivilegeEscalation = nil
 			pod.Spec.Containers[2].SecurityContext.Privileged = ptr(true)
-		}, result{Warnings: []string{"POD_STARTER_BACKEND: the pod's shareProcessNamespace is not true",
+		}, result{Warnings: []string{
 			"POD_STARTER_CONTAINERS: allowPrivilegeEscalation of container payload is not false", "POD_STARTER_CONTAINERS: container payload-2 is privileged"}}},
 		{"several at once", func(_ *world, pod *corev1.Pod) {
 			pod.Spec.Containers[1].Command = nil
