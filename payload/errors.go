@@ -19,6 +19,7 @@ var (
 // Stages of a start, in the order in which they happen; see [StartError].
 const (
 	StageSpec     = "spec"     // the request itself is unusable
+	StageLink     = "link"     // the link in the container's file system
 	StageFork     = "fork"     // no new process
 	StageIdentity = "identity" // groups, gid, uid, capabilities, no_new_privs
 	StageChdir    = "chdir"

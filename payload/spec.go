@@ -65,6 +65,11 @@ type Spec struct {
 	SearchPath bool
 	// Dir is the working directory, an absolute path.
 	Dir string
+	// Link is a path at which the wrapper makes a symbolic link to LinkTo before
+	// the start, in the container's own root file system: missing directories above
+	// it are made, and an empty one in its place goes. It goes itself before the
+	// next start. Empty for none. Only for a wrapper in a container of its own.
+	Link, LinkTo string
 	// Umask of the process; the low nine bits count.
 	Umask int
 	// Stdin, Stdout and Stderr name files, opened as the payload's user after

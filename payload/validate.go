@@ -30,6 +30,13 @@ func ValidActivation(name string) bool {
 	return true
 }
 
+// linkable tells whether the paths of a link make sense.
+func linkable(at, to string) bool {
+	below := func(a, b string) bool { return strings.HasPrefix(a+"/", b+"/") }
+	return path.IsAbs(at) && path.IsAbs(to) && path.Clean(at) == at && path.Clean(to) == to && at != "/" && to != "/" &&
+		!below(at, to) && !below(to, at)
+}
+
 // Validate checks what can be checked without looking at the system. Both ends
 // call it: the starter so that a mistake is found close to where it was made,
 // the wrapper because it believes nobody.
@@ -54,7 +61,10 @@ func (s *Spec) Validate() error {
 	if !path.IsAbs(s.Dir) {
 		return fmt.Errorf("working directory %q is not an absolute path", s.Dir)
 	}
-	for _, file := range []string{s.Path, s.Dir, s.Stdin, s.Stdout, s.Stderr} {
+	if s.Link != "" && !linkable(s.Link, s.LinkTo) {
+		return fmt.Errorf("no link can be made from %.200q to %.200q; both must be absolute paths without '.', '..' and needless slashes, not below each other", s.Link, s.LinkTo)
+	}
+	for _, file := range []string{s.Path, s.Dir, s.Link, s.LinkTo, s.Stdin, s.Stdout, s.Stderr} {
 		if len(file) >= maxPath || strings.IndexByte(file, 0) >= 0 {
 			return fmt.Errorf("path %.40q... has a NUL byte or %d bytes or more", file, maxPath)
 		}

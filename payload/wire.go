@@ -142,6 +142,8 @@ type wireSpec struct {
 	HideEnv    []raw   `json:"hide_env,omitempty"`
 	SearchPath bool    `json:"search_path,omitempty"`
 	Dir        raw     `json:"dir"`
+	Link       raw     `json:"link,omitempty"`
+	LinkTo     raw     `json:"link_to,omitempty"`
 	Umask      int     `json:"umask"`
 	Stdin      raw     `json:"stdin,omitempty"`
 	Stdout     raw     `json:"stdout,omitempty"`
@@ -156,7 +158,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireSpec{
 		Activation: s.Activation, UID: s.UID, GID: s.GID, Groups: s.Groups,
 		Path: raw(s.Path), Args: rawList(s.Args), Env: rawList(s.Env),
-		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Umask: s.Umask,
+		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Link: raw(s.Link), LinkTo: raw(s.LinkTo), Umask: s.Umask,
 		Stdin: raw(s.Stdin), Stdout: raw(s.Stdout), Stderr: raw(s.Stderr),
 		Append: s.Append, Nice: s.Nice, Limits: s.Limits,
 	})
@@ -171,7 +173,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	*s = Spec{
 		Activation: w.Activation, UID: w.UID, GID: w.GID, Groups: w.Groups,
 		Path: string(w.Path), Args: stringList(w.Args), Env: stringList(w.Env),
-		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Umask: w.Umask,
+		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Link: string(w.Link), LinkTo: string(w.LinkTo), Umask: w.Umask,
 		Stdin: string(w.Stdin), Stdout: string(w.Stdout), Stderr: string(w.Stderr),
 		Append: w.Append, Nice: w.Nice, Limits: w.Limits,
 	}

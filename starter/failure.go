@@ -48,6 +48,9 @@ func startFailure(err error, cmd job.Command) error {
 		return fail(code, int(s.Errno), errors.New(job.OpenFailure(s.Path, as, s.Errno)))
 	}
 	switch s.Stage {
+	case payload.StageLink:
+		return fail(shadow.HoldFailedToCreateProcess, int(s.Errno), fmt.Errorf(
+			"the job's sandbox cannot appear as %s in this container (container_target_dir): %s; choose a path that the image does not have, or leave it out", s.Path, s.Detail))
 	case payload.StageStdin:
 		return open(shadow.HoldUnableToOpenInput, "standard input")
 	case payload.StageStdout:

@@ -67,13 +67,18 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 	if err != nil {
 		a.log.Warn("A knob about limits is not understood, its default holds", "error", err)
 	}
+	target, err := a.targetDir()
+	if err != nil {
+		return cmd, payload.Spec{}, fail(shadow.HoldFailedToCreateProcess, 0, err)
+	}
 	stdio := job.StdioOf(a.ad, place)
 	uid, gid := a.lease.Owner()
 	return cmd, payload.Spec{
 		Activation: a.name,
 		UID:        uid, GID: gid,
 		Path: cmd.Path, Args: append([]string{cmd.Path}, cmd.Args...), SearchPath: cmd.Search,
-		Env: env.Strings(), ImageEnv: a.set.backend == backendPod, HideEnv: a.container.PlatformEnv(),
+		Link: target.at, LinkTo: target.to,
+		Env: target.retarget(env.Strings(), place.Iwd), ImageEnv: a.set.backend == backendPod, HideEnv: a.container.PlatformEnv(),
 		Dir: place.Iwd, Umask: jobUmask,
 		Stdin: openable(stdio.In), Stdout: openable(stdio.Out), Stderr: openable(stdio.Err), Append: stdio.Append,
 		Nice: limits.Nice, Limits: rlimits(limits),

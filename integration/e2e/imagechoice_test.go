@@ -119,3 +119,39 @@ func write(t *testing.T, path, text string) {
 		}
 	})
 }
+
+// TestTargetDir: the sandbox has the name in the container that the job wants,
+// if nothing else has it.
+func TestTargetDir(t *testing.T) {
+	oursOnly(t)
+	script := harness.File{Name: "script", Mode: 0o755, Content: []byte("#!/bin/sh\npwd; echo $_CONDOR_SCRATCH_DIR; cat \"$1\"; echo made > /srv/job/made\n")}
+	into := func(dir string) harness.Submission {
+		return harness.Submission{
+			Name:  "target-" + strings.ReplaceAll(strings.Trim(dir, "/"), "/", "-"),
+			Files: []harness.File{script, {Name: "input", Content: []byte("hello\n")}},
+			Commands: strings.Join([]string{
+				"universe = container",
+				"container_image = docker://" + pool.Image("debian"),
+				"container_target_dir = " + dir,
+				"executable = script",
+				"arguments = /srv/job/input",
+				"transfer_input_files = input",
+				"should_transfer_files = YES",
+				"output = out",
+			}, "\n"),
+		}
+	}
+	good, bad := submit(t, into("/srv/job"))[0], submit(t, into("/etc"))[0]
+	mustExit(t, good, 0)
+	if got, want := output(t, good, "out"), "/srv/job\n/srv/job\nhello\n"; got != want {
+		t.Errorf("the job sees %q, want %q", got, want)
+	}
+	if got := output(t, good, "made"); got != "made\n" {
+		t.Errorf("what it wrote is %q", got)
+	}
+	end := ending(t, bad)
+	if !end.Held || end.Code != holdFailedToCreateProcess || !strings.Contains(end.Reason, "container_target_dir") || !strings.Contains(end.Reason, "/etc") {
+		t.Errorf("%s; want held with code %d and words on container_target_dir", end, holdFailedToCreateProcess)
+	}
+	t.Log(end.Reason)
+}

@@ -35,6 +35,7 @@ type agent struct {
 	closed bool        // conn has ended, its sweep has not
 	going  bool        // a stop signal came, and conn is waited for
 	clean  bool        // nothing was started since the last sweep
+	link   link        // made for the payload, the zero value if none is
 	soiled string      // what the last sweep could not clean; empty if it could
 
 	target  atomic.Pointer[family.Family] // the payload, once there is one

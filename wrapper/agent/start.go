@@ -34,6 +34,10 @@ func (a *agent) start(r payload.Request) {
 		a.reply(payload.Message{ID: r.ID, StartError: failure})
 		return
 	}
+	if failure := a.setLink(r.Spec); failure != nil {
+		a.reply(payload.Message{ID: r.ID, StartError: failure})
+		return
+	}
 	next := &run{id: r.ID, spec: *r.Spec, family: a.familyOf(r.Spec)}
 	if a.run == nil {
 		a.control.removeExits()
