@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podstarter/payload"
 )
@@ -93,6 +94,11 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 			states.start()
 		case pod := <-states.pods:
 			open.take(pod, nil)
+			if overtaken(pod, t.uid, l.name, nonce) {
+				abandon()
+				states.stop()
+				return nil, nil, &failure{origin: fromPod, reason: reasonOvertaken, message: "the pod carries another binding's nonce", spec: specOf(pod, l.name).Image}
+			}
 			f := t.look(pod)
 			if f != nil {
 				f.image, f.spec, f.proven = p.image.String(), p.spec, before.Proven
@@ -124,6 +130,14 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 			return nil, nil, f
 		}
 	}
+}
+
+// overtaken tells that another patch has come after the binding's own. A starter
+// that is killed may leave one under way, and the API server may carry it out
+// when the next starter has patched the pod already: the container then announces
+// a nonce that nobody waits for.
+func overtaken(pod *corev1.Pod, uid types.UID, container, nonce string) bool {
+	return pod.UID == uid && specOf(pod, container) != nil && pod.Annotations[nonceAnnotation+container] != nonce
 }
 
 // stir makes the kubelet look at the pod by changing an annotation that means

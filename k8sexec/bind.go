@@ -82,7 +82,7 @@ func (l *Lease) bind(ctx context.Context, req payload.BindRequest) (*Container, 
 	if err != nil {
 		return nil, err
 	}
-	formRefused := false
+	formRefused, overtaken := false, false
 	for {
 		req.Report(fmt.Sprintf("container %s is to run %s", l.name, p.spec))
 		c, err := l.attempt(ctx, req, p, nonce, &known)
@@ -93,6 +93,13 @@ func (l *Lease) bind(ctx context.Context, req payload.BindRequest) (*Container, 
 		f := (*failure)(nil)
 		if err == nil || !errors.As(err, &f) {
 			return c, err
+		}
+		if f.reason == reasonOvertaken && !overtaken {
+			overtaken = true
+			b.log.Warn("the payload container was patched by somebody else, binding it once more", "container", l.name, "has", f.spec)
+			known.Spec, nonce = f.spec, newNonce()
+			p.restart = p.spec == known.Spec
+			continue
 		}
 		f.image, f.spec, f.proven = p.image.String(), p.spec, known.Proven
 		j := judge(*f)

@@ -60,6 +60,7 @@ const (
 	reasonUnreachable  = "APIServerUnreachable"
 	reasonNoContainer  = "NoSuchContainer"
 	reasonPodReplaced  = "PodReplaced"
+	reasonOvertaken    = "BindingOvertaken"
 	reasonPodEnded     = "PodEnded"
 	reasonPodDeleted   = "PodDeleted"
 	reasonTimeout      = "BindTimeout"

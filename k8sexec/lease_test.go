@@ -3,12 +3,15 @@ package k8sexec
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/payload"
 )
@@ -117,5 +120,47 @@ func TestStarterDiesDuringPatch(t *testing.T) {
 	defer w.mu.Unlock()
 	if w.boots != boots+1 {
 		t.Errorf("%d boots instead of one", w.boots-boots)
+	}
+}
+
+// A starter that is killed may leave a patch under way that takes effect after the
+// next starter's. The next one notices, and binds once more; were there no end to
+// it, it would give up.
+func TestLatePatchOfDeadStarter(t *testing.T) {
+	const image = "registry.example.com/u/a:1"
+	for _, late := range []string{"registry.example.com/u/b:1", image} {
+		for _, times := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s %d", late, times), func(t *testing.T) {
+				w := newWorld(t, func(o *Options) { o.ThrowawayTags = false })
+				patches := 0
+				w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
+					w.api.mu.Lock()
+					patches++
+					if patches <= times {
+						pod = w.api.pod.DeepCopy()
+						specOf(pod, "payload").Image = late
+						pod.Annotations[nonceAnnotation+"payload"] = "late"
+						w.api.put(pod, "MODIFIED")
+						pod = pod.DeepCopy()
+					}
+					w.api.mu.Unlock()
+					w.boot(pod, "payload")
+				}
+				l := w.lease()
+				c, err := l.Bind(context.Background(), payload.BindRequest{Activation: "job", Image: image, Owner: "ann"})
+				if times > 1 {
+					if v := verdictOf(t, err); v.Reason != reasonOvertaken || v.Blame != payload.Site {
+						t.Errorf("verdict %s", v)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.Image() != image || w.spec("payload") != image {
+					t.Errorf("bound %s, the pod has %s", c.Image(), w.spec("payload"))
+				}
+			})
+		}
 	}
 }

@@ -76,6 +76,7 @@ var rules = [...]rule{
 	ruleSilentWrapper,
 	ruleOutOfMemory,
 	ruleEvicted,
+	ruleOvertaken,
 	rulePodEnds,
 	ruleContainerEnded,
 	ruleCrashLoop,
