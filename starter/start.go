@@ -27,6 +27,9 @@ const jobUmask = 0o022
 // before it happens, as it does from stock: should the program turn out not to
 // be executable, an Execute event precedes the hold.
 func (a *activation) start(ctx context.Context) error {
+	if err := a.clearUser(ctx); err != nil {
+		return err
+	}
 	cmd, spec, err := a.specify()
 	if err != nil {
 		return err
@@ -45,6 +48,19 @@ func (a *activation) start(ctx context.Context) error {
 	}
 	a.payload = &payloadRun{started: started}
 	a.log.Info(job.LineStarted(started.PID))
+	return nil
+}
+
+// clearUser removes what starters that died have left of the payload's user. It
+// comes after the binding, when nothing of their jobs can be alive.
+func (a *activation) clearUser(ctx context.Context) error {
+	stale, err := a.sandbox.RemoveStale(ctx)
+	if len(stale) > 0 {
+		a.log.Info("Removed the sandboxes of earlier jobs", "names", stale)
+	}
+	if err != nil {
+		return fail(shadow.VacateScratchDirError, 0, err)
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,6 +42,10 @@ func (a *agent) start(r payload.Request) {
 	next := &run{id: r.ID, spec: *r.Spec, family: a.familyOf(r.Spec)}
 	if a.run == nil {
 		a.control.removeExits()
+		if err := a.makeWay(&next.spec); err != nil {
+			a.refuse(r.ID, payload.CodeNotEmpty, err.Error())
+			return
+		}
 	}
 	next.base = a.cgroup.sample()
 	a.target.Store(&next.family)
@@ -53,6 +58,34 @@ func (a *agent) start(r payload.Request) {
 	a.run, a.clean = next, false
 	go func() { a.events <- event{launched: readReport(report, pid, next)} }()
 }
+
+// makeWay sees to it that the first payload of a connection meets nothing of the
+// one before. Whoever served that has swept, unless it was killed: a wrapper that
+// is gone, or its whole container, sweeps nothing, and what is left belongs to the
+// user ID that the next payload has, be it another user's.
+func (a *agent) makeWay(s *payload.Spec) error {
+	if a.uid != 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), makeWayTimeout)
+	defer cancel()
+	members, err := a.familyOf(s).Members()
+	if err == nil && len(members) > 0 {
+		a.log.print("an earlier payload of user %d is still there, killing it: %s", s.UID, family.Describe(members))
+		err = a.familyOf(s).Kill(ctx, a.killer)
+	}
+	if err == nil {
+		err = removeLeftovers(s.UID, s.GID)
+	}
+	if err != nil {
+		return fmt.Errorf("make way for the payload of user %d: %w", s.UID, err)
+	}
+	return nil
+}
+
+// makeWayTimeout bounds the killing of an earlier payload. What survives it hangs
+// in the kernel, and the job is better off elsewhere.
+const makeWayTimeout = 5 * time.Second
 
 // check refuses what must never be: a payload that is root, or one whose user
 // changes between the runs of one connection, so that a sweep would miss some.

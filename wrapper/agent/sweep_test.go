@@ -307,3 +307,37 @@ func TestFewCapabilities(t *testing.T) {
 	w.WaitEnd(t)
 	checkGone(t, w)
 }
+
+// TestMakeWay: what a wrapper left that was killed meets no payload of the next
+// one, which has the same user ID.
+func TestMakeWay(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root has payloads with a user of their own")
+	}
+	s := agenttest.Spec(t, "exit", "0")
+	earlier := exec.Command("/bin/sleep", "600")
+	earlier.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.UID), Gid: uint32(s.GID)}}
+	if err := earlier.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- earlier.Wait() }()
+	t.Cleanup(func() { _ = earlier.Process.Kill() })
+	shared, err := os.CreateTemp("/dev/shm", "makeway")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(shared.Name()) })
+	if err := errors.Join(shared.Close(), os.Chown(shared.Name(), s.UID, s.GID)); err != nil {
+		t.Fatal(err)
+	}
+
+	c := agenttest.StartWrapper(t, nil).Dial(t)
+	start(t, c, s)
+	if err := <-ended; err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the earlier payload ended with %v", err)
+	}
+	if _, err := os.Lstat(shared.Name()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the earlier payload's shared memory is still there (%v)", err)
+	}
+}
