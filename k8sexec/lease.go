@@ -152,6 +152,8 @@ func (l *Lease) Release(context.Context) error {
 		return nil
 	}
 	l.released = true
+	// Said before it is so: by the logs, a container has one lease at a time.
+	l.backend.log.Debug("releasing payload container", "container", l.name)
 	if l.container != nil {
 		l.container.close()
 	}

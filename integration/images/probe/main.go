@@ -27,6 +27,8 @@
 //	hydra=N          the same, but each goes on starting its successor and exits
 //	ready            from now on be called probe-ready in the process table
 //	forever          wait for ever
+//	account=JOB:NAME print what this process sees as one line of JSON (facts.Account); NAME is its input
+//	end              exit with the code that goes with the input of account
 //	exit=CODE        exit
 //	signal=N         die of signal N
 package main

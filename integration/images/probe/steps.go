@@ -20,6 +20,7 @@ type state struct {
 	peeks map[string]string
 	suids map[string]facts.Setuid
 	kept  [][]byte
+	code  int // of the account
 }
 
 var steps map[string]func(*state, string) error
@@ -68,8 +69,10 @@ func init() {
 			forever()
 			return nil
 		},
-		"exit":   exit,
-		"signal": die,
+		"exit":    exit,
+		"account": account,
+		"end":     end,
+		"signal":  die,
 	}
 }
 

@@ -1,0 +1,114 @@
+package chaos
+
+import (
+	"fmt"
+	"time"
+
+	"podstarter/integration/harness"
+	"podstarter/integration/images/probe/facts"
+)
+
+// Evidence is all that is known of a run of the chaos test. All times are wall
+// clock times of one machine.
+type Evidence struct {
+	Jobs        []Job
+	Events      []harness.Event    // of all jobs, in the order of the log
+	History     map[string]Final   // by job
+	Accounts    map[string]Account // what each job's output says, by job
+	Activations []Activation
+	Kills       []Kill
+	Sightings   []Sighting
+	Left        []string // what was still there when all jobs had ended
+}
+
+// Job is a job as it was submitted.
+type Job struct {
+	ID     string // cluster.proc
+	Image  string // what /image-name says in it
+	Input  string // name of its input file
+	Digest string // of its input file
+}
+
+// Final is what the history says of a job.
+type Final struct {
+	Status   int // 4 is completed
+	ExitCode int
+	Signaled bool
+}
+
+// Account is the output of a job.
+type Account struct {
+	facts.Account
+	Ended bool // it came to its last line
+}
+
+// Activation is one life of a starter, as its log tells.
+type Activation struct {
+	Slot      string
+	PID       int    // in the pod
+	Job       string // empty if it did not come so far
+	Container string // leased one; empty if it did not come so far
+	Began     time.Time
+	Leased    time.Time // a moment when it had the lease already
+	Released  time.Time // a moment when it still had it; zero if it does not say
+	Started   time.Time // when the payload was started; zero if it was not
+	Ended     time.Time // last word; zero if it does not say
+	Exit      string    // how the startd saw it end: "status 0", "signal 9"; empty if it did not
+}
+
+// String names the activation.
+func (a Activation) String() string {
+	return fmt.Sprintf("starter %d of %s (job %s, container %s)", a.PID, a.Slot, orNone(a.Job), orNone(a.Container))
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// Kinds of processes that are killed.
+const (
+	KindStarter = "starter"
+	KindWrapper = "wrapper"
+	KindPayload = "payload"
+)
+
+// Kill is a SIGKILL that was sent.
+type Kill struct {
+	Kind string
+	PID  int // in the pod
+	Time time.Time
+}
+
+// Sighting is a process of a payload's user as it was seen from outside.
+type Sighting struct {
+	UID         int
+	PID         int    // on the machine
+	Job         string // as its arguments have it
+	Container   string // control group
+	First, Last time.Time
+}
+
+// Kinds of violations.
+const (
+	NoEvidence  = "no evidence"
+	Lost        = "lost"
+	Twice       = "ran twice at once"
+	Wrong       = "wrong output"
+	Shared      = "shared container"
+	Overlap     = "overlapping leases"
+	Leftover    = "leftover"
+	Met         = "met another job"
+	NoEnd       = "activation without end"
+	Unexplained = "unexplained end"
+)
+
+// Violation is something that must not be.
+type Violation struct {
+	Kind, Text string
+}
+
+// String is the violation in one line.
+func (v Violation) String() string { return v.Kind + ": " + v.Text }

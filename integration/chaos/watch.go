@@ -1,0 +1,192 @@
+//go:build pool
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/integration/harness"
+)
+
+// lookEvery is how often the payloads' processes are looked at from outside. Jobs
+// of a tenth of a second are seen; shorter ones have their own accounts.
+const lookEvery = 50 * time.Millisecond
+
+// chaos kills and watches while jobs run.
+type chaos struct {
+	pool    *harness.Pool
+	users   int // payload users, and payload containers
+	base    int // the first of them
+	random  *rand.Rand
+	mean    time.Duration // between two kills
+	mu      sync.Mutex
+	kills   []Kill
+	spans   map[processKey]*Sighting
+	missing error // the first failure to look
+}
+
+// processKey tells a process from a later one of the same number.
+type processKey struct {
+	pid   int
+	start string
+}
+
+// watch looks at the payloads' processes until ctx ends.
+func (c *chaos) watch(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		if err := c.look(); err != nil && c.missing == nil {
+			c.missing = err
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// look notes every process of a payload's user. The owner of a directory of /proc
+// is the process's user, so that the others cost next to nothing.
+func (c *chaos) look() error {
+	now := time.Now().UTC()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		info, err := os.Lstat(filepath.Join("/proc", entry.Name()))
+		if err != nil {
+			continue
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || int(st.Uid) < c.base || int(st.Uid) >= c.base+c.users {
+			continue
+		}
+		process, err := harness.ReadProcess(pid)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || err == nil && !c.pool.Payloads(harness.Ours, c.users)(process) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		c.saw(process, now)
+	}
+	return nil
+}
+
+func (c *chaos) saw(process harness.Process, now time.Time) {
+	dir := filepath.Join("/proc", strconv.Itoa(process.PID))
+	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return
+	}
+	// The name may hold anything but ends with the last parenthesis; the start
+	// time is the 20th field after it (proc_pid_stat(5)).
+	const startTime = 19
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) <= startTime {
+		return
+	}
+	key := processKey{process.PID, fields[startTime]}
+	job := jobOf(process.Args)
+	if s, ok := c.spans[key]; ok {
+		s.Last = now
+		if s.Job == "" { // it was the launcher still
+			s.Job = job
+		}
+		return
+	}
+	group, err := os.ReadFile(filepath.Join(dir, "cgroup"))
+	if err != nil {
+		return
+	}
+	c.spans[key] = &Sighting{UID: process.UID, PID: process.PID, Job: job, Container: filepath.Base(strings.TrimSpace(string(group))), First: now, Last: now}
+}
+
+// jobOf is the job that a process of the probe belongs to, by its arguments.
+func jobOf(args []string) string {
+	for i, arg := range args {
+		if arg == "--" && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
+}
+
+// some waits for processes, but not for long: there may be none for a while.
+func (c *chaos) some(ctx context.Context, keep func(harness.Process) bool) ([]harness.Process, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.mean)
+	defer cancel()
+	found, err := harness.WaitSome(ctx, 1, keep)
+	if err != nil && ctx.Err() != nil {
+		return nil, nil
+	}
+	return found, err
+}
+
+// mainProcess keeps the processes whose end is the end of a job.
+func (c *chaos) mainProcess(p harness.Process) bool {
+	return c.pool.Payloads(harness.Ours, c.users)(p) && jobOf(p.Args) != ""
+}
+
+// harass kills processes of random kinds at random moments until ctx ends.
+func (c *chaos) harass(ctx context.Context) error {
+	kinds := []struct {
+		name string
+		keep func(harness.Process) bool
+	}{
+		{KindStarter, c.pool.Starters(harness.Ours)},
+		{KindWrapper, c.pool.Wrappers(harness.Ours)},
+		{KindPayload, c.mainProcess},
+	}
+	for {
+		pause := time.NewTimer(c.mean/2 + time.Duration(c.random.Int64N(int64(c.mean))))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
+		case <-pause.C:
+		}
+		kind := kinds[c.random.IntN(len(kinds))]
+		// Most of an activation's time goes by without a payload: every other time
+		// there is to be one.
+		if c.random.IntN(2) == 0 {
+			if _, err := c.some(ctx, c.mainProcess); err != nil {
+				return err
+			}
+		}
+		victims, err := c.some(ctx, kind.keep)
+		if err != nil {
+			return fmt.Errorf("looking for a %s to kill: %w", kind.name, err)
+		}
+		if len(victims) == 0 {
+			continue
+		}
+		victim := victims[c.random.IntN(len(victims))]
+		now := time.Now().UTC()
+		if err := harness.Kill(victim, unix.SIGKILL); err != nil {
+			continue // it went by itself
+		}
+		c.mu.Lock()
+		c.kills = append(c.kills, Kill{kind.name, victim.Inner, now})
+		c.mu.Unlock()
+	}
+}
