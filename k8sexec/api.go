@@ -23,6 +23,9 @@ type podAPI interface {
 	// Watch gives all changes since resourceVersion, until its channel is closed.
 	// It needs the permission "watch".
 	Watch(ctx context.Context, resourceVersion string) (watch.Interface, error)
+	// May asks whether a right is granted. It needs what every authenticated user
+	// has by default (ClusterRole system:basic-user).
+	May(ctx context.Context, q right) (bool, error)
 }
 
 // patient repeats a call while the API server is away or overloaded, with a

@@ -15,15 +15,28 @@ import (
 // findings are what a check has come across.
 type findings struct {
 	mistakes *multierror.Error
-	warnings []string
+	warnings []*Mistake
 }
 
-func (f *findings) bad(knob, format string, args ...any) {
-	f.mistakes = multierror.Append(f.mistakes, mistake(knob, format, args...))
+func (f *findings) bad(knob, format string, args ...any) *Mistake {
+	m := mistake(knob, format, args...)
+	f.mistakes = multierror.Append(f.mistakes, m)
+	return m
 }
 
-func (f *findings) warn(knob, format string, args ...any) {
-	f.warnings = append(f.warnings, mistake(knob, format, args...).Error())
+func (f *findings) warn(knob, format string, args ...any) *Mistake {
+	m := mistake(knob, format, args...)
+	f.warnings = append(f.warnings, m)
+	return m
+}
+
+// at notes the line of the pod's manifest to change, which begins with
+// spec.containers[name=...] if container is not empty.
+func (m *Mistake) at(container, line string) {
+	m.Line = "spec." + line
+	if container != "" {
+		m.Line = "spec.containers[name=" + container + "]." + line
+	}
 }
 
 // Check looks for everything that would keep jobs from running, without changing
@@ -42,7 +55,10 @@ func (b *Backend) Check(ctx context.Context) (warnings []string, err error) {
 	if f.mistakes != nil {
 		f.mistakes.ErrorFormat = oneLineEach
 	}
-	return f.warnings, f.mistakes.ErrorOrNil()
+	for _, w := range f.warnings {
+		warnings = append(warnings, w.Error())
+	}
+	return warnings, f.mistakes.ErrorOrNil()
 }
 
 // checkDirectories looks at the pilot's side of the volumes.
@@ -128,7 +144,7 @@ func (b *Backend) checkAnswer(verb string, err error, f *findings) {
 	}
 	why := apiFailure(err)
 	name := b.opt.PodNamespace + "/" + b.opt.PodName
-	if why.code == http.StatusForbidden && !isAdmission(*why) {
+	if why.code == http.StatusForbidden && !isAdmission(worded(err)) {
 		f.bad(knobPodName, "the service account may not %s pod %s; allow get, watch and patch on pods with resourceNames [%s] in a Role of the namespace: %s",
 			verb, name, b.opt.PodName, why.message)
 		return

@@ -18,7 +18,8 @@ const wrapperProgram = "condor_pod_wrapper"
 // it is worth being told at once.
 func (b *Backend) checkPod(pod *corev1.Pod, f *findings) {
 	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
-		f.bad(knobBackend, "the pod's restartPolicy is %s; with anything but Always one image that cannot be pulled ends the payload container for good", pod.Spec.RestartPolicy)
+		f.bad(knobBackend, "the pod's restartPolicy is %s; with anything but Always one image that cannot be pulled ends the payload container for good", pod.Spec.RestartPolicy).
+			at("", "restartPolicy: Always")
 	}
 	for _, name := range b.opt.Containers {
 		c := specOf(pod, name)
@@ -42,18 +43,23 @@ func containerNames(pod *corev1.Pod) []string {
 // checkContainer looks at what makes a container a payload container.
 func (b *Backend) checkContainer(c *corev1.Container, pod *corev1.PodSecurityContext, f *findings) {
 	if len(c.Command) == 0 || path.Base(c.Command[0]) != wrapperProgram {
-		f.bad(knobContainers, "the command of container %s is %s instead of %s; without it the user's image decides what runs", c.Name, quoted(c.Command), wrapperProgram)
+		f.bad(knobContainers, "the command of container %s is %s instead of %s; without it the user's image decides what runs", c.Name, quoted(c.Command), wrapperProgram).
+			at(c.Name, "command: [/opt/podstarter/bin/"+wrapperProgram+"]")
 	} else if want := filepath.Join(b.opt.ControlDir, c.Name); !hasFlag(append(c.Command[1:], c.Args...), "control", want) {
-		f.bad(knobControlDir, "container %s must have the arguments -control %s, it has %s", c.Name, want, quoted(c.Args))
+		f.bad(knobControlDir, "container %s must have the arguments -control %s, it has %s", c.Name, want, quoted(c.Args)).
+			at(c.Name, "args: [-control, "+want+"]")
 	}
 	if c.WorkingDir == "" {
-		f.bad(knobContainers, "container %s has no workingDir; set it to /, or an image whose own does not exist cannot be run", c.Name)
+		f.bad(knobContainers, "container %s has no workingDir; set it to /, or an image whose own does not exist cannot be run", c.Name).
+			at(c.Name, "workingDir: /")
 	}
 	if c.ImagePullPolicy == corev1.PullAlways || c.ImagePullPolicy == corev1.PullNever {
-		f.bad(knobContainers, "the imagePullPolicy of container %s is %s; set it to IfNotPresent", c.Name, c.ImagePullPolicy)
+		f.bad(knobContainers, "the imagePullPolicy of container %s is %s; set it to IfNotPresent", c.Name, c.ImagePullPolicy).
+			at(c.Name, "imagePullPolicy: IfNotPresent")
 	}
 	if c.Lifecycle != nil && (c.Lifecycle.PreStop != nil || c.Lifecycle.PostStart != nil) {
-		f.bad(knobContainers, "container %s has lifecycle hooks, which would run programs of the user's image as root; remove them", c.Name)
+		f.bad(knobContainers, "container %s has lifecycle hooks, which would run programs of the user's image as root; remove them", c.Name).
+			at(c.Name, "lifecycle: (remove it)")
 	}
 	checkNonce(c, f)
 	checkSecurity(c, pod, f)
@@ -81,21 +87,30 @@ func checkNonce(c *corev1.Container, f *findings) {
 			continue
 		}
 		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil || e.ValueFrom.FieldRef.FieldPath != want {
-			f.bad(knobContainers, "the variable %s of container %s must come from a fieldRef to %s", payload.NonceEnv, c.Name, want)
+			f.bad(knobContainers, "the variable %s of container %s must come from a fieldRef to %s", payload.NonceEnv, c.Name, want).
+				at(c.Name, nonceLine(want))
 		}
 		return
 	}
-	f.bad(knobContainers, "container %s lacks the variable %s with a fieldRef to %s", c.Name, payload.NonceEnv, want)
+	f.bad(knobContainers, "container %s lacks the variable %s with a fieldRef to %s", c.Name, payload.NonceEnv, want).
+		at(c.Name, nonceLine(want))
+}
+
+// nonceLine is the line of the manifest that gives the container its nonce.
+func nonceLine(path string) string {
+	return "env[name=" + payload.NonceEnv + "].valueFrom.fieldRef.fieldPath: " + path
 }
 
 // checkSecurity looks at the settings that hold a hostile image down.
 func checkSecurity(c *corev1.Container, pod *corev1.PodSecurityContext, f *findings) {
 	sc := c.SecurityContext
 	if sc == nil || sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation {
-		f.warn(knobContainers, "allowPrivilegeEscalation of container %s is not false; set it, beside the wrapper's own no_new_privs", c.Name)
+		f.warn(knobContainers, "allowPrivilegeEscalation of container %s is not false; set it, beside the wrapper's own no_new_privs", c.Name).
+			at(c.Name, "securityContext.allowPrivilegeEscalation: false")
 	}
 	if sc != nil && sc.Privileged != nil && *sc.Privileged {
-		f.warn(knobContainers, "container %s is privileged; it should not be", c.Name)
+		f.warn(knobContainers, "container %s is privileged; it should not be", c.Name).
+			at(c.Name, "securityContext.privileged: false")
 	}
 	user := (*int64)(nil)
 	if pod != nil {
@@ -105,6 +120,7 @@ func checkSecurity(c *corev1.Container, pod *corev1.PodSecurityContext, f *findi
 		user = sc.RunAsUser
 	}
 	if user == nil || *user != 0 {
-		f.bad(knobPayloadUID, "container %s must have runAsUser 0: its wrapper switches to the payload's user, and an image's own user must not matter", c.Name)
+		f.bad(knobPayloadUID, "container %s must have runAsUser 0: its wrapper switches to the payload's user, and an image's own user must not matter", c.Name).
+			at(c.Name, "securityContext.runAsUser: 0")
 	}
 }

@@ -52,17 +52,21 @@ func (b *Backend) checkVolumes(pod *corev1.Pod, c *corev1.Container, f *findings
 		here, ok := placeOf(c, s.path)
 		switch {
 		case !ok:
-			f.bad(s.knob, "container %s mounts no volume at %s; mount the one there that the pilot has there", c.Name, s.path)
+			f.bad(s.knob, "container %s mounts no volume at %s; mount the one there that the pilot has there", c.Name, s.path).
+				at(c.Name, "volumeMounts: (the volume that the pilot has at "+s.path+")")
 		case here.readOnly:
-			f.bad(s.knob, "container %s mounts %s read-only", c.Name, s.path)
+			f.bad(s.knob, "container %s mounts %s read-only", c.Name, s.path).
+				at(c.Name, "volumeMounts[name="+here.volume+"].readOnly: false")
 		case !b.pilotHas(pod, s.path, here):
-			f.bad(s.knob, "container %s has volume %s at %s, but the pilot has not; mount the same volume at the same path in both", c.Name, here.volume, s.path)
+			f.bad(s.knob, "container %s has volume %s at %s, but the pilot has not; mount the same volume at the same path in both", c.Name, here.volume, s.path).
+				at(c.Name, "volumeMounts: (the volume that the pilot has at "+s.path+")")
 		}
 	}
 	b.checkPrivate(pod, c, f)
 	if len(c.Command) > 0 {
 		if at, ok := placeOf(c, c.Command[0]); ok && !at.readOnly {
-			f.bad(knobContainers, "container %s mounts the wrapper's volume %s writable; set readOnly, or a job that gets at it owns the next one", c.Name, at.volume)
+			f.bad(knobContainers, "container %s mounts the wrapper's volume %s writable; set readOnly, or a job that gets at it owns the next one", c.Name, at.volume).
+				at(c.Name, "volumeMounts[name="+at.volume+"].readOnly: true")
 		}
 	}
 }
@@ -96,7 +100,8 @@ func (b *Backend) checkPrivate(pod *corev1.Pod, c *corev1.Container, f *findings
 		}
 		for _, m := range c.VolumeMounts {
 			if m.Name == private.volume {
-				f.bad(knobPrivateDir, "container %s mounts volume %s, on which %s is; give that a volume of the pilot's own", c.Name, m.Name, b.opt.PrivateDir)
+				f.bad(knobPrivateDir, "container %s mounts volume %s, on which %s is; give that a volume of the pilot's own", c.Name, m.Name, b.opt.PrivateDir).
+					at(c.Name, "volumeMounts[name="+m.Name+"]: (remove it)")
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package k8sexec
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -88,6 +89,28 @@ func (c *podClient) Watch(ctx context.Context, resourceVersion string) (watch.In
 		Param("fieldSelector", fields.OneTermEqualSelector("metadata.name", c.name).String()).
 		Param("resourceVersion", resourceVersion).
 		Watch(ctx)
+}
+
+// May creates a SelfSubjectAccessReview, in JSON by hand: its types would cost
+// every starter their registration for something that only an audit asks.
+func (c *podClient) May(ctx context.Context, q right) (bool, error) {
+	type spec struct {
+		Attributes right `json:"resourceAttributes"`
+	}
+	body, err := json.Marshal(map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec{q}})
+	if err != nil {
+		return false, fmt.Errorf("encode a question about the right to %s: %w", q, err)
+	}
+	text, err := c.rest.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
+		SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", runtime.ContentTypeJSON).Body(body).Do(ctx).Raw()
+	if err != nil {
+		return false, err
+	}
+	var answer struct{ Status struct{ Allowed bool } }
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return false, fmt.Errorf("read the answer to a question about the right to %s: %w", q, err)
+	}
+	return answer.Status.Allowed, nil
 }
 
 // isEOF tells a connection that was closed under a request.

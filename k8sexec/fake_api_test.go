@@ -21,6 +21,8 @@ type fakeAPI struct {
 
 	fail    func(verb string, n int) error // error of the n-th call of a verb, from 1
 	calls   map[string]int
+	rights  func(q right) bool                             // what May answers; nil for no
+	deny    func(patch string) error                       // admission of a dry run
 	onPatch func(pod *corev1.Pod, changed map[string]bool) // in a goroutine of its own
 }
 
@@ -68,6 +70,11 @@ func (f *fakeAPI) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Po
 	if err := f.called("patch"); err != nil {
 		return nil, err
 	}
+	if dryRun && f.deny != nil {
+		if err := f.deny(string(data)); err != nil {
+			return nil, err
+		}
+	}
 	var p struct {
 		Metadata struct{ Annotations map[string]string }
 		Spec     struct {
@@ -103,6 +110,15 @@ func (f *fakeAPI) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Po
 		go f.onPatch(pod.DeepCopy(), changed)
 	}
 	return pod.DeepCopy(), nil
+}
+
+func (f *fakeAPI) May(_ context.Context, q right) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.called("may"); err != nil {
+		return false, err
+	}
+	return f.rights != nil && f.rights(q), nil
 }
 
 // put makes pod the newest version. The lock is held.

@@ -24,7 +24,7 @@ type fakeWrapper struct {
 }
 
 // startWrapper puts a wrapper into the control directory of a container.
-func startWrapper(t testing.TB, control, container, nonce, boot string) *fakeWrapper {
+func startWrapper(t testing.TB, control, container, nonce, boot string, change ...func(*payload.Hello)) *fakeWrapper {
 	t.Helper()
 	dir := filepath.Join(control, container)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -62,6 +62,11 @@ func startWrapper(t testing.TB, control, container, nonce, boot string) *fakeWra
 	}
 	leave := sync.OnceFunc(func() { close(w.left); w.stop() })
 	namespace, _ := os.Readlink("/proc/self/ns/pid")
+	hello := payload.Hello{Protocol: payload.Protocol, Nonce: nonce, Boot: boot, PID: os.Getpid(), PIDNamespace: namespace,
+		NoNewPrivs: true, Version: payload.BuildVersion()}
+	for _, c := range change {
+		c(&hello)
+	}
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -71,7 +76,7 @@ func startWrapper(t testing.TB, control, container, nonce, boot string) *fakeWra
 			mu.Lock()
 			open = append(open, conn)
 			mu.Unlock()
-			go w.serve(conn, payload.Hello{Protocol: payload.Protocol, Nonce: nonce, Boot: boot, PID: os.Getpid(), PIDNamespace: namespace}, leave)
+			go w.serve(conn, hello, leave)
 		}
 	}()
 	return w
@@ -100,6 +105,10 @@ func (w *fakeWrapper) serve(conn net.Conn, hello payload.Hello, leave func()) {
 				send(payload.Message{ID: r.ID, Error: &payload.RequestError{Code: payload.CodeNotEmpty, Message: "process 7 stays"}})
 				continue
 			}
+		}
+		if r.Op == payload.OpUsage {
+			send(payload.Message{ID: r.ID, Usage: &payload.ContainerUsage{}})
+			continue
 		}
 		send(payload.Message{ID: r.ID, Done: true})
 		if r.Op == payload.OpLeave {

@@ -254,12 +254,15 @@ type Mistake struct {
 	Knob string
 	// Text says what is wrong and what to do.
 	Text string
+	// Line is the line of the pod's manifest to change, if it is one, such as
+	// spec.containers[name=payload].workingDir: /.
+	Line string
 }
 
 // Error implements error.
 func (m *Mistake) Error() string { return m.Knob + ": " + m.Text }
 
-func mistake(knob, format string, args ...any) error {
+func mistake(knob, format string, args ...any) *Mistake {
 	return &Mistake{Knob: knob, Text: fmt.Sprintf(format, args...)}
 }
 

@@ -19,6 +19,9 @@ type Backend interface {
 	// the knob or the line of the manifest to change. With a warning jobs can
 	// be run, with an error they cannot.
 	Check(ctx context.Context) (warnings []string, err error)
+	// Audit looks at more than Check, for a person who asks, and says what is
+	// well, too.
+	Audit(ctx context.Context) []payload.Finding
 	// Lease takes a payload slot for this activation alone, so that its user
 	// is known before any file is made. It is given back by Lease.Release,
 	// or by the end of the process.
@@ -72,7 +75,7 @@ func newBackend(ctx context.Context, set settings, cfg *config.Config, log *slog
 			return nil, err
 		}
 		noCheck := func(context.Context) ([]string, error) { return nil, nil }
-		return adapt[*localexec.Lease, *localexec.Container]{b, noCheck}, nil
+		return adapt[*localexec.Lease, *localexec.Container]{b, noCheck, auditLocal}, nil
 	}
 	b, err := k8sexec.New(ctx, k8sexec.Options{
 		PodName: set.podName, PodNamespace: set.podNamespace,
@@ -85,7 +88,7 @@ func newBackend(ctx context.Context, set settings, cfg *config.Config, log *slog
 	if err != nil {
 		return nil, err
 	}
-	return adapt[*k8sexec.Lease, *k8sexec.Container]{b, b.Check}, nil
+	return adapt[*k8sexec.Lease, *k8sexec.Container]{b, b.Check, b.Audit}, nil
 }
 
 // adapt gives a backend with types of its own the shape of the interfaces here:
@@ -96,6 +99,7 @@ type adapt[L leaseOf[C], C Container] struct {
 		Lease(ctx context.Context) (L, error)
 	}
 	check func(ctx context.Context) ([]string, error)
+	audit func(ctx context.Context) []payload.Finding
 }
 
 // leaseOf is a Lease whose containers are of type C.
@@ -106,6 +110,13 @@ type leaseOf[C Container] interface {
 }
 
 func (a adapt[L, C]) Check(ctx context.Context) ([]string, error) { return a.check(ctx) }
+
+func (a adapt[L, C]) Audit(ctx context.Context) []payload.Finding { return a.audit(ctx) }
+
+// auditLocal has nothing to look at: jobs run beside the starter.
+func auditLocal(context.Context) []payload.Finding {
+	return []payload.Finding{{Grade: payload.OK, What: "payloads", Detail: "run beside the starter, without a choice of image"}}
+}
 
 func (a adapt[L, C]) Lease(ctx context.Context) (Lease, error) {
 	l, err := a.backend.Lease(ctx)

@@ -48,6 +48,13 @@ func run(args, env []string) int {
 		fmt.Fprintf(os.Stderr, "condor_pod_starter: %v\n", err)
 		return code
 	}
+	if checks, asJSON := checkOptions(args); checks {
+		cfg, err := config.Load(ctx, config.Options{Env: startd.ScrubEnv(env)})
+		if err != nil {
+			return refuse(exitGeneral, err)
+		}
+		return printAudit(ctx, os.Stdout, cfg, asJSON)
+	}
 	inv, err := parseInvocation(args)
 	if err != nil {
 		return refuse(exitGeneral, err)

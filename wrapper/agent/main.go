@@ -103,7 +103,7 @@ func newAgent(dir string, env environment, companion bool, log logger) (*agent, 
 		PIDNamespace: pidNamespace(),
 		UID:          a.uid,
 		NoNewPrivs:   noNewPrivs(),
-		Version:      version(),
+		Version:      payload.BuildVersion(),
 	}
 	if a.control, err = openControl(dir, a.hello.Boot); err != nil {
 		return nil, err
@@ -157,20 +157,6 @@ func pidNamespace() string {
 func noNewPrivs() bool {
 	value, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	return err == nil && value == 1
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	text := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			text += " " + s.Value[:12]
-		}
-	}
-	return text
 }
 
 // logger writes to the container's log. There is no time in a line, since the

@@ -1,0 +1,235 @@
+//go:build pool
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/integration/harness"
+)
+
+var update = flag.Bool("update", false, "write what -check says of a healthy pod into testdata")
+
+// TestCheckOfHealthyPod: what `condor_pod_starter -check` prints in the pool's
+// own pod, word for word. The one warning is about the node's network, which
+// only the pool's pods use.
+func TestCheckOfHealthyPod(t *testing.T) {
+	oursOnly(t)
+	program, err := pool.Config(t.Context(), side, "STARTER")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := pool.EP(t.Context(), side, program, "-check")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got := steady(out)
+	const file = "testdata/check.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-check (-want +got, rewrite with -update):\n%s\n%s", diff, out)
+	}
+}
+
+// passing is what differs from one run, or from one machine, to the next.
+var passing = []struct {
+	pattern *regexp.Regexp
+	by      string
+}{
+	{regexp.MustCompile(`(?m)^.*payload-\d+ .*\n`), ""}, // further slots
+	{regexp.MustCompile(`, payload-\d+`), ""},
+	{regexp.MustCompile(`payload containers, which are \d+`), "payload containers, which are N"},
+	{regexp.MustCompile(`^podstarter .*\n`), "podstarter VERSION\n"},
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "SERVER"},
+	{regexp.MustCompile(`in \d[\d.]*m?s\b`), "in TIME"},
+	{regexp.MustCompile(`owner \d+`), "owner UID"},
+	{regexp.MustCompile(`(?m)^(ok    cgroups +)version.*$`), "${1}VERSION"},
+	{regexp.MustCompile(`\d+ ok,`), "N ok,"},
+	{regexp.MustCompile(`  +`), "  "}, // the width of a column
+}
+
+func steady(out string) string {
+	for _, p := range passing {
+		out = p.pattern.ReplaceAllString(out, p.by)
+	}
+	return out
+}
+
+// TestCheckOfBrokenPods: each mistake in the manifest of a pod is found in a real
+// pod that has it, and the line to change is named.
+func TestCheckOfBrokenPods(t *testing.T) {
+	oursOnly(t)
+	// Whose pods these are: they have other names than the Role allows. That
+	// their Role allows too much is one of the findings.
+	token, err := pool.PilotToken(t.Context(), side)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pilot, err := pool.WithToken(t.Context(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loosen(t, pilot)
+	pods := []struct {
+		name string
+		edit func(pod map[string]any)
+		want []string // the words of a grade, and of the line to change
+	}{
+		{"check-open", func(pod map[string]any) {
+			payload := container(pod, "payload")
+			security := payload["securityContext"].(map[string]any)
+			security["capabilities"] = container(pod, "pilot")["securityContext"].(map[string]any)["capabilities"]
+			delete(security, "allowPrivilegeEscalation")
+			delete(security, "seccompProfile")
+			payload["env"] = payload["env"].([]any)[:1]
+			payload["volumeMounts"] = append(payload["volumeMounts"].([]any),
+				map[string]any{"name": "kubernetes", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"})
+			delete(pod["spec"].(map[string]any), "enableServiceLinks")
+		}, []string{
+			"BAD spec.automountServiceAccountToken: false",
+			"BAD spec.containers[name=PILOT].securityContext.capabilities.add",
+			"WARN spec.containers[name=payload].securityContext.allowPrivilegeEscalation: false",
+			"WARN spec.containers[name=payload].securityContext.seccompProfile.type: RuntimeDefault",
+			"WARN spec.containers[name=payload].env[name=NVIDIA_VISIBLE_DEVICES].value: void",
+			"WARN spec.enableServiceLinks: false",
+			"WARN the Roles bound to service account glidein",
+		}},
+		{"check-stuck", func(pod map[string]any) {
+			payload := container(pod, "payload")
+			payload["command"] = []string{"/opt/podstarter/bin/condor_pod_wrapper", "-control", "/run/podstarter/control/elsewhere"}
+			delete(payload, "args")
+			delete(payload, "workingDir")
+			payload["imagePullPolicy"] = "Always"
+			delete(payload, "env")
+			spec := pod["spec"].(map[string]any)
+			delete(spec, "shareProcessNamespace")
+			spec["restartPolicy"] = "OnFailure"
+			for _, v := range spec["volumes"].([]any) {
+				if v := v.(map[string]any); v["name"] == "podstarter-control" {
+					v["emptyDir"] = map[string]any{}
+				}
+			}
+		}, []string{
+			"BAD spec.restartPolicy: Always",
+			"WARN spec.shareProcessNamespace: true",
+			"BAD spec.containers[name=payload].args: [-control, /run/podstarter/control/payload]",
+			"BAD spec.containers[name=payload].workingDir: /",
+			"BAD spec.containers[name=payload].imagePullPolicy: IfNotPresent",
+			"BAD spec.containers[name=payload].env[name=POD_STARTER_NONCE]",
+			"WARN spec.volumes[name=podstarter-control].emptyDir.sizeLimit: 64Mi",
+			"BAD kubectl describe pod check-stuck",
+		}},
+	}
+	for _, p := range pods {
+		startIdle(t, p.name, p.edit)
+	}
+	for _, p := range pods {
+		t.Run(p.name, func(t *testing.T) {
+			if _, err := pool.Kubectl(soon(t, patience), nil, "-n", harness.Namespace, "wait", "--for=condition=ContainersReady", "--timeout=2m", "pod/"+p.name); err != nil {
+				t.Fatal(err)
+			}
+			// It ends with 1 when something is bad, which kubectl passes on.
+			out, err := pool.Kubectl(soon(t, patience), nil, "-n", harness.Namespace, "exec", p.name, "-c", "pilot", "--",
+				"/opt/podstarter/bin/condor_pod_starter", "-check", "-json")
+			if err == nil || !strings.Contains(err.Error(), "exit code 1") {
+				t.Errorf("-check ends with %v, want exit code 1", err)
+			}
+			var said struct {
+				Findings []struct{ Grade, What, Detail, Fix string }
+			}
+			if err := json.Unmarshal([]byte(out), &said); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, want := range p.want {
+				grade, fix, _ := strings.Cut(want, " ")
+				found := false
+				for _, f := range said.Findings {
+					found = found || strings.EqualFold(f.Grade, grade) && strings.HasPrefix(f.Fix, fix)
+				}
+				if !found {
+					t.Errorf("nothing is said of %q:\n%s", want, out)
+				}
+			}
+		})
+	}
+}
+
+// startIdle starts a copy of the glidein pod whose pilot has the configuration
+// but does not run HTCondor, so that the pool does not hear of it.
+func startIdle(t *testing.T, name string, edit func(pod map[string]any)) {
+	t.Helper()
+	text, err := pool.Kubectl(t.Context(), nil, "-n", harness.Namespace, "get", "pod", side.PodName(), "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var live map[string]any
+	if err := json.Unmarshal([]byte(text), &live); err != nil {
+		t.Fatal(err)
+	}
+	pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": live["spec"],
+		"metadata": map[string]any{"name": name, "namespace": harness.Namespace}}
+	container(pod, "pilot")["command"] = []string{"sh", "-c", "cp /etc/podstarter/config/*.conf /etc/condor/config.d/ && exec sleep infinity"}
+	container(pod, "payload")["image"] = pool.Image(pool.DefaultImage)
+	// Its log directory is the live one's.
+	spec := pod["spec"].(map[string]any)
+	for _, v := range spec["volumes"].([]any) {
+		if v := v.(map[string]any); v["name"] == "log" {
+			delete(v, "hostPath")
+			v["emptyDir"] = map[string]any{}
+		}
+	}
+	edit(pod)
+	data, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove := func() error {
+		_, err := pool.Kubectl(background(t), nil, "-n", harness.Namespace, "delete", "pod", name, "--ignore-not-found", "--grace-period=1", "--wait")
+		return err
+	}
+	// One may be left of a run that was killed.
+	if err := remove(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := pool.Kubectl(t.Context(), bytes.NewReader(data), "create", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The manual shows what the tests have seen.
+func TestCheckInManual(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(pool.Root, "docs", "permissions.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/check.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := steady(strings.ReplaceAll(string(page), "\n    ", "\n"))
+	if !strings.Contains(shown, strings.TrimPrefix(string(want), "podstarter VERSION\n")) {
+		t.Errorf("docs/permissions.md does not show what the pool's pod says, which is\n%s", want)
+	}
+}

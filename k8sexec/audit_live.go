@@ -1,0 +1,227 @@
+package k8sexec
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/payload"
+)
+
+// answerTime is how long a wrapper that is there may take to answer.
+const answerTime = 5 * time.Second
+
+// auditExecute looks at the directory of sandboxes from the pilot's side.
+func (b *Backend) auditExecute(r *report) {
+	const what = "sandboxes"
+	if b.opt.Execute == "" {
+		r.bad(what, knobExecute, "no directory is set for them")
+		return
+	}
+	info, err := os.Lstat(b.opt.Execute)
+	switch {
+	case err != nil:
+		r.bad(what, knobExecute, "%v", err)
+	case !info.IsDir():
+		r.bad(what, knobExecute, "%s is no directory", b.opt.Execute)
+	case info.Mode().Perm()&0o001 == 0:
+		r.bad(what, "chmod 0755 "+b.opt.Execute, "%s has mode %#o, so that jobs cannot get to their sandboxes in it", b.opt.Execute, info.Mode().Perm())
+	case info.Mode().Perm()&0o002 != 0 && info.Mode()&os.ModeSticky == 0:
+		r.bad(what, "chmod 0755 "+b.opt.Execute, "%s has mode %#o, so that one job could rename the sandbox of another", b.opt.Execute, info.Mode().Perm())
+	default:
+		owner := ""
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			owner = fmt.Sprintf(", owner %d", stat.Uid)
+		}
+		r.ok(what, "%s has mode %#o%s", b.opt.Execute, info.Mode().Perm(), owner)
+	}
+}
+
+// auditWrapper asks a wrapper who it is, and looks at its process.
+func (b *Backend) auditWrapper(ctx context.Context, pod *corev1.Pod, container string, r *report) {
+	what := "wrapper in " + container
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	dir := filepath.Join(b.opt.ControlDir, container)
+	hello, err := payload.Peek(ctx, dir)
+	if err != nil {
+		r.bad(what, "kubectl describe pod "+b.opt.PodName, "does not answer in %s: %v; status of the container: %s", dir, err, stateOf(pod, container))
+		return
+	}
+	before := len(r.found)
+	if mine := payload.BuildVersion(); hello.Version != mine {
+		r.warn(what, line(container, "command, or the init container that copies the wrapper"), "is of version %q, this program of %q", hello.Version, mine)
+	}
+	if want := pod.Annotations[nonceAnnotation+container]; hello.Nonce != want {
+		r.warn(what, line(container, nonceLine("metadata.annotations['"+nonceAnnotation+container+"']")), "has nonce %q and the pod %q: a binding is going on, or the variable does not follow the annotation", hello.Nonce, want)
+	}
+	if !hello.NoNewPrivs {
+		r.warn(what, line(container, "securityContext.allowPrivilegeEscalation: false"), "runs without no_new_privs; it sets that for jobs, but the container does not")
+	}
+	if link, err := os.Readlink(filepath.Join(b.proc, "self/ns/pid")); err == nil && link == hello.PIDNamespace {
+		b.auditProcess(container, what, hello.PID, r)
+		if _, err := containerOf(b.proc, hello.PID); err != nil {
+			r.warn(what, "the container runtime", "its container cannot be told, which costs restarts of the same image time: %v", err)
+		}
+	}
+	if !b.serves(ctx, container, hello, what, r) {
+		return
+	}
+	if len(r.found) == before {
+		r.ok(what, "answers, is of this version, and has fewer capabilities than the pilot")
+	}
+}
+
+// serves tries whether the wrapper takes orders, if it is free.
+func (b *Backend) serves(ctx context.Context, container string, hello payload.Hello, what string, r *report) bool {
+	if hello.Busy {
+		return true // it runs a job
+	}
+	private, err := openPrivate(b.opt.PrivateDir)
+	if err != nil {
+		return true // said already
+	}
+	for i, name := range b.opt.Containers {
+		if name != container {
+			continue
+		}
+		l, err := b.leaseOf(private, i)
+		if l == nil || err != nil {
+			break
+		}
+		defer func() { _ = l.Release(ctx) }()
+		client, err := payload.Dial(ctx, payload.Options{Dir: l.controlDir(), Nonce: hello.Nonce})
+		if err != nil {
+			r.bad(what, "the log of container "+container, "answers, but cannot be used: %v", err)
+			return false
+		}
+		defer client.Close()
+		if _, err := client.Usage(ctx); err != nil {
+			r.bad(what, "the log of container "+container, "cannot say what it uses: %v", err)
+			return false
+		}
+		return true
+	}
+	_ = private.Close()
+	return true
+}
+
+// stateOf is what the kubelet says of a container.
+func stateOf(pod *corev1.Pod, container string) string {
+	s := statusOf(pod, container).State
+	switch {
+	case s.Waiting != nil:
+		return "waiting, " + s.Waiting.Reason + " " + s.Waiting.Message
+	case s.Terminated != nil:
+		return fmt.Sprintf("terminated with exit code %d, %s", s.Terminated.ExitCode, s.Terminated.Reason)
+	case s.Running != nil:
+		return "running"
+	}
+	return "not known"
+}
+
+// rights of a process (proc(5), /proc/PID/status).
+type processRights struct {
+	permitted uint64 // CapPrm
+	bounding  uint64 // CapBnd
+	seccomp   int    // Seccomp: 0 none, 1 strict, 2 filter
+}
+
+// maxStatus bounds what is read of a status file; it has some 1.5 KiB.
+const maxStatus = 64 << 10
+
+func readRights(path string) (processRights, error) {
+	var p processRights
+	f, err := os.Open(path)
+	if err != nil {
+		return p, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(io.LimitReader(f, maxStatus))
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), ":")
+		value = strings.TrimSpace(value)
+		switch name {
+		case "CapPrm":
+			p.permitted, err = strconv.ParseUint(value, 16, 64)
+		case "CapBnd":
+			p.bounding, err = strconv.ParseUint(value, 16, 64)
+		case "Seccomp":
+			p.seccomp, err = strconv.Atoi(value)
+		}
+		if err != nil {
+			return p, fmt.Errorf("read %s: %w", path, err)
+		}
+	}
+	return p, lines.Err()
+}
+
+// capabilities of interest here (linux/capability.h).
+var dangerous = map[int]string{
+	unix.CAP_SYS_ADMIN: "SYS_ADMIN", unix.CAP_SYS_PTRACE: "SYS_PTRACE", unix.CAP_SYS_MODULE: "SYS_MODULE", unix.CAP_SYS_RAWIO: "SYS_RAWIO",
+	unix.CAP_DAC_READ_SEARCH: "DAC_READ_SEARCH", unix.CAP_NET_ADMIN: "NET_ADMIN", unix.CAP_BPF: "BPF", unix.CAP_MKNOD: "MKNOD",
+}
+
+// auditProcess compares the wrapper's process with the pilot's.
+func (b *Backend) auditProcess(container, what string, pid int, r *report) {
+	theirs, err := readRights(filepath.Join(b.proc, strconv.Itoa(pid), "status"))
+	if err != nil {
+		r.warn(what, "spec.shareProcessNamespace: true", "its process cannot be looked at: %v", err)
+		return
+	}
+	ours, err := readRights(filepath.Join(b.proc, "self/status"))
+	if err != nil {
+		r.warn(what, "/proc of the pilot container", "%v", err)
+		return
+	}
+	// ptrace(2), PTRACE_MODE_*: root may trace root if it has all of its
+	// capabilities.
+	if ours.permitted&^theirs.permitted == 0 {
+		r.bad(what, "spec.containers[name=PILOT].securityContext.capabilities.add: (one that the payload container lacks, such as DAC_OVERRIDE)",
+			"its root has every capability of the pilot, so that whoever gets hold of it can trace the pilot and read its token")
+	}
+	for _, need := range []struct {
+		bit  int
+		name string
+	}{{unix.CAP_SETUID, "SETUID"}, {unix.CAP_SETGID, "SETGID"}} {
+		if theirs.permitted&(1<<need.bit) == 0 {
+			r.bad(what, line(container, "securityContext.capabilities.add: ["+need.name+"]"), "lacks capability %s, so that it cannot become the job's user", need.name)
+		}
+	}
+	var extra []string
+	for bit := range 64 {
+		if name, ok := dangerous[bit]; ok && theirs.bounding&(1<<bit) != 0 {
+			extra = append(extra, name)
+		}
+	}
+	if len(extra) > 0 {
+		r.warn(what, line(container, "securityContext.capabilities: {drop: [ALL], add: [KILL, SETGID, SETPCAP, SETUID]}"), "has capabilities that it does not need: %s", plural(extra))
+	}
+	if theirs.seccomp == 0 {
+		r.warn(what, line(container, "securityContext.seccompProfile.type: RuntimeDefault"), "runs without a seccomp filter, as will jobs")
+	}
+}
+
+// auditCgroups tells which version the pod has.
+func auditCgroups(path string, r *report) {
+	const what = "cgroups"
+	var fs unix.Statfs_t
+	switch err := unix.Statfs(path, &fs); {
+	case err != nil:
+		r.warn(what, "mount of "+path+" by the container runtime", "%v", err)
+	case int64(fs.Type) == unix.CGROUP2_SUPER_MAGIC:
+		r.ok(what, "version 2")
+	default:
+		r.ok(what, "version 1, which newer kubelets refuse by default")
+	}
+}

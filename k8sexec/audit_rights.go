@@ -1,0 +1,158 @@
+package k8sexec
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// right is a question to the API server (authorization/v1 ResourceAttributes).
+type right struct {
+	Namespace   string `json:"namespace,omitempty"`
+	Verb        string `json:"verb"`
+	Group       string `json:"group,omitempty"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource,omitempty"`
+	Name        string `json:"name,omitempty"`
+}
+
+func (q right) String() string {
+	s := q.Verb + " " + q.Resource
+	if q.Subresource != "" {
+		s += "/" + q.Subresource
+	}
+	if q.Group != "" && q.Group != "*" {
+		s += "." + q.Group
+	}
+	if q.Namespace == "" {
+		s += " in all namespaces"
+	}
+	return s
+}
+
+// excess are rights that a pilot should not have, each with what one could do
+// with it.
+func (b *Backend) excess() []struct {
+	right
+	harm string
+} {
+	ns, rbac := b.opt.PodNamespace, "rbac.authorization.k8s.io"
+	return []struct {
+		right
+		harm string
+	}{
+		{right{Verb: "*", Group: "*", Resource: "*"}, "everything in the cluster"},
+		{right{Verb: "get", Resource: "secrets"}, "read every password of the cluster"},
+		{right{Verb: "create", Resource: "pods"}, "run anything anywhere"},
+		{right{Namespace: ns, Verb: "*", Group: "*", Resource: "*"}, "everything in the namespace"},
+		{right{Namespace: ns, Verb: "get", Resource: "secrets"}, "read every password of the namespace"},
+		{right{Namespace: ns, Verb: "list", Resource: "secrets"}, "read every password of the namespace"},
+		{right{Namespace: ns, Verb: "create", Resource: "pods"}, "run anything, as any service account of the namespace"},
+		{right{Namespace: ns, Verb: "delete", Resource: "pods"}, "end other pods"},
+		{right{Namespace: ns, Verb: "update", Resource: "pods"}, "replace other pods"},
+		{right{Namespace: ns, Verb: "create", Resource: "pods", Subresource: "exec"}, "run programs in other pods"},
+		{right{Namespace: ns, Verb: "patch", Resource: "pods", Subresource: "ephemeralcontainers"}, "put containers into other pods"},
+		{right{Namespace: ns, Verb: "patch", Resource: "pods", Subresource: "status"}, "forge what the kubelet says"},
+		{right{Namespace: ns, Verb: "create", Resource: "serviceaccounts", Subresource: "token"}, "become any service account of the namespace"},
+		{right{Namespace: ns, Verb: "patch", Group: rbac, Resource: "roles"}, "give itself rights"},
+		{right{Namespace: ns, Verb: "create", Group: rbac, Resource: "rolebindings"}, "give itself rights"},
+	}
+}
+
+// auditRights asks for rights that are too many, and whether a policy confines
+// the one that is needed.
+func (b *Backend) auditRights(ctx context.Context, pod *corev1.Pod, r *report) {
+	const what = "rights beyond those"
+	api, err := b.connect()
+	if err != nil {
+		return
+	}
+	account := pod.Spec.ServiceAccountName
+	fix := fmt.Sprintf("the Roles bound to service account %s", account)
+	before := len(r.found)
+	for _, e := range b.excess() {
+		may, err := api.May(ctx, e.right)
+		if err != nil {
+			r.warn(what, "allow selfsubjectaccessreviews to authenticated users, as the ClusterRole system:basic-user does", "cannot be found out: %s", apiFailure(err).message)
+			return
+		}
+		if may {
+			r.warn(what, fix, "service account %s may %s, that is, %s", account, e.right, e.harm)
+		}
+		if may && e.Verb == "*" {
+			break // the others follow
+		}
+	}
+	if len(r.found) == before {
+		r.ok(what, "none of the %d that would do harm", len(b.excess()))
+	}
+	all, err := api.May(ctx, right{Namespace: b.opt.PodNamespace, Verb: "patch", Resource: "pods"})
+	if err != nil {
+		return
+	}
+	b.auditPolicy(ctx, pod, all, r)
+}
+
+// auditPolicy tries patches that a policy should deny. They are dry runs.
+func (b *Backend) auditPolicy(ctx context.Context, pod *corev1.Pod, all bool, r *report) {
+	const what, fix = "admission policy", "kubectl apply -k deploy/policy"
+	tolerations := append(append([]corev1.Toleration{}, pod.Spec.Tolerations...), corev1.Toleration{Key: "podstarter/check", Operator: corev1.TolerationOpExists})
+	attempts := []struct {
+		what  string
+		patch any
+	}{
+		{"labels", meta(map[string]any{"labels": map[string]string{"podstarter-check": "x"}})},
+		{"others' annotations", meta(map[string]any{"annotations": map[string]string{"check.invalid/x": "x"}})},
+		{"tolerations", map[string]any{"spec": map[string]any{"tolerations": tolerations}}},
+	}
+	if pilot := b.pilot(pod); pilot != nil {
+		attempts = append(attempts, struct {
+			what  string
+			patch any
+		}{"the image of container " + pilot.Name, containerImage(pilot.Name, "check.invalid/x:1")})
+	}
+	var may []string
+	for _, a := range attempts {
+		switch err := b.tryPatch(ctx, a.patch); {
+		case err == nil:
+			may = append(may, a.what)
+		case !isAdmission(worded(err)):
+			r.warn(what, fix, "whether a patch of %s is denied cannot be found out: %s", a.what, apiFailure(err).message)
+			return
+		}
+	}
+	switch {
+	case len(may) > 0 && all:
+		r.warn(what, fix, "no admission policy confines this token, and its Role names no pod: it may change every pod of the namespace, and %s of its own", plural(may))
+	case len(may) > 0:
+		r.warn(what, fix, "no admission policy confines this token: it may change %s of this pod", plural(may))
+	case all:
+		r.ok(what, "denies what a pilot need not change; the Role names no pod, so it must also be what keeps the token to this one")
+	default:
+		r.ok(what, "denies what a pilot need not change, and the Role names this pod alone")
+	}
+}
+
+func meta(fields map[string]any) any { return map[string]any{"metadata": fields} }
+
+func containerImage(name, image string) any {
+	return map[string]any{"spec": map[string]any{"containers": []map[string]string{{"name": name, "image": image}}}}
+}
+
+// worded is a failure that rules can read.
+func worded(err error) failure {
+	f := *apiFailure(err)
+	f.text = f.words()
+	return f
+}
+
+// pilot is the first container that is none of the payload's.
+func (b *Backend) pilot(pod *corev1.Pod) *corev1.Container {
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; !b.isPayload(c.Name) {
+			return c
+		}
+	}
+	return nil
+}

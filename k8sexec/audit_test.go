@@ -1,0 +1,289 @@
+package k8sexec
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podstarter/payload"
+)
+
+// auditWorld is a pod with nothing to complain of, under a policy.
+type auditWorld struct {
+	*world
+	pod  *corev1.Pod
+	dir  string // of the token
+	exec string
+}
+
+func newAuditWorld(t *testing.T) *auditWorld {
+	a := &auditWorld{dir: t.TempDir(), exec: t.TempDir()}
+	a.world = newWorld(t, func(o *Options) { o.Execute, o.KubernetesDir = a.exec, a.dir })
+	_ = os.Chmod(a.control, 0o700)
+	_ = os.Chmod(a.private, 0o700)
+	_ = os.Chmod(a.exec, 0o755)
+	a.token(`{"exp":4000000000,"kubernetes.io":{"namespace":"jobs","pod":{"name":"pilot-0","uid":"uid-1"}}}`)
+	a.api.deny = func(patch string) error {
+		if strings.Contains(patch, "labels") || strings.Contains(patch, "check.invalid") || strings.Contains(patch, "tolerations") {
+			return denial("podstarter-pilot")
+		}
+		return nil
+	}
+	self := filepath.Join(a.proc, "self")
+	_ = os.MkdirAll(filepath.Join(self, "ns"), 0o700)
+	if namespace, err := os.Readlink("/proc/self/ns/pid"); err != nil || os.Symlink(namespace, filepath.Join(self, "ns/pid")) != nil {
+		t.Fatal("no namespace of processes", err)
+	}
+	a.setContainer(1)
+	a.status("self", "CapPrm:\t00000000000405eb\nCapBnd:\t00000000000405eb\nSeccomp:\t2\n")
+	a.status(fmt.Sprint(os.Getpid()), "CapPrm:\t00000000000001e0\nCapBnd:\t00000000000001e0\nSeccomp:\t2\n")
+	a.pod = a.goodPod()
+	a.pod.Annotations = map[string]string{}
+	for i, name := range a.backend.opt.Containers {
+		a.pod.Annotations[nonceAnnotation+name] = "nonce"
+		c := &a.pod.Spec.Containers[i+1]
+		c.Env = append(c.Env, corev1.EnvVar{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"})
+	}
+	for i := range a.pod.Spec.Containers {
+		for j, m := range a.pod.Spec.Containers[i].VolumeMounts {
+			if m.Name == "execute" {
+				a.pod.Spec.Containers[i].VolumeMounts[j].MountPath = a.exec
+			}
+		}
+	}
+	a.pod.Spec.EnableServiceLinks = ptr(false)
+	a.pod.Spec.ServiceAccountName = "glidein"
+	limit := resource.MustParse("64Mi")
+	for _, name := range []string{"execute", "control", "private", "bin"} {
+		a.pod.Spec.Volumes = append(a.pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &limit}}})
+	}
+	a.pod.ResourceVersion = "1"
+	return a
+}
+
+func (a *auditWorld) token(claims string) {
+	text := "x." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".x"
+	if err := os.WriteFile(filepath.Join(a.dir, "token"), []byte(text), 0o400); err != nil {
+		_ = os.Remove(filepath.Join(a.dir, "token"))
+		_ = os.WriteFile(filepath.Join(a.dir, "token"), []byte(text), 0o400)
+	}
+}
+
+func (a *auditWorld) status(process, text string) {
+	if err := os.WriteFile(filepath.Join(a.proc, process, "status"), []byte(text), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *auditWorld) wrappers(change ...func(*payload.Hello)) {
+	for _, name := range a.backend.opt.Containers {
+		startWrapper(a.t, a.control, name, "nonce", "boot", change...)
+	}
+}
+
+func denial(policy string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+		Message: "pods \"p\" is forbidden: ValidatingAdmissionPolicy '" + policy + "' with binding 'b' denied request: no"}}
+}
+
+func (a *auditWorld) volume(container int, v corev1.Volume, at string) {
+	a.pod.Spec.Volumes = append(a.pod.Spec.Volumes, v)
+	c := &a.pod.Spec.Containers[container]
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: at})
+}
+
+func TestAudit(t *testing.T) {
+	projected := corev1.Volume{Name: "kube-api-access-x", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}}}}}
+	older := func(h *payload.Hello) { h.Version = "older" }
+	type result []string // grade, what: fix
+	tests := []struct {
+		name   string
+		change func(*auditWorld)
+		hello  func(*payload.Hello)
+		want   result
+	}{
+		{name: "nothing wrong"},
+		{name: "token of another pod", change: func(a *auditWorld) {
+			a.token(`{"exp":4000000000,"kubernetes.io":{"namespace":"jobs","pod":{"name":"pilot-1"}}}`)
+		}, want: result{"bad token: POD_STARTER_POD_NAME"}},
+		{name: "token of no pod", change: func(a *auditWorld) { a.token(`{"exp":4000000000,"kubernetes.io":{"namespace":"jobs"}}`) },
+			want: result{"warn token: spec.volumes[projected].sources[serviceAccountToken]"}},
+		{name: "token that is over", change: func(a *auditWorld) {
+			a.token(`{"exp":1,"kubernetes.io":{"namespace":"jobs","pod":{"name":"pilot-0"}}}`)
+		}, want: result{"bad token: spec.volumes[projected].sources[serviceAccountToken]"}},
+		{name: "token that everybody may read", change: func(a *auditWorld) { _ = os.Chmod(filepath.Join(a.dir, "token"), 0o644) },
+			want: result{"warn token: spec.volumes[projected].defaultMode: 0400"}},
+		{name: "no token", change: func(a *auditWorld) { _ = os.Remove(filepath.Join(a.dir, "token")) },
+			want: result{"bad token: POD_STARTER_KUBERNETES_DIR"}},
+		{name: "secrets", change: func(a *auditWorld) {
+			a.api.rights = func(q right) bool { return q.Resource == "secrets" && q.Verb == "list" }
+		},
+			want: result{"warn rights beyond those: the Roles bound to service account glidein"}},
+		{name: "administrator", change: func(a *auditWorld) { a.api.rights = func(right) bool { return true } },
+			want: result{"warn rights beyond those: the Roles bound to service account glidein"}},
+		{name: "rights are not told", change: func(a *auditWorld) { a.failVerb("may", denial("x")) },
+			want: result{"warn rights beyond those: allow selfsubjectaccessreviews to authenticated users, as the ClusterRole system:basic-user does"}},
+		{name: "no policy", change: func(a *auditWorld) { a.api.deny = nil }, want: result{"warn admission policy: kubectl apply -k deploy/policy"}},
+		{name: "images refused", change: func(a *auditWorld) {
+			deny := a.api.deny
+			a.api.deny = func(patch string) error {
+				if strings.Contains(patch, "@sha256:") {
+					return denial("no-digests")
+				}
+				return deny(patch)
+			}
+		}, want: result{"warn patches: POD_STARTER_THROWAWAY_TAGS = False", "warn patches: POD_STARTER_THROWAWAY_TAGS = False"}},
+		{name: "default image refused", change: func(a *auditWorld) {
+			deny := a.api.deny
+			a.api.deny = func(patch string) error {
+				if strings.Contains(patch, "podstarter-check\"") && strings.Contains(patch, "image") && !strings.Contains(patch, "payload-2") {
+					return denial("podstarter-images")
+				}
+				return deny(patch)
+			}
+		}, want: result{"bad patches: the cluster's image policy, or POD_STARTER_DEFAULT_IMAGE"}},
+		{name: "node's namespaces", change: func(a *auditWorld) {
+			a.pod.Spec.HostPID, a.pod.Spec.HostIPC, a.pod.Spec.HostNetwork = true, true, true
+		}, want: result{"bad pod: spec.hostPID: false", "bad pod: spec.hostIPC: false", "warn pod: spec.hostNetwork: false"}},
+		{name: "service links, no grace", change: func(a *auditWorld) {
+			a.pod.Spec.EnableServiceLinks, a.pod.Spec.TerminationGracePeriodSeconds = nil, ptr(int64(0))
+		}, want: result{"warn pod: spec.enableServiceLinks: false", "warn pod: spec.terminationGracePeriodSeconds: 5"}},
+		{name: "never restarts", change: func(a *auditWorld) { a.pod.Spec.RestartPolicy = corev1.RestartPolicyNever },
+			want: result{"bad payload containers: spec.restartPolicy: Always"}},
+		{name: "escalation", change: func(a *auditWorld) { a.pod.Spec.Containers[1].SecurityContext.AllowPrivilegeEscalation = nil },
+			want: result{"warn payload containers: spec.containers[name=payload].securityContext.allowPrivilegeEscalation: false"}},
+		{name: "no nonce", change: func(a *auditWorld) { a.pod.Spec.Containers[2].Env = a.pod.Spec.Containers[2].Env[1:] },
+			want: result{"bad payload containers: spec.containers[name=payload-2].env[name=POD_STARTER_NONCE].valueFrom.fieldRef.fieldPath: metadata.annotations['podstarter/nonce-payload-2']"}},
+		{name: "shared user", change: func(a *auditWorld) {
+			a.pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: ptr(int64(10002))}
+		}, want: result{"bad pod: POD_STARTER_PAYLOAD_UID"}},
+		{name: "no limit", change: func(a *auditWorld) { a.pod.Spec.Volumes[1].EmptyDir.SizeLimit = nil },
+			want: result{"warn volumes: spec.volumes[name=control].emptyDir.sizeLimit: 64Mi"}},
+		{name: "token in a payload container", change: func(a *auditWorld) { a.volume(1, projected, "/var/run/secrets/kubernetes.io/serviceaccount") },
+			want: result{"bad container payload: spec.automountServiceAccountToken: false"}},
+		{name: "secret and node in a payload container", change: func(a *auditWorld) {
+			a.volume(2, corev1.Volume{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}}, "/s")
+			a.volume(2, corev1.Volume{Name: "h", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}, "/h")
+			a.pod.Spec.Containers[2].Env = append(a.pod.Spec.Containers[2].Env, corev1.EnvVar{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{}}})
+		}, want: result{"warn container payload-2: spec.containers[name=payload-2].volumeMounts[name=s]: (remove it)",
+			"warn container payload-2: spec.containers[name=payload-2].volumeMounts[name=h]: (remove it)",
+			"bad container payload-2: spec.containers[name=payload-2].env[name=PASSWORD]: (remove it)"}},
+		{name: "probe", change: func(a *auditWorld) {
+			a.pod.Spec.Containers[1].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{}}}
+		}, want: result{"bad container payload: spec.containers[name=payload].livenessProbe: (remove it)"}},
+		{name: "graphics", change: func(a *auditWorld) { a.pod.Spec.Containers[1].Env = a.pod.Spec.Containers[1].Env[:1] },
+			want: result{"warn container payload: spec.containers[name=payload].env[name=NVIDIA_VISIBLE_DEVICES].value: void"}},
+		{name: "graphics that were asked for", change: func(a *auditWorld) {
+			a.pod.Spec.Containers[1].Env = a.pod.Spec.Containers[1].Env[:1]
+			a.pod.Spec.Containers[1].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+		}},
+		{name: "old wrapper", hello: older, want: result{
+			"warn wrapper in payload: spec.containers[name=payload].command, or the init container that copies the wrapper",
+			"warn wrapper in payload-2: spec.containers[name=payload-2].command, or the init container that copies the wrapper"}},
+		{name: "wrapper of another binding", hello: func(h *payload.Hello) { h.Nonce = "other" }, want: result{
+			"warn wrapper in payload: spec.containers[name=payload].env[name=POD_STARTER_NONCE].valueFrom.fieldRef.fieldPath: metadata.annotations['podstarter/nonce-payload']",
+			"warn wrapper in payload-2: spec.containers[name=payload-2].env[name=POD_STARTER_NONCE].valueFrom.fieldRef.fieldPath: metadata.annotations['podstarter/nonce-payload-2']"}},
+		{name: "equal capabilities", change: func(a *auditWorld) { a.status("self", "CapPrm:\t00000000000001e0\n") }, want: result{
+			"bad wrapper in payload: spec.containers[name=PILOT].securityContext.capabilities.add: (one that the payload container lacks, such as DAC_OVERRIDE)",
+			"bad wrapper in payload-2: spec.containers[name=PILOT].securityContext.capabilities.add: (one that the payload container lacks, such as DAC_OVERRIDE)"}},
+		{name: "loose wrapper", hello: func(h *payload.Hello) {
+			if h.NoNewPrivs = false; h.Boot == "boot" {
+				h.Boot = "loose"
+			}
+		}, change: func(a *auditWorld) {
+			a.backend.opt.Containers = a.backend.opt.Containers[:1]
+			a.pod.Spec.Containers = a.pod.Spec.Containers[:2]
+			a.status(fmt.Sprint(os.Getpid()), "CapPrm:\t0000000000200120\nCapBnd:\t0000000000200120\nSeccomp:\t0\n")
+		}, want: result{
+			"warn wrapper in payload: spec.containers[name=payload].securityContext.allowPrivilegeEscalation: false",
+			"bad wrapper in payload: spec.containers[name=payload].securityContext.capabilities.add: [SETUID]",
+			"bad wrapper in payload: spec.containers[name=payload].securityContext.capabilities.add: [SETGID]",
+			"warn wrapper in payload: spec.containers[name=payload].securityContext.capabilities: {drop: [ALL], add: [KILL, SETGID, SETPCAP, SETUID]}",
+			"warn wrapper in payload: spec.containers[name=payload].securityContext.seccompProfile.type: RuntimeDefault"}},
+		{name: "sandboxes out of reach", change: func(a *auditWorld) { _ = os.Chmod(a.exec, 0o700) },
+			want: result{"bad sandboxes: chmod 0755 EXECUTE"}},
+		{name: "sandboxes anybody's", change: func(a *auditWorld) { _ = os.Chmod(a.exec, 0o777) },
+			want: result{"bad sandboxes: chmod 0755 EXECUTE"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := newAuditWorld(t)
+			if tt.hello != nil {
+				a.backend.timing.leaseWait = time.Second
+			}
+			if tt.change != nil {
+				tt.change(a)
+			}
+			if tt.hello != nil {
+				a.wrappers(tt.hello)
+			} else {
+				a.wrappers()
+			}
+			a.api.pod = a.pod
+			var got result
+			for _, f := range a.backend.Audit(context.Background()) {
+				if f.Grade == payload.OK != (f.Fix == "") {
+					t.Errorf("fix %q of %v", f.Fix, f)
+				}
+				if f.Grade != payload.OK {
+					got = append(got, fmt.Sprintf("%s %s: %s", f.Grade, f.What, strings.ReplaceAll(f.Fix, a.exec, "EXECUTE")))
+				}
+				if f.Detail == "" {
+					t.Errorf("%v says nothing", f)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(a.pod, a.api.snapshot()); diff != "" {
+				t.Errorf("the audit changed the pod:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Without a pod there is little to be said, but that is said.
+func TestAuditWithoutAPI(t *testing.T) {
+	a := newAuditWorld(t)
+	a.failVerb("get", denial("x"))
+	found := a.backend.Audit(context.Background())
+	last := found[len(found)-1]
+	if last.Grade != payload.Bad || last.What != "API server" || last.Fix == "" {
+		t.Errorf("%+v", last)
+	}
+}
+
+func TestNoWrapper(t *testing.T) {
+	a := newAuditWorld(t)
+	a.api.pod = a.pod
+	bad := 0
+	for _, f := range a.backend.Audit(context.Background()) {
+		if f.Grade == payload.Bad {
+			bad++
+			if !strings.HasPrefix(f.What, "wrapper in payload") || !strings.Contains(f.Detail, "running") {
+				t.Errorf("%+v", f)
+			}
+		}
+	}
+	if bad != len(a.backend.opt.Containers) {
+		t.Errorf("%d findings", bad)
+	}
+}
+
+func FuzzClaims(f *testing.F) {
+	f.Add("x.eyJleHAiOjF9.x")
+	f.Fuzz(func(_ *testing.T, token string) { readClaims(token) })
+}

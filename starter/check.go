@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"podstarter/condor/config"
+	"podstarter/payload"
+)
+
+// checkOptions are the only arguments of a call that audits the execution point
+// and runs nothing: -check, or -check -json for programs.
+func checkOptions(args []string) (check, asJSON bool) {
+	switch {
+	case len(args) == 1 && args[0] == "-check":
+		return true, false
+	case len(args) == 2 && args[0] == "-check" && args[1] == "-json":
+		return true, true
+	}
+	return false, false
+}
+
+// printAudit audits the execution point from inside and prints what it finds. The
+// exit code is 0 unless something is bad.
+func printAudit(ctx context.Context, out io.Writer, cfg *config.Config, asJSON bool) int {
+	title, found := audit(ctx, cfg)
+	print := printFindings
+	if asJSON {
+		print = encodeFindings
+	}
+	if err := print(out, title, found); err != nil {
+		fmt.Fprintf(os.Stderr, "condor_pod_starter: print the findings: %v\n", err)
+		return exitGeneral
+	}
+	for _, f := range found {
+		if f.Grade == payload.Bad {
+			return exitGeneral
+		}
+	}
+	return exitNormal
+}
+
+// audit collects the findings: HTCondor's side here, the pod's in the backend.
+func audit(ctx context.Context, cfg *config.Config) (title string, found []payload.Finding) {
+	title = "podstarter " + programVersion() + ", HTCondor " + cfg.String("CONDOR_VERSION", "of unknown version")
+	set, err := readSettings(cfg)
+	if err != nil {
+		for _, l := range lines(err) {
+			found = append(found, badKnob(l))
+		}
+		return title, found
+	}
+	title += ", backend " + set.backend
+	if set.backend == backendPod {
+		title += ", pod " + set.podNamespace + "/" + set.podName
+	}
+	found = auditKnobs(cfg, set)
+	backend, err := newBackend(ctx, set, cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		for _, l := range lines(err) {
+			found = append(found, badKnob(l))
+		}
+		return title, found
+	}
+	return title, append(found, backend.Audit(ctx)...)
+}
+
+// badKnob is a line of readSettings or newBackend, which begins with the knob.
+func badKnob(text string) payload.Finding {
+	knob, detail, ok := strings.Cut(text, ": ")
+	if !ok {
+		knob, detail = "", text
+	}
+	return payload.Finding{Grade: payload.Bad, What: "configuration", Detail: detail, Fix: knob}
+}
+
+// auditKnobs looks at the knobs of HTCondor that have to fit ours.
+func auditKnobs(cfg *config.Config, set settings) []payload.Finding {
+	var found []payload.Finding
+	add := func(grade payload.Grade, what, fix, format string, args ...any) {
+		found = append(found, payload.Finding{Grade: grade, What: what, Fix: fix, Detail: fmt.Sprintf(format, args...)})
+	}
+	program, err := os.Executable()
+	configured := cfg.String("STARTER", "")
+	switch {
+	case err != nil || !sameFile(program, configured):
+		add(payload.Bad, "starter", "STARTER = "+program, "the startd runs %q, which is another program than this", configured)
+	default:
+		add(payload.OK, "starter", "", "the startd runs %s", configured)
+	}
+	owner, err := condorOwner(cfg)
+	if err != nil {
+		add(payload.Bad, "user of HTCondor", "CONDOR_IDS", "%v", err)
+	}
+	last := set.payloadUID + len(set.containers) - 1
+	if err == nil && owner.UID >= set.payloadUID && owner.UID <= last {
+		add(payload.Bad, "user of HTCondor", knobPayloadUID.name, "user %d, whom HTCondor's files belong to, is that of a payload container as well", owner.UID)
+	}
+	if set.backend == backendPod {
+		auditSlots(cfg, len(set.containers), add)
+	}
+	return found
+}
+
+// auditSlots compares the number of jobs that the startd may run with that of
+// containers for them.
+func auditSlots(cfg *config.Config, containers int, add func(grade payload.Grade, what, fix, format string, args ...any)) {
+	const what = "slots"
+	if w := slotsBeyondContainers(cfg, containers); w != "" {
+		knob, detail, _ := strings.Cut(w, ": ")
+		add(payload.Warn, what, knob, "%s", detail)
+		return
+	}
+	fixed, cut := slotsOf(cfg)
+	if !cut && fixed < containers {
+		add(payload.Warn, what, "NUM_SLOTS_TYPE_1 = "+strconv.Itoa(containers), "there are %d payload containers, and slots for %d jobs", containers, fixed)
+		return
+	}
+	add(payload.OK, what, "", "never more jobs than payload containers, which are %d", containers)
+}
+
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(filepath.Clean(b))
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}
+
+// encodeFindings prints them for programs.
+func encodeFindings(out io.Writer, title string, found []payload.Finding) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(struct {
+		Title    string            `json:"title"`
+		Findings []payload.Finding `json:"findings"`
+	}{title, found})
+}
+
+// printFindings prints them for people: one line each, and one more for what to
+// change.
+func printFindings(out io.Writer, title string, found []payload.Finding) error {
+	var b strings.Builder
+	b.WriteString(plain(title) + "\n\n")
+	width := 0
+	count := map[payload.Grade]int{}
+	for _, f := range found {
+		width = max(width, len(f.What))
+		count[f.Grade]++
+	}
+	marks := map[payload.Grade]string{payload.OK: "ok  ", payload.Warn: "WARN", payload.Bad: "BAD "}
+	for _, f := range found {
+		fmt.Fprintf(&b, "%s  %-*s  %s\n", marks[f.Grade], width, f.What, plain(f.Detail))
+		if f.Fix != "" {
+			fmt.Fprintf(&b, "      %-*s  change: %s\n", width, "", plain(f.Fix))
+		}
+	}
+	fmt.Fprintf(&b, "\n%d ok, %d to be warned of, %d bad\n", count[payload.OK], count[payload.Warn], count[payload.Bad])
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// plain is text from elsewhere on one line and without control characters: it
+// goes to a terminal.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
+			return -1
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/condor/config"
+	"podstarter/payload"
+)
+
+func TestCheckOptions(t *testing.T) {
+	type want struct{ Check, JSON bool }
+	for args, w := range map[string]want{
+		"-check": {true, false}, "-check -json": {true, true}, "-classad": {}, "": {}, "-json": {}, "-check host": {}, "-f -check": {},
+	} {
+		c, j := checkOptions(strings.Fields(args))
+		if diff := cmp.Diff(w, want{c, j}); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", args, diff)
+		}
+	}
+}
+
+func TestPrintFindings(t *testing.T) {
+	found := []payload.Finding{
+		{Grade: payload.OK, What: "token", Detail: "is bound"},
+		{Grade: payload.Warn, What: "pod", Detail: "has\nthe node's \x1b[31mnetwork", Fix: "spec.hostNetwork: false"},
+		{Grade: payload.Bad, What: "starter", Detail: "is another", Fix: "STARTER = /x"},
+	}
+	var out strings.Builder
+	if err := printFindings(&out, "title", found); err != nil {
+		t.Fatal(err)
+	}
+	const want = `title
+
+ok    token    is bound
+WARN  pod      has the node's [31mnetwork
+               change: spec.hostNetwork: false
+BAD   starter  is another
+               change: STARTER = /x
+
+1 ok, 1 to be warned of, 1 bad
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	out.Reset()
+	if err := encodeFindings(&out, "title", found); err != nil {
+		t.Fatal(err)
+	}
+	var decoded struct {
+		Title    string
+		Findings []struct{ Grade, What, Detail, Fix string }
+	}
+	if err := json.Unmarshal([]byte(out.String()), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	if len(decoded.Findings) != 3 || decoded.Findings[1].Grade != "warn" || decoded.Findings[2].Fix != "STARTER = /x" {
+		t.Errorf("%+v", decoded)
+	}
+}
+
+func TestAuditKnobs(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		knobs map[string]string
+		want  []string // grade, what, fix of what is not OK
+	}{
+		{"another starter", map[string]string{"STARTER": "/bin/true", "NUM_SLOTS": "2", "POD_STARTER_CONTAINERS": "payload, payload-2"},
+			[]string{"bad starter"}},
+		{"more slots than containers", map[string]string{"NUM_SLOTS": "3"}, []string{"bad starter", "warn slots"}},
+		{"more containers than slots", map[string]string{"NUM_SLOTS": "1", "POD_STARTER_CONTAINERS": "payload payload-2"}, []string{"bad starter", "warn slots"}},
+		{"HTCondor's user runs jobs", map[string]string{"NUM_SLOTS": "1", "CONDOR_IDS": "10001.10001"}, []string{"bad starter", "bad user of HTCondor"}},
+		{"nobody knows HTCondor's user", map[string]string{"NUM_SLOTS": "1", "CONDOR_IDS": "condor"}, []string{"bad starter", "bad user of HTCondor"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.knobs["POD_STARTER_BACKEND"] = "pod"
+			if tt.knobs["CONDOR_IDS"] == "" {
+				tt.knobs["CONDOR_IDS"] = "101.101"
+			}
+			cfg := config.FromMap(tt.knobs)
+			set, err := readSettings(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range auditKnobs(cfg, set) {
+				if f.Grade != payload.OK {
+					got = append(got, f.Grade.String()+" "+f.What)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A configuration that cannot be used is a finding for each mistake.
+func TestAuditOfMistakes(t *testing.T) {
+	cfg := config.FromMap(map[string]string{"POD_STARTER_BACKEND": "cloud", "POD_STARTER_PAYLOAD_UID": "0"})
+	var out strings.Builder
+	if code := printAudit(context.Background(), &out, cfg, false); code != exitGeneral {
+		t.Errorf("exit code %d", code)
+	}
+	for _, knob := range []string{"change: POD_STARTER_BACKEND", "change: POD_STARTER_PAYLOAD_UID", "2 bad"} {
+		if !strings.Contains(out.String(), knob) {
+			t.Errorf("no %q in\n%s", knob, &out)
+		}
+	}
+}
