@@ -39,21 +39,18 @@ func (b *Backend) auditImages(ctx context.Context, pod *corev1.Pod, r *report) {
 		if spec == nil {
 			continue
 		}
-		text := b.opt.DefaultImage
-		if text == "" {
-			text = pod.Annotations[defaultImageAnnotation+name]
-		}
+		text := pod.Annotations[defaultImageAnnotation+name]
 		if text == "" {
 			text = spec.Image
 		}
 		img, err := parseImage(text)
 		if err != nil {
-			r.bad(what, knobDefaultImage, "the image for jobs that ask for none, %q, %v", text, err)
+			r.bad(what, line(name, "image"), "the image that the pod was created with, %q, %v", text, err)
 			continue
 		}
 		// A tag that the image does not have now, so that policies on changes see one.
 		if err := b.tryPatch(ctx, containerImage(name, img.repository+":podstarter-check")); err != nil {
-			r.bad(what, "the cluster's image policy, or "+knobDefaultImage, "images like the one for jobs that ask for none, %s, are refused in container %s: %s", text, name, apiFailure(err).message)
+			r.bad(what, "the cluster's policies on images, or "+line(name, "image"), "images like the one that the pod was created with, %s, are refused in container %s: %s", text, name, apiFailure(err).message)
 			continue
 		}
 		if !b.opt.ThrowawayTags {

@@ -219,7 +219,7 @@ func auditCgroups(path string, r *report) {
 	switch err := unix.Statfs(path, &fs); {
 	case err != nil:
 		r.warn(what, "mount of "+path+" by the container runtime", "%v", err)
-	case int64(fs.Type) == unix.CGROUP2_SUPER_MAGIC:
+	case fs.Type == unix.CGROUP2_SUPER_MAGIC:
 		r.ok(what, "version 2")
 	default:
 		r.ok(what, "version 1, which newer kubelets refuse by default")

@@ -154,7 +154,7 @@ func TestAudit(t *testing.T) {
 				}
 				return deny(patch)
 			}
-		}, want: result{"bad patches: the cluster's image policy, or POD_STARTER_DEFAULT_IMAGE"}},
+		}, want: result{"bad patches: the cluster's policies on images, or spec.containers[name=payload].image"}},
 		{name: "node's namespaces", change: func(a *auditWorld) {
 			a.pod.Spec.HostPID, a.pod.Spec.HostIPC, a.pod.Spec.HostNetwork = true, true, true
 		}, want: result{"bad pod: spec.hostPID: false", "bad pod: spec.hostIPC: false", "warn pod: spec.hostNetwork: false"}},

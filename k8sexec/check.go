@@ -18,24 +18,27 @@ type findings struct {
 	warnings []*Mistake
 }
 
-func (f *findings) bad(knob, format string, args ...any) *Mistake {
+func (f *findings) bad(knob, format string, args ...any) where {
 	m := mistake(knob, format, args...)
 	f.mistakes = multierror.Append(f.mistakes, m)
-	return m
+	return where{m}
 }
 
-func (f *findings) warn(knob, format string, args ...any) *Mistake {
+func (f *findings) warn(knob, format string, args ...any) where {
 	m := mistake(knob, format, args...)
 	f.warnings = append(f.warnings, m)
-	return m
+	return where{m}
 }
+
+// where takes the place of a mistake, if it is known.
+type where struct{ mistake *Mistake }
 
 // at notes the line of the pod's manifest to change, which begins with
 // spec.containers[name=...] if container is not empty.
-func (m *Mistake) at(container, line string) {
-	m.Line = "spec." + line
+func (w where) at(container, line string) {
+	w.mistake.Line = "spec." + line
 	if container != "" {
-		m.Line = "spec.containers[name=" + container + "]." + line
+		w.mistake.Line = "spec.containers[name=" + container + "]." + line
 	}
 }
 
