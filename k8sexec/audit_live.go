@@ -68,17 +68,16 @@ func (b *Backend) auditWrapper(ctx context.Context, pod *corev1.Pod, container s
 	if !hello.NoNewPrivs {
 		r.warn(what, line(container, "securityContext.allowPrivilegeEscalation: false"), "runs without no_new_privs; it sets that for jobs, but the container does not")
 	}
+	fence := "shares no processes with the pilot"
 	if link, err := os.Readlink(filepath.Join(b.proc, "self/ns/pid")); err == nil && link == hello.PIDNamespace {
 		b.auditProcess(container, what, hello.PID, r)
-		if _, err := containerOf(b.proc, hello.PID); err != nil {
-			r.warn(what, "the container runtime", "its container cannot be told, which costs restarts of the same image time: %v", err)
-		}
+		fence = "has fewer capabilities than the pilot"
 	}
 	if !b.serves(ctx, container, hello, what, r) {
 		return
 	}
 	if len(r.found) == before {
-		r.ok(what, "answers, is of this version, and has fewer capabilities than the pilot")
+		r.ok(what, "answers, is of this version, and %s", fence)
 	}
 }
 
@@ -106,6 +105,9 @@ func (b *Backend) serves(ctx context.Context, container string, hello payload.He
 			return false
 		}
 		defer client.Close()
+		if _, err := containerOfWrapper(b.proc, client); err != nil {
+			r.warn(what, "the container runtime", "its container cannot be told, which costs restarts of the same image time: %v", err)
+		}
 		if _, err := client.Usage(ctx); err != nil {
 			r.bad(what, "the log of container "+container, "cannot say what it uses: %v", err)
 			return false

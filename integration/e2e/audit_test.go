@@ -119,7 +119,6 @@ func TestCheckOfBrokenPods(t *testing.T) {
 			payload["imagePullPolicy"] = "Always"
 			delete(payload, "env")
 			spec := pod["spec"].(map[string]any)
-			delete(spec, "shareProcessNamespace")
 			spec["restartPolicy"] = "OnFailure"
 			for _, v := range spec["volumes"].([]any) {
 				if v := v.(map[string]any); v["name"] == "podstarter-control" {
@@ -128,7 +127,6 @@ func TestCheckOfBrokenPods(t *testing.T) {
 			}
 		}, []string{
 			"BAD spec.restartPolicy: Always",
-			"WARN spec.shareProcessNamespace: true",
 			"BAD spec.containers[name=payload].args: [-control, /run/podstarter/control/payload]",
 			"BAD spec.containers[name=payload].workingDir: /",
 			"BAD spec.containers[name=payload].imagePullPolicy: IfNotPresent",
