@@ -14,7 +14,7 @@ const shortGrace = 2
 // auditPod looks at the manifest as a whole.
 func (b *Backend) auditPod(pod *corev1.Pod, r *report) {
 	spec := &pod.Spec
-	r.section("payload containers", func(f *findings) { b.checkPod(pod, f) }, plural(b.opt.Containers)+" are set up as payload containers")
+	r.section("payload containers", func(f *findings) { b.checkPod(pod, f) }, "set up to run jobs: "+plural(b.opt.Containers))
 	before := len(r.found)
 	const what = "pod"
 	if spec.HostPID {
