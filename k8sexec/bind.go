@@ -74,6 +74,8 @@ func (l *Lease) bind(ctx context.Context, req payload.BindRequest) (*Container, 
 		b.log.Warn("what was known of the payload container is lost", "container", l.name, "error", err)
 	}
 	if c := l.reuse(ctx, req, known); c != nil {
+		known.InUse, l.used = true, true
+		l.note(known)
 		req.Report(fmt.Sprintf("container %s runs %s already", l.name, c.image))
 		return c, nil
 	}
@@ -128,6 +130,7 @@ func (l *Lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	before := *known
 	// From here on the pod may be changed although this process dies.
 	*known = known.unbound()
+	known.InUse, l.used = true, true
 	if err := known.write(l.private, l.name); err != nil {
 		return nil, &failure{origin: fromPilot, reason: reasonPrivateDir, err: err}
 	}
@@ -157,6 +160,7 @@ func (l *Lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	known.Image, known.Owner, known.Nonce, known.Boot = p.image.String(), req.Owner, nonce, client.Hello().Boot
 	known.ContainerID, known.Bound, known.Grace, known.Proven = c.id, c.bound, c.grace, true
 	l.note(*known)
+	l.warmed(req.Written, p.image, p.digest)
 	if p.digest == "" {
 		open.add(c.id, p.image)
 	}

@@ -113,6 +113,9 @@ func (c *Container) learned(l lesson, d digest.Digest) {
 	if l.container != c.id {
 		return
 	}
+	if d != "" {
+		c.lease.warmed("", l.image, d)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.digest = d

@@ -78,7 +78,8 @@ func (f *fakeAPI) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Po
 	var p struct {
 		Metadata struct{ Annotations map[string]string }
 		Spec     struct {
-			Containers []struct{ Name, Image string }
+			Containers            []struct{ Name, Image string }
+			ActiveDeadlineSeconds *int64
 		}
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -90,6 +91,9 @@ func (f *fakeAPI) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Po
 	}
 	for k, v := range p.Metadata.Annotations {
 		pod.Annotations[k] = v
+	}
+	if p.Spec.ActiveDeadlineSeconds != nil {
+		pod.Spec.ActiveDeadlineSeconds = p.Spec.ActiveDeadlineSeconds
 	}
 	changed := make(map[string]bool)
 	for _, c := range p.Spec.Containers {

@@ -22,6 +22,7 @@ type Lease struct {
 	index   int    // among the payload containers
 	private *os.Root
 	lock    *os.File
+	used    bool // Bind has noted the container as in use
 
 	mu        sync.Mutex
 	container *Container // of the latest binding
@@ -157,7 +158,18 @@ func (l *Lease) Release(context.Context) error {
 	if l.container != nil {
 		l.container.close()
 	}
+	if l.used {
+		l.giveBack()
+	}
 	return errors.Join(l.lock.Close(), l.private.Close())
+}
+
+// giveBack notes that nobody died with a job in this container.
+func (l *Lease) giveBack() {
+	if known, err := readSlot(l.private, l.name); err == nil && known.InUse {
+		known.InUse = false
+		l.note(known)
+	}
 }
 
 // controlDir is the container's control directory.

@@ -26,6 +26,10 @@ type slot struct {
 	// Proven says that the wrapper has run here, and has not been missing since.
 	Proven bool `json:"proven,omitempty"`
 
+	// InUse says that a starter has begun to bind the container and not given it
+	// back. Without a lease on it, that starter died with its job.
+	InUse bool `json:"in_use,omitempty"`
+
 	// Of the last binding that succeeded:
 
 	Image       string    `json:"image,omitempty"` // as asked, spelled out
@@ -71,5 +75,5 @@ func (s slot) write(dir *os.Root, container string) error {
 // unbound is the slot as it is from the moment that a patch may have changed the
 // pod: what outlives bindings stays, the rest is no longer true.
 func (s slot) unbound() slot {
-	return slot{PodUID: s.PodUID, DefaultImage: s.DefaultImage, PlainOnly: s.PlainOnly, Proven: s.Proven}
+	return slot{PodUID: s.PodUID, DefaultImage: s.DefaultImage, PlainOnly: s.PlainOnly, Proven: s.Proven, InUse: s.InUse}
 }

@@ -7,6 +7,9 @@ type BindRequest struct {
 	// Image is the container image the job wants, as the job says it; empty for
 	// the backend's default.
 	Image string
+	// Written is how the job wrote the image, which the site may have understood as
+	// another; it only serves to tell other jobs what is here. May be empty.
+	Written string
 	// ChosenBy is the setting of the site that named the image where the job did
 	// not; empty if the job did. A job is not to blame for an image that it did not
 	// choose.

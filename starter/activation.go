@@ -35,6 +35,8 @@ type activation struct {
 	backend Backend
 	orders  *orders
 
+	caretaker caretaker // of what is known of the pod
+
 	// who is talked to
 	inherited       *startd.Inheritance
 	address         string // own command address, StarterIpAddr
@@ -96,6 +98,7 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	if a.backend, err = newBackend(ctx, a.set, cfg, log); err != nil {
 		return nil, err
 	}
+	a.caretaker = newCaretaker(a.set, cfg)
 	a.address = a.inherited.OwnAddress(cfg)
 	a.shadow = shadow.New(a.inherited.Syscall, log)
 	a.startd = startd.NewUpdateSocket(a.inherited.Update, log)
@@ -179,6 +182,7 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 		a.endEarly(ctx, *ended)
 		return exitNormal
 	}
+	a.wellbeing(err)
 	f := asFailure(err)
 	a.log.Error("The job cannot go on", "error", oneLine(f), "code", f.Code, "subcode", f.Subcode)
 	a.report(ctx, shadow.RemoteError{Message: f.Error(), Code: f.Code, Subcode: f.Subcode, Critical: true})

@@ -38,12 +38,32 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 		ad.SetString("PodStarterOfflineReason", oneLine(err))
 	} else {
 		abilities(ad, set)
+		tidy(ctx, set, cfg, log)
 	}
 	if err := startd.WriteAbilities(out, ad); err != nil {
 		log.Error("Cannot tell the startd what this starter can do", "error", err)
 		return exitGeneral
 	}
 	return exitNormal
+}
+
+// tidy ends what starters of an earlier pilot left, and publishes what is known
+// of the pod. This is the place for it, since a startd that begins asks for the
+// abilities before it offers a slot, waits for the answer, and asks as root. It
+// asks again when it is reconfigured; containers with a job are leased then.
+func tidy(ctx context.Context, set settings, cfg *config.Config, log *slog.Logger) {
+	if set.backend == backendPod {
+		backend, err := newPodBackend(ctx, set, cfg, log)
+		if err == nil {
+			err = backend.ResetLeftovers(ctx)
+		}
+		if err != nil {
+			log.Warn("What an earlier starter left is ended by the next job's binding instead", "error", oneLine(err))
+		}
+	}
+	if err := newCaretaker(set, cfg).publish(); err != nil {
+		log.Warn("The monitor does not hear of the pod's state", "error", oneLine(err))
+	}
 }
 
 // preflight finds out what is wrong with the configuration before a job does.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -9,6 +10,7 @@ import (
 // (HTCondor src/condor_startd.V6/Starter.cpp:Starter::execDCStarter).
 type invocation struct {
 	advertise  bool   // -classad: print the abilities and leave
+	errand     string // one of errands, which are no activations either
 	localName  string // -local-name: prefix of this slot type's knobs
 	logSuffix  string // -a: suffix of the log file's name, the slot's id
 	jobLog     string // -a2: "FLAGS,PATH" of a second log inside the sandbox
@@ -32,6 +34,16 @@ var daemonOptions = map[string]int{
 // grid shell instead of from a shadow; none of those ways exists here.
 var refusedOptions = []string{"-gridshell", "-schedd-addr", "-job-", "-header"}
 
+// What this program does besides running jobs; each is the only argument.
+const (
+	errandMonitor = "-monitor" // STARTD_CRON job: what slots' ads say of the pod
+	errandKeep    = "-keep"    // daemon of the master: looks after the pod between jobs
+	errandHeal    = "-heal"    // checks a sick pod once
+	errandEndPod  = "-end-pod" // ends the pod
+)
+
+var errands = []string{errandMonitor, errandKeep, errandHeal, errandEndPod}
+
 // parseInvocation reads the arguments behind argv[0]. An unknown option is an
 // error that names it: running a job under misunderstood orders is worse than
 // not running it.
@@ -41,6 +53,10 @@ func parseInvocation(args []string) (invocation, error) {
 	// (starter_v61_main.cpp:main_pre_dc_init).
 	if len(args) == 1 && len(args[0]) >= 4 && strings.HasPrefix(strings.ToLower(args[0]), "-cla") {
 		inv.advertise = true
+		return inv, nil
+	}
+	if len(args) == 1 && slices.Contains(errands, args[0]) {
+		inv.errand = args[0]
 		return inv, nil
 	}
 	for i := 0; i < len(args); i++ {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"os"
-	"path/filepath"
 
 	"podstarter/condor/config"
 	"podstarter/k8sexec"
@@ -66,18 +64,23 @@ const localUsers = 1024
 // newBackend makes the backend that the settings name.
 func newBackend(ctx context.Context, set settings, cfg *config.Config, log *slog.Logger) (Backend, error) {
 	if set.backend == backendLocal {
-		dir := set.privateDir
-		if os.Getuid() != 0 { // the directories of /run are root's
-			dir = filepath.Join(cfg.String("LOCK", os.TempDir()), "podstarter")
-		}
-		b, err := localexec.New(localexec.Options{Dir: dir, UID: set.payloadUID, Users: localUsers, Log: log})
+		b, err := localexec.New(localexec.Options{Dir: stateDir(set, cfg), UID: set.payloadUID, Users: localUsers, Log: log})
 		if err != nil {
 			return nil, err
 		}
 		noCheck := func(context.Context) ([]string, error) { return nil, nil }
 		return adapt[*localexec.Lease, *localexec.Container]{b, noCheck, auditLocal}, nil
 	}
-	b, err := k8sexec.New(ctx, k8sexec.Options{
+	b, err := newPodBackend(ctx, set, cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	return adapt[*k8sexec.Lease, *k8sexec.Container]{b, b.Check, b.Audit}, nil
+}
+
+// newPodBackend is the backend of a pod, which can do more than run payloads.
+func newPodBackend(ctx context.Context, set settings, cfg *config.Config, log *slog.Logger) (*k8sexec.Backend, error) {
+	return k8sexec.New(ctx, k8sexec.Options{
 		PodName: set.podName, PodNamespace: set.podNamespace,
 		Containers: set.containers, BaseUID: set.payloadUID,
 		ControlDir: set.controlDir, PrivateDir: set.privateDir, Execute: cfg.String("EXECUTE", ""),
@@ -85,10 +88,6 @@ func newBackend(ctx context.Context, set settings, cfg *config.Config, log *slog
 		ThrowawayTags: set.throwawayTags, DigestLifetime: set.digestLifetime, Reset: set.reset,
 		KubernetesDir: set.kubernetesDir, Log: log,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return adapt[*k8sexec.Lease, *k8sexec.Container]{b, b.Check, b.Audit}, nil
 }
 
 // adapt gives a backend with types of its own the shape of the interfaces here:

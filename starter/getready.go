@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"podstarter/condor/image"
@@ -39,6 +40,9 @@ func (a *activation) getReady(ctx context.Context) error {
 
 // bind asks the backend for a container with the job's image.
 func (a *activation) bind(ctx context.Context) error {
+	if err := a.restFirst(ctx); err != nil {
+		return err
+	}
 	wanted := ""
 	if !a.image.Default() {
 		wanted = a.image.Image.String()
@@ -46,6 +50,7 @@ func (a *activation) bind(ctx context.Context) error {
 	container, err := a.lease.Bind(ctx, payload.BindRequest{
 		Activation: a.name,
 		Image:      wanted,
+		Written:    a.writtenImage(),
 		ChosenBy:   a.image.Knob,
 		Owner:      a.info.User,
 		Report:     func(progress string) { a.log.Info("Binding: " + progress) },
@@ -60,9 +65,23 @@ func (a *activation) bind(ctx context.Context) error {
 		return bindFailure(err)
 	}
 	a.container = container
+	a.boundWell()
 	a.openTable()
 	a.log.Info(fmt.Sprintf("Payload container runs image %s", container.Image()))
 	return nil
+}
+
+// writtenImage is the job's own name for its image, empty if it has none.
+func (a *activation) writtenImage() string {
+	if a.image.Default() || a.image.Knob != "" {
+		return ""
+	}
+	for _, name := range []string{"DockerImage", "ContainerImage"} {
+		if text, err := a.ad.GetString(name); err == nil && strings.TrimSpace(text) != "" {
+			return text
+		}
+	}
+	return ""
 }
 
 // openTable lets the starter see the payload's processes itself, if it can.

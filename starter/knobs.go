@@ -68,13 +68,20 @@ var (
 		"Write a known image as `name:<once>@<digest>`, which the kubelet does not count as a crash loop when it comes back; False where an image policy refuses such references."}
 	knobDigestLifetime = knob{"POD_STARTER_DIGEST_LIFETIME", "600",
 		"Seconds for which the digest that a tag pointed to is taken to be its digest still; 0 asks the registry each time."}
+	knobMaxRest = knob{"POD_STARTER_MAX_REST", "300",
+		"Longest time in seconds for which a slot takes no jobs after one that failed through nobody's fault; a pod in which no job can run rests up to six times as long. 0: jobs are taken whatever happened."}
+	knobAdvertisedImages = knob{"POD_STARTER_ADVERTISED_IMAGES", "20",
+		"How many of the images that ran here last are told to the pool as `PodStarterImages`; 0 for none."}
+	knobEndPod = knob{"POD_STARTER_END_POD", "False",
+		"Whether the entrypoint of the pilot image ends the pod when condor_master has ended by itself and without an error. Without it, a pod with `restartPolicy: Always` starts its pilot anew."}
 	knobKubernetesDir = knob{"POD_STARTER_KUBERNETES_DIR", "/var/run/secrets/kubernetes.io/serviceaccount",
 		"Directory with the pilot's `token`, `ca.crt` and `namespace`."}
 )
 
 var knobs = []knob{
 	knobBackend, knobPodName, knobPodNamespace, knobContainers, knobPayloadUID, knobControlDir, knobPrivateDir,
-	knobDefaultImage, knobImagePolicy, knobImageMap, knobImagesAllowed, knobImagesDenied, knobImageMirrors, knobBindTimeout, knobReset, knobThrowawayTags, knobDigestLifetime, knobKubernetesDir,
+	knobDefaultImage, knobImagePolicy, knobImageMap, knobImagesAllowed, knobImagesDenied, knobImageMirrors, knobBindTimeout, knobReset, knobThrowawayTags, knobDigestLifetime,
+	knobMaxRest, knobAdvertisedImages, knobEndPod, knobKubernetesDir,
 }
 
 // settings are the values of our knobs, checked.
@@ -91,7 +98,10 @@ type settings struct {
 	reset          string
 	throwawayTags  bool
 	digestLifetime time.Duration
+	maxRest        time.Duration
 	kubernetesDir  string
+
+	advertisedImages int
 }
 
 const (
@@ -144,6 +154,9 @@ func readSettings(cfg *config.Config) (settings, error) {
 		payloadUID:     int(count(knobPayloadUID, 1, maxUID)),
 		bindTimeout:    time.Duration(count(knobBindTimeout, 1, 86400)) * time.Second,
 		digestLifetime: time.Duration(count(knobDigestLifetime, 0, 30*86400)) * time.Second,
+		maxRest:        time.Duration(count(knobMaxRest, 0, int64(maxMaxRest/time.Second))) * time.Second,
+
+		advertisedImages: int(count(knobAdvertisedImages, 0, maxAdvertised/3)),
 	}
 	s.containers = strings.FieldsFunc(text(knobContainers), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
 	if len(s.containers) == 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"podstarter/condor/config"
 	"podstarter/condor/dlog"
@@ -13,6 +14,9 @@ import (
 // log in its sandbox.
 func openLog(cfg *config.Config, inv invocation) (*dlog.Log, error) {
 	suffix := inv.logSuffix
+	if inv.errand != "" {
+		suffix = strings.TrimPrefix(inv.errand, "-")
+	}
 	if inv.advertise {
 		// Where stock puts it (starter_v61_main.cpp:main_pre_dc_init).
 		suffix = "testing"

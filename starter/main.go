@@ -63,6 +63,9 @@ func run(args, env []string) int {
 	if err != nil {
 		return refuse(exitGeneral, err)
 	}
+	if inv.errand == errandMonitor {
+		return monitor(cfg)
+	}
 	log, err := openLog(cfg, inv)
 	if err != nil {
 		return refuse(exitLog, err)
@@ -70,6 +73,14 @@ func run(args, env []string) int {
 	defer log.Close()
 	if inv.advertise {
 		return advertise(ctx, os.Stdout, cfg, logger(log))
+	}
+	switch inv.errand {
+	case errandKeep:
+		return keep(ctx, cfg, logger(log))
+	case errandHeal:
+		return heal(ctx, os.Stdout, cfg, logger(log))
+	case errandEndPod:
+		return endPod(ctx, os.Stderr, cfg, logger(log))
 	}
 	program, _ := os.Executable()
 	log.Start(dlog.Banner{Program: program, Version: condorVersion(cfg), Platform: platform(), LocalName: inv.localName, Sources: cfg.Sources()})

@@ -187,8 +187,13 @@ func (p *Pool) Payload(side Side) func(Process) bool {
 func (p *Pool) Starters(side Side) func(Process) bool {
 	at := p.sides[side]
 	return func(q Process) bool {
-		return q.Comm == side.StarterComm() && q.Namespace == at.namespace && !slices.Contains(q.Args, "-classad")
+		return q.Comm == side.StarterComm() && q.Namespace == at.namespace && !slices.ContainsFunc(q.Args, isErrand)
 	}
+}
+
+// isErrand tells what our starter does besides running jobs.
+func isErrand(arg string) bool {
+	return slices.Contains([]string{"-classad", "-monitor", "-keep", "-heal", "-end-pod", "-check"}, arg)
 }
 
 // APIServer keeps the API server of this pool; there may be others on this

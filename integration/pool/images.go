@@ -134,6 +134,7 @@ func (p *pool) compose(ctx context.Context, condor, system image.Layer, busybox 
 	support := []image.File{
 		program("/opt/podstarter/entrypoint", p.dir.Source("deploy", "image", "entrypoint")),
 		{Path: "/etc/condor/config.d/50-podstarter.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "50-podstarter.conf")},
+		{Path: "/etc/condor/config.d/99-podstarter-health.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "99-podstarter-health.conf")},
 	}
 	supported, err := p.layer("support", support)
 	if err != nil {

@@ -35,6 +35,7 @@ DEDICATED_EXECUTE_ACCOUNT_REGEXP = slot[0-9]+
 STARTER_DEBUG = D_FULLDEBUG D_SUB_SECOND D_COMMAND
 MAX_STARTER_LOG = 100 Mb
 STARTER_INITIAL_UPDATE_INTERVAL = 2
+POD_STARTER_MAX_REST = 0
 `, p.settings.Slots)
 	for i := range p.settings.Slots {
 		fmt.Fprintf(&b, "SLOT%[1]d_USER = slot%[1]d\n", i+1)

@@ -1,0 +1,54 @@
+package k8sexec
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// endSoon is the active deadline, in seconds since the pod was started, of a pod
+// that is to end: the smallest that the API server takes from a pod without one
+// (kubernetes pkg/apis/core/validation/validation.go:ValidatePodUpdate).
+const endSoon = 1
+
+// EndPod makes the kubelet end the pod, by a deadline that has passed: the pod's
+// phase becomes Failed with the reason DeadlineExceeded within some two seconds,
+// and nothing in it is started again, whatever its restartPolicy. A pod that is
+// being deleted, or has ended, is left alone. It needs the permissions get and
+// patch.
+func (b *Backend) EndPod(ctx context.Context) error {
+	var pod *corev1.Pod
+	err := b.call(ctx, "get", func(ctx context.Context, api podAPI) (err error) {
+		pod, err = api.Get(ctx)
+		return err
+	})
+	if err != nil {
+		return b.endFailed(err)
+	}
+	deadline := pod.Spec.ActiveDeadlineSeconds
+	switch {
+	case pod.DeletionTimestamp != nil, pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded,
+		deadline != nil && *deadline <= endSoon:
+		b.log.Info("the pod is ending already", "pod", pod.Name, "phase", pod.Status.Phase)
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"activeDeadlineSeconds": endSoon}})
+	if err != nil {
+		return b.endFailed(err)
+	}
+	err = b.call(ctx, "patch", func(ctx context.Context, api podAPI) error {
+		_, err := api.Patch(ctx, patch, false)
+		return err
+	})
+	if err != nil {
+		return b.endFailed(err)
+	}
+	b.log.Info("the pod ends", "pod", pod.Name)
+	return nil
+}
+
+func (b *Backend) endFailed(err error) error {
+	return fmt.Errorf("end pod %s/%s: %w", b.opt.PodNamespace, b.opt.PodName, asVerdict(err))
+}

@@ -1,0 +1,82 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/go-multierror"
+
+	"podstarter/payload"
+)
+
+// ResetLeftovers ends what an earlier pilot process left in the payload
+// containers: where a starter died with its job, the container gets its default
+// image and a fresh nonce, which ends everything in it. Containers that a starter
+// has leased at this moment are not touched, and one whose last starter gave it
+// back in order has nothing left: its payload was swept away before, and the next
+// binding makes it anew in any case. It does not wait for the new container; the
+// next binding does, for its own.
+//
+// Errors are one *payload.Verdict for each container that could not be reset; the
+// next binding does it then.
+func (b *Backend) ResetLeftovers(ctx context.Context) error {
+	var problems *multierror.Error
+	for i, name := range b.opt.Containers {
+		if err := b.resetLeftover(ctx, i); err != nil {
+			problems = multierror.Append(problems, fmt.Errorf("reset container %s: %w", name, err))
+		}
+	}
+	return problems.ErrorOrNil()
+}
+
+func (b *Backend) resetLeftover(ctx context.Context, index int) error {
+	private, err := openPrivate(b.opt.PrivateDir)
+	if err != nil {
+		return asVerdict(&failure{origin: fromPilot, reason: reasonPrivateDir, err: err})
+	}
+	l, err := b.leaseOf(private, index)
+	if l == nil { // leased, or an error
+		_ = private.Close()
+		if err != nil {
+			err = asVerdict(&failure{origin: fromPilot, reason: reasonPrivateDir, err: err})
+		}
+		return err
+	}
+	err = l.resetLeftover(ctx)
+	return errors.Join(err, l.Release(ctx))
+}
+
+func (l *Lease) resetLeftover(ctx context.Context) error {
+	b := l.backend
+	known, err := readSlot(l.private, l.name)
+	if err != nil {
+		b.log.Warn("what was known of the payload container is lost", "container", l.name, "error", err)
+	}
+	if !known.InUse {
+		return nil
+	}
+	before, nonce := known, newNonce()
+	p, err := l.choose(ctx, payload.BindRequest{Activation: "reset"}, nonce, &known)
+	if err != nil {
+		return asVerdict(err)
+	}
+	known = known.unbound()
+	l.note(known) // from here on the pod may be changed although this process dies
+	pod, err := l.patch(ctx, p, nonce)
+	if err != nil {
+		return asVerdict(err)
+	}
+	known.InUse, known.PodUID = false, string(pod.UID)
+	if spec := specOf(pod, l.name); spec != nil {
+		known.Spec = spec.Image
+	}
+	l.note(known)
+	// The wrapper has killed the payload when its starter died; should it not have,
+	// it takes it along.
+	if err := l.dismissOnce(ctx, nonce, before.Nonce); err != nil {
+		b.log.Debug("the old wrapper could not be told to leave, the kubelet ends it", "container", l.name, "error", err)
+	}
+	b.log.Info("ended what an earlier starter left behind", "container", l.name, "image", known.Spec)
+	return nil
+}

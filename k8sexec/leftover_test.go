@@ -1,0 +1,93 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// die ends a lease as the death of its starter does: the lock and the connection
+// go, nothing is noted.
+func die(t *testing.T, l *Lease, c *Container) {
+	t.Helper()
+	c.close()
+	if err := l.lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestResetLeftovers: a container whose starter died gets its default image and a
+// wrapper of its own, once.
+func TestResetLeftovers(t *testing.T) {
+	w := newWorld(t, nil)
+	l, c := w.bind("registry.example.com/a/tool:2")
+	old := w.wrapper("payload")
+	die(t, l, c)
+	if err := w.backend.ResetLeftovers(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.spec("payload"); got != testDefault {
+		t.Errorf("the container is to run %s, want %s", got, testDefault)
+	}
+	eventually(t, "another wrapper", func() bool { return w.wrapper("payload") != old })
+	patches := w.api.count("patch")
+	if err := w.backend.ResetLeftovers(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.api.count("patch") - patches; n != 0 {
+		t.Errorf("what was reset is reset again (%d patches)", n)
+	}
+	// The next job finds all in order.
+	l, _ = w.bind("registry.example.com/a/tool:2")
+	release(t, l)
+}
+
+// TestNothingIsLeft: no container is touched that is leased, was given back, or
+// has never been bound.
+func TestNothingIsLeft(t *testing.T) {
+	w := newWorld(t, nil)
+	reset := func(what string) {
+		t.Helper()
+		patches := w.api.count("patch")
+		if err := w.backend.ResetLeftovers(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.api.count("patch") - patches; n != 0 {
+			t.Errorf("%s: %d patches", what, n)
+		}
+	}
+	reset("never bound")
+	l, _ := w.bind("registry.example.com/a/tool:2")
+	reset("leased")
+	release(t, l)
+	reset("given back")
+	if err := os.WriteFile(filepath.Join(w.private, slotFile("payload")), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reset("nothing is known")
+}
+
+// TestResetLeftoversFails: what cannot be reset now is still known to be left.
+func TestResetLeftoversFails(t *testing.T) {
+	w := newWorld(t, nil)
+	l, c := w.bind("registry.example.com/a/tool:2")
+	die(t, l, c)
+	w.failVerb("patch", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "pilot-0", errors.New("no")))
+	if err := w.backend.ResetLeftovers(context.Background()); err == nil {
+		t.Error("a container was reset without permission")
+	}
+	w.api.mu.Lock()
+	w.api.fail = nil
+	w.api.mu.Unlock()
+	if err := w.backend.ResetLeftovers(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.spec("payload"); got != testDefault {
+		t.Errorf("the container is to run %s, want %s", got, testDefault)
+	}
+}

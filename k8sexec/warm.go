@@ -1,0 +1,150 @@
+package k8sexec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+)
+
+// The images that have run in this pod lately, for those who choose a pod by
+// what its node has. It is a hint: nobody tells a pod that its node threw an
+// image away.
+const (
+	warmFile = "images.json"
+	// maxWarm bounds the file.
+	maxWarm     = 64
+	maxWarmFile = maxWarm * 3 * (maxImageText + 64)
+	// warmFor is when an image that was not used again is no longer counted on.
+	// The kubelet throws the longest unused ones away when the disk fills
+	// (images/image_gc_manager.go); there is no time that it promises to keep one.
+	warmFor = 7 * 24 * time.Hour
+	// warmAgain is how often the use of an image is noted.
+	warmAgain = time.Minute
+)
+
+// warmImage is one line of the file.
+type warmImage struct {
+	// Asked is the image as a job wrote it, Name the same spelled out.
+	Asked string `json:"asked,omitempty"`
+	Name  string `json:"name"`
+	// Digest is what the name pointed to then; empty if that is not known.
+	Digest digest.Digest `json:"digest,omitempty"`
+	Used   time.Time     `json:"used"`
+}
+
+// warmed notes that a container runs the image. Failures are logged: no job
+// fails for it.
+func (l *Lease) warmed(asked string, img image, d digest.Digest) {
+	err := l.noteWarm(warmImage{Asked: askedWord(asked), Name: img.String(), Digest: d, Used: time.Now()})
+	if err != nil {
+		l.backend.log.Warn("cannot note that an image is on this node", "image", img, "error", err)
+	}
+}
+
+// askedWord is what a job wrote, if that can stand in a list of images: nothing
+// else is known of it than that it led to an image.
+func askedWord(asked string) string {
+	asked = strings.TrimSpace(asked)
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-/:@+", r)
+	}
+	if len(asked) > maxImageText || strings.IndexFunc(asked, odd) >= 0 {
+		return ""
+	}
+	return asked
+}
+
+func (l *Lease) noteWarm(w warmImage) error {
+	unlock, err := l.digests().lock()
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", digestLock, err)
+	}
+	defer unlock()
+	data, err := readBounded(l.private, warmFile, maxWarmFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	known := decodeWarm(data, time.Now())
+	i := slices.IndexFunc(known, func(k warmImage) bool { return k.Name == w.Name && (w.Asked == "" || k.Asked == w.Asked) })
+	if i >= 0 {
+		old := known[i]
+		if w.Digest == "" {
+			w.Digest = old.Digest
+		}
+		if w.Asked == "" {
+			w.Asked = old.Asked
+		}
+		if old.Digest == w.Digest && w.Used.Sub(old.Used) < warmAgain && i == 0 {
+			return nil
+		}
+		known = slices.Delete(known, i, i+1)
+	}
+	known = slices.Insert(known, 0, w)
+	return writeJSON(l.private, warmFile, known[:min(len(known), maxWarm)])
+}
+
+// decodeWarm reads the file's contents, the latest image first, and leaves out
+// what is no image or too old. A file that cannot be read is an empty one: the
+// next job's image mends it.
+func decodeWarm(data []byte, now time.Time) []warmImage {
+	var raw, known []warmImage
+	if len(data) == 0 || json.Unmarshal(data, &raw) != nil {
+		return nil
+	}
+	for _, w := range raw {
+		img, err := parseImage(w.Name)
+		age := now.Sub(w.Used)
+		if err != nil || img.String() != w.Name || age < 0 || age > warmFor {
+			continue
+		}
+		if w.Digest.Validate() != nil {
+			w.Digest = ""
+		}
+		w.Asked = askedWord(w.Asked)
+		known = append(known, w)
+	}
+	slices.SortStableFunc(known, func(a, b warmImage) int { return b.Used.Compare(a.Used) })
+	return known[:min(len(known), maxWarm)]
+}
+
+// WarmImages are the images that have run lately in the pod with that private
+// directory (POD_STARTER_PRIVATE_DIR), the latest first and at most so many.
+// Each is given by all its names: as the job wrote it, spelled out with registry
+// and tag, and with the digest where it is known.
+func WarmImages(privateDir string, most int) ([]string, error) {
+	private, err := openPrivate(privateDir)
+	if err != nil {
+		return nil, fmt.Errorf("read which images are warm: %w", err)
+	}
+	defer private.Close()
+	data, err := readBounded(private, warmFile, maxWarmFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read which images are warm: %w", err)
+	}
+	var names []string
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for i, w := range decodeWarm(data, time.Now()) {
+		if i == most {
+			break
+		}
+		add(w.Asked)
+		add(w.Name)
+		if img, err := parseImage(w.Name); err == nil && w.Digest != "" {
+			add(img.repository + "@" + w.Digest.String())
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"podstarter/condor/config"
+)
+
+// endPod is `condor_pod_starter -end-pod`: it asks the cluster to end the pod
+// that the pilot runs in, for pilots that have nothing more to do.
+func endPod(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Logger) int {
+	set, err := readSettings(cfg)
+	if err == nil && set.backend != backendPod {
+		err = errors.New("this execution point runs in no pod (POD_STARTER_BACKEND)")
+	}
+	if err == nil {
+		backend, e := newPodBackend(ctx, set, cfg, log)
+		if err = e; err == nil {
+			err = backend.EndPod(ctx)
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(out, "condor_pod_starter -end-pod: %s\n", oneLine(err))
+		return exitGeneral
+	}
+	return exitNormal
+}
