@@ -175,6 +175,10 @@ func (p *Pool) HasStock() bool {
 // PayloadUID is the user that jobs of the first slot run as.
 func (p *Pool) PayloadUID(side Side) int { return p.sides[side].uid }
 
+// PIDNamespace is the namespace of the processes of an execution point's pod, as
+// [Process.Namespace] has it.
+func (p *Pool) PIDNamespace(side Side) string { return p.sides[side].namespace }
+
 // Payload keeps the processes of jobs of the first slot.
 func (p *Pool) Payload(side Side) func(Process) bool {
 	at := p.sides[side]
