@@ -19,8 +19,8 @@ import (
 
 var (
 	seedFlag = flag.Uint64("seed", 0, "seed of the kills and of the jobs; 0 for a new one")
-	jobsFlag = flag.Int("jobs", 300, "how many jobs")
-	meanFlag = flag.Duration("mean", 2500*time.Millisecond, "mean time between two kills")
+	jobsFlag = flag.Int("jobs", 200, "how many jobs")
+	meanFlag = flag.Duration("mean", 2*time.Second, "mean time between two kills")
 )
 
 // patience is how long all may take; long, since a test that passes never uses it
@@ -58,6 +58,10 @@ func TestChaos(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &chaos{pool: pool, users: len(containers), base: pool.PayloadUID(harness.Ours), random: random, mean: *meanFlag, spans: map[processKey]*Sighting{}}
+	apiLog, err := pool.APILog()
+	if err != nil {
+		t.Fatal(err)
+	}
 	submission, jobs := theJobs(t, pool, random)
 	began := time.Now()
 	submitted, err := pool.Submit(ctx, submission)
@@ -79,6 +83,12 @@ func TestChaos(t *testing.T) {
 	})
 	took := time.Since(began)
 	gather(ctx, t, pool, c, marks, submitted, &e)
+	if e.Specs, err = specs(ctx, pool, containers); err != nil {
+		t.Error(err)
+	}
+	if e.Patches, err = patches(apiLog); err != nil {
+		t.Error(err)
+	}
 	violations := Check(e)
 	tell(t, e, took)
 	for i, v := range violations {
@@ -235,6 +245,14 @@ func tell(t *testing.T, e Evidence, took time.Duration) {
 	}
 	t.Logf("%d jobs in %s, %.2f a second; kills: %v; %d activations, ends: %v; %d processes of payloads seen",
 		len(e.Jobs), took.Round(100*time.Millisecond), float64(len(e.Jobs))/took.Seconds(), kills, len(e.Activations), ends, len(e.Sightings))
+	codes, together := map[int]int{}, 0
+	for i, p := range e.Patches {
+		codes[p.Code]++
+		if slices.ContainsFunc(e.Patches[:i], func(o Patch) bool { return (interval{p.Began, p.Ended}).overlaps(interval{o.Began, o.Ended}) }) {
+			together++
+		}
+	}
+	t.Logf("patches of the pod: %d, of which %d while another was being carried out, answers: %v", len(e.Patches), together, codes)
 	t.Logf("events: %d executed, %d evicted, %d shadow exceptions, %d disconnected, %d reconnects failed, %d terminated",
 		numbers[harness.EventExecute], numbers[harness.EventEvicted], numbers[harness.EventShadowException],
 		numbers[harness.EventDisconnected], numbers[harness.EventReconnectFailed], numbers[harness.EventTerminated])

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ func Check(e Evidence) []Violation {
 	c.results()
 	c.activations()
 	c.leases()
+	c.updates()
 	c.sightings()
 	for _, what := range e.Left {
 		c.found(Leftover, "%s", what)
@@ -46,6 +48,7 @@ func (c *checker) enough() {
 	}{
 		{"jobs", len(c.Jobs)}, {"events", len(c.Events)}, {"history ads", len(c.History)}, {"outputs of jobs", len(c.Accounts)},
 		{"activations", len(c.Activations)}, {"sightings of payloads", len(c.Sightings)},
+		{"images in the pod's spec", len(c.Specs)}, {"patches of the pod", len(c.Patches)},
 	} {
 		if is.n == 0 {
 			c.found(NoEvidence, "there are no %s", is.what)
@@ -264,6 +267,36 @@ func (c *checker) leases() {
 	}
 	compare(Overlap, containers)
 	compare(Twice, jobs)
+}
+
+// updates makes sure that what each container's latest binding wrote into the pod
+// is what is there: starters of other containers patch the same object. A starter
+// that was killed may not have come to it.
+func (c *checker) updates() {
+	bindings := map[string][]Activation{}
+	for _, a := range c.Activations {
+		if a.Spec != "" {
+			bindings[a.Container] = append(bindings[a.Container], a)
+		}
+	}
+	for _, container := range slices.Sorted(maps.Keys(c.Specs)) {
+		all := bindings[container]
+		slices.SortFunc(all, func(a, b Activation) int { return b.Leased.Compare(a.Leased) })
+		if len(all) == 0 {
+			c.found(NoEvidence, "nothing was bound to container %s", container)
+			continue
+		}
+		possible := all[:1]
+		for len(possible) < len(all) && strings.HasPrefix(possible[len(possible)-1].Exit, "signal") {
+			possible = all[:len(possible)+1]
+		}
+		if !slices.ContainsFunc(possible, func(a Activation) bool { return a.Spec == c.Specs[container] }) {
+			c.found(LostUpdate, "container %s has the image %s, but %s wrote %s", container, c.Specs[container], all[0], all[0].Spec)
+		}
+	}
+	if !slices.ContainsFunc(c.Patches, func(p Patch) bool { return p.Code == http.StatusOK }) {
+		c.found(NoEvidence, "no patch succeeded")
+	}
 }
 
 // sightings makes sure of the same by what was seen of the payloads' processes:

@@ -19,7 +19,8 @@ func at(ms int) time.Time {
 // good is a run without a fault: job 7.0 loses a starter, 7.1 a wrapper and 7.2 a
 // payload; all come out right in the end.
 func good() Evidence {
-	e := Evidence{History: map[string]Final{}, Accounts: map[string]Account{}}
+	e := Evidence{History: map[string]Final{}, Accounts: map[string]Account{}, Specs: map[string]string{}}
+	e.Patches = []Patch{{200, at(20), at(30)}, {200, at(25), at(35)}}
 	for i := range 3 {
 		job := Job{ID: fmt.Sprintf("7.%d", i), Image: "busybox", Input: fmt.Sprintf("in.%d", i), Digest: fmt.Sprintf("digest-%d", i)}
 		e.Jobs = append(e.Jobs, job)
@@ -44,12 +45,14 @@ func good() Evidence {
 		event(harness.EventTerminated, fmt.Sprintf("(1) Normal termination (return value %d)", codeOf(job)))
 
 		container := fmt.Sprintf("payload-%d", i+1)
-		first := Activation{Slot: "slot1_1", PID: 100 + i, Job: job.ID, Container: container,
+		first := Activation{Slot: "slot1_1", PID: 100 + i, Job: job.ID, Container: container, Spec: "busybox:first-" + container,
 			Began: at(0), Leased: at(10), Started: at(100), Released: at(400), Ended: at(410), Exit: "status 0"}
 		if i == 0 {
 			first.Released, first.Ended, first.Exit = time.Time{}, time.Time{}, "signal 9"
 		}
 		second := first
+		second.Spec = "busybox:second-" + container
+		e.Specs[container] = second.Spec
 		second.PID, second.Began, second.Leased, second.Started = 200+i, at(500), at(510), at(600)
 		second.Released, second.Ended, second.Exit = at(900), at(910), "status 0"
 		e.Activations = append(e.Activations, first, second)
@@ -144,6 +147,15 @@ func TestCheckFinds(t *testing.T) {
 		}, Overlap, "starter 100"},
 		{"started without a lease", func(e *Evidence) { e.Activations[3].Leased, e.Activations[3].Released = time.Time{}, time.Time{} }, Overlap, "starter 201"},
 
+		{"an image from the past", func(e *Evidence) { e.Specs["payload-2"] = "busybox:first-payload-2" }, LostUpdate, "payload-2"},
+		{"an image from the past after a kill", func(e *Evidence) {
+			e.Activations[3].Exit, e.Specs["payload-2"] = "signal 9", "debian"
+		}, LostUpdate, "debian"},
+		{"nothing bound", func(e *Evidence) { e.Specs["payload-4"] = "busybox" }, NoEvidence, "payload-4"},
+		{"no specs", func(e *Evidence) { e.Specs = nil }, NoEvidence, "images"},
+		{"no patches", func(e *Evidence) { e.Patches = nil }, NoEvidence, "patches"},
+		{"patches refused", func(e *Evidence) { e.Patches[0].Code, e.Patches[1].Code = 409, 409 }, NoEvidence, "succeeded"},
+
 		{"process left", func(e *Evidence) { e.Left = []string{"process 17"} }, Leftover, "process 17"},
 		{"met a process", func(e *Evidence) { edit(e, "7.1", func(a *Account) { a.Others = []string{"17 probe"} }) }, Met, "17 probe"},
 		{"met a file", func(e *Evidence) { edit(e, "7.1", func(a *Account) { a.Met = []string{"/tmp/x"} }) }, Met, "/tmp/x"},
@@ -168,7 +180,7 @@ func TestCheckFinds(t *testing.T) {
 }
 
 func TestCheckIsNotSatisfiedByNothing(t *testing.T) {
-	const kinds = 9 // of evidence
+	const kinds = 12 // of evidence
 	found := Check(Evidence{})
 	if len(found) != kinds {
 		t.Errorf("found %d things missing, want %d: %q", len(found), kinds, found)

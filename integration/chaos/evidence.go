@@ -18,7 +18,9 @@ type Evidence struct {
 	Activations []Activation
 	Kills       []Kill
 	Sightings   []Sighting
-	Left        []string // what was still there when all jobs had ended
+	Specs       map[string]string // the image of each container in the pod's spec when all jobs had ended
+	Patches     []Patch           // of the pod, by starters
+	Left        []string          // what was still there when all jobs had ended
 }
 
 // Job is a job as it was submitted.
@@ -48,6 +50,7 @@ type Activation struct {
 	PID       int    // in the pod
 	Job       string // empty if it did not come so far
 	Container string // leased one; empty if it did not come so far
+	Spec      string // the image that it was about to write into the pod's spec; empty if it did not come so far
 	Began     time.Time
 	Leased    time.Time // a moment when it had the lease already
 	Released  time.Time // a moment when it still had it; zero if it does not say
@@ -82,6 +85,12 @@ type Kill struct {
 	Time time.Time
 }
 
+// Patch is a call of the API server.
+type Patch struct {
+	Code         int
+	Began, Ended time.Time
+}
+
 // Sighting is a process of a payload's user as it was seen from outside.
 type Sighting struct {
 	UID         int
@@ -101,6 +110,7 @@ const (
 	Overlap     = "overlapping leases"
 	Leftover    = "leftover"
 	Met         = "met another job"
+	LostUpdate  = "lost update"
 	NoEnd       = "activation without end"
 	Unexplained = "unexplained end"
 )

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 var (
 	leasedPattern   = regexp.MustCompile(`^leased payload container container=(\S+)`)
 	releasedPattern = regexp.MustCompile(`^releasing payload container`)
+	specPattern     = regexp.MustCompile(`^Binding: container \S+ is to run (\S+)`)
 	startedPattern  = regexp.MustCompile(`^Create_Process succeeded`)
 )
 
@@ -38,6 +40,9 @@ func activations(pool *harness.Pool, marks harness.LogMarks) ([]Activation, erro
 		for _, line := range run.Lines {
 			if m := leasedPattern.FindStringSubmatch(line.Text); m != nil {
 				a.Container, a.Leased = m[1], line.Time
+			}
+			if m := specPattern.FindStringSubmatch(line.Text); m != nil {
+				a.Spec = m[1]
 			}
 			if releasedPattern.MatchString(line.Text) {
 				a.Released = line.Time
@@ -79,6 +84,37 @@ func finals(ctx context.Context, jobs []harness.Job) (map[string]Final, error) {
 		}
 		all[job.ID()] = Final{
 			Status: int(ad.IntOr("JobStatus", 0)), ExitCode: int(ad.IntOr("ExitCode", 0)), Signaled: ad.BoolOr("ExitBySignal", false),
+		}
+	}
+	return all, nil
+}
+
+// specs are the images in the pod's spec, by container.
+func specs(ctx context.Context, pool *harness.Pool, containers []string) (map[string]string, error) {
+	text, err := pool.Kubectl(ctx, nil, "get", "pod", "glidein", "-o", `jsonpath={range .spec.containers[*]}{.name} {.image}{"\n"}{end}`)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, image, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if slices.Contains(containers, name) {
+			found[name] = image
+		}
+	}
+	return found, nil
+}
+
+// patches are those that starters have made since a place in the API server's log.
+func patches(log *harness.APILog) ([]Patch, error) {
+	calls, err := log.Calls()
+	if err != nil {
+		return nil, err
+	}
+	var all []Patch
+	for _, call := range calls {
+		if call.Verb == "patch" {
+			all = append(all, Patch{call.Code, call.Began, call.Ended})
 		}
 	}
 	return all, nil
