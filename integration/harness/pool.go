@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// Side is one of the two execution points of the pool.
+// Side is an execution point of the pool: one of the two that the pool program
+// makes, or the name of a pod that a test made like ours (see [Pool.AddSide]).
 type Side string
 
 // The two execution points. The stock one is the reference.
@@ -25,10 +26,14 @@ const (
 
 // requirements is what picks the side in a job's Requirements.
 func (s Side) requirements() string {
-	if s == Stock {
+	switch s {
+	case Ours:
+		return "(TARGET.HasPodStarter =?= true)"
+	case Stock:
 		return "(TARGET.HasPodStarter =!= true)"
 	}
-	return "(TARGET.HasPodStarter =?= true)"
+	// The pod's name is that of its startd.
+	return fmt.Sprintf(`(regexp("@%s(@|$)", TARGET.Name))`, s)
 }
 
 // StarterComm is the name of the starter in the process table, which the
@@ -133,7 +138,7 @@ func (p *Pool) learn(ctx context.Context) error {
 		return fmt.Errorf("reading %q: %w", user, err)
 	}
 	p.User.Visible = filepath.Join(p.State, "home")
-	if err := p.learnSide(ctx, Ours, "glidein", `{ condor_config_val POD_STARTER_PAYLOAD_UID || echo 10001; } 2>/dev/null | tail -n 1`); err != nil {
+	if err := p.learnSide(ctx, Ours, "glidein", payloadUID); err != nil {
 		return err
 	}
 	// There is no second execution point unless the pool was asked for one.
@@ -142,6 +147,16 @@ func (p *Pool) learn(ctx context.Context) error {
 	}
 	return p.learnSide(ctx, Stock, "glidein-stock", `id -u "$(condor_config_val SLOT1_USER)"`)
 }
+
+// AddSide learns what there is to know of a pod that a test made like the
+// glidein, with the same names of containers and the logs in a directory of its
+// own name. No job goes there by chance as long as its START sees to that.
+func (p *Pool) AddSide(ctx context.Context, side Side) error {
+	return p.learnSide(ctx, side, side.PodName(), payloadUID)
+}
+
+// payloadUID is a shell command that tells the user of our first payload.
+const payloadUID = `{ condor_config_val POD_STARTER_PAYLOAD_UID || echo 10001; } 2>/dev/null | tail -n 1`
 
 // learnSide asks for the user of payloads with a shell command.
 func (p *Pool) learnSide(ctx context.Context, side Side, logs, uid string) error {
@@ -187,6 +202,12 @@ func (p *Pool) Payload(side Side) func(Process) bool {
 	}
 }
 
+// Inside keeps all processes of an execution point's pod.
+func (p *Pool) Inside(side Side) func(Process) bool {
+	at := p.sides[side]
+	return func(q Process) bool { return q.Namespace == at.namespace }
+}
+
 // Starters keeps the starters that run jobs.
 func (p *Pool) Starters(side Side) func(Process) bool {
 	at := p.sides[side]
@@ -229,8 +250,12 @@ func (p *Pool) EP(ctx context.Context, side Side, argv ...string) (string, error
 // EPInput is EP with a standard input.
 func (p *Pool) EPInput(ctx context.Context, side Side, stdin io.Reader, argv ...string) (string, error) {
 	verb := []string{"ep"}
-	if side == Stock {
+	switch side {
+	case Ours:
+	case Stock:
 		verb = append(verb, "--stock")
+	default:
+		verb = append(verb, "--pod", side.PodName())
 	}
 	return p.run(ctx, stdin, append(verb, argv...)...)
 }

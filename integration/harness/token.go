@@ -20,10 +20,13 @@ const Namespace = "podstarter"
 
 // PodName is the name of an execution point's pod.
 func (s Side) PodName() string {
-	if s == Stock {
+	switch s {
+	case Ours:
+		return "glidein"
+	case Stock:
 		return "glidein-stock"
 	}
-	return "glidein"
+	return string(s)
 }
 
 // Kubectl runs kubectl as the cluster's administrator and returns its standard

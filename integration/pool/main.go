@@ -22,7 +22,8 @@ const usage = `usage: pool VERB ARG…
                       start the cluster and the pool, or bring what runs up to date; choices are kept until down
   status              one line; exit code 0 if a job could run
   ap [--root] CMD…    run a command where jobs are submitted, as the ordinary user alice
-  ep [--stock] CMD…   run a command in the pilot container of the execution point, as root
+  ep [--stock|--pod POD] CMD…
+                      run a command in the pilot container of the execution point, as root
   payload [--container NAME] CMD…
                       run a command in a payload container, as root
   kubectl ARG…        run kubectl as the cluster's administrator

@@ -36,6 +36,7 @@ func enterVerb(dir statedir.Dir, verb string, args []string) (int, error) {
 	flags := flag.NewFlagSet(verb, flag.ContinueOnError)
 	root := flags.Bool("root", false, "as root instead of as "+submitUser)
 	stock := flags.Bool("stock", false, "in the execution point with the stock starter")
+	other := flags.String("pod", "", "in another pod than glidein, made like it")
 	container := flags.String("container", payloadName, "the payload container")
 	if err := flags.Parse(args); err != nil || flags.NArg() == 0 {
 		return 2, errUsage
@@ -53,6 +54,9 @@ func enterVerb(dir statedir.Dir, verb string, args []string) (int, error) {
 		}
 	case "payload":
 		name = *container
+	}
+	if *other != "" {
+		pod = *other
 	}
 	c, err := enter.Find(containerdState(dir), cluster.Namespace, pod, name)
 	if err != nil {

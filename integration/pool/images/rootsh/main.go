@@ -9,8 +9,9 @@ import (
 )
 
 func main() {
+	began := os.Geteuid()
 	err := syscall.Setresuid(0, 0, 0)
-	fmt.Fprintf(os.Stderr, "rootsh: uid %d euid %d setresuid: %v\n", os.Getuid(), os.Geteuid(), err)
+	fmt.Fprintf(os.Stderr, "rootsh: began as euid %d, setresuid: %v, now uid %d euid %d\n", began, err, os.Getuid(), os.Geteuid())
 	err = syscall.Exec("/bin/sh", append([]string{"sh"}, os.Args[1:]...), os.Environ())
 	fmt.Fprintln(os.Stderr, "rootsh: becoming /bin/sh:", err)
 	os.Exit(126)
