@@ -1,0 +1,17 @@
+// Package attacks has hostile jobs attack the execution point that they run on,
+// as it is deployed and with some of its defences switched off.
+//
+// Every attack runs in every setting (settings.go), and which of them must
+// succeed there follows from the table of attacks (table.go) alone: an attack
+// gets through if, and only if, all the defences of one of its lists are off.
+// So a setting may lack several defences at once and still tell them apart: an
+// attack that got through because of some other defence than its own would get
+// through in a setting where the table says that it must not.
+//
+// Defences in the pod are switched off by editing the pod, those in the code by
+// building a variant of the program in which a few lines are others
+// (defences.go); the code itself knows nothing of that. Snippets that match no
+// longer are found by an ordinary test.
+//
+// docs/threats.md is written from the same table.
+package attacks

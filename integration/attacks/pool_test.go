@@ -1,0 +1,441 @@
+//go:build pool
+
+package attacks
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"podstarter/integration/harness"
+	"podstarter/integration/images/probe/facts"
+)
+
+// What every test uses; set once, before the first.
+var (
+	pool     *harness.Pool
+	probe    harness.File
+	variants *builder
+	targets  map[bool]*target // by whether the pod is the open one
+)
+
+// patience is how long anything may take that a test waits for.
+const patience = 3 * time.Minute
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if pool, err = harness.Open(ctx); err != nil {
+		return 1, err
+	}
+	if probe, err = pool.Probe(ctx); err != nil {
+		return 1, err
+	}
+	if variants, err = newBuilder(ctx); err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(variants.dir)
+	if err = removeTargets(ctx); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, removeTargets(context.Background())) }()
+	if _, err = pool.Kubectl(ctx, strings.NewReader(rights), "apply", "-f", "-"); err != nil {
+		return 1, err
+	}
+	built := make(chan struct{})
+	go func() {
+		defer close(built)
+		variants.all()
+	}()
+	defer func() { cancel(); <-built }()
+	closed, open := (*target)(nil), (*target)(nil)
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		closed, err = makeTarget(gctx, "attacked", nil)
+		return err
+	})
+	g.Go(func() (err error) {
+		open, err = makeTarget(gctx, "attacked-open", openPod)
+		return err
+	})
+	if err = g.Wait(); err != nil {
+		return 1, err
+	}
+	targets = map[bool]*target{false: closed, true: open}
+	return m.Run(), nil
+}
+
+// TestAttacks tries every attack in every setting.
+func TestAttacks(t *testing.T) {
+	for open, w := range targets {
+		t.Run(string(w.side), func(t *testing.T) {
+			t.Parallel()
+			for _, s := range Settings {
+				if s.Open == open {
+					t.Run(strings.ReplaceAll(s.Name, " ", "-"), func(t *testing.T) { w.attackIn(t, s) })
+				}
+			}
+		})
+	}
+}
+
+// attackIn tries every attack in one setting, and compares what came of each
+// with what must.
+func (w *target) attackIn(t *testing.T, s Setting) {
+	w.set(t, s)
+	if s.Victim {
+		w.keepTreasure(t)
+	}
+	a := w.attacker(t, s)
+	if s.Second {
+		next := w.submit(t, "next", "attack="+LeftBehind)
+		w.mustEnd(t, next)
+		a.read(t, next)
+	}
+	if s.Killed {
+		w.killStarter(t, s, a)
+	}
+	for _, attack := range Attacks {
+		if !attack.tries(s) {
+			continue
+		}
+		result, ok := a.results[attack.Name]
+		if !ok {
+			t.Errorf("%s: nobody tried it", attack.Name)
+			continue
+		}
+		switch must := attack.falls(s.off()); {
+		case must && len(result.Got) == 0:
+			t.Errorf("%s must get through without %q, or the test shows nothing; it was refused:\n  %s", attack.Name, s.off(), strings.Join(result.Refused, "\n  "))
+		case !must && len(result.Got) > 0:
+			t.Errorf("%s got through: %s", attack.Name, strings.Join(result.Got, ", "))
+		case !must && len(result.Refused) == 0 && len(attack.Falls) > 0 && !nothingToRefuse[attack.Name]:
+			t.Errorf("%s found nothing to try", attack.Name)
+		}
+	}
+}
+
+// nothingToRefuse are attacks that look at what there is: nobody says no.
+var nothingToRefuse = map[string]bool{
+	"groups": true, "descriptors": true, "environment": true,
+	Arguments: true, GoDebug: true, Loot: true, Survivors: true, Orphans: true,
+}
+
+// attempts are what came of the attacks in one setting.
+type attempts struct{ results map[string]facts.Attempt }
+
+func (a *attempts) got(attack string, what ...string) {
+	a.results[attack] = facts.Attempt{Attack: attack, Got: what}
+}
+
+// read takes the lines of a job's output.
+func (a *attempts) read(t *testing.T, job harness.Job) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(job.Dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var one facts.Attempt
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			t.Fatalf("job %s said %q: %v", job.ID(), lines.Text(), err)
+		}
+		a.results[one.Attack] = one
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// password is where the pilot keeps the pool's.
+const password = "/etc/condor/passwords.d/POOL"
+
+// attacker runs the job that tries what can be tried from within, and looks at
+// what it has brought about.
+func (w *target) attacker(t *testing.T, s Setting) *attempts {
+	t.Helper()
+	var names []string
+	for _, attack := range Attacks {
+		if attack.tries(s) && (!attack.Outside || attack.Name == Arguments) {
+			names = append(names, attack.Name)
+		}
+	}
+	w.inPilot(t, nil, "test", "-s", password) // or there is nothing to loot
+	before := w.wrappers(t)
+	job := w.submit(t, "attacker",
+		"attack="+strings.Join(names, ",")+" leave="+facts.Leftover+" link="+Loot+":"+password+" detach=2 hydra=1",
+		"transfer_output_files = "+Loot)
+	end := w.mustEnd(t, job)
+	a := &attempts{results: map[string]facts.Attempt{}}
+	a.read(t, job)
+	a.got(Arguments, w.secrets(t, a.results[Arguments].Got)...)
+	a.got(GoDebug, w.goSettings(t, before)...)
+	a.got(Loot)
+	if loot, err := os.ReadFile(filepath.Join(job.Dir, Loot)); err == nil && len(loot) > 0 {
+		a.got(Loot, fmt.Sprintf("%d bytes of %s", len(loot), password))
+	}
+	// A link that leads out is an output file that cannot be sent.
+	if arrived := len(a.results[Loot].Got) > 0; arrived == end.Held {
+		t.Errorf("the link's target arrived: %v, and yet the job ended so: %s", arrived, end)
+	}
+	a.got(Survivors, w.survivors(t, lookUp(Survivors).falls(s.off()))...)
+	return a
+}
+
+// secrets picks the arguments that must not be seen.
+func (w *target) secrets(t *testing.T, seen []string) []string {
+	t.Helper()
+	if !slices.ContainsFunc(seen, func(s string) bool { return strings.Contains(s, "condor_master") }) {
+		t.Errorf("the attacker saw no arguments of others: %q", seen)
+	}
+	var secret []string
+	for _, path := range []string{"/etc/podstarter/credentials/pool_password", "/var/run/secrets/kubernetes.io/serviceaccount/token"} {
+		text, err := pool.EP(t.Context(), w.side, "cat", path)
+		if err != nil || text == "" {
+			t.Fatalf("%s: %q, %v", path, text, err)
+		}
+		secret = append(secret, strings.TrimSpace(text))
+	}
+	return slices.DeleteFunc(seen, func(args string) bool {
+		return !claimID.MatchString(args) && !slices.ContainsFunc(secret, func(s string) bool { return strings.Contains(args, s) })
+	})
+}
+
+// claimID is what lets its owner command a slot: an address, numbers and a
+// secret (HTCondor src/condor_utils/condor_claimid_parser.h).
+var claimID = regexp.MustCompile(`<[^>]*>#\d+#\d+#`)
+
+// wrappers are those of the pod. A wrapper that has started itself anew has
+// another name in the process table, but the same arguments.
+func (w *target) wrappers(t *testing.T) []harness.Process {
+	t.Helper()
+	inside := pool.Inside(w.side)
+	found, err := harness.Processes(func(p harness.Process) bool {
+		return inside(p) && len(p.Args) > 0 && filepath.Base(p.Args[0]) == wrapperProgram
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// goSettings are the variables that steer Go's runtime, in the environment of the
+// wrapper that is new.
+func (w *target) goSettings(t *testing.T, before []harness.Process) (found []string) {
+	t.Helper()
+	wrappers := slices.DeleteFunc(w.wrappers(t), func(p harness.Process) bool {
+		return slices.ContainsFunc(before, func(b harness.Process) bool { return b.PID == p.PID })
+	})
+	if len(wrappers) != 1 {
+		t.Fatalf("new wrappers: %v, want that of the attacker", wrappers)
+	}
+	for _, p := range wrappers {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.PID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range strings.Split(string(text), "\x00") {
+			if strings.HasPrefix(v, "GODEBUG=") {
+				found = append(found, v)
+			}
+		}
+	}
+	return found
+}
+
+// survivors are processes that the attacker has left, once its starter is gone.
+// The defence takes a moment, so that they are waited for not to be there unless
+// they are expected.
+func (w *target) survivors(t *testing.T, expected bool) []string {
+	t.Helper()
+	w.starterGone(t)
+	return w.leftOf(t, expected, func(p harness.Process) bool {
+		return slices.Contains(p.Args, "linger") || slices.Contains(p.Args, "grow")
+	})
+}
+
+// leftOf are the processes of the pod that keep says true for: those that are
+// there if they are expected, else those that will not go.
+func (w *target) leftOf(t *testing.T, expected bool, keep func(harness.Process) bool) (left []string) {
+	t.Helper()
+	inside := pool.Inside(w.side)
+	mine := func(p harness.Process) bool { return inside(p) && keep(p) }
+	if !expected {
+		if err := harness.WaitNone(soon(t, time.Minute), mine); err != nil {
+			return []string{err.Error()}
+		}
+		return nil
+	}
+	found, err := harness.Processes(mine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range found {
+		left = append(left, p.String())
+	}
+	return left
+}
+
+// starterGone waits until no starter but the victim's runs, and a little for what
+// hears of it: a command in the pod takes longer.
+func (w *target) starterGone(t *testing.T) {
+	t.Helper()
+	starters := pool.Starters(w.side)
+	err := harness.Poll(soon(t, patience), "the end of the starter", func() (bool, error) {
+		found, err := harness.Processes(starters)
+		return len(found) <= len(w.victims(t)), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.inPilot(t, nil, "condor_version")
+}
+
+// victims are the main processes of neighbours that run.
+func (w *target) victims(t *testing.T) []harness.Process {
+	t.Helper()
+	inside := pool.Inside(w.side)
+	found, err := harness.Processes(func(p harness.Process) bool { return inside(p) && slices.Contains(p.Args, facts.Keeper) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// keepTreasure runs a neighbour that has something to lose until the test ends.
+func (w *target) keepTreasure(t *testing.T) {
+	t.Helper()
+	w.submit(t, "victim", fmt.Sprintf("file=%s:gold leave=%[1]s ready forever -- %s", facts.Treasure, facts.Keeper))
+	w.ready(t, facts.Keeper)
+}
+
+// ready waits for a job that has reached its step "ready" and has this argument.
+func (w *target) ready(t *testing.T, argument string) harness.Process {
+	t.Helper()
+	inside := pool.Inside(w.side)
+	found, err := harness.WaitSome(soon(t, patience), 1, func(p harness.Process) bool {
+		return inside(p) && p.Comm == facts.Ready && slices.Contains(p.Args, argument)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found[0]
+}
+
+// killStarter kills the starter under a job, and looks for what it leaves.
+func (w *target) killStarter(t *testing.T, s Setting, a *attempts) {
+	t.Helper()
+	const argument = "orphan"
+	starters := pool.Starters(w.side)
+	before, err := harness.Processes(starters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Once, or the next run would end what is left of this one.
+	job := w.submitWhere(t, argument, "(NumJobStarts ?: 0) < 1", "detach=2 forever -- "+argument)
+	inside := pool.Inside(w.side)
+	ours := func(p harness.Process) bool {
+		return inside(p) && (slices.Contains(p.Args, argument) || slices.Contains(p.Args, "linger"))
+	}
+	if _, err := harness.WaitSome(soon(t, patience), 3, ours); err != nil {
+		t.Fatal(err)
+	}
+	found, err := harness.Processes(func(p harness.Process) bool {
+		return starters(p) && !slices.ContainsFunc(before, func(b harness.Process) bool { return b.PID == p.PID })
+	})
+	if err != nil || len(found) != 1 {
+		t.Fatalf("starters of job %s: %v, %v", job.ID(), found, err)
+	}
+	if err := harness.Kill(found[0], unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.starterGone(t)
+	a.got(Orphans, w.leftOf(t, lookUp(Orphans).falls(s.off()), ours)...)
+}
+
+// submit sends a job with these steps of the probe, in the hostile image, to the
+// pod. What is left of it goes when the test ends.
+func (w *target) submit(t *testing.T, name, steps string, commands ...string) harness.Job {
+	t.Helper()
+	return w.submitWhere(t, name, "true", steps, commands...)
+}
+
+func (w *target) submitWhere(t *testing.T, name, where, steps string, commands ...string) harness.Job {
+	t.Helper()
+	job, err := pool.SubmitOne(t.Context(), harness.Submission{
+		Name: "attack-" + name, Side: w.side, Requirements: where, Files: []harness.File{probe},
+		Commands: strings.Join(append([]string{
+			"universe = docker",
+			"docker_image = " + pool.Image("hostile"),
+			"executable = " + harness.ProbeName,
+			`arguments = "` + steps + `"`,
+			"should_transfer_files = YES",
+			"output = out",
+			"error = err",
+			"request_cpus = 1",
+			"request_memory = 64",
+			"request_disk = 16M",
+			"job_max_vacate_time = 2",
+			"+Attacks = True",
+		}, commands...), "\n"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if t.Failed() {
+			t.Log(job.Describe())
+		}
+		// It fails when the job has left the queue by itself.
+		_, _ = pool.AP(ctx, "condor_rm", job.ID())
+	})
+	return job
+}
+
+// mustEnd waits for the end of a job, which may be a hold.
+func (w *target) mustEnd(t *testing.T, job harness.Job) harness.Ending {
+	t.Helper()
+	end, err := job.WaitEnding(soon(t, patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !end.Held && (!end.Exited || end.Code != 0) {
+		complaint, _ := job.Output("err")
+		t.Fatalf("job %s: %s\n%s", job.ID(), end, complaint)
+	}
+	return end
+}
+
+// soon is a context for something that should take no longer than d.
+func soon(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,18 @@
+package facts
+
+// Attempt is what came of one attack that the probe tried on its surroundings
+// (integration/attacks).
+type Attempt struct {
+	Attack  string
+	Got     []string // what the attacker gained; nothing if all was refused
+	Refused []string // what was tried, and how it was answered
+}
+
+// Names that the attacks and what they are after have in common.
+const (
+	Treasure    = "treasure"    // a victim's file, in its sandbox and in /dev/shm
+	TreasureKey = 0x70645001    // a victim's System V shared memory
+	Leftover    = "leftover"    // what a job leaves in /dev/shm
+	LeftoverKey = 0x70645002    // and as System V shared memory
+	Keeper      = "keep-secret" // stands among a victim's arguments
+)
