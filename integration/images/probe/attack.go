@@ -361,9 +361,9 @@ func attach(key int) error {
 	return unix.SysvShmDetach(memory)
 }
 
-// leave puts something of a name into /dev/shm, and makes a segment of shared
+// deposit puts something of a name into /dev/shm, and makes a segment of shared
 // memory, both for this user's eyes only.
-func leave(_ *state, what string) error {
+func deposit(_ *state, what string) error {
 	key := map[string]int{facts.Leftover: facts.LeftoverKey, facts.Treasure: facts.TreasureKey}[what]
 	if key == 0 {
 		return fmt.Errorf("leave what? %q", what)

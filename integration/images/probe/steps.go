@@ -63,7 +63,7 @@ func init() {
 		"grow":         func(s *state, _ string) error { return grow(s) },
 		"attack":       attack,
 		"attack-alone": attackAlone,
-		"leave":        leave,
+		"leave":        deposit,
 		"link":         link,
 		"ready": func(*state, string) error {
 			// By way of /proc, since it is the first thread that gives a process its name.
