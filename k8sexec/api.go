@@ -23,6 +23,11 @@ type podAPI interface {
 	// Watch gives all changes since resourceVersion, until its channel is closed.
 	// It needs the permission "watch".
 	Watch(ctx context.Context, resourceVersion string) (watch.Interface, error)
+	// Neighbour names another pod of the namespace, empty if there is none. It
+	// needs a permission "watch" that names no pod.
+	Neighbour(ctx context.Context) (string, error)
+	// TryPatchOf is a dry run of a patch of another pod.
+	TryPatchOf(ctx context.Context, pod string, patch []byte) error
 	// May asks whether a right is granted. It needs what every authenticated user
 	// has by default (ClusterRole system:basic-user).
 	May(ctx context.Context, q right) (bool, error)

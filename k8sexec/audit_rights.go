@@ -92,6 +92,37 @@ func (b *Backend) auditRights(ctx context.Context, pod *corev1.Pod, r *report) {
 		return
 	}
 	b.auditPolicy(ctx, pod, all, r)
+	if all {
+		b.auditNeighbour(ctx, api, r)
+	}
+}
+
+// auditNeighbour tries to patch another pod, as a token whose Role names no pod
+// could if no policy kept it from that. It is a dry run.
+func (b *Backend) auditNeighbour(ctx context.Context, api podAPI, r *report) {
+	const what = "other pods"
+	const fix = "kubectl apply -k deploy/policy, or resourceNames in the Role"
+	name, err := api.Neighbour(ctx)
+	switch {
+	case err != nil:
+		r.warn(what, fix, "the Role lets this token patch all of the namespace; whether a policy keeps it from that cannot be found out: %s", apiFailure(err).message)
+		return
+	case name == "":
+		r.warn(what, fix, "the Role lets this token patch all of the namespace; there is none but this to find out whether a policy keeps it from that")
+		return
+	}
+	patch, err := annotationPatch("podstarter/check", "x")
+	if err == nil {
+		err = api.TryPatchOf(ctx, name, patch)
+	}
+	switch {
+	case err == nil:
+		r.bad(what, fix, "this token may patch pod %s and all others of the namespace: a pilot can take over any of them", name)
+	case isAdmission(worded(err)):
+		r.ok(what, "the Role names none, but a policy keeps this token from pod %s", name)
+	default:
+		r.warn(what, fix, "whether this token may patch pod %s cannot be found out: %s", name, apiFailure(err).message)
+	}
 }
 
 // auditPolicy tries patches that a policy should deny. They are dry runs.
@@ -128,7 +159,7 @@ func (b *Backend) auditPolicy(ctx context.Context, pod *corev1.Pod, all bool, r 
 	case len(may) > 0:
 		r.warn(what, fix, "no admission policy confines this token: it may change %s of this pod", plural(may))
 	case all:
-		r.ok(what, "denies what a pilot need not change; the Role names no pod, so it must also be what keeps the token to this one")
+		r.ok(what, "denies what a pilot need not change")
 	default:
 		r.ok(what, "denies what a pilot need not change, and the Role names this pod alone")
 	}

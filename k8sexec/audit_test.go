@@ -93,6 +93,13 @@ func (a *auditWorld) wrappers(change ...func(*payload.Hello)) {
 	}
 }
 
+// anyPod is a Role that names no pod, and what becomes of a patch of another.
+func (a *auditWorld) anyPod(answer error) {
+	a.api.neighbour = "other"
+	a.api.rights = func(q right) bool { return q == right{Namespace: "jobs", Verb: "patch", Resource: "pods"} }
+	a.failVerb("patch of other", answer)
+}
+
 func denial(policy string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Message: "pods \"p\" is forbidden: ValidatingAdmissionPolicy '" + policy + "' with binding 'b' denied request: no"}}
@@ -133,9 +140,17 @@ func TestAudit(t *testing.T) {
 		},
 			want: result{"warn rights beyond those: the Roles bound to service account glidein"}},
 		{name: "administrator", change: func(a *auditWorld) { a.api.rights = func(right) bool { return true } },
-			want: result{"warn rights beyond those: the Roles bound to service account glidein"}},
+			want: result{"warn rights beyond those: the Roles bound to service account glidein",
+				"warn other pods: kubectl apply -k deploy/policy, or resourceNames in the Role"}},
 		{name: "rights are not told", change: func(a *auditWorld) { a.failVerb("may", denial("x")) },
 			want: result{"warn rights beyond those: allow selfsubjectaccessreviews to authenticated users, as the ClusterRole system:basic-user does"}},
+		{name: "neighbours open", change: func(a *auditWorld) { a.anyPod(nil) },
+			want: result{"bad other pods: kubectl apply -k deploy/policy, or resourceNames in the Role"}},
+		{name: "neighbours closed by a policy", change: func(a *auditWorld) { a.anyPod(denial("podstarter-pilot")) }},
+		{name: "neighbours closed otherwise", change: func(a *auditWorld) { a.anyPod(context.DeadlineExceeded) },
+			want: result{"warn other pods: kubectl apply -k deploy/policy, or resourceNames in the Role"}},
+		{name: "no neighbour", change: func(a *auditWorld) { a.anyPod(nil); a.api.neighbour = "" },
+			want: result{"warn other pods: kubectl apply -k deploy/policy, or resourceNames in the Role"}},
 		{name: "no policy", change: func(a *auditWorld) { a.api.deny = nil }, want: result{"warn admission policy: kubectl apply -k deploy/policy"}},
 		{name: "images refused", change: func(a *auditWorld) {
 			deny := a.api.deny

@@ -91,6 +91,31 @@ func (c *podClient) Watch(ctx context.Context, resourceVersion string) (watch.In
 		Watch(ctx)
 }
 
+// neighbourTime is how long the API server is watched for another pod, in
+// seconds. Those that exist come at once.
+const neighbourTime = "2"
+
+// Neighbour watches instead of listing: a pilot has no permission to list.
+func (c *podClient) Neighbour(ctx context.Context) (string, error) {
+	w, err := c.rest.Get().Namespace(c.namespace).Resource("pods").
+		Param("watch", "true").Param("resourceVersion", "0").Param("timeoutSeconds", neighbourTime).Watch(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if pod, ok := e.Object.(*corev1.Pod); ok && pod.Name != c.name && e.Type == watch.Added {
+			return pod.Name, nil
+		}
+	}
+	return "", ctx.Err()
+}
+
+func (c *podClient) TryPatchOf(ctx context.Context, pod string, patch []byte) error {
+	return c.rest.Patch(types.StrategicMergePatchType).Namespace(c.namespace).Resource("pods").Name(pod).
+		Param("dryRun", metav1.DryRunAll).Body(patch).Do(ctx).Error()
+}
+
 // May creates a SelfSubjectAccessReview, in JSON by hand: its types would cost
 // every starter their registration for something that only an audit asks.
 func (c *podClient) May(ctx context.Context, q right) (bool, error) {

@@ -19,10 +19,12 @@ type fakeAPI struct {
 	history []watch.Event // of all versions since the beginning
 	changed chan struct{} // closed and replaced at each change
 
-	fail    func(verb string, n int) error // error of the n-th call of a verb, from 1
-	calls   map[string]int
-	rights  func(q right) bool                             // what May answers; nil for no
-	deny    func(patch string) error                       // admission of a dry run
+	fail      func(verb string, n int) error // error of the n-th call of a verb, from 1
+	calls     map[string]int
+	rights    func(q right) bool       // what May answers; nil for no
+	deny      func(patch string) error // admission of a dry run
+	neighbour string                   // another pod
+
 	onPatch func(pod *corev1.Pod, changed map[string]bool) // in a goroutine of its own
 }
 
@@ -123,6 +125,18 @@ func (f *fakeAPI) May(_ context.Context, q right) (bool, error) {
 		return false, err
 	}
 	return f.rights != nil && f.rights(q), nil
+}
+
+func (f *fakeAPI) Neighbour(context.Context) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.neighbour, f.called("neighbour")
+}
+
+func (f *fakeAPI) TryPatchOf(_ context.Context, pod string, _ []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.called("patch of " + pod)
 }
 
 // put makes pod the newest version. The lock is held.

@@ -128,6 +128,12 @@ metadata: {name: e2e-loose, namespace: ` + harness.Namespace + `}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: e2e-loose}
 subjects:
   - {kind: ServiceAccount, name: glidein}
+  - {kind: ServiceAccount, name: e2e-unknown}
+---
+# An account that the policies do not know as a pilot's.
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: e2e-unknown, namespace: ` + harness.Namespace + `}
 `
 
 // TestPilotToken: what the token in the pilot container is good for, first with
