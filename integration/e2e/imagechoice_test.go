@@ -19,8 +19,9 @@ func TestImageChoice(t *testing.T) {
 	const mapFile = "/etc/condor/e2e-images.map"
 	rules := strings.Join([]string{
 		`* /^\/cvmfs\/images\.example\.org\/(.+)$/ ` + repository(pool.Image("busybox")) + `/\1`,
-		`SingularityImage "tools.sif" docker://` + pool.Image("probe"),
+		`* tools.sif docker://` + pool.Image("probe"),
 	}, "\n")
+	t.Cleanup(func() { reconfigure(t, false) }) // after the configuration is as it was
 	write(t, mapFile, rules)
 	configure(t,
 		image.KnobMap+" = "+mapFile,
@@ -28,6 +29,7 @@ func TestImageChoice(t *testing.T) {
 		image.KnobMirrors+" = mirrored.example/some="+repository(pool.Image("probe")),
 		image.KnobDefault+` = ifThenElse(TARGET.WantsProbe ?: false, "`+pool.Image("probe")+`", "`+pool.Image("busybox")+`")`,
 	)
+	reconfigure(t, true)
 	base := func(name string) string {
 		return strings.TrimPrefix(pool.Image(name), repository(pool.Image(name))+"/")
 	}
@@ -38,6 +40,7 @@ func TestImageChoice(t *testing.T) {
 	}{
 		{"path in cvmfs", singularity("/cvmfs/images.example.org/" + base("busybox")), "busybox", nil},
 		{"name of a file", singularity("tools.sif"), "probe", nil},
+		{"file that is transferred", "universe = container\ncontainer_image = tools.sif", "probe", nil},
 		{"with scheme", singularity("docker://" + pool.Image("debian")), "debian", nil},
 		{"without scheme", singularity(pool.Image("debian")), "debian", nil},
 		{"mirrored", "universe = docker\ndocker_image = mirrored.example/some/" + base("probe"), "probe", nil},
@@ -50,6 +53,7 @@ func TestImageChoice(t *testing.T) {
 	for i, c := range cases {
 		s := job("facts", c.commands)
 		s.Name = "choice-" + strings.ReplaceAll(c.name, " ", "-")
+		s.Files = append(s.Files, harness.File{Name: "tools.sif", Content: []byte("no image at all")})
 		jobs[i] = submit(t, s)[0]
 	}
 	for i, c := range cases {
@@ -104,6 +108,31 @@ func TestImagePolicy(t *testing.T) {
 			}
 			mustExit(t, submit(t, job("exit=3", c.right))[0], 3)
 		})
+	}
+}
+
+// reconfigure lets the startd ask the starter anew what it can do, and waits until
+// all its slots say whether they take .sif files.
+func reconfigure(t *testing.T, sif bool) {
+	t.Helper()
+	ctx := background(t)
+	if out, err := pool.EP(ctx, side, "condor_reconfig"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	err := harness.Poll(ctx, fmt.Sprintf("the slots to say that they take .sif files: %v", sif), func() (bool, error) {
+		out, err := pool.AP(ctx, "condor_status", "-constraint", "HasPodStarter", "-af", "(HasSIF ?: false)")
+		if out == "" || err != nil {
+			return false, err
+		}
+		for slot := range strings.Lines(out) {
+			if strings.TrimSpace(slot) != fmt.Sprint(sif) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
