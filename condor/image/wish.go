@@ -65,7 +65,7 @@ func wishOf(ad, machine *classads.Ad, k Knobs) *wish {
 		if attr != attrContainer {
 			return w
 		}
-		if full := ad.StringOr(attrFullPath, ""); path.Base(full) == path.Base(w.text) {
+		if full := ad.StringOr(attrFullPath, ""); len(full) <= maxName && path.Base(full) == path.Base(w.text) {
 			w.more = append(w.more, full)
 		}
 		switch {
