@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -72,6 +73,8 @@ func (b *Backend) auditWrapper(ctx context.Context, pod *corev1.Pod, container s
 	if link, err := os.Readlink(filepath.Join(b.proc, "self/ns/pid")); err == nil && link == hello.PIDNamespace {
 		b.auditProcess(container, what, hello.PID, r)
 		fence = "has fewer capabilities than the pilot"
+	} else {
+		auditUnseen(pod, container, what, r)
 	}
 	if !b.serves(ctx, container, hello, what, r) {
 		return
@@ -211,6 +214,25 @@ func (b *Backend) auditProcess(container, what string, pid int, r *report) {
 	}
 	if theirs.seccomp == 0 {
 		r.warn(what, line(container, "securityContext.seccompProfile.type: RuntimeDefault"), "runs without a seccomp filter, as will jobs")
+	}
+}
+
+// auditUnseen goes by the manifest, where the wrapper's process cannot be seen.
+func auditUnseen(pod *corev1.Pod, container, what string, r *report) {
+	c := specOf(pod, container)
+	if c == nil {
+		return // said already
+	}
+	sc := c.SecurityContext
+	if sc == nil {
+		sc = &corev1.SecurityContext{}
+	}
+	onPod := pod.Spec.SecurityContext != nil && pod.Spec.SecurityContext.SeccompProfile != nil
+	if sc.SeccompProfile == nil && !onPod {
+		r.warn(what, line(container, "securityContext.seccompProfile.type: RuntimeDefault"), "may run without a seccomp filter, as will jobs")
+	}
+	if sc.Capabilities == nil || !slices.Contains(sc.Capabilities.Drop, "ALL") {
+		r.warn(what, line(container, "securityContext.capabilities: {drop: [ALL], add: [KILL, SETGID, SETPCAP, SETUID]}"), "has the capabilities that the container runtime gives to everybody")
 	}
 }
 

@@ -228,6 +228,14 @@ func TestAudit(t *testing.T) {
 			"bad wrapper in payload: spec.containers[name=payload].securityContext.capabilities.add: [SETGID]",
 			"warn wrapper in payload: spec.containers[name=payload].securityContext.capabilities: {drop: [ALL], add: [KILL, SETGID, SETPCAP, SETUID]}",
 			"warn wrapper in payload: spec.containers[name=payload].securityContext.seccompProfile.type: RuntimeDefault"}},
+		{name: "unseen wrapper", hello: func(h *payload.Hello) { h.PIDNamespace = "pid:[1]" }, change: func(a *auditWorld) {
+			a.pod.Spec.Containers[1].SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+			a.pod.Spec.Containers[2].SecurityContext.SeccompProfile = &corev1.SeccompProfile{}
+		}, want: result{
+			"warn wrapper in payload: spec.containers[name=payload].securityContext.seccompProfile.type: RuntimeDefault",
+			"warn wrapper in payload: the container runtime",
+			"warn wrapper in payload-2: spec.containers[name=payload-2].securityContext.capabilities: {drop: [ALL], add: [KILL, SETGID, SETPCAP, SETUID]}",
+			"warn wrapper in payload-2: the container runtime"}},
 		{name: "sandboxes out of reach", change: func(a *auditWorld) { _ = os.Chmod(a.exec, 0o700) },
 			want: result{"bad sandboxes: chmod 0755 EXECUTE"}},
 		{name: "sandboxes anybody's", change: func(a *auditWorld) { _ = os.Chmod(a.exec, 0o777) },

@@ -104,6 +104,7 @@ func TestCheckOfBrokenPods(t *testing.T) {
 				map[string]any{"name": "kubernetes", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"})
 			spec := pod["spec"].(map[string]any)
 			delete(spec, "enableServiceLinks")
+			spec["shareProcessNamespace"] = true // whatever the pool's pod does
 			delete(spec, "serviceAccount")
 			spec["serviceAccountName"] = "e2e-unknown"
 		}, []string{
