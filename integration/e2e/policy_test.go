@@ -56,6 +56,8 @@ func attempts(own, other, refused string) []attempt {
 			strings.Repeat("a", 64)+`"}]}}`, allowed, allowed),
 		patch("end of the pod", own, `{"spec":{"activeDeadlineSeconds":1}}`, allowed, allowed),
 		patch("nothing", own, `{}`, allowed, allowed),
+		// Expressions have a budget, and one that exceeds it is a denial.
+		patch("nearly as many annotations as a pod may have", own, manyAnnotations(), allowed, allowed),
 		patch("image that the site refuses", own, image("payload", refused), byImages, byImages),
 		patch("two images, one refused", own, fmt.Sprintf(`{"spec":{"containers":[{"name":"payload","image":%q}],"activeDeadlineSeconds":9}}`, refused), byImages, byImages),
 		patch("pilot image", own, image("pilot", "registry.example.org/evil:1"), byPolicy, byPolicy),
@@ -108,6 +110,16 @@ func attempts(own, other, refused string) []attempt {
 		{"its own role", http.MethodPatch, "/apis/rbac.authorization.k8s.io/v1/namespaces/" + harness.Namespace + "/roles/glidein?dryRun=All", asMerge,
 			`{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`, byRBAC, byRBAC},
 	}
+}
+
+// manyAnnotations are 216 KiB of the 256 that annotations may have in all
+// (apimachinery pkg/api/validation/objectmeta.go:TotalAnnotationSizeLimitB).
+func manyAnnotations() string {
+	var b strings.Builder
+	for i := range 6000 {
+		fmt.Fprintf(&b, `,"podstarter/e2e-%05d":"0123456789"`, i)
+	}
+	return `{"metadata":{"annotations":{` + b.String()[1:] + `}}}`
 }
 
 const asMerge = "application/merge-patch+json"
