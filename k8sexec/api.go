@@ -78,10 +78,15 @@ func noSuccess(waited time.Duration, err error) error {
 // binding took too long says less than why.
 func endOf(ctx context.Context, waited time.Duration, last error) error {
 	cause := context.Cause(ctx)
-	if errors.Is(cause, errTimeout) {
-		return noSuccess(waited, last)
+	if !errors.Is(cause, errTimeout) {
+		return cause
 	}
-	return cause
+	if errors.Is(last, cause) {
+		// The only attempt hung until the binding's time was over: that the API server
+		// did not answer is the news, not the time.
+		last = errors.New(last.Error())
+	}
+	return noSuccess(waited, last)
 }
 
 // isPassing tells errors that the same call may not meet again in a moment: no

@@ -75,7 +75,7 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 	defer watch.Stop()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	w := waiting{report: req.Report, every: b.timing.progress, started: time.Now(), container: l.name, spec: p.spec, state: "no news"}
+	w := waiting{report: req.Report, next: b.timing.progress, started: time.Now(), container: l.name, spec: p.spec, state: "no news"}
 	t, dismissed := track(l.name, p, before, pod), p.restart
 	stir := time.NewTimer(b.timing.stir)
 	defer stir.Stop()
@@ -159,9 +159,8 @@ func (l *Lease) stir(ctx context.Context, nonce string) {
 // waiting is what is to be said of a binding that takes its time.
 type waiting struct {
 	report    func(string)
-	every     time.Duration
+	next      time.Duration // when progress is told, from the start
 	started   time.Time
-	told      time.Time
 	container string
 	spec      string
 
@@ -193,11 +192,11 @@ func (w *waiting) final() *failure {
 
 func (w *waiting) progress() {
 	waited := time.Since(w.started)
-	if waited < w.every || time.Since(w.told) < w.every {
+	if waited < w.next {
 		return
 	}
-	w.told = time.Now()
-	w.report(fmt.Sprintf("container %s: waiting for %s since %s, status: %s", w.container, w.spec, waited.Round(time.Second), w.state))
+	w.next = 2 * waited
+	w.report(fmt.Sprintf("container %s: waiting for %s for %s, status: %s", w.container, w.spec, waited.Round(time.Second), w.state))
 }
 
 // ended says what there is to say when ctx has ended. If it was the binding's own

@@ -50,7 +50,9 @@ func (l *Lease) Bind(ctx context.Context, req payload.BindRequest) (*Container, 
 			j.says += fmt.Sprintf(" It is the site's choice for jobs without an image; correct %s.", req.ChosenBy)
 		}
 	}
-	return nil, j.verdict()
+	v := j.verdict()
+	l.backend.log.Warn("Binding failed", "container", l.name, "blame", v.Blame, "subcode", v.Subcode, "reason", v.Reason)
+	return nil, v
 }
 
 // hold makes c the container of the lease and closes the one before.

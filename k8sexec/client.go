@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,15 +66,20 @@ func podScheme() *runtime.Scheme {
 	return scheme
 }
 
+// request begins a request that is made once. client-go's own way is to try again
+// up to ten times and to say nothing of it meanwhile; [Backend.patient] does
+// that here, and tells.
+func (c *podClient) request(verb string) *rest.Request { return c.rest.Verb(verb).MaxRetries(0) }
+
 func (c *podClient) Get(ctx context.Context) (*corev1.Pod, error) {
 	pod := new(corev1.Pod)
-	err := c.rest.Get().Namespace(c.namespace).Resource("pods").Name(c.name).Do(ctx).Into(pod)
+	err := c.request(http.MethodGet).Namespace(c.namespace).Resource("pods").Name(c.name).Do(ctx).Into(pod)
 	return pod, err
 }
 
 func (c *podClient) Patch(ctx context.Context, patch []byte, dryRun bool) (*corev1.Pod, error) {
 	pod := new(corev1.Pod)
-	request := c.rest.Patch(types.StrategicMergePatchType).Namespace(c.namespace).Resource("pods").Name(c.name).Body(patch)
+	request := c.rest.Patch(types.StrategicMergePatchType).MaxRetries(0).Namespace(c.namespace).Resource("pods").Name(c.name).Body(patch)
 	if dryRun {
 		request.Param("dryRun", metav1.DryRunAll)
 	}
@@ -84,7 +90,7 @@ func (c *podClient) Patch(ctx context.Context, patch []byte, dryRun bool) (*core
 func (c *podClient) Watch(ctx context.Context, resourceVersion string) (watch.Interface, error) {
 	// A selector on the name makes this a request about one named object, which a
 	// Role with resourceNames may allow (apiserver endpoints/request/requestinfo.go).
-	return c.rest.Get().Namespace(c.namespace).Resource("pods").
+	return c.request(http.MethodGet).Namespace(c.namespace).Resource("pods").
 		Param("watch", "true").
 		Param("fieldSelector", fields.OneTermEqualSelector("metadata.name", c.name).String()).
 		Param("resourceVersion", resourceVersion).

@@ -142,7 +142,10 @@ func (c *Container) attend(ctx context.Context) {
 		return
 	}
 	f.image, f.spec = c.image.String(), c.spec
-	c.lost <- judge(f).verdict()
+	v := judge(f).verdict()
+	b := c.lease.backend
+	b.log.Warn("Container lost", "container", c.lease.name, "blame", v.Blame, "subcode", v.Subcode, "reason", v.Reason)
+	c.lost <- v
 }
 
 // autopsy asks the pod's status how the container ended. The kubelet notices

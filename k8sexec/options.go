@@ -124,7 +124,8 @@ type timing struct {
 	// notice bounds the question why the pod is being taken down, and when: the
 	// job's own grace period begins after the answer.
 	notice time.Duration
-	// progress is how often a binding that takes long says so.
+	// progress is when a binding that takes long first says so; the pause doubles
+	// each time.
 	progress time.Duration
 	// check bounds all API calls of Check: the startd waits for it.
 	check time.Duration
@@ -145,7 +146,7 @@ var defaultTiming = timing{
 	recall:      4 * time.Second,
 	autopsy:     5 * time.Second,
 	notice:      time.Second,
-	progress:    30 * time.Second,
+	progress:    5 * time.Second,
 	check:       4 * time.Second,
 }
 

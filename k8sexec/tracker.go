@@ -172,7 +172,7 @@ func (t *tracker) waiting(status corev1.ContainerStatus) *failure {
 	case reasonCrashLoop:
 		return t.crashLoop(status)
 	}
-	if t.changed && (t.stale[now] || namesImage(w.Message, t.before) && !namesImage(w.Message, t.spec)) {
+	if t.isOfBefore(now) {
 		return nil
 	}
 	if now != t.last {
@@ -231,6 +231,14 @@ func (t *tracker) mayBeOverdue() bool {
 	return t.taken && t.running == "" && t.tries == 0 && !t.wasRunning
 }
 
+// isOfBefore tells a complaint about the image before.
+func (t *tracker) isOfBefore(c complaint) bool {
+	return t.changed && (t.stale[c] || namesImage(c.message, t.before) && !namesImage(c.message, t.spec))
+}
+
+// pulling is the state that does not show in the status.
+const pulling = "the kubelet has taken up the change and is probably pulling the image, or waits until other pulls are done"
+
 // describe says in a few words how far the kubelet has come. What it does between
 // the end of the old container and the start of the new one, a pull mostly, does
 // not show in the status.
@@ -240,12 +248,14 @@ func (t *tracker) describe(pod *corev1.Pod) string {
 	}
 	s := statusOf(pod, t.container)
 	switch {
+	case s.State.Waiting != nil && t.isOfBefore(complaint{s.State.Waiting.Reason, s.State.Waiting.Message}):
+		return pulling
 	case s.State.Waiting != nil && s.State.Waiting.Message != "":
 		return fmt.Sprintf("waiting, %s: %s", s.State.Waiting.Reason, s.State.Waiting.Message)
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "":
 		return "waiting, " + s.State.Waiting.Reason
 	case t.isOld(bareID(s.ContainerID)):
-		return "the kubelet has taken up the change and is probably pulling the image"
+		return pulling
 	case s.State.Running != nil:
 		return "running"
 	case s.State.Terminated != nil:

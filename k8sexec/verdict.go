@@ -111,11 +111,12 @@ func judge(f failure) judgement {
 }
 
 // Bounds on the kubelet's own further attempts to pull. It makes them 10, 20,
-// 40 s ... apart: three attempts see out a blip of some 30 s, and attempts that
-// each run into a timeout are not waited for for ever.
+// 40 s ... apart, and tells of each some seconds later: three attempts see out a
+// blip of half a minute, and attempts that each run into a timeout are not
+// waited for for ever.
 const (
 	maxTries    = 3
-	maxPatience = time.Minute
+	maxPatience = 40 * time.Second
 )
 
 // isFinal tells whether the kubelet's own further attempts should not be waited

@@ -31,6 +31,26 @@ func (a *activation) takenDown(ctx context.Context, n payload.Notice) {
 	}()
 }
 
+// whyTime bounds the wait for the reason of a container's end. A backend that
+// does not know any says so sooner.
+const whyTime = 20 * time.Second
+
+// whyLost waits for the backend to find out why the connection to the wrapper
+// has ended: that the container was killed for want of memory is another matter
+// than that its pod was evicted. Nothing is left to be killed meanwhile.
+func (a *activation) whyLost(ctx context.Context, lost error) error {
+	timer := time.NewTimer(whyTime)
+	defer timer.Stop()
+	select {
+	case err := <-a.container.Lost():
+		return err
+	case <-a.orders.hard:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return lost
+}
+
 // Of the time that is left, a third is kept for what comes after the job's end:
 // its output, where the user wants that of an evicted job, and the words to
 // shadow and startd. That takes a tenth of a second without output.

@@ -68,6 +68,9 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 	for {
 		select {
 		case e := <-ended:
+			if errors.Is(e.err, payload.ErrLost) {
+				e.err = a.whyLost(ctx, e.err)
+			}
 			return e.exit, e.err
 		case err := <-a.container.Lost():
 			return payload.Exit{}, err

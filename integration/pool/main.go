@@ -18,8 +18,9 @@ import (
 const usage = `usage: pool VERB ARG…
 
   up [--stock] [--condor 25.14|23.9] [--slots N] [--partitionable]
-     [--mode shared|unshared|rootless]
-                      start the cluster and the pool, or bring what runs up to date; choices are kept until down
+     [--mode shared|unshared|rootless] [--faults N --faults-api PORT]
+                      start the cluster and the pool, or bring what runs up to date; choices are kept until down,
+                      but for the execution points that are there to fail, which go with the next up
   status              one line; exit code 0 if a job could run
   ap [--root] CMD…    run a command where jobs are submitted, as the ordinary user alice
   ep [--stock|--pod POD] CMD…

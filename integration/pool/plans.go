@@ -95,13 +95,13 @@ func (p *pool) glideinPlan() plan {
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")
 			copyPayload(spec, p.payloads())
-			p.reachAPIServer(spec)
+			reachAPIServer(spec, p.settings.Ports[cluster.APIServer])
 		},
 	}
 }
 
 // reachAPIServer tells the pilot where the API server is: nothing on this machine carries the service's address to it.
-func (p *pool) reachAPIServer(spec map[string]any) {
+func reachAPIServer(spec map[string]any, port int) {
 	for _, c := range list(spec, "containers") {
 		if c["name"] != pilotContainer {
 			continue
@@ -109,7 +109,7 @@ func (p *pool) reachAPIServer(spec map[string]any) {
 		env, _ := c["env"].([]any)
 		c["env"] = append(env,
 			map[string]any{"name": "KUBERNETES_SERVICE_HOST", "value": "127.0.0.1"},
-			map[string]any{"name": "KUBERNETES_SERVICE_PORT", "value": strconv.Itoa(p.settings.Ports[cluster.APIServer])})
+			map[string]any{"name": "KUBERNETES_SERVICE_PORT", "value": strconv.Itoa(port)})
 	}
 }
 

@@ -33,6 +33,13 @@ func (p *pool) startPods(ctx context.Context) error {
 	} else if err := p.api.DeletePod(ctx, stockPod, 1); err != nil {
 		return err
 	}
+	for i, name := range faultPods(maxFaults) {
+		if i < p.settings.Faults {
+			plans = append(plans, p.faultsPlan(name))
+		} else if err := p.api.DeletePod(ctx, name, 1); err != nil {
+			return err
+		}
+	}
 	g, gctx := errgroup.WithContext(ctx)
 	for _, plan := range plans {
 		g.Go(func() error {
@@ -80,6 +87,8 @@ type plan struct {
 	config string
 	images map[string]string
 	edit   func(pod map[string]any)
+	// suffix makes the names of the other objects its own.
+	suffix string
 	// keep says which other objects of the kustomization are wanted.
 	keep func(kind string) bool
 }
@@ -134,8 +143,10 @@ func (p *pool) edited(objects []cluster.Object, plan plan) (pod cluster.Object, 
 			if plan.pod == stockPod {
 				setPath(o, "stock-config", "metadata", "name")
 			}
+			plan.rename(o)
 			others = append(others, o)
 		case plan.keep == nil || plan.keep(kind):
+			plan.rename(o)
 			others = append(others, o)
 		}
 	}
@@ -279,8 +290,14 @@ func (p *pool) waitPool(ctx context.Context) error {
 		if err != nil {
 			return false, err
 		}
-		ours := slices.ContainsFunc(slots, func(s slot) bool { return s.ours && s.usable() })
+		ours := slices.ContainsFunc(slots, func(s slot) bool { return s.ours && s.usable() && !s.isFault() })
 		stock := slices.ContainsFunc(slots, func(s slot) bool { return !s.ours && s.usable() })
-		return ours && (stock || !p.settings.Stock), fmt.Errorf("the collector knows %d slots", len(slots))
+		faults := 0
+		for _, s := range slots {
+			if s.isFault() && s.ours && s.usable() {
+				faults++
+			}
+		}
+		return ours && (stock || !p.settings.Stock) && faults >= p.settings.Faults, fmt.Errorf("the collector knows %d slots", len(slots))
 	})
 }

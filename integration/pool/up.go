@@ -124,6 +124,9 @@ func (p *pool) choose(args []string) error {
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	flags.BoolVar(&s.Stock, "stock", s.Stock, "a second execution point, with the stock starter")
 	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
+	// Not kept: nothing but the tests that asked for them has a use for them.
+	flags.IntVar(&s.Faults, "faults", 0, "execution points that are there to fail")
+	flags.IntVar(&s.FaultsAPI, "faults-api", 0, "port on which these look for the API server")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers, of the execution point")
 	flags.BoolVar(&s.Partitionable, "partitionable", s.Partitionable, "one slot that the startd cuts into as many")
 	flags.StringVar(&s.Mode, "mode", s.Mode, "what pilot and payload containers share")
@@ -141,6 +144,9 @@ func (p *pool) choose(args []string) error {
 	}
 	if s.Mode == modeRootless && s.Slots > 1 {
 		return fmt.Errorf("%d slots: a pilot without root has one payload container", s.Slots)
+	}
+	if s.Faults < 0 || s.Faults > maxFaults {
+		return fmt.Errorf("%d execution points that fail: %d can be had at most", s.Faults, maxFaults)
 	}
 	return p.save()
 }
@@ -208,7 +214,8 @@ func (p *pool) prepareHost(ctx context.Context) error {
 
 // choosePorts chooses a port for everything that listens, and keeps those of what runs.
 func (p *pool) choosePorts() error {
-	for _, port := range []struct{ name, daemon, pod, container string }{
+	type port struct{ name, daemon, pod, container string }
+	ports := []port{
 		{name: cluster.Etcd, daemon: cluster.Etcd},
 		{name: "etcd-peer", daemon: cluster.Etcd},
 		{name: cluster.APIServer, daemon: cluster.APIServer},
@@ -218,7 +225,11 @@ func (p *pool) choosePorts() error {
 		{name: poolPod, pod: poolPod, container: poolContainer},
 		{name: glideinPod, pod: glideinPod, container: pilotContainer},
 		{name: stockPod, pod: stockPod, container: pilotContainer},
-	} {
+	}
+	for _, name := range p.faultPods() {
+		ports = append(ports, port{name: name, pod: name, container: pilotContainer})
+	}
+	for _, port := range ports {
 		var keep bool
 		if port.daemon != "" {
 			_, keep = p.daemons.Running(port.daemon)

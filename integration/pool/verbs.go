@@ -142,6 +142,9 @@ type slot struct {
 	ours        bool
 }
 
+// isFault tells the slots of execution points that are there to fail.
+func (s slot) isFault() bool { return strings.Contains(s.name, "@"+faultPrefix) }
+
 func (s slot) usable() bool { return s.state == "Unclaimed" || s.state == "Claimed" }
 
 // slotStates asks the collector.

@@ -256,6 +256,8 @@ func (n Node) kubeletConfig() map[string]any {
 		"volumePluginDir":             n.State.Path("kubelet", "volume-plugins"),
 		"resolvConf":                  "",
 		"registryPullQPS":             0,
+		// A registry that hangs holds up the pod that wants something of it, and no other.
+		"serializeImagePulls": false,
 	}
 }
 

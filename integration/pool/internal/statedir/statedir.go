@@ -109,6 +109,9 @@ type Settings struct {
 	Partitionable bool
 	// Mode is how little the pilot has in common with its payload containers: "shared", "unshared" or "rootless".
 	Mode string
+	// Faults is the number of execution points that are there to fail, and FaultsAPI the port on which they look for the API
+	// server.
+	Faults, FaultsAPI int
 	// Ports are the ports chosen, by the name of what listens on them.
 	Ports map[string]int
 	// NodeIP is the address under which the kubelet registers.

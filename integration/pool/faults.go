@@ -1,0 +1,81 @@
+package main
+
+import (
+	"strconv"
+
+	"podstarter/integration/pool/internal/cluster"
+)
+
+// Execution points for tests in which something goes wrong. Each is a pod of its own with one slot, since the kubelet works
+// on one change of a pod at a time: an image that takes long to be pulled, or cannot be, would hold up the other slots. They
+// find the API server where they are told to, so that a test can stand in between, and take the jobs alone that name them.
+const (
+	faultPrefix = "faults-"
+	maxFaults   = 8
+)
+
+func faultPod(n int) string { return faultPrefix + strconv.Itoa(n) }
+
+// faultPods are the names of the first n of them.
+func faultPods(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = faultPod(i + 1)
+	}
+	return names
+}
+
+func (p *pool) faultPods() []string { return faultPods(p.settings.Faults) }
+
+// faultsPlan is the glidein with another name, one slot, a limit on the job's memory, and a way of its own to the API server.
+func (p *pool) faultsPlan(name string) plan {
+	one := *p
+	one.settings.Slots = 1
+	return plan{
+		pod: name, source: "glidein", suffix: name,
+		config: p.network(name) + one.executionPoint() + `
+FaultsPod = "$ENV(POD_NAME)"
+STARTD_ATTRS = $(STARTD_ATTRS) FaultsPod
+START = TARGET.FaultsPod =?= "$ENV(POD_NAME)"
+`,
+		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"], payloadName: p.images["debian"]},
+		edit: func(pod map[string]any) {
+			spec := child(pod, "spec")
+			reachAPIServer(spec, p.settings.FaultsAPI)
+			for _, v := range list(spec, "volumes") {
+				if c, ok := v["configMap"].(map[string]any); ok && v["name"] == "config" {
+					c["name"] = configOf(name)
+				}
+			}
+			for _, c := range list(spec, "containers") {
+				if c["name"] == payloadName {
+					setPath(c, "256Mi", "resources", "limits", "memory")
+				}
+			}
+		},
+	}
+}
+
+func configOf(pod string) string { return pod + "-config" }
+
+// rename gives an object of the kustomization a name of its own, if the plan wants that.
+func (plan plan) rename(o cluster.Object) {
+	if plan.suffix == "" {
+		return
+	}
+	name := o.String("metadata", "name") + "-" + plan.suffix
+	switch o.String("kind") {
+	case "ConfigMap":
+		name = configOf(plan.suffix)
+	case "Role":
+		for _, rule := range list(o, "rules") {
+			rule["resourceNames"] = []any{plan.pod}
+		}
+	case "RoleBinding":
+		ref := child(o, "roleRef")
+		ref["name"] = o.String("roleRef", "name") + "-" + plan.suffix
+	default: // the service account is shared
+		return
+	}
+	setPath(o, name, "metadata", "name")
+}
