@@ -63,7 +63,7 @@ var (
 	knobBindTimeout = knob{"POD_STARTER_BIND_TIMEOUT", "900",
 		"Seconds that an image may take to be pulled and started before the job goes back to the queue."}
 	knobReset = knob{"POD_STARTER_RESET", "always",
-		"When a payload container is made anew: `always` gives each job a fresh one, `image` keeps it for the next job of the same owner in the same image. That starts in milliseconds instead of a second when jobs follow each other closely, and finds the files that the last one left in the image; its processes are gone, or the container is not used again. A tag is looked up again after POD_STARTER_DIGEST_LIFETIME."}
+		"When a payload container is made anew: `always` gives each job a fresh one, `image` keeps it for the next job of the same owner in the same image. That starts in milliseconds instead of a second when jobs follow each other closely, and finds the files that the last one left in the image, but for those in /tmp and /var/tmp; its processes are gone, or the container is not used again. A tag is looked up again after POD_STARTER_DIGEST_LIFETIME."}
 	knobThrowawayTags = knob{"POD_STARTER_THROWAWAY_TAGS", "True",
 		"Write a known image as `name:<once>@<digest>`, which the kubelet does not count as a crash loop when it comes back; False where an image policy refuses such references."}
 	knobDigestLifetime = knob{"POD_STARTER_DIGEST_LIFETIME", "600",

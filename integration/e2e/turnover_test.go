@@ -43,7 +43,7 @@ func layers(t *testing.T, names ...string) []string {
 
 // TestContainerIsUsedAgain: with POD_STARTER_RESET = image, jobs of one user
 // share a container for as long as they want the same image. That another user
-// never gets it is k8sexec's test: this pool has one user.
+// never gets it is TestContainerIsUsedAgainByItsOwnerAlone.
 func TestContainerIsUsedAgain(t *testing.T) {
 	oursOnly(t)
 	// The digest must not expire between two of these jobs.

@@ -29,19 +29,60 @@ var sharedDirs = []string{"/dev/shm", "/dev/mqueue"}
 // nothing is done that the payload could not do itself. It is called when
 // nothing of the payload is alive.
 func removeLeftovers(uid, gid int) error {
+	err := asPayload(uid, gid, func() error {
+		return errors.Join(removeShared(sharedDirs, uid), removeSysV("/proc/sysvipc", uid))
+	})
+	if err != nil {
+		return fmt.Errorf("remove what user %d left in shared memory: %w", uid, err)
+	}
+	return nil
+}
+
+// temporaryDirs are where programs leave files that they mean nobody to keep. They
+// are the container's own, and matter when it is used again.
+var temporaryDirs = []string{"/tmp", "/var/tmp"}
+
+// maxTemporary is how many files are removed at most: with more, a new container
+// is quicker.
+const maxTemporary = 10_000
+
+// removeTemporary removes the payload's files in directories, in the way of
+// removeLeftovers, or none if there are more than most.
+func removeTemporary(dirs []string, most, uid, gid int) error {
+	err := asPayload(uid, gid, func() error {
+		left := most
+		for _, dir := range dirs {
+			err := filepath.WalkDir(dir, func(_ string, _ os.DirEntry, _ error) error {
+				if left--; left < 0 {
+					return fmt.Errorf("there are more than %d files in %s", most, strings.Join(dirs, " and "))
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return removeShared(dirs, uid)
+	})
+	if err != nil {
+		return fmt.Errorf("remove the temporary files of user %d: %w", uid, err)
+	}
+	return nil
+}
+
+// asPayload calls what on a thread that has the payload's identity and is thrown
+// away.
+func asPayload(uid, gid int, what func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: Go ends the thread
 		err := becomeOnThread(uid, gid)
 		if err == nil {
-			err = errors.Join(removeShared(sharedDirs, uid), removeSysV("/proc/sysvipc", uid))
+			err = what()
 		}
 		done <- err
 	}()
-	if err := <-done; err != nil {
-		return fmt.Errorf("remove what user %d left in shared memory: %w", uid, err)
-	}
-	return nil
+	return <-done
 }
 
 // becomeOnThread gives the calling thread alone the payload's identity, for

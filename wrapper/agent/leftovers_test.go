@@ -90,6 +90,57 @@ func TestRemoveLeftovers(t *testing.T) {
 	}
 }
 
+// TestRemoveTemporary: the payload's own files go, whatever they are, and nothing
+// that they point to; with too many of them, none does.
+func TestRemoveTemporary(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	const uid = 54321
+	dir, err := os.MkdirTemp("/dev/shm", "temporary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	outside := filepath.Join(t.TempDir(), "outside")
+	for _, make := range []func() error{
+		func() error { return os.WriteFile(outside, nil, 0o666) },
+		func() error { return os.WriteFile(filepath.Join(dir, "image's"), nil, 0o666) },
+		func() error { return os.WriteFile(filepath.Join(dir, "mine"), nil, 0) },
+		func() error { return os.Symlink(outside, filepath.Join(dir, "link")) },
+		func() error { return os.Mkdir(filepath.Join(dir, "locked"), 0) },
+		func() error { return os.Symlink(dir, filepath.Join(dir, "locked", "loop")) },
+	} {
+		if err := make(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"mine", "link", "locked", "locked/loop"} {
+		if err := os.Lchown(filepath.Join(dir, name), uid, uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removeTemporary([]string{dir, "/nonexistent"}, 3, uid, uid); err == nil || !strings.Contains(err.Error(), "more than 3") {
+		t.Errorf("too many files: %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "mine")); err != nil {
+		t.Error(err)
+	}
+	if err := removeTemporary([]string{dir, "/nonexistent"}, 100, uid, uid); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "image's" {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+	if _, err := os.Lstat(outside); err != nil {
+		t.Error(err)
+	}
+}
+
 // sharedMemoryOf makes a System V shared memory segment that belongs to a user.
 func sharedMemoryOf(t *testing.T, uid uint32) int {
 	t.Helper()

@@ -29,14 +29,15 @@ type agent struct {
 	events    chan event
 	children  chan os.Signal
 
-	conn   *connection // being served; nil when idle
-	run    *run        // latest of this connection; nil before the first
-	sweep  *sweep      // in progress; nil if none
-	closed bool        // conn has ended, its sweep has not
-	going  bool        // a stop signal came, and conn is waited for
-	clean  bool        // nothing was started since the last sweep
-	link   link        // made for the payload, the zero value if none is
-	soiled string      // what the last sweep could not clean; empty if it could
+	conn   *connection            // being served; nil when idle
+	run    *run                   // latest of this connection; nil before the first
+	sweep  *sweep                 // in progress; nil if none
+	closed bool                   // conn has ended, its sweep has not
+	going  bool                   // a stop signal came, and conn is waited for
+	clean  bool                   // nothing was started since the last sweep
+	link   link                   // made for the payload, the zero value if none is
+	last   struct{ uid, gid int } // of the latest run of any connection; 0 before the first
+	soiled string                 // what the last sweep could not clean; empty if it could
 
 	target  atomic.Pointer[family.Family] // the payload, once there is one
 	leaving atomic.Bool                   // the payload is being killed for good

@@ -27,6 +27,9 @@ func (a *agent) request(line []byte) {
 	case payload.OpUsage:
 		a.reply(payload.Message{ID: r.ID, Usage: a.usage()})
 	case payload.OpSweep:
+		if a.run == nil && a.soiled == "" {
+			a.emptyTemporary()
+		}
 		if a.run == nil && a.soiled != "" {
 			// Left by the payload of an earlier connection: the container is not to be
 			// used again.

@@ -121,6 +121,17 @@ func (a *agent) removeLeftovers() string {
 	return ""
 }
 
+// emptyTemporary prepares the container for the next job of the same owner.
+func (a *agent) emptyTemporary() {
+	if a.uid != 0 || a.companion || a.last.uid == 0 {
+		return
+	}
+	if err := removeTemporary(temporaryDirs, maxTemporary, a.last.uid, a.last.gid); err != nil {
+		a.log.print("%v", err)
+		a.soiled = err.Error()
+	}
+}
+
 // endSweep answers those who asked.
 func (a *agent) endSweep(failure string) {
 	s := a.sweep
