@@ -93,15 +93,21 @@ func (b *Backend) auditRights(ctx context.Context, pod *corev1.Pod, r *report) {
 	}
 	b.auditPolicy(ctx, pod, all, r)
 	if all {
-		b.auditNeighbour(ctx, api, r)
+		b.auditNeighbour(ctx, pod, api, r)
 	}
+}
+
+// applyPolicy is what makes a policy confine the token. One that is there but
+// does not know the pilot's account lets everything through.
+func (b *Backend) applyPolicy(pod *corev1.Pod) string {
+	return fmt.Sprintf("kubectl apply -k deploy/policy, with system:serviceaccount:%s:%s in its condition is-pilot", b.opt.PodNamespace, pod.Spec.ServiceAccountName)
 }
 
 // auditNeighbour tries to patch another pod, as a token whose Role names no pod
 // could if no policy kept it from that. It is a dry run.
-func (b *Backend) auditNeighbour(ctx context.Context, api podAPI, r *report) {
+func (b *Backend) auditNeighbour(ctx context.Context, pod *corev1.Pod, api podAPI, r *report) {
 	const what = "other pods"
-	const fix = "kubectl apply -k deploy/policy, or resourceNames in the Role"
+	fix := "resourceNames in the Role, or " + b.applyPolicy(pod)
 	name, err := api.Neighbour(ctx)
 	switch {
 	case err != nil:
@@ -127,7 +133,8 @@ func (b *Backend) auditNeighbour(ctx context.Context, api podAPI, r *report) {
 
 // auditPolicy tries patches that a policy should deny. They are dry runs.
 func (b *Backend) auditPolicy(ctx context.Context, pod *corev1.Pod, all bool, r *report) {
-	const what, fix = "admission policy", "kubectl apply -k deploy/policy"
+	const what = "admission policy"
+	fix := b.applyPolicy(pod)
 	tolerations := append(append([]corev1.Toleration{}, pod.Spec.Tolerations...), corev1.Toleration{Key: "podstarter/check", Operator: corev1.TolerationOpExists})
 	attempts := []struct {
 		what  string

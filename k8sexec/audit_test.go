@@ -111,6 +111,8 @@ func (a *auditWorld) volume(container int, v corev1.Volume, at string) {
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: at})
 }
 
+const applyPolicy = "kubectl apply -k deploy/policy, with system:serviceaccount:jobs:glidein in its condition is-pilot"
+
 func TestAudit(t *testing.T) {
 	projected := corev1.Volume{Name: "kube-api-access-x", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}}}}}
@@ -141,17 +143,17 @@ func TestAudit(t *testing.T) {
 			want: result{"warn rights beyond those: the Roles bound to service account glidein"}},
 		{name: "administrator", change: func(a *auditWorld) { a.api.rights = func(right) bool { return true } },
 			want: result{"warn rights beyond those: the Roles bound to service account glidein",
-				"warn other pods: kubectl apply -k deploy/policy, or resourceNames in the Role"}},
+				"warn other pods: resourceNames in the Role, or " + applyPolicy}},
 		{name: "rights are not told", change: func(a *auditWorld) { a.failVerb("may", denial("x")) },
 			want: result{"warn rights beyond those: allow selfsubjectaccessreviews to authenticated users, as the ClusterRole system:basic-user does"}},
 		{name: "neighbours open", change: func(a *auditWorld) { a.anyPod(nil) },
-			want: result{"bad other pods: kubectl apply -k deploy/policy, or resourceNames in the Role"}},
+			want: result{"bad other pods: resourceNames in the Role, or " + applyPolicy}},
 		{name: "neighbours closed by a policy", change: func(a *auditWorld) { a.anyPod(denial("podstarter-pilot")) }},
 		{name: "neighbours closed otherwise", change: func(a *auditWorld) { a.anyPod(context.DeadlineExceeded) },
-			want: result{"warn other pods: kubectl apply -k deploy/policy, or resourceNames in the Role"}},
+			want: result{"warn other pods: resourceNames in the Role, or " + applyPolicy}},
 		{name: "no neighbour", change: func(a *auditWorld) { a.anyPod(nil); a.api.neighbour = "" },
-			want: result{"warn other pods: kubectl apply -k deploy/policy, or resourceNames in the Role"}},
-		{name: "no policy", change: func(a *auditWorld) { a.api.deny = nil }, want: result{"warn admission policy: kubectl apply -k deploy/policy"}},
+			want: result{"warn other pods: resourceNames in the Role, or " + applyPolicy}},
+		{name: "no policy", change: func(a *auditWorld) { a.api.deny = nil }, want: result{"warn admission policy: " + applyPolicy}},
 		{name: "images refused", change: func(a *auditWorld) {
 			deny := a.api.deny
 			a.api.deny = func(patch string) error {

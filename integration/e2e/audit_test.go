@@ -115,8 +115,8 @@ func TestCheckOfBrokenPods(t *testing.T) {
 			"WARN spec.containers[name=payload].env[name=NVIDIA_VISIBLE_DEVICES].value: void",
 			"WARN spec.enableServiceLinks: false",
 			"WARN the Roles bound to service account e2e-unknown",
-			"WARN kubectl apply -k deploy/policy",
-			"BAD kubectl apply -k deploy/policy, or resourceNames in the Role",
+			"WARN kubectl apply -k deploy/policy, with system:serviceaccount:podstarter:e2e-unknown",
+			"BAD resourceNames in the Role, or kubectl apply -k deploy/policy",
 		}},
 		{"check-stuck", func(pod map[string]any) {
 			payload := container(pod, "payload")
