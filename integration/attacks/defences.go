@@ -41,14 +41,19 @@ const (
 	Peer          = "peer credentials"
 	DeadMan       = "dead-man's switch"
 	Leftovers     = "shared memory emptied"
+	MakeWay       = "way made for the next job"
+	AllSignals    = "every signal but a few means leave"
 )
 
 // Defences of the starter.
 const (
 	Identity  = "payload's identity for files"
 	Beneath   = "paths beneath the sandbox"
+	Kinds     = "pipes and sockets left out"
+	NoWaiting = "opening without waiting"
 	SlotUsers = "a user for each slot"
 	Sweep     = "sweep at the end"
+	Dismissal = "dismissal by request"
 	Secrets   = "secrets in files and pipes alone"
 )
 
@@ -219,11 +224,29 @@ var Defences = []Defence{
 	},
 	{
 		Name: Leftovers,
-		What: "the wrapper removes what the payload's user has in shared memory",
+		What: "the wrapper removes what the payload's user has in shared memory when a job has ended",
 		Changes: []Change{{
 			File: "wrapper/agent/sweep.go",
 			Old:  `if a.uid != 0 || a.run == nil {`,
 			New:  `if a.uid >= 0 || a.run == nil {`,
+		}},
+	},
+	{
+		Name: MakeWay,
+		What: "before a container's first payload the wrapper ends the processes of its user and empties the shared memory",
+		Changes: []Change{{
+			File: "wrapper/agent/start.go",
+			Old:  "if a.uid != 0 {\n\t\treturn nil\n\t}\n\tctx, cancel",
+			New:  "if a.uid >= 0 {\n\t\treturn nil\n\t}\n\tctx, cancel",
+		}},
+	},
+	{
+		Name: AllSignals,
+		What: "the wrapper takes every signal for the image's `STOPSIGNAL`, and leaves",
+		Changes: []Change{{
+			File: "wrapper/agent/stop.go",
+			Old:  "\t\tif !notStopping[sig] {\n",
+			New:  "\t\tif !notStopping[sig] && sig > lastSignal {\n",
 		}},
 	},
 	{
@@ -245,12 +268,35 @@ var Defences = []Defence{
 		}},
 	},
 	{
+		Name: Kinds,
+		What: "named pipes and sockets are not among the files to send",
+		Changes: []Change{{
+			File: "sandbox/expand.go",
+			Old:  "case unix.S_IFSOCK, unix.S_IFIFO:\n\t\treturn nil\n",
+			New:  "",
+		}},
+	},
+	{
+		Name: NoWaiting,
+		What: "files are opened without waiting (`O_NONBLOCK`), and used only if they are regular ones",
+		Changes: []Change{{
+			File: "sandbox/beneath/file.go",
+			Old:  "fd, err := r.open(\"open\", name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)\n\tif err != nil {\n\t\t// A socket",
+			New:  "fd, err := r.open(\"open\", name, unix.O_RDONLY|unix.O_NOCTTY, 0)\n\tif err != nil {\n\t\t// A socket",
+		}},
+	},
+	{
 		Name: SlotUsers,
 		What: "each payload container of a pod has a user of its own",
 		Changes: []Change{{
 			File: "k8sexec/lease.go",
 			Old:  "id := l.backend.opt.BaseUID + l.index\n",
 			New:  "id := l.backend.opt.BaseUID\n",
+		}, {
+			// It takes what another slot's job has for that of an earlier one then.
+			File: "starter/start.go",
+			Old:  `stale, err := a.sandbox.RemoveStale(ctx)`,
+			New:  `stale, err := []string(nil), error(nil)`,
 		}},
 	},
 	{
@@ -260,6 +306,15 @@ var Defences = []Defence{
 			File: "starter/finish.go",
 			Old:  `if a.swept || a.container == nil {`,
 			New:  `if true {`,
+		}},
+	},
+	{
+		Name: Dismissal,
+		What: "the starter tells the wrapper of the container that was to leave, whatever signal the runtime sends",
+		Changes: []Change{{
+			File: "k8sexec/await.go",
+			Old:  "return client.Leave(ctx)\n",
+			New:  "return nil\n",
 		}},
 	},
 	{

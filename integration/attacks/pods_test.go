@@ -105,6 +105,8 @@ func (w *target) manifest(ctx context.Context, off []string) (pod, config map[st
 	}
 	name := string(w.side)
 	delete(pod, "status")
+	// What a container that will not leave costs.
+	object(pod, "spec")["terminationGracePeriodSeconds"] = 5
 	pod["metadata"] = map[string]any{"name": name, "namespace": harness.Namespace, "labels": object(pod, "metadata")["labels"]}
 	spec := object(pod, "spec")
 	var copied string

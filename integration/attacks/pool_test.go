@@ -109,9 +109,14 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 	}
 	a := w.attacker(t, s)
 	if s.Second {
+		before := w.containerIDs(t)
 		next := w.submit(t, "next", "attack="+LeftBehind)
 		w.mustEnd(t, next)
 		a.read(t, next)
+		a.got(StopSignal, w.hadToBeKilled(t, before)...)
+	}
+	if s.Pipe {
+		w.sendPipe(t, a)
 	}
 	if s.Killed {
 		w.killStarter(t, s, a)
@@ -139,7 +144,7 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 // nothingToRefuse are attacks that look at what there is: nobody says no.
 var nothingToRefuse = map[string]bool{
 	"groups": true, "descriptors": true, "environment": true,
-	Arguments: true, GoDebug: true, Loot: true, Survivors: true, Orphans: true,
+	Arguments: true, GoDebug: true, Loot: true, Survivors: true, Orphans: true, StopSignal: true, Pipe: true,
 }
 
 // attempts are what came of the attacks in one setting.
@@ -187,7 +192,7 @@ func (w *target) attacker(t *testing.T, s Setting) *attempts {
 	w.inPilot(t, nil, "test", "-s", password) // or there is nothing to loot
 	before := w.wrappers(t)
 	job := w.submit(t, "attacker",
-		"attack="+strings.Join(names, ",")+" leave="+facts.Leftover+" link="+Loot+":"+password+" detach=2 hydra=1",
+		"attack="+strings.Join(names, ",")+" leave="+facts.Leftover+" link="+Loot+":"+password+" rename=/run/podstarter:/run/gone detach=2 stopped=2 hydra=1",
 		"transfer_output_files = "+Loot)
 	end := w.mustEnd(t, job)
 	a := &attempts{results: map[string]facts.Attempt{}}
@@ -274,7 +279,7 @@ func (w *target) survivors(t *testing.T, expected bool) []string {
 	t.Helper()
 	w.starterGone(t)
 	return w.leftOf(t, expected, func(p harness.Process) bool {
-		return slices.Contains(p.Args, "linger") || slices.Contains(p.Args, "grow")
+		return slices.Contains(p.Args, "linger") || slices.Contains(p.Args, "halt") || slices.Contains(p.Args, "grow")
 	})
 }
 
@@ -346,17 +351,29 @@ func (w *target) ready(t *testing.T, argument string) harness.Process {
 	return found[0]
 }
 
+// onlyOnce is true of a job that has never run.
+const onlyOnce = "(NumJobStarts ?: 0) < 1"
+
+// starters are those that run, but for some.
+func (w *target) starters(t *testing.T, but []harness.Process) []harness.Process {
+	t.Helper()
+	starters := pool.Starters(w.side)
+	found, err := harness.Processes(func(p harness.Process) bool {
+		return starters(p) && !slices.ContainsFunc(but, func(b harness.Process) bool { return b.PID == p.PID })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 // killStarter kills the starter under a job, and looks for what it leaves.
 func (w *target) killStarter(t *testing.T, s Setting, a *attempts) {
 	t.Helper()
 	const argument = "orphan"
-	starters := pool.Starters(w.side)
-	before, err := harness.Processes(starters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Once, or the next run would end what is left of this one.
-	job := w.submitWhere(t, argument, "(NumJobStarts ?: 0) < 1", "detach=2 forever -- "+argument)
+	before := w.starters(t, nil)
+	// Or the next run would end what is left of this one.
+	job := w.submitWhere(t, argument, onlyOnce, "detach=2 forever -- "+argument)
 	inside := pool.Inside(w.side)
 	ours := func(p harness.Process) bool {
 		return inside(p) && (slices.Contains(p.Args, argument) || slices.Contains(p.Args, "linger"))
@@ -364,11 +381,9 @@ func (w *target) killStarter(t *testing.T, s Setting, a *attempts) {
 	if _, err := harness.WaitSome(soon(t, patience), 3, ours); err != nil {
 		t.Fatal(err)
 	}
-	found, err := harness.Processes(func(p harness.Process) bool {
-		return starters(p) && !slices.ContainsFunc(before, func(b harness.Process) bool { return b.PID == p.PID })
-	})
-	if err != nil || len(found) != 1 {
-		t.Fatalf("starters of job %s: %v, %v", job.ID(), found, err)
+	found := w.starters(t, before)
+	if len(found) != 1 {
+		t.Fatalf("starters of job %s: %v", job.ID(), found)
 	}
 	if err := harness.Kill(found[0], unix.SIGKILL); err != nil {
 		t.Fatal(err)

@@ -22,6 +22,8 @@ const (
 	GoDebug    = "go-settings"
 	Arguments  = "arguments"
 	LeftBehind = "leftovers"
+	StopSignal = "stop-signal"
+	Pipe       = "pipe"
 )
 
 // Attacks is the table.
@@ -120,9 +122,23 @@ var Attacks = []Attack{
 		Outside: true,
 	},
 	{
+		Name:    Pipe,
+		Threat:  "A named pipe among the output files has the starter wait for ever",
+		Tried:   "an output file that is one",
+		Falls:   [][]string{{Kinds, NoWaiting}},
+		Outside: true,
+	},
+	{
+		Name:    StopSignal,
+		Threat:  "The image's `STOPSIGNAL` is one that stops nothing, so that the next job waits for the pod's grace period",
+		Tried:   "the image names `SIGUSR2`, and the test looks whether its container had to be killed",
+		Falls:   [][]string{{AllSignals, Dismissal}},
+		Outside: true,
+	},
+	{
 		Name:    Survivors,
 		Threat:  "Processes outlive their job",
-		Tried:   "leaves some that have left session and parent, ignore signals or are stopped",
+		Tried:   "leaves some that have left session and parent, ignore signals, are stopped, or fork for ever",
 		Falls:   [][]string{{Sweep, DeadMan}},
 		Outside: true,
 	},
@@ -137,7 +153,7 @@ var Attacks = []Attack{
 		Name:    LeftBehind,
 		Threat:  "A job finds what another one had in shared memory",
 		Tried:   "leaves a file in `/dev/shm` and System V shared memory, for which the next job looks",
-		Falls:   [][]string{{Leftovers}},
+		Falls:   [][]string{{Leftovers, MakeWay}},
 		Outside: true,
 	},
 	{
@@ -178,6 +194,7 @@ type Setting struct {
 	Victim bool // a neighbour runs
 	Second bool // another job follows in the same slot
 	Killed bool // a starter is killed
+	Pipe   bool // a job sends a named pipe
 }
 
 // openPod are the defences that the second pod lacks in all its settings.
@@ -185,14 +202,19 @@ var openPod = []string{Escalation, FewerRights, ReadOnly, NoToken, ClosedParent}
 
 // Settings are all that every attack is tried in, pod by pod in this order.
 var Settings = []Setting{
-	{Name: "as deployed", Victim: true, Second: true, Killed: true},
+	{Name: "as deployed", Victim: true, Second: true, Killed: true, Pipe: true},
 	{
-		Name: "careless wrapper, one user", Victim: true, Second: true,
-		Off: []string{NoNewPrivs, Groups, Descriptors, Environment, GoSettings, ClosedControl, Peer, Leftovers, Identity, SlotUsers, Secrets},
+		Name: "careless wrapper, one user", Victim: true, Second: true, Pipe: true,
+		Off: []string{
+			NoNewPrivs, Groups, Descriptors, Environment, GoSettings, ClosedControl, Peer, AllSignals,
+			// Without the next a neighbour of the same user would be taken for an earlier job.
+			Leftovers, MakeWay,
+			Identity, Kinds, SlotUsers, Secrets,
+		},
 	},
 	{
-		Name: "user that can be given up",
-		Off:  []string{User, Beneath, Sweep},
+		Name: "user that can be given up", Second: true, Pipe: true,
+		Off: []string{User, Leftovers, Beneath, NoWaiting, Sweep, Dismissal},
 	},
 	{
 		Name: "root with the wrapper's capabilities", Killed: true,
@@ -209,8 +231,8 @@ var Settings = []Setting{
 		Off: []string{NoNewPrivs, ClosedControl},
 	},
 	{
-		Name: "open pod and wrapper", Open: true, Victim: true,
-		Off: []string{ClosedControl, Peer, SandboxMode},
+		Name: "open pod and wrapper", Open: true, Victim: true, Second: true, Pipe: true,
+		Off: []string{ClosedControl, Peer, SandboxMode, MakeWay, AllSignals, Kinds, NoWaiting, Dismissal},
 	},
 }
 
@@ -225,8 +247,10 @@ func (s Setting) off() []string {
 // tries says whether the attack is tried in a setting.
 func (a Attack) tries(s Setting) bool {
 	switch a.Name {
-	case LeftBehind:
+	case LeftBehind, StopSignal:
 		return s.Second
+	case Pipe:
+		return s.Pipe
 	case Orphans:
 		return s.Killed
 	}

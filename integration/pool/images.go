@@ -152,6 +152,10 @@ func (p *pool) compose(ctx context.Context, condor, system image.Layer, busybox 
 	hostile := append(slices.Clone(box),
 		image.File{Path: "/bin/rootsh", Mode: fs.ModeSetuid | 0o755, Source: p.dir.Path("bin", "rootsh")},
 		image.File{Path: "/etc/passwd", Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/sh\njob:x:10001:0:job:/:/bin/sh\n")},
+		// What the pod mounts comes over these; a directory above is open to the job.
+		image.File{Path: "/opt/podstarter/bin/condor_pod_wrapper", Mode: 0o755, Data: []byte("#!/bin/sh\nexit 66\n")},
+		image.File{Path: "/run", Mode: fs.ModeDir | 0o777},
+		image.File{Path: "/var/lib/condor", Mode: fs.ModeSymlink | 0o777, Data: []byte("/srv/elsewhere")},
 		// Groups that the runtime gives to the container's user, and the one of root for a user with the payload's id.
 		image.File{Path: "/etc/group", Mode: 0o644, Data: []byte("root:x:0:job\nloot:x:4242:root,job\n")},
 	)

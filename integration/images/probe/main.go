@@ -24,10 +24,14 @@
 //	trap=NAME:CODE   from now on SIGTERM writes file NAME and exits with CODE
 //	ignore           from now on ignore SIGTERM, SIGINT, SIGHUP and SIGQUIT
 //	detach=N         start N processes that leave session and parent and ignore signals
-//	hydra=N          the same, but each goes on starting its successor and exits
+//	stopped=N        the same, and stopped
+//	hydra=N          the same as detach, but each goes on starting its successor and exits
 //	attack=NAME,...  try attacks on the surroundings; a line of JSON for each (package facts)
 //	leave=WHAT       leave something in shared memory, "leftover" or "treasure"
 //	link=NAME:TARGET make a symbolic link
+//	fifo=NAME        make a named pipe
+//	rename=FROM:TO   rename
+//	flood=DIRECTORY  fill it with what is unpleasant to read, send and remove
 //	ready            from now on be called probe-ready in the process table
 //	forever          wait for ever
 //	account=JOB:NAME print what this process sees as one line of JSON (facts.Account); NAME is its input

@@ -60,6 +60,11 @@ func init() {
 		"detach":       func(_ *state, n string) error { return detach("linger", n) },
 		"hydra":        func(_ *state, n string) error { return detach("grow", n) },
 		"linger":       func(s *state, _ string) error { return linger(s) },
+		"stopped":      func(_ *state, n string) error { return detach("halt", n) },
+		"halt":         halt,
+		"fifo":         func(_ *state, name string) error { return syscall.Mkfifo(name, 0o644) },
+		"rename":       rename,
+		"flood":        func(_ *state, dir string) error { return flood(dir) },
 		"grow":         func(s *state, _ string) error { return grow(s) },
 		"attack":       attack,
 		"attack-alone": attackAlone,
@@ -271,6 +276,19 @@ func linger(s *state) error {
 		return successor("linger")
 	}
 	if err := ignore(s, ""); err != nil {
+		return err
+	}
+	forever()
+	return nil
+}
+
+// halt is linger, stopped: only SIGKILL still reaches it.
+func halt(*state, string) error {
+	if os.Getenv("PROBE_DETACH") != "" {
+		os.Unsetenv("PROBE_DETACH")
+		return successor("halt")
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 		return err
 	}
 	forever()

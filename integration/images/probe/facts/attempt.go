@@ -8,6 +8,12 @@ type Attempt struct {
 	Refused []string // what was tried, and how it was answered
 }
 
+// FloodFiles is how many files of one flood have plain names.
+const FloodFiles = 10_000
+
+// StrangeNames are those of others; each is the content of its file.
+var StrangeNames = []string{"new\nline", "\ttab", " ", "-rf", "*", "quote\"", "back\\slash", "\xff\xfe", "per%cent", "comma,comma", "dollar$(HOME)"}
+
 // Names that the attacks and what they are after have in common.
 const (
 	Treasure    = "treasure"    // a victim's file, in its sandbox and in /dev/shm

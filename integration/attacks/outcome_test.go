@@ -1,0 +1,136 @@
+//go:build pool
+
+package attacks
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/integration/harness"
+	"podstarter/integration/images/probe/facts"
+)
+
+// containerIDs are those of the payload containers that run, as the kubelet
+// tells them.
+func (w *target) containerIDs(t *testing.T) (ids []string) {
+	t.Helper()
+	w.statuses(t, func(c map[string]any) { ids = append(ids, fmt.Sprint(c["containerID"])) })
+	return ids
+}
+
+func (w *target) statuses(t *testing.T, visit func(container map[string]any)) {
+	t.Helper()
+	pod, err := get(t.Context(), "pod/"+w.side.PodName())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list(object(pod, "status"), "containerStatuses") {
+		if slices.Contains(slots, fmt.Sprint(c["name"])) {
+			visit(c)
+		}
+	}
+}
+
+// hadToBeKilled waits until the kubelet tells how a container of those that ran
+// before has ended, and says so if it did not leave by itself.
+func (w *target) hadToBeKilled(t *testing.T, before []string) (how []string) {
+	t.Helper()
+	err := harness.Poll(soon(t, patience), "the end of a container", func() (bool, error) {
+		found := false
+		w.statuses(t, func(c map[string]any) {
+			end := object(object(c, "lastState"), "terminated")
+			if !slices.Contains(before, fmt.Sprint(end["containerID"])) {
+				return
+			}
+			found = true
+			if code := fmt.Sprint(end["exitCode"]); code != "0" {
+				how = []string{"the container ended with exit code " + code}
+			}
+		})
+		return found, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return how
+}
+
+// sendPipe runs a job whose output is a named pipe, and waits until it has ended
+// or its starter waits for somebody to write into the pipe.
+func (w *target) sendPipe(t *testing.T, a *attempts) {
+	t.Helper()
+	before := w.starters(t, nil)
+	job := w.submitWhere(t, "pipe", onlyOnce, "fifo=pipe", "transfer_output_files = pipe")
+	var waiting []harness.Process
+	err := harness.Poll(soon(t, patience), "the end of a job with a named pipe", func() (bool, error) {
+		waiting = slices.DeleteFunc(w.starters(t, before), func(p harness.Process) bool { return !waitsForPipe(p) })
+		events, err := job.Events()
+		ended := slices.ContainsFunc(events, func(e harness.Event) bool { _, ok := harness.EndingOf(e); return ok })
+		return ended || len(waiting) > 0, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.got(Pipe)
+	for _, p := range waiting {
+		a.got(Pipe, "the starter waits for ever: "+p.String())
+		if err := harness.Kill(p, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// waitsForPipe looks for a thread that sleeps in the opening of a pipe
+// (fs/pipe.c:wait_for_partner).
+func waitsForPipe(p harness.Process) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/wchan", p.PID))
+	return slices.ContainsFunc(threads, func(path string) bool {
+		where, _ := os.ReadFile(path)
+		return strings.Contains(string(where), "partner") || strings.Contains(string(where), "fifo")
+	})
+}
+
+// TestHostileOutput: a job leaves ten thousand files, names that are no names,
+// links to everywhere, pipes, and a tree that cannot be named. What can be sent
+// arrives, nothing else does, and nothing is left.
+func TestHostileOutput(t *testing.T) {
+	w := targets[false]
+	w.set(t, Settings[0])
+	job := w.submit(t, "flood", "flood=flood", "transfer_output_files = flood")
+	if end := w.mustEnd(t, job); end.Held {
+		t.Fatal(end)
+	}
+	entries, err := os.ReadDir(filepath.Join(job.Dir, "flood"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, strange := 0, []string{}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(job.Dir, "flood", e.Name()))
+		switch {
+		case err != nil || !e.Type().IsRegular():
+			t.Errorf("%q arrived, a %v: %v", e.Name(), e.Type(), err)
+		case slices.Contains(facts.StrangeNames, e.Name()):
+			strange = append(strange, e.Name())
+		default:
+			plain++
+		}
+		if string(text) != e.Name() {
+			t.Errorf("%q holds %.80q", e.Name(), text)
+		}
+	}
+	if plain != facts.FloodFiles || len(strange) != len(facts.StrangeNames) {
+		t.Errorf("%d files with plain names arrived, of %d, and with strange ones %q, of %q", plain, facts.FloodFiles, strange, facts.StrangeNames)
+	}
+	w.starterGone(t)
+	left, err := pool.EP(t.Context(), w.side, "ls", "-A", "/var/lib/condor/execute")
+	if err != nil || strings.TrimSpace(left) != "" {
+		t.Errorf("what is left of sandboxes: %q, %v", left, err)
+	}
+}
