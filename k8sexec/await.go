@@ -49,7 +49,8 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	taken := make(chan struct{}) // closed once the kubelet is known to act on the patch
-	if p.restart {
+	dismissed := p.restart || l.isAtRest(before)
+	if dismissed {
 		close(taken)
 	}
 	go l.dismiss(ctx, nonce, before.Nonce, taken)
@@ -76,7 +77,7 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	w := waiting{report: req.Report, next: b.timing.progress, started: time.Now(), container: l.name, spec: p.spec, state: "no news"}
-	t, dismissed := track(l.name, p, before, pod), p.restart
+	t := track(l.name, p, before, pod)
 	stir := time.NewTimer(b.timing.stir)
 	defer stir.Stop()
 	for {
@@ -218,6 +219,8 @@ func (w *waiting) ended(ctx context.Context) error {
 // this neither matters. It happens
 //   - at once if only that makes the kubelet restart the container: its spec did
 //     not change;
+//   - at once if the kubelet is at rest, and so acts on the patch at once: its
+//     container is gone a little sooner;
 //   - otherwise not before the kubelet acts on the patch (taken). A kubelet that
 //     has just changed the pod looks at the next change one to two seconds later,
 //     and may look at the pod as it was before that in the meantime. A container

@@ -218,11 +218,7 @@ func (l *Lease) reuse(ctx context.Context, req payload.BindRequest, known slot) 
 	}
 	if client.Hello().Boot == known.Boot {
 		if err = client.Sweep(ctx); err == nil {
-			p := plan{image: img, spec: known.Spec}
-			if running, err := parseImage(known.Spec); err == nil {
-				p.digest = running.digest
-			}
-			return newContainer(l, client, p, known.Grace)
+			return newContainer(l, client, plan{image: img, spec: known.Spec, digest: digestIn(known.Spec)}, known.Grace)
 		}
 	} else {
 		err = errors.New("it was restarted in the meantime")

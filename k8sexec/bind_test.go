@@ -200,12 +200,16 @@ func TestOldWrapperLeaves(t *testing.T) {
 		{"the kubelet acts", "a", time.Hour, true, true},
 		{"the kubelet is silent", "a", time.Millisecond, false, false},
 		{"only that makes the kubelet act", testDefault, time.Hour, false, false},
+		{"the kubelet is at rest", "a", time.Hour, false, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, nil)
 			w.backend.timing.nudge = test.nudge
 			old := startWrapper(t, w.control, "payload", "old nonce", "boot0")
+			if test.name == "the kubelet is at rest" {
+				bound(t, w, "payload", 2*w.backend.timing.rest)
+			}
 			w.api.onPatch = func(pod *corev1.Pod, _ map[string]bool) {
 				if test.waiting {
 					select {
@@ -233,6 +237,46 @@ func TestOldWrapperLeaves(t *testing.T) {
 			l, _ := w.bind(test.image)
 			release(t, l)
 		})
+	}
+}
+
+// bound notes that the container was bound so long ago.
+func bound(t *testing.T, w *world, container string, ago time.Duration) {
+	t.Helper()
+	private, err := openPrivate(w.private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer private.Close()
+	s := slot{PodUID: "uid-1", DefaultImage: testDefault, Spec: testDefault, Nonce: "old nonce", Boot: "boot0", Bound: time.Now().Add(-ago)}
+	if ago < 0 {
+		s = s.unbound()
+	}
+	if err := s.write(private, container); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestKubeletIsAtRest(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.lease()
+	defer release(t, l)
+	const never, now, long = time.Duration(-1), time.Duration(0), 2 * time.Hour
+	old := slot{PodUID: "uid-1", Bound: time.Now().Add(-long)}
+	if !l.isAtRest(old) {
+		t.Error("no rest although nothing was bound lately")
+	}
+	if l.isAtRest(slot{PodUID: "uid-1", Bound: time.Now()}) || l.isAtRest(slot{PodUID: "uid-1"}) || l.isAtRest(slot{}) {
+		t.Error("rest although this container was bound just now, or who knows when")
+	}
+	for _, other := range []struct {
+		ago  time.Duration
+		want bool
+	}{{now, false}, {never, false}, {long, true}} {
+		bound(t, w, "payload-2", other.ago)
+		if got := l.isAtRest(old); got != other.want {
+			t.Errorf("with the other container bound %s ago: %v, want %v", other.ago, got, other.want)
+		}
 	}
 }
 

@@ -108,6 +108,10 @@ type timing struct {
 	// dismiss bounds the attempt to connect to the old wrapper and tell it to leave.
 	// It is there or it is not; a longer attempt could get in the new one's way.
 	dismiss time.Duration
+	// rest is how long after a container was made anew the kubelet is at rest again:
+	// it looks at containers once a second, and looks three times before it acts on
+	// the next change at once (docs/turnover.md).
+	rest time.Duration
 	// nudge is the time after which a wrapper that still has an old nonce is told to
 	// leave again; it doubles.
 	nudge time.Duration
@@ -140,6 +144,7 @@ var defaultTiming = timing{
 	watchDelay:  500 * time.Millisecond,
 	stir:        1500 * time.Millisecond,
 	dismiss:     100 * time.Millisecond,
+	rest:        3300 * time.Millisecond,
 	nudge:       3 * time.Second,
 	silence:     30 * time.Second,
 	learn:       30 * time.Second,

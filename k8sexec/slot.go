@@ -77,3 +77,26 @@ func (s slot) write(dir *os.Root, container string) error {
 func (s slot) unbound() slot {
 	return slot{PodUID: s.PodUID, DefaultImage: s.DefaultImage, PlainOnly: s.PlainOnly, Proven: s.Proven, InUse: s.InUse}
 }
+
+// isAtRest tells that no container of this pod was made anew lately, so that its
+// kubelet has nothing left to look at. own is what was known of this lease's
+// container before the binding. Where nothing is known, that is no.
+func (l *Lease) isAtRest(own slot) bool {
+	for _, name := range l.backend.opt.Containers {
+		s := own
+		if name != l.name {
+			var err error
+			if s, err = readSlot(l.private, name); err != nil {
+				return false
+			}
+			if s == (slot{}) {
+				continue // never bound
+			}
+		}
+		// A binding that is going on or has failed has no time.
+		if age := time.Since(s.Bound); s.Bound.IsZero() || age < l.backend.timing.rest {
+			return false
+		}
+	}
+	return true
+}
