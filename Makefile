@@ -27,9 +27,9 @@ demo: build pool ## four jobs in four images, on a cluster that this starts
 	$(POOL) up
 	$(GO) run ./integration/demo
 
-bench: build pool ## the stock starter and ours in the same run
+bench: build pool ## how fast containers and jobs follow each other; writes docs/turnover.*
 	$(POOL) up --stock
-	$(GO) run ./integration/bench
+	$(GO) run ./integration/bench -docs docs
 
 lint: ## the rules of .golangci.yml
 	$(GO) run $(GOLANGCI) run ./...

@@ -1,7 +1,12 @@
-// Command bench runs the same trivial job under the stock starter and ours, in
-// turns on a pool that is otherwise idle, and prints how long the starters
-// lived and how much memory ours and the wrapper needed. It measures; it judges
-// nothing.
+// Command bench measures how fast a payload container turns over, beside what
+// else could be done, all in one run on one machine: it judges nothing.
+//
+//   - bindings alone, by a program in the pilot container (binder/): to a pod
+//     that has been quiet, back to back, and with POD_STARTER_RESET = image
+//   - the same by polling the pod's status, and containerd alone
+//   - jobs that follow each other, under the stock starter and ours
+//
+// With -docs it also writes the tables and the plot of docs/turnover.md.
 package main
 
 import (
@@ -10,21 +15,20 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
+	"podstarter/integration/bench/binding"
 	"podstarter/integration/harness"
+	"podstarter/k8sexec"
 )
 
 var (
-	rounds = flag.Int("n", 20, "jobs under each starter")
-	image  = flag.String("image", "", "image of our jobs, as busybox; empty for vanilla jobs in the default image")
-	row    = flag.Bool("row", false, "submit all jobs at once, so that they follow each other without a pause")
+	rounds = flag.Int("n", 50, "runs of each kind; those that are only there to compare with take fewer")
+	docs   = flag.String("docs", "", "`directory` to write turnover.md and turnover.svg to; empty for none")
 )
-
-// patience is how long one job may take.
-const patience = 2 * time.Minute
 
 func main() {
 	flag.Parse()
@@ -36,135 +40,94 @@ func main() {
 	}
 }
 
+// calm is how long a pod must have been left alone for its kubelet to act on a
+// change at once: three of the kubelet's rounds (docs/turnover.md).
+const calm = 3400 * time.Millisecond
+
+// The two images whose turns are measured. Every other turn keeps the image.
+const imageA, imageB = "busybox", "probe"
+
 func bench(ctx context.Context) error {
 	pool, err := harness.Open(ctx)
 	if err != nil {
 		return err
 	}
-	probe, err := pool.Probe(ctx)
+	b, err := newBencher(ctx, pool)
 	if err != nil {
 		return err
 	}
-	sides := []harness.Side{harness.Stock, harness.Ours}
-	// One of each first, which is not counted: it claims the slot and pulls.
-	for _, side := range sides {
-		if _, err := runs(ctx, pool, side, probe, 1); err != nil {
-			return err
-		}
-	}
-	measured := map[harness.Side][]harness.Run{}
-	batches, size := *rounds, 1
-	if *row {
-		batches, size = 1, *rounds
-	}
-	for range batches {
-		for _, side := range sides {
-			batch, err := runs(ctx, pool, side, probe, size)
-			if err != nil {
-				return err
-			}
-			measured[side] = append(measured[side], batch...)
-		}
-	}
-	memory, err := watchMemory(ctx, pool, probe)
-	if err != nil {
-		return err
-	}
-	return report(measured, memory)
-}
-
-// runs submits jobs to one side and waits for what their starters logged.
-func runs(ctx context.Context, pool *harness.Pool, side harness.Side, probe harness.File, n int) ([]harness.Run, error) {
-	jobs, err := submit(ctx, pool, side, probe, "out=done", n)
-	if err != nil {
-		return nil, err
-	}
-	var done []harness.Run
-	for _, job := range jobs {
-		run, err := finish(ctx, job)
-		if err != nil {
-			return nil, fmt.Errorf("%w\n%s", err, job.Describe())
-		}
-		done = append(done, run)
-	}
-	return done, nil
-}
-
-func submit(ctx context.Context, pool *harness.Pool, side harness.Side, probe harness.File, steps string, n int) ([]harness.Job, error) {
-	commands := "executable = " + harness.ProbeName + "\narguments = \"" + steps + "\"\nshould_transfer_files = YES\n" +
-		"transfer_input_files = input.txt\noutput = out.$(Process)\nrequest_cpus = 1\nrequest_memory = 64\nrequest_disk = 16M\n"
-	if *image != "" && side == harness.Ours {
-		commands += "universe = docker\ndocker_image = " + pool.Image(*image) + "\n"
-	}
-	return pool.Submit(ctx, harness.Submission{
-		Name: "bench", Side: side, Commands: commands, Count: n,
-		Files: []harness.File{probe, {Name: "input.txt", Content: []byte("a small input file\n")}},
-	})
-}
-
-func finish(ctx context.Context, job harness.Job) (harness.Run, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	end, err := job.WaitEnding(ctx)
-	if err != nil {
-		return harness.Run{}, err
-	}
-	if !end.Exited || end.Code != 0 {
-		return harness.Run{}, fmt.Errorf("job %s: %s", job.ID(), end)
-	}
-	return job.Run(ctx, 1)
-}
-
-// What the project aims at, on a machine that does nothing else.
-const (
-	aimWithoutBind = 100 * time.Millisecond
-	aimBind        = 250 * time.Millisecond
-	aimStarter     = 30 // MiB
-	aimWrapper     = 8  // MiB
-)
-
-func report(measured map[harness.Side][]harness.Run, memory map[string]int64) error {
-	total := func(r harness.Run) time.Duration { return r.Ended.Sub(r.Began) }
-	stock := spreadOf(measured[harness.Stock], total)
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "seconds\tmedian\tmean\tleast\tmost\tmedian / stock\taim")
-	line := func(name string, s spread, aim time.Duration) {
-		fmt.Fprintf(table, "%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.2f", name,
-			s.median.Seconds(), s.mean.Seconds(), s.least.Seconds(), s.most.Seconds(), s.median.Seconds()/stock.median.Seconds())
-		if aim > 0 {
-			fmt.Fprintf(table, "\t%.3f", aim.Seconds())
-		}
-		fmt.Fprintln(table)
-	}
-	ours := measured[harness.Ours]
-	line("stock starter, start to exit", stock, 0)
-	line("ours, start to exit", spreadOf(ours, total), 0)
-	line("ours without bind", spreadOf(ours, func(r harness.Run) time.Duration { return total(r) - r.Phases[harness.PhaseBind] }), aimWithoutBind)
-	for _, phase := range phases(ours) {
-		aim := time.Duration(0)
-		if phase == harness.PhaseBind {
-			aim = aimBind
-		}
-		line("  "+phase, spreadOf(ours, func(r harness.Run) time.Duration { return r.Phases[phase] }), aim)
-	}
-	fmt.Fprintln(table, "\npeak resident memory\tMiB\taim")
-	for _, m := range []struct {
-		name, comm string
-		aim        int
+	defer b.clean()
+	r := results{when: time.Now(), machine: machine()}
+	steps := []struct {
+		name string
+		run  func(context.Context) error
 	}{
-		{"our starter", harness.Ours.StarterComm(), aimStarter},
-		{"our wrapper", harness.WrapperComm, aimWrapper},
-		{"stock starter", harness.Stock.StarterComm(), 0},
-	} {
-		fmt.Fprintf(table, "%s\t%.1f", m.name, float64(memory[m.comm])/1024)
-		if m.aim > 0 {
-			fmt.Fprintf(table, "\t%d", m.aim)
-		}
-		fmt.Fprintln(table)
+		{"the first jobs, not counted", b.warm},
+		{"containerd alone", func(ctx context.Context) (err error) { r.bare, err = b.bare(ctx, *rounds); return }},
+		{"bindings to a quiet pod", func(ctx context.Context) (err error) {
+			r.quiet, err = b.bindings(ctx, binding.Ours, *rounds, "-least", calm.String(), "-most", calm.String())
+			return
+		}},
+		{"bindings that keep the container", func(ctx context.Context) (err error) {
+			r.kept, err = b.bindings(ctx, binding.Ours, *rounds, "-reset", k8sexec.ResetImage, "-images", pool.Image(imageA))
+			return
+		}},
+		{"bindings by polling, quiet pod", func(ctx context.Context) (err error) {
+			r.polling, err = b.bindings(ctx, binding.Polling, fewer(5), "-least", calm.String(), "-most", calm.String())
+			return
+		}},
+		{"bindings by polling, back to back", func(ctx context.Context) (err error) {
+			r.pollingRow, err = b.bindings(ctx, binding.Polling, fewer(5))
+			return
+		}},
+		{"jobs in a row, stock", func(ctx context.Context) (err error) { r.stock, err = b.row(ctx, harness.Stock, nil, *rounds); return }},
+		{"jobs in a row, fresh containers", func(ctx context.Context) (err error) {
+			r.fresh, err = b.row(ctx, harness.Ours, []string{imageA, imageA, imageB, imageB}, *rounds)
+			return
+		}},
+		{"jobs in a row, POD_STARTER_RESET = image", func(ctx context.Context) (err error) {
+			r.reused, err = b.keeping(ctx, func() (row, error) { return b.row(ctx, harness.Ours, []string{imageA}, *rounds) })
+			return
+		}},
+		{"memory", func(ctx context.Context) (err error) { r.memory, err = watchMemory(ctx, b); return }},
 	}
-	if err := table.Flush(); err != nil {
+	for _, step := range steps {
+		began := time.Now()
+		if err := step.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		fmt.Fprintf(os.Stderr, "%6.1f s  %s\n", time.Since(began).Seconds(), step.name)
+	}
+	text := r.tables()
+	if _, err := os.Stdout.WriteString(text); err != nil {
 		return err
 	}
-	fmt.Printf("%d jobs under each starter.\n", len(ours))
-	return nil
+	if *docs == "" {
+		return nil
+	}
+	if err := r.writeChart(filepath.Join(*docs, "turnover.svg")); err != nil {
+		return err
+	}
+	return writePage(filepath.Join(*docs, "turnover.md"), text)
+}
+
+// fewer is a part of the runs, but enough to see a spread.
+func fewer(part int) int { return max(*rounds/part, min(*rounds, 5)) }
+
+// machine says what was measured on.
+func machine() string {
+	model := "unknown processor"
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(text)) {
+			if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
+				model = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	load := "unknown"
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		load, _, _ = strings.Cut(string(text), " ")
+	}
+	return fmt.Sprintf("%d processors (%s), load %s before the run", processors(), model, load)
 }

@@ -17,7 +17,7 @@ import (
 // (VmHWM, KiB) of starters and wrapper until they have gone. What the kernel
 // counts goes with the process, hence the last value that could be read is taken:
 // it lacks at most what was added in the last interval.
-func watchMemory(ctx context.Context, pool *harness.Pool, probe harness.File) (map[string]int64, error) {
+func watchMemory(ctx context.Context, b *bencher) (map[string]int64, error) {
 	peaks := map[string]int64{}
 	names := []string{harness.Ours.StarterComm(), harness.WrapperComm, harness.Stock.StarterComm()}
 	watched, stop := context.WithCancel(ctx)
@@ -25,7 +25,7 @@ func watchMemory(ctx context.Context, pool *harness.Pool, probe harness.File) (m
 	failed := make(chan error, 1)
 	go func() { failed <- sample(watched, names, peaks) }()
 	for _, side := range []harness.Side{harness.Ours, harness.Stock} {
-		jobs, err := submit(ctx, pool, side, probe, "sleep=1s", 1)
+		jobs, err := b.submit(ctx, side, "sleep=1s", nil, 1)
 		if err != nil {
 			return nil, err
 		}

@@ -8,24 +8,22 @@ import (
 )
 
 // spread sums up durations.
-type spread struct{ median, mean, least, most time.Duration }
+type spread struct {
+	n                          int
+	least, median, ninth, most time.Duration // ninth: nine of ten are not longer
+}
 
-func spreadOf(runs []harness.Run, of func(harness.Run) time.Duration) spread {
-	if len(runs) == 0 {
+func spreadOf(values []time.Duration) spread {
+	n := len(values)
+	if n == 0 {
 		return spread{}
 	}
-	var values []time.Duration
-	var sum time.Duration
-	for _, r := range runs {
-		values = append(values, of(r))
-		sum += of(r)
-	}
-	slices.Sort(values)
-	n := len(values)
+	values = slices.Sorted(slices.Values(values))
 	return spread{
-		median: (values[(n-1)/2] + values[n/2]) / 2,
-		mean:   sum / time.Duration(n),
+		n:      n,
 		least:  values[0],
+		median: (values[(n-1)/2] + values[n/2]) / 2,
+		ninth:  values[(9*n+9)/10-1],
 		most:   values[n-1],
 	}
 }

@@ -1,0 +1,24 @@
+// Package binding is what the bench and the program that it runs in the pilot
+// container have to tell each other.
+package binding
+
+import "time"
+
+// The ways to bind an image to a payload container.
+const (
+	// Ours is k8sexec, as the starter uses it.
+	Ours = "ours"
+	// Polling patches the image, with a throw-away tag, and polls the pod's status.
+	Polling = "polling"
+	// PollingPlain is the same with images as a user writes them.
+	PollingPlain = "polling-plain"
+)
+
+// Binding is one that was measured.
+type Binding struct {
+	Image string
+	// Quiet is the time between the binding before and this one.
+	Quiet time.Duration
+	// Took is the time until the container was known to be ready.
+	Took time.Duration
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+	"os"
+	"slices"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// curve is one series of durations in a chart.
+type curve struct {
+	name   string
+	color  color.RGBA
+	dashed bool
+	values []time.Duration
+}
+
+// Colours that most colour-blind people can tell apart (Okabe and Ito, "Color
+// Universal Design", 2008).
+var (
+	black  = color.RGBA{A: 255}
+	orange = color.RGBA{R: 230, G: 159, A: 255}
+	sky    = color.RGBA{R: 86, G: 180, B: 233, A: 255}
+	green  = color.RGBA{G: 158, B: 115, A: 255}
+	red    = color.RGBA{R: 213, G: 94, A: 255}
+)
+
+// writeChart draws which part of the runs was done after what time.
+func (r *results) writeChart(path string) error {
+	turns := make(map[*row][]time.Duration)
+	for _, row := range []*row{&r.stock, &r.fresh, &r.reused} {
+		values, err := row.between()
+		if err != nil {
+			return err
+		}
+		turns[row] = values
+	}
+	top, err := cumulative("From the patch until the container is ready", []curve{
+		{"containerd alone", black, true, r.bare},
+		{"container kept", green, false, r.kept},
+		{"quiet pod", sky, false, r.quiet},
+		{"jobs in a row", orange, false, r.fresh.of(bind)},
+		{"quiet pod, polling the status", red, true, r.polling},
+		{"back to back, polling the status", red, false, r.pollingRow},
+	})
+	if err != nil {
+		return err
+	}
+	bottom, err := cumulative("From the end of one job to the start of the next", []curve{
+		{"container kept", green, false, turns[&r.reused]},
+		{"fresh container", orange, false, turns[&r.fresh]},
+		{"stock starter, no container", black, true, turns[&r.stock]},
+	})
+	if err != nil {
+		return err
+	}
+	const width, height = 16 * vg.Centimeter, 18 * vg.Centimeter
+	svg := vgsvg.New(width, height)
+	canvases := plot.Align([][]*plot.Plot{{top}, {bottom}}, draw.Tiles{Rows: 2, Cols: 1, PadY: vg.Centimeter}, draw.New(svg))
+	top.Draw(canvases[0][0])
+	bottom.Draw(canvases[1][0])
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err := svg.WriteTo(out); err != nil {
+		out.Close()
+		return fmt.Errorf("drawing %s: %w", path, err)
+	}
+	return out.Close()
+}
+
+// cumulative draws the distribution of each curve: the part of the runs that
+// took no longer than that many seconds.
+func cumulative(title string, curves []curve) (*plot.Plot, error) {
+	p := plot.New()
+	for _, style := range []*font.Font{&p.Title.TextStyle.Font, &p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font,
+		&p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font} {
+		style.Variant = "Sans"
+	}
+	p.Title.Text = title
+	p.X.Label.Text, p.Y.Label.Text = "seconds", "part of the runs"
+	p.X.Min, p.Y.Min, p.Y.Max = 0, 0, 1
+	p.Add(plotter.NewGrid())
+	p.Legend.Left = false
+	for _, c := range curves {
+		values := slices.Sorted(slices.Values(c.values))
+		points := plotter.XYs{{X: 0, Y: 0}}
+		for i, v := range values {
+			points = append(points, plotter.XY{X: v.Seconds(), Y: float64(i+1) / float64(len(values))})
+		}
+		l, err := plotter.NewLine(points)
+		if err != nil {
+			return nil, fmt.Errorf("drawing %q: %w", c.name, err)
+		}
+		l.StepStyle = plotter.PostStep
+		l.Color, l.Width = c.color, vg.Points(1.8)
+		if c.dashed {
+			l.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
+		}
+		p.Add(l)
+		p.Legend.Add(fmt.Sprintf("%s (%d)", c.name, len(values)), l)
+	}
+	return p, nil
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"podstarter/integration/harness"
+)
+
+// patience is how long one job may take, and patienceOfRow a series.
+const (
+	patience      = 2 * time.Minute
+	patienceOfRow = 20 * time.Minute
+)
+
+func processors() int { return runtime.NumCPU() }
+
+// bencher runs things on a pool.
+type bencher struct {
+	pool  *harness.Pool
+	probe harness.File
+}
+
+func newBencher(ctx context.Context, pool *harness.Pool) (*bencher, error) {
+	if !pool.HasStock() {
+		return nil, errors.New("this pool has no stock starter to compare with; start it with `up --stock`")
+	}
+	b := &bencher{pool: pool}
+	var err error
+	if b.probe, err = pool.Probe(ctx); err != nil {
+		return nil, err
+	}
+	return b, b.installBinder(ctx)
+}
+
+// configFile is read by starters when they start.
+const configFile = "/etc/condor/config.d/99-bench.conf"
+
+// clean removes what the bench left in the pilot container.
+func (b *bencher) clean() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, _ = b.pool.EP(ctx, harness.Ours, "rm", "-f", configFile, binderPath)
+}
+
+// keeping runs something while containers are kept for the same image.
+func (b *bencher) keeping(ctx context.Context, run func() (row, error)) (row, error) {
+	const knobs = "POD_STARTER_RESET = image\nPOD_STARTER_DIGEST_LIFETIME = 86400\n"
+	if _, err := b.pool.EPInput(ctx, harness.Ours, strings.NewReader(knobs), "sh", "-c", `cat > "$1"`, "configure", configFile); err != nil {
+		return row{}, err
+	}
+	r, err := run()
+	_, failed := b.pool.EP(ctx, harness.Ours, "rm", "-f", configFile)
+	return r, errors.Join(err, failed)
+}
+
+// warm runs what is not counted: it claims the slots, pulls the images and
+// teaches their digests.
+func (b *bencher) warm(ctx context.Context) error {
+	for _, image := range []string{imageA, imageB} {
+		if _, err := b.runs(ctx, harness.Ours, "sleep=3s", []string{image}, 1); err != nil {
+			return err
+		}
+	}
+	_, err := b.runs(ctx, harness.Stock, "out=done", nil, 1)
+	return err
+}
+
+// row is a series of jobs that followed each other without a pause.
+type row struct {
+	runs  []harness.Run // in the order in which they ran
+	calls map[string]int
+}
+
+// row runs n jobs one after another, in these images of the pool in turns, and
+// counts what they asked of the API server.
+func (b *bencher) row(ctx context.Context, side harness.Side, images []string, n int) (row, error) {
+	before, err := b.pool.APILog()
+	if err != nil {
+		return row{}, err
+	}
+	r := row{calls: map[string]int{}}
+	if r.runs, err = b.runs(ctx, side, "out=done", images, n); err != nil {
+		return row{}, err
+	}
+	slices.SortFunc(r.runs, func(a, b harness.Run) int { return a.Began.Compare(b.Began) })
+	calls, err := before.Calls()
+	for _, call := range calls {
+		r.calls[call.Verb]++
+	}
+	return r, err
+}
+
+// between is, for all jobs but the first, the time from the end of the process
+// before to the start of theirs.
+func (r row) between() ([]time.Duration, error) {
+	var all []time.Duration
+	var ended time.Time
+	for _, run := range r.runs {
+		for _, line := range run.Lines {
+			switch {
+			case strings.HasPrefix(line.Text, "Create_Process succeeded") && !ended.IsZero():
+				all = append(all, line.Time.Sub(ended))
+			case strings.HasPrefix(line.Text, "Process exited"):
+				ended = line.Time
+			}
+		}
+	}
+	if len(all) != len(r.runs)-1 {
+		return nil, fmt.Errorf("%d jobs, but %d of them have a predecessor by their log", len(r.runs), len(all))
+	}
+	return all, nil
+}
+
+// of picks a duration from each run.
+func (r row) of(pick func(harness.Run) time.Duration) []time.Duration {
+	var all []time.Duration
+	for _, run := range r.runs {
+		all = append(all, pick(run))
+	}
+	return all
+}
+
+func lifetime(r harness.Run) time.Duration { return r.Ended.Sub(r.Began) }
+
+func bind(r harness.Run) time.Duration { return r.Phases[harness.PhaseBind] }
+
+func withoutBind(r harness.Run) time.Duration { return lifetime(r) - bind(r) }
+
+// runs submits jobs to one side and waits for what their starters logged.
+func (b *bencher) runs(ctx context.Context, side harness.Side, steps string, images []string, n int) ([]harness.Run, error) {
+	ctx, cancel := context.WithTimeout(ctx, patienceOfRow)
+	defer cancel()
+	jobs, err := b.submit(ctx, side, steps, images, n)
+	if err != nil {
+		return nil, err
+	}
+	var done []harness.Run
+	for _, job := range jobs {
+		run, err := finish(ctx, job)
+		if err != nil {
+			return nil, fmt.Errorf("%w\n%s", err, job.Describe())
+		}
+		done = append(done, run)
+	}
+	return done, nil
+}
+
+func (b *bencher) submit(ctx context.Context, side harness.Side, steps string, images []string, n int) ([]harness.Job, error) {
+	s := harness.Submission{
+		Name: "bench", Side: side, Count: n,
+		Commands: "executable = " + harness.ProbeName + "\narguments = \"" + steps + "\"\nshould_transfer_files = YES\n" +
+			"transfer_input_files = input.txt\noutput = out.$(Process)\nrequest_cpus = 1\nrequest_memory = 64\nrequest_disk = 16M\n",
+		Files: []harness.File{b.probe, {Name: "input.txt", Content: []byte("a small input file\n")}},
+	}
+	if len(images) > 0 {
+		s.Commands += "universe = docker\ndocker_image = $(image)\n"
+		var queue strings.Builder
+		for i := range n {
+			queue.WriteString(b.pool.Image(images[i%len(images)]) + "\n")
+		}
+		s.Queue = "queue image from (\n" + queue.String() + ")"
+	}
+	return b.pool.Submit(ctx, s)
+}
+
+func finish(ctx context.Context, job harness.Job) (harness.Run, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	end, err := job.WaitEnding(ctx)
+	if err != nil {
+		return harness.Run{}, err
+	}
+	if !end.Exited || end.Code != 0 {
+		return harness.Run{}, fmt.Errorf("job %s: %s", job.ID(), end)
+	}
+	return job.Run(ctx, 1)
+}
