@@ -47,6 +47,10 @@ var hostile = map[string]func(n int) string{
 
 // TestHostileText bounds the time that text without end takes, below and above
 // the bound of the text's length.
+// patience is what a bounded effort may take on a machine that does much else;
+// alone it is well under a second, and without its bound for ever.
+const patience = 20 * time.Second
+
 func TestHostileText(t *testing.T) {
 	const tenMegabytes = 10 << 20
 	for name, text := range hostile {
@@ -57,7 +61,7 @@ func TestHostileText(t *testing.T) {
 				e, errNew := ParseExpr(s)
 				_, errOld := ParseOldExpr(s)
 				_, errAd := ParseOld("a = " + s)
-				if took := time.Since(start) / 3; took > time.Second {
+				if took := time.Since(start) / 3; took > patience {
 					t.Errorf("%d bytes take %v", size, took)
 				}
 				if size > DefaultMaxText && (errNew == nil || errOld == nil || errAd == nil) {
@@ -70,7 +74,7 @@ func TestHostileText(t *testing.T) {
 					start := time.Now()
 					e.Eval(Env{})
 					_ = e.String()
-					if took := time.Since(start); took > time.Second {
+					if took := time.Since(start); took > patience {
 						t.Errorf("evaluating and printing %d bytes takes %v", size, took)
 					}
 				}
@@ -140,7 +144,7 @@ func TestHostileEvaluation(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			start := time.Now()
 			v := c.ad.Eval("a0", Env{})
-			if took := time.Since(start); took > 2*time.Second {
+			if took := time.Since(start); took > patience {
 				t.Errorf("takes %v", took)
 			}
 			if c.want != "" && (v.Kind() != Error || !strings.Contains(v.Reason(), c.want)) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Options say which wrapper to reach.
@@ -18,6 +19,8 @@ type Options struct {
 	Nonce string
 	// Log gets debug messages; nil for none.
 	Log *slog.Logger
+
+	poll time.Duration // slowPoll, but in tests
 }
 
 // Client is the starter's end of a connection to a wrapper. Its methods may be

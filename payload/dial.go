@@ -37,7 +37,10 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	// The kernel takes some 15 ms to let go of an inotify file with watches in it
 	// (it waits for an SRCU grace period), for which nobody needs to wait.
 	defer func() { go watch.Close() }()
-	poll := time.NewTicker(slowPoll)
+	if o.poll == 0 {
+		o.poll = slowPoll
+	}
+	poll := time.NewTicker(o.poll)
 	defer poll.Stop()
 	var last error // what was wrong when there was still time to find out
 	for {

@@ -26,9 +26,28 @@ func startTree(t *testing.T, c *payload.Client) payload.Spec {
 	return s
 }
 
+// waitLeaves waits until the wrapper counts a whole tree. The parents of its
+// leaves end a moment after these have said that they are there.
+func waitLeaves(t *testing.T, c *payload.Client) {
+	t.Helper()
+	ctx := agenttest.Context(t)
+	for {
+		u, err := c.Usage(ctx)
+		if err != nil {
+			t.Fatalf("waiting for %d processes: %v", agenttest.Leaves+1, err)
+		}
+		if u.Processes == agenttest.Leaves+1 {
+			return
+		}
+		if u.Processes < agenttest.Leaves+1 {
+			t.Fatalf("%d processes of %d are left: %+v", u.Processes, agenttest.Leaves+1, u)
+		}
+	}
+}
+
 // soon is how long a sweep may take: milliseconds, were it not for machines that
 // do much else.
-const soon = 3 * time.Second
+const soon = 30 * time.Second
 
 func TestSweep(t *testing.T) {
 	w := agenttest.StartWrapper(t, nil)
@@ -178,7 +197,7 @@ func TestForkBomb(t *testing.T) {
 	if err := c.Sweep(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > soon {
 		t.Errorf("the sweep took %v", took)
 	}
 	checkGone(t, w)
@@ -255,10 +274,7 @@ func TestUnsharedPIDNamespace(t *testing.T) {
 		t.Errorf("its control groups are\n%s\nand it passed on\n%s", outside, c.Cgroups())
 	}
 	startTree(t, c)
-	u, err := c.Usage(agenttest.Context(t))
-	if err != nil || u.Processes != agenttest.Leaves+1 {
-		t.Errorf("%+v, %v", u, err)
-	}
+	waitLeaves(t, c)
 	if err := c.Sweep(agenttest.Context(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -125,7 +125,7 @@ func TestBudget(t *testing.T) {
 		start := time.Now()
 		budget := 2_000_000
 		_, err = p.Match(text, 0, 0, &budget)
-		if took := time.Since(start); took > 2*time.Second {
+		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("%s takes %v", expr, took)
 		}
 		if err != nil && !errors.Is(err, ErrBudget) {
