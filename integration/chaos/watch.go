@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,14 +60,24 @@ func (c *chaos) watch(ctx context.Context) {
 	}
 }
 
-// look notes every process of a payload's user. The owner of a directory of /proc
-// is the process's user, so that the others cost next to nothing.
+// look notes every process of a payload's user.
 func (c *chaos) look() error {
 	now := time.Now().UTC()
+	found, err := c.payloads()
+	for _, process := range found {
+		c.saw(process, now)
+	}
+	return err
+}
+
+// payloads are the processes of the payloads' users. The owner of a directory of
+// /proc is the process's user, so that the others cost next to nothing.
+func (c *chaos) payloads() ([]harness.Process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var found []harness.Process
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
@@ -85,11 +96,11 @@ func (c *chaos) look() error {
 			continue
 		}
 		if err != nil {
-			return err
+			return found, err
 		}
-		c.saw(process, now)
+		found = append(found, process)
 	}
-	return nil
+	return found, nil
 }
 
 func (c *chaos) saw(process harness.Process, now time.Time) {
@@ -132,30 +143,39 @@ func jobOf(args []string) string {
 }
 
 // some waits for processes, but not for long: there may be none for a while.
-func (c *chaos) some(ctx context.Context, keep func(harness.Process) bool) ([]harness.Process, error) {
+func (c *chaos) some(ctx context.Context, list func() ([]harness.Process, error)) ([]harness.Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.mean)
 	defer cancel()
-	found, err := harness.WaitSome(ctx, 1, keep)
-	if err != nil && ctx.Err() != nil {
-		return nil, nil
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		found, err := list()
+		if len(found) > 0 || err != nil {
+			return found, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-ticker.C:
+		}
 	}
-	return found, err
 }
 
-// mainProcess keeps the processes whose end is the end of a job.
-func (c *chaos) mainProcess(p harness.Process) bool {
-	return c.pool.Payloads(harness.Ours, c.users)(p) && jobOf(p.Args) != ""
+// mainProcesses are those whose end is the end of a job.
+func (c *chaos) mainProcesses() ([]harness.Process, error) {
+	found, err := c.payloads()
+	return slices.DeleteFunc(found, func(p harness.Process) bool { return jobOf(p.Args) == "" }), err
 }
 
 // harass kills processes of random kinds at random moments until ctx ends.
 func (c *chaos) harass(ctx context.Context) error {
 	kinds := []struct {
 		name string
-		keep func(harness.Process) bool
+		list func() ([]harness.Process, error)
 	}{
-		{KindStarter, c.pool.Starters(harness.Ours)},
-		{KindWrapper, c.pool.Wrappers(harness.Ours)},
-		{KindPayload, c.mainProcess},
+		{KindStarter, func() ([]harness.Process, error) { return harness.Processes(c.pool.Starters(harness.Ours)) }},
+		{KindWrapper, func() ([]harness.Process, error) { return harness.Processes(c.pool.Wrappers(harness.Ours)) }},
+		{KindPayload, c.mainProcesses},
 	}
 	for {
 		pause := time.NewTimer(c.mean/2 + time.Duration(c.random.Int64N(int64(c.mean))))
@@ -169,11 +189,11 @@ func (c *chaos) harass(ctx context.Context) error {
 		// Most of an activation's time goes by without a payload: every other time
 		// there is to be one.
 		if c.random.IntN(2) == 0 {
-			if _, err := c.some(ctx, c.mainProcess); err != nil {
+			if _, err := c.some(ctx, c.mainProcesses); err != nil {
 				return err
 			}
 		}
-		victims, err := c.some(ctx, kind.keep)
+		victims, err := c.some(ctx, kind.list)
 		if err != nil {
 			return fmt.Errorf("looking for a %s to kill: %w", kind.name, err)
 		}
