@@ -68,6 +68,10 @@ func (b *Backend) Check(ctx context.Context) (warnings []string, err error) {
 func (b *Backend) checkDirectories(f *findings) {
 	for _, d := range []struct{ knob, path string }{{knobControlDir, b.opt.ControlDir}, {knobPrivateDir, b.opt.PrivateDir}} {
 		info, err := os.Lstat(d.path)
+		if err == nil && d.knob == knobControlDir && !b.self.isRoot() {
+			b.checkGroupDirectory(d.path, info, f)
+			continue
+		}
 		if err == nil {
 			err = ownedByUs(d.path, info, 0o077)
 		}

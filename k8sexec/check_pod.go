@@ -21,6 +21,9 @@ func (b *Backend) checkPod(pod *corev1.Pod, f *findings) {
 		f.bad(knobBackend, "the pod's restartPolicy is %s; with anything but Always one image that cannot be pulled ends the payload container for good", pod.Spec.RestartPolicy).
 			at("", "restartPolicy: Always")
 	}
+	if !b.self.isRoot() {
+		b.checkRootless(pod, f)
+	}
 	for _, name := range b.opt.Containers {
 		c := specOf(pod, name)
 		if c == nil {

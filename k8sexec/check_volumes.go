@@ -45,7 +45,9 @@ func beneath(dir, path string) (rest string, ok bool) {
 // do share, under the same path, and that the private directory is not shared.
 func (b *Backend) checkVolumes(pod *corev1.Pod, c *corev1.Container, f *findings) {
 	shared := []struct{ knob, path string }{{knobControlDir, filepath.Join(b.opt.ControlDir, c.Name)}}
-	if b.opt.Execute != "" {
+	if b.opt.Scratch != "" {
+		shared = append(shared, struct{ knob, path string }{knobScratchDir, b.opt.Scratch})
+	} else if b.opt.Execute != "" {
 		shared = append(shared, struct{ knob, path string }{knobExecute, b.opt.Execute})
 	}
 	for _, s := range shared {

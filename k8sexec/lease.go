@@ -137,8 +137,12 @@ func ownedByUs(path string, info os.FileInfo, forbidden os.FileMode) error {
 // Name is the payload container's name in the pod.
 func (l *Lease) Name() string { return l.name }
 
-// Owner is the user and group of payloads in this container.
+// Owner is the user and group of payloads in this container. A pilot that is not
+// root can give files to nobody, so that its payload is its own user.
 func (l *Lease) Owner() (uid, gid int) {
+	if !l.backend.self.isRoot() {
+		return l.backend.self.uid, l.backend.self.gid
+	}
 	id := l.backend.opt.BaseUID + l.index
 	return id, id
 }

@@ -45,6 +45,9 @@ type Options struct {
 	PrivateDir string
 	// Execute is the directory of sandboxes (EXECUTE). It is only checked.
 	Execute string
+	// Scratch takes its place with a pilot that is not root
+	// (POD_STARTER_SCRATCH_DIR). It is only checked.
+	Scratch string
 	// BindTimeout bounds a binding (POD_STARTER_BIND_TIMEOUT).
 	BindTimeout time.Duration
 	// ThrowawayTags allows image strings of the form name:once@digest
@@ -79,6 +82,7 @@ type Backend struct {
 	connect func() (podAPI, error) // the API client, made at its first use
 	timing  timing
 	proc    string // where procfs is mounted
+	self    identity
 }
 
 // timing gathers the periods of this package, so that tests can shorten them.
@@ -188,7 +192,7 @@ func New(ctx context.Context, opt Options) (*Backend, error) {
 		mistakes.ErrorFormat = oneLineEach
 		return nil, mistakes
 	}
-	b := &Backend{opt: opt, log: opt.Log, life: ctx, timing: defaultTiming, proc: "/proc"}
+	b := &Backend{opt: opt, log: opt.Log, life: ctx, timing: defaultTiming, proc: "/proc", self: ownIdentity()}
 	b.connect = sync.OnceValues(func() (podAPI, error) { return newPodClient(opt) })
 	return b, nil
 }
@@ -252,6 +256,7 @@ const (
 	knobReset          = "POD_STARTER_RESET"
 	knobKubernetesDir  = "POD_STARTER_KUBERNETES_DIR"
 	knobExecute        = "EXECUTE"
+	knobScratchDir     = "POD_STARTER_SCRATCH_DIR"
 )
 
 // Mistake is something that an admin has to mend, in one line.

@@ -25,6 +25,7 @@ func Self() Owner { return beneath.Self() }
 // Options say how a sandbox is laid out.
 type Options struct {
 	Execute string      // the EXECUTE directory; exists and is trusted
+	Scratch string      // a volume of the payload's alone, in place of EXECUTE; see [Create]
 	PID     int         // the starter's pid as the startd knows it: it looks for dir_<pid>
 	Nested  bool        // STARTER_NESTED_SCRATCH: htcondor, user and scratch below dir_<pid>
 	Mode    fs.FileMode // of the scratch directory, from JOB_EXECDIR_PERMISSIONS; 0 means 0700
@@ -39,7 +40,8 @@ type Sandbox struct {
 	dir, htcondor, user, scratch string
 
 	payload Owner
-	execute int           // descriptor of the EXECUTE directory
+	apart   string        // dir_<pid> in EXECUTE, if that is not what dir is in
+	execute int           // descriptor of the directory that dir is in
 	top     int           // of dir_<pid>
 	inUser  *beneath.Root // what the payload owns
 	inside  *beneath.Root
@@ -53,6 +55,12 @@ type Sandbox struct {
 // Without root's rights everything belongs to the process itself. If EXECUTE
 // refuses root, as a directory on a root-squashing file server does, and the
 // payload may write there, the tree is made by and for the payload.
+//
+// With Scratch the payload sees nothing of EXECUTE: its tree is made in Scratch,
+// and EXECUTE gets a dir_<pid> with nothing but what the startd keeps there. That
+// is for payloads that have the process's own user ID and are kept apart from it
+// by what is mounted where: a startd follows any link that it finds in place of
+// its file. Whatever else is in Scratch is removed: there is one payload at a time.
 func Create(ctx context.Context, o Options) (*Sandbox, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -61,7 +69,11 @@ func Create(ctx context.Context, o Options) (*Sandbox, error) {
 		o.Mode = 0o700
 	}
 	name := "dir_" + strconv.Itoa(o.PID)
-	s := &Sandbox{dir: filepath.Join(o.Execute, name), payload: o.Payload, execute: -1, top: -1}
+	in := o.Execute
+	if o.Scratch != "" {
+		in = o.Scratch
+	}
+	s := &Sandbox{dir: filepath.Join(in, name), payload: o.Payload, execute: -1, top: -1}
 	s.htcondor, s.user, s.scratch = s.dir, s.dir, s.dir
 	if o.Nested {
 		s.htcondor = filepath.Join(s.dir, "htcondor")
@@ -69,11 +81,16 @@ func Create(ctx context.Context, o Options) (*Sandbox, error) {
 		s.scratch = filepath.Join(s.dir, "scratch")
 	}
 	var err error
-	s.execute, err = unix.Open(o.Execute, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	s.execute, err = unix.Open(in, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open the EXECUTE directory", Path: o.Execute, Err: err}
+		return nil, &fs.PathError{Op: "open the directory of sandboxes", Path: in, Err: err}
 	}
-	if err := beneath.RemoveAll(ctx, s.execute, name); err != nil {
+	if o.Scratch != "" {
+		err = beneath.Empty(ctx, s.execute)
+	} else {
+		err = beneath.RemoveAll(ctx, s.execute, name)
+	}
+	if err != nil {
 		s.close()
 		return nil, fmt.Errorf("remove what an earlier job left in %s: %w", s.dir, err)
 	}
@@ -84,6 +101,9 @@ func Create(ctx context.Context, o Options) (*Sandbox, error) {
 		o.Condor = Self()
 		err = o.Payload.Do(func() error { return s.lay(name, o, o.Payload) })
 	}
+	if err == nil && o.Scratch != "" {
+		err = s.layApart(ctx, name, o)
+	}
 	if err == nil {
 		s.inside, err = beneath.OpenRoot(s.scratch)
 	}
@@ -93,9 +113,41 @@ func Create(ctx context.Context, o Options) (*Sandbox, error) {
 	if err != nil {
 		s.undo(ctx, name, o.Payload)
 		s.close()
-		return nil, fmt.Errorf("create the scratch directory of a job in %s: %w", o.Execute, err)
+		return nil, fmt.Errorf("create the scratch directory of a job in %s: %w", in, err)
 	}
 	return s, nil
+}
+
+// layApart makes the directory that the startd knows of.
+func (s *Sandbox) layApart(ctx context.Context, name string, o Options) error {
+	execute, err := unix.Open(o.Execute, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open the EXECUTE directory", Path: o.Execute, Err: err}
+	}
+	defer closeFD(execute)
+	if err := beneath.RemoveAll(ctx, execute, name); err != nil {
+		return fmt.Errorf("remove what an earlier job left in %s: %w", o.Execute, err)
+	}
+	top, err := makeDir(execute, name, 0o755)
+	if err != nil {
+		return err
+	}
+	defer closeFD(top)
+	s.apart = filepath.Join(o.Execute, name)
+	s.htcondor = s.apart
+	if o.Nested {
+		s.htcondor = filepath.Join(s.apart, "htcondor")
+		fd, err := makeDir(top, "htcondor", 0o755)
+		if err != nil {
+			return err
+		}
+		err = finishDir(fd, "htcondor", o.Condor, 0o755)
+		closeFD(fd)
+		if err != nil {
+			return err
+		}
+	}
+	return finishDir(top, name, o.Condor, 0o755)
 }
 
 // lay makes the directories as the calling thread's identity, which is by.
@@ -162,6 +214,9 @@ func (s *Sandbox) undo(ctx context.Context, name string, by Owner) {
 	if s.top >= 0 {
 		closeFD(s.top)
 		s.top = -1
+	}
+	if s.apart != "" {
+		_ = removeDir(context.WithoutCancel(ctx), s.apart)
 	}
 	remove := func() error { return beneath.RemoveAll(context.WithoutCancel(ctx), s.execute, name) }
 	if remove() != nil {

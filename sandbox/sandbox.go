@@ -141,7 +141,11 @@ const usageLimit = 1_000_000
 // ctx ends, it returns a lower bound together with an error that wraps
 // [beneath.ErrIncomplete].
 func (s *Sandbox) Usage(ctx context.Context) (kib, files int64, err error) {
-	u, err := beneath.Measure(ctx, s.top, usageLimit)
+	dir := s.top
+	if s.apart != "" {
+		dir = s.execute // all of the volume is the payload's
+	}
+	u, err := beneath.Measure(ctx, dir, usageLimit)
 	if err != nil {
 		err = fmt.Errorf("measure %s: %w", s.dir, err)
 	}
@@ -154,14 +158,12 @@ func (s *Sandbox) Usage(ctx context.Context) (kib, files int64, err error) {
 // could not be removed is in the error. The sandbox is of no further use, but
 // Remove may be called again.
 func (s *Sandbox) Remove(ctx context.Context) error {
-	parent, err := unix.Open(filepath.Dir(s.dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return &fs.PathError{Op: "open the EXECUTE directory", Path: filepath.Dir(s.dir), Err: err}
-	}
-	defer closeFD(parent)
 	s.close()
-	remove := func() error { return beneath.RemoveAll(ctx, parent, filepath.Base(s.dir)) }
-	err = remove()
+	remove := func() error { return removeDir(ctx, s.dir) }
+	if s.apart != "" {
+		remove = func() error { return emptyDir(ctx, filepath.Dir(s.dir)) }
+	}
+	err := remove()
 	if (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) && s.payload.Switches() {
 		// Root may have no special rights here (a root-squashing file server,
 		// a container without CAP_DAC_OVERRIDE); the owner has some.
@@ -171,8 +173,31 @@ func (s *Sandbox) Remove(ctx context.Context) error {
 			err = remove()
 		}
 	}
+	if s.apart != "" {
+		err = errors.Join(err, removeDir(ctx, s.apart))
+	}
 	if err != nil {
 		return fmt.Errorf("remove the sandbox %s: %w", s.dir, err)
 	}
 	return nil
+}
+
+// emptyDir removes all that is in a directory whose path is trusted.
+func emptyDir(ctx context.Context, path string) error {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open the directory of sandboxes", Path: path, Err: err}
+	}
+	defer closeFD(fd)
+	return beneath.Empty(ctx, fd)
+}
+
+// removeDir removes a directory, whose parent's path is trusted.
+func removeDir(ctx context.Context, path string) error {
+	parent, err := unix.Open(filepath.Dir(path), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open the directory of sandboxes", Path: filepath.Dir(path), Err: err}
+	}
+	defer closeFD(parent)
+	return beneath.RemoveAll(ctx, parent, filepath.Base(path))
 }

@@ -83,7 +83,7 @@ func newPodBackend(ctx context.Context, set settings, cfg *config.Config, log *s
 	return k8sexec.New(ctx, k8sexec.Options{
 		PodName: set.podName, PodNamespace: set.podNamespace,
 		Containers: set.containers, BaseUID: set.payloadUID,
-		ControlDir: set.controlDir, PrivateDir: set.privateDir, Execute: cfg.String("EXECUTE", ""),
+		ControlDir: set.controlDir, PrivateDir: set.privateDir, Execute: cfg.String("EXECUTE", ""), Scratch: set.scratchDir,
 		BindTimeout:   set.bindTimeout,
 		ThrowawayTags: set.throwawayTags, DigestLifetime: set.digestLifetime, Reset: set.reset,
 		KubernetesDir: set.kubernetesDir, Log: log,

@@ -46,6 +46,8 @@ var (
 		"User and group id of the first payload container's jobs; must belong to nobody else in the pod."}
 	knobControlDir = knob{"POD_STARTER_CONTROL_DIR", "/run/podstarter/control",
 		"Directory on a volume that pilot and payload containers share and that only root may enter: sockets and exit records of the wrapper."}
+	knobScratchDir = knob{"POD_STARTER_SCRATCH_DIR", "",
+		"Directory of sandboxes for a pilot without root: a volume that it shares with its one payload container, in place of EXECUTE, which is the pilot's alone. Everything in it is removed before each job."}
 	knobPrivateDir = knob{"POD_STARTER_PRIVATE_DIR", "/run/podstarter/private",
 		"Directory of the pilot container alone: leases of payload containers and the digests of images."}
 	knobDefaultImage = knob{image.KnobDefault, "",
@@ -79,7 +81,7 @@ var (
 )
 
 var knobs = []knob{
-	knobBackend, knobPodName, knobPodNamespace, knobContainers, knobPayloadUID, knobControlDir, knobPrivateDir,
+	knobBackend, knobPodName, knobPodNamespace, knobContainers, knobPayloadUID, knobControlDir, knobScratchDir, knobPrivateDir,
 	knobDefaultImage, knobImagePolicy, knobImageMap, knobImagesAllowed, knobImagesDenied, knobImageMirrors, knobBindTimeout, knobReset, knobThrowawayTags, knobDigestLifetime,
 	knobMaxRest, knobAdvertisedImages, knobEndPod, knobKubernetesDir,
 }
@@ -92,6 +94,7 @@ type settings struct {
 	containers     []string
 	payloadUID     int
 	controlDir     string
+	scratchDir     string // empty: EXECUTE
 	privateDir     string
 	images         *image.Site
 	bindTimeout    time.Duration
@@ -149,6 +152,7 @@ func readSettings(cfg *config.Config) (settings, error) {
 		podNamespace:   text(knobPodNamespace),
 		controlDir:     text(knobControlDir),
 		privateDir:     text(knobPrivateDir),
+		scratchDir:     text(knobScratchDir),
 		reset:          strings.ToLower(text(knobReset)),
 		kubernetesDir:  text(knobKubernetesDir),
 		payloadUID:     int(count(knobPayloadUID, 1, maxUID)),
@@ -185,11 +189,21 @@ func readSettings(cfg *config.Config) (settings, error) {
 			bad(k.knob, "%q is not an absolute path", k.path)
 		}
 	}
+	switch {
+	case s.scratchDir == "":
+	case !strings.HasPrefix(s.scratchDir, "/"):
+		bad(knobScratchDir, "%q is not an absolute path", s.scratchDir)
+	case len(s.containers) > 1:
+		bad(knobScratchDir, "is for one payload container, since all in it is removed before each job, but %s names %d", knobContainers.name, len(s.containers))
+	}
 	if s.backend == backendAuto {
 		s.backend = backendLocal
 		if _, err := os.Stat(s.kubernetesDir + "/token"); err == nil && s.podName != "" {
 			s.backend = backendPod
 		}
+	}
+	if s.backend == backendLocal {
+		s.scratchDir = ""
 	}
 	return s, problems.ErrorOrNil()
 }

@@ -36,7 +36,7 @@ func (a *activation) prepare(ctx context.Context) error {
 		return err
 	}
 	a.sandbox, err = sandbox.Create(ctx, sandbox.Options{
-		Execute: a.executeDir(), PID: os.Getpid(), Nested: a.nested(),
+		Execute: a.executeDir(), Scratch: a.set.scratchDir, PID: os.Getpid(), Nested: a.nested(),
 		Mode:   sandbox.Permissions(a.cfg.String("JOB_EXECDIR_PERMISSIONS", "user")),
 		Condor: condor, Payload: a.owner(uid, gid), Log: a.log,
 	})
@@ -76,7 +76,11 @@ func (a *activation) executeDir() string { return a.cfg.String("EXECUTE", "") }
 
 // scratchPath is where the sandbox is, or will be.
 func (a *activation) scratchPath() string {
-	dir := filepath.Join(a.executeDir(), fmt.Sprintf("dir_%d", os.Getpid()))
+	in := a.executeDir()
+	if a.set.scratchDir != "" {
+		in = a.set.scratchDir
+	}
+	dir := filepath.Join(in, fmt.Sprintf("dir_%d", os.Getpid()))
 	if a.nested() {
 		return filepath.Join(dir, "scratch")
 	}

@@ -38,12 +38,13 @@ func (a *activation) startdMeasures() *classads.Ad {
 }
 
 // readStartdAd reads the file with the rights of whom its directory belongs to:
-// with nested directories that is HTCondor, otherwise the payload.
+// with nested directories, or a scratch directory apart from EXECUTE, that is
+// HTCondor, otherwise the payload.
 func (a *activation) readStartdAd() ([]byte, error) {
 	if a.sandbox == nil {
 		return nil, fs.ErrNotExist
 	}
-	if !a.nested() {
+	if !a.nested() && a.set.scratchDir == "" {
 		return a.sandbox.ReadFile(startdAdFile, maxStartdAd)
 	}
 	f, err := os.Open(filepath.Join(a.sandbox.HTCondor(), startdAdFile))

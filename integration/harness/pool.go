@@ -138,7 +138,11 @@ func (p *Pool) learn(ctx context.Context) error {
 		return fmt.Errorf("reading %q: %w", user, err)
 	}
 	p.User.Visible = filepath.Join(p.State, "home")
-	if err := p.learnSide(ctx, Ours, "glidein", payloadUID); err != nil {
+	uid := payloadUID
+	if p.Mode == Rootless {
+		uid = `stat -c %u /proc/1` // jobs are the pilot's user
+	}
+	if err := p.learnSide(ctx, Ours, "glidein", uid); err != nil {
 		return err
 	}
 	// There is no second execution point unless the pool was asked for one.

@@ -78,6 +78,14 @@ const (
 // glideins are the kustomizations of the modes.
 var glideins = map[string]string{modeShared: "glidein", modeUnshared: "glidein-unshared", modeRootless: "glidein-rootless"}
 
+// pilotUser is who the pilot is, if not root: it can write into its log directory only if that is its own.
+func (p *pool) pilotUser() int {
+	if p.settings.Mode == modeRootless {
+		return 1000 // runAsUser in deploy/glidein-rootless
+	}
+	return 0
+}
+
 // payloads are the names of the payload containers.
 func (p *pool) payloads() []string {
 	names := []string{payloadName}
@@ -97,6 +105,7 @@ func (p *pool) glideinPlan() plan {
 			copyPayload(spec, p.payloads())
 			reachAPIServer(spec, p.settings.Ports[cluster.APIServer])
 		},
+		logsOf: p.pilotUser(),
 	}
 }
 

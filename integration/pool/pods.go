@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -89,6 +91,8 @@ type plan struct {
 	edit   func(pod map[string]any)
 	// suffix makes the names of the other objects its own.
 	suffix string
+	// logsOf is the user that the pod's directory of logs is given to; 0 for a pod that sees to that itself.
+	logsOf int
 	// keep says which other objects of the kustomization are wanted.
 	keep func(kind string) bool
 }
@@ -126,10 +130,28 @@ func (p *pool) realise(ctx context.Context, plan plan) error {
 			return err
 		}
 	}
+	if plan.logsOf != 0 {
+		if err := giveAway(p.dir.Path("log", plan.pod), plan.logsOf); err != nil {
+			return err
+		}
+	}
 	if _, err := p.api.Create(ctx, pod); err != nil {
 		return err
 	}
 	return p.waitPod(ctx, plan.pod, func(string) bool { return true })
+}
+
+// giveAway makes a directory, if need be, and gives it and all in it to a user.
+func giveAway(dir string, uid int) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, uid, uid)
+	})
 }
 
 // edited applies the changes that the tests need to the objects of a kustomization.

@@ -42,19 +42,43 @@ func RemoveAll(ctx context.Context, dir int, name string) error {
 	if parent, err := mount(dir); err == nil && parent != r.on {
 		return &fs.PathError{Op: "remove", Path: name, Err: errMounted}
 	}
-	for r.moved = true; r.moved && ctx.Err() == nil; {
+	r.all(name)
+	if err := rmdir(dir, name); err != nil && !errors.Is(err, unix.ENOENT) && len(r.errs) == 0 {
+		r.fail(name, err)
+	}
+	return r.result(name)
+}
+
+// Empty is RemoveAll for everything in an open directory, which itself stays.
+func Empty(ctx context.Context, dir int) error {
+	top, err := openDir(dir, ".", mountOf{})
+	if err != nil {
+		return &fs.PathError{Op: "empty", Path: ".", Err: err}
+	}
+	defer top.Close()
+	r := &remover{ctx: ctx, top: top}
+	if r.on, err = mount(top.fd); err != nil {
+		return &fs.PathError{Op: "empty", Path: ".", Err: err}
+	}
+	r.all(".")
+	return r.result(".")
+}
+
+// all empties the top, until nothing has been moved there.
+func (r *remover) all(name string) {
+	for r.moved = true; r.moved && r.ctx.Err() == nil; {
 		r.moved = false
-		r.empty(top, name, 0)
-		if err := top.rewind(); err != nil {
+		r.empty(r.top, name, 0)
+		if err := r.top.rewind(); err != nil {
 			r.fail(name, err)
 			break
 		}
 	}
-	if err := rmdir(dir, name); err != nil && !errors.Is(err, unix.ENOENT) && len(r.errs) == 0 {
-		r.fail(name, err)
-	}
-	if ctx.Err() != nil {
-		r.errs = append(r.errs, fmt.Errorf("remove %s: %w", name, context.Cause(ctx)))
+}
+
+func (r *remover) result(name string) error {
+	if r.ctx.Err() != nil {
+		r.errs = append(r.errs, fmt.Errorf("remove %s: %w", name, context.Cause(r.ctx)))
 	}
 	var all *multierror.Error
 	return multierror.Append(all, r.errs...).ErrorOrNil()

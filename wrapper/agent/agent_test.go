@@ -21,7 +21,7 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-func TestMain(m *testing.M) { agenttest.Main(m) }
+func TestMain(m *testing.M) { agenttest.Main(m, agenttest.Role{Name: pilotName, Run: asPilot}) }
 
 // start starts a payload and fails the test if that does not work.
 func start(t *testing.T, c *payload.Client, s payload.Spec) payload.Started {

@@ -16,7 +16,7 @@ type connection struct {
 	sock *net.UnixConn
 }
 
-// accept passes on connections of root and of this user.
+// accept passes on connections of root, of this user, and of the pilot's.
 func (a *agent) accept() {
 	for {
 		sock, err := a.control.sock.AcceptUnix()
@@ -29,13 +29,17 @@ func (a *agent) accept() {
 			<-time.After(acceptPause)
 			continue
 		}
-		if uid, err := peerUser(sock); err != nil || uid != 0 && uid != os.Geteuid() {
+		if uid, err := peerUser(sock); err != nil || !a.trusts(uid) {
 			a.log.print("turned a connection of user %d away (%v)", uid, err)
 			_ = sock.Close()
 			continue
 		}
 		a.events <- event{accepted: &connection{sock}}
 	}
+}
+
+func (a *agent) trusts(uid int) bool {
+	return uid == 0 || uid == os.Geteuid() || a.pilot != nil && uid == a.pilot.uid
 }
 
 const acceptPause = 100 * time.Millisecond

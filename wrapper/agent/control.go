@@ -24,12 +24,14 @@ type control struct {
 	dir  *os.File
 	boot string
 	sock *net.UnixListener
+	// pilot's group may enter; nil: nobody but this user.
+	pilot *pilot
 }
 
 // openControl makes the directory if need be and makes sure that no one but
 // this user gets in. An emptyDir volume comes with mode 0777, so the directory
 // above is looked after too.
-func openControl(path, boot string) (*control, error) {
+func openControl(path, boot string, peer *pilot) (*control, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("control directory: %w", err)
@@ -39,7 +41,7 @@ func openControl(path, boot string) (*control, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, fmt.Errorf("make control directory %s: %w", path, err)
 	}
-	if err := closeToOthers(parent); err != nil {
+	if err := closeToOthers(parent, peer); err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -56,10 +58,10 @@ func openControl(path, boot string) (*control, error) {
 	if int(st.Uid) != os.Geteuid() {
 		return nil, fmt.Errorf("control directory %s belongs to user %d, not to this one (%d); remove it or correct its owner", path, st.Uid, os.Geteuid())
 	}
-	if err := unix.Fchmod(int(dir.Fd()), 0o700); err != nil {
+	if err := peer.admit(int(dir.Fd()), 0o700); err != nil {
 		return nil, fmt.Errorf("close control directory %s to others: %w", path, err)
 	}
-	return &control{path: path, dir: dir, boot: boot}, nil
+	return &control{path: path, dir: dir, boot: boot, pilot: peer}, nil
 }
 
 func openDirectory(path string) (*os.File, error) {
@@ -73,7 +75,7 @@ func openDirectory(path string) (*os.File, error) {
 
 // closeToOthers makes sure that nobody else can rename or remove what is in a
 // directory.
-func closeToOthers(path string) error {
+func closeToOthers(path string, peer *pilot) error {
 	dir, err := openDirectory(path)
 	if err != nil {
 		return err
@@ -83,14 +85,15 @@ func closeToOthers(path string) error {
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
 		return fmt.Errorf("directory %s: %w", path, err)
 	}
-	if st.Mode&0o022 == 0 || st.Mode&unix.S_ISVTX != 0 {
+	mine := int(st.Uid) == os.Geteuid()
+	if (st.Mode&0o022 == 0 || st.Mode&unix.S_ISVTX != 0) && (peer == nil || !mine) {
 		return nil
 	}
-	if int(st.Uid) != os.Geteuid() {
+	if !mine {
 		return fmt.Errorf("directory %s above the control directory is writable by others and belongs to user %d, so it is not safe; give it to user %d or set its sticky bit",
 			path, st.Uid, os.Geteuid())
 	}
-	if err := unix.Fchmod(int(dir.Fd()), 0o700); err != nil {
+	if err := peer.admit(int(dir.Fd()), 0o700); err != nil {
 		return fmt.Errorf("close directory %s to others: %w", path, err)
 	}
 	return nil
@@ -109,6 +112,9 @@ func (c *control) listen() error {
 		return fmt.Errorf("listen in %s: %w", c.path, err)
 	}
 	sock.SetUnlinkOnClose(false) // it will have another name
+	if err := c.pilot.admitAt(int(c.dir.Fd()), c.temporarySocket(), 0o600); err != nil {
+		return fmt.Errorf("let the pilot connect to the socket in %s: %w", c.path, err)
+	}
 	c.sock = sock
 	return nil
 }
@@ -153,7 +159,9 @@ func (c *control) writeExit(e payload.Exit) error {
 		return fmt.Errorf("write exit record %s in %s: %w", name, c.path, err)
 	}
 	f := os.NewFile(uintptr(file), temporary)
-	_, err = f.Write(append(data, '\n'))
+	if err = c.pilot.admit(int(f.Fd()), 0o600); err == nil {
+		_, err = f.Write(append(data, '\n'))
+	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = unix.Renameat(fd, temporary, fd, name)
 	}

@@ -22,7 +22,8 @@ type agent struct {
 	control   *control
 	imageEnv  []string
 	uid       int
-	companion bool // not alone in its container
+	companion bool   // not alone in its container
+	pilot     *pilot // the pilot's user, if that is neither root nor this one
 	null      *os.File
 	killer    *family.Killer // nil without root
 	cgroup    *cgroup        // nil if its figures are not the payload's

@@ -32,8 +32,10 @@ const threads = 2
 
 // Main runs the wrapper until it is told to leave, and returns its exit code.
 //
-//	-control DIR  the control directory
-//	-companion    not alone in its container: started by localexec
+//	-control DIR      the control directory
+//	-companion        not alone in its container: started by localexec
+//	-pilot UID:GROUP  the pilot runs as this user and not as root; members of
+//	                  the group may enter the control directory
 func Main(args []string) int {
 	// Parent death signals of children go by the thread that forked them
 	// (prctl(2), PR_SET_PDEATHSIG), so the loop must stay on one.
@@ -51,14 +53,19 @@ func Main(args []string) int {
 	flags.SetOutput(os.Stderr)
 	dir := flags.String("control", "", "control `directory`")
 	companion := flags.Bool("companion", false, "run beside a starter on the same machine")
+	var peer *pilot
+	flags.Func("pilot", "`UID:GROUP` of a pilot without root", func(text string) (err error) {
+		peer, err = parsePilot(text)
+		return err
+	})
 	if err := flags.Parse(args); err != nil {
 		return exitUsage
 	}
 	if *dir == "" || flags.NArg() > 0 {
-		log.print("usage: %s -control DIR [-companion]", WrapperName)
+		log.print("usage: %s -control DIR [-companion] [-pilot UID:GROUP]", WrapperName)
 		return exitUsage
 	}
-	a, err := newAgent(*dir, env, *companion, log)
+	a, err := newAgent(*dir, env, *companion, peer, log)
 	if err != nil {
 		log.print("%v", err)
 		return exitSetup
@@ -68,7 +75,7 @@ func Main(args []string) int {
 }
 
 // newAgent prepares the process and announces it.
-func newAgent(dir string, env environment, companion bool, log logger) (*agent, error) {
+func newAgent(dir string, env environment, companion bool, peer *pilot, log logger) (*agent, error) {
 	unix.Umask(0o077)
 	// Whatever the container runtime left open must not reach the payload.
 	if err := closeAllOnExec(); err != nil {
@@ -87,6 +94,7 @@ func newAgent(dir string, env environment, companion bool, log logger) (*agent, 
 		imageEnv:  env.image,
 		uid:       os.Geteuid(),
 		companion: companion,
+		pilot:     peer,
 		null:      null,
 		events:    make(chan event),
 	}
@@ -105,7 +113,7 @@ func newAgent(dir string, env environment, companion bool, log logger) (*agent, 
 		NoNewPrivs:   noNewPrivs(),
 		Version:      payload.BuildVersion(),
 	}
-	if a.control, err = openControl(dir, a.hello.Boot); err != nil {
+	if a.control, err = openControl(dir, a.hello.Boot, peer); err != nil {
 		return nil, err
 	}
 	if err := a.control.listen(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -100,6 +101,8 @@ func (a *agent) check(s *payload.Spec) *payload.StartError {
 	switch {
 	case a.uid == 0 && (s.UID == 0 || s.GID == 0):
 		return refuse("a payload may not run as user %d, group %d", s.UID, s.GID)
+	case a.pilot != nil && (s.GID == a.pilot.group || slices.Contains(s.Groups, a.pilot.group)):
+		return refuse("a payload may not be in group %d, which may enter the control directory", a.pilot.group)
 	case a.uid != 0 && (s.UID != a.uid || s.GID != os.Getegid()):
 		return refuse("a wrapper without root can start payloads as user %d, group %d only, not as %d, %d", a.uid, os.Getegid(), s.UID, s.GID)
 	case a.uid == 0 && a.run != nil && a.run.spec.UID != s.UID:
