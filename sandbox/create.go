@@ -173,6 +173,9 @@ func (s *Sandbox) lay(name string, o Options, by Owner) error {
 		{"user", payload, 0o700},
 		{"scratch", payload, o.Mode},
 	} {
+		if d.name == "htcondor" && o.Scratch != "" {
+			continue // see layApart
+		}
 		fd, err := makeDir(top, d.name, 0o700)
 		if err != nil {
 			return err
