@@ -64,12 +64,14 @@ func TestPilotWithoutRoot(t *testing.T) {
 	if !agenttest.Root() {
 		t.Skip("needs root")
 	}
-	// Not the user of the other tests, whose wrappers kill all of that.
 	uid, gid := agenttest.Payload()
-	uid, gid = uid+100_000_000, gid+100_000_000
 	group := uint32(gid) + 1
 	flag := fmt.Sprintf("%d:%d", uid, group)
-	w := agenttest.StartWrapper(t, func(cmd *exec.Cmd) { cmd.Args = append(cmd.Args, "-pilot", flag) })
+	w := agenttest.StartWrapper(t, func(cmd *exec.Cmd) {
+		cmd.Args = append(cmd.Args, "-pilot", flag)
+		// It kills all of that user that it sees.
+		inOwnNamespaces(cmd)
+	})
 	w.Dial(t).Close() // it is there
 	run := func(groups []uint32, args ...string) string {
 		cmd := exec.Command(agenttest.Program(), append([]string{w.Dir}, args...)...)
@@ -87,8 +89,6 @@ func TestPilotWithoutRoot(t *testing.T) {
 	if out := run(pilot, strconv.Itoa(int(group))); !strings.Contains(out, "may enter the control directory") {
 		t.Errorf("a payload in the group: %s", out)
 	}
-	// This wrapper's sweep kills all of the user, the pilot in the same PID
-	// namespace too: it comes last, and is heard before it closes.
 	if out := run(pilot); !strings.HasPrefix(out, "exit 3\n") || strings.Contains(out, "writable") {
 		t.Errorf("the pilot: %s", out)
 	}

@@ -250,17 +250,19 @@ func TestSignalWhole(t *testing.T) {
 	state(false)
 }
 
+// inOwnNamespaces makes a command the first process of its namespaces. A shell
+// mounts the /proc of the new one, as a container runtime does.
+func inOwnNamespaces(cmd *exec.Cmd) {
+	cmd.Args = append([]string{"sh", "-c", `mount -t proc proc /proc && exec -a "$0" "$@"`, cmd.Args[0], cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/bash"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP}
+}
+
 func TestUnsharedPIDNamespace(t *testing.T) {
 	if !agenttest.Root() {
 		t.Skip("needs root")
 	}
-	w := agenttest.StartWrapper(t, func(cmd *exec.Cmd) {
-		// A shell mounts the /proc of the new namespace, as a container
-		// runtime does.
-		cmd.Args = append([]string{"sh", "-c", `mount -t proc proc /proc && exec -a "$0" "$@"`, cmd.Args[0], cmd.Path}, cmd.Args[1:]...)
-		cmd.Path = "/bin/bash"
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP}
-	})
+	w := agenttest.StartWrapper(t, inOwnNamespaces)
 	c := w.Dial(t)
 	if c.Hello().PID != 1 || c.SharesPIDNamespace() {
 		t.Fatalf("not in a PID namespace of its own: %+v", c.Hello())
