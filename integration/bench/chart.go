@@ -64,7 +64,7 @@ func (r *results) writeChart(path string) error {
 	}
 	const width, height = 16 * vg.Centimeter, 18 * vg.Centimeter
 	svg := vgsvg.New(width, height)
-	canvases := plot.Align([][]*plot.Plot{{top}, {bottom}}, draw.Tiles{Rows: 2, Cols: 1, PadY: vg.Centimeter}, draw.New(svg))
+	canvases := plot.Align([][]*plot.Plot{{top}, {bottom}}, draw.Tiles{Rows: 2, Cols: 1, PadTop: vg.Points(6), PadY: vg.Centimeter}, draw.New(svg))
 	top.Draw(canvases[0][0])
 	bottom.Draw(canvases[1][0])
 	out, err := os.Create(path)
@@ -88,13 +88,15 @@ func cumulative(title string, curves []curve) (*plot.Plot, error) {
 	}
 	p.Title.Text = title
 	p.X.Label.Text, p.Y.Label.Text = "seconds", "part of the runs"
-	p.X.Min, p.Y.Min, p.Y.Max = 0, 0, 1
+	p.Title.Padding = vg.Points(6)
 	p.Add(plotter.NewGrid())
-	p.Legend.Left = false
 	for _, c := range curves {
 		values := slices.Sorted(slices.Values(c.values))
-		points := plotter.XYs{{X: 0, Y: 0}}
+		var points plotter.XYs
 		for i, v := range values {
+			if i == 0 {
+				points = append(points, plotter.XY{X: v.Seconds(), Y: 0})
+			}
 			points = append(points, plotter.XY{X: v.Seconds(), Y: float64(i+1) / float64(len(values))})
 		}
 		l, err := plotter.NewLine(points)
@@ -109,5 +111,8 @@ func cumulative(title string, curves []curve) (*plot.Plot, error) {
 		p.Add(l)
 		p.Legend.Add(fmt.Sprintf("%s (%d)", c.name, len(values)), l)
 	}
+	const roomForLegend = 2.1
+	p.X.Min, p.X.Max = 0, p.X.Max*roomForLegend
+	p.Y.Min, p.Y.Max = 0, 1
 	return p, nil
 }
