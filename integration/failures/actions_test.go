@@ -137,10 +137,16 @@ var actions = map[string]action{
 		image := s.pool.Image("busybox")
 		return image[:strings.LastIndexByte(image, ':')] + ":no-such-tag"
 	}),
-	"unauthorized":                     faulty("unauthorized"),
-	"denied":                           faulty("forbidden"),
-	"other architecture":               asks("arch"),
-	"invalid reference":                asksFor(func(*stage) string { return "UPPER/Case:::tag" }),
+	"unauthorized":       faulty("unauthorized"),
+	"denied":             faulty("forbidden"),
+	"other architecture": asks("arch"),
+	"invalid reference":  asksFor(func(*stage) string { return "UPPER/Case:::tag" }),
+	"site policy": {do: func(ctx context.Context, s *stage) error {
+		if err := s.configure(ctx, "POD_STARTER_IMAGES_DENIED = */not-here/*"); err != nil {
+			return err
+		}
+		return s.submit(ctx, "127.0.0.1:1/not-here/x:1", "exit=0")
+	}},
 	"layer is no archive":              asks("garbage"),
 	"signature":                        waits("SignatureValidationFailed", "image pull failed for x because the signature validation failed"),
 	"rate limit":                       faulty("toomany"),

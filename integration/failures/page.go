@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 )
 
 // Measured is what a test run found of one row.
@@ -30,19 +29,6 @@ func Record() (map[string]Measured, error) {
 		return nil, fmt.Errorf("reading %s: %w", recordName, err)
 	}
 	return record, nil
-}
-
-// took puts a time into one of a few classes, so that the page does not change with the weather.
-func took(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return "< 1 s"
-	case d < 10*time.Second:
-		return "1-10 s"
-	case d < time.Minute:
-		return "10-60 s"
-	}
-	return "> 1 min"
 }
 
 var particulars = []struct {

@@ -3,6 +3,7 @@ package failures
 import (
 	"bufio"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -13,8 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"crypto/x509"
 
 	"podstarter/integration/harness"
 )
@@ -66,7 +65,13 @@ func start(t *testing.T) (*Proxy, *http.Client, string) {
 	return p, client, fmt.Sprintf("https://127.0.0.1:%d", p.Port())
 }
 
-func get(t *testing.T, client *http.Client, url string) (*http.Response, string) {
+// answer is what came back; code 0 is no answer.
+type answer struct {
+	code        int
+	token, body string
+}
+
+func get(t *testing.T, client *http.Client, url string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -75,36 +80,36 @@ func get(t *testing.T, client *http.Client, url string) (*http.Response, string)
 	r.Header.Set("Authorization", "Bearer mine")
 	resp, err := client.Do(r)
 	if err != nil {
-		return nil, err.Error()
+		return answer{body: err.Error()}
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, err.Error()
+		return answer{body: err.Error()}
 	}
-	return resp, string(body)
+	return answer{resp.StatusCode, resp.Header.Get("Token"), string(body)}
 }
 
 func TestProxy(t *testing.T) {
 	p, client, base := start(t)
 	a := base + "/api/v1/namespaces/x/pods/a"
-	if resp, body := get(t, client, a); resp == nil || !strings.Contains(body, `"Running"`) || resp.Header.Get("Token") != "Bearer mine" {
-		t.Errorf("without a rule: %v, %s", resp, body)
+	if got := get(t, client, a); !strings.Contains(got.body, `"Running"`) || got.token != "Bearer mine" {
+		t.Errorf("without a rule: %+v", got)
 	}
 	p.Set("a", Rule{Token: "other"})
-	if resp, _ := get(t, client, a); resp == nil || resp.Header.Get("Token") != "Bearer other" {
-		t.Errorf("with another token: %v", resp)
+	if got := get(t, client, a); got.token != "Bearer other" {
+		t.Errorf("with another token: %+v", got)
 	}
 	p.Set("a", Rule{Pod: Over("i", "Evicted", "low")})
-	if _, body := get(t, client, a); !strings.Contains(body, `"Evicted"`) {
-		t.Errorf("the pod was not changed: %s", body)
+	if got := get(t, client, a); !strings.Contains(got.body, `"Evicted"`) {
+		t.Errorf("the pod was not changed: %+v", got)
 	}
-	if _, body := get(t, client, base+"/api/v1/namespaces/x/pods/b"); strings.Contains(body, "Evicted") {
-		t.Errorf("the rule is about another pod: %s", body)
+	if got := get(t, client, base+"/api/v1/namespaces/x/pods/b"); strings.Contains(got.body, "Evicted") {
+		t.Errorf("the rule is about another pod: %+v", got)
 	}
 	p.Set("a", Rule{Pod: Over("other", "Evicted", "low")})
-	if _, body := get(t, client, a); strings.Contains(body, "Evicted") {
-		t.Errorf("the rule is about another image: %s", body)
+	if got := get(t, client, a); strings.Contains(got.body, "Evicted") {
+		t.Errorf("the rule is about another image: %+v", got)
 	}
 	p.Set("a", Rule{Answer: func(verb string, n int) *Refusal {
 		if verb != "get" || n > 1 {
@@ -112,15 +117,15 @@ func TestProxy(t *testing.T) {
 		}
 		return &Refusal{http.StatusConflict, "Conflict", "again"}
 	}})
-	if resp, body := get(t, client, a); resp == nil || resp.StatusCode != http.StatusConflict || !strings.Contains(body, `"again"`) {
-		t.Errorf("first request: %v, %s", resp, body)
+	if got := get(t, client, a); got.code != http.StatusConflict || !strings.Contains(got.body, `"again"`) {
+		t.Errorf("first request: %+v", got)
 	}
-	if resp, _ := get(t, client, a); resp == nil || resp.StatusCode != http.StatusOK || p.Seen("a", "get") != 2 {
-		t.Errorf("second request: %v, %d seen", resp, p.Seen("a", "get"))
+	if got := get(t, client, a); got.code != http.StatusOK || p.Seen("a", "get") != 2 {
+		t.Errorf("second request: %+v, %d seen", got, p.Seen("a", "get"))
 	}
 	p.Set("a", Rule{Cut: true})
-	if resp, body := get(t, client, a); resp != nil {
-		t.Errorf("the connection was not cut: %s", body)
+	if got := get(t, client, a); got.code != 0 {
+		t.Errorf("the connection was not cut: %+v", got)
 	}
 }
 
@@ -128,8 +133,8 @@ func TestProxyWatch(t *testing.T) {
 	p, client, base := start(t)
 	watch := base + "/api/v1/namespaces/x/pods?watch=true&fieldSelector=metadata.name%3Da"
 	p.Set("a", Rule{Pod: Waiting("i", "ErrImagePull", "no"), Events: 1})
-	if _, body := get(t, client, watch); strings.Count(body, "ErrImagePull") != 1 || strings.Count(body, "MODIFIED") != 1 {
-		t.Errorf("one event, changed: %q", body)
+	if got := get(t, client, watch); strings.Count(got.body, "ErrImagePull") != 1 || strings.Count(got.body, "MODIFIED") != 1 {
+		t.Errorf("one event, changed: %+v", got)
 	}
 	// A watch that goes on ends with its rule.
 	p.Set("a", Rule{})

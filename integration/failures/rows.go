@@ -30,6 +30,8 @@ type Row struct {
 	Ending string
 	// Says are words that the user must find in the event.
 	Says []string
+	// Unjudged failures are not those of a container: the starter itself says what becomes of the job.
+	Unjudged bool
 	// Logged are words that the starter's log must have.
 	Logged []string
 }
@@ -47,7 +49,8 @@ var Rows = []Row{
 	{Name: "unauthorized", Cause: "registry: 401", Class: User, Ending: "held 35/3", Says: []string{"does not allow to pull", "401 Unauthorized"}},
 	{Name: "denied", Cause: "registry: 403", Class: User, Ending: "held 35/3", Says: []string{"does not allow to pull", "403 Forbidden"}},
 	{Name: "other architecture", Cause: "an index without a variant for the node", Class: User, Ending: "held 35/4", Says: []string{"has no variant for linux/"}},
-	{Name: "invalid reference", Cause: "UPPER/Case:::tag", Class: User, Ending: "held 35/1", Says: []string{"is not valid", "registry/name:tag"}},
+	{Name: "invalid reference", Cause: "UPPER/Case:::tag", Class: User, Ending: "held 35/1", Says: []string{"is not valid", "registry/name:tag"}, Unjudged: true},
+	{Name: "site policy", Cause: "POD_STARTER_IMAGES_DENIED = */not-here/*", Class: User, Ending: "held 35/21", Says: []string{"is not allowed here", "POD_STARTER_IMAGES_DENIED"}, Unjudged: true},
 	{Name: "layer is no archive", Cause: "an image whose layer is text", Class: User, Ending: "held 35/6", Says: []string{"cannot be unpacked"}},
 	{Name: "signature", Cause: "SignatureValidationFailed", Injected: true, Class: User, Ending: "held 35/5", Says: []string{"does not have a signature"}},
 	{Name: "rate limit", Cause: "registry: 429", Class: Elsewhere, Ending: requeued, Says: []string{"too many requests", "use a mirror"}},
@@ -70,8 +73,8 @@ var Rows = []Row{
 	{Name: "wrapper missing", Cause: "the wrapper's file is renamed in a pod that is new", Class: Pilot, Ending: requeued, Says: []string{"wrapper cannot be run"}},
 	{Name: "wrapper crashes", Cause: "another program in the wrapper's place that ends at once (CrashLoopBackOff)", Class: Pilot, Ending: requeued, Says: []string{"ends as soon as it starts"}},
 	{Name: "wrapper silent", Cause: "another program in the wrapper's place that does nothing", Class: Pilot, Ending: requeued, Says: []string{"does not announce itself"}},
-	{Name: "program missing in the image", Cause: "executable = /no/such/program", Class: User, Ending: "held 6/2", Says: []string{"/no/such/program", "No such file or directory"}},
-	{Name: "program of another architecture", Cause: "an image for s390x that does not say so", Class: User, Ending: "held 6/8", Says: []string{"/program", "Exec format error"}},
+	{Name: "program missing in the image", Cause: "executable = /no/such/program", Class: User, Ending: "held 6/2", Says: []string{"/no/such/program", "No such file or directory"}, Unjudged: true},
+	{Name: "program of another architecture", Cause: "an image for s390x that does not say so", Class: User, Ending: "held 6/8", Says: []string{"/program", "Exec format error"}, Unjudged: true},
 
 	// What the cluster says to the patch.
 	{Name: "admission policy", Cause: "a ValidatingAdmissionPolicy", Class: Elsewhere, Ending: requeued, Says: []string{"admission control does not let this pod run the image", "ValidatingAdmissionPolicy"}},
@@ -94,7 +97,7 @@ var Rows = []Row{
 	// What happens to the container under a running job.
 	{Name: "wrapper killed", Cause: "SIGKILL", Class: Elsewhere, Ending: requeued, Says: []string{"ended while the job ran", "exit code 137"}},
 	{Name: "container told to stop", Cause: "SIGTERM to the wrapper", Class: Vacated, Ending: vacated, Says: []string{"being taken down"}},
-	{Name: "out of memory, job alone", Cause: "a limit of 256 MiB and a job that takes 600 MiB", Class: User, Ending: "held 34/102", Says: []string{"memory"}},
+	{Name: "out of memory, job alone", Cause: "a limit of 256 MiB and a job that takes 600 MiB", Class: User, Ending: "held 34/102", Says: []string{"memory"}, Unjudged: true},
 	{Name: "out of memory, whole container", Cause: "SIGKILL to the wrapper; OOMKilled", Injected: true, Class: User, Ending: "held 34/102", Says: []string{"request more memory"}},
 	{Name: "evicted under a running job", Cause: "SIGKILL to the wrapper; Evicted", Injected: true, Class: Elsewhere, Ending: requeued, Says: []string{"evicted from its node", "low on resource"}},
 
@@ -105,5 +108,5 @@ var Rows = []Row{
 	{Name: "pod deleted", Cause: "under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
 	{Name: "pod evicted by the API", Cause: "its eviction is asked for under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
 	{Name: "active deadline", Cause: "activeDeadlineSeconds = 1 under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
-	{Name: "pod deleted while binding", Cause: "during a pull that hangs", Class: Elsewhere, Ending: "evicted or requeued", Says: []string{}},
+	{Name: "pod deleted while binding", Cause: "during a pull that hangs", Class: Elsewhere, Ending: "evicted or requeued", Says: []string{}, Unjudged: true},
 }

@@ -231,8 +231,8 @@ func (s *stage) check() error {
 		return errors.Join(errs...)
 	}
 	blame := map[Class]string{User: "blame=user", Again: "blame=site", Elsewhere: "blame=site", Pilot: "blame=pilot"}[s.row.Class]
-	if strings.HasPrefix(s.row.Ending, "held 6/") || s.row.Ending == "evicted or requeued" || s.row.Name == "out of memory, job alone" {
-		blame = "" // no verdict on the container
+	if s.row.Unjudged {
+		blame = ""
 	}
 	for _, word := range append([]string{blame}, s.row.Logged...) {
 		if !runs[0].Has(word) {

@@ -77,7 +77,7 @@ func (f Fault) log() string {
 // needs to tell later ones from those that were. The namespace is the pod's.
 func (f Fault) Idle(ctx context.Context, namespace string) (mark int64, err error) {
 	err = WaitNone(ctx, func(q Process) bool {
-		return q.Comm == Ours.StarterComm() && q.Namespace == namespace && !slices.Contains(q.Args, "-classad")
+		return q.Comm == Ours.StarterComm() && q.Namespace == namespace && !slices.ContainsFunc(q.Args, isErrand)
 	})
 	if err != nil {
 		return 0, err

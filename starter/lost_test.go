@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"podstarter/classads"
+	"podstarter/condor/shadow"
+	"podstarter/payload"
+)
+
+// TestUnknownIsNeverSuccess: whatever ended a payload container under its job,
+// the job is given back or held. A call that would tell the shadow of an exit is
+// reached without an error only.
+func TestUnknownIsNeverSuccess(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	causes := []error{
+		payload.ErrLost, errors.New("anything"), fmt.Errorf("wrapped: %w", payload.ErrNoRecord), errors.New(""),
+	}
+	for _, blame := range []payload.Blame{payload.Unknown, payload.User, payload.Site, payload.Pilot, payload.Blame(77)} {
+		for _, reason := range []string{"", "Completed", "Evicted", "ContainerEnded", payload.ReasonOutOfMemory} {
+			for subcode := range 3 {
+				causes = append(causes, &payload.Verdict{Blame: blame, Reason: reason, Subcode: subcode, Message: "it is gone"})
+			}
+		}
+	}
+	for _, cause := range causes {
+		for _, what := range []struct {
+			name  string
+			judge func(*activation, error) error
+		}{
+			{"lost while it ran", (*activation).lostContainer},
+			{"binding", func(_ *activation, err error) error { return bindFailure(err) }},
+		} {
+			a := &activation{orders: newOrders(log), log: log, ad: classads.NewAd(), meter: meter{log: log}}
+			err := what.judge(a, cause)
+			if err == nil {
+				t.Fatalf("%s: %v is no error", what.name, cause)
+			}
+			f := asFailure(err)
+			v := (*payload.Verdict)(nil)
+			isVerdict := errors.As(cause, &v)
+			held := isVerdict && (v.Reason == payload.ReasonOutOfMemory && what.name != "binding" || v.Blame == payload.User && what.name == "binding")
+			if f.Code == 0 || held == shadow.ShouldVacate(f.Code, f.Subcode) || f.Error() == "" && cause.Error() != "" {
+				t.Errorf("%s: %v leads to %d/%d %q, held must be %v", what.name, cause, f.Code, f.Subcode, f, held)
+			}
+		}
+		// Ordered to end before: the order's own reason counts, still without an exit.
+		a := &activation{orders: newOrders(log), log: log, ad: classads.NewAd(), meter: meter{log: log}}
+		a.orders.end(ending{reason: "vacated", code: shadow.VacateStartdVacateCommand})
+		if err := a.lostContainer(cause); !errors.Is(err, errEnded) {
+			t.Errorf("%v after an order: %v", cause, err)
+		}
+	}
+}
