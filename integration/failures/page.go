@@ -42,7 +42,11 @@ var particulars = []struct {
 	{regexp.MustCompile(`-[0-9a-z]{8}:`), ":"},
 	{regexp.MustCompile(`\(after \d+s;`), "(after N s;"},
 	{regexp.MustCompile(`no success in \d+s`), "no success in N s"},
-	{regexp.MustCompile(`sha256:[0-9a-f]+`), "sha256:..."},
+	{regexp.MustCompile(`[^\s"]*/integration/\.state\b`), "STATE"},
+	{regexp.MustCompile(`/run/podstarter-[0-9a-f]+`), "RUN"},
+	{regexp.MustCompile(`containerd-mount\d+`), "containerd-mount"},
+	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
+	{regexp.MustCompile(`[0-9a-f]{64}`), "ID"},
 	{regexp.MustCompile(`\s+`), " "},
 }
 
