@@ -92,6 +92,7 @@ func TestReadSettings(t *testing.T) {
 		"relative directory":  {knobs: map[string]string{"POD_STARTER_CONTROL_DIR": "control"}, want: "POD_STARTER_CONTROL_DIR"},
 		"no container":        {knobs: map[string]string{"POD_STARTER_CONTAINERS": " , "}, want: "POD_STARTER_CONTAINERS"},
 		"no truth value":      {knobs: map[string]string{"POD_STARTER_THROWAWAY_TAGS": "perhaps"}, want: "POD_STARTER_THROWAWAY_TAGS"},
+		"containers are kept": {knobs: map[string]string{"POD_STARTER_RESET": "Image"}},
 		"unknown reset":       {knobs: map[string]string{"POD_STARTER_RESET": "never"}, want: "POD_STARTER_RESET"},
 		"timeout of no time":  {knobs: map[string]string{"POD_STARTER_BIND_TIMEOUT": "0"}, want: "POD_STARTER_BIND_TIMEOUT"},
 		"image knobs":         {knobs: map[string]string{"POD_STARTER_DEFAULT_IMAGE": "Debian:12"}, want: "POD_STARTER_DEFAULT_IMAGE"},
