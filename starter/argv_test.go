@@ -22,6 +22,8 @@ func TestParseInvocation(t *testing.T) {
 		},
 		"discovery":               {args: []string{"-classad"}, want: invocation{advertise: true}},
 		"discovery, abbreviated":  {args: []string{"-CLA"}, want: invocation{advertise: true}},
+		"an errand":               {args: []string{"-monitor"}, want: invocation{errand: errandMonitor}},
+		"an errand among others":  {args: []string{"-f", "-monitor", "h"}, bad: true},
 		"not discovery":           {args: []string{"-classad", "x"}, bad: true},
 		"a job from a file":       {args: []string{"-f", "-job-input-ad", "-", "h"}, bad: true},
 		"an option without value": {args: []string{"-f", "-a"}, bad: true},

@@ -21,7 +21,7 @@ import (
 // varies.
 const (
 	firstCheck   = 5 * time.Second
-	longestCheck = 2 * time.Minute
+	longestCheck = time.Minute
 )
 
 // keep is `condor_pod_starter -keep`, a daemon of the condor_master: it looks
@@ -32,6 +32,9 @@ func keep(ctx context.Context, cfg *config.Config, log *slog.Logger) int {
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGTERM, unix.SIGQUIT, unix.SIGINT)
 	defer stop()
 	set, err := readSettings(cfg)
+	if err == nil && set.backend == backendLocal {
+		_, err = newBackend(ctx, set, cfg, log) // which makes the directory that is watched
+	}
 	if err == nil {
 		err = keepPod(ctx, newCaretaker(set, cfg), firstCheck, healInChild, log)
 	}
@@ -79,7 +82,10 @@ func keepPod(ctx context.Context, c caretaker, first time.Duration, heal func(co
 				return nil
 			}
 		case <-timer.C:
-			if err := heal(ctx); err != nil && ctx.Err() == nil {
+			switch err := heal(ctx); {
+			case err == nil:
+				log.Info("A check of the pod found nothing wrong")
+			case ctx.Err() == nil:
 				log.Info("The pod is still sick", "error", oneLine(err))
 			}
 			timer.Reset(pause + rand.N(pause/5+1))

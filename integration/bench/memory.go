@@ -56,7 +56,7 @@ func sample(ctx context.Context, names []string, peaks map[string]int64) error {
 		case now := <-ticker.C:
 			if now.Sub(looked) > look {
 				var err error
-				if known, err = harness.Processes(func(p harness.Process) bool { return slices.Contains(names, p.Comm) }); err != nil {
+				if known, err = harness.Processes(func(p harness.Process) bool { return slices.Contains(names, p.Comm) && !p.IsErrand() }); err != nil {
 					return err
 				}
 				looked = now

@@ -216,13 +216,15 @@ func (p *Pool) Inside(side Side) func(Process) bool {
 func (p *Pool) Starters(side Side) func(Process) bool {
 	at := p.sides[side]
 	return func(q Process) bool {
-		return q.Comm == side.StarterComm() && q.Namespace == at.namespace && !slices.ContainsFunc(q.Args, isErrand)
+		return q.Comm == side.StarterComm() && q.Namespace == at.namespace && !q.IsErrand()
 	}
 }
 
-// isErrand tells what our starter does besides running jobs.
-func isErrand(arg string) bool {
-	return slices.Contains([]string{"-classad", "-monitor", "-keep", "-heal", "-end-pod", "-check"}, arg)
+// IsErrand tells a process of our starter that runs no job.
+func (p Process) IsErrand() bool {
+	return slices.ContainsFunc(p.Args, func(arg string) bool {
+		return slices.Contains([]string{"-classad", "-monitor", "-keep", "-heal", "-end-pod", "-check"}, arg)
+	})
 }
 
 // APIServer keeps the API server of this pool; there may be others on this
