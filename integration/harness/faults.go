@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // Cluster is where the pool's cluster is to be found.
@@ -77,7 +76,7 @@ func (f Fault) log() string {
 // needs to tell later ones from those that were. The namespace is the pod's.
 func (f Fault) Idle(ctx context.Context, namespace string) (mark int64, err error) {
 	err = WaitNone(ctx, func(q Process) bool {
-		return q.Comm == Ours.StarterComm() && q.Namespace == namespace && !slices.ContainsFunc(q.Args, isErrand)
+		return q.Comm == Ours.StarterComm() && q.Namespace == namespace && !q.IsErrand()
 	})
 	if err != nil {
 		return 0, err
