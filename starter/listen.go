@@ -46,7 +46,8 @@ func (a *activation) listen(ctx context.Context) {
 			case sig := <-signals:
 				a.signalled(ctx, int(sig.(syscall.Signal)))
 			case <-ctx.Done():
-				signal.Stop(signals)
+				// They stay caught: the startd may order an end that has come
+				// already, and would then see the process die of a signal.
 				return
 			}
 		}
