@@ -44,18 +44,20 @@ func waitSlot(t *testing.T, expression string) {
 	}
 }
 
-// restful lets slots rest, which the pool's configuration turns off, and wipes
-// out what is known of the pod's health when the test ends.
+// restful lets slots rest, which the pool's configuration turns off. What is
+// known of the pod's health is wiped out before, and when the test ends.
 func restful(t *testing.T, longest int, more ...string) {
 	t.Helper()
-	t.Cleanup(func() {
+	wipe := func() {
 		// Put in place by a rename, as starters do: that is what is watched.
 		_, err := pool.EP(context.Background(), side, "sh", "-c", `d=$(condor_config_val POD_STARTER_PRIVATE_DIR) && echo '{}' > "$d/health.json.e2e" && mv "$d/health.json.e2e" "$d/health.json"`)
 		if err != nil {
 			t.Error(err)
 		}
 		waitFor(t, "MY.Start =!= false")
-	})
+	}
+	wipe()
+	t.Cleanup(wipe)
 	configure(t, append(more, fmt.Sprintf("POD_STARTER_MAX_REST = %d", longest))...)
 }
 
