@@ -46,10 +46,19 @@ func (c *Container) notice(ctx context.Context, told time.Time) payload.Notice {
 	if err == nil {
 		if f := podFailure(pod, ""); f != nil {
 			n.Reason = fmt.Sprintf("The pod that the job runs in is being taken down (%s: %s).", f.reason, f.message)
+		} else if isOverdue(pod, told) {
+			n.Reason = "The pod that the job runs in is being taken down: its activeDeadlineSeconds are over."
 		}
 	}
 	n.Left = max(n.Left, 0)
 	return n
+}
+
+// isOverdue tells that the pod has had its time, which its status says only when
+// everything in it has ended (kubelet active_deadline.go).
+func isOverdue(pod *corev1.Pod, now time.Time) bool {
+	limit, start := pod.Spec.ActiveDeadlineSeconds, pod.Status.StartTime
+	return limit != nil && start != nil && !now.Before(start.Add(time.Duration(*limit)*time.Second))
 }
 
 // lastWords is the pod as the API server has it.

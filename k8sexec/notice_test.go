@@ -34,6 +34,13 @@ func TestEnding(t *testing.T) {
 				p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Minute)}
 			})
 		}, "being deleted", 0, 0},
+		{"active deadline", func(f *fakeAPI) {
+			f.status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
+				limit := int64(60)
+				p.Spec.ActiveDeadlineSeconds = &limit
+				p.Status.StartTime = &metav1.Time{Time: time.Now().Add(-time.Minute)}
+			})
+		}, "activeDeadlineSeconds are over", time.Second, grace * time.Second},
 		{"nobody says why", func(*fakeAPI) {}, "taken down", time.Second, grace * time.Second},
 		{"API server away", func(f *fakeAPI) {
 			f.mu.Lock()

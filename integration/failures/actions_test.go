@@ -118,12 +118,18 @@ func asked(take func(context.Context, *stage) error) action {
 
 // caught demands that the evicted job's note went to the access point: it wrote that when it was asked to end.
 func caught(ctx context.Context, s *stage) error {
-	ad, err := s.job.Ad(ctx)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	spooled := ""
+	err := harness.Poll(ctx, "what the job wrote when it was asked to end", func() (bool, error) {
+		ad, err := s.job.Ad(ctx)
+		if err == nil {
+			spooled = ad.StringOr("SpooledOutputFiles", "")
+		}
+		return strings.Contains(spooled, "caught"), err
+	})
 	if err != nil {
-		return err
-	}
-	if spooled := ad.StringOr("SpooledOutputFiles", ""); !strings.Contains(spooled, "caught") {
-		return fmt.Errorf("the job was not asked to end: what went back is %q, without what it writes then", spooled)
+		return fmt.Errorf("%w; what went back is %q", err, spooled)
 	}
 	return nil
 }

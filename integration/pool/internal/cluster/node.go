@@ -140,7 +140,11 @@ func (n Node) StartContainerd(ctx context.Context) error {
 	if err := os.MkdirAll(n.State.Run(), 0o711); err != nil {
 		return fmt.Errorf("starting containerd: %w", err)
 	}
-	started, err := n.Daemons.Start(ctx, daemon.Spec{Name: Containerd, Args: []string{"containerd", "--config", path}, Inputs: []string{config}})
+	started, err := n.Daemons.Start(ctx, daemon.Spec{
+		Name: Containerd, Args: []string{"containerd", "--config", path}, Inputs: []string{config},
+		// What it pulls is on this machine, or, in tests of failures, nowhere.
+		Env: []string{"HTTP_PROXY=", "HTTPS_PROXY=", "ALL_PROXY=", "http_proxy=", "https_proxy=", "all_proxy="},
+	})
 	if err != nil || !started {
 		return err
 	}
