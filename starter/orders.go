@@ -15,6 +15,7 @@ type ending struct {
 	remove        bool   // RemoveKillSig is due, not KillSig
 	soft          bool   // the job may end by itself after a signal
 	lost          bool   // nobody is there any more to report to
+	cause         bool   // the reason is why others with the same code were given
 }
 
 func (e ending) Error() string {
@@ -56,7 +57,8 @@ func newOrders(log *slog.Logger) *orders {
 
 // end records a demand to end. The reason of the first demand stays what is
 // reported (starter.cpp:SetVacateReason), except that a demand without any
-// reason gives way to one that has one.
+// reason gives way to one that has one, and an effect to its cause: that the
+// pod goes says more than that the startd is told to end, which it is for that.
 func (o *orders) end(e ending) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,10 +66,10 @@ func (o *orders) end(e ending) {
 	case o.first == nil:
 		o.first = &e
 		close(o.soft)
-	case o.first.reason == "" && e.reason != "":
-		soft := o.first.soft
+	case o.first.reason == "" && e.reason != "", e.cause && !o.first.cause && o.first.code == e.code:
+		soft, lost := o.first.soft, o.first.lost
 		*o.first = e
-		o.first.soft = soft && e.soft
+		o.first.soft, o.first.lost = soft && e.soft, lost || e.lost
 	}
 	if e.lost {
 		o.first.lost = true

@@ -35,6 +35,14 @@ func TestOrders(t *testing.T) {
 			want: ending{reason: "Claim deactivated", code: 1009},
 			hard: true,
 		},
+		"the cause comes after its effect": {
+			ends: []ending{{reason: "Startd was shutdown", code: 1013, soft: true}, {reason: "The pod goes", code: 1013, soft: true, cause: true}},
+			want: ending{reason: "The pod goes", code: 1013, soft: true, cause: true},
+		},
+		"and is not that of something else": {
+			ends: []ending{claim, {reason: "The pod goes", code: 1013, soft: true, cause: true}},
+			want: claim,
+		},
 		"twice the same": {
 			ends: []ending{claim, claim},
 			want: claim,

@@ -16,7 +16,7 @@ import (
 func (a *activation) takenDown(ctx context.Context, n payload.Notice) {
 	soft := softShare(n.Left)
 	a.log.Warn("The job's container is being ended", "why", n.Reason, "left", n.Left, "job has", soft)
-	a.orders.end(ending{reason: n.Reason, code: shadow.VacateStartdShutdown, soft: soft > 0})
+	a.orders.end(ending{reason: n.Reason, code: shadow.VacateStartdShutdown, soft: soft > 0, cause: true})
 	if soft <= 0 {
 		return
 	}

@@ -107,6 +107,6 @@ var Rows = []Row{
 	{Name: "preempted while binding", Cause: "DisruptionTarget", Injected: true, Class: Elsewhere, Ending: requeued, Says: []string{"comes to its end", "PreemptionByScheduler"}},
 	{Name: "pod deleted", Cause: "under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
 	{Name: "pod evicted by the API", Cause: "its eviction is asked for under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
-	{Name: "active deadline", Cause: "activeDeadlineSeconds = 1 under a running job", Class: Vacated, Ending: vacated, Says: []string{"activeDeadlineSeconds are over"}},
+	{Name: "active deadline", Cause: "activeDeadlineSeconds = 1 under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
 	{Name: "pod deleted while binding", Cause: "during a pull that hangs", Class: Elsewhere, Ending: "evicted or requeued", Says: []string{}, Unjudged: true},
 }
