@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,14 +17,7 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// containerIDs are those of the payload containers that run, as the kubelet
-// tells them.
-func (w *target) containerIDs(t *testing.T) (ids []string) {
-	t.Helper()
-	w.statuses(t, func(c map[string]any) { ids = append(ids, fmt.Sprint(c["containerID"])) })
-	return ids
-}
-
+// statuses visits what the kubelet says of the payload containers.
 func (w *target) statuses(t *testing.T, visit func(container map[string]any)) {
 	t.Helper()
 	pod, err := get(t.Context(), "pod/"+w.side.PodName())
@@ -37,15 +31,32 @@ func (w *target) statuses(t *testing.T, visit func(container map[string]any)) {
 	}
 }
 
-// hadToBeKilled waits until the kubelet tells how a container of those that ran
-// before has ended, and says so if it did not leave by itself.
-func (w *target) hadToBeKilled(t *testing.T, before []string) (how []string) {
+// containerOf is the container of a process, as its control group names it: the
+// kubelet's word for what runs may be a second old.
+func containerOf(t *testing.T, p harness.Process) string {
 	t.Helper()
-	err := harness.Poll(soon(t, patience), "the end of a container", func() (bool, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := containerID.FindAllString(string(text), -1)
+	if len(ids) == 0 {
+		t.Fatalf("the control group of %v names no container:\n%s", p, text)
+	}
+	return ids[0]
+}
+
+var containerID = regexp.MustCompile(`[0-9a-f]{64}`)
+
+// hadToBeKilled waits until the kubelet tells how a container has ended, and says
+// so if it did not leave by itself.
+func (w *target) hadToBeKilled(t *testing.T, id string) (how []string) {
+	t.Helper()
+	err := harness.Poll(soon(t, patience), "the end of container "+id, func() (bool, error) {
 		found := false
 		w.statuses(t, func(c map[string]any) {
 			end := object(object(c, "lastState"), "terminated")
-			if !slices.Contains(before, fmt.Sprint(end["containerID"])) {
+			if !strings.HasSuffix(fmt.Sprint(end["containerID"]), "/"+id) {
 				return
 			}
 			found = true

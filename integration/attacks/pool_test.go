@@ -109,11 +109,10 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 	}
 	a := w.attacker(t, s)
 	if s.Second {
-		before := w.containerIDs(t)
 		next := w.submit(t, "next", "attack="+LeftBehind)
 		w.mustEnd(t, next)
 		a.read(t, next)
-		a.got(StopSignal, w.hadToBeKilled(t, before)...)
+		a.got(StopSignal, w.hadToBeKilled(t, a.container)...)
 	}
 	if s.Pipe {
 		w.sendPipe(t, a)
@@ -148,7 +147,10 @@ var nothingToRefuse = map[string]bool{
 }
 
 // attempts are what came of the attacks in one setting.
-type attempts struct{ results map[string]facts.Attempt }
+type attempts struct {
+	results   map[string]facts.Attempt
+	container string // of the attacker
+}
 
 func (a *attempts) got(attack string, what ...string) {
 	a.results[attack] = facts.Attempt{Attack: attack, Got: what}
@@ -195,10 +197,11 @@ func (w *target) attacker(t *testing.T, s Setting) *attempts {
 		"attack="+strings.Join(names, ",")+" leave="+facts.Leftover+" link="+Loot+":"+password+" rename=/run/podstarter:/run/gone detach=2 stopped=2 hydra=1",
 		"transfer_output_files = "+Loot)
 	end := w.mustEnd(t, job)
-	a := &attempts{results: map[string]facts.Attempt{}}
+	wrapper := w.newWrapper(t, before)
+	a := &attempts{results: map[string]facts.Attempt{}, container: containerOf(t, wrapper)}
 	a.read(t, job)
 	a.got(Arguments, w.secrets(t, a.results[Arguments].Got)...)
-	a.got(GoDebug, w.goSettings(t, before)...)
+	a.got(GoDebug, goSettings(t, wrapper)...)
 	a.got(Loot)
 	if loot, err := os.ReadFile(filepath.Join(job.Dir, Loot)); err == nil && len(loot) > 0 {
 		a.got(Loot, fmt.Sprintf("%d bytes of %s", len(loot), password))
@@ -248,28 +251,27 @@ func (w *target) wrappers(t *testing.T) []harness.Process {
 	return found
 }
 
-// goSettings are the variables that steer Go's runtime, in the environment of the
-// wrapper that is new.
-func (w *target) goSettings(t *testing.T, before []harness.Process) (found []string) {
+// newWrapper is the one that was not there before.
+func (w *target) newWrapper(t *testing.T, before []harness.Process) harness.Process {
 	t.Helper()
-	wrappers := slices.DeleteFunc(w.wrappers(t), func(p harness.Process) bool {
+	found := slices.DeleteFunc(w.wrappers(t), func(p harness.Process) bool {
 		return slices.ContainsFunc(before, func(b harness.Process) bool { return b.PID == p.PID })
 	})
-	if len(wrappers) != 1 {
-		t.Fatalf("new wrappers: %v, want that of the attacker", wrappers)
+	if len(found) != 1 {
+		t.Fatalf("new wrappers: %v, want that of the attacker", found)
 	}
-	for _, p := range wrappers {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.PID))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range strings.Split(string(text), "\x00") {
-			if strings.HasPrefix(v, "GODEBUG=") {
-				found = append(found, v)
-			}
-		}
+	return found[0]
+}
+
+// goSettings are the variables in the environment of a wrapper that steer Go's
+// runtime.
+func goSettings(t *testing.T, wrapper harness.Process) []string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", wrapper.PID))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return found
+	return slices.DeleteFunc(strings.Split(string(text), "\x00"), func(v string) bool { return !strings.HasPrefix(v, "GODEBUG=") })
 }
 
 // survivors are processes that the attacker has left, once its starter is gone.
@@ -390,67 +392,4 @@ func (w *target) killStarter(t *testing.T, s Setting, a *attempts) {
 	}
 	w.starterGone(t)
 	a.got(Orphans, w.leftOf(t, lookUp(Orphans).falls(s.off()), ours)...)
-}
-
-// submit sends a job with these steps of the probe, in the hostile image, to the
-// pod. What is left of it goes when the test ends.
-func (w *target) submit(t *testing.T, name, steps string, commands ...string) harness.Job {
-	t.Helper()
-	return w.submitWhere(t, name, "true", steps, commands...)
-}
-
-func (w *target) submitWhere(t *testing.T, name, where, steps string, commands ...string) harness.Job {
-	t.Helper()
-	job, err := pool.SubmitOne(t.Context(), harness.Submission{
-		Name: "attack-" + name, Side: w.side, Requirements: where, Files: []harness.File{probe},
-		Commands: strings.Join(append([]string{
-			"universe = docker",
-			"docker_image = " + pool.Image("hostile"),
-			"executable = " + harness.ProbeName,
-			`arguments = "` + steps + `"`,
-			"should_transfer_files = YES",
-			"output = out",
-			"error = err",
-			"request_cpus = 1",
-			"request_memory = 64",
-			"request_disk = 16M",
-			"job_max_vacate_time = 2",
-			"+Attacks = True",
-		}, commands...), "\n"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if t.Failed() {
-			t.Log(job.Describe())
-		}
-		// It fails when the job has left the queue by itself.
-		_, _ = pool.AP(ctx, "condor_rm", job.ID())
-	})
-	return job
-}
-
-// mustEnd waits for the end of a job, which may be a hold.
-func (w *target) mustEnd(t *testing.T, job harness.Job) harness.Ending {
-	t.Helper()
-	end, err := job.WaitEnding(soon(t, patience))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !end.Held && (!end.Exited || end.Code != 0) {
-		complaint, _ := job.Output("err")
-		t.Fatalf("job %s: %s\n%s", job.ID(), end, complaint)
-	}
-	return end
-}
-
-// soon is a context for something that should take no longer than d.
-func soon(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
 }

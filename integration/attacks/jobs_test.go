@@ -1,0 +1,75 @@
+//go:build pool
+
+package attacks
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"podstarter/integration/harness"
+)
+
+// submit sends a job with these steps of the probe, in the hostile image, to the
+// pod. What is left of it goes when the test ends.
+func (w *target) submit(t *testing.T, name, steps string, commands ...string) harness.Job {
+	t.Helper()
+	return w.submitWhere(t, name, "true", steps, commands...)
+}
+
+func (w *target) submitWhere(t *testing.T, name, where, steps string, commands ...string) harness.Job {
+	t.Helper()
+	job, err := pool.SubmitOne(t.Context(), harness.Submission{
+		Name: "attack-" + name, Side: w.side, Requirements: where, Files: []harness.File{probe},
+		Commands: strings.Join(append([]string{
+			"universe = docker",
+			"docker_image = " + pool.Image("hostile"),
+			"executable = " + harness.ProbeName,
+			`arguments = "` + steps + `"`,
+			"should_transfer_files = YES",
+			"output = out",
+			"error = err",
+			"request_cpus = 1",
+			"request_memory = 64",
+			"request_disk = 16M",
+			"job_max_vacate_time = 2",
+			"+Attacks = True",
+		}, commands...), "\n"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if t.Failed() {
+			t.Log(job.Describe())
+		}
+		// It fails when the job has left the queue by itself.
+		_, _ = pool.AP(ctx, "condor_rm", job.ID())
+	})
+	return job
+}
+
+// mustEnd waits for the end of a job, which may be a hold.
+func (w *target) mustEnd(t *testing.T, job harness.Job) harness.Ending {
+	t.Helper()
+	end, err := job.WaitEnding(soon(t, patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !end.Held && (!end.Exited || end.Code != 0) {
+		complaint, _ := job.Output("err")
+		t.Fatalf("job %s: %s\n%s", job.ID(), end, complaint)
+	}
+	return end
+}
+
+// soon is a context for something that should take no longer than d.
+func soon(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
