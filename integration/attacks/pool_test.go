@@ -109,10 +109,14 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 	}
 	a := w.attacker(t, s)
 	if s.Second {
+		var before []string
+		for _, p := range w.wrappers(t) {
+			before = append(before, containerOf(t, p))
+		}
 		next := w.submit(t, "next", "attack="+LeftBehind)
 		w.mustEnd(t, next)
 		a.read(t, next)
-		a.got(StopSignal, w.hadToBeKilled(t, a.container)...)
+		a.got(StopSignal, w.hadToBeKilled(t, before)...)
 	}
 	if s.Pipe {
 		w.sendPipe(t, a)
@@ -147,10 +151,7 @@ var nothingToRefuse = map[string]bool{
 }
 
 // attempts are what came of the attacks in one setting.
-type attempts struct {
-	results   map[string]facts.Attempt
-	container string // of the attacker
-}
+type attempts struct{ results map[string]facts.Attempt }
 
 func (a *attempts) got(attack string, what ...string) {
 	a.results[attack] = facts.Attempt{Attack: attack, Got: what}
@@ -198,7 +199,7 @@ func (w *target) attacker(t *testing.T, s Setting) *attempts {
 		"transfer_output_files = "+Loot)
 	end := w.mustEnd(t, job)
 	wrapper := w.newWrapper(t, before)
-	a := &attempts{results: map[string]facts.Attempt{}, container: containerOf(t, wrapper)}
+	a := &attempts{results: map[string]facts.Attempt{}}
 	a.read(t, job)
 	a.got(Arguments, w.secrets(t, a.results[Arguments].Got)...)
 	a.got(GoDebug, goSettings(t, wrapper)...)
