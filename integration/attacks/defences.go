@@ -196,8 +196,8 @@ var Defences = []Defence{
 		What: "the wrapper gives its control directory mode 0700 and its socket 0600",
 		Changes: []Change{{
 			File: "wrapper/agent/control.go",
-			Old:  "if err := unix.Fchmod(int(dir.Fd()), 0o700); err != nil {\n\t\treturn nil, fmt.Errorf(\"close control directory",
-			New:  "if err := unix.Fchmod(int(dir.Fd()), 0o777); err != nil {\n\t\treturn nil, fmt.Errorf(\"close control directory",
+			Old:  "if err := peer.admit(int(dir.Fd()), 0o700); err != nil {\n\t\treturn nil, ",
+			New:  "if err := unix.Fchmod(int(dir.Fd()), 0o777); err != nil {\n\t\treturn nil, ",
 		}, {
 			File: "wrapper/agent/main.go",
 			Old:  `unix.Umask(0o077)`,
@@ -209,8 +209,8 @@ var Defences = []Defence{
 		What: "the wrapper asks the kernel who calls, and turns all but root away",
 		Changes: []Change{{
 			File: "wrapper/agent/conn.go",
-			Old:  `err != nil || uid != 0 && uid != os.Geteuid() {`,
-			New:  `err != nil || uid == -os.Geteuid()-1 {`,
+			Old:  `return uid == 0 || uid == os.Geteuid()`,
+			New:  `return uid >= 0 || uid == os.Geteuid()`,
 		}},
 	},
 	{
