@@ -78,6 +78,7 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 	defer tick.Stop()
 	w := waiting{report: req.Report, next: b.timing.progress, started: time.Now(), container: l.name, spec: p.spec, state: "no news"}
 	t := track(l.name, p, before, pod)
+	t.doubt = b.timing.doubt
 	stir := time.NewTimer(b.timing.stir)
 	defer stir.Stop()
 	for {

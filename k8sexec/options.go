@@ -129,6 +129,9 @@ type timing struct {
 	recall time.Duration
 	// autopsy bounds the wait for the status to tell why a container ended.
 	autopsy time.Duration
+	// doubt is how long a failure to run that may be of the image before has to
+	// stand to be taken for one of this image: the kubelet tries again after 10 s.
+	doubt time.Duration
 	// notice bounds the question why the pod is being taken down, and when: the
 	// job's own grace period begins after the answer.
 	notice time.Duration
@@ -154,6 +157,7 @@ var defaultTiming = timing{
 	learn:       30 * time.Second,
 	recall:      4 * time.Second,
 	autopsy:     5 * time.Second,
+	doubt:       12 * time.Second,
 	notice:      time.Second,
 	progress:    5 * time.Second,
 	check:       4 * time.Second,

@@ -2,6 +2,7 @@ package k8sexec
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,13 @@ type tracker struct {
 	taken      bool                // the kubelet has seen the patched spec, or may have
 	wasRunning bool                // the latest state shows the old container running
 	now        func() time.Time
+
+	// troubled says that the container of the binding before did not start: an
+	// attempt to start it may be under way still; see isDoubtful.
+	troubled   bool
+	doubt      time.Duration
+	doubted    complaint
+	doubtSince time.Time // when doubted was first seen
 }
 
 // complaint is why the kubelet says that a container does not run.
@@ -65,7 +73,28 @@ func track(container string, p plan, before slot, pod *corev1.Pod) *tracker {
 		t.old[bareID(ended.ContainerID)] = struct{}{}
 	}
 	t.remember(status)
+	t.troubled = t.changed && before.Nonce == "" && status.State.Running == nil
 	return t
+}
+
+// isDoubtful tells a failure to run a container that may be that of the image
+// before. Such messages name no image, but mostly the container, so that they are
+// never the same twice; and an attempt that was under way when the patch came
+// may end after it. There is at most one of these: another one, or one that
+// stands for longer than the kubelet takes to its next attempt, is about this
+// image.
+func (t *tracker) isDoubtful(c complaint) bool {
+	if !t.troubled || !strings.HasSuffix(c.reason, "Error") || c.reason == reasonErrPull || namesImage(c.message, t.spec) {
+		return false
+	}
+	if t.doubted == (complaint{}) {
+		t.doubted, t.doubtSince = c, t.now()
+	}
+	if t.doubted == c && t.now().Sub(t.doubtSince) < t.doubt {
+		return true
+	}
+	t.troubled = false
+	return false
 }
 
 func (t *tracker) isOld(id string) bool {
@@ -172,7 +201,7 @@ func (t *tracker) waiting(status corev1.ContainerStatus) *failure {
 	case reasonCrashLoop:
 		return t.crashLoop(status)
 	}
-	if t.isOfBefore(now) {
+	if t.isOfBefore(now) || t.isDoubtful(now) {
 		return nil
 	}
 	if now != t.last {

@@ -187,3 +187,37 @@ func FuzzTrack(f *testing.F) {
 		}
 	})
 }
+
+// A failure to run the image before, in a container with another ID than the one
+// whose failure stood there at the patch, is not this image's; one that comes
+// again is.
+func TestTrackRunFailureOfBefore(t *testing.T) {
+	const words = "failed to create task: not a directory, in container "
+	pods := recording(t, "good")
+	now := time.Now()
+	state := func(id string) *corev1.Pod {
+		pod := pods[len(pods)-1].DeepCopy()
+		pod.Status.ContainerStatuses[0].State = waitingFor("RunContainerError", words+id)
+		return pod
+	}
+	begin := func() *tracker {
+		tr := track("payload", plan{spec: "registry.example.com/u/new:1"}, slot{Spec: "registry.example.com/u/old:1"}, state("1"))
+		tr.doubt, tr.now = 12*time.Second, func() time.Time { return now }
+		return tr
+	}
+	tr := begin()
+	for _, id := range []string{"1", "2", "2"} {
+		if f := tr.look(state(id)); f != nil {
+			t.Fatalf("the failure in container %s is of the image before: %v", id, f)
+		}
+	}
+	if f := tr.look(state("3")); f == nil {
+		t.Error("a second attempt that fails is this image's")
+	}
+	tr = begin()
+	tr.look(state("2"))
+	now = now.Add(13 * time.Second)
+	if f := tr.look(state("2")); f == nil {
+		t.Error("a failure that stands for long is this image's")
+	}
+}

@@ -168,8 +168,8 @@ var actions = map[string]action{
 
 	"disk full":                      {do: fillDisk, alone: true},
 	"never pull":                     waits("ErrImageNeverPull", `Container image "x" is not present with pull policy of Never`),
-	"container cannot be configured": soon(4, waits("CreateContainerConfigError", `secret "x" not found`)),
-	"container cannot be created":    soon(4, waits("CreateContainerError", "context deadline exceeded")),
+	"container cannot be configured": soon(20, waits("CreateContainerConfigError", `secret "x" not found`)),
+	"container cannot be created":    soon(20, waits("CreateContainerError", "context deadline exceeded")),
 	"file in the place of a mount":   asks("mount"),
 	"wrapper missing": {first: true, do: func(ctx context.Context, s *stage) error {
 		if err := s.replaceWrapper(ctx, ""); err != nil {

@@ -67,8 +67,8 @@ var Rows = []Row{
 	// What the node makes of it.
 	{Name: "disk full", Cause: "a full file system where containerd puts what it pulls", Class: Pilot, Ending: requeued, Says: []string{"disk is full", "no space left on device"}},
 	{Name: "never pull", Cause: "ErrImageNeverPull", Injected: true, Class: Pilot, Ending: requeued, Says: []string{"imagePullPolicy is Never"}},
-	{Name: "container cannot be configured", Cause: "CreateContainerConfigError; POD_STARTER_BIND_TIMEOUT = 4", Injected: true, Class: Again, Ending: requeued, Says: []string{"could not be started"}},
-	{Name: "container cannot be created", Cause: "CreateContainerError; POD_STARTER_BIND_TIMEOUT = 4", Injected: true, Class: Again, Ending: requeued, Says: []string{"could not be started"}},
+	{Name: "container cannot be configured", Cause: "CreateContainerConfigError; POD_STARTER_BIND_TIMEOUT = 20", Injected: true, Class: Again, Ending: requeued, Says: []string{"could not be started"}},
+	{Name: "container cannot be created", Cause: "CreateContainerError; POD_STARTER_BIND_TIMEOUT = 20", Injected: true, Class: Again, Ending: requeued, Says: []string{"could not be started"}},
 	{Name: "file in the place of a mount", Cause: "an image with a file /var/lib/condor", Class: User, Ending: "held 35/6", Says: []string{"where the pod mounts a directory", "must leave that path free"}},
 	{Name: "wrapper missing", Cause: "the wrapper's file is renamed in a pod that is new", Class: Pilot, Ending: requeued, Says: []string{"wrapper cannot be run"}},
 	{Name: "wrapper crashes", Cause: "another program in the wrapper's place that ends at once (CrashLoopBackOff)", Class: Pilot, Ending: requeued, Says: []string{"ends as soon as it starts"}},
