@@ -32,8 +32,7 @@ bench: build pool ## how fast containers and jobs follow each other; writes docs
 	$(GO) run ./integration/bench -docs docs
 
 lint: ## the rules of .golangci.yml
-	$(GO) run $(GOLANGCI) run ./...
-	$(GO) run $(GOLANGCI) run --build-tags pool ./integration/...
+	$(GO) run $(GOLANGCI) run --build-tags pool ./...
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@for pkg in $$($(GO) list ./...); do \

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -142,9 +143,7 @@ func readSmall(dir *os.Root, name string, limit int64) ([]byte, error) {
 
 // replaceFile puts a file in place in one step, for readers who take no lock.
 func replaceFile(dir *os.Root, name string, data []byte, mode os.FileMode) error {
-	temporary := fmt.Sprintf("%s.%d", name, os.Getpid())
-	// A name that somebody left is not written through.
-	_ = dir.Remove(temporary)
+	temporary := name + "." + rand.Text() // several may be at it, also in one process
 	f, err := dir.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
