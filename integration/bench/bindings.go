@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,16 +40,32 @@ func (b *bencher) installBinder(ctx context.Context) error {
 	return err
 }
 
+// turns is a series of which each member has an image.
+type turns struct {
+	same, other []time.Duration // those with the image of the one before, and those with another
+}
+
+func (t turns) all() []time.Duration { return slices.Concat(t.same, t.other) }
+
+// add adds one that followed a turn in the image before.
+func (t *turns) add(before, image string, took time.Duration) {
+	if before == image {
+		t.same = append(t.same, took)
+	} else {
+		t.other = append(t.other, took)
+	}
+}
+
 // bindings binds n times in one way; more arguments go to the binder. The
 // images are A A B B and so on, so that every other binding keeps the image.
-func (b *bencher) bindings(ctx context.Context, way string, n int, more ...string) ([]time.Duration, error) {
+func (b *bencher) bindings(ctx context.Context, way string, n int, more ...string) (turns, error) {
 	a, other := b.pool.Image(imageA), b.pool.Image(imageB)
 	argv := append([]string{binderPath, "-way", way, "-n", strconv.Itoa(n), "-images", strings.Join([]string{a, a, other, other}, ",")}, more...)
 	out, err := b.pool.EP(ctx, harness.Ours, argv...)
 	if err != nil {
-		return nil, err
+		return turns{}, err
 	}
-	var took []time.Duration
+	var took turns
 	for in := json.NewDecoder(bytes.NewReader([]byte(out))); ; {
 		var one binding.Binding
 		err := in.Decode(&one)
@@ -56,12 +73,12 @@ func (b *bencher) bindings(ctx context.Context, way string, n int, more ...strin
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading what the binder says: %w", err)
+			return turns{}, fmt.Errorf("reading what the binder says: %w", err)
 		}
-		took = append(took, one.Took)
+		took.add(one.Before, one.Image, one.Took)
 	}
-	if len(took) != n {
-		return nil, fmt.Errorf("%d bindings instead of %d", len(took), n)
+	if done := len(took.all()); done != n {
+		return turns{}, fmt.Errorf("%d bindings instead of %d", done, n)
 	}
 	return took, nil
 }

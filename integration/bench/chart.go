@@ -30,34 +30,40 @@ var (
 	orange = color.RGBA{R: 230, G: 159, A: 255}
 	sky    = color.RGBA{R: 86, G: 180, B: 233, A: 255}
 	green  = color.RGBA{G: 158, B: 115, A: 255}
+	blue   = color.RGBA{G: 114, B: 178, A: 255}
+	purple = color.RGBA{R: 204, G: 121, B: 167, A: 255}
 	red    = color.RGBA{R: 213, G: 94, A: 255}
 )
 
 // writeChart draws which part of the runs was done after what time.
 func (r *results) writeChart(path string) error {
-	turns := make(map[*row][]time.Duration)
+	between := make(map[*row]turns)
 	for _, row := range []*row{&r.stock, &r.fresh, &r.reused} {
 		values, err := row.between()
 		if err != nil {
 			return err
 		}
-		turns[row] = values
+		between[row] = values
 	}
+	bound := r.fresh.inTurns(bind)
 	top, err := cumulative("From the patch until the container is ready", []curve{
 		{"containerd alone", black, true, r.bare},
-		{"container kept", green, false, r.kept},
-		{"quiet pod", sky, false, r.quiet},
-		{"jobs in a row", orange, false, r.fresh.of(bind)},
-		{"quiet pod, polling the status", red, true, r.polling},
-		{"back to back, polling the status", red, false, r.pollingRow},
+		{"container kept", green, false, r.kept.all()},
+		{"quiet pod, same image", sky, false, r.quiet.same},
+		{"quiet pod, another image", blue, false, r.quiet.other},
+		{"jobs in a row, same image", orange, false, bound.same},
+		{"jobs in a row, another image", purple, false, bound.other},
+		{"quiet pod, polling the status", red, true, r.polling.all()},
+		{"back to back, polling the status", red, false, r.pollingRow.all()},
 	})
 	if err != nil {
 		return err
 	}
 	bottom, err := cumulative("From the end of one job to the start of the next", []curve{
-		{"container kept", green, false, turns[&r.reused]},
-		{"fresh container", orange, false, turns[&r.fresh]},
-		{"stock starter, no container", black, true, turns[&r.stock]},
+		{"container kept", green, false, between[&r.reused].all()},
+		{"fresh container, same image", orange, false, between[&r.fresh].same},
+		{"fresh container, another image", purple, false, between[&r.fresh].other},
+		{"stock starter, no container", black, true, between[&r.stock].all()},
 	})
 	if err != nil {
 		return err

@@ -27,14 +27,14 @@ func sampleResults() *results {
 		return r
 	}
 	some := []time.Duration{100 * time.Millisecond, 120 * time.Millisecond, 300 * time.Millisecond}
-	return &results{when: start, machine: "a machine", bare: some, quiet: some, kept: some, polling: some, pollingRow: some,
+	return &results{when: start, machine: "a machine", bare: some, quiet: turns{some, some}, kept: turns{same: some}, polling: turns{same: some}, pollingRow: turns{other: some},
 		stock: rowOf(time.Second), fresh: rowOf(2 * time.Second), reused: rowOf(200 * time.Millisecond), memory: map[string]int64{harness.WrapperComm: 5 << 10}}
 }
 
 func TestTables(t *testing.T) {
 	text := sampleResults().tables()
 	for _, want := range []string{
-		"| ours, quiet pod | 3 | 0.100 | 0.120 | 0.300 | 0.300 | 1.00 |",
+		"| ours, quiet pod, another image | 3 | 0.100 | 0.120 | 0.300 | 0.300 | 1.00 |",
 		"| ours, container kept | 2 | 0.180 | 0.180 | 0.180 | 0.180 | 0.20 |",
 		"| fresh container | 1.00 | 0.00 | 0.00 |",
 		"| our wrapper | 5.0 |",

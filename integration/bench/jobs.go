@@ -98,23 +98,48 @@ func (b *bencher) row(ctx context.Context, side harness.Side, images []string, n
 
 // between is, for all jobs but the first, the time from the end of the process
 // before to the start of theirs.
-func (r row) between() ([]time.Duration, error) {
-	var all []time.Duration
+func (r row) between() (turns, error) {
+	var all turns
 	var ended time.Time
+	var before string
 	for _, run := range r.runs {
+		image := imageOf(run)
 		for _, line := range run.Lines {
 			switch {
 			case strings.HasPrefix(line.Text, "Create_Process succeeded") && !ended.IsZero():
-				all = append(all, line.Time.Sub(ended))
+				all.add(before, image, line.Time.Sub(ended))
 			case strings.HasPrefix(line.Text, "Process exited"):
-				ended = line.Time
+				ended, before = line.Time, image
 			}
 		}
 	}
-	if len(all) != len(r.runs)-1 {
-		return nil, fmt.Errorf("%d jobs, but %d of them have a predecessor by their log", len(r.runs), len(all))
+	if n := len(all.all()); n != len(r.runs)-1 {
+		return turns{}, fmt.Errorf("%d jobs, but %d of them have a predecessor by their log", len(r.runs), n)
 	}
 	return all, nil
+}
+
+// imageOf is the image that a starter logged that it had bound; empty for a job
+// without a container.
+func imageOf(run harness.Run) string {
+	for _, line := range run.Lines {
+		if _, image, ok := strings.Cut(line.Text, "Payload container runs image "); ok {
+			return strings.TrimSpace(image)
+		}
+	}
+	return ""
+}
+
+// inTurns is what a pick of each job but the first took, by whether it had the
+// image of the one before.
+func (r row) inTurns(pick func(harness.Run) time.Duration) turns {
+	var all turns
+	for i, run := range r.runs {
+		if i > 0 {
+			all.add(imageOf(r.runs[i-1]), imageOf(run), pick(run))
+		}
+	}
+	return all
 }
 
 // of picks a duration from each run.

@@ -26,7 +26,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("n", 50, "runs of each kind; those that are only there to compare with take fewer")
+	rounds = flag.Int("n", 50, "runs of each kind, that is with the same and with another image each; those that are only there to compare with take fewer")
 	docs   = flag.String("docs", "", "`directory` to write turnover.md and turnover.svg to; empty for none")
 )
 
@@ -74,7 +74,7 @@ func bench(ctx context.Context) error {
 		{"the first jobs, not counted", b.warm},
 		{"containerd alone", alone(*rounds / 2)},
 		{"bindings to a quiet pod", func(ctx context.Context) (err error) {
-			r.quiet, err = b.bindings(ctx, binding.Ours, *rounds, "-least", calm.String(), "-most", calm.String())
+			r.quiet, err = b.bindings(ctx, binding.Ours, 2**rounds, "-least", calm.String(), "-most", calm.String())
 			return
 		}},
 		{"containerd alone, again", alone(*rounds - *rounds/2)},
@@ -92,7 +92,7 @@ func bench(ctx context.Context) error {
 		}},
 		{"jobs in a row, stock", func(ctx context.Context) (err error) { r.stock, err = b.row(ctx, harness.Stock, nil, *rounds); return }},
 		{"jobs in a row, fresh containers", func(ctx context.Context) (err error) {
-			r.fresh, err = b.row(ctx, harness.Ours, []string{imageA, imageA, imageB, imageB}, *rounds)
+			r.fresh, err = b.row(ctx, harness.Ours, []string{imageA, imageA, imageB, imageB}, 2**rounds+1)
 			return
 		}},
 		{"jobs in a row, POD_STARTER_RESET = image", func(ctx context.Context) (err error) {

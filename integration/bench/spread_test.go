@@ -43,7 +43,7 @@ func TestPhases(t *testing.T) {
 }
 
 // TestBetween: the time from the end of a process to the start of the next is
-// read from the log of both starters.
+// read from the log of both starters, and so is whether they had the same image.
 func TestBetween(t *testing.T) {
 	at := func(ms int, text string) harness.Line {
 		return harness.Line{Time: time.UnixMilli(int64(ms)), Text: text}
@@ -51,13 +51,13 @@ func TestBetween(t *testing.T) {
 	r := row{runs: []harness.Run{
 		{Lines: []harness.Line{at(100, "Create_Process succeeded, pid=1"), at(110, "Process exited, pid=1, status=0"), at(120, "done")}},
 		{Lines: []harness.Line{at(130, "STARTING UP"), at(310, "Create_Process succeeded, pid=2"), at(320, "Process exited, pid=2, status=0")}},
-		{Lines: []harness.Line{at(1320, "Create_Process succeeded, pid=3"), at(1321, "Process exited, pid=3, status=0")}},
+		{Lines: []harness.Line{at(1300, "Payload container runs image another"), at(1320, "Create_Process succeeded, pid=3"), at(1321, "Process exited, pid=3, status=0")}},
 	}}
 	got, err := r.between()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]time.Duration{200 * time.Millisecond, time.Second}, got); diff != "" {
+	if diff := cmp.Diff(turns{same: []time.Duration{200 * time.Millisecond}, other: []time.Duration{time.Second}}, got, cmp.AllowUnexported(turns{})); diff != "" {
 		t.Error(diff)
 	}
 	r.runs[1].Lines = nil

@@ -14,7 +14,8 @@ type results struct {
 	machine string
 
 	// Bindings: from the decision until the container is known to be ready.
-	bare, quiet, kept, polling, pollingRow []time.Duration
+	bare                             []time.Duration
+	quiet, kept, polling, pollingRow turns
 	// Jobs that followed each other.
 	stock, fresh, reused row
 	memory               map[string]int64 // peak resident set in KiB by the process's name
@@ -27,16 +28,19 @@ func (r *results) tables() string {
 
 	fmt.Fprint(&b, "| from the patch until the container is ready, s | runs | least | median | 9 of 10 | most | median / containerd alone |\n|---|---|---|---|---|---|---|\n")
 	bare := spreadOf(r.bare)
+	bound := r.fresh.inTurns(bind)
 	for _, s := range []struct {
 		name   string
 		values []time.Duration
 	}{
 		{"containerd alone (`ctr run`, no kubelet)", r.bare},
-		{"ours, quiet pod", r.quiet},
-		{"ours, jobs in a row", r.fresh.of(bind)},
-		{"ours, container kept (`POD_STARTER_RESET = image`)", r.kept},
-		{"polling the pod's status, quiet pod", r.polling},
-		{"polling the pod's status, back to back", r.pollingRow},
+		{"ours, quiet pod, same image", r.quiet.same},
+		{"ours, quiet pod, another image", r.quiet.other},
+		{"ours, jobs in a row, same image", bound.same},
+		{"ours, jobs in a row, another image", bound.other},
+		{"ours, container kept (`POD_STARTER_RESET = image`)", r.kept.all()},
+		{"polling the pod's status, quiet pod", r.polling.all()},
+		{"polling the pod's status, back to back", r.pollingRow.all()},
 	} {
 		line(&b, s.name, s.values, bare)
 	}
@@ -44,17 +48,15 @@ func (r *results) tables() string {
 	fmt.Fprint(&b, "\n| from the end of a job's process to the next job's, s | runs | least | median | 9 of 10 | most | median / stock |\n|---|---|---|---|---|---|---|\n")
 	stock, err := r.stock.between()
 	note(&b, err)
-	reference := spreadOf(stock)
-	for _, s := range []struct {
-		name string
-		row  row
-	}{
-		{"stock starter, no container", r.stock}, {"ours, fresh container for each job", r.fresh}, {"ours, container kept", r.reused},
-	} {
-		values, err := s.row.between()
-		note(&b, err)
-		line(&b, s.name, values, reference)
-	}
+	reference := spreadOf(stock.all())
+	line(&b, "stock starter, no container", stock.all(), reference)
+	fresh, err := r.fresh.between()
+	note(&b, err)
+	line(&b, "ours, fresh container, same image", fresh.same, reference)
+	line(&b, "ours, fresh container, another image", fresh.other, reference)
+	reused, err := r.reused.between()
+	note(&b, err)
+	line(&b, "ours, container kept", reused.all(), reference)
 
 	fmt.Fprint(&b, "\n| life of a starter, s | runs | least | median | 9 of 10 | most | median / stock |\n|---|---|---|---|---|---|---|\n")
 	reference = spreadOf(r.stock.of(lifetime))

@@ -66,6 +66,9 @@ func run(ctx context.Context) error {
 			}
 		}
 		b := binding.Binding{Image: list[i%len(list)]}
+		if i > 0 {
+			b.Before = list[(i-1)%len(list)]
+		}
 		began := time.Now()
 		if err := bind(ctx, b.Image); err != nil {
 			return fmt.Errorf("binding %d, %s: %w", i, b.Image, err)

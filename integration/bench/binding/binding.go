@@ -16,7 +16,8 @@ const (
 
 // Binding is one that was measured.
 type Binding struct {
-	Image string
+	// Image is what was bound, Before what the container ran until then.
+	Image, Before string
 	// Quiet is the time between the binding before and this one.
 	Quiet time.Duration
 	// Took is the time until the container was known to be ready.
