@@ -32,16 +32,22 @@ func (b *bencher) bare(ctx context.Context, n int) ([]time.Duration, error) {
 
 // containerd is how to call the client of the pool's containerd.
 func (b *bencher) containerd() ([]string, error) {
+	socket, err := b.containerdSocket()
+	return []string{"ctr", "--address", socket, "--namespace", "k8s.io"}, err
+}
+
+// containerdSocket is where the pool's containerd listens.
+func (b *bencher) containerdSocket() (string, error) {
 	path := filepath.Join(b.pool.State, "containerd.toml")
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	m := regexp.MustCompile(`(?m)^\s*address = "(.*)"`).FindSubmatch(text)
 	if m == nil {
-		return nil, fmt.Errorf("%s does not tell where containerd listens", path)
+		return "", fmt.Errorf("%s does not tell where containerd listens", path)
 	}
-	return []string{"ctr", "--address", string(m[1]), "--namespace", "k8s.io"}, nil
+	return string(m[1]), nil
 }
 
 func (b *bencher) bareOnce(ctx context.Context, ctr []string, name string) (took time.Duration, err error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,11 +57,35 @@ func (t *turns) add(before, image string, took time.Duration) {
 	}
 }
 
-// bindings binds n times in one way; more arguments go to the binder. The
-// images are A A B B and so on, so that every other binding keeps the image.
+// unlikeTurns are images for n runs with one before. Half of them keep the image
+// of the one before, but not every other one: a kubelet that is not at rest takes
+// one and two seconds in turns (docs/turnover.md), whatever the image.
+func unlikeTurns(n int) []string {
+	changes := make([]bool, n)
+	for i := range n / 2 {
+		changes[i] = true
+	}
+	order := rand.New(rand.NewPCG(1, 2)) // the same order each time
+	order.Shuffle(n, func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
+	images, other := []string{imageA}, imageB
+	for i, change := range changes {
+		now := images[i]
+		if change {
+			now, other = other, now
+		}
+		images = append(images, now)
+	}
+	return images
+}
+
+// bindings binds n times in one way, half of them with another image than the one
+// before; more arguments go to the binder.
 func (b *bencher) bindings(ctx context.Context, way string, n int, more ...string) (turns, error) {
-	a, other := b.pool.Image(imageA), b.pool.Image(imageB)
-	argv := append([]string{binderPath, "-way", way, "-n", strconv.Itoa(n), "-images", strings.Join([]string{a, a, other, other}, ",")}, more...)
+	var images []string
+	for _, image := range unlikeTurns(n) {
+		images = append(images, b.pool.Image(image))
+	}
+	argv := append([]string{binderPath, "-way", way, "-n", strconv.Itoa(n), "-warm", "1", "-images", strings.Join(images, ",")}, more...)
 	out, err := b.pool.EP(ctx, harness.Ours, argv...)
 	if err != nil {
 		return turns{}, err

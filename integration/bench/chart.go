@@ -48,6 +48,7 @@ func (r *results) writeChart(path string) error {
 	bound := r.fresh.inTurns(bind)
 	top, err := cumulative("From the patch until the container is ready", []curve{
 		{"containerd alone", black, true, r.bare},
+		{"containerd by a kubelet's calls", black, false, r.cri},
 		{"container kept", green, false, r.kept.all()},
 		{"quiet pod, same image", sky, false, r.quiet.same},
 		{"quiet pod, another image", blue, false, r.quiet.other},

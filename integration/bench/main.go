@@ -44,7 +44,7 @@ func main() {
 // change at once: three of the kubelet's rounds (docs/turnover.md).
 const calm = 3400 * time.Millisecond
 
-// The two images whose turns are measured. Every other turn keeps the image.
+// The two images whose turns are measured.
 const imageA, imageB = "busybox", "probe"
 
 func bench(ctx context.Context) error {
@@ -73,6 +73,7 @@ func bench(ctx context.Context) error {
 	}{
 		{"the first jobs, not counted", b.warm},
 		{"containerd alone", alone(*rounds / 2)},
+		{"containerd by a kubelet's calls", func(ctx context.Context) (err error) { r.cri, err = b.bareCRI(ctx, *rounds); return }},
 		{"bindings to a quiet pod", func(ctx context.Context) (err error) {
 			r.quiet, err = b.bindings(ctx, binding.Ours, 2**rounds, "-least", calm.String(), "-most", calm.String())
 			return
@@ -92,7 +93,7 @@ func bench(ctx context.Context) error {
 		}},
 		{"jobs in a row, stock", func(ctx context.Context) (err error) { r.stock, err = b.row(ctx, harness.Stock, nil, *rounds); return }},
 		{"jobs in a row, fresh containers", func(ctx context.Context) (err error) {
-			r.fresh, err = b.row(ctx, harness.Ours, []string{imageA, imageA, imageB, imageB}, 2**rounds+1)
+			r.fresh, err = b.row(ctx, harness.Ours, unlikeTurns(2**rounds), 2**rounds+1)
 			return
 		}},
 		{"jobs in a row, POD_STARTER_RESET = image", func(ctx context.Context) (err error) {

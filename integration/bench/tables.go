@@ -14,7 +14,7 @@ type results struct {
 	machine string
 
 	// Bindings: from the decision until the container is known to be ready.
-	bare                             []time.Duration
+	bare, cri                        []time.Duration
 	quiet, kept, polling, pollingRow turns
 	// Jobs that followed each other.
 	stock, fresh, reused row
@@ -34,6 +34,7 @@ func (r *results) tables() string {
 		values []time.Duration
 	}{
 		{"containerd alone (`ctr run`, no kubelet)", r.bare},
+		{"containerd by a kubelet's calls (`CreateContainer`, `StartContainer`)", r.cri},
 		{"ours, quiet pod, same image", r.quiet.same},
 		{"ours, quiet pod, another image", r.quiet.other},
 		{"ours, jobs in a row, same image", bound.same},
