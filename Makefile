@@ -43,7 +43,7 @@ fuzz: ## every fuzz target for FUZZTIME each
 
 docs: ## the pages that are written from code
 	$(GO) test ./starter -run TestKnobPages -update
-	$(GO) test ./integration/compare -run TestDifferencesPage -update
+	$(GO) test ./integration/conformance -run TestDifferencesPage -update
 	$(GO) test ./integration/attacks -run TestThreatsPage -update
 	$(GO) test ./integration/failures -run TestFailuresPage -update
 	CLASSADS_UPDATE=1 $(GO) test ./classads -run TestFunctionTable

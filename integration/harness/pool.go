@@ -1,14 +1,13 @@
 package harness
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,8 +55,13 @@ type Pool struct {
 	DefaultImage string            // short name of the image that the payload container was created with
 	User         User
 	Mode         Mode // of our execution point
-	sides        map[Side]place
-	program      string
+	Versions     Versions
+	Slots        int // of each execution point, and payload containers of ours
+	// SubmitNamespace is that of the processes of the submit side, as
+	// [Process.Namespace] has it.
+	SubmitNamespace string
+	sides           map[Side]place
+	program         string
 }
 
 // Mode is what our execution point shares with its payload containers; see
@@ -70,6 +74,15 @@ const (
 	Unshared Mode = "unshared"
 	Rootless Mode = "rootless"
 )
+
+// Versions are those of HTCondor, such as 25.14.
+type Versions struct {
+	EP string // both execution points: startd and the stock starter
+	AP string // the submit side: schedd, shadow, collector, tools
+}
+
+// String is how the pair is written in lists: EP+AP.
+func (v Versions) String() string { return v.EP + "+" + v.AP }
 
 // User is the ordinary user of the submit side.
 type User struct {
@@ -118,9 +131,16 @@ func (p *Pool) learn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, &struct{ Mode *Mode }{&p.Mode}); err != nil {
+	var settings struct {
+		Mode             Mode
+		Condor, APCondor string
+		Slots            int
+	}
+	if err := json.Unmarshal(text, &settings); err != nil {
 		return fmt.Errorf("reading the pool's settings: %w", err)
 	}
+	p.Mode, p.Slots = settings.Mode, settings.Slots
+	p.Versions = Versions{EP: settings.Condor, AP: cmp.Or(settings.APCondor, settings.Condor)}
 	images, err := p.run(ctx, nil, "images")
 	if err != nil {
 		return err
@@ -130,11 +150,11 @@ func (p *Pool) learn(ctx context.Context) error {
 			p.Images[name] = reference
 		}
 	}
-	user, err := p.AP(ctx, "sh", "-c", `echo "$(id -u) $(id -g) $HOME"`)
+	user, err := p.AP(ctx, "sh", "-c", `echo "$(id -u) $(id -g) $HOME $(readlink /proc/self/ns/pid)"`)
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Sscan(user, &p.User.UID, &p.User.GID, &p.User.Home); err != nil {
+	if _, err := fmt.Sscan(user, &p.User.UID, &p.User.GID, &p.User.Home, &p.SubmitNamespace); err != nil {
 		return fmt.Errorf("reading %q: %w", user, err)
 	}
 	p.User.Visible = filepath.Join(p.State, "home")
@@ -255,15 +275,18 @@ func (p *Pool) EP(ctx context.Context, side Side, argv ...string) (string, error
 
 // EPInput is EP with a standard input.
 func (p *Pool) EPInput(ctx context.Context, side Side, stdin io.Reader, argv ...string) (string, error) {
-	verb := []string{"ep"}
-	switch side {
+	return p.run(ctx, stdin, append(side.verb(), argv...)...)
+}
+
+// verb is that of the pool program that runs a command in an execution point.
+func (s Side) verb() []string {
+	switch s {
 	case Ours:
+		return []string{"ep"}
 	case Stock:
-		verb = append(verb, "--stock")
-	default:
-		verb = append(verb, "--pod", side.PodName())
+		return []string{"ep", "--stock"}
 	}
-	return p.run(ctx, stdin, append(verb, argv...)...)
+	return []string{"ep", "--pod", s.PodName()}
 }
 
 // Up brings back what is missing of the pool.
@@ -281,19 +304,11 @@ func (p *Pool) Config(ctx context.Context, side Side, knob string) (string, erro
 // run executes the pool program. The error carries what was written to
 // standard error.
 func (p *Pool) run(ctx context.Context, stdin io.Reader, argv ...string) (string, error) {
-	var stdout, stderr bytes.Buffer
-	command := exec.CommandContext(ctx, p.program, argv...)
-	command.Dir = p.Root
-	command.Stdin = stdin
-	command.Stdout = &stdout
-	command.Stderr = &stderr
-	if err := command.Run(); err != nil {
-		if ctx.Err() != nil {
-			err = errors.Join(err, context.Cause(ctx))
-		}
-		return stdout.String(), fmt.Errorf("pool %s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(stderr.String()))
+	result, err := p.try(ctx, stdin, argv...)
+	if err == nil && result.Code != 0 {
+		err = fmt.Errorf("pool %s: exit code %d: %s", strings.Join(argv, " "), result.Code, strings.TrimSpace(result.Stderr))
 	}
-	return stdout.String(), nil
+	return result.Stdout, err
 }
 
 // projectRoot is the directory of go.mod above the working directory.

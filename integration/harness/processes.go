@@ -117,6 +117,15 @@ func ReadProcess(pid int) (Process, error) {
 	return process, nil
 }
 
+// Env is the environment with which a process was started.
+func (p Process) Env() ([]string, error) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "environ"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the environment of process %v: %w", p, err)
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"), nil
+}
+
 // WaitNone returns once no process is left that keep says true for: it sleeps
 // on the processes that are left, through their pidfds. When the context ends
 // first, the error names them.

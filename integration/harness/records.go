@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -33,6 +32,41 @@ func (j Job) History(ctx context.Context) (*classads.Ad, error) {
 	return ad, nil
 }
 
+// StartdHistory waits until the startd has kept ads of at least n runs of the
+// job, in startd_history below the directory of its logs, and returns the last.
+func (j Job) StartdHistory(ctx context.Context, n int) (*classads.Ad, error) {
+	path := filepath.Join(j.pool.sides[j.Side].logs, "startd_history")
+	var ads []*classads.Ad
+	err := WaitFile(ctx, path, func(text []byte) (bool, error) {
+		// Each ad is followed by a line that begins with three asterisks
+		// (condor_utils/classadHistory.cpp: AppendHistory).
+		ads = nil
+		var ad strings.Builder
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "***") {
+				ad.WriteString(line)
+				continue
+			}
+			// Most ads are not of this job; parsing is dear.
+			if strings.Contains(ad.String(), filepath.Base(j.Dir)) {
+				found, err := classads.ParseOld(ad.String())
+				if err != nil {
+					return false, err
+				}
+				if found.IntOr("ClusterId", 0) == int64(j.Cluster) && found.IntOr("ProcId", -1) == int64(j.Proc) {
+					ads = append(ads, found)
+				}
+			}
+			ad.Reset()
+		}
+		return len(ads) >= n, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the startd's history of job %s: %w", j.ID(), err)
+	}
+	return ads[len(ads)-1], nil
+}
+
 // Ad asks the schedd for the ad of a job in the queue.
 func (j Job) Ad(ctx context.Context) (*classads.Ad, error) {
 	text, err := j.pool.AP(ctx, "condor_q", "-long", j.ID())
@@ -49,17 +83,20 @@ func (j Job) Ad(ctx context.Context) (*classads.Ad, error) {
 	return ad, nil
 }
 
-// starterLog is the log of the first slot's starters.
+// firstStarterLog is the log of the first slot's starters.
+const firstStarterLog = "StarterLog.slot1"
+
 func (p *Pool) starterLog(side Side) string {
-	return filepath.Join(p.sides[side].logs, "StarterLog.slot1")
+	return filepath.Join(p.sides[side].logs, firstStarterLog)
 }
 
 // runs are those of the job in the text of its starters' log.
 func (j Job) runs(text []byte) ([]Run, error) {
-	if int64(len(text)) < j.logged {
+	mark := j.marks[firstStarterLog]
+	if int64(len(text)) < mark {
 		return nil, nil
 	}
-	runs, err := ParseStarterLog(string(text[j.logged:]))
+	runs, err := ParseStarterLog(string(text[mark:]))
 	return RunsOf(runs, j.ID()), err
 }
 
@@ -91,16 +128,14 @@ func (j Job) Describe() string {
 	for _, e := range events {
 		fmt.Fprintf(&b, "%03d %s %s\n", e.Number, e.Stamp, strings.ReplaceAll(e.Text(), "\n", "\n    "))
 	}
-	var runs []Run
-	text, err := os.ReadFile(j.pool.starterLog(j.Side))
-	if err == nil {
-		runs, err = j.runs(text)
-	}
+	runs, err := j.pool.RunsSince(j.Side, j.marks)
 	if err != nil {
-		fmt.Fprintf(&b, "starter log: %v\n", err)
+		fmt.Fprintf(&b, "starter logs: %v\n", err)
 	}
 	for _, run := range runs {
-		fmt.Fprintf(&b, "starter %d, %s to %s, status %d:\n%s", run.PID, run.Began.Format(time.StampMilli), run.Ended.Format(time.StampMilli), run.Status, run.Text())
+		if run.Job == j.ID() {
+			fmt.Fprintf(&b, "starter %d in %s, %s to %s, status %d:\n%s", run.PID, run.Slot, run.Began.Format(time.StampMilli), run.Ended.Format(time.StampMilli), run.Status, run.Run.Text())
+		}
 	}
 	return b.String()
 }

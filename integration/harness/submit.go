@@ -40,7 +40,7 @@ type Job struct {
 	Log           string // event log on this machine
 	Side          Side
 	pool          *Pool
-	logged        int64 // length of the starters' log when the job was submitted
+	marks         LogMarks // where the logs of its execution point ended when the job was submitted
 }
 
 // ID is the job's name in HTCondor's tools.
@@ -62,11 +62,11 @@ func (p *Pool) Submit(ctx context.Context, s Submission) ([]Job, error) {
 	if err := p.writeFiles(dir, append(s.Files, File{Name: "job.sub", Content: []byte(s.text())})); err != nil {
 		return nil, fmt.Errorf("writing job %s: %w", s.Name, err)
 	}
-	// Numbers of jobs begin anew with a new pool: what is in the log already is
+	// Numbers of jobs begin anew with a new pool: what is in the logs already is
 	// about others.
-	var logged int64
-	if info, err := os.Stat(p.starterLog(s.Side)); err == nil {
-		logged = info.Size()
+	marks, err := p.MarkLogs(s.Side)
+	if err != nil {
+		return nil, err
 	}
 	inside := filepath.Join(p.User.Home, "jobs", name)
 	out, err := p.AP(ctx, append([]string{"sh", "-c", `cd "$1" && shift && exec condor_submit -terse "$@" job.sub`, "submit", inside}, s.Options...)...)
@@ -80,7 +80,7 @@ func (p *Pool) Submit(ctx context.Context, s Submission) ([]Job, error) {
 	cluster, _ := strconv.Atoi(m[1])
 	jobs := make([]Job, s.Count)
 	for i := range jobs {
-		jobs[i] = Job{Cluster: cluster, Proc: i, Dir: dir, Log: filepath.Join(dir, "job.log"), Side: s.Side, pool: p, logged: logged}
+		jobs[i] = Job{Cluster: cluster, Proc: i, Dir: dir, Log: filepath.Join(dir, "job.log"), Side: s.Side, pool: p, marks: marks}
 	}
 	return jobs, nil
 }

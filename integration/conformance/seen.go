@@ -1,13 +1,17 @@
-package compare
+package conformance
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"podstarter/integration/harness"
 	"podstarter/integration/images/probe/facts"
 )
+
+// userPattern is the users of payloads, one for each slot or container.
+var userPattern = regexp.MustCompile(`\b1000[1-8]\b`)
 
 // Seen is what a job saw of itself and its surroundings, with everything
 // particular to one run taken out.
@@ -49,7 +53,12 @@ func Seen(f facts.Facts, job harness.Job) map[string]string {
 		seen["file "+name] = value
 	}
 	for name, value := range seen {
-		seen[name] = words(value, job)
+		value = words(value, job)
+		switch name {
+		case "user", "group", "supplementary groups", "status Uid", "status Gid":
+			value = userPattern.ReplaceAllString(value, "<payload user>")
+		}
+		seen[name] = value
 	}
 	return seen
 }

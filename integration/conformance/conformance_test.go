@@ -1,9 +1,10 @@
-package compare
+package conformance
 
 import (
 	"flag"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -23,7 +24,10 @@ func TestDifferencesPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := Replace(string(old), Tables(rules))
+	if err := Check(Subjects()); err != nil {
+		t.Fatal(err)
+	}
+	page, err := Replace(string(old), Tables(Subjects(), rules))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,16 +38,16 @@ func TestDifferencesPage(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(string(old), page); diff != "" {
-		t.Errorf("the page is not what differences.json says; write it with: go test ./integration/compare -run TestDifferencesPage -update\n%s", diff)
+		t.Errorf("the page is not what the tables say; write it with: go test ./integration/conformance -run TestDifferencesPage -update\n%s", diff)
 	}
 }
 
 func TestNormalisedHistory(t *testing.T) {
-	job := harness.Job{Cluster: 12, Proc: 0, Dir: "/home/jobs/compare-plain-stock-1-2", Side: harness.Stock}
+	job := harness.Job{Cluster: 12, Proc: 0, Dir: "/home/jobs/case-plain-stock-1-2", Side: harness.Stock}
 	ad, err := classads.ParseOld(`QDate = 1795210936
 RemoteUserCpu = 0.0
 ExitCode = 7
-Iwd = "/home/jobs/compare-plain-stock-1-2"
+Iwd = "/home/jobs/case-plain-stock-1-2"
 LastRemoteHost = "slot1_1@ep.example.org"
 Reason = "Error from slot1_1@ep.example.org: cannot open /var/lib/condor/execute/dir_649/scratch/x at <127.0.0.1:9618?addrs=127.0.0.1-9618&sock=a>"
 RecentBlockReadKbytes = 0
@@ -68,7 +72,7 @@ Requirements = ((TARGET.HasPodStarter =!= true)) && (TARGET.Arch == "X86_64")
 }
 
 func TestNormalisedEvents(t *testing.T) {
-	job := harness.Job{Cluster: 12, Proc: 0, Dir: "/home/jobs/compare-plain-stock-1-2"}
+	job := harness.Job{Cluster: 12, Proc: 0, Dir: "/home/jobs/case-plain-stock-1-2"}
 	events, err := harness.ParseEvents(`001 (012.000.000) 2026-10-16 12:00:00 Job executing on host: <127.0.0.1:9618?addrs=127.0.0.1-9618>
 	SlotName: slot1_1@ep
 	CondorScratchDir = "/var/lib/condor/execute/dir_649/scratch"
@@ -115,11 +119,11 @@ func TestDifferencesAreFoundAndJudged(t *testing.T) {
 		Values("plain", InHistory, map[string]string{"a": "1", "b": "2", "c": "3"}, map[string]string{"a": "1", "b": "4", "d": "5"}),
 		Lines("plain", []string{"x", "y", "y"}, []string{"x", "y", "z"})...)
 	want := []Difference{
-		{Job: "plain", In: InHistory, Name: "b", Stock: "2", Ours: "4"},
-		{Job: "plain", In: InHistory, Name: "c", Stock: "3", Ours: Absent},
-		{Job: "plain", In: InHistory, Name: "d", Stock: Absent, Ours: "5"},
-		{Job: "plain", In: InEvents, Name: "y", Stock: "once", Ours: Absent},
-		{Job: "plain", In: InEvents, Name: "z", Stock: Absent, Ours: "once"},
+		{Case: "plain", In: InHistory, Name: "b", Stock: "2", Ours: "4"},
+		{Case: "plain", In: InHistory, Name: "c", Stock: "3", Ours: Absent},
+		{Case: "plain", In: InHistory, Name: "d", Stock: Absent, Ours: "5"},
+		{Case: "plain", In: InEvents, Name: "y", Stock: "once", Ours: Absent},
+		{Case: "plain", In: InEvents, Name: "z", Stock: Absent, Ours: "once"},
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Fatal(diff)
@@ -130,17 +134,37 @@ func TestDifferencesAreFoundAndJudged(t *testing.T) {
 	}
 
 	rules := []Rule{
-		{In: InHistory, Name: "B", Stock: "2", Ours: "*", Reason: "r"},
-		{In: InHistory, Name: "c", Stock: "*", Ours: Absent, Jobs: []string{"plain"}, Reason: "r"},
-		{In: InHistory, Name: "c", Stock: "*", Ours: Absent, Jobs: []string{"signal"}, Reason: "r"},
-		{In: InEvents, Name: "y", Stock: "once", Ours: Absent, Reason: "r"},
-		{In: InEvents, Name: "q", Stock: "*", Ours: "*", Reason: "r"},
+		{In: InHistory, Name: "B", Stock: "2", Ours: "*"},
+		{In: InHistory + "," + InStartd, Name: "c", Stock: "*", Ours: Absent, Cases: []string{"pl*"}, file: "f"},
+		{In: InHistory, Name: "c", Stock: "*", Ours: Absent, Cases: []string{"signal"}},
+		{In: InHistory, Name: "no", Stock: "*", Ours: Absent, Except: []string{"plain"}},
+		{In: InEvents, Name: "y", Stock: "once", Ours: Absent},
+		{In: InEvents, Name: "q", Stock: "*", Ours: "*", file: "f"},
 	}
-	unlisted, stale := Judge(rules, []string{"plain"}, found)
+	unlisted, stale := Judge(rules, "plain", found)
 	if diff := cmp.Diff([]Difference{want[2], want[4]}, unlisted); diff != "" {
 		t.Errorf("unlisted:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"job plain, events, q"}, stale); diff != "" {
+	if diff := cmp.Diff([]string{"startd, c, in differences/f", "events, q, in differences/f"}, stale); diff != "" {
 		t.Errorf("stale:\n%s", diff)
+	}
+}
+
+func TestTimesAreToldCoarsely(t *testing.T) {
+	for _, tc := range []struct {
+		took, about time.Duration
+		want        string
+	}{
+		{0, 0, "at once"},
+		{20 * time.Second, 0, "at once"},
+		{time.Minute, 0, "late"},
+		{3 * time.Second, 5 * time.Second, "too soon: before 5s have passed"},
+		{4 * time.Second, 5 * time.Second, "after about 5s"},
+		{20 * time.Second, 5 * time.Second, "after about 5s"},
+		{40 * time.Second, 5 * time.Second, "late"},
+	} {
+		if got := class(tc.took, tc.about); got != tc.want {
+			t.Errorf("class(%s, %s) = %q, want %q", tc.took, tc.about, got, tc.want)
+		}
 	}
 }

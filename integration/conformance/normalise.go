@@ -1,4 +1,4 @@
-package compare
+package conformance
 
 import (
 	"fmt"
@@ -32,9 +32,9 @@ var measured = []string{
 	"DiskProvisioned", "DiskUsage", "DiskUsage_RAW", "ImageSize", "ImageSize_RAW", "ResidentSetSize", "ResidentSetSize_RAW",
 	"ProportionalSetSizeKb", "ProportionalSetSizeKb_RAW", "Block*", "RecentBlock*", "CPUInstructions", "IOWait", "ScratchDirFileCount",
 	// numbers and names given out
-	"ClusterId", "GlobalJobId", "JobPid", "NumPidsMax", "LastRemoteHost", "RemoteHost", "StarterIpAddr", "StartdIpAddr", "StartdPrincipal",
+	"ClusterId", "GlobalJobId", "JobPid", "RemoteSlotID", "NumPidsMax", "LastRemoteHost", "RemoteHost", "StarterIpAddr", "StartdIpAddr", "StartdPrincipal",
 	"PublicClaimId", "ClaimId", "LastClaimId", "LastPublicClaimId", "SlotName", "StartdName", "MachineAttr*", "CondorScratchDir",
-	"AutoClusterId", "RemoteSlotID", "LastRemotePool", "ShadowIpAddr",
+	"AutoClusterId", "LastRemotePool", "ShadowIpAddr",
 }
 
 // fleeting is what is there or not by the clock: the startd hands the rate of
@@ -43,7 +43,7 @@ var measured = []string{
 var fleeting = []string{"CpusUsage", "CpusAverageUsage", "RecentCpusUsage", "LastRejMatch*"}
 
 var (
-	slotPattern    = regexp.MustCompile(`slot\d+(?:_\d+)?@[A-Za-z0-9_.-]+`)
+	slotPattern    = regexp.MustCompile(`slot\d+(?:_\d+)?@[A-Za-z0-9_.-]+|\bslot\d+(?:_\d+)?\b`)
 	sinfulPattern  = regexp.MustCompile(`<[0-9.:\[\]a-f]+\?[^>]*>|<[0-9.]+:\d+>`)
 	stampPattern   = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?`)
 	scratchPattern = regexp.MustCompile(`/dir_\d+`)
@@ -183,7 +183,7 @@ func resources(line string) string {
 
 // Lines compares two normalised event logs; the name of a difference is the
 // line that only one side has.
-func Lines(job string, stock, ours []string) []Difference {
+func Lines(name string, stock, ours []string) []Difference {
 	var found []Difference
 	count := map[string]int{}
 	for _, line := range stock {
@@ -198,7 +198,7 @@ func Lines(job string, stock, ours []string) []Difference {
 			continue
 		}
 		count[line] = 0
-		d := Difference{Job: job, In: InEvents, Name: line, Stock: Absent, Ours: Absent}
+		d := Difference{Case: name, In: InEvents, Name: line, Stock: Absent, Ours: Absent}
 		if n > 0 {
 			d.Stock = times(n)
 		} else {
@@ -207,7 +207,7 @@ func Lines(job string, stock, ours []string) []Difference {
 		found = append(found, d)
 	}
 	if stock, ours = ordered(stock), ordered(ours); len(found) == 0 && !slices.Equal(stock, ours) {
-		found = append(found, Difference{Job: job, In: InEvents, Name: "order", Stock: strings.Join(stock, "; "), Ours: strings.Join(ours, "; ")})
+		found = append(found, Difference{Case: name, In: InEvents, Name: "order", Stock: strings.Join(stock, "; "), Ours: strings.Join(ours, "; ")})
 	}
 	return found
 }
@@ -226,16 +226,16 @@ func times(n int) string {
 }
 
 // Values compares two normalised records of one kind, by name.
-func Values(job, in string, stock, ours map[string]string) []Difference {
+func Values(name, in string, stock, ours map[string]string) []Difference {
 	names := slices.Concat(slices.Collect(maps.Keys(stock)), slices.Collect(maps.Keys(ours)))
 	slices.Sort(names)
 	var found []Difference
-	for _, name := range slices.Compact(names) {
-		d := Difference{Job: job, In: in, Name: name, Stock: Absent, Ours: Absent}
-		if value, ok := stock[name]; ok {
+	for _, key := range slices.Compact(names) {
+		d := Difference{Case: name, In: in, Name: key, Stock: Absent, Ours: Absent}
+		if value, ok := stock[key]; ok {
 			d.Stock = value
 		}
-		if value, ok := ours[name]; ok {
+		if value, ok := ours[key]; ok {
 			d.Ours = value
 		}
 		if d.Stock != d.Ours {

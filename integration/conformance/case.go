@@ -1,0 +1,128 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"podstarter/integration/harness"
+)
+
+// Case is a job, what is done to it, and what of it is compared.
+type Case struct {
+	Name   string
+	Shows  string         // what the case is there for, for the page
+	Submit string         // commands of the submit file, one a line; they come after, and win over, those of every case
+	Files  []harness.File // of the submit directory; the probe is always there
+	Count  int            // jobs of the cluster, 0 means 1
+	Queue  string         // queue statement, when it is not "queue Count"
+	// Options are those of condor_submit.
+	Options []string
+	// Steps are carried out in order after the submission; then the case waits
+	// until all its jobs have left the queue. A job on hold is removed first.
+	Steps []Step
+	// Facts says that the output "out" is what the probe's step "facts" printed,
+	// which is compared by name rather than as text.
+	Facts bool
+	// Alone says that no other case may run meanwhile on either execution point,
+	// as when a daemon is killed that serves all.
+	Alone bool
+	// Fleeting are names that come or not by the clock, under the stock starter
+	// too: they are left out of the comparison wherever they show. One that ends
+	// in * stands for all that begin so.
+	Fleeting []string
+	// Versions are the pairs of versions (EP+AP) that the case is for; empty for
+	// all.
+	Versions []string
+	// Patience is how long the case may take at most; 0 means [Patience].
+	Patience time.Duration
+}
+
+// Patience is how long a case may take that says nothing else: long, since one
+// that passes never uses it up.
+const Patience = 2 * time.Minute
+
+// Subject is what belongs together, in one file.
+type Subject struct {
+	Name  string
+	Title string // for the page
+	Cases []Case
+	Setup Setup
+}
+
+// Setup is configuration that the cases of a subject need. All of it is in force
+// for all cases, so that it must say by itself which jobs it is for: hooks by
+// HookKeyword, a wrapper by an attribute of the job that it reads.
+type Setup struct {
+	Execute  string         // lines for the configuration of both execution points
+	Submit   string         // lines for that of the submit side
+	Programs []harness.File // of $(CONFORMANCE_PROGRAMS) in both execution points; the mode is 0755 unless said
+}
+
+// Subjects are all cases.
+func Subjects() []Subject {
+	return []Subject{
+		{Name: "basic", Title: "The whole way of plain jobs", Cases: basicCases},
+		{Name: "submit", Title: "What a submit description can say", Cases: submitCases},
+		{Name: "files", Title: "Files in and out", Cases: filesCases},
+		{Name: "policy", Title: "Policy of the queue", Cases: policyCases},
+		{Name: "steering", Title: "Orders to a job that runs", Cases: steeringCases, Setup: steeringSetup},
+		{Name: "reporting", Title: "What is reported while a job runs and afterwards", Cases: reportingCases, Setup: reportingSetup},
+		{Name: "shadow", Title: "The shadow goes and comes", Cases: shadowCases, Setup: shadowSetup},
+		{Name: "hooks", Title: "Hooks and wrappers of the site", Cases: hooksCases, Setup: hooksSetup},
+		{Name: "chirp", Title: "Chirp and streams", Cases: chirpCases, Setup: chirpSetup},
+		{Name: "tools", Title: "Tools that reach into a job", Cases: toolsCases, Setup: toolsSetup},
+		{Name: "credentials", Title: "Credentials", Cases: credentialsCases, Setup: credentialsSetup},
+	}
+}
+
+// Cases are those of all subjects.
+func Cases() []Case {
+	var all []Case
+	for _, s := range Subjects() {
+		all = append(all, s.Cases...)
+	}
+	return all
+}
+
+// Check finds mistakes in the tables.
+func Check(subjects []Subject) error {
+	seen := map[string]bool{}
+	for _, s := range subjects {
+		for _, c := range s.Cases {
+			switch {
+			case c.Name == "" || c.Shows == "":
+				return fmt.Errorf("a case of %s without a name or without what it shows: %q", s.Name, c.Name)
+			case seen[c.Name]:
+				return fmt.Errorf("two cases are called %s", c.Name)
+			}
+			seen[c.Name] = true
+		}
+	}
+	return nil
+}
+
+// For reports whether the case is for such a pool.
+func (c Case) For(v harness.Versions) bool {
+	return len(c.Versions) == 0 || slices.Contains(c.Versions, v.String())
+}
+
+// Submission is the case's job for one side.
+func (c Case) Submission(side harness.Side, probe harness.File) harness.Submission {
+	return harness.Submission{
+		Name: "case-" + c.Name,
+		Side: side,
+		Commands: "executable = " + harness.ProbeName + "\nshould_transfer_files = YES\n" +
+			"request_cpus = 1\nrequest_memory = 64\nrequest_disk = 16M\n" + c.Submit,
+		Files:   append([]harness.File{probe}, c.Files...),
+		Count:   c.Count,
+		Queue:   c.Queue,
+		Options: c.Options,
+	}
+}
+
+// Script is a file of the submit directory that a shell runs; both execution
+// points have /bin/sh and the usual commands of a small Debian.
+func Script(name, text string) harness.File {
+	return harness.File{Name: name, Mode: 0o755, Content: []byte("#!/bin/sh\n" + text)}
+}

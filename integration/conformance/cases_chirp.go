@@ -1,0 +1,6 @@
+package conformance
+
+var chirpCases = []Case{}
+
+// chirpSetup is empty until a case needs configuration.
+var chirpSetup = Setup{}

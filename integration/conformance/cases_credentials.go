@@ -1,0 +1,6 @@
+package conformance
+
+var credentialsCases = []Case{}
+
+// credentialsSetup is empty until a case needs configuration.
+var credentialsSetup = Setup{}

@@ -1,0 +1,6 @@
+package conformance
+
+var reportingCases = []Case{}
+
+// reportingSetup is empty until a case needs configuration.
+var reportingSetup = Setup{}

@@ -1,0 +1,4 @@
+package conformance
+
+// submitCases are what a submit description can say.
+var submitCases = []Case{}

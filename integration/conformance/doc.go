@@ -1,0 +1,29 @@
+// Package conformance runs the same cases under the stock starter and ours, in
+// one pool, and compares all that can be seen of them: the event log, the history
+// ads of schedd and startd, the files that came back, what the job saw, what
+// tools said, and, coarsely, how long things took. What differs between any two
+// runs of one job (times, process numbers, the name of the slot) is written as
+// what it is; everything else must be equal, unless differences/ lists it with
+// the reason. docs/differences.md is written from there.
+//
+// To add a case:
+//
+//  1. Put it into the table of its subject, cases_SUBJECT.go: a name, what it
+//     shows, the commands of a submit description (the probe of
+//     integration/images/probe is the executable unless they name another), files
+//     of the submit directory, and the steps that are done to the job
+//     (steps.go, processes.go): Ready(), Tool("condor_hold"),
+//     Event(harness.EventHeld, 1), Kill("shadow", (*Run).Shadow, unix.SIGKILL).
+//     A step that waits is timed from what was done last: it must end at once, or
+//     after the time that .About(5*time.Second) says. Wait for events, never for
+//     time. A case takes a few seconds.
+//  2. Configuration of execution points or submit side, and programs such as
+//     hooks, go into the Setup of the subject. It is in force for all cases.
+//  3. Run it: integration/.state/bin/pool up --stock --slots 4, then
+//     go test -tags pool -count=1 ./integration/conformance -case NAME
+//     (-at-once 1 for one after the other; a failure prints what differs).
+//  4. What differs is mended, or listed in differences/SUBJECT.json with the reason;
+//     what comes or not by the clock under the stock starter too, in Fleeting. A
+//     listed difference that does not show in each case that it names fails.
+//  5. go test ./integration/conformance -run TestDifferencesPage -update
+package conformance

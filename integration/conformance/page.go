@@ -1,0 +1,97 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The generated part of docs/differences.md lies between these lines.
+const (
+	pageBegin = "<!-- generated from integration/conformance; do not edit -->"
+	pageEnd   = "<!-- end of the generated part -->"
+)
+
+// Tables is the generated part of the page: what is compared, and the accepted
+// differences.
+func Tables(subjects []Subject, rules []Rule) string {
+	var b strings.Builder
+	for _, part := range []struct{ in, title, name string }{
+		{InHistory, "History ad", "attribute"},
+		{InStartd, "The startd's history", "attribute"},
+		{InEvents, "Event log", "line"},
+		{InFiles, "What comes back", "file"},
+		{InSeen, "What the job sees", "thing"},
+		{InTools, "Tools", "tool"},
+		{InNotes, "Seen from outside", "thing"},
+		{InTiming, "Time", "wait"},
+	} {
+		fmt.Fprintf(&b, "### %s\n\n", part.title)
+		rows := 0
+		for _, r := range rules {
+			if !slices.Contains(r.places(), part.in) {
+				continue
+			}
+			if rows++; rows == 1 {
+				fmt.Fprintf(&b, "| %s | stock | ours | cases | why |\n| --- | --- | --- | --- | --- |\n", part.name)
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", cell(r.Name), value(r.Stock), value(r.Ours), r.where(), cell(r.Reason))
+		}
+		if rows == 0 {
+			b.WriteString("None.\n")
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("## The cases\n")
+	for _, s := range subjects {
+		if len(s.Cases) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n### %s\n\n| case | what it is there for |\n| --- | --- |\n", s.Title)
+		for _, c := range s.Cases {
+			fmt.Fprintf(&b, "| %s | %s |\n", c.Name, cell(c.Shows))
+		}
+	}
+	return b.String()
+}
+
+// where names the cases, and the versions if it is not about all, that a rule is
+// about.
+func (r Rule) where() string {
+	text := "all"
+	if len(r.Cases) > 0 {
+		text = strings.Join(r.Cases, ", ")
+	}
+	if len(r.Except) > 0 {
+		text += " but " + strings.Join(r.Except, ", ")
+	}
+	if len(r.Versions) > 0 {
+		text += " with " + strings.Join(r.Versions, ", ")
+	}
+	return text
+}
+
+func value(text string) string {
+	switch text {
+	case Absent:
+		return "absent"
+	case "*":
+		return "any"
+	}
+	return "`" + cell(text) + "`"
+}
+
+// cell keeps text from ending a table's cell or row.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
+}
+
+// Replace puts the tables between the marks of the page.
+func Replace(page, tables string) (string, error) {
+	before, rest, ok := strings.Cut(page, pageBegin)
+	_, after, closed := strings.Cut(rest, pageEnd)
+	if !ok || !closed {
+		return "", fmt.Errorf("the page lacks the line %q or %q", pageBegin, pageEnd)
+	}
+	return before + pageBegin + "\n" + tables + pageEnd + after, nil
+}

@@ -1,0 +1,120 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/integration/harness"
+)
+
+// maxSlots bounds the users of payloads, which are numbered from the first
+// slot's on.
+const maxSlots = 8
+
+// payload keeps the processes of the job's present run: those that were started
+// with its sandbox in their environment.
+func (r *Run) payload() (func(harness.Process) bool, error) {
+	_, scratch, err := r.Slot()
+	if err != nil {
+		return nil, err
+	}
+	users := r.Pool.Payloads(r.Side, maxSlots)
+	variable := "_CONDOR_SCRATCH_DIR=" + scratch
+	return func(q harness.Process) bool {
+		if !users(q) {
+			return false
+		}
+		env, err := q.Env()
+		return err == nil && slices.Contains(env, variable) // else it has gone meanwhile
+	}, nil
+}
+
+// Process waits for a process of the job's present run by its name.
+func (r *Run) Process(ctx context.Context, comm string) (harness.Process, error) {
+	payload, err := r.payload()
+	if err != nil {
+		return harness.Process{}, err
+	}
+	some, err := harness.WaitSome(ctx, 1, func(q harness.Process) bool { return q.Comm == comm && payload(q) })
+	if err != nil {
+		return harness.Process{}, fmt.Errorf("process %s of job %s: %w", comm, r.Job().ID(), err)
+	}
+	return some[0], nil
+}
+
+// Starter is the starter that runs the job.
+func (r *Run) Starter() (harness.Process, error) {
+	slot, _, err := r.Slot()
+	if err != nil {
+		return harness.Process{}, err
+	}
+	starters := r.Pool.Starters(r.Side)
+	return one("starter of "+slot, func(q harness.Process) bool { return slices.Contains(q.Args, slot) && starters(q) })
+}
+
+// Startd is the startd of the execution point.
+func (r *Run) Startd() (harness.Process, error) {
+	inside := r.Pool.Inside(r.Side)
+	return one("startd", func(q harness.Process) bool { return q.Comm == "condor_startd" && inside(q) })
+}
+
+// Shadow is the job's present shadow.
+func (r *Run) Shadow() (harness.Process, error) {
+	// A shadow takes one job after another; its arguments tell only the first.
+	text, err := os.ReadFile(filepath.Join(r.Pool.State, "log", "pool", "ShadowLog"))
+	if err != nil {
+		return harness.Process{}, fmt.Errorf("looking for the shadow of job %s: %w", r.Job().ID(), err)
+	}
+	all := regexp.MustCompile(`(?m)^\S+ \S+ .*?\(`+regexp.QuoteMeta(r.Job().ID())+`\) \((\d+)\):`).FindAllSubmatch(text, -1)
+	if len(all) == 0 {
+		return harness.Process{}, fmt.Errorf("the log of shadows does not know job %s", r.Job().ID())
+	}
+	pid, err := strconv.Atoi(string(all[len(all)-1][1]))
+	if err != nil {
+		return harness.Process{}, err
+	}
+	return one("shadow of job "+r.Job().ID(), func(q harness.Process) bool {
+		return q.Comm == "condor_shadow" && q.Inner == pid && q.Namespace == r.Pool.SubmitNamespace
+	})
+}
+
+// one is the only process that is kept.
+func one(what string, keep func(harness.Process) bool) (harness.Process, error) {
+	some, err := harness.Processes(keep)
+	if err == nil && len(some) != 1 {
+		err = fmt.Errorf("looking for the %s: there are %d: %v", what, len(some), some)
+	}
+	if err != nil {
+		return harness.Process{}, err
+	}
+	return some[0], nil
+}
+
+// Kill sends a signal to a process that find finds, as (*Run).Shadow does.
+func Kill(who string, find func(*Run) (harness.Process, error), signal unix.Signal) Step {
+	return Do(fmt.Sprintf("%s gets signal %d", who, signal), func(_ context.Context, r *Run) error {
+		process, err := find(r)
+		if err != nil {
+			return err
+		}
+		return harness.Kill(process, signal)
+	})
+}
+
+// KillPayload sends a signal to the process of the job that has this name.
+func KillPayload(comm string, signal unix.Signal) Step {
+	return Do(fmt.Sprintf("the job's %s gets signal %d", comm, signal), func(ctx context.Context, r *Run) error {
+		process, err := r.Process(ctx, comm)
+		if err != nil {
+			return err
+		}
+		return harness.Kill(process, signal)
+	})
+}

@@ -1,0 +1,155 @@
+package conformance
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"podstarter/integration/harness"
+)
+
+// Where a difference shows.
+const (
+	InHistory = "history" // of the schedd
+	InStartd  = "startd"  // its history
+	InEvents  = "events"
+	InFiles   = "files"  // in the submit directory
+	InSeen    = "seen"   // by the job itself
+	InTools   = "tools"  // what they say, and their exit codes
+	InNotes   = "notes"  // of steps
+	InTiming  = "timing" // how long a step waited
+)
+
+var everywhere = []string{InHistory, InStartd, InEvents, InFiles, InSeen, InTools, InNotes, InTiming}
+
+// Rule is one accepted difference.
+type Rule struct {
+	In       string   `json:"in"`                 // one or several of the above, with commas
+	Name     string   `json:"name"`               // attribute, normalised line of the event log, file, tool...; one that ends in * stands for all that begin so
+	Stock    string   `json:"stock"`              // the normalised value under the stock starter; "-" when absent, "*" for any
+	Ours     string   `json:"ours"`               // the same under ours
+	Cases    []string `json:"cases,omitempty"`    // names of the cases that show it, or beginnings with a *; empty for all
+	Except   []string `json:"except,omitempty"`   // names of those that do not, though the list above has them
+	Versions []string `json:"versions,omitempty"` // pairs of versions (EP+AP) under which it shows; empty for all
+	Reason   string   `json:"reason"`
+	file     string
+}
+
+// Difference is one that a comparison found.
+type Difference struct {
+	Case        string
+	Proc        int
+	In          string
+	Name        string
+	Stock, Ours string // "-" when absent
+}
+
+// String is the difference as a test prints it.
+func (d Difference) String() string {
+	where := d.In
+	if d.Proc > 0 {
+		where += fmt.Sprintf(" of process %d", d.Proc)
+	}
+	if d.In == InEvents && d.Name != "order" {
+		return fmt.Sprintf("%s: stock %s, ours %s: %s", where, d.Stock, d.Ours, d.Name)
+	}
+	return fmt.Sprintf("%s: %s\n\tstock: %s\n\tours:  %s", where, d.Name, d.Stock, d.Ours)
+}
+
+// Absent is the value of what is not there.
+const Absent = "-"
+
+//go:embed differences
+var rulesFiles embed.FS
+
+// Rules reads the accepted differences, one file for each subject and one for
+// all. Each must say where it shows and why it is accepted.
+func Rules() ([]Rule, error) {
+	names, err := fs.Glob(rulesFiles, "differences/*.json")
+	if err != nil {
+		return nil, err
+	}
+	cases := Cases()
+	var all []Rule
+	for _, name := range names {
+		text, err := rulesFiles.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		var rules []Rule
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&rules); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+		for i := range rules {
+			rules[i].file = path.Base(name)
+			if err := rules[i].check(cases); err != nil {
+				return nil, fmt.Errorf("%s, entry %d (%s): %w", name, i+1, rules[i].Name, err)
+			}
+		}
+		all = append(all, rules...)
+	}
+	return all, nil
+}
+
+func (r Rule) check(cases []Case) error {
+	if r.Name == "" || r.Reason == "" || r.Stock == "" || r.Ours == "" {
+		return fmt.Errorf("name, stock, ours and reason must be said")
+	}
+	for _, in := range r.places() {
+		if !slices.Contains(everywhere, in) {
+			return fmt.Errorf("there is no place %q; there are %s", in, strings.Join(everywhere, ", "))
+		}
+	}
+	for _, pattern := range slices.Concat(r.Cases, r.Except) {
+		if !slices.ContainsFunc(cases, func(c Case) bool { return matches(pattern, c.Name) }) {
+			return fmt.Errorf("there is no case %q", pattern)
+		}
+	}
+	return nil
+}
+
+func (r Rule) places() []string { return strings.Split(r.In, ",") }
+
+// accepts reports whether the rule covers the difference.
+func (r Rule) accepts(d Difference) bool {
+	return slices.Contains(r.places(), d.In) && r.covers(d.Case) && matches(r.Name, d.Name) &&
+		(r.Stock == "*" || r.Stock == d.Stock) && (r.Ours == "*" || r.Ours == d.Ours)
+}
+
+// covers reports whether the rule is about the case.
+func (r Rule) covers(name string) bool {
+	return (len(r.Cases) == 0 || listed(r.Cases, name)) && !listed(r.Except, name)
+}
+
+// For reports whether the rule is about such a pool.
+func (r Rule) For(v harness.Versions) bool {
+	return len(r.Versions) == 0 || slices.Contains(r.Versions, v.String())
+}
+
+// Judge sorts the differences of one case by the rules: unlisted are those that
+// no rule covers, stale the rules, with the place, that nothing showed.
+func Judge(rules []Rule, name string, found []Difference) (unlisted []Difference, stale []string) {
+	for _, d := range found {
+		if !slices.ContainsFunc(rules, func(r Rule) bool { return r.accepts(d) }) {
+			unlisted = append(unlisted, d)
+		}
+	}
+	for _, r := range rules {
+		if !r.covers(name) {
+			continue
+		}
+		for _, in := range r.places() {
+			if !slices.ContainsFunc(found, func(d Difference) bool { return d.In == in && r.accepts(d) }) {
+				stale = append(stale, fmt.Sprintf("%s, %s, in differences/%s", in, r.Name, r.file))
+			}
+		}
+	}
+	return unlisted, stale
+}

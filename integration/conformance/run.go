@@ -1,0 +1,284 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"podstarter/integration/harness"
+)
+
+// Run is a case on one side.
+type Run struct {
+	Case  Case
+	Pool  *harness.Pool
+	Side  harness.Side
+	Jobs  []harness.Job
+	acted time.Time // when the last thing was done to the job, zero before the first
+	marks harness.LogMarks
+	found Observation
+}
+
+// Job is the first, and most often the only, job.
+func (r *Run) Job() harness.Job { return r.Jobs[0] }
+
+// Observation is all that is compared of a case under one starter, with
+// everything particular to one run taken out.
+type Observation struct {
+	Jobs []Record // one for each job of the cluster
+	// The rest, by name: what came back, what the job saw, what tools said, what
+	// steps noted, how long they waited.
+	Files, Seen, Tools, Notes, Timing map[string]string
+}
+
+// Record is what HTCondor keeps of one job.
+type Record struct {
+	Events []string
+	// Attributes by lower-case name: of the schedd's history, and of the history
+	// that the startd keeps.
+	History, Startd map[string]string
+}
+
+// Execute submits the case on one side, carries out its steps, waits for its end
+// and gathers what is to be compared. The run is returned with the error too, so
+// that there is something to describe.
+func Execute(ctx context.Context, pool *harness.Pool, c Case, side harness.Side, probe harness.File) (*Run, error) {
+	r := &Run{Case: c, Pool: pool, Side: side, found: Observation{
+		Tools: map[string]string{}, Notes: map[string]string{}, Timing: map[string]string{}, Seen: map[string]string{},
+	}}
+	var err error
+	if r.marks, err = pool.MarkLogs(side); err != nil {
+		return r, err
+	}
+	if r.Jobs, err = pool.Submit(ctx, c.Submission(side, probe)); err != nil {
+		return r, err
+	}
+	for i, step := range c.Steps {
+		began := time.Now()
+		if err := step.do(ctx, r); err != nil {
+			return r, fmt.Errorf("step %d (%s): %w", i+1, step.Words, err)
+		}
+		if !step.waits {
+			r.acted = began
+			continue
+		}
+		if !r.acted.IsZero() {
+			r.found.Timing[fmt.Sprintf("step %d, %s", i+1, step.Words)] = class(time.Since(r.acted), step.about)
+		}
+	}
+	if err := r.end(ctx); err != nil {
+		return r, err
+	}
+	return r, r.gather(ctx)
+}
+
+// end waits until the jobs have left the queue, into which those on hold are
+// helped: only what leaves it comes into the history.
+func (r *Run) end(ctx context.Context) error {
+	for _, job := range r.Jobs {
+		end, err := job.WaitEnding(ctx)
+		if err != nil {
+			return err
+		}
+		if !end.Held {
+			continue
+		}
+		if err := job.Tool(ctx, "condor_rm"); err != nil {
+			return err
+		}
+		if _, err := job.WaitEvent(ctx, harness.EventAborted, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Run) gather(ctx context.Context) error {
+	for _, job := range r.Jobs {
+		ad, err := job.History(ctx)
+		if err != nil {
+			return err
+		}
+		events, err := job.Events()
+		if err != nil {
+			return err
+		}
+		record := Record{Events: Events(events, job), History: History(ad, job), Startd: map[string]string{}}
+		runs := 0
+		for _, e := range events {
+			if e.Number == harness.EventExecute {
+				runs++
+			}
+		}
+		if runs > 0 {
+			ad, err := job.StartdHistory(ctx, runs)
+			if err != nil {
+				return err
+			}
+			record.Startd = History(ad, job)
+		}
+		r.found.Jobs = append(r.found.Jobs, record)
+	}
+	var err error
+	if r.found.Files, err = files(r.Jobs, r.Case.Facts); err != nil {
+		return err
+	}
+	if r.Case.Facts {
+		f, err := r.Job().Facts("out")
+		if err != nil {
+			return err
+		}
+		maps.Copy(r.found.Seen, Seen(f, r.Job()))
+	}
+	r.found.drop(r.Case.Fleeting)
+	return nil
+}
+
+// drop leaves out what comes or not by the clock.
+func (o *Observation) drop(names []string) {
+	for _, name := range names {
+		for i := range o.Jobs {
+			o.Jobs[i].Events = slices.DeleteFunc(o.Jobs[i].Events, func(line string) bool { return matches(name, line) })
+			for _, m := range []map[string]string{o.Jobs[i].History, o.Jobs[i].Startd} {
+				maps.DeleteFunc(m, func(key, _ string) bool { return matches(name, key) })
+			}
+		}
+		for _, m := range []map[string]string{o.Files, o.Seen, o.Tools, o.Notes, o.Timing} {
+			maps.DeleteFunc(m, func(key, _ string) bool { return matches(name, key) })
+		}
+	}
+}
+
+// Both runs a case on both sides at the same time and returns what differs.
+func Both(ctx context.Context, pool *harness.Pool, c Case, probe harness.File) ([]Difference, error) {
+	patience := c.Patience
+	if patience == 0 {
+		patience = Patience
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the case took longer than %s", patience))
+	defer cancel()
+	type outcome struct {
+		run *Run
+		err error
+	}
+	other := make(chan outcome, 1)
+	go func() {
+		run, err := Execute(ctx, pool, c, harness.Stock, probe)
+		other <- outcome{run, err}
+	}()
+	ours, err := Execute(ctx, pool, c, harness.Ours, probe)
+	stock := <-other
+	if err != nil || stock.err != nil {
+		var all []error
+		for _, o := range []outcome{stock, {ours, err}} {
+			o.run.remove()
+			what := "went well"
+			if o.err != nil {
+				what = o.err.Error()
+			}
+			all = append(all, fmt.Errorf("%s side: %s\n%s", o.run.Side, what, o.run.describe()))
+		}
+		return nil, errors.Join(all...)
+	}
+	return Compare(c.Name, stock.run.found, ours.found), nil
+}
+
+// remove takes what is left of a failed run out of the queue, so that nothing of
+// it stands in the way of others.
+func (r *Run) remove() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if len(r.Jobs) > 0 {
+		_, _ = r.Pool.AP(ctx, "condor_rm", "-constraint", fmt.Sprintf("ClusterId == %d", r.Job().Cluster))
+	}
+}
+
+// describe is what helps to understand a failed run.
+func (r *Run) describe() string {
+	var b strings.Builder
+	for _, job := range r.Jobs[:min(len(r.Jobs), 2)] {
+		b.WriteString(job.Describe())
+	}
+	for name, value := range r.found.Tools {
+		fmt.Fprintf(&b, "%s: %s\n", name, value)
+	}
+	return b.String()
+}
+
+// Compare lists the differences between two observations of a case.
+func Compare(name string, stock, ours Observation) []Difference {
+	var found []Difference
+	for i := range min(len(stock.Jobs), len(ours.Jobs)) {
+		a, b := stock.Jobs[i], ours.Jobs[i]
+		of := slices.Concat(
+			Lines(name, a.Events, b.Events),
+			Values(name, InHistory, a.History, b.History),
+			Values(name, InStartd, a.Startd, b.Startd))
+		for j := range of {
+			of[j].Proc = i
+		}
+		found = append(found, of...)
+	}
+	return slices.Concat(found,
+		Values(name, InFiles, stock.Files, ours.Files),
+		Values(name, InSeen, stock.Seen, ours.Seen),
+		Values(name, InTools, stock.Tools, ours.Tools),
+		Values(name, InNotes, stock.Notes, ours.Notes),
+		Values(name, InTiming, stock.Timing, ours.Timing))
+}
+
+// slack is how much longer than expected something may take on a busy machine
+// before it counts as late.
+const slack = 25 * time.Second
+
+// class says how long something took, as coarsely as a busy machine allows: at
+// once, after about the time that a case expects, or neither. Only sooner than
+// expected is told sharply, since no load makes time pass faster.
+func class(took, about time.Duration) string {
+	switch {
+	case took < about*3/4:
+		return "too soon: before " + about.String() + " have passed"
+	case took > about+slack:
+		return "late"
+	case about > 0:
+		return "after about " + about.String()
+	}
+	return "at once"
+}
+
+// slotLine is where an execute event tells the slot, scratchLine the sandbox.
+var (
+	slotLine    = regexp.MustCompile(`^\s*SlotName: (slot\d+(?:_\d+)?)@`)
+	scratchLine = regexp.MustCompile(`^\s*CondorScratchDir = "(.*)"`)
+)
+
+// Slot is the name of the slot in which the job runs, or ran last, without its
+// machine, and the path of its sandbox there.
+func (r *Run) Slot() (slot, scratch string, err error) {
+	events, err := r.Job().Events()
+	if err != nil {
+		return "", "", err
+	}
+	for _, e := range events {
+		if e.Number != harness.EventExecute {
+			continue
+		}
+		for _, line := range e.Body {
+			if m := slotLine.FindStringSubmatch(line); m != nil {
+				slot = m[1]
+			}
+			if m := scratchLine.FindStringSubmatch(line); m != nil {
+				scratch = m[1]
+			}
+		}
+	}
+	if slot == "" || scratch == "" {
+		return slot, scratch, fmt.Errorf("job %s: no execute event tells the slot and the sandbox: %s", r.Job().ID(), harness.Headlines(events))
+	}
+	return slot, scratch, nil
+}

@@ -1,0 +1,121 @@
+package conformance
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"podstarter/integration/harness"
+)
+
+// programs is the directory of the setups' programs in the execution points,
+// $(CONFORMANCE_PROGRAMS) in configuration. It goes with the container.
+const programs = "/usr/local/libexec/conformance"
+
+// stamp is a knob that tells whether a daemon has read this configuration.
+const stamp = "CONFORMANCE_STAMP"
+
+// common is what all cases need. Version 23.9 keeps no history of the startd
+// unless told.
+const common = `CONFORMANCE_PROGRAMS = ` + programs + `
+STARTD_HISTORY = $(LOG)/startd_history
+`
+
+// place is where configuration goes, with a command that tells what the daemon
+// there has read.
+type place struct {
+	name   string
+	input  func(ctx context.Context, stdin string, argv ...string) (string, error)
+	daemon string // option of condor_config_val
+}
+
+func places(pool *harness.Pool) []place {
+	ep := func(side harness.Side) place {
+		return place{string(side), func(ctx context.Context, stdin string, argv ...string) (string, error) {
+			return pool.EPInput(ctx, side, strings.NewReader(stdin), argv...)
+		}, "-startd"}
+	}
+	return []place{ep(harness.Stock), ep(harness.Ours), {"submit", func(ctx context.Context, stdin string, argv ...string) (string, error) {
+		return pool.APRoot(ctx, strings.NewReader(stdin), argv...)
+	}, "-schedd"}}
+}
+
+// Install puts the setups of all subjects into force, in both execution points
+// and on the submit side, and waits until startds and schedd know them. The
+// function that it returns takes them away again.
+func Install(ctx context.Context, pool *harness.Pool, subjects []Subject) (remove func(context.Context) error, err error) {
+	all := places(pool)
+	for _, p := range all {
+		lines, files := common, []harness.File(nil)
+		for _, s := range subjects {
+			part := s.Setup.Execute
+			if p.name == "submit" {
+				part = s.Setup.Submit
+			} else {
+				files = append(files, s.Setup.Programs...)
+			}
+			if part != "" {
+				lines += "# " + s.Name + "\n" + strings.TrimRight(part, "\n") + "\n"
+			}
+		}
+		if p.name == "submit" {
+			lines = strings.TrimPrefix(lines, common)
+		}
+		if err := p.install(ctx, lines, files); err != nil {
+			return nil, fmt.Errorf("setting up the %s side: %w", p.name, err)
+		}
+	}
+	return func(ctx context.Context) error {
+		for _, p := range all {
+			if _, err := p.input(ctx, "", "sh", "-c", configFile+` && rm -rf "$f" "$0" && condor_reconfig`, programs); err != nil {
+				return fmt.Errorf("removing the setup of the %s side: %w", p.name, err)
+			}
+		}
+		return nil
+	}, nil
+}
+
+// configFile sets the shell's variable f to the path of the file: in the last
+// directory that is read, and there after what the pool was set up with.
+const configFile = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/98-conformance.conf`
+
+func (p place) install(ctx context.Context, lines string, files []harness.File) error {
+	for _, f := range files {
+		mode := f.Mode
+		if mode == 0 {
+			mode = 0o755
+		}
+		if !fs.ValidPath(f.Name) {
+			return fmt.Errorf("a program is called %q", f.Name)
+		}
+		to := path.Join(programs, f.Name)
+		// Under its final name it is whole from the first moment.
+		script := `mkdir -p "$(dirname "$0")" && cat >"$0.new" && chmod "$1" "$0.new" && mv "$0.new" "$0"`
+		if _, err := p.input(ctx, string(f.Content), "sh", "-c", script, to, fmt.Sprintf("%o", mode)); err != nil {
+			return err
+		}
+	}
+	sum := sha256.Sum256([]byte(lines))
+	want := hex.EncodeToString(sum[:8])
+	lines += stamp + " = " + want + "\n"
+	if _, err := p.input(ctx, lines, "sh", "-c", configFile+` && cat >"$f" && condor_reconfig`); err != nil {
+		return err
+	}
+	const turn = 200 * time.Millisecond
+	for {
+		out, err := p.input(ctx, "", "condor_config_val", p.daemon, stamp)
+		if err == nil && strings.TrimSpace(out) == want {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the daemon does not know its new configuration: %w (%v)", context.Cause(ctx), err)
+		case <-time.After(turn):
+		}
+	}
+}

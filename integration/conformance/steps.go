@@ -1,0 +1,203 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"podstarter/integration/harness"
+	"podstarter/integration/images/probe/facts"
+)
+
+// Step is one thing that is done to a job, or waited for.
+type Step struct {
+	Words string // what the step is, for messages and as part of names
+	do    func(context.Context, *Run) error
+	waits bool          // for the job, rather than doing something to it
+	about time.Duration // how long it should wait after what was done last
+}
+
+// About says that the wait should end about so long after what was done last,
+// and not before; without it, it should end at once.
+func (s Step) About(d time.Duration) Step {
+	s.about = d
+	return s
+}
+
+// Do is a step of a case's own that does something to the job.
+func Do(words string, do func(ctx context.Context, r *Run) error) Step {
+	return Step{Words: words, do: do}
+}
+
+// Wait is a step of a case's own that waits for something, whose time is
+// compared.
+func Wait(words string, do func(ctx context.Context, r *Run) error) Step {
+	return Step{Words: words, do: do, waits: true}
+}
+
+// Note is a step whose finding is compared, after words that are particular to
+// the run have been taken out.
+func Note(name string, look func(ctx context.Context, r *Run) (string, error)) Step {
+	return Step{Words: name, do: func(ctx context.Context, r *Run) error {
+		text, err := look(ctx, r)
+		r.found.Notes[name] = words(text, r.Job())
+		return err
+	}}
+}
+
+// Event waits for the n-th event (from 1) of a kind, such as
+// [harness.EventHeld]. It fails at once when the job ends without it.
+func Event(number, n int) Step {
+	return Wait(fmt.Sprintf("event %03d, number %d", number, n), func(ctx context.Context, r *Run) error {
+		for _, job := range r.Jobs {
+			if _, err := job.WaitEvent(ctx, number, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Executes waits until the job runs for the n-th time (from 1), as its event log
+// says.
+func Executes(n int) Step { return Event(harness.EventExecute, n) }
+
+// Ends waits until the job ends or is put on hold.
+func Ends() Step {
+	return Wait("the end", func(ctx context.Context, r *Run) error {
+		for _, job := range r.Jobs {
+			if _, err := job.WaitEnding(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Ready waits until the job runs and the probe has reached its step "ready".
+func Ready() Step { return Runs(facts.Ready) }
+
+// Runs waits until a process of the job's present run has this name in the
+// process table, as a shell gets one by: echo NAME >/proc/$$/comm.
+func Runs(comm string) Step {
+	return Wait("process "+comm, func(ctx context.Context, r *Run) error {
+		if _, err := r.Job().WaitEvent(ctx, harness.EventExecute, 1); err != nil {
+			return err
+		}
+		_, err := r.Process(ctx, comm)
+		return err
+	})
+}
+
+// Gone waits until no process of the job is left. It must come after [Runs] or
+// [Executes].
+func Gone() Step {
+	return Wait("no process left", func(ctx context.Context, r *Run) error {
+		payload, err := r.payload()
+		if err != nil {
+			return err
+		}
+		return harness.WaitNone(ctx, payload)
+	})
+}
+
+// Until waits until an expression over the job's ad in the queue is true.
+func Until(expression string) Step {
+	return Wait("until "+expression, func(ctx context.Context, r *Run) error {
+		const turn = 500 * time.Millisecond
+		for {
+			out, err := r.Pool.AP(ctx, "condor_q", r.Job().ID(), "-af", "("+expression+") =?= true")
+			if err != nil || strings.TrimSpace(out) == "true" {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("waiting until %s: %w", expression, context.Cause(ctx))
+			case <-time.After(turn):
+			}
+		}
+	})
+}
+
+// Tool runs a tool of HTCondor on the submit side as the job's owner and
+// compares output and exit code. <job>, <cluster> and <directory> in its
+// arguments stand for the job's number, its cluster's, and the submit directory;
+// without any of them the job's number is the last argument.
+func Tool(argv ...string) Step {
+	return Do(strings.Join(argv, " "), func(ctx context.Context, r *Run) error {
+		args, said := r.arguments(argv)
+		if !said {
+			args = append(args, r.Job().ID())
+		}
+		result, err := r.Pool.TryAP(ctx, args...)
+		r.told(strings.Join(argv, " "), result)
+		return err
+	})
+}
+
+// Shell runs a script in the submit directory as the job's owner and compares
+// output and exit code. What [Tool] replaces in arguments is replaced in it.
+func Shell(script string) Step {
+	return Do(script, func(ctx context.Context, r *Run) error {
+		args, _ := r.arguments([]string{script})
+		result, err := r.Pool.TryAP(ctx, "sh", "-c", `cd "$0" && eval "$1"`, r.directory(), args[0])
+		r.told(script, result)
+		return err
+	})
+}
+
+// EP runs a command as root in the pilot of the execution point and compares
+// output and exit code. Besides what [Tool] replaces, <scratch> stands for the
+// job's sandbox and <slot> for its slot.
+func EP(argv ...string) Step {
+	return Do("in the EP: "+strings.Join(argv, " "), func(ctx context.Context, r *Run) error {
+		args, _ := r.arguments(argv)
+		result, err := r.Pool.TryEP(ctx, r.Side, args...)
+		r.told("in the EP: "+strings.Join(argv, " "), result)
+		return err
+	})
+}
+
+// Quietly runs a step and leaves what its tool says out of the comparison.
+func Quietly(s Step) Step {
+	do := s.do
+	s.do = func(ctx context.Context, r *Run) error {
+		err := do(ctx, r)
+		delete(r.found.Tools, s.Words)
+		return err
+	}
+	return s
+}
+
+// told notes what a tool said.
+func (r *Run) told(name string, result harness.Result) {
+	text := fmt.Sprintf("exit code %d", result.Code)
+	for _, part := range []string{result.Stdout, result.Stderr} {
+		if part = strings.TrimSpace(part); part != "" {
+			text += "\n" + part
+		}
+	}
+	r.found.Tools[name] = words(text, r.Job())
+}
+
+// arguments replaces what stands for something of the run; said tells whether
+// anything did.
+func (r *Run) arguments(argv []string) (args []string, said bool) {
+	slot, scratch, _ := r.Slot() // empty before the job runs
+	replace := strings.NewReplacer(
+		"<job>", r.Job().ID(), "<cluster>", strconv.Itoa(r.Job().Cluster), "<directory>", r.directory(),
+		"<slot>", slot, "<scratch>", scratch)
+	for _, a := range argv {
+		replaced := replace.Replace(a)
+		said = said || replaced != a
+		args = append(args, replaced)
+	}
+	return args, said
+}
+
+// directory is the submit directory as the submit side has it.
+func (r *Run) directory() string {
+	return r.Pool.User.Home + "/jobs/" + r.Job().Dir[strings.LastIndexByte(r.Job().Dir, '/')+1:]
+}
