@@ -81,6 +81,10 @@ type Spec struct {
 	Append                bool
 	// Nice is added to the wrapper's nice value.
 	Nice int
+	// CPUs are the numbers of the CPUs that the process may run on
+	// (sched_setaffinity(2)); empty for all that the wrapper may. A wrapper that
+	// may use none of them leaves it at that.
+	CPUs []int
 	// Limits are resource limits (setrlimit(2)). A hard limit that may not be
 	// raised that far is raised as far as allowed.
 	Limits []Limit
@@ -154,7 +158,8 @@ type CgroupUsage struct {
 	// MemoryCurrent is all memory charged, page cache included, in bytes.
 	MemoryCurrent int64 `json:"memory_current"`
 	// MemoryUsed is anonymous and shared memory, without page cache, in bytes:
-	// what condor_starter reports with CGROUP_IGNORE_CACHE_MEMORY.
+	// what condor_starter reports with CGROUP_IGNORE_CACHE_MEMORY; less what there
+	// was before the activation.
 	MemoryUsed int64 `json:"memory_used"`
 	// MemoryCache is page cache, in bytes, without the shared memory that is in
 	// MemoryUsed. The kernel frees it before it kills anything.

@@ -11,6 +11,7 @@ const (
 	maxGroups     = 65536 // NGROUPS_MAX
 	maxPath       = 4096  // PATH_MAX
 	maxLimits     = 64    // more than there are resources
+	maxCPUs       = 1024  // CPU_SETSIZE
 	maxID         = 1<<32 - 2
 )
 
@@ -85,6 +86,14 @@ func (s *Spec) Validate() error {
 	}
 	if s.Nice < -20 || s.Nice > 19 {
 		return fmt.Errorf("nice increment %d is not between -20 and 19", s.Nice)
+	}
+	if len(s.CPUs) > maxCPUs {
+		return fmt.Errorf("%d CPUs to run on, at most %d can be named", len(s.CPUs), maxCPUs)
+	}
+	for _, n := range s.CPUs {
+		if n < 0 || n >= maxCPUs {
+			return fmt.Errorf("CPU %d is not between 0 and %d", n, maxCPUs-1)
+		}
 	}
 	if len(s.Limits) > maxLimits {
 		return fmt.Errorf("%d resource limits, at most %d make sense", len(s.Limits), maxLimits)

@@ -150,6 +150,7 @@ type wireSpec struct {
 	Stderr     raw     `json:"stderr,omitempty"`
 	Append     bool    `json:"append,omitempty"`
 	Nice       int     `json:"nice,omitempty"`
+	CPUs       []int   `json:"cpus,omitempty"`
 	Limits     []Limit `json:"limits,omitempty"`
 }
 
@@ -160,7 +161,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 		Path: raw(s.Path), Args: rawList(s.Args), Env: rawList(s.Env),
 		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Link: raw(s.Link), LinkTo: raw(s.LinkTo), Umask: s.Umask,
 		Stdin: raw(s.Stdin), Stdout: raw(s.Stdout), Stderr: raw(s.Stderr),
-		Append: s.Append, Nice: s.Nice, Limits: s.Limits,
+		Append: s.Append, Nice: s.Nice, CPUs: s.CPUs, Limits: s.Limits,
 	})
 }
 
@@ -175,7 +176,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 		Path: string(w.Path), Args: stringList(w.Args), Env: stringList(w.Env),
 		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Link: string(w.Link), LinkTo: string(w.LinkTo), Umask: w.Umask,
 		Stdin: string(w.Stdin), Stdout: string(w.Stdout), Stderr: string(w.Stderr),
-		Append: w.Append, Nice: w.Nice, Limits: w.Limits,
+		Append: w.Append, Nice: w.Nice, CPUs: w.CPUs, Limits: w.Limits,
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 var fullSpec = Spec{
 	Activation: "slot1_1.42", UID: 10001, GID: 10001, Groups: []int{5, 6},
 	Path: "/bin/caf\xe9", Args: []string{"<&>", "\xff\x00"[:1], "ü"}, Env: []string{"A=\xfe"}, ImageEnv: true, SearchPath: true,
-	Dir: "/x\xe9", Umask: 0o22, Stdin: "i\xe9", Stdout: "o", Stderr: "e", Append: true, Nice: 3,
+	Dir: "/x\xe9", Umask: 0o22, Stdin: "i\xe9", Stdout: "o", Stderr: "e", Append: true, Nice: 3, CPUs: []int{0, 3},
 	Limits: []Limit{{"core", 0, Unlimited}},
 }
 
@@ -112,6 +112,8 @@ func TestValidate(t *testing.T) {
 		"no variable":       func(s *Spec) { s.Env = []string{"A"} },
 		"nameless variable": func(s *Spec) { s.Env = []string{"=A"} },
 		"umask":             func(s *Spec) { s.Umask = 0o1000 },
+		"CPU":               func(s *Spec) { s.CPUs = []int{0, 1024} },
+		"too many CPUs":     func(s *Spec) { s.CPUs = make([]int, 1025) },
 		"nice":              func(s *Spec) { s.Nice = 20 },
 		"resource":          func(s *Spec) { s.Limits = []Limit{{"speed", 1, 1}} },
 		"limits":            func(s *Spec) { s.Limits = []Limit{{"core", 2, 1}} },

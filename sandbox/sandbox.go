@@ -110,6 +110,22 @@ func (s *Sandbox) Chmod(name string, mode fs.FileMode) error {
 	return s.payload.Do(func() error { return s.inside.Chmod(name, uint32(mode.Perm())) })
 }
 
+// RenameFile gives a regular file directly in the scratch directory another name
+// in it, as the payload. What is no regular file is an error that wraps
+// [beneath.ErrNotRegular].
+func (s *Sandbox) RenameFile(from, to string) error {
+	return s.payload.Do(func() error {
+		st, err := s.inside.Lstat(from)
+		if err != nil {
+			return err
+		}
+		if st.Mode&unix.S_IFMT != unix.S_IFREG {
+			return &fs.PathError{Op: "rename", Path: from, Err: beneath.ErrNotRegular}
+		}
+		return s.inside.Rename(from, to)
+	})
+}
+
 // RemoveFile removes a file or an empty directory below the scratch directory
 // as the payload.
 func (s *Sandbox) RemoveFile(name string) error {
@@ -130,22 +146,18 @@ func (s *Sandbox) ModTime(name string) (time.Time, error) {
 	return t, err
 }
 
-// usageLimit is how many entries of the sandbox one measurement looks at:
-// about a second's work.
-const usageLimit = 1_000_000
-
 // Usage returns the size of the activation's directory in KiB, rounded up, and
 // the number of files and directories in it: what HTCondor publishes as
 // DiskUsage and ScratchDirFileCount (src/condor_starter.V6.1/jic_shadow.cpp:
-// publishUpdateAd). Of a sandbox with more than a million entries, or when
-// ctx ends, it returns a lower bound together with an error that wraps
+// publishUpdateAd). It takes about a second for a million of them; when ctx ends
+// first, it returns a lower bound together with an error that wraps
 // [beneath.ErrIncomplete].
 func (s *Sandbox) Usage(ctx context.Context) (kib, files int64, err error) {
 	dir := s.top
 	if s.apart != "" {
 		dir = s.execute // all of the volume is the payload's
 	}
-	u, err := beneath.Measure(ctx, dir, usageLimit)
+	u, err := beneath.Measure(ctx, dir, 0)
 	if err != nil {
 		err = fmt.Errorf("measure %s: %w", s.dir, err)
 	}

@@ -59,11 +59,16 @@ type activation struct {
 	// the payload and what is told of it
 	payload      *payloadRun
 	meter        meter
+	scale        *scale
+	told         toldLoad
+	coreFile     string // in the sandbox; empty if the job left none
 	suspended    atomic.Bool
 	holdReported bool
 	swept        bool
 	spooled      *string       // what went back to the spool; nil before anything did
 	promised     time.Duration // the longest time until the next update; 0: none is planned
+	slice        float64       // share of the time that updates may take
+	restUntil    time.Time     // no update by the clock before; periodic is held
 	updating     sync.Mutex    // one update at a time, and none after the final one
 	periodic     sync.Mutex
 	background   sync.WaitGroup // what watch has begun
@@ -76,7 +81,7 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	a := &activation{
 		inv: inv, cfg: cfg, log: log, environ: startd.ScrubEnv(env),
 		orders: newOrders(log),
-		meter:  meter{log: log, memory: noMemory()},
+		meter:  meter{log: log, memory: noMemory()}, scale: newScale(),
 	}
 	a.name = fmt.Sprintf("%s-%d-%s", safeName(a.slot()), os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36))
 	var err error
@@ -86,7 +91,7 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	if a.set, err = readSettings(cfg); err != nil {
 		return nil, err
 	}
-	if a.meter.pss, err = cfg.Bool("USE_PSS", false); err != nil {
+	if err = a.meter.readKnobs(cfg); err != nil {
 		return nil, err
 	}
 	// What was inherited is in hand now, and secret: no child may see it.

@@ -24,7 +24,7 @@ func (a *activation) finish(ctx context.Context) error {
 		a.finalUpdate(ctx)
 		return err
 	}
-	if err := a.update(ctx, a.processAd(a.state())); err != nil {
+	if err := a.update(ctx, a.reapedAd()); err != nil {
 		return err
 	}
 	event := classads.NewAd()
@@ -40,7 +40,8 @@ func (a *activation) finish(ctx context.Context) error {
 	if err := a.outOfMemory(); err != nil {
 		return err
 	}
-	if err := a.update(ctx, a.fullAd(ctx, job.Exited)); err != nil {
+	a.keepCore()
+	if err := a.update(ctx, a.exitAd(ctx)); err != nil {
 		return err
 	}
 	if err := a.stageOut(ctx); err != nil {
@@ -59,7 +60,7 @@ func (a *activation) sayExited(ctx context.Context) error {
 		reason = shadow.JobKilled
 	case e != nil:
 		reason = shadow.JobShouldRequeue
-	case a.payload.status().CoreDump():
+	case a.coreFile != "":
 		reason = shadow.JobCoreDumped
 	}
 	a.log.Debug(fmt.Sprintf("Notifying exit status=%d reason=%d", status, reason))
@@ -91,7 +92,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 	err := phase(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendOutput(ctx, kind) })
 	switch {
 	case err == nil:
-		return a.update(ctx, a.fullAd(ctx, job.Exited))
+		return a.update(ctx, a.exitAd(ctx))
 	case a.orders.hardEnded():
 		a.log.Warn("The transfer of output is cut short", "error", err)
 		return nil
@@ -106,12 +107,20 @@ func (a *activation) stageOut(ctx context.Context) error {
 	return transferFailure(err, "")
 }
 
-// outOfMemory turns the kernel's killing of the job for want of memory into a
-// hold with what was measured; see vanilla_proc.cpp:outOfMemoryEvent.
+// outOfMemory turns the kernel's killing of any of the job's processes for want
+// of memory into a hold with what was measured, unless the job was told to end
+// (vanilla_proc.cpp:JobReaper, outOfMemoryEvent). How its main process ended
+// meanwhile does not count: a shell whose command was killed exits like any other.
 func (a *activation) outOfMemory() error {
-	exit := a.payload.exit
-	if exit.OOMKills == 0 || !a.payload.status().Signaled() {
+	if a.payload.exit.OOMKills == 0 || a.orders.ended() != nil {
 		return nil
+	}
+	always, err := a.cfg.Bool("STARTER_ALWAYS_HOLD_ON_OOM", true)
+	if err != nil {
+		a.log.Warn("A knob about memory is not understood, its default holds", "error", err)
+	}
+	if !always && a.meter.withinLimit() {
+		return fail(0, 0, errors.New("Worker node is out of memory")) //nolint:staticcheck // stock's words
 	}
 	return fail(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New(a.meter.exhausted(a.ad)))
 }

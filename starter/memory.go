@@ -32,6 +32,14 @@ func (m *memory) see(c payload.CgroupUsage, at time.Time) {
 	}
 }
 
+// withinLimit says whether the payload is known to have used less than nine
+// tenths of what it may, so that others have filled the machine
+// (vanilla_proc.cpp:outOfMemoryEvent).
+func (m *memory) withinLimit() bool {
+	usage := max(m.peak, m.own)
+	return m.limit > 0 && usage > 0 && usage < m.limit/10*9
+}
+
 // exhausted is the reason of a hold for want of memory: the sentence of the
 // stock starter (vanilla_proc.cpp:outOfMemoryEvent), and what the user needs to
 // know for the next try.

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"podstarter/classads"
+	"podstarter/condor/config"
 	"podstarter/condor/job"
 	"podstarter/payload"
 	"podstarter/payload/ptable"
@@ -15,17 +17,73 @@ import (
 // meter keeps what the payload has used: counters as they grow, and the
 // highest of what goes up and down, seen at each look.
 type meter struct {
-	log *slog.Logger
-	pss bool // USE_PSS: proportional set sizes are wanted
+	log  *slog.Logger
+	pss  bool // USE_PSS: proportional set sizes are wanted
+	peak bool // CGROUP_USE_PEAK_MEMORY: the kernel's own word on the peak counts
 
 	mu           sync.Mutex
 	user, sys    time.Duration
+	earlier      spent // by runs of this activation that have ended
 	image        int64 // largest sum of virtual sizes, bytes
 	resident     int64 // largest sum of resident sets, bytes
+	single       int64 // largest resident set of any one process that has ended, bytes
 	proportional int64 // largest sum of proportional sets, bytes
 	processes    int
 	memory       memory
 	io           *job.IO
+	load         load
+	statistics   *job.Statistics
+}
+
+// spent is what adds up over the runs of one activation.
+type spent struct {
+	user, sys time.Duration
+	io        job.IO
+}
+
+// readKnobs reads what an admin can say about measuring.
+func (m *meter) readKnobs(cfg *config.Config) error {
+	var err, e error
+	m.pss, err = cfg.Bool("USE_PSS", false)
+	m.peak, e = cfg.Bool("CGROUP_USE_PEAK_MEMORY", false)
+	return errors.Join(err, e)
+}
+
+// begin begins to count for the first run; for a later one it keeps what the
+// earlier ones used.
+func (m *meter) begin(cfg *config.Config) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.statistics != nil {
+		return
+	}
+	var err error
+	if m.statistics, err = job.NewStatistics(cfg, now()); err != nil {
+		m.log.Warn("A knob about statistics is not understood, its default holds", "error", err)
+	}
+}
+
+// nextRun makes room for another run of the job in this activation: wrapper and
+// process table count each run from 0, reports go on from what there was
+// (vanilla_proc.cpp:m_checkpoint_usage).
+func (m *meter) nextRun() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.earlier.user += m.user
+	m.earlier.sys += m.sys
+	if m.io != nil {
+		m.earlier.io = m.total()
+	}
+	m.user, m.sys, m.io, m.load = 0, 0, nil, load{}
+}
+
+// total is the I/O of all runs. The lock is held.
+func (m *meter) total() job.IO {
+	plus := func(a, b int64) int64 { return a + max(0, b) }
+	return job.IO{
+		ReadBytes: plus(m.earlier.io.ReadBytes, m.io.ReadBytes), WriteBytes: plus(m.earlier.io.WriteBytes, m.io.WriteBytes),
+		Reads: plus(m.earlier.io.Reads, m.io.Reads), Writes: plus(m.earlier.io.Writes, m.io.Writes),
+	}
 }
 
 // look asks the wrapper, which knows the container's cgroup, and where the
@@ -48,7 +106,8 @@ func (m *meter) look(ctx context.Context, client *payload.Client, table *ptable.
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.grow(snapshot.UserCPU, snapshot.SystemCPU, snapshot.RSS)
+	m.grow(snapshot.UserCPU, snapshot.SystemCPU)
+	m.resident = max(m.resident, snapshot.RSS)
 	m.image = max(m.image, snapshot.ImageSize)
 	m.proportional = max(m.proportional, snapshot.PSS)
 	m.processes = len(snapshot.Processes)
@@ -61,27 +120,30 @@ func (m *meter) look(ctx context.Context, client *payload.Client, table *ptable.
 func (m *meter) seen(usage payload.ContainerUsage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.grow(usage.UserCPU, usage.SystemCPU, max(usage.RSS, usage.MaxRSS))
+	m.grow(usage.UserCPU, usage.SystemCPU)
 	m.cgroup(usage.Cgroup, usage.Time)
+	m.resident = max(m.resident, usage.RSS)
+	m.single = max(m.single, usage.MaxRSS)
 	m.image = max(m.image, usage.ImageSize)
 	m.processes = usage.Processes
+	m.load.see(usage.Time, m.user+m.sys)
 }
 
 // end adds what the exit record says.
 func (m *meter) end(exit payload.Exit) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.grow(exit.UserCPU, exit.SystemCPU, exit.MaxRSS)
+	m.grow(exit.UserCPU, exit.SystemCPU)
 	m.cgroup(exit.Cgroup, exit.Ended)
+	m.single = max(m.single, exit.MaxRSS)
 	m.processes = 0
+	m.load = load{}
 }
 
 // grow raises the counters, which never go back: a process table loses what
 // ended unreaped.
-func (m *meter) grow(user, sys time.Duration, resident int64) {
+func (m *meter) grow(user, sys time.Duration) {
 	m.user, m.sys = max(m.user, user), max(m.sys, sys)
-	m.resident = max(m.resident, resident)
-	m.image = max(m.image, m.resident)
 }
 
 // cgroup adds what the container's own cgroup counted, if the payload has one:
@@ -90,7 +152,7 @@ func (m *meter) cgroup(c *payload.CgroupUsage, at time.Time) {
 	if c == nil {
 		return
 	}
-	m.grow(max(0, c.UserCPU), max(0, c.SystemCPU), 0)
+	m.grow(max(0, c.UserCPU), max(0, c.SystemCPU))
 	m.memory.see(*c, at)
 	if c.ReadBytes >= 0 && c.WriteBytes >= 0 {
 		m.io = &job.IO{ReadBytes: c.ReadBytes, WriteBytes: c.WriteBytes, Reads: c.Reads, Writes: c.Writes}
@@ -104,13 +166,60 @@ func (m *meter) exhausted(ad *classads.Ad) string {
 	return m.memory.exhausted(ad, now())
 }
 
+// withinLimit says whether the job kept well below its memory; see memory.
+func (m *meter) withinLimit() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.memory.withinLimit()
+}
+
+// grouped says whether the job has a cgroup of its own whose figures can be
+// read.
+func (m *meter) grouped() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.memory.own >= 0
+}
+
+// cores is how many CPUs the payload kept busy between the last two looks;
+// false if there were none.
+func (m *meter) cores() (float64, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.load.cores, m.load.known
+}
+
 // usage is what has been used so far.
 func (m *meter) usage() job.Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return job.Usage{
-		UserCPU: m.user, SystemCPU: m.sys, IOWait: -1,
-		ImageBytes: m.image, ResidentBytes: m.resident, ProportionalBytes: m.proportional,
-		Processes: m.processes, IO: m.io,
+	u := job.Usage{
+		UserCPU: m.earlier.user + m.user, SystemCPU: m.earlier.sys + m.sys, IOWait: -1,
+		ProportionalBytes: m.proportional, Processes: m.processes,
 	}
+	u.ResidentBytes, u.ImageBytes = m.sizes()
+	if m.io != nil {
+		total := m.total()
+		u.IO = &total
+	}
+	return u
+}
+
+// sizes are the job's largest resident set and image size. As in stock, a cgroup
+// that can be read is asked for both, since it counts what processes share once
+// (proc_family_direct_cgroup_v2.cpp:get_usage); without one they are sums over
+// processes. The largest process that has ended tells of peaks between two looks.
+// The lock is held.
+func (m *meter) sizes() (resident, image int64) {
+	if m.memory.own < 0 {
+		resident = max(m.resident, m.single)
+		return resident, max(m.image, resident)
+	}
+	resident = max(m.memory.own, m.single)
+	image = resident
+	if m.peak && m.memory.peak > 0 {
+		resident = max(resident, m.memory.peak-max(0, m.memory.cache))
+		image = max(resident, m.memory.peak)
+	}
+	return resident, image
 }

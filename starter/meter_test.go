@@ -11,22 +11,41 @@ import (
 	"podstarter/payload"
 )
 
-// TestMeter: counters never go back, peaks stay, and a cgroup's word on CPU
-// counts more than the process table's.
+// TestMeter: counters never go back, peaks stay, and a cgroup's word counts
+// more than the process table's.
 func TestMeter(t *testing.T) {
-	m := meter{log: slog.New(slog.DiscardHandler)}
+	m := meter{log: slog.New(slog.DiscardHandler), memory: noMemory()}
+	check := func(what string, want job.Usage) {
+		t.Helper()
+		want.IOWait = -1
+		if got := m.usage(); !cmp.Equal(want, got) {
+			t.Errorf("%s (-want +got):\n%s", what, cmp.Diff(want, got))
+		}
+	}
 	m.seen(payload.ContainerUsage{UserCPU: 5 * time.Second, SystemCPU: time.Second, RSS: 100 << 20, Processes: 3})
 	m.seen(payload.ContainerUsage{UserCPU: 3 * time.Second, SystemCPU: time.Second, RSS: 50 << 20, Processes: 2}) // a child ended unreaped
-	if got, want := m.usage(), (job.Usage{UserCPU: 5 * time.Second, SystemCPU: time.Second, IOWait: -1, ImageBytes: 100 << 20, ResidentBytes: 100 << 20, Processes: 2}); !cmp.Equal(want, got) {
-		t.Errorf("without a cgroup (-want +got):\n%s", cmp.Diff(want, got))
+	check("without a cgroup", job.Usage{UserCPU: 5 * time.Second, SystemCPU: time.Second, ImageBytes: 100 << 20, ResidentBytes: 100 << 20, Processes: 2})
+	if m.grouped() {
+		t.Error("nobody has seen a cgroup")
 	}
-	m.end(payload.Exit{UserCPU: 6 * time.Second, SystemCPU: time.Second, MaxRSS: 10 << 20, Cgroup: &payload.CgroupUsage{
-		UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second,
-		ReadBytes: 4096, WriteBytes: 8192, Reads: 1, Writes: 2,
-	}})
-	want := job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, IOWait: -1, ImageBytes: 100 << 20, ResidentBytes: 100 << 20,
-		IO: &job.IO{ReadBytes: 4096, WriteBytes: 8192, Reads: 1, Writes: 2}}
-	if got := m.usage(); !cmp.Equal(want, got) {
-		t.Errorf("with a cgroup (-want +got):\n%s", cmp.Diff(want, got))
+	group := payload.CgroupUsage{UserCPU: 7 * time.Second, SystemCPU: 2 * time.Second, MemoryUsed: 60 << 20, MemoryCache: 30 << 20, MemoryPeak: 120 << 20,
+		MemoryLimit: -1, ReadBytes: 4096, WriteBytes: 8192, Reads: 1, Writes: 2}
+	m.seen(payload.ContainerUsage{RSS: 200 << 20, ImageSize: 900 << 20, MaxRSS: 10 << 20, Processes: 4, Cgroup: &group})
+	io := job.IO{ReadBytes: 4096, WriteBytes: 8192, Reads: 1, Writes: 2}
+	check("processes that share memory", job.Usage{UserCPU: 7 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 60 << 20, ResidentBytes: 60 << 20, Processes: 4, IO: &io})
+	if !m.grouped() {
+		t.Error("it has a cgroup")
 	}
+	group.UserCPU, group.MemoryUsed = 9*time.Second, 1<<20
+	m.end(payload.Exit{UserCPU: 6 * time.Second, SystemCPU: time.Second, MaxRSS: 70 << 20, Cgroup: &group})
+	check("a peak between two looks", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 70 << 20, ResidentBytes: 70 << 20, IO: &io})
+	m.peak = true
+	check("the kernel's peak", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 120 << 20, ResidentBytes: 90 << 20, IO: &io})
+	m.peak = false
+
+	m.nextRun()
+	check("before the next run", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 70 << 20, ResidentBytes: 70 << 20})
+	m.seen(payload.ContainerUsage{UserCPU: time.Second, Processes: 1, Cgroup: &payload.CgroupUsage{MemoryUsed: 1, UserCPU: -1, SystemCPU: -1, ReadBytes: 100, WriteBytes: 100, Reads: -1, Writes: 5}})
+	check("the next run", job.Usage{UserCPU: 10 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 70 << 20, ResidentBytes: 70 << 20, Processes: 1,
+		IO: &job.IO{ReadBytes: 4196, WriteBytes: 8292, Reads: 1, Writes: 7}})
 }

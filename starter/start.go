@@ -79,7 +79,7 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 	if err != nil {
 		return cmd, payload.Spec{}, fail(shadow.HoldFailedToCreateProcess, 0, fmt.Errorf("build the job's environment: %w", err))
 	}
-	limits, err := job.LimitsOf(a.ad, a.machine, a.cfg)
+	limits, err := job.LimitsOf(a.ad, a.machine, a.slot(), a.cfg)
 	if err != nil {
 		a.log.Warn("A knob about limits is not understood, its default holds", "error", err)
 	}
@@ -97,7 +97,7 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 		Env: target.retarget(env.Strings(), place.Iwd), ImageEnv: a.set.backend == backendPod, HideEnv: a.container.PlatformEnv(),
 		Dir: place.Iwd, Umask: jobUmask,
 		Stdin: openable(stdio.In), Stdout: openable(stdio.Out), Stderr: openable(stdio.Err), Append: stdio.Append,
-		Nice: limits.Nice, Limits: rlimits(limits),
+		Nice: limits.Nice, CPUs: limits.CPUs, Limits: rlimits(limits),
 	}, nil
 }
 

@@ -21,6 +21,7 @@ const (
 // told: three times that without an update, and it takes the starter for gone.
 type intervals struct {
 	initial, regular, longest time.Duration
+	slice                     float64 // share of the time that updates may take
 }
 
 func (a *activation) readIntervals() (intervals, error) {
@@ -39,7 +40,9 @@ func (a *activation) readIntervals() (intervals, error) {
 	if slice <= 0 || slice > 1 {
 		slice = 0.1
 	}
-	i.longest = seconds("STARTER_UPDATE_INTERVAL_MAX", time.Duration(float64(i.regular)/slice))
+	i.slice = slice
+	i.initial = min(i.initial, i.regular)
+	i.longest = max(i.regular, seconds("STARTER_UPDATE_INTERVAL_MAX", time.Duration(float64(i.regular)/slice)))
 	return i, err
 }
 
@@ -54,6 +57,7 @@ func (a *activation) update(ctx context.Context, ad *classads.Ad) error {
 		ad.SetBool("STARTER_DISCONNECTED_FROM_SUBMIT_NODE", true)
 	}
 	ad.SetString("CondorScratchDir", a.sandbox.Scratch())
+	a.publishNoLoad(ad)
 	if err := a.startd.Update(ctx, ad); err != nil {
 		a.log.Warn("Failed to send an update to the startd", "error", err)
 	}
@@ -68,11 +72,12 @@ func (a *activation) processAd(state job.State) *classads.Ad {
 	}
 	p := job.Process{
 		PID: a.payload.started.PID, Started: a.payload.started.Time,
-		State: state, Usage: a.meter.usage(),
+		State: state, Usage: a.meter.usage(), Cgroup: a.meter.grouped(),
+		Statistics: a.meter.statistics, Now: now(),
 	}
 	if exit := a.payload.exit; exit != nil {
 		p.Started, p.Ended, p.Status = exit.Started, exit.Ended, a.payload.status()
-		p.CoreDumped = p.Status.CoreDump()
+		p.CoreDumped = a.coreFile != ""
 	}
 	job.PublishProcess(ad, p, a.cfg)
 	return ad
@@ -82,6 +87,12 @@ func (a *activation) processAd(state job.State) *classads.Ad {
 // measured.
 func (a *activation) fullAd(ctx context.Context, state job.State) *classads.Ad {
 	ad := a.processAd(state)
+	job.PublishActivation(ad, a.about(ctx), a.cfg)
+	return ad
+}
+
+// about is what updates say beside the process.
+func (a *activation) about(ctx context.Context) job.Activation {
 	about := job.Activation{
 		StarterAddress: a.address,
 		Spooled:        a.spooled,
@@ -89,19 +100,12 @@ func (a *activation) fullAd(ctx context.Context, state job.State) *classads.Ad {
 		Startd:         a.startdMeasures(),
 	}
 	if a.info.FileTransfer && a.sandbox != nil {
-		kib, files, err := a.sandbox.Usage(ctx)
-		if err != nil {
-			a.log.Warn("The size of the sandbox is a lower bound", "error", err)
-		}
-		about.Sandbox = &job.Sandbox{Bytes: kib * 1024, Files: files}
-		about.Sandbox.Stdout, _ = a.sandbox.ModTime(job.StdoutFile) // no such file is no time
-		about.Sandbox.Stderr, _ = a.sandbox.ModTime(job.StderrFile)
+		about.Sandbox = a.measureSandbox(ctx)
 	}
 	if e := a.orders.ended(); e != nil && e.reason != "" {
 		about.Vacate = &job.Vacated{Reason: e.reason, Code: e.code, Subcode: e.subcode}
 	}
-	job.PublishActivation(ad, about, a.cfg)
-	return ad
+	return about
 }
 
 // finalUpdate is the last the startd hears: from then on it takes the slot for

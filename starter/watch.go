@@ -25,8 +25,11 @@ func (a *activation) watch(ctx context.Context) error {
 	if err != nil {
 		a.log.Warn("A knob about updates is not understood, its default holds", "error", err)
 	}
-	a.promised = every.longest
+	a.promised, a.slice = every.longest, every.slice
+	a.meter.begin(a.cfg)
+	a.scale.calm()
 	exit, err := a.follow(ctx, every)
+	a.scale.hurry()
 	a.background.Wait()
 	a.promised = 0
 	switch {
@@ -56,7 +59,10 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 		exit, err := client.Wait(ctx)
 		ended <- end{exit, err}
 	}()
-	lookAround := func() { a.meter.look(ctx, client, a.table) }
+	lookAround := func() {
+		a.meter.look(ctx, client, a.table)
+		a.tellLoad(ctx)
+	}
 
 	a.applySuspension(ctx)
 	a.background.Go(lookAround) // a job may be over before the first tick
@@ -96,12 +102,19 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 }
 
 // periodicUpdate tells shadow and startd how the job fares. While one has not
-// ended the next is left out.
+// ended the next is left out, and as many as it takes to spend no more than the
+// configured share of the time on them.
 func (a *activation) periodicUpdate(ctx context.Context) {
-	if a.periodic.TryLock() {
-		defer a.periodic.Unlock()
-		a.tellState(ctx)
+	if !a.periodic.TryLock() {
+		return
 	}
+	defer a.periodic.Unlock()
+	began := now()
+	if began.Before(a.restUntil) {
+		return
+	}
+	a.tellState(ctx)
+	a.restUntil = began.Add(min(time.Duration(float64(now().Sub(began))/a.slice), a.promised))
 }
 
 // changeUpdate tells them of a change, after whatever they are being told.

@@ -212,13 +212,26 @@ func TestLimits(t *testing.T) {
 		"niceness":  {"Nicer = 5", map[string]string{"JOB_RENICE_INCREMENT": "Nicer * 2"}, Limits{Stack: Unlimited, Nice: 10}, false},
 		"too nice":  {"", map[string]string{"JOB_RENICE_INCREMENT": "50"}, Limits{Stack: Unlimited, Nice: 19}, false},
 		"not nice":  {"", map[string]string{"JOB_RENICE_INCREMENT": `"x"`}, Limits{Stack: Unlimited, Nice: 10}, true},
+		"its CPU":   {"", map[string]string{"ENFORCE_CPU_AFFINITY": "true"}, Limits{Stack: Unlimited, CPUs: []int{0}}, false},
+		"assigned":  {"", map[string]string{"ENFORCE_CPU_AFFINITY": "true", "STARTD_ASSIGNED_AFFINITY": "2 , 5", "SLOT1_CPU_AFFINITY": "7"}, Limits{Stack: Unlimited, CPUs: []int{2, 5}}, false},
+		"by slot":   {"", map[string]string{"ENFORCE_CPU_AFFINITY": "true", "SLOT1_CPU_AFFINITY": "0,3"}, Limits{Stack: Unlimited, CPUs: []int{0, 3}}, false},
+		"not asked": {"", map[string]string{"SLOT1_CPU_AFFINITY": "0,3"}, Limits{Stack: Unlimited}, false},
+		"no CPU":    {"", map[string]string{"ENFORCE_CPU_AFFINITY": "true", "SLOT1_CPU_AFFINITY": "0,4096"}, Limits{Stack: Unlimited}, true},
 		"no memory": {"", map[string]string{"STARTER_RLIMIT_AS": "lots"}, Limits{Stack: Unlimited}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := LimitsOf(mustAd(t, tt.ad), machine, knobs(tt.knobs))
+			got, err := LimitsOf(mustAd(t, tt.ad), machine, "slot1_1", knobs(tt.knobs))
 			if diff := cmp.Diff(tt.want, got); diff != "" || (err != nil) != tt.err {
 				t.Errorf("error %v (-want +got):\n%s", err, diff)
 			}
 		})
+	}
+}
+
+func TestSlotNumber(t *testing.T) {
+	for slot, want := range map[string]int{"slot1": 1, "slot12_3": 12, "": 0, "slot": 0, "slot99999999999999999999": 0} {
+		if got := slotNumber(slot); got != want {
+			t.Errorf("%q is %d, want %d", slot, got, want)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package job
 
 import (
+	"errors"
+
 	"podstarter/classads"
 )
 
@@ -13,6 +15,7 @@ type Limits struct {
 	Stack int64 // RLIMIT_STACK in bytes; Unlimited
 	AS    int64 // RLIMIT_AS in bytes; 0 leaves it alone
 	Nice  int   // 0 to 19
+	CPUs  []int // numbers of the CPUs to run on; empty for all
 }
 
 // renice is the priority of a job whose JOB_RENICE_INCREMENT is no integer.
@@ -21,9 +24,10 @@ const renice = 10
 // LimitsOf reads the limits (condor_starter.V6.1/os_proc.cpp:OsProc::StartJob,
 // condor_sysapi/resource_limits.cpp). A job without CoreSize gets no core
 // file. A stack size that is absent or 0 is unlimited, as far as the hard
-// limit goes. The error tells of knobs that are not understood; the limits are
-// usable all the same, with stock's defaults for those.
-func LimitsOf(ad, machine *classads.Ad, k Knobs) (Limits, error) {
+// limit goes. By the slot's id some CPUs may be its own. The error tells of knobs
+// that are not understood; the limits are usable all the same, with stock's
+// defaults for those.
+func LimitsOf(ad, machine *classads.Ad, slot string, k Knobs) (Limits, error) {
 	l := Limits{Stack: Unlimited}
 	if core, err := ad.GetInt("CoreSize"); err == nil {
 		l.Core = max(core, Unlimited)
@@ -42,5 +46,7 @@ func LimitsOf(ad, machine *classads.Ad, k Knobs) (Limits, error) {
 		err = niceErr
 	}
 	l.Nice = int(max(0, min(nice, 19)))
-	return l, err
+	var cpuErr error
+	l.CPUs, cpuErr = affinity(slot, k)
+	return l, errors.Join(err, cpuErr)
 }

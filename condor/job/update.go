@@ -48,8 +48,12 @@ type Process struct {
 	State      State     // "" before the process was started: the shadow takes any state for the start of execution
 	Status     syscall.WaitStatus
 	CoreDumped bool // a core file was found
-	Cgroup     bool // limits are enforced by a cgroup
+	Cgroup     bool // it is in a control group of its own, with limits
 	Usage      Usage
+	// Statistics count the job's I/O over all updates; nil leaves only the
+	// totals.
+	Statistics *Statistics
+	Now        time.Time // of the update, for Statistics
 }
 
 // PublishProcess writes what is known of the process into an update
@@ -61,6 +65,9 @@ func PublishProcess(ad *classads.Ad, p Process, k Knobs) {
 		return
 	}
 	publishUsage(ad, p.Usage, k)
+	if p.Statistics != nil {
+		p.Statistics.Publish(ad, p.Usage.IO, p.Now)
+	}
 	ad.SetString("JobState", string(p.State))
 	processes := p.Usage.Processes
 	if p.State == Exited {
@@ -159,6 +166,10 @@ type Activation struct {
 	NestDelayed bool
 	// Startd is what the startd measured, from .update.ad; may be nil.
 	Startd *classads.Ad
+	// Exiting makes it the update of a job that has ended, before and after its
+	// output is transferred, in which some things are missing that the last
+	// call to the shadow has again.
+	Exiting bool
 }
 
 // Sandbox is how full a job's scratch directory is.
@@ -174,28 +185,24 @@ type Vacated struct {
 }
 
 // PublishActivation writes the rest of an update
-// (condor_starter.V6.1/jic_shadow.cpp:JICShadow::publishUpdateAd).
+// (condor_starter.V6.1/jic_shadow.cpp:JICShadow::publishUpdateAd,
+// publishJobExitAd).
 func PublishActivation(ad *classads.Ad, a Activation, k Knobs) {
-	if a.Delayed == nil {
-		a.Delayed = classads.NewAd()
-	}
-	if a.NestDelayed {
-		ad.SetAd("ChirpDelayedAttrs", a.Delayed)
-	} else {
-		ad.Update(a.Delayed)
+	if !a.Exiting {
+		publishDelayed(ad, a)
 	}
 	if s := a.Sandbox; s != nil {
 		ad.SetInt("DiskUsage", (max(0, s.Bytes)+1023)/1024)
 		ad.SetInt("ScratchDirFileCount", s.Files)
-		if !s.Stdout.IsZero() {
+		if !s.Stdout.IsZero() && !a.Exiting {
 			ad.SetInt("StdoutMtime", s.Stdout.Unix())
 		}
-		if !s.Stderr.IsZero() {
+		if !s.Stderr.IsZero() && !a.Exiting {
 			ad.SetInt("StderrMtime", s.Stderr.Unix())
 		}
 	}
 	ad.SetBool("ExecuteDirWasEncrypted", false)
-	if a.Spooled != nil {
+	if a.Spooled != nil && (*a.Spooled != "" || !a.Exiting) {
 		ad.SetString("SpooledOutputFiles", *a.Spooled)
 	}
 	if a.StarterAddress != "" {
@@ -212,6 +219,17 @@ func PublishActivation(ad *classads.Ad, a Activation, k Knobs) {
 				ad.Insert(name, e)
 			}
 		}
+	}
+}
+
+func publishDelayed(ad *classads.Ad, a Activation) {
+	if a.Delayed == nil {
+		a.Delayed = classads.NewAd()
+	}
+	if a.NestDelayed {
+		ad.SetAd("ChirpDelayedAttrs", a.Delayed)
+	} else {
+		ad.Update(a.Delayed)
 	}
 }
 

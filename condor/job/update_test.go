@@ -215,3 +215,31 @@ func TestLogLines(t *testing.T) {
 		}
 	}
 }
+
+// TestUpdateOfAnExit: what is missing while the job's output is transferred and
+// there again afterwards.
+func TestUpdateOfAnExit(t *testing.T) {
+	none, some := "", "a,b"
+	about := Activation{Sandbox: &Sandbox{Bytes: 1, Files: 1, Stdout: time.Unix(5, 0), Stderr: time.Unix(6, 0)},
+		Delayed: mustAd(t, "ChirpX = 1"), NestDelayed: true, Spooled: &none}
+	for name, test := range map[string]struct {
+		exiting bool
+		spooled *string
+		want    []string
+	}{
+		"running":              {false, &none, []string{"ChirpDelayedAttrs", "DiskUsage", "ScratchDirFileCount", "StdoutMtime", "StderrMtime", "ExecuteDirWasEncrypted", "SpooledOutputFiles"}},
+		"exiting":              {true, &none, []string{"DiskUsage", "ScratchDirFileCount", "ExecuteDirWasEncrypted"}},
+		"exiting, with output": {true, &some, []string{"DiskUsage", "ScratchDirFileCount", "ExecuteDirWasEncrypted", "SpooledOutputFiles"}},
+	} {
+		about.Exiting, about.Spooled = test.exiting, test.spooled
+		ad := classads.NewAd()
+		PublishActivation(ad, about, knobs(nil))
+		var got []string
+		for attr := range ad.All() {
+			got = append(got, attr)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

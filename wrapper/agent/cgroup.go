@@ -176,7 +176,8 @@ func (a *agent) cgroupUsage(r *run) *payload.CgroupUsage {
 	return now.since(r.base, a.cgroup.version, &r.peak)
 }
 
-// since makes counters relative to an earlier look. high is the highest memory
+// since makes counters relative to an earlier look, and the memory of processes
+// too: what this program itself needs is no payload's. high is the highest memory
 // use seen in between, and is kept up to date.
 func (s *cgroupSample) since(base *cgroupSample, version int, high *int64) *payload.CgroupUsage {
 	*high = max(*high, s.memory)
@@ -187,7 +188,7 @@ func (s *cgroupSample) since(base *cgroupSample, version int, high *int64) *payl
 	return &payload.CgroupUsage{
 		Version:       version,
 		MemoryCurrent: s.memory,
-		MemoryUsed:    s.used,
+		MemoryUsed:    delta(s.used, base.used),
 		MemoryCache:   s.cache,
 		MemoryPeak:    peak,
 		MemoryLimit:   s.limit,

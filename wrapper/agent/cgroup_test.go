@@ -27,9 +27,9 @@ func TestCgroupTrees(t *testing.T) {
 			},
 		},
 		"v2": {
-			base: cgroupSample{peak: 734003200, oomKills: 4, user: 123_000, system: 4_444_000, throttled: 4_567_000, readBytes: -1, writeBytes: -1, reads: -1, writes: -1},
+			base: cgroupSample{used: 8388608, peak: 734003200, oomKills: 4, user: 123_000, system: 4_444_000, throttled: 4_567_000, readBytes: -1, writeBytes: -1, reads: -1, writes: -1},
 			want: payload.CgroupUsage{
-				Version: 2, MemoryCurrent: 318767104, MemoryUsed: 52428800 + 8388608, MemoryCache: 251658240 - 8388608, MemoryPeak: 318767104, MemoryLimit: 1 << 30, OOMKills: 1,
+				Version: 2, MemoryCurrent: 318767104, MemoryUsed: 52428800, MemoryCache: 251658240 - 8388608, MemoryPeak: 318767104, MemoryLimit: 1 << 30, OOMKills: 1,
 				UserCPU: 80 * time.Second, SystemCPU: 11230 * time.Millisecond, ThrottledCPU: 1230 * time.Millisecond,
 				Pids: 9, PidsPeak: 61, ReadBytes: 1064960 + 8192, WriteBytes: 40960, Reads: 62, Writes: 4,
 			},

@@ -65,6 +65,7 @@ func prepare(j *job) *stageError {
 	_ = os.WriteFile(procfs+"/self/oom_score_adj", strconv.AppendInt(nil, payload.OOMScoreAdj, 10), 0)
 	restoreFileLimit()
 	raiseHardLimits(s.Limits)
+	setCPUs(s.CPUs)
 	if s.Nice != 0 {
 		if err := addNice(s.Nice); err != nil {
 			return &stageError{stage: payload.StageNice, err: err}
@@ -95,6 +96,20 @@ func addNice(increment int) error {
 		return err
 	}
 	return unix.Setpriority(unix.PRIO_PROCESS, 0, 20-value+increment)
+}
+
+// setCPUs confines this thread, and with it what it becomes, to some CPUs. It is
+// best effort, as it is in condor_starter: a container may have been given others
+// (sched_setaffinity(2), EINVAL), and the job runs on those as well.
+func setCPUs(cpus []int) {
+	if len(cpus) == 0 {
+		return
+	}
+	var set unix.CPUSet
+	for _, n := range cpus {
+		set.Set(n)
+	}
+	_ = unix.SchedSetaffinity(0, &set)
 }
 
 // openStdio opens the payload's standard files as the payload's user in its

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
 	"podstarter/wrapper/agent/agenttest"
@@ -49,7 +50,7 @@ func TestFacts(t *testing.T) {
 		cmd.ExtraFiles = []*os.File{inherited}
 	})
 	s := agenttest.Spec(t, "facts", "caf\xe9")
-	s.Umask, s.Nice = 0o027, 3
+	s.Umask, s.Nice, s.CPUs = 0o027, 3, []int{lastCPU(t)}
 	s.Env = []string{"NAME=caf\xe9", "TWICE=1", "TWICE=2"}
 	s.Limits = []payload.Limit{{Resource: "core", Soft: 1 << 20, Hard: 1 << 30}, {Resource: "nproc", Soft: 4000, Hard: 5000}}
 	if agenttest.Root() {
@@ -59,7 +60,7 @@ func TestFacts(t *testing.T) {
 	got := facts(t, c, s)
 	want := agenttest.Facts{
 		UIDs: [3]int{s.UID, s.UID, s.UID}, GIDs: [3]int{s.GID, s.GID, s.GID}, Groups: s.Groups,
-		Dir: s.Dir, Umask: 0o027, Nice: 3, OOMScoreAdj: "800", NoNewPrivs: "1",
+		Dir: s.Dir, Umask: 0o027, Nice: 3, CPUs: s.CPUs, OOMScoreAdj: "800", NoNewPrivs: "1",
 		Bounding: "0000000000000000", Effective: "0000000000000000",
 		Blocked: "0000000000000000", Ignored: "0000000000000000", Session: true,
 		Files: []string{"0", "1", "2"}, Args: s.Args,
@@ -402,5 +403,31 @@ func TestUsage(t *testing.T) {
 	}
 	if after, err := c.Usage(ctx); err != nil || after.UserCPU+after.SystemCPU < burnt || after.Processes != 0 {
 		t.Errorf("after the sweep: %+v, %v", after, err)
+	}
+}
+
+// lastCPU is one that this process may run on.
+func lastCPU(t *testing.T) int {
+	t.Helper()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	last := 0
+	for n := range 1024 {
+		if set.IsSet(n) {
+			last = n
+		}
+	}
+	return last
+}
+
+// TestCPUsThatAreNotThere: a job is not refused for want of a CPU that the
+// container was not given.
+func TestCPUsThatAreNotThere(t *testing.T) {
+	s := agenttest.Spec(t, "facts")
+	s.CPUs = []int{1023}
+	if got := facts(t, agenttest.StartWrapper(t, nil).Dial(t), s); len(got.CPUs) == 0 || got.CPUs[0] == 1023 {
+		t.Errorf("it runs on %v", got.CPUs)
 	}
 }

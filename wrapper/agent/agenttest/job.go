@@ -176,6 +176,7 @@ type Facts struct {
 	Dir         string
 	Umask       int
 	Nice        int
+	CPUs        []int
 	OOMScoreAdj string
 	NoNewPrivs  string
 	Bounding    string
@@ -202,6 +203,13 @@ func printFacts() int {
 	unix.Umask(f.Umask)
 	value, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	f.Nice = 20 - value
+	var cpus unix.CPUSet
+	_ = unix.SchedGetaffinity(0, &cpus)
+	for n := range 1024 {
+		if cpus.IsSet(n) {
+			f.CPUs = append(f.CPUs, n)
+		}
+	}
 	adj, _ := os.ReadFile("/proc/self/oom_score_adj")
 	f.OOMScoreAdj = strings.TrimSpace(string(adj))
 	status, _ := os.ReadFile("/proc/self/status")

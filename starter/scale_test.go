@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/condor/job"
+	"podstarter/sandbox/beneath"
+)
+
+// TestScale: a sandbox that takes too long to measure keeps nobody waiting, and
+// its size does not go back for that.
+func TestScale(t *testing.T) {
+	s := newScale()
+	ctx := t.Context()
+	fixed := func(kib, files int64, err error) func(context.Context) (int64, int64, error) {
+		return func(context.Context) (int64, int64, error) { return kib, files, err }
+	}
+	check := func(what string, measure func(context.Context) (int64, int64, error), want job.Sandbox, wantWhole bool) {
+		t.Helper()
+		size, whole, err := s.weigh(ctx, measure)
+		if diff := cmp.Diff(want, size); diff != "" || whole != wantWhole || err != nil {
+			t.Errorf("%s: whole %t, %v (-want +got):\n%s", what, whole, err, diff)
+		}
+	}
+	check("measured", fixed(10, 3, nil), job.Sandbox{Bytes: 10 << 10, Files: 3}, true)
+	check("in part", fixed(8, 5, beneath.ErrIncomplete), job.Sandbox{Bytes: 10 << 10, Files: 5}, false)
+	check("shrunk", fixed(1, 1, nil), job.Sandbox{Bytes: 1 << 10, Files: 1}, true)
+
+	// A measurement that would never end, when the job does.
+	started := make(chan struct{})
+	done := make(chan job.Sandbox, 1)
+	endless := func(ctx context.Context) (int64, int64, error) {
+		close(started)
+		<-ctx.Done()
+		return 7, 7, errors.Join(beneath.ErrIncomplete, context.Cause(ctx))
+	}
+	go func() {
+		size, _, _ := s.weigh(ctx, endless)
+		done <- size
+	}()
+	<-started
+	s.hurry()
+	s.hurry()
+	if got, want := <-done, (job.Sandbox{Bytes: 7 << 10, Files: 7}); got != want {
+		t.Errorf("cut short it is %+v, want %+v", got, want)
+	}
+	check("brisk", fixed(9, 9, beneath.ErrIncomplete), job.Sandbox{Bytes: 9 << 10, Files: 9}, false)
+	check("given up", func(context.Context) (int64, int64, error) {
+		t.Error("measured again what takes too long")
+		return 0, 0, nil
+	}, job.Sandbox{Bytes: 9 << 10, Files: 9}, false)
+	s.calm()
+	check("another run", fixed(2, 2, nil), job.Sandbox{Bytes: 2 << 10, Files: 2}, true)
+
+	broken := errors.New("no such directory")
+	if _, whole, err := s.weigh(ctx, fixed(0, 0, broken)); whole || !errors.Is(err, broken) {
+		t.Errorf("whole %t, %v", whole, err)
+	}
+}
