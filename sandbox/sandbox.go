@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -108,6 +109,27 @@ func (s *Sandbox) ReadFile(name string, limit int64) ([]byte, error) {
 // Chmod sets the mode of a file below the scratch directory as the payload.
 func (s *Sandbox) Chmod(name string, mode fs.FileMode) error {
 	return s.payload.Do(func() error { return s.inside.Chmod(name, uint32(mode.Perm())) })
+}
+
+// CreateFile makes a new file directly in the scratch directory, as the payload,
+// for writing. It is the caller's; a link or file of that name is an error.
+func (s *Sandbox) CreateFile(name string, mode fs.FileMode) (*os.File, error) {
+	var created *os.File
+	err := s.payload.Do(func() error {
+		f, err := s.inside.CreateNew(name)
+		if err != nil {
+			return err
+		}
+		if err := f.Chmod(uint32(mode.Perm())); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		created = os.NewFile(uintptr(f.FD()), filepath.Join(s.scratch, name))
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create %s in the sandbox: %w", filepath.Join(s.scratch, name), err)
+	}
+	return created, nil
 }
 
 // RenameFile gives a regular file directly in the scratch directory another name

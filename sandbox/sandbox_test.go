@@ -233,3 +233,19 @@ func TestUsage(t *testing.T) {
 		t.Errorf("%d KiB, %d files, %v; want 2, 5", kib, files, err)
 	}
 }
+
+func TestRenameFile(t *testing.T) {
+	s := newSandbox(t)
+	asOwner(t, s, func(dir string) error { return os.WriteFile(filepath.Join(dir, "core"), []byte("c"), 0o600) })
+	must(t, s.RenameFile("core", "core.1.0"))
+	if b, err := s.ReadFile("core.1.0", 10); err != nil || string(b) != "c" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if err := s.RenameFile("core", "core.1.0"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what is not there: %v", err)
+	}
+	asOwner(t, s, func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "core")) })
+	if err := s.RenameFile("core", "core.1.0"); !errors.Is(err, beneath.ErrNotRegular) {
+		t.Errorf("a link: %v", err)
+	}
+}

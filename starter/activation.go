@@ -14,6 +14,7 @@ import (
 	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/config"
+	"podstarter/condor/dlog"
 	"podstarter/condor/image"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
@@ -30,6 +31,7 @@ type activation struct {
 	cfg     *config.Config
 	set     settings
 	log     *slog.Logger
+	logs    *dlog.Log // where log's lines go
 	environ []string // the starter's own, without what daemons keep secret
 	name    string   // unique in the pod; leases, nonces and exit records carry it
 	backend Backend

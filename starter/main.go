@@ -103,6 +103,7 @@ func activate(ctx context.Context, inv invocation, cfg *config.Config, env []str
 		log.Error("Cannot take this activation over from the startd", "error", err)
 		return exitGeneral
 	}
+	a.logs = file
 	file.CommandSocket(a.address)
 	return a.run(ctx)
 }

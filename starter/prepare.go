@@ -43,6 +43,7 @@ func (a *activation) prepare(ctx context.Context) error {
 	if err != nil {
 		return fail(shadow.VacateScratchDirError, 0, err)
 	}
+	a.openJobLog()
 	job.Localize(a.ad, a.info, a.sandbox.Scratch())
 	if err := a.openTransfers(); err != nil {
 		return err

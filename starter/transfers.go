@@ -60,6 +60,7 @@ func (a *activation) fetchInput(ctx context.Context) error {
 
 // sendOutput is the transfer of what the job made.
 func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
+	a.closeJobLog()
 	result, err := a.files.transfer.Upload(ctx, sandbox.Upload{Kind: kind, Added: a.addedOutput()})
 	a.files.out = *result
 	if err != nil {

@@ -164,21 +164,27 @@ func TestBannerOfAKnownFile(t *testing.T) {
 
 func TestAttach(t *testing.T) {
 	l, read := open(t, "", nil)
-	second := filepath.Join(t.TempDir(), ".starter.log")
-	if err := l.Attach(Options{Path: second, Flags: ParseFlags("D_FULLDEBUG")}); err != nil {
-		t.Fatal(err)
-	}
-	record(l, slog.LevelDebug, "detail")
-	record(l, slog.LevelInfo, "news")
-	b, err := os.ReadFile(second)
+	second, err := os.Create(filepath.Join(t.TempDir(), ".starter.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := [2]int{strings.Count(read(), "\n"), strings.Count(string(b), "\n")}; got != [2]int{1, 2} {
+	l.Attach(second, Options{Path: second.Name(), Flags: ParseFlags("D_FULLDEBUG"), MaxSize: 200})
+	record(l, slog.LevelDebug, "detail")
+	record(l, slog.LevelInfo, "news")
+	record(l, slog.LevelInfo, strings.Repeat("too much ", 30))
+	if err := l.Detach(); err != nil {
+		t.Error(err)
+	}
+	record(l, slog.LevelInfo, "later")
+	b, err := os.ReadFile(second.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := [2]int{strings.Count(read(), "\n"), strings.Count(string(b), "\n")}; got != [2]int{3, 2} {
 		t.Errorf("lines in the two logs: %v", got)
 	}
-	if err := l.Attach(Options{Path: "/no/such/directory/log"}); err == nil || !strings.Contains(err.Error(), "/no/such/directory/log") {
-		t.Errorf("error %v", err)
+	if err := l.Err(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -62,6 +62,8 @@ type file struct {
 	flags      Flags
 	timeFormat string
 	fd         int
+	given      *os.File // opened by somebody else, in place of fd; never set aside
+	written    int64    // bytes, to given
 	period     int64 // MaxAge: number of the period that the file belongs to
 	before     time.Time
 	beforeErr  error
@@ -109,6 +111,9 @@ func (f *file) owner() int {
 }
 
 func (f *file) close() error {
+	if f.given != nil {
+		return f.given.Close()
+	}
 	if f.fd < 0 {
 		return nil
 	}
@@ -120,6 +125,9 @@ func (f *file) close() error {
 // write appends one line with one call, which O_APPEND makes indivisible
 // (write(2)).
 func (f *file) write(line []byte, now time.Time) error {
+	if f.given != nil {
+		return f.add(line)
+	}
 	if f.fd < 0 {
 		return fmt.Errorf("the log %s is closed", f.Path)
 	}
@@ -134,6 +142,19 @@ func (f *file) write(line []byte, now time.Time) error {
 		}
 		return rotateErr
 	}
+}
+
+// add appends one line to a file that somebody else opened.
+func (f *file) add(line []byte) error {
+	if f.MaxSize > 0 && f.written+int64(len(line)) > f.MaxSize {
+		return nil
+	}
+	n, err := f.given.Write(line)
+	f.written += int64(n)
+	if err != nil {
+		return fmt.Errorf("writing to the log %s: %w", f.Path, err)
+	}
+	return nil
 }
 
 func (f *file) periodOf(t time.Time) int64 {

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,16 +58,31 @@ func (l *Log) Close() error {
 }
 
 // Attach adds a second log, such as the one that the -a2 argument asks for
-// inside the sandbox.
-func (l *Log) Attach(opt Options) error {
-	f, err := openFile(opt)
-	if err != nil {
-		return err
+// inside the sandbox, where nobody but the caller can open it safely. The file is
+// the log's from now on. It is not set aside when it has become too large: no line
+// is added then.
+func (l *Log) Attach(to *os.File, opt Options) {
+	f := &file{Options: opt, flags: opt.Flags, timeFormat: opt.TimeFormat, fd: -1, given: to}
+	if f.timeFormat == "" {
+		f.timeFormat = defaultTimeFormat
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.files = append(l.files, f)
-	return nil
+}
+
+// Detach closes the logs that were attached.
+func (l *Log) Detach() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	l.files = slices.DeleteFunc(l.files, func(f *file) bool {
+		if f.given != nil {
+			errs = append(errs, f.close())
+		}
+		return f.given != nil
+	})
+	return errors.Join(errs...)
 }
 
 // shows says whether any file wants the line.

@@ -19,6 +19,7 @@ const scratchToken = "#CoNdOrScRaTcHdIr#"
 // Names of files in the sandbox whose paths the job is told.
 const (
 	JobAdFile        = ".job.ad"
+	StarterLogFile   = ".starter.log"
 	MachineAdFile    = ".machine.ad"
 	WrapperErrorFile = ".job_wrapper_failure"
 )

@@ -60,7 +60,7 @@ func TestFacts(t *testing.T) {
 	got := facts(t, c, s)
 	want := agenttest.Facts{
 		UIDs: [3]int{s.UID, s.UID, s.UID}, GIDs: [3]int{s.GID, s.GID, s.GID}, Groups: s.Groups,
-		Dir: s.Dir, Umask: 0o027, Nice: 3, CPUs: s.CPUs, OOMScoreAdj: "800", NoNewPrivs: "1",
+		Dir: s.Dir, Umask: 0o027, Nice: min(niceness(t)+3, 19), CPUs: s.CPUs, OOMScoreAdj: "800", NoNewPrivs: "1",
 		Bounding: "0000000000000000", Effective: "0000000000000000",
 		Blocked: "0000000000000000", Ignored: "0000000000000000", Session: true,
 		Files: []string{"0", "1", "2"}, Args: s.Args,
@@ -404,6 +404,16 @@ func TestUsage(t *testing.T) {
 	if after, err := c.Usage(ctx); err != nil || after.UserCPU+after.SystemCPU < burnt || after.Processes != 0 {
 		t.Errorf("after the sweep: %+v, %v", after, err)
 	}
+}
+
+// niceness is this process's own.
+func niceness(t *testing.T) int {
+	t.Helper()
+	value, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 20 - value
 }
 
 // lastCPU is one that this process may run on.
