@@ -143,6 +143,14 @@ func listsAES(methods string) bool {
 // MintSession makes a new session with a random id and key, for a peer that
 // will be told about it through another session.
 func MintSession(user string, levels ...Level) (*Session, error) {
+	return MintSessionAs("", user, levels...)
+}
+
+// MintSessionAs is MintSession for a peer that has wishes: info is its policy in
+// the form that claim ids carry. An expiry in it is kept; a policy that leaves
+// only an expired session, or one without AES, is refused. The session is
+// encrypted and protected whatever the policy says.
+func MintSessionAs(info, user string, levels ...Level) (*Session, error) {
 	var id [24]byte
 	var key [keySize]byte
 	for _, b := range [][]byte{id[:], key[:]} {
@@ -150,7 +158,14 @@ func MintSession(user string, levels ...Level) (*Session, error) {
 			return nil, fmt.Errorf("mint a session for %s: %w", user, err)
 		}
 	}
-	return ImportSessionParts(hex.EncodeToString(id[:]), "", hex.EncodeToString(key[:]), user, levels...)
+	s, err := ImportSessionParts(hex.EncodeToString(id[:]), info, hex.EncodeToString(key[:]), user, levels...)
+	if err == nil && !s.Expires.IsZero() && !time.Now().Before(s.Expires) {
+		err = fmt.Errorf("mint a session for %s: it is wanted until %s, which has passed", user, s.Expires.UTC().Format(time.RFC3339))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Export returns the session as a claim id, secret and all, for the peer that

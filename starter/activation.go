@@ -44,6 +44,7 @@ type activation struct {
 	address         string // own command address, StarterIpAddr
 	sessions        *cedar.Sessions
 	transferSession *cedar.Session
+	ownerSessions   ownerSessions
 	shadow          *shadow.Client
 	startd          *startd.UpdateSocket
 

@@ -20,6 +20,7 @@ func (a *activation) listen(ctx context.Context) {
 	server := &cedar.Server{Sessions: a.sessions, Version: condorVersion(a.cfg), Log: a.log}
 	server.Handle(cedar.StarterVacateJob, cedar.Daemon, a.commandVacate)
 	server.Handle(cedar.DCRaiseSignal, cedar.Daemon, a.commandSignal)
+	server.Handle(cedar.CreateJobOwnerSecSession, cedar.Daemon, a.commandOwnerSession)
 	for command, sig := range map[int]int{
 		cedar.DCOffGraceful: int(syscall.SIGTERM),
 		cedar.DCOffFast:     int(syscall.SIGQUIT),

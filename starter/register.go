@@ -29,6 +29,8 @@ func (a *activation) register(ctx context.Context) error {
 		a.overlay = slot.Overlay
 	}
 
+	a.ownerSessions.know(a.ad)
+
 	domain := a.cfg.String("FILESYSTEM_DOMAIN", "")
 	if a.info, err = job.Read(a.ad, domain); err != nil {
 		return fmt.Errorf("the shadow sent a job that cannot be run: %w", err)

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"podstarter/cedar"
+	"podstarter/classads"
+	"podstarter/condor/owner"
+	"podstarter/condor/version"
+)
+
+// maxOwnerSessions bounds how many sessions the job's owner can have at once.
+// Each use of a tool makes one, and stock keeps them all; here the oldest one
+// gives way, which nobody notices who does not come back to it.
+const maxOwnerSessions = 1000
+
+// ownerSessions are the sessions that the job's owner commands this starter on.
+// They end with it.
+type ownerSessions struct {
+	mu    sync.Mutex
+	claim string   // the secret that a schedd must know; "" while no job is known
+	owner string   // user@domain
+	ids   []string // oldest first
+}
+
+// know takes from the job's ad who may have sessions, and who may ask for them.
+func (o *ownerSessions) know(job *classads.Ad) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.claim, o.owner = job.StringOr("ClaimId", ""), owner.Identity(job)
+}
+
+func (o *ownerSessions) secrets() (claim, user string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.claim, o.owner
+}
+
+// open makes a session for the owner and puts it into the table.
+func (o *ownerSessions) open(table *cedar.Sessions, info string) (*cedar.Session, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	session, err := cedar.MintSessionAs(info, o.owner, cedar.Read)
+	if err != nil {
+		return nil, err
+	}
+	if err := table.Add(session); err != nil {
+		return nil, err
+	}
+	o.ids = append(o.ids, session.ID)
+	if len(o.ids) > maxOwnerSessions {
+		table.Remove(o.ids[0])
+		o.ids = o.ids[1:]
+	}
+	return session, nil
+}
+
+// commandOwnerSession is CREATE_JOB_OWNER_SEC_SESSION. A peer that does not know
+// the secret of the job's claim gets no answer
+// (starter.cpp:createJobOwnerSecSession).
+func (a *activation) commandOwnerSession(_ context.Context, c *cedar.Call) error {
+	request, err := owner.ReadSessionRequest(c.Stream)
+	if err != nil {
+		return err
+	}
+	claim, user := a.ownerSessions.secrets()
+	if !request.Proves(claim) {
+		return fmt.Errorf("make a session for the job's owner: the claim id that %s gives is not that of this job", c.Stream.Peer())
+	}
+	own := a.version()
+	session, err := a.ownerSessions.open(a.sessions, request.Info)
+	if err != nil {
+		a.log.Warn("createJobOwnerSecSession failed", "error", err)
+		return owner.RefuseSession(c.Stream, own, "Failed to create security session.")
+	}
+	release := ""
+	if v, err := version.Parse(own); err == nil {
+		release = v.String()
+	}
+	a.log.Debug("Created security session for job owner (" + user + ").")
+	return owner.AnswerSession(c.Stream, session, own, release, a.address)
+}
+
+// ownerOnly lets nobody but the job's owner at a command of the owner. The level
+// of such commands is Read, which many hold (starter.cpp:startSSHD, peek).
+func (a *activation) ownerOnly(serve cedar.Handler) cedar.Handler {
+	return func(ctx context.Context, c *cedar.Call) error {
+		if _, user := a.ownerSessions.secrets(); user == "" || c.User != user {
+			return fmt.Errorf("command %d: %q is not the owner of the job", c.Command, c.User)
+		}
+		return serve(ctx, c)
+	}
+}
