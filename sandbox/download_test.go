@@ -448,7 +448,7 @@ func TestDelegatedProxy(t *testing.T) {
 
 	f, s = newShadow(t), newSandbox(t)
 	f.items = []sent{{command: 4, name: "proxy", raw: delegate(0)}}
-	if _, err = f.transfer(s, plainJob).Download(context.Background()); !errors.Is(err, errNoDelegation) {
+	if _, err = f.transfer(s, plainJob).Download(context.Background()); !errors.Is(err, cedar.ErrNoDelegation) {
 		t.Errorf("delegation refused: %v", err)
 	}
 }

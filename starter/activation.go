@@ -56,6 +56,8 @@ type activation struct {
 	home                          string
 	sandbox                       *sandbox.Sandbox
 	files                         transfers
+	creds                         credentials
+	proxies                       proxyPlace
 	container                     Container
 	table                         *ptable.Table // the payload's processes; nil where the starter does not see them
 
@@ -222,6 +224,7 @@ func (a *activation) report(ctx context.Context, e shadow.RemoteError) {
 
 // clean removes what the activation leaves on the machine, whatever happened.
 func (a *activation) clean(ctx context.Context) {
+	a.stopRenewing()
 	if a.container != nil {
 		if err := a.sweep(ctx); err != nil {
 			// The wrapper kills what is left when the slot is released.

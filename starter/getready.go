@@ -131,6 +131,9 @@ const maxInputTries = 3
 // result, which may be to try again.
 func (a *activation) stageIn(ctx context.Context) error {
 	if a.files.transfer == nil {
+		if err := a.delegatedProxy(ctx); err != nil {
+			return err
+		}
 		return a.converse(ctx, guidanceEnvironment)
 	}
 	for try := 1; ; try++ {

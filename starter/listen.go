@@ -21,6 +21,8 @@ func (a *activation) listen(ctx context.Context) {
 	server.Handle(cedar.StarterVacateJob, cedar.Daemon, a.commandVacate)
 	server.Handle(cedar.DCRaiseSignal, cedar.Daemon, a.commandSignal)
 	server.Handle(cedar.CreateJobOwnerSecSession, cedar.Daemon, a.commandOwnerSession)
+	server.Handle(cedar.UpdateGSICred, cedar.Write, a.commandProxy)
+	server.Handle(cedar.DelegateGSICredStarter, cedar.Write, a.commandProxy)
 	for command, sig := range map[int]int{
 		cedar.DCOffGraceful: int(syscall.SIGTERM),
 		cedar.DCOffFast:     int(syscall.SIGQUIT),

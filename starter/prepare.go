@@ -51,7 +51,11 @@ func (a *activation) prepare(ctx context.Context) error {
 	if err := a.writeAds(); err != nil {
 		return fail(shadow.VacateScratchDirError, 0, err)
 	}
-	return a.update(ctx, job.Provisioned(a.machine))
+	if err := a.update(ctx, job.Provisioned(a.machine)); err != nil {
+		return err
+	}
+	a.placeProxy()
+	return a.fetchCredentials(ctx)
 }
 
 // owner is the payload's user for the sandbox; a starter without root's rights

@@ -140,6 +140,7 @@ func (a *activation) surroundings(place job.Place) job.Surroundings {
 		Slot:       a.inv.slot(a.cfg.String("STARTD_RESOURCE_PREFIX", "")),
 		StarterPID: os.Getpid(), Home: home,
 		Machine: a.machine, Secrets: a.secrets, Environ: a.environ,
+		CredDir: a.creds.dir, KerberosCache: a.creds.cache, Proxy: a.creds.proxy,
 	}
 }
 

@@ -111,6 +111,7 @@ func (a *activation) about(ctx context.Context) job.Activation {
 // finalUpdate is the last the startd hears: from then on it takes the slot for
 // being cleaned up. It happens once.
 func (a *activation) finalUpdate(ctx context.Context) *classads.Ad {
+	a.stopRenewing()
 	ad := classads.NewAd()
 	if a.sandbox != nil {
 		ad = a.fullAd(ctx, "")

@@ -38,6 +38,7 @@ type Surroundings struct {
 
 	CredDir       string // fetched credentials, "" if none
 	KerberosCache string
+	Proxy         string // X.509 proxy, where it is not where the job's ad says
 	ChirpConfig   string // "" if there is no chirp proxy
 	OutputAd      string
 	WrapperWorks  bool // USER_JOB_WRAPPER can be executed
@@ -186,6 +187,9 @@ func joinInts(numbers []int) string {
 // proxyPath is where the job's X.509 proxy lies, "" if it has none
 // (condor_utils/build_job_env.cpp).
 func proxyPath(ad *classads.Ad, s Surroundings) string {
+	if s.Proxy != "" {
+		return s.Proxy
+	}
 	proxy := ad.StringOr("x509userproxy", "")
 	if proxy == "" {
 		return ""

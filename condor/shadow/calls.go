@@ -26,6 +26,7 @@ const (
 	numGetSecSessionInfo   = 288
 	numWhoAmI              = 297
 	numGetCreds            = 302
+	numGetDelegatedProxy   = 303
 	numEventNotification   = 304
 	numRequestGuidance     = 305
 )

@@ -138,6 +138,8 @@ type call struct {
 	noErrno bool
 	// bare says that there is no result at all, only fields.
 	bare bool
+	// whole says that the reply is read to its end by who takes its fields.
+	whole bool
 	// noReply says that the shadow does not answer.
 	noReply bool
 	// last says that the shadow hangs up after this call.
@@ -235,7 +237,10 @@ func reply[T any](s *cedar.Stream, call call, get func(*cedar.Stream, int64) (T,
 		a.err = bad
 		return a
 	}
-	if a.err = s.EndOfMessage(); a.err == nil {
+	if !call.whole {
+		a.err = s.EndOfMessage()
+	}
+	if a.err == nil {
 		a.err = bad
 	}
 	return a

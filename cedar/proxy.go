@@ -1,0 +1,82 @@
+package cedar
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+const (
+	proxyKeyBits = 2048
+	// maxProxy bounds what a peer may send as a chain of certificates.
+	maxProxy = 1 << 20
+)
+
+// ErrNoDelegation reports that the peer could not delegate its X.509 proxy.
+var ErrNoDelegation = errors.New("the peer could not delegate its X.509 proxy")
+
+// ReceiveProxy takes an X.509 proxy by delegation: a new key is made here, the
+// peer certifies it, and the key never travels (condor_io/reli_sock.cpp:
+// get_x509_delegation, condor_utils/globus_utils.cpp:x509_receive_delegation).
+// It returns the text of a proxy file. After an error other than
+// ErrNoDelegation the peers are out of step.
+func (s *Stream) ReceiveProxy() ([]byte, error) {
+	key, err := rsa.GenerateKey(rand.Reader, proxyKeyBits)
+	if err != nil {
+		return nil, err
+	}
+	request, err := x509.CreateCertificateRequest(rand.Reader,
+		&x509.CertificateRequest{SignatureAlgorithm: x509.SHA256WithRSA}, key)
+	if err != nil {
+		return nil, err
+	}
+	s.PutInt(int64(len(request)))
+	s.PutBytes(request)
+	if err := s.EndMessage(); err != nil {
+		return nil, err
+	}
+	n, err := s.GetInt()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case n == 0:
+		if err := s.EndOfMessage(); err != nil {
+			return nil, err
+		}
+		return nil, ErrNoDelegation
+	case n < 0 || n > maxProxy:
+		return nil, fmt.Errorf("the peer offers an X.509 proxy of %d bytes, at most %d are taken", n, maxProxy)
+	}
+	der, err := s.GetBytes(int(n))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.EndOfMessage(); err != nil {
+		return nil, err
+	}
+	return proxyFile(der, key)
+}
+
+// proxyFile writes a proxy as tools expect it: certificate, its key, the rest
+// of the chain. The certificates come as DER, one behind the other.
+func proxyFile(der []byte, key *rsa.PrivateKey) ([]byte, error) {
+	var out []byte
+	for first := true; len(der) > 0; first = false {
+		var certificate asn1.RawValue
+		rest, err := asn1.Unmarshal(der, &certificate)
+		if err != nil {
+			return nil, fmt.Errorf("read the chain of the delegated X.509 proxy: %w", err)
+		}
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.FullBytes})...)
+		if first {
+			out = append(out, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})...)
+		}
+		der = rest
+	}
+	return out, nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+)
+
+// credentialsDir is where the job finds its tokens, below the sandbox
+// (jic_shadow.cpp:refreshSandboxCredentialsOAuth).
+const credentialsDir = ".condor_creds"
+
+// defaultRefresh is how often tokens are fetched anew.
+const defaultRefresh = 300 * time.Second
+
+// credentials are what the job is given of its user's secrets. All of it lies in
+// the sandbox, as the payload's files, and goes with it.
+type credentials struct {
+	dir   string // of the tokens; "" if the job asked for none
+	cache string // of Kerberos tickets; "" if the job asked for none
+	proxy string // delegated by the shadow for a job without file transfer; "" if there is none
+
+	stop    context.CancelFunc // of what renews them; nil if nothing does
+	renewal sync.WaitGroup
+}
+
+// fetchCredentials brings in what the job needs before its input files are
+// fetched, and has it renewed for as long as the job is there
+// (jic_shadow.cpp:initUserCredentials).
+func (a *activation) fetchCredentials(ctx context.Context) error {
+	services, wanted := job.Services(a.ad)
+	if !wanted {
+		return nil
+	}
+	a.log.Info(fmt.Sprintf("initUserCredentials: job needs OAuth services %v", services))
+	if err := a.fetchTokens(uncut(ctx), services); err != nil {
+		return fail(shadow.VacateStarterError, 0, fmt.Errorf("Starter failed to initialize: %w", err)) //nolint:staticcheck // stock's sentence
+	}
+	a.creds.dir = filepath.Join(a.sandbox.Scratch(), credentialsDir)
+	every, err := a.cfg.Int("SEC_CREDENTIAL_REFRESH", int64(defaultRefresh/time.Second))
+	if err != nil {
+		a.log.Warn("How often credentials are renewed is not understood, the default holds", "error", err)
+		every = int64(defaultRefresh / time.Second)
+	}
+	if every <= 0 {
+		a.log.Info("CREDS: cred refresh is DISABLED.")
+		return nil
+	}
+	a.renew(ctx, time.Duration(min(every, maxRefresh))*time.Second, func(ctx context.Context) error {
+		return a.fetchTokens(ctx, services)
+	})
+	return nil
+}
+
+// maxRefresh bounds the seconds of a knob; whoever writes more means never.
+const maxRefresh = 10 * 365 * 24 * 60 * 60
+
+// renew does something again and again until stopRenewing. The job is not told
+// when it fails: what it has may be good for longer, and a shadow without the
+// credential holds the job by itself.
+func (a *activation) renew(ctx context.Context, every time.Duration, do func(context.Context) error) {
+	ctx, stop := context.WithCancel(uncut(ctx))
+	before := a.creds.stop
+	a.creds.stop = func() {
+		if before != nil {
+			before()
+		}
+		stop()
+	}
+	a.creds.renewal.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			if err := do(ctx); err != nil && ctx.Err() == nil {
+				a.log.Warn("The job's credentials are not renewed", "error", err)
+			}
+		}
+	})
+}
+
+// stopRenewing ends what renews the credentials and waits for it: nothing is
+// written into a sandbox that is being removed, and nothing asked of a shadow
+// that has heard the last word.
+func (a *activation) stopRenewing() {
+	if a.creds.stop != nil {
+		a.creds.stop()
+		a.creds.renewal.Wait()
+	}
+}
+
+// fetchTokens asks the shadow for the tokens and puts each in the place of the
+// one before. A job reads a whole one at any time.
+func (a *activation) fetchTokens(ctx context.Context, services []string) error {
+	plain := false
+	if os.Getuid() != 0 {
+		var err error
+		if plain, err = a.cfg.Bool("ALLOW_OAUTH_WITHOUT_ENCRYPTION", false); err != nil {
+			a.log.Warn("Tokens are not asked for without encryption", "error", err)
+		}
+	}
+	got, err := a.shadow.GetCreds(ctx, plain)
+	if err != nil {
+		return fmt.Errorf("fetch the job's tokens: %w", err)
+	}
+	byName := map[string]shadow.Credential{}
+	for _, credential := range got {
+		byName[credential.Service] = credential
+	}
+	if len(services) == 0 {
+		return nil
+	}
+	if err := a.sandbox.Mkdir(credentialsDir, 0o755); err != nil {
+		return fmt.Errorf("make the directory for the job's tokens: %w", err)
+	}
+	for _, service := range services {
+		credential, ok := byName[service]
+		if !ok {
+			return errors.New("Shadow failed to provide credential for service " + service) //nolint:staticcheck // stock's sentence
+		}
+		name := filepath.Join(credentialsDir, credential.FileName())
+		if err := a.sandbox.WriteFile(name, credential.Data(), 0o600); err != nil {
+			return fmt.Errorf("store the token of service %s: %w", service, err)
+		}
+	}
+	return nil
+}
