@@ -45,6 +45,7 @@ type activation struct {
 	sessions        *cedar.Sessions
 	transferSession *cedar.Session
 	ownerSessions   ownerSessions
+	claimSession    *cedar.Session // with the submit side; nil if the shadow gave none
 	shadow          *shadow.Client
 	startd          *startd.UpdateSocket
 

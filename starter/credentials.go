@@ -35,15 +35,27 @@ type credentials struct {
 // fetched, and has it renewed for as long as the job is there
 // (jic_shadow.cpp:initUserCredentials).
 func (a *activation) fetchCredentials(ctx context.Context) error {
-	services, wanted := job.Services(a.ad)
-	if !wanted {
-		return nil
+	if services, wanted := job.Services(a.ad); wanted {
+		if err := a.fetchAllTokens(ctx, services); err != nil {
+			return err
+		}
 	}
+	return a.fetchTickets(ctx)
+}
+
+// fetchAllTokens is the first time that tokens are fetched.
+func (a *activation) fetchAllTokens(ctx context.Context, services []string) error {
 	a.log.Info(fmt.Sprintf("initUserCredentials: job needs OAuth services %v", services))
 	if err := a.fetchTokens(uncut(ctx), services); err != nil {
 		return fail(shadow.VacateStarterError, 0, fmt.Errorf("Starter failed to initialize: %w", err)) //nolint:staticcheck // stock's sentence
 	}
 	a.creds.dir = filepath.Join(a.sandbox.Scratch(), credentialsDir)
+	a.renewEvery(ctx, func(ctx context.Context) error { return a.fetchTokens(ctx, services) })
+	return nil
+}
+
+// renewEvery renews something as often as SEC_CREDENTIAL_REFRESH says.
+func (a *activation) renewEvery(ctx context.Context, do func(context.Context) error) {
 	every, err := a.cfg.Int("SEC_CREDENTIAL_REFRESH", int64(defaultRefresh/time.Second))
 	if err != nil {
 		a.log.Warn("How often credentials are renewed is not understood, the default holds", "error", err)
@@ -51,12 +63,9 @@ func (a *activation) fetchCredentials(ctx context.Context) error {
 	}
 	if every <= 0 {
 		a.log.Info("CREDS: cred refresh is DISABLED.")
-		return nil
+		return
 	}
-	a.renew(ctx, time.Duration(min(every, maxRefresh))*time.Second, func(ctx context.Context) error {
-		return a.fetchTokens(ctx, services)
-	})
-	return nil
+	a.renew(ctx, time.Duration(min(every, maxRefresh))*time.Second, do)
 }
 
 // maxRefresh bounds the seconds of a knob; whoever writes more means never.

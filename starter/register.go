@@ -102,6 +102,7 @@ func (a *activation) openSessions(ctx context.Context) error {
 	if err := a.sessions.Add(reconnect); err != nil {
 		return fmt.Errorf("take over the shadow's session: %w", err)
 	}
+	a.claimSession = reconnect
 	if a.transferSession, err = info.FileTransfer.Import(cedar.Daemon); err != nil {
 		return fmt.Errorf("take over the shadow's session for files: %w", err)
 	}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"podstarter/cedar"
+	"podstarter/condor/shadow"
+)
+
+// kerberos is where a site keeps its users' Kerberos credentials: a directory of
+// the pilot that only root enters, in which a credential monitor turns what a
+// user stored (name.cred) into tickets (name.cc) and renews those.
+type kerberos struct {
+	dir  string
+	user string
+	// fresh is for how long tickets that are there are good enough not to
+	// trouble the shadow; negative for ever (SEC_CREDENTIAL_REFRESH_INTERVAL).
+	fresh time.Duration
+	// patience bounds the wait for the monitor (CREDD_POLLING_TIMEOUT).
+	patience time.Duration
+
+	copied time.Time // of the tickets that the job has
+}
+
+const (
+	// maxTickets bounds a ticket cache; some kilobytes are usual.
+	maxTickets = 16 << 20
+	// ticketPoll is how often the monitor's work is looked for.
+	ticketPoll = 200 * time.Millisecond
+)
+
+func (k *kerberos) tickets() string { return filepath.Join(k.dir, k.user+".cc") }
+
+// fetchTickets gives the job its user's Kerberos tickets, if it asks for them
+// (jic_shadow.cpp:initUserCredentials).
+func (a *activation) fetchTickets(ctx context.Context) error {
+	if !a.ad.BoolOr("SendCredential", false) {
+		return nil
+	}
+	k, err := a.kerberos()
+	if err == nil {
+		err = a.obtainTickets(ctx, k)
+	}
+	if err == nil {
+		err = a.copyTickets(k)
+	}
+	if err != nil {
+		return fail(shadow.VacateStarterError, 0, fmt.Errorf("Starter failed to initialize: %w", err)) //nolint:staticcheck // stock's sentence
+	}
+	a.creds.cache = filepath.Join(a.sandbox.Scratch(), k.user+".cc")
+	a.renewEvery(ctx, func(context.Context) error { return a.copyTickets(k) })
+	return nil
+}
+
+// kerberos reads the knobs. The files are named by the job's user at the access
+// point: a payload's own user has no name.
+func (a *activation) kerberos() (*kerberos, error) {
+	k := &kerberos{dir: a.cfg.String("SEC_CREDENTIAL_DIRECTORY_KRB", ""), user: a.info.Owner}
+	if k.dir == "" {
+		return nil, errors.New("the job wants a Kerberos credential (SendCredential), but SEC_CREDENTIAL_DIRECTORY_KRB is not defined on this execution point")
+	}
+	if k.user == "" || strings.HasPrefix(k.user, ".") || strings.ContainsAny(k.user, "/\x00") {
+		return nil, fmt.Errorf("the job's owner %.100q cannot be the name of a file with Kerberos tickets", k.user)
+	}
+	fresh, err := a.cfg.Int("SEC_CREDENTIAL_REFRESH_INTERVAL", -1)
+	if err != nil {
+		return nil, err
+	}
+	k.fresh = time.Duration(max(-1, min(fresh, maxRefresh))) * time.Second
+	if k.patience, err = a.cfg.Seconds("CREDD_POLLING_TIMEOUT", 20*time.Second); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// obtainTickets has tickets made unless there are some that are good enough.
+func (a *activation) obtainTickets(ctx context.Context, k *kerberos) error {
+	st, err := os.Stat(k.tickets())
+	if err == nil && (k.fresh < 0 || time.Since(st.ModTime()) < k.fresh) {
+		return nil
+	}
+	if a.claimSession == nil {
+		return errors.New("the shadow gave no session on which to fetch a Kerberos credential; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
+	}
+	client := &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address}
+	data, err := shadow.FetchKerberos(ctx, client, a.info.ShadowAddress, a.claimSession, k.user, a.cfg.String("UID_DOMAIN", "DOMAIN"))
+	if err != nil {
+		return err
+	}
+	if err := k.store(data); err != nil {
+		return err
+	}
+	return k.await(ctx)
+}
+
+// store leaves the credential for the monitor, whole or not at all. The
+// directory is the pilot's own; no payload sees it.
+func (k *kerberos) store(data []byte) error {
+	var random [8]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return err
+	}
+	temp := filepath.Join(k.dir, fmt.Sprintf("%s.cred.%x", k.user, random))
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:forbidigo // the path is the pilot's alone
+	if err != nil {
+		return fmt.Errorf("store a Kerberos credential for the credential monitor: %w", err)
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(temp, filepath.Join(k.dir, k.user+".cred")) //nolint:forbidigo // the path is the pilot's alone
+	}
+	if err != nil {
+		_ = os.Remove(temp)
+		return fmt.Errorf("store a Kerberos credential for the credential monitor: %w", err)
+	}
+	// A user who is active again is not to be swept away (credmon_clear_mark).
+	_ = os.Remove(filepath.Join(k.dir, k.user+".mark"))
+	return nil
+}
+
+// await wakes the monitor and waits until there are tickets
+// (condor_utils/credmon_interface.cpp:credmon_kick_and_poll_for_ccfile). Those
+// that were there before are taken as well, as by stock; what the monitor makes
+// of the new credential follows with the next renewal.
+func (k *kerberos) await(ctx context.Context) error {
+	if pid, err := k.monitor(); err == nil {
+		_ = syscall.Kill(pid, syscall.SIGHUP) // one that is gone has no tickets to wait for, and the wait is bounded
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.patience)
+	defer cancel()
+	tick := time.NewTicker(ticketPoll)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(k.tickets()); err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the credential monitor made no Kerberos tickets %s within %s; does one run in the pilot?", k.tickets(), k.patience)
+		}
+	}
+}
+
+// monitor is the process id of the credential monitor.
+func (k *kerberos) monitor() (int, error) {
+	f, err := os.Open(filepath.Join(k.dir, "pid"))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 256))
+	if err != nil {
+		return 0, err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil && pid <= 1 {
+		err = fmt.Errorf("%d is no process id of a credential monitor", pid)
+	}
+	return pid, err
+}
+
+// copyTickets gives the job the tickets as they are now, if they have changed
+// (jic_shadow.cpp:refreshSandboxCredentialsKRB).
+func (a *activation) copyTickets(k *kerberos) error {
+	f, err := os.Open(k.tickets())
+	if err != nil {
+		return fmt.Errorf("look for the user's Kerberos tickets: %w", err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("look at the user's Kerberos tickets: %w", err)
+	}
+	if st.ModTime().Equal(k.copied) {
+		return nil
+	}
+	if st.Size() > maxTickets {
+		return fmt.Errorf("the Kerberos tickets %s have %d bytes, at most %d are taken", k.tickets(), st.Size(), maxTickets)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxTickets))
+	if err != nil {
+		return fmt.Errorf("read the user's Kerberos tickets: %w", err)
+	}
+	if err := a.sandbox.WriteFile(k.user+".cc", data, 0o600); err != nil {
+		return err
+	}
+	k.copied = st.ModTime()
+	return nil
+}
