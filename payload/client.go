@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -80,11 +81,18 @@ func (c *Client) Cgroups() string { return c.cgroups }
 // Start starts a payload. A failure to start is a *[StartError]. When the main
 // process of one start has ended, another may be started on the same
 // connection: a script before the job, or the job again after a checkpoint.
-func (c *Client) Start(ctx context.Context, s Spec) (Started, error) {
-	if err := s.Validate(); err != nil {
+//
+// The files are those that s.Passed names; the payload gets duplicates, and
+// they stay the caller's.
+func (c *Client) Start(ctx context.Context, s Spec, files ...*os.File) (Started, error) {
+	err := s.Validate()
+	if err == nil && len(files) != len(s.Passed) {
+		err = fmt.Errorf("%d files are there for the standard files %v", len(files), s.Passed)
+	}
+	if err != nil {
 		return Started{}, &StartError{Stage: StageSpec, Detail: err.Error()}
 	}
-	m, err := c.call(ctx, Request{Op: OpStart, Spec: &s})
+	m, err := c.call(ctx, Request{Op: OpStart, Spec: &s}, files...)
 	switch {
 	case err != nil:
 		return Started{}, err

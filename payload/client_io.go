@@ -11,14 +11,14 @@ import (
 )
 
 // call sends a request and waits for its answer.
-func (c *Client) call(ctx context.Context, r Request) (Message, error) {
+func (c *Client) call(ctx context.Context, r Request, files ...*os.File) (Message, error) {
 	answer, id, err := c.register()
 	if err != nil {
 		return Message{}, err
 	}
 	defer c.forget(id)
 	r.ID = id
-	if err := c.send(ctx, r); err != nil {
+	if err := c.send(ctx, r, files); err != nil {
 		return Message{}, err
 	}
 	select {
@@ -75,7 +75,7 @@ func (c *Client) forget(id int64) {
 // one that does not is as good as dead.
 const writeTimeout = 30 * time.Second
 
-func (c *Client) send(ctx context.Context, r Request) error {
+func (c *Client) send(ctx context.Context, r Request, files []*os.File) error {
 	line, err := EncodeLine(r)
 	if err != nil {
 		return fmt.Errorf("encode a %s request: %w", r.Op, err)
@@ -90,7 +90,7 @@ func (c *Client) send(ctx context.Context, r Request) error {
 	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return c.fail(err)
 	}
-	if _, err := c.conn.Write(line); err != nil {
+	if err := SendFiles(c.conn, line, files); err != nil {
 		return c.fail(fmt.Errorf("send a %s request: %w", r.Op, err))
 	}
 	return nil

@@ -79,6 +79,10 @@ type Spec struct {
 	// FIFO needs its reader beforehand.
 	Stdin, Stdout, Stderr string
 	Append                bool
+	// Passed names standard files ("stdin", "stdout", "stderr") that come as open
+	// files along with the request, in this order, for which nothing is opened
+	// then; see [Client.Start].
+	Passed []string
 	// Nice is added to the wrapper's nice value.
 	Nice int
 	// CPUs are the numbers of the CPUs that the process may run on

@@ -70,6 +70,9 @@ func (s *Spec) Validate() error {
 			return fmt.Errorf("path %.40q... has a NUL byte or %d bytes or more", file, maxPath)
 		}
 	}
+	if err := s.validatePassed(); err != nil {
+		return err
+	}
 	// Arguments and environment may hold secrets: name them by number.
 	for i, arg := range s.Args {
 		if strings.IndexByte(arg, 0) >= 0 {

@@ -131,27 +131,28 @@ func unmarshalStrict(data []byte, v any) error {
 
 // wireSpec is Spec as it goes over the socket.
 type wireSpec struct {
-	Activation string  `json:"activation"`
-	UID        int     `json:"uid"`
-	GID        int     `json:"gid"`
-	Groups     []int   `json:"groups,omitempty"`
-	Path       raw     `json:"path"`
-	Args       []raw   `json:"args,omitempty"`
-	Env        []raw   `json:"env,omitempty"`
-	ImageEnv   bool    `json:"image_env,omitempty"`
-	HideEnv    []raw   `json:"hide_env,omitempty"`
-	SearchPath bool    `json:"search_path,omitempty"`
-	Dir        raw     `json:"dir"`
-	Link       raw     `json:"link,omitempty"`
-	LinkTo     raw     `json:"link_to,omitempty"`
-	Umask      int     `json:"umask"`
-	Stdin      raw     `json:"stdin,omitempty"`
-	Stdout     raw     `json:"stdout,omitempty"`
-	Stderr     raw     `json:"stderr,omitempty"`
-	Append     bool    `json:"append,omitempty"`
-	Nice       int     `json:"nice,omitempty"`
-	CPUs       []int   `json:"cpus,omitempty"`
-	Limits     []Limit `json:"limits,omitempty"`
+	Activation string   `json:"activation"`
+	UID        int      `json:"uid"`
+	GID        int      `json:"gid"`
+	Groups     []int    `json:"groups,omitempty"`
+	Path       raw      `json:"path"`
+	Args       []raw    `json:"args,omitempty"`
+	Env        []raw    `json:"env,omitempty"`
+	ImageEnv   bool     `json:"image_env,omitempty"`
+	HideEnv    []raw    `json:"hide_env,omitempty"`
+	SearchPath bool     `json:"search_path,omitempty"`
+	Dir        raw      `json:"dir"`
+	Link       raw      `json:"link,omitempty"`
+	LinkTo     raw      `json:"link_to,omitempty"`
+	Umask      int      `json:"umask"`
+	Stdin      raw      `json:"stdin,omitempty"`
+	Stdout     raw      `json:"stdout,omitempty"`
+	Stderr     raw      `json:"stderr,omitempty"`
+	Append     bool     `json:"append,omitempty"`
+	Passed     []string `json:"passed,omitempty"`
+	Nice       int      `json:"nice,omitempty"`
+	CPUs       []int    `json:"cpus,omitempty"`
+	Limits     []Limit  `json:"limits,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -161,7 +162,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 		Path: raw(s.Path), Args: rawList(s.Args), Env: rawList(s.Env),
 		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Link: raw(s.Link), LinkTo: raw(s.LinkTo), Umask: s.Umask,
 		Stdin: raw(s.Stdin), Stdout: raw(s.Stdout), Stderr: raw(s.Stderr),
-		Append: s.Append, Nice: s.Nice, CPUs: s.CPUs, Limits: s.Limits,
+		Append: s.Append, Passed: s.Passed, Nice: s.Nice, CPUs: s.CPUs, Limits: s.Limits,
 	})
 }
 
@@ -176,7 +177,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 		Path: string(w.Path), Args: stringList(w.Args), Env: stringList(w.Env),
 		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Link: string(w.Link), LinkTo: string(w.LinkTo), Umask: w.Umask,
 		Stdin: string(w.Stdin), Stdout: string(w.Stdout), Stderr: string(w.Stderr),
-		Append: w.Append, Nice: w.Nice, CPUs: w.CPUs, Limits: w.Limits,
+		Append: w.Append, Passed: w.Passed, Nice: w.Nice, CPUs: w.CPUs, Limits: w.Limits,
 	}
 	return nil
 }

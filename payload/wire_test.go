@@ -18,7 +18,7 @@ import (
 var fullSpec = Spec{
 	Activation: "slot1_1.42", UID: 10001, GID: 10001, Groups: []int{5, 6},
 	Path: "/bin/caf\xe9", Args: []string{"<&>", "\xff\x00"[:1], "ü"}, Env: []string{"A=\xfe"}, ImageEnv: true, SearchPath: true,
-	Dir: "/x\xe9", Umask: 0o22, Stdin: "i\xe9", Stdout: "o", Stderr: "e", Append: true, Nice: 3, CPUs: []int{0, 3},
+	Dir: "/x\xe9", Umask: 0o22, Stdin: "i\xe9", Stderr: "e", Append: true, Passed: []string{"stdout"}, Nice: 3, CPUs: []int{0, 3},
 	Limits: []Limit{{"core", 0, Unlimited}},
 }
 
@@ -106,7 +106,10 @@ func TestValidate(t *testing.T) {
 		"no path":           func(s *Spec) { s.Path = "" },
 		"NUL in path":       func(s *Spec) { s.Path = "a\x00b" },
 		"relative dir":      func(s *Spec) { s.Dir = "a" },
-		"long file":         func(s *Spec) { s.Stdout = strings.Repeat("a", 4096) },
+		"long file":         func(s *Spec) { s.Stdin = strings.Repeat("a", 4096) },
+		"passed unknown":    func(s *Spec) { s.Passed = []string{"stdlog"} },
+		"passed twice":      func(s *Spec) { s.Passed = []string{"stdout", "stdout"} },
+		"passed and named":  func(s *Spec) { s.Passed = []string{"stdin"} },
 		"NUL in argument":   func(s *Spec) { s.Args = []string{"a\x00"} },
 		"NUL in variable":   func(s *Spec) { s.Env = []string{"A=\x00"} },
 		"no variable":       func(s *Spec) { s.Env = []string{"A"} },

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,9 @@ func launch() int {
 		return exitSetup
 	}
 	s := &j.Spec
+	for i := range s.Passed {
+		unix.CloseOnExec(passedFD + i)
+	}
 	if failure := prepare(&j); failure != nil {
 		r.failed(failure.stage, failure.path, errnoOf(failure.err), failure.detail)
 		return exitSetup
@@ -113,28 +117,35 @@ func setCPUs(cpus []int) {
 }
 
 // openStdio opens the payload's standard files as the payload's user in its
-// working directory. Symbolic links are followed: nothing can be reached that
-// the payload itself could not open.
+// working directory, but for those that came open. Symbolic links are followed:
+// nothing can be reached that the payload itself could not open.
 func openStdio(s *payload.Spec) *stageError {
 	out := unix.O_WRONLY | unix.O_CREAT | unix.O_TRUNC
 	if s.Append {
 		out = unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND
 	}
-	if err := openOnto(unix.Stdin, s.Stdin, unix.O_RDONLY); err != nil {
-		return &stageError{stage: payload.StageStdin, path: s.Stdin, err: err}
+	files := []struct {
+		name, stage, path string
+		target, flags     int
+	}{
+		{payload.Stdin, payload.StageStdin, s.Stdin, unix.Stdin, unix.O_RDONLY},
+		{payload.Stdout, payload.StageStdout, s.Stdout, unix.Stdout, out},
+		{payload.Stderr, payload.StageStderr, s.Stderr, unix.Stderr, out},
 	}
-	if err := openOnto(unix.Stdout, s.Stdout, out); err != nil {
-		return &stageError{stage: payload.StageStdout, path: s.Stdout, err: err}
-	}
-	if s.Stderr != "" && s.Stderr == s.Stdout {
-		// One open file, so that neither overwrites the other.
-		if err := unix.Dup3(unix.Stdout, unix.Stderr, 0); err != nil {
-			return &stageError{stage: payload.StageStderr, path: s.Stderr, err: err}
+	for _, f := range files {
+		var err error
+		switch at := slices.Index(s.Passed, f.name); {
+		case at >= 0:
+			err = unix.Dup3(passedFD+at, f.target, 0)
+		case f.name == payload.Stderr && f.path != "" && f.path == s.Stdout:
+			// One open file, so that neither overwrites the other.
+			err = unix.Dup3(unix.Stdout, unix.Stderr, 0)
+		default:
+			err = openOnto(f.target, f.path, f.flags)
 		}
-		return nil
-	}
-	if err := openOnto(unix.Stderr, s.Stderr, out); err != nil {
-		return &stageError{stage: payload.StageStderr, path: s.Stderr, err: err}
+		if err != nil {
+			return &stageError{stage: f.stage, path: f.path, err: err}
+		}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 // Files of the launcher.
 const (
+	passedFD = 5 // the first of the standard files that came with the request
 	specFD   = 3 // the job, as JSON
 	reportFD = 4 // pipe to the wrapper
 )

@@ -28,7 +28,7 @@ func TestSoiledContainerIsNotEmpty(t *testing.T) {
 			f.Close()
 			t.Cleanup(func() { ends[i].Close() })
 		}
-		a := &agent{log: logger{os.Stderr}, soiled: left, conn: &connection{ends[0].(*net.UnixConn)}}
+		a := &agent{log: logger{os.Stderr}, soiled: left, conn: &connection{sock: ends[0].(*net.UnixConn)}}
 		a.request([]byte(`{"id":1,"op":"sweep"}`))
 		line, err := bufio.NewReader(ends[1]).ReadBytes('\n')
 		if err != nil {

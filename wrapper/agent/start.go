@@ -21,9 +21,14 @@ import (
 // start begins a run. What the wrapper can refuse by itself it refuses here;
 // everything that involves the payload's user and files is the launcher's.
 func (a *agent) start(r payload.Request) {
+	files := a.conn.takeFiles()
+	defer closeFiles(files)
 	switch {
 	case r.Spec == nil:
 		a.refuse(r.ID, payload.CodeBadRequest, "a start request without a spec")
+		return
+	case len(files) != len(r.Spec.Passed):
+		a.refuse(r.ID, payload.CodeBadRequest, fmt.Sprintf("%d open files came for the standard files %.3q", len(files), r.Spec.Passed))
 		return
 	case a.run.running():
 		a.refuse(r.ID, payload.CodeStarted, "the payload of "+a.run.spec.Activation+" still runs")
@@ -50,7 +55,7 @@ func (a *agent) start(r payload.Request) {
 	}
 	next.base = a.cgroup.sample()
 	a.target.Store(&next.family)
-	pid, report, err := a.launch(&next.spec)
+	pid, report, err := a.launch(&next.spec, files)
 	if err != nil {
 		a.reply(payload.Message{ID: r.ID, StartError: err})
 		return
@@ -120,7 +125,7 @@ func (a *agent) familyOf(s *payload.Spec) family.Family {
 
 // launch starts the launcher, which gets the job through an anonymous file and
 // reports through a pipe that closes when it becomes the payload.
-func (a *agent) launch(s *payload.Spec) (pid int, report *os.File, failure *payload.StartError) {
+func (a *agent) launch(s *payload.Spec, passed []*os.File) (pid int, report *os.File, failure *payload.StartError) {
 	fail := func(what string, err error) (int, *os.File, *payload.StartError) {
 		var errno syscall.Errno
 		_ = errors.As(err, &errno)
@@ -147,13 +152,17 @@ func (a *agent) launch(s *payload.Spec) (pid int, report *os.File, failure *payl
 	}
 	defer func() { _ = unix.Close(pipe[1]) }()
 	report = os.NewFile(uintptr(pipe[0]), "report")
+	inherited := []uintptr{a.null.Fd(), a.null.Fd(), uintptr(unix.Stderr),
+		specFD: spec.Fd(), reportFD: uintptr(pipe[1])}
+	for _, f := range passed {
+		inherited = append(inherited, f.Fd())
+	}
 	// Not os.StartProcess: it would wait for its child, which is the loop's.
 	pid, err = syscall.ForkExec(selfExe, []string{launcherName}, &syscall.ProcAttr{
-		Dir: "/",
-		Env: launcherEnv,
-		Files: []uintptr{a.null.Fd(), a.null.Fd(), uintptr(unix.Stderr),
-			specFD: spec.Fd(), reportFD: uintptr(pipe[1])},
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		Dir:   "/",
+		Env:   launcherEnv,
+		Files: inherited,
+		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		report.Close()
