@@ -1,0 +1,193 @@
+package chirp
+
+import (
+	"context"
+	"strings"
+	"syscall"
+
+	"podstarter/condor/shadow"
+)
+
+// permission is a kind of requests.
+type permission int
+
+const (
+	files permission = iota
+	updates
+	delayed
+)
+
+// verb is one request.
+type verb struct {
+	needs permission
+	// args tells the kinds of its words: s for text, i for a number for which the
+	// shadow has 32 bits (it dies of larger ones), l for one of 64.
+	args string
+	run  func(x *session, a []arg) (reply, error)
+}
+
+// arg is one word of a request.
+type arg struct {
+	text string
+	n    int64
+}
+
+// verbs are all requests (io_proxy_handler.cpp:handle_standard_request). Other
+// than there, a verb is a whole word, and get_job_attr_delayed is not taken for
+// get_job_attr.
+var verbs map[string]verb
+
+func init() { // here, since the functions refer to the table's types
+	verbs = map[string]verb{
+		"open":       {files, "ssi", (*session).open},
+		"close":      {files, "i", (*session).closeFile},
+		"lseek":      {files, "ili", (*session).seek},
+		"unlink":     direct(shadow.FileUnlink, "s"),
+		"rename":     direct(shadow.FileRename, "ss"),
+		"mkdir":      direct(shadow.FileMkdir, "si"),
+		"rmdir":      direct(shadow.FileRmdir, "s"),
+		"rmall":      direct(shadow.FileRmall, "s"),
+		"fsync":      direct(shadow.FileFsync, "i"),
+		"lookup":     {files, "s", (*session).lookup},
+		"read":       {files, "il", reading(shadow.FileRead)},
+		"pread":      {files, "ill", reading(shadow.FilePread)},
+		"sread":      {files, "illll", (*session).strideRead},
+		"write":      {files, "il", writing(shadow.FileWrite)},
+		"pwrite":     {files, "ill", writing(shadow.FilePwrite)},
+		"swrite":     {files, "illll", writing(shadow.FileSwrite)},
+		"fstat":      direct(shadow.FileFstat, "i"),
+		"fstatfs":    direct(shadow.FileFstatfs, "i"),
+		"fchown":     direct(shadow.FileFchown, "iii"),
+		"fchmod":     direct(shadow.FileFchmod, "ii"),
+		"ftruncate":  direct(shadow.FileFtruncate, "ii"),
+		"getfile":    {files, "s", (*session).getFile},
+		"putfile":    {files, "sil", (*session).putFile},
+		"getdir":     {files, "s", listing(shadow.FileGetdir)},
+		"getlongdir": {files, "s", listing(shadow.FileGetlongdir)},
+		"whoami":     {files, "i", bytesOf(shadow.FileWhoami)},
+		"whoareyou":  {files, "si", bytesOf(shadow.FileWhoareyou)},
+		"link":       direct(shadow.FileLink, "ss"),
+		"symlink":    direct(shadow.FileSymlink, "ss"),
+		"readlink":   {files, "si", bytesOf(shadow.FileReadlink)},
+		"statfs":     direct(shadow.FileStatfs, "s"),
+		"stat":       direct(shadow.FileStat, "s"),
+		"lstat":      direct(shadow.FileLstat, "s"),
+		"access":     direct(shadow.FileAccess, "si"),
+		"chmod":      direct(shadow.FileChmod, "si"),
+		"chown":      direct(shadow.FileChown, "sii"),
+		"lchown":     direct(shadow.FileLchown, "sii"),
+		"truncate":   direct(shadow.FileTruncate, "si"),
+		"utime":      direct(shadow.FileUtime, "sll"),
+
+		"set_job_attr": {updates, "ss", (*session).setAttr},
+		"get_job_attr": {updates, "s", (*session).getAttr},
+		"constrain":    {updates, "s", (*session).constrain},
+		"ulog":         {updates, "s", (*session).ulog},
+		"version":      {updates, "", func(*session, []arg) (reply, error) { return reply{code: protocolVersion}, nil }},
+
+		"set_job_attr_delayed": {delayed, "ss", (*session).setDelayed},
+		"get_job_attr_delayed": {delayed, "s", (*session).getDelayed},
+	}
+}
+
+// carryOut does what the words of a request say. The error ends the connection;
+// failures of the request are in the reply.
+func (x *session) carryOut(words []string) (reply, error) {
+	if len(words) == 0 {
+		return reply{code: invalidRequest}, nil
+	}
+	v, ok := verbs[words[0]]
+	if !ok || !x.permits(v.needs) || len(words)-1 < len(v.args) {
+		x.log.Debug("A chirp request is not served", "verb", excerpt(words[0]))
+		return reply{code: invalidRequest}, nil
+	}
+	args := make([]arg, len(v.args))
+	for i, kind := range []byte(v.args) {
+		args[i].text = words[i+1]
+		if kind == 's' {
+			continue
+		}
+		n, ok := number(words[i+1])
+		if !ok {
+			return reply{code: invalidRequest}, nil
+		}
+		if kind == 'i' {
+			n = int64(int32(n))
+		}
+		args[i].n = n
+	}
+	r, err := v.run(x, args)
+	x.log.Debug("Chirp request", "verb", words[0], "result", r.code)
+	return r, err
+}
+
+func (x *session) permits(p permission) bool {
+	switch p {
+	case files:
+		return x.o.Files
+	case updates:
+		return x.o.Updates
+	default:
+		return x.o.Delayed
+	}
+}
+
+// excerpt keeps a log readable whatever a job says.
+func excerpt(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "?") }
+
+// fields are the words of a request in the order in which the shadow wants them,
+// which is their own.
+func fields(args []arg, kinds string) []shadow.Field {
+	list := make([]shadow.Field, len(args))
+	for i, a := range args {
+		if kinds[i] == 's' {
+			list[i] = shadow.Text(a.text)
+		} else {
+			list[i] = shadow.Int(a.n)
+		}
+	}
+	return list
+}
+
+// direct is a request that goes to the shadow as it is; text that comes back
+// follows the result.
+func direct(call shadow.FileCall, kinds string) verb {
+	return verb{files, kinds, func(x *session, a []arg) (reply, error) {
+		if kinds[0] == 'i' && !x.isOpen(a[0].n) {
+			return reply{code: badFD}, nil
+		}
+		answer, code := x.ask(shadow.FileRequest{Call: call, Fields: fields(a, kinds)})
+		return reply{code: code, text: answer.Text}, nil
+	}}
+}
+
+// ask makes a call, and turns what came of it into the result of a request.
+func (x *session) ask(r shadow.FileRequest) (shadow.FileAnswer, int64) {
+	answer, err := x.o.Shadow.File(context.WithoutCancel(x.ctx), r)
+	if err != nil {
+		return shadow.FileAnswer{}, x.code(err)
+	}
+	return answer, max(answer.Result, 0)
+}
+
+// code is the result of a request that failed.
+func (x *session) code(err error) int64 {
+	errno := shadow.Errno(err)
+	if errno == syscall.ETIMEDOUT {
+		// Another shadow may take its place, which has not opened anything.
+		x.Forget()
+	}
+	code := codeOf(errno)
+	if code == unknown {
+		x.log.Info("A chirp request failed for a reason that chirp has no number for", "error", err)
+	}
+	return code
+}
+
+// isOpen tells whether a file was opened through this proxy. The shadow has others
+// open, which are not for the job.
+func (x *session) isOpen(fd int64) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.opened[fd]
+}

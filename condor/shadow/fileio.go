@@ -1,0 +1,270 @@
+package shadow
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+
+	"podstarter/cedar"
+)
+
+// FileCall is one of the calls with which a job, through its chirp proxy, does
+// something to files of the submit side (condor_includes/condor_sys.h,
+// condor_shadow.V6.1/NTreceivers.cpp). What is permitted is the shadow's
+// decision.
+type FileCall int
+
+// The calls, with the fields of their requests; fd is a number that FileOpen
+// gave. Those marked with an arrow answer with more than a result.
+const (
+	FileAccess     FileCall = iota + 1 // path, mode
+	FileChmod                          // path, mode
+	FileChown                          // path, uid, gid
+	FileClose                          // fd
+	FileConstrain                      // expression
+	FileFchmod                         // fd, mode
+	FileFchown                         // fd, uid, gid
+	FileFstat                          // fd → text
+	FileFstatfs                        // fd → text
+	FileFsync                          // fd
+	FileFtruncate                      // fd, length
+	FileGetdir                         // path → text
+	FileGetfile                        // path → bytes
+	FileGetlongdir                     // path → text
+	FileLchown                         // path, uid, gid
+	FileLink                           // path, path
+	FileLookup                         // path → text, where the shadow finds it
+	FileLseek                          // fd, offset, whence; the result is the position
+	FileLstat                          // path → text
+	FileMkdir                          // path, mode
+	FileOpen                           // flags, mode, path; the result is an fd
+	FilePread                          // fd, length, offset → bytes
+	FilePwrite                         // fd, length, offset, then bytes
+	FileRead                           // fd, length → bytes
+	FileReadlink                       // path, length → bytes
+	FileRename                         // path, path
+	FileRmall                          // path
+	FileRmdir                          // path
+	FileSread                          // fd, length, offset, stride, skip → bytes
+	FileStat                           // path → text
+	FileStatfs                         // path → text
+	FileSwrite                         // fd, length, offset, stride, skip, then bytes
+	FileSymlink                        // target, path
+	FileTruncate                       // path, length
+	FileUnlink                         // path
+	FileUtime                          // path, access time, modification time
+	FileWhoami                         // length → bytes
+	FileWhoareyou                      // host, length → bytes
+	FileWrite                          // fd, length, then bytes
+)
+
+// answerKind is what follows the result of a FileCall.
+type answerKind int
+
+const (
+	nothing answerKind = iota
+	padded             // exactly statRoom bytes, text that ends at the first NUL
+	text               // a string
+	octets             // as many bytes as the result says
+)
+
+// statRoom is the length of the answers of the stat calls.
+const statRoom = 1024
+
+var fileCalls = [...]struct {
+	name   string
+	number int64
+	answer answerKind
+}{
+	FileAccess:     {"access", 1, nothing},
+	FileChmod:      {"chmod", 7, nothing},
+	FileChown:      {"chown", 8, nothing},
+	FileClose:      {"close", numClose, nothing},
+	FileConstrain:  {"constrain", numConstrain, nothing},
+	FileFchmod:     {"fchmod", 19, nothing},
+	FileFchown:     {"fchown", 20, nothing},
+	FileFstat:      {"fstat", 24, padded},
+	FileFstatfs:    {"fstatfs", 25, padded},
+	FileFsync:      {"fsync", numFsync, nothing},
+	FileFtruncate:  {"ftruncate", 27, nothing},
+	FileGetdir:     {"getdir", 296, text},
+	FileGetfile:    {"getfile", 293, octets},
+	FileGetlongdir: {"getlongdir", 295, text},
+	FileLchown:     {"lchown", 251, nothing},
+	FileLink:       {"link", 52, nothing},
+	FileLookup:     {"get_file_info_new", -74, text},
+	FileLseek:      {"lseek", numLseek, nothing},
+	FileLstat:      {"lstat", 55, padded},
+	FileMkdir:      {"mkdir", 58, nothing},
+	FileOpen:       {"open", numOpen, nothing},
+	FilePread:      {"pread", 289, octets},
+	FilePwrite:     {"pwrite", 290, nothing},
+	FileRead:       {"read", numRead, octets},
+	FileReadlink:   {"readlink", 72, octets},
+	FileRename:     {"rename", 78, nothing},
+	FileRmall:      {"rmall", 292, nothing},
+	FileRmdir:      {"rmdir", 79, nothing},
+	FileSread:      {"sread", 299, octets},
+	FileStat:       {"stat", 108, padded},
+	FileStatfs:     {"statfs", 109, padded},
+	FileSwrite:     {"swrite", 291, nothing},
+	FileSymlink:    {"symlink", 111, nothing},
+	FileTruncate:   {"truncate", 113, nothing},
+	FileUnlink:     {"unlink", 115, nothing},
+	FileUtime:      {"utime", 242, nothing},
+	FileWhoami:     {"whoami", numWhoAmI, octets},
+	FileWhoareyou:  {"whoareyou", 298, octets},
+	FileWrite:      {"write", numWrite, nothing},
+}
+
+// String returns HTCondor's name of the call.
+func (f FileCall) String() string {
+	if f < 1 || int(f) >= len(fileCalls) {
+		return fmt.Sprintf("FileCall(%d)", int(f))
+	}
+	return fileCalls[f].name
+}
+
+// Field is one field of a request: an Int or a Text.
+type Field interface{ put(*cedar.Stream) }
+
+// Int is a number, for which the shadow has 32 or 64 bits.
+type Int int64
+
+// Text is a path, or other text without a NUL.
+type Text string
+
+func (i Int) put(s *cedar.Stream)  { s.PutInt(int64(i)) }
+func (t Text) put(s *cedar.Stream) { s.PutString(string(t)) }
+
+// FileRequest is a FileCall with all that goes with it.
+type FileRequest struct {
+	Call   FileCall
+	Fields []Field
+	// Body is what follows the fields of a request with bytes, exactly Size of
+	// them. It is read while other calls wait, so it must not wait itself; if it
+	// fails, the connection is lost.
+	Body io.Reader
+	Size int64
+	// Into takes the bytes of an answer, while other calls wait.
+	Into io.Writer
+}
+
+// FileAnswer is what came of a FileCall.
+type FileAnswer struct {
+	Result int64
+	Text   string // of those that answer with text
+}
+
+// MaxFileBytes bounds the bytes of one request or answer. Shadows of newer
+// releases refuse more themselves (NTreceivers.cpp: MAX_REMOTE_BUF_SIZE).
+const MaxFileBytes = 256 << 20
+
+// mostFileBytes is what an older shadow can answer with at the most, for a file
+// that was larger than it should have been.
+const mostFileBytes = 1<<31 - 1
+
+// ErrFileBytes is in the chain of the error of a call whose answer has more than
+// MaxFileBytes. It was thrown away.
+var ErrFileBytes = errors.New("more bytes than one call may move")
+
+// File makes a FileCall. A shadow's refusal is a *[CallError]. The end of ctx does
+// not cut the call short, since Body and Into are the caller's again when File
+// returns; it is only looked at beforehand.
+func (c *Client) File(ctx context.Context, r FileRequest) (FileAnswer, error) {
+	if r.Call < 1 || int(r.Call) >= len(fileCalls) {
+		return FileAnswer{}, fmt.Errorf("shadow call: there is no %s", r.Call)
+	}
+	if err := ctx.Err(); err != nil {
+		return FileAnswer{}, fmt.Errorf("shadow call %s: %w", r.Call, context.Cause(ctx))
+	}
+	about := fileCalls[r.Call]
+	type taken struct {
+		text string
+		bad  error // that did not spoil the connection
+	}
+	a := ask(context.WithoutCancel(ctx), c, call{name: about.name, number: about.number, put: r.put},
+		func(s *cedar.Stream, n int64) (t taken, err error) {
+			switch about.answer {
+			case padded:
+				var b []byte
+				b, err = s.GetBytes(statRoom)
+				b, _, _ = bytes.Cut(b, []byte{0})
+				t.text = string(b)
+			case text:
+				t.text, err = s.GetString()
+			case octets:
+				t.bad, err = getOctets(s, n, r.Into)
+			}
+			return t, err
+		})
+	if a.err == nil && a.value.bad != nil {
+		a.err = fmt.Errorf("shadow call %s: answer of %d bytes: %w", r.Call, a.result, a.value.bad)
+	}
+	return FileAnswer{Result: a.result, Text: a.value.text}, a.err
+}
+
+// put writes the fields and the body. The fields of a request come before its
+// body in all of them.
+func (r FileRequest) put(s *cedar.Stream) {
+	for _, f := range r.Fields {
+		f.put(s)
+	}
+	if r.Size <= 0 {
+		return
+	}
+	piece := make([]byte, min(r.Size, 64<<10))
+	for left := r.Size; left > 0; {
+		n, err := io.ReadFull(r.Body, piece[:min(left, int64(len(piece)))])
+		if err != nil {
+			s.Close() // half a message cannot be taken back
+			return
+		}
+		s.PutBytes(piece[:n])
+		left -= int64(n)
+	}
+}
+
+// getOctets takes n bytes. What into cannot take is thrown away, so that the
+// connection stays in step.
+func getOctets(s *cedar.Stream, n int64, into io.Writer) (bad, err error) {
+	switch {
+	case n > mostFileBytes:
+		return nil, fmt.Errorf("the shadow announces %d bytes", n)
+	case n > MaxFileBytes:
+		bad = ErrFileBytes
+	case into == nil:
+		into = io.Discard
+	}
+	for n > 0 {
+		piece, err := s.GetBytes(int(min(n, 64<<10)))
+		if err != nil {
+			return nil, err
+		}
+		n -= int64(len(piece))
+		if bad == nil {
+			_, bad = into.Write(piece)
+		}
+	}
+	return bad, nil
+}
+
+// Errno returns why a call failed, as an errno: the shadow's own, ETIMEDOUT when
+// there is no shadow to ask, as HTCondor's own starter has it
+// (condor_starter.V6.1/NTsenders.cpp), what the local file system said of Into, or
+// EIO.
+func Errno(err error) syscall.Errno {
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, ErrLost):
+		return syscall.ETIMEDOUT
+	case errors.Is(err, ErrFileBytes):
+		return syscall.EFBIG
+	case errors.As(err, &errno):
+		return errno
+	}
+	return syscall.EIO
+}
