@@ -85,22 +85,15 @@ func TestPipeBelongsToThePayload(t *testing.T) {
 // TestPassedFilesAndNamesDiffer: neither too few nor too many files make a
 // payload start, and the next request is not taken for this one.
 func TestPassedFilesAndNamesDiffer(t *testing.T) {
-	w := agenttest.StartWrapper(t, nil)
-	c := w.Dial(t)
+	c := agenttest.StartWrapper(t, nil).Dial(t)
 	s := agenttest.Spec(t, "exit", "0")
 	_, out := pipe(t, true, s)
 	var failure *payload.StartError
 	if _, err := c.Start(agenttest.Context(t), s, out); !errors.As(err, &failure) || failure.Stage != payload.StageSpec {
 		t.Errorf("a file that nothing names: %v", err)
 	}
-	c.Close()
 
-	sock, err := net.Dial("unix", filepath.Join(w.Dir, payload.SocketName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sock.Close()
-	conn := sock.(*net.UnixConn)
+	conn, lines := dialRaw(t, agenttest.StartWrapper(t, nil))
 	line, err := payload.EncodeLine(payload.Request{ID: 1, Op: payload.OpStart, Spec: &s})
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +101,6 @@ func TestPassedFilesAndNamesDiffer(t *testing.T) {
 	if err := payload.SendFiles(conn, line, []*os.File{out, out, out, out, out}); err != nil {
 		t.Fatal(err)
 	}
-	lines := payload.NewLineReader(conn, payload.MaxLine)
 	next := func() payload.Message {
 		t.Helper()
 		line, err := lines.Next()
@@ -121,7 +113,6 @@ func TestPassedFilesAndNamesDiffer(t *testing.T) {
 		}
 		return m
 	}
-	next() // Hello
 	if m := next(); m.Error == nil || m.Error.Code != payload.CodeBadRequest {
 		t.Errorf("%+v", m)
 	}
@@ -147,5 +138,30 @@ func TestPipeDoesNotBlockTheStarter(t *testing.T) {
 	}
 	if _, err := write.Write(make([]byte, 1<<21)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%v", err)
+	}
+}
+
+// dialRaw connects to a wrapper that is there for it, beyond its Hello.
+func dialRaw(t *testing.T, w *agenttest.Wrapper) (*net.UnixConn, *payload.LineReader) {
+	t.Helper()
+	_ = w.Dial(t).Close() // it is up; and busy for a moment more
+	for ctx := agenttest.Context(t); ; {
+		sock, err := net.Dial("unix", filepath.Join(w.Dir, payload.SocketName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := payload.NewLineReader(sock, payload.MaxLine)
+		line, err := lines.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := payload.DecodeMessage(line); err == nil && m.Hello != nil && !m.Hello.Busy {
+			t.Cleanup(func() { sock.Close() })
+			return sock.(*net.UnixConn), lines
+		}
+		sock.Close()
+		if ctx.Err() != nil {
+			t.Fatal("the wrapper stays busy")
+		}
 	}
 }
