@@ -32,8 +32,8 @@ type activation struct {
 	set     settings
 	log     *slog.Logger
 	logs    *dlog.Log // where log's lines go
-	environ []string // the starter's own, without what daemons keep secret
-	name    string   // unique in the pod; leases, nonces and exit records carry it
+	environ []string  // the starter's own, without what daemons keep secret
+	name    string    // unique in the pod; leases, nonces and exit records carry it
 	backend Backend
 	orders  *orders
 

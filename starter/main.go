@@ -92,13 +92,18 @@ func run(args, env []string) int {
 // activate runs one activation and gives the exit code of the process.
 func activate(ctx context.Context, inv invocation, cfg *config.Config, env []string, file *dlog.Log) (code int) {
 	log := logger(file)
+	var a *activation
 	defer func() {
 		if trouble := recover(); trouble != nil {
 			log.Error("Internal error, please report it", "panic", trouble, "stack", string(debug.Stack()))
+			if a != nil {
+				a.lastWords(ctx, trouble)
+			}
 			code = exitException
 		}
 	}()
-	a, err := newActivation(ctx, inv, cfg, env, log)
+	var err error
+	a, err = newActivation(ctx, inv, cfg, env, log)
 	if err != nil {
 		log.Error("Cannot take this activation over from the startd", "error", err)
 		return exitGeneral

@@ -20,6 +20,7 @@ type meter struct {
 	log  *slog.Logger
 	pss  bool // USE_PSS: proportional set sizes are wanted
 	peak bool // CGROUP_USE_PEAK_MEMORY: the kernel's own word on the peak counts
+	file bool // CGROUP_IGNORE_CACHE_MEMORY is off: page cache is in that word
 
 	mu           sync.Mutex
 	user, sys    time.Duration
@@ -43,10 +44,16 @@ type spent struct {
 
 // readKnobs reads what an admin can say about measuring.
 func (m *meter) readKnobs(cfg *config.Config) error {
-	var err, e error
-	m.pss, err = cfg.Bool("USE_PSS", false)
-	m.peak, e = cfg.Bool("CGROUP_USE_PEAK_MEMORY", false)
-	return errors.Join(err, e)
+	var problems error
+	knob := func(name string, def bool) bool {
+		value, err := cfg.Bool(name, def)
+		problems = errors.Join(problems, err)
+		return value
+	}
+	m.pss = knob("USE_PSS", false)
+	m.peak = knob("CGROUP_USE_PEAK_MEMORY", false)
+	m.file = !knob("CGROUP_IGNORE_CACHE_MEMORY", true)
+	return problems
 }
 
 // begin begins to count for the first run; for a later one it keeps what the
@@ -217,9 +224,13 @@ func (m *meter) sizes() (resident, image int64) {
 	}
 	resident = max(m.memory.own, m.single)
 	image = resident
-	if m.peak && m.memory.peak > 0 {
+	switch {
+	case !m.peak || m.memory.peak <= 0:
+	case m.file:
+		image = max(image, m.memory.peak)
+	default:
 		resident = max(resident, m.memory.peak-max(0, m.memory.cache))
-		image = max(resident, m.memory.peak)
+		image = resident
 	}
 	return resident, image
 }

@@ -40,7 +40,9 @@ func TestMeter(t *testing.T) {
 	m.end(payload.Exit{UserCPU: 6 * time.Second, SystemCPU: time.Second, MaxRSS: 70 << 20, Cgroup: &group})
 	check("a peak between two looks", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 70 << 20, ResidentBytes: 70 << 20, IO: &io})
 	m.peak = true
-	check("the kernel's peak", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 120 << 20, ResidentBytes: 90 << 20, IO: &io})
+	check("the kernel's peak", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 90 << 20, ResidentBytes: 90 << 20, IO: &io})
+	m.file = true
+	check("the kernel's peak with file cache", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 120 << 20, ResidentBytes: 70 << 20, IO: &io})
 	m.peak = false
 
 	m.nextRun()

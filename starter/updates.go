@@ -15,13 +15,17 @@ import (
 const (
 	defaultInitialUpdate = 8 * time.Second
 	defaultUpdate        = 300 * time.Second
+	// defaultLook is how often the payload's memory is looked at between updates;
+	// higher peaks that are shorter are seen by the kernel alone.
+	defaultLook = 5 * time.Second
 )
 
 // intervals are the knobs about updates. The longest one is what the shadow is
 // told: three times that without an update, and it takes the starter for gone.
 type intervals struct {
 	initial, regular, longest time.Duration
-	slice                     float64 // share of the time that updates may take
+	slice                     float64       // share of the time that updates may take
+	look                      time.Duration // between looks at what the payload uses
 }
 
 func (a *activation) readIntervals() (intervals, error) {
@@ -41,6 +45,7 @@ func (a *activation) readIntervals() (intervals, error) {
 		slice = 0.1
 	}
 	i.slice = slice
+	i.look = max(seconds("CGROUP_POLLING_INTERVAL", defaultLook), time.Second)
 	i.initial = min(i.initial, i.regular)
 	i.longest = max(i.regular, seconds("STARTER_UPDATE_INTERVAL_MAX", time.Duration(float64(i.regular)/slice)))
 	return i, err

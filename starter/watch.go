@@ -12,11 +12,6 @@ import (
 	"podstarter/payload"
 )
 
-// lookInterval is how often the payload's memory is looked at between updates;
-// peaks shorter than this are seen by the cgroup alone (CGROUP_POLLING_INTERVAL
-// of stock).
-const lookInterval = 5 * time.Second
-
 // watch goes along with the running payload until its main process has ended,
 // and with what was begun meanwhile until that is done: an update that says
 // Running must not come after one that says Exited.
@@ -66,7 +61,7 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 
 	a.applySuspension(ctx)
 	a.background.Go(lookAround) // a job may be over before the first tick
-	look := time.NewTicker(lookInterval)
+	look := time.NewTicker(every.look)
 	defer look.Stop()
 	due := time.NewTimer(every.initial)
 	defer due.Stop()

@@ -1,6 +1,87 @@
 package conformance
 
-var reportingCases = []Case{}
+import (
+	"time"
 
-// reportingSetup is empty until a case needs configuration.
-var reportingSetup = Setup{}
+	"podstarter/integration/harness"
+)
+
+// reportingCases are what updates say, what limits do, and what comes of both.
+var reportingCases = []Case{
+	{Name: "running", Shows: "what the queue says of a job while it runs",
+		Submit: "arguments = out=hello memory=20 disk=big:6 burn=1.2 ready forever\noutput = out\ntransfer_output_files =",
+		Steps: []Step{
+			Ready(), Event(harness.EventImageSize, 1),
+			// The probe's own memory is a few MB; sizes are rounded up by a quarter.
+			Until("ResidentSetSize_RAW >= 20480 && ResidentSetSize_RAW < 49152"), Until("MemoryUsage >= 20 && MemoryUsage < 64"),
+			Until("DiskUsage_RAW >= 6144 && DiskUsage_RAW < 32768"), Until("ScratchDirFileCount > 2"), Until("RemoteUserCpu + RemoteSysCpu >= 1"),
+			Until("ImageSize_RAW >= 20480"), Until("isInteger(StdoutMtime)"), Until("isInteger(BlockReadKbytes) && isInteger(RecentBlockReadKbytes)"),
+			Tool("condor_rm"),
+		}},
+	{Name: "children", Shows: "CPU time of children that come and go",
+		Submit: "executable = many\ntransfer_input_files = probe\noutput = out",
+		Files:  []harness.File{Script("many", "for i in 1 2 3 4 5 6 7 8; do ./probe burn=0.3 || exit 1; done\n")},
+		Steps:  []Step{Ends(), Shell(`condor_history <job> -limit 1 -af '(RemoteUserCpu + RemoteSysCpu) >= 2 && (RemoteUserCpu + RemoteSysCpu) < 30'`)}},
+	{Name: "core", Shows: "a core file, where core_size allows it",
+		Submit: "executable = crash\ncoresize = -1\noutput = out", Files: []harness.File{crash},
+		Steps: []Step{Ends(), Shell(`ls -l core.<cluster>.0 | cut -c1-10; rm core.<cluster>.0`)},
+		// What the shadow says of the file names the job.
+		Fleeting: []string{"005   \t(1) Corefile in: *", "jobcorefilename"}},
+	{Name: "core-unwanted", Shows: "no core file without core_size",
+		Submit: "executable = crash\noutput = out", Files: []harness.File{crash}},
+	{Name: "limits", Shows: "limits by submit file and by knobs, niceness",
+		Submit: "arguments = facts\noutput = out\ncoresize = 1000000\nstack_size = 4194304\n+ConformanceNice = 7\n+ConformanceAddressSpace = 3000", Facts: true},
+	{Name: "threads", Shows: "variables that tell how many CPUs there are, and the site's",
+		Submit: "arguments = facts\noutput = out\nenvironment = \"OMP_NUM_THREADS=7 MKL_NUM_THREADS= CONFORMANCE_USER=mine CONFORMANCE_SITE_B=mine\"", Facts: true},
+	{Name: "execute-attributes", Shows: "attributes of the slot in the execute event",
+		Submit: "arguments = out=hello\noutput = out\nulog_execute_attrs = Memory, Arch, HasFileTransfer, NoSuchThing"},
+	{Name: "starter-log", Shows: "the job's own copy of the starter's log",
+		Submit: "arguments = out=hello\noutput = out\nstarter_log = sl\nstarter_debug = D_FULLDEBUG",
+		Steps:  []Step{Ends(), Shell(`for say in 'About to exec' 'Create_Process succeeded' 'Process exited'; do grep -c "$say" sl; done; ls -l sl | cut -c1-10; rm sl`)}},
+	{Name: "starter-debug", Shows: "the same, which nobody wants back",
+		Submit: "arguments = out=hello\noutput = out\n+JobStarterDebug = \"D_FULLDEBUG\""},
+	{Name: "job-ads", Shows: "what the ads of job and slot in the sandbox tell",
+		Submit: "executable = ads\noutput = out",
+		Files: []harness.File{Script("ads", `for ad in .job.ad .machine.ad; do
+  echo "$ad $(stat -c '%A' $ad)"
+  # What our starter and the pod say of themselves, and what the clock decides.
+  sed -n 's/^\([A-Za-z_0-9]*\) = .*/\1/p' $ad | grep -v -e '^PodStarter' -e '^Pod' -e '^Docker' -e '^Has' -e '^LastRej' -e '^Recent' -e '^LastBenchmark' | sort
+done
+grep -c -i -e '^ClaimId ' -e '^Capability ' -e '^TransferKey ' .job.ad .machine.ad
+`)}},
+	{Name: "encrypted", Shows: "files that are encrypted, or not, by their names",
+		Submit: "arguments = cat=in1 file=out1:o file=out2:p\noutput = out\ntransfer_input_files = in1, in2\nencrypt_input_files = in*\ndont_encrypt_input_files = in2\n" +
+			"transfer_output_files = out1, out2\nencrypt_output_files = out1\ndont_encrypt_output_files = *",
+		Files: []harness.File{{Name: "in1", Content: []byte("secret\n")}, {Name: "in2", Content: []byte("not\n")}}},
+	{Name: "over-memory", Shows: "a job that the startd's policy holds for its memory",
+		Submit: "arguments = memory=90 ready forever\noutput = out\n+ConformancePolicy = true",
+		Steps:  []Step{Ready(), Event(harness.EventHeld, 1)}},
+	{Name: "over-disk", Shows: "a job that the startd's policy holds for its disk",
+		Submit: "arguments = disk=big:40 ready forever\noutput = out\n+ConformancePolicy = true",
+		Steps:  []Step{Ready(), Event(harness.EventHeld, 1)}},
+	{Name: "waited-for", Shows: "condor_wait",
+		Submit: "arguments = ready sleep=1s exit=3\noutput = out",
+		Steps:  []Step{Executes(1), Tool("condor_wait", "-wait", "90", "<directory>/job.log")}},
+	{Name: "long-lived", Shows: "windows of statistics over several updates",
+		Submit: "arguments = ready sleep=7s exit=0\noutput = out", Steps: []Step{Ready(), Ends().About(5 * time.Second)}},
+	{Name: "evicted-usage", Shows: "usage in the events of a vacated job",
+		Submit: "arguments = resume=again:0 file=again:x burn=1.5 ready forever\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\noutput = out",
+		Steps:  []Step{Ready(), Event(harness.EventImageSize, 1), Tool("condor_vacate_job"), Executes(2)}},
+}
+
+var crash = Script("crash", "kill -SEGV $$\n")
+
+// reportingSetup is about jobs that name themselves.
+var reportingSetup = Setup{
+	Execute: `STARTER_UPDATE_INTERVAL = 4
+JOB_RENICE_INCREMENT = ifThenElse(ConformanceNice =!= undefined, ConformanceNice, 0)
+STARTER_RLIMIT_AS = ifThenElse(TARGET.ConformanceAddressSpace =!= undefined, TARGET.ConformanceAddressSpace, 0)
+STARTER_JOB_ENVIRONMENT = "CONFORMANCE_SITE='the site''s' CONFORMANCE_SITE_B=the-site"
+CONFORMANCE_MEMORY = (ConformancePolicy =?= true && MemoryUsage =!= undefined && MemoryUsage > RequestMemory)
+CONFORMANCE_DISK = (ConformancePolicy =?= true && DiskUsage =!= undefined && DiskUsage > RequestDisk * 2)
+use POLICY : WANT_HOLD_IF(CONFORMANCE_MEMORY, 102, memory usage exceeded request_memory)
+use POLICY : WANT_HOLD_IF(CONFORMANCE_DISK, 104, disk usage exceeded request_disk)
+POLLING_INTERVAL = 2
+`,
+	Submit: "SHADOW_QUEUE_UPDATE_INTERVAL = 4\n",
+}

@@ -38,9 +38,10 @@ var measured = []string{
 }
 
 // fleeting is what is there or not by the clock: the startd hands the rate of
-// CPU use to the starter from time to time, in a file; the negotiator notes that
-// a job had to wait.
-var fleeting = []string{"CpusUsage", "CpusAverageUsage", "RecentCpusUsage", "LastRejMatch*"}
+// CPU use to the starter from time to time, in a file, and is told that of a
+// payload in another container when it changes; the negotiator notes that a job
+// had to wait.
+var fleeting = []string{"CpusUsage", "CpusAverageUsage", "RecentCpusUsage", "JobVMCpuUtilization", "LastRejMatch*"}
 
 var (
 	slotPattern    = regexp.MustCompile(`slot\d+(?:_\d+)?@[A-Za-z0-9_.-]+|\bslot\d+(?:_\d+)?\b`)

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"podstarter/classads"
+	"podstarter/condor/config"
+	"podstarter/condor/image"
+)
+
+// proofs names, for each ability that is advertised, tests that show it: cases
+// of integration/conformance by their names, where the stock starter can show it
+// too, or Go tests. An ability is a promise to jobs that are matched by it, so
+// none is made that nothing keeps.
+var proofs = map[string][]string{
+	"HasFileTransfer":      {"conformance/plain", "conformance/output"},
+	"HasPerFileEncryption": {"conformance/encrypted", "sandbox/TestUploadList"},
+	"HasJobNetworking":     {"conformance/plain"}, // whose Requirements ask for nothing else
+	"HasContainer":         {"integration/e2e/TestImages"},
+	"HasDocker":            {"integration/e2e/TestImages"},
+	"HasDockerURL":         {"integration/e2e/TestImages"},
+	"HasSIF":               {"integration/e2e/TestImageChoice"},
+	"HasSandboxImage":      {"integration/e2e/TestImageChoice"},
+	"HasPodStarter":        {"integration/e2e/TestPlainJob"},
+}
+
+// TestEveryAbilityIsProven: what -classad promises and what is tested are the
+// same.
+func TestEveryAbilityIsProven(t *testing.T) {
+	site, err := image.NewSite(config.FromMap(map[string]string{image.KnobMap: mapFile(t)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ad := classads.NewAd()
+	abilities(ad, settings{backend: backendPod, images: site})
+	promised := map[string]bool{}
+	for name := range ad.All() {
+		if strings.HasPrefix(name, "Has") {
+			promised[name] = true
+			if len(proofs[name]) == 0 {
+				t.Errorf("%s is promised to jobs, but no test in the table shows that it is kept", name)
+			}
+		}
+	}
+	for name, tests := range proofs {
+		if !promised[name] {
+			t.Errorf("%s is in the table, but it is not promised", name)
+		}
+		for _, test := range tests {
+			if !exists(t, test) {
+				t.Errorf("%s is to be shown by %s, but there is no such test", name, test)
+			}
+		}
+	}
+}
+
+func mapFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "map")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// exists looks for a test by folder and name.
+func exists(t *testing.T, test string) bool {
+	t.Helper()
+	folder, name := filepath.Split(test)
+	pattern, text := filepath.Join("..", folder, "*_test.go"), "func "+name+"("
+	if folder == "conformance/" {
+		pattern, text = "../integration/conformance/cases_*.go", `Name: "`+name+`"`
+	}
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(path string) bool {
+		code, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(code), text)
+	})
+}
