@@ -1,6 +1,9 @@
 package conformance
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"podstarter/integration/harness"
@@ -18,6 +21,9 @@ var reportingCases = []Case{
 			Until("ImageSize_RAW >= 20480"), Until("isInteger(StdoutMtime)"), Until("isInteger(BlockReadKbytes) && isInteger(RecentBlockReadKbytes)"),
 			Tool("condor_rm"),
 		}},
+	{Name: "busy", Shows: "the startd knows how busy a slot's job is",
+		Submit: "arguments = ready burn=10000\noutput = out",
+		Steps:  []Step{Ready(), slotIs("CpusUsage > 0.05 && CpusUsage < 8"), slotIs("NumPids >= 1"), Tool("condor_rm")}},
 	{Name: "children", Shows: "CPU time of children that come and go",
 		Submit: "executable = many\ntransfer_input_files = probe\noutput = out",
 		Files:  []harness.File{Script("many", "for i in 1 2 3 4 5 6 7 8; do ./probe burn=0.3 || exit 1; done\n")},
@@ -67,6 +73,31 @@ grep -c -i -e '^ClaimId ' -e '^Capability ' -e '^TransferKey ' .job.ad .machine.
 	{Name: "evicted-usage", Shows: "usage in the events of a vacated job",
 		Submit: "arguments = resume=again:0 file=again:x burn=1.5 ready forever\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\noutput = out",
 		Steps:  []Step{Ready(), Event(harness.EventImageSize, 1), Tool("condor_vacate_job"), Executes(2)}},
+}
+
+// slotIs waits until an expression over the ad of the job's slot is true, as the
+// startd itself has it.
+func slotIs(expression string) Step {
+	return Wait("until the slot is "+expression, func(ctx context.Context, r *Run) error {
+		const turn = time.Second
+		for {
+			host, err := r.Pool.AP(ctx, "condor_q", r.Job().ID(), "-af", "RemoteHost")
+			if err != nil {
+				return err
+			}
+			host = strings.TrimSpace(host)
+			_, machine, _ := strings.Cut(host, "@")
+			out, err := r.Pool.AP(ctx, "condor_status", "-direct", machine, "-constraint", fmt.Sprintf("Name == %q", host), "-af", expression)
+			if err == nil && strings.TrimSpace(out) == "true" {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("waiting until the slot is %s: %w; last answer %q, %v", expression, context.Cause(ctx), out, err)
+			case <-time.After(turn):
+			}
+		}
+	})
 }
 
 var crash = Script("crash", "kill -SEGV $$\n")
