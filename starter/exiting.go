@@ -31,6 +31,27 @@ func (a *activation) reapedAd() *classads.Ad {
 	return ad
 }
 
+// finishHeld is the end of a job whose hold the shadow has been told: the startd
+// alone hears how it ended.
+func (a *activation) finishHeld(ctx context.Context) error {
+	a.tellStartd(ctx, a.reapedAd())
+	err := a.sweep(ctx)
+	a.tellStartd(ctx, a.exitAd(ctx))
+	a.finalUpdate(ctx)
+	return err
+}
+
+// tellStartd sends an update that the shadow does not get any more.
+func (a *activation) tellStartd(ctx context.Context, ad *classads.Ad) {
+	job.PublishInterval(ad, 0)
+	ad.SetBool("STARTER_DISCONNECTED_FROM_SUBMIT_NODE", true)
+	ad.SetString("CondorScratchDir", a.sandbox.Scratch())
+	a.publishNoLoad(ad)
+	if err := a.startd.Update(ctx, ad); err != nil {
+		a.log.Warn("Failed to send an update to the startd", "error", err)
+	}
+}
+
 // publishToE says how the job came to end, as starters before 24.8 do.
 func (a *activation) publishToE(ad *classads.Ad) {
 	if a.orders.ended() == nil {

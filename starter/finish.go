@@ -20,9 +20,7 @@ import (
 func (a *activation) finish(ctx context.Context) error {
 	if a.holdReported {
 		// The shadow has hung up; the hold was the last word.
-		err := a.sweep(ctx)
-		a.finalUpdate(ctx)
-		return err
+		return a.finishHeld(ctx)
 	}
 	if err := a.update(ctx, a.reapedAd()); err != nil {
 		return err

@@ -26,6 +26,9 @@ func (a *activation) prepare(ctx context.Context) error {
 	uid, gid := a.lease.Owner()
 	name, home := accountOf(uid)
 	a.home = home
+	if home != "" {
+		a.ad.SetString("OSHomeDir", home)
+	}
 	if name == "" {
 		name = fmt.Sprintf("uid %d", uid)
 	}

@@ -107,7 +107,7 @@ func (a *activation) about(ctx context.Context) job.Activation {
 	if a.info.FileTransfer && a.sandbox != nil {
 		about.Sandbox = a.measureSandbox(ctx)
 	}
-	if e := a.orders.ended(); e != nil && e.reason != "" {
+	if e := a.orders.ended(); e != nil && e.reason != "" && !e.hold {
 		about.Vacate = &job.Vacated{Reason: e.reason, Code: e.code, Subcode: e.subcode}
 	}
 	return about

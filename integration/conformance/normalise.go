@@ -40,8 +40,9 @@ var measured = []string{
 // fleeting is what is there or not by the clock: the startd hands the rate of
 // CPU use to the starter from time to time, in a file, and is told that of a
 // payload in another container when it changes; the negotiator notes that a job
-// had to wait.
-var fleeting = []string{"CpusUsage", "CpusAverageUsage", "RecentCpusUsage", "JobVMCpuUtilization", "LastRejMatch*"}
+// had to wait. What is there or not by the machine: whether a job has a control
+// group of its own.
+var fleeting = []string{"CpusUsage", "CpusAverageUsage", "RecentCpusUsage", "JobVMCpuUtilization", "LastRejMatch*", "CgroupEnforced"}
 
 var (
 	slotPattern    = regexp.MustCompile(`slot\d+(?:_\d+)?@[A-Za-z0-9_.-]+|\bslot\d+(?:_\d+)?\b`)
@@ -86,13 +87,15 @@ func listed(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(pattern string) bool { return matches(pattern, name) })
 }
 
-// matches compares names without regard to case; a pattern that ends in * stands
-// for all that begin so.
+// matches compares names without regard to case; the first * of a pattern stands
+// for any text.
 func matches(pattern, name string) bool {
-	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-		return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
+	pattern, name = strings.ToLower(pattern), strings.ToLower(name)
+	prefix, suffix, open := strings.Cut(pattern, "*")
+	if !open {
+		return pattern == name
 	}
-	return strings.EqualFold(pattern, name)
+	return len(name) >= len(prefix)+len(suffix) && strings.HasPrefix(name, prefix) && strings.HasSuffix(name, suffix)
 }
 
 // History is a history ad with everything particular to one run taken out: by
@@ -140,7 +143,7 @@ func Events(events []harness.Event, job harness.Job) []string {
 			if sized == nil {
 				sized = append(sized, numbers(head))
 				for _, line := range e.Body {
-					sized = append(sized, "006   "+numbers(line))
+					sized = append(sized, "006   "+numberPattern.ReplaceAllString(line, "<n>"))
 				}
 			}
 			continue
