@@ -26,13 +26,13 @@ var reportingCases = []Case{
 		Steps:  []Step{Ready(), slotIs("CpusUsage > 0.05 && CpusUsage < 1.6"), slotIs("NumPids >= 1"), Tool("condor_rm")}},
 	{Name: "children", Shows: "CPU time of children that come and go",
 		Submit: "executable = many\ntransfer_input_files = probe\noutput = out",
-		Files:  []harness.File{Script("many", "for i in 1 2 3 4 5 6 7 8; do ./probe burn=0.3 || exit 1; done\n")},
-		Steps:  []Step{Ends(), Shell(`condor_history <job> -limit 1 -af '(RemoteUserCpu + RemoteSysCpu) >= 2 && (RemoteUserCpu + RemoteSysCpu) < 30'`)}},
+		Files:  []harness.File{Script("many", "i=0; while [ $i -lt 40 ]; do ./probe burn=0.06 || exit 1; i=$((i+1)); done\n")},
+		Steps:  []Step{Ends(), inHistory("(RemoteUserCpu + RemoteSysCpu) >= 2 && (RemoteUserCpu + RemoteSysCpu) < 30")}},
 	{Name: "core", Shows: "a core file, where core_size allows it",
 		Submit: "executable = crash\ncoresize = -1\noutput = out", Files: []harness.File{crash},
 		Steps: []Step{Ends(), Shell(`ls -l core.<cluster>.0 | cut -c1-10; rm -f core.<cluster>.0; grep -c 'Corefile in: .*/core.<cluster>.0' job.log`)},
 		// They name the file, and with it the job, or tell its size.
-		Fleeting: []string{"005   (1) Corefile in: *", "spooledoutputfiles", "bytessent", "transferoutputstats", "*Bytes Sent By Job"}},
+		Fleeting: []string{"005   (1) Corefile in: *", "jobcorefilename", "spooledoutputfiles", "bytessent", "transferoutputstats", "*Bytes Sent By Job"}},
 	{Name: "core-unwanted", Shows: "no core file without core_size",
 		Submit: "executable = crash\noutput = out", Files: []harness.File{crash}},
 	{Name: "limits", Shows: "limits by submit file and by knobs, niceness",
@@ -48,11 +48,11 @@ var reportingCases = []Case{
 	{Name: "starter-debug", Shows: "the same, which nobody wants back",
 		Submit: "arguments = out=hello\noutput = out\n+JobStarterDebug = \"D_FULLDEBUG\""},
 	{Name: "job-ads", Shows: "what the ads of job and slot in the sandbox tell",
-		Submit: "executable = ads\noutput = out",
+		Submit: "executable = ads\noutput = out", Fleeting: []string{"bytessent", "transferoutputstats", "*Bytes Sent By Job"},
 		Files: []harness.File{Script("ads", `stat -c '%n %A' .job.ad .machine.ad
 # The payload of a pod is in no passwd file, hence without a home.
 sed -n 's/^\([A-Za-z_0-9]*\) = .*/\1/p' .job.ad | grep -v -e '^OSHomeDir$' -e '^LastRej' | LC_ALL=C sort
-grep -E '^(Arch|OpSys|Cpus|Memory|MachineResources|SlotID|SlotTypeID|State|UidDomain|CondorVersion|Out|Err|Iwd|In|OriginalOut|TransferErr|Cmd|OrigCmd|OrigIwd|JobStatus) = ' .job.ad .machine.ad | sed 's/^\(.machine.ad:SlotID = \).*/\1<n>/'
+grep -E '^(Arch|OpSys|Cpus|Memory|MachineResources|SlotID|SlotTypeID|State|UidDomain|CondorVersion|Out|Err|Iwd|In|OriginalOut|TransferErr|Cmd|OrigCmd|OrigIwd|JobStatus) = ' .job.ad .machine.ad | sed 's/^\(.machine.ad:SlotID = \).*/\1<n>/' | LC_ALL=C sort
 grep -c -i -e '^ClaimId ' -e '^Capability ' -e '^TransferKey ' -e '^_condor_priv' .job.ad .machine.ad
 `)}},
 	{Name: "encrypted", Shows: "files that are encrypted, or not, by their names",
@@ -73,6 +73,12 @@ grep -c -i -e '^ClaimId ' -e '^Capability ' -e '^TransferKey ' -e '^_condor_priv
 	{Name: "evicted-usage", Shows: "usage in the events of a vacated job",
 		Submit: "arguments = resume=again:0 file=again:x burn=1.5 ready forever\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\noutput = out",
 		Steps:  []Step{Ready(), Event(harness.EventImageSize, 1), Tool("condor_vacate_job"), Executes(2)}},
+}
+
+// inHistory notes what an expression over the job's history ad is, once it has
+// left the queue.
+func inHistory(expression string) Step {
+	return Shell(`until condor_history <job> -limit 1 -af ClusterId | grep -q .; do sleep 0.3; done; condor_history <job> -limit 1 -af '` + expression + `'`)
 }
 
 // slotIs waits until an expression over the ad of the job's slot is true, as the

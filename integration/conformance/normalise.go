@@ -40,9 +40,10 @@ var measured = []string{
 // fleeting is what is there or not by the clock: the startd hands the rate of
 // CPU use to the starter from time to time, in a file, and is told that of a
 // payload in another container when it changes; the negotiator notes that a job
-// had to wait. What is there or not by the machine: whether a job has a control
+// had to wait; the schedd notes a job's first match, unless it comes by a claim that
+// is used again. What is there or not by the machine: whether a job has a control
 // group of its own.
-var fleeting = []string{"CpusUsage", "CpusAverageUsage", "RecentCpusUsage", "JobVMCpuUtilization", "LastRejMatch*", "CgroupEnforced"}
+var fleeting = []string{"CpusUsage", "CpusAverageUsage", "RecentCpusUsage", "JobVMCpuUtilization", "LastRejMatch*", "FirstJobMatchDate", "CgroupEnforced"}
 
 var (
 	slotPattern    = regexp.MustCompile(`slot\d+(?:_\d+)?@[A-Za-z0-9_.-]+|\bslot\d+(?:_\d+)?\b`)
