@@ -62,10 +62,10 @@ func (a *activation) fetchInput(ctx context.Context) error {
 func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
 	a.closeJobLog()
 	result, err := a.files.transfer.Upload(ctx, sandbox.Upload{Kind: kind, Added: a.addedOutput()})
-	a.files.out = *result
 	if err != nil {
-		return err
+		return err // what of it got through counts for nothing, as in stock
 	}
+	a.files.out = *result
 	spooled := strings.Join(result.Spooled, ",")
 	a.spooled = &spooled
 	return nil
