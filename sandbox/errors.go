@@ -46,6 +46,21 @@ func (e *TransferError) Error() string {
 // Unwrap returns the error behind it, or nil.
 func (e *TransferError) Unwrap() error { return e.Err }
 
+// PeerDone says that the peer knows of the failure: it has sent its verdict, or
+// its end of the connection is gone. After any other failure, silence above
+// all, its half of the transfer may be going on.
+func (e *TransferError) PeerDone() bool {
+	if e.Err == nil {
+		return true
+	}
+	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(e.Err, gone) {
+			return true
+		}
+	}
+	return false
+}
+
 // broken makes the error of a stream that is of no further use.
 func broken(code int, doing string, err error) *TransferError {
 	return &TransferError{

@@ -40,18 +40,19 @@ type activation struct {
 	caretaker caretaker // of what is known of the pod
 
 	// who is talked to
-	inherited       *startd.Inheritance
-	address         string // own command address, StarterIpAddr
-	sessions        *cedar.Sessions
-	transferSession *cedar.Session
-	ownerSessions   ownerSessions
-	claimSession    *cedar.Session // with the submit side; nil if the shadow gave none
-	shadow          *shadow.Client
-	startd          *startd.UpdateSocket
+	inherited     *startd.Inheritance
+	address       string // own command address, StarterIpAddr
+	sessions      *cedar.Sessions
+	submit        submitSide
+	ownerSessions ownerSessions
+	claimSession  *cedar.Session // with the submit side; nil if the shadow gave none
+	shadow        *shadow.Client
+	startd        *startd.UpdateSocket
 
 	// the job and its place
 	ad, machine, overlay, secrets *classads.Ad
 	info                          job.Info
+	leaseTime                     atomic.Int64 // info.Lease once it is known, for those beside the phases
 	image                         image.Decision
 	lease                         Lease
 	home                          string
@@ -88,6 +89,7 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 		inv: inv, cfg: cfg, log: log, environ: startd.ScrubEnv(env),
 		orders: newOrders(log),
 		meter:  meter{log: log, memory: noMemory()}, scale: newScale(),
+		submit: submitSide{back: make(chan struct{}, 1)},
 	}
 	a.name = fmt.Sprintf("%s-%d-%s", safeName(a.slot()), os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36))
 	var err error
@@ -184,11 +186,11 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 	}
 	ended := a.orders.ended()
 	switch {
-	case errors.Is(err, shadow.ErrLost), ended != nil && ended.lost:
+	case ended != nil && ended.lost:
 		a.log.Error("The shadow is gone, the job ends with it", "error", err)
 		a.finalUpdate(ctx)
 		return exitLostShadow
-	case ended != nil && errors.Is(err, errEnded):
+	case ended != nil && (errors.Is(err, errEnded) || errors.Is(err, shadow.ErrLost)):
 		a.log.Info("The job ends before it could finish", "reason", ended.Error())
 		a.endEarly(ctx, *ended)
 		return exitNormal
@@ -215,8 +217,15 @@ func (a *activation) endEarly(ctx context.Context, e ending) {
 	a.report(ctx, shadow.RemoteError{Message: e.Error(), Code: e.code, Subcode: e.subcode, Critical: true})
 }
 
-// report is the last word to startd and shadow when the job has no exit.
+// report is the last word to startd and shadow when the job has no exit. That
+// a job which ran is to be held is worth waiting for the shadow; one that goes
+// back to the queue does so without a word too.
 func (a *activation) report(ctx context.Context, e shadow.RemoteError) {
+	if a.payload != nil && !shadow.ShouldVacate(e.Code, e.Subcode) {
+		if err := a.awaitShadow(ctx); err != nil {
+			a.log.Error("The shadow is not there to hold the job", "error", err)
+		}
+	}
 	a.finalUpdate(ctx)
 	if err := a.shadow.ReportError(ctx, e); err != nil {
 		a.log.Error("Failed to send the error to the shadow", "error", err)

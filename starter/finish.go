@@ -22,13 +22,11 @@ func (a *activation) finish(ctx context.Context) error {
 		// The shadow has hung up; the hold was the last word.
 		return a.finishHeld(ctx)
 	}
-	if err := a.update(ctx, a.reapedAd()); err != nil {
-		return err
-	}
+	a.tell(ctx, a.reapedAd())
 	event := classads.NewAd()
 	event.SetString("EventType", "ActivationExecutionExit")
-	if _, err := a.shadow.EventNotification(ctx, event); ignoreUnlessLost(err) != nil {
-		return err
+	if _, err := a.shadow.EventNotification(ctx, event); err != nil {
+		a.log.Debug("The shadow does not count the time of the job's execution", "error", err)
 	}
 	// Children that the job left behind must not write into files that are
 	// being transferred.
@@ -39,13 +37,7 @@ func (a *activation) finish(ctx context.Context) error {
 		return err
 	}
 	a.keepCore()
-	if err := a.update(ctx, a.exitAd(ctx)); err != nil {
-		return err
-	}
-	if err := a.stageOut(ctx); err != nil {
-		return err
-	}
-	return a.sayExited(ctx)
+	return a.handOver(ctx)
 }
 
 // sayExited is the last call to the shadow.
@@ -70,7 +62,7 @@ func (a *activation) sayExited(ctx context.Context) error {
 
 // stageOut sends the job's output, or what the way it ended leaves of it.
 func (a *activation) stageOut(ctx context.Context) error {
-	if !a.info.FileTransfer {
+	if !a.info.FileTransfer || a.files.arrived {
 		return nil
 	}
 	e := a.orders.ended()
@@ -87,14 +79,19 @@ func (a *activation) stageOut(ctx context.Context) error {
 	}
 	ctx, release := a.orders.cancelledHard(ctx)
 	defer release()
-	err := phase(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendOutput(ctx, kind) })
-	switch {
-	case err == nil:
-		return a.update(ctx, a.exitAd(ctx))
-	case a.orders.hardEnded():
-		a.log.Warn("The transfer of output is cut short", "error", err)
-		return nil
-	case errors.Is(err, shadow.ErrLost):
+	var err error
+	for again := true; again; again = err == nil {
+		err = phase(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendOutput(ctx, kind) })
+		switch {
+		case err == nil:
+			return a.update(ctx, a.exitAd(ctx))
+		case a.orders.hardEnded():
+			a.log.Warn("The transfer of output is cut short", "error", err)
+			return nil
+		}
+		err = a.retryOutput(ctx, err)
+	}
+	if errors.Is(err, shadow.ErrLost) {
 		return err
 	}
 	// The shadow writes the end of the job into its event log before it acts

@@ -49,7 +49,7 @@ func (a *activation) converse(ctx context.Context, about string) error {
 	for range maxGuidance {
 		guidance, err := a.shadow.RequestGuidance(uncut(ctx), request)
 		if err != nil || guidance.Code != 0 || guidance.Ad == nil {
-			return ignoreUnlessLost(err)
+			return nil // without a shadow, too, what was begun goes on
 		}
 		command := guidance.Ad.StringOr("Command", "CarryOn")
 		a.log.Debug("Guidance from the shadow", "about", about, "command", command)

@@ -23,6 +23,7 @@ func (a *activation) listen(ctx context.Context) {
 	server.Handle(cedar.CreateJobOwnerSecSession, cedar.Daemon, a.commandOwnerSession)
 	server.Handle(cedar.UpdateGSICred, cedar.Write, a.commandProxy)
 	server.Handle(cedar.DelegateGSICredStarter, cedar.Write, a.commandProxy)
+	server.Handle(cedar.CACmd, cedar.Write, a.commandReconnect)
 	for command, sig := range map[int]int{
 		cedar.DCOffGraceful: int(syscall.SIGTERM),
 		cedar.DCOffFast:     int(syscall.SIGQUIT),
@@ -56,13 +57,7 @@ func (a *activation) listen(ctx context.Context) {
 		}
 	}()
 
-	go func() {
-		select {
-		case <-a.shadow.Lost():
-			a.orders.end(ending{reason: "the connection to the shadow is lost", lost: true})
-		case <-ctx.Done():
-		}
-	}()
+	go a.keepShadow(ctx)
 
 	go func() {
 		alive := startd.KeepAlive{Inheritance: a.inherited, Config: a.cfg, Log: a.log}

@@ -35,6 +35,7 @@ func (a *activation) register(ctx context.Context) error {
 	if a.info, err = job.Read(a.ad, domain); err != nil {
 		return fmt.Errorf("the shadow sent a job that cannot be run: %w", err)
 	}
+	a.leaseTime.Store(int64(a.info.Lease))
 	if peer, err := version.Parse(a.info.ShadowVersion); err != nil {
 		a.log.Warn("The shadow's version is not known; calls that not every shadow has are not made", "error", err)
 	} else {
@@ -43,19 +44,13 @@ func (a *activation) register(ctx context.Context) error {
 	a.log.Info(job.LineShadow(a.info.ShadowAddress))
 	a.log.Info("Submitting machine is \"" + a.inv.submitHost + "\"")
 
-	registration := job.Registration(job.Starter{
-		Address: a.address, Scratch: a.scratchPath(),
-		Version: a.version(), Platform: a.machine.StringOr("CondorPlatform", ""),
-		Machine:   a.machine.StringOr("Machine", ""),
-		UIDDomain: a.cfg.String("UID_DOMAIN", ""), FilesystemDomain: domain,
-		Now: now().Unix(),
-	}, a.ad, a.machine, true)
-	// A shadow that loses a starter which cannot be found again gives the job
-	// another try at once instead of waiting for this one.
-	registration.SetBool("HasReconnect", false)
-	if err := a.shadow.RegisterStarterInfo(ctx, registration); err != nil {
+	if err := a.shadow.RegisterStarterInfo(ctx, a.introduce(true)); err != nil {
 		return fmt.Errorf("register with the shadow: %w", err)
 	}
+	// The job's ad changes later, and shadows come back when they like.
+	a.submit.starter = a.introduce(false)
+	a.submit.socket = a.ad.StringOr("TransferSocket", a.info.ShadowAddress)
+	a.submit.key = a.ad.StringOr("TransferKey", "")
 	if err := a.openSessions(ctx); err != nil {
 		return err
 	}
@@ -103,8 +98,5 @@ func (a *activation) openSessions(ctx context.Context) error {
 		return fmt.Errorf("take over the shadow's session: %w", err)
 	}
 	a.claimSession = reconnect
-	if a.transferSession, err = info.FileTransfer.Import(cedar.Daemon); err != nil {
-		return fmt.Errorf("take over the shadow's session for files: %w", err)
-	}
-	return nil
+	return a.submit.meet(info)
 }

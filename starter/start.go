@@ -35,8 +35,9 @@ func (a *activation) start(ctx context.Context) error {
 		return err
 	}
 	a.log.Info(job.LineStarting(a.info))
-	if err := ignoreUnlessLost(a.shadow.BeginExecution(uncut(ctx))); err != nil {
-		return err
+	if err := a.shadow.BeginExecution(uncut(ctx)); err != nil {
+		// The first update that says Running does as well.
+		a.log.Warn("The shadow does not hear that the job begins", "error", err)
 	}
 	a.log.Info(job.LineExec(cmd, a.image.Docker))
 	started, err := a.container.Client().Start(ctx, spec)

@@ -16,6 +16,8 @@ type transfers struct {
 	transfer *sandbox.Transfer // nil for a job without file transfer
 	when     sandbox.When
 	in, out  sandbox.Result
+	arrived  bool // the output has
+	broken   int  // tries to send it whose connection broke
 }
 
 func (t *transfers) sent() int64     { return t.out.Bytes }
@@ -30,25 +32,17 @@ func (a *activation) openTransfers() error {
 	if a.files.when, err = sandbox.ParseWhen(a.ad); err != nil {
 		return err
 	}
-	if a.transferSession == nil {
-		return errors.New("the shadow gave no session for file transfer; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
-	}
 	timeout, err := a.cfg.Seconds("STARTER_UPLOAD_TIMEOUT", shadow.DefaultTimeout)
 	if err != nil {
 		return err
 	}
-	client := &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address, Timeout: timeout}
-	socket := a.ad.StringOr("TransferSocket", a.info.ShadowAddress)
 	a.files.transfer = sandbox.NewTransfer(sandbox.Config{
-		Sandbox: a.sandbox, Job: a.ad, Key: a.ad.StringOr("TransferKey", ""),
-		Dial: func(ctx context.Context, command int) (*cedar.Stream, error) {
-			return client.Command(ctx, socket, command, a.transferSession)
-		},
+		Sandbox: a.sandbox, Job: a.ad,
 		InputTimeout: timeout, OutputTimeout: timeout,
 		Outside: a.set.backend == backendLocal,
 		Log:     a.log,
 	})
-	return nil
+	return a.submit.use(a.files.transfer, &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address, Timeout: timeout})
 }
 
 // fetchInput is one try to bring the job's input in.
@@ -66,6 +60,7 @@ func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
 		return err // what of it got through counts for nothing, as in stock
 	}
 	a.files.out = *result
+	a.files.arrived = true
 	spooled := strings.Join(result.Spooled, ",")
 	a.spooled = &spooled
 	return nil

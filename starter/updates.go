@@ -51,6 +51,14 @@ func (a *activation) readIntervals() (intervals, error) {
 	return i, err
 }
 
+// tell is update for what is not said again if it was not heard: what the job
+// has become by then is told to a shadow that comes back.
+func (a *activation) tell(ctx context.Context, ad *classads.Ad) {
+	if err := a.update(ctx, ad); err != nil {
+		a.log.Warn("The shadow did not hear of an update", "error", err)
+	}
+}
+
 // update sends an ad to shadow and startd. Only the loss of the shadow is an
 // error; a shadow never refuses an update.
 func (a *activation) update(ctx context.Context, ad *classads.Ad) error {
@@ -63,6 +71,7 @@ func (a *activation) update(ctx context.Context, ad *classads.Ad) error {
 	}
 	ad.SetString("CondorScratchDir", a.sandbox.Scratch())
 	a.publishNoLoad(ad)
+	ad.SetString("StarterIpAddr", a.address) // shadows that come back ask the startd
 	if err := a.startd.Update(ctx, ad); err != nil {
 		a.log.Warn("Failed to send an update to the startd", "error", err)
 	}

@@ -82,6 +82,8 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 		case <-due.C:
 			due.Reset(every.regular)
 			a.background.Go(func() { a.periodicUpdate(ctx) })
+		case <-a.submit.back:
+			a.background.Go(func() { a.changeUpdate(ctx) })
 		case <-a.orders.suspend:
 			a.applySuspension(ctx)
 		case <-soft:
@@ -121,9 +123,7 @@ func (a *activation) changeUpdate(ctx context.Context) {
 
 func (a *activation) tellState(ctx context.Context) {
 	a.meter.look(ctx, a.container.Client(), a.table)
-	if err := a.update(ctx, a.fullAd(ctx, a.state())); err != nil {
-		a.log.Warn("Failed to send an update", "error", err)
-	}
+	a.tell(ctx, a.fullAd(ctx, a.state()))
 }
 
 // lostContainer is what becomes of a job whose container ended under it. What
@@ -210,5 +210,6 @@ func (a *activation) reportHold(ctx context.Context, e ending) {
 	err := a.shadow.ReportError(ctx, shadow.RemoteError{Message: e.Error(), Code: e.code, Subcode: e.subcode, Critical: true})
 	if err != nil {
 		a.log.Error("Failed to ask the shadow to hold the job", "error", err)
+		a.holdReported = false // the job's end is reported instead, with the reason
 	}
 }

@@ -10,8 +10,13 @@
 // the connection is fine. [ErrLost] is in the chain of everything after which
 // the connection is of no use: from then on every call fails at once, and
 // [Client.Lost] is closed. The job may go on until its lease, counted from
-// [Client.LastCall], has run out; a shadow that comes back brings a new socket
-// and so a new Client.
+// [Client.LastCall], has run out.
+//
+// A shadow that comes back, or its successor, brings a new connection, which
+// [Client.Resume] puts into the place of the old one. A call is made on one
+// connection and never made again by the Client: whether the shadow has
+// carried out one whose answer was lost is not known, and only the caller
+// knows what may be said twice.
 package shadow
 
 import (
@@ -19,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -69,38 +75,41 @@ func (e *CallError) Unwrap() error {
 // Client makes the calls. It may be used by several goroutines; calls wait for
 // each other.
 type Client struct {
-	log    *slog.Logger
-	stream *cedar.Stream
+	log     *slog.Logger
+	turn    chan struct{} // holds one token; whoever has it may use the link's stream
+	version atomic.Pointer[version.Version]
+	last    atomic.Pointer[time.Time] // begin of the last exchange that was answered
 
-	turn     chan struct{} // holds one token; whoever has it may use stream
-	version  atomic.Pointer[version.Version]
-	last     atomic.Int64 // Unix nanoseconds of the end of the last exchange
-	lost     chan struct{}
-	broken   error // what broke the connection; under turn
-	finished bool  // the shadow is expected to hang up; under turn
-	closed   atomic.Bool
-	watch    *watch
+	mu      sync.Mutex // guards what follows; held for no longer than it takes to look
+	link    *link      // changed by who has the turn
+	timeout time.Duration
+	over    error         // why no other connection is taken; nil while one would be
+	moved   chan struct{} // closed when link or over has changed
 }
 
 // New makes a client of an adopted stream and begins to watch the socket for
 // its end. The stream is the client's from now on.
 func New(s *cedar.Stream, log *slog.Logger) *Client {
 	c := &Client{
-		log:    log.With(dlog.In(dlog.Syscalls)),
-		stream: s,
-		turn:   make(chan struct{}, 1),
-		lost:   make(chan struct{}),
+		log:     log.With(dlog.In(dlog.Syscalls)),
+		turn:    make(chan struct{}, 1),
+		timeout: DefaultTimeout,
+		moved:   make(chan struct{}),
 	}
 	c.version.Store(&version.Version{})
 	c.turn <- struct{}{}
-	s.SetTimeout(DefaultTimeout)
-	c.stamp()
-	c.watch = startWatch(c, s.Conn())
+	c.stamp(time.Now())
+	c.link = newLink(c, s)
 	return c
 }
 
 // SetTimeout bounds the time that the shadow may take for each answer.
-func (c *Client) SetTimeout(d time.Duration) { c.stream.SetTimeout(d) }
+func (c *Client) SetTimeout(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timeout = d
+	c.link.stream.SetTimeout(d)
+}
 
 // SetVersion says which version the shadow is, from ShadowVersion of the
 // job's ad (CondorVersion there is the submitter's). Until then, and with the
@@ -110,23 +119,34 @@ func (c *Client) SetVersion(v version.Version) { c.version.Store(&v) }
 // Version returns what SetVersion was told.
 func (c *Client) Version() version.Version { return *c.version.Load() }
 
-// LastCall returns the end of the last exchange with the shadow, from which
-// the job's lease counts.
-func (c *Client) LastCall() time.Time { return time.Unix(0, c.last.Load()) }
+// LastCall returns the begin of the last exchange that the shadow has answered,
+// from which the job's lease counts. HTCondor counts from its end; the shadow's
+// own count lies between the two, and of the starter's it must not be said that
+// it ended later.
+func (c *Client) LastCall() time.Time { return *c.last.Load() }
 
-// Lost is closed when the connection is lost, be it during a call or while
-// idle. It is not closed by a shadow that hangs up after JobExit or after a
-// critical ReportError, as it should.
-func (c *Client) Lost() <-chan struct{} { return c.lost }
+// Encrypted says whether the connection is encrypted. Without a key of the
+// claim a shadow cannot come back either.
+func (c *Client) Encrypted() bool { return c.current().stream.Encrypted() }
 
-// Close closes the connection.
+// Close closes the connection, and no other is taken.
 func (c *Client) Close() error {
-	c.closed.Store(true)
-	c.watch.stop()
-	return c.stream.Close()
+	l := c.end(errClosed)
+	l.expected.Store(true)
+	err := l.stream.Close() // first, so that a call under way does not hold up the watch
+	l.watch.stop()
+	return err
 }
 
-func (c *Client) stamp() { c.last.Store(time.Now().UnixNano()) }
+var errClosed = errors.New("it was closed")
+
+func (c *Client) stamp(t time.Time) { c.last.Store(&t) }
+
+func (c *Client) current() *link {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.link
+}
 
 // call is one request and what is to be known about its reply.
 type call struct {
@@ -144,6 +164,8 @@ type call struct {
 	noReply bool
 	// last says that the shadow hangs up after this call.
 	last bool
+	// on is the connection that the call makes sense on; nil for any.
+	on *link
 }
 
 // answer is what came of a call.
@@ -151,6 +173,7 @@ type answer[T any] struct {
 	value  T
 	result int64
 	err    error
+	on     *link // the connection that it came on
 }
 
 // none takes no fields out of a reply.
@@ -178,21 +201,26 @@ func ask[T any](ctx context.Context, c *Client, call call, get func(*cedar.Strea
 		c.turn <- struct{}{}
 		return answer[T]{err: fmt.Errorf("shadow call %s: %w", call.name, err)}
 	}
-	if c.broken != nil {
-		return refuse(c.broken)
+	l := c.current()
+	switch {
+	case call.on != nil && call.on != l:
+		return refuse(fmt.Errorf("%w: %w", ErrLost, errElsewhere))
+	case l.broken != nil:
+		return refuse(l.broken)
 	}
 	if err := context.Cause(ctx); err != nil {
 		return refuse(err)
 	}
 	c.log.Info("Doing CONDOR_" + call.name)
-	if err := c.request(ctx, call); err != nil {
-		return refuse(c.breakUp(err))
+	begin := time.Now()
+	if err := request(ctx, l.stream, call); err != nil {
+		return refuse(l.breakUp(err))
 	}
 	done := make(chan answer[T], 1)
 	go func() {
 		defer func() { c.turn <- struct{}{} }()
-		a := reply(c.stream, call, get)
-		a.err = c.settle(call, a.err)
+		a := reply(l.stream, call, get)
+		a.on, a.err = l, c.settle(l, call, begin, a.err)
 		done <- a
 	}()
 	select {
@@ -203,13 +231,15 @@ func ask[T any](ctx context.Context, c *Client, call call, get func(*cedar.Strea
 	}
 }
 
-func (c *Client) request(ctx context.Context, call call) error {
-	defer c.stream.Cancel(ctx)()
-	c.stream.PutInt(call.number)
+var errElsewhere = errors.New("what it is about was left behind on an earlier one")
+
+func request(ctx context.Context, s *cedar.Stream, call call) error {
+	defer s.Cancel(ctx)()
+	s.PutInt(call.number)
 	if call.put != nil {
-		call.put(c.stream)
+		call.put(s)
 	}
-	return c.stream.EndMessage()
+	return s.EndMessage()
 }
 
 func reply[T any](s *cedar.Stream, call call, get func(*cedar.Stream, int64) (T, error)) (a answer[T]) {
@@ -256,14 +286,18 @@ func harmless(err error) bool {
 
 // settle says what an exchange means to the connection; who calls it has the
 // turn.
-func (c *Client) settle(call call, err error) error {
+func (c *Client) settle(l *link, call call, begin time.Time, err error) error {
 	if err != nil && !harmless(err) {
 		// Half a message may be on its way in either direction.
-		return fmt.Errorf("shadow call %s: %w", call.name, c.breakUp(err))
+		return fmt.Errorf("shadow call %s: %w", call.name, l.breakUp(err))
 	}
-	c.stamp()
+	if !call.noReply {
+		// What was only sent may never have arrived.
+		c.stamp(begin)
+	}
 	if call.last {
-		c.finished = true
+		l.expected.Store(true)
+		c.end(errLast)
 	}
 	var refusal *CallError
 	if err != nil && !errors.As(err, &refusal) {
@@ -275,18 +309,7 @@ func (c *Client) settle(call call, err error) error {
 	return err
 }
 
-// breakUp records that the connection is of no use any more; the caller has
-// the turn.
-func (c *Client) breakUp(cause error) error {
-	if c.broken == nil {
-		c.broken = fmt.Errorf("%w: %w", ErrLost, cause)
-		c.stream.Close()
-		if !c.closed.Load() {
-			close(c.lost)
-		}
-	}
-	return c.broken
-}
+var errLast = errors.New("the last call was made")
 
 // since says why a call cannot be made with the shadow's version, or nil.
 func (c *Client) since(name string, major, minor, patch int) error {

@@ -48,7 +48,7 @@ var errCredential = errors.New("a credential cannot be decoded")
 // knob ALLOW_OAUTH_WITHOUT_ENCRYPTION.
 func (c *Client) GetCreds(ctx context.Context, plain bool) ([]Credential, error) {
 	const name = "getcreds"
-	if !c.stream.Encrypted() && !plain {
+	if !c.Encrypted() && !plain {
 		return nil, fmt.Errorf("shadow call %s: %w", name, ErrNotEncrypted)
 	}
 	a := ask(ctx, c, call{name: name, number: numGetCreds, bare: true, put: func(s *cedar.Stream) { s.PutString("") }}, takeCreds)
@@ -124,7 +124,7 @@ func (c *Client) GetDockerCreds(ctx context.Context, plain bool) (*classads.Ad, 
 	if err := c.since(name, 24, 7, 0); err != nil {
 		return nil, err
 	}
-	if !c.stream.Encrypted() && !plain {
+	if !c.Encrypted() && !plain {
 		return nil, fmt.Errorf("shadow call %s: %w", name, ErrNotEncrypted)
 	}
 	a := ask(ctx, c, call{name: name, number: numGetDockerCreds, bare: true, put: func(s *cedar.Stream) { s.PutAd(classads.NewAd()) }}, takeAd)

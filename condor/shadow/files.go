@@ -22,23 +22,29 @@ const (
 
 // RemoteFile is a file that the shadow has opened, for standard files that are
 // streamed. Its methods follow io's, with a context.
+//
+// A file belongs to the connection that it was opened on. After
+// [Client.Resume] its number may mean another file to another shadow, so every
+// method fails with [ErrLost] then and nothing is sent: the file is to be
+// opened again (stream_handler.cpp:StreamHandler::Reconnect).
 type RemoteFile struct {
 	c  *Client
+	on *link
 	fd int64
 }
 
 // OpenFile opens a file on the submit side; flags are those of open(2). The
 // shadow takes a relative name as one in the job's initial directory.
 func (c *Client) OpenFile(ctx context.Context, name string, flags int, mode fs.FileMode) (*RemoteFile, error) {
-	fd, err := c.tell(ctx, call{name: "open", number: numOpen, put: func(s *cedar.Stream) {
+	a := ask(ctx, c, call{name: "open", number: numOpen, put: func(s *cedar.Stream) {
 		s.PutInt(cedar.EncodeOpenFlags(flags))
 		s.PutInt(int64(mode.Perm()))
 		s.PutString(name)
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("opening %q on the submit side: %w", name, err)
+	}}, none)
+	if a.err != nil {
+		return nil, fmt.Errorf("opening %q on the submit side: %w", name, a.err)
 	}
-	return &RemoteFile{c: c, fd: fd}, nil
+	return &RemoteFile{c: c, on: a.on, fd: a.result}, nil
 }
 
 // ReadAt reads at an offset; 0 bytes mean the end of the file.
@@ -47,7 +53,7 @@ func (f *RemoteFile) ReadAt(ctx context.Context, p []byte, offset int64) (int, e
 		return 0, err
 	}
 	want := min(len(p), maxFileIO)
-	a := ask(ctx, f.c, call{name: "read", number: numRead, put: func(s *cedar.Stream) {
+	a := ask(ctx, f.c, call{on: f.on, name: "read", number: numRead, put: func(s *cedar.Stream) {
 		s.PutInt(f.fd)
 		s.PutInt(int64(want))
 	}}, func(s *cedar.Stream, n int64) ([]byte, error) { return getBytes(s, n, want) })
@@ -63,7 +69,7 @@ func (f *RemoteFile) WriteAt(ctx context.Context, p []byte, offset int64) (int, 
 		if err := f.seek(ctx, offset+int64(done)); err != nil {
 			return done, err
 		}
-		n, err := f.c.tell(ctx, call{name: "write", number: numWrite, put: func(s *cedar.Stream) {
+		n, err := f.c.tell(ctx, call{on: f.on, name: "write", number: numWrite, put: func(s *cedar.Stream) {
 			s.PutInt(f.fd)
 			s.PutInt(int64(len(piece)))
 			s.PutBytes(piece)
@@ -89,7 +95,7 @@ func (f *RemoteFile) Sync(ctx context.Context) error { return f.simple(ctx, "fsy
 func (f *RemoteFile) Close(ctx context.Context) error { return f.simple(ctx, "close", numClose) }
 
 func (f *RemoteFile) simple(ctx context.Context, name string, number int64) error {
-	_, err := f.c.tell(ctx, call{name: name, number: number, put: func(s *cedar.Stream) { s.PutInt(f.fd) }})
+	_, err := f.c.tell(ctx, call{on: f.on, name: name, number: number, put: func(s *cedar.Stream) { s.PutInt(f.fd) }})
 	return err
 }
 
@@ -102,7 +108,7 @@ func (f *RemoteFile) seek(ctx context.Context, offset int64) error {
 }
 
 func (f *RemoteFile) lseek(ctx context.Context, offset int64, whence int) (int64, error) {
-	return f.c.tell(ctx, call{name: "lseek", number: numLseek, put: func(s *cedar.Stream) {
+	return f.c.tell(ctx, call{on: f.on, name: "lseek", number: numLseek, put: func(s *cedar.Stream) {
 		s.PutInt(f.fd)
 		s.PutInt(offset)
 		s.PutInt(int64(whence))

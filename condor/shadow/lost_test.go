@@ -90,7 +90,7 @@ func TestExpectedEnd(t *testing.T) {
 			}
 			<-done
 			conn.Close()
-			soon(t, "the end of the watch", c.watch.done)
+			soon(t, "the end of the watch", c.current().watch.done)
 			select {
 			case <-c.Lost():
 				t.Error("the shadow's end is taken for a loss")

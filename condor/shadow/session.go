@@ -52,17 +52,21 @@ type SecSessionInfo struct {
 // with a [*CallError]; the starter goes on without.
 func (c *Client) GetSecSessionInfo(ctx context.Context) (SecSessionInfo, error) {
 	const name = "get_sec_session_info"
-	if !c.stream.Encrypted() {
+	if !c.Encrypted() {
 		// The C++ starter would turn encryption on for this call; a stream
 		// here encrypts always or, lacking a key, never.
 		return SecSessionInfo{}, fmt.Errorf("shadow call %s: %w", name, ErrNotEncrypted)
 	}
-	a := ask(ctx, c, call{name: name, number: numGetSecSessionInfo, put: func(s *cedar.Stream) {
+	a := ask(ctx, c, sessionsCall(name), takeSessions)
+	return a.value, a.err
+}
+
+func sessionsCall(name string) call {
+	return call{name: name, number: numGetSecSessionInfo, put: func(s *cedar.Stream) {
 		// What the starter would want of the two; it has no wishes.
 		s.PutString("")
 		s.PutString("")
-	}}, takeSessions)
-	return a.value, a.err
+	}}
 }
 
 func takeSessions(s *cedar.Stream, _ int64) (SecSessionInfo, error) {

@@ -25,40 +25,51 @@ type watch struct {
 	done    chan struct{} // closed when the goroutine has ended
 }
 
-func startWatch(c *Client, conn net.Conn) *watch {
+// newWatch prepares to watch a connection; start begins.
+func newWatch(c *Client, conn net.Conn) *watch {
 	w := &watch{done: make(chan struct{})}
 	duplicate, ok := conn.(interface{ File() (*os.File, error) })
 	if !ok {
-		close(w.done) // a connection without a socket, in tests
-		return w
+		return w // a connection without a socket, in tests
 	}
-	f, err := duplicate.File()
-	if err != nil {
+	var err error
+	if w.file, err = duplicate.File(); err != nil {
 		c.log.Warn("Cannot watch the connection to the shadow for its end; only a failing call will tell", "error", err)
-		close(w.done)
-		return w
+		w.file = nil
 	}
-	w.file = f
+	return w
+}
+
+func (w *watch) start(c *Client, l *link) {
+	if w.file == nil {
+		close(w.done)
+		return
+	}
 	go func() {
 		defer close(w.done)
-		defer f.Close()
-		w.run(c)
+		defer w.file.Close()
+		w.run(c, l)
 	}()
-	return w
 }
 
 // stop ends the watch and waits until it has ended. It is not called by who
 // has the turn.
 func (w *watch) stop() {
+	w.leave()
+	<-w.done
+}
+
+// leave ends the watch soon. As long as it lasts, its duplicate keeps the
+// connection open.
+func (w *watch) leave() {
 	w.stopped.Do(func() {
 		if w.file != nil {
 			_ = w.file.SetReadDeadline(time.Unix(1, 0))
 		}
 	})
-	<-w.done
 }
 
-func (w *watch) run(c *Client) {
+func (w *watch) run(c *Client, l *link) {
 	raw, err := w.file.SyscallConn()
 	if err != nil {
 		return
@@ -72,7 +83,7 @@ func (w *watch) run(c *Client) {
 		}
 		select {
 		case <-c.turn:
-		case <-c.lost:
+		case <-l.lost:
 			return true
 		}
 		defer func() { c.turn <- struct{}{} }()
@@ -80,9 +91,9 @@ func (w *watch) run(c *Client) {
 		if found = peek(int(fd)); found == nil {
 			return false
 		}
-		if c.broken == nil && !c.finished {
+		if l.broken == nil && !l.expected.Load() {
 			c.log.Warn("The connection to the shadow is lost", "cause", found)
-			_ = c.breakUp(fmt.Errorf("while idle: %w", found))
+			_ = l.breakUp(fmt.Errorf("while idle: %w", found))
 		}
 		return true
 	})

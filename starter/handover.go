@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"podstarter/condor/shadow"
+	"podstarter/sandbox"
+)
+
+// handOver tells the shadow how the job ended and gives it the job's output.
+// When the connection is lost on the way, all of that is done again once a
+// shadow has come back (starter.cpp:Starter::allJobsDone): what was said twice
+// is the same twice, and the last call is answered once at most. Only the
+// output is not sent again when it has arrived.
+func (a *activation) handOver(ctx context.Context) error {
+	for {
+		err := a.tellExit(ctx)
+		if !errors.Is(err, shadow.ErrLost) || a.orders.hardEnded() {
+			return err
+		}
+		a.log.Warn("The job has ended, but the shadow is away: waiting for the job's lease to expire or for a reconnect attempt")
+		if err := a.awaitShadow(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// tellExit is one try of handOver. An error that is shadow.ErrLost leaves all
+// as it was.
+func (a *activation) tellExit(ctx context.Context) error {
+	if err := a.update(ctx, a.exitAd(ctx)); err != nil {
+		return err
+	}
+	if err := a.stageOut(ctx); err != nil {
+		return err
+	}
+	return a.sayExited(ctx)
+}
+
+// Bounds of the tries to send the output when the connection for it breaks.
+const (
+	// sameShadow is how often the same shadow is asked again over its
+	// connection for calls, which is well. It costs nothing, and since 24.9
+	// it is all that helps: a shadow that lost the connection for calls takes
+	// no files any more (remoteresource.cpp:disconnectClaimSock,
+	// initFileTransfer).
+	sameShadow = 1
+	// forcedDisconnects is how often both sides begin anew after that
+	// (jic_shadow.cpp:transferOutputFinish).
+	forcedDisconnects = 4
+	// reapTime is what the shadow has to notice that its half of a transfer
+	// ended. It dies if it is asked for the next one before.
+	reapTime = 2 * time.Second
+)
+
+// retryOutput decides what follows a transfer that broke: nil to try again at
+// once, shadow.ErrLost to wait for the shadow, and err when it is no use.
+func (a *activation) retryOutput(ctx context.Context, err error) error {
+	t := (*sandbox.TransferError)(nil)
+	if !errors.As(err, &t) || !t.TryAgain || a.jobLease() <= 0 {
+		return err
+	}
+	a.files.broken++
+	lost := a.shadow.Broken()
+	switch {
+	case !lost && a.files.broken <= sameShadow && t.PeerDone():
+		a.log.Warn("The file transfer broke, it is tried again", "error", err)
+		return pause(ctx, reapTime)
+	case a.files.broken <= sameShadow+forcedDisconnects:
+		a.log.Warn("File transfer failed, forcing disconnect.", "error", err)
+		a.shadow.Disconnect(err)
+		return fmt.Errorf("%w: %w", shadow.ErrLost, err)
+	}
+	return err
+}
