@@ -106,10 +106,6 @@ func (a *activation) keepShadow(ctx context.Context) {
 		switch {
 		case err == nil:
 			a.log.Info(fmt.Sprintf("Recovered connection to shadow after %d seconds", away))
-			select {
-			case a.submit.back <- struct{}{}:
-			default: // that one came back is known already
-			}
 		case ctx.Err() != nil:
 			return
 		case !a.shadow.Abandon(errLeaseOver):
@@ -185,8 +181,16 @@ func (a *activation) commandReconnect(ctx context.Context, c *cedar.Call) error 
 	// The server lets go of the stream only when this returns, and would
 	// interrupt the calls to come if it ended meanwhile: it ends with the
 	// activation.
-	return a.shadow.Resume(ctx, c.Keep(), func(info shadow.SecSessionInfo) error {
+	err = a.shadow.Resume(ctx, c.Keep(), func(info shadow.SecSessionInfo) error {
 		a.submit.move(r)
 		return a.submit.meet(info)
 	})
+	if err != nil {
+		return err
+	}
+	select {
+	case a.submit.back <- struct{}{}:
+	default: // that one came back is known already
+	}
+	return nil
 }
