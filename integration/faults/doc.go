@@ -1,0 +1,13 @@
+// Package faults holds the tests in which parts of a pool fail under jobs: a
+// shadow, the schedd, the network between them and an execution point, a startd,
+// a starter in each of its phases, the whole pilot. Where the stock starter can be
+// looked at in the same way, both execution points meet the same fault and what
+// becomes of their jobs is compared.
+//
+// In no case may the end of a job be lost without a word, a job run twice at
+// once, or a process or sandbox be left behind. The tests need the build tag pool
+// and a pool with both execution points:
+//
+//	integration/.state/bin/pool up --stock --slots 3 --condor 25.14
+//	go test -tags pool -count=1 -v ./integration/faults
+package faults

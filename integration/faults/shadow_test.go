@@ -1,0 +1,53 @@
+//go:build pool
+
+package faults
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/integration/harness"
+)
+
+// TestScheddRestarts kills the schedd, and with it the shadows, under jobs that
+// run: one goes on until its new shadow has come, one ends before. Both come out
+// of it with the exit of their only run.
+func TestScheddRestarts(t *testing.T) {
+	defer witness(t)()
+	type pair struct{ stays, ends harness.Job }
+	jobs := map[harness.Side]pair{}
+	for _, side := range sides {
+		jobs[side] = pair{submit(t, side, "stays", lasting), submit(t, side, "ends", lasting)}
+	}
+	for _, p := range jobs {
+		running(t, p.stays)
+		running(t, p.ends)
+	}
+	schedds, err := harness.Processes(submitSide("condor_schedd"))
+	if err != nil || len(schedds) != 1 {
+		t.Fatalf("schedds: %v, %v", schedds, err)
+	}
+	kill(t, schedds[0], unix.SIGKILL)
+	if err := harness.WaitNone(soon(t), submitSide("condor_shadow")); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range jobs {
+		finish(t, p.ends)
+	}
+	both(t, func(t *testing.T, side harness.Side) {
+		event(t, jobs[side].stays, harness.EventReconnected, 1)
+		finish(t, jobs[side].stays)
+		for name, job := range map[string]harness.Job{"stays": jobs[side].stays, "ends": jobs[side].ends} {
+			events := ended(t, job, 7)
+			t.Logf("%s: %s", name, numbers(events))
+			if count(events, harness.EventExecute) != 1 || count(events, harness.EventReconnected) != 1 {
+				t.Errorf("%s: it ran more than once, or its shadow did not come back: %s", name, harness.Headlines(events))
+			}
+			if out, err := job.Output("caught"); err != nil || out == "" {
+				t.Errorf("%s: its output did not come: %q, %v", name, out, err)
+			}
+		}
+		nothingLeft(t, side)
+	})
+}
