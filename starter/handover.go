@@ -63,13 +63,13 @@ func (a *activation) retryOutput(ctx context.Context, err error) error {
 	if !errors.As(err, &t) || !t.TryAgain || a.jobLease() <= 0 {
 		return err
 	}
-	a.files.broken++
-	lost := a.shadow.Broken()
 	switch {
-	case !lost && a.files.broken <= sameShadow && t.PeerDone():
+	case !a.shadow.Broken() && a.files.repeated < sameShadow && t.PeerDone():
+		a.files.repeated++
 		a.log.Warn("The file transfer broke, it is tried again", "error", err)
 		return pause(ctx, reapTime)
-	case a.files.broken <= sameShadow+forcedDisconnects:
+	case a.files.forced < forcedDisconnects:
+		a.files.forced++
 		a.log.Warn("File transfer failed, forcing disconnect.", "error", err)
 		a.shadow.Disconnect(err)
 		return fmt.Errorf("%w: %w", shadow.ErrLost, err)

@@ -368,7 +368,7 @@ func TestRetryOutput(t *testing.T) {
 	}{
 		"no more use": {time.Hour, &sandbox.TransferError{Code: 13, Subcode: 2, Text: "no such file"}, 0},
 		"no lease":    {0, reset, 0},
-		"breaks":      {time.Hour, reset, sameShadow + forcedDisconnects},
+		"breaks":      {time.Hour, reset, forcedDisconnects},
 		"not its own": {time.Hour, errors.New("something else"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {

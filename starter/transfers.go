@@ -17,7 +17,8 @@ type transfers struct {
 	when     sandbox.When
 	in, out  sandbox.Result
 	arrived  bool // the output has
-	broken   int  // tries to send it whose connection broke
+	repeated int  // times that it was sent again over the same connection for calls
+	forced   int  // times that this connection was broken to begin anew
 }
 
 func (t *transfers) sent() int64     { return t.out.Bytes }

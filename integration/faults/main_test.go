@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +35,7 @@ var sides = []harness.Side{harness.Stock, harness.Ours}
 
 // patience is how long a job may take from one moment to the next, faults
 // included; long, since a test that passes never uses it up.
-const patience = 3 * time.Minute
+const patience = 40 * time.Second
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -213,9 +215,7 @@ func submitSide(comm string) func(harness.Process) bool {
 func daemon(t *testing.T, side harness.Side, comm string) harness.Process {
 	t.Helper()
 	inside := pool.Inside(side)
-	some, err := harness.Processes(func(p harness.Process) bool {
-		return p.Comm == comm && inside(p) && !p.IsErrand() && p.UID == 0 || p.Comm == comm && inside(p) && comm != harness.Ours.StarterComm()
-	})
+	some, err := harness.Processes(func(p harness.Process) bool { return p.Comm == comm && inside(p) })
 	if err != nil || len(some) != 1 {
 		t.Fatalf("looking for %s of the %s side: %v, %v", comm, side, some, err)
 	}
@@ -277,4 +277,25 @@ func witness(t *testing.T) (stop func()) {
 		}
 	})
 	return func() { cancel(); looking.Wait() }
+}
+
+// shadowOf is the job's present shadow.
+func shadowOf(t *testing.T, job harness.Job) harness.Process {
+	t.Helper()
+	// A shadow takes one job after another; its arguments tell only the first.
+	text, err := os.ReadFile(filepath.Join(pool.State, "log", "pool", "ShadowLog"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`(?m)^\S+ \S+ .*?\(`+regexp.QuoteMeta(job.ID())+`\) \((\d+)\):`).FindAllSubmatch(text, -1)
+	if len(all) == 0 {
+		t.Fatalf("the log of shadows does not know job %s", job.ID())
+	}
+	pid, _ := strconv.Atoi(string(all[len(all)-1][1]))
+	shadows := submitSide("condor_shadow")
+	some, err := harness.Processes(func(p harness.Process) bool { return p.Inner == pid && shadows(p) })
+	if err != nil || len(some) != 1 {
+		t.Fatalf("looking for the shadow of job %s: %v, %v", job.ID(), some, err)
+	}
+	return some[0]
 }

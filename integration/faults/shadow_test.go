@@ -5,8 +5,6 @@ package faults
 import (
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"podstarter/integration/harness"
 )
 
@@ -24,11 +22,9 @@ func TestScheddRestarts(t *testing.T) {
 		running(t, p.stays)
 		running(t, p.ends)
 	}
-	schedds, err := harness.Processes(submitSide("condor_schedd"))
-	if err != nil || len(schedds) != 1 {
-		t.Fatalf("schedds: %v, %v", schedds, err)
+	if _, err := pool.APRoot(t.Context(), nil, "condor_restart", "-fast", "-schedd"); err != nil {
+		t.Fatal(err)
 	}
-	kill(t, schedds[0], unix.SIGKILL)
 	if err := harness.WaitNone(soon(t), submitSide("condor_shadow")); err != nil {
 		t.Fatal(err)
 	}
