@@ -91,7 +91,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 		}
 		err = a.retryOutput(ctx, err)
 	}
-	if errors.Is(err, shadow.ErrLost) {
+	if errors.Is(err, shadow.ErrLost) || errors.Is(err, errEnded) {
 		return err
 	}
 	// The shadow writes the end of the job into its event log before it acts
