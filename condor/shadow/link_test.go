@@ -55,7 +55,7 @@ func serveOne(t *testing.T, s *cedar.Stream) {
 	}
 }
 
-func nothing(SecSessionInfo) error { return nil }
+func unsettled(SecSessionInfo) error { return nil }
 
 func TestResume(t *testing.T) {
 	ctx := context.Background()
@@ -81,7 +81,7 @@ func TestResume(t *testing.T) {
 		}},
 		"a second time": {func(t *testing.T, c *Client, _ net.Conn) {
 			mine, end := comeBack(t)
-			if err := c.Resume(ctx, mine, nothing); err != nil {
+			if err := c.Resume(ctx, mine, unsettled); err != nil {
 				t.Error(err)
 			}
 			end().Close()
@@ -131,17 +131,17 @@ func TestResumeFails(t *testing.T) {
 		streams func(t *testing.T) (mine, theirs *cedar.Stream)
 		settle  func(SecSessionInfo) error
 	}{
-		"hangs up": {func(t *testing.T) (_, _ *cedar.Stream) { a, b := encrypted(t); b.Close(); return a, b }, nothing},
+		"hangs up": {func(t *testing.T) (_, _ *cedar.Stream) { a, b := encrypted(t); b.Close(); return a, b }, unsettled},
 		"not encrypted": {func(t *testing.T) (_, _ *cedar.Stream) {
 			a, b := pair(t)
 			return cedar.NewStream(a), cedar.NewStream(b)
-		}, nothing},
+		}, unsettled},
 		"not settled": {func(t *testing.T) (_, _ *cedar.Stream) { a, _ := comeBack(t); return a, nil }, func(SecSessionInfo) error { return errors.New("no such session") }},
 		"answers nonsense": {func(t *testing.T) (_, _ *cedar.Stream) {
 			a, b := encrypted(t)
 			go b.Conn().Write([]byte("HTTP/1.1 400\r\n\r\n"))
 			return a, b
-		}, nothing},
+		}, unsettled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := connect(t)
@@ -153,7 +153,7 @@ func TestResumeFails(t *testing.T) {
 			waiting := make(chan error, 1)
 			go func() { waiting <- c.Await(ctx) }()
 			mine, _ = comeBack(t)
-			if err := c.Resume(ctx, mine, nothing); err != nil {
+			if err := c.Resume(ctx, mine, unsettled); err != nil {
 				t.Error(err)
 			}
 			if err := <-waiting; err != nil {
@@ -211,7 +211,7 @@ func TestResumeTooLate(t *testing.T) {
 			c, conn := connect(t)
 			end(t, c, conn)
 			mine, _ := encrypted(t)
-			if err := c.Resume(ctx, mine, nothing); err == nil {
+			if err := c.Resume(ctx, mine, unsettled); err == nil {
 				t.Error("a shadow was taken")
 			}
 			if c.Over() == nil {
@@ -310,7 +310,7 @@ func TestRemoteFileLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine, end := comeBack(t)
-	if err := c.Resume(ctx, mine, nothing); err != nil {
+	if err := c.Resume(ctx, mine, unsettled); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.WriteAt(ctx, []byte("x"), 0); !errors.Is(err, ErrLost) {
@@ -350,7 +350,7 @@ func TestManyLosses(t *testing.T) {
 	conn.Close()
 	for range 50 {
 		mine, end := comeBack(t)
-		if err := c.Resume(ctx, mine, nothing); err != nil {
+		if err := c.Resume(ctx, mine, unsettled); err != nil {
 			t.Fatal(err)
 		}
 		theirs := end()
