@@ -70,6 +70,19 @@ type Spec struct {
 	// it are made, and an empty one in its place goes. It goes itself before the
 	// next start. Empty for none. Only for a wrapper in a container of its own.
 	Link, LinkTo string
+	// Program, if not empty, is the program itself: what the file at Path would
+	// hold, which then is a name and no more. The file is none of the container's file
+	// system. A script's interpreter is.
+	Program []byte
+	// AsRoot runs the program as container-root with no capability, instead of as
+	// UID and GID, which remain those of the payload that comes before or after it.
+	// It takes a Program, and a container in which nothing of the payload is alive;
+	// nothing of the image is executed unless the program does so.
+	AsRoot bool
+	// Capture is how many bytes of what the program writes to its standard output
+	// and error are kept for [Exit.Output], at most [MaxCapture]; the rest is read and
+	// dropped. 0: Stdout and Stderr say where it goes.
+	Capture int
 	// Umask of the process; the low nine bits count.
 	Umask int
 	// Stdin, Stdout and Stderr name files, opened as the payload's user after
@@ -93,6 +106,13 @@ type Spec struct {
 	// raised that far is raised as far as allowed.
 	Limits []Limit
 }
+
+const (
+	// MaxProgram bounds [Spec.Program], in bytes, so that it fits into a line.
+	MaxProgram = 5 << 20
+	// MaxCapture bounds [Spec.Capture], so that it fits into an exit record.
+	MaxCapture = 32 << 10
+)
 
 // Unlimited stands for RLIM_INFINITY in a [Limit].
 const Unlimited uint64 = math.MaxUint64
@@ -144,6 +164,8 @@ type Exit struct {
 	// Killed says why the wrapper itself killed the payload, empty if it did
 	// not. See the Killed constants.
 	Killed string `json:"killed,omitempty"`
+	// Output is what [Spec.Capture] asked for.
+	Output []byte `json:"output,omitempty"`
 }
 
 // Values of [Exit.Killed].

@@ -59,6 +59,18 @@ func (s *Spec) Validate() error {
 	if s.Path == "" {
 		return fmt.Errorf("no program to run")
 	}
+	switch {
+	case len(s.Program) > MaxProgram:
+		return fmt.Errorf("a program of %d bytes, at most %d are possible", len(s.Program), MaxProgram)
+	case s.AsRoot && len(s.Program) == 0:
+		return fmt.Errorf("only a program that comes with the request can run as container-root")
+	case s.AsRoot && (s.Stdin != "" || s.Stdout != "" || s.Stderr != "" || s.ImageEnv || len(s.Groups)+len(s.Passed) > 0):
+		return fmt.Errorf("a program that runs as container-root takes no files, no groups and no environment of the image")
+	case s.Capture < 0 || s.Capture > MaxCapture:
+		return fmt.Errorf("%d bytes of output to keep are not between 0 and %d", s.Capture, MaxCapture)
+	case s.Capture > 0 && (s.Stdout != "" || s.Stderr != "" || len(s.Passed) > 0):
+		return fmt.Errorf("output cannot be kept and go to files")
+	}
 	if !path.IsAbs(s.Dir) {
 		return fmt.Errorf("working directory %q is not an absolute path", s.Dir)
 	}

@@ -144,6 +144,9 @@ type wireSpec struct {
 	Dir        raw      `json:"dir"`
 	Link       raw      `json:"link,omitempty"`
 	LinkTo     raw      `json:"link_to,omitempty"`
+	Program    []byte   `json:"program,omitempty"`
+	AsRoot     bool     `json:"as_root,omitempty"`
+	Capture    int      `json:"capture,omitempty"`
 	Umask      int      `json:"umask"`
 	Stdin      raw      `json:"stdin,omitempty"`
 	Stdout     raw      `json:"stdout,omitempty"`
@@ -160,7 +163,8 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireSpec{
 		Activation: s.Activation, UID: s.UID, GID: s.GID, Groups: s.Groups,
 		Path: raw(s.Path), Args: rawList(s.Args), Env: rawList(s.Env),
-		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Link: raw(s.Link), LinkTo: raw(s.LinkTo), Umask: s.Umask,
+		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Link: raw(s.Link), LinkTo: raw(s.LinkTo),
+		Program: s.Program, AsRoot: s.AsRoot, Capture: s.Capture, Umask: s.Umask,
 		Stdin: raw(s.Stdin), Stdout: raw(s.Stdout), Stderr: raw(s.Stderr),
 		Append: s.Append, Passed: s.Passed, Nice: s.Nice, CPUs: s.CPUs, Limits: s.Limits,
 	})
@@ -175,7 +179,8 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	*s = Spec{
 		Activation: w.Activation, UID: w.UID, GID: w.GID, Groups: w.Groups,
 		Path: string(w.Path), Args: stringList(w.Args), Env: stringList(w.Env),
-		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Link: string(w.Link), LinkTo: string(w.LinkTo), Umask: w.Umask,
+		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Link: string(w.Link), LinkTo: string(w.LinkTo),
+		Program: w.Program, AsRoot: w.AsRoot, Capture: w.Capture, Umask: w.Umask,
 		Stdin: string(w.Stdin), Stdout: string(w.Stdout), Stderr: string(w.Stderr),
 		Append: w.Append, Passed: w.Passed, Nice: w.Nice, CPUs: w.CPUs, Limits: w.Limits,
 	}

@@ -235,3 +235,34 @@ func removeDir(ctx context.Context, path string) error {
 	defer closeFD(parent)
 	return beneath.RemoveAll(ctx, parent, filepath.Base(path))
 }
+
+// WriteTopFile writes a file into the top directory of the activation, where the
+// payload may read it and, but for a flat layout or a process without root, not
+// change it. The answer is its path.
+func (s *Sandbox) WriteTopFile(name string, data []byte, mode fs.FileMode) (string, error) {
+	if s.top < 0 {
+		return "", fmt.Errorf("write %s: the sandbox is closed", name)
+	}
+	at := filepath.Join(s.dir, name)
+	write := func() error {
+		_ = unix.Unlinkat(s.top, name, 0)
+		fd, err := unix.Openat(s.top, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(mode.Perm()))
+		if err != nil {
+			return err
+		}
+		f := os.NewFile(uintptr(fd), at)
+		_, err = f.Write(data)
+		if err == nil {
+			err = unix.Fchmod(fd, uint32(mode.Perm()))
+		}
+		return errors.Join(err, f.Close())
+	}
+	err := write()
+	if (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) && s.payload.Switches() {
+		err = s.payload.Do(write) // a directory that refuses root; see Create
+	}
+	if err != nil {
+		return "", fmt.Errorf("write %s: %w", at, err)
+	}
+	return at, nil
+}

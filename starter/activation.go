@@ -53,6 +53,7 @@ type activation struct {
 	ad, machine, overlay, secrets *classads.Ad
 	info                          job.Info
 	leaseTime                     atomic.Int64 // info.Lease once it is known, for those beside the phases
+	hooks                         job.Hooks
 	image                         image.Decision
 	lease                         Lease
 	home                          string
@@ -71,6 +72,11 @@ type activation struct {
 	coreFile     string // in the sandbox; empty if the job left none
 	suspended    atomic.Bool
 	holdReported bool
+	hookRuns     atomic.Bool // an UPDATE_JOB_INFO hook has not ended
+	exitHookRan  bool
+	scripts      scripts
+	tearDownDue  bool // the site's programs have prepared the job's places
+	wrapped      bool // the job runs under the site's USER_JOB_WRAPPER
 	swept        bool
 	spooled      *string       // what went back to the spool; nil before anything did
 	promised     time.Duration // the longest time until the next update; 0: none is planned
@@ -192,6 +198,7 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 		return exitLostShadow
 	case ended != nil && (errors.Is(err, errEnded) || errors.Is(err, shadow.ErrLost)):
 		a.log.Info("The job ends before it could finish", "reason", ended.Error())
+		a.exitHook(ctx)
 		a.endEarly(ctx, *ended)
 		return exitNormal
 	}
@@ -241,6 +248,7 @@ func (a *activation) clean(ctx context.Context) {
 			a.log.Warn("Failed to sweep the payload slot", "error", err)
 		}
 	}
+	a.tearDown(ctx)
 	if a.table != nil {
 		a.table.Close()
 	}

@@ -18,6 +18,7 @@ func (a *activation) exitAd(ctx context.Context) *classads.Ad {
 	about := a.about(ctx)
 	about.Exiting = true
 	job.PublishActivation(ad, about, a.cfg)
+	a.scripts.publish(ad)
 	return ad
 }
 
@@ -36,7 +37,9 @@ func (a *activation) reapedAd() *classads.Ad {
 func (a *activation) finishHeld(ctx context.Context) error {
 	a.tellStartd(ctx, a.reapedAd())
 	err := a.sweep(ctx)
+	a.exitHook(ctx)
 	a.tellStartd(ctx, a.exitAd(ctx))
+	a.tearDown(ctx)
 	a.finalUpdate(ctx)
 	return err
 }

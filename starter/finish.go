@@ -22,6 +22,9 @@ func (a *activation) finish(ctx context.Context) error {
 		// The shadow has hung up; the hold was the last word.
 		return a.finishHeld(ctx)
 	}
+	if err := a.wrapperFailure(); err != nil {
+		return err
+	}
 	a.tell(ctx, a.reapedAd())
 	event := classads.NewAd()
 	event.SetString("EventType", "ActivationExecutionExit")
@@ -37,7 +40,25 @@ func (a *activation) finish(ctx context.Context) error {
 		return err
 	}
 	a.keepCore()
+	if err := a.afterJob(ctx); err != nil {
+		return err
+	}
 	return a.handOver(ctx)
+}
+
+// afterJob runs what is to run after the job and before its output is sent.
+func (a *activation) afterJob(ctx context.Context) error {
+	if err := a.postScript(ctx); err != nil {
+		return err
+	}
+	if a.scripts.post != nil {
+		a.swept = false // it may have left something
+		if err := a.sweep(ctx); err != nil {
+			return fail(shadow.VacateContainerError, 0, fmt.Errorf("processes of the job's PostCmd are left that cannot be killed: %w", err))
+		}
+	}
+	a.exitHook(ctx)
+	return nil
 }
 
 // sayExited is the last call to the shadow.

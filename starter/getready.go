@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"podstarter/condor/image"
+	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/payload/ptable"
@@ -16,8 +17,37 @@ import (
 // getReady brings the job's files in and makes the payload slot run the job's
 // image, both at once: either may take minutes, and neither needs the other.
 // The first failure cancels the other half and is the one that counts.
+//
+// Hooks may change the job, its image too. So the image is chosen after the
+// hook before the transfer, and, where there is a hook after the transfer, the
+// binding waits for that one.
 func (a *activation) getReady(ctx context.Context) error {
 	if err := a.converse(ctx, guidanceSetup); err != nil {
+		return err
+	}
+	if err := a.prepareHook(ctx, job.HookBeforeTransfer); err != nil {
+		return err
+	}
+	if err := a.openTransfers(); err != nil {
+		return err
+	}
+	if _, ok := a.hooks.Path(job.HookPrepareJob); !ok {
+		return a.bindBesideStageIn(ctx)
+	}
+	if err := phase(ctx, a.log, "stage-in", a.stageIn); err != nil {
+		return err
+	}
+	if err := a.prepareHook(ctx, job.HookPrepareJob); err != nil {
+		return err
+	}
+	if err := a.chooseImage(); err != nil {
+		return err
+	}
+	return phase(ctx, a.log, "bind", a.bind)
+}
+
+func (a *activation) bindBesideStageIn(ctx context.Context) error {
+	if err := a.chooseImage(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -128,25 +158,30 @@ func (a *activation) chooseImage() error {
 const maxInputTries = 3
 
 // stageIn fetches the job's input files and asks the shadow what to do with the
-// result, which may be to try again.
+// result: to start the job, which a shadow may want whatever became of the
+// files, to try again, or to give it up (starter_guidance.cpp).
 func (a *activation) stageIn(ctx context.Context) error {
-	if a.files.transfer == nil {
-		if err := a.delegatedProxy(ctx); err != nil {
-			return err
-		}
-		return a.converse(ctx, guidanceEnvironment)
-	}
 	for try := 1; ; try++ {
-		err := a.fetchInput(ctx)
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
+		var failed error
+		if a.files.transfer != nil {
+			failed = a.fetchInput(ctx)
+			if failed != nil && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		} else if err := a.delegatedProxy(ctx); err != nil {
+			return err
 		}
 		verdict := a.converse(ctx, guidanceEnvironment)
 		switch {
-		case errors.Is(verdict, errRetryTransfer) && err != nil && try < maxInputTries:
-			a.log.Warn("The shadow wants the input files sent again", "error", err, "try", try)
-		case err != nil:
-			return transferFailure(err, "Failed to transfer files: ")
+		case errors.Is(verdict, errStartJob):
+			if failed != nil {
+				a.log.Warn("The shadow wants the job started although its input failed", "error", failed)
+			}
+			return nil
+		case errors.Is(verdict, errRetryTransfer) && a.files.transfer != nil && try < maxInputTries:
+			a.log.Warn("The shadow wants the input files sent again", "error", failed, "try", try)
+		case failed != nil && (verdict == nil || !errors.Is(verdict, shadow.ErrLost)):
+			return transferFailure(failed, "Failed to transfer files: ")
 		case errors.Is(verdict, errAbort):
 			return fail(shadow.VacateStarterError, 0, errors.New("the shadow ordered the start of the job to be given up"))
 		case errors.Is(verdict, errRetryTransfer):

@@ -37,6 +37,7 @@ func (a *activation) tellExit(ctx context.Context) error {
 	if err := a.stageOut(ctx); err != nil {
 		return err
 	}
+	a.tearDown(ctx)
 	return a.sayExited(ctx)
 }
 

@@ -76,6 +76,20 @@ var (
 		"How many of the images that ran here last are told to the pool as `PodStarterImages`; 0 for none."}
 	knobEndPod = knob{"POD_STARTER_END_POD", "False",
 		"Whether the entrypoint of the pilot image ends the pod when condor_master has ended by itself and without an error. Without it, a pod with `restartPolicy: Always` starts its pilot anew."}
+	knobSetup = knob{"POD_STARTER_SETUP", "",
+		"Program that the starter runs in the pilot container before each job, as its own user, with `setup` as its argument and the job's ad on its standard input. If it fails, the job goes back to the queue. See docs/hooks.md."}
+	knobTeardown = knob{"POD_STARTER_TEARDOWN", "",
+		"The same after each job, with `teardown`; that it fails is only logged."}
+	knobContainerSetup = knob{"POD_STARTER_CONTAINER_SETUP", "",
+		"Program of the pilot container that is run inside the payload container before each job, in its image, with `setup` as its argument."}
+	knobContainerTeardown = knob{"POD_STARTER_CONTAINER_TEARDOWN", "",
+		"The same after each job, when nothing of it is alive any more, with `teardown`."}
+	knobContainerScriptsAs = knob{"POD_STARTER_CONTAINER_SCRIPTS_AS", scriptsAsPayload,
+		"Who the programs inside the payload container are: `payload` (the job's user), `root` (container-root without capabilities; only programs that execute nothing of the image, statically linked ones), or `root-in-image` (scripts too: their shell is the image's, so every image that is allowed must be trusted like the pilot's own)."}
+	knobScriptTimeout = knob{"POD_STARTER_SCRIPT_TIMEOUT", "60",
+		"Seconds that each of these programs may take before it is killed."}
+	knobWrapImages = knob{"POD_STARTER_WRAP_IMAGES", "True",
+		"Whether USER_JOB_WRAPPER starts jobs that have an image, too, inside of it; or an expression over slot (MY) and job (TARGET). Jobs without one are always started by it."}
 	knobKubernetesDir = knob{"POD_STARTER_KUBERNETES_DIR", "/var/run/secrets/kubernetes.io/serviceaccount",
 		"Directory with the pilot's `token`, `ca.crt` and `namespace`."}
 )
@@ -83,7 +97,9 @@ var (
 var knobs = []knob{
 	knobBackend, knobPodName, knobPodNamespace, knobContainers, knobPayloadUID, knobControlDir, knobScratchDir, knobPrivateDir,
 	knobDefaultImage, knobImagePolicy, knobImageMap, knobImagesAllowed, knobImagesDenied, knobImageMirrors, knobBindTimeout, knobReset, knobThrowawayTags, knobDigestLifetime,
-	knobMaxRest, knobAdvertisedImages, knobEndPod, knobKubernetesDir,
+	knobMaxRest, knobAdvertisedImages, knobEndPod,
+	knobSetup, knobTeardown, knobContainerSetup, knobContainerTeardown, knobContainerScriptsAs, knobScriptTimeout, knobWrapImages,
+	knobKubernetesDir,
 }
 
 // settings are the values of our knobs, checked.
@@ -103,6 +119,7 @@ type settings struct {
 	digestLifetime time.Duration
 	maxRest        time.Duration
 	kubernetesDir  string
+	site           sitePrograms
 
 	advertisedImages int
 }
@@ -171,6 +188,9 @@ func readSettings(cfg *config.Config) (settings, error) {
 		problems = multierror.Append(problems, err)
 	}
 	if s.throwawayTags, err = cfg.Bool(knobThrowawayTags.name, true); err != nil {
+		problems = multierror.Append(problems, err)
+	}
+	if s.site, err = readSitePrograms(text, time.Duration(count(knobScriptTimeout, 1, 3600))*time.Second); err != nil {
 		problems = multierror.Append(problems, err)
 	}
 	switch s.backend {

@@ -16,7 +16,7 @@ import (
 // prepare takes a payload slot, so that the payload's user is known, and makes
 // the sandbox for that user.
 func (a *activation) prepare(ctx context.Context) error {
-	if err := a.chooseImage(); err != nil {
+	if err := a.openHooks(); err != nil {
 		return err
 	}
 	var err error
@@ -48,9 +48,6 @@ func (a *activation) prepare(ctx context.Context) error {
 	}
 	a.openJobLog()
 	job.Localize(a.ad, a.info, a.sandbox.Scratch())
-	if err := a.openTransfers(); err != nil {
-		return err
-	}
 	if err := a.writeAds(); err != nil {
 		return fail(shadow.VacateScratchDirError, 0, err)
 	}

@@ -30,6 +30,12 @@ func (a *activation) start(ctx context.Context) error {
 	if err := a.clearUser(ctx); err != nil {
 		return err
 	}
+	if err := a.setUp(ctx); err != nil {
+		return err
+	}
+	if err := a.preScript(ctx); err != nil {
+		return err
+	}
 	cmd, spec, err := a.specify()
 	if err != nil {
 		return err
@@ -39,11 +45,18 @@ func (a *activation) start(ctx context.Context) error {
 		// The first update that says Running does as well.
 		a.log.Warn("The shadow does not hear that the job begins", "error", err)
 	}
-	a.log.Info(job.LineExec(cmd, a.image.Docker))
+	if a.wrapped {
+		a.log.Info(job.LineWrapped(cmd))
+	} else {
+		a.log.Info(job.LineExec(cmd, a.image.Docker))
+	}
 	started, err := a.container.Client().Start(ctx, spec)
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if s := (*payload.StartError)(nil); a.wrapped && errors.As(err, &s) && s.Stage == payload.StageExec {
+			return a.wrapperStartFailure(s)
 		}
 		return startFailure(err, cmd)
 	}
@@ -67,7 +80,7 @@ func (a *activation) clearUser(ctx context.Context) error {
 
 // specify says what to run, and how, in the words of the wrapper.
 func (a *activation) specify() (job.Command, payload.Spec, error) {
-	place := job.Place{FileTransfer: a.info.FileTransfer, Scratch: a.sandbox.Scratch(), Iwd: a.initialDir()}
+	place := a.place()
 	cmd, err := job.CommandOf(a.ad, place, a.dockerRules())
 	if err != nil {
 		return cmd, payload.Spec{}, fail(shadow.HoldFailedToCreateProcess, 0, err)
@@ -75,6 +88,14 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 	if cmd.Path == "" {
 		return cmd, payload.Spec{}, fail(shadow.HoldFailedToCreateProcess, 0, errors.New(
 			"the job names no executable, and an image's own command cannot be seen from inside it; name it in the submit file: executable = /path/in/the/image, transfer_executable = false"))
+	}
+	wrapper, err := a.jobWrapper()
+	if err != nil {
+		return cmd, payload.Spec{}, err
+	}
+	if wrapper != "" {
+		a.wrapped = true
+		cmd = cmd.Wrap(wrapper)
 	}
 	env, err := job.Environment(a.ad, a.cfg, a.surroundings(place))
 	if err != nil {
@@ -110,6 +131,11 @@ func (a *activation) dockerRules() bool {
 	return a.ad.BoolOr("WantDocker", false) || a.ad.BoolOr("WantContainer", false)
 }
 
+// place is where the job runs.
+func (a *activation) place() job.Place {
+	return job.Place{FileTransfer: a.info.FileTransfer, Scratch: a.sandbox.Scratch(), Iwd: a.initialDir()}
+}
+
 // initialDir is where the job starts: its sandbox with file transfer, else the
 // directory it was submitted from; RemoteIwd can name another.
 func (a *activation) initialDir() string {
@@ -136,13 +162,20 @@ func (a *activation) surroundings(place job.Place) job.Surroundings {
 		// insist on a home find one that is theirs and goes with the job.
 		home = place.Scratch
 	}
-	return job.Surroundings{
+	around := job.Surroundings{
 		Scratch: place.Scratch, Iwd: place.Iwd, FileTransfer: place.FileTransfer,
 		Slot:       a.inv.slot(a.cfg.String("STARTD_RESOURCE_PREFIX", "")),
 		StarterPID: os.Getpid(), Home: home,
-		Machine: a.machine, Secrets: a.secrets, Environ: a.environ,
+		Machine: a.machine, Secrets: a.secrets, Environ: a.environ, WrapperWorks: a.wrapperWorks(),
 		CredDir: a.creds.dir, KerberosCache: a.creds.cache, Proxy: a.creds.proxy,
 	}
+	if p := a.payload; p != nil && p.exit != nil {
+		status := p.status()
+		around.Ended = &status
+	} else if p != nil {
+		around.PIDs = []int{p.started.PID}
+	}
+	return around
 }
 
 // openable is the path of a standard file for the wrapper, which takes none for

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
@@ -110,7 +111,7 @@ func (a *activation) periodicUpdate(ctx context.Context) {
 	if began.Before(a.restUntil) {
 		return
 	}
-	a.tellState(ctx)
+	a.updateHook(ctx, a.tellState(ctx))
 	a.restUntil = began.Add(min(time.Duration(float64(now().Sub(began))/a.slice), a.promised))
 }
 
@@ -121,9 +122,11 @@ func (a *activation) changeUpdate(ctx context.Context) {
 	a.tellState(ctx)
 }
 
-func (a *activation) tellState(ctx context.Context) {
+func (a *activation) tellState(ctx context.Context) *classads.Ad {
 	a.meter.look(ctx, a.container.Client(), a.table)
-	a.tell(ctx, a.fullAd(ctx, a.state()))
+	ad := a.fullAd(ctx, a.state())
+	a.tell(ctx, ad)
+	return ad
 }
 
 // lostContainer is what becomes of a job whose container ended under it. What

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/hashicorp/go-multierror"
 
@@ -35,6 +36,8 @@ type Surroundings struct {
 	Home         string // home of the job's user; "" leaves HOME alone
 	TmpDir       string // "" means Scratch
 	PIDs         []int  // processes of the job, when others join it (ssh)
+	// Ended is how the job's process ended, for what runs after it.
+	Ended *syscall.WaitStatus
 
 	CredDir       string // fetched credentials, "" if none
 	KerberosCache string
@@ -122,6 +125,7 @@ func Publish(env *Env, ad *classads.Ad, k Knobs, s Surroundings) error {
 			env.Set(name, value)
 		}
 	}
+	publishEnded(env, s.Ended)
 	bin, _ := k.Lookup("BIN")
 	set("_CONDOR_BIN", bin)
 	set("X509_USER_PROXY", proxyPath(ad, s))
@@ -174,6 +178,17 @@ func Publish(env *Env, ad *classads.Ad, k Knobs, s Surroundings) error {
 	}
 	env.Replace(scratchToken, s.Scratch)
 	return problems.ErrorOrNil()
+}
+
+// publishEnded tells how the job's process ended (user_proc.cpp:PublishToEnv).
+func publishEnded(env *Env, status *syscall.WaitStatus) {
+	switch {
+	case status == nil:
+	case status.Signaled():
+		env.Set("_CONDOR_MAINJOB_EXIT_SIGNAL", strconv.Itoa(int(status.Signal())))
+	default:
+		env.Set("_CONDOR_MAINJOB_EXIT_CODE", strconv.Itoa(status.ExitStatus()))
+	}
 }
 
 func joinInts(numbers []int) string {

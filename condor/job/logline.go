@@ -27,6 +27,12 @@ func LineExec(c Command, docker bool) string {
 	return strings.TrimRight("About to exec "+what+" "+JoinV2(c.Args), " ")
 }
 
+// LineWrapped is LineExec for a command that [Command.Wrap] made
+// (condor_starter.V6.1/os_proc.cpp:OsProc::StartJob).
+func LineWrapped(c Command) string {
+	return strings.TrimRight("Using wrapper "+c.Path+" to exec "+JoinV2(c.Args), " ")
+}
+
 // LineStarted says that it runs.
 func LineStarted(pid int) string { return fmt.Sprintf("Create_Process succeeded, pid=%d", pid) }
 

@@ -23,6 +23,9 @@ func takeIdentity(s *payload.Spec, switchUser bool) error {
 	if err := dropBoundingSet(); err != nil {
 		return err
 	}
+	if s.AsRoot {
+		return remainRoot()
+	}
 	groups := make([]uint32, len(s.Groups))
 	for i, g := range s.Groups {
 		groups[i] = uint32(g)
@@ -42,7 +45,23 @@ func takeIdentity(s *payload.Spec, switchUser bool) error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	return checkIdentity(s)
+	return checkIdentity(s.UID, s.GID)
+}
+
+// remainRoot makes this thread root without groups and capabilities. A program
+// that root executes would have those of the bounding set again, but for
+// no_new_privs (capabilities(7), prctl(2)).
+func remainRoot() error {
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
+		return fmt.Errorf("leave all supplementary groups: %w; the container needs the capability SETGID", errno)
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, 0, 0, 0); errno != 0 {
+		return fmt.Errorf("become group 0: %w", errno)
+	}
+	if err := dropCapabilities(); err != nil {
+		return err
+	}
+	return checkIdentity(0, 0)
 }
 
 // lastCapability bounds the search for the kernel's last capability.
@@ -81,13 +100,13 @@ func dropCapabilities() error {
 }
 
 // checkIdentity makes sure of the result. There is no second chance.
-func checkIdentity(s *payload.Spec) error {
+func checkIdentity(user, group int) error {
 	var ids [6]uint32
 	_, _, errUID := unix.RawSyscall(unix.SYS_GETRESUID, uintptr(unsafe.Pointer(&ids[0])), uintptr(unsafe.Pointer(&ids[1])), uintptr(unsafe.Pointer(&ids[2])))
 	_, _, errGID := unix.RawSyscall(unix.SYS_GETRESGID, uintptr(unsafe.Pointer(&ids[3])), uintptr(unsafe.Pointer(&ids[4])), uintptr(unsafe.Pointer(&ids[5])))
-	uid, gid := uint32(s.UID), uint32(s.GID)
+	uid, gid := uint32(user), uint32(group)
 	if errUID != 0 || errGID != 0 || ids != [6]uint32{uid, uid, uid, gid, gid, gid} {
-		return fmt.Errorf("the change to user %d, group %d left %v: %w", s.UID, s.GID, ids, unix.EPERM)
+		return fmt.Errorf("the change to user %d, group %d left %v: %w", user, group, ids, unix.EPERM)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ func launch() int {
 	runtime.LockOSThread()
 	unix.CloseOnExec(specFD)
 	unix.CloseOnExec(reportFD)
+	unix.CloseOnExec(outputFD)
 	r := report{reportFD}
 	j, err := readJob()
 	if err != nil {
@@ -36,6 +37,9 @@ func launch() int {
 	if failure := prepare(&j); failure != nil {
 		r.failed(failure.stage, failure.path, errnoOf(failure.err), failure.detail)
 		return exitSetup
+	}
+	if j.HasProgram {
+		s.Path, s.SearchPath = programPath, false
 	}
 	path, err := become(s, r)
 	r.failed(payload.StageExec, path, errnoOf(err), func() string { return explainExec(path, errnoOf(err)) })
@@ -92,6 +96,10 @@ func prepare(j *job) *stageError {
 	return openStdio(s)
 }
 
+// programPath names the program that came with the request. It stays open over
+// the execve: the interpreter of a script opens it by this name.
+const programPath = procfs + "/self/fd/5"
+
 // addNice changes the nice value of this thread. The system call returns 20
 // less the value (getpriority(2)).
 func addNice(increment int) error {
@@ -137,6 +145,8 @@ func openStdio(s *payload.Spec) *stageError {
 		switch at := slices.Index(s.Passed, f.name); {
 		case at >= 0:
 			err = unix.Dup3(passedFD+at, f.target, 0)
+		case s.Capture > 0 && f.name != payload.Stdin:
+			err = unix.Dup3(outputFD, f.target, 0)
 		case f.name == payload.Stderr && f.path != "" && f.path == s.Stdout:
 			// One open file, so that neither overwrites the other.
 			err = unix.Dup3(unix.Stdout, unix.Stderr, 0)

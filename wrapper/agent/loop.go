@@ -50,6 +50,7 @@ type event struct {
 	line     []byte      // from conn
 	lost     error       // conn has ended
 	launched *launchEnd  // a launcher reported
+	captured *captureEnd // all that is kept of a run's output is there
 	conn     *connection // whose line or loss it is
 	stop     os.Signal   // to leave
 }
@@ -87,6 +88,8 @@ func (a *agent) handle(e event) {
 		a.welcome(e.accepted)
 	case e.launched != nil:
 		a.launchEnded(e.launched)
+	case e.captured != nil:
+		a.captureEnded(e.captured)
 	case e.stop != nil:
 		a.stopped(e.stop)
 	case e.conn != a.conn || a.closed:
@@ -175,6 +178,7 @@ func (a *agent) reap() (childless bool) {
 		if pid == a.run.pid {
 			a.run.pid = 0
 			a.run.status, a.run.ended = status, time.Now()
+			a.run.capture.end()
 			a.advance()
 		}
 	}

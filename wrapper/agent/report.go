@@ -14,9 +14,11 @@ import (
 
 // Files of the launcher.
 const (
-	passedFD = 5 // the first of the standard files that came with the request
-	specFD   = 3 // the job, as JSON
-	reportFD = 4 // pipe to the wrapper
+	specFD    = 3 // the job, as JSON
+	reportFD  = 4 // pipe to the wrapper
+	programFD = 5 // what to execute, if it is not a file of the container
+	outputFD  = 6 // pipe for what the program writes, if that is kept
+	passedFD  = 7 // the first of the standard files that came with the request
 )
 
 // job is what the launcher has to do.
@@ -24,6 +26,8 @@ type job struct {
 	Spec payload.Spec `json:"spec"` // Env is final, ImageEnv means nothing
 	// Parent is the wrapper's process ID: without it, there is no point.
 	Parent int `json:"parent"`
+	// HasProgram is set when programFD is what to execute.
+	HasProgram bool `json:"has_program,omitempty"`
 	// SwitchUser is set when the launcher starts as root.
 	SwitchUser bool `json:"switch_user"`
 }

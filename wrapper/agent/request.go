@@ -78,7 +78,7 @@ func (a *agent) send(sig syscall.Signal, whole bool) (reached bool, err error) {
 	}
 	// The process is a child that has not been waited for, so its ID is not
 	// another's.
-	if a.killer != nil {
+	if a.killer != nil && !a.run.spec.AsRoot {
 		err = a.killer.SignalOne(a.run.spec.UID, a.run.pid, sig)
 	} else if err = unix.Kill(a.run.pid, sig); err != nil {
 		err = fmt.Errorf("send signal %d to process %d: %w", int(sig), a.run.pid, err)

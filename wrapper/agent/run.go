@@ -25,6 +25,9 @@ type run struct {
 	status         unix.WaitStatus
 	killed         string // why the wrapper killed it
 	base           *cgroupSample
+	capture        *capture // nil: its output goes to files
+	output         []byte   // valid once captured
+	captured       bool
 	peak           int64 // highest memory seen
 
 	// Sums over all children reaped since the start.
@@ -76,7 +79,7 @@ func (a *agent) advance() {
 			Activation: r.spec.Activation, PID: r.report.pid, Time: r.started.UTC(),
 		}})
 	}
-	if r.pid == 0 {
+	if r.pid == 0 && (r.capture == nil || r.captured) {
 		r.settled = true
 		a.exited(r)
 	}
@@ -93,6 +96,7 @@ func (a *agent) exited(r *run) {
 		SystemCPU:  r.systemCPU,
 		MaxRSS:     r.largestResident(),
 		Cgroup:     a.cgroupUsage(r),
+		Output:     r.output,
 	}
 	if r.status.Signaled() && r.status.Signal() == unix.SIGKILL {
 		e.Killed = r.killed

@@ -45,7 +45,12 @@ func (a *agent) start(r payload.Request) {
 		a.reply(payload.Message{ID: r.ID, StartError: failure})
 		return
 	}
+	program := r.Spec.Program
+	r.Spec.Program = nil // not kept for as long as it runs
 	next := &run{id: r.ID, spec: *r.Spec, family: a.familyOf(r.Spec)}
+	if next.spec.AsRoot {
+		next.family = family.OfDescendants(procfs, os.Getpid())
+	}
 	if a.run == nil {
 		a.control.removeExits()
 		if err := a.makeWay(&next.spec); err != nil {
@@ -55,7 +60,7 @@ func (a *agent) start(r payload.Request) {
 	}
 	next.base = a.cgroup.sample()
 	a.target.Store(&next.family)
-	pid, report, err := a.launch(&next.spec, files)
+	pid, report, err := a.launch(next, program, files)
 	if err != nil {
 		a.reply(payload.Message{ID: r.ID, StartError: err})
 		return
@@ -110,6 +115,10 @@ func (a *agent) check(s *payload.Spec) *payload.StartError {
 		return refuse("a payload may not be in group %d, which may enter the control directory", a.pilot.group)
 	case a.uid != 0 && (s.UID != a.uid || s.GID != os.Getegid()):
 		return refuse("a wrapper without root can start payloads as user %d, group %d only, not as %d, %d", a.uid, os.Getegid(), s.UID, s.GID)
+	case s.AsRoot && (a.uid != 0 || a.companion || a.pilot != nil):
+		return refuse("a program can run as container-root only in a container of its own, for a pilot that is root, too")
+	case (s.AsRoot || a.run != nil && a.run.spec.AsRoot) && a.run != nil && !a.clean:
+		return refuse("nothing runs as container-root beside a payload; sweep first")
 	case a.uid == 0 && a.run != nil && a.run.spec.UID != s.UID:
 		return refuse("the payloads of one connection must have one user; this one had %d", a.run.spec.UID)
 	}
@@ -125,13 +134,14 @@ func (a *agent) familyOf(s *payload.Spec) family.Family {
 
 // launch starts the launcher, which gets the job through an anonymous file and
 // reports through a pipe that closes when it becomes the payload.
-func (a *agent) launch(s *payload.Spec, passed []*os.File) (pid int, report *os.File, failure *payload.StartError) {
+func (a *agent) launch(r *run, program []byte, passed []*os.File) (pid int, report *os.File, failure *payload.StartError) {
+	s := &r.spec
 	fail := func(what string, err error) (int, *os.File, *payload.StartError) {
 		var errno syscall.Errno
 		_ = errors.As(err, &errno)
 		return 0, nil, &payload.StartError{Stage: payload.StageFork, Errno: errno, Detail: what + ": " + err.Error()}
 	}
-	j := job{Spec: *s, Parent: os.Getpid(), SwitchUser: a.uid == 0}
+	j := job{Spec: *s, Parent: os.Getpid(), SwitchUser: a.uid == 0, HasProgram: len(program) > 0}
 	if s.ImageEnv {
 		j.Spec.Env = mergeEnvironment(hide(a.imageEnv, s.HideEnv), s.Env)
 	} else {
@@ -146,30 +156,54 @@ func (a *agent) launch(s *payload.Spec, passed []*os.File) (pid int, report *os.
 		return fail("pass on the job", err)
 	}
 	defer spec.Close()
+	files := []uintptr{a.null.Fd(), a.null.Fd(), uintptr(unix.Stderr), specFD: spec.Fd(), reportFD: noFile, programFD: noFile, outputFD: noFile}
+	if j.HasProgram {
+		f, err := programFile(program)
+		if err != nil {
+			return fail("pass on the program", err)
+		}
+		defer f.Close()
+		files[programFD] = f.Fd()
+	}
+	var output *os.File
+	if s.Capture > 0 {
+		var err error
+		if r.capture, output, err = newCapture(s.Capture); err != nil {
+			return fail("make a pipe for the output", err)
+		}
+		defer output.Close()
+		files[outputFD] = output.Fd()
+	}
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		return fail("make a pipe", err)
 	}
 	defer func() { _ = unix.Close(pipe[1]) }()
 	report = os.NewFile(uintptr(pipe[0]), "report")
-	inherited := []uintptr{a.null.Fd(), a.null.Fd(), uintptr(unix.Stderr),
-		specFD: spec.Fd(), reportFD: uintptr(pipe[1])}
+	files[reportFD] = uintptr(pipe[1])
 	for _, f := range passed {
-		inherited = append(inherited, f.Fd())
+		files = append(files, f.Fd())
 	}
 	// Not os.StartProcess: it would wait for its child, which is the loop's.
 	pid, err = syscall.ForkExec(selfExe, []string{launcherName}, &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   launcherEnv,
-		Files: inherited,
+		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		report.Close()
+		r.capture.abandon()
 		return fail("start the launcher", err)
+	}
+	if r.capture != nil {
+		go func() { a.events <- event{captured: &captureEnd{run: r, output: r.capture.read()}} }()
 	}
 	return pid, report, nil
 }
+
+// noFile is for files that the launcher does not get (syscall.ProcAttr).
+const noFile = ^uintptr(0)
 
 // launcherEnv keeps the launcher's runtime from starting threads and garbage
 // collections it has no use for.

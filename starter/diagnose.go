@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"podstarter/condor/shadow"
+)
+
+const (
+	// diagnosticTime is how long a diagnostic may take (starter_guidance.cpp).
+	diagnosticTime = 20 * time.Second
+	// maxDiagnostic bounds what is sent of a diagnostic's output, in bytes: its end,
+	// which for a log tells most.
+	maxDiagnostic = 256 << 10
+)
+
+// diagnose runs a diagnostic that the site has for the shadow to ask for, and sends
+// what it wrote (starter_guidance.cpp:run_diagnostic_reply_and_request_additional_guidance).
+// Only the loss of the shadow and of the activation is an error.
+func (a *activation) diagnose(ctx context.Context, name string) error {
+	event := shadow.Event(shadow.EventDiagnosticResult)
+	event.SetString("Diagnostic", name)
+	o, result, err := a.runDiagnostic(ctx, name)
+	if err != nil {
+		return err
+	}
+	a.log.Info("Diagnostic "+strconv.Quote(name)+" for the shadow", "result", result)
+	event.SetString("Result", result)
+	if result == diagnosticDone {
+		event.SetInt("ExitStatus", int64(o.status))
+		event.SetString("Contents", base64.StdEncoding.EncodeToString(o.stdout[max(0, len(o.stdout)-maxDiagnostic):]))
+	}
+	_, err = a.shadow.EventNotification(uncut(ctx), event)
+	return ignoreUnlessLost(err)
+}
+
+// What is said of a diagnostic.
+const (
+	diagnosticDone    = "Completed"
+	diagnosticLate    = "Error - Timed Out"
+	diagnosticUnknown = "Error - Unregistered"
+	diagnosticMissing = "Error - specified path does not exist"
+	diagnosticFailed  = "Error - failed to run"
+)
+
+func (a *activation) runDiagnostic(ctx context.Context, name string) (outcome, string, error) {
+	path, ok := "", plainName(name)
+	if ok {
+		path, ok = a.cfg.Lookup("STARTER_DIAGNOSTIC_" + name)
+	}
+	if !ok {
+		return outcome{}, diagnosticUnknown, nil
+	}
+	if _, err := os.Stat(path); err != nil || !filepath.IsAbs(path) {
+		return outcome{}, diagnosticMissing, nil
+	}
+	env := append([]string(nil), a.environ...)
+	if bin, ok := a.cfg.Lookup("BIN"); ok {
+		env = append(env, "_CONDOR_BIN="+bin)
+	}
+	env = append(env, "_CONDOR_STARTER_PID="+strconv.Itoa(os.Getpid()))
+	p := program{path: path, env: env, dir: a.sandbox.Scratch(), as: a.payloadUser(), limit: diagnosticTime}
+	o, err := p.run(ctx, true)
+	switch {
+	case errors.Is(err, errNotRun):
+		a.log.Warn("A diagnostic cannot be run", "error", err)
+		return o, diagnosticFailed, nil
+	case err != nil:
+		return o, "", err
+	case o.late:
+		return o, diagnosticLate, nil
+	}
+	return o, diagnosticDone, nil
+}
+
+// plainName says whether a name from the shadow may be part of a knob's name.
+func plainName(name string) bool {
+	return name != "" && len(name) <= 64 && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"podstarter/classads"
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+)
+
+// openHooks finds the hooks of the job.
+func (a *activation) openHooks() error {
+	var err error
+	if a.hooks, err = job.ReadHooks(a.ad, a.cfg); err != nil {
+		// As stock: without its hooks the site takes no job.
+		return fail(shadow.VacateStarterError, 0, fmt.Errorf("the hooks of keyword %q cannot be used: %w", a.hooks.Keyword, err))
+	}
+	if a.hooks.Keyword != "" {
+		a.log.Info("Hooks of keyword " + a.hooks.Keyword + ", by " + a.hooks.Why)
+	}
+	return nil
+}
+
+// hookProgram is a hook as it is run: in the pilot container, as the payload's
+// user, in the sandbox, with the starter's environment and what a job is told of its place
+// (StarterHookMgr.cpp). Reads as the payload's user do no harm: until a hook has
+// ended that may come before the payload or after it, nothing of it is alive;
+// for the others see nobodysGroup.
+func (a *activation) hookProgram(hook job.Hook, path string, about *classads.Ad, args ...string) (program, error) {
+	env, err := a.siteEnvironment()
+	return program{
+		path: path, args: args, env: env, dir: a.sandbox.Scratch(),
+		stdin: []byte(public(about).FormatOld()),
+		as:    a.payloadUser(), limit: a.hooks.Timeout(hook),
+	}, err
+}
+
+// siteEnvironment is what programs of the site are told of the job's place, over
+// the starter's own environment.
+func (a *activation) siteEnvironment() ([]string, error) {
+	place := a.place()
+	env := job.NewEnv()
+	if err := job.Publish(env, a.ad, a.cfg, a.surroundings(place)); err != nil {
+		return nil, fmt.Errorf("build the environment of a program of the site: %w", err)
+	}
+	return append(append([]string(nil), a.environ...), env.Strings()...), nil
+}
+
+// prepareHook runs one of the two hooks that may change the job before it runs.
+func (a *activation) prepareHook(ctx context.Context, hook job.Hook) error {
+	path, ok := a.hooks.Path(hook)
+	if !ok {
+		return nil
+	}
+	return phase(ctx, a.log, "hook", func(ctx context.Context) error { return a.runPrepareHook(ctx, hook, path) })
+}
+
+func (a *activation) runPrepareHook(ctx context.Context, hook job.Hook, path string) error {
+	p, err := a.hookProgram(hook, path, a.ad, a.hooks.Args()...)
+	if err != nil {
+		return err
+	}
+	a.log.Info(fmt.Sprintf("%s (%s) invoked.", hook, path))
+	o, err := p.run(ctx, false)
+	switch {
+	case errors.Is(err, errNotRun):
+		return fail(shadow.HoldHookPrepareJobFailure, 0, fmt.Errorf("failed to execute %s (%s): %w", hook, path, err))
+	case err != nil:
+		return err
+	case o.late:
+		return fail(shadow.HoldUnspecified, 0, fmt.Errorf("%s (%s) failed (it took longer than %s): <no message>", hook, filepath.Base(path), p.limit))
+	}
+	a.logErrors(string(hook), o)
+	answer := job.ReadHookAnswer(hook, path, o.status, o.stdout)
+	if answer.Ignored != nil || o.cut {
+		a.log.Warn(fmt.Sprintf("Not all that %s wrote was taken", hook), "error", answer.Ignored, "cut", o.cut)
+	}
+	if answer.Failed() {
+		return fail(answer.Code(shadow.HoldHookPrepareJobFailure), answer.Status, errors.New(answer.Message))
+	}
+	if answer.Message != "" {
+		err := a.shadow.ReportError(uncut(ctx), shadow.RemoteError{Message: answer.Message})
+		if ignoreUnlessLost(err) != nil {
+			return err
+		}
+	}
+	a.ad.Update(answer.Update)
+	a.log.Info(fmt.Sprintf("%s %s", hook, o.describe()), "attributes", answer.Update.Len())
+	return nil
+}
+
+// logErrors puts what a program wrote to its standard error into the log, for
+// the site's administrator.
+func (a *activation) logErrors(name string, o outcome) {
+	if text := excerpt(o.stderr); text != "" {
+		a.log.Info(fmt.Sprintf("%s wrote to its standard error: %s", name, text))
+	}
+}
+
+// updateHook runs the hook that hears of a running job. Nobody waits for it; one
+// that has not ended when the next is due takes its place.
+func (a *activation) updateHook(ctx context.Context, update *classads.Ad) {
+	path, ok := a.hooks.Path(job.HookUpdateJobInfo)
+	if !ok {
+		return
+	}
+	if !a.hookRuns.CompareAndSwap(false, true) {
+		a.log.Warn("The last UPDATE_JOB_INFO hook has not ended, the next one is left out")
+		return
+	}
+	about := a.ad.Clone()
+	about.Update(update)
+	p, err := a.hookProgram(job.HookUpdateJobInfo, path, about)
+	if err != nil {
+		a.hookRuns.Store(false)
+		a.log.Warn("The UPDATE_JOB_INFO hook cannot be run", "error", err)
+		return
+	}
+	go func() {
+		defer a.hookRuns.Store(false)
+		if _, err := p.run(ctx, false); err != nil {
+			a.log.Warn("The UPDATE_JOB_INFO hook failed", "error", err)
+		}
+	}()
+}
+
+// exitHook runs the hook that hears of the job's end, once, before its output is
+// transferred, and waits for it, but not for ever.
+func (a *activation) exitHook(ctx context.Context) {
+	path, ok := a.hooks.Path(job.HookJobExit)
+	if !ok || a.exitHookRan || a.sandbox == nil {
+		return
+	}
+	a.exitHookRan = true
+	about := a.ad.Clone()
+	about.Update(a.exitAd(ctx))
+	reason := exitReason(a.orders.ended())
+	p, err := a.hookProgram(job.HookJobExit, path, about, reason)
+	if err == nil {
+		a.log.Info(fmt.Sprintf("%s (%s) invoked with reason: %q", job.HookJobExit, path, reason))
+		var o outcome
+		if o, err = p.run(ctx, false); err == nil {
+			a.logErrors(string(job.HookJobExit), o)
+			a.log.Info(fmt.Sprintf("%s %s", job.HookJobExit, o.describe()))
+		}
+	}
+	if err != nil {
+		a.log.Error("The JOB_EXIT hook failed", "error", err)
+	}
+}
+
+// exitReason is what the JOB_EXIT hook is told
+// (job_info_communicator.cpp:getExitReasonString).
+func exitReason(e *ending) string {
+	switch {
+	case e == nil:
+		return "exit"
+	case e.hold:
+		return "hold"
+	case e.remove:
+		return "remove"
+	}
+	return "evict"
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/sandbox"
+)
+
+// program is a program of the site that is run in the pilot container, beside
+// the starter.
+type program struct {
+	path  string
+	args  []string // behind argv[0], which is path
+	env   []string
+	dir   string
+	stdin []byte
+	as    sandbox.Owner // sandbox.Self() for the starter's own user
+	limit time.Duration // 0: as long as its context
+}
+
+// output of a program that is kept, in bytes. The rest is read and dropped.
+const (
+	maxProgramOutput = 4 << 20
+	maxProgramErrors = 64 << 10
+)
+
+// outcome is how a program ended.
+type outcome struct {
+	status         syscall.WaitStatus
+	stdout, stderr []byte
+	cut            bool // stdout was longer than maxProgramOutput
+	late           bool // it was killed after its limit
+}
+
+// errNotRun is in the chain of the error of a program that did not start.
+var errNotRun = errors.New("cannot be run")
+
+// nobodysGroup is the group of programs that run as the payload's user. The
+// kernel lets a process trace another, or look at its files and memory, if user
+// and group are its own (ptrace(2), "Ptrace access mode checking"): without this
+// a job in a pod with a shared PID namespace could reach the pilot container's
+// files through a hook. No payload is in this group.
+const nobodysGroup = 65534
+
+// run runs the program to its end, and ends with it what it started and left in
+// its process group. Both streams may be one: see combined. The program dies with
+// the starter.
+func (p program) run(ctx context.Context, combined bool) (outcome, error) {
+	type end struct {
+		outcome
+		err error
+	}
+	done := make(chan end, 1)
+	go func() {
+		// The parent death signal is sent when the thread ends that forked
+		// (prctl(2)), so it is kept until the program has ended.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		o, err := p.runOnThread(ctx, combined)
+		done <- end{o, err}
+	}()
+	e := <-done
+	return e.outcome, e.err
+}
+
+func (p program) runOnThread(ctx context.Context, combined bool) (o outcome, err error) {
+	within := ctx
+	if p.limit > 0 {
+		var release context.CancelFunc
+		within, release = context.WithTimeout(ctx, p.limit)
+		defer release()
+	}
+	stdout, stderr := &capped{most: maxProgramOutput}, &capped{most: maxProgramErrors}
+	cmd := exec.CommandContext(within, p.path, p.args...)
+	cmd.Env, cmd.Dir = p.env, p.dir
+	cmd.Stdin = bytes.NewReader(p.stdin)
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if combined {
+		cmd.Stderr = stdout
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if p.as.Switches() {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(p.as.UID), Gid: nobodysGroup}
+	}
+	group := func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd.Cancel = group
+	cmd.WaitDelay = time.Second // what left the group may hold the streams open
+	if err := cmd.Start(); err != nil {
+		return o, fmt.Errorf("%s %w: %w", p.path, errNotRun, err)
+	}
+	// Until it is waited for, its number is not another's.
+	for {
+		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	_ = group()
+	err = cmd.Wait()
+	o.stdout, o.stderr, o.cut = stdout.data, stderr.data, stdout.cut
+	if cmd.ProcessState != nil {
+		o.status, _ = cmd.ProcessState.Sys().(syscall.WaitStatus)
+	}
+	switch exit := (*exec.ExitError)(nil); {
+	case ctx.Err() != nil:
+		return o, context.Cause(ctx)
+	case within.Err() != nil:
+		o.late = true
+		return o, nil
+	case err == nil, errors.As(err, &exit), errors.Is(err, exec.ErrWaitDelay):
+		return o, nil
+	default:
+		return o, fmt.Errorf("wait for %s: %w", p.path, err)
+	}
+}
+
+// capped keeps the beginning of what is written to it.
+type capped struct {
+	data []byte
+	most int
+	cut  bool
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	keep := p[:min(len(p), c.most-len(c.data))]
+	c.data = append(c.data, keep...)
+	c.cut = c.cut || len(keep) < len(p)
+	return len(p), nil
+}
+
+// describe says how a program ended, for the log.
+func (o outcome) describe() string {
+	switch {
+	case o.late:
+		return "took too long and was killed"
+	case o.status.Signaled():
+		return fmt.Sprintf("died of signal %d", int(o.status.Signal()))
+	default:
+		return fmt.Sprintf("exited with status %d", o.status.ExitStatus())
+	}
+}
+
+// excerpt is the end of a program's output, for a message.
+func excerpt(output []byte) string {
+	const most = 500
+	text := strings.TrimSpace(strings.ToValidUTF8(string(output), "?"))
+	if len(text) > most {
+		text = "..." + strings.ToValidUTF8(text[len(text)-most:], "?")
+	}
+	return text
+}
+
+// payloadUser is who programs run as that stock runs as the job's user. Without
+// root there is only one user.
+func (a *activation) payloadUser() sandbox.Owner {
+	if os.Getuid() != 0 {
+		return sandbox.Self()
+	}
+	return a.sandbox.Payload()
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"podstarter/classads"
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/payload"
+)
+
+// scripts is what is known of the programs that the job has run before and after
+// its own (PreCmd, PostCmd). They run where the job does: in the payload
+// container, as its user, one after the other.
+type scripts struct {
+	refused bool
+	pre     *job.Script // only while its failure is told
+	post    *job.Script
+}
+
+// publish tells how they ended. As with stock, a PreCmd is heard of only if it
+// has failed (starter.cpp:Reaper).
+func (s scripts) publish(ad *classads.Ad) {
+	for _, end := range []*job.Script{s.pre, s.post} {
+		if end != nil {
+			job.PublishScript(ad, *end)
+		}
+	}
+}
+
+// preScript runs PreCmd, if the job has one.
+func (a *activation) preScript(ctx context.Context) error {
+	end, err := a.runScript(ctx, job.PreScript)
+	if end == nil || err != nil {
+		return err
+	}
+	if job.ScriptFailed(a.ad, job.PreScript, end.Status) {
+		a.scripts.pre = end
+		return a.scriptFailed(ctx, shadow.HoldPreScriptFailed, "Pre script failed.")
+	}
+	return nil
+}
+
+// postScript runs PostCmd, if the job has one. It comes after every end of the
+// job, but for one that allows no delay.
+func (a *activation) postScript(ctx context.Context) error {
+	if a.orders.hardEnded() {
+		return nil
+	}
+	hasty, release := a.orders.cancelledHard(ctx)
+	defer release()
+	end, err := a.runScript(hasty, job.PostScript)
+	switch {
+	case err != nil && a.orders.hardEnded():
+		a.log.Warn("The job's PostCmd is cut short", "error", err)
+		return nil
+	case end == nil || err != nil:
+		return err
+	}
+	a.scripts.post = end
+	if job.ScriptFailed(a.ad, job.PostScript, end.Status) {
+		return a.scriptFailed(ctx, shadow.HoldPostScriptFailed, "Post script failed.")
+	}
+	return nil
+}
+
+// scriptFailed tells of a script's end and puts the job on hold.
+func (a *activation) scriptFailed(ctx context.Context, code int, text string) error {
+	ad := a.processAd(job.Exited)
+	a.scripts.publish(ad)
+	if err := a.update(ctx, ad); err != nil {
+		return err
+	}
+	return fail(code, 0, errors.New(text))
+}
+
+// runScript runs PreCmd or PostCmd to its end; nil if there is none.
+func (a *activation) runScript(ctx context.Context, which string) (*job.Script, error) {
+	place := a.place()
+	cmd, ok, err := job.ScriptOf(a.ad, which, place)
+	if !ok || a.scripts.refused {
+		return nil, nil
+	}
+	bad := func(err error) (*job.Script, error) { return nil, fail(shadow.HoldFailedToCreateProcess, 0, err) }
+	if err != nil {
+		return bad(err)
+	}
+	allowed, err := job.ScriptsAllowed(a.ad, a.machine, a.cfg)
+	if err != nil || !allowed {
+		a.scripts.refused = true
+		a.log.Warn("STARTER_ALLOW_JOB_PRE_AND_POST_CMD evaluated to false, PreCmd and PostCmd will be ignored", "error", err)
+		return nil, nil
+	}
+	env, err := job.ScriptEnvironment(a.ad, which, a.cfg, a.surroundings(place))
+	if err != nil {
+		return bad(err)
+	}
+	target, err := a.targetDir()
+	if err != nil {
+		return bad(err)
+	}
+	uid, gid := a.lease.Owner()
+	a.log.Info("About to exec " + which + " script: " + cmd.Path + " " + job.JoinV2(cmd.Args))
+	exit, pid, err := a.runInside(ctx, payload.Spec{
+		Activation: a.name + "." + which,
+		UID:        uid, GID: gid,
+		Path: cmd.Path, Args: append([]string{job.ScriptArgv0(which)}, cmd.Args...),
+		Link: target.at, LinkTo: target.to,
+		Env: target.retarget(env.Strings(), place.Iwd), ImageEnv: a.set.backend == backendPod, HideEnv: a.container.PlatformEnv(),
+		Dir: place.Iwd, Umask: jobUmask, Nice: job.ScriptNice,
+		Limits: []payload.Limit{{Resource: "core", Soft: a.coreLimit(), Hard: a.coreLimit()}},
+	})
+	if s := (*payload.StartError)(nil); errors.As(err, &s) {
+		return nil, fail(shadow.HoldFailedToCreateProcess, int(s.Errno), errors.New(job.ExecFailure(cmd, s.Errno, s.Detail)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	end := &job.Script{Which: which, PID: pid, Started: exit.Started, Ended: exit.Ended, Status: syscall.WaitStatus(exit.WaitStatus)}
+	a.log.Info(job.LineExited(pid, end.Status))
+	return end, a.wrapperFailure()
+}
+
+// coreLimit is how large a core file may be (script_proc.cpp:StartJob).
+func (a *activation) coreLimit() uint64 {
+	if n := a.ad.IntOr("CoreSize", 0); n >= 0 {
+		return uint64(n)
+	}
+	return payload.Unlimited
+}
+
+// runInside runs a program in the payload container to its end. If ctx ends first,
+// it is killed with all that it started.
+func (a *activation) runInside(ctx context.Context, spec payload.Spec) (payload.Exit, int, error) {
+	client := a.container.Client()
+	started, err := client.Start(ctx, spec)
+	if err != nil {
+		return payload.Exit{}, 0, a.insideFailure(ctx, err)
+	}
+	exit, err := client.Wait(ctx)
+	switch {
+	case err != nil:
+		if sweepErr := client.Sweep(context.WithoutCancel(ctx)); sweepErr != nil && ctx.Err() != nil {
+			a.log.Error("Failed to kill what ran in the payload container", "error", sweepErr)
+		}
+		return exit, started.PID, a.insideFailure(ctx, err)
+	case exit.Killed != "":
+		return exit, started.PID, a.lostContainer(fmt.Errorf("the wrapper killed it: %s", exit.Killed))
+	}
+	return exit, started.PID, nil
+}
+
+// insideFailure is what it means that a program could not be run to its end.
+func (a *activation) insideFailure(ctx context.Context, err error) error {
+	s := (*payload.StartError)(nil)
+	switch {
+	case errors.As(err, &s):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	default:
+		return a.lostContainer(a.whyLost(ctx, err))
+	}
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/payload"
+	"podstarter/sandbox"
+)
+
+// sitePrograms are the programs by which a site prepares and tidies the places of
+// a job: the pilot container and the payload container.
+type sitePrograms struct {
+	setup, teardown                   string // in the pilot container
+	containerSetup, containerTeardown string
+	as                                string // in the payload container
+	limit                             time.Duration
+}
+
+// Values of POD_STARTER_CONTAINER_SCRIPTS_AS.
+const (
+	scriptsAsPayload     = "payload"
+	scriptsAsRoot        = "root"
+	scriptsAsRootInImage = "root-in-image"
+)
+
+// readSitePrograms checks the knobs, and that the programs are there. What they
+// are is looked at when they are run.
+func readSitePrograms(text func(knob) string, limit time.Duration) (sitePrograms, error) {
+	p := sitePrograms{
+		setup: text(knobSetup), teardown: text(knobTeardown),
+		containerSetup: text(knobContainerSetup), containerTeardown: text(knobContainerTeardown),
+		as: strings.ToLower(text(knobContainerScriptsAs)), limit: limit,
+	}
+	var problems error
+	for _, program := range []struct {
+		knob knob
+		path string
+	}{{knobSetup, p.setup}, {knobTeardown, p.teardown}, {knobContainerSetup, p.containerSetup}, {knobContainerTeardown, p.containerTeardown}} {
+		if program.path != "" {
+			problems = errors.Join(problems, job.CheckProgram(program.knob.name, program.path))
+		}
+	}
+	switch p.as {
+	case scriptsAsPayload, scriptsAsRoot, scriptsAsRootInImage:
+	default:
+		problems = errors.Join(problems, fmt.Errorf("%s: %q is none of %s, %s, %s",
+			knobContainerScriptsAs.name, p.as, scriptsAsPayload, scriptsAsRoot, scriptsAsRootInImage))
+	}
+	return p, problems
+}
+
+const (
+	stageSetup    = "setup"
+	stageTeardown = "teardown"
+)
+
+// maxScriptOutput is how much of what a program inside the payload container
+// writes is kept, in bytes.
+const maxScriptOutput = 16 << 10
+
+// errScript is in the chain of the error of a set-up that failed.
+var errScript = errors.New("the site's set-up failed")
+
+// setUp prepares the places of the job: the pilot container, then the payload
+// container, in which nothing of the job has run yet. A failure is the site's.
+func (a *activation) setUp(ctx context.Context) error {
+	site := a.set.site
+	a.tearDownDue = true
+	for _, step := range []struct {
+		knob knob
+		path string
+		run  func(context.Context, string, string) error
+	}{{knobSetup, site.setup, a.runInPilot}, {knobContainerSetup, site.containerSetup, a.runInContainer}} {
+		if step.path == "" {
+			continue
+		}
+		err := phase(ctx, a.log, "set-up", func(ctx context.Context) error { return step.run(ctx, step.path, stageSetup) })
+		switch {
+		case err == nil:
+		case errors.Is(err, errEnded), errors.Is(err, shadow.ErrLost), !errors.Is(err, errScript):
+			return err
+		default:
+			return fail(shadow.VacateStarterError, 0, &payload.Verdict{
+				Blame: payload.Site, Message: fmt.Sprintf("%s did not prepare this execution point for the job", step.knob.name), Err: err,
+			})
+		}
+	}
+	return nil
+}
+
+// tearDown tidies the places of the job up, once, if they were prepared. Nothing of
+// the job is alive: the sweep has proven that, or there is no container any more.
+func (a *activation) tearDown(ctx context.Context) {
+	if !a.tearDownDue {
+		return
+	}
+	a.tearDownDue = false
+	site := a.set.site
+	ctx = context.WithoutCancel(ctx) // bounded by the limit
+	if site.containerTeardown != "" && a.container != nil && a.swept {
+		err := phase(ctx, a.log, "tear-down", func(ctx context.Context) error {
+			return a.runInContainer(ctx, site.containerTeardown, stageTeardown)
+		})
+		if err != nil {
+			a.log.Error(knobContainerTeardown.name+" failed", "error", err)
+		}
+	}
+	if site.teardown != "" {
+		err := phase(ctx, a.log, "tear-down", func(ctx context.Context) error { return a.runInPilot(ctx, site.teardown, stageTeardown) })
+		if err != nil {
+			a.log.Error(knobTeardown.name+" failed", "error", err)
+		}
+	}
+}
+
+// runInPilot runs a program beside the starter, as the starter's own user. It is
+// told nothing that the job can choose but the job's ad, on its standard input,
+// and does not begin in a directory of the job's.
+func (a *activation) runInPilot(ctx context.Context, path, stage string) error {
+	p := program{
+		path: path, args: []string{stage}, dir: "/", env: append(append([]string(nil), a.environ...), a.scriptEnvironment(stage)...),
+		stdin: []byte(public(a.ad).FormatOld()), as: sandbox.Self(), limit: a.set.site.limit,
+	}
+	o, err := p.run(ctx, true)
+	if err != nil {
+		if errors.Is(err, errNotRun) {
+			err = fmt.Errorf("%w: %w", errScript, err)
+		}
+		return err
+	}
+	return a.scriptEnded(path, o.describe(), o.stdout, !o.late && o.status.Exited() && o.status.ExitStatus() == 0)
+}
+
+// scriptEnvironment is what such programs are told.
+func (a *activation) scriptEnvironment(stage string) []string {
+	uid, gid := a.lease.Owner()
+	return []string{
+		"POD_STARTER_STAGE=" + stage,
+		"_CONDOR_SCRATCH_DIR=" + a.sandbox.Scratch(),
+		"_CONDOR_SLOT=" + a.slot(),
+		fmt.Sprintf("CONDOR_STARTER_PID=%d", os.Getpid()),
+		fmt.Sprintf("POD_STARTER_JOB_UID=%d", uid),
+		fmt.Sprintf("POD_STARTER_JOB_GID=%d", gid),
+	}
+}
+
+// scriptEnded logs a program's end and judges it.
+func (a *activation) scriptEnded(path, how string, output []byte, good bool) error {
+	said := excerpt(output)
+	if good {
+		a.log.Info(path+" "+how, "output", said)
+		return nil
+	}
+	if said != "" {
+		how += ": " + said
+	}
+	return fmt.Errorf("%w: %s %s", errScript, path, how)
+}
+
+// rootPath is where container-root's programs find others, if they look for any.
+const rootPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// runInContainer runs a program of the pilot container inside the payload
+// container, and then proves that nothing of it is left. The program's file travels
+// with the request: no path in the container leads to it.
+func (a *activation) runInContainer(ctx context.Context, path, stage string) error {
+	spec, err := a.containerProgram(path, stage)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errScript, err)
+	}
+	within, release := context.WithTimeoutCause(ctx, a.set.site.limit, fmt.Errorf("it took longer than %s", a.set.site.limit))
+	defer release()
+	exit, _, err := a.runInside(within, spec)
+	if sweepErr := a.container.Client().Sweep(context.WithoutCancel(ctx)); sweepErr != nil && err == nil {
+		err = fmt.Errorf("something of %s is left: %w", path, sweepErr)
+	}
+	switch s := (*payload.StartError)(nil); {
+	case errors.As(err, &s):
+		return fmt.Errorf("%w: %s cannot be run inside the payload container: %s", errScript, path, s.Detail)
+	case err != nil && ctx.Err() == nil && within.Err() != nil:
+		return fmt.Errorf("%w: %s: %w", errScript, path, context.Cause(within))
+	case err != nil:
+		return err
+	}
+	status := syscall.WaitStatus(exit.WaitStatus)
+	return a.scriptEnded(path, outcome{status: status}.describe(), exit.Output, status.Exited() && status.ExitStatus() == 0)
+}
+
+// containerProgram says how a program is run inside the payload container.
+func (a *activation) containerProgram(path, stage string) (payload.Spec, error) {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return payload.Spec{}, err
+	}
+	uid, gid := a.lease.Owner()
+	spec := payload.Spec{
+		Activation: a.name + "." + stage, UID: uid, GID: gid,
+		Path: path, Args: []string{path, stage}, Program: file,
+		Dir: "/", Umask: jobUmask, Capture: maxScriptOutput,
+	}
+	if a.set.site.as == scriptsAsPayload {
+		env := job.NewEnv()
+		if err := job.Publish(env, a.ad, a.cfg, a.surroundings(a.place())); err != nil {
+			return spec, err
+		}
+		spec.Env = append(env.Strings(), a.scriptEnvironment(stage)...)
+		spec.ImageEnv, spec.HideEnv = a.set.backend == backendPod, a.container.PlatformEnv()
+		spec.Dir = a.sandbox.Scratch()
+		return spec, nil
+	}
+	if a.set.site.as == scriptsAsRoot {
+		if err := usesNoImage(file); err != nil {
+			return spec, fmt.Errorf("%s cannot run as container-root: %w; link it statically, or see %s", path, err, knobContainerScriptsAs.name)
+		}
+	}
+	spec.AsRoot = true
+	spec.Env = append([]string{rootPath}, a.scriptEnvironment(stage)...)
+	return spec, nil
+}
+
+// usesNoImage makes sure that the kernel executes this file and nothing else: no
+// interpreter and no dynamic loader of an image that its user chose.
+func usesNoImage(file []byte) error {
+	if bytes.HasPrefix(file, []byte("#!")) {
+		return errors.New("it is a script, whose interpreter would be the image's")
+	}
+	f, err := elf.NewFile(bytes.NewReader(file))
+	if err != nil {
+		return fmt.Errorf("it is not an ELF program: %w", err)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return errors.New("it is linked dynamically, with a loader and libraries that would be the image's")
+		}
+	}
+	return nil
+}

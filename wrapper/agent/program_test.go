@@ -1,0 +1,221 @@
+package agent_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
+	"podstarter/wrapper/agent/agenttest"
+)
+
+// script is a spec of a script that comes with the request.
+func script(t *testing.T, text string) payload.Spec {
+	s := agenttest.Spec(t)
+	s.Path, s.Args, s.Stdout, s.Stderr = "/no/such/file", []string{"site-script", "setup"}, "", ""
+	s.Program, s.Capture = []byte("#!/bin/sh\n"+text), 1<<10
+	return s
+}
+
+// ended runs a spec on a connection and demands that it ends well.
+func ended(t *testing.T, c *payload.Client, s payload.Spec) payload.Exit {
+	t.Helper()
+	start(t, c, s)
+	exit, err := c.Wait(agenttest.Context(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit.WaitStatus != 0 {
+		t.Fatalf("wait status %#x: %s", exit.WaitStatus, exit.Output)
+	}
+	return exit
+}
+
+// TestProgram: a program that comes with the request runs as the payload's user
+// and is told of its arguments; what it writes comes back.
+func TestProgram(t *testing.T) {
+	s := script(t, `echo "$1 $(id -u):$(id -g) $(pwd)"; echo trouble >&2`)
+	exit := run(t, s)
+	want := fmt.Sprintf("setup %d:%d %s\ntrouble\n", s.UID, s.GID, s.Dir)
+	if string(exit.Output) != want || exit.WaitStatus != 0 {
+		t.Errorf("status %#x, output %q, want %q", exit.WaitStatus, exit.Output, want)
+	}
+}
+
+// TestProgramLeavesNoFile: the program's file goes with it; only the interpreter
+// of a script has it open.
+func TestProgramLeavesNoFile(t *testing.T) {
+	c := agenttest.StartWrapper(t, nil).Dial(t)
+	ended(t, c, script(t, "true"))
+	s := agenttest.Spec(t, "facts")
+	if got := facts(t, c, s); len(got.Files) != 3 {
+		t.Errorf("the next run has the files %v", got.Files)
+	}
+}
+
+// TestProgramELF: a program that is no script needs no interpreter.
+func TestProgramELF(t *testing.T) {
+	path, err := exec.LookPath("true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := script(t, "")
+	if s.Program, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if exit := run(t, s); exit.WaitStatus != 0 {
+		t.Errorf("%+v", exit)
+	}
+}
+
+// TestProgramThatCannotRun: what is wrong is told, as for files.
+func TestProgramThatCannotRun(t *testing.T) {
+	for name, tt := range map[string]struct{ text, words string }{
+		"no interpreter": {"#!/no/such/shell\n", "/no/such/shell"},
+		"no program":     {"hello", "without a first line"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := script(t, "")
+			s.Program = []byte(tt.text)
+			_, err := agenttest.StartWrapper(t, nil).Dial(t).Start(agenttest.Context(t), s)
+			failure := (*payload.StartError)(nil)
+			if !errors.As(err, &failure) || failure.Stage != payload.StageExec || !strings.Contains(failure.Detail, tt.words) {
+				t.Errorf("%v, want stage %s and the words %q", err, payload.StageExec, tt.words)
+			}
+		})
+	}
+}
+
+// TestCaptureIsBounded: a program that writes without end is neither held up nor
+// believed, and what it left running does not hold up its own end.
+func TestCaptureIsBounded(t *testing.T) {
+	s := script(t, `head -c 300000 /dev/zero | tr '\0' x; sleep 1000 & exit 0`)
+	exit := run(t, s)
+	if len(exit.Output) != s.Capture || strings.Trim(string(exit.Output), "x") != "" {
+		t.Errorf("%d bytes of output, want %d: %.40q", len(exit.Output), s.Capture, exit.Output)
+	}
+}
+
+// TestAsRoot: such a program is root, without capabilities or a way to gain any.
+func TestAsRoot(t *testing.T) {
+	needRoot(t)
+	c := agenttest.StartWrapper(t, nil).Dial(t)
+	exit := ended(t, c, rootScript(t, `id -u; id -g; id -G; grep -E '^(Cap(Inh|Prm|Eff|Amb)|NoNewPrivs):' /proc/self/status; env | sort`))
+	lines := strings.Split(strings.TrimSpace(string(exit.Output)), "\n")
+	want := []string{"0", "0", "0",
+		"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1"}
+	for i, line := range want {
+		if i >= len(lines) || lines[i] != line {
+			t.Fatalf("got %q, want to begin with %q", lines, want)
+		}
+	}
+	if strings.Contains(string(exit.Output), "IMAGE_SAYS") {
+		t.Errorf("it has the image's environment: %q", lines)
+	}
+	// The payload comes after what root has started is gone.
+	if err := c.Sweep(agenttest.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got := facts(t, c, agenttest.Spec(t, "facts")); got.UIDs[0] == 0 {
+		t.Errorf("the payload is %+v", got)
+	}
+}
+
+// TestRootIsNeverBesideThePayload: neither before the payload has been swept away,
+// nor the other way round.
+func TestRootIsNeverBesideThePayload(t *testing.T) {
+	needRoot(t)
+	c := agenttest.StartWrapper(t, nil).Dial(t)
+	refused := func(s payload.Spec) {
+		t.Helper()
+		_, err := c.Start(agenttest.Context(t), s)
+		failure := (*payload.StartError)(nil)
+		if !errors.As(err, &failure) || failure.Stage != payload.StageIdentity {
+			t.Fatalf("%v, want it refused", err)
+		}
+	}
+	sweep := func() {
+		t.Helper()
+		if err := c.Sweep(agenttest.Context(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended(t, c, rootScript(t, "true"))
+	refused(agenttest.Spec(t, "exit", "0"))
+	refused(rootScript(t, "true"))
+	sweep()
+	s := agenttest.Spec(t, "exit", "0")
+	ended(t, c, s)
+	refused(rootScript(t, "true"))
+	sweep()
+	ended(t, c, rootScript(t, "true"))
+}
+
+// TestSweepOfRoot: what root's program started is killed, whatever it did to get
+// away.
+func TestSweepOfRoot(t *testing.T) {
+	needRoot(t)
+	c := agenttest.StartWrapper(t, nil).Dial(t)
+	exit := ended(t, c, rootScript(t, `setsid sh -c 'setsid sleep 1000 & echo $!'; sleep 1000 & echo $!`))
+	pids := strings.Fields(string(exit.Output))
+	if len(pids) != 2 {
+		t.Fatalf("%q", exit.Output)
+	}
+	if err := c.Sweep(agenttest.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		if _, err := os.Stat("/proc/" + pid); err == nil {
+			t.Errorf("process %s is alive", pid)
+		}
+	}
+}
+
+// TestSignalToRoot: a program of root's can be signalled while it runs.
+func TestSignalToRoot(t *testing.T) {
+	needRoot(t)
+	c := agenttest.StartWrapper(t, nil).Dial(t)
+	start(t, c, rootScript(t, "exec sleep 1000"))
+	if err := c.Signal(agenttest.Context(t), unix.SIGTERM, false); err != nil {
+		t.Fatal(err)
+	}
+	exit, err := c.Wait(agenttest.Context(t))
+	if status := syscall.WaitStatus(exit.WaitStatus); err != nil || !status.Signaled() || status.Signal() != unix.SIGTERM {
+		t.Errorf("%+v, %v", exit, err)
+	}
+}
+
+// TestAsRootRefused: not beside other programs of the machine, and not for a pilot
+// that is not root itself.
+func TestAsRootRefused(t *testing.T) {
+	for name, option := range map[string][]string{"companion": {"-companion"}, "pilot": {"-pilot", "1000:10000"}} {
+		t.Run(name, func(t *testing.T) {
+			needRoot(t)
+			w := agenttest.StartWrapper(t, func(cmd *exec.Cmd) { cmd.Args = append(cmd.Args, option...) })
+			_, err := w.Dial(t).Start(agenttest.Context(t), rootScript(t, "true"))
+			failure := (*payload.StartError)(nil)
+			if !errors.As(err, &failure) || failure.Stage != payload.StageIdentity {
+				t.Errorf("%v, want it refused", err)
+			}
+		})
+	}
+}
+
+func rootScript(t *testing.T, text string) payload.Spec {
+	s := script(t, text)
+	s.AsRoot, s.Dir, s.Env = true, "/", []string{"PATH=/usr/bin:/bin"}
+	return s
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if !agenttest.Root() {
+		t.Skip("needs root")
+	}
+}
