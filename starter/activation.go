@@ -72,7 +72,7 @@ type activation struct {
 	coreFile     string // in the sandbox; empty if the job left none
 	suspended    atomic.Bool
 	holdReported bool
-	hookRuns     atomic.Bool // an UPDATE_JOB_INFO hook has not ended
+	hookEnded    <-chan struct{} // closed when the last UPDATE_JOB_INFO hook has ended; nil before the first
 	exitHookRan  bool
 	scripts      scripts
 	tearDownDue  bool // the site's programs have prepared the job's places

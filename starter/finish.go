@@ -25,7 +25,9 @@ func (a *activation) finish(ctx context.Context) error {
 	if err := a.wrapperFailure(); err != nil {
 		return err
 	}
-	a.tell(ctx, a.reapedAd())
+	reaped := a.reapedAd()
+	a.tell(ctx, reaped)
+	a.lastUpdateHook(ctx, reaped)
 	event := classads.NewAd()
 	event.SetString("EventType", "ActivationExecutionExit")
 	if _, err := a.shadow.EventNotification(ctx, event); err != nil {

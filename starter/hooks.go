@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"podstarter/classads"
 	"podstarter/condor/job"
@@ -100,31 +101,58 @@ func (a *activation) logErrors(name string, o outcome) {
 	}
 }
 
-// updateHook runs the hook that hears of a running job. Nobody waits for it; one
-// that has not ended when the next is due takes its place.
+// updateHook runs the hook that hears of a running job. Nobody waits for it; while
+// one has not ended the next is left out. It is called for one update after the
+// other.
 func (a *activation) updateHook(ctx context.Context, update *classads.Ad) {
 	path, ok := a.hooks.Path(job.HookUpdateJobInfo)
 	if !ok {
 		return
 	}
-	if !a.hookRuns.CompareAndSwap(false, true) {
-		a.log.Warn("The last UPDATE_JOB_INFO hook has not ended, the next one is left out")
-		return
+	if a.hookEnded != nil {
+		select {
+		case <-a.hookEnded:
+		default:
+			a.log.Warn("The last UPDATE_JOB_INFO hook has not ended, the next one is left out")
+			return
+		}
 	}
 	about := a.ad.Clone()
 	about.Update(update)
 	p, err := a.hookProgram(job.HookUpdateJobInfo, path, about)
 	if err != nil {
-		a.hookRuns.Store(false)
 		a.log.Warn("The UPDATE_JOB_INFO hook cannot be run", "error", err)
 		return
 	}
+	ended := make(chan struct{})
+	a.hookEnded = ended
+	a.log.Info(fmt.Sprintf("HOOK_%s (%s) invoked.", job.HookUpdateJobInfo, path))
 	go func() {
-		defer a.hookRuns.Store(false)
+		defer close(ended)
 		if _, err := p.run(ctx, false); err != nil {
 			a.log.Warn("The UPDATE_JOB_INFO hook failed", "error", err)
 		}
 	}()
+}
+
+// lastUpdateTime is how long the hook that hears of the update at the job's end
+// may hold up the killing of what the job has left, which it looks like.
+const lastUpdateTime = 5 * time.Second
+
+// lastUpdateHook runs the hook for the update at the moment of the job's end
+// (os_proc.cpp:JobReaper).
+func (a *activation) lastUpdateHook(ctx context.Context, update *classads.Ad) {
+	a.updateHook(ctx, update)
+	if a.hookEnded == nil {
+		return
+	}
+	timer := time.NewTimer(lastUpdateTime)
+	defer timer.Stop()
+	select {
+	case <-a.hookEnded:
+	case <-timer.C:
+		a.log.Warn("The UPDATE_JOB_INFO hook takes long and is killed with what the job has left")
+	}
 }
 
 // exitHook runs the hook that hears of the job's end, once, before its output is
@@ -140,7 +168,7 @@ func (a *activation) exitHook(ctx context.Context) {
 	reason := exitReason(a.orders.ended())
 	p, err := a.hookProgram(job.HookJobExit, path, about, reason)
 	if err == nil {
-		a.log.Info(fmt.Sprintf("%s (%s) invoked with reason: %q", job.HookJobExit, path, reason))
+		a.log.Info(fmt.Sprintf("HOOK_%s (%s) invoked with reason: %q", job.HookJobExit, path, reason))
 		var o outcome
 		if o, err = p.run(ctx, false); err == nil {
 			a.logErrors(string(job.HookJobExit), o)

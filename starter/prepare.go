@@ -48,6 +48,9 @@ func (a *activation) prepare(ctx context.Context) error {
 	}
 	a.openJobLog()
 	job.Localize(a.ad, a.info, a.sandbox.Scratch())
+	if home != "" {
+		a.ad.SetString("OSHomeDir", home) // as stock (jic_shadow.cpp:initUserPriv)
+	}
 	if err := a.writeAds(); err != nil {
 		return fail(shadow.VacateScratchDirError, 0, err)
 	}

@@ -69,7 +69,7 @@ func (a *activation) postScript(ctx context.Context) error {
 
 // scriptFailed tells of a script's end and puts the job on hold.
 func (a *activation) scriptFailed(ctx context.Context, code int, text string) error {
-	ad := a.processAd(job.Exited)
+	ad := classads.NewAd()
 	a.scripts.publish(ad)
 	if err := a.update(ctx, ad); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (a *activation) runScript(ctx context.Context, which string) (*job.Script, 
 		Limits: []payload.Limit{{Resource: "core", Soft: a.coreLimit(), Hard: a.coreLimit()}},
 	})
 	if s := (*payload.StartError)(nil); errors.As(err, &s) {
-		return nil, fail(shadow.HoldFailedToCreateProcess, int(s.Errno), errors.New(job.ExecFailure(cmd, s.Errno, s.Detail)))
+		return nil, fail(shadow.HoldFailedToCreateProcess, int(s.Errno), errors.New(job.ScriptExecFailure(cmd, s.Errno, s.Detail)))
 	}
 	if err != nil {
 		return nil, err

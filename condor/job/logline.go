@@ -61,6 +61,21 @@ func ExecFailure(c Command, errno syscall.Errno, detail string) string {
 	return b.String()
 }
 
+// ScriptExecFailure is ExecFailure for a PreCmd or PostCmd
+// (condor_starter.V6.1/script_proc.cpp:ScriptProc::StartJob). A detail that says no
+// more than the error number is left out.
+func ScriptExecFailure(c Command, errno syscall.Errno, detail string) string {
+	text := fmt.Sprintf("Failed to execute '%s'", c.Path)
+	if len(c.Args) > 0 {
+		text += " with arguments " + JoinV2(c.Args)
+	}
+	text += ": " + Strerror(errno)
+	if detail != "" && !strings.HasPrefix(detail, "there is no such file") {
+		text += " (" + detail + ")"
+	}
+	return text
+}
+
 // OpenFailure is the hold reason of a job whose standard file could not be
 // opened (condor_starter.V6.1/os_proc.cpp:OsProc::openStdFile); as is
 // "standard output" and so on.
