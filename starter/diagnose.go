@@ -23,7 +23,7 @@ const (
 
 // diagnose runs a diagnostic that the site has for the shadow to ask for, and sends
 // what it wrote (starter_guidance.cpp:run_diagnostic_reply_and_request_additional_guidance).
-// Only the loss of the shadow and of the activation is an error.
+// Only an end of ctx is an error.
 func (a *activation) diagnose(ctx context.Context, name string) error {
 	event := shadow.Event(shadow.EventDiagnosticResult)
 	event.SetString("Diagnostic", name)
@@ -37,8 +37,10 @@ func (a *activation) diagnose(ctx context.Context, name string) error {
 		event.SetInt("ExitStatus", int64(o.status))
 		event.SetString("Contents", base64.StdEncoding.EncodeToString(o.stdout[max(0, len(o.stdout)-maxDiagnostic):]))
 	}
-	_, err = a.shadow.EventNotification(uncut(ctx), event)
-	return ignoreUnlessLost(err)
+	if _, err := a.shadow.EventNotification(uncut(ctx), event); err != nil {
+		a.log.Warn("Failed to send what a diagnostic found to the shadow", "error", err)
+	}
+	return nil
 }
 
 // What is said of a diagnostic.

@@ -83,9 +83,8 @@ func (a *activation) runPrepareHook(ctx context.Context, hook job.Hook, path str
 		return fail(answer.Code(shadow.HoldHookPrepareJobFailure), answer.Status, errors.New(answer.Message))
 	}
 	if answer.Message != "" {
-		err := a.shadow.ReportError(uncut(ctx), shadow.RemoteError{Message: answer.Message})
-		if ignoreUnlessLost(err) != nil {
-			return err
+		if err := a.shadow.ReportError(uncut(ctx), shadow.RemoteError{Message: answer.Message}); err != nil {
+			a.log.Warn("What the hook said did not reach the job's event log", "error", err, "message", answer.Message)
 		}
 	}
 	a.ad.Update(answer.Update)

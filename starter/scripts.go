@@ -71,9 +71,7 @@ func (a *activation) postScript(ctx context.Context) error {
 func (a *activation) scriptFailed(ctx context.Context, code int, text string) error {
 	ad := classads.NewAd()
 	a.scripts.publish(ad)
-	if err := a.update(ctx, ad); err != nil {
-		return err
-	}
+	a.tell(ctx, ad)
 	return fail(code, 0, errors.New(text))
 }
 
