@@ -27,6 +27,9 @@ type Case struct {
 	// Alone says that no other case may run meanwhile on either execution point,
 	// as when a daemon is killed that serves all.
 	Alone bool
+	// Spooled says that the access point keeps the job's files, its event log
+	// among them, until a step fetches them; steps must take it out of the queue.
+	Spooled bool
 	// Fleeting are names that come or not by the clock, under the stock starter
 	// too: they are left out of the comparison wherever they show. One that ends
 	// in * stands for all that begin so.
@@ -65,7 +68,7 @@ func Subjects() []Subject {
 		{Name: "basic", Title: "The whole way of plain jobs", Cases: basicCases},
 		{Name: "submit", Title: "What a submit description can say", Cases: submitCases},
 		{Name: "files", Title: "Files in and out", Cases: filesCases},
-		{Name: "policy", Title: "Policy of the queue", Cases: policyCases},
+		{Name: "policy", Title: "Policy of the queue", Cases: policyCases, Setup: policySetup},
 		{Name: "steering", Title: "Orders to a job that runs", Cases: steeringCases, Setup: steeringSetup},
 		{Name: "reporting", Title: "What is reported while a job runs and afterwards", Cases: reportingCases, Setup: reportingSetup},
 		{Name: "shadow", Title: "The shadow goes and comes", Cases: shadowCases, Setup: shadowSetup},

@@ -50,6 +50,7 @@ var (
 	sinfulPattern  = regexp.MustCompile(`<[0-9.:\[\]a-f]+\?[^>]*>|<[0-9.]+:\d+>`)
 	stampPattern   = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?`)
 	scratchPattern = regexp.MustCompile(`/dir_\d+`)
+	clusterPattern = regexp.MustCompile(`cluster \d+`)
 	usagePattern   = regexp.MustCompile(`\d+ \d\d:\d\d:\d\d`)
 )
 
@@ -66,6 +67,7 @@ func words(text string, job harness.Job) string {
 		{stampPattern, "<time>"},
 		{scratchPattern, "/dir_<pid>"},
 		{usagePattern, "<duration>"},
+		{clusterPattern, "cluster <n>"},
 		{regexp.MustCompile(regexp.QuoteMeta(sidePicks(job.Side))), "<side>"},
 		// Last, since the address 127.0.0.1 holds the job 127.0; and not in a
 		// version, which 25.12.0 is and holds the job 12.0.

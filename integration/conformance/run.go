@@ -80,6 +80,9 @@ func Execute(ctx context.Context, pool *harness.Pool, c Case, side harness.Side,
 // end waits until the jobs have left the queue, into which those on hold are
 // helped: only what leaves it comes into the history.
 func (r *Run) end(ctx context.Context) error {
+	if r.Case.Spooled {
+		return nil
+	}
 	for _, job := range r.Jobs {
 		end, err := job.WaitEnding(ctx)
 		if err != nil {
@@ -115,8 +118,8 @@ func (r *Run) gather(ctx context.Context) error {
 				runs++
 			}
 		}
-		if runs > 0 {
-			ad, err := job.StartdHistory(ctx, runs)
+		if runs > 0 || r.Case.Spooled {
+			ad, err := job.StartdHistory(ctx, max(runs, 1))
 			if err != nil {
 				return err
 			}

@@ -24,12 +24,19 @@ func (j Job) History(ctx context.Context) (*classads.Ad, error) {
 			return false, err
 		}
 		// A file of this name may be there from an earlier pool.
-		return filepath.Base(ad.StringOr("Iwd", "")) == filepath.Base(j.Dir), nil
+		return j.isNamed(string(text)), nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("history of job %s: %w", j.ID(), err)
 	}
 	return ad, nil
+}
+
+// isNamed tells whether an ad speaks of the job's directory, which no other job
+// has: as a whole, or as part of the path of its log.
+func (j Job) isNamed(ad string) bool {
+	name := "/" + filepath.Base(j.Dir)
+	return strings.Contains(ad, name+"/") || strings.Contains(ad, name+`"`)
 }
 
 // StartdHistory waits until the startd has kept ads of at least n runs of the
@@ -48,7 +55,7 @@ func (j Job) StartdHistory(ctx context.Context, n int) (*classads.Ad, error) {
 				continue
 			}
 			// Most ads are not of this job; parsing is dear.
-			if strings.Contains(ad.String(), filepath.Base(j.Dir)) {
+			if j.isNamed(ad.String()) {
 				found, err := classads.ParseOld(ad.String())
 				if err != nil {
 					return false, err

@@ -59,7 +59,8 @@ func (p *Pool) Submit(ctx context.Context, s Submission) ([]Job, error) {
 	}
 	name := fmt.Sprintf("%s-%s-%d-%d", s.Name, s.Side, os.Getpid(), sequence.Add(1))
 	dir := filepath.Join(p.User.Visible, "jobs", name)
-	if err := p.writeFiles(dir, append(s.Files, File{Name: "job.sub", Content: []byte(s.text())})); err != nil {
+	inside := filepath.Join(p.User.Home, "jobs", name)
+	if err := p.writeFiles(dir, append(s.Files, File{Name: "job.sub", Content: []byte(s.text(inside))})); err != nil {
 		return nil, fmt.Errorf("writing job %s: %w", s.Name, err)
 	}
 	// Numbers of jobs begin anew with a new pool: what is in the logs already is
@@ -68,10 +69,9 @@ func (p *Pool) Submit(ctx context.Context, s Submission) ([]Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	inside := filepath.Join(p.User.Home, "jobs", name)
 	out, err := p.AP(ctx, append([]string{"sh", "-c", `cd "$1" && shift && exec condor_submit -terse "$@" job.sub`, "submit", inside}, s.Options...)...)
 	if err != nil {
-		return nil, fmt.Errorf("submitting %s: %w\n%s", s.Name, err, s.text())
+		return nil, fmt.Errorf("submitting %s: %w\n%s", s.Name, err, s.text(inside))
 	}
 	m := tersePattern.FindStringSubmatch(out)
 	if m == nil {
@@ -94,8 +94,9 @@ func (p *Pool) SubmitOne(ctx context.Context, s Submission) (Job, error) {
 	return jobs[0], nil
 }
 
-// text is the submit file.
-func (s Submission) text() string {
+// text is the submit file. The path of the log is whole: a job may have another
+// initial directory.
+func (s Submission) text(dir string) string {
 	requirements := s.Side.requirements()
 	if s.Requirements != "" {
 		requirements += " && (" + s.Requirements + ")"
@@ -105,9 +106,10 @@ func (s Submission) text() string {
 		queue = fmt.Sprintf("queue %d", s.Count)
 	}
 	return strings.Join([]string{
+		"DIRECTORY = " + dir, // for the commands to use
 		strings.TrimRight(s.Commands, "\n"),
 		"requirements = " + requirements,
-		"log = job.log",
+		"log = " + filepath.Join(dir, "job.log"),
 		queue,
 		"",
 	}, "\n")

@@ -22,7 +22,7 @@ import (
 )
 
 // imageNames are all images, in the order in which they are listed.
-var imageNames = []string{"condor", "pilot", "pause", "debian", "busybox", "probe", "hostile"}
+var imageNames = []string{"condor", "submit", "pilot", "pause", "debian", "busybox", "probe", "hostile"}
 
 // maxSlots bounds the slots, and so the users slot1, slot2, … of the pilot image.
 const maxSlots = 8
@@ -55,7 +55,7 @@ func (p *pool) repo(name string) string {
 
 // makeImages packs every image and puts it into the registry.
 func (p *pool) makeImages(ctx context.Context) error {
-	var condor, system image.Layer
+	var condor, submit, system image.Layer
 	var busybox string
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -67,6 +67,14 @@ func (p *pool) makeImages(ctx context.Context) error {
 			return err
 		})
 	})
+	if p.settings.APCondor != "" {
+		g.Go(func() error {
+			return p.progress.step(gctx, "HTCondor "+p.settings.APCondor, func(ctx context.Context) (err error) {
+				submit, err = p.rootLayer(ctx, "rootfs-condor", condorRoots[p.settings.APCondor])
+				return err
+			})
+		})
+	}
 	g.Go(func() error {
 		return p.progress.step(gctx, "Debian", func(ctx context.Context) (err error) {
 			system, err = p.rootLayer(ctx, "rootfs-debian", debianRoot)
@@ -86,7 +94,7 @@ func (p *pool) makeImages(ctx context.Context) error {
 		return err
 	}
 	return p.progress.step(ctx, "images", func(ctx context.Context) error {
-		images, err := p.compose(ctx, condor, system, busybox)
+		images, err := p.compose(ctx, condor, submit, system, busybox)
 		if err != nil {
 			return err
 		}
@@ -127,7 +135,7 @@ func (p *pool) buildPrograms(ctx context.Context) error {
 }
 
 // compose puts the images together.
-func (p *pool) compose(ctx context.Context, condor, system image.Layer, busybox string) ([]image.Image, error) {
+func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, busybox string) ([]image.Image, error) {
 	program := func(path, source string) image.File { return image.File{Path: path, Mode: 0o755, Source: source} }
 	// What the pool pod and the stock execution point run does not change with our programs, so that these pods need no
 	// restart then.
@@ -159,6 +167,9 @@ func (p *pool) compose(ctx context.Context, condor, system image.Layer, busybox 
 		// Groups that the runtime gives to the container's user, and the one of root for a user with the payload's id.
 		image.File{Path: "/etc/group", Mode: 0o644, Data: []byte("root:x:0:job\nloot:x:4242:root,job\n")},
 	)
+	if p.settings.APCondor == "" {
+		submit = condor
+	}
 	var images []image.Image
 	for _, i := range []struct {
 		name   string
@@ -167,6 +178,7 @@ func (p *pool) compose(ctx context.Context, condor, system image.Layer, busybox 
 		config v1.Config
 	}{
 		{name: "condor", base: []image.Layer{condor, supported}},
+		{name: "submit", base: []image.Layer{submit, supported}},
 		{name: "pilot", base: []image.Layer{condor, supported}, files: ours},
 		{name: "pause", files: []image.File{program("/pause", p.dir.Path("bin", "pause"))}, config: v1.Config{Entrypoint: []string{"/pause"}}},
 		{name: "debian", base: []image.Layer{system}, config: v1.Config{Cmd: []string{"/bin/bash"}}},

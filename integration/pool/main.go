@@ -17,7 +17,7 @@ import (
 
 const usage = `usage: pool VERB ARG…
 
-  up [--stock] [--condor 25.14|23.9] [--slots N] [--partitionable]
+  up [--stock] [--condor 25.14|23.9] [--ap-condor 25.14|23.9] [--slots N] [--partitionable]
      [--mode shared|unshared|rootless] [--faults N --faults-api PORT]
                       start the cluster and the pool, or bring what runs up to date; choices are kept until down,
                       but for the execution points that are there to fail, which go with the next up

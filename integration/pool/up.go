@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -108,7 +109,7 @@ func up(ctx context.Context, dir statedir.Dir, args []string) error {
 	if err := pool.startAll(ctx); err != nil {
 		return err
 	}
-	p.print("up: HTCondor %s; %s", pool.settings.Condor, dir.Path("bin", "pool"))
+	p.print("up: HTCondor %s; %s", strings.Join(pool.settings.Versions(), ", submit side "), dir.Path("bin", "pool"))
 	return nil
 }
 
@@ -124,6 +125,7 @@ func (p *pool) choose(args []string) error {
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	flags.BoolVar(&s.Stock, "stock", s.Stock, "a second execution point, with the stock starter")
 	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
+	flags.StringVar(&s.APCondor, "ap-condor", s.APCondor, "the version of the submit side, if it is another")
 	// Not kept: nothing but the tests that asked for them has a use for them.
 	flags.IntVar(&s.Faults, "faults", 0, "execution points that are there to fail")
 	flags.IntVar(&s.FaultsAPI, "faults-api", 0, "port on which these look for the API server")
@@ -133,8 +135,15 @@ func (p *pool) choose(args []string) error {
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return errUsage
 	}
-	if _, ok := condorRoots[s.Condor]; !ok {
-		return fmt.Errorf("HTCondor %s is not known here; 25.14 and 23.9 are", s.Condor)
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if given["condor"] && !given["ap-condor"] || s.APCondor == s.Condor {
+		s.APCondor = ""
+	}
+	for _, version := range s.Versions() {
+		if _, ok := condorRoots[version]; !ok {
+			return fmt.Errorf("HTCondor %s is not known here; 25.14 and 23.9 are", version)
+		}
 	}
 	if s.Slots < 1 || s.Slots > maxSlots {
 		return fmt.Errorf("%d slots: from 1 to %d can be had", s.Slots, maxSlots)

@@ -125,7 +125,7 @@ func status(ctx context.Context, dir statedir.Dir) (int, error) {
 	if ours == 0 {
 		word = "not ready"
 	}
-	fmt.Printf("%s: HTCondor %s, registry %s, slots %s\n", word, settings.Condor, registryAddress(settings), strings.Join(parts, " "))
+	fmt.Printf("%s: HTCondor %s, registry %s, slots %s\n", word, strings.Join(settings.Versions(), ", submit side "), registryAddress(settings), strings.Join(parts, " "))
 	if ours == 0 {
 		return 1, nil
 	}

@@ -101,6 +101,8 @@ func (d Dir) Run(names ...string) string {
 type Settings struct {
 	// Condor is the HTCondor version of the pool: "25.14" or "23.9".
 	Condor string
+	// APCondor is the version of the submit side, if it is another.
+	APCondor string `json:",omitempty"`
 	// Stock says that a second execution point runs the stock starter.
 	Stock bool
 	// Slots is the number of slots, and of payload containers, of the execution point.
@@ -122,6 +124,15 @@ type Settings struct {
 	Sysctls map[string]string
 	// Absent are the directories outside of the state that did not exist before and go when the pool goes.
 	Absent []string
+}
+
+// Versions are those of HTCondor that the pool runs: that of the execution points, and that of the submit side if it is
+// another.
+func (s Settings) Versions() []string {
+	if s.APCondor == "" {
+		return []string{s.Condor}
+	}
+	return []string{s.Condor, s.APCondor}
 }
 
 func (d Dir) settingsPath() string { return d.Path("settings.json") }
