@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -88,7 +89,7 @@ func (u *upload) fail(e *TransferError) {
 
 func (u *upload) run() error {
 	if err := u.plan.make(); err != nil {
-		return broken(u.code, "STARTER cannot list the files to send", err)
+		return u.unlisted(err)
 	}
 	info := classads.NewAd()
 	info.SetInt("SandboxSize", u.plan.size)
@@ -118,6 +119,14 @@ func (u *upload) run() error {
 		u.s.SetTimeout(mostAlive)
 	}
 	return u.settle(own, u.getAck())
+}
+
+// unlisted is the error of a sandbox whose files cannot be listed. A job that
+// shut its own directories will do so again: that is no reason to try again.
+func (u *upload) unlisted(err error) *TransferError {
+	e := broken(u.code, "STARTER cannot list the files to send", err)
+	e.TryAgain = !errors.Is(err, fs.ErrPermission)
+	return e
 }
 
 // ownVerdict sums up what went wrong on this side. The shadow looks for

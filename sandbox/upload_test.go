@@ -578,3 +578,18 @@ func TestUploadWaitsForAnAnswerThatTakesTime(t *testing.T) {
 		t.Errorf("without: %v", err)
 	}
 }
+
+// A job that shuts its own directories does so each time: it is held, rather than
+// run again for ever.
+func TestAnUnlistableSandboxIsTheJobsDoing(t *testing.T) {
+	u := &upload{session: &session{code: CodeUpload}}
+	for _, tc := range []struct {
+		errno unix.Errno
+		again bool
+	}{{unix.EACCES, false}, {unix.EPERM, false}, {unix.EIO, true}} {
+		e := u.unlisted(&os.PathError{Op: "open", Path: ".", Err: tc.errno})
+		if e.TryAgain != tc.again || e.Code != CodeUpload || e.Subcode != int(tc.errno) {
+			t.Errorf("%v: %d/%d, try again %v; want %d/%d, %v", tc.errno, e.Code, e.Subcode, e.TryAgain, CodeUpload, int(tc.errno), tc.again)
+		}
+	}
+}

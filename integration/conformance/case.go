@@ -24,6 +24,9 @@ type Case struct {
 	// Facts says that the output "out" is what the probe's step "facts" printed,
 	// which is compared by name rather than as text.
 	Facts bool
+	// Stuck says that the stock starter does not end by itself after this, so that
+	// the startd kills it: what the startd keeps of it then is not compared.
+	Stuck bool
 	// Alone says that no other case may run meanwhile on either execution point,
 	// as when a daemon is killed that serves all.
 	Alone bool
@@ -31,8 +34,8 @@ type Case struct {
 	// among them, until a step fetches them; steps must take it out of the queue.
 	Spooled bool
 	// Fleeting are names that come or not by the clock, under the stock starter
-	// too: they are left out of the comparison wherever they show. One that ends
-	// in * stands for all that begin so.
+	// too: they are left out of the comparison wherever they show. The first * of
+	// one stands for any text.
 	Fleeting []string
 	// Versions are the pairs of versions (EP+AP) that the case is for; empty for
 	// all.

@@ -140,8 +140,9 @@ func TestDifferencesAreFoundAndJudged(t *testing.T) {
 		{In: InHistory, Name: "no", Stock: "*", Ours: Absent, Except: []string{"plain"}},
 		{In: InEvents, Name: "y", Stock: "once", Ours: Absent},
 		{In: InEvents, Name: "q", Stock: "*", Ours: "*", file: "f"},
+		{In: InSeen, Name: "s", Stock: "*", Ours: "*", file: "f"},
 	}
-	unlisted, stale := Judge(rules, "plain", found)
+	unlisted, stale := Judge(rules, Case{Name: "plain"}, found)
 	if diff := cmp.Diff([]Difference{want[2], want[4]}, unlisted); diff != "" {
 		t.Errorf("unlisted:\n%s", diff)
 	}

@@ -21,8 +21,8 @@ var measured = []string{
 	"JobCurrentStartExecutingDate", "JobCurrentFinishTransferInputDate", "JobCurrentFinishTransferOutputDate",
 	"JobCurrentStartTransferInputDate", "JobCurrentStartTransferOutputDate", "JobLastStartDate", "LastJobLeaseRenewal",
 	"LastMatchTime", "LastSuspensionTime", "LastVacateTime", "ShadowBday", "StdoutMtime", "StderrMtime", "TransferInFinished", "TransferInStarted",
-	"TransferInQueued", "TransferOutFinished", "TransferOutStarted", "TransferOutQueued", "ReleaseTime", "JobFinishedHookDone",
-	"FirstJobMatchDate", "JobLastStartTransferInputDate", "JobLastFinishTransferInputDate",
+	"TransferInQueued", "TransferOutFinished", "TransferOutStarted", "TransferOutQueued", "ReleaseTime", "StageOutStart", "StageOutFinish", "StageInStart", "StageInFinish", "JobFinishedHookDone",
+	"JobLastStartTransferInputDate", "JobLastFinishTransferInputDate",
 	// durations
 	"ActivationDuration", "ActivationExecutionDuration", "ActivationSetUpDuration", "ActivationSetupDuration", "ActivationTeardownDuration",
 	"CommittedTime", "CommittedSlotTime", "CumulativeSlotTime", "CumulativeTransferTime", "CumulativeRemoteSysCpu", "CumulativeRemoteUserCpu",
@@ -50,6 +50,7 @@ var (
 	sinfulPattern  = regexp.MustCompile(`<[0-9.:\[\]a-f]+\?[^>]*>|<[0-9.]+:\d+>`)
 	stampPattern   = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?`)
 	scratchPattern = regexp.MustCompile(`/dir_\d+`)
+	spoolPattern   = regexp.MustCompile(`(/spool/condor/)\d+/\d+/cluster\d+\.proc\d+\.subproc\d+`)
 	clusterPattern = regexp.MustCompile(`cluster \d+`)
 	usagePattern   = regexp.MustCompile(`\d+ \d\d:\d\d:\d\d`)
 )
@@ -67,6 +68,7 @@ func words(text string, job harness.Job) string {
 		{stampPattern, "<time>"},
 		{scratchPattern, "/dir_<pid>"},
 		{usagePattern, "<duration>"},
+		{spoolPattern, "$1<spool>"},
 		{clusterPattern, "cluster <n>"},
 		{regexp.MustCompile(regexp.QuoteMeta(sidePicks(job.Side))), "<side>"},
 		// Last, since the address 127.0.0.1 holds the job 127.0; and not in a
@@ -109,9 +111,12 @@ func History(ad *classads.Ad, job harness.Job) map[string]string {
 		if listed(fleeting, name) {
 			continue
 		}
-		text := words(expr.OldString(), job)
-		if listed(measured, name) {
+		text := expr.OldString()
+		switch _, err := strconv.ParseFloat(text, 64); {
+		case listed(measured, name):
 			text = kind(expr)
+		case err != nil: // a number may look like a job's
+			text = words(text, job)
 		}
 		values[strings.ToLower(name)] = text
 	}
@@ -144,7 +149,7 @@ func Events(events []harness.Event, job harness.Job) []string {
 		head := fmt.Sprintf("%03d %s", e.Number, words(e.Headline, job))
 		if e.Number == harness.EventImageSize {
 			if sized == nil {
-				sized = append(sized, numbers(head))
+				sized = append(sized, head[:3]+numbers(head[3:]))
 				for _, line := range e.Body {
 					sized = append(sized, "006   "+numberPattern.ReplaceAllString(line, "<n>"))
 				}
@@ -159,14 +164,7 @@ func Events(events []harness.Event, job harness.Job) []string {
 	return append(sized, lines...)
 }
 
-func numbers(line string) string {
-	return numberPattern.ReplaceAllStringFunc(line, func(s string) string {
-		if len(s) == 3 && strings.HasPrefix(line, s+" ") {
-			return s // the number of the event
-		}
-		return "<n>"
-	})
-}
+func numbers(text string) string { return numberPattern.ReplaceAllString(text, "<n>") }
 
 var (
 	resourcePattern    = regexp.MustCompile(`^\s*(Cpus|Disk \(KB\)|Memory \(MB\)|Gpus|GPUs|TimeExecute \(s\)|TimeSlotBusy \(s\))\s*:`)

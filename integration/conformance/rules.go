@@ -30,10 +30,10 @@ var everywhere = []string{InHistory, InStartd, InEvents, InFiles, InSeen, InTool
 // Rule is one accepted difference.
 type Rule struct {
 	In       string   `json:"in"`                 // one or several of the above, with commas
-	Name     string   `json:"name"`               // attribute, normalised line of the event log, file, tool...; one that ends in * stands for all that begin so
+	Name     string   `json:"name"`               // attribute, normalised line of the event log, file, tool...; the first * stands for any text
 	Stock    string   `json:"stock"`              // the normalised value under the stock starter; "-" when absent, "*" for any
 	Ours     string   `json:"ours"`               // the same under ours
-	Cases    []string `json:"cases,omitempty"`    // names of the cases that show it, or beginnings with a *; empty for all
+	Cases    []string `json:"cases,omitempty"`    // names of the cases that show it, the first * of one stands for any text; empty for all
 	Except   []string `json:"except,omitempty"`   // names of those that do not, though the list above has them
 	Versions []string `json:"versions,omitempty"` // pairs of versions (EP+AP) under which it shows; empty for all
 	Reason   string   `json:"reason"`
@@ -135,17 +135,22 @@ func (r Rule) For(v harness.Versions) bool {
 
 // Judge sorts the differences of one case by the rules: unlisted are those that
 // no rule covers, stale the rules, with the place, that nothing showed.
-func Judge(rules []Rule, name string, found []Difference) (unlisted []Difference, stale []string) {
+//
+// A rule about what jobs see, without a list of cases, is about those that tell.
+func Judge(rules []Rule, c Case, found []Difference) (unlisted []Difference, stale []string) {
 	for _, d := range found {
 		if !slices.ContainsFunc(rules, func(r Rule) bool { return r.accepts(d) }) {
 			unlisted = append(unlisted, d)
 		}
 	}
 	for _, r := range rules {
-		if !r.covers(name) {
+		if !r.covers(c.Name) {
 			continue
 		}
 		for _, in := range r.places() {
+			if in == InSeen && !c.Facts {
+				continue
+			}
 			if !slices.ContainsFunc(found, func(d Difference) bool { return d.In == in && r.accepts(d) }) {
 				stale = append(stale, fmt.Sprintf("%s, %s, in differences/%s", in, r.Name, r.file))
 			}

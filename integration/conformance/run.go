@@ -118,7 +118,7 @@ func (r *Run) gather(ctx context.Context) error {
 				runs++
 			}
 		}
-		if runs > 0 || r.Case.Spooled {
+		if (runs > 0 || r.Case.Spooled) && !r.Case.Stuck {
 			ad, err := job.StartdHistory(ctx, max(runs, 1))
 			if err != nil {
 				return err

@@ -21,9 +21,10 @@ const programs = "/usr/local/libexec/conformance"
 const stamp = "CONFORMANCE_STAMP"
 
 // common is what all cases need. Version 23.9 keeps no history of the startd
-// unless told.
+// unless told. Stock starters that are stuck do not stand in the way for long.
 const common = `CONFORMANCE_PROGRAMS = ` + programs + `
 STARTD_HISTORY = $(LOG)/startd_history
+KILLING_TIMEOUT = 10
 `
 
 // place is where configuration goes, with a command that tells what the daemon

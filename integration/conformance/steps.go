@@ -48,12 +48,26 @@ func Note(name string, look func(ctx context.Context, r *Run) (string, error)) S
 }
 
 // Event waits for the n-th event (from 1) of a kind, such as
-// [harness.EventHeld]. It fails at once when the job ends without it.
+// [harness.EventHeld]. It fails at once when the job leaves the queue without it.
 func Event(number, n int) Step {
 	return Wait(fmt.Sprintf("event %03d, number %d", number, n), func(ctx context.Context, r *Run) error {
 		for _, job := range r.Jobs {
-			if _, err := job.WaitEvent(ctx, number, n); err != nil {
+			seen, left := 0, false
+			_, err := job.WaitEvents(ctx, fmt.Sprintf("event %03d", number), func(events []harness.Event) bool {
+				seen, left = 0, false
+				for _, e := range events {
+					if e.Number == number {
+						seen++
+					}
+					left = left || e.Number == harness.EventAborted || e.Number == harness.EventTerminated
+				}
+				return seen >= n || left
+			})
+			if err != nil {
 				return err
+			}
+			if seen < n {
+				return fmt.Errorf("job %s left the queue without it", job.ID())
 			}
 		}
 		return nil
@@ -83,7 +97,7 @@ func Ready() Step { return Runs(facts.Ready) }
 // process table, as a shell gets one by: echo NAME >/proc/$$/comm.
 func Runs(comm string) Step {
 	return Wait("process "+comm, func(ctx context.Context, r *Run) error {
-		if _, err := r.Job().WaitEvent(ctx, harness.EventExecute, 1); err != nil {
+		if err := Executes(1).do(ctx, r); err != nil {
 			return err
 		}
 		_, err := r.Process(ctx, comm)
