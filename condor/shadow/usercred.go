@@ -44,19 +44,25 @@ func FetchKerberos(ctx context.Context, by Caller, addr string, session *cedar.S
 	if err := s.EndMessage(); err != nil {
 		return fail(err)
 	}
+	data, err := takeCredential(s)
+	if err != nil {
+		return fail(err)
+	}
+	return data, nil
+}
+
+// takeCredential takes the answer: a size and so many bytes.
+func takeCredential(s *cedar.Stream) ([]byte, error) {
 	n, err := s.GetInt()
 	if err != nil {
-		return fail(fmt.Errorf("%w (has the user stored one with condor_store_cred add-krb?)", err))
+		return nil, fmt.Errorf("%w (has the user stored one with condor_store_cred add-krb?)", err)
 	}
 	if n <= 0 || n > maxUserCredential {
-		return fail(fmt.Errorf("it offers %d bytes, at most %d are taken", n, maxUserCredential))
+		return nil, fmt.Errorf("it offers %d bytes, at most %d are taken", n, maxUserCredential)
 	}
 	data, err := s.GetBytes(int(n))
 	if err == nil {
 		err = s.EndOfMessage()
 	}
-	if err != nil {
-		return fail(err)
-	}
-	return data, nil
+	return data, err
 }

@@ -79,6 +79,7 @@ func Subjects() []Subject {
 		{Name: "chirp", Title: "Chirp and streams", Cases: chirpCases, Setup: chirpSetup},
 		{Name: "tools", Title: "Tools that reach into a job", Cases: toolsCases, Setup: toolsSetup},
 		{Name: "credentials", Title: "Credentials", Cases: credentialsCases, Setup: credentialsSetup},
+		{Name: "environment", Title: "What a job finds", Cases: environmentCases, Setup: environmentSetup},
 	}
 }
 

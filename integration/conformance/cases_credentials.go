@@ -1,6 +1,167 @@
 package conformance
 
-var credentialsCases = []Case{}
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"path"
+	"strings"
+	"sync"
+	"time"
 
-// credentialsSetup is empty until a case needs configuration.
-var credentialsSetup = Setup{}
+	"podstarter/integration/harness"
+)
+
+// Directories of credentials: of tokens at the submit side, where a credential
+// monitor would put them, and of Kerberos tickets in the execution points.
+const (
+	tokenDir  = "/var/lib/condor/conformance_oauth"
+	ticketDir = "/var/lib/condor/conformance_krb"
+)
+
+var credentialsSetup = Setup{
+	Submit: `SEC_CREDENTIAL_DIRECTORY_OAUTH = ` + tokenDir + `
+SHADOW_CHECKPROXY_INTERVAL = 2
+`,
+	Execute: `SEC_CREDENTIAL_DIRECTORY_KRB = ` + ticketDir + `
+SEC_CREDENTIAL_REFRESH = 2
+`,
+}
+
+// Services of the cases carry the number of the cluster, since both sides run at
+// once for one user. Each job waits on hold until its credentials are there.
+var credentialsCases = []Case{
+	{Name: "token", Shows: "OAuth tokens: where, whose, with which modes",
+		Files: []harness.File{Script("look", `
+cd "$_CONDOR_CREDS" && echo "${PWD#$_CONDOR_SCRATCH_DIR}"
+for f in . *; do
+	[ "$(stat -c %u $f)" = "$(id -u)" ] && echo "$(stat -c %a $f) $f" | tr -d 0-9_ | sed "s/^/$(stat -c %a $f)/"
+done
+cat *.use
+`)},
+		Submit: `executable = look
+output = out
+hold = True
+MY.OAuthServicesNeeded = strcat("plain", ClusterId, ",with*handle", ClusterId)`,
+		Steps: []Step{token("plain", "first"), token("with_handle", "second"), Tool("condor_release")}},
+	{Name: "token-renewed", Shows: "a token that the access point renews while the job runs",
+		Files: []harness.File{Script("look", `
+cat "$_CONDOR_CREDS"/*
+echo waiting >/proc/$$/comm
+until grep -q second "$_CONDOR_CREDS"/*; do sleep 0.2; done
+cat "$_CONDOR_CREDS"/*
+stat -c %a "$_CONDOR_CREDS"/*
+ls -A "$_CONDOR_CREDS" | wc -l
+`)},
+		Submit: `executable = look
+output = out
+hold = True
+MY.OAuthServicesNeeded = strcat("plain", ClusterId)`,
+		Steps: []Step{token("plain", "first"), Tool("condor_release"), Runs("waiting"), token("plain", "second")}},
+	{Name: "token-missing", Shows: "a job whose token the access point does not have",
+		Submit: `arguments = out=never
+output = out
+MY.OAuthServicesNeeded = strcat("missing", ClusterId)`},
+	{Name: "proxy", Shows: "an X.509 proxy by delegation: where, with which mode, of how many parts",
+		Files: []harness.File{proxy("proxy"), Script("look", lookAtProxy)},
+		Submit: `executable = look
+output = out
+x509userproxy = proxy`},
+	{Name: "proxy-renewed", Shows: "an X.509 proxy that its owner renews while the job runs",
+		Files: []harness.File{proxy("proxy"), proxy("newer"), Script("look", `
+old=$(cksum <"$X509_USER_PROXY")
+echo waiting >/proc/$$/comm
+until [ "$(cksum <"$X509_USER_PROXY")" != "$old" ]; do sleep 0.2; done
+`+lookAtProxy)},
+		Submit: `executable = look
+output = out
+x509userproxy = proxy`,
+		Steps: []Step{Runs("waiting"), Shell("touch newer && mv newer proxy")}},
+	{Name: "proxy-without-transfer", Shows: "an X.509 proxy of a job without file transfer",
+		Files: []harness.File{proxy("proxy")},
+		Submit: withoutTransfer + `x509userproxy = proxy
+arguments = "-c '[ ""$X509_USER_PROXY"" = ""$_CONDOR_SCRATCH_DIR/proxy"" ] || exit 11; [ ""$(stat -c %a $X509_USER_PROXY)"" = 600 ] || exit 12; [ $(grep -c BEGIN $X509_USER_PROXY) = 3 ] || exit 13; exit 10'"`},
+	{Name: "kerberos", Shows: "Kerberos tickets that the execution point has",
+		Files: []harness.File{Script("look", `
+echo "${KRB5CCNAME%/*}"
+cat "${KRB5CCNAME#FILE:}"
+stat -c %a "${KRB5CCNAME#FILE:}"
+echo waiting >/proc/$$/comm
+until grep -q second "${KRB5CCNAME#FILE:}"; do sleep 0.2; done
+cat "${KRB5CCNAME#FILE:}"
+`)},
+		Submit: `executable = look
+output = out
+hold = True
+MY.SendCredential = True`,
+		Steps: []Step{tickets("first"), Tool("condor_release"), Runs("waiting"), tickets("second")}},
+}
+
+// lookAtProxy prints what two proxies of one kind have in common.
+const lookAtProxy = `
+echo "${X509_USER_PROXY#$_CONDOR_SCRATCH_DIR}"
+[ "$(stat -c %u "$X509_USER_PROXY")" = "$(id -u)" ] && stat -c %a "$X509_USER_PROXY"
+grep -e ----- "$X509_USER_PROXY"
+`
+
+// withoutTransfer has a shell of the execution point run in its /tmp, whatever
+// that is there: there is no directory that both sides share.
+const withoutTransfer = `executable = /bin/sh
+transfer_executable = False
+should_transfer_files = NO
+when_to_transfer_output =
+remote_initialdir = /tmp
+MY.FileSystemDomain = TARGET.FileSystemDomain
+`
+
+// token gives the job's user a token at the submit side, in the way of a
+// credential monitor: whole, and for root's eyes alone.
+func token(service, content string) Step {
+	return Do("the token of "+service+" is "+content, func(ctx context.Context, r *Run) error {
+		args, _ := r.arguments([]string{service + "<cluster>.use"})
+		const script = `umask 077 && mkdir -p "$0/$1" && cat >"$0/$1/$2.new" && mv "$0/$1/$2.new" "$0/$1/$2"`
+		_, err := r.Pool.APRoot(ctx, strings.NewReader(content+"\n"), "sh", "-c", script, tokenDir, path.Base(r.Pool.User.Home), args[0])
+		return err
+	})
+}
+
+// tickets gives all who may run jobs in the execution point Kerberos tickets: the
+// stock starter looks for those of the account that the job runs as, ours for
+// those of the job's owner.
+func tickets(content string) Step {
+	return Do("the tickets are "+content, func(ctx context.Context, r *Run) error {
+		const script = `umask 077 && mkdir -p "$0" && cat >"$0/new" &&
+for u in "$1" $(getent passwd | cut -d: -f1); do cp "$0/new" "$0/$u.new" && mv "$0/$u.new" "$0/$u.cc" || exit; done`
+		_, err := r.Pool.EPInput(ctx, r.Side, strings.NewReader(content+"\n"), "sh", "-c", script, ticketDir, path.Base(r.Pool.User.Home))
+		return err
+	})
+}
+
+// proxy is a file with an X.509 certificate and its key. Whoever signs proxies
+// does not ask whether it is one itself.
+func proxy(name string) harness.File {
+	return harness.File{Name: name, Mode: 0o600, Content: certificate()}
+}
+
+var certificate = sync.OnceValue(func() []byte {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err) // there is no randomness on this machine
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{Organization: []string{"Conformance"}, CommonName: "A User"},
+		NotBefore:    time.Now().Add(-time.Hour), NotAfter: time.Now().Add(240 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		panic(err) // the template is constant
+	}
+	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})...)
+})
