@@ -35,6 +35,7 @@ func (a *activation) listen(ctx context.Context) {
 			return nil
 		})
 	}
+	a.housekeeping(server)
 	a.keepPayloadOut()
 	go func() {
 		if err := server.Serve(ctx, a.inherited.Listener); err != nil && ctx.Err() == nil {
