@@ -439,7 +439,7 @@ func TestDelegatedProxy(t *testing.T) {
 		}
 		types = append(types, b.Type)
 	}
-	if diff := cmp.Diff([]string{"CERTIFICATE", "RSA PRIVATE KEY", "CERTIFICATE", "CERTIFICATE"}, types); diff != "" {
+	if diff := cmp.Diff([]string{"CERTIFICATE", "PRIVATE KEY", "CERTIFICATE", "CERTIFICATE"}, types); diff != "" {
 		t.Error(diff)
 	}
 	if got := contents(t, s.Scratch())["after"]; got != "644 x" {

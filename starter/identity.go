@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,4 +48,25 @@ func accountOf(uid int) (name, home string) {
 		return "", ""
 	}
 	return u.Username, u.HomeDir
+}
+
+// groupsOf are the supplementary groups of a payload: those in which the pilot's
+// image has its user, and its own group in any case, as initgroups(3) gives them
+// to a job of stock. Root's group is never one.
+func groupsOf(uid, gid int) []int {
+	groups := []int{gid}
+	u, err := user.LookupId(strconv.Itoa(uid))
+	if err != nil {
+		return groups
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return groups
+	}
+	for _, id := range ids {
+		if g, err := strconv.Atoi(id); err == nil && g > 0 && !slices.Contains(groups, g) {
+			groups = append(groups, g)
+		}
+	}
+	return groups
 }

@@ -146,7 +146,7 @@ func TestNewerProxy(t *testing.T) {
 	if err != nil || n != 1 {
 		t.Fatalf("the answer is %d, %v", n, err)
 	}
-	if diff := cmp.Diff([]string{"CERTIFICATE", "RSA PRIVATE KEY", "CERTIFICATE"}, pemTypes(t, path)); diff != "" {
+	if diff := cmp.Diff([]string{"CERTIFICATE", "PRIVATE KEY", "CERTIFICATE"}, pemTypes(t, path)); diff != "" {
 		t.Error(diff)
 	}
 
@@ -243,7 +243,7 @@ func TestDelegatedProxy(t *testing.T) {
 			t.Errorf("%v, %q, want %q", err, a.creds.proxy, path)
 		}
 	}
-	if diff := cmp.Diff([]string{"CERTIFICATE", "RSA PRIVATE KEY"}, pemTypes(t, path)); diff != "" {
+	if diff := cmp.Diff([]string{"CERTIFICATE", "PRIVATE KEY"}, pemTypes(t, path)); diff != "" {
 		t.Error(diff)
 	}
 	if err := a.fetchTokens(t.Context(), []string{"a"}); err != nil {

@@ -113,7 +113,7 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 	uid, gid := a.lease.Owner()
 	return cmd, payload.Spec{
 		Activation: a.name,
-		UID:        uid, GID: gid,
+		UID:        uid, GID: gid, Groups: groupsOf(uid, gid),
 		Path: cmd.Path, Args: append([]string{cmd.Path}, cmd.Args...), SearchPath: cmd.Search,
 		Link: target.at, LinkTo: target.to,
 		Env: target.retarget(env.Strings(), place.Iwd), ImageEnv: a.set.backend == backendPod, HideEnv: a.container.PlatformEnv(),

@@ -51,7 +51,7 @@ MY.OAuthServicesNeeded = strcat("plain", ClusterId, ",with*handle", ClusterId)`,
 	{Name: "token-renewed", Shows: "a token that the access point renews while the job runs",
 		Files: []harness.File{Script("look", `
 cat "$_CONDOR_CREDS"/*
-echo waiting >/proc/$$/comm
+printf waiting >/proc/$$/comm
 until grep -q second "$_CONDOR_CREDS"/*; do sleep 0.2; done
 cat "$_CONDOR_CREDS"/*
 stat -c %a "$_CONDOR_CREDS"/*
@@ -74,7 +74,7 @@ x509userproxy = proxy`},
 	{Name: "proxy-renewed", Shows: "an X.509 proxy that its owner renews while the job runs",
 		Files: []harness.File{proxy("proxy"), proxy("newer"), Script("look", `
 old=$(cksum <"$X509_USER_PROXY")
-echo waiting >/proc/$$/comm
+printf waiting >/proc/$$/comm
 until [ "$(cksum <"$X509_USER_PROXY")" != "$old" ]; do sleep 0.2; done
 `+lookAtProxy)},
 		Submit: `executable = look
@@ -90,7 +90,7 @@ arguments = "-c '[ ""$X509_USER_PROXY"" = ""$_CONDOR_SCRATCH_DIR/proxy"" ] || ex
 echo "${KRB5CCNAME%/*}"
 cat "${KRB5CCNAME#FILE:}"
 stat -c %a "${KRB5CCNAME#FILE:}"
-echo waiting >/proc/$$/comm
+printf waiting >/proc/$$/comm
 until grep -q second "${KRB5CCNAME#FILE:}"; do sleep 0.2; done
 cat "${KRB5CCNAME#FILE:}"
 `)},
@@ -134,7 +134,7 @@ func token(service, content string) Step {
 // those of the job's owner.
 func tickets(content string) Step {
 	return Do("the tickets are "+content, func(ctx context.Context, r *Run) error {
-		const script = `umask 077 && mkdir -p "$0" && cat >"$0/new" &&
+		const script = `mkdir -p "$0" && umask 077 && cat >"$0/new" &&
 for u in "$1" $(getent passwd | cut -d: -f1); do cp "$0/new" "$0/$u.new" && mv "$0/$u.new" "$0/$u.cc" || exit; done`
 		_, err := r.Pool.EPInput(ctx, r.Side, strings.NewReader(content+"\n"), "sh", "-c", script, ticketDir, path.Base(r.Pool.User.Home))
 		return err

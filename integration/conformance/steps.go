@@ -94,7 +94,7 @@ func Ends() Step {
 func Ready() Step { return Runs(facts.Ready) }
 
 // Runs waits until a process of the job's present run has this name in the
-// process table, as a shell gets one by: echo NAME >/proc/$$/comm.
+// process table, as a shell gets one by: printf NAME >/proc/$$/comm.
 func Runs(comm string) Step {
 	return Wait("process "+comm, func(ctx context.Context, r *Run) error {
 		if err := Executes(1).do(ctx, r); err != nil {
