@@ -162,8 +162,12 @@ func (a *activation) surroundings(place job.Place) job.Surroundings {
 		// insist on a home find one that is theirs and goes with the job.
 		home = place.Scratch
 	}
+	iwd := place.Iwd
+	if a.info.RemoteIwd != "" {
+		iwd = a.info.RemoteIwd // as it is written, be it relative to the sandbox
+	}
 	around := job.Surroundings{
-		Scratch: place.Scratch, Iwd: place.Iwd, FileTransfer: place.FileTransfer,
+		Scratch: place.Scratch, Iwd: iwd, FileTransfer: place.FileTransfer,
 		Slot:       a.inv.slot(a.cfg.String("STARTD_RESOURCE_PREFIX", "")),
 		StarterPID: os.Getpid(), Home: home,
 		Machine: a.machine, Secrets: a.secrets, Environ: a.environ, WrapperWorks: a.wrapperWorks(),

@@ -29,7 +29,7 @@ const (
 // paths are as the job sees them.
 type Surroundings struct {
 	Scratch      string // the sandbox
-	Iwd          string // initial directory; the sandbox with file transfer
+	Iwd          string // initial directory as the job names it; the sandbox with file transfer
 	FileTransfer bool
 	Slot         string // "slot1_1"
 	StarterPID   int
@@ -213,7 +213,12 @@ func proxyPath(ad *classads.Ad, s Surroundings) string {
 		proxy = basename(proxy)
 	}
 	if !path.IsAbs(proxy) {
-		proxy = strings.TrimRight(s.Iwd, "/") + "/" + proxy
+		// Not the directory that the job starts in, which RemoteIwd may set.
+		dir := s.Scratch
+		if !s.FileTransfer {
+			dir = ad.StringOr(attrIwd, s.Iwd)
+		}
+		proxy = strings.TrimRight(dir, "/") + "/" + proxy
 	}
 	return proxy
 }

@@ -80,7 +80,10 @@ until [ "$(cksum <"$X509_USER_PROXY")" != "$old" ]; do sleep 0.2; done
 		Submit: `executable = look
 output = out
 x509userproxy = proxy`,
-		Steps: []Step{Runs("waiting"), Shell("touch newer && mv newer proxy")}},
+		// A shadow that brings a proxy waits for the starter, and the stock starter
+		// that sends an update waits for the shadow, a minute: the first update
+		// comes before.
+		Steps: []Step{Runs("waiting"), Event(harness.EventImageSize, 1), Shell("touch newer && mv newer proxy")}},
 	{Name: "proxy-without-transfer", Shows: "an X.509 proxy of a job without file transfer",
 		Files: []harness.File{proxy("proxy")},
 		Submit: withoutTransfer + `x509userproxy = proxy
@@ -134,7 +137,7 @@ func token(service, content string) Step {
 // those of the job's owner.
 func tickets(content string) Step {
 	return Do("the tickets are "+content, func(ctx context.Context, r *Run) error {
-		const script = `mkdir -p "$0" && umask 077 && cat >"$0/new" &&
+		const script = `mkdir -p "$0" && chmod 755 "$0" && umask 077 && cat >"$0/new" &&
 for u in "$1" $(getent passwd | cut -d: -f1); do cp "$0/new" "$0/$u.new" && mv "$0/$u.new" "$0/$u.cc" || exit; done`
 		_, err := r.Pool.EPInput(ctx, r.Side, strings.NewReader(content+"\n"), "sh", "-c", script, ticketDir, path.Base(r.Pool.User.Home))
 		return err

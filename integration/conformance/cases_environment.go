@@ -28,7 +28,7 @@ getenv = SHELL, LANG, CONFORMANCE_*
 arguments = facts
 output = out`, Facts: true},
 	{Name: "expansions", Shows: "$$() of the slot, attributes of the machine in the job's ad",
-		Submit: `environment = "CPUS=$$(Cpus) 'TWICE=$$([TARGET.Cpus * 2])' NONE=$$(ConformanceNone:default)"
+		Submit: `environment = "CPUS=$$(Cpus) TWICE=$$([TARGET.Cpus*2]) NONE=$$(ConformanceNone:default)"
 arguments = out=$$(Cpus) out=$$(OpSys)
 job_machine_attrs = Cpus, OpSys
 output = out`},
@@ -44,7 +44,7 @@ output = /dev/null
 error = /dev/null
 executable = look
 transfer_output_files = seen`,
-		Files: []harness.File{Script("look", `for n in 0 1 2; do readlink /proc/$$/fd/$n; done >seen`)}},
+		Files: []harness.File{Script("look", `exec 3>seen; for n in 0 1 2; do readlink /proc/$$/fd/$n >&3; done`)}},
 	{Name: "limits", Shows: "size of core files and stack, nice value",
 		Submit: `coresize = 4096
 stack_size = 1048576
