@@ -25,7 +25,7 @@ const (
 
 var credentialsSetup = Setup{
 	Submit: `SEC_CREDENTIAL_DIRECTORY_OAUTH = ` + tokenDir + `
-SHADOW_CHECKPROXY_INTERVAL = 2
+SHADOW_CHECKPROXY_INTERVAL = 4
 `,
 	Execute: `SEC_CREDENTIAL_DIRECTORY_KRB = ` + ticketDir + `
 SEC_CREDENTIAL_REFRESH = 2
@@ -80,9 +80,9 @@ until [ "$(cksum <"$X509_USER_PROXY")" != "$old" ]; do sleep 0.2; done
 		Submit: `executable = look
 output = out
 x509userproxy = proxy`,
-		// A shadow that brings a proxy waits for the starter, and the stock starter
-		// that sends an update waits for the shadow, a minute: the first update
-		// comes before.
+		// A shadow that brings a proxy waits for the starter, and a stock starter that
+		// sends an update waits for the shadow: if both do at once, for a minute. Both
+		// do every four seconds here, the starter from the second second on.
 		Steps: []Step{Runs("waiting"), Event(harness.EventImageSize, 1), Shell("touch newer && mv newer proxy")}},
 	{Name: "proxy-without-transfer", Shows: "an X.509 proxy of a job without file transfer",
 		Files: []harness.File{proxy("proxy")},
