@@ -100,6 +100,7 @@ cat "${KRB5CCNAME#FILE:}"
 		Submit: `executable = look
 output = out
 hold = True
+transfer_output_files = look
 MY.SendCredential = True`,
 		Steps: []Step{tickets("first"), Tool("condor_release"), Runs("waiting"), tickets("second")}},
 }

@@ -35,7 +35,7 @@ output = /dev/null
 error = /dev/null
 executable = look
 transfer_output_files = seen`,
-		Files: []harness.File{Script("look", `exec 3>seen; for n in 0 1 2; do readlink /proc/$$/fd/$n >&3; done`)}},
+		Files: []harness.File{Script("look", `for n in 0 1 2; do to=$(readlink /proc/$$/fd/$n); echo "$to" >>seen; done`)}},
 	{Name: "without-transfer", Shows: "a job without file transfer: directory, sandbox, files about job and slot",
 		Submit: withoutTransfer + `arguments = "-c '[ ""$PWD"" = /tmp ] || exit 11; [ ""$_CONDOR_JOB_IWD"" = /tmp ] || exit 12; [ -s ""$_CONDOR_JOB_AD"" ] || exit 13; [ -s ""$_CONDOR_MACHINE_AD"" ] || exit 14; [ ""$TMPDIR"" = ""$_CONDOR_SCRATCH_DIR"" ] || exit 15; cd $_CONDOR_SCRATCH_DIR && touch x || exit 16; exit 10'"`},
 }
