@@ -15,7 +15,7 @@ getenv = SHELL, LANG, CONFORMANCE_*
 arguments = facts -- one 'two words' back\slash \"quoted\"
 output = out`, Facts: true},
 	{Name: "environment-overrides", Shows: "variables that the starter sets over the job's, and those that it leaves to the job",
-		Submit: `environment = "BATCH_SYSTEM=mine _CONDOR_SLOT=mine _CONDOR_SCRATCH_DIR=/mine TMPDIR=/mine TEMP=/mine _CONDOR_JOB_AD=mine HOME=/mine OMP_NUM_THREADS=7 MAGIC=#CoNdOrScRaTcHdIr#/x,#CoNdOrScRaTcHdIr# PATH=/mine:/usr/bin:/bin HOSTNAME=mine"
+		Submit: `environment = "BATCH_SYSTEM=mine _CONDOR_SLOT=mine _CONDOR_SCRATCH_DIR=/mine TMPDIR=/mine TEMP=/mine _CONDOR_JOB_AD=mine HOME=/mine OMP_NUM_THREADS=7 MAGIC=#CoNdOrScRaTcHdIr#/x,#CoNdOrScRaTcHdIr#"
 arguments = facts
 output = out`, Facts: true},
 	{Name: "expansions", Shows: "$$() of the slot, attributes of the machine in the job's ad",
