@@ -64,7 +64,7 @@ type file struct {
 	fd         int
 	given      *os.File // opened by somebody else, in place of fd; never set aside
 	written    int64    // bytes, to given
-	period     int64 // MaxAge: number of the period that the file belongs to
+	period     int64    // MaxAge: number of the period that the file belongs to
 	before     time.Time
 	beforeErr  error
 }

@@ -23,7 +23,11 @@ var reportingCases = []Case{
 		}},
 	{Name: "busy", Shows: "the startd knows how busy a slot's job is",
 		Submit: "arguments = ready burn=10000\noutput = out",
-		Steps:  []Step{Ready(), slotIs("CpusUsage > 0.05 && CpusUsage < 1.6"), slotIs("NumPids >= 1"), Tool("condor_rm")}},
+		Steps: []Step{
+			Ready(), slotIs("CpusUsage > 0.05 && CpusUsage < 1.6"), slotIs("NumPids >= 1"),
+			// From there back to the starter, by .update.ad, and to the queue.
+			Until("CpusUsage > 0.05 && CpusUsage < 1.6"), Tool("condor_rm"),
+		}},
 	{Name: "children", Shows: "CPU time of children that come and go",
 		Submit: "executable = many\ntransfer_input_files = probe\noutput = out",
 		Files:  []harness.File{Script("many", "i=0; while [ $i -lt 40 ]; do ./probe burn=0.06 || exit 1; i=$((i+1)); done\n")},
@@ -119,6 +123,7 @@ CONFORMANCE_DISK = (ConformancePolicy =?= true && DiskUsage =!= undefined && Dis
 use POLICY : WANT_HOLD_IF(CONFORMANCE_MEMORY, 102, memory usage exceeded request_memory)
 use POLICY : WANT_HOLD_IF(CONFORMANCE_DISK, 104, disk usage exceeded request_disk)
 POLLING_INTERVAL = 2
+UPDATE_INTERVAL = 5
 `,
 	Submit: "SHADOW_QUEUE_UPDATE_INTERVAL = 4\n",
 }
