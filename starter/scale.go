@@ -20,11 +20,12 @@ const (
 // scale measures the sandbox, which may have any number of files: whoever
 // cannot wait gets what is known by then, and it never goes back for that.
 type scale struct {
-	mu     sync.Mutex
-	last   job.Sandbox   // largest of what was measured in part since, and of all the last time
-	hasty  chan struct{} // closed when nobody may wait any more
-	closed bool
-	gaveUp bool // it took too long when nobody could wait; so it would again
+	mu      sync.Mutex
+	last    job.Sandbox   // largest of what was measured in part since, and of all the last time
+	whole   bool          // last is all of it
+	hasty   chan struct{} // closed when nobody may wait any more
+	closed  bool
+	settled bool // last was measured after that: nobody adds to an ended job's sandbox
 }
 
 func newScale() *scale { return &scale{hasty: make(chan struct{})} }
@@ -44,7 +45,7 @@ func (s *scale) calm() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		s.closed, s.gaveUp, s.hasty = false, false, make(chan struct{})
+		s.closed, s.settled, s.hasty = false, false, make(chan struct{})
 	}
 }
 
@@ -57,9 +58,9 @@ func (s *scale) weigh(ctx context.Context, measure func(context.Context) (kib, f
 	if s.closed {
 		hasty, patience = nil, briskScale
 	}
-	if s.gaveUp {
+	if s.settled {
 		defer s.mu.Unlock()
-		return s.last, false, nil
+		return s.last, s.whole, nil
 	}
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -77,12 +78,13 @@ func (s *scale) weigh(ctx context.Context, measure func(context.Context) (kib, f
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	size = job.Sandbox{Bytes: kib * 1024, Files: files}
-	if err == nil {
-		s.last = size
+	s.whole = err == nil
+	switch {
+	case s.whole:
+		s.last, s.settled = size, hasty == nil
 		return size, true, nil
-	}
-	if errors.Is(err, beneath.ErrIncomplete) {
-		err, s.gaveUp = nil, hasty == nil
+	case errors.Is(err, beneath.ErrIncomplete):
+		err, s.settled = nil, hasty == nil
 	}
 	s.last = job.Sandbox{Bytes: max(s.last.Bytes, size.Bytes), Files: max(s.last.Files, size.Files)}
 	return s.last, false, err

@@ -49,12 +49,17 @@ func TestScale(t *testing.T) {
 		t.Errorf("cut short it is %+v, want %+v", got, want)
 	}
 	check("brisk", fixed(9, 9, beneath.ErrIncomplete), job.Sandbox{Bytes: 9 << 10, Files: 9}, false)
-	check("given up", func(context.Context) (int64, int64, error) {
-		t.Error("measured again what takes too long")
+	again := func(context.Context) (int64, int64, error) {
+		t.Error("measured again what cannot have changed")
 		return 0, 0, nil
-	}, job.Sandbox{Bytes: 9 << 10, Files: 9}, false)
+	}
+	check("given up", again, job.Sandbox{Bytes: 9 << 10, Files: 9}, false)
 	s.calm()
 	check("another run", fixed(2, 2, nil), job.Sandbox{Bytes: 2 << 10, Files: 2}, true)
+	s.hurry()
+	check("its end", fixed(3, 3, nil), job.Sandbox{Bytes: 3 << 10, Files: 3}, true)
+	check("after its end", again, job.Sandbox{Bytes: 3 << 10, Files: 3}, true)
+	s.calm()
 
 	broken := errors.New("no such directory")
 	if _, whole, err := s.weigh(ctx, fixed(0, 0, broken)); whole || !errors.Is(err, broken) {
