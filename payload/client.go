@@ -46,7 +46,8 @@ type Client struct {
 	activation string        // of the latest successful start
 	exit       Exit          // valid once exited is closed
 	exited     chan struct{} // closed by the exit of the latest start; nil before the first
-	cause      error         // why the connection ended, valid once lost is closed
+	executions map[int64]*Execution
+	cause      error // why the connection ended, valid once lost is closed
 	lost       chan struct{}
 
 	stopping chan struct{} // closed when the wrapper says so
@@ -58,7 +59,10 @@ func newClient(conn *net.UnixConn, dir string, log *slog.Logger) *Client {
 	}
 	return &Client{
 		conn: conn, dir: dir, log: log,
-		waiting:  make(map[int64]chan Message),
+		waiting: make(map[int64]chan Message),
+
+		executions: make(map[int64]*Execution),
+
 		lost:     make(chan struct{}),
 		stopping: make(chan struct{}),
 	}

@@ -7,12 +7,19 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"time"
 )
 
 // call sends a request and waits for its answer.
 func (c *Client) call(ctx context.Context, r Request, files ...*os.File) (Message, error) {
-	answer, id, err := c.register()
+	return c.callFor(ctx, nil, r, files...)
+}
+
+// callFor also has a process that the request may start told of its end.
+func (c *Client) callFor(ctx context.Context, x *Execution, r Request, files ...*os.File) (Message, error) {
+	r.Files = len(files)
+	answer, id, err := c.register(x)
 	if err != nil {
 		return Message{}, err
 	}
@@ -53,7 +60,7 @@ func (c *Client) do(ctx context.Context, r Request) error {
 	return err
 }
 
-func (c *Client) register() (chan Message, int64, error) {
+func (c *Client) register(x *Execution) (chan Message, int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cause != nil {
@@ -62,6 +69,10 @@ func (c *Client) register() (chan Message, int64, error) {
 	c.nextID++
 	answer := make(chan Message, 1)
 	c.waiting[c.nextID] = answer
+	if x != nil {
+		x.id = c.nextID
+		c.executions[x.id] = x
+	}
 	return answer, c.nextID, nil
 }
 
@@ -163,6 +174,14 @@ func (c *Client) dispatch(m Message) {
 		}
 		return
 	}
+	if m.ExecExit != nil {
+		if x, ok := c.executions[m.ExecExit.Exec]; ok {
+			delete(c.executions, x.id)
+			x.status = syscall.WaitStatus(m.ExecExit.WaitStatus)
+			close(x.ended)
+		}
+		return
+	}
 	if m.Stopping {
 		select {
 		case <-c.stopping:
@@ -175,6 +194,9 @@ func (c *Client) dispatch(m Message) {
 		// Noted here and not by the caller of Start: the exit may be the very
 		// next line, and the caller may have given up.
 		c.activation, c.exited = m.Started.Activation, make(chan struct{})
+	}
+	if m.StartError != nil || m.Error != nil {
+		delete(c.executions, m.ID) // if it was one
 	}
 	if answer, ok := c.waiting[m.ID]; ok {
 		delete(c.waiting, m.ID)

@@ -27,6 +27,7 @@ const (
 	StageStdout   = "stdout"
 	StageStderr   = "stderr"
 	StageNice     = "nice"
+	StageTerminal = "terminal" // of a process beside the payload
 	StageLimit    = "limit"
 	StageExec     = "exec"
 )

@@ -17,6 +17,7 @@ const (
 	OpUsage  = "usage"
 	OpSweep  = "sweep"
 	OpLeave  = "leave"
+	OpExec   = "exec"
 )
 
 // Request is one line from the starter to the wrapper.
@@ -30,10 +31,16 @@ type Request struct {
 	// Signal and Whole belong to [OpSignal].
 	Signal int  `json:"signal,omitempty"`
 	Whole  bool `json:"whole,omitempty"`
+	// Of makes a signal go to the process of the exec request with this ID.
+	Of int64 `json:"of,omitempty"`
+	// Exec belongs to [OpExec].
+	Exec *Exec `json:"exec,omitempty"`
+	// Files is the number of open files that come with the line.
+	Files int `json:"files,omitempty"`
 }
 
 // Message is one line from the wrapper to the starter. ID is that of the
-// request it answers, or 0 for Hello and for an Exit, which come by themselves.
+// request it answers, or 0 for Hello and for the ends of processes, which come by themselves.
 // Exactly one of the other fields is set.
 type Message struct {
 	ID         int64           `json:"id,omitempty"`
@@ -47,6 +54,10 @@ type Message struct {
 	// Stopping comes by itself, with ID 0: the wrapper was told to leave from
 	// outside and stays until this connection ends.
 	Stopping bool `json:"stopping,omitempty"`
+	// Executing answers an exec request, ExecExit comes by itself at the end of
+	// its process.
+	Executing *Executing `json:"executing,omitempty"`
+	ExecExit  *ExecExit  `json:"exec_exit,omitempty"`
 }
 
 // ErrLineTooLong is returned by [LineReader] for a line above its bound. The

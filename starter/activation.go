@@ -64,6 +64,9 @@ type activation struct {
 	container                     Container
 	table                         *ptable.Table // the payload's processes; nil where the starter does not see them
 
+	tools  tools   // what the job's owner may look into
+	visits *visits // where the owner has logged in
+
 	// the payload and what is told of it
 	payload      *payloadRun
 	meter        meter
@@ -93,8 +96,8 @@ type activation struct {
 func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env []string, log *slog.Logger) (*activation, error) {
 	a := &activation{
 		inv: inv, cfg: cfg, log: log, environ: startd.ScrubEnv(env),
-		orders: newOrders(log),
-		meter:  meter{log: log, memory: noMemory()}, scale: newScale(),
+		orders: newOrders(log), visits: newVisits(),
+		meter: meter{log: log, memory: noMemory()}, scale: newScale(),
 		submit: submitSide{back: make(chan struct{}, 1)},
 	}
 	a.name = fmt.Sprintf("%s-%d-%s", safeName(a.slot()), os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36))
@@ -154,6 +157,7 @@ func (a *activation) run(ctx context.Context) int {
 	defer stop()
 	a.listen(ctx)
 	err := a.live(ctx)
+	a.visits.end()
 	code := a.conclude(ctx, err)
 	a.clean(ctx)
 	return code

@@ -20,7 +20,6 @@ func (a *activation) listen(ctx context.Context) {
 	server := &cedar.Server{Sessions: a.sessions, Version: condorVersion(a.cfg), Log: a.log}
 	server.Handle(cedar.StarterVacateJob, cedar.Daemon, a.commandVacate)
 	server.Handle(cedar.DCRaiseSignal, cedar.Daemon, a.commandSignal)
-	server.Handle(cedar.CreateJobOwnerSecSession, cedar.Daemon, a.commandOwnerSession)
 	server.Handle(cedar.UpdateGSICred, cedar.Write, a.commandProxy)
 	server.Handle(cedar.DelegateGSICredStarter, cedar.Write, a.commandProxy)
 	server.Handle(cedar.CACmd, cedar.Write, a.commandReconnect)
@@ -36,6 +35,7 @@ func (a *activation) listen(ctx context.Context) {
 		})
 	}
 	a.housekeeping(server)
+	a.serveOwner(server)
 	a.keepPayloadOut()
 	go func() {
 		if err := server.Serve(ctx, a.inherited.Listener); err != nil && ctx.Err() == nil {

@@ -17,6 +17,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/condor/dlog"
 	"podstarter/condor/startd"
+	"podstarter/visit"
 	"podstarter/wrapper/agent"
 )
 
@@ -35,9 +36,10 @@ const (
 const memoryTarget = 20 << 20
 
 func main() {
-	// The same file is the wrapper, its launcher and its sweeper when it runs
-	// under their names; nothing of the starter may be set up in those.
+	// The same file is the wrapper, its launcher and its sweeper, an ssh server
+	// and what is behind it when it runs under their names; nothing of the starter may be set up in those.
 	agent.Dispatch()
+	visit.Dispatch()
 	debug.SetMemoryLimit(memoryTarget)
 	os.Exit(run(os.Args[1:], os.Environ()))
 }

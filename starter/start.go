@@ -40,6 +40,7 @@ func (a *activation) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.tools.ready(a.ad, a.machine)
 	a.log.Info(job.LineStarting(a.info))
 	if err := a.shadow.BeginExecution(uncut(ctx)); err != nil {
 		// The first update that says Running does as well.
@@ -61,6 +62,7 @@ func (a *activation) start(ctx context.Context) error {
 		return startFailure(err, cmd)
 	}
 	a.payload = &payloadRun{started: started}
+	a.tools.started(spec, started.PID)
 	a.log.Info(job.LineStarted(started.PID))
 	return nil
 }

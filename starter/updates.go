@@ -71,7 +71,9 @@ func (a *activation) update(ctx context.Context, ad *classads.Ad) error {
 	}
 	ad.SetString("CondorScratchDir", a.sandbox.Scratch())
 	a.publishNoLoad(ad)
-	ad.SetString("StarterIpAddr", a.address) // shadows that come back ask the startd
+	// From the first update on: shadows that come back ask the startd, and tools
+	// would be told for seconds that the job has no starter.
+	ad.SetString("StarterIpAddr", a.address)
 	if err := a.startd.Update(ctx, ad); err != nil {
 		a.log.Warn("Failed to send an update to the startd", "error", err)
 	}

@@ -28,6 +28,7 @@ func (a *activation) watch(ctx context.Context) error {
 	a.scale.hurry()
 	a.background.Wait()
 	a.promised = 0
+	a.tools.finish()
 	switch {
 	case err != nil:
 		return a.lostContainer(err)
@@ -67,13 +68,23 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 	due := time.NewTimer(every.initial)
 	defer due.Stop()
 	soft, hard := a.orders.soft, a.orders.hard
+	var last *payload.Exit // of the main process, when sessions outlast it
 	for {
 		select {
 		case e := <-ended:
 			if errors.Is(e.err, payload.ErrLost) {
 				e.err = a.whyLost(ctx, e.err)
 			}
-			return e.exit, e.err
+			e.exit = a.asVisited(e.exit)
+			if e.err != nil || e.exit.Killed != "" || !a.visits.any() {
+				return e.exit, e.err
+			}
+			a.log.Info("The job's main process has ended, and a session of its owner goes on")
+			last = &e.exit
+		case <-a.visits.left:
+			if last != nil && !a.visits.any() {
+				return *last, nil
+			}
 		case err := <-a.container.Lost():
 			return payload.Exit{}, err
 		case n := <-a.container.Ending():
@@ -89,11 +100,13 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 			a.applySuspension(ctx)
 		case <-soft:
 			soft = nil
+			a.background.Go(a.visits.end)
 			if !a.orders.hardEnded() {
 				a.killSoftly(ctx)
 			}
 		case <-hard:
 			hard = nil
+			a.background.Go(a.visits.end)
 			a.killHard(ctx)
 		}
 	}

@@ -35,6 +35,15 @@ func (f *File) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// Seek implements io.Seeker.
+func (f *File) Seek(offset int64, whence int) (int64, error) {
+	at, err := unix.Seek(f.fd, offset, whence)
+	if err != nil {
+		return 0, &fs.PathError{Op: "seek", Path: f.name, Err: err}
+	}
+	return at, nil
+}
+
 // Write implements io.Writer.
 func (f *File) Write(p []byte) (int, error) {
 	done := 0

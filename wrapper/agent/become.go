@@ -17,9 +17,9 @@ import (
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // candidates lists the paths to try, as execvp(3) does.
-func candidates(s *payload.Spec) []string {
-	if !s.SearchPath || strings.Contains(s.Path, "/") {
-		return []string{s.Path}
+func candidates(s *payload.Spec, name string) []string {
+	if !s.SearchPath || strings.Contains(name, "/") {
+		return []string{name}
 	}
 	search, ok := lookupEnvironment(s.Env, "PATH")
 	if !ok {
@@ -27,7 +27,7 @@ func candidates(s *payload.Spec) []string {
 	}
 	var list []string
 	for dir := range strings.SplitSeq(search, ":") {
-		list = append(list, path.Join(dir, s.Path)) // an empty one is the working directory
+		list = append(list, path.Join(dir, name)) // an empty one is the working directory
 	}
 	return list
 }
@@ -39,17 +39,37 @@ const (
 	busyPause    = 10 * time.Millisecond
 )
 
+// attempt is a program to try, laid out for execve(2).
+type attempt struct {
+	asked string
+	names []string
+	paths []*byte // of names; nil: the program in programFD
+	argv  []*byte
+}
+
+func layOut(s *payload.Spec, path string, args []string) attempt {
+	if len(args) == 0 {
+		args = []string{path}
+	}
+	if path == "" {
+		return attempt{asked: args[0], argv: pointers(args)}
+	}
+	names := candidates(s, path)
+	return attempt{path, names, pointers(names), pointers(args)}
+}
+
 // become turns the process into the payload. It returns only when that failed,
 // with the path that failed. Memory for all system calls is laid out before the
 // limits take effect; they may forbid this program to take more.
-func become(s *payload.Spec, r report) (string, error) {
-	args := s.Args
-	if len(args) == 0 {
-		args = []string{s.Path}
+func become(j *job, r report) (string, error) {
+	s := &j.Spec
+	attempts := []attempt{layOut(s, s.Path, s.Args)}
+	if j.Exec != nil {
+		for _, a := range j.Exec.Others {
+			attempts = append(attempts, layOut(s, a.Path, a.Args))
+		}
 	}
-	names := candidates(s)
-	paths := pointers(names)
-	argv, envp := pointers(args), pointers(s.Env)
+	envp := pointers(s.Env)
 	limits, err := kernelLimits(s.Limits)
 	if err != nil {
 		return s.Path, err
@@ -60,16 +80,36 @@ func become(s *payload.Spec, r report) (string, error) {
 	for i := range limits {
 		setRaw(&limits[i]) // lowers only: what could fail was done before
 	}
+	for i := range attempts {
+		path, errno := attempts[i].try(envp)
+		last := i == len(attempts)-1
+		switch errno {
+		case unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ENOEXEC:
+			if !last {
+				continue
+			}
+		}
+		return path, errno
+	}
+	return s.Path, unix.ENOENT
+}
+
+// try executes the program. It returns only when that failed.
+func (a *attempt) try(envp []*byte) (string, unix.Errno) {
+	if a.paths == nil {
+		return a.asked, execveat(programFD, a.argv, envp)
+	}
 	pause := unix.NsecToTimespec(busyPause.Nanoseconds())
 	begin := time.Now()
+	names := a.names
 	best := len(names) - 1
 	failure := unix.ENOENT
 	for i := range names {
-		errno := execve(paths[i], argv, envp)
+		errno := execve(a.paths[i], a.argv, envp)
 		// By the clock: the sleep may end early, by a signal of the Go runtime.
 		for errno == unix.ETXTBSY && time.Since(begin) < busyPatience {
 			_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
-			errno = execve(paths[i], argv, envp)
+			errno = execve(a.paths[i], a.argv, envp)
 		}
 		switch errno {
 		case unix.ENOENT, unix.ENOTDIR:
@@ -85,9 +125,17 @@ func become(s *payload.Spec, r report) (string, error) {
 		}
 	}
 	if failure != unix.EACCES && len(names) > 1 {
-		return s.Path, failure
+		return a.asked, failure
 	}
 	return names[best], failure
+}
+
+// execveat executes an open file, wherever it is (execveat(2)).
+func execveat(fd int, argv, envp []*byte) unix.Errno {
+	var none byte
+	_, _, errno := unix.RawSyscall6(unix.SYS_EXECVEAT, uintptr(fd), uintptr(unsafe.Pointer(&none)),
+		uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&envp[0])), unix.AT_EMPTY_PATH, 0)
+	return errno
 }
 
 func execve(path *byte, argv, envp []*byte) unix.Errno {

@@ -2,10 +2,8 @@ package agent
 
 import (
 	"errors"
-	"io"
 	"net"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,11 +13,12 @@ import (
 
 // connection is one starter.
 type connection struct {
-	sock *net.UnixConn
+	sock  *net.UnixConn
+	files *payload.FileReader // that came with requests
+}
 
-	mu    sync.Mutex
-	files []*os.File // that came with requests and nobody took yet
-	ended bool       // none is kept any more
+func newConnection(sock *net.UnixConn) *connection {
+	return &connection{sock: sock, files: payload.NewFileReader(sock, maxPending)}
 }
 
 // accept passes on connections of root, of this user, and of the pilot's.
@@ -40,7 +39,7 @@ func (a *agent) accept() {
 			_ = sock.Close()
 			continue
 		}
-		a.events <- event{accepted: &connection{sock: sock}}
+		a.events <- event{accepted: newConnection(sock)}
 	}
 }
 
@@ -66,9 +65,13 @@ func peerUser(sock *net.UnixConn) (int, error) {
 	return uid, errors.Join(err, credErr)
 }
 
+// maxPending bounds the open files that have come and have not been used. The
+// loop is at most two requests behind.
+const maxPending = 4 * payload.MaxExecFiles
+
 // read passes on lines until the connection ends.
 func (c *connection) read(events chan<- event) {
-	lines := payload.NewLineReader(c, payload.MaxLine)
+	lines := payload.NewLineReader(c.files, payload.MaxLine)
 	for {
 		line, err := lines.Next()
 		if err != nil {
@@ -77,41 +80,6 @@ func (c *connection) read(events chan<- event) {
 		}
 		events <- event{conn: c, line: line}
 	}
-}
-
-// Read reads bytes of requests, and keeps the open files that come along.
-func (c *connection) Read(p []byte) (int, error) {
-	// For one more than there is a reason to send; the kernel closes the rest.
-	control := make([]byte, unix.CmsgSpace((payload.MaxPassed+1)*4))
-	n, used, _, _, err := c.sock.ReadMsgUnix(p, control)
-	if used > 0 {
-		c.keep(control[:used])
-	}
-	if n <= 0 && err == nil && len(p) > 0 {
-		err = io.EOF // ReadMsgUnix does not say so
-	}
-	return max(n, 0), err
-}
-
-func (c *connection) keep(control []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	room := payload.MaxPassed - len(c.files)
-	if c.ended {
-		room = 0
-	}
-	files, _ := payload.TakeFiles(control, room, "passed")
-	c.files = append(c.files, files...)
-}
-
-// takeFiles gives all files that have come. A starter sends none with its next
-// request before it has the answer to this one.
-func (c *connection) takeFiles() []*os.File {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	files := c.files
-	c.files = nil
-	return files
 }
 
 func closeFiles(files []*os.File) {
@@ -161,8 +129,5 @@ func (c *connection) greet(h payload.Hello) error {
 
 func (c *connection) close() {
 	_ = c.sock.Close()
-	c.mu.Lock()
-	c.ended = true
-	c.mu.Unlock()
-	closeFiles(c.takeFiles())
+	c.files.Close()
 }

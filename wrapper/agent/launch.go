@@ -38,10 +38,14 @@ func launch() int {
 		r.failed(failure.stage, failure.path, errnoOf(failure.err), failure.detail)
 		return exitSetup
 	}
+	if j.Exec != nil {
+		unix.CloseOnExec(programFD)
+		unix.CloseOnExec(passedFD)
+	}
 	if j.HasProgram {
 		s.Path, s.SearchPath = programPath, false
 	}
-	path, err := become(s, r)
+	path, err := become(&j, r)
 	r.failed(payload.StageExec, path, errnoOf(err), func() string { return explainExec(path, errnoOf(err)) })
 	return exitSetup
 }
@@ -92,6 +96,12 @@ func prepare(j *job) *stageError {
 	unix.Umask(s.Umask)
 	if err := unix.Chdir(s.Dir); err != nil {
 		return &stageError{stage: payload.StageChdir, path: s.Dir, err: err}
+	}
+	if j.Exec != nil && j.Exec.Terminal != nil {
+		if err := openTerminal(j.Exec.Terminal); err != nil {
+			return &stageError{stage: payload.StageTerminal, err: err, detail: err.Error}
+		}
+		return nil
 	}
 	return openStdio(s)
 }

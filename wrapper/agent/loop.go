@@ -30,15 +30,16 @@ type agent struct {
 	events    chan event
 	children  chan os.Signal
 
-	conn   *connection            // being served; nil when idle
-	run    *run                   // latest of this connection; nil before the first
-	sweep  *sweep                 // in progress; nil if none
-	closed bool                   // conn has ended, its sweep has not
-	going  bool                   // a stop signal came, and conn is waited for
-	clean  bool                   // nothing was started since the last sweep
-	link   link                   // made for the payload, the zero value if none is
-	last   struct{ uid, gid int } // of the latest run of any connection; 0 before the first
-	soiled string                 // what the last sweep could not clean; empty if it could
+	conn       *connection            // being served; nil when idle
+	run        *run                   // latest of this connection; nil before the first
+	executions map[int64]*execution   // processes beside the payload, by request
+	sweep      *sweep                 // in progress; nil if none
+	closed     bool                   // conn has ended, its sweep has not
+	going      bool                   // a stop signal came, and conn is waited for
+	clean      bool                   // nothing was started since the last sweep
+	link       link                   // made for the payload, the zero value if none is
+	last       struct{ uid, gid int } // of the latest run of any connection; 0 before the first
+	soiled     string                 // what the last sweep could not clean; empty if it could
 
 	target  atomic.Pointer[family.Family] // the payload, once there is one
 	leaving atomic.Bool                   // the payload is being killed for good
@@ -133,6 +134,7 @@ func (a *agent) lose(why error) {
 // free ends the service of a connection whose payload is gone.
 func (a *agent) free() {
 	a.conn, a.run, a.closed = nil, nil, false
+	clear(a.executions)
 	a.target.Store(nil)
 	if a.going {
 		a.end()
@@ -175,6 +177,7 @@ func (a *agent) reap() (childless bool) {
 			continue
 		}
 		a.run.addUsage(&usage)
+		a.reapedExec(pid, status)
 		if pid == a.run.pid {
 			a.run.pid = 0
 			a.run.status, a.run.ended = status, time.Now()

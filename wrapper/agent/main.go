@@ -97,6 +97,8 @@ func newAgent(dir string, env environment, companion bool, peer *pilot, log logg
 		pilot:     peer,
 		null:      null,
 		events:    make(chan event),
+
+		executions: make(map[int64]*execution),
 	}
 	if a.uid == 0 {
 		if a.killer, err = family.NewKiller(); err != nil {

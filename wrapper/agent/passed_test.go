@@ -94,7 +94,7 @@ func TestPassedFilesAndNamesDiffer(t *testing.T) {
 	}
 
 	conn, lines := dialRaw(t, agenttest.StartWrapper(t, nil))
-	line, err := payload.EncodeLine(payload.Request{ID: 1, Op: payload.OpStart, Spec: &s})
+	line, err := payload.EncodeLine(payload.Request{ID: 1, Op: payload.OpStart, Spec: &s, Files: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

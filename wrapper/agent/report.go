@@ -18,7 +18,7 @@ const (
 	reportFD  = 4 // pipe to the wrapper
 	programFD = 5 // what to execute, if it is not a file of the container
 	outputFD  = 6 // pipe for what the program writes, if that is kept
-	passedFD  = 7 // the first of the standard files that came with the request
+	passedFD  = 7 // the first of the standard files that came with the request, or where the master side of a terminal goes
 )
 
 // job is what the launcher has to do.
@@ -30,6 +30,8 @@ type job struct {
 	HasProgram bool `json:"has_program,omitempty"`
 	// SwitchUser is set when the launcher starts as root.
 	SwitchUser bool `json:"switch_user"`
+	// Exec is set for a process beside the payload. Its own Spec means nothing.
+	Exec *payload.Exec `json:"exec,omitempty"`
 }
 
 // A launcher's report is reportReady, the time in nanoseconds since 1970 and its
@@ -49,7 +51,7 @@ const (
 // stages that a launcher reports.
 var stages = []string{
 	payload.StageSpec, payload.StageIdentity, payload.StageChdir, payload.StageStdin,
-	payload.StageStdout, payload.StageStderr, payload.StageNice, payload.StageLimit, payload.StageExec,
+	payload.StageStdout, payload.StageStderr, payload.StageNice, payload.StageLimit, payload.StageExec, payload.StageTerminal,
 }
 
 type reportDetail struct {

@@ -37,6 +37,8 @@ func (a *agent) request(line []byte) {
 			return
 		}
 		a.beginSweep(r.ID, payload.KilledSweep)
+	case payload.OpExec:
+		a.exec(r)
 	case payload.OpLeave:
 		a.reply(payload.Message{ID: r.ID, Done: true})
 		a.killForGood("told to leave")
@@ -53,7 +55,7 @@ func (a *agent) signal(r payload.Request) {
 		a.refuse(r.ID, payload.CodeBadRequest, fmt.Sprintf("there is no signal %d", r.Signal))
 		return
 	}
-	reached, err := a.send(sig, r.Whole)
+	reached, err := a.send(sig, r)
 	switch {
 	case err != nil:
 		a.refuse(r.ID, payload.CodeFailed, err.Error())
@@ -64,8 +66,8 @@ func (a *agent) signal(r payload.Request) {
 	}
 }
 
-func (a *agent) send(sig syscall.Signal, whole bool) (reached bool, err error) {
-	if whole {
+func (a *agent) send(sig syscall.Signal, r payload.Request) (reached bool, err error) {
+	if r.Whole {
 		f := a.target.Load()
 		if f == nil {
 			return false, nil
@@ -73,15 +75,25 @@ func (a *agent) send(sig syscall.Signal, whole bool) (reached bool, err error) {
 		n, err := f.Signal(sig, a.killer)
 		return n > 0, err
 	}
-	if a.run == nil || a.run.pid == 0 || !a.run.launched {
+	if a.run == nil {
+		return false, nil
+	}
+	pid := a.run.pid
+	if !a.run.launched {
+		pid = 0
+	}
+	if r.Of != 0 {
+		pid = a.executionOf(r.Of)
+	}
+	if pid == 0 {
 		return false, nil
 	}
 	// The process is a child that has not been waited for, so its ID is not
 	// another's.
 	if a.killer != nil && !a.run.spec.AsRoot {
-		err = a.killer.SignalOne(a.run.spec.UID, a.run.pid, sig)
-	} else if err = unix.Kill(a.run.pid, sig); err != nil {
-		err = fmt.Errorf("send signal %d to process %d: %w", int(sig), a.run.pid, err)
+		err = a.killer.SignalOne(a.run.spec.UID, pid, sig)
+	} else if err = unix.Kill(pid, sig); err != nil {
+		err = fmt.Errorf("send signal %d to process %d: %w", int(sig), pid, err)
 	}
 	return err == nil, err
 }

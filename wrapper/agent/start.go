@@ -21,14 +21,14 @@ import (
 // start begins a run. What the wrapper can refuse by itself it refuses here;
 // everything that involves the payload's user and files is the launcher's.
 func (a *agent) start(r payload.Request) {
-	files := a.conn.takeFiles()
+	files := a.conn.files.Take(r.Files)
 	defer closeFiles(files)
 	switch {
 	case r.Spec == nil:
 		a.refuse(r.ID, payload.CodeBadRequest, "a start request without a spec")
 		return
-	case len(files) != len(r.Spec.Passed):
-		a.refuse(r.ID, payload.CodeBadRequest, fmt.Sprintf("%d open files came for the standard files %.3q", len(files), r.Spec.Passed))
+	case r.Files != len(files) || r.Files != len(r.Spec.Passed):
+		a.refuse(r.ID, payload.CodeBadRequest, fmt.Sprintf("%d open files of %d came for the standard files %.3q", len(files), r.Files, r.Spec.Passed))
 		return
 	case a.run.running():
 		a.refuse(r.ID, payload.CodeStarted, "the payload of "+a.run.spec.Activation+" still runs")
@@ -60,7 +60,7 @@ func (a *agent) start(r payload.Request) {
 	}
 	next.base = a.cgroup.sample()
 	a.target.Store(&next.family)
-	pid, report, err := a.launch(next, program, files)
+	pid, report, err := a.launch(next, program, files, nil)
 	if err != nil {
 		a.reply(payload.Message{ID: r.ID, StartError: err})
 		return
@@ -134,7 +134,7 @@ func (a *agent) familyOf(s *payload.Spec) family.Family {
 
 // launch starts the launcher, which gets the job through an anonymous file and
 // reports through a pipe that closes when it becomes the payload.
-func (a *agent) launch(r *run, program []byte, passed []*os.File) (pid int, report *os.File, failure *payload.StartError) {
+func (a *agent) launch(r *run, program []byte, passed []*os.File, e *payload.Exec) (pid int, report *os.File, failure *payload.StartError) {
 	s := &r.spec
 	fail := func(what string, err error) (int, *os.File, *payload.StartError) {
 		var errno syscall.Errno
@@ -142,6 +142,9 @@ func (a *agent) launch(r *run, program []byte, passed []*os.File) (pid int, repo
 		return 0, nil, &payload.StartError{Stage: payload.StageFork, Errno: errno, Detail: what + ": " + err.Error()}
 	}
 	j := job{Spec: *s, Parent: os.Getpid(), SwitchUser: a.uid == 0, HasProgram: len(program) > 0}
+	if e != nil {
+		j.Exec = &payload.Exec{Others: e.Others, Terminal: e.Terminal}
+	}
 	if s.ImageEnv {
 		j.Spec.Env = mergeEnvironment(hide(a.imageEnv, s.HideEnv), s.Env)
 	} else {
@@ -181,6 +184,9 @@ func (a *agent) launch(r *run, program []byte, passed []*os.File) (pid int, repo
 	defer func() { _ = unix.Close(pipe[1]) }()
 	report = os.NewFile(uintptr(pipe[0]), "report")
 	files[reportFD] = uintptr(pipe[1])
+	if e != nil && hasProgram(e, passed) {
+		files[programFD], passed = passed[0].Fd(), passed[1:]
+	}
 	for _, f := range passed {
 		files = append(files, f.Fd())
 	}
@@ -227,9 +233,10 @@ func anonymousFile(data []byte) (*os.File, error) {
 
 // launchEnd is what became of a launcher.
 type launchEnd struct {
-	run  *run
-	pid  int
-	time time.Time // of execve
+	run       *run
+	execution *execution // in place of run
+	pid       int
+	time      time.Time // of execve
 	// resident is the launcher's own peak, in bytes: the kernel counts it to the
 	// process that it became (exec_mmap in fs/exec.c).
 	resident int64
@@ -255,6 +262,11 @@ func readReport(pipe *os.File, pid int, r *run) *launchEnd {
 
 // launchEnded takes note of a report.
 func (a *agent) launchEnded(e *launchEnd) {
+	if x := e.execution; x != nil {
+		x.report = e
+		a.advanceExec(x)
+		return
+	}
 	e.run.report = e
 	if e.run == a.run {
 		a.advance()

@@ -50,7 +50,7 @@ func (a *agent) beginSweep(id int64, reason string) {
 func (a *agent) sweepStep() {
 	s := a.sweep
 	left, err := a.killOnce()
-	if err == nil && len(left) == 0 && !a.run.running() {
+	if err == nil && len(left) == 0 && !a.run.running() && len(a.executions) == 0 {
 		a.endSweep("")
 		return
 	}
@@ -75,6 +75,11 @@ func (a *agent) killOnce() ([]family.Process, error) {
 	// A launcher may still be root.
 	if a.run != nil && a.run.pid != 0 {
 		_ = unix.Kill(a.run.pid, unix.SIGKILL)
+	}
+	for _, x := range a.executions {
+		if !x.gone {
+			_ = unix.Kill(x.pid, unix.SIGKILL)
+		}
 	}
 	if f.UID < 0 {
 		return a.killDescendants(f)

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"podstarter/cedar"
+	"podstarter/condor/job"
+	"podstarter/condor/owner"
+	"podstarter/payload"
+	"podstarter/visit"
+)
+
+// commandLogin is START_SSHD, by which condor_ssh_to_job begins: the tool gets a
+// key, and what follows on the connection is between its ssh and an ssh server of
+// ours (starter.cpp:startSSHD).
+func (a *activation) commandLogin(ctx context.Context, c *cedar.Call) error {
+	login, err := owner.ReadLogin(c.Stream)
+	if err != nil {
+		return err
+	}
+	if err := a.permitted("ENABLE_SSH_TO_JOB"); err != nil {
+		return err
+	}
+	if a.suspended.Load() {
+		return &owner.Refusal{Reason: "This slot is currently suspended.", Retry: true}
+	}
+	if spec, _ := a.tools.main(); spec == nil {
+		return &owner.Refusal{Reason: "Retrying request, because the job execution environment is not yet ready.", Retry: true}
+	}
+	keys, err := a.keyType(login)
+	if err != nil {
+		return &owner.Refusal{Reason: "Failed to produce ssh keys: " + err.Error()}
+	}
+	v, err := visit.Begin(ctx, visit.Options{
+		Conn: c.Stream.Conn(), Keys: keys, Log: a.log,
+		Run: func(ctx context.Context, r visit.Request, files payload.ExecFiles) (visit.Process, string, error) {
+			return a.enter(ctx, login, r, files)
+		},
+	})
+	if err != nil {
+		a.log.Error("Cannot let the job's owner log in", "error", err)
+		return &owner.Refusal{Reason: err.Error()}
+	}
+	if err := owner.SendLogin(c.Stream, loginName(a.ownerName()), v.Keys().Host, v.Keys().Client); err != nil {
+		v.Close()
+		return err
+	}
+	// The ssh server has a copy of the connection, and the tool says nothing on
+	// it before it has read the answer.
+	if err := v.Open(); err != nil {
+		v.Close()
+		return err
+	}
+	a.log.Info("The job's owner logs in", "owner", a.ownerName(), "from", c.Stream.Peer())
+	a.visits.add(v)
+	return nil
+}
+
+// keyType is what site and user want as keys. No ssh-keygen is run for it.
+func (a *activation) keyType(login owner.Login) (visit.KeyType, error) {
+	var args []string
+	const knob = "SSH_TO_JOB_SSH_KEYGEN_ARGS"
+	if text, ok := a.cfg.Lookup(knob); ok && text != "" {
+		raw, err := job.UnquoteV2(text)
+		if err == nil {
+			args, err = job.SplitV2(raw)
+		}
+		if err != nil {
+			return visit.KeyType{}, fmt.Errorf("%s: %w", knob, err)
+		}
+	}
+	return visit.ParseKeyType(append(args, login.KeygenArgs...))
+}
+
+// ownerName is who the job's owner is, user@domain.
+func (a *activation) ownerName() string {
+	_, user := a.ownerSessions.secrets()
+	return user
+}
+
+// loginName is as whom the tool's ssh logs in. Our server takes any name; this
+// one shows in messages of the client.
+func loginName(owner string) string {
+	name, _, _ := strings.Cut(owner, "@")
+	for _, c := range []byte(name) {
+		if c != '_' && c != '-' && c != '.' && (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') {
+			return "job"
+		}
+	}
+	if name == "" || name[0] == '-' {
+		return "job"
+	}
+	return name
+}
+
+// enter runs a process of a session in the job's container.
+func (a *activation) enter(ctx context.Context, login owner.Login, r visit.Request, files payload.ExecFiles) (visit.Process, string, error) {
+	spec, pid := a.tools.main()
+	if spec == nil {
+		return nil, "", errors.New("the job has not begun")
+	}
+	program, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, "", fmt.Errorf("open what serves where the image has no shell: %w", err)
+	}
+	defer program.Close()
+	files.Program = program
+	if a.endPlaceholder(ctx) {
+		pid = 0
+	}
+	e := payload.Exec{Spec: a.sessionSpec(*spec, pid, login, r), Terminal: r.Terminal}
+	choose(&e, login.Shells, r)
+	execution, err := a.execute(ctx, e, files)
+	if err != nil {
+		return nil, "", sessionFailure(err)
+	}
+	a.log.Debug("A session of the job's owner", "kind", r.Kind, "pid", execution.PID)
+	if r.Kind != visit.KindShell {
+		return execution, "", nil
+	}
+	return execution, welcome(login.Slot, pid, e.Spec.Env), nil
+}
+
+// execute goes to the sandbox where the job's own directory is not to be had, and
+// to the top where that is not either.
+func (a *activation) execute(ctx context.Context, e payload.Exec, files payload.ExecFiles) (*payload.Execution, error) {
+	client := a.container.Client()
+	var execution *payload.Execution
+	var err error
+	for _, dir := range []string{e.Spec.Dir, a.sandbox.Scratch(), "/"} {
+		e.Spec.Dir = dir
+		execution, err = client.Exec(ctx, e, files)
+		if failure := (*payload.StartError)(nil); !errors.As(err, &failure) || failure.Stage != payload.StageChdir {
+			break
+		}
+	}
+	return execution, err
+}
+
+// sessionSpec is the job's own spec with the environment of a login
+// (condor_ssh_to_job_shell_setup; sshd(8), "login process").
+func (a *activation) sessionSpec(s payload.Spec, pid int, login owner.Login, r visit.Request) payload.Spec {
+	s.Link, s.LinkTo, s.Stdin, s.Stdout, s.Stderr, s.Append = "", "", "", "", "", false
+	s.Passed, s.Program, s.Capture, s.SearchPath = nil, nil, 0, false
+	name := loginName(a.ownerName())
+	env := []string{"USER=" + name, "LOGNAME=" + name, "SHELL=/bin/sh"}
+	if !s.ImageEnv {
+		env = append(env, "PATH=/usr/local/bin:/usr/bin:/bin")
+	}
+	for _, v := range r.Env {
+		env = append(env, string(v))
+	}
+	if r.Term != "" {
+		env = append(env, "TERM="+r.Term)
+	}
+	// What the client's display and the job's preloads are for is not here.
+	const display, preload = "DISPLAY", "LD_PRELOAD"
+	s.HideEnv = append(slices.Clone(s.HideEnv), display, preload)
+	for _, entry := range s.Env {
+		if v, _, _ := strings.Cut(entry, "="); v != display && v != preload {
+			env = append(env, entry)
+		}
+	}
+	pids := ""
+	if pid > 0 {
+		pids = strconv.Itoa(pid)
+	}
+	env = append(env, "_CONDOR_JOB_PIDS="+pids)
+	if login.Slot != "" {
+		env = append(env, "_CONDOR_SLOT_NAME="+login.Slot)
+	}
+	s.Env = env
+	return s
+}
+
+// choose says which programs to try. Commands are run by the shell of stock's
+// own scripts if it is there. Where there is no shell, this program is one.
+func choose(e *payload.Exec, preferred []string, r visit.Request) {
+	var list []payload.Attempt
+	switch r.Kind {
+	case visit.KindSFTP:
+		list = []payload.Attempt{{Args: []string{visit.SFTPName}}}
+	case visit.KindCommand:
+		for _, shell := range []string{"/bin/bash", "/bin/sh"} {
+			list = append(list, payload.Attempt{Path: shell, Args: []string{path.Base(shell), "-c", string(r.Command)}})
+		}
+		list = append(list, payload.Attempt{Args: []string{visit.ShellName, "-c", string(r.Command)}})
+	default:
+		for _, shell := range append(slices.Clone(preferred), "/bin/sh", "/bin/bash") {
+			if path.IsAbs(shell) {
+				list = append(list, payload.Attempt{Path: shell, Args: []string{"-" + path.Base(shell)}})
+			}
+		}
+		list = append(list, payload.Attempt{Args: []string{visit.ShellName}})
+	}
+	e.Spec.Path, e.Spec.Args, e.Others = list[0].Path, list[0].Args, list[1:]
+}
+
+// welcome is what a login shell begins with.
+func welcome(slot string, pid int, env []string) string {
+	var b strings.Builder
+	if slot != "" {
+		fmt.Fprintf(&b, "Welcome to %s!\n", slot)
+	}
+	if pid > 0 {
+		fmt.Fprintf(&b, "Your condor job is running with pid(s) %d.\n", pid)
+	}
+	for _, entry := range env {
+		if seconds, ok := strings.CutPrefix(entry, "TMOUT="); ok && seconds != "" {
+			fmt.Fprintf(&b, "You will be logged out after %s seconds of inactivity.\n", seconds)
+		}
+	}
+	return b.String()
+}
+
+// sessionFailure says to the user why a session could not begin.
+func sessionFailure(err error) error {
+	refusal := (*payload.RequestError)(nil)
+	switch {
+	case errors.Is(err, payload.ErrLost), errors.As(err, &refusal) && refusal.Code == payload.CodeNoPayload:
+		return errors.New("the job has ended")
+	}
+	return fmt.Errorf("no session can be had in the job's container: %w", err)
+}
+
+// endPlaceholder ends the main process of an interactive job, which only waits
+// for somebody to log in (condor_ssh_to_job_shell_setup). It tells whether there
+// was one.
+func (a *activation) endPlaceholder(ctx context.Context) bool {
+	ad, _ := a.tools.ads()
+	if !ad.BoolOr("InteractiveJob", false) {
+		return false
+	}
+	a.tools.mu.Lock()
+	first := !a.tools.entered
+	a.tools.entered = true
+	a.tools.mu.Unlock()
+	if first {
+		a.log.Info("Somebody has logged in to this interactive job; its placeholder is ended")
+		if err := a.container.Client().Signal(ctx, syscall.SIGTERM, false); err != nil {
+			a.log.Warn("Failed to end the placeholder", "error", err)
+		}
+	}
+	return true
+}
+
+// exitOfSSHD is with what an sshd leaves whose client has hung up.
+const exitOfSSHD = 255
+
+// asVisited is the exit of the job. An interactive one that somebody has logged
+// in to ends like their sshd under stock, and not like its placeholder
+// (sshd_proc.cpp:SSHDProc::PublishUpdateAd).
+func (a *activation) asVisited(e payload.Exit) payload.Exit {
+	a.tools.mu.Lock()
+	defer a.tools.mu.Unlock()
+	if status := syscall.WaitStatus(e.WaitStatus); a.tools.entered && status.Signaled() && status.Signal() == syscall.SIGTERM {
+		e.WaitStatus = exitOfSSHD << 8
+	}
+	return e
+}
