@@ -1,0 +1,38 @@
+//go:build pool
+
+package e2e
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// tokens is where a credential monitor would leave users' tokens on the submit
+// side (SEC_CREDENTIAL_DIRECTORY_OAUTH of the pool's plan).
+const tokens = "/var/lib/condor/oauth_credentials"
+
+// TestModeToken: an OAuth token of the job's owner reaches the job in every mode,
+// is the job's own, and goes with it.
+func TestModeToken(t *testing.T) {
+	oursOnly(t)
+	job := submit(t, script(`#!/bin/sh
+cat "$_CONDOR_CREDS"/*.use && stat -c %a "$_CONDOR_CREDS"/*.use && [ -O "$(echo "$_CONDOR_CREDS"/*.use)" ] && echo mine
+id -G | wc -w
+`, "hold = True", `MY.OAuthServicesNeeded = strcat("service", ClusterId)`))[0]
+	file := fmt.Sprintf("%s/%s/service%d.use", tokens, path.Base(pool.User.Home), job.Cluster)
+	const put = `umask 077 && mkdir -p "$(dirname "$0")" && cat >"$0"`
+	if _, err := pool.APRoot(t.Context(), strings.NewReader("a token\n"), "sh", "-c", put, file); err != nil {
+		t.Fatal(err)
+	}
+	if err := job.Tool(t.Context(), "condor_release"); err != nil {
+		t.Fatal(err)
+	}
+	mustExit(t, job, 0)
+	if diff := cmp.Diff("a token\n600\nmine\n1\n", output(t, job, "out")); diff != "" {
+		t.Error(diff)
+	}
+}
