@@ -56,7 +56,8 @@ pool-up: build pool
 
 pool-down: pool ## leaves nothing behind but the cache
 	$(POOL) down
-	rm -rf integration/.state
+	[ ! -d integration/.state2 ] || PODSTARTER_STATE=$$PWD/integration/.state2 $(POOL) down
+	rm -rf integration/.state integration/.state2
 
 clean: pool-down
 	rm -rf bin
