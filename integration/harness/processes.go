@@ -149,7 +149,9 @@ func WaitNone(ctx context.Context, keep func(Process) bool) error {
 // least n.
 func WaitSome(ctx context.Context, n int, keep func(Process) bool) ([]Process, error) {
 	var found []Process
-	err := Poll(ctx, fmt.Sprintf("%d processes", n), func() (bool, error) {
+	// Looking at all processes of a machine takes some ten milliseconds, and many
+	// tests may wait at once.
+	err := poll(ctx, fmt.Sprintf("%d processes", n), 250*time.Millisecond, func() (bool, error) {
 		var err error
 		found, err = Processes(keep)
 		return len(found) >= n, err

@@ -49,21 +49,29 @@ func WaitFile(ctx context.Context, path string, ready func(content []byte) (bool
 	}
 }
 
-// Poll calls ready at short intervals until it says true, fails, or the context
-// ends. It is for what gives no event.
+// Poll calls ready until it says true, fails, or the context ends: at short
+// intervals first and longer ones later, up to a tenth of a second. It is for what
+// gives no event.
 func Poll(ctx context.Context, what string, ready func() (bool, error)) error {
-	const interval = 20 * time.Millisecond
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
+	return poll(ctx, what, 100*time.Millisecond, ready)
+}
+
+// poll is Poll with another longest interval, for what costs much to look at.
+func poll(ctx context.Context, what string, longest time.Duration, ready func() (bool, error)) error {
+	interval := 10 * time.Millisecond
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
 	for {
 		done, err := ready()
 		if done || err != nil {
 			return err
 		}
+		timer.Reset(interval)
+		interval = min(interval*3/2, longest)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
-		case <-ticker.C:
+		case <-timer.C:
 		}
 	}
 }
