@@ -14,6 +14,8 @@ const (
 	UpdateGSICred          = 487
 	DelegateGSICredStarter = 500
 
+	ReactivateClaimCheck = 554
+
 	CACmd          = 1200
 	CAReconnectJob = 1202 // travels as its name, inside CACmd
 

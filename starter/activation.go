@@ -69,6 +69,8 @@ type activation struct {
 
 	// the payload and what is told of it
 	payload      *payloadRun
+	runs         int   // of the payload so far; a checkpoint is between two
+	checkpoint   int64 // number of the latest, as the job counts them
 	meter        meter
 	scale        *scale
 	told         toldLoad
@@ -175,15 +177,25 @@ func (a *activation) live(ctx context.Context) error {
 		{"register", a.register}, // which job it is, and on which slot
 		{"prepare", a.prepare},   // a payload slot and a sandbox
 		{"ready", a.getReady},    // stage-in beside bind
-		{"start", a.start},       // when it ends, the payload runs
+		{"defer", a.deferStart},  // until the time that the job asks for
 	}
 	for _, step := range steps {
 		if err := phase(before, a.log, step.name, step.run); err != nil {
 			return err
 		}
 	}
-	if err := a.watch(ctx); err != nil {
-		return err
+	for again := true; again; {
+		// When start ends, the payload runs.
+		if err := phase(before, a.log, "start", a.start); err != nil {
+			return err
+		}
+		if err := a.watch(ctx); err != nil {
+			return err
+		}
+		var err error
+		if again, err = a.checkpointed(ctx); err != nil {
+			return err
+		}
 	}
 	return phase(ctx, a.log, "finish", a.finish)
 }
@@ -206,12 +218,18 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 		a.endEarly(ctx, *ended)
 		return exitNormal
 	}
+	if errors.Is(err, errMissedStart) {
+		return a.endMissed(ctx, err)
+	}
 	a.wellbeing(err)
 	f := asFailure(err)
 	a.log.Error("The job cannot go on", "error", oneLine(f), "code", f.Code, "subcode", f.Subcode)
 	a.report(ctx, shadow.RemoteError{Message: f.Error(), Code: f.Code, Subcode: f.Subcode, Critical: true})
-	if f.Code == shadow.VacateStarterError {
+	switch f.Code {
+	case shadow.VacateStarterError:
 		return exitGeneral
+	case shadow.VacateCheckpointSaved:
+		return int(shadow.JobShouldRequeue) // sic: vanilla_proc.cpp:JobReaper
 	}
 	return exitNormal
 }

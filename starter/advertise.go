@@ -91,7 +91,8 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 // abilities are the promises that are kept (starter_v61_main.cpp:printClassAd
 // lists those of stock).
 func abilities(ad *classads.Ad, set settings) {
-	for _, name := range []string{"HasFileTransfer", "HasPerFileEncryption", "HasJobNetworking", "HasPodStarter"} {
+	for _, name := range []string{"HasFileTransfer", "HasPerFileEncryption", "HasJobNetworking", "HasPodStarter",
+		"HasJobDeferral", "HasSelfCheckpointTransfers"} {
 		ad.SetBool(name, true)
 	}
 	ad.SetString("PodStarterVersion", programVersion())

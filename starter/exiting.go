@@ -19,6 +19,7 @@ func (a *activation) exitAd(ctx context.Context) *classads.Ad {
 	about.Exiting = true
 	job.PublishActivation(ad, about, a.cfg)
 	a.scripts.publish(ad)
+	a.publishVacate(ad)
 	return ad
 }
 
@@ -26,6 +27,7 @@ func (a *activation) exitAd(ctx context.Context) *classads.Ad {
 // ends to have run before.
 func (a *activation) reapedAd() *classads.Ad {
 	ad := a.processAd(a.state())
+	a.publishVacate(ad)
 	if job.WantsToE(version.Of(a.version())) {
 		a.publishToE(ad)
 	}
@@ -57,7 +59,7 @@ func (a *activation) tellStartd(ctx context.Context, ad *classads.Ad) {
 
 // publishToE says how the job came to end, as starters before 24.8 do.
 func (a *activation) publishToE(ad *classads.Ad) {
-	if a.orders.ended() == nil {
+	if !a.payload.ordered {
 		job.PublishToE(ad, a.payload.status(), a.payload.exit.Ended)
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
@@ -22,17 +21,10 @@ func (a *activation) finish(ctx context.Context) error {
 		// The shadow has hung up; the hold was the last word.
 		return a.finishHeld(ctx)
 	}
-	if err := a.wrapperFailure(); err != nil {
+	if err := a.tellEnd(ctx); err != nil {
 		return err
 	}
-	reaped := a.reapedAd()
-	a.tell(ctx, reaped)
-	a.lastUpdateHook(ctx, reaped)
-	event := classads.NewAd()
-	event.SetString("EventType", "ActivationExecutionExit")
-	if _, err := a.shadow.EventNotification(ctx, event); err != nil {
-		a.log.Debug("The shadow does not count the time of the job's execution", "error", err)
-	}
+	a.promised = 0
 	// Children that the job left behind must not write into files that are
 	// being transferred.
 	if err := a.sweep(ctx); err != nil {
@@ -63,15 +55,35 @@ func (a *activation) afterJob(ctx context.Context) error {
 	return nil
 }
 
+// tellEnd tells shadow and startd that the main process has ended, once. The
+// state in that update is still the one before: a shadow takes no job from
+// Suspended to Exited (os_proc.cpp:JobReaper).
+func (a *activation) tellEnd(ctx context.Context) error {
+	if a.payload.told {
+		return nil
+	}
+	if err := a.wrapperFailure(); err != nil {
+		return err
+	}
+	a.payload.told = true
+	reaped := a.reapedAd()
+	a.tell(ctx, reaped)
+	a.lastUpdateHook(ctx, reaped)
+	if _, err := a.shadow.EventNotification(ctx, shadow.Event(shadow.EventExecutionExit)); err != nil {
+		a.log.Debug("The shadow does not count the time of the job's execution", "error", err)
+	}
+	return nil
+}
+
 // sayExited is the last call to the shadow.
 func (a *activation) sayExited(ctx context.Context) error {
 	ad := a.finalUpdate(ctx)
 	status, reason := a.payload.exit.WaitStatus, shadow.JobExited
-	e := a.orders.ended()
-	switch {
-	case e != nil && e.remove:
+	// An order that came when the job had ended changes nothing of how it did.
+	switch e := a.orders.ended(); {
+	case a.payload.ordered && e != nil && e.remove:
 		reason = shadow.JobKilled
-	case e != nil:
+	case a.payload.ordered:
 		reason = shadow.JobShouldRequeue
 	case a.coreFile != "":
 		reason = shadow.JobCoreDumped
@@ -91,17 +103,18 @@ func (a *activation) stageOut(ctx context.Context) error {
 	e := a.orders.ended()
 	kind, wanted := sandbox.Choose(a.ad, a.files.when, sandbox.Ending{
 		Ready: true, Started: true,
-		Evicted:    e != nil,
-		Fast:       a.orders.hardEnded(),
-		FinalOnRm:  e != nil && e.code == shadow.VacateClaimDeactivated && e.subcode == shadow.FinalTransfer,
+		Evicted:    a.payload.ordered,
+		Fast:       a.payload.ordered && a.orders.hardEnded(),
+		FinalOnRm:  a.payload.ordered && e != nil && e.code == shadow.VacateClaimDeactivated && e.subcode == shadow.FinalTransfer,
 		WaitStatus: a.payload.exit.WaitStatus,
 	})
 	if !wanted {
 		a.log.Info("No output is transferred after this kind of end")
 		return nil
 	}
-	ctx, release := a.orders.cancelledHard(ctx)
+	ctx, release := a.orders.cancelledCut(ctx)
 	defer release()
+	go a.awaitTakedown(ctx)
 	var err error
 	for again := true; again; again = err == nil {
 		err = phase(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendOutput(ctx, kind) })
@@ -110,6 +123,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 			return a.update(ctx, a.exitAd(ctx))
 		case a.orders.hardEnded():
 			a.log.Warn("The transfer of output is cut short", "error", err)
+			a.payload.ordered = true
 			return nil
 		}
 		err = a.retryOutput(ctx, err)
@@ -126,11 +140,11 @@ func (a *activation) stageOut(ctx context.Context) error {
 }
 
 // outOfMemory turns the kernel's killing of any of the job's processes for want
-// of memory into a hold with what was measured, unless the job was told to end
+// of memory into a hold with what was measured, unless the job was asked to end
 // (vanilla_proc.cpp:JobReaper, outOfMemoryEvent). How its main process ended
 // meanwhile does not count: a shell whose command was killed exits like any other.
 func (a *activation) outOfMemory() error {
-	if a.payload.exit.OOMKills == 0 || a.orders.ended() != nil {
+	if a.payload.exit.OOMKills == 0 || a.payload.ordered {
 		return nil
 	}
 	always, err := a.cfg.Bool("STARTER_ALWAYS_HOLD_ON_OOM", true)

@@ -26,7 +26,7 @@ func (a *activation) listen(ctx context.Context) {
 	for command, sig := range map[int]int{
 		cedar.DCOffGraceful: int(syscall.SIGTERM),
 		cedar.DCOffFast:     int(syscall.SIGQUIT),
-		cedar.DCOffPeaceful: int(syscall.SIGTERM),
+		cedar.DCOffPeaceful: peaceful,
 		cedar.DCOffForce:    int(syscall.SIGQUIT),
 	} {
 		server.Handle(command, cedar.Administrator, func(ctx context.Context, c *cedar.Call) error {
@@ -44,7 +44,7 @@ func (a *activation) listen(ctx context.Context) {
 	}()
 
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	go func() {
 		for {
 			select {
@@ -64,7 +64,7 @@ func (a *activation) listen(ctx context.Context) {
 		alive := startd.KeepAlive{Inheritance: a.inherited, Config: a.cfg, Log: a.log}
 		if err := alive.Run(ctx); err != nil && ctx.Err() == nil {
 			// The same as SIGQUIT (daemon_core.cpp:check_parent).
-			a.orders.end(ending{reason: fmt.Sprintf("The startd is gone: %v", err), code: shadow.VacateStarterError})
+			a.orders.end(ending{reason: fmt.Sprintf("The startd is gone: %v", err), code: shadow.VacateStarterError, cut: true})
 		}
 	}()
 }
@@ -95,7 +95,7 @@ func (a *activation) commandVacate(ctx context.Context, c *cedar.Call) error {
 	if err := c.Stream.EndMessage(); err != nil {
 		return err
 	}
-	a.orders.end(ending{reason: v.Reason, code: v.Code, subcode: v.Subcode, soft: v.Soft, hold: !v.ShouldVacate()})
+	a.orders.end(ending{reason: v.Reason, code: v.Code, subcode: v.Subcode, soft: v.Soft, hold: !v.ShouldVacate(), ordered: true})
 	return nil
 }
 
@@ -109,6 +109,10 @@ func (a *activation) commandSignal(ctx context.Context, c *cedar.Call) error {
 	return nil
 }
 
+// peaceful is SIGTERM without a limit to the time that the job takes
+// (daemon_core_main.cpp:handle_off_peaceful).
+const peaceful = -int(syscall.SIGTERM)
+
 // signalled does what a signal of the kernel or of daemonCore means to a
 // starter (starter.cpp:Config).
 func (a *activation) signalled(ctx context.Context, sig int) {
@@ -116,6 +120,8 @@ func (a *activation) signalled(ctx context.Context, sig int) {
 	case int(syscall.SIGTERM), cedar.DCSigSoftKill:
 		a.orders.end(ending{soft: true})
 		a.hardenLater(ctx)
+	case peaceful:
+		a.orders.end(ending{soft: true})
 	case int(syscall.SIGQUIT), int(syscall.SIGINT), cedar.DCSigHardKill:
 		a.orders.end(ending{})
 	case int(syscall.SIGUSR1), cedar.DCSigRemove:
@@ -126,6 +132,8 @@ func (a *activation) signalled(ctx context.Context, sig int) {
 		a.orders.setSuspended(true)
 	case cedar.DCSigContinue:
 		a.orders.setSuspended(false)
+	case cedar.DCSigPCkpt:
+		a.orders.checkpoint()
 	case int(syscall.SIGHUP):
 		a.log.Info("Asked to read the configuration again; it is read once an activation")
 	default:

@@ -51,3 +51,21 @@ func TestMeter(t *testing.T) {
 	check("the next run", job.Usage{UserCPU: 10 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 70 << 20, ResidentBytes: 70 << 20, Processes: 1,
 		IO: &job.IO{ReadBytes: 4196, WriteBytes: 8292, Reads: 1, Writes: 7}})
 }
+
+// TestMeterOverRuns: what a job used before its checkpoint counts, though the
+// wrapper begins to count anew.
+func TestMeterOverRuns(t *testing.T) {
+	m := meter{log: slog.New(slog.DiscardHandler)}
+	exit := payload.Exit{UserCPU: 5 * time.Second, SystemCPU: time.Second, Cgroup: &payload.CgroupUsage{
+		UserCPU: 6 * time.Second, SystemCPU: 2 * time.Second, ReadBytes: 10, WriteBytes: 20, Reads: 1, Writes: 2,
+	}}
+	m.end(exit)
+	m.nextRun()
+	m.seen(payload.ContainerUsage{UserCPU: time.Second, Cgroup: &payload.CgroupUsage{UserCPU: time.Second, ReadBytes: 5}})
+	m.end(exit)
+	want := job.Usage{UserCPU: 12 * time.Second, SystemCPU: 4 * time.Second, IOWait: -1,
+		IO: &job.IO{ReadBytes: 20, WriteBytes: 40, Reads: 2, Writes: 4}}
+	if got := m.usage(); !cmp.Equal(want, got) {
+		t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
+	}
+}

@@ -14,8 +14,10 @@ type ending struct {
 	hold          bool   // the job is to be put on hold with that code
 	remove        bool   // RemoveKillSig is due, not KillSig
 	soft          bool   // the job may end by itself after a signal
+	ordered       bool   // in words by the startd, whose last words count
 	lost          bool   // nobody is there any more to report to
 	cause         bool   // the reason is why others with the same code were given
+	cut           bool   // there is no time left for what is under way; implied by lost
 }
 
 func (e ending) Error() string {
@@ -25,25 +27,51 @@ func (e ending) Error() string {
 	return e.reason
 }
 
+// manner is how a job is asked to end by itself; each has a signal of its own.
+func (e ending) manner() manner {
+	switch {
+	case e.hold:
+		return held
+	case e.remove:
+		return removed
+	}
+	return vacated
+}
+
+// manner is one way to ask a job to end by itself.
+type manner int
+
+const (
+	vacated manner = iota
+	removed
+	held
+	manners // how many there are
+)
+
 // errEnded is in the chain of every error of a phase that was cut short by an
 // order to end.
 var errEnded = errors.New("ended by order")
 
 // orders gathers what startd, shadow and signals demand of this activation, so
 // that each phase need look in one place only. Demands may come twice and in
-// any order (a startd continues a job twice, escalates soft to hard): the
-// first reason stays, soft gives way to hard, hard stays.
+// any order (a startd continues a job twice, escalates soft to hard): soft gives
+// way to hard, hard stays.
 type orders struct {
 	log *slog.Logger
 
 	mu        sync.Mutex
-	first     *ending
+	told      *ending // what to report; nil while there is no demand
 	isHard    bool
+	isCut     bool
+	asked     [manners]bool
 	suspended bool
 
 	soft    chan struct{} // closed by the first demand of any kind
 	hard    chan struct{} // closed by the first demand that allows no delay
+	cut     chan struct{} // closed by the first demand that leaves no time for a transfer
+	ask     chan manner   // the job is to be asked to end, once in each manner
 	suspend chan struct{} // buffered(1): suspended() changed
+	ckpt    chan struct{} // buffered(1): a job that wants it is told to save a checkpoint
 }
 
 func newOrders(log *slog.Logger) *orders {
@@ -51,45 +79,81 @@ func newOrders(log *slog.Logger) *orders {
 		log:     log,
 		soft:    make(chan struct{}),
 		hard:    make(chan struct{}),
+		cut:     make(chan struct{}),
+		ask:     make(chan manner, manners),
 		suspend: make(chan struct{}, 1),
+		ckpt:    make(chan struct{}, 1),
 	}
 }
 
-// end records a demand to end. The reason of the first demand stays what is
-// reported (starter.cpp:SetVacateReason), except that a demand without any
-// reason gives way to one that has one, and an effect to its cause: that the
-// pod goes says more than that the startd is told to end, which it is for that.
+// end records a demand to end.
 func (o *orders) end(e ending) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case o.first == nil:
-		o.first = &e
+	kept := e
+	switch before := o.told; {
+	case before == nil:
+		o.told = &kept
 		close(o.soft)
-	case o.first.reason == "" && e.reason != "", e.cause && !o.first.cause && o.first.code == e.code:
-		soft, lost := o.first.soft, o.first.lost
-		*o.first = e
-		o.first.soft, o.first.lost = soft && e.soft, lost || e.lost
+	case before.yields(e):
+		o.told = &kept
+		o.told.soft = before.soft && e.soft
+		o.told.remove, o.told.lost = before.remove || e.remove, before.lost || e.lost
+	default:
+		o.told.remove, o.told.lost = before.remove || e.remove, before.lost || e.lost
 	}
-	if e.lost {
-		o.first.lost = true
+	if m := e.manner(); e.soft && !o.asked[m] {
+		o.asked[m] = true
+		o.ask <- m
 	}
 	if !e.soft && !o.isHard {
 		o.isHard = true
-		o.first.soft = false
+		o.told.soft = false
 		close(o.hard)
 	}
+	if (e.cut || e.lost) && !o.isCut {
+		o.isCut = true
+		close(o.cut)
+	}
 	o.log.Info("Ordered to end the job", "reason", e.Error(), "code", e.code, "subcode", e.subcode, "soft", e.soft)
+}
+
+// yields says whether a later demand is the one to report. The last words of the
+// startd are (starter.cpp:remoteVacateCommand assigns them), and a hold, which the
+// shadow hears of at once; of others the first are (SetVacateReason). A demand
+// without any reason gives way to one that has one, and an effect to its cause:
+// that the pod goes says more than that the startd is told to end, which it is
+// for that.
+func (e *ending) yields(later ending) bool {
+	switch {
+	case e.hold || later.hold:
+		return !e.hold
+	case later.reason == "":
+		return false
+	case e.reason == "":
+		return true
+	case later.cause:
+		return !e.cause && e.code == later.code
+	}
+	return later.ordered && !e.cause
+}
+
+// checkpoint records a demand to save a checkpoint.
+func (o *orders) checkpoint() {
+	select {
+	case o.ckpt <- struct{}{}:
+	default: // one is waiting to be looked at
+	}
 }
 
 // ended is the demand to report, nil while there is none.
 func (o *orders) ended() *ending {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.first == nil {
+	if o.told == nil {
 		return nil
 	}
-	e := *o.first
+	e := *o.told
 	return &e
 }
 
@@ -131,6 +195,20 @@ func (o *orders) cancelled(ctx context.Context) (context.Context, context.Cancel
 // no delay.
 func (o *orders) cancelledHard(ctx context.Context) (context.Context, context.CancelFunc) {
 	return untilClosed(ctx, o.hard, o.cause)
+}
+
+// cancelledCut derives a context that ends with the first demand that leaves no
+// time for what is under way. The startd's demands are not among them: when its
+// patience ends it kills the process.
+func (o *orders) cancelledCut(ctx context.Context) (context.Context, context.CancelFunc) {
+	return untilClosed(ctx, o.cut, o.cause)
+}
+
+// wasCut says whether such a demand has come.
+func (o *orders) wasCut() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.isCut
 }
 
 func (o *orders) cause() error {

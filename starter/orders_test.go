@@ -11,7 +11,8 @@ import (
 )
 
 func TestOrders(t *testing.T) {
-	claim := ending{reason: "Claim deactivated", code: 1009, soft: true}
+	claim := ending{reason: "Claim deactivated", code: 1009, soft: true, ordered: true}
+	hold := ending{reason: "Too big", code: 21, subcode: 3, soft: true, hold: true, ordered: true}
 	tests := map[string]struct {
 		ends []ending
 		want ending
@@ -21,10 +22,36 @@ func TestOrders(t *testing.T) {
 			ends: []ending{claim},
 			want: claim,
 		},
-		"soft, then hard: the reason stays": {
-			ends: []ending{claim, {reason: "Schedd released the claim", code: 1017}},
-			want: ending{reason: "Claim deactivated", code: 1009},
+		"soft, then hard: the startd's last words count": {
+			ends: []ending{claim, {reason: "Schedd released the claim", code: 1017, ordered: true}},
+			want: ending{reason: "Schedd released the claim", code: 1017, ordered: true},
 			hard: true,
+		},
+		"hard, then soft: it stays hard": {
+			ends: []ending{{reason: "Schedd released the claim", code: 1017, ordered: true}, claim},
+			want: ending{reason: "Claim deactivated", code: 1009, ordered: true},
+			hard: true,
+		},
+		"others' first words count": {
+			ends: []ending{{reason: "first", code: 1007, soft: true}, {reason: "second", code: 1013, soft: true}},
+			want: ending{reason: "first", code: 1007, soft: true},
+		},
+		"the startd's words after others'": {
+			ends: []ending{{reason: "first", code: 1007, soft: true}, claim},
+			want: claim,
+		},
+		"a hold after a vacate": {
+			ends: []ending{claim, hold},
+			want: hold,
+		},
+		"a hold stays one": {
+			ends: []ending{hold, claim, {reason: "Schedd released the claim", code: 1017, ordered: true}},
+			want: ending{reason: "Too big", code: 21, subcode: 3, hold: true, ordered: true},
+			hard: true,
+		},
+		"removal by a signal is not forgotten": {
+			ends: []ending{{soft: true, remove: true}, claim},
+			want: ending{reason: "Claim deactivated", code: 1009, soft: true, remove: true, ordered: true},
 		},
 		"a signal without a reason gives way to words": {
 			ends: []ending{{soft: true}, claim},
@@ -32,12 +59,17 @@ func TestOrders(t *testing.T) {
 		},
 		"hard without a reason, then words": {
 			ends: []ending{{}, claim},
-			want: ending{reason: "Claim deactivated", code: 1009},
+			want: ending{reason: "Claim deactivated", code: 1009, ordered: true},
 			hard: true,
 		},
 		"the cause comes after its effect": {
 			ends: []ending{{reason: "Startd was shutdown", code: 1013, soft: true}, {reason: "The pod goes", code: 1013, soft: true, cause: true}},
 			want: ending{reason: "The pod goes", code: 1013, soft: true, cause: true},
+		},
+		"and before": {
+			ends: []ending{{reason: "The pod goes", code: 1013, soft: true, cause: true}, {reason: "Startd was shutdown", code: 1013, ordered: true}},
+			want: ending{reason: "The pod goes", code: 1013, cause: true},
+			hard: true,
 		},
 		"and is not that of something else": {
 			ends: []ending{claim, {reason: "The pod goes", code: 1013, soft: true, cause: true}},
@@ -49,7 +81,7 @@ func TestOrders(t *testing.T) {
 		},
 		"a lost shadow makes it hard": {
 			ends: []ending{claim, {reason: "lost", lost: true}},
-			want: ending{reason: "Claim deactivated", code: 1009, lost: true},
+			want: ending{reason: "Claim deactivated", code: 1009, lost: true, ordered: true},
 			hard: true,
 		},
 	}
@@ -75,6 +107,8 @@ func TestOrdersCancel(t *testing.T) {
 	defer release()
 	fast, releaseFast := o.cancelledHard(context.Background())
 	defer releaseFast()
+	cut, releaseCut := o.cancelledCut(context.Background())
+	defer releaseCut()
 
 	o.end(ending{reason: "drained", soft: true})
 	ended := func(what string, ctx context.Context) {
@@ -94,6 +128,46 @@ func TestOrdersCancel(t *testing.T) {
 	}
 	o.end(ending{})
 	ended("a hard end", fast)
+	if err := cut.Err(); err != nil || o.wasCut() {
+		t.Errorf("a transfer is cut short by the startd's order: %v", err)
+	}
+	o.end(ending{cut: true})
+	ended("the end of all", cut)
+	if !o.wasCut() {
+		t.Error("that is not known")
+	}
+}
+
+// TestAsk: the job is asked to end once in each manner, in the order in which the
+// demands came.
+func TestAsk(t *testing.T) {
+	o := newOrders(slog.New(slog.DiscardHandler))
+	for _, e := range []ending{
+		{soft: true}, {soft: true}, {soft: true, hold: true, code: 21}, {reason: "x", code: 1009, soft: true},
+		{soft: true, remove: true}, {}, {soft: true, hold: true, code: 3},
+	} {
+		o.end(e)
+	}
+	close(o.ask)
+	var got []manner
+	for m := range o.ask {
+		got = append(got, m)
+	}
+	if diff := cmp.Diff([]manner{vacated, held, removed}, got); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckpointOrder(t *testing.T) {
+	o := newOrders(slog.New(slog.DiscardHandler))
+	o.checkpoint()
+	o.checkpoint()
+	<-o.ckpt
+	select {
+	case <-o.ckpt:
+		t.Error("two demands that nobody looked at are two")
+	default:
+	}
 }
 
 func TestSuspend(t *testing.T) {

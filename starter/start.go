@@ -18,6 +18,9 @@ import (
 type payloadRun struct {
 	started payload.Started
 	exit    *payload.Exit // nil while it runs
+	told    bool          // shadow and startd have heard of the end
+	ordered bool          // made to end while it ran, or what it left is not to be taken for its end
+	saving  bool          // told to save a checkpoint
 }
 
 // jobUmask is what the job's process starts with (os_proc.cpp:StartJob).
@@ -41,7 +44,9 @@ func (a *activation) start(ctx context.Context) error {
 		return err
 	}
 	a.tools.ready(a.ad, a.machine)
-	a.log.Info(job.LineStarting(a.info))
+	if a.runs == 0 {
+		a.log.Info(job.LineStarting(a.info))
+	}
 	if err := a.shadow.BeginExecution(uncut(ctx)); err != nil {
 		// The first update that says Running does as well.
 		a.log.Warn("The shadow does not hear that the job begins", "error", err)
@@ -62,6 +67,8 @@ func (a *activation) start(ctx context.Context) error {
 		return startFailure(err, cmd)
 	}
 	a.payload = &payloadRun{started: started}
+	a.runs++
+	a.suspended.Store(false) // as a process is that has just begun
 	a.tools.started(spec, started.PID)
 	a.log.Info(job.LineStarted(started.PID))
 	return nil

@@ -16,7 +16,7 @@ import (
 func (a *activation) takenDown(ctx context.Context, n payload.Notice) {
 	soft := softShare(n.Left)
 	a.log.Warn("The job's container is being ended", "why", n.Reason, "left", n.Left, "job has", soft)
-	a.orders.end(ending{reason: n.Reason, code: shadow.VacateStartdShutdown, soft: soft > 0, cause: true})
+	a.orders.end(ending{reason: n.Reason, code: shadow.VacateStartdShutdown, soft: soft > 0, cause: true, cut: soft <= 0})
 	if soft <= 0 {
 		return
 	}
@@ -25,10 +25,20 @@ func (a *activation) takenDown(ctx context.Context, n payload.Notice) {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			a.orders.end(ending{reason: fmt.Sprintf("%s The job had %s to end by itself.", n.Reason, soft.Round(time.Second)), code: shadow.VacateStartdShutdown})
+			a.orders.end(ending{reason: fmt.Sprintf("%s The job had %s to end by itself.", n.Reason, soft.Round(time.Second)), code: shadow.VacateStartdShutdown, cut: true})
 		case <-ctx.Done():
 		}
 	}()
+}
+
+// awaitTakedown does the same for a job that has ended and whose output is on its
+// way; until ctx ends.
+func (a *activation) awaitTakedown(ctx context.Context) {
+	select {
+	case n := <-a.container.Ending():
+		a.takenDown(ctx, n)
+	case <-ctx.Done():
+	}
 }
 
 // whyTime bounds the wait for the reason of a container's end. A backend that

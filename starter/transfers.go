@@ -55,12 +55,17 @@ func (a *activation) fetchInput(ctx context.Context) error {
 
 // sendOutput is the transfer of what the job made.
 func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
-	a.closeJobLog()
+	if kind != sandbox.Checkpoint {
+		a.closeJobLog()
+	}
 	result, err := a.files.transfer.Upload(ctx, sandbox.Upload{Kind: kind, Added: a.addedOutput()})
 	if err != nil {
 		return err // what of it got through counts for nothing, as in stock
 	}
 	a.files.out = *result
+	if kind == sandbox.Checkpoint {
+		return nil
+	}
 	a.files.arrived = true
 	spooled := strings.Join(result.Spooled, ",")
 	a.spooled = &spooled

@@ -104,6 +104,7 @@ func (a *activation) processAd(state job.State) *classads.Ad {
 func (a *activation) fullAd(ctx context.Context, state job.State) *classads.Ad {
 	ad := a.processAd(state)
 	job.PublishActivation(ad, a.about(ctx), a.cfg)
+	a.publishVacate(ad)
 	return ad
 }
 
@@ -118,10 +119,15 @@ func (a *activation) about(ctx context.Context) job.Activation {
 	if a.info.FileTransfer && a.sandbox != nil {
 		about.Sandbox = a.measureSandbox(ctx)
 	}
-	if e := a.orders.ended(); e != nil && e.reason != "" && !e.hold {
-		about.Vacate = &job.Vacated{Reason: e.reason, Code: e.code, Subcode: e.subcode}
-	}
 	return about
+}
+
+// publishVacate adds why the job is made to end, if it is. A hold is told to the
+// shadow by itself (starter.cpp:publishJobInfoAd, remoteVacateCommand).
+func (a *activation) publishVacate(ad *classads.Ad) {
+	if e := a.orders.ended(); e != nil && !e.hold {
+		job.PublishVacate(ad, job.Vacated{Reason: e.reason, Code: e.code, Subcode: e.subcode})
+	}
 }
 
 // finalUpdate is the last the startd hears: from then on it takes the slot for

@@ -27,8 +27,6 @@ func (a *activation) watch(ctx context.Context) error {
 	exit, err := a.follow(ctx, every)
 	a.scale.hurry()
 	a.background.Wait()
-	a.promised = 0
-	a.tools.finish()
 	switch {
 	case err != nil:
 		return a.lostContainer(err)
@@ -67,7 +65,7 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 	defer look.Stop()
 	due := time.NewTimer(every.initial)
 	defer due.Stop()
-	soft, hard := a.orders.soft, a.orders.hard
+	hard := a.orders.hard
 	var last *payload.Exit // of the main process, when sessions outlast it
 	for {
 		select {
@@ -98,11 +96,12 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 			a.background.Go(func() { a.changeUpdate(ctx) })
 		case <-a.orders.suspend:
 			a.applySuspension(ctx)
-		case <-soft:
-			soft = nil
+		case <-a.orders.ckpt:
+			a.askCheckpoint(ctx)
+		case how := <-a.orders.ask:
 			a.background.Go(a.visits.end)
 			if !a.orders.hardEnded() {
-				a.killSoftly(ctx)
+				a.killSoftly(ctx, how)
 			}
 		case <-hard:
 			hard = nil
@@ -177,17 +176,17 @@ func (a *activation) applySuspension(ctx context.Context) {
 }
 
 // killSoftly sends the job's main process the signal that it asked for
-// (vanilla_proc.cpp:ShutdownGraceful, Remove, Hold). A stopped job could not
-// act on it, so it is continued first.
-func (a *activation) killSoftly(ctx context.Context) {
-	e := a.orders.ended()
+// (vanilla_proc.cpp:ShutdownGraceful, os_proc.cpp:Remove, Hold). A stopped job
+// could not act on it, so it is continued first.
+func (a *activation) killSoftly(ctx context.Context, how manner) {
+	a.payload.ordered = true
 	signals := job.SignalsOf(a.ad)
 	sig := signals.Soft
 	switch {
-	case e.hold:
+	case how == held:
 		sig = signals.Hold
-		a.reportHold(ctx, *e)
-	case e.remove, signals.RemoveSet:
+		a.reportHold(ctx)
+	case how == removed, signals.RemoveSet:
 		sig = signals.Remove
 	}
 	client := a.container.Client()
@@ -205,9 +204,8 @@ func (a *activation) killSoftly(ctx context.Context) {
 
 // killHard ends every process of the payload at once.
 func (a *activation) killHard(ctx context.Context) {
-	if e := a.orders.ended(); e.hold {
-		a.reportHold(ctx, *e)
-	}
+	a.payload.ordered = true
+	a.reportHold(ctx)
 	a.log.Info("Killing the job")
 	a.background.Go(func() {
 		if err := a.container.Client().Sweep(ctx); err != nil {
@@ -216,10 +214,11 @@ func (a *activation) killHard(ctx context.Context) {
 	})
 }
 
-// reportHold asks the shadow to hold the job before the job has ended: the
-// startd may kill this process at any time from now on.
-func (a *activation) reportHold(ctx context.Context, e ending) {
-	if a.holdReported {
+// reportHold asks the shadow to hold the job, if that was ordered, before the job
+// has ended: the startd may kill this process at any time from now on.
+func (a *activation) reportHold(ctx context.Context) {
+	e := a.orders.ended()
+	if e == nil || !e.hold || a.holdReported {
 		return
 	}
 	a.holdReported = true

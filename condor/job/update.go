@@ -157,8 +157,6 @@ type Activation struct {
 	// Spooled lists the files that went back to the spool, comma-separated;
 	// nil before anything was uploaded.
 	Spooled *string
-	// Vacate is why the job is made to end; nil while it is not.
-	Vacate *Vacated
 	// Delayed are attributes that the job set to be told later.
 	Delayed *classads.Ad
 	// NestDelayed says that the shadow knows ChirpDelayedAttrs (25.3.0 or
@@ -184,6 +182,17 @@ type Vacated struct {
 	Code, Subcode int
 }
 
+// PublishVacate writes why a job is made to end; nothing if no reason was given
+// (condor_starter.V6.1/starter.cpp:Starter::publishJobInfoAd).
+func PublishVacate(ad *classads.Ad, v Vacated) {
+	if v.Reason == "" {
+		return
+	}
+	ad.SetString("VacateReason", v.Reason)
+	ad.SetInt("VacateReasonCode", int64(v.Code))
+	ad.SetInt("VacateReasonSubCode", int64(v.Subcode))
+}
+
 // PublishActivation writes the rest of an update
 // (condor_starter.V6.1/jic_shadow.cpp:JICShadow::publishUpdateAd,
 // publishJobExitAd).
@@ -207,11 +216,6 @@ func PublishActivation(ad *classads.Ad, a Activation, k Knobs) {
 	}
 	if a.StarterAddress != "" {
 		ad.SetString("StarterIpAddr", a.StarterAddress)
-	}
-	if v := a.Vacate; v != nil && v.Reason != "" {
-		ad.SetString("VacateReason", v.Reason)
-		ad.SetInt("VacateReasonCode", int64(v.Code))
-		ad.SetInt("VacateReasonSubCode", int64(v.Subcode))
 	}
 	if a.Startd != nil {
 		for _, name := range StartdMetrics(k) {

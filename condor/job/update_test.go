@@ -115,7 +115,9 @@ func TestUpdateBeforeTheStart(t *testing.T) {
 		t.Errorf("it would make the shadow believe that the job runs:\n%s", lines(ad))
 	}
 	delayed := mustAd(t, `ChirpMine = "x"`)
-	PublishActivation(ad, Activation{Delayed: delayed, Vacate: &Vacated{Reason: "Claim deactivated", Code: 1009}}, knobs(nil))
+	PublishActivation(ad, Activation{Delayed: delayed}, knobs(nil))
+	PublishVacate(ad, Vacated{})
+	PublishVacate(ad, Vacated{Reason: "Claim deactivated", Code: 1009})
 	PublishInterval(ad, 0)
 	want := "ChirpMine = \"x\"\nExecuteDirWasEncrypted = false\nVacateReason = \"Claim deactivated\"\nVacateReasonCode = 1009\nVacateReasonSubCode = 0\n_condor_JOBINFO_MAXINTERVAL = -1\n"
 	if diff := cmp.Diff(want, lines(ad)); diff != "" {

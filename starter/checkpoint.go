@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"podstarter/cedar"
+	"podstarter/classads"
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/condor/startd"
+	"podstarter/sandbox"
+)
+
+// askCheckpoint sends the job its checkpoint signal, if it wants that
+// (vanilla_proc.cpp:VanillaProc::Ckpt).
+func (a *activation) askCheckpoint(ctx context.Context) {
+	if !job.CheckpointsOf(a.ad).BySignal || a.payload.saving || a.payload.ordered {
+		return
+	}
+	sig := job.SignalsOf(a.ad).Checkpoint
+	a.log.Info(fmt.Sprintf("Sending %s to the job, for a checkpoint", job.SignalName(sig)))
+	if err := a.container.Client().Signal(ctx, sig, false); err != nil {
+		a.log.Warn("The signal for a checkpoint did not reach the job", "error", err)
+		return
+	}
+	a.payload.saving = true
+}
+
+// checkpointed looks whether the main process has ended in the way that means a
+// checkpoint. If so, what it saved goes to the access point, and the process is to
+// be started again, in the same container and with the same files: processes that
+// it left behind go on, as under stock (vanilla_proc.cpp:JobReaper,
+// restartCheckpointedJob).
+func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
+	run, how := a.payload, job.CheckpointsOf(a.ad)
+	as := run.exit.WaitStatus == how.Status
+	switch {
+	case a.holdReported, run.ordered, !how.Self && !run.saving, !run.saving && !as:
+		return false, nil // it has ended, or is made to
+	}
+	if err := a.tellEnd(ctx); err != nil {
+		return false, err
+	}
+	if !as {
+		if err := a.outOfMemory(); err != nil {
+			return false, err
+		}
+		return false, fail(shadow.HoldFailedToCheckpoint, run.exit.WaitStatus, errors.New(how.Broken(run.status())))
+	}
+	if err := a.saveCheckpoint(ctx); err != nil {
+		return false, err
+	}
+	if a.orders.ended() != nil {
+		// What it has done is saved; there is no use in beginning anew.
+		run.ordered = true
+		return false, nil
+	}
+	if !a.mayRestart(ctx) {
+		return false, fail(shadow.VacateCheckpointSaved, 0, errors.New(
+			"Rescheduling self-checkpoint job after checkpoint upload because reactivating the claim would have failed."))
+	}
+	a.log.Info("The job is started again after its checkpoint")
+	a.meter.nextRun()
+	if a.table != nil {
+		a.table.Close()
+		a.table = nil
+		a.openTable()
+	}
+	return true, nil
+}
+
+// saveCheckpoint transfers a checkpoint and tells the shadow. A transfer that may
+// work another time is not the job's end: there will be other checkpoints.
+func (a *activation) saveCheckpoint(ctx context.Context) error {
+	if a.runs == 1 {
+		a.checkpoint = a.ad.IntOr("CheckpointNumber", -1)
+	}
+	a.checkpoint++ // also of one that fails: half of it may have arrived
+	err := a.sendCheckpoint(ctx)
+	switch {
+	case err == nil:
+		p := job.Process{Started: a.payload.exit.Started, Ended: a.payload.exit.Ended}
+		ad := a.processAd(job.Exited)
+		a.publishVacate(ad)
+		job.PublishCheckpoint(ad, a.checkpoint, p)
+		if err := a.update(ctx, ad); err != nil {
+			return err
+		}
+		return a.tellCheckpoint(ctx, shadow.EventSuccessfulCheckpoint)
+	case errors.Is(err, shadow.ErrLost):
+		return err
+	case a.orders.wasCut():
+		return nil
+	}
+	if t := (*sandbox.TransferError)(nil); errors.As(err, &t) && !t.TryAgain {
+		return fail(shadow.HoldFailedToCheckpoint, -1, fmt.Errorf("Starter failed to upload checkpoint: %s", t.Text)) //nolint:staticcheck // stock's sentence
+	}
+	a.log.Warn("Failed to transfer a checkpoint; the job goes on to the next", "number", a.checkpoint, "error", oneLine(err))
+	return a.tellCheckpoint(ctx, shadow.EventFailedCheckpoint)
+}
+
+// tellCheckpoint tells the shadow what became of a checkpoint.
+func (a *activation) tellCheckpoint(ctx context.Context, kind string) error {
+	event := shadow.Event(kind)
+	event.SetInt("CheckpointNumber", a.checkpoint)
+	_, err := a.shadow.EventNotification(ctx, event)
+	return ignoreUnlessLost(err)
+}
+
+// errNoTransfer says why a job's checkpoint is not saved.
+var errNoTransfer = errors.New("the job has no file transfer")
+
+func (a *activation) sendCheckpoint(ctx context.Context) error {
+	if a.files.transfer == nil {
+		return errNoTransfer
+	}
+	if to, err := a.ad.GetString("CheckpointDestination"); err == nil && to != "" {
+		return &sandbox.TransferError{Code: sandbox.CodeUpload, Text: "this execution point has no plugins that could take it to checkpoint_destination " + to}
+	}
+	ctx, release := a.orders.cancelledCut(ctx)
+	defer release()
+	go a.awaitTakedown(ctx)
+	return phase(ctx, a.log, "checkpoint", func(ctx context.Context) error { return a.sendOutput(ctx, sandbox.Checkpoint) })
+}
+
+// mayRestart asks the startd whether the slot is still the job's. If it cannot be
+// asked, the job is started: the startd ends it if it wants to.
+func (a *activation) mayRestart(ctx context.Context) bool {
+	check, err := a.cfg.Bool("CHECK_REACTIVATE_AFTER_CHECKPOINT", true)
+	if err != nil {
+		a.log.Warn("A knob about checkpoints is not understood, its default holds", "error", err)
+		check = true
+	}
+	if !check || !startd.KnowsReactivation(a.version()) {
+		return true
+	}
+	client := &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER"}
+	may, err := startd.MayReactivate(ctx, client, a.inherited.Parent.String(), a.claimID())
+	if err != nil {
+		a.log.Warn("The job is started again without the startd's consent", "error", err)
+		return true
+	}
+	return may
+}
+
+// claimID is the id of the claim; a secret.
+func (a *activation) claimID() string {
+	for _, ad := range []*classads.Ad{a.ad, a.secrets} {
+		if ad == nil {
+			continue
+		}
+		if id, err := ad.GetString("ClaimId"); err == nil && id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// runName is the name of the payload's run in the control directory: an exit
+// record of one before must not be taken for this one's.
+func (a *activation) runName() string {
+	if a.runs == 0 {
+		return a.name
+	}
+	return fmt.Sprintf("%s-%d", a.name, a.runs)
+}
