@@ -177,12 +177,14 @@ func (a *activation) live(ctx context.Context) error {
 		{"register", a.register}, // which job it is, and on which slot
 		{"prepare", a.prepare},   // a payload slot and a sandbox
 		{"ready", a.getReady},    // stage-in beside bind
-		{"defer", a.deferStart},  // until the time that the job asks for
 	}
 	for _, step := range steps {
 		if err := phase(before, a.log, step.name, step.run); err != nil {
 			return err
 		}
+	}
+	if err := a.deferStart(before); err != nil {
+		return err
 	}
 	for again := true; again; {
 		// When start ends, the payload runs.

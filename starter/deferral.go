@@ -21,7 +21,7 @@ func (a *activation) deferStart(ctx context.Context) error {
 		return err
 	}
 	a.log.Info(fmt.Sprintf("Job %s deferred for %d seconds", a.info.ID(), int64(wait.Seconds())))
-	return pause(ctx, wait)
+	return phase(ctx, a.log, "defer", func(ctx context.Context) error { return pause(ctx, wait) })
 }
 
 // endMissed tells the shadow of a job that has missed its time; it puts the job on

@@ -1,0 +1,98 @@
+//go:build pool
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"podstarter/integration/harness"
+)
+
+// TestCheckpoint: a job that ends as its checkpoints do is started again in the
+// container that it had, though its image has no shell, and what it used before
+// counts.
+func TestCheckpoint(t *testing.T) {
+	oursOnly(t)
+	marks, err := pool.MarkLogs(side)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Outside of the sandbox: another container would not have it, and the job would
+	// go on checkpointing.
+	const steps = "resume=/tmp/kept:0 file=/tmp/kept:here file=made:x detach=1 burn=1.2 exit=85"
+	jobs := map[string]harness.Job{}
+	for name, image := range map[string]string{"default": "", "no shell": "universe = docker\ndocker_image = " + pool.Image("probe")} {
+		s := job(steps, "checkpoint_exit_code = 85", "transfer_checkpoint_files = made", image)
+		s.Name = "checkpoint-" + name[:2]
+		jobs[name] = submit(t, s)[0]
+	}
+	for name, job := range jobs {
+		mustExit(t, job, 0)
+		if got := output(t, job, "out"); got != "here" {
+			t.Errorf("%s: the second run found %q of the first", name, got)
+		}
+		events, err := job.Events()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := executions(events); n != 1 {
+			t.Errorf("%s: the log tells of %d executions, want one: %s", name, n, harness.Headlines(events))
+		}
+		ad, err := job.History(soon(t, patience))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cpu := ad.RealOr("RemoteUserCpu", -1); cpu < 1 {
+			t.Errorf("%s: RemoteUserCpu is %v, and the first run alone used a second", name, cpu)
+		}
+		if n := ad.IntOr("CheckpointNumber", -1); n != 0 {
+			t.Errorf("%s: CheckpointNumber is %d, want that of the first, 0", name, n)
+		}
+	}
+	runs, err := pool.RunsSince(side, marks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, job := range jobs {
+		for _, r := range runs {
+			if r.Job != job.ID() {
+				continue
+			}
+			bound := 0
+			for _, line := range r.Lines {
+				if strings.HasPrefix(line.Text, "Phase "+harness.PhaseBind+" took ") {
+					bound++
+				}
+			}
+			if bound != 1 {
+				t.Errorf("%s: its container was bound %d times:\n%s", name, bound, r.Text())
+			}
+		}
+	}
+	// What the first run left behind was the job until its end.
+	if err := harness.WaitNone(soon(t, gone), payload()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestVacatedCheckpoint: a job that has been told to end and saves a checkpoint
+// instead is not started again.
+func TestVacatedCheckpoint(t *testing.T) {
+	oursOnly(t)
+	job := submit(t, job("resume=caught:0 trap=caught:85 ready forever",
+		"checkpoint_exit_code = 85", "when_to_transfer_output = ON_EXIT_OR_EVICT"))[0]
+	running(t, job, 1)
+	ready(t)
+	if err := job.Tool(t.Context(), "condor_vacate_job"); err != nil {
+		t.Fatal(err)
+	}
+	mustExit(t, job, 0)
+	events, err := job.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !has(events, harness.EventEvicted) || executions(events) != 2 || output(t, job, "out") != "terminated\n" {
+		t.Errorf("it was not evicted: %s", harness.Headlines(events))
+	}
+}
