@@ -1,6 +1,179 @@
 package conformance
 
-var steeringCases = []Case{}
+import (
+	"strings"
+	"time"
 
-// steeringSetup is empty until a case needs configuration.
-var steeringSetup = Setup{}
+	"podstarter/integration/harness"
+)
+
+// steeringSetup lets jobs ask the startd to preempt them, or to have them put on
+// hold, when their first run has begun.
+var steeringSetup = Setup{Execute: `PREEMPT = (TARGET.ConformancePreempt =?= True && TARGET.NumJobStarts =?= 0) || (TARGET.ConformanceHold =?= True)
+WANT_HOLD = TARGET.ConformanceHold =?= True
+WANT_HOLD_REASON = "the site does not want it"
+WANT_HOLD_SUBCODE = 7
+WANT_VACATE = True
+KILLING_TIMEOUT = 5
+`, Submit: `SHADOW.PERIODIC_EXPR_INTERVAL = 5
+`}
+
+// Parts of scripts.
+const (
+	// ready gives the shell the name that [Ready] waits for.
+	ready = "printf probe-ready >/proc/$$/comm\n"
+	// rest keeps it there; traps are run between two naps.
+	rest = "while :; do sleep 0.1; done\n"
+	// later is what a job does in its second run.
+	later = `starts=$(sed -n 's/^NumJobStarts = //p' "$_CONDOR_JOB_AD")
+if [ "${starts:-0}" -gt 0 ]; then
+	echo "once more, with $(ls | grep -v '^_condor\|^job' | tr '\n' ' ')"
+	cat caught state 2>/dev/null
+	exit 0
+fi
+`
+)
+
+// traps notes which signals come, in their order, and ends when there is
+// no more for a moment.
+func traps(signals ...string) string {
+	var b strings.Builder
+	for _, s := range signals {
+		b.WriteString("trap 'echo " + s + " >>caught' " + s + "\n")
+	}
+	return b.String()
+}
+
+// untilCaught ends a while after the first signal, so that a second one that
+// follows is noted too.
+const untilCaught = `while [ ! -e caught ]; do sleep 0.1; done
+sleep 0.5; sleep 0.5; sleep 0.5
+exit 3
+`
+
+// steered is a job of a script.
+func steered(name, shows, script, submit string, steps ...Step) Case {
+	return Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", script)},
+		Submit: "executable = job.sh\noutput = out\n" + submit, Steps: steps,
+		// Whether a nap of the script is counted when all are killed.
+		Fleeting: []string{"numpids"}}
+}
+
+const onEvict = "when_to_transfer_output = ON_EXIT_OR_EVICT\n"
+
+// steeringCases are what startd, shadow and users do to a job that runs, or is
+// about to.
+var steeringCases = []Case{
+	steered("held", "condor_hold of a running job that saves what it has done, and condor_release",
+		later+traps("TERM")+ready+untilCaught, onEvict,
+		Ready(), Tool("condor_hold"), Event(harness.EventHeld, 1), Gone(), Tool("condor_release"), Event(harness.EventReleased, 1)),
+	steered("kill-sig", "the signal of kill_sig",
+		later+traps("TERM", "USR1", "USR2", "WINCH")+ready+untilCaught, onEvict+"kill_sig = SIGUSR1\nhold_kill_sig = SIGWINCH",
+		Ready(), Tool("condor_vacate_job"), Executes(2)),
+	steered("remove-kill-sig", "remove_kill_sig goes before kill_sig, whatever the end is for",
+		later+traps("TERM", "USR1", "USR2", "WINCH")+ready+untilCaught, onEvict+"kill_sig = SIGUSR1\nremove_kill_sig = SIGUSR2\nhold_kill_sig = 28",
+		Ready(), Tool("condor_vacate_job"), Executes(2)),
+	steered("soft-ignored", "a job that ignores SIGTERM is killed after job_max_vacate_time",
+		"trap '' TERM\n"+ready+rest, onEvict+"job_max_vacate_time = 3",
+		Ready(), Tool("condor_rm"), Gone().About(3*time.Second)),
+	steered("removed-at-once", "without want_graceful_removal a job is killed",
+		"trap '' TERM\n"+ready+rest, "want_graceful_removal = False\njob_max_vacate_time = 60",
+		Ready(), Tool("condor_rm"), Gone()),
+	steered("vacated-fast", "condor_vacate_job -fast: no signal but SIGKILL, and nothing is saved",
+		later+traps("TERM")+"echo made >state\n"+ready+rest, onEvict,
+		Ready(), Tool("condor_vacate_job", "-fast", "<job>"), Executes(2)),
+	steered("suspended", "condor_suspend and condor_continue, each twice",
+		ready+"while [ ! -e go ]; do sleep 0.1; done\necho on\n", "",
+		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_suspend", "<job>"),
+		Tool("condor_continue"), Event(harness.EventUnsuspended, 1), Tool("condor_continue", "<job>"),
+		EP("touch", "<scratch>/go")),
+	steered("suspended-vacated", "a suspended job is continued to be vacated",
+		later+traps("TERM")+ready+untilCaught, onEvict,
+		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_vacate_job"), Executes(2)),
+	steered("suspended-killed", "a suspended job is killed as it is",
+		ready+rest, "want_graceful_removal = False",
+		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_rm"), Gone()),
+	steered("startd-vacated", "condor_vacate at the execution point",
+		later+traps("TERM")+ready+untilCaught, onEvict,
+		Ready(), Quietly(EP("sh", "-c", `condor_vacate "<slot>@$(condor_config_val STARTD_NAME 2>/dev/null || hostname)"`)), Executes(2)),
+	steered("preempted", "PREEMPT of the startd",
+		later+traps("TERM")+ready+untilCaught, onEvict+"+ConformancePreempt = True\n+NumJobStarts = 0", Executes(2)),
+	steered("wanted-held", "WANT_HOLD of the startd, and hold_kill_sig",
+		traps("TERM", "USR2")+ready+rest, "+ConformanceHold = True\nhold_kill_sig = SIGUSR2", Event(harness.EventHeld, 1)),
+	steered("starter-term", "SIGTERM to the starter; before that what means nothing to it, SIGUSR2 and SIGHUP",
+		later+traps("TERM")+ready+untilCaught, onEvict,
+		Ready(), signalStarter("USR2"), signalStarter("HUP"), signalStarter("TERM"), Executes(2)),
+	steered("starter-quit", "SIGQUIT to the starter",
+		later+traps("TERM")+ready+rest, onEvict, Ready(), signalStarter("QUIT"), Executes(2)),
+	steered("starter-usr1", "SIGUSR1 to the starter",
+		later+traps("TERM", "USR2")+ready+untilCaught, "remove_kill_sig = SIGUSR2", Ready(), signalStarter("USR1"), Ends()),
+	steered("on-success", "when_to_transfer_output = ON_SUCCESS of a job that fails, and is held for it",
+		"echo made >made; echo words\nexit 4\n", "when_to_transfer_output = ON_SUCCESS\nsuccess_exit_code = 0"),
+	steered("execute-duration", "allowed_execute_duration",
+		ready+rest, "allowed_execute_duration = 1", Event(harness.EventHeld, 1)),
+	steered("job-duration", "allowed_job_duration",
+		ready+rest, "allowed_job_duration = 1", Event(harness.EventHeld, 1)),
+	steered("checkpoint", "a job that checkpoints itself twice, without a list of files",
+		checkpointing("3"), "error = err\ncheckpoint_exit_code = 85"),
+	steered("checkpoint-evicted", "a job that is killed goes on from its checkpoint",
+		checkpointing("9"), "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state",
+		Runs("probe-stays"), Tool("condor_vacate_job", "-fast", "<job>"), Executes(2)),
+	steered("checkpoint-lost", "a checkpoint that lacks a file is not saved, and the job is held",
+		"echo run; exit 85\n", "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state", Event(harness.EventHeld, 1)),
+	steered("checkpoint-ordered", "a job that is told to save a checkpoint by its signal",
+		"n=$(cat state 2>/dev/null || echo 0)\necho run $n\ntrap 'echo $((n + 1)) >state; exit 77' USR1\n[ $n -ge 2 ] && exit 0\n"+ready+rest,
+		"checkpoint_exit_code = 77\n+WantCheckpointSignal = True\n+CheckpointSig = \"SIGUSR1\"\ntransfer_checkpoint_files = state",
+		Ready(), Quietly(EP("condor_checkpoint")), Runs("probe-ready"), Quietly(EP("condor_checkpoint"))),
+	steered("checkpoint-broken", "a job that does not end as it promised when it is sent that signal",
+		"trap 'exit 5' USR1\n"+ready+rest,
+		"checkpoint_exit_code = 77\n+WantCheckpointSignal = True\n+CheckpointSig = \"SIGUSR1\"",
+		Ready(), Quietly(EP("condor_checkpoint")), Event(harness.EventHeld, 1)),
+	late("ordered-late", "condor_vacate at the execution point when the job has ended and its output is on its way: it stays ended"),
+	late("ordered-late-fast", "the same with -fast", "-fast"),
+	steered("deferred", "deferral_time: the job begins then, and not before",
+		deferredScript, "deferral_time = (QDate + 6)\ndeferral_window = 60"),
+	steered("deferral-missed", "a job that comes too late for its deferral_time",
+		"echo never\n", "deferral_time = ifThenElse(RemoteHost is undefined, QDate + 60, 1)", Event(harness.EventHeld, 1)),
+	steered("deferral-removed", "condor_rm of a job that waits for its deferral_time",
+		"echo never\n", "deferral_time = (QDate + 250)",
+		Until("TransferInFinished isnt undefined"), Tool("condor_rm"), Event(harness.EventAborted, 1)),
+}
+
+// checkpointing is a job that counts its runs, ends each but the last as a
+// checkpoint, and lingers in the third of its first activation if there are more.
+func checkpointing(last string) string {
+	return later + `n=$(cat state 2>/dev/null || echo 0)
+n=$((n + 1))
+echo "run $n"
+echo "words $n" >&2
+echo $n >state
+[ $n -ge ` + last + ` ] && exit 0
+[ $n -lt 3 ] && exit 85
+printf probe-stays >/proc/$$/comm
+` + rest
+}
+
+// deferredScript tells whether the time has come.
+const deferredScript = `queued=$(sed -n 's/^QDate = //p' "$_CONDOR_JOB_AD")
+late=$(($(date +%s) - queued - 6))
+[ $late -ge 0 ] && [ $late -lt 60 ] && echo in time
+`
+
+// late is a job whose output is held up, by a pipe that nobody reads, until the
+// startd has given its order.
+func late(name, shows string, options ...string) Case {
+	return steered(name, shows,
+		ready+"while [ ! -e go ]; do sleep 0.1; done\necho made >made\n",
+		"transfer_output_files = made\ntransfer_output_remaps = \"made=../pipe.$(Cluster)\"",
+		Ready(), Shell("mkfifo ../pipe.<cluster>"), EP("touch", "<scratch>/go"),
+		Event(harness.EventFileTransfer, 3),
+		Quietly(EP("sh", "-c", "condor_vacate "+strings.Join(options, " ")+` "<slot>@$(condor_config_val STARTD_NAME 2>/dev/null || hostname)"
+until condor_status -direct "$(condor_config_val STARTD_NAME 2>/dev/null || hostname)" -constraint 'SlotName == "<slot>"' -af State | grep Preempting; do sleep 0.1; done`)),
+		Shell("cat ../pipe.<cluster>; rm ../pipe.<cluster>"))
+}
+
+// signalStarter sends a signal to the starter, whose number is in the name of the
+// sandbox.
+func signalStarter(name string) Step {
+	return Quietly(EP("sh", "-c", `p="<scratch>"; p="${p##*/dir_}"; kill -`+name+` "${p%%/*}"`))
+}
