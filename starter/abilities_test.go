@@ -17,15 +17,17 @@ import (
 // too, or Go tests. An ability is a promise to jobs that are matched by it, so
 // none is made that nothing keeps.
 var proofs = map[string][]string{
-	"HasFileTransfer":      {"conformance/plain", "conformance/output"},
-	"HasPerFileEncryption": {"conformance/encrypted", "sandbox/TestUploadList"},
-	"HasJobNetworking":     {"conformance/plain"}, // whose Requirements ask for nothing else
-	"HasContainer":         {"integration/e2e/TestImages"},
-	"HasDocker":            {"integration/e2e/TestImages"},
-	"HasDockerURL":         {"integration/e2e/TestImages"},
-	"HasSIF":               {"integration/e2e/TestImageChoice"},
-	"HasSandboxImage":      {"integration/e2e/TestImageChoice"},
-	"HasPodStarter":        {"integration/e2e/TestPlainJob"},
+	"HasFileTransfer":            {"conformance/plain", "conformance/output"},
+	"HasPerFileEncryption":       {"conformance/encrypted", "sandbox/TestUploadList"},
+	"HasJobNetworking":           {"conformance/plain"}, // whose Requirements ask for nothing else
+	"HasContainer":               {"integration/e2e/TestImages"},
+	"HasDocker":                  {"integration/e2e/TestImages"},
+	"HasDockerURL":               {"integration/e2e/TestImages"},
+	"HasSIF":                     {"integration/e2e/TestImageChoice"},
+	"HasSandboxImage":            {"integration/e2e/TestImageChoice"},
+	"HasPodStarter":              {"integration/e2e/TestPlainJob"},
+	"HasJobDeferral":             {"conformance/deferred", "conformance/deferral-missed"},
+	"HasSelfCheckpointTransfers": {"conformance/checkpoint", "integration/e2e/TestCheckpoint"},
 }
 
 // TestEveryAbilityIsProven: what -classad promises and what is tested are the

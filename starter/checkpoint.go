@@ -40,9 +40,7 @@ func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 	case a.holdReported, run.ordered, !how.Self && !run.saving, !run.saving && !as:
 		return false, nil // it has ended, or is made to
 	}
-	if err := a.tellEnd(ctx); err != nil {
-		return false, err
-	}
+	a.tellEnd(ctx)
 	if !as {
 		if err := a.outOfMemory(); err != nil {
 			return false, err
@@ -85,12 +83,9 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 		ad := a.processAd(job.Exited)
 		a.publishVacate(ad)
 		job.PublishCheckpoint(ad, a.checkpoint, p)
-		if err := a.update(ctx, ad); err != nil {
-			return err
-		}
-		return a.tellCheckpoint(ctx, shadow.EventSuccessfulCheckpoint)
-	case errors.Is(err, shadow.ErrLost):
-		return err
+		a.tell(ctx, ad)
+		a.tellCheckpoint(ctx, shadow.EventSuccessfulCheckpoint)
+		return nil
 	case a.orders.wasCut():
 		return nil
 	}
@@ -98,15 +93,17 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 		return fail(shadow.HoldFailedToCheckpoint, -1, fmt.Errorf("Starter failed to upload checkpoint: %s", t.Text)) //nolint:staticcheck // stock's sentence
 	}
 	a.log.Warn("Failed to transfer a checkpoint; the job goes on to the next", "number", a.checkpoint, "error", oneLine(err))
-	return a.tellCheckpoint(ctx, shadow.EventFailedCheckpoint)
+	a.tellCheckpoint(ctx, shadow.EventFailedCheckpoint)
+	return nil
 }
 
 // tellCheckpoint tells the shadow what became of a checkpoint.
-func (a *activation) tellCheckpoint(ctx context.Context, kind string) error {
+func (a *activation) tellCheckpoint(ctx context.Context, kind string) {
 	event := shadow.Event(kind)
 	event.SetInt("CheckpointNumber", a.checkpoint)
-	_, err := a.shadow.EventNotification(ctx, event)
-	return ignoreUnlessLost(err)
+	if _, err := a.shadow.EventNotification(ctx, event); err != nil {
+		a.log.Warn("The shadow did not hear of a checkpoint", "what", kind, "number", a.checkpoint, "error", err)
+	}
 }
 
 // errNoTransfer says why a job's checkpoint is not saved.
