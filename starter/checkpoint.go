@@ -40,7 +40,9 @@ func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 	case a.holdReported, run.ordered, !how.Self && !run.saving, !run.saving && !as:
 		return false, nil // it has ended, or is made to
 	}
-	a.tellEnd(ctx)
+	if err := a.tellEnd(ctx); err != nil {
+		return false, err
+	}
 	if !as {
 		if err := a.outOfMemory(); err != nil {
 			return false, err

@@ -33,11 +33,13 @@ func (a *activation) start(ctx context.Context) error {
 	if err := a.clearUser(ctx); err != nil {
 		return err
 	}
-	if err := a.setUp(ctx); err != nil {
-		return err
-	}
-	if err := a.preScript(ctx); err != nil {
-		return err
+	if a.runs == 0 { // after a checkpoint all is as it was
+		if err := a.setUp(ctx); err != nil {
+			return err
+		}
+		if err := a.preScript(ctx); err != nil {
+			return err
+		}
 	}
 	cmd, spec, err := a.specify()
 	if err != nil {
