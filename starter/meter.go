@@ -136,14 +136,14 @@ func (m *meter) seen(usage payload.ContainerUsage) {
 	m.load.see(usage.Time, m.user+m.sys)
 }
 
-// end adds what the exit record says.
+// end adds what the exit record says. How many processes there were last is told
+// once more (os_proc.cpp:JobReaper).
 func (m *meter) end(exit payload.Exit) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.grow(exit.UserCPU, exit.SystemCPU)
 	m.cgroup(exit.Cgroup, exit.Ended)
 	m.single = max(m.single, exit.MaxRSS)
-	m.processes = 0
 	m.load = load{}
 }
 

@@ -38,15 +38,15 @@ func TestMeter(t *testing.T) {
 	}
 	group.UserCPU, group.MemoryUsed = 9*time.Second, 1<<20
 	m.end(payload.Exit{UserCPU: 6 * time.Second, SystemCPU: time.Second, MaxRSS: 70 << 20, Cgroup: &group})
-	check("a peak between two looks", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 70 << 20, ResidentBytes: 70 << 20, IO: &io})
+	check("a peak between two looks", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, Processes: 4, ImageBytes: 70 << 20, ResidentBytes: 70 << 20, IO: &io})
 	m.peak = true
-	check("the kernel's peak", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 90 << 20, ResidentBytes: 90 << 20, IO: &io})
+	check("the kernel's peak", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, Processes: 4, ImageBytes: 90 << 20, ResidentBytes: 90 << 20, IO: &io})
 	m.file = true
-	check("the kernel's peak with file cache", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 120 << 20, ResidentBytes: 70 << 20, IO: &io})
+	check("the kernel's peak with file cache", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, Processes: 4, ImageBytes: 120 << 20, ResidentBytes: 70 << 20, IO: &io})
 	m.peak = false
 
 	m.nextRun()
-	check("before the next run", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 70 << 20, ResidentBytes: 70 << 20})
+	check("before the next run", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, Processes: 4, ImageBytes: 70 << 20, ResidentBytes: 70 << 20})
 	m.seen(payload.ContainerUsage{UserCPU: time.Second, Processes: 1, Cgroup: &payload.CgroupUsage{MemoryUsed: 1, UserCPU: -1, SystemCPU: -1, ReadBytes: 100, WriteBytes: 100, Reads: -1, Writes: 5}})
 	check("the next run", job.Usage{UserCPU: 10 * time.Second, SystemCPU: 2 * time.Second, ImageBytes: 70 << 20, ResidentBytes: 70 << 20, Processes: 1,
 		IO: &job.IO{ReadBytes: 4196, WriteBytes: 8292, Reads: 1, Writes: 7}})

@@ -9,7 +9,7 @@ import (
 
 // steeringSetup lets jobs ask the startd to preempt them, or to have them put on
 // hold, when their first run has begun.
-var steeringSetup = Setup{Execute: `PREEMPT = (TARGET.ConformancePreempt =?= True && TARGET.NumJobStarts =?= 0) || (TARGET.ConformanceHold =?= True)
+var steeringSetup = Setup{Execute: `PREEMPT = TARGET.JobState =?= "Running" && (TARGET.ConformanceHold =?= True || (TARGET.ConformancePreempt =?= True && (TARGET.NumJobStarts ?: 0) == 0))
 WANT_HOLD = TARGET.ConformanceHold =?= True
 WANT_HOLD_REASON = "the site does not want it"
 WANT_HOLD_SUBCODE = 7
@@ -55,9 +55,12 @@ exit 3
 func steered(name, shows, script, submit string, steps ...Step) Case {
 	return Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", script)},
 		Submit: "executable = job.sh\noutput = out\n" + submit, Steps: steps,
-		// Whether a nap of the script is counted when all are killed.
-		Fleeting: []string{"numpids"}}
+		// Whether a nap of the script is counted.
+		Fleeting: []string{"numpids", "010   Number of processes*"}}
 }
+
+// slotName is the job's slot, for the shell in an execution point.
+const slotName = `"<slot>@$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME)"`
 
 const onEvict = "when_to_transfer_output = ON_EXIT_OR_EVICT\n"
 
@@ -87,19 +90,20 @@ var steeringCases = []Case{
 		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_suspend", "<job>"),
 		Tool("condor_continue"), Event(harness.EventUnsuspended, 1), Tool("condor_continue", "<job>"),
 		EP("touch", "<scratch>/go")),
-	steered("suspended-vacated", "a suspended job is continued to be vacated",
+	steered("suspended-held", "a suspended job is continued to be asked to end",
 		later+traps("TERM")+ready+untilCaught, onEvict,
-		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_vacate_job"), Executes(2)),
+		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1),
+		Tool("condor_hold"), Event(harness.EventHeld, 1), Gone(), Tool("condor_release"), Event(harness.EventReleased, 1)),
 	steered("suspended-killed", "a suspended job is killed as it is",
 		ready+rest, "want_graceful_removal = False",
 		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_rm"), Gone()),
 	steered("startd-vacated", "condor_vacate at the execution point",
 		later+traps("TERM")+ready+untilCaught, onEvict,
-		Ready(), Quietly(EP("sh", "-c", `condor_vacate "<slot>@$(condor_config_val STARTD_NAME 2>/dev/null || hostname)"`)), Executes(2)),
+		Ready(), Quietly(EP("sh", "-c", "condor_vacate "+slotName)), Executes(2)),
 	steered("preempted", "PREEMPT of the startd",
-		later+traps("TERM")+ready+untilCaught, onEvict+"+ConformancePreempt = True\n+NumJobStarts = 0", Executes(2)),
+		later+traps("TERM")+ready+untilCaught, onEvict+"+ConformancePreempt = True", Executes(2)),
 	steered("wanted-held", "WANT_HOLD of the startd, and hold_kill_sig",
-		traps("TERM", "USR2")+ready+rest, "+ConformanceHold = True\nhold_kill_sig = SIGUSR2", Event(harness.EventHeld, 1)),
+		traps("TERM", "USR2")+ready+untilCaught, "+ConformanceHold = True\nhold_kill_sig = SIGUSR2", Event(harness.EventHeld, 1)),
 	steered("starter-term", "SIGTERM to the starter; before that what means nothing to it, SIGUSR2 and SIGHUP",
 		later+traps("TERM")+ready+untilCaught, onEvict,
 		Ready(), signalStarter("USR2"), signalStarter("HUP"), signalStarter("TERM"), Executes(2)),
@@ -167,8 +171,8 @@ func late(name, shows string, options ...string) Case {
 		"transfer_output_files = made\ntransfer_output_remaps = \"made=../pipe.$(Cluster)\"",
 		Ready(), Shell("mkfifo ../pipe.<cluster>"), EP("touch", "<scratch>/go"),
 		Event(harness.EventFileTransfer, 3),
-		Quietly(EP("sh", "-c", "condor_vacate "+strings.Join(options, " ")+` "<slot>@$(condor_config_val STARTD_NAME 2>/dev/null || hostname)"
-until condor_status -direct "$(condor_config_val STARTD_NAME 2>/dev/null || hostname)" -constraint 'SlotName == "<slot>"' -af State | grep Preempting; do sleep 0.1; done`)),
+		Quietly(EP("sh", "-c", "condor_vacate "+strings.Join(options, " ")+" "+slotName+`
+until condor_status `+slotName+` -af State | grep Preempting; do sleep 0.1; done`)),
 		Shell("cat ../pipe.<cluster>; rm ../pipe.<cluster>"))
 }
 
