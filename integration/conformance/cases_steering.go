@@ -14,8 +14,8 @@ WANT_HOLD = TARGET.ConformanceHold =?= True
 WANT_HOLD_REASON = "the site does not want it"
 WANT_HOLD_SUBCODE = 7
 WANT_VACATE = True
+PERIODIC_CHECKPOINT = TARGET.ConformanceCheckpoint =?= True && TARGET.JobState =?= "Running" && time() - LastPeriodicCheckpoint >= 1
 KILLING_TIMEOUT = 5
-`, Submit: `SHADOW.PERIODIC_EXPR_INTERVAL = 5
 `}
 
 // Parts of scripts.
@@ -59,6 +59,13 @@ func steered(name, shows, script, submit string, steps ...Step) Case {
 		Fleeting: []string{"numpids", "010   Number of processes*"}}
 }
 
+// twice is for a case whose job runs twice: how often a shadow finds its claim
+// gone before the second run is the schedd's luck.
+func twice(c Case) Case {
+	c.Fleeting = append(c.Fleeting, "jobruncount", "numjobmatches", "numshadowstarts", "numvacates*")
+	return c
+}
+
 // slotName is the job's slot, for the shell in an execution point.
 const slotName = `"<slot>@$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME)"`
 
@@ -67,71 +74,62 @@ const onEvict = "when_to_transfer_output = ON_EXIT_OR_EVICT\n"
 // steeringCases are what startd, shadow and users do to a job that runs, or is
 // about to.
 var steeringCases = []Case{
-	steered("held", "condor_hold of a running job that saves what it has done, and condor_release",
+	twice(steered("held", "condor_hold of a running job that saves what it has done, and condor_release",
 		later+traps("TERM")+ready+untilCaught, onEvict,
-		Ready(), Tool("condor_hold"), Event(harness.EventHeld, 1), Gone(), Tool("condor_release"), Event(harness.EventReleased, 1)),
-	steered("kill-sig", "the signal of kill_sig",
+		Ready(), Tool("condor_hold"), Event(harness.EventHeld, 1), Gone(), Tool("condor_release"), Event(harness.EventReleased, 1))),
+	twice(steered("kill-sig", "the signal of kill_sig",
 		later+traps("TERM", "USR1", "USR2", "WINCH")+ready+untilCaught, onEvict+"kill_sig = SIGUSR1\nhold_kill_sig = SIGWINCH",
-		Ready(), Tool("condor_vacate_job"), Executes(2)),
-	steered("remove-kill-sig", "remove_kill_sig goes before kill_sig, whatever the end is for",
+		Ready(), Tool("condor_vacate_job"), Executes(2))),
+	twice(steered("remove-kill-sig", "remove_kill_sig goes before kill_sig, whatever the end is for",
 		later+traps("TERM", "USR1", "USR2", "WINCH")+ready+untilCaught, onEvict+"kill_sig = SIGUSR1\nremove_kill_sig = SIGUSR2\nhold_kill_sig = 28",
-		Ready(), Tool("condor_vacate_job"), Executes(2)),
+		Ready(), Tool("condor_vacate_job"), Executes(2))),
 	steered("soft-ignored", "a job that ignores SIGTERM is killed after job_max_vacate_time",
 		"trap '' TERM\n"+ready+rest, onEvict+"job_max_vacate_time = 3",
 		Ready(), Tool("condor_rm"), Gone().About(3*time.Second)),
 	steered("removed-at-once", "without want_graceful_removal a job is killed",
 		"trap '' TERM\n"+ready+rest, "want_graceful_removal = False\njob_max_vacate_time = 60",
 		Ready(), Tool("condor_rm"), Gone()),
-	steered("vacated-fast", "condor_vacate_job -fast: no signal but SIGKILL, and nothing is saved",
+	twice(steered("vacated-fast", "condor_vacate_job -fast: no signal but SIGKILL, and nothing is saved",
 		later+traps("TERM")+"echo made >state\n"+ready+rest, onEvict,
-		Ready(), Tool("condor_vacate_job", "-fast", "<job>"), Executes(2)),
+		Ready(), Tool("condor_vacate_job", "-fast", "<job>"), Executes(2))),
 	steered("suspended", "condor_suspend and condor_continue, each twice",
 		ready+"while [ ! -e go ]; do sleep 0.1; done\necho on\n", "",
 		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_suspend", "<job>"),
 		Tool("condor_continue"), Event(harness.EventUnsuspended, 1), Tool("condor_continue", "<job>"),
 		EP("touch", "<scratch>/go")),
-	steered("suspended-held", "a suspended job is continued to be asked to end",
+	twice(steered("suspended-held", "a suspended job is continued to be asked to end",
 		later+traps("TERM")+ready+untilCaught, onEvict,
 		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1),
-		Tool("condor_hold"), Event(harness.EventHeld, 1), Gone(), Tool("condor_release"), Event(harness.EventReleased, 1)),
+		Tool("condor_hold"), Event(harness.EventHeld, 1), Gone(), Tool("condor_release"), Event(harness.EventReleased, 1))),
 	steered("suspended-killed", "a suspended job is killed as it is",
 		ready+rest, "want_graceful_removal = False",
 		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_rm"), Gone()),
-	steered("startd-vacated", "condor_vacate at the execution point",
+	twice(steered("startd-vacated", "condor_vacate at the execution point",
 		later+traps("TERM")+ready+untilCaught, onEvict,
-		Ready(), Quietly(EP("sh", "-c", "condor_vacate "+slotName)), Executes(2)),
-	steered("preempted", "PREEMPT of the startd",
-		later+traps("TERM")+ready+untilCaught, onEvict+"+ConformancePreempt = True", Executes(2)),
+		Ready(), Quietly(EP("sh", "-c", "condor_vacate "+slotName)), Executes(2))),
+	twice(steered("preempted", "PREEMPT of the startd",
+		later+traps("TERM")+ready+untilCaught, onEvict+"+ConformancePreempt = True", Executes(2))),
 	steered("wanted-held", "WANT_HOLD of the startd, and hold_kill_sig",
 		traps("TERM", "USR2")+ready+untilCaught, "+ConformanceHold = True\nhold_kill_sig = SIGUSR2", Event(harness.EventHeld, 1)),
-	steered("starter-term", "SIGTERM to the starter; before that what means nothing to it, SIGUSR2 and SIGHUP",
+	twice(steered("starter-term", "SIGTERM to the starter; before that what means nothing to it, SIGUSR2 and SIGHUP",
 		later+traps("TERM")+ready+untilCaught, onEvict,
-		Ready(), signalStarter("USR2"), signalStarter("HUP"), signalStarter("TERM"), Executes(2)),
-	steered("starter-quit", "SIGQUIT to the starter",
-		later+traps("TERM")+ready+rest, onEvict, Ready(), signalStarter("QUIT"), Executes(2)),
+		Ready(), signalStarter("USR2"), signalStarter("HUP"), signalStarter("TERM"), Executes(2))),
+	twice(steered("starter-quit", "SIGQUIT to the starter",
+		later+traps("TERM")+ready+rest, onEvict, Ready(), signalStarter("QUIT"), Executes(2))),
 	steered("starter-usr1", "SIGUSR1 to the starter",
 		later+traps("TERM", "USR2")+ready+untilCaught, "remove_kill_sig = SIGUSR2", Ready(), signalStarter("USR1"), Ends()),
-	steered("on-success", "when_to_transfer_output = ON_SUCCESS of a job that fails, and is held for it",
-		"echo made >made; echo words\nexit 4\n", "when_to_transfer_output = ON_SUCCESS\nsuccess_exit_code = 0"),
-	steered("execute-duration", "allowed_execute_duration",
-		ready+rest, "allowed_execute_duration = 1", Event(harness.EventHeld, 1)),
-	steered("job-duration", "allowed_job_duration",
-		ready+rest, "allowed_job_duration = 1", Event(harness.EventHeld, 1)),
 	steered("checkpoint", "a job that checkpoints itself twice, without a list of files",
 		checkpointing("3"), "error = err\ncheckpoint_exit_code = 85"),
-	steered("checkpoint-evicted", "a job that is killed goes on from its checkpoint",
+	twice(steered("checkpoint-evicted", "a job that is killed goes on from its checkpoint",
 		checkpointing("9"), "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state",
-		Runs("probe-stays"), Tool("condor_vacate_job", "-fast", "<job>"), Executes(2)),
-	steered("checkpoint-lost", "a checkpoint that lacks a file is not saved, and the job is held",
-		"echo run; exit 85\n", "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state", Event(harness.EventHeld, 1)),
-	steered("checkpoint-ordered", "a job that is told to save a checkpoint by its signal",
-		"n=$(cat state 2>/dev/null || echo 0)\necho run $n\ntrap 'echo $((n + 1)) >state; exit 77' USR1\n[ $n -ge 2 ] && exit 0\n"+ready+rest,
-		"checkpoint_exit_code = 77\n+WantCheckpointSignal = True\n+CheckpointSig = \"SIGUSR1\"\ntransfer_checkpoint_files = state",
-		Ready(), Quietly(EP("condor_checkpoint")), Runs("probe-ready"), Quietly(EP("condor_checkpoint"))),
+		Runs("probe-stays"), Tool("condor_vacate_job", "-fast", "<job>"), Executes(2))),
+	steered("checkpoint-ordered", "a job that is told by the startd, with its checkpoint signal, to save a checkpoint",
+		"trap 'echo saved >state; exit 77' USR1\ncat state && exit 0\n"+rest,
+		"checkpoint_exit_code = 77\n+WantCheckpointSignal = True\n+CheckpointSig = \"SIGUSR1\"\n+ConformanceCheckpoint = True\ntransfer_checkpoint_files = state"),
 	steered("checkpoint-broken", "a job that does not end as it promised when it is sent that signal",
-		"trap 'exit 5' USR1\n"+ready+rest,
-		"checkpoint_exit_code = 77\n+WantCheckpointSignal = True\n+CheckpointSig = \"SIGUSR1\"",
-		Ready(), Quietly(EP("condor_checkpoint")), Event(harness.EventHeld, 1)),
+		"trap 'exit 5' USR1\n"+rest,
+		"checkpoint_exit_code = 77\n+WantCheckpointSignal = True\n+CheckpointSig = \"SIGUSR1\"\n+ConformanceCheckpoint = True",
+		Event(harness.EventHeld, 1)),
 	late("ordered-late", "condor_vacate at the execution point when the job has ended and its output is on its way: it stays ended"),
 	late("ordered-late-fast", "the same with -fast", "-fast"),
 	steered("deferred", "deferral_time: the job begins then, and not before",
@@ -166,7 +164,7 @@ late=$(($(date +%s) - queued - 6))
 // late is a job whose output is held up, by a pipe that nobody reads, until the
 // startd has given its order.
 func late(name, shows string, options ...string) Case {
-	return steered(name, shows,
+	c := steered(name, shows,
 		ready+"while [ ! -e go ]; do sleep 0.1; done\necho made >made\n",
 		"transfer_output_files = made\ntransfer_output_remaps = \"made=../pipe.$(Cluster)\"",
 		Ready(), Shell("mkfifo ../pipe.<cluster>"), EP("touch", "<scratch>/go"),
@@ -174,6 +172,8 @@ func late(name, shows string, options ...string) Case {
 		Quietly(EP("sh", "-c", "condor_vacate "+strings.Join(options, " ")+" "+slotName+`
 until condor_status `+slotName+` -af State | grep Preempting; do sleep 0.1; done`)),
 		Shell("cat ../pipe.<cluster>; rm ../pipe.<cluster>"))
+	c.Fleeting = append(c.Fleeting, "transferoutputremaps") // names the cluster
+	return c
 }
 
 // signalStarter sends a signal to the starter, whose number is in the name of the

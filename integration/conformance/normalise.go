@@ -20,7 +20,7 @@ var measured = []string{
 	"QDate", "CompletionDate", "EnteredCurrentStatus", "JobStartDate", "JobCurrentStartDate",
 	"JobCurrentStartExecutingDate", "JobCurrentFinishTransferInputDate", "JobCurrentFinishTransferOutputDate",
 	"JobCurrentStartTransferInputDate", "JobCurrentStartTransferOutputDate", "JobLastStartDate", "LastJobLeaseRenewal",
-	"LastMatchTime", "LastSuspensionTime", "LastVacateTime", "ShadowBday", "StdoutMtime", "StderrMtime", "TransferInFinished", "TransferInStarted",
+	"JobLastCheckpointTime", "LastMatchTime", "LastSuspensionTime", "LastVacateTime", "ShadowBday", "StdoutMtime", "StderrMtime", "TransferInFinished", "TransferInStarted",
 	"TransferInQueued", "TransferOutFinished", "TransferOutStarted", "TransferOutQueued", "ReleaseTime", "StageOutStart", "StageOutFinish", "StageInStart", "StageInFinish", "JobFinishedHookDone",
 	"JobLastStartTransferInputDate", "JobLastFinishTransferInputDate",
 	// durations

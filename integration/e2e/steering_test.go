@@ -76,6 +76,19 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
+// TestCheckpointThatLacksAFile: the job is put on hold, with the reason, and is not
+// started again.
+func TestCheckpointThatLacksAFile(t *testing.T) {
+	oursOnly(t)
+	job := submit(t, job("exit=85", "checkpoint_exit_code = 85", "transfer_checkpoint_files = nowhere"))[0]
+	if end := ending(t, job); !end.Held || end.Code != 36 || end.Subcode != -1 || !strings.Contains(end.Reason, "Starter failed to upload checkpoint") || !strings.Contains(end.Reason, "nowhere") {
+		t.Errorf("%+v", end)
+	}
+	if err := harness.WaitNone(soon(t, gone), payload()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestVacatedCheckpoint: a job that has been told to end and saves a checkpoint
 // instead is not started again.
 func TestVacatedCheckpoint(t *testing.T) {
