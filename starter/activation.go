@@ -241,6 +241,9 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 // told to the shadow as a reason for another try, since a shadow that just
 // loses its starter would wait for one to come back.
 func (a *activation) endEarly(ctx context.Context, e ending) {
+	if a.payload == nil && a.sandbox != nil {
+		a.tell(ctx, a.exitAd(ctx))
+	}
 	if e.code == shadow.VacateClaimDeactivated || a.holdReported {
 		a.finalUpdate(ctx)
 		return

@@ -47,9 +47,9 @@ func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 		if err := a.outOfMemory(); err != nil {
 			return false, err
 		}
-		return false, fail(shadow.HoldFailedToCheckpoint, run.exit.WaitStatus, errors.New(how.Broken(run.status())))
+		return false, a.hold(ctx, shadow.HoldFailedToCheckpoint, run.exit.WaitStatus, how.Broken(run.status()))
 	}
-	if err := a.saveCheckpoint(ctx); err != nil {
+	if err := a.saveCheckpoint(ctx); err != nil || a.holdReported {
 		return false, err
 	}
 	if a.orders.ended() != nil {
@@ -92,10 +92,22 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 		return nil
 	}
 	if t := (*sandbox.TransferError)(nil); errors.As(err, &t) && !t.TryAgain {
-		return fail(shadow.HoldFailedToCheckpoint, -1, fmt.Errorf("Starter failed to upload checkpoint: %s", t.Text)) //nolint:staticcheck // stock's sentence
+		return a.hold(ctx, shadow.HoldFailedToCheckpoint, -1, "Starter failed to upload checkpoint: "+t.Text)
 	}
 	a.log.Warn("Failed to transfer a checkpoint; the job goes on to the next", "number", a.checkpoint, "error", oneLine(err))
 	a.tellCheckpoint(ctx, shadow.EventFailedCheckpoint)
+	return nil
+}
+
+// hold puts a job on hold that has ended in the wrong way, before the startd hears
+// how it did (jic_shadow.cpp:holdJob).
+func (a *activation) hold(ctx context.Context, code, subcode int, why string) error {
+	err := a.shadow.ReportError(ctx, shadow.RemoteError{Message: why, Code: code, Subcode: subcode, Critical: true})
+	if err != nil {
+		return fail(code, subcode, errors.New(why)) // to be told when there is a shadow again
+	}
+	a.log.Error("The job is put on hold", "why", why)
+	a.holdReported = true
 	return nil
 }
 

@@ -55,8 +55,9 @@ exit 3
 func steered(name, shows, script, submit string, steps ...Step) Case {
 	return Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", script)},
 		Submit: "executable = job.sh\noutput = out\n" + submit, Steps: steps,
-		// Whether a nap of the script is counted.
-		Fleeting: []string{"numpids", "010   Number of processes*"}}
+		// Whether a nap of the script is counted, and whether the sandbox has been
+		// measured by the time that matters.
+		Fleeting: []string{"numpids", "010   Number of processes*", "stdoutmtime"}}
 }
 
 // twice is for a case whose job runs twice: how often a shadow finds its claim
@@ -131,7 +132,6 @@ var steeringCases = []Case{
 		"checkpoint_exit_code = 77\n+WantCheckpointSignal = True\n+CheckpointSig = \"SIGUSR1\"\n+ConformanceCheckpoint = True",
 		Event(harness.EventHeld, 1)),
 	late("ordered-late", "condor_vacate at the execution point when the job has ended and its output is on its way: it stays ended"),
-	late("ordered-late-fast", "the same with -fast", "-fast"),
 	steered("deferred", "deferral_time: the job begins then, and not before",
 		deferredScript, "deferral_time = (QDate + 6)\ndeferral_window = 60"),
 	steered("deferral-missed", "a job that comes too late for its deferral_time",
@@ -163,13 +163,13 @@ late=$(($(date +%s) - queued - 6))
 
 // late is a job whose output is held up, by a pipe that nobody reads, until the
 // startd has given its order.
-func late(name, shows string, options ...string) Case {
+func late(name, shows string) Case {
 	c := steered(name, shows,
 		ready+"while [ ! -e go ]; do sleep 0.1; done\necho made >made\n",
 		"transfer_output_files = made\ntransfer_output_remaps = \"made=../pipe.$(Cluster)\"",
 		Ready(), Shell("mkfifo ../pipe.<cluster>"), EP("touch", "<scratch>/go"),
 		Event(harness.EventFileTransfer, 3),
-		Quietly(EP("sh", "-c", "condor_vacate "+strings.Join(options, " ")+" "+slotName+`
+		Quietly(EP("sh", "-c", "condor_vacate "+slotName+`
 until condor_status `+slotName+` -af State | grep Preempting; do sleep 0.1; done`)),
 		Shell("cat ../pipe.<cluster>; rm ../pipe.<cluster>"))
 	c.Fleeting = append(c.Fleeting, "transferoutputremaps") // names the cluster

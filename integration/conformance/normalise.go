@@ -34,7 +34,7 @@ var measured = []string{
 	// numbers and names given out
 	"ClusterId", "GlobalJobId", "JobPid", "RemoteSlotID", "NumPidsMax", "LastRemoteHost", "RemoteHost", "StarterIpAddr", "StartdIpAddr", "StartdPrincipal",
 	"PublicClaimId", "ClaimId", "LastClaimId", "LastPublicClaimId", "SlotName", "StartdName", "MachineAttr*", "CondorScratchDir",
-	"AutoClusterId", "LastRemotePool", "ShadowIpAddr",
+	"AutoClusterAttrs", "AutoClusterId", "LastRemotePool", "ShadowIpAddr",
 }
 
 // fleeting is what is there or not by the clock: the startd hands the rate of
