@@ -187,19 +187,26 @@ func (a *activation) live(ctx context.Context) error {
 		return err
 	}
 	for again := true; again; {
-		// When start ends, the payload runs.
-		if err := phase(before, a.log, "start", a.start); err != nil {
-			return err
-		}
-		if err := a.watch(ctx); err != nil {
-			return err
-		}
 		var err error
-		if again, err = a.checkpointed(ctx); err != nil {
+		if again, err = a.runOnce(before, ctx); err != nil {
+			a.tools.finish()
 			return err
 		}
 	}
+	a.tools.finish()
 	return phase(ctx, a.log, "finish", a.finish)
+}
+
+// runOnce runs the payload from its start, which an order of any kind cuts short,
+// to its end, after which it may have to be run again.
+func (a *activation) runOnce(before, ctx context.Context) (again bool, err error) {
+	if err := phase(before, a.log, "start", a.start); err != nil {
+		return false, err
+	}
+	if err := a.watch(ctx); err != nil {
+		return false, err
+	}
+	return a.checkpointed(ctx)
 }
 
 // conclude tells startd and shadow of an end that live could not bring about

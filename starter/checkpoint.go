@@ -10,6 +10,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
+	"podstarter/payload"
 	"podstarter/sandbox"
 )
 
@@ -28,6 +29,13 @@ func (a *activation) askCheckpoint(ctx context.Context) {
 	a.payload.saving = true
 }
 
+// isCheckpoint says whether the main process has ended in the way that means a
+// checkpoint, and is to be started again.
+func (a *activation) isCheckpoint(exit payload.Exit) bool {
+	how := job.CheckpointsOf(a.ad)
+	return !a.holdReported && !a.payload.ordered && (how.Self || a.payload.saving) && exit.WaitStatus == how.Status
+}
+
 // checkpointed looks whether the main process has ended in the way that means a
 // checkpoint. If so, what it saved goes to the access point, and the process is to
 // be started again, in the same container and with the same files: processes that
@@ -36,8 +44,7 @@ func (a *activation) askCheckpoint(ctx context.Context) {
 func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 	run, how := a.payload, job.CheckpointsOf(a.ad)
 	as := run.exit.WaitStatus == how.Status
-	switch {
-	case a.holdReported, run.ordered, !how.Self && !run.saving, !run.saving && !as:
+	if !a.isCheckpoint(*run.exit) && !(run.saving && !run.ordered) {
 		return false, nil // it has ended, or is made to
 	}
 	if err := a.tellEnd(ctx); err != nil {

@@ -74,7 +74,7 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 				e.err = a.whyLost(ctx, e.err)
 			}
 			e.exit = a.asVisited(e.exit)
-			if e.err != nil || e.exit.Killed != "" || !a.visits.any() {
+			if e.err != nil || e.exit.Killed != "" || !a.visits.any() || a.isCheckpoint(e.exit) {
 				return e.exit, e.err
 			}
 			a.log.Info("The job's main process has ended, and a session of its owner goes on")
@@ -100,12 +100,13 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 			a.askCheckpoint(ctx)
 		case how := <-a.orders.ask:
 			a.background.Go(a.visits.end)
-			if !a.orders.hardEnded() {
+			if last == nil && !a.orders.hardEnded() {
 				a.killSoftly(ctx, how)
 			}
 		case <-hard:
 			hard = nil
 			a.background.Go(a.visits.end)
+			a.payload.ordered = a.payload.ordered || last == nil
 			a.killHard(ctx)
 		}
 	}
@@ -204,7 +205,6 @@ func (a *activation) killSoftly(ctx context.Context, how manner) {
 
 // killHard ends every process of the payload at once.
 func (a *activation) killHard(ctx context.Context) {
-	a.payload.ordered = true
 	a.reportHold(ctx)
 	a.log.Info("Killing the job")
 	a.background.Go(func() {
