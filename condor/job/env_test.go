@@ -224,3 +224,28 @@ func FuzzAssigned(f *testing.F) {
 		_ = assignedVariables(NewEnv(), prototypes, assigned)
 	})
 }
+
+// Releases before STARTER_SETS_HOME_ENV leave the job the HOME that it asks for.
+func TestHome(t *testing.T) {
+	for _, tt := range []struct {
+		name, environment, knob, want string
+	}{
+		{"the account's", "", "true", "/home/slot1"},
+		{"over the job's", "HOME=/mine", "true", "/home/slot1"},
+		{"the job's where nobody knows the knob", "HOME=/mine", "", "/mine"},
+		{"the account's where nobody knows the knob", "", "", "/home/slot1"},
+		{"the job's by the knob", "HOME=/mine", "false", "/mine"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ad := classads.NewAd()
+			ad.SetString("Environment", tt.environment)
+			env, err := Environment(ad, config.FromMap(map[string]string{"STARTER_SETS_HOME_ENV": tt.knob}), Surroundings{Home: "/home/slot1", Scratch: "/s", Iwd: "/s"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := env.Get("HOME"); got != tt.want {
+				t.Errorf("HOME is %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -173,7 +173,10 @@ func Publish(env *Env, ad *classads.Ad, k Knobs, s Surroundings) error {
 	if err != nil {
 		problems = multierror.Append(problems, err)
 	}
-	if home {
+	// A release whose table does not have the knob leaves HOME to the job.
+	_, known := k.Lookup("STARTER_SETS_HOME_ENV")
+	_, own := env.Get("HOME")
+	if home && (known || !own) {
 		set("HOME", s.Home)
 	}
 	env.Replace(scratchToken, s.Scratch)
