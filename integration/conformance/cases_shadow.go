@@ -1,6 +1,115 @@
 package conformance
 
-var shadowCases = []Case{}
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/integration/harness"
+	"podstarter/integration/images/probe/facts"
+)
+
+// lasting is the name of the process of sharing jobs.
+const lasting = "lasting"
+
+// sharing is a job whose files are not transferred: a shadow of 25.14 that has
+// come back itself takes none any more (file_transfer.cpp:stopServer). It ends
+// with exit code 7 when it is told to.
+const sharing = `executable = /bin/sh
+transfer_executable = False
+arguments = "-c 'trap ''exit 7'' TERM; printf ` + lasting + ` >/proc/$$/comm; while :; do sleep 1 & wait; done'"
+should_transfer_files = NO
+when_to_transfer_output =
+remote_initialdir = /tmp
+MY.FileSystemDomain = TARGET.FileSystemDomain
+`
+
+// telling is a job that notes that it was told to end, and ends with exit code 7.
+const telling = `arguments = "trap=caught:7 ready forever"
+output = out
+error = err
+`
+
+var shadowCases = []Case{
+	{
+		Name:   "shadow-killed",
+		Shows:  "the shadow dies: the schedd has the job run again, under the same claim",
+		Submit: telling,
+		Steps: []Step{
+			Ready(), Kill("the shadow", (*Run).Shadow, unix.SIGKILL), Executes(2),
+			Ready(), KillPayload(facts.Ready, unix.SIGTERM), Ends(),
+		},
+	},
+	{
+		Name:   "shadow-stopped",
+		Shows:  "the job ends while its shadow does not answer",
+		Submit: telling,
+		Steps: []Step{
+			Ready(), Kill("the shadow", (*Run).Shadow, unix.SIGSTOP),
+			KillPayload(facts.Ready, unix.SIGTERM), Gone(),
+			Kill("the shadow", (*Run).Shadow, unix.SIGCONT), Ends(),
+		},
+	},
+	{
+		Name:   "reconnect",
+		Shows:  "the connection to the shadow breaks while the job runs",
+		Submit: sharing,
+		Steps: []Step{
+			Runs(lasting), cutOff(), Event(harness.EventReconnected, 1),
+			KillPayload(lasting, unix.SIGTERM), Ends(),
+		},
+	},
+	{
+		Name:   "reconnect-twice",
+		Shows:  "and once more",
+		Submit: sharing,
+		Steps: []Step{
+			Runs(lasting), cutOff(), Event(harness.EventReconnected, 1), cutOff(), Event(harness.EventReconnected, 2),
+			KillPayload(lasting, unix.SIGTERM), Ends(),
+		},
+	},
+	{
+		Name:   "ended-disconnected",
+		Shows:  "the job ends while the shadow is away, and its exit is kept",
+		Submit: sharing,
+		Steps: []Step{
+			Runs(lasting), Kill("the shadow", (*Run).Shadow, unix.SIGSTOP), cutOff(),
+			KillPayload(lasting, unix.SIGTERM), Gone(),
+			Kill("the shadow", (*Run).Shadow, unix.SIGCONT), Ends(),
+		},
+	},
+	{
+		Name:   "lease-over",
+		Shows:  "the shadow stays away for longer than the job's lease: the job is killed, and runs again",
+		Submit: sharing + "+JobLeaseDuration = 5\n",
+		Steps: []Step{
+			Runs(lasting), Kill("the shadow", (*Run).Shadow, unix.SIGSTOP), cutOff(), Gone(),
+			Kill("the shadow", (*Run).Shadow, unix.SIGCONT), Executes(2),
+			Runs(lasting), KillPayload(lasting, unix.SIGTERM), Ends(),
+		},
+	},
+}
+
+// cutOff breaks the connection between the job's shadow and its starter, as a
+// network does that forgets it.
+func cutOff() Step {
+	return Do("the connection to the shadow breaks", func(_ context.Context, r *Run) error {
+		shadow, err := r.Shadow()
+		if err != nil {
+			return err
+		}
+		port, err := r.Pool.Port(r.Side)
+		if err != nil {
+			return err
+		}
+		n, err := harness.BreakOff(shadow, port)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("the shadow of job %s has no connection to the execution point", r.Job().ID())
+		}
+		return err
+	})
+}
 
 // shadowSetup is empty until a case needs configuration.
 var shadowSetup = Setup{}

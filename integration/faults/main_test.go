@@ -4,7 +4,6 @@ package faults
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -27,7 +26,6 @@ import (
 var (
 	pool  *harness.Pool
 	probe harness.File
-	ports map[harness.Side]uint16 // of the execution points
 )
 
 // sides are the execution points that meet the same faults.
@@ -35,7 +33,7 @@ var sides = []harness.Side{harness.Stock, harness.Ours}
 
 // patience is how long a job may take from one moment to the next, faults
 // included; long, since a test that passes never uses it up.
-const patience = 40 * time.Second
+var patience = flag.Duration("patience", 3*time.Minute, "how long anything may take")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -54,15 +52,6 @@ func prepare(ctx context.Context) error {
 	if !pool.HasStock() || pool.Slots < 3 {
 		return fmt.Errorf("the pool has %d slots and a stock execution point: %v; start one with: pool up --stock --slots 3", pool.Slots, pool.HasStock())
 	}
-	text, err := os.ReadFile(filepath.Join(pool.State, "settings.json"))
-	if err != nil {
-		return err
-	}
-	var settings struct{ Ports map[string]uint16 }
-	if err := json.Unmarshal(text, &settings); err != nil {
-		return fmt.Errorf("reading the pool's settings: %w", err)
-	}
-	ports = map[harness.Side]uint16{harness.Ours: settings.Ports["glidein"], harness.Stock: settings.Ports["glidein-stock"]}
 	probe, err = pool.Probe(ctx)
 	return err
 }
@@ -83,12 +72,20 @@ func both(t *testing.T, do func(t *testing.T, side harness.Side)) {
 // lasting are the steps of a job that ends when it is told to, with exit code 7.
 const lasting = "trap=caught:7 ready forever"
 
+// readyName is the name of a job's process that has got as far as it can by itself.
+const readyName = facts.Ready
+
 // submit submits the probe with these steps, and says all there is to say of the
 // job when the test fails. What is left of it in the queue goes when the test ends.
 func submit(t *testing.T, side harness.Side, name, steps string, commands ...string) harness.Job {
 	t.Helper()
+	return submitWith(t, side, name, steps, nil, commands...)
+}
+
+func submitWith(t *testing.T, side harness.Side, name, steps string, files []harness.File, commands ...string) harness.Job {
+	t.Helper()
 	job, err := pool.SubmitOne(t.Context(), harness.Submission{
-		Name: "faults-" + name, Side: side, Files: []harness.File{probe},
+		Name: "faults-" + name, Side: side, Files: append([]harness.File{probe}, files...),
 		Commands: strings.Join(append([]string{
 			"executable = " + harness.ProbeName,
 			`arguments = "` + steps + ` -- $(Cluster).$(Process)"`,
@@ -118,7 +115,7 @@ func submit(t *testing.T, side harness.Side, name, steps string, commands ...str
 // soon is a context for something that the test waits for.
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), *patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -133,7 +130,7 @@ func of(job harness.Job) func(harness.Process) bool {
 func running(t *testing.T, job harness.Job) harness.Process {
 	t.Helper()
 	mine := of(job)
-	some, err := harness.WaitSome(soon(t), 1, func(p harness.Process) bool { return p.Comm == facts.Ready && mine(p) })
+	some, err := harness.WaitSome(soon(t), 1, func(p harness.Process) bool { return p.Comm == readyName && mine(p) })
 	if err != nil {
 		t.Fatalf("job %s of the %s side: %v", job.ID(), job.Side, err)
 	}
@@ -215,6 +212,10 @@ func submitSide(comm string) func(harness.Process) bool {
 func daemon(t *testing.T, side harness.Side, comm string) harness.Process {
 	t.Helper()
 	inside := pool.Inside(side)
+	const longest = 15 // of names in the process table
+	if len(comm) > longest {
+		comm = comm[:longest]
+	}
 	some, err := harness.Processes(func(p harness.Process) bool { return p.Comm == comm && inside(p) })
 	if err != nil || len(some) != 1 {
 		t.Fatalf("looking for %s of the %s side: %v, %v", comm, side, some, err)
@@ -254,7 +255,7 @@ func witness(t *testing.T) (stop func()) {
 		defer ticker.Stop()
 		for {
 			found, err := harness.Processes(func(p harness.Process) bool {
-				return p.Comm == facts.Ready && (pool.Payloads(harness.Ours, pool.Slots)(p) || pool.Payloads(harness.Stock, pool.Slots)(p))
+				return p.Comm == readyName && (pool.Payloads(harness.Ours, pool.Slots)(p) || pool.Payloads(harness.Stock, pool.Slots)(p))
 			})
 			if err != nil {
 				t.Errorf("looking at the payloads: %v", err)
@@ -298,4 +299,63 @@ func shadowOf(t *testing.T, job harness.Job) harness.Process {
 		t.Fatalf("looking for the shadow of job %s: %v, %v", job.ID(), some, err)
 	}
 	return some[0]
+}
+
+// slotOf is the slot that the queue says a job is in.
+func slotOf(t *testing.T, job harness.Job) string {
+	t.Helper()
+	slot := ""
+	err := harness.Poll(soon(t), "a slot for job "+job.ID(), func() (bool, error) {
+		host, err := pool.AP(t.Context(), "condor_q", job.ID(), "-af", "RemoteHost")
+		slot, _, _ = strings.Cut(host, "@")
+		return strings.HasPrefix(slot, "slot"), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slot
+}
+
+// starterOf is the starter that runs a job.
+func starterOf(t *testing.T, job harness.Job) harness.Process {
+	t.Helper()
+	slot, starters := slotOf(t, job), pool.Starters(job.Side)
+	some, err := harness.WaitSome(soon(t), 1, func(p harness.Process) bool { return slices.Contains(p.Args, slot) && starters(p) })
+	if err != nil {
+		t.Fatalf("looking for the starter of job %s: %v", job.ID(), err)
+	}
+	return some[0]
+}
+
+// inLog waits for a line in the log of the job's starter.
+func inLog(t *testing.T, job harness.Job, text string) {
+	t.Helper()
+	slot := slotOf(t, job)
+	starter := starterOf(t, job)
+	err := harness.Poll(soon(t), text, func() (bool, error) {
+		all, err := pool.RunsSince(job.Side, harness.LogMarks{})
+		return slices.ContainsFunc(all, func(run harness.SlotRun) bool {
+			return run.Slot == slot && run.PID == starter.Inner && run.Has(text)
+		}), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logged waits for the n-th event of the job whose headline is this.
+func logged(t *testing.T, job harness.Job, headline string, n int) {
+	t.Helper()
+	_, err := job.WaitEvents(soon(t), headline, func(events []harness.Event) bool {
+		seen := 0
+		for _, e := range events {
+			if e.Headline == headline {
+				seen++
+			}
+		}
+		return seen >= n
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -19,6 +19,7 @@ type File struct {
 	Mode    os.FileMode // 0 means 0644
 	Content []byte
 	Link    string // when set, the file is a hard link to this one of this machine instead
+	Sparse  int64  // when above 0, the file is this long and holds nothing
 }
 
 // Submission is a job as the ordinary user would write it down.
@@ -141,6 +142,11 @@ func (p *Pool) writeFiles(dir string, files []File) error {
 		}
 		if err := os.WriteFile(path, f.Content, mode); err != nil {
 			return err
+		}
+		if f.Sparse > 0 {
+			if err := os.Truncate(path, f.Sparse); err != nil {
+				return err
+			}
 		}
 		made = append(made, path)
 	}

@@ -1,4 +1,4 @@
-package faults
+package harness
 
 import (
 	"errors"
@@ -19,17 +19,18 @@ func TestEstablished(t *testing.T) {
    3: 0100007F:9C41 0100007F:2581 01 00000000:00000000 00:00000000 00000000     0        0 4 1 0 20 4 30 10 -1
    4: 0100007F:9C42 0100007F:2580 06 00000000:00000000 00:00000000 00000000     0        0 0 3 0
 `
-	got, err := established([]byte(table), 0x2580)
+	got, err := established([]byte(table))
 	if err != nil {
 		t.Fatal(err)
 	}
 	local := [4]byte{127, 0, 0, 1}
-	want := []connection{{local, local, 0x9C40, 0x2580}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(connection{})); diff != "" {
+	want := []Connection{{0x2580, 0x9C40, 2, local, local}, {0x9C40, 0x2580, 3, local, local}, {0x9C41, 0x2581, 4, local, local}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Connection{})); diff != "" {
 		t.Error(diff)
 	}
-	for _, bad := range []string{"0: X 0100007F:1 01", "0: 0100007F:1 0100:1 01", "0: 0100007F:1 0100007F:XYZ 01"} {
-		if found, err := established([]byte(bad), 1); err == nil {
+	const rest = " 0:0 0:0 0 0 0"
+	for _, bad := range []string{"0: X 0100007F:1 01" + rest + " 1", "0: 0100007F:1 0100:1 01" + rest + " 1", "0: 0100007F:1 0100007F:XYZ 01" + rest + " 1", "0: 0100007F:1 0100007F:1 01" + rest + " x"} {
+		if found, err := established([]byte(bad)); err == nil {
 			t.Errorf("%q was read as %v", bad, found)
 		}
 	}
@@ -56,8 +57,12 @@ func TestBreakConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	n, err := breakConnections(uint16(l.Addr().(*net.TCPAddr).Port))
-	if err != nil || n == 0 {
+	own, err := ReadProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := BreakOff(own, uint16(l.Addr().(*net.TCPAddr).Port))
+	if err != nil || n != 1 {
 		t.Fatalf("%d connections broken, %v", n, err)
 	}
 	for _, end := range []net.Conn{a, b} {

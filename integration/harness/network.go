@@ -1,0 +1,197 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Connection is an established TCP connection of this machine over IPv4, as one
+// of its ends sees it.
+type Connection struct {
+	LocalPort, RemotePort uint16
+	Inode                 uint64 // of the socket, as the links in /proc/PID/fd name it
+	local, remote         [4]byte
+}
+
+// established lists the connections of a table in the form of /proc/net/tcp
+// (proc_pid_net(5)).
+func established(table []byte) ([]Connection, error) {
+	const state = "01" // TCP_ESTABLISHED
+	var found []Connection
+	lines := bufio.NewScanner(bytes.NewReader(table))
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 10 || fields[3] != state {
+			continue // the heading has words in the place of numbers
+		}
+		var c Connection
+		var err error
+		if c.local, c.LocalPort, err = endpoint(fields[1]); err != nil {
+			return nil, err
+		}
+		if c.remote, c.RemotePort, err = endpoint(fields[2]); err != nil {
+			return nil, err
+		}
+		if c.Inode, err = strconv.ParseUint(fields[9], 10, 64); err != nil {
+			return nil, fmt.Errorf("%q is no inode of a table of connections", fields[9])
+		}
+		found = append(found, c)
+	}
+	return found, lines.Err()
+}
+
+// endpoint reads 0100007F:2580, an address as the machine stores it and a port.
+func endpoint(text string) (address [4]byte, port uint16, err error) {
+	host, number, _ := strings.Cut(text, ":")
+	raw, err := hex.DecodeString(host)
+	if err != nil || len(raw) != 4 {
+		return address, 0, fmt.Errorf("%q is no address of a table of connections", text)
+	}
+	n, err := strconv.ParseUint(number, 16, 16)
+	if err != nil {
+		return address, 0, fmt.Errorf("%q is no address of a table of connections", text)
+	}
+	// What was printed as a number of the machine goes back into its bytes.
+	binary.NativeEndian.PutUint32(address[:], binary.BigEndian.Uint32(raw))
+	return address, uint16(n), nil
+}
+
+// BreakConnections breaks the established connections of this machine for which
+// keep says true, as a network does whose state is lost: either end finds out at
+// once, and neither has closed it (sock_diag(7): SOCK_DESTROY). keep must pick the end
+// that called: for the other, once the first is broken, the kernel takes the socket that
+// listens. It returns how many were broken.
+func BreakConnections(keep func(Connection) bool) (int, error) {
+	// The network of another namespace is another table; pods here use the host's.
+	table, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		return 0, fmt.Errorf("listing connections: %w", err)
+	}
+	all, err := established(table)
+	if err != nil {
+		return 0, err
+	}
+	all = slices.DeleteFunc(all, func(c Connection) bool { return !keep(c) })
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return 0, fmt.Errorf("asking the kernel to break connections: %w", err)
+	}
+	defer unix.Close(fd)
+	broken := 0
+	for _, c := range all {
+		err := destroy(fd, c)
+		switch {
+		case errors.Is(err, unix.ENOENT): // the other end went with it
+		case err != nil:
+			return broken, fmt.Errorf("asking the kernel to break the connection from port %d to port %d: %w", c.LocalPort, c.RemotePort, err)
+		default:
+			broken++
+		}
+	}
+	return broken, nil
+}
+
+// sockDestroy is SOCK_DESTROY of linux/sock_diag.h.
+const sockDestroy = 21
+
+// destroyRequest is what the kernel is asked with: struct nlmsghdr and struct
+// inet_diag_req_v2 (linux/netlink.h, linux/inet_diag.h).
+func destroyRequest(c Connection) []byte {
+	var b bytes.Buffer
+	put := func(v any) { _ = binary.Write(&b, binary.NativeEndian, v) } // never fails on a buffer
+	const size = 16 + 56
+	put(uint32(size))
+	put(uint16(sockDestroy))
+	put(uint16(unix.NLM_F_REQUEST | unix.NLM_F_ACK))
+	put(uint32(1)) // sequence
+	put(uint32(0)) // to the kernel
+	b.Write([]byte{unix.AF_INET, unix.IPPROTO_TCP, 0, 0})
+	put(^uint32(0)) // in any state
+	_ = binary.Write(&b, binary.BigEndian, c.LocalPort)
+	_ = binary.Write(&b, binary.BigEndian, c.RemotePort)
+	b.Write(c.local[:])
+	b.Write(make([]byte, 12))
+	b.Write(c.remote[:])
+	b.Write(make([]byte, 12))
+	put(uint32(0))  // any interface
+	put(^uint64(0)) // whatever its cookie
+	return b.Bytes()
+}
+
+func destroy(fd int, c Connection) error {
+	if err := unix.Sendto(fd, destroyRequest(c), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	answer := make([]byte, 4096)
+	n, _, err := unix.Recvfrom(fd, answer, 0)
+	if err != nil {
+		return err
+	}
+	// struct nlmsgerr follows the header: a negative errno, or 0.
+	if n < 20 || binary.NativeEndian.Uint16(answer[4:]) != unix.NLMSG_ERROR {
+		return fmt.Errorf("the kernel's answer of %d bytes is not understood", n)
+	}
+	if code := int32(binary.NativeEndian.Uint32(answer[16:])); code != 0 {
+		return unix.Errno(-code)
+	}
+	return nil
+}
+
+// Sockets are the inodes of a process's sockets.
+func (p Process) Sockets() ([]uint64, error) {
+	dir := filepath.Join("/proc", strconv.Itoa(p.PID), "fd")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("listing the sockets of %v: %w", p, err)
+	}
+	var all []uint64
+	for _, entry := range entries {
+		target, err := os.Readlink(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			continue // closed meanwhile
+		}
+		var inode uint64
+		if n, err := fmt.Sscanf(target, "socket:[%d]", &inode); err == nil && n == 1 {
+			all = append(all, inode)
+		}
+	}
+	return all, nil
+}
+
+// BreakOff breaks the connections of a process to a port of this machine.
+func BreakOff(p Process, port uint16) (int, error) {
+	sockets, err := p.Sockets()
+	if err != nil {
+		return 0, err
+	}
+	return BreakConnections(func(c Connection) bool { return c.RemotePort == port && slices.Contains(sockets, c.Inode) })
+}
+
+// Port is where all daemons of an execution point are reached (SHARED_PORT_PORT).
+func (p *Pool) Port(side Side) (uint16, error) {
+	text, err := os.ReadFile(filepath.Join(p.State, "settings.json"))
+	if err != nil {
+		return 0, fmt.Errorf("finding the port of the %s side: %w", side, err)
+	}
+	var settings struct{ Ports map[string]uint16 }
+	if err := json.Unmarshal(text, &settings); err != nil {
+		return 0, fmt.Errorf("finding the port of the %s side: %w", side, err)
+	}
+	name := map[Side]string{Ours: "glidein", Stock: "glidein-stock"}[side]
+	if settings.Ports[name] == 0 {
+		return 0, fmt.Errorf("the pool's settings have no port of the %s side", side)
+	}
+	return settings.Ports[name], nil
+}
