@@ -343,17 +343,13 @@ func inLog(t *testing.T, job harness.Job, text string) {
 	}
 }
 
-// logged waits for the n-th event of the job whose headline is this.
-func logged(t *testing.T, job harness.Job, headline string, n int) {
+// logged waits for an event of the job whose headline ends in one of these ways.
+func logged(t *testing.T, job harness.Job, headlines ...string) {
 	t.Helper()
-	_, err := job.WaitEvents(soon(t), headline, func(events []harness.Event) bool {
-		seen := 0
-		for _, e := range events {
-			if e.Headline == headline {
-				seen++
-			}
-		}
-		return seen >= n
+	_, err := job.WaitEvents(soon(t), headlines[0], func(events []harness.Event) bool {
+		return slices.ContainsFunc(events, func(e harness.Event) bool {
+			return slices.ContainsFunc(headlines, func(h string) bool { return strings.HasSuffix(e.Headline, h) })
+		})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // of the first time.
 func TestKilledInEachPhase(t *testing.T) {
 	defer witness(t)()
-	big := harness.File{Name: "big", Sparse: 1 << 30}
+	big := harness.File{Name: "big", Sparse: 400 << 20}
 	phases := []struct {
 		name  string
 		job   func(t *testing.T, name string) harness.Job
@@ -30,7 +30,7 @@ func TestKilledInEachPhase(t *testing.T) {
 			job: func(t *testing.T, name string) harness.Job {
 				return submitWith(t, harness.Ours, name, lasting, []harness.File{big}, "transfer_input_files = big")
 			},
-			reach: func(t *testing.T, job harness.Job) { logged(t, job, "Started transferring input files", 1) },
+			reach: func(t *testing.T, job harness.Job) { logged(t, job, "Started transferring input files") },
 			again: finish,
 		},
 		{
@@ -42,10 +42,13 @@ func TestKilledInEachPhase(t *testing.T) {
 		{
 			name: "stage-out",
 			job: func(t *testing.T, name string) harness.Job {
-				return submit(t, harness.Ours, name, "disk=big:400 exit=7")
+				return submit(t, harness.Ours, name, "disk=big:300 "+lasting)
 			},
-			reach: func(t *testing.T, job harness.Job) { logged(t, job, "Started transferring output files", 1) },
-			ran:   true,
+			reach: func(t *testing.T, job harness.Job) {
+				kill(t, running(t, job), unix.SIGTERM)
+				logged(t, job, "transferring output files", "transfer output files")
+			},
+			again: finish, ran: true,
 		},
 		{
 			name: "report",
@@ -69,8 +72,8 @@ func TestKilledInEachPhase(t *testing.T) {
 			t.Run(phase.name, func(t *testing.T) {
 				t.Parallel()
 				job := phase.job(t, "in-"+phase.name)
-				phase.reach(t, job)
 				starter := starterOf(t, job)
+				phase.reach(t, job)
 				kill(t, starter, unix.SIGKILL)
 				if phase.name == "report" {
 					kill(t, shadowOf(t, job), unix.SIGCONT)
