@@ -19,7 +19,7 @@ var measured = []string{
 	// times
 	"QDate", "CompletionDate", "EnteredCurrentStatus", "JobStartDate", "JobCurrentStartDate",
 	"JobCurrentStartExecutingDate", "JobCurrentFinishTransferInputDate", "JobCurrentFinishTransferOutputDate",
-	"JobCurrentStartTransferInputDate", "JobCurrentStartTransferOutputDate", "JobLastStartDate", "LastJobLeaseRenewal",
+	"JobCurrentStartTransferInputDate", "JobCurrentStartTransferOutputDate", "JobLastStartDate", "LastJobLeaseRenewal", "JobDisconnectedDate",
 	"JobLastCheckpointTime", "LastMatchTime", "LastSuspensionTime", "LastVacateTime", "ShadowBday", "StdoutMtime", "StderrMtime", "TransferInFinished", "TransferInStarted",
 	"TransferInQueued", "TransferOutFinished", "TransferOutStarted", "TransferOutQueued", "ReleaseTime", "StageOutStart", "StageOutFinish", "StageInStart", "StageInFinish", "JobFinishedHookDone",
 	"JobLastStartTransferInputDate", "JobLastFinishTransferInputDate",

@@ -5,6 +5,8 @@ package faults
 import (
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"podstarter/integration/harness"
 )
 
@@ -43,6 +45,29 @@ func TestScheddRestarts(t *testing.T) {
 			if out, err := job.Output("caught"); err != nil || out == "" {
 				t.Errorf("%s: its output did not come: %q, %v", name, out, err)
 			}
+		}
+		nothingLeft(t, side)
+	})
+}
+
+// TestShadowKilled kills the shadow of a job that runs. The schedd has the job
+// run again under the same claim, for which the execution point ends the first
+// run.
+func TestShadowKilled(t *testing.T) {
+	defer witness(t)()
+	both(t, func(t *testing.T, side harness.Side) {
+		job := submit(t, side, "shadow", lasting)
+		first := running(t, job)
+		kill(t, shadowOf(t, job), unix.SIGKILL)
+		event(t, job, harness.EventExecute, 2)
+		if err := harness.WaitNone(soon(t), func(p harness.Process) bool { return p.PID == first.PID && of(job)(p) }); err != nil {
+			t.Fatalf("the first run goes on: %v", err)
+		}
+		finish(t, job)
+		events := ended(t, job, 7)
+		t.Log(numbers(events))
+		if count(events, harness.EventExecute) != 2 {
+			t.Errorf("want two runs: %s", harness.Headlines(events))
 		}
 		nothingLeft(t, side)
 	})
