@@ -1,0 +1,85 @@
+//go:build pool
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/integration/harness"
+)
+
+const (
+	holdJobOutOfResources = 34
+	subcodeMemory         = 102
+)
+
+// TestOutOfMemory: the kernel kills a child of the job for want of memory, and the
+// job, whose main process would have ended well, is held with what it had.
+func TestOutOfMemory(t *testing.T) {
+	oursOnly(t)
+	const limit, comm = 64, "before-the-end" // MiB
+	job := submit(t, harness.Submission{
+		Files: []harness.File{probe, {Name: "main", Mode: 0o755, Content: []byte(`#!/bin/sh
+trap go=1 USR1
+printf %s ` + comm + ` >/proc/$$/comm
+while [ -z "$go" ]; do sleep 0.1; done
+./probe memory=256 sleep=60s
+exit 0
+`)}},
+		Commands: "executable = main\ntransfer_input_files = " + harness.ProbeName + "\nshould_transfer_files = YES\noutput = out\nrequest_memory = 64\nrequest_disk = 16M",
+	})[0]
+	running(t, job, 1)
+	of := payload()
+	main, err := harness.WaitSome(soon(t, patience), 1, func(p harness.Process) bool { return p.Comm == comm && of(p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	limitMemory(t, main[0].PID, limit<<20)
+	if err := harness.Kill(main[0], unix.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	end := ending(t, job)
+	if !end.Held || end.Code != holdJobOutOfResources || end.Subcode != subcodeMemory {
+		t.Errorf("%s; want held with code %d, subcode %d", end, holdJobOutOfResources, subcodeMemory)
+	}
+	t.Log(end.Reason)
+}
+
+// limitMemory limits the control group of a process, as the kubelet does for a
+// container that has such a limit in its manifest.
+func limitMemory(t *testing.T, pid int, bytes int64) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file string
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		switch {
+		case len(parts) != 3 || parts[2] == "/":
+		case parts[1] == "memory":
+			file = filepath.Join("/sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes")
+		case parts[1] == "" && file == "":
+			file = filepath.Join("/sys/fs/cgroup", parts[2], "memory.max")
+		}
+	}
+	// Without O_CREATE: the directory above is a plain one.
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(strconv.FormatInt(bytes, 10))
+		if e := f.Close(); err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		t.Fatalf("limiting the memory of process %d in\n%s: %v", pid, text, err)
+	}
+}
