@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"podstarter/integration/harness"
 )
 
 // tokens is where a credential monitor would leave users' tokens on the submit
@@ -33,6 +35,35 @@ id -G | wc -w
 	}
 	mustExit(t, job, 0)
 	if diff := cmp.Diff("a token\n600\nmine\n1\n", output(t, job, "out")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRenewedProxy: a job finds the X.509 proxy that its owner has renewed, in the
+// place of the old one.
+func TestRenewedProxy(t *testing.T) {
+	oursOnly(t)
+	s := script(`#!/bin/sh
+old=$(cksum <"$X509_USER_PROXY")
+printf waiting >/proc/$$/comm
+until [ "$(cksum <"$X509_USER_PROXY")" != "$old" ]; do sleep 0.2; done
+grep -c BEGIN "$X509_USER_PROXY" && stat -c %a "$X509_USER_PROXY"
+`, "x509userproxy = proxy")
+	s.Files = append(s.Files, harness.Proxy("proxy"), harness.Proxy("newer"))
+	job := submit(t, s)[0]
+	if _, err := job.WaitEvent(t.Context(), harness.EventExecute, 1); err != nil {
+		t.Fatal(err)
+	}
+	waiting := func(q harness.Process) bool { return q.Comm == "waiting" && pool.Payload(harness.Ours)(q) }
+	if _, err := harness.WaitSome(t.Context(), 1, waiting); err != nil {
+		t.Fatal(err)
+	}
+	dir := pool.User.Home + "/jobs/" + path.Base(job.Dir)
+	if _, err := pool.AP(t.Context(), "sh", "-c", `cd "$0" && touch newer && mv newer proxy`, dir); err != nil {
+		t.Fatal(err)
+	}
+	mustExit(t, job, 0)
+	if diff := cmp.Diff("3\n600\n", output(t, job, "out")); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -62,7 +62,7 @@ SLOT_TYPE_1_PARTITIONABLE = True
 
 func (p *pool) poolPlan() plan {
 	return plan{
-		pod: poolPod, source: "pool", config: p.network(poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\nSEC_CREDENTIAL_DIRECTORY_OAUTH = /var/lib/condor/oauth_credentials\n",
+		pod: poolPod, source: "pool", config: p.network(poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\nSEC_CREDENTIAL_DIRECTORY_OAUTH = /var/lib/condor/oauth_credentials\nSHADOW_CHECKPROXY_INTERVAL = 2\n",
 		images: map[string]string{poolContainer: p.images["submit"]},
 		edit:   func(pod map[string]any) { hostPath(child(pod, "spec"), "home", p.dir.Path("home")) },
 	}
