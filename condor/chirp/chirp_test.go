@@ -437,7 +437,7 @@ func TestShadowLost(t *testing.T) {
 	c.ask("open f w 0\n")
 	c.next()
 	sh.lost = fmt.Errorf("shadow call: %w", shadow.ErrLost)
-	for _, request := range []string{"stat a\n", "get_job_attr a\n", "set_job_attr a 1\n", "ulog x\n", "open f r 0\n"} {
+	for _, request := range []string{"fstat 7\n", "stat a\n", "get_job_attr a\n", "set_job_attr a 1\n", "ulog x\n", "open f r 0\n"} {
 		if got := c.ask(request); got != "-17" {
 			t.Errorf("%q: %s", request, got)
 		}
@@ -622,7 +622,7 @@ func FuzzClient(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said []byte) {
 		here, there := net.Pipe()
 		s := &Server{o: all(newShadow()), log: slog.New(slog.DiscardHandler), turn: make(chan struct{}, 1), stranger: make(chan struct{}, 1), clients: make(chan struct{}, 1),
-			conns: map[net.Conn]bool{}, opened: map[int64]bool{7: true}}
+			conns: map[net.Conn]bool{}, opened: map[int64]shadow.Origin{7: {}}}
 		s.o.Cookie, s.o.patience, s.o.Attributes = cookie, time.Minute, NewDelayed("Chirp*", 2)
 		s.o.JobAttribute = func(string) (*classads.Expr, bool) { return nil, false }
 		s.o.Spool = func() (*os.File, error) { return os.CreateTemp(t.TempDir(), "spool") }
@@ -641,7 +641,7 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// TestSpoolFile makes sure of what Options.Spool is for: nothing with a name.
+// TestSpoolKeepsOrder reads what is partly in memory, and more than once.
 func TestSpoolKeepsOrder(t *testing.T) {
 	s := &spool{file: func() (*os.File, error) { return os.Create(filepath.Join(t.TempDir(), "f")) }}
 	defer s.close()

@@ -80,13 +80,18 @@ func (d *Delayed) Take() *classads.Ad {
 	return ad
 }
 
-// Restore gives back what could not be told; what has been set anew since counts
-// more.
-func (d *Delayed) Restore(ad *classads.Ad) {
+// Restore gives back what an update that did not arrive has of the attributes, be
+// it in an ad of their own or among others (see job.PublishActivation); what has
+// been set anew since counts more.
+func (d *Delayed) Restore(update *classads.Ad) {
+	from := update
+	if nested, err := update.GetAd("ChirpDelayedAttrs"); err == nil {
+		from = nested
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for name, e := range ad.All() {
-		if !d.pending.Has(name) {
+	for name, e := range from.All() {
+		if d.names[strings.ToLower(name)] && !d.pending.Has(name) {
 			d.pending.Insert(name, e)
 		}
 	}

@@ -28,9 +28,9 @@ func (x *session) open(a []arg) (reply, error) {
 		return reply{code: code}, nil
 	}
 	x.mu.Lock()
-	x.opened[opened.Result] = true
+	x.opened[opened.Result] = opened.Origin
 	x.mu.Unlock()
-	is, _ := x.ask(shadow.FileRequest{Call: shadow.FileFstat, Fields: []shadow.Field{shadow.Int(opened.Result)}})
+	is, _ := x.ask(shadow.FileRequest{Call: shadow.FileFstat, Fields: []shadow.Field{shadow.Int(opened.Result)}, Origin: opened.Origin})
 	if is.Text == "" {
 		is.Text = "\n" // the client waits for a line
 	}
@@ -59,10 +59,11 @@ func openFlags(letters string) int64 {
 }
 
 func (x *session) closeFile(a []arg) (reply, error) {
-	if !x.isOpen(a[0].n) {
+	r := shadow.FileRequest{Call: shadow.FileClose, Fields: fields(a, "i")}
+	if !x.isOpen(a[0].n, &r) {
 		return reply{code: badFD}, nil
 	}
-	_, code := x.ask(shadow.FileRequest{Call: shadow.FileClose, Fields: fields(a, "i")})
+	_, code := x.ask(r)
 	x.mu.Lock()
 	delete(x.opened, a[0].n)
 	x.mu.Unlock()
@@ -70,13 +71,14 @@ func (x *session) closeFile(a []arg) (reply, error) {
 }
 
 func (x *session) seek(a []arg) (reply, error) {
+	r := shadow.FileRequest{Call: shadow.FileLseek, Fields: fields(a, "ili")}
 	switch {
-	case !x.isOpen(a[0].n):
+	case !x.isOpen(a[0].n, &r):
 		return reply{code: badFD}, nil
 	case a[2].n < io.SeekStart || a[2].n > io.SeekEnd:
 		return reply{code: invalidRequest}, nil
 	}
-	_, code := x.ask(shadow.FileRequest{Call: shadow.FileLseek, Fields: fields(a, "ili")})
+	_, code := x.ask(r)
 	return reply{code: code}, nil
 }
 
@@ -106,14 +108,15 @@ func bytesOf(call shadow.FileCall) func(*session, []arg) (reply, error) {
 		if len(a) == 1 {
 			kinds = "i"
 		}
-		return x.fetch(call, fields(a, kinds))
+		return x.fetch(shadow.FileRequest{Call: call, Fields: fields(a, kinds)})
 	}
 }
 
 // fetch makes a call that is answered with bytes.
-func (x *session) fetch(call shadow.FileCall, f []shadow.Field) (reply, error) {
+func (x *session) fetch(r shadow.FileRequest) (reply, error) {
 	body := &spool{file: x.o.Spool}
-	_, code := x.ask(shadow.FileRequest{Call: call, Fields: f, Into: body})
+	r.Into = body
+	_, code := x.ask(r)
 	if code <= 0 {
 		body.close()
 		return reply{code: code}, nil
@@ -122,19 +125,20 @@ func (x *session) fetch(call shadow.FileCall, f []shadow.Field) (reply, error) {
 }
 
 func (x *session) getFile(a []arg) (reply, error) {
-	return x.fetch(shadow.FileGetfile, fields(a, "s"))
+	return x.fetch(shadow.FileRequest{Call: shadow.FileGetfile, Fields: fields(a, "s")})
 }
 
 // reading is read or pread. Old shadows die of lengths that newer ones refuse.
 func reading(call shadow.FileCall) func(*session, []arg) (reply, error) {
 	return func(x *session, a []arg) (reply, error) {
+		r := shadow.FileRequest{Call: call, Fields: fields(a, "ill"[:len(a)])}
 		switch {
-		case !x.isOpen(a[0].n):
+		case !x.isOpen(a[0].n, &r):
 			return reply{code: badFD}, nil
 		case a[1].n < 0 || a[1].n > shadow.MaxFileBytes:
 			return reply{code: invalidRequest}, nil
 		}
-		return x.fetch(call, fields(a, "ill"[:len(a)]))
+		return x.fetch(r)
 	}
 }
 
@@ -143,13 +147,14 @@ func reading(call shadow.FileCall) func(*session, []arg) (reply, error) {
 // CONDOR_sread), so it is not asked for more than there is.
 func (x *session) strideRead(a []arg) (reply, error) {
 	length, offset, stride, skip := a[1].n, a[2].n, a[3].n, a[4].n
+	look := shadow.FileRequest{Call: shadow.FileFstat, Fields: fields(a[:1], "i")}
 	switch {
-	case !x.isOpen(a[0].n):
+	case !x.isOpen(a[0].n, &look):
 		return reply{code: badFD}, nil
 	case length < 0 || length > shadow.MaxFileBytes, stride <= 0 || stride > shadow.MaxFileBytes, offset < 0, skip < 0:
 		return reply{code: invalidRequest}, nil
 	}
-	is, code := x.ask(shadow.FileRequest{Call: shadow.FileFstat, Fields: fields(a[:1], "i")})
+	is, code := x.ask(look)
 	if code < 0 {
 		return reply{code: code}, nil
 	}
@@ -160,7 +165,7 @@ func (x *session) strideRead(a []arg) (reply, error) {
 	if a[1].n = min(length, strided(size, offset, stride, skip, length)); a[1].n == 0 {
 		return reply{}, nil
 	}
-	return x.fetch(shadow.FileSread, fields(a, "illll"))
+	return x.fetch(shadow.FileRequest{Call: shadow.FileSread, Fields: fields(a, "illll"), Origin: look.Origin})
 }
 
 // strided is how many bytes there are to be read from a file of that size in
@@ -235,13 +240,14 @@ func writing(call shadow.FileCall) func(*session, []arg) (reply, error) {
 			return reply{code: code}, err
 		}
 		defer body.close()
+		r := shadow.FileRequest{Call: call, Fields: fields(a, "illll"[:len(a)]), Body: body.reader(), Size: n}
 		switch {
-		case !x.isOpen(a[0].n):
+		case !x.isOpen(a[0].n, &r):
 			return reply{code: badFD}, nil
 		case call == shadow.FileSwrite && a[3].n <= 0:
 			return reply{code: invalidRequest}, nil
 		}
-		_, code = x.ask(shadow.FileRequest{Call: call, Fields: fields(a, "illll"[:len(a)]), Body: body.reader(), Size: n})
+		_, code = x.ask(r)
 		return reply{code: code}, nil
 	}
 }
@@ -263,7 +269,7 @@ func (x *session) putFile(a []arg) (reply, error) {
 		return reply{code: code}, nil
 	}
 	fd := []shadow.Field{shadow.Int(opened.Result)}
-	defer x.ask(shadow.FileRequest{Call: shadow.FileClose, Fields: fd})
+	defer x.ask(shadow.FileRequest{Call: shadow.FileClose, Fields: fd, Origin: opened.Origin})
 	if n <= 0 {
 		return reply{code: code}, nil
 	}
@@ -275,6 +281,6 @@ func (x *session) putFile(a []arg) (reply, error) {
 		return reply{code: code}, err
 	}
 	defer body.close()
-	_, code = x.ask(shadow.FileRequest{Call: shadow.FileWrite, Fields: append(fd, shadow.Int(n)), Body: body.reader(), Size: n})
+	_, code = x.ask(shadow.FileRequest{Call: shadow.FileWrite, Fields: append(fd, shadow.Int(n)), Origin: opened.Origin, Body: body.reader(), Size: n})
 	return reply{code: code}, nil
 }

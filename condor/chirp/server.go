@@ -89,7 +89,7 @@ type Server struct {
 	mu       sync.Mutex
 	conns    map[net.Conn]bool // whether the cookie has been said
 	finished bool
-	opened   map[int64]bool // files of the shadow that clients have opened
+	opened   map[int64]shadow.Origin // files of the shadow that clients have opened
 }
 
 // Serve begins to serve what connects to l, which is the server's from now on.
@@ -109,7 +109,7 @@ func Serve(l net.Listener, o Options) *Server {
 		turn:     make(chan struct{}, 1),
 		stranger: make(chan struct{}, maxStrangers),
 		clients:  make(chan struct{}, maxClients),
-		conns:    map[net.Conn]bool{}, opened: map[int64]bool{},
+		conns:    map[net.Conn]bool{}, opened: map[int64]shadow.Origin{},
 	}
 	s.sessions.Go(s.accept)
 	return s
@@ -182,14 +182,6 @@ func (s *Server) drop(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, conn)
-}
-
-// Forget says that the shadow is another one than before: the numbers of files
-// that clients have opened mean nothing any more.
-func (s *Server) Forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.opened)
 }
 
 // Finish takes no more connections and waits until the clients that there are

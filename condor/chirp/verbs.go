@@ -2,8 +2,8 @@ package chirp
 
 import (
 	"context"
+	"errors"
 	"strings"
-	"syscall"
 
 	"podstarter/condor/shadow"
 )
@@ -153,10 +153,11 @@ func fields(args []arg, kinds string) []shadow.Field {
 // follows the result.
 func direct(call shadow.FileCall, kinds string) verb {
 	return verb{files, kinds, func(x *session, a []arg) (reply, error) {
-		if kinds[0] == 'i' && !x.isOpen(a[0].n) {
+		r := shadow.FileRequest{Call: call, Fields: fields(a, kinds)}
+		if kinds[0] == 'i' && !x.isOpen(a[0].n, &r) {
 			return reply{code: badFD}, nil
 		}
-		answer, code := x.ask(shadow.FileRequest{Call: call, Fields: fields(a, kinds)})
+		answer, code := x.ask(r)
 		return reply{code: code, text: answer.Text}, nil
 	}}
 }
@@ -172,22 +173,27 @@ func (x *session) ask(r shadow.FileRequest) (shadow.FileAnswer, int64) {
 
 // code is the result of a request that failed.
 func (x *session) code(err error) int64 {
-	errno := shadow.Errno(err)
-	if errno == syscall.ETIMEDOUT {
-		// Another shadow may take its place, which has not opened anything.
-		x.Forget()
+	if errors.Is(err, shadow.ErrLost) {
+		// The files were opened on a connection that is gone. Another shadow may
+		// take its place, and not have opened anything.
+		x.mu.Lock()
+		clear(x.opened)
+		x.mu.Unlock()
 	}
-	code := codeOf(errno)
+	code := codeOf(shadow.Errno(err))
 	if code == unknown {
 		x.log.Info("A chirp request failed for a reason that chirp has no number for", "error", err)
 	}
 	return code
 }
 
-// isOpen tells whether a file was opened through this proxy. The shadow has others
-// open, which are not for the job.
-func (x *session) isOpen(fd int64) bool {
+// isOpen tells whether a file was opened through this proxy, and addresses a
+// request to the shadow that did it. Shadows have other files open, which are not
+// for the job.
+func (x *session) isOpen(fd int64, r *shadow.FileRequest) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.opened[fd]
+	origin, ok := x.opened[fd]
+	r.Origin = origin
+	return ok
 }

@@ -65,10 +65,10 @@ const (
 type answerKind int
 
 const (
-	nothing answerKind = iota
-	padded             // exactly statRoom bytes, text that ends at the first NUL
-	text               // a string
-	octets             // as many bytes as the result says
+	bare   answerKind = iota
+	padded            // exactly statRoom bytes, text that ends at the first NUL
+	text              // a string
+	octets            // as many bytes as the result says
 )
 
 // statRoom is the length of the answers of the stat calls.
@@ -79,45 +79,45 @@ var fileCalls = [...]struct {
 	number int64
 	answer answerKind
 }{
-	FileAccess:     {"access", 1, nothing},
-	FileChmod:      {"chmod", 7, nothing},
-	FileChown:      {"chown", 8, nothing},
-	FileClose:      {"close", numClose, nothing},
-	FileConstrain:  {"constrain", numConstrain, nothing},
-	FileFchmod:     {"fchmod", 19, nothing},
-	FileFchown:     {"fchown", 20, nothing},
+	FileAccess:     {"access", 1, bare},
+	FileChmod:      {"chmod", 7, bare},
+	FileChown:      {"chown", 8, bare},
+	FileClose:      {"close", numClose, bare},
+	FileConstrain:  {"constrain", numConstrain, bare},
+	FileFchmod:     {"fchmod", 19, bare},
+	FileFchown:     {"fchown", 20, bare},
 	FileFstat:      {"fstat", 24, padded},
 	FileFstatfs:    {"fstatfs", 25, padded},
-	FileFsync:      {"fsync", numFsync, nothing},
-	FileFtruncate:  {"ftruncate", 27, nothing},
+	FileFsync:      {"fsync", numFsync, bare},
+	FileFtruncate:  {"ftruncate", 27, bare},
 	FileGetdir:     {"getdir", 296, text},
 	FileGetfile:    {"getfile", 293, octets},
 	FileGetlongdir: {"getlongdir", 295, text},
-	FileLchown:     {"lchown", 251, nothing},
-	FileLink:       {"link", 52, nothing},
+	FileLchown:     {"lchown", 251, bare},
+	FileLink:       {"link", 52, bare},
 	FileLookup:     {"get_file_info_new", -74, text},
-	FileLseek:      {"lseek", numLseek, nothing},
+	FileLseek:      {"lseek", numLseek, bare},
 	FileLstat:      {"lstat", 55, padded},
-	FileMkdir:      {"mkdir", 58, nothing},
-	FileOpen:       {"open", numOpen, nothing},
+	FileMkdir:      {"mkdir", 58, bare},
+	FileOpen:       {"open", numOpen, bare},
 	FilePread:      {"pread", 289, octets},
-	FilePwrite:     {"pwrite", 290, nothing},
+	FilePwrite:     {"pwrite", 290, bare},
 	FileRead:       {"read", numRead, octets},
 	FileReadlink:   {"readlink", 72, octets},
-	FileRename:     {"rename", 78, nothing},
-	FileRmall:      {"rmall", 292, nothing},
-	FileRmdir:      {"rmdir", 79, nothing},
+	FileRename:     {"rename", 78, bare},
+	FileRmall:      {"rmall", 292, bare},
+	FileRmdir:      {"rmdir", 79, bare},
 	FileSread:      {"sread", 299, octets},
 	FileStat:       {"stat", 108, padded},
 	FileStatfs:     {"statfs", 109, padded},
-	FileSwrite:     {"swrite", 291, nothing},
-	FileSymlink:    {"symlink", 111, nothing},
-	FileTruncate:   {"truncate", 113, nothing},
-	FileUnlink:     {"unlink", 115, nothing},
-	FileUtime:      {"utime", 242, nothing},
+	FileSwrite:     {"swrite", 291, bare},
+	FileSymlink:    {"symlink", 111, bare},
+	FileTruncate:   {"truncate", 113, bare},
+	FileUnlink:     {"unlink", 115, bare},
+	FileUtime:      {"utime", 242, bare},
 	FileWhoami:     {"whoami", numWhoAmI, octets},
 	FileWhoareyou:  {"whoareyou", 298, octets},
-	FileWrite:      {"write", numWrite, nothing},
+	FileWrite:      {"write", numWrite, bare},
 }
 
 // String returns HTCondor's name of the call.
@@ -144,6 +144,10 @@ func (t Text) put(s *cedar.Stream) { s.PutString(string(t)) }
 type FileRequest struct {
 	Call   FileCall
 	Fields []Field
+	// Origin is where the request's fd comes from. Without the connection that it
+	// was opened on the call fails with [ErrLost]: to another shadow the number may
+	// mean another file.
+	Origin Origin
 	// Body is what follows the fields of a request with bytes, exactly Size of
 	// them. It is read while other calls wait, so it must not wait itself; if it
 	// fails, the connection is lost.
@@ -153,8 +157,12 @@ type FileRequest struct {
 	Into io.Writer
 }
 
+// Origin is a connection on which a file was opened. The zero value is any.
+type Origin struct{ on *link }
+
 // FileAnswer is what came of a FileCall.
 type FileAnswer struct {
+	Origin Origin // of a result that is an fd
 	Result int64
 	Text   string // of those that answer with text
 }
@@ -186,7 +194,7 @@ func (c *Client) File(ctx context.Context, r FileRequest) (FileAnswer, error) {
 		text string
 		bad  error // that did not spoil the connection
 	}
-	a := ask(context.WithoutCancel(ctx), c, call{name: about.name, number: about.number, put: r.put},
+	a := ask(context.WithoutCancel(ctx), c, call{on: r.Origin.on, name: about.name, number: about.number, put: r.put},
 		func(s *cedar.Stream, n int64) (t taken, err error) {
 			switch about.answer {
 			case padded:
@@ -204,7 +212,7 @@ func (c *Client) File(ctx context.Context, r FileRequest) (FileAnswer, error) {
 	if a.err == nil && a.value.bad != nil {
 		a.err = fmt.Errorf("shadow call %s: answer of %d bytes: %w", r.Call, a.result, a.value.bad)
 	}
-	return FileAnswer{Result: a.result, Text: a.value.text}, a.err
+	return FileAnswer{Origin: Origin{a.on}, Result: a.result, Text: a.value.text}, a.err
 }
 
 // put writes the fields and the body. The fields of a request come before its

@@ -59,7 +59,7 @@ func clean(s string) string { return strings.ReplaceAll(s, "\x00", "?") }
 
 // maxGeneric is the room for text in a generic event
 // (condor_utils/condor_event.h: GenericEvent::info).
-const maxGeneric = 127
+const maxGeneric = 1023
 
 // LogGeneric puts a line into the job's event log.
 func (c *Client) LogGeneric(ctx context.Context, text string) error {

@@ -278,13 +278,13 @@ func TestNoReply(t *testing.T) {
 			events <- a.StringOr("MyType", "") + " " + a.StringOr("Info", a.StringOr("ErrorMsg", ""))
 		}
 	}()
-	if err := c.LogGeneric(ctx, strings.Repeat("é", 100)); err != nil {
+	if err := c.LogGeneric(ctx, strings.Repeat("é", 600)); err != nil {
 		t.Error(err)
 	}
 	if err := c.ReportError(ctx, RemoteError{Message: "m"}); err != nil {
 		t.Error(err)
 	}
-	if got, want := <-events, "GenericEvent "+strings.Repeat("é", 63); got != want {
+	if got, want := <-events, "GenericEvent "+strings.Repeat("é", 511); got != want {
 		t.Errorf("%q", got)
 	}
 	if got := <-events; got != "RemoteErrorEvent m" {
