@@ -61,6 +61,7 @@ type activation struct {
 	files                         transfers
 	creds                         credentials
 	proxies                       proxyPlace
+	chirp                         ioProxy
 	container                     Container
 	table                         *ptable.Table // the payload's processes; nil where the starter does not see them
 
@@ -69,8 +70,9 @@ type activation struct {
 
 	// the payload and what is told of it
 	payload      *payloadRun
-	runs         int   // of the payload so far; a checkpoint is between two
-	checkpoint   int64 // number of the latest, as the job counts them
+	streams      *streams // of the run; nil before the first
+	runs         int      // of the payload so far; a checkpoint is between two
+	checkpoint   int64    // number of the latest, as the job counts them
 	meter        meter
 	scale        *scale
 	told         toldLoad
@@ -276,6 +278,8 @@ func (a *activation) report(ctx context.Context, e shadow.RemoteError) {
 // clean removes what the activation leaves on the machine, whatever happened.
 func (a *activation) clean(ctx context.Context) {
 	a.stopRenewing()
+	a.chirp.close()
+	a.streams.close()
 	if a.container != nil {
 		if err := a.sweep(ctx); err != nil {
 			// The wrapper kills what is left when the slot is released.

@@ -30,6 +30,9 @@ func (a *activation) finish(ctx context.Context) error {
 	if err := a.sweep(ctx); err != nil {
 		return fail(shadow.VacateContainerError, 0, fmt.Errorf("processes of the job are left that cannot be killed: %w", err))
 	}
+	if err := a.drainStreams(ctx); err != nil {
+		return err
+	}
 	if err := a.outOfMemory(); err != nil {
 		return err
 	}
@@ -37,6 +40,7 @@ func (a *activation) finish(ctx context.Context) error {
 	if err := a.afterJob(ctx); err != nil {
 		return err
 	}
+	a.drainChirp(ctx)
 	return a.handOver(ctx)
 }
 
@@ -90,6 +94,7 @@ func (a *activation) sayExited(ctx context.Context) error {
 	}
 	a.log.Debug(fmt.Sprintf("Notifying exit status=%d reason=%d", status, reason))
 	if err := a.shadow.JobExit(ctx, status, reason, ad); err != nil {
+		a.chirp.giveBackDelayed(ad)
 		return fmt.Errorf("tell the shadow that the job has ended: %w", err)
 	}
 	return nil

@@ -54,6 +54,7 @@ func (a *activation) prepare(ctx context.Context) error {
 	if err := a.writeAds(); err != nil {
 		return fail(shadow.VacateScratchDirError, 0, err)
 	}
+	a.openIOProxy()
 	a.tell(ctx, job.Provisioned(a.machine))
 	a.placeProxy()
 	return a.fetchCredentials(ctx)

@@ -70,12 +70,6 @@ func (a *activation) refuseUnsupported() error {
 	if err := job.CheckUniverse(a.info.Universe); err != nil {
 		return fail(shadow.HoldFailedToCreateProcess, 0, err)
 	}
-	for _, stream := range []string{"StreamIn", "StreamOut", "StreamErr"} {
-		if a.ad.BoolOr(stream, false) {
-			return fail(shadow.HoldUnableToOpenOutputStream, 0,
-				fmt.Errorf("%s is set, but files are not streamed on this execution point; remove stream_input, stream_output and stream_error from the submit file", stream))
-		}
-	}
 	return nil
 }
 

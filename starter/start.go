@@ -45,6 +45,10 @@ func (a *activation) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	files, err := a.openStreams(ctx, &spec)
+	if err != nil {
+		return err
+	}
 	a.tools.ready(a.ad, a.machine)
 	if a.runs == 0 {
 		a.log.Info(job.LineStarting(a.info))
@@ -58,7 +62,7 @@ func (a *activation) start(ctx context.Context) error {
 	} else {
 		a.log.Info(job.LineExec(cmd, a.image.Docker))
 	}
-	started, err := a.container.Client().Start(ctx, spec)
+	started, err := a.container.Client().Start(ctx, spec, files...)
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -68,6 +72,7 @@ func (a *activation) start(ctx context.Context) error {
 		}
 		return startFailure(err, cmd)
 	}
+	a.streams.begin()
 	a.payload = &payloadRun{started: started}
 	a.runs++
 	a.suspended.Store(false) // as a process is that has just begun
@@ -181,7 +186,7 @@ func (a *activation) surroundings(place job.Place) job.Surroundings {
 		Scratch: place.Scratch, Iwd: iwd, FileTransfer: place.FileTransfer,
 		Slot:       a.inv.slot(a.cfg.String("STARTD_RESOURCE_PREFIX", "")),
 		StarterPID: os.Getpid(), Home: home,
-		Machine: a.machine, Secrets: a.secrets, Environ: a.environ, WrapperWorks: a.wrapperWorks(),
+		Machine: a.machine, Secrets: a.secrets, Environ: a.environ, ChirpConfig: a.chirp.config, WrapperWorks: a.wrapperWorks(),
 		CredDir: a.creds.dir, KerberosCache: a.creds.cache, Proxy: a.creds.proxy,
 	}
 	if p := a.payload; p != nil && p.exit != nil {
@@ -194,9 +199,9 @@ func (a *activation) surroundings(place job.Place) job.Surroundings {
 }
 
 // openable is the path of a standard file for the wrapper, which takes none for
-// the null device.
+// the null device. One that is streamed is not on this machine.
 func openable(f job.File) string {
-	if f.Path == os.DevNull {
+	if f.Path == os.DevNull || f.Stream {
 		return ""
 	}
 	return f.Path

@@ -58,7 +58,7 @@ func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
 	if kind != sandbox.Checkpoint {
 		a.closeJobLog()
 	}
-	result, err := a.files.transfer.Upload(ctx, sandbox.Upload{Kind: kind, Added: a.addedOutput()})
+	result, err := a.files.transfer.Upload(ctx, sandbox.Upload{Kind: kind, Added: a.addedOutput(), Removed: a.chirp.hidden()})
 	if err != nil {
 		return err // what of it got through counts for nothing, as in stock
 	}

@@ -67,6 +67,7 @@ func (a *activation) update(ctx context.Context, ad *classads.Ad) error {
 	job.PublishInterval(ad, a.promised)
 	err := a.shadow.RegisterJobInfo(uncut(ctx), ad)
 	if err != nil {
+		a.chirp.giveBackDelayed(ad)
 		ad.SetBool("STARTER_DISCONNECTED_FROM_SUBMIT_NODE", true)
 	}
 	ad.SetString("CondorScratchDir", a.sandbox.Scratch())
@@ -103,7 +104,9 @@ func (a *activation) processAd(state job.State) *classads.Ad {
 // measured.
 func (a *activation) fullAd(ctx context.Context, state job.State) *classads.Ad {
 	ad := a.processAd(state)
-	job.PublishActivation(ad, a.about(ctx), a.cfg)
+	about := a.about(ctx)
+	about.Delayed = a.chirp.takeDelayed() // of no use to exitAd
+	job.PublishActivation(ad, about, a.cfg)
 	a.publishVacate(ad)
 	return ad
 }

@@ -28,6 +28,8 @@ func (a *activation) watch(ctx context.Context) error {
 	a.scale.hurry()
 	a.background.Wait()
 	switch {
+	case errors.As(err, new(*job.Failure)):
+		return err
 	case err != nil:
 		return a.lostContainer(err)
 	case exit.Killed != "" && exit.Killed != payload.KilledSweep:
@@ -84,6 +86,8 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 				return *last, nil
 			}
 		case err := <-a.container.Lost():
+			return payload.Exit{}, err
+		case err := <-a.streams.failure():
 			return payload.Exit{}, err
 		case n := <-a.container.Ending():
 			a.takenDown(ctx, n)
