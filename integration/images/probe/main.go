@@ -11,6 +11,8 @@
 //	out=TEXT         print a line on standard output
 //	err=TEXT         print a line on standard error
 //	cat=NAME         print a file
+//	chirp=NAME       say the requests in file NAME to the chirp proxy and print what it answers
+//	copy             copy standard input to standard output
 //	file=NAME:TEXT   write a file, and the directories above it
 //	disk=NAME:MIB    write a file of that size
 //	peek=PATH        try to read PATH; facts tells what came of it

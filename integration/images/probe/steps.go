@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -45,6 +46,8 @@ func init() {
 		"out":          func(_ *state, text string) error { return print(os.Stdout, text) },
 		"err":          func(_ *state, text string) error { return print(os.Stderr, text) },
 		"cat":          cat,
+		"chirp":        chirp,
+		"copy":         func(*state, string) error { _, err := io.Copy(os.Stdout, os.Stdin); return err },
 		"file":         file,
 		"disk":         disk,
 		"peek":         peek,
