@@ -82,8 +82,9 @@ type activation struct {
 	hookEnded    <-chan struct{} // closed when the last UPDATE_JOB_INFO hook has ended; nil before the first
 	exitHookRan  bool
 	scripts      scripts
-	tearDownDue  bool // the site's programs have prepared the job's places
-	wrapped      bool // the job runs under the site's USER_JOB_WRAPPER
+	tearDownDue  bool   // the site's programs have prepared the job's places
+	wrapper      string // USER_JOB_WRAPPER where the job runs; empty for none
+	wrapped      bool   // the job runs under the site's USER_JOB_WRAPPER
 	swept        bool
 	spooled      *string       // what went back to the spool; nil before anything did
 	promised     time.Duration // the longest time until the next update; 0: none is planned

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,9 +15,6 @@ import (
 	"podstarter/payload"
 )
 
-// jobWrapperFile is the name of the copy of USER_JOB_WRAPPER above the sandbox.
-const jobWrapperFile = "job_wrapper"
-
 const (
 	// maxJobWrapper bounds the file of a USER_JOB_WRAPPER, in bytes.
 	maxJobWrapper = 16 << 20
@@ -24,15 +22,11 @@ const (
 	maxWrapperError = 4 << 10
 )
 
-// jobWrapper brings USER_JOB_WRAPPER to where the job runs and answers with its
-// path there; empty if the site has none for this job. The stock starter runs it
-// from the execution point's own file system; the payload container has another,
-// so that the program alone is copied, to a place that the payload may read and
-// not write to.
-func (a *activation) jobWrapper() (string, error) {
-	path, ok := a.cfg.Lookup("USER_JOB_WRAPPER")
-	if !ok {
-		return "", nil
+// jobWrapper answers with the path of USER_JOB_WRAPPER where the job runs; empty if
+// the site has none for this job.
+func (a *activation) jobWrapper() string {
+	if a.wrapper == "" {
+		return ""
 	}
 	if a.ad.BoolOr("WantDocker", false) || a.ad.BoolOr("WantContainer", false) || !a.image.Default() {
 		wrap, err := a.cfg.EvalBool(knobWrapImages.name, true, a.machine, a.ad)
@@ -40,11 +34,23 @@ func (a *activation) jobWrapper() (string, error) {
 			a.log.Warn("A knob about the job wrapper is not understood, its default holds", "error", err)
 		}
 		if !wrap {
-			return "", nil
+			return ""
 		}
 	}
-	broken := func(err error) (string, error) {
-		return "", fail(shadow.VacateJobNotStarted, 0, fmt.Errorf("this execution point cannot run its USER_JOB_WRAPPER: %w", err))
+	return a.wrapper
+}
+
+// bringJobWrapper copies USER_JOB_WRAPPER to where the job runs. The stock starter
+// runs it from the execution point's own file system; the payload container has
+// another. So the program alone is copied, to a place that the payload may read
+// and not write to, and before the input, so that it is no output.
+func (a *activation) bringJobWrapper() error {
+	path, ok := a.cfg.Lookup("USER_JOB_WRAPPER")
+	if !ok {
+		return nil
+	}
+	broken := func(err error) error {
+		return fail(shadow.VacateJobNotStarted, 0, fmt.Errorf("this execution point cannot run its USER_JOB_WRAPPER: %w", err))
 	}
 	if st, err := os.Stat(path); err != nil {
 		return broken(err)
@@ -54,17 +60,21 @@ func (a *activation) jobWrapper() (string, error) {
 		return broken(fmt.Errorf("%s has more than %d bytes", path, maxJobWrapper))
 	}
 	if a.set.backend == backendLocal {
-		return path, nil // the same file system
+		a.wrapper = path // the same file system
+		return nil
 	}
 	program, err := os.ReadFile(path)
 	if err != nil {
 		return broken(err)
 	}
-	at, err := a.sandbox.WriteTopFile(jobWrapperFile, program, 0o555)
-	if err != nil {
+	name := filepath.Base(path)
+	if !a.nested() || name == "htcondor" || name == "user" || name == "scratch" {
+		name = ".condor_job_wrapper" // no name that the job knows
+	}
+	if a.wrapper, err = a.sandbox.WriteTopFile(name, program, 0o555); err != nil {
 		return broken(err)
 	}
-	return at, nil
+	return nil
 }
 
 // wrapperWorks says whether programs are told where to write down that the wrapper

@@ -51,11 +51,16 @@ func (a *activation) prepare(ctx context.Context) error {
 	if home != "" {
 		a.ad.SetString("OSHomeDir", home) // as stock (jic_shadow.cpp:initUserPriv)
 	}
+	if err := a.bringJobWrapper(); err != nil {
+		return err
+	}
 	if err := a.writeAds(); err != nil {
 		return fail(shadow.VacateScratchDirError, 0, err)
 	}
 	a.openIOProxy()
-	a.tell(ctx, job.Provisioned(a.machine))
+	provisioned := job.Provisioned(a.machine)
+	a.tell(ctx, provisioned)
+	a.updateHook(ctx, provisioned)
 	a.placeProxy()
 	return a.fetchCredentials(ctx)
 }

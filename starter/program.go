@@ -97,6 +97,9 @@ func (p program) runOnThread(ctx context.Context, combined bool) (o outcome, err
 	cmd.Cancel = group
 	cmd.WaitDelay = time.Second // what left the group may hold the streams open
 	if err := cmd.Start(); err != nil {
+		if ctx.Err() != nil {
+			return o, context.Cause(ctx)
+		}
 		return o, fmt.Errorf("%s %w: %w", p.path, errNotRun, err)
 	}
 	// Until it is waited for, its number is not another's.

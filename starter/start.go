@@ -105,11 +105,7 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 		return cmd, payload.Spec{}, fail(shadow.HoldFailedToCreateProcess, 0, errors.New(
 			"the job names no executable, and an image's own command cannot be seen from inside it; name it in the submit file: executable = /path/in/the/image, transfer_executable = false"))
 	}
-	wrapper, err := a.jobWrapper()
-	if err != nil {
-		return cmd, payload.Spec{}, err
-	}
-	if wrapper != "" {
+	if wrapper := a.jobWrapper(); wrapper != "" {
 		a.wrapped = true
 		cmd = cmd.Wrap(wrapper)
 	}
