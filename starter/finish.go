@@ -71,7 +71,7 @@ func (a *activation) tellEnd(ctx context.Context) error {
 	}
 	a.payload.told = true
 	reaped := a.reapedAd()
-	a.tell(ctx, reaped)
+	a.tell(ctx, reaped.Clone())
 	a.lastUpdateHook(ctx, reaped)
 	if _, err := a.shadow.EventNotification(ctx, shadow.Event(shadow.EventExecutionExit)); err != nil {
 		a.log.Debug("The shadow does not count the time of the job's execution", "error", err)

@@ -163,8 +163,15 @@ func (a *activation) exitHook(ctx context.Context) {
 	}
 	a.exitHookRan = true
 	about := a.ad.Clone()
-	about.Update(a.exitAd(ctx))
-	reason := exitReason(a.orders.ended())
+	about.Update(a.processAd(job.Exited))
+	a.scripts.publish(about)
+	if e := a.orders.ended(); e != nil {
+		job.PublishVacate(about, job.Vacated{Reason: e.reason, Code: e.code, Subcode: e.subcode})
+	}
+	reason := "exit" // an order that came when the job had ended changes nothing
+	if a.payload == nil || a.payload.ordered {
+		reason = exitReason(a.orders.ended())
+	}
 	p, err := a.hookProgram(job.HookJobExit, path, about, reason)
 	if err == nil {
 		a.log.Info(fmt.Sprintf("HOOK_%s (%s) invoked with reason: %q", job.HookJobExit, path, reason))

@@ -59,7 +59,7 @@ func (a *activation) prepare(ctx context.Context) error {
 	}
 	a.openIOProxy()
 	provisioned := job.Provisioned(a.machine)
-	a.tell(ctx, provisioned)
+	a.tell(ctx, provisioned.Clone())
 	a.updateHook(ctx, provisioned)
 	a.placeProxy()
 	return a.fetchCredentials(ctx)

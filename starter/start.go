@@ -49,6 +49,11 @@ func (a *activation) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if increment, ok := a.cfg.Lookup("JOB_RENICE_INCREMENT"); ok {
+		// As stock, for hooks to see (os_proc.cpp:StartJob). What is no expression
+		// has been complained of.
+		_ = a.ad.SetExpr("Renice", increment)
+	}
 	a.tools.ready(a.ad, a.machine)
 	if a.runs == 0 {
 		a.log.Info(job.LineStarting(a.info))

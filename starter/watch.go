@@ -139,11 +139,13 @@ func (a *activation) changeUpdate(ctx context.Context) {
 	a.tellState(ctx)
 }
 
+// tellState is an update; the answer is what it said of the job.
 func (a *activation) tellState(ctx context.Context) *classads.Ad {
 	a.meter.look(ctx, a.container.Client(), a.table)
 	ad := a.fullAd(ctx, a.state())
+	said := ad.Clone() // without what is for those who are told alone
 	a.tell(ctx, ad)
-	return ad
+	return said
 }
 
 // lostContainer is what becomes of a job whose container ended under it. What

@@ -38,6 +38,7 @@
 //	forever          wait for ever
 //	account=JOB:NAME print what this process sees as one line of JSON (facts.Account); NAME is its input
 //	end              exit with the code that goes with the input of account
+//	setup, teardown  what a program of the site does before and after a job
 //	exit=CODE        exit
 //	signal=N         die of signal N
 package main

@@ -48,6 +48,8 @@ func init() {
 		"cat":          cat,
 		"chirp":        chirp,
 		"copy":         func(*state, string) error { _, err := io.Copy(os.Stdout, os.Stdin); return err },
+		"setup":        func(_ *state, _ string) error { return site("setup") },
+		"teardown":     func(_ *state, _ string) error { return site("teardown") },
 		"file":         file,
 		"disk":         disk,
 		"peek":         peek,
@@ -329,4 +331,24 @@ func die(_ *state, argument string) error {
 	}
 	forever()
 	return nil
+}
+
+// site is what a program of the site does before and after a job: it leaves a file
+// at the top of the container's file system, and says who it is.
+func site(stage string) error {
+	//nolint:forbidigo // the container is the test's
+	if err := os.WriteFile("/site-"+stage, []byte(stage+"\n"), 0o644); err != nil {
+		return err
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	said := fmt.Sprintf("%s by user %d in stage %s", stage, os.Getuid(), os.Getenv("POD_STARTER_STAGE"))
+	for line := range strings.Lines(string(status)) {
+		if capabilities, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			said += ", capabilities " + strings.TrimSpace(capabilities)
+		}
+	}
+	return print(os.Stdout, said)
 }
