@@ -16,6 +16,8 @@ WANT_HOLD_SUBCODE = 7
 WANT_VACATE = True
 PERIODIC_CHECKPOINT = TARGET.ConformanceCheckpoint =?= True && TARGET.JobState =?= "Running" && time() - LastPeriodicCheckpoint >= 1
 KILLING_TIMEOUT = 5
+STARTD_JOB_ATTRS = $(STARTD_JOB_ATTRS) ConformanceClosing
+CLAIM_WORKLIFE = ifThenElse(ConformanceClosing =?= True, 0, 1200)
 `}
 
 // Parts of scripts.
@@ -131,6 +133,13 @@ var steeringCases = []Case{
 		"trap 'exit 5' USR1\n"+rest,
 		"checkpoint_exit_code = 77\n+WantCheckpointSignal = True\n+CheckpointSig = \"SIGUSR1\"\n+ConformanceCheckpoint = True",
 		Event(harness.EventHeld, 1)),
+	twice(steered("checkpoint-vacated", "a job that answers the order to end with a checkpoint is not started again",
+		later+"trap 'echo TERM >caught; exit 85' TERM\n"+ready+rest, onEvict+"checkpoint_exit_code = 85",
+		Ready(), Tool("condor_vacate_job"), Executes(2))),
+	twice(steered("checkpoint-closing", "a job whose claim is over when it has saved a checkpoint",
+		"cat state && exit 0\necho saved >state\nsleep 2\nexit 85\n", "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state\n+ConformanceClosing = True",
+		Executes(2))),
+	drained(),
 	late("ordered-late", "condor_vacate at the execution point when the job has ended and its output is on its way: it stays ended"),
 	steered("deferred", "deferral_time: the job begins then, and not before",
 		deferredScript, "deferral_time = (QDate + 6)\ndeferral_window = 60"),
@@ -180,4 +189,15 @@ until condor_status `+slotName+` -af State | grep Preempting; do sleep 0.1; done
 // sandbox.
 func signalStarter(name string) Step {
 	return Quietly(EP("sh", "-c", `p="<scratch>"; p="${p##*/dir_}"; kill -`+name+` "${p%%/*}"`))
+}
+
+// drained is a job whose execution point is drained, and then is not any more.
+func drained() Case {
+	const name = "$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME)"
+	c := twice(steered("drained", "condor_drain -graceful",
+		later+traps("TERM")+ready+untilCaught, onEvict,
+		Ready(), Quietly(EP("sh", "-c", "condor_drain -graceful "+name)), Event(harness.EventEvicted, 1),
+		Quietly(EP("sh", "-c", "condor_drain -cancel "+name)), Executes(2)))
+	c.Alone = true
+	return c
 }

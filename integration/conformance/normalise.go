@@ -27,7 +27,7 @@ var measured = []string{
 	"ActivationDuration", "ActivationExecutionDuration", "ActivationSetUpDuration", "ActivationSetupDuration", "ActivationTeardownDuration",
 	"CommittedTime", "CommittedSlotTime", "CumulativeSlotTime", "CumulativeTransferTime", "CumulativeRemoteSysCpu", "CumulativeRemoteUserCpu",
 	"InitialWaitDuration", "JobDuration", "LastRemoteWallClockTime", "RemoteWallClockTime", "StatsLifetime*", "RecentStatsLifetime*",
-	"LastSuspensionTime", "WallClockCheckpoint", "PostJobDuration", "PostJobPid", "PostJobStartDate", "PreJobDuration", "PreJobPid", "PreJobStartDate", "RemoteSysCpu", "RemoteUserCpu", "ServerTime",
+	"LastSuspensionTime", "CommittedSuspensionTime", "CumulativeSuspensionTime", "WallClockCheckpoint", "PostJobDuration", "PostJobPid", "PostJobStartDate", "PreJobDuration", "PreJobPid", "PreJobStartDate", "RemoteSysCpu", "RemoteUserCpu", "ServerTime",
 	// use of resources
 	"DiskProvisioned", "DiskUsage", "DiskUsage_RAW", "ImageSize", "ImageSize_RAW", "ResidentSetSize", "ResidentSetSize_RAW",
 	"ProportionalSetSizeKb", "ProportionalSetSizeKb_RAW", "Block*", "RecentBlock*", "CPUInstructions", "IOWait", "ScratchDirFileCount",

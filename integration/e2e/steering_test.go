@@ -18,12 +18,15 @@ func TestCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Outside of the sandbox: another container would not have it, and the job would
-	// go on checkpointing.
-	const steps = "resume=/tmp/kept:0 file=/tmp/kept:here file=made:x detach=1 burn=1.2 exit=85"
 	jobs := map[string]harness.Job{}
-	for name, image := range map[string]string{"default": "", "no shell": "universe = docker\ndocker_image = " + pool.Image("probe")} {
-		s := job(steps, "checkpoint_exit_code = 85", "transfer_checkpoint_files = made", image)
+	for name, in := range map[string]struct{ image, kept string }{
+		// Outside of the sandbox: another container would not have it, and the job would
+		// go on checkpointing.
+		"default":  {"", "/tmp/kept"},
+		"no shell": {"universe = docker\ndocker_image = " + pool.Image("probe"), "kept"},
+	} {
+		s := job("resume="+in.kept+":0 file="+in.kept+":here file=made:x detach=1 burn=1.2 exit=85",
+			"checkpoint_exit_code = 85", "transfer_checkpoint_files = made", in.image)
 		s.Name = "checkpoint-" + name[:2]
 		jobs[name] = submit(t, s)[0]
 	}
@@ -86,26 +89,5 @@ func TestCheckpointThatLacksAFile(t *testing.T) {
 	}
 	if err := harness.WaitNone(soon(t, gone), payload()); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestVacatedCheckpoint: a job that has been told to end and saves a checkpoint
-// instead is not started again.
-func TestVacatedCheckpoint(t *testing.T) {
-	oursOnly(t)
-	job := submit(t, job("resume=caught:0 trap=caught:85 ready forever",
-		"checkpoint_exit_code = 85", "when_to_transfer_output = ON_EXIT_OR_EVICT"))[0]
-	running(t, job, 1)
-	ready(t)
-	if err := job.Tool(t.Context(), "condor_vacate_job"); err != nil {
-		t.Fatal(err)
-	}
-	mustExit(t, job, 0)
-	events, err := job.Events()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !has(events, harness.EventEvicted) || executions(events) != 2 || output(t, job, "out") != "terminated\n" {
-		t.Errorf("it was not evicted: %s", harness.Headlines(events))
 	}
 }
