@@ -9,9 +9,11 @@ import (
 	"podstarter/integration/pool/internal/cluster"
 )
 
-// network is the configuration that keeps all traffic of the pool on loopback.
+// network is the configuration that keeps all traffic of the pool on loopback. It names the image of the submit side, since
+// startds find a new collector only minutes after the old one has gone: they are made anew with it.
 func (p *pool) network(pod string) string {
-	return fmt.Sprintf(`CONDOR_HOST = 127.0.0.1
+	return fmt.Sprintf(`# submit side: %s
+CONDOR_HOST = 127.0.0.1
 COLLECTOR_HOST = 127.0.0.1:%d
 SHARED_PORT_PORT = %d
 NETWORK_INTERFACE = 127.0.0.1
@@ -20,7 +22,7 @@ ENABLE_IPV6 = False
 NO_DNS = True
 DEFAULT_DOMAIN_NAME = pool.invalid
 UID_DOMAIN = pool.invalid
-`, p.settings.Ports[poolPod], p.settings.Ports[pod])
+`, p.images["submit"], p.settings.Ports[poolPod], p.settings.Ports[pod])
 }
 
 // executionPoint is the configuration that both execution points share.
@@ -37,6 +39,11 @@ MAX_STARTER_LOG = 100 Mb
 STARTER_INITIAL_UPDATE_INTERVAL = 2
 POD_STARTER_MAX_REST = 0
 `, p.settings.Slots)
+	if p.settings.APCondor != "" {
+		// What 25.14 subtracts from the disk that a job requests is an error to the ClassAds of 23.9, so that a negotiator
+		// of that version matches nothing to an execution point with the stock starter.
+		b.WriteString("CATALOG_SPACE = 0\n")
+	}
 	for i := range p.settings.Slots {
 		fmt.Fprintf(&b, "SLOT%[1]d_USER = slot%[1]d\n", i+1)
 	}
