@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestRedact(t *testing.T) {
+	key := strings.Repeat("0123456789abcdef", 4)
+	in := "\x00\x01Capability = \"<127.0.0.1:1?sock=a>#1795245440#4#[Encryption=\"YES\";]" + key + "\"\x00Iwd = \"/home/alice\""
+	out := string(redact([]byte(in)))
+	if len(out) != len(in) || strings.Contains(out, key) || !strings.Contains(out, `Iwd = "/home/alice"`) {
+		t.Errorf("redacted to %q", out)
+	}
+}
+
+func TestOverlayFollowsTheSource(t *testing.T) {
+	source, err := os.ReadFile("../../cedar/crypto.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := overlaid(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(out), "func plainAEAD(") {
+		t.Error("the cipher is not renamed")
+	}
+	if _, err := overlaid(out); err == nil {
+		t.Error("a source without those functions is taken")
+	}
+}
+
+func TestTheRecordingStarterRecords(t *testing.T) {
+	program, err := build(t.Context(), "../..", t.TempDir(), "/where/streams/go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The linker drops the name of a directory that no code reads.
+	if !bytes.Contains(text, []byte("/where/streams/go")) {
+		t.Error("the starter was built without the recorder")
+	}
+}
