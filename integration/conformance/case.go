@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"podstarter/integration/harness"
@@ -37,8 +36,8 @@ type Case struct {
 	// too: they are left out of the comparison wherever they show. The first * of
 	// one stands for any text.
 	Fleeting []string
-	// Versions are the pairs of versions (EP+AP) that the case is for; empty for
-	// all.
+	// Versions are the pairs of versions (EP+AP) that the case is for, the first *
+	// of one stands for any text; empty for all.
 	Versions []string
 	// Patience is how long the case may take at most; 0 means [Patience].
 	Patience time.Duration
@@ -111,7 +110,7 @@ func Check(subjects []Subject) error {
 
 // For reports whether the case is for such a pool.
 func (c Case) For(v harness.Versions) bool {
-	return len(c.Versions) == 0 || slices.Contains(c.Versions, v.String())
+	return len(c.Versions) == 0 || listed(c.Versions, v.String())
 }
 
 // Submission is the case's job for one side.

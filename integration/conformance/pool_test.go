@@ -9,6 +9,8 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,6 +79,7 @@ func TestConformance(t *testing.T) {
 		atOnce = int64(*atOnceFlag)
 	}
 	room := semaphore.NewWeighted(atOnce)
+	var again atomic.Int64
 	ran := 0
 	for _, subject := range Subjects() {
 		for _, c := range subject.Cases {
@@ -94,7 +97,7 @@ func TestConformance(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer room.Release(need)
-				judge(t, pool, rules, c, probe)
+				judge(t, pool, rules, c, probe, &again)
 			})
 		}
 	}
@@ -103,18 +106,38 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func judge(t *testing.T, pool *harness.Pool, rules []Rule, c Case, probe harness.File) {
+// secondTries is how many cases may be tried again: what the clock of a busy
+// machine decides shows here and there and not twice; a real difference, or a
+// fault, shows each time. More of them mean that something is wrong.
+const secondTries = 8
+
+// judge runs a case and, if something is wrong and few others needed it, once
+// more; again counts those.
+func judge(t *testing.T, pool *harness.Pool, rules []Rule, c Case, probe harness.File, again *atomic.Int64) {
+	wrong := try(t, pool, rules, c, probe)
+	if len(wrong) > 0 && again.Add(1) <= secondTries {
+		t.Logf("tried again, because of:\n%s", strings.Join(wrong, "\n"))
+		wrong = try(t, pool, rules, c, probe)
+	}
+	for _, text := range wrong {
+		t.Error(text)
+	}
+}
+
+// try runs a case on both sides and says what is wrong.
+func try(t *testing.T, pool *harness.Pool, rules []Rule, c Case, probe harness.File) (wrong []string) {
 	began := time.Now()
 	found, err := Both(t.Context(), pool, c, probe)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Logf("took %s", time.Since(began).Round(100*time.Millisecond))
+	if err != nil {
+		return []string{err.Error()}
+	}
 	unlisted, stale := Judge(rules, c, found)
 	for _, d := range unlisted {
-		t.Errorf("a difference that is not listed: %s", d)
+		wrong = append(wrong, "a difference that is not listed: "+d.String())
 	}
 	for _, rule := range stale {
-		t.Errorf("a listed difference that does not show any more: %s", rule)
+		wrong = append(wrong, "a listed difference that does not show any more: "+rule)
 	}
+	return wrong
 }

@@ -35,7 +35,7 @@ type Rule struct {
 	Ours     string   `json:"ours"`               // the same under ours
 	Cases    []string `json:"cases,omitempty"`    // names of the cases that show it, the first * of one stands for any text; empty for all
 	Except   []string `json:"except,omitempty"`   // names of those that do not, though the list above has them
-	Versions []string `json:"versions,omitempty"` // pairs of versions (EP+AP) under which it shows; empty for all
+	Versions []string `json:"versions,omitempty"` // pairs of versions (EP+AP) under which it shows, the first * of one stands for any text; empty for all
 	Reason   string   `json:"reason"`
 	file     string
 }
@@ -130,7 +130,7 @@ func (r Rule) covers(name string) bool {
 
 // For reports whether the rule is about such a pool.
 func (r Rule) For(v harness.Versions) bool {
-	return len(r.Versions) == 0 || slices.Contains(r.Versions, v.String())
+	return len(r.Versions) == 0 || listed(r.Versions, v.String())
 }
 
 // Judge sorts the differences of one case by the rules: unlisted are those that
