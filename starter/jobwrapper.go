@@ -113,7 +113,7 @@ func (a *activation) wrapperStartFailure(s *payload.StartError) error {
 	if why == "" {
 		why = job.Strerror(s.Errno)
 	}
-	return fail(shadow.HoldFailedToCreateProcess, int(s.Errno), fmt.Errorf(
-		"Failed to execute this execution point's job wrapper (USER_JOB_WRAPPER) in %s: %s (errno=%d: '%s'); every job here is started by it, so choose an image that can run it, usually one with a shell", //nolint:staticcheck // begins as stock's does
+	return fail(shadow.HoldFailedToCreateProcess, int(s.Errno), fmt.Errorf( //nolint:staticcheck // begins as stock's does
+		"Failed to execute this execution point's job wrapper (USER_JOB_WRAPPER) in %s: %s (errno=%d: '%s'); every job here is started by it, so choose an image that can run it, usually one with a shell",
 		image, why, int(s.Errno), job.Strerror(s.Errno)))
 }
