@@ -53,7 +53,7 @@ func (e *TransferError) PeerDone() bool {
 	if e.Err == nil {
 		return true
 	}
-	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE} {
 		if errors.Is(e.Err, gone) {
 			return true
 		}

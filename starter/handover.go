@@ -43,11 +43,10 @@ func (a *activation) tellExit(ctx context.Context) error {
 
 // Bounds of the tries to send the output when the connection for it breaks.
 const (
-	// sameShadow is how often the same shadow is asked again over its
-	// connection for calls, which is well. It costs nothing, and since 24.9
-	// it is all that helps: a shadow that lost the connection for calls takes
-	// no files any more (remoteresource.cpp:disconnectClaimSock,
-	// initFileTransfer).
+	// sameShadow is how often the same shadow is asked again while its
+	// connection for calls is well. It is all that helps: a shadow that loses
+	// that one takes no files any more (remoteresource.cpp:disconnectClaimSock,
+	// initFileTransfer), unless it is another one that comes back.
 	sameShadow = 1
 	// forcedDisconnects is how often both sides begin anew after that
 	// (jic_shadow.cpp:transferOutputFinish).

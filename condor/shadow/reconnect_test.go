@@ -10,6 +10,7 @@ import (
 
 	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/condor/version"
 )
 
 // reconnectAd is the request of a 25.14 shadow.
@@ -179,4 +180,32 @@ func FuzzReadReconnect(f *testing.F) {
 			t.Errorf("taken with the address %q", r.Address)
 		}
 	})
+}
+
+// TestRequeueOldShadow: a shadow that does not know what a subcode of -1000 means
+// is given no code that it would hold the job for.
+func TestRequeueOldShadow(t *testing.T) {
+	for _, tt := range []struct {
+		version version.Version
+		code    int64
+	}{
+		{version.Version{}, 0}, {version.Version{Major: 23, Minor: 9, Patch: 6}, 0}, {version.Version{Major: 25, Minor: 0, Patch: 13}, 0},
+		{version.Version{Major: 25, Minor: 2, Patch: 1}, 12}, {version.Version{Major: 25, Minor: 14, Patch: 1}, 12},
+	} {
+		c, conn := connect(t)
+		c.SetVersion(tt.version)
+		told := make(chan *classads.Ad, 1)
+		go func() {
+			s := cedar.NewStream(conn)
+			_, _ = s.GetInt()
+			ad, _ := s.GetAd()
+			told <- ad
+		}()
+		if err := c.ReportError(t.Context(), RemoteError{Message: "reset", Code: 12, Subcode: SubcodeRequeue, Critical: true}); err != nil {
+			t.Fatal(err)
+		}
+		if ad := <-told; ad.IntOr("HoldReasonCode", 0) != tt.code {
+			t.Errorf("%v is told %v", tt.version, ad)
+		}
+	}
 }

@@ -24,6 +24,11 @@ type RemoteError struct {
 // error of this function says only that the message could not be sent
 // (condor_starter.V6.1/jic_shadow.cpp:JICShadow::notifyStarterError).
 func (c *Client) ReportError(ctx context.Context, e RemoteError) error {
+	if e.Code < VacateBase && e.Subcode <= SubcodeRequeue && !c.Version().AtLeast(25, 2, 1) {
+		// Older ones would hold the job for the code alone. Their own starters
+		// give none.
+		e.Code, e.Subcode = HoldUnspecified, 0
+	}
 	return c.ulog(ctx, e.event(time.Now()), e.Critical)
 }
 

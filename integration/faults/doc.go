@@ -8,6 +8,9 @@
 // once, or a process or sandbox be left behind. The tests need the build tag pool
 // and a pool with both execution points:
 //
-//	integration/.state/bin/pool up --stock --slots 3 --condor 25.14
+//	integration/.state/bin/pool up --stock --slots 4 --partitionable=false
 //	go test -tags pool -count=1 -v ./integration/faults
+//
+// integration/run-tests leaves out those in which a startd or a whole pilot is
+// killed: they take half a minute each, in which HTCondor waits.
 package faults

@@ -3,6 +3,8 @@
 package faults
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -71,4 +73,35 @@ func TestShadowKilled(t *testing.T) {
 		}
 		nothingLeft(t, side)
 	})
+}
+
+// TestTransferBreaks breaks the connection on which the output of a job is sent.
+// The output comes all the same, from the job's only run.
+func TestTransferBreaks(t *testing.T) {
+	defer witness(t)()
+	port, err := pool.SubmitPort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := submit(t, harness.Ours, "breaks", "disk=big:300 "+lasting)
+	first := running(t, job)
+	starter := starterOf(t, job)
+	kill(t, first, unix.SIGTERM)
+	logged(t, job, "transferring output files", "transfer output files")
+	n, err := harness.BreakOff(starter, port)
+	if err != nil || n != 1 {
+		t.Fatalf("%d connections broken, %v", n, err)
+	}
+	events := ended(t, job, 7)
+	t.Log(numbers(events))
+	if count(events, harness.EventExecute) != 1 {
+		t.Errorf("the job ran again: %s", harness.Headlines(events))
+	}
+	if info, err := os.Stat(filepath.Join(job.Dir, "big")); err != nil || info.Size() != 300<<20 {
+		t.Errorf("its output did not come whole: %v, %v", info, err)
+	}
+	run, err := job.Run(soon(t), 1)
+	if err != nil || !run.Has("The file transfer broke, it is tried again") {
+		t.Errorf("the starter does not say that the transfer broke: %v", err)
+	}
 }

@@ -181,17 +181,23 @@ func BreakOff(p Process, port uint16) (int, error) {
 
 // Port is where all daemons of an execution point are reached (SHARED_PORT_PORT).
 func (p *Pool) Port(side Side) (uint16, error) {
+	return p.port(map[Side]string{Ours: "glidein", Stock: "glidein-stock"}[side])
+}
+
+// SubmitPort is where those of the submit side are.
+func (p *Pool) SubmitPort() (uint16, error) { return p.port("pool") }
+
+func (p *Pool) port(pod string) (uint16, error) {
 	text, err := os.ReadFile(filepath.Join(p.State, "settings.json"))
 	if err != nil {
-		return 0, fmt.Errorf("finding the port of the %s side: %w", side, err)
+		return 0, fmt.Errorf("finding the port of pod %q: %w", pod, err)
 	}
 	var settings struct{ Ports map[string]uint16 }
 	if err := json.Unmarshal(text, &settings); err != nil {
-		return 0, fmt.Errorf("finding the port of the %s side: %w", side, err)
+		return 0, fmt.Errorf("finding the port of pod %q: %w", pod, err)
 	}
-	name := map[Side]string{Ours: "glidein", Stock: "glidein-stock"}[side]
-	if settings.Ports[name] == 0 {
-		return 0, fmt.Errorf("the pool's settings have no port of the %s side", side)
+	if settings.Ports[pod] == 0 {
+		return 0, fmt.Errorf("the pool's settings have no port of pod %q", pod)
 	}
-	return settings.Ports[name], nil
+	return settings.Ports[pod], nil
 }
