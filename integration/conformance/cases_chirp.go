@@ -3,6 +3,8 @@ package conformance
 import (
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"podstarter/integration/harness"
 )
 
@@ -112,6 +114,12 @@ echo "$_CHIRP_DELAYED_UPDATE_PREFIX"`)}},
 		Files:  []harness.File{{Name: "out", Content: []byte("before\n")}, Script("script", "echo after\n")}},
 	{Name: "stream-nowhere", Shows: "output that cannot be streamed: the job is held",
 		Submit: "arguments = out=hello\nstream_output = true\noutput = there/is/none\n"},
+	{Name: "stream-reconnect", Shows: "the connection to the shadow breaks between two lines that are streamed",
+		Submit: strings.Replace(strings.Replace(sharing, "exit 7", "echo after; exit 7", 1), "f=/tmp", "echo before; f=/tmp", 1) + "stream_output = true\noutput = out\n",
+		Steps: []Step{
+			Runs(lasting), told(), cutOff(), Event(harness.EventReconnected, 1),
+			KillPayload(lasting, unix.SIGTERM), Ends(),
+		}},
 	{Name: "stream-daemon", Shows: "a process that stays behind with the streams open",
 		Submit:   "arguments = out=before detach=1 exit=4\nstream_output = true\nstream_error = true\noutput = out\nerror = err\n",
 		Fleeting: []string{"NumPids"}}, // it may have been killed when it is counted
