@@ -196,7 +196,7 @@ func choose(e *payload.Exec, preferred []string, r visit.Request) {
 	default:
 		for _, shell := range append(slices.Clone(preferred), "/bin/sh", "/bin/bash") {
 			if path.IsAbs(shell) {
-				list = append(list, payload.Attempt{Path: shell, Args: []string{"-" + path.Base(shell)}})
+				list = append(list, payload.Attempt{Path: shell, Args: []string{"-" + shell}}) // exec -l of bash
 			}
 		}
 		list = append(list, payload.Attempt{Args: []string{visit.ShellName}})
@@ -252,17 +252,15 @@ func (a *activation) endPlaceholder(ctx context.Context) bool {
 	return true
 }
 
-// exitOfSSHD is with what an sshd leaves whose client has hung up.
-const exitOfSSHD = 255
-
 // asVisited is the exit of the job. An interactive one that somebody has logged
-// in to ends like their sshd under stock, and not like its placeholder
-// (sshd_proc.cpp:SSHDProc::PublishUpdateAd).
+// in to ends well when they have left, and not like its placeholder; under stock
+// it ends like their sshd, with 0 or 255 (sshd_proc.cpp:
+// SSHDProc::PublishUpdateAd).
 func (a *activation) asVisited(e payload.Exit) payload.Exit {
 	a.tools.mu.Lock()
 	defer a.tools.mu.Unlock()
 	if status := syscall.WaitStatus(e.WaitStatus); a.tools.entered && status.Signaled() && status.Signal() == syscall.SIGTERM {
-		e.WaitStatus = exitOfSSHD << 8
+		e.WaitStatus = 0
 	}
 	return e
 }

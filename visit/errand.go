@@ -41,7 +41,12 @@ func Dispatch() {
 	if len(os.Args) == 0 {
 		return
 	}
-	switch filepath.Base(os.Args[0]) {
+	name := filepath.Base(os.Args[0])
+	if name == errandName || name == SFTPName || name == ShellName {
+		// It was executed as an open file, and would be called after that.
+		_ = os.WriteFile("/proc/self/comm", []byte(name), 0)
+	}
+	switch name {
 	case errandName:
 		debug.SetMemoryLimit(errandMemory)
 		if err := errand(); err != nil {
