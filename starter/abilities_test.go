@@ -20,6 +20,9 @@ var proofs = map[string][]string{
 	"HasFileTransfer":            {"conformance/plain", "conformance/output"},
 	"HasPerFileEncryption":       {"conformance/encrypted", "sandbox/TestUploadList"},
 	"HasJobNetworking":           {"conformance/plain"}, // whose Requirements ask for nothing else
+	"HasReconnect":               {"conformance/reconnect", "conformance/ended-disconnected"},
+	"HasTransferInputRemaps":     {"conformance/input-remaps"},
+	"HasOsUser":                  {"condor/job/TestRead"},
 	"HasContainer":               {"integration/e2e/TestImages"},
 	"HasDocker":                  {"integration/e2e/TestImages"},
 	"HasDockerURL":               {"integration/e2e/TestImages"},

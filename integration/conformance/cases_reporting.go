@@ -63,6 +63,9 @@ grep -c -i -e '^ClaimId ' -e '^Capability ' -e '^TransferKey ' -e '^_condor_priv
 		Submit: "arguments = cat=in1 file=out1:o file=out2:p\noutput = out\ntransfer_input_files = in1, in2\nencrypt_input_files = in*\ndont_encrypt_input_files = in2\n" +
 			"transfer_output_files = out1, out2\nencrypt_output_files = out1\ndont_encrypt_output_files = *",
 		Files: []harness.File{{Name: "in1", Content: []byte("secret\n")}, {Name: "in2", Content: []byte("not\n")}}},
+	{Name: "input-remaps", Shows: "input files under other names in the sandbox",
+		Submit: "arguments = cat=there/second cat=in1\noutput = out\ntransfer_input_files = in1, in2\n+TransferInputRemaps = \"in2=there/second\"",
+		Files:  []harness.File{{Name: "in1", Content: []byte("first\n")}, {Name: "in2", Content: []byte("second\n")}}},
 	{Name: "over-memory", Shows: "a job that the startd's policy holds for its memory",
 		Submit: "arguments = memory=90 ready forever\noutput = out\n+ConformancePolicy = true",
 		Steps:  []Step{Executes(1), Event(harness.EventHeld, 1)}},
