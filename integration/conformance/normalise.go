@@ -25,7 +25,7 @@ var measured = []string{
 	"JobLastStartTransferInputDate", "JobLastFinishTransferInputDate",
 	// durations
 	"ActivationDuration", "ActivationExecutionDuration", "ActivationSetUpDuration", "ActivationSetupDuration", "ActivationTeardownDuration",
-	"CommittedTime", "CommittedSlotTime", "CumulativeSlotTime", "CumulativeTransferTime", "CumulativeRemoteSysCpu", "CumulativeRemoteUserCpu",
+	"CommittedTime", "NewlyCommittedTime", "CommittedSlotTime", "CumulativeSlotTime", "CumulativeTransferTime", "CumulativeRemoteSysCpu", "CumulativeRemoteUserCpu",
 	"InitialWaitDuration", "JobDuration", "LastRemoteWallClockTime", "RemoteWallClockTime", "StatsLifetime*", "RecentStatsLifetime*",
 	"LastSuspensionTime", "CommittedSuspensionTime", "CumulativeSuspensionTime", "WallClockCheckpoint", "PostJobDuration", "PostJobPid", "PostJobStartDate", "PreJobDuration", "PreJobPid", "PreJobStartDate", "RemoteSysCpu", "RemoteUserCpu", "ServerTime",
 	// use of resources
