@@ -72,6 +72,9 @@ func (a *activation) scriptFailed(ctx context.Context, code int, text string) er
 	ad := classads.NewAd()
 	a.scripts.publish(ad)
 	a.tell(ctx, ad)
+	if a.payload != nil && a.payload.exit != nil {
+		a.tellStartd(ctx, a.exitAd(ctx)) // the job itself did end
+	}
 	return fail(code, 0, errors.New(text))
 }
 

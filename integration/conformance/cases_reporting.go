@@ -18,7 +18,7 @@ var reportingCases = []Case{
 			// The probe's own memory is a few MB; sizes are rounded up by a quarter.
 			Until("ResidentSetSize_RAW >= 20480 && ResidentSetSize_RAW < 49152"), Until("MemoryUsage >= 20 && MemoryUsage < 64"),
 			Until("DiskUsage_RAW >= 6144 && DiskUsage_RAW < 32768"), Until("ScratchDirFileCount > 2"), Until("RemoteUserCpu + RemoteSysCpu >= 1"),
-			Until("ImageSize_RAW >= 20480"), Until("isInteger(StdoutMtime)"), Until("isInteger(BlockReadKbytes) && isInteger(RecentBlockReadKbytes)"),
+			Until("ImageSize_RAW >= 20480"), Until("isInteger(StdoutMtime) || " + before25), Until("isInteger(BlockReadKbytes) && isInteger(RecentBlockReadKbytes)"),
 			Tool("condor_rm"),
 		}},
 	{Name: "busy", Shows: "the startd knows how busy a slot's job is",
@@ -88,6 +88,10 @@ func inHistory(expression string) Step {
 	return Shell(`until condor_history <job> -limit 1 -af ClusterId | grep -q .; do sleep 0.3; done; condor_history <job> -limit 1 -af '` + expression + `'`)
 }
 
+// before25 is true of a job of an older submit side, whose shadow keeps less of
+// what it is told.
+const before25 = `versionLT(split(CondorVersion)[1], "25.0.0")`
+
 // slotIs waits until an expression over the ad of the job's slot is true, as the
 // startd itself has it.
 func slotIs(expression string) Step {
@@ -100,7 +104,7 @@ func slotIs(expression string) Step {
 			}
 			host = strings.TrimSpace(host)
 			_, machine, _ := strings.Cut(host, "@")
-			out, err := r.Pool.AP(ctx, "condor_status", "-direct", machine, "-constraint", fmt.Sprintf("Name == %q", host), "-af", expression)
+			out, err := r.Pool.EP(ctx, r.Side, "condor_status", "-direct", machine, "-constraint", fmt.Sprintf("Name == %q", host), "-af", expression)
 			if err == nil && strings.TrimSpace(out) == "true" {
 				return nil
 			}

@@ -107,9 +107,9 @@ var steeringCases = []Case{
 	steered("suspended-killed", "a suspended job is killed as it is",
 		ready+rest, "want_graceful_removal = False",
 		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_rm"), Gone()),
-	twice(steered("startd-vacated", "condor_vacate at the execution point",
+	sameVersions(twice(steered("startd-vacated", "condor_vacate at the execution point",
 		later+traps("TERM")+ready+untilCaught, onEvict,
-		Ready(), Quietly(EP("sh", "-c", "condor_vacate "+slotName)), Executes(2))),
+		Ready(), Quietly(EP("sh", "-c", "condor_vacate "+slotName)), Executes(2)))),
 	twice(steered("preempted", "PREEMPT of the startd",
 		later+traps("TERM")+ready+untilCaught, onEvict+"+ConformancePreempt = True", Executes(2))),
 	steered("wanted-held", "WANT_HOLD of the startd, and hold_kill_sig",
@@ -140,7 +140,7 @@ var steeringCases = []Case{
 		"cat state && exit 0\necho saved >state\nsleep 2\nexit 85\n", "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state\n+ConformanceClosing = True",
 		Executes(2))),
 	drained(),
-	late("ordered-late", "condor_vacate at the execution point when the job has ended and its output is on its way: it stays ended"),
+	sameVersions(late("ordered-late", "condor_vacate at the execution point when the job has ended and its output is on its way: it stays ended")),
 	steered("deferred", "deferral_time: the job begins then, and not before",
 		deferredScript, "deferral_time = (QDate + 6)\ndeferral_window = 60"),
 	steered("deferral-missed", "a job that comes too late for its deferral_time",
@@ -182,6 +182,13 @@ func late(name, shows string) Case {
 until condor_status `+slotName+` -af State | grep Preempting; do sleep 0.1; done`)),
 		Shell("cat ../pipe.<cluster>; rm ../pipe.<cluster>"))
 	c.Fleeting = append(c.Fleeting, "transferoutputremaps") // names the cluster
+	return c
+}
+
+// sameVersions is a case that uses tools of the execution point which do not find
+// a slot in a collector of another version.
+func sameVersions(c Case) Case {
+	c.Versions = []string{"23.9+23.9", "25.14+25.14"}
 	return c
 }
 
