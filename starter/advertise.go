@@ -92,7 +92,7 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 // lists those of stock).
 func abilities(ad *classads.Ad, set settings) {
 	for _, name := range []string{"HasFileTransfer", "HasPerFileEncryption", "HasJobNetworking", "HasPodStarter",
-		"HasReconnect", "HasTransferInputRemaps", "HasOsUser", "HasJobDeferral", "HasSelfCheckpointTransfers"} {
+		"HasReconnect", "HasTransferInputRemaps", "HasOsUser", "HasJobDeferral", "HasSelfCheckpointTransfers", "HasSshd"} {
 		ad.SetBool(name, true)
 	}
 	ad.SetString("PodStarterVersion", programVersion())

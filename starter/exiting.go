@@ -19,6 +19,7 @@ func (a *activation) exitAd(ctx context.Context) *classads.Ad {
 	about.Exiting = true
 	job.PublishActivation(ad, about, a.cfg)
 	a.scripts.publish(ad)
+	a.publishPorts(ad, false)
 	a.publishVacate(ad)
 	return ad
 }

@@ -133,6 +133,14 @@ func (a *activation) publishVacate(ad *classads.Ad) {
 	}
 }
 
+// publishPorts adds where services of the job are reached, of jobs to which
+// docker would give ports.
+func (a *activation) publishPorts(ad *classads.Ad, runs bool) {
+	if a.dockerRules() {
+		job.PublishPorts(ad, a.ad, runs)
+	}
+}
+
 // finalUpdate is the last the startd hears: from then on it takes the slot for
 // being cleaned up. It happens once.
 func (a *activation) finalUpdate(ctx context.Context) *classads.Ad {

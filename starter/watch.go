@@ -143,6 +143,7 @@ func (a *activation) changeUpdate(ctx context.Context) {
 func (a *activation) tellState(ctx context.Context) *classads.Ad {
 	a.meter.look(ctx, a.container.Client(), a.table)
 	ad := a.fullAd(ctx, a.state())
+	a.publishPorts(ad, true)
 	said := ad.Clone() // without what is for those who are told alone
 	a.tell(ctx, ad)
 	return said

@@ -62,6 +62,9 @@ type Setup struct {
 	Execute  string         // lines for the configuration of both execution points
 	Submit   string         // lines for that of the submit side
 	Programs []harness.File // of $(CONFORMANCE_PROGRAMS) in both execution points; the mode is 0755 unless said
+	// Submitting are programs of the same directory on the submit side, where no
+	// knob names it.
+	Submitting []harness.File
 }
 
 // Subjects are all cases.
@@ -72,6 +75,8 @@ func Subjects() []Subject {
 		{Name: "files", Title: "Files in and out", Cases: filesCases},
 		{Name: "policy", Title: "Policy of the queue", Cases: policyCases, Setup: policySetup},
 		{Name: "steering", Title: "Orders to a job that runs", Cases: steeringCases, Setup: steeringSetup},
+		{Name: "moments", Title: "Orders at awkward moments", Cases: momentsCases, Setup: momentsSetup},
+		{Name: "guidance", Title: "Guidance by the shadow", Cases: guidanceCases, Setup: guidanceSetup},
 		{Name: "reporting", Title: "What is reported while a job runs and afterwards", Cases: reportingCases, Setup: reportingSetup},
 		{Name: "shadow", Title: "The shadow goes and comes", Cases: shadowCases, Setup: shadowSetup},
 		{Name: "hooks", Title: "Hooks and wrappers of the site", Cases: hooksCases, Setup: hooksSetup},

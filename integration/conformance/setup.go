@@ -57,6 +57,7 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject) (remov
 			part := s.Setup.Execute
 			if p.name == "submit" {
 				part = s.Setup.Submit
+				files = append(files, s.Setup.Submitting...)
 			} else {
 				files = append(files, s.Setup.Programs...)
 			}

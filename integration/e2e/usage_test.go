@@ -20,6 +20,9 @@ func TestUsage(t *testing.T) {
 		disk   = 24 << 10 // KiB
 		own    = 16 << 10 // KiB that the probe may need itself
 	)
+	if side == harness.Ours {
+		configure(t, "USE_PSS = True")
+	}
 	s := job("memory=96 disk=big:24 burn=3 sleep=5s", "transfer_output_files =", "request_memory = 256", "request_disk = 64M")
 	measured := map[harness.Side]*classads.Ad{}
 	jobs := map[harness.Side]harness.Job{}
@@ -60,6 +63,12 @@ func TestUsage(t *testing.T) {
 		t.Logf("%s: ours %g, stock %g, expected %g to %g", c.attributes, ours, stock, c.low, c.high)
 		if ours < c.low || ours > c.high {
 			t.Errorf("%s is %g, want %g to %g", c.attributes, ours, c.low, c.high)
+		}
+	}
+	if side == harness.Ours {
+		// A share of the libraries is other processes'.
+		if pss := value(harness.Ours, "ProportionalSetSizeKb_RAW"); pss < memory || pss > memory+own {
+			t.Errorf("ProportionalSetSizeKb is %g, want %d to %d", pss, memory, memory+own)
 		}
 	}
 	events, err := jobs[harness.Ours].Events()

@@ -68,7 +68,8 @@ condor_ssh_to_job JOB 'touch go; while kill -0 $_CONDOR_JOB_PIDS 2>/dev/null; do
 // looked into all the same.
 func TestVisitWithoutShell(t *testing.T) {
 	oursOnly(t)
-	job := submit(t, job("ready forever", "universe = docker", "docker_image = "+pool.Image("probe")))[0]
+	job := submit(t, job("ready forever", "universe = docker", "docker_image = "+pool.Image("probe"),
+		"container_service_names = web", "web_container_port = 8080"))[0]
 	running(t, job, 1)
 	ready(t)
 	text := asUser(t, strings.NewReplacer("JOB", job.ID()).Replace(`
@@ -77,9 +78,10 @@ condor_ssh_to_job -auto-retry JOB 'cat /image-name && cd / && pwd; ls | wc' 2>&1
 printf 'pwd\nexit 4\n' | condor_ssh_to_job -ssh 'ssh -tt' JOB 2>/dev/null | tr -d '\r' | grep -c 'has no shell'
 printf 'get /image-name\n' | condor_ssh_to_job -ssh 'sftp -q' JOB >/dev/null 2>&1; cat image-name
 condor_tail -f JOB & tail=$!
+until condor_q JOB -af web_HostPort | grep -x 8080; do sleep 0.3; done
 condor_rm JOB >/dev/null; wait $tail; echo code $?
 `))
-	for _, want := range []string{"no pipes", "code 2\n", "\n1\n", "probe\n"} {
+	for _, want := range []string{"no pipes", "code 2\n", "\n1\n", "probe\n", "\n8080\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %q", want, text)
 		}

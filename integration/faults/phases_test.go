@@ -3,6 +3,8 @@
 package faults
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 func TestKilledInEachPhase(t *testing.T) {
 	defer witness(t)()
 	big := harness.File{Name: "big", Sparse: 400 << 20}
+	slowHook(t)
 	phases := []struct {
 		name  string
 		job   func(t *testing.T, name string) harness.Job
@@ -25,6 +28,13 @@ func TestKilledInEachPhase(t *testing.T) {
 		again func(t *testing.T, job harness.Job) // what is done to the second run
 		ran   bool                                // the first run is in the event log
 	}{
+		{
+			name: "set-up",
+			job: func(t *testing.T, name string) harness.Job {
+				return submit(t, harness.Ours, name, lasting, `+HookKeyword = "FAULTS"`)
+			},
+			reach: hookRuns, again: finish,
+		},
 		{
 			name: "stage-in",
 			job: func(t *testing.T, name string) harness.Job {
@@ -95,6 +105,42 @@ func TestKilledInEachPhase(t *testing.T) {
 		}
 	})
 	nothingLeft(t, harness.Ours)
+}
+
+// slowHook installs a hook that prepares jobs of the keyword FAULTS: it takes
+// for ever with a first run.
+func slowHook(t *testing.T) {
+	t.Helper()
+	const (
+		program = "/usr/local/libexec/faults-hook"
+		script  = `#!/bin/sh
+ad=$(cat)
+[ "$(echo "$ad" | sed -n 's/^NumShadowStarts = //p')" = 1 ] || exit 0
+exec sleep "$(echo "$ad" | sed -n 's/^ClusterId = //p')d"
+`
+		config  = "/etc/condor/config.d/99-faults.conf"
+		install = `cat >"$0" && chmod 755 "$0" && echo "FAULTS_HOOK_PREPARE_JOB_BEFORE_TRANSFER = $0" >"$1"`
+	)
+	if _, err := pool.EPInput(t.Context(), harness.Ours, strings.NewReader(script), "sh", "-c", install, program, config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := pool.EP(context.Background(), harness.Ours, "rm", "-f", program, config); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// hookRuns waits until the hook of a job runs.
+func hookRuns(t *testing.T, job harness.Job) {
+	t.Helper()
+	users := pool.Payloads(job.Side, pool.Slots)
+	_, err := harness.WaitSome(soon(t), 1, func(p harness.Process) bool {
+		return p.Comm == "sleep" && slices.Contains(p.Args, fmt.Sprintf("%dd", job.Cluster)) && users(p)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // killedInBind: no container is made anew while the kubelet stands still.

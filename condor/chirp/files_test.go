@@ -1,0 +1,147 @@
+package chirp
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/condor/shadow"
+)
+
+func TestStrideReadEndsWithTheFile(t *testing.T) {
+	for _, tt := range []struct{ size, offset, stride, skip, most, want int64 }{
+		{100, 0, 10, 20, 1000, 50}, {100, 0, 10, 20, 25, 25}, {95, 0, 10, 30, 1000, 35}, {100, 100, 1, 1, 10, 0},
+		{100, 0, 1, 0, 10, 10}, {100, 99, 10, 1, 1000, 1}, {0, 0, 1, 1, 10, 0}, {100, 0, 10, 1 << 62, 1000, 10},
+	} {
+		if got := strided(tt.size, tt.offset, tt.stride, tt.skip, tt.most); got != tt.want {
+			t.Errorf("%+v: %d", tt, got)
+		}
+	}
+	sh := newShadow()
+	c := known(t, serve(t, all(sh)))
+	c.ask("open f r 0\n")
+	c.next()
+	sh.said()
+	if got := c.ask("sread 7 1000 0 3 4\n"); got != "5" || c.bytes(5) != "hello" {
+		t.Error(got)
+	}
+	// The file has eight bytes: 0 to 2 and 4 to 6.
+	if diff := cmp.Diff([]string{"fstat 7", "sread 7 6 0 3 4"}, sh.said()); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.ask("sread 7 1000 8 3 4\n") + c.ask("sread 7 10 0 0 4\n"); got != "0-8" {
+		t.Error(got)
+	}
+}
+
+func TestPutFile(t *testing.T) {
+	sh := newShadow()
+	c := known(t, serve(t, all(sh)))
+	if got := c.ask("putfile f 420 5\n"); got != "7" {
+		t.Fatal(got)
+	}
+	if got := c.ask("hello"); got != "5" {
+		t.Error(got)
+	}
+	if got := c.ask("putfile empty 420 0\n"); got != "7" {
+		t.Error(got)
+	}
+	want := []string{"open 769 420 f", `write 7 5 "hello"`, "close 7", "open 769 420 empty", "close 7"}
+	if diff := cmp.Diff(want, sh.said()); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.ask(fmt.Sprintf("putfile f 420 %d\n", shadow.MaxFileBytes+1)); got != "-5" {
+		t.Error(got)
+	}
+	sh.fail[shadow.FileOpen] = refusal(syscall.EISDIR)
+	if got := c.ask("putfile f 420 5\n"); got != "-13" {
+		t.Error(got)
+	}
+}
+
+// TestPutThenAnotherClient: condor_chirp does not wait until its file has been
+// written; who comes after it must find it nevertheless.
+func TestPutThenAnotherClient(t *testing.T) {
+	sh := newShadow()
+	s := serve(t, all(sh))
+	first, second := known(t, s), known(t, s)
+	if got := first.ask("putfile f 420 5\n"); got != "7" {
+		t.Fatal(got)
+	}
+	if _, err := io.WriteString(second.conn, "getfile f\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(first.conn, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	first.conn.Close()
+	second.next()
+	if diff := cmp.Diff([]string{"open 769 420 f", `write 7 5 "hello"`, "close 7", "getfile f"}, sh.said()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestLarge moves more than is kept in memory, both ways.
+func TestLarge(t *testing.T) {
+	sh := newShadow()
+	large := strings.Repeat("0123456789abcdef", 1<<16)
+	sh.bytes[shadow.FileGetfile] = large
+	sh.answer[shadow.FileWrite] = shadow.FileAnswer{Result: int64(len(large))}
+	c := known(t, serve(t, all(sh)))
+	if got := c.ask("getfile f\n"); got != "1048576" || c.bytes(len(large)) != large {
+		t.Error(got)
+	}
+	c.ask("open f w 0\n")
+	c.next()
+	sh.said()
+	if got := c.ask("write 7 1048576\n" + large); got != "1048576" {
+		t.Error(got)
+	}
+	if diff := cmp.Diff([]string{"write 7 1048576 (1048576 bytes)"}, sh.said()); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.ask("version\n"); got != "2" {
+		t.Errorf("the connection is out of step: %q", got)
+	}
+}
+
+func TestNoRoomForLarge(t *testing.T) {
+	sh := newShadow()
+	s := serve(t, all(sh))
+	s.o.Spool = func() (*os.File, error) { return nil, syscall.ENOSPC }
+	c := known(t, s)
+	c.ask("open f w 0\n")
+	c.next()
+	if got := c.ask("write 7 1048576\n" + strings.Repeat("x", 1<<20)); got != "-6" {
+		t.Error(got)
+	}
+	if got := c.ask("version\n"); got != "2" {
+		t.Errorf("the connection is out of step: %q", got)
+	}
+}
+
+// TestSpoolKeepsOrder reads what is partly in memory, and more than once.
+func TestSpoolKeepsOrder(t *testing.T) {
+	s := &spool{file: func() (*os.File, error) { return os.Create(filepath.Join(t.TempDir(), "f")) }}
+	defer s.close()
+	var want strings.Builder
+	for i := range 5 {
+		piece := strings.Repeat(string(rune('a'+i)), 100<<10)
+		want.WriteString(piece)
+		if _, err := io.WriteString(s, piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		got, err := io.ReadAll(s.reader())
+		if err != nil || string(got) != want.String() || !s.large() {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	}
+}

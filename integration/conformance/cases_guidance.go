@@ -1,0 +1,98 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"podstarter/integration/harness"
+)
+
+// guidanceSetup has a shadow that takes its guidance from the job's ad, for jobs
+// that a file asks for, and a diagnostic. Such a shadow takes no second job, since
+// it would go on with the guidance of the first.
+var guidanceSetup = Setup{
+	Submit: "SHADOW = " + programs + "/shadow\n",
+	Submitting: []harness.File{Script("shadow", `for a; do
+	case $a in [0-9]*.[0-9]*) if [ -e "/tmp/guided.${a%%.*}" ]; then
+		export _CONDOR_SHADOW_WORKLIFE=0
+		exec "$(condor_config_val SBIN)/condor_shadow" --use-guidance-in-job-ad "$@"
+	fi ;; esac
+done
+exec "$(condor_config_val SBIN)/condor_shadow" "$@"
+`)},
+	Execute: "STARTER_DIAGNOSTIC_send_ep_logs = $(CONFORMANCE_PROGRAMS)/diagnostic\nSTARTER_DIAGNOSTIC_fails = $(CONFORMANCE_PROGRAMS)/diagnostic-fails\n",
+	Programs: []harness.File{
+		Script("diagnostic", `echo "line one
+line two"
+[ -n "$_CONDOR_BIN" ] && echo bin
+kill -0 "$_CONDOR_STARTER_PID" 2>&1 | sed 's/.*/&/' | wc -l
+[ "$(id -u)" != 0 ] && echo not root
+`),
+		Script("diagnostic-fails", "echo failed; exit 3\n"),
+	},
+}
+
+// guided are commands of the shadow, one list for each job. Those that end
+// without a word to the starter are followed by one, as the shadow reads beyond
+// the end of a list.
+var guided = []string{
+	`{ [ Command = "CarryOn" ], [ Command = "CarryOn" ] }`,
+	`{ [ Command = "StartJob"; Extraneous = True ], [ Command = "CarryOn" ] }`,
+	`{ [ Command = "Abort" ], [ Command = "CarryOn" ] }`,
+	`{ [ Command = "RetryReqest"; RetryDelay = 1 ], [ Command = "RetryTransfer" ], [ Command = "RetryReqest"; RetryDelay = 1 ], [ Command = "CarryOn" ], [ Command = "CarryOn" ] }`,
+	`{ [ Command = "RunDiagnostic"; Diagnostic = "send_ep_logs" ], [ Command = "RunDiagnostic"; Diagnostic = "nobody-knows" ], [ Command = "RunDiagnostic"; Diagnostic = "fails" ], [ Command = "CarryOn" ], [ Command = "CarryOn" ] }`,
+	`{ [ Command = "DoJobSetup" ], [ Command = "StartJob" ], [ Command = "CarryOn" ] }`,
+	`{ [ Command = "MakeCoffee" ], [ Command = "CarryOn" ] }`,
+}
+
+var guidanceCases = []Case{
+	guidance("guidance", "each command of the shadow to a starter whose input did not come", "rm input", guided),
+	// Told to abort without a reason, both give the job back for ever.
+	guidance("guidance-ready", "the same to a starter whose input came", "", slices.DeleteFunc(slices.Clone(guided), func(list string) bool {
+		return strings.Contains(list, "Abort")
+	})),
+}
+
+// guidance is a case of a cluster of jobs, one for each list of commands.
+func guidance(name, shows, spoil string, guided []string) Case {
+	return Case{
+		Name: name, Shows: shows, Alone: true, Versions: []string{"25.14+25.14"},
+		Files:  []harness.File{Script("job.sh", "ls input; exit 3\n"), {Name: "input", Content: []byte("input\n")}},
+		Submit: "hold = True\nexecutable = job.sh\ntransfer_input_files = input\noutput = out.$(Process)\n+_condor_guidance_test_case = $(guided)",
+		Count:  len(guided), Queue: "queue guided from (\n" + strings.Join(guided, "\n") + "\n)",
+		Steps: []Step{
+			Quietly(Shell("touch /tmp/guided.<cluster>; " + spoil)), Tool("condor_release", "<cluster>"), Ends(),
+			Note("what the shadow heard of diagnostics", heardOfDiagnostics),
+			Quietly(Shell("rm /tmp/guided.<cluster>")),
+		},
+		Fleeting: transferFleeting,
+	}
+}
+
+// heardOfDiagnostics is what the log of shadows says of diagnostics of the jobs.
+func heardOfDiagnostics(_ context.Context, r *Run) (string, error) {
+	dir := filepath.Join(r.Pool.State, "log", "pool")
+	text, err := os.ReadFile(filepath.Join(dir, "ShadowLog"))
+	if err != nil {
+		return "", err
+	}
+	if old, err := os.ReadFile(filepath.Join(dir, "ShadowLog.old")); err == nil {
+		text = append(old, text...)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	var lines []string
+	for _, job := range r.Jobs {
+		for _, m := range regexp.MustCompile(`(?m)^.*\(`+regexp.QuoteMeta(job.ID())+`\) \(\d+\): (.*iagnostic.*)$`).FindAllSubmatch(text, -1) {
+			lines = append(lines, string(m[1]))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n"), nil
+}

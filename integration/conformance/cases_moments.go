@@ -1,0 +1,178 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"podstarter/integration/harness"
+)
+
+// momentsSetup lets jobs ask the startd to suspend them for a while, and a hook
+// that takes its time.
+var momentsSetup = Setup{Execute: `WANT_SUSPEND = TARGET.ConformanceSuspend =?= True
+SUSPEND = TARGET.ConformanceSuspend =?= True && TARGET.JobState =?= "Running" && (MY.TotalJobSuspendTime ?: 0) == 0
+CONTINUE = time() - EnteredCurrentActivity >= 2
+` + hookKnobs("WAITSBEFORE_HOOK_PREPARE_JOB_BEFORE_TRANSFER = hooks/waits\nWAITSAFTER_HOOK_PREPARE_JOB = hooks/waits\n"),
+	Programs: []harness.File{Script("hooks/waits", waitingHook)},
+}
+
+// preparing is a job whose hook takes its time, in the first run. Steps follow
+// when the hook has begun.
+func preparing(name, shows, keyword string, steps ...Step) Case {
+	c := twice(steered(name, shows, "ls | grep -v '^_condor'\n", "+HookKeyword = \""+keyword+"\"",
+		append([]Step{Wait("the hook", hookRuns)}, steps...)...))
+	c.Fleeting = append(append(c.Fleeting, "scratchdirfilecount"), transferFleeting...) // by the last update, or none
+	return c
+}
+
+// hookRuns waits until the job's hook runs, which has the job's number as an
+// argument of a command.
+func hookRuns(ctx context.Context, r *Run) error {
+	inside := r.Pool.Inside(r.Side)
+	_, err := harness.WaitSome(ctx, 1, func(q harness.Process) bool {
+		return q.Comm == "sleep" && slices.Contains(q.Args, hookNap(r.Job().Cluster)) && inside(q)
+	})
+	return err
+}
+
+// hookNap is how long the hook of a cluster's job sleeps, in seconds: a number
+// that no other does.
+func hookNap(cluster int) string { return fmt.Sprintf("100.%06d", cluster) }
+
+// waitingHook sleeps in the first run.
+const waitingHook = `ad=$(cat)
+starts=$(echo "$ad" | sed -n 's/^NumShadowStarts = //p')
+[ "${starts:-0}" -gt 1 ] && exit 0
+exec sleep 100.$(printf %06d $(echo "$ad" | sed -n 's/^ClusterId = //p'))
+`
+
+// incoming is a job whose input takes a while to come. Steps follow when it has
+// begun to; "comes" has it come at once the next time.
+func incoming(name, shows string, steps ...Step) Case {
+	return twice(Case{
+		Name: name, Shows: shows, Files: []harness.File{Script("job.sh", "cat large\n"), {Name: "large", Sparse: 600 << 20}},
+		Submit:   "executable = job.sh\ntransfer_input_files = large\nrequest_disk = 1G\noutput = out\n",
+		Steps:    append([]Step{Event(harness.EventFileTransfer, 1)}, steps...),
+		Fleeting: transferFleeting,
+	})
+}
+
+// comes has the input of [incoming] come without delay the next time.
+func comes() Step { return Quietly(Shell("echo hello >small; mv small large")) }
+
+// outgoing is a job that has ended and whose output is held up, by a pipe that
+// nobody reads. Steps follow when the transfer has begun; "goesOut" lets it go on.
+func outgoing(name, shows, submit string, steps ...Step) Case {
+	c := twice(steered(name, shows,
+		"echo once more >>runs\n"+ready+"while [ ! -e go ]; do sleep 0.1; done\necho made >made\n",
+		"transfer_output_files = made\ntransfer_output_remaps = \"made=../pipe.$(Cluster)\"\n"+submit,
+		append([]Step{
+			Ready(), Quietly(Shell("mkfifo ../pipe.<cluster>")), EP("touch", "<scratch>/go"),
+			Event(harness.EventFileTransfer, 3),
+		}, steps...)...))
+	c.Fleeting = append(append(c.Fleeting, "transferoutputremaps"), transferFleeting...) // they name the cluster
+	return c
+}
+
+// passedOn waits until the starter has been told to end the job, as its log says.
+func passedOn() Step {
+	return Quietly(EP("sh", "-c", `until awk '/with ID: <job>$/ {mine = 1} mine && / code=[0-9]+ / {told = 1} END {exit !told}' "$(condor_config_val LOG)/StarterLog.<slot>"
+do sleep 0.1; done`))
+}
+
+// arrives lets the output of [outgoing] through.
+func arrives() Step { return Shell("cat ../pipe.<cluster>; rm ../pipe.<cluster>") }
+
+// momentsCases are about orders that come when a job does not simply run.
+var momentsCases = []Case{
+	preparing("held-preparing", "condor_hold while a hook prepares the job before its input comes", "waitsbefore",
+		Tool("condor_hold"), Event(harness.EventHeld, 1), Tool("condor_release"), Executes(1)),
+	preparing("removed-preparing", "condor_rm then", "waitsbefore",
+		Tool("condor_rm"), Event(harness.EventAborted, 1)),
+	preparing("vacated-preparing", "condor_vacate_job then", "waitsbefore",
+		Tool("condor_vacate_job"), Executes(1)),
+	preparing("vacated-prepared", "condor_vacate_job while a hook prepares the job when its input has come", "waitsafter",
+		Tool("condor_vacate_job"), Executes(1)),
+	preparing("fast-prepared", "condor_vacate_job -fast then", "waitsafter",
+		Tool("condor_vacate_job", "-fast", "<job>"), Executes(1)),
+	incoming("held-coming", "condor_hold while the input comes in, and condor_release",
+		Tool("condor_hold"), Event(harness.EventHeld, 1), comes(), Tool("condor_release"), Executes(1)),
+	heldGoing(),
+	outgoing("removed-going", "condor_rm then", "",
+		Tool("condor_rm"), passedOn(), arrives(), Event(harness.EventAborted, 1)),
+	outgoing("vacated-going", "condor_vacate_job then: the job stays ended", "",
+		Tool("condor_vacate_job"), passedOn(), arrives(), Ends()),
+	steered("removed-forcibly", "condor_rm -forcex of a job that does not go",
+		"trap '' TERM\n"+ready+rest, "job_max_vacate_time = 3",
+		Ready(), Tool("condor_rm"), Tool("condor_rm", "-forcex", "<job>"), Event(harness.EventAborted, 1), Gone().About(3*time.Second)),
+	steered("suspended-status", "what the queue says of a suspended job, and afterwards",
+		ready+"while [ ! -e go ]; do sleep 0.1; done\n", "",
+		Ready(), Tool("condor_suspend"), Until("JobStatus == 7"), Tool("condor_q", "<job>", "-af", "JobStatus", "LastSuspensionTime > 0", "TotalSuspensions"),
+		Tool("condor_continue"), Until("JobStatus == 2"), EP("touch", "<scratch>/go")),
+	steered("wanted-suspended", "SUSPEND and CONTINUE of the startd",
+		ready+"while [ ! -e go ]; do sleep 0.1; done\n", "+ConformanceSuspend = True",
+		Event(harness.EventSuspended, 1), Event(harness.EventUnsuspended, 1), EP("touch", "<scratch>/go")),
+	drain("quick"),
+	drain("fast"),
+	steered("checkpoint-signal", "a job whose checkpoints end in a signal",
+		"n=$(cat state 2>/dev/null || echo 0)\necho $((n + 1)) >state\n[ $n -lt 2 ] && kill -USR2 $$\ncat state\n",
+		"+WantFTOnCheckpoint = True\n+SuccessCheckpointExitBySignal = True\n+SuccessCheckpointExitSignal = \"SIGUSR2\"\ntransfer_checkpoint_files = state"),
+	{Name: "stdin-missing", Shows: "standard input that is not transferred and not there",
+		Submit: "arguments = out=hello\noutput = out\ninput = /no/such/input\ntransfer_input = False", Steps: []Step{Event(harness.EventHeld, 1)}, Stuck: true, Fleeting: transferFleeting},
+	{Name: "stdout-nowhere", Shows: "standard output in a directory that is not there, without a transfer",
+		Submit: "arguments = out=hello\nexecutable = /bin/echo\ntransfer_executable = False\nshould_transfer_files = NO\nMY.FileSystemDomain = TARGET.FileSystemDomain\nremote_initialdir = /tmp\noutput = /no/such/directory/out",
+		Steps:  []Step{Event(harness.EventHeld, 1)}, Stuck: true},
+	{Name: "common-files", Shows: "files that the cluster has in common",
+		Submit: "executable = job.sh\n+CommonInputFiles = \"shared\"\ntransfer_input_files = own\noutput = out", Fleeting: []string{"requestedcatalogids", "requestedcatalogs"}, Files: []harness.File{ // they name the cluster
+			Script("job.sh", "cat own shared\n"), {Name: "own", Content: []byte("own\n")}, {Name: "shared", Content: []byte("shared\n")}}},
+	gpus(),
+}
+
+// heldGoing is a job that is held while its output goes out. The schedd releases
+// the claim of such a job; whether all that it had arrives before that, it does
+// not wait for.
+func heldGoing() Case {
+	c := outgoing("held-going", "condor_hold while the output goes out", "",
+		Tool("condor_hold"), passedOn(), arrives(), Event(harness.EventHeld, 1))
+	c.Fleeting = append(c.Fleeting, "bytessent", "activation*", "exitcode", "jobcurrent*", "numjobcompletions", "spooledoutputfiles",
+		"starter_disconnected_from_submit_node", "vacatereason*", "out", "004   * Run Bytes Sent By Job", "004   TimeSlotBusy*")
+	return c
+}
+
+// drain is a job whose execution point is drained, and then is not any more.
+func drain(how string) Case {
+	const name = "$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME)"
+	c := twice(steered("drained-"+how, "condor_drain -"+how,
+		later+traps("TERM")+ready+untilCaught, onEvict,
+		Ready(), Quietly(EP("sh", "-c", "condor_drain -"+how+" "+name)), Event(harness.EventEvicted, 1), Gone(),
+		Quietly(EP("sh", "-c", "condor_drain -cancel "+name)), Executes(2)))
+	c.Alone = true
+	return c
+}
+
+// gpus is a job on an execution point that says that its slots have two GPUs.
+func gpus() Case {
+	const file = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/99-gpus.conf; host=$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME); `
+	const until = `condor_reconfig -startd; until [ "$(condor_status -direct $host -af AssignedGPUs | sort -u)" = `
+	return Case{Name: "gpus", Shows: "variables that tell of GPUs, and what the sandbox tells of them", Alone: true,
+		Files: []harness.File{Script("job.sh", `env | grep -i -e gpu -e cuda -e nvidia | sort
+grep -c '^AssignedGPUs = ' .machine.ad
+`)},
+		Submit: "executable = job.sh\noutput = out\nhold = True",
+		Steps: []Step{
+			Quietly(EP("sh", "-c", file+`cat >"$f" <<'END'
+AssignedGPUs = "GPU-01234567,GPU-89abcdef"
+MachineResources = "Cpus Memory Disk Swap GPUs"
+GPUs = 2
+GPUs_GPU_01234567 = [ Id = "GPU-01234567"; DeviceUuid = "01234567-0000-0000-0000-000000000000" ]
+GPUs_GPU_89abcdef = [ Id = "GPU-89abcdef"; DeviceUuid = "89abcdef-0000-0000-0000-000000000000" ]
+AvailableGPUs = { GPUs_GPU_01234567, GPUs_GPU_89abcdef }
+STARTD_ATTRS = $(STARTD_ATTRS) AssignedGPUs MachineResources GPUs GPUs_GPU_01234567 GPUs_GPU_89abcdef AvailableGPUs
+END
+`+until+`GPU-01234567,GPU-89abcdef ]; do sleep 0.2; done`)),
+			Tool("condor_release"), Ends(),
+			Quietly(EP("sh", "-c", file+`rm "$f"; `+until+`undefined ]; do sleep 0.2; done`)),
+		}}
+}
