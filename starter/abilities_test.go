@@ -31,7 +31,7 @@ var proofs = map[string][]string{
 	"HasSandboxImage":            {"integration/e2e/TestImageChoice"},
 	"HasPodStarter":              {"integration/e2e/TestPlainJob"},
 	"HasJobDeferral":             {"conformance/deferred", "conformance/deferral-missed"},
-	"HasSshd":                    {"conformance/ssh-command", "integration/e2e/TestModeVisit"},
+	"HasSshd":                    {"conformance/ssh-outlasts", "integration/e2e/TestModeVisit"},
 	"HasSelfCheckpointTransfers": {"conformance/checkpoint", "integration/e2e/TestCheckpoint"},
 }
 

@@ -65,7 +65,7 @@ func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 		return false, nil
 	}
 	if !a.mayRestart(ctx) {
-		return false, fail(shadow.VacateCheckpointSaved, 0, errors.New(
+		return false, fail(shadow.VacateCheckpointSaved, 0, errors.New( //nolint:staticcheck // stock's sentence
 			"Rescheduling self-checkpoint job after checkpoint upload because reactivating the claim would have failed."))
 	}
 	a.log.Info("The job is started again after its checkpoint")

@@ -66,7 +66,7 @@ func (a *activation) peekSize(name string) (int64, error) {
 	case errors.As(err, &refusal):
 		return 0, err
 	case err == nil:
-		f.Close()
+		_ = f.Close() // it was only asked
 		return size, nil
 	case errors.Is(err, beneath.ErrOutside), errors.Is(err, syscall.EXDEV):
 		return 0, &owner.Refusal{Reason: fmt.Sprintf("Invalid symlink or filename (%s) outside sandbox (%s)", name, a.sandbox.Scratch())}

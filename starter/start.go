@@ -129,7 +129,7 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 	stdio := job.StdioOf(a.ad, place)
 	uid, gid := a.lease.Owner()
 	return cmd, payload.Spec{
-		Activation: a.name,
+		Activation: a.runName(),
 		UID:        uid, GID: gid, Groups: groupsOf(uid, gid),
 		Path: cmd.Path, Args: append([]string{cmd.Path}, cmd.Args...), SearchPath: cmd.Search,
 		Link: target.at, LinkTo: target.to,

@@ -25,7 +25,7 @@ TransferSocket = "<127.0.0.1:9618?addrs=127.0.0.1-9618&sock=shadow_1_2>"
 `
 
 // requested sends bytes as a shadow and reads them as the starter does.
-func requested(t testing.TB, send func(*cedar.Stream)) (Reconnect, error, *classads.Ad) {
+func requested(t testing.TB, send func(*cedar.Stream)) (Reconnect, *classads.Ad, error) {
 	t.Helper()
 	a, b := pair(t)
 	mine, theirs := cedar.NewStream(a), cedar.NewStream(b)
@@ -42,7 +42,7 @@ func requested(t testing.TB, send func(*cedar.Stream)) (Reconnect, error, *class
 	}()
 	r, err := ReadReconnect(mine)
 	a.(*net.TCPConn).CloseWrite()
-	return r, err, <-answer
+	return r, <-answer, err
 }
 
 func sendAd(t testing.TB, text string) func(*cedar.Stream) {
@@ -55,7 +55,7 @@ func sendAd(t testing.TB, text string) func(*cedar.Stream) {
 }
 
 func TestReadReconnect(t *testing.T) {
-	r, err, answer := requested(t, sendAd(t, reconnectAd))
+	r, answer, err := requested(t, sendAd(t, reconnectAd))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestReadReconnectRefuses(t *testing.T) {
 		"long address":       strings.Replace(reconnectAd, "sock=shadow_1_2", "sock="+strings.Repeat("x", maxAddress), 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err, answer := requested(t, sendAd(t, ad))
+			_, answer, err := requested(t, sendAd(t, ad))
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -105,7 +105,7 @@ func TestReadReconnectBroken(t *testing.T) {
 		"many attributes": func(s *cedar.Stream) { s.PutInt(1 << 40); _ = s.EndMessage() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err, _ := requested(t, send); err == nil {
+			if _, _, err := requested(t, send); err == nil {
 				t.Error("no error")
 			}
 		})

@@ -66,7 +66,7 @@ func comes() Step { return Quietly(Shell("echo hello >small; mv small large")) }
 // nobody reads. Steps follow when the transfer has begun; "goesOut" lets it go on.
 func outgoing(name, shows, submit string, steps ...Step) Case {
 	c := twice(steered(name, shows,
-		"echo once more >>runs\n"+ready+"while [ ! -e go ]; do sleep 0.1; done\necho made >made\n",
+		"starts=$(sed -n 's/^NumJobStarts = //p' \"$_CONDOR_JOB_AD\")\nif [ \"${starts:-0}\" -gt 0 ]; then echo again >made; exit 4; fi\n"+ready+"while [ ! -e go ]; do sleep 0.1; done\necho made >made\n",
 		"transfer_output_files = made\ntransfer_output_remaps = \"made=../pipe.$(Cluster)\"\n"+submit,
 		append([]Step{
 			Ready(), Quietly(Shell("mkfifo ../pipe.<cluster>")), EP("touch", "<scratch>/go"),
@@ -82,7 +82,7 @@ func passedOn() Step {
 do sleep 0.1; done`))
 }
 
-// arrives lets the output of [outgoing] through.
+// arrives lets the output of [outgoing] through, which is a file the next time.
 func arrives() Step { return Shell("cat ../pipe.<cluster>; rm ../pipe.<cluster>") }
 
 // momentsCases are about orders that come when a job does not simply run.
@@ -102,8 +102,8 @@ var momentsCases = []Case{
 	heldGoing(),
 	outgoing("removed-going", "condor_rm then", "",
 		Tool("condor_rm"), passedOn(), arrives(), Event(harness.EventAborted, 1)),
-	outgoing("vacated-going", "condor_vacate_job then: the job stays ended", "",
-		Tool("condor_vacate_job"), passedOn(), arrives(), Ends()),
+	outgoing("vacated-going", "condor_vacate_job then: the job runs again", "",
+		Tool("condor_vacate_job"), passedOn(), arrives(), Executes(2), Ends(), arrives()),
 	steered("removed-forcibly", "condor_rm -forcex of a job that does not go",
 		"trap '' TERM\n"+ready+rest, "job_max_vacate_time = 3",
 		Ready(), Tool("condor_rm"), Tool("condor_rm", "-forcex", "<job>"), Event(harness.EventAborted, 1), Gone().About(3*time.Second)),
