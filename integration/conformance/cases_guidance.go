@@ -51,28 +51,32 @@ var guided = []string{
 	`{ [ Command = "MakeCoffee" ], [ Command = "CarryOn" ] }`,
 }
 
-var guidanceCases = []Case{
-	guidance("guidance", "each command of the shadow to a starter whose input did not come", "rm input", guided),
-	// Told to abort without a reason, both give the job back for ever.
-	guidance("guidance-ready", "the same to a starter whose input came", "", slices.DeleteFunc(slices.Clone(guided), func(list string) bool {
-		return strings.Contains(list, "Abort")
-	})),
-}
+// guidanceCases ask for all of it of starters whose input comes, and of some whose
+// input does not.
+var guidanceCases = []Case{{
+	Name: "guidance", Shows: "each command of the shadow to starters whose input did not come, or came", Alone: true, Versions: []string{"25.14+25.14"},
+	Files:  []harness.File{Script("job.sh", "ls here gone; exit 3\n"), {Name: "here", Content: []byte("input\n")}, {Name: "gone"}},
+	Submit: "hold = True\nexecutable = job.sh\ntransfer_input_files = $(input)\noutput = out.$(Process)\n+_condor_guidance_test_case = $(guided)",
+	Count:  len(conversations()), Queue: "queue input, guided from (\n" + strings.Join(conversations(), "\n") + "\n)",
+	Steps: []Step{
+		Quietly(Shell("rm gone; touch /tmp/guided.<cluster>")), Tool("condor_release", "<cluster>"), Ends(),
+		Note("what the shadow heard of diagnostics", heardOfDiagnostics),
+		Quietly(Shell("rm /tmp/guided.<cluster>")),
+	},
+	Fleeting: transferFleeting,
+}}
 
-// guidance is a case of a cluster of jobs, one for each list of commands.
-func guidance(name, shows, spoil string, guided []string) Case {
-	return Case{
-		Name: name, Shows: shows, Alone: true, Versions: []string{"25.14+25.14"},
-		Files:  []harness.File{Script("job.sh", "ls input; exit 3\n"), {Name: "input", Content: []byte("input\n")}},
-		Submit: "hold = True\nexecutable = job.sh\ntransfer_input_files = input\noutput = out.$(Process)\n+_condor_guidance_test_case = $(guided)",
-		Count:  len(guided), Queue: "queue guided from (\n" + strings.Join(guided, "\n") + "\n)",
-		Steps: []Step{
-			Quietly(Shell("touch /tmp/guided.<cluster>; " + spoil)), Tool("condor_release", "<cluster>"), Ends(),
-			Note("what the shadow heard of diagnostics", heardOfDiagnostics),
-			Quietly(Shell("rm /tmp/guided.<cluster>")),
-		},
-		Fleeting: transferFleeting,
+// conversations are lines with the input of a job and the list of commands.
+func conversations() []string {
+	var all []string
+	for _, list := range guided {
+		all = append(all, "gone "+list)
+		// A job that came as far as that, both give back for ever.
+		if !strings.Contains(list, "Abort") {
+			all = append(all, "here "+list)
+		}
 	}
+	return all
 }
 
 // heardOfDiagnostics is what the log of shadows says of diagnostics of the jobs.

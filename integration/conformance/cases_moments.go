@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"podstarter/integration/harness"
 )
@@ -14,8 +17,9 @@ import (
 var momentsSetup = Setup{Execute: `WANT_SUSPEND = TARGET.ConformanceSuspend =?= True
 SUSPEND = TARGET.ConformanceSuspend =?= True && TARGET.JobState =?= "Running" && (MY.TotalJobSuspendTime ?: 0) == 0
 CONTINUE = time() - EnteredCurrentActivity >= 2
-` + hookKnobs("WAITSBEFORE_HOOK_PREPARE_JOB_BEFORE_TRANSFER = hooks/waits\nWAITSAFTER_HOOK_PREPARE_JOB = hooks/waits\n"),
-	Programs: []harness.File{Script("hooks/waits", waitingHook)},
+` + hookKnobs("WAITSBEFORE_HOOK_PREPARE_JOB_BEFORE_TRANSFER = hooks/waits\nWAITSAFTER_HOOK_PREPARE_JOB = hooks/waits\n"+
+	"WAITSAWHILE_HOOK_PREPARE_JOB = hooks/waits-a-while\n"),
+	Programs: []harness.File{Script("hooks/waits", waitingHook), Script("hooks/waits-a-while", strings.Replace(waitingHook, "exec ", "", 1)+"exit 0\n")},
 }
 
 // preparing is a job whose hook takes its time, in the first run. Steps follow
@@ -30,11 +34,25 @@ func preparing(name, shows, keyword string, steps ...Step) Case {
 // hookRuns waits until the job's hook runs, which has the job's number as an
 // argument of a command.
 func hookRuns(ctx context.Context, r *Run) error {
-	inside := r.Pool.Inside(r.Side)
-	_, err := harness.WaitSome(ctx, 1, func(q harness.Process) bool {
-		return q.Comm == "sleep" && slices.Contains(q.Args, hookNap(r.Job().Cluster)) && inside(q)
-	})
+	_, err := harness.WaitSome(ctx, 1, r.napping())
 	return err
+}
+
+// endHook ends a hook that waits for a nap to be over.
+func endHook(_ context.Context, r *Run) error {
+	nap, err := one("hook's nap", r.napping())
+	if err != nil {
+		return err
+	}
+	return harness.Kill(nap, unix.SIGTERM)
+}
+
+// napping keeps the process of the job's hook that sleeps.
+func (r *Run) napping() func(harness.Process) bool {
+	inside := r.Pool.Inside(r.Side)
+	return func(q harness.Process) bool {
+		return q.Comm == "sleep" && slices.Contains(q.Args, hookNap(r.Job().Cluster)) && inside(q)
+	}
 }
 
 // hookNap is how long the hook of a cluster's job sleeps, in seconds: a number
@@ -97,6 +115,8 @@ var momentsCases = []Case{
 		Tool("condor_vacate_job"), Executes(1)),
 	preparing("fast-prepared", "condor_vacate_job -fast then", "waitsafter",
 		Tool("condor_vacate_job", "-fast", "<job>"), Executes(1)),
+	preparing("suspended-preparing", "condor_suspend then: the job begins, suspended, and goes on with condor_continue", "waitsawhile",
+		Tool("condor_suspend"), Quietly(Do("the hook ends", endHook)), Event(harness.EventSuspended, 1), Tool("condor_continue"), Ends()),
 	incoming("held-coming", "condor_hold while the input comes in, and condor_release",
 		Tool("condor_hold"), Event(harness.EventHeld, 1), comes(), Tool("condor_release"), Executes(1)),
 	heldGoing(),
@@ -114,8 +134,6 @@ var momentsCases = []Case{
 	steered("wanted-suspended", "SUSPEND and CONTINUE of the startd",
 		ready+"while [ ! -e go ]; do sleep 0.1; done\n", "+ConformanceSuspend = True",
 		Event(harness.EventSuspended, 1), Event(harness.EventUnsuspended, 1), EP("touch", "<scratch>/go")),
-	drain("quick"),
-	drain("fast"),
 	steered("checkpoint-signal", "a job whose checkpoints end in a signal",
 		"n=$(cat state 2>/dev/null || echo 0)\necho $((n + 1)) >state\n[ $n -lt 2 ] && kill -USR2 $$\ncat state\n",
 		"+WantFTOnCheckpoint = True\n+SuccessCheckpointExitBySignal = True\n+SuccessCheckpointExitSignal = \"SIGUSR2\"\ntransfer_checkpoint_files = state"),
@@ -138,17 +156,6 @@ func heldGoing() Case {
 		Tool("condor_hold"), passedOn(), arrives(), Event(harness.EventHeld, 1))
 	c.Fleeting = append(c.Fleeting, "bytessent", "activation*", "exitcode", "jobcurrent*", "numjobcompletions", "spooledoutputfiles",
 		"starter_disconnected_from_submit_node", "vacatereason*", "out", "004   * Run Bytes Sent By Job", "004   TimeSlotBusy*")
-	return c
-}
-
-// drain is a job whose execution point is drained, and then is not any more.
-func drain(how string) Case {
-	const name = "$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME)"
-	c := twice(steered("drained-"+how, "condor_drain -"+how,
-		later+traps("TERM")+ready+untilCaught, onEvict,
-		Ready(), Quietly(EP("sh", "-c", "condor_drain -"+how+" "+name)), Event(harness.EventEvicted, 1), Gone(),
-		Quietly(EP("sh", "-c", "condor_drain -cancel "+name)), Executes(2)))
-	c.Alone = true
 	return c
 }
 

@@ -198,13 +198,17 @@ func signalStarter(name string) Step {
 	return Quietly(EP("sh", "-c", `p="<scratch>"; p="${p##*/dir_}"; kill -`+name+` "${p%%/*}"`))
 }
 
-// drained is a job whose execution point is drained, and then is not any more.
+// drained is a job whose execution point is drained, and then is not any more,
+// in each of its first runs in another way.
 func drained() Case {
 	const name = "$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME)"
-	c := twice(steered("drained", "condor_drain -graceful",
-		later+traps("TERM")+ready+untilCaught, onEvict,
-		Ready(), Quietly(EP("sh", "-c", "condor_drain -graceful "+name)), Event(harness.EventEvicted, 1),
-		Quietly(EP("sh", "-c", "condor_drain -cancel "+name)), Executes(2)))
+	drain := func(how string) Step { return Quietly(EP("sh", "-c", "condor_drain "+how+" "+name)) }
+	c := twice(steered("drained", "condor_drain -graceful, and then -fast, which asks the job for nothing",
+		"starts=$(sed -n 's/^NumJobStarts = //p' \"$_CONDOR_JOB_AD\")\n[ \"${starts:-0}\" -gt 1 ] && { cat caught; exit 0; }\n"+
+			"[ \"${starts:-0}\" -gt 0 ] && mv caught before\n"+
+			traps("TERM")+ready+untilCaught, onEvict,
+		Ready(), drain("-graceful"), Event(harness.EventEvicted, 1), drain("-cancel"), Executes(2),
+		Ready(), drain("-fast"), Event(harness.EventEvicted, 2), drain("-cancel"), Executes(3)))
 	c.Alone = true
 	return c
 }

@@ -27,13 +27,14 @@ func asUser(t *testing.T, text string) string {
 // a command, a terminal, files both ways, and the output so far. What a session
 // writes comes back, and nothing of it is left behind.
 func TestModeVisit(t *testing.T) {
-	job := submit(t, script(`echo first
+	job := submit(t, script(`#!/bin/sh
+echo first
 printf visited >/proc/$$/comm
 until [ -e go ]; do sleep 0.1; done
 echo last
 `, "transfer_output_files = brought, late"))[0]
 	running(t, job, 1)
-	text := asUser(t, strings.NewReplacer("JOB", job.ID()).Replace(`
+	text := asUser(t, strings.NewReplacer("_CONDOR_JOB", "_CONDOR_JOB", "JOB", job.ID()).Replace(`
 cd "$(mktemp -d)" && echo brought >brought || exit 1
 condor_ssh_to_job -auto-retry JOB 'id -u; pwd; echo $_CONDOR_SLOT; cat; exit 3' <brought 2>/dev/null; echo code $?
 condor_ssh_to_job -ssh 'ssh -tt' JOB 'tty; stty size >/dev/null && echo terminal' </dev/null 2>/dev/null | tr -d '\r'
@@ -41,7 +42,7 @@ printf 'put brought\nrename brought moved\nget moved\nget _condor_stdout\n' | co
 cat moved _condor_stdout
 condor_ssh_to_job -ssh 'scp -q' JOB brought remote:brought && condor_ssh_to_job -ssh 'scp -q' JOB remote:brought again && cat again
 condor_tail JOB
-condor_ssh_to_job JOB 'cmp moved brought && setsid sleep 1000 >/dev/null 2>&1 </dev/null & exit 0'
+condor_ssh_to_job JOB 'cmp moved brought && (setsid sleep 1000 >/dev/null 2>&1 </dev/null &)'
 condor_ssh_to_job JOB 'touch go; while kill -0 $_CONDOR_JOB_PIDS 2>/dev/null; do sleep 0.1; done; echo late >late'
 `))
 	lines := strings.Split(strings.TrimSpace(text), "\n")
