@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +31,10 @@ func (p *pool) startPods(ctx context.Context) error {
 	if err := p.progress.step(ctx, "policies", p.applyPolicies); err != nil {
 		return err
 	}
-	plans := []plan{p.poolPlan(), p.glideinPlan()}
+	if err := p.progress.step(ctx, "pod "+poolPod, p.startSubmitSide); err != nil {
+		return err
+	}
+	plans := []plan{p.glideinPlan()}
 	if p.settings.Stock {
 		plans = append(plans, p.stockPlan())
 	} else if err := p.api.DeletePod(ctx, stockPod, 1); err != nil {
@@ -58,6 +63,25 @@ func (p *pool) startPods(ctx context.Context) error {
 		return err
 	}
 	return p.dropImages(ctx)
+}
+
+// startSubmitSide waits until somebody listens there. Execution points tell the
+// collector of their slots when they start, and if that fails not again for five
+// minutes.
+func (p *pool) startSubmitSide(ctx context.Context) error {
+	if err := p.realise(ctx, p.poolPlan()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("the submit side does not listen within a minute; its daemons' logs are in %s", p.dir.Path("log", "pool")))
+	defer cancel()
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.settings.Ports[poolPod]))
+	return cluster.Poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return false, err
+		}
+		return true, conn.Close()
+	})
 }
 
 // dropImages removes from the node what earlier builds of our own images left there.
