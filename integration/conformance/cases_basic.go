@@ -28,7 +28,7 @@ output = out`, Facts: true},
 	{Name: "signal", Shows: "death by signal 9",
 		Submit: "arguments = signal=9\noutput = out"},
 	{Name: "lost-output", Shows: "an output file that the job did not write",
-		Submit: "arguments = out=hello\ntransfer_output_files = never-written\noutput = out",
+		Submit: "arguments = out=hello\ntransfer_output_files = never-written\noutput = out" + shortLease,
 		// The shadow writes them if it hears that the transfer is over before it hears of the failure.
 		Fleeting: []string{"transferoutfinished", "transferoutputstats", "040 Finished transferring output files"}},
 	{Name: "vacated", Shows: "a vacated job that answers the soft kill, output on eviction, and a second run",

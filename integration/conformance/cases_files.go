@@ -2,6 +2,10 @@ package conformance
 
 import "podstarter/integration/harness"
 
+// shortLease is for jobs after whose end a stock starter of 23.9 waits, on its
+// slot, until the lease is over.
+const shortLease = "\n+JobLeaseDuration = 15\n"
+
 // filesCases are about what goes in and comes out.
 var filesCases = []Case{
 	{Name: "remap", Shows: "output remapped into a directory, to an absolute path, and standard output too",
@@ -73,7 +77,7 @@ var filesCases = []Case{
 		Fleeting: transferFleeting},
 	{Name: "output-unwritable", Shows: "a directory of the submit side that cannot be written when the job ends",
 		Files:    []harness.File{{Name: "locked/keep"}},
-		Submit:   "hold = True\narguments = out=hello\noutput = locked/out",
+		Submit:   "hold = True\narguments = out=hello\noutput = locked/out" + shortLease,
 		Steps:    []Step{Shell("chmod 555 locked"), Tool("condor_release"), Event(harness.EventHeld, 1), Shell("chmod 755 locked")},
 		Fleeting: transferFleeting},
 	{Name: "on-success", Shows: "output on success, of a job that succeeds",
@@ -81,7 +85,7 @@ var filesCases = []Case{
 	{Name: "on-success-failed", Shows: "output on success, of a job that fails",
 		Submit: "arguments = file=new:1 out=hello exit=1\nwhen_to_transfer_output = ON_SUCCESS\noutput = out"},
 	{Name: "output-too-large", Shows: "more output than max_transfer_output_mb",
-		Submit: "arguments = disk=large:3\nmax_transfer_output_mb = 1\noutput = out", Fleeting: transferFleeting},
+		Submit: "arguments = disk=large:3\nmax_transfer_output_mb = 1\noutput = out" + shortLease, Fleeting: transferFleeting},
 	{Name: "input-too-large", Shows: "more input than max_transfer_input_mb",
 		Files:  []harness.File{{Name: "large", Content: make([]byte, 3<<20)}},
 		Submit: "hold = False\ntransfer_input_files = large\nmax_transfer_input_mb = 1\noutput = out", Fleeting: transferFleeting},

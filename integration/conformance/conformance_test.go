@@ -141,6 +141,7 @@ func TestDifferencesAreFoundAndJudged(t *testing.T) {
 		{In: InEvents, Name: "y", Stock: "once", Ours: Absent},
 		{In: InEvents, Name: "q", Stock: "*", Ours: "*", file: "f"},
 		{In: InSeen, Name: "s", Stock: "*", Ours: "*", file: "f"},
+		{In: InEvents, Name: "not always", Stock: "*", Ours: "*", Loose: true},
 	}
 	unlisted, stale := Judge(rules, Case{Name: "plain"}, found)
 	if diff := cmp.Diff([]Difference{want[2], want[4]}, unlisted); diff != "" {

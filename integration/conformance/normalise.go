@@ -52,6 +52,7 @@ var (
 	scratchPattern = regexp.MustCompile(`/dir_\d+`)
 	spoolPattern   = regexp.MustCompile(`(/spool/condor/)\d+/\d+/cluster\d+\.proc\d+\.subproc\d+`)
 	clusterPattern = regexp.MustCompile(`cluster \d+`)
+	endPattern     = regexp.MustCompile(`\bWhen = \d+`) // in the ticket of execution
 	usagePattern   = regexp.MustCompile(`\d+ \d\d:\d\d:\d\d`)
 )
 
@@ -68,6 +69,7 @@ func words(text string, job harness.Job) string {
 		{stampPattern, "<time>"},
 		{scratchPattern, "/dir_<pid>"},
 		{usagePattern, "<duration>"},
+		{endPattern, "When = <time>"},
 		{spoolPattern, "$1<spool>"},
 		{clusterPattern, "cluster <n>"},
 		{regexp.MustCompile(regexp.QuoteMeta(sidePicks(job.Side))), "<side>"},
