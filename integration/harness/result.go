@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // Result is how a command ended that was free to fail.
@@ -42,6 +43,7 @@ func (p *Pool) try(ctx context.Context, stdin io.Reader, argv ...string) (Result
 	command.Stdin = stdin
 	command.Stdout = &stdout
 	command.Stderr = &stderr
+	command.WaitDelay = 5 * time.Second // what it started in a container may keep the pipes open
 	err := command.Run()
 	result := Result{Stdout: stdout.String(), Stderr: stderr.String()}
 	var exit *exec.ExitError
