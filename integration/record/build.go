@@ -14,8 +14,10 @@ import (
 //go:embed tap.go.txt
 var tap []byte
 
-// renamed are the functions that each packet passes, in cedar/crypto.go.
+// renamed are the functions that each packet and each key pass, in
+// cedar/crypto.go.
 var renamed = [][2]string{
+	{"func (s *Stream) setKey(", "func (s *Stream) plainSetKey("},
 	{"func newAEAD(", "func plainAEAD("},
 	{"func (h *half) note(", "func (h *half) plainNote("},
 }

@@ -1,18 +1,18 @@
 // Command record writes down what startd, shadow and tools really say to a
 // starter, in the pool that runs: testdata/streams/VERSION/CASE holds the streams
-// of one starter, a line for each packet, and tests of cedar and condor replay
-// them.
+// of one starter, a file for each connection and a line for each packet, and unit
+// tests play them to what reads them in the product.
 //
-//	integration/.state/bin/pool up --stock --slots 4 --condor 23.9
-//	go run ./integration/record
+//	integration/.state/bin/pool up --slots 1 --condor 23.9
+//	go run ./integration/record [-only plain,held]
 //
 // The streams are encrypted from the first byte that the starter sends, with keys
 // that only its process has, so that no proxy between the daemons could read
 // them. A hook in the product would be one more way to read what is secret. So
 // record builds a starter of its own: `go build -overlay` renames, in a copy of
-// one file of cedar, the two functions that each packet passes, and tap.go.txt
-// stands in their place. The product's source knows nothing of it.
+// one file of cedar, the functions that each packet and each key pass, and
+// tap.go.txt stands in their place. The product's source knows nothing of it.
 //
-// Keys, cookies and the numbers of claims are overwritten by zeros of the same
-// length before anything is written to testdata.
+// Keys, nonces, cookies and the names of sessions are overwritten by zeros of the
+// same length before anything is written to testdata.
 package main

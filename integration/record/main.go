@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,30 +16,10 @@ import (
 	"podstarter/integration/harness"
 )
 
-// inside is where the streams go in the pilot, outside the same directory seen
-// from this machine.
+// inside is where the streams go in the pilot.
 const inside = "/var/log/condor/streams"
 
-// recorded are the jobs whose starters are recorded, with what is done to them.
-var recorded = []struct {
-	name, submit string
-	files        []harness.File
-	steer        func(context.Context, harness.Job) error
-}{
-	{name: "plain", submit: "arguments = out=hello file=new:1\ntransfer_input_files = in\noutput = out\nerror = err",
-		files: []harness.File{{Name: "in", Content: []byte("an input\n")}}},
-	{name: "vacated", submit: "arguments = resume=kept:0 trap=kept:3 ready forever\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\noutput = out",
-		steer: tool("condor_vacate_job")},
-	{name: "held", submit: "arguments = ready forever\noutput = out", steer: tool("condor_hold", "-reason", "to be recorded", "-subcode", "5")},
-	{name: "suspended", submit: "arguments = ready sleep=3s\noutput = out", steer: func(ctx context.Context, job harness.Job) error {
-		return errors.Join(tool("condor_suspend")(ctx, job), tool("condor_continue")(ctx, job))
-	}},
-	{name: "failed", submit: "arguments = out=hello\ntransfer_output_files = never\noutput = out"},
-}
-
-func tool(argv ...string) func(context.Context, harness.Job) error {
-	return func(ctx context.Context, job harness.Job) error { return job.Tool(ctx, argv...) }
-}
+var only = flag.String("only", "", "record the jobs with these names, separated by commas, instead of all")
 
 func main() {
 	flag.Parse()
@@ -77,16 +56,11 @@ func record(ctx context.Context) error {
 			fmt.Fprintln(os.Stderr, "record:", err)
 		}
 	}()
-	probe, err := pool.Probe(ctx)
-	if err != nil {
-		return err
-	}
-	for _, r := range recorded {
-		if err := recordJob(ctx, pool, r.name, harness.Submission{
-			Name: "record-" + r.name, Side: harness.Ours, Files: append([]harness.File{probe}, r.files...),
-			Commands: "executable = " + harness.ProbeName + "\nshould_transfer_files = YES\nrequest_cpus = 1\nrequest_memory = 64\nrequest_disk = 16M\n" +
-				"job_max_vacate_time = 2\n" + r.submit,
-		}, r.steer); err != nil {
+	for _, r := range jobs {
+		if *only != "" && !slices.Contains(strings.Split(*only, ","), r.name) {
+			continue
+		}
+		if err := recordJob(ctx, pool, r); err != nil {
 			return fmt.Errorf("recording %s: %w", r.name, err)
 		}
 	}
@@ -100,8 +74,9 @@ func install(ctx context.Context, pool *harness.Pool, program string) (remove fu
 		return nil, err
 	}
 	defer f.Close()
-	const at = "/usr/local/sbin/condor_recording_starter"
-	if _, err := pool.EPInput(ctx, harness.Ours, f, "sh", "-c", `mkdir -p "$1" && rm -f "$1"/* && cat >"$0" && chmod 755 "$0"`, at, inside); err != nil {
+	// The harness knows starters by the first 15 bytes of this name.
+	const at = "/usr/local/sbin/condor_pod_starter.record"
+	if _, err := pool.EPInput(ctx, harness.Ours, f, "sh", "-c", `mkdir -p "$1" && rm -f "$1"/* && cat >"$0.new" && chmod 755 "$0.new" && mv "$0.new" "$0"`, at, inside); err != nil {
 		return nil, fmt.Errorf("installing the starter that records: %w", err)
 	}
 	const file = "/etc/condor/config.d/98-record.conf"
@@ -124,12 +99,21 @@ func install(ctx context.Context, pool *harness.Pool, program string) (remove fu
 }
 
 // recordJob runs a job and writes the streams of its first starter.
-func recordJob(ctx context.Context, pool *harness.Pool, name string, s harness.Submission, steer func(context.Context, harness.Job) error) error {
-	job, err := pool.SubmitOne(ctx, s)
+func recordJob(ctx context.Context, pool *harness.Pool, r recorded) error {
+	dir := filepath.Join(pool.State, "log", "glidein", "streams")
+	before, err := starters(dir)
 	if err != nil {
 		return err
 	}
-	if steer != nil {
+	job, err := pool.SubmitOne(ctx, harness.Submission{
+		Name: r.name, Side: harness.Ours, Files: r.files,
+		Commands: "should_transfer_files = YES\nrequest_cpus = 1\nrequest_memory = 64\nrequest_disk = 16M\njob_max_vacate_time = 2\n" +
+			strings.ReplaceAll(r.submit, "$PROBE", pool.Image("probe")),
+	})
+	if err != nil {
+		return err
+	}
+	if r.steer != nil {
 		if _, err := job.WaitEvent(ctx, harness.EventExecute, 1); err != nil {
 			return err
 		}
@@ -137,7 +121,7 @@ func recordJob(ctx context.Context, pool *harness.Pool, name string, s harness.S
 		if _, err := job.WaitEvent(ctx, harness.EventImageSize, 1); err != nil {
 			return err
 		}
-		if err := steer(ctx, job); err != nil {
+		if err := r.steer(ctx, pool, job); err != nil {
 			return err
 		}
 	}
@@ -154,101 +138,47 @@ func recordJob(ctx context.Context, pool *harness.Pool, name string, s harness.S
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s: %s, %d runs\n", name, end, ad.IntOr("NumJobStarts", 0))
-	logs := filepath.Join(pool.State, "log", "glidein")
-	pid, err := firstStarter(ctx, logs, job)
-	if err != nil {
+	fmt.Printf("%s: %s, %d runs\n", r.name, end, ad.IntOr("NumJobStarts", 0))
+	// What it has to say at its very end too.
+	if err := harness.WaitNone(ctx, pool.Starters(harness.Ours)); err != nil {
 		return err
 	}
-	paths, err := filepath.Glob(filepath.Join(logs, "streams", strconv.Itoa(pid)+"-*.jsonl"))
-	if err != nil || len(paths) == 0 {
-		return fmt.Errorf("starter %d left no streams (%v)", pid, err)
+	now, err := starters(dir)
+	if err == nil && len(now) <= len(before) {
+		err = fmt.Errorf("no starter has left streams in %s", dir)
+	}
+	if err != nil {
+		return err
 	}
 	versions := pool.Versions.EP
 	if pool.Versions.AP != versions {
 		versions = pool.Versions.String()
 	}
-	dir := filepath.Join(pool.Root, "testdata", "streams", versions, name)
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
-		return err
-	}
-	for _, path := range paths {
-		_, rest, _ := strings.Cut(filepath.Base(path), "-")
-		if err := copyRedacted(path, filepath.Join(dir, rest)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return copyStreams(dir, now[len(before)], filepath.Join(pool.Root, "testdata", "streams", versions, r.name))
 }
 
-// firstStarter is the process number, in the pod, of the starter that ran the
-// job first.
-func firstStarter(ctx context.Context, logs string, job harness.Job) (int, error) {
-	found := 0
-	err := harness.Poll(ctx, "the log of the job's starter", func() (bool, error) {
-		paths, err := filepath.Glob(filepath.Join(logs, "StarterLog.slot*"))
-		if err != nil {
-			return false, err
-		}
-		for _, path := range paths {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return false, err
-			}
-			runs, err := harness.ParseStarterLog(string(text))
-			if err != nil {
-				return false, err
-			}
-			// Numbers of jobs begin anew with a pool, logs do not: the last one counts,
-			// or the one before it if the job ran twice.
-			mine := harness.RunsOf(runs, job.ID())
-			for _, run := range mine {
-				if !run.Ended.IsZero() && time.Since(run.Ended) < 24*time.Hour {
-					found = run.PID
-				}
-			}
-		}
-		return found != 0, nil
-	})
-	return found, err
-}
-
-// copyRedacted copies a stream without its secrets.
-func copyRedacted(from, to string) error {
-	in, err := os.Open(from)
+// starters are the process numbers of the starters that have left streams, in the
+// order in which they began.
+func starters(dir string) ([]int, error) {
+	const mark = "-CONDOR_INHERIT.txt"
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+mark))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer in.Close()
-	var out strings.Builder
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var packet struct {
-			Way  string
-			Last bool
-			Data string
-		}
-		if err := json.Unmarshal(lines.Bytes(), &packet); err != nil {
-			return fmt.Errorf("reading %s: %w", from, err)
-		}
-		payload := make([]byte, 0, len(packet.Data))
-		for _, r := range packet.Data {
-			payload = append(payload, byte(r))
-		}
-		text := make([]rune, 0, len(payload))
-		for _, b := range redact(payload) {
-			text = append(text, rune(b))
-		}
-		packet.Data = string(text)
-		line, err := json.Marshal(packet)
+	began := map[int]time.Time{}
+	var all []int
+	for _, path := range paths {
+		info, err := os.Stat(path)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		out.Write(append(line, '\n'))
+		pid, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(path), mark))
+		if err != nil {
+			return nil, err
+		}
+		began[pid] = info.ModTime()
+		all = append(all, pid)
 	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("reading %s: %w", from, err)
-	}
-	return os.WriteFile(to, []byte(out.String()), 0o644)
+	slices.SortFunc(all, func(a, b int) int { return began[a].Compare(began[b]) })
+	return all, nil
 }

@@ -16,6 +16,14 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// TestRedactKeepsLengths: a string of an encrypted stream has its length before it.
+func TestRedactKeepsLengths(t *testing.T) {
+	in := "\x00\x00\x00\x00\x00\x00\x00A" + strings.Repeat("5e", 32) + "\x00"
+	if got, want := string(redact([]byte(in))), "\x00\x00\x00\x00\x00\x00\x00A"+strings.Repeat("0", 64)+"\x00"; got != want {
+		t.Errorf("redacted to %q", got)
+	}
+}
+
 func TestOverlayFollowsTheSource(t *testing.T) {
 	source, err := os.ReadFile("../../cedar/crypto.go")
 	if err != nil {
