@@ -79,7 +79,9 @@ condor_ssh_to_job -auto-retry JOB 'cat /image-name && cd / && pwd; ls | wc' 2>&1
 printf 'pwd\nexit 4\n' | condor_ssh_to_job -ssh 'ssh -tt' JOB 2>/dev/null | tr -d '\r' | grep -c 'has no shell'
 printf 'get /image-name\n' | condor_ssh_to_job -ssh 'sftp -q' JOB >/dev/null 2>&1; cat image-name
 condor_tail -f JOB & tail=$!
+condor_suspend JOB >/dev/null # with that, the shadow tells the schedd what it knows
 until condor_q JOB -af web_HostPort | grep -x 8080; do sleep 0.3; done
+condor_continue JOB >/dev/null
 condor_rm JOB >/dev/null; wait $tail; echo code $?
 `))
 	for _, want := range []string{"no pipes", "code 2\n", "\n1\n", "probe\n", "\n8080\n"} {
