@@ -56,8 +56,8 @@ var guided = []string{
 var guidanceCases = []Case{{
 	Name: "guidance", Shows: "each command of the shadow to starters whose input did not come, or came", Alone: true, Versions: []string{"25.14+25.14"},
 	Files:  []harness.File{Script("job.sh", "ls here gone; exit 3\n"), {Name: "here", Content: []byte("input\n")}, {Name: "gone"}},
-	Submit: "hold = True\nexecutable = job.sh\ntransfer_input_files = $(input)\noutput = out.$(Process)\n+_condor_guidance_test_case = $(guided)",
-	Count:  len(conversations()), Queue: "queue input, guided from (\n" + strings.Join(conversations(), "\n") + "\n)",
+	Submit: "hold = True\nexecutable = job.sh\ntransfer_input_files = $(needs)\noutput = out.$(Process)\n+_condor_guidance_test_case = $(guided)",
+	Count:  len(conversations()), Queue: "queue needs, guided from (\n" + strings.Join(conversations(), "\n") + "\n)",
 	Steps: []Step{
 		Quietly(Shell("rm gone; touch /tmp/guided.<cluster>")), Tool("condor_release", "<cluster>"), Ends(),
 		Note("what the shadow heard of diagnostics", heardOfDiagnostics),
@@ -71,8 +71,9 @@ func conversations() []string {
 	var all []string
 	for _, list := range guided {
 		all = append(all, "gone "+list)
-		// A job that came as far as that, both give back for ever.
-		if !strings.Contains(list, "Abort") {
+		// Not each for both: a job that is given up although its input came comes
+		// back for ever.
+		if strings.Contains(list, "Retry") || strings.Contains(list, "Diagnostic") {
 			all = append(all, "here "+list)
 		}
 	}

@@ -40,7 +40,7 @@ func hookRuns(ctx context.Context, r *Run) error {
 
 // endHook ends a hook that waits for a nap to be over.
 func endHook(_ context.Context, r *Run) error {
-	nap, err := one("hook's nap", r.napping())
+	nap, err := harness.One("hook's nap", r.napping())
 	if err != nil {
 		return err
 	}

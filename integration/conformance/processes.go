@@ -3,11 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -56,46 +52,17 @@ func (r *Run) Starter() (harness.Process, error) {
 		return harness.Process{}, err
 	}
 	starters := r.Pool.Starters(r.Side)
-	return one("starter of "+slot, func(q harness.Process) bool { return slices.Contains(q.Args, slot) && starters(q) })
+	return harness.One("starter of "+slot, func(q harness.Process) bool { return slices.Contains(q.Args, slot) && starters(q) })
 }
 
 // Startd is the startd of the execution point.
 func (r *Run) Startd() (harness.Process, error) {
 	inside := r.Pool.Inside(r.Side)
-	return one("startd", func(q harness.Process) bool { return q.Comm == "condor_startd" && inside(q) })
+	return harness.One("startd", func(q harness.Process) bool { return q.Comm == "condor_startd" && inside(q) })
 }
 
 // Shadow is the job's present shadow.
-func (r *Run) Shadow() (harness.Process, error) {
-	// A shadow takes one job after another; its arguments tell only the first.
-	text, err := os.ReadFile(filepath.Join(r.Pool.State, "log", "pool", "ShadowLog"))
-	if err != nil {
-		return harness.Process{}, fmt.Errorf("looking for the shadow of job %s: %w", r.Job().ID(), err)
-	}
-	all := regexp.MustCompile(`(?m)^\S+ \S+ .*?\(`+regexp.QuoteMeta(r.Job().ID())+`\) \((\d+)\):`).FindAllSubmatch(text, -1)
-	if len(all) == 0 {
-		return harness.Process{}, fmt.Errorf("the log of shadows does not know job %s", r.Job().ID())
-	}
-	pid, err := strconv.Atoi(string(all[len(all)-1][1]))
-	if err != nil {
-		return harness.Process{}, err
-	}
-	return one("shadow of job "+r.Job().ID(), func(q harness.Process) bool {
-		return q.Comm == "condor_shadow" && q.Inner == pid && q.Namespace == r.Pool.SubmitNamespace
-	})
-}
-
-// one is the only process that is kept.
-func one(what string, keep func(harness.Process) bool) (harness.Process, error) {
-	some, err := harness.Processes(keep)
-	if err == nil && len(some) != 1 {
-		err = fmt.Errorf("looking for the %s: there are %d: %v", what, len(some), some)
-	}
-	if err != nil {
-		return harness.Process{}, err
-	}
-	return some[0], nil
-}
+func (r *Run) Shadow() (harness.Process, error) { return r.Job().Shadow() }
 
 // Kill sends a signal to a process that find finds, as (*Run).Shadow does.
 func Kill(who string, find func(*Run) (harness.Process, error), signal unix.Signal) Step {

@@ -7,10 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -216,11 +213,11 @@ func daemon(t *testing.T, side harness.Side, comm string) harness.Process {
 	if len(comm) > longest {
 		comm = comm[:longest]
 	}
-	some, err := harness.Processes(func(p harness.Process) bool { return p.Comm == comm && inside(p) })
-	if err != nil || len(some) != 1 {
-		t.Fatalf("looking for %s of the %s side: %v, %v", comm, side, some, err)
+	found, err := harness.One(comm+" of the "+string(side)+" side", func(p harness.Process) bool { return p.Comm == comm && inside(p) })
+	if err != nil {
+		t.Fatal(err)
 	}
-	return some[0]
+	return found
 }
 
 // nothingLeft waits until no starter, payload or sandbox is left.
@@ -283,22 +280,11 @@ func witness(t *testing.T) (stop func()) {
 // shadowOf is the job's present shadow.
 func shadowOf(t *testing.T, job harness.Job) harness.Process {
 	t.Helper()
-	// A shadow takes one job after another; its arguments tell only the first.
-	text, err := os.ReadFile(filepath.Join(pool.State, "log", "pool", "ShadowLog"))
+	shadow, err := job.Shadow()
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := regexp.MustCompile(`(?m)^\S+ \S+ .*?\(`+regexp.QuoteMeta(job.ID())+`\) \((\d+)\):`).FindAllSubmatch(text, -1)
-	if len(all) == 0 {
-		t.Fatalf("the log of shadows does not know job %s", job.ID())
-	}
-	pid, _ := strconv.Atoi(string(all[len(all)-1][1]))
-	shadows := submitSide("condor_shadow")
-	some, err := harness.Processes(func(p harness.Process) bool { return p.Inner == pid && shadows(p) })
-	if err != nil || len(some) != 1 {
-		t.Fatalf("looking for the shadow of job %s: %v, %v", job.ID(), some, err)
-	}
-	return some[0]
+	return shadow
 }
 
 // slotOf is the slot that the queue says a job is in.

@@ -1,0 +1,41 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+)
+
+// Shadow is the job's present shadow. A shadow takes one job after another, and
+// its arguments tell only the first: the log of shadows says which it is.
+func (j Job) Shadow() (Process, error) {
+	text, err := os.ReadFile(filepath.Join(j.pool.State, "log", "pool", "ShadowLog"))
+	if err != nil {
+		return Process{}, fmt.Errorf("looking for the shadow of job %s: %w", j.ID(), err)
+	}
+	all := regexp.MustCompile(`(?m)^\S+ \S+ .*?\(`+regexp.QuoteMeta(j.ID())+`\) \((\d+)\):`).FindAllSubmatch(text, -1)
+	if len(all) == 0 {
+		return Process{}, fmt.Errorf("the log of shadows does not know job %s", j.ID())
+	}
+	pid, err := strconv.Atoi(string(all[len(all)-1][1]))
+	if err != nil {
+		return Process{}, fmt.Errorf("looking for the shadow of job %s: %w", j.ID(), err)
+	}
+	return One("shadow of job "+j.ID(), func(q Process) bool {
+		return q.Comm == "condor_shadow" && q.Inner == pid && q.Namespace == j.pool.SubmitNamespace
+	})
+}
+
+// One is the only process that is kept; what says in an error which it should be.
+func One(what string, keep func(Process) bool) (Process, error) {
+	some, err := Processes(keep)
+	if err == nil && len(some) != 1 {
+		err = fmt.Errorf("looking for the %s: there are %d: %v", what, len(some), some)
+	}
+	if err != nil {
+		return Process{}, err
+	}
+	return some[0], nil
+}
