@@ -45,6 +45,9 @@ func (a *activation) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := a.missingInput(spec.Stdin, cmd); err != nil {
+		return err
+	}
 	files, err := a.openStreams(ctx, &spec)
 	if err != nil {
 		return err

@@ -137,7 +137,7 @@ var momentsCases = []Case{
 	steered("checkpoint-signal", "a job whose checkpoints end in a signal",
 		"n=$(cat state 2>/dev/null || echo 0)\necho $((n + 1)) >state\n[ $n -lt 2 ] && kill -USR2 $$\ncat state\n",
 		"+WantFTOnCheckpoint = True\n+SuccessCheckpointExitBySignal = True\n+SuccessCheckpointExitSignal = \"SIGUSR2\"\ntransfer_checkpoint_files = state"),
-	{Name: "stdin-missing", Shows: "standard input that is not transferred and not there",
+	{Name: "stdin-missing", Shows: "standard input that cannot be transferred",
 		Submit: "arguments = out=hello\noutput = out\ninput = /no/such/input\ntransfer_input = False", Steps: []Step{Event(harness.EventHeld, 1)}, Stuck: true, Fleeting: transferFleeting},
 	{Name: "stdout-nowhere", Shows: "standard output in a directory that is not there, without a transfer",
 		Submit: "arguments = out=hello\nexecutable = /bin/echo\ntransfer_executable = False\nshould_transfer_files = NO\nMY.FileSystemDomain = TARGET.FileSystemDomain\nremote_initialdir = /tmp\noutput = /no/such/directory/out",

@@ -1,6 +1,6 @@
 // Package faults holds the tests in which parts of a pool fail under jobs: a
 // shadow, the schedd, the network between them and an execution point, a startd,
-// a starter in each of its phases, the whole pilot. Where the stock starter can be
+// a starter that is killed in each of its phases, or hangs, the whole pilot. Where the stock starter can be
 // looked at in the same way, both execution points meet the same fault and what
 // becomes of their jobs is compared.
 //
@@ -12,5 +12,6 @@
 //	go test -tags pool -count=1 -v ./integration/faults
 //
 // integration/run-tests leaves out those in which a startd or a whole pilot is
-// killed: they take half a minute each, in which HTCondor waits.
+// killed, or a starter hangs: they take half a minute and more each, in which
+// HTCondor waits.
 package faults
