@@ -27,7 +27,9 @@ CONTINUE = time() - EnteredCurrentActivity >= 2
 func preparing(name, shows, keyword string, steps ...Step) Case {
 	c := twice(steered(name, shows, "ls | grep -v '^_condor'\n", "+HookKeyword = \""+keyword+"\"",
 		append([]Step{Wait("the hook", hookRuns)}, steps...)...))
-	c.Fleeting = append(append(c.Fleeting, "scratchdirfilecount"), transferFleeting...) // by the last update, or none
+	c.Fleeting = append(append(c.Fleeting,
+		"scratchdirfilecount", // by the last update, or none
+		"004   Error from * the startd asked for the end of the job"), transferFleeting...)
 	return c
 }
 
@@ -91,6 +93,7 @@ func outgoing(name, shows, submit string, steps ...Step) Case {
 			Event(harness.EventFileTransfer, 3),
 		}, steps...)...))
 	c.Fleeting = append(append(c.Fleeting, "transferoutputremaps"), transferFleeting...) // they name the cluster
+	c.Versions = []string{"25.14+*"}                                                     // whose starter's log tells of orders
 	return c
 }
 
