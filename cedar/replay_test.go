@@ -16,6 +16,9 @@ import (
 
 const recordings = "../testdata/streams"
 
+// patience bounds what a replay may take.
+const patience = time.Minute
+
 // replayed is one end of a recorded connection that has to do the other's part.
 type replayed struct {
 	s *Stream
@@ -97,6 +100,7 @@ func TestReplayServer(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/%s/%d", r.Version, r.Case, r.Command()), func(t *testing.T) {
 			a, b := net.Pipe()
 			defer a.Close()
+			_ = a.SetDeadline(time.Now().Add(patience))
 			peer, own := replayed{NewStream(a), r}, replayed{NewStream(b), r}
 			session := replaySession(t, peer.attribute("Sid"))
 			table := NewSessions()
@@ -129,6 +133,9 @@ func TestReplayServer(t *testing.T) {
 			if err == nil {
 				err = peer.rest(true)
 			}
+			if err != nil {
+				a.Close() // the server waits for what does not come
+			}
 			if err := errors.Join(err, <-served); err != nil {
 				t.Error(err)
 			}
@@ -159,6 +166,7 @@ func TestReplayClient(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/%s/%d", r.Version, r.Case, r.Command()), func(t *testing.T) {
 			a, b := net.Pipe()
 			defer b.Close()
+			_ = b.SetDeadline(time.Now().Add(patience))
 			own, peer := replayed{nil, r}, replayed{NewStream(b), r}
 			session := replaySession(t, own.attribute("Sid"))
 			address := own.attribute("ServerCommandSock")
@@ -169,6 +177,7 @@ func TestReplayClient(t *testing.T) {
 			}
 			heard := make(chan error, 1)
 			go func() {
+				defer b.Close()
 				heard <- func() error {
 					for _, packet := range r.Packets {
 						switch {
