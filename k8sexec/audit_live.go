@@ -152,7 +152,15 @@ func readRights(path string) (processRights, error) {
 		return p, err
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(io.LimitReader(f, maxStatus))
+	if p, err = parseRights(io.LimitReader(f, maxStatus)); err != nil {
+		return p, fmt.Errorf("read %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// parseRights reads the text of a status file (proc_pid_status(5)).
+func parseRights(r io.Reader) (p processRights, err error) {
+	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimSpace(value)
@@ -165,7 +173,7 @@ func readRights(path string) (processRights, error) {
 			p.seccomp, err = strconv.Atoi(value)
 		}
 		if err != nil {
-			return p, fmt.Errorf("read %s: %w", path, err)
+			return p, fmt.Errorf("field %s: %w", name, err)
 		}
 	}
 	return p, lines.Err()

@@ -3,11 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -146,24 +141,7 @@ func end(ctx context.Context, pool *harness.Pool, _ harness.Job) error {
 
 // cutOff breaks the connection between the shadow and the starter.
 func cutOff(_ context.Context, pool *harness.Pool, job harness.Job) error {
-	text, err := os.ReadFile(filepath.Join(pool.State, "log", "pool", "ShadowLog"))
-	if err != nil {
-		return err
-	}
-	lines := regexp.MustCompile(`(?m)^\S+ \S+ .*?\(`+regexp.QuoteMeta(job.ID())+`\) \((\d+)\):`).FindAllSubmatch(text, -1)
-	if len(lines) == 0 {
-		return fmt.Errorf("the log of shadows does not know job %s", job.ID())
-	}
-	pid, err := strconv.Atoi(string(lines[len(lines)-1][1]))
-	if err != nil {
-		return err
-	}
-	shadows, err := harness.Processes(func(q harness.Process) bool {
-		return q.Comm == "condor_shadow" && q.Inner == pid && q.Namespace == pool.SubmitNamespace
-	})
-	if err == nil && len(shadows) != 1 {
-		err = fmt.Errorf("%d processes are the shadow of job %s", len(shadows), job.ID())
-	}
+	shadow, err := job.Shadow()
 	if err != nil {
 		return err
 	}
@@ -171,7 +149,7 @@ func cutOff(_ context.Context, pool *harness.Pool, job harness.Job) error {
 	if err != nil {
 		return err
 	}
-	n, err := harness.BreakOff(shadows[0], port)
+	n, err := harness.BreakOff(shadow, port)
 	if err == nil && n == 0 {
 		err = errors.New("the shadow has no connection to the starter")
 	}

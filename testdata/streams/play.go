@@ -207,14 +207,10 @@ func nonce(base byte, counter uint32) []byte {
 }
 
 func (p *player) frame(packet Packet) []byte {
-	header := make([]byte, headerSize)
-	if packet.Last {
-		header[0] = 1
-	}
 	if p.aead == nil {
-		binary.BigEndian.PutUint32(header[1:], uint32(len(packet.Data)))
-		return append(header, packet.Data...)
+		return frame(packet.Last, packet.Data)
 	}
+	header := frame(packet.Last, nil)
 	binary.BigEndian.PutUint32(header[1:], uint32(len(packet.Data)+p.aead.Overhead()))
 	p.said++
 	return p.aead.Seal(header, nonce(fromPlayer, p.said), packet.Data, header)

@@ -6,6 +6,7 @@ package streams
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -231,4 +232,36 @@ func Find(t testing.TB, dir, version, name string, command, count int) []Recordi
 		t.Fatalf("%d connections of %s with %s are for command %d, not %d", len(some), name, version, command, count)
 	}
 	return some
+}
+
+// Wire is what packets are on a connection that is not encrypted, for fuzzers to
+// change; Unwire reads it, as far as it can be read.
+func Wire(packets []Packet) []byte {
+	var b []byte
+	for _, p := range packets {
+		b = append(b, frame(p.Last, p.Data)...)
+	}
+	return b
+}
+
+// Unwire makes packets that come in, encrypted or not.
+func Unwire(data []byte, sealed bool) []Packet {
+	var packets []Packet
+	for len(data) >= headerSize {
+		n := int(binary.BigEndian.Uint32(data[1:]))
+		if n == 0 || n > len(data)-headerSize {
+			break
+		}
+		packets = append(packets, Packet{In: true, Sealed: sealed, Last: data[0] != 0, Data: data[headerSize : headerSize+n]})
+		data = data[headerSize+n:]
+	}
+	return packets
+}
+
+func frame(last bool, data []byte) []byte {
+	b := []byte{0}
+	if last {
+		b[0] = 1
+	}
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(data))), data...)
 }

@@ -205,7 +205,7 @@ func objectsOf(lines *bufio.Scanner, uid int) ([]uintptr, error) {
 			}
 			continue
 		}
-		if len(fields) <= owner || fields[owner] != strconv.Itoa(uid) {
+		if len(fields) <= max(owner, identifier) || fields[owner] != strconv.Itoa(uid) {
 			continue
 		}
 		id, err := strconv.ParseUint(fields[identifier], 10, 31)

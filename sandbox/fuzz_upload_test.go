@@ -1,0 +1,86 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"podstarter/cedar"
+	"podstarter/classads"
+	"podstarter/testdata/streams"
+)
+
+// said are what shadows said in transfers of one direction.
+func said(f *testing.F, command int) (all [][]byte) {
+	for _, r := range streams.All(f, recordings) {
+		if r.Command() != command {
+			continue
+		}
+		var in []streams.Packet
+		for _, p := range r.Sealed() {
+			if p.In {
+				in = append(in, p)
+			}
+		}
+		all = append(all, streams.Wire(in))
+	}
+	return all
+}
+
+// FuzzUpload lets a shadow answer whatever it likes to output.
+func FuzzUpload(f *testing.F) {
+	for _, data := range said(f, cedar.FileTransDownload) {
+		f.Add(data)
+	}
+	s := fuzzed(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		job := classads.NewAd()
+		job.SetString("TransferOutput", "out,none")
+		result, err := NewTransfer(Config{Sandbox: s, Job: job, Dial: dialled(t, data)}).Upload(t.Context(), Upload{Kind: Output})
+		if result == nil || err == nil {
+			t.Errorf("%v, %v: a file that is not there was sent", result, err)
+		}
+	})
+}
+
+// FuzzSealed is FuzzDownload with encrypted packets, which have other strings.
+func FuzzSealed(f *testing.F) {
+	for _, data := range said(f, cedar.FileTransUpload) {
+		f.Add(data)
+	}
+	s := fuzzed(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		job := classads.NewAd()
+		job.SetString("Cmd", "run.sh")
+		job.SetString("TransferOutput", "out")
+		result, err := NewTransfer(Config{Sandbox: s, Job: job, Dial: dialled(t, data)}).Download(t.Context())
+		if result == nil {
+			t.Fatal("no result")
+		}
+		if err == nil && result.Bytes > int64(len(data)) {
+			t.Errorf("%d bytes received of %d sent", result.Bytes, len(data))
+		}
+	})
+}
+
+// fuzzed is a sandbox with a file in it, in a directory that holds nothing else
+// afterwards.
+func fuzzed(f *testing.F) *Sandbox {
+	execute := executeDir(f)
+	s, err := Create(context.Background(), Options{Execute: execute, PID: os.Getpid(), Nested: true, Condor: Self(), Payload: Self()})
+	must(f, err)
+	must(f, os.WriteFile(s.Scratch()+"/out", []byte("text\n"), 0o600))
+	f.Cleanup(func() {
+		must(f, s.Remove(context.Background()))
+		if names, err := os.ReadDir(execute); err != nil || len(names) != 0 {
+			f.Errorf("outside of the sandbox: %v, %v", names, err)
+		}
+	})
+	return s
+}
+
+func dialled(t *testing.T, data []byte) Dial {
+	return func(context.Context, int) (*cedar.Stream, error) {
+		return cedar.Adopt(streams.Say(t, streams.Unwire(data, true)))
+	}
+}
