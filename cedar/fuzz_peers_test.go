@@ -12,6 +12,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"podstarter/testdata/streams"
@@ -56,6 +57,11 @@ func FuzzPassed(f *testing.F) {
 	f.Add(append(passMessage[:], 0), 13, true)
 	f.Add(passMessage[:], 13, false)
 	f.Add([]byte("\x01\x00\x00\x00\x08"), 2, true)
+	other, err := os.Open(os.DevNull)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer other.Close()
 	f.Fuzz(func(t *testing.T, input []byte, at int, passes bool) {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
@@ -74,7 +80,7 @@ func FuzzPassed(f *testing.F) {
 		}
 		_, _ = unix.Write(fds[1], input[:at])
 		if passes && at < len(input) {
-			_ = unix.Sendmsg(fds[1], input[at:], unix.UnixRights(fds[1]), nil, 0)
+			_ = unix.Sendmsg(fds[1], input[at:], unix.UnixRights(int(other.Fd())), nil, 0)
 		}
 		_ = unix.Close(fds[1])
 		conn, err := receivePassed(c.(*net.UnixConn))
@@ -85,7 +91,7 @@ func FuzzPassed(f *testing.F) {
 	})
 }
 
-// FuzzProxyChain makes proxy files of whatever a peer certifies.
+// FuzzProxyChain takes apart whatever a peer certifies.
 func FuzzProxyChain(f *testing.F) {
 	key, err := rsa.GenerateKey(rand.Reader, proxyKeyBits)
 	if err != nil {
@@ -93,18 +99,29 @@ func FuzzProxyChain(f *testing.F) {
 	}
 	for _, r := range streams.Of(f, recordings, "25.14", "proxy") {
 		for _, p := range r.Sealed() {
-			if p.In && r.Command() == FileTransUpload && len(p.Data) > 8 {
-				f.Add(p.Data[8:])
+			if !p.In || r.Command() != FileTransUpload || !bytes.Contains(p.Data, []byte("A User")) {
+				continue
+			}
+			der := p.Data[8:]
+			f.Add(der)
+			// The one that was really delegated: the proxy and who signed it.
+			text, err := proxyFile(der, key)
+			if err != nil {
+				f.Fatal(err)
+			}
+			var kinds []string
+			for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+				kinds = append(kinds, block.Type)
+			}
+			if diff := cmp.Diff([]string{"CERTIFICATE", "PRIVATE KEY", "CERTIFICATE"}, kinds); diff != "" {
+				f.Errorf("(-want +got):\n%s", diff)
 			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, der []byte) {
-		text, err := proxyFile(der, key)
-		if err != nil || len(der) == 0 {
-			return
-		}
-		if first, _ := pem.Decode(text); first == nil || first.Type != "CERTIFICATE" || bytes.Count(text, []byte("BEGIN PRIVATE KEY")) != 1 {
-			t.Errorf("%x became %s", der, text)
+		chain, err := splitChain(der)
+		if err == nil && !bytes.Equal(bytes.Join(chain, nil), der) {
+			t.Errorf("%x became %x", der, chain)
 		}
 	})
 }

@@ -65,22 +65,32 @@ func (s *Stream) ReceiveProxy() ([]byte, error) {
 // proxyFile writes a proxy as tools expect it: certificate, its key, the rest
 // of the chain. The certificates come as DER, one behind the other.
 func proxyFile(der []byte, key *rsa.PrivateKey) ([]byte, error) {
+	chain, err := splitChain(der)
+	if err != nil {
+		return nil, fmt.Errorf("read the chain of the delegated X.509 proxy: %w", err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
 	var out []byte
-	for first := true; len(der) > 0; first = false {
-		var certificate asn1.RawValue
-		rest, err := asn1.Unmarshal(der, &certificate)
-		if err != nil {
-			return nil, fmt.Errorf("read the chain of the delegated X.509 proxy: %w", err)
-		}
-		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.FullBytes})...)
-		if first {
-			private, err := x509.MarshalPKCS8PrivateKey(key)
-			if err != nil {
-				return nil, err
-			}
+	for i, certificate := range chain {
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})...)
+		if i == 0 {
 			out = append(out, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
 		}
-		der = rest
 	}
 	return out, nil
+}
+
+// splitChain takes certificates apart that come one behind the other.
+func splitChain(der []byte) (chain [][]byte, err error) {
+	for len(der) > 0 {
+		var certificate asn1.RawValue
+		if der, err = asn1.Unmarshal(der, &certificate); err != nil {
+			return nil, err
+		}
+		chain = append(chain, certificate.FullBytes)
+	}
+	return chain, nil
 }

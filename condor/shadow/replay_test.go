@@ -44,12 +44,10 @@ func turned(packets []streams.Packet) []streams.Packet {
 // repeater makes the calls of a recording again. What they were is read from the
 // requests; that each is sent again byte for byte, the player sees to.
 type repeater struct {
-	t       testing.TB
-	c       *Client
-	sent    *cedar.Stream
-	said    []string
-	fd      Origin
-	version version.Version
+	t    testing.TB
+	c    *Client
+	sent *cedar.Stream
+	said []string
 }
 
 func newRepeater(t testing.TB, packets []streams.Packet) *repeater {
