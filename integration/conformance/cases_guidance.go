@@ -18,20 +18,22 @@ import (
 // it would go on with the guidance of the first.
 var guidanceSetup = Setup{
 	Submit: "SHADOW = " + programs + "/shadow\n",
-	Submitting: []harness.File{Script("shadow", `for a; do
+	// It begins each job, so that it runs no other program.
+	Submitting: []harness.File{Script("shadow", `PATH=/usr/sbin:$PATH
+for a; do
 	case $a in [0-9]*.[0-9]*) if [ -e "/tmp/guided.${a%%.*}" ]; then
 		export _CONDOR_SHADOW_WORKLIFE=0
-		exec "$(condor_config_val SBIN)/condor_shadow" --use-guidance-in-job-ad "$@"
+		exec condor_shadow --use-guidance-in-job-ad "$@"
 	fi ;; esac
 done
-exec "$(condor_config_val SBIN)/condor_shadow" "$@"
+exec condor_shadow "$@"
 `)},
 	Execute: "STARTER_DIAGNOSTIC_send_ep_logs = $(CONFORMANCE_PROGRAMS)/diagnostic\nSTARTER_DIAGNOSTIC_fails = $(CONFORMANCE_PROGRAMS)/diagnostic-fails\n",
 	Programs: []harness.File{
 		Script("diagnostic", `echo "line one
 line two"
 [ -n "$_CONDOR_BIN" ] && echo bin
-kill -0 "$_CONDOR_STARTER_PID" 2>&1 | sed 's/.*/&/' | wc -l
+[ -d "/proc/$_CONDOR_STARTER_PID" ] && echo starter
 [ "$(id -u)" != 0 ] && echo not root
 `),
 		Script("diagnostic-fails", "echo failed; exit 3\n"),

@@ -92,7 +92,7 @@ var toolsCases = []Case{
 		},
 	},
 	visits("command", "condor_ssh_to_job: a command, where it runs, and its exit code",
-		login(`<job> 'pwd; echo to stderr >&2; exit 3'`)),
+		login(`<job> 'pwd >&2; exit 3'`)),
 	visits("killed", "condor_ssh_to_job: a command that dies of a signal",
 		inShell("condor_ssh_to_job, killed", `condor_ssh_to_job -auto-retry <job> 'kill -9 $$' 2>/dev/null`)),
 	visits("stdin", "condor_ssh_to_job: standard input of a command",
