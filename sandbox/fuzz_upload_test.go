@@ -13,7 +13,7 @@ import (
 // said are what shadows said in transfers of one direction.
 func said(f *testing.F, command int) (all [][]byte) {
 	for _, r := range streams.All(f, recordings) {
-		if r.Command() != command {
+		if r.Command() != command || r.Case == "proxy" { // a new key for each takes too long
 			continue
 		}
 		var in []streams.Packet
