@@ -67,13 +67,13 @@ MY.OAuthServicesNeeded = strcat("missing", ClusterId)`,
 		Submit: `executable = look
 output = out
 x509userproxy = proxy`},
-	{Name: "proxy-without-transfer", Shows: "an X.509 proxy of a job without file transfer",
+	{Name: "proxy-without-transfer", Versions: []string{"25.14+*"}, Shows: "an X.509 proxy of a job without file transfer",
 		Files: []harness.File{harness.Proxy("proxy")},
 		Submit: withoutTransfer + `x509userproxy = proxy
 arguments = "-c '[ ""$X509_USER_PROXY"" = ""$_CONDOR_SCRATCH_DIR/proxy"" ] || exit 11; [ ""$(stat -c %a $X509_USER_PROXY)"" = 600 ] || exit 12; [ $(grep -c BEGIN $X509_USER_PROXY) = 3 ] || exit 13; exit 10'"`},
 	{Name: "kerberos", Shows: "Kerberos tickets that the execution point has",
 		Files: []harness.File{Script("look", `
-echo "${KRB5CCNAME%/*}"
+echo "${KRB5CCNAME%_*/*}"
 cat "${KRB5CCNAME#FILE:}"
 stat -c %a "${KRB5CCNAME#FILE:}"
 printf waiting >/proc/$$/comm

@@ -68,7 +68,7 @@ nice
 		"echo hello", "+PostCmd = \"post.sh\"\n+SuccessPostExitCode = 0\ntransfer_input_files = post.sh", Script("post.sh", "kill -9 $$\n")),
 	withScripts(Case{Name: "scripts-missing", Shows: "a PreCmd that is not there", Steps: []Step{Ends()}},
 		"echo never", "+PreCmd = \"nowhere.sh\""),
-	{Name: "scripts-refused", Shows: "PreCmd and PostCmd where the site does not allow them",
+	{Name: "scripts-refused", Versions: []string{"25.14+*"}, Shows: "PreCmd and PostCmd where the site does not allow them",
 		Submit: "arguments = out=hello\noutput = out\n+PreCmd = \"/bin/false\"\n+SuccessPreExitCode = 0\n+PostCmd = \"/bin/false\"\n+SuccessPostExitCode = 0"},
 
 	{Name: "wrapper", Shows: "USER_JOB_WRAPPER", Alone: true,

@@ -107,7 +107,7 @@ var steeringCases = []Case{
 	steered("suspended-killed", "a suspended job is killed as it is",
 		ready+rest, "want_graceful_removal = False",
 		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_rm"), Gone()),
-	sameVersions(twice(steered("startd-vacated", "condor_vacate at the execution point",
+	vacating(twice(steered("startd-vacated", "condor_vacate at the execution point",
 		later+traps("TERM")+ready+untilCaught, onEvict,
 		Ready(), Quietly(EP("sh", "-c", "condor_vacate "+slotName)), Executes(2)))),
 	twice(steered("preempted", "PREEMPT of the startd",
@@ -136,15 +136,15 @@ var steeringCases = []Case{
 	twice(steered("checkpoint-vacated", "a job that answers the order to end with a checkpoint is not started again",
 		later+"trap 'echo TERM >caught; exit 85' TERM\n"+ready+rest, onEvict+"checkpoint_exit_code = 85",
 		Ready(), Tool("condor_vacate_job"), Executes(2))),
-	twice(steered("checkpoint-closing", "a job whose claim is over when it has saved a checkpoint",
+	newer(twice(steered("checkpoint-closing", "a job whose claim is over when it has saved a checkpoint",
 		"cat state && exit 0\necho saved >state\nsleep 2\nexit 85\n", "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state\n+ConformanceClosing = True",
-		Executes(2))),
+		Executes(2)))),
 	drained(),
-	sameVersions(late("ordered-late", "condor_vacate at the execution point when the job has ended and its output is on its way: it stays ended")),
+	vacating(late("ordered-late", "condor_vacate at the execution point when the job has ended and its output is on its way: it stays ended")),
 	steered("deferred", "deferral_time: the job begins then, and not before",
 		deferredScript, "deferral_time = (QDate + 6)\ndeferral_window = 60"),
-	steered("deferral-missed", "a job that comes too late for its deferral_time",
-		"echo never\n", "deferral_time = ifThenElse(RemoteHost is undefined, QDate + 60, 1)", Event(harness.EventHeld, 1)),
+	newer(steered("deferral-missed", "a job that comes too late for its deferral_time",
+		"echo never\n", "deferral_time = ifThenElse(RemoteHost is undefined, QDate + 60, 1)", Event(harness.EventHeld, 1))),
 	steered("deferral-removed", "condor_rm of a job that waits for its deferral_time",
 		"echo never\n", "deferral_time = (QDate + 250)",
 		Until("TransferInFinished isnt undefined"), Tool("condor_rm"), Event(harness.EventAborted, 1)),
@@ -185,10 +185,16 @@ until condor_status `+slotName+` -af State | grep Preempting; do sleep 0.1; done
 	return c
 }
 
-// sameVersions is a case that uses tools of the execution point which do not find
-// a slot in a collector of another version.
-func sameVersions(c Case) Case {
-	c.Versions = []string{"23.9+23.9", "25.14+25.14"}
+// vacating is a case that uses condor_vacate, which finds a slot by its name only
+// where both sides are new.
+func vacating(c Case) Case {
+	c.Versions = []string{"25.14+25.14"}
+	return c
+}
+
+// newer is a case in which older starters do otherwise from the start.
+func newer(c Case) Case {
+	c.Versions = []string{"25.14+*"}
 	return c
 }
 
