@@ -143,8 +143,8 @@ var Defences = []Defence{
 			New:  `if err := error(nil); err != nil {`,
 		}, {
 			File: "wrapper/agent/identity.go",
-			Old:  `if err := dropCapabilities(); err != nil {`,
-			New:  `if err := error(nil); err != nil {`,
+			Old:  "if err := dropCapabilities(); err != nil {\n\t\treturn err\n\t}\n\treturn checkIdentity(s.UID",
+			New:  "return checkIdentity(s.UID",
 		}},
 	},
 	{
