@@ -58,8 +58,10 @@ grep -c BEGIN "$X509_USER_PROXY" && stat -c %a "$X509_USER_PROXY"
 	if _, err := harness.WaitSome(t.Context(), 1, waiting); err != nil {
 		t.Fatal(err)
 	}
+	// A shadow takes for the old one what is not of a later second than its own
+	// beginning.
 	dir := pool.User.Home + "/jobs/" + path.Base(job.Dir)
-	if _, err := pool.AP(t.Context(), "sh", "-c", `cd "$0" && touch newer && mv newer proxy`, dir); err != nil {
+	if _, err := pool.AP(t.Context(), "sh", "-c", `cd "$0" && touch -d '5 seconds' newer && mv newer proxy`, dir); err != nil {
 		t.Fatal(err)
 	}
 	mustExit(t, job, 0)

@@ -264,7 +264,7 @@ func foreignGroups(a *attempt) {
 		return
 	}
 	for _, g := range groups {
-		if g != os.Getgid() {
+		if g != os.Getgid() && g != os.Getegid() {
 			a.try("group "+strconv.Itoa(g), nil)
 		}
 	}
