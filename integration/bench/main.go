@@ -6,7 +6,10 @@
 //   - the same by polling the pod's status, and containerd alone
 //   - jobs that follow each other, under the stock starter and ours
 //
-// With -docs it also writes the tables and the plot of docs/turnover.md.
+// A second part moves files in and out, under the stock starter and ours in turns.
+//
+// With -docs it also writes the tables and the plot of docs/turnover.md, and the
+// tables of docs/transfer-speed.md.
 package main
 
 import (
@@ -27,7 +30,11 @@ import (
 
 var (
 	rounds = flag.Int("n", 50, "runs of each kind, that is with the same and with another image each; those that are only there to compare with take fewer")
-	docs   = flag.String("docs", "", "`directory` to write turnover.md and turnover.svg to; empty for none")
+	docs   = flag.String("docs", "", "`directory` to write turnover.md, turnover.svg and transfer-speed.md to; empty for none")
+	part   = flag.String("part", "", "turnover or transfers alone")
+	trips  = flag.Int("rounds", 5, "rounds of transfers")
+	quick  = flag.Bool("quick", false, "transfers of sizes and numbers of files that are 20 times smaller")
+	only   = flag.String("loads", "", "transfers of these loads alone: trivial,large,some,many")
 )
 
 func main() {
@@ -57,6 +64,32 @@ func bench(ctx context.Context) error {
 		return err
 	}
 	defer b.clean()
+	if *part != "transfers" {
+		if err := turnover(ctx, b); err != nil {
+			return err
+		}
+	}
+	if *part == "turnover" {
+		return nil
+	}
+	smaller := 1
+	if *quick {
+		smaller = quickly
+	}
+	r, err := b.transfers(ctx, *trips, smaller, *only)
+	if err != nil {
+		return err
+	}
+	text := r.tables()
+	if _, err := os.Stdout.WriteString(text); err != nil || *docs == "" {
+		return err
+	}
+	return writePage(filepath.Join(*docs, "transfer-speed.md"), text)
+}
+
+// turnover is how fast containers and jobs follow each other.
+func turnover(ctx context.Context, b *bencher) error {
+	pool := b.pool
 	r := results{when: time.Now(), machine: machine()}
 	// In two halves, around what it is compared with: the machine may have become
 	// slower or faster.

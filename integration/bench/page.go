@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What stands between these lines of docs/turnover.md is written anew.
+// What stands between these lines of a page is written anew.
 const (
 	pageBegin = "<!-- measured: written by `make bench` -->\n"
 	pageEnd   = "<!-- end of what was measured -->\n"

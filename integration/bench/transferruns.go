@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/integration/harness"
+)
+
+// Names of processes, as the process table has them.
+const (
+	shadowComm = "condor_shadow"
+	startdComm = "condor_startd"
+	scheddComm = "condor_schedd"
+)
+
+// way is the direction of a transfer.
+type way int
+
+const (
+	input way = iota
+	output
+	ways
+)
+
+func (w way) String() string { return [...]string{"input", "output"}[w] }
+
+// moved is what it cost to bring a load in, or to send it back.
+type moved struct {
+	wall            time.Duration
+	starter, shadow time.Duration // CPU time
+}
+
+// trip is one job: its load came in and went back.
+type trip struct {
+	ways [ways]moved
+	peak int64 // of the starter's resident memory, KiB
+}
+
+// transferResults are the trips by load and side.
+type transferResults struct {
+	when    time.Time
+	machine string
+	loads   []load
+	trips   map[string]map[harness.Side][]trip
+}
+
+const (
+	quickly        = 20 // times smaller are the loads of a quick run
+	patienceOfTrip = 10 * time.Minute
+)
+
+// transfers moves loads in and out under both starters, in an order that is
+// another one in each round.
+func (b *bencher) transfers(ctx context.Context, rounds, smaller int, only string) (*transferResults, error) {
+	r := &transferResults{when: time.Now(), machine: machine(), trips: map[string]map[harness.Side][]trip{}}
+	for _, l := range loads(smaller) {
+		if only == "" || slices.Contains(strings.Split(only, ","), l.name) {
+			r.loads = append(r.loads, l)
+			r.trips[l.name] = map[harness.Side][]trip{}
+		}
+	}
+	data := filepath.Join(b.pool.User.Visible, "bench-data")
+	defer os.RemoveAll(data)
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return nil, err
+	}
+	for _, l := range r.loads {
+		if err := l.make(data); err != nil {
+			return nil, fmt.Errorf("making %s: %w", l.title, err)
+		}
+	}
+	restore, err := b.quietLogs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer restore()
+	if err := b.warmTransfers(ctx); err != nil {
+		return nil, err
+	}
+	type turn struct {
+		load load
+		side harness.Side
+	}
+	for round := range rounds {
+		var turns []turn
+		for _, l := range r.loads {
+			for _, side := range []harness.Side{harness.Ours, harness.Stock} {
+				turns = append(turns, turn{l, side})
+			}
+		}
+		rand.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
+		for _, t := range turns {
+			one, err := b.trip(ctx, t.side, t.load)
+			if err != nil {
+				return nil, fmt.Errorf("%s under %s: %w", t.load.title, t.side, err)
+			}
+			fmt.Fprintf(os.Stderr, "round %d: %-8s %-5s in %6.3f s (starter %6.3f s, shadow %6.3f s)  out %6.3f s (%6.3f s, %6.3f s)  %5.1f MiB\n", round+1, t.load.name, t.side,
+				one.ways[input].wall.Seconds(), one.ways[input].starter.Seconds(), one.ways[input].shadow.Seconds(),
+				one.ways[output].wall.Seconds(), one.ways[output].starter.Seconds(), one.ways[output].shadow.Seconds(), float64(one.peak)/1024)
+			r.trips[t.load.name][t.side] = append(r.trips[t.load.name][t.side], one)
+		}
+	}
+	return r, nil
+}
+
+// quietLogs has starters log what they do by default: the pool of the tests has
+// them log everything, and that costs.
+func (b *bencher) quietLogs(ctx context.Context) (restore func(), err error) {
+	for _, side := range []harness.Side{harness.Ours, harness.Stock} {
+		if _, err := b.pool.EPInput(ctx, side, strings.NewReader("STARTER_DEBUG =\n"), "sh", "-c", `cat > "$1"`, "configure", configFile); err != nil {
+			return nil, err
+		}
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		for _, side := range []harness.Side{harness.Ours, harness.Stock} {
+			_, _ = b.pool.EP(ctx, side, "rm", "-f", configFile)
+		}
+	}, nil
+}
+
+// warmTransfers runs a job on each side that is not counted.
+func (b *bencher) warmTransfers(ctx context.Context) error {
+	for _, side := range []harness.Side{harness.Ours, harness.Stock} {
+		if _, err := b.runs(ctx, side, "out=done", nil, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trip runs one job, and removes what it made.
+func (b *bencher) trip(ctx context.Context, side harness.Side, l load) (trip, error) {
+	ctx, cancel := context.WithTimeout(ctx, patienceOfTrip)
+	defer cancel()
+	startd := b.pool.Inside(side)
+	c, err := newCost(func(p harness.Process) bool {
+		return p.Comm == startdComm && startd(p) || p.Comm == scheddComm && p.Namespace == b.pool.SubmitNamespace
+	}, side.StarterComm(), shadowComm)
+	if err != nil {
+		return trip{}, err
+	}
+	// What earlier jobs have written is not to be written to the disk on this one's time.
+	unix.Sync()
+	watching, stop := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() { c.watch(watching); close(watched) }()
+	defer func() { stop(); <-watched }()
+	job, err := b.pool.SubmitOne(ctx, harness.Submission{
+		Name: "transfer", Side: side,
+		// While it sleeps, what the input has cost is read.
+		Commands: "executable = " + harness.ProbeName + "\narguments = \"sleep=1500ms\"\nshould_transfer_files = YES\ntransfer_executable = True\n" +
+			"transfer_input_files = " + filepath.Join(b.pool.User.Home, "bench-data", l.name) + "\ntransfer_output_files = " + l.name + "\n" +
+			"output = out\nrequest_cpus = 1\nrequest_memory = 64\nrequest_disk = 16M\n",
+		Files: []harness.File{b.probe},
+	})
+	if err != nil {
+		return trip{}, err
+	}
+	defer os.RemoveAll(job.Dir)
+	t, err := follow(ctx, job, c, side)
+	if err == nil {
+		// The starter has things to do after the shadow's last word.
+		err = harness.WaitNone(ctx, b.pool.Starters(side))
+	}
+	if err == nil {
+		t.ways[output].starter = c.cpu(side.StarterComm()) - t.ways[input].starter
+		t.ways[output].shadow = c.cpu(shadowComm) - t.ways[input].shadow
+		t.peak = c.peak(side.StarterComm())
+		err = t.complete()
+	}
+	if err == nil {
+		err = l.check(job.Dir)
+	}
+	if err != nil {
+		return t, fmt.Errorf("%w\n%s", err, job.Describe())
+	}
+	return t, nil
+}
+
+// follow measures a job by its events, all of which the shadow writes, in the
+// same way for any starter. They are timed when they are seen: they tell seconds.
+func follow(ctx context.Context, job harness.Job, c *cost, side harness.Side) (trip, error) {
+	var t trip
+	seen := 0
+	var began [ways]time.Time
+	var ended harness.Ending
+	_, err := job.WaitEvents(ctx, "its transfers", func(events []harness.Event) bool {
+		now := time.Now()
+		for ; seen < len(events); seen++ {
+			e := events[seen]
+			starter, shadow := c.cpu(side.StarterComm()), c.cpu(shadowComm)
+			switch {
+			case e.Number == harness.EventFileTransfer && strings.HasPrefix(e.Headline, "Started transferring input"):
+				began[input] = now
+			case e.Number == harness.EventFileTransfer && strings.HasPrefix(e.Headline, "Finished transferring input"):
+				t.ways[input].wall = now.Sub(began[input])
+			case e.Number == harness.EventExecute:
+				t.ways[input].starter, t.ways[input].shadow = starter, shadow
+			case e.Number == harness.EventFileTransfer && strings.HasPrefix(e.Headline, "Started transferring output"):
+				began[output] = now
+			case e.Number == harness.EventFileTransfer && strings.HasPrefix(e.Headline, "Finished transferring output"):
+				t.ways[output].wall = now.Sub(began[output])
+			}
+			if ending, ok := harness.EndingOf(e); ok {
+				ended = ending
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		return t, err
+	}
+	if !ended.Exited || ended.Code != 0 {
+		return t, fmt.Errorf("the job: %s", ended)
+	}
+	return t, nil
+}
+
+// complete says what has not been seen of a job that ended well.
+func (t *trip) complete() error {
+	for w, m := range t.ways {
+		if m.wall <= 0 || m.starter <= 0 || m.shadow <= 0 {
+			return fmt.Errorf("not all that was to be measured of the %s has been seen: %+v", way(w), m)
+		}
+	}
+	if t.peak <= 0 {
+		return errors.New("the memory of the starter has not been seen")
+	}
+	return nil
+}
