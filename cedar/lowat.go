@@ -2,6 +2,7 @@ package cedar
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -20,10 +21,11 @@ const (
 
 // wakeup is the SO_RCVLOWAT of the connection.
 type wakeup struct {
-	due  int             // bytes that are bound to arrive, at least
-	size int             // as set; 0 is the kernel's default of one byte
-	raw  syscall.RawConn // nil: not tried yet, or not possible
-	off  bool
+	due     int             // bytes that are bound to arrive, at least
+	size    int             // as set; 0 is the kernel's default of one byte
+	raw     syscall.RawConn // nil: not tried yet, or not possible
+	off     bool
+	patient bool
 }
 
 // expect tells that at least n bytes of payload are still to be taken from
@@ -42,7 +44,16 @@ func (s *Stream) setWakeup() {
 	if n < wakeLeast {
 		n = 0
 	}
-	if w.off || n == w.size || n > w.size && n < wakeSize {
+	if n > w.size && n < wakeSize {
+		return
+	}
+	s.setMark(n)
+}
+
+// setMark sets SO_RCVLOWAT, 0 for the kernel's default.
+func (s *Stream) setMark(n int) {
+	w := &s.recv.wake
+	if w.off || n == w.size {
 		return
 	}
 	if w.raw == nil {
@@ -86,4 +97,50 @@ func (s *Stream) late(err error) int {
 	_ = s.conn.SetReadDeadline(time.Now().Add(time.Second))
 	n, _ := s.conn.Read(in.buf[in.w:])
 	return n
+}
+
+// moment is how long a patient reader waits for more than has arrived.
+const moment = time.Millisecond
+
+// SetPatient chooses whether reads may wait a moment, a millisecond or two, until
+// more has arrived than the little that is there. It is for peers that go on
+// sending without waiting for an answer: HTCondor sends a small file as five
+// messages, each by itself, and to be woken for each of them costs either side more
+// than what is done with them.
+func (s *Stream) SetPatient(on bool) { s.recv.wake.patient = on }
+
+// readPatiently reads once from the connection; 0 bytes if nothing came in a
+// moment, and it is to be waited for in the usual way.
+func (s *Stream) readPatiently(b []byte) (int, error) {
+	in := &s.recv
+	s.setMark(wakeSize)
+	if in.wake.off {
+		return 0, nil
+	}
+	if err := s.deadline.armMoment(s.conn, moment); err != nil {
+		return 0, err
+	}
+	n, err := s.conn.Read(b)
+	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || s.deadline.struck() {
+		return n, err
+	}
+	// What there is, be it less than the mark.
+	if err := s.deadline.armMoment(s.conn, 0); err != nil {
+		return 0, err
+	}
+	e := in.wake.raw.Read(func(fd uintptr) bool {
+		n, err = unix.Read(int(fd), b)
+		return true
+	})
+	switch {
+	case e != nil:
+		return 0, e
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return 0, nil
+	case err != nil:
+		return 0, os.NewSyscallError("read", err)
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
 }

@@ -78,13 +78,13 @@ func (s *Stream) readMore() error {
 	if in.buf == nil {
 		in.buf = make([]byte, firstBuffer)
 	}
-	if err := s.deadline.armRead(s.conn); err != nil {
-		return fmt.Errorf("receive from %s: %w", s.peer, err)
+	var n int
+	var err error
+	if in.wake.patient && in.wake.due < wakeSize {
+		n, err = s.readPatiently(in.buf[in.w:])
 	}
-	s.setWakeup()
-	n, err := s.conn.Read(in.buf[in.w:])
-	if n == 0 && err != nil {
-		n = s.late(err)
+	if n == 0 && err == nil {
+		n, err = s.read(in.buf[in.w:])
 	}
 	in.w += n
 	in.wake.due -= n
@@ -100,6 +100,19 @@ func (s *Stream) readMore() error {
 		err = io.ErrNoProgress
 	}
 	return fmt.Errorf("receive from %s: %w", s.peer, s.deadline.cause(err))
+}
+
+// read reads once from the connection, and waits for as long as the stream may.
+func (s *Stream) read(b []byte) (int, error) {
+	if err := s.deadline.armRead(s.conn); err != nil {
+		return 0, err
+	}
+	s.setWakeup()
+	n, err := s.conn.Read(b)
+	if n == 0 && err != nil {
+		n = s.late(err)
+	}
+	return n, err
 }
 
 // need makes n unread bytes available in the window. io.EOF comes out only

@@ -113,6 +113,7 @@ type deadlines struct {
 	first   time.Duration // replaces timeout for the first read, then 0
 	read    time.Time     // when the read deadline was last moved
 	write   time.Time
+	moment  bool       // the read deadline is of armMoment
 	fired   []*watcher // contexts that have ended and are still watched
 }
 
@@ -170,6 +171,10 @@ func (d *deadlines) armRead(c net.Conn) error {
 		t, d.first, d.read = d.first, 0, time.Time{}
 		defer func() { d.read = time.Time{} }()
 	}
+	if d.moment && t <= 0 && len(d.fired) == 0 {
+		d.moment = false
+		return c.SetReadDeadline(time.Time{})
+	}
 	return d.arm(t, &d.read, c.SetReadDeadline)
 }
 
@@ -177,6 +182,21 @@ func (d *deadlines) armWrite(c net.Conn) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.arm(d.timeout, &d.write, c.SetWriteDeadline)
+}
+
+// armMoment prepares for a read that is to end after t whatever comes, or with 0
+// for one that does not wait.
+func (d *deadlines) armMoment(c net.Conn, t time.Duration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.fired) > 0 {
+		return d.fired[0].cause
+	}
+	d.read, d.moment = time.Time{}, t > 0
+	if t <= 0 {
+		return c.SetReadDeadline(time.Time{})
+	}
+	return c.SetReadDeadline(time.Now().Add(t))
 }
 
 func (d *deadlines) arm(t time.Duration, last *time.Time, set func(time.Time) error) error {

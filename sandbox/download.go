@@ -123,7 +123,9 @@ func (d *download) run() error {
 		if !more {
 			break
 		}
+		d.s.SetPatient(d.stats.files >= manyItems && d.ready && d.peerReady)
 	}
+	d.s.SetPatient(false)
 	if d.failed == nil {
 		d.fetch()
 	}
@@ -147,6 +149,9 @@ func (d *download) run() error {
 	}
 	return nil
 }
+
+// manyItems is how many items make it likely that more of them follow.
+const manyItems = 32
 
 // preamble takes what comes before the first item. The flag for the final
 // destination means nothing to a starter: it has only one.

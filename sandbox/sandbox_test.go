@@ -62,19 +62,23 @@ func must(t testing.TB, err error) {
 }
 
 // executeDir makes an EXECUTE directory that anybody may reach.
-func executeDir(t testing.TB) string {
+func executeDir(t testing.TB) string { return executeDirIn(t, "/tmp") }
+
+func executeDirIn(t testing.TB, parent string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "execute")
+	dir, err := os.MkdirTemp(parent, "execute")
 	must(t, err)
 	must(t, os.Chmod(dir, 0o755))
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
 
-func newSandbox(t testing.TB) *Sandbox {
+func newSandbox(t testing.TB) *Sandbox { return newSandboxIn(t, executeDir(t)) }
+
+func newSandboxIn(t testing.TB, execute string) *Sandbox {
 	t.Helper()
 	s, err := Create(context.Background(), Options{
-		Execute: executeDir(t), PID: 4711, Nested: true, Condor: Self(), Payload: payloadOwner(),
+		Execute: execute, PID: 4711, Nested: true, Condor: Self(), Payload: payloadOwner(),
 	})
 	must(t, err)
 	t.Cleanup(func() {

@@ -139,7 +139,7 @@ func (f *fakeShadow) play(s *cedar.Stream, role func(*cedar.Stream) error) error
 	f.mu.Lock()
 	f.key = key
 	f.mu.Unlock()
-	s.SetCoalesce(true)
+	s.SetCoalesce(!f.discard)
 	if f.badKey {
 		s.PutInt(0)
 		_ = s.EndMessage()

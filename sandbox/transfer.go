@@ -170,6 +170,7 @@ const lingerTime = 2 * time.Second
 // finish waits until the shadow's child has gone, then closes.
 func (x *session) finish() {
 	if x.s.Flush() == nil && x.ctx.Err() == nil {
+		x.s.SetPatient(false)
 		x.s.SetTimeout(lingerTime)
 		if err := x.s.Wait(); err != nil && !errors.Is(err, io.EOF) {
 			x.Log.Debug("the shadow did not close the file transfer connection in time", "error", err)
