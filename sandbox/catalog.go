@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"io"
 	"time"
 
@@ -17,7 +18,11 @@ import (
 // so has to let a second pass before the job may start; nanoseconds, the time
 // of the inode's last change and the inode's number need no such pause, and
 // see through times that were set back.
-type catalog map[string]fingerprint
+//
+// Names and what is known of them are kept as 64 bits each of a keyed hash that
+// nobody outside can aim at: a job with a million input files must not cost the
+// starter a hundred megabytes for as long as it runs.
+type catalog map[uint64]uint64
 
 type fingerprint struct {
 	size         int64
@@ -25,13 +30,25 @@ type fingerprint struct {
 	ino          uint64
 }
 
-func fingerprintOf(st *unix.Stat_t) fingerprint {
-	return fingerprint{size: st.Size, mtime: st.Mtim, ctime: st.Ctim, ino: st.Ino}
+var catalogSeed = maphash.MakeSeed()
+
+func (c catalog) add(name string, st *unix.Stat_t) {
+	c[maphash.String(catalogSeed, name)] = fingerprintOf(st)
 }
 
-// maxCatalog bounds the memory of a catalog. Files beyond it count as new,
+// look says whether a name is known, and whether it still is what it was.
+func (c catalog) look(name string, st *unix.Stat_t) (known, same bool) {
+	old, known := c[maphash.String(catalogSeed, name)]
+	return known, known && old == fingerprintOf(st)
+}
+
+func fingerprintOf(st *unix.Stat_t) uint64 {
+	return maphash.Comparable(catalogSeed, fingerprint{size: st.Size, mtime: st.Mtim, ctime: st.Ctim, ino: st.Ino})
+}
+
+// maxCatalog bounds the memory of a catalog, about 25 MiB. Files beyond it count as new,
 // which at worst returns input that did not change.
-const maxCatalog = 200_000
+const maxCatalog = 1_000_000
 
 // takeCatalog looks at the top of the sandbox, as the identity of the calling
 // thread, and returns when a change made afterwards is sure to be seen: file
@@ -44,7 +61,7 @@ func takeCatalog(ctx context.Context, root *beneath.Root) (catalog, error) {
 		if st.Mode&unix.S_IFMT != unix.S_IFREG || len(c) >= maxCatalog {
 			return nil
 		}
-		c[name] = fingerprintOf(st)
+		c.add(name, st)
 		if after(st.Ctim, newest) {
 			newest = st.Ctim
 		}

@@ -110,7 +110,7 @@ func (s *selection) why(name string, st *unix.Stat_t) string {
 		}
 		return ""
 	}
-	old, known := s.before[name]
+	known, same := s.before.look(name, st)
 	switch {
 	case !known:
 		return "new"
@@ -118,7 +118,7 @@ func (s *selection) why(name string, st *unix.Stat_t) string {
 		return "changed by an earlier run"
 	case added:
 		return "added"
-	case old != fingerprintOf(st):
+	case !same:
 		return "changed"
 	}
 	return ""
