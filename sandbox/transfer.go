@@ -57,6 +57,7 @@ type Result struct {
 	Bytes   int64         // of contents, BytesSent or BytesRecvd of the job
 	Files   int           // items, directories included
 	Spooled []string      // for SpooledOutputFiles, of an upload that succeeded
+	Unnamed bool          // Spooled would have too many names and has none: there is to be no such attribute
 	Stats   *classads.Ad  // TransferStats as they were told to the shadow
 	Took    time.Duration // from dialling to the last acknowledgement
 

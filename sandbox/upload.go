@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +61,7 @@ func (t *Transfer) Upload(ctx context.Context, u Upload) (*Result, error) {
 	if err != nil {
 		return result, x.verdict(err)
 	}
-	result.Spooled = x.stats.spooled
+	result.Spooled, result.Unnamed = x.stats.spooled, up.unnamed
 	return result, nil
 }
 
@@ -74,8 +73,10 @@ type upload struct {
 	plan     plan
 	limit    int64 // bytes that may be sent altogether, -1 for any number
 	failures int
-	failed   *TransferError // the first
-	fetches  bool           // the peer has URLs to fetch: its answer may take long
+	failed   *TransferError  // the first
+	named    map[string]bool // what is in stats.spooled
+	unnamed  bool            // it would be too much
+	fetches  bool            // the peer has URLs to fetch: its answer may take long
 }
 
 // fail records the error of an item; the first is the one that is told.
@@ -185,8 +186,20 @@ func (u *upload) lost(err error) error {
 // alone, and not standard output and error, which the access point adds by
 // itself.
 func (u *upload) spooled(name string) {
-	if !strings.Contains(name, "/") && name != baseName(u.job.stdout) && name != baseName(u.job.stderr) &&
-		!slices.Contains(u.stats.spooled, name) {
-		u.stats.spooled = append(u.stats.spooled, name)
+	if strings.Contains(name, "/") || name == baseName(u.job.stdout) || name == baseName(u.job.stderr) || u.named[name] || u.unnamed {
+		return
 	}
+	if len(u.named) == maxSpooled {
+		u.stats.spooled, u.named, u.unnamed = nil, nil, true
+		return
+	}
+	if u.named == nil {
+		u.named = map[string]bool{}
+	}
+	u.named[name] = true
+	u.stats.spooled = append(u.stats.spooled, name)
 }
+
+// maxSpooled is how many names go into SpooledOutputFiles. With more there are
+// none: the access point then takes what the job names itself.
+const maxSpooled = 50_000

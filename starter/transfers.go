@@ -67,8 +67,10 @@ func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
 		return nil
 	}
 	a.files.arrived = true
-	spooled := strings.Join(result.Spooled, ",")
-	a.spooled = &spooled
+	if !result.Unnamed {
+		spooled := strings.Join(result.Spooled, ",")
+		a.spooled = &spooled
+	}
 	return nil
 }
 
