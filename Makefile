@@ -27,7 +27,7 @@ demo: build pool ## four jobs in four images, on a cluster that this starts
 	$(POOL) up
 	$(GO) run ./integration/demo
 
-bench: build pool ## how fast containers and jobs follow each other; writes docs/turnover.*
+bench: build pool ## how fast containers, jobs and files follow each other; writes docs/turnover.* and docs/transfer-speed.md
 	$(POOL) up --stock
 	$(GO) run ./integration/bench -docs docs
 

@@ -139,7 +139,7 @@ func BenchmarkDownload(b *testing.B) {
 		name  string
 		files int
 		size  int64
-	}{{"1x1GiB", 1, 1 << 30}, {"200x5MiB", 200, 5 << 20}, {"5000x1KiB", 5000, 1 << 10}} {
+	}{{"1x1GiB", 1, 1 << 30}, {"200x5MiB", 200, 5 << 20}, {"5000x1KiB", 5000, 1 << 10}, {"200000x64B", 200_000, 64}} {
 		b.Run(c.name, func(b *testing.B) {
 			f := shadowProcess(b, c.files, c.size)
 			measure(b, int64(c.files)*c.size, c.files, func() {
@@ -161,7 +161,7 @@ func BenchmarkUpload(b *testing.B) {
 		name  string
 		files int
 		size  int64
-	}{{"1x1GiB", 1, 1 << 30}, {"200x5MiB", 200, 5 << 20}, {"5000x1KiB", 5000, 1 << 10}} {
+	}{{"1x1GiB", 1, 1 << 30}, {"200x5MiB", 200, 5 << 20}, {"5000x1KiB", 5000, 1 << 10}, {"200000x64B", 200_000, 64}} {
 		b.Run(c.name, func(b *testing.B) {
 			f := shadowProcess(b, 0, 0)
 			s := newSandboxIn(b, benchDir(b))
