@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"podstarter/integration/pool/internal/cluster"
+	"podstarter/integration/pool/internal/web"
 )
 
 // network is the configuration that keeps all traffic of the pool on loopback. It names the image of the submit side, since
@@ -69,10 +70,17 @@ SLOT_TYPE_1_PARTITIONABLE = True
 
 func (p *pool) poolPlan() plan {
 	return plan{
-		pod: poolPod, source: "pool", config: p.network(poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\nSEC_CREDENTIAL_DIRECTORY_OAUTH = /var/lib/condor/oauth_credentials\nSHADOW_CHECKPROXY_INTERVAL = 2\n",
+		pod: poolPod, source: "pool", config: p.network(poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\nSEC_CREDENTIAL_DIRECTORY_OAUTH = /var/lib/condor/oauth_credentials\nSHADOW_CHECKPROXY_INTERVAL = 2\n" + p.publicFiles(),
 		images: map[string]string{poolContainer: p.images["submit"]},
 		edit:   func(pod map[string]any) { hostPath(child(pod, "spec"), "home", p.dir.Path("home")) },
 	}
+}
+
+// publicFiles is the configuration of the submit side for input that its owner publishes: links in a directory of the file
+// system that holds the user's files, which the web server has.
+func (p *pool) publicFiles() string {
+	return fmt.Sprintf("ENABLE_HTTP_PUBLIC_FILES = True\nHTTP_PUBLIC_FILES_ADDRESS = %s/public\nHTTP_PUBLIC_FILES_ROOT_DIR = /home/%s/%s\n",
+		webAddress(p.settings), submitUser, publicDir)
 }
 
 // Modes of the execution point; see docs/modes.md.
@@ -111,6 +119,7 @@ func (p *pool) glideinPlan() plan {
 			spec := child(pod, "spec")
 			copyPayload(spec, p.payloads())
 			reachAPIServer(spec, p.settings.Ports[cluster.APIServer])
+			p.reachWeb(spec)
 		},
 		logsOf: p.pilotUser(),
 	}
@@ -127,6 +136,31 @@ func reachAPIServer(spec map[string]any, port int) {
 			map[string]any{"name": "KUBERNETES_SERVICE_HOST", "value": "127.0.0.1"},
 			map[string]any{"name": "KUBERNETES_SERVICE_PORT", "value": strconv.Itoa(port)})
 	}
+}
+
+// certificatesMount is where a pilot looks for certificates of authorities.
+const certificatesMount = "/etc/podstarter/certificates"
+
+// reachWeb gives the pilot what transfer plugins look for in their environment: a
+// directory of authorities (of the stock curl_plugin), and the site's proxy, which
+// is for hosts that are none.
+func (p *pool) reachWeb(spec map[string]any) {
+	const volume = "certificates"
+	for _, c := range list(spec, "containers") {
+		if c["name"] != pilotContainer {
+			continue
+		}
+		env, _ := c["env"].([]any)
+		c["env"] = append(env,
+			map[string]any{"name": "X509_CERT_DIR", "value": certificatesMount},
+			map[string]any{"name": "http_proxy", "value": fmt.Sprintf("http://127.0.0.1:%d", p.settings.Ports[web.HTTP])},
+			map[string]any{"name": "no_proxy", "value": "127.0.0.1,localhost"})
+		mounts, _ := c["volumeMounts"].([]any)
+		c["volumeMounts"] = append(mounts, map[string]any{"name": volume, "mountPath": certificatesMount, "readOnly": true})
+	}
+	volumes, _ := spec["volumes"].([]any)
+	spec["volumes"] = append(volumes, map[string]any{"name": volume, "hostPath": map[string]any{
+		"path": webServer(p.dir, p.settings).Certificates(), "type": "DirectoryOrCreate"}})
 }
 
 // copyPayload gives the pod as many payload containers as there are names, all like the first.
@@ -178,6 +212,7 @@ func (p *pool) stockPlan() plan {
 				}
 			}
 			spec["containers"] = kept
+			p.reachWeb(spec)
 			for _, c := range list(spec, "initContainers") {
 				dropMount(c, "podstarter-bin")
 			}

@@ -96,12 +96,13 @@ func (p *pool) dropImages(ctx context.Context) error {
 // makeHome makes the directory that is the submitting user's home.
 func (p *pool) makeHome() error {
 	const uid = 1000
-	home := p.dir.Path("home")
-	if err := os.MkdirAll(home, 0o755); err != nil {
-		return fmt.Errorf("making %s's home: %w", submitUser, err)
-	}
-	if err := os.Chown(home, uid, uid); err != nil {
-		return fmt.Errorf("making %s's home: %w", submitUser, err)
+	for _, dir := range []string{p.dir.Path("home"), p.dir.Path("home", publicDir)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("making %s's home: %w", submitUser, err)
+		}
+		if err := os.Chown(dir, uid, uid); err != nil {
+			return fmt.Errorf("making %s's home: %w", submitUser, err)
+		}
 	}
 	return nil
 }

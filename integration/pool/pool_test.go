@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -8,13 +9,14 @@ import (
 
 	"podstarter/integration/pool/internal/cluster"
 	"podstarter/integration/pool/internal/statedir"
+	"podstarter/integration/pool/internal/web"
 )
 
 func testPool(slots int) *pool {
 	return &pool{
 		dir: statedir.Dir{Root: "/state", Module: "/module"},
 		settings: statedir.Settings{
-			Slots: slots, Mode: modeShared, Ports: map[string]int{poolPod: 1, glideinPod: 2, stockPod: 3, registryVerb: 4},
+			Slots: slots, Mode: modeShared, Ports: map[string]int{poolPod: 1, glideinPod: 2, stockPod: 3, registryVerb: 4, web.HTTP: 5},
 		},
 		images: map[string]string{"condor": "r/condor:1", "pilot": "r/pilot:1", "debian": "r/debian:1"},
 	}
@@ -54,6 +56,12 @@ func TestGlideinPlan(t *testing.T) {
 	want := map[string]any{"prepare": "r/pilot:1", "pilot": "r/pilot:1", "payload": "r/debian:1", "payload-2": "r/debian:1"}
 	if diff := cmp.Diff(want, images); diff != "" {
 		t.Errorf("images (-want +got):\n%s", diff)
+	}
+	pilot, _ := json.Marshal(list(spec, "containers")[0])
+	for _, part := range []string{`{"name":"http_proxy","value":"http://127.0.0.1:5"}`, `{"name":"X509_CERT_DIR","value":"/etc/podstarter/certificates"}`, `"mountPath":"/etc/podstarter/certificates"`} {
+		if !strings.Contains(string(pilot), part) {
+			t.Errorf("no %s in the pilot: %s", part, pilot)
+		}
 	}
 	second := list(spec, "containers")[2]
 	if got := second["args"].([]any)[1]; got != "/run/podstarter/control/payload-2" {

@@ -23,6 +23,7 @@ import (
 	"podstarter/integration/pool/internal/enter"
 	"podstarter/integration/pool/internal/image"
 	"podstarter/integration/pool/internal/statedir"
+	"podstarter/integration/pool/internal/web"
 )
 
 // pool is one pool while the program works on it.
@@ -231,6 +232,9 @@ func (p *pool) choosePorts() error {
 		{name: cluster.Kubelet, daemon: cluster.Kubelet},
 		{name: "kubelet-healthz", daemon: cluster.Kubelet},
 		{name: registryVerb, daemon: registryVerb},
+		{name: web.HTTP, daemon: web.Name},
+		{name: web.HTTPS, daemon: web.Name},
+		{name: web.Stranger, daemon: web.Name},
 		{name: poolPod, pod: poolPod, container: poolContainer},
 		{name: glideinPod, pod: glideinPod, container: pilotContainer},
 		{name: stockPod, pod: stockPod, container: pilotContainer},
@@ -262,6 +266,7 @@ func (p *pool) startAll(ctx context.Context) error {
 	cold, coldCtx := errgroup.WithContext(ctx)
 	cold.Go(func() error { return p.startCluster(coldCtx) })
 	cold.Go(func() error { return p.makeImages(coldCtx) })
+	cold.Go(func() error { return p.progress.step(coldCtx, "web server", p.startWeb) })
 	cold.Go(func() error {
 		return p.progress.step(coldCtx, "kubectl", func(ctx context.Context) (err error) {
 			p.kubectl, err = cluster.Kubectl(ctx, p.store, p.log)
@@ -279,6 +284,14 @@ func (p *pool) startRegistry(ctx context.Context) error {
 		p.dir.Path("bin", "pool"), registryVerb, registryAddress(p.settings), p.registryStore().Dir,
 	}})
 	return err
+}
+
+func (p *pool) startWeb(ctx context.Context) error {
+	return webServer(p.dir, p.settings).Start(ctx, p.daemons, p.store, p.log)
+}
+
+func webServer(dir statedir.Dir, settings statedir.Settings) web.Server {
+	return web.Server{Dir: dir.Path("web"), Logs: dir.Path("log"), Public: dir.Path("home", publicDir), Ports: settings.Ports}
 }
 
 func (p *pool) registryStore() image.Store { return image.Store{Dir: p.dir.Path("registry")} }

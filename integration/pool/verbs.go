@@ -18,6 +18,7 @@ import (
 	"podstarter/integration/pool/internal/image"
 	"podstarter/integration/pool/internal/statedir"
 	"podstarter/integration/pool/internal/tool"
+	"podstarter/integration/pool/internal/web"
 )
 
 // Names of pods and containers in deploy/.
@@ -29,6 +30,8 @@ const (
 	pilotContainer = "pilot"
 	payloadName    = "payload"
 	submitUser     = "alice"
+	// publicDir is where in that user's home public input files are linked to.
+	publicDir = "public"
 )
 
 // enterVerb runs a command in one of the containers.
@@ -125,7 +128,8 @@ func status(ctx context.Context, dir statedir.Dir) (int, error) {
 	if ours == 0 {
 		word = "not ready"
 	}
-	fmt.Printf("%s: HTCondor %s, registry %s, slots %s\n", word, strings.Join(settings.Versions(), ", submit side "), registryAddress(settings), strings.Join(parts, " "))
+	fmt.Printf("%s: HTCondor %s, registry %s, web %s, slots %s\n", word, strings.Join(settings.Versions(), ", submit side "),
+		registryAddress(settings), webAddress(settings), strings.Join(parts, " "))
 	if ours == 0 {
 		return 1, nil
 	}
@@ -134,6 +138,10 @@ func status(ctx context.Context, dir statedir.Dir) (int, error) {
 
 func registryAddress(s statedir.Settings) string {
 	return fmt.Sprintf("127.0.0.1:%d", s.Ports["registry"])
+}
+
+func webAddress(s statedir.Settings) string {
+	return fmt.Sprintf("127.0.0.1:%d", s.Ports[web.HTTP])
 }
 
 // A slot is what the collector says about one.

@@ -33,7 +33,7 @@ func (p PKI) Make(node string) error {
 	if _, err := os.Stat(done); err == nil {
 		return nil
 	}
-	ca, caKey, err := p.authority()
+	ca, caKey, err := p.authority("podstarter-test-ca")
 	if err != nil {
 		return err
 	}
@@ -69,13 +69,36 @@ func client(name, group string) x509.Certificate {
 	}
 }
 
-func (p PKI) authority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
+// MakeServer makes, once for the life of the directory, an authority of that name and a certificate, server.crt, for a server
+// on the loopback.
+func (p PKI) MakeServer(authority string) error {
+	done := p.Path("done")
+	if _, err := os.Stat(done); err == nil {
+		return nil
+	}
+	ca, caKey, err := p.authority(authority)
+	if err != nil {
+		return err
+	}
+	err = p.issue("server", x509.Certificate{
+		Subject:     pkix.Name{CommonName: "podstarter test server"},
+		DNSNames:    []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, ca, caKey)
+	if err != nil {
+		return err
+	}
+	return statedir.WriteFile(done, nil, 0o600)
+}
+
+func (p PKI) authority(name string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the authority's key: %w", err)
 	}
 	cert := x509.Certificate{
-		Subject: pkix.Name{CommonName: "podstarter-test-ca"}, IsCA: true, BasicConstraintsValid: true,
+		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	if err := p.write("ca", cert, nil, key, key); err != nil {
