@@ -40,6 +40,8 @@ type Config struct {
 	// files.
 	Outside bool
 
+	Plugins Plugins // move what URLs name; nil for none
+
 	Progress func(Progress) // called on the way, from one goroutine at a time; may be nil
 	Log      *slog.Logger
 }
@@ -62,7 +64,7 @@ type Result struct {
 	Took    time.Duration // from dialling to the last acknowledgement
 
 	// Plugins is the list of results for InputPluginResultList and so on;
-	// empty as long as no plugin ran.
+	// empty if no plugin ran.
 	Plugins []*classads.Ad
 }
 

@@ -26,21 +26,42 @@ type program struct {
 	dir   string
 	stdin []byte
 	as    sandbox.Owner // sandbox.Self() for the starter's own user
+	group int           // in place of nobodysGroup
 	limit time.Duration // 0: as long as its context
+	// untrusted is for what a job brings or rules: setuid programs give it no
+	// rights, it is asked to end before it is killed, and less of its output is kept.
+	untrusted bool
 }
 
 // output of a program that is kept, in bytes. The rest is read and dropped.
 const (
-	maxProgramOutput = 4 << 20
-	maxProgramErrors = 64 << 10
+	maxProgramOutput   = 4 << 20
+	maxProgramErrors   = 64 << 10
+	maxUntrustedOutput = 128 << 10
+	maxUntrustedTail   = 16 << 10
 )
 
 // outcome is how a program ended.
 type outcome struct {
 	status         syscall.WaitStatus
 	stdout, stderr []byte
-	cut            bool // stdout was longer than maxProgramOutput
-	late           bool // it was killed after its limit
+	tail           []byte // the end of stdout, of an untrusted program that wrote more
+	cut            bool   // stdout was longer than maxProgramOutput
+	late           bool   // it was killed after its limit
+}
+
+// confineThread takes from the calling thread, and from what it forks, what setuid
+// programs and files with capabilities give (prctl(2), PR_SET_NO_NEW_PRIVS), and
+// gives it the usual umask.
+func confineThread() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	if err := unix.Unshare(unix.CLONE_FS); err != nil { // else the umask is the process's
+		return fmt.Errorf("unshare the umask: %w", err)
+	}
+	unix.Umask(0o022)
+	return nil
 }
 
 // errNotRun is in the chain of the error of a program that did not start.
@@ -62,14 +83,33 @@ func (p program) run(ctx context.Context, combined bool) (outcome, error) {
 		err error
 	}
 	done := make(chan end, 1)
-	go func() {
+	var onThread func()
+	onThread = func() {
 		// The parent death signal is sent when the thread ends that forked
 		// (prctl(2)), so it is kept until the program has ended.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
+		if p.untrusted {
+			// What is taken from the thread is gone for good, and the thread with
+			// it: the runtime ends one whose goroutine ends while locked to it. It
+			// cannot end the main one, so another is used while that one is held.
+			if unix.Gettid() == unix.Getpid() {
+				other := make(chan struct{})
+				go func() { defer close(other); onThread() }()
+				<-other
+				runtime.UnlockOSThread()
+				return
+			}
+			if err := confineThread(); err != nil {
+				done <- end{err: fmt.Errorf("%s %w: %w", p.path, errNotRun, err)}
+				return
+			}
+		} else {
+			defer runtime.UnlockOSThread()
+		}
 		o, err := p.runOnThread(ctx, combined)
 		done <- end{o, err}
-	}()
+	}
+	go onThread()
 	e := <-done
 	return e.outcome, e.err
 }
@@ -82,9 +122,14 @@ func (p program) runOnThread(ctx context.Context, combined bool) (o outcome, err
 		defer release()
 	}
 	stdout, stderr := &capped{most: maxProgramOutput}, &capped{most: maxProgramErrors}
+	if p.untrusted {
+		stdout.most, stdout.mostTail = maxUntrustedOutput, maxUntrustedTail
+	}
 	cmd := exec.CommandContext(within, p.path, p.args...)
 	cmd.Env, cmd.Dir = p.env, p.dir
-	cmd.Stdin = bytes.NewReader(p.stdin)
+	if p.stdin != nil {
+		cmd.Stdin = bytes.NewReader(p.stdin)
+	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if combined {
 		cmd.Stderr = stdout
@@ -92,9 +137,15 @@ func (p program) runOnThread(ctx context.Context, combined bool) (o outcome, err
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if p.as.Switches() {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(p.as.UID), Gid: nobodysGroup}
+		if p.group != 0 {
+			cmd.SysProcAttr.Credential.Gid = uint32(p.group)
+		}
 	}
 	group := func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.Cancel = group
+	if p.untrusted { // as stock: a second after this it is killed (my_popen.cpp:close_program)
+		cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGTERM) }
+	}
 	cmd.WaitDelay = time.Second // what left the group may hold the streams open
 	if err := cmd.Start(); err != nil {
 		if ctx.Err() != nil {
@@ -112,6 +163,9 @@ func (p program) runOnThread(ctx context.Context, combined bool) (o outcome, err
 	_ = group()
 	err = cmd.Wait()
 	o.stdout, o.stderr, o.cut = stdout.data, stderr.data, stdout.cut
+	if stdout.cut {
+		o.tail = stdout.tail
+	}
 	if cmd.ProcessState != nil {
 		o.status, _ = cmd.ProcessState.Sys().(syscall.WaitStatus)
 	}
@@ -128,17 +182,25 @@ func (p program) runOnThread(ctx context.Context, combined bool) (o outcome, err
 	}
 }
 
-// capped keeps the beginning of what is written to it.
+// capped keeps the beginning of what is written to it, and the end if mostTail says
+// how much of it.
 type capped struct {
-	data []byte
-	most int
-	cut  bool
+	data, tail     []byte
+	most, mostTail int
+	cut            bool
 }
 
 func (c *capped) Write(p []byte) (int, error) {
 	keep := p[:min(len(p), c.most-len(c.data))]
 	c.data = append(c.data, keep...)
 	c.cut = c.cut || len(keep) < len(p)
+	if c.mostTail > 0 {
+		end := p[max(0, len(p)-c.mostTail):]
+		if over := len(c.tail) + len(end) - c.mostTail; over > 0 {
+			c.tail = append(c.tail[:0], c.tail[over:]...)
+		}
+		c.tail = append(c.tail, end...)
+	}
 	return len(p), nil
 }
 

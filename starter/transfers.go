@@ -37,8 +37,12 @@ func (a *activation) openTransfers() error {
 	if err != nil {
 		return err
 	}
+	plugins, err := a.openPlugins()
+	if err != nil {
+		return err
+	}
 	a.files.transfer = sandbox.NewTransfer(sandbox.Config{
-		Sandbox: a.sandbox, Job: a.ad,
+		Sandbox: a.sandbox, Job: a.ad, Plugins: plugins,
 		InputTimeout: timeout, OutputTimeout: timeout,
 		Outside: a.set.backend == backendLocal,
 		Log:     a.log,
@@ -50,6 +54,7 @@ func (a *activation) openTransfers() error {
 func (a *activation) fetchInput(ctx context.Context) error {
 	result, err := a.files.transfer.Download(ctx)
 	a.files.in = *result
+	a.tellPluginResults(ctx, "Input", result.Plugins)
 	return err
 }
 
@@ -59,6 +64,11 @@ func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
 		a.closeJobLog()
 	}
 	result, err := a.files.transfer.Upload(ctx, sandbox.Upload{Kind: kind, Added: a.addedOutput(), Removed: a.chirp.hidden()})
+	which := "Output"
+	if kind == sandbox.Checkpoint {
+		which = "Checkpoint"
+	}
+	a.tellPluginResults(ctx, which, result.Plugins)
 	if err != nil {
 		return err // what of it got through counts for nothing, as in stock
 	}

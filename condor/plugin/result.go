@@ -1,0 +1,167 @@
+package plugin
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"podstarter/classads"
+)
+
+// Subcodes of a failed transfer that are neither an exit status nor a signal
+// (src/condor_utils/condor_holdcodes.h). They send the job back to the queue.
+const (
+	SubcodeNotFound     = -1001 // no plugin has the method
+	SubcodeNotAllowed   = -1002 // the plugin must not be used
+	SubcodeNotExecuted  = -1003
+	SubcodeNothingSaid  = -1004 // no report
+	subcodeTimedOut     = 62    // ETIME
+	leastVacatingResult = -1000
+)
+
+// Failure says how a transfer by a plugin failed, in HTCondor's terms. The hold
+// code is that of the direction.
+type Failure struct {
+	Subcode  int
+	TryAgain bool
+	Text     string // entries as HTCondor's error stack has them, the newest first
+}
+
+func (f *Failure) Error() string { return f.Text }
+
+// stack is HTCondor's stack of errors (condor_utils/condor_error.cpp). It is
+// bounded: a hold reason is to be read.
+type stack struct {
+	entries []string
+	dropped int
+}
+
+const maxEntries = 20
+
+func (s *stack) push(format string, args ...any) {
+	if len(s.entries) == maxEntries {
+		s.entries = s.entries[1:]
+		s.dropped++
+	}
+	s.entries = append(s.entries, "FILETRANSFER:1:"+fmt.Sprintf(format, args...))
+}
+
+func (s *stack) empty() bool { return len(s.entries) == 0 }
+
+// text is CondorError::getFullText.
+func (s *stack) text() string {
+	var b strings.Builder
+	for i := len(s.entries) - 1; i >= 0; i-- {
+		if b.Len() > 0 {
+			b.WriteByte('|')
+		}
+		b.WriteString(s.entries[i])
+	}
+	return b.String()
+}
+
+// Report is what a plugin said of one file.
+type Report struct {
+	// Ad is all of it with PluginExitCode or PluginExitSignal; bounded, but for
+	// the rest as the plugin wrote it.
+	Ad *classads.Ad
+
+	URL      string // TransferUrl, "" if it is missing
+	FileName string // TransferFileName, "" if it is missing
+	Success  bool   // TransferSuccess
+	Judged   bool   // TransferSuccess is there
+	Error    string // TransferError
+	Protocol string // TransferProtocol in upper case; "" is not counted
+	Bytes    int64  // TransferTotalBytes, never below 0
+	Sized    bool   // TransferTotalBytes is there
+}
+
+func newReport(ad *classads.Ad) Report {
+	r := Report{Ad: ad}
+	r.URL = ad.StringOr("TransferUrl", "")
+	r.FileName = ad.StringOr("TransferFileName", "")
+	success, err := ad.GetBool("TransferSuccess")
+	r.Success, r.Judged = success && err == nil, err == nil
+	r.Error = ad.StringOr("TransferError", "")
+	if protocol := ad.StringOr("TransferProtocol", ""); protocol != "cedar" && attributePart(protocol) {
+		r.Protocol = upper(protocol)
+	}
+	n, err := ad.GetInt("TransferTotalBytes")
+	if r.Sized = err == nil; r.Sized {
+		r.Bytes = min(max(n, 0), 1<<60)
+	}
+	return r
+}
+
+// attributePart reports whether a protocol may begin the name of an attribute, in
+// which it is counted.
+func attributePart(s string) bool {
+	const most = 64
+	if s == "" || len(s) > most || !letter(s[0]) {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if !letter(c) && (c < '0' || c > '9') && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// Result is what came of one run of a plugin.
+type Result struct {
+	Plugin  *Plugin
+	Status  Status
+	Reports []Report // as the plugin wrote them, in its order; there may be fewer or more than files
+	Took    time.Duration
+
+	// Failure is nil if the run counts as a success: the exit status decides, not
+	// what is reported of the files.
+	Failure *Failure
+
+	// Ads are for InputPluginResultList and its like: the invocation's, and the
+	// filtered reports.
+	Ads []*classads.Ad
+
+	code   int // exit status; or what stands for it
+	signal int // 0: it exited
+	errors stack
+}
+
+// Executed reports whether the plugin ran at all.
+func (r *Result) Executed() bool { return r.Status != NotExecuted && r.Took > 0 }
+
+// fail makes the failure of a run out of how it ended (file_transfer.cpp:DoDownload).
+func (r *Result) fail() {
+	f := &Failure{Text: r.errors.text()}
+	switch {
+	case r.Status == TimedOut:
+		f.Subcode = subcodeTimedOut
+	case r.Status == NotExecuted:
+		f.Subcode, f.TryAgain = SubcodeNotExecuted, true
+	case r.signal != 0:
+		f.Subcode = r.signal
+	case r.code > 0:
+		f.Subcode = r.code << 8
+	case r.code <= leastVacatingResult:
+		f.Subcode = r.code
+	}
+	r.Failure = f
+}
+
+// invocation is the ad of the run itself.
+func (r *Result) invocation(class Class, schemes []string) *classads.Ad {
+	ad := classads.NewAd()
+	ad.SetInt("TransferClass", int64(class))
+	ad.SetString("PluginBasename", r.Plugin.Base())
+	ad.SetString("Schemes", strings.Join(schemes, ","))
+	ad.SetInt("Result", int64(r.Status))
+	ad.SetInt("DurationInSeconds", int64(r.Took/time.Second))
+	ad.SetBool("ExitBySignal", r.signal != 0)
+	if r.signal != 0 {
+		ad.SetInt("ExitSignal", int64(r.signal))
+	} else {
+		ad.SetInt("ExitCode", int64(r.code))
+	}
+	return ad
+}

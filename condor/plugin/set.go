@@ -1,0 +1,117 @@
+package plugin
+
+import (
+	"slices"
+	"strings"
+
+	"podstarter/classads"
+)
+
+// UserPlugins is what the site wants of plugins that jobs bring
+// (STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS).
+type UserPlugins int
+
+const (
+	Allow  UserPlugins = 0
+	Refuse UserPlugins = 1 // a URL that needs one fails
+	Ignore UserPlugins = 2 // as if the job had brought none
+)
+
+// Set is all plugins that a job may use. A method belongs to one of them.
+type Set struct {
+	plugins  []*Plugin
+	byMethod map[string]*Plugin
+	disabled bool
+	problems []error
+}
+
+func newSet() *Set { return &Set{byMethod: map[string]*Plugin{}} }
+
+// Disabled is the set of a site without URL transfers (ENABLE_URL_TRANSFERS).
+func Disabled() *Set {
+	s := newSet()
+	s.disabled = true
+	return s
+}
+
+// Disabled reports whether the site wants no transfers of URLs at all.
+func (s *Set) Disabled() bool { return s.disabled }
+
+// Plugins in the order in which they were configured, those of the job last.
+func (s *Set) Plugins() []*Plugin { return s.plugins }
+
+// Problems are what kept plugins from being used.
+func (s *Set) Problems() []error { return s.problems }
+
+// Methods lists the methods that some plugin serves, sorted.
+func (s *Set) Methods() []string {
+	var list []string
+	for m := range s.byMethod {
+		list = append(list, m)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Find returns the plugin that moves a URL; nil if there is none.
+func (s *Set) Find(url string) *Plugin { return s.byMethod[Method(url)] }
+
+// FindFor is Find for a source or a destination, of which one is a URL; that of
+// the destination counts (DetermineFileTransferPlugin).
+func (s *Set) FindFor(source, destination string) *Plugin {
+	if scheme(destination) != "" {
+		return s.Find(destination)
+	}
+	return s.Find(source)
+}
+
+// add gives methods to a plugin; it takes them from those before it.
+func (s *Set) add(p *Plugin, methods []string) {
+	if !slices.Contains(s.plugins, p) {
+		s.plugins = append(s.plugins, p)
+	}
+	for _, m := range methods {
+		m = strings.ToLower(m)
+		s.byMethod[m] = p
+		p.methods = append(p.methods, m)
+		if m == "pelican" {
+			p.Name = "PELICAN" // whatever its file is called: jobs have PELICAN_ variables
+		}
+	}
+}
+
+// maxJobPlugins bounds the plugins that a job may bring.
+const maxJobPlugins = 64
+
+// AddJob adds the plugins that a job brings (TransferPlugins, "method,method=path;
+// method=path"). They are not asked about themselves: they take lists of files, by
+// protocol 2. That they must not be used shows only when a URL needs one, as in
+// stock (InitializeJobPlugins).
+func (s *Set) AddJob(job *classads.Ad, mode UserPlugins) {
+	text := job.StringOr("TransferPlugins", "")
+	if text == "" || s.disabled || mode == Ignore {
+		return
+	}
+	for i, entry := range strings.Split(text, ";") {
+		methods, path, ok := strings.Cut(entry, "=")
+		path = strings.TrimSpace(path)
+		if !ok || i >= maxJobPlugins || baseName(path) == "" || strings.IndexByte(path, 0) >= 0 {
+			continue
+		}
+		p := s.byPath(path) // the site's own may be named, too
+		if p == nil || mode == Refuse && !p.FromJob {
+			p = &Plugin{Path: path, Name: nameOf(path), FromJob: true, Protocol: 2, Multi: true}
+		}
+		p.Refused = mode == Refuse && p.FromJob
+		s.add(p, words(methods))
+	}
+}
+
+func (s *Set) byPath(path string) *Plugin {
+	for _, p := range s.plugins {
+		if p.Path == path {
+			return p
+		}
+	}
+	return nil
+}

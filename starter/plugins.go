@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"podstarter/classads"
+	"podstarter/condor/config"
+	"podstarter/condor/job"
+	"podstarter/condor/plugin"
+	"podstarter/sandbox"
+)
+
+// urlPlugins lets the sandbox move what URLs name with HTCondor's plugins. They are
+// looked for when the first URL is there.
+type urlPlugins struct {
+	find   func(context.Context) *plugin.Set
+	runner plugin.Runner
+	set    *plugin.Set
+	made   map[*plugin.Plugin]*urlPlugin
+}
+
+// openPlugins gets ready to move what URLs name.
+func (a *activation) openPlugins() (*urlPlugins, error) {
+	var problems *multierror.Error
+	flag := func(name string) bool {
+		on, err := a.cfg.Bool(name, true)
+		if err != nil {
+			problems = multierror.Append(problems, err)
+		}
+		return on
+	}
+	lifetime, err := a.cfg.Seconds("MAX_FILE_TRANSFER_PLUGIN_LIFETIME", plugin.DefaultLifetime)
+	if err != nil {
+		problems = multierror.Append(problems, err)
+	}
+	u := &urlPlugins{find: a.findPlugins, runner: plugin.Runner{
+		Exec: a.runPlugin, Files: a.sandbox, Job: a.ad.Clone(), Scratch: a.sandbox.Scratch(),
+		Environ: a.environ, Extra: a.pluginSurroundings(), Lifetime: lifetime, Log: a.log,
+		KeepErrors: flag("REDIRECT_FILETRANSFER_PLUGIN_STDERR_TO_STDOUT"),
+		PlainData:  flag("ASSUME_COMPATIBLE_MULTIFILE_PLUGINS"),
+	}}
+	return u, problems.ErrorOrNil()
+}
+
+// pluginSurroundings are the variables by which plugins find what belongs to the job.
+func (a *activation) pluginSurroundings() []string {
+	env := []string{
+		"_CONDOR_JOB_AD=" + filepath.Join(a.sandbox.Scratch(), job.JobAdFile),
+		"_CONDOR_MACHINE_AD=" + filepath.Join(a.sandbox.Scratch(), job.MachineAdFile),
+	}
+	if a.creds.dir != "" {
+		env = append(env, "_CONDOR_CREDS="+a.creds.dir)
+	}
+	return env
+}
+
+// findPlugins finds the plugins for this job.
+func (a *activation) findPlugins(ctx context.Context) *plugin.Set {
+	set := findPlugins(ctx, a.set, a.cfg, a.environ, false, a.log)
+	set.AddJob(a.ad, a.userPlugins())
+	return set
+}
+
+// findPlugins asks the site's plugins about themselves; fresh does so whatever they said
+// before. What is wrong is logged: the other plugins can be used all the same.
+func findPlugins(ctx context.Context, set settings, cfg *config.Config, environ []string, fresh bool, log *slog.Logger) *plugin.Set {
+	f := plugin.Finder{Config: cfg, Exec: askPlugin, Env: environ, Cache: plugin.OpenCache(stateDir(set, cfg)), Fresh: fresh, Log: log}
+	found, err := f.Find(ctx)
+	if err != nil {
+		log.Error("No URLs are transferred until a knob is mended", "error", err)
+	}
+	for _, problem := range found.Problems() {
+		log.Warn(problem.Error())
+	}
+	return found
+}
+
+// userPlugins says what becomes of plugins that the job brings (jic_shadow.cpp:
+// initWithFileTransfer).
+func (a *activation) userPlugins() plugin.UserPlugins {
+	if !jobPluginsPossible(a.set) {
+		return plugin.Refuse
+	}
+	n, err := a.cfg.EvalInt("STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS", 0, a.machine, a.ad)
+	switch {
+	case err != nil:
+		a.log.Warn("Plugins of jobs are allowed, since what forbids them is not understood", "error", err)
+		return plugin.Allow
+	case n <= 0:
+		return plugin.Allow
+	case n == int64(plugin.Ignore):
+		return plugin.Ignore
+	}
+	return plugin.Refuse
+}
+
+// jobPluginsPossible reports whether a job's own program may run in the pilot
+// container: only as a user who has nothing there. A pilot without root has no other
+// user than its own, which may read the pod's and the pool's tokens.
+func jobPluginsPossible(set settings) bool { return set.backend == backendLocal || os.Getuid() == 0 }
+
+// nobody is who plugins are asked about themselves as.
+func nobody() sandbox.Owner {
+	if os.Getuid() != 0 {
+		return sandbox.Self()
+	}
+	return sandbox.Owner{UID: nobodysGroup, GID: nobodysGroup}
+}
+
+// askPlugin runs a plugin of the site that tells about itself.
+func askPlugin(ctx context.Context, p plugin.Program) (plugin.Outcome, error) {
+	began := time.Now()
+	o, err := program{path: p.Path, args: p.Args, env: p.Env, dir: p.Dir, limit: p.Limit, as: nobody(), untrusted: true}.run(ctx, p.Combined)
+	return outcomeOf(o, began), err
+}
+
+// runPlugin runs a plugin as the job's user, in the pilot container, where nobody has
+// less: in no group of anybody's, without capabilities, and with no way to get any.
+// When it has ended, so has all that it started.
+func (a *activation) runPlugin(ctx context.Context, p plugin.Program) (plugin.Outcome, error) {
+	as := a.payloadUser()
+	left := remains{proc: "/proc", uid: as.UID, gid: pluginGroup}
+	env := p.Env
+	if !as.Switches() {
+		left.uid, left.gid, left.mark = os.Getuid(), -1, pluginMark+"="+a.name
+		env = append(env[:len(env):len(env)], left.mark)
+	}
+	// Of an earlier starter, if it was killed.
+	if err := left.kill(ctx); err != nil {
+		return plugin.Outcome{}, err
+	}
+	began := time.Now()
+	o, err := program{
+		path: p.Path, args: p.Args, env: env, dir: p.Dir, limit: p.Limit, as: as, group: pluginGroup, untrusted: true,
+	}.run(ctx, p.Combined)
+	if e := left.kill(ctx); e != nil && err == nil {
+		err = e
+	}
+	return outcomeOf(o, began), err
+}
+
+func outcomeOf(o outcome, began time.Time) plugin.Outcome {
+	return plugin.Outcome{Status: o.status, Late: o.late, Output: o.stdout, Tail: o.tail, Took: time.Since(began)}
+}
+
+// tellPluginResults tells the shadow what plugins did, for the history of the job's
+// runs (jic_shadow.cpp:updateShadowWithPluginResults).
+func (a *activation) tellPluginResults(ctx context.Context, which string, results []*classads.Ad) {
+	if len(results) == 0 {
+		return
+	}
+	list := make([]*classads.Expr, len(results))
+	for i, ad := range results {
+		list[i] = classads.AdExpr(ad)
+	}
+	ad := classads.NewAd()
+	ad.SetList(which+"PluginResultList", list...)
+	a.tell(ctx, ad)
+}
+
+// For implements sandbox.Plugins.
+func (u *urlPlugins) For(ctx context.Context, url string) (sandbox.Plugin, *sandbox.PluginFailure) {
+	if u.set == nil {
+		u.set = u.find(ctx)
+		u.runner.Set = u.set
+	}
+	if u.set.Disabled() {
+		return nil, &sandbox.PluginFailure{Text: "FILETRANSFER:1:URL transfers are disabled by configuration.  Cannot transfer URL file = " + plugin.Safe(url) + " ."}
+	}
+	p := u.set.Find(url)
+	if p == nil {
+		return nil, &sandbox.PluginFailure{Subcode: plugin.SubcodeNotFound,
+			Text: fmt.Sprintf("FILETRANSFER:1:FILETRANSFER: plugin for type %s not found! ( URL file = %s )|", plugin.Method(url), plugin.Safe(url))}
+	}
+	if u.made == nil {
+		u.made = map[*plugin.Plugin]*urlPlugin{}
+	}
+	if u.made[p] == nil {
+		u.made[p] = &urlPlugin{p: p, runner: &u.runner}
+	}
+	return u.made[p], nil
+}
+
+// urlPlugin is one of them.
+type urlPlugin struct {
+	p      *plugin.Plugin
+	runner *plugin.Runner
+}
+
+// Path implements sandbox.Plugin.
+func (u *urlPlugin) Path() string { return u.p.Path }
+
+// Many implements sandbox.Plugin.
+func (u *urlPlugin) Many() bool { return u.p.Multi }
+
+// Run implements sandbox.Plugin.
+func (u *urlPlugin) Run(ctx context.Context, class sandbox.PluginClass, files []sandbox.URLFile, proxy string) (*sandbox.PluginRun, error) {
+	list := make([]plugin.File, len(files))
+	for i, f := range files {
+		list[i] = plugin.File{URL: f.URL, Path: f.Path}
+	}
+	began := time.Now()
+	r, err := u.runner.Run(ctx, u.p, plugin.Class(class), list, proxy)
+	if err != nil {
+		return nil, err
+	}
+	run := &sandbox.PluginRun{Results: r.Ads, Began: began, Took: r.Took}
+	if r.Failure != nil {
+		run.Failure = &sandbox.PluginFailure{Subcode: r.Failure.Subcode, TryAgain: r.Failure.TryAgain, Text: r.Failure.Text}
+	}
+	for _, rep := range r.Reports {
+		run.Reports = append(run.Reports, sandbox.PluginReport{
+			URL: rep.URL, FileName: rep.FileName, Judged: rep.Judged, Success: rep.Success, Error: rep.Error,
+			Protocol: rep.Protocol, Sized: rep.Sized, Bytes: rep.Bytes, Ad: rep.Ad,
+		})
+	}
+	return run, nil
+}
