@@ -127,7 +127,9 @@ func (d *download) run() error {
 	}
 	d.s.SetPatient(false)
 	if d.failed == nil {
-		d.fetch()
+		if err := d.fetch(); err != nil {
+			return broken(d.code, "STARTER at "+d.local()+" - |Error: receiving files by plugins", err)
+		}
 	}
 	peer := d.getAck()
 	if peer != nil {
@@ -190,12 +192,12 @@ func (d *download) item() (more bool, err error) {
 	if err := d.handshake(true); err != nil {
 		return false, err
 	}
-	began := time.Now()
+	began, before := time.Now(), d.stats.bytes
 	switch command {
 	case cmdOther:
 		err = d.other()
 	case cmdURL:
-		err = d.url(target)
+		err = d.url(name, target)
 	case cmdProxy:
 		err = d.receiveProxy(target)
 	case cmdMkdir:
@@ -207,7 +209,10 @@ func (d *download) item() (more bool, err error) {
 		return false, d.brokenItem(target, err)
 	}
 	d.stats.files++
-	if name != "" && name == d.job.containerImage {
+	if command != cmdURL && command != cmdOther && target != "" {
+		d.recordItem(target, began, d.stats.bytes-before)
+	}
+	if command != cmdURL && name != "" && name == d.job.containerImage {
 		d.stats.image, d.stats.container = true, time.Since(began)
 	}
 	d.Progress(Progress{Files: d.stats.files, Bytes: d.stats.bytes})

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,52 @@ type stats struct {
 	container time.Duration
 	image     bool // the container image was among the items
 	spooled   []string
+
+	plugins  []*classads.Ad // results for the shadow
+	byMethod map[string]*methodStats
+}
+
+// methodStats is what plugins moved by one protocol.
+type methodStats struct {
+	files, bytes int64
+	sized        bool
+}
+
+// mostMethods bounds the protocols that are counted; plugins name them.
+const mostMethods = 32
+
+// ran counts a run of a plugin (AggregateThisTransferStats).
+func (s *stats) ran(run *PluginRun) {
+	s.plugins = append(s.plugins, run.Results...)
+	for _, r := range run.Reports {
+		if r.Protocol == "" {
+			continue
+		}
+		m := s.byMethod[r.Protocol]
+		if m == nil {
+			if len(s.byMethod) == mostMethods {
+				continue
+			}
+			if s.byMethod == nil {
+				s.byMethod = map[string]*methodStats{}
+			}
+			m = &methodStats{}
+			s.byMethod[r.Protocol] = m
+		}
+		m.files++
+		if r.Sized {
+			m.sized = true
+			m.bytes = min(m.bytes+r.Bytes, 1<<62-1)
+		}
+	}
+}
+
+// moved is the size of all that plugins moved, in bytes.
+func (s *stats) moved() (n int64) {
+	for _, m := range s.byMethod {
+		n = min(n+m.bytes, 1<<62-1)
+	}
+	return n
 }
 
 func (s *stats) ad() *classads.Ad {
@@ -31,10 +79,18 @@ func (s *stats) ad() *classads.Ad {
 		ad.SetInt("CedarSizeBytes", s.bytes)
 		protocols = append(protocols, "cedar")
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.byMethod)) {
+		m := s.byMethod[name]
+		ad.SetInt(name+"FilesCount", m.files)
+		if m.sized {
+			ad.SetInt(name+"SizeBytes", m.bytes)
+			protocols = append(protocols, name)
+		}
+	}
 	ad.SetString("Protocols", strings.Join(protocols, ","))
 	return ad
 }
 
 func (s *stats) result(began time.Time) *Result {
-	return &Result{Bytes: s.bytes, Files: s.files, Stats: s.ad(), Took: time.Since(began)}
+	return &Result{Bytes: s.bytes + s.moved(), Plugins: s.plugins, Files: s.files, Stats: s.ad(), Took: time.Since(began)}
 }

@@ -42,6 +42,11 @@ type Config struct {
 
 	Plugins Plugins // move what URLs name; nil for none
 
+	// Record is given a record of each file that arrived over CEDAR, and of each report
+	// of a plugin, for FILE_TRANSFER_STATS_LOG; it is called from one goroutine at a
+	// time. It may be nil.
+	Record func(*classads.Ad)
+
 	Progress func(Progress) // called on the way, from one goroutine at a time; may be nil
 	Log      *slog.Logger
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -26,6 +27,7 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 	ad := classads.NewAd()
 	ad.SetString("CondorVersion", condorVersion(cfg))
 	ad.SetBool("IsDaemonCore", true)
+	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, preflightTime)
 	defer cancel()
 	set, err := preflight(ctx, cfg, log)
@@ -39,6 +41,7 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 	} else {
 		abilities(ad, set)
 		tidy(ctx, set, cfg, log)
+		urlAbilities(whole, ad, set, cfg, startd.ScrubEnv(os.Environ()), log)
 	}
 	if err := startd.WriteAbilities(out, ad); err != nil {
 		log.Error("Cannot tell the startd what this starter can do", "error", err)

@@ -63,21 +63,26 @@ func (a *activation) pluginSurroundings() []string {
 
 // findPlugins finds the plugins for this job.
 func (a *activation) findPlugins(ctx context.Context) *plugin.Set {
-	set := findPlugins(ctx, a.set, a.cfg, a.environ, false, a.log)
+	set := pluginFinder(a.set, a.cfg, a.environ, a.log).find(ctx)
 	set.AddJob(a.ad, a.userPlugins())
 	return set
 }
 
-// findPlugins asks the site's plugins about themselves; fresh does so whatever they said
-// before. What is wrong is logged: the other plugins can be used all the same.
-func findPlugins(ctx context.Context, set settings, cfg *config.Config, environ []string, fresh bool, log *slog.Logger) *plugin.Set {
-	f := plugin.Finder{Config: cfg, Exec: askPlugin, Env: environ, Cache: plugin.OpenCache(stateDir(set, cfg)), Fresh: fresh, Log: log}
+// siteFinder finds the site's plugins and logs what is wrong with some: the others can
+// be used all the same.
+type siteFinder struct{ plugin.Finder }
+
+func pluginFinder(set settings, cfg *config.Config, environ []string, log *slog.Logger) siteFinder {
+	return siteFinder{plugin.Finder{Config: cfg, Exec: askPlugin, Env: environ, Cache: plugin.OpenCache(stateDir(set, cfg)), Log: log}}
+}
+
+func (f siteFinder) find(ctx context.Context) *plugin.Set {
 	found, err := f.Find(ctx)
 	if err != nil {
-		log.Error("No URLs are transferred until a knob is mended", "error", err)
+		f.Log.Error("No URLs are transferred until a knob is mended", "error", err)
 	}
 	for _, problem := range found.Problems() {
-		log.Warn(problem.Error())
+		f.Log.Warn(problem.Error())
 	}
 	return found
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"podstarter/cedar"
+	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/sandbox"
@@ -17,8 +18,9 @@ type transfers struct {
 	when     sandbox.When
 	in, out  sandbox.Result
 	arrived  bool // the output has
-	repeated int  // times that it was sent again over the same connection for calls
-	forced   int  // times that this connection was broken to begin anew
+	history  *transferHistory
+	repeated int // times that it was sent again over the same connection for calls
+	forced   int // times that this connection was broken to begin anew
 }
 
 func (t *transfers) sent() int64     { return t.out.Bytes }
@@ -41,8 +43,12 @@ func (a *activation) openTransfers() error {
 	if err != nil {
 		return err
 	}
+	var record func(*classads.Ad)
+	if a.files.history = a.openTransferHistory(); a.files.history != nil {
+		record = a.files.history.add
+	}
 	a.files.transfer = sandbox.NewTransfer(sandbox.Config{
-		Sandbox: a.sandbox, Job: a.ad, Plugins: plugins,
+		Sandbox: a.sandbox, Job: a.ad, Plugins: plugins, Record: record,
 		InputTimeout: timeout, OutputTimeout: timeout,
 		Outside: a.set.backend == backendLocal,
 		Log:     a.log,
@@ -53,9 +59,19 @@ func (a *activation) openTransfers() error {
 // fetchInput is one try to bring the job's input in.
 func (a *activation) fetchInput(ctx context.Context) error {
 	result, err := a.files.transfer.Download(ctx)
+	a.writeHistory()
 	a.files.in = *result
 	a.tellPluginResults(ctx, "Input", result.Plugins)
 	return err
+}
+
+// writeHistory writes what a transfer has recorded.
+func (a *activation) writeHistory() {
+	a.files.history.flush()
+	if h := a.files.history; h != nil && h.err != nil {
+		a.log.Warn("The log of transfers is not complete", "error", h.err)
+		h.err = nil
+	}
 }
 
 // sendOutput is the transfer of what the job made.
@@ -64,6 +80,7 @@ func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
 		a.closeJobLog()
 	}
 	result, err := a.files.transfer.Upload(ctx, sandbox.Upload{Kind: kind, Added: a.addedOutput(), Removed: a.chirp.hidden()})
+	a.writeHistory()
 	which := "Output"
 	if kind == sandbox.Checkpoint {
 		which = "Checkpoint"

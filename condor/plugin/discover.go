@@ -21,6 +21,9 @@ type Finder struct {
 	Exec   Exec     // of "<path> -classad", as nobody who has anything
 	Env    []string // of those
 	Cache  *Cache   // of their answers; nil for none
+	// Test tries a method of a plugin; nil for no tests. One that fails is not served
+	// by the plugin.
+	Test func(ctx context.Context, p *Plugin, method string) error
 	// Fresh asks every plugin anew, and remembers what it says.
 	Fresh bool
 	Log   *slog.Logger
@@ -65,9 +68,24 @@ func (f Finder) Find(ctx context.Context) (*Set, error) {
 			set.plugins = append(set.plugins, p) // its StartdAttrs count all the same
 			continue
 		}
-		set.add(p, words(p.Ad.StringOr("SupportedMethods", "")))
+		set.add(p, f.test(ctx, set, p, words(p.Ad.StringOr("SupportedMethods", ""))))
 	}
 	return set, nil
+}
+
+// test leaves those methods that work (TestPlugin).
+func (f Finder) test(ctx context.Context, set *Set, p *Plugin, methods []string) (good []string) {
+	for _, m := range methods {
+		if f.Test != nil {
+			if err := f.Test(ctx, p, m); err != nil {
+				set.problems = append(set.problems, fmt.Errorf("protocol %q is not served by %s, whose test failed: %w", m, p.Path, err))
+				p.Failed = append(p.Failed, m)
+				continue
+			}
+		}
+		good = append(good, m)
+	}
+	return good
 }
 
 func distinct(list []string) (out []string) {

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"podstarter/classads"
+	"podstarter/condor/config"
+	"podstarter/condor/plugin"
+	"podstarter/sandbox"
+)
+
+// pluginTestTime bounds the test of a method. The startd does nothing else meanwhile.
+const pluginTestTime = 30 * time.Second
+
+// urlAbilities are the promises about URLs. Plugins are asked anew: this is when an
+// administrator who has changed one has the execution point reconfigured.
+func urlAbilities(ctx context.Context, ad *classads.Ad, set settings, cfg *config.Config, environ []string, log *slog.Logger) {
+	finder := pluginFinder(set, cfg, environ, log)
+	finder.Fresh = true
+	finder.Test = func(ctx context.Context, p *plugin.Plugin, method string) error {
+		url, ok := cfg.Lookup(method + "_TEST_URL")
+		if !ok {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, pluginTestTime)
+		defer cancel()
+		err := testPlugin(ctx, p, url, cfg, environ, log)
+		if err == nil {
+			log.Info("Successfully downloaded test URL " + plugin.Safe(url) + " using plugin " + p.Path)
+		}
+		return err
+	}
+	found := finder.find(ctx)
+	jobs := !found.Disabled() && jobPluginsPossible(set)
+	if jobs {
+		ad.SetBool("HasJobTransferPlugins", true)
+	}
+	if text, ok := cfg.Lookup("STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS"); ok {
+		if err := ad.SetExpr("HasDisableUserTransferPlugins", strings.TrimSpace(text)); err != nil {
+			log.Warn("HasDisableUserTransferPlugins is not told", "error", err)
+		}
+	}
+	if !jobs && !found.Disabled() {
+		ad.SetBool("HasDisableUserTransferPlugins", true)
+	}
+	if root, err := cfg.Bool("RUN_FILETRANSFER_PLUGINS_WITH_ROOT", false); err != nil || root {
+		log.Warn("RUN_FILETRANSFER_PLUGINS_WITH_ROOT is not honoured: plugins never run as root", "error", err)
+	}
+	for _, name := range found.Publish(ad) {
+		log.Warn("An attribute of a plugin cannot be published", "name", name)
+	}
+}
+
+// testPlugin fetches a URL into a directory that is made for it.
+func testPlugin(ctx context.Context, p *plugin.Plugin, url string, cfg *config.Config, environ []string, log *slog.Logger) error {
+	box, err := sandbox.Create(ctx, sandbox.Options{
+		Execute: cfg.String("EXECUTE", ""), PID: os.Getpid(), Condor: sandbox.Self(), Payload: nobody(), Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := box.Remove(context.WithoutCancel(ctx)); err != nil {
+			log.Warn("The directory of a plugin's test stays", "error", err)
+		}
+	}()
+	runner := plugin.Runner{
+		Exec: askPlugin, Files: box, Job: classads.NewAd(), Scratch: box.Scratch(), Environ: environ, Lifetime: pluginTestTime, Log: log,
+	}
+	r, err := runner.Run(ctx, p, plugin.Input, []plugin.File{{URL: url, Path: filepath.Join(box.Scratch(), "test_file")}}, "")
+	if err == nil && r.Failure != nil {
+		err = r.Failure
+	}
+	if err != nil {
+		return fmt.Errorf("test URL %s: %w", plugin.Safe(url), err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/classads"
+	"podstarter/sandbox"
+)
+
+// transferHistory is the log of single transfers of this execution point
+// (FILE_TRANSFER_STATS_LOG; file_transfer.cpp:LogThisTransferStats). It belongs to
+// HTCondor's account, with whose rights it is written: root must not follow what is
+// in its directory.
+type transferHistory struct {
+	path  string
+	owner sandbox.Owner
+	job   func(*classads.Ad) // says whose files they are
+	text  bytes.Buffer
+	err   error // the first; others are not worth a line
+}
+
+const (
+	// mostHistory is the size in bytes from which the file is set aside.
+	mostHistory = 5_000_000
+	// historyPart is how much is written at once.
+	historyPart = 256 << 10
+)
+
+// openTransferHistory returns nil where no such log is wanted.
+func (a *activation) openTransferHistory() *transferHistory {
+	path, ok := a.cfg.Lookup("FILE_TRANSFER_STATS_LOG")
+	if !ok {
+		return nil
+	}
+	owner, err := condorOwner(a.cfg)
+	if err != nil {
+		a.log.Warn("There is no log of transfers", "error", err)
+		return nil
+	}
+	info := a.info
+	user := a.ad.StringOr("Owner", "")
+	return &transferHistory{path: path, owner: owner, job: func(ad *classads.Ad) {
+		ad.SetInt("JobClusterId", int64(info.Cluster))
+		ad.SetInt("JobProcId", int64(info.Proc))
+		ad.SetString("JobOwner", user)
+	}}
+}
+
+// add takes a record.
+func (h *transferHistory) add(ad *classads.Ad) {
+	ad = ad.Clone()
+	h.job(ad)
+	h.text.WriteString("***\n")
+	h.text.WriteString(ad.FormatOld())
+	if h.text.Len() >= historyPart {
+		h.flush()
+	}
+}
+
+// flush writes what there is. Each record is whole: starters share the file.
+func (h *transferHistory) flush() {
+	if h == nil || h.text.Len() == 0 {
+		return
+	}
+	err := h.owner.Do(func() error { return appendHistory(h.path, h.text.Bytes()) })
+	h.text.Reset()
+	if h.err == nil {
+		h.err = err
+	}
+}
+
+func appendHistory(path string, text []byte) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err == nil && st.Size > mostHistory {
+		_ = unix.Rename(path, path+".old")
+	}
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return fmt.Errorf("log transfers: %w", &fs.PathError{Op: "open", Path: path, Err: err})
+	}
+	defer func() { _ = unix.Close(fd) }()
+	n, err := unix.Write(fd, text)
+	if err == nil && n < len(text) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		return fmt.Errorf("log transfers in %s: %d of %d bytes were written: %w", path, max(n, 0), len(text), err)
+	}
+	return nil
+}
