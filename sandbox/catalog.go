@@ -5,7 +5,6 @@ import (
 	"errors"
 	"hash/maphash"
 	"io"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -51,9 +50,8 @@ func fingerprintOf(st *unix.Stat_t) uint64 {
 const maxCatalog = 1_000_000
 
 // takeCatalog looks at the top of the sandbox, as the identity of the calling
-// thread, and returns when a change made afterwards is sure to be seen: file
-// systems take their time stamps from a clock that moves in ticks of a few
-// milliseconds.
+// thread, and returns when a change made afterwards is sure to be seen; see
+// [settle].
 func takeCatalog(ctx context.Context, root *beneath.Root) (catalog, error) {
 	c := catalog{}
 	var newest unix.Timespec
@@ -70,7 +68,7 @@ func takeCatalog(ctx context.Context, root *beneath.Root) (catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, waitTick(ctx, newest)
+	return c, settle(ctx, newest, root.Now)
 }
 
 // eachTop visits what is at the top of the sandbox. Links are what they lead
@@ -104,28 +102,6 @@ func eachTop(root *beneath.Root, visit func(name string, st *unix.Stat_t) error)
 			return err
 		}
 	}
-}
-
-// waitTick waits until the clock of time stamps has passed t. A t further
-// ahead than any tick comes from another machine's clock, or from a file that
-// was dated into the future: there is nothing to wait for.
-func waitTick(ctx context.Context, t unix.Timespec) error {
-	const longestTick = 20 * time.Millisecond
-	for range 20 {
-		var now unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil || after(now, t) {
-			return nil
-		}
-		if time.Duration(t.Nano()-now.Nano()) > longestTick {
-			return nil
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
 }
 
 func after(a, b unix.Timespec) bool {

@@ -37,7 +37,7 @@ func selectFiles(j *jobFiles, u Upload, before catalog) selection {
 	}
 	switch {
 	case u.Kind == Checkpoint && j.hasCheckpoint:
-		return selection{names: j.withStdio(j.checkpoint), encrypt: true}
+		return selection{names: j.withStdio(j.checkpoint)} // its encryption lists are empty in HTCondor
 	case u.Kind == Failure:
 		names := j.withStdio(j.failure)
 		if j.keepStarterLog && len(names) > 0 && !slices.Contains(names, starterLogName) {

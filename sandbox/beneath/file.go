@@ -323,6 +323,23 @@ func (r *Root) stat(name string, extra int) (unix.Stat_t, error) {
 	return st, nil
 }
 
+// Now returns the present time of the file system that the root is on, as it
+// would be stamped on a file that changes now: a clock of its own, with its own
+// grain, and that of another machine on a network. It marks the root directory
+// itself as modified.
+func (r *Root) Now() (unix.Timespec, error) {
+	now := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
+	var st unix.Stat_t
+	err := unix.UtimesNanoAt(r.fd, ".", now, 0)
+	if err == nil {
+		err = unix.Fstatat(r.fd, ".", &st, 0)
+	}
+	if err != nil {
+		return unix.Timespec{}, &fs.PathError{Op: "read the clock of the file system of", Path: r.path, Err: err}
+	}
+	return st.Ctim, nil
+}
+
 // Readlink returns the target of a symbolic link.
 func (r *Root) Readlink(name string) (string, error) {
 	var target string
