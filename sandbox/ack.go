@@ -33,10 +33,7 @@ func ackResult(verdict *TransferError) int64 {
 
 // getAck receives the peer's verdict, nil for success (GetTransferAck).
 func (x *session) getAck() *TransferError {
-	ad, err := x.s.GetAd()
-	if err == nil {
-		err = x.s.EndOfMessage()
-	}
+	ad, err := x.getAd()
 	if err != nil {
 		return broken(x.code, "no acknowledgement of the file transfer from "+x.peer(), err)
 	}

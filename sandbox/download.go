@@ -32,9 +32,11 @@ func (t *Transfer) Download(ctx context.Context) (*Result, error) {
 	defer t.busy.Unlock()
 	began := time.Now()
 	x, err := t.begin(ctx, cedar.FileTransUpload)
+	defer x.calm()
 	if err != nil {
 		return x.stats.result(began), err
 	}
+	ctx = x.ctx
 	undo := x.s.Cancel(ctx)
 	defer undo()
 	d := &download{session: x, remap: parseRemaps(x.job.inputRemaps)}
@@ -91,13 +93,16 @@ type download struct {
 	remap    remaps
 	urls     []urlItem
 	urlBytes int
+	failures int
 	failed   *TransferError // the first error; others do not matter any more
 	proxy    string         // where the delegated proxy is
 }
 
 // fail records the first error of an item.
 func (d *download) fail(e *TransferError) {
-	d.Log.Warn("an input file failed, taking in the others", "code", e.Code, "subcode", e.Subcode, "reason", e.Text)
+	if d.failures++; d.failures <= maxTold {
+		d.Log.Warn("an input file failed, taking in the others", "code", e.Code, "subcode", e.Subcode, "reason", e.Text)
+	}
 	if d.failed == nil {
 		d.failed = e
 	}
@@ -127,9 +132,11 @@ func (d *download) run() error {
 	}
 	d.s.SetPatient(false)
 	if d.failed == nil {
+		d.dog.sleep()
 		if err := d.fetch(); err != nil {
 			return broken(d.code, "STARTER at "+d.local()+" - |Error: receiving files by plugins", err)
 		}
+		d.dog.stroke()
 	}
 	peer := d.getAck()
 	if peer != nil {
@@ -160,10 +167,7 @@ const manyItems = 32
 func (d *download) preamble() error {
 	_, err := d.s.GetInt()
 	if err == nil {
-		_, err = d.s.GetAd()
-	}
-	if err == nil {
-		err = d.s.EndOfMessage()
+		_, err = d.getAd()
 	}
 	if err != nil {
 		return broken(d.code, "the shadow did not begin to send files; it may not know the transfer key any more", err)
@@ -209,6 +213,7 @@ func (d *download) item() (more bool, err error) {
 		return false, d.brokenItem(target, err)
 	}
 	d.stats.files++
+	d.dog.stroke()
 	if command != cmdURL && command != cmdOther && target != "" {
 		d.recordItem(target, began, d.stats.bytes-before)
 	}

@@ -79,6 +79,8 @@ func errno(err error) syscall.Errno {
 		return e
 	case errors.Is(err, beneath.ErrOutside):
 		return syscall.EPERM
+	case errors.Is(err, errTooMany):
+		return syscall.E2BIG
 	case errors.Is(err, beneath.ErrNotRegular):
 		return syscall.EINVAL
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded),
@@ -113,14 +115,34 @@ func strerror(e syscall.Errno) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
+// maxTold is how many failures of single files are logged in one transfer: a
+// job can make millions of files that cannot be read.
+const maxTold = 100
+
 // oneLine makes a text fit for a hold reason: the schedd drops updates whose
-// reason has a newline (SendTransferAck).
+// reason has a newline (SendTransferAck). Files may have names that would
+// command the terminal of whoever reads the reason.
 func oneLine(text string) string {
-	text = strings.ReplaceAll(text, "\n", `\n`)
-	text = strings.ReplaceAll(text, "\x00", "")
+	if strings.ContainsFunc(text, isControl) {
+		var b strings.Builder
+		for _, c := range []byte(text) {
+			switch {
+			case c == '\n':
+				b.WriteString(`\n`)
+			case c == 0:
+			case isControl(rune(c)):
+				fmt.Fprintf(&b, `\x%02x`, c)
+			default:
+				b.WriteByte(c)
+			}
+		}
+		text = b.String()
+	}
 	const most = 16 << 10 // of a reason that somebody is to read
 	if len(text) > most {
 		text = text[:most] + "..."
 	}
 	return text
 }
+
+func isControl(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }

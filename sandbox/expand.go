@@ -51,6 +51,8 @@ type expander struct {
 	log      *slog.Logger
 	preserve bool            // PreserveRelativePaths
 	made     map[string]bool // directories that were yielded for a path
+	depth    int             // directories that are being read
+	left     int             // links that were left out
 	yield    func(item) error
 }
 
@@ -151,6 +153,11 @@ func (e *expander) contents(dir, dest string) error {
 		return e.unreadable(dir, dest, err)
 	}
 	defer d.Close()
+	const usualDepth = 32
+	if e.depth++; e.depth > usualDepth {
+		d.Lean()
+	}
+	defer func() { e.depth-- }()
 	prefix := dir
 	if !strings.HasSuffix(prefix, "/") {
 		prefix += "/"
@@ -169,7 +176,9 @@ func (e *expander) contents(dir, dest string) error {
 		st, err := d.Lstat(name)
 		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
 			if _, err := e.stat(prefix + name); err != nil {
-				e.log.Info("leaving out a symbolic link that cannot be followed", "link", prefix+name, "error", err)
+				if e.left++; e.left <= maxTold {
+					e.log.Info("leaving out a symbolic link that cannot be followed", "link", prefix+name, "error", err)
+				}
 				continue
 			}
 		}

@@ -86,13 +86,11 @@ func (x *session) ask() error {
 	x.s.SetTimeout(alive + aliveSlop)
 	defer x.s.SetTimeout(x.wait)
 	for {
-		ad, err := x.s.GetAd()
-		if err == nil {
-			err = x.s.EndOfMessage()
-		}
+		ad, err := x.getAd()
 		if err != nil {
 			return broken(x.code, "no go-ahead from "+x.peer(), err)
 		}
+		x.dog.stroke()
 		result, err := ad.GetInt("Result")
 		if err != nil {
 			return &TransferError{Code: CodeBadGoAhead, Subcode: 1,

@@ -14,10 +14,7 @@ const (
 // other takes an ad that says what the item is. What is not known is no
 // error: it may come from a newer peer.
 func (d *download) other() error {
-	ad, err := d.s.GetAd()
-	if err == nil {
-		err = d.s.EndOfMessage()
-	}
+	ad, err := d.getAd()
 	if err != nil {
 		return err
 	}

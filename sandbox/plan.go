@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -20,6 +22,7 @@ type plan struct {
 	remap remaps // only those of output
 
 	excluded map[string]bool
+	max      int64  // items that there may be, 0 for any number
 	most     int    // items that may be kept in memory
 	items    []item // nil if there are more
 	whole    bool   // items is everything
@@ -54,11 +57,17 @@ func excludedNames(j *jobFiles, u Upload) map[string]bool {
 	return out
 }
 
+// errTooMany is found in the error of make for more items than there may be.
+var errTooMany = errors.New("too many files to return")
+
 // make goes through the sandbox once, as the identity of the calling thread.
 func (p *plan) make() error {
-	p.whole = true
+	p.whole, p.items, p.count, p.size = true, nil, 0, 0
 	err := p.walk(func(it item) error {
-		p.count++
+		if p.count++; p.max > 0 && p.count > p.max {
+			return fmt.Errorf("%w: more than %d files and directories, which is what this execution point allows (POD_STARTER_MAX_OUTPUT_FILES); "+
+				"pack them into an archive, or name fewer of them in transfer_output_files", errTooMany, p.max)
+		}
 		p.size += it.size
 		if !p.whole {
 			return nil

@@ -32,7 +32,7 @@ func (d *download) file(command int64, target string) error {
 	if err != nil {
 		return err
 	}
-	w := &writer{}
+	w := &writer{progress: d.dog.stroke}
 	if target != "" && mode != modeMissing {
 		w.file, w.err = d.Sandbox.inside.Create(target, d.wanted(target, mode))
 	}
@@ -80,8 +80,9 @@ func (d *download) wanted(target string, mode int64) uint32 {
 
 // writer is where the contents of a file go; after an error, nowhere.
 type writer struct {
-	file *beneath.File
-	err  error
+	file     *beneath.File
+	err      error
+	progress func() // called for each piece
 }
 
 // take takes a whole file from the stream. The error is the stream's.
@@ -94,6 +95,7 @@ func (w *writer) take(src *cedar.File) error {
 		if err != nil {
 			return err
 		}
+		w.progress()
 		if w.file != nil && w.err == nil {
 			_, w.err = w.file.Write(b)
 		}

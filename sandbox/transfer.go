@@ -34,6 +34,14 @@ type Config struct {
 	// HTCondor waits 30 s for input, which a busy access point's disk exceeds.
 	InputTimeout, OutputTimeout time.Duration
 
+	// Stall bounds how long input may make no progress at all, whatever the
+	// peer says meanwhile: STARTER_FILE_XFER_STALL_TIMEOUT. 0 is no bound.
+	Stall time.Duration
+
+	// MaxOutput is the greatest number of files and directories that one
+	// upload may return; 0 is no bound.
+	MaxOutput int64
+
 	// Outside lets output be named, and links lead, out of the sandbox, where
 	// files are read with the payload's rights. It is for jobs that run in
 	// the starter's own file system: in a container those names are other
@@ -140,6 +148,8 @@ type session struct {
 	code  int           // CodeDownload or CodeUpload
 	wait  time.Duration // InputTimeout or OutputTimeout
 	stats stats
+	dog   watchdog
+	calm  func() // ends the watch
 
 	ready     bool // this side's go-ahead was given, for all files
 	peerReady bool // the peer's was
@@ -149,14 +159,16 @@ type session struct {
 // begin connects and says what a transfer begins with.
 func (t *Transfer) begin(ctx context.Context, command int) (*session, error) {
 	t.mu.Lock()
-	x := &session{Config: t.config, ctx: ctx, peerLimit: -1}
+	x := &session{Config: t.config, ctx: ctx, peerLimit: -1, calm: func() {}}
 	t.mu.Unlock()
 	x.job = readJobFiles(x.Job)
 	x.code, x.wait = CodeDownload, x.InputTimeout
 	if command == cedar.FileTransDownload {
 		x.code, x.wait = CodeUpload, x.OutputTimeout
+	} else {
+		x.ctx, x.dog, x.calm = watchProgress(ctx, x.Stall)
 	}
-	s, err := x.Dial(ctx, command)
+	s, err := x.Dial(x.ctx, command)
 	if err != nil {
 		return x, broken(x.code, "STARTER cannot connect to the shadow for a file transfer", err)
 	}
@@ -175,8 +187,24 @@ func (t *Transfer) begin(ctx context.Context, command int) (*session, error) {
 // its side. It does so within a millisecond of the last acknowledgement.
 const lingerTime = 2 * time.Second
 
+// maxAd bounds an ad that a peer sends in a transfer. The longest in practice,
+// of files that may be reused, have some hundred bytes for each.
+const maxAd = 8 << 20
+
+// getAd takes a message that holds one ad.
+func (x *session) getAd() (*classads.Ad, error) {
+	x.s.SetMessageLimit(maxAd)
+	defer x.s.SetMessageLimit(0)
+	ad, err := x.s.GetAd()
+	if err == nil {
+		err = x.s.EndOfMessage()
+	}
+	return ad, err
+}
+
 // finish waits until the shadow's child has gone, then closes.
 func (x *session) finish() {
+	x.dog.stroke()
 	if x.s.Flush() == nil && x.ctx.Err() == nil {
 		x.s.SetPatient(false)
 		x.s.SetTimeout(lingerTime)

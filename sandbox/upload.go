@@ -45,7 +45,7 @@ func (t *Transfer) Upload(ctx context.Context, u Upload) (*Result, error) {
 	defer undo()
 	up := &upload{session: x, kind: u.Kind, limit: -1}
 	up.plan = plan{
-		ctx: ctx, log: x.Log, job: &x.job, pick: pick, most: maxPlanned,
+		ctx: ctx, log: x.Log, job: &x.job, pick: pick, most: maxPlanned, max: x.MaxOutput,
 		final: u.Kind.final(), excluded: excludedNames(&x.job, u),
 	}
 	if up.plan.final {
@@ -81,15 +81,23 @@ type upload struct {
 
 // fail records the error of an item; the first is the one that is told.
 func (u *upload) fail(e *TransferError) {
-	u.Log.Warn("an output file failed, sending the others", "code", e.Code, "subcode", e.Subcode, "reason", e.Text)
-	u.failures++
+	if u.failures++; u.failures <= maxTold {
+		u.Log.Warn("an output file failed, sending the others", "code", e.Code, "subcode", e.Subcode, "reason", e.Text)
+	}
 	if u.failed == nil {
 		u.failed = e
 	}
 }
 
 func (u *upload) run() error {
-	if err := u.plan.make(); err != nil {
+	err := u.plan.make()
+	if errors.Is(err, errTooMany) {
+		u.fail(&TransferError{Code: CodeUpload, Subcode: int(errno(err)), Err: err, Text: "|Error: " + err.Error()})
+		// What the job said goes back all the same.
+		u.plan.pick = selection{names: u.job.withStdio(nil)}
+		err = u.plan.make()
+	}
+	if err != nil {
 		return u.unlisted(err)
 	}
 	info := classads.NewAd()
@@ -126,7 +134,7 @@ func (u *upload) run() error {
 // shut its own directories will do so again: that is no reason to try again.
 func (u *upload) unlisted(err error) *TransferError {
 	e := broken(u.code, "STARTER cannot list the files to send", err)
-	e.TryAgain = !errors.Is(err, fs.ErrPermission)
+	e.TryAgain = !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errTooMany)
 	return e
 }
 

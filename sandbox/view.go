@@ -67,6 +67,9 @@ func (v view) openRead(name string) (f *beneath.File, st unix.Stat_t, err error)
 
 // shown is the name of a file as messages give it: with its whole path.
 func (v view) shown(name string) string {
+	if len(name) > unix.PathMax { // a peer's; there is no such file
+		name = name[:unix.PathMax] + "..."
+	}
 	if strings.HasPrefix(name, "/") || urlScheme(name) != "" {
 		return safeURL(name)
 	}

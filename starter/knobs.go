@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -90,6 +91,8 @@ var (
 		"Seconds that each of these programs may take before it is killed."}
 	knobWrapImages = knob{"POD_STARTER_WRAP_IMAGES", "True",
 		"Whether USER_JOB_WRAPPER starts jobs that have an image, too, inside of it; or an expression over slot (MY) and job (TARGET). Jobs without one are always started by it."}
+	knobMaxOutputFiles = knob{"POD_STARTER_MAX_OUTPUT_FILES", "10000000",
+		"How many files and directories a job may return in one transfer; with more, it is held, and its standard output and error alone are returned. 0: any number."}
 	knobKubernetesDir = knob{"POD_STARTER_KUBERNETES_DIR", "/var/run/secrets/kubernetes.io/serviceaccount",
 		"Directory with the pilot's `token`, `ca.crt` and `namespace`."}
 )
@@ -99,6 +102,7 @@ var knobs = []knob{
 	knobDefaultImage, knobImagePolicy, knobImageMap, knobImagesAllowed, knobImagesDenied, knobImageMirrors, knobBindTimeout, knobReset, knobThrowawayTags, knobDigestLifetime,
 	knobMaxRest, knobAdvertisedImages, knobEndPod,
 	knobSetup, knobTeardown, knobContainerSetup, knobContainerTeardown, knobContainerScriptsAs, knobScriptTimeout, knobWrapImages,
+	knobMaxOutputFiles,
 	knobKubernetesDir,
 }
 
@@ -118,6 +122,7 @@ type settings struct {
 	throwawayTags  bool
 	digestLifetime time.Duration
 	maxRest        time.Duration
+	maxOutputFiles int64
 	kubernetesDir  string
 	site           sitePrograms
 
@@ -177,6 +182,7 @@ func readSettings(cfg *config.Config) (settings, error) {
 		digestLifetime: time.Duration(count(knobDigestLifetime, 0, 30*86400)) * time.Second,
 		maxRest:        time.Duration(count(knobMaxRest, 0, int64(maxMaxRest/time.Second))) * time.Second,
 
+		maxOutputFiles:   count(knobMaxOutputFiles, 0, math.MaxInt64),
 		advertisedImages: int(count(knobAdvertisedImages, 0, maxAdvertised/3)),
 	}
 	s.containers = strings.FieldsFunc(text(knobContainers), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })

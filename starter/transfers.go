@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"podstarter/cedar"
 	"podstarter/classads"
@@ -26,6 +27,9 @@ type transfers struct {
 func (t *transfers) sent() int64     { return t.out.Bytes }
 func (t *transfers) received() int64 { return t.in.Bytes }
 
+// defaultStall is STARTER_FILE_XFER_STALL_TIMEOUT of a pool that does not set it.
+const defaultStall = time.Hour
+
 // openTransfers gets ready to transfer files, if the job has them transferred.
 func (a *activation) openTransfers() error {
 	if !a.info.FileTransfer {
@@ -39,6 +43,10 @@ func (a *activation) openTransfers() error {
 	if err != nil {
 		return err
 	}
+	stall, err := a.cfg.Seconds("STARTER_FILE_XFER_STALL_TIMEOUT", defaultStall)
+	if err != nil {
+		return err
+	}
 	plugins, err := a.openPlugins()
 	if err != nil {
 		return err
@@ -49,9 +57,10 @@ func (a *activation) openTransfers() error {
 	}
 	a.files.transfer = sandbox.NewTransfer(sandbox.Config{
 		Sandbox: a.sandbox, Job: a.ad, Plugins: plugins, Record: record,
-		InputTimeout: timeout, OutputTimeout: timeout,
-		Outside: a.set.backend == backendLocal,
-		Log:     a.log,
+		InputTimeout: timeout, OutputTimeout: timeout, Stall: stall,
+		MaxOutput: a.set.maxOutputFiles,
+		Outside:   a.set.backend == backendLocal,
+		Log:       a.log,
 	})
 	return a.submit.use(a.files.transfer, &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address, Timeout: timeout})
 }

@@ -16,13 +16,22 @@ import (
 type Dir struct {
 	fd     int
 	name   string
+	lean   bool
 	buf    []byte
 	unread []byte
 	taken  int64 // the offset behind the last name that was returned
 }
 
-// dirBuffer is what one getdents64(2) may return, about 800 names.
-const dirBuffer = 32 << 10
+const (
+	// dirBuffer is what one getdents64(2) may return, about 800 names.
+	dirBuffer = 32 << 10
+	// leanBuffer has room for a few; one has 280 bytes at most.
+	leanBuffer = 2 << 10
+)
+
+// Lean makes reading use little memory, for one of many directories that are
+// open at once. It must be called before the first Next.
+func (d *Dir) Lean() { d.lean = true }
 
 // ReadDir opens a directory for reading. Links that stay beneath the root are
 // followed.
@@ -52,7 +61,11 @@ func (d *Dir) next() (string, error) {
 	for {
 		if len(d.unread) == 0 {
 			if d.buf == nil {
-				d.buf = make([]byte, dirBuffer)
+				size := dirBuffer
+				if d.lean {
+					size = leanBuffer
+				}
+				d.buf = make([]byte, size)
 			}
 			n, err := retry(func() (int, error) { return unix.Getdents(d.fd, d.buf) })
 			if err != nil {
