@@ -69,6 +69,10 @@ func FuzzDownload(f *testing.F) {
 		{{command: 6, name: "d", mode: 0o755}, {command: 1, name: "d/e", mode: 1 << 24}, {command: 5, name: "u", url: "http://x/y"}},
 		{{command: 1, name: "../x", data: big1(5000)}, {command: 999, ad: ad(f, "[SubCommand=8]")}},
 		{{command: 999, ad: ad(f, `[SubCommand=9; SignList={"s3://a","s3://b"}]`)}, {command: 3, name: "b/c", mode: 0, data: "x"}},
+		{{command: 2, name: "./s", mode: 0o600, data: "s"}, {command: 6, name: "s", mode: 0}, {command: 1, name: "s/run.sh", data: ""}},
+		{{command: 17, name: "new/dir/x", mode: 0o4777, data: big1(300)}, {command: 6, name: "new/dir/x/y", mode: 0o40755}},
+		{{command: 1, name: historicExec, mode: 0o644, data: "#!"}, {command: 1, name: "in", mode: 0o644, data: "remapped"}, {command: -1, name: "a\\..\\b"}},
+		{{command: 999, ad: ad(f, `[SubCommand=7; Filename="../x"; Result=0]`)}, {command: 999, ad: ad(f, `[SubCommand=8; Tag="t"; ReuseList={[FileName="a"; Size=-1]}]`)}},
 	} {
 		f.Add(conversation(f, items))
 	}
@@ -79,6 +83,7 @@ func FuzzDownload(f *testing.F) {
 		must(t, err)
 		job := classads.NewAd()
 		job.SetString("Cmd", "run.sh")
+		job.SetString("TransferInputRemaps", "in=d/out;loop=loop;s=../up")
 		tr := NewTransfer(Config{Sandbox: s, Job: job, Dial: func(context.Context, int) (*cedar.Stream, error) {
 			return cedar.NewStream(deadConn{bytes.NewReader(said)}), nil
 		}})
