@@ -18,15 +18,16 @@ import (
 // of the inode's last change and the inode's number need no such pause, and
 // see through times that were set back.
 //
-// Names and what is known of them are kept as 64 bits each of a keyed hash that
+// Names and what is known of them are kept as bits of a keyed hash that
 // nobody outside can aim at: a job with a million input files must not cost the
 // starter a hundred megabytes for as long as it runs.
-type catalog map[uint64]uint64
+type catalog map[uint64]fingerprint
 
+// fingerprint is what tells whether a file may have other contents than before.
 type fingerprint struct {
-	size         int64
-	mtime, ctime unix.Timespec
-	ino          uint64
+	contents uint64 // hash of size, time of modification, and inode
+	ctime    uint32 // hash of the time of the inode's last change
+	other    uint32 // mode and number of names: what else moves that time
 }
 
 var catalogSeed = maphash.MakeSeed()
@@ -35,19 +36,36 @@ func (c catalog) add(name string, st *unix.Stat_t) {
 	c[maphash.String(catalogSeed, name)] = fingerprintOf(st)
 }
 
-// look says whether a name is known, and whether it still is what it was.
+// look says whether a name is known, and whether its contents still are what
+// they were.
 func (c catalog) look(name string, st *unix.Stat_t) (known, same bool) {
 	old, known := c[maphash.String(catalogSeed, name)]
-	return known, known && old == fingerprintOf(st)
+	return known, known && fingerprintOf(st).same(old)
 }
 
-func fingerprintOf(st *unix.Stat_t) uint64 {
-	return maphash.Comparable(catalogSeed, fingerprint{size: st.Size, mtime: st.Mtim, ctime: st.Ctim, ino: st.Ino})
+// same reports whether a file has the contents that it had when it looked like
+// old. Another mode, or another name for the same file, moves the time of the
+// inode's last change too, and explains it: "chmod +x" of an input must not send
+// the input back over what its owner has made of it meanwhile.
+func (f fingerprint) same(old fingerprint) bool {
+	return f.contents == old.contents && (f.ctime == old.ctime || f.other != old.other)
+}
+
+func fingerprintOf(st *unix.Stat_t) fingerprint {
+	type contents struct {
+		size, ino int64
+		mtime     unix.Timespec
+	}
+	return fingerprint{
+		contents: maphash.Comparable(catalogSeed, contents{size: st.Size, ino: int64(st.Ino), mtime: st.Mtim}),
+		ctime:    uint32(maphash.Comparable(catalogSeed, st.Ctim)),
+		other:    st.Mode<<16 | uint32(st.Nlink)&0xffff,
+	}
 }
 
 // maxCatalog bounds the memory of a catalog, about 25 MiB. Files beyond it count as new,
 // which at worst returns input that did not change.
-const maxCatalog = 1_000_000
+const maxCatalog = 600_000
 
 // takeCatalog looks at the top of the sandbox, as the identity of the calling
 // thread, and returns when a change made afterwards is sure to be seen; see

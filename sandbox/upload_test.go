@@ -166,6 +166,12 @@ func TestUploadChangedFiles(t *testing.T) {
 			}
 			return unix.UtimesNano(d+"/in", []unix.Timespec{st.Atim, st.Mtim})
 		}, []string{"1 in 644 IN"}},
+		{"mode", "", Upload{}, func(d string) error { return os.Chmod(d+"/in", 0o755) }, nil},
+		{"second name", "", Upload{}, func(d string) error { return os.Link(d+"/in", d+"/again") }, []string{"1 again 644 in"}},
+		{"mode and contents", "", Upload{}, func(d string) error {
+			return errors.Join(os.Chmod(d+"/in", 0o600), os.WriteFile(d+"/in", []byte("IN"), 0o600))
+		}, []string{"1 in 600 IN"}},
+		{"time alone", "", Upload{}, func(d string) error { return os.Chtimes(d+"/in", time.Unix(7, 0), time.Unix(7, 0)) }, []string{"1 in 644 in"}},
 		{"replaced", "", Upload{}, func(d string) error {
 			return errors.Join(os.WriteFile(d+"/tmpname", []byte("in"), 0o644), os.Rename(d+"/tmpname", d+"/in"))
 		}, []string{"1 in 644 in"}},

@@ -147,7 +147,7 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 // nothingToRefuse are attacks that look at what there is: nobody says no.
 var nothingToRefuse = map[string]bool{
 	"groups": true, "descriptors": true, "environment": true,
-	Arguments: true, GoDebug: true, Loot: true, Survivors: true, Orphans: true, StopSignal: true, Pipe: true,
+	Arguments: true, GoDebug: true, Loot: true, LootBelow: true, Survivors: true, Orphans: true, StopSignal: true, Pipe: true,
 }
 
 // attempts are what came of the attacks in one setting.
@@ -195,17 +195,19 @@ func (w *target) attacker(t *testing.T, s Setting) *attempts {
 	w.inPilot(t, nil, "test", "-s", password) // or there is nothing to loot
 	before := w.wrappers(t)
 	job := w.submit(t, "attacker",
-		"attack="+strings.Join(names, ",")+" leave="+facts.Leftover+" link="+Loot+":"+password+" rename=/run/podstarter:/run/gone detach=2 stopped=2 hydra=1",
-		"transfer_output_files = "+Loot)
+		"attack="+strings.Join(names, ",")+" leave="+facts.Leftover+" link="+Loot+":"+password+" link="+LootBelow+":"+filepath.Dir(password)+" rename=/run/podstarter:/run/gone detach=2 stopped=2 hydra=1",
+		"transfer_output_files = "+Loot+", "+LootBelow+"/"+filepath.Base(password))
 	end := w.mustEnd(t, job)
 	wrapper := w.newWrapper(t, before)
 	a := &attempts{results: map[string]facts.Attempt{}}
 	a.read(t, job)
 	a.got(Arguments, w.secrets(t, a.results[Arguments].Got)...)
 	a.got(GoDebug, goSettings(t, wrapper)...)
-	a.got(Loot)
-	if loot, err := os.ReadFile(filepath.Join(job.Dir, Loot)); err == nil && len(loot) > 0 {
-		a.got(Loot, fmt.Sprintf("%d bytes of %s", len(loot), password))
+	for attack, arrives := range map[string]string{Loot: Loot, LootBelow: filepath.Base(password)} {
+		a.got(attack)
+		if loot, err := os.ReadFile(filepath.Join(job.Dir, arrives)); err == nil && len(loot) > 0 {
+			a.got(attack, fmt.Sprintf("%d bytes of %s", len(loot), password))
+		}
 	}
 	// A link that leads out is an output file that cannot be sent.
 	if arrived := len(a.results[Loot].Got) > 0; arrived == end.Held {

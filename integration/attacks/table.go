@@ -17,6 +17,7 @@ type Attack struct {
 // Names of attacks that the test itself looks after.
 const (
 	Loot       = "loot"
+	LootBelow  = "loot-below"
 	Survivors  = "survivors"
 	Orphans    = "orphans"
 	GoDebug    = "go-settings"
@@ -118,6 +119,13 @@ var Attacks = []Attack{
 		Name:    Loot,
 		Threat:  "A symbolic link in the sandbox has root fetch a file of the pilot",
 		Tried:   "an output file that is a link to the pool's password, which must not arrive at the access point",
+		Falls:   [][]string{{Identity, Beneath}},
+		Outside: true,
+	},
+	{
+		Name:    LootBelow,
+		Threat:  "A symbolic link in the middle of a path does so",
+		Tried:   "an output file below a directory that is a link to that of the password",
 		Falls:   [][]string{{Identity, Beneath}},
 		Outside: true,
 	},
