@@ -28,6 +28,7 @@ const (
 // instead of on hold.
 const (
 	SubcodeNoPlugin = -1001 // FileTransferPluginNotFound
+	SubcodeNoReport = -1004 // FileTransferPluginNoResultReported
 )
 
 // TransferError says how a transfer failed, in HTCondor's terms.

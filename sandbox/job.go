@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -37,6 +38,8 @@ type jobFiles struct {
 	hasCheckpoint bool
 
 	destination      string // OutputDestination
+	checkpointTo     string // CheckpointDestination
+	globalID         string
 	outputRemaps     string
 	inputRemaps      string
 	preserveRelative bool
@@ -59,6 +62,8 @@ func readJobFiles(job *classads.Ad) jobFiles {
 		failure:          list("FailureFiles"),
 		checkpoint:       splitList(job.StringOr("TransferCheckpoint", ""), ", \t\r\n"),
 		destination:      job.StringOr("OutputDestination", ""),
+		checkpointTo:     job.StringOr("CheckpointDestination", ""),
+		globalID:         job.StringOr("GlobalJobId", ""),
 		outputRemaps:     job.StringOr("TransferOutputRemaps", ""),
 		inputRemaps:      job.StringOr("TransferInputRemaps", ""),
 		preserveRelative: job.BoolOr("PreserveRelativePaths", false),
@@ -102,4 +107,24 @@ func (j *jobFiles) withStdio(names []string) []string {
 		}
 	}
 	return names
+}
+
+// checkpointBase is the URL below which the files of a checkpoint go; the shadow
+// looks for them there (src/condor_shadow.V6.1/remoteresource.cpp:
+// modifyFileTransferObject).
+func (j *jobFiles) checkpointBase(number int64) string {
+	return fmt.Sprintf("%s/%s/%04d", strings.TrimSuffix(j.checkpointTo, "/"), strings.ReplaceAll(j.globalID, "#", "_"), number)
+}
+
+// checkCheckpoint says why checkpoints of the job cannot go where it wants them.
+func (j *jobFiles) checkCheckpoint(kind Kind) error {
+	switch {
+	case kind != Checkpoint || j.checkpointTo == "":
+		return nil
+	case urlScheme(j.checkpointTo) == "":
+		return &TransferError{Code: CodeUpload, Text: "checkpoint_destination is no URL: " + oneLine(j.checkpointTo)}
+	case j.globalID == "":
+		return &TransferError{Code: CodeUpload, Text: "the job has no GlobalJobId, by which its checkpoints are found again"}
+	}
+	return nil
 }

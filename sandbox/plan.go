@@ -18,7 +18,8 @@ type plan struct {
 	view  view
 	pick  selection
 	job   *jobFiles
-	final bool   // destination URLs apply
+	base  string // URL that files go to, below which they keep their names; empty: to the access point
+	stdio bool   // so do standard output and error
 	remap remaps // only those of output
 
 	excluded map[string]bool
@@ -100,7 +101,7 @@ func (p *plan) each(visit func(item) error) error {
 	// Groups in order, without a list to sort. Schemes are not grouped any
 	// further: that only saves starts of plugins.
 	for rank := range ranks {
-		if rank == rankDestination && p.job.destination == "" && len(p.remap) == 0 {
+		if rank == rankDestination && p.base == "" && len(p.remap) == 0 {
 			continue
 		}
 		if rank == rankSource && !slices.ContainsFunc(p.pick.names, func(n string) bool { return urlScheme(n) != "" }) {
@@ -125,9 +126,7 @@ func (p *plan) walk(visit func(item) error) error {
 		if p.excluded[baseName(it.source)] {
 			return nil
 		}
-		if p.final {
-			it.url = p.destination(it.source)
-		}
+		it.url = p.destination(it.source)
 		if it.url != "" && (it.kind == directory || it.kind == linkToDirectory) {
 			return nil // no plugin makes directories
 		}
@@ -140,11 +139,11 @@ func (p *plan) walk(visit func(item) error) error {
 // it goes to the access point. Remaps to anything but a URL are for the access
 // point to apply.
 func (p *plan) destination(source string) string {
-	if base := p.job.destination; base != "" {
-		switch source {
-		case StdoutName:
+	if base := p.base; base != "" {
+		switch {
+		case source == StdoutName && !p.stdio:
 			return onlyURL(p.job.originalOut)
-		case StderrName:
+		case source == StderrName && !p.stdio:
 			return onlyURL(p.job.originalErr)
 		}
 		return onlyURL(strings.TrimSuffix(base, "/") + "/" + source)

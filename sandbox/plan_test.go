@@ -28,7 +28,7 @@ func TestPlanOfManyFiles(t *testing.T) {
 		var lists [2][]string
 		var sizes [2]int64
 		for i, most := range []int{maxPlanned, 5} {
-			p := plan{ctx: context.Background(), log: slog.New(slog.DiscardHandler), view: view{root: s.inside}, job: &job, final: true,
+			p := plan{ctx: context.Background(), log: slog.New(slog.DiscardHandler), view: view{root: s.inside}, job: &job,
 				pick: selectFiles(&job, Upload{}, catalog{}), remap: parseRemaps(job.outputRemaps), most: most, excluded: excludedNames(&job, Upload{})}
 			must(t, s.payload.Do(p.make))
 			if p.whole != (most == maxPlanned || len(p.items) <= 5 && p.count <= 5) {

@@ -7,7 +7,6 @@ import (
 	"syscall"
 
 	"podstarter/cedar"
-	"podstarter/classads"
 	"podstarter/sandbox/beneath"
 )
 
@@ -21,11 +20,15 @@ func (u *upload) send(it item) error {
 	if u.ctx.Err() != nil {
 		return context.Cause(u.ctx)
 	}
+	if it.url != "" {
+		return u.store(it)
+	}
+	if err := u.flush(); err != nil {
+		return err
+	}
 	name := it.wireName()
 	var err error
 	switch {
-	case it.url != "":
-		err = u.sendStored(&it, name)
 	case it.kind == sourceURL:
 		err = u.sendURL(&it, name)
 	case it.kind == directory && it.err == nil:
@@ -37,7 +40,7 @@ func (u *upload) send(it item) error {
 		return err
 	}
 	u.stats.files++
-	if it.kind != sourceURL && it.url == "" {
+	if it.kind != sourceURL {
 		u.stats.cedar++
 		u.spooled(name)
 	}
@@ -153,13 +156,18 @@ func (u *upload) sendMissing(it *item, why error) error {
 	if err := u.s.EndMessage(); err != nil {
 		return err
 	}
+	u.unread(it, why)
+	return nil
+}
+
+// unread records that a file cannot be read.
+func (u *upload) unread(it *item, why error) {
 	text := fileText(why)
 	if it.kind == linkToDirectory {
 		text += "- Transfer of symlinks to directories is not supported."
 	}
 	u.fail(&TransferError{Code: CodeUpload, Subcode: int(errno(why)), Err: why,
 		Text: fmt.Sprintf("|Error: reading from file %s: %s", u.plan.view.shown(it.source), text)})
-	return nil
 }
 
 // sendURL sends a URL for the receiver to fetch.
@@ -171,28 +179,4 @@ func (u *upload) sendURL(it *item, name string) error {
 	u.s.PutString(it.source)
 	u.stats.bytes += int64(len(it.source))
 	return u.s.EndMessage()
-}
-
-// sendStored reports what a plugin made of a file: nothing, without plugins.
-func (u *upload) sendStored(it *item, name string) error {
-	if err := u.head(cmdOther, name); err != nil {
-		return err
-	}
-	const pluginFailed = -4 // src/condor_includes/reli_sock.h: GET_FILE_PLUGIN_FAILED
-	why := noPlugin(it.url)
-	ad := classads.NewAd()
-	ad.SetInt("ProtocolVersion", 1)
-	ad.SetInt("Command", cmdOther)
-	ad.SetInt("SubCommand", subUploadURL)
-	ad.SetString("Filename", baseName(it.source))
-	ad.SetString("OutputDestination", it.url)
-	ad.SetString("ErrorString", why)
-	ad.SetInt("Result", pluginFailed)
-	u.s.PutAd(ad)
-	if err := u.s.EndMessage(); err != nil {
-		return err
-	}
-	u.fail(&TransferError{Code: CodeUpload, Subcode: SubcodeNoPlugin,
-		Text: fmt.Sprintf("|Error: sending file %s: %s", u.plan.view.shown(it.source), why)})
-	return nil
 }

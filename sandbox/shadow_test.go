@@ -47,6 +47,7 @@ type fakeShadow struct {
 	once      bool                // it grants a go-ahead for one item only
 	refuse    *classads.Ad        // go-ahead that says no
 	limit     int64               // MaxTransferBytes, if not 0
+	sign      *classads.Ad        // answer to a request for signatures
 	ack       *classads.Ad        // its acknowledgement; success if nil
 	mangle    func(*cedar.Stream) // called instead of sending the acknowledgement
 	cut       func(item int) bool // closes the connection before an item
@@ -374,6 +375,12 @@ func (f *fakeShadow) receiveRole(s *cedar.Stream) error {
 			ad, e := getAd(s)
 			if err = e; err == nil {
 				r.Ad = ad.FormatOld()
+				if f.sign != nil && ad.IntOr("SubCommand", 0) == 9 {
+					s.PutAd(f.sign)
+					if err = s.EndMessage(); err == nil {
+						err = s.Flush()
+					}
+				}
 			}
 		default:
 			if r.Mode, err = getInt(s); err != nil {

@@ -55,6 +55,8 @@ type Config struct {
 	// time. It may be nil.
 	Record func(*classads.Ad)
 
+	SignURLs bool // the shadow is asked for signed URLs where output goes to S3 (SIGN_S3_URLS)
+
 	Progress func(Progress) // called on the way, from one goroutine at a time; may be nil
 	Log      *slog.Logger
 }

@@ -15,6 +15,7 @@ import (
 // Upload says what to return to the access point.
 type Upload struct {
 	Kind    Kind
+	Number  int64    // of a checkpoint
 	Added   []string // names that joined the output while the job ran
 	Removed []string // names that left it, and those never to be sent (.chirp.config if it was written)
 }
@@ -33,6 +34,9 @@ func (t *Transfer) Upload(ctx context.Context, u Upload) (*Result, error) {
 	t.mu.Lock()
 	job, before := readJobFiles(t.config.Job), t.before
 	t.mu.Unlock()
+	if err := job.checkCheckpoint(u.Kind); err != nil {
+		return (&stats{}).result(began), err
+	}
 	pick := selectFiles(&job, u, before)
 	if u.Kind == Failure && len(pick.names) == 0 {
 		return (&stats{}).result(began), nil
@@ -46,11 +50,9 @@ func (t *Transfer) Upload(ctx context.Context, u Upload) (*Result, error) {
 	up := &upload{session: x, kind: u.Kind, limit: -1}
 	up.plan = plan{
 		ctx: ctx, log: x.Log, job: &x.job, pick: pick, most: maxPlanned, max: x.MaxOutput,
-		final: u.Kind.final(), excluded: excludedNames(&x.job, u),
+		excluded: excludedNames(&x.job, u),
 	}
-	if up.plan.final {
-		up.plan.remap = parseRemaps(x.job.outputRemaps)
-	}
+	up.chooseDestination(u.Number)
 	var done func()
 	if up.plan.view, done, err = x.view(); err == nil {
 		err = x.Sandbox.payload.Do(up.run)
@@ -71,17 +73,30 @@ type upload struct {
 	*session
 	kind     Kind
 	plan     plan
-	limit    int64 // bytes that may be sent altogether, -1 for any number
-	failures int
+	limit    int64           // bytes that may be sent altogether, -1 for any number
+	failures int             // items that this side failed with by itself
+	noted    int             // errors
 	failed   *TransferError  // the first
 	named    map[string]bool // what is in stats.spooled
 	unnamed  bool            // it would be too much
 	fetches  bool            // the peer has URLs to fetch: its answer may take long
+
+	batch    batch             // to be stored by a plugin
+	signed   map[string]string // URLs with signatures of the shadow
+	unsigned bool              // it refused to sign any
+	manifest *manifest         // of a checkpoint that goes to URLs
+	listing  string            // its name
 }
 
-// fail records the error of an item; the first is the one that is told.
+// fail records the error of an item.
 func (u *upload) fail(e *TransferError) {
-	if u.failures++; u.failures <= maxTold {
+	u.failures++
+	u.note(e)
+}
+
+// note records an error; the first is the one that is told.
+func (u *upload) note(e *TransferError) {
+	if u.noted++; u.noted <= maxTold {
 		u.Log.Warn("an output file failed, sending the others", "code", e.Code, "subcode", e.Subcode, "reason", e.Text)
 	}
 	if u.failed == nil {
@@ -111,7 +126,7 @@ func (u *upload) run() error {
 	if err := u.s.EndMessage(); err != nil {
 		return u.lost(err)
 	}
-	if err := u.plan.each(u.send); err != nil {
+	if err := u.everything(); err != nil {
 		return u.lost(err)
 	}
 	u.s.PutInt(cmdFinished)
@@ -145,8 +160,10 @@ func (u *upload) ownVerdict() *TransferError {
 		return nil
 	}
 	v := *u.failed
-	v.Text = fmt.Sprintf("STARTER at %s failed to send file(s) to %s: |Error: %d total failures: first failure: %s",
-		u.local(), u.peer(), u.failures, strings.TrimPrefix(v.Text, "|Error: "))
+	if u.failures > 0 {
+		v.Text = fmt.Sprintf("|Error: %d total failures: first failure: %s", u.failures, strings.TrimPrefix(v.Text, "|Error: "))
+	}
+	v.Text = fmt.Sprintf("STARTER at %s failed to send file(s) to %s: %s", u.local(), u.peer(), v.Text)
 	return &v
 }
 
