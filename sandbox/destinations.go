@@ -183,6 +183,7 @@ func (u *upload) flush() error {
 		return err
 	}
 	u.stats.ran(run)
+	u.recordRun(run)
 	if !b.plugin.Many() {
 		return u.reportSingle(&b.items[0], run)
 	}

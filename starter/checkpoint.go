@@ -93,7 +93,7 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 		a.publishVacate(ad)
 		job.PublishCheckpoint(ad, a.checkpoint, p)
 		a.tell(ctx, ad)
-		a.tellCheckpoint(ctx, shadow.EventSuccessfulCheckpoint)
+		a.tellCheckpoint(ctx, shadow.EventSuccessfulCheckpoint, a.checkpoint)
 		return nil
 	case a.orders.wasCut():
 		return nil
@@ -102,7 +102,7 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 		return a.hold(ctx, shadow.HoldFailedToCheckpoint, -1, "Starter failed to upload checkpoint: "+t.Text)
 	}
 	a.log.Warn("Failed to transfer a checkpoint; the job goes on to the next", "number", a.checkpoint, "error", oneLine(err))
-	a.tellCheckpoint(ctx, shadow.EventFailedCheckpoint)
+	a.tellCheckpoint(ctx, shadow.EventFailedCheckpoint, a.checkpoint)
 	return nil
 }
 
@@ -119,11 +119,11 @@ func (a *activation) hold(ctx context.Context, code, subcode int, why string) er
 }
 
 // tellCheckpoint tells the shadow what became of a checkpoint.
-func (a *activation) tellCheckpoint(ctx context.Context, kind string) {
+func (a *activation) tellCheckpoint(ctx context.Context, kind string, number int64) {
 	event := shadow.Event(kind)
-	event.SetInt("CheckpointNumber", a.checkpoint)
+	event.SetInt("CheckpointNumber", number)
 	if _, err := a.shadow.EventNotification(ctx, event); err != nil {
-		a.log.Warn("The shadow did not hear of a checkpoint", "what", kind, "number", a.checkpoint, "error", err)
+		a.log.Warn("The shadow did not hear of a checkpoint", "what", kind, "number", number, "error", err)
 	}
 }
 
@@ -134,13 +134,32 @@ func (a *activation) sendCheckpoint(ctx context.Context) error {
 	if a.files.transfer == nil {
 		return errNoTransfer
 	}
-	if to, err := a.ad.GetString("CheckpointDestination"); err == nil && to != "" {
-		return &sandbox.TransferError{Code: sandbox.CodeUpload, Text: "this execution point has no plugins that could take it to checkpoint_destination " + to}
-	}
 	ctx, release := a.orders.cancelledCut(ctx)
 	defer release()
 	go a.awaitTakedown(ctx)
 	return phase(ctx, a.log, "checkpoint", func(ctx context.Context) error { return a.sendOutput(ctx, sandbox.Checkpoint) })
+}
+
+// verifyCheckpoint looks whether a checkpoint that came from a checkpoint_destination
+// is what was saved there. If it is not, the shadow forgets it, and the job goes
+// back to the queue, to begin with an earlier one (jic_shadow.cpp:
+// transferInputStatus).
+func (a *activation) verifyCheckpoint(ctx context.Context) error {
+	if to, err := a.ad.GetString("CheckpointDestination"); err != nil || to == "" {
+		return nil
+	}
+	err := a.files.transfer.VerifyCheckpoint(ctx)
+	bad := (*sandbox.CheckpointError)(nil)
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !errors.As(err, &bad):
+		return fmt.Errorf("verify the checkpoint: %w", err)
+	}
+	if bad.Number >= 0 {
+		a.tellCheckpoint(ctx, shadow.EventInvalidCheckpoint, bad.Number)
+	}
+	return fail(0, 0, bad)
 }
 
 // mayRestart asks the startd whether the slot is still the job's. If it cannot be

@@ -168,6 +168,11 @@ func (a *activation) stageIn(ctx context.Context) error {
 			if failed != nil && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
+			if failed == nil {
+				if err := a.verifyCheckpoint(ctx); err != nil {
+					return err
+				}
+			}
 		} else if err := a.delegatedProxy(ctx); err != nil {
 			return err
 		}

@@ -14,6 +14,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"podstarter/condor/config"
 	"podstarter/condor/dlog"
 	"podstarter/condor/startd"
@@ -41,6 +43,7 @@ func main() {
 	agent.Dispatch()
 	visit.Dispatch()
 	debug.SetMemoryLimit(memoryTarget)
+	unix.Umask(jobUmask) // what plugins and hooks begin with; a thread cannot have its own in a pod
 	os.Exit(run(os.Args[1:], os.Environ()))
 }
 

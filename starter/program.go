@@ -51,16 +51,11 @@ type outcome struct {
 }
 
 // confineThread takes from the calling thread, and from what it forks, what setuid
-// programs and files with capabilities give (prctl(2), PR_SET_NO_NEW_PRIVS), and
-// gives it the usual umask.
+// programs and files with capabilities give (prctl(2), PR_SET_NO_NEW_PRIVS).
 func confineThread() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
-	if err := unix.Unshare(unix.CLONE_FS); err != nil { // else the umask is the process's
-		return fmt.Errorf("unshare the umask: %w", err)
-	}
-	unix.Umask(0o022)
 	return nil
 }
 

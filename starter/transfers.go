@@ -56,13 +56,23 @@ func (a *activation) openTransfers() error {
 		record = a.files.history.add
 	}
 	a.files.transfer = sandbox.NewTransfer(sandbox.Config{
-		Sandbox: a.sandbox, Job: a.ad, Plugins: plugins, Record: record,
+		Sandbox: a.sandbox, Job: a.ad, Plugins: plugins, Record: record, SignURLs: a.signURLs(),
 		InputTimeout: timeout, OutputTimeout: timeout, Stall: stall,
 		MaxOutput: a.set.maxOutputFiles,
 		Outside:   a.set.backend == backendLocal,
 		Log:       a.log,
 	})
 	return a.submit.use(a.files.transfer, &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address, Timeout: timeout})
+}
+
+// signURLs says whether the shadow is asked to sign the URLs of output for S3.
+func (a *activation) signURLs() bool {
+	sign, err := a.cfg.Bool("SIGN_S3_URLS", true)
+	if err != nil {
+		a.log.Warn("A knob about URLs is not understood, its default holds", "error", err)
+		return true
+	}
+	return sign
 }
 
 // fetchInput is one try to bring the job's input in.
@@ -88,7 +98,7 @@ func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
 	if kind != sandbox.Checkpoint {
 		a.closeJobLog()
 	}
-	result, err := a.files.transfer.Upload(ctx, sandbox.Upload{Kind: kind, Added: a.addedOutput(), Removed: a.chirp.hidden()})
+	result, err := a.files.transfer.Upload(ctx, sandbox.Upload{Kind: kind, Number: a.checkpoint, Added: a.addedOutput(), Removed: a.chirp.hidden()})
 	a.writeHistory()
 	which := "Output"
 	if kind == sandbox.Checkpoint {
