@@ -16,6 +16,12 @@ func storing(name, shows, script, submit string, steps ...Step) Case {
 		Steps:  append(append([]Step{Ends()}, steps...), kept()), Fleeting: transferFleeting}
 }
 
+// requeued has a job removed that goes back to the queue for ever.
+func requeued(c Case) Case {
+	c.Steps = append([]Step{Event(harness.EventEvicted, 1), Quietly(Tool("condor_rm")), Event(harness.EventAborted, 1)}, kept())
+	return twice(c)
+}
+
 // tree is a job that makes some files in directories.
 const tree = "mkdir -p d/sub d/empty; echo one >a; echo two >d/b; echo three >d/sub/c; echo hello; "
 
