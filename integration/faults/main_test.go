@@ -259,7 +259,7 @@ func witness(t *testing.T) (stop func()) {
 				return
 			}
 			seen := map[string]harness.Process{}
-			for _, p := range found {
+			for _, p := range harness.Eldest(found) {
 				id := p.Args[len(p.Args)-1]
 				if other, ok := seen[id]; ok {
 					t.Errorf("job %s runs twice at once: %v and %v", id, other, p)

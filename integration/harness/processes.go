@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 // them, under the numbers that they have here.
 type Process struct {
 	PID       int
+	Parent    int
 	Inner     int // its number in the innermost namespace, as its pod sees it
 	UID       int // real user id
 	Comm      string
@@ -87,6 +89,8 @@ func ReadProcess(pid int) (Process, error) {
 			}
 		case "Uid":
 			process.UID, err = strconv.Atoi(fields[0])
+		case "PPid":
+			process.Parent, err = strconv.Atoi(fields[0])
 		case "NSpid":
 			process.Inner, err = strconv.Atoi(fields[len(fields)-1])
 		case "VmHWM":
@@ -124,6 +128,14 @@ func (p Process) Env() ([]string, error) {
 		return nil, fmt.Errorf("reading the environment of process %v: %w", p, err)
 	}
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"), nil
+}
+
+// Eldest leaves out processes whose parent is one of them too: for a moment, what
+// a shell starts looks like the shell.
+func Eldest(some []Process) []Process {
+	return slices.DeleteFunc(slices.Clone(some), func(p Process) bool {
+		return slices.ContainsFunc(some, func(q Process) bool { return q.PID == p.Parent })
+	})
 }
 
 // WaitNone returns once no process is left that keep says true for: it sleeps

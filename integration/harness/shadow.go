@@ -28,9 +28,10 @@ func (j Job) Shadow() (Process, error) {
 	})
 }
 
-// One is the only process that is kept; what says in an error which it should be.
+// One is the only process that is kept, but for children of it; what says in an error which it should be.
 func One(what string, keep func(Process) bool) (Process, error) {
 	some, err := Processes(keep)
+	some = Eldest(some)
 	if err == nil && len(some) != 1 {
 		err = fmt.Errorf("looking for the %s: there are %d: %v", what, len(some), some)
 	}

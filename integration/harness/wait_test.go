@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestWaitFileSeesWhatIsWritten(t *testing.T) {
@@ -67,7 +69,7 @@ func TestProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := found[0]; p.UID != os.Getuid() || len(p.Args) != 2 || p.Args[1] != "600" || p.VmHWM <= 0 {
+	if p := found[0]; p.UID != os.Getuid() || p.Parent != os.Getpid() || len(p.Args) != 2 || p.Args[1] != "600" || p.VmHWM <= 0 {
 		t.Errorf("the process was read as %+v", p)
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -84,5 +86,12 @@ func TestProcesses(t *testing.T) {
 	<-reaped
 	if err := Kill(found[0], unix.SIGKILL); err == nil {
 		t.Error("a process that is gone was killed again")
+	}
+}
+
+func TestEldest(t *testing.T) {
+	shell, child, other := Process{PID: 2, Parent: 1}, Process{PID: 3, Parent: 2}, Process{PID: 4, Parent: 1}
+	if diff := cmp.Diff([]Process{shell, other}, Eldest([]Process{shell, child, other})); diff != "" {
+		t.Error(diff)
 	}
 }
