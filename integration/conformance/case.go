@@ -65,6 +65,9 @@ type Setup struct {
 	// Submitting are programs of the same directory on the submit side, where no
 	// knob names it.
 	Submitting []harness.File
+	// Web are files that the web server has, whose authority both execution points
+	// trust then.
+	Web []harness.File
 }
 
 // Subjects are all cases.
@@ -73,6 +76,7 @@ func Subjects() []Subject {
 		{Name: "basic", Title: "The whole way of plain jobs", Cases: basicCases},
 		{Name: "submit", Title: "What a submit description can say", Cases: submitCases},
 		{Name: "files", Title: "Files in and out", Cases: filesCases},
+		{Name: "urls", Title: "Files at URLs, with the plugins that HTCondor has", Cases: urlsCases, Setup: urlsSetup},
 		{Name: "policy", Title: "Policy of the queue", Cases: policyCases, Setup: policySetup},
 		{Name: "steering", Title: "Orders to a job that runs", Cases: steeringCases, Setup: steeringSetup},
 		{Name: "moments", Title: "Orders at awkward moments", Cases: momentsCases, Setup: momentsSetup},

@@ -52,6 +52,7 @@ var (
 	scratchPattern = regexp.MustCompile(`/dir_\d+`)
 	spoolPattern   = regexp.MustCompile(`(/spool/condor/)\d+/\d+/cluster\d+\.proc\d+\.subproc\d+`)
 	clusterPattern = regexp.MustCompile(`cluster \d+`)
+	webPattern     = regexp.MustCompile(`(://127\.0\.0\.1):\d{2,}`)
 	endPattern     = regexp.MustCompile(`\bWhen = \d+`) // in the ticket of execution
 	usagePattern   = regexp.MustCompile(`\d+ \d\d:\d\d:\d\d`)
 )
@@ -65,6 +66,7 @@ func words(text string, job harness.Job) string {
 		by      string
 	}{
 		{slotPattern, "<slot>"},
+		{webPattern, "$1:<port>"},
 		{sinfulPattern, "<address>"},
 		{stampPattern, "<time>"},
 		{scratchPattern, "/dir_<pid>"},

@@ -55,7 +55,13 @@ func Execute(ctx context.Context, pool *harness.Pool, c Case, side harness.Side,
 	if r.marks, err = pool.MarkLogs(side); err != nil {
 		return r, err
 	}
-	if r.Jobs, err = pool.Submit(ctx, c.Submission(side, probe)); err != nil {
+	web, err := pool.Web()
+	if err != nil {
+		return r, err
+	}
+	submission := c.Submission(side, probe)
+	submission.Commands = web.Macros(submission.Commands) + submission.Commands
+	if r.Jobs, err = pool.Submit(ctx, submission); err != nil {
 		return r, err
 	}
 	for i, step := range c.Steps {

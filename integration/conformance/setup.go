@@ -50,6 +50,20 @@ func places(pool *harness.Pool) []place {
 // and on the submit side, and waits until startds and schedd know them. The
 // function that it returns takes them away again.
 func Install(ctx context.Context, pool *harness.Pool, subjects []Subject) (remove func(context.Context) error, err error) {
+	web, err := pool.Web()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range subjects {
+		for _, f := range s.Setup.Web {
+			if err := web.Put(f.Name, f.Content); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := web.Trust(); err != nil {
+		return nil, err
+	}
 	all := places(pool)
 	for _, p := range all {
 		lines, files := common, []harness.File(nil)
@@ -78,7 +92,7 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject) (remov
 				return fmt.Errorf("removing the setup of the %s side: %w", p.name, err)
 			}
 		}
-		return nil
+		return web.Distrust()
 	}, nil
 }
 
