@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,6 +61,26 @@ func TestModeURLs(t *testing.T) {
 	mustExit(t, job, 0)
 	if got := output(t, job, "out"); got != "by HTTP\nby HTTPS\n" {
 		t.Errorf("the job found %q", got)
+	}
+}
+
+// TestModeSecretsByURL: a plugin that reads files gives the job none that are the
+// pilot's.
+func TestModeSecretsByURL(t *testing.T) {
+	oursOnly(t)
+	s := script("#!/bin/sh\ncat pool_password\n", "transfer_input_files = file:///etc/podstarter/credentials/pool_password")
+	// Also to a slot that does not offer the method.
+	s.Requirements = "TARGET.HasFileTransferPluginMethods =!= undefined"
+	job := submit(t, s)[0]
+	after := []int{harness.EventHeld, harness.EventEvicted, harness.EventShadowException, harness.EventExecute}
+	events, err := job.WaitEvents(soon(t, patience), "its input to fail", func(events []harness.Event) bool {
+		return slices.ContainsFunc(events, func(e harness.Event) bool { return slices.Contains(after, e.Number) })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if has(events, harness.EventExecute) {
+		t.Errorf("the job got the pool's password: %s", harness.Headlines(events))
 	}
 }
 
