@@ -121,7 +121,7 @@ func realGroup(status []byte) int {
 	for line := range bytes.Lines(status) {
 		if rest, ok := bytes.CutPrefix(line, []byte("Gid:")); ok {
 			if words := bytes.Fields(rest); len(words) > 0 {
-				if n, err := strconv.Atoi(string(words[0])); err == nil {
+				if n, err := strconv.Atoi(string(words[0])); err == nil && n >= 0 {
 					return n
 				}
 			}

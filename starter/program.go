@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -55,6 +57,26 @@ type outcome struct {
 func confineThread() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	return closeOnExec()
+}
+
+// closeOnExec keeps what is open in this process from those that it executes, also
+// what it was started with.
+func closeOnExec() error {
+	const first = 3
+	err := unix.CloseRange(first, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil {
+		return nil
+	}
+	names, e := os.ReadDir("/proc/self/fd") // a kernel before 5.11
+	if e != nil {
+		return fmt.Errorf("close descriptors: %w", errors.Join(err, e))
+	}
+	for _, name := range names {
+		if fd, err := strconv.Atoi(name.Name()); err == nil && fd >= first {
+			unix.CloseOnExec(fd)
+		}
 	}
 	return nil
 }

@@ -19,11 +19,10 @@ const (
 
 // Set is all plugins that a job may use. A method belongs to one of them.
 type Set struct {
-	plugins   []*Plugin
-	byMethod  map[string]*Plugin
-	forbidden []string
-	disabled  bool
-	problems  []error
+	plugins  []*Plugin
+	byMethod map[string]*Plugin
+	disabled bool
+	problems []error
 }
 
 func newSet() *Set { return &Set{byMethod: map[string]*Plugin{}} }
@@ -66,12 +65,6 @@ func (s *Set) FindFor(source, destination string) *Plugin {
 	return s.Find(source)
 }
 
-// Forbid takes a method from all plugins, those of the job that come later too.
-func (s *Set) Forbid(method string) {
-	s.forbidden = append(s.forbidden, method)
-	delete(s.byMethod, method)
-}
-
 // add gives methods to a plugin; it takes them from those before it.
 func (s *Set) add(p *Plugin, methods []string) {
 	if !slices.Contains(s.plugins, p) {
@@ -79,9 +72,6 @@ func (s *Set) add(p *Plugin, methods []string) {
 	}
 	for _, m := range methods {
 		m = strings.ToLower(m)
-		if slices.Contains(s.forbidden, m) {
-			continue
-		}
 		s.byMethod[m] = p
 		p.methods = append(p.methods, m)
 		if m == "pelican" {
@@ -105,7 +95,8 @@ func (s *Set) AddJob(job *classads.Ad, mode UserPlugins) {
 	for i, entry := range strings.Split(text, ";") {
 		methods, path, ok := strings.Cut(entry, "=")
 		path = strings.TrimSpace(path)
-		if !ok || i >= maxJobPlugins || baseName(path) == "" || strings.IndexByte(path, 0) >= 0 {
+		base := baseName(path)
+		if !ok || i >= maxJobPlugins || base == "" || base == "." || base == ".." || strings.IndexByte(path, 0) >= 0 {
 			continue
 		}
 		p := s.byPath(path) // the site's own may be named, too
