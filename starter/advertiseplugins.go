@@ -37,7 +37,7 @@ func urlAbilities(ctx context.Context, ad *classads.Ad, set settings, cfg *confi
 		return err
 	}
 	found := finder.find(ctx)
-	jobs := !found.Disabled() && jobPluginsPossible(set)
+	jobs := !found.Disabled() && separateUser(set)
 	if jobs {
 		ad.SetBool("HasJobTransferPlugins", true)
 	}

@@ -70,10 +70,16 @@ func (a *activation) findPlugins(ctx context.Context) *plugin.Set {
 
 // siteFinder finds the site's plugins and logs what is wrong with some: the others can
 // be used all the same.
-type siteFinder struct{ plugin.Finder }
+type siteFinder struct {
+	plugin.Finder
+	noFiles bool // no URL may name a file of the pilot container
+}
 
 func pluginFinder(set settings, cfg *config.Config, environ []string, log *slog.Logger) siteFinder {
-	return siteFinder{plugin.Finder{Config: cfg, Exec: askPlugin, Env: environ, Cache: plugin.OpenCache(stateDir(set, cfg)), Log: log}}
+	return siteFinder{
+		Finder:  plugin.Finder{Config: cfg, Exec: askPlugin, Env: environ, Cache: plugin.OpenCache(stateDir(set, cfg)), Log: log},
+		noFiles: !separateUser(set),
+	}
 }
 
 func (f siteFinder) find(ctx context.Context) *plugin.Set {
@@ -84,13 +90,16 @@ func (f siteFinder) find(ctx context.Context) *plugin.Set {
 	for _, problem := range found.Problems() {
 		f.Log.Warn(problem.Error())
 	}
+	if f.noFiles {
+		found.Forbid("file")
+	}
 	return found
 }
 
 // userPlugins says what becomes of plugins that the job brings (jic_shadow.cpp:
 // initWithFileTransfer).
 func (a *activation) userPlugins() plugin.UserPlugins {
-	if !jobPluginsPossible(a.set) {
+	if !separateUser(a.set) {
 		return plugin.Refuse
 	}
 	n, err := a.cfg.EvalInt("STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS", 0, a.machine, a.ad)
@@ -106,10 +115,11 @@ func (a *activation) userPlugins() plugin.UserPlugins {
 	return plugin.Refuse
 }
 
-// jobPluginsPossible reports whether a job's own program may run in the pilot
-// container: only as a user who has nothing there. A pilot without root has no other
-// user than its own, which may read the pod's and the pool's tokens.
-func jobPluginsPossible(set settings) bool { return set.backend == backendLocal || os.Getuid() == 0 }
+// separateUser reports whether plugins run as a user who has nothing in the pilot
+// container. A pilot without root has no other user than its own, which may read the
+// pod's and the pool's tokens: there a job's own program may not run, and no URL may
+// name a file.
+func separateUser(set settings) bool { return set.backend == backendLocal || os.Getuid() == 0 }
 
 // nobody is who plugins are asked about themselves as.
 func nobody() sandbox.Owner {

@@ -19,10 +19,11 @@ const (
 
 // Set is all plugins that a job may use. A method belongs to one of them.
 type Set struct {
-	plugins  []*Plugin
-	byMethod map[string]*Plugin
-	disabled bool
-	problems []error
+	plugins   []*Plugin
+	byMethod  map[string]*Plugin
+	forbidden []string
+	disabled  bool
+	problems  []error
 }
 
 func newSet() *Set { return &Set{byMethod: map[string]*Plugin{}} }
@@ -65,6 +66,12 @@ func (s *Set) FindFor(source, destination string) *Plugin {
 	return s.Find(source)
 }
 
+// Forbid takes a method from all plugins, those of the job that come later too.
+func (s *Set) Forbid(method string) {
+	s.forbidden = append(s.forbidden, method)
+	delete(s.byMethod, method)
+}
+
 // add gives methods to a plugin; it takes them from those before it.
 func (s *Set) add(p *Plugin, methods []string) {
 	if !slices.Contains(s.plugins, p) {
@@ -72,6 +79,9 @@ func (s *Set) add(p *Plugin, methods []string) {
 	}
 	for _, m := range methods {
 		m = strings.ToLower(m)
+		if slices.Contains(s.forbidden, m) {
+			continue
+		}
 		s.byMethod[m] = p
 		p.methods = append(p.methods, m)
 		if m == "pelican" {
