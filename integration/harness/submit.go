@@ -20,6 +20,7 @@ type File struct {
 	Content []byte
 	Link    string // when set, the file is a hard link to this one of this machine instead
 	Sparse  int64  // when above 0, the file is this long and holds nothing
+	Symlink string // when set, it is a symbolic link that leads there instead
 }
 
 // Submission is a job as the ordinary user would write it down.
@@ -134,6 +135,13 @@ func (p *Pool) writeFiles(dir string, files []File) error {
 			if err := os.Link(f.Link, path); err != nil {
 				return err
 			}
+			continue
+		}
+		if f.Symlink != "" {
+			if err := os.Symlink(f.Symlink, path); err != nil {
+				return err
+			}
+			made = append(made, path)
 			continue
 		}
 		mode := f.Mode

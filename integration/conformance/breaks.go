@@ -1,0 +1,126 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"podstarter/integration/harness"
+)
+
+// transferBreaks breaks the connection on which files of the job travel, as a
+// network does that forgets it, once they do; that for calls stays. It waits for
+// the connection, which a shadow has not called out for but was called on.
+func transferBreaks() Step {
+	return Do("the connection for files breaks", func(ctx context.Context, r *Run) error {
+		port, err := r.Pool.SubmitPort()
+		if err != nil {
+			return err
+		}
+		const turn = 20 * time.Millisecond
+		for {
+			n, err := r.breakCallsOf(port)
+			if n > 0 || err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("waiting for the connection for files of job %s: %w", r.Job().ID(), context.Cause(ctx))
+			case <-time.After(turn):
+			}
+		}
+	})
+}
+
+// breakCallsOf breaks what the job's shadow, or a child that it transfers files
+// with, was called on. The kernel breaks a connection by the end that called.
+func (r *Run) breakCallsOf(port uint16) (int, error) {
+	shadow, err := r.Shadow()
+	if err != nil {
+		return 0, nil // the last that it logged may be of a child that has gone
+	}
+	family, err := harness.Processes(func(q harness.Process) bool {
+		return q.Namespace == shadow.Namespace && q.Comm == shadow.Comm && (q.PID == shadow.PID || parent(q.PID) == shadow.PID || parent(shadow.PID) == q.PID)
+	})
+	if err != nil {
+		return 0, err
+	}
+	var sockets []uint64
+	for _, q := range family {
+		some, err := q.Sockets()
+		if err != nil {
+			continue // it has gone
+		}
+		sockets = append(sockets, some...)
+	}
+	var callers []uint16
+	if _, err := harness.BreakConnections(func(c harness.Connection) bool {
+		if c.LocalPort == port && slices.Contains(sockets, c.Inode) {
+			callers = append(callers, c.RemotePort)
+		}
+		return false
+	}); err != nil || len(callers) == 0 {
+		return 0, err
+	}
+	return harness.BreakConnections(func(c harness.Connection) bool {
+		return c.RemotePort == port && slices.Contains(callers, c.LocalPort)
+	})
+}
+
+// parent is the parent of a process, 0 of one that has gone (proc_pid_stat(5)).
+func parent(pid int) int {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(fields[1])
+	return n
+}
+
+// onSmallDisk has a step carried out while the directory of sandboxes is on a
+// file system of its own, with room for so many bytes.
+func onSmallDisk(size int64, waited Step) Step {
+	return Do("on a small disk, "+waited.Words, func(ctx context.Context, r *Run) (err error) {
+		startd, err := r.Startd()
+		if err != nil {
+			return err
+		}
+		dir, err := r.Pool.EP(ctx, r.Side, "condor_config_val", "EXECUTE")
+		if err != nil {
+			return err
+		}
+		dir = strings.TrimSpace(dir)
+		within := func(ctx context.Context, argv ...string) error {
+			argv = append([]string{"--target", strconv.Itoa(startd.PID), "--mount", "--"}, argv...)
+			if out, err := exec.CommandContext(ctx, "nsenter", argv...).CombinedOutput(); err != nil {
+				return fmt.Errorf("nsenter %s: %w: %s", strings.Join(argv, " "), err, out)
+			}
+			return nil
+		}
+		const as = `mount -t tmpfs -o "size=$1,mode=$(stat -c %a "$0"),uid=$(stat -c %u "$0"),gid=$(stat -c %g "$0")" small "$0"`
+		if err := within(ctx, "sh", "-c", as, dir, strconv.FormatInt(size, 10)); err != nil {
+			return err
+		}
+		defer func() {
+			// Whatever came of it: the next cases need the disk.
+			if e := within(context.WithoutCancel(ctx), "umount", "-l", dir); err == nil {
+				err = e
+			}
+		}()
+		if _, err := r.Pool.AP(ctx, "condor_release", r.Job().ID()); err != nil {
+			return err
+		}
+		return waited.do(ctx, r)
+	})
+}
