@@ -25,6 +25,7 @@ func TestDownloadToFullDisk(t *testing.T) {
 			// Root of a user namespace of its own may mount there too.
 			cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 			cmd.Env = append(cmd.Env, "SANDBOX_TEST_MOUNTS=only")
 		}
 		out, err := cmd.CombinedOutput()
