@@ -9,8 +9,8 @@ func making(name, shows, script, submit string, files ...harness.File) Case {
 	return Case{Name: name, Shows: shows, Files: append(files, Script("job", script)), Submit: "executable = job\noutput = out\n" + submit}
 }
 
-// tree makes a small tree in the sandbox.
-const tree = `mkdir -p a/deep b/empty c/d/e empty void; echo 1 >a/1; echo 2 >a/deep/2; echo 3 >b/3; echo 4 >c/4; echo 5 >c/d/e/5; echo 6 >top
+// smallTree makes a small tree in the sandbox.
+const smallTree = `mkdir -p a/deep b/empty c/d/e empty void; echo 1 >a/1; echo 2 >a/deep/2; echo 3 >b/3; echo 4 >c/4; echo 5 >c/d/e/5; echo 6 >top
 `
 
 // hostname is a file that is there on any machine, and not the same on two.
@@ -18,18 +18,18 @@ const hostname = "/proc/sys/kernel/random/boot_id"
 
 // outputCases are about what goes out.
 var outputCases = []Case{
-	making("output-forms", "directories with and without trailing slash: nested, below others, empty", tree,
+	making("output-forms", "directories with and without trailing slash: nested, below others, empty", smallTree,
 		"transfer_output_files = a, b/, c/d, c/d/e/, empty, void/, top"),
-	making("output-relative", "preserve_relative_paths with every form: file, directory, contents, ./, empty", tree,
+	making("output-relative", "preserve_relative_paths with every form: file, directory, contents, ./, empty", smallTree,
 		"preserve_relative_paths = True\ntransfer_output_files = a/1, a/deep, b/, c/d/e/5, ./c/4, empty, void/, top"),
-	making("output-dot", "the sandbox as a whole, contents of it, and names that begin with it", "rm job; "+tree+"rm -rf tmp var",
+	making("output-dot", "the sandbox as a whole, contents of it, and names that begin with it", "rm job; "+smallTree+"rm -rf tmp var",
 		"transfer_output_files = ./top, ././a, ./b/"),
 	making("output-overlapping", "a file twice, a directory and what is in it, files of one name from two directories",
 		"mkdir -p dir/sub x y; echo 1 >one; echo 2 >dir/leaf; echo 3 >dir/sub/s; echo x >x/same; echo y >y/same; echo d >dir/one",
 		"transfer_output_files = one, ./one, dir, dir/leaf, dir/sub, x/same, y/same, dir/"),
 	making("output-no-blanks", "a list with blanks, tabs and empty entries", "echo 1 >one; echo 2 >'two words'; echo 3 >three",
 		"transfer_output_files = one ,, two words,\t three ,"),
-	making("output-unset-directories", "without a list: no directory, whatever is in it, nor links to them", tree+"ln -s a to-a; ln -s a/1 to-file; ln top hard", ""),
+	making("output-unset-directories", "without a list: no directory, whatever is in it, nor links to them", smallTree+"ln -s a to-a; ln -s a/1 to-file; ln top hard", ""),
 	making("output-links", "links in a directory: to a file, to nothing, in circles; a link with a slash; a link to a link",
 		"mkdir -p d real; echo 1 >real/1; ln -s ../real/1 d/good; ln -s nowhere d/broken; ln -s round d/round; ln -s real there; ln -s d/good twice",
 		"transfer_output_files = d, there/, twice"),
