@@ -112,7 +112,7 @@ TELL_HOOK_PREPARE_JOB = hooks/tell-prepare
 TELL_HOOK_PREPARE_JOB_ARGS = one 'two words'
 TELL_HOOK_UPDATE_JOB_INFO = hooks/tell-update
 TELL_HOOK_JOB_EXIT = hooks/tell-exit
-TELL_HOOK_JOB_EXIT_TIMEOUT = 3
+TELL_HOOK_JOB_EXIT_TIMEOUT = 8
 CHANGE_HOOK_PREPARE_JOB_BEFORE_TRANSFER = hooks/input
 CHANGE_HOOK_PREPARE_JOB = hooks/arguments
 HOLD_HOOK_PREPARE_JOB = hooks/hold
@@ -121,7 +121,7 @@ ELSEWHERE_HOOK_PREPARE_JOB = hooks/elsewhere
 WARN_HOOK_PREPARE_JOB_BEFORE_TRANSFER = hooks/warn
 WARN_HOOK_PREPARE_JOB = hooks/warn
 REASON_HOOK_JOB_EXIT = hooks/reason
-REASON_HOOK_JOB_EXIT_TIMEOUT = 2
+REASON_HOOK_JOB_EXIT_TIMEOUT = 6
 `),
 	Programs: []harness.File{
 		tell("before", ""), tell("prepare", ""), tell("update", ""), tell("exit", "sleep 60"),
