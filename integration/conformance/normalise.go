@@ -57,6 +57,14 @@ var (
 	usagePattern   = regexp.MustCompile(`\d+ \d\d:\d\d:\d\d`)
 )
 
+// lastedPattern is how long a plugin has run. noPluginPattern is what stock starters
+// add to any error of a plugin if another one that is configured is not installed, as
+// one of the usual ones often is; it is none of the job's troubles.
+var (
+	lastedPattern   = regexp.MustCompile(`\b(DurationInSeconds) = [0-9]+`)
+	noPluginPattern = regexp.MustCompile(`\|FILETRANSFER:1:FILETRANSFER: Failed to execute \S+ -classad: No such file or directory skipping`)
+)
+
 // words rewrites what is particular to one run inside a text: directories, slot
 // names, addresses, times.
 func words(text string, job harness.Job) string {
@@ -72,6 +80,8 @@ func words(text string, job harness.Job) string {
 		{scratchPattern, "/dir_<pid>"},
 		{usagePattern, "<duration>"},
 		{endPattern, "When = <time>"},
+		{lastedPattern, "$1 = <n>"},
+		{noPluginPattern, ""},
 		{spoolPattern, "$1<spool>"},
 		{clusterPattern, "cluster <n>"},
 		{regexp.MustCompile(regexp.QuoteMeta(sidePicks(job.Side))), "<side>"},
