@@ -73,7 +73,7 @@ func TestFileLayout(t *testing.T) {
 	}()
 	wantString(t, b, "in.txt")
 	wantInt(t, b, 6)
-	wantInt(t, b, 262144)
+	wantInt(t, b, fileChunk)
 	must(t, b.EndOfMessage())
 	data := make([]byte, 100)
 	n, err := b.ReadMessage(data)
@@ -83,7 +83,7 @@ func TestFileLayout(t *testing.T) {
 	}
 	wantString(t, b, "empty.txt")
 	wantInt(t, b, 0)
-	wantInt(t, b, 262144)
+	wantInt(t, b, fileChunk)
 	must(t, b.EndOfMessage())
 	wantInt(t, b, 666)
 	must(t, b.EndOfMessage())

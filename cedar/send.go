@@ -13,15 +13,14 @@ const (
 	maxPacket  = 1 << 20 // of what the length counts (reli_sock.cpp:rcv_packet)
 
 	// DefaultPacketSize is how many bytes of payload a packet of a Stream
-	// carries at most; the contents of files come in packets four times as
-	// large. HTCondor itself sends about 4 KiB and accepts 1 MiB.
+	// carries at most. HTCondor itself sends about 4 KiB and accepts 1 MiB.
 	DefaultPacketSize = 64 << 10
 	// MaxPacketSize is the greatest payload that every peer accepts.
 	MaxPacketSize = maxPacket - ivSize - tagSize
 
 	// flushSize is how many finished bytes are gathered before they are
 	// written without being asked for.
-	flushSize = 256 << 10
+	flushSize = 512 << 10
 )
 
 // outgoing is the sending half of a stream: finished packets, then the packet

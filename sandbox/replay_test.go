@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"testing"
 
@@ -130,6 +131,42 @@ func TestReplayUpload(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			t.Logf("%d files, %d bytes, spooled %q", result.Files, result.Bytes, result.Spooled)
+		})
+	}
+}
+
+// TestReplayCompares is about what the player of recordings lets pass: nothing but
+// that a file is cut into smaller pieces.
+func TestReplayCompares(t *testing.T) {
+	const recorded = 262144
+	numbers := func(values ...uint64) (b []byte) {
+		for _, v := range values {
+			b = binary.BigEndian.AppendUint64(b, v)
+		}
+		return b
+	}
+	head := numbers(1000, recorded)
+	for _, tt := range []struct {
+		name      string
+		got, want []byte
+		same      bool
+	}{
+		{"the same", head, head, true},
+		{"smaller pieces", numbers(1000, 4096), head, true},
+		{"pieces of one byte", numbers(1000, 1), head, true},
+		{"no pieces", numbers(1000, 0), head, false},
+		{"greater pieces", numbers(1000, recorded+1), head, false},
+		{"a negative number", numbers(1000, 1<<63), head, false},
+		{"another size", numbers(999, 4096), head, false},
+		{"one number", numbers(1000), head, false},
+		{"three numbers", numbers(1000, recorded, 1), head, false},
+		{"other numbers", numbers(1, 300), numbers(1, 301), false},
+		{"not the head of a file", numbers(recorded, 4096), numbers(recorded, 1), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := streams.Same(tt.got, tt.want); got != tt.same {
+				t.Errorf("%v", got)
+			}
 		})
 	}
 }

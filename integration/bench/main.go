@@ -34,6 +34,7 @@ var (
 	part   = flag.String("part", "", "turnover or transfers alone")
 	trips  = flag.Int("rounds", 5, "rounds of transfers")
 	quick  = flag.Bool("quick", false, "transfers of sizes and numbers of files that are 20 times smaller")
+	sides  = flag.String("sides", "", "transfers under one starter alone, ours or stock, to look at a change")
 	only   = flag.String("loads", "", "transfers of these loads alone: trivial,large,some,many")
 )
 
@@ -76,7 +77,7 @@ func bench(ctx context.Context) error {
 	if *quick {
 		smaller = quickly
 	}
-	r, err := b.transfers(ctx, *trips, smaller, *only)
+	r, err := b.transfers(ctx, *trips, smaller, *only, *sides)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ const (
 
 // transfers moves loads in and out under both starters, in an order that is
 // another one in each round.
-func (b *bencher) transfers(ctx context.Context, rounds, smaller int, only string) (*transferResults, error) {
+func (b *bencher) transfers(ctx context.Context, rounds, smaller int, only, sides string) (*transferResults, error) {
 	r := &transferResults{when: time.Now(), machine: machine(), trips: map[string]map[harness.Side][]trip{}}
 	for _, l := range loads(smaller) {
 		if only == "" || slices.Contains(strings.Split(only, ","), l.name) {
@@ -95,7 +95,9 @@ func (b *bencher) transfers(ctx context.Context, rounds, smaller int, only strin
 		var turns []turn
 		for _, l := range r.loads {
 			for _, side := range []harness.Side{harness.Ours, harness.Stock} {
-				turns = append(turns, turn{l, side})
+				if sides == "" || sides == string(side) {
+					turns = append(turns, turn{l, side})
+				}
 			}
 		}
 		rand.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
