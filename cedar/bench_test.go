@@ -105,6 +105,39 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
+// BenchmarkMessages takes little messages that another process sends one by one.
+func BenchmarkMessages(b *testing.B) {
+	const messages = 100_000
+	for _, patient := range []bool{false, true} {
+		b.Run(fmt.Sprintf("patient=%t", patient), func(b *testing.B) {
+			var cpu time.Duration
+			for range b.N {
+				rx, tx := pair(b)
+				encrypt(b, tx, rx)
+				rx.SetPatient(patient)
+				b.StopTimer()
+				wait := startPeer(b, "messages", messages, tx)
+				b.StartTimer()
+				start := cpuTime()
+				for i := range messages {
+					v, err := rx.GetInt()
+					if err == nil {
+						err = rx.EndOfMessage()
+					}
+					if err != nil || v != int64(i) {
+						b.Fatal(i, v, err)
+					}
+				}
+				cpu += cpuTime() - start
+				rx.Close()
+				wait()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(messages*b.N), "ns/message")
+			b.ReportMetric(float64(cpu.Nanoseconds())/float64(messages*b.N), "cpu-ns/message")
+		})
+	}
+}
+
 // BenchmarkPackets receives what HTCondor itself sends: messages of
 // 256 KiB in packets of about 4 KiB.
 func BenchmarkPackets(b *testing.B) {

@@ -46,6 +46,11 @@ func runPeer(role string) error {
 		err = s.PutFile(zeros{}, size)
 	case "send like HTCondor":
 		err = putLikeHTCondor(s, size)
+	case "messages":
+		for i := int64(0); i < size && err == nil; i++ {
+			s.PutInt(i)
+			err = s.EndMessage()
+		}
 	case "receive":
 		_, err = s.GetFile(io.Discard, -1)
 	case "echo":
@@ -90,14 +95,15 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 // putLikeHTCondor sends a file in packets of 4 KiB, one write each.
 func putLikeHTCondor(s *Stream, size int64) error {
 	s.SetPacketSize(4096 - headerSize)
+	const piece = 256 << 10
 	s.PutInt(size)
-	s.PutInt(fileChunk)
+	s.PutInt(piece)
 	if err := s.EndMessage(); err != nil {
 		return err
 	}
 	b := make([]byte, 4096-headerSize)
 	for size > 0 {
-		left := min(fileChunk, size)
+		left := min(piece, size)
 		size -= left
 		for left > 0 {
 			n := min(left, int64(len(b)))
