@@ -32,7 +32,7 @@ var (
 	rounds = flag.Int("n", 50, "runs of each kind, that is with the same and with another image each; those that are only there to compare with take fewer")
 	docs   = flag.String("docs", "", "`directory` to write turnover.md, turnover.svg and transfer-speed.md to; empty for none")
 	part   = flag.String("part", "", "turnover or transfers alone")
-	trips  = flag.Int("rounds", 5, "rounds of transfers")
+	trips  = flag.Int("rounds", 3, "rounds of transfers")
 	quick  = flag.Bool("quick", false, "transfers of sizes and numbers of files that are 20 times smaller")
 	sides  = flag.String("sides", "", "transfers under one starter alone, ours or stock, to look at a change")
 	only   = flag.String("loads", "", "transfers of these loads alone: trivial,large,some,many")
