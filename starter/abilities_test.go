@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,6 +34,10 @@ var proofs = map[string][]string{
 	"HasJobDeferral":             {"conformance/deferred", "conformance/deferral-missed"},
 	"HasSshd":                    {"conformance/ssh-outlasts", "integration/e2e/TestModeVisit"},
 	"HasSelfCheckpointTransfers": {"conformance/checkpoint", "integration/e2e/TestCheckpoint"},
+
+	"HasFileTransferPluginMethods":  {"conformance/plugin", "conformance/plugin-one"},
+	"HasJobTransferPlugins":         {"conformance/plugin-own"},
+	"HasDisableUserTransferPlugins": {"conformance/plugin-own-refused", "conformance/plugin-own-ignored"},
 }
 
 // TestEveryAbilityIsProven: what -classad promises and what is tested are the
@@ -44,6 +49,10 @@ func TestEveryAbilityIsProven(t *testing.T) {
 	}
 	ad := classads.NewAd()
 	abilities(ad, settings{backend: backendPod, images: site})
+	plugin := siteProgram(t, `echo 'SupportedMethods = "m"'`)
+	urlAbilities(t.Context(), ad, settings{backend: backendLocal, privateDir: t.TempDir()}, config.FromMap(map[string]string{
+		"FILETRANSFER_PLUGINS": plugin, "STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS": "2", "LOCK": t.TempDir(),
+	}), nil, slog.New(slog.DiscardHandler))
 	promised := map[string]bool{}
 	for name := range ad.All() {
 		if strings.HasPrefix(name, "Has") {

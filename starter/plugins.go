@@ -183,7 +183,11 @@ func (a *activation) tellPluginResults(ctx context.Context, which string, result
 // For implements sandbox.Plugins.
 func (u *urlPlugins) For(ctx context.Context, url string) (sandbox.Plugin, *sandbox.PluginFailure) {
 	if u.set == nil {
-		u.set = u.find(ctx)
+		// A transfer asks with the rights of the job's user for files; what plugins
+		// said of themselves is root's.
+		found := make(chan *plugin.Set, 1)
+		go func() { found <- u.find(ctx) }()
+		u.set = <-found
 		u.runner.Set = u.set
 	}
 	if u.set.Disabled() {

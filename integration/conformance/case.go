@@ -76,6 +76,7 @@ func Subjects() []Subject {
 		{Name: "basic", Title: "The whole way of plain jobs", Cases: basicCases},
 		{Name: "submit", Title: "What a submit description can say", Cases: submitCases},
 		{Name: "files", Title: "Files in and out", Cases: filesCases},
+		{Name: "plugins", Title: "Inputs at URLs", Cases: pluginsCases, Setup: pluginsSetup},
 		{Name: "destinations", Title: "Output and checkpoints that go elsewhere", Cases: destinationsCases, Setup: destinationsSetup},
 		{Name: "policy", Title: "Policy of the queue", Cases: policyCases, Setup: policySetup},
 		{Name: "steering", Title: "Orders to a job that runs", Cases: steeringCases, Setup: steeringSetup},

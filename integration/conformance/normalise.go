@@ -52,6 +52,7 @@ var (
 	scratchPattern = regexp.MustCompile(`/dir_\d+`)
 	spoolPattern   = regexp.MustCompile(`(/spool/condor/)\d+/\d+/cluster\d+\.proc\d+\.subproc\d+`)
 	clusterPattern = regexp.MustCompile(`cluster \d+`)
+	tookPattern    = regexp.MustCompile(`\bDurationInSeconds = [0-9]+`)
 	webPattern     = regexp.MustCompile(`(://127\.0\.0\.1):\d{2,}`)
 	endPattern     = regexp.MustCompile(`\bWhen = \d+`) // in the ticket of execution
 	usagePattern   = regexp.MustCompile(`\d+ \d\d:\d\d:\d\d`)
@@ -84,6 +85,7 @@ func words(text string, job harness.Job) string {
 		{noPluginPattern, ""},
 		{spoolPattern, "$1<spool>"},
 		{clusterPattern, "cluster <n>"},
+		{tookPattern, "DurationInSeconds = <n>"},
 		{regexp.MustCompile(regexp.QuoteMeta(sidePicks(job.Side))), "<side>"},
 		// Last, since the address 127.0.0.1 holds the job 127.0; and not in a
 		// version, which 25.12.0 is and holds the job 12.0.

@@ -1,0 +1,168 @@
+package conformance
+
+import (
+	"podstarter/integration/harness"
+)
+
+// fetches is a job whose inputs are URLs, among others; it shows what has come.
+func fetches(c Case, inputs, more string) Case {
+	c.Submit = "executable = job\noutput = out\ntransfer_input_files = " + inputs + "\n" + more
+	c.Files = append(c.Files, Script("job", `for f in *; do case $f in job) ;; *) echo "$f: $(cat "$f")"; stat -c '%a %h %F' "$f";; esac; done; ls -A | grep -e '\.in$' -e '\.out$'; exit 0`))
+	return c
+}
+
+// fails is one of a job that is put on hold.
+func fails(c Case, inputs string) Case {
+	c = fetches(c, inputs, shortLease)
+	c.Steps = append(c.Steps, Event(harness.EventHeld, 1))
+	c.Fleeting = append(c.Fleeting, transferFleeting...)
+	return c
+}
+
+// firstTime are inputs that are other ones when the job is tried again.
+func firstTime(first, then string) string {
+	return "\nMY.TransferInput = ifThenElse(NumShadowStarts =?= 1, \"" + first + "\", \"" + then + "\")\n"
+}
+
+// goesBack is one of a job that goes back to the queue, and runs at its second try.
+func goesBack(c Case, first, then, more string) Case {
+	c = fetches(c, "", more+firstTime(first, then))
+	c.Fleeting = append(c.Fleeting, transferFleeting...)
+	return c
+}
+
+var pluginsCases = []Case{
+	fetches(Case{Name: "plugin", Shows: "two URLs by one plugin, beside a file that comes from the submit side",
+		Files: []harness.File{{Name: "plain", Content: []byte("plain\n")}}},
+		"case://ok/one, plain, case://ok/two", ""),
+	fetches(Case{Name: "plugin-told", Shows: "what a plugin is told: where it runs, by which arguments, with which variables and descriptors",
+		Files: []harness.File{{Name: "plain", Content: []byte("plain\n")}}},
+		"case://told/told, plain", "environment = \"CASE_OF=mine case_too=two CASES=no\"\n+PluginData = \"data of all\"\n+case_PluginData = \"data of one\"\n+other_PluginData = 2"),
+	fetches(Case{Name: "plugin-suffix", Shows: "the last part of a scheme is the method, in any case"},
+		"some+case://ok/one", ""),
+	fetches(Case{Name: "plugin-unsaid", Shows: "a plugin that succeeds and reports a failure: its exit status decides"},
+		"case://unsaid/one", ""),
+	fails(Case{Name: "plugin-exit", Shows: "a plugin that fails with an exit status and says why"}, "case://exit/one?secret=1"),
+	fails(Case{Name: "plugin-exit-two", Shows: "a plugin that fails for two files of three"}, "case://exit/one, case://ok/two, case://exit/three"),
+	fails(Case{Name: "plugin-exit-unsaid", Shows: "a plugin that fails and says nothing of any failure"}, "case://exit-unsaid/one"),
+	fails(Case{Name: "plugin-signal", Shows: "a plugin that dies of a signal after its report"}, "case://signal/one"),
+	fails(Case{Name: "plugin-signal-silent", Shows: "a plugin that dies of a signal before its report"}, "case://signal-silent/one"),
+	fails(Case{Name: "plugin-slow", Shows: "a plugin that takes longer than MAX_FILE_TRANSFER_PLUGIN_LIFETIME"}, "case://slow/one"),
+	fails(Case{Name: "plugin-input-gone", Shows: "a file that is gone beside a URL, which is not fetched then",
+		Files: []harness.File{{Name: "gone"}}}, "case://exit/one, gone\nhold = True").after(Shell("rm gone"), Tool("condor_release")),
+	goesBack(Case{Name: "plugin-malformed", Shows: "a plugin that reports what is no ad"}, "case://malformed/one", "case://ok/one", ""),
+	goesBack(Case{Name: "plugin-silent", Shows: "a plugin that reports nothing"}, "case://silent/one", "case://ok/one", ""),
+	goesBack(Case{Name: "plugin-missing", Shows: "a URL whose method nobody has"}, "nobodys://ok/one", "case://ok/one", ""),
+
+	fetches(Case{Name: "plugin-own", Shows: "a plugin that the job brings", Files: []harness.File{ownPlugin}},
+		"mine://ok/one, case://ok/two", "transfer_plugins = mine=own.sh\n"),
+	fetches(Case{Name: "plugin-own-instead", Shows: "a plugin that the job brings, for a method that the site has, too", Files: []harness.File{ownPlugin}},
+		"case://ok/one", "transfer_plugins = case=own.sh\n"),
+	fetches(Case{Name: "plugin-own-ignored", Shows: "a plugin that the job brings and the site ignores", Files: []harness.File{ownPlugin}},
+		"case://ok/one", "transfer_plugins = case=own.sh\n+OwnPlugins = \"ignored\"\n"),
+	goesBack(Case{Name: "plugin-own-refused", Shows: "a plugin that the job brings and the site does not allow, at its first try", Files: []harness.File{ownPlugin}},
+		"case://ok/one", "plain://ok/one", "transfer_plugins = case=own.sh\n+OwnPlugins = \"refused\"\n"),
+
+	fetches(Case{Name: "plugin-one", Shows: "a plugin that moves one file, by the older protocol"}, "plain://ok/one, plain://ok/two", ""),
+	fails(Case{Name: "plugin-one-exit", Shows: "such a plugin that fails with an exit status and says why"}, "plain://exit/one"),
+	fails(Case{Name: "plugin-one-silent", Shows: "such a plugin that fails and says nothing"}, "plain://exit-silent/one"),
+}
+
+// after has steps done before those that the case has.
+func (c Case) after(steps ...Step) Case {
+	c.Steps = append(steps, c.Steps...)
+	return c
+}
+
+// manyPlugin takes lists of files. The host of a URL says what it does.
+const manyPlugin = `if [ "$1" = -classad ]; then cat <<END
+# what it is
+MultipleFileSupport = true
+PluginVersion = "1.0"
+PluginType = "FileTransfer"
+SupportedMethods = "case"
+StartdAttrs = "CasePluginLevel, CasePluginWord"
+CasePluginLevel = 3
+CasePluginWord = "on"
+case_proxy = "cache.example.org"
+not an attribute
+END
+exit; fi
+args=$*
+while [ $# -gt 0 ]; do case $1 in -infile) in=$2; shift;; -outfile) out=$2; shift;; esac; shift; done
+grep -o 'Url = "[^"]*"' "$in" | cut -d'"' -f2 >.urls
+grep -o 'LocalFileName = "[^"]*"' "$in" | cut -d'"' -f2 >.names
+code=0
+report() { echo "[ TransferUrl = \"$url\"; TransferFileName = \"${name##*/}\"; TransferProtocol = \"case\"; TransferType = \"download\"; TransferFileBytes = $1; TransferTotalBytes = $1; TransferStartTime = 1; TransferEndTime = 2; ConnectionTimeSeconds = 1.5; Extra = 1; $2 ]" >>.report; }
+exec 3<.urls 4<.names
+while read -r url <&3 && read -r name <&4; do
+  case $url in
+  *://ok/*) echo "from ${url##*/}" >"$name"; report 7 'TransferSuccess = true';;
+  *://told/*) tell >"$name"; report 9 'TransferSuccess = true';;
+  *://unsaid/*) echo half >"$name"; report 1 'TransferSuccess = false; TransferError = "it does not matter"';;
+  *://exit/*) report 0 'TransferSuccess = false; TransferError = "no such thing"; TransferErrorData = { [ ErrorType = "Resolution"; ErrorCode = 5; Retryable = true; Other = 1 ] }'; code=11;;
+  *://exit-unsaid/*) report 0 'TransferSuccess = true'; code=12;;
+  *://signal/*) report 0 'TransferSuccess = false; TransferError = "not yet"'; code=signal;;
+  *://signal-silent/*) kill -9 $$;;
+  *://slow/*) sleep 600;;
+  *://malformed/*) echo '[ TransferSuccess = ; ]' >.report;;
+  *://silent/*) : ;;
+  esac
+done
+exec 3<&- 4<&-
+[ -f .report ] && cat .report >"$out"
+rm -f .report .urls .names
+[ $code = signal ] && kill -15 $$
+exit $code
+`
+
+// tellPlugin goes before it: what a plugin sees, without what is of the run.
+const tellPlugin = `scratch=$PWD
+tell() {
+echo "$args" | sed "s,$scratch,SCRATCH,g"
+[ "$(id -u)" = 0 ] && echo root
+[ "$(id -u)" = "$(stat -c %u .)" ] && echo as the owner of the sandbox
+[ "$PWD" = "${_CONDOR_JOB_AD%/.job.ad}" ] && echo in the sandbox
+umask
+wc -c <"$out"
+stat -L -c %n:%F /proc/self/fd/0 2>/dev/null
+ls /proc/self/fd | grep -c -v -e '^[0-4]$'
+[ -f "$_CONDOR_JOB_AD" ] && [ -f "$_CONDOR_MACHINE_AD" ] && echo both ads
+cat plain
+env | sed -n 's/^\(_CONDOR[A-Za-z_]*\|X509[A-Z_]*\)=.*/variable \1/p' | grep -v -e ANCESTOR -e _CONDOR_EXECUTE | sort
+env | grep -i '^cases\{0,1\}[_=]' | sort
+tr -d '\n' <"$in" | sed "s,$scratch,SCRATCH,g" | grep -o '[A-Za-z_]* = [^;]*' | sed 's/ *\]*$//' | sort
+}
+`
+
+// onePlugin moves one file.
+const onePlugin = `if [ "$1" = -classad ]; then
+echo 'PluginVersion = "1.0"'; echo 'PluginType = "FileTransfer"'; echo 'SupportedMethods = "plain"'
+exit; fi
+case $1 in
+*://ok/*) echo "one: ${1##*/}" >"$2"; echo "TransferUrl = \"$1\""; echo 'TransferSuccess = true'; echo 'TransferProtocol = "plain"'; echo 'TransferTotalBytes = 9'; echo complaint >&2;;
+*://exit/*) echo "TransferUrl = \"$1\""; echo 'TransferSuccess = false'; echo 'TransferError = "no such thing"'; exit 7;;
+*://exit-silent/*) exit 255;;
+esac
+`
+
+// ownPlugin is what a job brings.
+var ownPlugin = Script("own.sh", `while [ $# -gt 0 ]; do case $1 in -infile) in=$2; shift;; -outfile) out=$2; shift;; esac; shift; done
+[ "${in##*/}" = .own.sh.in ] || exit 1
+name=$(grep -o 'LocalFileName = "[^"]*"' "$in" | cut -d'"' -f2)
+echo "by the job's own plugin" >"$name"
+echo '[ TransferUrl = "mine://ok/one"; TransferSuccess = true; TransferProtocol = "mine"; TransferTotalBytes = 24 ]' >"$out"
+`)
+
+// pluginsSetup adds the plugins to those of the site. Asking those that are written
+// in Python, as stock does for each job, is left to other tests: it takes seconds.
+var pluginsSetup = Setup{
+	Execute: `FILETRANSFER_PLUGINS = $(LIBEXEC)/curl_plugin, ` + programs + `/plugins/case_plugin.sh, ` + programs + `/plugins/plain_plugin.sh
+MAX_FILE_TRANSFER_PLUGIN_LIFETIME = 20
+STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS = ifThenElse(TARGET.OwnPlugins =?= "ignored", 2, ifThenElse(TARGET.OwnPlugins =?= "refused", 1, 0))
+`,
+	Programs: []harness.File{
+		Script("plugins/case_plugin.sh", tellPlugin+manyPlugin),
+		Script("plugins/plain_plugin.sh", onePlugin),
+	},
+}
