@@ -4,7 +4,7 @@ import "podstarter/integration/harness"
 
 // kept tells what the plugin of keep:// has stored for the job, and clears it away.
 func kept() Step {
-	return EP("sh", "-c", `cd /tmp/conformance-keep.*/<cluster> 2>/dev/null || exit
+	return EP("sh", "-c", `cd /tmp/conformance-keep/<cluster> 2>/dev/null || exit
 find . -type f | sort | while read -r f; do echo "$f: $(cat "$f" | tr '\n' ' ' | head -c 60)"; done | sed 's|/[^/]*_<cluster>\.0_[0-9]*/|/JOB/|'
 cd .. && rm -rf <cluster>`)
 }
@@ -37,6 +37,14 @@ var destinationsCases = []Case{
 		"transfer_output_files = a, d, odd;name\ntransfer_output_remaps = \"a=keep://one/x\\;y?k=v; d/b = keep://two/b; odd\\;name=here; d/sub=keep://three/sub\""),
 	storing("dest-exit", "a plugin that fails and says why", tree,
 		"transfer_output_files = a, d\noutput_destination = keep://exit3"),
+	storing("dest-lies", "a plugin that ends well and says that it has failed", tree,
+		"transfer_output_files = a\noutput_destination = keep://lies"),
+	storing("dest-says-half", "a plugin whose reports lack what they must have", tree,
+		"transfer_output_files = a\noutput_destination = keep://bare"),
+	storing("dest-missing", "a missing file for a URL", tree,
+		"transfer_output_files = a, nowhere\noutput_destination = keep://out"),
+	storing("dest-cedar-missing", "a missing file for the access point, and others for a URL", tree,
+		"transfer_output_files = a, nowhere\ntransfer_output_remaps = \"a=keep://out/a\""),
 }
 
 // destinationsSetup has a plugin that keeps files in the pilot, below a directory
@@ -64,7 +72,8 @@ while [ $# -gt 0 ]; do
 	shift
 done
 cluster=$(sed -n 's/^ClusterId = //p' "$_CONDOR_JOB_AD")
-top=/tmp/conformance-keep.$(id -u)/$cluster
+top=/tmp/conformance-keep/$cluster
+umask 0 # a job may begin again in another slot, as another user
 : >"$out"
 report() {
 	size=$(stat -c %s "$file" 2>/dev/null || echo 0)
@@ -88,7 +97,7 @@ while read -r ad; do
 	keep://flaky/*/0000/*) [ "$upload" ] && { report false "not the first"; continue; };;
 	esac
 	if [ "$upload" ]; then
-		mkdir -p "${to%/*}" && cp "$file" "$to" 2>/dev/null
+		mkdir -p "${to%/*}" && cp "$file" "$to" 2>/dev/null && chmod a+r "$to"
 	else
 		mkdir -p "${file%/*}" && cp "$to" "$file" 2>/dev/null
 	fi && well=yes || well=
