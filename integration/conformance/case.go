@@ -78,6 +78,7 @@ func Subjects() []Subject {
 		{Name: "files", Title: "Files in and out", Cases: filesCases},
 		{Name: "plugins", Title: "Inputs at URLs", Cases: pluginsCases, Setup: pluginsSetup},
 		{Name: "destinations", Title: "Output and checkpoints that go elsewhere", Cases: destinationsCases, Setup: destinationsSetup},
+		{Name: "leftovers", Title: "What jobs leave behind, and bounds", Cases: leftoversCases},
 		{Name: "policy", Title: "Policy of the queue", Cases: policyCases, Setup: policySetup},
 		{Name: "steering", Title: "Orders to a job that runs", Cases: steeringCases, Setup: steeringSetup},
 		{Name: "moments", Title: "Orders at awkward moments", Cases: momentsCases, Setup: momentsSetup},

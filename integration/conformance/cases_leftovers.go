@@ -1,0 +1,40 @@
+package conformance
+
+import "podstarter/integration/harness"
+
+// leftoversCases are about what a job may leave in its sandbox, and bounds.
+var leftoversCases = []Case{
+	{Name: "pipes", Shows: "named pipes: among the outputs, in a directory, and named as output",
+		Files:  []harness.File{Script("job", "mkdir d; mkfifo d/pipe named unnamed; echo 1 >d/file")},
+		Submit: "executable = job\ntransfer_output_files = d, named\noutput = out"},
+	{Name: "pipes-unnamed", Shows: "named pipes without a list of outputs",
+		Files:  []harness.File{Script("job", "mkfifo pipe; echo 1 >file")},
+		Submit: "executable = job\noutput = out"},
+	{Name: "strange-names", Shows: "names with newlines, tabs, blanks at their ends and bytes that are no text, in a directory",
+		Files: []harness.File{Script("job", `mkdir d; cd d; n='
+'; echo 1 >"a${n}b"; echo 2 >"$(printf '\tt')"; echo 3 >' blank '; echo 4 >"$(printf '\377\376')"; echo 5 >'*'; echo 6 >"q'\"q"`)},
+		Submit: "executable = job\ntransfer_output_files = d\noutput = out"},
+	{Name: "links-in-circles", Shows: "symbolic links that lead to themselves and to nothing, in a directory",
+		Files:  []harness.File{Script("job", "mkdir d; echo 1 >d/file; ln -s round d/round; ln -s nowhere d/broken; ln -s file d/good")},
+		Submit: "executable = job\ntransfer_output_files = d\noutput = out"},
+	{Name: "input-mode-changed", Shows: "inputs that get another mode, another name and another time",
+		Files: []harness.File{{Name: "mode", Content: []byte("m\n")}, {Name: "name", Content: []byte("n\n")}, {Name: "time", Content: []byte("t\n")},
+			Script("job", "chmod 755 mode; ln name second; touch -d '1 hour ago' time")},
+		Submit: "executable = job\ntransfer_input_files = mode, name, time\noutput = out"},
+	{Name: "holes", Shows: "a file of holes that is greater than max_transfer_output_mb",
+		Files:  []harness.File{Script("job", "truncate -s 1T large; echo 1 >small")},
+		Submit: "executable = job\ntransfer_output_files = large, small\nmax_transfer_output_mb = 1\noutput = out" + shortLease, Fleeting: append([]string{"diskusage*"}, transferFleeting...)},
+	{Name: "no-output-allowed", Shows: "max_transfer_output_mb of nothing at all",
+		Submit: "arguments = out=hello file=new:1\nmax_transfer_output_mb = 0\noutput = out" + shortLease, Fleeting: transferFleeting},
+	{Name: "output-as-large", Shows: "as much output as max_transfer_output_mb, an expression, allows",
+		Files:  []harness.File{Script("job", "head -c 1048576 /dev/zero >large")},
+		Submit: "executable = job\ntransfer_output_files = large\n+MaxTransferOutputMB = RequestCpus\n"},
+	{Name: "submit-side-full", Shows: "an output for which the submit side has no room",
+		Files:  []harness.File{Script("job", "head -c 3000000 /dev/zero >large; echo 1 >small")},
+		Submit: "executable = job\ntransfer_output_files = large, small\ntransfer_output_remaps = \"large=/dev/full\"\noutput = out" + shortLease, Fleeting: transferFleeting},
+	{Name: "encryption-lists", Shows: "lists of files to be encrypted, and not, in and out",
+		Files: []harness.File{{Name: "in.secret", Content: []byte("s\n")}, {Name: "in.open", Content: []byte("o\n")}, {Name: "in.plain", Content: []byte("p\n")},
+			Script("job", "cat in.*; echo 1 >a.secret; echo 2 >b.open; echo 3 >c.plain")},
+		Submit: "executable = job\ntransfer_input_files = in.secret, in.open, in.plain\ntransfer_output_files = a.secret, b.open, c.plain\noutput = out\n" +
+			"encrypt_input_files = *.secret\ndont_encrypt_input_files = in.open, in.secret\nencrypt_output_files = a.*\ndont_encrypt_output_files = *.open"},
+}
