@@ -1,6 +1,10 @@
 package conformance
 
-import "podstarter/integration/harness"
+import (
+	"slices"
+
+	"podstarter/integration/harness"
+)
 
 // kept tells what the plugin of keep:// has stored for the job, and clears it away.
 func kept() Step {
@@ -19,6 +23,31 @@ func storing(name, shows, script, submit string, steps ...Step) Case {
 // tree is a job that makes some files in directories.
 const tree = "mkdir -p d/sub d/empty; echo one >a; echo two >d/b; echo three >d/sub/c; echo hello; "
 
+// saving is a job that saves checkpoints at a URL, ends at its third, and is killed
+// once after its second. What it says at its end is what was restored.
+func saving(name, shows, url, more string) Case {
+	c := Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", savingScript)},
+		Submit: "executable = job.sh\noutput = out\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = state, d\ntransfer_output_files = state\n" +
+			"checkpoint_destination = " + url + "\n" + more,
+		Steps: append(slices.Clone(killed), Ends(), kept()),
+		// URLs that are received hold the job's number, which may have another length.
+		Fleeting: append([]string{"numpids", "010   Number of processes*", "stdoutmtime", "bytesrecvd", "004   *Bytes Received By Job", "005   *Bytes Received By Job"}, transferFleeting...)}
+	return twice(c)
+}
+
+const savingScript = later + `n=$(cat state 2>/dev/null || echo 0)
+n=$((n + 1))
+echo "run $n"
+echo $n >state
+mkdir -p d
+echo "in $n" >d/f
+[ $n -lt 3 ] && exit 85
+printf probe-stays >/proc/$$/comm
+` + rest
+
+// killed ends the first run of such a job.
+var killed = []Step{Runs("probe-stays"), Tool("condor_vacate_job", "-fast", "<job>"), Executes(2)}
+
 // destinationsCases are about what goes elsewhere than to the access point.
 var destinationsCases = []Case{
 	storing("dest-tree", "output_destination with directories; standard output comes back", tree,
@@ -35,6 +64,8 @@ var destinationsCases = []Case{
 		"preserve_relative_paths = true\ntransfer_output_files = d/sub/c, a\noutput_destination = keep://out"),
 	storing("dest-mixture", "remaps to URLs, and to names at the access point", tree+"echo four >'odd;name'",
 		"transfer_output_files = a, d, odd;name\ntransfer_output_remaps = \"a=keep://one/x\\;y?k=v; d/b = keep://two/b; odd\\;name=here; d/sub=keep://three/sub\""),
+	storing("dest-remap-chain", "a remap that leads to a URL by another, and one that leads round in a circle", tree,
+		"transfer_output_files = a, d/b\ntransfer_output_remaps = \"a=x; x=keep://chain/a; y=z; z=y\""),
 	storing("dest-exit", "a plugin that fails and says why", tree,
 		"transfer_output_files = a, d\noutput_destination = keep://exit3"),
 	storing("dest-lies", "a plugin that ends well and says that it has failed", tree,
@@ -45,6 +76,19 @@ var destinationsCases = []Case{
 		"transfer_output_files = a, nowhere\noutput_destination = keep://out"),
 	storing("dest-cedar-missing", "a missing file for the access point, and others for a URL", tree,
 		"transfer_output_files = a, nowhere\ntransfer_output_remaps = \"a=keep://out/a\""),
+	storing("dest-on-success", "output on success, of a job that succeeds, to a URL", tree,
+		"transfer_output_files = a\nwhen_to_transfer_output = ON_SUCCESS\noutput_destination = keep://out"),
+	storing("dest-on-success-failed", "output on success, of a job that fails, with failure files, to a URL", tree+"echo why >why; exit 1",
+		"transfer_output_files = a\n+FailureFiles = \"why\"\nwhen_to_transfer_output = ON_SUCCESS\noutput_destination = keep://out"),
+	twice(Case{Name: "dest-evicted", Shows: "what a job with output_destination saves when it is made to leave",
+		Files:    []harness.File{Script("job.sh", later+tree+traps("TERM")+ready+untilCaught)},
+		Submit:   "executable = job.sh\noutput = out\noutput_destination = keep://out\n" + onEvict,
+		Steps:    []Step{Ready(), Tool("condor_vacate_job"), Executes(2), Ends(), kept()},
+		Fleeting: append([]string{"numpids", "010   Number of processes*", "stdoutmtime"}, transferFleeting...)}),
+
+	saving("checkpoint-kept", "checkpoints at a URL, and a job that goes on from one", "keep://ckpt/base", ""),
+	saving("checkpoint-kept-slash", "the same with a slash at the URL's end, and with output_destination", "keep://ckpt/base/", "output_destination = keep://out"),
+	saving("checkpoint-flaky", "a plugin that says it has not stored a checkpoint, and then stores the next", "keep://flaky", ""),
 }
 
 // destinationsSetup has a plugin that keeps files in the pilot, below a directory

@@ -60,8 +60,10 @@ var (
 
 // lastedPattern is how long a plugin has run. noPluginPattern is what stock starters
 // add to any error of a plugin if another one that is configured is not installed, as
-// one of the usual ones often is; it is none of the job's troubles.
+// one of the usual ones often is; it is none of the job's troubles. globalPattern is
+// the end of a GlobalJobId in a URL.
 var (
+	globalPattern   = regexp.MustCompile(`_[0-9]+\.[0-9]+_[0-9]{10}/`)
 	lastedPattern   = regexp.MustCompile(`\b(DurationInSeconds) = [0-9]+`)
 	noPluginPattern = regexp.MustCompile(`\|FILETRANSFER:1:FILETRANSFER: Failed to execute \S+ -classad: No such file or directory skipping`)
 )
@@ -83,6 +85,7 @@ func words(text string, job harness.Job) string {
 		{endPattern, "When = <time>"},
 		{lastedPattern, "$1 = <n>"},
 		{noPluginPattern, ""},
+		{globalPattern, "_<job>_<time>/"},
 		{spoolPattern, "$1<spool>"},
 		{clusterPattern, "cluster <n>"},
 		{tookPattern, "DurationInSeconds = <n>"},
