@@ -12,12 +12,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// momentsSetup lets jobs ask the startd to suspend them for a while, and a hook
-// that takes its time.
-var momentsSetup = Setup{Execute: `WANT_SUSPEND = TARGET.ConformanceSuspend =?= True
-SUSPEND = TARGET.ConformanceSuspend =?= True && TARGET.JobState =?= "Running" && EnteredCurrentActivity - JobStart < 2
-CONTINUE = time() - EnteredCurrentActivity >= 2
-` + hookKnobs("WAITSBEFORE_HOOK_PREPARE_JOB_BEFORE_TRANSFER = hooks/waits\nWAITSAFTER_HOOK_PREPARE_JOB = hooks/waits\n"+
+// momentsSetup has hooks that take their time.
+var momentsSetup = Setup{Execute: hookKnobs("WAITSBEFORE_HOOK_PREPARE_JOB_BEFORE_TRANSFER = hooks/waits\nWAITSAFTER_HOOK_PREPARE_JOB = hooks/waits\n" +
 	"WAITSAWHILE_HOOK_PREPARE_JOB = hooks/waits-a-while\n"),
 	Programs: []harness.File{Script("hooks/waits", waitingHook), Script("hooks/waits-a-while", strings.Replace(waitingHook, "exec ", "", 1)+"exit 0\n")},
 }
@@ -142,9 +138,6 @@ var momentsCases = []Case{
 		ready+"while [ ! -e go ]; do sleep 0.1; done\n", "",
 		Ready(), Tool("condor_suspend"), Until("JobStatus == 7"), Tool("condor_q", "<job>", "-af", "JobStatus", "LastSuspensionTime > 0", "TotalSuspensions"),
 		Tool("condor_continue"), Until("JobStatus == 2"), EP("touch", "<scratch>/go")),
-	steered("wanted-suspended", "SUSPEND and CONTINUE of the startd",
-		ready+"while [ ! -e go ]; do sleep 0.1; done\n", "+ConformanceSuspend = True",
-		Event(harness.EventSuspended, 1), Event(harness.EventUnsuspended, 1), EP("touch", "<scratch>/go")),
 	steered("checkpoint-signal", "a job whose checkpoints end in a signal",
 		"n=$(cat state 2>/dev/null || echo 0)\necho $((n + 1)) >state\n[ $n -lt 2 ] && kill -USR2 $$\ncat state\n",
 		"+WantFTOnCheckpoint = True\n+SuccessCheckpointExitBySignal = True\n+SuccessCheckpointExitSignal = \"SIGUSR2\"\ntransfer_checkpoint_files = state"),
