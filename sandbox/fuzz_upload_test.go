@@ -10,26 +10,17 @@ import (
 	"podstarter/testdata/streams"
 )
 
-// said are what shadows said in transfers of one direction.
-func said(f *testing.F, command int) (all [][]byte) {
-	for _, r := range streams.All(f, recordings) {
-		if r.Command() != command || r.Case == "proxy" { // a new key for each takes too long
-			continue
-		}
-		var in []streams.Packet
-		for _, p := range r.Sealed() {
-			if p.In {
-				in = append(in, p)
-			}
-		}
-		all = append(all, streams.Wire(in))
-	}
-	return all
+// toStarters are what shadows said on connections that starters began so. A proxy
+// is left out: a new key for each takes too long.
+func toStarters(f *testing.F, command int) [][]byte {
+	return streams.Seeds(f, recordings, func(r streams.Recording) bool {
+		return r.Command() == command && r.Case != "proxy"
+	})
 }
 
 // FuzzUpload lets a shadow answer whatever it likes to output.
 func FuzzUpload(f *testing.F) {
-	for _, data := range said(f, cedar.FileTransDownload) {
+	for _, data := range toStarters(f, cedar.FileTransDownload) {
 		f.Add(data)
 	}
 	s := fuzzed(f)
@@ -45,7 +36,7 @@ func FuzzUpload(f *testing.F) {
 
 // FuzzSealed is FuzzDownload with encrypted packets, which have other strings.
 func FuzzSealed(f *testing.F) {
-	for _, data := range said(f, cedar.FileTransUpload) {
+	for _, data := range toStarters(f, cedar.FileTransUpload) {
 		f.Add(data)
 	}
 	s := fuzzed(f)

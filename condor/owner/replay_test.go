@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"podstarter/cedar"
+	"podstarter/cedar/cedartest"
 	"podstarter/classads"
 	"podstarter/testdata/streams"
 )
@@ -22,16 +23,6 @@ const (
 	startSSHD     = 1502
 	peek          = 1503
 )
-
-func adopt(t testing.TB, r streams.Recording) *cedar.Stream {
-	t.Helper()
-	s, err := cedar.Adopt(streams.Play(t, r))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
 
 // TestReplaySession reads how the schedd asked for sessions of the job's owner,
 // with the claim that the shadow's ad has.
@@ -79,7 +70,7 @@ func TestReplaySession(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The number of a session of another starter would be another one.
-		again := adopt(t, r)
+		again := cedartest.Adopted(t, streams.Play(t, r))
 		if _, err := ReadSessionRequest(again); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +89,7 @@ func TestReplayPeek(t *testing.T) {
 	}
 	var got []string
 	for _, r := range streams.Find(t, recordings, "25.14", "visited", peek, 2) {
-		s := adopt(t, r)
+		s := cedartest.Adopted(t, streams.Play(t, r))
 		p, err := ReadPeek(s)
 		if err != nil {
 			t.Fatal(err)

@@ -2,12 +2,11 @@ package owner
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"testing"
 
 	"podstarter/cedar"
+	"podstarter/cedar/cedartest"
 	"podstarter/classads"
 )
 
@@ -39,55 +38,18 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// feed is a stream whose peer has said raw and hung up.
-func feed(t testing.TB, raw []byte) *cedar.Stream {
-	mine, theirs := net.Pipe()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		go func() { _, _ = io.Copy(io.Discard, theirs) }()
-		_, _ = theirs.Write(raw)
-		_ = theirs.Close()
-	}()
-	t.Cleanup(func() {
-		_ = mine.Close()
-		<-done
-	})
-	return cedar.NewStream(mine)
-}
-
-// written is what put puts on the wire.
-func written(t testing.TB, put func(*cedar.Stream)) []byte {
-	mine, theirs := net.Pipe()
-	s := cedar.NewStream(mine)
-	all := make(chan []byte)
-	go func() {
-		raw, _ := io.ReadAll(theirs)
-		all <- raw
-	}()
-	put(s)
-	if err := s.EndMessage(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	_ = s.Close()
-	return <-all
-}
-
 // FuzzReadSessionRequest has peers say anything at all: an error, or a request
 // that proves nothing but what it holds.
 func FuzzReadSessionRequest(f *testing.F) {
 	ad := classads.NewAd()
 	ad.SetString("ClaimId", "<127.0.0.1:9618?sock=x>#1#2#[Encryption=\"YES\";]key")
 	ad.SetString("SessionInfo", `[Encryption="YES";Integrity="YES";]`)
-	f.Add(written(f, func(s *cedar.Stream) { s.PutAd(ad) }))
-	f.Add(written(f, func(s *cedar.Stream) { s.PutAd(classads.NewAd()) }))
+	f.Add(cedartest.Written(f, func(s *cedar.Stream) { s.PutAd(ad) }))
+	f.Add(cedartest.Written(f, func(s *cedar.Stream) { s.PutAd(classads.NewAd()) }))
 	f.Add([]byte{})
 	f.Add([]byte("\x01\x00\x00\x00\x08\x00\x00\x00\x00\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		request, err := ReadSessionRequest(feed(t, raw))
+		request, err := ReadSessionRequest(cedartest.Said(t, raw))
 		if err != nil {
 			return
 		}

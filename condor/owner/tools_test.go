@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"podstarter/cedar"
+	"podstarter/cedar/cedartest"
 	"podstarter/classads"
 )
 
@@ -104,7 +105,7 @@ func TestAnswer(t *testing.T) {
 	parts := []Part{
 		{Wanted{"one", Stdout, 4}, 3}, {Wanted{"empty", Stderr, 0}, 0}, {Wanted{"gone", Other, 0}, 5}, {Wanted{"two", Other, 2}, -1},
 	}
-	raw := written(t, func(s *cedar.Stream) {
+	raw := cedartest.Written(t, func(s *cedar.Stream) {
 		err := Answer(s, parts, func(name string) (io.ReadSeekCloser, int64, error) {
 			text, ok := contents[name]
 			if !ok {
@@ -117,7 +118,7 @@ func TestAnswer(t *testing.T) {
 		}
 		s.PutInt(1) // for the end of message that follows
 	})
-	s := feed(t, raw)
+	s := cedartest.Said(t, raw)
 	ad, err := s.GetAd()
 	if err == nil {
 		err = s.EndOfMessage()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"podstarter/cedar/cedartest"
 	"podstarter/testdata/streams"
 )
 
@@ -19,7 +20,7 @@ func TestReplayReconnect(t *testing.T) {
 			recording := streams.Find(t, recordings, v, "reconnected", 1200, 1)[0]
 			packets := recording.Sealed()
 			r := newRepeater(t, packets)
-			s := adopt(t, streams.Play(t, recording))
+			s := cedartest.Adopted(t, streams.Play(t, recording))
 			back, err := ReadReconnect(s)
 			if err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"podstarter/cedar"
+	"podstarter/cedar/cedartest"
 	"podstarter/classads"
 	"podstarter/condor/version"
 	"podstarter/testdata/streams"
@@ -110,7 +111,7 @@ func FuzzTakeCredential(f *testing.F) {
 	f.Add(streams.Wire([]streams.Packet{{Last: true, Data: fields(6, "secret")}}))
 	f.Add(streams.Wire([]streams.Packet{{Last: true, Data: fields(1 << 40)}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := takeCredential(adopt(t, streams.Say(t, streams.Unwire(data, true))))
+		got, err := takeCredential(cedartest.Adopted(t, streams.Say(t, streams.Unwire(data, true))))
 		if err == nil && (len(got) == 0 || len(got) > len(data)) {
 			t.Errorf("%d bytes of %d", len(got), len(data))
 		}

@@ -13,23 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"podstarter/cedar"
+	"podstarter/cedar/cedartest"
 	"podstarter/classads"
 	"podstarter/condor/version"
 	"podstarter/testdata/streams"
 )
 
 const recordings = "../../testdata/streams"
-
-// adopt makes a stream of a description.
-func adopt(t testing.TB, description string) *cedar.Stream {
-	t.Helper()
-	s, err := cedar.Adopt(description)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
 
 // turned are the packets as the other side has them.
 func turned(packets []streams.Packet) []streams.Packet {
@@ -51,7 +41,7 @@ type repeater struct {
 }
 
 func newRepeater(t testing.TB, packets []streams.Packet) *repeater {
-	return &repeater{t: t, sent: adopt(t, streams.Say(t, turned(packets)))}
+	return &repeater{t: t, sent: cedartest.Adopted(t, streams.Say(t, turned(packets)))}
 }
 
 // note writes a call down, without what differs from one recording to the next.
@@ -262,7 +252,7 @@ func TestReplay(t *testing.T) {
 			recording := streams.Find(t, recordings, c[0], c[1], streams.Calls, 1)[0]
 			packets := recording.Sealed()
 			r := newRepeater(t, packets)
-			r.c = New(adopt(t, streams.Play(t, recording)), quiet)
+			r.c = New(cedartest.Adopted(t, streams.Play(t, recording)), quiet)
 			defer r.c.Close()
 			r.all(t.Context())
 			if want, given := transcripts[c]; given {

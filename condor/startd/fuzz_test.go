@@ -5,49 +5,17 @@ import (
 	"testing"
 
 	"podstarter/cedar"
+	"podstarter/cedar/cedartest"
 	"podstarter/testdata/streams"
 )
 
-// heard is a stream on which a fuzzer's packets come in.
-func heard(t *testing.T, data []byte, sealed bool) *cedar.Stream {
-	s, err := cedar.Adopt(streams.Say(t, streams.Unwire(data, sealed)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
-// incoming are what came in on connections of a kind.
-func incoming(f *testing.F, commands ...int) (all [][]byte) {
-	for _, r := range streams.All(f, recordings) {
-		for _, command := range commands {
-			if r.Command() != command {
-				continue
-			}
-			packets := r.Sealed()
-			if command == streams.Updates {
-				packets = r.Packets
-			}
-			var in []streams.Packet
-			for _, p := range packets {
-				if p.In {
-					in = append(in, p)
-				}
-			}
-			all = append(all, streams.Wire(in))
-		}
-	}
-	return all
-}
-
 // FuzzReadMachine reads what a startd might write before it spawns a starter.
 func FuzzReadMachine(f *testing.F) {
-	for _, data := range incoming(f, streams.Updates) {
+	for _, data := range streams.Seeds(f, recordings, func(r streams.Recording) bool { return r.Command() == streams.Updates }) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := readMachine(heard(t, data, false))
+		m, err := readMachine(cedartest.Adopted(t, streams.Say(t, streams.Unwire(data, false))))
 		if err == nil && (m.Ad == nil || m.Overlay != nil && m.Overlay.Len() == 0 || m.Secrets != nil && m.Secrets.Len() == 0) {
 			t.Errorf("%+v", m)
 		}
@@ -56,15 +24,17 @@ func FuzzReadMachine(f *testing.F) {
 
 // FuzzOrders reads orders of both kinds.
 func FuzzOrders(f *testing.F) {
-	for _, data := range incoming(f, 1500, cedar.DCRaiseSignal) {
+	for _, data := range streams.Seeds(f, recordings, func(r streams.Recording) bool {
+		return r.Command() == 1500 || r.Command() == cedar.DCRaiseSignal
+	}) {
 		f.Add(data, true)
 		f.Add(data, false)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, sealed bool) {
-		if v, err := ReadVacate(heard(t, data, sealed)); err == nil && len(v.Reason) > maxReason {
+		if v, err := ReadVacate(cedartest.Adopted(t, streams.Say(t, streams.Unwire(data, sealed)))); err == nil && len(v.Reason) > maxReason {
 			t.Errorf("a reason of %d bytes", len(v.Reason))
 		}
-		if n, err := ReadSignal(heard(t, data, sealed)); err == nil && n <= 0 {
+		if n, err := ReadSignal(cedartest.Adopted(t, streams.Say(t, streams.Unwire(data, sealed)))); err == nil && n <= 0 {
 			t.Errorf("signal %d", n)
 		}
 	})

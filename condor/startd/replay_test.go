@@ -12,21 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"podstarter/cedar"
+	"podstarter/cedar/cedartest"
 	"podstarter/condor/version"
 	"podstarter/testdata/streams"
 )
 
 const recordings = "../../testdata/streams"
-
-func adopt(t testing.TB, description string) *cedar.Stream {
-	t.Helper()
-	s, err := cedar.Adopt(description)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
 
 // TestReplayUpdates reads what each startd wrote before it spawned the starter, and
 // sends each update again, byte for byte.
@@ -34,7 +25,7 @@ func TestReplayUpdates(t *testing.T) {
 	for _, c := range streams.Cases(t, recordings) {
 		t.Run(c[0]+"/"+c[1], func(t *testing.T) {
 			recording := streams.Find(t, recordings, c[0], c[1], streams.Updates, 1)[0]
-			u := NewUpdateSocket(adopt(t, streams.Play(t, recording)), quiet)
+			u := NewUpdateSocket(cedartest.Adopted(t, streams.Play(t, recording)), quiet)
 			defer u.Close()
 			m, err := u.ReadMachine(t.Context())
 			if err != nil {
@@ -73,7 +64,7 @@ func TestReplayUpdates(t *testing.T) {
 					sent = append(sent, p)
 				}
 			}
-			again := adopt(t, streams.Say(t, sent))
+			again := cedartest.Adopted(t, streams.Say(t, sent))
 			final := false
 			for !final {
 				command, err := again.GetInt()
@@ -119,7 +110,7 @@ func TestReplayOrders(t *testing.T) {
 			var got []string
 			for _, r := range streams.Find(t, recordings, tt.version, tt.job, tt.command, len(tt.want)) {
 				// Play sees to it that a vacate is answered as it was then.
-				s := adopt(t, streams.Play(t, r))
+				s := cedartest.Adopted(t, streams.Play(t, r))
 				if tt.command == cedar.DCRaiseSignal {
 					n, err := ReadSignal(s)
 					if err != nil {
@@ -153,7 +144,7 @@ func TestReplayAlive(t *testing.T) {
 	for i := range sealed {
 		sealed[i].In = true
 	}
-	s := adopt(t, streams.Say(t, sealed))
+	s := cedartest.Adopted(t, streams.Say(t, sealed))
 	pid, err := s.GetInt()
 	hang, err2 := s.GetInt()
 	waited, err3 := s.GetDouble()

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -242,6 +243,24 @@ func Wire(packets []Packet) []byte {
 		b = append(b, frame(p.Last, p.Data)...)
 	}
 	return b
+}
+
+// Seeds are what came in on the connections that are wanted, as fuzzers begin with
+// it: the encrypted part, or all where nothing was encrypted.
+func Seeds(t testing.TB, dir string, wanted func(Recording) bool) (all [][]byte) {
+	t.Helper()
+	for _, r := range All(t, dir) {
+		if !wanted(r) {
+			continue
+		}
+		packets := r.Sealed()
+		if len(packets) == 0 {
+			packets = r.Packets
+		}
+		in := slices.DeleteFunc(slices.Clone(packets), func(p Packet) bool { return !p.In })
+		all = append(all, Wire(in))
+	}
+	return all
 }
 
 // Unwire makes packets that come in, encrypted or not.
