@@ -41,6 +41,9 @@ type Case struct {
 	Versions []string
 	// Patience is how long the case may take at most; 0 means [Patience].
 	Patience time.Duration
+	// OnRequest says that the case runs only with the flag -all: it takes long, or
+	// shows the same by another way. See [Case.onRequest].
+	OnRequest bool
 }
 
 // Patience is how long a case may take that says nothing else: long, since one
@@ -122,6 +125,13 @@ func Check(subjects []Subject) error {
 // For reports whether the case is for such a pool.
 func (c Case) For(v harness.Versions) bool {
 	return len(c.Versions) == 0 || listed(c.Versions, v.String())
+}
+
+// onRequest leaves the case out of what runs each time. The page of differences
+// says so of it.
+func (c Case) onRequest() Case {
+	c.OnRequest = true
+	return c
 }
 
 // Submission is the case's job for one side.

@@ -3,6 +3,8 @@ package conformance
 import (
 	"flag"
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +41,43 @@ func TestDifferencesPage(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(old), page); diff != "" {
 		t.Errorf("the page is not what the tables say; write it with: go test ./integration/conformance -run TestDifferencesPage -update\n%s", diff)
+	}
+}
+
+func TestCasesOnRequestRunOnlyWithAll(t *testing.T) {
+	subjects := []Subject{
+		{Name: "one", Cases: []Case{{Name: "short"}, Case{Name: "long"}.onRequest()}},
+		{Name: "two", Cases: []Case{{Name: "longer", OnRequest: true}, {Name: "old", Versions: []string{"23.9+*"}}}},
+	}
+	names := func(cases []Case) (all []string) {
+		for _, c := range cases {
+			all = append(all, c.Name)
+		}
+		return all
+	}
+	for _, tc := range []struct {
+		pattern   string
+		all       bool
+		ran, left []string
+		wrong     string
+	}{
+		{pattern: "", ran: []string{"short"}, left: []string{"long", "longer"}},
+		{pattern: "", all: true, ran: []string{"short", "long", "longer"}},
+		{pattern: "one/", ran: []string{"short"}, left: []string{"long"}},
+		{pattern: "two/", left: []string{"longer"}, wrong: "run only with -all"},
+		{pattern: "^longer$", all: true, ran: []string{"longer"}},
+		{pattern: "^old$", all: true, wrong: "no case is called like"},
+	} {
+		p, err := Pick(subjects, harness.Versions{EP: "25.14", AP: "25.14"}, regexp.MustCompile(tc.pattern), tc.all)
+		if (err != nil) != (tc.wrong != "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
+			t.Errorf("%q, all %t: error %v, want %q", tc.pattern, tc.all, err, tc.wrong)
+		}
+		if diff := cmp.Diff(tc.ran, names(p.Cases)); diff != "" {
+			t.Errorf("%q, all %t: run:\n%s", tc.pattern, tc.all, diff)
+		}
+		if diff := cmp.Diff(tc.left, p.Left); diff != "" {
+			t.Errorf("%q, all %t: left out:\n%s", tc.pattern, tc.all, diff)
+		}
 	}
 }
 

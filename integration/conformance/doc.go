@@ -17,6 +17,8 @@
 //     A step that waits is timed from what was done last: it must end at once, or
 //     after the time that .About(5*time.Second) says. Wait for events, never for
 //     time. A case takes a few seconds.
+//     One that takes longer, or shows by another way what others show, ends on
+//     .onRequest(): it runs only with the flag -all.
 //  2. Configuration of execution points or submit side, and programs such as
 //     hooks, go into the Setup of the subject. It is in force for all cases.
 //  3. Run it: integration/.state/bin/pool up --stock --slots 4, then
@@ -26,4 +28,10 @@
 //     what comes or not by the clock under the stock starter too, in Fleeting. A
 //     listed difference that does not show in each case that it names fails.
 //  5. go test ./integration/conformance -run TestDifferencesPage -update
+//
+// Without -all the cases on request are neither run nor passed: no test of their
+// name is there. docs/differences.md marks them, and -v names them first. When
+// something changes that they are about:
+//
+//	go test -tags pool -count=1 -timeout 30m ./integration/conformance -all -case SUBJECT/
 package conformance

@@ -8,8 +8,9 @@ import (
 
 // The generated part of docs/differences.md lies between these lines.
 const (
-	pageBegin = "<!-- generated from integration/conformance; do not edit -->"
-	pageEnd   = "<!-- end of the generated part -->"
+	pageBegin  = "<!-- generated from integration/conformance; do not edit -->"
+	pageEnd    = "<!-- end of the generated part -->"
+	allCommand = "go test -tags pool -count=1 -timeout 30m ./integration/conformance -all"
 )
 
 // Tables is the generated part of the page: what is compared, and the accepted
@@ -42,14 +43,20 @@ func Tables(subjects []Subject, rules []Rule) string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("## The cases\n")
+	all, onRequest := count(subjects)
+	fmt.Fprintf(&b, "## The cases\n\n%d cases, of which `make test` runs %d. The other %d, which have \"with `-all`\" beneath their name, run only when they are asked for:\n"+
+		"they take long, or show by another way what others show.\n\n    %s\n", all, all-onRequest, onRequest, allCommand)
 	for _, s := range subjects {
 		if len(s.Cases) == 0 {
 			continue
 		}
 		fmt.Fprintf(&b, "\n### %s\n\n| case | what it is there for |\n| --- | --- |\n", s.Title)
 		for _, c := range s.Cases {
-			fmt.Fprintf(&b, "| %s | %s |\n", c.Name, cell(c.Shows))
+			name := c.Name
+			if c.OnRequest {
+				name += "<br>with `-all`"
+			}
+			fmt.Fprintf(&b, "| %s | %s |\n", name, cell(c.Shows))
 		}
 	}
 	return b.String()

@@ -21,6 +21,7 @@ import (
 
 var (
 	caseFlag   = flag.String("case", "", "regular expression over the names of the cases to run, or over SUBJECT/NAME; empty for all")
+	allFlag    = flag.Bool("all", false, "run the cases too that run only on request")
 	atOnceFlag = flag.Int("at-once", 0, "cases that are under way at the same time; 0 for twice as many as each side has slots")
 )
 
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 // TestConformance runs each case under the stock starter and ours, in one pool,
 // and judges what differs.
 func TestConformance(t *testing.T) {
-	picked, err := regexp.Compile(*caseFlag)
+	pattern, err := regexp.Compile(*caseFlag)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +47,11 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	picked, err := Pick(Subjects(), pool.Versions, pattern, *allFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d cases; %d more only with -all: %s", len(picked.Cases), len(picked.Left), strings.Join(picked.Left, ", "))
 	if !pool.HasStock() {
 		t.Fatal("the pool has no execution point with the stock starter; start one with: pool up --stock --slots 4")
 	}
@@ -80,29 +86,19 @@ func TestConformance(t *testing.T) {
 	}
 	room := semaphore.NewWeighted(atOnce)
 	var again atomic.Int64
-	ran := 0
-	for _, subject := range Subjects() {
-		for _, c := range subject.Cases {
-			if !c.For(pool.Versions) || !picked.MatchString(c.Name) && !picked.MatchString(subject.Name+"/"+c.Name) {
-				continue
+	for _, c := range picked.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			need := int64(1)
+			if c.Alone {
+				need = atOnce
 			}
-			ran++
-			t.Run(c.Name, func(t *testing.T) {
-				t.Parallel()
-				need := int64(1)
-				if c.Alone {
-					need = atOnce
-				}
-				if err := room.Acquire(t.Context(), need); err != nil {
-					t.Fatal(err)
-				}
-				defer room.Release(need)
-				judge(t, pool, rules, c, probe, &again)
-			})
-		}
-	}
-	if ran == 0 {
-		t.Fatalf("no case is called like %q", *caseFlag)
+			if err := room.Acquire(t.Context(), need); err != nil {
+				t.Fatal(err)
+			}
+			defer room.Release(need)
+			judge(t, pool, rules, c, probe, &again)
+		})
 	}
 }
 
