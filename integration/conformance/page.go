@@ -43,9 +43,8 @@ func Tables(subjects []Subject, rules []Rule) string {
 		}
 		b.WriteString("\n")
 	}
-	all, onRequest := count(subjects)
-	fmt.Fprintf(&b, "## The cases\n\n%d cases, of which `make test` runs %d. The other %d, which have \"with `-all`\" beneath their name, run only when they are asked for:\n"+
-		"they take long, or show by another way what others show.\n\n    %s\n", all, all-onRequest, onRequest, allCommand)
+	fmt.Fprintf(&b, "## The cases\n\n`make test` runs them, but for those with \"with `-all`\" beneath their name, which run only when they are asked for:\n"+
+		"they take long, or show by another way what others show.\n\n    %s\n", allCommand)
 	for _, s := range subjects {
 		if len(s.Cases) == 0 {
 			continue
