@@ -90,6 +90,9 @@ func (e *expander) entry(source, dest string, st unix.Stat_t, err error, path bo
 			if dest == "." {
 				return e.contents(source, "")
 			}
+			if slash {
+				return e.contentsBelow(source, dest)
+			}
 			if err := e.parents(dest); err != nil {
 				return err
 			}
@@ -186,6 +189,22 @@ func (e *expander) contents(dir, dest string) error {
 			return err
 		}
 	}
+}
+
+// contentsBelow expands what is in a directory whose path is kept, though it is
+// not asked for itself: it and those above it are made for what is in it, and not
+// if there is nothing.
+func (e *expander) contentsBelow(dir, dest string) error {
+	yield := e.yield
+	defer func() { e.yield = yield }()
+	e.yield = func(it item) error {
+		e.yield = yield
+		if err := e.parents(dest); err != nil {
+			return err
+		}
+		return yield(it)
+	}
+	return e.contents(dir, dest)
 }
 
 // unreadable yields what stands for the missing contents of a directory.

@@ -28,3 +28,32 @@ func TestSpooledNames(t *testing.T) {
 		}
 	}
 }
+
+func TestSpooledNamesThatNoListHolds(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		changed bool // the job names no output
+		want    []string
+		unnamed bool
+	}{
+		{"a b", true, []string{"plain", "a b", "last"}, false},
+		{"a,b", true, nil, true},
+		{" a", true, nil, true},
+		{"a\t", true, nil, true},
+		{"a\nb", true, nil, true},
+		{"a\rb", true, nil, true},
+		{"a,b", false, []string{"plain", "a,b", "last"}, false},
+		{" a", false, []string{"plain", " a", "last"}, false},
+		{"a\nb", false, []string{"plain", "last"}, false},
+		{"a\rb", false, []string{"plain", "last"}, false},
+	} {
+		u := &upload{session: &session{}}
+		u.plan.pick.changed = tc.changed
+		for _, name := range []string{"plain", tc.name, "last"} {
+			u.spooled(name)
+		}
+		if diff := cmp.Diff(tc.want, u.stats.spooled); diff != "" || u.unnamed != tc.unnamed {
+			t.Errorf("%q: unnamed %t, want %t (-want +got):\n%s", tc.name, u.unnamed, tc.unnamed, diff)
+		}
+	}
+}

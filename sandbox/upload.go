@@ -78,7 +78,7 @@ type upload struct {
 	noted    int             // errors
 	failed   *TransferError  // the first
 	named    map[string]bool // what is in stats.spooled
-	unnamed  bool            // it would be too much
+	unnamed  bool            // they would be too many, or cannot be listed
 	fetches  bool            // the peer has URLs to fetch: its answer may take long
 
 	batch    batch             // to be stored by a plugin
@@ -206,25 +206,3 @@ func (u *upload) lost(err error) error {
 	}
 	return v
 }
-
-// spooled notes a name for SpooledOutputFiles: of directories the directory
-// alone, and not standard output and error, which the access point adds by
-// itself.
-func (u *upload) spooled(name string) {
-	if strings.Contains(name, "/") || name == baseName(u.job.stdout) || name == baseName(u.job.stderr) || u.named[name] || u.unnamed {
-		return
-	}
-	if len(u.named) == maxSpooled {
-		u.stats.spooled, u.named, u.unnamed = nil, nil, true
-		return
-	}
-	if u.named == nil {
-		u.named = map[string]bool{}
-	}
-	u.named[name] = true
-	u.stats.spooled = append(u.stats.spooled, name)
-}
-
-// maxSpooled is how many names go into SpooledOutputFiles. With more there are
-// none: the access point then takes what the job names itself.
-const maxSpooled = 50_000

@@ -104,7 +104,7 @@ DontEncryptOutputFiles = "*file1,out.txt"
 		t.Errorf("final %d, result %+v", f.final, result)
 	}
 	slices.Sort(result.Spooled)
-	if diff := cmp.Diff([]string{"d1", "file1", "line\nfeed", "out.txt", "with space", "y"}, result.Spooled); diff != "" {
+	if diff := cmp.Diff([]string{"d1", "file1", "out.txt", "with space", "y"}, result.Spooled); diff != "" {
 		t.Error(diff)
 	}
 	stats, err := f.ackIn.GetAd("TransferStats")
@@ -370,16 +370,18 @@ func TestUploadOutside(t *testing.T) {
 
 func TestUploadPreservesRelativePaths(t *testing.T) {
 	f, s := newShadow(t), newSandbox(t)
-	put(t, s, map[string]string{"a/b/c": "c", "a/b/d": "d", "a/e/f/g": "g", "out3/x": "x", "top": "t", "_condor_stdout": "o", "h/i/j": "j"})
+	put(t, s, map[string]string{"a/b/c": "c", "a/b/d": "d", "a/e/f/g": "g", "out3/x": "x", "top": "t", "_condor_stdout": "o", "h/i/j": "j", "void/": "", "bare/": "", "k/l/in/": ""})
 	job := plainJob + `PreserveRelativePaths = true
-TransferOutput = "a/b/c,./top,a/e,out3/,a/b/d,` + s.Scratch() + `/h"
+TransferOutput = "a/b/c,./top,a/e,out3/,void/,bare,k/l/,a/b/d,` + s.Scratch() + `/h"
 `
 	if _, err := f.transfer(s, job).Upload(context.Background(), Upload{}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"6 a 755", "6 a/b 755", "1 a/b/c 644 c", "1 top 644 t", "6 a/e 755", "6 a/e/f 755", "1 a/e/f/g 644 g",
-		"6 out3 755", "1 out3/x 644 x", "1 a/b/d 644 d", "6 h 755", "6 h/i 755", "1 h/i/j 644 j", "1 _condor_stdout 644 o",
+		"6 out3 755", "1 out3/x 644 x",
+		// Of void/ only what is in it is wanted, and that is nothing.
+		"6 bare 755", "6 k 755", "6 k/l 755", "6 k/l/in 755", "1 a/b/d 644 d", "6 h 755", "6 h/i 755", "1 h/i/j 644 j", "1 _condor_stdout 644 o",
 	}
 	if diff := cmp.Diff(want, gotten(f, true)); diff != "" {
 		t.Error(diff)

@@ -79,6 +79,8 @@ func Subjects() []Subject {
 		{Name: "basic", Title: "The whole way of plain jobs", Cases: basicCases},
 		{Name: "submit", Title: "What a submit description can say", Cases: submitCases},
 		{Name: "files", Title: "Files in and out", Cases: filesCases},
+		{Name: "input", Title: "Files in, in all their forms", Cases: inputCases},
+		{Name: "output", Title: "Files out, in all their forms", Cases: outputCases},
 		{Name: "plugins", Title: "Inputs at URLs", Cases: pluginsCases, Setup: pluginsSetup},
 		{Name: "destinations", Title: "Output and checkpoints that go elsewhere", Cases: destinationsCases, Setup: destinationsSetup},
 		{Name: "leftovers", Title: "What jobs leave behind, and bounds", Cases: leftoversCases},

@@ -38,12 +38,14 @@ var outputCases = []Case{
 	making("output-special", "pipes and sockets among the output: without a list, and in a directory", specials+"echo 1 >f", ""),
 	making("output-special-named", "pipes and sockets by name, by a link and in a directory", "mkdir d; cd d; "+specials+"cd ..; "+specials+"ln -s pipe link; echo 1 >d/f",
 		"transfer_output_files = d, pipe, socket, link"),
-	making("output-names", "names without a list and in a directory: newline, quotes, backslash, leading dash, blanks, no UTF-8, 255 bytes",
-		"mkdir d; for d in . d; do (cd $d; i=0\nfor f in 'new\nline' '\"double\"' \"it's\" 'back\\slash' -rf ' blank ' \"$(printf '\\377\\376')\" a,b 'c=d;e' .hidden '%41' \"$(printf %0255d 0)\"; do i=$((i+1)); echo $i >\"./$f\"; done); done",
-		""),
-	making("output-names-directory", "the same in a directory that is named",
-		"mkdir d; cd d; i=0\nfor f in 'new\nline' '\"double\"' \"it's\" 'back\\slash' -rf ' blank ' \"$(printf '\\377\\376')\" a,b 'c=d;e' .hidden '%41' \"$(printf %0255d 0)\"; do i=$((i+1)); echo $i >\"./$f\"; done",
+	making("output-names", "names without a list: quotes, backslash, leading dash, blanks, commas, no UTF-8, 255 bytes",
+		oddFiles(`'"double"' "it's" 'back\slash' -rf ' blank ' "$(printf '\377\376')" a,b 'c=d;e' .hidden '%41' "$(printf %0255d 0)"`), ""),
+	making("output-names-directory", "the same in a directory that is named, and a newline",
+		"mkdir d; cd d; "+oddFiles("'new\nline' "+`'"double"' "it's" 'back\slash' -rf ' blank ' "$(printf '\377\376')" a,b 'c=d;e' .hidden '%41' "$(printf %0255d 0)"`),
 		"transfer_output_files = d"),
+	making("output-dots", "names with . and .. and several slashes", "mkdir -p d/deep; for f in 1 d/2 d/3 d/deep/4; do echo $f >$f; done",
+		"transfer_output_files = d/../1, .//d//2, d/./3, d/deep/."),
+	making("output-machine", "a file of the machine, by its whole path", "echo 1 >f", "transfer_output_files = f, "+hostname),
 	making("output-deep", "a tree of a hundred levels", "mkdir -p "+deep("d")+"; echo leaf >"+deep("d")+"/leaf", "transfer_output_files = d"),
 	making("output-many", "two thousand files in directories", "mkdir many; cd many; for d in 1 2 3 4; do mkdir $d; for i in $(seq 500); do echo $i >$d/$i; done; done", "transfer_output_files = many"),
 	arrived(making("output-modes", "modes of files and directories, set-user-ID and sticky bits, old times, holes, hard links",
@@ -70,6 +72,13 @@ var outputCases = []Case{
 		"transfer_output_remaps = \"a=eins; b=new/deep/zwei; c/in=drei; e=$(DIRECTORY)/vier\"\ntransfer_output_files = a, b, c, e", text("vier/keep")...),
 	making("output-remapped-unset", "remaps without a list, of what did not change too", "echo 1 >new; echo 2 >other; mkdir d; echo 3 >d/leaf",
 		"transfer_input_files = same\ntransfer_output_remaps = \"new=neu; same=gleich; d/leaf=blatt; job=programm\"", text("same")...),
+	making("output-remapped-relative", "remaps and preserve_relative_paths", "mkdir -p d/e f; echo 1 >d/e/1; echo 2 >d/2; echo 3 >f/3",
+		"preserve_relative_paths = True\ntransfer_output_files = d/e/1, d/2, f\ntransfer_output_remaps = \"d/e/1=eins; d/2=new/zwei; f=effe\""),
+	making("output-remapped-together", "two files that are remapped to one name", "echo 1 >one; echo 2 >two",
+		"transfer_output_files = two, one\ntransfer_output_remaps = \"one=same; two=same\""),
+	{Name: "output-several", Shows: "three jobs of a cluster, each with remaps of its own", Count: 3,
+		Files:  []harness.File{Script("job", "echo hello; echo result >result; mkdir d; echo leaf >d/leaf")},
+		Submit: "executable = job\noutput = out.$(Process)\ntransfer_output_files = result, d\ntransfer_output_remaps = \"result=result.$(Process); d=d.$(Process)\""},
 	making("output-null", "output that is remapped to /dev/null", "echo 1 >one; head -c 100000 /dev/zero >two; echo 3 >three",
 		"transfer_output_files = one, two, three\ntransfer_output_remaps = \"two=/dev/null; one=/dev/null\""),
 	making("stdout-replaced", "standard output and error that are remapped, named among the output, and in new directories",
@@ -86,6 +95,8 @@ var outputCases = []Case{
 		"when_to_transfer_output = ON_SUCCESS\ntransfer_output_files = good\n+FailureFiles = \"bad, d\"\ntransfer_output_remaps = \"bad=schlecht\""),
 	making("failure-files-unneeded", "a job that succeeds, and files that are wanted when it fails", "echo 1 >good; echo 2 >bad; echo hello",
 		"when_to_transfer_output = ON_SUCCESS\nsuccess_exit_code = 0\ntransfer_output_files = good\n+FailureFiles = \"bad, d\""),
+	making("on-success-code", "output on success, of a job for which another exit code than 0 is one", "echo 1 >new; exit 3", "when_to_transfer_output = ON_SUCCESS\nsuccess_exit_code = 3"),
+	making("on-success-signal", "output on success, of a job that a signal ends", "echo 1 >new; kill -SEGV $$", "when_to_transfer_output = ON_SUCCESS"),
 	twice(steered("evicted-files", "a job that is evicted with files, directories and changed input, without a list, and goes on with them",
 		again+"mkdir -p d/sub; echo 1 >d/sub/1; echo 2 >new; echo changed >in\n"+traps("TERM")+ready+untilCaught,
 		onEvict+"transfer_input_files = in, same, indir", Ready(), Tool("condor_vacate_job"), Executes(2))).with(text("in", "same", "indir/leaf")...),
@@ -105,6 +116,19 @@ var outputCases = []Case{
 		Options: []string{"-spool"}, Spooled: true,
 		Submit: "executable = job\ntransfer_input_files = in, same\noutput = out",
 		Steps:  []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}},
+	{Name: "spool-names", Shows: "a spooled sandbox without a list of output, and names that no list could have",
+		Files:   []harness.File{Script("job", "echo 1 >a,b; echo 2 >' blank '; echo 3 >plain")},
+		Options: []string{"-spool"}, Spooled: true, Submit: "executable = job\noutput = out",
+		Steps: []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}},
+	twice(Case{Name: "spool-again", Shows: "a spooled job that goes back to the queue with its files and goes on with them",
+		Files:   append(text("in", "same"), Script("job", again+"mkdir d; echo 1 >d/1; echo 2 >mine; echo changed >in\n")),
+		Options: []string{"-spool"}, Spooled: true, Submit: "executable = job\ntransfer_input_files = in, same\noutput = out\non_exit_remove = NumJobStarts > 1",
+		Steps: []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}}),
+}
+
+// oddFiles makes a file of each name in the list, which is a shell's.
+func oddFiles(list string) string {
+	return "i=0; for f in " + list + "; do i=$((i+1)); echo $i >\"./$f\"; done"
 }
 
 // specials makes a pipe and a socket.
