@@ -82,6 +82,7 @@ func Subjects() []Subject {
 		{Name: "input", Title: "Files in, in all their forms", Cases: inputCases},
 		{Name: "output", Title: "Files out, in all their forms", Cases: outputCases},
 		{Name: "plugins", Title: "Inputs at URLs", Cases: pluginsCases, Setup: pluginsSetup},
+		{Name: "urls", Title: "Files at URLs, with the plugins that HTCondor has", Cases: urlsCases, Setup: urlsSetup},
 		{Name: "destinations", Title: "Output and checkpoints that go elsewhere", Cases: destinationsCases, Setup: destinationsSetup},
 		{Name: "leftovers", Title: "What jobs leave behind, and bounds", Cases: leftoversCases},
 		{Name: "policy", Title: "Policy of the queue", Cases: policyCases, Setup: policySetup},

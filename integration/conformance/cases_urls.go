@@ -175,6 +175,3 @@ var uploaded = Note("what was uploaded", func(_ context.Context, r *Run) (string
 	}
 	return strings.Join(lines, "\n"), err
 })
-
-// Not in the table until all of it has been seen on a pool.
-var _ = Subject{Name: "urls", Title: "Files at URLs, with the plugins that HTCondor has", Cases: urlsCases, Setup: urlsSetup}
