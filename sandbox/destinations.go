@@ -182,7 +182,7 @@ func (u *upload) flush() error {
 	if err != nil {
 		return err
 	}
-	u.stats.ran(run)
+	u.stats.stored(run)
 	u.recordRun(run)
 	if !b.plugin.Many() {
 		return u.reportSingle(&b.items[0], run)

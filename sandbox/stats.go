@@ -21,6 +21,9 @@ type stats struct {
 
 	plugins  []*classads.Ad // results for the shadow
 	byMethod map[string]*methodStats
+	// unnamed is the size, in bytes, of what was stored by no protocol that a plugin
+	// named: the stock curl_plugin names none of a URL with a token.
+	unnamed int64
 }
 
 // methodStats is what plugins moved by one protocol.
@@ -58,8 +61,20 @@ func (s *stats) ran(run *PluginRun) {
 	}
 }
 
+// stored counts a run of a plugin that stored files. Of those, though not of what is
+// fetched, the bytes count without a protocol too (InvokeMultiUploadPlugin).
+func (s *stats) stored(run *PluginRun) {
+	s.ran(run)
+	for _, r := range run.Reports {
+		if r.Protocol == "" && r.Sized {
+			s.unnamed = min(s.unnamed+r.Bytes, 1<<62-1)
+		}
+	}
+}
+
 // moved is the size of all that plugins moved, in bytes.
-func (s *stats) moved() (n int64) {
+func (s *stats) moved() int64 {
+	n := s.unnamed
 	for _, m := range s.byMethod {
 		n = min(n+m.bytes, 1<<62-1)
 	}

@@ -58,12 +58,17 @@ var (
 	usagePattern   = regexp.MustCompile(`\d+ \d\d:\d\d:\d\d`)
 )
 
-// lastedPattern is how long a plugin has run. noPluginPattern is what stock starters
+// lastedPattern is how long a plugin has run, transferTimes are measurements in what
+// plugins tell. noPluginPattern is what stock starters
 // add to any error of a plugin if another one that is configured is not installed, as
 // one of the usual ones often is; it is none of the job's troubles. globalPattern is
-// the end of a GlobalJobId in a URL.
+// the end of a GlobalJobId in a URL, publicPattern the name of a public input file,
+// waitedPattern what curl says of a connection that failed.
 var (
+	waitedPattern   = regexp.MustCompile(`\bafter [0-9]+ ms\b`)
+	publicPattern   = regexp.MustCompile(`(/public/)[0-9a-f]{16,32}\b`)
 	globalPattern   = regexp.MustCompile(`_[0-9]+\.[0-9]+_[0-9]{10}/`)
+	transferTimes   = regexp.MustCompile(`\b(TransferStartTime|TransferEndTime|ConnectionTimeSeconds|TotalSeconds) = [-+.0-9E]+`)
 	lastedPattern   = regexp.MustCompile(`\b(DurationInSeconds) = [0-9]+`)
 	noPluginPattern = regexp.MustCompile(`\|FILETRANSFER:1:FILETRANSFER: Failed to execute \S+ -classad: No such file or directory skipping`)
 )
@@ -84,6 +89,9 @@ func words(text string, job harness.Job) string {
 		{usagePattern, "<duration>"},
 		{endPattern, "When = <time>"},
 		{lastedPattern, "$1 = <n>"},
+		{transferTimes, "$1 = <n>"},
+		{publicPattern, "$1<sum>"},
+		{waitedPattern, "after <n> ms"},
 		{noPluginPattern, ""},
 		{globalPattern, "_<job>_<time>/"},
 		{spoolPattern, "$1<spool>"},
