@@ -30,6 +30,7 @@ type Runner struct {
 	// PlainData gives PluginData to plugins of protocol 2
 	// (ASSUME_COMPATIBLE_MULTIFILE_PLUGINS).
 	PlainData bool
+	Hosts     string // file of names of machines; empty means /etc/hosts
 	Log       *slog.Logger
 }
 
@@ -38,8 +39,10 @@ type Runner struct {
 // there is none. The error is the cause of ctx when that ended first; whatever else
 // goes wrong is a Failure in the result.
 func (r *Runner) Run(ctx context.Context, p *Plugin, class Class, files []File, proxy string) (*Result, error) {
-	if p.Multi {
-		return r.many(ctx, p, class, files, proxy)
-	}
-	return r.one(ctx, p, class, files[0], proxy)
+	return r.again(ctx, p, func() (*Result, error) {
+		if p.Multi {
+			return r.many(ctx, p, class, files, proxy)
+		}
+		return r.one(ctx, p, class, files[0], proxy)
+	})
 }

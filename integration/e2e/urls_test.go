@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -101,7 +102,7 @@ func TestUntrustedServer(t *testing.T) {
 }
 
 // TestThousandURLs: a thousand files are one run of the plugin, and the shadow takes
-// what is told of them.
+// what is told of them. How long it takes is told beside the stock starter's time.
 func TestThousandURLs(t *testing.T) {
 	const many = 1000
 	w := web(t)
@@ -111,13 +112,14 @@ func TestThousandURLs(t *testing.T) {
 		urls = append(urls, w.Plain+put(t, w, fmt.Sprintf("file%04d", i), strconv.Itoa(i)+"\n"))
 		sum += i
 	}
-	job := submit(t, script(`#!/bin/sh
+	thousand := script(`#!/bin/sh
 trap 'exit 0' USR1
 cat file* | awk '{ n++; sum += $1 } END { print n, sum }'
 printf summed >/proc/$$/comm
 while :; do sleep 0.1; done
-`, "transfer_input_files = "+strings.Join(urls, ",")))[0]
-	running(t, job, 1)
+`, "transfer_input_files = "+strings.Join(urls, ","))
+	job := submit(t, thousand)[0]
+	took := inputTook(t, job)
 	payload := pool.Payload(side)
 	found, err := harness.WaitSome(soon(t, patience), 1, func(q harness.Process) bool { return q.Comm == "summed" && payload(q) })
 	if err != nil {
@@ -127,7 +129,7 @@ while :; do sleep 0.1; done
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("the starter had %d KiB of memory at most", starter.VmHWM)
+	t.Logf("input took %s; the starter had %d KiB of memory at most", took, starter.VmHWM)
 	if side == harness.Ours && starter.VmHWM > 64<<10 {
 		t.Errorf("the starter had %d KiB of memory", starter.VmHWM)
 	}
@@ -146,10 +148,35 @@ while :; do sleep 0.1; done
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Count(records, "TransferClass ="); got != 1 {
+	if got := strings.Count(records, "PluginBasename ="); got != 1 {
 		t.Errorf("%d runs of plugins are on record", got)
 	}
 	if got := strings.Count(records, "TransferSuccess = true"); got != many {
 		t.Errorf("%d successful transfers are on record", got)
 	}
+
+	if side != harness.Ours || !pool.HasStock() {
+		return
+	}
+	thousand.Side = harness.Stock
+	job = submit(t, thousand)[0]
+	stock := inputTook(t, job)
+	t.Logf("the stock starter's input took %s, %.2f times as long", stock, stock.Seconds()/took.Seconds())
+}
+
+// inputTook waits until a job runs and says how long its input took, as the event
+// log shows it to who watches.
+func inputTook(t *testing.T, job harness.Job) time.Duration {
+	t.Helper()
+	var began time.Time
+	for _, number := range []int{harness.EventFileTransfer, harness.EventExecute} {
+		_, err := job.WaitEvents(soon(t, patience), fmt.Sprintf("event %03d", number), func(events []harness.Event) bool { return has(events, number) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if began.IsZero() {
+			began = time.Now()
+		}
+	}
+	return time.Since(began).Round(10 * time.Millisecond)
 }
