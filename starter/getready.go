@@ -185,6 +185,9 @@ func (a *activation) stageIn(ctx context.Context) error {
 			return nil
 		case errors.Is(verdict, errRetryTransfer) && a.files.transfer != nil && try < maxInputTries:
 			a.log.Warn("The shadow wants the input files sent again", "error", failed, "try", try)
+			if err := pause(ctx, reapTime); err != nil {
+				return err
+			}
 		case failed != nil && (verdict == nil || !errors.Is(verdict, shadow.ErrLost)):
 			return transferFailure(failed, "Failed to transfer files: ")
 		case errors.Is(verdict, errAbort):

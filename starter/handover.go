@@ -52,7 +52,10 @@ const (
 	// (jic_shadow.cpp:transferOutputFinish).
 	forcedDisconnects = 4
 	// reapTime is what the shadow has to notice that its half of a transfer
-	// ended. It dies if it is asked for the next one before.
+	// ended. It dies if it is asked for the next one before, even if it has asked
+	// for that itself: it does when its half tells it of the failure, a moment
+	// before that ends (pseudo_ops.cpp:pseudo_request_guidance,
+	// file_transfer.cpp:Upload).
 	reapTime = 2 * time.Second
 )
 

@@ -91,36 +91,47 @@ func parent(pid int) int {
 // onSmallDisk has a step carried out while the directory of sandboxes is on a
 // file system of its own, with room for so many bytes.
 func onSmallDisk(size int64, waited Step) Step {
-	return Do("on a small disk, "+waited.Words, func(ctx context.Context, r *Run) (err error) {
+	return Do("on a small disk, "+waited.Words, func(ctx context.Context, r *Run) error {
 		startd, err := r.Startd()
 		if err != nil {
 			return err
 		}
-		dir, err := r.Pool.EP(ctx, r.Side, "condor_config_val", "EXECUTE")
-		if err != nil {
-			return err
-		}
-		dir = strings.TrimSpace(dir)
-		within := func(ctx context.Context, argv ...string) error {
-			argv = append([]string{"--target", strconv.Itoa(startd.PID), "--mount", "--"}, argv...)
+		// The table of mounts, which umount reads, is that of a process.
+		within := func(ctx context.Context, script string) error {
+			argv := []string{"--target", strconv.Itoa(startd.PID), "--mount", "--pid", "--", "sh", "-c", script, strconv.FormatInt(size, 10)}
 			if out, err := exec.CommandContext(ctx, "nsenter", argv...).CombinedOutput(); err != nil {
 				return fmt.Errorf("nsenter %s: %w: %s", strings.Join(argv, " "), err, out)
 			}
 			return nil
 		}
-		const as = `mount -t tmpfs -o "size=$1,mode=$(stat -c %a "$0"),uid=$(stat -c %u "$0"),gid=$(stat -c %g "$0")" small "$0"`
-		if err := within(ctx, "sh", "-c", as, dir, strconv.FormatInt(size, 10)); err != nil {
+		const (
+			execute = `d=$(condor_config_val EXECUTE) && `
+			mount   = execute + `mount -t tmpfs -o "size=$0,mode=$(stat -c %a "$d"),uid=$(stat -c %u "$d"),gid=$(stat -c %g "$d")" small "$d"`
+			umount  = execute + `umount -l "$d"`
+			// What the slots had on the small disk would keep others from them.
+			grown = `host=$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME)
+until condor_reconfig -startd >/dev/null && disks=$(condor_status -direct "$host" -af Disk) && [ -n "$disks" ] && ! echo "$disks" | grep -q '^.\{1,6\}$'; do sleep 0.2; done`
+		)
+		if err := within(ctx, mount); err != nil {
 			return err
 		}
-		defer func() {
-			// Whatever came of it: the next cases need the disk.
-			if e := within(context.WithoutCancel(ctx), "umount", "-l", dir); err == nil {
-				err = e
+		err = func() error {
+			if _, err := r.Pool.AP(ctx, "condor_release", r.Job().ID()); err != nil {
+				return err
 			}
+			if err := waited.do(ctx, r); err != nil {
+				return err
+			}
+			return harness.WaitNone(ctx, r.Pool.Starters(r.Side))
 		}()
-		if _, err := r.Pool.AP(ctx, "condor_release", r.Job().ID()); err != nil {
+		// Whatever came of it: the next cases need the disk.
+		if e := within(context.WithoutCancel(ctx), umount); err == nil {
+			err = e
+		}
+		if err != nil {
 			return err
 		}
-		return waited.do(ctx, r)
+		_, err = r.Pool.EP(ctx, r.Side, "sh", "-c", grown)
+		return err
 	})
 }

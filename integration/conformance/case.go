@@ -85,6 +85,7 @@ func Subjects() []Subject {
 		{Name: "urls", Title: "Files at URLs, with the plugins that HTCondor has", Cases: urlsCases, Setup: urlsSetup},
 		{Name: "destinations", Title: "Output and checkpoints that go elsewhere", Cases: destinationsCases, Setup: destinationsSetup},
 		{Name: "leftovers", Title: "What jobs leave behind, and bounds", Cases: leftoversCases},
+		{Name: "transfer-failures", Title: "Files that do not come or go", Cases: failuresCases},
 		{Name: "policy", Title: "Policy of the queue", Cases: policyCases, Setup: policySetup},
 		{Name: "steering", Title: "Orders to a job that runs", Cases: steeringCases, Setup: steeringSetup},
 		{Name: "moments", Title: "Orders at awkward moments", Cases: momentsCases, Setup: momentsSetup},

@@ -14,6 +14,16 @@ var leftoversCases = []Case{
 		Files: []harness.File{Script("job", `mkdir d; cd d; n='
 '; echo 1 >"a${n}b"; echo 2 >"$(printf '\tt')"; echo 3 >' blank '; echo 4 >"$(printf '\377\376')"; echo 5 >'*'; echo 6 >"q'\"q"`)},
 		Submit: "executable = job\ntransfer_output_files = d\noutput = out"},
+	{Name: "closed-directory", Shows: "a directory below an output that its owner may not read",
+		Files:  []harness.File{Script("job", "mkdir -p d/closed; echo 1 >d/closed/lost; echo 2 >d/open; chmod 0 d/closed")},
+		Submit: "executable = job\ntransfer_output_files = d\noutput = out" + shortLease, Fleeting: transferFleeting},
+	{Name: "link-out", Shows: "an output that is a symbolic link to a file outside of the sandbox",
+		Files:  []harness.File{Script("job", "ln -s /etc/hostname link; echo 1 >file")},
+		Submit: "executable = job\ntransfer_output_files = link, file\noutput = out" + shortLease, Fleeting: transferFleeting},
+	{Name: "deep-tree", Shows: "directories below each other, further than a path can say",
+		Files:  []harness.File{Script("job", `n=$(printf '%0200d' 0); mkdir top; cd top; i=0; while [ $i -lt 24 ]; do mkdir $n; cd $n || exit 1; i=$((i+1)); done; echo 1 >leaf`)},
+		Submit: "executable = job\ntransfer_output_files = top\noutput = out" + shortLease, Fleeting: transferFleeting,
+		Steps: []Step{Ends(), Shell("rm -r top")}}, // since its path is longer from here
 	{Name: "links-in-circles", Shows: "symbolic links that lead to themselves and to nothing, in a directory",
 		Files:  []harness.File{Script("job", "mkdir d; echo 1 >d/file; ln -s round d/round; ln -s nowhere d/broken; ln -s file d/good")},
 		Submit: "executable = job\ntransfer_output_files = d\noutput = out"},
