@@ -1,0 +1,133 @@
+//go:build pool
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"podstarter/integration/harness"
+)
+
+// pythonPlugin takes lists of files, and tells who it was.
+const pythonPlugin = `#!/usr/bin/python3
+import os, sys
+import re
+if sys.argv[1:] == ["-classad"]:
+    print('MultipleFileSupport = true\nPluginVersion = "1.0"\nPluginType = "FileTransfer"\nSupportedMethods = "e2emany"')
+    sys.exit(0)
+args = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+ads = re.findall(r'\[.*?\]', open(args["-infile"]).read())
+with open(args["-outfile"], "w") as out:
+    for ad in ads:
+        url = re.search(r'Url = "([^"]*)"', ad).group(1)
+        name = re.search(r'LocalFileName = "([^"]*)"', ad).group(1)
+        with open(name, "w") as f:
+            f.write("%s by %d.%d\n" % (url, os.getuid(), os.getgid()))
+        out.write('[ TransferUrl = "%s"; TransferFileName = "%s"; TransferSuccess = true; TransferProtocol = "e2emany"; TransferTotalBytes = 10; TransferFileBytes = 10; TransferStartTime = 1; TransferEndTime = 2; ConnectionTimeSeconds = 0.5 ]\n' % (url, os.path.basename(name)))
+`
+
+// onePlugin moves one file.
+const onePlugin = `#!/bin/sh
+if [ "$1" = -classad ]; then echo 'SupportedMethods = "e2eone"'; exit; fi
+echo "$1" >"$2"
+`
+
+// TestModePlugins: plugins of the site, by both protocols, fetch inputs as the job's
+// user, and the job finds its own files.
+func TestModePlugins(t *testing.T) {
+	oursOnly(t)
+	configure(t, "FILETRANSFER_PLUGINS = "+siteProgram(t, "many_plugin.py", pythonPlugin)+", "+siteProgram(t, "one_plugin.sh", onePlugin))
+	s := script("#!/bin/sh\ncat one two three; stat -c '%u %g' one two; ls -A | grep -e '[.]in$' -e '[.]out$'; :\n",
+		"transfer_input_files = e2emany://h/one, e2eone://h/two, e2emany://h/three")
+	s.Name = "plugins"
+	// The startd has not asked about these methods: starters read their configuration by themselves.
+	s.Requirements = "TARGET.HasFileTransferPluginMethods =!= undefined"
+	job := submit(t, s)[0]
+	mustExit(t, job, 0)
+	uid := pool.PayloadUID(side)
+	who, owner := fmt.Sprintf("%d.65533", uid), fmt.Sprintf("%d %d", uid, uid)
+	got := output(t, job, "out")
+	if pool.Mode == harness.Rootless { // the pilot's user and group
+		lines := strings.Split(strings.TrimSpace(got), "\n")
+		_, who, _ = strings.Cut(lines[0], " by ")
+		owner = lines[len(lines)-1]
+		if !strings.HasPrefix(who, fmt.Sprint(uid)+".") {
+			t.Errorf("the plugin was %s, want the pilot's user, %d", who, uid)
+		}
+	}
+	want := "e2emany://h/one by " + who + "\ne2eone://h/two\ne2emany://h/three by " + who + "\n" + owner + "\n" + owner + "\n"
+	if got != want {
+		t.Errorf("the job found\n%s\nwant\n%s", got, want)
+	}
+}
+
+// spyPlugin is what a hostile job brings: it looks for what the pilot container has,
+// and leaves a process behind.
+const spyPlugin = `while [ $# -gt 0 ]; do case $1 in -infile) in=$2; shift;; -outfile) out=$2; shift;; esac; shift; done
+name=$(grep -o 'LocalFileName = "[^"]*"' "$in" | cut -d'"' -f2)
+{
+id | sed 's/^/is /'
+grep -e ^NoNewPrivs -e ^CapEff -e ^CapPrm -e ^CapInh -e ^Groups /proc/self/status
+for file in /var/run/secrets/kubernetes.io/serviceaccount/token /etc/podstarter/credentials/* /proc/1/environ /etc/condor/passwords.d/* /etc/shadow; do
+	(cat "$file" >/dev/null) 2>/dev/null && echo "can read $file"
+done
+for path in /run/podstarter/control /run/podstarter/private /etc/podstarter/credentials /proc/1/root/ /proc/1/fd /proc/$PPID/fd /proc/$PPID/root/; do
+	ls "$path" >/dev/null 2>&1 && echo "can list $path"
+done
+for pid in 1 $PPID; do kill -CONT $pid 2>/dev/null && echo "can signal $pid"; done
+for path in /mark /usr/local/mark /run/podstarter/bin/mark /etc/condor/mark $(dirname "$_CONDOR_JOB_AD")/../mark; do
+	(: >"$path") 2>/dev/null && echo "can write $path"
+done
+ls /proc/self/fd | tr '\n' ' ' | sed 's/^/has open /'; echo
+env | grep -i -e CONDOR_INHERIT -e PRIVATE_INHERIT -e TOKEN -e KUBERNETES -e PASSWORD | sed 's/^/knows /'
+} >"$name" 2>/dev/null
+setsid sh -c 'printf e2eleft >/proc/$$/comm; while :; do sleep 1; done' </dev/null >/dev/null 2>&1 &
+while ! grep -qs e2eleft /proc/[0-9]*/comm; do sleep 0.05; done
+echo '[ TransferSuccess = true ]' >"$out"
+`
+
+// TestModePluginOfTheJob: a program that the job brings, and that runs in the pilot
+// container, is nobody there. Where it would be the pilot, no such job comes.
+func TestModePluginOfTheJob(t *testing.T) {
+	oursOnly(t)
+	if pool.Mode == harness.Rootless {
+		says, err := pool.AP(t.Context(), "condor_status", "-constraint", "HasPodStarter =?= true", "-af", "HasJobTransferPlugins", "HasDisableUserTransferPlugins")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(says) {
+			if strings.TrimSpace(line) != "undefined true" {
+				t.Errorf("the slot promises plugins of jobs, which would be the pilot: %s", line)
+			}
+		}
+		return
+	}
+	s := script("#!/bin/sh\ncat seen\n", "transfer_input_files = spy://h/seen", "transfer_plugins = spy=spy.sh")
+	s.Name = "plugin-of-the-job"
+	s.Files = append(s.Files, harness.File{Name: "spy.sh", Mode: 0o755, Content: []byte("#!/bin/sh\n" + spyPlugin)})
+	job := submit(t, s)[0]
+	mustExit(t, job, 0)
+	seen := strings.Split(strings.TrimSpace(output(t, job, "out")), "\n")
+	t.Logf("in mode %s: %q", pool.Mode, seen)
+	for _, line := range seen {
+		if strings.HasPrefix(line, "can ") || strings.HasPrefix(line, "knows ") {
+			t.Errorf("the job's plugin %s", line)
+		}
+	}
+	uid := pool.PayloadUID(side)
+	for _, want := range []string{
+		fmt.Sprintf("is uid=%d gid=65533 groups=65533", uid), "NoNewPrivs:\t1", "CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "has open 0 1 2 3 ",
+	} {
+		if !slices.Contains(seen, want) {
+			t.Errorf("the plugin does not say %q", want)
+		}
+	}
+	// What it left was gone before the job began, in which there is nothing to see of it.
+	left := func(p harness.Process) bool { return p.Comm == "e2eleft" && p.UID == uid }
+	if err := harness.WaitNone(soon(t, patience), left); err != nil {
+		t.Error(err)
+	}
+}
