@@ -42,7 +42,7 @@ func (a *activation) openPlugins() (*urlPlugins, error) {
 	}
 	u := &urlPlugins{find: a.findPlugins, runner: plugin.Runner{
 		Exec: a.runPlugin, Files: a.sandbox, Job: a.ad.Clone(), Scratch: a.sandbox.Scratch(),
-		Environ: a.environ, Extra: a.pluginSurroundings(), Lifetime: lifetime, Log: a.log,
+		Environ: a.environ, Extra: a.pluginSurroundings(), Lifetime: lifetime, Output: pluginOutput(a.cfg, a.log), Log: a.log,
 		KeepErrors: flag("REDIRECT_FILETRANSFER_PLUGIN_STDERR_TO_STDOUT"),
 		PlainData:  flag("ASSUME_COMPATIBLE_MULTIFILE_PLUGINS"),
 	}}

@@ -79,14 +79,18 @@ type Flags struct {
 func ParseFlags(lists ...string) Flags {
 	f := Flags{basic: 1<<Always | 1<<Failure | 1<<Status}
 	for _, list := range lists {
-		for _, word := range strings.FieldsFunc(list, func(r rune) bool { return r == '|' || r == ',' || r == ' ' || r == '\t' || r == '\n' }) {
-			f.merge(word)
-		}
+		f.mergeAll(list)
 	}
 	if f.verbose&(1<<Always) != 0 {
 		f.basic |= 1 << genericVerbose
 	}
 	return f
+}
+
+func (f *Flags) mergeAll(list string) {
+	for _, word := range strings.FieldsFunc(list, func(r rune) bool { return r == '|' || r == ',' || r == ' ' || r == '\t' || r == '\n' }) {
+		f.merge(word)
+	}
 }
 
 func (f *Flags) merge(word string) {

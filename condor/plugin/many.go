@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -184,6 +185,9 @@ func (r *Runner) execute(ctx context.Context, res *Result, program Program) (Out
 	switch {
 	case end.Late:
 		res.Status = TimedOut
+		if end.Status.Signaled() {
+			res.late = int(end.Status.Signal())
+		}
 	case end.Status.Signaled():
 		res.Status, res.signal = Failed, int(end.Status.Signal())
 	default:
@@ -207,23 +211,23 @@ func safeAll(args []string) []string {
 	return out
 }
 
-// logOutput logs what a plugin wrote; of one that succeeded only for those who look
-// for it.
+// logOutput passes on what a plugin wrote, in stock's words
+// (file_transfer.cpp:InvokeMultipleFileTransferPlugin).
 func (r *Runner) logOutput(p *Plugin, res *Result, end Outcome) {
 	const most = 16 << 10
-	text := end.Tail
+	text, label := end.Tail, "stdout, the last 16 KiB"
 	if text == nil {
-		text = end.Output
+		text, label = end.Output, "stdout"
 	}
-	if len(text) == 0 {
+	if len(text) == 0 || r.Output == nil {
 		return
 	}
 	if len(text) > most {
-		text = text[len(text)-most:]
+		text, label = text[len(text)-most:], "stdout, the last 16 KiB"
 	}
-	say := r.Log.Info
-	if res.Status == Success {
-		say = r.Log.Debug
+	how := fmt.Sprintf("exit=%d", res.code)
+	if res.signal != 0 {
+		how = fmt.Sprintf("signal=%d", res.signal)
 	}
-	say("FILETRANSFER: plugin "+p.Path+" wrote", "exit", res.code, "signal", res.signal, "output", strings.ToValidUTF8(string(text), "?"))
+	r.Output(res.Status == Success, fmt.Sprintf("FILETRANSFER: plugin %s %s %s: %s", p.Path, how, label, strings.ToValidUTF8(string(text), "?")))
 }

@@ -124,7 +124,8 @@ type Result struct {
 	Ads []*classads.Ad
 
 	code   int // exit status; or what stands for it
-	signal int // 0: it exited
+	signal int // 0: it exited, or took too long
+	late   int // the signal that ended one that took too long
 	errors stack
 }
 
@@ -157,9 +158,11 @@ func (r *Result) invocation(class Class, schemes []string) *classads.Ad {
 	ad.SetString("Schemes", strings.Join(schemes, ","))
 	ad.SetInt("Result", int64(r.Status))
 	ad.SetInt("DurationInSeconds", int64(r.Took/time.Second))
-	ad.SetBool("ExitBySignal", r.signal != 0)
-	if r.signal != 0 {
-		ad.SetInt("ExitSignal", int64(r.signal))
+	// Of one that took too long stock tells a number that it never set.
+	signal := max(r.signal, r.late)
+	ad.SetBool("ExitBySignal", signal != 0)
+	if signal != 0 {
+		ad.SetInt("ExitSignal", int64(signal))
 	} else {
 		ad.SetInt("ExitCode", int64(r.code))
 	}

@@ -3,9 +3,11 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -99,12 +101,37 @@ func TestMany(t *testing.T) {
 			if res.Status != tt.status || len(res.Reports) != tt.reports || len(res.Ads) != tt.ads {
 				t.Errorf("status %d with %d reports and %d ads, want %d, %d, %d", res.Status, len(res.Reports), len(res.Ads), tt.status, tt.reports, tt.ads)
 			}
+			if tt.status == TimedOut && res.Ads[0].IntOr("ExitSignal", 0) != int64(syscall.SIGKILL) { // execute sends it
+				t.Errorf("the invocation's ad does not tell the signal: %s", res.Ads[0])
+			}
 			for _, name := range []string{".x_plugin.in", ".x_plugin.out"} {
 				if _, err := os.Lstat(filepath.Join(scratch, name)); err == nil {
 					t.Errorf("%s was left behind", name)
 				}
 			}
 		})
+	}
+}
+
+// TestOutput: what a plugin writes is passed on in one line, the end of it if it is long.
+func TestOutput(t *testing.T) {
+	scratch, dir := t.TempDir(), t.TempDir()
+	for text, want := range map[string]string{
+		"echo out; echo err >&2; exit 3":                                 "false FILETRANSFER: plugin PATH exit=3 stdout: out\nerr\n",
+		"echo out; echo '[ TransferSuccess = true ]' >.x_plugin.out":     "true FILETRANSFER: plugin PATH exit=0 stdout: out\n",
+		"echo out; kill -9 $$":                                           "false FILETRANSFER: plugin PATH signal=9 stdout: out\n",
+		"echo begin; head -c 20000 /dev/zero | tr '\\0' x; echo; exit 1": "false FILETRANSFER: plugin PATH exit=1 stdout, the last 16 KiB: " + strings.Repeat("x", 16<<10-1) + "\n",
+		"exit 1": "",
+	} {
+		p := &Plugin{Path: script(t, dir, "x_plugin", text), Name: "X", Protocol: 2, Multi: true}
+		r, got := newRunner(t, scratch), ""
+		r.Output = func(success bool, line string) { got += fmt.Sprint(success, " ", line) }
+		if _, err := r.Run(t.Context(), p, Input, []File{{"x://h/a", "/s/a"}}, ""); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.Replace(want, "PATH", p.Path, 1), got); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
 	}
 }
 

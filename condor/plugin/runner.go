@@ -30,8 +30,11 @@ type Runner struct {
 	// PlainData gives PluginData to plugins of protocol 2
 	// (ASSUME_COMPATIBLE_MULTIFILE_PLUGINS).
 	PlainData bool
-	Hosts     string // file of names of machines; empty means /etc/hosts
-	Log       *slog.Logger
+	// Output logs what plugins wrote, in one line of at most 16 KiB and some words;
+	// nil for none.
+	Output func(success bool, line string)
+	Hosts  string // file of names of machines; empty means /etc/hosts
+	Log    *slog.Logger
 }
 
 // Run moves files with one plugin, all in one run unless it is of protocol 1:

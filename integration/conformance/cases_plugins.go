@@ -4,17 +4,19 @@ import (
 	"podstarter/integration/harness"
 )
 
-// fetches is a job whose inputs are URLs, among others; it shows what has come.
+// fetches is a job whose inputs are URLs, among others; it shows what has come, and
+// what the access point keeps of the runs of plugins is noted.
 func fetches(c Case, inputs, more string) Case {
 	c.Submit = "executable = job\noutput = out\ntransfer_input_files = " + inputs + "\n" + more
 	c.Files = append(c.Files, Script("job", `for f in *; do case $f in job) ;; *) echo "$f: $(cat "$f")"; stat -c '%a %h %F' "$f";; esac; done; ls -A | grep -e '\.in$' -e '\.out$'; exit 0`))
+	c.Steps = append(c.Steps, Ends(), transferRecords)
 	return c
 }
 
 // fails is one of a job that is put on hold.
 func fails(c Case, inputs string) Case {
 	c = fetches(c, inputs, shortLease)
-	c.Steps = append(c.Steps, Event(harness.EventHeld, 1))
+	c.Steps = []Step{Event(harness.EventHeld, 1), transferRecords}
 	c.Fleeting = append(c.Fleeting, transferFleeting...)
 	return c
 }

@@ -126,13 +126,14 @@ func job(steps string, commands ...string) harness.Submission {
 // read when they start, for as long as the test runs.
 func configure(t *testing.T, lines ...string) {
 	t.Helper()
-	const file = "/etc/condor/config.d/99-e2e.conf"
+	// The last of its directories, which a pilot without root has elsewhere.
+	const file = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/99-e2e.conf; `
 	text := strings.NewReader(strings.Join(lines, "\n") + "\n")
-	if _, err := pool.EPInput(t.Context(), side, text, "sh", "-c", `cat > "$1"`, "configure", file); err != nil {
+	if _, err := pool.EPInput(t.Context(), side, text, "sh", "-c", file+`cat > "$f"`); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := pool.EP(context.Background(), side, "rm", "-f", file); err != nil {
+		if _, err := pool.EP(context.Background(), side, "sh", "-c", file+`rm -f "$f"`); err != nil {
 			t.Error(err)
 		}
 	})

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import re
 if sys.argv[1:] == ["-classad"]:
     print('MultipleFileSupport = true\nPluginVersion = "1.0"\nPluginType = "FileTransfer"\nSupportedMethods = "e2emany"')
     sys.exit(0)
+print("to be logged")
 args = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 ads = re.findall(r'\[.*?\]', open(args["-infile"]).read())
 with open(args["-outfile"], "w") as out:
@@ -39,7 +41,8 @@ echo "$1" >"$2"
 // user, and the job finds its own files.
 func TestModePlugins(t *testing.T) {
 	oursOnly(t)
-	configure(t, "FILETRANSFER_PLUGINS = "+siteProgram(t, "many_plugin.py", pythonPlugin)+", "+siteProgram(t, "one_plugin.sh", onePlugin))
+	many := siteProgram(t, "many_plugin.py", pythonPlugin)
+	configure(t, "FILETRANSFER_PLUGINS = "+many+", "+siteProgram(t, "one_plugin.sh", onePlugin), "LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS = D_ALWAYS")
 	s := script("#!/bin/sh\ncat one two three; stat -c '%u %g' one two; ls -A | grep -e '[.]in$' -e '[.]out$'; :\n",
 		"transfer_input_files = e2emany://h/one, e2eone://h/two, e2emany://h/three")
 	s.Name = "plugins"
@@ -62,6 +65,69 @@ func TestModePlugins(t *testing.T) {
 	if got != want {
 		t.Errorf("the job found\n%s\nwant\n%s", got, want)
 	}
+	run, err := job.Run(soon(t, patience), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := "FILETRANSFER: plugin " + many + " exit=0 stdout: to be logged"; !run.Has(line) {
+		t.Errorf("the starter's log lacks %q", line)
+	}
+}
+
+// keptPlugin notes whenever it is asked about itself.
+const keptPlugin = `#!/bin/sh
+if [ "$1" = -classad ]; then echo asked >>` + askedFile + `; echo 'SupportedMethods = "e2ekept"'; exit; fi
+echo "$1" >"$2"
+`
+
+const askedFile = sitePrograms + "/asked"
+
+// TestPluginAnswersAreKept: a plugin is asked about itself by the first job that has
+// a URL, and by another only when its file has changed, or when what is kept could
+// be somebody else's.
+func TestPluginAnswersAreKept(t *testing.T) {
+	oursOnly(t)
+	inPilot := func(command string) string {
+		t.Helper()
+		out, err := pool.EP(t.Context(), side, "sh", "-ec", command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(out)
+	}
+	path := siteProgram(t, "kept_plugin.sh", keptPlugin)
+	inPilot("touch " + askedFile + "; chmod 666 " + askedFile)
+	t.Cleanup(func() {
+		if _, err := pool.EP(context.Background(), side, "rm", "-f", askedFile); err != nil {
+			t.Error(err)
+		}
+	})
+	configure(t, "FILETRANSFER_PLUGINS = "+path)
+	for _, step := range []struct {
+		what, command string
+		asked         int
+	}{
+		{"a plugin that nobody knows", "", 1},
+		{"another job", "", 1},
+		{"another time of modification", "touch " + path, 2},
+		{"another file of the same size and time", "cp -p " + path + " " + path + ".new; mv " + path + ".new " + path, 3},
+		{"answers in a file of the job's user", fmt.Sprintf("chown %d /run/podstarter/private/transfer-plugins.json", pool.PayloadUID(side)), 4},
+	} {
+		if step.command != "" {
+			inPilot(step.command)
+		}
+		s := script("#!/bin/sh\ncat one\n", "transfer_input_files = e2ekept://h/one")
+		s.Name = "plugin-kept"
+		s.Requirements = "TARGET.HasFileTransferPluginMethods =!= undefined"
+		job := submit(t, s)[0]
+		mustExit(t, job, 0)
+		if got := output(t, job, "out"); got != "e2ekept://h/one\n" {
+			t.Errorf("%s: the job found %q", step.what, got)
+		}
+		if asked := strings.Count(inPilot("cat "+askedFile), "asked"); asked != step.asked {
+			t.Errorf("%s: the plugin was asked about itself %d times by now, want %d", step.what, asked, step.asked)
+		}
+	}
 }
 
 // spyPlugin is what a hostile job brings: it looks for what the pilot container has,
@@ -78,7 +144,7 @@ for path in /run/podstarter/control /run/podstarter/private /etc/condor/password
 	ls "$path" >/dev/null 2>&1 && echo "can list $path"
 done
 for pid in 1 $PPID; do kill -CONT $pid 2>/dev/null && echo "can signal $pid"; done
-for path in /mark /usr/local/mark /run/podstarter/bin/mark /etc/condor/mark $(dirname "$_CONDOR_JOB_AD")/../mark; do
+for path in /mark /usr/local/mark /run/podstarter/bin/mark /run/podstarter/private/mark /run/podstarter/private/transfer-plugins.json /etc/condor/mark /var/log/condor/mark $(dirname "$_CONDOR_JOB_AD")/../mark; do
 	(: >"$path") 2>/dev/null && echo "can write $path"
 done
 echo has open $(ls /proc/self/fd)
