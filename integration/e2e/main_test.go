@@ -126,14 +126,18 @@ func job(steps string, commands ...string) harness.Submission {
 // read when they start, for as long as the test runs.
 func configure(t *testing.T, lines ...string) {
 	t.Helper()
-	// The last of its directories, which a pilot without root has elsewhere.
-	const file = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/99-e2e.conf; `
+	file := "/etc/condor/config.d/99-e2e.conf"
+	if pool.Mode == harness.Rootless {
+		// That one is only copied there, and the copies are not ours to write. What is
+		// there is read before the pilot's own.
+		file = "/usr/share/condor/config.d/99-e2e.conf"
+	}
 	text := strings.NewReader(strings.Join(lines, "\n") + "\n")
-	if _, err := pool.EPInput(t.Context(), side, text, "sh", "-c", file+`cat > "$f"`); err != nil {
+	if _, err := pool.EPInput(t.Context(), side, text, "sh", "-c", `cat > "$1"`, "configure", file); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := pool.EP(context.Background(), side, "sh", "-c", file+`rm -f "$f"`); err != nil {
+		if _, err := pool.EP(context.Background(), side, "rm", "-f", file); err != nil {
 			t.Error(err)
 		}
 	})
