@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -29,13 +30,14 @@ import (
 )
 
 var (
-	rounds = flag.Int("n", 50, "runs of each kind, that is with the same and with another image each; those that are only there to compare with take fewer")
-	docs   = flag.String("docs", "", "`directory` to write turnover.md, turnover.svg and transfer-speed.md to; empty for none")
-	part   = flag.String("part", "", "turnover or transfers alone")
-	trips  = flag.Int("rounds", 3, "rounds of transfers")
-	quick  = flag.Bool("quick", false, "transfers of sizes and numbers of files that are 20 times smaller")
-	sides  = flag.String("sides", "", "transfers under one starter alone, ours or stock, to look at a change")
-	only   = flag.String("loads", "", "transfers of these loads alone: trivial,large,some,many")
+	rounds  = flag.Int("n", 50, "runs of each kind, that is with the same and with another image each; those that are only there to compare with take fewer")
+	docs    = flag.String("docs", "", "`directory` to write turnover.md, turnover.svg and transfer-speed.md to; empty for none")
+	part    = flag.String("part", "", "turnover or transfers alone")
+	trips   = flag.Int("rounds", 3, "rounds of transfers")
+	smaller = flag.Int("smaller", 1, "transfers of sizes and numbers of files that are `N` times smaller")
+	quick   = flag.Bool("quick", false, "the same as -smaller 20")
+	sides   = flag.String("sides", "", "transfers under one starter alone, ours or stock, to look at a change")
+	only    = flag.String("loads", "", "transfers of these loads alone: trivial,large,some,many")
 )
 
 func main() {
@@ -73,16 +75,18 @@ func bench(ctx context.Context) error {
 	if *part == "turnover" {
 		return nil
 	}
-	smaller := 1
 	if *quick {
-		smaller = quickly
+		*smaller = quickly
 	}
-	r, err := b.transfers(ctx, *trips, smaller, *only, *sides)
-	if err != nil {
+	r, err := b.transfers(ctx, *trips, *smaller, *only, *sides)
+	if r == nil {
 		return err
 	}
-	text := r.tables()
-	if _, err := os.Stdout.WriteString(text); err != nil || *docs == "" {
+	text := r.tables() // of what there is, if it ended early
+	if _, e := os.Stdout.WriteString(text); e != nil {
+		return errors.Join(err, e)
+	}
+	if err != nil || *docs == "" {
 		return err
 	}
 	return writePage(filepath.Join(*docs, "transfer-speed.md"), text)

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 )
 
 // load is what a job brings in and sends back unchanged.
@@ -43,46 +47,62 @@ func loads(smaller int) []load {
 	}
 }
 
-// make writes the files below a directory. The contents are random: nothing
-// gets away with less than all of it.
+// path is where a file lies below a directory.
+func (l load) path(dir string, i int) string {
+	path := filepath.Join(dir, l.name)
+	switch {
+	case l.flat:
+		return path
+	case l.files < 1000:
+		return filepath.Join(path, strconv.Itoa(i))
+	}
+	return filepath.Join(path, strconv.Itoa(i%10), strconv.Itoa(i/10%50), "file-"+strconv.Itoa(i))
+}
+
+// block is a megabyte that is random, the same in each run.
+var block = sync.OnceValue(func() []byte {
+	b := make([]byte, 1<<20)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(b)
+	return b
+})
+
+// pieces are the contents of a file, one after another. They are random: nothing
+// gets away with less than all of it. Files differ from those beside them.
+func (l load) pieces(file int, do func([]byte) error) error {
+	block := block()
+	for rest := l.bytes; rest > 0; {
+		at := (rest + 61*int64(file)) % 4096 // another one for each megabyte
+		piece := block[at:min(int64(len(block)), at+rest)]
+		if err := do(piece); err != nil {
+			return err
+		}
+		rest -= int64(len(piece))
+	}
+	return nil
+}
+
+// make writes the files below a directory.
 func (l load) make(dir string) error {
-	block := make([]byte, 1<<20)
-	random := rand.NewChaCha8([32]byte{1})
-	_, _ = random.Read(block)
 	for i := range l.files {
-		path := filepath.Join(dir, l.name)
-		if !l.flat {
-			path = filepath.Join(path, strconv.Itoa(i%10), strconv.Itoa(i/10%50), "file-"+strconv.Itoa(i))
-			if l.files < 1000 {
-				path = filepath.Join(dir, l.name, strconv.Itoa(i))
-			}
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				return err
-			}
+		path := l.path(dir, i)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
 		}
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 		if err != nil {
 			return err
 		}
-		for rest := l.bytes; rest > 0; {
-			at := int(rest % 4096) // another one for each file and block
-			n, err := f.Write(block[at:min(int64(len(block)), int64(at)+rest)])
-			if err != nil {
-				f.Close()
-				return err
-			}
-			rest -= int64(n)
-		}
-		if err := f.Close(); err != nil {
+		err = l.pieces(i, func(b []byte) error { _, err := f.Write(b); return err })
+		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// check looks whether all of it is below a directory.
+// check looks whether all of it is below a directory, unchanged.
 func (l load) check(dir string) error {
-	files, bytes := 0, int64(0)
+	files, size := 0, int64(0)
 	err := filepath.WalkDir(filepath.Join(dir, l.name), func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -90,12 +110,40 @@ func (l load) check(dir string) error {
 		info, err := d.Info()
 		if err == nil {
 			files++
-			bytes += info.Size()
+			size += info.Size()
 		}
 		return err
 	})
-	if err == nil && (files != l.files || bytes != l.total()) {
-		err = fmt.Errorf("of %d files with %d bytes, %d with %d came back", l.files, l.total(), files, bytes)
+	if err != nil {
+		return err
 	}
-	return err
+	if files != l.files || size != l.total() {
+		return fmt.Errorf("of %d files with %d bytes, %d with %d came back", l.files, l.total(), files, size)
+	}
+	for i := range l.files {
+		if err := l.compare(l.path(dir, i), i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare reads a file.
+func (l load) compare(path string, file int) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buffer := make([]byte, min(l.bytes, 1<<20))
+	return l.pieces(file, func(want []byte) error {
+		got := buffer[:len(want)]
+		if _, err := io.ReadFull(f, got); err != nil {
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+		if !bytes.Equal(got, want) {
+			return fmt.Errorf("the contents of %s are not what they were", path)
+		}
+		return nil
+	})
 }

@@ -50,19 +50,22 @@ type trip struct {
 type transferResults struct {
 	when    time.Time
 	machine string
+	smaller int // the loads are that many times smaller than those of the aims
 	loads   []load
 	trips   map[string]map[harness.Side][]trip
+	broken  int // trips that went wrong, and were made again
 }
 
 const (
 	quickly        = 20 // times smaller are the loads of a quick run
 	patienceOfTrip = 10 * time.Minute
+	attempts       = 3 // at one trip
 )
 
 // transfers moves loads in and out under both starters, in an order that is
 // another one in each round.
 func (b *bencher) transfers(ctx context.Context, rounds, smaller int, only, sides string) (*transferResults, error) {
-	r := &transferResults{when: time.Now(), machine: machine(), trips: map[string]map[harness.Side][]trip{}}
+	r := &transferResults{when: time.Now(), machine: machine(), smaller: smaller, trips: map[string]map[harness.Side][]trip{}}
 	for _, l := range loads(smaller) {
 		if only == "" || slices.Contains(strings.Split(only, ","), l.name) {
 			r.loads = append(r.loads, l)
@@ -102,9 +105,9 @@ func (b *bencher) transfers(ctx context.Context, rounds, smaller int, only, side
 		}
 		rand.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
 		for _, t := range turns {
-			one, err := b.trip(ctx, t.side, t.load)
+			one, err := b.tripAtLast(ctx, r, t.side, t.load)
 			if err != nil {
-				return nil, fmt.Errorf("%s under %s: %w", t.load.title, t.side, err)
+				return r, fmt.Errorf("round %d: %s under %s, %d times: %w", round+1, t.load.title, t.side, attempts, err)
 			}
 			fmt.Fprintf(os.Stderr, "round %d: %-8s %-5s in %6.3f s (starter %6.3f s, shadow %6.3f s)  out %6.3f s (%6.3f s, %6.3f s)  %5.1f MiB\n", round+1, t.load.name, t.side,
 				one.ways[input].wall.Seconds(), one.ways[input].starter.Seconds(), one.ways[input].shadow.Seconds(),
@@ -115,9 +118,35 @@ func (b *bencher) transfers(ctx context.Context, rounds, smaller int, only, side
 	return r, nil
 }
 
+// tripAtLast makes a trip again that went wrong: an hour of measuring is not lost
+// to one job. What went wrong is told, and counted.
+func (b *bencher) tripAtLast(ctx context.Context, r *transferResults, side harness.Side, l load) (one trip, err error) {
+	for range attempts {
+		if one, err = b.trip(ctx, side, l); err == nil || ctx.Err() != nil {
+			return one, err
+		}
+		r.broken++
+		fmt.Fprintf(os.Stderr, "not counted: %s under %s: %v\n", l.title, side, err)
+	}
+	return one, err
+}
+
+// remove removes a job that is not to be measured any more, and waits for the end
+// of what it started.
+func (b *bencher) remove(ctx context.Context, side harness.Side, job harness.Job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	_ = job.Tool(ctx, "condor_rm") // fails if it has ended
+	return harness.WaitNone(ctx, b.pool.Starters(side))
+}
+
 // quietLogs has starters log what they do by default: the pool of the tests has
-// them log everything, and that costs.
+// them log everything, and that costs. Event logs get times with milliseconds.
 func (b *bencher) quietLogs(ctx context.Context) (restore func(), err error) {
+	const events = "DEFAULT_USERLOG_FORMAT_OPTIONS = ISO_DATE SUB_SECOND\n"
+	if _, err := b.pool.APRoot(ctx, strings.NewReader(events), "sh", "-c", `cat > "$1"`, "configure", configFile); err != nil {
+		return nil, err
+	}
 	for _, side := range []harness.Side{harness.Ours, harness.Stock} {
 		if _, err := b.pool.EPInput(ctx, side, strings.NewReader("STARTER_DEBUG =\n"), "sh", "-c", `cat > "$1"`, "configure", configFile); err != nil {
 			return nil, err
@@ -129,6 +158,7 @@ func (b *bencher) quietLogs(ctx context.Context) (restore func(), err error) {
 		for _, side := range []harness.Side{harness.Ours, harness.Stock} {
 			_, _ = b.pool.EP(ctx, side, "rm", "-f", configFile)
 		}
+		_, _ = b.pool.APRoot(ctx, nil, "rm", "-f", configFile)
 	}, nil
 }
 
@@ -186,34 +216,36 @@ func (b *bencher) trip(ctx context.Context, side harness.Side, l load) (trip, er
 		err = l.check(job.Dir)
 	}
 	if err != nil {
-		return t, fmt.Errorf("%w\n%s", err, job.Describe())
+		err = fmt.Errorf("%w\n%s", err, job.Describe())
+		return t, errors.Join(err, b.remove(ctx, side, job))
 	}
 	return t, nil
 }
 
 // follow measures a job by its events, all of which the shadow writes, in the
-// same way for any starter. They are timed when they are seen: they tell seconds.
+// same way for any starter.
 func follow(ctx context.Context, job harness.Job, c *cost, side harness.Side) (trip, error) {
 	var t trip
 	seen := 0
-	var began [ways]time.Time
+	var began [ways]moment
 	var ended harness.Ending
 	_, err := job.WaitEvents(ctx, "its transfers", func(events []harness.Event) bool {
 		now := time.Now()
 		for ; seen < len(events); seen++ {
 			e := events[seen]
 			starter, shadow := c.cpu(side.StarterComm()), c.cpu(shadowComm)
+			at := momentOf(e, now)
 			switch {
 			case e.Number == harness.EventFileTransfer && strings.HasPrefix(e.Headline, "Started transferring input"):
-				began[input] = now
+				began[input] = at
 			case e.Number == harness.EventFileTransfer && strings.HasPrefix(e.Headline, "Finished transferring input"):
-				t.ways[input].wall = now.Sub(began[input])
+				t.ways[input].wall = at.since(began[input])
 			case e.Number == harness.EventExecute:
 				t.ways[input].starter, t.ways[input].shadow = starter, shadow
 			case e.Number == harness.EventFileTransfer && strings.HasPrefix(e.Headline, "Started transferring output"):
-				began[output] = now
+				began[output] = at
 			case e.Number == harness.EventFileTransfer && strings.HasPrefix(e.Headline, "Finished transferring output"):
-				t.ways[output].wall = now.Sub(began[output])
+				t.ways[output].wall = at.since(began[output])
 			}
 			if ending, ok := harness.EndingOf(e); ok {
 				ended = ending
@@ -229,6 +261,38 @@ func follow(ctx context.Context, job harness.Job, c *cost, side harness.Side) (t
 		return t, fmt.Errorf("the job: %s", ended)
 	}
 	return t, nil
+}
+
+// moment is when an event was written.
+type moment struct {
+	told time.Time // by the event, zero if that has whole seconds only
+	seen time.Time
+}
+
+// stampLayout is that of SUB_SECOND (HTCondor condor_event.cpp: formatHeader).
+const stampLayout = "2006-01-02 15:04:05.000"
+
+func momentOf(e harness.Event, seen time.Time) moment {
+	// A shadow that is older than its configuration tells seconds.
+	told, err := time.Parse(stampLayout, e.Stamp)
+	if err != nil {
+		told = time.Time{}
+	}
+	return moment{told: told, seen: seen}
+}
+
+// shortest stands for what took less than an event tells.
+const shortest = time.Millisecond / 2
+
+// since returns the time between two events, 0 if there was no earlier one.
+func (m moment) since(earlier moment) time.Duration {
+	switch {
+	case earlier.seen.IsZero():
+		return 0
+	case m.told.IsZero() || earlier.told.IsZero():
+		return m.seen.Sub(earlier.seen)
+	}
+	return max(m.told.Sub(earlier.told), shortest)
 }
 
 // complete says what has not been seen of a job that ended well.

@@ -41,7 +41,15 @@ func (r *transferResults) tables() string {
 	for _, sides := range r.trips {
 		rounds = max(rounds, len(sides[harness.Stock]))
 	}
-	fmt.Fprintf(&b, "Measured on %s, %s, %d rounds. Medians, in brackets the least and the most.\n\n", r.when.UTC().Format("2006-01-02"), r.machine, rounds)
+	fmt.Fprintf(&b, "Measured on %s, %s, %d rounds", r.when.UTC().Format("2006-01-02"), r.machine, rounds)
+	if r.smaller > 1 {
+		fmt.Fprintf(&b, ", with loads that are %d times smaller", r.smaller)
+	}
+	b.WriteString(". Medians, in brackets the least and the most.")
+	if r.broken > 0 {
+		fmt.Fprintf(&b, " Jobs that went wrong, and were run again: %d.", r.broken)
+	}
+	b.WriteString("\n\n")
 	b.WriteString("| wall time of the transfer, s | way | stock | ours | stock / ours |\n|---|---|---|---|---|\n")
 	r.lines(&b, wallOf)
 	b.WriteString("\n| CPU time of the starter, s | way | stock | ours | stock / ours |\n|---|---|---|---|---|\n")
