@@ -59,7 +59,8 @@ type transferResults struct {
 const (
 	quickly        = 20 // times smaller are the loads of a quick run
 	patienceOfTrip = 10 * time.Minute
-	attempts       = 3 // at one trip
+	attempts       = 3                  // at one trip
+	heavy          = 1000 * 1000 * 1000 // bytes of a load that shows where memory comes from
 )
 
 // transfers moves loads in and out under both starters, in an order that is
@@ -90,6 +91,11 @@ func (b *bencher) transfers(ctx context.Context, rounds, smaller int, only, side
 	if err := b.warmTransfers(ctx); err != nil {
 		return nil, err
 	}
+	weight, err := newBallast()
+	if err != nil {
+		return nil, err
+	}
+	defer weight.close()
 	type turn struct {
 		load load
 		side harness.Side
@@ -105,6 +111,11 @@ func (b *bencher) transfers(ctx context.Context, rounds, smaller int, only, side
 		}
 		rand.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
 		for _, t := range turns {
+			if t.load.total() >= heavy {
+				if err := weight.fill(); err != nil {
+					return r, err
+				}
+			}
 			one, err := b.tripAtLast(ctx, r, t.side, t.load)
 			if err != nil {
 				return r, fmt.Errorf("round %d: %s under %s, %d times: %w", round+1, t.load.title, t.side, attempts, err)
