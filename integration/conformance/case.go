@@ -131,6 +131,12 @@ func (c Case) For(v harness.Versions) bool {
 	return len(c.Versions) == 0 || listed(c.Versions, v.String())
 }
 
+// only is the case for pools of these pairs of versions.
+func (c Case) only(versions ...string) Case {
+	c.Versions = versions
+	return c
+}
+
 // onRequest leaves the case out of what runs each time. The page of differences
 // says so of it.
 func (c Case) onRequest() Case {

@@ -65,8 +65,9 @@ var inputCases = []Case{
 		taking("input-modes", "modes of files and directories, old times, holes, hard links",
 			"show f1 f2 f3 f4 hard d1 d2 d3 hole; cksum hole; echo old:; find f1 d1 -mtime +1; echo more >>hard; cat f1; umask",
 			"transfer_input_files = f1, f2, f3, f4, hard, d1, d2, d3, hole", text("f1", "f2", "f3", "f4", "d1/f", "d2/f", "d3/f")...)),
+	// A shadow of 23.9 reads pipes, and hangs.
 	arranged("mkfifo pipe in/pipe; ln -s in/pipe to-pipe",
-		taking("input-special", "pipes among the input, by name, by a link, within a directory", "show in; ls pipe to-pipe 2>/dev/null", "transfer_input_files = in, pipe, to-pipe", text("in/f")...)).onRequest(),
+		taking("input-special", "pipes among the input, by name, by a link, within a directory", "show in; ls pipe to-pipe 2>/dev/null", "transfer_input_files = in, pipe, to-pipe", text("in/f")...)).only("*+25.14").onRequest(),
 	taking("input-is-executable", "the executable among the input, and a file of its name in a directory",
 		"show job sub", "transfer_input_files = job, sub", text("sub/job")...).onRequest(),
 	// Without ./ the shadow of 25.14 takes the file for the executable that it is to
