@@ -73,7 +73,7 @@ var inputCases = []Case{
 	// Without ./ the shadow of 25.14 takes the file for the executable that it is to
 	// send, and puts it at the top (file_transfer.cpp:computeFileList, rd_path).
 	{Name: "executable-from-input", Shows: "an executable that comes with the input, in a directory",
-		Files:  []harness.File{Script("tools/run", `echo "${0##*/} in ${PWD##*/}"; stat -c %a tools/run`)},
+		Files:  []harness.File{Script("tools/run", `echo "${0##*/}"; [ "$PWD" = "$_CONDOR_SCRATCH_DIR" ] && echo at the top; stat -c %a tools/run`)},
 		Submit: "executable = ./tools/run\ntransfer_executable = false\ntransfer_input_files = tools\noutput = out"},
 	{Name: "executable-remapped", OnRequest: true, Shows: "a remap of input that has the executable's name", Stuck: true, Fleeting: transferFleeting,
 		Files:  append(text("in"), Script("job", show+"show job other in")),

@@ -35,9 +35,10 @@ var outputCases = []Case{
 		"transfer_output_files = d, there/, twice"),
 	making("output-links-outside", "links in a directory that lead to files of the machine", "mkdir d; ln -s "+hostname+" d/out; ln -s ../../../../../../../.."+hostname+" d/up; echo 1 >d/in",
 		"transfer_output_files = d"),
-	making("output-special", "pipes and sockets among the output: without a list, and in a directory", specials+"echo 1 >f", "").onRequest(),
+	// A stock starter of 23.9 reads pipes, and hangs.
+	making("output-special", "pipes and sockets among the output: without a list, and in a directory", specials+"echo 1 >f", "").only("25.14+*").onRequest(),
 	making("output-special-named", "pipes and sockets by name, by a link and in a directory", "mkdir d; cd d; "+specials+"cd ..; "+specials+"ln -s pipe link; echo 1 >d/f",
-		"transfer_output_files = d, pipe, socket, link"),
+		"transfer_output_files = d, pipe, socket, link").only("25.14+*"),
 	making("output-names", "names without a list: quotes, backslash, leading dash, blanks, commas, no UTF-8, 255 bytes",
 		oddFiles(`'"double"' "it's" 'back\slash' -rf ' blank ' "$(printf '\377\376')" a,b 'c=d;e' .hidden '%41' "$(printf %0255d 0)"`), ""),
 	making("output-names-directory", "the same in a directory that is named, and a newline",
@@ -108,21 +109,21 @@ var outputCases = []Case{
 		"checkpoint_exit_code = 85\ntransfer_checkpoint_files = state, c\ntransfer_output_files = new", Ready(), Tool("condor_vacate_job", "-fast", "<job>"), Executes(2))),
 	{Name: "spool-directories", Shows: "a spooled sandbox with directories, remaps, and what the job changed",
 		Files:   append(text("in", "tree/deep/leaf", "tree/1", "same"), Script("job", show+"show in tree same; echo new >new; echo changed >in; mkdir -p d/e; echo 1 >d/e/f; echo err >&2")),
-		Options: []string{"-spool"}, Spooled: true,
+		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched,
 		Submit: "executable = job\ntransfer_input_files = in, tree, same\noutput = out\nerror = err\ntransfer_output_files = in, d, new\ntransfer_output_remaps = \"new=remapped; d=verzeichnis\"",
 		Steps:  []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}},
 	{Name: "spool-changed", OnRequest: true, Shows: "a spooled sandbox without a list of output",
 		Files:   append(text("in", "same"), Script("job", "echo new >new; echo changed >in; echo hello")),
-		Options: []string{"-spool"}, Spooled: true,
+		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched,
 		Submit: "executable = job\ntransfer_input_files = in, same\noutput = out",
 		Steps:  []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}},
 	{Name: "spool-names", Shows: "a spooled sandbox without a list of output, and names that no list could have",
 		Files:   []harness.File{Script("job", "echo 1 >a,b; echo 2 >' blank '; echo 3 >plain")},
-		Options: []string{"-spool"}, Spooled: true, Submit: "executable = job\noutput = out",
+		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched, Submit: "executable = job\noutput = out",
 		Steps: []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}},
 	reported(twice(Case{Name: "spool-again", Shows: "a spooled job that goes back to the queue with its files and goes on with them",
 		Files:   append(text("in", "same"), Script("job", again+"mkdir d; echo 1 >d/1; echo 2 >mine; echo changed >in\n")),
-		Options: []string{"-spool"}, Spooled: true, Submit: "executable = job\ntransfer_input_files = in, same\noutput = out\non_exit_remove = NumJobStarts > 1",
+		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched, Submit: "executable = job\ntransfer_input_files = in, same\noutput = out\non_exit_remove = NumJobStarts > 1",
 		Steps: []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}})),
 }
 
@@ -141,6 +142,10 @@ func reported(c Case) Case {
 	c.Fleeting = append(c.Fleeting, "transferoutfinished", "transferoutputstats", "040 Finished transferring output files")
 	return c
 }
+
+// fetched is what the schedd writes of files that were fetched when it has heard
+// of the end of that, for which the tool does not wait.
+var fetched = []string{"stageoutfinish"}
 
 // again tells of a second run what it finds, and ends it.
 const again = show + `starts=$(sed -n 's/^NumJobStarts = //p' "$_CONDOR_JOB_AD")

@@ -59,7 +59,7 @@ var submitCases = []Case{
 		Submit: "arguments = out=$(what) $(what)\noutput = out.$(Process)", Count: 3, Queue: "queue what from (\nexit=0\nexit=3\nsignal=9\n)"},
 	{Name: "spool", Shows: "files kept by the access point, and fetched",
 		Files:   []harness.File{{Name: "in", Content: []byte("spooled\n")}, Script("job", "cat in; echo new >new; exit 3")},
-		Options: []string{"-spool"}, Spooled: true,
+		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched,
 		Submit: "executable = job\ntransfer_input_files = in\noutput = out\ntransfer_output_remaps = \"new=remapped\"",
 		Steps:  []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}},
 	{Name: "leave-in-queue", Shows: "a job that stays in the queue after its end",
