@@ -35,6 +35,18 @@ func saving(name, shows, url, more string) Case {
 	return twice(c)
 }
 
+// refused is a job whose first checkpoint cannot be stored.
+func refused(name, shows, destination string) Case {
+	return Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", "echo 1 >state; mkdir -p d; echo in >d/f; [ -e again ] && exit; touch again; exit 85")},
+		Submit: "executable = job.sh\noutput = out\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = state, d, again\ntransfer_output_files = state\n" + destination + shortLease,
+		Steps:  []Step{Ends(), kept()}, Fleeting: transferFleeting}
+}
+
+// firstDestination is where a job's output goes at its first run; later it goes well.
+func firstDestination(url string) string {
+	return "MY.OutputDestination = ifThenElse(NumShadowStarts =?= 1, \"" + url + "\", \"keep://out\")"
+}
+
 const savingScript = later + `n=$(cat state 2>/dev/null || echo 0)
 n=$((n + 1))
 echo "run $n"
@@ -86,9 +98,24 @@ var destinationsCases = []Case{
 		Steps:    []Step{Ready(), Tool("condor_vacate_job"), Executes(2), Ends(), kept()},
 		Fleeting: append([]string{"numpids", "010   Number of processes*", "stdoutmtime"}, transferFleeting...)}),
 
+	storing("dest-signal", "a plugin that is killed", tree,
+		"transfer_output_files = a, d\noutput_destination = keep://signal"),
+	storing("dest-exit-silent", "a plugin that fails and says nothing", tree,
+		"transfer_output_files = a\n"+firstDestination("keep://silent5")).onRequest(), // the stock starter takes half a minute
+	storing("dest-silent", "a plugin that ends well and says nothing", tree,
+		"transfer_output_files = a\n"+firstDestination("keep://silent")).onRequest(), // the stock starter takes half a minute
+	storing("dest-few", "a plugin that ends well and says nothing of some files", tree,
+		"transfer_output_files = a, d\n"+firstDestination("keep://few")),
+	storing("dest-nobodys", "a URL whose method nobody has", tree,
+		"transfer_output_files = a, d\n"+firstDestination("nobodys://out")),
+
 	saving("checkpoint-kept", "checkpoints at a URL, and a job that goes on from one", "keep://ckpt/base", ""),
 	saving("checkpoint-kept-slash", "the same with a slash at the URL's end, and with output_destination", "keep://ckpt/base/", "output_destination = keep://out"),
 	saving("checkpoint-flaky", "a plugin that says it has not stored a checkpoint, and then stores the next", "keep://flaky", ""),
+	refused("checkpoint-refused", "a plugin that fails to store a checkpoint", "checkpoint_destination = keep://exit3"),
+	refused("checkpoint-plugin-signal", "a plugin that is killed when it stores a checkpoint", "checkpoint_destination = keep://signal"),
+	refused("checkpoint-nobodys", "checkpoints for a URL whose method nobody has", "checkpoint_destination = nobodys://ckpt"),
+	saving("checkpoint-corrupt", "a file of a checkpoint that comes back otherwise than it was saved", "keep://corrupt", "MY.TransferOutput = \"\""),
 }
 
 // destinationsSetup has a plugin that keeps files in the pilot, below a directory
@@ -133,7 +160,7 @@ while read -r ad; do
 	to=$top/${url#keep://}
 	case $url in
 	keep://exit3/*) report false "no room"; code=3; continue;;
-	keep://signal/*) kill -9 $$ ;;
+	keep://signal/*) report false "not yet"; kill -9 $$; exit;;
 	keep://silent5/*) code=5; continue;;
 	keep://silent/*) continue;;
 	keep://lies/*) report false "it did not work"; continue;;
