@@ -39,8 +39,12 @@ func saving(name, shows, url, more string) Case {
 func refused(name, shows, destination string) Case {
 	return Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", "echo 1 >state; mkdir -p d; echo in >d/f; [ -e again ] && exit; touch again; exit 85")},
 		Submit: "executable = job.sh\noutput = out\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = state, d, again\ntransfer_output_files = state\n" + destination + shortLease,
-		Steps:  []Step{Ends(), kept()}, Fleeting: transferFleeting}
+		Steps:  []Step{Ends(), kept()}, Fleeting: transferFleeting, Versions: withCheckpointFailures}
 }
+
+// withCheckpointFailures are the versions whose events tell a failed checkpoint as
+// the rules for these cases have it.
+var withCheckpointFailures = []string{"25.14+25.14"}
 
 // firstDestination is where a job's output goes at its first run; later it goes well.
 func firstDestination(url string) string {

@@ -108,17 +108,17 @@ var urlsCases = []Case{
 			"transfer_output_remaps = \"one=$(WEB)" + below + "uno; two=dos; three=page://$(WEB_HOST)" + below + "tres\"\n",
 		Steps: []Step{Ends(), uploaded, transferRecords}},
 	{Name: "url-output-stdout", Shows: "standard output to a URL",
-		Submit: "arguments = out=hello\noutput = $(WEB)" + below + "out\n", Steps: []Step{Ends(), uploaded}, Fleeting: transferFleeting},
+		Submit: "arguments = out=hello\noutput = $(WEB)" + below + "out" + shortLease, Steps: []Step{Ends(), uploaded}, Fleeting: transferFleeting},
 	{Name: "url-output-token", Shows: "output to a web server that wants a token",
 		Submit: "hold = True\nMY.OAuthServicesNeeded = \"webtoken\"\narguments = file=one:1\ntransfer_output_files = one\n" +
 			"transfer_output_remaps = \"one=webtoken+$(WEBS)/put-bearer/$Fnx(DIRECTORY)/one\"\n",
 		Steps: []Step{webToken("webtoken", harness.WebToken), Tool("condor_release"), Ends(), uploaded}},
 	{Name: "url-output-refused", Shows: "output that the server does not take, and some that it does",
 		Submit: "arguments = file=one:1 file=two:2\ntransfer_output_files = one, two\n" +
-			"transfer_output_remaps = \"one=$(WEB)/put-bearer/$Fnx(DIRECTORY)/one; two=$(WEB)" + below + "two\"\n",
+			"transfer_output_remaps = \"one=$(WEB)/put-bearer/$Fnx(DIRECTORY)/one; two=$(WEB)" + below + "two\"" + shortLease,
 		Steps: []Step{Ends(), uploaded, transferRecords}, Fleeting: transferFleeting},
 	{Name: "url-output-full", Shows: "output to a server whose disk is full",
-		Submit: "arguments = file=one:1 out=hello\noutput = out\ntransfer_output_files = one\noutput_destination = $(WEB)/put-full/\n",
+		Submit: "arguments = file=one:1 out=hello\noutput = out\ntransfer_output_files = one\noutput_destination = $(WEB)/put-full/" + shortLease,
 		Steps:  []Step{Ends(), uploaded}, Fleeting: transferFleeting},
 }
 
