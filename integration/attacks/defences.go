@@ -55,6 +55,11 @@ const (
 	Sweep     = "sweep at the end"
 	Dismissal = "dismissal by request"
 	Secrets   = "secrets in files and pipes alone"
+
+	PluginUser    = "payload's user for plugins"
+	PluginEnviron = "little environment for plugins of jobs"
+	PluginOutput  = "bound on the output of plugins"
+	PluginRemains = "nothing left of plugins"
 )
 
 // Defences is the table.
@@ -321,5 +326,41 @@ var Defences = []Defence{
 		Name:   Secrets,
 		What:   "no program of the pod has a secret among its arguments",
 		Beside: []string{"sh", "-c", `exec sh -c "read line" careless "$(cat /etc/podstarter/credentials/pool_password)"`},
+	},
+	{
+		Name: PluginUser,
+		What: "plugins run as the payload's user, in a group of their own",
+		Changes: []Change{{
+			File: "starter/plugins.go",
+			Old:  `as: as, group: pluginGroup`,
+			New:  `as: sandbox.Self(), group: pluginGroup`,
+		}},
+	},
+	{
+		Name: PluginEnviron,
+		What: "of the pilot's environment a job's own plugin gets a few variables that are known to be harmless",
+		Changes: []Change{{
+			File: "condor/plugin/environ.go",
+			Old:  `p.FromJob && !forJobs(name)`,
+			New:  `p.FromJob && !forJobs(name) && false`,
+		}},
+	},
+	{
+		Name: PluginOutput,
+		What: "of what a plugin writes the starter keeps the beginning and the end",
+		Changes: []Change{{
+			File: "starter/program.go",
+			Old:  `maxUntrustedOutput = 128 << 10`,
+			New:  `maxUntrustedOutput = 1 << 30`,
+		}},
+	},
+	{
+		Name: PluginRemains,
+		What: "when a plugin has ended, the starter kills the processes of its user and group",
+		Changes: []Change{{
+			File: "starter/plugins.go",
+			Old:  `if e := left.kill(ctx); e != nil && err == nil {`,
+			New:  `if e := error(nil); e != nil && err == nil {`,
+		}},
 	},
 }

@@ -146,7 +146,7 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 
 // nothingToRefuse are attacks that look at what there is: nobody says no.
 var nothingToRefuse = map[string]bool{
-	"groups": true, "descriptors": true, "environment": true,
+	"groups": true, "descriptors": true, "environment": true, PluginPrefix + "environment": true, PluginPrefix + "survivors": true,
 	Arguments: true, GoDebug: true, Loot: true, LootBelow: true, Survivors: true, Orphans: true, StopSignal: true, Pipe: true,
 }
 
@@ -186,16 +186,23 @@ const password = "/etc/condor/passwords.d/POOL"
 // what it has brought about.
 func (w *target) attacker(t *testing.T, s Setting) *attempts {
 	t.Helper()
-	var names []string
+	var names, plugins []string
 	for _, attack := range Attacks {
-		if attack.tries(s) && (!attack.Outside || attack.Name == Arguments) {
+		switch {
+		case !attack.tries(s):
+		case attack.Plugin:
+			plugins = append(plugins, attack.Name)
+		case !attack.Outside || attack.Name == Arguments:
 			names = append(names, attack.Name)
 		}
 	}
 	w.inPilot(t, nil, "test", "-s", password) // or there is nothing to loot
 	before := w.wrappers(t)
 	job := w.submit(t, "attacker",
-		"attack="+strings.Join(names, ",")+" leave="+facts.Leftover+" link="+Loot+":"+password+" link="+LootBelow+":"+filepath.Dir(password)+" rename=/run/podstarter:/run/gone detach=2 stopped=2 hydra=1",
+		"attack="+strings.Join(names, ",")+" leave="+facts.Leftover+" link="+Loot+":"+password+" link="+LootBelow+":"+filepath.Dir(password)+" rename=/run/podstarter:/run/gone detach=2 stopped=2 hydra=1 cat="+tried,
+		"transfer_input_files = hostile://h/"+tried,
+		`environment = "HOSTILE_ATTACKS=`+strings.Join(plugins, ",")+`"`,
+		"transfer_plugins = hostile="+hostilePlugin.Name,
 		"transfer_output_files = "+Loot+", "+LootBelow+"/"+filepath.Base(password))
 	end := w.mustEnd(t, job)
 	wrapper := w.newWrapper(t, before)

@@ -10,6 +10,9 @@ type Attack struct {
 	Falls [][]string
 	// Outside: what came of it is not in the job's report, the test looks.
 	Outside bool
+	// Plugin: not the job tries it, but a file transfer plugin that the job brings, in
+	// the pilot container. The probe knows it without PluginPrefix.
+	Plugin bool
 	// Victim: it is tried where a neighbour runs in the other slot.
 	Victim bool
 }
@@ -26,6 +29,9 @@ const (
 	StopSignal = "stop-signal"
 	Pipe       = "pipe"
 )
+
+// PluginPrefix begins the names of what plugins try, or have left.
+const PluginPrefix = "plugin-"
 
 // Attacks is the table.
 var Attacks = []Attack{
@@ -192,6 +198,62 @@ var Attacks = []Attack{
 		Falls:  [][]string{{SlotUsers}},
 		Victim: true,
 	},
+	{
+		Name:   PluginPrefix + "root",
+		Threat: "A file transfer plugin that the job brings is root in the pilot container, where it runs",
+		Tried:  "asks for root's ids (`setresuid`)",
+		Falls:  [][]string{{PluginUser}},
+		Plugin: true,
+	},
+	{
+		Name:   PluginPrefix + "signal",
+		Threat: "It stops or kills starter or daemons",
+		Tried:  "signals each of them",
+		Falls:  [][]string{{PluginUser}},
+		Plugin: true,
+	},
+	{
+		Name:   PluginPrefix + "pry-pilot",
+		Threat: "It looks into them",
+		Tried:  "`ptrace`, and `/proc/PID/` `environ`, `mem`, `fd`, `root`, `cwd`",
+		Falls:  [][]string{{PluginUser}},
+		Plugin: true,
+	},
+	{
+		Name:   PluginPrefix + "token",
+		Threat: "It takes the pod's token, which is in its file system",
+		Tried:  "reads it where the kubelet puts it",
+		Falls:  [][]string{{PluginUser}},
+		Plugin: true,
+	},
+	{
+		Name:   PluginPrefix + "neighbour-files",
+		Threat: "It reads the sandbox of another slot",
+		Tried:  "reads a file in all sandboxes",
+		Falls:  [][]string{{SlotUsers}, {SandboxMode}, {PluginUser}},
+		Plugin: true,
+		Victim: true,
+	},
+	{
+		Name:   PluginPrefix + "environment",
+		Threat: "It learns what the site keeps in the pilot's environment",
+		Tried:  "looks at its own",
+		Falls:  [][]string{{PluginEnviron}},
+		Plugin: true,
+	},
+	{
+		Name:   PluginPrefix + "flood",
+		Threat: "It has the starter run out of memory",
+		Tried:  "writes 256 MiB to its standard output, and looks at the starter's peak",
+		Falls:  [][]string{{PluginOutput}},
+		Plugin: true,
+	},
+	{
+		Name:   PluginPrefix + "survivors",
+		Threat: "What it has started outlives it",
+		Tried:  "starts a process in a session of its own, for which the job looks",
+		Falls:  [][]string{{PluginRemains}},
+	},
 }
 
 // A Setting is an execution point with some defences off.
@@ -217,7 +279,7 @@ var Settings = []Setting{
 			NoNewPrivs, Groups, Descriptors, Environment, GoSettings, ClosedControl, Peer, AllSignals,
 			// Without the next a neighbour of the same user would be taken for an earlier job.
 			Leftovers, MakeWay,
-			Identity, Kinds, SlotUsers, Secrets,
+			Identity, Kinds, SlotUsers, Secrets, PluginEnviron, PluginOutput, PluginRemains,
 		},
 	},
 	{
@@ -228,7 +290,7 @@ var Settings = []Setting{
 		Name: "root with the wrapper's capabilities", Killed: true,
 		Off: []string{User, NoRights, DeadMan},
 	},
-	{Name: "open pod", Open: true, Victim: true, Off: []string{NoRights, Peer}},
+	{Name: "open pod", Open: true, Victim: true, Off: []string{NoRights, Peer, PluginUser}},
 	{Name: "open pod, user that can be given up", Open: true, Off: []string{User}},
 	{
 		Name: "open pod, careless programs", Open: true, Killed: true,

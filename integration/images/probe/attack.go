@@ -56,6 +56,8 @@ var (
 		"neighbour-memory":  readNeighboursMemory,
 		"neighbour-process": pryIntoNeighbours,
 		"leftovers":         findLeftovers,
+		"plugin-survivors":  findPlugins,
+		"flood":             lookAtFlood,
 	}
 	asRoot = []string{"signal", "pry-wrapper", "pry-pilot", "token", "replace-wrapper", "control-directory", "connect"}
 )
@@ -81,12 +83,17 @@ func attackAlone(_ *state, name string) error {
 	// System calls such as ptrace are answered by thread.
 	runtime.LockOSThread()
 	do, ok := attacks[name]
+	kind := name
+	if !ok { // of a plugin
+		kind = strings.TrimPrefix(name, "plugin-")
+		do, ok = attacks[kind]
+	}
 	if !ok {
 		return fmt.Errorf("no attack %q", name)
 	}
 	a := &attempt{facts.Attempt{Attack: name}}
 	for _, n := range asRoot {
-		if n == name {
+		if n == kind {
 			_ = become()
 		}
 	}

@@ -21,4 +21,5 @@ const (
 	Leftover    = "leftover"    // what a job leaves in /dev/shm
 	LeftoverKey = 0x70645002    // and as System V shared memory
 	Keeper      = "keep-secret" // stands among a victim's arguments
+	PluginLeft  = "plugin-left" // stands among those of what a plugin has left
 )
