@@ -25,11 +25,11 @@ const (
 // machines were not there for a moment. The stock curl_plugin, which looks its own
 // machine's name up for each file, dies of SIGABRT then (multifile_curl_plugin.cpp:
 // InitializeStats frees what getaddrinfo(3) has not given).
-func (r *Runner) again(ctx context.Context, p *Plugin, run func() (*Result, error)) (*Result, error) {
+func (r *Runner) again(ctx context.Context, p *Plugin, class Class, run func() (*Result, error)) (*Result, error) {
 	for try := 1; ; try++ {
 		before := r.names()
 		res, err := run()
-		if err != nil || try == nameTries || !res.doubtful() {
+		if err != nil || try == nameTries || !res.doubtful(class) {
 			return res, err
 		}
 		after := r.names()
@@ -48,9 +48,10 @@ func (r *Runner) again(ctx context.Context, p *Plugin, run func() (*Result, erro
 	}
 }
 
-// doubtful reports whether the plugin ran and its failure may be one of names.
-func (res *Result) doubtful() bool {
-	return res.Status == Failed && res.Took > 0 && (res.signal != 0 || res.Took < nameDoubt)
+// doubtful reports whether the plugin ran and its failure may be one of names. What
+// it stores is not stored twice because of a failure that it tells of.
+func (res *Result) doubtful(class Class) bool {
+	return res.Status == Failed && res.Took > 0 && (res.signal != 0 || !class.upload() && res.Took < nameDoubt)
 }
 
 func (r *Runner) hosts() string {

@@ -17,11 +17,14 @@ names() { echo "127.0.0.1 run$n run$n" >>HOSTS; }
 `
 	tests := map[string]struct {
 		text, hosts string
+		class       Class // Input unless said
 		status      Status
 		runs        int
 	}{
 		"crash":                   {text: `[ $n -eq 2 ] && good; names; kill -6 $$`, hosts: "127.0.0.1 me\n", runs: 2},
 		"exit":                    {text: `[ $n -eq 2 ] && good; names; exit 1`, hosts: "127.0.0.1 me\n", runs: 2},
+		"crash that stores":       {text: `[ $n -eq 2 ] && good; names; kill -6 $$`, hosts: "127.0.0.1 me\n", class: Output, runs: 2},
+		"exit that stores":        {text: `names; exit 1`, hosts: "127.0.0.1 me\n", class: Output, status: Failed, runs: 1},
 		"crash, nothing changed":  {text: `kill -6 $$`, hosts: "127.0.0.1 me\n", status: Failed, runs: 1},
 		"success, though changed": {text: `names; good`, hosts: "127.0.0.1 me\n", runs: 1},
 		"always":                  {text: `names; kill -6 $$`, hosts: "127.0.0.1 me\n", status: Failed, runs: nameTries},
@@ -39,7 +42,7 @@ names() { echo "127.0.0.1 run$n run$n" >>HOSTS; }
 			script(t, dir, "x_plugin", strings.NewReplacer("HOSTS", hosts, "COUNT", runs).Replace(count+tt.text+"\n"))
 			r := newRunner(t, scratch)
 			r.Hosts = hosts
-			res, err := r.Run(t.Context(), p, Input, []File{{"x://h/a", scratch + "/a"}}, "")
+			res, err := r.Run(t.Context(), p, max(tt.class, Input), []File{{"x://h/a", scratch + "/a"}}, "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,7 +42,7 @@ type Runner struct {
 // there is none. The error is the cause of ctx when that ended first; whatever else
 // goes wrong is a Failure in the result.
 func (r *Runner) Run(ctx context.Context, p *Plugin, class Class, files []File, proxy string) (*Result, error) {
-	return r.again(ctx, p, func() (*Result, error) {
+	return r.again(ctx, p, class, func() (*Result, error) {
 		if p.Multi {
 			return r.many(ctx, p, class, files, proxy)
 		}
