@@ -109,16 +109,16 @@ var destinationsCases = []Case{
 	storing("dest-silent", "a plugin that ends well and says nothing", tree,
 		"transfer_output_files = a\n"+firstDestination("keep://silent")).onRequest(), // the stock starter takes half a minute
 	storing("dest-few", "a plugin that ends well and says nothing of some files", tree,
-		"transfer_output_files = a, d\n"+firstDestination("keep://few")),
+		"transfer_output_files = a, d\n"+firstDestination("keep://few")).onRequest(),
 	storing("dest-nobodys", "a URL whose method nobody has", tree,
-		"transfer_output_files = a, d\n"+firstDestination("nobodys://out")),
+		"transfer_output_files = a, d\n"+firstDestination("nobodys://out")).onRequest(),
 
 	saving("checkpoint-kept", "checkpoints at a URL, and a job that goes on from one", "keep://ckpt/base", ""),
-	saving("checkpoint-kept-slash", "the same with a slash at the URL's end, and with output_destination", "keep://ckpt/base/", "output_destination = keep://out"),
-	saving("checkpoint-flaky", "a plugin that says it has not stored a checkpoint, and then stores the next", "keep://flaky", ""),
+	saving("checkpoint-kept-slash", "the same with a slash at the URL's end, and with output_destination", "keep://ckpt/base/", "output_destination = keep://out").onRequest(),
+	saving("checkpoint-flaky", "a plugin that says it has not stored a checkpoint, and then stores the next", "keep://flaky", "").onRequest(),
 	refused("checkpoint-refused", "a plugin that fails to store a checkpoint", "checkpoint_destination = keep://exit3"),
-	refused("checkpoint-plugin-signal", "a plugin that is killed when it stores a checkpoint", "checkpoint_destination = keep://signal"),
-	refused("checkpoint-nobodys", "checkpoints for a URL whose method nobody has", "checkpoint_destination = nobodys://ckpt"),
+	refused("checkpoint-plugin-signal", "a plugin that is killed when it stores a checkpoint", "checkpoint_destination = keep://signal").onRequest(),
+	refused("checkpoint-nobodys", "checkpoints for a URL whose method nobody has", "checkpoint_destination = nobodys://ckpt").onRequest(),
 	saving("checkpoint-corrupt", "a file of a checkpoint that comes back otherwise than it was saved", "keep://corrupt", "MY.TransferOutput = \"\""),
 }
 
