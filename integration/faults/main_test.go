@@ -252,7 +252,8 @@ func witness(t *testing.T) (stop func()) {
 		defer ticker.Stop()
 		for {
 			found, err := harness.Processes(func(p harness.Process) bool {
-				return p.Comm == readyName && (pool.Payloads(harness.Ours, pool.Slots)(p) || pool.Payloads(harness.Stock, pool.Slots)(p))
+				// One that is about to be reaped has no arguments any more.
+				return p.Comm == readyName && len(p.Args) > 0 && (pool.Payloads(harness.Ours, pool.Slots)(p) || pool.Payloads(harness.Stock, pool.Slots)(p))
 			})
 			if err != nil {
 				t.Errorf("looking at the payloads: %v", err)
