@@ -44,7 +44,7 @@ var hooksCases = []Case{
 	withHooks(Case{Name: "hooks-evicted", Shows: "the exit hook of a job that is vacated: it is told so, and what it writes is kept with the output",
 		Steps: []Step{Runs("hooked"), Tool("condor_vacate_job"), Executes(2)}},
 		"reason", "if [ -f reason ]; then cat reason; exit 2; fi; printf hooked >/proc/$$/comm; while :; do sleep 0.2; done",
-		"job_max_vacate_time = 5\nwhen_to_transfer_output = ON_EXIT_OR_EVICT"),
+		"job_max_vacate_time = 30\nwhen_to_transfer_output = ON_EXIT_OR_EVICT"),
 
 	withScripts(Case{Name: "scripts", Shows: "PreCmd and PostCmd: where they run, what they are told, what they leave"},
 		"cat pre.out; exit 6", `+PreCmd = "tell.sh"
