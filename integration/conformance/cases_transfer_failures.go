@@ -50,6 +50,10 @@ var failuresCases = []Case{
 		Files:  []harness.File{{Name: "large", Content: make([]byte, 5<<20)}},
 		Submit: "hold = True\nrequest_disk = 1K\ntransfer_input_files = large\narguments = out=hello\noutput = out",
 		Steps:  []Step{onSmallDisk(4<<20, Event(harness.EventHeld, 1))}}),
+	failing(Case{Name: "submit-disk-full", Shows: "a full disk at the access point when the output comes",
+		Files:  []harness.File{Script("job", "head -c 5M /dev/zero >large; echo hello"), {Name: "small/file"}},
+		Submit: "executable = job\nhold = True\noutput = out\ntransfer_output_files = large\ntransfer_output_remaps = \"large=small/large\"",
+		Steps:  []Step{onSmallDirectory(4<<20, "small", Event(harness.EventHeld, 1))}}),
 
 	spoiled("output-unreadable", "an output file of mode 000, and others", "echo 2 >shut; chmod 0 shut", "transfer_output_files = shut, good"),
 	spoiled("output-unreadable-unset", "the same without a list", "echo 2 >shut; chmod 0 shut", "").onRequest(),
