@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,38 +91,28 @@ func (j Job) Ad(ctx context.Context) (*classads.Ad, error) {
 	return ad, nil
 }
 
-// firstStarterLog is the log of the first slot's starters.
-const firstStarterLog = "StarterLog.slot1"
-
-func (p *Pool) starterLog(side Side) string {
-	return filepath.Join(p.sides[side].logs, firstStarterLog)
-}
-
-// runs are those of the job in the text of its starters' log.
-func (j Job) runs(text []byte) ([]Run, error) {
-	mark := j.marks[firstStarterLog]
-	if int64(len(text)) < mark {
-		return nil, nil
-	}
-	runs, err := ParseStarterLog(string(text[mark:]))
-	return RunsOf(runs, j.ID()), err
-}
-
-// Run waits until the log tells the end of the job's n-th run (from 1).
+// Run waits until the logs of the starters, of whatever slot, tell the end of the
+// job's n-th run (from 1).
 func (j Job) Run(ctx context.Context, n int) (Run, error) {
 	var found Run
-	err := WaitFile(ctx, j.pool.starterLog(j.Side), func(text []byte) (bool, error) {
-		runs, err := j.runs(text)
-		if err != nil || len(runs) < n {
+	err := Poll(ctx, fmt.Sprintf("the end of run %d of job %s", n, j.ID()), func() (bool, error) {
+		all, err := j.pool.RunsSince(j.Side, j.marks)
+		if err != nil {
 			return false, err
+		}
+		var runs []Run
+		for _, r := range all {
+			runs = append(runs, r.Run)
+		}
+		runs = RunsOf(runs, j.ID())
+		slices.SortFunc(runs, func(a, b Run) int { return a.Began.Compare(b.Began) })
+		if len(runs) < n {
+			return false, nil
 		}
 		found = runs[n-1]
 		return !found.Ended.IsZero(), nil
 	})
-	if err != nil {
-		return found, fmt.Errorf("run %d of job %s: %w", n, j.ID(), err)
-	}
-	return found, nil
+	return found, err
 }
 
 // Describe is all that helps to understand what became of a job.
