@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 
@@ -90,8 +91,10 @@ type listed struct{ sum, name string }
 
 // readManifest takes a manifest apart whose last line tells that it is whole
 // (manifest.cpp:validateManifestFile). Names and hashes are as they are
-// written; nothing is said about whether there are such files.
-func readManifest(name string, text []byte) ([]listed, error) {
+// written; nothing is said about whether there are such files. They are read again
+// for each use: a list of them would be many times the size of a text that only
+// looks like a manifest.
+func readManifest(name string, text []byte) (iter.Seq[listed], error) {
 	last := bytes.LastIndexByte(bytes.TrimRight(text, "\n"), '\n') + 1
 	if last == 0 {
 		return nil, errors.New("it lists no files")
@@ -103,13 +106,18 @@ func readManifest(name string, text []byte) ([]listed, error) {
 	if sum := sha256.Sum256(text[:last]); own.sum != hex.EncodeToString(sum[:]) {
 		return nil, errors.New("it has been changed, or is not all there: its own checksum is not that of its contents")
 	}
-	var files []listed
-	for line := range bytes.Lines(text[:last]) {
-		f := readListed(line)
-		if f.name == "" {
-			return nil, fmt.Errorf("line %d lists no file", len(files)+1)
+	files := func(yield func(listed) bool) {
+		for line := range bytes.Lines(text[:last]) {
+			if !yield(readListed(line)) {
+				return
+			}
 		}
-		files = append(files, f)
+	}
+	n := 0
+	for f := range files {
+		if n++; f.name == "" {
+			return nil, fmt.Errorf("line %d lists no file", n)
+		}
 	}
 	return files, nil
 }
@@ -177,7 +185,9 @@ func (v *verification) run() error {
 		return err
 	}
 	defer done()
-	for _, f := range files {
+	count := 0
+	for f := range files {
+		count++
 		sum, err := v.sum(look, f.name)
 		switch {
 		case v.ctx.Err() != nil:
@@ -190,7 +200,7 @@ func (v *verification) run() error {
 				"Checkpoint file '%s' did not have expected checksum (%x vs %s), aborting.", f.name, sum, f.sum)}
 		}
 	}
-	v.Log.Info("The checkpoint has arrived as it was saved", "number", number, "files", len(files))
+	v.Log.Info("The checkpoint has arrived as it was saved", "number", number, "files", count)
 	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the manifest of the checkpoint: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,7 +67,7 @@ func TestManifestRead(t *testing.T) {
 	name := manifestName(1)
 	got, err := readManifest(name, []byte(good))
 	must(t, err)
-	if diff := cmp.Diff([]listed{{sha("1"), "a"}, {sha("2"), "b c"}}, got, cmp.AllowUnexported(listed{})); diff != "" {
+	if diff := cmp.Diff([]listed{{sha("1"), "a"}, {sha("2"), "b c"}}, slices.Collect(got), cmp.AllowUnexported(listed{})); diff != "" {
 		t.Error(diff)
 	}
 	for what, text := range map[string]string{
@@ -79,7 +80,7 @@ func TestManifestRead(t *testing.T) {
 		"garbage":       "\x00\xff\n\n\n",
 	} {
 		if files, err := readManifest(name, []byte(text)); err == nil {
-			t.Errorf("%s: taken for one of %v", what, files)
+			t.Errorf("%s: taken for one of %v", what, slices.Collect(files))
 		}
 	}
 }
@@ -147,8 +148,8 @@ func FuzzManifest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(files) == 0 || len(files) > strings.Count(text, "\n") {
-			t.Errorf("%d files of %d lines", len(files), strings.Count(text, "\n"))
+		if n := len(slices.Collect(files)); n == 0 || n > strings.Count(text, "\n") {
+			t.Errorf("%d files of %d lines", n, strings.Count(text, "\n"))
 		}
 		// Nothing but its own checksum makes it whole.
 		if _, err := readManifest(manifestName(1), []byte("0"+text)); err == nil {
