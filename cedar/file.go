@@ -9,7 +9,7 @@ import (
 const (
 	// fileChunk is how much of a file travels in one message. HTCondor itself
 	// sends 256 KiB (reli_sock.cpp: AES_FILE_BUF_SZ); receivers go by what the sender
-	// says. From 80 KiB on HTCondor's receiver spends half as much time again:
+	// says. With more, HTCondor's receiver spends more time:
 	// it has two buffers for each packet, malloc(3) gives back to the kernel what
 	// is more than 128 KiB, and gets new pages for the next. Below 64 KiB there are
 	// more packets, and writes that fit the kernel's caches less well.
