@@ -129,6 +129,7 @@ func (a *activation) signalled(ctx context.Context, sig int) {
 	case cedar.DCSigHold:
 		a.orders.end(ending{soft: true, hold: true})
 	case cedar.DCSigSuspend:
+		a.log.Info("Told to suspend the job")
 		a.orders.setSuspended(true)
 	case cedar.DCSigContinue:
 		a.orders.setSuspended(false)

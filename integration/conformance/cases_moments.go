@@ -29,6 +29,16 @@ func preparing(name, shows, keyword string, steps ...Step) Case {
 	return c
 }
 
+// suspendedPreparing is a job that would end soon if it did not wait for a file,
+// too soon for the signal that stops it.
+func suspendedPreparing() Case {
+	c := preparing("suspended-preparing", "condor_suspend then: the job begins, suspended, and goes on with condor_continue", "waitsawhile",
+		Tool("condor_suspend"), logged("slot*", "waitsawhile", "[Ss]uspend"), Quietly(Do("the hook ends", endHook)),
+		Event(harness.EventSuspended, 1), Tool("condor_continue"), EP("touch", "<scratch>/go"), Ends())
+	c.Files = []harness.File{Script("job.sh", ready+"while [ ! -e go ]; do sleep 0.1; done\nls | grep -v '^_condor'\n")}
+	return c
+}
+
 // hookRuns waits until the job's hook runs, which has the job's number as an
 // argument of a command.
 func hookRuns(ctx context.Context, r *Run) error {
@@ -102,8 +112,12 @@ func halfGone(c Case) Case {
 }
 
 // passedOn waits until the starter has been told to end the job, as its log says.
-func passedOn() Step {
-	return Quietly(EP("sh", "-c", `until awk '/with ID: <job>$/ {mine = 1} mine && / code=[0-9]+ / {told = 1} END {exit !told}' "$(condor_config_val LOG)/StarterLog.<slot>"
+func passedOn() Step { return logged("<slot>", "with ID: <job>$", " code=[0-9]+ ") }
+
+// logged waits until the log of a slot has a line of a pattern in what the last
+// starter with a line of the first pattern wrote.
+func logged(slot, whose, pattern string) Step {
+	return Quietly(EP("sh", "-c", `until awk '/STARTING UP/ {mine = 0} /`+whose+`/ {mine = 1; told = 0} mine && /`+pattern+`/ {told = 1} END {exit !told}' "$(condor_config_val LOG)"/StarterLog.`+slot+`
 do sleep 0.1; done`))
 }
 
@@ -122,8 +136,7 @@ var momentsCases = []Case{
 		Tool("condor_vacate_job"), Executes(1)),
 	preparing("fast-prepared", "condor_vacate_job -fast then", "waitsafter",
 		Tool("condor_vacate_job", "-fast", "<job>"), Executes(1)),
-	preparing("suspended-preparing", "condor_suspend then: the job begins, suspended, and goes on with condor_continue", "waitsawhile",
-		Tool("condor_suspend"), Quietly(Do("the hook ends", endHook)), Event(harness.EventSuspended, 1), Tool("condor_continue"), Ends()),
+	suspendedPreparing(),
 	incoming("held-coming", "condor_hold while the input comes in, and condor_release",
 		Tool("condor_hold"), Event(harness.EventHeld, 1), comes(), Tool("condor_release"), Executes(1)),
 	heldGoing(),
