@@ -59,8 +59,8 @@ type transferResults struct {
 const (
 	quickly        = 20 // times smaller are the loads of a quick run
 	patienceOfTrip = 10 * time.Minute
-	attempts       = 3                  // at one trip
-	heavy          = 1000 * 1000 * 1000 // bytes of a load that shows where memory comes from
+	attempts       = 3                // at one trip
+	heavy          = 10 * 1000 * 1000 // bytes of a load that shows where memory comes from
 )
 
 // transfers moves loads in and out under both starters, in an order that is
