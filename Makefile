@@ -17,7 +17,7 @@ build: ## two static binaries in bin/
 test: unit e2e ## all tests, those on a real cluster and pool included
 
 unit: ## what needs neither cluster nor pool
-	$(GO) vet ./... && $(GO) vet -tags pool ./integration/...
+	$(GO) vet ./... && $(GO) vet -tags pool ./integration/... && $(GO) vet -tags differential ./classads
 	$(GO) test ./...
 
 e2e: build pool ## a real cluster, a real pool, both HTCondor versions
@@ -27,12 +27,12 @@ demo: build pool ## four jobs in four images, on a cluster that this starts
 	$(POOL) up
 	$(GO) run ./integration/demo
 
-bench: build pool ## how fast containers, jobs and files follow each other; writes docs/turnover.* and docs/transfer-speed.md
+bench: build pool ## how fast containers, jobs and files follow each other; writes docs/turnover.*, docs/transfer-speed.md and docs/classads.md
 	$(POOL) up --stock
 	$(GO) run ./integration/bench -docs docs
 
 lint: ## the rules of .golangci.yml
-	$(GO) run $(GOLANGCI) run --build-tags pool ./...
+	$(GO) run $(GOLANGCI) run --build-tags pool,differential ./...
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@for pkg in $$($(GO) list ./...); do \

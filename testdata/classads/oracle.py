@@ -1,10 +1,10 @@
 """Evaluates ClassAd expressions with HTCondor's own library.
 
-Reads a JSON object a line: expr, and optionally the ads my and target, all in
-the new syntax; or old, an ad in the old syntax. Writes a JSON object a line:
+Reads a JSON object a line: expr, and optionally the ads my and target, in
+either syntax; or old, an ad in the old syntax. Writes a JSON object a line:
 the expression as HTCondor prints it and its value, or with flatten the names it
 refers to and what is left of it when flattened; or the ad as it prints it in
-the old syntax and as JSON; or that it cannot be parsed.
+the old syntax and as JSON; or that it cannot be parsed. The first line is the version.
 """
 
 import json
@@ -18,7 +18,8 @@ ads = {}
 
 def ad(text):
     if text not in ads:
-        ads[text] = classad2.ClassAd(text)
+        new = text.startswith("[")
+        ads[text] = classad2.ClassAd(text) if new else classad2.parseOne(text, classad2.ParserType.Old)
     return ads[text]
 
 
@@ -60,6 +61,7 @@ def answer(query):
     return {"parse": True, "print": printed, "value": value}
 
 
+print("HTCondor", classad2.version(), flush=True)
 for line in sys.stdin:
     try:
         out = answer(json.loads(line))
