@@ -104,13 +104,14 @@ func (a *Ad) Clone() *Ad {
 
 func (a *Ad) set(name string, n node) {
 	h := hashName(name)
-	if i := a.position(name, h); i >= 0 {
+	i, free := a.search(name, h)
+	if i >= 0 {
 		a.attrs[i].n = n
 		return
 	}
 	a.attrs = append(a.attrs, attr{name: name, hash: h, n: n})
 	if 2*len(a.attrs) <= len(a.index) {
-		a.place(len(a.attrs) - 1)
+		a.index[free] = uint32(len(a.attrs))
 	} else if len(a.attrs) >= indexFrom {
 		a.reindex()
 	}
@@ -124,22 +125,29 @@ func (a *Ad) find(name string, hash uint32) node {
 }
 
 func (a *Ad) position(name string, hash uint32) int {
+	i, _ := a.search(name, hash)
+	return i
+}
+
+// search returns where the attribute is, or -1 and where the index, if there
+// is one, has room for it.
+func (a *Ad) search(name string, hash uint32) (int, uint32) {
 	if a.index == nil {
 		for i := range a.attrs {
 			if a.attrs[i].hash == hash && equalFold(a.attrs[i].name, name) {
-				return i
+				return i, 0
 			}
 		}
-		return -1
+		return -1, 0
 	}
 	mask := uint32(len(a.index) - 1)
 	for s := hash & mask; ; s = (s + 1) & mask {
 		p := a.index[s]
 		if p == 0 {
-			return -1
+			return -1, s
 		}
 		if t := &a.attrs[p-1]; t.hash == hash && equalFold(t.name, name) {
-			return int(p - 1)
+			return int(p - 1), 0
 		}
 	}
 }
@@ -206,6 +214,9 @@ func upper(c byte) byte {
 func equalFold(a, b string) bool {
 	if len(a) != len(b) {
 		return false
+	}
+	if a == b { // as most are; many bytes are compared at once
+		return true
 	}
 	for i := 0; i < len(a); i++ {
 		if a[i] != b[i] && lower(a[i]) != lower(b[i]) {

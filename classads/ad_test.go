@@ -102,6 +102,41 @@ func TestAdIndex(t *testing.T) {
 	}
 }
 
+// TestCollidingNames looks up names that have the same hash, and in ads that have
+// the attribute in other places, by the same expression.
+func TestCollidingNames(t *testing.T) {
+	const a, b = "costarring", "liquid"
+	if hashName(a) != hashName(b) {
+		t.Fatal("the names have different hashes now; find others")
+	}
+	e, err := ParseExpr("{" + a + "," + b + "," + "Liquid}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"[ costarring = 1; liquid = 2 ]":        "{ 1,2,2 }",
+		"[ liquid = 2; costarring = 1 ]":        "{ 1,2,2 }",
+		"[ x = 0; LIQUID = 2; Costarring = 1 ]": "{ 1,2,2 }",
+		"[ liquid = 2 ]":                        "{ undefined,2,2 }",
+		"[ costarring = 1 ]":                    "{ 1,undefined,undefined }",
+		"[ x = 0; costarring = 1; y = 2 ]":      "{ 1,undefined,undefined }",
+		"[ x = 0 ]":                             "{ undefined,undefined,undefined }",
+	} {
+		ad, err := ParseNew(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, _ := e.Eval(Env{My: ad}).List()
+		var parts []string
+		for _, v := range list {
+			parts = append(parts, v.String())
+		}
+		if got := "{ " + strings.Join(parts, ",") + " }"; got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
 // TestRealAds reads ads that HTCondor printed and prints them as it did.
 func TestRealAds(t *testing.T) {
 	files, err := filepath.Glob("../testdata/classads/*.ad")

@@ -30,6 +30,10 @@ type attrRef struct {
 	special  specialName
 	absolute bool // .name: looked up in the outermost ad
 	from     node // expr.name
+
+	// place is where an ad had the attribute last: ads of one kind have it in
+	// the same place.
+	place atomic.Uint32
 }
 
 // operation is an operator with its one to three operands.

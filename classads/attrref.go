@@ -54,8 +54,23 @@ func (r *attrRef) constant(sc *scope) *literal {
 	} else if r.from != nil {
 		return nil
 	}
-	l, _ := sc.ad.find(r.name, r.hash).(*literal)
+	l, _ := r.in(sc.ad).(*literal)
 	return l
+}
+
+// in returns the expression that an ad has for the attribute, nil if none.
+func (r *attrRef) in(a *Ad) node {
+	if i := int(r.place.Load()); i < len(a.attrs) {
+		if t := &a.attrs[i]; t.hash == r.hash && equalFold(t.name, r.name) {
+			return t.n
+		}
+	}
+	i := a.position(r.name, r.hash)
+	if i < 0 {
+		return nil
+	}
+	r.place.Store(uint32(i))
+	return a.attrs[i].n
 }
 
 // circular is the value of an attribute that refers to itself.
@@ -90,7 +105,7 @@ func (r *attrRef) find(ev *evaluator, sc *scope) (node, *scope, Value) {
 // have a meaning of their own (HTCondor src/classad/classad.cpp:LookupInScope).
 func (r *attrRef) lookup(ev *evaluator, start *scope) (node, *scope, Value) {
 	for sc := start; sc != nil; sc = sc.parent {
-		if n := sc.ad.find(r.name, r.hash); n != nil {
+		if n := r.in(sc.ad); n != nil {
 			return n, sc, Value{}
 		}
 		switch r.special {

@@ -17,10 +17,9 @@
 // and a [Reader] reads files of many ads. [Marshal] and [Ad.Unmarshal] convert
 // from and to Go structs.
 //
-// Every attribute is parsed when it is read, not at first use: an ad of 400
-// attributes takes a fifth of a millisecond, most attributes being literals
-// that need one allocation; so a syntax error is known at once and reading
-// needs no lock afterwards.
+// Every attribute is parsed when it is read, not at first use, so a syntax error is
+// known at once and reading needs no lock afterwards. Most attributes are literals,
+// which cost little; docs/classads.md has the figures.
 //
 // # Evaluation
 //
@@ -53,7 +52,8 @@
 //     ignores what follows one, as in "A = 1 garbage".
 //   - After evalInEachContext, countMatches and unresolved HTCondor goes on in
 //     the ad in which it looked for the first argument, so that names after
-//     them mean something else, in a match above all. Here they do not.
+//     them mean something else, in a match above all; its Flatten does so after a
+//     selection from a nested ad too. Here they do not.
 //   - pow of reals yields the nearest double; the C library's sometimes the one
 //     beside it.
 //   - Times whose year does not fit in an int: HTCondor prints memory nobody
@@ -69,7 +69,10 @@
 //   - Printing quotes selected attributes and functions whose names need it,
 //     and 5 .x keeps its space: HTCondor prints what it cannot read.
 //   - Flatten keeps constants that HTCondor loses where operators of two kinds
-//     meet, as in true && 1 + x, and the values of functions that make lists.
+//     meet, as in true && 1 + x or x | 10 | 2 * y, and the values of functions that
+//     make lists.
+//   - SlotEval, which the startd alone has, is unknown, as it is to every other
+//     daemon.
 //   - Of the attributes of the ad that HTCondor puts around a match only LEFT,
 //     RIGHT, TARGET, OTHER and AD are known.
 //   - JSON must be JSON, with surrogate pairs; stray commas are refused.

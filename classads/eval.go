@@ -3,6 +3,8 @@ package classads
 import (
 	"sync"
 	"time"
+
+	"podstarter/classads/internal/pattern"
 )
 
 // Env is what an evaluation sees beside the expression. The zero value is
@@ -155,6 +157,7 @@ type evaluator struct {
 	envCopy            Env
 	my, target, around scope
 	activeArray        [8]activeAttr
+	room               pattern.Room // kept for the next evaluation
 }
 
 type activeAttr struct {
@@ -206,7 +209,7 @@ func (ev *evaluator) finish(v Value) Value {
 		v = ErrorValue(ev.reason)
 	}
 	if v.kind != List && v.kind != Record {
-		*ev = evaluator{}
+		*ev = evaluator{room: ev.room}
 		evaluators.Put(ev)
 	}
 	return v

@@ -142,7 +142,7 @@ func fnUnresolved(ev *evaluator, sc *scope, c *call) Value {
 		return StringValue(strings.Join(names, ","))
 	}
 	for _, name := range names {
-		if loc, err := p.Match(name, 0, pattern.NotEmpty, &ev.search); err == nil && loc != nil {
+		if found, err := p.Found(name, pattern.NotEmpty, &ev.search, &ev.room); err == nil && found {
 			return BoolValue(true)
 		}
 	}

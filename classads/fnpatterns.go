@@ -48,11 +48,11 @@ func patternFlags(options string) pattern.Flags {
 // match tells whether a pattern matches; the second value is an error if the
 // search took too many steps.
 func (ev *evaluator) match(p *pattern.Pattern, s string) (bool, Value) {
-	loc, err := p.Match(s, 0, 0, &ev.search)
+	found, err := p.Found(s, 0, &ev.search, &ev.room)
 	if err != nil {
 		return false, ErrorValue(err.Error())
 	}
-	return loc != nil, Value{}
+	return found, Value{}
 }
 
 // patternArgs evaluates the arguments of a pattern function: error before

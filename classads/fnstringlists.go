@@ -69,7 +69,7 @@ func items(list, delimiters string, yield func(string) bool) {
 
 func fnStringListSize(ev *evaluator, sc *scope, c *call) Value {
 	args, bad := stringArgs(ev, sc, c, "", ", ")
-	if args == nil {
+	if bad.kind == Error {
 		return bad
 	}
 	var n int64
@@ -79,7 +79,7 @@ func fnStringListSize(ev *evaluator, sc *scope, c *call) Value {
 
 func fnStringListNumbers(ev *evaluator, sc *scope, c *call) Value {
 	args, bad := stringArgs(ev, sc, c, "", ", ")
-	if args == nil {
+	if bad.kind == Error {
 		return bad
 	}
 	var total float64
@@ -216,7 +216,7 @@ func fnStringListsIntersect(ev *evaluator, sc *scope, c *call) Value {
 
 func fnStringListRegexpMember(ev *evaluator, sc *scope, c *call) Value {
 	args, bad := stringArgs(ev, sc, c, "", "", ", ", "")
-	if args == nil {
+	if bad.kind == Error {
 		return bad
 	}
 	p, err := pattern.Compile(args[0], patternFlags(strings.ToLower(args[3])))

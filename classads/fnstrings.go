@@ -158,20 +158,20 @@ func fnStrcmp(ev *evaluator, sc *scope, c *call) Value {
 }
 
 // stringArgs evaluates the arguments, which must be strings; defaults stand
-// for those not given. The second result is valid if the first is nil.
-func stringArgs(ev *evaluator, sc *scope, c *call, defaults ...string) ([]string, Value) {
-	out := append(make([]string, 0, 4), defaults...)
+// for those not given. The second result is an error if one of them is not.
+func stringArgs(ev *evaluator, sc *scope, c *call, defaults ...string) (out [4]string, _ Value) {
+	copy(out[:], defaults)
 	bad := false
 	for i, n := range c.args {
 		v := n.eval(ev, sc)
 		if v.kind != String {
 			bad = true
-		} else if i < len(out) {
+		} else if i < len(defaults) {
 			out[i] = v.str
 		}
 	}
 	if bad {
-		return nil, ErrorValue(c.fn.name + ": the arguments must be strings")
+		return out, ErrorValue(c.fn.name + ": the arguments must be strings")
 	}
 	return out, Value{}
 }
@@ -181,13 +181,13 @@ func stringList(ev *evaluator, items []string) Value {
 	if !ev.spend(elementSize * len(items)) {
 		return Value{kind: Error}
 	}
-	l := &listNode{items: make([]node, len(items))}
+	nodes := make([]node, len(items))
 	literals := make([]literal, len(items))
 	for i, s := range items {
 		literals[i].Value = StringValue(s)
-		l.items[i] = &literals[i]
+		nodes[i] = &literals[i]
 	}
-	return madeList(l)
+	return madeList(&listNode{nodes})
 }
 
 // madeList is a list that a function made. HTCondor's is of another type than
@@ -199,7 +199,7 @@ func madeList(l *listNode) Value { return Value{kind: List, list: l, off: 1} }
 // no space (HTCondor src/condor_utils/compat_classad.cpp:splitArb_func).
 func fnSplit(ev *evaluator, sc *scope, c *call) Value {
 	args, bad := stringArgs(ev, sc, c, "", ", \t")
-	if args == nil {
+	if bad.kind == Error {
 		return bad
 	}
 	s, separators := args[0], args[1]
@@ -207,7 +207,8 @@ func fnSplit(ev *evaluator, sc *scope, c *call) Value {
 		return Value{kind: Error}
 	}
 	isSeparator := byteSet(separators)
-	var parts []string
+	var room [8]string
+	parts := room[:0]
 	last := 0
 	previous := -1
 	for i := 0; i < len(s); i++ {
@@ -241,7 +242,7 @@ func byteSet(s string) *[256]bool {
 
 func fnSplitAt(ev *evaluator, sc *scope, c *call) Value {
 	args, bad := stringArgs(ev, sc, c, "")
-	if args == nil {
+	if bad.kind == Error {
 		return bad
 	}
 	first, second, found := strings.Cut(args[0], "@")

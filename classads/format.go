@@ -1,6 +1,9 @@
 package classads
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // printer holds how text is written.
 type printer struct {
@@ -19,13 +22,17 @@ func (e *Expr) OldString() string { return string(e.n.append(nil, printer{old: t
 // FormatOld returns the ad in the old syntax: a line "Name = expression" for
 // each attribute.
 func (a *Ad) FormatOld() string {
-	b := make([]byte, 0, typicalLine*len(a.attrs))
+	return string(a.AppendOld(make([]byte, 0, typicalLine*len(a.attrs))))
+}
+
+// AppendOld appends what [Ad.FormatOld] returns.
+func (a *Ad) AppendOld(dst []byte) []byte {
 	p := printer{old: true}
 	for i := range a.attrs {
-		b = appendLine(b, a.attrs[i].name, a.attrs[i].n, p)
-		b = append(b, '\n')
+		dst = appendLine(dst, a.attrs[i].name, a.attrs[i].n, p)
+		dst = append(dst, '\n')
 	}
-	return string(b)
+	return dst
 }
 
 // typicalLine is the length of a line for which room is made beforehand.
@@ -176,6 +183,10 @@ func appendValue(dst []byte, v Value, p printer) []byte {
 // (HTCondor src/classad/sink.cpp:UnparseString).
 func appendQuoted(dst []byte, s string, quote byte, p printer) []byte {
 	dst = append(dst, quote)
+	if p.old && strings.IndexByte(s, quote) < 0 {
+		dst = append(dst, s...)
+		return append(dst, quote)
+	}
 	from := 0
 	for i := 0; i < len(s); i++ {
 		c := s[i]

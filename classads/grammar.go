@@ -203,11 +203,11 @@ func (s *parse) primary() (node, error) {
 	case tokBool:
 		n = boolNode(s.num != 0)
 	case tokInt:
-		n = &literal{IntValue(s.num)}
+		n = s.constant(IntValue(s.num))
 	case tokReal:
-		n = &literal{RealValue(s.real)}
+		n = s.constant(RealValue(s.real))
 	case tokString:
-		n = &literal{StringValue(s.str)}
+		n = s.constant(StringValue(s.str))
 	default:
 		return nil, s.fail("expected an operand")
 	}

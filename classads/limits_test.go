@@ -35,7 +35,14 @@ var hostile = map[string]func(n int) string{
 		for i := 0; b.Len() < n; i++ {
 			fmt.Fprintf(&b, "a%d=1;", i)
 		}
-		return b.String()
+		return b.String()[:n]
+	},
+	"lines": func(n int) string {
+		var b strings.Builder
+		for i := 0; b.Len() < n; i++ {
+			fmt.Fprintf(&b, "1\na%d=", i)
+		}
+		return b.String()[:n]
 	},
 	"comment": func(n int) string { return strings.Repeat("/**/", n/4) },
 	"spaces":  func(n int) string { return strings.Repeat(" ", n) },
@@ -55,7 +62,7 @@ func TestHostileText(t *testing.T) {
 	const tenMegabytes = 10 << 20
 	for name, text := range hostile {
 		t.Run(name, func(t *testing.T) {
-			for _, size := range []int{DefaultMaxText - 2, tenMegabytes} {
+			for _, size := range []int{DefaultMaxText - 16, tenMegabytes} {
 				s := text(size)
 				start := time.Now()
 				e, errNew := ParseExpr(s)
@@ -78,6 +85,24 @@ func TestHostileText(t *testing.T) {
 						t.Errorf("evaluating and printing %d bytes takes %v", size, took)
 					}
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkHostileText is how long text without end takes, of the greatest length
+// that is looked at: to read it, and if that works to evaluate and print it.
+func BenchmarkHostileText(b *testing.B) {
+	for name, text := range hostile {
+		s := text(DefaultMaxText - 16)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if e, err := ParseExpr(s); err == nil {
+					e.Eval(Env{})
+					_ = e.String()
+				}
+				_, _ = ParseOldExpr(s)
+				_, _ = ParseOld("a = " + s)
 			}
 		})
 	}

@@ -52,6 +52,8 @@ func TestOldLineErrors(t *testing.T) {
 		{"A = \x00", "NUL"},
 		{`A = #`, "no expression has the character"},
 		{`A = 0x10`, "cannot begin with 0"},
+		{"A\x01 = 1", "not of the form"},
+		{"A\x7fB = 1", "not of the form"},
 	} {
 		_, _, err := ParseOldLine(c.line)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

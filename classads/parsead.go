@@ -83,41 +83,60 @@ func (p Parser) Old(text string) (*Ad, error) {
 	if len(text) > p.MaxText {
 		return nil, fmt.Errorf("ClassAd: text of %d bytes is longer than the %d allowed", len(text), p.MaxText)
 	}
+	lines := strings.Count(text, "\n") + 1
 	ad := NewAd()
-	ad.Grow(strings.Count(text, "\n") + 1)
+	ad.Grow(lines)
+	s := parse{Parser: p, lexer: lexer{old: true}, size: lines}
 	for number := 1; text != ""; number++ {
 		var line string
 		line, text, _ = strings.Cut(text, "\n")
 		if line = trimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		name, e, err := p.OldLine(line)
+		name, n, err := s.oldLine(line)
 		if err != nil {
 			return nil, fmt.Errorf("ClassAd line %d: %w", number, err)
 		}
-		ad.set(name, e.n)
+		ad.set(name, n)
 	}
 	return ad, nil
 }
 
 // OldLine reads one line "Name = expression".
 func (p Parser) OldLine(line string) (string, *Expr, error) {
+	s := parse{Parser: p.bounded(), lexer: lexer{old: true}}
+	name, n, err := s.oldLine(line)
+	if err != nil {
+		return "", nil, err
+	}
+	return name, &Expr{n}, nil
+}
+
+func (s *parse) oldLine(line string) (string, node, error) {
 	name, text, ok := strings.Cut(line, "=")
 	name = trimSpace(name)
 	if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
 		name = name[1 : len(name)-1]
 	}
-	if !ok || name == "" || strings.ContainsFunc(name, isControl) {
+	if !ok || name == "" || hasControl(name) {
 		return "", nil, fmt.Errorf("%q is not of the form Name = expression", shorten(line))
 	}
-	n, err := p.parse(trimSpace(text), true)
+	n, err := s.whole(trimSpace(text))
 	if err != nil {
 		return "", nil, fmt.Errorf("attribute %s: %w", shorten(name), err)
 	}
-	return name, &Expr{n}, nil
+	return name, n, nil
 }
 
-func isControl(r rune) bool { return r < ' ' || r == '\x7f' }
+// hasControl tells whether a name has a control character.
+func hasControl(name string) bool {
+	for i := 0; i < len(name); i++ {
+		if c := name[i]; c < ' ' || c == '\x7f' {
+			return true
+		}
+	}
+	return false
+}
 
 // trimSpace cuts white space off both ends.
 func trimSpace(s string) string {

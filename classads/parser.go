@@ -91,9 +91,37 @@ func (p Parser) OldExpr(text string) (*Expr, error) {
 }
 
 func (p Parser) parse(text string, old bool) (node, error) {
-	s := parse{Parser: p.bounded(), lexer: lexer{text: text, old: old}}
+	s := parse{Parser: p.bounded(), lexer: lexer{old: old}}
+	return s.whole(text)
+}
+
+// parse is one run of the parser.
+type parse struct {
+	Parser
+	lexer
+	depth  int // nesting of the function calls
+	nodes  int
+	height int // of the node made last
+
+	// Literals are made in blocks: most attributes are one.
+	block []literal // what is left of the block
+	size  int       // of the next block
+}
+
+// mostBlock is the greatest number of literals in a block. A block lives as long as one of
+// them does.
+const mostBlock = 32
+
+// whole reads a text that is one expression. Nodes are counted on from the
+// texts before it.
+func (s *parse) whole(text string) (node, error) {
+	s.lexer = lexer{text: text, old: s.old}
+	s.depth, s.height = 0, 0
 	if err := s.start(); err != nil {
 		return nil, err
+	}
+	if n := s.alone(); n != nil {
+		return n, s.made(0)
 	}
 	n, err := s.expression()
 	if err != nil {
@@ -105,13 +133,40 @@ func (p Parser) parse(text string, old bool) (node, error) {
 	return n, nil
 }
 
-// parse is one run of the parser.
-type parse struct {
-	Parser
-	lexer
-	depth  int // nesting of the function calls
-	nodes  int
-	height int // of the node made last
+// alone returns the literal that is the whole text, as most attributes are; nil
+// if it is something else.
+func (s *parse) alone() node {
+	from := s.lexer
+	if from.tok < tokInt || from.tok > tokError || s.next() != nil || s.tok != tokEnd {
+		s.lexer = from
+		return nil
+	}
+	switch from.tok {
+	case tokInt:
+		return s.constant(IntValue(from.num))
+	case tokReal:
+		return s.constant(RealValue(from.real))
+	case tokString:
+		return s.constant(StringValue(from.str))
+	case tokBool:
+		return boolNode(from.num != 0)
+	case tokUndefined:
+		return undefinedNode
+	}
+	return errorNode
+}
+
+// constant makes a literal.
+func (s *parse) constant(v Value) node {
+	if len(s.block) == 0 {
+		s.size = min(max(s.size, 1), mostBlock)
+		s.block = make([]literal, s.size)
+		s.size *= 2
+	}
+	l := &s.block[0]
+	s.block = s.block[1:]
+	l.Value = v
+	return l
 }
 
 // start checks the text as a whole and reads the first token.

@@ -7,6 +7,38 @@ package pattern
 func (p *Pattern) Match(text string, from int, o Options, budget *int) ([]int, error) {
 	m := matcher{p: p, text: text, from: from, options: o, budget: budget}
 	m.slots = make([]int, 2*p.groups+p.loops)
+	if found, err := m.search(); !found {
+		return nil, err
+	}
+	return m.places(), nil
+}
+
+// Room is what searches need of memory, to be used by one after the other.
+type Room struct {
+	slots []int
+	stack []entry
+}
+
+// keptStack is how much of a stack, in entries, a [Room] keeps.
+const keptStack = 1 << 10
+
+// Found tells whether [Pattern.Match] finds a match.
+func (p *Pattern) Found(text string, o Options, budget *int, room *Room) (bool, error) {
+	n := 2*p.groups + p.loops
+	if cap(room.slots) < n {
+		room.slots = make([]int, n)
+	}
+	m := matcher{p: p, text: text, options: o, budget: budget, slots: room.slots[:n], stack: room.stack}
+	found, err := m.search()
+	if cap(m.stack) <= keptStack {
+		room.stack = m.stack
+	}
+	return found, err
+}
+
+// search tries one place after the other.
+func (m *matcher) search() (bool, error) {
+	p, text, from, o, budget := m.p, m.text, m.from, m.options, m.budget
 	for at := from; at <= len(text); at++ {
 		if p.start && at > 0 {
 			break
@@ -26,16 +58,16 @@ func (p *Pattern) Match(text string, from int, o Options, budget *int) ([]int, e
 		m.stack = m.stack[:0]
 		m.start = at
 		if _, ok := m.run(0, at, -1); ok {
-			return m.places(), nil
+			return true, nil
 		}
 		if m.failed {
-			return nil, ErrBudget
+			return false, ErrBudget
 		}
 		if o&Anchored != 0 {
 			break
 		}
 	}
-	return nil, nil
+	return false, nil
 }
 
 // bytesPerStep is how many bytes of mere scanning or comparing are one step.
