@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"podstarter/integration/bench/binding"
+	"podstarter/integration/bench/language"
 	"podstarter/integration/harness"
 	"podstarter/k8sexec"
 )
@@ -32,8 +33,8 @@ import (
 var (
 	rounds  = flag.Int("n", 50, "runs of each kind, that is with the same and with another image each; those that are only there to compare with take fewer")
 	docs    = flag.String("docs", "", "`directory` to write turnover.md, turnover.svg and transfer-speed.md to; empty for none")
-	part    = flag.String("part", "", "turnover or transfers alone")
-	trips   = flag.Int("rounds", 3, "rounds of transfers")
+	part    = flag.String("part", "", "turnover, transfers or language alone")
+	trips   = flag.Int("rounds", 3, "rounds of transfers, and half of those of the language")
 	smaller = flag.Int("smaller", 1, "transfers of sizes and numbers of files that are `N` times smaller")
 	quick   = flag.Bool("quick", false, "the same as -smaller 20")
 	sides   = flag.String("sides", "", "transfers under one starter alone, ours or stock, to look at a change")
@@ -67,14 +68,23 @@ func bench(ctx context.Context) error {
 		return err
 	}
 	defer b.clean()
-	if *part != "transfers" {
-		if err := turnover(ctx, b); err != nil {
-			return err
+	parts := []struct {
+		name string
+		run  func(context.Context, *bencher) error
+	}{{"turnover", turnover}, {"transfers", transfers}, {"language", compareLanguage}}
+	for _, p := range parts {
+		if *part != "" && *part != p.name {
+			continue
+		}
+		if err := p.run(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	if *part == "turnover" {
-		return nil
-	}
+	return nil
+}
+
+// transfers is how fast files come and go.
+func transfers(ctx context.Context, b *bencher) error {
 	if *quick {
 		*smaller = quickly
 	}
@@ -90,6 +100,19 @@ func bench(ctx context.Context) error {
 		return err
 	}
 	return writePage(filepath.Join(*docs, "transfer-speed.md"), text)
+}
+
+// compareLanguage is how fast ads are read, printed and matched.
+func compareLanguage(ctx context.Context, b *bencher) error {
+	r, err := language.Compare(ctx, b.pool, 2**trips)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("Measured on %s, %s.\n\n%s", time.Now().UTC().Format("2006-01-02"), machine(), r.Tables())
+	if _, err := os.Stdout.WriteString(text); err != nil || *docs == "" {
+		return err
+	}
+	return writePage(filepath.Join(*docs, "classads.md"), text)
 }
 
 // turnover is how fast containers and jobs follow each other.

@@ -278,6 +278,11 @@ func (p *Pool) EPInput(ctx context.Context, side Side, stdin io.Reader, argv ...
 	return p.run(ctx, stdin, append(side.verb(), argv...)...)
 }
 
+// Suite runs a command where programs for the pilot image are built.
+func (p *Pool) Suite(ctx context.Context, stdin io.Reader, argv ...string) (string, error) {
+	return p.run(ctx, stdin, append([]string{"suite"}, argv...)...)
+}
+
 // verb is that of the pool program that runs a command in an execution point.
 func (s Side) verb() []string {
 	switch s {

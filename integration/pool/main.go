@@ -27,6 +27,8 @@ const usage = `usage: pool VERB ARG…
                       run a command in the pilot container of the execution point, as root
   payload [--container NAME] CMD…
                       run a command in a payload container, as root
+  suite CMD…          run a command, as root, in the Debian suite of the pilot image with a C++ compiler
+                      and HTCondor's libraries
   kubectl ARG…        run kubectl as the cluster's administrator
   images              the references of the test images, one "NAME REFERENCE" a line
   logs DIR            copy every log into DIR
@@ -77,6 +79,8 @@ func run(args []string) (int, error) {
 		return 0, up(ctx, dir, args)
 	case "status":
 		return status(ctx, dir)
+	case "suite":
+		return suiteVerb(ctx, dir, args)
 	case "kubectl":
 		return 1, kubectl(ctx, dir, args)
 	case "images":
