@@ -1,0 +1,152 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"podstarter/integration/harness"
+)
+
+// disk is one that holds little.
+type disk struct {
+	words string
+	// make makes it, and returns a script that mounts it over the directory $0.
+	make func(context.Context) (mount string, remove func(), err error)
+}
+
+// mountOver is what a disk is mounted with, so that whose the directory is stays.
+func mountOver(mount string) string {
+	return `whose=$(stat -c %u:%g "$0") mode=$(stat -c %a "$0") && ` + mount + ` "$0" && chown "$whose" "$0" && chmod "$mode" "$0"`
+}
+
+// smallDisk has room for so many bytes.
+func smallDisk(size int64) disk {
+	return disk{"a small disk", func(context.Context) (string, func(), error) {
+		return mountOver(fmt.Sprintf("mount -t tmpfs -o size=%d small", size)), func() {}, nil
+	}}
+}
+
+// quotaDisk has room, of which nobody may have more than so many bytes. Of the file systems
+// with quotas btrfs is the one that needs no more than its own programs
+// (Debian's btrfs-progs).
+func quotaDisk(size int64) disk {
+	const script = `set -e; exec 3>&1 >&2
+dir=$(mktemp -d) && truncate -s 256M "$dir/image" && mkfs.btrfs -q "$dir/image" && mkdir "$dir/at"
+device=$(losetup --find --show "$dir/image")
+mount "$device" "$dir/at"
+btrfs -q subvolume create "$dir/at/small"
+btrfs quota enable "$dir/at"
+btrfs qgroup limit "$0" "$dir/at/small"
+umount "$dir/at"
+echo "$dir" "$device" "$(stat -c %Lr "$device")" >&3`
+	return disk{"a disk with quotas", func(ctx context.Context) (string, func(), error) {
+		out, err := exec.CommandContext(ctx, "sh", "-c", script, strconv.FormatInt(size, 10)).Output()
+		var dir, device, minor string
+		if err == nil {
+			_, err = fmt.Sscan(string(out), &dir, &device, &minor)
+		}
+		if err != nil {
+			return "", nil, fmt.Errorf("making a disk with quotas, which needs Debian's btrfs-progs: %w", err)
+		}
+		remove := func() {
+			_ = exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", `losetup -d "$0"; rm -r "$1"`, device, dir).Run()
+		}
+		// The namespace has no such device, and gives its own to nobody.
+		mount := mountOver(`mknod -m 600 /dev/quota b 7 ` + minor + ` && mount -t btrfs -o subvol=small /dev/quota`)
+		return mount + ` && rm /dev/quota`, remove, nil
+	}}
+}
+
+// within runs a shell script where a process has its files, and the table of mounts,
+// which umount reads. The script's $0 is an argument.
+func within(ctx context.Context, pid int, script, argument string) error {
+	argv := []string{"--target", strconv.Itoa(pid), "--mount", "--pid", "--", "sh", "-c", script, argument}
+	if out, err := exec.CommandContext(ctx, "nsenter", argv...).CombinedOutput(); err != nil {
+		return fmt.Errorf("nsenter %s: %w: %s", strings.Join(argv, " "), err, out)
+	}
+	return nil
+}
+
+// onSmallDirectory releases the job, and has a step carried out, while a directory of
+// its submit directory is on a disk of its own.
+func onSmallDirectory(small disk, name string, waited Step) Step {
+	return Do("with "+small.words+" at the submit side, "+waited.Words, func(ctx context.Context, r *Run) error {
+		schedd, err := harness.One("condor_schedd", func(p harness.Process) bool {
+			return p.Comm == "condor_schedd" && p.Namespace == r.Pool.SubmitNamespace
+		})
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(r.Pool.User.Visible, r.Job().Dir)
+		if err != nil {
+			return err
+		}
+		dir := filepath.Join(r.Pool.User.Home, below, name)
+		mount, remove, err := small.make(ctx)
+		if err != nil {
+			return err
+		}
+		defer remove()
+		if err := within(ctx, schedd.PID, mount, dir); err != nil {
+			return err
+		}
+		_, err = r.Pool.AP(ctx, "condor_release", r.Job().ID())
+		if err == nil {
+			err = waited.do(ctx, r)
+		}
+		if e := within(context.WithoutCancel(ctx), schedd.PID, `umount -l "$0"`, dir); err == nil {
+			err = e
+		}
+		return err
+	})
+}
+
+// onSmallDisk has a step carried out while the directory of sandboxes is on a disk of
+// its own.
+func onSmallDisk(small disk, waited Step) Step {
+	return Do("on "+small.words+", "+waited.Words, func(ctx context.Context, r *Run) error {
+		startd, err := r.Startd()
+		if err != nil {
+			return err
+		}
+		const (
+			// What the slots had on the small disk would keep others from them.
+			grown = `host=$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME)
+until condor_reconfig -startd >/dev/null && disks=$(condor_status -direct "$host" -af Disk) && [ -n "$disks" ] && ! echo "$disks" | grep -q '^.\{1,6\}$'; do sleep 0.2; done`
+		)
+		execute, err := r.Pool.Config(ctx, r.Side, "EXECUTE")
+		if err != nil {
+			return err
+		}
+		mount, remove, err := small.make(ctx)
+		if err != nil {
+			return err
+		}
+		defer remove()
+		if err := within(ctx, startd.PID, mount, execute); err != nil {
+			return err
+		}
+		err = func() error {
+			if _, err := r.Pool.AP(ctx, "condor_release", r.Job().ID()); err != nil {
+				return err
+			}
+			if err := waited.do(ctx, r); err != nil {
+				return err
+			}
+			return harness.WaitNone(ctx, r.Pool.Starters(r.Side))
+		}()
+		// Whatever came of it: the next cases need the disk.
+		if e := within(context.WithoutCancel(ctx), startd.PID, `umount -l "$0"`, execute); err == nil {
+			err = e
+		}
+		if err != nil {
+			return err
+		}
+		_, err = r.Pool.EP(ctx, r.Side, "sh", "-c", grown)
+		return err
+	})
+}
