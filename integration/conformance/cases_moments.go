@@ -145,9 +145,7 @@ var momentsCases = []Case{
 		Tool("condor_rm"), passedOn(), arrives(), Event(harness.EventAborted, 1))).onRequest(),
 	halfGone(outgoing("vacated-going", "condor_vacate_job then: the job runs again", "",
 		Tool("condor_vacate_job"), passedOn(), arrives(), Executes(2), Ends(), arrives())),
-	steered("removed-forcibly", "condor_rm -forcex of a job that does not go",
-		"trap '' TERM\n"+ready+rest, "job_max_vacate_time = 3",
-		Ready(), Tool("condor_rm"), Tool("condor_rm", "-forcex", "<job>"), Event(harness.EventAborted, 1), Gone().About(3*time.Second)),
+	removedForcibly(),
 	steered("suspended-status", "what the queue says of a suspended job, and afterwards",
 		ready+"while [ ! -e go ]; do sleep 0.1; done\n", "",
 		Ready(), Tool("condor_suspend"), Until("JobStatus == 7"), Tool("condor_q", "<job>", "-af", "JobStatus", "LastSuspensionTime > 0", "TotalSuspensions"),
@@ -174,6 +172,18 @@ func heldGoing() Case {
 		Tool("condor_hold"), passedOn(), arrives(), Event(harness.EventHeld, 1))
 	c.Fleeting = append(c.Fleeting, "bytessent", "activation*", "exitcode", "jobcurrent*", "numjobcompletions", "spooledoutputfiles",
 		"starter_disconnected_from_submit_node", "vacatereason*", "out", "004   * Run Bytes Sent By Job", "004   TimeSlotBusy*")
+	return c
+}
+
+// removedForcibly ends when its starter says so: the second order makes an end of the
+// shadow, which may not have passed the first one on, nor told the schedd that the job
+// has begun.
+func removedForcibly() Case {
+	c := steered("removed-forcibly", "condor_rm -forcex of a job that does not go",
+		"trap '' TERM\n"+ready+rest, "job_max_vacate_time = 3",
+		Ready(), Tool("condor_rm"), logged("<slot>", "with ID: <job>$", "all jobs|Sending SIG"), Tool("condor_rm", "-forcex", "<job>"),
+		Event(harness.EventAborted, 1), Gone().About(3*time.Second))
+	c.Fleeting = append(c.Fleeting, "numjobstarts")
 	return c
 }
 
