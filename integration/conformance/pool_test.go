@@ -93,13 +93,35 @@ func TestConformance(t *testing.T) {
 			if c.Alone {
 				need = atOnce
 			}
-			if err := room.Acquire(t.Context(), need); err != nil {
+			rooms := share{room: room, all: atOnce}
+			if err := rooms.take(t.Context(), need); err != nil {
 				t.Fatal(err)
 			}
-			defer room.Release(need)
-			judge(t, pool, rules, c, probe, &again)
+			defer rooms.leave()
+			judge(t, pool, rules, c, probe, &rooms, &again)
 		})
 	}
+}
+
+// share is what a case has of the slots.
+type share struct {
+	room      *semaphore.Weighted
+	held, all int64
+}
+
+// take waits for so many slots, instead of those that it has.
+func (s *share) take(ctx context.Context, n int64) error {
+	s.leave()
+	if err := s.room.Acquire(ctx, n); err != nil {
+		return err
+	}
+	s.held = n
+	return nil
+}
+
+func (s *share) leave() {
+	s.room.Release(s.held)
+	s.held = 0
 }
 
 // secondTries is how many cases may be tried again: what the clock of a busy
@@ -108,11 +130,14 @@ func TestConformance(t *testing.T) {
 const secondTries = 8
 
 // judge runs a case and, if something is wrong and few others needed it, once
-// more; again counts those.
-func judge(t *testing.T, pool *harness.Pool, rules []Rule, c Case, probe harness.File, again *atomic.Int64) {
+// more, with the pool to itself; again counts those.
+func judge(t *testing.T, pool *harness.Pool, rules []Rule, c Case, probe harness.File, rooms *share, again *atomic.Int64) {
 	wrong := try(t, pool, rules, c, probe)
 	if len(wrong) > 0 && again.Add(1) <= secondTries {
 		t.Logf("tried again, because of:\n%s", strings.Join(wrong, "\n"))
+		if err := rooms.take(t.Context(), rooms.all); err != nil {
+			t.Fatal(err)
+		}
 		wrong = try(t, pool, rules, c, probe)
 	}
 	for _, text := range wrong {
