@@ -284,54 +284,6 @@ func goSettings(t *testing.T, wrapper harness.Process) []string {
 	return slices.DeleteFunc(strings.Split(string(text), "\x00"), func(v string) bool { return !strings.HasPrefix(v, "GODEBUG=") })
 }
 
-// survivors are processes that the attacker has left, once its starter is gone.
-// The defence takes a moment, so that they are waited for not to be there unless
-// they are expected.
-func (w *target) survivors(t *testing.T, expected bool) []string {
-	t.Helper()
-	w.starterGone(t)
-	return w.leftOf(t, expected, func(p harness.Process) bool {
-		return slices.Contains(p.Args, "linger") || slices.Contains(p.Args, "halt") || slices.Contains(p.Args, "grow")
-	})
-}
-
-// leftOf are the processes of the pod that keep says true for: those that are
-// there if they are expected, else those that will not go.
-func (w *target) leftOf(t *testing.T, expected bool, keep func(harness.Process) bool) (left []string) {
-	t.Helper()
-	inside := pool.Inside(w.side)
-	mine := func(p harness.Process) bool { return inside(p) && keep(p) }
-	if !expected {
-		if err := harness.WaitNone(soon(t, time.Minute), mine); err != nil {
-			return []string{err.Error()}
-		}
-		return nil
-	}
-	found, err := harness.Processes(mine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range found {
-		left = append(left, p.String())
-	}
-	return left
-}
-
-// starterGone waits until no starter but the victim's runs, and a little for what
-// hears of it: a command in the pod takes longer.
-func (w *target) starterGone(t *testing.T) {
-	t.Helper()
-	starters := pool.Starters(w.side)
-	err := harness.Poll(soon(t, patience), "the end of the starter", func() (bool, error) {
-		found, err := harness.Processes(starters)
-		return len(found) <= len(w.victims(t)), err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.inPilot(t, nil, "condor_version")
-}
-
 // victims are the main processes of neighbours that run.
 func (w *target) victims(t *testing.T) []harness.Process {
 	t.Helper()

@@ -2,10 +2,8 @@ package agent_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -370,69 +368,5 @@ func checkGone(t *testing.T, w *agenttest.Wrapper) {
 	left, err := w.Family().Members()
 	if err != nil || len(left) > 0 {
 		t.Errorf("left: %+v, %v", left, err)
-	}
-}
-
-func TestRawClient(t *testing.T) {
-	w := agenttest.StartWrapper(t, nil)
-	tests := map[string]struct{ send, want string }{
-		"not JSON":      {"hello\n", `"code":"bad-request"`},
-		"unknown op":    {`{"id":7,"op":"dance"}` + "\n", `{"id":7,"error":{"code":"bad-request"`},
-		"unknown field": {`{"id":7,"op":"usage","extra":1}` + "\n", `"code":"bad-request"`},
-		"two values":    {`{"id":7,"op":"usage"} {}` + "\n", `{"id":7,"error":{"code":"bad-request"`},
-		"no id":         {`{"op":"usage"}` + "\n", `"code":"bad-request"`},
-		"no spec":       {`{"id":7,"op":"start"}` + "\n", `{"id":7,"error":{"code":"bad-request"`},
-		"empty spec":    {`{"id":7,"op":"start","spec":{}}` + "\n", `{"id":7,"start_error":{"stage":"spec"`},
-		"no signal":     {`{"id":7,"op":"signal","signal":99}` + "\n", `{"id":7,"error":{"code":"bad-request"`},
-		"no payload":    {`{"id":7,"op":"signal","signal":15}` + "\n", `{"id":7,"error":{"code":"no-payload"`},
-		"empty sweep":   {`{"id":7,"op":"sweep"}` + "\n", `{"id":7,"done":true}`},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			conn, lines := rawDial(t, w)
-			if _, err := conn.Write([]byte(test.send)); err != nil {
-				t.Fatal(err)
-			}
-			line, err := lines.Next()
-			if err != nil || !strings.Contains(string(line), test.want) {
-				t.Errorf("%s, %v", line, err)
-			}
-		})
-	}
-	t.Run("endless line", func(t *testing.T) {
-		conn, lines := rawDial(t, w)
-		block := []byte(strings.Repeat("x", 1<<20))
-		for range payload.MaxLine>>20 + 1 {
-			if _, err := conn.Write(block); err != nil {
-				break // it hung up already
-			}
-		}
-		if line, err := lines.Next(); err == nil {
-			t.Errorf("an answer to an endless line: %s", line)
-		}
-	})
-}
-
-// rawDial connects without a client, as soon as the wrapper is free, and reads
-// the greeting.
-func rawDial(t *testing.T, w *agenttest.Wrapper) (net.Conn, *payload.LineReader) {
-	t.Helper()
-	w.Dial(t).Close()
-	for {
-		conn, err := net.Dial("unix", filepath.Join(w.Dir, payload.SocketName))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := payload.NewLineReader(conn, payload.MaxLine)
-		line, err := lines.Next()
-		var m payload.Message
-		if err != nil || json.Unmarshal(line, &m) != nil || m.Hello == nil {
-			t.Fatalf("greeting %s, %v", line, err)
-		}
-		if !m.Hello.Busy {
-			t.Cleanup(func() { _ = conn.Close() })
-			return conn, lines
-		}
-		_ = conn.Close()
 	}
 }
