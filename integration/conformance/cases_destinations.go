@@ -67,9 +67,9 @@ var killed = []Step{Runs("probe-stays"), Tool("condor_vacate_job", "-fast", "<jo
 // destinationsCases are about what goes elsewhere than to the access point.
 var destinationsCases = []Case{
 	storing("dest-tree", "output_destination with directories; standard output comes back", tree,
-		"transfer_output_files = a, d\noutput_destination = keep://out/base"),
+		"transfer_output_files = a, d\noutput_destination = keep://out/base").only(withNewStarter...),
 	storing("dest-contents", "output_destination with a slash at its end, and the contents of a directory", tree,
-		"transfer_output_files = d/\noutput_destination = keep://out/base/"),
+		"transfer_output_files = d/\noutput_destination = keep://out/base/").only(withNewStarter...),
 	storing("dest-changed", "output_destination without a list of outputs", tree+"ln -s a link; ln -s d dirlink",
 		"output_destination = keep://out"),
 	storing("dest-remaps", "output_destination with remaps, which count for nothing then", tree,
@@ -77,21 +77,21 @@ var destinationsCases = []Case{
 	storing("dest-stdout", "standard output that goes to a URL of its own", tree+"echo words >&2",
 		"output = keep://std/out\nerror = err\ntransfer_output_files = a\noutput_destination = keep://out"),
 	storing("dest-relative", "output_destination and relative paths", tree,
-		"preserve_relative_paths = true\ntransfer_output_files = d/sub/c, a\noutput_destination = keep://out"),
+		"preserve_relative_paths = true\ntransfer_output_files = d/sub/c, a\noutput_destination = keep://out").only(withNewStarter...),
 	storing("dest-mixture", "remaps to URLs, and to names at the access point", tree+"echo four >'odd;name'",
-		"transfer_output_files = a, d, odd;name\ntransfer_output_remaps = \"a=keep://one/x\\;y?k=v; d/b = keep://two/b; odd\\;name=here; d/sub=keep://three/sub\""),
+		"transfer_output_files = a, d, odd;name\ntransfer_output_remaps = \"a=keep://one/x\\;y?k=v; d/b = keep://two/b; odd\\;name=here; d/sub=keep://three/sub\"").only(withNewStarter...),
 	storing("dest-remap-chain", "a remap that leads to a URL by another, and one that leads round in a circle", tree,
 		"transfer_output_files = a, d/b\ntransfer_output_remaps = \"a=x; x=keep://chain/a; y=z; z=y\""),
 	storing("dest-exit", "a plugin that fails and says why", tree,
-		"transfer_output_files = a, d\noutput_destination = keep://exit3"),
+		"transfer_output_files = a, d\noutput_destination = keep://exit3").only(withNewStarter...),
 	storing("dest-lies", "a plugin that ends well and says that it has failed", tree,
-		"transfer_output_files = a\noutput_destination = keep://lies"),
+		"transfer_output_files = a\noutput_destination = keep://lies").only(withNewStarter...),
 	storing("dest-says-half", "a plugin whose reports lack what they must have", tree,
-		"transfer_output_files = a\noutput_destination = keep://bare"),
+		"transfer_output_files = a\noutput_destination = keep://bare").only(withNewStarter...),
 	storing("dest-missing", "a missing file for a URL", tree,
-		"transfer_output_files = a, nowhere\noutput_destination = keep://out"),
+		"transfer_output_files = a, nowhere\noutput_destination = keep://out").only(withNewStarter...),
 	storing("dest-cedar-missing", "a missing file for the access point, and others for a URL", tree,
-		"transfer_output_files = a, nowhere\ntransfer_output_remaps = \"a=keep://out/a\""),
+		"transfer_output_files = a, nowhere\ntransfer_output_remaps = \"a=keep://out/a\"").only(withNewStarter...),
 	storing("dest-on-success", "output on success, of a job that succeeds, to a URL", tree,
 		"transfer_output_files = a\nwhen_to_transfer_output = ON_SUCCESS\noutput_destination = keep://out"),
 	storing("dest-on-success-failed", "output on success, of a job that fails, with failure files, to a URL", tree+"echo why >why; exit 1",
@@ -103,7 +103,7 @@ var destinationsCases = []Case{
 		Fleeting: append([]string{"numpids", "010   Number of processes*", "stdoutmtime"}, transferFleeting...)}),
 
 	storing("dest-signal", "a plugin that is killed", tree,
-		"transfer_output_files = a, d\noutput_destination = keep://signal"),
+		"transfer_output_files = a, d\noutput_destination = keep://signal").only(withNewStarter...),
 	storing("dest-exit-silent", "a plugin that fails and says nothing", tree,
 		"transfer_output_files = a\n"+firstDestination("keep://silent5")).onRequest(), // the stock starter takes half a minute
 	storing("dest-silent", "a plugin that ends well and says nothing", tree,
@@ -119,7 +119,7 @@ var destinationsCases = []Case{
 	refused("checkpoint-refused", "a plugin that fails to store a checkpoint", "checkpoint_destination = keep://exit3"),
 	refused("checkpoint-plugin-signal", "a plugin that is killed when it stores a checkpoint", "checkpoint_destination = keep://signal").onRequest(),
 	refused("checkpoint-nobodys", "checkpoints for a URL whose method nobody has", "checkpoint_destination = nobodys://ckpt").onRequest(),
-	saving("checkpoint-corrupt", "a file of a checkpoint that comes back otherwise than it was saved", "keep://corrupt", "MY.TransferOutput = \"\""),
+	saving("checkpoint-corrupt", "a file of a checkpoint that comes back otherwise than it was saved", "keep://corrupt", "MY.TransferOutput = \"\"").only(withNewStarter...),
 }
 
 // destinationsSetup has a plugin that keeps files in the pilot, below a directory

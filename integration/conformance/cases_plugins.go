@@ -23,7 +23,9 @@ func fails(c Case, inputs string) Case {
 
 // withNewStarter is for cases that show what the starter of 23.9 does otherwise: it
 // leaves .in and .out in the sandbox, where the job finds them, gives other subcodes,
-// and takes none of a plugin's attributes if one line is none.
+// takes none of a plugin's attributes if one line is none, hands plugins directories,
+// waits on its slot after output that failed, lets no executable come from a URL, and
+// looks at no manifest of a checkpoint that comes back.
 var withNewStarter = []string{"25.14+*"}
 
 // firstTime are inputs that are other ones when the job is tried again.
