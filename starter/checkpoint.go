@@ -143,7 +143,8 @@ func (a *activation) sendCheckpoint(ctx context.Context) error {
 // verifyCheckpoint looks whether a checkpoint that came from a checkpoint_destination
 // is what was saved there. If it is not, the shadow forgets it, and the job goes
 // back to the queue, to begin with an earlier one (jic_shadow.cpp:
-// transferInputStatus).
+// transferInputStatus). An older shadow would send the same again, for ever: the job
+// is held.
 func (a *activation) verifyCheckpoint(ctx context.Context) error {
 	if to, err := a.ad.GetString("CheckpointDestination"); err != nil || to == "" {
 		return nil
@@ -155,6 +156,10 @@ func (a *activation) verifyCheckpoint(ctx context.Context) error {
 		return context.Cause(ctx)
 	case !errors.As(err, &bad):
 		return fmt.Errorf("verify the checkpoint: %w", err)
+	}
+	if !a.shadow.ForgetsCheckpoints() {
+		return fail(shadow.HoldDownloadFileError, 0, fmt.Errorf("%w The access point cannot go back to an earlier checkpoint; "+
+			"mend what is stored at the checkpoint_destination, or submit the job again", bad))
 	}
 	if bad.Number >= 0 {
 		a.tellCheckpoint(ctx, shadow.EventInvalidCheckpoint, bad.Number)

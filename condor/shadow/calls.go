@@ -106,6 +106,10 @@ func (c *Client) EventNotification(ctx context.Context, ad *classads.Ad) (int, e
 	return int(result), err
 }
 
+// ForgetsCheckpoints says whether the shadow acts upon [EventInvalidCheckpoint]. An
+// older one answers as if it did.
+func (c *Client) ForgetsCheckpoints() bool { return c.Version().AtLeast(24, 1, 0) }
+
 // Event makes the ad of an event.
 func Event(kind string) *classads.Ad {
 	ad := classads.NewAd()

@@ -328,3 +328,15 @@ func TestOldShadow(t *testing.T) {
 		t.Errorf("something was sent: %x, %v", b, err)
 	}
 }
+
+func TestForgetsCheckpoints(t *testing.T) {
+	c, _ := connect(t)
+	for v, want := range map[version.Version]bool{
+		{}: false, {Major: 23, Minor: 9, Patch: 6}: false, {Major: 24}: false, {Major: 24, Minor: 1}: true, {Major: 25, Minor: 14, Patch: 1}: true,
+	} {
+		c.SetVersion(v)
+		if got := c.ForgetsCheckpoints(); got != want {
+			t.Errorf("%v: %v", v, got)
+		}
+	}
+}

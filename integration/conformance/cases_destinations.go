@@ -119,7 +119,7 @@ var destinationsCases = []Case{
 	refused("checkpoint-refused", "a plugin that fails to store a checkpoint", "checkpoint_destination = keep://exit3"),
 	refused("checkpoint-plugin-signal", "a plugin that is killed when it stores a checkpoint", "checkpoint_destination = keep://signal").onRequest(),
 	refused("checkpoint-nobodys", "checkpoints for a URL whose method nobody has", "checkpoint_destination = nobodys://ckpt").onRequest(),
-	saving("checkpoint-corrupt", "a file of a checkpoint that comes back otherwise than it was saved", "keep://corrupt", "MY.TransferOutput = \"\"").only(withNewStarter...),
+	saving("checkpoint-corrupt", "a file of a checkpoint that comes back otherwise than it was saved", "keep://corrupt", "MY.TransferOutput = \"\"").only(withCheckpointFailures...),
 }
 
 // destinationsSetup has a plugin that keeps files in the pilot, below a directory
