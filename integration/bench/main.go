@@ -32,7 +32,7 @@ import (
 
 var (
 	rounds  = flag.Int("n", 50, "runs of each kind, that is with the same and with another image each; those that are only there to compare with take fewer")
-	docs    = flag.String("docs", "", "`directory` to write turnover.md, turnover.svg and transfer-speed.md to; empty for none")
+	docs    = flag.String("docs", "", "`directory` to write turnover.md, turnover.svg, transfer-speed.md and classads.md to; empty for none")
 	part    = flag.String("part", "", "turnover, transfers or language alone")
 	trips   = flag.Int("rounds", 3, "rounds of transfers, and half of those of the language")
 	smaller = flag.Int("smaller", 1, "transfers of sizes and numbers of files that are `N` times smaller")

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -35,7 +36,11 @@ func smallDisk(size int64) disk {
 // (Debian's btrfs-progs).
 func quotaDisk(size int64) disk {
 	const script = `set -e; exec 3>&1 >&2
-dir=$(mktemp -d) && truncate -s 256M "$dir/image" && mkfs.btrfs -q "$dir/image" && mkdir "$dir/at"
+device= dir=$(mktemp -d)
+trap 'code=$?; [ $code = 0 ] || { umount "$dir/at"; losetup -d "$device"; rm -rf "$dir"; }; exit $code' EXIT
+truncate -s 256M "$dir/image"
+mkfs.btrfs -q "$dir/image"
+mkdir "$dir/at"
 device=$(losetup --find --show "$dir/image")
 mount "$device" "$dir/at"
 btrfs -q subvolume create "$dir/at/small"
@@ -50,7 +55,11 @@ echo "$dir" "$device" "$(stat -c %Lr "$device")" >&3`
 			_, err = fmt.Sscan(string(out), &dir, &device, &minor)
 		}
 		if err != nil {
-			return "", nil, fmt.Errorf("making a disk with quotas, which needs Debian's btrfs-progs: %w", err)
+			var failed *exec.ExitError
+			if errors.As(err, &failed) {
+				err = fmt.Errorf("%w: %s", err, failed.Stderr)
+			}
+			return "", nil, fmt.Errorf("making a disk with quotas, which needs Debian's btrfs-progs and a loop device: %w", err)
 		}
 		remove := func() {
 			_ = exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", `losetup -d "$0"; rm -r "$1"`, device, dir).Run()
