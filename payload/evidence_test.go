@@ -12,11 +12,12 @@ import (
 
 // sayWith is say with open files.
 func sayWith(text string, files ...*os.File) func(net.Conn) {
+	// The test closes the files without waiting for the one that says it.
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
 	return func(c net.Conn) {
-		fds := make([]int, len(files))
-		for i, f := range files {
-			fds[i] = int(f.Fd())
-		}
 		if _, _, err := c.(*net.UnixConn).WriteMsgUnix([]byte(text), unix.UnixRights(fds...), nil); err != nil {
 			return
 		}
