@@ -14,11 +14,11 @@ build: ## two static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_wrapper ./wrapper
 
-test: unit e2e ## all tests, those on a real cluster and pool included
+test: unit lint e2e ## all tests, those on a real cluster and pool included
 
 unit: ## what needs neither cluster nor pool
 	$(GO) vet ./... && $(GO) vet -tags pool ./integration/... && $(GO) vet -tags differential ./classads
-	$(GO) test ./...
+	$(GO) test -race ./...
 
 e2e: build pool ## a real cluster, a real pool, both HTCondor versions
 	integration/run-tests
