@@ -8,7 +8,7 @@ POOL       = integration/.state/bin/pool
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w'
 FUZZTIME  ?= 30s
 
-.PHONY: build test unit e2e demo bench lint fuzz docs clean pool pool-up pool-down
+.PHONY: build test unit compiler e2e demo bench lint fuzz docs clean pool pool-up pool-down
 
 build: ## two static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -16,9 +16,12 @@ build: ## two static binaries in bin/
 
 test: unit lint e2e ## all tests, those on a real cluster and pool included
 
-unit: ## what needs neither cluster nor pool
+unit: compiler ## what needs neither cluster nor pool
 	$(GO) vet ./... && $(GO) vet -tags pool ./integration/... && $(GO) vet -tags differential ./classads
 	$(GO) test -race ./...
+
+compiler: ## the race detector links with C's run-time library
+	@command -v gcc >/dev/null || { apt-get update -q && apt-get install -y -q --no-install-recommends gcc libc6-dev; }
 
 e2e: build pool ## a real cluster, a real pool, both HTCondor versions
 	integration/run-tests
