@@ -76,6 +76,16 @@ func asPayload(uid, gid int, what func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: Go ends the thread
+		if unix.Gettid() == unix.Getpid() {
+			// Go cannot end the first thread. It is the one whose user kill(2),
+			// ptrace(2) and /proc/PID go by: it would let the payload at its wrapper,
+			// and count as a process of the payload for ever. While this goroutine
+			// holds it, the next gets another.
+			err := asPayload(uid, gid, what)
+			runtime.UnlockOSThread()
+			done <- err
+			return
+		}
 		err := becomeOnThread(uid, gid)
 		if err == nil {
 			err = what()
