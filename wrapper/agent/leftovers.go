@@ -1,15 +1,10 @@
 package agent
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,7 +25,7 @@ var sharedDirs = []string{"/dev/shm", "/dev/mqueue"}
 // nothing of the payload is alive.
 func removeLeftovers(uid, gid int) error {
 	err := asPayload(uid, gid, func() error {
-		return errors.Join(removeShared(sharedDirs, uid), removeSysV("/proc/sysvipc", uid))
+		return errors.Join(removeIn(sharedDirs, uid, true), removeSysV("/proc/sysvipc", uid))
 	})
 	if err != nil {
 		return fmt.Errorf("remove what user %d left in shared memory: %w", uid, err)
@@ -52,22 +47,38 @@ func removeTemporary(dirs []string, most, uid, gid int) error {
 	err := asPayload(uid, gid, func() error {
 		left := most
 		for _, dir := range dirs {
-			err := filepath.WalkDir(dir, func(_ string, _ os.DirEntry, _ error) error {
-				if left--; left < 0 {
-					return fmt.Errorf("there are more than %d files in %s", most, strings.Join(dirs, " and "))
-				}
-				return nil
-			})
-			if err != nil {
-				return err
+			if count(unix.AT_FDCWD, dir, 0, &left); left < 0 {
+				return fmt.Errorf("there are more than %d files in %s, or they lie too deep", most, strings.Join(dirs, " and "))
 			}
 		}
-		return removeShared(dirs, uid)
+		return removeIn(dirs, uid, false)
 	})
 	if err != nil {
 		return fmt.Errorf("remove the temporary files of user %d: %w", uid, err)
 	}
 	return nil
+}
+
+// count takes what is below a directory off left, until that is below 0, which it
+// also makes it for what lies deeper than maxDepth.
+func count(at int, name string, depth int, left *int) {
+	d, err := openDirectoryAt(at, name)
+	if err != nil {
+		return // not there, no directory, or not this user's to look at
+	}
+	defer d.close()
+	if depth > maxDepth {
+		*left = -1
+	}
+	for *left >= 0 {
+		name, kind, err := d.next()
+		if err != nil {
+			return
+		}
+		if *left--; kind == unix.DT_DIR || kind == unix.DT_UNKNOWN {
+			count(d.fd, name, depth+1, left)
+		}
+	}
 }
 
 // asPayload calls what on a thread that has the payload's identity and is thrown
@@ -115,114 +126,4 @@ func becomeOnThread(uid, gid int) error {
 		}
 	}
 	return nil
-}
-
-// removeShared removes what the user owns in the directories; a directory that
-// is not there is no error.
-func removeShared(dirs []string, uid int) error {
-	var failed error
-	for _, dir := range dirs {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
-				failed = errors.Join(failed, err)
-			}
-			continue
-		}
-		for _, e := range entries {
-			info, err := e.Info()
-			if err != nil {
-				continue // gone already
-			}
-			if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == uid {
-				failed = errors.Join(failed, removeTree(filepath.Join(dir, e.Name())))
-			}
-		}
-	}
-	return failed
-}
-
-// removeTree removes a file, or a directory whatever its modes.
-func removeTree(path string) error {
-	//nolint:forbidigo // this thread is the payload's user and can do no more than the payload could
-	err := os.RemoveAll(path)
-	if !errors.Is(err, os.ErrPermission) {
-		return err
-	}
-	// Directories without permissions; their owner may change that.
-	_ = filepath.WalkDir(path, func(path string, d os.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = unix.Fchmodat(unix.AT_FDCWD, path, 0o700, 0)
-		}
-		return nil
-	})
-	//nolint:forbidigo // as above
-	return os.RemoveAll(path)
-}
-
-// removeSysV removes the System V objects of a user (sysvipc(7)).
-func removeSysV(proc string, uid int) error {
-	return errors.Join(
-		removeObjects(filepath.Join(proc, "shm"), uid, func(id uintptr) syscall.Errno {
-			_, _, errno := unix.Syscall(unix.SYS_SHMCTL, id, unix.IPC_RMID, 0)
-			return errno
-		}),
-		removeObjects(filepath.Join(proc, "sem"), uid, func(id uintptr) syscall.Errno {
-			_, _, errno := unix.Syscall6(unix.SYS_SEMCTL, id, 0, unix.IPC_RMID, 0, 0, 0)
-			return errno
-		}),
-		removeObjects(filepath.Join(proc, "msg"), uid, func(id uintptr) syscall.Errno {
-			_, _, errno := unix.Syscall(unix.SYS_MSGCTL, id, unix.IPC_RMID, 0)
-			return errno
-		}))
-}
-
-// removeObjects goes through one of the tables of /proc/sysvipc. The first line
-// names the columns; the second column is the identifier in all of them.
-func removeObjects(table string, uid int, remove func(id uintptr) syscall.Errno) error {
-	f, err := os.Open(table)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
-			return nil // a kernel without them, or a runtime that hides them
-		}
-		return err
-	}
-	defer f.Close()
-	ids, err := objectsOf(bufio.NewScanner(f), uid)
-	for _, id := range ids {
-		if errno := remove(id); errno != 0 && errno != unix.EINVAL && errno != unix.EIDRM {
-			err = errors.Join(err, fmt.Errorf("object %d of %s: %w", id, table, errno))
-		}
-	}
-	return err
-}
-
-// objectsOf reads the identifiers of a user's objects.
-func objectsOf(lines *bufio.Scanner, uid int) ([]uintptr, error) {
-	const identifier = 1
-	owner := -1
-	var ids []uintptr
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if owner < 0 {
-			for i, name := range fields {
-				if name == "uid" {
-					owner = i
-				}
-			}
-			if owner < 0 {
-				return nil, fmt.Errorf("no column uid in %q", lines.Text())
-			}
-			continue
-		}
-		if len(fields) <= max(owner, identifier) || fields[owner] != strconv.Itoa(uid) {
-			continue
-		}
-		id, err := strconv.ParseUint(fields[identifier], 10, 31)
-		if err != nil {
-			return nil, fmt.Errorf("identifier of an object: %w", err)
-		}
-		ids = append(ids, uintptr(id))
-	}
-	return ids, lines.Err()
 }

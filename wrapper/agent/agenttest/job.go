@@ -37,6 +37,10 @@ import (
 //	hold MIB           touches memory, says "ready", waits
 //	facts              prints [Facts] as JSON
 //	setuid PROGRAM     executes PROGRAM facts
+//	deep DIR N         makes DIR with N directories in each other
+//	many DIR N         makes N files in DIR
+//	swap DIR TARGET    says "ready" and makes and moves directories and links to
+//	                   TARGET in DIR, for ever
 func job(args []string) int {
 	number := func(i int) int {
 		n, err := strconv.Atoi(args[i])
@@ -107,6 +111,13 @@ func job(args []string) int {
 		runtime.KeepAlive(block)
 	case "facts":
 		return printFacts()
+	case "deep":
+		return deep(args[1], number(2))
+	case "many":
+		return many(args[1], number(2))
+	case "swap":
+		fmt.Println("ready")
+		swap(args[1], args[2])
 	case "setuid":
 		_ = unix.Exec(args[1], []string{jobName, "facts"}, os.Environ())
 		return 1

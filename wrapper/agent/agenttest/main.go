@@ -19,8 +19,10 @@ import (
 	"podstarter/wrapper/agent"
 )
 
-// jobName is the name (argv[0]) by which the test binary is a payload.
-const jobName = "test-payload"
+// JobName is the name (argv[0]) by which the test binary is a payload.
+const JobName = "test-payload"
+
+const jobName = JobName
 
 // Variables that hand things down to test processes.
 const (

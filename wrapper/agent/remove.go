@@ -1,0 +1,365 @@
+package agent
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// remover removes what one user owns in a directory that others use as well. The
+// thread that calls it has that user's identity, and nothing of the user is alive,
+// but others are, and are hostile. So
+//
+//   - every directory of the user is closed to others before anything is done in
+//     it: what they hold open does not help them then (mkdirat(2) and the like
+//     look at modes);
+//   - no link is followed, and no mount is crossed;
+//   - however deep the tree, maxDepth directories are open at a time: what is
+//     deeper is moved to the top;
+//   - however many files there are, names are read some dozens at a time;
+//   - a directory of somebody else's, with something in it, can be removed by
+//     nobody but its owner, and is no failure: see aside.
+type remover struct {
+	uid      int
+	base     *directory // the directory that others use as well
+	share    bool       // what cannot be removed is put aside there
+	deadline time.Time
+	steps    int
+	late     bool // the deadline has passed
+	foreign  int  // names that may still be looked at in what others put aside
+
+	top    *directory // directory of the user in base, at hand
+	moved  bool       // something was moved to top
+	names  string     // part of the names of what is moved
+	count  int        // of them
+	failed int        // entries that should be gone and are not
+	errs   []error    // the first few
+}
+
+const (
+	// maxDepth is how many directories are open at most, one in the other.
+	maxDepth = 16
+	// maxPasses bounds how often one directory is read: a file system may skip
+	// names when others are removed meanwhile.
+	maxPasses = 1000
+	// maxRemoveErrors is how many errors are worth telling.
+	maxRemoveErrors = 4
+	// maxForeign is how many names are looked at in what others put aside: they
+	// may put any number there.
+	maxForeign = 10_000
+	// removeTime bounds a removal. A million files take seconds; what is not
+	// reached is reached by the next.
+	removeTime = 2 * time.Minute
+)
+
+// asidePrefix begins the names of directories that were put aside.
+const asidePrefix = ".left-by-"
+
+var errRemoveTime = fmt.Errorf("not done within %v", removeTime)
+
+// removeIn removes what the user owns in directories; one that is not there, or
+// that the user may not read, is no error.
+func removeIn(dirs []string, uid int, share bool) error {
+	var failed error
+	for _, dir := range dirs {
+		base, err := openDirectoryAt(unix.AT_FDCWD, dir)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+			continue
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("open %s: %w", dir, err))
+			continue
+		}
+		r := &remover{uid: uid, base: base, share: share, deadline: time.Now().Add(removeTime), foreign: maxForeign, names: rand.Text()}
+		r.all()
+		base.close()
+		for _, err := range r.errs {
+			failed = errors.Join(failed, fmt.Errorf("in %s: %w", dir, err))
+		}
+	}
+	return failed
+}
+
+func (r *remover) fail(what, name string, err error) {
+	if r.failed++; len(r.errs) < maxRemoveErrors {
+		r.errs = append(r.errs, fmt.Errorf("%s %.100q: %w", what, name, err))
+	}
+}
+
+// inTime is asked at every step.
+func (r *remover) inTime() bool {
+	const often = 1024
+	if r.steps++; !r.late && r.steps%often == 0 && time.Now().After(r.deadline) {
+		r.late = true
+		r.failed++
+		r.errs = append(r.errs, errRemoveTime)
+	}
+	return !r.late
+}
+
+// each calls do for every name in d, again and again until nothing has changed or
+// something has failed.
+func (r *remover) each(d *directory, do func(name string) (changed bool)) {
+	before := r.failed
+	for range maxPasses {
+		changed := false
+		for r.inTime() {
+			name, _, err := d.next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				r.fail("read a directory", "", err)
+				return
+			}
+			changed = do(name) || changed
+		}
+		if !changed || r.failed > before {
+			return
+		}
+		if err := d.rewind(); err != nil {
+			r.fail("read a directory again", "", err)
+			return
+		}
+	}
+}
+
+// all removes what is the user's in base. The end of the passes is in nobody
+// else's hand: what was put aside, where others get in, is looked at, but does not
+// count as a change.
+func (r *remover) all() {
+	r.each(r.base, func(name string) (changed bool) {
+		var st unix.Stat_t
+		if unix.Fstatat(r.base.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			return false // gone, or being replaced by somebody else
+		}
+		put := r.share && strings.HasPrefix(name, asidePrefix)
+		switch {
+		case int(st.Uid) == r.uid:
+			changed = r.own(r.base, name)
+		case put && st.Mode&unix.S_IFMT == unix.S_IFDIR:
+			r.amongOthers(name)
+		}
+		return changed && !put
+	})
+}
+
+// amongOthers removes what is the user's in a directory that was put aside for
+// another user. Its owner may change it at any time, and forbid what is tried
+// here: that is no failure.
+func (r *remover) amongOthers(name string) {
+	d, err := openDirectoryAt(r.base.fd, name)
+	if err != nil {
+		return
+	}
+	defer d.close()
+	failed, errs := r.failed, len(r.errs)
+	for ; r.foreign > 0; r.foreign-- {
+		name, _, err := d.next()
+		if err != nil {
+			break
+		}
+		var st unix.Stat_t
+		if unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) == r.uid {
+			r.own(d, name)
+		}
+	}
+	if !r.late {
+		r.failed, r.errs = failed, r.errs[:errs]
+	}
+}
+
+// own removes what is the user's, with all that can be removed below it.
+func (r *remover) own(at *directory, name string) (changed bool) {
+	err := unlink(at.fd, name)
+	switch {
+	case err == nil:
+		return true
+	case !occupied(err):
+		r.fail("remove", name, err)
+		return false
+	}
+	r.top, err = r.enter(at, name)
+	if errors.Is(err, errNotOurs) && r.share {
+		return false
+	}
+	if err != nil {
+		r.fail("open", name, err)
+		return false
+	}
+	defer func() { r.top.close() }()
+	before := r.failed
+	for r.moved = true; r.moved && r.failed == before; {
+		r.moved = false
+		changed = r.empty(r.top, 0) || changed
+		if err := r.top.rewind(); err != nil {
+			r.fail("read again", name, err)
+		}
+	}
+	err = unlink(at.fd, name)
+	switch {
+	case err == nil:
+		return true
+	case r.failed > before: // and why has been said
+		return changed
+	case !occupied(err):
+		r.fail("remove", name, err)
+		return changed
+	case !r.share:
+		r.fail("remove", name, errForeign)
+		return changed
+	case at == r.base && strings.HasPrefix(name, asidePrefix):
+		r.open(r.top, name)
+		return changed
+	}
+	return r.aside(at, name, r.top) || changed
+}
+
+// occupied tells whether a directory cannot be removed for what is in it, or is
+// mounted upon it.
+func occupied(err error) bool {
+	return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EBUSY)
+}
+
+var errForeign = errors.New("something of another user is in it, or something is mounted there")
+
+// empty removes what is in a directory of the user's. What stays is not the
+// user's.
+func (r *remover) empty(d *directory, depth int) (removed bool) {
+	r.each(d, func(name string) bool {
+		changed := r.one(d, name, depth)
+		removed = removed || changed
+		return changed
+	})
+	return removed
+}
+
+// one removes one entry of a directory of the user's.
+func (r *remover) one(d *directory, name string, depth int) (changed bool) {
+	err := unlink(d.fd, name)
+	switch {
+	case err == nil:
+		return true
+	case !occupied(err):
+		r.fail("remove", name, err)
+		return false
+	}
+	sub, err := r.enter(d, name)
+	switch {
+	case errors.Is(err, errNotOurs):
+		return false
+	case err != nil:
+		r.fail("open", name, err)
+		return false
+	}
+	defer sub.close()
+	if depth >= maxDepth {
+		return r.move(d, name)
+	}
+	before := r.failed
+	changed = r.empty(sub, depth+1)
+	err = unlink(d.fd, name)
+	switch {
+	case err == nil:
+		return true
+	case r.failed > before:
+		return changed
+	case !occupied(err):
+		r.fail("remove", name, err)
+		return changed
+	case !r.share: // own says so
+		return changed
+	}
+	return r.aside(d, name, sub) || changed
+}
+
+// move brings a directory that is too deep to the top.
+func (r *remover) move(d *directory, name string) bool {
+	if err := unix.Renameat2(d.fd, name, r.top.fd, r.name("."), unix.RENAME_NOREPLACE); err != nil {
+		r.fail("move up, for it is too deep to be removed where it is,", name, err)
+		return false
+	}
+	r.moved = true
+	return true
+}
+
+// aside is for a directory of the user's that holds nothing of the user's, and
+// that cannot be removed since others have something in it. Its name becomes one
+// that no program looks for, and others get in as they get into the directory
+// above: when their own leftovers are removed, theirs in it are (foreign), and it
+// goes with the next removal of its owner's.
+func (r *remover) aside(at *directory, name string, d *directory) bool {
+	to := r.name(asidePrefix + strconv.Itoa(r.uid) + ".")
+	if err := unix.Renameat2(at.fd, name, r.base.fd, to, unix.RENAME_NOREPLACE); err != nil {
+		r.fail("put aside", name, err)
+		return false
+	}
+	r.open(d, name)
+	return true
+}
+
+// open lets others into a directory that was put aside.
+func (r *remover) open(d *directory, name string) {
+	if err := unix.Fchmod(d.fd, 0o777|unix.S_ISVTX); err != nil {
+		r.fail("open to others", name, err)
+	}
+}
+
+// name is one that nothing else has: all have been closed to others that could
+// take it away.
+func (r *remover) name(prefix string) string {
+	r.count++
+	return prefix + r.names + "." + strconv.Itoa(r.count)
+}
+
+var errNotOurs = errors.New("it belongs to another user, or something is mounted there")
+
+// enter opens a directory of the user's and closes it to others. It is an error
+// (errNotOurs) for anybody else's, and for one that something is mounted upon.
+func (r *remover) enter(at *directory, name string) (*directory, error) {
+	// Without any right to it, so that modes do not count.
+	fd, err := unix.Openat(at.fd, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return nil, errNotOurs // another's hand: in a directory of the user's nothing changes
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var above, st unix.Stat_t
+	if err := unix.Fstat(at.fd, &above); err != nil {
+		return nil, err
+	}
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	if int(st.Uid) != r.uid || st.Dev != above.Dev {
+		return nil, errNotOurs
+	}
+	if st.Mode&0o7777 != 0o700 {
+		// fchmod(2) refuses such a descriptor.
+		if err := unix.Chmod(procfs+"/self/fd/"+strconv.Itoa(fd), 0o700); err != nil {
+			return nil, fmt.Errorf("close it to others: %w", err)
+		}
+	}
+	return openDirectoryAt(fd, ".")
+}
+
+// unlink removes a name, be it an empty directory; that it is not there is no
+// error.
+func unlink(at int, name string) error {
+	err := unix.Unlinkat(at, name, 0)
+	if errors.Is(err, unix.EISDIR) {
+		err = unix.Unlinkat(at, name, unix.AT_REMOVEDIR)
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
