@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -25,10 +27,12 @@ func TestObjectsOf(t *testing.T) {
 		bad   bool
 	}{
 		"shared memory":    {shm, []uintptr{3}, false},
+		"given away":       {"key msqid uid cuid\n0 1 10002 10001\n0 2 10002 10002\n", []uintptr{1}, false},
 		"semaphores":       {sem, []uintptr{7}, false},
 		"nothing":          {"", nil, false},
 		"an unknown table": {"key id\n0 1\n", nil, true},
-		"no number":        {"key semid uid\n0 x 10001\n", nil, true},
+		"no creator":       {"key semid uid\n0 1 10001\n", nil, true},
+		"no number":        {"key semid uid cuid\n0 x 10001 10001\n", nil, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -212,6 +216,66 @@ func TestRemoveAmongOthers(t *testing.T) {
 	} {
 		if diff := cmp.Diff(step.left, remove(step.uid)); diff != "" {
 			t.Errorf("after removal %d, of user %d's:\n%s", i+1, step.uid, diff)
+		}
+	}
+}
+
+// TestRemoveGivenAway: System V objects that the payload made and gave to another
+// user remain the payload's to use: the kernel lets a creator do what the owner may
+// (ipcperms in ipc/util.c).
+func TestRemoveGivenAway(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	const uid, other = 54321, 54322
+	type object struct {
+		name          string
+		get, ctl      uintptr
+		a, b          uintptr // arguments of get behind the key
+		number, extra uintptr // ctl(id, command, buffer) or ctl(id, 0, command, buffer)
+	}
+	objects := []*object{
+		{name: "shared memory", get: unix.SYS_SHMGET, ctl: unix.SYS_SHMCTL, a: 4096, b: unix.IPC_CREAT | 0o600},
+		{name: "semaphores", get: unix.SYS_SEMGET, ctl: unix.SYS_SEMCTL, a: 1, b: unix.IPC_CREAT | 0o600, extra: 1},
+		{name: "message queue", get: unix.SYS_MSGGET, ctl: unix.SYS_MSGCTL, a: unix.IPC_CREAT | 0o600},
+	}
+	control := func(o *object, command int, buffer unsafe.Pointer) (errno syscall.Errno) {
+		if o.extra != 0 {
+			_, _, errno = unix.Syscall6(o.ctl, o.number, 0, uintptr(command), uintptr(buffer), 0, 0)
+		} else {
+			_, _, errno = unix.Syscall(o.ctl, o.number, uintptr(command), uintptr(buffer))
+		}
+		return errno
+	}
+	var room [256]byte // struct shmid64_ds and its kin; struct ipc64_perm comes first
+	perm := (*unix.SysvIpcPerm)(unsafe.Pointer(&room))
+	err := asPayload(uid, uid, func() error {
+		for _, o := range objects {
+			id, _, errno := unix.Syscall(o.get, unix.IPC_PRIVATE, o.a, o.b)
+			if errno != 0 {
+				return fmt.Errorf("make %s: %w", o.name, errno)
+			}
+			o.number = id
+			t.Cleanup(func() { control(o, unix.IPC_RMID, nil) })
+			if errno := control(o, unix.IPC_STAT, unsafe.Pointer(&room)); errno != 0 {
+				return fmt.Errorf("look at %s: %w", o.name, errno)
+			}
+			perm.Uid, perm.Gid = other, other
+			if errno := control(o, unix.IPC_SET, unsafe.Pointer(&room)); errno != 0 {
+				return fmt.Errorf("give %s away: %w", o.name, errno)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := removeLeftovers(uid, uid); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if errno := control(o, unix.IPC_STAT, unsafe.Pointer(&room)); errno == 0 {
+			t.Errorf("%s of user %d, made by user %d, is still there", o.name, perm.Uid, perm.Cuid)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeSysV removes the System V objects of a user (sysvipc(7)).
+// removeSysV removes the System V objects that a user owns or has made (sysvipc(7)).
 func removeSysV(proc string, uid int) error {
 	return errors.Join(
 		removeObjects(filepath.Join(proc, "shm"), uid, func(id uintptr) syscall.Errno {
@@ -50,25 +51,25 @@ func removeObjects(table string, uid int, remove func(id uintptr) syscall.Errno)
 	return err
 }
 
-// objectsOf reads the identifiers of a user's objects.
+// objectsOf reads the identifiers of the objects that a user owns or has made. The
+// kernel gives a creator the rights of the owner, whoever that has become
+// (IPC_SET), to remove an object as well as to use it: it would be the next job's,
+// which has the same user ID.
 func objectsOf(lines *bufio.Scanner, uid int) ([]uintptr, error) {
 	const identifier = 1
-	owner := -1
+	owner, creator := -1, -1
+	user := strconv.Itoa(uid)
 	var ids []uintptr
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if owner < 0 {
-			for i, name := range fields {
-				if name == "uid" {
-					owner = i
-				}
-			}
-			if owner < 0 {
-				return nil, fmt.Errorf("no column uid in %q", lines.Text())
+			owner, creator = slices.Index(fields, "uid"), slices.Index(fields, "cuid")
+			if owner < 0 || creator < 0 {
+				return nil, fmt.Errorf("no columns uid and cuid in %q", lines.Text())
 			}
 			continue
 		}
-		if len(fields) <= max(owner, identifier) || fields[owner] != strconv.Itoa(uid) {
+		if len(fields) <= max(owner, creator, identifier) || fields[owner] != user && fields[creator] != user {
 			continue
 		}
 		id, err := strconv.ParseUint(fields[identifier], 10, 31)
