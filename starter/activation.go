@@ -86,6 +86,7 @@ type activation struct {
 	wrapper      string // USER_JOB_WRAPPER where the job runs; empty for none
 	wrapped      bool   // the job runs under the site's USER_JOB_WRAPPER
 	swept        bool
+	well         bool          // something was started, and that is noted
 	spooled      *string       // what went back to the spool; nil before anything did
 	promised     time.Duration // the longest time until the next update; 0: none is planned
 	slice        float64       // share of the time that updates may take

@@ -107,8 +107,15 @@ func (h health) tired(slot, reason string, now time.Time, longest time.Duration)
 	return h
 }
 
-// well is the state after a slot's job got its container: nothing of this slot
-// is remembered, and whatever the pod was sick of is over.
+// bound is the state after a job got its container: whatever the pod was sick of is
+// over. Whether the slot is fit for a job shows when something is started there.
+func (h health) bound() health {
+	h.Sick = nil
+	return h
+}
+
+// well is bound after something was started for a slot's job: nothing of this slot
+// is remembered.
 func (h health) well(slot string) health {
 	h.Sick = nil
 	h.Rests = maps.Clone(h.Rests)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 )
@@ -41,7 +42,9 @@ func TestHealth(t *testing.T) {
 		{what: "bad luck", do: func() { h = h.tired("1", "registry away", at, usual) }, one: 10 * time.Second, oneReason: "registry away", later: 11 * time.Second},
 		{what: "the rest is over", do: func() {}, one: 0},
 		{what: "again", do: func() { h = h.tired("1", "registry away", at, usual) }, one: 20 * time.Second, later: time.Second},
-		{what: "the other slot", do: func() { h = h.tired("2", "x", at, usual) }, one: 19 * time.Second, two: 10 * time.Second, later: time.Minute},
+		{what: "the other slot", do: func() { h = h.tired("2", "x", at, usual) }, one: 19 * time.Second, two: 10 * time.Second},
+		{what: "slot 1 gets a container, in which nothing has started", do: func() { h = h.bound() }, one: 19 * time.Second, two: 10 * time.Second, later: 30 * time.Second},
+		{what: "nor can be started", do: func() { h = h.tired("1", "x", at, usual) }, one: 40 * time.Second},
 		{what: "success of slot 1", do: func() { h = h.well("1") }},
 		{what: "slot 1 begins anew, slot 2 does not", do: func() {
 			h = h.tired("1", "x", at, usual)
@@ -60,7 +63,7 @@ func TestHealth(t *testing.T) {
 		{what: "finds it again, no job need try", do: func() { h = h.checked(*h.Sick, errors.New("mend it"), at) }, one: 2 * longestCheck, two: 2 * longestCheck, later: time.Second},
 		{what: "mended", do: func() { h = h.checked(*h.Sick, nil, at) }},
 		{what: "but not for jobs: a longer time", do: func() { h = h.fellSick("x", at, usual) }, one: 4 * time.Minute, two: 4 * time.Minute},
-		{what: "a job got its container", do: func() { h = h.well("2") }},
+		{what: "a job got its container", do: func() { h = h.bound() }},
 		{what: "the next sickness is short again", do: func() { h = h.fellSick("x", at, usual) }, one: time.Minute, two: time.Minute, later: time.Hour},
 		{what: "never more than six times the limit", do: func() {
 			for range 20 {
@@ -146,11 +149,18 @@ func TestBlame(t *testing.T) {
 	verdict := func(blame payload.Blame) error {
 		return fail(1, 0, fmt.Errorf("bind: %w", &payload.Verdict{Blame: blame, Message: "m"}))
 	}
+	refused := func(code string) error {
+		return &payload.RequestError{Op: payload.OpStart, Code: code, Message: "m"}
+	}
 	tests := map[string]struct {
 		err  error
 		ran  bool
 		want payload.Blame
 	}{
+		"what an earlier job left":       {err: startFailure(refused(payload.CodeNotEmpty), job.Command{}), want: payload.Site},
+		"so before a script":             {err: (&activation{}).insideFailure(t.Context(), refused(payload.CodeNotEmpty)), want: payload.Site},
+		"what this job left":             {err: fail(shadow.VacateContainerError, 0, refused(payload.CodeNotEmpty)), ran: true, want: payload.Unknown},
+		"refused for another reason":     {err: startFailure(refused(payload.CodeBadRequest), job.Command{}), want: payload.Unknown},
 		"user":                           {err: verdict(payload.User), want: payload.Unknown},
 		"site":                           {err: verdict(payload.Site), want: payload.Site},
 		"unknown is the site's":          {err: verdict(payload.Unknown), want: payload.Site},

@@ -137,7 +137,7 @@ func (a *activation) coreLimit() uint64 {
 // it is killed with all that it started.
 func (a *activation) runInside(ctx context.Context, spec payload.Spec) (payload.Exit, int, error) {
 	client := a.container.Client()
-	started, err := client.Start(ctx, spec)
+	started, err := a.startInside(ctx, spec)
 	if err != nil {
 		return payload.Exit{}, 0, a.insideFailure(ctx, err)
 	}
@@ -156,12 +156,13 @@ func (a *activation) runInside(ctx context.Context, spec payload.Spec) (payload.
 
 // insideFailure is what it means that a program could not be run to its end.
 func (a *activation) insideFailure(ctx context.Context, err error) error {
-	s := (*payload.StartError)(nil)
 	switch {
-	case errors.As(err, &s):
+	case errors.As(err, new(*payload.StartError)):
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.As(err, new(*payload.RequestError)):
+		return fail(shadow.VacateContainerError, 0, fmt.Errorf("failed to start a program in the job's container: %w", err))
 	default:
 		return a.lostContainer(a.whyLost(ctx, err))
 	}

@@ -70,7 +70,7 @@ func (a *activation) start(ctx context.Context) error {
 	} else {
 		a.log.Info(job.LineExec(cmd, a.image.Docker))
 	}
-	started, err := a.container.Client().Start(ctx, spec, files...)
+	started, err := a.startInside(ctx, spec, files...)
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -87,6 +87,15 @@ func (a *activation) start(ctx context.Context) error {
 	a.tools.started(spec, started.PID)
 	a.log.Info(job.LineStarted(started.PID))
 	return nil
+}
+
+// startInside starts something in the payload container.
+func (a *activation) startInside(ctx context.Context, spec payload.Spec, files ...*os.File) (payload.Started, error) {
+	started, err := a.container.Client().Start(ctx, spec, files...)
+	if err == nil || errors.As(err, new(*payload.StartError)) {
+		a.startedWell()
+	}
+	return started, err
 }
 
 // clearUser removes what starters that died have left of the payload's user. It

@@ -50,17 +50,35 @@ func blameOf(err error, ran bool) (payload.Blame, string) {
 			return payload.Site, v.Error()
 		}
 	}
-	if f := asFailure(err); f.Code == shadow.VacateScratchDirError && !ran {
+	f := asFailure(err)
+	if f.Code == shadow.VacateScratchDirError && !ran {
 		// No sandbox for this job is none for the next.
+		return payload.Site, f.Error()
+	}
+	if r := (*payload.RequestError)(nil); errors.As(err, &r) && r.Code == payload.CodeNotEmpty && !ran {
+		// What an earlier job left and could not be removed is in the way of the next
+		// as well.
 		return payload.Site, f.Error()
 	}
 	return payload.Unknown, ""
 }
 
 // boundWell notes that the slot's job got its container.
-func (a *activation) boundWell() {
+func (a *activation) boundWell() { a.noteWell(health.bound) }
+
+// startedWell notes that something was started for the slot's job, or that the job
+// is to blame that it was not.
+func (a *activation) startedWell() {
+	if a.well {
+		return
+	}
+	a.well = true
 	slot := slotID(a.slot())
-	err := a.caretaker.note(func(h health, _ time.Time, _ time.Duration) health { return h.well(slot) })
+	a.noteWell(func(h health) health { return h.well(slot) })
+}
+
+func (a *activation) noteWell(change func(h health) health) {
+	err := a.caretaker.note(func(h health, _ time.Time, _ time.Duration) health { return change(h) })
 	if err != nil {
 		a.log.Warn("That this pod is well could not be noted", "error", err)
 	}
