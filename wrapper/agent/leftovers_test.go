@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -143,80 +142,6 @@ func TestRemoveTemporary(t *testing.T) {
 	}
 	if _, err := os.Lstat(outside); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestRemoveAmongOthers: what only others can remove is no failure, leaves its
-// name to the next job, and goes when theirs goes.
-func TestRemoveAmongOthers(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can become another user")
-	}
-	const mine, theirs = 54321, 54322
-	base, err := os.MkdirTemp("/dev/shm", "among")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(base) })
-	if err := os.Chmod(base, 0o777|os.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range []struct {
-		path string
-		mode os.FileMode
-		uid  int
-	}{
-		{"x", 0o777, mine},
-		{"x/theirs", 0o700, theirs},
-		{"x/theirs/in", 0o700, theirs},
-		{"x/empty", 0o700, theirs},
-		{"x/a", 0o777, mine},
-		{"x/a/b", 0o777, mine},
-		{"x/a/b/theirs", 0o777, theirs},
-		{"x/a/b/theirs/mine", 0o700, mine}, // in each other by turns
-		{"x/a/b/theirs/mine/in", 0o700, mine},
-		{"sticky", 0o777 | os.ModeSticky, mine},
-		{"sticky/theirs", 0o755, theirs},
-		{"sticky/theirs/in", 0o755, theirs},
-		{"theirs", 0o755, theirs},
-	} {
-		path := filepath.Join(base, d.path)
-		if err := errors.Join(os.Mkdir(path, 0), os.Chmod(path, d.mode), os.Chown(path, d.uid, d.uid)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	remove := func(uid int) (left []string) {
-		t.Helper()
-		if err := asPayload(uid, uid, func() error { return removeIn([]string{base}, uid, true) }); err != nil {
-			t.Fatal(err)
-		}
-		entries, err := os.ReadDir(base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			name := e.Name()
-			if strings.HasPrefix(name, asidePrefix) {
-				name = name[:len(asidePrefix+"54321")] // the rest is random
-			}
-			left = append(left, name)
-		}
-		return left
-	}
-	const aside, others = asidePrefix + "54321", asidePrefix + "54322"
-	for i, step := range []struct {
-		uid  int
-		left []string
-	}{
-		{mine, []string{aside, aside, aside, "theirs"}},
-		{mine, []string{aside, aside, aside, "theirs"}},
-		{theirs, []string{aside, aside, aside, others}},
-		{mine, []string{others}},
-		{theirs, nil},
-	} {
-		if diff := cmp.Diff(step.left, remove(step.uid)); diff != "" {
-			t.Errorf("after removal %d, of user %d's:\n%s", i+1, step.uid, diff)
-		}
 	}
 }
 

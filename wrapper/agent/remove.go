@@ -35,9 +35,8 @@ type remover struct {
 	foreign  int  // names that may still be looked at in what others put aside
 
 	top    *directory // directory of the user in base, at hand
-	moved  bool       // something was moved to top
 	names  string     // part of the names of what is moved
-	count  int        // of them
+	count  int        // of them, so far
 	failed int        // entries that should be gone and are not
 	errs   []error    // the first few
 }
@@ -76,7 +75,7 @@ func removeIn(dirs []string, uid int, share bool) error {
 			failed = errors.Join(failed, fmt.Errorf("open %s: %w", dir, err))
 			continue
 		}
-		r := &remover{uid: uid, base: base, share: share, deadline: time.Now().Add(removeTime), foreign: maxForeign, names: rand.Text()}
+		r := newRemover(base, uid, share)
 		r.all()
 		base.close()
 		for _, err := range r.errs {
@@ -84,6 +83,10 @@ func removeIn(dirs []string, uid int, share bool) error {
 		}
 	}
 	return failed
+}
+
+func newRemover(base *directory, uid int, share bool) *remover {
+	return &remover{uid: uid, base: base, share: share, deadline: time.Now().Add(removeTime), foreign: maxForeign, names: rand.Text()}
 }
 
 func (r *remover) fail(what, name string, err error) {
@@ -128,6 +131,7 @@ func (r *remover) each(d *directory, do func(name string) (changed bool)) {
 			return
 		}
 	}
+	r.fail("empty a directory", "", errors.New("it never is"))
 }
 
 // all removes what is the user's in base. The end of the passes is in nobody
@@ -194,13 +198,12 @@ func (r *remover) own(at *directory, name string) (changed bool) {
 		return false
 	}
 	defer func() { r.top.close() }()
-	before := r.failed
-	for r.moved = true; r.moved && r.failed == before; {
-		r.moved = false
-		changed = r.empty(r.top, 0) || changed
-		if err := r.top.rewind(); err != nil {
-			r.fail("read again", name, err)
-		}
+	before, last := r.failed, r.count
+	changed = r.empty(r.top, 0)
+	// By number: to look for them again and again among what stays would take the
+	// square of the time.
+	for ; last < r.count && r.failed == before; last++ {
+		changed = r.one(r.top, r.moved(last+1), 0) || changed
 	}
 	err = unlink(at.fd, name)
 	switch {
@@ -233,6 +236,9 @@ var errForeign = errors.New("something of another user is in it, or something is
 // user's.
 func (r *remover) empty(d *directory, depth int) (removed bool) {
 	r.each(d, func(name string) bool {
+		if d == r.top && strings.HasPrefix(name, "."+r.names) {
+			return false // its turn comes
+		}
 		changed := r.one(d, name, depth)
 		removed = removed || changed
 		return changed
@@ -281,13 +287,16 @@ func (r *remover) one(d *directory, name string, depth int) (changed bool) {
 
 // move brings a directory that is too deep to the top.
 func (r *remover) move(d *directory, name string) bool {
-	if err := unix.Renameat2(d.fd, name, r.top.fd, r.name("."), unix.RENAME_NOREPLACE); err != nil {
+	r.count++
+	if err := unix.Renameat2(d.fd, name, r.top.fd, r.moved(r.count), unix.RENAME_NOREPLACE); err != nil {
 		r.fail("move up, for it is too deep to be removed where it is,", name, err)
 		return false
 	}
-	r.moved = true
 	return true
 }
+
+// moved is the name of what was moved to the top. Nobody else has one like it.
+func (r *remover) moved(number int) string { return "." + r.names + "." + strconv.Itoa(number) }
 
 // aside is for a directory of the user's that holds nothing of the user's, and
 // that cannot be removed since others have something in it. Its name becomes one
@@ -295,7 +304,8 @@ func (r *remover) move(d *directory, name string) bool {
 // above: when their own leftovers are removed, theirs in it are (foreign), and it
 // goes with the next removal of its owner's.
 func (r *remover) aside(at *directory, name string, d *directory) bool {
-	to := r.name(asidePrefix + strconv.Itoa(r.uid) + ".")
+	r.count++
+	to := asidePrefix + strconv.Itoa(r.uid) + r.moved(r.count)
 	if err := unix.Renameat2(at.fd, name, r.base.fd, to, unix.RENAME_NOREPLACE); err != nil {
 		r.fail("put aside", name, err)
 		return false
@@ -309,13 +319,6 @@ func (r *remover) open(d *directory, name string) {
 	if err := unix.Fchmod(d.fd, 0o777|unix.S_ISVTX); err != nil {
 		r.fail("open to others", name, err)
 	}
-}
-
-// name is one that nothing else has: all have been closed to others that could
-// take it away.
-func (r *remover) name(prefix string) string {
-	r.count++
-	return prefix + r.names + "." + strconv.Itoa(r.count)
 }
 
 var errNotOurs = errors.New("it belongs to another user, or something is mounted there")
