@@ -28,7 +28,7 @@ func (a *activation) finish(ctx context.Context) error {
 	// Children that the job left behind must not write into files that are
 	// being transferred.
 	if err := a.sweep(ctx); err != nil {
-		return fail(shadow.VacateContainerError, 0, fmt.Errorf("processes of the job are left that cannot be killed: %w", err))
+		return fail(shadow.VacateContainerError, 0, fmt.Errorf("something of the job is left in its container: %w", err))
 	}
 	if err := a.drainStreams(ctx); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (a *activation) afterJob(ctx context.Context) error {
 	if a.scripts.post != nil {
 		a.swept = false // it may have left something
 		if err := a.sweep(ctx); err != nil {
-			return fail(shadow.VacateContainerError, 0, fmt.Errorf("processes of the job's PostCmd are left that cannot be killed: %w", err))
+			return fail(shadow.VacateContainerError, 0, fmt.Errorf("something of the job's PostCmd is left in the container: %w", err))
 		}
 	}
 	a.exitHook(ctx)

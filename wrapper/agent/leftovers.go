@@ -59,15 +59,18 @@ func removeTemporary(dirs []string, most, uid, gid int) error {
 	return nil
 }
 
+// maxTemporaryDepth is how deep they may lie, by the same reasoning.
+const maxTemporaryDepth = 64
+
 // count takes what is below a directory off left, until that is below 0, which it
-// also makes it for what lies deeper than maxDepth.
+// also makes it for what lies deeper than maxTemporaryDepth.
 func count(at int, name string, depth int, left *int) {
 	d, err := openDirectoryAt(at, name)
 	if err != nil {
 		return // not there, no directory, or not this user's to look at
 	}
 	defer d.close()
-	if depth > maxDepth {
+	if depth > maxTemporaryDepth {
 		*left = -1
 	}
 	for *left >= 0 {

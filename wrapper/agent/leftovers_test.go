@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -133,8 +134,23 @@ func TestRemoveTemporary(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(dir, "mine")); err != nil {
 		t.Error(err)
 	}
-	if err := removeTemporary([]string{dir, "/nonexistent"}, 100, uid, uid); err != nil {
-		t.Fatal(err)
+	deep := filepath.Join(dir, "deep")
+	for _, d := range []struct {
+		levels int
+		bad    bool
+	}{{maxTemporaryDepth + 1, true}, {maxTemporaryDepth, false}} {
+		path := deep
+		for range d.levels {
+			if err := errors.Join(os.Mkdir(path, 0o700), os.Chown(path, uid, uid)); err != nil {
+				t.Fatal(err)
+			}
+			path = filepath.Join(path, "in")
+		}
+		err := removeTemporary([]string{dir, "/nonexistent"}, 100, uid, uid)
+		if bad := err != nil && strings.Contains(err.Error(), "too deep"); bad != d.bad || err != nil && !bad {
+			t.Errorf("directories %d deep: %v", d.levels, err)
+		}
+		os.RemoveAll(deep)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 || entries[0].Name() != "image's" {
