@@ -105,10 +105,10 @@ func Create(ctx context.Context, o Options) (*Sandbox, error) {
 		err = s.layApart(ctx, name, o)
 	}
 	if err == nil {
-		s.inside, err = beneath.OpenRoot(s.scratch)
+		s.inside, err = s.openRoot(s.scratch)
 	}
 	if err == nil {
-		s.inUser, err = beneath.OpenRoot(s.user)
+		s.inUser, err = s.openRoot(s.user)
 	}
 	if err != nil {
 		s.undo(ctx, name, o.Payload)
@@ -116,6 +116,30 @@ func Create(ctx context.Context, o Options) (*Sandbox, error) {
 		return nil, fmt.Errorf("create the scratch directory of a job in %s: %w", in, err)
 	}
 	return s, nil
+}
+
+// openRoot opens one of the directories that were made. Where payloads have this
+// process' user, one that outlived its job could have put a link in its place.
+func (s *Sandbox) openRoot(path string) (*beneath.Root, error) {
+	root, err := beneath.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	var made, opened unix.Stat_t
+	err = unix.Fstat(root.FD(), &opened)
+	if err == nil && path == s.dir {
+		err = unix.Fstat(s.top, &made)
+	} else if err == nil {
+		err = unix.Fstatat(s.top, filepath.Base(path), &made, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if err == nil && (made.Dev != opened.Dev || made.Ino != opened.Ino) {
+		err = errors.New("it is not the directory that was made: something of an earlier job is alive")
+	}
+	if err != nil {
+		root.Close()
+		return nil, &fs.PathError{Op: "open the new directory", Path: path, Err: err}
+	}
+	return root, nil
 }
 
 // layApart makes the directory that the startd knows of.

@@ -34,6 +34,22 @@ func (s *Sandbox) Scratch() string { return s.scratch }
 // Payload returns the owner of the scratch directory.
 func (s *Sandbox) Payload() Owner { return s.payload }
 
+// OpenScratch returns the scratch directory as it was made, whatever has its name by
+// now, to name it by: nothing can be read by this descriptor (O_PATH). It is the caller's.
+func (s *Sandbox) OpenScratch() (*os.File, error) {
+	fd, err := unix.FcntlInt(uintptr(s.inside.FD()), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the sandbox %s: %w", s.scratch, err)
+	}
+	return os.NewFile(uintptr(fd), s.scratch), nil
+}
+
+// RemoveTree removes whatever has this name directly in the scratch directory, with
+// all that is below it. Nothing is followed.
+func (s *Sandbox) RemoveTree(ctx context.Context, name string) error {
+	return beneath.RemoveAll(ctx, s.inside.FD(), name)
+}
+
 // WriteFile writes a file below the scratch directory as the payload. It is
 // there whole or not at all: it is written under another name and renamed.
 // Missing directories are made with mode 0700. A symbolic link of that name is

@@ -253,3 +253,23 @@ func TestRenameFile(t *testing.T) {
 		t.Errorf("a link: %v", err)
 	}
 }
+
+// TestReplacedDirectory: what somebody has put in the place of a new directory is not
+// taken for it.
+func TestReplacedDirectory(t *testing.T) {
+	for _, nested := range []bool{false, true} {
+		elsewhere := executeDir(t)
+		s, err := Create(t.Context(), Options{Execute: executeDir(t), PID: 7, Nested: nested, Condor: Self(), Payload: Self()})
+		must(t, err)
+		root, err := s.openRoot(s.scratch)
+		must(t, err)
+		root.Close()
+		must(t, os.Mkdir(filepath.Join(elsewhere, "scratch"), 0o700))
+		must(t, os.Rename(s.scratch, s.scratch+".aside"))
+		must(t, os.Symlink(filepath.Join(elsewhere, "scratch"), s.scratch))
+		if root, err := s.openRoot(s.scratch); err == nil {
+			t.Errorf("nested %t: a link to %s is the sandbox", nested, root.Path())
+		}
+		must(t, s.Remove(t.Context()))
+	}
+}

@@ -1,0 +1,204 @@
+// Package confine takes the file system away from a thread, and from all that it
+// starts, but for what is listed, by Landlock (landlock(7)). What a path leads to
+// counts, not the path: a symbolic link, or a name that is swapped between a look
+// and a use, opens nothing that its target's own place does not allow.
+//
+// It is for programs that run with the rights of this process and are told names of
+// files by somebody who must not have those rights.
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnsupported is found (errors.Is) in the error where the kernel has no Landlock,
+// or lets nobody use it.
+var ErrUnsupported = errors.New("this kernel has no Landlock (Linux 5.13, built and booted with it)")
+
+// Rules say what is left. All else cannot be read, written, made, removed or executed.
+// A path that leads to nothing, or that this process may not look at, gives nothing.
+type Rules struct {
+	// Trees are directories of which everything may be read and executed that is not
+	// mounted: what is mounted in one, or over it, is not the image's. Links are not followed.
+	Trees []string
+	// Read are files and directories that may be read and executed, with all that is
+	// mounted below. Links are followed: whoever names one is trusted.
+	Read []string
+	// Write are files, such as devices, and directories that may be read and written.
+	Write []string
+	// Change are descriptors of directories in which all may be done but to execute.
+	Change []int
+}
+
+const (
+	execute = unix.LANDLOCK_ACCESS_FS_EXECUTE
+	look    = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	// forFiles are the rights that a rule about a file may give.
+	forFiles = execute | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	// first are the rights of the first version, of which this is the last.
+	first = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1
+)
+
+// version is that of the kernel's Landlock, from 1 on.
+func version() (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0, fmt.Errorf("%w: %w", ErrUnsupported, errno)
+	}
+	return int(n), nil
+}
+
+// Supported is nil where [Rules.Apply] works, and else says why not.
+func Supported() error {
+	_, err := version()
+	return err
+}
+
+// handled are the rights that a version knows (landlock(7), "VERSIONS").
+func handled(version int) unix.LandlockRulesetAttr {
+	a := unix.LandlockRulesetAttr{Handled_access_fs: first}
+	if version >= 2 {
+		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if version >= 3 {
+		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if version >= 5 {
+		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	if version >= 6 {
+		a.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+	}
+	return a
+}
+
+// size of the structure of a version: a kernel refuses one with more than it knows,
+// unless the rest is zero.
+func size(version int) uintptr {
+	var a unix.LandlockRulesetAttr
+	switch {
+	case version < 4:
+		return unsafe.Offsetof(a.Handled_access_net)
+	case version < 6:
+		return unsafe.Offsetof(a.Scoped)
+	}
+	return unsafe.Offsetof(a.Quiet_access_fs)
+}
+
+// Apply confines the calling thread for good; nothing gives back what it loses. The
+// caller holds the thread (runtime.LockOSThread), has set its no_new_privs, and lets it end. Beside
+// files, what it starts can no longer look into or trace other processes, nor, where
+// the kernel's Landlock is of version 6, signal them or meet them at abstract sockets.
+func (r Rules) Apply() error {
+	mounts, err := mountPoints()
+	if err != nil {
+		return err
+	}
+	return r.apply(mounts)
+}
+
+func (r Rules) apply(mounts map[string]bool) error {
+	v, err := version()
+	if err != nil {
+		return err
+	}
+	attr := handled(v)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size(v), 0)
+	if errno != 0 {
+		return fmt.Errorf("make a Landlock ruleset: %w", errno)
+	}
+	defer func() { _ = unix.Close(int(fd)) }()
+	s := ruleset{fd: int(fd), knows: attr.Handled_access_fs}
+	if err := s.fill(r, mounts); err != nil {
+		return err
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
+		return fmt.Errorf("confine the thread: %w", errno)
+	}
+	return nil
+}
+
+// ruleset is one that is being made.
+type ruleset struct {
+	fd    int
+	knows uint64
+}
+
+func (s ruleset) fill(r Rules, mounts map[string]bool) error {
+	for _, path := range r.Trees {
+		if err := s.tree(path, mounts); err != nil {
+			return err
+		}
+	}
+	for _, path := range r.Read {
+		if err := s.path(path, 0, look|execute); err != nil {
+			return err
+		}
+	}
+	for _, path := range r.Write {
+		if err := s.path(path, 0, s.knows&^execute); err != nil {
+			return err
+		}
+	}
+	for _, dir := range r.Change {
+		if err := s.allow(dir, s.knows&^execute); err != nil {
+			return fmt.Errorf("let a directory be changed: %w", err)
+		}
+	}
+	return nil
+}
+
+// path adds a rule for what a path names, if there is something.
+func (s ruleset) path(path string, flags int, rights uint64) error {
+	fd, err := open(path, flags)
+	if err != nil || fd < 0 {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := s.allow(fd, rights); err != nil {
+		return fmt.Errorf("let %s be used: %w", path, err)
+	}
+	return nil
+}
+
+// open opens what a path names, to know it by; the answer is negative if there is nothing.
+func open(path string, flags int) (int, error) {
+	for {
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
+		switch {
+		case err == nil:
+			return fd, nil
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EACCES), errors.Is(err, unix.ELOOP):
+			return -1, nil
+		default:
+			return -1, fmt.Errorf("look for %s: %w", path, err)
+		}
+	}
+}
+
+// allow adds a rule for what a descriptor is open to, with those rights that it can have.
+func (s ruleset) allow(fd int, rights uint64) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+	case unix.S_IFLNK:
+		return nil // of a tree; its target counts
+	default:
+		rights &= forFiles
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights & s.knows, Parent_fd: int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(s.fd), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
