@@ -105,6 +105,7 @@ func auditKnobs(cfg *config.Config, set settings) []payload.Finding {
 	}
 	if set.backend == backendPod {
 		auditSlots(cfg, len(set.containers), add)
+		found = append(found, auditConfinement(set)...)
 	}
 	return found
 }

@@ -69,6 +69,11 @@ func (a *activation) runDiagnostic(ctx context.Context, name string) (outcome, s
 	}
 	env = append(env, "_CONDOR_STARTER_PID="+strconv.Itoa(os.Getpid()))
 	p := program{path: path, env: env, dir: a.sandbox.Scratch(), as: a.payloadUser(), limit: diagnosticTime}
+	if !separateUser(a.set) {
+		// It is there to read the pilot's logs, so it cannot be confined. It meets
+		// nothing of the job's.
+		p.dir = "/"
+	}
 	o, err := p.run(ctx, true)
 	switch {
 	case errors.Is(err, errNotRun):

@@ -20,6 +20,9 @@ func (a *activation) openHooks() error {
 		return fail(shadow.VacateStarterError, 0, fmt.Errorf("the hooks of keyword %q cannot be used: %w", a.hooks.Keyword, err))
 	}
 	if a.hooks.Keyword != "" {
+		if err := confinable(a.set); err != nil {
+			return fail(shadow.VacateStarterError, 0, fmt.Errorf("the hooks of keyword %q cannot be used: %w", a.hooks.Keyword, err))
+		}
 		a.log.Info("Hooks of keyword " + a.hooks.Keyword + ", by " + a.hooks.Why)
 	}
 	return nil
@@ -29,14 +32,18 @@ func (a *activation) openHooks() error {
 // user, in the sandbox, with the starter's environment and what a job is told of its place
 // (StarterHookMgr.cpp). Reads as the payload's user do no harm: until a hook has
 // ended that may come before the payload or after it, nothing of it is alive;
-// for the others see nobodysGroup.
+// for the others see nobodysGroup. Where it would be the pilot's own user, it is confined.
 func (a *activation) hookProgram(hook job.Hook, path string, about *classads.Ad, args ...string) (program, error) {
 	env, err := a.siteEnvironment()
-	return program{
+	p := program{
 		path: path, args: args, env: env, dir: a.sandbox.Scratch(),
 		stdin: []byte(public(about).FormatOld()),
 		as:    a.payloadUser(), limit: a.hooks.Timeout(hook),
-	}, err
+	}
+	if err == nil {
+		err = a.confine(&p)
+	}
+	return p, err
 }
 
 // siteEnvironment is what programs of the site are told of the job's place, over

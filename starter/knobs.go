@@ -93,6 +93,8 @@ var (
 		"Whether USER_JOB_WRAPPER starts jobs that have an image, too, inside of it; or an expression over slot (MY) and job (TARGET). Jobs without one are always started by it."}
 	knobMaxOutputFiles = knob{"POD_STARTER_MAX_OUTPUT_FILES", "10000000",
 		"How many files and directories a job may return in one transfer; with more, it is held, and its standard output and error alone are returned. 0: any number."}
+	knobProgramPaths = knob{"POD_STARTER_PROGRAM_PATHS", "",
+		"Files and directories of the pilot container that the site's plugins and hooks may read and execute for a job, where the pilot is not root, beside the sandbox and what the image has in /usr, /etc, /opt, /bin, /sbin and /lib*: what is mounted, such as a volume with plugins, has to be named. Never one that holds what is secret. See docs/modes.md."}
 	knobKubernetesDir = knob{"POD_STARTER_KUBERNETES_DIR", "/var/run/secrets/kubernetes.io/serviceaccount",
 		"Directory with the pilot's `token`, `ca.crt` and `namespace`."}
 )
@@ -102,7 +104,7 @@ var knobs = []knob{
 	knobDefaultImage, knobImagePolicy, knobImageMap, knobImagesAllowed, knobImagesDenied, knobImageMirrors, knobBindTimeout, knobReset, knobThrowawayTags, knobDigestLifetime,
 	knobMaxRest, knobAdvertisedImages, knobEndPod,
 	knobSetup, knobTeardown, knobContainerSetup, knobContainerTeardown, knobContainerScriptsAs, knobScriptTimeout, knobWrapImages,
-	knobMaxOutputFiles,
+	knobMaxOutputFiles, knobProgramPaths,
 	knobKubernetesDir,
 }
 
@@ -124,6 +126,7 @@ type settings struct {
 	maxRest        time.Duration
 	maxOutputFiles int64
 	kubernetesDir  string
+	programPaths   []string
 	site           sitePrograms
 
 	advertisedImages int
@@ -185,7 +188,16 @@ func readSettings(cfg *config.Config) (settings, error) {
 		maxOutputFiles:   count(knobMaxOutputFiles, 0, math.MaxInt64),
 		advertisedImages: int(count(knobAdvertisedImages, 0, maxAdvertised/3)),
 	}
-	s.containers = strings.FieldsFunc(text(knobContainers), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+	list := func(k knob) []string {
+		return strings.FieldsFunc(text(k), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+	}
+	s.programPaths = list(knobProgramPaths)
+	for _, path := range s.programPaths {
+		if !strings.HasPrefix(path, "/") {
+			bad(knobProgramPaths, "%q is not an absolute path", path)
+		}
+	}
+	s.containers = list(knobContainers)
 	if len(s.containers) == 0 {
 		bad(knobContainers, "names no container; give the name of the payload container, such as %q", knobContainers.def)
 	}

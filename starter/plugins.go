@@ -22,6 +22,7 @@ import (
 type urlPlugins struct {
 	find   func(context.Context) *plugin.Set
 	runner plugin.Runner
+	refuse error // why none may be run
 	set    *plugin.Set
 	made   map[*plugin.Plugin]*urlPlugin
 }
@@ -40,7 +41,7 @@ func (a *activation) openPlugins() (*urlPlugins, error) {
 	if err != nil {
 		problems = multierror.Append(problems, err)
 	}
-	u := &urlPlugins{find: a.findPlugins, runner: plugin.Runner{
+	u := &urlPlugins{find: a.findPlugins, refuse: confinable(a.set), runner: plugin.Runner{
 		Exec: a.runPlugin, Files: a.sandbox, Job: a.ad.Clone(), Scratch: a.sandbox.Scratch(),
 		Environ: a.environ, Extra: a.pluginSurroundings(), Lifetime: lifetime, Output: pluginOutput(a.cfg, a.log), Log: a.log,
 		KeepErrors: flag("REDIRECT_FILETRANSFER_PLUGIN_STDERR_TO_STDOUT"),
@@ -72,17 +73,22 @@ func (a *activation) findPlugins(ctx context.Context) *plugin.Set {
 // be used all the same.
 type siteFinder struct {
 	plugin.Finder
-	noFiles bool // no URL may name a file of the pilot container
+	noFiles bool  // no URL may name a file of the pilot container
+	refuse  error // why none may be run
 }
 
 func pluginFinder(set settings, cfg *config.Config, environ []string, log *slog.Logger) siteFinder {
 	return siteFinder{
 		Finder:  plugin.Finder{Config: cfg, Exec: askPlugin, Env: environ, Cache: plugin.OpenCache(stateDir(set, cfg)), Log: log},
-		noFiles: !separateUser(set),
+		noFiles: !separateUser(set), refuse: confinable(set),
 	}
 }
 
 func (f siteFinder) find(ctx context.Context) *plugin.Set {
+	if f.refuse != nil {
+		f.Log.Error("No URLs are transferred", "error", f.refuse)
+		return plugin.Disabled()
+	}
 	found, err := f.Find(ctx)
 	if err != nil {
 		f.Log.Error("No URLs are transferred until a knob is mended", "error", err)
@@ -117,8 +123,8 @@ func (a *activation) userPlugins() plugin.UserPlugins {
 
 // separateUser reports whether plugins run as a user who has nothing in the pilot
 // container. A pilot without root has no other user than its own, which may read the
-// pod's and the pool's tokens: there a job's own program may not run, and no URL may
-// name a file.
+// pod's and the pool's tokens: there a job's own program may not run, no URL may
+// name a file, and what runs for a job is confined.
 func separateUser(set settings) bool { return set.backend == backendLocal || os.Getuid() == 0 }
 
 // nobody is who plugins are asked about themselves as.
@@ -137,8 +143,9 @@ func askPlugin(ctx context.Context, p plugin.Program) (plugin.Outcome, error) {
 }
 
 // runPlugin runs a plugin as the job's user, in the pilot container, where nobody has
-// less: in no group of anybody's, without capabilities, and with no way to get any.
-// When it has ended, so has all that it started.
+// less: in no group of anybody's, without capabilities, and with no way to get any. Where
+// it would be the pilot's own user, it is confined. When it has ended, so has all that it
+// started.
 func (a *activation) runPlugin(ctx context.Context, p plugin.Program) (plugin.Outcome, error) {
 	as := a.payloadUser()
 	left := remains{proc: "/proc", uid: as.UID, gid: pluginGroup}
@@ -151,10 +158,13 @@ func (a *activation) runPlugin(ctx context.Context, p plugin.Program) (plugin.Ou
 	if err := left.kill(ctx); err != nil {
 		return plugin.Outcome{}, err
 	}
+	run := program{path: p.Path, args: p.Args, env: env, dir: p.Dir, limit: p.Limit, as: as, group: pluginGroup, untrusted: true}
 	began := time.Now()
-	o, err := program{
-		path: p.Path, args: p.Args, env: env, dir: p.Dir, limit: p.Limit, as: as, group: pluginGroup, untrusted: true,
-	}.run(ctx, p.Combined)
+	var o outcome
+	err := a.confine(&run)
+	if err == nil {
+		o, err = run.run(ctx, p.Combined)
+	}
 	if e := left.kill(ctx); e != nil && err == nil {
 		err = e
 	}
@@ -182,6 +192,9 @@ func (a *activation) tellPluginResults(ctx context.Context, which string, result
 
 // For implements sandbox.Plugins.
 func (u *urlPlugins) For(ctx context.Context, url string) (sandbox.Plugin, *sandbox.PluginFailure) {
+	if u.refuse != nil {
+		return nil, &sandbox.PluginFailure{Text: "FILETRANSFER:1:No URLs are transferred here: " + u.refuse.Error() + " ( URL file = " + plugin.Safe(url) + " )|"}
+	}
 	if u.set == nil {
 		// A transfer asks with the rights of the job's user for files; what plugins
 		// said of themselves is root's.

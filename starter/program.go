@@ -33,6 +33,7 @@ type program struct {
 	// untrusted is for what a job brings or rules: setuid programs give it no
 	// rights, it is asked to end before it is killed, and less of its output is kept.
 	untrusted bool
+	confined  confinement // what is left to it
 }
 
 // output of a program that is kept, in bytes. The rest is read and dropped.
@@ -95,6 +96,7 @@ const nobodysGroup = 65534
 // its process group. Both streams may be one: see combined. The program dies with
 // the starter.
 func (p program) run(ctx context.Context, combined bool) (outcome, error) {
+	defer p.confined.close()
 	type end struct {
 		outcome
 		err error
@@ -105,7 +107,7 @@ func (p program) run(ctx context.Context, combined bool) (outcome, error) {
 		// The parent death signal is sent when the thread ends that forked
 		// (prctl(2)), so it is kept until the program has ended.
 		runtime.LockOSThread()
-		if p.untrusted {
+		if p.untrusted || p.confined.takes() {
 			// What is taken from the thread is gone for good, and the thread with
 			// it: the runtime ends one whose goroutine ends while locked to it. It
 			// cannot end the main one, so another is used while that one is held.
@@ -116,7 +118,11 @@ func (p program) run(ctx context.Context, combined bool) (outcome, error) {
 				runtime.UnlockOSThread()
 				return
 			}
-			if err := confineThread(); err != nil {
+			err := confineThread()
+			if err == nil && p.confined.takes() {
+				err = p.confined.apply(p.path)
+			}
+			if err != nil {
 				done <- end{err: fmt.Errorf("%s %w: %w", p.path, errNotRun, err)}
 				return
 			}

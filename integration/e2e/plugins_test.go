@@ -132,7 +132,12 @@ func TestPluginAnswersAreKept(t *testing.T) {
 
 // spyPlugin is what a hostile job brings: it looks for what the pilot container has,
 // and leaves a process behind.
-const spyPlugin = `while [ $# -gt 0 ]; do case $1 in -infile) in=$2; shift;; -outfile) out=$2; shift;; esac; shift; done
+const spyPlugin = spyLooks + `setsid sh -c 'printf e2eleft >/proc/$$/comm; while :; do sleep 1; done' </dev/null >/dev/null 2>&1 &
+while ! grep -qs e2eleft /proc/[0-9]*/comm; do sleep 0.05; done
+echo '[ TransferSuccess = true ]' >"$out"
+`
+
+const spyLooks = `while [ $# -gt 0 ]; do case $1 in -infile) in=$2; shift;; -outfile) out=$2; shift;; esac; shift; done
 name=$(grep -o 'LocalFileName = "[^"]*"' "$in" | cut -d'"' -f2)
 {
 echo is $(id -u) $(id -g) $(id -G)
@@ -143,6 +148,7 @@ done
 for path in /run/podstarter/control /run/podstarter/private /etc/condor/passwords.d /proc/1/root/ /proc/1/fd /proc/$PPID/fd /proc/$PPID/root/; do
 	ls "$path" >/dev/null 2>&1 && echo "can list $path"
 done
+for link in /proc/1/fd/0 /proc/$PPID/fd/0 /proc/1/exe /proc/$PPID/cwd; do readlink "$link" >/dev/null 2>&1 && echo "can follow $link"; done
 for pid in 1 $PPID; do kill -CONT $pid 2>/dev/null && echo "can signal $pid"; done
 for path in /mark /usr/local/mark /run/podstarter/bin/mark /run/podstarter/private/mark /run/podstarter/private/transfer-plugins.json /etc/condor/mark /var/log/condor/mark $(dirname "$_CONDOR_JOB_AD")/../mark; do
 	(: >"$path") 2>/dev/null && echo "can write $path"
@@ -150,9 +156,6 @@ done
 echo has open $(ls /proc/self/fd)
 env | grep -i -e CONDOR_INHERIT -e PRIVATE_INHERIT -e TOKEN -e KUBERNETES -e PASSWORD | sed 's/^/knows /'
 } >"$name" 2>/dev/null
-setsid sh -c 'printf e2eleft >/proc/$$/comm; while :; do sleep 1; done' </dev/null >/dev/null 2>&1 &
-while ! grep -qs e2eleft /proc/[0-9]*/comm; do sleep 0.05; done
-echo '[ TransferSuccess = true ]' >"$out"
 `
 
 // TestModePluginOfTheJob: a program that the job brings, and that runs in the pilot
