@@ -300,6 +300,10 @@ func (a *activation) clean(ctx context.Context) {
 		}
 	}
 	if a.lease != nil {
+		uid, _ := a.lease.Owner()
+		if err := a.removeTemporary(ctx, uid); err != nil {
+			a.log.Error("Failed to tidy the pilot container; the next job's starter will try again", "error", err)
+		}
 		if err := a.lease.Release(ctx); err != nil {
 			a.log.Error("Failed to release the payload slot", "error", err)
 		}

@@ -145,7 +145,7 @@ func askPlugin(ctx context.Context, p plugin.Program) (plugin.Outcome, error) {
 // runPlugin runs a plugin as the job's user, in the pilot container, where nobody has
 // less: in no group of anybody's, without capabilities, and with no way to get any. Where
 // it would be the pilot's own user, it is confined. When it has ended, so has all that it
-// started.
+// started, and its temporary files are gone.
 func (a *activation) runPlugin(ctx context.Context, p plugin.Program) (plugin.Outcome, error) {
 	as := a.payloadUser()
 	left := remains{proc: "/proc", uid: as.UID, gid: pluginGroup}
@@ -158,16 +158,20 @@ func (a *activation) runPlugin(ctx context.Context, p plugin.Program) (plugin.Ou
 	if err := left.kill(ctx); err != nil {
 		return plugin.Outcome{}, err
 	}
+	env, tidy, err := a.pluginTemporary(ctx, env)
+	if err != nil {
+		return plugin.Outcome{}, err
+	}
 	run := program{path: p.Path, args: p.Args, env: env, dir: p.Dir, limit: p.Limit, as: as, group: pluginGroup, untrusted: true}
 	began := time.Now()
 	var o outcome
-	err := a.confine(&run)
-	if err == nil {
+	if err = a.confine(&run); err == nil {
 		o, err = run.run(ctx, p.Combined)
 	}
 	if e := left.kill(ctx); e != nil && err == nil {
 		err = e
 	}
+	tidy()
 	return outcomeOf(o, began), err
 }
 

@@ -38,6 +38,9 @@ func (a *activation) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := a.removeTemporary(ctx, uid); err != nil {
+		return fail(shadow.VacateScratchDirError, 0, err)
+	}
 	a.sandbox, err = sandbox.Create(ctx, sandbox.Options{
 		Execute: a.executeDir(), Scratch: a.set.scratchDir, PID: os.Getpid(), Nested: a.nested(),
 		Mode:   sandbox.Permissions(a.cfg.String("JOB_EXECDIR_PERMISSIONS", "user")),

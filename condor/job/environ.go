@@ -112,6 +112,9 @@ func withoutSecrets(environ []string) []string {
 	return kept
 }
 
+// TemporaryVariables say where programs put temporary files.
+var TemporaryVariables = []string{"TMPDIR", "TEMP", "TMP"}
+
 // Publish sets the variables that a starter provides, over what the user may
 // have set, except for the numbers of threads
 // (condor_starter.V6.1/starter.cpp:Starter::PublishToEnv).
@@ -154,7 +157,7 @@ func Publish(env *Env, ad *classads.Ad, k Knobs, s Surroundings) error {
 	if tmp == "" {
 		tmp = s.Scratch
 	}
-	for _, name := range []string{"TMPDIR", "TEMP", "TMP"} {
+	for _, name := range TemporaryVariables {
 		env.Set(name, tmp)
 	}
 	publishThreads(env, k, s.Machine)

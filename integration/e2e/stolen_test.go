@@ -150,3 +150,37 @@ func TestModeSitePlugin(t *testing.T) {
 		t.Error("the plugin did not look: the test shows nothing")
 	}
 }
+
+// leavingPlugin tells what the last run left, and leaves the same.
+const leavingPlugin = `#!/bin/sh
+if [ "$1" = -classad ]; then echo 'SupportedMethods = "e2eleaving"'; exit; fi
+for place in /tmp /var/tmp /dev/shm "${TMPDIR:-/tmp}"; do
+	cat "$place/x509up_e2e" 2>/dev/null && echo " in $place"
+	umask 0
+	echo "$1" 2>/dev/null >"$place/x509up_e2e" && echo tried >&2
+done >"$2"
+`
+
+// TestModePluginLeavesNoFiles: what a plugin leaves in the pilot container is not there
+// for that of the next job, which has the same user.
+func TestModePluginLeavesNoFiles(t *testing.T) {
+	oursOnly(t)
+	configure(t, "FILETRANSFER_PLUGINS = "+siteProgram(t, "leaving_plugin.sh", leavingPlugin))
+	for _, run := range []string{"first", "second"} {
+		s := script("#!/bin/sh\ncat found\n", "transfer_input_files = e2eleaving://h/found")
+		s.Name = "leaving-" + run
+		s.Requirements = "TARGET.HasFileTransferPluginMethods =!= undefined"
+		job := submit(t, s)[0]
+		mustExit(t, job, 0)
+		if found := output(t, job, "out"); found != "" {
+			t.Errorf("the plugin of the %s job found %q", run, found)
+		}
+	}
+	if err := harness.WaitNone(soon(t, patience), pool.Starters(side)); err != nil {
+		t.Fatal(err)
+	}
+	left, err := pool.EP(t.Context(), side, "sh", "-c", "ls -d /tmp/x509up_e2e /var/tmp/x509up_e2e /dev/shm/x509up_e2e 2>/dev/null; :")
+	if err != nil || left != "" {
+		t.Errorf("left when both jobs are gone: %q, %v", left, err)
+	}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/go-multierror"
+	"golang.org/x/sys/unix"
+
+	"podstarter/condor/job"
+	"podstarter/sandbox/beneath"
+)
+
+// Plugins and hooks run in the pilot container, which outlives the job, as a user who
+// is the next job's too. What one owner's plugin leaves where all may write is there for
+// the plugin of another, who did not put it there: X.509 proxies are found by name
+// in /tmp.
+
+// sharedDirs are where all may write in a pilot container.
+var sharedDirs = []string{"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"}
+
+// pluginTemporary gives a plugin a directory of its own for temporary files, in
+// the sandbox, and says how it goes.
+func (a *activation) pluginTemporary(ctx context.Context, env []string) (with []string, tidy func(), err error) {
+	name := ".plugin_tmp." + strconv.FormatUint(rand.Uint64(), 36)
+	if err := a.sandbox.Mkdir(name, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("make a plugin's directory for temporary files: %w", err)
+	}
+	path := filepath.Join(a.sandbox.Scratch(), name)
+	for _, entry := range env {
+		if variable, _, _ := strings.Cut(entry, "="); !slices.Contains(job.TemporaryVariables, variable) {
+			with = append(with, entry)
+		}
+	}
+	for _, variable := range job.TemporaryVariables {
+		with = append(with, variable+"="+path)
+	}
+	return with, func() {
+		if err := a.sandbox.RemoveTree(context.WithoutCancel(ctx), name); err != nil {
+			a.log.Warn("A plugin's temporary files stay in the sandbox", "error", err)
+		}
+	}, nil
+}
+
+// removeTemporary removes what programs that ran for jobs of this user have left in the
+// pilot container. Nothing of the user is alive there. Without root that user is the pilot's, whose daemons'
+// files nobody can tell from others; programs could leave nothing but in shared memory.
+func (a *activation) removeTemporary(ctx context.Context, uid int) error {
+	switch {
+	case a.set.backend != backendPod:
+		return nil // the user is one of the machine's
+	case !separateUser(a.set):
+		return removeOwned(ctx, []string{"/dev/shm"}, os.Getuid(), a.log)
+	}
+	return removeOwned(ctx, sharedDirs, uid, a.log)
+}
+
+// removeOwned removes what a user owns directly in directories, with all that is
+// below. It reads them piece by piece and follows nothing. A directory that is not there,
+// or not open to this process, is no error. A directory of the user's that others keep
+// from being empty is closed instead, by root.
+func removeOwned(ctx context.Context, dirs []string, uid int, log *slog.Logger) error {
+	var problems *multierror.Error
+	for _, path := range dirs {
+		dir, err := beneath.OpenRoot(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue
+		}
+		if err == nil {
+			err = emptyOf(ctx, dir, uid, log)
+			dir.Close()
+		}
+		if err != nil {
+			problems = multierror.Append(problems, fmt.Errorf("remove what user %d left in %s of the pilot container: %w", uid, path, err))
+		}
+	}
+	return problems.ErrorOrNil()
+}
+
+// emptyOf removes what a user owns in a directory. Some file systems leave names out
+// when others are removed meanwhile, so it is read until nothing was removed.
+func emptyOf(ctx context.Context, dir *beneath.Root, uid int, log *slog.Logger) error {
+	for {
+		removed, err := removePass(ctx, dir, uid, log)
+		if err != nil || removed == 0 {
+			return err
+		}
+	}
+}
+
+func removePass(ctx context.Context, dir *beneath.Root, uid int, log *slog.Logger) (removed int, err error) {
+	list, err := dir.ReadDir(".")
+	if errors.Is(err, fs.ErrPermission) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer list.Close()
+	for ctx.Err() == nil {
+		name, err := list.Next()
+		if errors.Is(err, io.EOF) {
+			return removed, nil
+		}
+		if err != nil {
+			return removed, err
+		}
+		if st, err := list.Lstat(name); err != nil || int(st.Uid) != uid {
+			continue // gone, or somebody else's
+		}
+		if err := beneath.RemoveAll(ctx, dir.FD(), name); err != nil {
+			if ctx.Err() != nil || closeDir(dir.FD(), name) != nil {
+				return removed, err
+			}
+			log.Warn("A directory of an earlier job cannot be removed; nobody but root may use it now", "in", dir.Path(), "name", name, "error", err)
+		}
+		removed++
+	}
+	return removed, context.Cause(ctx)
+}
+
+// closeDir gives a directory to root, and shuts it. Only root can.
+func closeDir(at int, name string) error {
+	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return errors.Join(unix.Fchmod(fd, 0), unix.Fchown(fd, 0, 0))
+}
