@@ -44,11 +44,6 @@ func Main(args []string) int {
 	runtime.GOMAXPROCS(threads)
 
 	log := logger{os.Stderr}
-	env, err := takeEnvironment()
-	if err != nil {
-		log.print("%v", err)
-		return exitSetup
-	}
 	flags := flag.NewFlagSet(WrapperName, flag.ContinueOnError)
 	flags.SetOutput(os.Stderr)
 	dir := flags.String("control", "", "control `directory`")
@@ -65,13 +60,25 @@ func Main(args []string) int {
 		log.print("usage: %s -control DIR [-companion] [-pilot UID:GROUP]", WrapperName)
 		return exitUsage
 	}
-	a, err := newAgent(*dir, env, *companion, peer, log)
+	a, err := begin(*dir, *companion, peer, log)
 	if err != nil {
 		log.print("%v", err)
+		if !*companion {
+			leaveWord(terminationLog, err)
+		}
 		return exitSetup
 	}
 	go a.leaveOnSignal()
 	return a.loop()
+}
+
+// begin takes the environment in, and makes the agent.
+func begin(dir string, companion bool, peer *pilot, log logger) (*agent, error) {
+	env, err := takeEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	return newAgent(dir, env, companion, peer, log)
 }
 
 // newAgent prepares the process and announces it.
