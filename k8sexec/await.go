@@ -103,7 +103,7 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 			}
 			f := t.look(pod)
 			if f != nil {
-				f.image, f.spec, f.proven = p.image.String(), p.spec, before.Proven
+				f.image, f.spec = p.image.String(), p.spec
 			}
 			w.saw(t.describe(pod), f, t.running != "")
 			if !dismissed && t.isActedOn(pod) {

@@ -23,21 +23,20 @@ func (l *Lease) Bind(ctx context.Context, req payload.BindRequest) (*Container, 
 	if req.Report == nil {
 		req.Report = func(string) {}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, l.backend.opt.BindTimeout, errTimeout)
-	defer cancel()
 	l.hold(nil)
-	c, err := l.bind(ctx, req)
-	if err == nil {
+	c, j, err := l.bindAndJudge(ctx, req)
+	if err == nil && c == nil && j.class == toUser && j.failure.origin == fromWrapper {
+		// The wrapper said nothing with this image, but did with another: the image
+		// hides it, or the node was too busy just then.
+		c, j, err = l.bindAndJudge(ctx, req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
 		l.hold(c)
 		return c, nil
 	}
-	f := (*failure)(nil)
-	if errors.Is(err, errTimeout) {
-		f = &failure{origin: fromClock, reason: reasonTimeout, image: req.Image, message: fmt.Sprintf("nothing after %s", l.backend.opt.BindTimeout)}
-	} else if !errors.As(err, &f) {
-		return nil, err
-	}
-	j := judge(*f)
 	if j.class == toUser {
 		// Who did not choose the image cannot mend it.
 		switch {
@@ -53,6 +52,37 @@ func (l *Lease) Bind(ctx context.Context, req payload.BindRequest) (*Container, 
 	v := j.verdict()
 	l.backend.log.Warn("Binding failed", "container", l.name, "blame", v.Blame, "subcode", v.Subcode, "reason", v.Reason)
 	return nil, v
+}
+
+// bindAndJudge gives a container, or tells why there is none. The error is the
+// cause of ctx's end.
+func (l *Lease) bindAndJudge(ctx context.Context, req payload.BindRequest) (*Container, judgement, error) {
+	c, err := l.bindInTime(ctx, req)
+	if err == nil {
+		return c, judgement{}, nil
+	}
+	f := (*failure)(nil)
+	if !errors.As(err, &f) {
+		return nil, judgement{}, err
+	}
+	j := judge(*f)
+	if !j.suspect {
+		return nil, j, nil
+	}
+	j, err = l.settle(ctx, req, j)
+	return nil, j, err
+}
+
+// bindInTime is bind within the time that a binding may take. Errors are
+// *failure or the cause of ctx's end.
+func (l *Lease) bindInTime(ctx context.Context, req payload.BindRequest) (*Container, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.backend.opt.BindTimeout, errTimeout)
+	defer cancel()
+	c, err := l.bind(ctx, req)
+	if errors.Is(err, errTimeout) {
+		err = &failure{origin: fromClock, reason: reasonTimeout, image: req.Image, message: fmt.Sprintf("nothing after %s", l.backend.opt.BindTimeout)}
+	}
+	return c, err
 }
 
 // hold makes c the container of the lease and closes the one before.
@@ -105,12 +135,8 @@ func (l *Lease) bind(ctx context.Context, req payload.BindRequest) (*Container, 
 			p.restart = p.spec == known.Spec
 			continue
 		}
-		f.image, f.spec, f.proven = p.image.String(), p.spec, known.Proven
+		f.image, f.spec = p.image.String(), p.spec
 		j := judge(*f)
-		if j.doubt {
-			known.Proven = false
-			l.note(known)
-		}
 		if !p.isOnce() || !j.form && !(j.digest && p.image.isMoving()) {
 			return nil, f
 		}
@@ -143,6 +169,7 @@ func (l *Lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	}
 	if before.PodUID != "" && before.PodUID != string(pod.UID) {
 		b.log.Warn("another pod has this pod's name; the image that it was created with is not known", "pod", pod.Name)
+		known.Proven = false
 	}
 	if spec := specOf(pod, l.name); spec != nil && spec.Image != p.spec {
 		b.log.Warn("the pod has another image than was asked for; does an admission webhook rewrite images?",

@@ -279,21 +279,15 @@ func TestAPIServerTrouble(t *testing.T) {
 	}
 }
 
-// A wrapper that is missing is the image's fault if it was there before, but only
-// once.
+// A wrapper that is gone is the pod's fault from the first job on, although it was
+// there before: the default image lacks it as well.
 func TestWrapperMissing(t *testing.T) {
 	w := newWorld(t, nil)
 	l, _ := w.bind("registry.example.com/u/good:1")
-	w.broken.Store(true)
-	w.api.onPatch = func(*corev1.Pod, map[string]bool) {
-		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
-			s.State = waitingFor("RunContainerError", fmt.Sprintf(`%d: exec: "/opt/podstarter/bin/condor_pod_wrapper": stat /opt/podstarter/bin/condor_pod_wrapper: no such file or directory`,
-				w.api.pod.Generation))
-		})
-	}
-	for i, blame := range []payload.Blame{payload.User, payload.Pilot, payload.Pilot} {
+	newKubelet(w, map[string]way{"": cannotRun(`exec: "/opt/podstarter/bin/condor_pod_wrapper": stat /opt/podstarter/bin/condor_pod_wrapper: no such file or directory`)})
+	for i := range 3 {
 		_, err := l.Bind(context.Background(), payload.BindRequest{Activation: "a", Image: fmt.Sprintf("registry.example.com/u/odd:%d", i)})
-		if v := verdictOf(t, err); v.Blame != blame {
+		if v := verdictOf(t, err); v.Blame != payload.Pilot {
 			t.Errorf("image %d: %v: %s", i, v.Blame, v)
 		}
 	}
@@ -301,7 +295,7 @@ func TestWrapperMissing(t *testing.T) {
 
 func TestSilentWrapper(t *testing.T) {
 	w := newWorld(t, nil)
-	w.api.onPatch = func(*corev1.Pod, map[string]bool) { w.report("payload", 1, "x") }
+	newKubelet(w, map[string]way{"": silent})
 	_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
 	if v := verdictOf(t, err); v.Blame != payload.Pilot || v.Reason != reasonSilent {
 		t.Errorf("verdict %s", v)

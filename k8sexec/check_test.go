@@ -162,6 +162,8 @@ func shorten(lines, want []string) []string {
 }
 
 func (w *world) failVerb(which string, err error) {
+	w.api.mu.Lock()
+	defer w.api.mu.Unlock()
 	w.api.fail = func(verb string, _ int) error {
 		if verb == which {
 			return err

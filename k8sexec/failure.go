@@ -39,8 +39,6 @@ type failure struct {
 	tries int                              // how often the kubelet was seen to fail
 	since time.Time                        // when it was first seen to
 
-	proven bool // the wrapper has run in this container, under another image
-
 	text string // what rules read, see words; set by judge
 }
 

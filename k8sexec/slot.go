@@ -23,7 +23,8 @@ type slot struct {
 	Spec string `json:"spec,omitempty"`
 	// PlainOnly says that a throw-away tag was refused here.
 	PlainOnly bool `json:"plain_only,omitempty"`
-	// Proven says that the wrapper has run here, and has not been missing since.
+	// Proven says that the wrapper has run in this container of the pod, and that
+	// no image has been blamed for that reason alone since; see Lease.settle.
 	Proven bool `json:"proven,omitempty"`
 
 	// InUse says that a starter has begun to bind the container and not given it

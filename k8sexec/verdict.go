@@ -34,9 +34,14 @@ type judgement struct {
 	// digest says that the digest may be the cause: registries drop old images when
 	// their tag moves on.
 	digest bool
-	// doubt says that the image is blamed only because the wrapper had run before;
-	// if the next image fails as well, it was not the image.
-	doubt bool
+	// suspect says that the image can bring this about as well as a pod out of
+	// order; see Lease.settle.
+	suspect bool
+	// cleared is the class once it is known that it was not the pod.
+	cleared class
+	// ofImage and ofPod are what a suspect's says becomes when it is known which
+	// of the two it was.
+	ofImage, ofPod string
 
 	failure failure
 }
@@ -56,6 +61,15 @@ const (
 
 // rule recognises one kind of failure.
 type rule func(failure) (judgement, bool)
+
+// suspicion is a judgement of class, with the words for each outcome.
+func suspicion(class class, ofImage, ofPod string) judgement {
+	j := judgement{class: class, suspect: true, ofImage: ofImage, ofPod: ofPod, says: ofPod}
+	if class == toUser {
+		j.subcode, j.says = SubcodeBadImage, ofImage
+	}
+	return j
+}
 
 // rules in the order in which they are asked. Those that recognise a failure by
 // who reported it come first; among those that read messages the more special
@@ -84,6 +98,7 @@ var rules = [...]rule{
 	ruleWrapperMissing,
 	ruleMountPoint,
 	ruleDiskFull,
+	ruleRuntime,
 	ruleBadImage,
 	ruleRateLimit,
 	ruleRegistryDown,

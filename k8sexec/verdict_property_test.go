@@ -28,7 +28,7 @@ func TestEveryFailureIsBlamed(t *testing.T) {
 	for range rounds {
 		f := failure{
 			origin: origin(r.IntN(9)), reason: pick(reasons), message: pick(words) + pick(words), image: pick([]string{"", "a", "registry.example.com/a:1", "A:::"}),
-			code: r.IntN(600), tries: r.IntN(5), proven: r.IntN(2) == 0,
+			code: r.IntN(600), tries: r.IntN(5),
 		}
 		f.spec = f.image
 		if r.IntN(2) == 0 {

@@ -3,17 +3,21 @@ package k8sexec
 import "fmt"
 
 // ruleWrapperMissing: the container's command cannot be run. The command is our
-// wrapper whatever the image, so the pod is at fault; unless the wrapper has run
-// in this container before, for then the image must have put something, such as a
-// symbolic link, in the place of the wrapper's volume.
+// wrapper whatever the image; but the image may have put something in the place
+// of the wrapper's volume, closed a directory on the way there, or bring more
+// variables than a program can be started with.
 func ruleWrapperMissing(f failure) (judgement, bool) {
-	if f.origin != fromContainer || f.inPull() || !f.says("exec: ", "exec format error") || !f.says("no such file or directory", "executable file not found",
-		"permission denied", "exec format error", "not a directory", "is a directory") {
+	if f.origin != fromContainer || f.inPull() || !f.says("exec: ", "exec format error", "exec /") {
 		return judgement{}, false
 	}
-	if f.proven && f.says("no such file or directory", "not found", "directory") {
-		return judgement{class: toUser, subcode: SubcodeBadImage, doubt: true,
-			says: fmt.Sprintf("The image %q has a file or link in the place of the pod's wrapper; the image must leave that path free.", f.image)}, true
+	const ofPod = "The wrapper cannot be run in the payload container; check the container's command and the volume that the wrapper is on."
+	switch {
+	case f.says("argument list too long"):
+		return suspicion(toPilot, fmt.Sprintf("The environment variables of image %q are too many or too long to start any program with.", f.image), ofPod), true
+	case f.says("no such file or directory", "executable file not found", "permission denied", "exec format error", "not a directory", "is a directory",
+		"too many levels of symbolic links"):
+		return suspicion(toPilot,
+			fmt.Sprintf("The image %q has a file or link in the place of the pod's wrapper, or a directory on the way there that is closed; the image must leave that path free.", f.image), ofPod), true
 	}
-	return judgement{class: toPilot, says: "The wrapper cannot be run in the payload container; check the container's command and the volume that the wrapper is on."}, true
+	return judgement{}, false
 }

@@ -1,0 +1,92 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"podstarter/payload"
+)
+
+// settle tells whether the image or the pod is to blame for a failure that either
+// can bring about. The answer is not taken from anything that the image may have
+// written, nor from how often it happened: the site's own image, the one that the
+// pod was created with, is bound in the job's place. Where the wrapper works with
+// that, the job's image is at fault, and the pod takes the next job; where it does
+// not, no job will run here.
+//
+// If the default image cannot be tried, a container in which the wrapper has
+// worked blames the image, once; otherwise the job goes elsewhere. The pod is not
+// condemned for what one image did.
+//
+// The error is the cause of ctx's end.
+func (l *Lease) settle(ctx context.Context, req payload.BindRequest, j judgement) (judgement, error) {
+	b := l.backend
+	known, err := readSlot(l.private, l.name)
+	if err != nil {
+		b.log.Warn("what was known of the payload container is lost", "container", l.name, "error", err)
+	}
+	if isDefault(req) {
+		return j, nil
+	}
+	if isDefaultImage(j.failure.image, known) {
+		return j.onPod("It is the pod's default image."), nil
+	}
+	b.log.Info("whether image or pod is to blame, the default image tells", "container", l.name, "image", j.failure.image, "default", known.DefaultImage, "error", &j.failure)
+	req.Report(fmt.Sprintf("container %s: %s; trying the pod's default image, to see whether image or pod is to blame", l.name, j.failure.reason))
+	c, err := l.bindInTime(ctx, payload.BindRequest{Activation: req.Activation, Report: req.Report})
+	if err == nil {
+		c.close()
+		if j.cleared != toUser {
+			j.class, j.says = j.cleared, j.ofImage+" The pod's default image can be started."
+			return j, nil
+		}
+		return l.blameImage(j, "With the pod's default image it works."), nil
+	}
+	f := (*failure)(nil)
+	if !errors.As(err, &f) {
+		return j, err
+	}
+	other := judge(*f)
+	b.log.Warn("the default image cannot be bound either", "container", l.name, "blame", other.verdict().Blame, "error", f)
+	switch {
+	case other.suspect, other.class == toPilot:
+		return j.onPod("The pod's default image fails, too."), nil
+	case known.Proven && j.cleared == toUser:
+		if known, err = readSlot(l.private, l.name); err == nil {
+			known.Proven = false
+			l.note(known)
+		}
+		return l.blameImage(j, "With other images it has worked here."), nil
+	}
+	j.class, j.subcode = toElsewhere, 0
+	j.says = fmt.Sprintf("%s It could not be found out whether the image or the pod is to blame, since the pod's default image cannot be had at the moment (%s).", j.ofImage, f.reason)
+	return j, nil
+}
+
+// blameImage is the judgement on an image that keeps the wrapper from working.
+func (l *Lease) blameImage(j judgement, why string) judgement {
+	opt := l.backend.opt
+	places := []string{"its wrapper", opt.ControlDir}
+	if opt.Execute != "" {
+		places = append(places, opt.Execute)
+	}
+	last := len(places) - 1
+	j.class, j.subcode = toUser, SubcodeBadImage
+	j.says = fmt.Sprintf("%s %s The pod's volumes go over the image: it must have no link, file, volume or closed directory on the way to %s or %s, and no variable with which a program in Go cannot begin.",
+		j.ofImage, why, strings.Join(places[:last], ", "), places[last])
+	return j
+}
+
+// onPod is the judgement when no job will fare better.
+func (j judgement) onPod(why string) judgement {
+	j.class, j.subcode, j.says = toPilot, 0, j.ofPod+" "+why
+	return j
+}
+
+// isDefaultImage tells whether that is the image that the pod was created with.
+func isDefaultImage(name string, known slot) bool {
+	img, err := parseImage(known.DefaultImage)
+	return err == nil && img.String() == name
+}
