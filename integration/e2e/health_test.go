@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"podstarter/integration/failures"
 	"podstarter/integration/harness"
 )
 
@@ -143,6 +144,40 @@ func TestSickPod(t *testing.T) {
 		mustExit(t, job, 0)
 	}
 	waitSlot(t, `PodStarterHealthy == true && PodStarterOfflineUntil == 0 && PodStarterOfflineReason == ""`)
+}
+
+// TestHostileImage: images that keep the wrapper from working cost their owner the
+// job, and nobody else a slot.
+func TestHostileImage(t *testing.T) {
+	oursOnly(t)
+	restful(t, 300)
+	images, err := failures.NewRegistry("127.0.0.1", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = images.Close() })
+	run := strconv.FormatInt(time.Now().UnixMilli(), 36)
+	for _, kind := range []string{"run-link", "opt-closed", "run-link"} {
+		hostile := submit(t, job("exit=0", "universe = docker", "docker_image = "+images.Image(kind, "health-"+run)))[0]
+		end, err := hostile.WaitEnding(soon(t, patience))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !end.Held || end.Code != 35 || end.Subcode != 6 || !strings.Contains(end.Reason, "With the pod's default image it works") {
+			t.Fatalf("a job in an image with %s: %s", failures.Hostile[kind].What, end)
+		}
+		if n := starts(t, hostile); n != 1 {
+			t.Errorf("it was started %d times", n)
+		}
+		// What the starter noted is there before the job is held.
+		said, err := pool.EP(t.Context(), side, "sh", "-c", `cat "$(condor_config_val POD_STARTER_PRIVATE_DIR)/health.json"`)
+		if err != nil || strings.TrimSpace(said) != "{}" {
+			t.Errorf("after it the pod's health is %s (%v), want nothing to rest from", said, err)
+		}
+	}
+	waitSlot(t, `PodStarterHealthy == true && PodStarterOfflineUntil == 0 && (PodStarterRestUntil ?: 0) == 0`)
+	good := submit(t, job("exit=0", "universe = docker", "docker_image = "+pool.Image("busybox")))[0]
+	mustExit(t, good, 0)
 }
 
 // withoutState takes out of an object what the API server put in.

@@ -34,6 +34,35 @@ func asks(kind string) action {
 	return action{do: func(ctx context.Context, s *stage) error { return s.submit(ctx, s.image(kind), "exit=0") }}
 }
 
+// outlived submits a job in a hostile image, after which the pod must run another.
+func outlived(kind string) action {
+	a := asks(kind)
+	a.after = runsOn
+	return a
+}
+
+// runsOn demands that the pod runs a job in a good image.
+func runsOn(ctx context.Context, s *stage) error {
+	next := *s
+	next.cleanup = nil
+	defer next.over()
+	if err := next.submit(ctx, s.image("good"), "exit=0"); err != nil {
+		return fmt.Errorf("submitting a job in a good image: %w", err)
+	}
+	_, err := next.job.WaitEvents(ctx, "the end of a job in a good image", func(events []harness.Event) bool {
+		var ok bool
+		next.outcome, ok = OutcomeOf(events)
+		return ok
+	})
+	if err != nil {
+		return err
+	}
+	if got := next.outcome.String(); got != "exit 0" {
+		return fmt.Errorf("what became of a job in a good image is %s: %s\n%s", got, next.outcome.Words, next.job.Describe())
+	}
+	return nil
+}
+
 // asksFor submits a job in any image.
 func asksFor(image func(*stage) string) action {
 	return action{do: func(ctx context.Context, s *stage) error { return s.submit(ctx, image(s), "exit=0") }}
@@ -166,11 +195,29 @@ var actions = map[string]action{
 	"slow pull":                        asks("slow"),
 	"hung pull":                        soon(5, said(func(string) func(map[string]any) { return nil })),
 
-	"disk full":                      {do: fillDisk, alone: true},
-	"never pull":                     waits("ErrImageNeverPull", `Container image "x" is not present with pull policy of Never`),
-	"container cannot be configured": soon(20, waits("CreateContainerConfigError", `secret "x" not found`)),
-	"container cannot be created":    soon(20, waits("CreateContainerError", "context deadline exceeded")),
-	"file in the place of a mount":   asks("mount"),
+	"disk full":                                            {do: fillDisk, alone: true},
+	"never pull":                                           waits("ErrImageNeverPull", `Container image "x" is not present with pull policy of Never`),
+	"container cannot be configured":                       soon(20, waits("CreateContainerConfigError", `secret "x" not found`)),
+	"container cannot be created":                          soon(20, waits("CreateContainerError", "context deadline exceeded")),
+	"file in the place of a mount":                         asks("mount"),
+	"link on the way to the control directory":             outlived("run-link"),
+	"link to /proc":                                        outlived("run-proc"),
+	"link on the way to the wrapper":                       outlived("opt-link"),
+	"closed directory on the way to the control directory": outlived("run-closed"),
+	"closed directory on the way to the wrapper":           outlived("opt-closed"),
+	"volume of the image's over the control directory":     outlived("volume"),
+	"volume of the image's over the wrapper":               outlived("volume-link"),
+	"variable too long":                                    outlived("variable"),
+	"variable that ends the wrapper":                       outlived("go-variable"),
+	"wrapper lost": {do: func(ctx context.Context, s *stage) error {
+		if err := runsOn(ctx, s); err != nil {
+			return err
+		}
+		if err := s.replaceWrapper(ctx, ""); err != nil {
+			return err
+		}
+		return s.submit(ctx, s.image("large"), "exit=0")
+	}},
 	"wrapper missing": {first: true, do: func(ctx context.Context, s *stage) error {
 		if err := s.replaceWrapper(ctx, ""); err != nil {
 			return err

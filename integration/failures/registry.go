@@ -35,7 +35,7 @@ import (
 //	garbage the layer is no archive
 //	mount   there is a file in the place of a directory that the pod mounts
 //
-// and whatever else, all is well: good/x is an image with a few bytes in it.
+// or it is one of [Hostile], and whatever else, all is well: good/x is an image with a few bytes in it.
 type Registry struct {
 	listener net.Listener
 	server   *http.Server
@@ -198,7 +198,8 @@ func (r *Registry) compose(kind, name string) (composed, error) {
 		arch = "s390x"
 	}
 	type m = map[string]any
-	config, err := json.Marshal(m{"architecture": arch, "os": "linux", "config": m{}, "rootfs": m{"type": "layers", "diff_ids": []string{digest(layer)}}})
+	hostile := Hostile[kind]
+	config, err := json.Marshal(m{"architecture": arch, "os": "linux", "config": m{"Env": hostile.env, "Volumes": hostile.volumes}, "rootfs": m{"type": "layers", "diff_ids": []string{digest(layer)}}})
 	if err != nil {
 		return composed{}, err
 	}
@@ -259,6 +260,11 @@ func layerOf(kind, name string) ([]byte, error) {
 			return nil, err
 		}
 		if _, err := w.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	for _, h := range Hostile[kind].layer {
+		if err := w.WriteHeader(&h); err != nil {
 			return nil, err
 		}
 	}

@@ -39,7 +39,17 @@ type Row struct {
 const (
 	requeued = "requeued 1021/0" // CONTAINER_ERROR
 	vacated  = "evicted 1013/0"  // STARTD_SHUTDOWN
+
+	heldForImage = "held 35/6"
 )
+
+// blamed are words for the user of an image with which the wrapper does not work.
+var blamed = []string{"With the pod's default image it works", "must have no link"}
+
+// hostile is the cause of a row with a hostile image, after which the pod goes on.
+func hostile(kind string) string {
+	return "an image: " + Hostile[kind].What + "; the pod runs the next job"
+}
 
 // Rows is the table of failures.
 var Rows = []Row{
@@ -65,12 +75,22 @@ var Rows = []Row{
 	{Name: "hung pull", Cause: "a registry that accepts and says nothing; POD_STARTER_BIND_TIMEOUT = 5", Class: Elsewhere, Ending: requeued, Says: []string{"did not come up", "in time"}},
 
 	// What the node makes of it.
-	{Name: "disk full", Cause: "a full file system where containerd puts what it pulls", Class: Pilot, Ending: requeued, Says: []string{"disk is full", "no space left on device"}},
+	{Name: "disk full", Cause: "a full file system where containerd puts what it pulls", Class: Elsewhere, Ending: requeued, Says: []string{"disk is full", "no space left on device", "default image can be started"}},
 	{Name: "never pull", Cause: "ErrImageNeverPull", Injected: true, Class: Pilot, Ending: requeued, Says: []string{"imagePullPolicy is Never"}},
 	{Name: "container cannot be configured", Cause: "CreateContainerConfigError; POD_STARTER_BIND_TIMEOUT = 20", Injected: true, Class: Again, Ending: requeued, Says: []string{"could not be started"}},
 	{Name: "container cannot be created", Cause: "CreateContainerError; POD_STARTER_BIND_TIMEOUT = 20", Injected: true, Class: Again, Ending: requeued, Says: []string{"could not be started"}},
 	{Name: "file in the place of a mount", Cause: "an image with a file /var/lib/condor", Class: User, Ending: "held 35/6", Says: []string{"where the pod mounts a directory", "must leave that path free"}},
-	{Name: "wrapper missing", Cause: "the wrapper's file is renamed in a pod that is new", Class: Pilot, Ending: requeued, Says: []string{"wrapper cannot be run"}},
+	{Name: "link on the way to the control directory", Cause: hostile("run-link"), Class: User, Ending: heldForImage, Says: blamed},
+	{Name: "link to /proc", Cause: hostile("run-proc"), Class: User, Ending: heldForImage, Says: blamed},
+	{Name: "link on the way to the wrapper", Cause: hostile("opt-link"), Class: User, Ending: heldForImage, Says: blamed},
+	{Name: "closed directory on the way to the control directory", Cause: hostile("run-closed"), Class: User, Ending: heldForImage, Says: blamed},
+	{Name: "closed directory on the way to the wrapper", Cause: hostile("opt-closed"), Class: User, Ending: heldForImage, Says: blamed},
+	{Name: "volume of the image's over the control directory", Cause: hostile("volume"), Class: User, Ending: heldForImage, Says: blamed},
+	{Name: "volume of the image's over the wrapper", Cause: hostile("volume-link"), Class: User, Ending: heldForImage, Says: blamed},
+	{Name: "variable too long", Cause: hostile("variable"), Class: User, Ending: heldForImage, Says: blamed},
+	{Name: "variable that ends the wrapper", Cause: hostile("go-variable"), Class: User, Ending: heldForImage, Says: blamed},
+	{Name: "wrapper missing", Cause: "the wrapper's file is renamed in a pod that is new", Class: Pilot, Ending: requeued, Says: []string{"wrapper cannot be run", "default image fails, too"}},
+	{Name: "wrapper lost", Cause: "the wrapper's file is renamed in a pod that has run jobs", Class: Pilot, Ending: requeued, Says: []string{"wrapper cannot be run", "default image fails, too"}},
 	{Name: "wrapper crashes", Cause: "another program in the wrapper's place that ends at once (CrashLoopBackOff)", Class: Pilot, Ending: requeued, Says: []string{"ends as soon as it starts"}},
 	{Name: "wrapper silent", Cause: "another program in the wrapper's place that does nothing", Class: Pilot, Ending: requeued, Says: []string{"does not announce itself"}},
 	{Name: "program missing in the image", Cause: "executable = /no/such/program", Class: User, Ending: "held 6/2", Says: []string{"/no/such/program", "No such file or directory"}, Unjudged: true},

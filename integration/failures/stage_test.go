@@ -48,7 +48,7 @@ const patience = 4 * time.Minute
 
 // slug is the row's name as part of other names.
 func (s *stage) slug() string {
-	return strings.NewReplacer(" ", "-", "'", "", ",", "").Replace(strings.ToLower(s.row.Name))
+	return strings.NewReplacer(" ", "-", "'", "", ",", "", "/", "").Replace(strings.ToLower(s.row.Name))
 }
 
 // image is one that this row alone asks for, of a kind as the registry has them.
