@@ -47,7 +47,10 @@ type Client struct {
 	exit       Exit          // valid once exited is closed
 	exited     chan struct{} // closed by the exit of the latest start; nil before the first
 	executions map[int64]*Execution
-	cause      error // why the connection ended, valid once lost is closed
+	asking     *question // nil when no answer is waited for
+	starts     int64     // how many requests may have started something
+	swept      int64     // how many of them came before the last sweep that succeeded
+	cause      error     // why the connection ended, valid once lost is closed
 	lost       chan struct{}
 
 	stopping chan struct{} // closed when the wrapper says so
@@ -115,22 +118,71 @@ func (c *Client) Signal(ctx context.Context, sig syscall.Signal, whole bool) err
 	return c.do(ctx, Request{Op: OpSignal, Signal: int(sig), Whole: whole})
 }
 
-// Usage asks for the payload's usage as the wrapper sees it.
+// Usage asks for the payload's usage as the wrapper sees it. No question is asked
+// before the last one was answered, be it that its caller has given up: who comes
+// meanwhile gets that answer.
 func (c *Client) Usage(ctx context.Context) (ContainerUsage, error) {
-	m, err := c.call(ctx, Request{Op: OpUsage})
+	c.mu.Lock()
+	q := c.asking
+	if q == nil {
+		q = &question{done: make(chan struct{})}
+		c.asking = q
+		go c.ask(q)
+	}
+	c.mu.Unlock()
+	select {
+	case <-q.done:
+		return q.usage, q.err
+	case <-ctx.Done():
+		return ContainerUsage{}, fmt.Errorf("%s request to the wrapper in %s: %w", OpUsage, c.dir, context.Cause(ctx))
+	}
+}
+
+// question is a usage request that has not been answered.
+type question struct {
+	done  chan struct{} // closed when the rest is valid
+	usage ContainerUsage
+	err   error
+}
+
+// ask ends with the connection at the latest.
+func (c *Client) ask(q *question) {
+	m, err := c.call(context.Background(), Request{Op: OpUsage})
 	switch {
 	case err != nil:
-		return ContainerUsage{}, err
+		q.err = err
 	case m.Usage != nil:
-		return *m.Usage, nil
+		q.usage = *m.Usage
+	default:
+		q.err = c.protocolError("no answer to a usage request in %+v", m)
 	}
-	return ContainerUsage{}, c.protocolError("no answer to a usage request in %+v", m)
+	c.mu.Lock()
+	c.asking = nil
+	c.mu.Unlock()
+	close(q.done)
 }
 
 // Sweep kills every process of the payload and returns when none is left. A
 // *[RequestError] with [CodeNotEmpty] names those that would not die.
 func (c *Client) Sweep(ctx context.Context) error {
-	return c.do(ctx, Request{Op: OpSweep})
+	c.mu.Lock()
+	asked := c.starts
+	c.mu.Unlock()
+	err := c.do(ctx, Request{Op: OpSweep})
+	if err == nil {
+		c.mu.Lock()
+		c.swept = max(c.swept, asked)
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// Empty tells whether nothing was started on this connection that a sweep has not
+// ended.
+func (c *Client) Empty() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.swept == c.starts
 }
 
 // Leave tells the wrapper to kill the payload and exit, and waits until the

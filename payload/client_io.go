@@ -25,6 +25,11 @@ func (c *Client) callFor(ctx context.Context, x *Execution, r Request, files ...
 	}
 	defer c.forget(id)
 	r.ID = id
+	if r.Op == OpStart || r.Op == OpExec {
+		c.mu.Lock()
+		c.starts++
+		c.mu.Unlock()
+	}
 	if err := c.send(ctx, r, files); err != nil {
 		return Message{}, err
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -288,4 +290,60 @@ func TestReadExit(t *testing.T) {
 	if err := RemoveExit(dir, "../x"); err == nil {
 		t.Error("a path was taken for an activation")
 	}
+}
+
+// TestOneQuestionAtATime: a caller that gives up has asked all the same, and who comes
+// after it waits for that answer.
+func TestOneQuestionAtATime(t *testing.T) {
+	asked, answer := make(chan int64, 100), make(chan struct{})
+	var open atomic.Int32
+	c := dialFake(t, func(c net.Conn) {
+		lines := NewLineReader(c, MaxLine)
+		for {
+			line, err := lines.Next()
+			if err != nil {
+				return
+			}
+			r, err := DecodeRequest(line)
+			if err != nil {
+				return
+			}
+			if n := open.Add(1); n > 1 {
+				t.Errorf("question %d is asked before the last was answered", r.ID)
+			}
+			asked <- r.ID
+			go func() {
+				<-answer
+				open.Add(-1)
+				text, _ := EncodeLine(Message{ID: r.ID, Usage: &ContainerUsage{}})
+				_, _ = c.Write(text)
+			}()
+		}
+	})
+	ctx, giveUp := context.WithCancel(soon(t, patience))
+	first := make(chan error, 1)
+	go func() {
+		_, err := c.Usage(ctx)
+		first <- err
+	}()
+	<-asked
+	giveUp()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	var more sync.WaitGroup
+	for range 3 {
+		more.Go(func() {
+			if _, err := c.Usage(soon(t, patience)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	select {
+	case id := <-asked:
+		t.Errorf("question %d was asked", id)
+	case <-time.After(moment):
+	}
+	close(answer)
+	more.Wait()
 }

@@ -3,6 +3,7 @@ package family
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"syscall"
@@ -98,6 +99,16 @@ const (
 	lastGuard  = 60000
 )
 
+// farGuard is a user ID that no process has, found without a look at them: nobody gives
+// out user IDs above 2^31 (systemd's UIDS-GIDS.md). A user namespace of 65536 user IDs
+// has none so high; see errNoSuchID.
+func farGuard() int { return firstFarGuard + rand.IntN(farGuards) }
+
+const (
+	firstFarGuard = 4_000_000_000
+	farGuards     = 250_000_000
+)
+
 // onOtherThread runs serve on a thread of its own that is not the process's
 // first, and returns when serve has that thread. It is the first one's user IDs
 // that kill(2) compares when it goes through all processes: would that thread
@@ -145,6 +156,9 @@ func killAs(r killRequest) (restored bool, err error) {
 		defer func() { _, _, _ = unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0) }()
 	}
 	_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(r.guard), uintptr(r.uid), 0)
+	if errno == unix.EINVAL {
+		return true, fmt.Errorf("take on user IDs %d and %d: %w", r.guard, r.uid, errNoSuchID)
+	}
 	if errno != 0 {
 		return true, fmt.Errorf("take on user ID %d: %w; the container needs the capability SETUID", r.uid, errUnprivileged)
 	}
@@ -155,6 +169,9 @@ func killAs(r killRequest) (restored bool, err error) {
 	}
 	return errno == 0, err
 }
+
+// errNoSuchID says that the user namespace lacks a user ID (setresuid(2), EINVAL).
+var errNoSuchID = errors.New("this user namespace has no such user ID")
 
 // errUnprivileged is not EPERM, which from kill(2) means something harmless.
 var errUnprivileged = errors.New("not permitted")

@@ -1,8 +1,10 @@
 package family
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -42,16 +44,21 @@ func (f Family) Members() ([]Process, error) {
 }
 
 // All lists zombies as well: the CPU time they used is not yet their parent's.
-func (f Family) All() ([]Process, error) {
-	pids, err := processIDs(f.Proc)
+func (f Family) All() ([]Process, error) { return f.Look(context.Background()) }
+
+// Look is All for as long as ctx lasts: a payload decides how many processes there
+// are to look at, and how little CPU time is left to do it. When ctx ends first, the
+// error is its cause, and the list has what was seen by then.
+func (f Family) Look(ctx context.Context) ([]Process, error) {
+	pids, err := processIDs(ctx, f.Proc)
 	if err != nil {
 		return nil, err
 	}
 	if f.UID >= 0 {
-		members, _, err := f.ofUserAndUnused(pids)
+		members, _, err := f.ofUserAndUnused(ctx, pids)
 		return members, err
 	}
-	return f.descendants(pids)
+	return f.descendants(ctx, pids)
 }
 
 func living(list []Process) []Process {
@@ -59,9 +66,12 @@ func living(list []Process) []Process {
 }
 
 // ofUserAndUnused also finds a user ID that no process has.
-func (f Family) ofUserAndUnused(pids []int) (members []Process, unused int, err error) {
+func (f Family) ofUserAndUnused(ctx context.Context, pids []int) (members []Process, unused int, err error) {
 	used := make(map[int]bool)
 	for _, pid := range pids {
+		if ctx.Err() != nil {
+			return members, 0, context.Cause(ctx)
+		}
 		uids, err := readUIDs(f.Proc, pid)
 		if gone(err) {
 			continue
@@ -92,9 +102,14 @@ func (f Family) ofUserAndUnused(pids []int) (members []Process, unused int, err 
 	return members, unused, nil
 }
 
-func (f Family) descendants(pids []int) ([]Process, error) {
+func (f Family) descendants(ctx context.Context, pids []int) ([]Process, error) {
 	children := make(map[int][]Process)
+	var cut error
 	for _, pid := range pids {
+		if ctx.Err() != nil {
+			cut = context.Cause(ctx)
+			break
+		}
 		p, err := readStat(f.Proc, pid)
 		if gone(err) {
 			continue
@@ -120,29 +135,37 @@ func (f Family) descendants(pids []int) ([]Process, error) {
 		delete(children, parent)
 	}
 	slices.SortFunc(members, func(a, b Process) int { return a.PID - b.PID })
-	return members, nil
+	return members, cut
 }
 
 // processIDs lists all processes. It does not use os.ReadDir, which would sort
 // and stat.
-func processIDs(proc string) ([]int, error) {
+func processIDs(ctx context.Context, proc string) ([]int, error) {
 	dir, err := os.Open(proc)
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
 	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, fmt.Errorf("list processes in %s: %w", proc, err)
-	}
-	pids := make([]int, 0, len(names))
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil && pid > 0 {
-			pids = append(pids, pid)
+	const atOnce = 1024
+	var pids []int
+	for {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		names, err := dir.Readdirnames(atOnce)
+		for _, name := range names {
+			if pid, err := strconv.Atoi(name); err == nil && pid > 0 {
+				pids = append(pids, pid)
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			slices.Sort(pids)
+			return pids, nil
+		case err != nil:
+			return nil, fmt.Errorf("list processes in %s: %w", proc, err)
 		}
 	}
-	slices.Sort(pids)
-	return pids, nil
 }
 
 // gone tells whether err means that the process ended while it was looked at.

@@ -53,17 +53,32 @@ func (f Family) Signal(sig syscall.Signal, killer *Killer) (int, error) {
 }
 
 func (f Family) signalUser(sig syscall.Signal, killer *Killer) (int, error) {
-	pids, err := processIDs(f.Proc)
+	ctx := context.Background()
+	pids, err := processIDs(ctx, f.Proc)
 	if err != nil {
 		return 0, err
 	}
-	members, unused, err := f.ofUserAndUnused(pids)
+	members, unused, err := f.ofUserAndUnused(ctx, pids)
 	if err != nil {
 		return 0, err
 	}
 	// Even if no member was seen: the list of processes is not read in one
 	// moment, and one that forks and ends all the time may slip through.
 	return len(living(members)), killer.signalAll(f.UID, unused, sig)
+}
+
+// Strike is Signal without a count. Members of a user ID are not looked for first,
+// where that can be: a look at thousands of processes that leave no CPU time to
+// anyone else takes a minute, and the system call that ends them needs none.
+func (f Family) Strike(sig syscall.Signal, killer *Killer) error {
+	if f.UID >= 0 {
+		err := killer.signalAll(f.UID, farGuard(), sig)
+		if !errors.Is(err, errNoSuchID) {
+			return err
+		}
+	}
+	_, err := f.Signal(sig, killer)
+	return err
 }
 
 // SignalProcess signals exactly the process that p describes, never one that
@@ -117,13 +132,14 @@ func (f Family) Kill(ctx context.Context, killer *Killer) error {
 	}
 	pause := firstPause
 	for empty := 0; ; {
-		if _, err := f.Signal(syscall.SIGKILL, killer); err != nil {
+		if err := f.Strike(syscall.SIGKILL, killer); err != nil {
 			return fmt.Errorf("kill all processes of the payload: %w", err)
 		}
-		members, err := f.Members()
+		all, err := f.Look(ctx)
 		if err != nil {
-			return fmt.Errorf("kill all processes of the payload: %w", err)
+			return fmt.Errorf("kill all processes of the payload: look for what is left: %w", err)
 		}
+		members := living(all)
 		if len(members) == 0 {
 			if empty++; empty >= proof {
 				return nil

@@ -152,11 +152,11 @@ func TestMembers(t *testing.T) {
 			}
 		})
 	}
-	list, err := processIDs(proc)
+	list, err := processIDs(t.Context(), proc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, unused, err := OfUser(proc, 7).ofUserAndUnused(list); err != nil || unused != firstGuard-2 {
+	if _, unused, err := OfUser(proc, 7).ofUserAndUnused(t.Context(), list); err != nil || unused != firstGuard-2 {
 		t.Errorf("unused user ID %d, %v", unused, err)
 	}
 }

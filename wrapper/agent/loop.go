@@ -34,6 +34,7 @@ type agent struct {
 	run        *run                   // latest of this connection; nil before the first
 	executions map[int64]*execution   // processes beside the payload, by request
 	sweep      *sweep                 // in progress; nil if none
+	look       *look                  // in progress; nil if none
 	closed     bool                   // conn has ended, its sweep has not
 	going      bool                   // a stop signal came, and conn is waited for
 	clean      bool                   // nothing was started since the last sweep
@@ -52,6 +53,7 @@ type event struct {
 	lost     error       // conn has ended
 	launched *launchEnd  // a launcher reported
 	captured *captureEnd // all that is kept of a run's output is there
+	looked   *look       // a look at the payload is over
 	conn     *connection // whose line or loss it is
 	stop     os.Signal   // to leave
 }
@@ -91,6 +93,8 @@ func (a *agent) handle(e event) {
 		a.launchEnded(e.launched)
 	case e.captured != nil:
 		a.captureEnded(e.captured)
+	case e.looked != nil:
+		a.looked(e.looked)
 	case e.stop != nil:
 		a.stopped(e.stop)
 	case e.conn != a.conn || a.closed:
@@ -123,6 +127,7 @@ func (a *agent) welcome(c *connection) {
 func (a *agent) lose(why error) {
 	a.conn.close()
 	a.closed = true
+	a.stopLook("the connection has ended")
 	if a.run == nil || a.clean && a.sweep == nil {
 		a.free()
 		return

@@ -25,7 +25,7 @@ func (a *agent) request(line []byte) {
 	case payload.OpSignal:
 		a.signal(r)
 	case payload.OpUsage:
-		a.reply(payload.Message{ID: r.ID, Usage: a.usage()})
+		a.ask(r.ID)
 	case payload.OpSweep:
 		if a.run == nil && a.soiled == "" {
 			a.emptyTemporary()
@@ -71,6 +71,9 @@ func (a *agent) send(sig syscall.Signal, r payload.Request) (reached bool, err e
 		f := a.target.Load()
 		if f == nil {
 			return false, nil
+		}
+		if a.run.running() && a.run.launched && f.UID >= 0 {
+			return true, f.Strike(sig, a.killer)
 		}
 		n, err := f.Signal(sig, a.killer)
 		return n > 0, err

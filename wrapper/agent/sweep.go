@@ -34,6 +34,7 @@ func (a *agent) beginSweep(id int64, reason string) {
 	if a.run.running() && a.run.killed == "" {
 		a.run.killed = reason
 	}
+	a.stopLook("a sweep comes first")
 	if a.sweep == nil {
 		a.sweep = &sweep{timer: time.NewTimer(0), pause: sweepFirstPause}
 		<-a.sweep.timer.C
@@ -84,7 +85,7 @@ func (a *agent) killOnce() ([]family.Process, error) {
 	if f.UID < 0 {
 		return a.killDescendants(f)
 	}
-	if _, err := f.Signal(unix.SIGKILL, a.killer); err != nil {
+	if err := f.Strike(unix.SIGKILL, a.killer); err != nil {
 		return nil, err
 	}
 	a.reap()

@@ -1,32 +1,94 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"os"
 	"time"
 
 	"podstarter/payload"
+	"podstarter/payload/family"
 )
 
 // tick is the unit of CPU time in /proc, USER_HZ, which is 100 on every
 // architecture Go runs on (times(2), sysconf(_SC_CLK_TCK)).
 const tick = time.Second / 100
 
-// usage looks at the payload.
-func (a *agent) usage() *payload.ContainerUsage {
-	u := &payload.ContainerUsage{Time: time.Now().UTC()}
+const (
+	// lookTime bounds a look at the payload's processes. The payload decides how many
+	// there are; the answer has what was seen by then.
+	lookTime = 2 * time.Second
+	// maxAskers bounds the questions that one look answers. The starter asks one at
+	// a time.
+	maxAskers = 16
+)
+
+// look is a look at the payload beside the loop, of which there is one at a time: a
+// payload of thousands of processes must not keep the loop from what ends it.
+type look struct {
+	asked []int64 // requests to answer
+	usage payload.ContainerUsage
+	stop  context.CancelFunc
+	// Of the goroutine, until it is done.
+	members []family.Process
+	err     error
+}
+
+// ask serves a question for the payload's usage. One that comes while a look goes
+// on has the same answer.
+func (a *agent) ask(id int64) {
+	switch {
+	case a.sweep != nil:
+		a.refuse(id, payload.CodeFailed, "a sweep is in progress, and comes first")
+		return
+	case a.look == nil:
+		a.beginLook()
+	case len(a.look.asked) >= maxAskers:
+		a.refuse(id, payload.CodeFailed, "too many ask at once how much the payload uses")
+		return
+	}
+	if a.look == nil {
+		a.reply(payload.Message{ID: id, Usage: &payload.ContainerUsage{Time: time.Now().UTC()}})
+		return
+	}
+	a.look.asked = append(a.look.asked, id)
+}
+
+// beginLook begins a look if there is something to look at. What the wrapper has
+// waited for is noted first: a process that ends meanwhile is missed rather than
+// counted twice.
+func (a *agent) beginLook() {
+	f := a.target.Load()
+	if f == nil {
+		return
+	}
+	l := &look{usage: payload.ContainerUsage{Time: time.Now().UTC()}}
 	if r := a.run; r != nil {
+		u := &l.usage
 		u.UserCPU, u.SystemCPU, u.MaxRSS = r.userCPU, r.systemCPU, r.largestResident()
 		u.Cgroup = a.cgroupUsage(r)
 	}
-	f := a.target.Load()
-	if f == nil {
-		return u
+	var ctx context.Context
+	ctx, l.stop = context.WithTimeout(context.Background(), lookTime)
+	a.look = l
+	go func() {
+		l.members, l.err = f.Look(ctx)
+		a.events <- event{looked: l}
+	}()
+}
+
+// looked answers those who asked.
+func (a *agent) looked(l *look) {
+	l.stop()
+	if l != a.look {
+		return // nobody waits for it any more
 	}
-	members, err := f.All()
-	if err != nil {
-		a.log.print("look at the payload: %v", err)
+	a.look = nil
+	if l.err != nil && !errors.Is(l.err, context.DeadlineExceeded) {
+		a.log.print("look at the payload: %v", l.err)
 	}
-	for _, p := range members {
+	u := &l.usage
+	for _, p := range l.members {
 		if !p.Dead() {
 			u.Processes++
 			u.Threads += p.Threads
@@ -36,5 +98,20 @@ func (a *agent) usage() *payload.ContainerUsage {
 		u.UserCPU += time.Duration(p.UserTicks+p.WaitedUserTicks) * tick
 		u.SystemCPU += time.Duration(p.SystemTicks+p.WaitedSystemTicks) * tick
 	}
-	return u
+	for _, id := range l.asked {
+		a.reply(payload.Message{ID: id, Usage: u})
+	}
+}
+
+// stopLook makes way for what is more urgent.
+func (a *agent) stopLook(why string) {
+	l := a.look
+	if l == nil {
+		return
+	}
+	a.look = nil
+	l.stop()
+	for _, id := range l.asked {
+		a.refuse(id, payload.CodeFailed, why)
+	}
 }
