@@ -102,6 +102,11 @@ type Spec struct {
 	// (sched_setaffinity(2)); empty for all that the wrapper may. A wrapper that
 	// may use none of them leaves it at that.
 	CPUs []int
+	// MaxTasks is how many processes and threads the payload may have; 0: any number.
+	// With more, all of it is killed, see [KilledTasks]: within a fraction of a second where
+	// the wrapper's control group is the payload's alone, else when somebody asks for
+	// its usage.
+	MaxTasks int
 	// Limits are resource limits (setrlimit(2)). A hard limit that may not be
 	// raised that far is raised as far as allowed.
 	Limits []Limit
@@ -170,9 +175,10 @@ type Exit struct {
 
 // Values of [Exit.Killed].
 const (
-	KilledSweep   = "sweep"           // a sweep was asked for
-	KilledLost    = "connection lost" // the starter was gone
-	KilledLeaving = "leaving"         // the wrapper left, on request or by a stop signal to its container
+	KilledSweep   = "sweep"              // a sweep was asked for
+	KilledLost    = "connection lost"    // the starter was gone
+	KilledTasks   = "too many processes" // more than [Spec.MaxTasks]
+	KilledLeaving = "leaving"            // the wrapper left, on request or by a stop signal to its container
 )
 
 // CgroupUsage holds the figures of the container's cgroup. Counters are deltas

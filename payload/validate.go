@@ -56,6 +56,9 @@ func (s *Spec) Validate() error {
 			return fmt.Errorf("supplementary group %d is not a group ID", g)
 		}
 	}
+	if s.MaxTasks < 0 {
+		return fmt.Errorf("%d processes and threads are no limit", s.MaxTasks)
+	}
 	if s.Path == "" {
 		return fmt.Errorf("no program to run")
 	}

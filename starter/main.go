@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/condor/dlog"
 	"podstarter/condor/startd"
+	"podstarter/payload/threads"
 	"podstarter/visit"
 	"podstarter/wrapper/agent"
 )
@@ -32,6 +34,23 @@ const (
 	exitException  = 3
 	exitLog        = 44 // the log could not be opened
 )
+
+// Threads are made before they are needed: when a job of the pod has used up what
+// processes and threads there may be, none is to be had, and a program in Go dies of that.
+// The starter needs one for each of its processors, and for each program, file or
+// plugin that it waits for in the kernel; one takes some 30 KiB.
+const (
+	processors     = 4
+	starterThreads = 24
+	keeperThreads  = 8
+	monitorThreads = 4
+)
+
+// reserveThreads makes them.
+func reserveThreads(spare int) {
+	runtime.GOMAXPROCS(min(processors, runtime.GOMAXPROCS(0)))
+	threads.Reserve(spare)
+}
 
 // memoryTarget is when the garbage collector begins to work harder, in bytes.
 // The starter lives as long as the job and has a node's worth of siblings.
@@ -69,6 +88,7 @@ func run(args, env []string) int {
 		return refuse(exitGeneral, err)
 	}
 	if inv.errand == errandMonitor {
+		reserveThreads(monitorThreads)
 		return monitor(cfg)
 	}
 	log, err := openLog(cfg, inv)
@@ -81,12 +101,14 @@ func run(args, env []string) int {
 	}
 	switch inv.errand {
 	case errandKeep:
+		reserveThreads(keeperThreads)
 		return keep(ctx, cfg, logger(log))
 	case errandHeal:
 		return heal(ctx, os.Stdout, cfg, logger(log))
 	case errandEndPod:
 		return endPod(ctx, os.Stderr, cfg, logger(log))
 	}
+	reserveThreads(starterThreads)
 	program, _ := os.Executable()
 	log.Start(dlog.Banner{Program: program, Version: condorVersion(cfg), Platform: platform(), LocalName: inv.localName, Sources: cfg.Sources()})
 	code := activate(ctx, inv, cfg, env, log)

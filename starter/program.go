@@ -53,15 +53,6 @@ type outcome struct {
 	late           bool   // it was killed after its limit
 }
 
-// confineThread takes from the calling thread, and from what it forks, what setuid
-// programs and files with capabilities give (prctl(2), PR_SET_NO_NEW_PRIVS).
-func confineThread() error {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("set no_new_privs: %w", err)
-	}
-	return closeOnExec()
-}
-
 // closeOnExec keeps what is open in this process from those that it executes, also
 // what it was started with.
 func closeOnExec() error {
@@ -102,37 +93,35 @@ func (p program) run(ctx context.Context, combined bool) (outcome, error) {
 		err error
 	}
 	done := make(chan end, 1)
-	var onThread func()
-	onThread = func() {
-		// The parent death signal is sent when the thread ends that forked
-		// (prctl(2)), so it is kept until the program has ended.
-		runtime.LockOSThread()
+	// The parent death signal is sent when the thread ends that forked
+	// (prctl(2)), so it is kept until the program has ended.
+	onThread := func() {
+		var o outcome
+		var err error
 		if p.untrusted || p.confined.takes() {
-			// What is taken from the thread is gone for good, and the thread with
-			// it: the runtime ends one whose goroutine ends while locked to it. It
-			// cannot end the main one, so another is used while that one is held.
-			if unix.Gettid() == unix.Getpid() {
-				other := make(chan struct{})
-				go func() { defer close(other); onThread() }()
-				<-other
-				runtime.UnlockOSThread()
-				return
-			}
-			err := confineThread()
-			if err == nil && p.confined.takes() {
-				err = p.confined.apply(p.path)
-			}
-			if err != nil {
-				done <- end{err: fmt.Errorf("%s %w: %w", p.path, errNotRun, err)}
-				return
-			}
-		} else {
-			defer runtime.UnlockOSThread()
+			err = closeOnExec()
 		}
-		o, err := p.runOnThread(ctx, combined)
+		if err == nil && p.confined.takes() {
+			err = p.confined.apply(p.path)
+		}
+		if err == nil {
+			o, err = p.runOnThread(ctx, combined)
+		} else {
+			err = fmt.Errorf("%s %w: %w", p.path, errNotRun, err)
+		}
 		done <- end{o, err}
 	}
-	go onThread()
+	if p.untrusted || p.confined.takes() {
+		if err := onLesserThread(p.confined.takes(), onThread); err != nil {
+			return outcome{}, fmt.Errorf("%s %w: %w", p.path, errNotRun, err)
+		}
+	} else {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			onThread()
+		}()
+	}
 	e := <-done
 	return e.outcome, e.err
 }

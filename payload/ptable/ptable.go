@@ -136,7 +136,7 @@ func (t *Table) Snapshot(ctx context.Context, d Detail) (Snapshot, error) {
 	// In this order: a process that ends in between is missed by this look,
 	// rather than counted twice.
 	reaped := t.reapedByWrapper()
-	all, err := t.family.All()
+	all, err := t.family.Look(ctx)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("look at the payload: %w", err)
 	}

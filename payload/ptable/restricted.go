@@ -13,7 +13,7 @@ import (
 // readRestricted reads files that only the process's own user may read
 // (proc(5), PTRACE_MODE_READ_FSCREDS) into list. Root may without
 // CAP_SYS_PTRACE as little as anyone else; so a thread takes on the payload's
-// filesystem user and group ID, and is thrown away afterwards.
+// filesystem user and group ID for the time.
 //
 // A process that has ended, or has made itself undumpable, is left at -1.
 func (t *Table) readRestricted(ctx context.Context, list []Process, d Detail) error {
@@ -23,12 +23,21 @@ func (t *Table) readRestricted(ctx context.Context, list []Process, d Detail) er
 	}
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: Go ends the thread
+		runtime.LockOSThread()
 		if os.Geteuid() == 0 {
-			if err := takeFilesystemIDs(t.family.UID, t.gid); err != nil {
+			err := takeFilesystemIDs(t.family.UID, t.gid)
+			// A thread that does not become what it was ends with its goroutine.
+			defer func() {
+				if takeFilesystemIDs(0, os.Getegid()) == nil {
+					runtime.UnlockOSThread()
+				}
+			}()
+			if err != nil {
 				done <- err
 				return
 			}
+		} else {
+			defer runtime.UnlockOSThread()
 		}
 		for i := range list {
 			if ctx.Err() != nil {

@@ -47,9 +47,9 @@ var errGoexit = errors.New("the work ended its goroutine")
 // sockets and the rest of the process keep the process's own identity. It
 // returns the error of fn, or says why the identity could not be taken.
 //
-// fn runs in a goroutine of its own, on a thread that does nothing else and
-// ends with it. It must not start goroutines that open files: they would run
-// as the process.
+// fn runs in a goroutine of its own, on a thread that does nothing else meanwhile
+// and then gets the process's identity back, or ends. It must not start goroutines
+// that open files: they would run as the process.
 //
 // The kernel marks a process as not dumpable when one of its threads changes
 // its filesystem identity (kernel/cred.c:commit_creds). Afterwards only root
@@ -66,8 +66,9 @@ func (o Owner) Do(fn func() error) error {
 	go func() {
 		err := errGoexit
 		defer func() { result <- err }()
-		// Never unlocked: the runtime ends a thread whose goroutine ends
-		// while locked to it, and with it the identity.
+		// The runtime ends a thread whose goroutine ends while locked to it, and
+		// with it the identity. Another may not be had, so this is for a thread
+		// that cannot be what it was.
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
 			// The runtime cannot end the main thread, only park it, and
@@ -77,8 +78,13 @@ func (o Owner) Do(fn func() error) error {
 			runtime.UnlockOSThread()
 			return
 		}
+		groups, failed := unix.Getgroups()
 		if err = o.assume(); err == nil {
 			err = fn()
+		}
+		own := Owner{UID: os.Geteuid(), GID: os.Getegid(), Groups: append([]int{}, groups...)}
+		if failed == nil && own.assume() == nil {
+			runtime.UnlockOSThread()
 		}
 	}()
 	return <-result

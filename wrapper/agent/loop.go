@@ -35,6 +35,7 @@ type agent struct {
 	executions map[int64]*execution   // processes beside the payload, by request
 	sweep      *sweep                 // in progress; nil if none
 	look       *look                  // in progress; nil if none
+	tasks      *tasks                 // of the payload; nil if nobody watches them
 	closed     bool                   // conn has ended, its sweep has not
 	going      bool                   // a stop signal came, and conn is waited for
 	clean      bool                   // nothing was started since the last sweep
@@ -71,6 +72,10 @@ func (a *agent) loop() int {
 		if a.sweep != nil {
 			next = a.sweep.timer.C
 		}
+		var count <-chan time.Time
+		if a.tasks != nil {
+			count = a.tasks.clock.C
+		}
 		select {
 		case e := <-a.events:
 			a.handle(e)
@@ -81,6 +86,8 @@ func (a *agent) loop() int {
 			}
 		case <-next:
 			a.sweepStep()
+		case <-count:
+			a.countTasks()
 		}
 	}
 }
@@ -138,6 +145,7 @@ func (a *agent) lose(why error) {
 
 // free ends the service of a connection whose payload is gone.
 func (a *agent) free() {
+	a.unwatchTasks()
 	a.conn, a.run, a.closed = nil, nil, false
 	clear(a.executions)
 	a.target.Store(nil)

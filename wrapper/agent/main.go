@@ -14,6 +14,7 @@ import (
 
 	"podstarter/payload"
 	"podstarter/payload/family"
+	"podstarter/payload/threads"
 )
 
 // Exit codes of the wrapper.
@@ -27,8 +28,14 @@ const (
 // memory, which is taken from the job's.
 const gcPercent = 25
 
-// threads that run Go code at a time. The wrapper has never more to do.
-const threads = 2
+// processors is how many threads run Go code at a time. The wrapper has never more to do.
+const processors = 2
+
+// spareThreads are for what is in the kernel at the same time: launchers' reports, a
+// look at the payload, the garbage collector, and, where a payload leaves no CPU time to
+// others, whoever waits for some in the middle of a system call. They are there when that
+// payload has used up what threads the pod may have. All of them take 0.3 MB.
+const spareThreads = 16
 
 // Main runs the wrapper until it is told to leave, and returns its exit code.
 //
@@ -41,7 +48,8 @@ func Main(args []string) int {
 	// (prctl(2), PR_SET_PDEATHSIG), so the loop must stay on one.
 	runtime.LockOSThread()
 	debug.SetGCPercent(gcPercent)
-	runtime.GOMAXPROCS(threads)
+	runtime.GOMAXPROCS(processors)
+	threads.Reserve(spareThreads)
 
 	log := logger{os.Stderr}
 	flags := flag.NewFlagSet(WrapperName, flag.ContinueOnError)

@@ -68,6 +68,7 @@ func (a *agent) start(r payload.Request) {
 	next.pid = pid
 	a.run, a.clean = next, false
 	a.last.uid, a.last.gid = next.spec.UID, next.spec.GID
+	a.watchTasks(&next.spec)
 	go func() { a.events <- event{launched: readReport(report, pid, next)} }()
 }
 

@@ -147,6 +147,9 @@ func (a *agent) endSweep(failure string) {
 		failure = a.removeLeftovers()
 	}
 	a.clean, a.soiled = failure == "", failure
+	if a.clean {
+		a.unwatchTasks()
+	}
 	for _, id := range s.waiting {
 		if failure != "" {
 			a.refuse(id, payload.CodeNotEmpty, failure)

@@ -101,6 +101,9 @@ func (a *agent) looked(l *look) {
 	for _, id := range l.asked {
 		a.reply(payload.Message{ID: id, Usage: u})
 	}
+	if r := a.run; r != nil && r.spec.MaxTasks > 0 && u.Threads > r.spec.MaxTasks {
+		a.tooManyTasks(int64(u.Threads)) // where there is no control group to tell
+	}
 }
 
 // stopLook makes way for what is more urgent.

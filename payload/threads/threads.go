@@ -1,0 +1,30 @@
+// Package threads keeps operating-system threads in reserve. A program in Go dies when
+// the kernel refuses it a thread ("failed to create new OS thread"), which a payload can
+// bring about: the limit of processes and threads (podPidsLimit) is one for the
+// whole pod. Threads that have been made are used again and again, so those made
+// at the start are there when no others are to be had.
+//
+// The package runs on both sides of the socket, and therefore imports the standard
+// library only.
+package threads
+
+import (
+	"runtime"
+	"sync"
+)
+
+// Reserve sees to it that n threads more than are at work now exist. Whoever locks
+// a goroutine to its thread and lets it end so takes one away for good.
+func Reserve(n int) {
+	var all, over sync.WaitGroup
+	all.Add(n)
+	for range n {
+		over.Go(func() {
+			runtime.LockOSThread() // so that no two have the same
+			defer runtime.UnlockOSThread()
+			all.Done()
+			all.Wait()
+		})
+	}
+	over.Wait()
+}

@@ -1,0 +1,99 @@
+//nolint:forbidigo,errcheck // test programs, in temporary directories, with output to be read
+package agenttest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Group is a control group with a limit of processes and threads: what a pod is to
+// its containers.
+type Group struct{ dir string }
+
+// NewGroup makes one that allows most of them. The test is skipped where the machine
+// lets nobody do so.
+func NewGroup(t testing.TB, most int) *Group {
+	t.Helper()
+	if !Root() {
+		t.Skip("needs root")
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var top string
+	for line := range strings.Lines(string(mounts)) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) < 4:
+		case f[2] == "cgroup" && strings.Contains(","+f[3]+",", ",pids,"):
+			top = f[1]
+		case f[2] == "cgroup2" && top == "":
+			if controllers, _ := os.ReadFile(filepath.Join(f[1], "cgroup.subtree_control")); strings.Contains(string(controllers), "pids") {
+				top = f[1]
+			}
+		}
+	}
+	if top == "" {
+		t.Skip("needs control groups that count processes")
+	}
+	g := &Group{filepath.Join(top, fmt.Sprintf("agenttest-%d-%s", os.Getpid(), strings.ReplaceAll(t.Name(), "/", "-")))}
+	if err := os.Mkdir(g.dir, 0o755); err != nil {
+		t.Skipf("needs control groups that can be made: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx := Context(t)
+		for os.Remove(g.dir) != nil { // busy until the last process is reaped
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-ctx.Done():
+				t.Errorf("control group %s is not empty", g.dir)
+				return
+			}
+		}
+	})
+	g.Limit(t, most)
+	return g
+}
+
+// Limit allows the group so many processes and threads from now on. With fewer than
+// there are, all goes on and nothing new begins.
+func (g *Group) Limit(t testing.TB, most int) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(g.dir, "pids.max"), fmt.Append(nil, most), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Join makes a command a member from its first moment.
+func (g *Group) Join(cmd *exec.Cmd) {
+	cmd.Args = append([]string{"bash", "-c", `echo $$ >"` + filepath.Join(g.dir, "cgroup.procs") + `" && exec -a "$0" "$@"`, cmd.Args[0], cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/bash"
+}
+
+// WaitFull waits until the kernel has refused a member something for want of
+// processes, and again more than once.
+func (g *Group) WaitFull(t testing.TB) {
+	t.Helper()
+	ctx := Context(t)
+	for ctx.Err() == nil {
+		var refused int
+		data, err := os.ReadFile(filepath.Join(g.dir, "pids.events"))
+		if err == nil {
+			_, err = fmt.Sscanf(string(data), "max %d", &refused)
+		}
+		if err != nil {
+			t.Fatal(errors.Join(errors.New("look at the control group"), err))
+		}
+		if refused > 1000 {
+			return
+		}
+	}
+	t.Fatal("the control group never was full")
+}
