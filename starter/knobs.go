@@ -95,6 +95,8 @@ var (
 		"How many files and directories a job may return in one transfer; with more, it is held, and its standard output and error alone are returned. 0: any number."}
 	knobProgramPaths = knob{"POD_STARTER_PROGRAM_PATHS", "",
 		"Files and directories of the pilot container that the site's plugins and hooks may read and execute for a job, where the pilot is not root, beside the sandbox and what the image has in /usr, /etc, /opt, /bin, /sbin and /lib*: what is mounted, such as a volume with plugins, has to be named. Never one that holds what is secret. See docs/modes.md."}
+	knobMaxProcesses = knob{"POD_STARTER_MAX_PROCESSES", "2048",
+		"How many processes and threads a job may have at a time; with more it is killed and held. The pod's own limit (the kubelet's podPidsLimit) should leave room for as many from each payload container and 500 besides. 0: any number. See docs/usage.md."}
 	knobKubernetesDir = knob{"POD_STARTER_KUBERNETES_DIR", "/var/run/secrets/kubernetes.io/serviceaccount",
 		"Directory with the pilot's `token`, `ca.crt` and `namespace`."}
 )
@@ -104,7 +106,7 @@ var knobs = []knob{
 	knobDefaultImage, knobImagePolicy, knobImageMap, knobImagesAllowed, knobImagesDenied, knobImageMirrors, knobBindTimeout, knobReset, knobThrowawayTags, knobDigestLifetime,
 	knobMaxRest, knobAdvertisedImages, knobEndPod,
 	knobSetup, knobTeardown, knobContainerSetup, knobContainerTeardown, knobContainerScriptsAs, knobScriptTimeout, knobWrapImages,
-	knobMaxOutputFiles, knobProgramPaths,
+	knobMaxOutputFiles, knobProgramPaths, knobMaxProcesses,
 	knobKubernetesDir,
 }
 
@@ -125,6 +127,7 @@ type settings struct {
 	digestLifetime time.Duration
 	maxRest        time.Duration
 	maxOutputFiles int64
+	maxTasks       int // 0: any number
 	kubernetesDir  string
 	programPaths   []string
 	site           sitePrograms
@@ -144,6 +147,10 @@ const (
 // maxUID is the largest id that a payload may have; the kernel keeps the
 // all-ones value for "no change" (setresuid(2)).
 const maxUID = 1<<31 - 2
+
+// maxTasks is the largest limit of processes: what the kernel can number
+// (proc(5), PID_MAX_LIMIT).
+const maxTasks = 1 << 22
 
 // readSettings reads our knobs and says everything that is wrong with them at
 // once.
@@ -186,6 +193,7 @@ func readSettings(cfg *config.Config) (settings, error) {
 		maxRest:        time.Duration(count(knobMaxRest, 0, int64(maxMaxRest/time.Second))) * time.Second,
 
 		maxOutputFiles:   count(knobMaxOutputFiles, 0, math.MaxInt64),
+		maxTasks:         int(count(knobMaxProcesses, 0, maxTasks)),
 		advertisedImages: int(count(knobAdvertisedImages, 0, maxAdvertised/3)),
 	}
 	list := func(k knob) []string {

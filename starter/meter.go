@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"sync"
@@ -22,6 +21,10 @@ type meter struct {
 	peak bool // CGROUP_USE_PEAK_MEMORY: the kernel's own word on the peak counts
 	file bool // CGROUP_IGNORE_CACHE_MEMORY is off: page cache is in that word
 
+	looking sync.Mutex // held by who looks: one at a time
+	over    bool       // mu is held: there is nothing to look at any more
+	stop    func()     // mu is held: ends the look that goes on
+
 	mu           sync.Mutex
 	user, sys    time.Duration
 	earlier      spent // by runs of this activation that have ended
@@ -30,6 +33,7 @@ type meter struct {
 	single       int64 // largest resident set of any one process that has ended, bytes
 	proportional int64 // largest sum of proportional sets, bytes
 	processes    int
+	tasks        int // threads of all processes
 	memory       memory
 	io           *job.IO
 	load         load
@@ -61,6 +65,7 @@ func (m *meter) readKnobs(cfg *config.Config) error {
 func (m *meter) begin(cfg *config.Config) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.over = false
 	if m.statistics != nil {
 		return
 	}
@@ -93,26 +98,11 @@ func (m *meter) total() job.IO {
 	}
 }
 
-// look asks the wrapper, which knows the container's cgroup, and where the
-// starter sees the payload's processes itself, its own table of them; table is
-// nil where it does not.
-func (m *meter) look(ctx context.Context, client *payload.Client, table *ptable.Table) {
-	usage, err := client.Usage(ctx)
-	if err != nil {
-		m.log.Debug("No usage from the wrapper", "error", err)
-		return
-	}
-	m.seen(usage)
-	if table == nil {
-		return
-	}
-	snapshot, err := table.Snapshot(ctx, ptable.Detail{PSS: m.pss, IO: true})
-	if err != nil {
-		m.log.Warn("The payload's processes cannot be looked at, only the wrapper's word counts", "error", err)
-		return
-	}
+// seenInTable adds what the starter's own table says.
+func (m *meter) seenInTable(snapshot ptable.Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.tasks = max(m.tasks, snapshot.Threads)
 	m.grow(snapshot.UserCPU, snapshot.SystemCPU)
 	m.resident = max(m.resident, snapshot.RSS)
 	m.image = max(m.image, snapshot.ImageSize)
@@ -132,7 +122,7 @@ func (m *meter) seen(usage payload.ContainerUsage) {
 	m.resident = max(m.resident, usage.RSS)
 	m.single = max(m.single, usage.MaxRSS)
 	m.image = max(m.image, usage.ImageSize)
-	m.processes = usage.Processes
+	m.processes, m.tasks = usage.Processes, usage.Threads
 	m.load.see(usage.Time, m.user+m.sys)
 }
 

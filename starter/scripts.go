@@ -112,7 +112,7 @@ func (a *activation) runScript(ctx context.Context, which string) (*job.Script, 
 		Link: target.at, LinkTo: target.to,
 		Env: target.retarget(env.Strings(), place.Iwd), ImageEnv: a.set.backend == backendPod, HideEnv: a.container.PlatformEnv(),
 		Dir: place.Iwd, Umask: jobUmask, Nice: job.ScriptNice,
-		Limits: []payload.Limit{{Resource: "core", Soft: a.coreLimit(), Hard: a.coreLimit()}},
+		Limits: append([]payload.Limit{{Resource: "core", Soft: a.coreLimit(), Hard: a.coreLimit()}}, a.taskLimit()...), MaxTasks: a.set.maxTasks,
 	})
 	if s := (*payload.StartError)(nil); errors.As(err, &s) {
 		return nil, fail(shadow.HoldFailedToCreateProcess, int(s.Errno), errors.New(job.ScriptExecFailure(cmd, s.Errno, s.Detail)))
@@ -148,6 +148,8 @@ func (a *activation) runInside(ctx context.Context, spec payload.Spec) (payload.
 			a.log.Error("Failed to kill what ran in the payload container", "error", sweepErr)
 		}
 		return exit, started.PID, a.insideFailure(ctx, err)
+	case exit.Killed == payload.KilledTasks:
+		return exit, started.PID, a.tooManyTasks()
 	case exit.Killed != "":
 		return exit, started.PID, a.lostContainer(fmt.Errorf("the wrapper killed it: %s", exit.Killed))
 	}

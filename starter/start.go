@@ -21,6 +21,7 @@ type payloadRun struct {
 	told    bool          // shadow and startd have heard of the end
 	ordered bool          // made to end while it ran, or what it left is not to be taken for its end
 	saving  bool          // told to save a checkpoint
+	crowd   bool          // killed for its number of processes
 }
 
 // jobUmask is what the job's process starts with (os_proc.cpp:StartJob).
@@ -148,7 +149,7 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 		Env: target.retarget(env.Strings(), place.Iwd), ImageEnv: a.set.backend == backendPod, HideEnv: a.container.PlatformEnv(),
 		Dir: place.Iwd, Umask: jobUmask,
 		Stdin: openable(stdio.In), Stdout: openable(stdio.Out), Stderr: openable(stdio.Err), Append: stdio.Append,
-		Nice: limits.Nice, CPUs: limits.CPUs, Limits: rlimits(limits),
+		Nice: limits.Nice, CPUs: limits.CPUs, Limits: append(rlimits(limits), a.taskLimit()...), MaxTasks: a.set.maxTasks,
 	}, nil
 }
 

@@ -26,10 +26,15 @@ func (a *activation) watch(ctx context.Context) error {
 	a.scale.calm()
 	exit, err := a.follow(ctx, every)
 	a.scale.hurry()
+	last := time.AfterFunc(lastLookTime, a.meter.halt)
 	a.background.Wait()
+	last.Stop()
+	a.meter.halt()
 	switch {
 	case errors.As(err, new(*job.Failure)):
 		return err
+	case a.crowded(exit):
+		return a.tooManyTasks()
 	case err != nil:
 		return a.lostContainer(err)
 	case exit.Killed != "" && exit.Killed != payload.KilledSweep:
@@ -56,9 +61,18 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 		exit, err := client.Wait(ctx)
 		ended <- end{exit, err}
 	}()
+	crowd := make(chan struct{}, 1)
 	lookAround := func() {
-		a.meter.look(ctx, client, a.table)
+		if !a.meter.lookIfIdle(ctx, client, a.table) {
+			return // the last has not ended
+		}
 		a.tellLoad(ctx)
+		if a.set.maxTasks > 0 && a.meter.crowd() > a.set.maxTasks {
+			select {
+			case crowd <- struct{}{}:
+			default:
+			}
+		}
 	}
 
 	a.applySuspension(ctx)
@@ -93,6 +107,9 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 			a.takenDown(ctx, n)
 		case <-look.C:
 			a.background.Go(lookAround)
+		case <-crowd:
+			a.payload.crowd = true
+			a.killHard(ctx)
 		case <-due.C:
 			due.Reset(every.regular)
 			a.background.Go(func() { a.periodicUpdate(ctx) })
@@ -210,7 +227,8 @@ func (a *activation) killSoftly(ctx context.Context, how manner) {
 	}
 }
 
-// killHard ends every process of the payload at once.
+// killHard ends every process of the payload at once. Where the starter sees them, it
+// needs nobody for that: the wrapper has no more CPU time than the job leaves it.
 func (a *activation) killHard(ctx context.Context) {
 	a.reportHold(ctx)
 	a.log.Info("Killing the job")
@@ -219,6 +237,15 @@ func (a *activation) killHard(ctx context.Context) {
 			a.log.Error("Failed to kill the job through its wrapper", "error", err)
 		}
 	})
+	if table := a.table; table != nil {
+		a.background.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, sweepTime)
+			defer cancel()
+			if err := table.KillAll(ctx); err != nil {
+				a.log.Error("Failed to kill the job", "error", err)
+			}
+		})
+	}
 }
 
 // reportHold asks the shadow to hold the job, if that was ordered, before the job
