@@ -107,7 +107,10 @@ func (l *Lease) bind(ctx context.Context, req payload.BindRequest) (*Container, 
 	}
 	if c := l.reuse(ctx, req, known); c != nil {
 		known.InUse, l.used = true, true
-		l.note(known)
+		if err := known.write(l.private, l.name); err != nil {
+			c.close()
+			return nil, &failure{origin: fromPilot, reason: reasonPrivateDir, err: err}
+		}
 		req.Report(fmt.Sprintf("container %s runs %s already", l.name, c.image))
 		return c, nil
 	}

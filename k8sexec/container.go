@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -24,6 +25,7 @@ type Container struct {
 	lost   chan error
 	ending chan payload.Notice
 	grace  time.Duration // of the pod, as it was at the binding
+	ended  atomic.Bool   // the kubelet says that it has
 
 	mu     sync.Mutex
 	digest digest.Digest
@@ -175,6 +177,7 @@ func (c *Container) autopsy(ctx context.Context) failure {
 		if exit == nil {
 			return false
 		}
+		c.ended.Store(true)
 		found = failure{origin: fromContainer, reason: reasonContainerEnd, message: exit.Message, exit: exit}
 		if exit.Reason == reasonOutOfMemory {
 			found.reason = reasonOutOfMemory

@@ -68,6 +68,7 @@ const (
 	reasonOutOfMemory  = payload.ReasonOutOfMemory
 	reasonPrivateDir   = "PrivateDirectory"
 	reasonNoneFree     = "NoContainerFree"
+	reasonStillAlive   = "EarlierJobAlive"
 )
 
 // asVerdict turns errors of this package into verdicts and leaves others, the

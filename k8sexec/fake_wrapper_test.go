@@ -21,6 +21,8 @@ type fakeWrapper struct {
 	tell  func(payload.Message) // all that are connected
 	busy  atomic.Bool           // with what is left of the last connection
 	dirty atomic.Bool           // a sweep finds something that stays
+
+	served atomic.Int32 // connections
 }
 
 // startWrapper puts a wrapper into the control directory of a container.
@@ -93,6 +95,7 @@ func (w *fakeWrapper) serve(conn net.Conn, hello payload.Hello, leave func()) {
 		_ = conn.Close()
 		return
 	}
+	w.served.Add(1)
 	send(payload.Message{Hello: &hello})
 	for scanner := bufio.NewScanner(conn); scanner.Scan(); {
 		r, err := payload.DecodeRequest(scanner.Bytes())
@@ -105,6 +108,10 @@ func (w *fakeWrapper) serve(conn net.Conn, hello payload.Hello, leave func()) {
 				send(payload.Message{ID: r.ID, Error: &payload.RequestError{Code: payload.CodeNotEmpty, Message: "process 7 stays"}})
 				continue
 			}
+		}
+		if r.Op == payload.OpStart {
+			send(payload.Message{ID: r.ID, Started: &payload.Started{Activation: r.Spec.Activation, PID: 1}})
+			continue
 		}
 		if r.Op == payload.OpUsage {
 			send(payload.Message{ID: r.ID, Usage: &payload.ContainerUsage{}})

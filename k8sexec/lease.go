@@ -29,7 +29,8 @@ type Lease struct {
 	released  bool
 }
 
-// Lease takes a payload container that no other starter has. When all are taken
+// Lease takes a payload container that no other starter has, and answers when
+// nothing of an earlier payload in it is alive. When all are taken
 // it waits a moment, since a starter that has reported its job's exit may not
 // have ended yet. It fails with a *payload.Verdict, or with the cause of ctx's
 // end.
@@ -44,6 +45,9 @@ func (b *Backend) Lease(ctx context.Context) (*Lease, error) {
 		return nil, asVerdict(err)
 	}
 	b.log.Debug("leased payload container", "container", l.name, "uid", b.opt.BaseUID+l.index)
+	if err := l.vacate(ctx); err != nil {
+		return nil, errors.Join(asVerdict(err), l.Release(ctx))
+	}
 	return l, nil
 }
 
@@ -159,16 +163,19 @@ func (l *Lease) Release(context.Context) error {
 	l.released = true
 	// Said before it is so: by the logs, a container has one lease at a time.
 	l.backend.log.Debug("releasing payload container", "container", l.name)
+	empty := true
 	if l.container != nil {
 		l.container.close()
+		empty = l.container.client.Empty() || l.container.ended.Load()
 	}
-	if l.used {
+	if l.used && empty {
 		l.giveBack()
 	}
 	return errors.Join(l.lock.Close(), l.private.Close())
 }
 
-// giveBack notes that nobody died with a job in this container.
+// giveBack notes that nobody died with a job in this container, nor left one there that
+// would not die.
 func (l *Lease) giveBack() {
 	if known, err := readSlot(l.private, l.name); err == nil && known.InUse {
 		known.InUse = false

@@ -56,18 +56,27 @@ func (l *Lease) resetLeftover(ctx context.Context) error {
 	if !known.InUse {
 		return nil
 	}
+	_, err = l.reset(ctx, known, true)
+	return asVerdict(err)
+}
+
+// reset gives the container its default image and a fresh nonce, by which the new one
+// is known, and has the old one leave. settled says that nobody waits for it: the
+// container counts as given back, and the next lease makes sure of its end.
+func (l *Lease) reset(ctx context.Context, known slot, settled bool) (nonce string, err error) {
+	b := l.backend
 	before, nonce := known, newNonce()
 	p, err := l.choose(ctx, payload.BindRequest{Activation: "reset"}, nonce, &known)
 	if err != nil {
-		return asVerdict(err)
+		return "", err
 	}
 	known = known.unbound()
 	l.note(known) // from here on the pod may be changed although this process dies
 	pod, err := l.patch(ctx, p, nonce)
 	if err != nil {
-		return asVerdict(err)
+		return "", err
 	}
-	known.InUse, known.PodUID = false, string(pod.UID)
+	known.InUse, known.Unproven, known.PodUID = !settled, settled, string(pod.UID)
 	if spec := specOf(pod, l.name); spec != nil {
 		known.Spec = spec.Image
 	}
@@ -78,5 +87,5 @@ func (l *Lease) resetLeftover(ctx context.Context) error {
 		b.log.Debug("the old wrapper could not be told to leave, the kubelet ends it", "container", l.name, "error", err)
 	}
 	b.log.Info("ended what an earlier starter left behind", "container", l.name, "image", known.Spec)
-	return nil
+	return nonce, nil
 }

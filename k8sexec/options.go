@@ -83,6 +83,8 @@ type Backend struct {
 	timing  timing
 	proc    string // where procfs is mounted
 	self    identity
+	// killUser ends all processes of a user that this one sees.
+	killUser func(ctx context.Context, uid int) error
 }
 
 // timing gathers the periods of this package, so that tests can shorten them.
@@ -112,6 +114,12 @@ type timing struct {
 	// dismiss bounds the attempt to connect to the old wrapper and tell it to leave.
 	// It is there or it is not; a longer attempt could get in the new one's way.
 	dismiss time.Duration
+	// kill bounds the killing of what is left of an earlier payload; SIGKILL takes
+	// milliseconds.
+	kill time.Duration
+	// idle bounds the wait for the word of the wrapper whose starter has died: it
+	// sweeps, which takes as long as killing, or its container is being started again.
+	idle time.Duration
 	// rest is how long after a container was made anew the kubelet is at rest again:
 	// it looks at containers once a second, and looks three times before it acts on
 	// the next change at once (docs/turnover.md).
@@ -151,6 +159,8 @@ var defaultTiming = timing{
 	watchDelay:  500 * time.Millisecond,
 	stir:        1500 * time.Millisecond,
 	dismiss:     100 * time.Millisecond,
+	kill:        10 * time.Second,
+	idle:        15 * time.Second,
 	rest:        3300 * time.Millisecond,
 	nudge:       3 * time.Second,
 	silence:     30 * time.Second,
@@ -196,7 +206,7 @@ func New(ctx context.Context, opt Options) (*Backend, error) {
 		mistakes.ErrorFormat = oneLineEach
 		return nil, mistakes
 	}
-	b := &Backend{opt: opt, log: opt.Log, life: ctx, timing: defaultTiming, proc: "/proc", self: ownIdentity()}
+	b := &Backend{opt: opt, log: opt.Log, life: ctx, timing: defaultTiming, proc: "/proc", self: ownIdentity(), killUser: killUser}
 	b.connect = sync.OnceValues(func() (podAPI, error) { return newPodClient(opt) })
 	return b, nil
 }

@@ -30,6 +30,9 @@ type slot struct {
 	// InUse says that a starter has begun to bind the container and not given it
 	// back. Without a lease on it, that starter died with its job.
 	InUse bool `json:"in_use,omitempty"`
+	// Unproven says that the container was reset after such a death, and nobody has
+	// waited for the end of what was in it.
+	Unproven bool `json:"unproven,omitempty"`
 
 	// Of the last binding that succeeded:
 

@@ -80,6 +80,7 @@ func suspicion(class class, ofImage, ofPod string) judgement {
 var rules = [...]rule{
 	rulePilotFiles,
 	ruleNoneFree,
+	ruleStillAlive,
 	ruleInvalidReference,
 	ruleWebhook,
 	ruleForbidden,

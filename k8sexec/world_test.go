@@ -27,6 +27,7 @@ type world struct {
 	private string
 	proc    string
 	boots   int
+	killed  []int // users whose processes were to end
 	mu      sync.Mutex
 	current map[string]*fakeWrapper
 	broken  atomic.Bool // whether a container that ends stays down
@@ -75,10 +76,16 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 	w.backend = b
 	b.connect = func() (podAPI, error) { return w.api, nil }
 	b.proc = w.proc
+	b.killUser = func(_ context.Context, uid int) error { // not on the machine of the tests
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.killed = append(w.killed, uid)
+		return nil
+	}
 	b.timing = timing{
 		apiPatience: 300 * time.Millisecond, apiCall: 5 * time.Second, apiRetry: time.Millisecond,
 		leaseWait: 200 * time.Millisecond, leasePoll: time.Millisecond,
-		watchDelay: 10 * time.Millisecond, stir: 20 * time.Millisecond, dismiss: time.Second, rest: time.Hour, nudge: 100 * time.Millisecond, silence: 300 * time.Millisecond,
+		watchDelay: 10 * time.Millisecond, stir: 20 * time.Millisecond, dismiss: time.Second, kill: time.Second, idle: 300 * time.Millisecond, rest: time.Hour, nudge: 100 * time.Millisecond, silence: 300 * time.Millisecond,
 		learn: 5 * time.Second, recall: 300 * time.Millisecond, autopsy: time.Second, doubt: 50 * time.Millisecond, notice: 5 * time.Second, progress: time.Second, check: time.Second,
 	}
 	w.api.onPatch = w.restart

@@ -1,0 +1,119 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"podstarter/payload"
+	"podstarter/payload/family"
+)
+
+// vacate proves that no process of the container's user is alive. The next job gets
+// its sandbox, with its tokens, before its container: a payload that has outlived its
+// starter, if only until its wrapper notices, would have the right to read them.
+//
+//   - What this process sees it kills itself: all of the pod, where that shares its
+//     process namespace, else the plugins of a starter that was killed. That is one
+//     system call and one look.
+//   - A container that its last starter gave back was swept before.
+//   - Of one that was not, the wrapper has the word: it serves nobody while something
+//     of its last payload is alive. Should it give none, the container is made anew: when
+//     its next wrapper speaks, the kernel has ended everything in the one before.
+func (l *Lease) vacate(ctx context.Context) error {
+	if err := l.killVisible(ctx); err != nil {
+		return err
+	}
+	known, err := readSlot(l.private, l.name)
+	if err == nil && !known.InUse && !known.Unproven {
+		return nil
+	}
+	b := l.backend
+	b.log.Info("the last starter of this payload container did not give it back", "container", l.name)
+	if err := l.awaitIdle(ctx, ""); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		b.log.Warn("the wrapper does not say that nothing of the last job is alive, making a new container", "container", l.name, "error", err)
+		if err := l.replace(ctx, known); err != nil {
+			return err
+		}
+	}
+	// A launcher that was root at the first look is dead, or has become the payload's user.
+	if err := l.killVisible(ctx); err != nil {
+		return err
+	}
+	if known, err = readSlot(l.private, l.name); err == nil {
+		known.InUse, known.Unproven = false, false
+		l.note(known)
+	}
+	return nil
+}
+
+// killVisible ends what it sees of the container's user.
+func (l *Lease) killVisible(ctx context.Context) error {
+	b := l.backend
+	if !b.self.isRoot() {
+		return nil // the payload's user is this one, and no payload is in sight
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, b.timing.kill, errKill)
+	defer cancel()
+	uid, _ := l.Owner()
+	if err := b.killUser(ctx, uid); err != nil {
+		if errors.Is(err, errKill) || ctx.Err() == nil {
+			return &failure{origin: fromPilot, reason: reasonStillAlive, message: fmt.Sprintf("user %d: %v", uid, err), err: err}
+		}
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// errKill is the cause of a killing that has taken too long.
+var errKill = errors.New("they do not die")
+
+// killUser kills every process of a user in this process namespace and proves that
+// none is left.
+func killUser(ctx context.Context, uid int) error {
+	killer, err := family.NewKiller()
+	if err != nil {
+		return err
+	}
+	defer killer.Close()
+	return family.OfUser("/proc", uid).Kill(ctx, killer)
+}
+
+// awaitIdle waits until the wrapper says that it serves nobody, which it does not while
+// something of its payload is alive. A nonce tells which wrapper.
+func (l *Lease) awaitIdle(ctx context.Context, nonce string) error {
+	b := l.backend
+	limit := b.timing.idle
+	if nonce != "" {
+		limit = b.opt.BindTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	client, err := payload.Dial(ctx, payload.Options{Dir: l.controlDir(), Nonce: nonce, Log: b.log})
+	if err != nil {
+		return err
+	}
+	return client.Close()
+}
+
+// replace gives the container its default image and waits for the wrapper of the new
+// one.
+func (l *Lease) replace(ctx context.Context, known slot) error {
+	begin := time.Now()
+	nonce, err := l.reset(ctx, known, false)
+	if err != nil {
+		return err
+	}
+	if err := l.awaitIdle(ctx, nonce); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return &failure{origin: fromPilot, reason: reasonStillAlive, message: err.Error(), err: err}
+	}
+	l.backend.log.Info("a new payload container took the last one's place", "container", l.name, "took", time.Since(begin))
+	return nil
+}
