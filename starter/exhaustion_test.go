@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"podstarter/condor/shadow"
 	"podstarter/payload/ptable"
 	"podstarter/sandbox"
 	"podstarter/wrapper/agent/agenttest"
@@ -89,7 +90,7 @@ func TestBeNeighbour(t *testing.T) {
 		}
 		for _, untrusted := range []bool{false, true} {
 			_, err := program{path: "/bin/true", dir: "/", as: sandbox.Self(), untrusted: untrusted}.run(t.Context(), false)
-			if !errors.Is(err, errNotRun) || !errors.Is(err, syscall.EAGAIN) {
+			if errors.Is(err, errNotRun) || !errors.Is(err, syscall.EAGAIN) || asFailure(err).Code != shadow.VacateContainerError {
 				t.Fatalf("a program that cannot be run (untrusted: %t): %v", untrusted, err)
 			}
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
@@ -46,6 +47,9 @@ func startFailure(err error, cmd job.Command) error {
 	}
 	open := func(code int, as string) error {
 		return fail(code, int(s.Errno), errors.New(job.OpenFailure(s.Path, as, s.Errno)))
+	}
+	if s.Errno == syscall.EAGAIN && (s.Stage == payload.StageFork || s.Stage == payload.StageExec) {
+		return fail(shadow.VacateContainerError, 0, fmt.Errorf("this pod has no room for another process: %w", err))
 	}
 	switch s.Stage {
 	case payload.StageLink:

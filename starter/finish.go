@@ -167,6 +167,12 @@ func (a *activation) sweep(ctx context.Context) error {
 	if a.swept || a.container == nil {
 		return nil
 	}
+	if a.table != nil {
+		// What the job has left may leave the wrapper no CPU time to do it.
+		if err := a.table.Strike(ctx); err != nil {
+			a.log.Warn("Failed to kill what is left of the job at once", "error", err)
+		}
+	}
 	err := a.container.Client().Sweep(ctx)
 	if a.table != nil {
 		// The starter's own look is the last word: the wrapper may be gone.

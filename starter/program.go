@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"podstarter/condor/shadow"
 	"podstarter/sandbox"
 )
 
@@ -75,6 +76,16 @@ func closeOnExec() error {
 
 // errNotRun is in the chain of the error of a program that did not start.
 var errNotRun = errors.New("cannot be run")
+
+// notBegun says what it means that a program could not be begun. Where the pod has no
+// more processes, or no memory for one, that is nothing of the program's or the job's: it is not in the
+// chain of errNotRun, and sends the job back to the queue.
+func notBegun(path string, err error) error {
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) {
+		return fail(shadow.VacateContainerError, 0, fmt.Errorf("this pod has no room for another process to run %s: %w", path, err))
+	}
+	return fmt.Errorf("%s %w: %w", path, errNotRun, err)
+}
 
 // nobodysGroup is the group of programs that run as the payload's user. The
 // kernel lets a process trace another, or look at its files and memory, if user
@@ -163,7 +174,7 @@ func (p program) runOnThread(ctx context.Context, combined bool) (o outcome, err
 		if ctx.Err() != nil {
 			return o, context.Cause(ctx)
 		}
-		return o, fmt.Errorf("%s %w: %w", p.path, errNotRun, err)
+		return o, notBegun(p.path, err)
 	}
 	// Until it is waited for, its number is not another's.
 	for {

@@ -138,6 +138,9 @@ func (f Finder) query(ctx context.Context, key Key, limit time.Duration) Answer 
 	switch {
 	case err != nil:
 		a.Trouble = fmt.Sprintf("FILETRANSFER: Failed to execute %s -classad: %v skipping", key.Path, err)
+		if passing(err) {
+			a.Asked = 0 // not to be remembered
+		}
 	case end.Late:
 		a.Trouble = fmt.Sprintf("No answer from %s -classad within %s, ignoring", key.Path, limit)
 	case len(end.Output) == 0:

@@ -3,6 +3,7 @@ package family
 import (
 	"os"
 	"runtime"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -38,5 +39,40 @@ func TestKillerIsNotOnTheFirstThread(t *testing.T) {
 	}
 	if firstThread.served > 0 {
 		t.Errorf("%d of the threads were the first", firstThread.served)
+	}
+}
+
+// TestStrikeNeedsNoLook: what a payload makes of the list of processes does not delay
+// the blow.
+func TestStrikeNeedsNoLook(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	killer, err := NewKiller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer killer.Close()
+	uid := 1_995_000_000 + os.Getpid() // nobody's
+	if err := OfUser("/no/list/of/processes", uid).Strike(syscall.SIGKILL, killer); err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkKillNobody measures the proof that nobody of a user lives, which each job
+// waits for before it begins.
+func BenchmarkKillNobody(b *testing.B) {
+	if os.Geteuid() != 0 {
+		b.Skip("needs root")
+	}
+	for b.Loop() {
+		killer, err := NewKiller()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := OfUser("/proc", 1_995_000_000+os.Getpid()).Kill(b.Context(), killer); err != nil {
+			b.Fatal(err)
+		}
+		killer.Close()
 	}
 }

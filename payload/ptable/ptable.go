@@ -193,6 +193,15 @@ func (t *Table) SignalProcess(ctx context.Context, p Process, sig syscall.Signal
 	return family.SignalProcess(t.proc, p.Process, sig)
 }
 
+// Strike sends SIGKILL to every process of the payload, as [Table.KillAll] does, and does
+// not wait for the end of any.
+func (t *Table) Strike(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	return t.family.Strike(syscall.SIGKILL, t.killer)
+}
+
 // KillAll kills every process of the payload, those it starts meanwhile
 // included, and returns when none is alive. When ctx ends first, the error names
 // what is left.

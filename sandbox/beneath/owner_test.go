@@ -66,6 +66,54 @@ func TestDoActsAsOwner(t *testing.T) {
 	}
 }
 
+// TestDoGivesTheIdentityBack: no thread is left with the identity of a job, and none is
+// used up.
+func TestDoGivesTheIdentityBack(t *testing.T) {
+	needRoot(t)
+	owner := Owner{UID: payloadUID, GID: payloadUID, Groups: []int{20001, 20002}}
+	threads := func() map[string]string {
+		t.Helper()
+		list := make(map[string]string)
+		names, err := os.ReadDir("/proc/self/task")
+		must(t, err)
+		for _, name := range names {
+			status, err := os.ReadFile(filepath.Join("/proc/self/task", name.Name(), "status"))
+			if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+				continue
+			}
+			must(t, err)
+			for line := range strings.Lines(string(status)) {
+				for _, field := range []string{"Uid:", "Gid:", "Groups:", "CapEff:"} {
+					if strings.HasPrefix(line, field) {
+						list[name.Name()] += line
+					}
+				}
+			}
+		}
+		return list
+	}
+	first := threads()
+	var want string
+	for _, is := range first {
+		want = is
+	}
+	used := make(map[int]bool)
+	for range 100 {
+		must(t, owner.Do(func() error {
+			used[unix.Gettid()] = true
+			return nil
+		}))
+	}
+	for id, is := range threads() {
+		if is != want {
+			t.Errorf("thread %s is\n%s, want\n%s", id, is, want)
+		}
+	}
+	if len(used) > 50 {
+		t.Errorf("%d threads were used for 100 calls, one after the other", len(used))
+	}
+}
+
 func TestDoPassesErrorsAndSurvivesGoexit(t *testing.T) {
 	needRoot(t)
 	owner := Owner{UID: payloadUID, GID: payloadUID}

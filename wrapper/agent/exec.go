@@ -111,7 +111,7 @@ func (a *agent) advanceExec(x *execution) {
 	case x.report.failure != nil:
 		if x.gone {
 			delete(a.executions, x.id)
-			a.reply(payload.Message{ID: x.id, StartError: x.report.failure})
+			a.reply(payload.Message{ID: x.id, StartError: withoutThreads(x.report.failure, x.status)})
 		}
 		return
 	case !x.launched:

@@ -68,6 +68,7 @@ func (a *agent) advance() {
 	}
 	if r.report.failure != nil {
 		if r.pid == 0 { // nothing is left behind
+			r.report.failure = withoutThreads(r.report.failure, r.status)
 			r.settled = true
 			a.reply(payload.Message{ID: r.id, StartError: r.report.failure})
 		}
@@ -83,6 +84,16 @@ func (a *agent) advance() {
 		r.settled = true
 		a.exited(r)
 	}
+}
+
+// withoutThreads tells the end of a launcher that was refused a thread: Go's runtime
+// exits with 2 then.
+func withoutThreads(e *payload.StartError, status unix.WaitStatus) *payload.StartError {
+	const noThread = 2
+	if e.Stage != payload.StageFork || e.Errno != 0 || !status.Exited() || status.ExitStatus() != noThread {
+		return e
+	}
+	return &payload.StartError{Stage: e.Stage, Errno: unix.EAGAIN, Detail: "the launcher got no thread; the pod has as many processes and threads as it may"}
 }
 
 // exited records and reports the end of a main process.
