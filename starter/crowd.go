@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 
 	"podstarter/condor/shadow"
 	"podstarter/payload"
-	"syscall"
 )
 
 // sharedTasks is how many times a job's limit the kernel allows its user where that
-// user's processes in all pods of the node count together: more than a node's jobs have, so
-// that none meets the limit because of its neighbours.
+// user's processes in all pods of the node, or the pilot's, count as well: more than a
+// node's jobs have, so that none meets the limit because of its neighbours.
 const sharedTasks = 64
 
 // taskLimit is the kernel's limit of the job's processes and threads (RLIMIT_NPROC),
@@ -23,7 +23,7 @@ func (a *activation) taskLimit() []payload.Limit {
 	switch {
 	case n == 0 || a.set.backend == backendLocal && os.Getuid() != 0:
 		return nil // the user is the pilot's, with all of its processes
-	case a.set.backend == backendPod && !ownUserNamespace("/proc/self/uid_map"):
+	case os.Getuid() != 0 || a.set.backend == backendPod && !ownUserNamespace("/proc/self/uid_map"):
 		n *= sharedTasks
 	}
 	return []payload.Limit{{Resource: "nproc", Soft: n, Hard: n}}

@@ -3,7 +3,8 @@
 // without Kubernetes.
 //
 // One goroutine, the loop, owns all state. Goroutines around it accept
-// connections, read lines, wait for a launcher to report and take stop signals.
+// connections, read lines, look at the payload's processes, wait for a launcher to
+// report and take stop signals.
 //
 //	                 start                  main process reaped
 //	connected ─────────────────▶ running ─────────────────────▶ ended
