@@ -225,6 +225,10 @@ var Defences = []Defence{
 			File: "wrapper/agent/loop.go",
 			Old:  `a.beginSweep(0, payload.KilledLost)`,
 			New:  `_ = payload.KilledLost; a.free()`,
+		}, {
+			File: "wrapper/agent/loop.go",
+			Old:  `go c.read(a.events, a.strike)`,
+			New:  `go c.read(a.events, func() {})`,
 		}},
 	},
 	{

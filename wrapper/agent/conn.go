@@ -69,12 +69,14 @@ func peerUser(sock *net.UnixConn) (int, error) {
 // loop is at most two requests behind.
 const maxPending = 4 * payload.MaxExecFiles
 
-// read passes on lines until the connection ends.
-func (c *connection) read(events chan<- event) {
+// read passes on lines until the connection ends. What is urgent then is done before
+// anybody hears of it.
+func (c *connection) read(events chan<- event, urgent func()) {
 	lines := payload.NewLineReader(c.files, payload.MaxLine)
 	for {
 		line, err := lines.Next()
 		if err != nil {
+			urgent()
 			events <- event{conn: c, lost: err}
 			return
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // agent is the state of the wrapper. Everything belongs to the loop, but for
-// target and leaving, which stop signals need as well.
+// target, leaving and lost, which stop signals and the reader of conn need as well.
 type agent struct {
 	log       logger
 	hello     payload.Hello
@@ -45,6 +45,7 @@ type agent struct {
 
 	target  atomic.Pointer[family.Family] // the payload, once there is one
 	leaving atomic.Bool                   // the payload is being killed for good
+	lost    atomic.Bool                   // conn has ended, and the payload was struck for it
 }
 
 // event is something that a goroutine outside the loop saw; one field is set.
@@ -123,10 +124,24 @@ func (a *agent) welcome(c *connection) {
 		return
 	}
 	a.conn = c
-	go c.read(a.events)
+	go c.read(a.events, a.strike)
 	if a.cgroup == nil && !a.companion {
 		// Not before: nobody waits for it, but for the greeting.
 		a.cgroup = openCgroup("/")
+	}
+}
+
+// strike is what the reader of conn does at its end. The loop follows with the rest, when
+// it gets the CPU time that the payload leaves it: each change from one thread to the next may
+// take seconds.
+func (a *agent) strike() {
+	f := a.target.Load()
+	if f == nil || f.UID < 0 {
+		return // without a user of its own, the payload has to be looked for
+	}
+	a.lost.Store(true)
+	if err := f.Strike(syscall.SIGKILL, a.killer); err != nil {
+		a.log.print("the connection has ended: %v", err)
 	}
 }
 
@@ -149,6 +164,7 @@ func (a *agent) free() {
 	a.conn, a.run, a.closed = nil, nil, false
 	clear(a.executions)
 	a.target.Store(nil)
+	a.lost.Store(false)
 	if a.going {
 		a.end()
 	}

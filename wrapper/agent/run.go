@@ -30,6 +30,8 @@ type run struct {
 	captured       bool
 	peak           int64 // highest memory seen
 
+	processes, threads int // at the latest look
+
 	// Sums over all children reaped since the start.
 	userCPU, systemCPU time.Duration
 	maxRSS             int64 // bytes
@@ -113,6 +115,9 @@ func (a *agent) exited(r *run) {
 		e.Killed = r.killed
 		if e.Killed == "" && a.leaving.Load() {
 			e.Killed = payload.KilledLeaving
+		}
+		if e.Killed == "" && a.lost.Load() {
+			e.Killed = payload.KilledLost
 		}
 	}
 	if e.Cgroup != nil {

@@ -27,6 +27,7 @@ const (
 // payload of thousands of processes must not keep the loop from what ends it.
 type look struct {
 	asked []int64 // requests to answer
+	run   *run    // latest when it began
 	usage payload.ContainerUsage
 	stop  context.CancelFunc
 	// Of the goroutine, until it is done.
@@ -62,7 +63,7 @@ func (a *agent) beginLook() {
 	if f == nil {
 		return
 	}
-	l := &look{usage: payload.ContainerUsage{Time: time.Now().UTC()}}
+	l := &look{run: a.run, usage: payload.ContainerUsage{Time: time.Now().UTC()}}
 	if r := a.run; r != nil {
 		u := &l.usage
 		u.UserCPU, u.SystemCPU, u.MaxRSS = r.userCPU, r.systemCPU, r.largestResident()
@@ -97,6 +98,12 @@ func (a *agent) looked(l *look) {
 		u.ImageSize += int64(p.VirtualBytes)
 		u.UserCPU += time.Duration(p.UserTicks+p.WaitedUserTicks) * tick
 		u.SystemCPU += time.Duration(p.SystemTicks+p.WaitedSystemTicks) * tick
+	}
+	if r := a.run; r != nil && r == l.run {
+		if l.err != nil { // the rest was not looked at, and has not ended for that
+			u.Processes, u.Threads = max(u.Processes, r.processes), max(u.Threads, r.threads)
+		}
+		r.processes, r.threads = u.Processes, u.Threads
 	}
 	for _, id := range l.asked {
 		a.reply(payload.Message{ID: id, Usage: u})

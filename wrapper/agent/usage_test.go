@@ -56,7 +56,7 @@ func newSlowPayload(t *testing.T) *slowPayload {
 	sock, conn := socketPair(t)
 	p.conn, p.said = conn, bufio.NewReader(conn)
 	p.a.conn = newConnection(sock)
-	go p.a.conn.read(p.a.events)
+	go p.a.conn.read(p.a.events, p.a.strike)
 	go p.a.loop()
 	return p
 }
