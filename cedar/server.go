@@ -9,6 +9,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"podstarter/rescue"
 )
 
 // Timeouts and limits of a Server whose fields leave them open.
@@ -106,7 +108,7 @@ func (s *Server) lookup(cmd int) (registration, bool) {
 // It may be called for several listeners at once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
+	var running rescue.Group
 	defer running.Wait()
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })

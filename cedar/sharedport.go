@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/rescue"
 )
 
 const (
@@ -53,7 +55,7 @@ func SharedPortListener(l *net.UnixListener) net.Listener {
 
 // Accept waits for the next connection.
 func (l *SharedPort) Accept() (net.Conn, error) {
-	l.start.Do(func() { go l.run() })
+	l.start.Do(func() { rescue.Go(l.run) })
 	select {
 	case c := <-l.conns:
 		return c, nil
@@ -94,7 +96,7 @@ func (l *SharedPort) run() {
 			continue
 		}
 		leave := l.pending.enter(c, passLimit)
-		go func() {
+		rescue.Go(func() {
 			conn, err := receivePassed(c)
 			leave()
 			_ = c.Close()
@@ -102,7 +104,7 @@ func (l *SharedPort) run() {
 				return
 			}
 			l.deliver(conn)
-		}()
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podstarter/payload"
+	"podstarter/rescue"
 )
 
 // feed delivers the states of the pod from one watch, which may outlive the
@@ -39,7 +40,7 @@ func (b *Backend) newFeed(pod *corev1.Pod) *feed {
 }
 
 // start opens the watch, the first time it is called.
-func (f *feed) start() { f.once.Do(func() { go f.open() }) }
+func (f *feed) start() { f.once.Do(func() { rescue.Go(f.open) }) }
 
 // await waits for the wrapper of the patched container, or for a failure that
 // waiting will not mend. The feed is the caller's if there is no error.
@@ -53,17 +54,21 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 	if dismissed {
 		close(taken)
 	}
-	go l.dismiss(ctx, nonce, before.Nonce, taken)
+	rescue.Go(func() { l.dismiss(ctx, nonce, before.Nonce, taken) })
 
 	type dialled struct {
 		client *payload.Client
 		err    error
 	}
 	hello := make(chan dialled, 1)
-	go func() {
-		client, err := payload.Dial(ctx, payload.Options{Dir: l.controlDir(), Nonce: nonce, Log: b.log})
-		hello <- dialled{client, err}
-	}()
+	rescue.Go(func() {
+		var d dialled
+		d.err = rescue.Do(func() (err error) {
+			d.client, err = payload.Dial(ctx, payload.Options{Dir: l.controlDir(), Nonce: nonce, Log: b.log})
+			return err
+		})
+		hello <- d
+	})
 	abandon := func() { // a wrapper that answers too late must not be left connected
 		cancel()
 		if d := <-hello; d.client != nil {
@@ -112,7 +117,7 @@ func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 			}
 		case <-stir.C:
 			if t.mayBeOverdue() {
-				go l.stir(ctx, nonce)
+				rescue.Go(func() { l.stir(ctx, nonce) })
 			}
 			stir.Reset(2 * time.Since(w.started))
 		case <-tick.C:

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/payload"
+	"podstarter/rescue"
 )
 
 // Container is a payload container that runs the image that its binding asked
@@ -31,7 +32,7 @@ type Container struct {
 	digest digest.Digest
 
 	over context.CancelFunc // ends the background work
-	busy sync.WaitGroup
+	busy rescue.Group
 }
 
 func newContainer(l *Lease, client *payload.Client, p plan, grace time.Duration) *Container {

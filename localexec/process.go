@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"podstarter/payload"
+	"podstarter/rescue"
 	"podstarter/wrapper/agent"
 )
 
@@ -45,7 +47,7 @@ func startWrapper(l *Lease, nonce string) (*process, error) {
 	ended, end := context.WithCancelCause(context.Background())
 	p := &process{nonce: nonce, cmd: cmd, ended: ended}
 	started := make(chan error, 1)
-	go func() {
+	rescue.Go(func() {
 		// The kernel sends the parent death signal when the thread that forked
 		// ends (prctl(2)), so this one must live as long as the wrapper.
 		runtime.LockOSThread()
@@ -61,19 +63,24 @@ func startWrapper(l *Lease, nonce string) (*process, error) {
 			err = fmt.Errorf("it left by itself")
 		}
 		end(fmt.Errorf("the wrapper has ended: %w", err))
-	}()
+	})
 	if err := <-started; err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// relay logs what the wrapper says until it says no more.
+// relay logs what the wrapper says until it says no more. With a failure of its
+// own that is the stack.
 func relay(log *slog.Logger, words io.Reader) {
+	level := slog.LevelDebug
 	lines := bufio.NewScanner(words)
 	lines.Buffer(make([]byte, 0, 256), maxWords)
 	for lines.Scan() {
-		log.Debug("The wrapper says", "line", lines.Text())
+		if line := lines.Text(); strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			level = slog.LevelError
+		}
+		log.Log(context.Background(), level, "The wrapper says", "line", lines.Text())
 	}
 	_, _ = io.Copy(io.Discard, words) // after a line that was too long
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/rescue"
 )
 
 // slowPoll is how often Dial looks without having been told to: for file
@@ -36,7 +38,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	}
 	// The kernel takes some 15 ms to let go of an inotify file with watches in it
 	// (it waits for an SRCU grace period), for which nobody needs to wait.
-	defer func() { go watch.Close() }()
+	defer rescue.Go(watch.Close)
 	if o.poll == 0 {
 		o.poll = slowPoll
 	}
@@ -106,7 +108,11 @@ func connect(ctx context.Context, o Options) (*Client, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	go c.receive(lines)
+	rescue.Go(func() {
+		if err := rescue.Do(func() error { c.receive(lines); return nil }); err != nil {
+			c.end(err)
+		}
+	})
 	return c, nil
 }
 

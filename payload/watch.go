@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/rescue"
 )
 
 // socketWatch tells of changes in a control directory that may mean that a
@@ -23,7 +25,7 @@ func watchSocket(dir string) (*socketWatch, error) {
 		return nil, fmt.Errorf("watch control directory %s: %w; is fs.inotify.max_user_instances exhausted?", dir, err)
 	}
 	w := &socketWatch{dir: filepath.Clean(dir), file: os.NewFile(uintptr(fd), "inotify"), events: make(chan struct{}, 1)}
-	go w.read()
+	rescue.Go(w.read)
 	return w, nil
 }
 

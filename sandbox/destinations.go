@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"podstarter/classads"
+	"podstarter/rescue"
 	"podstarter/sandbox/beneath"
 )
 
@@ -151,9 +152,11 @@ func (u *upload) pluginFor(url string) (plugin Plugin, why *PluginFailure) {
 
 // apart runs a function on a thread that has this process' own identity.
 func (x *session) apart(do func()) {
-	done := make(chan struct{})
-	go func() { defer close(done); do() }()
-	<-done
+	done := make(chan error, 1)
+	rescue.Go(func() { done <- rescue.Do(func() error { do(); return nil }) })
+	if panicked := <-done; panicked != nil {
+		panic(panicked)
+	}
 }
 
 // flush has what has been gathered stored, and reports it. The head of the first

@@ -13,6 +13,7 @@ import (
 
 	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/rescue"
 	"podstarter/sandbox/beneath"
 )
 
@@ -247,7 +248,7 @@ func (x *session) bulk(size int64, copy func() error) error {
 		return copy()
 	}
 	done := make(chan error, 1)
-	go func() { done <- copy() }()
+	rescue.Go(func() { done <- rescue.Do(copy) })
 	return <-done
 }
 

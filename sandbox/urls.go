@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"podstarter/rescue"
 )
 
 // URLs do not travel over CEDAR: whoever is at the execution point's end fetches or
@@ -140,7 +142,7 @@ func (d *download) settle(target string) {
 	}
 	// Root's right is needed, which this thread has not.
 	done := make(chan error, 1)
-	go func() { done <- owner.Chown(f.FD()) }()
+	rescue.Go(func() { done <- rescue.Do(func() error { return owner.Chown(f.FD()) }) })
 	if err := <-done; err != nil {
 		d.Log.Warn("a fetched file stays in the plugins' group", "file", d.shown(target), "error", err)
 	}

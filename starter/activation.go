@@ -20,6 +20,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
 	"podstarter/payload/ptable"
+	"podstarter/rescue"
 	"podstarter/sandbox"
 )
 
@@ -36,6 +37,8 @@ type activation struct {
 	name    string    // unique in the pod; leases, nonces and exit records carry it
 	backend Backend
 	orders  *orders
+	// failures are of this program; nil in tests.
+	failures *failures
 
 	caretaker caretaker // of what is known of the pod
 
@@ -93,7 +96,7 @@ type activation struct {
 	restUntil    time.Time     // no update by the clock before; periodic is held
 	updating     sync.Mutex    // one update at a time, and none after the final one
 	periodic     sync.Mutex
-	background   sync.WaitGroup // what watch has begun
+	background   rescue.Group // what watch has begun
 	finalSent    bool
 }
 

@@ -11,6 +11,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
 	"podstarter/payload"
+	"podstarter/rescue"
 	"podstarter/sandbox"
 )
 
@@ -136,7 +137,7 @@ func (a *activation) sendCheckpoint(ctx context.Context) error {
 	}
 	ctx, release := a.orders.cancelledCut(ctx)
 	defer release()
-	go a.awaitTakedown(ctx)
+	rescue.Go(func() { a.awaitTakedown(ctx) })
 	return phase(ctx, a.log, "checkpoint", func(ctx context.Context) error { return a.sendOutput(ctx, sandbox.Checkpoint) })
 }
 

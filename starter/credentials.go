@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
+	"podstarter/rescue"
 )
 
 // credentialsDir is where the job finds its tokens, below the sandbox
@@ -28,7 +28,7 @@ type credentials struct {
 	proxy string // delegated by the shadow for a job without file transfer; "" if there is none
 
 	stop    context.CancelFunc // of what renews them; nil if nothing does
-	renewal sync.WaitGroup
+	renewal rescue.Group
 }
 
 // fetchCredentials brings in what the job needs before its input files are

@@ -9,6 +9,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/rescue"
 	"podstarter/sandbox"
 )
 
@@ -81,6 +82,9 @@ func (a *activation) tellEnd(ctx context.Context) error {
 
 // sayExited is the last call to the shadow.
 func (a *activation) sayExited(ctx context.Context) error {
+	if err := a.failures.failure(); err != nil {
+		return err // what a program that has failed says of the job is not to be believed
+	}
 	ad := a.finalUpdate(ctx)
 	status, reason := a.payload.exit.WaitStatus, shadow.JobExited
 	// An order that came when the job had ended changes nothing of how it did.
@@ -119,7 +123,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 	}
 	ctx, release := a.orders.cancelledCut(ctx)
 	defer release()
-	go a.awaitTakedown(ctx)
+	rescue.Go(func() { a.awaitTakedown(ctx) })
 	var err error
 	for again := true; again; again = err == nil {
 		err = phase(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendOutput(ctx, kind) })

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"podstarter/condor/image"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/payload/ptable"
+	"podstarter/rescue"
 )
 
 // getReady brings the job's files in and makes the payload slot run the job's
@@ -56,10 +56,10 @@ func (a *activation) bindBesideStageIn(ctx context.Context) error {
 		name string
 		run  func(context.Context) error
 	}{{"bind", a.bind}, {"stage-in", a.stageIn}}
-	var both sync.WaitGroup
+	var both rescue.Group
 	for _, half := range halves {
 		both.Go(func() {
-			if err := phase(ctx, a.log, half.name, half.run); err != nil {
+			if err := rescue.Do(func() error { return phase(ctx, a.log, half.name, half.run) }); err != nil {
 				cancel(err) // the first cause stays
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
+	"podstarter/rescue"
 )
 
 // openHooks finds the hooks of the job.
@@ -133,12 +134,12 @@ func (a *activation) updateHook(ctx context.Context, update *classads.Ad) {
 	ended := make(chan struct{})
 	a.hookEnded = ended
 	a.log.Info(fmt.Sprintf("HOOK_%s (%s) invoked.", job.HookUpdateJobInfo, path))
-	go func() {
+	rescue.Go(func() {
 		defer close(ended)
 		if _, err := p.run(ctx, false); err != nil {
 			a.log.Warn("The UPDATE_JOB_INFO hook failed", "error", err)
 		}
-	}()
+	})
 }
 
 // lastUpdateTime is how long the hook that hears of the update at the job's end

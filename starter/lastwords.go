@@ -2,10 +2,147 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"podstarter/condor/shadow"
+	"podstarter/rescue"
 )
+
+// dieBySignal has the Go runtime end this process by SIGABRT where nothing can
+// catch a failure of the program: a fatal error, such as two goroutines in one
+// map or a thread that the kernel refuses, and a panic in a goroutine of a
+// library. To the startd that is a starter that crashed, and nothing else; the
+// runtime's own exit code would be exitLostShadow. No core is left: it would
+// hold the keys of the job's sessions.
+func dieBySignal() {
+	debug.SetTraceback("crash")
+	var core unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_CORE, &core) == nil {
+		core.Cur = 0 // a job that wants cores raises it again
+		_ = unix.Setrlimit(unix.RLIMIT_CORE, &core)
+	}
+}
+
+// lastWordsTime bounds the orderly end of an activation in which something of
+// this program has panicked: what panicked may have left locked what that end
+// waits for.
+const lastWordsTime = 2 * time.Minute
+
+// survive makes an activation and runs it; the result is the exit code of the
+// process. Whatever panics in it, in whichever goroutine, the stack is logged,
+// the job goes back to the queue, and the exit code is exitException.
+func survive(ctx context.Context, log *slog.Logger, limit time.Duration,
+	begin func(*failures) (*activation, error), run func(*activation, context.Context) int) (code int) {
+	failed := &failures{log: log, limit: limit}
+	defer rescue.Handle(failed.add)()
+	defer failed.over()
+	var a *activation
+	defer func() {
+		if trouble := recover(); trouble != nil {
+			p, told := trouble.(*rescue.Panic)
+			if !told {
+				p = &rescue.Panic{Value: trouble, Stack: string(debug.Stack())}
+				failed.add(p)
+			}
+			if a != nil {
+				a.lastWords(ctx, p.Value)
+			}
+		}
+		if failed.any() && code != exitLostShadow {
+			code = exitException
+		}
+	}()
+	var err error
+	if a, err = begin(failed); err != nil {
+		return exitGeneral
+	}
+	a.failures = failed
+	return run(a, ctx)
+}
+
+// failures are the panics of an activation.
+type failures struct {
+	log   *slog.Logger
+	limit time.Duration
+
+	mu      sync.Mutex
+	first   *rescue.Panic
+	last    *time.Timer // of this process
+	orders  *orders     // nil until there is an activation
+	telling sync.WaitGroup
+}
+
+// add takes note of a panic, and orders the end. It does not wait for the log,
+// which may be what panicked.
+func (f *failures) add(p *rescue.Panic) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.first == nil {
+		f.first = p
+		f.last = time.AfterFunc(f.limit, func() {
+			panic(fmt.Sprintf("no orderly end within %s after a panic: %v\n%s", f.limit, p.Value, p.Stack))
+		})
+	}
+	f.telling.Go(func() {
+		f.log.Error("Internal error, please report it", "panic", p.Value, "stack", p.Stack)
+	})
+	f.order()
+}
+
+// end names who is to be told that the job must end.
+func (f *failures) end(o *orders) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.orders = o
+	f.order()
+}
+
+func (f *failures) order() {
+	if f.first != nil && f.orders != nil {
+		o, why := f.orders, failureText(f.first.Value)
+		f.telling.Go(func() { o.end(ending{reason: why, code: shadow.VacateStarterError, cut: true}) })
+	}
+}
+
+// any tells whether something has panicked, once the log has it.
+func (f *failures) any() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.telling.Wait()
+	return f.first != nil
+}
+
+// over is for when the end has come in time.
+func (f *failures) over() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last != nil {
+		f.last.Stop()
+	}
+}
+
+// failure is what has panicked, as an error; nil if nothing has.
+func (f *failures) failure() error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.first == nil {
+		return nil
+	}
+	return fail(shadow.VacateStarterError, 0, errors.New(failureText(f.first.Value)))
+}
+
+// failed is what the job's owner reads.
+func failureText(trouble any) string { return fmt.Sprintf("the starter failed: %v", trouble) }
 
 // lastWords gives the job back to the queue when this program has failed, and
 // leaves nothing of it behind, as far as that still works
@@ -13,8 +150,7 @@ import (
 func (a *activation) lastWords(ctx context.Context, trouble any) {
 	for _, step := range []func(){
 		func() {
-			a.report(ctx, shadow.RemoteError{
-				Message: fmt.Sprintf("the starter failed: %v", trouble), Code: shadow.VacateStarterError, Critical: true})
+			a.report(ctx, shadow.RemoteError{Message: failureText(trouble), Code: shadow.VacateStarterError, Critical: true})
 		},
 		func() { a.clean(ctx) },
 	} {

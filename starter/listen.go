@@ -12,6 +12,7 @@ import (
 	"podstarter/cedar"
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
+	"podstarter/rescue"
 )
 
 // listen serves the starter's command endpoint, takes signals, and keeps the
@@ -37,15 +38,15 @@ func (a *activation) listen(ctx context.Context) {
 	a.housekeeping(server)
 	a.serveOwner(server)
 	a.keepPayloadOut()
-	go func() {
+	rescue.Go(func() {
 		if err := server.Serve(ctx, a.inherited.Listener); err != nil && ctx.Err() == nil {
 			a.log.Error("The command endpoint is closed: this job can be ended by signals alone", "error", err)
 		}
-	}()
+	})
 
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
-	go func() {
+	rescue.Go(func() {
 		for {
 			select {
 			case sig := <-signals:
@@ -56,17 +57,17 @@ func (a *activation) listen(ctx context.Context) {
 				return
 			}
 		}
-	}()
+	})
 
-	go a.keepShadow(ctx)
+	rescue.Go(func() { a.keepShadow(ctx) })
 
-	go func() {
+	rescue.Go(func() {
 		alive := startd.KeepAlive{Inheritance: a.inherited, Config: a.cfg, Log: a.log}
 		if err := alive.Run(ctx); err != nil && ctx.Err() == nil {
 			// The same as SIGQUIT (daemon_core.cpp:check_parent).
 			a.orders.end(ending{reason: fmt.Sprintf("The startd is gone: %v", err), code: shadow.VacateStarterError, cut: true})
 		}
-	}()
+	})
 }
 
 // keepPayloadOut lets only HTCondor's own accounts pass connections on: the
@@ -153,7 +154,7 @@ func (a *activation) hardenLater(ctx context.Context) {
 		a.log.Warn("The limit of a graceful shutdown is unusable, the default holds", "error", err)
 		limit = defaultGraceful
 	}
-	go func() {
+	rescue.Go(func() {
 		timer := time.NewTimer(limit)
 		defer timer.Stop()
 		select {
@@ -161,5 +162,5 @@ func (a *activation) hardenLater(ctx context.Context) {
 			a.orders.end(ending{reason: "the graceful shutdown took longer than SHUTDOWN_GRACEFUL_TIMEOUT"})
 		case <-ctx.Done():
 		}
-	}()
+	})
 }

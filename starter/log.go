@@ -30,6 +30,7 @@ func openLog(cfg *config.Config, inv invocation) (*dlog.Log, error) {
 	} else if os.Getuid() == 0 {
 		opt.Switch, opt.UID, opt.GID = true, owner.UID, owner.GID
 	}
+	opt.Crash = true
 	log, err := dlog.Open(opt)
 	if err != nil {
 		return nil, fmt.Errorf("open the starter's log %s: %w", opt.Path, err)

@@ -62,6 +62,7 @@ func main() {
 	agent.Dispatch()
 	visit.Dispatch()
 	debug.SetMemoryLimit(memoryTarget)
+	dieBySignal()
 	unix.Umask(jobUmask) // what plugins and hooks begin with; a thread cannot have its own in a pod
 	os.Exit(run(os.Args[1:], os.Environ()))
 }
@@ -117,27 +118,19 @@ func run(args, env []string) int {
 }
 
 // activate runs one activation and gives the exit code of the process.
-func activate(ctx context.Context, inv invocation, cfg *config.Config, env []string, file *dlog.Log) (code int) {
+func activate(ctx context.Context, inv invocation, cfg *config.Config, env []string, file *dlog.Log) int {
 	log := logger(file)
-	var a *activation
-	defer func() {
-		if trouble := recover(); trouble != nil {
-			log.Error("Internal error, please report it", "panic", trouble, "stack", string(debug.Stack()))
-			if a != nil {
-				a.lastWords(ctx, trouble)
-			}
-			code = exitException
+	return survive(ctx, log, lastWordsTime, func(failed *failures) (*activation, error) {
+		a, err := newActivation(ctx, inv, cfg, env, log)
+		if err != nil {
+			log.Error("Cannot take this activation over from the startd", "error", err)
+			return nil, err
 		}
-	}()
-	var err error
-	a, err = newActivation(ctx, inv, cfg, env, log)
-	if err != nil {
-		log.Error("Cannot take this activation over from the startd", "error", err)
-		return exitGeneral
-	}
-	a.logs = file
-	file.CommandSocket(a.address)
-	return a.run(ctx)
+		a.logs = file
+		file.CommandSocket(a.address)
+		failed.end(a.orders)
+		return a, nil
+	}, (*activation).run)
 }
 
 // now is the wall clock.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/condor/config"
+	"podstarter/rescue"
 )
 
 // monitor is `condor_pod_starter -monitor`, a STARTD_CRON job in the mode
@@ -91,7 +92,7 @@ func watchDirectory(ctx context.Context, path string) (<-chan struct{}, error) {
 	}
 	context.AfterFunc(ctx, func() { notify.Close() })
 	changed := make(chan struct{}, 1)
-	go func() {
+	rescue.Go(func() {
 		defer close(changed)
 		events := make([]byte, 4096)
 		for {
@@ -103,6 +104,6 @@ func watchDirectory(ctx context.Context, path string) (<-chan struct{}, error) {
 			default:
 			}
 		}
-	}()
+	})
 	return changed, nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+
+	"podstarter/rescue"
 )
 
 // ending is one demand that the job end.
@@ -217,12 +219,12 @@ func (o *orders) cause() error {
 
 func untilClosed(ctx context.Context, closed <-chan struct{}, cause func() error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
+	rescue.Go(func() {
 		select {
 		case <-closed:
 			cancel(cause())
 		case <-ctx.Done():
 		}
-	}()
+	})
 	return ctx, func() { cancel(context.Canceled) }
 }

@@ -14,6 +14,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/condor/job"
 	"podstarter/condor/plugin"
+	"podstarter/rescue"
 	"podstarter/sandbox"
 )
 
@@ -203,7 +204,7 @@ func (u *urlPlugins) For(ctx context.Context, url string) (sandbox.Plugin, *sand
 		// A transfer asks with the rights of the job's user for files; what plugins
 		// said of themselves is root's.
 		found := make(chan *plugin.Set, 1)
-		go func() { found <- u.find(ctx) }()
+		rescue.Go(func() { defer close(found); found <- u.find(ctx) })
 		u.set = <-found
 		u.runner.Set = u.set
 	}

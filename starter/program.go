@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/condor/shadow"
+	"podstarter/rescue"
 	"podstarter/sandbox"
 )
 
@@ -116,7 +117,7 @@ func (p program) run(ctx context.Context, combined bool) (outcome, error) {
 			err = p.confined.apply(p.path)
 		}
 		if err == nil {
-			o, err = p.runOnThread(ctx, combined)
+			err = rescue.Do(func() (err error) { o, err = p.runOnThread(ctx, combined); return err })
 		} else {
 			err = fmt.Errorf("%s %w: %w", p.path, errNotRun, err)
 		}
@@ -127,11 +128,11 @@ func (p program) run(ctx context.Context, combined bool) (outcome, error) {
 			return outcome{}, fmt.Errorf("%s %w: %w", p.path, errNotRun, err)
 		}
 	} else {
-		go func() {
+		rescue.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			onThread()
-		}()
+		})
 	}
 	e := <-done
 	return e.outcome, e.err

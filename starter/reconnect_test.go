@@ -36,6 +36,7 @@ type submitter struct {
 	claim   *cedar.Session // shared with the starter
 	other   *cedar.Session // of somebody else who may write
 
+	serving  sync.WaitGroup
 	mu       sync.Mutex
 	heard    []string // calls that were answered
 	unheard  []string // calls that were not
@@ -96,7 +97,7 @@ func starterWith(t *testing.T, lease time.Duration) (*activation, *submitter) {
 	})
 	running.Go(func() { a.keepShadow(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait(); a.shadow.Close() })
-	go sub.serve(cedar.NewStream(theirs))
+	sub.serving.Go(func() { sub.serve(cedar.NewStream(theirs)) })
 	return a, sub
 }
 
@@ -216,7 +217,7 @@ func (s *submitter) comeBack(session *cedar.Session) (*classads.Ad, error) {
 		st.Close()
 		return reply, err
 	}
-	go s.serve(st)
+	s.serving.Go(func() { s.serve(st) })
 	return reply, nil
 }
 

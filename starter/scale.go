@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"podstarter/condor/job"
+	"podstarter/rescue"
 	"podstarter/sandbox/beneath"
 )
 
@@ -67,13 +68,13 @@ func (s *scale) weigh(ctx context.Context, measure func(context.Context) (kib, f
 	defer cancel()
 	watched := make(chan struct{})
 	defer close(watched)
-	go func() {
+	rescue.Go(func() {
 		select {
 		case <-hasty:
 			cancel()
 		case <-watched:
 		}
-	}()
+	})
 	kib, files, err := measure(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/rescue"
 )
 
 // streams are the standard files of one run that are copied through the shadow
@@ -31,7 +31,7 @@ type streams struct {
 	pumps  []*pump
 	passed []*os.File // the payload's ends, until it has them
 	failed chan error // of a pump; what it means to the job
-	done   sync.WaitGroup
+	done   rescue.Group
 }
 
 // pump copies one standard file.
@@ -173,10 +173,10 @@ func (s *streams) drain(ctx context.Context) error {
 		p.pipe.end()
 	}
 	done := make(chan struct{})
-	go func() {
+	rescue.Go(func() {
 		s.done.Wait()
 		close(done)
-	}()
+	})
 	select {
 	case <-done:
 	case <-ctx.Done():

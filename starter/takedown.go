@@ -7,6 +7,7 @@ import (
 
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/rescue"
 )
 
 // takenDown gives the job its soft kill when the pod is taken from under it, and
@@ -20,7 +21,7 @@ func (a *activation) takenDown(ctx context.Context, n payload.Notice) {
 	if soft <= 0 {
 		return
 	}
-	go func() {
+	rescue.Go(func() {
 		timer := time.NewTimer(soft)
 		defer timer.Stop()
 		select {
@@ -28,7 +29,7 @@ func (a *activation) takenDown(ctx context.Context, n payload.Notice) {
 			a.orders.end(ending{reason: fmt.Sprintf("%s The job had %s to end by itself.", n.Reason, soft.Round(time.Second)), code: shadow.VacateStartdShutdown, cut: true})
 		case <-ctx.Done():
 		}
-	}()
+	})
 }
 
 // awaitTakedown does the same for a job that has ended and whose output is on its

@@ -3,6 +3,7 @@ package main
 import (
 	"sync"
 
+	"podstarter/rescue"
 	"podstarter/visit"
 )
 
@@ -28,7 +29,7 @@ func (v *visits) add(one *visit.Visit) {
 	v.open[one] = true
 	closed := v.closed
 	v.mu.Unlock()
-	go func() {
+	rescue.Go(func() {
 		<-one.Done()
 		v.mu.Lock()
 		delete(v.open, one)
@@ -37,7 +38,7 @@ func (v *visits) add(one *visit.Visit) {
 		case v.left <- struct{}{}:
 		default: // somebody is going to look already
 		}
-	}()
+	})
 	if closed {
 		one.Close()
 	}

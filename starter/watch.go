@@ -11,6 +11,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/rescue"
 )
 
 // watch goes along with the running payload until its main process has ended,
@@ -57,10 +58,10 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 		err  error
 	}
 	ended := make(chan end, 1)
-	go func() {
+	rescue.Go(func() {
 		exit, err := client.Wait(ctx)
 		ended <- end{exit, err}
-	}()
+	})
 	crowd := make(chan struct{}, 1)
 	lookAround := func() {
 		if !a.meter.lookIfIdle(ctx, client, a.table) {

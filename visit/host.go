@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
+	"podstarter/rescue"
 )
 
 // Options say what a visit is.
@@ -70,12 +71,12 @@ func Begin(ctx context.Context, o Options) (*Visit, error) {
 	far.Close()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	v.stop = stop
-	go v.await()
+	rescue.Go(v.await)
 	if err := v.greet(ctx); err != nil {
 		v.Close()
 		return nil, fmt.Errorf("start an ssh server: %w", err)
 	}
-	go v.serve(running)
+	rescue.Go(func() { v.serve(running) })
 	return v, nil
 }
 
@@ -194,9 +195,9 @@ func (v *Visit) serve(ctx context.Context) {
 		switch {
 		case m.Request != nil:
 			files := v.link.files.Take(m.Request.files())
-			go s.run(ctx, m.ID, *m.Request, files)
+			rescue.Go(func() { s.run(ctx, m.ID, *m.Request, files) })
 		case m.Signal > 0:
-			go s.signal(ctx, m.ID, syscall.Signal(m.Signal))
+			rescue.Go(func() { s.signal(ctx, m.ID, syscall.Signal(m.Signal)) })
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"podstarter/classads"
 	"podstarter/condor/shadow"
+	"podstarter/rescue"
 )
 
 // Shadow is who does what the job asks for; *shadow.Client is one.
@@ -82,7 +83,7 @@ type Server struct {
 	cancel   context.CancelFunc
 	turn     chan struct{} // holds a token while a request is carried out
 
-	sessions sync.WaitGroup
+	sessions rescue.Group
 	stranger chan struct{}
 	clients  chan struct{}
 
@@ -198,10 +199,10 @@ func (s *Server) Finish(ctx context.Context) {
 	s.mu.Unlock()
 	s.listener.Close()
 	done := make(chan struct{})
-	go func() {
+	rescue.Go(func() {
 		s.sessions.Wait()
 		close(done)
-	}()
+	})
 	select {
 	case <-done:
 	case <-ctx.Done():

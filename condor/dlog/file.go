@@ -6,11 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/rescue"
 )
 
 // Options say where lines go.
@@ -30,6 +33,9 @@ type Options struct {
 	Keep int
 	// Truncate empties the file when it is opened.
 	Truncate bool
+	// Crash has the file take what the Go runtime says when it ends the process
+	// (debug.SetCrashOutput). It is for one file of the process.
+	Crash bool
 	// UID and GID, if Switch is set, own the file and are who opens it: the
 	// directory belongs to them, so root must not follow what they put there.
 	Switch   bool
@@ -99,8 +105,26 @@ func (f *file) open(truncate bool) error {
 			return fmt.Errorf("opening the log %s as user %d: %w; its directory must exist and be writable for that user", f.Path, f.owner(), err)
 		}
 		f.fd = fd
+		if f.Crash {
+			return f.takeCrash()
+		}
 		return nil
 	})
+}
+
+// takeCrash has the runtime write to the file that is open now. The runtime keeps
+// a descriptor of its own.
+func (f *file) takeCrash() error {
+	fd, err := unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		own := os.NewFile(uintptr(fd), f.Path)
+		err = debug.SetCrashOutput(own, debug.CrashOptions{})
+		own.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("opening the log %s for the runtime's last words: %w", f.Path, err)
+	}
+	return nil
 }
 
 func (f *file) owner() int {
@@ -255,7 +279,7 @@ func (f *file) asOwner(do func() error) error {
 		return do()
 	}
 	result := make(chan error, 1)
-	go func() {
+	rescue.Go(func() {
 		runtime.LockOSThread()
 		gid, _ := unix.SetfsgidRetGid(f.GID)
 		uid, _ := unix.SetfsuidRetUid(f.UID)
@@ -263,7 +287,7 @@ func (f *file) asOwner(do func() error) error {
 		// id tells which one is in force.
 		err := fmt.Errorf("cannot act as user %d to open the log %s; CAP_SETUID is needed", f.UID, f.Path)
 		if now, _ := unix.SetfsuidRetUid(-1); now == f.UID {
-			err = do()
+			err = rescue.Do(do)
 		}
 		_ = unix.Setfsuid(uid)
 		_ = unix.Setfsgid(gid)
@@ -271,6 +295,6 @@ func (f *file) asOwner(do func() error) error {
 			runtime.UnlockOSThread()
 		}
 		result <- err
-	}()
+	})
 	return <-result
 }

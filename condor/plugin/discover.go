@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"podstarter/classads"
 	"podstarter/condor/config"
+	"podstarter/rescue"
 )
 
 // DefaultAnswerTime is FILETRANSFER_PLUGIN_CLASSAD_TIMEOUT's default.
@@ -105,7 +105,7 @@ func (f Finder) ask(ctx context.Context, paths []string, limit time.Duration) []
 	answers := make([]Answer, len(paths))
 	known := f.Cache.read(f.Log)
 	places := make(chan struct{}, together)
-	var all sync.WaitGroup
+	var all rescue.Group
 	news := false
 	for i, path := range paths {
 		key, err := keyOf(path)

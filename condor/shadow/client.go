@@ -32,6 +32,7 @@ import (
 	"podstarter/cedar"
 	"podstarter/condor/dlog"
 	"podstarter/condor/version"
+	"podstarter/rescue"
 )
 
 // DefaultTimeout is how long the shadow may take to answer. It may be slow:
@@ -217,12 +218,15 @@ func ask[T any](ctx context.Context, c *Client, call call, get func(*cedar.Strea
 		return refuse(l.breakUp(err))
 	}
 	done := make(chan answer[T], 1)
-	go func() {
+	rescue.Go(func() {
 		defer func() { c.turn <- struct{}{} }()
-		a := reply(l.stream, call, get)
+		var a answer[T]
+		if err := rescue.Do(func() error { a = reply(l.stream, call, get); return nil }); err != nil {
+			a.err = err // and nobody knows how far the answer has been read
+		}
 		a.on, a.err = l, c.settle(l, call, begin, a.err)
 		done <- a
-	}()
+	})
 	select {
 	case a := <-done:
 		return a

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/rescue"
 )
 
 // A shadow never speaks first. Bytes, or the end of the connection, that
@@ -45,11 +47,11 @@ func (w *watch) start(c *Client, l *link) {
 		close(w.done)
 		return
 	}
-	go func() {
+	rescue.Go(func() {
 		defer close(w.done)
 		defer w.file.Close()
 		w.run(c, l)
-	}()
+	})
 }
 
 // stop ends the watch and waits until it has ended. It is not called by who

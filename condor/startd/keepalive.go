@@ -11,6 +11,7 @@ import (
 
 	"podstarter/cedar"
 	"podstarter/condor/version"
+	"podstarter/rescue"
 )
 
 // Times of the keep-alive (condor_daemon_core.V6/daemon_keep_alive.cpp).
@@ -51,8 +52,8 @@ func (k *KeepAlive) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- watchParent(ctx, k.Inheritance.ParentPID) }()
-	go k.repeat(ctx)
+	rescue.Go(func() { ended <- watchParent(ctx, k.Inheritance.ParentPID) })
+	rescue.Go(func() { k.repeat(ctx) })
 	return <-ended
 }
 

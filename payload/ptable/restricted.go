@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+
+	"podstarter/rescue"
 )
 
 // readRestricted reads files that only the process's own user may read
@@ -22,7 +24,7 @@ func (t *Table) readRestricted(ctx context.Context, list []Process, d Detail) er
 		return fmt.Errorf("look at the payload: %w", err)
 	}
 	done := make(chan error, 1)
-	go func() {
+	rescue.Go(func() {
 		runtime.LockOSThread()
 		if os.Geteuid() == 0 {
 			err := takeFilesystemIDs(t.family.UID, t.gid)
@@ -39,15 +41,16 @@ func (t *Table) readRestricted(ctx context.Context, list []Process, d Detail) er
 		} else {
 			defer runtime.UnlockOSThread()
 		}
-		for i := range list {
-			if ctx.Err() != nil {
-				done <- context.Cause(ctx)
-				return
+		done <- rescue.Do(func() error {
+			for i := range list {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				readProcess(fs, &list[i], d)
 			}
-			readProcess(fs, &list[i], d)
-		}
-		done <- nil
-	}()
+			return nil
+		})
+	})
 	return <-done
 }
 

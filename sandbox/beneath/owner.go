@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/rescue"
 )
 
 // Owner is the identity that files are created and opened with. The zero
@@ -63,7 +65,7 @@ func (o Owner) Do(fn func() error) error {
 			"let jobs run as uid %d, or start the daemon as root", o.UID, euid, euid)
 	}
 	result := make(chan error, 1)
-	go func() {
+	rescue.Go(func() {
 		err := errGoexit
 		defer func() { result <- err }()
 		// The runtime ends a thread whose goroutine ends while locked to it, and
@@ -80,13 +82,13 @@ func (o Owner) Do(fn func() error) error {
 		}
 		groups, failed := unix.Getgroups()
 		if err = o.assume(); err == nil {
-			err = fn()
+			err = rescue.Do(fn)
 		}
 		own := Owner{UID: os.Geteuid(), GID: os.Getegid(), Groups: append([]int{}, groups...)}
 		if failed == nil && own.assume() == nil {
 			runtime.UnlockOSThread()
 		}
-	}()
+	})
 	return <-result
 }
 

@@ -21,7 +21,9 @@ import (
 const (
 	exitLeft  = 0 // told to leave, by request or signal
 	exitSetup = 1 // could not begin to listen
-	exitUsage = 2
+	exitUsage = 64
+	// 2 is the Go runtime's: the wrapper has crashed, and the container's log has
+	// the stack.
 )
 
 // gcPercent trades CPU time, of which the wrapper uses next to none, for
