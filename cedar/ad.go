@@ -18,8 +18,12 @@ const (
 	maxAdLines = 1_000_000
 	// maxAdBytes bounds the text of an ad. HTCondor has no such bound; the
 	// greatest ads in practice (long environments, lists of files) stay far
-	// below a tenth of it.
-	maxAdBytes = 64 << 20
+	// below it.
+	maxAdBytes = 32 << 20
+	// maxAdNodes bounds the nodes of all its expressions. An attribute has one at
+	// least, and takes a hundred bytes of memory with it, where its text may have
+	// three.
+	maxAdNodes = classads.DefaultMaxNodes
 	// unknownType is what peers of old put in the place of a missing type.
 	unknownType = "(unknown type)"
 )
@@ -94,7 +98,8 @@ func (s *Stream) GetAd() (*classads.Ad, error) {
 	}
 	ad := classads.NewAd()
 	var bad error
-	size := 0
+	size, left := 0, maxAdNodes
+	parser := classads.Parser{Left: &left}
 	for i := range n {
 		line, err := s.GetString()
 		if err == nil && line == zkm {
@@ -106,7 +111,10 @@ func (s *Stream) GetAd() (*classads.Ad, error) {
 		if size += len(line); size > maxAdBytes {
 			return nil, s.violation("ad of more than %d bytes", maxAdBytes)
 		}
-		name, e, err := classads.ParseOldLine(line)
+		name, e, err := parser.OldLine(line)
+		if left == 0 {
+			return nil, s.violation("ad of %d or more nodes (attributes, and the parts of their values)", maxAdNodes)
+		}
 		if err != nil {
 			if bad == nil {
 				bad = &AdError{Line: int(i) + 1, Name: attributeName(line), err: err}

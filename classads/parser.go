@@ -26,6 +26,9 @@ type Parser struct {
 	MaxNodes   int
 	MaxNesting int
 	MaxHeight  int
+
+	// Left, if set, is how many nodes all texts that share it may still have.
+	Left *int
 }
 
 // SyntaxError says what is wrong with a text and where.
@@ -198,6 +201,12 @@ func (s *parse) made(childHeight int) error {
 	}
 	if s.nodes++; s.nodes > s.MaxNodes {
 		return s.fail(fmt.Sprintf("more than %d nodes", s.MaxNodes))
+	}
+	if s.Left != nil {
+		if *s.Left <= 0 {
+			return s.fail("more nodes than are left for all texts together")
+		}
+		*s.Left--
 	}
 	return nil
 }

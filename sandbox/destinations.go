@@ -43,7 +43,7 @@ func (u *upload) chooseDestination(number int64) {
 
 // everything sends all items, and what belongs to them.
 func (u *upload) everything() error {
-	if err := u.signAll(); err != nil || u.unsigned {
+	if err := u.signNext(); err != nil || u.unsigned {
 		return err
 	}
 	if err := u.plan.each(u.send); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 
 	"podstarter/classads"
 )
@@ -49,10 +50,30 @@ type jobFiles struct {
 	containerImage   string
 	keepStarterLog   bool // the user wants .starter.log
 	hasStarterLog    bool // there is one
+
+	tooMany string // the attribute that lists more than mostListed; empty if none does
 }
 
+// mostListed is how many entries a list of the job's may have: each takes more
+// memory than the two bytes that it may take in the job's ad.
+const mostListed = 200_000
+
 func readJobFiles(job *classads.Ad) jobFiles {
-	list := func(name string) []string { return splitList(job.StringOr(name, ""), ",") }
+	tooMany := ""
+	text := func(name, separators string) string {
+		text, n := job.StringOr(name, ""), 0
+		for i := range len(text) {
+			if strings.IndexByte(separators, text[i]) >= 0 {
+				n++
+			}
+		}
+		if n >= mostListed {
+			tooMany = name
+			return ""
+		}
+		return text
+	}
+	list := func(name string) []string { return splitList(text(name, ","), ",") }
 	j := jobFiles{
 		executable:       baseName(job.StringOr("Cmd", "")),
 		originalOut:      job.StringOr("OriginalOut", ""),
@@ -60,12 +81,12 @@ func readJobFiles(job *classads.Ad) jobFiles {
 		output:           list("TransferOutput"),
 		intermediate:     list("TransferIntermediate"),
 		failure:          list("FailureFiles"),
-		checkpoint:       splitList(job.StringOr("TransferCheckpoint", ""), ", \t\r\n"),
+		checkpoint:       splitList(text("TransferCheckpoint", ", \t\r\n"), ", \t\r\n"),
 		destination:      job.StringOr("OutputDestination", ""),
 		checkpointTo:     job.StringOr("CheckpointDestination", ""),
 		globalID:         job.StringOr("GlobalJobId", ""),
-		outputRemaps:     job.StringOr("TransferOutputRemaps", ""),
-		inputRemaps:      job.StringOr("TransferInputRemaps", ""),
+		outputRemaps:     text("TransferOutputRemaps", ";"),
+		inputRemaps:      text("TransferInputRemaps", ";"),
 		preserveRelative: job.BoolOr("PreserveRelativePaths", false),
 		encrypt:          list("EncryptOutputFiles"),
 		dontEncrypt:      list("DontEncryptOutputFiles"),
@@ -73,6 +94,7 @@ func readJobFiles(job *classads.Ad) jobFiles {
 		containerImage:   job.StringOr("ContainerImage", ""),
 		hasStarterLog:    job.Has("JobStarterDebug"),
 	}
+	j.tooMany = tooMany
 	j.keepStarterLog = j.hasStarterLog && job.Has("JobStarterLog")
 	_, err := job.GetString("TransferOutput")
 	j.hasOutput = err == nil
@@ -87,11 +109,17 @@ func readJobFiles(job *classads.Ad) jobFiles {
 	return j
 }
 
+// listError refuses a job with a list that is too long.
+func (j *jobFiles) listError(code int) *TransferError {
+	return &TransferError{Code: code, Subcode: int(syscall.E2BIG), Text: fmt.Sprintf("the job's attribute %s has more than %d entries, which is what this execution point allows; "+
+		"name directories in the place of files", j.tooMany, mostListed)}
+}
+
 // splitList splits at any of the separators, trims blanks, and leaves empty
 // items out (src/condor_utils/stl_string_utils.cpp:split).
 func splitList(text, separators string) []string {
 	var out []string
-	for _, item := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
+	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
 		if item = strings.Trim(item, " \t\r\n"); item != "" {
 			out = append(out, item)
 		}
@@ -116,9 +144,12 @@ func (j *jobFiles) checkpointBase(number int64) string {
 	return fmt.Sprintf("%s/%s/%04d", strings.TrimSuffix(j.checkpointTo, "/"), strings.ReplaceAll(j.globalID, "#", "_"), number)
 }
 
-// checkCheckpoint says why checkpoints of the job cannot go where it wants them.
-func (j *jobFiles) checkCheckpoint(kind Kind) error {
+// check says why nothing of the job can be sent, such as a checkpoint whose
+// destination is none.
+func (j *jobFiles) check(kind Kind) error {
 	switch {
+	case j.tooMany != "":
+		return j.listError(CodeUpload)
 	case kind != Checkpoint || j.checkpointTo == "":
 		return nil
 	case urlScheme(j.checkpointTo) == "":

@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -83,7 +82,7 @@ const blanks = " \t\r\n\v\f"
 // seal returns the whole manifest.
 func (m *manifest) seal(name string) []byte {
 	sum := sha256.Sum256(m.text)
-	return fmt.Appendf(slices.Clip(m.text), "%x *%s\n", sum, name)
+	return fmt.Appendf(m.text, "%x *%s\n", sum, name)
 }
 
 // listed is a file of a manifest.
@@ -216,7 +215,12 @@ func readAll(root *beneath.Root, name string) ([]byte, error) {
 	if st.Size > mostManifest {
 		return nil, errManifestSize
 	}
-	return io.ReadAll(io.LimitReader(f, mostManifest))
+	text := make([]byte, st.Size)
+	n, err := io.ReadFull(f, text)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		err = nil // it has become shorter
+	}
+	return text[:n], err
 }
 
 // sum is the SHA-256 of a file.

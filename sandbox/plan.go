@@ -25,14 +25,20 @@ type plan struct {
 	excluded map[string]bool
 	max      int64  // items that there may be, 0 for any number
 	most     int    // items that may be kept in memory
+	kept     int    // bytes that they take there
 	items    []item // nil if there are more
 	whole    bool   // items is everything
 	size     int64  // SandboxSize: bytes of all regular files
 	count    int64
 }
 
-// maxPlanned is how many items an upload keeps in memory: about 10 MiB.
-const maxPlanned = 50_000
+// What an upload keeps of its items in memory. A job can give its files paths of
+// 4 KiB; of names as people give them it is the number that counts.
+const (
+	maxPlanned      = 50_000
+	maxPlannedBytes = 16 << 20
+	itemCost        = 100 // bytes of an item beside its texts
+)
 
 // Names that are never sent, at any depth, not even when they are asked for
 // (src/condor_starter.V6.1/jic_shadow.cpp:ALWAYS_EXCLUDED_FILES,
@@ -63,21 +69,14 @@ var errTooMany = errors.New("too many files to return")
 
 // make goes through the sandbox once, as the identity of the calling thread.
 func (p *plan) make() error {
-	p.whole, p.items, p.count, p.size = true, nil, 0, 0
+	p.whole, p.items, p.kept, p.count, p.size = true, nil, 0, 0, 0
 	err := p.walk(func(it item) error {
 		if p.count++; p.max > 0 && p.count > p.max {
 			return fmt.Errorf("%w: more than %d files and directories, which is what this execution point allows (POD_STARTER_MAX_OUTPUT_FILES); "+
 				"pack them into an archive, or name fewer of them in transfer_output_files", errTooMany, p.max)
 		}
 		p.size += it.size
-		if !p.whole {
-			return nil
-		}
-		if len(p.items) == p.most {
-			p.items, p.whole = nil, false
-			return nil
-		}
-		p.items = append(p.items, it)
+		p.hold(it)
 		return nil
 	})
 	if err != nil || !p.whole {
@@ -86,6 +85,19 @@ func (p *plan) make() error {
 	p.items = dropDuplicates(p.items)
 	slices.SortStableFunc(p.items, compareItems)
 	return nil
+}
+
+// hold keeps an item, as long as there is room for all of them.
+func (p *plan) hold(it item) {
+	if !p.whole {
+		return
+	}
+	p.kept += itemCost + len(it.source) + len(it.dest) + len(it.url)
+	if len(p.items) == p.most || p.kept > maxPlannedBytes {
+		p.items, p.whole = nil, false
+		return
+	}
+	p.items = append(p.items, it)
 }
 
 // each visits the items in the order in which they are sent.
@@ -199,16 +211,17 @@ func compareItems(a, b item) int {
 // dropDuplicates keeps the last of the items that would overwrite each other
 // at the receiver.
 func dropDuplicates(items []item) []item {
-	seen := make(map[string]bool, len(items))
+	type place struct{ dir, name string } // one that is joined would be a copy
+	seen := make(map[place]bool, len(items))
 	kept := len(items)
 	for i := len(items) - 1; i >= 0; i-- {
 		it := &items[i]
 		if it.url == "" && it.kind != directory && it.kind != linkToDirectory {
-			name := joinName(it.dest, baseName(it.source))
-			if seen[name] {
+			at := place{it.dest, baseName(it.source)}
+			if seen[at] {
 				continue
 			}
-			seen[name] = true
+			seen[at] = true
 		}
 		kept--
 		items[kept] = *it

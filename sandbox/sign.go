@@ -22,12 +22,21 @@ func (u *upload) toSign(it *item) bool {
 	return false
 }
 
-// signAll has the destinations of all items signed, if all of them are known.
-func (u *upload) signAll() error {
+// What is signed at a time. A signed URL has some hundred bytes more than one that
+// is not, and each is kept until its file has been stored.
+const (
+	mostSigned      = 2000
+	mostSignedBytes = 512 << 10
+)
+
+// signNext has the destinations of the next items signed, if all items are known.
+func (u *upload) signNext() error {
 	var urls []string
-	for i := range u.plan.items {
-		if u.toSign(&u.plan.items[i]) {
-			urls = append(urls, u.plan.items[i].url)
+	size := 0
+	for ; u.unsignedFrom < len(u.plan.items) && len(urls) < mostSigned && size < mostSignedBytes; u.unsignedFrom++ {
+		if it := &u.plan.items[u.unsignedFrom]; u.toSign(it) {
+			urls = append(urls, it.url)
+			size += len(it.url)
 		}
 	}
 	return u.sign(urls)
@@ -44,12 +53,18 @@ func (u *upload) signOne(it *item) error {
 		if err := u.flush(); err != nil {
 			return err
 		}
+		if err := u.signNext(); err != nil || u.unsigned {
+			return err
+		}
+		signed, asked = u.signed[it.url]
+	}
+	if !asked {
 		if err := u.sign([]string{it.url}); err != nil || u.unsigned {
 			return err
 		}
 		signed = u.signed[it.url]
-		delete(u.signed, it.url)
 	}
+	delete(u.signed, it.url)
 	if signed != "" {
 		it.url = signed
 	}

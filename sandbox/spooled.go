@@ -2,9 +2,12 @@ package sandbox
 
 import "strings"
 
-// maxSpooled is how many names go into SpooledOutputFiles. With more there are
-// none: the access point then takes what the job names itself.
-const maxSpooled = 50_000
+// What goes into SpooledOutputFiles, in names and in bytes of them. With more there
+// are none: the access point then takes what the job names itself.
+const (
+	maxSpooled      = 50_000
+	maxSpooledBytes = 4 << 20
+)
 
 // spooled notes a name for SpooledOutputFiles: of directories the directory
 // alone, and not standard output and error, which the access point adds by
@@ -19,7 +22,7 @@ func (u *upload) spooled(name string) {
 	switch {
 	case strings.Contains(name, "/") || name == baseName(u.job.stdout) || name == baseName(u.job.stderr) || u.named[name] || u.unnamed:
 		return
-	case len(u.named) == maxSpooled || u.plan.pick.changed && !listable(name):
+	case len(u.named) == maxSpooled || u.spooledBytes+len(name) > maxSpooledBytes || u.plan.pick.changed && !listable(name):
 		u.stats.spooled, u.named, u.unnamed = nil, nil, true
 		return
 	case strings.ContainsAny(name, "\n\r"):
@@ -29,6 +32,7 @@ func (u *upload) spooled(name string) {
 		u.named = map[string]bool{}
 	}
 	u.named[name] = true
+	u.spooledBytes += len(name)
 	u.stats.spooled = append(u.stats.spooled, name)
 }
 

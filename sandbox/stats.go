@@ -20,6 +20,8 @@ type stats struct {
 	spooled   []string
 
 	plugins  []*classads.Ad // results for the shadow
+	told     int            // bytes of them
+	untold   int            // results that there was no room for
 	byMethod map[string]*methodStats
 	// unnamed is the size, in bytes, of what was stored by no protocol that a plugin
 	// named: the stock curl_plugin names none of a URL with a token.
@@ -32,12 +34,30 @@ type methodStats struct {
 	sized        bool
 }
 
+// mostTold bounds what the shadow is told of plugins' results, in bytes: that of
+// some 30,000 files with a few hundred for each. A job can bring plugins that say
+// much more.
+const mostTold = 16 << 20
+
 // mostMethods bounds the protocols that are counted; plugins name them.
 const mostMethods = 32
 
 // ran counts a run of a plugin (AggregateThisTransferStats).
 func (s *stats) ran(run *PluginRun) {
-	s.plugins = append(s.plugins, run.Results...)
+	var line []byte
+	for _, ad := range run.Results {
+		size := 0
+		for name, e := range ad.All() {
+			line = classads.AppendOldLine(line[:0], name, e)
+			size += len(line)
+		}
+		if s.told+size > mostTold {
+			s.untold++
+			continue
+		}
+		s.told += size
+		s.plugins = append(s.plugins, ad)
+	}
 	for _, r := range run.Reports {
 		if r.Protocol == "" {
 			continue

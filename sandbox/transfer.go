@@ -171,6 +171,9 @@ func (t *Transfer) begin(ctx context.Context, command int) (*session, error) {
 	} else {
 		x.ctx, x.dog, x.calm = watchProgress(ctx, x.Stall)
 	}
+	if x.job.tooMany != "" {
+		return x, x.job.listError(x.code)
+	}
 	s, err := x.Dial(x.ctx, command)
 	if err != nil {
 		return x, broken(x.code, "STARTER cannot connect to the shadow for a file transfer", err)
@@ -207,6 +210,9 @@ func (x *session) getAd() (*classads.Ad, error) {
 
 // finish waits until the shadow's child has gone, then closes.
 func (x *session) finish() {
+	if n := x.stats.untold; n > 0 {
+		x.Log.Warn("the shadow hears of some results of plugins alone, all of them are too long", "untold", n, "bytes", x.stats.told)
+	}
 	x.dog.stroke()
 	if x.s.Flush() == nil && x.ctx.Err() == nil {
 		x.s.SetPatient(false)

@@ -34,7 +34,7 @@ func (t *Transfer) Upload(ctx context.Context, u Upload) (*Result, error) {
 	t.mu.Lock()
 	job, before := readJobFiles(t.config.Job), t.before
 	t.mu.Unlock()
-	if err := job.checkCheckpoint(u.Kind); err != nil {
+	if err := job.check(u.Kind); err != nil {
 		return (&stats{}).result(began), err
 	}
 	pick := selectFiles(&job, u, before)
@@ -71,21 +71,23 @@ func (t *Transfer) Upload(ctx context.Context, u Upload) (*Result, error) {
 // identity of the calling thread.
 type upload struct {
 	*session
-	kind     Kind
-	plan     plan
-	limit    int64           // bytes that may be sent altogether, -1 for any number
-	failures int             // items that this side failed with by itself
-	noted    int             // errors
-	failed   *TransferError  // the first
-	named    map[string]bool // what is in stats.spooled
-	unnamed  bool            // they would be too many, or cannot be listed
-	fetches  bool            // the peer has URLs to fetch: its answer may take long
+	kind         Kind
+	plan         plan
+	limit        int64           // bytes that may be sent altogether, -1 for any number
+	failures     int             // items that this side failed with by itself
+	noted        int             // errors
+	failed       *TransferError  // the first
+	named        map[string]bool // what is in stats.spooled
+	spooledBytes int             // of those names
+	unnamed      bool            // they would be too many, or cannot be listed
+	fetches      bool            // the peer has URLs to fetch: its answer may take long
 
-	batch    batch             // to be stored by a plugin
-	signed   map[string]string // URLs with signatures of the shadow
-	unsigned bool              // it refused to sign any
-	manifest *manifest         // of a checkpoint that goes to URLs
-	listing  string            // its name
+	batch        batch             // to be stored by a plugin
+	signed       map[string]string // URLs with signatures of the shadow
+	unsignedFrom int               // the first item of the plan for which none has been asked yet
+	unsigned     bool              // it refused to sign any
+	manifest     *manifest         // of a checkpoint that goes to URLs
+	listing      string            // its name
 }
 
 // fail records the error of an item.

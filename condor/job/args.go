@@ -29,12 +29,37 @@ func Arguments(ad *classads.Ad) ([]string, error) {
 		}
 		return args, nil
 	}
-	return SplitV1(ad.StringOr("Args", "")), nil
+	args, err := SplitV1(ad.StringOr("Args", ""))
+	if err != nil {
+		return nil, fmt.Errorf("attribute Args: %w", err)
+	}
+	return args, nil
 }
+
+// What the kernel has room for when it starts a program: three quarters of 8 MiB
+// for arguments and environment, each with its end and a pointer (execve(2),
+// "Limits on size of arguments and environment"). Longer texts are not even taken
+// apart: a word takes many times as much memory as its two bytes in the job's ad.
+const (
+	mostWords = 6 << 20
+	wordCost  = 1 + 8
+)
+
+var errTooLong = fmt.Errorf("more than %d bytes, with %d for each word, which is more than the kernel starts a program with", mostWords, wordCost)
 
 // SplitV1 splits at white space; there is no quoting
 // (condor_utils/condor_arglist.cpp:AppendArgsV1Raw_unix).
-func SplitV1(raw string) []string { return strings.FieldsFunc(raw, isSpace) }
+func SplitV1(raw string) ([]string, error) {
+	var words []string
+	size := 0
+	for word := range strings.FieldsFuncSeq(raw, isSpace) {
+		if size += len(word) + wordCost; size > mostWords {
+			return nil, errTooLong
+		}
+		words = append(words, word)
+	}
+	return words, nil
+}
 
 func isSpace(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' }
 
@@ -44,7 +69,7 @@ func isSpace(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\
 func SplitV2(raw string) ([]string, error) {
 	var words []string
 	var word strings.Builder
-	inWord := false
+	inWord, size := false, 0
 	for i := 0; i < len(raw); i++ {
 		c := raw[i]
 		switch {
@@ -57,6 +82,9 @@ func SplitV2(raw string) ([]string, error) {
 			i += n - 1
 		case isSpace(rune(c)):
 			if inWord {
+				if size += word.Len() + wordCost; size > mostWords {
+					return nil, errTooLong
+				}
 				words = append(words, word.String())
 				word.Reset()
 				inWord = false

@@ -50,7 +50,7 @@ func TestAgainstHTCondor(t *testing.T) {
 		if (err == nil) != (o.V2 != nil) || err == nil && !cmp.Equal(v2, *o.V2, cmpopts.EquateEmpty()) {
 			t.Errorf("SplitV2(%q) = %q, %v; HTCondor: %v", o.Text, v2, err, o.V2)
 		}
-		if v1 := SplitV1(o.Text); o.V1 == nil || !cmp.Equal(v1, *o.V1, cmpopts.EquateEmpty()) {
+		if v1, err := SplitV1(o.Text); err != nil || o.V1 == nil || !cmp.Equal(v1, *o.V1, cmpopts.EquateEmpty()) {
 			t.Errorf("SplitV1(%q) = %q; HTCondor: %v", o.Text, v1, o.V1)
 		}
 		for _, side := range []struct {

@@ -14,6 +14,7 @@ import (
 type Env struct {
 	vars map[string]string
 	bare map[string]bool // unexpanded $$() texts that are kept without "="
+	size int             // of what was merged, as the kernel counts it
 }
 
 // NewEnv returns an empty environment.
@@ -136,6 +137,9 @@ func (e *Env) MergeV1(raw, delim string) error {
 // as it is (condor_utils/env.cpp:Env::SetEnvWithErrorMessage).
 func (e *Env) mergeWord(word string) error {
 	name, value, ok := strings.Cut(word, "=")
+	if e.size += len(word) + wordCost; e.size > mostWords {
+		return errTooLong
+	}
 	switch {
 	case !ok && strings.Contains(word, "$$"):
 		e.Set(word, "")

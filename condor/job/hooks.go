@@ -216,13 +216,15 @@ const maxHookStatus = 1<<31 - 1
 // parseHookOutput reads lines NAME = EXPRESSION up to the first that is none
 // (condor_utils/compat_classad.cpp:initAdFromString).
 func parseHookOutput(output []byte) (*classads.Ad, error) {
-	ad := classads.NewAd()
+	const most = 50_000 // attributes, and the parts of their values
+	ad, left := classads.NewAd(), most
+	parser := classads.Parser{Left: &left}
 	for line := range strings.SplitSeq(string(output), "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
 		}
-		name, value, err := classads.ParseOldLine(line)
+		name, value, err := parser.OldLine(line)
 		if err != nil {
 			return ad, fmt.Errorf("output from the line %s on is not understood: %w", excerpt(line), err)
 		}

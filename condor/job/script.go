@@ -43,7 +43,9 @@ func ScriptOf(ad *classads.Ad, which string, p Place) (c Command, ok bool, err e
 		}
 		return c, true, nil
 	}
-	c.Args = SplitV1(ad.StringOr(which+"Args", ""))
+	if c.Args, err = SplitV1(ad.StringOr(which+"Args", "")); err != nil {
+		return c, true, fmt.Errorf("attribute %sArgs: %w", which, err)
+	}
 	return c, true, nil
 }
 

@@ -15,6 +15,10 @@ const (
 	leastOutput    = 1 << 20 // of a report file, and so much more for each file:
 	outputPerFile  = 8 << 10
 	mostOutput     = 24 << 20
+	// bytesPerNode is how long a report is at least for each node of its
+	// expressions, beside the nodes of one: a node takes some 50 bytes of memory,
+	// and a list of short numbers has one for every two bytes of text.
+	bytesPerNode = 16
 )
 
 // outputLimit is how much of a report file is read, in bytes.
@@ -25,8 +29,9 @@ func outputLimit(files int) int64 {
 // ParseReports reads a plugin's report file: ads in the new syntax, one behind the
 // other. As in stock it ends at the first that is none. At most so many are taken.
 func ParseReports(text []byte, most int) []*classads.Ad {
+	left := maxReportNodes + len(text)/bytesPerNode
 	in := classads.NewReader(bytes.NewReader(text), classads.FormatNew,
-		classads.Parser{MaxText: maxReportText, MaxNodes: maxReportNodes})
+		classads.Parser{MaxText: maxReportText, MaxNodes: maxReportNodes, Left: &left})
 	var ads []*classads.Ad
 	for len(ads) < most {
 		ad, err := in.Read()
