@@ -34,11 +34,11 @@ var nopLevels = [...]struct {
 func (s *Server) builtin(cmd int) (registration, bool) {
 	for _, n := range nopLevels {
 		if n.cmd == cmd {
-			return registration{n.level, nop}, true
+			return registration{level: n.level, serve: nop, unproved: true}, true
 		}
 	}
 	if cmd == DCQueryInstance {
-		return registration{Allow, s.queryInstance}, true
+		return registration{level: Allow, serve: s.queryInstance, unproved: true}, true
 	}
 	return registration{}, false
 }

@@ -253,6 +253,25 @@ func (in *incoming) sealedSize() int {
 	return n
 }
 
+// prove waits for the first packet of the next message, and succeeds if that was
+// made with the stream's key. What is in it is still to be read.
+func (s *Stream) prove() error {
+	in := &s.recv
+	if in.aead == nil {
+		return errors.New("the stream has no key")
+	}
+	if err := s.nextPacket(); err != nil {
+		return err
+	}
+	p, err := s.unseal(nil)
+	if err != nil {
+		return err
+	}
+	in.plain = p
+	s.emptyOK.Store(false)
+	return nil
+}
+
 // more makes in.plain hold at least one byte of the current message.
 func (s *Stream) more() error {
 	in := &s.recv

@@ -24,6 +24,9 @@ const (
 	// maxHandshakes is how many peers may be between connecting and having
 	// proved to be somebody. HTCondor has no such limit.
 	maxHandshakes = 64
+	// maxFirstBytes bounds the first packet of a peer that has not proved anything
+	// before. HTCondor's have 4 KiB.
+	maxFirstBytes = 256 << 10
 )
 
 // unauthenticated is the user of a connection without a session
@@ -79,10 +82,14 @@ type Server struct {
 type registration struct {
 	level Level
 	serve Handler
+	// unproved says that a session's name, which anybody on the way may have read, is
+	// enough: it does nothing but answer, or has its own proof of the key.
+	unproved bool
 }
 
 // Handle registers the handler of a command and the level that its sender
-// must hold. Commands of level Allow are also taken from peers without a
+// must hold. A sender with a session has proved to have its key before the handler
+// is called: a message has come that was made with it. Commands of level Allow are also taken from peers without a
 // session. A later registration replaces an earlier one, and the handlers
 // that a Server has of itself.
 func (s *Server) Handle(cmd int, level Level, h Handler) {
@@ -91,7 +98,19 @@ func (s *Server) Handle(cmd int, level Level, h Handler) {
 	if s.handlers == nil {
 		s.handlers = map[int]registration{}
 	}
-	s.handlers[cmd] = registration{level: level, serve: h}
+	s.handlers[cmd] = registration{level: level, serve: h, unproved: level == Allow}
+}
+
+// HandleSpeaking is Handle for a command in which the server has the first word, so
+// that its sender has proved nothing yet when the handler is called: it must read
+// something before it does anything.
+func (s *Server) HandleSpeaking(cmd int, level Level, h Handler) {
+	s.Handle(cmd, level, h)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.handlers[cmd]
+	r.unproved = true
+	s.handlers[cmd] = r
 }
 
 func (s *Server) lookup(cmd int) (registration, bool) {
@@ -283,6 +302,12 @@ func (s *Server) resume(st *Stream) (*Call, Handler, error) {
 	if !allowed {
 		s.log().Warn("denied a command", "command", cmd, "peer", st.Peer(), "user", session.User, "level", r.level.String())
 		return nil, nil, fmt.Errorf("command %d in %s, level %s: %w", cmd, session, r.level, errDenied)
+	}
+	if !r.unproved {
+		st.SetMessageLimit(maxFirstBytes)
+		if err := st.prove(); err != nil {
+			return nil, nil, fmt.Errorf("command %d in %s: the peer has not proved that it has the key: %w", cmd, session, err)
+		}
 	}
 	return call, r.serve, nil
 }

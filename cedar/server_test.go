@@ -278,8 +278,12 @@ func TestKeptStream(t *testing.T) {
 		a, err := w.client().Command(t.Context(), w.addr, testKeep, w.reader)
 		must(t, err)
 		defer a.Close()
+		a.PutInt(1)
+		must(t, a.EndMessage())
 		b := <-w.kept
 		defer b.Close()
+		wantInt(t, b, 1)
+		must(t, b.EndOfMessage())
 		if b.User() != "user@example.org" || b.PeerVersion() != ownVersion {
 			t.Error(b.User(), b.PeerVersion())
 		}
@@ -342,4 +346,52 @@ func TestDenied(t *testing.T) {
 	if _, err := c.Command(t.Context(), "<"+l.Addr().String()+">", 1, session); !errors.Is(err, ErrNotAuthorized) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestKeyIsProved: who knows a session's name, which goes over the network in clear,
+// but not its key, has nothing done; who has it has, though the command says
+// nothing more.
+func TestKeyIsProved(t *testing.T) {
+	worlds(t, func(t *testing.T, w *world) {
+		const order = 60005 // as one that ends a daemon: nothing follows it
+		w.server.Handle(order, Daemon, func(context.Context, *Call) error {
+			w.received <- "done"
+			return nil
+		})
+		stolen, err := MintSession("condor@family", Daemon)
+		must(t, err)
+		stolen.ID = w.daemon.ID // with another key
+		for name, tt := range map[string]struct {
+			session *Session
+			say     func(*Stream)
+			done    bool
+		}{
+			"no message":                 {w.daemon, func(s *Stream) { _ = s.EndMessage() }, false},
+			"no message, and the end":    {stolen, func(s *Stream) { _ = s.EndMessage() }, false},
+			"a message of another key's": {stolen, func(s *Stream) { s.PutInt(1); _ = s.EndMessage() }, false},
+			"one that is not encrypted":  {w.daemon, func(s *Stream) { _, _ = s.Conn().Write([]byte{1, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1}) }, false},
+			"the key":                    {w.daemon, func(s *Stream) { s.PutInt(1); _ = s.EndMessage() }, true},
+		} {
+			for _, quiet := range []bool{false, true} {
+				s, err := w.client().Start(t.Context(), Command{Addr: w.addr, Number: order, Session: tt.session, NoResponse: quiet})
+				must(t, err)
+				tt.say(s)
+				if half, ok := s.Conn().(interface{ CloseWrite() error }); ok {
+					_ = half.CloseWrite()
+				}
+				_, _ = io.ReadAll(s.Conn()) // until the server has ended it
+				s.Close()
+				select {
+				case <-w.received:
+					if !tt.done {
+						t.Errorf("%s (quiet: %v): it is done", name, quiet)
+					}
+				default:
+					if tt.done {
+						t.Errorf("%s (quiet: %v): it is not done", name, quiet)
+					}
+				}
+			}
+		}
+	})
 }

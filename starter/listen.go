@@ -22,7 +22,7 @@ func (a *activation) listen(ctx context.Context) {
 	server.Handle(cedar.StarterVacateJob, cedar.Daemon, a.commandVacate)
 	server.Handle(cedar.DCRaiseSignal, cedar.Daemon, a.commandSignal)
 	server.Handle(cedar.UpdateGSICred, cedar.Write, a.commandProxy)
-	server.Handle(cedar.DelegateGSICredStarter, cedar.Write, a.commandProxy)
+	server.HandleSpeaking(cedar.DelegateGSICredStarter, cedar.Write, a.commandProxy)
 	server.Handle(cedar.CACmd, cedar.Write, a.commandReconnect)
 	for command, sig := range map[int]int{
 		cedar.DCOffGraceful: int(syscall.SIGTERM),

@@ -101,7 +101,7 @@ func TestNewerProxy(t *testing.T) {
 	a := &activation{}
 	addr, claim := commandPort(t, a, func(s *cedar.Server) {
 		s.Handle(cedar.UpdateGSICred, cedar.Write, a.commandProxy)
-		s.Handle(cedar.DelegateGSICredStarter, cedar.Write, a.commandProxy)
+		s.HandleSpeaking(cedar.DelegateGSICredStarter, cedar.Write, a.commandProxy)
 	})
 	if _, err := sendProxy(t, addr, claim, cedar.UpdateGSICred, putFile("x")); err == nil {
 		t.Error("a proxy is taken before there is a sandbox")
