@@ -43,6 +43,9 @@ func (a *activation) openIOProxy() {
 	wants.Attributes = a.chirp.delayed
 	wants.JobAttribute = func(name string) (*classads.Expr, bool) { return shown.Lookup(name) }
 	wants.Spool, wants.Log = a.nameless, a.log
+	if a.lease != nil {
+		wants.UID, _ = a.lease.Owner()
+	}
 
 	// Pilot and payload containers share the pod's network, and only it: on a
 	// host's network the cookie is what keeps others out.

@@ -22,7 +22,9 @@ import (
 // user stored (name.cred) into tickets (name.cc) and renews those.
 type kerberos struct {
 	dir  string
-	user string
+	user string // of the files
+	// owner and domain are whom the shadow is asked for.
+	owner, domain string
 	// fresh is for how long tickets that are there are good enough not to
 	// trouble the shadow; negative for ever (SEC_CREDENTIAL_REFRESH_INTERVAL).
 	fresh time.Duration
@@ -63,14 +65,26 @@ func (a *activation) fetchTickets(ctx context.Context) error {
 }
 
 // kerberos reads the knobs. The files are named by the job's user at the access
-// point: a payload's own user has no name.
+// point: a payload's own user has no name. Stock names them by the account that the
+// job runs as, which is the user's own for those of the same UID_DOMAIN alone
+// (jic_shadow.cpp:initUserPriv). Those of another are told apart by it: their names
+// are not the site's.
 func (a *activation) kerberos() (*kerberos, error) {
-	k := &kerberos{dir: a.cfg.String("SEC_CREDENTIAL_DIRECTORY_KRB", ""), user: a.info.Owner}
+	k := &kerberos{dir: a.cfg.String("SEC_CREDENTIAL_DIRECTORY_KRB", ""), user: a.info.Owner, owner: a.info.Owner}
+	own := a.cfg.String("UID_DOMAIN", "DOMAIN")
+	if _, k.domain, _ = strings.Cut(a.info.User, "@"); strings.EqualFold(k.domain, own) {
+		k.domain = own
+	} else {
+		k.user += "@" + k.domain
+	}
 	if k.dir == "" {
 		return nil, errors.New("the job wants a Kerberos credential (SendCredential), but SEC_CREDENTIAL_DIRECTORY_KRB is not defined on this execution point")
 	}
-	if k.user == "" || strings.HasPrefix(k.user, ".") || strings.ContainsAny(k.user, "/\x00") {
+	if k.owner == "" || strings.ContainsAny(k.owner, "@") || strings.HasPrefix(k.user, ".") || strings.ContainsAny(k.user, "/\x00") {
 		return nil, fmt.Errorf("the job's owner %.100q cannot be the name of a file with Kerberos tickets", k.user)
+	}
+	if k.domain == "" {
+		return nil, fmt.Errorf("the job's User %.100q is of no domain, by which owners of Kerberos tickets are told apart", a.info.User)
 	}
 	fresh, err := a.cfg.Int("SEC_CREDENTIAL_REFRESH_INTERVAL", -1)
 	if err != nil {
@@ -93,7 +107,7 @@ func (a *activation) obtainTickets(ctx context.Context, k *kerberos) error {
 		return errors.New("the shadow gave no session on which to fetch a Kerberos credential; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
 	}
 	client := &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address}
-	data, err := shadow.FetchKerberos(ctx, client, a.info.ShadowAddress, a.claimSession, k.user, a.cfg.String("UID_DOMAIN", "DOMAIN"))
+	data, err := shadow.FetchKerberos(ctx, client, a.info.ShadowAddress, a.claimSession, k.owner, k.domain)
 	if err != nil {
 		return err
 	}

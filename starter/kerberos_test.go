@@ -38,11 +38,12 @@ func withTickets(t *testing.T, credential string, works bool, knobs map[string]s
 			if err := errors.Join(err, c.Stream.EndOfMessage()); err != nil {
 				return err
 			}
-			if user != "alice" || domain != "example.org" || mode != 0x20 || credential == "" {
+			asked := user + "@" + domain
+			if asked != a.info.User || mode != 0x20 || credential == "" {
 				return errors.New("no such credential")
 			}
 			if works {
-				if err := os.WriteFile(filepath.Join(dir, "alice.cc"), []byte("tickets of "+credential), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(asked, "@example.org")+".cc"), []byte("tickets of "+credential), 0o600); err != nil {
 					return err
 				}
 			}
@@ -56,7 +57,7 @@ func withTickets(t *testing.T, credential string, works bool, knobs map[string]s
 		all[name] = value
 	}
 	a.cfg = config.FromMap(all)
-	a.claimSession, a.info.ShadowAddress, a.info.Owner = claim, addr, "alice"
+	a.claimSession, a.info.ShadowAddress, a.info.Owner, a.info.User = claim, addr, "alice", "alice@example.org"
 	a.ad.SetBool("SendCredential", true)
 	t.Cleanup(a.stopRenewing)
 	return a, dir
@@ -118,6 +119,33 @@ func TestKerberosTicketsThatAreThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]string{"alice.cc 600 " + tt.want}, filesIn(t, a.sandbox.Scratch())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestKerberosOfAnotherDomain: an owner is another user where the domain is another.
+func TestKerberosOfAnotherDomain(t *testing.T) {
+	for user, want := range map[string]string{
+		"alice@example.org":   "alice.cc 600 the site's own",
+		"alice@EXAMPLE.org":   "alice.cc 600 the site's own",
+		"alice@elsewhere.org": "alice@elsewhere.org.cc 600 tickets of stored",
+		"alice":               "",
+		"alice@":              "",
+		"alice@a/b":           "",
+	} {
+		t.Run(user, func(t *testing.T) {
+			a, dir := withTickets(t, "stored", true, nil)
+			a.info.User = user
+			if err := os.WriteFile(filepath.Join(dir, "alice.cc"), []byte("the site's own"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := a.fetchTickets(t.Context())
+			if (err == nil) != (want != "") {
+				t.Errorf("got %v", err)
+			}
+			if diff := cmp.Diff(want, strings.Join(filesIn(t, a.sandbox.Scratch()), "")); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -51,11 +51,11 @@ func (x *session) setDelayed(a []arg) (reply, error) {
 	}
 	e, err := classads.ParseExpr(a[1].text)
 	if err != nil {
-		x.log.Warn("A delayed update of the job is no expression", "attribute", excerpt(a[0].text), "error", err)
+		x.complain.about(aboutUpdates, "A delayed update of the job is no expression", "attribute", excerpt(a[0].text), "error", err)
 		return reply{}, nil
 	}
 	if err := x.o.Attributes.put(a[0].text, e); err != nil {
-		x.log.Warn("A delayed update of the job is refused", "error", err)
+		x.complain.about(aboutUpdates, "A delayed update of the job is refused", "error", err)
 		return reply{code: refused}, nil
 	}
 	return reply{}, nil

@@ -316,18 +316,17 @@ func FuzzClient(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, said []byte) {
 		here, there := net.Pipe()
-		s := &Server{o: all(newShadow()), log: slog.New(slog.DiscardHandler), turn: make(chan struct{}, 1), stranger: make(chan struct{}, 1), clients: make(chan struct{}, 1),
+		s := &Server{o: all(newShadow()), log: slog.New(slog.DiscardHandler), turn: make(chan struct{}, 1), complain: complaints{log: slog.New(slog.DiscardHandler)}, clients: make(chan struct{}, 1),
 			conns: map[net.Conn]bool{}, opened: map[int64]shadow.Origin{7: {}}}
 		s.o.Cookie, s.o.patience, s.o.Attributes = cookie, time.Minute, NewDelayed("Chirp*", 2)
 		s.o.JobAttribute = func(string) (*classads.Expr, bool) { return nil, false }
 		s.o.Spool = func() (*os.File, error) { return os.CreateTemp(t.TempDir(), "spool") }
 		s.ctx, s.cancel = context.WithCancel(context.Background())
 		defer s.cancel()
-		s.stranger <- struct{}{}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			s.serve(there)
+			s.serve(there, &stranger{conn: there})
 		}()
 		go func() { _, _ = io.Copy(io.Discard, here) }()
 		_, _ = here.Write(append([]byte("cookie "+cookie+"\n"), said...))

@@ -39,15 +39,17 @@ type Options struct {
 	// Spool makes a file for one large request or answer. It is closed after use,
 	// and should have no name.
 	Spool func() (*os.File, error)
-	Log   *slog.Logger // nil for none
+	// UID is the job's user. What others have connected gives way first when there
+	// are too many; 0 makes no difference between them.
+	UID int
+	Log *slog.Logger // nil for none
 
 	patience time.Duration // strangerTime, but in tests
 }
 
-// Bounds on connections. A job with more processes than that waits in the
-// listener's queue.
+// Bounds on connections.
 const (
-	maxStrangers = 64 // that have not said the cookie yet
+	maxStrangers = 64 // that have not said the cookie yet; one gives way to the next
 	maxClients   = 512
 	// strangerTime is how long one may take to say the cookie.
 	strangerTime = 30 * time.Second
@@ -84,10 +86,11 @@ type Server struct {
 	turn     chan struct{} // holds a token while a request is carried out
 
 	sessions rescue.Group
-	stranger chan struct{}
 	clients  chan struct{}
+	complain complaints
 
 	mu       sync.Mutex
+	strange  []*stranger       // oldest first
 	conns    map[net.Conn]bool // whether the cookie has been said
 	finished bool
 	opened   map[int64]shadow.Origin // files of the shadow that clients have opened
@@ -108,8 +111,8 @@ func Serve(l net.Listener, o Options) *Server {
 	s := &Server{
 		o: o, log: o.Log, listener: l, ctx: ctx, cancel: cancel,
 		turn:     make(chan struct{}, 1),
-		stranger: make(chan struct{}, maxStrangers),
 		clients:  make(chan struct{}, maxClients),
+		complain: complaints{log: o.Log},
 		conns:    map[net.Conn]bool{}, opened: map[int64]shadow.Origin{},
 	}
 	s.sessions.Go(s.accept)
@@ -128,19 +131,13 @@ func (s *Server) Config() string {
 
 func (s *Server) accept() {
 	for {
-		select {
-		case s.stranger <- struct{}{}:
-		case <-s.ctx.Done():
-			return
-		}
 		conn, err := s.listener.Accept()
-		if err == nil && s.admit(conn) {
-			s.sessions.Go(func() { s.serve(conn) })
-			continue
-		}
-		<-s.stranger
 		if err == nil {
-			conn.Close()
+			if who := s.admit(conn); who != nil {
+				s.sessions.Go(func() { s.serve(conn, who) })
+			} else {
+				conn.Close()
+			}
 			continue
 		}
 		if errors.Is(err, net.ErrClosed) {
@@ -157,14 +154,19 @@ func (s *Server) accept() {
 }
 
 // admit takes note of a connection, unless none is wanted any more.
-func (s *Server) admit(conn net.Conn) bool {
+func (s *Server) admit(conn net.Conn) *stranger {
+	who := &stranger{conn: conn, gone: make(chan struct{}), own: s.isOwn(conn)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.finished {
-		return false
+		return nil
 	}
 	s.conns[conn] = false
-	return true
+	if len(s.strange) >= maxStrangers {
+		s.evict()
+	}
+	s.strange = append(s.strange, who)
+	return who
 }
 
 // trust takes note that a connection is a client's.

@@ -25,12 +25,12 @@ type reply struct {
 	body *spool
 }
 
-func (s *Server) serve(conn net.Conn) {
+func (s *Server) serve(conn net.Conn, who *stranger) {
 	defer s.drop(conn)
 	// The buffer is the bound of a line, with its line feed.
 	x := &session{Server: s, conn: conn, in: bufio.NewReaderSize(conn, maxLine+1)}
-	known := x.introduce()
-	<-s.stranger
+	known := x.introduce(who.gone)
+	s.met(who)
 	if !known {
 		return
 	}
@@ -64,7 +64,7 @@ func (x *session) line() (string, bool) {
 }
 
 // introduce waits for the cookie.
-func (x *session) introduce() bool {
+func (x *session) introduce(gone <-chan struct{}) bool {
 	if err := x.conn.SetDeadline(time.Now().Add(x.o.patience)); err != nil {
 		return false
 	}
@@ -76,13 +76,15 @@ func (x *session) introduce() bool {
 		words := parse(line)
 		switch {
 		case len(words) < 2 || words[0] != "cookie":
-			x.log.Warn("A chirp client began with something else than a cookie")
+			x.complain.about(aboutStrangers, "A chirp client began with something else than a cookie")
 		case subtle.ConstantTimeCompare([]byte(words[1]), []byte(x.o.Cookie)) == 1:
 			return x.welcome()
 		default:
-			x.log.Warn("A chirp client presented a wrong cookie")
+			x.complain.about(aboutStrangers, "A chirp client presented a wrong cookie")
 			select {
 			case <-time.After(wrongCookieTime):
+			case <-gone:
+				return false
 			case <-x.ctx.Done():
 				return false
 			}

@@ -182,7 +182,7 @@ func (x *session) code(err error) int64 {
 	}
 	code := codeOf(shadow.Errno(err))
 	if code == unknown {
-		x.log.Info("A chirp request failed for a reason that chirp has no number for", "error", err)
+		x.complain.about(aboutFailures, "A chirp request failed for a reason that chirp has no number for", "error", err)
 	}
 	return code
 }
