@@ -106,25 +106,22 @@ func (f *file) open(truncate bool) error {
 		}
 		f.fd = fd
 		if f.Crash {
-			return f.takeCrash()
+			f.takeCrash()
 		}
 		return nil
 	})
 }
 
-// takeCrash has the runtime write to the file that is open now. The runtime keeps
-// a descriptor of its own.
-func (f *file) takeCrash() error {
+// takeCrash has the runtime write to the file that is open now; it keeps a
+// descriptor of its own. Where there is none left a log is better than no log.
+func (f *file) takeCrash() {
 	fd, err := unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err == nil {
-		own := os.NewFile(uintptr(fd), f.Path)
-		err = debug.SetCrashOutput(own, debug.CrashOptions{})
-		own.Close()
-	}
 	if err != nil {
-		return fmt.Errorf("opening the log %s for the runtime's last words: %w", f.Path, err)
+		return
 	}
-	return nil
+	own := os.NewFile(uintptr(fd), f.Path)
+	_ = debug.SetCrashOutput(own, debug.CrashOptions{})
+	own.Close()
 }
 
 func (f *file) owner() int {
