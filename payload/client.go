@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"podstarter/rescue"
 )
 
 // Options say which wrapper to reach.
@@ -127,7 +129,7 @@ func (c *Client) Usage(ctx context.Context) (ContainerUsage, error) {
 	if q == nil {
 		q = &question{done: make(chan struct{})}
 		c.asking = q
-		go c.ask(q)
+		rescue.Go(func() { c.ask(q) })
 	}
 	c.mu.Unlock()
 	select {

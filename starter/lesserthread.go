@@ -5,6 +5,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/rescue"
 )
 
 // lesserThread is a thread without what setuid programs and files with
@@ -28,7 +30,7 @@ func onLesserThread(once bool, work func()) error {
 		}
 	}
 	t, ready := make(lesserThread), make(chan error, 1)
-	go t.serve(once, ready)
+	rescue.Go(func() { t.serve(once, ready) })
 	if err := <-ready; err != nil {
 		return err
 	}
@@ -42,7 +44,7 @@ func (t lesserThread) serve(once bool, ready chan<- error) {
 		// The process's first thread cannot end, and is not to lose anything. Another
 		// is used while this goroutine has that one.
 		begun := make(chan error, 1)
-		go t.serve(once, begun)
+		rescue.Go(func() { t.serve(once, begun) })
 		ready <- <-begun
 		runtime.UnlockOSThread()
 		return
