@@ -24,10 +24,13 @@ func TestDownloadBrokenStreams(t *testing.T) {
 		f, s := newShadow(t), newSandbox(t)
 		f.items = []sent{{command: 1, name: "a", data: "a"}, {command: 1, name: "b", data: "b"}}
 		set(f)
-		_, err := f.transfer(s, plainJob).Download(context.Background())
+		result, err := f.transfer(s, plainJob).Download(context.Background())
 		var v *TransferError
 		if !errors.As(err, &v) {
 			t.Fatalf("error %v", err)
+		}
+		if !result.Met {
+			t.Error("the shadow has no half of the transfer, which it says is broken")
 		}
 		select {
 		case <-f.done:
@@ -156,12 +159,12 @@ func TestDialFails(t *testing.T) {
 	tr.SetPeer(func(context.Context, int) (*cedar.Stream, error) { return nil, unix.ECONNREFUSED }, "")
 	result, err := tr.Download(context.Background())
 	var v *TransferError
-	if !errors.As(err, &v) || v.Subcode != int(unix.ECONNREFUSED) || !v.TryAgain || v.Code != 12 || result == nil {
+	if !errors.As(err, &v) || v.Subcode != int(unix.ECONNREFUSED) || !v.TryAgain || v.Code != 12 || result == nil || result.Met {
 		t.Errorf("%+v, %v", result, err)
 	}
-	_, err = tr.Upload(context.Background(), Upload{})
-	if !errors.As(err, &v) || v.Code != 13 {
-		t.Errorf("%v", err)
+	result, err = tr.Upload(context.Background(), Upload{})
+	if !errors.As(err, &v) || v.Code != 13 || result.Met {
+		t.Errorf("%+v, %v", result, err)
 	}
 }
 

@@ -17,6 +17,7 @@ type stats struct {
 	cedar     int   // items by CEDAR that count
 	container time.Duration
 	image     bool // the container image was among the items
+	met       bool // the shadow was reached
 	spooled   []string
 
 	plugins  []*classads.Ad // results for the shadow
@@ -127,5 +128,5 @@ func (s *stats) ad() *classads.Ad {
 }
 
 func (s *stats) result(began time.Time) *Result {
-	return &Result{Bytes: s.bytes + s.moved(), Plugins: s.plugins, Files: s.files, Stats: s.ad(), Took: time.Since(began)}
+	return &Result{Bytes: s.bytes + s.moved(), Plugins: s.plugins, Files: s.files, Stats: s.ad(), Took: time.Since(began), Met: s.met}
 }

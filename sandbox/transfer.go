@@ -78,6 +78,7 @@ type Result struct {
 	Unnamed bool          // Spooled would have too many names and has none: there is to be no such attribute
 	Stats   *classads.Ad  // TransferStats as they were told to the shadow
 	Took    time.Duration // from dialling to the last acknowledgement
+	Met     bool          // the shadow was reached, and so has a half of the transfer
 
 	// Plugins is the list of results for InputPluginResultList and so on;
 	// empty if no plugin ran.
@@ -186,6 +187,7 @@ func (t *Transfer) begin(ctx context.Context, command int) (*session, error) {
 		s.Close()
 		return x, broken(x.code, "STARTER cannot begin a file transfer", err)
 	}
+	x.stats.met = true
 	return x, nil
 }
 

@@ -274,6 +274,7 @@ func (a *activation) report(ctx context.Context, e shadow.RemoteError) {
 			a.log.Error("The shadow is not there to hold the job", "error", err)
 		}
 	}
+	a.awaitNoted(ctx)
 	a.finalUpdate(ctx)
 	if err := a.shadow.ReportError(ctx, e); err != nil {
 		a.log.Error("Failed to send the error to the shadow", "error", err)

@@ -110,6 +110,7 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 // hold puts a job on hold that has ended in the wrong way, before the startd hears
 // how it did (jic_shadow.cpp:holdJob).
 func (a *activation) hold(ctx context.Context, code, subcode int, why string) error {
+	a.awaitNoted(ctx)
 	err := a.shadow.ReportError(ctx, shadow.RemoteError{Message: why, Code: code, Subcode: subcode, Critical: true})
 	if err != nil {
 		return fail(code, subcode, errors.New(why)) // to be told when there is a shadow again

@@ -85,6 +85,7 @@ func (a *activation) sayExited(ctx context.Context) error {
 	if err := a.failures.failure(); err != nil {
 		return err // what a program that has failed says of the job is not to be believed
 	}
+	a.awaitNoted(ctx)
 	ad := a.finalUpdate(ctx)
 	status, reason := a.payload.exit.WaitStatus, shadow.JobExited
 	// An order that came when the job had ended changes nothing of how it did.

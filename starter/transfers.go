@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"podstarter/cedar"
@@ -20,8 +21,9 @@ type transfers struct {
 	in, out  sandbox.Result
 	arrived  bool // the output has
 	history  *transferHistory
-	repeated int // times that it was sent again over the same connection for calls
-	forced   int // times that this connection was broken to begin anew
+	repeated int                  // times that it was sent again over the same connection for calls
+	forced   int                  // times that this connection was broken to begin anew
+	half     atomic.Pointer[half] // of the last transfer, until it is known that the shadow noted its end
 }
 
 func (t *transfers) sent() int64     { return t.out.Bytes }
@@ -78,6 +80,7 @@ func (a *activation) signURLs() bool {
 // fetchInput is one try to bring the job's input in.
 func (a *activation) fetchInput(ctx context.Context) error {
 	result, err := a.files.transfer.Download(ctx)
+	a.overHere(result, transferringInput)
 	a.writeHistory()
 	a.files.in = *result
 	a.tellPluginResults(ctx, "Input", result.Plugins)
@@ -99,6 +102,7 @@ func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
 		a.closeJobLog()
 	}
 	result, err := a.files.transfer.Upload(ctx, sandbox.Upload{Kind: kind, Number: a.checkpoint, Added: a.addedOutput(), Removed: a.chirp.hidden()})
+	a.overHere(result, transferringOutput)
 	a.writeHistory()
 	which := "Output"
 	if kind == sandbox.Checkpoint {

@@ -257,6 +257,7 @@ func (a *activation) reportHold(ctx context.Context) {
 		return
 	}
 	a.holdReported = true
+	a.awaitNoted(ctx)
 	err := a.shadow.ReportError(ctx, shadow.RemoteError{Message: e.Error(), Code: e.code, Subcode: e.subcode, Critical: true})
 	if err != nil {
 		a.log.Error("Failed to ask the shadow to hold the job", "error", err)
