@@ -8,7 +8,13 @@ import (
 func (x *session) putAck(verdict *TransferError) error {
 	ad := classads.NewAd()
 	ad.SetInt("Result", ackResult(verdict))
-	ad.SetAd("TransferStats", x.stats.ad())
+	stats := x.stats
+	if verdict != nil && x.code == CodeDownload {
+		// The shadow's own count of what it sent stands, as under stock, which
+		// adds bytes up only when all has come (file_transfer.cpp:DoDownload).
+		stats.bytes = 0
+	}
+	ad.SetAd("TransferStats", stats.ad())
 	if verdict != nil {
 		ad.SetInt("HoldReasonCode", int64(verdict.Code))
 		ad.SetInt("HoldReasonSubCode", int64(verdict.Subcode))

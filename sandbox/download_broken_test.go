@@ -107,6 +107,10 @@ func TestDownloadBrokenStreams(t *testing.T) {
 			!strings.Contains(v.Text, "; STARTER failed to receive file(s) from <127.0.0.1:") {
 			t.Errorf("%+v", v)
 		}
+		told, err := f.ackIn.GetAd("TransferStats")
+		if err != nil || told.FormatNew() != ad(t, `[CedarFilesCount=2; Protocols=""]`).FormatNew() {
+			t.Errorf("statistics that replace the shadow's own: %s", f.ackIn.FormatNew())
+		}
 		if f.ackIn.IntOr("HoldReasonCode", 0) != 13 || !strings.HasPrefix(f.ackIn.StringOr("HoldReason", ""), "STARTER failed to receive") {
 			t.Errorf("ack %s", f.ackIn.FormatNew())
 		}
