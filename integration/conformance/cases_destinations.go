@@ -17,7 +17,7 @@ cd .. && rm -rf <cluster>`)
 func storing(name, shows, script, submit string, steps ...Step) Case {
 	return Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", script)},
 		Submit: "executable = job.sh\noutput = out\n" + submit + shortLease,
-		Steps:  append(append([]Step{Ends()}, steps...), kept()), Fleeting: transferFleeting}
+		Steps:  append(append([]Step{Ends()}, steps...), kept())}
 }
 
 // tree is a job that makes some files in directories.
@@ -31,7 +31,7 @@ func saving(name, shows, url, more string) Case {
 			"checkpoint_destination = " + url + "\n" + more,
 		Steps: append(slices.Clone(killed), Ends(), kept()),
 		// URLs that are received hold the job's number, which may have another length.
-		Fleeting: append([]string{"numpids", "010   Number of processes*", "stdoutmtime", "bytesrecvd", "004   *Bytes Received By Job", "005   *Bytes Received By Job"}, transferFleeting...)}
+		Fleeting: []string{"numpids", "010   Number of processes*", "stdoutmtime", "bytesrecvd", "004   *Bytes Received By Job", "005   *Bytes Received By Job"}}
 	return twice(c)
 }
 
@@ -39,7 +39,7 @@ func saving(name, shows, url, more string) Case {
 func refused(name, shows, destination string) Case {
 	return Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", "echo 1 >state; mkdir -p d; echo in >d/f; [ -e again ] && exit; touch again; exit 85")},
 		Submit: "executable = job.sh\noutput = out\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = state, d, again\ntransfer_output_files = state\n" + destination + shortLease,
-		Steps:  []Step{Ends(), kept()}, Fleeting: transferFleeting, Versions: withCheckpointFailures}
+		Steps:  []Step{Ends(), kept()}, Versions: withCheckpointFailures}
 }
 
 // withCheckpointFailures are the versions whose events tell a failed checkpoint as
@@ -100,7 +100,7 @@ var destinationsCases = []Case{
 		Files:    []harness.File{Script("job.sh", later+tree+traps("TERM")+ready+untilCaught)},
 		Submit:   "executable = job.sh\noutput = out\noutput_destination = keep://out\n" + onEvict,
 		Steps:    []Step{Ready(), Tool("condor_vacate_job"), Executes(2), Ends(), kept()},
-		Fleeting: append([]string{"numpids", "010   Number of processes*", "stdoutmtime"}, transferFleeting...)}),
+		Fleeting: []string{"numpids", "010   Number of processes*", "stdoutmtime"}}),
 
 	storing("dest-signal", "a plugin that is killed", tree,
 		"transfer_output_files = a, d\noutput_destination = keep://signal").only(withNewStarter...),

@@ -65,7 +65,6 @@ var guidanceCases = []Case{{
 		Note("what the shadow heard of diagnostics", heardOfDiagnostics),
 		Quietly(Shell("rm /tmp/guided.<cluster>")),
 	},
-	Fleeting: transferFleeting,
 }}
 
 // conversations are lines with the input of a job and the list of commands.

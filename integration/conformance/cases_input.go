@@ -75,7 +75,7 @@ var inputCases = []Case{
 	{Name: "executable-from-input", Shows: "an executable that comes with the input, in a directory",
 		Files:  []harness.File{Script("tools/run", `echo "${0##*/}"; [ "$PWD" = "$_CONDOR_SCRATCH_DIR" ] && echo at the top; stat -c %a tools/run`)},
 		Submit: "executable = ./tools/run\ntransfer_executable = false\ntransfer_input_files = tools\noutput = out"},
-	{Name: "executable-remapped", OnRequest: true, Shows: "a remap of input that has the executable's name", Stuck: true, Fleeting: transferFleeting,
+	{Name: "executable-remapped", OnRequest: true, Shows: "a remap of input that has the executable's name", Stuck: true,
 		Files:  append(text("in"), Script("job", show+"show job other in")),
 		Submit: "executable = job\noutput = out\ntransfer_input_files = in\ntransfer_output_files = \"\"\n+TransferInputRemaps = \"job=other;in=new/in\""},
 	taking("input-dots", "names with . and .. and several slashes", "show a b c d e", "transfer_input_files = sub/../a, .//b, sub/./c, sub/deep/../d, ./e/.",

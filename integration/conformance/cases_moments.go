@@ -23,9 +23,9 @@ var momentsSetup = Setup{Execute: hookKnobs("WAITSBEFORE_HOOK_PREPARE_JOB_BEFORE
 func preparing(name, shows, keyword string, steps ...Step) Case {
 	c := twice(steered(name, shows, "ls | grep -v '^_condor'\n", "+HookKeyword = \""+keyword+"\"",
 		append([]Step{Wait("the hook", hookRuns)}, steps...)...))
-	c.Fleeting = append(append(c.Fleeting,
+	c.Fleeting = append(c.Fleeting,
 		"scratchdirfilecount", // by the last update, or none
-		"004   Error from * the startd asked for the end of the job"), transferFleeting...)
+		"004   Error from * the startd asked for the end of the job")
 	return c
 }
 
@@ -79,9 +79,8 @@ exec sleep 100.$(printf %06d $(echo "$ad" | sed -n 's/^ClusterId = //p'))
 func incoming(name, shows string, steps ...Step) Case {
 	return twice(Case{
 		Name: name, Shows: shows, Files: []harness.File{Script("job.sh", "cat large\n"), {Name: "large", Sparse: 600 << 20}},
-		Submit:   "executable = job.sh\ntransfer_input_files = large\nrequest_disk = 1G\noutput = out\n",
-		Steps:    append([]Step{Event(harness.EventFileTransfer, 1)}, steps...),
-		Fleeting: transferFleeting,
+		Submit: "executable = job.sh\ntransfer_input_files = large\nrequest_disk = 1G\noutput = out\n",
+		Steps:  append([]Step{Event(harness.EventFileTransfer, 1)}, steps...),
 	})
 }
 
@@ -98,8 +97,8 @@ func outgoing(name, shows, submit string, steps ...Step) Case {
 			Ready(), Quietly(Shell("mkfifo ../pipe.<cluster>")), EP("touch", "<scratch>/go"),
 			Event(harness.EventFileTransfer, 3),
 		}, steps...)...))
-	c.Fleeting = append(append(c.Fleeting, "transferoutputremaps"), transferFleeting...) // they name the cluster
-	c.Versions = []string{"25.14+*"}                                                     // whose starter's log tells of orders
+	c.Fleeting = append(c.Fleeting, "transferoutputremaps") // they name the cluster
+	c.Versions = []string{"25.14+*"}                        // whose starter's log tells of orders
 	return c
 }
 
@@ -154,7 +153,7 @@ var momentsCases = []Case{
 		"n=$(cat state 2>/dev/null || echo 0)\necho $((n + 1)) >state\n[ $n -lt 2 ] && kill -USR2 $$\ncat state\n",
 		"+WantFTOnCheckpoint = True\n+SuccessCheckpointExitBySignal = True\n+SuccessCheckpointExitSignal = \"SIGUSR2\"\ntransfer_checkpoint_files = state"),
 	{Name: "stdin-missing", Shows: "standard input that cannot be transferred",
-		Submit: "arguments = out=hello\noutput = out\ninput = /no/such/input\ntransfer_input = False", Steps: []Step{Event(harness.EventHeld, 1)}, Stuck: true, Fleeting: transferFleeting},
+		Submit: "arguments = out=hello\noutput = out\ninput = /no/such/input\ntransfer_input = False", Steps: []Step{Event(harness.EventHeld, 1)}, Stuck: true},
 	{Name: "stdout-nowhere", Shows: "standard output in a directory that is not there, without a transfer",
 		Submit: "arguments = out=hello\nexecutable = /bin/echo\ntransfer_executable = False\nshould_transfer_files = NO\nMY.FileSystemDomain = TARGET.FileSystemDomain\nremote_initialdir = /tmp\noutput = /no/such/directory/out",
 		Steps:  []Step{Event(harness.EventHeld, 1)}, Stuck: true},

@@ -98,12 +98,12 @@ var outputCases = []Case{
 		"when_to_transfer_output = ON_SUCCESS\nsuccess_exit_code = 0\ntransfer_output_files = good\n+FailureFiles = \"bad, d\"").onRequest(),
 	making("on-success-code", "output on success, of a job for which another exit code than 0 is one", "echo 1 >new; exit 3", "when_to_transfer_output = ON_SUCCESS\nsuccess_exit_code = 3").onRequest(),
 	making("on-success-signal", "output on success, of a job that a signal ends", "echo 1 >new; kill -SEGV $$", "when_to_transfer_output = ON_SUCCESS").onRequest(),
-	reported(twice(steered("evicted-files", "a job that is evicted with files, directories and changed input, without a list, and goes on with them",
+	twice(steered("evicted-files", "a job that is evicted with files, directories and changed input, without a list, and goes on with them",
 		again+"mkdir -p d/sub; echo 1 >d/sub/1; echo 2 >new; echo changed >in\n"+traps("TERM")+ready+untilCaught,
-		onEvict+"transfer_input_files = in, same, indir", Ready(), Tool("condor_vacate_job"), Executes(2)))).with(text("in", "same", "indir/leaf")...),
-	reported(twice(steered("evicted-list", "a job that is evicted with a list of output, which is remapped, and goes on with it",
+		onEvict+"transfer_input_files = in, same, indir", Ready(), Tool("condor_vacate_job"), Executes(2))).with(text("in", "same", "indir/leaf")...),
+	twice(steered("evicted-list", "a job that is evicted with a list of output, which is remapped, and goes on with it",
 		again+"mkdir -p d/sub; echo 1 >d/sub/1; echo 2 >new; echo 3 >unlisted\n"+traps("TERM")+ready+untilCaught,
-		onEvict+"transfer_output_files = d, new\ntransfer_output_remaps = \"new=neu\"", Ready(), Tool("condor_vacate_job"), Executes(2)))),
+		onEvict+"transfer_output_files = d, new\ntransfer_output_remaps = \"new=neu\"", Ready(), Tool("condor_vacate_job"), Executes(2))),
 	twice(steered("checkpoint-directories", "a checkpoint of files and directories, and the sandbox that it makes",
 		again+"if [ -e state ]; then "+ready+rest+"fi\nmkdir -p c/d; echo 1 >c/d/1; echo 2 >state; echo 3 >not; exit 85\n",
 		"checkpoint_exit_code = 85\ntransfer_checkpoint_files = state, c\ntransfer_output_files = new", Ready(), Tool("condor_vacate_job", "-fast", "<job>"), Executes(2))),
@@ -121,10 +121,10 @@ var outputCases = []Case{
 		Files:   []harness.File{Script("job", "echo 1 >a,b; echo 2 >' blank '; echo 3 >plain")},
 		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched, Submit: "executable = job\noutput = out",
 		Steps: []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}},
-	reported(twice(Case{Name: "spool-again", Shows: "a spooled job that goes back to the queue with its files and goes on with them",
+	twice(Case{Name: "spool-again", Shows: "a spooled job that goes back to the queue with its files and goes on with them",
 		Files:   append(text("in", "same"), Script("job", again+"mkdir d; echo 1 >d/1; echo 2 >mine; echo changed >in\n")),
 		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched, Submit: "executable = job\ntransfer_input_files = in, same\noutput = out\non_exit_remove = NumJobStarts > 1",
-		Steps: []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}})),
+		Steps: []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}}),
 }
 
 // oddFiles makes a file of each name in the list, which is a shell's.
@@ -134,14 +134,6 @@ func oddFiles(list string) string {
 
 // specials makes a pipe and a socket.
 const specials = "mkfifo pipe; perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un(\"socket\")) or die'; "
-
-// reported leaves out what a shadow that gives the job back to the queue writes
-// only if its own process for the transfer has told it of the end before the
-// starter does: either may come first.
-func reported(c Case) Case {
-	c.Fleeting = append(c.Fleeting, "transferoutfinished", "transferoutputstats", "040 Finished transferring output files")
-	return c
-}
 
 // fetched is what the schedd writes of files that were fetched when it has heard
 // of the end of that, for which the tool does not wait.

@@ -17,7 +17,6 @@ func fetches(c Case, inputs, more string) Case {
 func fails(c Case, inputs string) Case {
 	c = fetches(c, inputs, shortLease)
 	c.Steps = []Step{Event(harness.EventHeld, 1), transferRecords}
-	c.Fleeting = append(c.Fleeting, transferFleeting...)
 	return c
 }
 
@@ -36,7 +35,6 @@ func firstTime(first, then string) string {
 // goesBack is one of a job that goes back to the queue, and runs at its second try.
 func goesBack(c Case, first, then, more string) Case {
 	c = fetches(c, "", more+firstTime(first, then))
-	c.Fleeting = append(c.Fleeting, transferFleeting...)
 	return c
 }
 

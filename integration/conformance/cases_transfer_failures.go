@@ -7,7 +7,6 @@ import (
 // failing is a job whose transfer fails.
 func failing(c Case) Case {
 	c.Submit += shortLease
-	c.Fleeting = append(c.Fleeting, transferFleeting...)
 	if len(c.Steps) > 0 {
 		c.Steps = append(c.Steps, Ends())
 	}
@@ -40,11 +39,11 @@ var failuresCases = []Case{
 		Submit: "executable = job\ntransfer_input_files = one, large\nrequest_disk = 1G\noutput = out\ntransfer_output_files = \"\"",
 		// The next time less of it may come.
 		Steps:    []Step{Event(harness.EventFileTransfer, 1), transferBreaks(), comes(), Ends()},
-		Fleeting: append([]string{"bytesrecvd", "0* Bytes Received By Job", "005   Partitionable Resources*", "transferinput*", "diskusage*"}, transferFleeting...)}),
+		Fleeting: []string{"bytesrecvd", "0* Bytes Received By Job", "005   Partitionable Resources*", "transferinput*", "diskusage*"}}),
 	twice(Case{Name: "output-breaks", Shows: "the connection breaks while the output goes out",
 		Files:  []harness.File{Script("job", "starts=$(sed -n 's/^NumJobStarts = //p' \"$_CONDOR_JOB_AD\")\necho small | tee small >large; [ \"${starts:-0}\" -gt 0 ] || truncate -s 1G large")},
 		Submit: "executable = job\noutput = out\nrequest_disk = 1G\ntransfer_output_files = small, large\ntransfer_output_remaps = \"large=/dev/null\"" + shortLease,
-		Steps:  []Step{Event(harness.EventFileTransfer, 3), transferBreaks(), whenever(Ends())}, Fleeting: transferFleeting}).onRequest(),
+		Steps:  []Step{Event(harness.EventFileTransfer, 3), transferBreaks(), whenever(Ends())}}).onRequest(),
 	outgoing("output-breaks-late", "the connection breaks when all of the output has been sent and none of it written", "", transferBreaks(), comesOut(), whenever(Ends())).onRequest(),
 	failing(Case{Name: "execute-disk-full", Shows: "a full disk at the execution point when the input comes", Alone: true,
 		Files:  []harness.File{{Name: "large", Content: make([]byte, 5<<20)}},
