@@ -8,7 +8,7 @@ import (
 
 // kept tells what the plugin of keep:// has stored for the job, and clears it away.
 func kept() Step {
-	return EP("sh", "-c", `cd /tmp/conformance-keep/<cluster> 2>/dev/null || exit
+	return EP("sh", "-c", "cd "+programs+`/kept/<cluster> 2>/dev/null || exit
 find . -type f | sort | while read -r f; do echo "$f: $(cat "$f" | tr '\n' ' ' | head -c 60)"; done | sed 's|/[^/]*_<cluster>\.0_[0-9]*/|/JOB/|'
 cd .. && rm -rf <cluster>`)
 }
@@ -127,6 +127,7 @@ var destinationsCases = []Case{
 var destinationsSetup = Setup{
 	Execute:  "FILETRANSFER_PLUGINS = $(FILETRANSFER_PLUGINS), " + programs + "/keep_plugin\n",
 	Programs: []harness.File{Script("keep_plugin", keepPlugin)},
+	Open:     []string{"kept"},
 }
 
 const keepPlugin = `if [ "$1" = -classad ]; then
@@ -147,7 +148,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 cluster=$(sed -n 's/^ClusterId = //p' "$_CONDOR_JOB_AD")
-top=/tmp/conformance-keep/$cluster
+top=${0%/*}/kept/$cluster
 umask 0 # a job may begin again in another slot, as another user
 : >"$out"
 report() {

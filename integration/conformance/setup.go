@@ -66,7 +66,7 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject) (remov
 	}
 	all := places(pool)
 	for _, p := range all {
-		lines, files := common, []harness.File(nil)
+		lines, files, open := common, []harness.File(nil), []string(nil)
 		for _, s := range subjects {
 			part := s.Setup.Execute
 			if p.name == "submit" {
@@ -74,6 +74,7 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject) (remov
 				files = append(files, s.Setup.Submitting...)
 			} else {
 				files = append(files, s.Setup.Programs...)
+				open = append(open, s.Setup.Open...)
 			}
 			if part != "" {
 				lines += "# " + s.Name + "\n" + strings.TrimRight(part, "\n") + "\n"
@@ -82,7 +83,7 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject) (remov
 		if p.name == "submit" {
 			lines = strings.TrimPrefix(lines, common)
 		}
-		if err := p.install(ctx, lines, files); err != nil {
+		if err := p.install(ctx, lines, files, open); err != nil {
 			return nil, fmt.Errorf("setting up the %s side: %w", p.name, err)
 		}
 	}
@@ -100,7 +101,12 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject) (remov
 // directory that is read, and there after what the pool was set up with.
 const configFile = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/98-conformance.conf`
 
-func (p place) install(ctx context.Context, lines string, files []harness.File) error {
+func (p place) install(ctx context.Context, lines string, files []harness.File, open []string) error {
+	for _, dir := range open {
+		if _, err := p.input(ctx, "", "sh", "-c", `mkdir -p "$0" && chmod 0777 "$0"`, path.Join(programs, dir)); err != nil {
+			return err
+		}
+	}
 	for _, f := range files {
 		mode := f.Mode
 		if mode == 0 {
