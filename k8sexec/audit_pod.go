@@ -126,6 +126,7 @@ func (b *Backend) auditContainer(pod *corev1.Pod, c *corev1.Container, r *report
 			r.bad(what, line(c.Name, name+": (remove it)"), "has a probe that runs a program of the user's image as root")
 		}
 	}
+	b.auditOthers(pod, c, what, r)
 	b.auditGraphics(c, what, r)
 	if len(r.found) == before {
 		r.ok(what, "holds no token or secret, and nothing of the node's")

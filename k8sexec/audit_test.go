@@ -29,11 +29,12 @@ type auditWorld struct {
 }
 
 func newAuditWorld(t *testing.T) *auditWorld {
-	a := &auditWorld{dir: t.TempDir(), exec: t.TempDir()}
-	a.world = newWorld(t, func(o *Options) { o.Execute, o.KubernetesDir = a.exec, a.dir })
+	a := &auditWorld{dir: t.TempDir()}
+	a.world = newWorld(t, func(o *Options) { o.KubernetesDir = a.dir })
+	a.exec = a.sandboxes()
+	a.backend.opt.Execute = a.exec
 	_ = os.Chmod(a.control, 0o700)
 	_ = os.Chmod(a.private, 0o700)
-	_ = os.Chmod(a.exec, 0o755)
 	a.token(`{"exp":4000000000,"kubernetes.io":{"namespace":"jobs","pod":{"name":"pilot-0","uid":"uid-1"}}}`)
 	a.api.deny = func(patch string) error {
 		if strings.Contains(patch, "labels") || strings.Contains(patch, "check.invalid") || strings.Contains(patch, "tolerations") {
@@ -55,13 +56,6 @@ func newAuditWorld(t *testing.T) *auditWorld {
 		a.pod.Annotations[nonceAnnotation+name] = "nonce"
 		c := &a.pod.Spec.Containers[i+1]
 		c.Env = append(c.Env, corev1.EnvVar{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"})
-	}
-	for i := range a.pod.Spec.Containers {
-		for j, m := range a.pod.Spec.Containers[i].VolumeMounts {
-			if m.Name == "execute" {
-				a.pod.Spec.Containers[i].VolumeMounts[j].MountPath = a.exec
-			}
-		}
 	}
 	a.pod.Spec.EnableServiceLinks = ptr(false)
 	a.pod.Spec.ServiceAccountName = "glidein"
@@ -198,6 +192,9 @@ func TestAudit(t *testing.T) {
 		}, want: result{"warn container payload-2: spec.containers[name=payload-2].volumeMounts[name=s]: (remove it)",
 			"warn container payload-2: spec.containers[name=payload-2].volumeMounts[name=h]: (remove it)",
 			"bad container payload-2: spec.containers[name=payload-2].env[name=PASSWORD]: (remove it)"}},
+		{name: "another volume that jobs write to", change: func(a *auditWorld) {
+			a.volume(2, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, "/data")
+		}, want: result{"warn container payload-2: spec.containers[name=payload-2].volumeMounts[name=data].readOnly: true"}},
 		{name: "probe", change: func(a *auditWorld) {
 			a.pod.Spec.Containers[1].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{}}}
 		}, want: result{"bad container payload: spec.containers[name=payload].livenessProbe: (remove it)"}},

@@ -1,7 +1,6 @@
 package k8sexec
 
 import (
-	"path"
 	"path/filepath"
 	"strings"
 
@@ -10,7 +9,7 @@ import (
 	"podstarter/payload"
 )
 
-// wrapperProgram is the base name of the payload container's command.
+// wrapperProgram is the name of the wrapper's file in its volume.
 const wrapperProgram = "condor_pod_wrapper"
 
 // checkPod compares the pod's spec with what bindings rely on. What the API
@@ -45,13 +44,14 @@ func containerNames(pod *corev1.Pod) []string {
 
 // checkContainer looks at what makes a container a payload container.
 func (b *Backend) checkContainer(c *corev1.Container, pod *corev1.PodSecurityContext, f *findings) {
-	if len(c.Command) == 0 || path.Base(c.Command[0]) != wrapperProgram {
-		f.bad(knobContainers, "the command of container %s is %s instead of %s; without it the user's image decides what runs", c.Name, quoted(c.Command), wrapperProgram).
-			at(c.Name, "command: [/opt/podstarter/bin/"+wrapperProgram+"]")
+	if len(c.Command) == 0 {
+		f.bad(knobContainers, "container %s has no command; without it the user's image decides what runs", c.Name).
+			at(c.Name, "command: ["+wrapperPath+"]")
 	} else if want := filepath.Join(b.opt.ControlDir, c.Name); !hasFlag(append(c.Command[1:], c.Args...), "control", want) {
 		f.bad(knobControlDir, "container %s must have the arguments -control %s, it has %s", c.Name, want, quoted(c.Args)).
 			at(c.Name, "args: [-control, "+want+"]")
 	}
+	checkCommand(c, f)
 	if c.WorkingDir == "" {
 		f.bad(knobContainers, "container %s has no workingDir; set it to /, or an image whose own does not exist cannot be run", c.Name).
 			at(c.Name, "workingDir: /")

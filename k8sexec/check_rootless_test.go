@@ -18,10 +18,10 @@ func (w *world) rootlessPod() *corev1.Pod {
 	pod.Spec.ShareProcessNamespace = nil
 	pod.Spec.Containers = pod.Spec.Containers[:2]
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
-		{Name: "execute", MountPath: "/execute"}, {Name: "control", MountPath: w.control}, {Name: "scratch", MountPath: "/scratch"}}
+		{Name: "execute", MountPath: "/execute"}, {Name: "control", MountPath: w.control}, {Name: "scratch", MountPath: w.execute}}
 	c := &pod.Spec.Containers[1]
 	c.Args = append(c.Args, "-pilot", "1000:10000")
-	c.VolumeMounts[0] = corev1.VolumeMount{Name: "scratch", MountPath: "/scratch"}
+	c.VolumeMounts[0] = corev1.VolumeMount{Name: "scratch", MountPath: w.execute}
 	return pod
 }
 
@@ -52,7 +52,7 @@ func TestCheckRootless(t *testing.T) {
 			w.backend.opt.Scratch = ""
 			pod.Spec.Containers[1].VolumeMounts[0] = corev1.VolumeMount{Name: "execute", MountPath: "/execute"}
 		}, []string{"POD_STARTER_SCRATCH_DIR: is empty, but the pilot is user 1000",
-			"POD_STARTER_SCRATCH_DIR: containers pilot and payload both mount volume execute"}},
+			"POD_STARTER_SCRATCH_DIR: containers pilot and payload both mount volume execute", "EXECUTE: is the root of volume execute"}},
 		{"EXECUTE in the payload container", func(_ *world, pod *corev1.Pod) {
 			c := &pod.Spec.Containers[1]
 			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "execute", MountPath: "/elsewhere"})
@@ -63,10 +63,16 @@ func TestCheckRootless(t *testing.T) {
 		}, nil},
 		{"EXECUTE on the scratch volume", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[0].VolumeMounts[0].Name = "scratch" },
 			[]string{"EXECUTE: is on volume scratch, like POD_STARTER_SCRATCH_DIR"}},
+		{"scratch volume open to root", func(w *world, _ *corev1.Pod) { _ = os.Chmod(w.execute, 0o755) },
+			[]string{"POD_STARTER_SCRATCH_DIR: /"}},
+		{"scratch volume writable for all", func(w *world, _ *corev1.Pod) { _ = os.Chmod(w.execute, 0o077) },
+			[]string{"POD_STARTER_SCRATCH_DIR: /"}},
+		{"scratch directory is the volume's root", func(w *world, _ *corev1.Pod) { w.backend.opt.Scratch = w.execute },
+			[]string{"POD_STARTER_SCRATCH_DIR: is the root of volume scratch, which must be closed to root"}},
 		{"scratch volume not in the payload container", func(_ *world, pod *corev1.Pod) {
 			c := &pod.Spec.Containers[1]
 			c.VolumeMounts = c.VolumeMounts[1:]
-		}, []string{"POD_STARTER_SCRATCH_DIR: container payload mounts no volume at /scratch"}},
+		}, []string{"POD_STARTER_SCRATCH_DIR: container payload mounts no volume at "}},
 		{"wrapper does not know the pilot", func(_ *world, pod *corev1.Pod) {
 			c := &pod.Spec.Containers[1]
 			c.Args = c.Args[:2]
@@ -88,7 +94,8 @@ func TestCheckRootless(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, func(o *Options) { o.Execute, o.Scratch, o.Containers = "/execute", "/scratch", []string{"payload"} })
+			w := newWorld(t, func(o *Options) { o.Execute, o.Containers = "/execute", []string{"payload"} })
+			w.backend.opt.Scratch = w.sandboxes()
 			w.backend.self = identity{uid: 1000, gid: 1000, groups: []int{1000, 10000}}
 			_ = os.Chown(w.control, 0, 10000)
 			_ = os.Chmod(w.control, 0o750)

@@ -22,16 +22,16 @@ func (w *world) goodPod() *corev1.Pod {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	pod.Spec.ShareProcessNamespace = ptr(true)
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
-		{Name: "execute", MountPath: "/execute"}, {Name: "control", MountPath: w.control}, {Name: "private", MountPath: w.private}}
+		{Name: "execute", MountPath: w.execute}, {Name: "control", MountPath: w.control}, {Name: "private", MountPath: w.private}}
 	for i := 1; i < len(pod.Spec.Containers); i++ {
 		c := &pod.Spec.Containers[i]
-		c.Command, c.Args = []string{"/opt/podstarter/bin/condor_pod_wrapper"}, []string{"-control", w.control + "/" + c.Name}
+		c.Command, c.Args = []string{"/proc/slabinfo"}, []string{"-control", w.control + "/" + c.Name}
 		c.WorkingDir, c.ImagePullPolicy = "/", corev1.PullIfNotPresent
 		c.SecurityContext = &corev1.SecurityContext{RunAsUser: ptr(int64(0)), AllowPrivilegeEscalation: ptr(false)}
 		c.Env = []corev1.EnvVar{{Name: "POD_STARTER_NONCE", ValueFrom: &corev1.EnvVarSource{
 			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['podstarter/nonce-" + c.Name + "']"}}}}
-		c.VolumeMounts = []corev1.VolumeMount{{Name: "execute", MountPath: "/execute"}, {Name: "control", MountPath: w.control},
-			{Name: "bin", MountPath: "/opt/podstarter/bin", ReadOnly: true}}
+		c.VolumeMounts = []corev1.VolumeMount{{Name: "execute", MountPath: w.execute}, {Name: "control", MountPath: w.control},
+			{Name: "bin", MountPath: "/proc/slabinfo", SubPath: "condor_pod_wrapper", ReadOnly: true}}
 	}
 	return pod
 }
@@ -74,14 +74,30 @@ func TestCheck(t *testing.T) {
 		{"control volume is another", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[1].VolumeMounts[1].Name = "scratch" },
 			result{Mistakes: []string{"POD_STARTER_CONTROL_DIR: container payload has volume scratch at"}}},
 		{"EXECUTE elsewhere", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[1].VolumeMounts[0].MountPath = "/scratch" },
-			result{Mistakes: []string{"EXECUTE: container payload mounts no volume at /execute"}}},
+			result{Mistakes: []string{"EXECUTE: container payload mounts no volume at "}}},
 		{"EXECUTE from another part of the volume", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[1].VolumeMounts[0].SubPath = "x" },
-			result{Mistakes: []string{"EXECUTE: container payload has volume execute at /execute, but the pilot has not"}}},
+			result{Mistakes: []string{"EXECUTE: container payload has volume execute at "}}},
 		{"EXECUTE read-only", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[1].VolumeMounts[0].ReadOnly = true },
-			result{Mistakes: []string{"EXECUTE: container payload mounts /execute read-only"}}},
+			result{Mistakes: []string{"EXECUTE: container payload mounts /"}}},
+		{"EXECUTE is the root of its volume", func(w *world, _ *corev1.Pod) { w.backend.opt.Execute = w.execute },
+			result{Mistakes: []string{"EXECUTE: is the root of volume execute, which must be closed to root", "EXECUTE: is the root of volume execute"}}},
+		{"wrapper where the image may have a link", func(_ *world, pod *corev1.Pod) {
+			c := &pod.Spec.Containers[1]
+			c.Command = []string{"/opt/podstarter/bin/condor_pod_wrapper"}
+			c.VolumeMounts[2].MountPath, c.VolumeMounts[2].SubPath = "/opt/podstarter/bin", ""
+		}, result{Mistakes: []string{"POD_STARTER_CONTAINERS: the command of container payload is /opt/podstarter/bin/condor_pod_wrapper; a user's image may have a symbolic link on the way"}}},
+		{"command below a link of /proc", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[1].Command = []string{"/proc/self/cwd"} },
+			result{Mistakes: []string{"POD_STARTER_CONTAINERS: the command of container payload is /proc/self/cwd; a user's image"}}},
+		{"command that is no mount", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[1].Command = []string{"/proc/swaps"} },
+			result{Mistakes: []string{"POD_STARTER_CONTAINERS: container payload mounts no file condor_pod_wrapper at /proc/swaps"}}},
+		{"command by way of a link", func(_ *world, pod *corev1.Pod) {
+			pod.Spec.Containers[1].Command = []string{"/opt/../proc/slabinfo"}
+		}, result{Mistakes: []string{"POD_STARTER_CONTAINERS: the command of container payload is /opt/../proc/slabinfo; a user's image"}}},
+		{"wrapper writable", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[1].VolumeMounts[2].ReadOnly = false },
+			result{Mistakes: []string{"POD_STARTER_CONTAINERS: container payload mounts the wrapper's volume bin writable"}}},
 		{"private volume shared", func(_ *world, pod *corev1.Pod) {
 			c := &pod.Spec.Containers[1]
-			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "private", MountPath: "/elsewhere"})
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "private", MountPath: "/elsewhere", ReadOnly: true})
 		}, result{Mistakes: []string{"POD_STARTER_PRIVATE_DIR: container payload mounts volume private"}}},
 		{"no nonce", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[1].Env = nil },
 			result{Mistakes: []string{"POD_STARTER_CONTAINERS: container payload lacks the variable POD_STARTER_NONCE"}}},
@@ -90,7 +106,7 @@ func TestCheck(t *testing.T) {
 		{"pulls always", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[1].ImagePullPolicy = corev1.PullAlways },
 			result{Mistakes: []string{"POD_STARTER_CONTAINERS: the imagePullPolicy of container payload is Always"}}},
 		{"command of the image", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[1].Command = nil },
-			result{Mistakes: []string{"POD_STARTER_CONTAINERS: the command of container payload is [] instead of condor_pod_wrapper"}}},
+			result{Mistakes: []string{"POD_STARTER_CONTAINERS: container payload has no command"}}},
 		{"control directory of another container", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[1].Args = pod.Spec.Containers[2].Args },
 			result{Mistakes: []string{"POD_STARTER_CONTROL_DIR: container payload must have the arguments -control"}}},
 		{"no root", func(_ *world, pod *corev1.Pod) { pod.Spec.Containers[1].SecurityContext.RunAsUser = nil },
@@ -111,11 +127,12 @@ func TestCheck(t *testing.T) {
 		{"several at once", func(_ *world, pod *corev1.Pod) {
 			pod.Spec.Containers[1].Command = nil
 			pod.Spec.Containers[2].Env = nil
-		}, result{Mistakes: []string{"POD_STARTER_CONTAINERS: the command of container payload", "POD_STARTER_CONTAINERS: container payload-2 lacks"}}},
+		}, result{Mistakes: []string{"POD_STARTER_CONTAINERS: container payload has no command", "POD_STARTER_CONTAINERS: container payload-2 lacks"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, func(o *Options) { o.Execute = "/execute" })
+			w := newWorld(t, nil)
+			w.backend.opt.Execute = w.sandboxes()
 			_ = os.Chmod(w.control, 0o700)
 			_ = os.Chmod(w.private, 0o700)
 			pod := w.goodPod()
@@ -202,5 +219,32 @@ func TestNewTakesEnvironment(t *testing.T) {
 	})
 	if w.backend.opt.Server != "https://[fd00::1]:443" || w.backend.opt.PodNamespace != "jobs" {
 		t.Errorf("server %s, namespace %q", w.backend.opt.Server, w.backend.opt.PodNamespace)
+	}
+}
+
+// TestClosedRoot: only a root that its owner may not search, that others may, and
+// that nobody may write to, keeps the container's root from files of jobs.
+func TestClosedRoot(t *testing.T) {
+	for mode := range os.FileMode(0o1000) {
+		w := newWorld(t, nil)
+		w.backend.opt.Execute = w.sandboxes()
+		if err := os.Chmod(w.execute, mode); err != nil {
+			t.Fatal(err)
+		}
+		pod := w.goodPod()
+		var f findings
+		w.backend.checkClosed(pod, &pod.Spec.Containers[1], knobExecute, w.sandboxes(), &f)
+		good := mode&0o700 == 0 && mode&0o022 == 0 && mode&0o001 != 0
+		if good != (f.mistakes == nil) {
+			t.Errorf("mode %#o: %v", mode, f.mistakes)
+		}
+		w.backend.root++
+		f = findings{}
+		w.backend.checkClosed(pod, &pod.Spec.Containers[1], knobExecute, w.sandboxes(), &f)
+		if f.mistakes == nil {
+			t.Errorf("mode %#o, and another owner: nothing is said", mode)
+		} else if want := "spec.initContainers[name=prepare]: (chown 0:0 " + w.execute + "; chmod 0055 " + w.execute + ")"; f.mistakes.Errors[0].(*Mistake).Line != want {
+			t.Errorf("line %q, want %q", f.mistakes.Errors[0].(*Mistake).Line, want)
+		}
 	}
 }

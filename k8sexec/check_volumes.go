@@ -62,6 +62,8 @@ func (b *Backend) checkVolumes(pod *corev1.Pod, c *corev1.Container, f *findings
 		case !b.pilotHas(pod, s.path, here):
 			f.bad(s.knob, "container %s has volume %s at %s, but the pilot has not; mount the same volume at the same path in both", c.Name, here.volume, s.path).
 				at(c.Name, "volumeMounts: (the volume that the pilot has at "+s.path+")")
+		case s.knob != knobControlDir:
+			b.checkClosed(pod, c, s.knob, s.path, f)
 		}
 	}
 	b.checkPrivate(pod, c, f)

@@ -82,6 +82,7 @@ type Backend struct {
 	connect func() (podAPI, error) // the API client, made at its first use
 	timing  timing
 	proc    string // where procfs is mounted
+	root    int    // the user that payload containers begin as
 	self    identity
 	// killUser ends all processes of a user that this one sees.
 	killUser func(ctx context.Context, uid int) error

@@ -25,6 +25,7 @@ type world struct {
 	backend *Backend
 	control string
 	private string
+	execute string // the volume of sandboxes
 	proc    string
 	boots   int
 	killed  []int // users whose processes were to end
@@ -57,12 +58,18 @@ func testID(n int) string { return fmt.Sprintf("%064x", n) }
 
 func newWorld(t *testing.T, change func(*Options)) *world {
 	t.Helper()
-	w := &world{t: t, control: t.TempDir(), private: t.TempDir(), proc: t.TempDir(), current: make(map[string]*fakeWrapper)}
+	w := &world{t: t, control: t.TempDir(), private: t.TempDir(), execute: t.TempDir(), proc: t.TempDir(), current: make(map[string]*fakeWrapper)}
 	opt := Options{
 		PodName: "pilot-0", PodNamespace: "jobs", Containers: []string{"payload", "payload-2"}, BaseUID: 10001,
 		ControlDir: w.control, PrivateDir: w.private, BindTimeout: 20 * time.Second, ThrowawayTags: true, DigestLifetime: time.Hour,
 		KubernetesDir: "/none", Server: "https://127.0.0.1:1",
 	}
+	for _, err := range []error{os.Mkdir(w.sandboxes(), 0o755), os.Chmod(w.execute, 0o055)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = os.Chmod(w.execute, 0o700) })
 	if change != nil {
 		change(&opt)
 	}
@@ -82,6 +89,7 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 		w.killed = append(w.killed, uid)
 		return nil
 	}
+	b.root = os.Geteuid()
 	b.timing = timing{
 		apiPatience: 300 * time.Millisecond, apiCall: 5 * time.Second, apiRetry: time.Millisecond,
 		leaseWait: 200 * time.Millisecond, leasePoll: time.Millisecond,
@@ -96,6 +104,9 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 	})
 	return w
 }
+
+// sandboxes is EXECUTE, a directory in a volume whose root is closed to root.
+func (w *world) sandboxes() string { return filepath.Join(w.execute, "jobs") }
 
 // restart is the kubelet at its best: it makes the container anew and the
 // wrapper announces the nonce.

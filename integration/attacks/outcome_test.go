@@ -142,7 +142,7 @@ func TestHostileOutput(t *testing.T) {
 		t.Errorf("%d files with plain names arrived, of %d, and with strange ones %q, of %q", plain, facts.FloodFiles, strange, facts.StrangeNames)
 	}
 	w.starterGone(t)
-	left, err := pool.EP(t.Context(), w.side, "ls", "-A", "/var/lib/condor/execute")
+	left, err := pool.EP(t.Context(), w.side, "ls", "-A", "/var/lib/condor/execute/jobs")
 	if err != nil || strings.TrimSpace(left) != "" {
 		t.Errorf("what is left of sandboxes: %q, %v", left, err)
 	}

@@ -247,13 +247,12 @@ func (w *target) secrets(t *testing.T, seen []string) []string {
 // secret (HTCondor src/condor_utils/condor_claimid_parser.h).
 var claimID = regexp.MustCompile(`<[^>]*>#\d+#\d+#`)
 
-// wrappers are those of the pod. A wrapper that has started itself anew has
-// another name in the process table, but the same arguments.
+// wrappers are those of the pod.
 func (w *target) wrappers(t *testing.T) []harness.Process {
 	t.Helper()
 	inside := pool.Inside(w.side)
 	found, err := harness.Processes(func(p harness.Process) bool {
-		return inside(p) && len(p.Args) > 0 && filepath.Base(p.Args[0]) == wrapperProgram
+		return inside(p) && p.Comm == harness.WrapperComm && p.UID == 0
 	})
 	if err != nil {
 		t.Fatal(err)

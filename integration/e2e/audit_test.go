@@ -120,7 +120,7 @@ func TestCheckOfBrokenPods(t *testing.T) {
 		}},
 		{"check-stuck", func(pod map[string]any) {
 			payload := container(pod, "payload")
-			payload["command"] = []string{"/opt/podstarter/bin/condor_pod_wrapper", "-control", "/run/podstarter/control/elsewhere"}
+			payload["command"] = []string{"/proc/slabinfo", "-control", "/run/podstarter/control/elsewhere"}
 			delete(payload, "args")
 			delete(payload, "workingDir")
 			payload["imagePullPolicy"] = "Always"

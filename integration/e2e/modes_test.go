@@ -26,10 +26,10 @@ id -G | tr ' ' '\n' | sed 's/^/is in group /'
 for path in /run/podstarter/control /run/podstarter/control/payload /run/podstarter/private /var/lib/condor/etc /var/log/condor; do
 	ls "$path" >/dev/null 2>&1 && echo "can list $path"
 done
-for path in /run/podstarter/control/mark /run/podstarter/control/payload/exit.mark.json /opt/podstarter/bin/mark; do
+for path in /run/podstarter/control/mark /run/podstarter/control/payload/exit.mark.json /var/lib/condor/execute/mark /var/lib/podstarter/scratch/mark; do
 	(: >"$path") 2>/dev/null && echo "can write $path"
 done
-(: >>/opt/podstarter/bin/condor_pod_wrapper) 2>/dev/null && echo "can write the wrapper"
+(: >>/proc/slabinfo) 2>/dev/null && echo "can write the wrapper"
 for secret in /proc/1/environ /proc/1/root/etc /proc/1/fd; do
 	ls "$secret/" >/dev/null 2>&1 && echo "can list $secret"
 	(: <"$secret") 2>/dev/null && echo "can read $secret"

@@ -54,6 +54,8 @@ func Main(args []string) int {
 	threads.Reserve(spareThreads)
 
 	log := logger{os.Stderr}
+	// It may run under the name of a file of /proc.
+	_ = os.WriteFile(procfs+"/self/comm", []byte(WrapperName), 0)
 	flags := flag.NewFlagSet(WrapperName, flag.ContinueOnError)
 	flags.SetOutput(os.Stderr)
 	dir := flags.String("control", "", "control `directory`")

@@ -107,7 +107,7 @@ func binder(ctx context.Context) (func(context.Context, string) error, error) {
 		// A backend for each binding: a starter lives as long as one.
 		b, err := k8sexec.New(ctx, k8sexec.Options{
 			PodName: os.Getenv("POD_NAME"), Containers: []string{container}, BaseUID: 10001,
-			ControlDir: "/run/podstarter/control", PrivateDir: "/run/podstarter/private", Execute: "/var/lib/condor/execute",
+			ControlDir: "/run/podstarter/control", PrivateDir: "/run/podstarter/private", Execute: "/var/lib/condor/execute/jobs",
 			BindTimeout: time.Minute, ThrowawayTags: true, DigestLifetime: time.Hour,
 			Reset: *reset, KubernetesDir: serviceAccount, Log: log,
 		})

@@ -212,14 +212,18 @@ func readToken(a *attempt) {
 	a.try("token", err)
 }
 
-// replaceWrapper tries to put a program where the next container takes its
-// wrapper from.
+// replaceWrapper tries to change what the next container takes its wrapper from.
+// A file that is being executed refuses to be written to whoever asks; that its
+// owner can change its mode tells whether it could be at another time.
 func replaceWrapper(a *attempt) {
-	const path = "/opt/podstarter/bin/" + facts.Leftover
-	err := os.WriteFile(path, nil, 0o755)
-	a.try("new file beside the wrapper", err)
+	const path = "/proc/slabinfo"
+	a.try("mode of the wrapper", os.Chmod(path, 0o755))
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if !errors.Is(err, unix.ETXTBSY) {
+		a.try("text of the wrapper", err)
+	}
 	if err == nil {
-		os.Remove(path)
+		f.Close()
 	}
 }
 
@@ -328,7 +332,7 @@ func pryIntoNeighbours(a *attempt) {
 
 // readNeighboursFiles looks for the treasure wherever sandboxes can be.
 func readNeighboursFiles(a *attempt) {
-	const execute = "/var/lib/condor/execute"
+	const execute = "/var/lib/condor/execute/jobs"
 	sandboxes, err := os.ReadDir(execute)
 	if err != nil {
 		a.try("list of sandboxes", err)

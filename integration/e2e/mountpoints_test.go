@@ -1,0 +1,197 @@
+//go:build pool
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"podstarter/integration/harness"
+)
+
+// mountedPayload is what a pod's payload container runs, and what it mounts where.
+type mountedPayload struct {
+	command string            // the wrapper
+	at      map[string]string // mount path by name of volume
+}
+
+func lookAtPayload(t *testing.T) mountedPayload {
+	t.Helper()
+	text, err := pool.Kubectl(t.Context(), nil, "-n", harness.Namespace, "get", "pod/"+side.PodName(), "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pod struct {
+		Spec struct {
+			Containers []struct {
+				Name         string
+				Command      []string
+				VolumeMounts []struct{ Name, MountPath string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &pod); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range pod.Spec.Containers {
+		if c.Name != "payload" {
+			continue
+		}
+		m := mountedPayload{command: c.Command[0], at: map[string]string{}}
+		for _, v := range c.VolumeMounts {
+			m.at[v.Name] = v.MountPath
+		}
+		return m
+	}
+	t.Fatal("the pod has no container payload")
+	return mountedPayload{}
+}
+
+// above are a path and all directories above it but the root.
+func above(p string) (all []string) {
+	for ; p != "/"; p = path.Dir(p) {
+		all = append(all, p)
+	}
+	return all
+}
+
+// relative is the target of a link at a path that leads where the absolute one does.
+func relative(at, target string) string {
+	rel, err := filepath.Rel(path.Dir(at), target)
+	if err != nil {
+		panic(err) // both are absolute
+	}
+	return rel
+}
+
+// intruder is a program that a container could run in the wrapper's place. It says
+// who it is where all containers of the pod can read it.
+func intruder(name string) string {
+	return "#!/bin/sh\n{ echo user $(id -u) $(grep CapEff /proc/self/status) nonce ${POD_STARTER_NONCE:-none}; } >/dev/shm/" + name + "\nexit 0\n"
+}
+
+// TestModeMountPoints: an image has symbolic links in the place of what the pod
+// mounts, and of directories above. Where they lead is a program of the image or of
+// another job, which must never be what the container runs as root. What becomes
+// of the job does not matter.
+func TestModeMountPoints(t *testing.T) {
+	oursOnly(t)
+	m := lookAtPayload(t)
+	sandboxes := sandboxesOf(t)
+	const mine = "dir_4711" // beside the sandboxes of others
+	stolen := path.Join(sandboxes, mine, "stolen")
+	execute := m.at["execute"]
+	control := m.at["podstarter-control"]
+	type attempt struct{ name, at, target string }
+	var tries []attempt
+	try := func(name, at, target string) { tries = append(tries, attempt{name, at, target}) }
+	for _, p := range above(m.command) {
+		try("sandbox-for"+p, p, stolen+p)
+		try("cwd-for"+p, p, "/proc/self/cwd/stolen"+p)
+		try("execute-over"+p, execute, p)
+	}
+	try("sandbox-by-relative-link", path.Dir(m.command), relative(path.Dir(m.command), stolen+path.Dir(m.command)))
+	try("cwd-and-up", m.command, "/proc/self/cwd/../stolen"+m.command)
+	try("cwd-of-thread", m.command, "/proc/thread-self/cwd/stolen"+m.command)
+	try("execute-over-by-relative-link", execute, relative(execute, path.Dir(m.command)))
+	for _, p := range above(control) {
+		try("control-in-cwd-for"+p, p, "/proc/self/cwd/stolen"+p)
+	}
+	try("control-in-sandbox", control, stolen+control)
+	try("control-over-command", control, path.Dir(m.command))
+	try("control-in-memory", path.Dir(control), "/dev/shm")
+	try("execute-in-cwd", execute, "/proc/self/cwd/stolen"+execute)
+	try("execute-in-cwd-from-above", "/var", "/proc/self/cwd/stolen/var")
+	try("execute-over-control", execute, control)
+	try("control-over-execute", control, execute)
+	try("execute-over-root", execute, "/")
+	try("hosts-in-sandbox", "/etc/hosts", stolen+m.command)
+	try("hosts-over-command", "/etc/hosts", m.command)
+	try("dev-elsewhere", "/dev", "stolen")
+	try("dev-over-command", "/dev", relative("/dev", path.Dir(m.command)))
+
+	registry := startLinkRegistry(t)
+	owner := pool.PayloadUID(side)
+	if pool.Mode != harness.Rootless {
+		owner++ // that of a neighbour: what the job's own user has left is removed before it begins
+	}
+	for i, a := range tries {
+		t.Run(strings.ReplaceAll(a.name, "/", "-"), func(t *testing.T) {
+			name := fmt.Sprintf("mountpoint-%d", i)
+			image := linkImage{links: map[string]string{a.at: a.target}, programs: map[string]string{"/stolen" + m.command: intruder(name)}}
+			s := job("sleep=0s", "universe = docker", "docker_image = "+registry.add(t, name, image), "on_exit_remove = true", "max_retries = 0")
+			job := submit(t, s)[0]
+			select {
+			case <-registry.asked[name]:
+			case <-soon(t, patience).Done():
+				t.Fatal("nobody asked for the image")
+			}
+			// Now that the job's own sandbox has been made, and nothing else is removed.
+			plant(t, owner, sandboxes, path.Join(mine, "stolen", m.command), intruder(name))
+			if pool.Mode == harness.Rootless {
+				// The job's user owns what is beside its sandbox, too.
+				for _, p := range above(m.command) {
+					if rest := strings.TrimPrefix(m.command, p+"/"); rest != m.command {
+						plant(t, owner, sandboxes, rest, intruder(name))
+					}
+				}
+			}
+			close(registry.gate[name])
+			_, err := job.WaitEvents(soon(t, patience), "what becomes of it", func(events []harness.Event) bool {
+				return slices.ContainsFunc(events, func(e harness.Event) bool {
+					_, ended := harness.EndingOf(e)
+					return ended || e.Number == harness.EventRemoteError || e.Number == harness.EventEvicted || e.Number == harness.EventShadowException
+				})
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			events, _ := job.Events()
+			t.Log(harness.Headlines(events))
+			if loot, err := pool.EP(t.Context(), side, "sh", "-c", `cat /dev/shm/`+name+` 2>/dev/null; rm -f /dev/shm/`+name); err != nil || loot != "" {
+				t.Errorf("%s -> %s: the container ran another program than the wrapper: %s, %v", a.at, a.target, strings.TrimSpace(loot), err)
+			}
+			_, _ = pool.AP(t.Context(), "condor_rm", job.ID())
+		})
+	}
+}
+
+// sandboxesOf is the directory that payloads have their sandboxes in.
+func sandboxesOf(t *testing.T) string {
+	t.Helper()
+	knob := "EXECUTE"
+	if pool.Mode == harness.Rootless {
+		knob = "POD_STARTER_SCRATCH_DIR"
+	}
+	dir, err := pool.Config(t.Context(), side, knob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// plant puts a program where a job with this user could put it, which is below a
+// directory of its own beside the sandboxes of others, and lets all others get
+// there.
+func plant(t *testing.T, owner int, sandboxes, file, text string) {
+	t.Helper()
+	const script = `own=$2/${3%%/*}
+mkdir -p "$own" && chown "$1:$1" "$own" && exec setpriv --reuid "$1" --regid "$1" --clear-groups sh -c '
+umask 022; mkdir -p "$(dirname "$0")" && cat >"$0" && chmod 0755 "$0"' "$2/$3"`
+	if _, err := pool.EPInput(t.Context(), side, strings.NewReader(text), "sh", "-c", script, "plant", strconv.Itoa(owner), sandboxes, file); err != nil {
+		t.Fatal(err)
+	}
+	own, _, _ := strings.Cut(file, "/")
+	t.Cleanup(func() {
+		if _, err := pool.EP(context.Background(), side, "rm", "-rf", path.Join(sandboxes, own)); err != nil {
+			t.Error(err)
+		}
+	})
+}
