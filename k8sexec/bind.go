@@ -188,6 +188,11 @@ func (l *Lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	if err != nil {
 		return nil, err
 	}
+	if err := b.genuine(client, specOf(pod, l.name)); err != nil {
+		states.stop()
+		_ = client.Close()
+		return nil, &failure{origin: fromWrapper, reason: reasonUnusable, err: err}
+	}
 	c := newContainer(l, client, p, graceOf(pod))
 	known.Image, known.Owner, known.Nonce, known.Boot = p.image.String(), req.Owner, nonce, client.Hello().Boot
 	known.ContainerID, known.Bound, known.Grace, known.Proven = c.id, c.bound, c.grace, true

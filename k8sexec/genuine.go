@@ -1,0 +1,36 @@
+package k8sexec
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/payload"
+)
+
+// genuine makes sure that who announced itself executes the file that the pod's
+// command names, and not one that an image has put in its place: the second of two
+// fences, see checkCommand. It takes a pilot that sees the process and may look at
+// it, which one without root does not.
+func (b *Backend) genuine(client *payload.Client, c *corev1.Container) error {
+	if !client.SharesPIDNamespace() || c == nil || len(c.Command) == 0 {
+		return nil
+	}
+	program, err := os.Readlink(filepath.Join(b.proc, strconv.Itoa(client.Hello().PID), "exe"))
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look which program the wrapper of container %s is: %w", c.Name, err)
+	}
+	// A wrapper that was replaced in its volume runs on.
+	if program = strings.TrimSuffix(program, " (deleted)"); program != c.Command[0] {
+		return fmt.Errorf("what announced itself in container %s runs %q and not the pod's command %s: an image is in the wrapper's place", c.Name, program, c.Command[0])
+	}
+	return nil
+}
