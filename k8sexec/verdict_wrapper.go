@@ -2,11 +2,19 @@ package k8sexec
 
 import "fmt"
 
+// onWrapper is part of what a runtime says when the wrapper's file cannot be mounted
+// (see checkCommand), as when it is missing: the kubelet makes a directory of its
+// name then.
+const onWrapper = `to rootfs at "/proc/`
+
 // ruleWrapperMissing: the container's command cannot be run. The command is our
 // wrapper whatever the image; but the image may have put something in the place
 // of the wrapper's volume, closed a directory on the way there, or bring more
 // variables than a program can be started with.
 func ruleWrapperMissing(f failure) (judgement, bool) {
+	if f.origin == fromContainer && !f.inPull() && f.says(onWrapper) {
+		return judgement{class: toPilot, says: "The wrapper cannot be run in the payload container; check the volume that the wrapper is on, which must hold the file " + wrapperProgram + "."}, true
+	}
 	if f.origin != fromContainer || f.inPull() || !f.says("exec: ", "exec format error", "exec /") {
 		return judgement{}, false
 	}

@@ -48,7 +48,7 @@ var (
 	knobControlDir = knob{"POD_STARTER_CONTROL_DIR", "/run/podstarter/control",
 		"Directory on a volume that pilot and payload containers share and that only root may enter: sockets and exit records of the wrapper."}
 	knobScratchDir = knob{"POD_STARTER_SCRATCH_DIR", "",
-		"Directory of sandboxes for a pilot without root: a volume that it shares with its one payload container, in place of EXECUTE, which is the pilot's alone. Everything in it is removed before each job."}
+		"Directory of sandboxes for a pilot without root, in a volume that it shares with its one payload container, in place of EXECUTE, which is the pilot's alone. Everything in it is removed before each job."}
 	knobPrivateDir = knob{"POD_STARTER_PRIVATE_DIR", "/run/podstarter/private",
 		"Directory of the pilot container alone: leases of payload containers and the digests of images."}
 	knobDefaultImage = knob{image.KnobDefault, "",

@@ -167,7 +167,11 @@ func (s *stage) replaceWrapper(ctx context.Context, program string) error {
 	if err := os.Rename(wrapper, wrapper+".away"); err != nil {
 		return err
 	}
-	s.later(func() { _ = os.Rename(wrapper+".away", wrapper) })
+	s.later(func() {
+		// The kubelet makes a directory of a file that is missing.
+		_ = os.RemoveAll(wrapper)
+		_ = os.Rename(wrapper+".away", wrapper)
+	})
 	if program == "" {
 		return nil
 	}
