@@ -5,6 +5,7 @@ package e2e
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -189,7 +190,8 @@ func (i linkImage) layer(name string) ([]byte, error) {
 		_, err := io.WriteString(w, data)
 		return err
 	}
-	err := add(tar.Header{Name: "image-name", Typeflag: tar.TypeReg, Mode: 0o644}, name+"\n")
+	// A layer that the node has already would not be asked for.
+	err := add(tar.Header{Name: "image-name", Typeflag: tar.TypeReg, Mode: 0o644}, name+" "+rand.Text()+"\n")
 	for at, target := range i.links {
 		if err == nil {
 			err = add(tar.Header{Name: strings.TrimPrefix(at, "/"), Typeflag: tar.TypeSymlink, Linkname: target, Mode: 0o777}, "")
