@@ -128,6 +128,17 @@ func (r *linkRegistry) add(t *testing.T, name string, image linkImage) string {
 	return r.address + "/" + name + ":1"
 }
 
+// release lets a pull of an image go on. The kubelet may pull one at a time.
+func (r *linkRegistry) release(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.gate[name]:
+	default:
+		close(r.gate[name])
+	}
+}
+
 func (r *linkRegistry) keep(mediaType string, blob []byte) ociDescriptor {
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(blob))
 	r.mu.Lock()

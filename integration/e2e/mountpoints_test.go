@@ -3,15 +3,14 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,13 +20,14 @@ import (
 
 // mountedPayload is what a pod's payload container runs, and what it mounts where.
 type mountedPayload struct {
-	uid     string // of the pod
 	command string // the wrapper
 	listed  []listedMount
 	at      map[string]string // mount path by name of volume
 	// Of the root of the volume of sandboxes.
 	owner int
 	mode  fs.FileMode
+	// volume is that root as this machine sees it.
+	volume string
 }
 
 // listedMount is one as the manifest lists it.
@@ -59,11 +59,12 @@ func lookAtPayload(t *testing.T) mountedPayload {
 		if c.Name != "payload" {
 			continue
 		}
-		m := mountedPayload{uid: pod.Metadata.UID, command: c.Command[0], listed: c.VolumeMounts, at: map[string]string{}}
+		m := mountedPayload{command: c.Command[0], listed: c.VolumeMounts, at: map[string]string{}}
 		for _, v := range c.VolumeMounts {
 			m.at[v.Name] = v.MountPath
 		}
-		info, err := os.Stat(filepath.Join(pool.State, "kubelet", "pods", m.uid, "volumes", "kubernetes.io~empty-dir", "execute"))
+		m.volume = filepath.Join(pool.State, "kubelet", "pods", pod.Metadata.UID, "volumes", "kubernetes.io~empty-dir", "execute")
+		info, err := os.Stat(m.volume)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,6 +151,7 @@ func TestModeMountPoints(t *testing.T) {
 	oursOnly(t)
 	m := lookAtPayload(t)
 	sandboxes := sandboxesOf(t)
+	here := filepath.Join(m.volume, strings.TrimPrefix(sandboxes, m.at["execute"]))
 	registry := startLinkRegistry(t)
 	owner := pool.PayloadUID(side)
 	if pool.Mode != harness.Rootless {
@@ -165,22 +167,23 @@ func TestModeMountPoints(t *testing.T) {
 			image := linkImage{links: map[string]string{a.at: a.target}, programs: map[string]string{"/stolen" + m.command: intruder(name)}}
 			s := job("sleep=0s", "universe = docker", "docker_image = "+registry.add(t, name, image), "on_exit_remove = true", "max_retries = 0")
 			job := submit(t, s)[0]
+			defer registry.release(name)
 			select {
 			case <-registry.asked[name]:
 			case <-soon(t, patience).Done():
 				t.Fatal("nobody asked for the image")
 			}
 			// Now that the job's own sandbox has been made, and nothing else is removed.
-			plant(t, owner, sandboxes, path.Join(stranger, "stolen", m.command), intruder(name))
+			plant(t, owner, here, path.Join(stranger, "stolen", m.command), intruder(name))
 			if pool.Mode == harness.Rootless {
 				// The job's user owns what is beside its sandbox, too.
 				for _, p := range above(m.command) {
 					if rest := strings.TrimPrefix(m.command, p+"/"); rest != m.command {
-						plant(t, owner, sandboxes, rest, intruder(name))
+						plant(t, owner, here, rest, intruder(name))
 					}
 				}
 			}
-			close(registry.gate[name])
+			registry.release(name)
 			_, err := job.WaitEvents(soon(t, patience), "what becomes of it", func(events []harness.Event) bool {
 				return slices.ContainsFunc(events, func(e harness.Event) bool {
 					_, ended := harness.EndingOf(e)
@@ -216,18 +219,25 @@ func sandboxesOf(t *testing.T) string {
 
 // plant puts a program where a job with this user could put it, which is below a
 // directory of its own beside the sandboxes of others, and lets all others get
-// there.
+// there. Inside the pod not even root may do that in every mode.
 func plant(t *testing.T, owner int, sandboxes, file, text string) {
 	t.Helper()
-	const script = `own=$2/${3%%/*}
-mkdir -p "$own" && chown "$1:$1" "$own" && exec setpriv --reuid "$1" --regid "$1" --clear-groups sh -c '
-umask 022; mkdir -p "$(dirname "$0")" && cat >"$0" && chmod 0755 "$0"' "$2/$3"`
-	if _, err := pool.EPInput(t.Context(), side, strings.NewReader(text), "sh", "-c", script, "plant", strconv.Itoa(owner), sandboxes, file); err != nil {
+	own, _, _ := strings.Cut(file, "/")
+	own, file = filepath.Join(sandboxes, own), filepath.Join(sandboxes, file)
+	err := os.MkdirAll(filepath.Dir(file), 0o755)
+	if err == nil {
+		err = os.WriteFile(file, []byte(text), 0o755)
+	}
+	if err == nil {
+		err = filepath.WalkDir(own, func(path string, _ fs.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, owner, owner))
+		})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	own, _, _ := strings.Cut(file, "/")
 	t.Cleanup(func() {
-		if _, err := pool.EP(context.Background(), side, "rm", "-rf", path.Join(sandboxes, own)); err != nil {
+		if err := os.RemoveAll(own); err != nil {
 			t.Error(err)
 		}
 	})
