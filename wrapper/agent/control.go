@@ -103,6 +103,7 @@ func (c *control) temporarySocket() string { return "." + payload.SocketName + "
 
 // listen binds the socket under a temporary name.
 func (c *control) listen() error {
+	c.removeStrays()
 	c.removeMatching("." + payload.SocketName + ".")
 	// Through /proc/self/fd, since the path of a socket is limited to 107
 	// bytes (unix(7)).
@@ -116,16 +117,6 @@ func (c *control) listen() error {
 		return fmt.Errorf("let the pilot connect to the socket in %s: %w", c.path, err)
 	}
 	c.sock = sock
-	return nil
-}
-
-// announce gives the socket its name. The name's appearance tells that the
-// wrapper is ready (inotify, IN_MOVED_TO).
-func (c *control) announce() error {
-	fd := int(c.dir.Fd())
-	if err := unix.Renameat(fd, c.temporarySocket(), fd, payload.SocketName); err != nil {
-		return fmt.Errorf("announce the socket in %s: %w", c.path, err)
-	}
 	return nil
 }
 
