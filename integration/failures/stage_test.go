@@ -168,9 +168,17 @@ func (s *stage) replaceWrapper(ctx context.Context, program string) error {
 		return err
 	}
 	s.later(func() {
-		// The kubelet makes a directory of a file that is missing.
+		// The kubelet makes a directory of a file that is missing, and one to mount it on.
 		_ = os.RemoveAll(wrapper)
 		_ = os.Rename(wrapper+".away", wrapper)
+		pod := filepath.Dir(filepath.Dir(filepath.Dir(dir)))
+		targets, _ := filepath.Glob(filepath.Join(pod, "volume-subpaths", "podstarter-bin", "*", "*"))
+		for _, target := range targets {
+			if info, err := os.Stat(target); err == nil && info.IsDir() {
+				_ = unix.Unmount(target, unix.MNT_DETACH)
+				_ = os.Remove(target)
+			}
+		}
 	})
 	if program == "" {
 		return nil
