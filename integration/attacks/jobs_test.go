@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"podstarter/integration/harness"
-	"podstarter/integration/images/probe/facts"
 )
 
 // submit sends a job with these steps of the probe, in the hostile image, to the
@@ -74,19 +73,3 @@ func soon(t *testing.T, d time.Duration) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
-
-// tried is the file that the attacker's plugin fetches: what came of its attacks.
-const tried = "tried"
-
-// hostilePlugin is a file transfer plugin that leaves a process, floods the starter,
-// and tries the attacks that a variable of the job's names. It reads no file of the
-// starter's, which is not there for it where the starter is careless with identities.
-var hostilePlugin = harness.File{Name: "hostile.sh", Mode: 0o755, Content: []byte(`#!/bin/sh
-while [ $# -gt 0 ]; do case $1 in -outfile) out=$2; shift;; esac; shift; done
-# As root it would be there for all settings to come.
-[ "$(id -u)" = 0 ] || setsid ./` + harness.ProbeName + ` forever -- ` + facts.PluginLeft + ` </dev/null >/dev/null 2>&1 &
-head -c 268435456 /dev/zero
-rm -f ` + tried + ` "$out"
-./` + harness.ProbeName + ` attack="$HOSTILE_ATTACKS" >` + tried + ` || exit 1
-echo "[ TransferUrl = \"hostile://h/` + tried + `\"; TransferSuccess = true ]" >"$out"
-`)}

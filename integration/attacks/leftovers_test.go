@@ -25,7 +25,7 @@ func (w *target) survivors(t *testing.T, expected bool) []string {
 // there if they are expected, else those that will not go.
 func (w *target) leftOf(t *testing.T, expected bool, keep func(harness.Process) bool) (left []string) {
 	t.Helper()
-	inside := pool.Inside(w.side)
+	inside := pool.InPod(w.side)
 	mine := func(p harness.Process) bool { return inside(p) && keep(p) }
 	if !expected {
 		if err := harness.WaitNone(soon(t, time.Minute), mine); err != nil {

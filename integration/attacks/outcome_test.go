@@ -25,7 +25,7 @@ func (w *target) statuses(t *testing.T, visit func(container map[string]any)) {
 		t.Fatal(err)
 	}
 	for _, c := range list(object(pod, "status"), "containerStatuses") {
-		if slices.Contains(slots, fmt.Sprint(c["name"])) {
+		if slices.Contains(w.slots(), fmt.Sprint(c["name"])) {
 			visit(c)
 		}
 	}
@@ -113,7 +113,7 @@ func waitsForPipe(p harness.Process) bool {
 // links to everywhere, pipes, and a tree that cannot be named. What can be sent
 // arrives, nothing else does, and nothing is left.
 func TestHostileOutput(t *testing.T) {
-	w := targets[false]
+	w := targets[closedPod]
 	w.set(t, Settings[0])
 	job := w.submit(t, "flood", "flood=flood", "transfer_output_files = flood")
 	if end := w.mustEnd(t, job); end.Held {
@@ -142,8 +142,16 @@ func TestHostileOutput(t *testing.T) {
 		t.Errorf("%d files with plain names arrived, of %d, and with strange ones %q, of %q", plain, facts.FloodFiles, strange, facts.StrangeNames)
 	}
 	w.starterGone(t)
-	left, err := pool.EP(t.Context(), w.side, "ls", "-A", "/var/lib/condor/execute/jobs")
+	left, err := pool.EP(t.Context(), w.side, "ls", "-A", sandboxes())
 	if err != nil || strings.TrimSpace(left) != "" {
 		t.Errorf("what is left of sandboxes: %q, %v", left, err)
 	}
+}
+
+// sandboxes is the directory that has those of the jobs.
+func sandboxes() string {
+	if pool.Mode == harness.Rootless {
+		return "/var/lib/podstarter/scratch/jobs"
+	}
+	return "/var/lib/condor/execute/jobs"
 }

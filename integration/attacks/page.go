@@ -2,6 +2,7 @@ package attacks
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,27 +15,77 @@ const (
 // tables are the generated part of the page.
 func tables() string {
 	var b strings.Builder
-	b.WriteString("| threat | how a hostile job tries it | it gets through without |\n| --- | --- | --- |\n")
+	b.WriteString("| attack | threat | how a hostile job tries it | it gets through without |\n| --- | --- | --- | --- |\n")
 	for _, a := range Attacks {
-		var ways []string
-		for _, list := range a.Falls {
-			ways = append(ways, "*"+strings.Join(list, "* and *")+"*")
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", a.Threat, a.Tried, strings.Join(ways, ", or without "))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", a.Name, a.Threat, a.Tried, byMode(a.described))
 	}
-	b.WriteString("\n## Defences\n\n| defence | what it is | where it is switched off for the tests |\n| --- | --- | --- |\n")
+	b.WriteString("\n## Defences\n\n| defence | modes | what it is | where it is switched off for the tests |\n| --- | --- | --- | --- |\n")
 	for _, d := range Defences {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", d.Name, d.What, strings.Join(d.places(), ", "))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", d.Name, names(d.In), d.What, strings.Join(d.places(), ", "))
 	}
-	b.WriteString("\n## Settings\n\nEvery attack is tried in each of these.\n\n| setting | defences that are off |\n| --- | --- |\n")
+	b.WriteString("\n## Settings\n\nEvery attack is tried in each of these, if its mode has it.\n\n| setting | modes | defences that are off |\n| --- | --- | --- |\n")
 	for _, s := range Settings {
-		off := strings.Join(s.off(), ", ")
-		if off == "" {
-			off = "none"
-		}
-		fmt.Fprintf(&b, "| %s | %s |\n", s.Name, off)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", s.Name, names(s.In), byMode(func(mode Mode) string {
+			if !in(mode, s.In) {
+				return ""
+			}
+			if off := s.off(mode); len(off) > 0 {
+				return strings.Join(off, ", ")
+			}
+			return "none"
+		}))
 	}
 	return b.String()
+}
+
+// described are the ways of an attack in a mode.
+func (a Attack) described(mode Mode) string {
+	if !in(mode, a.In) {
+		return a.Else
+	}
+	var ways []string
+	for _, w := range a.waysIn(mode) {
+		if text := "*" + strings.Join(w.of(mode), "* and *") + "*"; !slices.Contains(ways, text) {
+			ways = append(ways, text)
+		}
+	}
+	return strings.Join(ways, ", or without ")
+}
+
+// byMode puts together what holds in each mode, once if it is the same in all that have
+// something to say.
+func byMode(say func(Mode) string) string {
+	var texts []string
+	of := map[string][]string{}
+	for _, mode := range Modes {
+		text := say(mode)
+		if text == "" {
+			continue
+		}
+		if of[text] == nil {
+			texts = append(texts, text)
+		}
+		of[text] = append(of[text], string(mode))
+	}
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	for i, text := range texts {
+		texts[i] = strings.Join(of[text], ", ") + ": " + text
+	}
+	return strings.Join(texts, "<br>")
+}
+
+// names are those of modes.
+func names(modes []Mode) string {
+	if modes == nil {
+		return "all"
+	}
+	var all []string
+	for _, m := range modes {
+		all = append(all, string(m))
+	}
+	return strings.Join(all, ", ")
 }
 
 // places say what is changed to switch a defence off.

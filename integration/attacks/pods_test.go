@@ -19,14 +19,11 @@ import (
 	"podstarter/integration/harness"
 )
 
-// slots of each pod: one for the attacker, one for its neighbour.
-var slots = []string{payloadContainer, payloadContainer + "-2"}
-
 // rights let the glideins of the tests do what the role of deploy/glidein lets
 // its own pod do.
 const rights = `{"apiVersion": "v1", "kind": "List", "items": [
 {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "attacks", "namespace": "podstarter"},
- "rules": [{"apiGroups": [""], "resources": ["pods"], "resourceNames": ["attacked", "attacked-open"], "verbs": ["get", "watch", "patch"]}]},
+ "rules": [{"apiGroups": [""], "resources": ["pods"], "resourceNames": ["attacked", "attacked-open", "attacked-together"], "verbs": ["get", "watch", "patch"]}]},
 {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "attacks", "namespace": "podstarter"},
  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "attacks"},
  "subjects": [{"kind": "ServiceAccount", "name": "glidein", "namespace": "podstarter"}]}]}`
@@ -35,26 +32,36 @@ const rights = `{"apiVersion": "v1", "kind": "List", "items": [
 // deploy/glidein, as the pool runs it.
 type target struct {
 	side          harness.Side
-	open          bool
+	pod           Pod
 	wrapperVolume string // the volume that the payload containers take the wrapper from
 }
 
 // programsDirectory is where the pilot has our programs.
 const programsDirectory = "/opt/podstarter/bin"
 
+// slots are the payload containers of the pod.
+func (w *target) slots() []string { return w.pod.slots(pool.Mode) }
+
+// off are the defences that are off in the pod in all settings.
+func (w *target) off() []string { return Setting{Pod: w.pod.Name}.off(pool.Mode) }
+
 // makeTarget makes a pod after the glidein that runs, without some defences, and
 // waits until its startd has reported to the collector.
-func makeTarget(ctx context.Context, name string, off []string) (*target, error) {
-	w := &target{side: harness.Side(name), open: len(off) > 0}
-	pod, config, err := w.manifest(ctx, off)
+func makeTarget(ctx context.Context, p Pod) (*target, error) {
+	name := p.Name
+	w := &target{side: harness.Side(name), pod: p}
+	pod, config, err := w.manifest(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if w.open {
+	if len(w.off()) > 0 {
 		// Before the startd first asks its starter what it can do.
-		if err := w.program(starterProgram, off, filepath.Join(w.programs(), starterProgram)); err != nil {
+		if err := w.program(starterProgram, w.off(), filepath.Join(w.programs(), starterProgram)); err != nil {
 			return nil, err
 		}
+	}
+	if err := ownLogs(name); err != nil {
+		return nil, err
 	}
 	for _, o := range []any{config, pod} {
 		text, err := json.Marshal(o)
@@ -89,7 +96,25 @@ func makeTarget(ctx context.Context, name string, off []string) (*target, error)
 	}
 	return w, harness.Poll(ctx, "the slots of "+name, func() (bool, error) {
 		out, err := pool.AP(ctx, "condor_status", "-af", "Name", "-constraint", fmt.Sprintf(`regexp("@%s(@|$)", Name)`, name))
-		return strings.Count(out, "\n") == len(slots), err
+		return strings.Count(out, "\n") == len(w.slots()), err
+	})
+}
+
+// ownLogs makes the directory that a pilot without root writes its logs to.
+func ownLogs(name string) error {
+	if pool.Mode != harness.Rootless {
+		return nil
+	}
+	dir := filepath.Join(pool.State, "log", name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	uid := pool.PayloadUID(harness.Ours)
+	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, uid, uid)
 	})
 }
 
@@ -99,7 +124,7 @@ func (w *target) programs() string { return filepath.Join(pool.State, "attacks",
 
 // manifest is that of the glidein, changed as little as another name and another
 // number of slots demand, and what is to be off.
-func (w *target) manifest(ctx context.Context, off []string) (pod, config map[string]any, err error) {
+func (w *target) manifest(ctx context.Context) (pod, config map[string]any, err error) {
 	if pod, err = get(ctx, "pod/"+harness.Ours.PodName()); err != nil {
 		return nil, nil, err
 	}
@@ -131,18 +156,18 @@ func (w *target) manifest(ctx context.Context, off []string) (pod, config map[st
 		switch c["name"] {
 		case payloadContainer:
 			c["image"] = pool.Image(pool.DefaultImage)
-			for _, slot := range slots {
+			for _, slot := range w.slots() {
 				kept = append(kept, renamed(c, slot))
 			}
 		case pilotContainer:
 			kept = append(kept, c)
-			if w.open {
+			if len(w.off()) > 0 {
 				mount(spec, c, "programs", w.programs(), programsDirectory)
 			}
 		}
 	}
 	spec["containers"] = kept
-	for _, name := range off {
+	for _, name := range w.off() {
 		if edit := defence(name).Pod; edit != nil {
 			edit(pod)
 		}
@@ -164,8 +189,8 @@ func (w *target) configure(files map[string]any) error {
 	defer listener.Close()
 	files[file] = text + strings.Join([]string{
 		"SHARED_PORT_PORT = " + strconv.Itoa(listener.Addr().(*net.TCPAddr).Port),
-		"POD_STARTER_CONTAINERS = " + strings.Join(slots, ", "),
-		fmt.Sprintf("NUM_CPUS = %d\nNUM_SLOTS = %[1]d\nNUM_SLOTS_TYPE_1 = %[1]d", len(slots)),
+		"POD_STARTER_CONTAINERS = " + strings.Join(w.slots(), ", "),
+		fmt.Sprintf("NUM_CPUS = %d\nNUM_SLOTS = %[1]d\nNUM_SLOTS_TYPE_1 = %[1]d", len(w.slots())),
 		"START = TARGET.Attacks =?= True",
 		"",
 	}, "\n")
@@ -235,7 +260,7 @@ func (w *target) set(t *testing.T, s Setting) {
 	if err := harness.WaitNone(soon(t, patience), pool.Starters(w.side)); err != nil {
 		t.Fatal(err)
 	}
-	off := s.off()
+	off := s.off(pool.Mode)
 	if err := w.program(wrapperProgram, off, filepath.Join(w.wrapperVolume, wrapperProgram)); err != nil {
 		t.Fatal(err)
 	}
@@ -244,6 +269,9 @@ func (w *target) set(t *testing.T, s Setting) {
 	}
 	var lines strings.Builder
 	mode := "0700"
+	if pool.Mode == harness.Rootless {
+		mode = "0750"
+	}
 	for _, name := range off {
 		d := defence(name)
 		if d.Config != "" {
@@ -260,7 +288,25 @@ func (w *target) set(t *testing.T, s Setting) {
 	if mode != "" {
 		w.inPilot(t, nil, "chmod", mode, controlDirectory)
 	}
-	w.inPilot(t, strings.NewReader(lines.String()), "sh", "-c", "cat > /etc/condor/config.d/99-attacks.conf")
+	config := "/etc/condor/config.d/99-attacks.conf"
+	if pool.Mode == harness.Rootless {
+		config = "/var/lib/condor/etc/config.d/99-attacks.conf"
+	}
+	if err := os.WriteFile(w.visible(t, config), []byte(lines.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// visible is the path on this machine of a file that the pilot container has. A command
+// in that container may do no more there than the container may.
+func (w *target) visible(t *testing.T, path string) string {
+	t.Helper()
+	inside := pool.Inside(w.side)
+	master, err := harness.One("master of "+string(w.side), func(p harness.Process) bool { return inside(p) && p.Comm == "condor_master" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("/proc/%d/root%s", master.PID, path)
 }
 
 // installStarter replaces the starter of the pilot for the activations to come.
@@ -316,7 +362,10 @@ func (w *target) beside(t *testing.T, argv []string) {
 func removeTargets(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	_, err := pool.Kubectl(ctx, nil, "-n", harness.Namespace, "delete", "--ignore-not-found", "--grace-period=1",
-		"pod/attacked", "pod/attacked-open", "configmap/attacked", "configmap/attacked-open")
+	argv := []string{"-n", harness.Namespace, "delete", "--ignore-not-found", "--grace-period=1"}
+	for _, p := range Pods {
+		argv = append(argv, "pod/"+p.Name, "configmap/"+p.Name)
+	}
+	_, err := pool.Kubectl(ctx, nil, argv...)
 	return errors.Join(err, os.RemoveAll(filepath.Join(pool.State, "attacks")))
 }

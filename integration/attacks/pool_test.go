@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +27,7 @@ var (
 	pool     *harness.Pool
 	probe    harness.File
 	variants *builder
-	targets  map[bool]*target // by whether the pod is the open one
+	targets  map[string]*target // by the pod's name
 )
 
 // patience is how long anything may take that a test waits for.
@@ -69,31 +68,41 @@ func run(m *testing.M) (code int, err error) {
 		variants.all()
 	}()
 	defer func() { cancel(); <-built }()
-	closed, open := (*target)(nil), (*target)(nil)
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() (err error) {
-		closed, err = makeTarget(gctx, "attacked", nil)
-		return err
-	})
-	g.Go(func() (err error) {
-		open, err = makeTarget(gctx, "attacked-open", openPod)
-		return err
-	})
-	if err = g.Wait(); err != nil {
+	if targets, err = makeTargets(ctx); err != nil {
 		return 1, err
 	}
-	targets = map[bool]*target{false: closed, true: open}
 	return m.Run(), nil
 }
 
-// TestAttacks tries every attack in every setting.
+// makeTargets makes the pods of the pool's mode.
+func makeTargets(ctx context.Context) (map[string]*target, error) {
+	pods := podsOf(pool.Mode)
+	made := make([]*target, len(pods))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, p := range pods {
+		g.Go(func() (err error) {
+			made[i], err = makeTarget(ctx, p)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	all := map[string]*target{}
+	for _, w := range made {
+		all[w.pod.Name] = w
+	}
+	return all, nil
+}
+
+// TestAttacks tries every attack in every setting of the mode.
 func TestAttacks(t *testing.T) {
-	for open, w := range targets {
-		t.Run(string(w.side), func(t *testing.T) {
+	for _, p := range podsOf(pool.Mode) {
+		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			for _, s := range Settings {
-				if s.Open == open {
-					t.Run(strings.ReplaceAll(s.Name, " ", "-"), func(t *testing.T) { w.attackIn(t, s) })
+			for _, s := range settingsOf(pool.Mode) {
+				if s.Pod == p.Name {
+					t.Run(strings.ReplaceAll(s.Name, " ", "-"), func(t *testing.T) { targets[p.Name].attackIn(t, s) })
 				}
 			}
 		})
@@ -104,7 +113,7 @@ func TestAttacks(t *testing.T) {
 // with what must.
 func (w *target) attackIn(t *testing.T, s Setting) {
 	w.set(t, s)
-	if s.Victim {
+	if s.Victim && len(w.slots()) > 1 {
 		w.keepTreasure(t)
 	}
 	a := w.attacker(t, s)
@@ -124,8 +133,9 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 	if s.Killed {
 		w.killStarter(t, s, a)
 	}
+	off := s.off(pool.Mode)
 	for _, attack := range Attacks {
-		if !attack.tries(s) {
+		if !attack.tries(s, pool.Mode) {
 			continue
 		}
 		result, ok := a.results[attack.Name]
@@ -133,12 +143,12 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 			t.Errorf("%s: nobody tried it", attack.Name)
 			continue
 		}
-		switch must := attack.falls(s.off()); {
+		switch must := attack.falls(pool.Mode, off); {
 		case must && len(result.Got) == 0:
-			t.Errorf("%s must get through without %q, or the test shows nothing; it was refused:\n  %s", attack.Name, s.off(), strings.Join(result.Refused, "\n  "))
+			t.Errorf("%s must get through without %q, or the test shows nothing; it was refused:\n  %s", attack.Name, off, strings.Join(result.Refused, "\n  "))
 		case !must && len(result.Got) > 0:
 			t.Errorf("%s got through: %s", attack.Name, strings.Join(result.Got, ", "))
-		case !must && len(result.Refused) == 0 && len(attack.Falls) > 0 && !nothingToRefuse[attack.Name]:
+		case !must && len(result.Refused) == 0 && !nothingToRefuse[attack.Name] && !unseen(attack, off):
 			t.Errorf("%s found nothing to try", attack.Name)
 		}
 	}
@@ -146,8 +156,20 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 
 // nothingToRefuse are attacks that look at what there is: nobody says no.
 var nothingToRefuse = map[string]bool{
-	"groups": true, "descriptors": true, "environment": true, PluginPrefix + "environment": true, PluginPrefix + "survivors": true,
+	"groups": true, "descriptors": true, "environment": true, PluginPrefix + "environment": true, PluginSurvivors: true, PluginFlood: true,
 	Arguments: true, GoDebug: true, Loot: true, LootBelow: true, Survivors: true, Orphans: true, StopSignal: true, Pipe: true,
+}
+
+// unseen says whether there is nothing to try an attack on, since that is what holds it
+// off: the job sees no process of another container, or there is no neighbour.
+func unseen(attack Attack, off []string) bool {
+	for _, name := range []string{Namespace, OneContainer} {
+		if in(pool.Mode, defence(name).In) && !slices.Contains(off, name) &&
+			slices.ContainsFunc(attack.waysIn(pool.Mode), func(w Way) bool { return slices.Contains(w.Without, name) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // attempts are what came of the attacks in one setting.
@@ -180,113 +202,75 @@ func (a *attempts) read(t *testing.T, job harness.Job) {
 }
 
 // password is where the pilot keeps the pool's.
-const password = "/etc/condor/passwords.d/POOL"
+func password() string {
+	if pool.Mode == harness.Rootless {
+		return "/var/lib/condor/etc/passwords.d/POOL"
+	}
+	return "/etc/condor/passwords.d/POOL"
+}
+
+// namesOf are the attacks of a setting that the job, or its plugin, reports on.
+func namesOf(s Setting, plugin bool) string {
+	var names []string
+	for _, attack := range Attacks {
+		if attack.tries(s, pool.Mode) && attack.Plugin == plugin && (!attack.Outside || attack.Name == Arguments) {
+			names = append(names, attack.Name)
+		}
+	}
+	return strings.Join(names, ",")
+}
 
 // attacker runs the job that tries what can be tried from within, and looks at
 // what it has brought about.
 func (w *target) attacker(t *testing.T, s Setting) *attempts {
 	t.Helper()
-	var names, plugins []string
-	for _, attack := range Attacks {
-		switch {
-		case !attack.tries(s):
-		case attack.Plugin:
-			plugins = append(plugins, attack.Name)
-		case !attack.Outside || attack.Name == Arguments:
-			names = append(names, attack.Name)
-		}
+	off := s.off(pool.Mode)
+	if text, err := os.ReadFile(w.visible(t, password())); err != nil || len(text) == 0 {
+		t.Fatalf("there is nothing to loot: %v", err)
 	}
-	w.inPilot(t, nil, "test", "-s", password) // or there is nothing to loot
-	before := w.wrappers(t)
-	job := w.submit(t, "attacker",
-		"attack="+strings.Join(names, ",")+" leave="+facts.Leftover+" link="+Loot+":"+password+" link="+LootBelow+":"+filepath.Dir(password)+" rename=/run/podstarter:/run/gone detach=2 stopped=2 hydra=1 cat="+tried,
-		"transfer_input_files = hostile://h/"+tried,
-		`environment = "HOSTILE_ATTACKS=`+strings.Join(plugins, ",")+`"`,
-		"transfer_plugins = hostile="+hostilePlugin.Name,
-		"transfer_output_files = "+Loot+", "+LootBelow+"/"+filepath.Base(password))
-	end := w.mustEnd(t, job)
-	wrapper := w.newWrapper(t, before)
 	a := &attempts{results: map[string]facts.Attempt{}}
+	steps := "attack=" + namesOf(s, false) + " leave=" + facts.Leftover + " link=" + Loot + ":" + password() + " link=" + LootBelow + ":" + filepath.Dir(password()) +
+		" rename=/run/podstarter:/run/gone detach=2 stopped=2 hydra=1"
+	commands := []string{"transfer_output_files = " + Loot + ", " + LootBelow + "/" + filepath.Base(password())}
+	brings := pool.Mode != harness.Rootless || slices.Contains(off, JobPlugins)
+	if brings {
+		steps += " cat=" + tried
+		commands = append(commands, pluginCommands(s)...)
+	} else {
+		w.refusedPlugin(t, a)
+	}
+	starters, wrappers := w.starters(t, nil), w.wrappers(t)
+	job := w.submitWhere(t, "attacker", anyPlugins, steps+meet, commands...)
+	main := w.met(t, job)
+	if brings {
+		w.lookAtPlugin(t, a, w.starters(t, starters))
+	}
+	wrapper := w.newWrapper(t, wrappers)
+	w.goOn(t, main)
+	end := w.mustEnd(t, job)
 	a.read(t, job)
-	a.got(Arguments, w.secrets(t, a.results[Arguments].Got)...)
+	a.got(Arguments, w.secrets(t, a.results[Arguments].Got, unseen(lookUp(Arguments), off))...)
 	a.got(GoDebug, goSettings(t, wrapper)...)
-	for attack, arrives := range map[string]string{Loot: Loot, LootBelow: filepath.Base(password)} {
+	for attack, arrives := range map[string]string{Loot: Loot, LootBelow: filepath.Base(password())} {
 		a.got(attack)
 		if loot, err := os.ReadFile(filepath.Join(job.Dir, arrives)); err == nil && len(loot) > 0 {
-			a.got(attack, fmt.Sprintf("%d bytes of %s", len(loot), password))
+			a.got(attack, fmt.Sprintf("%d bytes of %s", len(loot), password()))
 		}
 	}
 	// A link that leads out is an output file that cannot be sent.
 	if arrived := len(a.results[Loot].Got) > 0; arrived == end.Held {
 		t.Errorf("the link's target arrived: %v, and yet the job ended so: %s", arrived, end)
 	}
-	a.got(Survivors, w.survivors(t, lookUp(Survivors).falls(s.off()))...)
+	if lookUp(Survivors).tries(s, pool.Mode) {
+		a.got(Survivors, w.survivors(t, lookUp(Survivors).falls(pool.Mode, off))...)
+	}
 	return a
-}
-
-// secrets picks the arguments that must not be seen.
-func (w *target) secrets(t *testing.T, seen []string) []string {
-	t.Helper()
-	if !slices.ContainsFunc(seen, func(s string) bool { return strings.Contains(s, "condor_master") }) {
-		t.Errorf("the attacker saw no arguments of others: %q", seen)
-	}
-	var secret []string
-	for _, path := range []string{"/etc/podstarter/credentials/pool_password", "/var/run/secrets/kubernetes.io/serviceaccount/token"} {
-		text, err := pool.EP(t.Context(), w.side, "cat", path)
-		if err != nil || text == "" {
-			t.Fatalf("%s: %q, %v", path, text, err)
-		}
-		secret = append(secret, strings.TrimSpace(text))
-	}
-	return slices.DeleteFunc(seen, func(args string) bool {
-		return !claimID.MatchString(args) && !slices.ContainsFunc(secret, func(s string) bool { return strings.Contains(args, s) })
-	})
-}
-
-// claimID is what lets its owner command a slot: an address, numbers and a
-// secret (HTCondor src/condor_utils/condor_claimid_parser.h).
-var claimID = regexp.MustCompile(`<[^>]*>#\d+#\d+#`)
-
-// wrappers are those of the pod.
-func (w *target) wrappers(t *testing.T) []harness.Process {
-	t.Helper()
-	inside := pool.Inside(w.side)
-	found, err := harness.Processes(func(p harness.Process) bool {
-		return inside(p) && p.Comm == harness.WrapperComm && p.UID == 0
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-// newWrapper is the one that was not there before.
-func (w *target) newWrapper(t *testing.T, before []harness.Process) harness.Process {
-	t.Helper()
-	found := slices.DeleteFunc(w.wrappers(t), func(p harness.Process) bool {
-		return slices.ContainsFunc(before, func(b harness.Process) bool { return b.PID == p.PID })
-	})
-	if len(found) != 1 {
-		t.Fatalf("new wrappers: %v, want that of the attacker", found)
-	}
-	return found[0]
-}
-
-// goSettings are the variables in the environment of a wrapper that steer Go's
-// runtime.
-func goSettings(t *testing.T, wrapper harness.Process) []string {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", wrapper.PID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.DeleteFunc(strings.Split(string(text), "\x00"), func(v string) bool { return !strings.HasPrefix(v, "GODEBUG=") })
 }
 
 // victims are the main processes of neighbours that run.
 func (w *target) victims(t *testing.T) []harness.Process {
 	t.Helper()
-	inside := pool.Inside(w.side)
+	inside := pool.InPod(w.side)
 	found, err := harness.Processes(func(p harness.Process) bool { return inside(p) && slices.Contains(p.Args, facts.Keeper) })
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +288,7 @@ func (w *target) keepTreasure(t *testing.T) {
 // ready waits for a job that has reached its step "ready" and has this argument.
 func (w *target) ready(t *testing.T, argument string) harness.Process {
 	t.Helper()
-	inside := pool.Inside(w.side)
+	inside := pool.InPod(w.side)
 	found, err := harness.WaitSome(soon(t, patience), 1, func(p harness.Process) bool {
 		return inside(p) && p.Comm == facts.Ready && slices.Contains(p.Args, argument)
 	})
@@ -337,7 +321,7 @@ func (w *target) killStarter(t *testing.T, s Setting, a *attempts) {
 	before := w.starters(t, nil)
 	// Or the next run would end what is left of this one.
 	job := w.submitWhere(t, argument, onlyOnce, "detach=2 forever -- "+argument)
-	inside := pool.Inside(w.side)
+	inside := pool.InPod(w.side)
 	ours := func(p harness.Process) bool {
 		return inside(p) && (slices.Contains(p.Args, argument) || slices.Contains(p.Args, "linger"))
 	}
@@ -352,5 +336,5 @@ func (w *target) killStarter(t *testing.T, s Setting, a *attempts) {
 		t.Fatal(err)
 	}
 	w.starterGone(t)
-	a.got(Orphans, w.leftOf(t, lookUp(Orphans).falls(s.off()), ours)...)
+	a.got(Orphans, w.leftOf(t, lookUp(Orphans).falls(pool.Mode, s.off(pool.Mode)), ours)...)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"podstarter/integration/harness"
 )
 
 var update = flag.Bool("update", false, "write the generated part of docs/threats.md")
@@ -31,42 +33,62 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s: %v", d.Name, err)
 		}
 	}
-	for _, s := range Settings {
-		for program, folder := range programFolders {
-			overlay, err := writeOverlay(root(t), t.TempDir(), changes(program, s.off()))
-			if err != nil {
-				t.Errorf("%s: %v", s.Name, err)
-				continue
-			}
-			// Compiles, but does not link.
-			compile := goCommand(t.Context(), root(t), "list", "-trimpath", "-export", "-f", "{{.Export}}", "-overlay", overlay, folder)
-			if out, err := compile.CombinedOutput(); err != nil {
-				t.Errorf("%s: %v\n%s", s.Name, err, out)
+	for _, mode := range Modes {
+		for _, s := range settingsOf(mode) {
+			for program, folder := range programFolders {
+				overlay, err := writeOverlay(root(t), t.TempDir(), changes(program, s.off(mode)))
+				if err != nil {
+					t.Errorf("%s, %s: %v", mode, s.Name, err)
+					continue
+				}
+				// Compiles, but does not link.
+				compile := goCommand(t.Context(), root(t), "list", "-trimpath", "-export", "-f", "{{.Export}}", "-overlay", overlay, folder)
+				if out, err := compile.CombinedOutput(); err != nil {
+					t.Errorf("%s, %s: %v\n%s", mode, s.Name, err, out)
+				}
 			}
 		}
 	}
 }
 
-// TestEveryDefenceMatters: the settings show of each attack that it gets through,
-// and of each defence against it that it alone holds the attack off, all others
-// of the same list being off.
+// TestEveryDefenceMatters: in each mode the settings show of each attack that it gets
+// through, and of each defence against it that it alone holds the attack off, all others
+// of the same way being off.
 func TestEveryDefenceMatters(t *testing.T) {
+	for _, mode := range Modes {
+		t.Run(string(mode), func(t *testing.T) { everyDefenceMatters(t, mode) })
+	}
+}
+
+func everyDefenceMatters(t *testing.T, mode Mode) {
 	used := map[string]bool{}
 	for _, a := range Attacks {
-		for _, list := range a.Falls {
-			if !slices.ContainsFunc(Settings, func(s Setting) bool {
-				others := slices.ContainsFunc(a.Falls, func(other []string) bool {
-					return !slices.Equal(other, list) && subset(other, s.off())
-				})
-				return a.tries(s) && subset(list, s.off()) && !others
-			}) {
-				t.Errorf("%s: no setting shows that it gets through without %q, and nothing else off that would let it", a.Name, list)
+		if !in(mode, a.In) {
+			continue
+		}
+		ways := a.waysIn(mode)
+		if len(ways) == 0 {
+			t.Errorf("%s: in what way does it get through?", a.Name)
+		}
+		for _, w := range ways {
+			shown := settingsThatShow(mode, a, w)
+			without := w.of(mode)
+			if len(without) == 0 {
+				t.Errorf("%s: nothing holds it off of %q", a.Name, w.Without)
 			}
-			for _, name := range list {
+			if !slices.ContainsFunc(shown, func(off []string) bool {
+				others := slices.ContainsFunc(ways, func(other Way) bool {
+					return !slices.Equal(other.of(mode), without) && subset(other.of(mode), off)
+				})
+				return subset(without, off) && !others
+			}) {
+				t.Errorf("%s: no setting shows that it gets through without %q, and nothing else off that would let it", a.Name, without)
+			}
+			for _, name := range without {
 				used[name] = true
-				others := slices.DeleteFunc(slices.Clone(list), func(n string) bool { return n == name })
-				if !slices.ContainsFunc(Settings, func(s Setting) bool {
-					return a.tries(s) && subset(others, s.off()) && !slices.Contains(s.off(), name) && !a.falls(s.off())
+				others := slices.DeleteFunc(slices.Clone(without), func(n string) bool { return n == name })
+				if !slices.ContainsFunc(shown, func(off []string) bool {
+					return subset(others, off) && !slices.Contains(off, name) && !a.falls(mode, off)
 				}) {
 					t.Errorf("%s: no setting shows that %q alone holds it off, without %q", a.Name, name, others)
 				}
@@ -74,10 +96,29 @@ func TestEveryDefenceMatters(t *testing.T) {
 		}
 	}
 	for _, d := range Defences {
-		if !used[d.Name] {
+		if in(mode, d.In) && !used[d.Name] {
 			t.Errorf("no attack meets the defence %q", d.Name)
 		}
 	}
+}
+
+// settingsThatShow are what is off in the settings that try the attack. How it gets
+// through where processes are seen is shown by those of mode shared, too, if the way is
+// the same there.
+func settingsThatShow(mode Mode, a Attack, w Way) (shown [][]string) {
+	for _, s := range settingsOf(mode) {
+		if a.tries(s, mode) {
+			shown = append(shown, s.off(mode))
+		}
+	}
+	if in(harness.Shared, w.In) && slices.Contains(w.of(mode), Namespace) {
+		for _, s := range settingsOf(harness.Shared) {
+			if a.tries(s, harness.Shared) {
+				shown = append(shown, append(s.off(harness.Shared), Namespace))
+			}
+		}
+	}
+	return shown
 }
 
 // TestMissingSnippet: a change that does not fit is an error.

@@ -36,9 +36,9 @@ func (b *builder) get(program string, off []string) (string, error) {
 // all builds what the settings need, one after the other: the tests go on with
 // what is there.
 func (b *builder) all() {
-	for _, s := range Settings {
+	for _, s := range settingsOf(pool.Mode) {
 		for program := range programFolders {
-			_, _ = b.get(program, s.off()) // who needs it is told of the failure
+			_, _ = b.get(program, s.off(pool.Mode)) // who needs it is told of the failure
 		}
 	}
 }

@@ -158,11 +158,7 @@ func (p *Pool) learn(ctx context.Context) error {
 		return fmt.Errorf("reading %q: %w", user, err)
 	}
 	p.User.Visible = filepath.Join(p.State, "home")
-	uid := payloadUID
-	if p.Mode == Rootless {
-		uid = `stat -c %u /proc/1` // jobs are the pilot's user
-	}
-	if err := p.learnSide(ctx, Ours, "glidein", uid); err != nil {
+	if err := p.learnSide(ctx, Ours, "glidein", p.payloadUID()); err != nil {
 		return err
 	}
 	// There is no second execution point unless the pool was asked for one.
@@ -176,11 +172,16 @@ func (p *Pool) learn(ctx context.Context) error {
 // glidein, with the same names of containers and the logs in a directory of its
 // own name. No job goes there by chance as long as its START sees to that.
 func (p *Pool) AddSide(ctx context.Context, side Side) error {
-	return p.learnSide(ctx, side, side.PodName(), payloadUID)
+	return p.learnSide(ctx, side, side.PodName(), p.payloadUID())
 }
 
 // payloadUID is a shell command that tells the user of our first payload.
-const payloadUID = `{ condor_config_val POD_STARTER_PAYLOAD_UID || echo 10001; } 2>/dev/null | tail -n 1`
+func (p *Pool) payloadUID() string {
+	if p.Mode == Rootless {
+		return `stat -c %u /proc/1` // jobs are the pilot's user
+	}
+	return `{ condor_config_val POD_STARTER_PAYLOAD_UID || echo 10001; } 2>/dev/null | tail -n 1`
+}
 
 // learnSide asks for the user of payloads with a shell command.
 func (p *Pool) learnSide(ctx context.Context, side Side, logs, uid string) error {
@@ -226,7 +227,15 @@ func (p *Pool) Payload(side Side) func(Process) bool {
 	}
 }
 
-// Inside keeps all processes of an execution point's pod.
+// InPod keeps all processes of the containers of an execution point's pod, whatever they
+// see of each other.
+func (p *Pool) InPod(side Side) func(Process) bool {
+	at := p.sides[side]
+	return func(q Process) bool { return q.Pod == at.pod }
+}
+
+// Inside keeps the processes that the daemons of an execution point see: all of its pod's,
+// if those share a namespace.
 func (p *Pool) Inside(side Side) func(Process) bool {
 	at := p.sides[side]
 	return func(q Process) bool { return q.Namespace == at.namespace }

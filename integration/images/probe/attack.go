@@ -56,8 +56,6 @@ var (
 		"neighbour-memory":  readNeighboursMemory,
 		"neighbour-process": pryIntoNeighbours,
 		"leftovers":         findLeftovers,
-		"plugin-survivors":  findPlugins,
-		"flood":             lookAtFlood,
 	}
 	asRoot = []string{"signal", "pry-wrapper", "pry-pilot", "token", "replace-wrapper", "control-directory", "connect"}
 )
@@ -289,9 +287,13 @@ func inheritedFiles(a *attempt) {
 	}
 }
 
-// ownEnvironment looks for what is meant for the wrapper.
+// ownEnvironment looks for what is meant for the wrapper. By one variable the starter finds
+// what a plugin has left.
 func ownEnvironment(a *attempt) {
 	for _, v := range os.Environ() {
+		if strings.HasPrefix(v, "POD_STARTER_PLUGIN_RUN=") {
+			continue
+		}
 		if strings.HasPrefix(v, "POD_STARTER_") || strings.HasPrefix(v, "KUBERNETES_") {
 			a.try(v, nil)
 		}
@@ -332,16 +334,17 @@ func pryIntoNeighbours(a *attempt) {
 
 // readNeighboursFiles looks for the treasure wherever sandboxes can be.
 func readNeighboursFiles(a *attempt) {
-	const execute = "/var/lib/condor/execute/jobs"
-	sandboxes, err := os.ReadDir(execute)
-	if err != nil {
-		a.try("list of sandboxes", err)
-	}
-	for _, s := range sandboxes {
-		for _, below := range []string{"", "scratch", "user"} {
-			_, err := os.ReadFile(filepath.Join(execute, s.Name(), below, facts.Treasure))
-			if !errors.Is(err, os.ErrNotExist) {
-				a.try("treasure of "+s.Name(), err)
+	for _, execute := range []string{"/var/lib/condor/execute/jobs", "/var/lib/podstarter/scratch/jobs"} {
+		sandboxes, err := os.ReadDir(execute)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			a.try("list of sandboxes", err)
+		}
+		for _, s := range sandboxes {
+			for _, below := range []string{"", "scratch", "user"} {
+				_, err := os.ReadFile(filepath.Join(execute, s.Name(), below, facts.Treasure))
+				if !errors.Is(err, os.ErrNotExist) {
+					a.try("treasure of "+s.Name(), err)
+				}
 			}
 		}
 	}

@@ -1,0 +1,126 @@
+package attacks
+
+var starterDefences = []Defence{
+	{
+		Name: Identity,
+		In:   hasRoot,
+		What: "the starter touches the sandbox with the payload's user and groups (`setfsuid`)",
+		Changes: []Change{{
+			File: "sandbox/beneath/owner.go",
+			Old:  "if !o.Switches() {\n\t\treturn fn()",
+			New:  "if true {\n\t\treturn fn()",
+		}},
+	},
+	{
+		Name: Beneath,
+		What: "no path leads out of the sandbox (`openat2`, `RESOLVE_BENEATH`)",
+		Changes: []Change{{
+			File: "sandbox/beneath/root.go",
+			Old:  "flags |= unix.O_CLOEXEC\n\tif name == \"\" {",
+			New:  "flags |= unix.O_CLOEXEC\n\tif true {\n\t\treturn unix.Openat(r.fd, name, flags, mode)\n\t}\n\tif name == \"\" {",
+		}},
+	},
+	{
+		Name: Kinds,
+		What: "named pipes and sockets are not among the files to send",
+		Changes: []Change{{
+			File: "sandbox/expand.go",
+			Old:  "case unix.S_IFSOCK, unix.S_IFIFO:\n\t\treturn nil\n",
+			New:  "",
+		}},
+	},
+	{
+		Name: NoWaiting,
+		What: "files are opened without waiting (`O_NONBLOCK`), and used only if they are regular ones",
+		Changes: []Change{{
+			File: "sandbox/beneath/file.go",
+			Old:  "fd, err := r.open(\"open\", name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)\n\tif err != nil {\n\t\t// A socket",
+			New:  "fd, err := r.open(\"open\", name, unix.O_RDONLY|unix.O_NOCTTY, 0)\n\tif err != nil {\n\t\t// A socket",
+		}},
+	},
+	{
+		Name: SlotUsers,
+		In:   hasRoot,
+		What: "each payload container of a pod has a user of its own",
+		Changes: []Change{{
+			File: "k8sexec/lease.go",
+			Old:  "id := l.backend.opt.BaseUID + l.index\n",
+			New:  "id := l.backend.opt.BaseUID\n",
+		}, {
+			// It takes what another slot's job has for that of an earlier one then.
+			File: "starter/start.go",
+			Old:  `stale, err := a.sandbox.RemoveStale(ctx)`,
+			New:  `stale, err := []string(nil), error(nil)`,
+		}},
+	},
+	{
+		Name: Sweep,
+		What: "the starter kills all processes of the payload's user when the job has ended",
+		Changes: []Change{{
+			File: "starter/finish.go",
+			Old:  `if a.swept || a.container == nil {`,
+			New:  `if true {`,
+		}},
+	},
+	{
+		Name: Dismissal,
+		What: "the starter tells the wrapper of the container that was to leave, whatever signal the runtime sends",
+		Changes: []Change{{
+			File: "k8sexec/await.go",
+			Old:  "return client.Leave(ctx)\n",
+			New:  "return nil\n",
+		}},
+	},
+	{
+		Name:   Secrets,
+		What:   "no program of the pod has a secret among its arguments",
+		Beside: []string{"sh", "-c", `exec sh -c "read line" careless "$(cat /etc/podstarter/credentials/pool_password)"`},
+	},
+	{
+		Name: JobPlugins,
+		In:   rootless,
+		What: "plugins that jobs bring are refused if the pilot is not root, as whose user they would run",
+		Changes: []Change{{
+			File: "starter/plugins.go",
+			Old:  "if !separateUser(a.set) {\n\t\treturn plugin.Refuse",
+			New:  "if !separateUser(a.set) {\n\t\treturn plugin.Allow",
+		}},
+	},
+	{
+		Name: PluginUser,
+		In:   hasRoot,
+		What: "plugins run as the payload's user, in a group of their own",
+		Changes: []Change{{
+			File: "starter/plugins.go",
+			Old:  `as: as, group: pluginGroup`,
+			New:  `as: sandbox.Self(), group: pluginGroup`,
+		}},
+	},
+	{
+		Name: PluginEnviron,
+		What: "of the pilot's environment a job's own plugin gets a few variables that are known to be harmless",
+		Changes: []Change{{
+			File: "condor/plugin/environ.go",
+			Old:  `p.FromJob && !forJobs(name)`,
+			New:  `p.FromJob && !forJobs(name) && false`,
+		}},
+	},
+	{
+		Name: PluginOutput,
+		What: "of what a plugin writes the starter keeps the beginning and the end",
+		Changes: []Change{{
+			File: "starter/program.go",
+			Old:  `maxUntrustedOutput = 128 << 10`,
+			New:  `maxUntrustedOutput = 1 << 30`,
+		}},
+	},
+	{
+		Name: PluginRemains,
+		What: "when a plugin has ended, the starter kills the processes of its user and group",
+		Changes: []Change{{
+			File: "starter/plugins.go",
+			Old:  `if e := left.kill(ctx); e != nil && err == nil {`,
+			New:  `if e := error(nil); e != nil && err == nil {`,
+		}},
+	},
+}

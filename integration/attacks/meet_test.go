@@ -1,0 +1,63 @@
+//go:build pool
+
+package attacks
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"podstarter/integration/harness"
+)
+
+// A job that the test is to meet waits at a pipe in its sandbox.
+const (
+	pipe = "go"
+	meet = " fifo=" + pipe + " cat=" + pipe
+)
+
+// met waits until a job has made the pipe. That must not take longer than the job.
+func (w *target) met(t *testing.T, job harness.Job) (main harness.Process) {
+	t.Helper()
+	inside := pool.InPod(w.side)
+	err := harness.Poll(soon(t, patience), "job "+job.ID()+" to wait", func() (bool, error) {
+		found, err := harness.Processes(func(p harness.Process) bool {
+			if !inside(p) || !slices.Contains(p.Args, "fifo="+pipe) {
+				return false
+			}
+			info, err := os.Stat(fmt.Sprintf("/proc/%d/cwd/%s", p.PID, pipe))
+			return err == nil && info.Mode()&os.ModeNamedPipe != 0
+		})
+		if err != nil {
+			return false, err
+		}
+		if len(found) == 1 {
+			main = found[0]
+			return true, nil
+		}
+		events, err := job.Events()
+		if i := slices.IndexFunc(events, func(e harness.Event) bool { _, ok := harness.EndingOf(e); return ok }); err == nil && i >= 0 {
+			end, _ := harness.EndingOf(events[i])
+			err = fmt.Errorf("it has ended: %s", end)
+		}
+		return false, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return main
+}
+
+// goOn lets it go on.
+func (w *target) goOn(t *testing.T, p harness.Process) {
+	t.Helper()
+	// It opens when the job has, too.
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/cwd/%s", p.PID, pipe), os.O_WRONLY, 0)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

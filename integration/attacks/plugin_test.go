@@ -1,0 +1,98 @@
+//go:build pool
+
+package attacks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/integration/harness"
+	"podstarter/integration/images/probe/facts"
+)
+
+// tried is the file that the attacker's plugin fetches: what came of its attacks.
+const tried = "tried"
+
+// flood is what the plugin writes, in bytes.
+const flood = 256 << 20
+
+// hostilePlugin is a file transfer plugin that leaves a process, floods the starter,
+// and tries the attacks that a variable of the job's names. It reads no file of the
+// starter's, which is not there for it where the starter is careless with identities.
+var hostilePlugin = harness.File{Name: "hostile.sh", Mode: 0o755, Content: []byte(`#!/bin/sh
+while [ $# -gt 0 ]; do case $1 in -outfile) out=$2; shift;; esac; shift; done
+setsid ./` + harness.ProbeName + ` forever -- ` + facts.PluginLeft + ` </dev/null >/dev/null 2>&1 &
+head -c ` + fmt.Sprint(flood) + ` /dev/zero
+rm -f ` + tried + ` "$out"
+./` + harness.ProbeName + ` attack="$HOSTILE_ATTACKS" >` + tried + ` || exit 1
+echo "[ TransferUrl = \"hostile://h/` + tried + `\"; TransferSuccess = true ]" >"$out"
+`)}
+
+// pluginCommands are those of a job that brings the plugin.
+func pluginCommands(s Setting) []string {
+	return []string{
+		"transfer_input_files = hostile://h/" + tried,
+		`environment = "HOSTILE_ATTACKS=` + namesOf(s, true) + `"`,
+		"transfer_plugins = hostile=" + hostilePlugin.Name,
+	}
+}
+
+// anyPlugins keeps condor_submit from having the job wait for an execution point that
+// takes plugins of jobs.
+const anyPlugins = "TARGET.HasJobTransferPlugins || true"
+
+// lookAtPlugin looks, while its job runs, at what the plugin has left, and at the
+// starter that has run it.
+func (w *target) lookAtPlugin(t *testing.T, a *attempts, starters []harness.Process) {
+	t.Helper()
+	inside := pool.InPod(w.side)
+	left, err := harness.Processes(func(p harness.Process) bool { return inside(p) && slices.Contains(p.Args, facts.PluginLeft) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.got(PluginSurvivors)
+	for _, p := range left {
+		a.got(PluginSurvivors, p.String())
+		// Or it would be there for all settings to come.
+		if err := harness.Kill(p, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(starters) != 1 {
+		t.Fatalf("starters of the attacker: %v", starters)
+	}
+	a.got(PluginFlood)
+	if peak := starters[0].VmHWM; peak > flood>>10/2 {
+		a.got(PluginFlood, fmt.Sprintf("the starter has needed %d KiB", peak))
+	}
+}
+
+// refusedPlugin runs a job that brings the plugin where no job may. It would be tried
+// again for ever.
+func (w *target) refusedPlugin(t *testing.T, a *attempts) {
+	t.Helper()
+	job := w.submitWhere(t, "bearer", anyPlugins, "forever", "transfer_input_files = hostile://h/"+tried, "transfer_plugins = hostile="+hostilePlugin.Name)
+	why := "user-supplied plugin " + hostilePlugin.Name + " not allowed"
+	_, err := job.WaitEvents(soon(t, patience), "its plugin's being refused", func(events []harness.Event) bool {
+		return slices.ContainsFunc(events, func(e harness.Event) bool { return strings.Contains(e.Text(), why) })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.AP(t.Context(), "condor_rm", job.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := job.WaitEnding(soon(t, patience)); err != nil {
+		t.Fatal(err)
+	}
+	w.starterGone(t)
+	for _, attack := range Attacks {
+		if attack.Plugin {
+			a.results[attack.Name] = facts.Attempt{Attack: attack.Name, Refused: []string{why}}
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package attacks
+
+import (
+	"slices"
+
+	"podstarter/integration/harness"
+)
+
+// A Pod is an execution point whose manifest, or what is there before its startd
+// begins, lacks some defences.
+type Pod struct {
+	Name string
+	In   []Mode // nil: in all modes
+	Off  []string
+}
+
+// Pods by what is off in them.
+const (
+	closedPod   = "attacked"
+	openPod     = "attacked-open"
+	togetherPod = "attacked-together"
+)
+
+// Pods are the ones that are attacked.
+var Pods = []Pod{
+	{Name: closedPod},
+	{Name: openPod, Off: []string{Escalation, FewerRights, ReadOnly, NoToken, ClosedParent, OneContainer}},
+	// In mode unshared it would be a pod of mode shared.
+	{Name: togetherPod, In: rootless, Off: []string{Namespace, OneContainer}},
+}
+
+// podCalled finds one by its name.
+func podCalled(name string) Pod {
+	for _, p := range Pods {
+		if p.Name == name {
+			return p
+		}
+	}
+	panic("no pod " + name)
+}
+
+// A Setting is an execution point with some defences off.
+type Setting struct {
+	Name   string
+	In     []Mode // nil: in all modes
+	Pod    string
+	Off    []string
+	Also   []string // attacks that are tried in such settings alone
+	Not    []string // attacks that are not tried, since something else holds them off
+	Victim bool     // a neighbour runs, if there is a second slot
+	Second bool     // another job follows in the same slot
+	Killed bool     // a starter is killed
+	Pipe   bool     // a job sends a named pipe
+}
+
+// Settings are all that every attack is tried in, pod by pod in this order.
+var Settings = []Setting{
+	{Name: "as deployed", Pod: closedPod, Victim: true, Second: true, Killed: true, Pipe: true},
+	{
+		Name: "careless wrapper, one user", In: hasRoot, Pod: closedPod, Victim: true, Second: true, Pipe: true,
+		Off: []string{
+			NoNewPrivs, Groups, Descriptors, Environment, GoSettings, ClosedControl, Peer, AllSignals,
+			// Without the next a neighbour of the same user would be taken for an earlier job.
+			Leftovers, MakeWay,
+			Identity, Kinds, SlotUsers, Secrets, PluginEnviron, PluginOutput, PluginRemains,
+		},
+	},
+	{
+		Name: "user that can be given up", In: hasRoot, Pod: closedPod, Second: true, Pipe: true,
+		Off: []string{User, Leftovers, Beneath, NoWaiting, Sweep, Dismissal},
+	},
+	{
+		Name: "root with the wrapper's capabilities", In: hasRoot, Pod: closedPod, Killed: true,
+		Off: []string{User, NoRights, DeadMan},
+	},
+	{Name: "open pod", In: hasRoot, Pod: openPod, Victim: true, Off: []string{NoRights, Peer, PluginUser}},
+	{Name: "open pod, user that can be given up", In: hasRoot, Pod: openPod, Off: []string{User}},
+	{
+		Name: "open pod, careless programs", In: hasRoot, Pod: openPod, Killed: true,
+		Off: []string{User, NoRights, DeadMan, Identity, Beneath, Sweep},
+	},
+	{
+		Name: "open pod and control directory", In: hasRoot, Pod: openPod,
+		Off: []string{NoNewPrivs, ClosedControl},
+	},
+	{
+		Name: "open pod and wrapper", In: hasRoot, Pod: openPod, Victim: true, Second: true, Pipe: true,
+		Off: []string{ClosedControl, Peer, SandboxMode, MakeWay, AllSignals, Kinds, NoWaiting, Dismissal},
+	},
+
+	{
+		Name: "careless wrapper", In: rootless, Pod: closedPod, Second: true, Pipe: true,
+		Off: []string{
+			NoNewPrivs, Groups, Descriptors, Environment, GoSettings, AllSignals, Leftovers, Kinds, Secrets,
+			PluginEnviron, PluginOutput, PluginRemains,
+		},
+	},
+	{
+		Name: "group and control directory", In: rootless, Pod: closedPod, Victim: true,
+		Off: []string{Groups, ClosedControl, JobPlugins},
+	},
+	{
+		Name: "user that can be given up", In: rootless, Pod: closedPod, Second: true, Pipe: true,
+		Off: []string{User, MakeWay, NoWaiting, Sweep, Dismissal, JobPlugins},
+	},
+	{
+		Name: "root with the wrapper's capabilities, and careless with plugins", In: rootless, Pod: closedPod, Killed: true,
+		Off: []string{User, NoRights, Beneath, DeadMan, JobPlugins, PluginEnviron, PluginOutput, PluginRemains},
+	},
+	{
+		Name: "open pod", In: rootless, Pod: openPod, Victim: true,
+		// A neighbour of the same user would be taken for an earlier job.
+		Off: []string{NoRights, Leftovers, MakeWay},
+	},
+	{
+		Name: "open pod and wrapper", In: rootless, Pod: openPod, Victim: true, Second: true, Pipe: true,
+		Off: []string{NoNewPrivs, ClosedControl, Leftovers, MakeWay, AllSignals, Dismissal, Kinds, NoWaiting, JobPlugins},
+	},
+	{
+		Name: "open pod, careless programs", In: rootless, Pod: openPod, Killed: true,
+		Off: []string{User, Sweep, DeadMan},
+	},
+	{
+		Name: "one PID namespace", In: rootless, Pod: togetherPod, Victim: true,
+		// What kills the processes of the job's user would kill the pilot.
+		Off: []string{ClosedControl, Sweep, DeadMan, Leftovers, MakeWay},
+		// The startd sees the job's processes, and finds them by their environment.
+		Not: []string{Survivors},
+	},
+}
+
+// off are all defences that the setting lacks in a mode that has them.
+func (s Setting) off(mode Mode) []string {
+	all := append(slices.Clone(podCalled(s.Pod).Off), s.Off...)
+	return slices.DeleteFunc(all, func(name string) bool { return !in(mode, defence(name).In) })
+}
+
+// settingsOf are those of a mode.
+func settingsOf(mode Mode) []Setting {
+	return slices.DeleteFunc(slices.Clone(Settings), func(s Setting) bool { return !in(mode, s.In) })
+}
+
+// podsOf are those of a mode.
+func podsOf(mode Mode) []Pod {
+	return slices.DeleteFunc(slices.Clone(Pods), func(p Pod) bool { return !in(mode, p.In) })
+}
+
+// slots are the payload containers of the pod: one for the attacker, and one
+// for its neighbour where the pod may have it.
+func (p Pod) slots(mode Mode) []string {
+	if mode == harness.Rootless && !slices.Contains(p.Off, OneContainer) {
+		return []string{payloadContainer}
+	}
+	return []string{payloadContainer, payloadContainer + "-2"}
+}
