@@ -61,6 +61,15 @@ const (
 	Dismissal = "dismissal by request"
 	Secrets   = "secrets in files and pipes alone"
 
+	HookUser    = "payload's user for hooks"
+	HookGroup   = "a group of their own for hooks"
+	HookEnviron = "nothing of the job's environment for hooks"
+	VisitUser   = "a user of its own for the ssh server"
+	CommandKeys = "keys for commands"
+	OwnerOnly   = "tools for the job's owner alone"
+	SocketPeer  = "HTCondor's users alone at the starter's socket"
+	Cookie      = "cookie of the chirp proxy"
+
 	JobPlugins    = "no plugins of jobs"
 	PluginUser    = "payload's user for plugins"
 	PluginEnviron = "little environment for plugins of jobs"

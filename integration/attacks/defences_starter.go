@@ -123,4 +123,80 @@ var starterDefences = []Defence{
 			New:  `if e := error(nil); e != nil && err == nil {`,
 		}},
 	},
+	{
+		Name: HookUser,
+		In:   hasRoot,
+		What: "hooks run as the payload's user",
+		Changes: []Change{{
+			File: "starter/program.go",
+			Old:  `if p.as.Switches() {`,
+			New:  `if p.as.Switches() && p.group != 0 {`,
+		}},
+	},
+	{
+		Name: HookGroup,
+		In:   hasRoot,
+		What: "and in a group that no payload is in, so that none may look into them",
+		Changes: []Change{{
+			File: "starter/program.go",
+			Old:  `Uid: uint32(p.as.UID), Gid: nobodysGroup}`,
+			New:  `Uid: uint32(p.as.UID), Gid: uint32(p.as.GID)}`,
+		}},
+	},
+	{
+		Name: HookEnviron,
+		What: "hooks get the starter's environment and what a job is told of its place, and nothing that the job's owner has chosen",
+		Changes: []Change{{
+			File: "starter/hooks.go",
+			Old:  "env := job.NewEnv()\n\tif err := job.Publish",
+			New:  "env := job.NewEnv()\n\t_ = env.MergeAd(a.ad)\n\tif err := job.Publish",
+		}},
+	},
+	{
+		Name: VisitUser,
+		In:   hasRoot,
+		What: "the ssh server by which a job's owner logs in is a process of its own, whose user is no payload's",
+		Changes: []Change{{
+			File: "visit/host.go",
+			Old:  `const nobody = 65534`,
+			New:  `const nobody = 10001`,
+		}},
+	},
+	{
+		Name: CommandKeys,
+		What: "the starter takes commands only from those who have the key of a session",
+		Changes: []Change{{
+			File: "cedar/server.go",
+			Old:  `if r.level != Allow {`,
+			New:  `if r.level != Allow && false {`,
+		}},
+	},
+	{
+		Name: OwnerOnly,
+		What: "and those of the job owner's tools only from those with the key that it made for the owner",
+		Changes: []Change{{
+			File: "starter/ownersessions.go",
+			Old:  `user == "" || c.User != user {`,
+			New:  `c.User != user && false {`,
+		}},
+	},
+	{
+		Name: SocketPeer,
+		In:   hasRoot,
+		What: "the starter asks the kernel who connects to its abstract socket, and turns all but HTCondor's own users away",
+		Changes: []Change{{
+			File: "starter/listen.go",
+			Old:  `return !slices.Contains(trusted, int(uid)) }`,
+			New:  `return !slices.Contains(trusted, int(uid)) && false }`,
+		}},
+	},
+	{
+		Name: Cookie,
+		What: "who talks to the chirp proxy has to say a word first that is in the job's sandbox",
+		Changes: []Change{{
+			File: "condor/chirp/session.go",
+			Old:  `[]byte(x.o.Cookie)) == 1:`,
+			New:  `[]byte(x.o.Cookie)) >= 0:`,
+		}},
+	},
 }

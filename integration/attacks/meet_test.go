@@ -3,6 +3,7 @@
 package attacks
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -14,7 +15,7 @@ import (
 // A job that the test is to meet waits at a pipe in its sandbox.
 const (
 	pipe = "go"
-	meet = " fifo=" + pipe + " cat=" + pipe
+	meet = "meet=" + pipe + " "
 )
 
 // met waits until a job has made the pipe. That must not take longer than the job.
@@ -23,7 +24,7 @@ func (w *target) met(t *testing.T, job harness.Job) (main harness.Process) {
 	inside := pool.InPod(w.side)
 	err := harness.Poll(soon(t, patience), "job "+job.ID()+" to wait", func() (bool, error) {
 		found, err := harness.Processes(func(p harness.Process) bool {
-			if !inside(p) || !slices.Contains(p.Args, "fifo="+pipe) {
+			if !inside(p) || !slices.Contains(p.Args, "meet="+pipe) {
 				return false
 			}
 			info, err := os.Stat(fmt.Sprintf("/proc/%d/cwd/%s", p.PID, pipe))
@@ -49,13 +50,14 @@ func (w *target) met(t *testing.T, job harness.Job) (main harness.Process) {
 	return main
 }
 
-// goOn lets it go on.
-func (w *target) goOn(t *testing.T, p harness.Process) {
+// goOn tells it something and lets it go on.
+func (w *target) goOn(t *testing.T, p harness.Process, told string) {
 	t.Helper()
 	// It opens when the job has, too.
 	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/cwd/%s", p.PID, pipe), os.O_WRONLY, 0)
 	if err == nil {
-		err = f.Close()
+		_, err = f.WriteString(told)
+		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
 		t.Fatal(err)

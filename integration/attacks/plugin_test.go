@@ -33,10 +33,9 @@ echo "[ TransferUrl = \"hostile://h/` + tried + `\"; TransferSuccess = true ]" >
 `)}
 
 // pluginCommands are those of a job that brings the plugin.
-func pluginCommands(s Setting) []string {
+func pluginCommands() []string {
 	return []string{
 		"transfer_input_files = hostile://h/" + tried,
-		`environment = "HOSTILE_ATTACKS=` + namesOf(s, true) + `"`,
 		"transfer_plugins = hostile=" + hostilePlugin.Name,
 	}
 }

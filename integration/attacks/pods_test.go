@@ -33,6 +33,7 @@ const rights = `{"apiVersion": "v1", "kind": "List", "items": [
 type target struct {
 	side          harness.Side
 	pod           Pod
+	port          int    // of its daemons
 	wrapperVolume string // the volume that the payload containers take the wrapper from
 }
 
@@ -187,8 +188,9 @@ func (w *target) configure(files map[string]any) error {
 		return fmt.Errorf("choosing a port: %w", err)
 	}
 	defer listener.Close()
+	w.port = listener.Addr().(*net.TCPAddr).Port
 	files[file] = text + strings.Join([]string{
-		"SHARED_PORT_PORT = " + strconv.Itoa(listener.Addr().(*net.TCPAddr).Port),
+		"SHARED_PORT_PORT = " + strconv.Itoa(w.port),
 		"POD_STARTER_CONTAINERS = " + strings.Join(w.slots(), ", "),
 		fmt.Sprintf("NUM_CPUS = %d\nNUM_SLOTS = %[1]d\nNUM_SLOTS_TYPE_1 = %[1]d", len(w.slots())),
 		"START = TARGET.Attacks =?= True",
@@ -261,6 +263,7 @@ func (w *target) set(t *testing.T, s Setting) {
 		t.Fatal(err)
 	}
 	off := s.off(pool.Mode)
+	w.installHooks(t)
 	if err := w.program(wrapperProgram, off, filepath.Join(w.wrapperVolume, wrapperProgram)); err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +295,7 @@ func (w *target) set(t *testing.T, s Setting) {
 	if pool.Mode == harness.Rootless {
 		config = "/var/lib/condor/etc/config.d/99-attacks.conf"
 	}
-	if err := os.WriteFile(w.visible(t, config), []byte(lines.String()), 0o644); err != nil {
+	if err := os.WriteFile(w.visible(t, config), []byte(hookConfig+lines.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -156,6 +156,7 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 
 // nothingToRefuse are attacks that look at what there is: nobody says no.
 var nothingToRefuse = map[string]bool{
+	HookLoot: true, HookRuns: true,
 	"groups": true, "descriptors": true, "environment": true, PluginPrefix + "environment": true, PluginSurvivors: true, PluginFlood: true,
 	Arguments: true, GoDebug: true, Loot: true, LootBelow: true, Survivors: true, Orphans: true, StopSignal: true, Pipe: true,
 }
@@ -229,25 +230,29 @@ func (w *target) attacker(t *testing.T, s Setting) *attempts {
 		t.Fatalf("there is nothing to loot: %v", err)
 	}
 	a := &attempts{results: map[string]facts.Attempt{}}
-	steps := "attack=" + namesOf(s, false) + " leave=" + facts.Leftover + " link=" + Loot + ":" + password() + " link=" + LootBelow + ":" + filepath.Dir(password()) +
+	steps := meet + "attack=" + namesOf(s, false) + hookSteps() + " leave=" + facts.Leftover + " link=" + Loot + ":" + password() + " link=" + LootBelow + ":" + filepath.Dir(password()) +
 		" rename=/run/podstarter:/run/gone detach=2 stopped=2 hydra=1"
 	commands := []string{"transfer_output_files = " + Loot + ", " + LootBelow + "/" + filepath.Base(password())}
 	brings := pool.Mode != harness.Rootless || slices.Contains(off, JobPlugins)
 	if brings {
 		steps += " cat=" + tried
-		commands = append(commands, pluginCommands(s)...)
+		commands = append(commands, pluginCommands()...)
 	} else {
 		w.refusedPlugin(t, a)
 	}
 	starters, wrappers := w.starters(t, nil), w.wrappers(t)
-	job := w.submitWhere(t, "attacker", anyPlugins, steps+meet, commands...)
+	job := w.submitWhere(t, "attacker", anyPlugins, steps, append(commands, hookCommands(s)...)...)
 	main := w.met(t, job)
 	if brings {
 		w.lookAtPlugin(t, a, w.starters(t, starters))
 	}
 	wrapper := w.newWrapper(t, wrappers)
-	w.goOn(t, main)
+	leave := w.visit(t, job)
+	w.meetHook(t)
+	w.goOn(t, main, w.starterSockets(t))
 	end := w.mustEnd(t, job)
+	leave()
+	w.lookAtHooks(t, a, job)
 	a.read(t, job)
 	a.got(Arguments, w.secrets(t, a.results[Arguments].Got, unseen(lookUp(Arguments), off))...)
 	a.got(GoDebug, goSettings(t, wrapper)...)

@@ -63,6 +63,7 @@ var Settings = []Setting{
 			// Without the next a neighbour of the same user would be taken for an earlier job.
 			Leftovers, MakeWay,
 			Identity, Kinds, SlotUsers, Secrets, PluginEnviron, PluginOutput, PluginRemains,
+			HookUser, OwnerOnly, SocketPeer,
 		},
 	},
 	{
@@ -73,7 +74,10 @@ var Settings = []Setting{
 		Name: "root with the wrapper's capabilities", In: hasRoot, Pod: closedPod, Killed: true,
 		Off: []string{User, NoRights, DeadMan},
 	},
-	{Name: "open pod", In: hasRoot, Pod: openPod, Victim: true, Off: []string{NoRights, Peer, PluginUser}},
+	{
+		Name: "open pod", In: hasRoot, Pod: openPod, Victim: true,
+		Off: []string{NoRights, Peer, PluginUser, HookGroup, CommandKeys, Cookie},
+	},
 	{Name: "open pod, user that can be given up", In: hasRoot, Pod: openPod, Off: []string{User}},
 	{
 		Name: "open pod, careless programs", In: hasRoot, Pod: openPod, Killed: true,
@@ -81,7 +85,7 @@ var Settings = []Setting{
 	},
 	{
 		Name: "open pod and control directory", In: hasRoot, Pod: openPod,
-		Off: []string{NoNewPrivs, ClosedControl},
+		Off: []string{NoNewPrivs, ClosedControl, HookEnviron, VisitUser, CommandKeys, OwnerOnly},
 	},
 	{
 		Name: "open pod and wrapper", In: hasRoot, Pod: openPod, Victim: true, Second: true, Pipe: true,
@@ -92,12 +96,12 @@ var Settings = []Setting{
 		Name: "careless wrapper", In: rootless, Pod: closedPod, Second: true, Pipe: true,
 		Off: []string{
 			NoNewPrivs, Groups, Descriptors, Environment, GoSettings, AllSignals, Leftovers, Kinds, Secrets,
-			PluginEnviron, PluginOutput, PluginRemains,
+			PluginEnviron, PluginOutput, PluginRemains, OwnerOnly, Cookie,
 		},
 	},
 	{
 		Name: "group and control directory", In: rootless, Pod: closedPod, Victim: true,
-		Off: []string{Groups, ClosedControl, JobPlugins},
+		Off: []string{Groups, ClosedControl, JobPlugins, HookEnviron, CommandKeys, OwnerOnly},
 	},
 	{
 		Name: "user that can be given up", In: rootless, Pod: closedPod, Second: true, Pipe: true,
@@ -110,7 +114,7 @@ var Settings = []Setting{
 	{
 		Name: "open pod", In: rootless, Pod: openPod, Victim: true,
 		// A neighbour of the same user would be taken for an earlier job.
-		Off: []string{NoRights, Leftovers, MakeWay},
+		Off: []string{NoRights, Leftovers, MakeWay, CommandKeys},
 	},
 	{
 		Name: "open pod and wrapper", In: rootless, Pod: openPod, Victim: true, Second: true, Pipe: true,

@@ -11,6 +11,8 @@ const (
 	LeftBehind = "leftovers"
 	StopSignal = "stop-signal"
 	Pipe       = "pipe"
+	HookLoot   = "hook-loot"
+	HookRuns   = "hook-commands"
 )
 
 // PluginPrefix begins the names of what plugins try, or have left.
@@ -186,6 +188,54 @@ var Attacks = []Attack{
 		Tried:  "opens the other's file in `/dev/shm` and attaches its System V segment, both of mode 0600",
 		Ways:   []Way{without(SlotUsers).in(hasRoot), without(OneContainer).in(rootless)},
 		Victim: true,
+	},
+	{
+		Name:    HookLoot,
+		Threat:  "A hook of the site reads a file of the pilot for the job",
+		Tried:   "a symbolic link to the pool's password, where the hook at the job's end reads what the job has noted",
+		Ways:    []Way{without(HookUser)},
+		In:      hasRoot,
+		Else:    "not held off: hooks are the pilot's user, and must follow no link in the sandbox",
+		Outside: true,
+	},
+	{
+		Name:    HookRuns,
+		Threat:  "A hook of the site carries out what the job says",
+		Tried:   "`BASH_ENV` in the job's environment names a file of the job's, and the hook is a script for bash",
+		Ways:    []Way{without(HookEnviron)},
+		Outside: true,
+	},
+	{
+		Name:   "hook-process",
+		Threat: "The job gets into the pilot container by way of a hook that runs beside it as the same user",
+		Tried:  "looks into it, as with the wrapper",
+		Ways:   []Way{without(HookGroup, Namespace).in(hasRoot), without(Namespace).in(rootless)},
+	},
+	{
+		Name:   "ssh-server",
+		Threat: "The job looks into the ssh server by which its owner logs in, or makes it do things",
+		Tried:  "the same, while somebody has logged in",
+		Ways:   []Way{without(VisitUser, Namespace).in(hasRoot), without(Namespace).in(rootless)},
+	},
+	{
+		Name:   "ssh-stranger",
+		Threat: "Somebody else than its owner logs in to a job",
+		Tried:  "asks the pod's starters for a key to log in (`START_SSHD`), over the network that all of the pod share",
+		Ways:   []Way{without(CommandKeys, OwnerOnly)},
+	},
+	{
+		Name:   "starter-socket",
+		Threat: "The job passes for condor_shared_port at the starter's abstract socket, which is there for all who share the network",
+		Tried:  "connects to it and passes a connection, on which the starter must not answer",
+		Ways:   []Way{without(SocketPeer)},
+		In:     hasRoot,
+		Else:   "not held off there: the job is the starter's user; on the connection it needs a key",
+	},
+	{
+		Name:   "chirp-cookie",
+		Threat: "A job speaks to its shadow as that of another slot, whose chirp proxy it reaches over the same network",
+		Tried:  "guesses the cookie, and asks for an attribute of the job",
+		Ways:   []Way{without(Cookie)},
 	},
 	{
 		Name:   PluginPrefix + "root",

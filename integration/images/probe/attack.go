@@ -56,6 +56,11 @@ var (
 		"neighbour-memory":  readNeighboursMemory,
 		"neighbour-process": pryIntoNeighbours,
 		"leftovers":         findLeftovers,
+		"hook-process":      func(a *attempt) { pryInto(a, facts.SiteHook) },
+		"ssh-server":        func(a *attempt) { pryInto(a, visitProgram) },
+		"ssh-stranger":      logIn,
+		"starter-socket":    passConnections,
+		"chirp-cookie":      forgeCookie,
 	}
 	asRoot = []string{"signal", "pry-wrapper", "pry-pilot", "token", "replace-wrapper", "control-directory", "connect"}
 )
@@ -160,7 +165,7 @@ const harmless = syscall.SIGURG
 // signalGuards signals the processes that guard the job.
 func signalGuards(a *attempt) {
 	for _, p := range processes() {
-		if strings.HasPrefix(p.name, "condor_") {
+		if strings.HasPrefix(p.name, "condor_") && p.name != visitProgram {
 			a.try("signal to "+p.name, syscall.Kill(p.pid, harmless))
 		}
 	}

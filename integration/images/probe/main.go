@@ -33,6 +33,7 @@
 //	link=NAME:TARGET make a symbolic link
 //	fifo=NAME        make a named pipe
 //	rename=FROM:TO   rename
+//	meet=NAME        make a named pipe, and wait for what the test says through it
 //	flood=DIRECTORY  fill it with what is unpleasant to read, send and remove
 //	ready            from now on be called probe-ready in the process table
 //	forever          wait for ever

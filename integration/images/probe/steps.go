@@ -69,6 +69,7 @@ func init() {
 		"halt":         halt,
 		"fifo":         func(_ *state, name string) error { return syscall.Mkfifo(name, 0o644) },
 		"rename":       rename,
+		"meet":         meet,
 		"flood":        func(_ *state, dir string) error { return flood(dir) },
 		"grow":         func(s *state, _ string) error { return grow(s) },
 		"attack":       attack,

@@ -22,4 +22,5 @@ const (
 	LeftoverKey = 0x70645002    // and as System V shared memory
 	Keeper      = "keep-secret" // stands among a victim's arguments
 	PluginLeft  = "plugin-left" // stands among those of what a plugin has left
+	SiteHook    = "site-update" // is what a hook of the site is called in the process table
 )

@@ -1,0 +1,46 @@
+//go:build pool
+
+package attacks
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// starterSockets tells of the starters of the pod as the probe wants it: a line for each,
+// with the port of the pod's daemons and the name of the abstract socket by which
+// condor_shared_port passes connections on. A job finds them among those of the whole
+// machine, which are not to be attacked.
+func (w *target) starterSockets(t *testing.T) string {
+	t.Helper()
+	table, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told strings.Builder
+	for _, p := range w.starters(t, nil) {
+		sockets, err := p.Sockets()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Num RefCount Protocol Flags Type St Inode Path
+		const inode, path = 6, 7
+		for line := range strings.Lines(string(table)) {
+			fields := strings.Fields(line)
+			if len(fields) <= path || !strings.HasPrefix(fields[path], "@") {
+				continue
+			}
+			if n, err := strconv.ParseUint(fields[inode], 10, 64); err == nil && slices.Contains(sockets, n) {
+				fmt.Fprintf(&told, "%d %s\n", w.port, fields[path])
+			}
+		}
+	}
+	if told.Len() == 0 {
+		t.Fatal("no starter has an abstract socket")
+	}
+	return told.String()
+}
