@@ -71,6 +71,7 @@ const (
 	Cookie      = "cookie of the chirp proxy"
 
 	JobPlugins    = "no plugins of jobs"
+	Confined      = "files kept from what runs for a job"
 	PluginUser    = "payload's user for plugins"
 	PluginEnviron = "little environment for plugins of jobs"
 	PluginOutput  = "bound on the output of plugins"

@@ -87,6 +87,16 @@ var starterDefences = []Defence{
 		}},
 	},
 	{
+		Name: Confined,
+		In:   rootless,
+		What: "if the pilot is not root, the kernel leaves plugins and hooks no files but the job's and those of the pilot's image (Landlock)",
+		Changes: []Change{{
+			File: "starter/confined.go",
+			Old:  "if separateUser(a.set) {\n\t\treturn confinement{}, nil",
+			New:  "if true {\n\t\treturn confinement{}, nil",
+		}},
+	},
+	{
 		Name: PluginUser,
 		In:   hasRoot,
 		What: "plugins run as the payload's user, in a group of their own",

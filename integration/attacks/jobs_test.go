@@ -21,7 +21,7 @@ func (w *target) submit(t *testing.T, name, steps string, commands ...string) ha
 func (w *target) submitWhere(t *testing.T, name, where, steps string, commands ...string) harness.Job {
 	t.Helper()
 	job, err := pool.SubmitOne(t.Context(), harness.Submission{
-		Name: "attack-" + name, Side: w.side, Requirements: where, Files: []harness.File{probe, hostilePlugin},
+		Name: "attack-" + name, Side: w.side, Requirements: where, Files: []harness.File{probe, {Name: hostilePlugin, Link: probe.Link}},
 		Commands: strings.Join(append([]string{
 			"universe = docker",
 			"docker_image = " + pool.Image("hostile"),

@@ -14,35 +14,21 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// tried is the file that the attacker's plugin fetches: what came of its attacks.
-const tried = "tried"
-
-// flood is what the plugin writes, in bytes.
-const flood = 256 << 20
-
-// hostilePlugin is a file transfer plugin that leaves a process, floods the starter,
-// and tries the attacks that a variable of the job's names. It reads no file of the
-// starter's, which is not there for it where the starter is careless with identities.
-var hostilePlugin = harness.File{Name: "hostile.sh", Mode: 0o755, Content: []byte(`#!/bin/sh
-while [ $# -gt 0 ]; do case $1 in -outfile) out=$2; shift;; esac; shift; done
-setsid ./` + harness.ProbeName + ` forever -- ` + facts.PluginLeft + ` </dev/null >/dev/null 2>&1 &
-head -c ` + fmt.Sprint(flood) + ` /dev/zero
-rm -f ` + tried + ` "$out"
-./` + harness.ProbeName + ` attack="$HOSTILE_ATTACKS" >` + tried + ` || exit 1
-echo "[ TransferUrl = \"hostile://h/` + tried + `\"; TransferSuccess = true ]" >"$out"
-`)}
+// hostilePlugin is the file transfer plugin of the attacker: the probe under another name,
+// so that no other program need be executed.
+const hostilePlugin = "hostile.plugin"
 
 // pluginCommands are those of a job that brings the plugin.
 func pluginCommands() []string {
 	return []string{
-		"transfer_input_files = hostile://h/" + tried,
-		"transfer_plugins = hostile=" + hostilePlugin.Name,
+		"transfer_input_files = hostile://h/" + facts.Tried,
+		"transfer_plugins = hostile=" + hostilePlugin,
 	}
 }
 
 // anyPlugins keeps condor_submit from having the job wait for an execution point that
-// takes plugins of jobs.
-const anyPlugins = "TARGET.HasJobTransferPlugins || true"
+// takes plugins of jobs, or says that it has that of the site.
+const anyPlugins = "TARGET.HasJobTransferPlugins || TARGET.HasFileTransferPluginMethods isnt undefined || true"
 
 // lookAtPlugin looks, while its job runs, at what the plugin has left, and at the
 // starter that has run it.
@@ -65,7 +51,7 @@ func (w *target) lookAtPlugin(t *testing.T, a *attempts, starters []harness.Proc
 		t.Fatalf("starters of the attacker: %v", starters)
 	}
 	a.got(PluginFlood)
-	if peak := starters[0].VmHWM; peak > flood>>10/2 {
+	if peak := starters[0].VmHWM; peak > facts.PluginFlood>>10/2 {
 		a.got(PluginFlood, fmt.Sprintf("the starter has needed %d KiB", peak))
 	}
 }
@@ -74,8 +60,8 @@ func (w *target) lookAtPlugin(t *testing.T, a *attempts, starters []harness.Proc
 // again for ever.
 func (w *target) refusedPlugin(t *testing.T, a *attempts) {
 	t.Helper()
-	job := w.submitWhere(t, "bearer", anyPlugins, "forever", "transfer_input_files = hostile://h/"+tried, "transfer_plugins = hostile="+hostilePlugin.Name)
-	why := "user-supplied plugin " + hostilePlugin.Name + " not allowed"
+	job := w.submitWhere(t, "bearer", anyPlugins, "forever", "transfer_input_files = hostile://h/"+facts.Tried, "transfer_plugins = hostile="+hostilePlugin)
+	why := "user-supplied plugin " + hostilePlugin + " not allowed"
 	_, err := job.WaitEvents(soon(t, patience), "its plugin's being refused", func(events []harness.Event) bool {
 		return slices.ContainsFunc(events, func(e harness.Event) bool { return strings.Contains(e.Text(), why) })
 	})

@@ -263,7 +263,7 @@ func (w *target) set(t *testing.T, s Setting) {
 		t.Fatal(err)
 	}
 	off := s.off(pool.Mode)
-	w.installHooks(t)
+	w.installSite(t)
 	if err := w.program(wrapperProgram, off, filepath.Join(w.wrapperVolume, wrapperProgram)); err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func (w *target) set(t *testing.T, s Setting) {
 	if pool.Mode == harness.Rootless {
 		config = "/var/lib/condor/etc/config.d/99-attacks.conf"
 	}
-	if err := os.WriteFile(w.visible(t, config), []byte(hookConfig+lines.String()), 0o644); err != nil {
+	if err := os.WriteFile(w.visible(t, config), []byte(siteConfig+lines.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -156,7 +156,7 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 
 // nothingToRefuse are attacks that look at what there is: nobody says no.
 var nothingToRefuse = map[string]bool{
-	HookLoot: true, HookRuns: true,
+	HookLoot: true, HookRuns: true, SitePlugin: true,
 	"groups": true, "descriptors": true, "environment": true, PluginPrefix + "environment": true, PluginSurvivors: true, PluginFlood: true,
 	Arguments: true, GoDebug: true, Loot: true, LootBelow: true, Survivors: true, Orphans: true, StopSignal: true, Pipe: true,
 }
@@ -230,18 +230,18 @@ func (w *target) attacker(t *testing.T, s Setting) *attempts {
 		t.Fatalf("there is nothing to loot: %v", err)
 	}
 	a := &attempts{results: map[string]facts.Attempt{}}
-	steps := meet + "attack=" + namesOf(s, false) + hookSteps() + " leave=" + facts.Leftover + " link=" + Loot + ":" + password() + " link=" + LootBelow + ":" + filepath.Dir(password()) +
+	steps := meet + "attack=" + namesOf(s, false) + siteSteps() + " leave=" + facts.Leftover + " link=" + Loot + ":" + password() + " link=" + LootBelow + ":" + filepath.Dir(password()) +
 		" rename=/run/podstarter:/run/gone detach=2 stopped=2 hydra=1"
-	commands := []string{"transfer_output_files = " + Loot + ", " + LootBelow + "/" + filepath.Base(password())}
+	commands := []string{"transfer_output_files = done, " + Loot + ", " + LootBelow + "/" + filepath.Base(password())}
 	brings := pool.Mode != harness.Rootless || slices.Contains(off, JobPlugins)
 	if brings {
-		steps += " cat=" + tried
+		steps += " cat=" + facts.Tried
 		commands = append(commands, pluginCommands()...)
 	} else {
 		w.refusedPlugin(t, a)
 	}
 	starters, wrappers := w.starters(t, nil), w.wrappers(t)
-	job := w.submitWhere(t, "attacker", anyPlugins, steps, append(commands, hookCommands(s)...)...)
+	job := w.submitWhere(t, "attacker", anyPlugins, steps, append(commands, siteCommands(s)...)...)
 	main := w.met(t, job)
 	if brings {
 		w.lookAtPlugin(t, a, w.starters(t, starters))

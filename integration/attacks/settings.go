@@ -96,7 +96,7 @@ var Settings = []Setting{
 		Name: "careless wrapper", In: rootless, Pod: closedPod, Second: true, Pipe: true,
 		Off: []string{
 			NoNewPrivs, Groups, Descriptors, Environment, GoSettings, AllSignals, Leftovers, Kinds, Secrets,
-			PluginEnviron, PluginOutput, PluginRemains, OwnerOnly, Cookie,
+			PluginEnviron, PluginOutput, PluginRemains, OwnerOnly, Cookie, Confined,
 		},
 	},
 	{
@@ -108,17 +108,17 @@ var Settings = []Setting{
 		Off: []string{User, MakeWay, NoWaiting, Sweep, Dismissal, JobPlugins},
 	},
 	{
-		Name: "root with the wrapper's capabilities, and careless with plugins", In: rootless, Pod: closedPod, Killed: true,
-		Off: []string{User, NoRights, Beneath, DeadMan, JobPlugins, PluginEnviron, PluginOutput, PluginRemains},
+		Name: "root with the wrapper's capabilities, and careless with plugins", In: rootless, Pod: closedPod, Victim: true, Killed: true,
+		Off: []string{User, NoRights, Beneath, DeadMan, JobPlugins, Confined, PluginEnviron, PluginOutput, PluginRemains},
 	},
 	{
 		Name: "open pod", In: rootless, Pod: openPod, Victim: true,
 		// A neighbour of the same user would be taken for an earlier job.
-		Off: []string{NoRights, Leftovers, MakeWay, CommandKeys},
+		Off: []string{NoRights, Leftovers, MakeWay, CommandKeys, Confined},
 	},
 	{
 		Name: "open pod and wrapper", In: rootless, Pod: openPod, Victim: true, Second: true, Pipe: true,
-		Off: []string{NoNewPrivs, ClosedControl, Leftovers, MakeWay, AllSignals, Dismissal, Kinds, NoWaiting, JobPlugins},
+		Off: []string{NoNewPrivs, ClosedControl, Leftovers, MakeWay, AllSignals, Dismissal, Kinds, NoWaiting, JobPlugins, Confined},
 	},
 	{
 		Name: "open pod, careless programs", In: rootless, Pod: openPod, Killed: true,
@@ -127,7 +127,7 @@ var Settings = []Setting{
 	{
 		Name: "one PID namespace", In: rootless, Pod: togetherPod, Victim: true,
 		// What kills the processes of the job's user would kill the pilot.
-		Off: []string{ClosedControl, Sweep, DeadMan, Leftovers, MakeWay},
+		Off: []string{ClosedControl, Sweep, DeadMan, Leftovers, MakeWay, JobPlugins},
 		// The startd sees the job's processes, and finds them by their environment.
 		Not: []string{Survivors},
 	},

@@ -13,6 +13,7 @@ const (
 	Pipe       = "pipe"
 	HookLoot   = "hook-loot"
 	HookRuns   = "hook-commands"
+	SitePlugin = "site-plugin"
 )
 
 // PluginPrefix begins the names of what plugins try, or have left.
@@ -193,9 +194,7 @@ var Attacks = []Attack{
 		Name:    HookLoot,
 		Threat:  "A hook of the site reads a file of the pilot for the job",
 		Tried:   "a symbolic link to the pool's password, where the hook at the job's end reads what the job has noted",
-		Ways:    []Way{without(HookUser)},
-		In:      hasRoot,
-		Else:    "not held off: hooks are the pilot's user, and must follow no link in the sandbox",
+		Ways:    []Way{without(HookUser).in(hasRoot), without(Confined).in(rootless)},
 		Outside: true,
 	},
 	{
@@ -238,6 +237,13 @@ var Attacks = []Attack{
 		Ways:   []Way{without(Cookie)},
 	},
 	{
+		Name:    SitePlugin,
+		Threat:  "A file transfer plugin of the site takes a file of the pilot for the job's credentials, and sends it where the job says",
+		Tried:   "makes `.condor_creds` itself, with a symbolic link to the pool's password, and has a file of its output go to a URL",
+		Ways:    []Way{without(PluginUser).in(hasRoot), without(Confined).in(rootless)},
+		Outside: true,
+	},
+	{
 		Name:   PluginPrefix + "root",
 		Threat: "A file transfer plugin that the job brings is root in the pilot container, where it runs",
 		Tried:  "asks for root's ids (`setresuid`)",
@@ -250,21 +256,21 @@ var Attacks = []Attack{
 		Name:   PluginPrefix + "signal",
 		Threat: "It stops or kills starter or daemons",
 		Tried:  "signals each of them",
-		Ways:   []Way{without(PluginUser).in(hasRoot), without(JobPlugins).in(rootless)},
+		Ways:   []Way{without(PluginUser).in(hasRoot), without(JobPlugins, Confined).in(rootless)},
 		Plugin: true,
 	},
 	{
 		Name:   PluginPrefix + "pry-pilot",
 		Threat: "It looks into them",
 		Tried:  "`ptrace`, and `/proc/PID/` `environ`, `mem`, `fd`, `root`, `cwd`",
-		Ways:   []Way{without(PluginUser).in(hasRoot), without(JobPlugins).in(rootless)},
+		Ways:   []Way{without(PluginUser).in(hasRoot), without(JobPlugins, Confined).in(rootless)},
 		Plugin: true,
 	},
 	{
 		Name:   PluginPrefix + "token",
 		Threat: "It takes the pod's token, which is in its file system",
 		Tried:  "reads it where the kubelet puts it",
-		Ways:   []Way{without(PluginUser).in(hasRoot), without(JobPlugins).in(rootless)},
+		Ways:   []Way{without(PluginUser).in(hasRoot), without(JobPlugins, Confined).in(rootless)},
 		Plugin: true,
 	},
 	{
@@ -273,7 +279,7 @@ var Attacks = []Attack{
 		Tried:  "reads a file in all sandboxes",
 		Ways: []Way{
 			without(SlotUsers).in(hasRoot), without(SandboxMode).in(hasRoot), without(PluginUser).in(hasRoot),
-			without(OneContainer, JobPlugins).in(rootless),
+			without(OneContainer, JobPlugins, Confined).in(rootless),
 		},
 		Plugin: true,
 		Victim: true,

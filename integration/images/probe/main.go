@@ -42,11 +42,14 @@
 //	setup, teardown  what a program of the site does before and after a job
 //	exit=CODE        exit
 //	signal=N         die of signal N
+//
+// Called as a file transfer plugin (-infile, -outfile) it is a hostile one.
 package main
 
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -55,6 +58,13 @@ import (
 const failed = 125
 
 func main() {
+	if slices.Contains(os.Args, "-infile") {
+		if err := plugin(os.Args); err != nil {
+			fmt.Fprintln(os.Stderr, "probe: as a plugin:", err)
+			os.Exit(failed)
+		}
+		return
+	}
 	state := &state{}
 	for _, step := range os.Args[1:] {
 		if step == "--" {

@@ -14,6 +14,9 @@ const FloodFiles = 10_000
 // StrangeNames are those of others; each is the content of its file.
 var StrangeNames = []string{"new\nline", "\ttab", " ", "-rf", "*", "quote\"", "back\\slash", "\xff\xfe", "per%cent", "comma,comma", "dollar$(HOME)"}
 
+// PluginFlood is what a hostile plugin writes, in bytes.
+const PluginFlood = 256 << 20
+
 // Names that the attacks and what they are after have in common.
 const (
 	Treasure    = "treasure"    // a victim's file, in its sandbox and in /dev/shm
@@ -22,5 +25,6 @@ const (
 	LeftoverKey = 0x70645002    // and as System V shared memory
 	Keeper      = "keep-secret" // stands among a victim's arguments
 	PluginLeft  = "plugin-left" // stands among those of what a plugin has left
+	Tried       = "tried"       // a file with what came of a plugin's attacks
 	SiteHook    = "site-update" // is what a hook of the site is called in the process table
 )

@@ -17,11 +17,15 @@ const (
 	hookRead = "read-the-note-of-the-job"
 	hookRan  = "ran-a-command-of-the-job"
 	hooked   = "hooked"
+
+	pluginRan  = "looks-for-credentials"
+	pluginRead = "has-the-credentials-of-the-job"
 )
 
-// siteHooks are the hooks of the site: one that stays beside a job that says so until that
-// has tried to get into it, and one that reads what a job has noted. Variables steer bash.
-var siteHooks = map[string]string{
+// sitePrograms are the hooks of the site, and a file transfer plugin: a hook that stays
+// beside a job that says so until that has tried to get into it, and one that reads what a
+// job has noted. Variables steer bash. The plugin uses credentials of the job.
+var sitePrograms = map[string]string{
 	facts.SiteHook: `#!/bin/sh
 grep -q '^HostileHook = true' || exit 0
 while [ ! -e ` + hooked + ` ]; do sleep 0.1; done
@@ -31,27 +35,41 @@ noted=$(cat note 2>/dev/null)
 [ -n "$noted" ] && echo '` + hookRead + `' >&2
 exit 0
 `,
+	"site-plugin": `#!/bin/sh
+if [ "$1" = -classad ]; then
+	printf '%s\n' 'MultipleFileSupport = true' 'PluginType = "FileTransfer"' 'SupportedMethods = "site"' 'PluginVersion = "1"'
+	exit
+fi
+while [ $# -gt 0 ]; do case $1 in -outfile) out=$2; shift;; esac; shift; done
+echo ` + pluginRan + `
+credentials=$(cat .condor_creds/site.use 2>/dev/null)
+[ -z "$credentials" ] || echo ` + pluginRead + `
+echo '[ TransferUrl = "site://h/done"; TransferFileName = "done"; TransferSuccess = true ]' >"$out"
+`,
 }
 
-const hookConfig = `STARTER_DEFAULT_JOB_HOOK_KEYWORD = SITE
+const siteConfig = `FILETRANSFER_PLUGINS = $(FILETRANSFER_PLUGINS), ` + programsDirectory + `/site-plugin
+LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS = D_ALWAYS
+STARTER_DEFAULT_JOB_HOOK_KEYWORD = SITE
 SITE_HOOK_UPDATE_JOB_INFO = ` + programsDirectory + "/" + facts.SiteHook + `
 SITE_HOOK_JOB_EXIT = ` + programsDirectory + `/site-exit
 `
 
-func (w *target) installHooks(t *testing.T) {
+func (w *target) installSite(t *testing.T) {
 	t.Helper()
-	for name, text := range siteHooks {
+	for name, text := range sitePrograms {
 		w.inPilot(t, strings.NewReader(text), "sh", "-c", `cat >"$1" && chmod 0755 "$1"`, "install", programsDirectory+"/"+name)
 	}
 }
 
-// hookSteps and hookCommands are those of a job that attacks hooks.
-func hookSteps() string {
-	return " 'file=evil:echo " + hookRan + " >&2' link=note:" + password() + " mark=" + hooked
+// siteSteps and siteCommands are those of a job that attacks hooks.
+func siteSteps() string {
+	return " 'file=evil:echo " + hookRan + " >&2' link=note:" + password() + " mark=" + hooked +
+		" file=.condor_creds/none: link=.condor_creds/site.use:" + password() + " file=done:done"
 }
 
-func hookCommands(s Setting) []string {
-	return []string{"+HostileHook = true", `environment = "BASH_ENV=./evil HOSTILE_ATTACKS=` + namesOf(s, true) + `"`}
+func siteCommands(s Setting) []string {
+	return []string{"+HostileHook = true", `transfer_output_remaps = "done = site://h/done"`, `environment = "BASH_ENV=./evil HOSTILE_ATTACKS=` + namesOf(s, true) + `"`}
 }
 
 // meetHook waits for the hook that stays.
@@ -73,10 +91,13 @@ func (w *target) lookAtHooks(t *testing.T, a *attempts, job harness.Job) {
 	if !run.Has("HOOK_JOB_EXIT (" + programsDirectory + "/site-exit) invoked") {
 		t.Errorf("no hook ran at the end of job %s", job.ID())
 	}
-	for attack, words := range map[string]string{HookLoot: hookRead, HookRuns: hookRan} {
+	if !run.Has(pluginRan) {
+		t.Errorf("the site's plugin did not run for job %s", job.ID())
+	}
+	for attack, words := range map[string]string{HookLoot: hookRead, HookRuns: hookRan, SitePlugin: pluginRead} {
 		a.got(attack)
 		for _, line := range run.Lines {
-			if strings.Contains(line.Text, "wrote to its standard error") && strings.Contains(line.Text, words) {
+			if strings.Contains(line.Text, words) && !strings.Contains(line.Text, "About to exec") {
 				a.got(attack, line.Text)
 			}
 		}
