@@ -4,6 +4,7 @@ package attacks
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -41,6 +42,7 @@ if [ "$1" = -classad ]; then
 	exit
 fi
 while [ $# -gt 0 ]; do case $1 in -outfile) out=$2; shift;; esac; shift; done
+rm -f "$out" # which is root's where the starter is careless with identities
 echo ` + pluginRan + `
 credentials=$(cat .condor_creds/site.use 2>/dev/null)
 [ -z "$credentials" ] || echo ` + pluginRead + `
@@ -109,14 +111,23 @@ func (w *target) lookAtHooks(t *testing.T, a *attempts, job harness.Job) {
 func (w *target) visit(t *testing.T, job harness.Job) (wait func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := pool.AP(ctx, "condor_ssh_to_job", job.ID(), "while [ ! -e "+hooked+" ]; do /bin/sleep 0.1; done")
+		_, err := pool.AP(ctx, "condor_ssh_to_job", "-auto-retry", job.ID(), "while [ ! -e "+hooked+" ]; do /bin/sleep 0.1; done")
 		ended <- err
 	}()
-	t.Cleanup(cancel)
 	inside := pool.InPod(w.side)
-	if _, err := harness.WaitSome(ctx, 1, func(p harness.Process) bool { return inside(p) && p.Comm == visitProgram }); err != nil {
+	err := harness.Poll(ctx, "the owner of job "+job.ID()+" to log in", func() (bool, error) {
+		select {
+		case err := <-ended:
+			return false, fmt.Errorf("that has ended: %w", err)
+		default:
+		}
+		found, err := harness.Processes(func(p harness.Process) bool { return inside(p) && p.Comm == visitProgram })
+		return len(found) > 0, err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return func() {
