@@ -68,6 +68,8 @@ const (
 	CommandKeys = "keys for commands"
 	OwnerOnly   = "tools for the job's owner alone"
 	SocketPeer  = "HTCondor's users alone at the starter's socket"
+	Vacant      = "nothing of an earlier job alive when a sandbox is made"
+	TaskLimit   = "a limit of processes"
 	Cookie      = "cookie of the chirp proxy"
 
 	JobPlugins    = "no plugins of jobs"

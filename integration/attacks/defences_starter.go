@@ -77,6 +77,20 @@ var starterDefences = []Defence{
 		Beside: []string{"sh", "-c", `exec sh -c "read line" careless "$(cat /etc/podstarter/credentials/pool_password)"`},
 	},
 	{
+		Name: Vacant,
+		What: "the starter takes a payload container, and makes a sandbox for its user, when nothing of an earlier job is alive there: what it sees of it it kills, else the wrapper has to say so or the container is made anew",
+		Changes: []Change{{
+			File: "k8sexec/lease.go",
+			Old:  `if err := l.vacate(ctx); err != nil {`,
+			New:  `if err := error(nil); err != nil {`,
+		}},
+	},
+	{
+		Name:   TaskLimit,
+		What:   "a job with more processes and threads than the site allows is killed, and held",
+		Config: "POD_STARTER_MAX_PROCESSES = 0",
+	},
+	{
 		Name: JobPlugins,
 		In:   rootless,
 		What: "plugins that jobs bring are refused if the pilot is not root, as whose user they would run",

@@ -133,6 +133,12 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 	if s.Killed {
 		w.killStarter(t, s, a)
 	}
+	if slices.Contains(s.Also, Behind) {
+		w.behind(t, a)
+	}
+	if slices.Contains(s.Also, ForkBomb) {
+		w.bomb(t, a)
+	}
 	off := s.off(pool.Mode)
 	for _, attack := range Attacks {
 		if !attack.tries(s, pool.Mode) {
@@ -156,7 +162,7 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 
 // nothingToRefuse are attacks that look at what there is: nobody says no.
 var nothingToRefuse = map[string]bool{
-	HookLoot: true, HookRuns: true, SitePlugin: true,
+	HookLoot: true, HookRuns: true, SitePlugin: true, ForkBomb: true, Behind: true,
 	"groups": true, "descriptors": true, "environment": true, PluginPrefix + "environment": true, PluginSurvivors: true, PluginFlood: true,
 	Arguments: true, GoDebug: true, Loot: true, LootBelow: true, Survivors: true, Orphans: true, StopSignal: true, Pipe: true,
 }

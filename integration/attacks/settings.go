@@ -55,13 +55,16 @@ type Setting struct {
 
 // Settings are all that every attack is tried in, pod by pod in this order.
 var Settings = []Setting{
-	{Name: "as deployed", Pod: closedPod, Victim: true, Second: true, Killed: true, Pipe: true},
+	{
+		Name: "as deployed", Pod: closedPod, Victim: true, Second: true, Killed: true, Pipe: true,
+		Also: []string{ForkBomb, Behind},
+	},
 	{
 		Name: "careless wrapper, one user", In: hasRoot, Pod: closedPod, Victim: true, Second: true, Pipe: true,
 		Off: []string{
 			NoNewPrivs, Groups, Descriptors, Environment, GoSettings, ClosedControl, Peer, AllSignals,
 			// Without the next a neighbour of the same user would be taken for an earlier job.
-			Leftovers, MakeWay,
+			Leftovers, MakeWay, Vacant,
 			Identity, Kinds, SlotUsers, Secrets, PluginEnviron, PluginOutput, PluginRemains,
 			HookUser, OwnerOnly, SocketPeer,
 		},
@@ -85,7 +88,7 @@ var Settings = []Setting{
 	},
 	{
 		Name: "open pod and control directory", In: hasRoot, Pod: openPod,
-		Off: []string{NoNewPrivs, ClosedControl, HookEnviron, VisitUser, CommandKeys, OwnerOnly},
+		Off: []string{NoNewPrivs, ClosedControl, HookEnviron, VisitUser, CommandKeys, OwnerOnly, TaskLimit, Vacant}, Also: []string{ForkBomb, Behind},
 	},
 	{
 		Name: "open pod and wrapper", In: hasRoot, Pod: openPod, Victim: true, Second: true, Pipe: true,
@@ -101,7 +104,7 @@ var Settings = []Setting{
 	},
 	{
 		Name: "group and control directory", In: rootless, Pod: closedPod, Victim: true,
-		Off: []string{Groups, ClosedControl, JobPlugins, HookEnviron, CommandKeys, OwnerOnly},
+		Off: []string{Groups, ClosedControl, JobPlugins, HookEnviron, CommandKeys, OwnerOnly, TaskLimit, Vacant}, Also: []string{ForkBomb, Behind},
 	},
 	{
 		Name: "user that can be given up", In: rootless, Pod: closedPod, Second: true, Pipe: true,

@@ -50,7 +50,9 @@ echo '[ TransferUrl = "site://h/done"; TransferFileName = "done"; TransferSucces
 `,
 }
 
-const siteConfig = `FILETRANSFER_PLUGINS = $(FILETRANSFER_PLUGINS), ` + programsDirectory + `/site-plugin
+// A job may have many more processes than those of this package need.
+const siteConfig = `POD_STARTER_MAX_PROCESSES = 200
+FILETRANSFER_PLUGINS = $(FILETRANSFER_PLUGINS), ` + programsDirectory + `/site-plugin
 LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS = D_ALWAYS
 STARTER_DEFAULT_JOB_HOOK_KEYWORD = SITE
 SITE_HOOK_UPDATE_JOB_INFO = ` + programsDirectory + "/" + facts.SiteHook + `

@@ -14,6 +14,8 @@ const (
 	HookLoot   = "hook-loot"
 	HookRuns   = "hook-commands"
 	SitePlugin = "site-plugin"
+	ForkBomb   = "fork-bomb"
+	Behind     = "job-behind"
 )
 
 // PluginPrefix begins the names of what plugins try, or have left.
@@ -189,6 +191,22 @@ var Attacks = []Attack{
 		Tried:  "opens the other's file in `/dev/shm` and attaches its System V segment, both of mode 0600",
 		Ways:   []Way{without(SlotUsers).in(hasRoot), without(OneContainer).in(rootless)},
 		Victim: true,
+	},
+	{
+		Name:    Behind,
+		Threat:  "A job whose starter is killed is still alive when the next one, perhaps another owner's, gets its sandbox with its tokens",
+		Tried:   "waits for such a sandbox and reads it; the test kills the starter, and stops the wrapper so that it does not notice",
+		Ways:    []Way{without(Vacant)},
+		Outside: true,
+		Alone:   true,
+	},
+	{
+		Name:    ForkBomb,
+		Threat:  "A fork bomb leaves the neighbours' starters and the pilot no processes, so that they die",
+		Tried:   "starts processes, in a pod that has room for twice as many as a job may have, until there is room for none",
+		Ways:    []Way{without(TaskLimit)},
+		Outside: true,
+		Alone:   true,
 	},
 	{
 		Name:    HookLoot,

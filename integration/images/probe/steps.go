@@ -70,6 +70,8 @@ func init() {
 		"fifo":         func(_ *state, name string) error { return syscall.Mkfifo(name, 0o644) },
 		"rename":       rename,
 		"meet":         meet,
+		"crowd":        crowd,
+		"covet":        covet,
 		"flood":        func(_ *state, dir string) error { return flood(dir) },
 		"grow":         func(s *state, _ string) error { return grow(s) },
 		"attack":       attack,

@@ -1,0 +1,112 @@
+//go:build pool
+
+package attacks
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"podstarter/integration/harness"
+	"podstarter/integration/images/probe/facts"
+)
+
+// room is how many processes and threads more than now the pod may have for the time of a
+// fork bomb, as the kubelet's podPidsLimit bounds them: twice the site's limit for a job.
+const room = 400
+
+// bomb runs a fork bomb, and looks whether the job is ended before the pod is full, while
+// the neighbours go on working.
+func (w *target) bomb(t *testing.T, a *attempts) {
+	t.Helper()
+	neighbours := w.starters(t, nil)
+	unlimited := w.limitProcesses(t)
+	job := w.submitWhere(t, "bomb", onlyOnce, "crowd forever -- bomb")
+	inside := pool.InPod(w.side)
+	full, held := false, ""
+	err := harness.Poll(soon(t, patience), "the end of a fork bomb", func() (bool, error) {
+		found, err := harness.Processes(func(p harness.Process) bool {
+			return inside(p) && p.Comm == facts.Ready && slices.Contains(p.Args, "bomb")
+		})
+		if err != nil {
+			return false, err
+		}
+		full = len(found) > 0
+		events, err := job.Events()
+		for _, e := range events {
+			if end, ok := harness.EndingOf(e); ok {
+				held = end.String()
+			}
+		}
+		return full || held != "", err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Or what ends the job could not do that.
+	unlimited()
+	if a.got(ForkBomb); full {
+		a.got(ForkBomb, fmt.Sprintf("the pod has %d processes more, and room for none", room))
+	} else if left := w.starters(t, nil); len(left) < len(neighbours) {
+		a.got(ForkBomb, fmt.Sprintf("of the starters %v only %v are left", neighbours, left))
+	} else if !strings.Contains(held, "processes") {
+		t.Errorf("the fork bomb ended otherwise than by a limit: %s", held)
+	}
+	if _, err := pool.AP(t.Context(), "condor_rm", job.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if err := harness.WaitNone(soon(t, patience), func(p harness.Process) bool { return inside(p) && slices.Contains(p.Args, "100000") }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// limitProcesses bounds the processes of the pod, until its result is called.
+func (w *target) limitProcesses(t *testing.T) (unlimited func()) {
+	t.Helper()
+	dir := w.processGroup(t)
+	text, err := os.ReadFile(filepath.Join(dir, "pids.current"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := func(most string) {
+		if err := os.WriteFile(filepath.Join(dir, "pids.max"), []byte(most), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	limit(strconv.Itoa(now + room))
+	t.Cleanup(func() { limit("max") })
+	return func() { limit("max") }
+}
+
+// processGroup is the control group by which the processes of the pod are counted, in
+// either version.
+func (w *target) processGroup(t *testing.T) string {
+	t.Helper()
+	inside := pool.Inside(w.side)
+	master, err := harness.One("master of "+string(w.side), func(p harness.Process) bool { return inside(p) && p.Comm == "condor_master" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", master.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		kind, path, _ := strings.Cut(rest, ":")
+		dir := filepath.Join("/sys/fs/cgroup", kind, filepath.Dir(path))
+		if _, err := os.Stat(filepath.Join(dir, "pids.max")); err == nil && (kind == "pids" || kind == "") {
+			return dir
+		}
+	}
+	t.Fatalf("no control group counts the processes of %v:\n%s", master, text)
+	return ""
+}
