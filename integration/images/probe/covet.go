@@ -18,7 +18,7 @@ func covet(*state, string) error {
 		return err
 	}
 	for {
-		for _, execute := range []string{"/var/lib/condor/execute", "/var/lib/podstarter/scratch"} {
+		for _, execute := range []string{"/var/lib/condor/execute/jobs", "/var/lib/podstarter/scratch/jobs"} {
 			for _, below := range []string{"", "scratch"} {
 				found, _ := filepath.Glob(filepath.Join(execute, "dir_*", below, ".job.ad"))
 				for _, path := range found {
