@@ -43,7 +43,7 @@ func run(f func()) {
 	defer func() {
 		if told := handler.Load(); told != nil {
 			if v := recover(); v != nil {
-				tell(*told, v)
+				_ = tell(*told, v)
 			}
 		}
 	}()
