@@ -63,6 +63,9 @@ func FuzzPassed(f *testing.F) {
 	}
 	defer other.Close()
 	f.Fuzz(func(t *testing.T, input []byte, at int, passes bool) {
+		if len(input) > 1<<10 {
+			return
+		}
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -75,9 +78,6 @@ func FuzzPassed(f *testing.F) {
 		}
 		defer c.Close()
 		at = max(0, min(at, len(input)))
-		if len(input) > 1<<10 {
-			return
-		}
 		_, _ = unix.Write(fds[1], input[:at])
 		if passes && at < len(input) {
 			_ = unix.Sendmsg(fds[1], input[at:], unix.UnixRights(int(other.Fd())), nil, 0)
