@@ -25,6 +25,7 @@ import (
 type linkImage struct {
 	links    map[string]string // from a path to a target
 	programs map[string]string // text by path
+	volumes  []string          // which the runtime mounts, with what the image has there
 }
 
 // linkRegistry serves images that are made as they are asked for. What the pool's
@@ -110,7 +111,11 @@ func (r *linkRegistry) add(t *testing.T, name string, image linkImage) string {
 	}
 	mine := r.keep(r.base.Layers[0].MediaType, layer)
 	type m = map[string]any
-	config, err := json.Marshal(m{"architecture": runtime.GOARCH, "os": "linux", "config": m{}, "rootfs": m{"type": "layers", "diff_ids": append(all, mine.Digest)}})
+	volumes := m{}
+	for _, at := range image.volumes {
+		volumes[at] = m{}
+	}
+	config, err := json.Marshal(m{"architecture": runtime.GOARCH, "os": "linux", "config": m{"Volumes": volumes}, "rootfs": m{"type": "layers", "diff_ids": append(all, mine.Digest)}})
 	if err != nil {
 		t.Fatal(err)
 	}

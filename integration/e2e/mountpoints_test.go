@@ -165,42 +165,75 @@ func TestModeMountPoints(t *testing.T) {
 		t.Run(strings.ReplaceAll(a.name, "/", "-"), func(t *testing.T) {
 			name := fmt.Sprintf("mountpoint-%d", i)
 			image := linkImage{links: map[string]string{a.at: a.target}, programs: map[string]string{"/stolen" + m.command: intruder(name)}}
-			s := job("sleep=0s", "universe = docker", "docker_image = "+registry.add(t, name, image), "on_exit_remove = true", "max_retries = 0")
-			job := submit(t, s)[0]
-			defer registry.release(name)
-			select {
-			case <-registry.asked[name]:
-			case <-soon(t, patience).Done():
-				t.Fatal("nobody asked for the image")
-			}
-			// Now that the job's own sandbox has been made, and nothing else is removed.
-			plant(t, owner, here, path.Join(stranger, "stolen", m.command), intruder(name))
-			if pool.Mode == harness.Rootless {
+			tryImage(t, registry, name, image, func() {
+				// Now that the job's own sandbox has been made, and nothing else is removed.
+				plant(t, owner, here, path.Join(stranger, "stolen", m.command), intruder(name))
+				if pool.Mode != harness.Rootless {
+					return
+				}
 				// The job's user owns what is beside its sandbox, too.
 				for _, p := range above(m.command) {
 					if rest := strings.TrimPrefix(m.command, p+"/"); rest != m.command {
 						plant(t, owner, here, rest, intruder(name))
 					}
 				}
-			}
-			registry.release(name)
-			_, err := job.WaitEvents(soon(t, patience), "what becomes of it", func(events []harness.Event) bool {
-				return slices.ContainsFunc(events, func(e harness.Event) bool {
-					_, ended := harness.EndingOf(e)
-					return ended || e.Number == harness.EventRemoteError || e.Number == harness.EventEvicted || e.Number == harness.EventShadowException
-				})
 			})
-			if err != nil {
-				t.Error(err)
-			}
-			events, _ := job.Events()
-			t.Log(harness.Headlines(events))
-			if loot, err := pool.EP(t.Context(), side, "sh", "-c", `cat /dev/shm/`+name+` 2>/dev/null; rm -f /dev/shm/`+name); err != nil || loot != "" {
-				t.Errorf("%s -> %s: the container ran another program than the wrapper: %s, %v", a.at, a.target, strings.TrimSpace(loot), err)
-			}
-			_, _ = pool.AP(t.Context(), "condor_rm", job.ID())
 		})
 	}
+}
+
+// TestModeImageVolumes: the runtime mounts what an image declares as volumes together
+// with the pod's, those with the longest paths last, and fills them with what the
+// image has there. None may come over the wrapper.
+func TestModeImageVolumes(t *testing.T) {
+	oursOnly(t)
+	m := lookAtPayload(t)
+	registry := startLinkRegistry(t)
+	way, program := "/a/very/long/way/there", path.Base(m.command)
+	link := map[string]string{way: path.Dir(m.command)}
+	for name, image := range map[string]linkImage{
+		"over-directory-by-link": {links: link, volumes: []string{way}},
+		"over-command-by-link":   {links: link, volumes: []string{way + "/" + program}},
+		"over-directory":         {volumes: []string{path.Dir(m.command)}},
+		"over-command":           {volumes: []string{m.command}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			name := "volume-" + name
+			image.programs = map[string]string{m.command: intruder(name)}
+			tryImage(t, registry, name, image, func() {})
+		})
+	}
+}
+
+// tryImage runs a job in an image that has programs in it which say so if they run.
+// What waits is done while the image is being pulled.
+func tryImage(t *testing.T, registry *linkRegistry, name string, image linkImage, waits func()) {
+	t.Helper()
+	s := job("sleep=0s", "universe = docker", "docker_image = "+registry.add(t, name, image), "on_exit_remove = true", "max_retries = 0")
+	job := submit(t, s)[0]
+	defer registry.release(name)
+	select {
+	case <-registry.asked[name]:
+	case <-soon(t, patience).Done():
+		t.Fatal("nobody asked for the image")
+	}
+	waits()
+	registry.release(name)
+	_, err := job.WaitEvents(soon(t, patience), "what becomes of it", func(events []harness.Event) bool {
+		return slices.ContainsFunc(events, func(e harness.Event) bool {
+			_, ended := harness.EndingOf(e)
+			return ended || e.Number == harness.EventRemoteError || e.Number == harness.EventEvicted || e.Number == harness.EventShadowException
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	events, _ := job.Events()
+	t.Log(harness.Headlines(events))
+	if loot, err := pool.EP(t.Context(), side, "sh", "-c", `cat /dev/shm/`+name+` 2>/dev/null; rm -f /dev/shm/`+name); err != nil || loot != "" {
+		t.Errorf("links %v, volumes %v: the container ran another program than the wrapper: %s, %v", image.links, image.volumes, strings.TrimSpace(loot), err)
+	}
+	_, _ = pool.AP(t.Context(), "condor_rm", job.ID())
 }
 
 // sandboxesOf is the directory that payloads have their sandboxes in.
