@@ -109,6 +109,7 @@ var hostile = map[string]way{
 	"/run/podstarter -> /proc":                   cannotRun(`error during container init: error mounting "/v/control" to rootfs at "/run/podstarter/control": "/r/proc/control" cannot be mounted because it is inside /proc`),
 	"/run/podstarter -> /sys/fs":                 cannotRun(`error during container init: error mounting "/v/control" to rootfs at "/run/podstarter/control": mkdir /r/sys/fs/control: read-only file system`),
 	"/proc is a file":                            cannotRun(`error during container init: error mounting "proc" to rootfs at "/proc": filesystem "proc" must be mounted on ordinary directory`),
+	"VOLUME /proc/none":                          cannotRun(`error during container init: error mounting "/c/volumes/8f" to rootfs at "/proc/none": "/r/proc/none" cannot be mounted because it is inside /proc`),
 	"/run is a file":                             cannotRun(`error during container init: error mounting "/v/control" to rootfs at "/run/podstarter/control": open o_path procfd: open /r/run/podstarter/control: not a directory`),
 	"/etc/hosts is a directory":                  cannotRun(`error during container init: error mounting "/v/hosts" to rootfs at "/etc/hosts": mount /v/hosts:/etc/hosts (via /proc/self/fd/6), flags: 0x5000: not a directory`),
 	"what nobody has thought of":                 cannotRun("error during container init: the image has outwitted runc"),

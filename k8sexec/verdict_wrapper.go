@@ -4,7 +4,7 @@ import "fmt"
 
 // onWrapper is part of what a runtime says when the wrapper's file cannot be mounted
 // (see checkCommand), as when it is missing: the kubelet makes a directory of its
-// name then.
+// name then. Volumes that an image declares below /proc bring the same words.
 const onWrapper = `to rootfs at "/proc/`
 
 // ruleWrapperMissing: the container's command cannot be run. The command is our
@@ -13,7 +13,9 @@ const onWrapper = `to rootfs at "/proc/`
 // variables than a program can be started with.
 func ruleWrapperMissing(f failure) (judgement, bool) {
 	if f.origin == fromContainer && !f.inPull() && f.says(onWrapper) {
-		return judgement{class: toPilot, says: "The wrapper cannot be run in the payload container; check the volume that the wrapper is on, which must hold the file " + wrapperProgram + "."}, true
+		return suspicion(toPilot,
+			fmt.Sprintf("The image %q has something mounted below /proc, where the pod mounts its wrapper.", f.image),
+			"The wrapper cannot be run in the payload container; check the volume that the wrapper is on, which must hold the file "+wrapperProgram+"."), true
 	}
 	if f.origin != fromContainer || f.inPull() || !f.says("exec: ", "exec format error", "exec /") {
 		return judgement{}, false

@@ -14,7 +14,7 @@ WANT_HOLD = TARGET.ConformanceHold =?= True
 WANT_HOLD_REASON = "the site does not want it"
 WANT_HOLD_SUBCODE = 7
 WANT_VACATE = True
-PERIODIC_CHECKPOINT = TARGET.ConformanceCheckpoint =?= True && TARGET.JobState =?= "Running" && time() - LastPeriodicCheckpoint >= 1
+PERIODIC_CHECKPOINT = TARGET.ConformanceCheckpoint =?= True && TARGET.JobState =?= "Running" && time() - LastPeriodicCheckpoint >= 3
 KILLING_TIMEOUT = 5
 STARTD_JOB_ATTRS = $(STARTD_JOB_ATTRS) ConformanceClosing
 CLAIM_WORKLIFE = ifThenElse(ConformanceClosing =?= True, 0, 1200)

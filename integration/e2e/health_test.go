@@ -157,7 +157,7 @@ func TestHostileImage(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = images.Close() })
 	run := strconv.FormatInt(time.Now().UnixMilli(), 36)
-	for _, kind := range []string{"run-link", "opt-closed", "run-link"} {
+	for _, kind := range []string{"run-link", "run-closed", "run-link"} {
 		hostile := submit(t, job("exit=0", "universe = docker", "docker_image = "+images.Image(kind, "health-"+run)))[0]
 		end, err := hostile.WaitEnding(soon(t, patience))
 		if err != nil {

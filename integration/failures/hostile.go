@@ -26,8 +26,6 @@ var Hostile = map[string]Harm{
 	"run-link":    {What: "/run/podstarter is a link to /var/lib/condor/execute", layer: link("run/podstarter", "/var/lib/condor/execute")},
 	"run-proc":    {What: "/run/podstarter is a link to /proc", layer: link("run/podstarter", "/proc")},
 	"run-closed":  {What: "/run has mode 0700 and belongs to somebody", layer: closed("run/")},
-	"opt-link":    {What: "/opt/podstarter is a link to /var/lib/condor/execute", layer: link("opt/podstarter", "/var/lib/condor/execute")},
-	"opt-closed":  {What: "/opt has mode 0700 and belongs to somebody", layer: closed("opt/")},
 	"variable":    {What: "a variable of 140,000 bytes", env: []string{"LONG=" + strings.Repeat("x", longest)}},
 	"go-variable": {What: "GOMEMLIMIT=x, which ends programs in Go before they begin", env: []string{"GOMEMLIMIT=x"}},
 	"volume-link": volumeOver(),
@@ -35,13 +33,12 @@ var Hostile = map[string]Harm{
 }
 
 // volumeOver is a volume of the image's that gets to the wrapper's directory by way
-// of a link: it is mounted after that, since its path is the longer one. An empty
-// file is in the wrapper's place.
+// of a link. An empty file is in the wrapper's place.
 func volumeOver() Harm {
 	return Harm{
-		What:    "VOLUME /a/long/way/bin, where /a/long/way is a link to /opt/podstarter",
-		layer:   append(link("a/long/way", "/opt/podstarter"), tar.Header{Name: "opt/podstarter/bin/condor_pod_wrapper", Typeflag: tar.TypeReg, Mode: 0o755}),
-		volumes: map[string]struct{}{"/a/long/way/bin": {}},
+		What:    "VOLUME /a/long/way, which is a link to /proc",
+		layer:   append(link("a/long/way", "/proc"), tar.Header{Name: "proc/slabinfo", Typeflag: tar.TypeReg, Mode: 0o755}),
+		volumes: map[string]struct{}{"/a/long/way": {}},
 	}
 }
 

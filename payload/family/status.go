@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Process is one process as /proc shows it (proc(5)).
@@ -62,7 +63,7 @@ func parseStat(data []byte) (Process, error) {
 	}
 	// Fields are counted from 1 in proc(5); fields[0] is the third.
 	fields := bytes.Fields(data[end+1:])
-	if len(fields) < 22 || len(fields[0]) != 1 {
+	if len(fields) < 22 || len(fields[0]) != 1 || fields[0][0] >= utf8.RuneSelf {
 		return Process{}, errStat
 	}
 	p := Process{PID: pid, State: fields[0][0]}
