@@ -48,7 +48,7 @@ docs: ## the pages that are written from code
 	$(GO) test ./starter -run TestKnobPages -update
 	$(GO) test ./integration/conformance -run TestDifferencesPage -update
 	$(GO) test ./integration/attacks -run TestThreatsPage -update
-	$(GO) test ./integration/failures -run TestFailuresPage -update
+	$(GO) test ./integration/podfailures -run TestFailuresPage -update
 	CLASSADS_UPDATE=1 $(GO) test ./classads -run TestFunctionTable
 
 pool: ## the program that runs cluster and pool

@@ -2,7 +2,7 @@
 // say to a starter and hear from it:
 //
 //   - config: the knobs, read through condor_config_val
-//   - dlog: the log file, in the format that HTCondor's tools read
+//   - daemonlog: the log file, in the format that HTCondor's tools read
 //   - version: $CondorVersion$ strings, by which features are gated
 //   - startd: what a startd hands to the starter it spawns, the updates it
 //     wants, the keep-alive

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"podstarter/payload"
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 )
 
 // vacate proves that no process of the container's user is alive. The next job gets
@@ -75,12 +75,12 @@ var errKill = errors.New("they do not die")
 // killUser kills every process of a user in this process namespace and proves that
 // none is left.
 func killUser(ctx context.Context, uid int) error {
-	killer, err := family.NewKiller()
+	killer, err := procfamily.NewKiller()
 	if err != nil {
 		return err
 	}
 	defer killer.Close()
-	return family.OfUser("/proc", uid).Kill(ctx, killer)
+	return procfamily.OfUser("/proc", uid).Kill(ctx, killer)
 }
 
 // awaitIdle waits until the wrapper says that it serves nobody, which it does not while

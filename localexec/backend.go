@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 )
 
 // Options say where and as whom payloads run.
@@ -85,10 +85,10 @@ var ErrNoUser = errors.New("all user IDs for payloads are in use")
 // killLeftovers kills what an earlier payload of this user has left because its
 // wrapper was killed.
 func (l *Lease) killLeftovers(ctx context.Context) error {
-	killer, err := family.NewKiller()
+	killer, err := procfamily.NewKiller()
 	if err != nil {
 		return err
 	}
 	defer killer.Close()
-	return family.OfUser("/proc", l.uid).Kill(ctx, killer)
+	return procfamily.OfUser("/proc", l.uid).Kill(ctx, killer)
 }

@@ -15,7 +15,7 @@ import (
 
 	"podstarter/localexec"
 	"podstarter/payload"
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 	"podstarter/wrapper/agent/agenttest"
 )
 
@@ -94,7 +94,7 @@ func TestRun(t *testing.T) {
 }
 
 func processExists(pid int) bool {
-	_, err := family.Lookup("/proc", pid)
+	_, err := procfamily.Lookup("/proc", pid)
 	return err == nil
 }
 
@@ -157,7 +157,7 @@ func leafPIDs(t *testing.T, out string) []int {
 func checkDead(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
-		if p, err := family.Lookup("/proc", pid); err == nil && !p.Dead() {
+		if p, err := procfamily.Lookup("/proc", pid); err == nil && !p.Dead() {
 			t.Errorf("process %d is left", pid)
 		}
 	}
@@ -259,7 +259,7 @@ func TestStarterKilled(t *testing.T) {
 	_ = cmd.Wait()
 	ctx := agenttest.Context(t)
 	for ctx.Err() == nil {
-		if p, err := family.Lookup("/proc", wrapper); err != nil || p.Dead() {
+		if p, err := procfamily.Lookup("/proc", wrapper); err != nil || p.Dead() {
 			checkDead(t, pids)
 			return
 		}

@@ -80,19 +80,19 @@ func TestNobodyTold(t *testing.T) {
 // bare are the places where the starter's packages begin goroutines by
 // themselves, and why they may.
 var bare = map[string]string{
-	"visit/session.go":             "in the ssh server, which is a process of its own",
-	"visit/server.go":              "in the ssh server, which is a process of its own",
-	"visit/errand.go":              "in the ssh server, which is a process of its own",
-	"payload/family/killer.go":     "on a thread with another user's ID, which must not go on after a panic",
-	"cedar/cedartest/cedartest.go": "for tests",
-	"starter/lastwords.go":         "tells of panics",
+	"sshtojob/session.go":                   "in the ssh server, which is a process of its own",
+	"sshtojob/server.go":                    "in the ssh server, which is a process of its own",
+	"sshtojob/errand.go":                    "in the ssh server, which is a process of its own",
+	"payload/procfamily/killer.go":          "on a thread with another user's ID, which must not go on after a panic",
+	"internal/cedar/cedartest/cedartest.go": "for tests",
+	"starter/lastwords.go":                  "tells of panics",
 }
 
 // TestEveryGoroutine: a goroutine that is begun in another way takes the process
 // with it when it panics.
 func TestEveryGoroutine(t *testing.T) {
 	files, found := token.NewFileSet(), map[string]bool{}
-	for _, dir := range []string{"starter", "cedar", "condor", "classads", "sandbox", "payload", "k8sexec", "localexec", "visit"} {
+	for _, dir := range []string{"starter", "internal", "condor", "classads", "sandbox", "payload", "k8sexec", "localexec", "sshtojob"} {
 		err := filepath.WalkDir(filepath.Join("..", dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

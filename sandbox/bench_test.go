@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // The benchmarks measure this side alone: the shadow is a process of its own.

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"time"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // Items of a transfer (file_transfer.cpp: TransferCommand).

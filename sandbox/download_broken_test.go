@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 func TestDownloadBrokenStreams(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // FuzzAnswers lets a shadow grant, refuse and acknowledge output in whatever

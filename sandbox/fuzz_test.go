@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // deadConn has said all that it will ever say, and takes anything.

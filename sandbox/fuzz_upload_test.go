@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 	"podstarter/testdata/streams"
 )
 

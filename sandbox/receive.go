@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 	"podstarter/sandbox/beneath"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	condorjob "podstarter/condor/job"
+	"podstarter/internal/cedar"
 	"podstarter/testdata/streams"
 )
 

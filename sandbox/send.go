@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 	"podstarter/sandbox/beneath"
 )
 

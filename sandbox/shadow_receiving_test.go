@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // receiveRole is FILETRANS_DOWNLOAD.

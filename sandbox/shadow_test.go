@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	condorjob "podstarter/condor/job"
+	"podstarter/internal/cedar"
 )
 
 const testVersion = "$CondorVersion: 25.14.1 2026-08-01 BuildID: 0 $"

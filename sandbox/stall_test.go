@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	condorjob "podstarter/condor/job"
+	"podstarter/internal/cedar"
 )
 
 // speaker is a peer that says something and then acts as it likes. It must be

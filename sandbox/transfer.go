@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 	"podstarter/rescue"
 	"podstarter/sandbox/beneath"
 )

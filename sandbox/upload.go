@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // Upload says what to return to the access point.

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 func TestUploadSettles(t *testing.T) {

@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/config"
-	"podstarter/condor/dlog"
+	"podstarter/condor/daemonlog"
 	"podstarter/condor/image"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
-	"podstarter/payload/ptable"
+	"podstarter/internal/cedar"
+	"podstarter/payload/proctable"
 	"podstarter/rescue"
 	"podstarter/sandbox"
 )
@@ -32,9 +32,9 @@ type activation struct {
 	cfg     *config.Config
 	set     settings
 	log     *slog.Logger
-	logs    *dlog.Log // where log's lines go
-	environ []string  // the starter's own, without what daemons keep secret
-	name    string    // unique in the pod; leases, nonces and exit records carry it
+	logs    *daemonlog.Log // where log's lines go
+	environ []string       // the starter's own, without what daemons keep secret
+	name    string         // unique in the pod; leases, nonces and exit records carry it
 	backend Backend
 	orders  *orders
 	// failures are of this program; nil in tests.
@@ -66,7 +66,7 @@ type activation struct {
 	proxies                       proxyPlace
 	chirp                         ioProxy
 	container                     Container
-	table                         *ptable.Table // the payload's processes; nil where the starter does not see them
+	table                         *proctable.Table // the payload's processes; nil where the starter does not see them
 
 	tools  tools   // what the job's owner may look into
 	visits *visits // where the owner has logged in

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
+	"podstarter/internal/cedar"
 	"podstarter/payload"
 	"podstarter/rescue"
 	"podstarter/sandbox"

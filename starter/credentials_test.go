@@ -14,11 +14,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
+	"podstarter/internal/cedar"
 	"podstarter/sandbox"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"podstarter/condor/shadow"
-	"podstarter/payload/ptable"
+	"podstarter/payload/proctable"
 	"podstarter/sandbox"
 	"podstarter/wrapper/agent/agenttest"
 )
@@ -71,7 +71,7 @@ func TestBeNeighbour(t *testing.T) {
 	if err := os.Chown(dir, uid, gid); err != nil {
 		t.Fatal(err)
 	}
-	table, err := ptable.New(ptable.Options{UID: uid, GID: gid})
+	table, err := proctable.New(proctable.Options{UID: uid, GID: gid})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestBeNeighbour(t *testing.T) {
 		if err := owner.Do(func() error { return os.WriteFile(path, nil, 0o600) }); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := table.Snapshot(t.Context(), ptable.Detail{IO: true}); err != nil {
+		if _, err := table.Snapshot(t.Context(), proctable.Detail{IO: true}); err != nil {
 			t.Fatal(err)
 		}
 		for _, untrusted := range []bool{false, true} {

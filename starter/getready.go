@@ -10,7 +10,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
-	"podstarter/payload/ptable"
+	"podstarter/payload/proctable"
 	"podstarter/rescue"
 )
 
@@ -122,7 +122,7 @@ func (a *activation) openTable() {
 		return
 	}
 	uid, gid := a.lease.Owner()
-	table, err := ptable.New(ptable.Options{UID: uid, GID: gid, Wrapper: client.Hello().PID})
+	table, err := proctable.New(proctable.Options{UID: uid, GID: gid, Wrapper: client.Hello().PID})
 	if err != nil {
 		a.log.Warn("The payload's processes cannot be looked at, only the wrapper's word counts", "error", err)
 		return

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"syscall"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // housekeeping serves what an administrator may ask of any daemon, apart from

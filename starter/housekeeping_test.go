@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // Orders of an administrator that change nothing here are taken all the same;

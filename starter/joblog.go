@@ -1,7 +1,7 @@
 package main
 
 import (
-	"podstarter/condor/dlog"
+	"podstarter/condor/daemonlog"
 	"podstarter/condor/job"
 )
 
@@ -13,13 +13,13 @@ func (a *activation) openJobLog() {
 	if a.inv.jobLog == "" || a.logs == nil {
 		return
 	}
-	base, err := dlog.OptionsFor(a.cfg, a.inv.logSuffix)
+	base, err := daemonlog.OptionsFor(a.cfg, a.inv.logSuffix)
 	if err != nil {
 		a.log.Warn("The job gets no log of its own", "error", err)
 		return
 	}
 	// The path in the argument is where the startd believes the sandbox to be.
-	opt := dlog.OptionsForJobLog(a.cfg, a.inv.jobLog, base)
+	opt := daemonlog.OptionsForJobLog(a.cfg, a.inv.jobLog, base)
 	file, err := a.sandbox.CreateFile(job.StarterLogFile, 0o644)
 	if err != nil {
 		a.log.Warn("The job gets no log of its own", "error", err)

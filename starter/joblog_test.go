@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"podstarter/condor/config"
-	"podstarter/condor/dlog"
+	"podstarter/condor/daemonlog"
 	"podstarter/sandbox"
 )
 
@@ -35,7 +35,7 @@ func TestJobLog(t *testing.T) {
 			if test.before != nil {
 				test.before(t, box.Scratch())
 			}
-			logs, err := dlog.Open(dlog.Options{Path: filepath.Join(dir, "StarterLog"), Flags: dlog.ParseFlags("")})
+			logs, err := daemonlog.Open(daemonlog.Options{Path: filepath.Join(dir, "StarterLog"), Flags: daemonlog.ParseFlags("")})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/condor/shadow"
+	"podstarter/internal/cedar"
 )
 
 // kerberos is where a site keeps its users' Kerberos credentials: a directory of

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podstarter/cedar"
 	"podstarter/condor/config"
+	"podstarter/internal/cedar"
 )
 
 // withTickets is an activation whose shadow has this credential for user@domain

@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
+	"podstarter/internal/cedar"
 	"podstarter/rescue"
 )
 

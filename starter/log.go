@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"podstarter/condor/config"
-	"podstarter/condor/dlog"
+	"podstarter/condor/daemonlog"
 )
 
 // openLog opens $(STARTER_LOG).<slot>, and for a job that asked for it a second
 // log in its sandbox.
-func openLog(cfg *config.Config, inv invocation) (*dlog.Log, error) {
+func openLog(cfg *config.Config, inv invocation) (*daemonlog.Log, error) {
 	suffix := inv.logSuffix
 	if inv.errand != "" {
 		suffix = strings.TrimPrefix(inv.errand, "-")
@@ -21,7 +21,7 @@ func openLog(cfg *config.Config, inv invocation) (*dlog.Log, error) {
 		// Where stock puts it (starter_v61_main.cpp:main_pre_dc_init).
 		suffix = "testing"
 	}
-	opt, err := dlog.OptionsFor(cfg, suffix)
+	opt, err := daemonlog.OptionsFor(cfg, suffix)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func openLog(cfg *config.Config, inv invocation) (*dlog.Log, error) {
 		opt.Switch, opt.UID, opt.GID = true, owner.UID, owner.GID
 	}
 	opt.Crash = true
-	log, err := dlog.Open(opt)
+	log, err := daemonlog.Open(opt)
 	if err != nil {
 		return nil, fmt.Errorf("open the starter's log %s: %w", opt.Path, err)
 	}
@@ -39,4 +39,4 @@ func openLog(cfg *config.Config, inv invocation) (*dlog.Log, error) {
 }
 
 // logger is the log for the rest of the program.
-func logger(log *dlog.Log) *slog.Logger { return slog.New(log.Handler()) }
+func logger(log *daemonlog.Log) *slog.Logger { return slog.New(log.Handler()) }

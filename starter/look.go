@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"podstarter/payload"
-	"podstarter/payload/ptable"
+	"podstarter/payload/proctable"
 )
 
 // A payload of thousands of processes, or one that leaves no CPU time to others, makes
@@ -27,7 +27,7 @@ type asker interface {
 // starter sees the payload's processes itself, its own table of them; table is
 // nil where it does not. Who comes while another looks is content with what that one
 // sees.
-func (m *meter) look(ctx context.Context, client asker, table *ptable.Table) {
+func (m *meter) look(ctx context.Context, client asker, table *proctable.Table) {
 	if !m.lookIfIdle(ctx, client, table) {
 		m.looking.Lock()
 		defer m.looking.Unlock()
@@ -35,7 +35,7 @@ func (m *meter) look(ctx context.Context, client asker, table *ptable.Table) {
 }
 
 // lookIfIdle is look, but for who need not know: it is left out while another looks.
-func (m *meter) lookIfIdle(ctx context.Context, client asker, table *ptable.Table) bool {
+func (m *meter) lookIfIdle(ctx context.Context, client asker, table *proctable.Table) bool {
 	if !m.looking.TryLock() {
 		return false
 	}
@@ -61,7 +61,7 @@ func (m *meter) lookIfIdle(ctx context.Context, client asker, table *ptable.Tabl
 		return true
 	}
 	looking, looked := context.WithTimeout(ctx, tableTime)
-	snapshot, err := table.Snapshot(looking, ptable.Detail{PSS: m.pss, IO: true})
+	snapshot, err := table.Snapshot(looking, proctable.Detail{PSS: m.pss, IO: true})
 	looked()
 	switch {
 	case err == nil:

@@ -18,10 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/condor/config"
-	"podstarter/condor/dlog"
+	"podstarter/condor/daemonlog"
 	"podstarter/condor/startd"
 	"podstarter/payload/threads"
-	"podstarter/visit"
+	"podstarter/sshtojob"
 	"podstarter/wrapper/agent"
 )
 
@@ -60,7 +60,7 @@ func main() {
 	// The same file is the wrapper, its launcher and its sweeper, an ssh server
 	// and what is behind it when it runs under their names; nothing of the starter may be set up in those.
 	agent.Dispatch()
-	visit.Dispatch()
+	sshtojob.Dispatch()
 	debug.SetMemoryLimit(memoryTarget)
 	dieBySignal()
 	unix.Umask(jobUmask) // what plugins and hooks begin with; a thread cannot have its own in a pod
@@ -111,14 +111,14 @@ func run(args, env []string) int {
 	}
 	reserveThreads(starterThreads)
 	program, _ := os.Executable()
-	log.Start(dlog.Banner{Program: program, Version: condorVersion(cfg), Platform: platform(), LocalName: inv.localName, Sources: cfg.Sources()})
+	log.Start(daemonlog.Banner{Program: program, Version: condorVersion(cfg), Platform: platform(), LocalName: inv.localName, Sources: cfg.Sources()})
 	code := activate(ctx, inv, cfg, env, log)
 	log.Exiting(code)
 	return code
 }
 
 // activate runs one activation and gives the exit code of the process.
-func activate(ctx context.Context, inv invocation, cfg *config.Config, env []string, file *dlog.Log) int {
+func activate(ctx context.Context, inv invocation, cfg *config.Config, env []string, file *daemonlog.Log) int {
 	log := logger(file)
 	return survive(ctx, log, lastWordsTime, func(failed *failures) (*activation, error) {
 		a, err := newActivation(ctx, inv, cfg, env, log)

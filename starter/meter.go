@@ -10,7 +10,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/condor/job"
 	"podstarter/payload"
-	"podstarter/payload/ptable"
+	"podstarter/payload/proctable"
 )
 
 // meter keeps what the payload has used: counters as they grow, and the
@@ -99,7 +99,7 @@ func (m *meter) total() job.IO {
 }
 
 // seenInTable adds what the starter's own table says.
-func (m *meter) seenInTable(snapshot ptable.Snapshot) {
+func (m *meter) seenInTable(snapshot proctable.Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tasks = max(m.tasks, snapshot.Threads)

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/shadow"
+	"podstarter/internal/cedar"
 	"podstarter/sandbox"
 )
 

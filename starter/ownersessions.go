@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"sync"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/owner"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
 )
 
 // maxOwnerSessions bounds how many sessions the job's owner can have at once.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 const testVersion = "$CondorVersion: 25.14.1 2026-10-16 test $"

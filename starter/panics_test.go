@@ -18,10 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/condor/chirp"
 	"podstarter/condor/config"
 	"podstarter/condor/shadow"
+	"podstarter/internal/cedar"
 	"podstarter/rescue"
 )
 

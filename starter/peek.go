@@ -8,9 +8,9 @@ import (
 	"io/fs"
 	"syscall"
 
-	"podstarter/cedar"
 	"podstarter/condor/job"
 	"podstarter/condor/owner"
+	"podstarter/internal/cedar"
 	"podstarter/sandbox/beneath"
 )
 

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"podstarter/condor/config"
-	"podstarter/condor/dlog"
+	"podstarter/condor/daemonlog"
 )
 
 // pluginOutput logs what plugins wrote, where the administrator wants it
@@ -17,8 +17,8 @@ func pluginOutput(cfg *config.Config, log *slog.Logger) func(success bool, line 
 		false: cfg.String("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_FAILURE", "D_ALWAYS"),
 	}
 	return func(success bool, line string) {
-		if level, category, ok := dlog.ParsePlace(lists[success]); ok {
-			log.Log(context.Background(), level, line, dlog.In(category))
+		if level, category, ok := daemonlog.ParsePlace(lists[success]); ok {
+			log.Log(context.Background(), level, line, daemonlog.In(category))
 		}
 	}
 }

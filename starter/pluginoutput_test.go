@@ -9,7 +9,7 @@ import (
 
 	"podstarter/classads"
 	"podstarter/condor/config"
-	"podstarter/condor/dlog"
+	"podstarter/condor/daemonlog"
 	"podstarter/condor/plugin"
 )
 
@@ -30,7 +30,7 @@ func TestPluginOutput(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "StarterLog")
-			log, err := dlog.Open(dlog.Options{Path: path, Flags: dlog.ParseFlags(tt.debug)})
+			log, err := daemonlog.Open(daemonlog.Options{Path: path, Flags: daemonlog.ParseFlags(tt.debug)})
 			if err != nil {
 				t.Fatal(err)
 			}

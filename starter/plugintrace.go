@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 )
 
 // pluginGroup is the group of plugins, in the pilot container. No payload and no
@@ -53,7 +53,7 @@ func (r remains) kill(ctx context.Context) error {
 		}
 		empty = 0
 		for _, p := range list {
-			if err := family.SignalProcess(r.proc, p, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, os.ErrNotExist) {
+			if err := procfamily.SignalProcess(r.proc, p, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("kill what a plugin left: %w", err)
 			}
 		}
@@ -67,26 +67,26 @@ func (r remains) kill(ctx context.Context) error {
 	return nil
 }
 
-func (r remains) killUser(list []family.Process) error {
+func (r remains) killUser(list []procfamily.Process) error {
 	if r.gid < 0 {
-		return fmt.Errorf("processes of a plugin cannot be killed: %s", family.Describe(list))
+		return fmt.Errorf("processes of a plugin cannot be killed: %s", procfamily.Describe(list))
 	}
-	killer, err := family.NewKiller()
+	killer, err := procfamily.NewKiller()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTime)
 	defer cancel()
-	return family.OfUser(r.proc, r.uid).Kill(ctx, killer)
+	return procfamily.OfUser(r.proc, r.uid).Kill(ctx, killer)
 }
 
 // list finds them. All have the plugin's user ID.
-func (r remains) list() ([]family.Process, error) {
-	all, err := family.OfUser(r.proc, r.uid).Members()
+func (r remains) list() ([]procfamily.Process, error) {
+	all, err := procfamily.OfUser(r.proc, r.uid).Members()
 	if err != nil {
 		return nil, err
 	}
-	var mine []family.Process
+	var mine []procfamily.Process
 	for _, p := range all {
 		if p.PID != os.Getpid() && r.has(p.PID) {
 			mine = append(mine, p)

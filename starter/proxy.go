@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
+	"podstarter/internal/cedar"
 	"podstarter/sandbox"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 	"podstarter/sandbox"
 )
 

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
 	"podstarter/sandbox"
 )
 

@@ -14,12 +14,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
+	"podstarter/internal/cedar"
 	"podstarter/payload"
 	"podstarter/sandbox"
 )

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"podstarter/cedar"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
 )
 
 // register learns which job this is, on which slot, and makes this starter

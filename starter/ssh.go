@@ -11,11 +11,11 @@ import (
 	"strings"
 	"syscall"
 
-	"podstarter/cedar"
 	"podstarter/condor/job"
 	"podstarter/condor/owner"
+	"podstarter/internal/cedar"
 	"podstarter/payload"
-	"podstarter/visit"
+	"podstarter/sshtojob"
 )
 
 // commandLogin is START_SSHD, by which condor_ssh_to_job begins: the tool gets a
@@ -39,9 +39,9 @@ func (a *activation) commandLogin(ctx context.Context, c *cedar.Call) error {
 	if err != nil {
 		return &owner.Refusal{Reason: "Failed to produce ssh keys: " + err.Error()}
 	}
-	v, err := visit.Begin(ctx, visit.Options{
+	v, err := sshtojob.Begin(ctx, sshtojob.Options{
 		Conn: c.Stream.Conn(), Keys: keys, Log: a.log,
-		Run: func(ctx context.Context, r visit.Request, files payload.ExecFiles) (visit.Process, string, error) {
+		Run: func(ctx context.Context, r sshtojob.Request, files payload.ExecFiles) (sshtojob.Process, string, error) {
 			return a.enter(ctx, login, r, files)
 		},
 	})
@@ -65,7 +65,7 @@ func (a *activation) commandLogin(ctx context.Context, c *cedar.Call) error {
 }
 
 // keyType is what site and user want as keys. No ssh-keygen is run for it.
-func (a *activation) keyType(login owner.Login) (visit.KeyType, error) {
+func (a *activation) keyType(login owner.Login) (sshtojob.KeyType, error) {
 	var args []string
 	const knob = "SSH_TO_JOB_SSH_KEYGEN_ARGS"
 	if text, ok := a.cfg.Lookup(knob); ok && text != "" {
@@ -74,10 +74,10 @@ func (a *activation) keyType(login owner.Login) (visit.KeyType, error) {
 			args, err = job.SplitV2(raw)
 		}
 		if err != nil {
-			return visit.KeyType{}, fmt.Errorf("%s: %w", knob, err)
+			return sshtojob.KeyType{}, fmt.Errorf("%s: %w", knob, err)
 		}
 	}
-	return visit.ParseKeyType(append(args, login.KeygenArgs...))
+	return sshtojob.ParseKeyType(append(args, login.KeygenArgs...))
 }
 
 // ownerName is who the job's owner is, user@domain.
@@ -102,7 +102,7 @@ func loginName(owner string) string {
 }
 
 // enter runs a process of a session in the job's container.
-func (a *activation) enter(ctx context.Context, login owner.Login, r visit.Request, files payload.ExecFiles) (visit.Process, string, error) {
+func (a *activation) enter(ctx context.Context, login owner.Login, r sshtojob.Request, files payload.ExecFiles) (sshtojob.Process, string, error) {
 	spec, pid := a.tools.main()
 	if spec == nil {
 		return nil, "", errors.New("the job has not begun")
@@ -123,7 +123,7 @@ func (a *activation) enter(ctx context.Context, login owner.Login, r visit.Reque
 		return nil, "", sessionFailure(err)
 	}
 	a.log.Debug("A session of the job's owner", "kind", r.Kind, "pid", execution.PID)
-	if r.Kind != visit.KindShell {
+	if r.Kind != sshtojob.KindShell {
 		return execution, "", nil
 	}
 	return execution, welcome(login.Slot, pid, e.Spec.Env), nil
@@ -147,7 +147,7 @@ func (a *activation) execute(ctx context.Context, e payload.Exec, files payload.
 
 // sessionSpec is the job's own spec with the environment of a login
 // (condor_ssh_to_job_shell_setup; sshd(8), "login process").
-func (a *activation) sessionSpec(s payload.Spec, pid int, login owner.Login, r visit.Request) payload.Spec {
+func (a *activation) sessionSpec(s payload.Spec, pid int, login owner.Login, r sshtojob.Request) payload.Spec {
 	s.Link, s.LinkTo, s.Stdin, s.Stdout, s.Stderr, s.Append = "", "", "", "", "", false
 	s.Passed, s.Program, s.Capture, s.SearchPath = nil, nil, 0, false
 	name := loginName(a.ownerName())
@@ -183,23 +183,23 @@ func (a *activation) sessionSpec(s payload.Spec, pid int, login owner.Login, r v
 
 // choose says which programs to try. Commands are run by the shell of stock's
 // own scripts if it is there. Where there is no shell, this program is one.
-func choose(e *payload.Exec, preferred []string, r visit.Request) {
+func choose(e *payload.Exec, preferred []string, r sshtojob.Request) {
 	var list []payload.Attempt
 	switch r.Kind {
-	case visit.KindSFTP:
-		list = []payload.Attempt{{Args: []string{visit.SFTPName}}}
-	case visit.KindCommand:
+	case sshtojob.KindSFTP:
+		list = []payload.Attempt{{Args: []string{sshtojob.SFTPName}}}
+	case sshtojob.KindCommand:
 		for _, shell := range []string{"/bin/bash", "/bin/sh"} {
 			list = append(list, payload.Attempt{Path: shell, Args: []string{path.Base(shell), "-c", string(r.Command)}})
 		}
-		list = append(list, payload.Attempt{Args: []string{visit.ShellName, "-c", string(r.Command)}})
+		list = append(list, payload.Attempt{Args: []string{sshtojob.ShellName, "-c", string(r.Command)}})
 	default:
 		for _, shell := range append(slices.Clone(preferred), "/bin/sh", "/bin/bash") {
 			if path.IsAbs(shell) {
 				list = append(list, payload.Attempt{Path: shell, Args: []string{"-" + shell}}) // exec -l of bash
 			}
 		}
-		list = append(list, payload.Attempt{Args: []string{visit.ShellName}})
+		list = append(list, payload.Attempt{Args: []string{sshtojob.ShellName}})
 	}
 	e.Spec.Path, e.Spec.Args, e.Others = list[0].Path, list[0].Args, list[1:]
 }

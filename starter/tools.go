@@ -5,9 +5,9 @@ import (
 	"errors"
 	"sync"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/owner"
+	"podstarter/internal/cedar"
 	"podstarter/payload"
 )
 

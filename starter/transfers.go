@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
+	"podstarter/internal/cedar"
 	"podstarter/sandbox"
 )
 

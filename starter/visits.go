@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"podstarter/rescue"
-	"podstarter/visit"
+	"podstarter/sshtojob"
 )
 
 // visits are the connections of condor_ssh_to_job. As long as there is one the
@@ -13,18 +13,18 @@ import (
 // works, which has nothing else to do.
 type visits struct {
 	mu     sync.Mutex
-	open   map[*visit.Visit]bool
+	open   map[*sshtojob.Visit]bool
 	closed bool
 	left   chan struct{} // buffered(1): a visit has ended
 }
 
 func newVisits() *visits {
-	return &visits{open: map[*visit.Visit]bool{}, left: make(chan struct{}, 1)}
+	return &visits{open: map[*sshtojob.Visit]bool{}, left: make(chan struct{}, 1)}
 }
 
 // add takes note of a visit until it ends; it is ended at once when no more are
 // wanted.
-func (v *visits) add(one *visit.Visit) {
+func (v *visits) add(one *sshtojob.Visit) {
 	v.mu.Lock()
 	v.open[one] = true
 	closed := v.closed
@@ -55,7 +55,7 @@ func (v *visits) any() bool {
 func (v *visits) end() {
 	v.mu.Lock()
 	v.closed = true
-	var all []*visit.Visit
+	var all []*sshtojob.Visit
 	for one := range v.open {
 		all = append(all, one)
 	}

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/config"
+	"podstarter/internal/cedar"
 	"podstarter/testdata/streams"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // Which of a job's standard files a [Wanted] is.

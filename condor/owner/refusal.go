@@ -3,8 +3,8 @@ package owner
 import (
 	"fmt"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // Refusal is why a command of the owner is not done. It is an error and, sent

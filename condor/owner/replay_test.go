@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podstarter/cedar"
-	"podstarter/cedar/cedartest"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
+	"podstarter/internal/cedar/cedartest"
 	"podstarter/testdata/streams"
 )
 

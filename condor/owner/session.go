@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // Unknown is who the owner is of a job whose ad does not say

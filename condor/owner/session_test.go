@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"podstarter/cedar"
-	"podstarter/cedar/cedartest"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
+	"podstarter/internal/cedar/cedartest"
 )
 
 func TestRequestPrintsWithoutItsSecret(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/job"
+	"podstarter/internal/cedar"
 )
 
 // Login is a request of condor_ssh_to_job, START_SSHD (starter.cpp:startSSHD).

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"podstarter/cedar"
-	"podstarter/cedar/cedartest"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
+	"podstarter/internal/cedar/cedartest"
 )
 
 func parsed(t testing.TB, text string) *classads.Ad {

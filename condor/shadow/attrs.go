@@ -3,7 +3,7 @@ package shadow
 import (
 	"context"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // The calls below serve the job itself, through its chirp proxy; the shadow

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // Numbers of the calls (condor_includes/condor_sys.h).

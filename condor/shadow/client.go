@@ -29,9 +29,9 @@ import (
 	"syscall"
 	"time"
 
-	"podstarter/cedar"
-	"podstarter/condor/dlog"
+	"podstarter/condor/daemonlog"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
 	"podstarter/rescue"
 )
 
@@ -92,7 +92,7 @@ type Client struct {
 // its end. The stream is the client's from now on.
 func New(s *cedar.Stream, log *slog.Logger) *Client {
 	c := &Client{
-		log:     log.With(dlog.In(dlog.Syscalls)),
+		log:     log.With(daemonlog.In(daemonlog.Syscalls)),
 		turn:    make(chan struct{}, 1),
 		timeout: DefaultTimeout,
 		moved:   make(chan struct{}),

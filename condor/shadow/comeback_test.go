@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podstarter/cedar/cedartest"
+	"podstarter/internal/cedar/cedartest"
 	"podstarter/testdata/streams"
 )
 

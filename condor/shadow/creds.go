@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // Credential is one token or the like that belongs to the job's user. It

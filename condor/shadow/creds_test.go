@@ -3,9 +3,9 @@ package shadow
 import (
 	"testing"
 
-	"podstarter/cedar"
-	"podstarter/cedar/cedartest"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
+	"podstarter/internal/cedar/cedartest"
 )
 
 func oneToken(service, data string) func(*cedar.Stream) {

@@ -8,7 +8,7 @@ import (
 	"io"
 	"syscall"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // FileCall is one of the calls with which a job, through its chirp proxy, does

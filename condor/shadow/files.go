@@ -6,7 +6,7 @@ import (
 	"io"
 	"io/fs"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // Numbers of the calls on files of the submit side.

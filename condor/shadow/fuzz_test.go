@@ -6,10 +6,10 @@ import (
 	"io"
 	"testing"
 
-	"podstarter/cedar"
-	"podstarter/cedar/cedartest"
 	"podstarter/classads"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
+	"podstarter/internal/cedar/cedartest"
 	"podstarter/testdata/streams"
 )
 

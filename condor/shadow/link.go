@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // link is one connection to a shadow. A client has one at a time and at first

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // comeBack is a new connection of a shadow that answers what Resume asks. Its

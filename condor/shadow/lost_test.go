@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // soon fails the test if something does not happen.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // GetDelegatedProxy has the shadow delegate the job's X.509 proxy, for a job

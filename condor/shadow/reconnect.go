@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // Reconnect is the request of a shadow that comes back: it wants the

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
 )
 
 // reconnectAd is the request of a 25.14 shadow.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podstarter/cedar"
-	"podstarter/cedar/cedartest"
 	"podstarter/classads"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
+	"podstarter/internal/cedar/cedartest"
 	"podstarter/testdata/streams"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // RemoteError is a failure that ends up in the job's event log.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // SubmitSide is who shadow and schedd are on the sessions that come from the

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // encrypted makes the two ends of a connection in the middle of its life, as a

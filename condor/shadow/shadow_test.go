@@ -17,9 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
 )
 
 // fields make the payload of a packet of a plaintext stream, by hand: integers

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // disk is the submit side of streams: one file, and a number for each opening.

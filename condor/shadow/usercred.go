@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // kerberosCredential is the kind of credential that CREDD_GET_CRED is asked for

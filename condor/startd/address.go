@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // Knobs is what is read from the configuration.

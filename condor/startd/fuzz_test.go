@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"podstarter/cedar"
-	"podstarter/cedar/cedartest"
+	"podstarter/internal/cedar"
+	"podstarter/internal/cedar/cedartest"
 	"podstarter/testdata/streams"
 )
 

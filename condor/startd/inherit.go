@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podstarter/cedar"
+	"podstarter/internal/cedar"
 )
 
 // Names of environment variables by which daemons hand down what they share

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"podstarter/cedar"
 	"podstarter/condor/config"
+	"podstarter/internal/cedar"
 )
 
 var quiet = slog.New(slog.DiscardHandler)

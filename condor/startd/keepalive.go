@@ -9,8 +9,8 @@ import (
 	"os"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
 	"podstarter/rescue"
 )
 

@@ -3,8 +3,8 @@ package startd
 import (
 	"fmt"
 
-	"podstarter/cedar"
 	"podstarter/condor/shadow"
+	"podstarter/internal/cedar"
 )
 
 // Vacate is a startd's order to end the job, command STARTER_VACATE_JOB. The

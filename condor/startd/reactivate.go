@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"podstarter/cedar"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
 )
 
 // KnowsReactivation says whether a startd of this version can be asked

@@ -5,8 +5,8 @@ import (
 	"net"
 	"testing"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // TestMayReactivate asks a startd's command server.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podstarter/cedar"
-	"podstarter/cedar/cedartest"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
+	"podstarter/internal/cedar/cedartest"
 	"podstarter/testdata/streams"
 )
 

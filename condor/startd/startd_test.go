@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/config"
+	"podstarter/internal/cedar"
 )
 
 func classad(t testing.TB, text string) *classads.Ad {

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"podstarter/cedar"
 	"podstarter/classads"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
 )
 
 // Numbers before an ad on the update socket

@@ -181,7 +181,7 @@ var starterDefences = []Defence{
 		In:   hasRoot,
 		What: "the ssh server by which a job's owner logs in is a process of its own, whose user is no payload's",
 		Changes: []Change{{
-			File: "visit/host.go",
+			File: "sshtojob/host.go",
 			Old:  `const nobody = 65534`,
 			New:  `const nobody = 10001`,
 		}},
@@ -190,7 +190,7 @@ var starterDefences = []Defence{
 		Name: CommandKeys,
 		What: "the starter takes commands only from those who have the key of a session",
 		Changes: []Change{{
-			File: "cedar/server.go",
+			File: "internal/cedar/server.go",
 			Old:  `if r.level != Allow {`,
 			New:  `if r.level != Allow && false {`,
 		}},

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podstarter/integration/failures"
 	"podstarter/integration/harness"
+	"podstarter/integration/podfailures"
 )
 
 // slotAd reads attributes of the slot under test as the pool knows them.
@@ -151,7 +151,7 @@ func TestSickPod(t *testing.T) {
 func TestHostileImage(t *testing.T) {
 	oursOnly(t)
 	restful(t, 300)
-	images, err := failures.NewRegistry("127.0.0.1", false)
+	images, err := podfailures.NewRegistry("127.0.0.1", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestHostileImage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !end.Held || end.Code != 35 || end.Subcode != 6 || !strings.Contains(end.Reason, "With the pod's default image it works") {
-			t.Fatalf("a job in an image with %s: %s", failures.Hostile[kind].What, end)
+			t.Fatalf("a job in an image with %s: %s", podfailures.Hostile[kind].What, end)
 		}
 		if n := starts(t, hostile); n != 1 {
 			t.Errorf("it was started %d times", n)

@@ -15,7 +15,7 @@ import (
 var tap []byte
 
 // renamed are the functions that each packet and each key pass, in
-// cedar/crypto.go.
+// internal/cedar/crypto.go.
 var renamed = [][2]string{
 	{"func (s *Stream) setKey(", "func (s *Stream) plainSetKey("},
 	{"func newAEAD(", "func plainAEAD("},
@@ -26,7 +26,7 @@ var renamed = [][2]string{
 func overlaid(source []byte) ([]byte, error) {
 	for _, r := range renamed {
 		if n := bytes.Count(source, []byte(r[0])); n != 1 {
-			return nil, fmt.Errorf("cedar/crypto.go has %d functions that begin %q, not one; the recorder must follow it", n, r[0])
+			return nil, fmt.Errorf("internal/cedar/crypto.go has %d functions that begin %q, not one; the recorder must follow it", n, r[0])
 		}
 		source = bytes.Replace(source, []byte(r[0]), []byte(r[1]), 1)
 	}
@@ -63,7 +63,7 @@ func build(ctx context.Context, root, tmp, directory string) (string, error) {
 	}
 	program := filepath.Join(tmp, "condor_pod_starter")
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-overlay", filepath.Join(tmp, "overlay.json"),
-		"-ldflags", "-s -w -X podstarter/cedar.directory="+directory, "-o", program, "./starter")
+		"-ldflags", "-s -w -X podstarter/internal/cedar.directory="+directory, "-o", program, "./starter")
 	command.Dir = root
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := command.CombinedOutput(); err != nil {

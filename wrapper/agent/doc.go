@@ -19,7 +19,7 @@
 // A sweep on request is the same sweep without the loss of the connection.
 //
 // The package imports the standard library, golang.org/x/sys, and the contract
-// (payload and payload/family) only: the wrapper must be small, start within
+// (payload and payload/procfamily) only: the wrapper must be small, start within
 // milliseconds, and use nothing of the image it finds itself in. For the latter
 // reason it never touches local time (/etc/localtime), users by name
 // (/etc/passwd) or host names (/etc/resolv.conf).

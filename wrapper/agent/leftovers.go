@@ -113,7 +113,7 @@ func asPayload(uid, gid int, what func() error) error {
 // good. The system calls are raw ones: the Go functions would change the
 // credentials of all threads.
 func becomeOnThread(uid, gid int) error {
-	// The change makes the process undumpable; see family.Killer.
+	// The change makes the process undumpable; see procfamily.Killer.
 	defer func() { _, _, _ = unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0) }()
 	for _, call := range []struct {
 		name    string

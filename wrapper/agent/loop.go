@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 )
 
 // agent is the state of the wrapper. Everything belongs to the loop, but for
@@ -25,8 +25,8 @@ type agent struct {
 	companion bool   // not alone in its container
 	pilot     *pilot // the pilot's user, if that is neither root nor this one
 	null      *os.File
-	killer    *family.Killer // nil without root
-	cgroup    *cgroup        // nil if its figures are not the payload's
+	killer    *procfamily.Killer // nil without root
+	cgroup    *cgroup            // nil if its figures are not the payload's
 	events    chan event
 	children  chan os.Signal
 
@@ -43,9 +43,9 @@ type agent struct {
 	last       struct{ uid, gid int } // of the latest run of any connection; 0 before the first
 	soiled     string                 // what the last sweep could not clean; empty if it could
 
-	target  atomic.Pointer[family.Family] // the payload, once there is one
-	leaving atomic.Bool                   // the payload is being killed for good
-	lost    atomic.Bool                   // conn has ended, and the payload was struck for it
+	target  atomic.Pointer[procfamily.Family] // the payload, once there is one
+	leaving atomic.Bool                       // the payload is being killed for good
+	lost    atomic.Bool                       // conn has ended, and the payload was struck for it
 }
 
 // event is something that a goroutine outside the loop saw; one field is set.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 	"podstarter/payload/threads"
 )
 
@@ -120,7 +120,7 @@ func newAgent(dir string, env environment, companion bool, peer *pilot, log logg
 		executions: make(map[int64]*execution),
 	}
 	if a.uid == 0 {
-		if a.killer, err = family.NewKiller(); err != nil {
+		if a.killer, err = procfamily.NewKiller(); err != nil {
 			return nil, err
 		}
 	}

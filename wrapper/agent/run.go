@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 )
 
 // run is one start of a payload, from the request to the end of its main
 // process, and what came after until the next.
 type run struct {
 	spec   payload.Spec
-	family family.Family
+	family procfamily.Family
 	id     int64 // of the start request
 
 	pid      int        // of the launcher, then the main process; 0 once reaped

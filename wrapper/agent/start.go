@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 )
 
 // start begins a run. What the wrapper can refuse by itself it refuses here;
@@ -49,7 +49,7 @@ func (a *agent) start(r payload.Request) {
 	r.Spec.Program = nil // not kept for as long as it runs
 	next := &run{id: r.ID, spec: *r.Spec, family: a.familyOf(r.Spec)}
 	if next.spec.AsRoot {
-		next.family = family.OfDescendants(procfs, os.Getpid())
+		next.family = procfamily.OfDescendants(procfs, os.Getpid())
 	}
 	if a.run == nil {
 		a.control.removeExits()
@@ -84,7 +84,7 @@ func (a *agent) makeWay(s *payload.Spec) error {
 	defer cancel()
 	members, err := a.familyOf(s).Members()
 	if err == nil && len(members) > 0 {
-		a.log.print("an earlier payload of user %d is still there, killing it: %s", s.UID, family.Describe(members))
+		a.log.print("an earlier payload of user %d is still there, killing it: %s", s.UID, procfamily.Describe(members))
 		err = a.familyOf(s).Kill(ctx, a.killer)
 	}
 	if err == nil {
@@ -126,11 +126,11 @@ func (a *agent) check(s *payload.Spec) *payload.StartError {
 	return nil
 }
 
-func (a *agent) familyOf(s *payload.Spec) family.Family {
+func (a *agent) familyOf(s *payload.Spec) procfamily.Family {
 	if a.uid == 0 {
-		return family.OfUser(procfs, s.UID)
+		return procfamily.OfUser(procfs, s.UID)
 	}
-	return family.OfDescendants(procfs, os.Getpid())
+	return procfamily.OfDescendants(procfs, os.Getpid())
 }
 
 // launch starts the launcher, which gets the job through an anonymous file and

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 )
 
 // sweep is the killing of everything, in steps, so that the loop can go on
@@ -56,7 +56,7 @@ func (a *agent) sweepStep() {
 		return
 	}
 	if len(s.waiting) > 0 && time.Now().After(s.deadline) && !a.closed {
-		text := family.Describe(left)
+		text := procfamily.Describe(left)
 		if err != nil {
 			text = err.Error()
 		}
@@ -68,7 +68,7 @@ func (a *agent) sweepStep() {
 }
 
 // killOnce sends SIGKILL to everything and returns what still lives.
-func (a *agent) killOnce() ([]family.Process, error) {
+func (a *agent) killOnce() ([]procfamily.Process, error) {
 	f := a.target.Load()
 	if f == nil {
 		return nil, nil
@@ -89,13 +89,13 @@ func (a *agent) killOnce() ([]family.Process, error) {
 		return nil, err
 	}
 	a.reap()
-	// With all hit at once, an empty look is proof; see [family.Family.Kill].
+	// With all hit at once, an empty look is proof; see [procfamily.Family.Kill].
 	return f.Members()
 }
 
 // killDescendants goes by children: this process takes over orphans, so while
 // anything of the payload lives it has a child.
-func (a *agent) killDescendants(f *family.Family) ([]family.Process, error) {
+func (a *agent) killDescendants(f *procfamily.Family) ([]procfamily.Process, error) {
 	if childless := a.reap(); childless {
 		return nil, nil
 	}

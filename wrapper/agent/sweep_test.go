@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"podstarter/payload"
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 	"podstarter/wrapper/agent/agenttest"
 )
 
@@ -171,7 +171,7 @@ func TestWrapperKilled(t *testing.T) {
 	// Orphans of the test's own reaper are zombies at most.
 	ctx := agenttest.Context(t)
 	for ctx.Err() == nil {
-		if alive, err := family.Lookup("/proc", started.PID); err != nil || alive.Dead() {
+		if alive, err := procfamily.Lookup("/proc", started.PID); err != nil || alive.Dead() {
 			return
 		}
 	}
@@ -235,7 +235,7 @@ func TestSignalWhole(t *testing.T) {
 			if err != nil || ctx.Err() != nil {
 				t.Fatalf("waiting for all to be stopped (%t): %+v, %v", stopped, members, err)
 			}
-			if !slices.ContainsFunc(members, func(p family.Process) bool { return (p.State == 'T') != stopped }) {
+			if !slices.ContainsFunc(members, func(p procfamily.Process) bool { return (p.State == 'T') != stopped }) {
 				return
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"podstarter/payload"
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 )
 
 // tick is the unit of CPU time in /proc, USER_HZ, which is 100 on every
@@ -31,7 +31,7 @@ type look struct {
 	usage payload.ContainerUsage
 	stop  context.CancelFunc
 	// Of the goroutine, until it is done.
-	members []family.Process
+	members []procfamily.Process
 	err     error
 }
 

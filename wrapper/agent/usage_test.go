@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 )
 
 // slowPayload is an agent in its loop whose payload takes as long to look at as the
@@ -44,10 +44,10 @@ func newSlowPayload(t *testing.T) *slowPayload {
 		t.Fatal(err)
 	}
 	p.a = &agent{log: logger{os.Stderr}, uid: os.Geteuid(), control: control, companion: true, events: make(chan event), executions: make(map[int64]*execution)}
-	of := family.OfDescendants(p.proc, 1)
+	of := procfamily.OfDescendants(p.proc, 1)
 	if p.a.uid == 0 {
-		of = family.OfUser(p.proc, 1_990_000_000+os.Getpid()) // nobody's
-		if p.a.killer, err = family.NewKiller(); err != nil {
+		of = procfamily.OfUser(p.proc, 1_990_000_000+os.Getpid()) // nobody's
+		if p.a.killer, err = procfamily.NewKiller(); err != nil {
 			t.Fatal(err)
 		}
 	}

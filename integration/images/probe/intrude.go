@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podstarter/cedar"
 	"podstarter/classads"
+	"podstarter/internal/cedar"
 )
 
 // targets is the variable with what the test has told the job to attack: a line for

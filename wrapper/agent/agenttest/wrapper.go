@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"podstarter/payload"
-	"podstarter/payload/family"
+	"podstarter/payload/procfamily"
 	"podstarter/wrapper/agent"
 )
 
@@ -141,11 +141,11 @@ func (w *Wrapper) Dial(t testing.TB) *payload.Client {
 }
 
 // Family is the payload of the wrapper, as seen from outside of it.
-func (w *Wrapper) Family() family.Family {
+func (w *Wrapper) Family() procfamily.Family {
 	if Root() {
-		return family.OfUser("/proc", payloadUID())
+		return procfamily.OfUser("/proc", payloadUID())
 	}
-	return family.OfDescendants("/proc", w.Cmd.Process.Pid)
+	return procfamily.OfDescendants("/proc", w.Cmd.Process.Pid)
 }
 
 // PublicDir is a temporary directory that other users may enter.

@@ -1,0 +1,17 @@
+// Package daemonfaults holds the tests in which parts of a pool fail under jobs: a
+// shadow, the schedd, the network between them and an execution point, a startd,
+// a starter that is killed in each of its phases, or hangs, the whole pilot. Where the stock starter can be
+// looked at in the same way, both execution points meet the same fault and what
+// becomes of their jobs is compared.
+//
+// In no case may the end of a job be lost without a word, a job run twice at
+// once, or a process or sandbox be left behind. The tests need the build tag pool
+// and a pool with both execution points:
+//
+//	integration/.state/bin/pool up --stock --slots 4 --partitionable=false
+//	go test -tags pool -count=1 -v ./integration/daemonfaults
+//
+// integration/run-tests leaves out those in which a startd or a whole pilot is
+// killed, or a starter hangs: they take half a minute and more each, in which
+// HTCondor waits.
+package daemonfaults

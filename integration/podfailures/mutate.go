@@ -1,0 +1,88 @@
+package podfailures
+
+// What a pod may be made to say. All take the pod as JSON has it.
+
+// path goes down through nested objects and makes those that are missing.
+func path(m map[string]any, names ...string) map[string]any {
+	for _, n := range names {
+		next, ok := m[n].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			m[n] = next
+		}
+		m = next
+	}
+	return m
+}
+
+// find is the element of a list of objects that has the name, nil if there is none.
+func find(m map[string]any, list, name string) map[string]any {
+	items, _ := m[list].([]any)
+	for _, i := range items {
+		if o, ok := i.(map[string]any); ok && o["name"] == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// payloadContainer is the name of the payload container in the pods of these tests.
+const payloadContainer = "payload"
+
+// runs tells whether the pod's spec asks for the image, and the kubelet has seen that.
+func runs(pod map[string]any, image string) bool {
+	c := find(path(pod, "spec"), "containers", payloadContainer)
+	return c != nil && c["image"] == image && path(pod, "status")["observedGeneration"] == path(pod, "metadata")["generation"]
+}
+
+// Waiting has the kubelet say why it cannot start the image.
+func Waiting(image, reason, message string) func(map[string]any) {
+	return func(pod map[string]any) {
+		status := path(pod, "status")
+		c := find(status, "containerStatuses", payloadContainer)
+		if c == nil || !runs(pod, image) {
+			return
+		}
+		c["state"] = map[string]any{"waiting": map[string]any{"reason": reason, "message": message}}
+	}
+}
+
+// Over has the pod be at its end from the moment that it is to run the image.
+func Over(image, reason, message string) func(map[string]any) {
+	return func(pod map[string]any) {
+		if runs(pod, image) {
+			status := path(pod, "status")
+			status["phase"], status["reason"], status["message"] = "Failed", reason, message
+		}
+	}
+}
+
+// Disrupted has the pod be taken away for a reason of the cluster's.
+func Disrupted(image, reason, message string) func(map[string]any) {
+	return func(pod map[string]any) {
+		if !runs(pod, image) {
+			return
+		}
+		path(pod, "metadata")["deletionTimestamp"] = "2038-01-01T00:00:00Z"
+		status := path(pod, "status")
+		conditions, _ := status["conditions"].([]any)
+		status["conditions"] = append(conditions, map[string]any{"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message})
+	}
+}
+
+// Ended has the payload's containers that ended do so for another reason.
+func Ended(reason string) func(map[string]any) {
+	return func(pod map[string]any) {
+		c := find(path(pod, "status"), "containerStatuses", payloadContainer)
+		for _, state := range []string{"state", "lastState"} {
+			if c == nil {
+				return
+			}
+			if s, ok := c[state].(map[string]any); ok {
+				if t, ok := s["terminated"].(map[string]any); ok {
+					t["reason"] = reason
+				}
+			}
+		}
+	}
+}

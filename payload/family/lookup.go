@@ -1,4 +1,0 @@
-package family
-
-// Lookup describes one process.
-func Lookup(proc string, pid int) (Process, error) { return readStat(proc, pid) }
