@@ -22,6 +22,7 @@ import (
 	"podstarter/payload/proctable"
 	"podstarter/rescue"
 	"podstarter/sandbox"
+	"podstarter/starter/failure"
 )
 
 // activation is one run of one job: everything between the startd starting
@@ -238,8 +239,8 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 		return a.endMissed(ctx, err)
 	}
 	a.wellbeing(err)
-	f := asFailure(err)
-	a.log.Error("The job cannot go on", "error", oneLine(f), "code", f.Code, "subcode", f.Subcode)
+	f := failure.Of(err)
+	a.log.Error("The job cannot go on", "error", failure.OneLine(f), "code", f.Code, "subcode", f.Subcode)
 	a.report(ctx, shadow.RemoteError{Message: f.Error(), Code: f.Code, Subcode: f.Subcode, Critical: true})
 	switch f.Code {
 	case shadow.VacateStarterError:

@@ -14,6 +14,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/condor/image"
 	"podstarter/condor/startd"
+	"podstarter/starter/failure"
 )
 
 // preflightTime bounds the look at the pod. The startd does nothing else while
@@ -33,11 +34,11 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 	set, err := preflight(ctx, cfg, log)
 	if err != nil {
 		log.Error("This execution point takes no jobs until its configuration is mended:")
-		for _, line := range lines(err) {
+		for _, line := range failure.Lines(err) {
 			log.Error(line)
 		}
 		ad.SetBool("HasPodStarter", false)
-		ad.SetString("PodStarterOfflineReason", oneLine(err))
+		ad.SetString("PodStarterOfflineReason", failure.OneLine(err))
 	} else {
 		abilities(ad, set)
 		tidy(ctx, set, cfg, log)
@@ -61,11 +62,11 @@ func tidy(ctx context.Context, set settings, cfg *config.Config, log *slog.Logge
 			err = backend.ResetLeftovers(ctx)
 		}
 		if err != nil {
-			log.Warn("What an earlier starter left is ended by the next job's binding instead", "error", oneLine(err))
+			log.Warn("What an earlier starter left is ended by the next job's binding instead", "error", failure.OneLine(err))
 		}
 	}
 	if err := newCaretaker(set, cfg).publish(); err != nil {
-		log.Warn("The monitor does not hear of the pod's state", "error", oneLine(err))
+		log.Warn("The monitor does not hear of the pod's state", "error", failure.OneLine(err))
 	}
 }
 

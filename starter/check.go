@@ -13,6 +13,7 @@ import (
 
 	"podstarter/condor/config"
 	"podstarter/payload"
+	"podstarter/starter/failure"
 )
 
 // checkOptions are the only arguments of a call that audits the execution point
@@ -52,7 +53,7 @@ func audit(ctx context.Context, cfg *config.Config) (title string, found []paylo
 	title = "podstarter " + programVersion() + ", HTCondor " + cfg.String("CONDOR_VERSION", "of unknown version")
 	set, err := readSettings(cfg)
 	if err != nil {
-		for _, l := range lines(err) {
+		for _, l := range failure.Lines(err) {
 			found = append(found, badKnob(l))
 		}
 		return title, found
@@ -64,7 +65,7 @@ func audit(ctx context.Context, cfg *config.Config) (title string, found []paylo
 	found = auditKnobs(cfg, set)
 	backend, err := newBackend(ctx, set, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
-		for _, l := range lines(err) {
+		for _, l := range failure.Lines(err) {
 			found = append(found, badKnob(l))
 		}
 		return title, found

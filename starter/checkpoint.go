@@ -13,6 +13,7 @@ import (
 	"podstarter/payload"
 	"podstarter/rescue"
 	"podstarter/sandbox"
+	"podstarter/starter/failure"
 )
 
 // askCheckpoint sends the job its checkpoint signal, if it wants that
@@ -66,7 +67,7 @@ func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 		return false, nil
 	}
 	if !a.mayRestart(ctx) {
-		return false, fail(shadow.VacateCheckpointSaved, 0, errors.New( //nolint:staticcheck // stock's sentence
+		return false, failure.New(shadow.VacateCheckpointSaved, 0, errors.New( //nolint:staticcheck // stock's sentence
 			"Rescheduling self-checkpoint job after checkpoint upload because reactivating the claim would have failed."))
 	}
 	a.log.Info("The job is started again after its checkpoint")
@@ -102,7 +103,7 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 	if t := (*sandbox.TransferError)(nil); errors.As(err, &t) && !t.TryAgain {
 		return a.hold(ctx, shadow.HoldFailedToCheckpoint, -1, "Starter failed to upload checkpoint: "+t.Text)
 	}
-	a.log.Warn("Failed to transfer a checkpoint; the job goes on to the next", "number", a.checkpoint, "error", oneLine(err))
+	a.log.Warn("Failed to transfer a checkpoint; the job goes on to the next", "number", a.checkpoint, "error", failure.OneLine(err))
 	a.tellCheckpoint(ctx, shadow.EventFailedCheckpoint, a.checkpoint)
 	return nil
 }
@@ -113,7 +114,7 @@ func (a *activation) hold(ctx context.Context, code, subcode int, why string) er
 	a.awaitNoted(ctx)
 	err := a.shadow.ReportError(ctx, shadow.RemoteError{Message: why, Code: code, Subcode: subcode, Critical: true})
 	if err != nil {
-		return fail(code, subcode, errors.New(why)) // to be told when there is a shadow again
+		return failure.New(code, subcode, errors.New(why)) // to be told when there is a shadow again
 	}
 	a.log.Error("The job is put on hold", "why", why)
 	a.holdReported = true
@@ -160,13 +161,13 @@ func (a *activation) verifyCheckpoint(ctx context.Context) error {
 		return fmt.Errorf("verify the checkpoint: %w", err)
 	}
 	if !a.shadow.ForgetsCheckpoints() {
-		return fail(shadow.HoldDownloadFileError, 0, fmt.Errorf("%w The access point cannot go back to an earlier checkpoint; "+
+		return failure.New(shadow.HoldDownloadFileError, 0, fmt.Errorf("%w The access point cannot go back to an earlier checkpoint; "+
 			"mend what is stored at the checkpoint_destination, or submit the job again", bad))
 	}
 	if bad.Number >= 0 {
 		a.tellCheckpoint(ctx, shadow.EventInvalidCheckpoint, bad.Number)
 	}
-	return fail(0, 0, bad)
+	return failure.New(0, 0, bad)
 }
 
 // mayRestart asks the startd whether the slot is still the job's. If it cannot be

@@ -9,6 +9,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/condor/image"
 	"podstarter/condor/shadow"
+	"podstarter/starter/failure"
 )
 
 // TestChooseImage: whose fault it is decides what becomes of the job.
@@ -48,7 +49,7 @@ func TestChooseImage(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err != nil {
-				if f := asFailure(err); f.Code != tt.code || f.Subcode != tt.subcode || !strings.Contains(f.Error(), tt.words) {
+				if f := failure.Of(err); f.Code != tt.code || f.Subcode != tt.subcode || !strings.Contains(f.Error(), tt.words) {
 					t.Errorf("code %d, subcode %d: %v; want %d, %d and %q", f.Code, f.Subcode, f, tt.code, tt.subcode, tt.words)
 				}
 				return

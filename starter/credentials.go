@@ -11,6 +11,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/rescue"
+	"podstarter/starter/failure"
 )
 
 // credentialsDir is where the job finds its tokens, below the sandbox
@@ -47,7 +48,7 @@ func (a *activation) fetchCredentials(ctx context.Context) error {
 func (a *activation) fetchAllTokens(ctx context.Context, services []string) error {
 	a.log.Info(fmt.Sprintf("initUserCredentials: job needs OAuth services %v", services))
 	if err := a.fetchTokens(uncut(ctx), services); err != nil {
-		return fail(shadow.VacateStarterError, 0, fmt.Errorf("Starter failed to initialize: %w", err)) //nolint:staticcheck // stock's sentence
+		return failure.New(shadow.VacateStarterError, 0, fmt.Errorf("Starter failed to initialize: %w", err)) //nolint:staticcheck // stock's sentence
 	}
 	a.creds.dir = filepath.Join(a.sandbox.Scratch(), credentialsDir)
 	a.renewEvery(ctx, func(ctx context.Context) error { return a.fetchTokens(ctx, services) })

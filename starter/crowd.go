@@ -8,6 +8,7 @@ import (
 
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/starter/failure"
 )
 
 // sharedTasks is how many times a job's limit the kernel allows its user where that
@@ -44,7 +45,7 @@ func (a *activation) crowded(exit payload.Exit) bool {
 // tooManyTasks is what becomes of such a job. The subcode is what fork(2) says at a
 // limit.
 func (a *activation) tooManyTasks() error {
-	return fail(shadow.HoldJobOutOfResources, int(syscall.EAGAIN), fmt.Errorf(
+	return failure.New(shadow.HoldJobOutOfResources, int(syscall.EAGAIN), fmt.Errorf(
 		"the job had more than %d processes and threads at a time, and was killed: no more are allowed here (%s). "+
 			"Many libraries start as many threads as the machine has cores; OMP_NUM_THREADS and the like make it fewer",
 		a.set.maxTasks, knobMaxProcesses.name))

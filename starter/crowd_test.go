@@ -7,6 +7,7 @@ import (
 
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/starter/failure"
 )
 
 func TestOwnUserNamespace(t *testing.T) {
@@ -47,7 +48,7 @@ func TestCrowdIsHeld(t *testing.T) {
 		if got := a.crowded(payload.Exit{Killed: tt.killed}); got != tt.crowded {
 			t.Errorf("%s: %v", tt.name, got)
 		}
-		if f := asFailure(a.tooManyTasks()); f.Code != shadow.HoldJobOutOfResources || shadow.ShouldVacate(f.Code, f.Subcode) {
+		if f := failure.Of(a.tooManyTasks()); f.Code != shadow.HoldJobOutOfResources || shadow.ShouldVacate(f.Code, f.Subcode) {
 			t.Errorf("%s: %+v", tt.name, f)
 		}
 	}

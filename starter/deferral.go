@@ -7,6 +7,7 @@ import (
 	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
+	"podstarter/starter/failure"
 )
 
 // errMissedStart is in the chain of the error of a job that came too late for the
@@ -28,7 +29,7 @@ func (a *activation) deferStart(ctx context.Context) error {
 // hold. Nothing was run, and there is nothing to return
 // (starter.cpp:jobWaitUntilExecuteTime).
 func (a *activation) endMissed(ctx context.Context, err error) int {
-	a.log.Info("The job is not started", "reason", oneLine(err))
+	a.log.Info("The job is not started", "reason", failure.OneLine(err))
 	if err := a.update(ctx, classads.NewAd()); err != nil {
 		return a.conclude(ctx, err)
 	}

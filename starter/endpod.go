@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"podstarter/condor/config"
+	"podstarter/starter/failure"
 )
 
 // endPod is `condor_pod_starter -end-pod`: it asks the cluster to end the pod
@@ -24,7 +25,7 @@ func endPod(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Lo
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(out, "condor_pod_starter -end-pod: %s\n", oneLine(err))
+		fmt.Fprintf(out, "condor_pod_starter -end-pod: %s\n", failure.OneLine(err))
 		return exitGeneral
 	}
 	return exitNormal

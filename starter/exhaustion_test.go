@@ -15,6 +15,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload/proctable"
 	"podstarter/sandbox"
+	"podstarter/starter/failure"
 	"podstarter/wrapper/agent/agenttest"
 )
 
@@ -90,7 +91,7 @@ func TestBeNeighbour(t *testing.T) {
 		}
 		for _, untrusted := range []bool{false, true} {
 			_, err := program{path: "/bin/true", dir: "/", as: sandbox.Self(), untrusted: untrusted}.run(t.Context(), false)
-			if errors.Is(err, errNotRun) || !errors.Is(err, syscall.EAGAIN) || asFailure(err).Code != shadow.VacateContainerError {
+			if errors.Is(err, errNotRun) || !errors.Is(err, syscall.EAGAIN) || failure.Of(err).Code != shadow.VacateContainerError {
 				t.Fatalf("a program that cannot be run (untrusted: %t): %v", untrusted, err)
 			}
 		}

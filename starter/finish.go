@@ -11,6 +11,7 @@ import (
 	"podstarter/payload"
 	"podstarter/rescue"
 	"podstarter/sandbox"
+	"podstarter/starter/failure"
 )
 
 // finish is what happens between the end of the job's main process and the
@@ -29,7 +30,7 @@ func (a *activation) finish(ctx context.Context) error {
 	// Children that the job left behind must not write into files that are
 	// being transferred.
 	if err := a.sweep(ctx); err != nil {
-		return fail(shadow.VacateContainerError, 0, fmt.Errorf("something of the job is left in its container: %w", err))
+		return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("something of the job is left in its container: %w", err))
 	}
 	if err := a.drainStreams(ctx); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (a *activation) afterJob(ctx context.Context) error {
 	if a.scripts.post != nil {
 		a.swept = false // it may have left something
 		if err := a.sweep(ctx); err != nil {
-			return fail(shadow.VacateContainerError, 0, fmt.Errorf("something of the job's PostCmd is left in the container: %w", err))
+			return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("something of the job's PostCmd is left in the container: %w", err))
 		}
 	}
 	a.exitHook(ctx)
@@ -146,7 +147,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 	if err := a.shadow.JobTermination(ctx, a.processAd(job.Exited)); ignoreUnlessLost(err) != nil {
 		return err
 	}
-	return transferFailure(err, "")
+	return failure.OfTransfer(err, "")
 }
 
 // outOfMemory turns the kernel's killing of any of the job's processes for want
@@ -162,9 +163,9 @@ func (a *activation) outOfMemory() error {
 		a.log.Warn("A knob about memory is not understood, its default holds", "error", err)
 	}
 	if !always && a.meter.withinLimit() {
-		return fail(0, 0, errors.New("Worker node is out of memory")) //nolint:staticcheck // stock's words
+		return failure.New(0, 0, errors.New("Worker node is out of memory")) //nolint:staticcheck // stock's words
 	}
-	return fail(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New(a.meter.exhausted(a.ad)))
+	return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New(a.meter.exhausted(a.ad)))
 }
 
 // sweep kills what is left of the payload and proves that nothing is.

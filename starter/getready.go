@@ -12,6 +12,7 @@ import (
 	"podstarter/payload"
 	"podstarter/payload/proctable"
 	"podstarter/rescue"
+	"podstarter/starter/failure"
 )
 
 // getReady brings the job's files in and makes the payload slot run the job's
@@ -92,7 +93,7 @@ func (a *activation) bind(ctx context.Context) error {
 		if a.image.Says != "" {
 			err = fmt.Errorf("%w (%s)", err, a.image.Says)
 		}
-		return bindFailure(err)
+		return failure.OfBinding(err)
 	}
 	a.container = container
 	a.boundWell()
@@ -134,7 +135,7 @@ func (a *activation) openTable() {
 func (a *activation) chooseImage() error {
 	if a.set.backend == backendLocal {
 		if image.AsksForContainer(a.ad) {
-			return fail(shadow.VacateContainerError, 0, errors.New("the job wants a container image, but this execution point has no containers to offer"))
+			return failure.New(shadow.VacateContainerError, 0, errors.New("the job wants a container image, but this execution point has no containers to offer"))
 		}
 		return nil
 	}
@@ -142,7 +143,7 @@ func (a *activation) chooseImage() error {
 	if a.image, err = a.set.images.Choose(a.ad, a.machine); err != nil {
 		if m := (*image.Mistake)(nil); errors.As(err, &m) {
 			// What shows only now shows for this job; others may run here.
-			err = fail(shadow.VacateContainerError, 0, fmt.Errorf("this execution point cannot choose the job's image: %w", m))
+			err = failure.New(shadow.VacateContainerError, 0, fmt.Errorf("this execution point cannot choose the job's image: %w", m))
 		}
 		return err
 	}
@@ -189,9 +190,9 @@ func (a *activation) stageIn(ctx context.Context) error {
 				return err
 			}
 		case failed != nil && (verdict == nil || !errors.Is(verdict, shadow.ErrLost)):
-			return transferFailure(failed, "Failed to transfer files: ")
+			return failure.OfTransfer(failed, "Failed to transfer files: ")
 		case errors.Is(verdict, errAbort):
-			return fail(shadow.VacateStarterError, 0, errors.New("the shadow ordered the start of the job to be given up"))
+			return failure.New(shadow.VacateStarterError, 0, errors.New("the shadow ordered the start of the job to be given up"))
 		case errors.Is(verdict, errRetryTransfer):
 			return nil // the files are here; the shadow's half saw it otherwise
 		default:

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"podstarter/starter/failure"
 )
 
 // health is what is known of the pod's ability to run jobs, in the words of the
@@ -138,7 +140,7 @@ func (h health) checked(s sickness, err error, now time.Time) health {
 		if until := now.Add(2 * longestCheck); after.Until.Before(until) {
 			after.Until = until // no job need find out, as long as checks go on
 		}
-		after.Reason = shortened(oneLine(err))
+		after.Reason = shortened(failure.OneLine(err))
 	case after.Seen && now.Before(after.Until):
 		after.Until = now
 	}

@@ -15,6 +15,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/starter/failure"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -147,7 +148,7 @@ func TestSlotID(t *testing.T) {
 
 func TestBlame(t *testing.T) {
 	verdict := func(blame payload.Blame) error {
-		return fail(1, 0, fmt.Errorf("bind: %w", &payload.Verdict{Blame: blame, Message: "m"}))
+		return failure.New(1, 0, fmt.Errorf("bind: %w", &payload.Verdict{Blame: blame, Message: "m"}))
 	}
 	refused := func(code string) error {
 		return &payload.RequestError{Op: payload.OpStart, Code: code, Message: "m"}
@@ -157,24 +158,24 @@ func TestBlame(t *testing.T) {
 		ran  bool
 		want payload.Blame
 	}{
-		"what an earlier job left":       {err: startFailure(refused(payload.CodeNotEmpty), job.Command{}), want: payload.Site},
+		"what an earlier job left":       {err: failure.OfStart(refused(payload.CodeNotEmpty), job.Command{}), want: payload.Site},
 		"so before a script":             {err: (&activation{}).insideFailure(t.Context(), refused(payload.CodeNotEmpty)), want: payload.Site},
-		"what this job left":             {err: fail(shadow.VacateContainerError, 0, refused(payload.CodeNotEmpty)), ran: true, want: payload.Unknown},
-		"refused for another reason":     {err: startFailure(refused(payload.CodeBadRequest), job.Command{}), want: payload.Unknown},
+		"what this job left":             {err: failure.New(shadow.VacateContainerError, 0, refused(payload.CodeNotEmpty)), ran: true, want: payload.Unknown},
+		"refused for another reason":     {err: failure.OfStart(refused(payload.CodeBadRequest), job.Command{}), want: payload.Unknown},
 		"user":                           {err: verdict(payload.User), want: payload.Unknown},
 		"site":                           {err: verdict(payload.Site), want: payload.Site},
 		"unknown is the site's":          {err: verdict(payload.Unknown), want: payload.Site},
 		"pilot":                          {err: verdict(payload.Pilot), want: payload.Pilot},
 		"the job may have done it":       {err: verdict(payload.Site), ran: true, want: payload.Unknown},
 		"the pod ends under a job":       {err: verdict(payload.Pilot), ran: true, want: payload.Pilot},
-		"no sandbox":                     {err: fail(shadow.VacateScratchDirError, 0, errors.New("disk full")), want: payload.Site},
-		"a hold for another reason":      {err: fail(13, 2, errors.New("no input file")), want: payload.Unknown},
+		"no sandbox":                     {err: failure.New(shadow.VacateScratchDirError, 0, errors.New("disk full")), want: payload.Site},
+		"a hold for another reason":      {err: failure.New(13, 2, errors.New("no input file")), want: payload.Unknown},
 		"an error that nobody expected":  {err: errors.New("x"), want: payload.Unknown},
 		"verdict for the user, then ran": {err: verdict(payload.User), ran: true, want: payload.Unknown},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, _ := blameOf(tt.err, tt.ran); got != tt.want {
+			if got, _ := failure.Blame(tt.err, tt.ran); got != tt.want {
 				t.Errorf("blame %v, want %v", got, tt.want)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/rescue"
+	"podstarter/starter/failure"
 )
 
 // openHooks finds the hooks of the job.
@@ -18,11 +19,11 @@ func (a *activation) openHooks() error {
 	var err error
 	if a.hooks, err = job.ReadHooks(a.ad, a.cfg); err != nil {
 		// As stock: without its hooks the site takes no job.
-		return fail(shadow.VacateStarterError, 0, fmt.Errorf("the hooks of keyword %q cannot be used: %w", a.hooks.Keyword, err))
+		return failure.New(shadow.VacateStarterError, 0, fmt.Errorf("the hooks of keyword %q cannot be used: %w", a.hooks.Keyword, err))
 	}
 	if a.hooks.Keyword != "" {
 		if err := confinable(a.set); err != nil {
-			return fail(shadow.VacateStarterError, 0, fmt.Errorf("the hooks of keyword %q cannot be used: %w", a.hooks.Keyword, err))
+			return failure.New(shadow.VacateStarterError, 0, fmt.Errorf("the hooks of keyword %q cannot be used: %w", a.hooks.Keyword, err))
 		}
 		a.log.Info("Hooks of keyword " + a.hooks.Keyword + ", by " + a.hooks.Why)
 	}
@@ -76,11 +77,11 @@ func (a *activation) runPrepareHook(ctx context.Context, hook job.Hook, path str
 	o, err := p.run(ctx, false)
 	switch {
 	case errors.Is(err, errNotRun):
-		return fail(shadow.HoldHookPrepareJobFailure, 0, fmt.Errorf("failed to execute %s (%s): %w", hook, path, err))
+		return failure.New(shadow.HoldHookPrepareJobFailure, 0, fmt.Errorf("failed to execute %s (%s): %w", hook, path, err))
 	case err != nil:
 		return err
 	case o.late:
-		return fail(shadow.HoldUnspecified, 0, fmt.Errorf("%s (%s) failed (it took longer than %s): <no message>", hook, filepath.Base(path), p.limit))
+		return failure.New(shadow.HoldUnspecified, 0, fmt.Errorf("%s (%s) failed (it took longer than %s): <no message>", hook, filepath.Base(path), p.limit))
 	}
 	a.logErrors(string(hook), o)
 	answer := job.ReadHookAnswer(hook, path, o.status, o.stdout)
@@ -88,7 +89,7 @@ func (a *activation) runPrepareHook(ctx context.Context, hook job.Hook, path str
 		a.log.Warn(fmt.Sprintf("Not all that %s wrote was taken", hook), "error", answer.Ignored, "cut", o.cut)
 	}
 	if answer.Failed() {
-		return fail(answer.Code(shadow.HoldHookPrepareJobFailure), answer.Status, errors.New(answer.Message))
+		return failure.New(answer.Code(shadow.HoldHookPrepareJobFailure), answer.Status, errors.New(answer.Message))
 	}
 	if answer.Message != "" {
 		if err := a.shadow.ReportError(uncut(ctx), shadow.RemoteError{Message: answer.Message}); err != nil {

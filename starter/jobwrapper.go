@@ -13,6 +13,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/starter/failure"
 )
 
 const (
@@ -50,7 +51,7 @@ func (a *activation) bringJobWrapper() error {
 		return nil
 	}
 	broken := func(err error) error {
-		return fail(shadow.VacateJobNotStarted, 0, fmt.Errorf("this execution point cannot run its USER_JOB_WRAPPER: %w", err))
+		return failure.New(shadow.VacateJobNotStarted, 0, fmt.Errorf("this execution point cannot run its USER_JOB_WRAPPER: %w", err))
 	}
 	if st, err := os.Stat(path); err != nil {
 		return broken(err)
@@ -98,7 +99,7 @@ func (a *activation) wrapperFailure() error {
 		a.log.Warn("What the job wrapper says of its failure cannot be read", "error", err)
 	}
 	words := strings.ReplaceAll(strings.TrimSpace(strings.ToValidUTF8(string(text), "?")), "\n", "|")
-	return fail(shadow.HoldUnspecified, 0, fmt.Errorf("The job wrapper failed to execute the job: %s", words)) //nolint:staticcheck // stock's sentence
+	return failure.New(shadow.HoldUnspecified, 0, fmt.Errorf("The job wrapper failed to execute the job: %s", words)) //nolint:staticcheck // stock's sentence
 }
 
 // wrapperStartFailure is what becomes of a job whose wrapper cannot be executed in
@@ -113,7 +114,7 @@ func (a *activation) wrapperStartFailure(s *payload.StartError) error {
 	if why == "" {
 		why = job.Strerror(s.Errno)
 	}
-	return fail(shadow.HoldFailedToCreateProcess, int(s.Errno), fmt.Errorf( //nolint:staticcheck // begins as stock's does
+	return failure.New(shadow.HoldFailedToCreateProcess, int(s.Errno), fmt.Errorf( //nolint:staticcheck // begins as stock's does
 		"Failed to execute this execution point's job wrapper (USER_JOB_WRAPPER) in %s: %s (errno=%d: '%s'); every job here is started by it, so choose an image that can run it, usually one with a shell",
 		image, why, int(s.Errno), job.Strerror(s.Errno)))
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/condor/config"
+	"podstarter/starter/failure"
 )
 
 // How often a sick pod is checked. The API server hears three calls each time,
@@ -39,7 +40,7 @@ func keep(ctx context.Context, cfg *config.Config, log *slog.Logger) int {
 		err = keepPod(ctx, newCaretaker(set, cfg), firstCheck, healInChild, log)
 	}
 	if err != nil {
-		log.Error("Cannot look after the pod", "error", oneLine(err))
+		log.Error("Cannot look after the pod", "error", failure.OneLine(err))
 		return exitGeneral
 	}
 	return exitNormal
@@ -86,7 +87,7 @@ func keepPod(ctx context.Context, c caretaker, first time.Duration, heal func(co
 			case err == nil:
 				log.Info("A check of the pod found nothing wrong")
 			case ctx.Err() == nil:
-				log.Info("The pod is still sick", "error", oneLine(err))
+				log.Info("The pod is still sick", "error", failure.OneLine(err))
 			}
 			timer.Reset(pause + rand.N(pause/5+1))
 			pause = min(2*pause, longestCheck)
@@ -113,7 +114,7 @@ func healInChild(ctx context.Context) error {
 func heal(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Logger) int {
 	set, err := readSettings(cfg)
 	if err != nil {
-		fmt.Fprintln(out, oneLine(err))
+		fmt.Fprintln(out, failure.OneLine(err))
 		return exitGeneral
 	}
 	c := newCaretaker(set, cfg)
@@ -131,7 +132,7 @@ func heal(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Logg
 		fmt.Fprintln(out, err)
 	}
 	if trouble != nil {
-		fmt.Fprintln(out, oneLine(trouble))
+		fmt.Fprintln(out, failure.OneLine(trouble))
 	}
 	if err != nil || trouble != nil {
 		return exitGeneral

@@ -15,6 +15,7 @@ import (
 
 	"podstarter/condor/shadow"
 	"podstarter/internal/cedar"
+	"podstarter/starter/failure"
 )
 
 // kerberos is where a site keeps its users' Kerberos credentials: a directory of
@@ -57,7 +58,7 @@ func (a *activation) fetchTickets(ctx context.Context) error {
 		err = a.copyTickets(k)
 	}
 	if err != nil {
-		return fail(shadow.VacateStarterError, 0, fmt.Errorf("Starter failed to initialize: %w", err)) //nolint:staticcheck // stock's sentence
+		return failure.New(shadow.VacateStarterError, 0, fmt.Errorf("Starter failed to initialize: %w", err)) //nolint:staticcheck // stock's sentence
 	}
 	a.creds.cache = filepath.Join(a.sandbox.Scratch(), k.user+".cc")
 	a.renewEvery(ctx, func(context.Context) error { return a.copyTickets(k) })

@@ -13,6 +13,7 @@ import (
 
 	"podstarter/condor/shadow"
 	"podstarter/rescue"
+	"podstarter/starter/failure"
 )
 
 // dieBySignal has the Go runtime end this process by SIGABRT where nothing can
@@ -138,7 +139,7 @@ func (f *failures) failure() error {
 	if f.first == nil {
 		return nil
 	}
-	return fail(shadow.VacateStarterError, 0, errors.New(failureText(f.first.Value)))
+	return failure.New(shadow.VacateStarterError, 0, errors.New(failureText(f.first.Value)))
 }
 
 // failed is what the job's owner reads.

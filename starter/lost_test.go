@@ -9,6 +9,7 @@ import (
 	"podstarter/classads"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/starter/failure"
 )
 
 // TestUnknownIsNeverSuccess: whatever ended a payload container under its job,
@@ -32,14 +33,14 @@ func TestUnknownIsNeverSuccess(t *testing.T) {
 			judge func(*activation, error) error
 		}{
 			{"lost while it ran", (*activation).lostContainer},
-			{"binding", func(_ *activation, err error) error { return bindFailure(err) }},
+			{"binding", func(_ *activation, err error) error { return failure.OfBinding(err) }},
 		} {
 			a := &activation{orders: newOrders(log), log: log, ad: classads.NewAd(), meter: meter{log: log}}
 			err := what.judge(a, cause)
 			if err == nil {
 				t.Fatalf("%s: %v is no error", what.name, cause)
 			}
-			f := asFailure(err)
+			f := failure.Of(err)
 			v := (*payload.Verdict)(nil)
 			isVerdict := errors.As(cause, &v)
 			held := isVerdict && (v.Reason == payload.ReasonOutOfMemory && what.name != "binding" || v.Blame == payload.User && what.name == "binding")

@@ -23,6 +23,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/internal/cedar"
 	"podstarter/rescue"
+	"podstarter/starter/failure"
 )
 
 // fool panics wherever it is asked for something.
@@ -188,7 +189,7 @@ func TestPanicIsNoExit(t *testing.T) {
 	a.failures.add(&rescue.Panic{Value: foolish})
 	defer a.failures.over()
 	err := a.sayExited(t.Context())
-	if f := asFailure(err); err == nil || f.Code != shadow.VacateStarterError || !strings.Contains(f.Error(), foolish) {
+	if f := failure.Of(err); err == nil || f.Code != shadow.VacateStarterError || !strings.Contains(f.Error(), foolish) {
 		t.Errorf("got %v", err)
 	}
 	sub.mu.Lock()

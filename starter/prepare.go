@@ -11,6 +11,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/sandbox"
+	"podstarter/starter/failure"
 )
 
 // prepare takes a payload slot, so that the payload's user is known, and makes
@@ -21,7 +22,7 @@ func (a *activation) prepare(ctx context.Context) error {
 	}
 	var err error
 	if a.lease, err = a.backend.Lease(ctx); err != nil {
-		return bindFailure(err)
+		return failure.OfBinding(err)
 	}
 	uid, gid := a.lease.Owner()
 	name, home := accountOf(uid)
@@ -39,7 +40,7 @@ func (a *activation) prepare(ctx context.Context) error {
 		return err
 	}
 	if err := a.removeTemporary(ctx, uid); err != nil {
-		return fail(shadow.VacateScratchDirError, 0, err)
+		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
 	a.sandbox, err = sandbox.Create(ctx, sandbox.Options{
 		Execute: a.executeDir(), Scratch: a.set.scratchDir, PID: os.Getpid(), Nested: a.nested(),
@@ -47,7 +48,7 @@ func (a *activation) prepare(ctx context.Context) error {
 		Condor: condor, Payload: a.owner(uid, gid), Log: a.log,
 	})
 	if err != nil {
-		return fail(shadow.VacateScratchDirError, 0, err)
+		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
 	a.openJobLog()
 	job.Localize(a.ad, a.info, a.sandbox.Scratch())
@@ -58,7 +59,7 @@ func (a *activation) prepare(ctx context.Context) error {
 		return err
 	}
 	if err := a.writeAds(); err != nil {
-		return fail(shadow.VacateScratchDirError, 0, err)
+		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
 	a.openIOProxy()
 	provisioned := job.Provisioned(a.machine)

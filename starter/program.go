@@ -19,6 +19,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/rescue"
 	"podstarter/sandbox"
+	"podstarter/starter/failure"
 )
 
 // program is a program of the site that is run in the pilot container, beside
@@ -83,7 +84,7 @@ var errNotRun = errors.New("cannot be run")
 // chain of errNotRun, and sends the job back to the queue.
 func notBegun(path string, err error) error {
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) {
-		return fail(shadow.VacateContainerError, 0, fmt.Errorf("this pod has no room for another process to run %s: %w", path, err))
+		return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("this pod has no room for another process to run %s: %w", path, err))
 	}
 	return fmt.Errorf("%s %w: %w", path, errNotRun, err)
 }

@@ -22,6 +22,7 @@ import (
 	"podstarter/internal/cedar"
 	"podstarter/payload"
 	"podstarter/sandbox"
+	"podstarter/starter/failure"
 )
 
 // longTime bounds what happens at once on a machine that is not overloaded.
@@ -329,7 +330,7 @@ func TestHoldAwaits(t *testing.T) {
 	a.shadow.Disconnect(errors.New("the network is gone"))
 	done := make(chan int, 1)
 	go func() {
-		done <- a.conclude(t.Context(), fail(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New("too large")))
+		done <- a.conclude(t.Context(), failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New("too large")))
 	}()
 	if _, err := sub.comeBack(sub.claim); err != nil {
 		t.Fatal(err)
@@ -350,7 +351,7 @@ func TestHoldAwaits(t *testing.T) {
 
 	a, sub = starterWith(t, time.Hour)
 	a.shadow.Disconnect(errors.New("the network is gone"))
-	if code := a.conclude(t.Context(), fail(shadow.VacateContainerError, 0, errors.New("no container"))); code != exitNormal {
+	if code := a.conclude(t.Context(), failure.New(shadow.VacateContainerError, 0, errors.New("no container"))); code != exitNormal {
 		t.Errorf("exit code %d", code)
 	}
 	if len(sub.heard) != 0 {

@@ -9,6 +9,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/condor/version"
 	"podstarter/internal/cedar"
+	"podstarter/starter/failure"
 )
 
 // register learns which job this is, on which slot, and makes this starter
@@ -68,7 +69,7 @@ func (a *activation) version() string {
 // anything is moved for them.
 func (a *activation) refuseUnsupported() error {
 	if err := job.CheckUniverse(a.info.Universe); err != nil {
-		return fail(shadow.HoldFailedToCreateProcess, 0, err)
+		return failure.New(shadow.HoldFailedToCreateProcess, 0, err)
 	}
 	return nil
 }

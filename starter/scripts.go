@@ -10,6 +10,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/starter/failure"
 )
 
 // scripts is what is known of the programs that the job has run before and after
@@ -75,7 +76,7 @@ func (a *activation) scriptFailed(ctx context.Context, code int, text string) er
 	if a.payload != nil && a.payload.exit != nil {
 		a.tellStartd(ctx, a.exitAd(ctx)) // the job itself did end
 	}
-	return fail(code, 0, errors.New(text))
+	return failure.New(code, 0, errors.New(text))
 }
 
 // runScript runs PreCmd or PostCmd to its end; nil if there is none.
@@ -85,7 +86,9 @@ func (a *activation) runScript(ctx context.Context, which string) (*job.Script, 
 	if !ok || a.scripts.refused {
 		return nil, nil
 	}
-	bad := func(err error) (*job.Script, error) { return nil, fail(shadow.HoldFailedToCreateProcess, 0, err) }
+	bad := func(err error) (*job.Script, error) {
+		return nil, failure.New(shadow.HoldFailedToCreateProcess, 0, err)
+	}
 	if err != nil {
 		return bad(err)
 	}
@@ -115,7 +118,7 @@ func (a *activation) runScript(ctx context.Context, which string) (*job.Script, 
 		Limits: append([]payload.Limit{{Resource: "core", Soft: a.coreLimit(), Hard: a.coreLimit()}}, a.taskLimit()...), MaxTasks: a.set.maxTasks,
 	})
 	if s := (*payload.StartError)(nil); errors.As(err, &s) {
-		return nil, fail(shadow.HoldFailedToCreateProcess, int(s.Errno), errors.New(job.ScriptExecFailure(cmd, s.Errno, s.Detail)))
+		return nil, failure.New(shadow.HoldFailedToCreateProcess, int(s.Errno), errors.New(job.ScriptExecFailure(cmd, s.Errno, s.Detail)))
 	}
 	if err != nil {
 		return nil, err
@@ -164,7 +167,7 @@ func (a *activation) insideFailure(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, new(*payload.RequestError)):
-		return fail(shadow.VacateContainerError, 0, fmt.Errorf("failed to start a program in the job's container: %w", err))
+		return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("failed to start a program in the job's container: %w", err))
 	default:
 		return a.lostContainer(a.whyLost(ctx, err))
 	}

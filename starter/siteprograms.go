@@ -15,6 +15,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/sandbox"
+	"podstarter/starter/failure"
 )
 
 // sitePrograms are the programs by which a site prepares and tidies the places of
@@ -90,7 +91,7 @@ func (a *activation) setUp(ctx context.Context) error {
 		case errors.Is(err, errEnded), errors.Is(err, shadow.ErrLost), !errors.Is(err, errScript):
 			return err
 		default:
-			return fail(shadow.VacateStarterError, 0, &payload.Verdict{
+			return failure.New(shadow.VacateStarterError, 0, &payload.Verdict{
 				Blame: payload.Site, Message: fmt.Sprintf("%s did not prepare this execution point for the job", step.knob.name), Err: err,
 			})
 		}

@@ -12,6 +12,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/starter/failure"
 )
 
 // payloadRun is the job's main process from its start to its end.
@@ -79,7 +80,7 @@ func (a *activation) start(ctx context.Context) error {
 		if s := (*payload.StartError)(nil); a.wrapped && errors.As(err, &s) && s.Stage == payload.StageExec {
 			return a.wrapperStartFailure(s)
 		}
-		return startFailure(err, cmd)
+		return failure.OfStart(err, cmd)
 	}
 	a.streams.begin()
 	a.payload = &payloadRun{started: started}
@@ -107,7 +108,7 @@ func (a *activation) clearUser(ctx context.Context) error {
 		a.log.Info("Removed the sandboxes of earlier jobs", "names", stale)
 	}
 	if err != nil {
-		return fail(shadow.VacateScratchDirError, 0, err)
+		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
 	return nil
 }
@@ -117,10 +118,10 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 	place := a.place()
 	cmd, err := job.CommandOf(a.ad, place, a.dockerRules())
 	if err != nil {
-		return cmd, payload.Spec{}, fail(shadow.HoldFailedToCreateProcess, 0, err)
+		return cmd, payload.Spec{}, failure.New(shadow.HoldFailedToCreateProcess, 0, err)
 	}
 	if cmd.Path == "" {
-		return cmd, payload.Spec{}, fail(shadow.HoldFailedToCreateProcess, 0, errors.New(
+		return cmd, payload.Spec{}, failure.New(shadow.HoldFailedToCreateProcess, 0, errors.New(
 			"the job names no executable, and an image's own command cannot be seen from inside it; name it in the submit file: executable = /path/in/the/image, transfer_executable = false"))
 	}
 	if wrapper := a.jobWrapper(); wrapper != "" {
@@ -129,7 +130,7 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 	}
 	env, err := job.Environment(a.ad, a.cfg, a.surroundings(place))
 	if err != nil {
-		return cmd, payload.Spec{}, fail(shadow.HoldFailedToCreateProcess, 0, fmt.Errorf("build the job's environment: %w", err))
+		return cmd, payload.Spec{}, failure.New(shadow.HoldFailedToCreateProcess, 0, fmt.Errorf("build the job's environment: %w", err))
 	}
 	limits, err := job.LimitsOf(a.ad, a.machine, a.slot(), a.cfg)
 	if err != nil {
@@ -137,7 +138,7 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 	}
 	target, err := a.targetDir()
 	if err != nil {
-		return cmd, payload.Spec{}, fail(shadow.HoldFailedToCreateProcess, 0, err)
+		return cmd, payload.Spec{}, failure.New(shadow.HoldFailedToCreateProcess, 0, err)
 	}
 	stdio := job.StdioOf(a.ad, place)
 	uid, gid := a.lease.Owner()

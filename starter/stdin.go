@@ -8,6 +8,7 @@ import (
 
 	"podstarter/condor/job"
 	"podstarter/payload"
+	"podstarter/starter/failure"
 )
 
 // missingInput is the failure of a job whose standard input did not come into
@@ -22,5 +23,5 @@ func (a *activation) missingInput(stdin string, cmd job.Command) error {
 	if _, err := a.sandbox.ModTime(name); !errors.Is(err, fs.ErrNotExist) {
 		return nil // what else is wrong with it, the launcher finds
 	}
-	return startFailure(&payload.StartError{Stage: payload.StageStdin, Path: stdin, Errno: syscall.ENOENT}, cmd)
+	return failure.OfStart(&payload.StartError{Stage: payload.StageStdin, Path: stdin, Errno: syscall.ENOENT}, cmd)
 }

@@ -16,6 +16,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/rescue"
+	"podstarter/starter/failure"
 )
 
 // streams are the standard files of one run that are copied through the shadow
@@ -71,11 +72,11 @@ func (a *activation) openStreams(ctx context.Context, spec *payload.Spec) ([]*os
 			return err
 		}
 		if err != nil {
-			return fail(code, 0, fmt.Errorf("unable to establish %s stream: %w", phrase, err))
+			return failure.New(code, 0, fmt.Errorf("unable to establish %s stream: %w", phrase, err))
 		}
 		keep, give, err := payload.Pipe(output, spec.UID, spec.GID)
 		if err != nil {
-			return fail(code, 0, fmt.Errorf("unable to establish %s stream: %w", phrase, err))
+			return failure.New(code, 0, fmt.Errorf("unable to establish %s stream: %w", phrase, err))
 		}
 		a.log.Info(fmt.Sprintf("%s: streaming %s remote file %s", phrase, direction, file.Path))
 		s.pumps = append(s.pumps, &pump{name: name, output: output, stream: stream, pipe: &pipeEnd{File: keep, left: -1}})
@@ -152,7 +153,7 @@ func (p *pump) failure(err error) error {
 	if refusal := (*shadow.CallError)(nil); errors.As(err, &refusal) {
 		subcode = int(refusal.Errno)
 	}
-	return fail(code, subcode, fmt.Errorf("StreamHandler: %s: %w", p.name, err))
+	return failure.New(code, subcode, fmt.Errorf("StreamHandler: %s: %w", p.name, err))
 }
 
 // failure tells of a pump that failed; it blocks for ever without streams.

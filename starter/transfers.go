@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"podstarter/classads"
-	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/internal/cedar"
 	"podstarter/sandbox"
@@ -122,19 +120,4 @@ func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
 		a.spooled = &spooled
 	}
 	return nil
-}
-
-// transferFailure is what a failed transfer means to the job: one that may
-// work another time gives the job back to the queue, since the access point
-// would retry it elsewhere.
-func transferFailure(err error, prefix string) error {
-	t := (*sandbox.TransferError)(nil)
-	if !errors.As(err, &t) {
-		return err
-	}
-	f := &job.Failure{Code: t.Code, Subcode: t.Subcode, Err: errors.New(prefix + t.Text)}
-	if t.TryAgain && !shadow.ShouldVacate(f.Code, f.Subcode) {
-		f.Subcode = shadow.SubcodeRequeue
-	}
-	return f
 }

@@ -12,6 +12,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/rescue"
+	"podstarter/starter/failure"
 )
 
 // watch goes along with the running payload until its main process has ended,
@@ -176,9 +177,9 @@ func (a *activation) lostContainer(err error) error {
 	}
 	v := (*payload.Verdict)(nil)
 	if errors.As(err, &v) && v.Reason == payload.ReasonOutOfMemory {
-		return fail(shadow.HoldJobOutOfResources, shadow.OutOfMemory, fmt.Errorf("%s %w", a.meter.exhausted(a.ad), err))
+		return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, fmt.Errorf("%s %w", a.meter.exhausted(a.ad), err))
 	}
-	return fail(shadow.VacateContainerError, 0, fmt.Errorf("the payload container ended under the running job: %w", err))
+	return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("the payload container ended under the running job: %w", err))
 }
 
 // applySuspension stops or continues every process of the payload and reports

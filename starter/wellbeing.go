@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/starter/failure"
 )
 
 // wellbeing notes what this activation learned about the pod, before the shadow
@@ -15,7 +14,7 @@ import (
 // startd knows whether the slot takes jobs.
 func (a *activation) wellbeing(err error) {
 	slot := slotID(a.slot())
-	blame, reason := blameOf(err, a.payload != nil)
+	blame, reason := failure.Blame(err, a.payload != nil)
 	var change func(h health, now time.Time, longest time.Duration) health
 	switch blame {
 	case payload.Pilot:
@@ -34,33 +33,6 @@ func (a *activation) wellbeing(err error) {
 	if until, _ := a.restingUntil(); !until.IsZero() {
 		a.log.Warn("This slot takes no jobs for a while", "blame", blame, "until", until)
 	}
-}
-
-// blameOf says what a failed activation means to the pod. Payload.Unknown says
-// nothing: the job's own end, orders from outside, and what a job can bring
-// about itself once it runs.
-func blameOf(err error, ran bool) (payload.Blame, string) {
-	if v := (*payload.Verdict)(nil); errors.As(err, &v) {
-		switch {
-		case v.Blame == payload.Pilot:
-			return payload.Pilot, v.Error()
-		case v.Blame == payload.User, ran:
-			return payload.Unknown, ""
-		default:
-			return payload.Site, v.Error()
-		}
-	}
-	f := asFailure(err)
-	if f.Code == shadow.VacateScratchDirError && !ran {
-		// No sandbox for this job is none for the next.
-		return payload.Site, f.Error()
-	}
-	if r := (*payload.RequestError)(nil); errors.As(err, &r) && r.Code == payload.CodeNotEmpty && !ran {
-		// What an earlier job left and could not be removed is in the way of the next
-		// as well.
-		return payload.Site, f.Error()
-	}
-	return payload.Unknown, ""
 }
 
 // boundWell notes that the slot's job got its container.

@@ -40,7 +40,7 @@ func build(ctx context.Context, root, tmp, directory string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	original := filepath.Join(root, "cedar", "crypto.go")
+	original := filepath.Join(root, "internal", "cedar", "crypto.go")
 	source, err := os.ReadFile(original)
 	if err != nil {
 		return "", err
@@ -50,7 +50,7 @@ func build(ctx context.Context, root, tmp, directory string) (string, error) {
 	}
 	files := map[string]string{
 		original:                               filepath.Join(tmp, "crypto.go"),
-		filepath.Join(root, "cedar", "tap.go"): filepath.Join(tmp, "tap.go"),
+		filepath.Join(root, "internal", "cedar", "tap.go"): filepath.Join(tmp, "tap.go"),
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": files})
 	if err != nil {

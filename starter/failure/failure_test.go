@@ -1,4 +1,4 @@
-package main
+package failure
 
 import (
 	"errors"
@@ -23,36 +23,36 @@ func TestWhatFailuresMeanToTheJob(t *testing.T) {
 		text          string
 	}{
 		"nobody classified it": {errors.New("what?"), shadow.VacateStarterError, 0, "what?"},
-		"the user's image":     {bindFailure(&payload.Verdict{Blame: payload.User, Message: "no such image"}), shadow.HoldInvalidDockerImage, 0, "no such image"},
-		"a kind of mistake":    {bindFailure(&payload.Verdict{Blame: payload.User, Subcode: 4, Message: "m"}), shadow.HoldInvalidDockerImage, 4, "m"},
-		"the site's registry":  {bindFailure(&payload.Verdict{Blame: payload.Site, Message: "registry down"}), shadow.VacateContainerError, 0, "registry down"},
-		"the pod itself":       {bindFailure(&payload.Verdict{Blame: payload.Pilot, Message: "no right to patch"}), shadow.VacateContainerError, 0, "no right to patch"},
-		"not a verdict at all": {bindFailure(errors.New("odd")), shadow.VacateContainerError, 0, "odd"},
+		"the user's image":     {OfBinding(&payload.Verdict{Blame: payload.User, Message: "no such image"}), shadow.HoldInvalidDockerImage, 0, "no such image"},
+		"a kind of mistake":    {OfBinding(&payload.Verdict{Blame: payload.User, Subcode: 4, Message: "m"}), shadow.HoldInvalidDockerImage, 4, "m"},
+		"the site's registry":  {OfBinding(&payload.Verdict{Blame: payload.Site, Message: "registry down"}), shadow.VacateContainerError, 0, "registry down"},
+		"the pod itself":       {OfBinding(&payload.Verdict{Blame: payload.Pilot, Message: "no right to patch"}), shadow.VacateContainerError, 0, "no right to patch"},
+		"not a verdict at all": {OfBinding(errors.New("odd")), shadow.VacateContainerError, 0, "odd"},
 		"no such program": {
-			startFailure(&payload.StartError{Stage: payload.StageExec, Path: "/bin/nosuch", Errno: syscall.ENOENT}, cmd),
+			OfStart(&payload.StartError{Stage: payload.StageExec, Path: "/bin/nosuch", Errno: syscall.ENOENT}, cmd),
 			shadow.HoldFailedToCreateProcess, 2, "Failed to execute '/bin/nosuch' with arguments a: (errno=2: 'No such file or directory')",
 		},
 		"no standard input": {
-			startFailure(&payload.StartError{Stage: payload.StageStdin, Path: "/x/in", Errno: syscall.EACCES}, cmd),
+			OfStart(&payload.StartError{Stage: payload.StageStdin, Path: "/x/in", Errno: syscall.EACCES}, cmd),
 			shadow.HoldUnableToOpenInput, 13, "Failed to open '/x/in' as standard input: Permission denied (errno 13)",
 		},
 		"no standard error": {
-			startFailure(&payload.StartError{Stage: payload.StageStderr, Path: "/x/err", Errno: syscall.EISDIR}, cmd),
+			OfStart(&payload.StartError{Stage: payload.StageStderr, Path: "/x/err", Errno: syscall.EISDIR}, cmd),
 			shadow.HoldUnableToOpenOutput, 21, "Failed to open '/x/err' as standard error: Is a directory (errno 21)",
 		},
-		"a wrapper that is gone": {startFailure(payload.ErrLost, cmd), shadow.VacateContainerError, 0, "wrapper lost"},
+		"a wrapper that is gone": {OfStart(payload.ErrLost, cmd), shadow.VacateContainerError, 0, "wrapper lost"},
 		"a file that is missing": {
-			transferFailure(fmt.Errorf("x: %w", &sandbox.TransferError{Code: 13, Subcode: 2, Text: "no file"}), ""),
+			OfTransfer(fmt.Errorf("x: %w", &sandbox.TransferError{Code: 13, Subcode: 2, Text: "no file"}), ""),
 			13, 2, "no file",
 		},
 		"a connection that broke": {
-			transferFailure(&sandbox.TransferError{Code: 12, Subcode: 104, TryAgain: true, Text: "reset"}, "Failed to transfer files: "),
+			OfTransfer(&sandbox.TransferError{Code: 12, Subcode: 104, TryAgain: true, Text: "reset"}, "Failed to transfer files: "),
 			12, shadow.SubcodeRequeue, "Failed to transfer files: reset",
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := asFailure(tt.err)
+			f := Of(tt.err)
 			if f.Code != tt.code || f.Subcode != tt.subcode || !strings.Contains(f.Error(), tt.text) {
 				t.Errorf("code %d subcode %d %q, want %d, %d and the words %q", f.Code, f.Subcode, f.Error(), tt.code, tt.subcode, tt.text)
 			}
@@ -73,7 +73,7 @@ func TestOneLine(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := oneLine(tt.err); got != tt.want {
+			if got := OneLine(tt.err); got != tt.want {
 				t.Errorf("oneLine = %q, want %q", got, tt.want)
 			}
 		})
