@@ -45,7 +45,7 @@ fuzz: ## every fuzz target for FUZZTIME each
 	done
 
 docs: ## the pages that are written from code
-	$(GO) test ./starter -run TestKnobPages -update
+	$(GO) test ./starter/settings -run TestKnobPages -update
 	$(GO) test ./integration/conformance -run TestDifferencesPage -update
 	$(GO) test ./integration/attacks -run TestThreatsPage -update
 	$(GO) test ./integration/podfailures -run TestFailuresPage -update

@@ -12,6 +12,7 @@ import (
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/condor/image"
+	"podstarter/starter/settings"
 )
 
 // proofs names, for each ability that is advertised, tests that show it: cases
@@ -48,9 +49,9 @@ func TestEveryAbilityIsProven(t *testing.T) {
 		t.Fatal(err)
 	}
 	ad := classads.NewAd()
-	abilities(ad, settings{backend: backendPod, images: site})
+	abilities(ad, settings.Settings{Backend: settings.BackendPod, Images: site})
 	plugin := siteProgram(t, `echo 'SupportedMethods = "m"'`)
-	urlAbilities(t.Context(), ad, settings{backend: backendLocal, privateDir: t.TempDir()}, config.FromMap(map[string]string{
+	urlAbilities(t.Context(), ad, settings.Settings{Backend: settings.BackendLocal, PrivateDir: t.TempDir()}, config.FromMap(map[string]string{
 		"FILETRANSFER_PLUGINS": plugin, "STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS": "2", "LOCK": t.TempDir(),
 	}), nil, slog.New(slog.DiscardHandler))
 	promised := map[string]bool{}

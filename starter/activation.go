@@ -23,6 +23,7 @@ import (
 	"podstarter/rescue"
 	"podstarter/sandbox"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // activation is one run of one job: everything between the startd starting
@@ -31,7 +32,7 @@ import (
 type activation struct {
 	inv     invocation
 	cfg     *config.Config
-	set     settings
+	set     settings.Settings
 	log     *slog.Logger
 	logs    *daemonlog.Log // where log's lines go
 	environ []string       // the starter's own, without what daemons keep secret
@@ -115,12 +116,13 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	if a.inherited, err = startd.Inherit(env); err != nil {
 		return nil, err
 	}
-	if a.set, err = readSettings(cfg); err != nil {
+	if a.set, err = settings.Read(cfg); err != nil {
 		return nil, err
 	}
-	if err = a.meter.readKnobs(cfg); err != nil {
-		return nil, err
+	for _, w := range a.set.Condor.Warnings {
+		log.Warn("A knob is not understood, its default holds", "error", w)
 	}
+	a.meter.pss, a.meter.peak, a.meter.file = a.set.Condor.Measuring.PSS, a.set.Condor.Measuring.Peak, a.set.Condor.Measuring.FileCache
 	// What was inherited is in hand now, and secret: no child may see it.
 	for _, name := range startd.SecretVariables() {
 		if err := os.Unsetenv(name); err != nil {
@@ -147,7 +149,7 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 }
 
 // slot is the slot's id, "slot1_1".
-func (a *activation) slot() string { return a.inv.slot(a.cfg.String("STARTD_RESOURCE_PREFIX", "")) }
+func (a *activation) slot() string { return a.inv.slot(a.set.Condor.ResourcePrefix) }
 
 // safeName keeps what may be part of a file's name.
 func safeName(s string) string {

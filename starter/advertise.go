@@ -15,6 +15,7 @@ import (
 	"podstarter/condor/image"
 	"podstarter/condor/startd"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // preflightTime bounds the look at the pod. The startd does nothing else while
@@ -55,8 +56,8 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 // of the pod. This is the place for it, since a startd that begins asks for the
 // abilities before it offers a slot, waits for the answer, and asks as root. It
 // asks again when it is reconfigured; containers with a job are leased then.
-func tidy(ctx context.Context, set settings, cfg *config.Config, log *slog.Logger) {
-	if set.backend == backendPod {
+func tidy(ctx context.Context, set settings.Settings, cfg *config.Config, log *slog.Logger) {
+	if set.Backend == settings.BackendPod {
 		backend, err := newPodBackend(ctx, set, cfg, log)
 		if err == nil {
 			err = backend.ResetLeftovers(ctx)
@@ -71,8 +72,8 @@ func tidy(ctx context.Context, set settings, cfg *config.Config, log *slog.Logge
 }
 
 // preflight finds out what is wrong with the configuration before a job does.
-func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (settings, error) {
-	set, err := readSettings(cfg)
+func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (settings.Settings, error) {
+	set, err := settings.Read(cfg)
 	if err != nil {
 		return set, err
 	}
@@ -81,8 +82,8 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 		return set, err
 	}
 	warnings, err := backend.Check(ctx)
-	if set.backend == backendPod {
-		if w := slotsBeyondContainers(cfg, len(set.containers)); w != "" {
+	if set.Backend == settings.BackendPod {
+		if w := settings.SlotsBeyondContainers(cfg, len(set.Containers)); w != "" {
 			warnings = append(warnings, w)
 		}
 	}
@@ -94,15 +95,15 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 
 // abilities are the promises that are kept (starter_v61_main.cpp:printClassAd
 // lists those of stock).
-func abilities(ad *classads.Ad, set settings) {
+func abilities(ad *classads.Ad, set settings.Settings) {
 	for _, name := range []string{"HasFileTransfer", "HasPerFileEncryption", "HasJobNetworking", "HasPodStarter",
 		"HasReconnect", "HasTransferInputRemaps", "HasOsUser", "HasJobDeferral", "HasSelfCheckpointTransfers", "HasSshd"} {
 		ad.SetBool(name, true)
 	}
 	ad.SetString("PodStarterVersion", programVersion())
-	ad.SetString("PodStarterBackend", set.backend)
-	if set.backend == backendPod {
-		imageAbilities(ad, set.images)
+	ad.SetString("PodStarterBackend", set.Backend)
+	if set.Backend == settings.BackendPod {
+		imageAbilities(ad, set.Images)
 	}
 }
 

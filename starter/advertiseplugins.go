@@ -13,6 +13,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/condor/plugin"
 	"podstarter/sandbox"
+	"podstarter/starter/settings"
 )
 
 // pluginTestTime bounds the test of a method. The startd does nothing else meanwhile.
@@ -20,7 +21,7 @@ const pluginTestTime = 30 * time.Second
 
 // urlAbilities are the promises about URLs. Plugins are asked anew: this is when an
 // administrator who has changed one has the execution point reconfigured.
-func urlAbilities(ctx context.Context, ad *classads.Ad, set settings, cfg *config.Config, environ []string, log *slog.Logger) {
+func urlAbilities(ctx context.Context, ad *classads.Ad, set settings.Settings, cfg *config.Config, environ []string, log *slog.Logger) {
 	finder := pluginFinder(set, cfg, environ, log)
 	finder.Fresh = true
 	finder.Test = func(ctx context.Context, p *plugin.Plugin, method string) error {
@@ -37,7 +38,7 @@ func urlAbilities(ctx context.Context, ad *classads.Ad, set settings, cfg *confi
 		return err
 	}
 	found := finder.find(ctx)
-	jobs := !found.Disabled() && separateUser(set)
+	jobs := !found.Disabled() && set.SeparateUsers()
 	if jobs {
 		ad.SetBool("HasJobTransferPlugins", true)
 	}

@@ -8,6 +8,7 @@ import (
 	"podstarter/k8sexec"
 	"podstarter/localexec"
 	"podstarter/payload"
+	"podstarter/starter/settings"
 )
 
 // Backend is a way to run payloads. The starter picks one when it starts and
@@ -62,9 +63,9 @@ type Container interface {
 const localUsers = 1024
 
 // newBackend makes the backend that the settings name.
-func newBackend(ctx context.Context, set settings, cfg *config.Config, log *slog.Logger) (Backend, error) {
-	if set.backend == backendLocal {
-		b, err := localexec.New(localexec.Options{Dir: stateDir(set, cfg), UID: set.payloadUID, Users: localUsers, Log: log})
+func newBackend(ctx context.Context, set settings.Settings, cfg *config.Config, log *slog.Logger) (Backend, error) {
+	if set.Backend == settings.BackendLocal {
+		b, err := localexec.New(localexec.Options{Dir: set.StateDir(), UID: set.PayloadUID, Users: localUsers, Log: log})
 		if err != nil {
 			return nil, err
 		}
@@ -79,14 +80,14 @@ func newBackend(ctx context.Context, set settings, cfg *config.Config, log *slog
 }
 
 // newPodBackend is the backend of a pod, which can do more than run payloads.
-func newPodBackend(ctx context.Context, set settings, cfg *config.Config, log *slog.Logger) (*k8sexec.Backend, error) {
+func newPodBackend(ctx context.Context, set settings.Settings, cfg *config.Config, log *slog.Logger) (*k8sexec.Backend, error) {
 	return k8sexec.New(ctx, k8sexec.Options{
-		PodName: set.podName, PodNamespace: set.podNamespace,
-		Containers: set.containers, BaseUID: set.payloadUID,
-		ControlDir: set.controlDir, PrivateDir: set.privateDir, Execute: cfg.String("EXECUTE", ""), Scratch: set.scratchDir,
-		BindTimeout:   set.bindTimeout,
-		ThrowawayTags: set.throwawayTags, DigestLifetime: set.digestLifetime, Reset: set.reset,
-		KubernetesDir: set.kubernetesDir, Log: log,
+		PodName: set.PodName, PodNamespace: set.PodNamespace,
+		Containers: set.Containers, BaseUID: set.PayloadUID,
+		ControlDir: set.ControlDir, PrivateDir: set.PrivateDir, Execute: set.Condor.Execute, Scratch: set.ScratchDir,
+		BindTimeout:   set.BindTimeout,
+		ThrowawayTags: set.ThrowawayTags, DigestLifetime: set.DigestLifetime, Reset: set.Reset,
+		KubernetesDir: set.KubernetesDir, Log: log,
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/payload"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // checkOptions are the only arguments of a call that audits the execution point
@@ -51,16 +52,16 @@ func printAudit(ctx context.Context, out io.Writer, cfg *config.Config, asJSON b
 // audit collects the findings: HTCondor's side here, the pod's in the backend.
 func audit(ctx context.Context, cfg *config.Config) (title string, found []payload.Finding) {
 	title = "podstarter " + programVersion() + ", HTCondor " + cfg.String("CONDOR_VERSION", "of unknown version")
-	set, err := readSettings(cfg)
+	set, err := settings.Read(cfg)
 	if err != nil {
 		for _, l := range failure.Lines(err) {
 			found = append(found, badKnob(l))
 		}
 		return title, found
 	}
-	title += ", backend " + set.backend
-	if set.backend == backendPod {
-		title += ", pod " + set.podNamespace + "/" + set.podName
+	title += ", backend " + set.Backend
+	if set.Backend == settings.BackendPod {
+		title += ", pod " + set.PodNamespace + "/" + set.PodName
 	}
 	found = auditKnobs(cfg, set)
 	backend, err := newBackend(ctx, set, cfg, slog.New(slog.DiscardHandler))
@@ -83,7 +84,7 @@ func badKnob(text string) payload.Finding {
 }
 
 // auditKnobs looks at the knobs of HTCondor that have to fit ours.
-func auditKnobs(cfg *config.Config, set settings) []payload.Finding {
+func auditKnobs(cfg *config.Config, set settings.Settings) []payload.Finding {
 	var found []payload.Finding
 	add := func(grade payload.Grade, what, fix, format string, args ...any) {
 		found = append(found, payload.Finding{Grade: grade, What: what, Fix: fix, Detail: fmt.Sprintf(format, args...)})
@@ -96,16 +97,16 @@ func auditKnobs(cfg *config.Config, set settings) []payload.Finding {
 	default:
 		add(payload.OK, "starter", "", "the startd runs %s", configured)
 	}
-	owner, err := condorOwner(cfg)
+	owner, err := settings.CondorOwner(cfg)
 	if err != nil {
 		add(payload.Bad, "user of HTCondor", "CONDOR_IDS", "%v", err)
 	}
-	last := set.payloadUID + len(set.containers) - 1
-	if err == nil && owner.UID >= set.payloadUID && owner.UID <= last {
-		add(payload.Bad, "user of HTCondor", knobPayloadUID.name, "user %d, whom HTCondor's files belong to, is that of a payload container as well", owner.UID)
+	last := set.PayloadUID + len(set.Containers) - 1
+	if err == nil && owner.UID >= set.PayloadUID && owner.UID <= last {
+		add(payload.Bad, "user of HTCondor", settings.KnobPayloadUID.Name, "user %d, whom HTCondor's files belong to, is that of a payload container as well", owner.UID)
 	}
-	if set.backend == backendPod {
-		auditSlots(cfg, len(set.containers), add)
+	if set.Backend == settings.BackendPod {
+		auditSlots(cfg, len(set.Containers), add)
 		found = append(found, auditConfinement(set)...)
 	}
 	return found
@@ -115,12 +116,12 @@ func auditKnobs(cfg *config.Config, set settings) []payload.Finding {
 // containers for them.
 func auditSlots(cfg *config.Config, containers int, add func(grade payload.Grade, what, fix, format string, args ...any)) {
 	const what = "slots"
-	if w := slotsBeyondContainers(cfg, containers); w != "" {
+	if w := settings.SlotsBeyondContainers(cfg, containers); w != "" {
 		knob, detail, _ := strings.Cut(w, ": ")
 		add(payload.Warn, what, knob, "%s", detail)
 		return
 	}
-	fixed, cut := slotsOf(cfg)
+	fixed, cut := settings.SlotsOf(cfg)
 	if !cut && fixed < containers {
 		add(payload.Warn, what, "NUM_SLOTS_TYPE_1 = "+strconv.Itoa(containers), "there are %d payload containers, and slots for %d jobs", containers, fixed)
 		return

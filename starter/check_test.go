@@ -10,6 +10,7 @@ import (
 
 	"podstarter/condor/config"
 	"podstarter/payload"
+	"podstarter/starter/settings"
 )
 
 func TestCheckOptions(t *testing.T) {
@@ -82,7 +83,7 @@ func TestAuditKnobs(t *testing.T) {
 				tt.knobs["CONDOR_IDS"] = "101.101"
 			}
 			cfg := config.FromMap(tt.knobs)
-			set, err := readSettings(cfg)
+			set, err := settings.Read(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -173,12 +173,7 @@ func (a *activation) verifyCheckpoint(ctx context.Context) error {
 // mayRestart asks the startd whether the slot is still the job's. If it cannot be
 // asked, the job is started: the startd ends it if it wants to.
 func (a *activation) mayRestart(ctx context.Context) bool {
-	check, err := a.cfg.Bool("CHECK_REACTIVATE_AFTER_CHECKPOINT", true)
-	if err != nil {
-		a.log.Warn("A knob about checkpoints is not understood, its default holds", "error", err)
-		check = true
-	}
-	if !check || !startd.KnowsReactivation(a.version()) {
+	if !a.set.Condor.AskToRestart || !startd.KnowsReactivation(a.version()) {
 		return true
 	}
 	client := &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER"}

@@ -33,11 +33,7 @@ func (a *activation) openIOProxy() {
 	if !ok {
 		return
 	}
-	most, err := a.cfg.Int("CHIRP_DELAYED_UPDATE_MAX_ATTRS", 100)
-	if err != nil {
-		a.log.Warn("A knob about chirp is not understood, its default holds", "error", err)
-	}
-	a.chirp.delayed = chirp.NewDelayed(a.cfg.String("CHIRP_DELAYED_UPDATE_PREFIX", "Chirp*"), int(max(most, 0)))
+	a.chirp.delayed = chirp.NewDelayed(a.set.Condor.Chirp.Prefix, a.set.Condor.Chirp.MaxAttributes)
 	shown := public(a.ad)
 	wants.Shadow, wants.Cookie = a.shadow, chirp.NewCookie()
 	wants.Attributes = a.chirp.delayed
@@ -50,7 +46,7 @@ func (a *activation) openIOProxy() {
 	// Pilot and payload containers share the pod's network, and only it: on a
 	// host's network the cookie is what keeps others out.
 	address := "127.0.0.1:0"
-	if four, err := a.cfg.Bool("ENABLE_IPV4", true); err == nil && !four {
+	if !a.set.Condor.Chirp.IPv4 {
 		address = "[::1]:0"
 	}
 	listener, err := net.Listen("tcp", address)
@@ -71,23 +67,16 @@ func (a *activation) openIOProxy() {
 // chirpWanted says which kinds of requests are served, and whether any is. The
 // site has the last word.
 func (a *activation) chirpWanted() (chirp.Options, bool) {
-	allows := func(knob string) bool {
-		on, err := a.cfg.Bool(knob, true)
-		if err != nil {
-			a.log.Warn("A knob about chirp is not understood, its default holds", "error", err)
-			return true
-		}
-		return on
-	}
-	if !allows("ENABLE_CHIRP") {
+	allows := a.set.Condor.Chirp
+	if !allows.Enabled {
 		a.log.Info("ENABLE_CHIRP is false in config file, not enabling chirp")
 		return chirp.Options{}, false
 	}
-	files := a.ad.BoolOr("WantIOProxy", false) && allows("ENABLE_CHIRP_IO")
+	files := a.ad.BoolOr("WantIOProxy", false) && allows.IO
 	wants := chirp.Options{
 		Files:   files,
-		Updates: a.ad.BoolOr("WantRemoteUpdates", files) && allows("ENABLE_CHIRP_UPDATES"),
-		Delayed: a.ad.BoolOr("WantDelayedUpdates", true) && allows("ENABLE_CHIRP_DELAYED"),
+		Updates: a.ad.BoolOr("WantRemoteUpdates", files) && allows.Updates,
+		Delayed: a.ad.BoolOr("WantDelayedUpdates", true) && allows.Delayed,
 	}
 	a.log.Info(fmt.Sprintf("Chirp config summary: IO %t, Updates %t, Delayed updates %t.", wants.Files, wants.Updates, wants.Delayed))
 	return wants, wants.Files || wants.Updates || wants.Delayed

@@ -31,7 +31,8 @@ func TestChirpWanted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &activation{ad: ad, cfg: config.FromMap(tt.knobs), log: slog.New(slog.DiscardHandler)}
+		a := &activation{ad: ad, log: slog.New(slog.DiscardHandler)}
+		a.useKnobs(config.FromMap(tt.knobs))
 		o, any := a.chirpWanted()
 		if got := fmt.Sprintf("files %t updates %t delayed %t: %t", o.Files, o.Updates, o.Delayed, any); got != tt.want {
 			t.Errorf("%q, %v: %s, want %s", tt.ad, tt.knobs, got, tt.want)

@@ -10,6 +10,7 @@ import (
 	"podstarter/condor/image"
 	"podstarter/condor/shadow"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // TestChooseImage: whose fault it is decides what becomes of the job.
@@ -23,15 +24,15 @@ func TestChooseImage(t *testing.T) {
 		subcode int
 		words   string
 	}{
-		"the job's":            {backend: backendPod, ad: `SingularityImage = "docker://debian:12"`, image: "docker.io/library/debian:12"},
-		"not allowed":          {backend: backendPod, ad: `SingularityImage = "debian"`, knobs: map[string]string{image.KnobDenied: "docker.io"}, code: shadow.HoldInvalidDockerImage, subcode: image.SubcodeNotAllowed, words: image.KnobDenied},
-		"not taken":            {backend: backendPod, ad: "", knobs: map[string]string{image.KnobPolicy: "required"}, code: shadow.VacateContainerError, words: image.KnobPolicy},
-		"the site's mistake":   {backend: backendPod, ad: "", knobs: map[string]string{image.KnobDefault: "1 + 1"}, code: shadow.VacateContainerError, words: image.KnobDefault},
-		"no containers":        {backend: backendLocal, ad: "WantDocker = true\nDockerImage = \"debian\"", code: shadow.VacateContainerError, words: "no containers"},
-		"no matter there":      {backend: backendLocal, ad: `SingularityImage = "/some/where.sif"`},
-		"no default there":     {backend: backendLocal, knobs: map[string]string{image.KnobDefault: "debian"}},
-		"the pod's own":        {backend: backendPod},
-		"a default of the pod": {backend: backendPod, knobs: map[string]string{image.KnobDefault: "debian"}, image: "docker.io/library/debian:latest"},
+		"the job's":            {backend: settings.BackendPod, ad: `SingularityImage = "docker://debian:12"`, image: "docker.io/library/debian:12"},
+		"not allowed":          {backend: settings.BackendPod, ad: `SingularityImage = "debian"`, knobs: map[string]string{image.KnobDenied: "docker.io"}, code: shadow.HoldInvalidDockerImage, subcode: image.SubcodeNotAllowed, words: image.KnobDenied},
+		"not taken":            {backend: settings.BackendPod, ad: "", knobs: map[string]string{image.KnobPolicy: "required"}, code: shadow.VacateContainerError, words: image.KnobPolicy},
+		"the site's mistake":   {backend: settings.BackendPod, ad: "", knobs: map[string]string{image.KnobDefault: "1 + 1"}, code: shadow.VacateContainerError, words: image.KnobDefault},
+		"no containers":        {backend: settings.BackendLocal, ad: "WantDocker = true\nDockerImage = \"debian\"", code: shadow.VacateContainerError, words: "no containers"},
+		"no matter there":      {backend: settings.BackendLocal, ad: `SingularityImage = "/some/where.sif"`},
+		"no default there":     {backend: settings.BackendLocal, knobs: map[string]string{image.KnobDefault: "debian"}},
+		"the pod's own":        {backend: settings.BackendPod},
+		"a default of the pod": {backend: settings.BackendPod, knobs: map[string]string{image.KnobDefault: "debian"}, image: "docker.io/library/debian:latest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := config.FromMap(tt.knobs)
@@ -43,7 +44,7 @@ func TestChooseImage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := &activation{cfg: cfg, ad: ad, machine: classads.NewAd(), set: settings{backend: tt.backend, images: images}, log: slog.New(slog.DiscardHandler)}
+			a := &activation{cfg: cfg, ad: ad, machine: classads.NewAd(), set: settings.Settings{Backend: tt.backend, Images: images}, log: slog.New(slog.DiscardHandler)}
 			err = a.chooseImage()
 			if (err != nil) != (tt.code != 0) {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"podstarter/payload"
 	"podstarter/sandbox/confine"
+	"podstarter/starter/settings"
 )
 
 // Programs of the site run for a job with files that the job may choose: links, a
@@ -43,7 +44,7 @@ type confinement struct {
 // confinement is what is left to a program that runs for this job. Each is for one
 // run, which closes it; it is made by who could remove the sandbox, and before that.
 func (a *activation) confinement() (confinement, error) {
-	if separateUser(a.set) {
+	if a.set.SeparateUsers() {
 		return confinement{}, nil
 	}
 	dir, err := a.sandbox.OpenScratch()
@@ -52,7 +53,7 @@ func (a *activation) confinement() (confinement, error) {
 	}
 	c := confinement{sandbox: dir, rules: confine.Rules{
 		Trees: programTrees, Write: programDevices, Change: []int{int(dir.Fd())},
-		Read: append(append([]string(nil), programFiles...), a.set.programPaths...),
+		Read: append(append([]string(nil), programFiles...), a.set.ProgramPaths...),
 	}}
 	for _, entry := range a.environ {
 		for _, name := range authorities {
@@ -91,8 +92,8 @@ func (c confinement) close() {
 
 // confinable is nil if the site's programs may be run for jobs: as another user than
 // the pilot's, or confined. Else it says what to do.
-func confinable(set settings) error {
-	if separateUser(set) {
+func confinable(set settings.Settings) error {
+	if set.SeparateUsers() {
 		return nil
 	}
 	if err := kernelConfines(); err != nil {
@@ -105,9 +106,9 @@ func confinable(set settings) error {
 var kernelConfines = confine.Supported
 
 // auditConfinement says whether plugins and hooks can be used.
-func auditConfinement(set settings) []payload.Finding {
+func auditConfinement(set settings.Settings) []payload.Finding {
 	const what = "plugins and hooks"
-	if separateUser(set) {
+	if set.SeparateUsers() {
 		return nil
 	}
 	if err := confinable(set); err != nil {

@@ -18,6 +18,7 @@ import (
 	"podstarter/condor/plugin"
 	"podstarter/payload"
 	"podstarter/sandbox/confine"
+	"podstarter/starter/settings"
 )
 
 // asPilot runs the rest of the calling test in a process without root's rights, as a
@@ -71,7 +72,7 @@ cat file >>said; cat said
 	prepare := func(t *testing.T) *activation {
 		t.Helper()
 		a := pluginActivation(t, 0)
-		a.set.backend = backendPod
+		a.set.Backend = settings.BackendPod
 		box := a.sandbox.Scratch()
 		// What a job makes.
 		err := errors.Join(os.Symlink(secret, box+"/use"), os.Mkdir(box+"/creds", 0o700), os.Symlink(secret, box+"/creds/evil.use"),
@@ -113,7 +114,7 @@ cat file >>said; cat said
 	// Which may read what the pilot may, so that it is told of nothing in the sandbox.
 	t.Run("diagnostic", func(t *testing.T) {
 		a := prepare(t)
-		a.cfg = config.FromMap(map[string]string{"STARTER_DIAGNOSTIC_look": siteProgram(t, "pwd; env")})
+		a.useKnobs(config.FromMap(map[string]string{"STARTER_DIAGNOSTIC_look": siteProgram(t, "pwd; env")}))
 		o, said, err := a.runDiagnostic(t.Context(), "look")
 		if err != nil || said != diagnosticDone || !strings.HasPrefix(string(o.stdout), "/\n") || strings.Contains(string(o.stdout), a.sandbox.Scratch()) {
 			t.Errorf("%q: it says %q, %v", said, o.stdout, err)
@@ -135,18 +136,15 @@ func TestUnconfinable(t *testing.T) {
 	kernelConfines = func() error { return confine.ErrUnsupported }
 	defer func() { kernelConfines = confine.Supported }()
 	a := pluginActivation(t, 0)
-	a.set.backend, a.set.privateDir = backendPod, t.TempDir()
+	a.set.Backend, a.set.PrivateDir = settings.BackendPod, t.TempDir()
 	marks := filepath.Join(t.TempDir(), "ran")
 	path := siteProgram(t, "echo x >>"+marks+"; echo 'SupportedMethods = \"evil\"'")
-	a.cfg = config.FromMap(map[string]string{
+	a.useKnobs(config.FromMap(map[string]string{
 		"FILETRANSFER_PLUGINS": path, "STARTER_JOB_HOOK_KEYWORD": "SITE", "SITE_HOOK_JOB_EXIT": path,
-	})
+	}))
 	why := "no Landlock"
 
-	u, err := a.openPlugins()
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := a.openPlugins()
 	if p, failure := u.For(t.Context(), "evil://h/p?key"); p != nil || failure == nil || !strings.Contains(failure.Text, why) || strings.Contains(failure.Text, "key") {
 		t.Errorf("a URL is moved by %v, %+v", p, failure)
 	}

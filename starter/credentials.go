@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -17,9 +16,6 @@ import (
 // credentialsDir is where the job finds its tokens, below the sandbox
 // (jic_shadow.cpp:refreshSandboxCredentialsOAuth).
 const credentialsDir = ".condor_creds"
-
-// defaultRefresh is how often tokens are fetched anew.
-const defaultRefresh = 300 * time.Second
 
 // credentials are what the job is given of its user's secrets. All of it lies in
 // the sandbox, as the payload's files, and goes with it.
@@ -57,20 +53,13 @@ func (a *activation) fetchAllTokens(ctx context.Context, services []string) erro
 
 // renewEvery renews something as often as SEC_CREDENTIAL_REFRESH says.
 func (a *activation) renewEvery(ctx context.Context, do func(context.Context) error) {
-	every, err := a.cfg.Int("SEC_CREDENTIAL_REFRESH", int64(defaultRefresh/time.Second))
-	if err != nil {
-		a.log.Warn("How often credentials are renewed is not understood, the default holds", "error", err)
-		every = int64(defaultRefresh / time.Second)
-	}
+	every := a.set.Condor.Credentials.Refresh
 	if every <= 0 {
 		a.log.Info("CREDS: cred refresh is DISABLED.")
 		return
 	}
-	a.renew(ctx, time.Duration(min(every, maxRefresh))*time.Second, do)
+	a.renew(ctx, every, do)
 }
-
-// maxRefresh bounds the seconds of a knob; whoever writes more means never.
-const maxRefresh = 10 * 365 * 24 * 60 * 60
 
 // renew does something again and again until stopRenewing. The job is not told
 // when it fails: what it has may be good for longer, and a shadow without the
@@ -113,14 +102,7 @@ func (a *activation) stopRenewing() {
 // fetchTokens asks the shadow for the tokens and puts each in the place of the
 // one before. A job reads a whole one at any time.
 func (a *activation) fetchTokens(ctx context.Context, services []string) error {
-	plain := false
-	if os.Getuid() != 0 {
-		var err error
-		if plain, err = a.cfg.Bool("ALLOW_OAUTH_WITHOUT_ENCRYPTION", false); err != nil {
-			a.log.Warn("Tokens are not asked for without encryption", "error", err)
-		}
-	}
-	got, err := a.shadow.GetCreds(ctx, plain)
+	got, err := a.shadow.GetCreds(ctx, a.set.Condor.Credentials.PlainTokens)
 	if err != nil {
 		return fmt.Errorf("fetch the job's tokens: %w", err)
 	}

@@ -73,7 +73,7 @@ func withShadow(t *testing.T, a *activation, plays <-chan play) {
 	}
 	t.Cleanup(func() { _ = a.sandbox.Remove(context.Background()) })
 	a.ad = classads.NewAd()
-	a.cfg = config.FromMap(nil)
+	a.useKnobs(config.FromMap(nil))
 }
 
 // takeCall takes a call that has one string as its field.

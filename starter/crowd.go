@@ -9,6 +9,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // sharedTasks is how many times a job's limit the kernel allows its user where that
@@ -20,11 +21,11 @@ const sharedTasks = 64
 // behind that which the wrapper watches. The kernel counts by user, over all pods of the
 // node that are not in user namespaces of their own; see docs/usage.md.
 func (a *activation) taskLimit() []payload.Limit {
-	n := uint64(a.set.maxTasks)
+	n := uint64(a.set.MaxTasks)
 	switch {
-	case n == 0 || a.set.backend == backendLocal && os.Getuid() != 0:
+	case n == 0 || a.set.Backend == settings.BackendLocal && os.Getuid() != 0:
 		return nil // the user is the pilot's, with all of its processes
-	case os.Getuid() != 0 || a.set.backend == backendPod && !ownUserNamespace("/proc/self/uid_map"):
+	case os.Getuid() != 0 || a.set.Backend == settings.BackendPod && !ownUserNamespace("/proc/self/uid_map"):
 		n *= sharedTasks
 	}
 	return []payload.Limit{{Resource: "nproc", Soft: n, Hard: n}}
@@ -48,5 +49,5 @@ func (a *activation) tooManyTasks() error {
 	return failure.New(shadow.HoldJobOutOfResources, int(syscall.EAGAIN), fmt.Errorf(
 		"the job had more than %d processes and threads at a time, and was killed: no more are allowed here (%s). "+
 			"Many libraries start as many threads as the machine has cores; OMP_NUM_THREADS and the like make it fewer",
-		a.set.maxTasks, knobMaxProcesses.name))
+		a.set.MaxTasks, settings.KnobMaxProcesses.Name))
 }

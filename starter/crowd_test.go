@@ -8,6 +8,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 func TestOwnUserNamespace(t *testing.T) {
@@ -44,7 +45,7 @@ func TestCrowdIsHeld(t *testing.T) {
 		{"by an order", payloadRun{}, payload.KilledSweep, false},
 		{"after an order", payloadRun{ordered: true}, payload.KilledTasks, false},
 	} {
-		a := &activation{payload: &tt.run, set: settings{maxTasks: 5}}
+		a := &activation{payload: &tt.run, set: settings.Settings{MaxTasks: 5}}
 		if got := a.crowded(payload.Exit{Killed: tt.killed}); got != tt.crowded {
 			t.Errorf("%s: %v", tt.name, got)
 		}

@@ -69,7 +69,7 @@ func (a *activation) runDiagnostic(ctx context.Context, name string) (outcome, s
 	}
 	env = append(env, "_CONDOR_STARTER_PID="+strconv.Itoa(os.Getpid()))
 	p := program{path: path, env: env, dir: a.sandbox.Scratch(), as: a.payloadUser(), limit: diagnosticTime}
-	if !separateUser(a.set) {
+	if !a.set.SeparateUsers() {
 		// It is there to read the pilot's logs, so it cannot be confined. It meets
 		// nothing of the job's.
 		p.dir = "/"

@@ -9,13 +9,14 @@ import (
 
 	"podstarter/condor/config"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // endPod is `condor_pod_starter -end-pod`: it asks the cluster to end the pod
 // that the pilot runs in, for pilots that have nothing more to do.
 func endPod(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Logger) int {
-	set, err := readSettings(cfg)
-	if err == nil && set.backend != backendPod {
+	set, err := settings.Read(cfg)
+	if err == nil && set.Backend != settings.BackendPod {
 		err = errors.New("this execution point runs in no pod (POD_STARTER_BACKEND)")
 	}
 	if err == nil {

@@ -158,11 +158,7 @@ func (a *activation) outOfMemory() error {
 	if a.payload.exit.OOMKills == 0 || a.payload.ordered {
 		return nil
 	}
-	always, err := a.cfg.Bool("STARTER_ALWAYS_HOLD_ON_OOM", true)
-	if err != nil {
-		a.log.Warn("A knob about memory is not understood, its default holds", "error", err)
-	}
-	if !always && a.meter.withinLimit() {
+	if !a.set.Condor.HoldOnOOM && a.meter.withinLimit() {
 		return failure.New(0, 0, errors.New("Worker node is out of memory")) //nolint:staticcheck // stock's words
 	}
 	return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New(a.meter.exhausted(a.ad)))

@@ -13,6 +13,7 @@ import (
 	"podstarter/payload/proctable"
 	"podstarter/rescue"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // getReady brings the job's files in and makes the payload slot run the job's
@@ -133,14 +134,14 @@ func (a *activation) openTable() {
 
 // chooseImage decides which image the job runs in.
 func (a *activation) chooseImage() error {
-	if a.set.backend == backendLocal {
+	if a.set.Backend == settings.BackendLocal {
 		if image.AsksForContainer(a.ad) {
 			return failure.New(shadow.VacateContainerError, 0, errors.New("the job wants a container image, but this execution point has no containers to offer"))
 		}
 		return nil
 	}
 	var err error
-	if a.image, err = a.set.images.Choose(a.ad, a.machine); err != nil {
+	if a.image, err = a.set.Images.Choose(a.ad, a.machine); err != nil {
 		if m := (*image.Mistake)(nil); errors.As(err, &m) {
 			// What shows only now shows for this job; others may run here.
 			err = failure.New(shadow.VacateContainerError, 0, fmt.Errorf("this execution point cannot choose the job's image: %w", m))

@@ -48,7 +48,7 @@ func (a *activation) converse(ctx context.Context, about string) error {
 
 // converseFrom begins with a context, the result of what was done last.
 func (a *activation) converseFrom(ctx context.Context, about string, result *classads.Ad) error {
-	if mum, err := a.cfg.Bool("GUIDANCE_MUMS_THE_WORD", false); err != nil || mum {
+	if a.set.Condor.Silent {
 		return nil
 	}
 	request := classads.NewAd()

@@ -134,7 +134,7 @@ func TestGuidance(t *testing.T) {
 			if tt.program != "" {
 				tt.knobs = map[string]string{"STARTER_DIAGNOSTIC_X": siteProgram(t, tt.program)}
 			}
-			a.cfg = config.FromMap(tt.knobs)
+			a.useKnobs(config.FromMap(tt.knobs))
 			v := "$CondorVersion: 25.14.1 2026-10-01 BuildID: 1 $"
 			if tt.old {
 				v = "$CondorVersion: 23.9.6 2024-08-08 BuildID: 1 $"

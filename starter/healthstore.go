@@ -8,13 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"podstarter/condor/config"
 )
 
 const (
@@ -29,15 +26,6 @@ const (
 type healthStore struct {
 	dir     string
 	longest time.Duration // of a slot's rest
-}
-
-// stateDir is where starters of this machine keep what they know: the private
-// directory, or, without root's rights and without a pod, one below HTCondor's own.
-func stateDir(set settings, cfg *config.Config) string {
-	if set.backend == backendLocal && os.Getuid() != 0 { // the directories of /run are root's
-		return filepath.Join(cfg.String("LOCK", os.TempDir()), "podstarter")
-	}
-	return set.privateDir
 }
 
 // read gives the health, and a pod in good health if nothing is known.

@@ -14,6 +14,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 const (
@@ -30,7 +31,7 @@ func (a *activation) jobWrapper() string {
 		return ""
 	}
 	if a.ad.BoolOr("WantDocker", false) || a.ad.BoolOr("WantContainer", false) || !a.image.Default() {
-		wrap, err := a.cfg.EvalBool(knobWrapImages.name, true, a.machine, a.ad)
+		wrap, err := a.cfg.EvalBool(settings.KnobWrapImages.Name, true, a.machine, a.ad)
 		if err != nil {
 			a.log.Warn("A knob about the job wrapper is not understood, its default holds", "error", err)
 		}
@@ -46,10 +47,10 @@ func (a *activation) jobWrapper() string {
 // another. So the program alone is copied, to a place that the payload may read
 // and not write to, and before the input, so that it is no output.
 func (a *activation) bringJobWrapper() error {
-	path, ok := a.cfg.Lookup("USER_JOB_WRAPPER")
-	if !ok {
+	if !a.set.Condor.JobWrapper.Set {
 		return nil
 	}
+	path := a.set.Condor.JobWrapper.Value
 	broken := func(err error) error {
 		return failure.New(shadow.VacateJobNotStarted, 0, fmt.Errorf("this execution point cannot run its USER_JOB_WRAPPER: %w", err))
 	}
@@ -60,7 +61,7 @@ func (a *activation) bringJobWrapper() error {
 	} else if st.Size() > maxJobWrapper {
 		return broken(fmt.Errorf("%s has more than %d bytes", path, maxJobWrapper))
 	}
-	if a.set.backend == backendLocal {
+	if a.set.Backend == settings.BackendLocal {
 		a.wrapper = path // the same file system
 		return nil
 	}
@@ -69,7 +70,7 @@ func (a *activation) bringJobWrapper() error {
 		return broken(err)
 	}
 	name := filepath.Base(path)
-	if !a.nested() || name == "htcondor" || name == "user" || name == "scratch" {
+	if !a.set.Condor.NestedScratch || name == "htcondor" || name == "user" || name == "scratch" {
 		name = ".condor_job_wrapper" // no name that the job knows
 	}
 	if a.wrapper, err = a.sandbox.WriteTopFile(name, program, 0o555); err != nil {
@@ -81,8 +82,8 @@ func (a *activation) bringJobWrapper() error {
 // wrapperWorks says whether programs are told where to write down that the wrapper
 // failed (starter.cpp:PublishToEnv).
 func (a *activation) wrapperWorks() bool {
-	path, ok := a.cfg.Lookup("USER_JOB_WRAPPER")
-	return ok && unix.Access(path, unix.X_OK) == nil
+	wrapper := a.set.Condor.JobWrapper
+	return wrapper.Set && unix.Access(wrapper.Value, unix.X_OK) == nil
 }
 
 // wrapperFailure is what it means that the wrapper has said that it could not run

@@ -15,6 +15,7 @@ import (
 
 	"podstarter/condor/config"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // How often a sick pod is checked. The API server hears three calls each time,
@@ -32,8 +33,8 @@ const (
 func keep(ctx context.Context, cfg *config.Config, log *slog.Logger) int {
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGTERM, unix.SIGQUIT, unix.SIGINT)
 	defer stop()
-	set, err := readSettings(cfg)
-	if err == nil && set.backend == backendLocal {
+	set, err := settings.Read(cfg)
+	if err == nil && set.Backend == settings.BackendLocal {
 		_, err = newBackend(ctx, set, cfg, log) // which makes the directory that is watched
 	}
 	if err == nil {
@@ -112,7 +113,7 @@ func healInChild(ctx context.Context) error {
 // heal is `condor_pod_starter -heal`: it checks a sick pod once, and lets it take
 // jobs again if the check finds nothing although it did before.
 func heal(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Logger) int {
-	set, err := readSettings(cfg)
+	set, err := settings.Read(cfg)
 	if err != nil {
 		fmt.Fprintln(out, failure.OneLine(err))
 		return exitGeneral

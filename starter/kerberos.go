@@ -71,8 +71,9 @@ func (a *activation) fetchTickets(ctx context.Context) error {
 // (jic_shadow.cpp:initUserPriv). Those of another are told apart by it: their names
 // are not the site's.
 func (a *activation) kerberos() (*kerberos, error) {
-	k := &kerberos{dir: a.cfg.String("SEC_CREDENTIAL_DIRECTORY_KRB", ""), user: a.info.Owner, owner: a.info.Owner}
-	own := a.cfg.String("UID_DOMAIN", "DOMAIN")
+	knobs := a.set.Condor.Credentials
+	k := &kerberos{dir: knobs.KerberosDir, fresh: knobs.KerberosFresh, patience: knobs.KerberosPatience, user: a.info.Owner, owner: a.info.Owner}
+	own := knobs.UIDDomain
 	if _, k.domain, _ = strings.Cut(a.info.User, "@"); strings.EqualFold(k.domain, own) {
 		k.domain = own
 	} else {
@@ -86,14 +87,6 @@ func (a *activation) kerberos() (*kerberos, error) {
 	}
 	if k.domain == "" {
 		return nil, fmt.Errorf("the job's User %.100q is of no domain, by which owners of Kerberos tickets are told apart", a.info.User)
-	}
-	fresh, err := a.cfg.Int("SEC_CREDENTIAL_REFRESH_INTERVAL", -1)
-	if err != nil {
-		return nil, err
-	}
-	k.fresh = time.Duration(max(-1, min(fresh, maxRefresh))) * time.Second
-	if k.patience, err = a.cfg.Seconds("CREDD_POLLING_TIMEOUT", 20*time.Second); err != nil {
-		return nil, err
 	}
 	return k, nil
 }

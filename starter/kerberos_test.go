@@ -56,7 +56,7 @@ func withTickets(t *testing.T, credential string, works bool, knobs map[string]s
 	for name, value := range knobs {
 		all[name] = value
 	}
-	a.cfg = config.FromMap(all)
+	a.useKnobs(config.FromMap(all))
 	a.claimSession, a.info.ShadowAddress, a.info.Owner, a.info.User = claim, addr, "alice", "alice@example.org"
 	a.ad.SetBool("SendCredential", true)
 	t.Cleanup(a.stopRenewing)

@@ -13,6 +13,7 @@ import (
 	"podstarter/condor/startd"
 	"podstarter/internal/cedar"
 	"podstarter/rescue"
+	"podstarter/starter/settings"
 )
 
 // listen serves the starter's command endpoint, takes signals, and keeps the
@@ -79,7 +80,7 @@ func (a *activation) keepPayloadOut() {
 		return
 	}
 	trusted := []int{0, os.Getuid()}
-	if condor, err := condorOwner(a.cfg); err == nil {
+	if condor, err := settings.CondorOwner(a.cfg); err == nil {
 		trusted = append(trusted, condor.UID)
 	}
 	port.Refuse = func(uid uint32) bool { return !slices.Contains(trusted, int(uid)) }
@@ -143,19 +144,10 @@ func (a *activation) signalled(ctx context.Context, sig int) {
 	}
 }
 
-// defaultGraceful is SHUTDOWN_GRACEFUL_TIMEOUT's default
-// (daemon_core_main.cpp:main_shutdown_graceful).
-const defaultGraceful = 30 * time.Minute
-
 // hardenLater turns a graceful shutdown into a fast one when it takes too long.
 func (a *activation) hardenLater(ctx context.Context) {
-	limit, err := a.cfg.Seconds("SHUTDOWN_GRACEFUL_TIMEOUT", defaultGraceful)
-	if err != nil {
-		a.log.Warn("The limit of a graceful shutdown is unusable, the default holds", "error", err)
-		limit = defaultGraceful
-	}
 	rescue.Go(func() {
-		timer := time.NewTimer(limit)
+		timer := time.NewTimer(a.set.Condor.GracefulTimeout)
 		defer timer.Stop()
 		select {
 		case <-timer.C:

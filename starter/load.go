@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"podstarter/classads"
+	"podstarter/starter/settings"
 )
 
 // load is how much CPU the payload uses, from one look to the next.
@@ -43,7 +44,7 @@ const attrLoad = "JobVMCpuUtilization"
 // tellLoad tells the startd, and only it, how busy the payload is, if that has
 // changed. A payload beside the starter is a descendant.
 func (a *activation) tellLoad(ctx context.Context) {
-	if a.set.backend != backendPod {
+	if a.set.Backend != settings.BackendPod {
 		return
 	}
 	percent, known := a.percentLoad()

@@ -8,6 +8,7 @@ import (
 
 	"podstarter/condor/config"
 	"podstarter/condor/daemonlog"
+	"podstarter/starter/settings"
 )
 
 // openLog opens $(STARTER_LOG).<slot>, and for a job that asked for it a second
@@ -25,7 +26,7 @@ func openLog(cfg *config.Config, inv invocation) (*daemonlog.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if owner, err := condorOwner(cfg); err != nil {
+	if owner, err := settings.CondorOwner(cfg); err != nil {
 		return nil, err
 	} else if os.Getuid() == 0 {
 		opt.Switch, opt.UID, opt.GID = true, owner.UID, owner.GID

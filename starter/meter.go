@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -44,20 +43,6 @@ type meter struct {
 type spent struct {
 	user, sys time.Duration
 	io        job.IO
-}
-
-// readKnobs reads what an admin can say about measuring.
-func (m *meter) readKnobs(cfg *config.Config) error {
-	var problems error
-	knob := func(name string, def bool) bool {
-		value, err := cfg.Bool(name, def)
-		problems = errors.Join(problems, err)
-		return value
-	}
-	m.pss = knob("USE_PSS", false)
-	m.peak = knob("CGROUP_USE_PEAK_MEMORY", false)
-	m.file = !knob("CGROUP_IGNORE_CACHE_MEMORY", true)
-	return problems
 }
 
 // begin begins to count for the first run; for a later one it keeps what the

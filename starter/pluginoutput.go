@@ -4,17 +4,17 @@ import (
 	"context"
 	"log/slog"
 
-	"podstarter/condor/config"
 	"podstarter/condor/daemonlog"
+	"podstarter/starter/settings"
 )
 
 // pluginOutput logs what plugins wrote, where the administrator wants it
 // (file_transfer.cpp: LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS, nowhere unless it is
 // set, and LOG_FILETRANSFER_PLUGIN_STDOUT_ON_FAILURE).
-func pluginOutput(cfg *config.Config, log *slog.Logger) func(success bool, line string) {
+func pluginOutput(knobs settings.Transfer, log *slog.Logger) func(success bool, line string) {
 	lists := map[bool]string{
-		true:  cfg.String("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS", ""),
-		false: cfg.String("LOG_FILETRANSFER_PLUGIN_STDOUT_ON_FAILURE", "D_ALWAYS"),
+		true:  knobs.LogSuccess,
+		false: knobs.LogFailure,
 	}
 	return func(success bool, line string) {
 		if level, category, ok := daemonlog.ParsePlace(lists[success]); ok {

@@ -11,6 +11,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/condor/daemonlog"
 	"podstarter/condor/plugin"
+	"podstarter/starter/settings"
 )
 
 // TestPluginOutput: what plugins write is logged where the knobs say.
@@ -34,7 +35,7 @@ func TestPluginOutput(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			say := pluginOutput(config.FromMap(tt.knobs), slog.New(log.Handler()))
+			say := pluginOutput(transferKnobs(t, tt.knobs), slog.New(log.Handler()))
 			say(true, "good")
 			say(false, "bad")
 			if err := log.Close(); err != nil {
@@ -93,4 +94,13 @@ func TestPluginReportIsALink(t *testing.T) {
 			}
 		})
 	}
+}
+
+func transferKnobs(t *testing.T, knobs map[string]string) settings.Transfer {
+	t.Helper()
+	set, err := settings.Read(config.FromMap(knobs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Condor.Transfer
 }

@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/hashicorp/go-multierror"
-
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/condor/job"
 	"podstarter/condor/plugin"
 	"podstarter/rescue"
 	"podstarter/sandbox"
+	"podstarter/starter/settings"
 )
 
 // urlPlugins lets the sandbox move what URLs name with HTCondor's plugins. They are
@@ -29,26 +28,13 @@ type urlPlugins struct {
 }
 
 // openPlugins gets ready to move what URLs name.
-func (a *activation) openPlugins() (*urlPlugins, error) {
-	var problems *multierror.Error
-	flag := func(name string) bool {
-		on, err := a.cfg.Bool(name, true)
-		if err != nil {
-			problems = multierror.Append(problems, err)
-		}
-		return on
-	}
-	lifetime, err := a.cfg.Seconds("MAX_FILE_TRANSFER_PLUGIN_LIFETIME", plugin.DefaultLifetime)
-	if err != nil {
-		problems = multierror.Append(problems, err)
-	}
-	u := &urlPlugins{find: a.findPlugins, refuse: confinable(a.set), runner: plugin.Runner{
+func (a *activation) openPlugins() *urlPlugins {
+	knobs := a.set.Condor.Transfer
+	return &urlPlugins{find: a.findPlugins, refuse: confinable(a.set), runner: plugin.Runner{
 		Exec: a.runPlugin, Files: a.sandbox, Job: a.ad.Clone(), Scratch: a.sandbox.Scratch(),
-		Environ: a.environ, Extra: a.pluginSurroundings(), Lifetime: lifetime, Output: pluginOutput(a.cfg, a.log), Log: a.log,
-		KeepErrors: flag("REDIRECT_FILETRANSFER_PLUGIN_STDERR_TO_STDOUT"),
-		PlainData:  flag("ASSUME_COMPATIBLE_MULTIFILE_PLUGINS"),
+		Environ: a.environ, Extra: a.pluginSurroundings(), Lifetime: knobs.PluginLifetime, Output: pluginOutput(knobs, a.log), Log: a.log,
+		KeepErrors: knobs.KeepErrors, PlainData: knobs.PlainData,
 	}}
-	return u, problems.ErrorOrNil()
 }
 
 // pluginSurroundings are the variables by which plugins find what belongs to the job.
@@ -78,10 +64,10 @@ type siteFinder struct {
 	refuse  error // why none may be run
 }
 
-func pluginFinder(set settings, cfg *config.Config, environ []string, log *slog.Logger) siteFinder {
+func pluginFinder(set settings.Settings, cfg *config.Config, environ []string, log *slog.Logger) siteFinder {
 	return siteFinder{
-		Finder:  plugin.Finder{Config: cfg, Exec: askPlugin, Env: environ, Cache: plugin.OpenCache(stateDir(set, cfg)), Log: log},
-		noFiles: !separateUser(set), refuse: confinable(set),
+		Finder:  plugin.Finder{Config: cfg, Exec: askPlugin, Env: environ, Cache: plugin.OpenCache(set.StateDir()), Log: log},
+		noFiles: !set.SeparateUsers(), refuse: confinable(set),
 	}
 }
 
@@ -106,7 +92,7 @@ func (f siteFinder) find(ctx context.Context) *plugin.Set {
 // userPlugins says what becomes of plugins that the job brings (jic_shadow.cpp:
 // initWithFileTransfer).
 func (a *activation) userPlugins() plugin.UserPlugins {
-	if !separateUser(a.set) {
+	if !a.set.SeparateUsers() {
 		return plugin.Refuse
 	}
 	n, err := a.cfg.EvalInt("STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS", 0, a.machine, a.ad)
@@ -121,12 +107,6 @@ func (a *activation) userPlugins() plugin.UserPlugins {
 	}
 	return plugin.Refuse
 }
-
-// separateUser reports whether plugins run as a user who has nothing in the pilot
-// container. A pilot without root has no other user than its own, which may read the
-// pod's and the pool's tokens: there a job's own program may not run, no URL may
-// name a file, and what runs for a job is confined.
-func separateUser(set settings) bool { return set.backend == backendLocal || os.Getuid() == 0 }
 
 // nobody is who plugins are asked about themselves as.
 func nobody() sandbox.Owner {

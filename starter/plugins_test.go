@@ -20,6 +20,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/condor/plugin"
 	"podstarter/sandbox"
+	"podstarter/starter/settings"
 )
 
 // pluginActivation has a sandbox that belongs to a payload user.
@@ -41,7 +42,9 @@ func pluginActivation(t *testing.T, uid int) *activation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &activation{sandbox: box, name: t.Name(), log: slog.New(slog.DiscardHandler), cfg: config.FromMap(nil), ad: classads.NewAd(), machine: classads.NewAd()}
+	a := &activation{sandbox: box, name: t.Name(), log: slog.New(slog.DiscardHandler), ad: classads.NewAd(), machine: classads.NewAd()}
+	a.useKnobs(config.FromMap(nil))
+	return a
 }
 
 // TestPluginHasNoRights is who a plugin is: the job's user in no group of anybody's,
@@ -173,7 +176,7 @@ func TestUserPlugins(t *testing.T) {
 		"TARGET.Bad": plugin.Refuse, "MY.Level": plugin.Ignore, "TARGET.Missing": plugin.Allow, "1 +": plugin.Allow,
 	} {
 		a := &activation{log: slog.New(slog.DiscardHandler), cfg: config.FromMap(map[string]string{"STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS": knob}),
-			set: settings{backend: backendLocal}, ad: parsed(t, "Bad = true"), machine: parsed(t, "Level = 2")}
+			set: settings.Settings{Backend: settings.BackendLocal}, ad: parsed(t, "Bad = true"), machine: parsed(t, "Level = 2")}
 		if got := a.userPlugins(); got != want {
 			t.Errorf("%q: %d, want %d", knob, got, want)
 		}
@@ -225,7 +228,7 @@ good_proxy = "p"
 				knobs[k] = v
 			}
 			ad := classads.NewAd()
-			urlAbilities(t.Context(), ad, settings{backend: backendLocal, privateDir: t.TempDir()}, config.FromMap(knobs), []string{"PATH=/usr/bin:/bin"}, slog.New(slog.DiscardHandler))
+			urlAbilities(t.Context(), ad, settings.Settings{Backend: settings.BackendLocal, PrivateDir: t.TempDir()}, config.FromMap(knobs), []string{"PATH=/usr/bin:/bin"}, slog.New(slog.DiscardHandler))
 			if diff := cmp.Diff(tt.want, ad.FormatOld()); diff != "" {
 				t.Error(diff)
 			}

@@ -12,6 +12,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/sandbox"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // prepare takes a payload slot, so that the payload's user is known, and makes
@@ -35,7 +36,7 @@ func (a *activation) prepare(ctx context.Context) error {
 	}
 	a.log.Info("Running job as user " + name)
 
-	condor, err := condorOwner(a.cfg)
+	condor, err := settings.CondorOwner(a.cfg)
 	if err != nil {
 		return err
 	}
@@ -43,8 +44,8 @@ func (a *activation) prepare(ctx context.Context) error {
 		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
 	a.sandbox, err = sandbox.Create(ctx, sandbox.Options{
-		Execute: a.executeDir(), Scratch: a.set.scratchDir, PID: os.Getpid(), Nested: a.nested(),
-		Mode:   sandbox.Permissions(a.cfg.String("JOB_EXECDIR_PERMISSIONS", "user")),
+		Execute: a.set.Condor.Execute, Scratch: a.set.ScratchDir, PID: os.Getpid(), Nested: a.set.Condor.NestedScratch,
+		Mode:   sandbox.Permissions(a.set.Condor.ExecDirPermissions),
 		Condor: condor, Payload: a.owner(uid, gid), Log: a.log,
 	})
 	if err != nil {
@@ -78,26 +79,14 @@ func (a *activation) owner(uid, gid int) sandbox.Owner {
 	return sandbox.Owner{UID: uid, GID: gid}
 }
 
-// nested says whether the sandbox has the three directories of newer releases.
-// The startd reads the same knob, whose default came with the table of 25.x; a
-// release without it in its table knows the flat layout only.
-func (a *activation) nested() bool {
-	nested, err := a.cfg.Bool("STARTER_NESTED_SCRATCH", false)
-	return err == nil && nested
-}
-
-// executeDir is the slot's directory for sandboxes, which the startd passes as
-// _CONDOR_EXECUTE.
-func (a *activation) executeDir() string { return a.cfg.String("EXECUTE", "") }
-
 // scratchPath is where the sandbox is, or will be.
 func (a *activation) scratchPath() string {
-	in := a.executeDir()
-	if a.set.scratchDir != "" {
-		in = a.set.scratchDir
+	in := a.set.Condor.Execute
+	if a.set.ScratchDir != "" {
+		in = a.set.ScratchDir
 	}
 	dir := filepath.Join(in, fmt.Sprintf("dir_%d", os.Getpid()))
-	if a.nested() {
+	if a.set.Condor.NestedScratch {
 		return filepath.Join(dir, "scratch")
 	}
 	return dir

@@ -139,8 +139,8 @@ func (a *activation) introduce(withSlot bool) *classads.Ad {
 		Address: a.address, Scratch: a.scratchPath(),
 		Version: a.version(), Platform: a.machine.StringOr("CondorPlatform", ""),
 		Machine:          a.machine.StringOr("Machine", ""),
-		UIDDomain:        a.cfg.String("UID_DOMAIN", ""),
-		FilesystemDomain: a.cfg.String("FILESYSTEM_DOMAIN", ""),
+		UIDDomain:        a.set.Condor.UIDDomain,
+		FilesystemDomain: a.set.Condor.FilesystemDomain,
 		Now:              now().Unix(),
 	}, a.ad, a.machine, withSlot)
 	// A shadow that comes back proves that it may by the claim's key.

@@ -23,6 +23,7 @@ import (
 	"podstarter/payload"
 	"podstarter/sandbox"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // longTime bounds what happens at once on a machine that is not overloaded.
@@ -71,6 +72,7 @@ func starterWith(t *testing.T, lease time.Duration) (*activation, *submitter) {
 		sessions: cedar.NewSessions(),
 		payload:  &payloadRun{exit: &payload.Exit{WaitStatus: 7 << 8}},
 	}
+	a.useKnobs(config.FromMap(nil))
 	a.leaseTime.Store(int64(lease))
 	var err error
 	a.sandbox, err = sandbox.Create(t.Context(), sandbox.Options{Execute: t.TempDir(), PID: os.Getpid(), Condor: sandbox.Self(), Payload: sandbox.Self(), Log: log})
@@ -388,4 +390,12 @@ func TestRetryOutput(t *testing.T) {
 			}
 		})
 	}
+}
+
+// useKnobs gives the activation a configuration.
+func (a *activation) useKnobs(cfg *config.Config) {
+	a.cfg = cfg
+	set, _ := settings.Read(cfg)
+	set.Backend, set.Programs, set.ProgramPaths = a.set.Backend, a.set.Programs, a.set.ProgramPaths
+	a.set = set
 }

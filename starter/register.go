@@ -32,7 +32,7 @@ func (a *activation) register(ctx context.Context) error {
 
 	a.ownerSessions.know(a.ad)
 
-	domain := a.cfg.String("FILESYSTEM_DOMAIN", "")
+	domain := a.set.Condor.FilesystemDomain
 	if a.info, err = job.Read(a.ad, domain); err != nil {
 		return fmt.Errorf("the shadow sent a job that cannot be run: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // scripts is what is known of the programs that the job has run before and after
@@ -113,9 +114,9 @@ func (a *activation) runScript(ctx context.Context, which string) (*job.Script, 
 		UID:        uid, GID: gid,
 		Path: cmd.Path, Args: append([]string{job.ScriptArgv0(which)}, cmd.Args...),
 		Link: target.at, LinkTo: target.to,
-		Env: target.retarget(env.Strings(), place.Iwd), ImageEnv: a.set.backend == backendPod, HideEnv: a.container.PlatformEnv(),
+		Env: target.retarget(env.Strings(), place.Iwd), ImageEnv: a.set.Backend == settings.BackendPod, HideEnv: a.container.PlatformEnv(),
 		Dir: place.Iwd, Umask: jobUmask, Nice: job.ScriptNice,
-		Limits: append([]payload.Limit{{Resource: "core", Soft: a.coreLimit(), Hard: a.coreLimit()}}, a.taskLimit()...), MaxTasks: a.set.maxTasks,
+		Limits: append([]payload.Limit{{Resource: "core", Soft: a.coreLimit(), Hard: a.coreLimit()}}, a.taskLimit()...), MaxTasks: a.set.MaxTasks,
 	})
 	if s := (*payload.StartError)(nil); errors.As(err, &s) {
 		return nil, failure.New(shadow.HoldFailedToCreateProcess, int(s.Errno), errors.New(job.ScriptExecFailure(cmd, s.Errno, s.Detail)))

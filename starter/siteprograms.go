@@ -7,58 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
-	"time"
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/sandbox"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
-
-// sitePrograms are the programs by which a site prepares and tidies the places of
-// a job: the pilot container and the payload container.
-type sitePrograms struct {
-	setup, teardown                   string // in the pilot container
-	containerSetup, containerTeardown string
-	as                                string // in the payload container
-	limit                             time.Duration
-}
-
-// Values of POD_STARTER_CONTAINER_SCRIPTS_AS.
-const (
-	scriptsAsPayload     = "payload"
-	scriptsAsRoot        = "root"
-	scriptsAsRootInImage = "root-in-image"
-)
-
-// readSitePrograms checks the knobs, and that the programs are there. What they
-// are is looked at when they are run.
-func readSitePrograms(text func(knob) string, limit time.Duration) (sitePrograms, error) {
-	p := sitePrograms{
-		setup: text(knobSetup), teardown: text(knobTeardown),
-		containerSetup: text(knobContainerSetup), containerTeardown: text(knobContainerTeardown),
-		as: strings.ToLower(text(knobContainerScriptsAs)), limit: limit,
-	}
-	var problems error
-	for _, program := range []struct {
-		knob knob
-		path string
-	}{{knobSetup, p.setup}, {knobTeardown, p.teardown}, {knobContainerSetup, p.containerSetup}, {knobContainerTeardown, p.containerTeardown}} {
-		if program.path != "" {
-			problems = errors.Join(problems, job.CheckProgram(program.knob.name, program.path))
-		}
-	}
-	switch p.as {
-	case scriptsAsPayload, scriptsAsRoot, scriptsAsRootInImage:
-	default:
-		problems = errors.Join(problems, fmt.Errorf("%s: %q is none of %s, %s, %s",
-			knobContainerScriptsAs.name, p.as, scriptsAsPayload, scriptsAsRoot, scriptsAsRootInImage))
-	}
-	return p, problems
-}
 
 const (
 	stageSetup    = "setup"
@@ -75,13 +32,13 @@ var errScript = errors.New("the site's set-up failed")
 // setUp prepares the places of the job: the pilot container, then the payload
 // container, in which nothing of the job has run yet. A failure is the site's.
 func (a *activation) setUp(ctx context.Context) error {
-	site := a.set.site
+	site := a.set.Programs
 	a.tearDownDue = true
 	for _, step := range []struct {
-		knob knob
+		knob settings.Knob
 		path string
 		run  func(context.Context, string, string) error
-	}{{knobSetup, site.setup, a.runInPilot}, {knobContainerSetup, site.containerSetup, a.runInContainer}} {
+	}{{settings.KnobSetup, site.Setup, a.runInPilot}, {settings.KnobContainerSetup, site.ContainerSetup, a.runInContainer}} {
 		if step.path == "" {
 			continue
 		}
@@ -92,7 +49,7 @@ func (a *activation) setUp(ctx context.Context) error {
 			return err
 		default:
 			return failure.New(shadow.VacateStarterError, 0, &payload.Verdict{
-				Blame: payload.Site, Message: fmt.Sprintf("%s did not prepare this execution point for the job", step.knob.name), Err: err,
+				Blame: payload.Site, Message: fmt.Sprintf("%s did not prepare this execution point for the job", step.knob.Name), Err: err,
 			})
 		}
 	}
@@ -106,20 +63,20 @@ func (a *activation) tearDown(ctx context.Context) {
 		return
 	}
 	a.tearDownDue = false
-	site := a.set.site
+	site := a.set.Programs
 	ctx = context.WithoutCancel(ctx) // bounded by the limit
-	if site.containerTeardown != "" && a.container != nil && a.swept {
+	if site.ContainerTeardown != "" && a.container != nil && a.swept {
 		err := phase(ctx, a.log, "tear-down", func(ctx context.Context) error {
-			return a.runInContainer(ctx, site.containerTeardown, stageTeardown)
+			return a.runInContainer(ctx, site.ContainerTeardown, stageTeardown)
 		})
 		if err != nil {
-			a.log.Error(knobContainerTeardown.name+" failed", "error", err)
+			a.log.Error(settings.KnobContainerTeardown.Name+" failed", "error", err)
 		}
 	}
-	if site.teardown != "" {
-		err := phase(ctx, a.log, "tear-down", func(ctx context.Context) error { return a.runInPilot(ctx, site.teardown, stageTeardown) })
+	if site.Teardown != "" {
+		err := phase(ctx, a.log, "tear-down", func(ctx context.Context) error { return a.runInPilot(ctx, site.Teardown, stageTeardown) })
 		if err != nil {
-			a.log.Error(knobTeardown.name+" failed", "error", err)
+			a.log.Error(settings.KnobTeardown.Name+" failed", "error", err)
 		}
 	}
 }
@@ -130,7 +87,7 @@ func (a *activation) tearDown(ctx context.Context) {
 func (a *activation) runInPilot(ctx context.Context, path, stage string) error {
 	p := program{
 		path: path, args: []string{stage}, dir: "/", env: append(append([]string(nil), a.environ...), a.scriptEnvironment(stage)...),
-		stdin: []byte(public(a.ad).FormatOld()), as: sandbox.Self(), limit: a.set.site.limit,
+		stdin: []byte(public(a.ad).FormatOld()), as: sandbox.Self(), limit: a.set.Programs.Limit,
 	}
 	o, err := p.run(ctx, true)
 	if err != nil {
@@ -179,7 +136,7 @@ func (a *activation) runInContainer(ctx context.Context, path, stage string) err
 	if err != nil {
 		return fmt.Errorf("%w: %w", errScript, err)
 	}
-	within, release := context.WithTimeoutCause(ctx, a.set.site.limit, fmt.Errorf("it took longer than %s", a.set.site.limit))
+	within, release := context.WithTimeoutCause(ctx, a.set.Programs.Limit, fmt.Errorf("it took longer than %s", a.set.Programs.Limit))
 	defer release()
 	exit, _, err := a.runInside(within, spec)
 	if sweepErr := a.container.Client().Sweep(context.WithoutCancel(ctx)); sweepErr != nil && err == nil {
@@ -209,19 +166,19 @@ func (a *activation) containerProgram(path, stage string) (payload.Spec, error) 
 		Path: path, Args: []string{path, stage}, Program: file,
 		Dir: "/", Umask: jobUmask, Capture: maxScriptOutput,
 	}
-	if a.set.site.as == scriptsAsPayload {
+	if a.set.Programs.As == settings.ScriptsAsPayload {
 		env := job.NewEnv()
 		if err := job.Publish(env, a.ad, a.cfg, a.surroundings(a.place())); err != nil {
 			return spec, err
 		}
 		spec.Env = append(env.Strings(), a.scriptEnvironment(stage)...)
-		spec.ImageEnv, spec.HideEnv = a.set.backend == backendPod, a.container.PlatformEnv()
+		spec.ImageEnv, spec.HideEnv = a.set.Backend == settings.BackendPod, a.container.PlatformEnv()
 		spec.Dir = a.sandbox.Scratch()
 		return spec, nil
 	}
-	if a.set.site.as == scriptsAsRoot {
+	if a.set.Programs.As == settings.ScriptsAsRoot {
 		if err := usesNoImage(file); err != nil {
-			return spec, fmt.Errorf("%s cannot run as container-root: %w; link it statically, or see %s", path, err, knobContainerScriptsAs.name)
+			return spec, fmt.Errorf("%s cannot run as container-root: %w; link it statically, or see %s", path, err, settings.KnobContainerScriptsAs.Name)
 		}
 	}
 	spec.AsRoot = true

@@ -67,14 +67,13 @@ func (a *activation) commandLogin(ctx context.Context, c *cedar.Call) error {
 // keyType is what site and user want as keys. No ssh-keygen is run for it.
 func (a *activation) keyType(login owner.Login) (sshtojob.KeyType, error) {
 	var args []string
-	const knob = "SSH_TO_JOB_SSH_KEYGEN_ARGS"
-	if text, ok := a.cfg.Lookup(knob); ok && text != "" {
+	if text := a.set.Condor.KeygenArgs; text != "" {
 		raw, err := job.UnquoteV2(text)
 		if err == nil {
 			args, err = job.SplitV2(raw)
 		}
 		if err != nil {
-			return sshtojob.KeyType{}, fmt.Errorf("%s: %w", knob, err)
+			return sshtojob.KeyType{}, fmt.Errorf("SSH_TO_JOB_SSH_KEYGEN_ARGS: %w", err)
 		}
 	}
 	return sshtojob.ParseKeyType(append(args, login.KeygenArgs...))

@@ -13,6 +13,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // payloadRun is the job's main process from its start to its end.
@@ -54,10 +55,10 @@ func (a *activation) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if increment, ok := a.cfg.Lookup("JOB_RENICE_INCREMENT"); ok {
+	if increment := a.set.Condor.Renice; increment.Set {
 		// As stock, for hooks to see (os_proc.cpp:StartJob). What is no expression
 		// has been complained of.
-		_ = a.ad.SetExpr("Renice", increment)
+		_ = a.ad.SetExpr("Renice", increment.Value)
 	}
 	a.tools.ready(a.ad, a.machine)
 	if a.runs == 0 {
@@ -147,10 +148,10 @@ func (a *activation) specify() (job.Command, payload.Spec, error) {
 		UID:        uid, GID: gid, Groups: groupsOf(uid, gid),
 		Path: cmd.Path, Args: append([]string{cmd.Path}, cmd.Args...), SearchPath: cmd.Search,
 		Link: target.at, LinkTo: target.to,
-		Env: target.retarget(env.Strings(), place.Iwd), ImageEnv: a.set.backend == backendPod, HideEnv: a.container.PlatformEnv(),
+		Env: target.retarget(env.Strings(), place.Iwd), ImageEnv: a.set.Backend == settings.BackendPod, HideEnv: a.container.PlatformEnv(),
 		Dir: place.Iwd, Umask: jobUmask,
 		Stdin: openable(stdio.In), Stdout: openable(stdio.Out), Stderr: openable(stdio.Err), Append: stdio.Append,
-		Nice: limits.Nice, CPUs: limits.CPUs, Limits: append(rlimits(limits), a.taskLimit()...), MaxTasks: a.set.maxTasks,
+		Nice: limits.Nice, CPUs: limits.CPUs, Limits: append(rlimits(limits), a.taskLimit()...), MaxTasks: a.set.MaxTasks,
 	}, nil
 }
 
@@ -199,7 +200,7 @@ func (a *activation) surroundings(place job.Place) job.Surroundings {
 	}
 	around := job.Surroundings{
 		Scratch: place.Scratch, Iwd: iwd, FileTransfer: place.FileTransfer,
-		Slot:       a.inv.slot(a.cfg.String("STARTD_RESOURCE_PREFIX", "")),
+		Slot:       a.slot(),
 		StarterPID: os.Getpid(), Home: home,
 		Machine: a.machine, Secrets: a.secrets, Environ: a.environ, ChirpConfig: a.chirp.config, WrapperWorks: a.wrapperWorks(),
 		CredDir: a.creds.dir, KerberosCache: a.creds.cache, Proxy: a.creds.proxy,

@@ -44,7 +44,7 @@ func (a *activation) readStartdAd() ([]byte, error) {
 	if a.sandbox == nil {
 		return nil, fs.ErrNotExist
 	}
-	if !a.nested() && a.set.scratchDir == "" {
+	if !a.set.Condor.NestedScratch && a.set.ScratchDir == "" {
 		return a.sandbox.ReadFile(startdAdFile, maxStartdAd)
 	}
 	f, err := os.Open(filepath.Join(a.sandbox.HTCondor(), startdAdFile))

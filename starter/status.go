@@ -14,6 +14,7 @@ import (
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/k8sexec"
+	"podstarter/starter/settings"
 )
 
 // statusFile is what the monitor reads, in HTCondor's LOCK directory: the startd
@@ -44,14 +45,14 @@ type caretaker struct {
 	images  int    // how many are told of
 }
 
-func newCaretaker(set settings, cfg *config.Config) caretaker {
+func newCaretaker(set settings.Settings, cfg *config.Config) caretaker {
 	c := caretaker{
-		store:  healthStore{dir: stateDir(set, cfg), longest: set.maxRest},
+		store:  healthStore{dir: set.StateDir(), longest: set.MaxRest},
 		lock:   cfg.String("LOCK", os.TempDir()),
-		images: set.advertisedImages,
+		images: set.AdvertisedImages,
 	}
-	if set.backend == backendPod {
-		c.private = set.privateDir
+	if set.Backend == settings.BackendPod {
+		c.private = set.PrivateDir
 	}
 	return c
 }

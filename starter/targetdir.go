@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"podstarter/starter/settings"
 )
 
 // targetDir is the name under which the job wants to find its sandbox in the
@@ -15,9 +17,12 @@ type targetDir struct{ at, to string }
 // be mounted in a container that runs, so the wrapper makes a link. A job beside
 // the starter has no file system of its own to have a link in.
 func (a *activation) targetDir() (targetDir, error) {
-	at := a.cfg.String("SINGULARITY_TARGET_DIR", a.ad.StringOr("ContainerTargetDir", ""))
+	at := a.ad.StringOr("ContainerTargetDir", "")
+	if site := a.set.Condor.TargetDir; site.Set {
+		at = site.Value
+	}
 	at, to := strings.TrimSpace(at), a.sandbox.Scratch()
-	if at == "" || a.set.backend != backendPod {
+	if at == "" || a.set.Backend != settings.BackendPod {
 		return targetDir{}, nil
 	}
 	if !path.IsAbs(at) || path.Clean(at) == "/" || strings.Contains(at+"/", "/../") {

@@ -11,6 +11,7 @@ import (
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/sandbox"
+	"podstarter/starter/settings"
 )
 
 func TestTargetDir(t *testing.T) {
@@ -24,25 +25,25 @@ func TestTargetDir(t *testing.T) {
 		want               string
 		err                string
 	}{
-		"none":             {backend: backendPod},
-		"the job's":        {job: "/srv", backend: backendPod, want: "/srv"},
-		"not clean":        {job: " /srv//job/./ ", backend: backendPod, want: "/srv/job"},
-		"the site's wins":  {job: "/srv", site: "/site", backend: backendPod, want: "/site"},
-		"no container":     {job: "/srv", backend: backendLocal},
-		"relative":         {job: "srv", backend: backendPod, err: "not an absolute path"},
-		"root":             {job: "/./", backend: backendPod, err: "not an absolute path"},
-		"upwards":          {job: "/srv/..", backend: backendPod, err: "not an absolute path"},
-		"the sandbox":      {job: scratch, backend: backendPod, err: "already"},
-		"in the sandbox":   {job: scratch + "/x", backend: backendPod, err: "already"},
-		"over the sandbox": {job: strings.SplitAfterN(scratch, "/", 3)[0] + strings.SplitAfterN(scratch, "/", 3)[1], backend: backendPod, err: "already"},
+		"none":             {backend: settings.BackendPod},
+		"the job's":        {job: "/srv", backend: settings.BackendPod, want: "/srv"},
+		"not clean":        {job: " /srv//job/./ ", backend: settings.BackendPod, want: "/srv/job"},
+		"the site's wins":  {job: "/srv", site: "/site", backend: settings.BackendPod, want: "/site"},
+		"no container":     {job: "/srv", backend: settings.BackendLocal},
+		"relative":         {job: "srv", backend: settings.BackendPod, err: "not an absolute path"},
+		"root":             {job: "/./", backend: settings.BackendPod, err: "not an absolute path"},
+		"upwards":          {job: "/srv/..", backend: settings.BackendPod, err: "not an absolute path"},
+		"the sandbox":      {job: scratch, backend: settings.BackendPod, err: "already"},
+		"in the sandbox":   {job: scratch + "/x", backend: settings.BackendPod, err: "already"},
+		"over the sandbox": {job: strings.SplitAfterN(scratch, "/", 3)[0] + strings.SplitAfterN(scratch, "/", 3)[1], backend: settings.BackendPod, err: "already"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ad := classads.NewAd()
 			if tt.job != "" {
 				ad.SetString("ContainerTargetDir", tt.job)
 			}
-			a := &activation{ad: ad, sandbox: box, set: settings{backend: tt.backend},
-				cfg: config.FromMap(map[string]string{"SINGULARITY_TARGET_DIR": tt.site})}
+			a := &activation{ad: ad, sandbox: box, set: settings.Settings{Backend: tt.backend}}
+			a.useKnobs(config.FromMap(map[string]string{"SINGULARITY_TARGET_DIR": tt.site}))
 			got, err := a.targetDir()
 			if got.at != tt.want || (got.to != "") != (tt.want != "") {
 				t.Errorf("%+v, want %q", got, tt.want)

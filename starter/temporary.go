@@ -19,6 +19,7 @@ import (
 
 	"podstarter/condor/job"
 	"podstarter/sandbox/beneath"
+	"podstarter/starter/settings"
 )
 
 // Plugins and hooks run in the pilot container, which outlives the job, as a user who
@@ -57,9 +58,9 @@ func (a *activation) pluginTemporary(ctx context.Context, env []string) (with []
 // files nobody can tell from others; programs could leave nothing but in shared memory.
 func (a *activation) removeTemporary(ctx context.Context, uid int) error {
 	switch {
-	case a.set.backend != backendPod:
+	case a.set.Backend != settings.BackendPod:
 		return nil // the user is one of the machine's
-	case !separateUser(a.set):
+	case !a.set.SeparateUsers():
 		return removeOwned(ctx, []string{"/dev/shm"}, os.Getuid(), a.log)
 	}
 	return removeOwned(ctx, sharedDirs, uid, a.log)

@@ -10,6 +10,7 @@ import (
 
 	"podstarter/classads"
 	"podstarter/sandbox"
+	"podstarter/starter/settings"
 )
 
 // transferHistory is the log of single transfers of this execution point
@@ -33,18 +34,18 @@ const (
 
 // openTransferHistory returns nil where no such log is wanted.
 func (a *activation) openTransferHistory() *transferHistory {
-	path, ok := a.cfg.Lookup("FILE_TRANSFER_STATS_LOG")
-	if !ok {
+	log := a.set.Condor.Transfer.HistoryLog
+	if !log.Set {
 		return nil
 	}
-	owner, err := condorOwner(a.cfg)
+	owner, err := settings.CondorOwner(a.cfg)
 	if err != nil {
 		a.log.Warn("There is no log of transfers", "error", err)
 		return nil
 	}
 	info := a.info
 	user := a.ad.StringOr("Owner", "")
-	return &transferHistory{path: path, owner: owner, job: func(ad *classads.Ad) {
+	return &transferHistory{path: log.Value, owner: owner, job: func(ad *classads.Ad) {
 		ad.SetInt("JobClusterId", int64(info.Cluster))
 		ad.SetInt("JobProcId", int64(info.Proc))
 		ad.SetString("JobOwner", user)

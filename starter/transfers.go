@@ -4,12 +4,11 @@ import (
 	"context"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"podstarter/classads"
-	"podstarter/condor/shadow"
 	"podstarter/internal/cedar"
 	"podstarter/sandbox"
+	"podstarter/starter/settings"
 )
 
 // transfers is the traffic of files between the sandbox and the access point.
@@ -27,9 +26,6 @@ type transfers struct {
 func (t *transfers) sent() int64     { return t.out.Bytes }
 func (t *transfers) received() int64 { return t.in.Bytes }
 
-// defaultStall is STARTER_FILE_XFER_STALL_TIMEOUT of a pool that does not set it.
-const defaultStall = time.Hour
-
 // openTransfers gets ready to transfer files, if the job has them transferred.
 func (a *activation) openTransfers() error {
 	if !a.info.FileTransfer {
@@ -39,40 +35,19 @@ func (a *activation) openTransfers() error {
 	if a.files.when, err = sandbox.ParseWhen(a.ad); err != nil {
 		return err
 	}
-	timeout, err := a.cfg.Seconds("STARTER_UPLOAD_TIMEOUT", shadow.DefaultTimeout)
-	if err != nil {
-		return err
-	}
-	stall, err := a.cfg.Seconds("STARTER_FILE_XFER_STALL_TIMEOUT", defaultStall)
-	if err != nil {
-		return err
-	}
-	plugins, err := a.openPlugins()
-	if err != nil {
-		return err
-	}
+	knobs := a.set.Condor.Transfer
 	var record func(*classads.Ad)
 	if a.files.history = a.openTransferHistory(); a.files.history != nil {
 		record = a.files.history.add
 	}
 	a.files.transfer = sandbox.NewTransfer(sandbox.Config{
-		Sandbox: a.sandbox, Job: a.ad, Plugins: plugins, Record: record, SignURLs: a.signURLs(),
-		InputTimeout: timeout, OutputTimeout: timeout, Stall: stall,
-		MaxOutput: a.set.maxOutputFiles,
-		Outside:   a.set.backend == backendLocal,
+		Sandbox: a.sandbox, Job: a.ad, Plugins: a.openPlugins(), Record: record, SignURLs: knobs.SignURLs,
+		InputTimeout: knobs.Timeout, OutputTimeout: knobs.Timeout, Stall: knobs.Stall,
+		MaxOutput: a.set.MaxOutputFiles,
+		Outside:   a.set.Backend == settings.BackendLocal,
 		Log:       a.log,
 	})
-	return a.submit.use(a.files.transfer, &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address, Timeout: timeout})
-}
-
-// signURLs says whether the shadow is asked to sign the URLs of output for S3.
-func (a *activation) signURLs() bool {
-	sign, err := a.cfg.Bool("SIGN_S3_URLS", true)
-	if err != nil {
-		a.log.Warn("A knob about URLs is not understood, its default holds", "error", err)
-		return true
-	}
-	return sign
+	return a.submit.use(a.files.transfer, &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address, Timeout: knobs.Timeout})
 }
 
 // fetchInput is one try to bring the job's input in.

@@ -3,53 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 )
-
-// How often shadow and startd hear of a running job
-// (job_info_communicator.cpp:startUpdateTimer).
-const (
-	defaultInitialUpdate = 8 * time.Second
-	defaultUpdate        = 300 * time.Second
-	// defaultLook is how often the payload's memory is looked at between updates;
-	// higher peaks that are shorter are seen by the kernel alone.
-	defaultLook = 5 * time.Second
-)
-
-// intervals are the knobs about updates. The longest one is what the shadow is
-// told: three times that without an update, and it takes the starter for gone.
-type intervals struct {
-	initial, regular, longest time.Duration
-	slice                     float64       // share of the time that updates may take
-	look                      time.Duration // between looks at what the payload uses
-}
-
-func (a *activation) readIntervals() (intervals, error) {
-	var err error
-	seconds := func(name string, def time.Duration) time.Duration {
-		d, e := a.cfg.Seconds(name, def)
-		err = errors.Join(err, e)
-		return d
-	}
-	i := intervals{
-		initial: seconds("STARTER_INITIAL_UPDATE_INTERVAL", defaultInitialUpdate),
-		regular: max(seconds("STARTER_UPDATE_INTERVAL", defaultUpdate), time.Second),
-	}
-	slice, e := a.cfg.Real("STARTER_UPDATE_INTERVAL_TIMESLICE", 0.1)
-	err = errors.Join(err, e)
-	if slice <= 0 || slice > 1 {
-		slice = 0.1
-	}
-	i.slice = slice
-	i.look = max(seconds("CGROUP_POLLING_INTERVAL", defaultLook), time.Second)
-	i.initial = min(i.initial, i.regular)
-	i.longest = max(i.regular, seconds("STARTER_UPDATE_INTERVAL_MAX", time.Duration(float64(i.regular)/slice)))
-	return i, err
-}
 
 // tell is update for what is not said again if it was not heard: what the job
 // has become by then is told to a shadow that comes back.

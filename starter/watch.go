@@ -13,17 +13,15 @@ import (
 	"podstarter/payload"
 	"podstarter/rescue"
 	"podstarter/starter/failure"
+	"podstarter/starter/settings"
 )
 
 // watch goes along with the running payload until its main process has ended,
 // and with what was begun meanwhile until that is done: an update that says
 // Running must not come after one that says Exited.
 func (a *activation) watch(ctx context.Context) error {
-	every, err := a.readIntervals()
-	if err != nil {
-		a.log.Warn("A knob about updates is not understood, its default holds", "error", err)
-	}
-	a.promised, a.slice = every.longest, every.slice
+	every := a.set.Condor.Updates
+	a.promised, a.slice = every.Longest, every.Slice
 	a.meter.begin(a.cfg)
 	a.scale.calm()
 	exit, err := a.follow(ctx, every)
@@ -52,7 +50,7 @@ func (a *activation) watch(ctx context.Context) error {
 
 // follow serves the running payload. Nothing here may block for long: an order
 // to kill has to get through.
-func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit, error) {
+func (a *activation) follow(ctx context.Context, every settings.Updates) (payload.Exit, error) {
 	client := a.container.Client()
 	type end struct {
 		exit payload.Exit
@@ -69,7 +67,7 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 			return // the last has not ended
 		}
 		a.tellLoad(ctx)
-		if a.set.maxTasks > 0 && a.meter.crowd() > a.set.maxTasks {
+		if a.set.MaxTasks > 0 && a.meter.crowd() > a.set.MaxTasks {
 			select {
 			case crowd <- struct{}{}:
 			default:
@@ -79,9 +77,9 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 
 	a.applySuspension(ctx)
 	a.background.Go(lookAround) // a job may be over before the first tick
-	look := time.NewTicker(every.look)
+	look := time.NewTicker(every.Look)
 	defer look.Stop()
-	due := time.NewTimer(every.initial)
+	due := time.NewTimer(every.Initial)
 	defer due.Stop()
 	hard := a.orders.hard
 	var last *payload.Exit // of the main process, when sessions outlast it
@@ -113,7 +111,7 @@ func (a *activation) follow(ctx context.Context, every intervals) (payload.Exit,
 			a.payload.crowd = true
 			a.killHard(ctx)
 		case <-due.C:
-			due.Reset(every.regular)
+			due.Reset(every.Regular)
 			a.background.Go(func() { a.periodicUpdate(ctx) })
 		case <-a.submit.back:
 			a.background.Go(func() { a.changeUpdate(ctx) })

@@ -72,7 +72,7 @@ func (a *activation) restFirst(ctx context.Context) error {
 	if until.IsZero() {
 		return nil
 	}
-	pause := min(time.Until(until), a.set.maxRest)
+	pause := min(time.Until(until), a.set.MaxRest)
 	a.log.Warn(fmt.Sprintf("This slot should rest; waiting %s before the next try", pause.Round(time.Second)), "reason", reason)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

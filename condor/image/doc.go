@@ -23,7 +23,7 @@ import (
 )
 
 // The knobs that this package reads; their values are described in the table of
-// starter/knobs.go.
+// starter/settings/knobs.go.
 const (
 	KnobDefault = "POD_STARTER_DEFAULT_IMAGE"
 	KnobMap     = "POD_STARTER_IMAGE_MAP"

@@ -84,8 +84,8 @@ var podDefences = []Defence{
 			Old:  `if len(b.opt.Containers) > 1 {`,
 			New:  `if len(b.opt.Containers) > 9 {`,
 		}, {
-			File: "starter/knobs.go",
-			Old:  `case len(s.containers) > 1:`,
+			File: "starter/settings/settings.go",
+			Old:  `case len(s.Containers) > 1:`,
 			New:  `case len(s.containers) > 9:`,
 		}, {
 			// It takes what another slot's job has for that of an earlier one then.

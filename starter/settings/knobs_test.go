@@ -1,27 +1,22 @@
-package main
+package settings
 
 import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"podstarter/classads"
 	"podstarter/condor/config"
-	"podstarter/condor/image"
-	"podstarter/k8sexec"
 )
 
 var update = flag.Bool("update", false, "write the pages that are made from the table of knobs")
 
 const (
-	knobPage    = "../docs/knobs.md"
-	knobSnippet = "../condor_config.d/50-podstarter.conf"
+	knobPage    = "../../docs/knobs.md"
+	knobSnippet = "../../condor_config.d/50-podstarter.conf"
 
 	snippetBegin = "# --- knobs, written by `make docs` ---\n"
 	snippetEnd   = "# --- end of knobs ---\n"
@@ -61,21 +56,21 @@ func check(t *testing.T, path string, page func(old string) string) {
 
 func knobsAsMarkdown() string {
 	var b strings.Builder
-	b.WriteString("# Knobs\n\nWritten from the table in `starter/knobs.go` by `make docs`. All are HTCondor configuration knobs of the execution\npoint; `$ENV(NAME:)` is the environment of the pilot container.\n\n| knob | default | meaning |\n| --- | --- | --- |\n")
-	for _, k := range knobs {
-		def := "`" + k.def + "`"
-		if k.def == "" {
+	b.WriteString("# Knobs\n\nWritten from the table in `starter/settings/knobs.go` by `make docs`. All are HTCondor configuration knobs of the execution\npoint; `$ENV(NAME:)` is the environment of the pilot container.\n\n| knob | default | meaning |\n| --- | --- | --- |\n")
+	for _, k := range Knobs {
+		def := "`" + k.Default + "`"
+		if k.Default == "" {
 			def = "(empty)"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.name, def, k.sentence)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, def, k.Sentence)
 	}
 	return b.String()
 }
 
 func knobsAsConfig() string {
 	var b strings.Builder
-	for _, k := range knobs {
-		fmt.Fprintf(&b, "\n# %s\n%s = %s\n", k.sentence, k.name, k.def)
+	for _, k := range Knobs {
+		fmt.Fprintf(&b, "\n# %s\n%s = %s\n", k.Sentence, k.Name, k.Default)
 	}
 	return strings.ReplaceAll(b.String(), " \n", "\n") + "\n"
 }
@@ -100,67 +95,12 @@ func TestReadSettings(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := readSettings(config.FromMap(tt.knobs))
+			_, err := Read(config.FromMap(tt.knobs))
 			if tt.want == "" && err != nil {
-				t.Errorf("readSettings: %v", err)
+				t.Errorf("Read: %v", err)
 			}
 			if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-				t.Errorf("readSettings: error %v, want one that names %s", err, tt.want)
-			}
-		})
-	}
-}
-
-// TestImageSubcodes: the names that are refused before a backend sees them and
-// those that a backend refuses are told apart by one set of numbers.
-func TestImageSubcodes(t *testing.T) {
-	if image.SubcodeInvalidReference != k8sexec.SubcodeInvalidReference {
-		t.Errorf("an invalid reference is %d here and %d there", image.SubcodeInvalidReference, k8sexec.SubcodeInvalidReference)
-	}
-	if image.SubcodeNotInRegistry <= k8sexec.SubcodeOutOfMemory {
-		t.Errorf("subcode %d has two meanings", image.SubcodeNotInRegistry)
-	}
-}
-
-// TestImageAbilities: what slots promise follows from the image knobs.
-func TestImageAbilities(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "images.map")
-	if err := os.WriteFile(file, []byte("* x.sif docker.io/library/debian\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for name, tt := range map[string]struct {
-		knobs map[string]string
-		want  string
-	}{
-		"as delivered": {nil, `HasContainer HasDocker HasDockerURL DockerVersion PodStarterImagePolicy="optional"`},
-		"a map":        {map[string]string{image.KnobMap: file}, `HasContainer HasDocker HasDockerURL HasSIF HasSandboxImage DockerVersion PodStarterImagePolicy="optional"`},
-		"never":        {map[string]string{image.KnobPolicy: "never", image.KnobMap: file}, `PodStarterImagePolicy="never"`},
-		"required":     {map[string]string{image.KnobPolicy: "required"}, `HasContainer HasDocker HasDockerURL DockerVersion PodStarterImagePolicy="required"`},
-		"by job":       {map[string]string{image.KnobPolicy: `TARGET.X ? "never" : "optional"`}, `HasContainer HasDocker HasDockerURL DockerVersion`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			site, err := image.NewSite(config.FromMap(tt.knobs))
-			if err != nil {
-				t.Fatal(err)
-			}
-			ad := classads.NewAd()
-			imageAbilities(ad, site)
-			var got []string
-			for name, value := range ad.All() {
-				switch {
-				case name == "PodStarterImagePolicy":
-					name += "=" + value.String()
-				case name == "DockerVersion":
-				case value.String() != "true":
-					t.Errorf("%s = %s", name, value)
-				}
-				got = append(got, name)
-			}
-			want := strings.Fields(tt.want)
-			slices.Sort(got)
-			slices.Sort(want)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("Read: error %v, want one that names %s", err, tt.want)
 			}
 		})
 	}

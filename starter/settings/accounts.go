@@ -1,10 +1,9 @@
-package main
+package settings
 
 import (
 	"fmt"
 	"os"
 	"os/user"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,10 +11,10 @@ import (
 	"podstarter/sandbox"
 )
 
-// condorOwner is the account that HTCondor's own files belong to: CONDOR_IDS
+// CondorOwner is the account that HTCondor's own files belong to: CONDOR_IDS
 // (uid.gid), else the user "condor", else, without root, whoever we are
 // (HTCondor src/condor_utils/uids.cpp:init_condor_ids).
-func condorOwner(cfg *config.Config) (sandbox.Owner, error) {
+func CondorOwner(cfg *config.Config) (sandbox.Owner, error) {
 	if os.Getuid() != 0 {
 		return sandbox.Owner{UID: os.Getuid(), GID: os.Getgid()}, nil
 	}
@@ -38,39 +37,4 @@ func condorOwner(cfg *config.Config) (sandbox.Owner, error) {
 		return sandbox.Owner{}, fmt.Errorf("the user condor has the ids %q and %q, which are no numbers", u.Uid, u.Gid)
 	}
 	return sandbox.Owner{UID: uid, GID: gid}, nil
-}
-
-// accountOf finds the name and home of a user id; both are empty for an id
-// that the pilot's image does not know, which is the rule for payload users.
-func accountOf(uid int) (name, home string) {
-	u, err := user.LookupId(strconv.Itoa(uid))
-	if err != nil {
-		return "", ""
-	}
-	return u.Username, u.HomeDir
-}
-
-// groupsOf are the supplementary groups of a payload: those in which the pilot's
-// image has its user, and its own group in any case, as initgroups(3) gives them
-// to a job of stock. Root's group is never one.
-func groupsOf(uid, gid int) []int {
-	groups := []int{gid}
-	if os.Getuid() != 0 {
-		// The pilot's own user: what it may enter is not for jobs.
-		return groups
-	}
-	u, err := user.LookupId(strconv.Itoa(uid))
-	if err != nil {
-		return groups
-	}
-	ids, err := u.GroupIds()
-	if err != nil {
-		return groups
-	}
-	for _, id := range ids {
-		if g, err := strconv.Atoi(id); err == nil && g > 0 && !slices.Contains(groups, g) {
-			groups = append(groups, g)
-		}
-	}
-	return groups
 }

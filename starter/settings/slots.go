@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"fmt"
@@ -15,15 +15,15 @@ const countedResource = "MACHINE_RESOURCE_Payloads"
 // MAX_SLOT_TYPES is 10.
 const maxSlotTypes = 10
 
-// slotsBeyondContainers is a warning when the startd can run more jobs at a time
+// SlotsBeyondContainers is a warning when the startd can run more jobs at a time
 // than there are payload containers: the last of them would wait for a container
 // in vain and go back to the queue. It is empty when all is well, and when the
 // startd counts the containers itself.
-func slotsBeyondContainers(cfg *config.Config, containers int) string {
+func SlotsBeyondContainers(cfg *config.Config, containers int) string {
 	if cfg.String(countedResource, "") != "" {
 		return ""
 	}
-	fixed, cut := slotsOf(cfg)
+	fixed, cut := SlotsOf(cfg)
 	most := fixed
 	if cut {
 		// Each slot cut out of a partitionable one has at least one CPU
@@ -39,16 +39,16 @@ func slotsBeyondContainers(cfg *config.Config, containers int) string {
 	}
 	return fmt.Sprintf("%s: names %d payload containers, but the startd may run %d jobs or more at a time; "+
 		"those without a container go back to the queue. Install 95-podstarter-slots.conf, so that the startd counts containers, "+
-		"or set NUM_CPUS and NUM_SLOTS_TYPE_1 to their number", knobContainers.name, containers, most)
+		"or set NUM_CPUS and NUM_SLOTS_TYPE_1 to their number", KnobContainers.Name, containers, most)
 }
 
 // maxCPUs keeps nonsense in NUM_CPUS within an int.
 const maxCPUs = 1 << 20
 
-// slotsOf is how many fixed slots the configuration asks for, and whether there
+// SlotsOf is how many fixed slots the configuration asks for, and whether there
 // is a partitionable one (startd slot_builder.cpp:countTypes,
 // ResMgr.cpp:init_resources).
-func slotsOf(cfg *config.Config) (fixed int, cut bool) {
+func SlotsOf(cfg *config.Config) (fixed int, cut bool) {
 	typed := false
 	for n := 1; n <= maxSlotTypes; n++ {
 		name := strconv.Itoa(n)

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"strings"
@@ -28,7 +28,7 @@ func TestSlotsBeyondContainers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := slotsBeyondContainers(config.FromMap(tt.knobs), 3)
+			got := SlotsBeyondContainers(config.FromMap(tt.knobs), 3)
 			if (tt.says == "") != (got == "") || !strings.Contains(got, tt.says) {
 				t.Errorf("got %q, want %q in it", got, tt.says)
 			}

@@ -1,0 +1,105 @@
+package settings
+
+import (
+	"os"
+	"strings"
+
+	"podstarter/condor/image"
+)
+
+// Knob is one line of the table from which docs/knobs.md and the snippet in
+// condor_config.d are written, so that neither can drift from the code.
+type Knob struct {
+	Name     string
+	Default  string // as an admin would write it; empty is a meaning of its own
+	Sentence string
+}
+
+// fallback is the value of a knob that the configuration does not set. A
+// default that comes from the environment is written as a configuration file
+// would write it, $ENV(NAME:), which is empty for an unset variable.
+func (k Knob) fallback() string {
+	if name, ok := strings.CutPrefix(k.Default, "$ENV("); ok {
+		return os.Getenv(strings.TrimSuffix(name, ":)"))
+	}
+	return k.Default
+}
+
+// The knobs that are ours. Those of HTCondor that the starter honours keep
+// HTCondor's names, defaults and meaning.
+var (
+	KnobBackend = Knob{"POD_STARTER_BACKEND", "auto",
+		"Where payloads run: `pod` (a sibling container of this pod), `local` (beside the starter, no choice of image), or `auto`: `pod` when a service account token and a pod name are there."}
+	KnobPodName = Knob{"POD_STARTER_POD_NAME", "$ENV(POD_NAME:)",
+		"Name of the pod that the pilot runs in; the downward API's `metadata.name`."}
+	KnobPodNamespace = Knob{"POD_STARTER_POD_NAMESPACE", "$ENV(POD_NAMESPACE:)",
+		"Namespace of that pod; when empty, the one that the service account's directory names."}
+	KnobContainers = Knob{"POD_STARTER_CONTAINERS", "payload",
+		"Names of the payload containers of the pod, the first gets POD_STARTER_PAYLOAD_UID, the next that plus one, and so on."}
+	KnobPayloadUID = Knob{"POD_STARTER_PAYLOAD_UID", "10001",
+		"User and group id of the first payload container's jobs; must belong to nobody else in the pod."}
+	KnobControlDir = Knob{"POD_STARTER_CONTROL_DIR", "/run/podstarter/control",
+		"Directory on a volume that pilot and payload containers share and that only root may enter: sockets and exit records of the wrapper."}
+	KnobScratchDir = Knob{"POD_STARTER_SCRATCH_DIR", "",
+		"Directory of sandboxes for a pilot without root, in a volume that it shares with its one payload container, in place of EXECUTE, which is the pilot's alone. Everything in it is removed before each job."}
+	KnobPrivateDir = Knob{"POD_STARTER_PRIVATE_DIR", "/run/podstarter/private",
+		"Directory of the pilot container alone: leases of payload containers and the digests of images."}
+	KnobDefaultImage = Knob{image.KnobDefault, "",
+		"Image of jobs that name none: a reference, or an expression over slot (MY) and job (TARGET) that gives one; when empty or undefined, the image with which the pod was created. See docs/images.md."}
+	KnobImagePolicy = Knob{image.KnobPolicy, string(image.PolicyOptional),
+		"Which jobs run here: `never` those that name an image, `required` those alone, `optional` all; or an expression over slot (MY) and job (TARGET) that gives one of the words."}
+	KnobImageMap = Knob{image.KnobMap, "",
+		"File with rules that turn what jobs name (SingularityImage, paths, .sif files) into images of a registry, in the syntax of HTCondor's map files; asked before the built-in rules for CVMFS."}
+	KnobImagesAllowed = Knob{image.KnobAllowed, "",
+		"Images that jobs may use: patterns over registry/repository:tag, with * and ?; when empty, all. Others are held."}
+	KnobImagesDenied = Knob{image.KnobDenied, "",
+		"Images that jobs may not use, in the same form; wins over POD_STARTER_IMAGES_ALLOWED."}
+	KnobImageMirrors = Knob{image.KnobMirrors, "",
+		"Where images are pulled from instead: a list of FROM=TO, such as docker.io=mirror.example.org/dockerhub."}
+	KnobBindTimeout = Knob{"POD_STARTER_BIND_TIMEOUT", "900",
+		"Seconds that an image may take to be pulled and started before the job goes back to the queue."}
+	KnobReset = Knob{"POD_STARTER_RESET", "always",
+		"When a payload container is made anew: `always` gives each job a fresh one, `image` keeps it for the next job of the same owner in the same image. That starts in milliseconds instead of a second when jobs follow each other closely, and finds the files that the last one left in the image, but for those in /tmp and /var/tmp; its processes are gone, or the container is not used again. A tag is looked up again after POD_STARTER_DIGEST_LIFETIME."}
+	KnobThrowawayTags = Knob{"POD_STARTER_THROWAWAY_TAGS", "True",
+		"Write a known image as `name:<once>@<digest>`, which the kubelet does not count as a crash loop when it comes back; False where an image policy refuses such references."}
+	KnobDigestLifetime = Knob{"POD_STARTER_DIGEST_LIFETIME", "600",
+		"Seconds for which the digest that a tag pointed to is taken to be its digest still; 0 asks the registry each time."}
+	KnobMaxRest = Knob{"POD_STARTER_MAX_REST", "300",
+		"Longest time in seconds for which a slot takes no jobs after one that failed through nobody's fault; a pod in which no job can run rests up to six times as long. 0: jobs are taken whatever happened."}
+	KnobAdvertisedImages = Knob{"POD_STARTER_ADVERTISED_IMAGES", "20",
+		"How many of the images that ran here last are told to the pool as `PodStarterImages`; 0 for none."}
+	KnobEndPod = Knob{"POD_STARTER_END_POD", "False",
+		"Whether the entrypoint of the pilot image ends the pod when condor_master has ended by itself and without an error. Without it, a pod with `restartPolicy: Always` starts its pilot anew."}
+	KnobSetup = Knob{"POD_STARTER_SETUP", "",
+		"Program that the starter runs in the pilot container before each job, as its own user, with `setup` as its argument and the job's ad on its standard input. If it fails, the job goes back to the queue. See docs/hooks.md."}
+	KnobTeardown = Knob{"POD_STARTER_TEARDOWN", "",
+		"The same after each job, with `teardown`; that it fails is only logged."}
+	KnobContainerSetup = Knob{"POD_STARTER_CONTAINER_SETUP", "",
+		"Program of the pilot container that is run inside the payload container before each job, in its image, with `setup` as its argument."}
+	KnobContainerTeardown = Knob{"POD_STARTER_CONTAINER_TEARDOWN", "",
+		"The same after each job, when nothing of it is alive any more, with `teardown`."}
+	KnobContainerScriptsAs = Knob{"POD_STARTER_CONTAINER_SCRIPTS_AS", ScriptsAsPayload,
+		"Who the programs inside the payload container are: `payload` (the job's user), `root` (container-root without capabilities; only programs that execute nothing of the image, statically linked ones), or `root-in-image` (scripts too: their shell is the image's, so every image that is allowed must be trusted like the pilot's own)."}
+	KnobScriptTimeout = Knob{"POD_STARTER_SCRIPT_TIMEOUT", "60",
+		"Seconds that each of these programs may take before it is killed."}
+	KnobWrapImages = Knob{"POD_STARTER_WRAP_IMAGES", "True",
+		"Whether USER_JOB_WRAPPER starts jobs that have an image, too, inside of it; or an expression over slot (MY) and job (TARGET). Jobs without one are always started by it."}
+	KnobMaxOutputFiles = Knob{"POD_STARTER_MAX_OUTPUT_FILES", "10000000",
+		"How many files and directories a job may return in one transfer; with more, it is held, and its standard output and error alone are returned. 0: any number."}
+	KnobProgramPaths = Knob{"POD_STARTER_PROGRAM_PATHS", "",
+		"Files and directories of the pilot container that the site's plugins and hooks may read and execute for a job, where the pilot is not root, beside the sandbox and what the image has in /usr, /etc, /opt, /bin, /sbin and /lib*: what is mounted, such as a volume with plugins, has to be named. Never one that holds what is secret. See docs/modes.md."}
+	KnobMaxProcesses = Knob{"POD_STARTER_MAX_PROCESSES", "2048",
+		"How many processes and threads a job may have at a time; with more it is killed and held. The pod's own limit (the kubelet's podPidsLimit) should leave room for as many from each payload container and 500 besides. 0: any number. See docs/usage.md."}
+	KnobKubernetesDir = Knob{"POD_STARTER_KUBERNETES_DIR", "/var/run/secrets/kubernetes.io/serviceaccount",
+		"Directory with the pilot's `token`, `ca.crt` and `namespace`."}
+)
+
+// Knobs are all of ours, in the order of the page.
+var Knobs = []Knob{
+	KnobBackend, KnobPodName, KnobPodNamespace, KnobContainers, KnobPayloadUID, KnobControlDir, KnobScratchDir, KnobPrivateDir,
+	KnobDefaultImage, KnobImagePolicy, KnobImageMap, KnobImagesAllowed, KnobImagesDenied, KnobImageMirrors, KnobBindTimeout, KnobReset, KnobThrowawayTags, KnobDigestLifetime,
+	KnobMaxRest, KnobAdvertisedImages, KnobEndPod,
+	KnobSetup, KnobTeardown, KnobContainerSetup, KnobContainerTeardown, KnobContainerScriptsAs, KnobScriptTimeout, KnobWrapImages,
+	KnobMaxOutputFiles, KnobProgramPaths, KnobMaxProcesses,
+	KnobKubernetesDir,
+}

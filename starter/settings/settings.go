@@ -1,0 +1,210 @@
+package settings
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"podstarter/condor/config"
+	"podstarter/condor/image"
+)
+
+// Settings are the values of all knobs that the starter goes by, checked.
+type Settings struct {
+	Backend        string // BackendPod or BackendLocal
+	PodName        string
+	PodNamespace   string
+	Containers     []string
+	PayloadUID     int
+	ControlDir     string
+	ScratchDir     string // empty: EXECUTE
+	PrivateDir     string
+	Images         *image.Site
+	BindTimeout    time.Duration
+	Reset          string // ResetAlways or ResetImage
+	ThrowawayTags  bool
+	DigestLifetime time.Duration
+	MaxRest        time.Duration
+	MaxOutputFiles int64 // 0: any number
+	MaxTasks       int   // processes and threads of a job; 0: any number
+	KubernetesDir  string
+	ProgramPaths   []string
+	Programs       Programs
+	// AdvertisedImages is how many of the images that ran last are told to the pool.
+	AdvertisedImages int
+
+	// Condor are HTCondor's own knobs.
+	Condor Condor
+	// Config is for knobs that are expressions over a slot and a job.
+	Config *config.Config
+}
+
+// Values of POD_STARTER_BACKEND and POD_STARTER_RESET.
+const (
+	BackendAuto  = "auto"
+	BackendPod   = "pod"
+	BackendLocal = "local"
+
+	ResetAlways = "always"
+	ResetImage  = "image"
+)
+
+const (
+	// MaxMaxRest is the largest value of POD_STARTER_MAX_REST.
+	MaxMaxRest = 24 * time.Hour
+	// MaxAdvertisedImages is the largest value of POD_STARTER_ADVERTISED_IMAGES.
+	MaxAdvertisedImages = 21
+	// maxUID is the largest id that a payload may have; the kernel keeps the
+	// all-ones value for "no change" (setresuid(2)).
+	maxUID = 1<<31 - 2
+	// maxTasks is the largest limit of processes: what the kernel can number
+	// (proc(5), PID_MAX_LIMIT).
+	maxTasks = 1 << 22
+)
+
+// InPod says whether payloads run in a sibling container.
+func (s Settings) InPod() bool { return s.Backend == BackendPod }
+
+// SeparateUsers says whether the site's programs run for a job as a user who has
+// nothing in the pilot container. A pilot without root has one user, who may read
+// the tokens of the pod and of the pool: there no program of a job runs, no URL
+// names a file, and the programs of the site are confined.
+func (s Settings) SeparateUsers() bool { return !s.InPod() || os.Getuid() == 0 }
+
+// StateDir is where the starters of this machine keep what they know: the private
+// directory, or, without root and without a pod, one below HTCondor's own.
+func (s Settings) StateDir() string {
+	if !s.InPod() && os.Getuid() != 0 { // the directories of /run are root's
+		return filepath.Join(s.Condor.Lock, "podstarter")
+	}
+	return s.PrivateDir
+}
+
+// reader reads knobs and keeps the problems that it meets.
+type reader struct {
+	cfg      *config.Config
+	problems *multierror.Error
+}
+
+func (r *reader) bad(k Knob, format string, args ...any) {
+	r.problem(fmt.Errorf("%s: %s", k.Name, fmt.Sprintf(format, args...)))
+}
+
+func (r *reader) problem(err error) {
+	if err != nil {
+		r.problems = multierror.Append(r.problems, err)
+	}
+}
+
+func (r *reader) text(k Knob) string {
+	value := strings.TrimSpace(r.cfg.String(k.Name, k.fallback()))
+	if strings.EqualFold(value, "UNDEFINED") { // what $ENV() of an unset variable gives
+		return ""
+	}
+	return value
+}
+
+func (r *reader) list(k Knob) []string {
+	return strings.FieldsFunc(r.text(k), func(c rune) bool { return c == ',' || c == ' ' || c == '\t' })
+}
+
+func (r *reader) count(k Knob, least, most int64) int64 {
+	def, _ := strconv.ParseInt(k.Default, 10, 64) // the table's own digits
+	n, err := r.cfg.Int(k.Name, def)
+	switch {
+	case err != nil:
+		r.problem(err)
+	case n < least || n > most:
+		r.bad(k, "%d is not between %d and %d", n, least, most)
+	}
+	return n
+}
+
+func (r *reader) seconds(k Knob, least, most int64) time.Duration {
+	return time.Duration(r.count(k, least, most)) * time.Second
+}
+
+// Read reads all knobs and reports everything that is wrong with them at once,
+// one error a knob. With an error no job can be run.
+func Read(cfg *config.Config) (Settings, error) {
+	r := &reader{cfg: cfg}
+	s := Settings{
+		Backend:        strings.ToLower(r.text(KnobBackend)),
+		PodName:        r.text(KnobPodName),
+		PodNamespace:   r.text(KnobPodNamespace),
+		Containers:     r.list(KnobContainers),
+		ControlDir:     r.text(KnobControlDir),
+		PrivateDir:     r.text(KnobPrivateDir),
+		ScratchDir:     r.text(KnobScratchDir),
+		Reset:          strings.ToLower(r.text(KnobReset)),
+		KubernetesDir:  r.text(KnobKubernetesDir),
+		ProgramPaths:   r.list(KnobProgramPaths),
+		PayloadUID:     int(r.count(KnobPayloadUID, 1, maxUID)),
+		BindTimeout:    r.seconds(KnobBindTimeout, 1, 86400),
+		DigestLifetime: r.seconds(KnobDigestLifetime, 0, 30*86400),
+		MaxRest:        r.seconds(KnobMaxRest, 0, int64(MaxMaxRest/time.Second)),
+
+		MaxOutputFiles:   r.count(KnobMaxOutputFiles, 0, math.MaxInt64),
+		MaxTasks:         int(r.count(KnobMaxProcesses, 0, maxTasks)),
+		AdvertisedImages: int(r.count(KnobAdvertisedImages, 0, MaxAdvertisedImages)),
+		Config:           cfg,
+	}
+	var err error
+	s.Images, err = image.NewSite(cfg)
+	r.problem(err)
+	s.ThrowawayTags, err = cfg.Bool(KnobThrowawayTags.Name, true)
+	r.problem(err)
+	s.Programs = r.programs()
+	s.Condor = r.condor()
+	r.check(&s)
+	if s.Backend == BackendAuto {
+		s.Backend = BackendLocal
+		if _, err := os.Stat(s.KubernetesDir + "/token"); err == nil && s.PodName != "" {
+			s.Backend = BackendPod
+		}
+	}
+	if s.Backend == BackendLocal {
+		s.ScratchDir = ""
+	}
+	return s, r.problems.ErrorOrNil()
+}
+
+// check looks at values that are words or paths.
+func (r *reader) check(s *Settings) {
+	switch s.Backend {
+	case BackendAuto, BackendPod, BackendLocal:
+	default:
+		r.bad(KnobBackend, "%q is none of auto, pod, local", s.Backend)
+	}
+	if s.Reset != ResetAlways && s.Reset != ResetImage {
+		r.bad(KnobReset, "%q is neither always nor image", s.Reset)
+	}
+	if len(s.Containers) == 0 {
+		r.bad(KnobContainers, "names no container; give the name of the payload container, such as %q", KnobContainers.Default)
+	}
+	for _, path := range s.ProgramPaths {
+		r.absolute(KnobProgramPaths, path)
+	}
+	r.absolute(KnobControlDir, s.ControlDir)
+	r.absolute(KnobPrivateDir, s.PrivateDir)
+	r.absolute(KnobKubernetesDir, s.KubernetesDir)
+	switch {
+	case s.ScratchDir == "":
+	case !strings.HasPrefix(s.ScratchDir, "/"):
+		r.absolute(KnobScratchDir, s.ScratchDir)
+	case len(s.Containers) > 1:
+		r.bad(KnobScratchDir, "is for one payload container, since all in it is removed before each job, but %s names %d", KnobContainers.Name, len(s.Containers))
+	}
+}
+
+func (r *reader) absolute(k Knob, path string) {
+	if !strings.HasPrefix(path, "/") {
+		r.bad(k, "%q is not an absolute path", path)
+	}
+}
