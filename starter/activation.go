@@ -23,6 +23,7 @@ import (
 	"podstarter/rescue"
 	"podstarter/sandbox"
 	"podstarter/starter/failure"
+	"podstarter/starter/orders"
 	"podstarter/starter/settings"
 )
 
@@ -38,7 +39,7 @@ type activation struct {
 	environ []string       // the starter's own, without what daemons keep secret
 	name    string         // unique in the pod; leases, nonces and exit records carry it
 	backend Backend
-	orders  *orders
+	orders  *orders.Orders
 	// failures are of this program; nil in tests.
 	failures *failures
 
@@ -107,7 +108,7 @@ type activation struct {
 func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env []string, log *slog.Logger) (*activation, error) {
 	a := &activation{
 		inv: inv, cfg: cfg, log: log, environ: startd.ScrubEnv(env),
-		orders: newOrders(log), visits: newVisits(),
+		orders: orders.New(log), visits: newVisits(),
 		meter: meter{log: log, memory: noMemory()}, scale: newScale(),
 		submit: submitSide{back: make(chan struct{}, 1)},
 	}
@@ -178,7 +179,7 @@ func (a *activation) run(ctx context.Context) int {
 // live is the whole life of a job that goes well. An error ends it where it
 // happened; conclude says what that means to the job.
 func (a *activation) live(ctx context.Context) error {
-	before, release := a.orders.cancelled(ctx)
+	before, release := a.orders.UntilAny(ctx)
 	defer release()
 	steps := []struct {
 		name string
@@ -225,13 +226,13 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 	if err == nil {
 		return exitNormal
 	}
-	ended := a.orders.ended()
+	ended := a.orders.Ended()
 	switch {
-	case ended != nil && ended.lost:
+	case ended != nil && ended.Lost:
 		a.log.Error("The shadow is gone, the job ends with it", "error", err)
 		a.finalUpdate(ctx)
 		return exitLostShadow
-	case ended != nil && (errors.Is(err, errEnded) || errors.Is(err, shadow.ErrLost)):
+	case ended != nil && (errors.Is(err, orders.ErrEnded) || errors.Is(err, shadow.ErrLost)):
 		a.log.Info("The job ends before it could finish", "reason", ended.Error())
 		a.exitHook(ctx)
 		a.endEarly(ctx, *ended)
@@ -257,15 +258,15 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 // Whoever asked through the shadow has told it already; every other demand is
 // told to the shadow as a reason for another try, since a shadow that just
 // loses its starter would wait for one to come back.
-func (a *activation) endEarly(ctx context.Context, e ending) {
+func (a *activation) endEarly(ctx context.Context, e orders.Demand) {
 	if a.payload == nil && a.sandbox != nil {
 		a.tell(ctx, a.exitAd(ctx))
 	}
-	if e.code == shadow.VacateClaimDeactivated || a.holdReported {
+	if e.Code == shadow.VacateClaimDeactivated || a.holdReported {
 		a.finalUpdate(ctx)
 		return
 	}
-	a.report(ctx, shadow.RemoteError{Message: e.Error(), Code: e.code, Subcode: e.subcode, Critical: true})
+	a.report(ctx, shadow.RemoteError{Message: e.Error(), Code: e.Code, Subcode: e.Subcode, Critical: true})
 }
 
 // report is the last word to startd and shadow when the job has no exit. That

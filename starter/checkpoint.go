@@ -14,6 +14,7 @@ import (
 	"podstarter/rescue"
 	"podstarter/sandbox"
 	"podstarter/starter/failure"
+	"podstarter/starter/orders"
 )
 
 // askCheckpoint sends the job its checkpoint signal, if it wants that
@@ -61,7 +62,7 @@ func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 	if err := a.saveCheckpoint(ctx); err != nil || a.holdReported {
 		return false, err
 	}
-	if a.orders.ended() != nil {
+	if a.orders.Ended() != nil {
 		// What it has done is saved; there is no use in beginning anew.
 		run.ordered = true
 		return false, nil
@@ -97,7 +98,7 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 		a.tell(ctx, ad)
 		a.tellCheckpoint(ctx, shadow.EventSuccessfulCheckpoint, a.checkpoint)
 		return nil
-	case a.orders.wasCut():
+	case !a.orders.Allows(orders.Cut):
 		return nil
 	}
 	if t := (*sandbox.TransferError)(nil); errors.As(err, &t) && !t.TryAgain {
@@ -137,9 +138,9 @@ func (a *activation) sendCheckpoint(ctx context.Context) error {
 	if a.files.transfer == nil {
 		return errNoTransfer
 	}
-	ctx, release := a.orders.cancelledCut(ctx)
+	ctx, release := a.orders.UntilCut(ctx)
 	defer release()
-	rescue.Go(func() { a.awaitTakedown(ctx) })
+	rescue.Go(func() { a.orders.TakeDownWith(ctx, a.container.Ending()) })
 	return phase(ctx, a.log, "checkpoint", func(ctx context.Context) error { return a.sendOutput(ctx, sandbox.Checkpoint) })
 }
 

@@ -138,7 +138,7 @@ func (p *ioProxy) hidden() []string {
 // drainChirp lets all that the job asked for be done, unless an order allows no
 // delay. Nothing of the job is alive.
 func (a *activation) drainChirp(ctx context.Context) {
-	ctx, release := a.orders.cancelledHard(ctx)
+	ctx, release := a.orders.UntilHard(ctx)
 	defer release()
 	a.chirp.finish(ctx)
 }

@@ -12,6 +12,7 @@ import (
 	"podstarter/rescue"
 	"podstarter/sandbox"
 	"podstarter/starter/failure"
+	"podstarter/starter/orders"
 )
 
 // finish is what happens between the end of the job's main process and the
@@ -90,8 +91,8 @@ func (a *activation) sayExited(ctx context.Context) error {
 	ad := a.finalUpdate(ctx)
 	status, reason := a.payload.exit.WaitStatus, shadow.JobExited
 	// An order that came when the job had ended changes nothing of how it did.
-	switch e := a.orders.ended(); {
-	case a.payload.ordered && e != nil && e.remove:
+	switch e := a.orders.Ended(); {
+	case a.payload.ordered && e != nil && e.Remove:
 		reason = shadow.JobKilled
 	case a.payload.ordered:
 		reason = shadow.JobShouldRequeue
@@ -111,35 +112,35 @@ func (a *activation) stageOut(ctx context.Context) error {
 	if !a.info.FileTransfer || a.files.arrived {
 		return nil
 	}
-	e := a.orders.ended()
+	e := a.orders.Ended()
 	kind, wanted := sandbox.Choose(a.ad, a.files.when, sandbox.Ending{
 		Ready: true, Started: true,
 		Evicted:    a.payload.ordered,
-		Fast:       a.payload.ordered && a.orders.hardEnded(),
-		FinalOnRm:  a.payload.ordered && e != nil && e.code == shadow.VacateClaimDeactivated && e.subcode == shadow.FinalTransfer,
+		Fast:       a.payload.ordered && !a.orders.Allows(orders.Hard),
+		FinalOnRm:  a.payload.ordered && e != nil && e.Code == shadow.VacateClaimDeactivated && e.Subcode == shadow.FinalTransfer,
 		WaitStatus: a.payload.exit.WaitStatus,
 	})
 	if !wanted {
 		a.log.Info("No output is transferred after this kind of end")
 		return nil
 	}
-	ctx, release := a.orders.cancelledCut(ctx)
+	ctx, release := a.orders.UntilCut(ctx)
 	defer release()
-	rescue.Go(func() { a.awaitTakedown(ctx) })
+	rescue.Go(func() { a.orders.TakeDownWith(ctx, a.container.Ending()) })
 	var err error
 	for again := true; again; again = err == nil {
 		err = phase(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendOutput(ctx, kind) })
 		switch {
 		case err == nil:
 			return a.update(ctx, a.exitAd(ctx))
-		case a.orders.hardEnded():
+		case !a.orders.Allows(orders.Hard):
 			a.log.Warn("The transfer of output is cut short", "error", err)
 			a.payload.ordered = true
 			return nil
 		}
 		err = a.retryOutput(ctx, err)
 	}
-	if errors.Is(err, shadow.ErrLost) || errors.Is(err, errEnded) {
+	if errors.Is(err, shadow.ErrLost) || errors.Is(err, orders.ErrEnded) {
 		return err
 	}
 	// The shadow writes the end of the job into its event log before it acts

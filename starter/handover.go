@@ -8,6 +8,7 @@ import (
 
 	"podstarter/condor/shadow"
 	"podstarter/sandbox"
+	"podstarter/starter/orders"
 )
 
 // handOver tells the shadow how the job ended and gives it the job's output.
@@ -18,7 +19,7 @@ import (
 func (a *activation) handOver(ctx context.Context) error {
 	for {
 		err := a.tellExit(ctx)
-		if !errors.Is(err, shadow.ErrLost) || a.orders.hardEnded() {
+		if !errors.Is(err, shadow.ErrLost) || !a.orders.Allows(orders.Hard) {
 			return err
 		}
 		a.log.Warn("The job has ended, but the shadow is away: waiting for the job's lease to expire or for a reconnect attempt")

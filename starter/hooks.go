@@ -12,6 +12,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/rescue"
 	"podstarter/starter/failure"
+	"podstarter/starter/orders"
 )
 
 // openHooks finds the hooks of the job.
@@ -174,12 +175,12 @@ func (a *activation) exitHook(ctx context.Context) {
 	about := a.ad.Clone()
 	about.Update(a.processAd(job.Exited))
 	a.scripts.publish(about)
-	if e := a.orders.ended(); e != nil {
-		job.PublishVacate(about, job.Vacated{Reason: e.reason, Code: e.code, Subcode: e.subcode})
+	if e := a.orders.Ended(); e != nil {
+		job.PublishVacate(about, job.Vacated{Reason: e.Reason, Code: e.Code, Subcode: e.Subcode})
 	}
 	reason := "exit" // an order that came when the job had ended changes nothing
 	if a.payload == nil || a.payload.ordered {
-		reason = exitReason(a.orders.ended())
+		reason = exitReason(a.orders.Ended())
 	}
 	p, err := a.hookProgram(job.HookJobExit, path, about, reason)
 	if err == nil {
@@ -197,13 +198,13 @@ func (a *activation) exitHook(ctx context.Context) {
 
 // exitReason is what the JOB_EXIT hook is told
 // (job_info_communicator.cpp:getExitReasonString).
-func exitReason(e *ending) string {
+func exitReason(e *orders.Demand) string {
 	switch {
 	case e == nil:
 		return "exit"
-	case e.hold:
+	case e.Hold:
 		return "hold"
-	case e.remove:
+	case e.Remove:
 		return "remove"
 	}
 	return "evict"

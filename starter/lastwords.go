@@ -14,6 +14,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/rescue"
 	"podstarter/starter/failure"
+	"podstarter/starter/orders"
 )
 
 // dieBySignal has the Go runtime end this process by SIGABRT where nothing can
@@ -75,8 +76,8 @@ type failures struct {
 
 	mu      sync.Mutex
 	first   *rescue.Panic
-	last    *time.Timer // of this process
-	orders  *orders     // nil until there is an activation
+	last    *time.Timer    // of this process
+	orders  *orders.Orders // nil until there is an activation
 	telling sync.WaitGroup
 }
 
@@ -98,7 +99,7 @@ func (f *failures) add(p *rescue.Panic) {
 }
 
 // end names who is to be told that the job must end.
-func (f *failures) end(o *orders) {
+func (f *failures) end(o *orders.Orders) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.orders = o
@@ -108,7 +109,7 @@ func (f *failures) end(o *orders) {
 func (f *failures) order() {
 	if f.first != nil && f.orders != nil {
 		o, why := f.orders, failureText(f.first.Value)
-		f.telling.Go(func() { o.end(ending{reason: why, code: shadow.VacateStarterError, cut: true}) })
+		f.telling.Go(func() { o.End(orders.Demand{Reason: why, Code: shadow.VacateStarterError, Urgency: orders.Cut}) })
 	}
 }
 

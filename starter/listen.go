@@ -7,12 +7,12 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
-	"time"
 
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
 	"podstarter/internal/cedar"
 	"podstarter/rescue"
+	"podstarter/starter/orders"
 	"podstarter/starter/settings"
 )
 
@@ -28,7 +28,7 @@ func (a *activation) listen(ctx context.Context) {
 	for command, sig := range map[int]int{
 		cedar.DCOffGraceful: int(syscall.SIGTERM),
 		cedar.DCOffFast:     int(syscall.SIGQUIT),
-		cedar.DCOffPeaceful: peaceful,
+		cedar.DCOffPeaceful: orders.Peaceful,
 		cedar.DCOffForce:    int(syscall.SIGQUIT),
 	} {
 		server.Handle(command, cedar.Administrator, func(ctx context.Context, c *cedar.Call) error {
@@ -66,7 +66,7 @@ func (a *activation) listen(ctx context.Context) {
 		alive := startd.KeepAlive{Inheritance: a.inherited, Config: a.cfg, Log: a.log}
 		if err := alive.Run(ctx); err != nil && ctx.Err() == nil {
 			// The same as SIGQUIT (daemon_core.cpp:check_parent).
-			a.orders.end(ending{reason: fmt.Sprintf("The startd is gone: %v", err), code: shadow.VacateStarterError, cut: true})
+			a.orders.End(orders.Demand{Reason: fmt.Sprintf("The startd is gone: %v", err), Code: shadow.VacateStarterError, Urgency: orders.Cut})
 		}
 	})
 }
@@ -97,7 +97,11 @@ func (a *activation) commandVacate(ctx context.Context, c *cedar.Call) error {
 	if err := c.Stream.EndMessage(); err != nil {
 		return err
 	}
-	a.orders.end(ending{reason: v.Reason, code: v.Code, subcode: v.Subcode, soft: v.Soft, hold: !v.ShouldVacate(), ordered: true})
+	d := orders.Demand{Reason: v.Reason, Code: v.Code, Subcode: v.Subcode, Hold: !v.ShouldVacate(), Source: orders.Startd}
+	if v.Soft {
+		d.Urgency = orders.Soft
+	}
+	a.orders.End(d)
 	return nil
 }
 
@@ -111,48 +115,7 @@ func (a *activation) commandSignal(ctx context.Context, c *cedar.Call) error {
 	return nil
 }
 
-// peaceful is SIGTERM without a limit to the time that the job takes
-// (daemon_core_main.cpp:handle_off_peaceful).
-const peaceful = -int(syscall.SIGTERM)
-
-// signalled does what a signal of the kernel or of daemonCore means to a
-// starter (starter.cpp:Config).
+// signalled does what a signal of the kernel or of daemonCore means.
 func (a *activation) signalled(ctx context.Context, sig int) {
-	switch sig {
-	case int(syscall.SIGTERM), cedar.DCSigSoftKill:
-		a.orders.end(ending{soft: true})
-		a.hardenLater(ctx)
-	case peaceful:
-		a.orders.end(ending{soft: true})
-	case int(syscall.SIGQUIT), int(syscall.SIGINT), cedar.DCSigHardKill:
-		a.orders.end(ending{})
-	case int(syscall.SIGUSR1), cedar.DCSigRemove:
-		a.orders.end(ending{soft: true, remove: true})
-	case cedar.DCSigHold:
-		a.orders.end(ending{soft: true, hold: true})
-	case cedar.DCSigSuspend:
-		a.log.Info("Told to suspend the job")
-		a.orders.setSuspended(true)
-	case cedar.DCSigContinue:
-		a.orders.setSuspended(false)
-	case cedar.DCSigPCkpt:
-		a.orders.checkpoint()
-	case int(syscall.SIGHUP):
-		a.log.Info("Asked to read the configuration again; it is read once an activation")
-	default:
-		a.log.Warn("Signal without a meaning here is passed over", "signal", sig)
-	}
-}
-
-// hardenLater turns a graceful shutdown into a fast one when it takes too long.
-func (a *activation) hardenLater(ctx context.Context) {
-	rescue.Go(func() {
-		timer := time.NewTimer(a.set.Condor.GracefulTimeout)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			a.orders.end(ending{reason: "the graceful shutdown took longer than SHUTDOWN_GRACEFUL_TIMEOUT"})
-		case <-ctx.Done():
-		}
-	})
+	a.orders.Signal(ctx, sig, a.set.Condor.GracefulTimeout)
 }

@@ -82,7 +82,9 @@ var panics = map[string]func(t *testing.T, ctx context.Context, a *activation){
 	"an update": func(_ *testing.T, ctx context.Context, a *activation) {
 		a.background.Go(func() { a.changeUpdate(ctx) })
 	},
-	"a takedown":      func(_ *testing.T, ctx context.Context, a *activation) { rescue.Go(func() { a.awaitTakedown(ctx) }) },
+	"a takedown": func(_ *testing.T, ctx context.Context, a *activation) {
+		rescue.Go(func() { a.orders.TakeDownWith(ctx, a.container.Ending()) })
+	},
 	"a lock is kept":  func(_ *testing.T, _ context.Context, a *activation) { rescue.Go(func() { fool{}.lock(&a.updating) }) },
 	"nobody's":        func(*testing.T, context.Context, *activation) { go fool{}.work() },
 	"a fatal error":   func(*testing.T, context.Context, *activation) { go new(sync.Mutex).Unlock() },
@@ -111,7 +113,7 @@ func TestPanicChild(t *testing.T) {
 		f.end(a.orders)
 		return a, nil
 	}, func(a *activation, ctx context.Context) int {
-		before, release := a.orders.cancelledHard(ctx)
+		before, release := a.orders.UntilHard(ctx)
 		defer release()
 		panics[kind](t, ctx, a)
 		<-before.Done() // as a phase that is cut short
@@ -139,7 +141,7 @@ func TestPanics(t *testing.T) {
 		"a command":          {heard: said + foolish, log: []string{foolish, "fool.handle"}},
 		"a chirp session":    {heard: said + foolish, log: []string{foolish, "fool.GetJobAttr"}},
 		"an update":          {heard: said + "runtime error", log: []string{"nil pointer", "changeUpdate"}},
-		"a takedown":         {heard: said + "runtime error", log: []string{"nil pointer", "awaitTakedown"}},
+		"a takedown":         {heard: said + "runtime error", log: []string{"nil pointer", "panics_test.go"}},
 		"a lock is kept":     {abort: true, log: []string{foolish, "fool.lock", "no orderly end", "TestPanicChild"}},
 		"nobody's":           {abort: true, log: []string{foolish, "fool.work"}},
 		// Of these the runtime gives its message to nothing but standard error.

@@ -13,6 +13,7 @@ import (
 	"podstarter/condor/version"
 	"podstarter/internal/cedar"
 	"podstarter/sandbox"
+	"podstarter/starter/orders"
 )
 
 // submitSide is where the shadow is: it moves when one takes the place of
@@ -112,7 +113,7 @@ func (a *activation) keepShadow(ctx context.Context) {
 			// It came back in the last moment.
 		default:
 			a.log.Error(fmt.Sprintf("No reconnect from shadow for %d seconds, aborting job execution!", away))
-			a.orders.end(ending{reason: "the connection to the shadow is lost", lost: true})
+			a.orders.End(orders.Demand{Reason: "the connection to the shadow is lost", Lost: true})
 			return
 		}
 	}
@@ -127,7 +128,7 @@ func (a *activation) jobLease() time.Duration { return time.Duration(a.leaseTime
 // is what is left of the job, so only an order that allows no delay, as is the
 // end of the lease, cuts the waiting short.
 func (a *activation) awaitShadow(ctx context.Context) error {
-	ctx, release := a.orders.cancelledHard(ctx)
+	ctx, release := a.orders.UntilHard(ctx)
 	defer release()
 	return a.shadow.Await(ctx)
 }

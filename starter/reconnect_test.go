@@ -23,6 +23,7 @@ import (
 	"podstarter/payload"
 	"podstarter/sandbox"
 	"podstarter/starter/failure"
+	"podstarter/starter/orders"
 	"podstarter/starter/settings"
 )
 
@@ -64,7 +65,7 @@ func starterWith(t *testing.T, lease time.Duration) (*activation, *submitter) {
 	startdEnd, startdPeer := sockets(t)
 	go func() { _, _ = cedar.NewStream(startdPeer).ReadMessage(make([]byte, 1<<20)) }()
 	a := &activation{
-		log: log, orders: newOrders(log), cfg: config.FromMap(nil), address: "<127.0.0.1:1?sock=starter>",
+		log: log, orders: orders.New(log), cfg: config.FromMap(nil), address: "<127.0.0.1:1?sock=starter>",
 		meter: meter{log: log, memory: noMemory()}, ad: classads.NewAd(), machine: classads.NewAd(),
 		submit:   submitSide{back: make(chan struct{}, 1), starter: classads.NewAd(), socket: "<127.0.0.1:2>", key: "first"},
 		shadow:   shadow.New(cedar.NewStream(mine), log),
@@ -244,8 +245,8 @@ func TestReconnect(t *testing.T) {
 		t.Errorf("files go to %s with key %q in %v", a.submit.socket, a.submit.key, a.submit.session)
 	}
 	a.submit.mu.Unlock()
-	if a.orders.ended() != nil {
-		t.Errorf("the job is to end: %v", a.orders.ended())
+	if a.orders.Ended() != nil {
+		t.Errorf("the job is to end: %v", a.orders.Ended())
 	}
 	if v := a.shadow.Version(); !v.AtLeast(25, 14, 1) {
 		t.Errorf("the shadow is %v", v)
@@ -269,18 +270,18 @@ func TestReconnectRefused(t *testing.T) {
 		a, sub := starterWith(t, 0)
 		a.shadow.Disconnect(errors.New("the network is gone"))
 		select {
-		case <-a.orders.hard:
+		case <-a.orders.Hard():
 		case <-time.After(longTime):
 			t.Fatal("the job goes on without a lease")
 		}
-		if e := a.orders.ended(); !e.lost || e.soft {
+		if e := a.orders.Ended(); !e.Lost || e.Urgency == orders.Soft {
 			t.Errorf("%+v", e)
 		}
 		reply, err := sub.comeBack(sub.claim)
 		if err != nil || reply.StringOr("Result", "") != shadow.ResultInvalidState {
 			t.Errorf("%v, %v", reply, err)
 		}
-		if err := a.handOver(t.Context()); !errors.Is(err, shadow.ErrLost) && !errors.Is(err, errEnded) {
+		if err := a.handOver(t.Context()); !errors.Is(err, shadow.ErrLost) && !errors.Is(err, orders.ErrEnded) {
 			t.Errorf("handOver: %v", err)
 		}
 		if code := a.conclude(t.Context(), shadow.ErrLost); code != exitLostShadow {

@@ -11,6 +11,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/starter/failure"
+	"podstarter/starter/orders"
 	"podstarter/starter/settings"
 )
 
@@ -49,14 +50,14 @@ func (a *activation) preScript(ctx context.Context) error {
 // postScript runs PostCmd, if the job has one. It comes after every end of the
 // job, but for one that allows no delay.
 func (a *activation) postScript(ctx context.Context) error {
-	if a.orders.hardEnded() {
+	if !a.orders.Allows(orders.Hard) {
 		return nil
 	}
-	hasty, release := a.orders.cancelledHard(ctx)
+	hasty, release := a.orders.UntilHard(ctx)
 	defer release()
 	end, err := a.runScript(hasty, job.PostScript)
 	switch {
-	case err != nil && a.orders.hardEnded():
+	case err != nil && !a.orders.Allows(orders.Hard):
 		a.log.Warn("The job's PostCmd is cut short", "error", err)
 		return nil
 	case end == nil || err != nil:

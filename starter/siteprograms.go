@@ -14,6 +14,7 @@ import (
 	"podstarter/payload"
 	"podstarter/sandbox"
 	"podstarter/starter/failure"
+	"podstarter/starter/orders"
 	"podstarter/starter/settings"
 )
 
@@ -45,7 +46,7 @@ func (a *activation) setUp(ctx context.Context) error {
 		err := phase(ctx, a.log, "set-up", func(ctx context.Context) error { return step.run(ctx, step.path, stageSetup) })
 		switch {
 		case err == nil:
-		case errors.Is(err, errEnded), errors.Is(err, shadow.ErrLost), !errors.Is(err, errScript):
+		case errors.Is(err, orders.ErrEnded), errors.Is(err, shadow.ErrLost), !errors.Is(err, errScript):
 			return err
 		default:
 			return failure.New(shadow.VacateStarterError, 0, &payload.Verdict{

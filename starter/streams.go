@@ -258,7 +258,7 @@ func (p *pipeEnd) readRest(b []byte) (int, error) {
 // drainStreams lets all that the job's run wrote arrive at the shadow, unless an
 // order allows no delay.
 func (a *activation) drainStreams(ctx context.Context) error {
-	ctx, release := a.orders.cancelledHard(ctx)
+	ctx, release := a.orders.UntilHard(ctx)
 	defer release()
 	return a.streams.drain(ctx)
 }

@@ -86,8 +86,8 @@ func (a *activation) about(ctx context.Context) job.Activation {
 // publishVacate adds why the job is made to end, if it is. A hold is told to the
 // shadow by itself (starter.cpp:publishJobInfoAd, remoteVacateCommand).
 func (a *activation) publishVacate(ad *classads.Ad) {
-	if e := a.orders.ended(); e != nil && !e.hold {
-		job.PublishVacate(ad, job.Vacated{Reason: e.reason, Code: e.code, Subcode: e.subcode})
+	if e := a.orders.Ended(); e != nil && !e.Hold {
+		job.PublishVacate(ad, job.Vacated{Reason: e.Reason, Code: e.Code, Subcode: e.Subcode})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"podstarter/payload"
 	"podstarter/rescue"
 	"podstarter/starter/failure"
+	"podstarter/starter/orders"
 	"podstarter/starter/settings"
 )
 
@@ -81,7 +82,7 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 	defer look.Stop()
 	due := time.NewTimer(every.Initial)
 	defer due.Stop()
-	hard := a.orders.hard
+	hard := a.orders.Hard()
 	var last *payload.Exit // of the main process, when sessions outlast it
 	for {
 		select {
@@ -104,7 +105,7 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 		case err := <-a.streams.failure():
 			return payload.Exit{}, err
 		case n := <-a.container.Ending():
-			a.takenDown(ctx, n)
+			a.orders.TakeDown(ctx, n)
 		case <-look.C:
 			a.background.Go(lookAround)
 		case <-crowd:
@@ -115,13 +116,13 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 			a.background.Go(func() { a.periodicUpdate(ctx) })
 		case <-a.submit.back:
 			a.background.Go(func() { a.changeUpdate(ctx) })
-		case <-a.orders.suspend:
+		case <-a.orders.Suspension():
 			a.applySuspension(ctx)
-		case <-a.orders.ckpt:
+		case <-a.orders.Checkpoints():
 			a.askCheckpoint(ctx)
-		case how := <-a.orders.ask:
+		case how := <-a.orders.Ask():
 			a.background.Go(a.visits.end)
-			if last == nil && !a.orders.hardEnded() {
+			if last == nil && a.orders.Allows(orders.Hard) {
 				a.killSoftly(ctx, how)
 			}
 		case <-hard:
@@ -170,8 +171,8 @@ func (a *activation) tellState(ctx context.Context) *classads.Ad {
 // it had done is gone with the container's processes; how they ended is not
 // known, and unknown is never success.
 func (a *activation) lostContainer(err error) error {
-	if a.orders.ended() != nil {
-		return errors.Join(errEnded, err)
+	if a.orders.Ended() != nil {
+		return errors.Join(orders.ErrEnded, err)
 	}
 	v := (*payload.Verdict)(nil)
 	if errors.As(err, &v) && v.Reason == payload.ReasonOutOfMemory {
@@ -183,7 +184,7 @@ func (a *activation) lostContainer(err error) error {
 // applySuspension stops or continues every process of the payload and reports
 // it (os_proc.cpp:Suspend, Continue).
 func (a *activation) applySuspension(ctx context.Context) {
-	want := a.orders.isSuspended()
+	want := a.orders.Suspended()
 	if want == a.suspended.Load() {
 		return
 	}
@@ -203,15 +204,15 @@ func (a *activation) applySuspension(ctx context.Context) {
 // killSoftly sends the job's main process the signal that it asked for
 // (vanilla_proc.cpp:ShutdownGraceful, os_proc.cpp:Remove, Hold). A stopped job
 // could not act on it, so it is continued first.
-func (a *activation) killSoftly(ctx context.Context, how manner) {
+func (a *activation) killSoftly(ctx context.Context, how orders.Manner) {
 	a.payload.ordered = true
 	signals := job.SignalsOf(a.ad)
 	sig := signals.Soft
 	switch {
-	case how == held:
+	case how == orders.Held:
 		sig = signals.Hold
 		a.reportHold(ctx)
-	case how == removed, signals.RemoveSet:
+	case how == orders.Removed, signals.RemoveSet:
 		sig = signals.Remove
 	}
 	client := a.container.Client()
@@ -251,15 +252,35 @@ func (a *activation) killHard(ctx context.Context) {
 // reportHold asks the shadow to hold the job, if that was ordered, before the job
 // has ended: the startd may kill this process at any time from now on.
 func (a *activation) reportHold(ctx context.Context) {
-	e := a.orders.ended()
-	if e == nil || !e.hold || a.holdReported {
+	e := a.orders.Ended()
+	if e == nil || !e.Hold || a.holdReported {
 		return
 	}
 	a.holdReported = true
 	a.awaitNoted(ctx)
-	err := a.shadow.ReportError(ctx, shadow.RemoteError{Message: e.Error(), Code: e.code, Subcode: e.subcode, Critical: true})
+	err := a.shadow.ReportError(ctx, shadow.RemoteError{Message: e.Error(), Code: e.Code, Subcode: e.Subcode, Critical: true})
 	if err != nil {
 		a.log.Error("Failed to ask the shadow to hold the job", "error", err)
 		a.holdReported = false // the job's end is reported instead, with the reason
 	}
+}
+
+// whyTime bounds the wait for the reason of a container's end. A backend that
+// does not know any says so sooner.
+const whyTime = 20 * time.Second
+
+// whyLost waits for the backend to find out why the connection to the wrapper
+// has ended: that the container was killed for want of memory is another matter
+// than that its pod was evicted. Nothing is left to be killed meanwhile.
+func (a *activation) whyLost(ctx context.Context, lost error) error {
+	timer := time.NewTimer(whyTime)
+	defer timer.Stop()
+	select {
+	case err := <-a.container.Lost():
+		return err
+	case <-a.orders.Hard():
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return lost
 }

@@ -1,0 +1,77 @@
+package orders
+
+// Demand is one demand that the job end. The zero value is a demand without a
+// reason that allows no delay.
+type Demand struct {
+	Reason        string // for VacateReason; empty when nothing was said
+	Code, Subcode int    // HTCondor's vacate or hold code, 0 when none
+	Hold          bool   // the job is to be put on hold with that code
+	Remove        bool   // RemoveKillSig is due, not KillSig
+	Urgency       Urgency
+	Source        Source
+	Lost          bool // nobody is left to report to; implies Cut
+}
+
+// Urgency is how much time a demand leaves.
+type Urgency int
+
+const (
+	Hard Urgency = iota // the payload is killed
+	Soft                // the job may end by itself after a signal
+	Cut                 // and there is no time to finish a transfer either
+)
+
+// Source is who makes a demand; it decides whose reason is reported.
+type Source int
+
+const (
+	Other  Source = iota
+	Startd        // in words: its last words count
+	Pod           // the cause of what others demand with the same code
+)
+
+func (d Demand) Error() string {
+	if d.Reason == "" {
+		return "the startd asked for the end of the job"
+	}
+	return d.Reason
+}
+
+// Manner is one way to ask a job to end by itself; each has a signal of its own.
+type Manner int
+
+const (
+	Vacated Manner = iota
+	Removed
+	Held
+	manners // how many there are
+)
+
+func (d Demand) manner() Manner {
+	switch {
+	case d.Hold:
+		return Held
+	case d.Remove:
+		return Removed
+	}
+	return Vacated
+}
+
+// yields says whether a later demand is the one to report. A hold is, which the
+// shadow hears of at once. The startd's last words are
+// (starter.cpp:remoteVacateCommand assigns them); of others, the first are
+// (SetVacateReason). A demand without a reason gives way to one with a reason, and
+// an effect to its cause: the startd is told to end because the pod goes.
+func (d *Demand) yields(later Demand) bool {
+	switch {
+	case d.Hold || later.Hold:
+		return !d.Hold
+	case later.Reason == "":
+		return false
+	case d.Reason == "":
+		return true
+	case later.Source == Pod:
+		return d.Source != Pod && d.Code == later.Code
+	}
+	return later.Source == Startd && d.Source != Pod
+}

@@ -1,0 +1,43 @@
+package orders
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"podstarter/internal/cedar"
+)
+
+// Peaceful is SIGTERM without a limit to the time that the job takes
+// (daemon_core_main.cpp:handle_off_peaceful).
+const Peaceful = -int(syscall.SIGTERM)
+
+// Signal does what a signal of the kernel or of daemonCore means to a starter
+// (starter.cpp:Config). graceful is how long a graceful shutdown may take before it
+// becomes a fast one; ctx ends that wait.
+func (o *Orders) Signal(ctx context.Context, sig int, graceful time.Duration) {
+	switch sig {
+	case int(syscall.SIGTERM), cedar.DCSigSoftKill:
+		o.End(Demand{Urgency: Soft})
+		o.EndAfter(ctx, graceful, Demand{Reason: "the graceful shutdown took longer than SHUTDOWN_GRACEFUL_TIMEOUT"})
+	case Peaceful:
+		o.End(Demand{Urgency: Soft})
+	case int(syscall.SIGQUIT), int(syscall.SIGINT), cedar.DCSigHardKill:
+		o.End(Demand{})
+	case int(syscall.SIGUSR1), cedar.DCSigRemove:
+		o.End(Demand{Urgency: Soft, Remove: true})
+	case cedar.DCSigHold:
+		o.End(Demand{Urgency: Soft, Hold: true})
+	case cedar.DCSigSuspend:
+		o.log.Info("Told to suspend the job")
+		o.SetSuspended(true)
+	case cedar.DCSigContinue:
+		o.SetSuspended(false)
+	case cedar.DCSigPCkpt:
+		o.Checkpoint()
+	case int(syscall.SIGHUP):
+		o.log.Info("Asked to read the configuration again; it is read once an activation")
+	default:
+		o.log.Warn("Signal without a meaning here is passed over", "signal", sig)
+	}
+}
