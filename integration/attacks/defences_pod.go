@@ -86,7 +86,7 @@ var podDefences = []Defence{
 		}, {
 			File: "starter/settings/settings.go",
 			Old:  `case len(s.Containers) > 1:`,
-			New:  `case len(s.containers) > 9:`,
+			New:  `case len(s.Containers) > 9:`,
 		}, {
 			// It takes what another slot's job has for that of an earlier one then.
 			File: "sandbox/create.go",

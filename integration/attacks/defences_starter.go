@@ -96,8 +96,8 @@ var starterDefences = []Defence{
 		What: "plugins that jobs bring are refused if the pilot is not root, as whose user they would run",
 		Changes: []Change{{
 			File: "starter/plugins.go",
-			Old:  "if !separateUser(a.set) {\n\t\treturn plugin.Refuse",
-			New:  "if !separateUser(a.set) {\n\t\treturn plugin.Allow",
+			Old:  "if !a.set.SeparateUsers() {\n\t\treturn plugin.Refuse",
+			New:  "if !a.set.SeparateUsers() {\n\t\treturn plugin.Allow",
 		}},
 	},
 	{
@@ -106,7 +106,7 @@ var starterDefences = []Defence{
 		What: "if the pilot is not root, the kernel leaves plugins and hooks no files but the job's and those of the pilot's image (Landlock)",
 		Changes: []Change{{
 			File: "starter/confined.go",
-			Old:  "if separateUser(a.set) {\n\t\treturn confinement{}, nil",
+			Old:  "if a.set.SeparateUsers() {\n\t\treturn confinement{}, nil",
 			New:  "if true {\n\t\treturn confinement{}, nil",
 		}},
 	},
