@@ -24,6 +24,7 @@ import (
 	"podstarter/sandbox"
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
+	"podstarter/starter/podhealth"
 	"podstarter/starter/settings"
 )
 
@@ -43,7 +44,7 @@ type activation struct {
 	// failures are of this program; nil in tests.
 	failures *failures
 
-	caretaker caretaker // of what is known of the pod
+	health *podhealth.Observer // notes what this activation learns of the pod
 
 	// who is talked to
 	inherited     *startd.Inheritance
@@ -92,7 +93,6 @@ type activation struct {
 	wrapper      string // USER_JOB_WRAPPER where the job runs; empty for none
 	wrapped      bool   // the job runs under the site's USER_JOB_WRAPPER
 	swept        bool
-	well         bool          // something was started, and that is noted
 	spooled      *string       // what went back to the spool; nil before anything did
 	promised     time.Duration // the longest time until the next update; 0: none is planned
 	slice        float64       // share of the time that updates may take
@@ -133,7 +133,7 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	if a.backend, err = newBackend(ctx, a.set, cfg, log); err != nil {
 		return nil, err
 	}
-	a.caretaker = newCaretaker(a.set, cfg)
+	a.health = podOf(a.set).Observe(a.slot(), log)
 	a.address = a.inherited.OwnAddress(cfg)
 	a.shadow = shadow.New(a.inherited.Syscall, log)
 	a.startd = startd.NewUpdateSocket(a.inherited.Update, log)
@@ -241,7 +241,7 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 	if errors.Is(err, errMissedStart) {
 		return a.endMissed(ctx, err)
 	}
-	a.wellbeing(err)
+	a.health.Failed(failure.Blame(err, a.payload != nil))
 	f := failure.Of(err)
 	a.log.Error("The job cannot go on", "error", failure.OneLine(f), "code", f.Code, "subcode", f.Subcode)
 	a.report(ctx, shadow.RemoteError{Message: f.Error(), Code: f.Code, Subcode: f.Subcode, Critical: true})

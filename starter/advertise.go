@@ -66,7 +66,7 @@ func tidy(ctx context.Context, set settings.Settings, cfg *config.Config, log *s
 			log.Warn("What an earlier starter left is ended by the next job's binding instead", "error", failure.OneLine(err))
 		}
 	}
-	if err := newCaretaker(set, cfg).publish(); err != nil {
+	if err := podOf(set).Publish(); err != nil {
 		log.Warn("The monitor does not hear of the pod's state", "error", failure.OneLine(err))
 	}
 }

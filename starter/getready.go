@@ -72,7 +72,7 @@ func (a *activation) bindBesideStageIn(ctx context.Context) error {
 
 // bind asks the backend for a container with the job's image.
 func (a *activation) bind(ctx context.Context) error {
-	if err := a.restFirst(ctx); err != nil {
+	if err := a.health.Rest(ctx); err != nil {
 		return err
 	}
 	wanted := ""
@@ -97,7 +97,7 @@ func (a *activation) bind(ctx context.Context) error {
 		return failure.OfBinding(err)
 	}
 	a.container = container
-	a.boundWell()
+	a.health.Bound()
 	a.openTable()
 	a.log.Info(fmt.Sprintf("Payload container runs image %s", container.Image()))
 	return nil

@@ -57,3 +57,13 @@ func TestUnknownIsNeverSuccess(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedScript: if the wrapper refuses to start a script because an earlier
+// job left something in the container, the slot rests.
+func TestRefusedScript(t *testing.T) {
+	refused := &payload.RequestError{Op: payload.OpStart, Code: payload.CodeNotEmpty, Message: "m"}
+	err := (&activation{}).insideFailure(t.Context(), refused)
+	if blame, _ := failure.Blame(err, false); blame != payload.Site {
+		t.Errorf("blame %v of %v, want the site", blame, err)
+	}
+}

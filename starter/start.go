@@ -96,7 +96,7 @@ func (a *activation) start(ctx context.Context) error {
 func (a *activation) startInside(ctx context.Context, spec payload.Spec, files ...*os.File) (payload.Started, error) {
 	started, err := a.container.Client().Start(ctx, spec, files...)
 	if err == nil || errors.As(err, new(*payload.StartError)) {
-		a.startedWell()
+		a.health.Started()
 	}
 	return started, err
 }

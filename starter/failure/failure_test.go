@@ -60,6 +60,42 @@ func TestWhatFailuresMeanToTheJob(t *testing.T) {
 	}
 }
 
+func TestBlame(t *testing.T) {
+	verdict := func(blame payload.Blame) error {
+		return New(1, 0, fmt.Errorf("bind: %w", &payload.Verdict{Blame: blame, Message: "m"}))
+	}
+	refused := func(code string) error {
+		return &payload.RequestError{Op: payload.OpStart, Code: code, Message: "m"}
+	}
+	tests := map[string]struct {
+		err  error
+		ran  bool
+		want payload.Blame
+	}{
+		"what an earlier job left":       {err: OfStart(refused(payload.CodeNotEmpty), job.Command{}), want: payload.Site},
+		"so before a script":             {err: New(shadow.VacateContainerError, 0, fmt.Errorf("start a script: %w", refused(payload.CodeNotEmpty))), want: payload.Site},
+		"what this job left":             {err: New(shadow.VacateContainerError, 0, refused(payload.CodeNotEmpty)), ran: true, want: payload.Unknown},
+		"refused for another reason":     {err: OfStart(refused(payload.CodeBadRequest), job.Command{}), want: payload.Unknown},
+		"user":                           {err: verdict(payload.User), want: payload.Unknown},
+		"site":                           {err: verdict(payload.Site), want: payload.Site},
+		"unknown is the site's":          {err: verdict(payload.Unknown), want: payload.Site},
+		"pilot":                          {err: verdict(payload.Pilot), want: payload.Pilot},
+		"the job may have done it":       {err: verdict(payload.Site), ran: true, want: payload.Unknown},
+		"the pod ends under a job":       {err: verdict(payload.Pilot), ran: true, want: payload.Pilot},
+		"no sandbox":                     {err: New(shadow.VacateScratchDirError, 0, errors.New("disk full")), want: payload.Site},
+		"a hold for another reason":      {err: New(13, 2, errors.New("no input file")), want: payload.Unknown},
+		"an error that nobody expected":  {err: errors.New("x"), want: payload.Unknown},
+		"verdict for the user, then ran": {err: verdict(payload.User), ran: true, want: payload.Unknown},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got, _ := Blame(tt.err, tt.ran); got != tt.want {
+				t.Errorf("blame %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestOneLine(t *testing.T) {
 	var several *multierror.Error
 	several = multierror.Append(several, errors.New("KNOB_A: is empty"), errors.New("KNOB_B: is no number"))

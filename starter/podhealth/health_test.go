@@ -1,8 +1,7 @@
-package main
+package podhealth
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,11 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"podstarter/condor/job"
-	"podstarter/condor/shadow"
-	"podstarter/payload"
-	"podstarter/starter/failure"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -24,7 +18,7 @@ const usual = 300 * time.Second
 
 // TestHealth goes through the lives of a pod, step by step.
 func TestHealth(t *testing.T) {
-	var h health
+	var h Health
 	at := noon
 	lasts := func(slot string) time.Duration {
 		until, _ := h.blocked(slot, at)
@@ -46,7 +40,7 @@ func TestHealth(t *testing.T) {
 		{what: "the other slot", do: func() { h = h.tired("2", "x", at, usual) }, one: 19 * time.Second, two: 10 * time.Second},
 		{what: "slot 1 gets a container, in which nothing has started", do: func() { h = h.bound() }, one: 19 * time.Second, two: 10 * time.Second, later: 30 * time.Second},
 		{what: "nor can be started", do: func() { h = h.tired("1", "x", at, usual) }, one: 40 * time.Second},
-		{what: "success of slot 1", do: func() { h = h.well("1") }},
+		{what: "success of slot 1", do: func() { h = h.started("1") }},
 		{what: "slot 1 begins anew, slot 2 does not", do: func() {
 			h = h.tired("1", "x", at, usual)
 			h = h.tired("2", "x", at, usual)
@@ -73,7 +67,7 @@ func TestHealth(t *testing.T) {
 			}
 			at = at.Add(-longerSick * usual)
 		}, one: longerSick * usual, two: longerSick * usual, later: longerSick * usual},
-		{what: "turned off", do: func() { h = health{}.fellSick("x", at, 0).tired("1", "x", at, 0) }},
+		{what: "turned off", do: func() { h = Health{}.fellSick("x", at, 0).tired("1", "x", at, 0) }},
 	}
 	for _, step := range steps {
 		step.do()
@@ -90,9 +84,9 @@ func TestHealth(t *testing.T) {
 // TestCheckOfAnotherSickness: what a check finds counts for the sickness that it
 // was made for.
 func TestCheckOfAnotherSickness(t *testing.T) {
-	first := health{}.fellSick("a", noon, usual)
+	first := Health{}.fellSick("a", noon, usual)
 	seen := first.checked(*first.Sick, errors.New("a"), noon)
-	second := seen.well("1").fellSick("b", noon.Add(time.Second), usual)
+	second := seen.started("1").fellSick("b", noon.Add(time.Second), usual)
 	if got := second.checked(*seen.Sick, nil, noon.Add(2*time.Second)); !cmp.Equal(got, second) {
 		t.Errorf("a check of the first sickness changed the second: %s", cmp.Diff(second, got))
 	}
@@ -101,15 +95,15 @@ func TestCheckOfAnotherSickness(t *testing.T) {
 func TestSane(t *testing.T) {
 	now := noon
 	tests := map[string]struct {
-		h       health
+		h       Health
 		blocked bool
 	}{
-		"as written":             {h: health{}.fellSick("x", now, usual), blocked: true},
-		"clock was set back":     {h: health{}.fellSick("x", now.Add(time.Hour), usual)},
-		"ends too late":          {h: health{Sick: &sickness{Noted: now, Until: now.Add(1000 * time.Hour), Tries: 1}}},
-		"rest ends too late":     {h: health{Rests: map[string]rest{"1": {Noted: now, Until: now.Add(1000 * time.Hour), Strikes: 1}}}},
-		"rest":                   {h: health{}.tired("1", "x", now, usual), blocked: true},
-		"rest of no slot at all": {h: health{Rests: map[string]rest{"../1": {Noted: now, Until: now.Add(time.Second)}}}},
+		"as written":             {h: Health{}.fellSick("x", now, usual), blocked: true},
+		"clock was set back":     {h: Health{}.fellSick("x", now.Add(time.Hour), usual)},
+		"ends too late":          {h: Health{Sick: &Sickness{Noted: now, Until: now.Add(1000 * time.Hour), Tries: 1}}},
+		"rest ends too late":     {h: Health{Rests: map[string]Rest{"1": {Noted: now, Until: now.Add(1000 * time.Hour), Strikes: 1}}}},
+		"rest":                   {h: Health{}.tired("1", "x", now, usual), blocked: true},
+		"rest of no slot at all": {h: Health{Rests: map[string]Rest{"../1": {Noted: now, Until: now.Add(time.Second)}}}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -120,18 +114,18 @@ func TestSane(t *testing.T) {
 		})
 	}
 	// Numbers that would overflow the back-off.
-	h := health{Rests: map[string]rest{"1": {Noted: now, Until: now, Strikes: 1 << 62}}}.sane(now).tired("1", "x", now, usual)
+	h := Health{Rests: map[string]Rest{"1": {Noted: now, Until: now, Strikes: 1 << 62}}}.sane(now).tired("1", "x", now, usual)
 	if until, _ := h.blocked("1", now); until.Sub(now) != usual {
 		t.Errorf("after very many strikes the slot rests %s", until.Sub(now))
 	}
-	h = health{Rests: map[string]rest{"1": {Noted: now, Until: now, Strikes: -5}}}.sane(now).tired("1", "x", now, usual)
+	h = Health{Rests: map[string]Rest{"1": {Noted: now, Until: now, Strikes: -5}}}.sane(now).tired("1", "x", now, usual)
 	if until, _ := h.blocked("1", now); until.Sub(now) != 20*time.Second {
 		t.Errorf("after less than no strikes the slot rests %s", until.Sub(now))
 	}
 }
 
 func TestShortened(t *testing.T) {
-	if got := shortened("a\n\tb\x00c" + strings.Repeat("ü", maxHealthReason)); len(got) > maxHealthReason || !strings.HasPrefix(got, "a b cü") {
+	if got := shortened("a\n\tb\x00c" + strings.Repeat("ü", maxReason)); len(got) > maxReason || !strings.HasPrefix(got, "a b cü") {
 		t.Errorf("%d bytes: %.20q", len(got), got)
 	}
 }
@@ -146,52 +140,16 @@ func TestSlotID(t *testing.T) {
 	}
 }
 
-func TestBlame(t *testing.T) {
-	verdict := func(blame payload.Blame) error {
-		return failure.New(1, 0, fmt.Errorf("bind: %w", &payload.Verdict{Blame: blame, Message: "m"}))
-	}
-	refused := func(code string) error {
-		return &payload.RequestError{Op: payload.OpStart, Code: code, Message: "m"}
-	}
-	tests := map[string]struct {
-		err  error
-		ran  bool
-		want payload.Blame
-	}{
-		"what an earlier job left":       {err: failure.OfStart(refused(payload.CodeNotEmpty), job.Command{}), want: payload.Site},
-		"so before a script":             {err: (&activation{}).insideFailure(t.Context(), refused(payload.CodeNotEmpty)), want: payload.Site},
-		"what this job left":             {err: failure.New(shadow.VacateContainerError, 0, refused(payload.CodeNotEmpty)), ran: true, want: payload.Unknown},
-		"refused for another reason":     {err: failure.OfStart(refused(payload.CodeBadRequest), job.Command{}), want: payload.Unknown},
-		"user":                           {err: verdict(payload.User), want: payload.Unknown},
-		"site":                           {err: verdict(payload.Site), want: payload.Site},
-		"unknown is the site's":          {err: verdict(payload.Unknown), want: payload.Site},
-		"pilot":                          {err: verdict(payload.Pilot), want: payload.Pilot},
-		"the job may have done it":       {err: verdict(payload.Site), ran: true, want: payload.Unknown},
-		"the pod ends under a job":       {err: verdict(payload.Pilot), ran: true, want: payload.Pilot},
-		"no sandbox":                     {err: failure.New(shadow.VacateScratchDirError, 0, errors.New("disk full")), want: payload.Site},
-		"a hold for another reason":      {err: failure.New(13, 2, errors.New("no input file")), want: payload.Unknown},
-		"an error that nobody expected":  {err: errors.New("x"), want: payload.Unknown},
-		"verdict for the user, then ran": {err: verdict(payload.User), ran: true, want: payload.Unknown},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got, _ := failure.Blame(tt.err, tt.ran); got != tt.want {
-				t.Errorf("blame %v, want %v", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestHealthStore(t *testing.T) {
-	s := healthStore{dir: t.TempDir(), longest: usual}
-	if h, err := s.read(); err != nil || !cmp.Equal(h, health{}) {
+func TestStore(t *testing.T) {
+	s := store{dir: t.TempDir()}
+	if h, err := s.read(); err != nil || !cmp.Equal(h, Health{}) {
 		t.Fatalf("nothing is known, but: %+v, %v", h, err)
 	}
 	// Several starters at once: no strike is lost.
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if err := s.update(func(h health) health { return h.tired("3", "x", time.Now(), usual) }); err != nil {
+			if err := s.update(func(h Health) Health { return h.tired("3", "x", time.Now(), usual) }); err != nil {
 				t.Error(err)
 			}
 		})
@@ -206,11 +164,11 @@ func TestHealthStore(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if h, err := s.read(); err == nil || !cmp.Equal(h, health{}) {
+		if h, err := s.read(); err == nil || !cmp.Equal(h, Health{}) {
 			t.Errorf("%s: read %+v, %v", name, h, err)
 		}
 	}
-	if err := s.update(func(h health) health { return h.tired("3", "x", time.Now(), usual) }); err != nil {
+	if err := s.update(func(h Health) Health { return h.tired("3", "x", time.Now(), usual) }); err != nil {
 		t.Fatal(err)
 	}
 	if h, err := s.read(); err != nil || h.Rests["3"].Strikes != 1 {

@@ -1,4 +1,4 @@
-package main
+package podhealth
 
 import (
 	"maps"
@@ -10,37 +10,35 @@ import (
 	"podstarter/starter/failure"
 )
 
-// health is what is known of the pod's ability to run jobs, in the words of the
+// Health is what is known of the pod's ability to run jobs, in the words of the
 // failures that its starters met. The zero value is a pod with no trouble.
 //
-// Each state is a pure function of the one before; the store keeps them in a
-// file between one starter and the next.
-type health struct {
-	// Sick: no job will run in this pod until something is mended.
-	Sick *sickness `json:"sick,omitempty"`
+// Each state is a pure function of the one before.
+type Health struct {
+	// Sick says that no job will run in this pod until something is mended.
+	Sick *Sickness `json:"sick,omitempty"`
 	// Rests are the slots whose last job met bad luck, by the number that the
 	// startd gives the slot (SlotId).
-	Rests map[string]rest `json:"rests,omitempty"`
+	Rests map[string]Rest `json:"rests,omitempty"`
 }
 
-// sickness is a pod in which no job will run.
-type sickness struct {
+// Sickness is the reason why no job will run in the pod.
+type Sickness struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
 	Noted  time.Time `json:"noted"`
-	// Until is when one more job is tried. A sickness that is over but has not
-	// been followed by a job that could be bound is remembered, so that the next
-	// one lasts longer.
+	// Until is when one more job is tried. A sickness whose time is over is
+	// remembered until a job gets its container, so that the next one lasts longer.
 	Until time.Time `json:"until"`
 	// Tries counts the jobs that found the pod sick.
 	Tries int `json:"tries"`
-	// Seen says that a check of the pod finds the sickness, so that a check
-	// which finds nothing is the end of it.
+	// Seen says that a check of the pod has found the sickness: a check that finds
+	// nothing then ends it.
 	Seen bool `json:"seen,omitempty"`
 }
 
-// rest is a slot that takes no jobs for a moment.
-type rest struct {
+// Rest is the time for which a slot takes no jobs.
+type Rest struct {
 	Reason  string    `json:"reason"`
 	Noted   time.Time `json:"noted"`
 	Until   time.Time `json:"until"`
@@ -59,11 +57,11 @@ const (
 
 // Bounds of what is kept, and of what is believed when it is read.
 const (
-	maxHealthReason = 500 // bytes
-	maxRests        = 256
-	maxStrikes      = 1000
-	// maxMaxRest is the largest value of POD_STARTER_MAX_REST.
-	maxMaxRest = 24 * time.Hour
+	maxReason  = 500 // bytes
+	maxRests   = 256
+	maxStrikes = 1000
+	// MaxRest is the most that Pod.LongestRest may be.
+	MaxRest = 24 * time.Hour
 )
 
 // backoff doubles from first with each strike.
@@ -76,11 +74,11 @@ func backoff(first, most time.Duration, strikes int) time.Duration {
 
 // fellSick is the state after a job found that none will run here. longest is
 // how long a slot may rest; 0 turns both kinds of rest off.
-func (h health) fellSick(reason string, now time.Time, longest time.Duration) health {
+func (h Health) fellSick(reason string, now time.Time, longest time.Duration) Health {
 	if longest <= 0 {
 		return h
 	}
-	s := sickness{Reason: shortened(reason), Since: now, Noted: now, Tries: 1}
+	s := Sickness{Reason: shortened(reason), Since: now, Noted: now, Tries: 1}
 	if h.Sick != nil {
 		s.Tries = min(h.Sick.Tries+1, maxStrikes)
 		if now.Before(h.Sick.Until) { // another slot found the same
@@ -93,42 +91,43 @@ func (h health) fellSick(reason string, now time.Time, longest time.Duration) he
 }
 
 // tired is the state after a slot's job met bad luck.
-func (h health) tired(slot, reason string, now time.Time, longest time.Duration) health {
+func (h Health) tired(slot, reason string, now time.Time, longest time.Duration) Health {
 	if longest <= 0 || slot == "" {
 		return h
 	}
 	strikes := min(h.Rests[slot].Strikes+1, maxStrikes)
 	h.Rests = maps.Clone(h.Rests)
 	if h.Rests == nil {
-		h.Rests = make(map[string]rest)
+		h.Rests = make(map[string]Rest)
 	}
 	if _, ok := h.Rests[slot]; !ok && len(h.Rests) >= maxRests {
 		return h
 	}
-	h.Rests[slot] = rest{Reason: shortened(reason), Noted: now, Until: now.Add(backoff(min(firstRest, longest), longest, strikes)), Strikes: strikes}
+	h.Rests[slot] = Rest{Reason: shortened(reason), Noted: now, Until: now.Add(backoff(min(firstRest, longest), longest, strikes)), Strikes: strikes}
 	return h
 }
 
-// bound is the state after a job got its container: whatever the pod was sick of is
-// over. Whether the slot is fit for a job shows when something is started there.
-func (h health) bound() health {
+// bound is the state after a job got its container: the pod's sickness is over.
+// Whether the slot is fit for a job shows when something is started there.
+func (h Health) bound() Health {
 	h.Sick = nil
 	return h
 }
 
-// well is bound after something was started for a slot's job: nothing of this slot
-// is remembered.
-func (h health) well(slot string) health {
+// started is the state after something was started for a slot's job: the slot's
+// failures are forgotten as well.
+func (h Health) started(slot string) Health {
 	h.Sick = nil
 	h.Rests = maps.Clone(h.Rests)
 	delete(h.Rests, slot)
 	return h
 }
 
-// checked is the state after a check of the pod that took place because of the
-// sickness s. Only a sickness that a check has seen ends with a check that finds
-// nothing: whether the node's disk is full, only a job can tell.
-func (h health) checked(s sickness, err error, now time.Time) health {
+// checked is the state after a check of the pod because of the sickness s; err is
+// what the check found. A check that finds nothing ends only a sickness that an
+// earlier check has found: only a job can tell, for example, that the node's disk
+// is full.
+func (h Health) checked(s Sickness, err error, now time.Time) Health {
 	if h.Sick == nil || !h.Sick.Since.Equal(s.Since) || h.Sick.Tries != s.Tries {
 		return h // of something else
 	}
@@ -138,7 +137,7 @@ func (h health) checked(s sickness, err error, now time.Time) health {
 	case err != nil:
 		after.Seen = true
 		if until := now.Add(2 * longestCheck); after.Until.Before(until) {
-			after.Until = until // no job need find out, as long as checks go on
+			after.Until = until // no job is tried as long as checks go on
 		}
 		after.Reason = shortened(failure.OneLine(err))
 	case after.Seen && now.Before(after.Until):
@@ -149,7 +148,7 @@ func (h health) checked(s sickness, err error, now time.Time) health {
 }
 
 // offline tells until when the pod takes no jobs, and why; zero if it does.
-func (h health) offline(now time.Time) (until time.Time, reason string) {
+func (h Health) offline(now time.Time) (until time.Time, reason string) {
 	if h.Sick == nil || !now.Before(h.Sick.Until) {
 		return time.Time{}, ""
 	}
@@ -157,7 +156,7 @@ func (h health) offline(now time.Time) (until time.Time, reason string) {
 }
 
 // blocked is offline for one slot, its own rest included.
-func (h health) blocked(slot string, now time.Time) (until time.Time, reason string) {
+func (h Health) blocked(slot string, now time.Time) (until time.Time, reason string) {
 	until, reason = h.offline(now)
 	if r, ok := h.Rests[slot]; ok && now.Before(r.Until) && r.Until.After(until) {
 		return r.Until, r.Reason
@@ -166,21 +165,21 @@ func (h health) blocked(slot string, now time.Time) (until time.Time, reason str
 }
 
 // slots are the slots that have something to rest from, in order.
-func (h health) slots() []string { return slices.Sorted(maps.Keys(h.Rests)) }
+func (h Health) slots() []string { return slices.Sorted(maps.Keys(h.Rests)) }
 
-// sane is what may be believed of a state that was read from a file. One that
-// was noted in the future is over: the clock was set back.
-func (h health) sane(now time.Time) health {
-	const most = longerSick * maxMaxRest
+// sane is what may be believed of a state that was read from a file. A sickness or
+// rest that was noted in the future is over: the clock was set back.
+func (h Health) sane(now time.Time) Health {
+	const most = longerSick * MaxRest
 	end := func(noted, until time.Time) time.Time {
 		if noted.After(now.Add(time.Minute)) || until.Sub(noted) > most {
 			return noted.Add(-most)
 		}
 		return until
 	}
-	var out health
+	var out Health
 	if s := h.Sick; s != nil {
-		out.Sick = &sickness{
+		out.Sick = &Sickness{
 			Reason: shortened(s.Reason), Since: s.Since, Noted: s.Noted, Until: end(s.Noted, s.Until),
 			Tries: max(1, min(s.Tries, maxStrikes)), Seen: s.Seen,
 		}
@@ -190,9 +189,9 @@ func (h health) sane(now time.Time) health {
 			continue
 		}
 		if out.Rests == nil {
-			out.Rests = make(map[string]rest)
+			out.Rests = make(map[string]Rest)
 		}
-		out.Rests[slot] = rest{Reason: shortened(r.Reason), Noted: r.Noted, Until: end(r.Noted, r.Until), Strikes: max(1, min(r.Strikes, maxStrikes))}
+		out.Rests[slot] = Rest{Reason: shortened(r.Reason), Noted: r.Noted, Until: end(r.Noted, r.Until), Strikes: max(1, min(r.Strikes, maxStrikes))}
 	}
 	return out
 }
@@ -200,15 +199,14 @@ func (h health) sane(now time.Time) health {
 // shortened is a reason as it may stand in an ad: one line, printable, bounded.
 func shortened(reason string) string {
 	reason = strings.Join(strings.FieldsFunc(reason, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
-	if len(reason) > maxHealthReason {
-		reason = reason[:maxHealthReason]
+	if len(reason) > maxReason {
+		reason = reason[:maxReason]
 	}
 	return strings.ToValidUTF8(reason, "")
 }
 
-// slotID is the number of a slot in its name: that of slot2_5, a part of a
-// partitionable slot, is 2, and both have the same SlotId. Empty if there is
-// none.
+// slotID is the number in a slot's name, empty if there is none. slot2_5 is a part
+// of the partitionable slot2; both have the SlotId 2.
 func slotID(slot string) string {
 	slot, _, _ = strings.Cut(slot, "_")
 	digits := strings.TrimLeftFunc(slot, func(r rune) bool { return r < '0' || r > '9' })

@@ -1,10 +1,7 @@
-package main
+package podhealth
 
 import (
 	"bufio"
-	"context"
-	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestStatusAds(t *testing.T) {
-	s := status{Images: []string{"debian:stable", "docker.io/library/debian:stable"}}
+func TestPublishedAds(t *testing.T) {
+	s := published{Images: []string{"debian:stable", "docker.io/library/debian:stable"}}
 	known := map[string]bool{}
 	well := `PodStarterHealthy = true
 PodStarterOfflineUntil = 0
@@ -41,7 +38,7 @@ PodStarterRestReason = "registry away"
 		t.Errorf("sick (-want +got):\n%s", diff)
 	}
 	// The slot's ad would keep what is not said any more.
-	s.Health = health{}
+	s.Health = Health{}
 	over := well + `SlotId = 2
 PodStarterRestUntil = 0
 PodStarterRestReason = ""
@@ -52,8 +49,8 @@ PodStarterRestReason = ""
 	}
 }
 
-func TestStatusNext(t *testing.T) {
-	s := status{Health: health{}.fellSick("x", noon, usual).tired("1", "x", noon.Add(time.Millisecond), usual)}
+func TestPublishedNext(t *testing.T) {
+	s := published{Health: Health{}.fellSick("x", noon, usual).tired("1", "x", noon.Add(time.Millisecond), usual)}
 	for _, want := range []time.Duration{11 * time.Second, time.Minute} {
 		next := s.next(noon)
 		if next.Sub(noon) != want {
@@ -70,8 +67,8 @@ func TestStatusNext(t *testing.T) {
 	}
 }
 
-func TestDecodeStatus(t *testing.T) {
-	s, err := decodeStatus([]byte(`{"images":["good:1","bad,1","bad\n- x","","bad \"quote\"","`+strings.Repeat("x", 2000)+`"]}`), noon)
+func TestDecodePublished(t *testing.T) {
+	s, err := decodePublished([]byte(`{"images":["good:1","bad,1","bad\n- x","","bad \"quote\"","`+strings.Repeat("x", 2000)+`"]}`), noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,10 +77,10 @@ func TestDecodeStatus(t *testing.T) {
 	}
 }
 
-func FuzzDecodeStatus(f *testing.F) {
+func FuzzDecodePublished(f *testing.F) {
 	f.Add(`{"health":{"sick":{"reason":"x","noted":"2026-11-21T12:00:00Z","until":"2026-11-21T12:01:00Z"},"rests":{"1":{"until":"2026-11-21T12:01:00Z"}}},"images":["a"]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := decodeStatus([]byte(text), noon)
+		s, err := decodePublished([]byte(text), noon)
 		if err != nil {
 			return
 		}
@@ -106,7 +103,7 @@ func TestMonitor(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- monitorStatus(lock, write) }()
+	go func() { done <- Monitor(lock, write, func(err error) { t.Error(err) }) }()
 	lines := bufio.NewScanner(read)
 	wait := func(prefix string) string {
 		t.Helper()
@@ -121,10 +118,8 @@ func TestMonitor(t *testing.T) {
 	if got := wait("PodStarterHealthy"); got != "PodStarterHealthy = true" {
 		t.Errorf("of a pod of which nothing is known: %s", got)
 	}
-	c := caretaker{store: healthStore{dir: t.TempDir(), longest: usual}, lock: lock}
-	err = c.note(func(h health, now time.Time, longest time.Duration) health {
-		return h.fellSick("of the plague", now, longest)
-	})
+	p := Pod{StateDir: t.TempDir(), PublishDir: lock, LongestRest: usual}
+	err = p.note(func(h Health, now time.Time) Health { return h.fellSick("of the plague", now, usual) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +130,7 @@ func TestMonitor(t *testing.T) {
 		t.Errorf("of a sick pod: %s", got)
 	}
 	// It becomes well by itself, when the time is over.
-	err = c.note(func(h health, now time.Time, _ time.Duration) health {
+	err = p.note(func(h Health, now time.Time) Health {
 		s := *h.Sick
 		s.Until = now.Add(10 * time.Millisecond)
 		h.Sick = &s
@@ -159,65 +154,16 @@ func TestMonitorBelievesRootOnly(t *testing.T) {
 	if err := os.WriteFile(other, []byte(`{"images":["x"]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(other, filepath.Join(lock, statusFile)); err != nil {
+	if err := os.Symlink(other, filepath.Join(lock, publishedFile)); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := readStatus(lock, noon); err == nil {
+	if s, err := readPublished(lock, noon); err == nil {
 		t.Errorf("read %+v through a link", s)
 	}
-	if err := (status{}).write(lock); err != nil {
+	if err := (published{}).write(lock); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(other); err != nil || string(text) != `{"images":["x"]}` {
 		t.Errorf("wrote through a link: %s, %v", text, err)
-	}
-}
-
-// TestKeeper: a sick pod is checked at once and again until it is well, one that
-// is well is not.
-func TestKeeper(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	c := caretaker{store: healthStore{dir: t.TempDir(), longest: usual}, lock: t.TempDir()}
-	checks := make(chan error)
-	heal := func(ctx context.Context) error {
-		select {
-		case result := <-checks:
-			h, err := c.store.read()
-			if err != nil || h.Sick == nil {
-				t.Errorf("checked a pod that is %+v, %v", h, err)
-				return err
-			}
-			return errors.Join(result, c.note(func(now health, at time.Time, _ time.Duration) health { return now.checked(*h.Sick, result, at) }))
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	done := make(chan error, 1)
-	go func() { done <- keepPod(ctx, c, time.Millisecond, heal, slog.New(slog.DiscardHandler)) }()
-	err := c.note(func(h health, now time.Time, longest time.Duration) health { return h.fellSick("x", now, longest) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	checks <- errors.New("sick") // at once
-	checks <- nil                // and again
-	// Published by whoever comes first, the check or the keeper.
-	deadline := time.After(time.Minute)
-	for {
-		s, err := readStatus(c.lock, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if until, _ := s.Health.offline(time.Now()); s.Health.Sick != nil && until.IsZero() {
-			break
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("the pod did not heal: %+v", s)
-		case <-time.After(time.Millisecond):
-		}
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
 	}
 }
