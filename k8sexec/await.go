@@ -44,7 +44,7 @@ func (f *feed) start() { f.once.Do(func() { rescue.Go(f.open) }) }
 
 // await waits for the wrapper of the patched container, or for a failure that
 // waiting will not mend. The feed is the caller's if there is no error.
-func (l *Lease) await(ctx context.Context, req payload.BindRequest, p plan, nonce string, before slot, pod *corev1.Pod, open *lessons) (*payload.Client, *feed, error) {
+func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonce string, before slot, pod *corev1.Pod, open *lessons) (*payload.Client, *feed, error) {
 	b := l.backend
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -149,7 +149,7 @@ func overtaken(pod *corev1.Pod, uid types.UID, container, nonce string) bool {
 
 // stir makes the kubelet look at the pod by changing an annotation that means
 // nothing. See tracker.mayBeOverdue.
-func (l *Lease) stir(ctx context.Context, nonce string) {
+func (l *lease) stir(ctx context.Context, nonce string) {
 	b := l.backend
 	api, err := b.connect()
 	if err == nil {
@@ -234,7 +234,7 @@ func (w *waiting) ended(ctx context.Context) error {
 //     image, or reports a CrashLoopBackOff, and takes a second longer for it;
 //   - after a while in any case, and again and again: the status may be silent, or
 //     a wrapper came back too early and does not know the nonce.
-func (l *Lease) dismiss(ctx context.Context, nonce, old string, taken <-chan struct{}) {
+func (l *lease) dismiss(ctx context.Context, nonce, old string, taken <-chan struct{}) {
 	pause := l.backend.timing.nudge
 	for {
 		select {
@@ -254,7 +254,7 @@ func (l *Lease) dismiss(ctx context.Context, nonce, old string, taken <-chan str
 
 // dismissOnce connects to the wrapper with nonce old, or to any if that is not
 // known, but never takes the new one.
-func (l *Lease) dismissOnce(ctx context.Context, nonce, old string) error {
+func (l *lease) dismissOnce(ctx context.Context, nonce, old string) error {
 	short, cancel := context.WithTimeout(ctx, l.backend.timing.dismiss)
 	defer cancel()
 	if old == "" {

@@ -16,10 +16,10 @@ import (
 // errTimeout is the cause of a binding's context when it has taken too long.
 var errTimeout = errors.New("the binding took too long")
 
-// Bind makes the leased container run the image and returns when the wrapper of
+// Bind implements payload.Lease. It makes the leased container run the image and returns when the wrapper of
 // that very container has announced itself. It fails with a *payload.Verdict, or
 // with the cause of ctx's end.
-func (l *Lease) Bind(ctx context.Context, req payload.BindRequest) (*Container, error) {
+func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Container, error) {
 	if req.Report == nil {
 		req.Report = func(string) {}
 	}
@@ -56,7 +56,7 @@ func (l *Lease) Bind(ctx context.Context, req payload.BindRequest) (*Container, 
 
 // bindAndJudge gives a container, or tells why there is none. The error is the
 // cause of ctx's end.
-func (l *Lease) bindAndJudge(ctx context.Context, req payload.BindRequest) (*Container, judgement, error) {
+func (l *lease) bindAndJudge(ctx context.Context, req payload.BindRequest) (*container, judgement, error) {
 	c, err := l.bindInTime(ctx, req)
 	if err == nil {
 		return c, judgement{}, nil
@@ -75,7 +75,7 @@ func (l *Lease) bindAndJudge(ctx context.Context, req payload.BindRequest) (*Con
 
 // bindInTime is bind within the time that a binding may take. Errors are
 // *failure or the cause of ctx's end.
-func (l *Lease) bindInTime(ctx context.Context, req payload.BindRequest) (*Container, error) {
+func (l *lease) bindInTime(ctx context.Context, req payload.BindRequest) (*container, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.backend.opt.BindTimeout, errTimeout)
 	defer cancel()
 	c, err := l.bind(ctx, req)
@@ -86,7 +86,7 @@ func (l *Lease) bindInTime(ctx context.Context, req payload.BindRequest) (*Conta
 }
 
 // hold makes c the container of the lease and closes the one before.
-func (l *Lease) hold(c *Container) {
+func (l *lease) hold(c *container) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.container != nil {
@@ -99,7 +99,7 @@ func isDefault(req payload.BindRequest) bool { return strings.TrimSpace(req.Imag
 
 // bind decides how, and tries that, and the plain reference if need be. Errors
 // are *failure or the cause of ctx's end.
-func (l *Lease) bind(ctx context.Context, req payload.BindRequest) (*Container, error) {
+func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, error) {
 	b := l.backend
 	known, err := readSlot(l.private, l.name)
 	if err != nil {
@@ -156,7 +156,7 @@ func (l *Lease) bind(ctx context.Context, req payload.BindRequest) (*Container, 
 
 // attempt patches the pod and waits for the outcome. It keeps known up to date,
 // on disk as well.
-func (l *Lease) attempt(ctx context.Context, req payload.BindRequest, p plan, nonce string, known *slot) (*Container, error) {
+func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, nonce string, known *slot) (*container, error) {
 	b := l.backend
 	before := *known
 	// From here on the pod may be changed although this process dies.
@@ -211,14 +211,14 @@ func (l *Lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 
 // note writes down what is known. That it fails costs the next binding a GET at
 // worst, since what is on disk then claims less.
-func (l *Lease) note(s slot) {
+func (l *lease) note(s slot) {
 	if err := s.write(l.private, l.name); err != nil {
 		l.backend.log.Warn("cannot note the state of the payload container", "container", l.name, "error", err)
 	}
 }
 
 // patch applies the binding.
-func (l *Lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, error) {
+func (l *lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, error) {
 	patch, err := bindingPatch(l.name, p.spec, nonce, p.record)
 	if err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func (l *Lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, e
 // that was bound last: same wrapper process, nothing left of the last job. The
 // wrapper serves nobody before the sweep that follows the last activation has
 // ended, so that one which would not die makes a new container.
-func (l *Lease) reuse(ctx context.Context, req payload.BindRequest, known slot) *Container {
+func (l *lease) reuse(ctx context.Context, req payload.BindRequest, known slot) *container {
 	b := l.backend
 	if b.opt.Reset != ResetImage || known.Nonce == "" || req.Owner == "" || known.Owner != req.Owner {
 		return nil
@@ -266,7 +266,7 @@ func (l *Lease) reuse(ctx context.Context, req payload.BindRequest, known slot) 
 // stillCurrent tells whether the container that was bound to an image still runs
 // what its tag means. A plain reference was looked up when it was bound, one with
 // a digest when that was learned.
-func (l *Lease) stillCurrent(img image, known slot) bool {
+func (l *lease) stillCurrent(img image, known slot) bool {
 	running, err := parseImage(known.Spec)
 	switch {
 	case err != nil:

@@ -88,7 +88,7 @@ func TestRefusedThrowawayTag(t *testing.T) {
 			w := newWorld(t, nil)
 			l, c := w.bind(tt.image)
 			w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
-			eventually(t, "the digest", func() bool { return c.ImageID() != "" })
+			eventually(t, "the digest", func() bool { return c.imageID() != "" })
 			release(t, l)
 			w.broken.Store(true)
 			w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
@@ -221,7 +221,7 @@ func TestAPIServerTrouble(t *testing.T) {
 		}
 		l, c := w.bind("registry.example.com/u/a:1")
 		w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
-		eventually(t, "the digest", func() bool { return c.ImageID() != "" })
+		eventually(t, "the digest", func() bool { return c.imageID() != "" })
 		release(t, l)
 	})
 	t.Run("watch too old", func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestAPIServerTrouble(t *testing.T) {
 		}
 		l, c := w.bind("registry.example.com/u/a:1")
 		w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
-		eventually(t, "the digest", func() bool { return c.ImageID() != "" })
+		eventually(t, "the digest", func() bool { return c.imageID() != "" })
 		release(t, l)
 	})
 	t.Run("away for longer than a binding may take", func(t *testing.T) {

@@ -35,13 +35,13 @@ func TestBindPlainThenOnce(t *testing.T) {
 	if got := w.api.pod.Annotations[defaultImageAnnotation+"payload"]; got != testDefault {
 		t.Errorf("default image recorded as %q", got)
 	}
-	if c.ImageID() != "" {
-		t.Errorf("image ID %q before anybody can know it", c.ImageID())
+	if c.imageID() != "" {
+		t.Errorf("image ID %q before anybody can know it", c.imageID())
 	}
 	w.report("payload", 1, "registry.example.com/u/tool@"+testDigest)
-	eventually(t, "the digest", func() bool { return c.ImageID() == "registry.example.com/u/tool@"+testDigest })
-	if c.Image() != "registry.example.com/u/tool:2" || c.ID() != testID(1) {
-		t.Errorf("container %s of image %s", c.ID(), c.Image())
+	eventually(t, "the digest", func() bool { return c.imageID() == "registry.example.com/u/tool@"+testDigest })
+	if c.Image() != "registry.example.com/u/tool:2" || c.id != testID(1) {
+		t.Errorf("container %s of image %s", c.id, c.Image())
 	}
 	release(t, l)
 	calls := map[string]int{"get": 1, "patch": 1, "watch": 1}
@@ -53,8 +53,8 @@ func TestBindPlainThenOnce(t *testing.T) {
 	for range 3 {
 		l, c := w.bind(image)
 		specs = append(specs, w.spec("payload"))
-		if c.ImageID() != "registry.example.com/u/tool@"+testDigest {
-			t.Errorf("image ID %q of a known image", c.ImageID())
+		if c.imageID() != "registry.example.com/u/tool@"+testDigest {
+			t.Errorf("image ID %q of a known image", c.imageID())
 		}
 		release(t, l)
 	}
@@ -94,10 +94,10 @@ func TestDigestOfOtherContainerIsNotLearned(t *testing.T) {
 	l, c := w.bind("registry.example.com/u/tool:2")
 	w.report("payload", 99, "registry.example.com/u/tool@"+testDigest)
 	w.report("payload", 1, "registry.example.com/u/tool@sha256:"+strings.Repeat("b", 64))
-	eventually(t, "the digest", func() bool { return c.ImageID() != "" })
+	eventually(t, "the digest", func() bool { return c.imageID() != "" })
 	release(t, l)
-	if !strings.HasSuffix(c.ImageID(), strings.Repeat("b", 64)) {
-		t.Errorf("learned %s from the wrong container", c.ImageID())
+	if !strings.HasSuffix(c.imageID(), strings.Repeat("b", 64)) {
+		t.Errorf("learned %s from the wrong container", c.imageID())
 	}
 }
 
@@ -295,10 +295,10 @@ func TestSeveralContainersAtOnce(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if got := w.spec(l.Name()); got != image || c.Image() != image {
-					t.Errorf("container %s has %s", l.Name(), got)
+				if got := w.spec(l.name); got != image || c.Image() != image {
+					t.Errorf("container %s has %s", l.name, got)
 				}
-				c.close()
+				c.(*container).close()
 			}
 		})
 	}

@@ -14,14 +14,14 @@ import (
 	"podstarter/rescue"
 )
 
-// Container is a payload container that runs the image that its binding asked
+// container implements payload.Container: a payload container that runs the image that its binding asked
 // for. Its methods may be called from several goroutines.
-type Container struct {
-	lease  *Lease
+type container struct {
+	lease  *lease
 	client *payload.Client
 	image  image
-	spec   string
-	id     string // empty if it could not be found out
+	spec   string // the image as it stands in the pod, where a tag may mean nothing beside a digest
+	id     string // in the runtime; empty if it could not be found out
 	bound  time.Time
 	lost   chan error
 	ending chan payload.Notice
@@ -35,9 +35,9 @@ type Container struct {
 	busy rescue.Group
 }
 
-func newContainer(l *Lease, client *payload.Client, p plan, grace time.Duration) *Container {
+func newContainer(l *lease, client *payload.Client, p plan, grace time.Duration) *container {
 	b := l.backend
-	c := &Container{lease: l, client: client, image: p.image, spec: p.spec, digest: p.digest, bound: time.Now(),
+	c := &container{lease: l, client: client, image: p.image, spec: p.spec, digest: p.digest, bound: time.Now(),
 		lost: make(chan error, 1), ending: make(chan payload.Notice, 1), grace: grace}
 	var err error
 	if c.id, err = containerOfWrapper(b.proc, client); err != nil {
@@ -49,27 +49,17 @@ func newContainer(l *Lease, client *payload.Client, p plan, grace time.Duration)
 	return c
 }
 
-// Client talks to the container's wrapper.
-func (c *Container) Client() *payload.Client { return c.client }
+// Client implements payload.Container.
+func (c *container) Client() payload.Wrapper { return c.client }
 
-// Payload is the user and group of payloads in the container.
-func (c *Container) Payload() (uid, gid int) { return c.lease.Owner() }
-
-// Image is the image as it was asked for, spelled out: registry, repository, and
+// Image implements payload.Container: it is the image as it was asked for, spelled out: registry, repository, and
 // tag or digest.
-func (c *Container) Image() string { return c.image.String() }
+func (c *container) Image() string { return c.image.String() }
 
-// Spec is the image as it stands in the pod's spec, where a tag may mean nothing
-// beside a digest.
-func (c *Container) Spec() string { return c.spec }
-
-// ID is the container's ID in the runtime, empty if it could not be found out.
-func (c *Container) ID() string { return c.id }
-
-// ImageID is the image with the digest that the container runs, repository@digest.
+// imageID is the image with the digest that the container runs, repository@digest.
 // It is empty while that is not known: for an image that is new here, until the
 // kubelet has reported it a second or two after the start.
-func (c *Container) ImageID() string {
+func (c *container) imageID() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.digest == "" {
@@ -78,13 +68,13 @@ func (c *Container) ImageID() string {
 	return c.image.repository + "@" + c.digest.String()
 }
 
-// Lost tells once, with a *payload.Verdict, that the container ended under this
+// Lost implements payload.Container. It tells once, with a *payload.Verdict, that the container ended under this
 // activation, and why if the pod's status tells. It may take some seconds after
 // the wrapper's connection was lost (Client().Lost()), which is known at once.
-func (c *Container) Lost() <-chan error { return c.lost }
+func (c *container) Lost() <-chan error { return c.lost }
 
 // close ends the connection and everything in the background.
-func (c *Container) close() {
+func (c *container) close() {
 	c.over()
 	_ = c.client.Close()
 	c.busy.Wait()
@@ -92,7 +82,7 @@ func (c *Container) close() {
 
 // learnFrom takes the feed over until the lessons are learned, or this container
 // is of the past.
-func (c *Container) learnFrom(states *feed, open *lessons) {
+func (c *container) learnFrom(states *feed, open *lessons) {
 	ctx, cancel := context.WithTimeout(c.lease.backend.life, c.lease.backend.timing.learn)
 	states.start()
 	c.busy.Go(func() {
@@ -112,7 +102,7 @@ func (c *Container) learnFrom(states *feed, open *lessons) {
 }
 
 // learned notes the digest of this container if the lesson was its own.
-func (c *Container) learned(l lesson, d digest.Digest) {
+func (c *container) learned(l lesson, d digest.Digest) {
 	if l.container != c.id {
 		return
 	}
@@ -126,7 +116,7 @@ func (c *Container) learned(l lesson, d digest.Digest) {
 
 // attend waits for the end of the connection, or the word that it is near, and
 // finds out what it means.
-func (c *Container) attend(ctx context.Context) {
+func (c *container) attend(ctx context.Context) {
 	select {
 	case <-c.client.Stopping():
 		c.ending <- c.notice(ctx, time.Now())
@@ -153,7 +143,7 @@ func (c *Container) attend(ctx context.Context) {
 
 // autopsy asks the pod's status how the container ended. The kubelet notices
 // within a second or so.
-func (c *Container) autopsy(ctx context.Context) failure {
+func (c *container) autopsy(ctx context.Context) failure {
 	b := c.lease.backend
 	unknown := failure{origin: fromWrapper, reason: reasonContainerEnd, message: "the pod's status does not tell why"}
 	ctx, cancel := context.WithTimeout(ctx, b.timing.autopsy)
@@ -190,7 +180,7 @@ func (c *Container) autopsy(ctx context.Context) failure {
 
 // exitIn finds this container's end in the status: it may be the container that
 // is there, or already the one before.
-func (c *Container) exitIn(status corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+func (c *container) exitIn(status corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
 		switch {
 		case ended == nil:

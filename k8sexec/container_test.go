@@ -82,13 +82,13 @@ func TestReleaseIsNoLoss(t *testing.T) {
 	select {
 	case err := <-c.Lost():
 		t.Errorf("lost after release: %v", err)
-	case <-c.Client().Lost():
+	case <-c.client.Lost():
 	}
 	if got := w.api.count("get"); got != 1 {
 		t.Errorf("%d GETs", got)
 	}
 	again, err := w.backend.Lease(context.Background())
-	if err != nil || again.Name() != "payload" {
+	if err != nil || again.(*lease).name != "payload" {
 		t.Fatalf("released container is not free: %v", err)
 	}
 	release(t, again)

@@ -22,7 +22,7 @@ type lesson struct {
 // lessons are those that are open, at most two: the status of a container whose
 // job was short may appear only when the next one is being bound.
 type lessons struct {
-	lease *Lease
+	lease *lease
 	open  []lesson
 }
 

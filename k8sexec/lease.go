@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/payload"
 )
 
-// Lease is a payload container that belongs to this process until Release or
-// the end of the process. Its methods are for one goroutine at a time.
-type Lease struct {
+// lease implements payload.Lease: a payload container that belongs to this process
+// until Release or the end of the process. Its methods are for one goroutine at a time.
+type lease struct {
 	backend *Backend
 	name    string // of the container
 	index   int    // among the payload containers
@@ -25,16 +27,16 @@ type Lease struct {
 	used    bool // Bind has noted the container as in use
 
 	mu        sync.Mutex
-	container *Container // of the latest binding
+	container *container // of the latest binding
 	released  bool
 }
 
-// Lease takes a payload container that no other starter has, and answers when
+// Lease implements payload.Backend. It takes a payload container that no other starter has, and answers when
 // nothing of an earlier payload in it is alive. When all are taken
 // it waits a moment, since a starter that has reported its job's exit may not
 // have ended yet. It fails with a *payload.Verdict, or with the cause of ctx's
 // end.
-func (b *Backend) Lease(ctx context.Context) (*Lease, error) {
+func (b *Backend) Lease(ctx context.Context) (payload.Lease, error) {
 	private, err := openPrivate(b.opt.PrivateDir)
 	if err != nil {
 		return nil, asVerdict(&failure{origin: fromPilot, reason: reasonPrivateDir, err: err})
@@ -51,7 +53,7 @@ func (b *Backend) Lease(ctx context.Context) (*Lease, error) {
 	return l, nil
 }
 
-func (b *Backend) waitForLease(ctx context.Context, private *os.Root) (*Lease, error) {
+func (b *Backend) waitForLease(ctx context.Context, private *os.Root) (*lease, error) {
 	deadline := time.NewTimer(b.timing.leaseWait)
 	defer deadline.Stop()
 	poll := time.NewTicker(b.timing.leasePoll)
@@ -75,7 +77,7 @@ func (b *Backend) waitForLease(ctx context.Context, private *os.Root) (*Lease, e
 }
 
 // tryLease takes the first container that is free; none is no error.
-func (b *Backend) tryLease(private *os.Root) (*Lease, error) {
+func (b *Backend) tryLease(private *os.Root) (*lease, error) {
 	for i := range b.opt.Containers {
 		if l, err := b.leaseOf(private, i); l != nil || err != nil {
 			return l, err
@@ -85,7 +87,7 @@ func (b *Backend) tryLease(private *os.Root) (*Lease, error) {
 }
 
 // leaseOf takes one container if it is free.
-func (b *Backend) leaseOf(private *os.Root, index int) (*Lease, error) {
+func (b *Backend) leaseOf(private *os.Root, index int) (*lease, error) {
 	name := b.opt.Containers[index]
 	// The file stays for ever: were it unlinked, two starters could hold locks on
 	// two files of that name.
@@ -95,7 +97,7 @@ func (b *Backend) leaseOf(private *os.Root, index int) (*Lease, error) {
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
-		return &Lease{backend: b, name: name, index: index, private: private, lock: f}, nil
+		return &lease{backend: b, name: name, index: index, private: private, lock: f}, nil
 	}
 	f.Close()
 	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
@@ -138,12 +140,9 @@ func ownedByUs(path string, info os.FileInfo, forbidden os.FileMode) error {
 	return nil
 }
 
-// Name is the payload container's name in the pod.
-func (l *Lease) Name() string { return l.name }
-
-// Owner is the user and group of payloads in this container. A pilot that is not
+// Owner implements payload.Lease: it is the user and group of payloads in this container. A pilot that is not
 // root can give files to nobody, so that its payload is its own user.
-func (l *Lease) Owner() (uid, gid int) {
+func (l *lease) Owner() (uid, gid int) {
 	if !l.backend.self.isRoot() {
 		return l.backend.self.uid, l.backend.self.gid
 	}
@@ -151,10 +150,10 @@ func (l *Lease) Owner() (uid, gid int) {
 	return id, id
 }
 
-// Release gives the container back. The connection to its wrapper is closed,
+// Release implements payload.Lease. It gives the container back. The connection to its wrapper is closed,
 // which ends whatever is left of the payload; the container itself is made anew
 // by the next binding. Release makes no API call and may be called twice.
-func (l *Lease) Release(context.Context) error {
+func (l *lease) Release(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.released {
@@ -176,7 +175,7 @@ func (l *Lease) Release(context.Context) error {
 
 // giveBack notes that nobody died with a job in this container, nor left one there that
 // would not die.
-func (l *Lease) giveBack() {
+func (l *lease) giveBack() {
 	if known, err := readSlot(l.private, l.name); err == nil && known.InUse {
 		known.InUse = false
 		l.note(known)
@@ -184,8 +183,8 @@ func (l *Lease) giveBack() {
 }
 
 // controlDir is the container's control directory.
-func (l *Lease) controlDir() string { return filepath.Join(l.backend.opt.ControlDir, l.name) }
+func (l *lease) controlDir() string { return filepath.Join(l.backend.opt.ControlDir, l.name) }
 
-func (l *Lease) digests() *digests {
+func (l *lease) digests() *digests {
 	return &digests{dir: l.private, lifetime: l.backend.opt.DigestLifetime, now: time.Now}
 }

@@ -47,7 +47,7 @@ func (b *Backend) resetLeftover(ctx context.Context, index int) error {
 	return errors.Join(err, l.Release(ctx))
 }
 
-func (l *Lease) resetLeftover(ctx context.Context) error {
+func (l *lease) resetLeftover(ctx context.Context) error {
 	b := l.backend
 	known, err := readSlot(l.private, l.name)
 	if err != nil {
@@ -63,7 +63,7 @@ func (l *Lease) resetLeftover(ctx context.Context) error {
 // reset gives the container its default image and a fresh nonce, by which the new one
 // is known, and has the old one leave. settled says that nobody waits for it: the
 // container counts as given back, and the next lease makes sure of its end.
-func (l *Lease) reset(ctx context.Context, known slot, settled bool) (nonce string, err error) {
+func (l *lease) reset(ctx context.Context, known slot, settled bool) (nonce string, err error) {
 	b := l.backend
 	before, nonce := known, newNonce()
 	p, err := l.choose(ctx, payload.BindRequest{Activation: "reset"}, nonce, &known)

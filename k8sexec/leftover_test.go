@@ -13,7 +13,7 @@ import (
 
 // die ends a lease as the death of its starter does: the lock and the connection
 // go, nothing is noted.
-func die(t *testing.T, l *Lease, c *Container) {
+func die(t *testing.T, l *lease, c *container) {
 	t.Helper()
 	c.close()
 	if err := l.lock.Close(); err != nil {

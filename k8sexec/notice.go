@@ -22,15 +22,15 @@ func graceOf(pod *corev1.Pod) time.Duration {
 	return defaultGrace
 }
 
-// Ending tells once that the container was told to stop although its job runs:
+// Ending implements payload.Container. It tells once that the container was told to stop although its job runs:
 // the pod is being taken down. The job is not killed by that; see
 // [payload.Client.Stopping].
-func (c *Container) Ending() <-chan payload.Notice { return c.ending }
+func (c *container) Ending() <-chan payload.Notice { return c.ending }
 
 // notice asks the pod for the reason and the time that is left. Without an
 // answer what the pod said at the binding has to do: it was told to stop when
 // told says.
-func (c *Container) notice(ctx context.Context, told time.Time) payload.Notice {
+func (c *container) notice(ctx context.Context, told time.Time) payload.Notice {
 	b := c.lease.backend
 	n := payload.Notice{Reason: "The pod that the job runs in is being taken down.", Left: c.grace - time.Since(told)}
 	ctx, cancel := context.WithTimeout(ctx, b.timing.notice)
@@ -62,7 +62,7 @@ func isOverdue(pod *corev1.Pod, now time.Time) bool {
 }
 
 // lastWords is the pod as the API server has it.
-func (c *Container) lastWords(ctx context.Context) (*corev1.Pod, error) {
+func (c *container) lastWords(ctx context.Context) (*corev1.Pod, error) {
 	api, err := c.lease.backend.connect()
 	if err != nil {
 		return nil, err

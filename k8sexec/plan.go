@@ -37,7 +37,7 @@ func (p plan) plain(spec string) plan {
 // choose decides on the image string. It asks the API server only when it must:
 // the first time in the life of a pod, and when the container runs the same
 // plain reference already.
-func (l *Lease) choose(ctx context.Context, req payload.BindRequest, nonce string, s *slot) (plan, error) {
+func (l *lease) choose(ctx context.Context, req payload.BindRequest, nonce string, s *slot) (plan, error) {
 	var pod *corev1.Pod
 	look := func() error {
 		if pod != nil {
@@ -83,7 +83,7 @@ func (l *Lease) choose(ctx context.Context, req payload.BindRequest, nonce strin
 }
 
 // wanted is the image of the request, or the default.
-func (l *Lease) wanted(asked string, s slot) (image, error) {
+func (l *lease) wanted(asked string, s slot) (image, error) {
 	if strings.TrimSpace(asked) != "" {
 		img, err := parseImage(asked)
 		if err != nil {
@@ -100,7 +100,7 @@ func (l *Lease) wanted(asked string, s slot) (image, error) {
 
 // digestFor is the digest that the user gave, or a fresh one that was learned,
 // or empty.
-func (l *Lease) digestFor(img image) digest.Digest {
+func (l *lease) digestFor(img image) digest.Digest {
 	if !img.isMoving() {
 		return img.digest
 	}
@@ -109,7 +109,7 @@ func (l *Lease) digestFor(img image) digest.Digest {
 }
 
 // survey notes what the pod says of the container.
-func (l *Lease) survey(pod *corev1.Pod, s *slot) error {
+func (l *lease) survey(pod *corev1.Pod, s *slot) error {
 	spec := specOf(pod, l.name)
 	if spec == nil {
 		return &failure{origin: fromPod, reason: reasonNoContainer, message: fmt.Sprintf("pod %s has no container %s", pod.Name, l.name)}
@@ -127,7 +127,7 @@ func (l *Lease) survey(pod *corev1.Pod, s *slot) error {
 
 // recall finds out which digest the container that runs the very image came
 // from. The status may have to catch up with it first.
-func (l *Lease) recall(ctx context.Context, pod *corev1.Pod, img image, s slot) digest.Digest {
+func (l *lease) recall(ctx context.Context, pod *corev1.Pod, img image, s slot) digest.Digest {
 	if !l.backend.opt.ThrowawayTags || s.PlainOnly {
 		return ""
 	}
@@ -155,7 +155,7 @@ func (l *Lease) recall(ctx context.Context, pod *corev1.Pod, img image, s slot) 
 
 // learn notes the digest that a container's status shows for an image, which
 // the caller knows to be the image of this very container.
-func (l *Lease) learn(status corev1.ContainerStatus, img image) digest.Digest {
+func (l *lease) learn(status corev1.ContainerStatus, img image) digest.Digest {
 	d, ok := img.digestOf(status.ImageID)
 	if !ok {
 		return ""
@@ -167,7 +167,7 @@ func (l *Lease) learn(status corev1.ContainerStatus, img image) digest.Digest {
 }
 
 // get reads the pod, patiently.
-func (l *Lease) get(ctx context.Context) (*corev1.Pod, error) {
+func (l *lease) get(ctx context.Context) (*corev1.Pod, error) {
 	var pod *corev1.Pod
 	err := l.backend.call(ctx, "get", func(ctx context.Context, api podAPI) (err error) {
 		pod, err = api.Get(ctx)

@@ -21,7 +21,7 @@ import (
 // condemned for what one image did.
 //
 // The error is the cause of ctx's end.
-func (l *Lease) settle(ctx context.Context, req payload.BindRequest, j judgement) (judgement, error) {
+func (l *lease) settle(ctx context.Context, req payload.BindRequest, j judgement) (judgement, error) {
 	b := l.backend
 	known, err := readSlot(l.private, l.name)
 	if err != nil {
@@ -66,7 +66,7 @@ func (l *Lease) settle(ctx context.Context, req payload.BindRequest, j judgement
 }
 
 // blameImage is the judgement on an image that keeps the wrapper from working.
-func (l *Lease) blameImage(j judgement, why string) judgement {
+func (l *lease) blameImage(j judgement, why string) judgement {
 	opt := l.backend.opt
 	places := []string{"its wrapper", opt.ControlDir}
 	if opt.Execute != "" {

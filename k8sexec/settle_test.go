@@ -121,7 +121,7 @@ type outcome struct {
 	Subcode int
 }
 
-func mustBind(t *testing.T, l *Lease, image string) {
+func mustBind(t *testing.T, l *lease, image string) {
 	t.Helper()
 	c, err := l.Bind(context.Background(), payload.BindRequest{Activation: "job", Image: image, Owner: "ann"})
 	if err != nil {
@@ -132,7 +132,7 @@ func mustBind(t *testing.T, l *Lease, image string) {
 	}
 }
 
-func bindFails(t *testing.T, l *Lease, image string) (outcome, string) {
+func bindFails(t *testing.T, l *lease, image string) (outcome, string) {
 	t.Helper()
 	_, err := l.Bind(context.Background(), payload.BindRequest{Activation: "job", Image: image, Owner: "mallory"})
 	v := verdictOf(t, err)

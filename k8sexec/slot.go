@@ -24,7 +24,7 @@ type slot struct {
 	// PlainOnly says that a throw-away tag was refused here.
 	PlainOnly bool `json:"plain_only,omitempty"`
 	// Proven says that the wrapper has run in this container of the pod, and that
-	// no image has been blamed for that reason alone since; see Lease.settle.
+	// no image has been blamed for that reason alone since; see lease.settle.
 	Proven bool `json:"proven,omitempty"`
 
 	// InUse says that a starter has begun to bind the container and not given it
@@ -85,7 +85,7 @@ func (s slot) unbound() slot {
 // isAtRest tells that no container of this pod was made anew lately, so that its
 // kubelet has nothing left to look at. own is what was known of this lease's
 // container before the binding. Where nothing is known, that is no.
-func (l *Lease) isAtRest(own slot) bool {
+func (l *lease) isAtRest(own slot) bool {
 	for _, name := range l.backend.opt.Containers {
 		s := own
 		if name != l.name {

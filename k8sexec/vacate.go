@@ -21,7 +21,7 @@ import (
 //   - Of one that was not, the wrapper has the word: it serves nobody while something
 //     of its last payload is alive. Should it give none, the container is made anew: when
 //     its next wrapper speaks, the kernel has ended everything in the one before.
-func (l *Lease) vacate(ctx context.Context) error {
+func (l *lease) vacate(ctx context.Context) error {
 	if err := l.killVisible(ctx); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (l *Lease) vacate(ctx context.Context) error {
 }
 
 // killVisible ends what it sees of the container's user.
-func (l *Lease) killVisible(ctx context.Context) error {
+func (l *lease) killVisible(ctx context.Context) error {
 	b := l.backend
 	if !b.self.isRoot() {
 		return nil // the payload's user is this one, and no payload is in sight
@@ -85,7 +85,7 @@ func killUser(ctx context.Context, uid int) error {
 
 // awaitIdle waits until the wrapper says that it serves nobody, which it does not while
 // something of its payload is alive. A nonce tells which wrapper.
-func (l *Lease) awaitIdle(ctx context.Context, nonce string) error {
+func (l *lease) awaitIdle(ctx context.Context, nonce string) error {
 	b := l.backend
 	limit := b.timing.idle
 	if nonce != "" {
@@ -102,7 +102,7 @@ func (l *Lease) awaitIdle(ctx context.Context, nonce string) error {
 
 // replace gives the container its default image and waits for the wrapper of the new
 // one.
-func (l *Lease) replace(ctx context.Context, known slot) error {
+func (l *lease) replace(ctx context.Context, known slot) error {
 	begin := time.Now()
 	nonce, err := l.reset(ctx, known, false)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // runJob binds a container and starts a payload in it.
-func runJob(t *testing.T, w *world) (*Lease, *Container) {
+func runJob(t *testing.T, w *world) (*lease, *container) {
 	t.Helper()
 	l, c := w.bind("registry.example.com/u/a:1")
 	spec := payload.Spec{Activation: "job", UID: 10001, GID: 10001, Path: "/job", Dir: "/"}
@@ -26,33 +26,33 @@ func runJob(t *testing.T, w *world) (*Lease, *Container) {
 func TestLeaseIsVacant(t *testing.T) {
 	tests := []struct {
 		name  string
-		after func(*testing.T, *world, *Lease, *Container) // how the job before ended
+		after func(*testing.T, *world, *lease, *container) // how the job before ended
 		free  bool                                         // the wrapper becomes free while it is waited for
 		want  string                                       // what the lease takes: "" nothing, "word" the wrapper's, "anew" a new container
 	}{
-		{name: "swept and given back", after: func(t *testing.T, _ *world, l *Lease, c *Container) {
+		{name: "swept and given back", after: func(t *testing.T, _ *world, l *lease, c *container) {
 			if err := c.Client().Sweep(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			release(t, l)
 		}},
-		{name: "given back with something that would not die", want: "word", after: func(t *testing.T, w *world, l *Lease, c *Container) {
+		{name: "given back with something that would not die", want: "word", after: func(t *testing.T, w *world, l *lease, c *container) {
 			w.wrapper("payload").dirty.Store(true)
 			if err := c.Client().Sweep(context.Background()); err == nil {
 				t.Fatal("the sweep found nothing")
 			}
 			release(t, l)
 		}},
-		{name: "starter killed, payload dead", want: "word", after: func(t *testing.T, _ *world, l *Lease, c *Container) { die(t, l, c) }},
-		{name: "starter killed, payload dies", want: "word", free: true, after: func(t *testing.T, w *world, l *Lease, c *Container) {
+		{name: "starter killed, payload dead", want: "word", after: func(t *testing.T, _ *world, l *lease, c *container) { die(t, l, c) }},
+		{name: "starter killed, payload dies", want: "word", free: true, after: func(t *testing.T, w *world, l *lease, c *container) {
 			w.wrapper("payload").busy.Store(true)
 			die(t, l, c)
 		}},
-		{name: "starter killed, payload lives on", want: "anew", after: func(t *testing.T, w *world, l *Lease, c *Container) {
+		{name: "starter killed, payload lives on", want: "anew", after: func(t *testing.T, w *world, l *lease, c *container) {
 			w.wrapper("payload").busy.Store(true)
 			die(t, l, c)
 		}},
-		{name: "starter killed, then the pilot", want: "word", after: func(t *testing.T, w *world, l *Lease, c *Container) {
+		{name: "starter killed, then the pilot", want: "word", after: func(t *testing.T, w *world, l *lease, c *container) {
 			old := w.wrapper("payload")
 			die(t, l, c)
 			if err := w.backend.ResetLeftovers(context.Background()); err != nil {

@@ -35,7 +35,7 @@ type judgement struct {
 	// their tag moves on.
 	digest bool
 	// suspect says that the image can bring this about as well as a pod out of
-	// order; see Lease.settle.
+	// order; see lease.settle.
 	suspect bool
 	// cleared is the class once it is known that it was not the pod.
 	cleared class

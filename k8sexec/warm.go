@@ -40,7 +40,7 @@ type warmImage struct {
 
 // warmed notes that a container runs the image. Failures are logged: no job
 // fails for it.
-func (l *Lease) warmed(asked string, img image, d digest.Digest) {
+func (l *lease) warmed(asked string, img image, d digest.Digest) {
 	err := l.noteWarm(warmImage{Asked: askedWord(asked), Name: img.String(), Digest: d, Used: time.Now()})
 	if err != nil {
 		l.backend.log.Warn("cannot note that an image is on this node", "image", img, "error", err)
@@ -60,7 +60,7 @@ func askedWord(asked string) string {
 	return asked
 }
 
-func (l *Lease) noteWarm(w warmImage) error {
+func (l *lease) noteWarm(w warmImage) error {
 	unlock, err := l.digests().lock()
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", digestLock, err)

@@ -41,7 +41,7 @@ func TestWarmImages(t *testing.T) {
 	}
 	l, c := w.bind("registry.example.com/a/tool:2")
 	w.report("payload", w.boots, "registry.example.com/a/tool@"+testDigest)
-	eventually(t, "the digest", func() bool { return c.ImageID() != "" })
+	eventually(t, "the digest", func() bool { return c.imageID() != "" })
 	release(t, l)
 	want = append([]string{"registry.example.com/a/tool:2", "registry.example.com/a/tool@" + testDigest}, want...)
 	if diff := cmp.Diff(want, warm(10)); diff != "" {

@@ -173,25 +173,25 @@ func (w *world) report(container string, n int, imageID string) {
 	})
 }
 
-func (w *world) lease() *Lease {
+func (w *world) lease() *lease {
 	w.t.Helper()
 	l, err := w.backend.Lease(context.Background())
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = l.Release(context.Background()) })
-	return l
+	return l.(*lease)
 }
 
 // bind leases, binds and returns both; the caller releases.
-func (w *world) bind(image string) (*Lease, *Container) {
+func (w *world) bind(image string) (*lease, *container) {
 	w.t.Helper()
 	l := w.lease()
 	c, err := l.Bind(context.Background(), payload.BindRequest{Activation: "job", Image: image, Owner: "ann"})
 	if err != nil {
 		w.t.Fatalf("bind %q: %v", image, err)
 	}
-	return l, c
+	return l, c.(*container)
 }
 
 // spec is the image of a container as it stands in the pod.
@@ -216,7 +216,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-func release(t *testing.T, l *Lease) {
+func release(t *testing.T, l payload.Lease) {
 	t.Helper()
 	if err := l.Release(context.Background()); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"podstarter/payload"
 	"podstarter/payload/procfamily"
 )
 
@@ -27,8 +28,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Backend runs wrappers beside this process.
-type Backend struct {
+// backend implements payload.Backend: it runs wrappers beside this process.
+type backend struct {
 	dir     string
 	uid     int
 	users   int
@@ -40,9 +41,10 @@ type Backend struct {
 // self is this program, whatever has become of its file since it was started.
 const self = "/proc/self/exe"
 
-// New makes a Backend.
-func New(o Options) (*Backend, error) {
-	b := &Backend{dir: o.Dir, uid: o.UID, users: o.Users, program: o.Program, log: o.Log, root: os.Geteuid() == 0}
+// New makes a backend that runs wrappers beside this process. Its errors are
+// mistakes in the options.
+func New(o Options) (payload.Backend, error) {
+	b := &backend{dir: o.Dir, uid: o.UID, users: o.Users, program: o.Program, log: o.Log, root: os.Geteuid() == 0}
 	if b.program == "" {
 		b.program = self
 	}
@@ -62,17 +64,25 @@ func New(o Options) (*Backend, error) {
 	return b, nil
 }
 
-// Lease takes a user ID for one activation. If all are taken, the error is
+// Check implements payload.Backend. New has found all the mistakes there can be.
+func (b *backend) Check(context.Context) ([]string, error) { return nil, nil }
+
+// Audit implements payload.Backend.
+func (b *backend) Audit(context.Context) []payload.Finding {
+	return []payload.Finding{{Grade: payload.OK, What: "payloads", Detail: "run beside the starter, without a choice of image"}}
+}
+
+// Lease implements payload.Backend. It takes a user ID for one activation. If all are taken, the error is
 // [ErrNoUser]: there are more slots than user IDs.
-func (b *Backend) Lease(ctx context.Context) (*Lease, error) {
+func (b *backend) Lease(ctx context.Context) (payload.Lease, error) {
 	if !b.root {
-		return &Lease{backend: b, uid: os.Geteuid(), gid: os.Getegid()}, nil
+		return &lease{backend: b, uid: os.Geteuid(), gid: os.Getegid()}, nil
 	}
 	uid, lock, err := b.takeUser(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := &Lease{backend: b, uid: uid, gid: uid, lock: lock}
+	l := &lease{backend: b, uid: uid, gid: uid, lock: lock}
 	if err := l.killLeftovers(ctx); err != nil {
 		return nil, errors.Join(err, l.Release(ctx))
 	}
@@ -84,7 +94,7 @@ var ErrNoUser = errors.New("all user IDs for payloads are in use")
 
 // killLeftovers kills what an earlier payload of this user has left because its
 // wrapper was killed.
-func (l *Lease) killLeftovers(ctx context.Context) error {
+func (l *lease) killLeftovers(ctx context.Context) error {
 	killer, err := procfamily.NewKiller()
 	if err != nil {
 		return err

@@ -11,38 +11,38 @@ import (
 	"podstarter/payload"
 )
 
-// Container is the place of one activation: a wrapper, really.
-type Container struct {
+// container implements payload.Container: the place of one activation: a wrapper, really.
+type container struct {
 	client  *payload.Client
 	process *process
 	lost    chan error
 	stop    func() bool
 }
 
-func newContainer(client *payload.Client, p *process) *Container {
-	c := &Container{client: client, process: p, lost: make(chan error, 1)}
+func newContainer(client *payload.Client, p *process) *container {
+	c := &container{client: client, process: p, lost: make(chan error, 1)}
 	c.stop = context.AfterFunc(p.ended, func() { c.lost <- context.Cause(p.ended) })
 	return c
 }
 
-// Client talks to the wrapper.
-func (c *Container) Client() *payload.Client { return c.client }
+// Client implements payload.Container.
+func (c *container) Client() payload.Wrapper { return c.client }
 
-// Image is empty: there is none.
-func (c *Container) Image() string { return "" }
+// Image implements payload.Container. It is empty: there is none.
+func (c *container) Image() string { return "" }
 
-// Lost tells once, and why, that the wrapper has ended under the activation.
-func (c *Container) Lost() <-chan error { return c.lost }
+// Lost implements payload.Container. It tells once, and why, that the wrapper has ended under the activation.
+func (c *container) Lost() <-chan error { return c.lost }
 
-// Ending never tells anything: nobody but the starter ends the wrapper.
-func (c *Container) Ending() <-chan payload.Notice { return nil }
+// Ending implements payload.Container. It never tells anything: nobody but the starter ends the wrapper.
+func (c *container) Ending() <-chan payload.Notice { return nil }
 
 // leavePause is how long a wrapper may take to leave before it is killed. It
 // takes at most a second to kill its payload.
 const leavePause = 5 * time.Second
 
 // end makes the wrapper leave, which kills the payload first.
-func (c *Container) end(ctx context.Context) error {
+func (c *container) end(ctx context.Context) error {
 	c.stop()
 	closed := c.client.Close()
 	// Not a request: the connection may be lost or closed already.
@@ -60,5 +60,5 @@ func (c *Container) end(ctx context.Context) error {
 	}
 }
 
-// PlatformEnv is empty: the payload's environment is the job's alone.
-func (c *Container) PlatformEnv() []string { return nil }
+// PlatformEnv implements payload.Container. It is empty: the payload's environment is the job's alone.
+func (c *container) PlatformEnv() []string { return nil }

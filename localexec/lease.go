@@ -12,21 +12,21 @@ import (
 	"podstarter/payload"
 )
 
-// Lease is a user ID that belongs to one activation.
-type Lease struct {
-	backend   *Backend
+// lease implements payload.Lease: a user ID that belongs to one activation.
+type lease struct {
+	backend   *backend
 	uid, gid  int
 	lock      *os.File // nil without root
-	container *Container
+	container *container
 	dir       string // control directory, "" before Bind
 }
 
-// Owner is the user and group of the payload.
-func (l *Lease) Owner() (uid, gid int) { return l.uid, l.gid }
+// Owner implements payload.Lease: it is the user and group of the payload.
+func (l *lease) Owner() (uid, gid int) { return l.uid, l.gid }
 
-// Bind starts a wrapper. A request for an image is refused with a
+// Bind implements payload.Lease. It starts a wrapper. A request for an image is refused with a
 // *[payload.Verdict] against the user.
-func (l *Lease) Bind(ctx context.Context, req payload.BindRequest) (*Container, error) {
+func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Container, error) {
 	if image := strings.TrimSpace(req.Image); image != "" {
 		return nil, &payload.Verdict{
 			Blame:   payload.User,
@@ -62,9 +62,9 @@ func siteTrouble(what string, err error) error {
 	return &payload.Verdict{Blame: payload.Site, Message: what + "; the starter's log has its last words", Err: err}
 }
 
-// Release ends the wrapper, and with it whatever is left of the payload, and
+// Release implements payload.Lease. It ends the wrapper, and with it whatever is left of the payload, and
 // gives the user ID back.
-func (l *Lease) Release(ctx context.Context) error {
+func (l *lease) Release(ctx context.Context) error {
 	var errs []error
 	if l.container != nil {
 		errs = append(errs, l.container.end(ctx))

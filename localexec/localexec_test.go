@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	agenttest.Main(m, agenttest.Role{Name: starterName, Run: starter})
 }
 
-func newBackend(t *testing.T, users int) *localexec.Backend {
+func newBackend(t *testing.T, users int) payload.Backend {
 	t.Helper()
 	uid, _ := agenttest.Payload()
 	b, err := localexec.New(localexec.Options{Dir: filepath.Join(agenttest.PublicDir(t), "private"), UID: uid, Users: users})
@@ -33,7 +33,7 @@ func newBackend(t *testing.T, users int) *localexec.Backend {
 	return b
 }
 
-func lease(t *testing.T, b *localexec.Backend) *localexec.Lease {
+func lease(t *testing.T, b payload.Backend) payload.Lease {
 	t.Helper()
 	l, err := b.Lease(agenttest.Context(t))
 	if err != nil {
@@ -47,7 +47,7 @@ func lease(t *testing.T, b *localexec.Backend) *localexec.Lease {
 	return l
 }
 
-func bind(t *testing.T, l *localexec.Lease, activation string) *localexec.Container {
+func bind(t *testing.T, l payload.Lease, activation string) payload.Container {
 	t.Helper()
 	c, err := l.Bind(agenttest.Context(t), payload.BindRequest{Activation: activation})
 	if err != nil {

@@ -28,7 +28,7 @@ type process struct {
 const maxWords = 4096
 
 // startWrapper starts the wrapper of a lease. It does not wait for it.
-func startWrapper(l *Lease, nonce string) (*process, error) {
+func startWrapper(l *lease, nonce string) (*process, error) {
 	b := l.backend
 	cmd := exec.Command(b.program, "-companion", "-control", l.dir)
 	cmd.Args[0] = agent.WrapperName

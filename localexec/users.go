@@ -14,7 +14,7 @@ import (
 // (flock(2)), which the wrapper inherits, so that the user ID is not free before
 // both starter and wrapper have ended: a wrapper that outlives its starter for
 // a moment kills everything of its user ID.
-func (b *Backend) takeUser(ctx context.Context) (int, *os.File, error) {
+func (b *backend) takeUser(ctx context.Context) (int, *os.File, error) {
 	dir := filepath.Join(b.dir, "users")
 	//nolint:forbidigo // below the private directory, closed to payloads
 	if err := os.MkdirAll(dir, 0o700); err != nil {

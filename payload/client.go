@@ -48,7 +48,7 @@ type Client struct {
 	activation string        // of the latest successful start
 	exit       Exit          // valid once exited is closed
 	exited     chan struct{} // closed by the exit of the latest start; nil before the first
-	executions map[int64]*Execution
+	executions map[int64]*execution
 	asking     *question // nil when no answer is waited for
 	starts     int64     // how many requests may have started something
 	swept      int64     // how many of them came before the last sweep that succeeded
@@ -66,7 +66,7 @@ func newClient(conn *net.UnixConn, dir string, log *slog.Logger) *Client {
 		conn: conn, dir: dir, log: log,
 		waiting: make(map[int64]chan Message),
 
-		executions: make(map[int64]*Execution),
+		executions: make(map[int64]*execution),
 
 		lost:     make(chan struct{}),
 		stopping: make(chan struct{}),

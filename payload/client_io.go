@@ -17,7 +17,7 @@ func (c *Client) call(ctx context.Context, r Request, files ...*os.File) (Messag
 }
 
 // callFor also has a process that the request may start told of its end.
-func (c *Client) callFor(ctx context.Context, x *Execution, r Request, files ...*os.File) (Message, error) {
+func (c *Client) callFor(ctx context.Context, x *execution, r Request, files ...*os.File) (Message, error) {
 	r.Files = len(files)
 	answer, id, err := c.register(x)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Client) do(ctx context.Context, r Request) error {
 	return err
 }
 
-func (c *Client) register(x *Execution) (chan Message, int64, error) {
+func (c *Client) register(x *execution) (chan Message, int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cause != nil {

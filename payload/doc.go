@@ -7,6 +7,9 @@
 // one job for it, and when the connection ends, for whatever reason, it kills
 // every process of the payload and goes back to waiting.
 //
+// It is also the contract between the starter and what gives it payload
+// containers: [Backend], [Lease], [Container] and [Wrapper].
+//
 // docs/protocol.md is the normative description of what goes over the socket
 // and into the control directory. This package imports the standard library and
 // golang.org/x/sys only, since the wrapper, which must stay small, imports it.

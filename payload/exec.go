@@ -128,18 +128,18 @@ type ExecExit struct {
 	WaitStatus int `json:"wait_status"`
 }
 
-// Execution is a process beside the payload.
-type Execution struct {
-	Executing
-	client *Client
-	id     int64
-	ended  chan struct{}
-	status syscall.WaitStatus // valid once ended is closed
+// execution is an [Execution] that a [Client] has started.
+type execution struct {
+	executing Executing
+	client    *Client
+	id        int64
+	ended     chan struct{}
+	status    syscall.WaitStatus // valid once ended is closed
 }
 
 // Exec starts a process beside the payload's main process; see [Exec]. A failure
 // to start is a *[StartError].
-func (c *Client) Exec(ctx context.Context, e Exec, files ExecFiles) (*Execution, error) {
+func (c *Client) Exec(ctx context.Context, e Exec, files ExecFiles) (Execution, error) {
 	if err := e.Validate(); err != nil {
 		return nil, &StartError{Stage: StageSpec, Detail: err.Error()}
 	}
@@ -147,7 +147,7 @@ func (c *Client) Exec(ctx context.Context, e Exec, files ExecFiles) (*Execution,
 	if err != nil {
 		return nil, &StartError{Stage: StageSpec, Detail: err.Error()}
 	}
-	x := &Execution{client: c, ended: make(chan struct{})}
+	x := &execution{client: c, ended: make(chan struct{})}
 	m, err := c.callFor(ctx, x, Request{Op: OpExec, Exec: &e}, passed...)
 	switch {
 	case err != nil:
@@ -155,21 +155,23 @@ func (c *Client) Exec(ctx context.Context, e Exec, files ExecFiles) (*Execution,
 	case m.StartError != nil:
 		return nil, m.StartError
 	case m.Executing != nil:
-		x.Executing = *m.Executing
+		x.executing = *m.Executing
 		return x, nil
 	}
 	return nil, c.protocolError("no answer to an exec request in %+v", m)
 }
 
-// Wait waits for the process to end. If the connection ends first, so has the
-// process, and the error is [ErrLost].
-func (x *Execution) Wait(ctx context.Context) (syscall.WaitStatus, error) {
+// PID implements [Execution].
+func (x *execution) PID() int { return x.executing.PID }
+
+// Wait implements [Execution].
+func (x *execution) Wait(ctx context.Context) (syscall.WaitStatus, error) {
 	select {
 	case <-x.ended:
 		return x.status, nil
 	case <-x.client.lost:
 	case <-ctx.Done():
-		return 0, fmt.Errorf("wait for process %d: %w", x.PID, context.Cause(ctx))
+		return 0, fmt.Errorf("wait for process %d: %w", x.PID(), context.Cause(ctx))
 	}
 	select {
 	case <-x.ended:
@@ -179,9 +181,8 @@ func (x *Execution) Wait(ctx context.Context) (syscall.WaitStatus, error) {
 	}
 }
 
-// Signal signals the process. That it has ended already is a *[RequestError]
-// with [CodeNoPayload].
-func (x *Execution) Signal(ctx context.Context, sig syscall.Signal) error {
+// Signal implements [Execution].
+func (x *execution) Signal(ctx context.Context, sig syscall.Signal) error {
 	return x.client.do(ctx, Request{Op: OpSignal, Signal: int(sig), Of: x.id})
 }
 

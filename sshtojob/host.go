@@ -34,7 +34,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Process is a process of a session; [*payload.Execution] is one.
+// Process is a process of a session; [payload.Execution] is one.
 type Process interface {
 	Wait(ctx context.Context) (syscall.WaitStatus, error)
 	Signal(ctx context.Context, sig syscall.Signal) error

@@ -19,6 +19,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
 	"podstarter/internal/cedar"
+	"podstarter/payload"
 	"podstarter/payload/proctable"
 	"podstarter/rescue"
 	"podstarter/sandbox"
@@ -39,7 +40,7 @@ type activation struct {
 	logs    *daemonlog.Log // where log's lines go
 	environ []string       // the starter's own, without what daemons keep secret
 	name    string         // unique in the pod; leases, nonces and exit records carry it
-	backend Backend
+	backend payload.Backend
 	orders  *orders.Orders
 	// failures are of this program; nil in tests.
 	failures *failures
@@ -62,14 +63,14 @@ type activation struct {
 	leaseTime                     atomic.Int64 // info.Lease once it is known, for those beside the phases
 	hooks                         job.Hooks
 	image                         image.Decision
-	lease                         Lease
+	lease                         payload.Lease
 	home                          string
 	sandbox                       *sandbox.Sandbox
 	files                         transfers
 	creds                         credentials
 	proxies                       proxyPlace
 	chirp                         ioProxy
-	container                     Container
+	container                     payload.Container
 	table                         *proctable.Table // the payload's processes; nil where the starter does not see them
 
 	tools  tools   // what the job's owner may look into

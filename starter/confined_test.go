@@ -123,7 +123,7 @@ cat file >>said; cat said
 }
 
 // anyLease is of no container.
-type anyLease struct{ Lease }
+type anyLease struct{ payload.Lease }
 
 func (anyLease) Owner() (int, int) { return os.Getuid(), os.Getgid() }
 

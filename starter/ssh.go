@@ -121,7 +121,7 @@ func (a *activation) enter(ctx context.Context, login owner.Login, r sshtojob.Re
 	if err != nil {
 		return nil, "", sessionFailure(err)
 	}
-	a.log.Debug("A session of the job's owner", "kind", r.Kind, "pid", execution.PID)
+	a.log.Debug("A session of the job's owner", "kind", r.Kind, "pid", execution.PID())
 	if r.Kind != sshtojob.KindShell {
 		return execution, "", nil
 	}
@@ -130,9 +130,9 @@ func (a *activation) enter(ctx context.Context, login owner.Login, r sshtojob.Re
 
 // execute goes to the sandbox where the job's own directory is not to be had, and
 // to the top where that is not either.
-func (a *activation) execute(ctx context.Context, e payload.Exec, files payload.ExecFiles) (*payload.Execution, error) {
+func (a *activation) execute(ctx context.Context, e payload.Exec, files payload.ExecFiles) (payload.Execution, error) {
 	client := a.container.Client()
-	var execution *payload.Execution
+	var execution payload.Execution
 	var err error
 	for _, dir := range []string{e.Spec.Dir, a.sandbox.Scratch(), "/"} {
 		e.Spec.Dir = dir

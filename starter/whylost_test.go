@@ -11,7 +11,7 @@ import (
 
 // goneContainer is a container of which only the loss is known.
 type goneContainer struct {
-	Container
+	payload.Container
 	lost chan error
 }
 

@@ -55,7 +55,7 @@ func (p *pipes) passed() {
 	}
 }
 
-func execute(t *testing.T, c *payload.Client, e payload.Exec, files payload.ExecFiles) *payload.Execution {
+func execute(t *testing.T, c *payload.Client, e payload.Exec, files payload.ExecFiles) payload.Execution {
 	t.Helper()
 	x, err := c.Exec(agenttest.Context(t), e, files)
 	if err != nil {
@@ -64,7 +64,7 @@ func execute(t *testing.T, c *payload.Client, e payload.Exec, files payload.Exec
 	return x
 }
 
-func execEnded(t *testing.T, x *payload.Execution) syscall.WaitStatus {
+func execEnded(t *testing.T, x payload.Execution) syscall.WaitStatus {
 	t.Helper()
 	status, err := x.Wait(agenttest.Context(t))
 	if err != nil {
@@ -121,7 +121,7 @@ func TestExecMany(t *testing.T) {
 	_, c, s := sleeping(t)
 	const many = 8
 	type one struct {
-		x *payload.Execution
+		x payload.Execution
 		p *pipes
 	}
 	var all []one
@@ -171,7 +171,7 @@ func TestExecHangup(t *testing.T) {
 	}
 }
 
-func onTerminal(t *testing.T, c *payload.Client, e payload.Exec) (*os.File, *payload.Execution) {
+func onTerminal(t *testing.T, c *payload.Client, e payload.Exec) (*os.File, payload.Execution) {
 	t.Helper()
 	e.Terminal = &payload.Terminal{Rows: 24, Columns: 100}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -1,0 +1,92 @@
+package payload
+
+import (
+	"context"
+	"os"
+	"syscall"
+)
+
+// Backend is a way to run payloads. The starter picks one when it starts, and
+// knows nothing of where payloads live from then on. Package backendtest says in
+// tests what a backend owes its caller.
+type Backend interface {
+	// Check finds mistakes in the configuration before a job does. Each names
+	// the knob or the line of the manifest to change. With a warning jobs can
+	// be run, with an error they cannot.
+	Check(ctx context.Context) (warnings []string, err error)
+	// Audit looks at more than Check, for a person who asks. Its findings also
+	// say what is well.
+	Audit(ctx context.Context) []Finding
+	// Lease takes a payload slot for this activation alone. Its user is known
+	// from then on, before any file is made. Lease.Release gives the slot back,
+	// and so does the end of the process.
+	Lease(ctx context.Context) (Lease, error)
+}
+
+// Lease is a payload slot that belongs to one activation.
+type Lease interface {
+	// Owner is the user and group of the slot's payload.
+	Owner() (uid, gid int)
+	// Bind makes the slot run the image and answers when a wrapper of that
+	// very container has announced itself. An error is a *[Verdict] where it is
+	// known whose fault it is, or the cause of ctx's end.
+	Bind(ctx context.Context, req BindRequest) (Container, error)
+	// Release gives the slot back and ends the wrapper's connection, and with it
+	// whatever is left of the payload. A second call does nothing.
+	Release(ctx context.Context) error
+}
+
+// Container is a payload slot that runs the image that this activation asked
+// for. Its methods may be called from several goroutines.
+type Container interface {
+	// Client talks to the slot's wrapper.
+	Client() Wrapper
+	// Image is the image as it was bound, for the log; empty if there is none.
+	Image() string
+	// PlatformEnv names variables of the container's environment that are
+	// neither the image's nor the job's; see [Spec.HideEnv].
+	PlatformEnv() []string
+	// Ending tells once that the container is going to be ended from outside, with
+	// the job in it. It may be nil.
+	Ending() <-chan Notice
+	// Lost tells once that the container ended or was made anew under the job, and
+	// why. The reason may come some time after the wrapper's connection has ended.
+	// A container that was released is not lost.
+	Lost() <-chan error
+}
+
+// Wrapper is what the starter asks of the wrapper in a payload's container.
+// *[Client] is one; see its methods for what they do and for their errors.
+type Wrapper interface {
+	// Hello is the wrapper's announcement.
+	Hello() Hello
+	// SharesPIDNamespace tells whether process IDs from the wrapper mean the same
+	// to this process.
+	SharesPIDNamespace() bool
+	// Start starts a payload.
+	Start(ctx context.Context, s Spec, files ...*os.File) (Started, error)
+	// Wait waits for the main process of the latest start to end.
+	Wait(ctx context.Context) (Exit, error)
+	// Signal sends sig to the main process, or to every process of the payload.
+	Signal(ctx context.Context, sig syscall.Signal, whole bool) error
+	// Usage asks for the payload's usage.
+	Usage(ctx context.Context) (ContainerUsage, error)
+	// Sweep kills every process of the payload and returns when none is left.
+	Sweep(ctx context.Context) error
+	// Exec starts a process beside the payload's main process.
+	Exec(ctx context.Context, e Exec, files ExecFiles) (Execution, error)
+}
+
+// Execution is a process beside the payload's main process.
+type Execution interface {
+	// PID is its process ID in the wrapper's PID namespace.
+	PID() int
+	// Wait waits for the process to end. If the connection to the wrapper ends
+	// first, so has the process, and the error is [ErrLost].
+	Wait(ctx context.Context) (syscall.WaitStatus, error)
+	// Signal signals the process. If it has ended already, the error is a
+	// *[RequestError] with [CodeNoPayload].
+	Signal(ctx context.Context, sig syscall.Signal) error
+}
+
+var _ Wrapper = (*Client)(nil)
