@@ -17,8 +17,9 @@ build: ## two static binaries in bin/
 test: unit lint e2e ## all tests, those on a real cluster and pool included
 
 unit: compiler ## what needs neither cluster nor pool
-	$(GO) vet ./... && $(GO) vet -tags pool ./integration/... && $(GO) vet -tags differential ./classads
+	$(GO) vet ./... && $(GO) vet -tags differential ./classads && $(GO) -C integration vet ./... && $(GO) -C integration vet -tags pool ./...
 	$(GO) test -race ./...
+	$(GO) -C integration test -race ./...
 
 compiler: ## the race detector links with C's run-time library
 	@command -v gcc >/dev/null || { apt-get update -q && apt-get install -y -q --no-install-recommends gcc libc6-dev; }
@@ -28,31 +29,34 @@ e2e: build pool ## a real cluster, a real pool, both HTCondor versions
 
 demo: build pool ## four jobs in four images, on a cluster that this starts
 	$(POOL) up
-	$(GO) run ./integration/demo
+	$(GO) -C integration run ./demo
 
 bench: build pool ## how fast containers, jobs and files follow each other; writes docs/turnover.*, docs/transfer-speed.md and docs/classads.md
 	$(POOL) up --stock
-	$(GO) run ./integration/bench -docs docs
+	$(GO) -C integration run ./bench -docs ../docs
 
-lint: ## the rules of .golangci.yml
-	$(GO) run $(GOLANGCI) run --build-tags pool,differential ./...
+lint: ## the rules of .golangci.yml, and modules that name what is needed and nothing else
+	$(GO) mod tidy -diff
+	$(GO) -C integration mod tidy -diff
+	$(GO) run $(GOLANGCI) run --build-tags differential ./...
+	$(GO) -C integration run $(GOLANGCI) run --build-tags pool ./...
 
 fuzz: ## every fuzz target for FUZZTIME each
-	@for pkg in $$($(GO) list ./...); do \
-	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
+	@for module in . integration; do for pkg in $$($(GO) -C $$module list ./...); do \
+	  for target in $$($(GO) -C $$module test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$target"; $(GO) -C $$module test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
 	  done; \
-	done
+	done; done
 
 docs: ## the pages that are written from code
 	$(GO) test ./starter/settings -run TestKnobPages -update
-	$(GO) test ./integration/conformance -run TestDifferencesPage -update
-	$(GO) test ./integration/attacks -run TestThreatsPage -update
-	$(GO) test ./integration/podfailures -run TestFailuresPage -update
+	$(GO) -C integration test ./conformance -run TestDifferencesPage -update
+	$(GO) -C integration test ./attacks -run TestThreatsPage -update
+	$(GO) -C integration test ./podfailures -run TestFailuresPage -update
 	CLASSADS_UPDATE=1 $(GO) test ./classads -run TestFunctionTable
 
 pool: ## the program that runs cluster and pool
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(POOL) ./integration/pool
+	CGO_ENABLED=0 $(GO) -C integration build -trimpath -o $(CURDIR)/$(POOL) ./pool
 
 pool-up: build pool
 	$(POOL) up --stock

@@ -151,6 +151,6 @@ func TestThreatsPage(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(string(old), page); diff != "" {
-		t.Errorf("the page is not what the tables say; write it with: go test ./integration/attacks -run TestThreatsPage -update\n%s", diff)
+		t.Errorf("the page is not what the tables say; write it with: go -C integration test ./attacks -run TestThreatsPage -update\n%s", diff)
 	}
 }

@@ -26,8 +26,8 @@ const binderPath = "/tmp/podstarter-binder"
 // installBinder builds that program and puts it into the pilot container.
 func (b *bencher) installBinder(ctx context.Context) error {
 	path := filepath.Join(b.pool.State, "bin", "binder")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "./integration/bench/binder")
-	build.Dir = b.pool.Root
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "./bench/binder")
+	build.Dir = filepath.Join(b.pool.Root, "integration")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the binder: %w\n%s", err, out)

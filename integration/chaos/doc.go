@@ -8,5 +8,5 @@
 // build tag pool and a pool with a partitionable slot:
 //
 //	integration/.state/bin/pool up --slots 3 --partitionable
-//	go test -tags pool -count=1 -v ./integration/chaos [-seed N] [-jobs N]
+//	go -C integration test -tags pool -count=1 -v ./chaos [-seed N] [-jobs N]
 package chaos

@@ -41,7 +41,7 @@ func TestDifferencesPage(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(string(old), page); diff != "" {
-		t.Errorf("the page is not what the tables say; write it with: go test ./integration/conformance -run TestDifferencesPage -update\n%s", diff)
+		t.Errorf("the page is not what the tables say; write it with: go -C integration test ./conformance -run TestDifferencesPage -update\n%s", diff)
 	}
 }
 

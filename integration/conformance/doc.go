@@ -22,16 +22,16 @@
 //  2. Configuration of execution points or submit side, and programs such as
 //     hooks, go into the Setup of the subject. It is in force for all cases.
 //  3. Run it: integration/.state/bin/pool up --stock --slots 4, then
-//     go test -tags pool -count=1 ./integration/conformance -case NAME
+//     go -C integration test -tags pool -count=1 ./conformance -case NAME
 //     (-at-once 1 for one after the other; a failure prints what differs).
 //  4. What differs is mended, or listed in differences/SUBJECT.json with the reason;
 //     what comes or not by the clock under the stock starter too, in Fleeting. A
 //     listed difference that does not show in each case that it names fails.
-//  5. go test ./integration/conformance -run TestDifferencesPage -update
+//  5. go -C integration test ./conformance -run TestDifferencesPage -update
 //
 // Without -all the cases on request are neither run nor passed: no test of their
 // name is there. docs/differences.md marks them, and -v names them first. When
 // something changes that they are about:
 //
-//	go test -tags pool -count=1 -timeout 30m ./integration/conformance -all -case SUBJECT/
+//	go -C integration test -tags pool -count=1 -timeout 30m ./conformance -all -case SUBJECT/
 package conformance

@@ -10,7 +10,7 @@ import (
 const (
 	pageBegin  = "<!-- generated from integration/conformance; do not edit -->"
 	pageEnd    = "<!-- end of the generated part -->"
-	allCommand = "go test -tags pool -count=1 -timeout 30m ./integration/conformance -all"
+	allCommand = "go -C integration test -tags pool -count=1 -timeout 30m ./conformance -all"
 )
 
 // Tables is the generated part of the page: what is compared, and the accepted

@@ -9,7 +9,7 @@
 // and a pool with both execution points:
 //
 //	integration/.state/bin/pool up --stock --slots 4 --partitionable=false
-//	go test -tags pool -count=1 -v ./integration/daemonfaults
+//	go -C integration test -tags pool -count=1 -v ./daemonfaults
 //
 // integration/run-tests leaves out those in which a startd or a whole pilot is
 // killed, or a starter hangs: they take half a minute and more each, in which

@@ -325,19 +325,21 @@ func (p *Pool) run(ctx context.Context, stdin io.Reader, argv ...string) (string
 	return result.Stdout, err
 }
 
-// projectRoot is the directory of go.mod above the working directory.
+// projectRoot is the checkout above the working directory: the directory with the
+// go.mod of the product, which is not the nearest one.
 func projectRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("finding the project's directory: %w", err)
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module podstarter\n") {
 			return dir, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("finding the project's directory: no go.mod above the working directory")
+			return "", errors.New("finding the project's directory: no go.mod of podstarter above the working directory")
 		}
 		dir = parent
 	}

@@ -19,8 +19,8 @@ const ProbeName = "probe"
 // that each job's copy costs a hard link.
 func (p *Pool) Probe(ctx context.Context) (File, error) {
 	path := filepath.Join(p.User.Visible, ".probe")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path+".new", "./integration/images/probe")
-	build.Dir = p.Root
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path+".new", "./images/probe")
+	build.Dir = filepath.Join(p.Root, "integration")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return File{}, fmt.Errorf("building the probe: %w\n%s", err, out)

@@ -48,6 +48,6 @@ func TestFailuresPage(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(want, string(text)); diff != "" {
-		t.Errorf("the page is not what table and record say; write it with: go test ./integration/podfailures -run TestFailuresPage -update\n%s", diff)
+		t.Errorf("the page is not what table and record say; write it with: go -C integration test ./podfailures -run TestFailuresPage -update\n%s", diff)
 	}
 }

@@ -116,16 +116,17 @@ func (p *pool) rootLayer(ctx context.Context, family string, root debian.RootFS)
 // buildPrograms builds the starter and the wrapper to where `make build` has them, and the programs of the images. Go's own
 // cache makes this cheap when nothing changed.
 func (p *pool) buildPrograms(ctx context.Context) error {
-	for _, b := range []struct{ out, pkg string }{
-		{p.dir.Source("bin", "condor_pod_starter"), "./starter"},
-		{p.dir.Source("bin", "condor_pod_wrapper"), "./wrapper"},
-		{p.dir.Path("bin", "pause"), "./integration/pool/images/pause"},
-		{p.dir.Path("bin", "probe"), "./integration/images/probe"},
-		{p.dir.Path("bin", "rootsh"), "./integration/pool/images/rootsh"},
+	product, tests := p.dir.Module, p.dir.Source("integration")
+	for _, b := range []struct{ out, module, pkg string }{
+		{p.dir.Source("bin", "condor_pod_starter"), product, "./starter"},
+		{p.dir.Source("bin", "condor_pod_wrapper"), product, "./wrapper"},
+		{p.dir.Path("bin", "pause"), tests, "./pool/images/pause"},
+		{p.dir.Path("bin", "probe"), tests, "./images/probe"},
+		{p.dir.Path("bin", "rootsh"), tests, "./pool/images/rootsh"},
 	} {
 		err := tool.Run(ctx, tool.Command{
 			Args: []string{"go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.out, b.pkg},
-			Dir:  p.dir.Module, Env: []string{"CGO_ENABLED=0"}, Log: p.log,
+			Dir:  b.module, Env: []string{"CGO_ENABLED=0"}, Log: p.log,
 		})
 		if err != nil {
 			return err

@@ -49,7 +49,7 @@ func build(ctx context.Context, root, tmp, directory string) (string, error) {
 		return "", err
 	}
 	files := map[string]string{
-		original:                               filepath.Join(tmp, "crypto.go"),
+		original: filepath.Join(tmp, "crypto.go"),
 		filepath.Join(root, "internal", "cedar", "tap.go"): filepath.Join(tmp, "tap.go"),
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": files})

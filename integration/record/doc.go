@@ -4,7 +4,7 @@
 // tests play them to what reads them in the product.
 //
 //	integration/.state/bin/pool up --slots 1 --condor 23.9
-//	go run ./integration/record [-only plain,held]
+//	go -C integration run ./record [-only plain,held]
 //
 // The streams are encrypted from the first byte that the starter sends, with keys
 // that only its process has, so that no proxy between the daemons could read

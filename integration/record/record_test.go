@@ -25,7 +25,7 @@ func TestRedactKeepsLengths(t *testing.T) {
 }
 
 func TestOverlayFollowsTheSource(t *testing.T) {
-	source, err := os.ReadFile("../../cedar/crypto.go")
+	source, err := os.ReadFile("../../internal/cedar/crypto.go")
 	if err != nil {
 		t.Fatal(err)
 	}
