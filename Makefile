@@ -5,7 +5,9 @@
 GO        ?= go
 GOLANGCI  ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 POOL       = integration/.state/bin/pool
-GOFLAGS_STATIC = -trimpath -ldflags '-s -w'
+# The nearest tag and the commit; a build elsewhere than in a checkout has the version that the Go command notes.
+VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null | sed 's/^[^v]/devel-&/')
+GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
 .PHONY: build test unit compiler e2e demo bench lint fuzz docs clean pool pool-up pool-down

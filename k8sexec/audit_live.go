@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
+	"podstarter/internal/buildinfo"
 	"podstarter/payload"
 )
 
@@ -60,7 +61,7 @@ func (b *Backend) auditWrapper(ctx context.Context, pod *corev1.Pod, container s
 		return
 	}
 	before := len(r.found)
-	if mine := payload.BuildVersion(); hello.Version != mine {
+	if mine := buildinfo.Version(); hello.Version != mine {
 		r.warn(what, line(container, "command, or the init container that copies the wrapper"), "is of version %q, this program of %q", hello.Version, mine)
 	}
 	if want := pod.Annotations[nonceAnnotation+container]; hello.Nonce != want {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"podstarter/internal/buildinfo"
 	"podstarter/payload"
 )
 
@@ -65,7 +66,7 @@ func startWrapper(t testing.TB, control, container, nonce, boot string, change .
 	leave := sync.OnceFunc(func() { close(w.left); w.stop() })
 	namespace, _ := os.Readlink("/proc/self/ns/pid")
 	hello := payload.Hello{Protocol: payload.Protocol, Nonce: nonce, Boot: boot, PID: os.Getpid(), PIDNamespace: namespace,
-		NoNewPrivs: true, Version: payload.BuildVersion()}
+		NoNewPrivs: true, Version: buildinfo.Version()}
 	for _, c := range change {
 		c(&hello)
 	}

@@ -3,7 +3,6 @@ package payload
 import (
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 )
 
 // Grade is how good or bad a [Finding] is.
@@ -44,20 +43,4 @@ type Finding struct {
 	Detail string `json:"detail,omitempty"`
 	// Fix is the line of a manifest or the knob to change; empty if it is OK.
 	Fix string `json:"fix,omitempty"`
-}
-
-// BuildVersion is the version of the running program: that of its module, and
-// of the commit if it is known. Starter and wrapper of one build have the same.
-func BuildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	text := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			text += " " + s.Value[:12]
-		}
-	}
-	return text
 }

@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/condor/image"
 	"podstarter/condor/startd"
+	"podstarter/internal/buildinfo"
 	"podstarter/starter/failure"
 	"podstarter/starter/settings"
 )
@@ -100,7 +100,7 @@ func abilities(ad *classads.Ad, set settings.Settings) {
 		"HasReconnect", "HasTransferInputRemaps", "HasOsUser", "HasJobDeferral", "HasSelfCheckpointTransfers", "HasSshd"} {
 		ad.SetBool(name, true)
 	}
-	ad.SetString("PodStarterVersion", programVersion())
+	ad.SetString("PodStarterVersion", buildinfo.Version())
 	ad.SetString("PodStarterBackend", set.Backend)
 	if set.Backend == settings.BackendPod {
 		imageAbilities(ad, set.Images)
@@ -125,26 +125,13 @@ func imageAbilities(ad *classads.Ad, images *image.Site) {
 	for _, name := range names {
 		ad.SetBool(name, true)
 	}
-	ad.SetString("DockerVersion", "podstarter "+programVersion())
+	ad.SetString("DockerVersion", "podstarter "+buildinfo.Version())
 }
 
 // condorVersion is HTCondor's version in the form that its daemons compare.
 // The startd does not publish it; it publishes its own.
 func condorVersion(cfg *config.Config) string {
-	return fmt.Sprintf("$CondorVersion: %s podstarter %s $", cfg.String("CONDOR_VERSION", "0.0.0"), programVersion())
-}
-
-// programVersion is the version of this program: that of the module, or of the
-// commit that it was built from.
-func programVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	return "devel"
+	return fmt.Sprintf("$CondorVersion: %s podstarter %s $", cfg.String("CONDOR_VERSION", "0.0.0"), buildinfo.Version())
 }
 
 func platform() string {

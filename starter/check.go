@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"podstarter/condor/config"
+	"podstarter/internal/buildinfo"
 	"podstarter/payload"
 	"podstarter/starter/failure"
 	"podstarter/starter/settings"
@@ -51,7 +52,7 @@ func printAudit(ctx context.Context, out io.Writer, cfg *config.Config, asJSON b
 
 // audit collects the findings: HTCondor's side here, the pod's in the backend.
 func audit(ctx context.Context, cfg *config.Config) (title string, found []payload.Finding) {
-	title = "podstarter " + programVersion() + ", HTCondor " + cfg.String("CONDOR_VERSION", "of unknown version")
+	title = "podstarter " + buildinfo.Version() + ", HTCondor " + cfg.String("CONDOR_VERSION", "of unknown version")
 	set, err := settings.Read(cfg)
 	if err != nil {
 		for _, l := range failure.Lines(err) {

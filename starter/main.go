@@ -73,6 +73,12 @@ func run(args, env []string) int {
 		fmt.Fprintf(os.Stderr, "condor_pod_starter: %v\n", err)
 		return code
 	}
+	if len(args) == 1 && questions[args[0]] != nil {
+		if err := questions[args[0]](ctx, os.Stdout, env); err != nil {
+			return refuse(exitGeneral, err)
+		}
+		return exitNormal
+	}
 	if checks, asJSON := checkOptions(args); checks {
 		cfg, err := config.Load(ctx, config.Options{Env: startd.ScrubEnv(env)})
 		if err != nil {

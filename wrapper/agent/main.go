@@ -2,6 +2,7 @@ package agent
 
 import (
 	"crypto/rand"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"podstarter/internal/buildinfo"
 	"podstarter/payload"
 	"podstarter/payload/procfamily"
 	"podstarter/payload/threads"
@@ -39,12 +41,20 @@ const processors = 2
 // payload has used up what threads the pod may have. All of them take 0.3 MB.
 const spareThreads = 16
 
+const usage = `usage: %s -control DIR [-companion] [-pilot UID:GROUP]
+
+The main process of a payload container: it starts the job when condor_pod_starter
+asks for it, and kills it when the starter is gone. docs/protocol.md says how.
+
+`
+
 // Main runs the wrapper until it is told to leave, and returns its exit code.
 //
 //	-control DIR      the control directory
 //	-companion        not alone in its container: started by localexec
 //	-pilot UID:GROUP  the pilot runs as this user and not as root; members of
 //	                  the group may enter the control directory
+//	-version, -help   say so, and end
 func Main(args []string) int {
 	// Parent death signals of children go by the thread that forked them
 	// (prctl(2), PR_SET_PDEATHSIG), so the loop must stay on one.
@@ -65,8 +75,20 @@ func Main(args []string) int {
 		peer, err = parsePilot(text)
 		return err
 	})
-	if err := flags.Parse(args); err != nil {
+	version := flags.Bool("version", false, "print the version")
+	flags.Usage = func() {} // -help prints it to standard output
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(os.Stdout, usage, WrapperName)
+		flags.SetOutput(os.Stdout)
+		flags.PrintDefaults()
+		return exitLeft
+	case err != nil:
+		log.print("usage: %s -control DIR [-companion] [-pilot UID:GROUP]", WrapperName)
 		return exitUsage
+	case *version:
+		fmt.Fprintln(os.Stdout, buildinfo.Line())
+		return exitLeft
 	}
 	if *dir == "" || flags.NArg() > 0 {
 		log.print("usage: %s -control DIR [-companion] [-pilot UID:GROUP]", WrapperName)
@@ -132,7 +154,7 @@ func newAgent(dir string, env environment, companion bool, peer *pilot, log logg
 		PIDNamespace: pidNamespace(),
 		UID:          a.uid,
 		NoNewPrivs:   noNewPrivs(),
-		Version:      payload.BuildVersion(),
+		Version:      buildinfo.Version(),
 	}
 	if a.control, err = openControl(dir, a.hello.Boot, peer); err != nil {
 		return nil, err

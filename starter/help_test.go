@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"podstarter/internal/buildinfo"
+)
+
+// TestHelpIsComplete: the help names every errand and every option that counts.
+func TestHelpIsComplete(t *testing.T) {
+	var text strings.Builder
+	if err := help(t.Context(), &text, nil); err != nil {
+		t.Fatal(err)
+	}
+	options := append([]string{"-check", "-classad", "-version", "-help", "-a", "-a2", "-local-name", "-slot-name"}, errands...)
+	for _, option := range options {
+		if !strings.Contains(text.String(), "\n  "+option+" ") {
+			t.Errorf("the help does not explain %s:\n%s", option, text.String())
+		}
+	}
+}
+
+// TestVersion: the lines are those of the stock starter, and one of ours; where
+// HTCondor cannot be asked, ours alone.
+func TestVersion(t *testing.T) {
+	dir := t.TempDir()
+	tool := "#!/bin/sh\nprintf 'CONDOR_VERSION = 25.14.1\\n # at: <Default>\\n'\n"
+	if err := os.WriteFile(filepath.Join(dir, "condor_config_val"), []byte(tool), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ours := buildinfo.Line() + "\n"
+	tests := map[string]struct {
+		path, want string
+	}{
+		"with HTCondor":    {dir, "$CondorVersion: 25.14.1 podstarter " + buildinfo.Version() + " $\n" + platform() + "\n" + ours},
+		"without HTCondor": {t.TempDir(), ours},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("PATH", tt.path+":/bin:/usr/bin")
+			t.Setenv("CONDOR_CONFIG", "/nonexistent") // for a tool that is installed
+			var text strings.Builder
+			if err := sayVersion(t.Context(), &text, os.Environ()); err != nil {
+				t.Fatal(err)
+			}
+			if text.String() != tt.want {
+				t.Errorf("-version says:\n%swant:\n%s", text.String(), tt.want)
+			}
+		})
+	}
+}
