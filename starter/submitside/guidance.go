@@ -1,0 +1,140 @@
+package submitside
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"podstarter/classads"
+	"podstarter/condor/shadow"
+)
+
+// What a shadow can be asked for guidance about (HTCondor src/condor_utils/guidance.h).
+const (
+	AboutSetup       = "JobSetup"
+	AboutEnvironment = "JobEnvironment"
+)
+
+// What a shadow may want that ends a conversation.
+var (
+	ErrStartJob      = errors.New("the shadow asks for the job to be started")
+	ErrRetryTransfer = errors.New("the shadow asks for the transfer to be repeated")
+	ErrAbort         = errors.New("the shadow asks for the job to be given up")
+)
+
+const (
+	// defaultRetryDelay is how long to wait before asking again when the shadow does
+	// not say (starter_guidance.cpp).
+	defaultRetryDelay = 20 * time.Second
+	// firstEnvironmentDelay is how soon to ask again about the environment. The shadow
+	// says 5 s when it has not yet reaped its own half of the transfer, which takes it
+	// a millisecond; it keeps no state of the questions.
+	firstEnvironmentDelay = 100 * time.Millisecond
+	// maxRetryDelay is the longest delay in seconds that is believed.
+	maxRetryDelay = 86400
+	// maxGuidance bounds one conversation.
+	maxGuidance = 100000
+)
+
+// Guide asks a shadow what to do next.
+type Guide struct {
+	Shadow interface {
+		RequestGuidance(ctx context.Context, ad *classads.Ad) (shadow.Guidance, error)
+	}
+	// Diagnose runs a diagnostic and sends what it found. Its errors end the
+	// conversation.
+	Diagnose func(ctx context.Context, name string) error
+	Silent   bool // nothing is asked (GUIDANCE_MUMS_THE_WORD)
+	Log      *slog.Logger
+}
+
+// Converse asks the shadow what to do next and follows its answers until it says to
+// carry on, which is nil, or one of the errors above. A shadow that knows no guidance
+// means carry on, and so does an answer that is not understood
+// (starter_guidance.cpp:handleJobSetupCommand, handleJobEnvironmentCommand).
+func (g Guide) Converse(ctx context.Context, about string) error {
+	return g.converse(ctx, about, classads.NewAd())
+}
+
+// converse begins with a context, the result of what was done last.
+func (g Guide) converse(ctx context.Context, about string, result *classads.Ad) error {
+	if g.Silent {
+		return nil
+	}
+	request := classads.NewAd()
+	request.SetString("RequestType", about)
+	if about == AboutSetup {
+		// HasCommonFilesTransfer stays out: common files are not done here.
+		request.SetAd("ContextAd", result)
+	}
+	delay := firstEnvironmentDelay
+	for range maxGuidance {
+		guidance, err := g.Shadow.RequestGuidance(context.WithoutCancel(ctx), request)
+		if err != nil || guidance.Code != shadow.GuidanceCommand || guidance.Ad == nil {
+			return nil // what was begun goes on without a shadow, too
+		}
+		command := guidance.Command()
+		g.Log.Debug("Guidance from the shadow", "about", about, "command", command)
+		if about == AboutSetup && !ofSetup(command) {
+			return nil
+		}
+		switch command {
+		case shadow.CommandRetryRequest:
+			wait := retryDelay(guidance.Ad)
+			if about == AboutEnvironment && wait > delay {
+				wait = delay
+				delay *= 2
+			}
+			if err := Pause(ctx, wait); err != nil {
+				return err
+			}
+			if about == AboutSetup {
+				if next, ok := guidance.Ad.Lookup("ContextAd"); ok {
+					request.Insert("ContextAd", next)
+				} else {
+					request.SetAd("ContextAd", classads.NewAd())
+				}
+			}
+		case shadow.CommandRunDiagnostic:
+			name, err := guidance.Ad.GetString("Diagnostic")
+			if err != nil {
+				return nil
+			}
+			if err := g.Diagnose(ctx, name); err != nil {
+				return err
+			}
+		case shadow.CommandDoJobSetup:
+			ready := classads.NewAd()
+			ready.SetBool("JobEnvironmentReady", true)
+			if err := g.converse(ctx, AboutSetup, ready); err != nil {
+				return err
+			}
+		case shadow.CommandStartJob:
+			return ErrStartJob
+		case shadow.CommandRetryTransfer:
+			return ErrRetryTransfer
+		case shadow.CommandAbort:
+			return ErrAbort
+		default: // CarryOn, and what is not known here
+			return nil
+		}
+	}
+	return nil
+}
+
+// ofSetup says whether a command belongs to the conversation before the transfer.
+// Other commands mean carry on there.
+func ofSetup(command string) bool {
+	return command == shadow.CommandRetryRequest || command == shadow.CommandAbort
+}
+
+// retryDelay is how long the shadow wants to be left alone.
+func retryDelay(answer *classads.Ad) time.Duration {
+	usual := int64(defaultRetryDelay / time.Second)
+	seconds := answer.IntOr("RetryDelay", usual)
+	if seconds < 0 || seconds > maxRetryDelay {
+		seconds = usual
+	}
+	return time.Duration(seconds) * time.Second
+}
