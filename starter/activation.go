@@ -27,6 +27,7 @@ import (
 	"podstarter/starter/orders"
 	"podstarter/starter/podhealth"
 	"podstarter/starter/settings"
+	"podstarter/starter/usage"
 )
 
 // activation is one run of one job: everything between the startd starting
@@ -81,10 +82,10 @@ type activation struct {
 	streams      *streams // of the run; nil before the first
 	runs         int      // of the payload so far; a checkpoint is between two
 	checkpoint   int64    // number of the latest, as the job counts them
-	meter        meter
-	scale        *scale
-	told         toldLoad
-	coreFile     string // in the sandbox; empty if the job left none
+	meter        *usage.Meter
+	size         *usage.SandboxSize
+	load         usage.LoadReport // to the startd
+	coreFile     string           // in the sandbox; empty if the job left none
 	suspended    atomic.Bool
 	holdReported bool
 	hookEnded    <-chan struct{} // closed when the last UPDATE_JOB_INFO hook has ended; nil before the first
@@ -110,7 +111,7 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	a := &activation{
 		inv: inv, cfg: cfg, log: log, environ: startd.ScrubEnv(env),
 		orders: orders.New(log), visits: newVisits(),
-		meter: meter{log: log, memory: noMemory()}, scale: newScale(),
+		size:   usage.NewSandboxSize(log),
 		submit: submitSide{back: make(chan struct{}, 1)},
 	}
 	a.name = fmt.Sprintf("%s-%d-%s", safeName(a.slot()), os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36))
@@ -124,7 +125,7 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	for _, w := range a.set.Condor.Warnings {
 		log.Warn("A knob is not understood, its default holds", "error", w)
 	}
-	a.meter.pss, a.meter.peak, a.meter.file = a.set.Condor.Measuring.PSS, a.set.Condor.Measuring.Peak, a.set.Condor.Measuring.FileCache
+	a.meter = usage.NewMeter(usage.Knobs(a.set.Condor.Measuring), log)
 	// What was inherited is in hand now, and secret: no child may see it.
 	for _, name := range startd.SecretVariables() {
 		if err := os.Unsetenv(name); err != nil {

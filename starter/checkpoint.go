@@ -72,7 +72,7 @@ func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 			"Rescheduling self-checkpoint job after checkpoint upload because reactivating the claim would have failed."))
 	}
 	a.log.Info("The job is started again after its checkpoint")
-	a.meter.nextRun()
+	a.meter.NextRun()
 	if a.table != nil {
 		a.table.Close()
 		a.table = nil

@@ -52,7 +52,7 @@ func (a *activation) tellStartd(ctx context.Context, ad *classads.Ad) {
 	job.PublishInterval(ad, 0)
 	ad.SetBool("STARTER_DISCONNECTED_FROM_SUBMIT_NODE", true)
 	ad.SetString("CondorScratchDir", a.sandbox.Scratch())
-	a.publishNoLoad(ad)
+	a.addLoadEnd(ad)
 	if err := a.startd.Update(ctx, ad); err != nil {
 		a.log.Warn("Failed to send an update to the startd", "error", err)
 	}

@@ -159,10 +159,10 @@ func (a *activation) outOfMemory() error {
 	if a.payload.exit.OOMKills == 0 || a.payload.ordered {
 		return nil
 	}
-	if !a.set.Condor.HoldOnOOM && a.meter.withinLimit() {
+	if !a.set.Condor.HoldOnOOM && a.meter.WithinLimit() {
 		return failure.New(0, 0, errors.New("Worker node is out of memory")) //nolint:staticcheck // stock's words
 	}
-	return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New(a.meter.exhausted(a.ad)))
+	return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New(a.meter.Exhausted(a.ad)))
 }
 
 // sweep kills what is left of the payload and proves that nothing is.

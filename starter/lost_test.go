@@ -11,6 +11,7 @@ import (
 	"podstarter/payload"
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
+	"podstarter/starter/usage"
 )
 
 // TestUnknownIsNeverSuccess: whatever ended a payload container under its job,
@@ -36,7 +37,7 @@ func TestUnknownIsNeverSuccess(t *testing.T) {
 			{"lost while it ran", (*activation).lostContainer},
 			{"binding", func(_ *activation, err error) error { return failure.OfBinding(err) }},
 		} {
-			a := &activation{orders: orders.New(log), log: log, ad: classads.NewAd(), meter: meter{log: log}}
+			a := &activation{orders: orders.New(log), log: log, ad: classads.NewAd(), meter: usage.NewMeter(usage.Knobs{}, log)}
 			err := what.judge(a, cause)
 			if err == nil {
 				t.Fatalf("%s: %v is no error", what.name, cause)
@@ -50,7 +51,7 @@ func TestUnknownIsNeverSuccess(t *testing.T) {
 			}
 		}
 		// Ordered to end before: the order's own reason counts, still without an exit.
-		a := &activation{orders: orders.New(log), log: log, ad: classads.NewAd(), meter: meter{log: log}}
+		a := &activation{orders: orders.New(log), log: log, ad: classads.NewAd(), meter: usage.NewMeter(usage.Knobs{}, log)}
 		a.orders.End(orders.Demand{Reason: "vacated", Code: shadow.VacateStartdVacateCommand})
 		if err := a.lostContainer(cause); !errors.Is(err, orders.ErrEnded) {
 			t.Errorf("%v after an order: %v", cause, err)

@@ -25,6 +25,7 @@ import (
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
 	"podstarter/starter/settings"
+	"podstarter/starter/usage"
 )
 
 // longTime bounds what happens at once on a machine that is not overloaded.
@@ -66,7 +67,7 @@ func starterWith(t *testing.T, lease time.Duration) (*activation, *submitter) {
 	go func() { _, _ = cedar.NewStream(startdPeer).ReadMessage(make([]byte, 1<<20)) }()
 	a := &activation{
 		log: log, orders: orders.New(log), cfg: config.FromMap(nil), address: "<127.0.0.1:1?sock=starter>",
-		meter: meter{log: log, memory: noMemory()}, ad: classads.NewAd(), machine: classads.NewAd(),
+		meter: usage.NewMeter(usage.Knobs{}, log), ad: classads.NewAd(), machine: classads.NewAd(),
 		submit:   submitSide{back: make(chan struct{}, 1), starter: classads.NewAd(), socket: "<127.0.0.1:2>", key: "first"},
 		shadow:   shadow.New(cedar.NewStream(mine), log),
 		startd:   startd.NewUpdateSocket(cedar.NewStream(startdEnd), log),

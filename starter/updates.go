@@ -29,7 +29,7 @@ func (a *activation) update(ctx context.Context, ad *classads.Ad) error {
 		ad.SetBool("STARTER_DISCONNECTED_FROM_SUBMIT_NODE", true)
 	}
 	ad.SetString("CondorScratchDir", a.sandbox.Scratch())
-	a.publishNoLoad(ad)
+	a.addLoadEnd(ad)
 	// From the first update on: shadows that come back ask the startd, and tools
 	// would be told for seconds that the job has no starter.
 	ad.SetString("StarterIpAddr", a.address)
@@ -47,9 +47,9 @@ func (a *activation) processAd(state job.State) *classads.Ad {
 	}
 	p := job.Process{
 		PID: a.payload.started.PID, Started: a.payload.started.Time,
-		State: state, Usage: a.meter.usage(), Cgroup: a.meter.grouped(),
-		Statistics: a.meter.statistics, Now: now(),
+		State: state, Now: now(),
 	}
+	a.meter.AddTo(&p)
 	if exit := a.payload.exit; exit != nil {
 		p.Started, p.Ended, p.Status = exit.Started, exit.Ended, a.payload.status()
 		p.CoreDumped = a.coreFile != ""
@@ -78,9 +78,16 @@ func (a *activation) about(ctx context.Context) job.Activation {
 		Startd:         a.startdMeasures(),
 	}
 	if a.info.FileTransfer && a.sandbox != nil {
-		about.Sandbox = a.measureSandbox(ctx)
+		about.Sandbox = a.size.Measure(ctx, a.sandbox)
 	}
 	return about
+}
+
+// addLoadEnd tells the startd of a payload that has ended that it is no load.
+func (a *activation) addLoadEnd(ad *classads.Ad) {
+	if a.payload != nil && a.payload.exit != nil {
+		a.load.AddEnd(ad)
+	}
 }
 
 // publishVacate adds why the job is made to end, if it is. A hold is told to the

@@ -15,6 +15,7 @@ import (
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
 	"podstarter/starter/settings"
+	"podstarter/starter/usage"
 )
 
 // watch goes along with the running payload until its main process has ended,
@@ -23,14 +24,13 @@ import (
 func (a *activation) watch(ctx context.Context) error {
 	every := a.set.Condor.Updates
 	a.promised, a.slice = every.Longest, every.Slice
-	a.meter.begin(a.cfg)
-	a.scale.calm()
+	a.meter.Begin(a.cfg)
+	a.size.Calm()
 	exit, err := a.follow(ctx, every)
-	a.scale.hurry()
-	last := time.AfterFunc(lastLookTime, a.meter.halt)
+	a.size.Hurry()
+	halt := a.meter.HaltSoon()
 	a.background.Wait()
-	last.Stop()
-	a.meter.halt()
+	halt()
 	switch {
 	case errors.As(err, new(*job.Failure)):
 		return err
@@ -44,7 +44,7 @@ func (a *activation) watch(ctx context.Context) error {
 		return a.lostContainer(fmt.Errorf("the wrapper killed the job: %s", exit.Killed))
 	}
 	a.payload.exit = &exit
-	a.meter.end(exit)
+	a.meter.End(exit)
 	a.log.Info(job.LineExited(a.payload.started.PID, a.payload.status()))
 	return nil
 }
@@ -64,11 +64,11 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 	})
 	crowd := make(chan struct{}, 1)
 	lookAround := func() {
-		if !a.meter.lookIfIdle(ctx, client, a.table) {
+		if !a.meter.LookIfIdle(ctx, client, a.table) {
 			return // the last has not ended
 		}
 		a.tellLoad(ctx)
-		if a.set.MaxTasks > 0 && a.meter.crowd() > a.set.MaxTasks {
+		if a.set.MaxTasks > 0 && a.meter.Tasks() > a.set.MaxTasks {
 			select {
 			case crowd <- struct{}{}:
 			default:
@@ -134,6 +134,19 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 	}
 }
 
+// tellLoad tells the startd how busy the payload is, if it cannot see that itself: a
+// payload beside the starter is the startd's descendant.
+func (a *activation) tellLoad(ctx context.Context) {
+	cores, known := a.meter.Cores()
+	if !known || !a.set.InPod() {
+		return
+	}
+	err := a.load.Tell(usage.PercentLoad(cores, a.ad), func(ad *classads.Ad) error { return a.startd.Update(ctx, ad) })
+	if err != nil {
+		a.log.Debug("Failed to tell the startd the load", "error", err)
+	}
+}
+
 // periodicUpdate tells shadow and startd how the job fares. While one has not
 // ended the next is left out, and as many as it takes to spend no more than the
 // configured share of the time on them.
@@ -159,7 +172,7 @@ func (a *activation) changeUpdate(ctx context.Context) {
 
 // tellState is an update; the answer is what it said of the job.
 func (a *activation) tellState(ctx context.Context) *classads.Ad {
-	a.meter.look(ctx, a.container.Client(), a.table)
+	a.meter.Look(ctx, a.container.Client(), a.table)
 	ad := a.fullAd(ctx, a.state())
 	a.publishPorts(ad, true)
 	said := ad.Clone() // without what is for those who are told alone
@@ -176,7 +189,7 @@ func (a *activation) lostContainer(err error) error {
 	}
 	v := (*payload.Verdict)(nil)
 	if errors.As(err, &v) && v.Reason == payload.ReasonOutOfMemory {
-		return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, fmt.Errorf("%s %w", a.meter.exhausted(a.ad), err))
+		return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, fmt.Errorf("%s %w", a.meter.Exhausted(a.ad), err))
 	}
 	return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("the payload container ended under the running job: %w", err))
 }

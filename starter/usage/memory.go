@@ -1,4 +1,4 @@
-package main
+package usage
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 type memory struct {
 	limit, peak int64
 	// own and cache are of the look that found most of the payload's own memory,
-	// anonymous and shared, which the kernel can take from nobody but by
-	// killing; cache it takes back first.
+	// anonymous and shared, which the kernel gets back only by killing; it takes the
+	// cache back first.
 	own, cache int64
 	looked     time.Time
 }
@@ -82,8 +82,8 @@ func (m memory) exhausted(ad *classads.Ad, now time.Time) string {
 const maxMemory = 1 << 30
 
 // suggestedMemory is half as much again as a job had when it was killed, in
-// round megabytes: how much more it would have taken nobody knows, and a
-// request that is far too high waits for a slot for long.
+// round megabytes: nobody knows how much more it would have taken, and a job that
+// requests far too much waits long for a slot.
 func suggestedMemory(had int64) int64 {
 	const step = 128
 	return (had*3/2 + step - 1) / step * step
