@@ -1,4 +1,4 @@
-package sandbox
+package sandbox_test
 
 import (
 	"context"
@@ -6,17 +6,20 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"podstarter/sandbox"
+	"podstarter/sandbox/sandboxtest"
 )
 
 // TestApart: a payload of the process's own user has one volume, and whatever it
 // does there, EXECUTE is out of its reach and the volume is empty afterwards.
 func TestApart(t *testing.T) {
-	if !asPayload(t) {
+	if !sandboxtest.AsPayload(t) {
 		return
 	}
 	for _, nested := range []bool{false, true} {
 		t.Run(fmt.Sprintf("nested %t", nested), func(t *testing.T) {
-			execute, volume, outside := executeDir(t), executeDir(t), executeDir(t)
+			execute, volume, outside := sandboxtest.ExecuteDir(t), sandboxtest.ExecuteDir(t), sandboxtest.ExecuteDir(t)
 			must(t, os.WriteFile(filepath.Join(outside, "keep"), nil, 0o600))
 			// What an earlier job left, without permissions, and links that lead out.
 			must(t, os.MkdirAll(filepath.Join(volume, "left", "deep"), 0o700))
@@ -25,7 +28,7 @@ func TestApart(t *testing.T) {
 			must(t, os.Chmod(filepath.Join(volume, "left"), 0))
 			must(t, os.Symlink(outside, filepath.Join(volume, "dir_7")))
 
-			s, err := Create(context.Background(), Options{Execute: execute, Scratch: volume, PID: 7, Nested: nested, Condor: Self(), Payload: Self()})
+			s, err := sandbox.Create(context.Background(), sandbox.Options{Execute: execute, Scratch: volume, PID: 7, Nested: nested, Condor: sandbox.Self(), Payload: sandbox.Self()})
 			must(t, err)
 			own, tree := filepath.Join(execute, "dir_7"), filepath.Join(volume, "dir_7")
 			wantHTCondor, wantScratch := own, tree

@@ -34,6 +34,10 @@ func (s *Sandbox) Scratch() string { return s.scratch }
 // Payload returns the owner of the scratch directory.
 func (s *Sandbox) Payload() Owner { return s.payload }
 
+// Root is the scratch directory, to reach files in it as [Sandbox.Payload]. It is
+// closed by Remove.
+func (s *Sandbox) Root() *beneath.Root { return s.inside }
+
 // OpenScratch returns the scratch directory as it was made, whatever has its name by
 // now, to name it by: nothing can be read by this descriptor (O_PATH). It is the caller's.
 func (s *Sandbox) OpenScratch() (*os.File, error) {

@@ -1,4 +1,4 @@
-package sandbox
+package sandbox_test
 
 import (
 	"context"
@@ -6,87 +6,22 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"podstarter/sandbox"
 	"podstarter/sandbox/beneath"
+	"podstarter/sandbox/sandboxtest"
 )
-
-const (
-	payloadUID = 10001
-	condorUID  = 10064
-)
-
-// payloadOwner is the owner of job files in tests: another user if we are
-// root, else ourselves.
-func payloadOwner() Owner {
-	if os.Geteuid() != 0 {
-		return Self()
-	}
-	return Owner{UID: payloadUID, GID: payloadUID}
-}
-
-// asPayload runs the rest of the calling test once more in a process without
-// root's rights, and reports whether this is that process.
-func asPayload(t *testing.T) bool {
-	t.Helper()
-	if os.Getenv("SANDBOX_TEST_AS_PAYLOAD") == t.Name() {
-		return true
-	}
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v")
-	cmd.Env = append(os.Environ(), "SANDBOX_TEST_AS_PAYLOAD="+t.Name(), "TMPDIR=/tmp")
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: payloadUID, Gid: payloadUID}}
-	out, err := cmd.CombinedOutput()
-	t.Logf("as uid %d:\n%s", payloadUID, out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return false
-}
 
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// executeDir makes an EXECUTE directory that anybody may reach.
-func executeDir(t testing.TB) string { return executeDirIn(t, "/tmp") }
-
-func executeDirIn(t testing.TB, parent string) string {
-	t.Helper()
-	dir, err := os.MkdirTemp(parent, "execute")
-	must(t, err)
-	must(t, os.Chmod(dir, 0o755))
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
-func newSandbox(t testing.TB) *Sandbox { return newSandboxIn(t, executeDir(t)) }
-
-func newSandboxIn(t testing.TB, execute string) *Sandbox {
-	t.Helper()
-	s, err := Create(context.Background(), Options{
-		Execute: execute, PID: 4711, Nested: true, Condor: Self(), Payload: payloadOwner(),
-	})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := s.Remove(context.Background()); err != nil {
-			t.Errorf("clean up: %v", err)
-		}
-	})
-	return s
 }
 
 // listing describes a tree: "path mode uid" of every directory and file.
@@ -112,28 +47,28 @@ func TestCreateLayouts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
-	payload := Owner{UID: payloadUID, GID: payloadUID}
-	condor := Owner{UID: condorUID, GID: condorUID}
+	payload := sandbox.Owner{UID: sandboxtest.PayloadUID, GID: sandboxtest.PayloadUID}
+	condor := sandbox.Owner{UID: sandboxtest.CondorUID, GID: sandboxtest.CondorUID}
 	defer unix.Umask(unix.Umask(0o077)) // modes must not depend on it
 	for _, c := range []struct {
 		name    string
-		options Options
+		options sandbox.Options
 		want    []string
 	}{
-		{"nested", Options{Nested: true, Condor: condor, Payload: payload}, []string{
+		{"nested", sandbox.Options{Nested: true, Condor: condor, Payload: payload}, []string{
 			". 755 10064", "htcondor 755 10064", "scratch 700 10001", "user 700 10001"}},
-		{"nested, world", Options{Nested: true, Condor: condor, Payload: payload, Mode: Permissions("World")}, []string{
+		{"nested, world", sandbox.Options{Nested: true, Condor: condor, Payload: payload, Mode: sandbox.Permissions("World")}, []string{
 			". 755 10064", "htcondor 755 10064", "scratch 755 10001", "user 700 10001"}},
-		{"flat, group", Options{Condor: condor, Payload: payload, Mode: Permissions("group")}, []string{
+		{"flat, group", sandbox.Options{Condor: condor, Payload: payload, Mode: sandbox.Permissions("group")}, []string{
 			". 750 10001"}},
-		{"all one", Options{Nested: true, Condor: Self(), Payload: Self()}, []string{
+		{"all one", sandbox.Options{Nested: true, Condor: sandbox.Self(), Payload: sandbox.Self()}, []string{
 			". 755 0", "htcondor 755 0", "scratch 700 0", "user 700 0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.options.Execute, c.options.PID = executeDir(t), 77
+			c.options.Execute, c.options.PID = sandboxtest.ExecuteDir(t), 77
 			left := filepath.Join(c.options.Execute, "dir_77", "old")
 			must(t, os.MkdirAll(left, 0))
-			s, err := Create(context.Background(), c.options)
+			s, err := sandbox.Create(context.Background(), c.options)
 			must(t, err)
 			if diff := cmp.Diff(c.want, listing(t, s.Dir())); diff != "" {
 				t.Error(diff)
@@ -154,11 +89,11 @@ func TestCreateLayouts(t *testing.T) {
 }
 
 func TestCreateWithoutRoot(t *testing.T) {
-	if !asPayload(t) {
+	if !sandboxtest.AsPayload(t) {
 		return
 	}
-	s, err := Create(context.Background(), Options{Execute: executeDir(t), PID: 1, Nested: true,
-		Condor: Self(), Payload: Owner{UID: payloadUID, GID: payloadUID}})
+	s, err := sandbox.Create(context.Background(), sandbox.Options{Execute: sandboxtest.ExecuteDir(t), PID: 1, Nested: true,
+		Condor: sandbox.Self(), Payload: sandbox.Owner{UID: sandboxtest.PayloadUID, GID: sandboxtest.PayloadUID}})
 	must(t, err)
 	must(t, s.WriteFile("f", []byte("x"), 0o640))
 	must(t, os.Mkdir(filepath.Join(s.Scratch(), "locked"), 0))
@@ -177,16 +112,10 @@ func TestCreateOnSquashedRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
-	dir := executeDir(t)
+	dir := sandboxtest.ExecuteDir(t)
 	must(t, os.Chmod(dir, 0o1777))
-	payload := Owner{UID: payloadUID, GID: payloadUID}
-	s := &Sandbox{payload: payload, top: -1}
-	var err error
-	s.execute, err = unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	must(t, err)
-	defer s.close()
-	o := Options{Nested: true, Condor: Self(), Payload: payload, Mode: 0o700}
-	must(t, payload.Do(func() error { return s.lay("dir_1", o, payload) }))
+	payload := sandbox.Owner{UID: sandboxtest.PayloadUID, GID: sandboxtest.PayloadUID}
+	must(t, sandbox.LayAsPayload(dir, "dir_1", sandbox.Options{Nested: true, Condor: sandbox.Self(), Payload: payload, Mode: 0o700}))
 	want := []string{". 755 10001", "htcondor 755 10001", "scratch 700 10001", "user 700 10001"}
 	if diff := cmp.Diff(want, listing(t, filepath.Join(dir, "dir_1"))); diff != "" {
 		t.Error(diff)
@@ -194,7 +123,7 @@ func TestCreateOnSquashedRoot(t *testing.T) {
 }
 
 func TestWriteFileStaysInside(t *testing.T) {
-	s := newSandbox(t)
+	s := sandboxtest.New(t)
 	outside := filepath.Join(filepath.Dir(s.Dir()), "outside")
 	must(t, os.WriteFile(outside, []byte("mine"), 0o666))
 	must(t, os.Symlink(outside, filepath.Join(s.Scratch(), "link")))
@@ -226,7 +155,7 @@ func TestWriteFileStaysInside(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	s := newSandbox(t)
+	s := sandboxtest.New(t)
 	kib, files, err := s.Usage(context.Background())
 	if kib != 0 || files != 3 || err != nil {
 		t.Errorf("empty: %d KiB, %d files, %v", kib, files, err)
@@ -239,8 +168,8 @@ func TestUsage(t *testing.T) {
 }
 
 func TestRenameFile(t *testing.T) {
-	s := newSandbox(t)
-	asOwner(t, s, func(dir string) error { return os.WriteFile(filepath.Join(dir, "core"), []byte("c"), 0o600) })
+	s := sandboxtest.New(t)
+	sandboxtest.As(t, s, func(dir string) error { return os.WriteFile(filepath.Join(dir, "core"), []byte("c"), 0o600) })
 	must(t, s.RenameFile("core", "core.1.0"))
 	if b, err := s.ReadFile("core.1.0", 10); err != nil || string(b) != "c" {
 		t.Errorf("%q, %v", b, err)
@@ -248,7 +177,7 @@ func TestRenameFile(t *testing.T) {
 	if err := s.RenameFile("core", "core.1.0"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what is not there: %v", err)
 	}
-	asOwner(t, s, func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "core")) })
+	sandboxtest.As(t, s, func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "core")) })
 	if err := s.RenameFile("core", "core.1.0"); !errors.Is(err, beneath.ErrNotRegular) {
 		t.Errorf("a link: %v", err)
 	}
@@ -258,16 +187,16 @@ func TestRenameFile(t *testing.T) {
 // taken for it.
 func TestReplacedDirectory(t *testing.T) {
 	for _, nested := range []bool{false, true} {
-		elsewhere := executeDir(t)
-		s, err := Create(t.Context(), Options{Execute: executeDir(t), PID: 7, Nested: nested, Condor: Self(), Payload: Self()})
+		elsewhere := sandboxtest.ExecuteDir(t)
+		s, err := sandbox.Create(t.Context(), sandbox.Options{Execute: sandboxtest.ExecuteDir(t), PID: 7, Nested: nested, Condor: sandbox.Self(), Payload: sandbox.Self()})
 		must(t, err)
-		root, err := s.openRoot(s.scratch)
+		root, err := s.OpenRoot(s.Scratch())
 		must(t, err)
 		root.Close()
 		must(t, os.Mkdir(filepath.Join(elsewhere, "scratch"), 0o700))
-		must(t, os.Rename(s.scratch, s.scratch+".aside"))
-		must(t, os.Symlink(filepath.Join(elsewhere, "scratch"), s.scratch))
-		if root, err := s.openRoot(s.scratch); err == nil {
+		must(t, os.Rename(s.Scratch(), s.Scratch()+".aside"))
+		must(t, os.Symlink(filepath.Join(elsewhere, "scratch"), s.Scratch()))
+		if root, err := s.OpenRoot(s.Scratch()); err == nil {
 			t.Errorf("nested %t: a link to %s is the sandbox", nested, root.Path())
 		}
 		must(t, s.Remove(t.Context()))

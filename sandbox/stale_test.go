@@ -1,4 +1,4 @@
-package sandbox
+package sandbox_test
 
 import (
 	"os"
@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"podstarter/sandbox"
+	"podstarter/sandbox/sandboxtest"
 )
 
 // TestRemoveStale: sandboxes of the same user go, in both layouts, whatever is in
@@ -16,27 +19,27 @@ func TestRemoveStale(t *testing.T) {
 		t.Skip("needs root")
 	}
 	ctx := t.Context()
-	execute := executeDir(t)
-	const other = payloadUID + 1
-	lay := func(pid, uid int, nested bool) *Sandbox {
+	execute := sandboxtest.ExecuteDir(t)
+	const other = sandboxtest.PayloadUID + 1
+	lay := func(pid, uid int, nested bool) *sandbox.Sandbox {
 		t.Helper()
-		s, err := Create(ctx, Options{Execute: execute, PID: pid, Nested: nested,
-			Condor: Owner{UID: condorUID, GID: condorUID}, Payload: Owner{UID: uid, GID: uid}})
+		s, err := sandbox.Create(ctx, sandbox.Options{Execute: execute, PID: pid, Nested: nested,
+			Condor: sandbox.Owner{UID: sandboxtest.CondorUID, GID: sandboxtest.CondorUID}, Payload: sandbox.Owner{UID: uid, GID: uid}})
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(s.Scratch(), "file"), nil, 0))
 		return s
 	}
-	lay(11, payloadUID, false)
-	lay(12, payloadUID, true)
+	lay(11, sandboxtest.PayloadUID, false)
+	lay(12, sandboxtest.PayloadUID, true)
 	lay(21, other, false)
 	lay(22, other, true)
 	outside := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600))
-	must(t, os.Chown(outside, payloadUID, payloadUID))
+	must(t, os.Chown(outside, sandboxtest.PayloadUID, sandboxtest.PayloadUID))
 	must(t, os.Symlink(outside, filepath.Join(execute, "dir_31")))
 	must(t, os.Mkdir(filepath.Join(execute, "spool"), 0o700))
-	must(t, os.Chown(filepath.Join(execute, "spool"), payloadUID, payloadUID))
-	own := lay(1, payloadUID, false)
+	must(t, os.Chown(filepath.Join(execute, "spool"), sandboxtest.PayloadUID, sandboxtest.PayloadUID))
+	own := lay(1, sandboxtest.PayloadUID, false)
 
 	removed, err := own.RemoveStale(ctx)
 	must(t, err)

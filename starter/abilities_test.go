@@ -21,7 +21,7 @@ import (
 // none is made that nothing keeps.
 var proofs = map[string][]string{
 	"HasFileTransfer":            {"conformance/plain", "conformance/output"},
-	"HasPerFileEncryption":       {"conformance/encrypted", "sandbox/TestUploadList"},
+	"HasPerFileEncryption":       {"conformance/encrypted", "sandbox/filetransfer/TestUploadList"},
 	"HasJobNetworking":           {"conformance/plain"}, // whose Requirements ask for nothing else
 	"HasReconnect":               {"conformance/reconnect", "conformance/ended-disconnected"},
 	"HasTransferInputRemaps":     {"conformance/input-remaps"},

@@ -12,7 +12,8 @@ import (
 	"podstarter/internal/cedar"
 	"podstarter/payload"
 	"podstarter/rescue"
-	"podstarter/sandbox"
+	"podstarter/sandbox/filetransfer"
+	"podstarter/sandbox/jobfiles"
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
 )
@@ -101,7 +102,7 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 	case !a.orders.Allows(orders.Cut):
 		return nil
 	}
-	if t := (*sandbox.TransferError)(nil); errors.As(err, &t) && !t.TryAgain {
+	if t := (*filetransfer.Error)(nil); errors.As(err, &t) && !t.TryAgain {
 		return a.hold(ctx, shadow.HoldFailedToCheckpoint, -1, "Starter failed to upload checkpoint: "+t.Text)
 	}
 	a.log.Warn("Failed to transfer a checkpoint; the job goes on to the next", "number", a.checkpoint, "error", failure.OneLine(err))
@@ -141,7 +142,7 @@ func (a *activation) sendCheckpoint(ctx context.Context) error {
 	ctx, release := a.orders.UntilCut(ctx)
 	defer release()
 	rescue.Go(func() { a.orders.TakeDownWith(ctx, a.container.Ending()) })
-	return phase(ctx, a.log, "checkpoint", func(ctx context.Context) error { return a.sendOutput(ctx, sandbox.Checkpoint) })
+	return phase(ctx, a.log, "checkpoint", func(ctx context.Context) error { return a.sendOutput(ctx, jobfiles.Checkpoint) })
 }
 
 // verifyCheckpoint looks whether a checkpoint that came from a checkpoint_destination
@@ -154,7 +155,7 @@ func (a *activation) verifyCheckpoint(ctx context.Context) error {
 		return nil
 	}
 	err := a.files.transfer.VerifyCheckpoint(ctx)
-	bad := (*sandbox.CheckpointError)(nil)
+	bad := (*filetransfer.CheckpointError)(nil)
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -10,7 +10,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/rescue"
-	"podstarter/sandbox"
+	"podstarter/sandbox/jobfiles"
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
 )
@@ -113,7 +113,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 		return nil
 	}
 	e := a.orders.Ended()
-	kind, wanted := sandbox.Choose(a.ad, a.files.when, sandbox.Ending{
+	kind, wanted := jobfiles.Choose(a.ad, a.files.when, jobfiles.Ending{
 		Ready: true, Started: true,
 		Evicted:    a.payload.ordered,
 		Fast:       a.payload.ordered && !a.orders.Allows(orders.Hard),

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"podstarter/condor/shadow"
-	"podstarter/sandbox"
+	"podstarter/sandbox/filetransfer"
 	"podstarter/starter/orders"
 )
 
@@ -63,7 +63,7 @@ const (
 // retryOutput decides what follows a transfer that broke: nil to try again at
 // once, shadow.ErrLost to wait for the shadow, and err when it is no use.
 func (a *activation) retryOutput(ctx context.Context, err error) error {
-	t := (*sandbox.TransferError)(nil)
+	t := (*filetransfer.Error)(nil)
 	if !errors.As(err, &t) || !t.TryAgain || a.jobLease() <= 0 {
 		return err
 	}

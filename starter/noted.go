@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"podstarter/sandbox"
+	"podstarter/sandbox/filetransfer"
 )
 
 // Attributes of the job's ad by which a shadow says that it is transferring
@@ -22,7 +22,7 @@ type half struct {
 }
 
 // overHere remembers that the shadow has to note the end of a transfer.
-func (a *activation) overHere(r *sandbox.Result, attribute string) {
+func (a *activation) overHere(r *filetransfer.Result, attribute string) {
 	if r.Met {
 		a.files.half.Store(&half{attribute: attribute, shadow: a.shadow.Lost()})
 	}

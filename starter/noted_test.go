@@ -9,7 +9,7 @@ import (
 	"podstarter/classads"
 	"podstarter/condor/shadow"
 	"podstarter/internal/cedar"
-	"podstarter/sandbox"
+	"podstarter/sandbox/filetransfer"
 )
 
 // jobAd answers one call for the job's ad.
@@ -47,13 +47,13 @@ func failed(s *cedar.Stream) error {
 // of the transfer, and not before.
 func TestNoted(t *testing.T) {
 	const in, out = "TransferringInput", "TransferringOutput"
-	met := &sandbox.Result{Met: true}
+	met := &filetransfer.Result{Met: true}
 	for name, tt := range map[string]struct {
 		before func(a *activation)
 		plays  []play
 	}{
 		"no transfer":        {before: func(*activation) {}},
-		"no half of it":      {before: func(a *activation) { a.overHere(&sandbox.Result{}, out) }},
+		"no half of it":      {before: func(a *activation) { a.overHere(&filetransfer.Result{}, out) }},
 		"another shadow's":   {before: func(a *activation) { a.files.half.Store(&half{attribute: out, shadow: make(chan struct{})}) }},
 		"noted":              {before: func(a *activation) { a.overHere(met, out) }, plays: []play{jobAd(out + " = false")}},
 		"noted, of input":    {before: func(a *activation) { a.overHere(met, in) }, plays: []play{jobAd(in + " = false\n" + out + " = true")}},

@@ -14,6 +14,7 @@ import (
 	"podstarter/condor/plugin"
 	"podstarter/rescue"
 	"podstarter/sandbox"
+	"podstarter/sandbox/filetransfer"
 	"podstarter/starter/settings"
 )
 
@@ -175,10 +176,10 @@ func (a *activation) tellPluginResults(ctx context.Context, which string, result
 	a.tell(ctx, ad)
 }
 
-// For implements sandbox.Plugins.
-func (u *urlPlugins) For(ctx context.Context, url string) (sandbox.Plugin, *sandbox.PluginFailure) {
+// For implements filetransfer.Plugins.
+func (u *urlPlugins) For(ctx context.Context, url string) (filetransfer.Plugin, *filetransfer.PluginFailure) {
 	if u.refuse != nil {
-		return nil, &sandbox.PluginFailure{Text: "FILETRANSFER:1:No URLs are transferred here: " + u.refuse.Error() + " ( URL file = " + plugin.Safe(url) + " )|"}
+		return nil, &filetransfer.PluginFailure{Text: "FILETRANSFER:1:No URLs are transferred here: " + u.refuse.Error() + " ( URL file = " + plugin.Safe(url) + " )|"}
 	}
 	if u.set == nil {
 		// A transfer asks with the rights of the job's user for files; what plugins
@@ -189,11 +190,11 @@ func (u *urlPlugins) For(ctx context.Context, url string) (sandbox.Plugin, *sand
 		u.runner.Set = u.set
 	}
 	if u.set.Disabled() {
-		return nil, &sandbox.PluginFailure{Text: "FILETRANSFER:1:URL transfers are disabled by configuration.  Cannot transfer URL file = " + plugin.Safe(url) + " ."}
+		return nil, &filetransfer.PluginFailure{Text: "FILETRANSFER:1:URL transfers are disabled by configuration.  Cannot transfer URL file = " + plugin.Safe(url) + " ."}
 	}
 	p := u.set.Find(url)
 	if p == nil {
-		return nil, &sandbox.PluginFailure{Subcode: plugin.SubcodeNotFound,
+		return nil, &filetransfer.PluginFailure{Subcode: plugin.SubcodeNotFound,
 			Text: fmt.Sprintf("FILETRANSFER:1:FILETRANSFER: plugin for type %s not found! ( URL file = %s )|", plugin.Method(url), plugin.Safe(url))}
 	}
 	if u.made == nil {
@@ -211,14 +212,14 @@ type urlPlugin struct {
 	runner *plugin.Runner
 }
 
-// Path implements sandbox.Plugin.
+// Path implements filetransfer.Plugin.
 func (u *urlPlugin) Path() string { return u.p.Path }
 
-// Many implements sandbox.Plugin.
+// Many implements filetransfer.Plugin.
 func (u *urlPlugin) Many() bool { return u.p.Multi }
 
-// Run implements sandbox.Plugin.
-func (u *urlPlugin) Run(ctx context.Context, class sandbox.PluginClass, files []sandbox.URLFile, proxy string) (*sandbox.PluginRun, error) {
+// Run implements filetransfer.Plugin.
+func (u *urlPlugin) Run(ctx context.Context, class filetransfer.PluginClass, files []filetransfer.URLFile, proxy string) (*filetransfer.PluginRun, error) {
 	list := make([]plugin.File, len(files))
 	for i, f := range files {
 		list[i] = plugin.File{URL: f.URL, Path: f.Path}
@@ -228,12 +229,12 @@ func (u *urlPlugin) Run(ctx context.Context, class sandbox.PluginClass, files []
 	if err != nil {
 		return nil, err
 	}
-	run := &sandbox.PluginRun{Results: r.Ads, Began: began, Took: r.Took}
+	run := &filetransfer.PluginRun{Results: r.Ads, Began: began, Took: r.Took}
 	if r.Failure != nil {
-		run.Failure = &sandbox.PluginFailure{Subcode: r.Failure.Subcode, TryAgain: r.Failure.TryAgain, Text: r.Failure.Text}
+		run.Failure = &filetransfer.PluginFailure{Subcode: r.Failure.Subcode, TryAgain: r.Failure.TryAgain, Text: r.Failure.Text}
 	}
 	for _, rep := range r.Reports {
-		run.Reports = append(run.Reports, sandbox.PluginReport{
+		run.Reports = append(run.Reports, filetransfer.PluginReport{
 			URL: rep.URL, FileName: rep.FileName, Judged: rep.Judged, Success: rep.Success, Error: rep.Error,
 			Protocol: rep.Protocol, Sized: rep.Sized, Bytes: rep.Bytes, Ad: rep.Ad,
 		})

@@ -12,7 +12,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/condor/version"
 	"podstarter/internal/cedar"
-	"podstarter/sandbox"
+	"podstarter/sandbox/filetransfer"
 	"podstarter/starter/orders"
 )
 
@@ -25,7 +25,7 @@ type submitSide struct {
 	session  *cedar.Session // for files; nil if the shadow gave none
 	socket   string
 	key      string
-	transfer *sandbox.Transfer // nil until there is one
+	transfer *filetransfer.Transfer // nil until there is one
 
 	starter *classads.Ad  // what those that come back are told of this starter
 	entry   sync.Mutex    // one comes back at a time
@@ -41,7 +41,7 @@ func (s *submitSide) dial(ctx context.Context, command int) (*cedar.Stream, erro
 }
 
 // use makes a transfer go to the shadow, now and when it has moved.
-func (s *submitSide) use(t *sandbox.Transfer, client *cedar.Client) error {
+func (s *submitSide) use(t *filetransfer.Transfer, client *cedar.Client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session == nil {

@@ -22,6 +22,7 @@ import (
 	"podstarter/internal/cedar"
 	"podstarter/payload"
 	"podstarter/sandbox"
+	"podstarter/sandbox/filetransfer"
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
 	"podstarter/starter/settings"
@@ -366,13 +367,13 @@ func TestHoldAwaits(t *testing.T) {
 // TestRetryOutput: a transfer that breaks is tried again where that can help,
 // and given up after as many times as under stock.
 func TestRetryOutput(t *testing.T) {
-	reset := &sandbox.TransferError{Code: 13, TryAgain: true, Text: "reset", Err: net.ErrClosed}
+	reset := &filetransfer.Error{Code: 13, TryAgain: true, Text: "reset", Err: net.ErrClosed}
 	for name, tt := range map[string]struct {
 		lease time.Duration
 		err   error
 		lost  int // tries that wait for the shadow
 	}{
-		"no more use": {time.Hour, &sandbox.TransferError{Code: 13, Subcode: 2, Text: "no such file"}, 0},
+		"no more use": {time.Hour, &filetransfer.Error{Code: 13, Subcode: 2, Text: "no such file"}, 0},
 		"no lease":    {0, reset, 0},
 		"breaks":      {time.Hour, reset, forcedDisconnects},
 		"not its own": {time.Hour, errors.New("something else"), 0},

@@ -7,15 +7,16 @@ import (
 
 	"podstarter/classads"
 	"podstarter/internal/cedar"
-	"podstarter/sandbox"
+	"podstarter/sandbox/filetransfer"
+	"podstarter/sandbox/jobfiles"
 	"podstarter/starter/settings"
 )
 
 // transfers is the traffic of files between the sandbox and the access point.
 type transfers struct {
-	transfer *sandbox.Transfer // nil for a job without file transfer
-	when     sandbox.When
-	in, out  sandbox.Result
+	transfer *filetransfer.Transfer // nil for a job without file transfer
+	when     jobfiles.When
+	in, out  filetransfer.Result
 	arrived  bool // the output has
 	history  *transferHistory
 	repeated int                  // times that it was sent again over the same connection for calls
@@ -32,7 +33,7 @@ func (a *activation) openTransfers() error {
 		return nil
 	}
 	var err error
-	if a.files.when, err = sandbox.ParseWhen(a.ad); err != nil {
+	if a.files.when, err = jobfiles.ParseWhen(a.ad); err != nil {
 		return err
 	}
 	knobs := a.set.Condor.Transfer
@@ -40,7 +41,7 @@ func (a *activation) openTransfers() error {
 	if a.files.history = a.openTransferHistory(); a.files.history != nil {
 		record = a.files.history.add
 	}
-	a.files.transfer = sandbox.NewTransfer(sandbox.Config{
+	a.files.transfer = filetransfer.New(filetransfer.Config{
 		Sandbox: a.sandbox, Job: a.ad, Plugins: a.openPlugins(), Record: record, SignURLs: knobs.SignURLs,
 		InputTimeout: knobs.Timeout, OutputTimeout: knobs.Timeout, Stall: knobs.Stall,
 		MaxOutput: a.set.MaxOutputFiles,
@@ -70,15 +71,15 @@ func (a *activation) writeHistory() {
 }
 
 // sendOutput is the transfer of what the job made.
-func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
-	if kind != sandbox.Checkpoint {
+func (a *activation) sendOutput(ctx context.Context, kind jobfiles.Kind) error {
+	if kind != jobfiles.Checkpoint {
 		a.closeJobLog()
 	}
-	result, err := a.files.transfer.Upload(ctx, sandbox.Upload{Kind: kind, Number: a.checkpoint, Added: a.addedOutput(), Removed: a.chirp.hidden()})
+	result, err := a.files.transfer.Upload(ctx, filetransfer.Upload{Kind: kind, Number: a.checkpoint, Added: a.addedOutput(), Removed: a.chirp.hidden()})
 	a.overHere(result, transferringOutput)
 	a.writeHistory()
 	which := "Output"
-	if kind == sandbox.Checkpoint {
+	if kind == jobfiles.Checkpoint {
 		which = "Checkpoint"
 	}
 	a.tellPluginResults(ctx, which, result.Plugins)
@@ -86,7 +87,7 @@ func (a *activation) sendOutput(ctx context.Context, kind sandbox.Kind) error {
 		return err // what of it got through counts for nothing, as in stock
 	}
 	a.files.out = *result
-	if kind == sandbox.Checkpoint {
+	if kind == jobfiles.Checkpoint {
 		return nil
 	}
 	a.files.arrived = true

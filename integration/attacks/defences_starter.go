@@ -24,7 +24,7 @@ var starterDefences = []Defence{
 		Name: Kinds,
 		What: "named pipes and sockets are not among the files to send",
 		Changes: []Change{{
-			File: "sandbox/expand.go",
+			File: "sandbox/jobfiles/expand.go",
 			Old:  "case unix.S_IFSOCK, unix.S_IFIFO:\n\t\treturn nil\n",
 			New:  "",
 		}},

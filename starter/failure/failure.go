@@ -8,7 +8,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
-	"podstarter/sandbox"
+	"podstarter/sandbox/filetransfer"
 )
 
 // New says what err means to the job; its text is what the user reads.
@@ -70,7 +70,7 @@ func OfStart(err error, cmd job.Command) error {
 // work another time gives the job back to the queue, since the access point
 // would retry it elsewhere.
 func OfTransfer(err error, prefix string) error {
-	t := (*sandbox.TransferError)(nil)
+	t := (*filetransfer.Error)(nil)
 	if !errors.As(err, &t) {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
-	"podstarter/sandbox"
+	"podstarter/sandbox/filetransfer"
 )
 
 func TestWhatFailuresMeanToTheJob(t *testing.T) {
@@ -42,11 +42,11 @@ func TestWhatFailuresMeanToTheJob(t *testing.T) {
 		},
 		"a wrapper that is gone": {OfStart(payload.ErrLost, cmd), shadow.VacateContainerError, 0, "wrapper lost"},
 		"a file that is missing": {
-			OfTransfer(fmt.Errorf("x: %w", &sandbox.TransferError{Code: 13, Subcode: 2, Text: "no file"}), ""),
+			OfTransfer(fmt.Errorf("x: %w", &filetransfer.Error{Code: 13, Subcode: 2, Text: "no file"}), ""),
 			13, 2, "no file",
 		},
 		"a connection that broke": {
-			OfTransfer(&sandbox.TransferError{Code: 12, Subcode: 104, TryAgain: true, Text: "reset"}, "Failed to transfer files: "),
+			OfTransfer(&filetransfer.Error{Code: 12, Subcode: 104, TryAgain: true, Text: "reset"}, "Failed to transfer files: "),
 			12, shadow.SubcodeRequeue, "Failed to transfer files: reset",
 		},
 	}

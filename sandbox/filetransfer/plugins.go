@@ -1,0 +1,78 @@
+package filetransfer
+
+import (
+	"context"
+	"time"
+
+	"podstarter/classads"
+)
+
+// Plugins are the programs that move what URLs name. How they are found and run is
+// not this package's business.
+type Plugins interface {
+	// For returns the program that moves a URL, or why there is none. It is the
+	// same one, by ==, for all URLs that can be moved in one run.
+	For(ctx context.Context, url string) (Plugin, *PluginFailure)
+}
+
+// Plugin is one such program.
+type Plugin interface {
+	// Path tells plugins apart, and is the order in which they run.
+	Path() string
+	// Many reports whether one run may move many files. Otherwise Run takes one.
+	Many() bool
+	// Run moves files to its end. proxy is the path of the job's X.509 proxy, empty
+	// if there is none. The error is ctx's cause, when that ended first: the plugin and all
+	// that it started is dead then, too.
+	Run(ctx context.Context, class PluginClass, files []URLFile, proxy string) (*PluginRun, error)
+}
+
+// PluginClass is what files are moved for; the numbers are HTCondor's (file_transfer.h:
+// TransferClass).
+type PluginClass int
+
+const (
+	PluginInput      PluginClass = 1
+	PluginOutput     PluginClass = 2
+	PluginCheckpoint PluginClass = 3
+)
+
+// URLFile is a file and the URL that it comes from or goes to.
+type URLFile struct {
+	URL  string
+	Path string // absolute, as the starter's container has it
+}
+
+// PluginRun is what came of a run.
+type PluginRun struct {
+	// Reports are what the plugin said of files, in its own order. There may be fewer
+	// than files, or more.
+	Reports []PluginReport
+	// Failure is nil for a success. The exit status decides, as in stock: a run may
+	// succeed although it reports a file that failed.
+	Failure *PluginFailure
+	// Results are for the shadow: InputPluginResultList and so on.
+	Results []*classads.Ad
+	Began   time.Time
+	Took    time.Duration
+}
+
+// PluginReport is what a plugin said of one file. What it says may be anything.
+type PluginReport struct {
+	URL, FileName string // TransferUrl, TransferFileName; empty if missing
+	Judged        bool   // TransferSuccess is there
+	Success       bool   // and true
+	Error         string // TransferError
+	Protocol      string // in upper case, fit for the name of an attribute; empty: not counted
+	Sized         bool   // TransferTotalBytes is there
+	Bytes         int64
+	Ad            *classads.Ad // all that it said, for logs
+}
+
+// PluginFailure says how a plugin failed, in HTCondor's terms. Its hold code is that
+// of the direction.
+type PluginFailure struct {
+	Subcode  int
+	TryAgain bool
+	Text     string // without newlines
+}

@@ -1,0 +1,30 @@
+package filetransfer
+
+import (
+	"fmt"
+	"syscall"
+
+	"podstarter/sandbox/jobfiles"
+)
+
+// listError refuses a job with a list that is too long.
+func listError(attribute string, code int) *Error {
+	return &Error{Code: code, Subcode: int(syscall.E2BIG), Text: fmt.Sprintf("the job's attribute %s has more than %d entries, which is what this execution point allows; "+
+		"name directories in the place of files", attribute, jobfiles.MaxListed)}
+}
+
+// refusal says why nothing of a job can be sent, such as a checkpoint whose
+// destination is not a URL. It is nil if there is no such reason.
+func refusal(j *jobfiles.Files, kind jobfiles.Kind) error {
+	switch {
+	case j.TooMany != "":
+		return listError(j.TooMany, CodeUpload)
+	case kind != jobfiles.Checkpoint || j.CheckpointDestination == "":
+		return nil
+	case jobfiles.URLScheme(j.CheckpointDestination) == "":
+		return &Error{Code: CodeUpload, Text: "checkpoint_destination is no URL: " + oneLine(j.CheckpointDestination)}
+	case j.GlobalID == "":
+		return &Error{Code: CodeUpload, Text: "the job has no GlobalJobId, by which its checkpoints are found again"}
+	}
+	return nil
+}

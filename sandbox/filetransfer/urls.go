@@ -1,0 +1,156 @@
+package filetransfer
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"podstarter/rescue"
+	"podstarter/sandbox/jobfiles"
+)
+
+// URLs do not travel over CEDAR: whoever is at the execution point's end fetches or
+// stores them with a plugin.
+
+// urlItem is a URL to fetch.
+type urlItem struct {
+	url    string
+	name   string // as the peer gave it
+	target string // name in the sandbox
+}
+
+// url takes a URL. It is fetched when all other items have arrived: some of
+// them may be what the plugin needs.
+func (d *download) url(name, target string) error {
+	url, err := d.s.GetString()
+	if err == nil {
+		err = d.s.EndOfMessage()
+	}
+	if err != nil || target == "" {
+		return err
+	}
+	const most = 16 << 20 // bytes of URLs and names that are remembered
+	if d.urlBytes += len(url) + len(target); d.urlBytes > most {
+		d.fail(&Error{Code: CodeDownload, Subcode: int(syscall.E2BIG),
+			Text: fmt.Sprintf("STARTER at %s - |Error: receiving file %s: the URLs of the job's input are too long altogether", d.local(), d.shown(target))})
+		return nil
+	}
+	d.urls = append(d.urls, urlItem{url: url, name: name, target: target})
+	return nil
+}
+
+// fetch fetches the URLs of the transfer, when all other items are there: plugins and
+// what they need may be among them. Plugins that take lists run once each, after the
+// others, in the order of their paths (DoDownload). The first failure ends it. The
+// error is that of a context that has ended.
+func (d *download) fetch() error {
+	batches := map[Plugin][]urlItem{}
+	for _, u := range d.urls {
+		p, failure := d.plugin(u.url)
+		if failure == nil && p.Many() {
+			batches[p] = append(batches[p], u)
+			continue
+		}
+		if failure == nil {
+			run, err := d.move(p, []urlItem{u})
+			if err != nil {
+				return err
+			}
+			failure = run.Failure
+		}
+		if failure != nil {
+			d.failPlugin(failure, fmt.Sprintf("STARTER at %s - |Error: receiving file %s: ", d.local(), d.shown(u.target)))
+			return nil
+		}
+	}
+	order := slices.SortedFunc(maps.Keys(batches), func(a, b Plugin) int { return strings.Compare(a.Path(), b.Path()) })
+	for _, p := range order {
+		run, err := d.move(p, batches[p])
+		if err != nil {
+			return err
+		}
+		if run.Failure != nil {
+			d.failPlugin(run.Failure, "")
+			return nil
+		}
+	}
+	return nil
+}
+
+func (d *download) failPlugin(f *PluginFailure, before string) {
+	d.fail(&Error{Code: CodeDownload, Subcode: f.Subcode, TryAgain: f.TryAgain, Text: before + f.Text})
+}
+
+// plugin finds the plugin of a URL.
+func (x *session) plugin(url string) (Plugin, *PluginFailure) {
+	if x.Plugins == nil {
+		return nil, &PluginFailure{Subcode: SubcodeNoPlugin, Text: noPlugin(url)}
+	}
+	return x.Plugins.For(x.ctx, url)
+}
+
+// move fetches files with one run of a plugin. The shadow waits silently meanwhile, for
+// however long it takes.
+func (d *download) move(p Plugin, items []urlItem) (*PluginRun, error) {
+	files := make([]URLFile, len(items))
+	for i, u := range items {
+		files[i] = URLFile{URL: u.url, Path: filepath.Join(d.Sandbox.Scratch(), u.target)}
+	}
+	proxy := ""
+	if d.proxy != "" {
+		proxy = filepath.Join(d.Sandbox.Scratch(), d.proxy)
+	}
+	run, err := p.Run(d.ctx, PluginInput, files, proxy)
+	if err != nil {
+		return nil, err
+	}
+	d.stats.ran(run)
+	d.recordRun(run)
+	for _, r := range run.Reports {
+		if run.Failure == nil && !r.Success {
+			d.Log.Warn("a plugin reports a failure and succeeds; its success counts", "plugin", p.Path(), "url", jobfiles.SafeURL(r.URL), "error", r.Error)
+		}
+	}
+	for _, u := range items {
+		if u.name == d.job.ContainerImage && u.name != "" {
+			d.stats.image, d.stats.container = true, run.Took
+		}
+		if run.Failure == nil {
+			d.settle(u.target)
+		}
+	}
+	d.Progress(Progress{Files: d.stats.files, Bytes: d.stats.bytes})
+	return run, nil
+}
+
+// settle gives a fetched file to the job's group: plugins have another one.
+func (d *download) settle(target string) {
+	owner := d.Sandbox.Payload()
+	if !owner.Switches() {
+		return
+	}
+	f, st, err := d.Sandbox.Root().OpenRead(target)
+	if err != nil {
+		d.Log.Warn("a plugin succeeded, but there is no file to give to the job's group", "file", d.shown(target), "error", err)
+		return
+	}
+	defer func() { _ = f.Close() }()
+	if int(st.Uid) != owner.UID || int(st.Gid) == owner.GID {
+		return
+	}
+	// Root's right is needed, which this thread has not.
+	done := make(chan error, 1)
+	rescue.Go(func() { done <- rescue.Do(func() error { return owner.Chown(f.FD()) }) })
+	if err := <-done; err != nil {
+		d.Log.Warn("a fetched file stays in the plugins' group", "file", d.shown(target), "error", err)
+	}
+}
+
+// noPlugin is what HTCondor says of a URL that no plugin takes
+// (InvokeFileTransferPlugin), and the URL itself.
+func noPlugin(url string) string {
+	return fmt.Sprintf("FILETRANSFER:1:FILETRANSFER: plugin for type %s not found! ( URL file = %s )|", jobfiles.URLMethod(url), jobfiles.SafeURL(url))
+}
