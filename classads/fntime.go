@@ -1,5 +1,7 @@
 package classads
 
+import "strconv"
+
 const timeFamily = "time"
 
 const (
@@ -67,21 +69,21 @@ func fnTimeField(ev *evaluator, sc *scope, c *call) Value {
 		t := brokenDown(v.num + int64(ev.offset(v.num)))
 		switch c.fn.variant {
 		case fieldYear:
-			return IntValue(t.year)
+			return IntValue(t.Year)
 		case fieldMonth:
-			return IntValue(t.month + 1)
+			return IntValue(t.Month + 1)
 		case fieldDayOfYear:
-			return IntValue(t.yearDay)
+			return IntValue(t.YearDay)
 		case fieldDayOfMonth:
-			return IntValue(t.day)
+			return IntValue(t.Day)
 		case fieldDayOfWeek:
-			return IntValue(t.weekDay)
+			return IntValue(t.WeekDay)
 		case fieldHours:
-			return IntValue(t.hour)
+			return IntValue(t.Hour)
 		case fieldMinutes:
-			return IntValue(t.minute)
+			return IntValue(t.Minute)
 		case fieldSeconds:
-			return IntValue(t.second)
+			return IntValue(t.Second)
 		}
 	case RelTime:
 		s := wholeSeconds(v)
@@ -122,12 +124,12 @@ func splitAbsTime(unix int64, offset int) *Ad {
 	t := brokenDown(unix + int64(offset))
 	ad := NewAd()
 	ad.SetString("Type", "AbsoluteTime")
-	ad.SetInt("Year", t.year)
-	ad.SetInt("Month", t.month+1)
-	ad.SetInt("Day", t.day)
-	ad.SetInt("Hours", t.hour)
-	ad.SetInt("Minutes", t.minute)
-	ad.SetInt("Seconds", t.second)
+	ad.SetInt("Year", t.Year)
+	ad.SetInt("Month", t.Month+1)
+	ad.SetInt("Day", t.Day)
+	ad.SetInt("Hours", t.Hour)
+	ad.SetInt("Minutes", t.Minute)
+	ad.SetInt("Seconds", t.Second)
 	ad.SetInt("Offset", int64(offset))
 	return ad
 }
@@ -193,4 +195,19 @@ func fnInterval(ev *evaluator, sc *scope, c *call) Value {
 		b = appendNumbers(b, seconds)
 	}
 	return StringValue(string(b))
+}
+
+// appendNumbers writes numbers and the marks between them; all but the first
+// number have at least two digits.
+func appendNumbers(dst []byte, first int, rest ...any) []byte {
+	dst = strconv.AppendInt(dst, int64(first), 10)
+	for _, r := range rest {
+		switch r := r.(type) {
+		case rune:
+			dst = append(dst, byte(r))
+		case int:
+			dst = appendPadded(dst, r)
+		}
+	}
+	return dst
 }

@@ -241,15 +241,3 @@ func TestFlagsString(t *testing.T) {
 		}
 	}
 }
-
-func TestStrftime(t *testing.T) {
-	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for format, want := range map[string]string{
-		defaultTimeFormat: "01/02/26 03:04:05", "%F %T %z %Z": "2026-01-02 03:04:05 +0000 UTC", "%a %b %e %j %p %I": "Fri Jan  2 002 AM 03",
-		"%s%%%q%": "1767323045%%q%",
-	} {
-		if got := string(strftime(nil, format, when)); got != want {
-			t.Errorf("%q: %q, want %q", format, got, want)
-		}
-	}
-}

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"podstarter/classads/strftime"
 )
 
 // maxLine bounds one line; the rest is cut off. (A job may name the text.)
@@ -115,6 +117,10 @@ func (l *Log) write(at time.Time, level slog.Level, c Category, text string) {
 	}
 }
 
+// defaultTimeFormat is the header of a line unless DEBUG_TIME_FORMAT says
+// otherwise.
+const defaultTimeFormat = "%m/%d/%y %H:%M:%S"
+
 // appendHeader writes what precedes the message
 // (condor_utils/dprintf.cpp:_format_global_header).
 func appendHeader(b []byte, f Flags, format string, at time.Time, pid int, level slog.Level, c Category) []byte {
@@ -125,7 +131,7 @@ func appendHeader(b []byte, f Flags, format string, at time.Time, pid int, level
 	if f.header&withTimestamp != 0 {
 		b = strconv.AppendInt(b, at.Unix(), 10)
 	} else {
-		b = strftime(b, format, at)
+		b = strftime.Of(at).Append(b, format)
 	}
 	if sub {
 		b = fmt.Appendf(b, ".%03d", at.Nanosecond()/int(time.Millisecond))

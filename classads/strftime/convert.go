@@ -1,12 +1,13 @@
-package classads
+package strftime
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
 // convert writes one conversion; false if there is none of that letter.
-func (t *tm) convert(dst []byte, letter byte, c *conversion) ([]byte, bool) {
+func (t *Time) convert(dst []byte, letter byte, c *conversion) ([]byte, bool) {
 	from := len(dst)
 	switch letter {
 	case '%':
@@ -18,15 +19,19 @@ func (t *tm) convert(dst []byte, letter byte, c *conversion) ([]byte, bool) {
 	case 'a', 'A', 'b', 'B', 'h', 'p', 'P', 'Z':
 		dst = append(dst, t.word(letter, c)...)
 	case 'z':
-		sign, off := byte('+'), t.offset/60
+		sign, off := byte('+'), t.Offset/60
 		if off < 0 {
 			sign, off = '-', -off
 		}
 		dst = append(dst, sign)
-		dst = appendPadded(dst, off/60)
-		dst = appendPadded(dst, off%60)
+		dst = append(dst, two(off/60)...)
+		dst = append(dst, two(off%60)...)
 	case 's':
-		at := time.Date(int(t.year), time.Month(t.month+1), int(t.day), int(t.hour), int(t.minute), int(t.second), 0, t.local)
+		in := t.Local
+		if in == nil {
+			in = time.UTC
+		}
+		at := time.Date(int(t.Year), time.Month(t.Month+1), int(t.Day), int(t.Hour), int(t.Minute), int(t.Second), 0, in)
 		return strconv.AppendInt(dst, at.Unix(), 10), true
 	default:
 		return t.convertNumber(dst, letter, c)
@@ -35,60 +40,60 @@ func (t *tm) convert(dst []byte, letter byte, c *conversion) ([]byte, bool) {
 }
 
 // word returns the text of a conversion that names something.
-func (t *tm) word(letter byte, c *conversion) string {
+func (t *Time) word(letter byte, c *conversion) string {
 	if c.swap && letter != 'p' && letter != 'Z' {
 		c.upper = true
 	}
 	switch letter {
 	case 'a', 'A':
-		if t.weekDay < 0 || t.weekDay > 6 {
+		if t.WeekDay < 0 || t.WeekDay > 6 {
 			return "?"
 		}
-		name := time.Weekday(t.weekDay).String()
+		name := time.Weekday(t.WeekDay).String()
 		if letter == 'a' {
 			return name[:3]
 		}
 		return name
 	case 'b', 'B', 'h':
-		if t.month < 0 || t.month > 11 {
+		if t.Month < 0 || t.Month > 11 {
 			return "?"
 		}
-		name := time.Month(t.month + 1).String()
+		name := time.Month(t.Month + 1).String()
 		if letter == 'B' {
 			return name
 		}
 		return name[:3]
 	case 'Z':
-		return t.zone
+		return t.Zone
 	}
 	half := "AM"
-	if t.hour > 11 {
+	if t.Hour > 11 {
 		half = "PM"
 	}
 	if letter == 'P' || c.swap {
-		half = string(appendLower(nil, half))
+		half = strings.ToLower(half)
 	}
 	return half
 }
 
-func (t *tm) convertNumber(dst []byte, letter byte, c *conversion) ([]byte, bool) {
+func (t *Time) convertNumber(dst []byte, letter byte, c *conversion) ([]byte, bool) {
 	hour12 := func() int64 {
 		switch {
-		case t.hour > 12:
-			return t.hour - 12
-		case t.hour == 0:
+		case t.Hour > 12:
+			return t.Hour - 12
+		case t.Hour == 0:
 			return 12
 		}
-		return t.hour
+		return t.Hour
 	}
 	n, digits, pad := int64(0), 2, byte('0')
 	switch letter {
 	case 'C':
-		n = floorDivide(t.year, 100)
+		n = floorDivide(t.Year, 100)
 	case 'd':
-		n = t.day
+		n = t.Day
 	case 'e':
-		n, pad = t.day, ' '
+		n, pad = t.Day, ' '
 	case 'G', 'g':
 		year, _ := t.isoWeek()
 		if n = year; letter == 'G' {
@@ -97,35 +102,35 @@ func (t *tm) convertNumber(dst []byte, letter byte, c *conversion) ([]byte, bool
 			n = floorModulo(year, 100)
 		}
 	case 'H':
-		n = t.hour
+		n = t.Hour
 	case 'I':
 		n = hour12()
 	case 'j':
-		n, digits = t.yearDay+1, 3
+		n, digits = t.YearDay+1, 3
 	case 'k':
-		n, pad = t.hour, ' '
+		n, pad = t.Hour, ' '
 	case 'l':
 		n, pad = hour12(), ' '
 	case 'm':
-		n = t.month + 1
+		n = t.Month + 1
 	case 'M':
-		n = t.minute
+		n = t.Minute
 	case 'S':
-		n = t.second
+		n = t.Second
 	case 'u':
-		n, digits = (t.weekDay-1+7)%7+1, 1
+		n, digits = (t.WeekDay-1+7)%7+1, 1
 	case 'U':
-		n = (t.yearDay - t.weekDay + 7) / 7
+		n = (t.YearDay - t.WeekDay + 7) / 7
 	case 'V':
 		_, n = t.isoWeek()
 	case 'w':
-		n, digits = t.weekDay, 1
+		n, digits = t.WeekDay, 1
 	case 'W':
-		n = (t.yearDay - (t.weekDay-1+7)%7 + 7) / 7
+		n = (t.YearDay - (t.WeekDay-1+7)%7 + 7) / 7
 	case 'y':
-		n = floorModulo(t.year, 100)
+		n = floorModulo(t.Year, 100)
 	case 'Y':
-		n, digits = t.year, 1
+		n, digits = t.Year, 1
 	default:
 		return dst, false
 	}
@@ -136,10 +141,10 @@ func floorDivide(a, b int64) int64 { return (a - floorModulo(a, b)) / b }
 func floorModulo(a, b int64) int64 { return (a%b + b) % b }
 
 // isoWeek returns the year and week of ISO 8601, as glibc computes them.
-func (t *tm) isoWeek() (year, week int64) {
+func (t *Time) isoWeek() (year, week int64) {
 	weekDays := func(yearDay int64) int64 { // days since the Monday of week 1
 		const bigEnough = 3 * 7
-		return yearDay - (yearDay-t.weekDay+4+bigEnough)%7 + 4 - 1
+		return yearDay - (yearDay-t.WeekDay+4+bigEnough)%7 + 4 - 1
 	}
 	length := func(y int64) int64 {
 		if y%4 == 0 && (y%100 != 0 || y%400 == 0) {
@@ -147,29 +152,22 @@ func (t *tm) isoWeek() (year, week int64) {
 		}
 		return 365
 	}
-	year = t.year
-	days := weekDays(t.yearDay)
+	year = t.Year
+	days := weekDays(t.YearDay)
 	if days < 0 {
 		year--
-		days = weekDays(t.yearDay + length(year))
-	} else if d := weekDays(t.yearDay - length(year)); d >= 0 {
+		days = weekDays(t.YearDay + length(year))
+	} else if d := weekDays(t.YearDay - length(year)); d >= 0 {
 		year++
 		days = d
 	}
 	return year, days/7 + 1
 }
 
-// appendNumbers writes numbers and the marks between them; all but the first
-// number have at least two digits.
-func appendNumbers(dst []byte, first int, rest ...any) []byte {
-	dst = strconv.AppendInt(dst, int64(first), 10)
-	for _, r := range rest {
-		switch r := r.(type) {
-		case rune:
-			dst = append(dst, byte(r))
-		case int:
-			dst = appendPadded(dst, r)
-		}
+// two writes a number in two digits, or more if it needs them.
+func two(n int) string {
+	if n < 10 {
+		return "0" + strconv.Itoa(n)
 	}
-	return dst
+	return strconv.Itoa(n)
 }
