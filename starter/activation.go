@@ -125,6 +125,9 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	for _, w := range a.set.Condor.Warnings {
 		log.Warn("A knob is not understood, its default holds", "error", w)
 	}
+	for _, u := range settings.UnknownKnobs(cfg) {
+		log.Warn(u.String())
+	}
 	a.meter = usage.NewMeter(usage.Knobs(a.set.Condor.Measuring), log)
 	// What was inherited is in hand now, and secret: no child may see it.
 	for _, name := range startd.SecretVariables() {

@@ -73,6 +73,9 @@ func tidy(ctx context.Context, set settings.Settings, cfg *config.Config, log *s
 
 // preflight finds out what is wrong with the configuration before a job does.
 func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (settings.Settings, error) {
+	for _, u := range settings.UnknownKnobs(cfg) {
+		log.Warn(u.String())
+	}
 	set, err := settings.Read(cfg)
 	if err != nil {
 		return set, err

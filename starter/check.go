@@ -53,6 +53,7 @@ func printAudit(ctx context.Context, out io.Writer, cfg *config.Config, asJSON b
 // audit collects the findings: HTCondor's side here, the pod's in the backend.
 func audit(ctx context.Context, cfg *config.Config) (title string, found []payload.Finding) {
 	title = "podstarter " + buildinfo.Version() + ", HTCondor " + cfg.String("CONDOR_VERSION", "of unknown version")
+	found = unknownKnobs(cfg)
 	set, err := settings.Read(cfg)
 	if err != nil {
 		for _, l := range failure.Lines(err) {
@@ -64,7 +65,7 @@ func audit(ctx context.Context, cfg *config.Config) (title string, found []paylo
 	if set.Backend == settings.BackendPod {
 		title += ", pod " + set.PodNamespace + "/" + set.PodName
 	}
-	found = auditKnobs(cfg, set)
+	found = append(found, auditKnobs(cfg, set)...)
 	backend, err := newBackend(ctx, set, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		for _, l := range failure.Lines(err) {
@@ -73,6 +74,14 @@ func audit(ctx context.Context, cfg *config.Config) (title string, found []paylo
 		return title, found
 	}
 	return title, append(found, backend.Audit(ctx)...)
+}
+
+// unknownKnobs are the names in the configuration that look like knobs of ours.
+func unknownKnobs(cfg *config.Config) (found []payload.Finding) {
+	for _, u := range settings.UnknownKnobs(cfg) {
+		found = append(found, payload.Finding{Grade: payload.Warn, What: "configuration", Detail: u.String(), Fix: u.Name})
+	}
+	return found
 }
 
 // badKnob is a line of readSettings or newBackend, which begins with the knob.

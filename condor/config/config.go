@@ -10,6 +10,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -70,6 +71,10 @@ func (c *Config) String(name, def string) string {
 // Where says where a knob was set: a file and line, "<Environment>",
 // "<Default>", or "" if that is not known.
 func (c *Config) Where(name string) string { return c.find(name).at }
+
+// Names returns the names of all knobs in capital letters, sorted, those set for
+// a subsystem or a local name with that before a dot.
+func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.knobs)) }
 
 // Sources returns the files that set at least one knob, sorted.
 func (c *Config) Sources() []string {
