@@ -32,6 +32,14 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		_ = e.Pretty()
+		again, err := ParseExpr(text)
+		if err != nil || !e.Equal(again) || !again.Equal(e) {
+			t.Fatalf("%q is read twice, as %s and %s, %v", text, e, again, err)
+		}
+		e.Walk(func(part *Expr) bool {
+			describe(t, part)
+			return true
+		})
 		settles(t, e.String(), func(text string) (string, error) {
 			e, err := ParseExpr(text)
 			if err != nil {

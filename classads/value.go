@@ -162,11 +162,7 @@ func (v Value) Exprs() ([]*Expr, bool) {
 	if v.kind != List {
 		return nil, false
 	}
-	out := make([]*Expr, len(v.list.items))
-	for i, n := range v.list.items {
-		out[i] = &Expr{n}
-	}
-	return out, true
+	return exprs(v.list.items), true
 }
 
 // Ad returns a copy of a nested ad; false for any other kind. Attributes of
