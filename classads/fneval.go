@@ -59,7 +59,7 @@ func fnEval(ev *evaluator, sc *scope, c *call) Value {
 	if !ev.spend(elementSize * len(v.str)) {
 		return Value{kind: Error}
 	}
-	n, err := Parser{}.parse(v.str, false)
+	n, err := Parser{Zone: ev.zone()}.parse(v.str, false)
 	if err != nil {
 		return ErrorValue("eval: " + err.Error())
 	}

@@ -231,7 +231,7 @@ func (s *parse) nameOrCall() (node, error) {
 	}
 	if len(args) == 1 {
 		if l, ok := args[0].(*literal); ok && l.kind == String {
-			if n, done := timeLiteral(name, l.str); done {
+			if n, done := timeLiteral(name, l.str, s.Zone); done {
 				if n == nil {
 					return nil, s.fail("not a time: " + name)
 				}

@@ -3,6 +3,7 @@ package classads
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Bounds of the parser where a [Parser] sets none.
@@ -29,6 +30,12 @@ type Parser struct {
 
 	// Left, if set, is how many nodes all texts that share it may still have.
 	Left *int
+
+	// Zone is where an absolute time without an offset is, as in
+	// absTime("2024-02-29T12:00:00"): the parser makes a moment of it, once, and
+	// no evaluation can move it to another zone. Nil is time.Local, which is
+	// what HTCondor's parser takes. See [Env.Now] for the zone of evaluations.
+	Zone *time.Location
 }
 
 // SyntaxError says what is wrong with a text and where.

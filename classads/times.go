@@ -32,10 +32,10 @@ func (ev *evaluator) offset(unix int64) int {
 // timeLiteral makes a literal of absTime("...") and relTime("..."), which the
 // parser turns into one; a nil node means that the text is no time
 // (HTCondor src/classad/source.cpp:evaluateFunction).
-func timeLiteral(function, text string) (n node, isTime bool) {
+func timeLiteral(function, text string, zone *time.Location) (n node, isTime bool) {
 	switch {
 	case equalFold(function, "abstime"):
-		if v, ok := parseAbsTime(text); ok {
+		if v, ok := parseAbsTime(text, zone); ok {
 			return &literal{v}, true
 		}
 		return nil, true
@@ -50,9 +50,9 @@ func timeLiteral(function, text string) (n node, isTime bool) {
 
 // parseAbsTime reads year, month, day, hour, minute and second, separated by
 // anything, all but the year optional, and an offset Z, +hh:mm or +hhmm
-// (HTCondor src/classad/literals.cpp:MakeAbsTime). Without an offset it is in
-// the local zone.
-func parseAbsTime(s string) (Value, bool) {
+// (HTCondor src/classad/literals.cpp:MakeAbsTime). A time without an
+// offset is in the zone; nil is the zone of the process.
+func parseAbsTime(s string, local *time.Location) (Value, bool) {
 	offset, zoned := 0, false
 	trimmed := strings.TrimRight(s, spaces)
 	n := len(s)
@@ -85,8 +85,11 @@ func parseAbsTime(s string) (Value, bool) {
 	at := func(zone *time.Location) time.Time {
 		return time.Date(year, time.Month(fields[0]), fields[1], fields[2], fields[3], fields[4], 0, zone)
 	}
+	if local == nil {
+		local = time.Local
+	}
 	if !zoned {
-		_, offset = at(time.Local).Zone()
+		_, offset = at(local).Zone()
 	}
 	return AbsTimeValue(at(time.UTC).Unix()-int64(offset), offset), true
 }

@@ -194,7 +194,7 @@ func (x *xmlParse) constant(tag, text, v string) (node, error) {
 	case "er":
 		return errorNode, nil
 	case "at", "rt":
-		if n, _ := timeLiteral(map[string]string{"at": "abstime", "rt": "reltime"}[tag], text); n != nil {
+		if n, _ := timeLiteral(map[string]string{"at": "abstime", "rt": "reltime"}[tag], text, x.Zone); n != nil {
 			return n, nil
 		}
 		return nil, fmt.Errorf("%q is no time", shorten(text))
