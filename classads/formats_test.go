@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -219,6 +220,52 @@ func TestReaderErrors(t *testing.T) {
 	}
 }
 
+// TestReaderAll reads with loops what TestReader reads one by one.
+func TestReaderAll(t *testing.T) {
+	broken := errors.New("the disk is broken")
+	for _, c := range []struct {
+		name   string
+		format Format
+		in     io.Reader
+		want   []string
+	}{
+		{"good", FormatJSON, strings.NewReader(`[{"a": 1}, {"a": 2}]`), []string{"1", "2"}},
+		{"nothing", FormatLong, strings.NewReader("\n# comment\n\n"), nil},
+		{"one wrong", FormatLong, strings.NewReader("a = 1\n\na = (\n\na = 3\n"), []string{"1", "wrong", "3"}},
+		{"wrong at the end", FormatNew, strings.NewReader("[ a = 1 ] [ a = ]"), []string{"1", "wrong"}},
+		{"an end within", FormatXML, strings.NewReader("<c></c><c><a></c>"), []string{"undefined", "wrong"}},
+		{"cut off", FormatJSON, strings.NewReader(`{"a": 1} {"a": `), []string{"1", "cut"}},
+		{"unreadable", FormatLong, io.MultiReader(strings.NewReader("a = 1\n\na = 2"), iotest.ErrReader(broken)), []string{"1", "broken"}},
+	} {
+		r := NewReader(c.in, c.format, Parser{})
+		var got []string
+		for ad, err := range r.All() {
+			switch {
+			case errors.Is(err, broken):
+				got = append(got, "broken")
+			case errors.Is(err, io.ErrUnexpectedEOF) && r.err != nil:
+				got = append(got, "cut")
+			case err != nil && ad == nil:
+				got = append(got, "wrong")
+			default:
+				got = append(got, ad.Eval("a", Env{}).String())
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+	r := NewReader(strings.NewReader("[a = 1] [a = 2] [a = 3]"), FormatNew, Parser{})
+	for want := int64(1); want <= 3; want++ {
+		for ad, err := range r.All() {
+			if err != nil || ad.IntOr("a", 0) != want {
+				t.Errorf("loop %d: %v, %v", want, ad, err)
+			}
+			break
+		}
+	}
+}
+
 func FuzzFormats(f *testing.F) {
 	a, err := ParseOld(everyKind)
 	if err != nil {
@@ -231,14 +278,12 @@ func FuzzFormats(f *testing.F) {
 		for format, parse := range map[Format]func(string) (*Ad, error){FormatJSON: ParseJSON, FormatXML: ParseXML, FormatNew: ParseNew} {
 			a, err := parse(text)
 			if err == nil {
-				if _, err := ParseJSON(a.FormatJSON()); err != nil {
-					t.Fatalf("%q as JSON is %q: %v", text, a.FormatJSON(), err)
-				}
+				throughJSON(t, a)
 			}
-			r := NewReader(strings.NewReader(text), format, Parser{MaxText: 4096})
-			for {
-				if _, err := r.Read(); err != nil && (r.err != nil || err == io.EOF) {
-					break
+			n := 0
+			for range NewReader(strings.NewReader(text), format, Parser{MaxText: 4096}).All() {
+				if n++; n > len(text)+1 {
+					t.Fatalf("%q has more ads than bytes", text)
 				}
 			}
 		}

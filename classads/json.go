@@ -14,6 +14,51 @@ func (a *Ad) FormatJSON() string { return string(jsonPrinter{}.ad(nil, a, 0)) }
 // FormatJSONLine returns the ad as JSON on one line.
 func (a *Ad) FormatJSONLine() string { return string(jsonPrinter{oneLine: true}.ad(nil, a, 0)) }
 
+// MarshalJSON makes [encoding/json] write the ad as [Ad.FormatJSONLine] does.
+// The bytes of strings are written as they are: JSON in which one of them is not
+// UTF-8 is not for every reader.
+func (a Ad) MarshalJSON() ([]byte, error) { return jsonPrinter{oneLine: true}.ad(nil, &a, 0), nil }
+
+// UnmarshalJSON makes [encoding/json] read an ad as [ParseJSON] does: within
+// the default bounds, and with a string "\/Expr(...)\/" as the expression in it.
+// What the ad had before is gone. The mark of an expression is in the
+// escapes: a program that reads such JSON and writes "/Expr(...)/" has made a
+// plain string of it.
+func (a *Ad) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" { // by convention nothing happens
+		return nil
+	}
+	ad, err := ParseJSON(string(text))
+	if err != nil {
+		return err
+	}
+	*a = *ad
+	return nil
+}
+
+// MarshalJSON makes [encoding/json] write the expression as it does an
+// attribute of an ad.
+func (e Expr) MarshalJSON() ([]byte, error) {
+	return jsonPrinter{oneLine: true}.node(nil, e.tree(), 0), nil
+}
+
+// UnmarshalJSON makes [encoding/json] read an expression as it does an
+// attribute of an ad. Ads that share the old expression keep that.
+func (e *Expr) UnmarshalJSON(text []byte) error {
+	n, err := Parser{}.jsonValue(string(text))
+	if err != nil {
+		return err
+	}
+	e.n = n
+	return nil
+}
+
+// MarshalJSON makes [encoding/json] write the value as it does an attribute
+// with that value. The elements of a list are not evaluated.
+func (v Value) MarshalJSON() ([]byte, error) {
+	return jsonPrinter{oneLine: true}.value(nil, v), nil
+}
+
 type jsonPrinter struct {
 	oneLine bool
 	sorted  bool // attributes in HTCondor's order
@@ -87,6 +132,10 @@ func (p jsonPrinter) value(dst []byte, v Value) []byte {
 		if r := v.float(); !math.IsNaN(r) && !math.IsInf(r, 0) {
 			return appendReal(dst, r, true)
 		}
+	case List:
+		return p.node(dst, v.list, 0)
+	case Record:
+		return p.ad(dst, v.sc.ad, 0)
 	}
 	return appendJSONExpr(dst, appendValue(nil, v, printer{}))
 }

@@ -11,31 +11,45 @@ import (
 // JSON reads an ad written as JSON (HTCondor src/classad/jsonSource.cpp).
 func (p Parser) JSON(text string) (*Ad, error) {
 	s := jsonParse{parse{Parser: p.bounded(), lexer: lexer{text: text}}}
-	ad, err := s.document()
+	n, err := s.document(func() (node, error) {
+		if s.peek() != '{' {
+			return nil, s.wrong("expected {")
+		}
+		ad, err := s.ad()
+		return &adNode{ad}, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ClassAd in JSON: %w", err)
 	}
-	return ad, nil
+	return n.(*adNode).ad, nil
+}
+
+// jsonValue reads the value of an attribute written as JSON.
+func (p Parser) jsonValue(text string) (node, error) {
+	s := jsonParse{parse{Parser: p.bounded(), lexer: lexer{text: text}}}
+	n, err := s.document(s.value)
+	if err != nil {
+		return nil, fmt.Errorf("ClassAd expression in JSON: %w", err)
+	}
+	return n, nil
 }
 
 // jsonParse reads JSON; of the lexer it uses the text and the place alone.
 type jsonParse struct{ parse }
 
-func (s *jsonParse) document() (*Ad, error) {
+// document reads the text as a whole, by a function that reads what it is.
+func (s *jsonParse) document(read func() (node, error)) (node, error) {
 	if len(s.text) > s.MaxText {
 		return nil, fmt.Errorf("text of %d bytes is longer than the %d allowed", len(s.text), s.MaxText)
 	}
-	if s.peek() != '{' {
-		return nil, s.wrong("expected {")
-	}
-	ad, err := s.ad()
+	n, err := read()
 	if err != nil {
 		return nil, err
 	}
 	if s.peek() != 0 || s.pos < len(s.text) {
 		return nil, s.wrong("expected the end")
 	}
-	return ad, nil
+	return n, nil
 }
 
 func (s *jsonParse) wrong(what string) error {
@@ -113,8 +127,9 @@ func (s *jsonParse) value() (node, error) {
 		if err != nil {
 			return nil, err
 		}
-		if inner, ok := strings.CutPrefix(text, "/Expr("); ok && isExpr {
-			if inner, ok = strings.CutSuffix(inner, ")/"); ok {
+		const mark = "/Expr(" // in any case
+		if isExpr && len(text) > len(mark) && equalFold(text[:len(mark)], mark) {
+			if inner, ok := strings.CutSuffix(text[len(mark):], ")/"); ok {
 				n, err := s.Parser.parse(inner, false)
 				if err != nil {
 					return nil, s.wrong("in an expression: " + err.Error())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 )
 
@@ -33,9 +34,30 @@ func NewReader(r io.Reader, format Format, parser Parser) *Reader {
 	return &Reader{format: format, parser: parser.bounded(), in: bufio.NewReader(r)}
 }
 
-// Read returns the next ad; io.EOF after the last. Where the text of an ad is
-// wrong the next Read goes on after it; any other error is final.
+// Read returns the next ad, or io.EOF after the last. If the text of an ad is
+// wrong, the next Read goes on after it; any other error is final.
 func (r *Reader) Read() (*Ad, error) {
+	ad, _, err := r.next()
+	return ad, err
+}
+
+// All iterates over the ads that are left. An ad whose text is wrong comes as an
+// error, and the ads after it follow. An error in reading the file comes last.
+// The end of the file is no error. A loop that ends early can be followed by
+// another, which begins with the next ad.
+func (r *Reader) All() iter.Seq2[*Ad, error] {
+	return func(yield func(*Ad, error) bool) {
+		for {
+			ad, more, err := r.next()
+			if !more && errors.Is(err, io.EOF) || !yield(ad, err) || !more {
+				return
+			}
+		}
+	}
+}
+
+// next reads an ad; without more, err is final.
+func (r *Reader) next() (ad *Ad, more bool, err error) {
 	for r.err == nil {
 		var text string
 		if r.format == FormatLong {
@@ -48,10 +70,10 @@ func (r *Reader) Read() (*Ad, error) {
 		}
 		ad, err := r.parse(text)
 		if err != nil || ad.Len() > 0 || r.format != FormatLong {
-			return ad, err
+			return ad, true, err
 		} // else nothing but comments
 	}
-	return nil, r.err
+	return nil, false, r.err
 }
 
 func (r *Reader) parse(text string) (*Ad, error) {
