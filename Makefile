@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build test unit compiler e2e demo bench lint fuzz docs clean pool pool-up pool-down
+.PHONY: build test unit compiler e2e demo bench lint fuzz mutants docs clean pool pool-up pool-down
 
 build: ## two static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -36,6 +36,9 @@ demo: build pool ## four jobs in four images, on a cluster that this starts
 bench: build pool ## how fast containers, jobs and files follow each other; writes docs/turnover.*, docs/transfer-speed.md and docs/classads.md
 	$(POOL) up --stock
 	$(GO) -C integration run ./bench -docs ../docs
+
+mutants: compiler ## mistakes put into the product on purpose, each of which a unit test must notice
+	$(GO) run -C integration ./mutants
 
 lint: ## the rules of .golangci.yml, and modules that name what is needed and nothing else
 	$(GO) mod tidy -diff

@@ -1,0 +1,4 @@
+package main
+
+// Mistakes in the starter.
+var starterMutants = []mutant{}
