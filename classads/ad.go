@@ -68,11 +68,7 @@ func (a *Ad) Has(name string) bool { return a.position(name, hashName(name)) >= 
 // Insert sets an attribute. An existing one keeps its place and spelling. A
 // nil expression is taken as undefined.
 func (a *Ad) Insert(name string, e *Expr) {
-	n := node(undefinedNode)
-	if e != nil && e.n != nil {
-		n = e.n
-	}
-	a.set(name, n)
+	a.set(name, e.tree())
 }
 
 // Delete removes an attribute and tells whether it was there.

@@ -2,9 +2,18 @@ package classads
 
 import "sync/atomic"
 
-// Expr is a parsed expression. It never changes: it may be shared between ads
-// and evaluated by several goroutines at once.
+// Expr is a parsed expression. It never changes, so several ads may share one,
+// and any number of goroutines may evaluate it at once. The zero value, and a
+// nil pointer, is the literal undefined.
 type Expr struct{ n node }
+
+// tree returns the root of the expression's tree.
+func (e *Expr) tree() node {
+	if e == nil || e.n == nil {
+		return undefinedNode
+	}
+	return e.n
+}
 
 // node is one node of an expression tree.
 type node interface {
@@ -182,10 +191,7 @@ func AdExpr(a *Ad) *Expr { return &Expr{&adNode{a.Clone()}} }
 func ListExpr(items ...*Expr) *Expr {
 	l := &listNode{items: make([]node, len(items))}
 	for i, e := range items {
-		l.items[i] = undefinedNode
-		if e != nil && e.n != nil {
-			l.items[i] = e.n
-		}
+		l.items[i] = e.tree()
 	}
 	return &Expr{l}
 }

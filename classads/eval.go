@@ -260,7 +260,7 @@ func (ev *evaluator) attempt(n node, sc *scope) Value {
 }
 
 // Eval evaluates the expression.
-func (e *Expr) Eval(env Env) Value { return evalNode(e.n, &env) }
+func (e *Expr) Eval(env Env) Value { return evalNode(e.tree(), &env) }
 
 // Eval evaluates an attribute of the ad, with the ad as MY whatever env.My
 // says. An absent attribute is undefined.

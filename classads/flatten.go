@@ -9,7 +9,7 @@ func (a *Ad) Flatten(e *Expr, env Env) (*Expr, error) {
 	env.My, env.Target = a, nil
 	ev := new(evaluator)
 	sc := ev.start(&env)
-	r, ok := ev.flatten(e.n, sc)
+	r, ok := ev.flatten(e.tree(), sc)
 	if !ok || ev.failed {
 		reason := "the evaluation of a part fails"
 		if ev.reason != "" {

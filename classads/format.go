@@ -13,11 +13,11 @@ type printer struct {
 }
 
 // String returns the expression in the new syntax.
-func (e *Expr) String() string { return string(e.n.append(nil, printer{})) }
+func (e *Expr) String() string { return string(e.tree().append(nil, printer{})) }
 
 // OldString returns the expression in the old syntax, as it is sent to
 // daemons.
-func (e *Expr) OldString() string { return string(e.n.append(nil, printer{old: true})) }
+func (e *Expr) OldString() string { return string(e.tree().append(nil, printer{old: true})) }
 
 // FormatOld returns the ad in the old syntax: a line "Name = expression" for
 // each attribute.
@@ -47,7 +47,7 @@ func (a *Ad) String() string { return a.FormatNew() }
 // AppendOldLine appends "Name = expression" in the old syntax, without a
 // newline.
 func AppendOldLine(dst []byte, name string, e *Expr) []byte {
-	return appendLine(dst, name, e.n, printer{old: true})
+	return appendLine(dst, name, e.tree(), printer{old: true})
 }
 
 func appendLine(dst []byte, name string, n node, p printer) []byte {

@@ -5,7 +5,7 @@ import "slices"
 // Pretty returns the expression in the new syntax with its lists and ads over
 // several lines, as HTCondor's tools print them
 // (src/classad/sink.cpp:PrettyPrint).
-func (e *Expr) Pretty() string { return string(e.n.append(nil, printer{pretty: &layout{}})) }
+func (e *Expr) Pretty() string { return string(e.tree().append(nil, printer{pretty: &layout{}})) }
 
 // Pretty returns the ad in the new syntax over several lines.
 func (a *Ad) Pretty() string { return string(appendAd(nil, a, printer{pretty: &layout{}})) }

@@ -24,7 +24,7 @@ func (a *Ad) references(e *Expr, full bool, walk func(*references, node, *scope)
 	ev := new(evaluator)
 	sc := ev.start(&Env{My: a})
 	r := newReferences(ev, full)
-	if !walk(r, e.n, sc) || ev.failed {
+	if !walk(r, e.tree(), sc) || ev.failed {
 		reason := "an attribute is selected from something that is no ad"
 		if ev.failed {
 			reason = ev.reason
