@@ -27,6 +27,7 @@ import (
 	"podstarter/starter/orders"
 	"podstarter/starter/podhealth"
 	"podstarter/starter/settings"
+	"podstarter/starter/submitside"
 	"podstarter/starter/usage"
 )
 
@@ -52,7 +53,9 @@ type activation struct {
 	inherited     *startd.Inheritance
 	address       string // own command address, StarterIpAddr
 	sessions      *cedar.Sessions
-	submit        submitSide
+	submit        *submitside.Side
+	half          *submitside.Half
+	reports       *submitside.Reports
 	ownerSessions ownerSessions
 	claimSession  *cedar.Session // with the submit side; nil if the shadow gave none
 	shadow        *shadow.Client
@@ -61,7 +64,6 @@ type activation struct {
 	// the job and its place
 	ad, machine, overlay, secrets *classads.Ad
 	info                          job.Info
-	leaseTime                     atomic.Int64 // info.Lease once it is known, for those beside the phases
 	hooks                         job.Hooks
 	image                         image.Decision
 	lease                         payload.Lease
@@ -78,31 +80,26 @@ type activation struct {
 	visits *visits // where the owner has logged in
 
 	// the payload and what is told of it
-	payload      *payloadRun
-	streams      *streams // of the run; nil before the first
-	runs         int      // of the payload so far; a checkpoint is between two
-	checkpoint   int64    // number of the latest, as the job counts them
-	meter        *usage.Meter
-	size         *usage.SandboxSize
-	load         usage.LoadReport // to the startd
-	coreFile     string           // in the sandbox; empty if the job left none
-	suspended    atomic.Bool
-	holdReported bool
-	hookEnded    <-chan struct{} // closed when the last UPDATE_JOB_INFO hook has ended; nil before the first
-	exitHookRan  bool
-	scripts      scripts
-	tearDownDue  bool   // the site's programs have prepared the job's places
-	wrapper      string // USER_JOB_WRAPPER where the job runs; empty for none
-	wrapped      bool   // the job runs under the site's USER_JOB_WRAPPER
-	swept        bool
-	spooled      *string       // what went back to the spool; nil before anything did
-	promised     time.Duration // the longest time until the next update; 0: none is planned
-	slice        float64       // share of the time that updates may take
-	restUntil    time.Time     // no update by the clock before; periodic is held
-	updating     sync.Mutex    // one update at a time, and none after the final one
-	periodic     sync.Mutex
-	background   rescue.Group // what watch has begun
-	finalSent    bool
+	payload     *payloadRun
+	streams     *streams // of the run; nil before the first
+	runs        int      // of the payload so far; a checkpoint is between two
+	checkpoint  int64    // number of the latest, as the job counts them
+	meter       *usage.Meter
+	size        *usage.SandboxSize
+	load        usage.LoadReport // to the startd
+	coreFile    string           // in the sandbox; empty if the job left none
+	suspended   atomic.Bool
+	hookEnded   <-chan struct{} // closed when the last UPDATE_JOB_INFO hook has ended; nil before the first
+	exitHookRan bool
+	scripts     scripts
+	tearDownDue bool   // the site's programs have prepared the job's places
+	wrapper     string // USER_JOB_WRAPPER where the job runs; empty for none
+	wrapped     bool   // the job runs under the site's USER_JOB_WRAPPER
+	swept       bool
+	spooled     *string   // what went back to the spool; nil before anything did
+	restUntil   time.Time // no update by the clock before; periodic is held
+	periodic    sync.Mutex
+	background  rescue.Group // what watch has begun
 }
 
 // newActivation adopts what the startd passed on and gets ready to be asked
@@ -111,8 +108,7 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	a := &activation{
 		inv: inv, cfg: cfg, log: log, environ: startd.ScrubEnv(env),
 		orders: orders.New(log), visits: newVisits(),
-		size:   usage.NewSandboxSize(log),
-		submit: submitSide{back: make(chan struct{}, 1)},
+		size: usage.NewSandboxSize(log),
 	}
 	a.name = fmt.Sprintf("%s-%d-%s", safeName(a.slot()), os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36))
 	var err error
@@ -142,6 +138,7 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	a.address = a.inherited.OwnAddress(cfg)
 	a.shadow = shadow.New(a.inherited.Syscall, log)
 	a.startd = startd.NewUpdateSocket(a.inherited.Update, log)
+	a.meetPeers()
 	a.sessions = cedar.NewSessions()
 	for _, s := range []*cedar.Session{a.inherited.ParentSession, a.inherited.FamilySession} {
 		if s == nil {
@@ -152,6 +149,13 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 		}
 	}
 	return a, nil
+}
+
+// meetPeers makes what stands between the phases and those who are told of the job.
+func (a *activation) meetPeers() {
+	a.submit = submitside.New(a.shadow, a.orders, a.log)
+	a.half = submitside.NewHalf(a.shadow, a.log)
+	a.reports = submitside.NewReports(a.reportsTo())
 }
 
 // slot is the slot's id, "slot1_1".
@@ -265,9 +269,9 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 // loses its starter would wait for one to come back.
 func (a *activation) endEarly(ctx context.Context, e orders.Demand) {
 	if a.payload == nil && a.sandbox != nil {
-		a.tell(ctx, a.exitAd(ctx))
+		a.reports.Tell(ctx, a.exitAd(ctx))
 	}
-	if e.Code == shadow.VacateClaimDeactivated || a.holdReported {
+	if e.Code == shadow.VacateClaimDeactivated || a.reports.Held() {
 		a.finalUpdate(ctx)
 		return
 	}
@@ -279,13 +283,13 @@ func (a *activation) endEarly(ctx context.Context, e orders.Demand) {
 // back to the queue does so without a word too.
 func (a *activation) report(ctx context.Context, e shadow.RemoteError) {
 	if a.payload != nil && !shadow.ShouldVacate(e.Code, e.Subcode) {
-		if err := a.awaitShadow(ctx); err != nil {
+		if err := a.submit.Await(ctx); err != nil {
 			a.log.Error("The shadow is not there to hold the job", "error", err)
 		}
 	}
-	a.awaitNoted(ctx)
+	a.half.Await(ctx)
 	a.finalUpdate(ctx)
-	if err := a.shadow.ReportError(ctx, e); err != nil {
+	if err := a.reports.Error(ctx, e); err != nil {
 		a.log.Error("Failed to send the error to the shadow", "error", err)
 	}
 }

@@ -37,7 +37,7 @@ func (a *activation) askCheckpoint(ctx context.Context) {
 // checkpoint, and is to be started again.
 func (a *activation) isCheckpoint(exit payload.Exit) bool {
 	how := job.CheckpointsOf(a.ad)
-	return !a.holdReported && !a.payload.ordered && (how.Self || a.payload.saving) && exit.WaitStatus == how.Status
+	return !a.reports.Held() && !a.payload.ordered && (how.Self || a.payload.saving) && exit.WaitStatus == how.Status
 }
 
 // checkpointed looks whether the main process has ended in the way that means a
@@ -60,7 +60,7 @@ func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 		}
 		return false, a.hold(ctx, shadow.HoldFailedToCheckpoint, run.exit.WaitStatus, how.Broken(run.status()))
 	}
-	if err := a.saveCheckpoint(ctx); err != nil || a.holdReported {
+	if err := a.saveCheckpoint(ctx); err != nil || a.reports.Held() {
 		return false, err
 	}
 	if a.orders.Ended() != nil {
@@ -96,7 +96,7 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 		ad := a.processAd(job.Exited)
 		a.publishVacate(ad)
 		job.PublishCheckpoint(ad, a.checkpoint, p)
-		a.tell(ctx, ad)
+		a.reports.Tell(ctx, ad)
 		a.tellCheckpoint(ctx, shadow.EventSuccessfulCheckpoint, a.checkpoint)
 		return nil
 	case !a.orders.Allows(orders.Cut):
@@ -113,13 +113,11 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 // hold puts a job on hold that has ended in the wrong way, before the startd hears
 // how it did (jic_shadow.cpp:holdJob).
 func (a *activation) hold(ctx context.Context, code, subcode int, why string) error {
-	a.awaitNoted(ctx)
-	err := a.shadow.ReportError(ctx, shadow.RemoteError{Message: why, Code: code, Subcode: subcode, Critical: true})
+	err := a.reports.Hold(ctx, shadow.RemoteError{Message: why, Code: code, Subcode: subcode, Critical: true})
 	if err != nil {
 		return failure.New(code, subcode, errors.New(why)) // to be told when there is a shadow again
 	}
 	a.log.Error("The job is put on hold", "why", why)
-	a.holdReported = true
 	return nil
 }
 

@@ -43,7 +43,7 @@ func (a *activation) fetchCredentials(ctx context.Context) error {
 // fetchAllTokens is the first time that tokens are fetched.
 func (a *activation) fetchAllTokens(ctx context.Context, services []string) error {
 	a.log.Info(fmt.Sprintf("initUserCredentials: job needs OAuth services %v", services))
-	if err := a.fetchTokens(uncut(ctx), services); err != nil {
+	if err := a.fetchTokens(context.WithoutCancel(ctx), services); err != nil {
 		return failure.New(shadow.VacateStarterError, 0, fmt.Errorf("Starter failed to initialize: %w", err)) //nolint:staticcheck // stock's sentence
 	}
 	a.creds.dir = filepath.Join(a.sandbox.Scratch(), credentialsDir)
@@ -65,7 +65,7 @@ func (a *activation) renewEvery(ctx context.Context, do func(context.Context) er
 // when it fails: what it has may be good for longer, and a shadow without the
 // credential holds the job by itself.
 func (a *activation) renew(ctx context.Context, every time.Duration, do func(context.Context) error) {
-	ctx, stop := context.WithCancel(uncut(ctx))
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	before := a.creds.stop
 	a.creds.stop = func() {
 		if before != nil {

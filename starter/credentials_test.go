@@ -20,6 +20,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/internal/cedar"
 	"podstarter/sandbox"
+	"podstarter/starter/orders"
 )
 
 // play is what a shadow does with one call; it takes the call's fields and
@@ -59,6 +60,10 @@ func withShadow(t *testing.T, a *activation, plays <-chan play) {
 		t.Fatal(err)
 	}
 	a.shadow = shadow.New(s, slog.New(slog.DiscardHandler))
+	if a.orders == nil {
+		a.orders = orders.New(a.log)
+	}
+	a.meetPeers()
 	t.Cleanup(func() {
 		a.shadow.Close()
 		select {

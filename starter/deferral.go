@@ -8,6 +8,7 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/starter/failure"
+	"podstarter/starter/submitside"
 )
 
 // errMissedStart is in the chain of the error of a job that came too late for the
@@ -22,7 +23,7 @@ func (a *activation) deferStart(ctx context.Context) error {
 		return err
 	}
 	a.log.Info(fmt.Sprintf("Job %s deferred for %d seconds", a.info.ID(), int64(wait.Seconds())))
-	return phase(ctx, a.log, "defer", func(ctx context.Context) error { return pause(ctx, wait) })
+	return phase(ctx, a.log, "defer", func(ctx context.Context) error { return submitside.Pause(ctx, wait) })
 }
 
 // endMissed tells the shadow of a job that has missed its time; it puts the job on
@@ -30,7 +31,7 @@ func (a *activation) deferStart(ctx context.Context) error {
 // (starter.cpp:jobWaitUntilExecuteTime).
 func (a *activation) endMissed(ctx context.Context, err error) int {
 	a.log.Info("The job is not started", "reason", failure.OneLine(err))
-	if err := a.update(ctx, classads.NewAd()); err != nil {
+	if err := a.reports.Update(ctx, classads.NewAd()); err != nil {
 		return a.conclude(ctx, err)
 	}
 	if _, err := a.shadow.EventNotification(ctx, shadow.Event(shadow.EventExecutionExit)); err != nil {

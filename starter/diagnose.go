@@ -37,7 +37,7 @@ func (a *activation) diagnose(ctx context.Context, name string) error {
 		event.SetInt("ExitStatus", int64(o.status))
 		event.SetString("Contents", base64.StdEncoding.EncodeToString(o.stdout[max(0, len(o.stdout)-maxDiagnostic):]))
 	}
-	if _, err := a.shadow.EventNotification(uncut(ctx), event); err != nil {
+	if _, err := a.shadow.EventNotification(context.WithoutCancel(ctx), event); err != nil {
 		a.log.Warn("Failed to send what a diagnostic found to the shadow", "error", err)
 	}
 	return nil

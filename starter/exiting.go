@@ -38,24 +38,13 @@ func (a *activation) reapedAd() *classads.Ad {
 // finishHeld is the end of a job whose hold the shadow has been told: the startd
 // alone hears how it ended.
 func (a *activation) finishHeld(ctx context.Context) error {
-	a.tellStartd(ctx, a.reapedAd())
+	a.reports.TellStartd(ctx, a.reapedAd())
 	err := a.sweep(ctx)
 	a.exitHook(ctx)
-	a.tellStartd(ctx, a.exitAd(ctx))
+	a.reports.TellStartd(ctx, a.exitAd(ctx))
 	a.tearDown(ctx)
 	a.finalUpdate(ctx)
 	return err
-}
-
-// tellStartd sends an update that the shadow does not get any more.
-func (a *activation) tellStartd(ctx context.Context, ad *classads.Ad) {
-	job.PublishInterval(ad, 0)
-	ad.SetBool("STARTER_DISCONNECTED_FROM_SUBMIT_NODE", true)
-	ad.SetString("CondorScratchDir", a.sandbox.Scratch())
-	a.addLoadEnd(ad)
-	if err := a.startd.Update(ctx, ad); err != nil {
-		a.log.Warn("Failed to send an update to the startd", "error", err)
-	}
 }
 
 // publishToE says how the job came to end, as starters before 24.8 do.

@@ -13,6 +13,7 @@ import (
 	"podstarter/sandbox/jobfiles"
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
+	"podstarter/starter/submitside"
 )
 
 // finish is what happens between the end of the job's main process and the
@@ -20,14 +21,14 @@ import (
 // updates, since the last call's ad is expected to hold neither
 // (jic_shadow.cpp:notifyJobExit).
 func (a *activation) finish(ctx context.Context) error {
-	if a.holdReported {
+	if a.reports.Held() {
 		// The shadow has hung up; the hold was the last word.
 		return a.finishHeld(ctx)
 	}
 	if err := a.tellEnd(ctx); err != nil {
 		return err
 	}
-	a.promised = 0
+	a.reports.Promise(0)
 	// Children that the job left behind must not write into files that are
 	// being transferred.
 	if err := a.sweep(ctx); err != nil {
@@ -74,7 +75,7 @@ func (a *activation) tellEnd(ctx context.Context) error {
 	}
 	a.payload.told = true
 	reaped := a.reapedAd()
-	a.tell(ctx, reaped.Clone())
+	a.reports.Tell(ctx, reaped.Clone())
 	a.lastUpdateHook(ctx, reaped)
 	if _, err := a.shadow.EventNotification(ctx, shadow.Event(shadow.EventExecutionExit)); err != nil {
 		a.log.Debug("The shadow does not count the time of the job's execution", "error", err)
@@ -87,7 +88,7 @@ func (a *activation) sayExited(ctx context.Context) error {
 	if err := a.failures.failure(); err != nil {
 		return err // what a program that has failed says of the job is not to be believed
 	}
-	a.awaitNoted(ctx)
+	a.half.Await(ctx)
 	ad := a.finalUpdate(ctx)
 	status, reason := a.payload.exit.WaitStatus, shadow.JobExited
 	// An order that came when the job had ended changes nothing of how it did.
@@ -132,7 +133,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 		err = phase(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendOutput(ctx, kind) })
 		switch {
 		case err == nil:
-			return a.update(ctx, a.exitAd(ctx))
+			return a.reports.Update(ctx, a.exitAd(ctx))
 		case !a.orders.Allows(orders.Hard):
 			a.log.Warn("The transfer of output is cut short", "error", err)
 			a.payload.ordered = true
@@ -145,7 +146,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 	}
 	// The shadow writes the end of the job into its event log before it acts
 	// on the error.
-	if err := a.shadow.JobTermination(ctx, a.processAd(job.Exited)); ignoreUnlessLost(err) != nil {
+	if err := a.shadow.JobTermination(ctx, a.processAd(job.Exited)); submitside.IgnoreUnlessLost(err) != nil {
 		return err
 	}
 	return failure.OfTransfer(err, "")

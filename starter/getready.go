@@ -14,6 +14,7 @@ import (
 	"podstarter/rescue"
 	"podstarter/starter/failure"
 	"podstarter/starter/settings"
+	"podstarter/starter/submitside"
 )
 
 // getReady brings the job's files in and makes the payload slot run the job's
@@ -24,7 +25,7 @@ import (
 // hook before the transfer, and, where there is a hook after the transfer, the
 // binding waits for that one.
 func (a *activation) getReady(ctx context.Context) error {
-	if err := a.converse(ctx, guidanceSetup); err != nil {
+	if err := a.guide().Converse(ctx, submitside.AboutSetup); err != nil {
 		return err
 	}
 	if err := a.prepareHook(ctx, job.HookBeforeTransfer); err != nil {
@@ -178,23 +179,23 @@ func (a *activation) stageIn(ctx context.Context) error {
 		} else if err := a.delegatedProxy(ctx); err != nil {
 			return err
 		}
-		verdict := a.converse(ctx, guidanceEnvironment)
+		verdict := a.guide().Converse(ctx, submitside.AboutEnvironment)
 		switch {
-		case errors.Is(verdict, errStartJob):
+		case errors.Is(verdict, submitside.ErrStartJob):
 			if failed != nil {
 				a.log.Warn("The shadow wants the job started although its input failed", "error", failed)
 			}
 			return nil
-		case errors.Is(verdict, errRetryTransfer) && a.files.transfer != nil && try < maxInputTries:
+		case errors.Is(verdict, submitside.ErrRetryTransfer) && a.files.transfer != nil && try < maxInputTries:
 			a.log.Warn("The shadow wants the input files sent again", "error", failed, "try", try)
-			if err := pause(ctx, reapTime); err != nil {
+			if err := submitside.Pause(ctx, reapTime); err != nil {
 				return err
 			}
 		case failed != nil && (verdict == nil || !errors.Is(verdict, shadow.ErrLost)):
 			return failure.OfTransfer(failed, "Failed to transfer files: ")
-		case errors.Is(verdict, errAbort):
+		case errors.Is(verdict, submitside.ErrAbort):
 			return failure.New(shadow.VacateStarterError, 0, errors.New("the shadow ordered the start of the job to be given up"))
-		case errors.Is(verdict, errRetryTransfer):
+		case errors.Is(verdict, submitside.ErrRetryTransfer):
 			return nil // the files are here; the shadow's half saw it otherwise
 		default:
 			return verdict

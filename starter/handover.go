@@ -9,6 +9,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/sandbox/filetransfer"
 	"podstarter/starter/orders"
+	"podstarter/starter/submitside"
 )
 
 // handOver tells the shadow how the job ended and gives it the job's output.
@@ -23,7 +24,7 @@ func (a *activation) handOver(ctx context.Context) error {
 			return err
 		}
 		a.log.Warn("The job has ended, but the shadow is away: waiting for the job's lease to expire or for a reconnect attempt")
-		if err := a.awaitShadow(ctx); err != nil {
+		if err := a.submit.Await(ctx); err != nil {
 			return err
 		}
 	}
@@ -32,7 +33,7 @@ func (a *activation) handOver(ctx context.Context) error {
 // tellExit is one try of handOver. An error that is shadow.ErrLost leaves all
 // as it was.
 func (a *activation) tellExit(ctx context.Context) error {
-	if err := a.update(ctx, a.exitAd(ctx)); err != nil {
+	if err := a.reports.Update(ctx, a.exitAd(ctx)); err != nil {
 		return err
 	}
 	if err := a.stageOut(ctx); err != nil {
@@ -64,14 +65,14 @@ const (
 // once, shadow.ErrLost to wait for the shadow, and err when it is no use.
 func (a *activation) retryOutput(ctx context.Context, err error) error {
 	t := (*filetransfer.Error)(nil)
-	if !errors.As(err, &t) || !t.TryAgain || a.jobLease() <= 0 {
+	if !errors.As(err, &t) || !t.TryAgain || a.submit.Lease() <= 0 {
 		return err
 	}
 	switch {
 	case !a.shadow.Broken() && a.files.repeated < sameShadow && t.PeerDone():
 		a.files.repeated++
 		a.log.Warn("The file transfer broke, it is tried again", "error", err)
-		return pause(ctx, reapTime)
+		return submitside.Pause(ctx, reapTime)
 	case a.files.forced < forcedDisconnects:
 		a.files.forced++
 		a.log.Warn("File transfer failed, forcing disconnect.", "error", err)

@@ -93,7 +93,7 @@ func (a *activation) runPrepareHook(ctx context.Context, hook job.Hook, path str
 		return failure.New(answer.Code(shadow.HoldHookPrepareJobFailure), answer.Status, errors.New(answer.Message))
 	}
 	if answer.Message != "" {
-		if err := a.shadow.ReportError(uncut(ctx), shadow.RemoteError{Message: answer.Message}); err != nil {
+		if err := a.shadow.ReportError(context.WithoutCancel(ctx), shadow.RemoteError{Message: answer.Message}); err != nil {
 			a.log.Warn("What the hook said did not reach the job's event log", "error", err, "message", answer.Message)
 		}
 	}

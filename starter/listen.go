@@ -24,7 +24,7 @@ func (a *activation) listen(ctx context.Context) {
 	server.Handle(cedar.DCRaiseSignal, cedar.Daemon, a.commandSignal)
 	server.Handle(cedar.UpdateGSICred, cedar.Write, a.commandProxy)
 	server.HandleSpeaking(cedar.DelegateGSICredStarter, cedar.Write, a.commandProxy)
-	server.Handle(cedar.CACmd, cedar.Write, a.commandReconnect)
+	server.Handle(cedar.CACmd, cedar.Write, a.submit.Reconnect)
 	for command, sig := range map[int]int{
 		cedar.DCOffGraceful: int(syscall.SIGTERM),
 		cedar.DCOffFast:     int(syscall.SIGQUIT),
@@ -60,7 +60,7 @@ func (a *activation) listen(ctx context.Context) {
 		}
 	})
 
-	rescue.Go(func() { a.keepShadow(ctx) })
+	rescue.Go(func() { a.submit.Keep(ctx) })
 
 	rescue.Go(func() {
 		alive := startd.KeepAlive{Inheritance: a.inherited, Config: a.cfg, Log: a.log}

@@ -24,6 +24,7 @@ import (
 	"podstarter/internal/cedar"
 	"podstarter/rescue"
 	"podstarter/starter/failure"
+	"podstarter/starter/submitside"
 )
 
 // fool panics wherever it is asked for something.
@@ -36,11 +37,6 @@ func (fool) GetJobAttr(context.Context, string) (string, error) { panic(foolish)
 func (fool) handle(context.Context, *cedar.Call) error { panic(foolish) }
 
 func (fool) work() { panic(foolish) }
-
-func (fool) lock(mu *sync.Mutex) {
-	mu.Lock()
-	panic(foolish)
-}
 
 // panics are what goes wrong, each in a goroutine that this program has.
 var panics = map[string]func(t *testing.T, ctx context.Context, a *activation){
@@ -85,7 +81,12 @@ var panics = map[string]func(t *testing.T, ctx context.Context, a *activation){
 	"a takedown": func(_ *testing.T, ctx context.Context, a *activation) {
 		rescue.Go(func() { a.orders.TakeDownWith(ctx, a.container.Ending()) })
 	},
-	"a lock is kept":  func(_ *testing.T, _ context.Context, a *activation) { rescue.Go(func() { fool{}.lock(&a.updating) }) },
+	"a lock is kept": func(_ *testing.T, _ context.Context, a *activation) {
+		to := a.reportsTo()
+		to.Shadow = stuck{to.Shadow}
+		a.reports = submitside.NewReports(to)
+		rescue.Go(fool{}.work)
+	},
 	"nobody's":        func(*testing.T, context.Context, *activation) { go fool{}.work() },
 	"a fatal error":   func(*testing.T, context.Context, *activation) { go new(sync.Mutex).Unlock() },
 	"no more threads": func(*testing.T, context.Context, *activation) { debug.SetMaxThreads(1) },
@@ -142,7 +143,7 @@ func TestPanics(t *testing.T) {
 		"a chirp session":    {heard: said + foolish, log: []string{foolish, "fool.GetJobAttr"}},
 		"an update":          {heard: said + "runtime error", log: []string{"nil pointer", "changeUpdate"}},
 		"a takedown":         {heard: said + "runtime error", log: []string{"nil pointer", "panics_test.go"}},
-		"a lock is kept":     {abort: true, log: []string{foolish, "fool.lock", "no orderly end", "TestPanicChild"}},
+		"a lock is kept":     {abort: true, log: []string{foolish, "fool.work", "no orderly end", "TestPanicChild"}},
 		"nobody's":           {abort: true, log: []string{foolish, "fool.work"}},
 		// Of these the runtime gives its message to nothing but standard error.
 		"a fatal error":   {abort: true, log: []string{"sync.fatal", "Mutex"}},
@@ -200,3 +201,8 @@ func TestPanicIsNoExit(t *testing.T) {
 		t.Errorf("the shadow heard %q", sub.heard)
 	}
 }
+
+// stuck is a shadow that nothing can be told.
+type stuck struct{ submitside.Shadow }
+
+func (stuck) ReportError(context.Context, shadow.RemoteError) error { select {} }

@@ -173,7 +173,7 @@ func (a *activation) tellPluginResults(ctx context.Context, which string, result
 	}
 	ad := classads.NewAd()
 	ad.SetList(which+"PluginResultList", list...)
-	a.tell(ctx, ad)
+	a.reports.Tell(ctx, ad)
 }
 
 // For implements filetransfer.Plugins.

@@ -51,6 +51,7 @@ func (a *activation) prepare(ctx context.Context) error {
 	if err != nil {
 		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
+	a.reports.Place(a.sandbox.Scratch())
 	a.openJobLog()
 	job.Localize(a.ad, a.info, a.sandbox.Scratch())
 	if home != "" {
@@ -64,7 +65,7 @@ func (a *activation) prepare(ctx context.Context) error {
 	}
 	a.openIOProxy()
 	provisioned := job.Provisioned(a.machine)
-	a.tell(ctx, provisioned.Clone())
+	a.reports.Tell(ctx, provisioned.Clone())
 	a.updateHook(ctx, provisioned)
 	a.placeProxy()
 	return a.fetchCredentials(ctx)

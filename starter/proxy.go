@@ -128,7 +128,7 @@ func (a *activation) delegatedProxy(ctx context.Context) error {
 	if err != nil {
 		a.log.Warn("A knob about X.509 proxies is not understood, its default holds", "error", err)
 	}
-	text, err := a.shadow.GetDelegatedProxy(uncut(ctx), a.ad.StringOr("x509userproxy", ""), expires)
+	text, err := a.shadow.GetDelegatedProxy(context.WithoutCancel(ctx), a.ad.StringOr("x509userproxy", ""), expires)
 	if err == nil {
 		err = a.sandbox.WriteFile(name, text, 0o600)
 	}

@@ -69,14 +69,17 @@ func starterWith(t *testing.T, lease time.Duration) (*activation, *submitter) {
 	a := &activation{
 		log: log, orders: orders.New(log), cfg: config.FromMap(nil), address: "<127.0.0.1:1?sock=starter>",
 		meter: usage.NewMeter(usage.Knobs{}, log), ad: classads.NewAd(), machine: classads.NewAd(),
-		submit:   submitSide{back: make(chan struct{}, 1), starter: classads.NewAd(), socket: "<127.0.0.1:2>", key: "first"},
 		shadow:   shadow.New(cedar.NewStream(mine), log),
 		startd:   startd.NewUpdateSocket(cedar.NewStream(startdEnd), log),
 		sessions: cedar.NewSessions(),
 		payload:  &payloadRun{exit: &payload.Exit{WaitStatus: 7 << 8}},
 	}
 	a.useKnobs(config.FromMap(nil))
-	a.leaseTime.Store(int64(lease))
+	a.meetPeers()
+	known := classads.NewAd()
+	known.SetString("TransferSocket", "<127.0.0.1:2>")
+	known.SetString("TransferKey", "first")
+	a.submit.Know(known, job.Info{Lease: lease}, classads.NewAd())
 	var err error
 	a.sandbox, err = sandbox.Create(t.Context(), sandbox.Options{Execute: t.TempDir(), PID: os.Getpid(), Condor: sandbox.Self(), Payload: sandbox.Self(), Log: log})
 	if err != nil {
@@ -94,14 +97,14 @@ func starterWith(t *testing.T, lease time.Duration) (*activation, *submitter) {
 	sub.address = "<" + l.Addr().String() + ">"
 	ctx, cancel := context.WithCancel(context.Background())
 	server := &cedar.Server{Sessions: a.sessions, Version: shadowVersion, Log: log}
-	server.Handle(cedar.CACmd, cedar.Write, a.commandReconnect)
+	server.Handle(cedar.CACmd, cedar.Write, a.submit.Reconnect)
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := server.Serve(ctx, l); err != nil {
 			t.Error(err)
 		}
 	})
-	running.Go(func() { a.keepShadow(ctx) })
+	running.Go(func() { a.submit.Keep(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait(); a.shadow.Close() })
 	sub.serving.Go(func() { sub.serve(cedar.NewStream(theirs)) })
 	return a, sub
@@ -235,18 +238,13 @@ func TestReconnect(t *testing.T) {
 		t.Fatalf("%v, %v", reply, err)
 	}
 	select {
-	case <-a.submit.back:
+	case <-a.submit.Back():
 	case <-time.After(longTime):
 		t.Fatal("nobody hears that the shadow is back")
 	}
-	if err := a.awaitShadow(t.Context()); err != nil {
+	if err := a.submit.Await(t.Context()); err != nil {
 		t.Error(err)
 	}
-	a.submit.mu.Lock()
-	if a.submit.socket != "<127.0.0.1:3>" || a.submit.key != "second" || a.submit.session == nil || a.submit.session.ID != "filetrans.claim" {
-		t.Errorf("files go to %s with key %q in %v", a.submit.socket, a.submit.key, a.submit.session)
-	}
-	a.submit.mu.Unlock()
 	if a.orders.Ended() != nil {
 		t.Errorf("the job is to end: %v", a.orders.Ended())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/version"
@@ -15,7 +16,7 @@ import (
 // register learns which job this is, on which slot, and makes this starter
 // known to the shadow.
 func (a *activation) register(ctx context.Context) error {
-	ctx = uncut(ctx)
+	ctx = context.WithoutCancel(ctx)
 	var err error
 	if a.ad, err = a.shadow.GetJobInfo(ctx); err != nil {
 		return fmt.Errorf("ask the shadow for the job: %w", err)
@@ -36,7 +37,6 @@ func (a *activation) register(ctx context.Context) error {
 	if a.info, err = job.Read(a.ad, domain); err != nil {
 		return fmt.Errorf("the shadow sent a job that cannot be run: %w", err)
 	}
-	a.leaseTime.Store(int64(a.info.Lease))
 	if peer, err := version.Parse(a.info.ShadowVersion); err != nil {
 		a.log.Warn("The shadow's version is not known; calls that not every shadow has are not made", "error", err)
 	} else {
@@ -48,10 +48,7 @@ func (a *activation) register(ctx context.Context) error {
 	if err := a.shadow.RegisterStarterInfo(ctx, a.introduce(true)); err != nil {
 		return fmt.Errorf("register with the shadow: %w", err)
 	}
-	// The job's ad changes later, and shadows come back when they like.
-	a.submit.starter = a.introduce(false)
-	a.submit.socket = a.ad.StringOr("TransferSocket", a.info.ShadowAddress)
-	a.submit.key = a.ad.StringOr("TransferKey", "")
+	a.submit.Know(a.ad, a.info, a.introduce(false))
 	if err := a.openSessions(ctx); err != nil {
 		return err
 	}
@@ -93,5 +90,21 @@ func (a *activation) openSessions(ctx context.Context) error {
 		return fmt.Errorf("take over the shadow's session: %w", err)
 	}
 	a.claimSession = reconnect
-	return a.submit.meet(info)
+	return a.submit.Meet(info)
+}
+
+// introduce says who this starter is, for a shadow that begins and for those
+// that come back.
+func (a *activation) introduce(withSlot bool) *classads.Ad {
+	ad := job.Registration(job.Starter{
+		Address: a.address, Scratch: a.scratchPath(),
+		Version: a.version(), Platform: a.machine.StringOr("CondorPlatform", ""),
+		Machine:          a.machine.StringOr("Machine", ""),
+		UIDDomain:        a.set.Condor.UIDDomain,
+		FilesystemDomain: a.set.Condor.FilesystemDomain,
+		Now:              now().Unix(),
+	}, a.ad, a.machine, withSlot)
+	// A shadow that comes back proves that it may by the claim's key.
+	ad.SetBool("HasReconnect", a.shadow.Encrypted())
+	return ad
 }

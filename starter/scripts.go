@@ -74,9 +74,9 @@ func (a *activation) postScript(ctx context.Context) error {
 func (a *activation) scriptFailed(ctx context.Context, code int, text string) error {
 	ad := classads.NewAd()
 	a.scripts.publish(ad)
-	a.tell(ctx, ad)
+	a.reports.Tell(ctx, ad)
 	if a.payload != nil && a.payload.exit != nil {
-		a.tellStartd(ctx, a.exitAd(ctx)) // the job itself did end
+		a.reports.TellStartd(ctx, a.exitAd(ctx)) // the job itself did end
 	}
 	return failure.New(code, 0, errors.New(text))
 }

@@ -64,7 +64,7 @@ func (a *activation) start(ctx context.Context) error {
 	if a.runs == 0 {
 		a.log.Info(job.LineStarting(a.info))
 	}
-	if err := a.shadow.BeginExecution(uncut(ctx)); err != nil {
+	if err := a.shadow.BeginExecution(context.WithoutCancel(ctx)); err != nil {
 		// The first update that says Running does as well.
 		a.log.Warn("The shadow does not hear that the job begins", "error", err)
 	}

@@ -53,7 +53,7 @@ func (a *activation) openStreams(ctx context.Context, spec *payload.Spec) ([]*os
 		return nil, err
 	}
 	s := &streams{log: a.log, failed: make(chan error, 3)}
-	s.ctx, s.cancel = context.WithCancel(uncut(ctx))
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.streams = s
 	open := func(name string, file job.File, output bool) error {
 		var stream *shadow.Stream

@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"strings"
-	"sync/atomic"
 
 	"podstarter/classads"
 	"podstarter/internal/cedar"
 	"podstarter/sandbox/filetransfer"
 	"podstarter/sandbox/jobfiles"
 	"podstarter/starter/settings"
+	"podstarter/starter/submitside"
 )
 
 // transfers is the traffic of files between the sandbox and the access point.
@@ -19,9 +19,8 @@ type transfers struct {
 	in, out  filetransfer.Result
 	arrived  bool // the output has
 	history  *transferHistory
-	repeated int                  // times that it was sent again over the same connection for calls
-	forced   int                  // times that this connection was broken to begin anew
-	half     atomic.Pointer[half] // of the last transfer, until it is known that the shadow noted its end
+	repeated int // times that it was sent again over the same connection for calls
+	forced   int // times that this connection was broken to begin anew
 }
 
 func (t *transfers) sent() int64     { return t.out.Bytes }
@@ -48,13 +47,15 @@ func (a *activation) openTransfers() error {
 		Outside:   a.set.Backend == settings.BackendLocal,
 		Log:       a.log,
 	})
-	return a.submit.use(a.files.transfer, &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address, Timeout: knobs.Timeout})
+	return a.submit.Use(a.files.transfer, &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address, Timeout: knobs.Timeout})
 }
 
 // fetchInput is one try to bring the job's input in.
 func (a *activation) fetchInput(ctx context.Context) error {
 	result, err := a.files.transfer.Download(ctx)
-	a.overHere(result, transferringInput)
+	if result.Met {
+		a.half.Over(submitside.TransferringInput)
+	}
 	a.writeHistory()
 	a.files.in = *result
 	a.tellPluginResults(ctx, "Input", result.Plugins)
@@ -76,7 +77,9 @@ func (a *activation) sendOutput(ctx context.Context, kind jobfiles.Kind) error {
 		a.closeJobLog()
 	}
 	result, err := a.files.transfer.Upload(ctx, filetransfer.Upload{Kind: kind, Number: a.checkpoint, Added: a.addedOutput(), Removed: a.chirp.hidden()})
-	a.overHere(result, transferringOutput)
+	if result.Met {
+		a.half.Over(submitside.TransferringOutput)
+	}
 	a.writeHistory()
 	which := "Output"
 	if kind == jobfiles.Checkpoint {

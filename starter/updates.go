@@ -2,42 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"podstarter/classads"
 	"podstarter/condor/job"
-	"podstarter/condor/shadow"
+	"podstarter/starter/submitside"
 )
-
-// tell is update for what is not said again if it was not heard: what the job
-// has become by then is told to a shadow that comes back.
-func (a *activation) tell(ctx context.Context, ad *classads.Ad) {
-	if err := a.update(ctx, ad); err != nil {
-		a.log.Warn("The shadow did not hear of an update", "error", err)
-	}
-}
-
-// update sends an ad to shadow and startd. Only the loss of the shadow is an
-// error; a shadow never refuses an update.
-func (a *activation) update(ctx context.Context, ad *classads.Ad) error {
-	a.updating.Lock()
-	defer a.updating.Unlock()
-	job.PublishInterval(ad, a.promised)
-	err := a.shadow.RegisterJobInfo(uncut(ctx), ad)
-	if err != nil {
-		a.chirp.giveBackDelayed(ad)
-		ad.SetBool("STARTER_DISCONNECTED_FROM_SUBMIT_NODE", true)
-	}
-	ad.SetString("CondorScratchDir", a.sandbox.Scratch())
-	a.addLoadEnd(ad)
-	// From the first update on: shadows that come back ask the startd, and tools
-	// would be told for seconds that the job has no starter.
-	ad.SetString("StarterIpAddr", a.address)
-	if err := a.startd.Update(ctx, ad); err != nil {
-		a.log.Warn("Failed to send an update to the startd", "error", err)
-	}
-	return ignoreUnlessLost(err)
-}
 
 // processAd is what is known of the job's process alone.
 func (a *activation) processAd(state job.State) *classads.Ad {
@@ -116,24 +85,8 @@ func (a *activation) finalUpdate(ctx context.Context) *classads.Ad {
 	}
 	ad.SetInt("BytesSent", a.files.sent())
 	ad.SetInt("BytesRecvd", a.files.received())
-	a.updating.Lock()
-	defer a.updating.Unlock()
-	if !a.finalSent {
-		a.finalSent = true
-		if err := a.startd.FinalUpdate(ctx, ad); err != nil {
-			a.log.Warn("Failed to send the final update to the startd", "error", err)
-		}
-	}
+	a.reports.Final(ctx, ad)
 	return ad
-}
-
-// ignoreUnlessLost passes on that the shadow is gone; that it said no to
-// something it only had to be told is of no consequence.
-func ignoreUnlessLost(err error) error {
-	if errors.Is(err, shadow.ErrLost) {
-		return err
-	}
-	return nil
 }
 
 // state is what updates say of a job that runs.
@@ -142,4 +95,17 @@ func (a *activation) state() job.State {
 		return job.Suspended
 	}
 	return job.Running
+}
+
+// reportsTo says who hears of this job.
+func (a *activation) reportsTo() submitside.ReportsTo {
+	return submitside.ReportsTo{
+		Shadow: a.shadow, Startd: a.startd, Half: a.half, Address: a.address,
+		GiveBack: a.chirp.giveBackDelayed, StartdOnly: a.addLoadEnd, Log: a.log,
+	}
+}
+
+// guide asks the shadow what to do next.
+func (a *activation) guide() submitside.Guide {
+	return submitside.Guide{Shadow: a.shadow, Diagnose: a.diagnose, Silent: a.set.Condor.Silent, Log: a.log}
 }

@@ -23,7 +23,7 @@ import (
 // Running must not come after one that says Exited.
 func (a *activation) watch(ctx context.Context) error {
 	every := a.set.Condor.Updates
-	a.promised, a.slice = every.Longest, every.Slice
+	a.reports.Promise(every.Longest)
 	a.meter.Begin(a.cfg)
 	a.size.Calm()
 	exit, err := a.follow(ctx, every)
@@ -114,7 +114,7 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 		case <-due.C:
 			due.Reset(every.Regular)
 			a.background.Go(func() { a.periodicUpdate(ctx) })
-		case <-a.submit.back:
+		case <-a.submit.Back():
 			a.background.Go(func() { a.changeUpdate(ctx) })
 		case <-a.orders.Suspension():
 			a.applySuspension(ctx)
@@ -160,7 +160,7 @@ func (a *activation) periodicUpdate(ctx context.Context) {
 		return
 	}
 	a.updateHook(ctx, a.tellState(ctx))
-	a.restUntil = began.Add(min(time.Duration(float64(now().Sub(began))/a.slice), a.promised))
+	a.restUntil = began.Add(min(time.Duration(float64(now().Sub(began))/a.set.Condor.Updates.Slice), a.set.Condor.Updates.Longest))
 }
 
 // changeUpdate tells them of a change, after whatever they are being told.
@@ -176,7 +176,7 @@ func (a *activation) tellState(ctx context.Context) *classads.Ad {
 	ad := a.fullAd(ctx, a.state())
 	a.publishPorts(ad, true)
 	said := ad.Clone() // without what is for those who are told alone
-	a.tell(ctx, ad)
+	a.reports.Tell(ctx, ad)
 	return said
 }
 
@@ -263,18 +263,16 @@ func (a *activation) killHard(ctx context.Context) {
 }
 
 // reportHold asks the shadow to hold the job, if that was ordered, before the job
-// has ended: the startd may kill this process at any time from now on.
+// has ended: the startd may kill this process at any time from now on. If the shadow
+// does not hear it, the job's end is reported with the reason.
 func (a *activation) reportHold(ctx context.Context) {
 	e := a.orders.Ended()
-	if e == nil || !e.Hold || a.holdReported {
+	if e == nil || !e.Hold {
 		return
 	}
-	a.holdReported = true
-	a.awaitNoted(ctx)
-	err := a.shadow.ReportError(ctx, shadow.RemoteError{Message: e.Error(), Code: e.Code, Subcode: e.Subcode, Critical: true})
+	err := a.reports.Hold(ctx, shadow.RemoteError{Message: e.Error(), Code: e.Code, Subcode: e.Subcode, Critical: true})
 	if err != nil {
 		a.log.Error("Failed to ask the shadow to hold the job", "error", err)
-		a.holdReported = false // the job's end is reported instead, with the reason
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/condor/version"
 	"podstarter/internal/cedar"
+	"podstarter/sandbox/filetransfer"
 	"podstarter/starter/orders"
 )
 
@@ -33,7 +34,7 @@ type Connection interface {
 
 // Transfer is told where the shadow takes and gives files.
 type Transfer interface {
-	SetPeer(dial func(ctx context.Context, command int) (*cedar.Stream, error), key string)
+	SetPeer(dial filetransfer.Dial, key string)
 }
 
 // Side is where the shadow is. That changes when one shadow takes the place of
