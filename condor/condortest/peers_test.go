@@ -1,0 +1,83 @@
+package condortest
+
+import (
+	"io"
+	"log/slog"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/classads"
+	"podstarter/condor/shadow"
+	"podstarter/condor/startd"
+	"podstarter/condor/version"
+	"podstarter/internal/cedar"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// starter is the least that a starter does: it takes over what it inherits, and serves orders.
+type starter struct {
+	*startd.Inheritance
+	shadow  *shadow.Client
+	updates *startd.UpdateSocket
+	orders  chan string
+}
+
+func newStarter(t *testing.T, a *Activation) *starter {
+	t.Helper()
+	h, err := startd.Inherit(a.Env(t))
+	must(t, err)
+	s := &starter{Inheritance: h, shadow: shadow.New(h.Syscall, quiet), updates: startd.NewUpdateSocket(h.Update, quiet), orders: make(chan string, 8)}
+	t.Cleanup(func() {
+		s.shadow.Close()
+		s.updates.Close()
+		h.Listener.Close()
+	})
+	return s
+}
+
+func TestActivation(t *testing.T) {
+	sh := NewShadow(t, ShadowOptions{Job: `Cmd = "/bin/true"`})
+	d := NewStartd(t, StartdOptions{Machine: "Cpus = 3", Overlay: "Rank = 7.0"})
+	for range 3 { // one after the other
+		s := newStarter(t, d.Activate(t, sh))
+		m, err := s.updates.ReadMachine(t.Context())
+		must(t, err)
+		if m.Ad.IntOr("Cpus", 0) != 3 || m.Overlay == nil || m.Secrets == nil {
+			t.Errorf("the slot is %v, %v", m.Ad, m.Overlay)
+		}
+		job, err := s.shadow.GetJobInfo(t.Context())
+		must(t, err)
+		if job.StringOr("Cmd", "") != "/bin/true" || job.StringOr("ClaimId", "?") != m.Secrets.StringOr("ClaimId", "") {
+			t.Errorf("the job is %v", job)
+		}
+		s.shadow.SetVersion(version.Of(job.StringOr("ShadowVersion", "")))
+		info, err := s.shadow.GetSecSessionInfo(t.Context())
+		must(t, err)
+		if _, err := info.FileTransfer.Import(cedar.Write); err != nil {
+			t.Error(err)
+		}
+		ad := classads.NewAd()
+		ad.SetString("JobState", "Running")
+		must(t, s.shadow.RegisterJobInfo(t.Context(), ad))
+		must(t, s.updates.Update(t.Context(), ad))
+		must(t, s.shadow.JobExit(t.Context(), 7<<8, shadow.JobExited, nil))
+		must(t, s.updates.FinalUpdate(t.Context(), ad))
+	}
+	for range 3 {
+		d.WaitN(t, Call(Closed), 3)
+	}
+	life := []string{"get_job_info", `get_sec_session_info "" ""`, "register_job_info Running", "job_exit 1792 100"}
+	sh.WaitN(t, Call(Closed), 3)
+	var want []string
+	for range 3 {
+		want = append(want, life...)
+	}
+	if diff := cmp.Diff(want, sh.Story("get_job_info", "get_sec_session_info", "register_job_info", "job_exit")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"update Running", "final Running", "update Running", "final Running", "update Running", "final Running"}, d.Story(Update, Final)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
