@@ -10,18 +10,24 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build test unit compiler e2e demo bench lint fuzz mutants docs clean pool pool-up pool-down
+.PHONY: build release test unit compiler e2e demo bench lint fuzz mutants docs clean pool pool-up pool-down
 
 build: ## two static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_wrapper ./wrapper
 
+release: ## programs, image, bill of materials and checksums in dist/, made twice to see that they come out the same; BASE=IMAGE makes a pilot image too
+	$(GO) -C release run . -out ../dist -verify $(if $(BASE),-base $(BASE))
+
 test: unit lint e2e ## all tests, those on a real cluster and pool included
 
-unit: compiler ## what needs neither cluster nor pool
-	$(GO) vet ./... && $(GO) vet -tags differential ./classads && $(GO) -C integration vet ./... && $(GO) -C integration vet -tags pool ./...
+# -count=1: these read files above their modules, and the Go command would not see those change.
+unit: compiler ## what needs neither cluster nor pool; generated pages must be up to date
+	$(GO) vet ./... && $(GO) vet -tags differential ./classads
+	$(GO) -C integration vet ./... && $(GO) -C integration vet -tags pool ./... && $(GO) -C release vet ./...
 	$(GO) test -race ./...
-	$(GO) -C integration test -race ./...
+	$(GO) -C integration test -race -count=1 ./...
+	$(GO) -C release test -race -count=1 ./...
 
 compiler: ## the race detector links with C's run-time library
 	@command -v gcc >/dev/null || { apt-get update -q && apt-get install -y -q --no-install-recommends gcc libc6-dev; }
@@ -43,11 +49,13 @@ mutants: compiler ## mistakes put into the product on purpose, each of which a u
 lint: ## the rules of .golangci.yml, and modules that name what is needed and nothing else
 	$(GO) mod tidy -diff
 	$(GO) -C integration mod tidy -diff
+	$(GO) -C release mod tidy -diff
 	$(GO) run $(GOLANGCI) run --build-tags differential ./...
 	$(GO) -C integration run $(GOLANGCI) run --build-tags pool ./...
+	$(GO) -C release run $(GOLANGCI) run ./...
 
 fuzz: ## every fuzz target for FUZZTIME each
-	@for module in . integration; do for pkg in $$($(GO) -C $$module list ./...); do \
+	@for module in . integration release; do for pkg in $$($(GO) -C $$module list ./...); do \
 	  for target in $$($(GO) -C $$module test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 	    echo "$$pkg $$target"; $(GO) -C $$module test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
 	  done; \
@@ -55,9 +63,9 @@ fuzz: ## every fuzz target for FUZZTIME each
 
 docs: ## the pages that are written from code
 	$(GO) test ./starter/settings -run TestKnobPages -update
-	$(GO) -C integration test ./conformance -run TestDifferencesPage -update
-	$(GO) -C integration test ./attacks -run TestThreatsPage -update
-	$(GO) -C integration test ./podfailures -run TestFailuresPage -update
+	$(GO) -C integration test -count=1 ./conformance -run TestDifferencesPage -update
+	$(GO) -C integration test -count=1 ./attacks -run TestThreatsPage -update
+	$(GO) -C integration test -count=1 ./podfailures -run TestFailuresPage -update
 	CLASSADS_UPDATE=1 $(GO) test ./classads -run TestFunctionTable
 
 pool: ## the program that runs cluster and pool
@@ -72,4 +80,4 @@ pool-down: pool ## leaves nothing behind but the cache
 	rm -rf integration/.state integration/.state2
 
 clean: pool-down
-	rm -rf bin
+	rm -rf bin dist
