@@ -3,12 +3,13 @@ package conformance
 import (
 	"strings"
 
+	"podstarter/classads"
 	"podstarter/integration/harness"
 )
 
 // hooked is a job with hooks; until it has ended it does what body says.
 func hooked(keyword, body, more string) (submit string, file harness.File) {
-	return "executable = body.sh\n+HookKeyword = \"" + keyword + "\"\noutput = out\n" + more, Script("body.sh", body)
+	return "executable = body.sh\n+HookKeyword = " + classads.QuoteOld(keyword) + "\noutput = out\n" + more, Script("body.sh", body)
 }
 
 // withHooks is a case of such a job.

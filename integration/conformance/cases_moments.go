@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"podstarter/classads"
 	"podstarter/integration/harness"
 )
 
@@ -21,7 +22,7 @@ var momentsSetup = Setup{Execute: hookKnobs("WAITSBEFORE_HOOK_PREPARE_JOB_BEFORE
 // preparing is a job whose hook takes its time, in the first run. Steps follow
 // when the hook has begun.
 func preparing(name, shows, keyword string, steps ...Step) Case {
-	c := twice(steered(name, shows, "ls | grep -v '^_condor'\n", "+HookKeyword = \""+keyword+"\"",
+	c := twice(steered(name, shows, "ls | grep -v '^_condor'\n", "+HookKeyword = "+classads.QuoteOld(keyword),
 		append([]Step{Wait("the hook", hookRuns)}, steps...)...))
 	c.Fleeting = append(c.Fleeting,
 		"scratchdirfilecount", // by the last update, or none

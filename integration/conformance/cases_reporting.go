@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"podstarter/classads"
 	"podstarter/integration/harness"
 )
 
@@ -104,7 +105,7 @@ func slotIs(expression string) Step {
 			}
 			host = strings.TrimSpace(host)
 			_, machine, _ := strings.Cut(host, "@")
-			out, err := r.Pool.EP(ctx, r.Side, "condor_status", "-direct", machine, "-constraint", fmt.Sprintf("Name == %q", host), "-af", expression)
+			out, err := r.Pool.EP(ctx, r.Side, "condor_status", "-direct", machine, "-constraint", "Name == "+classads.Quote(host), "-af", expression)
 			if err == nil && strings.TrimSpace(out) == "true" {
 				return nil
 			}

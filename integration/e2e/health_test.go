@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"podstarter/classads"
 	"podstarter/integration/harness"
 	"podstarter/integration/podfailures"
 )
@@ -239,13 +240,13 @@ func TestSlotRests(t *testing.T) {
 func TestWarmImages(t *testing.T) {
 	oursOnly(t)
 	mustExit(t, submit(t, job("exit=0", "universe = docker", "docker_image = "+pool.Image("busybox")))[0], 0)
-	waitSlot(t, fmt.Sprintf("stringListMember(%q, PodStarterImages)", pool.Image("busybox")))
+	waitSlot(t, fmt.Sprintf("stringListMember(%s, PodStarterImages)", classads.Quote(pool.Image("busybox"))))
 	for _, commands := range []string{
 		"universe = docker\ndocker_image = " + pool.Image("busybox") + "\nrank = stringListMember(MY.DockerImage, TARGET.PodStarterImages)",
 		"universe = container\ncontainer_image = docker://" + pool.Image("busybox"),
 	} {
 		s := job("facts", commands)
-		s.Requirements = fmt.Sprintf("stringListMember(%q, TARGET.PodStarterImages)", pool.Image("busybox"))
+		s.Requirements = fmt.Sprintf("stringListMember(%s, TARGET.PodStarterImages)", classads.Quote(pool.Image("busybox")))
 		job := submit(t, s)[0]
 		mustExit(t, job, 0)
 		seen, err := job.Facts("out")
@@ -256,10 +257,10 @@ func TestWarmImages(t *testing.T) {
 			t.Errorf("ran in %q", seen.Image)
 		}
 	}
-	waitSlot(t, fmt.Sprintf("stringListMember(%q, PodStarterImages)", "docker://"+pool.Image("busybox")))
+	waitSlot(t, fmt.Sprintf("stringListMember(%s, PodStarterImages)", classads.Quote("docker://"+pool.Image("busybox"))))
 	// By digest as well, which the kubelet reports a moment after the start.
 	repository, _, _ := strings.Cut(pool.Image("busybox")[len(registry()):], ":")
-	waitSlot(t, fmt.Sprintf("regexp(%q, PodStarterImages)", registry()+repository+"@sha256:[0-9a-f]{64}"))
+	waitSlot(t, fmt.Sprintf("regexp(%s, PodStarterImages)", classads.Quote(registry()+repository+"@sha256:[0-9a-f]{64}")))
 }
 
 // TestPilotContainerDies: when the pilot container dies with a job, nothing of

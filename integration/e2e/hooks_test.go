@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"podstarter/classads"
 	"podstarter/integration/harness"
 )
 
@@ -40,7 +41,7 @@ func siteProgram(t *testing.T, name, content string) string {
 func TestHooksChooseTheImage(t *testing.T) {
 	oursOnly(t)
 	says := func(name string) string {
-		return siteProgram(t, "image-"+name, fmt.Sprintf("#!/bin/sh\necho 'SingularityImage = \"%s\"'\n", pool.Image(name)))
+		return siteProgram(t, "image-"+name, fmt.Sprintf("#!/bin/sh\necho 'SingularityImage = %s'\n", classads.QuoteOld(pool.Image(name))))
 	}
 	exit := siteProgram(t, "exit", "#!/bin/sh\n{ echo $1; id -u; id -g; grep '^ExitCode =' -; } >hook.exit\n")
 	configure(t,
@@ -52,7 +53,7 @@ func TestHooksChooseTheImage(t *testing.T) {
 	images := map[string]string{"E2EBEFORE": "busybox", "E2EAFTER": "probe"}
 	jobs := map[string]harness.Job{}
 	for keyword := range images {
-		s := job("facts exit=3", "+HookKeyword = \""+keyword+"\"")
+		s := job("facts exit=3", "+HookKeyword = "+classads.QuoteOld(keyword))
 		s.Name = "hooks-" + strings.ToLower(keyword)
 		jobs[keyword] = submit(t, s)[0]
 	}

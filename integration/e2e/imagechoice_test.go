@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"podstarter/classads"
 	"podstarter/condor/image"
 	"podstarter/integration/harness"
 )
@@ -33,7 +34,7 @@ func TestImageChoice(t *testing.T) {
 	base := func(name string) string {
 		return strings.TrimPrefix(pool.Image(name), repository(pool.Image(name))+"/")
 	}
-	singularity := func(name string) string { return fmt.Sprintf("+SingularityImage = %q", name) }
+	singularity := func(name string) string { return "+SingularityImage = " + classads.QuoteOld(name) }
 	cases := []struct {
 		name, commands, image string
 		words                 []string // of the hold reason, when image is empty
@@ -87,7 +88,7 @@ func TestImageChoice(t *testing.T) {
 // the reason in its log, is not held, and runs when it may.
 func TestImagePolicy(t *testing.T) {
 	oursOnly(t)
-	named := "+SingularityImage = \"" + pool.Image("busybox") + "\""
+	named := "+SingularityImage = " + classads.QuoteOld(pool.Image("busybox"))
 	for _, c := range []struct {
 		policy       image.Policy
 		wrong, right string

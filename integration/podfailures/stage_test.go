@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"podstarter/classads"
 	"podstarter/integration/harness"
 )
 
@@ -80,13 +81,13 @@ func (s *stage) over() {
 func (s *stage) submit(ctx context.Context, image, steps string, commands ...string) error {
 	lines := []string{
 		`arguments = "` + steps + `"`, "should_transfer_files = YES", "output = out", "error = err",
-		"request_cpus = 1", "request_memory = 64", "request_disk = 16M", `+FaultsPod = "` + s.Pod + `"`,
+		"request_cpus = 1", "request_memory = 64", "request_disk = 16M", "+FaultsPod = " + classads.QuoteOld(s.Pod),
 	}
 	if image != "" {
 		lines = append(lines, "universe = docker", "docker_image = "+image)
 	}
 	submission := harness.Submission{
-		Name: "failure-" + s.slug(), Side: harness.Ours, Requirements: `TARGET.FaultsPod =?= "` + s.Pod + `"`, Files: []harness.File{s.probe},
+		Name: "failure-" + s.slug(), Side: harness.Ours, Requirements: "TARGET.FaultsPod =?= " + classads.Quote(s.Pod), Files: []harness.File{s.probe},
 	}
 	if commands = append(commands, lines...); !strings.Contains(strings.Join(commands, "\n"), "executable =") {
 		commands = append(commands, "executable = "+harness.ProbeName)

@@ -35,18 +35,6 @@ type AdOptions struct {
 	ServerTime  time.Time // unless zero, add the attribute ServerTime
 }
 
-// IsPrivateAttribute reports whether an attribute holds a secret that must
-// not be shown, nor be sent to a party that has no business with it
-// (compat_classad.cpp: ClassAdAttributeIsPrivateAny).
-func IsPrivateAttribute(name string) bool {
-	switch strings.ToLower(name) {
-	case "capability", "childclaimids", "claimid", "claimidlist", "claimids", "transferkey":
-		return true
-	}
-	const prefix = "_condor_priv"
-	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
-}
-
 // PutAd puts an ad with everything in it, secrets included.
 func (s *Stream) PutAd(ad *classads.Ad) { s.PutAdWith(ad, AdOptions{}) }
 
@@ -56,7 +44,7 @@ func (s *Stream) PutAd(ad *classads.Ad) { s.PutAdWith(ad, AdOptions{}) }
 func (s *Stream) PutAdWith(ad *classads.Ad, opt AdOptions) {
 	n := 0
 	for name := range ad.All() {
-		if !opt.OmitPrivate || !IsPrivateAttribute(name) {
+		if !opt.OmitPrivate || !classads.IsPrivate(name) {
 			n++
 		}
 	}
@@ -66,7 +54,7 @@ func (s *Stream) PutAdWith(ad *classads.Ad, opt AdOptions) {
 	s.PutInt(int64(n))
 	var line []byte
 	for name, e := range ad.All() {
-		private := IsPrivateAttribute(name)
+		private := classads.IsPrivate(name)
 		if private && opt.OmitPrivate {
 			continue
 		}

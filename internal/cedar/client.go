@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"podstarter/classads"
 )
 
 var (
@@ -148,15 +150,15 @@ func (c *Client) begin(s *Stream, addr Sinful, cmd Command, timeout time.Duratio
 		lines = append(lines, "AuthCommand = "+strconv.Itoa(cmd.Auth))
 	}
 	lines = append(lines,
-		"ConnectSinful = "+quote(addr.String()),
+		"ConnectSinful = "+classads.QuoteOld(addr.String()),
 		`CryptoMethods = "AES"`,
-		"Nonce = "+quote(nonce),
-		"RemoteVersion = "+quote(c.Version),
+		"Nonce = "+classads.QuoteOld(nonce),
+		"RemoteVersion = "+classads.QuoteOld(c.Version),
 		"ResumeResponse = "+strconv.FormatBool(!cmd.NoResponse))
 	if c.Own != "" {
-		lines = append(lines, "ServerCommandSock = "+quote(c.Own))
+		lines = append(lines, "ServerCommandSock = "+classads.QuoteOld(c.Own))
 	}
-	lines = append(lines, "Sid = "+quote(cmd.Session.ID), `UseSession = "YES"`)
+	lines = append(lines, "Sid = "+classads.QuoteOld(cmd.Session.ID), `UseSession = "YES"`)
 	s.PutInt(DCAuthenticate)
 	s.putLiterals(lines)
 	if err := s.EndMessage(); err != nil {

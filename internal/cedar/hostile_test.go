@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/classads"
 )
 
 // TestHostileHandshakes sends what no client sends.
@@ -35,7 +37,7 @@ func TestHostileHandshakes(t *testing.T) {
 		"new session":       resume("Command = 1500", `NewSession = "YES"`),
 		"command as text":   resume(`Command = "1500"`, `UseSession = "YES"`),
 		"session is number": resume("Command = 1500", `UseSession = "YES"`, "Sid = 5"),
-		"legacy cipher":     resume("Command = 1500", `UseSession = "YES"`, "Sid = "+quote(w.daemon.ID), `CryptoMethods = "BLOWFISH"`),
+		"legacy cipher":     resume("Command = 1500", `UseSession = "YES"`, "Sid = "+classads.QuoteOld(w.daemon.ID), `CryptoMethods = "BLOWFISH"`),
 		"huge message":      append(header(0, 60000), make([]byte, 60000)...),
 		"expression":        resume(`Command = strcat("a", "b")`, `UseSession = "YES"`),
 		"line without name": resume("= 1"),

@@ -68,10 +68,6 @@ func (m literals) integer(name string) (int64, bool) {
 	return v, ok
 }
 
-// quote prints a string as a literal of the old syntax, in which only the
-// quotation mark is escaped.
-func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"` }
-
 const (
 	maxAuthLines = 100     // as many as HTCondor accepts
 	maxAuthBytes = 1 << 16 // of a whole message of the handshake

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"podstarter/classads"
 	"podstarter/rescue"
 )
 
@@ -282,7 +283,7 @@ func (s *Server) resume(st *Stream) (*Call, Handler, error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("make a nonce: %w", err)
 		}
-		if err := st.answer(`ReturnCode = "AUTHORIZED"`, "RemoteVersion = "+quote(s.Version), "Nonce = "+quote(nonce)); err != nil {
+		if err := st.answer(`ReturnCode = "AUTHORIZED"`, "RemoteVersion = "+classads.QuoteOld(s.Version), "Nonce = "+classads.QuoteOld(nonce)); err != nil {
 			return nil, nil, err
 		}
 	}

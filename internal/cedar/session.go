@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"podstarter/classads"
 )
 
 // ErrNotAES reports a session whose only ciphers are ones that this package
@@ -175,7 +177,7 @@ func MintSessionAs(info, user string, levels ...Level) (*Session, error) {
 func (s *Session) Export(version string) string {
 	info := `[Encryption="YES";Integrity="YES";CryptoMethods="AES";`
 	if version != "" {
-		info += "ShortVersion=" + quote(version) + ";"
+		info += "ShortVersion=" + classads.QuoteOld(version) + ";"
 	}
 	if !s.Expires.IsZero() {
 		info += "SessionExpires=" + strconv.FormatInt(s.Expires.Unix(), 10) + ";"

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"syscall"
 
+	"podstarter/classads"
 	"podstarter/integration/images/probe/facts"
 )
 
@@ -47,6 +47,6 @@ func plugin(args []string) error {
 			return err
 		}
 	}
-	said := fmt.Sprintf("[ TransferUrl = \"hostile://h/%s\"; TransferSuccess = true ]\n", facts.Tried)
+	said := "[ TransferUrl = " + classads.Quote("hostile://h/"+facts.Tried) + "; TransferSuccess = true ]\n"
 	return os.WriteFile(report, []byte(said), 0o644)
 }
