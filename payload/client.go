@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"podstarter/rescue"
 )
 
@@ -23,7 +25,8 @@ type Options struct {
 	// Log gets debug messages; nil for none.
 	Log *slog.Logger
 
-	poll time.Duration // slowPoll, but in tests
+	poll time.Duration                            // slowPoll, except in tests
+	peer func(*net.UnixConn) (*unix.Ucred, error) // credentialsOf, except in tests
 }
 
 // Client is the starter's end of a connection to a wrapper. Its methods may be

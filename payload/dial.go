@@ -119,7 +119,7 @@ func connect(ctx context.Context, o Options) (*Client, error) {
 // greet reads who the wrapper is and decides whether to talk to it.
 func greet(ctx context.Context, c *Client, lines *LineReader, o Options) error {
 	conn, err := c.conn, error(nil)
-	if c.peerPID, err = checkPeer(conn); err != nil {
+	if c.peerPID, err = checkPeer(conn, o.peer); err != nil {
 		return err
 	}
 	deadline := time.Now().Add(helloTimeout)
@@ -165,23 +165,31 @@ func greet(ctx context.Context, c *Client, lines *LineReader, o Options) error {
 // checkPeer makes sure that the listener is root or this user, and returns its
 // process ID as seen from here (0 if it cannot be seen). Should a job ever get
 // at the control directory, it could bind a socket there but not be root.
-func checkPeer(conn *net.UnixConn) (int, error) {
-	sys, err := conn.SyscallConn()
-	if err != nil {
-		return 0, err
+func checkPeer(conn *net.UnixConn, peer func(*net.UnixConn) (*unix.Ucred, error)) (int, error) {
+	if peer == nil {
+		peer = credentialsOf
 	}
-	var cred *unix.Ucred
-	var credErr error
-	err = sys.Control(func(fd uintptr) {
-		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	if err = errors.Join(err, credErr); err != nil {
+	cred, err := peer(conn)
+	if err != nil {
 		return 0, fmt.Errorf("ask who the wrapper is: %w", err)
 	}
 	if cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
 		return 0, fmt.Errorf("%w: it runs as user %d, neither root nor user %d", errPeer, cred.Uid, os.Geteuid())
 	}
 	return int(cred.Pid), nil
+}
+
+// credentialsOf asks the kernel who listened (unix(7), SO_PEERCRED).
+func credentialsOf(conn *net.UnixConn) (cred *unix.Ucred, err error) {
+	sys, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var credErr error
+	err = sys.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	return cred, errors.Join(err, credErr)
 }
 
 // dialUnix connects to the socket in dir. The path of a socket is limited to

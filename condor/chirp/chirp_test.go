@@ -126,6 +126,106 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// TestOpenFlags: the letters of a request as open(2) has them on the wire, each of them
+// and together.
+func TestOpenFlags(t *testing.T) {
+	for letters, want := range map[string]int64{
+		"": 0, "r": 0, "w": 1, "rw": 2, "wr": 2,
+		"wc": 0x101, "wt": 0x201, "wx": 0x401, "wa": 0x1001, "rwctxa": 0x1702, "z": 0,
+	} {
+		if got := openFlags(letters); got != want {
+			t.Errorf("%q: %#x, want %#x", letters, got, want)
+		}
+	}
+}
+
+// TestClosedFile: neither a file that was closed nor one that the shadow has open for
+// itself is the job's to use.
+func TestClosedFile(t *testing.T) {
+	sh := newShadow()
+	c := known(t, serve(t, all(sh)))
+	try := func(when, want string) {
+		t.Helper()
+		for _, request := range []string{"read 7 5", "pread 7 5 0", "sread 7 5 0 1 1", "lseek 7 0 0", "fstat 7", "fsync 7", "ftruncate 7 0", "fchmod 7 0", "close 7", "write 7 1", "pwrite 7 1 0"} {
+			if strings.Contains(request, "write") {
+				request += "\nx" // the byte that is to be written, and no line feed behind it
+			} else {
+				request += "\n"
+			}
+			if got := c.ask(request); got != want {
+				t.Errorf("%s: %q gives %s", when, request, got)
+			}
+		}
+	}
+	try("before it was opened", "-12")
+	if asked := sh.said(); len(asked) > 0 {
+		t.Errorf("the shadow was asked: %q", asked)
+	}
+	c.ask("open f rw 0\n")
+	c.next()
+	if got := c.ask("close 7\n"); got != "0" {
+		t.Fatal(got)
+	}
+	sh.said()
+	try("after it was closed", "-12")
+	if asked := sh.said(); len(asked) > 0 {
+		t.Errorf("the shadow was asked: %q", asked)
+	}
+}
+
+// TestLargestRequest: what is as long as may be is asked for, and one byte more is not.
+func TestLargestRequest(t *testing.T) {
+	sh := newShadow()
+	c := known(t, serve(t, all(sh)))
+	c.ask("open f r 0\n")
+	c.next()
+	for _, verb := range []string{"read 7 %d", "pread 7 %d 0"} {
+		if got := c.ask(fmt.Sprintf(verb+"\n", shadow.MaxFileBytes)); got != "5" || c.bytes(5) != "hello" {
+			t.Errorf("%s: %s", verb, got)
+		}
+		if got := c.ask(fmt.Sprintf(verb+"\n", shadow.MaxFileBytes+1)); got != "-8" {
+			t.Errorf("%s, one byte more: %s", verb, got)
+		}
+	}
+}
+
+// TestCookieIsAskedForInFull: a part of it, and more than it, are as wrong as any other.
+func TestCookieIsAskedForInFull(t *testing.T) {
+	s := serve(t, all(newShadow()))
+	clients := map[string]*client{}
+	for _, wrong := range []string{cookie[:1], cookie[:len(cookie)-1], cookie + "x"} {
+		clients[wrong] = dial(t, s)
+		if _, err := io.WriteString(clients[wrong].conn, "cookie "+wrong+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for wrong, c := range clients { // each is answered late
+		if got := c.next(); got != "-1" {
+			t.Errorf("%q: %s", wrong, got)
+		}
+	}
+}
+
+// TestLateClient: a connection whose cookie comes when the server is finished is none of a
+// client, and Finish need not wait for it.
+func TestLateClient(t *testing.T) {
+	s := serve(t, all(newShadow()))
+	conn, other := net.Pipe()
+	defer conn.Close()
+	defer other.Close()
+	if !s.trust(conn) {
+		t.Error("a client is not taken")
+	}
+	s.drop(conn)
+	s.Finish(t.Context())
+	if s.trust(conn) {
+		t.Error("a client is taken after the end")
+	}
+	if s.admit(conn) != nil {
+		t.Error("a connection is taken after the end")
+	}
+}
+
 func TestShadowLost(t *testing.T) {
 	sh := newShadow()
 	c := known(t, serve(t, all(sh)))

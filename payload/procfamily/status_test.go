@@ -1,6 +1,7 @@
 package procfamily
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // statLine makes a line of /proc/PID/stat.
@@ -183,6 +185,61 @@ func TestKillerRefuses(t *testing.T) {
 	for _, uid := range []int{-1, 0, firstGuard} {
 		if err := k.signalAll(uid, firstGuard, 0); err == nil {
 			t.Errorf("signalled all of user %d", uid)
+		}
+	}
+}
+
+// TestKillerTakesOnPayloadsOnly: a request for any other user, or for no process, does
+// not get as far as a system call.
+func TestKillerTakesOnPayloadsOnly(t *testing.T) {
+	k := &Killer{requests: make(chan killRequest)}
+	reached := make(chan killRequest, 10)
+	go func() {
+		for r := range k.requests {
+			reached <- r
+			r.result <- nil
+		}
+	}()
+	defer k.Close()
+	for _, uid := range []int{-1, 0, os.Getuid(), firstGuard} {
+		if err := k.signalAll(uid, firstGuard, 0); err == nil {
+			t.Errorf("signalled all of user %d", uid)
+		}
+		if err := k.SignalOne(uid, 100, 0); err == nil {
+			t.Errorf("signalled one of user %d", uid)
+		}
+	}
+	const user = 1_990_000_000
+	for _, pid := range []int{-100, -1, 0} {
+		if err := k.SignalOne(user, pid, 0); err == nil {
+			t.Errorf("signalled process %d", pid)
+		}
+	}
+	if len(reached) > 0 {
+		t.Errorf("the system was asked: %+v", <-reached)
+	}
+	if err := k.SignalOne(user, 100, 0); err != nil {
+		t.Error(err)
+	}
+	if r := <-reached; r.uid != user || r.pid != 100 || r.guard == user {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestSignalIsNotForTheNext: a process that has another's number since is not signalled,
+// be it that it began later or, when the clock of the machine was set, earlier.
+func TestSignalIsNotForTheNext(t *testing.T) {
+	p, err := readStat("/proc", os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := SignalProcess("/proc", p, 0); err != nil {
+		t.Error(err)
+	}
+	start := p.Start
+	for _, p.Start = range []uint64{start - 1, start + 1} {
+		if err := SignalProcess("/proc", p, 0); !errors.Is(err, unix.ESRCH) {
+			t.Errorf("%d ticks off: %v", int64(p.Start-start), err)
 		}
 	}
 }

@@ -82,6 +82,20 @@ func TestFacts(t *testing.T) {
 	}
 }
 
+// TestIgnoredSignals: a payload ignores nothing because its wrapper was started so. A
+// companion catches few signals, and of those that it does not catch the kernel would
+// pass the disposition on.
+func TestIgnoredSignals(t *testing.T) {
+	w := agenttest.StartWrapper(t, func(cmd *exec.Cmd) {
+		cmd.Args = append([]string{"sh", "-c", `trap "" TSTP TTIN TTOU; exec -a "$0" "$@"`, cmd.Args[0], cmd.Path}, append(cmd.Args[1:], "-companion")...)
+		cmd.Path = "/bin/bash"
+	})
+	got := facts(t, w.Dial(t), agenttest.Spec(t, "facts"))
+	if got.Ignored != "0000000000000000" || got.Blocked != "0000000000000000" {
+		t.Errorf("the payload ignores %s and blocks %s", got.Ignored, got.Blocked)
+	}
+}
+
 // fileLimit asks a shell, since a Go program changes the limit when it starts.
 func fileLimit(t *testing.T, c *payload.Client) string {
 	t.Helper()

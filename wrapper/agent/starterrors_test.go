@@ -105,6 +105,32 @@ func TestSearchPath(t *testing.T) {
 	}
 }
 
+// TestSearchGoesOn: a file that may not be executed does not end the search, and is named
+// when nothing else is found (execvp(3)).
+func TestSearchGoesOn(t *testing.T) {
+	c := agenttest.StartWrapper(t, nil).Dial(t)
+	s := agenttest.Spec(t)
+	for dir, mode := range map[string]os.FileMode{"first": 0o644, "second": 0o755, "third": 0o644} {
+		dir = filepath.Join(s.Dir, dir)
+		program := filepath.Join(dir, "program")
+		if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(program, []byte("#!/bin/sh\necho second\n"), mode), os.Chmod(program, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Path, s.SearchPath = "program", true
+	s.Env = []string{"PATH=" + s.Dir + "/none:" + s.Dir + "/first:" + s.Dir + "/second"}
+	start(t, c, s)
+	if exit, err := c.Wait(agenttest.Context(t)); err != nil || exit.WaitStatus != 0 || agenttest.Output(t, s) != "second\n" {
+		t.Errorf("%+v, %v: %q", exit, err, agenttest.Output(t, s))
+	}
+	s.Env = []string{"PATH=" + s.Dir + "/none:" + s.Dir + "/third:" + s.Dir + "/first:" + s.Dir + "/none"}
+	_, err := c.Start(agenttest.Context(t), s)
+	var failed *payload.StartError
+	if !errors.As(err, &failed) || failed.Stage != payload.StageExec || failed.Errno != syscall.EACCES || failed.Path != s.Dir+"/third/program" {
+		t.Errorf("%+v", err)
+	}
+}
+
 // TestBusyProgram starts a program that is still open for writing for a moment,
 // as happens when the starter forks something while it writes the executable.
 func TestBusyProgram(t *testing.T) {

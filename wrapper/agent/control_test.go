@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/payload"
+)
+
+func newControl(t *testing.T) *control {
+	t.Helper()
+	c, err := openControl(filepath.Join(t.TempDir(), "control", "payload"), "boot", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.dir.Close() })
+	return c
+}
+
+// TestExitRecordFollowsNoLink: a link in the place of the file is not written through.
+func TestExitRecordFollowsNoLink(t *testing.T) {
+	c := newControl(t)
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(victim, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, filepath.Join(c.path, "."+payload.ExitRecordName("test")+"."+c.boot)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.writeExit(payload.Exit{Activation: "test"}); err == nil {
+		t.Error("the record was written through a link")
+	}
+	if got, err := os.ReadFile(victim); err != nil || string(got) != "mine" {
+		t.Errorf("the file behind the link has %q, %v", got, err)
+	}
+}
+
+// TestRecordsOfEarlierRunsGo: whole ones and those that were being written; nothing else.
+func TestRecordsOfEarlierRunsGo(t *testing.T) {
+	c := newControl(t)
+	for _, name := range []string{payload.ExitRecordName("a"), "." + payload.ExitRecordName("b") + ".boot", payload.SocketName} {
+		if err := os.WriteFile(filepath.Join(c.path, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.removeExits()
+	if diff := cmp.Diff([]string{payload.SocketName}, namesIn(c.dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestControlDirectoryIsNoLink: neither it nor what is above it.
+func TestControlDirectoryIsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	real := filepath.Join(dir, "real")
+	link := filepath.Join(dir, "link")
+	if err := os.MkdirAll(filepath.Join(real, "payload"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{link: real, filepath.Join(real, "linked"): filepath.Join(real, "payload")} {
+		if err := os.Symlink(to, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{filepath.Join(link, "payload"), filepath.Join(real, "linked")} {
+		if c, err := openControl(path, "boot", nil); err == nil {
+			c.dir.Close()
+			t.Errorf("%s is taken for the control directory", path)
+		}
+	}
+	c, err := openControl(filepath.Join(real, "payload"), "boot", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.dir.Close()
+}
