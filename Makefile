@@ -39,9 +39,9 @@ demo: build pool ## four jobs in four images, on a cluster that this starts
 	$(POOL) up
 	$(GO) -C integration run ./demo
 
-bench: build pool ## how fast containers, jobs and files follow each other; writes docs/turnover.*, docs/transfer-speed.md and docs/classads.md
+bench: build pool ## how fast containers, jobs and files follow each other; writes docs/developer/turnover.*, docs/developer/transfer-speed.md and docs/developer/classads.md
 	$(POOL) up --stock
-	$(GO) -C integration run ./bench -docs ../docs
+	$(GO) -C integration run ./bench -docs ../docs/developer
 
 mutants: compiler ## mistakes put into the product on purpose, each of which a unit test must notice
 	$(GO) run -C integration ./mutants

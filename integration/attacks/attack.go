@@ -23,7 +23,7 @@ func in(mode Mode, list []Mode) bool { return list == nil || slices.Contains(lis
 // An Attack is something that a hostile job tries.
 type Attack struct {
 	Name   string // as the probe knows it, but for those of the outcome
-	Threat string // for docs/threats.md
+	Threat string // for docs/developer/threats.md
 	Tried  string // how
 	// Ways are those by which it gets through.
 	Ways []Way

@@ -11,7 +11,7 @@ type Change struct {
 // A Defence is one thing that stands in the way of attacks.
 type Defence struct {
 	Name string
-	What string // what it is, for docs/threats.md
+	What string // what it is, for docs/developer/threats.md
 	In   []Mode // the modes that have it; nil: all
 	// How it is switched off; any of these.
 	Changes []Change

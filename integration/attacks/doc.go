@@ -15,5 +15,5 @@
 // (defences.go); the code itself knows nothing of that. Snippets that match no
 // longer are found by an ordinary test.
 //
-// docs/threats.md is written from the same table.
+// docs/developer/threats.md is written from the same table.
 package attacks

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The generated part of docs/threats.md lies between these lines.
+// The generated part of docs/developer/threats.md lies between these lines.
 const (
 	pageBegin = "<!-- generated from integration/attacks; do not edit -->"
 	pageEnd   = "<!-- end of the generated part -->"

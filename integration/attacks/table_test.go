@@ -13,7 +13,7 @@ import (
 	"podstarter/integration/harness"
 )
 
-var update = flag.Bool("update", false, "write the generated part of docs/threats.md")
+var update = flag.Bool("update", false, "write the generated part of docs/developer/threats.md")
 
 // root is the top of the project.
 func root(t *testing.T) string {
@@ -135,7 +135,7 @@ func TestMissingSnippet(t *testing.T) {
 }
 
 func TestThreatsPage(t *testing.T) {
-	const path = "../../docs/threats.md"
+	const path = "../../docs/developer/threats.md"
 	old, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -15,10 +15,10 @@ import (
 	"podstarter/integration/harness"
 )
 
-var update = flag.Bool("update", false, "write the generated part of docs/differences.md")
+var update = flag.Bool("update", false, "write the generated part of docs/developer/differences-by-attribute.md")
 
 func TestDifferencesPage(t *testing.T) {
-	const path = "../../docs/differences.md"
+	const path = "../../docs/developer/differences-by-attribute.md"
 	rules, err := Rules()
 	if err != nil {
 		t.Fatal(err)

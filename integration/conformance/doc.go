@@ -4,7 +4,7 @@
 // tools said, and, coarsely, how long things took. What differs between any two
 // runs of one job (times, process numbers, the name of the slot) is written as
 // what it is; everything else must be equal, unless differences/ lists it with
-// the reason. docs/differences.md is written from there.
+// the reason. docs/developer/differences-by-attribute.md is written from there.
 //
 // To add a case:
 //
@@ -30,7 +30,7 @@
 //  5. go -C integration test ./conformance -run TestDifferencesPage -update
 //
 // Without -all the cases on request are neither run nor passed: no test of their
-// name is there. docs/differences.md marks them, and -v names them first. When
+// name is there. docs/developer/differences-by-attribute.md marks them, and -v names them first. When
 // something changes that they are about:
 //
 //	go -C integration test -tags pool -count=1 -timeout 30m ./conformance -all -case SUBJECT/

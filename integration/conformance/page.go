@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The generated part of docs/differences.md lies between these lines.
+// The generated part of docs/developer/differences-by-attribute.md lies between these lines.
 const (
 	pageBegin  = "<!-- generated from integration/conformance; do not edit -->"
 	pageEnd    = "<!-- end of the generated part -->"

@@ -232,7 +232,7 @@ func startIdle(t *testing.T, name string, edit func(pod map[string]any)) {
 
 // The manual shows what the tests have seen.
 func TestCheckInManual(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(pool.Root, "docs", "permissions.md"))
+	page, err := os.ReadFile(filepath.Join(pool.Root, "docs", "admin", "permissions.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,6 +242,6 @@ func TestCheckInManual(t *testing.T) {
 	}
 	shown := steady(strings.ReplaceAll(string(page), "\n    ", "\n"))
 	if !strings.Contains(shown, strings.TrimPrefix(string(want), "podstarter VERSION\n")) {
-		t.Errorf("docs/permissions.md does not show what the pool's pod says, which is\n%s", want)
+		t.Errorf("docs/admin/permissions.md does not show what the pool's pod says, which is\n%s", want)
 	}
 }

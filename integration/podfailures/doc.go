@@ -3,5 +3,5 @@
 //
 // Most failures are made for real: a registry that misbehaves, a pod that is deleted, a process that is killed. What a
 // healthy node does not do on request is put into the mouth of the API server: the execution points of these tests reach
-// it through a [Proxy] of this package. docs/failures.md is written from the table here and from what was measured.
+// it through a [Proxy] of this package. docs/operator/failures.md is written from the table here and from what was measured.
 package podfailures

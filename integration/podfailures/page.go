@@ -65,7 +65,7 @@ func plain(o Outcome) string {
 	return strings.TrimSpace(text)
 }
 
-// The generated part of docs/failures.md lies between these lines.
+// The generated part of docs/operator/failures.md lies between these lines.
 const (
 	pageBegin = "<!-- generated from integration/podfailures; do not edit -->"
 	pageEnd   = "<!-- end of the generated part -->"

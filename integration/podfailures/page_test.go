@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the generated part of docs/failures.md")
+var update = flag.Bool("update", false, "write the generated part of docs/operator/failures.md")
 
 // TestFailuresPage holds the page against the table and the record.
 func TestFailuresPage(t *testing.T) {
@@ -32,7 +32,7 @@ func TestFailuresPage(t *testing.T) {
 			t.Errorf("the record is of a row %q that is no more", name)
 		}
 	}
-	page := filepath.Join("..", "..", "docs", "failures.md")
+	page := filepath.Join("..", "..", "docs", "operator", "failures.md")
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	record = flag.Bool("record", false, "note what was measured in record.json, from which docs/failures.md is written")
+	record = flag.Bool("record", false, "note what was measured in record.json, from which docs/operator/failures.md is written")
 	only   = flag.String("rows", "", "a regular expression: only rows with such names")
 	places = flag.Int("places", 6, "execution points that fail at the same time")
 )

@@ -15,14 +15,14 @@ import (
 var update = flag.Bool("update", false, "write the pages that are made from the table of knobs")
 
 const (
-	knobPage    = "../../docs/knobs.md"
+	knobPage    = "../../docs/admin/knobs.md"
 	knobSnippet = "../../condor_config.d/50-podstarter.conf"
 
 	snippetBegin = "# --- knobs, written by `make docs` ---\n"
 	snippetEnd   = "# --- end of knobs ---\n"
 )
 
-// TestKnobPages keeps docs/knobs.md and the snippet for condor_config.d equal to
+// TestKnobPages keeps docs/admin/knobs.md and the snippet for condor_config.d equal to
 // the table in knobs.go; `make docs` writes them.
 func TestKnobPages(t *testing.T) {
 	check(t, knobPage, func(string) string { return knobsAsMarkdown() })
