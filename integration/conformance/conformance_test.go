@@ -15,33 +15,80 @@ import (
 	"podstarter/integration/harness"
 )
 
-var update = flag.Bool("update", false, "write the generated part of docs/developer/differences-by-attribute.md")
+var update = flag.Bool("update", false, "write the generated parts of docs/admin/differences.md and docs/developer/differences-by-attribute.md")
 
-func TestDifferencesPage(t *testing.T) {
-	const path = "../../docs/developer/differences-by-attribute.md"
+func TestDifferencesPages(t *testing.T) {
 	rules, err := Rules()
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := Check(Subjects()); err != nil {
 		t.Fatal(err)
 	}
-	page, err := Replace(string(old), Tables(Subjects(), rules))
+	for path, generated := range map[string]string{
+		"../../docs/admin/differences.md":                  Summary(Reasons),
+		"../../docs/developer/differences-by-attribute.md": Tables(Subjects(), rules),
+	} {
+		old, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := Replace(string(old), generated)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if *update {
+			if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(string(old), page); diff != "" {
+			t.Errorf("%s is not what the tables say; write it with: go -C integration test ./conformance -run TestDifferencesPage -update\n%s", path, diff)
+		}
+	}
+}
+
+// An admin reads the page by reason from its beginning to its end.
+func TestDifferencesPageIsShort(t *testing.T) {
+	const most = 200 // lines
+	page, err := os.ReadFile("../../docs/admin/differences.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
-		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
+	if lines := strings.Count(string(page), "\n"); lines >= most {
+		t.Errorf("docs/admin/differences.md has %d lines, want fewer than %d: put reasons together", lines, most)
 	}
-	if diff := cmp.Diff(string(old), page); diff != "" {
-		t.Errorf("the page is not what the tables say; write it with: go -C integration test ./conformance -run TestDifferencesPage -update\n%s", diff)
+}
+
+func TestReasonsAndRulesBelongTogether(t *testing.T) {
+	whole := Reason{Name: "one", Notice: "n", Why: "w", Do: "d"}
+	without := func(change func(*Reason)) []Reason {
+		r := whole
+		change(&r)
+		return []Reason{r}
+	}
+	one := []Rule{{Name: "Attribute", Reason: "one"}}
+	for name, tc := range map[string]struct {
+		reasons []Reason
+		rules   []Rule
+		want    string
+	}{
+		"all is said":                {[]Reason{whole}, one, ""},
+		"a rule without a reason":    {[]Reason{whole}, append([]Rule{{Name: "Other"}}, one...), `there is no reason ""`},
+		"a rule of an unknown one":   {[]Reason{whole}, append([]Rule{{Name: "Other", Reason: "two"}}, one...), `there is no reason "two"`},
+		"a reason without a rule":    {[]Reason{whole}, nil, "no rule has it"},
+		"a reason twice":             {[]Reason{whole, whole}, one, "two reasons"},
+		"nothing that users notice":  {without(func(r *Reason) { r.Notice = "" }), one, "must be said"},
+		"no why":                     {without(func(r *Reason) { r.Why = "" }), one, "must be said"},
+		"nothing to do":              {without(func(r *Reason) { r.Do = "" }), one, "must be said"},
+		"a name that is no anchor":   {without(func(r *Reason) { r.Name = "One of" }), one, "is an anchor"},
+		"a weight that has no title": {without(func(r *Reason) { r.Weight = 99 }), one, "no weight"},
+	} {
+		err := checkReasons(tc.reasons, tc.rules)
+		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
 	}
 }
 

@@ -4,7 +4,8 @@
 // tools said, and, coarsely, how long things took. What differs between any two
 // runs of one job (times, process numbers, the name of the slot) is written as
 // what it is; everything else must be equal, unless differences/ lists it with
-// the reason. docs/developer/differences-by-attribute.md is written from there.
+// the name of a reason (reasons_table.go). docs/admin/differences.md is written
+// from the reasons, docs/developer/differences-by-attribute.md from the lists.
 //
 // To add a case:
 //
@@ -24,9 +25,11 @@
 //  3. Run it: integration/.state/bin/pool up --stock --slots 4, then
 //     go -C integration test -tags pool -count=1 ./conformance -case NAME
 //     (-at-once 1 for one after the other; a failure prints what differs).
-//  4. What differs is mended, or listed in differences/SUBJECT.json with the reason;
-//     what comes or not by the clock under the stock starter too, in Fleeting. A
-//     listed difference that does not show in each case that it names fails.
+//  4. Mend what differs, or list it in differences/SUBJECT.json with the name of a
+//     reason; a new reason goes into reasons_table.go, with what a user notices,
+//     why it is so and what to do. What comes or not by the clock under the stock
+//     starter too goes into Fleeting. A listed difference that does not show in
+//     each case that it names fails.
 //  5. go -C integration test ./conformance -run TestDifferencesPage -update
 //
 // Without -all the cases on request are neither run nor passed: no test of their

@@ -6,15 +6,18 @@ import (
 	"strings"
 )
 
-// The generated part of docs/developer/differences-by-attribute.md lies between these lines.
+// The generated parts of docs/admin/differences.md and
+// docs/developer/differences-by-attribute.md lie between these lines.
 const (
-	pageBegin  = "<!-- generated from integration/conformance; do not edit -->"
-	pageEnd    = "<!-- end of the generated part -->"
+	pageBegin = "<!-- generated from integration/conformance; do not edit -->"
+	pageEnd   = "<!-- end of the generated part -->"
+	// fromTables is the way from the page by attribute to the one by reason.
+	fromTables = "../admin/differences.md"
 	allCommand = "go -C integration test -tags pool -count=1 -timeout 30m ./conformance -all"
 )
 
-// Tables is the generated part of the page: what is compared, and the accepted
-// differences.
+// Tables is the generated part of the page by attribute: the accepted differences,
+// one a row, and the cases.
 func Tables(subjects []Subject, rules []Rule) string {
 	var b strings.Builder
 	for _, part := range []struct{ in, title, name string }{
@@ -36,15 +39,15 @@ func Tables(subjects []Subject, rules []Rule) string {
 			if rows++; rows == 1 {
 				fmt.Fprintf(&b, "| %s | stock | ours | cases | why |\n| --- | --- | --- | --- | --- |\n", part.name)
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", cell(r.Name), value(r.Stock), value(r.Ours), r.where(), cell(r.Reason))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | [%s](%s#%[5]s) |\n", cell(r.Name), value(r.Stock), value(r.Ours), r.where(), r.Reason, fromTables)
 		}
 		if rows == 0 {
 			b.WriteString("None.\n")
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "## The cases\n\n`make test` runs them, but for those with \"with `-all`\" beneath their name, which run only when they are asked for:\n"+
-		"they take long, or show by another way what others show.\n\n    %s\n", allCommand)
+	fmt.Fprintf(&b, "## The cases\n\n`make test` runs them, except those with \"with `-all`\" beneath their name: these take long, or show in another\n"+
+		"way what others show. This command runs all:\n\n    %s\n", allCommand)
 	for _, s := range subjects {
 		if len(s.Cases) == 0 {
 			continue

@@ -37,7 +37,7 @@ type Rule struct {
 	Except   []string `json:"except,omitempty"`   // names of those that do not, though the list above has them
 	Versions []string `json:"versions,omitempty"` // pairs of versions (EP+AP) under which it shows, the first * of one stands for any text; empty for all
 	Loose    bool     `json:"loose,omitempty"`    // does not show in each of the cases
-	Reason   string   `json:"reason"`
+	Reason   string   `json:"reason"`             // the name of one of [Reasons]
 	file     string
 }
 
@@ -69,7 +69,7 @@ const Absent = "-"
 var rulesFiles embed.FS
 
 // Rules reads the accepted differences, one file for each subject and one for
-// all. Each must say where it shows and why it is accepted.
+// all. Each must say where it shows and which of [Reasons] it has.
 func Rules() ([]Rule, error) {
 	names, err := fs.Glob(rulesFiles, "differences/*.json")
 	if err != nil {
@@ -96,7 +96,7 @@ func Rules() ([]Rule, error) {
 		}
 		all = append(all, rules...)
 	}
-	return all, nil
+	return all, checkReasons(Reasons, all)
 }
 
 func (r Rule) check(cases []Case) error {
