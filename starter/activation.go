@@ -23,12 +23,14 @@ import (
 	"podstarter/payload/proctable"
 	"podstarter/rescue"
 	"podstarter/sandbox"
+	"podstarter/starter/credentials"
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
 	"podstarter/starter/podhealth"
 	"podstarter/starter/settings"
 	"podstarter/starter/submitside"
 	"podstarter/starter/usage"
+	"podstarter/starter/visitors"
 )
 
 // activation is one run of one job: everything between the startd starting
@@ -50,16 +52,15 @@ type activation struct {
 	health *podhealth.Observer // notes what this activation learns of the pod
 
 	// who is talked to
-	inherited     *startd.Inheritance
-	address       string // own command address, StarterIpAddr
-	sessions      *cedar.Sessions
-	submit        *submitside.Side
-	half          *submitside.Half
-	reports       *submitside.Reports
-	ownerSessions ownerSessions
-	claimSession  *cedar.Session // with the submit side; nil if the shadow gave none
-	shadow        *shadow.Client
-	startd        *startd.UpdateSocket
+	inherited    *startd.Inheritance
+	address      string // own command address, StarterIpAddr
+	sessions     *cedar.Sessions
+	submit       *submitside.Side
+	half         *submitside.Half
+	reports      *submitside.Reports
+	claimSession *cedar.Session // with the submit side; nil if the shadow gave none
+	shadow       *shadow.Client
+	startd       *startd.UpdateSocket
 
 	// the job and its place
 	ad, machine, overlay, secrets *classads.Ad
@@ -70,14 +71,13 @@ type activation struct {
 	home                          string
 	sandbox                       *sandbox.Sandbox
 	files                         transfers
-	creds                         credentials
-	proxies                       proxyPlace
+	creds                         *credentials.Keeper
+	proxies                       credentials.Renewals
 	chirp                         ioProxy
 	container                     payload.Container
 	table                         *proctable.Table // the payload's processes; nil where the starter does not see them
 
-	tools  tools   // what the job's owner may look into
-	visits *visits // where the owner has logged in
+	desk *visitors.Desk // where the job's owner looks in
 
 	// the payload and what is told of it
 	payload     *payloadRun
@@ -107,8 +107,8 @@ type activation struct {
 func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env []string, log *slog.Logger) (*activation, error) {
 	a := &activation{
 		inv: inv, cfg: cfg, log: log, environ: startd.ScrubEnv(env),
-		orders: orders.New(log), visits: newVisits(),
-		size: usage.NewSandboxSize(log),
+		orders: orders.New(log),
+		size:   usage.NewSandboxSize(log),
 	}
 	a.name = fmt.Sprintf("%s-%d-%s", safeName(a.slot()), os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36))
 	var err error
@@ -138,8 +138,8 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	a.address = a.inherited.OwnAddress(cfg)
 	a.shadow = shadow.New(a.inherited.Syscall, log)
 	a.startd = startd.NewUpdateSocket(a.inherited.Update, log)
-	a.meetPeers()
 	a.sessions = cedar.NewSessions()
+	a.meetPeers()
 	for _, s := range []*cedar.Session{a.inherited.ParentSession, a.inherited.FamilySession} {
 		if s == nil {
 			continue
@@ -156,6 +156,9 @@ func (a *activation) meetPeers() {
 	a.submit = submitside.New(a.shadow, a.orders, a.log)
 	a.half = submitside.NewHalf(a.shadow, a.log)
 	a.reports = submitside.NewReports(a.reportsTo())
+	a.desk = visitors.New(visitors.Options{
+		Sessions: a.sessions, Config: a.cfg, KeygenArg: a.set.Condor.KeygenArgs, Address: a.address, Suspended: a.suspended.Load, Log: a.log,
+	})
 }
 
 // slot is the slot's id, "slot1_1".
@@ -179,7 +182,7 @@ func (a *activation) run(ctx context.Context) int {
 	defer stop()
 	a.listen(ctx)
 	err := a.live(ctx)
-	a.visits.end()
+	a.desk.EndVisits()
 	code := a.conclude(ctx, err)
 	a.clean(ctx)
 	return code
@@ -209,11 +212,11 @@ func (a *activation) live(ctx context.Context) error {
 	for again := true; again; {
 		var err error
 		if again, err = a.runOnce(before, ctx); err != nil {
-			a.tools.finish()
+			a.desk.Finish()
 			return err
 		}
 	}
-	a.tools.finish()
+	a.desk.Finish()
 	return phase(ctx, a.log, "finish", a.finish)
 }
 
@@ -296,7 +299,7 @@ func (a *activation) report(ctx context.Context, e shadow.RemoteError) {
 
 // clean removes what the activation leaves on the machine, whatever happened.
 func (a *activation) clean(ctx context.Context) {
-	a.stopRenewing()
+	a.creds.Stop()
 	a.chirp.close()
 	a.streams.close()
 	if a.container != nil {

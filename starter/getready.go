@@ -176,7 +176,7 @@ func (a *activation) stageIn(ctx context.Context) error {
 					return err
 				}
 			}
-		} else if err := a.delegatedProxy(ctx); err != nil {
+		} else if err := a.creds.DelegateProxy(ctx); err != nil {
 			return err
 		}
 		verdict := a.guide().Converse(ctx, submitside.AboutEnvironment)

@@ -22,8 +22,8 @@ func (a *activation) listen(ctx context.Context) {
 	server := &cedar.Server{Sessions: a.sessions, Version: condorVersion(a.cfg), Log: a.log}
 	server.Handle(cedar.StarterVacateJob, cedar.Daemon, a.commandVacate)
 	server.Handle(cedar.DCRaiseSignal, cedar.Daemon, a.commandSignal)
-	server.Handle(cedar.UpdateGSICred, cedar.Write, a.commandProxy)
-	server.HandleSpeaking(cedar.DelegateGSICredStarter, cedar.Write, a.commandProxy)
+	server.Handle(cedar.UpdateGSICred, cedar.Write, a.proxies.Command)
+	server.HandleSpeaking(cedar.DelegateGSICredStarter, cedar.Write, a.proxies.Command)
 	server.Handle(cedar.CACmd, cedar.Write, a.submit.Reconnect)
 	for command, sig := range map[int]int{
 		cedar.DCOffGraceful: int(syscall.SIGTERM),
@@ -37,7 +37,7 @@ func (a *activation) listen(ctx context.Context) {
 		})
 	}
 	a.housekeeping(server)
-	a.serveOwner(server)
+	a.desk.Serve(server)
 	a.keepPayloadOut()
 	rescue.Go(func() {
 		if err := server.Serve(ctx, a.inherited.Listener); err != nil && ctx.Err() == nil {

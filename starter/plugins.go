@@ -44,8 +44,8 @@ func (a *activation) pluginSurroundings() []string {
 		"_CONDOR_JOB_AD=" + filepath.Join(a.sandbox.Scratch(), job.JobAdFile),
 		"_CONDOR_MACHINE_AD=" + filepath.Join(a.sandbox.Scratch(), job.MachineAdFile),
 	}
-	if a.creds.dir != "" {
-		env = append(env, "_CONDOR_CREDS="+a.creds.dir)
+	if a.creds.Tokens() != "" {
+		env = append(env, "_CONDOR_CREDS="+a.creds.Tokens())
 	}
 	return env
 }

@@ -2,15 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
+	"podstarter/internal/cedar"
 	"podstarter/sandbox"
+	"podstarter/starter/credentials"
 	"podstarter/starter/failure"
 	"podstarter/starter/settings"
 )
@@ -67,8 +71,7 @@ func (a *activation) prepare(ctx context.Context) error {
 	provisioned := job.Provisioned(a.machine)
 	a.reports.Tell(ctx, provisioned.Clone())
 	a.updateHook(ctx, provisioned)
-	a.placeProxy()
-	return a.fetchCredentials(ctx)
+	return a.openCredentials(ctx)
 }
 
 // owner is the payload's user for the sandbox; a starter without root's rights
@@ -125,4 +128,36 @@ func public(ad *classads.Ad) *classads.Ad {
 		}
 	}
 	return shown
+}
+
+// openCredentials fetches what the job is given of its user's secrets, and is ready for
+// the proxies that the shadow will bring.
+func (a *activation) openCredentials(ctx context.Context) error {
+	if a.info.FileTransfer {
+		a.proxies.Open(a.sandbox, job.ProxyName(a.ad))
+	} else {
+		a.proxies.Open(nil, "")
+	}
+	a.creds = credentials.New(credentials.Options{
+		Shadow: a.shadow, Sandbox: a.sandbox, Job: a.ad, Info: a.info, Knobs: a.set.Condor.Credentials,
+		Kerberos: a.fetchKerberos, ProxyExpiry: a.proxyExpiry, Log: a.log,
+	})
+	return a.creds.Fetch(ctx)
+}
+
+// fetchKerberos asks the shadow for a credential.
+func (a *activation) fetchKerberos(ctx context.Context, owner, domain string) ([]byte, error) {
+	if a.claimSession == nil {
+		return nil, errors.New("the shadow gave no session on which to fetch a Kerberos credential; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
+	}
+	client := &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address}
+	return shadow.FetchKerberos(ctx, client, a.info.ShadowAddress, a.claimSession, owner, domain)
+}
+
+func (a *activation) proxyExpiry() time.Time {
+	expires, err := job.ProxyExpiry(a.ad, a.cfg, now())
+	if err != nil {
+		a.log.Warn("A knob about X.509 proxies is not understood, its default holds", "error", err)
+	}
+	return expires
 }

@@ -31,7 +31,7 @@ func (a *activation) register(ctx context.Context) error {
 		a.overlay = slot.Overlay
 	}
 
-	a.ownerSessions.know(a.ad)
+	a.desk.Know(a.ad, a.version())
 
 	domain := a.set.Condor.FilesystemDomain
 	if a.info, err = job.Read(a.ad, domain); err != nil {

@@ -60,7 +60,7 @@ func (a *activation) start(ctx context.Context) error {
 		// has been complained of.
 		_ = a.ad.SetExpr("Renice", increment.Value)
 	}
-	a.tools.ready(a.ad, a.machine)
+	a.desk.Ready(a.ad, a.machine, a.sandbox)
 	if a.runs == 0 {
 		a.log.Info(job.LineStarting(a.info))
 	}
@@ -87,7 +87,7 @@ func (a *activation) start(ctx context.Context) error {
 	a.payload = &payloadRun{started: started}
 	a.runs++
 	a.suspended.Store(false) // as a process is that has just begun
-	a.tools.started(spec, started.PID)
+	a.desk.Started(a.container.Client(), spec, started.PID)
 	a.log.Info(job.LineStarted(started.PID))
 	return nil
 }
@@ -203,7 +203,7 @@ func (a *activation) surroundings(place job.Place) job.Surroundings {
 		Slot:       a.slot(),
 		StarterPID: os.Getpid(), Home: home,
 		Machine: a.machine, Secrets: a.secrets, Environ: a.environ, ChirpConfig: a.chirp.config, WrapperWorks: a.wrapperWorks(),
-		CredDir: a.creds.dir, KerberosCache: a.creds.cache, Proxy: a.creds.proxy,
+		CredDir: a.creds.Tokens(), KerberosCache: a.creds.Tickets(), Proxy: a.creds.Proxy(),
 	}
 	if p := a.payload; p != nil && p.exit != nil {
 		status := p.status()

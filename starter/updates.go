@@ -78,7 +78,7 @@ func (a *activation) publishPorts(ad *classads.Ad, runs bool) {
 // finalUpdate is the last the startd hears: from then on it takes the slot for
 // being cleaned up. It happens once.
 func (a *activation) finalUpdate(ctx context.Context) *classads.Ad {
-	a.stopRenewing()
+	a.creds.Stop()
 	ad := classads.NewAd()
 	if a.sandbox != nil {
 		ad = a.fullAd(ctx, "")

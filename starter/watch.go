@@ -90,14 +90,14 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 			if errors.Is(e.err, payload.ErrLost) {
 				e.err = a.whyLost(ctx, e.err)
 			}
-			e.exit = a.asVisited(e.exit)
-			if e.err != nil || e.exit.Killed != "" || !a.visits.any() || a.isCheckpoint(e.exit) {
+			e.exit = a.desk.AsVisited(e.exit)
+			if e.err != nil || e.exit.Killed != "" || !a.desk.Visited() || a.isCheckpoint(e.exit) {
 				return e.exit, e.err
 			}
 			a.log.Info("The job's main process has ended, and a session of its owner goes on")
 			last = &e.exit
-		case <-a.visits.left:
-			if last != nil && !a.visits.any() {
+		case <-a.desk.Left():
+			if last != nil && !a.desk.Visited() {
 				return *last, nil
 			}
 		case err := <-a.container.Lost():
@@ -121,13 +121,13 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 		case <-a.orders.Checkpoints():
 			a.askCheckpoint(ctx)
 		case how := <-a.orders.Ask():
-			a.background.Go(a.visits.end)
+			a.background.Go(a.desk.EndVisits)
 			if last == nil && a.orders.Allows(orders.Hard) {
 				a.killSoftly(ctx, how)
 			}
 		case <-hard:
 			hard = nil
-			a.background.Go(a.visits.end)
+			a.background.Go(a.desk.EndVisits)
 			a.payload.ordered = a.payload.ordered || last == nil
 			a.killHard(ctx)
 		}

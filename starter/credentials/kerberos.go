@@ -1,4 +1,4 @@
-package main
+package credentials
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"podstarter/condor/shadow"
-	"podstarter/internal/cedar"
 	"podstarter/starter/failure"
 )
 
@@ -46,22 +45,22 @@ func (k *kerberos) tickets() string { return filepath.Join(k.dir, k.user+".cc") 
 
 // fetchTickets gives the job its user's Kerberos tickets, if it asks for them
 // (jic_shadow.cpp:initUserCredentials).
-func (a *activation) fetchTickets(ctx context.Context) error {
-	if !a.ad.BoolOr("SendCredential", false) {
+func (c *Keeper) fetchTickets(ctx context.Context) error {
+	if !c.Job.BoolOr("SendCredential", false) {
 		return nil
 	}
-	k, err := a.kerberos()
+	k, err := c.kerberos()
 	if err == nil {
-		err = a.obtainTickets(ctx, k)
+		err = c.obtainTickets(ctx, k)
 	}
 	if err == nil {
-		err = a.copyTickets(k)
+		err = c.copyTickets(k)
 	}
 	if err != nil {
 		return failure.New(shadow.VacateStarterError, 0, fmt.Errorf("Starter failed to initialize: %w", err)) //nolint:staticcheck // stock's sentence
 	}
-	a.creds.cache = filepath.Join(a.sandbox.Scratch(), k.user+".cc")
-	a.renewEvery(ctx, func(context.Context) error { return a.copyTickets(k) })
+	c.tickets = filepath.Join(c.Sandbox.Scratch(), k.user+".cc")
+	c.renew(func(context.Context) error { return c.copyTickets(k) })
 	return nil
 }
 
@@ -70,11 +69,11 @@ func (a *activation) fetchTickets(ctx context.Context) error {
 // job runs as, which is the user's own for those of the same UID_DOMAIN alone
 // (jic_shadow.cpp:initUserPriv). Those of another are told apart by it: their names
 // are not the site's.
-func (a *activation) kerberos() (*kerberos, error) {
-	knobs := a.set.Condor.Credentials
-	k := &kerberos{dir: knobs.KerberosDir, fresh: knobs.KerberosFresh, patience: knobs.KerberosPatience, user: a.info.Owner, owner: a.info.Owner}
+func (c *Keeper) kerberos() (*kerberos, error) {
+	knobs := c.Knobs
+	k := &kerberos{dir: knobs.KerberosDir, fresh: knobs.KerberosFresh, patience: knobs.KerberosPatience, user: c.Info.Owner, owner: c.Info.Owner}
 	own := knobs.UIDDomain
-	if _, k.domain, _ = strings.Cut(a.info.User, "@"); strings.EqualFold(k.domain, own) {
+	if _, k.domain, _ = strings.Cut(c.Info.User, "@"); strings.EqualFold(k.domain, own) {
 		k.domain = own
 	} else {
 		k.user += "@" + k.domain
@@ -86,22 +85,18 @@ func (a *activation) kerberos() (*kerberos, error) {
 		return nil, fmt.Errorf("the job's owner %.100q cannot be the name of a file with Kerberos tickets", k.user)
 	}
 	if k.domain == "" {
-		return nil, fmt.Errorf("the job's User %.100q is of no domain, by which owners of Kerberos tickets are told apart", a.info.User)
+		return nil, fmt.Errorf("the job's User %.100q is of no domain, by which owners of Kerberos tickets are told apart", c.Info.User)
 	}
 	return k, nil
 }
 
 // obtainTickets has tickets made unless there are some that are good enough.
-func (a *activation) obtainTickets(ctx context.Context, k *kerberos) error {
+func (c *Keeper) obtainTickets(ctx context.Context, k *kerberos) error {
 	st, err := os.Stat(k.tickets())
 	if err == nil && (k.fresh < 0 || time.Since(st.ModTime()) < k.fresh) {
 		return nil
 	}
-	if a.claimSession == nil {
-		return errors.New("the shadow gave no session on which to fetch a Kerberos credential; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
-	}
-	client := &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address}
-	data, err := shadow.FetchKerberos(ctx, client, a.info.ShadowAddress, a.claimSession, k.owner, k.domain)
+	data, err := c.Kerberos(ctx, k.owner, k.domain)
 	if err != nil {
 		return err
 	}
@@ -181,7 +176,7 @@ func (k *kerberos) monitor() (int, error) {
 
 // copyTickets gives the job the tickets as they are now, if they have changed
 // (jic_shadow.cpp:refreshSandboxCredentialsKRB).
-func (a *activation) copyTickets(k *kerberos) error {
+func (c *Keeper) copyTickets(k *kerberos) error {
 	f, err := os.Open(k.tickets())
 	if err != nil {
 		return fmt.Errorf("look for the user's Kerberos tickets: %w", err)
@@ -201,7 +196,7 @@ func (a *activation) copyTickets(k *kerberos) error {
 	if err != nil {
 		return fmt.Errorf("read the user's Kerberos tickets: %w", err)
 	}
-	if err := a.sandbox.WriteFile(k.user+".cc", data, 0o600); err != nil {
+	if err := c.Sandbox.WriteFile(k.user+".cc", data, 0o600); err != nil {
 		return err
 	}
 	k.copied = st.ModTime()

@@ -1,10 +1,11 @@
-package main
+package credentials
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/internal/cedar"
-	"podstarter/sandbox"
 )
 
 // Answers to a shadow that brings a newer X.509 proxy
@@ -32,47 +32,46 @@ const (
 	proxyPatience = 10 * time.Second
 )
 
-// proxyPlace is where newer X.509 proxies go. The zero value takes none.
-type proxyPlace struct {
-	mu      sync.Mutex
-	open    bool             // there is a sandbox
-	sandbox *sandbox.Sandbox // nil if files are not transferred
-	name    string           // "" if the job has no proxy
+// Renewals takes the newer X.509 proxies that the shadow brings. The zero value has no
+// place for them yet.
+type Renewals struct {
+	Log *slog.Logger
+
+	mu    sync.Mutex
+	place *place // nil while there is no sandbox
 }
 
-// know says where the proxy of the job is.
-func (p *proxyPlace) know(s *sandbox.Sandbox, name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.open, p.sandbox, p.name = true, s, name
+// place is where they go.
+type place struct {
+	sandbox Sandbox // nil if files are not transferred
+	name    string  // "" if the job has no proxy
 }
 
-func (p *proxyPlace) where() (s *sandbox.Sandbox, name string, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// Open says where the job's proxy is. Without a sandbox, newer ones are declined: files
+// are not transferred. An empty name is a job that has no proxy.
+func (r *Renewals) Open(s Sandbox, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.place = &place{s, name}
+}
+
+func (r *Renewals) where() (place, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
-	case !p.open:
-		return nil, "", errors.New("the job has no sandbox yet")
-	case p.sandbox != nil && p.name == "":
-		return nil, "", errors.New("the job has no X.509 proxy")
+	case r.place == nil:
+		return place{}, errors.New("the job has no sandbox yet")
+	case r.place.sandbox != nil && r.place.name == "":
+		return place{}, errors.New("the job has no X.509 proxy")
 	}
-	return p.sandbox, p.name, nil
+	return *r.place, nil
 }
 
-// placeProxy gets ready for the proxies that the shadow will bring.
-func (a *activation) placeProxy() {
-	if a.info.FileTransfer {
-		a.proxies.know(a.sandbox, job.ProxyName(a.ad))
-		return
-	}
-	a.proxies.know(nil, "")
-}
-
-// commandProxy is UPDATE_GSI_CRED and DELEGATE_GSI_CRED_STARTER: the shadow has
+// Command is UPDATE_GSI_CRED and DELEGATE_GSI_CRED_STARTER: the shadow has
 // a newer X.509 proxy, as a file or by delegation. The job finds the old one or
 // the new one under the same name, never none (jic_shadow.cpp:updateX509Proxy).
-func (a *activation) commandProxy(_ context.Context, c *cedar.Call) error {
-	box, name, err := a.proxies.where()
+func (r *Renewals) Command(_ context.Context, c *cedar.Call) error {
+	to, err := r.where()
 	if err != nil {
 		return fmt.Errorf("take a newer X.509 proxy: %w", err)
 	}
@@ -81,7 +80,7 @@ func (a *activation) commandProxy(_ context.Context, c *cedar.Call) error {
 		return c.Stream.EndMessage()
 	}
 	c.Stream.SetTimeout(proxyPatience)
-	if box == nil {
+	if to.sandbox == nil {
 		if c.Command == cedar.UpdateGSICred {
 			// An answer before the file has come would be lost with a
 			// connection that is closed in the middle of it. A shadow that
@@ -97,10 +96,10 @@ func (a *activation) commandProxy(_ context.Context, c *cedar.Call) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("take a newer X.509 proxy: %w", err), answer(proxyFailed))
 	}
-	if err := box.WriteFile(name, text, 0o600); err != nil {
+	if err := to.sandbox.WriteFile(to.name, text, 0o600); err != nil {
 		return errors.Join(fmt.Errorf("take a newer X.509 proxy: %w", err), answer(proxyFailed))
 	}
-	a.log.Info("The shadow renewed the job's X.509 proxy")
+	r.Log.Info("The shadow renewed the job's X.509 proxy")
 	return answer(proxyTaken)
 }
 
@@ -116,29 +115,26 @@ func receiveProxy(c *cedar.Call) ([]byte, error) {
 	return text.Bytes(), c.Stream.EndOfMessage()
 }
 
-// delegatedProxy has the shadow delegate the proxy of a job whose files are not
-// transferred. Without it the job starts all the same, and looks for its proxy
-// where it was submitted (jic_shadow.cpp:beginInputTransfer).
-func (a *activation) delegatedProxy(ctx context.Context) error {
-	name := job.ProxyName(a.ad)
-	if a.info.FileTransfer || name == "" {
+// DelegateProxy has the shadow delegate the proxy of a job whose files are not
+// transferred. Without it the job starts all the same, and looks for its proxy where it
+// was submitted (jic_shadow.cpp:beginInputTransfer). err is set only if the shadow is
+// lost.
+func (k *Keeper) DelegateProxy(ctx context.Context) error {
+	name := job.ProxyName(k.Job)
+	if k.Info.FileTransfer || name == "" {
 		return nil
 	}
-	expires, err := job.ProxyExpiry(a.ad, a.cfg, now())
-	if err != nil {
-		a.log.Warn("A knob about X.509 proxies is not understood, its default holds", "error", err)
-	}
-	text, err := a.shadow.GetDelegatedProxy(context.WithoutCancel(ctx), a.ad.StringOr("x509userproxy", ""), expires)
+	text, err := k.Shadow.GetDelegatedProxy(context.WithoutCancel(ctx), k.Job.StringOr("x509userproxy", ""), k.ProxyExpiry())
 	if err == nil {
-		err = a.sandbox.WriteFile(name, text, 0o600)
+		err = k.Sandbox.WriteFile(name, text, 0o600)
 	}
 	if errors.Is(err, shadow.ErrLost) {
 		return err
 	}
 	if err != nil {
-		a.log.Error("The job's X.509 proxy is not delegated", "error", err)
+		k.Log.Error("The job's X.509 proxy is not delegated", "error", err)
 	}
 	// The job is told the place in either case.
-	a.creds.proxy = filepath.Join(a.sandbox.Scratch(), name)
+	k.proxy = filepath.Join(k.Sandbox.Scratch(), name)
 	return nil
 }

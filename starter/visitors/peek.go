@@ -1,4 +1,4 @@
-package main
+package visitors
 
 import (
 	"context"
@@ -14,32 +14,32 @@ import (
 	"podstarter/sandbox/beneath"
 )
 
-// commandPeek is STARTER_PEEK, with which condor_tail looks at the output of
+// peek is STARTER_PEEK, with which condor_tail looks at the output of
 // the running job. Files are opened as the payload, beneath the sandbox: the job
 // may have replaced any of them, or a directory on the way, by a link.
-func (a *activation) commandPeek(ctx context.Context, c *cedar.Call) error {
+func (d *Desk) peek(ctx context.Context, c *cedar.Call) error {
 	request, err := owner.ReadPeek(c.Stream)
 	if err != nil {
 		return err
 	}
-	if err := a.permitted("ENABLE_PEEK_JOB"); err != nil {
+	if err := d.permitted("ENABLE_PEEK_JOB"); err != nil {
 		return err
 	}
-	ad, _ := a.tools.ads()
+	ad, _ := d.ads()
 	files, err := request.Files(ad)
 	if err != nil {
 		return err
 	}
 	sizes := make([]int64, len(files))
 	for i, f := range files {
-		if sizes[i], err = a.peekSize(f.Name); err != nil {
+		if sizes[i], err = d.peekSize(f.Name); err != nil {
 			return err
 		}
 	}
 	return owner.Answer(c.Stream, request.Apportion(files, sizes), func(name string) (io.ReadSeekCloser, int64, error) {
-		f, size, err := a.openForOwner(name)
+		f, size, err := d.openForOwner(name)
 		if err != nil {
-			a.log.Warn("Cannot open a file that the job's owner wants to see", "error", err)
+			d.Log.Warn("Cannot open a file that the job's owner wants to see", "error", err)
 			return nil, 0, err
 		}
 		return f, size, nil
@@ -48,19 +48,19 @@ func (a *activation) commandPeek(ctx context.Context, c *cedar.Call) error {
 
 // openForOwner opens a file unless the job has ended and its sandbox may be on
 // its way out.
-func (a *activation) openForOwner(name string) (*beneath.File, int64, error) {
-	a.tools.opening.RLock()
-	defer a.tools.opening.RUnlock()
-	if refusal := a.tools.state(); refusal != nil {
+func (d *Desk) openForOwner(name string) (*beneath.File, int64, error) {
+	d.opening.RLock()
+	defer d.opening.RUnlock()
+	if refusal := d.state(); refusal != nil {
 		return nil, 0, refusal
 	}
-	return a.sandbox.Open(name)
+	return d.sandbox().Open(name)
 }
 
 // peekSize says how long a file is. One that is there and cannot be read is
 // shown as an empty one; one that is not there yet is waited for by the tool.
-func (a *activation) peekSize(name string) (int64, error) {
-	f, size, err := a.openForOwner(name)
+func (d *Desk) peekSize(name string) (int64, error) {
+	f, size, err := d.openForOwner(name)
 	errno, refusal := syscall.Errno(0), (*owner.Refusal)(nil)
 	switch {
 	case errors.As(err, &refusal):
@@ -69,11 +69,18 @@ func (a *activation) peekSize(name string) (int64, error) {
 		_ = f.Close() // it was only asked
 		return size, nil
 	case errors.Is(err, beneath.ErrOutside), errors.Is(err, syscall.EXDEV):
-		return 0, &owner.Refusal{Reason: fmt.Sprintf("Invalid symlink or filename (%s) outside sandbox (%s)", name, a.sandbox.Scratch())}
+		return 0, &owner.Refusal{Reason: fmt.Sprintf("Invalid symlink or filename (%s) outside sandbox (%s)", name, d.sandbox().Scratch())}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
 		errors.As(err, &errno)
 		return 0, &owner.Refusal{Retry: true,
 			Reason: fmt.Sprintf("Unable to resolve file %s to real path. (errno=%d, %s)", name, int(errno), job.Strerror(errno))}
 	}
 	return 0, nil
+}
+
+// sandbox is where the job's files are; it is there once the stage is ready.
+func (d *Desk) sandbox() Sandbox {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.box
 }

@@ -1,4 +1,4 @@
-package main
+package visitors
 
 import (
 	"context"
@@ -18,38 +18,38 @@ import (
 	"podstarter/sshtojob"
 )
 
-// commandLogin is START_SSHD, by which condor_ssh_to_job begins: the tool gets a
+// login is START_SSHD, by which condor_ssh_to_job begins: the tool gets a
 // key, and what follows on the connection is between its ssh and an ssh server of
 // ours (starter.cpp:startSSHD).
-func (a *activation) commandLogin(ctx context.Context, c *cedar.Call) error {
+func (d *Desk) login(ctx context.Context, c *cedar.Call) error {
 	login, err := owner.ReadLogin(c.Stream)
 	if err != nil {
 		return err
 	}
-	if err := a.permitted("ENABLE_SSH_TO_JOB"); err != nil {
+	if err := d.permitted("ENABLE_SSH_TO_JOB"); err != nil {
 		return err
 	}
-	if a.suspended.Load() {
+	if d.Suspended() {
 		return &owner.Refusal{Reason: "This slot is currently suspended.", Retry: true}
 	}
-	if spec, _ := a.tools.main(); spec == nil {
+	if _, spec, _ := d.main(); spec == nil {
 		return &owner.Refusal{Reason: "Retrying request, because the job execution environment is not yet ready.", Retry: true}
 	}
-	keys, err := a.keyType(login)
+	keys, err := d.keyType(login)
 	if err != nil {
 		return &owner.Refusal{Reason: "Failed to produce ssh keys: " + err.Error()}
 	}
 	v, err := sshtojob.Begin(ctx, sshtojob.Options{
-		Conn: c.Stream.Conn(), Keys: keys, Log: a.log,
+		Conn: c.Stream.Conn(), Keys: keys, Log: d.Log,
 		Run: func(ctx context.Context, r sshtojob.Request, files payload.ExecFiles) (sshtojob.Process, string, error) {
-			return a.enter(ctx, login, r, files)
+			return d.enter(ctx, login, r, files)
 		},
 	})
 	if err != nil {
-		a.log.Error("Cannot let the job's owner log in", "error", err)
+		d.Log.Error("Cannot let the job's owner log in", "error", err)
 		return &owner.Refusal{Reason: err.Error()}
 	}
-	if err := owner.SendLogin(c.Stream, loginName(a.ownerName()), v.Keys().Host, v.Keys().Client); err != nil {
+	if err := owner.SendLogin(c.Stream, loginName(d.ownerName()), v.Keys().Host, v.Keys().Client); err != nil {
 		v.Close()
 		return err
 	}
@@ -59,15 +59,15 @@ func (a *activation) commandLogin(ctx context.Context, c *cedar.Call) error {
 		v.Close()
 		return err
 	}
-	a.log.Info("The job's owner logs in", "owner", a.ownerName(), "from", c.Stream.Peer())
-	a.visits.add(v)
+	d.Log.Info("The job's owner logs in", "owner", d.ownerName(), "from", c.Stream.Peer())
+	d.visits.add(v)
 	return nil
 }
 
 // keyType is what site and user want as keys. No ssh-keygen is run for it.
-func (a *activation) keyType(login owner.Login) (sshtojob.KeyType, error) {
+func (d *Desk) keyType(login owner.Login) (sshtojob.KeyType, error) {
 	var args []string
-	if text := a.set.Condor.KeygenArgs; text != "" {
+	if text := d.KeygenArg; text != "" {
 		raw, err := job.UnquoteV2(text)
 		if err == nil {
 			args, err = job.SplitV2(raw)
@@ -80,8 +80,8 @@ func (a *activation) keyType(login owner.Login) (sshtojob.KeyType, error) {
 }
 
 // ownerName is who the job's owner is, user@domain.
-func (a *activation) ownerName() string {
-	_, user := a.ownerSessions.secrets()
+func (d *Desk) ownerName() string {
+	_, user, _ := d.owner.secrets()
 	return user
 }
 
@@ -101,8 +101,8 @@ func loginName(owner string) string {
 }
 
 // enter runs a process of a session in the job's container.
-func (a *activation) enter(ctx context.Context, login owner.Login, r sshtojob.Request, files payload.ExecFiles) (sshtojob.Process, string, error) {
-	spec, pid := a.tools.main()
+func (d *Desk) enter(ctx context.Context, login owner.Login, r sshtojob.Request, files payload.ExecFiles) (sshtojob.Process, string, error) {
+	wrapper, spec, pid := d.main()
 	if spec == nil {
 		return nil, "", errors.New("the job has not begun")
 	}
@@ -112,16 +112,16 @@ func (a *activation) enter(ctx context.Context, login owner.Login, r sshtojob.Re
 	}
 	defer program.Close()
 	files.Program = program
-	if a.endPlaceholder(ctx) {
+	if d.endPlaceholder(ctx, wrapper) {
 		pid = 0
 	}
-	e := payload.Exec{Spec: a.sessionSpec(*spec, pid, login, r), Terminal: r.Terminal}
+	e := payload.Exec{Spec: d.sessionSpec(*spec, pid, login, r), Terminal: r.Terminal}
 	choose(&e, login.Shells, r)
-	execution, err := a.execute(ctx, e, files)
+	execution, err := d.execute(ctx, wrapper, e, files)
 	if err != nil {
 		return nil, "", sessionFailure(err)
 	}
-	a.log.Debug("A session of the job's owner", "kind", r.Kind, "pid", execution.PID())
+	d.Log.Debug("A session of the job's owner", "kind", r.Kind, "pid", execution.PID())
 	if r.Kind != sshtojob.KindShell {
 		return execution, "", nil
 	}
@@ -130,11 +130,10 @@ func (a *activation) enter(ctx context.Context, login owner.Login, r sshtojob.Re
 
 // execute goes to the sandbox where the job's own directory is not to be had, and
 // to the top where that is not either.
-func (a *activation) execute(ctx context.Context, e payload.Exec, files payload.ExecFiles) (payload.Execution, error) {
-	client := a.container.Client()
+func (d *Desk) execute(ctx context.Context, client payload.Wrapper, e payload.Exec, files payload.ExecFiles) (payload.Execution, error) {
 	var execution payload.Execution
 	var err error
-	for _, dir := range []string{e.Spec.Dir, a.sandbox.Scratch(), "/"} {
+	for _, dir := range []string{e.Spec.Dir, d.sandbox().Scratch(), "/"} {
 		e.Spec.Dir = dir
 		execution, err = client.Exec(ctx, e, files)
 		if failure := (*payload.StartError)(nil); !errors.As(err, &failure) || failure.Stage != payload.StageChdir {
@@ -146,10 +145,10 @@ func (a *activation) execute(ctx context.Context, e payload.Exec, files payload.
 
 // sessionSpec is the job's own spec with the environment of a login
 // (condor_ssh_to_job_shell_setup; sshd(8), "login process").
-func (a *activation) sessionSpec(s payload.Spec, pid int, login owner.Login, r sshtojob.Request) payload.Spec {
+func (d *Desk) sessionSpec(s payload.Spec, pid int, login owner.Login, r sshtojob.Request) payload.Spec {
 	s.Link, s.LinkTo, s.Stdin, s.Stdout, s.Stderr, s.Append = "", "", "", "", "", false
 	s.Passed, s.Program, s.Capture, s.SearchPath = nil, nil, 0, false
-	name := loginName(a.ownerName())
+	name := loginName(d.ownerName())
 	env := []string{"USER=" + name, "LOGNAME=" + name, "SHELL=/bin/sh"}
 	if !s.ImageEnv {
 		env = append(env, "PATH=/usr/local/bin:/usr/bin:/bin")
@@ -233,33 +232,20 @@ func sessionFailure(err error) error {
 // endPlaceholder ends the main process of an interactive job, which only waits
 // for somebody to log in (condor_ssh_to_job_shell_setup). It tells whether there
 // was one.
-func (a *activation) endPlaceholder(ctx context.Context) bool {
-	ad, _ := a.tools.ads()
+func (d *Desk) endPlaceholder(ctx context.Context, client payload.Wrapper) bool {
+	ad, _ := d.ads()
 	if !ad.BoolOr("InteractiveJob", false) {
 		return false
 	}
-	a.tools.mu.Lock()
-	first := !a.tools.entered
-	a.tools.entered = true
-	a.tools.mu.Unlock()
+	d.mu.Lock()
+	first := !d.entered
+	d.entered = true
+	d.mu.Unlock()
 	if first {
-		a.log.Info("Somebody has logged in to this interactive job; its placeholder is ended")
-		if err := a.container.Client().Signal(ctx, syscall.SIGTERM, false); err != nil {
-			a.log.Warn("Failed to end the placeholder", "error", err)
+		d.Log.Info("Somebody has logged in to this interactive job; its placeholder is ended")
+		if err := client.Signal(ctx, syscall.SIGTERM, false); err != nil {
+			d.Log.Warn("Failed to end the placeholder", "error", err)
 		}
 	}
 	return true
-}
-
-// asVisited is the exit of the job. An interactive one that somebody has logged
-// in to ends well when they have left, and not like its placeholder; under stock
-// it ends like their sshd, with 0 or 255 (sshd_proc.cpp:
-// SSHDProc::PublishUpdateAd).
-func (a *activation) asVisited(e payload.Exit) payload.Exit {
-	a.tools.mu.Lock()
-	defer a.tools.mu.Unlock()
-	if status := syscall.WaitStatus(e.WaitStatus); a.tools.entered && status.Signaled() && status.Signal() == syscall.SIGTERM {
-		e.WaitStatus = 0
-	}
-	return e
 }
