@@ -12,6 +12,8 @@ import (
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/condor/image"
+	"podstarter/starter/hostprog"
+	"podstarter/starter/hostprog/hostprogtest"
 	"podstarter/starter/settings"
 )
 
@@ -50,8 +52,8 @@ func TestEveryAbilityIsProven(t *testing.T) {
 	}
 	ad := classads.NewAd()
 	abilities(ad, settings.Settings{Backend: settings.BackendPod, Images: site})
-	plugin := siteProgram(t, `echo 'SupportedMethods = "m"'`)
-	urlAbilities(t.Context(), ad, settings.Settings{Backend: settings.BackendLocal, PrivateDir: t.TempDir()}, config.FromMap(map[string]string{
+	plugin := hostprogtest.Script(t, `echo 'SupportedMethods = "m"'`)
+	urlAbilities(t.Context(), ad, hostprog.New(hostprog.Options{SeparateUsers: true}), settings.Settings{Backend: settings.BackendLocal, PrivateDir: t.TempDir()}, config.FromMap(map[string]string{
 		"FILETRANSFER_PLUGINS": plugin, "STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS": "2", "LOCK": t.TempDir(),
 	}), nil, slog.New(slog.DiscardHandler))
 	promised := map[string]bool{}

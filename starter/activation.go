@@ -25,6 +25,7 @@ import (
 	"podstarter/sandbox"
 	"podstarter/starter/credentials"
 	"podstarter/starter/failure"
+	"podstarter/starter/hostprog"
 	"podstarter/starter/orders"
 	"podstarter/starter/podhealth"
 	"podstarter/starter/settings"
@@ -49,6 +50,7 @@ type activation struct {
 	// failures are of this program; nil in tests.
 	failures *failures
 
+	host   *hostprog.Host      // where programs run for the job
 	health *podhealth.Observer // notes what this activation learns of the pod
 
 	// who is talked to
@@ -134,6 +136,7 @@ func newActivation(ctx context.Context, inv invocation, cfg *config.Config, env 
 	if a.backend, err = newBackend(ctx, a.set, cfg, log); err != nil {
 		return nil, err
 	}
+	a.host = hostOf(a.set)
 	a.health = podOf(a.set).Observe(a.slot(), log)
 	a.address = a.inherited.OwnAddress(cfg)
 	a.shadow = shadow.New(a.inherited.Syscall, log)

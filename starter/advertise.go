@@ -43,7 +43,7 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 	} else {
 		abilities(ad, set)
 		tidy(ctx, set, cfg, log)
-		urlAbilities(whole, ad, set, cfg, startd.ScrubEnv(os.Environ()), log)
+		urlAbilities(whole, ad, hostOf(set), set, cfg, startd.ScrubEnv(os.Environ()), log)
 	}
 	if err := startd.WriteAbilities(out, ad); err != nil {
 		log.Error("Cannot tell the startd what this starter can do", "error", err)

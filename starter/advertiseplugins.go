@@ -13,6 +13,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/condor/plugin"
 	"podstarter/sandbox"
+	"podstarter/starter/hostprog"
 	"podstarter/starter/settings"
 )
 
@@ -21,8 +22,8 @@ const pluginTestTime = 30 * time.Second
 
 // urlAbilities are the promises about URLs. Plugins are asked anew: this is when an
 // administrator who has changed one has the execution point reconfigured.
-func urlAbilities(ctx context.Context, ad *classads.Ad, set settings.Settings, cfg *config.Config, environ []string, log *slog.Logger) {
-	finder := pluginFinder(set, cfg, environ, log)
+func urlAbilities(ctx context.Context, ad *classads.Ad, host *hostprog.Host, set settings.Settings, cfg *config.Config, environ []string, log *slog.Logger) {
+	finder := pluginFinder(host, set, cfg, environ, log)
 	finder.Fresh = true
 	finder.Test = func(ctx context.Context, p *plugin.Plugin, method string) error {
 		url, ok := cfg.Lookup(method + "_TEST_URL")
@@ -31,7 +32,7 @@ func urlAbilities(ctx context.Context, ad *classads.Ad, set settings.Settings, c
 		}
 		ctx, cancel := context.WithTimeout(ctx, pluginTestTime)
 		defer cancel()
-		err := testPlugin(ctx, p, url, cfg, environ, log)
+		err := testPlugin(ctx, host, p, url, cfg, environ, log)
 		if err == nil {
 			log.Info("Successfully downloaded test URL " + plugin.Safe(url) + " using plugin " + p.Path)
 		}
@@ -59,9 +60,9 @@ func urlAbilities(ctx context.Context, ad *classads.Ad, set settings.Settings, c
 }
 
 // testPlugin fetches a URL into a directory that is made for it.
-func testPlugin(ctx context.Context, p *plugin.Plugin, url string, cfg *config.Config, environ []string, log *slog.Logger) error {
+func testPlugin(ctx context.Context, host *hostprog.Host, p *plugin.Plugin, url string, cfg *config.Config, environ []string, log *slog.Logger) error {
 	box, err := sandbox.Create(ctx, sandbox.Options{
-		Execute: cfg.String("EXECUTE", ""), PID: os.Getpid(), Condor: sandbox.Self(), Payload: nobody(), Log: log,
+		Execute: cfg.String("EXECUTE", ""), PID: os.Getpid(), Condor: sandbox.Self(), Payload: hostprog.Nobody(), Log: log,
 	})
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func testPlugin(ctx context.Context, p *plugin.Plugin, url string, cfg *config.C
 		}
 	}()
 	runner := plugin.Runner{
-		Exec: askPlugin, Files: box, Job: classads.NewAd(), Scratch: box.Scratch(), Environ: environ, Lifetime: pluginTestTime, Log: log,
+		Exec: host.AskPlugin, Files: box, Job: classads.NewAd(), Scratch: box.Scratch(), Environ: environ, Lifetime: pluginTestTime, Log: log,
 	}
 	r, err := runner.Run(ctx, p, plugin.Input, []plugin.File{{URL: url, Path: filepath.Join(box.Scratch(), "test_file")}}, "")
 	if err == nil && r.Failure != nil {

@@ -117,7 +117,7 @@ func auditKnobs(cfg *config.Config, set settings.Settings) []payload.Finding {
 	}
 	if set.Backend == settings.BackendPod {
 		auditSlots(cfg, len(set.Containers), add)
-		found = append(found, auditConfinement(set)...)
+		found = append(found, hostOf(set).Audit()...)
 	}
 	return found
 }

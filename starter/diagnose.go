@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"podstarter/condor/shadow"
+	"podstarter/starter/hostprog"
 )
 
 const (
@@ -34,8 +35,8 @@ func (a *activation) diagnose(ctx context.Context, name string) error {
 	a.log.Info("Diagnostic "+strconv.Quote(name)+" for the shadow", "result", result)
 	event.SetString("Result", result)
 	if result == diagnosticDone {
-		event.SetInt("ExitStatus", int64(o.status))
-		event.SetString("Contents", base64.StdEncoding.EncodeToString(o.stdout[max(0, len(o.stdout)-maxDiagnostic):]))
+		event.SetInt("ExitStatus", int64(o.Status))
+		event.SetString("Contents", base64.StdEncoding.EncodeToString(o.Stdout[max(0, len(o.Stdout)-maxDiagnostic):]))
 	}
 	if _, err := a.shadow.EventNotification(context.WithoutCancel(ctx), event); err != nil {
 		a.log.Warn("Failed to send what a diagnostic found to the shadow", "error", err)
@@ -52,36 +53,36 @@ const (
 	diagnosticFailed  = "Error - failed to run"
 )
 
-func (a *activation) runDiagnostic(ctx context.Context, name string) (outcome, string, error) {
+func (a *activation) runDiagnostic(ctx context.Context, name string) (hostprog.Outcome, string, error) {
 	path, ok := "", plainName(name)
 	if ok {
 		path, ok = a.cfg.Lookup("STARTER_DIAGNOSTIC_" + name)
 	}
 	if !ok {
-		return outcome{}, diagnosticUnknown, nil
+		return hostprog.Outcome{}, diagnosticUnknown, nil
 	}
 	if _, err := os.Stat(path); err != nil || !filepath.IsAbs(path) {
-		return outcome{}, diagnosticMissing, nil
+		return hostprog.Outcome{}, diagnosticMissing, nil
 	}
 	env := append([]string(nil), a.environ...)
 	if bin, ok := a.cfg.Lookup("BIN"); ok {
 		env = append(env, "_CONDOR_BIN="+bin)
 	}
 	env = append(env, "_CONDOR_STARTER_PID="+strconv.Itoa(os.Getpid()))
-	p := program{path: path, env: env, dir: a.sandbox.Scratch(), as: a.payloadUser(), limit: diagnosticTime}
+	p := hostprog.Program{Path: path, Env: env, Dir: a.sandbox.Scratch(), As: a.programs().User(), Limit: diagnosticTime}
 	if !a.set.SeparateUsers() {
 		// It is there to read the pilot's logs, so it cannot be confined. It meets
 		// nothing of the job's.
-		p.dir = "/"
+		p.Dir = "/"
 	}
-	o, err := p.run(ctx, true)
+	o, err := p.Run(ctx, true)
 	switch {
-	case errors.Is(err, errNotRun):
+	case errors.Is(err, hostprog.ErrNotRun):
 		a.log.Warn("A diagnostic cannot be run", "error", err)
 		return o, diagnosticFailed, nil
 	case err != nil:
 		return o, "", err
-	case o.late:
+	case o.Late:
 		return o, diagnosticLate, nil
 	}
 	return o, diagnosticDone, nil

@@ -12,10 +12,12 @@ import (
 	"syscall"
 	"testing"
 
+	"podstarter/condor/plugin"
 	"podstarter/condor/shadow"
 	"podstarter/payload/proctable"
 	"podstarter/sandbox"
 	"podstarter/starter/failure"
+	"podstarter/starter/hostprog"
 	"podstarter/wrapper/agent/agenttest"
 )
 
@@ -76,6 +78,7 @@ func TestBeNeighbour(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	host := hostprog.New(hostprog.Options{SeparateUsers: true})
 	reserveThreads(starterThreads)
 	fmt.Println("ready")
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
@@ -89,10 +92,19 @@ func TestBeNeighbour(t *testing.T) {
 		if _, err := table.Snapshot(t.Context(), proctable.Detail{IO: true}); err != nil {
 			t.Fatal(err)
 		}
-		for _, untrusted := range []bool{false, true} {
-			_, err := program{path: "/bin/true", dir: "/", as: sandbox.Self(), untrusted: untrusted}.run(t.Context(), false)
-			if errors.Is(err, errNotRun) || !errors.Is(err, syscall.EAGAIN) || failure.Of(err).Code != shadow.VacateContainerError {
-				t.Fatalf("a program that cannot be run (untrusted: %t): %v", untrusted, err)
+		for what, run := range map[string]func() error{
+			"program": func() error {
+				_, err := hostprog.Program{Path: "/bin/true", Dir: "/", As: sandbox.Self()}.Run(t.Context(), false)
+				return err
+			},
+			"plugin": func() error {
+				_, err := host.AskPlugin(t.Context(), plugin.Program{Path: "/bin/true", Dir: "/"})
+				return err
+			},
+		} {
+			err := run()
+			if errors.Is(err, hostprog.ErrNotRun) || !errors.Is(err, syscall.EAGAIN) || failure.Of(err).Code != shadow.VacateContainerError {
+				t.Fatalf("a %s that cannot be run: %v", what, err)
 			}
 		}
 	}

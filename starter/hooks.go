@@ -12,6 +12,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/rescue"
 	"podstarter/starter/failure"
+	"podstarter/starter/hostprog"
 	"podstarter/starter/orders"
 )
 
@@ -23,7 +24,7 @@ func (a *activation) openHooks() error {
 		return failure.New(shadow.VacateStarterError, 0, fmt.Errorf("the hooks of keyword %q cannot be used: %w", a.hooks.Keyword, err))
 	}
 	if a.hooks.Keyword != "" {
-		if err := confinable(a.set); err != nil {
+		if err := a.host.Confinable(); err != nil {
 			return failure.New(shadow.VacateStarterError, 0, fmt.Errorf("the hooks of keyword %q cannot be used: %w", a.hooks.Keyword, err))
 		}
 		a.log.Info("Hooks of keyword " + a.hooks.Keyword + ", by " + a.hooks.Why)
@@ -33,18 +34,18 @@ func (a *activation) openHooks() error {
 
 // hookProgram is a hook as it is run: in the pilot container, as the payload's
 // user, in the sandbox, with the starter's environment and what a job is told of its place
-// (StarterHookMgr.cpp). Reads as the payload's user do no harm: until a hook has
-// ended that may come before the payload or after it, nothing of it is alive;
-// for the others see nobodysGroup. Where it would be the pilot's own user, it is confined.
-func (a *activation) hookProgram(hook job.Hook, path string, about *classads.Ad, args ...string) (program, error) {
+// (StarterHookMgr.cpp). The payload cannot look into it: no payload process is alive
+// while a prepare or exit hook runs, and hooks are in a group that no payload is in.
+// Where it would be the pilot's own user, it is confined.
+func (a *activation) hookProgram(hook job.Hook, path string, about *classads.Ad, args ...string) (hostprog.Program, error) {
 	env, err := a.siteEnvironment()
-	p := program{
-		path: path, args: args, env: env, dir: a.sandbox.Scratch(),
-		stdin: []byte(public(about).FormatOld()),
-		as:    a.payloadUser(), limit: a.hooks.Timeout(hook),
+	p := hostprog.Program{
+		Path: path, Args: args, Env: env, Dir: a.sandbox.Scratch(),
+		Stdin: []byte(public(about).FormatOld()),
+		As:    a.programs().User(), Limit: a.hooks.Timeout(hook),
 	}
 	if err == nil {
-		err = a.confine(&p)
+		err = a.programs().Confine(&p)
 	}
 	return p, err
 }
@@ -75,19 +76,19 @@ func (a *activation) runPrepareHook(ctx context.Context, hook job.Hook, path str
 		return err
 	}
 	a.log.Info(fmt.Sprintf("%s (%s) invoked.", hook, path))
-	o, err := p.run(ctx, false)
+	o, err := p.Run(ctx, false)
 	switch {
-	case errors.Is(err, errNotRun):
+	case errors.Is(err, hostprog.ErrNotRun):
 		return failure.New(shadow.HoldHookPrepareJobFailure, 0, fmt.Errorf("failed to execute %s (%s): %w", hook, path, err))
 	case err != nil:
 		return err
-	case o.late:
-		return failure.New(shadow.HoldUnspecified, 0, fmt.Errorf("%s (%s) failed (it took longer than %s): <no message>", hook, filepath.Base(path), p.limit))
+	case o.Late:
+		return failure.New(shadow.HoldUnspecified, 0, fmt.Errorf("%s (%s) failed (it took longer than %s): <no message>", hook, filepath.Base(path), p.Limit))
 	}
 	a.logErrors(string(hook), o)
-	answer := job.ReadHookAnswer(hook, path, o.status, o.stdout)
-	if answer.Ignored != nil || o.cut {
-		a.log.Warn(fmt.Sprintf("Not all that %s wrote was taken", hook), "error", answer.Ignored, "cut", o.cut)
+	answer := job.ReadHookAnswer(hook, path, o.Status, o.Stdout)
+	if answer.Ignored != nil || o.Cut {
+		a.log.Warn(fmt.Sprintf("Not all that %s wrote was taken", hook), "error", answer.Ignored, "cut", o.Cut)
 	}
 	if answer.Failed() {
 		return failure.New(answer.Code(shadow.HoldHookPrepareJobFailure), answer.Status, errors.New(answer.Message))
@@ -98,14 +99,14 @@ func (a *activation) runPrepareHook(ctx context.Context, hook job.Hook, path str
 		}
 	}
 	a.ad.Update(answer.Update)
-	a.log.Info(fmt.Sprintf("%s %s", hook, o.describe()), "attributes", answer.Update.Len())
+	a.log.Info(fmt.Sprintf("%s %s", hook, o.Describe()), "attributes", answer.Update.Len())
 	return nil
 }
 
 // logErrors puts what a program wrote to its standard error into the log, for
 // the site's administrator.
-func (a *activation) logErrors(name string, o outcome) {
-	if text := excerpt(o.stderr); text != "" {
+func (a *activation) logErrors(name string, o hostprog.Outcome) {
+	if text := hostprog.Excerpt(o.Stderr); text != "" {
 		a.log.Info(fmt.Sprintf("%s wrote to its standard error: %s", name, text))
 	}
 }
@@ -138,7 +139,7 @@ func (a *activation) updateHook(ctx context.Context, update *classads.Ad) {
 	a.log.Info(fmt.Sprintf("HOOK_%s (%s) invoked.", job.HookUpdateJobInfo, path))
 	rescue.Go(func() {
 		defer close(ended)
-		if _, err := p.run(ctx, false); err != nil {
+		if _, err := p.Run(ctx, false); err != nil {
 			a.log.Warn("The UPDATE_JOB_INFO hook failed", "error", err)
 		}
 	})
@@ -185,10 +186,10 @@ func (a *activation) exitHook(ctx context.Context) {
 	p, err := a.hookProgram(job.HookJobExit, path, about, reason)
 	if err == nil {
 		a.log.Info(fmt.Sprintf("HOOK_%s (%s) invoked with reason: %q", job.HookJobExit, path, reason))
-		var o outcome
-		if o, err = p.run(ctx, false); err == nil {
+		var o hostprog.Outcome
+		if o, err = p.Run(ctx, false); err == nil {
 			a.logErrors(string(job.HookJobExit), o)
-			a.log.Info(fmt.Sprintf("%s %s", job.HookJobExit, o.describe()))
+			a.log.Info(fmt.Sprintf("%s %s", job.HookJobExit, o.Describe()))
 		}
 	}
 	if err != nil {

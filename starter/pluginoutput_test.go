@@ -11,6 +11,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/condor/daemonlog"
 	"podstarter/condor/plugin"
+	"podstarter/starter/hostprog/hostprogtest"
 	"podstarter/starter/settings"
 )
 
@@ -70,7 +71,8 @@ func TestPluginReportIsALink(t *testing.T) {
 		"device":         "ln -s /dev/zero .x.sh.out",
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := pluginActivation(t, 4714)
+			a := pluginActivation(t, hostprogtest.Sandbox(t, 4714))
+			a.host = hostOf(settings.Settings{Backend: settings.BackendLocal})
 			if err := a.sandbox.WriteFile("x.sh", []byte("#!/bin/sh\nrm .x.sh.out && "+put+"\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +84,7 @@ func TestPluginReportIsALink(t *testing.T) {
 			job.SetString("TransferPlugins", "x=x.sh")
 			set.AddJob(job, plugin.Allow)
 			r := plugin.Runner{
-				Set: set, Exec: a.runPlugin, Files: a.sandbox, Job: job, Scratch: a.sandbox.Scratch(), Log: a.log,
+				Set: set, Exec: a.programs().RunPlugin, Files: a.sandbox, Job: job, Scratch: a.sandbox.Scratch(), Log: a.log,
 				Environ: []string{"PATH=/usr/bin:/bin"},
 			}
 			res, err := r.Run(t.Context(), set.Find("x://h/a"), plugin.Input, []plugin.File{{URL: "x://h/a", Path: filepath.Join(a.sandbox.Scratch(), "a")}}, "")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -13,8 +12,8 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/plugin"
 	"podstarter/rescue"
-	"podstarter/sandbox"
 	"podstarter/sandbox/filetransfer"
+	"podstarter/starter/hostprog"
 	"podstarter/starter/settings"
 )
 
@@ -31,8 +30,8 @@ type urlPlugins struct {
 // openPlugins gets ready to move what URLs name.
 func (a *activation) openPlugins() *urlPlugins {
 	knobs := a.set.Condor.Transfer
-	return &urlPlugins{find: a.findPlugins, refuse: confinable(a.set), runner: plugin.Runner{
-		Exec: a.runPlugin, Files: a.sandbox, Job: a.ad.Clone(), Scratch: a.sandbox.Scratch(),
+	return &urlPlugins{find: a.findPlugins, refuse: a.host.Confinable(), runner: plugin.Runner{
+		Exec: a.programs().RunPlugin, Files: a.sandbox, Job: a.ad.Clone(), Scratch: a.sandbox.Scratch(),
 		Environ: a.environ, Extra: a.pluginSurroundings(), Lifetime: knobs.PluginLifetime, Output: pluginOutput(knobs, a.log), Log: a.log,
 		KeepErrors: knobs.KeepErrors, PlainData: knobs.PlainData,
 	}}
@@ -52,7 +51,7 @@ func (a *activation) pluginSurroundings() []string {
 
 // findPlugins finds the plugins for this job.
 func (a *activation) findPlugins(ctx context.Context) *plugin.Set {
-	set := pluginFinder(a.set, a.cfg, a.environ, a.log).find(ctx)
+	set := pluginFinder(a.host, a.set, a.cfg, a.environ, a.log).find(ctx)
 	set.AddJob(a.ad, a.userPlugins())
 	return set
 }
@@ -65,10 +64,10 @@ type siteFinder struct {
 	refuse  error // why none may be run
 }
 
-func pluginFinder(set settings.Settings, cfg *config.Config, environ []string, log *slog.Logger) siteFinder {
+func pluginFinder(host *hostprog.Host, set settings.Settings, cfg *config.Config, environ []string, log *slog.Logger) siteFinder {
 	return siteFinder{
-		Finder:  plugin.Finder{Config: cfg, Exec: askPlugin, Env: environ, Cache: plugin.OpenCache(set.StateDir()), Log: log},
-		noFiles: !set.SeparateUsers(), refuse: confinable(set),
+		Finder:  plugin.Finder{Config: cfg, Exec: host.AskPlugin, Env: environ, Cache: plugin.OpenCache(set.StateDir()), Log: log},
+		noFiles: !set.SeparateUsers(), refuse: host.Confinable(),
 	}
 }
 
@@ -107,58 +106,6 @@ func (a *activation) userPlugins() plugin.UserPlugins {
 		return plugin.Ignore
 	}
 	return plugin.Refuse
-}
-
-// nobody is who plugins are asked about themselves as.
-func nobody() sandbox.Owner {
-	if os.Getuid() != 0 {
-		return sandbox.Self()
-	}
-	return sandbox.Owner{UID: nobodysGroup, GID: nobodysGroup}
-}
-
-// askPlugin runs a plugin of the site that tells about itself.
-func askPlugin(ctx context.Context, p plugin.Program) (plugin.Outcome, error) {
-	began := time.Now()
-	o, err := program{path: p.Path, args: p.Args, env: p.Env, dir: p.Dir, limit: p.Limit, as: nobody(), untrusted: true}.run(ctx, p.Combined)
-	return outcomeOf(o, began), err
-}
-
-// runPlugin runs a plugin as the job's user, in the pilot container, where nobody has
-// less: in no group of anybody's, without capabilities, and with no way to get any. Where
-// it would be the pilot's own user, it is confined. When it has ended, so has all that it
-// started, and its temporary files are gone.
-func (a *activation) runPlugin(ctx context.Context, p plugin.Program) (plugin.Outcome, error) {
-	as := a.payloadUser()
-	left := remains{proc: "/proc", uid: as.UID, gid: pluginGroup}
-	env := p.Env
-	if !as.Switches() {
-		left.uid, left.gid, left.mark = os.Getuid(), -1, pluginMark+"="+a.name
-		env = append(env[:len(env):len(env)], left.mark)
-	}
-	// Of an earlier starter, if it was killed.
-	if err := left.kill(ctx); err != nil {
-		return plugin.Outcome{}, err
-	}
-	env, tidy, err := a.pluginTemporary(ctx, env)
-	if err != nil {
-		return plugin.Outcome{}, err
-	}
-	run := program{path: p.Path, args: p.Args, env: env, dir: p.Dir, limit: p.Limit, as: as, group: pluginGroup, untrusted: true}
-	began := time.Now()
-	var o outcome
-	if err = a.confine(&run); err == nil {
-		o, err = run.run(ctx, p.Combined)
-	}
-	if e := left.kill(ctx); e != nil && err == nil {
-		err = e
-	}
-	tidy()
-	return outcomeOf(o, began), err
-}
-
-func outcomeOf(o outcome, began time.Time) plugin.Outcome {
-	return plugin.Outcome{Status: o.status, Late: o.late, Output: o.stdout, Tail: o.tail, Took: time.Since(began)}
 }
 
 // tellPluginResults tells the shadow what plugins did, for the history of the job's

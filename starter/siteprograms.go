@@ -14,6 +14,7 @@ import (
 	"podstarter/payload"
 	"podstarter/sandbox"
 	"podstarter/starter/failure"
+	"podstarter/starter/hostprog"
 	"podstarter/starter/orders"
 	"podstarter/starter/settings"
 )
@@ -86,18 +87,18 @@ func (a *activation) tearDown(ctx context.Context) {
 // told nothing that the job can choose but the job's ad, on its standard input,
 // and does not begin in a directory of the job's.
 func (a *activation) runInPilot(ctx context.Context, path, stage string) error {
-	p := program{
-		path: path, args: []string{stage}, dir: "/", env: append(append([]string(nil), a.environ...), a.scriptEnvironment(stage)...),
-		stdin: []byte(public(a.ad).FormatOld()), as: sandbox.Self(), limit: a.set.Programs.Limit,
+	p := hostprog.Program{
+		Path: path, Args: []string{stage}, Dir: "/", Env: append(append([]string(nil), a.environ...), a.scriptEnvironment(stage)...),
+		Stdin: []byte(public(a.ad).FormatOld()), As: sandbox.Self(), Limit: a.set.Programs.Limit,
 	}
-	o, err := p.run(ctx, true)
+	o, err := p.Run(ctx, true)
 	if err != nil {
-		if errors.Is(err, errNotRun) {
+		if errors.Is(err, hostprog.ErrNotRun) {
 			err = fmt.Errorf("%w: %w", errScript, err)
 		}
 		return err
 	}
-	return a.scriptEnded(path, o.describe(), o.stdout, !o.late && o.status.Exited() && o.status.ExitStatus() == 0)
+	return a.scriptEnded(path, o.Describe(), o.Stdout, !o.Late && o.Status.Exited() && o.Status.ExitStatus() == 0)
 }
 
 // scriptEnvironment is what such programs are told.
@@ -115,7 +116,7 @@ func (a *activation) scriptEnvironment(stage string) []string {
 
 // scriptEnded logs a program's end and judges it.
 func (a *activation) scriptEnded(path, how string, output []byte, good bool) error {
-	said := excerpt(output)
+	said := hostprog.Excerpt(output)
 	if good {
 		a.log.Info(path+" "+how, "output", said)
 		return nil
@@ -152,7 +153,7 @@ func (a *activation) runInContainer(ctx context.Context, path, stage string) err
 		return err
 	}
 	status := syscall.WaitStatus(exit.WaitStatus)
-	return a.scriptEnded(path, outcome{status: status}.describe(), exit.Output, status.Exited() && status.ExitStatus() == 0)
+	return a.scriptEnded(path, hostprog.Outcome{Status: status}.Describe(), exit.Output, status.Exited() && status.ExitStatus() == 0)
 }
 
 // containerProgram says how a program is run inside the payload container.

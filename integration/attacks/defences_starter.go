@@ -105,8 +105,8 @@ var starterDefences = []Defence{
 		In:   rootless,
 		What: "if the pilot is not root, the kernel leaves plugins and hooks no files but the job's and those of the pilot's image (Landlock)",
 		Changes: []Change{{
-			File: "starter/confined.go",
-			Old:  "if a.set.SeparateUsers() {\n\t\treturn confinement{}, nil",
+			File: "starter/hostprog/confinement.go",
+			Old:  "if j.Host.separate {\n\t\treturn confinement{}, nil",
 			New:  "if true {\n\t\treturn confinement{}, nil",
 		}},
 	},
@@ -115,9 +115,9 @@ var starterDefences = []Defence{
 		In:   hasRoot,
 		What: "plugins run as the payload's user, in a group of their own",
 		Changes: []Change{{
-			File: "starter/plugins.go",
-			Old:  `as: as, group: pluginGroup`,
-			New:  `as: sandbox.Self(), group: pluginGroup`,
+			File: "starter/hostprog/host.go",
+			Old:  `As: as, group: pluginGroup`,
+			New:  `As: sandbox.Self(), group: pluginGroup`,
 		}},
 	},
 	{
@@ -133,7 +133,7 @@ var starterDefences = []Defence{
 		Name: PluginOutput,
 		What: "of what a plugin writes the starter keeps the beginning and the end",
 		Changes: []Change{{
-			File: "starter/program.go",
+			File: "starter/hostprog/outcome.go",
 			Old:  `maxUntrustedOutput = 128 << 10`,
 			New:  `maxUntrustedOutput = 1 << 30`,
 		}},
@@ -142,7 +142,7 @@ var starterDefences = []Defence{
 		Name: PluginRemains,
 		What: "when a plugin has ended, the starter kills the processes of its user and group",
 		Changes: []Change{{
-			File: "starter/plugins.go",
+			File: "starter/hostprog/host.go",
 			Old:  `if e := left.kill(ctx); e != nil && err == nil {`,
 			New:  `if e := error(nil); e != nil && err == nil {`,
 		}},
@@ -152,9 +152,9 @@ var starterDefences = []Defence{
 		In:   hasRoot,
 		What: "hooks run as the payload's user",
 		Changes: []Change{{
-			File: "starter/program.go",
-			Old:  `if p.as.Switches() {`,
-			New:  `if p.as.Switches() && p.group != 0 {`,
+			File: "starter/hostprog/program.go",
+			Old:  `if p.As.Switches() {`,
+			New:  `if p.As.Switches() && p.group != 0 {`,
 		}},
 	},
 	{
@@ -162,9 +162,9 @@ var starterDefences = []Defence{
 		In:   hasRoot,
 		What: "and in a group that no payload is in, so that none may look into them",
 		Changes: []Change{{
-			File: "starter/program.go",
-			Old:  `Uid: uint32(p.as.UID), Gid: nobodysGroup}`,
-			New:  `Uid: uint32(p.as.UID), Gid: uint32(p.as.GID)}`,
+			File: "starter/hostprog/program.go",
+			Old:  `Uid: uint32(p.As.UID), Gid: nobodysGroup}`,
+			New:  `Uid: uint32(p.As.UID), Gid: uint32(p.As.GID)}`,
 		}},
 	},
 	{

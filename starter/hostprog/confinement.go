@@ -1,4 +1,4 @@
-package main
+package hostprog
 
 import (
 	"fmt"
@@ -7,14 +7,13 @@ import (
 
 	"podstarter/payload"
 	"podstarter/sandbox/confine"
-	"podstarter/starter/settings"
 )
 
-// Programs of the site run for a job with files that the job may choose: links, a
-// directory of tokens, what stands in its ad. Where they run as the payload's user, a
-// file that this user may not read stays closed. A pilot without root has no other user
-// than its own, who may read the pod's and the pool's tokens; there the kernel takes
-// all from the program but the job's sandbox and what comes with the pilot's image.
+// A job can lead programs to any file: by links, its directory of tokens, or its ad.
+// Where programs run as the payload's user, the files that this user may not read stay
+// closed. A pilot without root has only its own user, who may read the pod's and the
+// pool's tokens: there the kernel leaves a program the job's sandbox and what comes with
+// the pilot's image, and nothing else.
 
 // programTrees are what programs and their libraries are made of, less what is
 // mounted there: secrets are.
@@ -22,8 +21,8 @@ var programTrees = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/var/lib/ca-certificates",
 }
 
-// programFiles are mounted, and hold no secret of the pilot's. What a process may
-// learn of others in /proc the kernel decides, for which a confined one is nobody.
+// programFiles are mounted, and hold no secret of the pilot's. In /proc, the kernel
+// shows a confined process nothing of the others but what everybody may see.
 var programFiles = []string{
 	"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/proc", "/sys/devices/system/cpu",
 }
@@ -41,21 +40,22 @@ type confinement struct {
 	sandbox *os.File // nil: nothing is taken
 }
 
-// confinement is what is left to a program that runs for this job. Each is for one
-// run, which closes it; it is made by who could remove the sandbox, and before that.
-func (a *activation) confinement() (confinement, error) {
-	if a.set.SeparateUsers() {
+// confinement opens what is left to a program that runs for this job; nothing is
+// taken where users are separate. Each is for one run, which closes it. It must be made
+// before the sandbox is removed.
+func (j Job) confinement() (confinement, error) {
+	if j.Host.separate {
 		return confinement{}, nil
 	}
-	dir, err := a.sandbox.OpenScratch()
+	dir, err := j.Sandbox.OpenScratch()
 	if err != nil {
 		return confinement{}, err
 	}
 	c := confinement{sandbox: dir, rules: confine.Rules{
 		Trees: programTrees, Write: programDevices, Change: []int{int(dir.Fd())},
-		Read: append(append([]string(nil), programFiles...), a.set.ProgramPaths...),
+		Read: append(append([]string(nil), programFiles...), j.Host.paths...),
 	}}
-	for _, entry := range a.environ {
+	for _, entry := range j.Environ {
 		for _, name := range authorities {
 			if list, ok := strings.CutPrefix(entry, name+"="); ok {
 				c.rules.Read = append(c.rules.Read, absolute(strings.Split(list, ":"))...)
@@ -90,41 +90,40 @@ func (c confinement) close() {
 	}
 }
 
-// confinable is nil if the site's programs may be run for jobs: as another user than
-// the pilot's, or confined. Else it says what to do.
-func confinable(set settings.Settings) error {
-	if set.SeparateUsers() {
+// Confinable is nil if programs may run for jobs: as another user than the pilot's, or
+// confined. Otherwise it says what to do.
+func (h *Host) Confinable() error {
+	if h.separate {
 		return nil
 	}
-	if err := kernelConfines(); err != nil {
+	if err := h.kernelConfines(); err != nil {
 		return fmt.Errorf("the pilot is not root, and plugins and hooks would read its tokens for a job: %w; use nodes whose kernel has Landlock, or a pilot with root", err)
 	}
 	return nil
 }
 
-// kernelConfines is replaced in tests.
-var kernelConfines = confine.Supported
-
-// auditConfinement says whether plugins and hooks can be used.
-func auditConfinement(set settings.Settings) []payload.Finding {
+// Audit says whether plugins and hooks can be used.
+func (h *Host) Audit() []payload.Finding {
 	const what = "plugins and hooks"
-	if set.SeparateUsers() {
+	if h.separate {
 		return nil
 	}
-	if err := confinable(set); err != nil {
+	if err := h.Confinable(); err != nil {
 		return []payload.Finding{{Grade: payload.Warn, What: what, Fix: "a kernel with Landlock on the node", Detail: "none are run for jobs: " + err.Error()}}
 	}
 	return []payload.Finding{{Grade: payload.OK, What: what, Detail: "the kernel keeps them from the pilot's files"}}
 }
 
-// confine leaves a program that is to run for this job no more than it may have.
-func (a *activation) confine(p *program) error {
-	err := confinable(a.set)
+// Confine leaves a program that is to run for this job no more than it may have. The
+// program must be run then, once.
+func (j Job) Confine(p *Program) error {
+	err := j.Host.Confinable()
 	if err == nil {
-		p.confined, err = a.confinement()
+		p.confined, err = j.confinement()
 	}
 	if err != nil {
-		return fmt.Errorf("%s %w: %w", p.path, errNotRun, err)
+		return fmt.Errorf("%s %w: %w", p.Path, ErrNotRun, err)
 	}
+	p.threads = j.Host.threads
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package hostprog
 
 import (
 	"context"
@@ -14,23 +14,24 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/condor/plugin"
+	"podstarter/starter/hostprog/hostprogtest"
 )
 
 // TestPluginTemporary: a plugin's temporary files are in a directory of its own in the
 // sandbox, and go with the run.
 func TestPluginTemporary(t *testing.T) {
-	a := pluginActivation(t, 4717)
-	path := siteProgram(t, `echo "$TMPDIR $TMP $TEMP"; umask 0; mkdir -p "$TMPDIR/a/b"; mktemp; chmod 0 "$TMPDIR/a"`)
-	o, err := a.runPlugin(t.Context(), plugin.Program{Path: path, Env: []string{"PATH=/usr/bin:/bin", "TMPDIR=/tmp"}, Dir: a.sandbox.Scratch()})
+	j := forJob(t, 4717)
+	path := hostprogtest.Script(t, `echo "$TMPDIR $TMP $TEMP"; umask 0; mkdir -p "$TMPDIR/a/b"; mktemp; chmod 0 "$TMPDIR/a"`)
+	o, err := j.RunPlugin(t.Context(), plugin.Program{Path: path, Env: []string{"PATH=/usr/bin:/bin", "TMPDIR=/tmp"}, Dir: j.Sandbox.Scratch()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(o.Output)), "\n")
 	dirs := strings.Fields(lines[0])
-	if len(lines) != 2 || len(dirs) != 3 || dirs[0] != dirs[1] || dirs[0] != dirs[2] || filepath.Dir(dirs[0]) != a.sandbox.Scratch() || filepath.Dir(lines[1]) != dirs[0] {
+	if len(lines) != 2 || len(dirs) != 3 || dirs[0] != dirs[1] || dirs[0] != dirs[2] || filepath.Dir(dirs[0]) != j.Sandbox.Scratch() || filepath.Dir(lines[1]) != dirs[0] {
 		t.Errorf("the plugin says %q", lines)
 	}
-	if left, err := os.ReadDir(a.sandbox.Scratch()); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(j.Sandbox.Scratch()); err != nil || len(left) > 0 {
 		t.Errorf("%v are left, %v", left, err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package hostprog
 
 import (
 	"context"
@@ -19,25 +19,23 @@ import (
 
 	"podstarter/condor/job"
 	"podstarter/sandbox/beneath"
-	"podstarter/starter/settings"
 )
 
 // Plugins and hooks run in the pilot container, which outlives the job, as a user who
-// is the next job's too. What one owner's plugin leaves where all may write is there for
-// the plugin of another, who did not put it there: X.509 proxies are found by name
-// in /tmp.
+// is the next job's too. A file that one owner's plugin leaves where all may write would
+// be used by the plugin of another owner: X.509 proxies are found by name in /tmp.
 
 // sharedDirs are where all may write in a pilot container.
 var sharedDirs = []string{"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"}
 
-// pluginTemporary gives a plugin a directory of its own for temporary files, in
-// the sandbox, and says how it goes.
-func (a *activation) pluginTemporary(ctx context.Context, env []string) (with []string, tidy func(), err error) {
+// temporary gives a plugin a directory of its own for temporary files, in the sandbox:
+// with is env with its path. tidy removes it.
+func (j Job) temporary(ctx context.Context, env []string) (with []string, tidy func(), err error) {
 	name := ".plugin_tmp." + strconv.FormatUint(rand.Uint64(), 36)
-	if err := a.sandbox.Mkdir(name, 0o700); err != nil {
+	if err := j.Sandbox.Mkdir(name, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("make a plugin's directory for temporary files: %w", err)
 	}
-	path := filepath.Join(a.sandbox.Scratch(), name)
+	path := filepath.Join(j.Sandbox.Scratch(), name)
 	for _, entry := range env {
 		if variable, _, _ := strings.Cut(entry, "="); !slices.Contains(job.TemporaryVariables, variable) {
 			with = append(with, entry)
@@ -47,29 +45,27 @@ func (a *activation) pluginTemporary(ctx context.Context, env []string) (with []
 		with = append(with, variable+"="+path)
 	}
 	return with, func() {
-		if err := a.sandbox.RemoveTree(context.WithoutCancel(ctx), name); err != nil {
-			a.log.Warn("A plugin's temporary files stay in the sandbox", "error", err)
+		if err := j.Sandbox.RemoveTree(context.WithoutCancel(ctx), name); err != nil {
+			j.Log.Warn("A plugin's temporary files stay in the sandbox", "error", err)
 		}
 	}, nil
 }
 
-// removeTemporary removes what programs that ran for jobs of this user have left in the
-// pilot container. Nothing of the user is alive there. Without root that user is the pilot's, whose daemons'
-// files nobody can tell from others; programs could leave nothing but in shared memory.
-func (a *activation) removeTemporary(ctx context.Context, uid int) error {
-	switch {
-	case a.set.Backend != settings.BackendPod:
-		return nil // the user is one of the machine's
-	case !a.set.SeparateUsers():
-		return removeOwned(ctx, []string{"/dev/shm"}, os.Getuid(), a.log)
+// RemoveTemporary removes what programs that ran for jobs of this user have left in the
+// pilot container. No process of the user may be alive there. Where users are not
+// separate, it is the pilot's user, whose daemons' files nobody can tell from others;
+// programs could then leave something in shared memory only.
+func (h *Host) RemoveTemporary(ctx context.Context, uid int, log *slog.Logger) error {
+	if !h.separate {
+		return removeOwned(ctx, []string{"/dev/shm"}, os.Getuid(), log)
 	}
-	return removeOwned(ctx, sharedDirs, uid, a.log)
+	return removeOwned(ctx, sharedDirs, uid, log)
 }
 
 // removeOwned removes what a user owns directly in directories, with all that is
-// below. It reads them piece by piece and follows nothing. A directory that is not there,
-// or not open to this process, is no error. A directory of the user's that others keep
-// from being empty is closed instead, by root.
+// below. It reads them piece by piece and follows nothing. A directory that does not
+// exist, or is not open to this process, is skipped. If a directory of the user's cannot
+// be emptied because of others, root closes it instead.
 func removeOwned(ctx context.Context, dirs []string, uid int, log *slog.Logger) error {
 	var problems *multierror.Error
 	for _, path := range dirs {
@@ -88,8 +84,8 @@ func removeOwned(ctx context.Context, dirs []string, uid int, log *slog.Logger) 
 	return problems.ErrorOrNil()
 }
 
-// emptyOf removes what a user owns in a directory. Some file systems leave names out
-// when others are removed meanwhile, so it is read until nothing was removed.
+// emptyOf removes what a user owns in a directory. Some file systems skip names while
+// others are removed, so it reads until there is nothing to remove.
 func emptyOf(ctx context.Context, dir *beneath.Root, uid int, log *slog.Logger) error {
 	for {
 		removed, err := removePass(ctx, dir, uid, log)
@@ -130,7 +126,7 @@ func removePass(ctx context.Context, dir *beneath.Root, uid int, log *slog.Logge
 	return removed, context.Cause(ctx)
 }
 
-// closeDir gives a directory to root, and shuts it. Only root can.
+// closeDir gives a directory to root and takes all rights from it. Only root can.
 func closeDir(at int, name string) error {
 	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

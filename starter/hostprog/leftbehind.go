@@ -1,4 +1,4 @@
-package main
+package hostprog
 
 import (
 	"bytes"
@@ -16,29 +16,29 @@ import (
 )
 
 // pluginGroup is the group of plugins, in the pilot container. No payload and no
-// other program is in it, which keeps a plugin from the processes of the payload in
-// a pod with a shared PID namespace (see nobodysGroup), and makes sure whose the
-// processes are that a plugin leaves behind: with no_new_privs and without
-// capabilities none of them can leave the group.
+// other program is in it. This keeps a plugin from the processes of the payload in
+// a pod with a shared PID namespace (see nobodysGroup), and marks the processes that a
+// plugin leaves behind: with no_new_privs and without capabilities none of them can
+// leave the group.
 const pluginGroup = 65533
 
-// pluginMark is the variable by which what a plugin left is recognised where user
-// and group are the starter's own, which is where plugins are the site's alone.
+// pluginMark is the variable by which a plugin's processes are recognised where user
+// and group are the starter's own. Plugins are the site's there, and do not hide.
 const pluginMark = "POD_STARTER_PLUGIN_RUN"
 
-// remains are the processes that a plugin started and that outlived it.
-type remains struct {
+// leftBehind finds the processes that a plugin started and that outlived it.
+type leftBehind struct {
 	proc     string
 	uid, gid int    // gid < 0: the mark counts
 	mark     string // "NAME=value"
 }
 
-// killTime bounds the killing of a plugin's processes one by one. One that forks faster is
-// ended by a signal to all processes of its user.
+// killTime bounds the killing of a plugin's processes one by one. A plugin that forks
+// faster is ended by a signal to all processes of its user.
 const killTime = 5 * time.Second
 
-// kill kills all of them and answers when none is left.
-func (r remains) kill(ctx context.Context) error {
+// kill kills all of them and returns when none is left.
+func (r leftBehind) kill(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
 	defer cancel()
 	pause := time.Millisecond
@@ -67,7 +67,7 @@ func (r remains) kill(ctx context.Context) error {
 	return nil
 }
 
-func (r remains) killUser(list []procfamily.Process) error {
+func (r leftBehind) killUser(list []procfamily.Process) error {
 	if r.gid < 0 {
 		return fmt.Errorf("processes of a plugin cannot be killed: %s", procfamily.Describe(list))
 	}
@@ -81,7 +81,7 @@ func (r remains) killUser(list []procfamily.Process) error {
 }
 
 // list finds them. All have the plugin's user ID.
-func (r remains) list() ([]procfamily.Process, error) {
+func (r leftBehind) list() ([]procfamily.Process, error) {
 	all, err := procfamily.OfUser(r.proc, r.uid).Members()
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (r remains) list() ([]procfamily.Process, error) {
 	return mine, nil
 }
 
-func (r remains) has(pid int) bool {
+func (r leftBehind) has(pid int) bool {
 	dir := r.proc + "/" + strconv.Itoa(pid)
 	if r.gid < 0 {
 		env, err := readSome(dir+"/environ", 1<<20)
