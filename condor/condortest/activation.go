@@ -275,13 +275,17 @@ func (a *Activation) Signal(ctx context.Context, number int) error {
 	return st.EndMessage()
 }
 
-// Command sends a command that has no fields, such as cedar.DCOffGraceful, as a daemon of
-// the same family.
-func (a *Activation) Command(ctx context.Context, number int) error {
+// Command sends another command, such as cedar.DCOffGraceful, as a daemon of the same family.
+// Daemons send those without fields, and then nothing but the command's name: no message that
+// is made with the session's key.
+func (a *Activation) Command(ctx context.Context, number int, fields ...int64) error {
 	st, err := a.startd.client.Command(ctx, a.address, number, a.family)
 	if err != nil {
 		return err
 	}
 	defer st.Close()
+	for _, n := range fields {
+		st.PutInt(n)
+	}
 	return st.EndMessage()
 }

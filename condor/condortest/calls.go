@@ -59,7 +59,7 @@ func (s *Shadow) serveCalls(st *cedar.Stream, w *wire) {
 	// The peer decides when something is said, however long that takes.
 	st.SetTimeout(0)
 	s.mu.Lock()
-	s.calls = w
+	s.calls = append(s.calls, w)
 	s.mu.Unlock()
 	s.served.Go(func() {
 		defer s.add(Heard{Call: Closed})

@@ -1,6 +1,9 @@
 package condortest
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"testing"
@@ -79,5 +82,50 @@ func TestActivation(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"update Running", "final Running", "update Running", "final Running", "update Running", "final Running"}, d.Story(Update, Final)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestOrders are those that the recordings do not have.
+func TestOrders(t *testing.T) {
+	sh := NewShadow(t, ShadowOptions{})
+	a := NewStartd(t, StartdOptions{}).Activate(t, sh)
+	s := newStarter(t, a)
+	server := &cedar.Server{Sessions: cedar.NewSessions()}
+	must(t, errors.Join(server.Sessions.Add(s.ParentSession), server.Sessions.Add(s.FamilySession)))
+	server.Handle(cedar.DCOffFast, cedar.Administrator, func(context.Context, *cedar.Call) error {
+		s.orders <- "off"
+		return nil
+	})
+	server.Handle(cedar.StarterVacateJob, cedar.Daemon, func(_ context.Context, c *cedar.Call) error {
+		v, err := startd.ReadVacate(c.Stream)
+		s.orders <- fmt.Sprintf("%+v", v)
+		return errors.Join(err, result(c.Stream, 1))
+	})
+	server.Handle(cedar.DCRaiseSignal, cedar.Daemon, func(_ context.Context, c *cedar.Call) error {
+		n, err := startd.ReadSignal(c.Stream)
+		s.orders <- fmt.Sprintf("signal %d", n)
+		return err
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, s.Listener) }()
+	t.Cleanup(func() { cancel(); <-served })
+
+	// A hook of the test gives the order while the starter is in the middle of a call.
+	sh.On("begin_execution", 1, Do(func(Heard) { a.Vacate(t, DeactivatedFast) }))
+	must(t, s.shadow.BeginExecution(t.Context()))
+	must(t, a.Command(t.Context(), cedar.DCOffFast, 1))
+	var got []string
+	got = append(got, <-s.orders, <-s.orders)
+	must(t, a.Signal(t.Context(), cedar.DCSigPCkpt))
+	got = append(got, <-s.orders)
+	want := []string{"{Reason:Claim deactivated forcibly Code:1009 Subcode:0 Soft:false}", "off", "signal 104"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	cancel()
+	s.Listener.Close()
+	if err := a.TryVacate(t.Context(), Preempted); err == nil {
+		t.Error("nobody listens, and nobody says so")
 	}
 }

@@ -61,10 +61,10 @@ type Shadow struct {
 	transfer cedar.ClaimID  // session that the starter uses for transfers
 	key      string         // of transfers
 	keys     int
-	starter  string   // the starter's address, as it told it
-	calls    net.Conn // on which calls come
-	failed   bool     // the last transfer of input failed
-	asked    bool     // and a diagnostic was asked for
+	starter  string     // the starter's address, as it told it
+	calls    []net.Conn // on which calls came, the last one is in use
+	failed   bool       // the last transfer of input failed
+	asked    bool       // and a diagnostic was asked for
 	open     map[int64]*os.File
 	sent     []Transfer
 }
@@ -256,8 +256,8 @@ func (s *Shadow) Connect(t testing.TB) *cedar.Stream {
 func (s *Shadow) Disconnect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls != nil {
-		s.calls.Close()
+	for _, c := range s.calls {
+		c.Close()
 	}
 }
 

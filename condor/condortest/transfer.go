@@ -59,8 +59,20 @@ func (s *Shadow) Transfers() []Transfer {
 	return append([]Transfer(nil), s.sent...)
 }
 
-// Failure is the report of a transfer that failed, or a go-ahead that is refused: for
-// [Answer] at [InputAck], [OutputAck] and [GoAhead]. Again wants it to be tried again.
+// Outputs are the contents of files that the starter has brought, by name. Of those that came
+// several times it is the last.
+func (s *Shadow) Outputs() map[string]string {
+	files := map[string]string{}
+	for _, h := range s.Heard() {
+		if h.Call == OutputItem && h.Ints[0] == ItemFile {
+			files[h.Texts[0]] = h.Body
+		}
+	}
+	return files
+}
+
+// Failure is the report of a transfer that failed, for [Answer] at [InputAck] and [OutputAck].
+// Again wants it to be tried again.
 func Failure(code, subcode int, reason string, again bool) *classads.Ad {
 	ad := classads.NewAd()
 	ad.SetInt("Result", -1)
@@ -70,9 +82,19 @@ func Failure(code, subcode int, reason string, again bool) *classads.Ad {
 	ad.SetInt("HoldReasonCode", int64(code))
 	ad.SetInt("HoldReasonSubCode", int64(subcode))
 	ad.SetString("HoldReason", reason)
+	return ad
+}
+
+// Refusal is a go-ahead that is refused, for [Answer] at [GoAhead].
+func Refusal(code, subcode int, reason string, again bool) *classads.Ad {
+	ad := Failure(code, subcode, reason, false)
 	ad.SetBool("TryAgain", again)
 	return ad
 }
+
+// Wait is a go-ahead that is yet to come, for [AnswerText] at [GoAhead]: the n-th and the
+// next answer to one question are the n-th and the next time of the plan.
+const Wait = "Result = 0"
 
 // session is one transfer.
 type session struct {
@@ -120,10 +142,8 @@ func (x *session) keyed(key string, role func(*session) error) error {
 	if key == x.Key() {
 		return role(x)
 	}
-	if err := result(x.s, 0); err != nil { // as to a starter that does not know the key
-		return err
-	}
-	return fmt.Errorf("%q is not the key of this shadow's transfers", key)
+	err := fmt.Errorf("%q is not the key of this shadow's transfers", key)
+	return errors.Join(err, result(x.s, 0), x.s.Flush()) // as to a starter that does not know the key
 }
 
 // event writes something down and does what the plan has for it. Done says that
@@ -209,7 +229,7 @@ func (x *session) grant() error {
 		return err
 	}
 	switch answer := ad.IntOr("Result", -1); {
-	case answer < 0 || answer == 1 && ad.Has("HoldReason"):
+	case answer < 0:
 		return errors.Join(x.s.Flush(), errRefused)
 	case answer == 0:
 		// Not yet; the answer comes with the next round of the plan.
@@ -287,11 +307,10 @@ func (x *session) report(name string) error {
 	}
 	ad.SetAd("TransferStats", stats)
 	r := x.at(name)
-	// Only the answer is planned here: what is heard comes before or after it.
 	if r.ad != nil {
 		ad = r.ad
 	}
-	if len(r.hooks)+len(r.until) > 0 || r.hangUp || r.unread {
+	if len(r.hooks)+len(r.until) > 0 || r.hangUp || r.unread || r.raw != nil {
 		if err := x.s.Flush(); err != nil {
 			return err
 		}

@@ -23,7 +23,6 @@ func (x *session) send() error {
 		errno := errnoOf(err)
 		x.failure = Failure(13, int(errno), fmt.Sprintf("SHADOW at 127.0.0.1 failed to send file(s) to %s: |Error: 1 total failures: first failure: reading from file %v: (errno %d) %s",
 			x.s.Peer(), pathOf(err), int(errno), sentence(errno.Error())), false)
-		x.failure.Delete("TryAgain") // a shadow says so only if it is to be tried again
 	}
 	x.mu.Lock()
 	x.failed, x.asked = err != nil, false
@@ -225,7 +224,6 @@ func (x *session) place(name string) {
 		return
 	}
 	x.failure = Failure(12, int(syscall.ENOENT), fmt.Sprintf("SHADOW at 127.0.0.1 - |Error: writing to file %s: (errno 2) No such file or directory", name), false)
-	x.failure.Delete("TryAgain")
 }
 
 // receiveBody takes what follows the name.
