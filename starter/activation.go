@@ -30,6 +30,7 @@ import (
 	"podstarter/starter/podhealth"
 	"podstarter/starter/settings"
 	"podstarter/starter/submitside"
+	"podstarter/starter/transfer"
 	"podstarter/starter/usage"
 	"podstarter/starter/visitors"
 )
@@ -72,7 +73,7 @@ type activation struct {
 	lease                         payload.Lease
 	home                          string
 	sandbox                       *sandbox.Sandbox
-	files                         transfers
+	files                         *transfer.Files
 	creds                         *credentials.Keeper
 	proxies                       credentials.Renewals
 	chirp                         ioProxy
@@ -98,7 +99,6 @@ type activation struct {
 	wrapper     string // USER_JOB_WRAPPER where the job runs; empty for none
 	wrapped     bool   // the job runs under the site's USER_JOB_WRAPPER
 	swept       bool
-	spooled     *string   // what went back to the spool; nil before anything did
 	restUntil   time.Time // no update by the clock before; periodic is held
 	periodic    sync.Mutex
 	background  rescue.Group // what watch has begun

@@ -15,6 +15,7 @@ import (
 	"podstarter/sandbox"
 	"podstarter/starter/hostprog"
 	"podstarter/starter/settings"
+	"podstarter/starter/transfer"
 )
 
 // pluginTestTime bounds the test of a method. The startd does nothing else meanwhile.
@@ -23,7 +24,7 @@ const pluginTestTime = 30 * time.Second
 // urlAbilities are the promises about URLs. Plugins are asked anew: this is when an
 // administrator who has changed one has the execution point reconfigured.
 func urlAbilities(ctx context.Context, ad *classads.Ad, host *hostprog.Host, set settings.Settings, cfg *config.Config, environ []string, log *slog.Logger) {
-	finder := pluginFinder(host, set, cfg, environ, log)
+	finder := transfer.NewFinder(host, set, environ, log)
 	finder.Fresh = true
 	finder.Test = func(ctx context.Context, p *plugin.Plugin, method string) error {
 		url, ok := cfg.Lookup(method + "_TEST_URL")
@@ -38,7 +39,7 @@ func urlAbilities(ctx context.Context, ad *classads.Ad, host *hostprog.Host, set
 		}
 		return err
 	}
-	found := finder.find(ctx)
+	found := finder.All(ctx)
 	jobs := !found.Disabled() && set.SeparateUsers()
 	if jobs {
 		ad.SetBool("HasJobTransferPlugins", true)

@@ -134,13 +134,13 @@ func (a *activation) tellCheckpoint(ctx context.Context, kind string, number int
 var errNoTransfer = errors.New("the job has no file transfer")
 
 func (a *activation) sendCheckpoint(ctx context.Context) error {
-	if a.files.transfer == nil {
+	if a.files == nil {
 		return errNoTransfer
 	}
 	ctx, release := a.orders.UntilCut(ctx)
 	defer release()
 	rescue.Go(func() { a.orders.TakeDownWith(ctx, a.container.Ending()) })
-	return phase(ctx, a.log, "checkpoint", func(ctx context.Context) error { return a.sendOutput(ctx, jobfiles.Checkpoint) })
+	return phase(ctx, a.log, "checkpoint", func(ctx context.Context) error { return a.sendFiles(ctx, jobfiles.Checkpoint) })
 }
 
 // verifyCheckpoint looks whether a checkpoint that came from a checkpoint_destination
@@ -152,7 +152,7 @@ func (a *activation) verifyCheckpoint(ctx context.Context) error {
 	if to, err := a.ad.GetString("CheckpointDestination"); err != nil || to == "" {
 		return nil
 	}
-	err := a.files.transfer.VerifyCheckpoint(ctx)
+	err := a.files.VerifyCheckpoint(ctx)
 	bad := (*filetransfer.CheckpointError)(nil)
 	switch {
 	case err == nil, ctx.Err() != nil:

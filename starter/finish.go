@@ -8,12 +8,15 @@ import (
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
+	"podstarter/internal/cedar"
 	"podstarter/payload"
 	"podstarter/rescue"
+	"podstarter/sandbox/filetransfer"
 	"podstarter/sandbox/jobfiles"
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
 	"podstarter/starter/submitside"
+	"podstarter/starter/transfer"
 )
 
 // finish is what happens between the end of the job's main process and the
@@ -110,11 +113,8 @@ func (a *activation) sayExited(ctx context.Context) error {
 
 // stageOut sends the job's output, or what the way it ended leaves of it.
 func (a *activation) stageOut(ctx context.Context) error {
-	if !a.info.FileTransfer || a.files.arrived {
-		return nil
-	}
 	e := a.orders.Ended()
-	kind, wanted := jobfiles.Choose(a.ad, a.files.when, jobfiles.Ending{
+	kind, wanted := a.files.Output(jobfiles.Ending{
 		Ready: true, Started: true,
 		Evicted:    a.payload.ordered,
 		Fast:       a.payload.ordered && !a.orders.Allows(orders.Hard),
@@ -122,7 +122,6 @@ func (a *activation) stageOut(ctx context.Context) error {
 		WaitStatus: a.payload.exit.WaitStatus,
 	})
 	if !wanted {
-		a.log.Info("No output is transferred after this kind of end")
 		return nil
 	}
 	ctx, release := a.orders.UntilCut(ctx)
@@ -130,7 +129,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 	rescue.Go(func() { a.orders.TakeDownWith(ctx, a.container.Ending()) })
 	var err error
 	for again := true; again; again = err == nil {
-		err = phase(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendOutput(ctx, kind) })
+		err = phase(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendFiles(ctx, kind) })
 		switch {
 		case err == nil:
 			return a.reports.Update(ctx, a.exitAd(ctx))
@@ -139,7 +138,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 			a.payload.ordered = true
 			return nil
 		}
-		err = a.retryOutput(ctx, err)
+		err = a.files.Again(ctx, err)
 	}
 	if errors.Is(err, shadow.ErrLost) || errors.Is(err, orders.ErrEnded) {
 		return err
@@ -150,6 +149,26 @@ func (a *activation) stageOut(ctx context.Context) error {
 		return err
 	}
 	return failure.OfTransfer(err, "")
+}
+
+// openFiles gets ready to transfer the job's files.
+func (a *activation) openFiles() error {
+	var err error
+	a.files, err = transfer.Open(transfer.Options{
+		Job: a.ad, Machine: a.machine, Info: a.info, Sandbox: a.sandbox, Programs: a.programs(), Settings: a.set, Tokens: a.creds.Tokens(),
+		Shadow: a.shadow, Side: a.submit, Over: a.half.Over, Tell: a.reports.Tell, Log: a.log,
+		Client: &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address, Timeout: a.set.Condor.Transfer.Timeout},
+	})
+	return err
+}
+
+// sendFiles is the transfer of what the job made. The job's own log does not grow
+// meanwhile.
+func (a *activation) sendFiles(ctx context.Context, kind jobfiles.Kind) error {
+	if kind != jobfiles.Checkpoint {
+		a.closeJobLog()
+	}
+	return a.files.Send(ctx, filetransfer.Upload{Kind: kind, Number: a.checkpoint, Added: a.addedOutput(), Removed: a.chirp.hidden()})
 }
 
 // outOfMemory turns the kernel's killing of any of the job's processes for want

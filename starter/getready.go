@@ -15,6 +15,7 @@ import (
 	"podstarter/starter/failure"
 	"podstarter/starter/settings"
 	"podstarter/starter/submitside"
+	"podstarter/starter/transfer"
 )
 
 // getReady brings the job's files in and makes the payload slot run the job's
@@ -31,7 +32,7 @@ func (a *activation) getReady(ctx context.Context) error {
 	if err := a.prepareHook(ctx, job.HookBeforeTransfer); err != nil {
 		return err
 	}
-	if err := a.openTransfers(); err != nil {
+	if err := a.openFiles(); err != nil {
 		return err
 	}
 	if _, ok := a.hooks.Path(job.HookPrepareJob); !ok {
@@ -166,8 +167,8 @@ const maxInputTries = 3
 func (a *activation) stageIn(ctx context.Context) error {
 	for try := 1; ; try++ {
 		var failed error
-		if a.files.transfer != nil {
-			failed = a.fetchInput(ctx)
+		if a.files != nil {
+			failed = a.files.Fetch(ctx)
 			if failed != nil && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -186,9 +187,9 @@ func (a *activation) stageIn(ctx context.Context) error {
 				a.log.Warn("The shadow wants the job started although its input failed", "error", failed)
 			}
 			return nil
-		case errors.Is(verdict, submitside.ErrRetryTransfer) && a.files.transfer != nil && try < maxInputTries:
+		case errors.Is(verdict, submitside.ErrRetryTransfer) && a.files != nil && try < maxInputTries:
 			a.log.Warn("The shadow wants the input files sent again", "error", failed, "try", try)
-			if err := submitside.Pause(ctx, reapTime); err != nil {
+			if err := submitside.Pause(ctx, transfer.ReapTime); err != nil {
 				return err
 			}
 		case failed != nil && (verdict == nil || !errors.Is(verdict, shadow.ErrLost)):

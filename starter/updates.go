@@ -42,7 +42,7 @@ func (a *activation) fullAd(ctx context.Context, state job.State) *classads.Ad {
 func (a *activation) about(ctx context.Context) job.Activation {
 	about := job.Activation{
 		StarterAddress: a.address,
-		Spooled:        a.spooled,
+		Spooled:        a.files.Spooled(),
 		NestDelayed:    a.shadow.Version().AtLeast(25, 3, 0),
 		Startd:         a.startdMeasures(),
 	}
@@ -83,8 +83,8 @@ func (a *activation) finalUpdate(ctx context.Context) *classads.Ad {
 	if a.sandbox != nil {
 		ad = a.fullAd(ctx, "")
 	}
-	ad.SetInt("BytesSent", a.files.sent())
-	ad.SetInt("BytesRecvd", a.files.received())
+	ad.SetInt("BytesSent", a.files.Sent())
+	ad.SetInt("BytesRecvd", a.files.Received())
 	a.reports.Final(ctx, ad)
 	return ad
 }

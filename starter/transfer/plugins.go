@@ -1,4 +1,4 @@
-package main
+package transfer
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"podstarter/classads"
-	"podstarter/condor/config"
 	"podstarter/condor/job"
 	"podstarter/condor/plugin"
 	"podstarter/rescue"
@@ -28,50 +26,52 @@ type urlPlugins struct {
 }
 
 // openPlugins gets ready to move what URLs name.
-func (a *activation) openPlugins() *urlPlugins {
-	knobs := a.set.Condor.Transfer
-	return &urlPlugins{find: a.findPlugins, refuse: a.host.Confinable(), runner: plugin.Runner{
-		Exec: a.programs().RunPlugin, Files: a.sandbox, Job: a.ad.Clone(), Scratch: a.sandbox.Scratch(),
-		Environ: a.environ, Extra: a.pluginSurroundings(), Lifetime: knobs.PluginLifetime, Output: pluginOutput(knobs, a.log), Log: a.log,
+func (f *Files) openPlugins() *urlPlugins {
+	knobs := f.Settings.Condor.Transfer
+	return &urlPlugins{find: f.findPlugins, refuse: f.Programs.Host.Confinable(), runner: plugin.Runner{
+		Exec: f.Programs.RunPlugin, Files: f.Sandbox, Job: f.Job.Clone(), Scratch: f.Sandbox.Scratch(),
+		Environ: f.Programs.Environ, Extra: f.pluginSurroundings(), Lifetime: knobs.PluginLifetime, Output: pluginOutput(knobs, f.Log), Log: f.Log,
 		KeepErrors: knobs.KeepErrors, PlainData: knobs.PlainData,
 	}}
 }
 
 // pluginSurroundings are the variables by which plugins find what belongs to the job.
-func (a *activation) pluginSurroundings() []string {
+func (f *Files) pluginSurroundings() []string {
 	env := []string{
-		"_CONDOR_JOB_AD=" + filepath.Join(a.sandbox.Scratch(), job.JobAdFile),
-		"_CONDOR_MACHINE_AD=" + filepath.Join(a.sandbox.Scratch(), job.MachineAdFile),
+		"_CONDOR_JOB_AD=" + filepath.Join(f.Sandbox.Scratch(), job.JobAdFile),
+		"_CONDOR_MACHINE_AD=" + filepath.Join(f.Sandbox.Scratch(), job.MachineAdFile),
 	}
-	if a.creds.Tokens() != "" {
-		env = append(env, "_CONDOR_CREDS="+a.creds.Tokens())
+	if f.Tokens != "" {
+		env = append(env, "_CONDOR_CREDS="+f.Tokens)
 	}
 	return env
 }
 
 // findPlugins finds the plugins for this job.
-func (a *activation) findPlugins(ctx context.Context) *plugin.Set {
-	set := pluginFinder(a.host, a.set, a.cfg, a.environ, a.log).find(ctx)
-	set.AddJob(a.ad, a.userPlugins())
+func (f *Files) findPlugins(ctx context.Context) *plugin.Set {
+	set := NewFinder(f.Programs.Host, f.Settings, f.Programs.Environ, f.Log).All(ctx)
+	set.AddJob(f.Job, f.userPlugins())
 	return set
 }
 
-// siteFinder finds the site's plugins and logs what is wrong with some: the others can
-// be used all the same.
-type siteFinder struct {
+// Finder finds the site's plugins and logs what is wrong with some. The others can be
+// used all the same.
+type Finder struct {
 	plugin.Finder
 	noFiles bool  // no URL may name a file of the pilot container
 	refuse  error // why none may be run
 }
 
-func pluginFinder(host *hostprog.Host, set settings.Settings, cfg *config.Config, environ []string, log *slog.Logger) siteFinder {
-	return siteFinder{
-		Finder:  plugin.Finder{Config: cfg, Exec: host.AskPlugin, Env: environ, Cache: plugin.OpenCache(set.StateDir()), Log: log},
+// NewFinder returns a finder that asks plugins about themselves with environ.
+func NewFinder(host *hostprog.Host, set settings.Settings, environ []string, log *slog.Logger) Finder {
+	return Finder{
+		Finder:  plugin.Finder{Config: set.Config, Exec: host.AskPlugin, Env: environ, Cache: plugin.OpenCache(set.StateDir()), Log: log},
 		noFiles: !set.SeparateUsers(), refuse: host.Confinable(),
 	}
 }
 
-func (f siteFinder) find(ctx context.Context) *plugin.Set {
+// All finds them.
+func (f Finder) All(ctx context.Context) *plugin.Set {
 	if f.refuse != nil {
 		f.Log.Error("No URLs are transferred", "error", f.refuse)
 		return plugin.Disabled()
@@ -91,14 +91,14 @@ func (f siteFinder) find(ctx context.Context) *plugin.Set {
 
 // userPlugins says what becomes of plugins that the job brings (jic_shadow.cpp:
 // initWithFileTransfer).
-func (a *activation) userPlugins() plugin.UserPlugins {
-	if !a.set.SeparateUsers() {
+func (f *Files) userPlugins() plugin.UserPlugins {
+	if !f.Settings.SeparateUsers() {
 		return plugin.Refuse
 	}
-	n, err := a.cfg.EvalInt("STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS", 0, a.machine, a.ad)
+	n, err := f.Settings.Config.EvalInt("STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS", 0, f.Machine, f.Job)
 	switch {
 	case err != nil:
-		a.log.Warn("Plugins of jobs are allowed, since what forbids them is not understood", "error", err)
+		f.Log.Warn("Plugins of jobs are allowed, since what forbids them is not understood", "error", err)
 		return plugin.Allow
 	case n <= 0:
 		return plugin.Allow
@@ -106,21 +106,6 @@ func (a *activation) userPlugins() plugin.UserPlugins {
 		return plugin.Ignore
 	}
 	return plugin.Refuse
-}
-
-// tellPluginResults tells the shadow what plugins did, for the history of the job's
-// runs (jic_shadow.cpp:updateShadowWithPluginResults).
-func (a *activation) tellPluginResults(ctx context.Context, which string, results []*classads.Ad) {
-	if len(results) == 0 {
-		return
-	}
-	list := make([]*classads.Expr, len(results))
-	for i, ad := range results {
-		list[i] = classads.AdExpr(ad)
-	}
-	ad := classads.NewAd()
-	ad.SetList(which+"PluginResultList", list...)
-	a.reports.Tell(ctx, ad)
 }
 
 // For implements filetransfer.Plugins.

@@ -1,4 +1,4 @@
-package main
+package transfer
 
 import (
 	"bytes"
@@ -13,11 +13,11 @@ import (
 	"podstarter/starter/settings"
 )
 
-// transferHistory is the log of single transfers of this execution point
+// history is the log of single transfers of this execution point
 // (FILE_TRANSFER_STATS_LOG; file_transfer.cpp:LogThisTransferStats). It belongs to
 // HTCondor's account, with whose rights it is written: root must not follow what is
 // in its directory.
-type transferHistory struct {
+type history struct {
 	path  string
 	owner sandbox.Owner
 	job   func(*classads.Ad) // says whose files they are
@@ -32,28 +32,36 @@ const (
 	historyPart = 256 << 10
 )
 
-// openTransferHistory returns nil where no such log is wanted.
-func (a *activation) openTransferHistory() *transferHistory {
-	log := a.set.Condor.Transfer.HistoryLog
+// openHistory returns nil where no such log is wanted.
+func (f *Files) openHistory() *history {
+	log := f.Settings.Condor.Transfer.HistoryLog
 	if !log.Set {
 		return nil
 	}
-	owner, err := settings.CondorOwner(a.cfg)
+	owner, err := settings.CondorOwner(f.Settings.Config)
 	if err != nil {
-		a.log.Warn("There is no log of transfers", "error", err)
+		f.Log.Warn("There is no log of transfers", "error", err)
 		return nil
 	}
-	info := a.info
-	user := a.ad.StringOr("Owner", "")
-	return &transferHistory{path: log.Value, owner: owner, job: func(ad *classads.Ad) {
-		ad.SetInt("JobClusterId", int64(info.Cluster))
-		ad.SetInt("JobProcId", int64(info.Proc))
+	user := f.Job.StringOr("Owner", "")
+	return &history{path: log.Value, owner: owner, job: func(ad *classads.Ad) {
+		ad.SetInt("JobClusterId", int64(f.Info.Cluster))
+		ad.SetInt("JobProcId", int64(f.Info.Proc))
 		ad.SetString("JobOwner", user)
 	}}
 }
 
+// writeHistory writes what a transfer has recorded.
+func (f *Files) writeHistory() {
+	f.history.flush()
+	if h := f.history; h != nil && h.err != nil {
+		f.Log.Warn("The log of transfers is not complete", "error", h.err)
+		h.err = nil
+	}
+}
+
 // add takes a record.
-func (h *transferHistory) add(ad *classads.Ad) {
+func (h *history) add(ad *classads.Ad) {
 	ad = ad.Clone()
 	h.job(ad)
 	h.text.WriteString("***\n")
@@ -64,7 +72,7 @@ func (h *transferHistory) add(ad *classads.Ad) {
 }
 
 // flush writes what there is. Each record is whole: starters share the file.
-func (h *transferHistory) flush() {
+func (h *history) flush() {
 	if h == nil || h.text.Len() == 0 {
 		return
 	}
