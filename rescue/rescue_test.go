@@ -85,7 +85,9 @@ var bare = map[string]string{
 	"sshtojob/errand.go":                    "in the ssh server, which is a process of its own",
 	"payload/procfamily/killer.go":          "on a thread with another user's ID, which must not go on after a panic",
 	"internal/cedar/cedartest/cedartest.go": "for tests",
-	"starter/lastwords.go":                  "tells of panics",
+	"condor/condortest/shadow.go":           "for tests",
+	"condor/condortest/startd.go":           "for tests",
+	"starter/activation/lastwords.go":       "tells of panics",
 }
 
 // TestEveryGoroutine: a goroutine that is begun in another way takes the process

@@ -51,7 +51,7 @@ func TestEveryAbilityIsProven(t *testing.T) {
 		t.Fatal(err)
 	}
 	ad := classads.NewAd()
-	abilities(ad, settings.Settings{Backend: settings.BackendPod, Images: site})
+	abilities(ad, settings.Settings{Config: config.FromMap(nil), Backend: settings.BackendPod, Images: site})
 	plugin := hostprogtest.Script(t, `echo 'SupportedMethods = "m"'`)
 	urlAbilities(t.Context(), ad, hostprog.New(hostprog.Options{SeparateUsers: true}), settings.Settings{Backend: settings.BackendLocal, PrivateDir: t.TempDir()}, config.FromMap(map[string]string{
 		"FILETRANSFER_PLUGINS": plugin, "STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS": "2", "LOCK": t.TempDir(),

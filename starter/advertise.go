@@ -14,6 +14,7 @@ import (
 	"podstarter/condor/image"
 	"podstarter/condor/startd"
 	"podstarter/internal/buildinfo"
+	"podstarter/starter/activation"
 	"podstarter/starter/failure"
 	"podstarter/starter/settings"
 )
@@ -47,9 +48,9 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 	}
 	if err := startd.WriteAbilities(out, ad); err != nil {
 		log.Error("Cannot tell the startd what this starter can do", "error", err)
-		return exitGeneral
+		return activation.ExitGeneral
 	}
-	return exitNormal
+	return activation.ExitNormal
 }
 
 // tidy ends what starters of an earlier pilot left, and publishes what is known

@@ -8,6 +8,7 @@ import (
 	"podstarter/k8sexec"
 	"podstarter/localexec"
 	"podstarter/payload"
+	"podstarter/starter/hostprog"
 	"podstarter/starter/settings"
 )
 
@@ -37,4 +38,9 @@ func newPodBackend(ctx context.Context, set settings.Settings, cfg *config.Confi
 		ThrowawayTags: set.ThrowawayTags, DigestLifetime: set.DigestLifetime, Reset: set.Reset,
 		KubernetesDir: set.KubernetesDir, Log: log,
 	})
+}
+
+// hostOf is the pilot container that the settings describe.
+func hostOf(set settings.Settings) *hostprog.Host {
+	return hostprog.New(hostprog.Options{SeparateUsers: set.SeparateUsers(), Paths: set.ProgramPaths})
 }

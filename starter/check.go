@@ -14,6 +14,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/internal/buildinfo"
 	"podstarter/payload"
+	"podstarter/starter/activation"
 	"podstarter/starter/failure"
 	"podstarter/starter/settings"
 )
@@ -40,14 +41,14 @@ func printAudit(ctx context.Context, out io.Writer, cfg *config.Config, asJSON b
 	}
 	if err := print(out, title, found); err != nil {
 		fmt.Fprintf(os.Stderr, "condor_pod_starter: print the findings: %v\n", err)
-		return exitGeneral
+		return activation.ExitGeneral
 	}
 	for _, f := range found {
 		if f.Grade == payload.Bad {
-			return exitGeneral
+			return activation.ExitGeneral
 		}
 	}
-	return exitNormal
+	return activation.ExitNormal
 }
 
 // audit collects the findings: HTCondor's side here, the pod's in the backend.

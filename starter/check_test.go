@@ -10,6 +10,7 @@ import (
 
 	"podstarter/condor/config"
 	"podstarter/payload"
+	"podstarter/starter/activation"
 	"podstarter/starter/settings"
 )
 
@@ -104,7 +105,7 @@ func TestAuditKnobs(t *testing.T) {
 func TestAuditOfMistakes(t *testing.T) {
 	cfg := config.FromMap(map[string]string{"POD_STARTER_BACKEND": "cloud", "POD_STARTER_PAYLOAD_UID": "0"})
 	var out strings.Builder
-	if code := printAudit(context.Background(), &out, cfg, false); code != exitGeneral {
+	if code := printAudit(context.Background(), &out, cfg, false); code != activation.ExitGeneral {
 		t.Errorf("exit code %d", code)
 	}
 	for _, knob := range []string{"change: POD_STARTER_BACKEND", "change: POD_STARTER_PAYLOAD_UID", "2 bad"} {

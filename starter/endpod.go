@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"podstarter/condor/config"
+	"podstarter/starter/activation"
 	"podstarter/starter/failure"
 	"podstarter/starter/settings"
 )
@@ -27,7 +28,7 @@ func endPod(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Lo
 	}
 	if err != nil {
 		fmt.Fprintf(out, "condor_pod_starter -end-pod: %s\n", failure.OneLine(err))
-		return exitGeneral
+		return activation.ExitGeneral
 	}
-	return exitNormal
+	return activation.ExitNormal
 }

@@ -3,7 +3,7 @@
 // each activation of a claim. It runs the job in a sibling container of its own
 // pod, or, where there is no pod, beside itself.
 //
-// The files of this package follow the life of an activation; activation.go is
+
 // its table of contents.
 package main
 
@@ -13,27 +13,23 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"podstarter/condor/config"
 	"podstarter/condor/daemonlog"
 	"podstarter/condor/startd"
+	"podstarter/payload"
 	"podstarter/payload/threads"
 	"podstarter/sshtojob"
+	"podstarter/starter/activation"
+	"podstarter/starter/settings"
 	"podstarter/wrapper/agent"
 )
 
-// Exit codes of the process, as the startd reads them (HTCondor
-// src/condor_includes/exit.h; src/condor_startd.V6/claim.cpp:starterExited).
-const (
-	exitNormal     = 0
-	exitGeneral    = 1
-	exitLostShadow = 2
-	exitException  = 3
-	exitLog        = 44 // the log could not be opened
-)
+// exitLog is the exit code when the log could not be opened (HTCondor
+// src/condor_includes/exit.h); the others are the activation's.
+const exitLog = 44
 
 // Threads are made before they are needed: when a job of the pod has used up what
 // processes and threads there may be, none is to be had, and a program in Go dies of that.
@@ -63,7 +59,7 @@ func main() {
 	sshtojob.Dispatch()
 	debug.SetMemoryLimit(memoryTarget)
 	dieBySignal()
-	unix.Umask(jobUmask) // what plugins and hooks begin with; a thread cannot have its own in a pod
+	unix.Umask(activation.Umask) // what plugins and hooks begin with; a thread cannot have its own in a pod
 	os.Exit(run(os.Args[1:], os.Environ()))
 }
 
@@ -75,24 +71,24 @@ func run(args, env []string) int {
 	}
 	if len(args) == 1 && questions[args[0]] != nil {
 		if err := questions[args[0]](ctx, os.Stdout, env); err != nil {
-			return refuse(exitGeneral, err)
+			return refuse(activation.ExitGeneral, err)
 		}
-		return exitNormal
+		return activation.ExitNormal
 	}
 	if checks, asJSON := checkOptions(args); checks {
 		cfg, err := config.Load(ctx, config.Options{Env: startd.ScrubEnv(env)})
 		if err != nil {
-			return refuse(exitGeneral, err)
+			return refuse(activation.ExitGeneral, err)
 		}
 		return printAudit(ctx, os.Stdout, cfg, asJSON)
 	}
 	inv, err := parseInvocation(args)
 	if err != nil {
-		return refuse(exitGeneral, err)
+		return refuse(activation.ExitGeneral, err)
 	}
 	cfg, err := config.Load(ctx, config.Options{LocalName: inv.localName, Env: startd.ScrubEnv(env)})
 	if err != nil {
-		return refuse(exitGeneral, err)
+		return refuse(activation.ExitGeneral, err)
 	}
 	if inv.errand == errandMonitor {
 		reserveThreads(monitorThreads)
@@ -126,18 +122,15 @@ func run(args, env []string) int {
 // activate runs one activation and gives the exit code of the process.
 func activate(ctx context.Context, inv invocation, cfg *config.Config, env []string, file *daemonlog.Log) int {
 	log := logger(file)
-	return survive(ctx, log, lastWordsTime, func(failed *failures) (*activation, error) {
-		a, err := newActivation(ctx, inv, cfg, env, log)
-		if err != nil {
-			log.Error("Cannot take this activation over from the startd", "error", err)
-			return nil, err
-		}
-		a.logs = file
-		file.CommandSocket(a.address)
-		failed.end(a.orders)
-		return a, nil
-	}, (*activation).run)
+	set, err := settings.Read(cfg)
+	if err != nil {
+		log.Error("Cannot take this activation over from the startd", "error", err)
+		return activation.ExitGeneral
+	}
+	return activation.Run(ctx, activation.Options{
+		Slot: inv.slot(set.Condor.ResourcePrefix), SubmitHost: inv.submitHost, LogSuffix: inv.logSuffix, JobLog: inv.jobLog,
+		Version: condorVersion(cfg), Env: env, Settings: set, Pod: podOf(set), Host: hostOf(set),
+		NewBackend: func(ctx context.Context) (payload.Backend, error) { return newBackend(ctx, set, cfg, log) },
+		LogFile:    file, Log: log,
+	})
 }
-
-// now is the wall clock.
-func now() time.Time { return time.Now() }

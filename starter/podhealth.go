@@ -13,6 +13,7 @@ import (
 
 	"podstarter/condor/config"
 	"podstarter/k8sexec"
+	"podstarter/starter/activation"
 	"podstarter/starter/failure"
 	"podstarter/starter/podhealth"
 	"podstarter/starter/settings"
@@ -47,9 +48,9 @@ func keep(ctx context.Context, cfg *config.Config, log *slog.Logger) int {
 	}
 	if err != nil {
 		log.Error("Cannot look after the pod", "error", failure.OneLine(err))
-		return exitGeneral
+		return activation.ExitGeneral
 	}
-	return exitNormal
+	return activation.ExitNormal
 }
 
 // healInChild runs a check in a process of its own, so that the memory which a
@@ -72,7 +73,7 @@ func heal(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Logg
 	set, err := settings.Read(cfg)
 	if err != nil {
 		fmt.Fprintln(out, failure.OneLine(err))
-		return exitGeneral
+		return activation.ExitGeneral
 	}
 	found, err := podOf(set).Recheck(func() error {
 		_, err := preflight(ctx, cfg, log)
@@ -85,9 +86,9 @@ func heal(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Logg
 		fmt.Fprintln(out, failure.OneLine(found))
 	}
 	if err != nil || found != nil {
-		return exitGeneral
+		return activation.ExitGeneral
 	}
-	return exitNormal
+	return activation.ExitNormal
 }
 
 // monitor is `condor_pod_starter -monitor`, a STARTD_CRON job in the mode
@@ -96,7 +97,7 @@ func monitor(cfg *config.Config) int {
 	complain := func(err error) { fmt.Fprintf(os.Stderr, "condor_pod_starter -monitor: %v\n", err) }
 	if err := podhealth.Monitor(cfg.String("LOCK", os.TempDir()), os.Stdout, complain); err != nil {
 		complain(err)
-		return exitGeneral
+		return activation.ExitGeneral
 	}
-	return exitNormal
+	return activation.ExitNormal
 }

@@ -48,7 +48,7 @@ var starterDefences = []Defence{
 			New:  "id := l.backend.opt.BaseUID\n",
 		}, {
 			// It takes what another slot's job has for that of an earlier one then.
-			File: "starter/start.go",
+			File: "starter/activation/start.go",
 			Old:  `stale, err := a.sandbox.RemoveStale(ctx)`,
 			New:  `stale, err := []string(nil), error(nil)`,
 		}},
@@ -57,7 +57,7 @@ var starterDefences = []Defence{
 		Name: Sweep,
 		What: "the starter kills all processes of the payload's user when the job has ended",
 		Changes: []Change{{
-			File: "starter/finish.go",
+			File: "starter/activation/finish.go",
 			Old:  `if a.swept || a.container == nil {`,
 			New:  `if true {`,
 		}},
@@ -95,9 +95,9 @@ var starterDefences = []Defence{
 		In:   rootless,
 		What: "plugins that jobs bring are refused if the pilot is not root, as whose user they would run",
 		Changes: []Change{{
-			File: "starter/plugins.go",
-			Old:  "if !a.set.SeparateUsers() {\n\t\treturn plugin.Refuse",
-			New:  "if !a.set.SeparateUsers() {\n\t\treturn plugin.Allow",
+			File: "starter/transfer/plugins.go",
+			Old:  "if !f.Settings.SeparateUsers() {\n\t\treturn plugin.Refuse",
+			New:  "if !f.Settings.SeparateUsers() {\n\t\treturn plugin.Allow",
 		}},
 	},
 	{
@@ -171,7 +171,7 @@ var starterDefences = []Defence{
 		Name: HookEnviron,
 		What: "hooks get the starter's environment and what a job is told of its place, and nothing that the job's owner has chosen",
 		Changes: []Change{{
-			File: "starter/hooks.go",
+			File: "starter/activation/hooks.go",
 			Old:  "env := job.NewEnv()\n\tif err := job.Publish",
 			New:  "env := job.NewEnv()\n\t_ = env.MergeAd(a.ad)\n\tif err := job.Publish",
 		}},
@@ -199,7 +199,7 @@ var starterDefences = []Defence{
 		Name: OwnerOnly,
 		What: "and those of the job owner's tools only from those with the key that it made for the owner",
 		Changes: []Change{{
-			File: "starter/ownersessions.go",
+			File: "starter/visitors/sessions.go",
 			Old:  `user == "" || c.User != user {`,
 			New:  `c.User != user && false {`,
 		}},
@@ -209,7 +209,7 @@ var starterDefences = []Defence{
 		In:   hasRoot,
 		What: "the starter asks the kernel who connects to its abstract socket, and turns all but HTCondor's own users away",
 		Changes: []Change{{
-			File: "starter/listen.go",
+			File: "starter/activation/listen.go",
 			Old:  `return !slices.Contains(trusted, int(uid)) }`,
 			New:  `return !slices.Contains(trusted, int(uid)) && false }`,
 		}},

@@ -1,0 +1,208 @@
+package activation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"podstarter/classads"
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/condor/startd"
+	"podstarter/internal/cedar"
+	"podstarter/payload"
+	"podstarter/rescue"
+	"podstarter/sandbox/filetransfer"
+	"podstarter/sandbox/jobfiles"
+	"podstarter/starter/failure"
+	"podstarter/starter/orders"
+)
+
+// askCheckpoint sends the job its checkpoint signal, if it wants that
+// (vanilla_proc.cpp:VanillaProc::Ckpt).
+func (a *activation) askCheckpoint(ctx context.Context) {
+	if !job.CheckpointsOf(a.ad).BySignal || a.payload.saving || a.payload.ordered {
+		return
+	}
+	sig := job.SignalsOf(a.ad).Checkpoint
+	a.log.Info(fmt.Sprintf("Sending %s to the job, for a checkpoint", job.SignalName(sig)))
+	if err := a.container.Client().Signal(ctx, sig, false); err != nil {
+		a.log.Warn("The signal for a checkpoint did not reach the job", "error", err)
+		return
+	}
+	a.payload.saving = true
+}
+
+// isCheckpoint says whether the main process has ended in the way that means a
+// checkpoint, and is to be started again.
+func (a *activation) isCheckpoint(exit payload.Exit) bool {
+	how := job.CheckpointsOf(a.ad)
+	return !a.reports.Held() && !a.payload.ordered && (how.Self || a.payload.saving) && exit.WaitStatus == how.Status
+}
+
+// checkpointed looks whether the main process has ended in the way that means a
+// checkpoint. If so, what it saved goes to the access point, and the process is to
+// be started again, in the same container and with the same files: processes that
+// it left behind go on, as under stock (vanilla_proc.cpp:JobReaper,
+// restartCheckpointedJob).
+func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
+	run, how := a.payload, job.CheckpointsOf(a.ad)
+	as := run.exit.WaitStatus == how.Status
+	if !a.isCheckpoint(*run.exit) && !(run.saving && !run.ordered) {
+		return false, nil // it has ended, or is made to
+	}
+	if err := a.tellEnd(ctx); err != nil {
+		return false, err
+	}
+	if !as {
+		if err := a.outOfMemory(); err != nil {
+			return false, err
+		}
+		return false, a.hold(ctx, shadow.HoldFailedToCheckpoint, run.exit.WaitStatus, how.Broken(run.status()))
+	}
+	if err := a.saveCheckpoint(ctx); err != nil || a.reports.Held() {
+		return false, err
+	}
+	if a.orders.Ended() != nil {
+		// What it has done is saved; there is no use in beginning anew.
+		run.ordered = true
+		return false, nil
+	}
+	if !a.mayRestart(ctx) {
+		return false, failure.New(shadow.VacateCheckpointSaved, 0, errors.New( //nolint:staticcheck // stock's sentence
+			"Rescheduling self-checkpoint job after checkpoint upload because reactivating the claim would have failed."))
+	}
+	a.log.Info("The job is started again after its checkpoint")
+	a.meter.NextRun()
+	if a.table != nil {
+		a.table.Close()
+		a.table = nil
+		a.openTable()
+	}
+	return true, nil
+}
+
+// saveCheckpoint transfers a checkpoint and tells the shadow. A transfer that may
+// work another time is not the job's end: there will be other checkpoints.
+func (a *activation) saveCheckpoint(ctx context.Context) error {
+	if a.runs == 1 {
+		a.checkpoint = a.ad.IntOr("CheckpointNumber", -1)
+	}
+	a.checkpoint++ // also of one that fails: half of it may have arrived
+	err := a.sendCheckpoint(ctx)
+	switch {
+	case err == nil:
+		p := job.Process{Started: a.payload.exit.Started, Ended: a.payload.exit.Ended}
+		ad := a.processAd(job.Exited)
+		a.publishVacate(ad)
+		job.PublishCheckpoint(ad, a.checkpoint, p)
+		a.reports.Tell(ctx, ad)
+		a.tellCheckpoint(ctx, shadow.EventSuccessfulCheckpoint, a.checkpoint)
+		return nil
+	case !a.orders.Allows(orders.Cut):
+		return nil
+	}
+	if t := (*filetransfer.Error)(nil); errors.As(err, &t) && !t.TryAgain {
+		return a.hold(ctx, shadow.HoldFailedToCheckpoint, -1, "Starter failed to upload checkpoint: "+t.Text)
+	}
+	a.log.Warn("Failed to transfer a checkpoint; the job goes on to the next", "number", a.checkpoint, "error", failure.OneLine(err))
+	a.tellCheckpoint(ctx, shadow.EventFailedCheckpoint, a.checkpoint)
+	return nil
+}
+
+// hold puts a job on hold that has ended in the wrong way, before the startd hears
+// how it did (jic_shadow.cpp:holdJob).
+func (a *activation) hold(ctx context.Context, code, subcode int, why string) error {
+	err := a.reports.Hold(ctx, shadow.RemoteError{Message: why, Code: code, Subcode: subcode, Critical: true})
+	if err != nil {
+		return failure.New(code, subcode, errors.New(why)) // to be told when there is a shadow again
+	}
+	a.log.Error("The job is put on hold", "why", why)
+	return nil
+}
+
+// tellCheckpoint tells the shadow what became of a checkpoint.
+func (a *activation) tellCheckpoint(ctx context.Context, kind string, number int64) {
+	event := shadow.Event(kind)
+	event.SetInt("CheckpointNumber", number)
+	if _, err := a.shadow.EventNotification(ctx, event); err != nil {
+		a.log.Warn("The shadow did not hear of a checkpoint", "what", kind, "number", number, "error", err)
+	}
+}
+
+// errNoTransfer says why a job's checkpoint is not saved.
+var errNoTransfer = errors.New("the job has no file transfer")
+
+func (a *activation) sendCheckpoint(ctx context.Context) error {
+	if a.files == nil {
+		return errNoTransfer
+	}
+	ctx, release := a.orders.UntilCut(ctx)
+	defer release()
+	rescue.Go(func() { a.orders.TakeDownWith(ctx, a.container.Ending()) })
+	return phase(ctx, a.log, "checkpoint", func(ctx context.Context) error { return a.sendFiles(ctx, jobfiles.Checkpoint) })
+}
+
+// verifyCheckpoint looks whether a checkpoint that came from a checkpoint_destination
+// is what was saved there. If it is not, the shadow forgets it, and the job goes
+// back to the queue, to begin with an earlier one (jic_shadow.cpp:
+// transferInputStatus). An older shadow would send the same again, for ever: the job
+// is held.
+func (a *activation) verifyCheckpoint(ctx context.Context) error {
+	if to, err := a.ad.GetString("CheckpointDestination"); err != nil || to == "" {
+		return nil
+	}
+	err := a.files.VerifyCheckpoint(ctx)
+	bad := (*filetransfer.CheckpointError)(nil)
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !errors.As(err, &bad):
+		return fmt.Errorf("verify the checkpoint: %w", err)
+	}
+	if !a.shadow.ForgetsCheckpoints() {
+		return failure.New(shadow.HoldDownloadFileError, 0, fmt.Errorf("%w The access point cannot go back to an earlier checkpoint; "+
+			"mend what is stored at the checkpoint_destination, or submit the job again", bad))
+	}
+	if bad.Number >= 0 {
+		a.tellCheckpoint(ctx, shadow.EventInvalidCheckpoint, bad.Number)
+	}
+	return failure.New(0, 0, bad)
+}
+
+// mayRestart asks the startd whether the slot is still the job's. If it cannot be
+// asked, the job is started: the startd ends it if it wants to.
+func (a *activation) mayRestart(ctx context.Context) bool {
+	if !a.set.Condor.AskToRestart || !startd.KnowsReactivation(a.version()) {
+		return true
+	}
+	client := &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER"}
+	may, err := startd.MayReactivate(ctx, client, a.inherited.Parent.String(), a.claimID())
+	if err != nil {
+		a.log.Warn("The job is started again without the startd's consent", "error", err)
+		return true
+	}
+	return may
+}
+
+// claimID is the id of the claim; a secret.
+func (a *activation) claimID() string {
+	for _, ad := range []*classads.Ad{a.ad, a.secrets} {
+		if ad == nil {
+			continue
+		}
+		if id, err := ad.GetString("ClaimId"); err == nil && id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// runName is the name of the payload's run in the control directory: an exit
+// record of one before must not be taken for this one's.
+func (a *activation) runName() string {
+	if a.runs == 0 {
+		return a.name
+	}
+	return fmt.Sprintf("%s-%d", a.name, a.runs)
+}

@@ -1,0 +1,94 @@
+package activation
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"podstarter/condor/shadow"
+	"podstarter/starter/hostprog"
+)
+
+const (
+	// diagnosticTime is how long a diagnostic may take (starter_guidance.cpp).
+	diagnosticTime = 20 * time.Second
+	// maxDiagnostic bounds what is sent of a diagnostic's output, in bytes: its end,
+	// which for a log tells most.
+	maxDiagnostic = 256 << 10
+)
+
+// diagnose runs a diagnostic that the site has for the shadow to ask for, and sends
+// what it wrote (starter_guidance.cpp:run_diagnostic_reply_and_request_additional_guidance).
+// Only an end of ctx is an error.
+func (a *activation) diagnose(ctx context.Context, name string) error {
+	event := shadow.Event(shadow.EventDiagnosticResult)
+	event.SetString("Diagnostic", name)
+	o, result, err := a.runDiagnostic(ctx, name)
+	if err != nil {
+		return err
+	}
+	a.log.Info("Diagnostic "+strconv.Quote(name)+" for the shadow", "result", result)
+	event.SetString("Result", result)
+	if result == diagnosticDone {
+		event.SetInt("ExitStatus", int64(o.Status))
+		event.SetString("Contents", base64.StdEncoding.EncodeToString(o.Stdout[max(0, len(o.Stdout)-maxDiagnostic):]))
+	}
+	if _, err := a.shadow.EventNotification(context.WithoutCancel(ctx), event); err != nil {
+		a.log.Warn("Failed to send what a diagnostic found to the shadow", "error", err)
+	}
+	return nil
+}
+
+// What is said of a diagnostic.
+const (
+	diagnosticDone    = "Completed"
+	diagnosticLate    = "Error - Timed Out"
+	diagnosticUnknown = "Error - Unregistered"
+	diagnosticMissing = "Error - specified path does not exist"
+	diagnosticFailed  = "Error - failed to run"
+)
+
+func (a *activation) runDiagnostic(ctx context.Context, name string) (hostprog.Outcome, string, error) {
+	path, ok := "", plainName(name)
+	if ok {
+		path, ok = a.cfg.Lookup("STARTER_DIAGNOSTIC_" + name)
+	}
+	if !ok {
+		return hostprog.Outcome{}, diagnosticUnknown, nil
+	}
+	if _, err := os.Stat(path); err != nil || !filepath.IsAbs(path) {
+		return hostprog.Outcome{}, diagnosticMissing, nil
+	}
+	env := append([]string(nil), a.environ...)
+	if bin, ok := a.cfg.Lookup("BIN"); ok {
+		env = append(env, "_CONDOR_BIN="+bin)
+	}
+	env = append(env, "_CONDOR_STARTER_PID="+strconv.Itoa(os.Getpid()))
+	p := hostprog.Program{Path: path, Env: env, Dir: a.sandbox.Scratch(), As: a.programs().User(), Limit: diagnosticTime}
+	if !a.set.SeparateUsers() {
+		// It is there to read the pilot's logs, so it cannot be confined. It meets
+		// nothing of the job's.
+		p.Dir = "/"
+	}
+	o, err := p.Run(ctx, true)
+	switch {
+	case errors.Is(err, hostprog.ErrNotRun):
+		a.log.Warn("A diagnostic cannot be run", "error", err)
+		return o, diagnosticFailed, nil
+	case err != nil:
+		return o, "", err
+	case o.Late:
+		return o, diagnosticLate, nil
+	}
+	return o, diagnosticDone, nil
+}
+
+// plainName says whether a name from the shadow may be part of a knob's name.
+func plainName(name string) bool {
+	return name != "" && len(name) <= 64 && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}

@@ -1,0 +1,205 @@
+package activation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"podstarter/condor/image"
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/payload"
+	"podstarter/payload/proctable"
+	"podstarter/rescue"
+	"podstarter/starter/failure"
+	"podstarter/starter/settings"
+	"podstarter/starter/submitside"
+	"podstarter/starter/transfer"
+)
+
+// getReady brings the job's files in and makes the payload slot run the job's
+// image, both at once: either may take minutes, and neither needs the other.
+// The first failure cancels the other half and is the one that counts.
+//
+// Hooks may change the job, its image too. So the image is chosen after the
+// hook before the transfer, and, where there is a hook after the transfer, the
+// binding waits for that one.
+func (a *activation) getReady(ctx context.Context) error {
+	if err := a.guide().Converse(ctx, submitside.AboutSetup); err != nil {
+		return err
+	}
+	if err := a.prepareHook(ctx, job.HookBeforeTransfer); err != nil {
+		return err
+	}
+	if err := a.openFiles(); err != nil {
+		return err
+	}
+	if _, ok := a.hooks.Path(job.HookPrepareJob); !ok {
+		return a.bindBesideStageIn(ctx)
+	}
+	if err := phase(ctx, a.log, "stage-in", a.stageIn); err != nil {
+		return err
+	}
+	if err := a.prepareHook(ctx, job.HookPrepareJob); err != nil {
+		return err
+	}
+	if err := a.chooseImage(); err != nil {
+		return err
+	}
+	return phase(ctx, a.log, "bind", a.bind)
+}
+
+func (a *activation) bindBesideStageIn(ctx context.Context) error {
+	if err := a.chooseImage(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	halves := []struct {
+		name string
+		run  func(context.Context) error
+	}{{"bind", a.bind}, {"stage-in", a.stageIn}}
+	var both rescue.Group
+	for _, half := range halves {
+		both.Go(func() {
+			if err := rescue.Do(func() error { return phase(ctx, a.log, half.name, half.run) }); err != nil {
+				cancel(err) // the first cause stays
+			}
+		})
+	}
+	both.Wait()
+	return context.Cause(ctx)
+}
+
+// bind asks the backend for a container with the job's image.
+func (a *activation) bind(ctx context.Context) error {
+	if err := a.health.Rest(ctx); err != nil {
+		return err
+	}
+	wanted := ""
+	if !a.image.Default() {
+		wanted = a.image.Image.String()
+	}
+	container, err := a.lease.Bind(ctx, payload.BindRequest{
+		Activation: a.name,
+		Image:      wanted,
+		Written:    a.writtenImage(),
+		ChosenBy:   a.image.Knob,
+		Owner:      a.info.User,
+		Report:     func(progress string) { a.log.Info("Binding: " + progress) },
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if a.image.Says != "" {
+			err = fmt.Errorf("%w (%s)", err, a.image.Says)
+		}
+		return failure.OfBinding(err)
+	}
+	a.container = container
+	a.health.Bound()
+	a.openTable()
+	a.log.Info(fmt.Sprintf("Payload container runs image %s", container.Image()))
+	return nil
+}
+
+// writtenImage is the job's own name for its image, empty if it has none.
+func (a *activation) writtenImage() string {
+	if a.image.Default() || a.image.Knob != "" {
+		return ""
+	}
+	for _, name := range []string{"DockerImage", "ContainerImage"} {
+		if text, err := a.ad.GetString(name); err == nil && strings.TrimSpace(text) != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// openTable lets the starter see the payload's processes itself, if it can.
+func (a *activation) openTable() {
+	client := a.container.Client()
+	if !client.SharesPIDNamespace() {
+		a.log.Info("This pod shares no PID namespace; the wrapper measures and signals the payload alone")
+		return
+	}
+	uid, gid := a.lease.Owner()
+	table, err := proctable.New(proctable.Options{UID: uid, GID: gid, Wrapper: client.Hello().PID})
+	if err != nil {
+		a.log.Warn("The payload's processes cannot be looked at, only the wrapper's word counts", "error", err)
+		return
+	}
+	a.table = table
+}
+
+// chooseImage decides which image the job runs in.
+func (a *activation) chooseImage() error {
+	if a.set.Backend == settings.BackendLocal {
+		if image.AsksForContainer(a.ad) {
+			return failure.New(shadow.VacateContainerError, 0, errors.New("the job wants a container image, but this execution point has no containers to offer"))
+		}
+		return nil
+	}
+	var err error
+	if a.image, err = a.set.Images.Choose(a.ad, a.machine); err != nil {
+		if m := (*image.Mistake)(nil); errors.As(err, &m) {
+			// What shows only now shows for this job; others may run here.
+			err = failure.New(shadow.VacateContainerError, 0, fmt.Errorf("this execution point cannot choose the job's image: %w", m))
+		}
+		return err
+	}
+	if a.image.Says != "" {
+		a.log.Info("Image: " + a.image.Says)
+	}
+	return nil
+}
+
+// maxInputTries bounds how often the input files are fetched: a shadow that
+// always answers RetryTransfer would otherwise keep starter and shadow busy for
+// ever.
+const maxInputTries = 3
+
+// stageIn fetches the job's input files and asks the shadow what to do with the
+// result: to start the job, which a shadow may want whatever became of the
+// files, to try again, or to give it up (starter_guidance.cpp).
+func (a *activation) stageIn(ctx context.Context) error {
+	for try := 1; ; try++ {
+		var failed error
+		if a.files != nil {
+			failed = a.files.Fetch(ctx)
+			if failed != nil && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if failed == nil {
+				if err := a.verifyCheckpoint(ctx); err != nil {
+					return err
+				}
+			}
+		} else if err := a.creds.DelegateProxy(ctx); err != nil {
+			return err
+		}
+		verdict := a.guide().Converse(ctx, submitside.AboutEnvironment)
+		switch {
+		case errors.Is(verdict, submitside.ErrStartJob):
+			if failed != nil {
+				a.log.Warn("The shadow wants the job started although its input failed", "error", failed)
+			}
+			return nil
+		case errors.Is(verdict, submitside.ErrRetryTransfer) && a.files != nil && try < maxInputTries:
+			a.log.Warn("The shadow wants the input files sent again", "error", failed, "try", try)
+			if err := submitside.Pause(ctx, transfer.ReapTime); err != nil {
+				return err
+			}
+		case failed != nil && (verdict == nil || !errors.Is(verdict, shadow.ErrLost)):
+			return failure.OfTransfer(failed, "Failed to transfer files: ")
+		case errors.Is(verdict, submitside.ErrAbort):
+			return failure.New(shadow.VacateStarterError, 0, errors.New("the shadow ordered the start of the job to be given up"))
+		case errors.Is(verdict, submitside.ErrRetryTransfer):
+			return nil // the files are here; the shadow's half saw it otherwise
+		default:
+			return verdict
+		}
+	}
+}

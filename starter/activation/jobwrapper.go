@@ -1,0 +1,121 @@
+package activation
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/payload"
+	"podstarter/starter/failure"
+	"podstarter/starter/settings"
+)
+
+const (
+	// maxJobWrapper bounds the file of a USER_JOB_WRAPPER, in bytes.
+	maxJobWrapper = 16 << 20
+	// maxWrapperError bounds what a wrapper may say of its failure, in bytes.
+	maxWrapperError = 4 << 10
+)
+
+// jobWrapper answers with the path of USER_JOB_WRAPPER where the job runs; empty if
+// the site has none for this job.
+func (a *activation) jobWrapper() string {
+	if a.wrapper == "" {
+		return ""
+	}
+	if a.ad.BoolOr("WantDocker", false) || a.ad.BoolOr("WantContainer", false) || !a.image.Default() {
+		wrap, err := a.cfg.EvalBool(settings.KnobWrapImages.Name, true, a.machine, a.ad)
+		if err != nil {
+			a.log.Warn("A knob about the job wrapper is not understood, its default holds", "error", err)
+		}
+		if !wrap {
+			return ""
+		}
+	}
+	return a.wrapper
+}
+
+// bringJobWrapper copies USER_JOB_WRAPPER to where the job runs. The stock starter
+// runs it from the execution point's own file system; the payload container has
+// another. So the program alone is copied, to a place that the payload may read
+// and not write to, and before the input, so that it is no output.
+func (a *activation) bringJobWrapper() error {
+	if !a.set.Condor.JobWrapper.Set {
+		return nil
+	}
+	path := a.set.Condor.JobWrapper.Value
+	broken := func(err error) error {
+		return failure.New(shadow.VacateJobNotStarted, 0, fmt.Errorf("this execution point cannot run its USER_JOB_WRAPPER: %w", err))
+	}
+	if st, err := os.Stat(path); err != nil {
+		return broken(err)
+	} else if !st.Mode().IsRegular() || st.Mode().Perm()&0o111 == 0 {
+		return broken(fmt.Errorf("%s is not an executable file", path))
+	} else if st.Size() > maxJobWrapper {
+		return broken(fmt.Errorf("%s has more than %d bytes", path, maxJobWrapper))
+	}
+	if a.set.Backend == settings.BackendLocal {
+		a.wrapper = path // the same file system
+		return nil
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		return broken(err)
+	}
+	name := filepath.Base(path)
+	if !a.set.Condor.NestedScratch || name == "htcondor" || name == "user" || name == "scratch" {
+		name = ".condor_job_wrapper" // no name that the job knows
+	}
+	if a.wrapper, err = a.sandbox.WriteTopFile(name, program, 0o555); err != nil {
+		return broken(err)
+	}
+	return nil
+}
+
+// wrapperWorks says whether programs are told where to write down that the wrapper
+// failed (starter.cpp:PublishToEnv).
+func (a *activation) wrapperWorks() bool {
+	wrapper := a.set.Condor.JobWrapper
+	return wrapper.Set && unix.Access(wrapper.Value, unix.X_OK) == nil
+}
+
+// wrapperFailure is what it means that the wrapper has said that it could not run
+// the job: the site's trouble, not the job's (user_proc.cpp:JobReaper).
+func (a *activation) wrapperFailure() error {
+	if !a.wrapped {
+		return nil
+	}
+	text, err := a.sandbox.ReadFile(job.WrapperErrorFile, maxWrapperError)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		a.log.Warn("What the job wrapper says of its failure cannot be read", "error", err)
+	}
+	words := strings.ReplaceAll(strings.TrimSpace(strings.ToValidUTF8(string(text), "?")), "\n", "|")
+	return failure.New(shadow.HoldUnspecified, 0, fmt.Errorf("The job wrapper failed to execute the job: %s", words)) //nolint:staticcheck // stock's sentence
+}
+
+// wrapperStartFailure is what becomes of a job whose wrapper cannot be executed in
+// its image. The user can mend that by another image; the site is told in the same
+// words.
+func (a *activation) wrapperStartFailure(s *payload.StartError) error {
+	image := "the image"
+	if name := a.container.Image(); name != "" {
+		image += " " + name
+	}
+	why := s.Detail
+	if why == "" {
+		why = job.Strerror(s.Errno)
+	}
+	return failure.New(shadow.HoldFailedToCreateProcess, int(s.Errno), fmt.Errorf( //nolint:staticcheck // begins as stock's does
+		"Failed to execute this execution point's job wrapper (USER_JOB_WRAPPER) in %s: %s (errno=%d: '%s'); every job here is started by it, so choose an image that can run it, usually one with a shell",
+		image, why, int(s.Errno), job.Strerror(s.Errno)))
+}

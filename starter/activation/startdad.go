@@ -1,0 +1,56 @@
+package activation
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"podstarter/classads"
+)
+
+const (
+	// startdAdFile is what the startd writes beside the sandbox whenever it
+	// refreshes the slot's ad (HTCondor src/condor_startd.V6/Resource.cpp:
+	// refresh_sandbox_ad).
+	startdAdFile = ".update.ad"
+	// maxStartdAd bounds it; a slot ad is some 20 kB.
+	maxStartdAd = 4 << 20
+)
+
+// startdMeasures is what the startd measured of this slot, above all what its
+// monitors say of GPUs; nil while it has not written it.
+func (a *activation) startdMeasures() *classads.Ad {
+	data, err := a.readStartdAd()
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			a.log.Warn("Cannot read what the startd measured", "error", err)
+		}
+		return nil
+	}
+	ad, err := classads.ParseOld(string(data))
+	if err != nil {
+		a.log.Warn("What the startd measured is not understood", "error", err)
+		return nil
+	}
+	return ad
+}
+
+// readStartdAd reads the file with the rights of whom its directory belongs to:
+// with nested directories, or a scratch directory apart from EXECUTE, that is
+// HTCondor, otherwise the payload.
+func (a *activation) readStartdAd() ([]byte, error) {
+	if a.sandbox == nil {
+		return nil, fs.ErrNotExist
+	}
+	if !a.set.Condor.NestedScratch && a.set.ScratchDir == "" {
+		return a.sandbox.ReadFile(startdAdFile, maxStartdAd)
+	}
+	f, err := os.Open(filepath.Join(a.sandbox.HTCondor(), startdAdFile))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxStartdAd))
+}
