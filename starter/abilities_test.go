@@ -53,9 +53,11 @@ func TestEveryAbilityIsProven(t *testing.T) {
 	ad := classads.NewAd()
 	abilities(ad, settings.Settings{Config: config.FromMap(nil), Backend: settings.BackendPod, Images: site})
 	plugin := hostprogtest.Script(t, `echo 'SupportedMethods = "m"'`)
-	urlAbilities(t.Context(), ad, hostprog.New(hostprog.Options{SeparateUsers: true}), settings.Settings{Backend: settings.BackendLocal, PrivateDir: t.TempDir()}, config.FromMap(map[string]string{
+	cfg := config.FromMap(map[string]string{
 		"FILETRANSFER_PLUGINS": plugin, "STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS": "2", "LOCK": t.TempDir(),
-	}), nil, slog.New(slog.DiscardHandler))
+	})
+	set := settings.Settings{Backend: settings.BackendLocal, PrivateDir: t.TempDir(), Config: cfg}
+	urlAbilities(t.Context(), ad, hostprog.New(hostprog.Options{SeparateUsers: true}), set, cfg, nil, slog.New(slog.DiscardHandler))
 	promised := map[string]bool{}
 	for name := range ad.All() {
 		if strings.HasPrefix(name, "Has") {
