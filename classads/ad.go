@@ -6,9 +6,9 @@ import (
 )
 
 // Ad is a ClassAd: an ordered set of named expressions. Names are compared
-// without regard to case (of ASCII letters); the spelling of the first
-// insertion is kept. Any number of goroutines may read an Ad at once; a change
-// must be alone.
+// without regard to the case of ASCII letters; the spelling of the first
+// insertion is kept. Any number of goroutines may read an Ad at once. While one
+// changes it, no other may use it. The zero value is an empty ad.
 type Ad struct {
 	attrs []attr
 	index []uint32 // open addressing, position+1, 0 = free; nil while small
@@ -20,8 +20,8 @@ type attr struct {
 	n    node
 }
 
-// indexFrom is the number of attributes from which a hash index is kept: below
-// it a scan that compares hashes is faster.
+// indexFrom is the number of attributes from which an ad has a hash index. With
+// fewer, a scan that compares hashes is faster.
 const indexFrom = 12
 
 // NewAd returns an empty ad.
@@ -41,8 +41,8 @@ func (a *Ad) Grow(n int) {
 // Len returns the number of attributes.
 func (a *Ad) Len() int { return len(a.attrs) }
 
-// All iterates over the attributes in order. The ad must not be changed
-// meanwhile.
+// All iterates over the attributes in order. Do not change the ad during the
+// loop.
 func (a *Ad) All() iter.Seq2[string, *Expr] {
 	return func(yield func(string, *Expr) bool) {
 		for i := range a.attrs {
@@ -53,7 +53,7 @@ func (a *Ad) All() iter.Seq2[string, *Expr] {
 	}
 }
 
-// Lookup returns the expression of an attribute.
+// Lookup returns the expression of an attribute; false if there is none.
 func (a *Ad) Lookup(name string) (*Expr, bool) {
 	n := a.find(name, hashName(name))
 	if n == nil {
@@ -65,13 +65,13 @@ func (a *Ad) Lookup(name string) (*Expr, bool) {
 // Has tells whether the attribute exists.
 func (a *Ad) Has(name string) bool { return a.position(name, hashName(name)) >= 0 }
 
-// Insert sets an attribute. An existing one keeps its place and spelling. A
-// nil expression is taken as undefined.
+// Insert sets an attribute. An attribute that exists keeps its place and its
+// spelling. A nil expression is undefined.
 func (a *Ad) Insert(name string, e *Expr) {
 	a.set(name, e.tree())
 }
 
-// Delete removes an attribute and tells whether it was there.
+// Delete removes an attribute and tells whether it existed.
 func (a *Ad) Delete(name string) bool {
 	i := a.position(name, hashName(name))
 	if i < 0 {
@@ -82,14 +82,14 @@ func (a *Ad) Delete(name string) bool {
 	return true
 }
 
-// Update sets in a every attribute of b.
+// Update sets every attribute of b in a.
 func (a *Ad) Update(b *Ad) {
 	for i := range b.attrs {
 		a.set(b.attrs[i].name, b.attrs[i].n)
 	}
 }
 
-// Clone returns a copy that can be changed on its own.
+// Clone returns a copy. A change of one does not affect the other.
 func (a *Ad) Clone() *Ad {
 	c := &Ad{attrs: append([]attr(nil), a.attrs...)}
 	if a.index != nil {

@@ -5,7 +5,7 @@ import "math"
 // arithmetic applies + - * / % to values that are neither undefined nor error.
 func arithmetic(op operator, a, b *Value) Value {
 	if !calculable(a) || !calculable(b) {
-		return ErrorValue("arithmetic with something that is no number")
+		return ErrorValue("arithmetic with something that is not a number")
 	}
 	switch {
 	case a.kind >= AbsTime || b.kind >= AbsTime:
@@ -107,7 +107,7 @@ func timeArithmetic(op operator, a, b *Value) Value {
 // as x86-64 does.
 func bitwise(op operator, a, b *Value) Value {
 	if a.kind != Int || b.kind != Int {
-		return ErrorValue("a bit operator on something that is no integer")
+		return ErrorValue("a bit operator on something that is not an integer")
 	}
 	x, y := a.num, b.num
 	count := uint64(y) & 63

@@ -148,8 +148,8 @@ func newAttrRef(name string, from node, absolute bool) *attrRef {
 	return r
 }
 
-// Literal returns an expression that is a constant. A list or ad value becomes
-// the list or ad it stands for.
+// Literal returns an expression that is a constant. The value of a list or an ad
+// becomes that list or ad.
 func Literal(v Value) *Expr { return &Expr{literalNode(v)} }
 
 func literalNode(v Value) node {

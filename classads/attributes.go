@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// ErrAbsent is found (errors.Is) in the error of a getter when the ad has no
-// such attribute.
+// ErrAbsent is the error of a getter (see [errors.Is]) if the ad does not have
+// the attribute.
 var ErrAbsent = errors.New("no such attribute")
 
-// ErrUndefined is found (errors.Is) in the error of a getter when the
-// attribute evaluates to undefined.
+// ErrUndefined is the error of a getter (see [errors.Is]) if the attribute
+// evaluates to undefined.
 var ErrUndefined = errors.New("value is undefined")
 
-// TypeError is found (errors.As) in the error of a getter when the attribute
-// evaluates to something else than was asked for.
+// TypeError is the error of a getter (see [errors.As]) if the attribute
+// evaluates to another type of value than the getter returns.
 type TypeError struct {
 	Want, Got Kind
 	Reason    string // why Got is Error, where known
@@ -27,8 +27,8 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("want %s, have %s", e.Want, e.Got)
 }
 
-// SetString sets an attribute to a string. A string cannot hold NUL: what
-// follows one is cut off, as C++ daemons would do on receiving it.
+// SetString sets an attribute to a string. A string cannot contain NUL:
+// SetString cuts it there, as C++ daemons do when they receive it.
 func (a *Ad) SetString(name, v string) { a.set(name, stringNode(v)) }
 
 // SetInt sets an attribute to an integer.
@@ -46,7 +46,8 @@ func (a *Ad) SetAd(name string, v *Ad) { a.set(name, &adNode{v.Clone()}) }
 // SetList sets an attribute to a list.
 func (a *Ad) SetList(name string, items ...*Expr) { a.set(name, ListExpr(items...).n) }
 
-// SetExpr sets an attribute to an expression given in the old syntax.
+// SetExpr parses text as an expression of the old syntax and sets an attribute
+// to it. If text is wrong, the ad stays as it was.
 func (a *Ad) SetExpr(name, text string) error {
 	e, err := ParseOldExpr(text)
 	if err != nil {
@@ -84,8 +85,8 @@ func numeric(k Kind) bool { return k == Int || k == Real || k == Bool }
 
 // GetString evaluates an attribute that must be a string.
 //
-// The getters evaluate with the ad as MY and without TARGET. Their error tells
-// ErrAbsent, ErrUndefined and *TypeError apart.
+// All getters evaluate with the ad as MY and without TARGET. Their error is
+// [ErrAbsent], [ErrUndefined] or a [*TypeError], with the attribute's name.
 func (a *Ad) GetString(name string) (string, error) {
 	v, err := a.get(name, String)
 	if err != nil {
@@ -94,8 +95,8 @@ func (a *Ad) GetString(name string) (string, error) {
 	return v.str, nil
 }
 
-// GetInt evaluates an attribute that must be a number or boolean; a real is
-// cut towards zero, true is 1 (HTCondor src/classad/value.cpp:IsNumber).
+// GetInt evaluates an attribute that must be a number or a boolean. A real is
+// rounded towards zero, true is 1 (HTCondor src/classad/value.cpp:IsNumber).
 func (a *Ad) GetInt(name string) (int64, error) {
 	v, err := a.get(name, Int)
 	if err != nil {
@@ -107,7 +108,7 @@ func (a *Ad) GetInt(name string) (int64, error) {
 	return v.num, nil
 }
 
-// GetReal evaluates an attribute that must be a number or boolean.
+// GetReal evaluates an attribute that must be a number or a boolean.
 func (a *Ad) GetReal(name string) (float64, error) {
 	v, err := a.get(name, Real)
 	if err != nil {
@@ -117,7 +118,7 @@ func (a *Ad) GetReal(name string) (float64, error) {
 	return r, nil
 }
 
-// GetBool evaluates an attribute that must be a boolean or number; a number is
+// GetBool evaluates an attribute that must be a boolean or a number. A number is
 // true unless it is 0 (HTCondor src/classad/value.cpp:IsBooleanValueEquiv).
 func (a *Ad) GetBool(name string) (bool, error) {
 	v, err := a.get(name, Bool)
@@ -138,7 +139,8 @@ func (a *Ad) GetAd(name string) (*Ad, error) {
 	return ad, nil
 }
 
-// GetList evaluates an attribute that must be a list, and its elements.
+// GetList evaluates an attribute that must be a list, and the elements of the
+// list.
 func (a *Ad) GetList(name string) ([]Value, error) {
 	v, err := a.get(name, List)
 	if err != nil {
@@ -148,7 +150,7 @@ func (a *Ad) GetList(name string) ([]Value, error) {
 	return l, nil
 }
 
-// StringOr is GetString with a default for every error.
+// StringOr returns what GetString does, or def if that is an error.
 func (a *Ad) StringOr(name, def string) string {
 	if v, err := a.GetString(name); err == nil {
 		return v
@@ -156,7 +158,7 @@ func (a *Ad) StringOr(name, def string) string {
 	return def
 }
 
-// IntOr is GetInt with a default for every error.
+// IntOr returns what GetInt does, or def if that is an error.
 func (a *Ad) IntOr(name string, def int64) int64 {
 	if v, err := a.GetInt(name); err == nil {
 		return v
@@ -164,7 +166,7 @@ func (a *Ad) IntOr(name string, def int64) int64 {
 	return def
 }
 
-// RealOr is GetReal with a default for every error.
+// RealOr returns what GetReal does, or def if that is an error.
 func (a *Ad) RealOr(name string, def float64) float64 {
 	if v, err := a.GetReal(name); err == nil {
 		return v
@@ -172,7 +174,7 @@ func (a *Ad) RealOr(name string, def float64) float64 {
 	return def
 }
 
-// BoolOr is GetBool with a default for every error.
+// BoolOr returns what GetBool does, or def if that is an error.
 func (a *Ad) BoolOr(name string, def bool) bool {
 	if v, err := a.GetBool(name); err == nil {
 		return v

@@ -145,7 +145,7 @@ func (r *attrRef) findFrom(ev *evaluator, sc *scope) (node, *scope, Value) {
 	case List:
 		return nil, nil, r.project(ev, within(sc, v.sc), v.list)
 	}
-	return nil, nil, ErrorValue("an attribute selected from something that is no ad")
+	return nil, nil, ErrorValue("an attribute selected from something that is not an ad")
 }
 
 // project selects the attribute from each element of a list. The elements are

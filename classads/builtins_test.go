@@ -124,7 +124,7 @@ func TestInjected(t *testing.T) {
 			t.Errorf("%s is %s, want %s", c.expr, got, c.want)
 		}
 	}
-	if diff := cmp.Diff([]string{"1 + 1 --> 2", `"a" + 1 --> error (arithmetic with something that is no number)`}, traced); diff != "" {
+	if diff := cmp.Diff([]string{"1 + 1 --> 2", `"a" + 1 --> error (arithmetic with something that is not a number)`}, traced); diff != "" {
 		t.Error(diff)
 	}
 	env.My = NewAd()

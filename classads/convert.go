@@ -24,7 +24,7 @@ func toInt(v Value) Value {
 	case Error:
 		return v
 	}
-	return ErrorValue("no integer can be made of the value")
+	return ErrorValue("the value cannot be converted to an integer")
 }
 
 // toReal converts as real() does (HTCondor
@@ -44,7 +44,7 @@ func toReal(v Value) Value {
 	case Error:
 		return v
 	}
-	return ErrorValue("no real can be made of the value")
+	return ErrorValue("the value cannot be converted to a real")
 }
 
 // toString converts as string() does (HTCondor

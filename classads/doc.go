@@ -1,83 +1,101 @@
-// Package classads implements HTCondor's ClassAd language: reading and
-// writing ads and expressions, evaluating them, matching ads.
+// Package classads implements ClassAds, the language in which HTCondor
+// describes jobs and machines and matches them. It reads and writes ads and
+// expressions, evaluates them, and matches ads. It needs nothing but the
+// standard library: no HTCondor, and no cgo.
 //
-// An [Ad] is an ordered set of named expressions; names are compared without
+// An [Ad] is an ordered set of named expressions. Names are compared without
 // regard to case and keep the spelling they were inserted with. An [Expr] is
-// a parsed expression: it never changes and may be evaluated by any number of
-// goroutines at once, without locks. A [Value] is what an evaluation yields.
+// a parsed expression; it never changes, so any number of goroutines may
+// evaluate it at once, without locks. A [Value] is the result of an evaluation.
 //
 // # Formats
 //
-// The old syntax is one attribute a line, "Name = expression", as daemons
-// send ads to each other and as the tools print them with -long. The new
-// syntax is "[ Name = expression; ... ]". They differ in how a string is
-// written: in the old syntax only \" is special, in the new syntax the escapes
-// of C are. Functions with Old in their name read or write the old syntax;
-// [ParseJSON] and [ParseXML] read what the tools print with -json and -xml,
-// and a [Reader] reads files of many ads. [Marshal] and [Ad.Unmarshal] convert
-// from and to Go structs.
+// There are two syntaxes. In the old one an ad has a line
+// "Name = expression" for each attribute; daemons send ads to each other in it,
+// and the tools print it with -long. In the new one an ad is
+// "[ Name = expression; ... ]". They differ in how strings are written: the new
+// syntax has the escapes of C, the old one only \". Functions with Old in their
+// name read or write the old syntax.
 //
-// Every attribute is parsed when it is read, not at first use, so a syntax error is
-// known at once and reading needs no lock afterwards. Most attributes are literals,
-// which cost little; docs/classads.md has the figures.
+// [ParseJSON] and [ParseXML] read what the tools print with -json and -xml. A
+// [Reader] reads files that hold many ads, in any of the formats. An ad can also
+// be a field of what [encoding/json] reads and writes: then it has the JSON of
+// the tools, in which an expression is a string "\/Expr(...)\/". [Marshal] and
+// [Ad.Unmarshal] convert between ads and Go structs.
+//
+// Every attribute is parsed when its ad is read. So a syntax error is known at
+// once, and no lock is needed later.
 //
 // # Evaluation
 //
-// The language has four-valued logic: beside values there are undefined (an
-// attribute that is not there) and error (an operation without meaning), and
-// both travel through most operators. Evaluation therefore has no Go error:
-// its result may be a [Value] of kind [Error], whose [Value.Reason] says what
-// went wrong where that is known. The typed getters of [Ad] do have Go errors,
-// which tell an absent attribute from an undefined one and from one of another
-// kind.
+// Besides ordinary values there are two more: undefined is the value of an
+// attribute that does not exist, error that of an operation without meaning.
+// Most operators pass both on. An evaluation therefore never returns a Go
+// error. Its result may be a [Value] of kind [Error]; [Value.Reason] then says
+// what went wrong, if that is known. The typed getters of [Ad] do return Go
+// errors, which distinguish an absent attribute, an undefined one, and one of
+// another type.
 //
-// The semantics are those of HTCondor 25.14 (src/classad and
-// src/condor_utils/compat_classad.cpp), down to those that surprise: an
-// attribute that refers to itself is undefined; relTime("5") is a real;
-// a ?: b binds as strong as a.b; a list compared with a list is an error. The
-// functions are listed in FUNCTIONS.md, by [Functions].
+// The meaning of every expression is that in HTCondor 25.14 (src/classad and
+// src/condor_utils/compat_classad.cpp), even where that is surprising: an
+// attribute that refers to itself is undefined; relTime("5") is a real; a ?: b
+// binds as strongly as a.b; comparing a list with a list is an error. FUNCTIONS.md
+// lists the functions, and so does [Functions].
+//
+// # Time zones
+//
+// An absolute time has an offset from UTC. Where the text of a time has none,
+// as in absTime("2024-02-29T12:00:00"), the parser takes that of [Parser.Zone],
+// which is the local zone of the process by default. Later evaluations do
+// not change it. Functions that need a zone, such as formatTime and absTime of
+// a number, use the zone of [Env.Now], which is also the local zone by default.
+// The function eval parses its argument in the zone of the evaluation.
+// A program whose results must not depend on where it runs sets both.
 //
 // # Limits
 //
-// Input may come from anyone, so the parser bounds the size and the depth of
-// what it accepts ([Parser]) and the evaluator bounds the depth, the number of
-// steps and the bytes of strings it makes ([Limits]).
+// Input may come from anyone. The parser limits the size and the depth of the
+// text that it accepts (see [Parser]). The evaluator limits the depth, the number
+// of steps, and the bytes of strings and lists that it makes (see [Limits]).
 //
 // # Differences from HTCondor
 //
-// A test behind the build tag differential compares with HTCondor's own
-// library on generated expressions. What remains different is so on purpose:
+// The tests behind the build tag differential compare this package with
+// HTCondor's own library. The differences that remain are deliberate:
 //
-//   - An attribute in the old syntax must be an expression as a whole; HTCondor
-//     ignores what follows one, as in "A = 1 garbage".
-//   - After evalInEachContext, countMatches and unresolved HTCondor goes on in
-//     the ad in which it looked for the first argument, so that names after
-//     them mean something else, in a match above all; its Flatten does so after a
-//     selection from a nested ad too. Here they do not.
-//   - pow of reals yields the nearest double; the C library's sometimes the one
-//     beside it.
-//   - Times whose year does not fit in an int: HTCondor prints memory nobody
-//     has written.
-//   - Patterns know no recursion, conditional groups, branch reset, control
-//     verbs, callouts and Unicode properties; PCRE2's own slips, such as \R?\s
-//     not matching a newline, or an anchor counting within (...){0}, are not
-//     followed.
+//   - In the old syntax an attribute must be one expression; HTCondor ignores
+//     text after it, as in "A = 1 garbage".
+//   - After evalInEachContext, countMatches and unresolved, HTCondor continues in
+//     the ad where it looked up the first argument, so names that follow mean
+//     something else, above all in a match. Its Flatten also does so after
+//     selecting from a nested ad. This package does not.
+//   - pow of reals returns the nearest double; the C library sometimes returns
+//     the one next to it.
+//   - Times whose year does not fit in an int: HTCondor prints uninitialized
+//     memory.
+//   - Patterns do not support recursion, conditional groups, branch reset, control
+//     verbs, callouts and Unicode properties. Bugs of PCRE2 are not reproduced,
+//     such as \R?\s not matching a newline, or an anchor within (...){0} that
+//     counts.
 //   - An evaluation may take a tenth of the steps that HTCondor allows, and a
-//     bounded amount of memory, of which HTCondor has no bound.
+//     limited amount of memory, which HTCondor does not limit.
 //   - Ads keep the order of insertion. Text that an evaluation makes of an ad
 //     has HTCondor's order, see [Ad.Sorted].
-//   - Printing quotes selected attributes and functions whose names need it,
-//     and 5 .x keeps its space: HTCondor prints what it cannot read.
+//   - Names of selected attributes and of functions are quoted in print where
+//     they need it, and 5 .x keeps its space; HTCondor prints text that it
+//     cannot read.
 //   - Flatten keeps constants that HTCondor loses where operators of two kinds
-//     meet, as in true && 1 + x or x | 10 | 2 * y, and the values of functions that
-//     make lists.
-//   - SlotEval, which the startd alone has, is unknown, as it is to every other
-//     daemon.
-//   - Of the attributes of the ad that HTCondor puts around a match only LEFT,
+//     meet, as in true && 1 + x or x | 10 | 2 * y. It also keeps the values of
+//     functions that make lists.
+//   - The function SlotEval is unknown, as it is to every daemon except the startd.
+//   - Of the attributes of the ad that HTCondor puts around a match, only LEFT,
 //     RIGHT, TARGET, OTHER and AD are known.
-//   - JSON must be JSON, with surrogate pairs; stray commas are refused.
+//   - In JSON surrogate pairs are joined, an integer that does not fit in 64 bits
+//     is a real, and what is not JSON is refused, such as stray commas, TRUE for
+//     true, and two strings in a row.
 //
-// What the old syntax cannot write it cannot write here either: a string that
-// ends in a backslash within a list or before an operator, and \" before a
-// newline. Both syntaxes write reals with 16 digits, one too few for some.
+// Some text cannot be written in HTCondor's syntaxes, and so not here either.
+// The old syntax cannot write a string that ends in a backslash within a list
+// or before an operator, nor one with \" before a newline. Both syntaxes write
+// reals with 16 digits, which is one too few for some.
 package classads

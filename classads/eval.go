@@ -7,23 +7,24 @@ import (
 	"podstarter/classads/internal/pattern"
 )
 
-// Env is what an evaluation sees beside the expression. The zero value is
-// usable: no ads, the real clock, the shared random source, default limits.
+// Env is what an evaluation sees besides the expression. The zero value has no
+// ads, the real clock, the shared random source and the default limits.
 type Env struct {
-	// My is the ad of plain names and of MY.
+	// My is the ad in which MY.x and plain names are looked up.
 	My *Ad
-	// Target is the ad of TARGET., and of plain names that My does not have.
+	// Target is the ad in which TARGET.x is looked up, and plain names that My
+	// does not have.
 	Target *Ad
-	// Now is the clock of time(), CurrentTime and the like; nil is time.Now.
-	// The zone of what it returns is the local zone of the time functions.
+	// Now is the clock of time(), CurrentTime and other functions; nil is
+	// time.Now. The time functions use the zone of the times that it returns.
 	Now func() time.Time
-	// Random yields numbers in [0,1) for random(); nil is math/rand.
+	// Random returns numbers in [0,1) for random(); nil is math/rand.
 	Random func() float64
-	// UserHome is what userHome() asks; nil answers as a daemon does that is
-	// not configured with CLASSAD_ENABLE_USER_HOME.
+	// UserHome answers userHome(). Nil answers as a daemon without
+	// CLASSAD_ENABLE_USER_HOME does.
 	UserHome func(user string) (dir string, ok bool)
-	// UserMap is what userMap() asks: the comma-separated groups a named map
-	// gives a user; nil answers as a daemon does that has no maps.
+	// UserMap answers userMap(): it returns the groups, separated by commas, that
+	// a named map gives to a user. Nil answers as a daemon without maps does.
 	UserMap func(mapName, user string) (groups string, ok bool)
 	// Trace receives a line for each evaluation of debug(); nil discards it.
 	Trace func(line string)
@@ -31,16 +32,16 @@ type Env struct {
 	Limits Limits
 }
 
-// Limits bounds one evaluation; a field that is not positive means the
-// default. Beyond a limit the result is an error whose Reason names it.
+// Limits limits one evaluation. A field that is not positive stands for the
+// default. Beyond a limit the result is an error, and its Reason names the limit.
 type Limits struct {
-	// Depth of nested operations and references. The default, 400, is
+	// Depth is how deep operations and references nest. The default, 400, is
 	// HTCondor's (src/classad/classad/exprTree.h:MAX_CLASSAD_RECURSION).
 	Depth int
-	// Steps is the number of nodes evaluated; a function call counts as more.
-	// HTCondor's bound is ten times the default.
+	// Steps is the number of nodes that are evaluated; a function call counts as
+	// several. HTCondor's limit is ten times the default.
 	Steps int
-	// Bytes of strings and lists that functions make.
+	// Bytes is the size of all strings and lists that functions make.
 	Bytes int
 }
 
@@ -262,8 +263,8 @@ func (ev *evaluator) attempt(n node, sc *scope) Value {
 // Eval evaluates the expression.
 func (e *Expr) Eval(env Env) Value { return evalNode(e.tree(), &env) }
 
-// Eval evaluates an attribute of the ad, with the ad as MY whatever env.My
-// says. An absent attribute is undefined.
+// Eval evaluates an attribute of the ad. The ad is MY; env.My is not used. An
+// absent attribute is undefined.
 func (a *Ad) Eval(name string, env Env) Value {
 	n := a.find(name, hashName(name))
 	if n == nil {

@@ -213,7 +213,7 @@ func ExampleValue_Reason() {
 	v := e.Eval(classads.Env{})
 	fmt.Println(v, "-", v.Reason())
 	// Output:
-	// error - arithmetic with something that is no number
+	// error - arithmetic with something that is not a number
 }
 
 func ExampleAd_FormatOld() {

@@ -2,9 +2,9 @@ package classads
 
 import "errors"
 
-// Flatten evaluates as much of an expression as the ad allows and returns what
-// is left: a constant if nothing is. References that the ad does not resolve,
-// or not to a value, stay (HTCondor src/classad/classad.cpp:Flatten).
+// Flatten evaluates as much of an expression as the ad allows, and returns the
+// rest: a constant if everything could be evaluated. References stay if the ad
+// does not have the attribute or it has no value (HTCondor src/classad/classad.cpp:Flatten).
 func (a *Ad) Flatten(e *Expr, env Env) (*Expr, error) {
 	env.My, env.Target = a, nil
 	ev := new(evaluator)
@@ -205,7 +205,7 @@ func (ev *evaluator) flattenTernary(o *operation, sc *scope) (residue, bool) {
 		t, isBool := cond.v.truth()
 		switch {
 		case !isBool:
-			return residue{v: ErrorValue("the condition of ?: is no boolean")}, true
+			return residue{v: ErrorValue("the condition of ?: is not a boolean")}, true
 		case t:
 			return ev.flatten(o.b, sc)
 		}

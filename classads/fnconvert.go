@@ -40,7 +40,7 @@ func fnBool(ev *evaluator, sc *scope, c *call) Value {
 		}
 		return Value{}
 	}
-	return ErrorValue("bool: no boolean can be made of the value")
+	return ErrorValue("bool: the value cannot be converted to a boolean")
 }
 
 func fnRelTime(ev *evaluator, sc *scope, c *call) Value {
@@ -62,7 +62,7 @@ func fnRelTime(ev *evaluator, sc *scope, c *call) Value {
 		// other HTCondor makes 0.
 		return RelTimeValue(0)
 	}
-	return ErrorValue("relTime: no time can be made of the value")
+	return ErrorValue("relTime: the value cannot be converted to a time")
 }
 
 func fnAbsTime(ev *evaluator, sc *scope, c *call) Value {
@@ -98,7 +98,7 @@ func fnAbsTime(ev *evaluator, sc *scope, c *call) Value {
 	case RelTime:
 		unix = wholeSeconds(v)
 	default:
-		return ErrorValue("absTime: no time can be made of the value")
+		return ErrorValue("absTime: the value cannot be converted to a time")
 	}
 	if !zoned {
 		offset = ev.offset(unix)

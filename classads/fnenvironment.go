@@ -143,7 +143,7 @@ func fnListToArgs(ev *evaluator, sc *scope, c *call) Value {
 	for i, n := range l.list.items {
 		v := n.eval(ev, inside)
 		if v.kind != String {
-			return ErrorValue("listToArgs: an element is no string")
+			return ErrorValue("listToArgs: an element is not a string")
 		}
 		if !ev.spend(4 * (len(v.str) + 1)) {
 			return Value{kind: Error}
@@ -208,7 +208,7 @@ func fnMergeEnvironment(ev *evaluator, sc *scope, c *call) Value {
 			continue
 		}
 		if v.kind != String {
-			return ErrorValue("mergeEnvironment: an argument is no string")
+			return ErrorValue("mergeEnvironment: an argument is not a string")
 		}
 		if !ev.spend(elementSize + 8*len(v.str)) {
 			return Value{kind: Error}

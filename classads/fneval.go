@@ -43,7 +43,7 @@ func fnIfThenElse(ev *evaluator, sc *scope, c *call) Value {
 	if cond.exceptional() {
 		return cond
 	}
-	return ErrorValue("ifThenElse: the condition is no boolean")
+	return ErrorValue("ifThenElse: the condition is not a boolean")
 }
 
 // fnEval parses in the new syntax.
@@ -224,7 +224,7 @@ func (ev *evaluator) inContext(expr node, written *scope, nested node, sc *scope
 		return v
 	case Record:
 	default:
-		return ErrorValue("an element of the list is no ad")
+		return ErrorValue("an element of the list is not an ad")
 	}
 	context := *v.sc
 	for s := v.sc; s != nil && context.other == nil; s = s.parent {

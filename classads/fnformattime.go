@@ -43,7 +43,7 @@ func fnFormatTime(ev *evaluator, sc *scope, c *call) Value {
 	v := c.args[0].eval(ev, sc)
 	ad, ok := splitTime(ev, v)
 	if v.kind == RelTime || !ok {
-		return ErrorValue("formatTime: the first argument is no absolute time")
+		return ErrorValue("formatTime: the first argument is not an absolute time")
 	}
 	field := func(name string, less int64) int64 {
 		n := ad.find(name, hashName(name))

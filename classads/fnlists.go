@@ -129,7 +129,7 @@ func numbers(ev *evaluator, sc *scope, c *call, yield func(Value)) *Value {
 			continue
 		}
 		if v.kind != Bool && v.kind != Int && v.kind != Real {
-			e := ErrorValue(c.fn.name + ": an element is no number")
+			e := ErrorValue(c.fn.name + ": an element is not a number")
 			return &e
 		}
 		yield(v)

@@ -38,7 +38,7 @@ func fnRound(ev *evaluator, sc *scope, c *call) Value {
 	}
 	r := toReal(v)
 	if r.kind != Real {
-		return ErrorValue(c.fn.name + ": the argument is no number")
+		return ErrorValue(c.fn.name + ": the argument is not a number")
 	}
 	switch c.fn.variant {
 	case roundDown:
@@ -57,7 +57,7 @@ func fnPow(ev *evaluator, sc *scope, c *call) Value {
 	}
 	x, y := toReal(a), toReal(b)
 	if x.kind != Real || y.kind != Real {
-		return ErrorValue("pow: an argument is no number")
+		return ErrorValue("pow: an argument is not a number")
 	}
 	return RealValue(power(x.float(), y.float()))
 }
@@ -67,7 +67,7 @@ func fnQuantize(ev *evaluator, sc *scope, c *call) Value {
 	step := c.args[1].eval(ev, sc)
 	x := toReal(v)
 	if x.kind != Real {
-		return ErrorValue("quantize: the first argument is no number")
+		return ErrorValue("quantize: the first argument is not a number")
 	}
 	if step.kind == List {
 		list, inside := step.list.items, within(sc, step.sc)
@@ -79,7 +79,7 @@ func fnQuantize(ev *evaluator, sc *scope, c *call) Value {
 			}
 			s := toReal(step)
 			if s.kind != Real {
-				return ErrorValue("quantize: an element of the list is no number")
+				return ErrorValue("quantize: an element of the list is not a number")
 			}
 			if s.float() >= x.float() {
 				return step
@@ -88,7 +88,7 @@ func fnQuantize(ev *evaluator, sc *scope, c *call) Value {
 	}
 	s := toReal(step)
 	if s.kind != Real {
-		return ErrorValue("quantize: the second argument is no number")
+		return ErrorValue("quantize: the second argument is not a number")
 	}
 	if step.kind == Int {
 		switch {

@@ -113,7 +113,7 @@ func fnRegexpMember(ev *evaluator, sc *scope, c *call) Value {
 				return BoolValue(true)
 			}
 		default:
-			return ErrorValue("regexpMember: an element is no string")
+			return ErrorValue("regexpMember: an element is not a string")
 		}
 	}
 	return result

@@ -114,7 +114,7 @@ func fnStringListNumbers(ev *evaluator, sc *scope, c *call) Value {
 	})
 	switch {
 	case !ok:
-		return ErrorValue(c.fn.name + ": an item is no number")
+		return ErrorValue(c.fn.name + ": an item is not a number")
 	case count == 0 && c.fn.variant <= listAvg:
 		return RealValue(0)
 	case count == 0:

@@ -98,7 +98,7 @@ func fnTimeField(ev *evaluator, sc *scope, c *call) Value {
 			return IntValue(s % 60)
 		}
 	}
-	return ErrorValue(c.fn.name + ": the argument is no time that has this part")
+	return ErrorValue(c.fn.name + ": the argument is not a time with this part")
 }
 
 // splitTime takes a time apart into an ad; false if it is none
@@ -170,7 +170,7 @@ func fnSplitTime(ev *evaluator, sc *scope, c *call) Value {
 	}
 	ad, ok := splitTime(ev, v)
 	if !ok || v.kind == Record {
-		return ErrorValue("splitTime: the argument is no time")
+		return ErrorValue("splitTime: the argument is not a time")
 	}
 	return Value{kind: Record, sc: outer(ad, ev.env)}
 }
@@ -178,7 +178,7 @@ func fnSplitTime(ev *evaluator, sc *scope, c *call) Value {
 func fnInterval(ev *evaluator, sc *scope, c *call) Value {
 	v := toInt(c.args[0].eval(ev, sc))
 	if v.kind != Int {
-		return ErrorValue("interval: the argument is no number")
+		return ErrorValue("interval: the argument is not a number")
 	}
 	s := int(int32(v.num))
 	days, hours, minutes, seconds := s/86400, s%86400/3600, s%3600/60, s%60

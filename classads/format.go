@@ -15,8 +15,8 @@ type printer struct {
 // String returns the expression in the new syntax.
 func (e *Expr) String() string { return string(e.tree().append(nil, printer{})) }
 
-// OldString returns the expression in the old syntax, as it is sent to
-// daemons.
+// OldString returns the expression in the old syntax, in which daemons send it
+// to each other.
 func (e *Expr) OldString() string { return string(e.tree().append(nil, printer{old: true})) }
 
 // FormatOld returns the ad in the old syntax: a line "Name = expression" for
@@ -25,7 +25,7 @@ func (a *Ad) FormatOld() string {
 	return string(a.AppendOld(make([]byte, 0, typicalLine*len(a.attrs))))
 }
 
-// AppendOld appends what [Ad.FormatOld] returns.
+// AppendOld appends the ad in the old syntax, as [Ad.FormatOld] returns it.
 func (a *Ad) AppendOld(dst []byte) []byte {
 	p := printer{old: true}
 	for i := range a.attrs {

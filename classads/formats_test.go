@@ -115,11 +115,14 @@ func TestFormatErrors(t *testing.T) {
 		{"json", `{"a": "open`, "does not end"},
 		{"json", `{"a": ` + strings.Repeat("[", 1000), "levels of nesting"},
 		{"json", `{"a": 1-2}`, "not a number"},
+		{"json", `{"a": -012}`, "not a number"},
+		{"json", `{"a": 1.}`, "not a number"},
+		{"json", `{"a": 1.e3}`, "not a number"},
 		{"xml", ``, "EOF"},
 		{"xml", `<x/>`, "there is no <c>"},
 		{"xml", `<c><a n="x"></a></c>`, "has no value"},
-		{"xml", `<c><a><i>1</i></a></c>`, "no attribute with a name"},
-		{"xml", `<c><a n="x"><i>one</i></a></c>`, "no integer"},
+		{"xml", `<c><a><i>1</i></a></c>`, "not an attribute with a name"},
+		{"xml", `<c><a n="x"><i>one</i></a></c>`, "not an integer"},
 		{"xml", `<c><a n="x"><i>1</i><i>2</i></a></c>`, "does not end after its value"},
 		{"xml", `<c><a n="x"><z/></a></c>`, "unknown element"},
 		{"xml", `<c><a n="x"><e>1 +</e></a></c>`, "expected an operand"},
@@ -272,6 +275,7 @@ func FuzzFormats(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(a.FormatJSON())
+	f.Add(recordedJSON)
 	f.Add(XMLHeader + a.FormatXML() + XMLFooter)
 	f.Add(a.FormatNew())
 	f.Fuzz(func(t *testing.T, text string) {

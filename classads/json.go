@@ -4,26 +4,27 @@ import (
 	"encoding/hex"
 	"math"
 	"strconv"
+	"strings"
 )
 
-// FormatJSON returns the ad as condor_q -json writes it: over several lines;
-// what JSON cannot say is a string "\/Expr(...)\/"
-// (HTCondor src/classad/jsonSink.cpp).
+// FormatJSON returns the ad as condor_q -json writes it, on several lines. A
+// value that JSON does not have, such as an expression, is a string
+// "\/Expr(...)\/" (HTCondor src/classad/jsonSink.cpp).
 func (a *Ad) FormatJSON() string { return string(jsonPrinter{}.ad(nil, a, 0)) }
 
 // FormatJSONLine returns the ad as JSON on one line.
 func (a *Ad) FormatJSONLine() string { return string(jsonPrinter{oneLine: true}.ad(nil, a, 0)) }
 
 // MarshalJSON makes [encoding/json] write the ad as [Ad.FormatJSONLine] does.
-// The bytes of strings are written as they are: JSON in which one of them is not
-// UTF-8 is not for every reader.
+// As HTCondor does, it copies the bytes of strings, also where they are not
+// valid UTF-8; some readers of JSON refuse that.
 func (a Ad) MarshalJSON() ([]byte, error) { return jsonPrinter{oneLine: true}.ad(nil, &a, 0), nil }
 
-// UnmarshalJSON makes [encoding/json] read an ad as [ParseJSON] does: within
-// the default bounds, and with a string "\/Expr(...)\/" as the expression in it.
-// What the ad had before is gone. The mark of an expression is in the
-// escapes: a program that reads such JSON and writes "/Expr(...)/" has made a
-// plain string of it.
+// UnmarshalJSON makes [encoding/json] read an ad as [ParseJSON] does, within the
+// default limits of the parser. It replaces all that the ad had before; after an
+// error the ad is unchanged. A string is an expression only if its slashes are
+// escaped, "\/Expr(...)\/": programs that read JSON and write it again often
+// drop these escapes, and so turn expressions into strings.
 func (a *Ad) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" { // by convention nothing happens
 		return nil
@@ -43,7 +44,7 @@ func (e Expr) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON makes [encoding/json] read an expression as it does an
-// attribute of an ad. Ads that share the old expression keep that.
+// attribute of an ad. Ads that had the old expression keep it.
 func (e *Expr) UnmarshalJSON(text []byte) error {
 	n, err := Parser{}.jsonValue(string(text))
 	if err != nil {
@@ -179,11 +180,21 @@ func upperHex(c byte) string {
 	return string(b)
 }
 
-// ParseJSON reads an ad written as JSON.
+// ParseJSON reads an ad written as JSON, as [Ad.FormatJSON] and the tools with
+// -json write it. A string "\/Expr(...)\/" becomes the expression in it.
 func ParseJSON(text string) (*Ad, error) { return Parser{}.JSON(text) }
 
 // jsonNumber reads a JSON number; an integer that does not fit becomes a real.
+// Numbers that JSON does not have, such as 012 and 1., are wrong; so they are to
+// HTCondor, which has -.5 however.
 func jsonNumber(s string) (Value, bool) {
+	digits := strings.TrimPrefix(s, "-")
+	if len(digits) > 1 && digits[0] == '0' && isDigit(digits[1]) {
+		return Value{}, false
+	}
+	if _, fraction, ok := strings.Cut(s, "."); ok && (fraction == "" || !isDigit(fraction[0])) {
+		return Value{}, false
+	}
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return IntValue(i), true
 	}

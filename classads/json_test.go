@@ -80,12 +80,13 @@ func TestUnmarshalReplaces(t *testing.T) {
 // recordedJSON is an ad and what condor_status 25.14 -ads:json writes of it with
 // -json.
 const (
-	recordedJSON = `{"A":"\/expr(1+2)\/","B":"/Expr(1)/","C":"\u0041","D":-0,"F":1e5,"G":"\/Expr(x)/", "H":[1,null,{"a":true}],"T":"\/Expr(absTime(\"2024-01-01T00:00:00Z\"))\/","L":"\/Expr( 1"}`
+	recordedJSON = `{"A":"\/expr(1+2)\/","B":"/Expr(1)/","C":"\u0041","D":-0,"E":-.5,"F":1e5,"G":"\/Expr(x)/", "H":[1,null,{"a":true}],"T":"\/Expr(absTime(\"2024-01-01T00:00:00Z\"))\/","L":"\/Expr( 1"}`
 	readJSON     = `{
   "A": "\/Expr(1 + 2)\/",
   "B": "/Expr(1)/",
   "C": "A",
   "D": 0,
+  "E": -0.5,
   "F": 100000.0,
   "G": "/Expr(x)/",
   "H": [
@@ -101,8 +102,8 @@ const (
 )
 
 func TestRecordedJSON(t *testing.T) {
-	var a Ad
-	if err := json.Unmarshal([]byte(recordedJSON), &a); err != nil {
+	a, err := ParseJSON(recordedJSON)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(readJSON, a.FormatJSON()); diff != "" {

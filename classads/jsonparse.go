@@ -34,7 +34,7 @@ func (p Parser) jsonValue(text string) (node, error) {
 	return n, nil
 }
 
-// jsonParse reads JSON; of the lexer it uses the text and the place alone.
+// jsonParse reads JSON; it uses only the text and the position of the lexer.
 type jsonParse struct{ parse }
 
 // document reads the text as a whole, by a function that reads what it is.
@@ -57,7 +57,7 @@ func (s *jsonParse) wrong(what string) error {
 	return s.fail(what)
 }
 
-// peek returns the next byte that is no white space, 0 at the end.
+// peek returns the next byte that is not white space, 0 at the end.
 func (s *jsonParse) peek() byte {
 	for s.pos < len(s.text) && isSpace(s.text[s.pos]) {
 		s.pos++

@@ -16,11 +16,11 @@ import (
 //	Note   string `classads:",omitempty"` // not if it is the zero value
 //	Hidden int    `classads:"-"`
 //
-// Strings, booleans, numbers, slices and structs become what they are;
-// a [time.Time] becomes its Unix seconds and a [time.Duration] its seconds, as
-// HTCondor's attributes have them; a nil pointer or slice becomes nothing; an
-// [*Expr], [*Ad] or [Value] becomes itself. The fields of an embedded struct
-// count as the outer struct's.
+// Strings, booleans and numbers become literals, slices lists, and structs
+// nested ads. As in HTCondor's attributes, a [time.Time] becomes its Unix seconds
+// and a [time.Duration] its seconds. An [*Expr], [*Ad] or [Value] becomes itself.
+// A nil pointer or slice sets no attribute. The fields of an embedded struct
+// count as fields of the outer struct.
 func Marshal(v any) (*Ad, error) {
 	rv := reflect.ValueOf(v)
 	for rv.Kind() == reflect.Pointer && !rv.IsNil() {
@@ -143,10 +143,10 @@ func marshalValue(v reflect.Value) (node, error) {
 	return nil, fmt.Errorf("nothing in a ClassAd is like a %s", v.Type())
 }
 
-// Unmarshal sets the fields of the struct that v points to from the ad; see
-// [Marshal] for the names. Attributes are evaluated as the getters do. A field
-// whose attribute is absent or undefined keeps its value. What does not fit is
-// an error, all of them in one.
+// Unmarshal sets the fields of the struct that v points to; see [Marshal] for
+// the names. It evaluates attributes as the getters do. A field keeps its value
+// if its attribute is absent or undefined. The error names every attribute that
+// does not fit its field; the other fields are set.
 func (a *Ad) Unmarshal(v any) error {
 	rv := reflect.ValueOf(v)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() || rv.Elem().Kind() != reflect.Struct {

@@ -100,12 +100,12 @@ func TestUnmarshal(t *testing.T) {
 	var notStruct int
 	for _, v := range []any{nil, out, &notStruct, (*job)(nil)} {
 		if ad.Unmarshal(v) == nil {
-			t.Errorf("Unmarshal into %T is no error", v)
+			t.Errorf("Unmarshal into %T is not an error", v)
 		}
 	}
 	for _, v := range []any{nil, 1, struct{ F func() }{}, struct{ U uint64 }{1 << 63}, struct{ M map[string]int }{}} {
 		if _, err := Marshal(v); err == nil {
-			t.Errorf("Marshal of %T is no error", v)
+			t.Errorf("Marshal of %T is not an error", v)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (o *operation) choose(ev *evaluator, sc *scope, a Value) Value {
 	}
 	o.b.eval(ev, sc)
 	o.c.eval(ev, sc)
-	return ErrorValue("the condition of ?: is no boolean")
+	return ErrorValue("the condition of ?: is not a boolean")
 }
 
 // operate1 applies a unary operator or parentheses.
@@ -170,7 +170,7 @@ func logical(op operator, a, b *Value) Value {
 	ta, oka := a.truth()
 	tb, okb := b.truth()
 	if !oka && !a.exceptional() || !okb && !b.exceptional() {
-		return ErrorValue("a logical operator on something that is no boolean")
+		return ErrorValue("a logical operator on something that is not a boolean")
 	}
 	switch {
 	case oka && ta == decides:

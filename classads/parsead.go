@@ -8,12 +8,12 @@ import (
 // ParseNew reads an ad in the new syntax, [ a = 1; ... ].
 func ParseNew(text string) (*Ad, error) { return Parser{}.New(text) }
 
-// ParseOld reads an ad in the old syntax: lines "Name = expression". Blank
-// lines and lines that begin with # are skipped; of attributes of one name the
-// last counts.
+// ParseOld reads an ad in the old syntax: lines "Name = expression". It skips
+// blank lines and lines that begin with #. If a name occurs more than once, the
+// last line counts.
 func ParseOld(text string) (*Ad, error) { return Parser{}.Old(text) }
 
-// ParseOldLine reads one line "Name = expression".
+// ParseOldLine reads one line "Name = expression" of the old syntax.
 func ParseOldLine(line string) (name string, e *Expr, err error) { return Parser{}.OldLine(line) }
 
 // New reads an ad in the new syntax.
@@ -102,7 +102,7 @@ func (p Parser) Old(text string) (*Ad, error) {
 	return ad, nil
 }
 
-// OldLine reads one line "Name = expression".
+// OldLine reads one line "Name = expression" of the old syntax.
 func (p Parser) OldLine(line string) (string, *Expr, error) {
 	s := parse{Parser: p.bounded(), lexer: lexer{old: true}}
 	name, n, err := s.oldLine(line)

@@ -6,35 +6,36 @@ import (
 	"time"
 )
 
-// Bounds of the parser where a [Parser] sets none.
+// Limits of a [Parser] that sets none.
 const (
-	// DefaultMaxText is the longest text accepted, in bytes.
+	// DefaultMaxText is the length of the longest text, in bytes.
 	DefaultMaxText = 8 << 20
-	// DefaultMaxNodes is the greatest number of nodes of one expression or ad.
+	// DefaultMaxNodes is the largest number of nodes of one expression or ad.
 	DefaultMaxNodes = 1 << 18
-	// DefaultMaxNesting is how deep expressions nest; HTCondor's own bound
+	// DefaultMaxNesting is how deep expressions may nest; it is HTCondor's limit
 	// (src/classad/source.cpp:MAX_PARSER_DEPTH).
 	DefaultMaxNesting = 500
-	// DefaultMaxHeight is the greatest height of an expression's tree: a chain
-	// such as 1+1+... nests nothing but makes a tree as high as it is long.
+	// DefaultMaxHeight is the largest height of an expression's tree. A chain such
+	// as 1+1+... nests nothing, but its tree is as high as the chain is long.
 	DefaultMaxHeight = 10000
 )
 
-// Parser reads ads and expressions within bounds. The zero value uses the
-// default bounds; the functions of the package use the zero value.
+// Parser reads ads and expressions, within limits. A limit that is not positive
+// stands for the default. The functions of the package use the zero value.
 type Parser struct {
-	MaxText    int // bytes
-	MaxNodes   int
-	MaxNesting int
-	MaxHeight  int
+	MaxText    int // bytes of a text
+	MaxNodes   int // nodes of an expression or ad
+	MaxNesting int // levels of parentheses, lists, ads and function calls
+	MaxHeight  int // levels of the tree of an expression
 
-	// Left, if set, is how many nodes all texts that share it may still have.
+	// Left, if set, is how many nodes all texts together may still have. The
+	// parser counts it down.
 	Left *int
 
-	// Zone is where an absolute time without an offset is, as in
-	// absTime("2024-02-29T12:00:00"): the parser makes a moment of it, once, and
-	// no evaluation can move it to another zone. Nil is time.Local, which is
-	// what HTCondor's parser takes. See [Env.Now] for the zone of evaluations.
+	// Zone is the time zone of absolute times whose text has no offset, as in
+	// absTime("2024-02-29T12:00:00"). The parser computes the moment; no
+	// evaluation changes it later. Nil is time.Local, the zone that HTCondor's
+	// parser uses. See [Env.Now] for the zone of evaluations.
 	Zone *time.Location
 }
 

@@ -2,12 +2,12 @@ package classads
 
 import "slices"
 
-// Pretty returns the expression in the new syntax with its lists and ads over
-// several lines, as HTCondor's tools print them
+// Pretty returns the expression in the new syntax, with lists and ads on several
+// lines, as HTCondor's tools print them
 // (src/classad/sink.cpp:PrettyPrint).
 func (e *Expr) Pretty() string { return string(e.tree().append(nil, printer{pretty: &layout{}})) }
 
-// Pretty returns the ad in the new syntax over several lines.
+// Pretty returns the ad in the new syntax, on several lines.
 func (a *Ad) Pretty() string { return string(appendAd(nil, a, printer{pretty: &layout{}})) }
 
 // layout is how far the text is indented.
@@ -61,8 +61,8 @@ func (l *layout) list(dst []byte, items []node, p printer) []byte {
 }
 
 // Sorted returns a copy of the ad with its attributes in the order in which
-// HTCondor keeps and prints them: shorter names first, those of one length
-// without regard to case (src/classad/classad/classad_flat_map.h).
+// HTCondor keeps and prints them: shorter names first, and names of the same
+// length alphabetically, without regard to case (src/classad/classad/classad_flat_map.h).
 func (a *Ad) Sorted() *Ad {
 	c := a.Clone()
 	slices.SortStableFunc(c.attrs, htcondorOrder)

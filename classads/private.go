@@ -4,7 +4,7 @@ package classads
 const privatePrefix = "_condor_priv"
 
 // IsPrivate tells whether an attribute of this name holds a secret that
-// HTCondor's daemons show to nobody else, such as ClaimId
+// HTCondor's daemons do not show to anyone else, such as ClaimId
 // (HTCondor src/condor_utils/compat_classad.cpp:ClassAdAttributeIsPrivateAny).
 func IsPrivate(name string) bool {
 	if len(name) >= len(privatePrefix) && equalFold(name[:len(privatePrefix)], privatePrefix) {
@@ -19,8 +19,8 @@ func IsPrivate(name string) bool {
 }
 
 // Public returns a copy of the ad without its private attributes, see
-// [IsPrivate]. As HTCondor does, it looks only at the ad's own attributes: a
-// nested ad, and an expression that repeats a secret, are copied as they are.
+// [IsPrivate]. Like HTCondor, it looks only at the names of the ad's own
+// attributes: it copies nested ads with all that they have.
 func (a *Ad) Public() *Ad {
 	public := NewAd()
 	public.Grow(len(a.attrs))

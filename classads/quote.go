@@ -5,12 +5,11 @@ package classads
 //
 //	"TARGET.Machine == " + classads.Quote(host)
 //
-// To set an attribute to a string, [Ad.SetString] is simpler and faster. A
-// string with the character NUL cannot be written in a ClassAd: whoever reads
-// the literal refuses it.
+// To set an attribute to a string, use [Ad.SetString]. A ClassAd cannot contain
+// the character NUL: parsers refuse a literal of a string with one.
 func Quote(s string) string { return string(appendQuoted(nil, s, '"', printer{})) }
 
-// QuoteOld returns s as a string literal of the old syntax, with its quotes. The
-// old syntax escapes nothing but the quotes. It has no way to write a newline
-// or NUL, nor a backslash at the end unless the literal ends the line.
+// QuoteOld returns s as a string literal of the old syntax, with its quotes. That
+// syntax escapes only quotes. It cannot write a string with a newline or NUL, and
+// a string that ends in a backslash only at the end of a line.
 func QuoteOld(s string) string { return string(appendQuoted(nil, s, '"', printer{old: true})) }

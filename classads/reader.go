@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Format is a way in which files of ads are written.
+// Format is the format of a file of ads.
 type Format uint8
 
-// The formats, by the option of condor_q and condor_status that writes them.
+// The formats, with the option of condor_q and condor_status that writes each.
 const (
 	FormatLong Format = iota // -long: old syntax; blank lines, or *** in history files, between ads
 	FormatNew                // -long:new: [ ... ]
@@ -20,7 +20,7 @@ const (
 	FormatXML                // -xml
 )
 
-// Reader reads ads from a file of many, one at a time.
+// Reader reads a file of many ads, one at a time.
 type Reader struct {
 	format Format
 	parser Parser
@@ -28,23 +28,24 @@ type Reader struct {
 	err    error
 }
 
-// NewReader returns a reader of ads in a format. The bounds of the parser hold
-// for each ad; the zero value has the default bounds.
+// NewReader returns a reader of ads in a format. The limits of the parser apply
+// to each ad; the zero value has the default limits.
 func NewReader(r io.Reader, format Format, parser Parser) *Reader {
 	return &Reader{format: format, parser: parser.bounded(), in: bufio.NewReader(r)}
 }
 
 // Read returns the next ad, or io.EOF after the last. If the text of an ad is
-// wrong, the next Read goes on after it; any other error is final.
+// wrong, Read returns an error, and the next Read continues after that ad. Any
+// other error is final.
 func (r *Reader) Read() (*Ad, error) {
 	ad, _, err := r.next()
 	return ad, err
 }
 
-// All iterates over the ads that are left. An ad whose text is wrong comes as an
-// error, and the ads after it follow. An error in reading the file comes last.
-// The end of the file is no error. A loop that ends early can be followed by
-// another, which begins with the next ad.
+// All iterates over the remaining ads. For an ad whose text is wrong it yields an
+// error and continues after that ad. Any other error ends the iteration; the end
+// of the file is not an error. After a loop that ended early, another loop
+// begins with the next ad.
 func (r *Reader) All() iter.Seq2[*Ad, error] {
 	return func(yield func(*Ad, error) bool) {
 		for {

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// ExternalReferences lists the names that an expression, evaluated in the ad,
-// needs from elsewhere: TARGET.x, and names the ad does not have. With full,
-// a name comes with what it is selected from. The names are sorted without
-// regard to case (HTCondor src/classad/classad.cpp:GetExternalReferences).
+// ExternalReferences lists the names that an expression needs from elsewhere
+// when it is evaluated in the ad: TARGET.x, and names that the ad does not have.
+// With full, each name includes what it is selected from. The names are sorted
+// without regard to case (HTCondor src/classad/classad.cpp:GetExternalReferences).
 func (a *Ad) ExternalReferences(e *Expr, full bool) ([]string, error) {
 	return a.references(e, full, (*references).external)
 }
 
-// InternalReferences lists the attributes of the ad that an expression,
-// evaluated in the ad, depends on, directly or through others
+// InternalReferences lists the attributes of the ad on which an expression
+// depends when it is evaluated in the ad, directly or through other attributes
 // (HTCondor src/classad/classad.cpp:GetInternalReferences).
 func (a *Ad) InternalReferences(e *Expr) ([]string, error) {
 	return a.references(e, false, (*references).internal)
@@ -25,7 +25,7 @@ func (a *Ad) references(e *Expr, full bool, walk func(*references, node, *scope)
 	sc := ev.start(&Env{My: a})
 	r := newReferences(ev, full)
 	if !walk(r, e.tree(), sc) || ev.failed {
-		reason := "an attribute is selected from something that is no ad"
+		reason := "an attribute is selected from something that is not an ad"
 		if ev.failed {
 			reason = ev.reason
 		} else if r.reason != "" {

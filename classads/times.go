@@ -30,7 +30,7 @@ func (ev *evaluator) offset(unix int64) int {
 }
 
 // timeLiteral makes a literal of absTime("...") and relTime("..."), which the
-// parser turns into one; a nil node means that the text is no time
+// parser turns into one; a nil node means that the text is not a time
 // (HTCondor src/classad/source.cpp:evaluateFunction).
 func timeLiteral(function, text string, zone *time.Location) (n node, isTime bool) {
 	switch {

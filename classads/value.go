@@ -34,8 +34,8 @@ func (k Kind) String() string {
 
 // Value is the result of an evaluation. The zero value is undefined.
 //
-// A value of kind List or Record refers to the ads it came from: it must be
-// read before one of them is changed.
+// A value of kind List or Record refers to the ads that it came from: read it
+// before you change one of them.
 type Value struct {
 	kind Kind
 	off  int32  // AbsTime: seconds east of UTC
@@ -48,8 +48,8 @@ type Value struct {
 // UndefinedValue returns undefined.
 func UndefinedValue() Value { return Value{} }
 
-// ErrorValue returns an error value. The reason is for people; it takes no
-// part in comparisons and is not printed by [Value.String].
+// ErrorValue returns an error value. The reason is for people: comparisons and
+// [Value.String] ignore it.
 func ErrorValue(reason string) Value { return Value{kind: Error, str: reason} }
 
 // BoolValue returns a boolean.
@@ -69,8 +69,8 @@ func RealValue(r float64) Value { return Value{kind: Real, num: int64(math.Float
 // StringValue returns a string.
 func StringValue(s string) Value { return Value{kind: String, str: s} }
 
-// AbsTimeValue returns a moment: Unix seconds and the offset, in seconds east
-// of UTC, in which it is shown.
+// AbsTimeValue returns an absolute time: Unix seconds, and the offset of the
+// zone in which it is shown, in seconds east of UTC.
 func AbsTimeValue(unix int64, offset int) Value {
 	return Value{kind: AbsTime, num: unix, off: int32(offset)}
 }
@@ -83,7 +83,8 @@ func RelTimeValue(seconds float64) Value {
 // Kind returns the type of the value.
 func (v Value) Kind() Kind { return v.kind }
 
-// Reason returns why a value of kind Error came to be, where known.
+// Reason returns why a value is an error, if that is known; an empty string for
+// any other kind.
 func (v Value) Reason() string {
 	if v.kind != Error {
 		return ""

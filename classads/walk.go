@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Walk calls visit for the expression and then, where visit returned true, for
-// each of its parts in the order in which they are written: operands,
-// arguments, elements of lists, attributes of nested ads, and what an attribute
-// is selected from. Nothing is evaluated. To see what a part is, ask it:
+// Walk calls visit for the expression and, if visit returns true, for each of its
+// parts, in the order of the text: operands, arguments, elements of lists,
+// attributes of nested ads, and the expression from which an attribute is
+// selected. It evaluates nothing. Every part is exactly one of these:
 // [Expr.Literal], [Expr.Reference], [Expr.Operation], [Expr.Call], [Expr.List]
-// or [Expr.Ad]; for each part one of these answers.
+// or [Expr.Ad].
 func (e *Expr) Walk(visit func(*Expr) bool) { walk(e.tree(), visit) }
 
 func walk(n node, visit func(*Expr) bool) {
@@ -51,8 +51,8 @@ func parts(n node) iter.Seq[node] {
 	}
 }
 
-// Literal returns the constant that the expression is; false if it is anything
-// else, for instance a list.
+// Literal returns the value of an expression that is a constant; false if it is
+// anything else, for instance a list.
 func (e *Expr) Literal() (Value, bool) {
 	switch n := e.tree().(type) {
 	case *literal:
@@ -66,8 +66,8 @@ func (e *Expr) Literal() (Value, bool) {
 // Reference is a reference to an attribute.
 type Reference struct {
 	Name string
-	// From is what the attribute is selected from: in TARGET.Memory the
-	// expression TARGET. It is nil for a plain name.
+	// From is the expression from which the attribute is selected: TARGET in
+	// TARGET.Memory. It is nil for a plain name.
 	From *Expr
 	// Absolute marks .Name, which is looked up in the outermost ad.
 	Absolute bool
@@ -94,8 +94,8 @@ func (r Reference) String() string {
 	return string(newAttrRef(r.Name, from, r.Absolute).append(nil, printer{}))
 }
 
-// Reference returns the reference to an attribute that the expression is; false
-// if it is anything else.
+// Reference returns an expression that is a reference to an attribute; false if
+// it is anything else.
 func (e *Expr) Reference() (Reference, bool) {
 	r, ok := e.tree().(*attrRef)
 	if !ok {
@@ -108,12 +108,12 @@ func (e *Expr) Reference() (Reference, bool) {
 	return out, true
 }
 
-// References iterates over the references to attributes that the expression
-// contains, in the order in which they are written, each as often as it is
-// written. A name of a scope before a point is part of what follows: TARGET.Memory is
-// one reference, while a.b is one to b and one to a. [Ad.ExternalReferences]
-// and [Ad.InternalReferences] follow references from attribute to attribute;
-// this does not.
+// References iterates over the references to attributes in the text of the
+// expression, in its order. A reference that occurs twice comes twice. MY, TARGET
+// and other names of ads are not references of their own before a point:
+// TARGET.Memory is one reference, but a.b is one to b and one to a.
+// References does not look at the attributes themselves, unlike
+// [Ad.ExternalReferences] and [Ad.InternalReferences].
 func (e *Expr) References() iter.Seq[Reference] {
 	return func(yield func(Reference) bool) {
 		stopped := false
@@ -138,9 +138,9 @@ func selectsFromScope(n node) bool {
 }
 
 // Operation returns the operator and the operands of an expression that is an
-// operation; false if it is anything else. The operators are written as in the
-// language, with =?= and =!= for is and isnt; () is a pair of parentheses, [] a
-// subscript, and ? a conditional with its three operands.
+// operation; false if it is anything else. Operators are named as in the
+// language: =?= and =!= stand for is and isnt too, () for a pair of parentheses,
+// [] for a subscript, and ? for a conditional, which has three operands.
 func (e *Expr) Operation() (operator string, operands []*Expr, ok bool) {
 	o, ok := e.tree().(*operation)
 	if !ok {
@@ -182,8 +182,7 @@ func (e *Expr) List() ([]*Expr, bool) {
 	return exprs(l.items), true
 }
 
-// Ad returns a copy of the ad that the expression is; false if it is anything
-// else.
+// Ad returns a copy of an expression that is an ad; false if it is anything else.
 func (e *Expr) Ad() (*Ad, bool) {
 	a, ok := e.tree().(*adNode)
 	if !ok {

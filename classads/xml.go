@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// XMLHeader and XMLFooter stand around the ads that condor_q -xml writes
+// XMLHeader and XMLFooter enclose the ads that condor_q -xml writes
 // (HTCondor src/condor_utils/compat_classad.cpp:AddClassAdXMLFileHeader).
 const (
 	XMLHeader = "<?xml version=\"1.0\"?>\n<!DOCTYPE classads SYSTEM \"classads.dtd\">\n<classads>\n"

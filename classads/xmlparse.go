@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseXML reads an ad written as XML, with or without the surroundings that
-// condor_q -xml writes; of several ads it reads the first.
+// ParseXML reads an ad written as XML, with or without the header and the footer
+// that condor_q -xml writes. If there are several ads, it reads the first.
 func ParseXML(text string) (*Ad, error) { return Parser{}.XML(text) }
 
 // XML reads an ad written as XML (HTCondor src/classad/xmlSource.cpp).
@@ -92,7 +92,7 @@ func (x *xmlParse) ad(depth int) (*Ad, error) {
 		}
 		name := xmlAttribute(start, "n")
 		if start.Name.Local != "a" || name == "" {
-			return nil, fmt.Errorf("<%s> is no attribute with a name", start.Name.Local)
+			return nil, fmt.Errorf("<%s> is not an attribute with a name", start.Name.Local)
 		}
 		name, ok := unescape(name)
 		if !ok {
@@ -172,13 +172,13 @@ func (x *xmlParse) constant(tag, text, v string) (node, error) {
 	case "i":
 		i, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no integer", shorten(text))
+			return nil, fmt.Errorf("%q is not an integer", shorten(text))
 		}
 		return &literal{IntValue(i)}, nil
 	case "r":
 		r, ok := scanReal(text)
 		if !ok {
-			return nil, fmt.Errorf("%q is no real", shorten(text))
+			return nil, fmt.Errorf("%q is not a real", shorten(text))
 		}
 		return &literal{RealValue(r)}, nil
 	case "s":
@@ -197,7 +197,7 @@ func (x *xmlParse) constant(tag, text, v string) (node, error) {
 		if n, _ := timeLiteral(map[string]string{"at": "abstime", "rt": "reltime"}[tag], text, x.Zone); n != nil {
 			return n, nil
 		}
-		return nil, fmt.Errorf("%q is no time", shorten(text))
+		return nil, fmt.Errorf("%q is not a time", shorten(text))
 	case "e":
 		return x.Parser.parse(text, false)
 	}
