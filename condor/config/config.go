@@ -1,9 +1,9 @@
 // Package config reads HTCondor's configuration for the STARTER subsystem by
 // asking condor_config_val once, and hands out typed values.
 //
-// The getters take what HTCondor's own take (condor_utils/condor_config.cpp:
+// The getters accept what HTCondor's own accept (condor_utils/condor_config.cpp:
 // param_integer, string_is_boolean_param, ...): a literal, or a ClassAd
-// expression. A knob set to nothing is a knob that is not set. An error names
+// expression. A knob that is set to nothing counts as not set. An error names
 // the knob, its value, where it was set and what is accepted.
 package config
 
@@ -20,15 +20,15 @@ import (
 	"podstarter/classads"
 )
 
-// Config holds all knobs. It never changes; any number of goroutines may use
-// it.
+// Config holds all knobs. It never changes, so any number of goroutines may use
+// it at once.
 type Config struct {
 	local string // local name, "" if none
 	knobs map[string]entry
 }
 
-// FromMap makes a configuration out of names and values, for tests and for
-// programs without HTCondor around them.
+// FromMap makes a configuration of names and values, for tests and for programs
+// that run without HTCondor.
 func FromMap(knobs map[string]string) *Config {
 	c := &Config{knobs: make(map[string]entry, len(knobs))}
 	for name, value := range knobs {
@@ -37,9 +37,9 @@ func FromMap(knobs map[string]string) *Config {
 	return c
 }
 
-// find returns the knob that counts. The tool lists NAME with the value that
-// the prefixed forms give it; only a knob that is set in a prefixed form
-// alone and has no default must be looked for by that form.
+// find returns the knob that counts. For a knob with prefixed forms the tool
+// already lists NAME with the right value. A knob without a default that is set
+// only in a prefixed form is listed only in that form.
 func (c *Config) find(name string) entry {
 	name = strings.ToUpper(name)
 	if e, ok := c.knobs[name]; ok {
@@ -53,14 +53,14 @@ func (c *Config) find(name string) entry {
 	return c.knobs[subsystem+"."+name]
 }
 
-// Lookup returns a knob's value with macros expanded; false if it is not set
-// or set to nothing. Names are compared without regard to case.
+// Lookup returns the value of a knob, with macros expanded; false if the knob is
+// not set or is set to nothing. Names are compared without regard to case.
 func (c *Config) Lookup(name string) (string, bool) {
 	e := c.find(name)
 	return e.value, e.value != ""
 }
 
-// String is Lookup with a default.
+// String returns the value of a knob, def if it is not set.
 func (c *Config) String(name, def string) string {
 	if v, ok := c.Lookup(name); ok {
 		return v
@@ -68,7 +68,7 @@ func (c *Config) String(name, def string) string {
 	return def
 }
 
-// Where says where a knob was set: a file and line, "<Environment>",
+// Where returns where a knob was set: a file and line, "<Environment>",
 // "<Default>", or "" if that is not known.
 func (c *Config) Where(name string) string { return c.find(name).at }
 
@@ -89,7 +89,7 @@ func (c *Config) Sources() []string {
 	return slices.Compact(files)
 }
 
-// Error tells of a knob whose value is not understood.
+// Error is the error for a knob whose value is wrong.
 type Error struct {
 	Name  string // the knob
 	Value string // what it is set to
@@ -155,7 +155,7 @@ const wantInt = "an integer or an expression that is one"
 func (c *Config) Int(name string, def int64) (int64, error) { return c.EvalInt(name, def, nil, nil) }
 
 // EvalInt is Int for a knob that may be an expression over the slot's ad (MY)
-// and the job's ad (TARGET). A real is cut towards zero.
+// and the job's ad (TARGET). A real is rounded towards zero.
 func (c *Config) EvalInt(name string, def int64, my, target *classads.Ad) (int64, error) {
 	text, ok := c.Lookup(name)
 	if !ok {

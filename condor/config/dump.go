@@ -76,8 +76,8 @@ func parse(text, localName string, pid int) (*Config, error) {
 	return c, nil
 }
 
-// pidMacro finds values that hold the process id of whoever expands them: the
-// tool's in what the tool printed.
+// pidMacro finds values that contain the process id of the program that expands
+// them, which is the tool.
 var pidMacro = regexp.MustCompile(`(?i)\$\(PID[:)]`)
 
 // lineReader walks over the lines of a dump.
@@ -162,8 +162,8 @@ func (r *lineReader) raw() string {
 	}
 }
 
-// isName says whether s can be the name of a knob: what is left of the first
-// blank in a line, without anything that the macro language gives a meaning.
+// isName tells whether s can be the name of a knob: it has no blanks and no
+// characters that mean something in the macro language.
 func isName(s string) bool {
 	return s != "" && !strings.ContainsAny(s, " \t=()$\"'")
 }

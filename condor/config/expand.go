@@ -2,19 +2,20 @@ package config
 
 import "strings"
 
-// maxExpansion bounds depth and length of what Expand makes, since macros may
-// name each other in a circle.
+// maxExpansion limits the depth and the length of an expansion, since macros may
+// refer to each other in a circle.
 const (
 	maxExpansionDepth = 32
 	maxExpansion      = 1 << 20
 )
 
-// Expand replaces $(NAME) and $(NAME:default) in text by the values of the
-// knobs named, extra's first; a name without value becomes nothing. It is for
-// texts that do not come from the configuration, such as the -a2 argument of
-// a starter (condor_utils/dprintf_config.cpp:dprintf_config); a knob's own
-// value is expanded already. $$(NAME), which means the other ad's attribute,
-// and the $FUNCTION() forms are left alone.
+// Expand replaces $(NAME) and $(NAME:default) in text by the value of the knob
+// NAME. Values in extra come before those of the configuration. A name without
+// a value is replaced by nothing. Use it for text that does not come from the
+// configuration, such as the -a2 argument of a starter
+// (condor_utils/dprintf_config.cpp:dprintf_config); the values of knobs are
+// expanded already. It leaves $$(NAME), which means an attribute of the other
+// ad, and the $FUNCTION() forms as they are.
 func (c *Config) Expand(text string, extra map[string]string) string {
 	left := maxExpansion
 	return c.expand(text, extra, 0, &left)
@@ -63,7 +64,7 @@ func (c *Config) expand(text string, extra map[string]string, depth int, left *i
 	return s
 }
 
-// closing finds the parenthesis that closes an open one, minding nested ones.
+// closing finds the parenthesis that closes an open one and skips nested ones.
 func closing(s string) int {
 	depth := 0
 	for i := 0; i < len(s); i++ {

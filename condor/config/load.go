@@ -22,32 +22,32 @@ const (
 	// loadTimeout leaves room for a slow name service: the tool looks up the
 	// host's full name.
 	loadTimeout = 60 * time.Second
-	// maxDump bounds what the tool may print; a stock configuration makes
-	// 110 kB.
+	// maxDump is the most bytes that the tool may print. A stock configuration
+	// has 110 kB.
 	maxDump = 16 << 20
-	// maxStderr bounds how much of the tool's complaints an error repeats.
+	// maxStderr is how many bytes of the tool's stderr an error repeats.
 	maxStderr = 2 << 10
 )
 
 // Options say how the configuration is read.
 type Options struct {
-	// LocalName is the value of -local-name on the starter's command line;
-	// knobs written LOCALNAME.KNOB win then.
+	// LocalName is the value of -local-name on the starter's command line. With
+	// it, a knob LOCALNAME.KNOB overrides KNOB.
 	LocalName string
 	// Env is the environment for the tool, in which _CONDOR_KNOB variables
-	// override knobs; nil means the process's own. What holds key material
-	// is not passed on.
+	// override knobs; nil is the environment of the process. Variables with
+	// keys are not passed on.
 	Env []string
 	// Tool is the program to run instead of DefaultTool.
 	Tool string
-	// PID is what $(PID) stands for in values; 0 means this process. (The
-	// tool would put its own there.)
+	// PID replaces $(PID) in values; 0 means this process. The tool itself
+	// would use its own.
 	PID int
 }
 
-// Load reads the whole configuration of the STARTER subsystem once. The
-// macro language of HTCondor's files is not interpreted here: the tool that
-// comes with the daemons does it, so that both always agree.
+// Load reads the whole configuration of the STARTER subsystem once. It leaves
+// the macro language of HTCondor's files to the tool that comes with the
+// daemons, so that both always agree.
 func Load(ctx context.Context, opt Options) (*Config, error) {
 	tool, err := findTool(opt.Tool)
 	if err != nil {
@@ -57,8 +57,8 @@ func Load(ctx context.Context, opt Options) (*Config, error) {
 	if opt.LocalName != "" {
 		args = append(args, "-local-name", opt.LocalName)
 	}
-	// -verbose makes the end of each value unmistakable (a value may hold
-	// lines that look like other knobs) and says where it was set.
+	// -verbose marks the end of each value, since a value may contain lines
+	// that look like other knobs, and tells where it was set.
 	args = append(args, "-dump", "-expanded", "-verbose")
 
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
@@ -108,9 +108,9 @@ func findTool(tool string) (string, error) {
 	return "", fmt.Errorf("reading the configuration: cannot run %s; install HTCondor's tools beside the startd or put their directory into PATH: %w", tool, err)
 }
 
-// withoutSecrets drops what HTCondor hands from daemon to daemon and no tool
-// needs. A job may read another process's environment if it runs as the same
-// user.
+// withoutSecrets drops the variables with secrets that HTCondor's daemons pass to
+// each other. The tool does not need them, and a job that runs as the same user
+// could read them from the tool's environment.
 func withoutSecrets(env []string) []string {
 	if env == nil {
 		env = os.Environ()
@@ -125,7 +125,7 @@ func withoutSecrets(env []string) []string {
 	return kept
 }
 
-// bounded keeps the first limit bytes and remembers that there were more.
+// bounded keeps the first limit bytes and remembers whether there were more.
 type bounded struct {
 	buf      bytes.Buffer
 	limit    int

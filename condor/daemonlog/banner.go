@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// name is what the startd calls the program in argv[0], whatever its file is;
-// condor_who looks for lines with it.
+// name is the name that the startd gives the program in argv[0], whatever its
+// file is called. condor_who looks for lines with it.
 const name = "condor_starter"
 
-// Banner is what the log says when the starter starts. condor_who reads a log
-// backwards up to the line "STARTING UP" and takes the process id from
+// Banner has the first lines of a starter in its log. condor_who reads a log
+// backwards up to the line "STARTING UP" and takes the process id from the lines
 // between it and "Log last touched" (condor_who/who.cpp:scan_a_log_for_info).
 type Banner struct {
 	Program   string // path of the program
@@ -56,7 +56,8 @@ func (l *Log) Start(b Banner) {
 	l.lines(lines)
 }
 
-// lastTouched says when the log was written to before this process opened it.
+// lastTouched returns when the log was last written before this process opened
+// it.
 func (l *Log) lastTouched() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,8 +81,8 @@ func (l *Log) CommandSocket(sinful string) {
 	l.lines([]string{"DaemonCore: command socket at " + sinful})
 }
 
-// Exiting writes the last line of a starter; for condor_who nothing before it
-// is alive.
+// Exiting writes the last line of a starter. From it condor_who knows that the
+// starters of the lines before have ended.
 func (l *Log) Exiting(status int) {
 	l.lines([]string{fmt.Sprintf("**** %s (condor_STARTER) pid %d EXITING WITH STATUS %d", name, l.pid, status)})
 }

@@ -27,7 +27,7 @@ func OptionsFor(cfg *config.Config, suffix string) (Options, error) {
 		path = filepath.Join(log, "StarterLog")
 	}
 	if strings.ContainsAny(suffix, "/\x00") {
-		return opt, fmt.Errorf("the suffix %q for the log's name may not hold a slash", suffix)
+		return opt, fmt.Errorf("the suffix %q for the log's name may not contain a slash", suffix)
 	}
 	if suffix != "" {
 		path += "." + suffix
@@ -79,12 +79,12 @@ func flagsFrom(cfg *config.Config) Flags {
 	return ParseFlags(cfg.String("ALL_DEBUG", ""), own)
 }
 
-// OptionsForJobLog understands the -a2 argument, by which a job asks for a
-// copy of the log in its sandbox: "FLAGS,PATH" or "PATH" with macros
+// OptionsForJobLog parses the -a2 argument, with which a job asks for a copy of
+// the log in its sandbox: "FLAGS,PATH" or "PATH" with macros
 // (condor_startd.V6/Starter.cpp:Starter::execDCStarter,
-// condor_utils/dprintf_config.cpp:dprintf_config). Without FLAGS the lines are
-// those of the starter's own log. The caller decides whether the path is one
-// that it is willing to write.
+// condor_utils/dprintf_config.cpp:dprintf_config). Without FLAGS it has the
+// same lines as the starter's own log. The caller decides whether the path may
+// be written.
 func OptionsForJobLog(cfg *config.Config, arg string, base Options) Options {
 	opt := base
 	pid := base.PID
@@ -103,7 +103,7 @@ func OptionsForJobLog(cfg *config.Config, arg string, base Options) Options {
 }
 
 // parseLimit reads "NUMBER [UNIT]": b, Kb, Mb, Gb, Tb are sizes; s, min, h,
-// day, w are times; a number alone is bytes
+// day, w are times; a number without unit is bytes
 // (condor_utils/dprintf_config.cpp:dprintf_parse_log_size).
 func parseLimit(text string) (n int64, isAge bool, err error) {
 	text = strings.TrimSpace(text)

@@ -20,28 +20,28 @@ import (
 type Options struct {
 	Path  string
 	Flags Flags
-	// TimeFormat is that of strftime(3); "" is HTCondor's own.
+	// TimeFormat is a format of strftime(3); "" is HTCondor's default.
 	TimeFormat string
-	// MaxSize is the size in bytes from which the file is set aside before
-	// the next line; 0 means never.
+	// MaxSize is the size in bytes at which the file is rotated before the next
+	// line; 0 means never.
 	MaxSize int64
-	// MaxAge sets the file aside when a new period of this length begins; 0
-	// means never.
+	// MaxAge is the length of a period; the file is rotated when a new period
+	// begins. 0 means never.
 	MaxAge time.Duration
-	// Keep is how many files set aside are kept. With 1 or less there is one,
-	// PATH.old, otherwise each has the time in its name.
+	// Keep is how many rotated files are kept. With 1 or less there is one,
+	// PATH.old; otherwise each has the time in its name.
 	Keep int
 	// Truncate empties the file when it is opened.
 	Truncate bool
-	// Crash has the file take what the Go runtime says when it ends the process
-	// (debug.SetCrashOutput). It is for one file of the process.
+	// Crash makes the Go runtime write its last words to the file when it ends the
+	// process (debug.SetCrashOutput). Only one file of a process can have them.
 	Crash bool
-	// UID and GID, if Switch is set, own the file and are who opens it: the
-	// directory belongs to them, so root must not follow what they put there.
+	// If Switch is set, UID and GID own the file, and it is opened with their
+	// rights: the directory is theirs, so root must not follow links in it.
 	Switch   bool
 	UID, GID int
 
-	// PID and Now stand in for the process and the clock in tests.
+	// PID and Now replace the process id and the clock in tests.
 	PID int
 	Now func() time.Time
 }
@@ -112,8 +112,8 @@ func (f *file) open(truncate bool) error {
 	})
 }
 
-// takeCrash has the runtime write to the file that is open now; it keeps a
-// descriptor of its own. Where there is none left a log is better than no log.
+// takeCrash makes the runtime write to the file that is open now. The runtime has
+// a descriptor of its own. If none is left, the log goes on without it.
 func (f *file) takeCrash() {
 	fd, err := unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -165,7 +165,7 @@ func (f *file) write(line []byte, now time.Time) error {
 	}
 }
 
-// add appends one line to a file that somebody else opened.
+// add appends one line to a file that the caller of Attach opened.
 func (f *file) add(line []byte) error {
 	if f.MaxSize > 0 && f.written+int64(len(line)) > f.MaxSize {
 		return nil
@@ -185,9 +185,9 @@ func (f *file) periodOf(t time.Time) int64 {
 	return t.Unix() / int64(f.MaxAge/time.Second)
 }
 
-// rotateIfDue sets the file aside when it has become too large or too old. A
-// lock on the file keeps two starters from doing it at once: the second one
-// finds that the path names another file already, and joins it.
+// rotateIfDue rotates the file if it is too large or too old. A lock on the file
+// keeps two starters from rotating at once: the second one finds that the path
+// already names another file, and opens that.
 func (f *file) rotateIfDue(now time.Time) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(f.fd, &st); err != nil {
@@ -253,7 +253,8 @@ func (f *file) setAside(now time.Time) error {
 	})
 }
 
-// removeOldest deletes files set aside beyond Keep. Their names sort by time.
+// removeOldest deletes the oldest rotated files, until Keep are left. Their names
+// sort by time.
 func (f *file) removeOldest() {
 	names, _ := filepath.Glob(globLiteral(f.Path) + ".[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]")
 	slices.Sort(names)
@@ -280,8 +281,8 @@ func (f *file) asOwner(do func() error) error {
 		runtime.LockOSThread()
 		gid, _ := unix.SetfsgidRetGid(f.GID)
 		uid, _ := unix.SetfsuidRetUid(f.UID)
-		// A change that is not permitted is not told; asking for an impossible
-		// id tells which one is in force.
+		// setfsuid does not report an error. Setting an impossible id returns the
+		// id that is in force.
 		err := fmt.Errorf("cannot act as user %d to open the log %s; CAP_SETUID is needed", f.UID, f.Path)
 		if now, _ := unix.SetfsuidRetUid(-1); now == f.UID {
 			err = rescue.Do(do)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Category is what a line is about; the numbers and names are those of
+// Category is the subject of a line. The numbers and names are those of
 // condor_includes/condor_debug.h and condor_utils/dprintf_common.cpp.
 type Category uint8
 
@@ -48,9 +48,9 @@ func (c Category) String() string {
 }
 
 // In marks a line, or all lines of a logger made with With, as belonging to a
-// category. Such a line appears only if the category is asked for: at level
-// Info with D_CATEGORY, at level Debug with D_CATEGORY:2. Warnings and errors
-// appear always.
+// category. Such a line appears only if the category is on: with D_CATEGORY at
+// level Info, with D_CATEGORY:2 at level Debug. Warnings and errors always
+// appear.
 func In(c Category) slog.Attr { return slog.Any(categoryKey, c) }
 
 const categoryKey = "category"
@@ -64,8 +64,8 @@ const (
 	withTimestamp
 )
 
-// Flags say which lines appear and what their headers show. The zero value
-// shows nothing but warnings and errors; use [ParseFlags].
+// Flags select the lines that appear and the contents of their headers. The zero
+// value shows only warnings and errors; use [ParseFlags].
 type Flags struct {
 	header  uint8
 	basic   uint32 // bit per category
@@ -73,8 +73,8 @@ type Flags struct {
 }
 
 // ParseFlags merges debug flag lists such as the values of ALL_DEBUG and
-// STARTER_DEBUG, later ones last. D_ALWAYS, D_ERROR and D_STATUS are on to
-// begin with. Unknown words are passed over, as HTCondor does
+// STARTER_DEBUG, later ones last. D_ALWAYS, D_ERROR and D_STATUS are on by
+// default. Unknown words are ignored, as in HTCondor
 // (condor_utils/dprintf_common.cpp:_condor_parse_merge_debug_flags).
 func ParseFlags(lists ...string) Flags {
 	f := Flags{basic: 1<<Always | 1<<Failure | 1<<Status}
@@ -146,12 +146,12 @@ func (f *Flags) merge(word string) {
 	}
 }
 
-// Verbose says whether lines of level Debug without category appear, which
-// HTCondor calls D_FULLDEBUG.
+// Verbose tells whether lines of level Debug without a category appear;
+// HTCondor calls that D_FULLDEBUG.
 func (f Flags) Verbose() bool { return f.verbose&(1<<Always) != 0 }
 
-// String lists what is on in the way of HTCondor's "Daemon Log is logging"
-// line (condor_utils/dprintf.cpp:_condor_print_dprintf_info).
+// String lists the flags that are on, as HTCondor's line "Daemon Log is logging"
+// does (condor_utils/dprintf.cpp:_condor_print_dprintf_info).
 func (f Flags) String() string {
 	var words []string
 	for i, name := range categoryNames {
@@ -166,7 +166,7 @@ func (f Flags) String() string {
 	return strings.Join(words, " ")
 }
 
-// shows says whether a line appears. Level and category stand for HTCondor's
+// shows tells whether a line appears. Level and category correspond to HTCondor's
 // category and verbosity.
 func (f Flags) shows(level slog.Level, c Category) bool {
 	switch {

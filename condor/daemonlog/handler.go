@@ -2,9 +2,9 @@
 // which people and tools (condor_who, condor_fetchlog) know how to read.
 //
 // It is a handler for log/slog. A line is written with one write to a file
-// opened for appending, so lines of several starters never mix. Text that came
-// from elsewhere cannot fake a line of its own: line feeds in a message are
-// followed by a tab, and values are quoted where they need to be.
+// opened for appending, so lines of several starters never mix. Text from
+// elsewhere cannot forge a line: a tab follows each line feed in a message, and
+// values are quoted where necessary.
 package daemonlog
 
 import (
@@ -23,10 +23,11 @@ import (
 	"podstarter/classads/strftime"
 )
 
-// maxLine bounds one line; the rest is cut off. (A job may name the text.)
+// maxLine is the length of the longest line; the rest is cut off, since the text
+// may come from a job.
 const maxLine = 64 << 10
 
-// Log is the set of files that lines go to.
+// Log is a set of files to which lines are written.
 type Log struct {
 	pid int
 	now func() time.Time
@@ -39,8 +40,8 @@ type Log struct {
 // Handler returns the slog handler that writes to the log.
 func (l *Log) Handler() slog.Handler { return &handler{log: l} }
 
-// Err returns the first failure to write a line. Nothing else is done about
-// it: a full disk below the log must not end a job.
+// Err returns the first error in writing a line. Such errors have no other
+// effect: a full disk must not end a job.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,9 +61,9 @@ func (l *Log) Close() error {
 }
 
 // Attach adds a second log, such as the one that the -a2 argument asks for
-// inside the sandbox, where nobody but the caller can open it safely. The file is
-// the log's from now on. It is not set aside when it has become too large: no line
-// is added then.
+// inside the sandbox, where only the caller can open it safely. The log owns the
+// file from now on. The file is not rotated: when it is too large, no more lines
+// are added.
 func (l *Log) Attach(to *os.File, opt Options) {
 	f := &file{Options: opt, flags: opt.Flags, timeFormat: opt.TimeFormat, fd: -1, given: to}
 	if f.timeFormat == "" {
@@ -87,7 +88,7 @@ func (l *Log) Detach() error {
 	return errors.Join(errs...)
 }
 
-// shows says whether any file wants the line.
+// shows tells whether the line appears in any file.
 func (l *Log) shows(level slog.Level, c Category) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,8 +156,7 @@ type handler struct {
 
 func (h *handler) Enabled(_ context.Context, level slog.Level) bool {
 	if h.category == Always && level < slog.LevelWarn {
-		// The line itself may name a category; whether that one is shown is
-		// known in Handle only.
+		// The line itself may name a category, which only Handle knows.
 		return true
 	}
 	return h.log.shows(level, h.category)
@@ -220,7 +220,7 @@ func categoryOf(a slog.Attr) (Category, bool) {
 	return c, ok && int(c) < len(categoryNames)
 }
 
-// appendMessage writes a message so that no part of it can pass for a line.
+// appendMessage writes a message such that no part of it looks like a line.
 func appendMessage(b *strings.Builder, msg string) {
 	msg = strings.TrimRight(msg, "\n")
 	for _, r := range msg {

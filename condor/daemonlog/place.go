@@ -2,9 +2,9 @@ package daemonlog
 
 import "log/slog"
 
-// ParsePlace says where a line goes for which a knob names a category, such as
-// "D_ALWAYS" or "D_FULLDEBUG": its level and category. It is the lowest of those that
-// the list names; not ok means nowhere
+// ParsePlace returns the level and the category of a line for which a knob names
+// debug flags, such as "D_ALWAYS" or "D_FULLDEBUG". If the knob names several, the
+// lowest counts. Not ok means that the line is not written
 // (condor_utils/dprintf_common.cpp:parse_debug_cat_and_verbosity).
 func ParsePlace(list string) (level slog.Level, c Category, ok bool) {
 	var f Flags

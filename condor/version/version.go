@@ -1,5 +1,5 @@
-// Package version understands the strings by which HTCondor's daemons say
-// which version they are, and tells which features a peer has.
+// Package version parses the version strings of HTCondor's daemons, and tells
+// which features a peer has.
 package version
 
 import (
@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// Version is the version of a daemon. The zero value is an unknown one, older
-// than every known one: nothing that is gated by a version is used with it.
+// Version is the version of a daemon. The zero value is an unknown version. It
+// counts as older than every known one, so no feature that needs a version is
+// used with it.
 type Version struct{ Major, Minor, Patch int }
 
-// maxComponent bounds a component; HTCondor itself computes
+// maxComponent is the limit of a component; HTCondor itself computes
 // major*1000000 + minor*1000 + patch.
 const maxComponent = 999999
 
@@ -53,15 +54,15 @@ func malformed(s string) error {
 	return fmt.Errorf("%q is not a version such as $CondorVersion: 25.14.1 2026-10-16 $", s)
 }
 
-// Known says whether this is a version at all.
+// Known tells whether the version is known.
 func (v Version) Known() bool { return v != Version{} }
 
-// AtLeast says whether v is major.minor.patch or newer.
+// AtLeast tells whether v is major.minor.patch or newer.
 func (v Version) AtLeast(major, minor, patch int) bool {
 	return v.Compare(Version{major, minor, patch}) >= 0
 }
 
-// Compare returns -1, 0 or 1 as v is older than w, the same, or newer.
+// Compare returns -1 if v is older than w, 0 if they are the same, 1 if v is newer.
 func (v Version) Compare(w Version) int {
 	for _, d := range [3]int{v.Major - w.Major, v.Minor - w.Minor, v.Patch - w.Patch} {
 		switch {
@@ -82,8 +83,7 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
 }
 
-// Of is Parse for a string that may be missing or malformed, which makes an
-// unknown version.
+// Of returns what Parse does, or an unknown version if s is missing or malformed.
 func Of(s string) Version {
 	v, _ := Parse(s) // the zero value with an error
 	return v
