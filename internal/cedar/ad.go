@@ -13,18 +13,18 @@ const (
 	// zkm is the line that announces that the next string is the real line,
 	// sent as a secret (classad_oldnew.cpp: SECRET_MARKER).
 	zkm = "ZKM"
-	// maxAdLines is the greatest count of attributes that peers accept
+	// maxAdLines is the largest number of attributes that peers accept
 	// (classad_oldnew.cpp:getClassAd).
 	maxAdLines = 1_000_000
-	// maxAdBytes bounds the text of an ad. HTCondor has no such bound; the
-	// greatest ads in practice (long environments, lists of files) stay far
-	// below it.
+	// maxAdBytes is the largest size of an ad's text. HTCondor has no such limit;
+	// the largest ads in practice (long environments, lists of files) are far
+	// smaller.
 	maxAdBytes = 32 << 20
-	// maxAdNodes bounds the nodes of all its expressions. An attribute has one at
-	// least, and takes a hundred bytes of memory with it, where its text may have
-	// three.
+	// maxAdNodes is the largest number of nodes in all expressions of an ad. An
+	// attribute has at least one node, which takes a hundred bytes of memory, while
+	// its text may have three.
 	maxAdNodes = classads.DefaultMaxNodes
-	// unknownType is what peers of old put in the place of a missing type.
+	// unknownType is what old peers send in place of a missing type.
 	unknownType = "(unknown type)"
 )
 
@@ -73,9 +73,9 @@ func (s *Stream) PutAdWith(ad *classads.Ad, opt AdOptions) {
 	}
 }
 
-// GetAd takes an ad. An attribute that cannot be parsed makes an error of
-// type *AdError, but the whole ad is taken from the stream nevertheless, so
-// that the stream stays usable.
+// GetAd takes an ad. If an attribute cannot be parsed, the error is an *AdError.
+// GetAd then still takes the whole ad from the stream, so the stream stays
+// usable.
 func (s *Stream) GetAd() (*classads.Ad, error) {
 	n, err := s.GetInt()
 	if err != nil {
@@ -138,10 +138,10 @@ func (e *AdError) Error() string {
 	return fmt.Sprintf("ad with an attribute %q (line %d) that cannot be parsed", e.Name, e.Line)
 }
 
-// Unwrap returns the parser's complaint, which may quote the value.
+// Unwrap returns the parser's error, which may quote the value.
 func (e *AdError) Unwrap() error { return e.err }
 
-// attributeName returns what stands before the first '=', for a message.
+// attributeName returns the text before the first '=', for a message.
 func attributeName(line string) string {
 	name, _, found := strings.Cut(line, "=")
 	name = strings.TrimSpace(name)
@@ -151,7 +151,7 @@ func attributeName(line string) string {
 	return name
 }
 
-// putLine puts a line of an ad, which is bytes here to spare a copy.
+// putLine puts a line of an ad. It takes bytes to avoid a copy.
 func (s *Stream) putLine(line []byte) {
 	if bytes.IndexByte(line, 0) >= 0 {
 		s.fail(fmt.Errorf("put ad: attribute %s has a NUL byte", attributeName(string(line))))

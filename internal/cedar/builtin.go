@@ -11,8 +11,8 @@ import (
 	"podstarter/classads"
 )
 
-// nopLevels are the commands that do nothing but prove that the peer may do
-// something (condor_daemon_core.V6/daemon_core_main.cpp:dc_main_init).
+// nopLevels are the commands that do nothing except to prove that the peer has a
+// permission (condor_daemon_core.V6/daemon_core_main.cpp:dc_main_init).
 var nopLevels = [...]struct {
 	cmd   int
 	level Level
@@ -30,7 +30,7 @@ var nopLevels = [...]struct {
 	{DCNopAdvertiseMaster, AdvertiseMaster},
 }
 
-// builtin returns what every daemon serves.
+// builtin returns the commands that every daemon serves.
 func (s *Server) builtin(cmd int) (registration, bool) {
 	for _, n := range nopLevels {
 		if n.cmd == cmd {
@@ -46,7 +46,7 @@ func (s *Server) builtin(cmd int) (registration, bool) {
 // nop takes nothing and answers nothing.
 func nop(_ context.Context, c *Call) error { return endOfRequest(c.Stream) }
 
-// endOfRequest ends a request whose payload matters to nobody.
+// endOfRequest ends a request and ignores its payload.
 func endOfRequest(s *Stream) error {
 	err := s.EndOfMessage()
 	if errors.Is(err, ErrLeftover) {
@@ -68,8 +68,8 @@ func secQuery(allowed bool) Handler {
 	}
 }
 
-// instance is the random number by which a process can be told from the one
-// that had its address before.
+// instance is a random number that distinguishes this process from an earlier one
+// with the same address.
 type instance struct {
 	once sync.Once
 	id   string

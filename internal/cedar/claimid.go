@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// maxClaimID bounds the text of a claim id; a real one has some hundred bytes.
+// maxClaimID is the largest length of a claim id; a real one has some hundred
+// bytes.
 const maxClaimID = 64 << 10
 
-// ClaimID is a claim id taken apart: <public>#[<info>]<key>
+// ClaimID holds the parts of a claim id, <public>#[<info>]<key>
 // (condor_utils/condor_claimid_parser.h). It prints without its secret.
 type ClaimID struct {
 	Public    string // everything before the last '#'; names the claim in logs
@@ -21,9 +22,9 @@ type ClaimID struct {
 	Key       string // the secret
 }
 
-var errClaimID = errors.New("it has no '#', or nothing before or behind it")
+var errClaimID = errors.New("it has no '#', or nothing before or after it")
 
-// ParseClaimID takes a claim id apart. The error does not show the id.
+// ParseClaimID splits a claim id into its parts. The error does not show the id.
 func ParseClaimID(id string) (ClaimID, error) {
 	if len(id) > maxClaimID {
 		return ClaimID{}, fmt.Errorf("parse a claim id of %d bytes: at most %d are allowed", len(id), maxClaimID)
@@ -56,8 +57,8 @@ func (c ClaimID) Startd() string {
 // Secret returns the whole claim id.
 func (c ClaimID) Secret() string { return c.Public + "#" + c.Info + c.Key }
 
-// Matches reports, in time that does not depend on the contents, whether id
-// is this claim id, secret and all.
+// Matches reports whether id is this claim id, including the secret. It takes the
+// same time whatever the contents are.
 func (c ClaimID) Matches(id string) bool {
 	return c.Key != "" && subtle.ConstantTimeCompare([]byte(c.Secret()), []byte(id)) == 1
 }

@@ -18,12 +18,12 @@ var (
 	// ErrSessionUnknown reports that the server does not know the session: it
 	// was restarted, or has dropped it.
 	ErrSessionUnknown = errors.New("the peer does not know the security session")
-	// ErrNotAuthorized reports that the server answered the handshake with
-	// something else than its consent.
+	// ErrNotAuthorized reports that the server did not answer the handshake with
+	// its consent.
 	ErrNotAuthorized = errors.New("the peer does not accept the security session")
 )
 
-// defaultTimeout bounds the start of a command where Client.Timeout is zero.
+// defaultTimeout limits the start of a command if Client.Timeout is zero.
 const defaultTimeout = 20 * time.Second
 
 // Client starts commands at other daemons. It may be used concurrently as
@@ -44,13 +44,13 @@ type Command struct {
 	Number  int      // of the command
 	Auth    int      // of the command to be authorised, if Number is DCSecQuery
 	Session *Session // nil: without any security, for commands that demand none
-	// NoResponse does without the answer of the server to the handshake. The
-	// first packet is sent without waiting; a server that does not know the
-	// session just closes the connection.
+	// NoResponse skips the server's answer to the handshake. The first packet is
+	// sent without waiting. A server that does not know the session closes the
+	// connection without an answer.
 	NoResponse bool
 }
 
-// CommandError says where the start of a command failed.
+// CommandError reports which step of starting a command failed.
 type CommandError struct {
 	Command int
 	Addr    string
@@ -66,18 +66,17 @@ func (e *CommandError) Error() string {
 func (e *CommandError) Unwrap() error { return e.Err }
 
 // Command connects to the daemon at addr, through its shared port if it has
-// one, resumes the session and returns a stream into which the payload of the
-// command is to be put. It is encrypted with the session's key. With a nil
-// session the stream is in the middle of a plaintext message, whose first
-// value is the command.
+// one, resumes the session and returns a stream. Put the payload of the command
+// into it. The stream is encrypted with the session's key. With a nil session
+// it is in the middle of a plaintext message whose first value is the command.
 //
-// The server says no to a command that it does not know, or that the session
-// does not permit, by closing the connection: the first read fails then.
+// To refuse a command, which it does not know or the session does not permit, the
+// server closes the connection. Then the first read fails.
 func (c *Client) Command(ctx context.Context, addr string, cmd int, session *Session) (*Stream, error) {
 	return c.Start(ctx, Command{Addr: addr, Number: cmd, Session: session})
 }
 
-// Start is Command with all choices.
+// Start does what Command does, with all options.
 func (c *Client) Start(ctx context.Context, cmd Command) (*Stream, error) {
 	fail := func(stage string, err error) error {
 		return &CommandError{Command: cmd.Number, Addr: cmd.Addr, Stage: stage, Err: err}
@@ -181,7 +180,7 @@ func (c *Client) begin(s *Stream, addr Sinful, cmd Command, timeout time.Duratio
 	return "", nil
 }
 
-// takeConsent takes the answer of the server to a resumed session.
+// takeConsent reads the server's answer to a resumed session.
 func (s *Stream) takeConsent() error {
 	s.SetMessageLimit(maxAuthBytes)
 	defer s.SetMessageLimit(0)

@@ -23,8 +23,8 @@ const (
 	transcriptLimit = 1 << 20
 )
 
-// deriveKey makes an AES key of a session's secret. The secret is used as the
-// text it is: 64 hex digits are 64 bytes (condor_crypt.cpp:hkdf).
+// deriveKey makes an AES key of a session's secret. The secret is taken as text:
+// 64 hex digits are 64 bytes (condor_crypt.cpp:hkdf).
 func deriveKey(secret string) ([]byte, error) {
 	if secret == "" {
 		return nil, errors.New("derive session key: the secret is empty")
@@ -70,8 +70,8 @@ func (h *half) note(packet []byte) {
 	h.length += len(packet)
 }
 
-// digest returns what the handshake of this direction amounts to. A direction
-// without any plaintext packet has 32 zero bytes, not the digest of nothing.
+// digest returns the digest of this direction's handshake. For a direction
+// without a plaintext packet that is 32 zero bytes, not the digest of no bytes.
 func (h *half) digest() (d [digestSize]byte) {
 	if h.transcript != nil {
 		h.transcript.Sum(d[:0])
@@ -105,9 +105,9 @@ func (h *half) associated(header []byte) []byte {
 	return h.first[:]
 }
 
-// setKey switches encryption on for both directions, for good. It must be
-// called between messages, at the point of the handshake where the peer does
-// the same.
+// setKey turns encryption on for both directions; it cannot be turned off. Call
+// it between messages, at the point of the handshake where the peer does the
+// same.
 func (s *Stream) setKey(key []byte) error {
 	if s.Encrypted() {
 		return errors.New("set session key: the stream has a key already")
@@ -137,7 +137,7 @@ func (s *Stream) setKey(key []byte) error {
 }
 
 // resetTranscript forgets the handshake so far. It is called after a message
-// that the eventual peer never sees, SHARED_PORT_CONNECT (reli_sock.cpp:
+// that the final peer never sees, SHARED_PORT_CONNECT (reli_sock.cpp:
 // resetHeaderMD).
 func (s *Stream) resetTranscript() {
 	s.send.forget()

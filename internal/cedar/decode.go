@@ -39,7 +39,7 @@ func (s *Stream) GetInt32() (int, error) {
 		return 0, err
 	}
 	if v < math.MinInt32 || v > math.MaxInt32 {
-		return 0, s.violation("%d where a 32 bit integer belongs", v)
+		return 0, s.violation("%d in place of a 32 bit integer", v)
 	}
 	return int(v), nil
 }
@@ -72,7 +72,7 @@ func (s *Stream) GetString() (string, error) {
 // GetSecret takes a string that is a secret; see PutSecret.
 func (s *Stream) GetSecret() (string, error) { return s.GetString() }
 
-// GetNullString takes a string and reports whether it was there at all.
+// GetNullString takes a string; false if the peer sent NULL.
 func (s *Stream) GetNullString() (v string, present bool, err error) {
 	b, err := s.getText()
 	if err != nil {
@@ -151,8 +151,8 @@ func (s *Stream) view(n int) ([]byte, error) {
 	return s.GetBytes(n)
 }
 
-// GetBytes takes exactly n bytes. Memory is used as they arrive, not because
-// n says so.
+// GetBytes takes exactly n bytes. Memory grows as they arrive, so a large n alone
+// does not use any.
 func (s *Stream) GetBytes(n int) ([]byte, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("get %d bytes: %w", n, errNegative)
@@ -236,10 +236,11 @@ func (s *Stream) ReadMessage(p []byte) (int, error) {
 	return n, nil
 }
 
-// noEOF keeps the end of the connection apart from the end of a message.
+// noEOF replaces io.EOF at the end of the connection, since io.EOF means the end
+// of a message.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: %s", io.ErrUnexpectedEOF, err.Error()) // not %w: io.EOF is what it must not be
+		return fmt.Errorf("%w: %s", io.ErrUnexpectedEOF, err.Error()) // not %w: the result must not be io.EOF
 	}
 	return err
 }

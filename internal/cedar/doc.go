@@ -3,9 +3,9 @@
 // shared port, sockets inherited from a parent daemon, and the DaemonCore
 // command dialogue in both roles.
 //
-// The package holds what the peers of an execution point need and no more.
-// There is no UDP, no legacy cipher, no authentication method: every session a
-// starter meets was made by another daemon and is only resumed here.
+// The package has only what the peers of an execution point need: no UDP, no
+// legacy ciphers, no authentication methods. Every session that a starter uses
+// was made by another daemon and is only resumed here.
 //
 // Layers, lowest first:
 //
@@ -14,11 +14,10 @@
 //	Client     dials a daemon, hops through its shared port, resumes a session
 //	Server     accepts connections, resumes sessions, dispatches commands
 //
-// Everything read from a connection, from the environment or from an address
-// string is taken to be hostile: it is bounded, and a violation is an error.
-// Memory grows with bytes that have arrived, never with a length that a peer
-// merely claims. Keys and claim secrets are never part of an error, a String
-// or a log value.
+// All input from a connection, the environment or an address string may be
+// hostile. Its size is limited, and a violation is an error. Memory grows with
+// the bytes that have arrived, never with a length that a peer announces. Keys
+// and claim secrets are never part of an error, a String or a log value.
 //
 // References in comments, such as reli_sock.cpp:rcv_packet, name files and
 // functions of the HTCondor 25.x source below src/condor_io unless another

@@ -21,13 +21,13 @@ const (
 )
 
 // ErrFileTooLarge reports that a peer announced a file greater than the limit
-// of the receiver. Nothing of it was read; the connection is of no further
-// use (reli_sock.h: GET_FILE_MAX_BYTES_EXCEEDED).
+// of the receiver. None of it was read, and the connection cannot be used any
+// more (reli_sock.h: GET_FILE_MAX_BYTES_EXCEEDED).
 var ErrFileTooLarge = errors.New("file is greater than the receiver allows")
 
 // FileReadError says that the source of PutFile failed, or ended early, in
 // the middle of the file. The protocol has no way to take back a size that
-// was announced: the connection is of no further use.
+// was announced, so the connection cannot be used any more.
 type FileReadError struct {
 	Sent, Size int64
 	Err        error

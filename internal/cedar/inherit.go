@@ -30,11 +30,11 @@ const (
 	protocolAES      = 3
 )
 
-// maxSerialized bounds the text of a serialized socket; a real one has about
-// six hundred bytes.
+// maxSerialized is the largest length of a serialized socket; a real one has
+// about six hundred bytes.
 const maxSerialized = 16 << 10
 
-// serialized is what the text of a handed-down socket says (sock.cpp:
+// serialized holds the fields of a serialized socket (sock.cpp:
 // serialize, reli_sock.cpp:serialize).
 type serialized struct {
 	fd       int
@@ -82,7 +82,7 @@ func (f *fields) num(what string, limit int) int {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 || n > limit {
-		f.err = fmt.Errorf("the field %q is no number from 0 to %d", what, limit)
+		f.err = fmt.Errorf("the field %q is not a number from 0 to %d", what, limit)
 		return 0
 	}
 	return n
@@ -153,7 +153,7 @@ func (s *serialized) crypto(f *fields) {
 		f.err = fmt.Errorf("its cipher is number %d; only AES (%d) is supported (SEC_DEFAULT_CRYPTO_METHODS)", protocol, protocolAES)
 		return
 	default:
-		f.err = fmt.Errorf("its cipher is number %d, which nobody knows", protocol)
+		f.err = fmt.Errorf("its cipher has the unknown number %d", protocol)
 		return
 	}
 	if n != 2*keySize {
@@ -171,7 +171,7 @@ func (s *serialized) crypto(f *fields) {
 	copy(s.recvIV[:], state[8+ivSize:])
 }
 
-// messages takes what became of the handshake's digests (reli_sock.cpp:
+// messages takes the digests of the handshake (reli_sock.cpp:
 // serializeMsgInfo).
 func (s *serialized) messages(f *fields) {
 	f.num("final send digest", 1)
@@ -272,8 +272,8 @@ func takeConn(fd int) (net.Conn, error) {
 	return conn, nil
 }
 
-// takeSocket takes an inherited descriptor, having made sure that it is a
-// stream socket: a wrong number must not tear down something else.
+// takeSocket takes an inherited descriptor after checking that it is a stream
+// socket: a wrong number must not close something else.
 func takeSocket(fd int) (*os.File, error) {
 	if fd <= 2 {
 		return nil, fmt.Errorf("descriptor %d is a standard stream, not an inherited socket", fd)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Level is what a peer must be allowed for a command to be run
+// Level is the permission that a peer needs to run a command
 // (condor_includes/condor_perms.h: DCpermission).
 type Level int
 

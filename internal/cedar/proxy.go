@@ -12,7 +12,7 @@ import (
 
 const (
 	proxyKeyBits = 2048
-	// maxProxy bounds what a peer may send as a chain of certificates.
+	// maxProxy is the largest size of a chain of certificates.
 	maxProxy = 1 << 20
 )
 
@@ -63,7 +63,7 @@ func (s *Stream) ReceiveProxy() ([]byte, error) {
 }
 
 // proxyFile writes a proxy as tools expect it: certificate, its key, the rest
-// of the chain. The certificates come as DER, one behind the other.
+// of the chain. The certificates are concatenated DER.
 func proxyFile(der []byte, key *rsa.PrivateKey) ([]byte, error) {
 	chain, err := splitChain(der)
 	if err != nil {
@@ -83,7 +83,7 @@ func proxyFile(der []byte, key *rsa.PrivateKey) ([]byte, error) {
 	return out, nil
 }
 
-// splitChain takes certificates apart that come one behind the other.
+// splitChain splits concatenated certificates.
 func splitChain(der []byte) (chain [][]byte, err error) {
 	for len(der) > 0 {
 		var certificate asn1.RawValue

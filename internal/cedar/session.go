@@ -14,13 +14,13 @@ import (
 	"podstarter/classads"
 )
 
-// ErrNotAES reports a session whose only ciphers are ones that this package
-// does not have. Every peer prefers AES since HTCondor 9; an administrator
+// ErrNotAES reports a session that permits only ciphers that this package does
+// not have. Every peer prefers AES since HTCondor 9; an administrator
 // must have taken it out of SEC_DEFAULT_CRYPTO_METHODS.
 var ErrNotAES = errors.New("the session does not permit AES")
 
-// Session is a key that two daemons share, and what its holder may do. It is
-// not changed after it was made. It prints without its secret.
+// Session is a key that two daemons share, and the permissions of its holder. It
+// never changes. It prints without its secret.
 type Session struct {
 	ID            string
 	User          string    // who the peer is, user@domain
@@ -33,9 +33,8 @@ type Session struct {
 	key key
 }
 
-// key hands out a session's secret and the AES key that is made of it. It is
-// a function because a function is all that a formatting verb, or a debugger's
-// dump of a whole struct, can show of it.
+// key returns a session's secret and the AES key derived from it. It is a
+// function so that formatting verbs and dumps of a struct cannot show the secret.
 type key func() (secret string, aes []byte)
 
 func (k key) secret() string {
@@ -93,8 +92,8 @@ func importSession(id, info, secret, user string, levels []Level) (*Session, err
 	}
 	methods := policy.str("CryptoMethodsList")
 	if methods == "" {
-		// The single method is there for peers of old and names a legacy
-		// cipher; it counts only without a list.
+		// The single method is for old peers and names a legacy cipher. It
+		// counts only if there is no list.
 		methods = policy.str("CryptoMethods")
 	}
 	if methods != "" && !listsAES(methods) {
@@ -148,10 +147,10 @@ func MintSession(user string, levels ...Level) (*Session, error) {
 	return MintSessionAs("", user, levels...)
 }
 
-// MintSessionAs is MintSession for a peer that has wishes: info is its policy in
-// the form that claim ids carry. An expiry in it is kept; a policy that leaves
-// only an expired session, or one without AES, is refused. The session is
-// encrypted and protected whatever the policy says.
+// MintSessionAs makes a session as MintSession does, for a peer that asks for a
+// policy: info, in the form that claim ids carry. An expiry in it is kept. A
+// policy that has expired or excludes AES is refused. The session is always
+// encrypted and protected, whatever the policy says.
 func MintSessionAs(info, user string, levels ...Level) (*Session, error) {
 	var id [24]byte
 	var key [keySize]byte
@@ -170,9 +169,9 @@ func MintSessionAs(info, user string, levels ...Level) (*Session, error) {
 	return s, nil
 }
 
-// Export returns the session as a claim id, secret and all, for the peer that
-// shall use it. Version is the own version, such as "25.14.1"; peers read
-// from it what this side understands (condor_secman.cpp:
+// Export returns the session as a claim id, including the secret, for the peer
+// that will use it. Version is this program's version, such as "25.14.1", from
+// which peers know what this side supports (condor_secman.cpp:
 // ExportSecSessionInfo).
 func (s *Session) Export(version string) string {
 	info := `[Encryption="YES";Integrity="YES";CryptoMethods="AES";`
@@ -199,9 +198,8 @@ func (s *Session) GoString() string { return s.String() }
 // LogValue names the session and its user.
 func (s *Session) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// ErrSessionExists reports an attempt to add a session under an id that is
-// taken.
-var ErrSessionExists = errors.New("there is a session of that id already")
+// ErrSessionExists reports an attempt to add a session with an id that is in use.
+var ErrSessionExists = errors.New("a session with that id already exists")
 
 // Sessions is a table of sessions by id. It is safe for concurrent use.
 type Sessions struct {

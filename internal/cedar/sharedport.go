@@ -20,7 +20,7 @@ const (
 	// that it has announced. The real one does it in one go.
 	passDeadline = 20 * time.Second
 	// passLimit is how many announcements may be under way; beyond it, the
-	// oldest gives way. Everybody in the network namespace can connect to an
+	// oldest is dropped. Everybody in the network namespace can connect to an
 	// abstract socket, and find its name in /proc/net/unix.
 	passLimit = 64
 )
@@ -250,7 +250,7 @@ func receiveFD(c *net.UnixConn) (int, error) {
 		for _, fd := range fds {
 			_ = unix.Close(fd)
 		}
-		return -1, fmt.Errorf("%d bytes with %d descriptors, where one with one belongs", n, len(fds))
+		return -1, fmt.Errorf("%d bytes with %d descriptors, instead of one with one", n, len(fds))
 	}
 	return fds[0], nil
 }

@@ -22,12 +22,12 @@ const (
 	paramSock    = "sock"
 )
 
-// maxSinful bounds the text of an address. A daemon with a dozen brokers and
-// addresses stays below a tenth of it.
+// maxSinful is the largest length of an address. A daemon with a dozen brokers
+// and addresses needs less than a tenth of it.
 const maxSinful = 16 << 10
 
 // Sinful is the address of a daemon, <host:port?key=value&...>
-// (condor_utils/condor_sinful.cpp). The zero value is no address.
+// (condor_utils/condor_sinful.cpp). The zero value is not an address.
 type Sinful struct {
 	Host   string            // without the brackets of IPv6
 	Port   int               // 0: none
@@ -69,7 +69,7 @@ func parseSinful(text string) (s Sinful, err error) {
 			return s, errors.New("the closing ']' is missing")
 		}
 		if _, err := netip.ParseAddr(s.Host); err != nil {
-			return s, errors.New("what is in brackets is no IPv6 address")
+			return s, errors.New("the text in brackets is not an IPv6 address")
 		}
 		if port != "" && port[0] != ':' {
 			return s, errors.New("the port does not follow the host")
@@ -79,12 +79,12 @@ func parseSinful(text string) (s Sinful, err error) {
 		s.Host, port, _ = strings.Cut(place, ":")
 	}
 	if strings.ContainsAny(s.Host, "[]/&;=") {
-		return s, errors.New("the host is no host")
+		return s, errors.New("the host is not valid")
 	}
 	if port != "" {
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil {
-			return s, errors.New("the port is no number from 0 to 65535")
+			return s, errors.New("the port is not a number from 0 to 65535")
 		}
 		s.Port = int(n)
 	}
@@ -316,7 +316,7 @@ func (s Sinful) addrs() ([]netip.AddrPort, error) {
 		}
 		a, err := netip.ParseAddrPort(strings.ReplaceAll(item[:i], "-", ":") + ":" + item[i+1:])
 		if err != nil {
-			return nil, fmt.Errorf("the item %q of its list is no address", item)
+			return nil, fmt.Errorf("the item %q of its list is not an address", item)
 		}
 		list = append(list, a)
 	}

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Stream is one CEDAR connection (HTCondor calls it a ReliSock). Values are
-// put into, and taken out of, messages; a message ends where both sides say
-// so.
+// Stream is one CEDAR connection (HTCondor calls it a ReliSock). Values are put
+// into messages and taken out of them. Both sides must agree on where a message
+// ends.
 //
 // A Stream is not safe for concurrent use, with one exception: as long as
 // coalescing is off, one goroutine may put while another one gets. Cancel and
@@ -51,8 +51,8 @@ func NewStream(conn net.Conn) *Stream {
 	return s
 }
 
-// Conn returns the connection below the stream. Bytes that the stream has
-// already read from it are not in it any more; Detach gives both.
+// Conn returns the connection below the stream. The stream may already have read
+// bytes from it; Detach returns both.
 func (s *Stream) Conn() net.Conn { return s.conn }
 
 // Peer returns the address of the peer in angle brackets, for logs.
@@ -61,11 +61,11 @@ func (s *Stream) Peer() string { return s.peer }
 // PeerVersion returns the peer's $CondorVersion$ string, empty if unknown.
 func (s *Stream) PeerVersion() string { return s.peerVersion }
 
-// SetPeerVersion records what the peer said about its version.
+// SetPeerVersion records the peer's version string.
 func (s *Stream) SetPeerVersion(v string) { s.peerVersion = v }
 
-// User returns the fully qualified name that the session, or the process that
-// handed the socket down, gives to the peer; empty if nobody vouched for it.
+// User returns the fully qualified name of the peer, from the session or from the
+// process that handed the socket down; empty if the peer is unknown.
 func (s *Stream) User() string { return s.user }
 
 // Encrypted reports whether the stream has a key. A stream that has one
@@ -82,21 +82,21 @@ func (s *Stream) Close() error { return s.conn.Close() }
 
 // Detach ends the stream without closing the connection, for a handler that
 // goes on with another protocol on it, such as ssh. The second result holds
-// what the peer sent behind its last message and the stream has already read.
+// the bytes after the peer's last message that the stream has already read.
 func (s *Stream) Detach() (net.Conn, []byte) {
 	rest := append([]byte(nil), s.recv.buf[s.recv.r:s.recv.w]...)
 	s.recv.r, s.recv.w = 0, 0
 	return s.conn, rest
 }
 
-// SetTimeout bounds the time that a read or a write may go without progress;
-// 0, the default, means for ever.
+// SetTimeout limits the time without progress of a read or a write; 0, the
+// default, means no limit.
 func (s *Stream) SetTimeout(d time.Duration) { s.deadline.setTimeout(s.conn, d) }
 
-// Cancel arranges that the end of ctx interrupts whatever the stream is
-// waiting for; the interrupted call returns an error that wraps ctx's cause.
-// The function it returns ends the arrangement and must be called. A stream
-// whose I/O was interrupted in the middle of a message is of no further use.
+// Cancel makes the end of ctx interrupt the reads and writes of the stream; the
+// interrupted call returns an error that wraps ctx's cause. Call the returned
+// function to undo this. After an interruption in the middle of a message the
+// stream cannot be used any more.
 func (s *Stream) Cancel(ctx context.Context) func() {
 	if ctx.Done() == nil {
 		return func() {}
@@ -104,9 +104,9 @@ func (s *Stream) Cancel(ctx context.Context) func() {
 	return s.deadline.watch(ctx, s.conn)
 }
 
-// deadlines keeps the deadlines of a connection. The runtime's timers are not
-// touched for every packet: a deadline is set a sixteenth later than asked
-// for and moved only when that slack is used up.
+// deadlines sets the deadlines of a connection. To spare the runtime's timers, it
+// does not set them for every packet: it sets a deadline a sixteenth later than
+// needed, and moves it only when that slack is used up.
 type deadlines struct {
 	mu      sync.Mutex
 	timeout time.Duration
