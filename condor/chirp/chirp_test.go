@@ -14,11 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"podstarter/classads"
+	"podstarter/condor/condortest"
 	"podstarter/condor/shadow"
 )
 
 func TestRequests(t *testing.T) {
-	sh := newShadow()
+	sh := newShadow(t)
 	o := all(sh)
 	o.JobAttribute = func(name string) (*classads.Expr, bool) { return classads.IntExpr(3), name == "Known" }
 	s := serve(t, o)
@@ -117,7 +118,7 @@ func TestPermissions(t *testing.T) {
 		"updates": {Options{Updates: true}, "-8 0 -8 -8"},
 		"delayed": {Options{Delayed: true}, "-8 -8 0 -3"},
 	} {
-		tt.o.Shadow = newShadow()
+		tt.o.Shadow = newShadow(t)
 		c := known(t, serve(t, tt.o))
 		got := c.ask("unlink a\n") + " " + c.ask("set_job_attr a 1\n") + " " + c.ask("set_job_attr_delayed ChirpA 1\n") + " " + c.ask("get_job_attr_delayed b\n")
 		if got != tt.want {
@@ -142,7 +143,7 @@ func TestOpenFlags(t *testing.T) {
 // TestClosedFile: neither a file that was closed nor one that the shadow has open for
 // itself is the job's to use.
 func TestClosedFile(t *testing.T) {
-	sh := newShadow()
+	sh := newShadow(t)
 	c := known(t, serve(t, all(sh)))
 	try := func(when, want string) {
 		t.Helper()
@@ -175,7 +176,7 @@ func TestClosedFile(t *testing.T) {
 
 // TestLargestRequest: what is as long as may be is asked for, and one byte more is not.
 func TestLargestRequest(t *testing.T) {
-	sh := newShadow()
+	sh := newShadow(t)
 	c := known(t, serve(t, all(sh)))
 	c.ask("open f r 0\n")
 	c.next()
@@ -191,7 +192,7 @@ func TestLargestRequest(t *testing.T) {
 
 // TestCookieIsAskedForInFull: a part of it, and more than it, are as wrong as any other.
 func TestCookieIsAskedForInFull(t *testing.T) {
-	s := serve(t, all(newShadow()))
+	s := serve(t, all(newShadow(t)))
 	clients := map[string]*client{}
 	for _, wrong := range []string{cookie[:1], cookie[:len(cookie)-1], cookie + "x"} {
 		clients[wrong] = dial(t, s)
@@ -209,7 +210,7 @@ func TestCookieIsAskedForInFull(t *testing.T) {
 // TestLateClient: a connection whose cookie comes when the server is finished is none of a
 // client, and Finish need not wait for it.
 func TestLateClient(t *testing.T) {
-	s := serve(t, all(newShadow()))
+	s := serve(t, all(newShadow(t)))
 	conn, other := net.Pipe()
 	defer conn.Close()
 	defer other.Close()
@@ -227,17 +228,17 @@ func TestLateClient(t *testing.T) {
 }
 
 func TestShadowLost(t *testing.T) {
-	sh := newShadow()
+	sh := newShadow(t)
 	c := known(t, serve(t, all(sh)))
 	c.ask("open f w 0\n")
 	c.next()
-	sh.lost = fmt.Errorf("shadow call: %w", shadow.ErrLost)
+	sh.lose()
 	for _, request := range []string{"fstat 7\n", "stat a\n", "get_job_attr a\n", "set_job_attr a 1\n", "ulog x\n", "open f r 0\n"} {
 		if got := c.ask(request); got != "-17" {
 			t.Errorf("%q: %s", request, got)
 		}
 	}
-	sh.lost = nil
+	sh.comeBack(t)
 	// The next shadow has not opened anything.
 	if got := c.ask("read 7 5\n"); got != "-12" {
 		t.Error(got)
@@ -245,7 +246,7 @@ func TestShadowLost(t *testing.T) {
 }
 
 func TestStrangers(t *testing.T) {
-	sh := newShadow()
+	sh := newShadow(t)
 	o := all(sh)
 	s := serve(t, o)
 	c := dial(t, s)
@@ -268,7 +269,7 @@ func TestStrangers(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
-	s := serve(t, all(newShadow()))
+	s := serve(t, all(newShadow(t)))
 	c := known(t, s)
 	longest := "unlink " + strings.Repeat("a", maxLine-len("unlink "))
 	if got := c.ask(longest + "\n"); got != "0" {
@@ -295,8 +296,9 @@ func TestLines(t *testing.T) {
 
 // TestFinish does what was asked for by clients that are gone.
 func TestFinish(t *testing.T) {
-	sh := newShadow()
-	sh.hold = make(chan struct{})
+	sh := newShadow(t)
+	hold := make(chan struct{})
+	sh.double.On("unlink", 1, condortest.Stall(hold))
 	s := serve(t, all(sh))
 	stranger := dial(t, s)
 	c := known(t, s)
@@ -314,7 +316,7 @@ func TestFinish(t *testing.T) {
 	if !stranger.closed() {
 		t.Error("a stranger is still there")
 	}
-	close(sh.hold)
+	close(hold)
 	<-finished
 	if diff := cmp.Diff([]string{"unlink a", "unlink b"}, sh.said()); diff != "" {
 		t.Error(diff)
@@ -327,7 +329,7 @@ func TestFinish(t *testing.T) {
 
 // TestFinishGivesUp: a client that stays is not waited for longer than ctx.
 func TestFinishGivesUp(t *testing.T) {
-	s := serve(t, all(newShadow()))
+	s := serve(t, all(newShadow(t)))
 	c := known(t, s)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
@@ -414,9 +416,11 @@ func FuzzClient(f *testing.F) {
 		"sread 7 1000 0 3 4\n", "lseek 7 -1 2\nstat a\\", "readlink a 4096\nulog \\"} {
 		f.Add([]byte(seed))
 	}
+	sh := newShadow(f)
 	f.Fuzz(func(t *testing.T, said []byte) {
+		sh.double.Forget()
 		here, there := net.Pipe()
-		s := &Server{o: all(newShadow()), log: slog.New(slog.DiscardHandler), turn: make(chan struct{}, 1), complain: complaints{log: slog.New(slog.DiscardHandler)}, clients: make(chan struct{}, 1),
+		s := &Server{o: all(sh), log: slog.New(slog.DiscardHandler), turn: make(chan struct{}, 1), complain: complaints{log: slog.New(slog.DiscardHandler)}, clients: make(chan struct{}, 1),
 			conns: map[net.Conn]bool{}, opened: map[int64]shadow.Origin{7: {}}}
 		s.o.Cookie, s.o.patience, s.o.Attributes = cookie, time.Minute, NewDelayed("Chirp*", 2)
 		s.o.JobAttribute = func(string) (*classads.Expr, bool) { return nil, false }

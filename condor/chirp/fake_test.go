@@ -5,118 +5,144 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"podstarter/condor/condortest"
 	"podstarter/condor/shadow"
+	"podstarter/condor/version"
+	"podstarter/internal/cedar"
 )
 
 const stat = "1 2 3 4 5 6 7 8 9 10 11 12 13\n"
 
-// fakeShadow answers from a table and remembers what it was asked.
+// fakeShadow is the submit side, and the client that leads to it. It answers from a
+// table, and remembers what it was asked.
 type fakeShadow struct {
-	mu     sync.Mutex
-	asked  []string
-	answer map[shadow.FileCall]shadow.FileAnswer
-	bytes  map[shadow.FileCall]string
-	fail   map[shadow.FileCall]error
-	hold   chan struct{} // when set, calls wait for it
-	lost   error
+	*shadow.Client
+	double *condortest.Shadow
+	seen   int // of what the double has heard
 }
 
-func (f *fakeShadow) note(format string, args ...any) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.asked = append(f.asked, fmt.Sprintf(format, args...))
+// canned are the answers that are not 0: those of the submit side of no real files.
+var canned = map[string]condortest.Action{
+	"get_file_info_new": texts(0, "/submit/file"), "open": texts(7),
+	"fstat": padded(stat), "stat": padded(stat), "lstat": padded(stat),
+	"statfs": padded("1 2 3 4 5 6 7\n"), "fstatfs": padded("1 2 3 4 5 6 7\n"),
+	"write": texts(5), "pwrite": texts(5), "swrite": texts(5),
+	"getdir": texts(5, "a\nb\n\n"), "getlongdir": texts(3, "a\n\n"), "lseek": texts(1 << 33),
+	"read": octets("hello"), "pread": octets("hello"), "sread": octets("hello"), "getfile": octets("hello"),
+	"whoami": octets("CONDOR"), "whoareyou": octets("UNKNOWN"), "readlink": octets("to"),
+	"rmdir": condortest.Refuse(syscall.ENOTEMPTY), "mkdir": condortest.Refuse(syscall.EEXIST),
+	"get_job_attr": texts(0, `"the value"`),
 }
 
-func (f *fakeShadow) said() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	said := f.asked
-	f.asked = nil
-	return said
-}
+// plain are the calls that succeed and say no more.
+var plain = []string{"access", "chmod", "chown", "close", "fchmod", "fchown", "fsync", "ftruncate", "lchown", "link", "rename", "rmall", "symlink", "truncate", "unlink", "utime"}
 
-func (f *fakeShadow) File(_ context.Context, r shadow.FileRequest) (shadow.FileAnswer, error) {
-	if f.hold != nil {
-		<-f.hold
-	}
-	text := r.Call.String()
-	for _, field := range r.Fields {
-		text += fmt.Sprintf(" %v", field)
-	}
-	if r.Body != nil {
-		body, err := io.ReadAll(io.LimitReader(r.Body, r.Size))
-		if err != nil {
-			return shadow.FileAnswer{}, err
+// texts is an answer of a result and strings.
+func texts(result int64, texts ...string) condortest.Action {
+	return condortest.Say(func(s *cedar.Stream) {
+		s.PutInt(result)
+		for _, text := range texts {
+			s.PutString(text)
 		}
-		if len(body) > 40 {
-			text += fmt.Sprintf(" (%d bytes)", len(body))
-		} else {
-			text += fmt.Sprintf(" %q", body)
+	})
+}
+
+// padded is the answer of the stat calls, of fixed length.
+func padded(text string) condortest.Action {
+	return condortest.Say(func(s *cedar.Stream) {
+		s.PutInt(0)
+		room := make([]byte, 1024)
+		copy(room, text)
+		s.PutBytes(room)
+	})
+}
+
+// octets is an answer of as many bytes as the result says.
+func octets(data string) condortest.Action {
+	return condortest.Say(func(s *cedar.Stream) {
+		s.PutInt(int64(len(data)))
+		s.PutBytes([]byte(data))
+	})
+}
+
+func newShadow(t testing.TB) *fakeShadow {
+	t.Helper()
+	f := &fakeShadow{double: condortest.NewShadow(t, condortest.ShadowOptions{})}
+	for _, call := range plain {
+		f.double.On(call, 0, texts(0))
+	}
+	for call, answer := range canned {
+		f.double.On(call, 0, answer)
+	}
+	f.Client = shadow.New(f.double.Connect(t), slog.New(slog.DiscardHandler))
+	f.SetVersion(version.Of("25.14.1"))
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// lose loses the shadow.
+func (f *fakeShadow) lose() {
+	lost := f.Lost()
+	f.double.Disconnect()
+	<-lost
+}
+
+// comeBack brings another one.
+func (f *fakeShadow) comeBack(t testing.TB) {
+	t.Helper()
+	if err := f.Resume(t.Context(), f.double.Connect(t), func(shadow.SecSessionInfo) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// said is what the shadow was asked since the last time.
+func (f *fakeShadow) said() (lines []string) {
+	// Not every call is answered: with another one behind it, it has been heard.
+	const last = "dprintf_stats"
+	_ = f.DprintfStats(context.Background(), "the last one")
+	heard := f.double.Heard()
+	for _, h := range heard[f.seen:] {
+		if h.Call != last && h.Call != condortest.Closed {
+			lines = append(lines, line(h))
 		}
 	}
-	f.note("%s", text)
-	if f.lost != nil {
-		return shadow.FileAnswer{}, f.lost
-	}
-	if err := f.fail[r.Call]; err != nil {
-		return shadow.FileAnswer{}, err
-	}
-	if b, ok := f.bytes[r.Call]; ok && r.Into != nil {
-		_, err := io.WriteString(r.Into, b)
-		return shadow.FileAnswer{Result: int64(len(b))}, err
-	}
-	return f.answer[r.Call], nil
+	f.seen = len(heard)
+	return lines
 }
 
-func (f *fakeShadow) GetJobAttr(_ context.Context, attr string) (string, error) {
-	f.note("get_job_attr %s", attr)
-	return `"the value"`, f.lost
-}
-
-func (f *fakeShadow) SetJobAttr(_ context.Context, attr, expr string) error {
-	f.note("set_job_attr %s = %s", attr, expr)
-	if attr == "Owner" {
-		return &shadow.CallError{Call: "set_job_attr", Result: -1, Errno: syscall.EACCES}
+// line shows a call with its fields in the order in which they are sent.
+func line(h condortest.Heard) string {
+	switch h.Call {
+	case "ulog":
+		return "ulog " + h.Ad.Text("Info")
+	case "set_job_attr": // the value comes first
+		return fmt.Sprintf("set_job_attr %s = %s", h.Texts[1], h.Texts[0])
 	}
-	return f.lost
-}
-
-func (f *fakeShadow) LogGeneric(_ context.Context, text string) error {
-	f.note("ulog %s", text)
-	return f.lost
-}
-
-func refusal(errno syscall.Errno) error {
-	return &shadow.CallError{Call: "x", Result: -1, Errno: errno}
-}
-
-func newShadow() *fakeShadow {
-	text := func(s string) shadow.FileAnswer { return shadow.FileAnswer{Text: s} }
-	return &fakeShadow{
-		answer: map[shadow.FileCall]shadow.FileAnswer{
-			shadow.FileLookup: text("/submit/file"), shadow.FileOpen: {Result: 7},
-			shadow.FileFstat: text(stat), shadow.FileStat: text(stat), shadow.FileLstat: text(stat),
-			shadow.FileStatfs: text("1 2 3 4 5 6 7\n"), shadow.FileFstatfs: text("1 2 3 4 5 6 7\n"),
-			shadow.FileWrite: {Result: 5}, shadow.FilePwrite: {Result: 5}, shadow.FileSwrite: {Result: 5},
-			shadow.FileGetdir: {Result: 5, Text: "a\nb\n\n"}, shadow.FileGetlongdir: {Result: 3, Text: "a\n\n"},
-			shadow.FileLseek: {Result: 1 << 33},
-		},
-		bytes: map[shadow.FileCall]string{
-			shadow.FileRead: "hello", shadow.FilePread: "hello", shadow.FileSread: "hello", shadow.FileGetfile: "hello",
-			shadow.FileWhoami: "CONDOR", shadow.FileWhoareyou: "UNKNOWN", shadow.FileReadlink: "to",
-		},
-		fail: map[shadow.FileCall]error{
-			shadow.FileRmdir: refusal(syscall.ENOTEMPTY), shadow.FileMkdir: refusal(syscall.EEXIST),
-		},
+	words := []string{h.Call}
+	for _, text := range h.Texts {
+		words = append(words, text)
 	}
+	for _, n := range h.Ints {
+		words = append(words, fmt.Sprint(n))
+	}
+	if h.Call == "open" { // flags, mode and path
+		words = append(words[:1], words[2], words[3], words[1])
+	}
+	switch {
+	case len(h.Body) > 40:
+		words = append(words, fmt.Sprintf("(%d bytes)", len(h.Body)))
+	case h.Body != "":
+		words = append(words, fmt.Sprintf("%q", h.Body))
+	}
+	return strings.Join(words, " ")
 }
 
 const cookie = "secret"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"podstarter/condor/condortest"
 	"podstarter/condor/shadow"
 )
 
@@ -23,7 +24,7 @@ func TestStrideReadEndsWithTheFile(t *testing.T) {
 			t.Errorf("%+v: %d", tt, got)
 		}
 	}
-	sh := newShadow()
+	sh := newShadow(t)
 	c := known(t, serve(t, all(sh)))
 	c.ask("open f r 0\n")
 	c.next()
@@ -41,7 +42,7 @@ func TestStrideReadEndsWithTheFile(t *testing.T) {
 }
 
 func TestPutFile(t *testing.T) {
-	sh := newShadow()
+	sh := newShadow(t)
 	c := known(t, serve(t, all(sh)))
 	if got := c.ask("putfile f 420 5\n"); got != "7" {
 		t.Fatal(got)
@@ -59,7 +60,7 @@ func TestPutFile(t *testing.T) {
 	if got := c.ask(fmt.Sprintf("putfile f 420 %d\n", shadow.MaxFileBytes+1)); got != "-5" {
 		t.Error(got)
 	}
-	sh.fail[shadow.FileOpen] = refusal(syscall.EISDIR)
+	sh.double.On("open", 0, condortest.Refuse(syscall.EISDIR))
 	if got := c.ask("putfile f 420 5\n"); got != "-13" {
 		t.Error(got)
 	}
@@ -68,7 +69,7 @@ func TestPutFile(t *testing.T) {
 // TestPutThenAnotherClient: condor_chirp does not wait until its file has been
 // written; who comes after it must find it nevertheless.
 func TestPutThenAnotherClient(t *testing.T) {
-	sh := newShadow()
+	sh := newShadow(t)
 	s := serve(t, all(sh))
 	first, second := known(t, s), known(t, s)
 	if got := first.ask("putfile f 420 5\n"); got != "7" {
@@ -89,10 +90,10 @@ func TestPutThenAnotherClient(t *testing.T) {
 
 // TestLarge moves more than is kept in memory, both ways.
 func TestLarge(t *testing.T) {
-	sh := newShadow()
+	sh := newShadow(t)
 	large := strings.Repeat("0123456789abcdef", 1<<16)
-	sh.bytes[shadow.FileGetfile] = large
-	sh.answer[shadow.FileWrite] = shadow.FileAnswer{Result: int64(len(large))}
+	sh.double.On("getfile", 0, octets(large))
+	sh.double.On("write", 0, texts(int64(len(large))))
 	c := known(t, serve(t, all(sh)))
 	if got := c.ask("getfile f\n"); got != "1048576" || c.bytes(len(large)) != large {
 		t.Error(got)
@@ -112,7 +113,7 @@ func TestLarge(t *testing.T) {
 }
 
 func TestNoRoomForLarge(t *testing.T) {
-	sh := newShadow()
+	sh := newShadow(t)
 	s := serve(t, all(sh))
 	s.o.Spool = func() (*os.File, error) { return nil, syscall.ENOSPC }
 	c := known(t, s)

@@ -15,7 +15,7 @@ import (
 // TestStrangersGiveWay: connections without the cookie, however many, keep nobody
 // out who says it.
 func TestStrangersGiveWay(t *testing.T) {
-	s := serve(t, all(newShadow()))
+	s := serve(t, all(newShadow(t)))
 	silent := make([]*client, 3*maxStrangers)
 	for i := range silent {
 		silent[i] = dial(t, s)
@@ -95,7 +95,7 @@ func TestUserOf(t *testing.T) {
 // the log.
 func TestComplaints(t *testing.T) {
 	var log bytes.Buffer
-	o := all(newShadow())
+	o := all(newShadow(t))
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	s := serve(t, o)
 	c := known(t, s)

@@ -232,6 +232,9 @@ func (s *Shadow) answerAttribute(st *cedar.Stream, h Heard, _ *reaction) error {
 }
 
 func (s *Shadow) takeAttribute(st *cedar.Stream, h Heard, _ *reaction) error {
+	if slices.Contains([]string{"owner", "user", "clusterid", "procid"}, strings.ToLower(h.Texts[1])) {
+		return refuse(st, syscall.EACCES) // the schedd does not let it
+	}
 	e, err := classads.ParseOldExpr(h.Texts[0])
 	if err != nil {
 		return refuse(st, syscall.EINVAL)

@@ -133,6 +133,13 @@ func (r *Recorder) Heard() []Heard {
 	return slices.Clone(r.heard)
 }
 
+// Forget forgets everything so far.
+func (r *Recorder) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard = nil
+}
+
 // Story is everything so far, as [Heard.String] has it. With names, only what is called so.
 func (r *Recorder) Story(names ...string) (lines []string) {
 	for _, h := range r.Heard() {

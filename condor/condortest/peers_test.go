@@ -98,12 +98,12 @@ func TestOrders(t *testing.T) {
 	})
 	server.Handle(cedar.StarterVacateJob, cedar.Daemon, func(_ context.Context, c *cedar.Call) error {
 		v, err := startd.ReadVacate(c.Stream)
-		s.orders <- fmt.Sprintf("%+v", v)
+		s.orders <- fmt.Sprintf("%+v, %v", v, c.Session == s.FamilySession)
 		return errors.Join(err, result(c.Stream, 1))
 	})
 	server.Handle(cedar.DCRaiseSignal, cedar.Daemon, func(_ context.Context, c *cedar.Call) error {
 		n, err := startd.ReadSignal(c.Stream)
-		s.orders <- fmt.Sprintf("signal %d", n)
+		s.orders <- fmt.Sprintf("signal %d, %v", n, c.Session == s.ParentSession)
 		return err
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -119,7 +119,7 @@ func TestOrders(t *testing.T) {
 	got = append(got, <-s.orders, <-s.orders)
 	must(t, a.Signal(t.Context(), cedar.DCSigPCkpt))
 	got = append(got, <-s.orders)
-	want := []string{"{Reason:Claim deactivated forcibly Code:1009 Subcode:0 Soft:false}", "off", "signal 104"}
+	want := []string{"{Reason:Claim deactivated forcibly Code:1009 Subcode:0 Soft:false}, true", "off", "signal 104, true"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

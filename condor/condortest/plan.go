@@ -97,7 +97,9 @@ func Stall(until <-chan struct{}) Action {
 // Refuse answers with an errno. Calls that know none get a negative result: getcreds
 // is answered by -1, guidance and events by -3, a delegation by none, a transfer's key
 // by "unknown".
-func Refuse(errno syscall.Errno) Action { return func(r *reaction) { r.errno = errno } }
+func Refuse(errno syscall.Errno) Action {
+	return func(r *reaction) { r.errno, r.say = errno, nil }
+}
 
 // Answer answers with another ad: that of get_job_info, guidance or the like, the
 // go-ahead of a transfer, or the shadow's report of it.
@@ -128,6 +130,7 @@ func Garbage(raw []byte) Action { return func(r *reaction) { r.raw = raw } }
 // encrypted: a lie, or one that is too long.
 func Say(put func(*cedar.Stream)) Action {
 	return func(r *reaction) {
+		r.errno = 0
 		r.say = func(s *cedar.Stream) error {
 			put(s)
 			return s.EndMessage()

@@ -125,7 +125,18 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("guidance %v, %v, want %s", g, err, want)
 		}
 	}
+	s.On("constrain", 0, Refuse(syscall.EPERM))
+	for range 2 {
+		if err := c.Constrain(ctx, "true"); !errors.Is(err, syscall.EPERM) {
+			t.Errorf("what is always refused: %v", err)
+		}
+	}
+	s.Forget()
 	must(t, c.SetJobAttr(ctx, "Said", "1 + 2"))
+	want := []Heard{{Call: "set_job_attr", Texts: []string{"1 + 2", "Said"}}}
+	if diff := cmp.Diff(want, s.Heard()); diff != "" {
+		t.Errorf("after all was forgotten (-want +got):\n%s", diff)
+	}
 	if got, err := c.GetJobAttr(ctx, "Said"); err != nil || got != "1 + 2" {
 		t.Errorf("the attribute is %q, %v", got, err)
 	}
