@@ -130,7 +130,8 @@ func (s *share) leave() {
 const secondTries = 8
 
 // judge runs a case and, if something is wrong and few others needed it, once
-// more, with the pool to itself; again counts those.
+// more, with the pool to itself; again counts those. One that passes then is noted
+// for the end of the run.
 func judge(t *testing.T, pool *harness.Pool, rules []Rule, c Case, probe harness.File, rooms *share, again *atomic.Int64) {
 	wrong := try(t, pool, rules, c, probe)
 	if len(wrong) > 0 && again.Add(1) <= secondTries {
@@ -138,7 +139,12 @@ func judge(t *testing.T, pool *harness.Pool, rules []Rule, c Case, probe harness
 		if err := rooms.take(t.Context(), rooms.all); err != nil {
 			t.Fatal(err)
 		}
-		wrong = try(t, pool, rules, c, probe)
+		first := wrong
+		if wrong = try(t, pool, rules, c, probe); len(wrong) == 0 {
+			if err := noteFirst(os.Getenv(FirstFailures), pool.Versions.String(), c.Name, first); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 	for _, text := range wrong {
 		t.Error(text)

@@ -1,0 +1,36 @@
+package conformance
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// FirstFailures is the environment variable that names a file for the cases that
+// failed and passed when they were tried again. The Go command hides what a test
+// that passes says; integration/run-tests prints the file at its end.
+const FirstFailures = "PODSTARTER_FIRST_FAILURES"
+
+// noteFirst adds one of them to the file, if there is one: where and what it was,
+// and what was wrong at first. Several processes may write at a time.
+func noteFirst(path, where, name string, wrong []string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("noting that %s failed at first: %w", name, err)
+	}
+	text := fmt.Sprintf("conformance %s, HTCondor %s\n", name, where)
+	for _, w := range wrong {
+		text += "    " + strings.ReplaceAll(strings.TrimSpace(w), "\n", "\n    ") + "\n"
+	}
+	_, err = f.WriteString(text)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("noting that %s failed at first: %w", name, err)
+	}
+	return nil
+}
