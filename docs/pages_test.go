@@ -190,7 +190,7 @@ func TestPagesSayForWhomTheyAre(t *testing.T) {
 
 // Those who do not build podstarter are not told how it is tested.
 func TestTestCommandsAreForDevelopers(t *testing.T) {
-	commands := regexp.MustCompile(`go test|make test|make bench|go run |integration/run-tests`)
+	commands := regexp.MustCompile(`go (-C \S+ )?(test|run) |make test|make bench|integration/run-tests`)
 	for name, p := range pages(t) {
 		if !strings.HasPrefix(name, "docs/") || strings.HasPrefix(name, "docs/developer/") {
 			continue

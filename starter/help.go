@@ -47,8 +47,8 @@ options of condor_startd; other options of HTCondor's daemons are passed over:
   -slot-name NAME     the slot, where the suffix does not say it
 
 The configuration is HTCondor's (condor_config_val); the knobs of this program
-begin with POD_STARTER_. They are explained in docs/knobs.md, and everything else
-in the pages beside it, of which README.md has a list.
+begin with POD_STARTER_. docs/admin/knobs.md explains them; docs/README.md lists all
+pages.
 `
 
 // sayVersion prints what the stock starter prints, the versions of HTCondor and

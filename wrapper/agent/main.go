@@ -44,7 +44,7 @@ const spareThreads = 16
 const usage = `usage: %s -control DIR [-companion] [-pilot UID:GROUP]
 
 The main process of a payload container: it starts the job when condor_pod_starter
-asks for it, and kills it when the starter is gone. docs/protocol.md says how.
+asks for it, and kills it when the starter is gone. docs/developer/protocol.md says how.
 
 `
 
