@@ -52,3 +52,27 @@ func TestVersion(t *testing.T) {
 		})
 	}
 }
+
+// TestQuestions: each is answered on standard output, without a log or a startd.
+func TestQuestions(t *testing.T) {
+	t.Setenv("CONDOR_CONFIG", "/nonexistent")
+	standard := os.Stdout
+	t.Cleanup(func() { os.Stdout = standard })
+	for question, want := range map[string]string{
+		"-help": "usage: condor_pod_starter", "-h": "usage: condor_pod_starter", "--help": "usage: condor_pod_starter",
+		"-version": buildinfo.Line(), "-v": buildinfo.Line(), "--version": buildinfo.Line(),
+	} {
+		out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.Stdout = out
+		code := run([]string{question}, os.Environ())
+		os.Stdout = standard
+		text, err := os.ReadFile(out.Name())
+		if err != nil || code != exitNormal || !strings.Contains(string(text), want) {
+			t.Errorf("%s says %q with exit code %d, %v; want %q", question, text, code, err, want)
+		}
+		out.Close()
+	}
+}
