@@ -180,7 +180,10 @@ func (r Release) pack(files []file) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return text.Bytes(), w.Close()
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return text.Bytes(), nil
 }
 
 // entry writes a file, or a directory if its path ends with a slash.
