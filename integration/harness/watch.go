@@ -8,29 +8,21 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"podstarter/internal/filewatch"
 )
 
 // WaitFile calls ready with the content of a file (nil while there is none)
 // now and after each change in its directory, until ready says true, fails, or
 // the context ends.
 func WaitFile(ctx context.Context, path string, ready func(content []byte) (bool, error)) error {
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	changes, err := filewatch.New()
 	if err != nil {
-		return fmt.Errorf("asking the kernel for file events: %w", err)
+		return err
 	}
-	// A descriptor that does not block is read through the runtime's poller, so
-	// that a deadline can interrupt it.
-	notify := os.NewFile(uintptr(fd), "inotify")
-	defer notify.Close()
-	const changes = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO
-	if _, err := unix.InotifyAddWatch(fd, filepath.Dir(path), changes); err != nil {
-		return fmt.Errorf("watching %s: %w", filepath.Dir(path), err)
+	defer changes.Close()
+	if err := changes.Add(filepath.Dir(path), filewatch.Made|filewatch.Written|filewatch.Placed); err != nil {
+		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = notify.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
-
-	buffer := make([]byte, 64<<10)
 	for {
 		content, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -40,11 +32,10 @@ func WaitFile(ctx context.Context, path string, ready func(content []byte) (bool
 		if done || err != nil {
 			return err
 		}
-		if _, err := notify.Read(buffer); err != nil {
-			if ctx.Err() != nil {
-				return fmt.Errorf("waiting for %s: %w", path, context.Cause(ctx))
-			}
-			return fmt.Errorf("waiting for %s: %w", path, err)
+		select {
+		case <-changes.Events():
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", path, context.Cause(ctx))
 		}
 	}
 }

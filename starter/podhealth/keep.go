@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"podstarter/internal/filewatch"
 	"podstarter/starter/failure"
 )
 
@@ -27,10 +28,15 @@ func Keep(ctx context.Context, p Pod, recheck func(context.Context) error, log *
 
 // keep is Keep with a pause between the first two checks.
 func keep(ctx context.Context, p Pod, first time.Duration, recheck func(context.Context) error, log *slog.Logger) error {
-	changed, err := watchDirectory(ctx, p.StateDir)
+	changes, err := filewatch.New()
 	if err != nil {
 		return err
 	}
+	defer changes.Close()
+	if err := changes.Add(p.StateDir, filewatch.Placed); err != nil {
+		return err
+	}
+	changed := changes.Events()
 	var about time.Time // when the sickness that is being checked began
 	pause := first
 	timer := time.NewTimer(0)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/internal/filewatch"
 )
 
 // Monitor prints to out what the slots' ads are to say of the pod whose state is
@@ -18,16 +20,15 @@ import (
 // It is one loop around poll(2), since it lives as long as the pod, and each byte
 // that it takes of the pod's memory is missing for jobs.
 func Monitor(dir string, out *os.File, complain func(error)) error {
-	notify, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	changes, err := filewatch.New()
 	if err != nil {
-		return fmt.Errorf("ask the kernel for changes of files (inotify_init1): %w", err)
+		return err
 	}
-	defer func() { _ = unix.Close(notify) }()
-	if _, err := unix.InotifyAddWatch(notify, dir, unix.IN_MOVED_TO); err != nil {
-		return fmt.Errorf("watch the directory %s (inotify_add_watch): %w", dir, err)
+	defer changes.Close()
+	if err := changes.Add(dir, filewatch.Placed); err != nil {
+		return err
 	}
-	waiting := []unix.PollFd{{Fd: int32(notify), Events: unix.POLLIN}, {Fd: int32(out.Fd())}}
-	events := make([]byte, 4096)
+	waiting := []unix.PollFd{{Fd: int32(changes.FD()), Events: unix.POLLIN}, {Fd: int32(out.Fd())}}
 	told, known := "", make(map[string]bool)
 	for {
 		now := time.Now()
@@ -52,10 +53,6 @@ func Monitor(dir string, out *os.File, complain func(error)) error {
 		if waiting[1].Revents != 0 { // POLLERR: no reader is left (pipe(7))
 			return nil
 		}
-		for {
-			if n, err := unix.Read(notify, events); n <= 0 || err != nil {
-				break
-			}
-		}
+		changes.Drain()
 	}
 }

@@ -1,0 +1,133 @@
+// Package filewatch tells that something happened to the files of directories
+// (inotify(7)). It does not tell what: whoever is told looks again, and sees
+// several changes at once as one.
+package filewatch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/rescue"
+)
+
+// Change is what may happen to a file of a directory; several are joined by |.
+type Change uint32
+
+const (
+	Made    Change = unix.IN_CREATE                       // a name appears
+	Placed  Change = unix.IN_MOVED_TO                     // a file is renamed to its name, as atomicfile does
+	Touched Change = unix.IN_ATTRIB                       // its times, mode or owner change
+	Written Change = unix.IN_MODIFY | unix.IN_CLOSE_WRITE // its contents change
+)
+
+// Watcher watches any number of directories. Its methods may be called from any
+// goroutine.
+type Watcher struct {
+	mu     sync.Mutex
+	fd     int           // -1 once it is closed
+	file   *os.File      // the same, for the goroutine that reads it; nil while there is none
+	events chan struct{} // nil until somebody wants it
+}
+
+// New returns a watcher of no directory yet. It must be closed.
+func New() (*Watcher, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if errors.Is(err, unix.EMFILE) {
+		err = fmt.Errorf("%w; is fs.inotify.max_user_instances exhausted?", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask the kernel for changes of files (inotify_init1): %w", err)
+	}
+	return &Watcher{fd: fd}, nil
+}
+
+// Add watches a directory too. A directory that is watched already is watched for
+// these changes from now on.
+func (w *Watcher) Add(dir string, what Change) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := os.ErrClosed
+	if w.fd >= 0 {
+		_, err = unix.InotifyAddWatch(w.fd, dir, uint32(what)|unix.IN_ONLYDIR)
+	}
+	if errors.Is(err, unix.ENOSPC) {
+		err = fmt.Errorf("%w; is fs.inotify.max_user_watches exhausted?", err)
+	}
+	if err != nil {
+		return fmt.Errorf("watch the directory %s (inotify_add_watch): %w", dir, err)
+	}
+	return nil
+}
+
+// Events has a value after something happened, one value for any number of changes,
+// and is closed after Close.
+func (w *Watcher) Events() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.events != nil {
+		return w.events
+	}
+	w.events = make(chan struct{}, 1)
+	if w.fd < 0 {
+		close(w.events)
+		return w.events
+	}
+	// A descriptor that does not block is read through the runtime's poller, so
+	// that closing it ends a read.
+	file, events := os.NewFile(uintptr(w.fd), "inotify"), w.events
+	w.file = file
+	rescue.Go(func() { tell(file, events) })
+	return w.events
+}
+
+func tell(from *os.File, events chan<- struct{}) {
+	defer close(events)
+	buffer := make([]byte, 4096)
+	for {
+		if _, err := from.Read(buffer); err != nil {
+			return
+		}
+		select {
+		case events <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// FD is the descriptor for poll(2), where a goroutine that reads Events would cost
+// too much memory: it can be read when something happened. Then call Drain. Not for
+// use together with Events.
+func (w *Watcher) FD() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fd
+}
+
+// Drain forgets what happened up to now.
+func (w *Watcher) Drain() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	buffer := make([]byte, 4096)
+	for w.fd >= 0 {
+		if n, err := unix.Read(w.fd, buffer); n <= 0 || err != nil {
+			return
+		}
+	}
+}
+
+// Close ends the watch. It may take the kernel some 15 ms (an SRCU grace period).
+func (w *Watcher) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.file != nil:
+		_ = w.file.Close()
+	case w.fd >= 0:
+		_ = unix.Close(w.fd)
+	}
+	w.fd, w.file = -1, nil
+}
