@@ -13,6 +13,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
+
+	"podstarter/internal/atomicfile"
 )
 
 // digests remembers in the private directory which digest a tag pointed to when
@@ -159,11 +161,8 @@ func writeJSON(dir *os.Root, name string, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", name, err)
 	}
-	temporary := name + ".new"
-	if err := dir.WriteFile(temporary, data, 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", temporary, err)
-	}
-	if err := dir.Rename(temporary, name); err != nil {
+	o := atomicfile.Options{Mode: 0o600, Temporary: name + ".new"} // the lock admits one writer
+	if err := atomicfile.Replace(dir, name, data, o); err != nil {
 		return fmt.Errorf("put %s in place: %w", name, err)
 	}
 	return nil

@@ -6,12 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
-	"path"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -68,28 +64,7 @@ func (s *Sandbox) WriteUserFile(name string, data []byte, mode fs.FileMode) erro
 }
 
 func (s *Sandbox) writeFile(in *beneath.Root, name string, data []byte, mode fs.FileMode) error {
-	dir, base := path.Split(name)
-	temp := dir + "." + strings.TrimPrefix(base, ".") + "." + strconv.FormatUint(rand.Uint64(), 36)
-	err := s.payload.Do(func() error {
-		f, err := in.Create(temp, uint32(mode.Perm()))
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(data)
-		if err == nil {
-			err = f.Chmod(uint32(mode.Perm()))
-		}
-		if e := f.Close(); err == nil {
-			err = e
-		}
-		if err == nil {
-			err = in.Rename(temp, name)
-		}
-		if err != nil {
-			_ = in.Remove(temp)
-		}
-		return err
-	})
+	err := s.payload.Do(func() error { return in.Replace(name, data, uint32(mode.Perm())) })
 	if err != nil {
 		return fmt.Errorf("write %s into the sandbox: %w", filepath.Join(in.Path(), name), err)
 	}

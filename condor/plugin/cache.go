@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/internal/atomicfile"
 )
 
 // Key says which file a plugin was when it answered.
@@ -166,21 +168,12 @@ func (c *Cache) write(answers []Answer, log *slog.Logger) {
 	}
 }
 
-// replace writes a file whole or not at all. The directory is this user's alone.
+// replace replaces a file of a directory that is this user's alone.
 func replace(dir, name string, data []byte) error {
-	f, err := os.CreateTemp(dir, "."+name+".*") // mode 0600
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name)) //nolint:forbidigo // no payload may write there
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	defer root.Close()
+	return atomicfile.Replace(root, name, data, atomicfile.Options{Mode: 0o600})
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/internal/atomicfile"
 )
 
 // File is an open regular file. It is not an *os.File: no finalizer, no
@@ -153,6 +155,24 @@ func (r *Root) Create(name string, mode uint32) (*File, error) {
 	}
 	f, _, err := regular("create", name, fd)
 	return f, err
+}
+
+// Replace puts a regular file with exactly these permission bits in place in one
+// step; see package atomicfile. Missing parent directories are made with mode 0700. A
+// symbolic link of that name is replaced, not followed.
+func (r *Root) Replace(name string, data []byte, mode uint32) error {
+	replace := func() error {
+		return r.inParent("replace", name, func(dir int, last string) error {
+			return atomicfile.ReplaceAt(dir, last, data, atomicfile.Options{Mode: fs.FileMode(mode)})
+		})
+	}
+	err := replace()
+	if dir, ok := parent(name); ok && errors.Is(err, unix.ENOENT) {
+		if err = r.MkdirAll(dir, 0o700); err == nil {
+			err = replace()
+		}
+	}
+	return err
 }
 
 // CreateNew opens a new regular file for writing, with mode 0600. It fails with

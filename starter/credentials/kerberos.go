@@ -2,7 +2,6 @@ package credentials
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"podstarter/condor/shadow"
+	"podstarter/internal/atomicfile"
 	"podstarter/starter/failure"
 )
 
@@ -109,22 +109,11 @@ func (c *Keeper) obtainTickets(ctx context.Context, k *kerberos) error {
 // store leaves the credential for the monitor, whole or not at all. The
 // directory is the pilot's own; no payload sees it.
 func (k *kerberos) store(data []byte) error {
-	var random [8]byte
-	if _, err := rand.Read(random[:]); err != nil {
-		return err
-	}
-	temp := filepath.Join(k.dir, fmt.Sprintf("%s.cred.%x", k.user, random))
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:forbidigo // the path is the pilot's alone
-	if err != nil {
-		return fmt.Errorf("store a Kerberos credential for the credential monitor: %w", err)
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Close())
+	dir, err := os.OpenRoot(k.dir)
 	if err == nil {
-		err = os.Rename(temp, filepath.Join(k.dir, k.user+".cred")) //nolint:forbidigo // the path is the pilot's alone
+		err = errors.Join(atomicfile.Replace(dir, k.user+".cred", data, atomicfile.Options{Mode: 0o600}), dir.Close())
 	}
 	if err != nil {
-		_ = os.Remove(temp)
 		return fmt.Errorf("store a Kerberos credential for the credential monitor: %w", err)
 	}
 	// A user who is active again is not to be swept away (credmon_clear_mark).

@@ -1,8 +1,6 @@
 package podhealth
 
 import (
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,25 +42,4 @@ func readSmall(dir *os.Root, name string, limit int64) ([]byte, error) {
 		err = fmt.Errorf("%s is longer than %d bytes", name, limit)
 	}
 	return data, err
-}
-
-// replaceFile puts a file in place in one step, for readers who take no lock.
-func replaceFile(dir *os.Root, name string, data []byte, mode os.FileMode) error {
-	temporary := name + "." + rand.Text() // several may be at it, also in one process
-	f, err := dir.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Chmod(mode) // whatever the umask
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = dir.Rename(temporary, name)
-	}
-	if err != nil {
-		_ = dir.Remove(temporary)
-		return fmt.Errorf("put %s in place: %w", name, err)
-	}
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"podstarter/classads"
+	"podstarter/internal/atomicfile"
 )
 
 // publishedFile is what Monitor reads, in HTCondor's LOCK directory: the startd
@@ -49,7 +50,7 @@ func (s published) write(lock string) error {
 	if old, err := readSmall(dir, publishedFile, maxPublishedFile); err == nil && string(old) == string(data) {
 		return nil
 	}
-	return replaceFile(dir, publishedFile, data, 0o644)
+	return atomicfile.Replace(dir, publishedFile, data, atomicfile.Options{Mode: 0o644})
 }
 
 // readPublished reads what a starter or Keep has published. If there is no file,

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/internal/atomicfile"
 )
 
 const (
@@ -85,5 +87,5 @@ func (s store) updateIn(dir *os.Root, change func(h Health) Health) error {
 	if err == nil && string(old) == string(data) || errors.Is(err, fs.ErrNotExist) && string(data) == "{}" {
 		return nil // the rule: most jobs find the pod well and leave it so
 	}
-	return replaceFile(dir, healthFile, data, 0o600)
+	return atomicfile.Replace(dir, healthFile, data, atomicfile.Options{Mode: 0o600})
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"podstarter/internal/atomicfile"
 	"podstarter/payload"
 )
 
@@ -143,21 +144,13 @@ func (c *control) writeExit(e payload.Exit) error {
 	if err != nil {
 		return fmt.Errorf("write exit record: %w", err)
 	}
-	fd, name := int(c.dir.Fd()), payload.ExitRecordName(e.Activation)
-	temporary := "." + name + "." + c.boot
-	file, err := unix.Openat(fd, temporary, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	name := payload.ExitRecordName(e.Activation)
+	err = atomicfile.ReplaceAt(int(c.dir.Fd()), name, append(data, '\n'), atomicfile.Options{
+		Mode:      0o600,
+		Give:      func(fd int) error { return c.pilot.admit(fd, 0o600) },
+		Temporary: "." + name + "." + c.boot,
+	})
 	if err != nil {
-		return fmt.Errorf("write exit record %s in %s: %w", name, c.path, err)
-	}
-	f := os.NewFile(uintptr(file), temporary)
-	if err = c.pilot.admit(int(f.Fd()), 0o600); err == nil {
-		_, err = f.Write(append(data, '\n'))
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = unix.Renameat(fd, temporary, fd, name)
-	}
-	if err != nil {
-		_ = unix.Unlinkat(fd, temporary, 0)
 		return fmt.Errorf("write exit record %s in %s: %w", name, c.path, err)
 	}
 	return nil
