@@ -36,6 +36,20 @@ func TestWaitFileSeesWhatIsWritten(t *testing.T) {
 			break
 		}
 	}
+	// An event log only grows: its name and directory stay as they are.
+	log, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.WriteString("more\n"); err != nil {
+		t.Fatal(err)
+	}
+	for text := range calls {
+		if text == "begin\nmore\n" {
+			break
+		}
+	}
+	log.Close()
 	if err := os.WriteFile(path+".new", []byte("the end\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
