@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"podstarter/internal/buildinfo"
+	"podstarter/starter/activation"
 )
 
 // TestHelpIsComplete: the help names every errand and every option that counts.
@@ -70,7 +71,7 @@ func TestQuestions(t *testing.T) {
 		code := run([]string{question}, os.Environ())
 		os.Stdout = standard
 		text, err := os.ReadFile(out.Name())
-		if err != nil || code != exitNormal || !strings.Contains(string(text), want) {
+		if err != nil || code != activation.ExitNormal || !strings.Contains(string(text), want) {
 			t.Errorf("%s says %q with exit code %d, %v; want %q", question, text, code, err, want)
 		}
 		out.Close()
