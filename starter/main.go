@@ -23,6 +23,7 @@ import (
 	"podstarter/payload/threads"
 	"podstarter/sshtojob"
 	"podstarter/starter/activation"
+	"podstarter/starter/payloadrun"
 	"podstarter/starter/settings"
 	"podstarter/wrapper/agent"
 )
@@ -59,7 +60,7 @@ func main() {
 	sshtojob.Dispatch()
 	debug.SetMemoryLimit(memoryTarget)
 	dieBySignal()
-	unix.Umask(activation.Umask) // what plugins and hooks begin with; a thread cannot have its own in a pod
+	unix.Umask(payloadrun.Umask) // what plugins and hooks begin with; a thread cannot have its own in a pod
 	os.Exit(run(os.Args[1:], os.Environ()))
 }
 

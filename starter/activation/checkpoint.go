@@ -16,28 +16,30 @@ import (
 	"podstarter/sandbox/jobfiles"
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
+	"podstarter/starter/payloadrun"
+	"podstarter/starter/steps"
 )
 
 // askCheckpoint sends the job its checkpoint signal, if it wants that
 // (vanilla_proc.cpp:VanillaProc::Ckpt).
 func (a *activation) askCheckpoint(ctx context.Context) {
-	if !job.CheckpointsOf(a.ad).BySignal || a.payload.saving || a.payload.ordered {
+	if !job.CheckpointsOf(a.job.Ad).BySignal || a.work.run.Course != payloadrun.Free {
 		return
 	}
-	sig := job.SignalsOf(a.ad).Checkpoint
+	sig := job.SignalsOf(a.job.Ad).Checkpoint
 	a.log.Info(fmt.Sprintf("Sending %s to the job, for a checkpoint", job.SignalName(sig)))
-	if err := a.container.Client().Signal(ctx, sig, false); err != nil {
+	if err := a.work.container.Client().Signal(ctx, sig, false); err != nil {
 		a.log.Warn("The signal for a checkpoint did not reach the job", "error", err)
 		return
 	}
-	a.payload.saving = true
+	a.work.run.Becomes(payloadrun.Saving)
 }
 
 // isCheckpoint says whether the main process has ended in the way that means a
 // checkpoint, and is to be started again.
 func (a *activation) isCheckpoint(exit payload.Exit) bool {
-	how := job.CheckpointsOf(a.ad)
-	return !a.reports.Held() && !a.payload.ordered && (how.Self || a.payload.saving) && exit.WaitStatus == how.Status
+	how := job.CheckpointsOf(a.job.Ad)
+	return !a.peers.reports.Held() && !a.work.run.Ordered() && (how.Self || a.work.run.Course == payloadrun.Saving) && exit.WaitStatus == how.Status
 }
 
 // checkpointed looks whether the main process has ended in the way that means a
@@ -46,9 +48,9 @@ func (a *activation) isCheckpoint(exit payload.Exit) bool {
 // it left behind go on, as under stock (vanilla_proc.cpp:JobReaper,
 // restartCheckpointedJob).
 func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
-	run, how := a.payload, job.CheckpointsOf(a.ad)
-	as := run.exit.WaitStatus == how.Status
-	if !a.isCheckpoint(*run.exit) && !(run.saving && !run.ordered) {
+	run, how := a.work.run, job.CheckpointsOf(a.job.Ad)
+	as := run.Exit.WaitStatus == how.Status
+	if !a.isCheckpoint(*run.Exit) && run.Course != payloadrun.Saving {
 		return false, nil // it has ended, or is made to
 	}
 	if err := a.tellEnd(ctx); err != nil {
@@ -58,14 +60,14 @@ func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 		if err := a.outOfMemory(); err != nil {
 			return false, err
 		}
-		return false, a.hold(ctx, shadow.HoldFailedToCheckpoint, run.exit.WaitStatus, how.Broken(run.status()))
+		return false, a.hold(ctx, shadow.HoldFailedToCheckpoint, run.Exit.WaitStatus, how.Broken(run.Status()))
 	}
-	if err := a.saveCheckpoint(ctx); err != nil || a.reports.Held() {
+	if err := a.saveCheckpoint(ctx); err != nil || a.peers.reports.Held() {
 		return false, err
 	}
 	if a.orders.Ended() != nil {
 		// What it has done is saved; there is no use in beginning anew.
-		run.ordered = true
+		run.Becomes(payloadrun.Ordered)
 		return false, nil
 	}
 	if !a.mayRestart(ctx) {
@@ -73,31 +75,27 @@ func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 			"Rescheduling self-checkpoint job after checkpoint upload because reactivating the claim would have failed."))
 	}
 	a.log.Info("The job is started again after its checkpoint")
-	a.meter.NextRun()
-	if a.table != nil {
-		a.table.Close()
-		a.table = nil
-		a.openTable()
-	}
+	a.gauges.meter.NextRun()
+	a.work.container.NextRun()
 	return true, nil
 }
 
 // saveCheckpoint transfers a checkpoint and tells the shadow. A transfer that may
 // work another time is not the job's end: there will be other checkpoints.
 func (a *activation) saveCheckpoint(ctx context.Context) error {
-	if a.runs == 1 {
-		a.checkpoint = a.ad.IntOr("CheckpointNumber", -1)
+	if a.work.runs == 1 {
+		a.work.checkpoint = a.job.Ad.IntOr("CheckpointNumber", -1)
 	}
-	a.checkpoint++ // also of one that fails: half of it may have arrived
+	a.work.checkpoint++ // also of one that fails: half of it may have arrived
 	err := a.sendCheckpoint(ctx)
 	switch {
 	case err == nil:
-		p := job.Process{Started: a.payload.exit.Started, Ended: a.payload.exit.Ended}
+		p := job.Process{Started: a.work.run.Exit.Started, Ended: a.work.run.Exit.Ended}
 		ad := a.processAd(job.Exited)
 		a.publishVacate(ad)
-		job.PublishCheckpoint(ad, a.checkpoint, p)
-		a.reports.Tell(ctx, ad)
-		a.tellCheckpoint(ctx, shadow.EventSuccessfulCheckpoint, a.checkpoint)
+		job.PublishCheckpoint(ad, a.work.checkpoint, p)
+		a.peers.reports.Tell(ctx, ad)
+		a.tellCheckpoint(ctx, shadow.EventSuccessfulCheckpoint, a.work.checkpoint)
 		return nil
 	case !a.orders.Allows(orders.Cut):
 		return nil
@@ -105,15 +103,15 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 	if t := (*filetransfer.Error)(nil); errors.As(err, &t) && !t.TryAgain {
 		return a.hold(ctx, shadow.HoldFailedToCheckpoint, -1, "Starter failed to upload checkpoint: "+t.Text)
 	}
-	a.log.Warn("Failed to transfer a checkpoint; the job goes on to the next", "number", a.checkpoint, "error", failure.OneLine(err))
-	a.tellCheckpoint(ctx, shadow.EventFailedCheckpoint, a.checkpoint)
+	a.log.Warn("Failed to transfer a checkpoint; the job goes on to the next", "number", a.work.checkpoint, "error", failure.OneLine(err))
+	a.tellCheckpoint(ctx, shadow.EventFailedCheckpoint, a.work.checkpoint)
 	return nil
 }
 
 // hold puts a job on hold that has ended in the wrong way, before the startd hears
 // how it did (jic_shadow.cpp:holdJob).
 func (a *activation) hold(ctx context.Context, code, subcode int, why string) error {
-	err := a.reports.Hold(ctx, shadow.RemoteError{Message: why, Code: code, Subcode: subcode, Critical: true})
+	err := a.peers.reports.Hold(ctx, shadow.RemoteError{Message: why, Code: code, Subcode: subcode, Critical: true})
 	if err != nil {
 		return failure.New(code, subcode, errors.New(why)) // to be told when there is a shadow again
 	}
@@ -125,7 +123,7 @@ func (a *activation) hold(ctx context.Context, code, subcode int, why string) er
 func (a *activation) tellCheckpoint(ctx context.Context, kind string, number int64) {
 	event := shadow.Event(kind)
 	event.SetInt("CheckpointNumber", number)
-	if _, err := a.shadow.EventNotification(ctx, event); err != nil {
+	if err := a.peers.reports.Event(ctx, event); err != nil {
 		a.log.Warn("The shadow did not hear of a checkpoint", "what", kind, "number", number, "error", err)
 	}
 }
@@ -139,8 +137,8 @@ func (a *activation) sendCheckpoint(ctx context.Context) error {
 	}
 	ctx, release := a.orders.UntilCut(ctx)
 	defer release()
-	rescue.Go(func() { a.orders.TakeDownWith(ctx, a.container.Ending()) })
-	return phase(ctx, a.log, "checkpoint", func(ctx context.Context) error { return a.sendFiles(ctx, jobfiles.Checkpoint) })
+	rescue.Go(func() { a.orders.TakeDownWith(ctx, a.work.container.Ending()) })
+	return steps.Run(ctx, a.log, "checkpoint", func(ctx context.Context) error { return a.sendFiles(ctx, jobfiles.Checkpoint) })
 }
 
 // verifyCheckpoint looks whether a checkpoint that came from a checkpoint_destination
@@ -149,7 +147,7 @@ func (a *activation) sendCheckpoint(ctx context.Context) error {
 // transferInputStatus). An older shadow would send the same again, for ever: the job
 // is held.
 func (a *activation) verifyCheckpoint(ctx context.Context) error {
-	if to, err := a.ad.GetString("CheckpointDestination"); err != nil || to == "" {
+	if to, err := a.job.Ad.GetString("CheckpointDestination"); err != nil || to == "" {
 		return nil
 	}
 	err := a.files.VerifyCheckpoint(ctx)
@@ -160,7 +158,7 @@ func (a *activation) verifyCheckpoint(ctx context.Context) error {
 	case !errors.As(err, &bad):
 		return fmt.Errorf("verify the checkpoint: %w", err)
 	}
-	if !a.shadow.ForgetsCheckpoints() {
+	if !a.peers.shadow.ForgetsCheckpoints() {
 		return failure.New(shadow.HoldDownloadFileError, 0, fmt.Errorf("%w The access point cannot go back to an earlier checkpoint; "+
 			"mend what is stored at the checkpoint_destination, or submit the job again", bad))
 	}
@@ -173,11 +171,11 @@ func (a *activation) verifyCheckpoint(ctx context.Context) error {
 // mayRestart asks the startd whether the slot is still the job's. If it cannot be
 // asked, the job is started: the startd ends it if it wants to.
 func (a *activation) mayRestart(ctx context.Context) bool {
-	if !a.set.Condor.AskToRestart || !startd.KnowsReactivation(a.version()) {
+	if !a.opt.Settings.Condor.AskToRestart || !startd.KnowsReactivation(a.version()) {
 		return true
 	}
-	client := &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER"}
-	may, err := startd.MayReactivate(ctx, client, a.inherited.Parent.String(), a.claimID())
+	client := &cedar.Client{Version: a.version(), Own: a.peers.address, Name: "STARTER"}
+	may, err := startd.MayReactivate(ctx, client, a.peers.inherited.Parent.String(), a.claimID())
 	if err != nil {
 		a.log.Warn("The job is started again without the startd's consent", "error", err)
 		return true
@@ -187,7 +185,7 @@ func (a *activation) mayRestart(ctx context.Context) bool {
 
 // claimID is the id of the claim; a secret.
 func (a *activation) claimID() string {
-	for _, ad := range []*classads.Ad{a.ad, a.secrets} {
+	for _, ad := range []*classads.Ad{a.job.Ad, a.job.Secrets} {
 		if ad == nil {
 			continue
 		}
@@ -201,8 +199,8 @@ func (a *activation) claimID() string {
 // runName is the name of the payload's run in the control directory: an exit
 // record of one before must not be taken for this one's.
 func (a *activation) runName() string {
-	if a.runs == 0 {
-		return a.name
+	if a.work.runs == 0 {
+		return a.job.Name
 	}
-	return fmt.Sprintf("%s-%d", a.name, a.runs)
+	return fmt.Sprintf("%s-%d", a.job.Name, a.work.runs)
 }

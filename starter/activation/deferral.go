@@ -3,27 +3,25 @@ package activation
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/starter/failure"
+	"podstarter/starter/steps"
 	"podstarter/starter/submitside"
 )
-
-// errMissedStart is in the chain of the error of a job that came too late for the
-// time at which it wanted to be started.
-var errMissedStart = job.ErrMissed
 
 // deferStart waits for the time that the job asks for. Its files and its container
 // are ready by then, so that it starts on the second.
 func (a *activation) deferStart(ctx context.Context) error {
-	wait, err := job.Deferral(a.ad, now())
+	wait, err := job.Deferral(a.job.Ad, time.Now())
 	if err != nil || wait == 0 {
 		return err
 	}
-	a.log.Info(fmt.Sprintf("Job %s deferred for %d seconds", a.info.ID(), int64(wait.Seconds())))
-	return phase(ctx, a.log, "defer", func(ctx context.Context) error { return submitside.Pause(ctx, wait) })
+	a.log.Info(fmt.Sprintf("Job %s deferred for %d seconds", a.job.Info.ID(), int64(wait.Seconds())))
+	return steps.Run(ctx, a.log, "defer", func(ctx context.Context) error { return submitside.Pause(ctx, wait) })
 }
 
 // endMissed tells the shadow of a job that has missed its time; it puts the job on
@@ -31,14 +29,14 @@ func (a *activation) deferStart(ctx context.Context) error {
 // (starter.cpp:jobWaitUntilExecuteTime).
 func (a *activation) endMissed(ctx context.Context, err error) int {
 	a.log.Info("The job is not started", "reason", failure.OneLine(err))
-	if err := a.reports.Update(ctx, classads.NewAd()); err != nil {
-		return a.conclude(ctx, err)
+	if err := a.peers.reports.Update(ctx, classads.NewAd()); err != nil {
+		return a.end(ctx, err)
 	}
-	if _, err := a.shadow.EventNotification(ctx, shadow.Event(shadow.EventExecutionExit)); err != nil {
+	if _, err := a.peers.shadow.EventNotification(ctx, shadow.Event(shadow.EventExecutionExit)); err != nil {
 		a.log.Warn("Failed to tell the shadow that nothing runs", "error", err)
 	}
 	ad := a.finalUpdate(ctx)
-	if err := a.shadow.JobExit(ctx, shadow.JobStatusNeverStarted, shadow.JobMissedDeferralTime, ad); err != nil {
+	if err := a.peers.shadow.JobExit(ctx, shadow.JobStatusNeverStarted, shadow.JobMissedDeferralTime, ad); err != nil {
 		a.log.Error("Failed to tell the shadow that the job has missed its time", "error", err)
 	}
 	return ExitNormal

@@ -17,8 +17,8 @@ func (a *activation) exitAd(ctx context.Context) *classads.Ad {
 	ad := a.processAd(job.Exited)
 	about := a.about(ctx)
 	about.Exiting = true
-	job.PublishActivation(ad, about, a.cfg)
-	a.scripts.publish(ad)
+	job.PublishActivation(ad, about, a.opt.Settings.Config)
+	a.work.scripts.Publish(ad)
 	a.publishPorts(ad, false)
 	a.publishVacate(ad)
 	return ad
@@ -38,23 +38,24 @@ func (a *activation) reapedAd() *classads.Ad {
 // finishHeld is the end of a job whose hold the shadow has been told: the startd
 // alone hears how it ended.
 func (a *activation) finishHeld(ctx context.Context) error {
-	a.reports.TellStartd(ctx, a.reapedAd())
-	err := a.sweep(ctx)
+	a.enter(held)
+	a.peers.reports.TellStartd(ctx, a.reapedAd())
+	err := a.work.container.Sweep(ctx)
 	a.exitHook(ctx)
-	a.reports.TellStartd(ctx, a.exitAd(ctx))
-	a.tearDown(ctx)
+	a.peers.reports.TellStartd(ctx, a.exitAd(ctx))
+	a.site.places.TearDown(ctx)
 	a.finalUpdate(ctx)
 	return err
 }
 
 // publishToE says how the job came to end, as starters before 24.8 do.
 func (a *activation) publishToE(ad *classads.Ad) {
-	if !a.payload.ordered {
-		job.PublishToE(ad, a.payload.status(), a.payload.exit.Ended)
+	if !a.work.run.Ordered() {
+		job.PublishToE(ad, a.work.run.Status(), a.work.run.Exit.Ended)
 		return
 	}
 	// Who ended it is known to the startd, which adds that to the job's ad.
-	text, err := a.sandbox.ReadFile(job.JobAdFile, maxStartdAd)
+	text, err := a.job.Sandbox.ReadFile(job.JobAdFile, maxStartdAd)
 	if err != nil {
 		a.log.Debug("Failed to look for who ended the job", "error", err)
 		return
@@ -72,15 +73,15 @@ func (a *activation) publishToE(ad *classads.Ad) {
 // The kernel names it core, or core.PID, where it does not hand it to a program
 // of the node's (core(5)).
 func (a *activation) keepCore() {
-	if !a.info.FileTransfer {
+	if !a.job.Info.FileTransfer {
 		return // where the job ran without a sandbox its core file is where it belongs
 	}
-	wanted := fmt.Sprintf("core.%d.%d", a.info.Cluster, a.info.Proc)
-	for _, name := range []string{fmt.Sprintf("core.%d", a.payload.started.PID), "core"} {
-		switch err := a.sandbox.RenameFile(name, wanted); {
+	wanted := fmt.Sprintf("core.%d.%d", a.job.Info.Cluster, a.job.Info.Proc)
+	for _, name := range []string{fmt.Sprintf("core.%d", a.work.run.Started.PID), "core"} {
+		switch err := a.job.Sandbox.RenameFile(name, wanted); {
 		case err == nil:
 			a.log.Info("Found core file", "name", name, "renamed", wanted)
-			a.coreFile = wanted
+			a.work.coreFile = wanted
 			return
 		case !errors.Is(err, fs.ErrNotExist):
 			a.log.Warn("Failed to rename the core file", "error", err)
@@ -90,8 +91,8 @@ func (a *activation) keepCore() {
 
 // addedOutput names files that come back whatever the job says of its output.
 func (a *activation) addedOutput() []string {
-	if a.coreFile == "" {
+	if a.work.coreFile == "" {
 		return nil
 	}
-	return []string{a.coreFile}
+	return []string{a.work.coreFile}
 }

@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
+	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/internal/cedar"
-	"podstarter/payload"
 	"podstarter/rescue"
 	"podstarter/sandbox/filetransfer"
 	"podstarter/sandbox/jobfiles"
 	"podstarter/starter/failure"
+	"podstarter/starter/hostprog"
 	"podstarter/starter/orders"
+	"podstarter/starter/payloadrun"
+	"podstarter/starter/steps"
 	"podstarter/starter/submitside"
 	"podstarter/starter/transfer"
 )
@@ -24,17 +26,17 @@ import (
 // updates, since the last call's ad is expected to hold neither
 // (jic_shadow.cpp:notifyJobExit).
 func (a *activation) finish(ctx context.Context) error {
-	if a.reports.Held() {
+	if a.peers.reports.Held() {
 		// The shadow has hung up; the hold was the last word.
 		return a.finishHeld(ctx)
 	}
 	if err := a.tellEnd(ctx); err != nil {
 		return err
 	}
-	a.reports.Promise(0)
+	a.peers.reports.Promise(0)
 	// Children that the job left behind must not write into files that are
 	// being transferred.
-	if err := a.sweep(ctx); err != nil {
+	if err := a.work.container.Sweep(ctx); err != nil {
 		return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("something of the job is left in its container: %w", err))
 	}
 	if err := a.drainStreams(ctx); err != nil {
@@ -47,18 +49,19 @@ func (a *activation) finish(ctx context.Context) error {
 	if err := a.afterJob(ctx); err != nil {
 		return err
 	}
-	a.drainChirp(ctx)
+	a.drainProxy(ctx)
+	a.enter(handing)
 	return a.handOver(ctx)
 }
 
 // afterJob runs what is to run after the job and before its output is sent.
 func (a *activation) afterJob(ctx context.Context) error {
-	if err := a.postScript(ctx); err != nil {
+	ran, err := a.postScript(ctx)
+	if err != nil {
 		return err
 	}
-	if a.scripts.post != nil {
-		a.swept = false // it may have left something
-		if err := a.sweep(ctx); err != nil {
+	if ran { // it may have left something
+		if err := a.work.container.Sweep(ctx); err != nil {
 			return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("something of the job's PostCmd is left in the container: %w", err))
 		}
 	}
@@ -66,21 +69,76 @@ func (a *activation) afterJob(ctx context.Context) error {
 	return nil
 }
 
-// tellEnd tells shadow and startd that the main process has ended, once. The
-// state in that update is still the one before: a shadow takes no job from
-// Suspended to Exited (os_proc.cpp:JobReaper).
-func (a *activation) tellEnd(ctx context.Context) error {
-	if a.payload.told {
-		return nil
-	}
-	if err := a.wrapperFailure(); err != nil {
+// preScript runs PreCmd, if the job has one.
+func (a *activation) preScript(ctx context.Context) error {
+	ran, good, err := a.work.scripts.Run(ctx, a.work.container, job.PreScript)
+	if !ran || good || err != nil {
 		return err
 	}
-	a.payload.told = true
+	return a.scriptFailed(ctx, shadow.HoldPreScriptFailed, "Pre script failed.")
+}
+
+// postScript runs PostCmd, if the job has one. It comes after every end of the job that
+// allows a delay.
+func (a *activation) postScript(ctx context.Context) (ran bool, err error) {
+	if !a.orders.Allows(orders.Hard) {
+		return false, nil
+	}
+	hasty, release := a.orders.UntilHard(ctx)
+	defer release()
+	ran, good, err := a.work.scripts.Run(hasty, a.work.container, job.PostScript)
+	switch {
+	case err != nil && !a.orders.Allows(orders.Hard):
+		a.log.Warn("The job's PostCmd is cut short", "error", err)
+		return false, nil
+	case !ran || good || err != nil:
+		return ran, err
+	}
+	return true, a.scriptFailed(ctx, shadow.HoldPostScriptFailed, "Post script failed.")
+}
+
+// scriptFailed tells of a script's end and puts the job on hold.
+func (a *activation) scriptFailed(ctx context.Context, code int, text string) error {
+	ad := classads.NewAd()
+	a.work.scripts.Publish(ad)
+	a.peers.reports.Tell(ctx, ad)
+	if a.work.run != nil && a.work.run.Exit != nil {
+		a.peers.reports.TellStartd(ctx, a.exitAd(ctx)) // the job itself did end
+	}
+	return failure.New(code, 0, errors.New(text))
+}
+
+// drainStreams lets all that the job's run wrote arrive at the shadow, unless a demand
+// allows no delay.
+func (a *activation) drainStreams(ctx context.Context) error {
+	ctx, release := a.orders.UntilHard(ctx)
+	defer release()
+	return a.work.streams.Drain(ctx)
+}
+
+// drainProxy lets all that the job asked its shadow for be done, unless a demand allows
+// no delay. Nothing of the job is alive.
+func (a *activation) drainProxy(ctx context.Context) {
+	ctx, release := a.orders.UntilHard(ctx)
+	defer release()
+	a.io.Finish(ctx)
+}
+
+// tellEnd tells shadow and startd that the main process has ended, once. The state in
+// that update is still the one before: a shadow takes no job from Suspended to Exited
+// (os_proc.cpp:JobReaper).
+func (a *activation) tellEnd(ctx context.Context) error {
+	if a.phase == told {
+		return nil
+	}
+	if err := a.site.wrapper.Failure(); err != nil {
+		return err
+	}
+	a.enter(told)
 	reaped := a.reapedAd()
-	a.reports.Tell(ctx, reaped.Clone())
-	a.lastUpdateHook(ctx, reaped)
-	if _, err := a.shadow.EventNotification(ctx, shadow.Event(shadow.EventExecutionExit)); err != nil {
+	a.peers.reports.Tell(ctx, reaped.Clone())
+	a.site.hooks.LastUpdate(ctx, reaped)
+	if err := a.peers.reports.Event(ctx, shadow.Event(shadow.EventExecutionExit)); err != nil {
 		a.log.Debug("The shadow does not count the time of the job's execution", "error", err)
 	}
 	return nil
@@ -88,24 +146,24 @@ func (a *activation) tellEnd(ctx context.Context) error {
 
 // sayExited is the last call to the shadow.
 func (a *activation) sayExited(ctx context.Context) error {
-	if err := a.failures.failure(); err != nil {
+	if err := a.panics.failure(); err != nil {
 		return err // what a program that has failed says of the job is not to be believed
 	}
-	a.half.Await(ctx)
+	a.peers.half.Await(ctx)
 	ad := a.finalUpdate(ctx)
-	status, reason := a.payload.exit.WaitStatus, shadow.JobExited
+	status, reason := a.work.run.Exit.WaitStatus, shadow.JobExited
 	// An order that came when the job had ended changes nothing of how it did.
 	switch e := a.orders.Ended(); {
-	case a.payload.ordered && e != nil && e.Remove:
+	case a.work.run.Ordered() && e != nil && e.Remove:
 		reason = shadow.JobKilled
-	case a.payload.ordered:
+	case a.work.run.Ordered():
 		reason = shadow.JobShouldRequeue
-	case a.coreFile != "":
+	case a.work.coreFile != "":
 		reason = shadow.JobCoreDumped
 	}
 	a.log.Debug(fmt.Sprintf("Notifying exit status=%d reason=%d", status, reason))
-	if err := a.shadow.JobExit(ctx, status, reason, ad); err != nil {
-		a.chirp.giveBackDelayed(ad)
+	if err := a.peers.shadow.JobExit(ctx, status, reason, ad); err != nil {
+		a.io.GiveBack(ad)
 		return fmt.Errorf("tell the shadow that the job has ended: %w", err)
 	}
 	return nil
@@ -116,26 +174,26 @@ func (a *activation) stageOut(ctx context.Context) error {
 	e := a.orders.Ended()
 	kind, wanted := a.files.Output(jobfiles.Ending{
 		Ready: true, Started: true,
-		Evicted:    a.payload.ordered,
-		Fast:       a.payload.ordered && !a.orders.Allows(orders.Hard),
-		FinalOnRm:  a.payload.ordered && e != nil && e.Code == shadow.VacateClaimDeactivated && e.Subcode == shadow.FinalTransfer,
-		WaitStatus: a.payload.exit.WaitStatus,
+		Evicted:    a.work.run.Ordered(),
+		Fast:       a.work.run.Ordered() && !a.orders.Allows(orders.Hard),
+		FinalOnRm:  a.work.run.Ordered() && e != nil && e.Code == shadow.VacateClaimDeactivated && e.Subcode == shadow.FinalTransfer,
+		WaitStatus: a.work.run.Exit.WaitStatus,
 	})
 	if !wanted {
 		return nil
 	}
 	ctx, release := a.orders.UntilCut(ctx)
 	defer release()
-	rescue.Go(func() { a.orders.TakeDownWith(ctx, a.container.Ending()) })
+	rescue.Go(func() { a.orders.TakeDownWith(ctx, a.work.container.Ending()) })
 	var err error
 	for again := true; again; again = err == nil {
-		err = phase(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendFiles(ctx, kind) })
+		err = steps.Run(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendFiles(ctx, kind) })
 		switch {
 		case err == nil:
-			return a.reports.Update(ctx, a.exitAd(ctx))
+			return a.peers.reports.Update(ctx, a.exitAd(ctx))
 		case !a.orders.Allows(orders.Hard):
 			a.log.Warn("The transfer of output is cut short", "error", err)
-			a.payload.ordered = true
+			a.work.run.Becomes(payloadrun.Ordered)
 			return nil
 		}
 		err = a.files.Again(ctx, err)
@@ -145,19 +203,24 @@ func (a *activation) stageOut(ctx context.Context) error {
 	}
 	// The shadow writes the end of the job into its event log before it acts
 	// on the error.
-	if err := a.shadow.JobTermination(ctx, a.processAd(job.Exited)); submitside.IgnoreUnlessLost(err) != nil {
+	if err := a.peers.shadow.JobTermination(ctx, a.processAd(job.Exited)); submitside.IgnoreUnlessLost(err) != nil {
 		return err
 	}
 	return failure.OfTransfer(err, "")
+}
+
+// programs are how programs run for this job in the pilot container.
+func (a *activation) programs() hostprog.Job {
+	return hostprog.Job{Host: a.opt.Host, Sandbox: a.job.Sandbox, Name: a.job.Name, Environ: a.job.Environ, Log: a.log}
 }
 
 // openFiles gets ready to transfer the job's files.
 func (a *activation) openFiles() error {
 	var err error
 	a.files, err = transfer.Open(transfer.Options{
-		Job: a.ad, Machine: a.machine, Info: a.info, Sandbox: a.sandbox, Programs: a.programs(), Settings: a.set, Tokens: a.creds.Tokens(),
-		Shadow: a.shadow, Side: a.submit, Over: a.half.Over, Tell: a.reports.Tell, Log: a.log,
-		Client: &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address, Timeout: a.set.Condor.Transfer.Timeout},
+		Job: a.job.Ad, Machine: a.job.Machine, Info: a.job.Info, Sandbox: a.job.Sandbox, Programs: a.programs(), Settings: a.opt.Settings, Tokens: a.creds.Tokens(),
+		Shadow: a.peers.shadow, Side: a.peers.side, Over: a.peers.half.Over, Tell: a.peers.reports.Tell, Log: a.log,
+		Client: &cedar.Client{Version: a.version(), Own: a.peers.address, Name: "STARTER " + a.peers.address, Timeout: a.opt.Settings.Condor.Transfer.Timeout},
 	})
 	return err
 }
@@ -168,7 +231,7 @@ func (a *activation) sendFiles(ctx context.Context, kind jobfiles.Kind) error {
 	if kind != jobfiles.Checkpoint {
 		a.closeJobLog()
 	}
-	return a.files.Send(ctx, filetransfer.Upload{Kind: kind, Number: a.checkpoint, Added: a.addedOutput(), Removed: a.chirp.hidden()})
+	return a.files.Send(ctx, filetransfer.Upload{Kind: kind, Number: a.work.checkpoint, Added: a.addedOutput(), Removed: a.io.Hidden()})
 }
 
 // outOfMemory turns the kernel's killing of any of the job's processes for want
@@ -176,41 +239,11 @@ func (a *activation) sendFiles(ctx context.Context, kind jobfiles.Kind) error {
 // (vanilla_proc.cpp:JobReaper, outOfMemoryEvent). How its main process ended
 // meanwhile does not count: a shell whose command was killed exits like any other.
 func (a *activation) outOfMemory() error {
-	if a.payload.exit.OOMKills == 0 || a.payload.ordered {
+	if a.work.run.Exit.OOMKills == 0 || a.work.run.Ordered() {
 		return nil
 	}
-	if !a.set.Condor.HoldOnOOM && a.meter.WithinLimit() {
+	if !a.opt.Settings.Condor.HoldOnOOM && a.gauges.meter.WithinLimit() {
 		return failure.New(0, 0, errors.New("Worker node is out of memory")) //nolint:staticcheck // stock's words
 	}
-	return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New(a.meter.Exhausted(a.ad)))
+	return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New(a.gauges.meter.Exhausted(a.job.Ad)))
 }
-
-// sweep kills what is left of the payload and proves that nothing is.
-func (a *activation) sweep(ctx context.Context) error {
-	if a.swept || a.container == nil {
-		return nil
-	}
-	if a.table != nil {
-		// What the job has left may leave the wrapper no CPU time to do it.
-		if err := a.table.Strike(ctx); err != nil {
-			a.log.Warn("Failed to kill what is left of the job at once", "error", err)
-		}
-	}
-	err := a.container.Client().Sweep(ctx)
-	if a.table != nil {
-		// The starter's own look is the last word: the wrapper may be gone.
-		ctx, cancel := context.WithTimeout(ctx, sweepTime)
-		defer cancel()
-		if left := a.table.KillAll(ctx); left != nil || !errors.Is(err, payload.ErrLost) {
-			err = errors.Join(err, left)
-		} else {
-			err = nil
-		}
-	}
-	a.swept = err == nil
-	return err
-}
-
-// sweepTime bounds the killing of what is left of a payload. SIGKILL takes
-// milliseconds; a process that survives it hangs in the kernel.
-const sweepTime = 10 * time.Second

@@ -10,10 +10,10 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
-	"podstarter/payload/proctable"
 	"podstarter/rescue"
 	"podstarter/starter/failure"
-	"podstarter/starter/settings"
+	"podstarter/starter/payloadrun"
+	"podstarter/starter/steps"
 	"podstarter/starter/submitside"
 	"podstarter/starter/transfer"
 )
@@ -29,25 +29,25 @@ func (a *activation) getReady(ctx context.Context) error {
 	if err := a.guide().Converse(ctx, submitside.AboutSetup); err != nil {
 		return err
 	}
-	if err := a.prepareHook(ctx, job.HookBeforeTransfer); err != nil {
+	if err := a.site.hooks.Prepare(ctx, job.HookBeforeTransfer); err != nil {
 		return err
 	}
 	if err := a.openFiles(); err != nil {
 		return err
 	}
-	if _, ok := a.hooks.Path(job.HookPrepareJob); !ok {
+	if !a.site.hooks.Has(job.HookPrepareJob) {
 		return a.bindBesideStageIn(ctx)
 	}
-	if err := phase(ctx, a.log, "stage-in", a.stageIn); err != nil {
+	if err := steps.Run(ctx, a.log, "stage-in", a.stageIn); err != nil {
 		return err
 	}
-	if err := a.prepareHook(ctx, job.HookPrepareJob); err != nil {
+	if err := a.site.hooks.Prepare(ctx, job.HookPrepareJob); err != nil {
 		return err
 	}
 	if err := a.chooseImage(); err != nil {
 		return err
 	}
-	return phase(ctx, a.log, "bind", a.bind)
+	return steps.Run(ctx, a.log, "bind", a.bind)
 }
 
 func (a *activation) bindBesideStageIn(ctx context.Context) error {
@@ -63,7 +63,7 @@ func (a *activation) bindBesideStageIn(ctx context.Context) error {
 	var both rescue.Group
 	for _, half := range halves {
 		both.Go(func() {
-			if err := rescue.Do(func() error { return phase(ctx, a.log, half.name, half.run) }); err != nil {
+			if err := rescue.Do(func() error { return steps.Run(ctx, a.log, half.name, half.run) }); err != nil {
 				cancel(err) // the first cause stays
 			}
 		})
@@ -82,11 +82,11 @@ func (a *activation) bind(ctx context.Context) error {
 		wanted = a.image.Image.String()
 	}
 	container, err := a.lease.Bind(ctx, payload.BindRequest{
-		Activation: a.name,
+		Activation: a.job.Name,
 		Image:      wanted,
 		Written:    a.writtenImage(),
 		ChosenBy:   a.image.Knob,
-		Owner:      a.info.User,
+		Owner:      a.job.Info.User,
 		Report:     func(progress string) { a.log.Info("Binding: " + progress) },
 	})
 	if err != nil {
@@ -98,9 +98,11 @@ func (a *activation) bind(ctx context.Context) error {
 		}
 		return failure.OfBinding(err)
 	}
-	a.container = container
 	a.health.Bound()
-	a.openTable()
+	a.work.container = payloadrun.NewContainer(container, payloadrun.Options{
+		UID: a.job.UID, GID: a.job.GID, MaxTasks: a.opt.Settings.MaxTasks, Orders: a.orders, Started: a.health.Started,
+		Exhausted: func() string { return a.gauges.meter.Exhausted(a.job.Ad) }, Log: a.log,
+	})
 	a.log.Info(fmt.Sprintf("Payload container runs image %s", container.Image()))
 	return nil
 }
@@ -111,39 +113,23 @@ func (a *activation) writtenImage() string {
 		return ""
 	}
 	for _, name := range []string{"DockerImage", "ContainerImage"} {
-		if text, err := a.ad.GetString(name); err == nil && strings.TrimSpace(text) != "" {
+		if text, err := a.job.Ad.GetString(name); err == nil && strings.TrimSpace(text) != "" {
 			return text
 		}
 	}
 	return ""
 }
 
-// openTable lets the starter see the payload's processes itself, if it can.
-func (a *activation) openTable() {
-	client := a.container.Client()
-	if !client.SharesPIDNamespace() {
-		a.log.Info("This pod shares no PID namespace; the wrapper measures and signals the payload alone")
-		return
-	}
-	uid, gid := a.lease.Owner()
-	table, err := proctable.New(proctable.Options{UID: uid, GID: gid, Wrapper: client.Hello().PID})
-	if err != nil {
-		a.log.Warn("The payload's processes cannot be looked at, only the wrapper's word counts", "error", err)
-		return
-	}
-	a.table = table
-}
-
 // chooseImage decides which image the job runs in.
 func (a *activation) chooseImage() error {
-	if a.set.Backend == settings.BackendLocal {
-		if image.AsksForContainer(a.ad) {
+	if !a.opt.Settings.InPod() {
+		if image.AsksForContainer(a.job.Ad) {
 			return failure.New(shadow.VacateContainerError, 0, errors.New("the job wants a container image, but this execution point has no containers to offer"))
 		}
 		return nil
 	}
 	var err error
-	if a.image, err = a.set.Images.Choose(a.ad, a.machine); err != nil {
+	if a.image, err = a.opt.Settings.Images.Choose(a.job.Ad, a.job.Machine); err != nil {
 		if m := (*image.Mistake)(nil); errors.As(err, &m) {
 			// What shows only now shows for this job; others may run here.
 			err = failure.New(shadow.VacateContainerError, 0, fmt.Errorf("this execution point cannot choose the job's image: %w", m))

@@ -20,7 +20,7 @@ func (a *activation) handOver(ctx context.Context) error {
 			return err
 		}
 		a.log.Warn("The job has ended, but the shadow is away: waiting for the job's lease to expire or for a reconnect attempt")
-		if err := a.submit.Await(ctx); err != nil {
+		if err := a.peers.side.Await(ctx); err != nil {
 			return err
 		}
 	}
@@ -29,12 +29,12 @@ func (a *activation) handOver(ctx context.Context) error {
 // tellExit is one try of handOver. An error that is shadow.ErrLost leaves all
 // as it was.
 func (a *activation) tellExit(ctx context.Context) error {
-	if err := a.reports.Update(ctx, a.exitAd(ctx)); err != nil {
+	if err := a.peers.reports.Update(ctx, a.exitAd(ctx)); err != nil {
 		return err
 	}
 	if err := a.stageOut(ctx); err != nil {
 		return err
 	}
-	a.tearDown(ctx)
+	a.site.places.TearDown(ctx)
 	return a.sayExited(ctx)
 }

@@ -13,14 +13,14 @@ func (a *activation) openJobLog() {
 	if a.opt.JobLog == "" || a.opt.LogFile == nil {
 		return
 	}
-	base, err := daemonlog.OptionsFor(a.cfg, a.opt.LogSuffix)
+	base, err := daemonlog.OptionsFor(a.opt.Settings.Config, a.opt.LogSuffix)
 	if err != nil {
 		a.log.Warn("The job gets no log of its own", "error", err)
 		return
 	}
 	// The path in the argument is where the startd believes the sandbox to be.
-	opt := daemonlog.OptionsForJobLog(a.cfg, a.opt.JobLog, base)
-	file, err := a.sandbox.CreateFile(job.StarterLogFile, 0o644)
+	opt := daemonlog.OptionsForJobLog(a.opt.Settings.Config, a.opt.JobLog, base)
+	file, err := a.job.Sandbox.CreateFile(job.StarterLogFile, 0o644)
 	if err != nil {
 		a.log.Warn("The job gets no log of its own", "error", err)
 		return

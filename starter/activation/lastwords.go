@@ -30,7 +30,7 @@ func Run(ctx context.Context, o Options) int {
 			return nil, err
 		}
 		if o.LogFile != nil {
-			o.LogFile.CommandSocket(a.address)
+			o.LogFile.CommandSocket(a.peers.address)
 		}
 		failed.end(a.orders)
 		return a, nil
@@ -65,7 +65,7 @@ func survive(ctx context.Context, log *slog.Logger, limit time.Duration,
 	if a, err = begin(failed); err != nil {
 		return ExitGeneral
 	}
-	a.failures = failed
+	a.panics = failed
 	return run(a, ctx)
 }
 
@@ -154,7 +154,10 @@ func (a *activation) lastWords(ctx context.Context, trouble any) {
 		func() {
 			a.report(ctx, shadow.RemoteError{Message: failureText(trouble), Code: shadow.VacateStarterError, Critical: true})
 		},
-		func() { a.clean(ctx) },
+		func() {
+			a.phase = over // whatever it was
+			a.clean(ctx)
+		},
 	} {
 		func() {
 			defer func() {

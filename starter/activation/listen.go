@@ -19,12 +19,12 @@ import (
 // listen serves the starter's command endpoint, takes signals, and keeps the
 // startd convinced that this process is alive, all until ctx ends.
 func (a *activation) listen(ctx context.Context) {
-	server := &cedar.Server{Sessions: a.sessions, Version: a.opt.Version, Log: a.log}
+	server := &cedar.Server{Sessions: a.peers.sessions, Version: a.opt.Version, Log: a.log}
 	server.Handle(cedar.StarterVacateJob, cedar.Daemon, a.commandVacate)
 	server.Handle(cedar.DCRaiseSignal, cedar.Daemon, a.commandSignal)
 	server.Handle(cedar.UpdateGSICred, cedar.Write, a.proxies.Command)
 	server.HandleSpeaking(cedar.DelegateGSICredStarter, cedar.Write, a.proxies.Command)
-	server.Handle(cedar.CACmd, cedar.Write, a.submit.Reconnect)
+	server.Handle(cedar.CACmd, cedar.Write, a.peers.side.Reconnect)
 	for command, sig := range map[int]int{
 		cedar.DCOffGraceful: int(syscall.SIGTERM),
 		cedar.DCOffFast:     int(syscall.SIGQUIT),
@@ -40,7 +40,7 @@ func (a *activation) listen(ctx context.Context) {
 	a.desk.Serve(server)
 	a.keepPayloadOut()
 	rescue.Go(func() {
-		if err := server.Serve(ctx, a.inherited.Listener); err != nil && ctx.Err() == nil {
+		if err := server.Serve(ctx, a.peers.inherited.Listener); err != nil && ctx.Err() == nil {
 			a.log.Error("The command endpoint is closed: this job can be ended by signals alone", "error", err)
 		}
 	})
@@ -60,10 +60,10 @@ func (a *activation) listen(ctx context.Context) {
 		}
 	})
 
-	rescue.Go(func() { a.submit.Keep(ctx) })
+	rescue.Go(func() { a.peers.side.Keep(ctx) })
 
 	rescue.Go(func() {
-		alive := startd.KeepAlive{Inheritance: a.inherited, Config: a.cfg, Log: a.log}
+		alive := startd.KeepAlive{Inheritance: a.peers.inherited, Config: a.opt.Settings.Config, Log: a.log}
 		if err := alive.Run(ctx); err != nil && ctx.Err() == nil {
 			// The same as SIGQUIT (daemon_core.cpp:check_parent).
 			a.orders.End(orders.Demand{Reason: fmt.Sprintf("The startd is gone: %v", err), Code: shadow.VacateStarterError, Urgency: orders.Cut})
@@ -75,12 +75,12 @@ func (a *activation) listen(ctx context.Context) {
 // endpoint's abstract socket is in the network namespace of the pod, where the
 // payload sees its name (unix(7), /proc/net/unix).
 func (a *activation) keepPayloadOut() {
-	port, ok := a.inherited.Listener.(*cedar.SharedPort)
+	port, ok := a.peers.inherited.Listener.(*cedar.SharedPort)
 	if !ok {
 		return
 	}
 	trusted := []int{0, os.Getuid()}
-	if condor, err := settings.CondorOwner(a.cfg); err == nil {
+	if condor, err := settings.CondorOwner(a.opt.Settings.Config); err == nil {
 		trusted = append(trusted, condor.UID)
 	}
 	port.Refuse = func(uid uint32) bool { return !slices.Contains(trusted, int(uid)) }
@@ -117,5 +117,5 @@ func (a *activation) commandSignal(ctx context.Context, c *cedar.Call) error {
 
 // signalled does what a signal of the kernel or of daemonCore means.
 func (a *activation) signalled(ctx context.Context, sig int) {
-	a.orders.Signal(ctx, sig, a.set.Condor.GracefulTimeout)
+	a.orders.Signal(ctx, sig, a.opt.Settings.Condor.GracefulTimeout)
 }

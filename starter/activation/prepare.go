@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"podstarter/classads"
@@ -16,81 +15,103 @@ import (
 	"podstarter/sandbox"
 	"podstarter/starter/credentials"
 	"podstarter/starter/failure"
+	"podstarter/starter/hooks"
+	"podstarter/starter/ioproxy"
+	"podstarter/starter/payloadrun"
 	"podstarter/starter/settings"
 )
 
-// prepare takes a payload slot, so that the payload's user is known, and makes
-// the sandbox for that user.
+// prepare takes a payload slot, so that the payload's user is known, and makes the sandbox
+// for that user.
 func (a *activation) prepare(ctx context.Context) error {
-	if err := a.openHooks(); err != nil {
+	if err := a.site.hooks.Open(a.sitePrograms()); err != nil {
 		return err
 	}
 	var err error
 	if a.lease, err = a.backend.Lease(ctx); err != nil {
 		return failure.OfBinding(err)
 	}
-	uid, gid := a.lease.Owner()
-	name, home := accountOf(uid)
-	a.home = home
-	if home != "" {
-		a.ad.SetString("OSHomeDir", home)
-	}
-	if name == "" {
-		name = fmt.Sprintf("uid %d", uid)
+	a.job.UID, a.job.GID = a.lease.Owner()
+	var name string
+	if name, a.job.Home = payloadrun.AccountOf(a.job.UID); name == "" {
+		name = fmt.Sprintf("uid %d", a.job.UID)
 	}
 	a.log.Info("Running job as user " + name)
-
-	condor, err := settings.CondorOwner(a.cfg)
-	if err != nil {
+	if err := a.makeSandbox(ctx); err != nil {
 		return err
 	}
-	if err := a.removeTemporary(ctx, uid); err != nil {
-		return failure.New(shadow.VacateScratchDirError, 0, err)
-	}
-	a.sandbox, err = sandbox.Create(ctx, sandbox.Options{
-		Execute: a.set.Condor.Execute, Scratch: a.set.ScratchDir, PID: os.Getpid(), Nested: a.set.Condor.NestedScratch,
-		Mode:   sandbox.Permissions(a.set.Condor.ExecDirPermissions),
-		Condor: condor, Payload: a.owner(uid, gid), Log: a.log,
-	})
-	if err != nil {
-		return failure.New(shadow.VacateScratchDirError, 0, err)
-	}
-	a.reports.Place(a.sandbox.Scratch())
-	a.openJobLog()
-	job.Localize(a.ad, a.info, a.sandbox.Scratch())
-	if home != "" {
-		a.ad.SetString("OSHomeDir", home) // as stock (jic_shadow.cpp:initUserPriv)
-	}
-	if err := a.bringJobWrapper(); err != nil {
+	a.site.hooks.Use(a.programs())
+	if err := a.site.wrapper.Bring(a.sitePrograms()); err != nil {
 		return err
 	}
 	if err := a.writeAds(); err != nil {
 		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
-	a.openIOProxy()
-	provisioned := job.Provisioned(a.machine)
-	a.reports.Tell(ctx, provisioned.Clone())
-	a.updateHook(ctx, provisioned)
+	a.io.Open(ioproxy.Options{
+		Job: a.job.Ad, UID: a.job.UID, Sandbox: a.job.Sandbox, Shadow: a.peers.shadow, Knobs: a.opt.Settings.Condor.Chirp, Log: a.log,
+	})
+	provisioned := job.Provisioned(a.job.Machine)
+	a.peers.reports.Tell(ctx, provisioned.Clone())
+	a.site.hooks.Update(ctx, provisioned)
 	return a.openCredentials(ctx)
+}
+
+// sitePrograms are what the site's programs work with.
+func (a *activation) sitePrograms() hooks.Options {
+	return hooks.Options{Settings: a.opt.Settings, Programs: a.programs(), Job: &a.job, Shadow: a.peers.shadow, Log: a.log}
+}
+
+func (a *activation) makeSandbox(ctx context.Context) error {
+	knobs := a.opt.Settings.Condor
+	condor, err := settings.CondorOwner(a.opt.Settings.Config)
+	if err != nil {
+		return err
+	}
+	if err := a.removeTemporary(ctx); err != nil {
+		return failure.New(shadow.VacateScratchDirError, 0, err)
+	}
+	a.job.Sandbox, err = sandbox.Create(ctx, sandbox.Options{
+		Execute: knobs.Execute, Scratch: a.opt.Settings.ScratchDir, PID: os.Getpid(), Nested: knobs.NestedScratch,
+		Mode:   sandbox.Permissions(knobs.ExecDirPermissions),
+		Condor: condor, Payload: a.owner(), Log: a.log,
+	})
+	if err != nil {
+		return failure.New(shadow.VacateScratchDirError, 0, err)
+	}
+	a.peers.reports.Place(a.job.Sandbox.Scratch())
+	a.openJobLog()
+	job.Localize(a.job.Ad, a.job.Info, a.job.Sandbox.Scratch())
+	if a.job.Home != "" {
+		a.job.Ad.SetString("OSHomeDir", a.job.Home) // as stock (jic_shadow.cpp:initUserPriv)
+	}
+	return nil
+}
+
+// given is what the job is given besides its ad and its place.
+func (a *activation) given() payloadrun.Given {
+	return payloadrun.Given{
+		Tokens: a.creds.Tokens(), Tickets: a.creds.Tickets(), Proxy: a.creds.Proxy(),
+		Chirp: a.io.Config(), WrapperWorks: a.site.wrapper.Works(), Run: a.work.run,
+	}
 }
 
 // owner is the payload's user for the sandbox; a starter without root's rights
 // has no other user than its own.
-func (a *activation) owner(uid, gid int) sandbox.Owner {
+func (a *activation) owner() sandbox.Owner {
 	if os.Getuid() != 0 {
 		return sandbox.Self()
 	}
-	return sandbox.Owner{UID: uid, GID: gid}
+	return sandbox.Owner{UID: a.job.UID, GID: a.job.GID}
 }
 
 // scratchPath is where the sandbox is, or will be.
 func (a *activation) scratchPath() string {
-	in := a.set.Condor.Execute
-	if a.set.ScratchDir != "" {
-		in = a.set.ScratchDir
+	in := a.opt.Settings.Condor.Execute
+	if a.opt.Settings.ScratchDir != "" {
+		in = a.opt.Settings.ScratchDir
 	}
 	dir := filepath.Join(in, fmt.Sprintf("dir_%d", os.Getpid()))
-	if a.set.Condor.NestedScratch {
+	if a.opt.Settings.Condor.NestedScratch {
 		return filepath.Join(dir, "scratch")
 	}
 	return dir
@@ -102,44 +123,28 @@ func (a *activation) writeAds() error {
 	ads := []struct {
 		name string
 		ad   *classads.Ad
-	}{{job.JobAdFile, a.ad}, {job.MachineAdFile, a.machine}, {".execution_overlay.ad", a.overlay}}
+	}{{job.JobAdFile, a.job.Ad}, {job.MachineAdFile, a.job.Machine}, {".execution_overlay.ad", a.job.Overlay}}
 	for _, file := range ads {
 		if file.ad == nil || file.ad.Len() == 0 {
 			continue
 		}
-		if err := a.sandbox.WriteFile(file.name, []byte(public(file.ad).FormatOld()), 0o644); err != nil {
+		if err := a.job.Sandbox.WriteFile(file.name, []byte(file.ad.Public().FormatOld()), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// public is an ad without the secrets that daemons keep between themselves
-// (HTCondor src/condor_utils/compat_classad.cpp:ClassAdAttributeIsPrivateAny).
-func public(ad *classads.Ad) *classads.Ad {
-	shown := classads.NewAd()
-	for name, value := range ad.All() {
-		switch lower := strings.ToLower(name); {
-		case strings.HasPrefix(lower, "_condor_priv"):
-		case lower == "capability", lower == "childclaimids", lower == "claimid",
-			lower == "claimidlist", lower == "claimids", lower == "transferkey":
-		default:
-			shown.Insert(name, value)
-		}
-	}
-	return shown
-}
-
 // openCredentials fetches what the job is given of its user's secrets, and is ready for
 // the proxies that the shadow will bring.
 func (a *activation) openCredentials(ctx context.Context) error {
-	if a.info.FileTransfer {
-		a.proxies.Open(a.sandbox, job.ProxyName(a.ad))
+	if a.job.Info.FileTransfer {
+		a.proxies.Open(a.job.Sandbox, job.ProxyName(a.job.Ad))
 	} else {
 		a.proxies.Open(nil, "")
 	}
 	a.creds = credentials.New(credentials.Options{
-		Shadow: a.shadow, Sandbox: a.sandbox, Job: a.ad, Info: a.info, Knobs: a.set.Condor.Credentials,
+		Shadow: a.peers.shadow, Sandbox: a.job.Sandbox, Job: a.job.Ad, Info: a.job.Info, Knobs: a.opt.Settings.Condor.Credentials,
 		Kerberos: a.fetchKerberos, ProxyExpiry: a.proxyExpiry, Log: a.log,
 	})
 	return a.creds.Fetch(ctx)
@@ -147,15 +152,15 @@ func (a *activation) openCredentials(ctx context.Context) error {
 
 // fetchKerberos asks the shadow for a credential.
 func (a *activation) fetchKerberos(ctx context.Context, owner, domain string) ([]byte, error) {
-	if a.claimSession == nil {
+	if a.peers.claim == nil {
 		return nil, errors.New("the shadow gave no session on which to fetch a Kerberos credential; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
 	}
-	client := &cedar.Client{Version: a.version(), Own: a.address, Name: "STARTER " + a.address}
-	return shadow.FetchKerberos(ctx, client, a.info.ShadowAddress, a.claimSession, owner, domain)
+	client := &cedar.Client{Version: a.version(), Own: a.peers.address, Name: "STARTER " + a.peers.address}
+	return shadow.FetchKerberos(ctx, client, a.job.Info.ShadowAddress, a.peers.claim, owner, domain)
 }
 
 func (a *activation) proxyExpiry() time.Time {
-	expires, err := job.ProxyExpiry(a.ad, a.cfg, now())
+	expires, err := job.ProxyExpiry(a.job.Ad, a.opt.Settings.Config, time.Now())
 	if err != nil {
 		a.log.Warn("A knob about X.509 proxies is not understood, its default holds", "error", err)
 	}

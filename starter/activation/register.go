@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"podstarter/classads"
 	"podstarter/condor/job"
@@ -18,37 +19,37 @@ import (
 func (a *activation) register(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	var err error
-	if a.ad, err = a.shadow.GetJobInfo(ctx); err != nil {
+	if a.job.Ad, err = a.peers.shadow.GetJobInfo(ctx); err != nil {
 		return fmt.Errorf("ask the shadow for the job: %w", err)
 	}
-	slot, err := a.startd.ReadMachine(ctx)
+	slot, err := a.peers.startd.ReadMachine(ctx)
 	if err != nil {
 		return fmt.Errorf("read the slot's ad from the startd: %w", err)
 	}
-	a.machine, a.secrets = slot.Ad, slot.Secrets
+	a.job.Machine, a.job.Secrets = slot.Ad, slot.Secrets
 	if slot.Overlay != nil {
-		a.ad.Update(slot.Overlay)
-		a.overlay = slot.Overlay
+		a.job.Ad.Update(slot.Overlay)
+		a.job.Overlay = slot.Overlay
 	}
 
-	a.desk.Know(a.ad, a.version())
+	a.desk.Know(a.job.Ad, a.version())
 
-	domain := a.set.Condor.FilesystemDomain
-	if a.info, err = job.Read(a.ad, domain); err != nil {
+	domain := a.opt.Settings.Condor.FilesystemDomain
+	if a.job.Info, err = job.Read(a.job.Ad, domain); err != nil {
 		return fmt.Errorf("the shadow sent a job that cannot be run: %w", err)
 	}
-	if peer, err := version.Parse(a.info.ShadowVersion); err != nil {
+	if peer, err := version.Parse(a.job.Info.ShadowVersion); err != nil {
 		a.log.Warn("The shadow's version is not known; calls that not every shadow has are not made", "error", err)
 	} else {
-		a.shadow.SetVersion(peer)
+		a.peers.shadow.SetVersion(peer)
 	}
-	a.log.Info(job.LineShadow(a.info.ShadowAddress))
+	a.log.Info(job.LineShadow(a.job.Info.ShadowAddress))
 	a.log.Info("Submitting machine is \"" + a.opt.SubmitHost + "\"")
 
-	if err := a.shadow.RegisterStarterInfo(ctx, a.introduce(true)); err != nil {
+	if err := a.peers.shadow.RegisterStarterInfo(ctx, a.introduce(true)); err != nil {
 		return fmt.Errorf("register with the shadow: %w", err)
 	}
-	a.submit.Know(a.ad, a.info, a.introduce(false))
+	a.peers.side.Know(a.job.Ad, a.job.Info, a.introduce(false))
 	if err := a.openSessions(ctx); err != nil {
 		return err
 	}
@@ -59,13 +60,13 @@ func (a *activation) register(ctx context.Context) error {
 // startd that runs it, as with stock, where both come from one package. The
 // shadow picks its protocol by it.
 func (a *activation) version() string {
-	return a.machine.StringOr("CondorVersion", "")
+	return a.job.Machine.StringOr("CondorVersion", "")
 }
 
 // refuseUnsupported ends jobs that ask for what is not done here before
 // anything is moved for them.
 func (a *activation) refuseUnsupported() error {
-	if err := job.CheckUniverse(a.info.Universe); err != nil {
+	if err := job.CheckUniverse(a.job.Info.Universe); err != nil {
 		return failure.New(shadow.HoldFailedToCreateProcess, 0, err)
 	}
 	return nil
@@ -74,7 +75,7 @@ func (a *activation) refuseUnsupported() error {
 // openSessions makes the sessions on which the shadow may command this starter
 // and on which files are transferred (jic_shadow.cpp:initMatchSecuritySession).
 func (a *activation) openSessions(ctx context.Context) error {
-	info, err := a.shadow.GetSecSessionInfo(ctx)
+	info, err := a.peers.shadow.GetSecSessionInfo(ctx)
 	if callErr := (*shadow.CallError)(nil); errors.As(err, &callErr) {
 		a.log.Warn("The shadow offers no sessions; files cannot be transferred", "error", err)
 		return nil
@@ -86,25 +87,25 @@ func (a *activation) openSessions(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("take over the shadow's session: %w", err)
 	}
-	if err := a.sessions.Add(reconnect); err != nil {
+	if err := a.peers.sessions.Add(reconnect); err != nil {
 		return fmt.Errorf("take over the shadow's session: %w", err)
 	}
-	a.claimSession = reconnect
-	return a.submit.Meet(info)
+	a.peers.claim = reconnect
+	return a.peers.side.Meet(info)
 }
 
 // introduce says who this starter is, for a shadow that begins and for those
 // that come back.
 func (a *activation) introduce(withSlot bool) *classads.Ad {
 	ad := job.Registration(job.Starter{
-		Address: a.address, Scratch: a.scratchPath(),
-		Version: a.version(), Platform: a.machine.StringOr("CondorPlatform", ""),
-		Machine:          a.machine.StringOr("Machine", ""),
-		UIDDomain:        a.set.Condor.UIDDomain,
-		FilesystemDomain: a.set.Condor.FilesystemDomain,
-		Now:              now().Unix(),
-	}, a.ad, a.machine, withSlot)
+		Address: a.peers.address, Scratch: a.scratchPath(),
+		Version: a.version(), Platform: a.job.Machine.StringOr("CondorPlatform", ""),
+		Machine:          a.job.Machine.StringOr("Machine", ""),
+		UIDDomain:        a.opt.Settings.Condor.UIDDomain,
+		FilesystemDomain: a.opt.Settings.Condor.FilesystemDomain,
+		Now:              time.Now().Unix(),
+	}, a.job.Ad, a.job.Machine, withSlot)
 	// A shadow that comes back proves that it may by the claim's key.
-	ad.SetBool("HasReconnect", a.shadow.Encrypted())
+	ad.SetBool("HasReconnect", a.peers.shadow.Encrypted())
 	return ad
 }

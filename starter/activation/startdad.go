@@ -41,13 +41,13 @@ func (a *activation) startdMeasures() *classads.Ad {
 // with nested directories, or a scratch directory apart from EXECUTE, that is
 // HTCondor, otherwise the payload.
 func (a *activation) readStartdAd() ([]byte, error) {
-	if a.sandbox == nil {
+	if a.job.Sandbox == nil {
 		return nil, fs.ErrNotExist
 	}
-	if !a.set.Condor.NestedScratch && a.set.ScratchDir == "" {
-		return a.sandbox.ReadFile(startdAdFile, maxStartdAd)
+	if !a.opt.Settings.Condor.NestedScratch && a.opt.Settings.ScratchDir == "" {
+		return a.job.Sandbox.ReadFile(startdAdFile, maxStartdAd)
 	}
-	f, err := os.Open(filepath.Join(a.sandbox.HTCondor(), startdAdFile))
+	f, err := os.Open(filepath.Join(a.job.Sandbox.HTCondor(), startdAdFile))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"context"
+	"time"
 
 	"podstarter/classads"
 	"podstarter/condor/job"
@@ -11,19 +12,19 @@ import (
 // processAd is what is known of the job's process alone.
 func (a *activation) processAd(state job.State) *classads.Ad {
 	ad := classads.NewAd()
-	if a.payload == nil {
+	if a.work.run == nil {
 		return ad
 	}
 	p := job.Process{
-		PID: a.payload.started.PID, Started: a.payload.started.Time,
-		State: state, Now: now(),
+		PID: a.work.run.Started.PID, Started: a.work.run.Started.Time,
+		State: state, Now: time.Now(),
 	}
-	a.meter.AddTo(&p)
-	if exit := a.payload.exit; exit != nil {
-		p.Started, p.Ended, p.Status = exit.Started, exit.Ended, a.payload.status()
-		p.CoreDumped = a.coreFile != ""
+	a.gauges.meter.AddTo(&p)
+	if exit := a.work.run.Exit; exit != nil {
+		p.Started, p.Ended, p.Status = exit.Started, exit.Ended, a.work.run.Status()
+		p.CoreDumped = a.work.coreFile != ""
 	}
-	job.PublishProcess(ad, p, a.cfg)
+	job.PublishProcess(ad, p, a.opt.Settings.Config)
 	return ad
 }
 
@@ -32,8 +33,8 @@ func (a *activation) processAd(state job.State) *classads.Ad {
 func (a *activation) fullAd(ctx context.Context, state job.State) *classads.Ad {
 	ad := a.processAd(state)
 	about := a.about(ctx)
-	about.Delayed = a.chirp.takeDelayed() // of no use to exitAd
-	job.PublishActivation(ad, about, a.cfg)
+	about.Delayed = a.io.TakeDelayed() // of no use to exitAd
+	job.PublishActivation(ad, about, a.opt.Settings.Config)
 	a.publishVacate(ad)
 	return ad
 }
@@ -41,21 +42,21 @@ func (a *activation) fullAd(ctx context.Context, state job.State) *classads.Ad {
 // about is what updates say beside the process.
 func (a *activation) about(ctx context.Context) job.Activation {
 	about := job.Activation{
-		StarterAddress: a.address,
+		StarterAddress: a.peers.address,
 		Spooled:        a.files.Spooled(),
-		NestDelayed:    a.shadow.Version().AtLeast(25, 3, 0),
+		NestDelayed:    a.peers.shadow.Version().AtLeast(25, 3, 0),
 		Startd:         a.startdMeasures(),
 	}
-	if a.info.FileTransfer && a.sandbox != nil {
-		about.Sandbox = a.size.Measure(ctx, a.sandbox)
+	if a.job.Info.FileTransfer && a.job.Sandbox != nil {
+		about.Sandbox = a.gauges.size.Measure(ctx, a.job.Sandbox)
 	}
 	return about
 }
 
 // addLoadEnd tells the startd of a payload that has ended that it is no load.
 func (a *activation) addLoadEnd(ad *classads.Ad) {
-	if a.payload != nil && a.payload.exit != nil {
-		a.load.AddEnd(ad)
+	if a.work.run != nil && a.work.run.Exit != nil {
+		a.gauges.load.AddEnd(ad)
 	}
 }
 
@@ -70,8 +71,8 @@ func (a *activation) publishVacate(ad *classads.Ad) {
 // publishPorts adds where services of the job are reached, of jobs to which
 // docker would give ports.
 func (a *activation) publishPorts(ad *classads.Ad, runs bool) {
-	if a.dockerRules() {
-		job.PublishPorts(ad, a.ad, runs)
+	if a.job.FromImage() {
+		job.PublishPorts(ad, a.job.Ad, runs)
 	}
 }
 
@@ -80,18 +81,18 @@ func (a *activation) publishPorts(ad *classads.Ad, runs bool) {
 func (a *activation) finalUpdate(ctx context.Context) *classads.Ad {
 	a.creds.Stop()
 	ad := classads.NewAd()
-	if a.sandbox != nil {
+	if a.job.Sandbox != nil {
 		ad = a.fullAd(ctx, "")
 	}
 	ad.SetInt("BytesSent", a.files.Sent())
 	ad.SetInt("BytesRecvd", a.files.Received())
-	a.reports.Final(ctx, ad)
+	a.peers.reports.Final(ctx, ad)
 	return ad
 }
 
 // state is what updates say of a job that runs.
 func (a *activation) state() job.State {
-	if a.suspended.Load() {
+	if a.work.suspended.Load() {
 		return job.Suspended
 	}
 	return job.Running
@@ -100,12 +101,12 @@ func (a *activation) state() job.State {
 // reportsTo says who hears of this job.
 func (a *activation) reportsTo() submitside.ReportsTo {
 	return submitside.ReportsTo{
-		Shadow: a.shadow, Startd: a.startd, Half: a.half, Address: a.address,
-		GiveBack: a.chirp.giveBackDelayed, StartdOnly: a.addLoadEnd, Log: a.log,
+		Shadow: a.peers.shadow, Startd: a.peers.startd, Half: a.peers.half, Address: a.peers.address,
+		GiveBack: a.io.GiveBack, StartdOnly: a.addLoadEnd, Log: a.log,
 	}
 }
 
 // guide asks the shadow what to do next.
 func (a *activation) guide() submitside.Guide {
-	return submitside.Guide{Shadow: a.shadow, Diagnose: a.diagnose, Silent: a.set.Condor.Silent, Log: a.log}
+	return submitside.Guide{Shadow: a.peers.shadow, Diagnose: a.sitePrograms().Diagnose, Silent: a.opt.Settings.Condor.Silent, Log: a.log}
 }

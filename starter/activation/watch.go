@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/rescue"
-	"podstarter/starter/failure"
 	"podstarter/starter/orders"
+	"podstarter/starter/payloadrun"
 	"podstarter/starter/settings"
 	"podstarter/starter/usage"
 )
@@ -22,37 +23,37 @@ import (
 // and with what was begun meanwhile until that is done: an update that says
 // Running must not come after one that says Exited.
 func (a *activation) watch(ctx context.Context) error {
-	every := a.set.Condor.Updates
-	a.reports.Promise(every.Longest)
-	a.meter.Begin(a.cfg)
-	a.size.Calm()
+	every := a.opt.Settings.Condor.Updates
+	a.peers.reports.Promise(every.Longest)
+	a.gauges.meter.Begin(a.opt.Settings.Config)
+	a.gauges.size.Calm()
 	exit, err := a.follow(ctx, every)
-	a.size.Hurry()
-	halt := a.meter.HaltSoon()
+	a.gauges.size.Hurry()
+	halt := a.gauges.meter.HaltSoon()
 	a.background.Wait()
 	halt()
 	switch {
 	case errors.As(err, new(*job.Failure)):
 		return err
-	case a.crowded(exit):
-		return a.tooManyTasks()
+	case a.work.run.Crowded(exit):
+		return a.work.container.TooManyTasks()
 	case err != nil:
-		return a.lostContainer(err)
+		return a.work.container.LostUnder(err)
 	case exit.Killed != "" && exit.Killed != payload.KilledSweep:
 		// The wrapper had to leave: the pod is going away, or somebody stopped
 		// the container. How the job would have ended is not known.
-		return a.lostContainer(fmt.Errorf("the wrapper killed the job: %s", exit.Killed))
+		return a.work.container.LostUnder(fmt.Errorf("the wrapper killed the job: %s", exit.Killed))
 	}
-	a.payload.exit = &exit
-	a.meter.End(exit)
-	a.log.Info(job.LineExited(a.payload.started.PID, a.payload.status()))
+	a.work.run.Exit = &exit
+	a.gauges.meter.End(exit)
+	a.log.Info(job.LineExited(a.work.run.Started.PID, a.work.run.Status()))
 	return nil
 }
 
 // follow serves the running payload. Nothing here may block for long: an order
 // to kill has to get through.
 func (a *activation) follow(ctx context.Context, every settings.Updates) (payload.Exit, error) {
-	client := a.container.Client()
+	client := a.work.container.Client()
 	type end struct {
 		exit payload.Exit
 		err  error
@@ -64,11 +65,11 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 	})
 	crowd := make(chan struct{}, 1)
 	lookAround := func() {
-		if !a.meter.LookIfIdle(ctx, client, a.table) {
+		if !a.gauges.meter.LookIfIdle(ctx, client, a.work.container.Table()) {
 			return // the last has not ended
 		}
 		a.tellLoad(ctx)
-		if a.set.MaxTasks > 0 && a.meter.Tasks() > a.set.MaxTasks {
+		if a.opt.Settings.MaxTasks > 0 && a.gauges.meter.Tasks() > a.opt.Settings.MaxTasks {
 			select {
 			case crowd <- struct{}{}:
 			default:
@@ -88,7 +89,7 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 		select {
 		case e := <-ended:
 			if errors.Is(e.err, payload.ErrLost) {
-				e.err = a.whyLost(ctx, e.err)
+				e.err = a.work.container.WhyLost(ctx, e.err)
 			}
 			e.exit = a.desk.AsVisited(e.exit)
 			if e.err != nil || e.exit.Killed != "" || !a.desk.Visited() || a.isCheckpoint(e.exit) {
@@ -100,21 +101,21 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 			if last != nil && !a.desk.Visited() {
 				return *last, nil
 			}
-		case err := <-a.container.Lost():
+		case err := <-a.work.container.Lost():
 			return payload.Exit{}, err
-		case err := <-a.streams.failure():
+		case err := <-a.work.streams.Failure():
 			return payload.Exit{}, err
-		case n := <-a.container.Ending():
+		case n := <-a.work.container.Ending():
 			a.orders.TakeDown(ctx, n)
 		case <-look.C:
 			a.background.Go(lookAround)
 		case <-crowd:
-			a.payload.crowd = true
+			a.work.run.Becomes(payloadrun.Crowded)
 			a.killHard(ctx)
 		case <-due.C:
 			due.Reset(every.Regular)
 			a.background.Go(func() { a.periodicUpdate(ctx) })
-		case <-a.submit.Back():
+		case <-a.peers.side.Back():
 			a.background.Go(func() { a.changeUpdate(ctx) })
 		case <-a.orders.Suspension():
 			a.applySuspension(ctx)
@@ -128,7 +129,9 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 		case <-hard:
 			hard = nil
 			a.background.Go(a.desk.EndVisits)
-			a.payload.ordered = a.payload.ordered || last == nil
+			if last == nil {
+				a.work.run.Becomes(payloadrun.Ordered)
+			}
 			a.killHard(ctx)
 		}
 	}
@@ -137,68 +140,61 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 // tellLoad tells the startd how busy the payload is, if it cannot see that itself: a
 // payload beside the starter is the startd's descendant.
 func (a *activation) tellLoad(ctx context.Context) {
-	cores, known := a.meter.Cores()
-	if !known || !a.set.InPod() {
+	cores, known := a.gauges.meter.Cores()
+	if !known || !a.opt.Settings.InPod() {
 		return
 	}
-	err := a.load.Tell(usage.PercentLoad(cores, a.ad), func(ad *classads.Ad) error { return a.startd.Update(ctx, ad) })
+	err := a.gauges.load.Tell(usage.PercentLoad(cores, a.job.Ad), func(ad *classads.Ad) error { return a.peers.startd.Update(ctx, ad) })
 	if err != nil {
 		a.log.Debug("Failed to tell the startd the load", "error", err)
 	}
 }
 
-// periodicUpdate tells shadow and startd how the job fares. While one has not
-// ended the next is left out, and as many as it takes to spend no more than the
-// configured share of the time on them.
+// pace is how often shadow and startd are told how the job fares.
+type pace struct {
+	telling sync.Mutex // held while they are told
+	rest    time.Time  // no update by the clock before; telling is held
+}
+
+// periodicUpdate tells shadow and startd how the job fares. While one has not ended the
+// next is left out, and as many as it takes to spend no more than the configured share of
+// the time on them.
 func (a *activation) periodicUpdate(ctx context.Context) {
-	if !a.periodic.TryLock() {
+	if !a.pace.telling.TryLock() {
 		return
 	}
-	defer a.periodic.Unlock()
-	began := now()
-	if began.Before(a.restUntil) {
+	defer a.pace.telling.Unlock()
+	began := time.Now()
+	if began.Before(a.pace.rest) {
 		return
 	}
-	a.updateHook(ctx, a.tellState(ctx))
-	a.restUntil = began.Add(min(time.Duration(float64(now().Sub(began))/a.set.Condor.Updates.Slice), a.set.Condor.Updates.Longest))
+	a.site.hooks.Update(ctx, a.tellState(ctx))
+	every := a.opt.Settings.Condor.Updates
+	a.pace.rest = began.Add(min(time.Duration(float64(time.Since(began))/every.Slice), every.Longest))
 }
 
 // changeUpdate tells them of a change, after whatever they are being told.
 func (a *activation) changeUpdate(ctx context.Context) {
-	a.periodic.Lock()
-	defer a.periodic.Unlock()
+	a.pace.telling.Lock()
+	defer a.pace.telling.Unlock()
 	a.tellState(ctx)
 }
 
 // tellState is an update; the answer is what it said of the job.
 func (a *activation) tellState(ctx context.Context) *classads.Ad {
-	a.meter.Look(ctx, a.container.Client(), a.table)
+	a.gauges.meter.Look(ctx, a.work.container.Client(), a.work.container.Table())
 	ad := a.fullAd(ctx, a.state())
 	a.publishPorts(ad, true)
 	said := ad.Clone() // without what is for those who are told alone
-	a.reports.Tell(ctx, ad)
+	a.peers.reports.Tell(ctx, ad)
 	return said
-}
-
-// lostContainer is what becomes of a job whose container ended under it. What
-// it had done is gone with the container's processes; how they ended is not
-// known, and unknown is never success.
-func (a *activation) lostContainer(err error) error {
-	if a.orders.Ended() != nil {
-		return errors.Join(orders.ErrEnded, err)
-	}
-	v := (*payload.Verdict)(nil)
-	if errors.As(err, &v) && v.Reason == payload.ReasonOutOfMemory {
-		return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, fmt.Errorf("%s %w", a.meter.Exhausted(a.ad), err))
-	}
-	return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("the payload container ended under the running job: %w", err))
 }
 
 // applySuspension stops or continues every process of the payload and reports
 // it (os_proc.cpp:Suspend, Continue).
 func (a *activation) applySuspension(ctx context.Context) {
 	want := a.orders.Suspended()
-	if want == a.suspended.Load() {
+	if want == a.work.suspended.Load() {
 		return
 	}
 	sig, word := syscall.SIGCONT, "Continuing"
@@ -206,11 +202,11 @@ func (a *activation) applySuspension(ctx context.Context) {
 		sig, word = syscall.SIGSTOP, "Suspending"
 	}
 	a.log.Info(word + " all jobs.")
-	if err := a.container.Client().Signal(ctx, sig, true); err != nil {
+	if err := a.work.container.Client().Signal(ctx, sig, true); err != nil {
 		a.log.Error(word+" the job failed", "error", err)
 		return
 	}
-	a.suspended.Store(want)
+	a.work.suspended.Store(want)
 	a.background.Go(func() { a.changeUpdate(ctx) })
 }
 
@@ -218,8 +214,8 @@ func (a *activation) applySuspension(ctx context.Context) {
 // (vanilla_proc.cpp:ShutdownGraceful, os_proc.cpp:Remove, Hold). A stopped job
 // could not act on it, so it is continued first.
 func (a *activation) killSoftly(ctx context.Context, how orders.Manner) {
-	a.payload.ordered = true
-	signals := job.SignalsOf(a.ad)
+	a.work.run.Becomes(payloadrun.Ordered)
+	signals := job.SignalsOf(a.job.Ad)
 	sig := signals.Soft
 	switch {
 	case how == orders.Held:
@@ -228,8 +224,8 @@ func (a *activation) killSoftly(ctx context.Context, how orders.Manner) {
 	case how == orders.Removed, signals.RemoveSet:
 		sig = signals.Remove
 	}
-	client := a.container.Client()
-	if a.suspended.Swap(false) {
+	client := a.work.container.Client()
+	if a.work.suspended.Swap(false) {
 		if err := client.Signal(ctx, syscall.SIGCONT, true); err != nil {
 			a.log.Warn("Failed to continue the suspended job before its end", "error", err)
 		}
@@ -241,25 +237,10 @@ func (a *activation) killSoftly(ctx context.Context, how orders.Manner) {
 	}
 }
 
-// killHard ends every process of the payload at once. Where the starter sees them, it
-// needs nobody for that: the wrapper has no more CPU time than the job leaves it.
+// killHard ends every process of the payload at once.
 func (a *activation) killHard(ctx context.Context) {
 	a.reportHold(ctx)
-	a.log.Info("Killing the job")
-	a.background.Go(func() {
-		if err := a.container.Client().Sweep(ctx); err != nil {
-			a.log.Error("Failed to kill the job through its wrapper", "error", err)
-		}
-	})
-	if table := a.table; table != nil {
-		a.background.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, sweepTime)
-			defer cancel()
-			if err := table.KillAll(ctx); err != nil {
-				a.log.Error("Failed to kill the job", "error", err)
-			}
-		})
-	}
+	a.work.container.Kill(ctx, &a.background)
 }
 
 // reportHold asks the shadow to hold the job, if that was ordered, before the job
@@ -270,28 +251,8 @@ func (a *activation) reportHold(ctx context.Context) {
 	if e == nil || !e.Hold {
 		return
 	}
-	err := a.reports.Hold(ctx, shadow.RemoteError{Message: e.Error(), Code: e.Code, Subcode: e.Subcode, Critical: true})
+	err := a.peers.reports.Hold(ctx, shadow.RemoteError{Message: e.Error(), Code: e.Code, Subcode: e.Subcode, Critical: true})
 	if err != nil {
 		a.log.Error("Failed to ask the shadow to hold the job", "error", err)
 	}
-}
-
-// whyTime bounds the wait for the reason of a container's end. A backend that
-// does not know any says so sooner.
-const whyTime = 20 * time.Second
-
-// whyLost waits for the backend to find out why the connection to the wrapper
-// has ended: that the container was killed for want of memory is another matter
-// than that its pod was evicted. Nothing is left to be killed meanwhile.
-func (a *activation) whyLost(ctx context.Context, lost error) error {
-	timer := time.NewTimer(whyTime)
-	defer timer.Stop()
-	select {
-	case err := <-a.container.Lost():
-		return err
-	case <-a.orders.Hard():
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return lost
 }

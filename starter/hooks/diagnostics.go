@@ -1,4 +1,4 @@
-package activation
+package hooks
 
 import (
 	"context"
@@ -22,24 +22,24 @@ const (
 	maxDiagnostic = 256 << 10
 )
 
-// diagnose runs a diagnostic that the site has for the shadow to ask for, and sends
+// Diagnose runs a diagnostic that the site has for the shadow to ask for, and sends
 // what it wrote (starter_guidance.cpp:run_diagnostic_reply_and_request_additional_guidance).
 // Only an end of ctx is an error.
-func (a *activation) diagnose(ctx context.Context, name string) error {
+func (o Options) Diagnose(ctx context.Context, name string) error {
 	event := shadow.Event(shadow.EventDiagnosticResult)
 	event.SetString("Diagnostic", name)
-	o, result, err := a.runDiagnostic(ctx, name)
+	end, result, err := o.runDiagnostic(ctx, name)
 	if err != nil {
 		return err
 	}
-	a.log.Info("Diagnostic "+strconv.Quote(name)+" for the shadow", "result", result)
+	o.Log.Info("Diagnostic "+strconv.Quote(name)+" for the shadow", "result", result)
 	event.SetString("Result", result)
 	if result == diagnosticDone {
-		event.SetInt("ExitStatus", int64(o.Status))
-		event.SetString("Contents", base64.StdEncoding.EncodeToString(o.Stdout[max(0, len(o.Stdout)-maxDiagnostic):]))
+		event.SetInt("ExitStatus", int64(end.Status))
+		event.SetString("Contents", base64.StdEncoding.EncodeToString(end.Stdout[max(0, len(end.Stdout)-maxDiagnostic):]))
 	}
-	if _, err := a.shadow.EventNotification(context.WithoutCancel(ctx), event); err != nil {
-		a.log.Warn("Failed to send what a diagnostic found to the shadow", "error", err)
+	if _, err := o.Shadow.EventNotification(context.WithoutCancel(ctx), event); err != nil {
+		o.Log.Warn("Failed to send what a diagnostic found to the shadow", "error", err)
 	}
 	return nil
 }
@@ -53,10 +53,10 @@ const (
 	diagnosticFailed  = "Error - failed to run"
 )
 
-func (a *activation) runDiagnostic(ctx context.Context, name string) (hostprog.Outcome, string, error) {
+func (o Options) runDiagnostic(ctx context.Context, name string) (hostprog.Outcome, string, error) {
 	path, ok := "", plainName(name)
 	if ok {
-		path, ok = a.cfg.Lookup("STARTER_DIAGNOSTIC_" + name)
+		path, ok = o.Settings.Config.Lookup("STARTER_DIAGNOSTIC_" + name)
 	}
 	if !ok {
 		return hostprog.Outcome{}, diagnosticUnknown, nil
@@ -64,28 +64,28 @@ func (a *activation) runDiagnostic(ctx context.Context, name string) (hostprog.O
 	if _, err := os.Stat(path); err != nil || !filepath.IsAbs(path) {
 		return hostprog.Outcome{}, diagnosticMissing, nil
 	}
-	env := append([]string(nil), a.environ...)
-	if bin, ok := a.cfg.Lookup("BIN"); ok {
+	env := append([]string(nil), o.Programs.Environ...)
+	if bin, ok := o.Settings.Config.Lookup("BIN"); ok {
 		env = append(env, "_CONDOR_BIN="+bin)
 	}
 	env = append(env, "_CONDOR_STARTER_PID="+strconv.Itoa(os.Getpid()))
-	p := hostprog.Program{Path: path, Env: env, Dir: a.sandbox.Scratch(), As: a.programs().User(), Limit: diagnosticTime}
-	if !a.set.SeparateUsers() {
+	p := hostprog.Program{Path: path, Env: env, Dir: o.Job.Sandbox.Scratch(), As: o.Programs.User(), Limit: diagnosticTime}
+	if !o.Settings.SeparateUsers() {
 		// It is there to read the pilot's logs, so it cannot be confined. It meets
 		// nothing of the job's.
 		p.Dir = "/"
 	}
-	o, err := p.Run(ctx, true)
+	end, err := p.Run(ctx, true)
 	switch {
 	case errors.Is(err, hostprog.ErrNotRun):
-		a.log.Warn("A diagnostic cannot be run", "error", err)
-		return o, diagnosticFailed, nil
+		o.Log.Warn("A diagnostic cannot be run", "error", err)
+		return end, diagnosticFailed, nil
 	case err != nil:
-		return o, "", err
-	case o.Late:
-		return o, diagnosticLate, nil
+		return end, "", err
+	case end.Late:
+		return end, diagnosticLate, nil
 	}
-	return o, diagnosticDone, nil
+	return end, diagnosticDone, nil
 }
 
 // plainName says whether a name from the shadow may be part of a knob's name.

@@ -1,4 +1,4 @@
-package activation
+package hooks
 
 import (
 	"errors"
@@ -17,6 +17,13 @@ import (
 	"podstarter/starter/settings"
 )
 
+// Wrapper is the site's USER_JOB_WRAPPER for one job. The zero value is none.
+type Wrapper struct {
+	Options
+	path string // where the job runs; empty for none
+	use  bool   // this job is started by it
+}
+
 const (
 	// maxJobWrapper bounds the file of a USER_JOB_WRAPPER, in bytes.
 	maxJobWrapper = 16 << 20
@@ -24,33 +31,35 @@ const (
 	maxWrapperError = 4 << 10
 )
 
-// jobWrapper answers with the path of USER_JOB_WRAPPER where the job runs; empty if
-// the site has none for this job.
-func (a *activation) jobWrapper() string {
-	if a.wrapper == "" {
+// For answers with the path of USER_JOB_WRAPPER where the job runs; empty if the site has
+// none for this job. image says whether the job has an image of its own.
+func (w *Wrapper) For(image bool) string {
+	if w.path == "" {
 		return ""
 	}
-	if a.ad.BoolOr("WantDocker", false) || a.ad.BoolOr("WantContainer", false) || !a.image.Default() {
-		wrap, err := a.cfg.EvalBool(settings.KnobWrapImages.Name, true, a.machine, a.ad)
+	if w.Job.FromImage() || image {
+		wrap, err := w.Settings.Config.EvalBool(settings.KnobWrapImages.Name, true, w.Job.Machine, w.Job.Ad)
 		if err != nil {
-			a.log.Warn("A knob about the job wrapper is not understood, its default holds", "error", err)
+			w.Log.Warn("A knob about the job wrapper is not understood, its default holds", "error", err)
 		}
 		if !wrap {
 			return ""
 		}
 	}
-	return a.wrapper
+	w.use = true
+	return w.path
 }
 
-// bringJobWrapper copies USER_JOB_WRAPPER to where the job runs. The stock starter
+// Bring copies USER_JOB_WRAPPER to where the job runs. The stock starter
 // runs it from the execution point's own file system; the payload container has
 // another. So the program alone is copied, to a place that the payload may read
 // and not write to, and before the input, so that it is no output.
-func (a *activation) bringJobWrapper() error {
-	if !a.set.Condor.JobWrapper.Set {
+func (w *Wrapper) Bring(o Options) error {
+	w.Options = o
+	if !w.Settings.Condor.JobWrapper.Set {
 		return nil
 	}
-	path := a.set.Condor.JobWrapper.Value
+	path := w.Settings.Condor.JobWrapper.Value
 	broken := func(err error) error {
 		return failure.New(shadow.VacateJobNotStarted, 0, fmt.Errorf("this execution point cannot run its USER_JOB_WRAPPER: %w", err))
 	}
@@ -61,8 +70,8 @@ func (a *activation) bringJobWrapper() error {
 	} else if st.Size() > maxJobWrapper {
 		return broken(fmt.Errorf("%s has more than %d bytes", path, maxJobWrapper))
 	}
-	if a.set.Backend == settings.BackendLocal {
-		a.wrapper = path // the same file system
+	if !w.Settings.InPod() {
+		w.path = path // the same file system
 		return nil
 	}
 	program, err := os.ReadFile(path)
@@ -70,45 +79,45 @@ func (a *activation) bringJobWrapper() error {
 		return broken(err)
 	}
 	name := filepath.Base(path)
-	if !a.set.Condor.NestedScratch || name == "htcondor" || name == "user" || name == "scratch" {
+	if !w.Settings.Condor.NestedScratch || name == "htcondor" || name == "user" || name == "scratch" {
 		name = ".condor_job_wrapper" // no name that the job knows
 	}
-	if a.wrapper, err = a.sandbox.WriteTopFile(name, program, 0o555); err != nil {
+	if w.path, err = w.Job.Sandbox.WriteTopFile(name, program, 0o555); err != nil {
 		return broken(err)
 	}
 	return nil
 }
 
-// wrapperWorks says whether programs are told where to write down that the wrapper
+// Works says whether programs are told where to write down that the wrapper
 // failed (starter.cpp:PublishToEnv).
-func (a *activation) wrapperWorks() bool {
-	wrapper := a.set.Condor.JobWrapper
+func (w *Wrapper) Works() bool {
+	wrapper := w.Settings.Condor.JobWrapper
 	return wrapper.Set && unix.Access(wrapper.Value, unix.X_OK) == nil
 }
 
-// wrapperFailure is what it means that the wrapper has said that it could not run
+// Failure is what it means that the wrapper has said that it could not run
 // the job: the site's trouble, not the job's (user_proc.cpp:JobReaper).
-func (a *activation) wrapperFailure() error {
-	if !a.wrapped {
+func (w *Wrapper) Failure() error {
+	if !w.use {
 		return nil
 	}
-	text, err := a.sandbox.ReadFile(job.WrapperErrorFile, maxWrapperError)
+	text, err := w.Job.Sandbox.ReadFile(job.WrapperErrorFile, maxWrapperError)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		a.log.Warn("What the job wrapper says of its failure cannot be read", "error", err)
+		w.Log.Warn("What the job wrapper says of its failure cannot be read", "error", err)
 	}
 	words := strings.ReplaceAll(strings.TrimSpace(strings.ToValidUTF8(string(text), "?")), "\n", "|")
 	return failure.New(shadow.HoldUnspecified, 0, fmt.Errorf("The job wrapper failed to execute the job: %s", words)) //nolint:staticcheck // stock's sentence
 }
 
-// wrapperStartFailure is what becomes of a job whose wrapper cannot be executed in
+// StartFailure is what becomes of a job whose wrapper cannot be executed in
 // its image. The user can mend that by another image; the site is told in the same
 // words.
-func (a *activation) wrapperStartFailure(s *payload.StartError) error {
+func (w *Wrapper) StartFailure(s *payload.StartError, name string) error {
 	image := "the image"
-	if name := a.container.Image(); name != "" {
+	if name != "" {
 		image += " " + name
 	}
 	why := s.Detail

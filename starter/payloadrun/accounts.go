@@ -1,4 +1,4 @@
-package activation
+package payloadrun
 
 import (
 	"os"
@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// accountOf finds the name and home of a user id; both are empty for an id
+// AccountOf finds the name and home of a user id; both are empty for an id
 // that the pilot's image does not know, which is the rule for payload users.
-func accountOf(uid int) (name, home string) {
+func AccountOf(uid int) (name, home string) {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {
 		return "", ""

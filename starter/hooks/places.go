@@ -1,4 +1,4 @@
-package activation
+package hooks
 
 import (
 	"bytes"
@@ -16,7 +16,38 @@ import (
 	"podstarter/starter/failure"
 	"podstarter/starter/hostprog"
 	"podstarter/starter/orders"
+	"podstarter/starter/payloadrun"
 	"podstarter/starter/settings"
+	"podstarter/starter/steps"
+)
+
+// Container is the payload container.
+type Container interface {
+	// Run runs a program to its end; see payloadrun.Container.
+	Run(ctx context.Context, spec payload.Spec) (payload.Exit, int, error)
+	// Sweep kills what is left there and proves that nothing is.
+	Sweep(ctx context.Context) error
+	// Vacant says whether that is proven.
+	Vacant() bool
+	PlatformEnv() []string
+}
+
+// Places are the places of the job, which the site's programs prepare and tidy: the pilot
+// container and the payload container. Its methods are for one goroutine. The zero value
+// was not prepared.
+type Places struct {
+	Options
+	container Container
+	state     state
+}
+
+// state is what was done to the places.
+type state int
+
+const (
+	untouched state = iota
+	prepared        // or a program has tried to
+	tidied
 )
 
 const (
@@ -31,20 +62,21 @@ const maxScriptOutput = 16 << 10
 // errScript is in the chain of the error of a set-up that failed.
 var errScript = errors.New("the site's set-up failed")
 
-// setUp prepares the places of the job: the pilot container, then the payload
+// SetUp prepares the places of the job: the pilot container, then the payload
 // container, in which nothing of the job has run yet. A failure is the site's.
-func (a *activation) setUp(ctx context.Context) error {
-	site := a.set.Programs
-	a.tearDownDue = true
+func (p *Places) SetUp(ctx context.Context, o Options, c Container) error {
+	p.Options, p.container = o, c
+	site := p.Settings.Programs
+	p.state = prepared
 	for _, step := range []struct {
 		knob settings.Knob
 		path string
 		run  func(context.Context, string, string) error
-	}{{settings.KnobSetup, site.Setup, a.runInPilot}, {settings.KnobContainerSetup, site.ContainerSetup, a.runInContainer}} {
+	}{{settings.KnobSetup, site.Setup, p.runInPilot}, {settings.KnobContainerSetup, site.ContainerSetup, p.runInContainer}} {
 		if step.path == "" {
 			continue
 		}
-		err := phase(ctx, a.log, "set-up", func(ctx context.Context) error { return step.run(ctx, step.path, stageSetup) })
+		err := steps.Run(ctx, p.Log, "set-up", func(ctx context.Context) error { return step.run(ctx, step.path, stageSetup) })
 		switch {
 		case err == nil:
 		case errors.Is(err, orders.ErrEnded), errors.Is(err, shadow.ErrLost), !errors.Is(err, errScript):
@@ -58,27 +90,27 @@ func (a *activation) setUp(ctx context.Context) error {
 	return nil
 }
 
-// tearDown tidies the places of the job up, once, if they were prepared. Nothing of
+// TearDown tidies the places of the job up, once, if they were prepared. Nothing of
 // the job is alive: the sweep has proven that, or there is no container any more.
-func (a *activation) tearDown(ctx context.Context) {
-	if !a.tearDownDue {
+func (p *Places) TearDown(ctx context.Context) {
+	if p.state != prepared {
 		return
 	}
-	a.tearDownDue = false
-	site := a.set.Programs
+	p.state = tidied
+	site := p.Settings.Programs
 	ctx = context.WithoutCancel(ctx) // bounded by the limit
-	if site.ContainerTeardown != "" && a.container != nil && a.swept {
-		err := phase(ctx, a.log, "tear-down", func(ctx context.Context) error {
-			return a.runInContainer(ctx, site.ContainerTeardown, stageTeardown)
+	if site.ContainerTeardown != "" && p.container.Vacant() {
+		err := steps.Run(ctx, p.Log, "tear-down", func(ctx context.Context) error {
+			return p.runInContainer(ctx, site.ContainerTeardown, stageTeardown)
 		})
 		if err != nil {
-			a.log.Error(settings.KnobContainerTeardown.Name+" failed", "error", err)
+			p.Log.Error(settings.KnobContainerTeardown.Name+" failed", "error", err)
 		}
 	}
 	if site.Teardown != "" {
-		err := phase(ctx, a.log, "tear-down", func(ctx context.Context) error { return a.runInPilot(ctx, site.Teardown, stageTeardown) })
+		err := steps.Run(ctx, p.Log, "tear-down", func(ctx context.Context) error { return p.runInPilot(ctx, site.Teardown, stageTeardown) })
 		if err != nil {
-			a.log.Error(settings.KnobTeardown.Name+" failed", "error", err)
+			p.Log.Error(settings.KnobTeardown.Name+" failed", "error", err)
 		}
 	}
 }
@@ -86,39 +118,38 @@ func (a *activation) tearDown(ctx context.Context) {
 // runInPilot runs a program beside the starter, as the starter's own user. It is
 // told nothing that the job can choose but the job's ad, on its standard input,
 // and does not begin in a directory of the job's.
-func (a *activation) runInPilot(ctx context.Context, path, stage string) error {
-	p := hostprog.Program{
-		Path: path, Args: []string{stage}, Dir: "/", Env: append(append([]string(nil), a.environ...), a.scriptEnvironment(stage)...),
-		Stdin: []byte(public(a.ad).FormatOld()), As: sandbox.Self(), Limit: a.set.Programs.Limit,
+func (p *Places) runInPilot(ctx context.Context, path, stage string) error {
+	run := hostprog.Program{
+		Path: path, Args: []string{stage}, Dir: "/", Env: append(append([]string(nil), p.Programs.Environ...), p.scriptEnvironment(stage)...),
+		Stdin: []byte(p.Job.Ad.Public().FormatOld()), As: sandbox.Self(), Limit: p.Settings.Programs.Limit,
 	}
-	o, err := p.Run(ctx, true)
+	o, err := run.Run(ctx, true)
 	if err != nil {
 		if errors.Is(err, hostprog.ErrNotRun) {
 			err = fmt.Errorf("%w: %w", errScript, err)
 		}
 		return err
 	}
-	return a.scriptEnded(path, o.Describe(), o.Stdout, !o.Late && o.Status.Exited() && o.Status.ExitStatus() == 0)
+	return p.scriptEnded(path, o.Describe(), o.Stdout, !o.Late && o.Status.Exited() && o.Status.ExitStatus() == 0)
 }
 
 // scriptEnvironment is what such programs are told.
-func (a *activation) scriptEnvironment(stage string) []string {
-	uid, gid := a.lease.Owner()
+func (p *Places) scriptEnvironment(stage string) []string {
 	return []string{
 		"POD_STARTER_STAGE=" + stage,
-		"_CONDOR_SCRATCH_DIR=" + a.sandbox.Scratch(),
-		"_CONDOR_SLOT=" + a.opt.Slot,
+		"_CONDOR_SCRATCH_DIR=" + p.Job.Sandbox.Scratch(),
+		"_CONDOR_SLOT=" + p.Job.Slot,
 		fmt.Sprintf("CONDOR_STARTER_PID=%d", os.Getpid()),
-		fmt.Sprintf("POD_STARTER_JOB_UID=%d", uid),
-		fmt.Sprintf("POD_STARTER_JOB_GID=%d", gid),
+		fmt.Sprintf("POD_STARTER_JOB_UID=%d", p.Job.UID),
+		fmt.Sprintf("POD_STARTER_JOB_GID=%d", p.Job.GID),
 	}
 }
 
 // scriptEnded logs a program's end and judges it.
-func (a *activation) scriptEnded(path, how string, output []byte, good bool) error {
+func (p *Places) scriptEnded(path, how string, output []byte, good bool) error {
 	said := hostprog.Excerpt(output)
 	if good {
-		a.log.Info(path+" "+how, "output", said)
+		p.Log.Info(path+" "+how, "output", said)
 		return nil
 	}
 	if said != "" {
@@ -133,15 +164,15 @@ const rootPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 // runInContainer runs a program of the pilot container inside the payload
 // container, and then proves that nothing of it is left. The program's file travels
 // with the request: no path in the container leads to it.
-func (a *activation) runInContainer(ctx context.Context, path, stage string) error {
-	spec, err := a.containerProgram(path, stage)
+func (p *Places) runInContainer(ctx context.Context, path, stage string) error {
+	spec, err := p.containerProgram(path, stage)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errScript, err)
 	}
-	within, release := context.WithTimeoutCause(ctx, a.set.Programs.Limit, fmt.Errorf("it took longer than %s", a.set.Programs.Limit))
+	within, release := context.WithTimeoutCause(ctx, p.Settings.Programs.Limit, fmt.Errorf("it took longer than %s", p.Settings.Programs.Limit))
 	defer release()
-	exit, _, err := a.runInside(within, spec)
-	if sweepErr := a.container.Client().Sweep(context.WithoutCancel(ctx)); sweepErr != nil && err == nil {
+	exit, _, err := p.container.Run(within, spec)
+	if sweepErr := p.container.Sweep(context.WithoutCancel(ctx)); sweepErr != nil && err == nil {
 		err = fmt.Errorf("something of %s is left: %w", path, sweepErr)
 	}
 	switch s := (*payload.StartError)(nil); {
@@ -153,38 +184,37 @@ func (a *activation) runInContainer(ctx context.Context, path, stage string) err
 		return err
 	}
 	status := syscall.WaitStatus(exit.WaitStatus)
-	return a.scriptEnded(path, hostprog.Outcome{Status: status}.Describe(), exit.Output, status.Exited() && status.ExitStatus() == 0)
+	return p.scriptEnded(path, hostprog.Outcome{Status: status}.Describe(), exit.Output, status.Exited() && status.ExitStatus() == 0)
 }
 
 // containerProgram says how a program is run inside the payload container.
-func (a *activation) containerProgram(path, stage string) (payload.Spec, error) {
+func (p *Places) containerProgram(path, stage string) (payload.Spec, error) {
 	file, err := os.ReadFile(path)
 	if err != nil {
 		return payload.Spec{}, err
 	}
-	uid, gid := a.lease.Owner()
 	spec := payload.Spec{
-		Activation: a.name + "." + stage, UID: uid, GID: gid,
+		Activation: p.Job.Name + "." + stage, UID: p.Job.UID, GID: p.Job.GID,
 		Path: path, Args: []string{path, stage}, Program: file,
-		Dir: "/", Umask: Umask, Capture: maxScriptOutput,
+		Dir: "/", Umask: payloadrun.Umask, Capture: maxScriptOutput,
 	}
-	if a.set.Programs.As == settings.ScriptsAsPayload {
+	if p.Settings.Programs.As == settings.ScriptsAsPayload {
 		env := job.NewEnv()
-		if err := job.Publish(env, a.ad, a.cfg, a.surroundings(a.place())); err != nil {
+		if err := job.Publish(env, p.Job.Ad, p.Settings.Config, p.Job.Surroundings()); err != nil {
 			return spec, err
 		}
-		spec.Env = append(env.Strings(), a.scriptEnvironment(stage)...)
-		spec.ImageEnv, spec.HideEnv = a.set.Backend == settings.BackendPod, a.container.PlatformEnv()
-		spec.Dir = a.sandbox.Scratch()
+		spec.Env = append(env.Strings(), p.scriptEnvironment(stage)...)
+		spec.ImageEnv, spec.HideEnv = p.Settings.InPod(), p.container.PlatformEnv()
+		spec.Dir = p.Job.Sandbox.Scratch()
 		return spec, nil
 	}
-	if a.set.Programs.As == settings.ScriptsAsRoot {
+	if p.Settings.Programs.As == settings.ScriptsAsRoot {
 		if err := usesNoImage(file); err != nil {
 			return spec, fmt.Errorf("%s cannot run as container-root: %w; link it statically, or see %s", path, err, settings.KnobContainerScriptsAs.Name)
 		}
 	}
 	spec.AsRoot = true
-	spec.Env = append([]string{rootPath}, a.scriptEnvironment(stage)...)
+	spec.Env = append([]string{rootPath}, p.scriptEnvironment(stage)...)
 	return spec, nil
 }
 

@@ -1,4 +1,4 @@
-package activation
+package payloadrun
 
 import (
 	"context"
@@ -19,13 +19,13 @@ import (
 	"podstarter/starter/failure"
 )
 
-// streams are the standard files of one run that are copied through the shadow
+// Streams are the standard files of one run that are copied through the shadow
 // while the job runs (condor_starter.V6.1/stream_handler.cpp). The payload has
 // one end of a pipe for each. A payload that writes more than the shadow takes
 // waits for it; nothing that it does or does not do with its end makes the starter
 // wait, and nothing that it leaves behind keeps a pipe from coming to its end: once
 // its processes are gone, the end is what is in the pipe then.
-type streams struct {
+type Streams struct {
 	log    *slog.Logger
 	ctx    context.Context // of those that copy
 	cancel context.CancelFunc
@@ -43,18 +43,20 @@ type pump struct {
 	pipe   *pipeEnd
 }
 
-// openStreams opens the files on the submit side and makes the pipes. The files
-// that it returns are to be passed to the payload. What an earlier run, before a
-// checkpoint, has left in its pipes comes first; what it has left running has
-// nobody to write to any more.
-func (a *activation) openStreams(ctx context.Context, spec *payload.Spec) ([]*os.File, error) {
-	stdio := job.StdioOf(a.ad, a.place())
-	if err := a.drainStreams(ctx); err != nil {
-		return nil, err
-	}
-	s := &streams{log: a.log, failed: make(chan error, 3)}
+// StreamShadow opens files of the submit side.
+type StreamShadow interface {
+	OpenOutput(ctx context.Context, name string, more bool) (*shadow.Stream, error)
+	OpenInput(ctx context.Context, name string) (*shadow.Stream, error)
+}
+
+// OpenStreams opens the files on the submit side that the job wants streamed and makes
+// the pipes. The files that it returns are to be passed to the payload. What an earlier
+// run, before a checkpoint, has left in its pipes must have been drained; what it has left
+// running has nobody to write to any more.
+func (j *Job) OpenStreams(ctx context.Context, sh StreamShadow, spec *payload.Spec) (*Streams, []*os.File, error) {
+	stdio := job.StdioOf(j.Ad, j.Place())
+	s := &Streams{log: j.Log, failed: make(chan error, 3)}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	a.streams = s
 	open := func(name string, file job.File, output bool) error {
 		var stream *shadow.Stream
 		var err error
@@ -64,9 +66,9 @@ func (a *activation) openStreams(ctx context.Context, spec *payload.Spec) ([]*os
 			if name == payload.Stderr {
 				phrase = "standard error"
 			}
-			stream, err = a.shadow.OpenOutput(ctx, file.Path, stdio.Append)
+			stream, err = sh.OpenOutput(ctx, file.Path, stdio.Append)
 		} else {
-			stream, err = a.shadow.OpenInput(ctx, file.Path)
+			stream, err = sh.OpenInput(ctx, file.Path)
 		}
 		if errors.Is(err, shadow.ErrLost) || ctx.Err() != nil {
 			return err
@@ -78,7 +80,7 @@ func (a *activation) openStreams(ctx context.Context, spec *payload.Spec) ([]*os
 		if err != nil {
 			return failure.New(code, 0, fmt.Errorf("unable to establish %s stream: %w", phrase, err))
 		}
-		a.log.Info(fmt.Sprintf("%s: streaming %s remote file %s", phrase, direction, file.Path))
+		j.Log.Info(fmt.Sprintf("%s: streaming %s remote file %s", phrase, direction, file.Path))
 		s.pumps = append(s.pumps, &pump{name: name, output: output, stream: stream, pipe: &pipeEnd{File: keep, left: -1}})
 		s.pass(spec, name, give)
 		return nil
@@ -98,27 +100,24 @@ func (a *activation) openStreams(ctx context.Context, spec *payload.Spec) ([]*os
 	default:
 		err = open(payload.Stderr, stdio.Err, true)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.passed, nil
+	return s, s.passed, err
 }
 
-func (s *streams) pass(spec *payload.Spec, name string, file *os.File) {
+func (s *Streams) pass(spec *payload.Spec, name string, file *os.File) {
 	spec.Passed = append(spec.Passed, name)
 	s.passed = append(s.passed, file)
 }
 
 // release closes the payload's ends.
-func (s *streams) release() {
+func (s *Streams) release() {
 	for _, f := range s.passed {
 		f.Close() // the second time of one that was passed twice fails
 	}
 	s.passed = nil
 }
 
-// begin starts copying, when the payload has its ends.
-func (s *streams) begin() {
+// Begin starts copying, when the payload has its ends.
+func (s *Streams) Begin() {
 	s.release()
 	for _, p := range s.pumps {
 		s.done.Go(func() {
@@ -156,17 +155,17 @@ func (p *pump) failure(err error) error {
 	return failure.New(code, subcode, fmt.Errorf("StreamHandler: %s: %w", p.name, err))
 }
 
-// failure tells of a pump that failed; it blocks for ever without streams.
-func (s *streams) failure() <-chan error {
+// Failure tells of a pump that failed; it blocks for ever without streams.
+func (s *Streams) Failure() <-chan error {
 	if s == nil {
 		return nil
 	}
 	return s.failed
 }
 
-// drain copies what the payload, whose processes have ended, has left in the
+// Drain copies what the payload, whose processes have ended, has left in the
 // pipes. It waits for the shadow, unless ctx ends.
-func (s *streams) drain(ctx context.Context) error {
+func (s *Streams) Drain(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
@@ -191,8 +190,8 @@ func (s *streams) drain(ctx context.Context) error {
 	}
 }
 
-// close gives up whatever is not copied yet.
-func (s *streams) close() {
+// Close gives up whatever is not copied yet.
+func (s *Streams) Close() {
 	if s == nil {
 		return
 	}
@@ -253,12 +252,4 @@ func (p *pipeEnd) readRest(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return max(n, 0), failure
-}
-
-// drainStreams lets all that the job's run wrote arrive at the shadow, unless an
-// order allows no delay.
-func (a *activation) drainStreams(ctx context.Context) error {
-	ctx, release := a.orders.UntilHard(ctx)
-	defer release()
-	return a.streams.drain(ctx)
 }

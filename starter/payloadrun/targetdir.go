@@ -1,11 +1,9 @@
-package activation
+package payloadrun
 
 import (
 	"fmt"
 	"path"
 	"strings"
-
-	"podstarter/starter/settings"
 )
 
 // targetDir is the name under which the job wants to find its sandbox in the
@@ -16,13 +14,13 @@ type targetDir struct{ at, to string }
 // (singularity.cpp:hasTargetDir). Apptainer mounts the sandbox there; nothing can
 // be mounted in a container that runs, so the wrapper makes a link. A job beside
 // the starter has no file system of its own to have a link in.
-func (a *activation) targetDir() (targetDir, error) {
-	at := a.ad.StringOr("ContainerTargetDir", "")
-	if site := a.set.Condor.TargetDir; site.Set {
+func (j *Job) targetDir() (targetDir, error) {
+	at := j.Ad.StringOr("ContainerTargetDir", "")
+	if site := j.Settings.Condor.TargetDir; site.Set {
 		at = site.Value
 	}
-	at, to := strings.TrimSpace(at), a.sandbox.Scratch()
-	if at == "" || a.set.Backend != settings.BackendPod {
+	at, to := strings.TrimSpace(at), j.Sandbox.Scratch()
+	if at == "" || !j.Settings.InPod() {
 		return targetDir{}, nil
 	}
 	if !path.IsAbs(at) || path.Clean(at) == "/" || strings.Contains(at+"/", "/../") {

@@ -1,0 +1,116 @@
+package activation
+
+import (
+	"context"
+	"errors"
+
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/starter/failure"
+	"podstarter/starter/hooks"
+	"podstarter/starter/orders"
+)
+
+// Exit codes of the process, as the startd reads them (HTCondor
+// src/condor_includes/exit.h; src/condor_startd.V6/claim.cpp:starterExited).
+const (
+	ExitNormal     = 0
+	ExitGeneral    = 1
+	ExitLostShadow = 2
+	ExitException  = 3
+)
+
+// conclude tells startd and shadow of an end that live could not bring about itself, and
+// picks the exit code of the process.
+func (a *activation) conclude(ctx context.Context, err error) int {
+	code := ExitNormal
+	if err != nil {
+		a.enter(failed)
+		code = a.end(ctx, err)
+	}
+	a.enter(over)
+	return code
+}
+
+// end ends a job that has no end of its own to report.
+func (a *activation) end(ctx context.Context, err error) int {
+	ended := a.orders.Ended()
+	switch {
+	case ended != nil && ended.Lost:
+		a.log.Error("The shadow is gone, the job ends with it", "error", err)
+		a.finalUpdate(ctx)
+		return ExitLostShadow
+	case ended != nil && (errors.Is(err, orders.ErrEnded) || errors.Is(err, shadow.ErrLost)):
+		a.log.Info("The job ends before it could finish", "reason", ended.Error())
+		a.exitHook(ctx)
+		a.endEarly(ctx, *ended)
+		return ExitNormal
+	case errors.Is(err, job.ErrMissed):
+		return a.endMissed(ctx, err)
+	}
+	return a.giveUp(ctx, err)
+}
+
+// giveUp tells that the job cannot go on, and why.
+func (a *activation) giveUp(ctx context.Context, err error) int {
+	a.health.Failed(failure.Blame(err, a.work.run != nil))
+	f := failure.Of(err)
+	a.log.Error("The job cannot go on", "error", failure.OneLine(f), "code", f.Code, "subcode", f.Subcode)
+	a.report(ctx, shadow.RemoteError{Message: f.Error(), Code: f.Code, Subcode: f.Subcode, Critical: true})
+	switch f.Code {
+	case shadow.VacateStarterError:
+		return ExitGeneral
+	case shadow.VacateCheckpointSaved:
+		return int(shadow.JobShouldRequeue) // sic: vanilla_proc.cpp:JobReaper
+	}
+	return ExitNormal
+}
+
+// endEarly ends an activation whose job has no end of its own to report. Whoever asked
+// through the shadow has told it already; every other demand is told to the shadow as a
+// reason for another try, since a shadow that just loses its starter would wait for one
+// to come back.
+func (a *activation) endEarly(ctx context.Context, d orders.Demand) {
+	if a.work.run == nil && a.job.Sandbox != nil {
+		a.peers.reports.Tell(ctx, a.exitAd(ctx))
+	}
+	if d.Code == shadow.VacateClaimDeactivated || a.peers.reports.Held() {
+		a.finalUpdate(ctx)
+		return
+	}
+	a.report(ctx, shadow.RemoteError{Message: d.Error(), Code: d.Code, Subcode: d.Subcode, Critical: true})
+}
+
+// report is the last word to startd and shadow when the job has no exit. A hold of a job
+// that ran is worth waiting for the shadow; a job that goes back to the queue does so
+// without a word too.
+func (a *activation) report(ctx context.Context, e shadow.RemoteError) {
+	if a.work.run != nil && !shadow.ShouldVacate(e.Code, e.Subcode) {
+		if err := a.peers.side.Await(ctx); err != nil {
+			a.log.Error("The shadow is not there to hold the job", "error", err)
+		}
+	}
+	a.peers.half.Await(ctx)
+	a.finalUpdate(ctx)
+	if err := a.peers.reports.Error(ctx, e); err != nil {
+		a.log.Error("Failed to send the error to the shadow", "error", err)
+	}
+}
+
+// exitHook runs the hook that hears of the job's end.
+func (a *activation) exitHook(ctx context.Context) {
+	if a.job.Sandbox == nil {
+		return
+	}
+	about := a.processAd(job.Exited)
+	a.work.scripts.Publish(about)
+	ended := a.orders.Ended()
+	if ended != nil {
+		job.PublishVacate(about, job.Vacated{Reason: ended.Reason, Code: ended.Code, Subcode: ended.Subcode})
+	}
+	reason := "exit" // an order that came when the job had ended changes nothing
+	if a.work.run == nil || a.work.run.Ordered() {
+		reason = hooks.Reason(ended)
+	}
+	a.site.hooks.Exit(ctx, about, reason)
+}

@@ -1,0 +1,106 @@
+package activation
+
+import (
+	"context"
+
+	"podstarter/starter/steps"
+)
+
+// run lives the activation and concludes it; the result is the exit code of the process.
+func (a *activation) run(ctx context.Context) int {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	a.listen(ctx)
+	err := a.live(ctx)
+	a.desk.EndVisits()
+	code := a.conclude(ctx, err)
+	a.clean(ctx)
+	return code
+}
+
+// live is the whole life of a job that goes well. An error ends it where it happened;
+// conclude says what that means to the job.
+func (a *activation) live(ctx context.Context) error {
+	before, release := a.orders.UntilAny(ctx)
+	defer release()
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+		to   phase
+	}{
+		{"register", a.register, registered}, // which job it is, and on which slot
+		{"prepare", a.prepare, prepared},     // a payload slot and a sandbox
+		{"ready", a.getReady, ready},         // stage-in beside bind
+	} {
+		if err := steps.Run(before, a.log, step.name, step.run); err != nil {
+			return err
+		}
+		a.enter(step.to)
+	}
+	if err := a.deferStart(before); err != nil {
+		return err
+	}
+	if err := a.runToEnd(before, ctx); err != nil {
+		return err
+	}
+	return steps.Run(ctx, a.log, "finish", a.finish)
+}
+
+// runToEnd runs the payload until it has ended for good. An order of any kind cuts short
+// what comes before a start.
+func (a *activation) runToEnd(before, ctx context.Context) error {
+	defer a.desk.Finish()
+	for {
+		if err := steps.Run(before, a.log, "start", a.start); err != nil {
+			return err
+		}
+		a.enter(running)
+		if err := a.watch(ctx); err != nil {
+			return err
+		}
+		a.enter(exited)
+		if again, err := a.checkpointed(ctx); err != nil || !again {
+			return err
+		}
+		a.enter(ready)
+	}
+}
+
+// clean removes what the activation leaves on the machine, whatever happened.
+func (a *activation) clean(ctx context.Context) {
+	a.creds.Stop()
+	a.io.Close()
+	a.work.streams.Close()
+	if err := a.work.container.Sweep(ctx); err != nil {
+		// The wrapper kills what is left when the slot is released.
+		a.log.Warn("Failed to sweep the payload slot", "error", err)
+	}
+	a.site.places.TearDown(ctx)
+	a.work.container.Close()
+	a.peers.shadow.Close()
+	if box := a.job.Sandbox; box != nil {
+		a.log.Info("Removing " + box.Dir())
+		if err := box.Remove(ctx); err != nil {
+			a.log.Error("Failed to remove the sandbox; the startd will try again", "error", err)
+		}
+	}
+	if a.lease != nil {
+		if err := a.removeTemporary(ctx); err != nil {
+			a.log.Error("Failed to tidy the pilot container; the next job's starter will try again", "error", err)
+		}
+		if err := a.lease.Release(ctx); err != nil {
+			a.log.Error("Failed to release the payload slot", "error", err)
+		}
+	}
+	a.enter(gone)
+	a.log.Info("All jobs have exited... starter exiting")
+}
+
+// removeTemporary removes what programs that ran for jobs of this user have left in the
+// pilot container. Without a pod the user is one of the machine's, with files of its own.
+func (a *activation) removeTemporary(ctx context.Context) error {
+	if !a.opt.Settings.InPod() {
+		return nil
+	}
+	return a.opt.Host.RemoveTemporary(ctx, a.job.UID, a.log)
+}

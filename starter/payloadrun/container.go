@@ -1,0 +1,243 @@
+package payloadrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+
+	"podstarter/condor/shadow"
+	"podstarter/payload"
+	"podstarter/payload/proctable"
+	"podstarter/rescue"
+	"podstarter/starter/failure"
+	"podstarter/starter/orders"
+	"podstarter/starter/settings"
+)
+
+// Options are what a [Container] works with.
+type Options struct {
+	UID, GID int // the payload's
+	MaxTasks int // POD_STARTER_MAX_PROCESSES
+	Orders   *orders.Orders
+	// Started is told that something was started, or that the job is to blame that it
+	// was not.
+	Started func()
+	// Exhausted says how the job ran out of memory.
+	Exhausted func() string
+	Log       *slog.Logger
+}
+
+// Container is the payload container of this job. The phases of the job use it, one
+// after the other, except for [Container.Kill].
+type Container struct {
+	payload.Container
+	Options
+	table     *proctable.Table // the payload's processes; nil where the starter does not see them
+	occupancy occupancy
+}
+
+// occupancy is what is known of the payload's processes.
+type occupancy int
+
+const (
+	unknown occupancy = iota // something may be alive
+	vacant                   // nothing is: a sweep has proven it
+)
+
+// NewContainer takes over a container that was bound.
+func NewContainer(c payload.Container, o Options) *Container {
+	k := &Container{Container: c, Options: o}
+	k.openTable()
+	return k
+}
+
+// openTable lets the starter see the payload's processes itself, if it can.
+func (c *Container) openTable() {
+	w := c.Client()
+	if !w.SharesPIDNamespace() {
+		c.Log.Info("This pod shares no PID namespace; the wrapper measures and signals the payload alone")
+		return
+	}
+	table, err := proctable.New(proctable.Options{UID: c.UID, GID: c.GID, Wrapper: w.Hello().PID})
+	if err != nil {
+		c.Log.Warn("The payload's processes cannot be looked at, only the wrapper's word counts", "error", err)
+		return
+	}
+	c.table = table
+}
+
+// Table is the starter's own table of the payload's processes; nil where it does not see
+// them.
+func (c *Container) Table() *proctable.Table {
+	if c == nil {
+		return nil
+	}
+	return c.table
+}
+
+// NextRun makes room for another run of the job, whose processes are counted anew.
+func (c *Container) NextRun() {
+	if c.table != nil {
+		c.table.Close()
+		c.table = nil
+		c.openTable()
+	}
+}
+
+// Close lets go of the process table.
+func (c *Container) Close() {
+	if c != nil && c.table != nil {
+		c.table.Close()
+	}
+}
+
+// Start starts something in the container.
+func (c *Container) Start(ctx context.Context, spec payload.Spec, files ...*os.File) (payload.Started, error) {
+	c.occupancy = unknown
+	started, err := c.Client().Start(ctx, spec, files...)
+	if err == nil || errors.As(err, new(*payload.StartError)) {
+		c.Started()
+	}
+	return started, err
+}
+
+// Run runs a program in the container to its end. If ctx ends first, the program is
+// killed with all that it started.
+func (c *Container) Run(ctx context.Context, spec payload.Spec) (payload.Exit, int, error) {
+	w := c.Client()
+	started, err := c.Start(ctx, spec)
+	if err != nil {
+		return payload.Exit{}, 0, c.failed(ctx, err)
+	}
+	exit, err := w.Wait(ctx)
+	switch {
+	case err != nil:
+		if sweepErr := w.Sweep(context.WithoutCancel(ctx)); sweepErr != nil && ctx.Err() != nil {
+			c.Log.Error("Failed to kill what ran in the payload container", "error", sweepErr)
+		}
+		return exit, started.PID, c.failed(ctx, err)
+	case exit.Killed == payload.KilledTasks:
+		return exit, started.PID, c.TooManyTasks()
+	case exit.Killed != "":
+		return exit, started.PID, c.LostUnder(fmt.Errorf("the wrapper killed it: %s", exit.Killed))
+	}
+	return exit, started.PID, nil
+}
+
+// failed is what it means that a program could not be run to its end.
+func (c *Container) failed(ctx context.Context, err error) error {
+	switch {
+	case errors.As(err, new(*payload.StartError)):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, new(*payload.RequestError)):
+		return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("failed to start a program in the job's container: %w", err))
+	default:
+		return c.LostUnder(c.WhyLost(ctx, err))
+	}
+}
+
+// sweepTime bounds the killing of what is left of a payload. SIGKILL takes milliseconds;
+// a process that survives it hangs in the kernel.
+const sweepTime = 10 * time.Second
+
+// Sweep kills what is left of the payload and proves that nothing is. A nil container
+// has nothing.
+func (c *Container) Sweep(ctx context.Context) error {
+	if c == nil || c.occupancy == vacant {
+		return nil
+	}
+	if c.table != nil {
+		// What the job has left may leave the wrapper no CPU time to do it.
+		if err := c.table.Strike(ctx); err != nil {
+			c.Log.Warn("Failed to kill what is left of the job at once", "error", err)
+		}
+	}
+	err := c.Client().Sweep(ctx)
+	if c.table != nil {
+		// The starter's own look is the last word: the wrapper may be gone.
+		ctx, cancel := context.WithTimeout(ctx, sweepTime)
+		defer cancel()
+		if left := c.table.KillAll(ctx); left != nil || !errors.Is(err, payload.ErrLost) {
+			err = errors.Join(err, left)
+		} else {
+			err = nil
+		}
+	}
+	if err == nil {
+		c.occupancy = vacant
+	}
+	return err
+}
+
+// Vacant says whether a sweep has proven that nothing of the job is alive.
+func (c *Container) Vacant() bool { return c != nil && c.occupancy == vacant }
+
+// Kill ends every process of the payload at once, in goroutines of the group. Where the
+// starter sees the processes it needs nobody for that: the wrapper has no more CPU time
+// than the job leaves it.
+func (c *Container) Kill(ctx context.Context, group *rescue.Group) {
+	c.Log.Info("Killing the job")
+	group.Go(func() {
+		if err := c.Client().Sweep(ctx); err != nil {
+			c.Log.Error("Failed to kill the job through its wrapper", "error", err)
+		}
+	})
+	if table := c.table; table != nil {
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, sweepTime)
+			defer cancel()
+			if err := table.KillAll(ctx); err != nil {
+				c.Log.Error("Failed to kill the job", "error", err)
+			}
+		})
+	}
+}
+
+// whyTime bounds the wait for the reason of a container's end. A backend that does not
+// know any says so sooner.
+const whyTime = 20 * time.Second
+
+// WhyLost waits for the backend to find out why the connection to the wrapper has ended:
+// a container that was killed for want of memory is another matter than a pod that was
+// evicted. Nothing is left to be killed meanwhile.
+func (c *Container) WhyLost(ctx context.Context, lost error) error {
+	timer := time.NewTimer(whyTime)
+	defer timer.Stop()
+	select {
+	case err := <-c.Lost():
+		return err
+	case <-c.Orders.Hard():
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return lost
+}
+
+// LostUnder is what becomes of a job whose container ended under it. What it had done is
+// gone with the container's processes; how they ended is not known, and unknown is never
+// success.
+func (c *Container) LostUnder(err error) error {
+	if c.Orders.Ended() != nil {
+		return errors.Join(orders.ErrEnded, err)
+	}
+	v := (*payload.Verdict)(nil)
+	if errors.As(err, &v) && v.Reason == payload.ReasonOutOfMemory {
+		return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, fmt.Errorf("%s %w", c.Exhausted(), err))
+	}
+	return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("the payload container ended under the running job: %w", err))
+}
+
+// TooManyTasks is what becomes of a job that was killed for its number of processes. The
+// subcode is what fork(2) says at a limit.
+func (c *Container) TooManyTasks() error {
+	return failure.New(shadow.HoldJobOutOfResources, int(syscall.EAGAIN), fmt.Errorf(
+		"the job had more than %d processes and threads at a time, and was killed: no more are allowed here (%s). "+
+			"Many libraries start as many threads as the machine has cores; OMP_NUM_THREADS and the like make it fewer",
+		c.MaxTasks, settings.KnobMaxProcesses.Name))
+}

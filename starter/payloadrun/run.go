@@ -1,0 +1,39 @@
+package payloadrun
+
+import (
+	"syscall"
+
+	"podstarter/payload"
+)
+
+// Run is the job's main process from its start to its end.
+type Run struct {
+	Started payload.Started
+	Exit    *payload.Exit // nil while it runs
+	Course  Course
+}
+
+// Course is what has happened to a run. It only grows: an order to end counts for more
+// than what the job did.
+type Course int
+
+const (
+	Free    Course = iota // the job does what it likes
+	Saving                // it was told to save a checkpoint
+	Crowded               // it was killed for its number of processes
+	Ordered               // it was made to end, or what it left is not to be taken for its end
+)
+
+// Becomes notes what has happened to the run.
+func (r *Run) Becomes(c Course) { r.Course = max(r.Course, c) }
+
+// Crowded says whether the run was killed for its number of processes.
+func (r *Run) Crowded(exit payload.Exit) bool {
+	return r.Course == Crowded || r.Course < Ordered && exit.Killed == payload.KilledTasks
+}
+
+// Ordered says whether the run was made to end.
+func (r *Run) Ordered() bool { return r != nil && r.Course == Ordered }
+
+// Status is the wait status of its exit.
+func (r *Run) Status() syscall.WaitStatus { return syscall.WaitStatus(r.Exit.WaitStatus) }
