@@ -93,9 +93,9 @@ var wrapperMutants = []mutant{
 	},
 	{
 		Name:  "the exit record follows links",
-		File:  "wrapper/agent/control.go",
-		Old:   `unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)`,
-		New:   `unix.O_TRUNC|unix.O_CLOEXEC, 0o600)`,
+		File:  "internal/atomicfile/atomicfile.go",
+		Old:   `unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC`,
+		New:   `unix.O_TRUNC | unix.O_CLOEXEC`,
 		Tests: agentTests("TestExitRecordFollowsNoLink"),
 	},
 	{

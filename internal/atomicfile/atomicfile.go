@@ -29,7 +29,7 @@ type Options struct {
 
 	// Temporary is the name of the file until it is in place. It is for callers of
 	// whom one at a time writes: a crash leaves at most one such file, which the
-	// next call removes. Empty stands for a random name, with a dot at its front,
+	// next call removes. Anything else of that name is an error. Empty stands for a random name, with a dot at its front,
 	// which any number of callers may use at once.
 	Temporary string
 }
@@ -58,7 +58,7 @@ func ReplaceAt(dir int, name string, data []byte, o Options) error {
 			return &fs.PathError{Op: "replace", Path: n, Err: unix.EINVAL}
 		}
 	}
-	if o.Temporary != "" {
+	if o.Temporary != "" && isRegular(dir, temporary) {
 		_ = unix.Unlinkat(dir, temporary, 0) // of a caller that died; if it stays, the next step fails
 	}
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
@@ -75,6 +75,12 @@ func ReplaceAt(dir int, name string, data []byte, o Options) error {
 		return &fs.PathError{Op: "replace", Path: name, Err: err}
 	}
 	return nil
+}
+
+func isRegular(dir int, name string) bool {
+	var st unix.Stat_t
+	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
 // fill sets the mode and owner of a new file, then writes its contents.

@@ -75,7 +75,7 @@ func TestReplace(t *testing.T) {
 			}},
 		"left by a crash": {name: "a", options: Options{Mode: 0o600, Temporary: "a.new"}, want: []string{"a -rw------- new"},
 			before: func(dir string) error { return os.WriteFile(dir+"/a.new", []byte("half of something longer"), 0o644) }},
-		"link in the way": {name: "a", options: Options{Mode: 0o600, Temporary: "a.new"}, want: []string{"a -rw------- new", "b -rw------- theirs"},
+		"link in the way": {name: "a", options: Options{Mode: 0o600, Temporary: "a.new"}, want: []string{"a.new -rwxrwxrwx ->b", "b -rw------- theirs"}, err: unix.EEXIST,
 			before: func(dir string) error {
 				return errors.Join(os.WriteFile(dir+"/b", []byte("theirs"), 0o600), os.Symlink("b", dir+"/a.new"))
 			}},
