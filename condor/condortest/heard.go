@@ -27,7 +27,9 @@ type Heard struct {
 const (
 	Input     = "input"      // the starter wants the input files; Texts: the key
 	InputItem = "input_item" // one of them is about to be sent; Texts: its name. Ints: command
-	InputAck  = "input_ack"  // the starter's report of the input; Ad. A [Plan] is for the shadow's, which comes before
+	// InputAnswer is the starter's answer to an item about other items; Texts: name. Ad
+	InputAnswer = "input_answer"
+	InputAck    = "input_ack" // the starter's report of the input; Ad. A [Plan] is for the shadow's, which comes before
 
 	Output     = "output"      // the starter brings files; Texts: the key
 	OutputInfo = "output_info" // Ints: 1 for the last time, 0 for a checkpoint; Ad

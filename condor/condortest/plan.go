@@ -34,19 +34,27 @@ func (p *Plan) On(call string, nth int, actions ...Action) {
 	p.rules[call] = append(p.rules[call], rule{nth, actions})
 }
 
+// Replan forgets what was planned, and counts from the beginning again.
+func (p *Plan) Replan() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules, p.count = nil, nil
+}
+
 // reaction is what became of the plan for one call.
 type reaction struct {
 	unread bool // hang up before the fields of the call are read
 	hooks  []func(Heard)
 	until  []<-chan struct{}
 	hangUp bool // after the call was read
-	half   int  // bytes of the answer after which to hang up; 0: none
+	cond   func() bool
+	half   int // bytes of the answer after which to hang up; 0: none
 	raw    []byte
 	errno  syscall.Errno
 	ad     *classads.Ad
+	by     func(Heard) *classads.Ad
 	say    func(*cedar.Stream) error
 	after  int64 // bytes of contents after which to hang up; 0: none
-	once   sync.Once
 }
 
 // at counts a call and says what to do about it.
@@ -79,6 +87,7 @@ func (p *Plan) begin(r *reaction, h Heard) {
 		case <-p.over:
 		}
 	}
+	r.hangUp = r.hangUp || r.cond != nil && r.cond()
 }
 
 // Action is what a peer does about one call.
@@ -105,6 +114,9 @@ func Refuse(errno syscall.Errno) Action {
 // go-ahead of a transfer, or the shadow's report of it.
 func Answer(ad *classads.Ad) Action { return func(r *reaction) { r.ad = ad } }
 
+// AnswerBy is Answer, in a transfer, with what f makes of what was heard; nil is the usual.
+func AnswerBy(f func(Heard) *classads.Ad) Action { return func(r *reaction) { r.by = f } }
+
 // AnswerText is Answer with an ad in the old syntax, an attribute on each line.
 func AnswerText(text string) Action { return Answer(mustParse(text)) }
 
@@ -113,6 +125,9 @@ func HangUpUnread() Action { return func(r *reaction) { r.unread = true } }
 
 // HangUp ends the connection when the call was read, without an answer.
 func HangUp() Action { return func(r *reaction) { r.hangUp = true } }
+
+// HangUpIf is HangUp if cond says so when the call was read.
+func HangUpIf(cond func() bool) Action { return func(r *reaction) { r.cond = cond } }
 
 // HangUpWithin ends the connection after so many bytes of the answer as it travels
 // (a packet's head has 5 bytes, encryption adds 16 or 32).
@@ -134,6 +149,18 @@ func Say(put func(*cedar.Stream)) Action {
 		r.say = func(s *cedar.Stream) error {
 			put(s)
 			return s.EndMessage()
+		}
+	}
+}
+
+// Instead has put say something in the place of the answer, messages or less than one. In the
+// end everything that was put is sent.
+func Instead(put func(*cedar.Stream)) Action {
+	return func(r *reaction) {
+		r.errno = 0
+		r.say = func(s *cedar.Stream) error {
+			put(s)
+			return s.Flush()
 		}
 	}
 }

@@ -34,8 +34,8 @@ type ShadowOptions struct {
 	Tokens map[string]string
 	// Kerberos is the credential that it gives; nil: it has none.
 	Kerberos []byte
-	// Items are sent in the place of the job's input files.
-	Items []Item
+	// Transfer is about transfers of files.
+	Transfer TransferOptions
 }
 
 // Shadow is a shadow. It serves calls on the connection that a starter inherits, and
@@ -152,6 +152,9 @@ func (s *Shadow) newKey() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys++
+	if s.key = s.options.Transfer.Key; s.key != "" {
+		return s.key
+	}
 	s.key = fmt.Sprintf("%d#%s", s.keys, random(12))
 	return s.key
 }

@@ -25,6 +25,43 @@ type Item struct {
 	Send    func(s *cedar.Stream) error // says something else after the name
 }
 
+// TransferOptions are what a test wants of a shadow's transfers.
+type TransferOptions struct {
+	// Items are sent in the place of the job's input files.
+	Items []Item
+	// Key is what transfers have to begin with; one is made up if it is empty.
+	Key string
+	// Alive is how many seconds the shadow says that it waits for a go-ahead; 300 if 0.
+	Alive int64
+	// Discard keeps nothing of what the starter brings, for benchmarks.
+	Discard bool
+}
+
+// SetTransfer changes what transfers are like from now on.
+func (s *Shadow) SetTransfer(o TransferOptions) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.options.Transfer = o; o.Key != "" {
+		s.key = o.Key
+	}
+}
+
+func (s *Shadow) transferOptions() TransferOptions {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.options.Transfer
+}
+
+// Transfer plays the shadow's part of a transfer on a connection of the test: command is
+// cedar.FileTransUpload, for input, or cedar.FileTransDownload. The error is why it did not
+// come to its end.
+func (s *Shadow) Transfer(st *cedar.Stream, command int) error {
+	if command == cedar.FileTransUpload {
+		return s.serveInput(context.Background(), &cedar.Call{Stream: st})
+	}
+	return s.serveOutput(context.Background(), &cedar.Call{Stream: st})
+}
+
 // Commands of items (condor_utils/file_transfer.cpp: TransferCommand).
 const (
 	ItemFile      = itemFile
@@ -42,7 +79,7 @@ const (
 const (
 	goAheadOnce   = 1
 	goAheadAlways = 2
-	aliveInterval = 300 // seconds that a shadow waits for the starter's go-ahead
+	leastAlive    = 300 // seconds that either side must at least be ready to wait
 )
 
 // Transfer is what came of a transfer, on the shadow's side.
@@ -100,6 +137,7 @@ const Wait = "Result = 0"
 type session struct {
 	*Shadow
 	s        *cedar.Stream
+	options  TransferOptions
 	receives bool
 	mine     bool // the starter has said yes to all that is to come
 	theirs   bool // this side has
@@ -122,8 +160,8 @@ func (s *Shadow) serveTransfer(c *cedar.Call, name string, role func(*session) e
 		err = c.Stream.EndOfMessage()
 	}
 	if err == nil {
-		x := &session{Shadow: s, s: c.Stream, receives: name == Output}
-		c.Stream.SetCoalesce(true)
+		x := &session{Shadow: s, s: c.Stream, options: s.transferOptions(), receives: name == Output}
+		c.Stream.SetCoalesce(!x.options.Discard)
 		var done bool
 		if done, err = x.event(Heard{Call: name, Texts: []string{key}}); err == nil && !done {
 			err = x.keyed(key, role)
@@ -140,7 +178,11 @@ func (s *Shadow) serveTransfer(c *cedar.Call, name string, role func(*session) e
 
 func (x *session) keyed(key string, role func(*session) error) error {
 	if key == x.Key() {
-		return role(x)
+		err := role(x)
+		if errors.Is(err, errRefused) {
+			return nil // that is its end
+		}
+		return err
 	}
 	err := fmt.Errorf("%q is not the key of this shadow's transfers", key)
 	return errors.Join(err, result(x.s, 0), x.s.Flush()) // as to a starter that does not know the key
@@ -156,12 +198,15 @@ func (x *session) event(h Heard) (done bool, err error) {
 func (x *session) eventWith(h Heard) (done bool, r *reaction, err error) {
 	r = x.at(h.Call)
 	x.add(h)
-	if len(r.hooks)+len(r.until) > 0 || r.unread || r.hangUp || r.raw != nil {
+	if len(r.hooks)+len(r.until) > 0 || r.unread || r.hangUp || r.cond != nil || r.raw != nil {
 		if err := x.s.Flush(); err != nil { // what was said before has arrived
 			return true, r, err
 		}
 	}
 	x.begin(r, h)
+	if r.by != nil {
+		r.ad = r.by(h)
+	}
 	switch {
 	case r.unread || r.hangUp:
 		x.s.Close()
@@ -219,18 +264,17 @@ func (x *session) grant() error {
 	}
 	ad := r.ad
 	if ad == nil {
-		ad = classads.NewAd()
-		ad.SetInt("Result", goAheadAlways)
-		if x.receives {
-			ad.SetInt("MaxTransferBytes", -1)
-		}
+		ad = x.goAhead()
 	}
 	if err := x.putAd(ad); err != nil {
 		return err
 	}
 	switch answer := ad.IntOr("Result", -1); {
 	case answer < 0:
-		return errors.Join(x.s.Flush(), errRefused)
+		if err := x.s.Flush(); err != nil {
+			return err
+		}
+		return errRefused
 	case answer == 0:
 		// Not yet; the answer comes with the next round of the plan.
 		return x.again(wait)
@@ -238,6 +282,16 @@ func (x *session) grant() error {
 		x.theirs = answer == goAheadAlways
 	}
 	return nil
+}
+
+// goAhead is the answer of a shadow that has nothing against a transfer.
+func (x *session) goAhead() *classads.Ad {
+	ad := classads.NewAd()
+	ad.SetInt("Result", goAheadAlways)
+	if x.receives {
+		ad.SetInt("MaxTransferBytes", -1)
+	}
+	return ad
 }
 
 // again answers once more to a starter that was told to wait.
@@ -249,9 +303,12 @@ func (x *session) again(wait int64) error {
 		}
 		ad := r.ad
 		if ad == nil {
-			ad = mustParse("Result = 2")
+			ad = x.goAhead()
 		}
 		if err := x.putAd(ad); err != nil {
+			return err
+		}
+		if err := x.s.Flush(); err != nil {
 			return err
 		}
 		if ad.IntOr("Result", -1) != 0 {
@@ -269,7 +326,11 @@ func (x *session) ask() error {
 	if x.mine {
 		return nil
 	}
-	if err := result(x.s, aliveInterval); err != nil {
+	alive := x.options.Alive
+	if alive == 0 {
+		alive = leastAlive
+	}
+	if err := result(x.s, alive); err != nil {
 		return err
 	}
 	for {
@@ -280,6 +341,8 @@ func (x *session) ask() error {
 		switch answer := ad.IntOr("Result", -1); {
 		case answer < 0:
 			return fmt.Errorf("the starter refuses a transfer: %s", ad.FormatNew())
+		case answer == 0 && alive < leastAlive && ad.IntOr("Timeout", 0) != leastAlive:
+			return fmt.Errorf("the starter does not say how long it needs: %s", ad.FormatNew())
 		case answer > 0:
 			x.mine = answer == goAheadAlways
 			return nil
@@ -310,12 +373,15 @@ func (x *session) report(name string) error {
 	if r.ad != nil {
 		ad = r.ad
 	}
-	if len(r.hooks)+len(r.until) > 0 || r.hangUp || r.unread || r.raw != nil {
+	if len(r.hooks)+len(r.until) > 0 || r.hangUp || r.cond != nil || r.unread || r.raw != nil {
 		if err := x.s.Flush(); err != nil {
 			return err
 		}
 	}
 	x.begin(r, Heard{Call: name})
+	if r.by != nil {
+		ad = r.by(Heard{Call: name})
+	}
 	switch {
 	case r.hangUp || r.unread:
 		x.s.Close()
@@ -351,8 +417,8 @@ func (s *Shadow) serveKerberos(_ context.Context, c *cedar.Call) error {
 
 // input is what the job's ad has as input, as a shadow would find it.
 func (s *Shadow) input() (items []Item, err error) {
-	if s.options.Items != nil {
-		return s.options.Items, nil
+	if o := s.transferOptions(); o.Items != nil {
+		return o.Items, nil
 	}
 	job := s.Job()
 	var names []string

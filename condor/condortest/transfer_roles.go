@@ -87,32 +87,56 @@ func (x *session) sendItem(it Item) error {
 		return err
 	}
 	x.files++
+	var from io.Reader = strings.NewReader(it.Data)
 	switch {
 	case it.Send != nil:
-		return it.Send(x.s)
 	case it.Command == ItemProxy:
 		return delegate(x.s, 2)
-	case it.Command == ItemURL:
-		x.s.PutString(it.URL)
-		return x.s.EndMessage()
 	case it.Command == ItemDirectory:
 		x.bytes += directorySize
-		return result(x.s, it.Mode)
+	case it.isFile():
+		x.bytes += int64(len(it.Data))
+		if r.after > 0 {
+			from = io.MultiReader(io.LimitReader(from, r.after), x.hangingUp())
+		}
+	}
+	if err := it.put(x.s, from); err != nil || it.Command != ItemOther || it.Send != nil {
+		return err
+	}
+	return x.takeAnswer(it)
+}
+
+// isFile says whether an item has permissions and contents. Commands that nobody knows are
+// files too.
+func (it Item) isFile() bool {
+	switch it.Command {
+	case ItemProxy, ItemURL, ItemDirectory, ItemOther:
+		return false
+	}
+	return true
+}
+
+// Put puts what follows the name of an item; a proxy cannot be put.
+func (it Item) Put(s *cedar.Stream) error { return it.put(s, strings.NewReader(it.Data)) }
+
+func (it Item) put(s *cedar.Stream, from io.Reader) error {
+	switch {
+	case it.Send != nil:
+		return it.Send(s)
+	case it.Command == ItemURL:
+		s.PutString(it.URL)
 	case it.Command == ItemOther:
-		return x.sendOther(it)
+		s.PutAd(it.Ad)
+	default:
+		s.PutInt(it.Mode)
 	}
-	if err := result(x.s, it.Mode); err != nil {
+	if err := s.EndMessage(); err != nil || !it.isFile() {
 		return err
 	}
-	x.bytes += int64(len(it.Data))
-	var from io.Reader = strings.NewReader(it.Data)
-	if r.after > 0 {
-		from = io.MultiReader(io.LimitReader(from, r.after), x.hangingUp())
-	}
-	if err := x.s.PutFile(from, int64(len(it.Data))); err != nil {
+	if err := s.PutFile(from, int64(len(it.Data))); err != nil {
 		return err
 	}
-	return x.s.EndMessage()
+	return s.EndMessage()
 }
 
 // hangingUp ends the connection when it is read.
@@ -128,16 +152,13 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// sendOther sends an item that is about others, and takes the answer that two kinds have.
-func (x *session) sendOther(it Item) error {
-	if err := x.putAd(it.Ad); err != nil {
-		return err
-	}
+// takeAnswer takes the answer to an item that is about others, which two kinds have.
+func (x *session) takeAnswer(it Item) error {
 	if sub := it.Ad.IntOr("SubCommand", 0); sub != 8 && sub != 9 {
 		return nil
 	}
 	answer, err := x.getAd()
-	x.add(Heard{Call: InputItem + " answer", Texts: []string{it.Name}, Ad: adOf(answer)})
+	x.add(Heard{Call: InputAnswer, Texts: []string{it.Name}, Ad: adOf(answer)})
 	return err
 }
 
@@ -190,7 +211,9 @@ func (x *session) receiveItem(command int64) error {
 	if err := x.receiveBody(&h, r); err != nil {
 		return fmt.Errorf("item %d %q: %w", command, name, err)
 	}
-	x.add(h)
+	if !x.options.Discard {
+		x.add(h)
+	}
 	x.files++
 	x.bytes += int64(len(h.Body))
 	if command == ItemDirectory && !version.Of(x.version).AtLeast(24, 0, 0) {
@@ -202,7 +225,7 @@ func (x *session) receiveItem(command int64) error {
 	case r.unread || r.hangUp:
 		x.s.Close()
 		return errHungUp
-	case r.ad != nil: // the answer to a request for signatures
+	case r.ad != nil && h.Ad["SubCommand"] == "9": // the answer to a request for signatures
 		if err := x.putAd(r.ad); err != nil {
 			return err
 		}
@@ -211,18 +234,20 @@ func (x *session) receiveItem(command int64) error {
 	return nil
 }
 
-// place finds the place of an output file, which TransferOutputRemaps may give. What is
-// not below the job's Iwd does not exist here.
+// place looks at the place of an output file, if TransferOutputRemaps gives one: what is not
+// below the job's Iwd does not exist here.
 func (x *session) place(name string) {
 	for item := range strings.SplitSeq(x.Job().StringOr("TransferOutputRemaps", ""), ";") {
 		from, to, _ := strings.Cut(item, "=")
-		if strings.TrimSpace(from) == name {
-			name = strings.TrimSpace(to)
+		to = strings.TrimSpace(to)
+		if _, err := x.path(to); strings.TrimSpace(from) == name && err != nil && !strings.Contains(to, "://") {
+			x.cannotWrite(to)
 		}
 	}
-	if _, err := x.path(name); err == nil || strings.Contains(name, "://") || x.failure != nil {
-		return
-	}
+}
+
+// cannotWrite makes the report that of a shadow without a directory for a file.
+func (x *session) cannotWrite(name string) {
 	x.failure = Failure(12, int(syscall.ENOENT), fmt.Sprintf("SHADOW at 127.0.0.1 - |Error: writing to file %s: (errno 2) No such file or directory", name), false)
 }
 
@@ -243,6 +268,9 @@ func (x *session) receiveBody(h *Heard, r *reaction) (err error) {
 	}
 	var contents bytes.Buffer
 	var to io.Writer = &contents
+	if x.options.Discard {
+		to = io.Discard
+	}
 	if r.after > 0 {
 		to = &cutWriter{x: x, to: to, left: r.after}
 	}

@@ -38,7 +38,6 @@ func (c *recordConn) Write(p []byte) (int, error) { return c.out.Write(p) }
 func conversation(t testing.TB, items []sent) []byte {
 	c := &recordConn{deadConn: deadConn{bytes.NewReader(nil)}}
 	s := cedar.NewStream(c)
-	f := &fakeShadow{t: t}
 	s.PutInt(0)
 	s.PutAd(classads.NewAd())
 	must(t, s.EndMessage())
@@ -53,7 +52,7 @@ func conversation(t testing.TB, items []sent) []byte {
 			s.PutAd(ad(t, "[Result=2]"))
 			must(t, s.EndMessage())
 		}
-		_ = f.sendItem(s, it) // answers are not there to be read
+		must(t, it.item().Put(s))
 	}
 	s.PutInt(0)
 	must(t, s.EndMessage())

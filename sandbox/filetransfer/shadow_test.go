@@ -3,16 +3,19 @@ package filetransfer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"podstarter/classads"
+	"podstarter/condor/condortest"
 	condorjob "podstarter/condor/job"
 	"podstarter/internal/cedar"
 	"podstarter/sandbox"
@@ -20,10 +23,11 @@ import (
 
 const testVersion = "$CondorVersion: 25.14.1 2026-08-01 BuildID: 0 $"
 
-// fakeShadow plays the shadow's role of a transfer, with faults on request. It
-// is a server, as a real shadow is, and speaks on an encrypted session.
+// fakeShadow has a double of a shadow play its role of a transfer, with faults on request.
+// It is a server, as a real shadow is, and speaks on an encrypted session.
 type fakeShadow struct {
 	t       testing.TB
+	double  *condortest.Shadow
 	client  *cedar.Client
 	addr    string
 	session *cedar.Session
@@ -69,6 +73,10 @@ type sent struct {
 	raw     func(*cedar.Stream) error // instead of the body
 }
 
+func (it sent) item() condortest.Item {
+	return condortest.Item{Command: it.command, Name: it.name, Mode: it.mode, Data: it.data, URL: it.url, Ad: it.ad, Send: it.raw}
+}
+
 type received struct {
 	Command int64
 	Name    string
@@ -86,19 +94,17 @@ func newShadow(t testing.TB) *fakeShadow {
 	if err := sessions.Add(session); err != nil {
 		t.Fatal(err)
 	}
-	f := &fakeShadow{t: t, session: session, done: make(chan error, 8)}
+	f := &fakeShadow{t: t, double: condortest.NewShadow(t, condortest.ShadowOptions{}), session: session, done: make(chan error, 8)}
 	server := &cedar.Server{Sessions: sessions, Version: testVersion, HandlerTimeout: time.Minute, PayloadTimeout: time.Minute}
-	serve := func(role func(*cedar.Stream) error) cedar.Handler {
-		return func(_ context.Context, c *cedar.Call) error {
-			err := f.play(c.Stream, role)
-			if !f.discard {
-				f.done <- err
-			}
-			return err
+	serve := func(_ context.Context, c *cedar.Call) error {
+		err := f.play(c.Stream, c.Command)
+		if !f.discard {
+			f.done <- err
 		}
+		return err
 	}
-	server.Handle(cedar.FileTransUpload, cedar.Write, serve(f.sendRole))
-	server.Handle(cedar.FileTransDownload, cedar.Write, serve(f.receiveRole))
+	server.Handle(cedar.FileTransUpload, cedar.Write, serve)
+	server.Handle(cedar.FileTransDownload, cedar.Write, serve)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -118,45 +124,12 @@ func (f *fakeShadow) dial(ctx context.Context, command int) (*cedar.Stream, erro
 		return f.client.Command(ctx, f.addr, command, f.session)
 	}
 	here, there := net.Pipe()
-	role := f.sendRole
-	if command == cedar.FileTransDownload {
-		role = f.receiveRole
-	}
 	go func() {
 		s := cedar.NewStream(there)
 		defer s.Close()
-		f.done <- f.play(s, role)
+		f.done <- f.play(s, command)
 	}()
 	return cedar.NewStream(here), nil
-}
-
-func (f *fakeShadow) play(s *cedar.Stream, role func(*cedar.Stream) error) error {
-	key, err := s.GetString()
-	if err == nil {
-		err = s.EndOfMessage()
-	}
-	if err != nil {
-		return err
-	}
-	f.mu.Lock()
-	f.key = key
-	f.mu.Unlock()
-	s.SetCoalesce(!f.discard)
-	if f.badKey {
-		s.PutInt(0)
-		_ = s.EndMessage()
-		return s.Flush()
-	}
-	if err := role(s); err != nil {
-		return err
-	}
-	if err := s.Flush(); err != nil {
-		return err
-	}
-	if f.linger > 0 {
-		time.Sleep(f.linger)
-	}
-	return nil
 }
 
 var errCut = errors.New("cut on request")
@@ -168,35 +141,72 @@ func end(s *cedar.Stream, err error) error {
 	return s.EndOfMessage()
 }
 
-func getInt(s *cedar.Stream) (int64, error) {
-	v, err := s.GetInt()
-	return v, end(s, err)
-}
-
-func getAd(s *cedar.Stream) (*classads.Ad, error) {
-	ad, err := s.GetAd()
-	return ad, end(s, err)
-}
-
-// grant and ask are the shadow's halves of the handshake.
-func (f *fakeShadow) grant(s *cedar.Stream, receiving bool) error {
-	v, err := getInt(s)
-	if err != nil {
-		return err
-	}
+// play has the double play the shadow's role, as the fields want it.
+func (f *fakeShadow) play(s *cedar.Stream, command int) error {
+	f.double.Replan()
+	f.double.Forget()
+	f.plan(command)
+	err := f.double.Transfer(s, command)
 	f.mu.Lock()
-	f.asked = v
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	for _, h := range f.double.Heard() {
+		f.hear(h)
+	}
+	if err == nil && f.linger > 0 {
+		time.Sleep(f.linger)
+	}
+	return err
+}
+
+// plan tells the double how to behave.
+func (f *fakeShadow) plan(command int) {
+	o := condortest.TransferOptions{Items: []condortest.Item{}, Key: "1#secret", Alive: f.alive, Discard: f.discard}
+	for _, it := range f.items {
+		o.Items = append(o.Items, it.item())
+	}
+	f.double.SetTransfer(o)
+	begin, item, ack := condortest.Input, condortest.InputItem, condortest.InputAck
+	next := 0
+	cut := condortest.HangUpIf(func() bool {
+		next++
+		return f.cut != nil && f.cut(next-1)
+	})
+	if command == cedar.FileTransDownload {
+		begin, item, ack = condortest.Output, condortest.OutputItem, condortest.OutputAck
+		f.double.On(condortest.OutputInfo, 1, cut) // what comes before the first item
+		f.double.On(item, 0, condortest.Answer(f.sign))
+	}
+	f.double.On(item, 0, cut)
+	if f.badKey {
+		f.double.On(begin, 1, condortest.Refuse(syscall.EACCES))
+	}
+	said := 0
+	f.double.On(condortest.GoAhead, 0, condortest.AnswerBy(func(condortest.Heard) *classads.Ad {
+		said++
+		return f.goAhead(said, command == cedar.FileTransDownload)
+	}))
+	f.double.On(ack, 1, condortest.Do(func(condortest.Heard) {
+		if f.beforeAck != nil {
+			f.beforeAck()
+		}
+	}))
+	switch {
+	case f.mangle != nil:
+		f.double.On(ack, 1, condortest.Instead(f.mangle))
+	case f.ack != nil:
+		f.double.On(ack, 1, condortest.Answer(f.ack))
+	}
+}
+
+// goAhead is the n-th go-ahead that the shadow gives.
+func (f *fakeShadow) goAhead(n int, receiving bool) *classads.Ad {
 	ad := classads.NewAd()
-	for range f.waits {
+	switch {
+	case n%(f.waits+1) != 0:
 		ad.SetInt("Result", 0)
-		s.PutAd(ad)
-		if err := s.EndMessage(); err != nil {
-			return err
-		}
-		if err := s.Flush(); err != nil {
-			return err
-		}
+		return ad
+	case f.refuse != nil:
+		return f.refuse
 	}
 	ad.SetInt("Result", 2)
 	if f.once {
@@ -208,119 +218,46 @@ func (f *fakeShadow) grant(s *cedar.Stream, receiving bool) error {
 			ad.SetInt("MaxTransferBytes", f.limit)
 		}
 	}
-	if f.refuse != nil {
-		ad = f.refuse
-	}
-	s.PutAd(ad)
-	return s.EndMessage()
+	return ad
 }
 
-func (f *fakeShadow) ask(s *cedar.Stream) error {
-	alive := f.alive
-	if alive == 0 {
-		alive = 300
+// hear takes over what the double has heard.
+func (f *fakeShadow) hear(h condortest.Heard) {
+	switch h.Call {
+	case condortest.Input, condortest.Output:
+		f.key = h.Texts[0]
+	case condortest.OutputInfo:
+		f.final, f.info = h.Ints[0], adOf(f.t, h.Ad)
+	case condortest.GoAhead:
+		f.asked = h.Ints[0]
+	case condortest.InputAck, condortest.OutputAck:
+		f.ackIn = adOf(f.t, h.Ad)
+	case condortest.InputAnswer:
+		f.answered = adOf(f.t, h.Ad)
+	case condortest.OutputItem:
+		r := received{Command: h.Ints[0], Name: h.Texts[0], Data: h.Body}
+		if len(h.Ints) > 1 {
+			r.Mode = h.Ints[1]
+		}
+		if h.Ad != nil {
+			r.Ad = adOf(f.t, h.Ad).FormatOld()
+		}
+		f.got = append(f.got, r)
 	}
-	s.PutInt(alive)
-	if err := s.EndMessage(); err != nil {
-		return err
-	}
-	for {
-		ad, err := getAd(s)
+}
+
+// adOf makes an ad again of what was heard.
+func adOf(t testing.TB, heard condortest.Ad) *classads.Ad {
+	ad := classads.NewAd()
+	for _, name := range slices.Sorted(maps.Keys(heard)) {
+		e, err := classads.ParseOldExpr(heard[name])
 		if err != nil {
-			return err
+			t.Errorf("attribute %s: %v", name, err)
+			continue
 		}
-		switch r := ad.IntOr("Result", -9); {
-		case r == 2:
-			return nil
-		case r != 0:
-			return fmt.Errorf("starter says no: %s", ad.FormatNew())
-		case alive < 300 && ad.IntOr("Timeout", 0) != 300:
-			return fmt.Errorf("no timeout in %s", ad.FormatNew())
-		}
+		ad.Insert(name, e)
 	}
-}
-
-// sendRole is FILETRANS_UPLOAD.
-func (f *fakeShadow) sendRole(s *cedar.Stream) error {
-	info := classads.NewAd()
-	info.SetInt("SandboxSize", 1)
-	s.PutInt(0)
-	s.PutAd(info)
-	if err := s.EndMessage(); err != nil {
-		return err
-	}
-	for i, it := range f.items {
-		if f.cut != nil && f.cut(i) {
-			_ = s.Flush()
-			return errCut
-		}
-		s.PutInt(it.command)
-		if err := s.EndMessage(); err != nil {
-			return err
-		}
-		s.PutString(it.name)
-		if err := s.EndMessage(); err != nil {
-			return err
-		}
-		if i == 0 || f.once {
-			if err := f.ask(s); err != nil {
-				return err
-			}
-			if i == 0 {
-				if err := f.grant(s, false); err != nil {
-					return err
-				}
-			}
-			if f.refuse != nil {
-				return s.Flush()
-			}
-		}
-		if err := f.sendItem(s, it); err != nil {
-			return err
-		}
-	}
-	s.PutInt(0)
-	if err := s.EndMessage(); err != nil {
-		return err
-	}
-	if err := f.putAck(s); err != nil {
-		return err
-	}
-	return f.getAck(s)
-}
-
-func (f *fakeShadow) sendItem(s *cedar.Stream, it sent) error {
-	switch {
-	case it.raw != nil:
-		return it.raw(s)
-	case it.command == 5:
-		s.PutString(it.url)
-		return s.EndMessage()
-	case it.command == 6:
-		s.PutInt(it.mode)
-		return s.EndMessage()
-	case it.command == 999:
-		s.PutAd(it.ad)
-		if err := s.EndMessage(); err != nil {
-			return err
-		}
-		if sub := it.ad.IntOr("SubCommand", 0); sub != 8 && sub != 9 {
-			return nil
-		}
-		answer, err := getAd(s)
-		f.mu.Lock()
-		f.answered = answer
-		f.mu.Unlock()
-		return err
-	}
-	s.PutInt(it.mode)
-	if err := s.EndMessage(); err != nil {
-		return err
-	}
-	if err := s.PutFile(strings.NewReader(it.data), int64(len(it.data))); err != nil {
-		return err
-	}
-	return s.EndMessage()
+	return ad
 }
 
 // mustPlay checks that the shadow's side went well to its end.
