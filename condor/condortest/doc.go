@@ -18,7 +18,7 @@
 //	startd := condortest.NewStartd(t, condortest.StartdOptions{})
 //	activation := startd.Activate(t, shadow)
 //	shadow.On("begin_execution", 1, condortest.Do(func(condortest.Heard) { activation.Vacate(t, condortest.Deactivated) }))
-//	go starter(activation.Env()) // reads it with startd.Inherit
+//	go starter(activation.Env(t)) // reads it with startd.Inherit
 //	exit := shadow.Wait(t, condortest.Call("job_exit"))
 //	// exit.Ints are the wait status and the reason
 //

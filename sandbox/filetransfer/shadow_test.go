@@ -41,6 +41,7 @@ type fakeShadow struct {
 	final    int64
 	info     *classads.Ad
 	got      []received
+	seen     int          // of what the double has heard
 	ackIn    *classads.Ad // the starter's acknowledgement
 	key      string
 	answered *classads.Ad // answer of the starter to an item of command 999
@@ -146,12 +147,9 @@ func (f *fakeShadow) play(s *cedar.Stream, command int) error {
 	f.double.Replan()
 	f.double.Forget()
 	f.plan(command)
+	f.seen = 0
 	err := f.double.Transfer(s, command)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, h := range f.double.Heard() {
-		f.hear(h)
-	}
+	f.listen()
 	if err == nil && f.linger > 0 {
 		time.Sleep(f.linger)
 	}
@@ -186,6 +184,7 @@ func (f *fakeShadow) plan(command int) {
 		return f.goAhead(said, command == cedar.FileTransDownload)
 	}))
 	f.double.On(ack, 1, condortest.Do(func(condortest.Heard) {
+		f.listen() // before the starter knows that it is over, and the test looks
 		if f.beforeAck != nil {
 			f.beforeAck()
 		}
@@ -195,6 +194,16 @@ func (f *fakeShadow) plan(command int) {
 		f.double.On(ack, 1, condortest.Instead(f.mangle))
 	case f.ack != nil:
 		f.double.On(ack, 1, condortest.Answer(f.ack))
+	}
+}
+
+// listen takes over what the double has heard since the last time.
+func (f *fakeShadow) listen() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.double.Heard()[f.seen:] {
+		f.hear(h)
+		f.seen++
 	}
 }
 

@@ -3,6 +3,7 @@ package condortest
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 
 	"podstarter/classads"
@@ -85,4 +86,24 @@ func (s *Shadow) bring(ctx context.Context, number int, send func(*cedar.Stream)
 	}
 	n, err := st.GetInt()
 	return n, end(st, err)
+}
+
+// serveKerberos is CREDD_GET_CRED.
+func (s *Shadow) serveKerberos(_ context.Context, c *cedar.Call) error {
+	user, err := c.Stream.GetString()
+	domain, err2 := c.Stream.GetString()
+	kind, err3 := c.Stream.GetInt()
+	if err := errors.Join(err, err2, err3, c.Stream.EndOfMessage()); err != nil {
+		return err
+	}
+	x := &session{Shadow: s, s: c.Stream}
+	if done, err := x.event(Heard{Call: Kerberos, Texts: []string{user, domain}, Ints: []int64{kind}}); done || err != nil {
+		return err
+	}
+	if s.options.Kerberos == nil {
+		return net.ErrClosed // it just hangs up
+	}
+	c.Stream.PutInt(int64(len(s.options.Kerberos)))
+	c.Stream.PutBytes(s.options.Kerberos)
+	return c.Stream.EndMessage()
 }
