@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"podstarter/condor/plugin"
 	"podstarter/starter/hostprog/hostprogtest"
 )
@@ -34,6 +36,12 @@ func TestPluginHasNoRights(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root")
 	}
+	// What this process was started with, or has opened so.
+	fd, err := unix.Open("/dev/null", unix.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
 	j := forJob(t, 4712)
 	path := hostprogtest.Script(t, `grep -e ^Uid -e ^Gid -e ^Groups -e ^NoNewPrivs -e ^CapInh -e ^CapPrm -e ^CapEff -e ^CapAmb -e ^SigBlk -e ^SigIgn /proc/self/status | tr -s '\t ' ' '
 umask; pwd; readlink /proc/$$/fd/0; ls /proc/self/fd | tr '\n' ' '; echo "$1"; echo oh >&2; touch file && stat -c '%u %g' file`)
