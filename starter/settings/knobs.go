@@ -35,61 +35,61 @@ var (
 	KnobPodNamespace = Knob{"POD_STARTER_POD_NAMESPACE", "$ENV(POD_NAMESPACE:)",
 		"Namespace of that pod; when empty, the one that the service account's directory names."}
 	KnobContainers = Knob{"POD_STARTER_CONTAINERS", "payload",
-		"Names of the payload containers of the pod, the first gets POD_STARTER_PAYLOAD_UID, the next that plus one, and so on."}
+		"Names of the payload containers of the pod. Jobs of the first run as POD_STARTER_PAYLOAD_UID, those of the second as that plus one, and so on."}
 	KnobPayloadUID = Knob{"POD_STARTER_PAYLOAD_UID", "10001",
-		"User and group id of the first payload container's jobs; must belong to nobody else in the pod."}
+		"User and group id of the first payload container's jobs. No other process of the pod may have it."}
 	KnobControlDir = Knob{"POD_STARTER_CONTROL_DIR", "/run/podstarter/control",
-		"Directory on a volume that pilot and payload containers share and that only root may enter: sockets and exit records of the wrapper."}
+		"Directory that only root may enter, on a volume that pilot and payload containers share. It has the wrapper's sockets and exit records."}
 	KnobScratchDir = Knob{"POD_STARTER_SCRATCH_DIR", "",
-		"Directory of sandboxes for a pilot without root, in a volume that it shares with its one payload container, in place of EXECUTE, which is the pilot's alone. Everything in it is removed before each job."}
+		"Directory of sandboxes for a pilot without root, in a volume that it shares with its one payload container. It replaces EXECUTE, which only the pilot uses. Everything in it is removed before each job."}
 	KnobPrivateDir = Knob{"POD_STARTER_PRIVATE_DIR", "/run/podstarter/private",
-		"Directory of the pilot container alone: leases of payload containers and the digests of images."}
+		"Directory that only the pilot container has, for leases of payload containers and digests of images."}
 	KnobDefaultImage = Knob{image.KnobDefault, "",
-		"Image of jobs that name none: a reference, or an expression over slot (MY) and job (TARGET) that gives one; when empty or undefined, the image with which the pod was created. See docs/images.md."}
+		"Image of jobs that name none: a reference, or an expression over slot (MY) and job (TARGET) that gives one. If it is empty or undefined, the image with which the pod was created. See docs/admin/images.md."}
 	KnobImagePolicy = Knob{image.KnobPolicy, string(image.PolicyOptional),
-		"Which jobs run here: `never` those that name an image, `required` those alone, `optional` all; or an expression over slot (MY) and job (TARGET) that gives one of the words."}
+		"Which jobs run here. `never`: jobs that name no image; `required`: only jobs that name one; `optional`: all. Or an expression over slot (MY) and job (TARGET) that gives one of these words."}
 	KnobImageMap = Knob{image.KnobMap, "",
-		"File with rules that turn what jobs name (SingularityImage, paths, .sif files) into images of a registry, in the syntax of HTCondor's map files; asked before the built-in rules for CVMFS."}
+		"File with rules that turn what jobs name (SingularityImage, paths, .sif files) into images of a registry, in the syntax of HTCondor's map files. Its rules come before the built-in ones for CVMFS."}
 	KnobImagesAllowed = Knob{image.KnobAllowed, "",
-		"Images that jobs may use: patterns over registry/repository:tag, with * and ?; when empty, all. Others are held."}
+		"Images that jobs may use: patterns over registry/repository:tag, with * and ?. If empty, all. Jobs with other images are held."}
 	KnobImagesDenied = Knob{image.KnobDenied, "",
-		"Images that jobs may not use, in the same form; wins over POD_STARTER_IMAGES_ALLOWED."}
+		"Images that jobs may not use, in the same form. It wins over POD_STARTER_IMAGES_ALLOWED."}
 	KnobImageMirrors = Knob{image.KnobMirrors, "",
-		"Where images are pulled from instead: a list of FROM=TO, such as docker.io=mirror.example.org/dockerhub."}
+		"Mirrors to pull images from: a list of FROM=TO, such as docker.io=mirror.example.org/dockerhub."}
 	KnobBindTimeout = Knob{"POD_STARTER_BIND_TIMEOUT", "900",
 		"Seconds that an image may take to be pulled and started before the job goes back to the queue."}
 	KnobReset = Knob{"POD_STARTER_RESET", "always",
-		"When a payload container is made anew: `always` gives each job a fresh one, `image` keeps it for the next job of the same owner in the same image. That starts in milliseconds instead of a second when jobs follow each other closely, and finds the files that the last one left in the image, but for those in /tmp and /var/tmp; its processes are gone, or the container is not used again. A tag is looked up again after POD_STARTER_DIGEST_LIFETIME."}
+		"When a payload container is made anew: `always` gives each job a fresh one, `image` keeps it for the next job of the same owner in the same image. With `image`, jobs that follow each other closely start in milliseconds instead of a second, and find the files that the last job left in the container, except those in /tmp and /var/tmp. If a process of the last job may be alive, the container is not used again. A tag is looked up again after POD_STARTER_DIGEST_LIFETIME."}
 	KnobThrowawayTags = Knob{"POD_STARTER_THROWAWAY_TAGS", "True",
-		"Write a known image as `name:<once>@<digest>`, which the kubelet does not count as a crash loop when it comes back; False where an image policy refuses such references."}
+		"Write a known image as `name:<once>@<digest>`, so that the kubelet does not take an image that comes back for a crash loop. Set False where an image policy refuses such references."}
 	KnobDigestLifetime = Knob{"POD_STARTER_DIGEST_LIFETIME", "600",
-		"Seconds for which the digest that a tag pointed to is taken to be its digest still; 0 asks the registry each time."}
+		"Seconds for which a tag is assumed to point to the same digest; 0 asks the registry each time."}
 	KnobMaxRest = Knob{"POD_STARTER_MAX_REST", "300",
-		"Longest time in seconds for which a slot takes no jobs after one that failed through nobody's fault; a pod in which no job can run rests up to six times as long. 0: jobs are taken whatever happened."}
+		"Longest time in seconds for which a slot takes no jobs after a job failed without fault of its own. A pod in which no job can run rests up to six times as long. 0: slots never rest."}
 	KnobAdvertisedImages = Knob{"POD_STARTER_ADVERTISED_IMAGES", "20",
-		"How many of the images that ran here last are told to the pool as `PodStarterImages`; 0 for none."}
+		"How many of the images that ran here last are advertised to the pool as `PodStarterImages`; 0 for none."}
 	KnobEndPod = Knob{"POD_STARTER_END_POD", "False",
-		"Whether the entrypoint of the pilot image ends the pod when condor_master has ended by itself and without an error. Without it, a pod with `restartPolicy: Always` starts its pilot anew."}
+		"Whether the entrypoint of the pilot image ends the pod when condor_master has ended by itself without an error. If not, a pod with `restartPolicy: Always` starts its pilot anew."}
 	KnobSetup = Knob{"POD_STARTER_SETUP", "",
-		"Program that the starter runs in the pilot container before each job, as its own user, with `setup` as its argument and the job's ad on its standard input. If it fails, the job goes back to the queue. See docs/hooks.md."}
+		"Program that the starter runs in the pilot container before each job, as its own user, with `setup` as its argument and the job's ad on its standard input. If it fails, the job goes back to the queue. See docs/admin/hooks.md."}
 	KnobTeardown = Knob{"POD_STARTER_TEARDOWN", "",
-		"The same after each job, with `teardown`; that it fails is only logged."}
+		"The same after each job, with `teardown`. A failure is only logged."}
 	KnobContainerSetup = Knob{"POD_STARTER_CONTAINER_SETUP", "",
-		"Program of the pilot container that is run inside the payload container before each job, in its image, with `setup` as its argument."}
+		"Program of the pilot container that runs inside the payload container before each job, in its image, with `setup` as its argument."}
 	KnobContainerTeardown = Knob{"POD_STARTER_CONTAINER_TEARDOWN", "",
-		"The same after each job, when nothing of it is alive any more, with `teardown`."}
+		"The same after each job, when all its processes are dead, with `teardown`."}
 	KnobContainerScriptsAs = Knob{"POD_STARTER_CONTAINER_SCRIPTS_AS", ScriptsAsPayload,
-		"Who the programs inside the payload container are: `payload` (the job's user), `root` (container-root without capabilities; only programs that execute nothing of the image, statically linked ones), or `root-in-image` (scripts too: their shell is the image's, so every image that is allowed must be trusted like the pilot's own)."}
+		"The user of the programs inside the payload container: `payload` (the job's user), `root` (container-root without capabilities; only programs that execute nothing of the image, statically linked ones), or `root-in-image` (scripts too; their shell is the image's, so trust every allowed image like the pilot's own)."}
 	KnobScriptTimeout = Knob{"POD_STARTER_SCRIPT_TIMEOUT", "60",
 		"Seconds that each of these programs may take before it is killed."}
 	KnobWrapImages = Knob{"POD_STARTER_WRAP_IMAGES", "True",
-		"Whether USER_JOB_WRAPPER starts jobs that have an image, too, inside of it; or an expression over slot (MY) and job (TARGET). Jobs without one are always started by it."}
+		"Whether USER_JOB_WRAPPER also starts jobs that have an image, inside it; or an expression over slot (MY) and job (TARGET). It always starts jobs without an image."}
 	KnobMaxOutputFiles = Knob{"POD_STARTER_MAX_OUTPUT_FILES", "10000000",
-		"How many files and directories a job may return in one transfer; with more, it is held, and its standard output and error alone are returned. 0: any number."}
+		"How many files and directories a job may return in one transfer. With more, it is held, and only its standard output and error are returned. 0: any number."}
 	KnobProgramPaths = Knob{"POD_STARTER_PROGRAM_PATHS", "",
-		"Files and directories of the pilot container that the site's plugins and hooks may read and execute for a job, where the pilot is not root, beside the sandbox and what the image has in /usr, /etc, /opt, /bin, /sbin and /lib*: what is mounted, such as a volume with plugins, has to be named. Never one that holds what is secret. See docs/modes.md."}
+		"For pilots without root: files and directories of the pilot container that the site's plugins and hooks may read and execute for a job, besides the sandbox and what the image has in /usr, /etc, /opt, /bin, /sbin and /lib*. Name what is mounted, such as a volume with plugins, and never a directory with secrets. See docs/admin/modes.md."}
 	KnobMaxProcesses = Knob{"POD_STARTER_MAX_PROCESSES", "2048",
-		"How many processes and threads a job may have at a time; with more it is killed and held. The pod's own limit (the kubelet's podPidsLimit) should leave room for as many from each payload container and 500 besides. 0: any number. See docs/usage.md."}
+		"How many processes and threads a job may have at a time. With more it is killed and held. The pod's own limit (the kubelet's podPidsLimit) should leave room for this many in each payload container, and for 500 more. 0: any number. See docs/admin/usage.md."}
 	KnobKubernetesDir = Knob{"POD_STARTER_KUBERNETES_DIR", "/var/run/secrets/kubernetes.io/serviceaccount",
 		"Directory with the pilot's `token`, `ca.crt` and `namespace`."}
 )

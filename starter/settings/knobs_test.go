@@ -56,7 +56,7 @@ func check(t *testing.T, path string, page func(old string) string) {
 
 func knobsAsMarkdown() string {
 	var b strings.Builder
-	b.WriteString("# Knobs\n\nWritten from the table in `starter/settings/knobs.go` by `make docs`. All are HTCondor configuration knobs of the execution\npoint; `$ENV(NAME:)` is the environment of the pilot container.\n\n| knob | default | meaning |\n| --- | --- | --- |\n")
+	b.WriteString("# Knobs\n\n*For admins: every knob of podstarter, its default and its meaning.*\n\nAll are HTCondor configuration knobs of the execution point. `$ENV(NAME:)` is the environment of the pilot container.\n`condor_config.d/50-podstarter.conf` has all of them with their defaults. `condor_pod_starter -check` names a knob that is misspelt or wrong, and so does the log.\n\n<!-- generated from starter/settings/knobs.go by `make docs`; do not edit -->\n\n| knob | default | meaning |\n| --- | --- | --- |\n")
 	for _, k := range Knobs {
 		def := "`" + k.Default + "`"
 		if k.Default == "" {
