@@ -24,7 +24,7 @@ var podDefences = []Defence{
 	},
 	{
 		Name: ReadOnly,
-		What: "the wrapper lies on a volume that payload containers mount read-only; the starter refuses a pod that does not",
+		What: "payload containers mount the wrapper's volume read-only; the starter refuses a pod in which they do not",
 		Pod: payloads(func(c map[string]any) {
 			for _, m := range list(c, "volumeMounts") {
 				if m["name"] == binVolume {
@@ -67,7 +67,7 @@ var podDefences = []Defence{
 	{
 		Name: Namespace,
 		In:   []Mode{harness.Unshared, harness.Rootless},
-		What: "`shareProcessNamespace: false`, of which the starter makes sure if the pilot is not root; a pod of mode unshared without it is one of mode shared",
+		What: "`shareProcessNamespace: false`; if the pilot is not root, the starter refuses a pod without it, and otherwise a pod of mode unshared without it is one of mode shared",
 		Pod:  func(pod map[string]any) { object(pod, "spec")["shareProcessNamespace"] = true },
 		Changes: []Change{{
 			File: "k8sexec/check_rootless.go",
@@ -78,7 +78,7 @@ var podDefences = []Defence{
 	{
 		Name: OneContainer,
 		In:   rootless,
-		What: "a pilot that is not root, whose jobs all have its user ID, has one payload container: the starter refuses a second one",
+		What: "a pilot that is not root has one payload container, because its jobs all have its user ID; the starter refuses a second one",
 		Changes: []Change{{
 			File: "k8sexec/check_rootless.go",
 			Old:  `if len(b.opt.Containers) > 1 {`,

@@ -78,7 +78,7 @@ var starterDefences = []Defence{
 	},
 	{
 		Name: Vacant,
-		What: "the starter takes a payload container, and makes a sandbox for its user, when nothing of an earlier job is alive there: what it sees of it it kills, else the wrapper has to say so or the container is made anew",
+		What: "the starter takes a payload container, and makes a sandbox for its user, only when no process of an earlier job is alive: it kills those that it sees; else the wrapper must confirm, or the container is made anew",
 		Changes: []Change{{
 			File: "k8sexec/lease.go",
 			Old:  `if err := l.vacate(ctx); err != nil {`,
@@ -93,7 +93,7 @@ var starterDefences = []Defence{
 	{
 		Name: JobPlugins,
 		In:   rootless,
-		What: "plugins that jobs bring are refused if the pilot is not root, as whose user they would run",
+		What: "plugins that jobs bring are refused if the pilot is not root, because they would run as the pilot's user",
 		Changes: []Change{{
 			File: "starter/transfer/plugins.go",
 			Old:  "if !f.Settings.SeparateUsers() {\n\t\treturn plugin.Refuse",
@@ -103,7 +103,7 @@ var starterDefences = []Defence{
 	{
 		Name: Confined,
 		In:   rootless,
-		What: "if the pilot is not root, the kernel leaves plugins and hooks no files but the job's and those of the pilot's image (Landlock)",
+		What: "if the pilot is not root, the kernel leaves plugins and hooks only the job's files and those of the pilot's image (Landlock)",
 		Changes: []Change{{
 			File: "starter/hostprog/confinement.go",
 			Old:  "if j.Host.separate {\n\t\treturn confinement{}, nil",
@@ -122,7 +122,7 @@ var starterDefences = []Defence{
 	},
 	{
 		Name: PluginEnviron,
-		What: "of the pilot's environment a job's own plugin gets a few variables that are known to be harmless",
+		What: "a plugin that the job brings gets only a few harmless variables of the pilot's environment",
 		Changes: []Change{{
 			File: "condor/plugin/environ.go",
 			Old:  `p.FromJob && !forJobs(name)`,
@@ -131,7 +131,7 @@ var starterDefences = []Defence{
 	},
 	{
 		Name: PluginOutput,
-		What: "of what a plugin writes the starter keeps the beginning and the end",
+		What: "the starter keeps only the beginning and the end of a plugin's output",
 		Changes: []Change{{
 			File: "starter/hostprog/outcome.go",
 			Old:  `maxUntrustedOutput = 128 << 10`,
@@ -160,7 +160,7 @@ var starterDefences = []Defence{
 	{
 		Name: HookGroup,
 		In:   hasRoot,
-		What: "and in a group that no payload is in, so that none may look into them",
+		What: "hooks run in a group that no payload is in, so that no payload may trace them",
 		Changes: []Change{{
 			File: "starter/hostprog/program.go",
 			Old:  `Uid: uint32(p.As.UID), Gid: nobodysGroup}`,
@@ -169,7 +169,7 @@ var starterDefences = []Defence{
 	},
 	{
 		Name: HookEnviron,
-		What: "hooks get the starter's environment and what a job is told of its place, and nothing that the job's owner has chosen",
+		What: "hooks get the starter's environment and the variables that tell a job where it is, and nothing that the job's owner has chosen",
 		Changes: []Change{{
 			File: "starter/activation/hooks.go",
 			Old:  "env := job.NewEnv()\n\tif err := job.Publish",
@@ -188,7 +188,7 @@ var starterDefences = []Defence{
 	},
 	{
 		Name: CommandKeys,
-		What: "the starter takes commands only from those who have the key of a session",
+		What: "the starter accepts commands only with the key of a session",
 		Changes: []Change{{
 			File: "internal/cedar/server.go",
 			Old:  `if r.level != Allow {`,
@@ -197,7 +197,7 @@ var starterDefences = []Defence{
 	},
 	{
 		Name: OwnerOnly,
-		What: "and those of the job owner's tools only from those with the key that it made for the owner",
+		What: "the starter accepts commands of the owner's tools only with the key that it made for the owner",
 		Changes: []Change{{
 			File: "starter/visitors/sessions.go",
 			Old:  `user == "" || c.User != user {`,
@@ -207,7 +207,7 @@ var starterDefences = []Defence{
 	{
 		Name: SocketPeer,
 		In:   hasRoot,
-		What: "the starter asks the kernel who connects to its abstract socket, and turns all but HTCondor's own users away",
+		What: "the starter asks the kernel who connects to its abstract socket, and accepts only HTCondor's own users",
 		Changes: []Change{{
 			File: "starter/activation/listen.go",
 			Old:  `return !slices.Contains(trusted, int(uid)) }`,
@@ -216,7 +216,7 @@ var starterDefences = []Defence{
 	},
 	{
 		Name: Cookie,
-		What: "who talks to the chirp proxy has to say a word first that is in the job's sandbox",
+		What: "a client of the chirp proxy must first send a secret word from the job's sandbox",
 		Changes: []Change{{
 			File: "condor/chirp/session.go",
 			Old:  `[]byte(x.o.Cookie)) == 1:`,

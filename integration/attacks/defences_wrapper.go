@@ -12,7 +12,7 @@ var wrapperDefences = []Defence{
 	},
 	{
 		Name: User,
-		What: "the payload's real, effective and saved user and group are its own, and that is looked at again before it starts",
+		What: "the payload's real, effective and saved user and group are its own; the launcher checks this again before it starts the payload",
 		Changes: []Change{{
 			File: "wrapper/agent/identity.go",
 			Old:  `unix.RawSyscall(unix.SYS_SETRESUID, uid, uid, uid)`,
@@ -68,7 +68,7 @@ var wrapperDefences = []Defence{
 	},
 	{
 		Name: Environment,
-		What: "the wrapper takes its own variables out of what it passes on",
+		What: "the wrapper removes its own variables from the payload's environment",
 		Changes: []Change{{
 			File: "wrapper/agent/environ.go",
 			Old:  "e.nonce = value\n",
@@ -77,7 +77,7 @@ var wrapperDefences = []Defence{
 	},
 	{
 		Name: GoSettings,
-		What: "the wrapper is static, and starts itself anew without the variables that steer Go's runtime",
+		What: "the wrapper is static, and executes itself again without the variables that change Go's runtime",
 		Changes: []Change{{
 			File: "wrapper/agent/environ.go",
 			Old:  `aside, found := setRuntimeVariablesAside(environ); found {`,
@@ -104,7 +104,7 @@ var wrapperDefences = []Defence{
 	{
 		Name: Peer,
 		In:   hasRoot,
-		What: "the wrapper asks the kernel who calls, and turns all but root away",
+		What: "the wrapper asks the kernel who connects, and accepts only root",
 		Changes: []Change{{
 			File: "wrapper/agent/conn.go",
 			Old:  `return uid == 0 || uid == os.Geteuid()`,
@@ -144,7 +144,7 @@ var wrapperDefences = []Defence{
 	},
 	{
 		Name: AllSignals,
-		What: "the wrapper takes every signal for the image's `STOPSIGNAL`, and leaves",
+		What: "the wrapper treats every signal as the image's `STOPSIGNAL`, and leaves",
 		Changes: []Change{{
 			File: "wrapper/agent/stop.go",
 			Old:  "\t\tif !notStopping[sig] {\n",
