@@ -71,7 +71,7 @@ var (
 	KnobEndPod = Knob{"POD_STARTER_END_POD", "False",
 		"Whether the entrypoint of the pilot image ends the pod when condor_master has ended by itself without an error. If not, a pod with `restartPolicy: Always` starts its pilot anew."}
 	KnobSetup = Knob{"POD_STARTER_SETUP", "",
-		"Program that the starter runs in the pilot container before each job, as its own user, with `setup` as its argument and the job's ad on its standard input. If it fails, the job goes back to the queue. See docs/admin/hooks.md."}
+		"Program that the starter runs in the pilot container before each job, as the starter's own user, with `setup` as its argument and the job's ad on its standard input. If it fails, the job goes back to the queue. See docs/admin/hooks.md."}
 	KnobTeardown = Knob{"POD_STARTER_TEARDOWN", "",
 		"The same after each job, with `teardown`. A failure is only logged."}
 	KnobContainerSetup = Knob{"POD_STARTER_CONTAINER_SETUP", "",

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -54,6 +55,9 @@ func check(t *testing.T, path string, page func(old string) string) {
 	}
 }
 
+// pageNamed is a page of the folder of the knobs' own, as a sentence names it.
+var pageNamed = regexp.MustCompile(`docs/admin/([a-z]+)\.md`)
+
 func knobsAsMarkdown() string {
 	var b strings.Builder
 	b.WriteString("# Knobs\n\n*For admins: every knob of podstarter, its default and its meaning.*\n\nAll are HTCondor configuration knobs of the execution point. `$ENV(NAME:)` is the environment of the pilot container.\n`condor_config.d/50-podstarter.conf` has all of them with their defaults. `condor_pod_starter -check` names a knob that is misspelt or wrong, and so does the log.\n\n<!-- generated from starter/settings/knobs.go by `make docs`; do not edit -->\n\n| knob | default | meaning |\n| --- | --- | --- |\n")
@@ -62,7 +66,7 @@ func knobsAsMarkdown() string {
 		if k.Default == "" {
 			def = "(empty)"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, def, k.Sentence)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, def, pageNamed.ReplaceAllString(k.Sentence, "[$1]($1.md)"))
 	}
 	return b.String()
 }
