@@ -10,7 +10,7 @@
 // It is also the contract between the starter and what gives it payload
 // containers: [Backend], [Lease], [Container] and [Wrapper].
 //
-// docs/protocol.md is the normative description of what goes over the socket
+// docs/developer/protocol.md is the normative description of what goes over the socket
 // and into the control directory. This package imports the standard library and
 // golang.org/x/sys only, since the wrapper, which must stay small, imports it.
 package payload

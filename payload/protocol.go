@@ -1,7 +1,7 @@
 package payload
 
 const (
-	// Protocol is the version of the protocol described in docs/protocol.md.
+	// Protocol is the version of the protocol described in docs/developer/protocol.md.
 	Protocol = 1
 	// NonceEnv is the environment variable that carries the binding's nonce
 	// into the payload container.

@@ -5,7 +5,7 @@
 // name no image get the site's default.
 //
 // [Site] is all of that, read from the configuration once. A name goes through
-// it in this order, which docs/images.md tells admins:
+// it in this order, which docs/admin/images.md tells admins:
 //
 //	ad → policy → map → reference → allow and deny rules → mirrors
 //

@@ -6,10 +6,10 @@ import (
 	"podstarter/integration/harness"
 )
 
-// Mode is what pilot and payload containers share (docs/modes.md).
+// Mode is what pilot and payload containers share (docs/admin/modes.md).
 type Mode = harness.Mode
 
-// Modes are all of them, in the order of docs/modes.md.
+// Modes are all of them, in the order of docs/admin/modes.md.
 var Modes = []Mode{harness.Shared, harness.Unshared, harness.Rootless}
 
 // hasRoot are the modes whose pilot is root, and gives each job a user of its own.

@@ -59,7 +59,7 @@ func (t *turns) add(before, image string, took time.Duration) {
 
 // unlikeTurns are images for n runs with one before. Half of them keep the image
 // of the one before, but not every other one: a kubelet that is not at rest takes
-// one and two seconds in turns (docs/turnover.md), whatever the image.
+// one and two seconds in turns (docs/developer/turnover.md), whatever the image.
 func unlikeTurns(n int) []string {
 	changes := make([]bool, n)
 	for i := range n / 2 {

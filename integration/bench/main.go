@@ -8,8 +8,8 @@
 //
 // A second part moves files in and out, under the stock starter and ours in turns.
 //
-// With -docs it also writes the tables and the plot of docs/turnover.md, and the
-// tables of docs/transfer-speed.md.
+// With -docs it also writes the tables and the plot of docs/developer/turnover.md, and the
+// tables of docs/developer/transfer-speed.md.
 package main
 
 import (
@@ -52,7 +52,7 @@ func main() {
 }
 
 // calm is how long a pod must have been left alone for its kubelet to act on a
-// change at once: three of the kubelet's rounds (docs/turnover.md).
+// change at once: three of the kubelet's rounds (docs/developer/turnover.md).
 const calm = 3400 * time.Millisecond
 
 // The two images whose turns are measured.

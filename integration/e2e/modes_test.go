@@ -14,7 +14,7 @@ import (
 
 // The tests whose names begin with TestMode, and those beside them in
 // integration/run-tests, are run in each mode of the pool: what is promised of a
-// job does not depend on what pilot and payload container share (docs/modes.md).
+// job does not depend on what pilot and payload container share (docs/admin/modes.md).
 
 // look is what a job finds out about its surroundings: one line for each thing
 // that it could do.

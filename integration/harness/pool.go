@@ -65,7 +65,7 @@ type Pool struct {
 }
 
 // Mode is what our execution point shares with its payload containers; see
-// docs/modes.md.
+// docs/admin/modes.md.
 type Mode string
 
 // The modes.

@@ -83,7 +83,7 @@ func (p *pool) publicFiles() string {
 		webAddress(p.settings), submitUser, publicDir)
 }
 
-// Modes of the execution point; see docs/modes.md.
+// Modes of the execution point; see docs/admin/modes.md.
 const (
 	modeShared   = "shared"
 	modeUnshared = "unshared"

@@ -10,9 +10,8 @@ import (
 
 // housekeeping serves what an administrator may ask of any daemon, apart from
 // the commands that end it (condor_daemon_core.V6/daemon_core_main.cpp:
-// dc_main_init). Commands that need a session of a kind that nobody can have
-// with a starter without authenticating to it are not served, see
-// docs/differences.md.
+// dc_main_init). It does not serve commands that need a session which a client
+// gets only by authenticating to the starter.
 func (a *activation) housekeeping(server *cedar.Server) {
 	for _, command := range []int{cedar.DCReconfig, cedar.DCReconfigFull} {
 		server.Handle(command, cedar.Administrator, func(ctx context.Context, c *cedar.Call) error {

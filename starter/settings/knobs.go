@@ -7,7 +7,7 @@ import (
 	"podstarter/condor/image"
 )
 
-// Knob is one line of the table from which docs/knobs.md and the snippet in
+// Knob is one line of the table from which docs/admin/knobs.md and the snippet in
 // condor_config.d are written, so that neither can drift from the code.
 type Knob struct {
 	Name     string
