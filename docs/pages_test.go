@@ -203,6 +203,28 @@ func TestTestCommandsAreForDevelopers(t *testing.T) {
 	}
 }
 
+// A package that the page on architecture does not name is one that nobody has
+// placed.
+func TestArchitectureNamesThePackages(t *testing.T) {
+	text := pages(t)["docs/developer/architecture.md"].text
+	packages := map[string]bool{}
+	files(t, func(name, _ string) {
+		dir := path.Dir(name)
+		module, _, _ := strings.Cut(dir, "/")
+		if !strings.HasSuffix(name, "_test.go") && !slices.Contains([]string{"integration", "release", "testdata"}, module) {
+			packages[dir] = true
+		}
+	}, ".go")
+	if len(packages) < 20 {
+		t.Fatalf("only %d packages found", len(packages))
+	}
+	for _, dir := range slices.Sorted(maps.Keys(packages)) {
+		if !strings.Contains(text, "`"+dir+"`") {
+			t.Errorf("docs/developer/architecture.md does not name the package `%s`: say what it knows, and why it is separate", dir)
+		}
+	}
+}
+
 // Comments, messages and configuration name pages by their path.
 func TestNamedPagesExist(t *testing.T) {
 	all := pages(t)
