@@ -268,7 +268,12 @@ func TestReadExit(t *testing.T) {
 	write("wrong", `{"activation":"good"}`)
 	write("empty", "")
 	write("large", strings.Repeat(" ", maxRecord+1))
-	if err := os.Symlink(filepath.Join(dir, ExitRecordName("good")), filepath.Join(dir, ExitRecordName("link"))); err != nil {
+	// A record as good as any, except that it is somewhere else.
+	elsewhere := filepath.Join(dir, "elsewhere")
+	if err := os.WriteFile(elsewhere, []byte(`{"activation":"link","wait_status":1,"started":"2026-01-02T03:04:05Z","ended":"2026-01-02T03:04:06Z","user_cpu_ns":0,"system_cpu_ns":0,"max_rss_bytes":0,"oom_kills":0}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(dir, ExitRecordName("link"))); err != nil {
 		t.Fatal(err)
 	}
 	if e, err := ReadExit(dir, "good"); err != nil || e.WaitStatus != 1 {

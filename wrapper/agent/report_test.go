@@ -74,3 +74,28 @@ func FuzzReport(f *testing.F) {
 		}
 	})
 }
+
+// TestLauncherWithoutThreads: Go's runtime ends with 2 when it is refused a thread, and the
+// user is told so; every other end of a launcher stays what it was.
+func TestLauncherWithoutThreads(t *testing.T) {
+	silent := payload.StartError{Stage: payload.StageFork, Detail: "without a word"}
+	said := payload.StartError{Stage: payload.StageFork, Errno: unix.ENOMEM}
+	exec := payload.StartError{Stage: payload.StageExec}
+	for name, tt := range map[string]struct {
+		failure payload.StartError
+		status  unix.WaitStatus
+		threads bool
+	}{
+		"no thread":        {silent, 2 << 8, true},
+		"another code":     {silent, 1 << 8, false},
+		"no failure":       {silent, 0, false},
+		"killed":           {silent, 2, false},
+		"it gave a reason": {said, 2 << 8, false},
+		"a later stage":    {exec, 2 << 8, false},
+	} {
+		got := withoutThreads(&tt.failure, tt.status)
+		if tt.threads && (got.Errno != unix.EAGAIN || got.Detail == tt.failure.Detail) || !tt.threads && *got != tt.failure {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
