@@ -217,6 +217,12 @@ func makeDir(at int, name string, mode uint32) (int, error) {
 	if err := unix.Mkdirat(at, name, mode); err != nil {
 		return -1, &fs.PathError{Op: "make directory", Path: name, Err: err}
 	}
+	return openMade(at, name)
+}
+
+// openMade opens a directory that was just made. What has its name by now may be a link:
+// something of an earlier job may be alive.
+func openMade(at int, name string) (int, error) {
 	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, &fs.PathError{Op: "open the new directory", Path: name, Err: err}

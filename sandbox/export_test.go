@@ -19,3 +19,12 @@ func LayAsPayload(in, name string, o Options) error {
 
 // OpenRoot opens one of the directories that Create made.
 func (s *Sandbox) OpenRoot(path string) (*beneath.Root, error) { return s.openRoot(path) }
+
+// OpenMade opens a directory as Create does when it has made it.
+func OpenMade(at int, name string) error {
+	fd, err := openMade(at, name)
+	if err == nil {
+		closeFD(fd)
+	}
+	return err
+}

@@ -1,12 +1,15 @@
 package beneath
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 const payloadUID = 10001
@@ -25,6 +28,29 @@ func asPayload(t *testing.T) bool {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: payloadUID, Gid: payloadUID}}
 	out, err := cmd.CombinedOutput()
 	t.Logf("as uid %d:\n%s", payloadUID, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return false
+}
+
+// mayMount reports whether this process may mount. An ordinary user has the rest of the
+// calling test run in a process that may: as root of a user namespace and a mount namespace
+// of its own.
+func mayMount(t *testing.T) bool {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return true
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	own := []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS, UidMappings: own,
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {
+		t.Skipf("an ordinary user may make no user namespace here, so root has to run this test: %v", err)
+	}
+	t.Logf("in namespaces of its own:\n%s", out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -123,6 +124,47 @@ func TestDoPassesErrorsAndSurvivesGoexit(t *testing.T) {
 	}
 	if err := Self().Do(func() error { return want }); err != want {
 		t.Errorf("as self: got %v, want %v", err, want)
+	}
+}
+
+// onThread calls what on a thread that ends with it.
+func onThread(what func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked
+		if unix.Gettid() == unix.Getpid() {
+			onThread(what) // Go cannot end the first thread
+			runtime.UnlockOSThread()
+			return
+		}
+		what()
+	}()
+	<-done
+}
+
+// TestGroupsAreReplaced: the groups of the process are no way to files that are not the
+// owner's. An ordinary user may not even ask for that, and so is refused there; had the call
+// been left out, all that follows would succeed: it asks for the identity that is there.
+func TestGroupsAreReplaced(t *testing.T) {
+	owner := Owner{UID: os.Geteuid(), GID: os.Getegid()}
+	if owner.UID == 0 {
+		owner.UID, owner.GID = payloadUID, payloadUID
+	}
+	var err error
+	var groups []int
+	onThread(func() {
+		err = owner.assume()
+		groups, _ = unix.Getgroups() // of this thread
+	})
+	if os.Geteuid() != 0 {
+		if !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "groups") {
+			t.Errorf("%v, want a refusal to change the groups", err)
+		}
+		return
+	}
+	if err != nil || len(groups) != 1 || groups[0] != owner.GID {
+		t.Errorf("groups %v, %v", groups, err)
 	}
 }
 

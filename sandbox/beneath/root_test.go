@@ -207,6 +207,30 @@ func TestCreateAndMkdir(t *testing.T) {
 	}
 }
 
+// TestCreateNew: what has the name already is neither opened nor followed.
+func TestCreateNew(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"), "mine")
+	must(t, os.Symlink("file", filepath.Join(dir, "link")))
+	must(t, os.Symlink("nothing", filepath.Join(dir, "dangling")))
+	for how, r := range roots(t, dir) {
+		for _, name := range []string{"file", "link", "dangling"} {
+			if f, err := r.CreateNew(name); !errors.Is(err, unix.EEXIST) {
+				t.Errorf("by %s, %s: %v, %v", how, name, f, err)
+			}
+		}
+		f, err := r.CreateNew("new, by " + how)
+		must(t, err)
+		must(t, f.Close())
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(data) != "mine" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "nothing")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file was made behind a link: %v", err)
+	}
+}
+
 func TestReadDir(t *testing.T) {
 	top := tree(t)
 	want := map[string]bool{}

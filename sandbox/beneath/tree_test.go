@@ -140,9 +140,46 @@ func TestRemoveImmutable(t *testing.T) {
 	}
 }
 
+// TestDirectoriesAreEnteredByTheirName, and not by that of a link to them.
+func TestDirectoriesAreEnteredByTheirName(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "real"), 0o700))
+	must(t, os.Symlink("real", filepath.Join(dir, "link")))
+	at := openDirFD(t, dir)
+	d, err := openDir(at, "real", mountOf{})
+	must(t, err)
+	d.Close()
+	if d, err := openDir(at, "link", mountOf{}); !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) {
+		if err == nil {
+			d.Close()
+		}
+		t.Errorf("a link was followed: %v", err)
+	}
+}
+
+// TestMeasureLimit: the entry at the limit is the last that counts.
+func TestMeasureLimit(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 4 {
+		write(t, filepath.Join(dir, strconv.Itoa(i)), "x")
+	}
+	for limit, whole := range map[int64]bool{0: true, 5: true, 4: true, 3: false, 1: false} {
+		u, err := Measure(t.Context(), openDirFD(t, dir), limit)
+		want := min(4, limit)
+		if limit == 0 {
+			want = 4
+		}
+		if whole != (err == nil) || !whole && !errors.Is(err, ErrIncomplete) || u.Files != want || u.Bytes != want {
+			t.Errorf("limit %d: %+v, %v", limit, u, err)
+		}
+	}
+}
+
 func TestRemoveStopsAtMounts(t *testing.T) {
-	needRoot(t)
-	top := tree(t)
+	if !mayMount(t) {
+		return
+	}
+	top := filepath.Join(t.TempDir(), "top")
 	precious := filepath.Join(filepath.Dir(top), "precious")
 	write(t, filepath.Join(precious, "file"), "x")
 	write(t, filepath.Join(top, "d/other"), "x")

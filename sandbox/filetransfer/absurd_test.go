@@ -9,9 +9,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"podstarter/classads"
 	"podstarter/internal/cedar"
 	"podstarter/sandbox/sandboxtest"
 )
@@ -166,5 +168,23 @@ func TestOddGoAheads(t *testing.T) {
 				t.Errorf("%d bytes were sent, want %d", result.Bytes, c.sent)
 			}
 		})
+	}
+}
+
+// TestPatience: a peer is waited for as long as it says, but for no longer than any
+// access point can mean.
+func TestPatience(t *testing.T) {
+	const day = 86400
+	for seconds, want := range map[int64]time.Duration{
+		-1: 0, 0: 0, 1: time.Second, 300: 5 * time.Minute, day: 24 * time.Hour, day + 1: 0, 1 << 40: 0, 1<<63 - 1: 0,
+	} {
+		ad := classads.NewAd()
+		ad.SetInt("Timeout", seconds)
+		if got := patience(ad); got != want {
+			t.Errorf("%d: %v, want %v", seconds, got, want)
+		}
+	}
+	if got := patience(classads.NewAd()); got != 0 {
+		t.Errorf("no word: %v", got)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math/big"
 	"strings"
 	"testing"
@@ -146,6 +148,24 @@ func TestDownloadCancelled(t *testing.T) {
 	}
 }
 
+// TestVerdictOfACancelledTransfer: whatever it was that went wrong first, a transfer that
+// was cut short is worth another try, and says why it was cut.
+func TestVerdictOfACancelledTransfer(t *testing.T) {
+	why := errors.New("the job is removed")
+	for _, cancelled := range []bool{false, true} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		if cancelled {
+			cancel(why)
+		}
+		x := &session{Config: Config{Log: slog.New(slog.DiscardHandler)}, ctx: ctx, code: CodeDownload}
+		v := x.verdict(fmt.Errorf("receiving: %w", &Error{Code: 7, Subcode: 2, Text: "no room\nfor it"}))
+		if v.Code != 7 || v.Subcode != 2 || strings.Contains(v.Text, "\n") || v.TryAgain != cancelled || errors.Is(v.Err, why) != cancelled {
+			t.Errorf("cancelled %v: %+v", cancelled, v)
+		}
+	}
+}
+
 func TestDownloadWaitsForTheShadowToClose(t *testing.T) {
 	f, s := newShadow(t), sandboxtest.New(t)
 	f.linger = 300 * time.Millisecond
@@ -173,40 +193,64 @@ func TestDialFails(t *testing.T) {
 	}
 }
 
+// delegating is a shadow's half of the delegation of an X.509 proxy.
+func delegating(signer *rsa.PrivateKey, chain int) func(*cedar.Stream) error {
+	return func(s *cedar.Stream) error {
+		n, err := s.GetInt()
+		if err != nil {
+			return err
+		}
+		der, err := s.GetBytes(int(n))
+		if err = end(s, err); err != nil {
+			return err
+		}
+		request, err := x509.ParseCertificateRequest(der)
+		if err != nil {
+			return err
+		}
+		var out []byte
+		for i := range chain {
+			template := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 1)), NotAfter: time.Now().Add(time.Hour)}
+			cert, err := x509.CreateCertificate(rand.Reader, template, template, request.PublicKey, signer)
+			if err != nil {
+				return err
+			}
+			out = append(out, cert...)
+		}
+		s.PutInt(int64(len(out)))
+		if len(out) > 0 {
+			s.PutBytes(out)
+		}
+		return s.EndMessage()
+	}
+}
+
+// TestProxyReplacesNothing: a proxy does not get into a file that is there, which others
+// may be able to read.
+func TestProxyReplacesNothing(t *testing.T) {
+	f, s := newShadow(t), sandboxtest.New(t)
+	signer, err := rsa.GenerateKey(rand.Reader, 2048)
+	must(t, err)
+	f.items = []sent{
+		{command: 1, name: "taken", mode: 0o644, data: "mine"},
+		{command: 4, name: "taken", raw: delegating(signer, 1)},
+	}
+	_, err = f.transfer(s, plainJob).Download(context.Background())
+	f.mustPlay()
+	var v *Error
+	if !errors.As(err, &v) || v.Subcode != int(unix.EEXIST) {
+		t.Errorf("%v", err)
+	}
+	if data, err := s.ReadFile("taken", 1<<20); err != nil || string(data) != "mine" {
+		t.Errorf("%.40q, %v", data, err)
+	}
+}
+
 func TestDelegatedProxy(t *testing.T) {
 	f, s := newShadow(t), sandboxtest.New(t)
 	signer, err := rsa.GenerateKey(rand.Reader, 2048)
 	must(t, err)
-	delegate := func(chain int) func(*cedar.Stream) error {
-		return func(s *cedar.Stream) error {
-			n, err := s.GetInt()
-			if err != nil {
-				return err
-			}
-			der, err := s.GetBytes(int(n))
-			if err = end(s, err); err != nil {
-				return err
-			}
-			request, err := x509.ParseCertificateRequest(der)
-			if err != nil {
-				return err
-			}
-			var out []byte
-			for i := range chain {
-				template := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 1)), NotAfter: time.Now().Add(time.Hour)}
-				cert, err := x509.CreateCertificate(rand.Reader, template, template, request.PublicKey, signer)
-				if err != nil {
-					return err
-				}
-				out = append(out, cert...)
-			}
-			s.PutInt(int64(len(out)))
-			if len(out) > 0 {
-				s.PutBytes(out)
-			}
-			return s.EndMessage()
-		}
-	}
+	delegate := func(chain int) func(*cedar.Stream) error { return delegating(signer, chain) }
 	f.items = []sent{
 		{command: 4, name: "proxy", raw: delegate(3)},
 		{command: 4, name: "../illegal", raw: delegate(1)},

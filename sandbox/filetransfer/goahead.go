@@ -105,8 +105,8 @@ func (x *session) ask() error {
 		case result == goAheadWait:
 			x.Log.Debug("waiting for a place in the access point's transfer queue")
 			x.Progress(Progress{Waiting: true, Files: x.stats.files, Bytes: x.stats.bytes})
-			if v := ad.IntOr("Timeout", -1); v > 0 && v <= int64(mostAlive/time.Second) {
-				x.s.SetTimeout(time.Duration(v)*time.Second + aliveSlop)
+			if v := patience(ad); v > 0 {
+				x.s.SetTimeout(v + aliveSlop)
 			}
 			continue
 		case result == goAheadAlways:
@@ -114,6 +114,16 @@ func (x *session) ask() error {
 		}
 		return nil
 	}
+}
+
+// patience is how long a peer that needs more time is to be waited for; 0 if it does not
+// say so, or says what cannot be meant.
+func patience(ad *classads.Ad) time.Duration {
+	v := ad.IntOr("Timeout", -1)
+	if v <= 0 || v > int64(mostAlive/time.Second) {
+		return 0
+	}
+	return time.Duration(v) * time.Second
 }
 
 // refused makes the error of a go-ahead that says no.
