@@ -69,8 +69,10 @@ func TestMeterOverRuns(t *testing.T) {
 	m.NextRun()
 	m.seen(payload.ContainerUsage{UserCPU: time.Second, Cgroup: &payload.CgroupUsage{UserCPU: time.Second, ReadBytes: 5}})
 	m.End(exit)
-	want := job.Usage{UserCPU: 12 * time.Second, SystemCPU: 4 * time.Second, IOWait: -1,
-		IO: &job.IO{ReadBytes: 20, WriteBytes: 40, Reads: 2, Writes: 4}}
+	m.NextRun()
+	m.End(exit)
+	want := job.Usage{UserCPU: 18 * time.Second, SystemCPU: 6 * time.Second, IOWait: -1,
+		IO: &job.IO{ReadBytes: 30, WriteBytes: 60, Reads: 3, Writes: 6}}
 	if got := reading(m).Usage; !cmp.Equal(want, got) {
 		t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
 	}
