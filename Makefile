@@ -44,7 +44,7 @@ bench: build pool ## how fast containers, jobs and files follow each other; writ
 	$(GO) -C integration run ./bench -docs ../docs/developer
 
 mutants: compiler ## mistakes put into the product on purpose, each of which a unit test must notice
-	$(GO) run -C integration ./mutants
+	$(GO) run ./mutants
 
 lint: ## the rules of .golangci.yml, and modules that name what is needed and nothing else
 	$(GO) mod tidy -diff

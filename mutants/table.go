@@ -31,6 +31,7 @@ var areas = []area{
 	{"wrapper", slices.Concat(wrapperMutants, payloadMutants, chirpMutants)},
 	{"sandbox", sandboxMutants},
 	{"starter", starterMutants},
+	{"activation", activationMutants},
 }
 
 // pick lists the mutants of an area, of all if it is empty, that have one of the names,

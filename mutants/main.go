@@ -15,7 +15,7 @@ func main() {
 	verbose := flag.Bool("v", false, "print the output of the tests that failed")
 	all := flag.Bool("all", false, "run all tests of each package, not only those that the table names")
 	limit := flag.Duration("limit", 3*time.Minute, "how long the tests of one mutant may take")
-	of := flag.String("area", "", "only the mutants of this area: wrapper, sandbox or starter")
+	of := flag.String("area", "", "only the mutants of this area: wrapper, sandbox, starter or activation")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -136,8 +136,11 @@ func (c *campaign) try(m mutant) (word, detail string) {
 func (c *campaign) check(of tests) error {
 	err, done := c.sound[of]
 	if !done {
-		err = c.passes(of)
-		c.sound[of] = err
+		if err = c.passes(of); err != nil {
+			c.sound[of] = fmt.Errorf("%s fails, as said above", of.Package)
+			return err
+		}
+		c.sound[of] = nil
 	}
 	return err
 }

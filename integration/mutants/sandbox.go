@@ -1,4 +1,0 @@
-package main
-
-// Mistakes in the sandbox.
-var sandboxMutants = []mutant{}

@@ -1,4 +1,0 @@
-package main
-
-// Mistakes in the starter.
-var starterMutants = []mutant{}
