@@ -23,6 +23,9 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 	if req.Report == nil {
 		req.Report = func(string) {}
 	}
+	if l.isReleased() {
+		return nil, fmt.Errorf("bind an image to container %s: its lease was given back", l.name)
+	}
 	l.hold(nil)
 	c, j, err := l.bindAndJudge(ctx, req)
 	if err == nil && c == nil && j.class == toUser && j.failure.origin == fromWrapper {

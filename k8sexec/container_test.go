@@ -1,7 +1,6 @@
 package k8sexec
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -72,24 +71,4 @@ func TestLost(t *testing.T) {
 			t.Errorf("%s", v)
 		}
 	})
-}
-
-func TestReleaseIsNoLoss(t *testing.T) {
-	w := newWorld(t, nil)
-	l, c := w.bind("registry.example.com/u/a:1")
-	release(t, l)
-	release(t, l)
-	select {
-	case err := <-c.Lost():
-		t.Errorf("lost after release: %v", err)
-	case <-c.client.Lost():
-	}
-	if got := w.api.count("get"); got != 1 {
-		t.Errorf("%d GETs", got)
-	}
-	again, err := w.backend.Lease(context.Background())
-	if err != nil || again.(*lease).name != "payload" {
-		t.Fatalf("released container is not free: %v", err)
-	}
-	release(t, again)
 }

@@ -173,6 +173,12 @@ func (l *lease) Release(context.Context) error {
 	return errors.Join(l.lock.Close(), l.private.Close())
 }
 
+func (l *lease) isReleased() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.released
+}
+
 // giveBack notes that nobody died with a job in this container, nor left one there that
 // would not die.
 func (l *lease) giveBack() {

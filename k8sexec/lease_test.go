@@ -1,71 +1,21 @@
 package k8sexec
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/payload"
+	"podstarter/wrapper/agent/agenttest"
 )
 
-// TestMain lets the test binary play a starter that holds a lease until it is
-// killed.
 func TestMain(m *testing.M) {
-	if dir := os.Getenv("K8SEXEC_TEST_LEASE"); dir != "" {
-		holdLease(dir)
-	}
-	os.Exit(m.Run())
-}
-
-func holdLease(dir string) {
-	b := &Backend{opt: Options{Containers: []string{"payload"}, PrivateDir: dir}, timing: defaultTiming, life: context.Background()}
-	b.log = discard()
-	b.killUser = func(context.Context, int) error { return nil }
-	if _, err := b.Lease(context.Background()); err != nil {
-		os.Exit(1)
-	}
-	_, _ = os.Stdout.WriteString("leased\n")
-	select {}
-}
-
-func TestLeaseDiesWithProcess(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.Containers = []string{"payload"} })
-	w.backend.timing.leaseWait = 5 * time.Second
-	other := exec.Command(os.Args[0])
-	other.Env = append(os.Environ(), "K8SEXEC_TEST_LEASE="+w.private)
-	out, err := other.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "leased\n" {
-		t.Fatalf("the other process said %q, %v", line, err)
-	}
-	short, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	if l, err := w.backend.Lease(short); err == nil {
-		release(t, l)
-		t.Fatal("leased a container that another process holds")
-	}
-	if err := other.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	l, err := w.backend.Lease(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	release(t, l)
+	agenttest.Main(m, agenttest.Role{Name: holderName, Run: holder})
 }
 
 func TestPrivateDirectoryMustBeSafe(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podstarter/payload"
+	"podstarter/wrapper/agent/agenttest"
 )
 
 // world is a pod, its API server and a backend on one machine.
@@ -58,7 +58,7 @@ func testID(n int) string { return fmt.Sprintf("%064x", n) }
 
 func newWorld(t *testing.T, change func(*Options)) *world {
 	t.Helper()
-	w := &world{t: t, control: t.TempDir(), private: t.TempDir(), execute: t.TempDir(), proc: t.TempDir(), current: make(map[string]*fakeWrapper)}
+	w := &world{t: t, control: agenttest.PublicDir(t), private: t.TempDir(), execute: t.TempDir(), proc: t.TempDir(), current: make(map[string]*fakeWrapper)}
 	opt := Options{
 		PodName: "pilot-0", PodNamespace: "jobs", Containers: []string{"payload", "payload-2"}, BaseUID: 10001,
 		ControlDir: w.control, PrivateDir: w.private, BindTimeout: 20 * time.Second, ThrowawayTags: true, DigestLifetime: time.Hour,
@@ -83,6 +83,7 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 	w.backend = b
 	b.connect = func() (podAPI, error) { return w.api, nil }
 	b.proc = w.proc
+	b.self = identity{}                                   // root, whoever runs the tests
 	b.killUser = func(_ context.Context, uid int) error { // not on the machine of the tests
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -155,15 +156,7 @@ func (w *world) boot(pod *corev1.Pod, name string) string {
 
 // setContainer makes the test process, which plays the wrapper, a process of the
 // n-th container.
-func (w *world) setContainer(n int) {
-	dir := filepath.Join(w.proc, strconv.Itoa(os.Getpid()))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		w.t.Error(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "cgroup"), []byte("0::/../cri-containerd-"+testID(n)+".scope\n"), 0o600); err != nil {
-		w.t.Error(err)
-	}
-}
+func (w *world) setContainer(n int) { w.setContainerOf(os.Getpid(), testID(n)) }
 
 // report lets the kubelet say that the n-th container runs, and its image.
 func (w *world) report(container string, n int, imageID string) {

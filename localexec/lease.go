@@ -19,6 +19,7 @@ type lease struct {
 	lock      *os.File // nil without root
 	container *container
 	dir       string // control directory, "" before Bind
+	released  bool
 }
 
 // Owner implements payload.Lease: it is the user and group of the payload.
@@ -36,8 +37,8 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 	if !payload.ValidActivation(req.Activation) {
 		return nil, fmt.Errorf("start a wrapper: %.40q is no name of an activation", req.Activation)
 	}
-	if l.container != nil {
-		return nil, fmt.Errorf("start a wrapper for %s: the lease has one already", req.Activation)
+	if l.released || l.container != nil {
+		return nil, fmt.Errorf("start a wrapper for %s: the lease has one already, or was given back", req.Activation)
 	}
 	l.dir = filepath.Join(l.backend.dir, req.Activation)
 	p, err := startWrapper(l, rand.Text())
@@ -45,6 +46,7 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 		return nil, siteTrouble("cannot start the wrapper", err)
 	}
 	// The wrapper may end instead of announcing itself.
+	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(p.ended, func() { cancel(context.Cause(p.ended)) })
@@ -52,6 +54,9 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 	client, err := payload.Dial(ctx, payload.Options{Dir: l.dir, Nonce: p.nonce, Log: l.backend.log})
 	if err != nil {
 		p.kill()
+		if outer.Err() != nil {
+			return nil, context.Cause(outer)
+		}
 		return nil, siteTrouble("the wrapper does not answer", err)
 	}
 	l.container = newContainer(client, p)
@@ -65,6 +70,7 @@ func siteTrouble(what string, err error) error {
 // Release implements payload.Lease. It ends the wrapper, and with it whatever is left of the payload, and
 // gives the user ID back.
 func (l *lease) Release(ctx context.Context) error {
+	l.released = true
 	var errs []error
 	if l.container != nil {
 		errs = append(errs, l.container.end(ctx))

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"podstarter/localexec"
@@ -20,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	agenttest.Main(m, agenttest.Role{Name: starterName, Run: starter})
+	agenttest.Main(m, agenttest.Role{Name: starterName, Run: starter}, agenttest.Role{Name: holderName, Run: holder})
 }
 
 func newBackend(t *testing.T, users int) payload.Backend {
@@ -56,83 +55,39 @@ func bind(t *testing.T, l payload.Lease, activation string) payload.Container {
 	return c
 }
 
-func TestRun(t *testing.T) {
+// TestEnvironment: a payload has nothing of the starter's environment, and its wrapper
+// ends with its lease.
+func TestEnvironment(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_STARTER", "1")
-	b := newBackend(t, 1)
-	for range 2 { // the second time with the same user ID
-		l := lease(t, b)
-		uid, gid := l.Owner()
-		c := bind(t, l, "job1")
-		s := agenttest.Spec(t, "facts")
-		s.UID, s.GID, s.ImageEnv = uid, gid, true
-		if _, err := c.Client().Start(agenttest.Context(t), s); err != nil {
-			t.Fatal(err)
-		}
-		exit, err := c.Client().Wait(agenttest.Context(t))
-		if err != nil || exit.WaitStatus != 0 || exit.Cgroup != nil {
-			t.Errorf("%+v, %v", exit, err)
-		}
-		var facts agenttest.Facts
-		if err := json.Unmarshal([]byte(agenttest.Output(t, s)), &facts); err != nil {
-			t.Fatal(err)
-		}
-		if len(facts.Env) > 0 || facts.UIDs[0] != uid || facts.NoNewPrivs != "1" {
-			t.Errorf("%+v", facts)
-		}
-		if err := l.Release(agenttest.Context(t)); err != nil {
-			t.Error(err)
-		}
-		if c.Client().Hello().PID == 0 || processExists(c.Client().Hello().PID) {
-			t.Error("the wrapper has outlived its lease")
-		}
-		select {
-		case err := <-c.Lost():
-			t.Errorf("released and lost: %v", err)
-		default:
-		}
+	l := lease(t, newBackend(t, 1))
+	c := bind(t, l, "job1")
+	s := agenttest.Spec(t, "facts")
+	s.ImageEnv = true
+	if _, err := c.Client().Start(agenttest.Context(t), s); err != nil {
+		t.Fatal(err)
+	}
+	exit, err := c.Client().Wait(agenttest.Context(t))
+	if err != nil || exit.WaitStatus != 0 || exit.Cgroup != nil {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	var facts agenttest.Facts
+	if err := json.Unmarshal([]byte(agenttest.Output(t, s)), &facts); err != nil {
+		t.Fatal(err)
+	}
+	if len(facts.Env) > 0 || facts.NoNewPrivs != "1" {
+		t.Errorf("%+v", facts)
+	}
+	if err := l.Release(agenttest.Context(t)); err != nil {
+		t.Error(err)
+	}
+	if processExists(c.Client().Hello().PID) {
+		t.Error("the wrapper has outlived its lease")
 	}
 }
 
 func processExists(pid int) bool {
 	_, err := procfamily.Lookup("/proc", pid)
 	return err == nil
-}
-
-func TestImageIsRefused(t *testing.T) {
-	_, err := lease(t, newBackend(t, 1)).Bind(agenttest.Context(t), payload.BindRequest{Activation: "job", Image: "busybox"})
-	var verdict *payload.Verdict
-	if !errors.As(err, &verdict) || verdict.Blame != payload.User || !strings.Contains(verdict.Message, "busybox") {
-		t.Error(err)
-	}
-}
-
-func TestUsersRunOut(t *testing.T) {
-	if !agenttest.Root() {
-		t.Skip("needs root")
-	}
-	b := newBackend(t, 1)
-	first := lease(t, b)
-	if _, err := b.Lease(agenttest.Context(t)); !errors.Is(err, localexec.ErrNoUser) {
-		t.Errorf("second lease of one user ID: %v", err)
-	}
-	if err := first.Release(agenttest.Context(t)); err != nil {
-		t.Error(err)
-	}
-	lease(t, b)
-}
-
-func TestReleaseKills(t *testing.T) {
-	l := lease(t, newBackend(t, 1))
-	c := bind(t, l, "job")
-	s := agenttest.Spec(t, "tree")
-	if _, err := c.Client().Start(agenttest.Context(t), s); err != nil {
-		t.Fatal(err)
-	}
-	pids := leaves(t, s)
-	if err := l.Release(agenttest.Context(t)); err != nil {
-		t.Error(err)
-	}
-	checkDead(t, pids)
 }
 
 // leaves waits for a "tree" to grow and gives the process IDs of its leaves.
@@ -160,26 +115,6 @@ func checkDead(t *testing.T, pids []int) {
 		if p, err := procfamily.Lookup("/proc", pid); err == nil && !p.Dead() {
 			t.Errorf("process %d is left", pid)
 		}
-	}
-}
-
-func TestWrapperKilled(t *testing.T) {
-	l := lease(t, newBackend(t, 1))
-	c := bind(t, l, "job")
-	s := agenttest.Spec(t, "sleep")
-	if _, err := c.Client().Start(agenttest.Context(t), s); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(c.Client().Hello().PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-c.Lost():
-		if err == nil || !strings.Contains(err.Error(), "killed") {
-			t.Error(err)
-		}
-	case <-agenttest.Context(t).Done():
-		t.Error("nobody noticed")
 	}
 }
 

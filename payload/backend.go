@@ -29,7 +29,9 @@ type Lease interface {
 	Owner() (uid, gid int)
 	// Bind makes the slot run the image and answers when a wrapper of that
 	// very container has announced itself. An error is a *[Verdict] where it is
-	// known whose fault it is, or the cause of ctx's end.
+	// known whose fault it is, or the cause of ctx's end. A lease has one container
+	// at a time: bound again, it gets a new one in place of the first, or the
+	// backend refuses.
 	Bind(ctx context.Context, req BindRequest) (Container, error)
 	// Release gives the slot back and ends the wrapper's connection, and with it
 	// whatever is left of the payload. A second call does nothing.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -41,6 +42,30 @@ func ordinaryUID() int { return firstUID + 2*os.Getpid() }
 
 // payloadUID is the user and group ID of payloads when the wrapper is root.
 func payloadUID() int { return ordinaryUID() + 1 }
+
+// Payloads gives n user IDs, from uid on, for a backend with several slots. Nobody
+// else has them. Without root it is the user of this process, which can have no other.
+func Payloads(t testing.TB, n int) (uid int) {
+	t.Helper()
+	if !Root() {
+		return os.Geteuid()
+	}
+	given := payloadsGiven.Add(int64(n))
+	if given > maxPayloads {
+		t.Fatalf("more than %d user IDs for one test process", maxPayloads)
+	}
+	return firstOfMany + maxPayloads*os.Getpid() + int(given) - n
+}
+
+var payloadsGiven atomic.Int64
+
+const (
+	// maxPayloads is how many user IDs there are for one test process.
+	maxPayloads = 64
+	// firstOfMany leaves room below firstUID for every process ID, which are below
+	// 2^22 (proc(5), pid_max).
+	firstOfMany = 1_600_000_000
+)
 
 // Role is a part that the test binary plays when executed under a name.
 type Role struct {

@@ -1,0 +1,172 @@
+package backendtest
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"podstarter/payload"
+	"podstarter/wrapper/agent/agenttest"
+)
+
+// lost: the end of a container under its job is told once, with its reason. Nothing of
+// the job is alive when the next one gets the slot.
+func lost(t *testing.T, f Fixture) {
+	l := lease(t, f.Backend)
+	c := bound(t, l, "")
+	notLost(t, c)
+	j := start(t, l, c, "tree")
+	f.End(t, c)
+	select {
+	case err := <-c.Lost():
+		if err == nil || err.Error() == "" {
+			t.Errorf("lost for no reason: %v", err)
+		}
+	case <-agenttest.Context(t).Done():
+		t.Fatal("the loss is not told")
+	}
+	if _, err := c.Client().Wait(agenttest.Context(t)); !errors.Is(err, payload.ErrLost) {
+		t.Errorf("wait: %v", err)
+	}
+	if err := c.Client().Sweep(agenttest.Context(t)); !errors.Is(err, payload.ErrLost) {
+		t.Errorf("sweep: %v", err)
+	}
+	release(t, l)
+	notLost(t, c)
+	next := lease(t, f.Backend)
+	if alive := j.alive(); agenttest.Root() && len(alive) > 0 {
+		t.Errorf("processes %v have outlived their container", alive)
+	}
+	if exit := start(t, next, bound(t, next, ""), "exit", "0").wait(); exit.WaitStatus != 0 {
+		t.Errorf("exit %+v", exit)
+	}
+}
+
+// notLost checks that nothing is told that did not happen.
+func notLost(t *testing.T, c payload.Container) {
+	t.Helper()
+	select {
+	case err := <-c.Lost():
+		t.Errorf("lost: %v", err)
+	case n := <-c.Ending():
+		t.Errorf("to be ended: %+v", n)
+	default:
+	}
+}
+
+// takenDown: the end of a container that is decided on is told before it comes, and
+// the job goes on until then.
+func takenDown(t *testing.T, f Fixture) {
+	l := lease(t, f.Backend)
+	c := bound(t, l, "")
+	j := start(t, l, c, "sleep")
+	notLost(t, c)
+	if f.TakeDown != nil {
+		f.TakeDown(t, c)
+		select {
+		case n := <-c.Ending():
+			if n.Reason == "" || n.Left < 0 {
+				t.Errorf("notice %+v", n)
+			}
+		case <-agenttest.Context(t).Done():
+			t.Fatal("the end is not told")
+		}
+	}
+	j.goesOn()
+	notLost(t, c)
+	j.sweep()
+}
+
+// releaseKills: a lease that is given back takes its payload with it. Who has the next
+// lease need not fear it.
+func releaseKills(t *testing.T, f Fixture) {
+	l := lease(t, f.Backend)
+	c := bound(t, l, "")
+	j := start(t, l, c, "tree")
+	release(t, l)
+	lease(t, f.Backend)
+	if alive := j.alive(); len(alive) > 0 {
+		t.Errorf("processes %v have outlived their lease", alive)
+	}
+}
+
+// afterRelease: a lease that was given back gives nothing more, and is not lost.
+func afterRelease(t *testing.T, f Fixture) {
+	l := lease(t, f.Backend)
+	c := bound(t, l, "")
+	release(t, l)
+	release(t, l)
+	bindsNotAgain(t, l)
+	s := agenttest.Spec(t, "exit", "0")
+	s.UID, s.GID = l.Owner()
+	if _, err := c.Client().Start(agenttest.Context(t), s); !errors.Is(err, payload.ErrLost) {
+		t.Errorf("start: %v", err)
+	}
+	if _, err := c.Client().Wait(agenttest.Context(t)); err == nil {
+		t.Error("a payload that was never started has ended")
+	}
+	notLost(t, c)
+	never := lease(t, f.Backend) // and never bound
+	release(t, never)
+	bindsNotAgain(t, never)
+}
+
+// bindsNotAgain: a mistake of the caller's is an error, of which nobody else is blamed.
+func bindsNotAgain(t *testing.T, l payload.Lease) {
+	t.Helper()
+	_, err := l.Bind(agenttest.Context(t), request(""))
+	if v := (*payload.Verdict)(nil); err == nil || errors.As(err, &v) {
+		t.Errorf("a binding without a lease: %v", err)
+	}
+}
+
+// nothingLeaks: what a job took of this process is given back with its lease, also if
+// its binding failed.
+func nothingLeaks(t *testing.T, f Fixture) {
+	cycle := func() {
+		l := lease(t, f.Backend)
+		if f.Images != nil {
+			bound(t, l, f.Images.Other)
+		}
+		if _, err := l.Bind(agenttest.Context(t), request("not an image")); err == nil {
+			t.Error("bound to what is no image")
+		}
+		if f.Images == nil || f.Rebinds {
+			c := bound(t, l, "")
+			start(t, l, c, "exit", "0").wait()
+		}
+		release(t, l)
+	}
+	const cycles = 5
+	goroutines, files := resources(t)
+	for range cycles {
+		cycle()
+	}
+	ctx := agenttest.Context(t)
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		g, f := resources(t)
+		// Less than one a job is what was made once.
+		if g < goroutines+cycles && f < files+cycles {
+			return
+		}
+		select {
+		case <-again.C: // some of it ends a moment after its lease
+		case <-ctx.Done():
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines and %d files more after %d jobs\n%s", g-goroutines, f-files, cycles, stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+}
+
+func resources(t *testing.T) (goroutines, files int) {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime.NumGoroutine(), len(open)
+}
