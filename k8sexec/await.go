@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 	"podstarter/rescue"
 )
@@ -96,7 +98,7 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 			if outer.Err() != nil {
 				return nil, nil, w.ended(outer)
 			}
-			return nil, nil, &failure{origin: fromWrapper, reason: reasonUnusable, err: d.err}
+			return nil, nil, &verdict.Failure{Origin: verdict.FromWrapper, Reason: verdict.ReasonUnusable, Err: d.err}
 		case <-watch.C:
 			states.start()
 		case pod := <-states.pods:
@@ -104,11 +106,11 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 			if overtaken(pod, t.uid, l.name, nonce) {
 				abandon()
 				states.stop()
-				return nil, nil, &failure{origin: fromPod, reason: reasonOvertaken, message: "the pod carries another binding's nonce", spec: specOf(pod, l.name).Image}
+				return nil, nil, &verdict.Failure{Origin: verdict.FromPod, Reason: verdict.ReasonOvertaken, Message: "the pod carries another binding's nonce", Spec: podapi.SpecOf(pod, l.name).Image}
 			}
 			f := t.look(pod)
 			if f != nil {
-				f.image, f.spec = p.image.String(), p.spec
+				f.Image, f.Spec = p.image.String(), p.spec
 			}
 			w.saw(t.describe(pod), f, t.running != "")
 			if !dismissed && t.isActedOn(pod) {
@@ -129,7 +131,7 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 		}
 		f := w.final()
 		if f == nil && t.silent() > b.timing.silence {
-			f = &failure{origin: fromWrapper, reason: reasonSilent, message: "container " + t.running}
+			f = &verdict.Failure{Origin: verdict.FromWrapper, Reason: verdict.ReasonSilent, Message: "container " + t.running}
 		}
 		if f != nil {
 			abandon()
@@ -144,7 +146,7 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 // when the next starter has patched the pod already: the container then announces
 // a nonce that nobody waits for.
 func overtaken(pod *corev1.Pod, uid types.UID, container, nonce string) bool {
-	return pod.UID == uid && specOf(pod, container) != nil && pod.Annotations[nonceAnnotation+container] != nonce
+	return pod.UID == uid && podapi.SpecOf(pod, container) != nil && pod.Annotations[podapi.NonceAnnotation+container] != nonce
 }
 
 // stir makes the kubelet look at the pod by changing an annotation that means
@@ -154,7 +156,7 @@ func (l *lease) stir(ctx context.Context, nonce string) {
 	api, err := b.connect()
 	if err == nil {
 		var patch []byte
-		if patch, err = annotationPatch(stirAnnotation+l.name, nonce+"-"+time.Now().UTC().Format(time.RFC3339)); err == nil {
+		if patch, err = podapi.AnnotationPatch(podapi.StirAnnotation+l.name, nonce+"-"+time.Now().UTC().Format(time.RFC3339)); err == nil {
 			_, err = api.Patch(ctx, patch, false)
 		}
 	}
@@ -171,27 +173,27 @@ type waiting struct {
 	container string
 	spec      string
 
-	state  string   // what the status says at the moment
-	failed *failure // the latest failure
+	state  string           // what the status says at the moment
+	failed *verdict.Failure // the latest failure
 }
 
-func (w *waiting) saw(state string, f *failure, running bool) {
+func (w *waiting) saw(state string, f *verdict.Failure, running bool) {
 	w.state = state
 	switch {
 	case running:
 		w.failed = nil // the kubelet got over it
 	case f == nil:
 	default:
-		if w.failed == nil || w.failed.reason != f.reason || w.failed.message != f.message {
-			w.report(fmt.Sprintf("container %s: %s: %s", w.container, f.reason, f.message))
+		if w.failed == nil || w.failed.Reason != f.Reason || w.failed.Message != f.Message {
+			w.report(fmt.Sprintf("container %s: %s: %s", w.container, f.Reason, f.Message))
 		}
 		w.failed = f
 	}
 }
 
 // final gives the failure if waiting longer makes no sense.
-func (w *waiting) final() *failure {
-	if w.failed != nil && judge(*w.failed).isFinal(time.Now()) {
+func (w *waiting) final() *verdict.Failure {
+	if w.failed != nil && verdict.Judge(*w.failed).IsFinal(time.Now()) {
 		return w.failed
 	}
 	return nil
@@ -216,8 +218,8 @@ func (w *waiting) ended(ctx context.Context) error {
 	if w.failed != nil {
 		return w.failed
 	}
-	return &failure{origin: fromClock, reason: reasonTimeout,
-		message: fmt.Sprintf("after %s; status: %s", time.Since(w.started).Round(time.Second), w.state)}
+	return &verdict.Failure{Origin: verdict.FromClock, Reason: verdict.ReasonTimeout,
+		Message: fmt.Sprintf("after %s; status: %s", time.Since(w.started).Round(time.Second), w.state)}
 }
 
 // dismiss tells the wrapper that was there before to leave. The kubelet tells it

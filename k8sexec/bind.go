@@ -10,6 +10,10 @@ import (
 	"github.com/opencontainers/go-digest"
 	corev1 "k8s.io/api/core/v1"
 
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
 
@@ -28,7 +32,7 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 	}
 	l.hold(nil)
 	c, j, err := l.bindAndJudge(ctx, req)
-	if err == nil && c == nil && j.class == toUser && j.failure.origin == fromWrapper {
+	if err == nil && c == nil && j.Class == verdict.ToUser && j.Failure.Origin == verdict.FromWrapper {
 		// The wrapper said nothing with this image, but did with another: the image
 		// hides it, or the node was too busy just then.
 		c, j, err = l.bindAndJudge(ctx, req)
@@ -40,36 +44,36 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 		l.hold(c)
 		return c, nil
 	}
-	if j.class == toUser {
+	if j.Class == verdict.ToUser {
 		// Who did not choose the image cannot mend it.
 		switch {
 		case isDefault(req):
-			j.class = toPilot
-			j.says += " It is the default for jobs without an image; correct the pod's manifest."
+			j.Class = verdict.ToPilot
+			j.Says += " It is the default for jobs without an image; correct the pod's manifest."
 		case req.ChosenBy != "":
 			// Perhaps for this job alone.
-			j.class = toElsewhere
-			j.says += fmt.Sprintf(" It is the site's choice for jobs without an image; correct %s.", req.ChosenBy)
+			j.Class = verdict.ToElsewhere
+			j.Says += fmt.Sprintf(" It is the site's choice for jobs without an image; correct %s.", req.ChosenBy)
 		}
 	}
-	v := j.verdict()
+	v := j.Verdict()
 	l.backend.log.Warn("Binding failed", "container", l.name, "blame", v.Blame, "subcode", v.Subcode, "reason", v.Reason)
 	return nil, v
 }
 
 // bindAndJudge gives a container, or tells why there is none. The error is the
 // cause of ctx's end.
-func (l *lease) bindAndJudge(ctx context.Context, req payload.BindRequest) (*container, judgement, error) {
+func (l *lease) bindAndJudge(ctx context.Context, req payload.BindRequest) (*container, verdict.Judgement, error) {
 	c, err := l.bindInTime(ctx, req)
 	if err == nil {
-		return c, judgement{}, nil
+		return c, verdict.Judgement{}, nil
 	}
-	f := (*failure)(nil)
+	f := (*verdict.Failure)(nil)
 	if !errors.As(err, &f) {
-		return nil, judgement{}, err
+		return nil, verdict.Judgement{}, err
 	}
-	j := judge(*f)
-	if !j.suspect {
+	j := verdict.Judge(*f)
+	if !j.Suspect {
 		return nil, j, nil
 	}
 	j, err = l.settle(ctx, req, j)
@@ -77,13 +81,13 @@ func (l *lease) bindAndJudge(ctx context.Context, req payload.BindRequest) (*con
 }
 
 // bindInTime is bind within the time that a binding may take. Errors are
-// *failure or the cause of ctx's end.
+// *verdict.Failure or the cause of ctx's end.
 func (l *lease) bindInTime(ctx context.Context, req payload.BindRequest) (*container, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.backend.opt.BindTimeout, errTimeout)
 	defer cancel()
 	c, err := l.bind(ctx, req)
 	if errors.Is(err, errTimeout) {
-		err = &failure{origin: fromClock, reason: reasonTimeout, image: req.Image, message: fmt.Sprintf("nothing after %s", l.backend.opt.BindTimeout)}
+		err = &verdict.Failure{Origin: verdict.FromClock, Reason: verdict.ReasonTimeout, Image: req.Image, Message: fmt.Sprintf("nothing after %s", l.backend.opt.BindTimeout)}
 	}
 	return c, err
 }
@@ -101,7 +105,7 @@ func (l *lease) hold(c *container) {
 func isDefault(req payload.BindRequest) bool { return strings.TrimSpace(req.Image) == "" }
 
 // bind decides how, and tries that, and the plain reference if need be. Errors
-// are *failure or the cause of ctx's end.
+// are *verdict.Failure or the cause of ctx's end.
 func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, error) {
 	b := l.backend
 	known, err := readSlot(l.private, l.name)
@@ -112,12 +116,12 @@ func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, 
 		known.InUse, l.used = true, true
 		if err := known.write(l.private, l.name); err != nil {
 			c.close()
-			return nil, &failure{origin: fromPilot, reason: reasonPrivateDir, err: err}
+			return nil, &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err}
 		}
 		req.Report(fmt.Sprintf("container %s runs %s already", l.name, c.image))
 		return c, nil
 	}
-	nonce := newNonce()
+	nonce := podapi.NewNonce()
 	p, err := l.choose(ctx, req, nonce, &known)
 	if err != nil {
 		return nil, err
@@ -130,20 +134,20 @@ func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, 
 			known.PlainOnly = true
 			l.note(known)
 		}
-		f := (*failure)(nil)
+		f := (*verdict.Failure)(nil)
 		if err == nil || !errors.As(err, &f) {
 			return c, err
 		}
-		if f.reason == reasonOvertaken && !overtaken {
+		if f.Reason == verdict.ReasonOvertaken && !overtaken {
 			overtaken = true
-			b.log.Warn("the payload container was patched by somebody else, binding it once more", "container", l.name, "has", f.spec)
-			known.Spec, nonce = f.spec, newNonce()
+			b.log.Warn("the payload container was patched by somebody else, binding it once more", "container", l.name, "has", f.Spec)
+			known.Spec, nonce = f.Spec, podapi.NewNonce()
 			p.restart = p.spec == known.Spec
 			continue
 		}
-		f.image, f.spec = p.image.String(), p.spec
-		j := judge(*f)
-		if !p.isOnce() || !j.form && !(j.digest && p.image.isMoving()) {
+		f.Image, f.Spec = p.image.String(), p.spec
+		j := verdict.Judge(*f)
+		if !p.isOnce() || !j.Form && !(j.Digest && p.image.IsMoving()) {
 			return nil, f
 		}
 		// What was refused is our way of writing the image, or a digest of ours that
@@ -152,8 +156,8 @@ func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, 
 		if err := l.digests().forget(p.image); err != nil {
 			b.log.Warn("cannot forget a digest", "image", p.image, "error", err)
 		}
-		formRefused = j.form
-		p, nonce = p.plain(known.Spec), newNonce()
+		formRefused = j.Form
+		p, nonce = p.plain(known.Spec), podapi.NewNonce()
 	}
 }
 
@@ -166,7 +170,7 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	*known = known.unbound()
 	known.InUse, l.used = true, true
 	if err := known.write(l.private, l.name); err != nil {
-		return nil, &failure{origin: fromPilot, reason: reasonPrivateDir, err: err}
+		return nil, &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err}
 	}
 	pod, err := l.patch(ctx, p, nonce)
 	if err != nil {
@@ -177,7 +181,7 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 		b.log.Warn("another pod has this pod's name; the image that it was created with is not known", "pod", pod.Name)
 		known.Proven = false
 	}
-	if spec := specOf(pod, l.name); spec != nil && spec.Image != p.spec {
+	if spec := podapi.SpecOf(pod, l.name); spec != nil && spec.Image != p.spec {
 		b.log.Warn("the pod has another image than was asked for; does an admission webhook rewrite images?",
 			"container", l.name, "asked", p.spec, "has", spec.Image)
 		p.spec, p.digest = spec.Image, ""
@@ -191,10 +195,10 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	if err != nil {
 		return nil, err
 	}
-	if err := b.genuine(client, specOf(pod, l.name)); err != nil {
+	if err := b.genuine(client, podapi.SpecOf(pod, l.name)); err != nil {
 		states.stop()
 		_ = client.Close()
-		return nil, &failure{origin: fromWrapper, reason: reasonUnusable, err: err}
+		return nil, &verdict.Failure{Origin: verdict.FromWrapper, Reason: verdict.ReasonUnusable, Err: err}
 	}
 	c := newContainer(l, client, p, graceOf(pod))
 	known.Image, known.Owner, known.Nonce, known.Boot = p.image.String(), req.Owner, nonce, client.Hello().Boot
@@ -222,12 +226,12 @@ func (l *lease) note(s slot) {
 
 // patch applies the binding.
 func (l *lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, error) {
-	patch, err := bindingPatch(l.name, p.spec, nonce, p.record)
+	patch, err := podapi.BindingPatch(l.name, p.spec, nonce, p.record)
 	if err != nil {
 		return nil, err
 	}
 	var pod *corev1.Pod
-	err = l.backend.call(ctx, "patch", func(ctx context.Context, api podAPI) (err error) {
+	err = l.backend.call(ctx, "patch", func(ctx context.Context, api podapi.API) (err error) {
 		pod, err = api.Patch(ctx, patch, false)
 		return err
 	})
@@ -240,7 +244,7 @@ func (l *lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, e
 // ended, so that one which would not die makes a new container.
 func (l *lease) reuse(ctx context.Context, req payload.BindRequest, known slot) *container {
 	b := l.backend
-	if b.opt.Reset != ResetImage || known.Nonce == "" || req.Owner == "" || known.Owner != req.Owner {
+	if b.opt.Reset != options.ResetImage || known.Nonce == "" || req.Owner == "" || known.Owner != req.Owner {
 		return nil
 	}
 	img, err := l.wanted(req.Image, known)
@@ -269,27 +273,27 @@ func (l *lease) reuse(ctx context.Context, req payload.BindRequest, known slot) 
 // stillCurrent tells whether the container that was bound to an image still runs
 // what its tag means. A plain reference was looked up when it was bound, one with
 // a digest when that was learned.
-func (l *lease) stillCurrent(img image, known slot) bool {
-	running, err := parseImage(known.Spec)
+func (l *lease) stillCurrent(img imageref.Image, known slot) bool {
+	running, err := imageref.Parse(known.Spec)
 	switch {
 	case err != nil:
 		return false
-	case !img.isMoving():
+	case !img.IsMoving():
 		return true
-	case running.isMoving():
+	case running.IsMoving():
 		age := time.Since(known.Bound)
 		return age >= 0 && age < l.backend.opt.DigestLifetime
 	default:
 		fresh, ok := l.digests().lookup(img)
-		return ok && fresh == running.digest
+		return ok && fresh == running.Digest
 	}
 }
 
 // digestIn is the digest of an image string; empty if it has none.
 func digestIn(spec string) digest.Digest {
-	img, err := parseImage(spec)
+	img, err := imageref.Parse(spec)
 	if err != nil {
 		return ""
 	}
-	return img.digest
+	return img.Digest
 }

@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
 
@@ -32,7 +35,7 @@ func TestStaleFailureIsIgnored(t *testing.T) {
 	w.api.onPatch = fail
 	l := w.lease()
 	_, err := l.Bind(context.Background(), payload.BindRequest{Activation: "one", Image: old})
-	if v := verdictOf(t, err); v.Blame != payload.User || v.Subcode != SubcodeNotFound {
+	if v := verdictOf(t, err); v.Blame != payload.User || v.Subcode != verdict.SubcodeNotFound {
 		t.Fatalf("verdict %v/%d: %s", v.Blame, v.Subcode, v)
 	}
 	w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
@@ -61,13 +64,13 @@ func TestKubeletIsStirred(t *testing.T) {
 	w.api.pod.Status.ContainerStatuses[0].State = failed(testDefault)
 	w.api.onPatch = func(pod *corev1.Pod, _ map[string]bool) {
 		state := failed(testDefault)
-		if pod.Annotations[stirAnnotation+"payload"] != "" {
+		if pod.Annotations[podapi.StirAnnotation+"payload"] != "" {
 			state = failed("registry.example.com/u/misspelt:1")
 		}
 		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = state })
 	}
 	_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "registry.example.com/u/misspelt:1"})
-	if v := verdictOf(t, err); v.Blame != payload.User || v.Subcode != SubcodeNotFound || !strings.Contains(v.Message, "misspelt:1: not found") {
+	if v := verdictOf(t, err); v.Blame != payload.User || v.Subcode != verdict.SubcodeNotFound || !strings.Contains(v.Message, "misspelt:1: not found") {
 		t.Errorf("verdict %s", v)
 	}
 }
@@ -92,7 +95,7 @@ func TestRefusedThrowawayTag(t *testing.T) {
 			release(t, l)
 			w.broken.Store(true)
 			w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
-				if strings.Contains(specOf(pod, "payload").Image, "@") {
+				if strings.Contains(podapi.SpecOf(pod, "payload").Image, "@") {
 					w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = tt.state })
 					return
 				}
@@ -127,7 +130,7 @@ func TestTransientFailureGetsAnotherChance(t *testing.T) {
 		w := newWorld(t, nil)
 		backOff := waitingFor("ImagePullBackOff", "Back-off pulling image: "+refused.Waiting.Message)
 		w.api.onPatch = func(*corev1.Pod, map[string]bool) {
-			for range maxTries {
+			for range verdict.MaxTries {
 				w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = refused })
 				w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = backOff })
 			}
@@ -144,13 +147,13 @@ func TestTransientFailureGetsAnotherChance(t *testing.T) {
 }
 
 func TestBindTimeout(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.BindTimeout = time.Second })
+	w := newWorld(t, func(o *options.Options) { o.BindTimeout = time.Second })
 	w.api.onPatch = func(*corev1.Pod, map[string]bool) {
 		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = waitingFor("ContainerCreating", "") })
 	}
 	_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
 	v := verdictOf(t, err)
-	if v.Blame != payload.Site || v.Reason != reasonTimeout || !strings.Contains(v.Message, "ContainerCreating") {
+	if v.Blame != payload.Site || v.Reason != verdict.ReasonTimeout || !strings.Contains(v.Message, "ContainerCreating") {
 		t.Errorf("verdict %s", v)
 	}
 }
@@ -175,12 +178,12 @@ func TestPodEnds(t *testing.T) {
 		change func(*corev1.Pod)
 		reason string
 	}{
-		{"deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, reasonPodDeleted},
+		{"deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, verdict.ReasonPodDeleted},
 		{"evicted", func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: ephemeral-storage."
 		}, "Evicted"},
 		{"deadline", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "DeadlineExceeded" }, "DeadlineExceeded"},
-		{"replaced", func(p *corev1.Pod) { p.UID = "uid-2" }, reasonPodReplaced},
+		{"replaced", func(p *corev1.Pod) { p.UID = "uid-2" }, verdict.ReasonPodReplaced},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -202,7 +205,7 @@ func TestPodEnds(t *testing.T) {
 			w.api.put(pod, watch.Deleted)
 		}
 		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
-		if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != reasonPodDeleted {
+		if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != verdict.ReasonPodDeleted {
 			t.Errorf("verdict %s", v)
 		}
 	})
@@ -238,7 +241,7 @@ func TestAPIServerTrouble(t *testing.T) {
 		release(t, l)
 	})
 	t.Run("away for longer than a binding may take", func(t *testing.T) {
-		w := newWorld(t, func(o *Options) { o.BindTimeout = 50 * time.Millisecond })
+		w := newWorld(t, func(o *options.Options) { o.BindTimeout = 50 * time.Millisecond })
 		w.api.fail = func(string, int) error { return apierrors.NewServiceUnavailable("starting") }
 		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
 		if v := verdictOf(t, err); v.Blame != payload.Site || !strings.Contains(v.Message, "API server") {
@@ -250,11 +253,11 @@ func TestAPIServerTrouble(t *testing.T) {
 		err                error
 		blame              payload.Blame
 	}{
-		{"away", reasonUnreachable, "cannot be used at the moment", context.DeadlineExceeded, payload.Site},
+		{"away", verdict.ReasonUnreachable, "cannot be used at the moment", context.DeadlineExceeded, payload.Site},
 		{"overloaded", "TooManyRequests", "cannot be used at the moment", apierrors.NewTooManyRequests("busy", 0), payload.Site},
 		{"forbidden", "Forbidden", "lacks permission", apierrors.NewForbidden(pods, "pilot-0", errors.New("no")), payload.Pilot},
 		{"unauthorized", "Unauthorized", "token", apierrors.NewUnauthorized("Unauthorized"), payload.Pilot},
-		{"no pod", "NotFound", knobPodName, apierrors.NewNotFound(pods, "pilot-0"), payload.Pilot},
+		{"no pod", "NotFound", options.KnobPodName, apierrors.NewNotFound(pods, "pilot-0"), payload.Pilot},
 		{"webhook", "Forbidden", "admission control", &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 			Message: `admission webhook "images.example.com" denied the request: not from there`}}, payload.Site},
 		{"policy", "Invalid", "admission control", &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
@@ -297,7 +300,7 @@ func TestSilentWrapper(t *testing.T) {
 	w := newWorld(t, nil)
 	newKubelet(w, map[string]way{"": silent})
 	_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
-	if v := verdictOf(t, err); v.Blame != payload.Pilot || v.Reason != reasonSilent {
+	if v := verdictOf(t, err); v.Blame != payload.Pilot || v.Reason != verdict.ReasonSilent {
 		t.Errorf("verdict %s", v)
 	}
 }

@@ -12,6 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/privatedir"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
 
@@ -32,7 +36,7 @@ func TestBindPlainThenOnce(t *testing.T) {
 	if got := w.spec("payload"); got != "registry.example.com/u/tool:2" {
 		t.Errorf("an image without known digest was patched in as %q", got)
 	}
-	if got := w.api.pod.Annotations[defaultImageAnnotation+"payload"]; got != testDefault {
+	if got := w.api.pod.Annotations[podapi.DefaultImageAnnotation+"payload"]; got != testDefault {
 		t.Errorf("default image recorded as %q", got)
 	}
 	if c.imageID() != "" {
@@ -148,12 +152,12 @@ func TestDefaultImage(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, func(o *Options) { o.ThrowawayTags = false })
+			w := newWorld(t, func(o *options.Options) { o.ThrowawayTags = false })
 			w.api.pod.Spec.Containers[1].Image = "registry.example.com/some/job:1"
 			if tt.annotation == "" {
 				w.api.pod.Spec.Containers[1].Image = testDefault
 			} else {
-				w.api.pod.Annotations = map[string]string{defaultImageAnnotation + "payload": tt.annotation}
+				w.api.pod.Annotations = map[string]string{podapi.DefaultImageAnnotation + "payload": tt.annotation}
 			}
 			l, first := w.bind("registry.example.com/u/a:1")
 			release(t, l)
@@ -172,7 +176,7 @@ func TestDefaultImage(t *testing.T) {
 			})
 		}
 		w.api.pod.Spec.Containers[1].Image = "registry.example.com/some/job:1"
-		w.api.pod.Annotations = map[string]string{defaultImageAnnotation + "payload": testDefault}
+		w.api.pod.Annotations = map[string]string{podapi.DefaultImageAnnotation + "payload": testDefault}
 		l := w.lease()
 		_, err := l.Bind(context.Background(), payload.BindRequest{Activation: "job"})
 		if v := verdictOf(t, err); v.Blame != payload.Pilot || !strings.Contains(v.Message, "the pod's manifest") {
@@ -242,7 +246,7 @@ func TestOldWrapperLeaves(t *testing.T) {
 // bound notes that the container was bound so long ago.
 func bound(t *testing.T, w *world, container string, ago time.Duration) {
 	t.Helper()
-	private, err := openPrivate(w.private)
+	private, err := privatedir.Open(w.private)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +308,7 @@ func TestSeveralContainersAtOnce(t *testing.T) {
 	}
 	both.Wait()
 	_, err := w.backend.Lease(context.Background())
-	if v := verdictOf(t, err); v.Reason != reasonNoneFree {
+	if v := verdictOf(t, err); v.Reason != verdict.ReasonNoneFree {
 		t.Errorf("a third lease of two: %v", err)
 	}
 }

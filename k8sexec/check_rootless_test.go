@@ -9,6 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-multierror"
 	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/audit"
+	"podstarter/k8sexec/options"
 )
 
 // rootlessPod is a pod with nothing wrong for a pilot that is user 1000, group
@@ -94,9 +97,9 @@ func TestCheckRootless(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, func(o *Options) { o.Execute, o.Containers = "/execute", []string{"payload"} })
+			w := newWorld(t, func(o *options.Options) { o.Execute, o.Containers = "/execute", []string{"payload"} })
 			w.backend.opt.Scratch = w.sandboxes()
-			w.backend.self = identity{uid: 1000, gid: 1000, groups: []int{1000, 10000}}
+			w.backend.self = audit.Identity{UID: 1000, GID: 1000, Groups: []int{1000, 10000}}
 			_ = os.Chown(w.control, 0, 10000)
 			_ = os.Chmod(w.control, 0o750)
 			_ = os.Chmod(w.private, 0o700)
@@ -123,7 +126,7 @@ func TestCheckRootless(t *testing.T) {
 // TestOwnerWithoutRoot: the payload is the pilot's own user.
 func TestOwnerWithoutRoot(t *testing.T) {
 	w := newWorld(t, nil)
-	w.backend.self = identity{uid: 1000, gid: 100}
+	w.backend.self = audit.Identity{UID: 1000, GID: 100}
 	l, err := w.backend.Lease(context.Background())
 	if err != nil {
 		t.Fatal(err)

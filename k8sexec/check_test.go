@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"podstarter/k8sexec/options"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -191,13 +193,13 @@ func (w *world) failVerb(which string, err error) {
 
 func TestNewNamesAllMistakes(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	_, err := New(context.Background(), Options{Containers: []string{"payload", "payload", "../x"}, Reset: "never", DigestLifetime: -1, ControlDir: "relative",
+	_, err := New(context.Background(), options.Options{Containers: []string{"payload", "payload", "../x"}, Reset: "never", DigestLifetime: -1, ControlDir: "relative",
 		KubernetesDir: "/nonexistent"})
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, knob := range []string{knobPodName, knobPodNamespace, knobBackend, knobContainers, knobPayloadUID, knobControlDir, knobPrivateDir, knobBindTimeout,
-		knobDigestLifetime, knobReset} {
+	for _, knob := range []string{options.KnobPodName, options.KnobPodNamespace, options.KnobBackend, options.KnobContainers, options.KnobPayloadUID, options.KnobControlDir, options.KnobPrivateDir, options.KnobBindTimeout,
+		options.KnobDigestLifetime, options.KnobReset} {
 		if !strings.Contains(err.Error(), knob+": ") {
 			t.Errorf("%s is not named in\n%v", knob, err)
 		}
@@ -210,7 +212,7 @@ func TestNewNamesAllMistakes(t *testing.T) {
 func TestNewTakesEnvironment(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
-	w := newWorld(t, func(o *Options) {
+	w := newWorld(t, func(o *options.Options) {
 		o.Server, o.PodNamespace = "", ""
 		o.KubernetesDir = t.TempDir()
 		if err := os.WriteFile(o.KubernetesDir+"/namespace", []byte("jobs\n"), 0o600); err != nil {
@@ -225,26 +227,30 @@ func TestNewTakesEnvironment(t *testing.T) {
 // TestClosedRoot: only a root that its owner may not search, that others may, and
 // that nobody may write to, keeps the container's root from files of jobs.
 func TestClosedRoot(t *testing.T) {
+	w := newWorld(t, nil)
+	w.backend.opt.Execute = w.sandboxes()
+	_ = os.Chmod(w.control, 0o700)
+	_ = os.Chmod(w.private, 0o700)
+	pod := w.goodPod()
+	pod.Spec.Containers = pod.Spec.Containers[:2]
+	w.backend.opt.Containers = w.backend.opt.Containers[:1]
+	pod.ResourceVersion = "1"
+	w.api.pod = pod
 	for mode := range os.FileMode(0o1000) {
-		w := newWorld(t, nil)
-		w.backend.opt.Execute = w.sandboxes()
 		if err := os.Chmod(w.execute, mode); err != nil {
 			t.Fatal(err)
 		}
-		pod := w.goodPod()
-		var f findings
-		w.backend.checkClosed(pod, &pod.Spec.Containers[1], knobExecute, w.sandboxes(), &f)
+		w.backend.root = os.Geteuid()
+		_, err := w.backend.Check(context.Background())
 		good := mode&0o700 == 0 && mode&0o022 == 0 && mode&0o001 != 0
-		if good != (f.mistakes == nil) {
-			t.Errorf("mode %#o: %v", mode, f.mistakes)
+		if good != (err == nil) {
+			t.Errorf("mode %#o: %v", mode, err)
 		}
 		w.backend.root++
-		f = findings{}
-		w.backend.checkClosed(pod, &pod.Spec.Containers[1], knobExecute, w.sandboxes(), &f)
-		if f.mistakes == nil {
-			t.Errorf("mode %#o, and another owner: nothing is said", mode)
-		} else if want := "spec.initContainers[name=prepare]: (chown 0:0 " + w.execute + "; chmod 0055 " + w.execute + ")"; f.mistakes.Errors[0].(*Mistake).Line != want {
-			t.Errorf("line %q, want %q", f.mistakes.Errors[0].(*Mistake).Line, want)
+		_, err = w.backend.Check(context.Background())
+		m := (*options.Mistake)(nil)
+		if want := "spec.initContainers[name=prepare]: (chown 0:0 " + w.execute + "; chmod 0055 " + w.execute + ")"; !errors.As(err, &m) || m.Knob != options.KnobExecute || m.Line != want {
+			t.Errorf("mode %#o, and another owner: %v, line %q, want %q", mode, err, m.Line, want)
 		}
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/opencontainers/go-digest"
 	corev1 "k8s.io/api/core/v1"
 
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 	"podstarter/rescue"
 )
@@ -19,7 +22,7 @@ import (
 type container struct {
 	lease  *lease
 	client *payload.Client
-	image  image
+	image  imageref.Image
 	spec   string // the image as it stands in the pod, where a tag may mean nothing beside a digest
 	id     string // in the runtime; empty if it could not be found out
 	bound  time.Time
@@ -65,7 +68,7 @@ func (c *container) imageID() string {
 	if c.digest == "" {
 		return ""
 	}
-	return c.image.repository + "@" + c.digest.String()
+	return c.image.Repository + "@" + c.digest.String()
 }
 
 // Lost implements payload.Container. It tells once, with a *payload.Verdict, that the container ended under this
@@ -134,8 +137,8 @@ func (c *container) attend(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	f.image, f.spec = c.image.String(), c.spec
-	v := judge(f).verdict()
+	f.Image, f.Spec = c.image.String(), c.spec
+	v := verdict.Judge(f).Verdict()
 	b := c.lease.backend
 	b.log.Warn("Container lost", "container", c.lease.name, "blame", v.Blame, "subcode", v.Subcode, "reason", v.Reason)
 	c.lost <- v
@@ -143,35 +146,35 @@ func (c *container) attend(ctx context.Context) {
 
 // autopsy asks the pod's status how the container ended. The kubelet notices
 // within a second or so.
-func (c *container) autopsy(ctx context.Context) failure {
+func (c *container) autopsy(ctx context.Context) verdict.Failure {
 	b := c.lease.backend
-	unknown := failure{origin: fromWrapper, reason: reasonContainerEnd, message: "the pod's status does not tell why"}
+	unknown := verdict.Failure{Origin: verdict.FromWrapper, Reason: verdict.ReasonContainerEnd, Message: "the pod's status does not tell why"}
 	ctx, cancel := context.WithTimeout(ctx, b.timing.autopsy)
 	defer cancel()
 	api, err := b.connect()
 	if err != nil {
-		unknown.message = err.Error()
+		unknown.Message = err.Error()
 		return unknown
 	}
 	pod, err := api.Get(ctx)
 	if err != nil {
-		unknown.message = fmt.Sprintf("the pod's status cannot be read: %v", err)
+		unknown.Message = fmt.Sprintf("the pod's status cannot be read: %v", err)
 		return unknown
 	}
 	found := unknown
 	b.follow(ctx, pod, func(pod *corev1.Pod) bool {
-		if f := podFailure(pod, ""); f != nil {
+		if f := verdict.OfPod(pod, ""); f != nil {
 			found = *f
 			return true
 		}
-		exit := c.exitIn(statusOf(pod, c.lease.name))
+		exit := c.exitIn(podapi.StatusOf(pod, c.lease.name))
 		if exit == nil {
 			return false
 		}
 		c.ended.Store(true)
-		found = failure{origin: fromContainer, reason: reasonContainerEnd, message: exit.Message, exit: exit}
-		if exit.Reason == reasonOutOfMemory {
-			found.reason = reasonOutOfMemory
+		found = verdict.Failure{Origin: verdict.FromContainer, Reason: verdict.ReasonContainerEnd, Message: exit.Message, Exit: exit}
+		if exit.Reason == verdict.ReasonOutOfMemory {
+			found.Reason = verdict.ReasonOutOfMemory
 		}
 		return true
 	})

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
 
@@ -26,7 +28,7 @@ func TestLost(t *testing.T) {
 		{"out of memory", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 			s.State.Running, s.State.Terminated = nil, ended(1, "OOMKilled", 137)
 		},
-			payload.User, SubcodeOutOfMemory, "more memory"},
+			payload.User, verdict.SubcodeOutOfMemory, "more memory"},
 		{"restarted already", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 			s.ContainerID = "containerd://" + testID(2)
 			s.LastTerminationState.Terminated = ended(1, "Error", 1)
@@ -45,7 +47,7 @@ func TestLost(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, func(o *Options) { o.ThrowawayTags = false })
+			w := newWorld(t, func(o *options.Options) { o.ThrowawayTags = false })
 			l, c := w.bind("registry.example.com/u/a:1")
 			defer release(t, l)
 			w.broken.Store(true)
@@ -67,7 +69,7 @@ func TestLost(t *testing.T) {
 		w.api.fail = func(string, int) error { return errors.New("away") }
 		w.api.mu.Unlock()
 		w.wrapper("payload").stop()
-		if v := verdictOf(t, <-c.Lost()); v.Blame != payload.Site || v.Reason != reasonContainerEnd {
+		if v := verdictOf(t, <-c.Lost()); v.Blame != payload.Site || v.Reason != verdict.ReasonContainerEnd {
 			t.Errorf("%s", v)
 		}
 	})

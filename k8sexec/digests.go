@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -14,7 +13,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
 
-	"podstarter/internal/atomicfile"
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/privatedir"
 )
 
 // digests remembers in the private directory which digest a tag pointed to when
@@ -32,7 +32,7 @@ const (
 	// forgotten costs one back-off at most.
 	maxDigests = 512
 	// maxDigestFile leaves room for as many of the longest references.
-	maxDigestFile = maxDigests * (maxImageText + 256)
+	maxDigestFile = maxDigests * (imageref.MaxText + 256)
 )
 
 // knownDigest is one line of the file.
@@ -43,7 +43,7 @@ type knownDigest struct {
 }
 
 // lookup gives the digest of a moving reference unless it is unknown or too old.
-func (d *digests) lookup(img image) (digest.Digest, bool) {
+func (d *digests) lookup(img imageref.Image) (digest.Digest, bool) {
 	known, err := d.read()
 	if err != nil {
 		return "", false // as good as empty, and the next write mends it
@@ -62,14 +62,14 @@ func (d *digests) fresh(k knownDigest) bool {
 }
 
 // learn notes what a tag pointed to.
-func (d *digests) learn(img image, dig digest.Digest) error {
+func (d *digests) learn(img imageref.Image, dig digest.Digest) error {
 	return d.update(func(known map[string]knownDigest) {
 		known[img.String()] = knownDigest{Digest: dig, Learned: d.now()}
 	})
 }
 
 // forget drops a digest that turned out to be of no use.
-func (d *digests) forget(img image) error {
+func (d *digests) forget(img imageref.Image) error {
 	return d.update(func(known map[string]knownDigest) { delete(known, img.String()) })
 }
 
@@ -88,7 +88,7 @@ func (d *digests) update(change func(map[string]knownDigest)) error {
 	for len(known) > maxDigests {
 		delete(known, oldest(known))
 	}
-	return writeJSON(d.dir, digestFile, known)
+	return privatedir.WriteJSON(d.dir, digestFile, known)
 }
 
 func oldest(known map[string]knownDigest) string {
@@ -117,7 +117,7 @@ func (d *digests) lock() (unlock func(), err error) {
 }
 
 func (d *digests) read() (map[string]knownDigest, error) {
-	data, err := readBounded(d.dir, digestFile, maxDigestFile)
+	data, err := privatedir.Read(d.dir, digestFile, maxDigestFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return make(map[string]knownDigest), nil
 	}
@@ -138,32 +138,4 @@ func decodeDigests(data []byte) (map[string]knownDigest, error) {
 	}
 	maps.DeleteFunc(known, func(_ string, k knownDigest) bool { return k.Digest.Validate() != nil })
 	return known, nil
-}
-
-// readBounded reads a small file of the private directory.
-func readBounded(dir *os.Root, name string, limit int64) ([]byte, error) {
-	f, err := dir.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s is longer than %d bytes", name, limit)
-	}
-	return data, err
-}
-
-// writeJSON replaces a file of the private directory in one step. The caller
-// holds the lock that belongs to the file.
-func writeJSON(dir *os.Root, name string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", name, err)
-	}
-	o := atomicfile.Options{Mode: 0o600, Temporary: name + ".new"} // the lock admits one writer
-	if err := atomicfile.Replace(dir, name, data, o); err != nil {
-		return fmt.Errorf("put %s in place: %w", name, err)
-	}
-	return nil
 }

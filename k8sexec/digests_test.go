@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/privatedir"
 )
 
 func testDigests(t *testing.T, now *time.Time) *digests {
@@ -26,7 +29,7 @@ func testDigests(t *testing.T, now *time.Time) *digests {
 func TestDigests(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	d := testDigests(t, &now)
-	img := image{repository: "registry.example.com/a", tag: "1"}
+	img := imageref.Image{Repository: "registry.example.com/a", Tag: "1"}
 	expect := func(when string, want digest.Digest) {
 		t.Helper()
 		if got, _ := d.lookup(img); got != want {
@@ -58,11 +61,11 @@ func TestDigestsAreBounded(t *testing.T) {
 	for i := range maxDigests {
 		full[fmt.Sprintf("registry.example.com/a:%d", i)] = knownDigest{Digest: testDigest, Learned: now.Add(time.Duration(i) * time.Millisecond)}
 	}
-	if err := writeJSON(d.dir, digestFile, full); err != nil {
+	if err := privatedir.WriteJSON(d.dir, digestFile, full); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Minute)
-	if err := d.learn(image{repository: "registry.example.com/b", tag: "1"}, testDigest); err != nil {
+	if err := d.learn(imageref.Image{Repository: "registry.example.com/b", Tag: "1"}, testDigest); err != nil {
 		t.Fatal(err)
 	}
 	known, err := d.read()
@@ -72,7 +75,7 @@ func TestDigestsAreBounded(t *testing.T) {
 	if _, there := known["registry.example.com/a:0"]; there {
 		t.Error("the oldest was kept")
 	}
-	data, err := readBounded(d.dir, digestFile, maxDigestFile)
+	data, err := privatedir.Read(d.dir, digestFile, maxDigestFile)
 	if err != nil {
 		t.Errorf("%d bytes: %v", len(data), err)
 	}
@@ -81,7 +84,7 @@ func TestDigestsAreBounded(t *testing.T) {
 func TestDigestsMendDamage(t *testing.T) {
 	now := time.Now()
 	d := testDigests(t, &now)
-	img := image{repository: "registry.example.com/a", tag: "1"}
+	img := imageref.Image{Repository: "registry.example.com/a", Tag: "1"}
 	for _, damage := range []string{"", "{", "null", `{"registry.example.com/a:1":{"digest":"no digest","learned":"2026-01-01T00:00:00Z"}}`, strings.Repeat(" ", maxDigestFile+1)} {
 		if err := os.WriteFile(filepath.Join(d.dir.Name(), digestFile), []byte(damage), 0o600); err != nil {
 			t.Fatal(err)
@@ -105,7 +108,7 @@ func TestDigestsOfSeveralStarters(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for j := range 5 {
-				if err := d.learn(image{repository: fmt.Sprintf("registry.example.com/%d", i), tag: fmt.Sprint(j)}, testDigest); err != nil {
+				if err := d.learn(imageref.Image{Repository: fmt.Sprintf("registry.example.com/%d", i), Tag: fmt.Sprint(j)}, testDigest); err != nil {
 					t.Error(err)
 				}
 			}

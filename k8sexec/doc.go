@@ -23,5 +23,9 @@
 // has not announced itself within a moment, or when the digest of a tag is to be
 // learned. There are no calls while a job runs.
 //
+// The packages below are: podapi, the pod at the API server; verdict, what failures
+// mean; audit, the checks of pod and pilot; imageref, options and privatedir. None of
+// them imports this one.
+//
 // The permissions needed are get, watch and patch on the pilot's own pod.
 package k8sexec

@@ -6,6 +6,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/verdict"
 )
 
 // endSoon is the active deadline, in seconds since the pod was started, of a pod
@@ -20,7 +23,7 @@ const endSoon = 1
 // patch.
 func (b *Backend) EndPod(ctx context.Context) error {
 	var pod *corev1.Pod
-	err := b.call(ctx, "get", func(ctx context.Context, api podAPI) (err error) {
+	err := b.call(ctx, "get", func(ctx context.Context, api podapi.API) (err error) {
 		pod, err = api.Get(ctx)
 		return err
 	})
@@ -38,7 +41,7 @@ func (b *Backend) EndPod(ctx context.Context) error {
 	if err != nil {
 		return b.endFailed(err)
 	}
-	err = b.call(ctx, "patch", func(ctx context.Context, api podAPI) error {
+	err = b.call(ctx, "patch", func(ctx context.Context, api podapi.API) error {
 		_, err := api.Patch(ctx, patch, false)
 		return err
 	})
@@ -50,5 +53,5 @@ func (b *Backend) EndPod(ctx context.Context) error {
 }
 
 func (b *Backend) endFailed(err error) error {
-	return fmt.Errorf("end pod %s/%s: %w", b.opt.PodNamespace, b.opt.PodName, asVerdict(err))
+	return fmt.Errorf("end pod %s/%s: %w", b.opt.PodNamespace, b.opt.PodName, verdict.Of(err))
 }

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"podstarter/k8sexec/podapi"
 )
 
 // fakeAPI is an API server with one pod. Tests play the kubelet by changing the
@@ -21,14 +23,14 @@ type fakeAPI struct {
 
 	fail      func(verb string, n int) error // error of the n-th call of a verb, from 1
 	calls     map[string]int
-	rights    func(q right) bool       // what May answers; nil for no
-	deny      func(patch string) error // admission of a dry run
-	neighbour string                   // another pod
+	rights    func(q podapi.Right) bool // what May answers; nil for no
+	deny      func(patch string) error  // admission of a dry run
+	neighbour string                    // another pod
 
 	onPatch func(pod *corev1.Pod, changed map[string]bool) // in a goroutine of its own
 }
 
-var _ podAPI = (*fakeAPI)(nil)
+var _ podapi.API = (*fakeAPI)(nil)
 
 func newFakeAPI(pod *corev1.Pod) *fakeAPI {
 	pod = pod.DeepCopy()
@@ -99,7 +101,7 @@ func (f *fakeAPI) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Po
 	}
 	changed := make(map[string]bool)
 	for _, c := range p.Spec.Containers {
-		spec := specOf(pod, c.Name)
+		spec := podapi.SpecOf(pod, c.Name)
 		if spec == nil {
 			return nil, fmt.Errorf("no container %s", c.Name)
 		}
@@ -118,7 +120,7 @@ func (f *fakeAPI) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Po
 	return pod.DeepCopy(), nil
 }
 
-func (f *fakeAPI) May(_ context.Context, q right) (bool, error) {
+func (f *fakeAPI) May(_ context.Context, q podapi.Right) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.called("may"); err != nil {

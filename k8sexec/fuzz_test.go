@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"podstarter/k8sexec/imageref"
 )
 
 // FuzzDecodeWarm reads files of images that have run.
@@ -17,22 +19,10 @@ func FuzzDecodeWarm(f *testing.F) {
 			t.Errorf("%d images", len(known))
 		}
 		for i, w := range known {
-			img, err := parseImage(w.Name)
+			img, err := imageref.Parse(w.Name)
 			if err != nil || img.String() != w.Name || w.Used.After(now) || i > 0 && w.Used.After(known[i-1].Used) || strings.ContainsAny(w.Asked, "\n\x00") {
 				t.Errorf("%+v, %v", w, err)
 			}
-		}
-	})
-}
-
-// FuzzParseRights reads status files of processes.
-func FuzzParseRights(f *testing.F) {
-	f.Add("Name:\tpause\nCapPrm:\t000001ffffffffff\nCapBnd:\t000001ffffffffff\nSeccomp:\t2\n")
-	f.Add("CapPrm:\nSeccomp:\t-\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		p, err := parseRights(strings.NewReader(text))
-		if err == nil && p != (processRights{}) && !strings.Contains(text, "Cap") && !strings.Contains(text, "Seccomp") {
-			t.Errorf("%q has %+v", text, p)
 		}
 	})
 }

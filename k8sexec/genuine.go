@@ -15,7 +15,7 @@ import (
 
 // genuine makes sure that who announced itself executes the file that the pod's
 // command names, and not one that an image has put in its place: the second of two
-// fences, see checkCommand. It takes a pilot that sees the process and may look at
+// fences, see package audit. It takes a pilot that sees the process and may look at
 // it, which one without root does not.
 func (b *Backend) genuine(client *payload.Client, c *corev1.Container) error {
 	if !client.SharesPIDNamespace() || c == nil || len(c.Command) == 0 {

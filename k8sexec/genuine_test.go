@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"podstarter/k8sexec/podapi"
 	"podstarter/payload"
 )
 
@@ -48,7 +49,7 @@ func TestGenuine(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			err = w.backend.genuine(client, specOf(pod, "payload"))
+			err = w.backend.genuine(client, podapi.SpecOf(pod, "payload"))
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}

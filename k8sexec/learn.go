@@ -4,6 +4,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/opencontainers/go-digest"
+
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/podapi"
 )
 
 // lesson is a container whose image is known for certain: its wrapper announced
@@ -16,7 +19,7 @@ import (
 // seen from the wrapper's process, has to be the one in the status.
 type lesson struct {
 	container string // ID
-	image     image
+	image     imageref.Image
 }
 
 // lessons are those that are open, at most two: the status of a container whose
@@ -27,9 +30,9 @@ type lessons struct {
 }
 
 // add opens a lesson unless there is nothing to learn.
-func (s *lessons) add(containerID string, img image) {
+func (s *lessons) add(containerID string, img imageref.Image) {
 	opt := s.lease.backend.opt
-	if containerID == "" || !img.isMoving() || !opt.ThrowawayTags || opt.DigestLifetime <= 0 {
+	if containerID == "" || !img.IsMoving() || !opt.ThrowawayTags || opt.DigestLifetime <= 0 {
 		return
 	}
 	if _, known := s.lease.digests().lookup(img); known {
@@ -40,7 +43,7 @@ func (s *lessons) add(containerID string, img image) {
 
 // addLast opens the lesson of the binding before.
 func (s *lessons) addLast(known slot) {
-	img, err := parseImage(known.Image)
+	img, err := imageref.Parse(known.Image)
 	if err == nil {
 		s.add(known.ContainerID, img)
 	}
@@ -49,7 +52,7 @@ func (s *lessons) addLast(known slot) {
 // take learns what a state of the pod tells. done is called with what was
 // learned, and nothing if the runtime does not tell.
 func (s *lessons) take(pod *corev1.Pod, done func(lesson, digest.Digest)) {
-	status := statusOf(pod, s.lease.name)
+	status := podapi.StatusOf(pod, s.lease.name)
 	if status.ImageID == "" {
 		return
 	}

@@ -8,11 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"podstarter/k8sexec/privatedir"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
 
@@ -37,18 +38,18 @@ type lease struct {
 // have ended yet. It fails with a *payload.Verdict, or with the cause of ctx's
 // end.
 func (b *Backend) Lease(ctx context.Context) (payload.Lease, error) {
-	private, err := openPrivate(b.opt.PrivateDir)
+	private, err := privatedir.Open(b.opt.PrivateDir)
 	if err != nil {
-		return nil, asVerdict(&failure{origin: fromPilot, reason: reasonPrivateDir, err: err})
+		return nil, verdict.Of(&verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err})
 	}
 	l, err := b.waitForLease(ctx, private)
 	if err != nil {
 		_ = private.Close()
-		return nil, asVerdict(err)
+		return nil, verdict.Of(err)
 	}
 	b.log.Debug("leased payload container", "container", l.name, "uid", b.opt.BaseUID+l.index)
 	if err := l.vacate(ctx); err != nil {
-		return nil, errors.Join(asVerdict(err), l.Release(ctx))
+		return nil, errors.Join(verdict.Of(err), l.Release(ctx))
 	}
 	return l, nil
 }
@@ -64,14 +65,14 @@ func (b *Backend) waitForLease(ctx context.Context, private *os.Root) (*lease, e
 			return l, nil
 		}
 		if err != nil {
-			return nil, &failure{origin: fromPilot, reason: reasonPrivateDir, err: err}
+			return nil, &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err}
 		}
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-deadline.C:
-			return nil, &failure{origin: fromPilot, reason: reasonNoneFree, message: strings.Join(b.opt.Containers, ", ")}
+			return nil, &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonNoneFree, Message: strings.Join(b.opt.Containers, ", ")}
 		}
 	}
 }
@@ -106,45 +107,11 @@ func (b *Backend) leaseOf(private *os.Root, index int) (*lease, error) {
 	return nil, fmt.Errorf("lock lease.%s: %w", name, err)
 }
 
-// openPrivate opens the private directory after making sure that nobody else
-// may write to it: what is in there decides which image a job gets.
-func openPrivate(path string) (*os.Root, error) {
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, err
-	}
-	info, err := root.Stat(".")
-	if err == nil {
-		err = ownedByUs(path, info, 0o022)
-	}
-	if err != nil {
-		_ = root.Close()
-		return nil, err
-	}
-	return root, nil
-}
-
-// ownedByUs checks that a directory belongs to this user or root and has none of
-// the forbidden permission bits.
-func ownedByUs(path string, info os.FileInfo, forbidden os.FileMode) error {
-	if !info.IsDir() {
-		return fmt.Errorf("%s is not a directory", path)
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d instead of user %d", path, stat.Uid, os.Geteuid())
-	}
-	if extra := info.Mode().Perm() & forbidden; extra != 0 {
-		return fmt.Errorf("%s has mode %#o, without %#o it would be safe", path, info.Mode().Perm(), extra)
-	}
-	return nil
-}
-
 // Owner implements payload.Lease: it is the user and group of payloads in this container. A pilot that is not
 // root can give files to nobody, so that its payload is its own user.
 func (l *lease) Owner() (uid, gid int) {
-	if !l.backend.self.isRoot() {
-		return l.backend.self.uid, l.backend.self.gid
+	if !l.backend.self.IsRoot() {
+		return l.backend.self.UID, l.backend.self.GID
 	}
 	id := l.backend.opt.BaseUID + l.index
 	return id, id

@@ -10,6 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 	"podstarter/wrapper/agent/agenttest"
 )
@@ -38,7 +41,7 @@ func TestPrivateDirectoryMustBeSafe(t *testing.T) {
 			w.backend.opt.PrivateDir = tt.make(t.TempDir())
 			_, err := w.backend.Lease(context.Background())
 			v := verdictOf(t, err)
-			if v.Blame != payload.Pilot || !strings.Contains(v.Message, tt.says) || !strings.Contains(v.Message, knobPrivateDir) {
+			if v.Blame != payload.Pilot || !strings.Contains(v.Message, tt.says) || !strings.Contains(v.Message, options.KnobPrivateDir) {
 				t.Errorf("verdict %s", v)
 			}
 		})
@@ -48,7 +51,7 @@ func TestPrivateDirectoryMustBeSafe(t *testing.T) {
 // What was known before a starter died in the middle of a binding must not be
 // believed by the next one.
 func TestStarterDiesDuringPatch(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.ThrowawayTags = false })
+	w := newWorld(t, func(o *options.Options) { o.ThrowawayTags = false })
 	l, _ := w.bind("registry.example.com/u/a:1")
 	// As after a death between the two writes of attempt: the pod has another image
 	// than the last that was noted.
@@ -59,7 +62,7 @@ func TestStarterDiesDuringPatch(t *testing.T) {
 	l.note(known.unbound())
 	w.api.mu.Lock()
 	pod := w.api.pod.DeepCopy()
-	specOf(pod, "payload").Image = "registry.example.com/u/b:1"
+	podapi.SpecOf(pod, "payload").Image = "registry.example.com/u/b:1"
 	w.api.put(pod, "MODIFIED")
 	w.api.mu.Unlock()
 	release(t, l)
@@ -82,15 +85,15 @@ func TestLatePatchOfDeadStarter(t *testing.T) {
 	for _, late := range []string{"registry.example.com/u/b:1", image} {
 		for _, times := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s %d", late, times), func(t *testing.T) {
-				w := newWorld(t, func(o *Options) { o.ThrowawayTags = false })
+				w := newWorld(t, func(o *options.Options) { o.ThrowawayTags = false })
 				patches := 0
 				w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
 					w.api.mu.Lock()
 					patches++
 					if patches <= times {
 						pod = w.api.pod.DeepCopy()
-						specOf(pod, "payload").Image = late
-						pod.Annotations[nonceAnnotation+"payload"] = "late"
+						podapi.SpecOf(pod, "payload").Image = late
+						pod.Annotations[podapi.NonceAnnotation+"payload"] = "late"
 						w.api.put(pod, "MODIFIED")
 						pod = pod.DeepCopy()
 					}
@@ -100,7 +103,7 @@ func TestLatePatchOfDeadStarter(t *testing.T) {
 				l := w.lease()
 				c, err := l.Bind(context.Background(), payload.BindRequest{Activation: "job", Image: image, Owner: "ann"})
 				if times > 1 {
-					if v := verdictOf(t, err); v.Reason != reasonOvertaken || v.Blame != payload.Site {
+					if v := verdictOf(t, err); v.Reason != verdict.ReasonOvertaken || v.Blame != payload.Site {
 						t.Errorf("verdict %s", v)
 					}
 					return

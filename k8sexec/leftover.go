@@ -7,6 +7,9 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/privatedir"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
 
@@ -31,15 +34,15 @@ func (b *Backend) ResetLeftovers(ctx context.Context) error {
 }
 
 func (b *Backend) resetLeftover(ctx context.Context, index int) error {
-	private, err := openPrivate(b.opt.PrivateDir)
+	private, err := privatedir.Open(b.opt.PrivateDir)
 	if err != nil {
-		return asVerdict(&failure{origin: fromPilot, reason: reasonPrivateDir, err: err})
+		return verdict.Of(&verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err})
 	}
 	l, err := b.leaseOf(private, index)
 	if l == nil { // leased, or an error
 		_ = private.Close()
 		if err != nil {
-			err = asVerdict(&failure{origin: fromPilot, reason: reasonPrivateDir, err: err})
+			err = verdict.Of(&verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err})
 		}
 		return err
 	}
@@ -57,7 +60,7 @@ func (l *lease) resetLeftover(ctx context.Context) error {
 		return nil
 	}
 	_, err = l.reset(ctx, known, true)
-	return asVerdict(err)
+	return verdict.Of(err)
 }
 
 // reset gives the container its default image and a fresh nonce, by which the new one
@@ -65,7 +68,7 @@ func (l *lease) resetLeftover(ctx context.Context) error {
 // container counts as given back, and the next lease makes sure of its end.
 func (l *lease) reset(ctx context.Context, known slot, settled bool) (nonce string, err error) {
 	b := l.backend
-	before, nonce := known, newNonce()
+	before, nonce := known, podapi.NewNonce()
 	p, err := l.choose(ctx, payload.BindRequest{Activation: "reset"}, nonce, &known)
 	if err != nil {
 		return "", err
@@ -77,7 +80,7 @@ func (l *lease) reset(ctx context.Context, known slot, settled bool) (nonce stri
 		return "", err
 	}
 	known.InUse, known.Unproven, known.PodUID = !settled, settled, string(pod.UID)
-	if spec := specOf(pod, l.name); spec != nil {
+	if spec := podapi.SpecOf(pod, l.name); spec != nil {
 		known.Spec = spec.Image
 	}
 	l.note(known)

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
 
@@ -44,8 +45,8 @@ func (c *container) notice(ctx context.Context, told time.Time) payload.Notice {
 		n.Left = time.Until(pod.DeletionTimestamp.Time)
 	}
 	if err == nil {
-		if f := podFailure(pod, ""); f != nil {
-			n.Reason = fmt.Sprintf("The pod that the job runs in is being taken down (%s: %s).", f.reason, f.message)
+		if f := verdict.OfPod(pod, ""); f != nil {
+			n.Reason = fmt.Sprintf("The pod that the job runs in is being taken down (%s: %s).", f.Reason, f.Message)
 		} else if isOverdue(pod, told) {
 			n.Reason = "The pod that the job runs in is being taken down: its activeDeadlineSeconds are over."
 		}

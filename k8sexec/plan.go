@@ -8,12 +8,15 @@ import (
 	"github.com/opencontainers/go-digest"
 	corev1 "k8s.io/api/core/v1"
 
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
 
 // plan is how an image gets into the pod's spec.
 type plan struct {
-	image  image
+	image  imageref.Image
 	spec   string        // the string for the spec
 	digest digest.Digest // what spec pins the image to, if anything
 	// restart says that the spec has this very string already: the kubelet will not
@@ -29,7 +32,7 @@ func (p plan) isOnce() bool { return p.spec != p.image.String() }
 
 // plain is the plan without the throw-away tag.
 func (p plan) plain(spec string) plan {
-	p.spec, p.digest = p.image.String(), p.image.digest
+	p.spec, p.digest = p.image.String(), p.image.Digest
 	p.restart = p.spec == spec
 	return p
 }
@@ -54,7 +57,7 @@ func (l *lease) choose(ctx context.Context, req payload.BindRequest, nonce strin
 		if err := look(); err != nil {
 			return plan{}, err
 		}
-		if pod.Annotations[defaultImageAnnotation+l.name] == "" {
+		if pod.Annotations[podapi.DefaultImageAnnotation+l.name] == "" {
 			p.record = s.DefaultImage
 		}
 	}
@@ -76,33 +79,33 @@ func (l *lease) choose(ctx context.Context, req payload.BindRequest, nonce strin
 		}
 	}
 	if p.digest != "" && l.backend.opt.ThrowawayTags && !s.PlainOnly {
-		p.spec = p.image.once(onceTag(req.Activation, nonce), p.digest)
+		p.spec = p.image.Once(imageref.OnceTag(req.Activation, nonce), p.digest)
 		return p, nil
 	}
 	return p.plain(s.Spec), nil
 }
 
 // wanted is the image of the request, or the default.
-func (l *lease) wanted(asked string, s slot) (image, error) {
+func (l *lease) wanted(asked string, s slot) (imageref.Image, error) {
 	if strings.TrimSpace(asked) != "" {
-		img, err := parseImage(asked)
+		img, err := imageref.Parse(asked)
 		if err != nil {
-			return image{}, &failure{origin: fromRequest, reason: reasonInvalidName, image: asked, message: err.Error()}
+			return imageref.Image{}, &verdict.Failure{Origin: verdict.FromRequest, Reason: verdict.ReasonInvalidName, Image: asked, Message: err.Error()}
 		}
 		return img, nil
 	}
-	img, err := parseImage(s.DefaultImage)
+	img, err := imageref.Parse(s.DefaultImage)
 	if err != nil {
-		return image{}, &failure{origin: fromRequest, reason: reasonInvalidName, image: s.DefaultImage, message: fmt.Sprintf("from the pod's manifest: %v", err)}
+		return imageref.Image{}, &verdict.Failure{Origin: verdict.FromRequest, Reason: verdict.ReasonInvalidName, Image: s.DefaultImage, Message: fmt.Sprintf("from the pod's manifest: %v", err)}
 	}
 	return img, nil
 }
 
 // digestFor is the digest that the user gave, or a fresh one that was learned,
 // or empty.
-func (l *lease) digestFor(img image) digest.Digest {
-	if !img.isMoving() {
-		return img.digest
+func (l *lease) digestFor(img imageref.Image) digest.Digest {
+	if !img.IsMoving() {
+		return img.Digest
 	}
 	d, _ := l.digests().lookup(img)
 	return d
@@ -110,15 +113,15 @@ func (l *lease) digestFor(img image) digest.Digest {
 
 // survey notes what the pod says of the container.
 func (l *lease) survey(pod *corev1.Pod, s *slot) error {
-	spec := specOf(pod, l.name)
+	spec := podapi.SpecOf(pod, l.name)
 	if spec == nil {
-		return &failure{origin: fromPod, reason: reasonNoContainer, message: fmt.Sprintf("pod %s has no container %s", pod.Name, l.name)}
+		return &verdict.Failure{Origin: verdict.FromPod, Reason: verdict.ReasonNoContainer, Message: fmt.Sprintf("pod %s has no container %s", pod.Name, l.name)}
 	}
 	if s.PodUID != string(pod.UID) {
 		*s = slot{PodUID: string(pod.UID)}
 	}
 	s.Spec = spec.Image
-	s.DefaultImage = pod.Annotations[defaultImageAnnotation+l.name]
+	s.DefaultImage = pod.Annotations[podapi.DefaultImageAnnotation+l.name]
 	if s.DefaultImage == "" {
 		s.DefaultImage = spec.Image
 	}
@@ -127,14 +130,14 @@ func (l *lease) survey(pod *corev1.Pod, s *slot) error {
 
 // recall finds out which digest the container that runs the very image came
 // from. The status may have to catch up with it first.
-func (l *lease) recall(ctx context.Context, pod *corev1.Pod, img image, s slot) digest.Digest {
+func (l *lease) recall(ctx context.Context, pod *corev1.Pod, img imageref.Image, s slot) digest.Digest {
 	if !l.backend.opt.ThrowawayTags || s.PlainOnly {
 		return ""
 	}
 	if pod.Generation == 1 {
 		// The spec is as it was when the pod was created, so whatever has run in the
 		// container is this image.
-		return l.learn(statusOf(pod, l.name), img)
+		return l.learn(podapi.StatusOf(pod, l.name), img)
 	}
 	if s.ContainerID == "" || s.Image != img.String() {
 		return ""
@@ -143,7 +146,7 @@ func (l *lease) recall(ctx context.Context, pod *corev1.Pod, img image, s slot) 
 	defer cancel()
 	var found digest.Digest
 	l.backend.follow(ctx, pod, func(pod *corev1.Pod) bool {
-		status := statusOf(pod, l.name)
+		status := podapi.StatusOf(pod, l.name)
 		if bareID(status.ContainerID) != s.ContainerID {
 			return false
 		}
@@ -155,8 +158,8 @@ func (l *lease) recall(ctx context.Context, pod *corev1.Pod, img image, s slot) 
 
 // learn notes the digest that a container's status shows for an image, which
 // the caller knows to be the image of this very container.
-func (l *lease) learn(status corev1.ContainerStatus, img image) digest.Digest {
-	d, ok := img.digestOf(status.ImageID)
+func (l *lease) learn(status corev1.ContainerStatus, img imageref.Image) digest.Digest {
+	d, ok := img.DigestIn(status.ImageID)
 	if !ok {
 		return ""
 	}
@@ -169,7 +172,7 @@ func (l *lease) learn(status corev1.ContainerStatus, img image) digest.Digest {
 // get reads the pod, patiently.
 func (l *lease) get(ctx context.Context) (*corev1.Pod, error) {
 	var pod *corev1.Pod
-	err := l.backend.call(ctx, "get", func(ctx context.Context, api podAPI) (err error) {
+	err := l.backend.call(ctx, "get", func(ctx context.Context, api podapi.API) (err error) {
 		pod, err = api.Get(ctx)
 		return err
 	})

@@ -8,6 +8,9 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/privatedir"
 	"podstarter/payload"
 )
 
@@ -26,17 +29,17 @@ func reuser(w *world) func(image, owner string) (boot string) {
 	}
 }
 
-func reusing(o *Options) { o.Reset, o.Containers = ResetImage, []string{"payload"} }
+func reusing(o *options.Options) { o.Reset, o.Containers = options.ResetImage, []string{"payload"} }
 
 func TestReuse(t *testing.T) {
 	const imageA, imageB = "registry.example.com/u/a:1", "registry.example.com/u/b@" + testDigest
 	tests := []struct {
 		name         string
-		first        string           // image of the first job, if not imageA
-		image, owner string           // of the second job
-		between      func(w *world)   // what happens before it
-		change       func(o *Options) // of the settings
-		want         bool             // whether it gets the same container
+		first        string                   // image of the first job, if not imageA
+		image, owner string                   // of the second job
+		between      func(w *world)           // what happens before it
+		change       func(o *options.Options) // of the settings
+		want         bool                     // whether it gets the same container
 		check        func(*testing.T, *world)
 	}{
 		{name: "same image, same owner", image: imageA, owner: "ann", want: true, check: func(t *testing.T, w *world) {
@@ -51,15 +54,15 @@ func TestReuse(t *testing.T) {
 		{name: "another owner", image: imageA, owner: "bob"},
 		{name: "nobody's job", image: imageA, owner: ""},
 		{name: "another image", image: imageB, owner: "ann"},
-		{name: "always fresh", image: imageA, owner: "ann", change: func(o *Options) { o.Reset = ResetAlways }},
+		{name: "always fresh", image: imageA, owner: "ann", change: func(o *options.Options) { o.Reset = options.ResetAlways }},
 		{name: "restarted in the meantime", image: imageA, owner: "ann", between: func(w *world) { w.boot(w.api.snapshot(), "payload") }},
 		{name: "a process that would not die", first: imageB, image: imageB, owner: "ann", between: func(w *world) { w.wrapper("payload").busy.Store(true) }},
 		{name: "something that could not be cleaned", image: imageA, owner: "ann", between: func(w *world) { w.wrapper("payload").dirty.Store(true) }},
-		{name: "tags are never believed", image: imageA, owner: "ann", change: func(o *Options) { o.DigestLifetime = 0 }},
+		{name: "tags are never believed", image: imageA, owner: "ann", change: func(o *options.Options) { o.DigestLifetime = 0 }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, func(o *Options) {
+			w := newWorld(t, func(o *options.Options) {
 				reusing(o)
 				if test.change != nil {
 					test.change(o)
@@ -97,12 +100,12 @@ func TestReuseFollowsTags(t *testing.T) {
 	w := newWorld(t, reusing)
 	bind := reuser(w)
 	learn := func(digest digest.Digest, age time.Duration) {
-		private, err := openPrivate(w.private)
+		private, err := privatedir.Open(w.private)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer private.Close()
-		img, err := parseImage(image)
+		img, err := imageref.Parse(image)
 		if err != nil {
 			t.Fatal(err)
 		}

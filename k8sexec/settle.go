@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
 
@@ -21,7 +23,7 @@ import (
 // condemned for what one image did.
 //
 // The error is the cause of ctx's end.
-func (l *lease) settle(ctx context.Context, req payload.BindRequest, j judgement) (judgement, error) {
+func (l *lease) settle(ctx context.Context, req payload.BindRequest, j verdict.Judgement) (verdict.Judgement, error) {
 	b := l.backend
 	known, err := readSlot(l.private, l.name)
 	if err != nil {
@@ -30,63 +32,57 @@ func (l *lease) settle(ctx context.Context, req payload.BindRequest, j judgement
 	if isDefault(req) {
 		return j, nil
 	}
-	if isDefaultImage(j.failure.image, known) {
-		return j.onPod("It is the pod's default image."), nil
+	if isDefaultImage(j.Failure.Image, known) {
+		return j.OnPod("It is the pod's default image."), nil
 	}
-	b.log.Info("whether image or pod is to blame, the default image tells", "container", l.name, "image", j.failure.image, "default", known.DefaultImage, "error", &j.failure)
-	req.Report(fmt.Sprintf("container %s: %s; trying the pod's default image, to see whether image or pod is to blame", l.name, j.failure.reason))
+	b.log.Info("whether image or pod is to blame, the default image tells", "container", l.name, "image", j.Failure.Image, "default", known.DefaultImage, "error", &j.Failure)
+	req.Report(fmt.Sprintf("container %s: %s; trying the pod's default image, to see whether image or pod is to blame", l.name, j.Failure.Reason))
 	c, err := l.bindInTime(ctx, payload.BindRequest{Activation: req.Activation, Report: req.Report})
 	if err == nil {
 		c.close()
-		if j.cleared != toUser {
-			j.class, j.says = j.cleared, j.ofImage+" The pod's default image can be started."
+		if j.Cleared != verdict.ToUser {
+			j.Class, j.Says = j.Cleared, j.OfImage+" The pod's default image can be started."
 			return j, nil
 		}
 		return l.blameImage(j, "With the pod's default image it works."), nil
 	}
-	f := (*failure)(nil)
+	f := (*verdict.Failure)(nil)
 	if !errors.As(err, &f) {
 		return j, err
 	}
-	other := judge(*f)
-	b.log.Warn("the default image cannot be bound either", "container", l.name, "blame", other.verdict().Blame, "error", f)
+	other := verdict.Judge(*f)
+	b.log.Warn("the default image cannot be bound either", "container", l.name, "blame", other.Verdict().Blame, "error", f)
 	switch {
-	case other.suspect, other.class == toPilot:
-		return j.onPod("The pod's default image fails, too."), nil
-	case known.Proven && j.cleared == toUser:
+	case other.Suspect, other.Class == verdict.ToPilot:
+		return j.OnPod("The pod's default image fails, too."), nil
+	case known.Proven && j.Cleared == verdict.ToUser:
 		if known, err = readSlot(l.private, l.name); err == nil {
 			known.Proven = false
 			l.note(known)
 		}
 		return l.blameImage(j, "With other images it has worked here."), nil
 	}
-	j.class, j.subcode = toElsewhere, 0
-	j.says = fmt.Sprintf("%s It could not be found out whether the image or the pod is to blame, since the pod's default image cannot be had at the moment (%s).", j.ofImage, f.reason)
+	j.Class, j.Subcode = verdict.ToElsewhere, 0
+	j.Says = fmt.Sprintf("%s It could not be found out whether the image or the pod is to blame, since the pod's default image cannot be had at the moment (%s).", j.OfImage, f.Reason)
 	return j, nil
 }
 
 // blameImage is the judgement on an image that keeps the wrapper from working.
-func (l *lease) blameImage(j judgement, why string) judgement {
+func (l *lease) blameImage(j verdict.Judgement, why string) verdict.Judgement {
 	opt := l.backend.opt
 	places := []string{"its wrapper", opt.ControlDir}
 	if opt.Execute != "" {
 		places = append(places, opt.Execute)
 	}
 	last := len(places) - 1
-	j.class, j.subcode = toUser, SubcodeBadImage
-	j.says = fmt.Sprintf("%s %s The pod's volumes go over the image: it must have no link, file, volume or closed directory on the way to %s or %s, and no variable with which a program in Go cannot begin.",
-		j.ofImage, why, strings.Join(places[:last], ", "), places[last])
-	return j
-}
-
-// onPod is the judgement when no job will fare better.
-func (j judgement) onPod(why string) judgement {
-	j.class, j.subcode, j.says = toPilot, 0, j.ofPod+" "+why
+	j.Class, j.Subcode = verdict.ToUser, verdict.SubcodeBadImage
+	j.Says = fmt.Sprintf("%s %s The pod's volumes go over the image: it must have no link, file, volume or closed directory on the way to %s or %s, and no variable with which a program in Go cannot begin.",
+		j.OfImage, why, strings.Join(places[:last], ", "), places[last])
 	return j
 }
 
 // isDefaultImage tells whether that is the image that the pod was created with.
 func isDefaultImage(name string, known slot) bool {
-	img, err := parseImage(known.DefaultImage)
+	img, err := imageref.Parse(known.DefaultImage)
 	return err == nil && img.String() == name
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
 
@@ -37,7 +40,7 @@ func newKubelet(w *world, ways map[string]way) *kubelet {
 		if !changed["payload"] {
 			return // stirred
 		}
-		image := specOf(pod, "payload").Image
+		image := podapi.SpecOf(pod, "payload").Image
 		for part, way := range k.ways {
 			if strings.Contains(image, part) {
 				if old := w.wrapper("payload"); old != nil {
@@ -58,7 +61,7 @@ func (k *kubelet) id() int { return int(k.next.Add(1)) }
 // tried.
 func cannotRun(message string) way {
 	return func(k *kubelet, _ string) {
-		for range maxTries + 1 { // the first may be of the image before
+		for range verdict.MaxTries + 1 { // the first may be of the image before
 			k.w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 				s.State = waitingFor("RunContainerError", fmt.Sprintf("failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "+
 					"unable to start container process: %s: unknown; container %x", message, k.id()))
@@ -74,7 +77,7 @@ func ends(code int32, words string) way {
 			k.w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 				s.ContainerID = "containerd://" + testID(k.id())
 				s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: s.ContainerID, ExitCode: code, Reason: "Error", Message: words}
-				s.State = waitingFor(reasonCrashLoop, "back-off 10s restarting failed container")
+				s.State = waitingFor(verdict.ReasonCrashLoop, "back-off 10s restarting failed container")
 			})
 		}
 	}
@@ -86,7 +89,7 @@ func silent(k *kubelet, _ string) { k.w.report("payload", k.id(), "x") }
 // absent is an image that does not exist.
 func absent(k *kubelet, image string) {
 	k.w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
-		s.State = waitingFor(reasonErrPull, fmt.Sprintf("failed to resolve reference %q: %s: not found", image, image))
+		s.State = waitingFor(verdict.ReasonErrPull, fmt.Sprintf("failed to resolve reference %q: %s: not found", image, image))
 	})
 }
 
@@ -145,7 +148,7 @@ const hostileImage = "registry.example.com/mallory/hostile"
 // pod goes on, however many such images come and whether or not another has run
 // before. Where the default image fares no better, the pod is sick.
 func TestHostileImage(t *testing.T) {
-	held, sick := outcome{payload.User, SubcodeBadImage}, outcome{payload.Pilot, 0}
+	held, sick := outcome{payload.User, verdict.SubcodeBadImage}, outcome{payload.Pilot, 0}
 	for name, harm := range hostile {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -199,7 +202,7 @@ func TestSilentOnce(t *testing.T) {
 // What is not known is not held against the pod, and against the image once: the
 // default image cannot be had.
 func TestNoDefaultImageToTry(t *testing.T) {
-	held, elsewhere := outcome{payload.User, SubcodeBadImage}, outcome{payload.Site, 0}
+	held, elsewhere := outcome{payload.User, verdict.SubcodeBadImage}, outcome{payload.Site, 0}
 	for _, test := range []struct {
 		name   string
 		worked bool
@@ -235,7 +238,7 @@ func TestDefaultImageFails(t *testing.T) {
 		w := newWorld(t, nil)
 		newKubelet(w, map[string]way{"": ends(1, "no")})
 		w.api.pod.Spec.Containers[1].Image = "registry.example.com/some/job:1"
-		w.api.pod.Annotations = map[string]string{defaultImageAnnotation + "payload": testDefault}
+		w.api.pod.Annotations = map[string]string{podapi.DefaultImageAnnotation + "payload": testDefault}
 		if got, says := bindFails(t, w.lease(), image); got != (outcome{payload.Pilot, 0}) {
 			t.Errorf("image %q: %+v: %s", image, got, says)
 		}
@@ -250,7 +253,7 @@ func TestDefaultImageFails(t *testing.T) {
 func TestDiskFull(t *testing.T) {
 	full := func(k *kubelet, image string) {
 		k.w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
-			s.State = waitingFor(reasonErrPull, fmt.Sprintf("failed to pull and unpack image %q: write /var/lib/containerd/tmp: no space left on device", image))
+			s.State = waitingFor(verdict.ReasonErrPull, fmt.Sprintf("failed to pull and unpack image %q: write /var/lib/containerd/tmp: no space left on device", image))
 		})
 	}
 	for _, test := range []struct {
@@ -290,7 +293,7 @@ func TestRemovedWhileSettling(t *testing.T) {
 // The wrapper that has served in settling is nobody's, and says nothing of another
 // pod of that name.
 func TestWhatIsKnownAfterSettling(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.Reset = ResetImage })
+	w := newWorld(t, func(o *options.Options) { o.Reset = options.ResetImage })
 	newKubelet(w, map[string]way{"mallory": ends(1, "no")})
 	l := w.lease()
 	bindFails(t, l, hostileImage)

@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/privatedir"
 )
 
 // slot is what is known of a payload container from one binding to the next, so
@@ -47,14 +50,14 @@ type slot struct {
 }
 
 // maxSlotFile bounds the file: a handful of strings, none longer than an image.
-const maxSlotFile = 16 * maxImageText
+const maxSlotFile = 16 * imageref.MaxText
 
 func slotFile(container string) string { return "slot." + container + ".json" }
 
 // readSlot reads what is known. A file that cannot be read is no reason not to
 // run a job.
 func readSlot(dir *os.Root, container string) (slot, error) {
-	data, err := readBounded(dir, slotFile(container), maxSlotFile)
+	data, err := privatedir.Read(dir, slotFile(container), maxSlotFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return slot{}, nil
 	}
@@ -73,7 +76,7 @@ func decodeSlot(data []byte) (slot, error) {
 }
 
 func (s slot) write(dir *os.Root, container string) error {
-	return writeJSON(dir, slotFile(container), s)
+	return privatedir.WriteJSON(dir, slotFile(container), s)
 }
 
 // unbound is the slot as it is from the moment that a patch may have changed the

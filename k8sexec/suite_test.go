@@ -15,6 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"podstarter/k8sexec/audit"
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
 	"podstarter/payload"
 	"podstarter/payload/backendtest"
 	"podstarter/payload/procfamily"
@@ -31,8 +35,8 @@ func newFixture(t *testing.T) backendtest.Fixture {
 		containers = containers[:1] // as for every pilot without root
 	}
 	uid := agenttest.Payloads(t, len(containers))
-	w := newWorld(t, func(o *Options) { o.Containers, o.BaseUID = containers, uid })
-	w.backend.self, w.backend.killUser = ownIdentity(), killUser
+	w := newWorld(t, func(o *options.Options) { o.Containers, o.BaseUID = containers, uid })
+	w.backend.self, w.backend.killUser = audit.OwnIdentity(), killUser
 	k := newNode(w)
 	return backendtest.Fixture{
 		Backend: w.backend, Slots: len(containers), Rebinds: true,
@@ -110,7 +114,7 @@ func (k *node) sync(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	pod := k.w.api.snapshot()
-	image, c := specOf(pod, name).Image, k.running[name]
+	image, c := podapi.SpecOf(pod, name).Image, k.running[name]
 	if k.over || c != nil && c.image == image {
 		return
 	}
@@ -118,13 +122,13 @@ func (k *node) sync(name string) {
 		delete(k.running, name)
 		k.kill(c)
 	}
-	if img, err := parseImage(image); err != nil || slices.Contains(k.missing, img.String()) {
+	if img, err := imageref.Parse(image); err != nil || slices.Contains(k.missing, img.String()) {
 		k.w.api.status(name, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 			s.State = waitingFor("ErrImagePull", `failed to pull and unpack image "`+image+`": failed to resolve reference "`+image+`": `+image+`: not found`)
 		})
 		return
 	}
-	c = k.start(name, image, pod.Annotations[nonceAnnotation+name])
+	c = k.start(name, image, pod.Annotations[podapi.NonceAnnotation+name])
 	k.running[name] = c
 	k.w.api.status(name, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 		s.ContainerID = "containerd://" + c.id
@@ -256,7 +260,7 @@ func holdLeaseOf(t *testing.T, w *world, container string) (kill func()) {
 const holderName = "test-holder"
 
 func holder(args []string) int {
-	b := &Backend{opt: Options{Containers: args[1:], PrivateDir: args[0]}, timing: defaultTiming, life: context.Background(), log: discard()}
+	b := &Backend{opt: options.Options{Containers: args[1:], PrivateDir: args[0]}, timing: defaultTiming, life: context.Background(), log: discard()}
 	b.killUser = func(context.Context, int) error { return nil }
 	if _, err := b.Lease(context.Background()); err != nil {
 		return 1

@@ -7,6 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/verdict"
 )
 
 // tracker reads the pod's status during one binding and tells news of the
@@ -59,7 +63,7 @@ const maxStale = 16
 
 // track begins with the pod as the patch returned it.
 func track(container string, p plan, before slot, pod *corev1.Pod) *tracker {
-	status := statusOf(pod, container)
+	status := podapi.StatusOf(pod, container)
 	t := &tracker{
 		container: container, uid: pod.UID, spec: p.spec, before: before.Spec, changed: !p.restart,
 		generation: pod.Generation, old: make(map[string]struct{}),
@@ -84,7 +88,7 @@ func track(container string, p plan, before slot, pod *corev1.Pod) *tracker {
 // stands for longer than the kubelet takes to its next attempt, is about this
 // image.
 func (t *tracker) isDoubtful(c complaint) bool {
-	if !t.troubled || !strings.HasSuffix(c.reason, "Error") || c.reason == reasonErrPull || namesImage(c.message, t.spec) {
+	if !t.troubled || !strings.HasSuffix(c.reason, "Error") || c.reason == verdict.ReasonErrPull || imageref.Named(c.message, t.spec) {
 		return false
 	}
 	if t.doubted == (complaint{}) {
@@ -110,11 +114,11 @@ func (t *tracker) remember(status corev1.ContainerStatus) {
 
 // look takes the next state of the pod and gives the failure it shows, or nil.
 // A failure that persists is given again each time.
-func (t *tracker) look(pod *corev1.Pod) *failure {
-	if f := podFailure(pod, t.uid); f != nil {
+func (t *tracker) look(pod *corev1.Pod) *verdict.Failure {
+	if f := verdict.OfPod(pod, t.uid); f != nil {
 		return f
 	}
-	status := statusOf(pod, t.container)
+	status := podapi.StatusOf(pod, t.container)
 	if t.isUnseen(pod) {
 		t.remember(status)
 		return nil
@@ -148,48 +152,8 @@ func (t *tracker) isActedOn(pod *corev1.Pod) bool {
 	return t.generation > 0 && pod.Status.ObservedGeneration >= t.generation
 }
 
-// podFailure tells that the pod as a whole is at its end.
-func podFailure(pod *corev1.Pod, uid types.UID) *failure {
-	f := &failure{origin: fromPod, reason: pod.Status.Reason, message: pod.Status.Message}
-	switch {
-	case uid != "" && pod.UID != uid:
-		f.reason, f.message = reasonPodReplaced, "another pod has taken the name "+pod.Name
-	case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
-		if f.reason == "" {
-			f.reason = reasonPodEnded
-		}
-		if f.message == "" {
-			f.message = fmt.Sprintf("the pod's phase is %s", pod.Status.Phase)
-		}
-	case pod.DeletionTimestamp != nil:
-		if f.reason == "" {
-			f.reason = reasonPodDeleted
-		}
-		if why := disruption(pod); why != "" {
-			f.message = why
-		}
-		if f.message == "" {
-			f.message = "the pod is being deleted"
-		}
-	default:
-		return nil
-	}
-	return f
-}
-
-// disruption is why a pod is taken away, where Kubernetes says so (condition
-// DisruptionTarget).
-func disruption(pod *corev1.Pod) string {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return c.Reason + ": " + c.Message
-		}
-	}
-	return ""
-}
-
 // waiting judges a container that the kubelet could not start, or not yet.
-func (t *tracker) waiting(status corev1.ContainerStatus) *failure {
+func (t *tracker) waiting(status corev1.ContainerStatus) *verdict.Failure {
 	w := status.State.Waiting
 	now := complaint{w.Reason, w.Message}
 	if ended := status.LastTerminationState.Terminated; ended != nil {
@@ -198,7 +162,7 @@ func (t *tracker) waiting(status corev1.ContainerStatus) *failure {
 	switch w.Reason {
 	case "", "ContainerCreating", "PodInitializing":
 		return nil
-	case reasonCrashLoop:
+	case verdict.ReasonCrashLoop:
 		return t.crashLoop(status)
 	}
 	if t.isOfBefore(now) || t.isDoubtful(now) {
@@ -206,7 +170,7 @@ func (t *tracker) waiting(status corev1.ContainerStatus) *failure {
 	}
 	if now != t.last {
 		// Attempts and back-offs take turns.
-		if w.Reason != reasonPullBackOff || t.tries == 0 {
+		if w.Reason != verdict.ReasonPullBackOff || t.tries == 0 {
 			t.tries++
 		}
 		t.last = now
@@ -214,19 +178,19 @@ func (t *tracker) waiting(status corev1.ContainerStatus) *failure {
 	if t.first.IsZero() {
 		t.first = t.now()
 	}
-	return &failure{origin: fromContainer, reason: w.Reason, message: w.Message, tries: t.tries, since: t.first}
+	return &verdict.Failure{Origin: verdict.FromContainer, Reason: w.Reason, Message: w.Message, Tries: t.tries, Since: t.first}
 }
 
 // crashLoop is a failure only if containers of this binding have ended: the
 // kubelet also backs off when an image comes back under its plain name, whatever
 // made the container end before.
-func (t *tracker) crashLoop(status corev1.ContainerStatus) *failure {
+func (t *tracker) crashLoop(status corev1.ContainerStatus) *verdict.Failure {
 	if len(t.dead) == 0 {
 		return nil
 	}
-	f := &failure{origin: fromContainer, reason: reasonCrashLoop, message: status.State.Waiting.Message, tries: len(t.dead), since: t.now()}
+	f := &verdict.Failure{Origin: verdict.FromContainer, Reason: verdict.ReasonCrashLoop, Message: status.State.Waiting.Message, Tries: len(t.dead), Since: t.now()}
 	if ended := status.LastTerminationState.Terminated; ended != nil {
-		f.exit = ended
+		f.Exit = ended
 	}
 	return f
 }
@@ -262,7 +226,7 @@ func (t *tracker) mayBeOverdue() bool {
 
 // isOfBefore tells a complaint about the image before.
 func (t *tracker) isOfBefore(c complaint) bool {
-	return t.changed && (t.stale[c] || namesImage(c.message, t.before) && !namesImage(c.message, t.spec))
+	return t.changed && (t.stale[c] || imageref.Named(c.message, t.before) && !imageref.Named(c.message, t.spec))
 }
 
 // pulling is the state that does not show in the status.
@@ -275,7 +239,7 @@ func (t *tracker) describe(pod *corev1.Pod) string {
 	if t.isUnseen(pod) {
 		return "the kubelet has not taken up the change yet; it may still be pulling an earlier image"
 	}
-	s := statusOf(pod, t.container)
+	s := podapi.StatusOf(pod, t.container)
 	switch {
 	case s.State.Waiting != nil && t.isOfBefore(complaint{s.State.Waiting.Reason, s.State.Waiting.Message}):
 		return pulling
@@ -288,7 +252,7 @@ func (t *tracker) describe(pod *corev1.Pod) string {
 	case s.State.Running != nil:
 		return "running"
 	case s.State.Terminated != nil:
-		return "ended with " + describeExit(s.State.Terminated)
+		return "ended with " + verdict.DescribeExit(s.State.Terminated)
 	default:
 		return "waiting"
 	}

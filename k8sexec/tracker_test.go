@@ -11,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/verdict"
 )
 
 // recording is a pod as a real API server showed it, version by version.
@@ -56,7 +58,7 @@ func TestTrackRecordings(t *testing.T) {
 		// Two containers ended, the first may have been an accident.
 		{name: "crash", reason: "CrashLoopBackOff", says: "back-off 10s", index: 4},
 		{name: "hang"},
-		{name: "afterhang", reason: reasonPodDeleted, index: 2, final: true},
+		{name: "afterhang", reason: verdict.ReasonPodDeleted, index: 2, final: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,11 +71,11 @@ func TestTrackRecordings(t *testing.T) {
 				if f == nil {
 					continue
 				}
-				f.image, f.spec = p.spec, p.spec
-				if f.reason != tt.reason || !strings.Contains(f.message, tt.says) || i+1 != tt.index {
-					t.Fatalf("state %d: %s: %s; want %s: %s at %d", i+1, f.reason, f.message, tt.reason, tt.says, tt.index)
+				f.Image, f.Spec = p.spec, p.spec
+				if f.Reason != tt.reason || !strings.Contains(f.Message, tt.says) || i+1 != tt.index {
+					t.Fatalf("state %d: %s: %s; want %s: %s at %d", i+1, f.Reason, f.Message, tt.reason, tt.says, tt.index)
 				}
-				if got := judge(*f).isFinal(time.Now()); got != tt.final {
+				if got := verdict.Judge(*f).IsFinal(time.Now()); got != tt.final {
 					t.Errorf("final %v, want %v", got, tt.final)
 				}
 				return
@@ -89,13 +91,13 @@ func TestTrackRecordings(t *testing.T) {
 func TestTrackCrashes(t *testing.T) {
 	pods := recording(t, "crash")
 	tr := track("payload", plan{spec: pods[1].Spec.Containers[0].Image}, slot{Spec: pods[0].Spec.Containers[0].Image}, pods[1])
-	var last *failure
+	var last *verdict.Failure
 	for _, pod := range pods[1:] {
 		if f := tr.look(pod); f != nil {
 			last = f
 		}
 	}
-	if last == nil || last.tries != 2 || !judge(*last).isFinal(time.Now()) || judge(*last).class != toPilot {
+	if last == nil || last.Tries != 2 || !verdict.Judge(*last).IsFinal(time.Now()) || verdict.Judge(*last).Class != verdict.ToPilot {
 		t.Errorf("last failure %+v", last)
 	}
 }
@@ -133,7 +135,7 @@ func TestTrackUnchangedSpec(t *testing.T) {
 	failing := pods[len(pods)-1]
 	image := failing.Spec.Containers[0].Image
 	tr := track("payload", plan{spec: image, restart: true}, slot{Spec: image}, failing)
-	if f := tr.look(failing); f == nil || f.reason != "ErrImagePull" {
+	if f := tr.look(failing); f == nil || f.Reason != "ErrImagePull" {
 		t.Errorf("failure %v", f)
 	}
 }
@@ -173,13 +175,13 @@ func FuzzTrack(f *testing.F) {
 				tr = track("payload", plan{spec: image}, slot{Spec: image + "0"}, pod)
 			}
 			if failed := tr.look(pod); failed != nil {
-				failed.image, failed.spec = image, image
-				j := judge(*failed)
-				v := j.verdict()
+				failed.Image, failed.Spec = image, image
+				j := verdict.Judge(*failed)
+				v := j.Verdict()
 				if strings.ContainsAny(v.Message, "\n\r") {
 					t.Errorf("verdict of several lines: %q", v.Message)
 				}
-				j.isFinal(time.Now())
+				j.IsFinal(time.Now())
 			}
 			if tr.describe(pod) == "" {
 				t.Error("no description")

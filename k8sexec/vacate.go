@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 	"podstarter/payload/procfamily"
 )
@@ -54,7 +55,7 @@ func (l *lease) vacate(ctx context.Context) error {
 // killVisible ends what it sees of the container's user.
 func (l *lease) killVisible(ctx context.Context) error {
 	b := l.backend
-	if !b.self.isRoot() {
+	if !b.self.IsRoot() {
 		return nil // the payload's user is this one, and no payload is in sight
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.timing.kill, errKill)
@@ -62,7 +63,7 @@ func (l *lease) killVisible(ctx context.Context) error {
 	uid, _ := l.Owner()
 	if err := b.killUser(ctx, uid); err != nil {
 		if errors.Is(err, errKill) || ctx.Err() == nil {
-			return &failure{origin: fromPilot, reason: reasonStillAlive, message: fmt.Sprintf("user %d: %v", uid, err), err: err}
+			return &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonStillAlive, Message: fmt.Sprintf("user %d: %v", uid, err), Err: err}
 		}
 		return context.Cause(ctx)
 	}
@@ -112,7 +113,7 @@ func (l *lease) replace(ctx context.Context, known slot) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return &failure{origin: fromPilot, reason: reasonStillAlive, message: err.Error(), err: err}
+		return &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonStillAlive, Message: err.Error(), Err: err}
 	}
 	l.backend.log.Info("a new payload container took the last one's place", "container", l.name, "took", time.Since(begin))
 	return nil

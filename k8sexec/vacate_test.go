@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
 
@@ -64,9 +66,9 @@ func TestLeaseIsVacant(t *testing.T) {
 	for _, test := range tests {
 		for _, root := range []bool{true, false} {
 			t.Run(test.name, func(t *testing.T) {
-				w := newWorld(t, func(o *Options) { o.Containers = []string{"payload"} })
-				if w.backend.self.uid = 1000; root {
-					w.backend.self.uid = 0
+				w := newWorld(t, func(o *options.Options) { o.Containers = []string{"payload"} })
+				if w.backend.self.UID = 1000; root {
+					w.backend.self.UID = 0
 				}
 				l, c := runJob(t, w)
 				test.after(t, w, l, c)
@@ -111,14 +113,14 @@ func TestLeaseIsVacant(t *testing.T) {
 // TestUnkillable: what survives SIGKILL keeps the container.
 func TestUnkillable(t *testing.T) {
 	w := newWorld(t, nil)
-	w.backend.self.uid = 0
+	w.backend.self.UID = 0
 	w.backend.killUser = func(context.Context, int) error { return errors.New("process 7 (job) hangs") }
 	l, err := w.backend.Lease(context.Background())
 	if err == nil {
 		release(t, l)
 		t.Fatal("a lease of a container with a living payload")
 	}
-	if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != reasonStillAlive {
+	if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != verdict.ReasonStillAlive {
 		t.Errorf("verdict %s", v)
 	}
 	w.backend.killUser = func(context.Context, int) error { return nil }

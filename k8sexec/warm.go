@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/privatedir"
 )
 
 // The images that have run in this pod lately, for those who choose a pod by
@@ -19,7 +22,7 @@ const (
 	warmFile = "images.json"
 	// maxWarm bounds the file.
 	maxWarm     = 64
-	maxWarmFile = maxWarm * 3 * (maxImageText + 64)
+	maxWarmFile = maxWarm * 3 * (imageref.MaxText + 64)
 	// warmFor is when an image that was not used again is no longer counted on.
 	// The kubelet throws the longest unused ones away when the disk fills
 	// (images/image_gc_manager.go); there is no time that it promises to keep one.
@@ -40,7 +43,7 @@ type warmImage struct {
 
 // warmed notes that a container runs the image. Failures are logged: no job
 // fails for it.
-func (l *lease) warmed(asked string, img image, d digest.Digest) {
+func (l *lease) warmed(asked string, img imageref.Image, d digest.Digest) {
 	err := l.noteWarm(warmImage{Asked: askedWord(asked), Name: img.String(), Digest: d, Used: time.Now()})
 	if err != nil {
 		l.backend.log.Warn("cannot note that an image is on this node", "image", img, "error", err)
@@ -54,7 +57,7 @@ func askedWord(asked string) string {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-/:@+", r)
 	}
-	if len(asked) > maxImageText || strings.IndexFunc(asked, odd) >= 0 {
+	if len(asked) > imageref.MaxText || strings.IndexFunc(asked, odd) >= 0 {
 		return ""
 	}
 	return asked
@@ -66,7 +69,7 @@ func (l *lease) noteWarm(w warmImage) error {
 		return fmt.Errorf("lock %s: %w", digestLock, err)
 	}
 	defer unlock()
-	data, err := readBounded(l.private, warmFile, maxWarmFile)
+	data, err := privatedir.Read(l.private, warmFile, maxWarmFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -86,7 +89,7 @@ func (l *lease) noteWarm(w warmImage) error {
 		known = slices.Delete(known, i, i+1)
 	}
 	known = slices.Insert(known, 0, w)
-	return writeJSON(l.private, warmFile, known[:min(len(known), maxWarm)])
+	return privatedir.WriteJSON(l.private, warmFile, known[:min(len(known), maxWarm)])
 }
 
 // decodeWarm reads the file's contents, the latest image first, and leaves out
@@ -98,7 +101,7 @@ func decodeWarm(data []byte, now time.Time) []warmImage {
 		return nil
 	}
 	for _, w := range raw {
-		img, err := parseImage(w.Name)
+		img, err := imageref.Parse(w.Name)
 		age := now.Sub(w.Used)
 		if err != nil || img.String() != w.Name || age < 0 || age > warmFor {
 			continue
@@ -118,12 +121,12 @@ func decodeWarm(data []byte, now time.Time) []warmImage {
 // Each is given by all its names: as the job wrote it, spelled out with registry
 // and tag, and with the digest where it is known.
 func WarmImages(privateDir string, most int) ([]string, error) {
-	private, err := openPrivate(privateDir)
+	private, err := privatedir.Open(privateDir)
 	if err != nil {
 		return nil, fmt.Errorf("read which images are warm: %w", err)
 	}
 	defer private.Close()
-	data, err := readBounded(private, warmFile, maxWarmFile)
+	data, err := privatedir.Read(private, warmFile, maxWarmFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -142,8 +145,8 @@ func WarmImages(privateDir string, most int) ([]string, error) {
 		}
 		add(w.Asked)
 		add(w.Name)
-		if img, err := parseImage(w.Name); err == nil && w.Digest != "" {
-			add(img.repository + "@" + w.Digest.String())
+		if img, err := imageref.Parse(w.Name); err == nil && w.Digest != "" {
+			add(img.Repository + "@" + w.Digest.String())
 		}
 	}
 	return names, nil

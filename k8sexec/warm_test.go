@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"podstarter/k8sexec/imageref"
 	"podstarter/payload"
 )
 
@@ -57,7 +58,7 @@ func TestWarmFileIsBounded(t *testing.T) {
 	l := w.lease()
 	for i := range maxWarm + 10 {
 		name := fmt.Sprintf("registry.example.com/i:%d", i)
-		img, err := parseImage(name)
+		img, err := imageref.Parse(name)
 		if err != nil {
 			t.Fatal(err)
 		}

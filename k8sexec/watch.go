@@ -3,37 +3,28 @@ package k8sexec
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/verdict"
 )
 
-// call makes one API call patiently. An error is a *failure, or the cause of
+// call makes one API call patiently. An error is a *verdict.Failure, or the cause of
 // ctx's end.
-func (b *Backend) call(ctx context.Context, verb string, call func(context.Context, podAPI) error) error {
+func (b *Backend) call(ctx context.Context, verb string, call func(context.Context, podapi.API) error) error {
 	api, err := b.connect()
 	if err != nil {
-		return apiFailure(err)
+		return verdict.OfAPI(err)
 	}
 	err = b.patient(ctx, verb, func(ctx context.Context) error { return call(ctx, api) })
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return err
 	}
-	return apiFailure(err)
-}
-
-// apiFailure is an error of an API call as the rules read it.
-func apiFailure(err error) *failure {
-	f := &failure{origin: fromAPI, reason: reasonUnreachable, message: err.Error(), err: err}
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		s := status.Status()
-		f.code, f.message, f.reason = int(s.Code), s.Message, string(s.Reason)
-	}
-	return f
+	return verdict.OfAPI(err)
 }
 
 // follow shows the pod to see, and then each of its later states, until see
@@ -59,7 +50,7 @@ func (b *Backend) follow(ctx context.Context, pod *corev1.Pod, see func(*corev1.
 		}
 		version = next
 		switch {
-		case isExpired(err):
+		case podapi.IsExpired(err):
 			pod, getErr := b.getOnce(ctx, api)
 			if getErr == nil {
 				if see(pod) {
@@ -81,14 +72,14 @@ func (b *Backend) follow(ctx context.Context, pod *corev1.Pod, see func(*corev1.
 	}
 }
 
-func (b *Backend) getOnce(ctx context.Context, api podAPI) (*corev1.Pod, error) {
+func (b *Backend) getOnce(ctx context.Context, api podapi.API) (*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timing.apiCall)
 	defer cancel()
 	return api.Get(ctx)
 }
 
 // watchOnce follows one watch to its end and returns the version to go on from.
-func (b *Backend) watchOnce(ctx context.Context, api podAPI, version string, see func(*corev1.Pod) bool) (next string, done bool, err error) {
+func (b *Backend) watchOnce(ctx context.Context, api podapi.API, version string, see func(*corev1.Pod) bool) (next string, done bool, err error) {
 	w, err := api.Watch(ctx, version)
 	if err != nil {
 		return version, false, err
@@ -109,7 +100,7 @@ func (b *Backend) watchOnce(ctx context.Context, api podAPI, version string, see
 			case event.Type == watch.Deleted && pod.DeletionTimestamp == nil:
 				// Removed by force: the last state does not say so.
 				pod = pod.DeepCopy()
-				pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, reasonPodDeleted, "the pod was deleted"
+				pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, verdict.ReasonPodDeleted, "the pod was deleted"
 			}
 			version = pod.ResourceVersion
 			if see(pod) {
@@ -119,14 +110,4 @@ func (b *Backend) watchOnce(ctx context.Context, api podAPI, version string, see
 			return version, false, nil
 		}
 	}
-}
-
-// isExpired tells that the API server does not remember the version a watch was
-// to begin at (410 Gone).
-func isExpired(err error) bool {
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return true
-	}
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code == http.StatusGone
 }

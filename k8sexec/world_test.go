@@ -14,6 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"podstarter/k8sexec/audit"
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
 	"podstarter/payload"
 	"podstarter/wrapper/agent/agenttest"
 )
@@ -56,10 +59,10 @@ func testPod() *corev1.Pod {
 // testID is the ID of the n-th container.
 func testID(n int) string { return fmt.Sprintf("%064x", n) }
 
-func newWorld(t *testing.T, change func(*Options)) *world {
+func newWorld(t *testing.T, change func(*options.Options)) *world {
 	t.Helper()
 	w := &world{t: t, control: agenttest.PublicDir(t), private: t.TempDir(), execute: t.TempDir(), proc: t.TempDir(), current: make(map[string]*fakeWrapper)}
-	opt := Options{
+	opt := options.Options{
 		PodName: "pilot-0", PodNamespace: "jobs", Containers: []string{"payload", "payload-2"}, BaseUID: 10001,
 		ControlDir: w.control, PrivateDir: w.private, BindTimeout: 20 * time.Second, ThrowawayTags: true, DigestLifetime: time.Hour,
 		KubernetesDir: "/none", Server: "https://127.0.0.1:1",
@@ -81,9 +84,9 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 	}
 	w.api = newFakeAPI(testPod())
 	w.backend = b
-	b.connect = func() (podAPI, error) { return w.api, nil }
+	b.connect = func() (podapi.API, error) { return w.api, nil }
 	b.proc = w.proc
-	b.self = identity{}                                   // root, whoever runs the tests
+	b.self = audit.Identity{}                             // root, whoever runs the tests
 	b.killUser = func(_ context.Context, uid int) error { // not on the machine of the tests
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -139,7 +142,7 @@ func (w *world) boot(pod *corev1.Pod, name string) string {
 	w.boots++
 	w.setContainer(w.boots)
 	boot := fmt.Sprint("boot", w.boots)
-	w.current[name] = startWrapper(w.t, w.control, name, pod.Annotations[nonceAnnotation+name], boot)
+	w.current[name] = startWrapper(w.t, w.control, name, pod.Annotations[podapi.NonceAnnotation+name], boot)
 	// A wrapper that leaves is made anew from the pod as it is then.
 	wrapper := w.current[name]
 	go func() {
@@ -191,7 +194,7 @@ func (w *world) bind(image string) (*lease, *container) {
 func (w *world) spec(container string) string {
 	w.api.mu.Lock()
 	defer w.api.mu.Unlock()
-	return specOf(w.api.pod, container).Image
+	return podapi.SpecOf(w.api.pod, container).Image
 }
 
 // eventually waits for a condition that no event tells of.

@@ -6,6 +6,7 @@ import (
 
 	"podstarter/condor/config"
 	"podstarter/k8sexec"
+	"podstarter/k8sexec/options"
 	"podstarter/localexec"
 	"podstarter/payload"
 	"podstarter/starter/hostprog"
@@ -30,7 +31,7 @@ func newBackend(ctx context.Context, set settings.Settings, cfg *config.Config, 
 
 // newPodBackend is the backend of a pod, which can do more than run payloads.
 func newPodBackend(ctx context.Context, set settings.Settings, cfg *config.Config, log *slog.Logger) (*k8sexec.Backend, error) {
-	return k8sexec.New(ctx, k8sexec.Options{
+	return k8sexec.New(ctx, options.Options{
 		PodName: set.PodName, PodNamespace: set.PodNamespace,
 		Containers: set.Containers, BaseUID: set.PayloadUID,
 		ControlDir: set.ControlDir, PrivateDir: set.PrivateDir, Execute: set.Condor.Execute, Scratch: set.ScratchDir,

@@ -12,16 +12,16 @@ import (
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/condor/image"
-	"podstarter/k8sexec"
+	"podstarter/k8sexec/verdict"
 )
 
 // TestImageSubcodes: the names that are refused before a backend sees them and
 // those that a backend refuses are told apart by one set of numbers.
 func TestImageSubcodes(t *testing.T) {
-	if image.SubcodeInvalidReference != k8sexec.SubcodeInvalidReference {
-		t.Errorf("an invalid reference is %d here and %d there", image.SubcodeInvalidReference, k8sexec.SubcodeInvalidReference)
+	if image.SubcodeInvalidReference != verdict.SubcodeInvalidReference {
+		t.Errorf("an invalid reference is %d here and %d there", image.SubcodeInvalidReference, verdict.SubcodeInvalidReference)
 	}
-	if image.SubcodeNotInRegistry <= k8sexec.SubcodeOutOfMemory {
+	if image.SubcodeNotInRegistry <= verdict.SubcodeOutOfMemory {
 		t.Errorf("subcode %d has two meanings", image.SubcodeNotInRegistry)
 	}
 }

@@ -33,7 +33,7 @@ var podDefences = []Defence{
 			}
 		}),
 		Changes: []Change{{
-			File: "k8sexec/check_volumes.go",
+			File: "k8sexec/audit/check_volumes.go",
 			Old:  `at, ok := placeOf(c, c.Command[0]); ok && !at.readOnly {`,
 			New:  `at, ok := placeOf(c, c.Command[0]); ok && !at.readOnly && false {`,
 		}},
@@ -53,7 +53,7 @@ var podDefences = []Defence{
 			Old:  "if err := peer.admit(int(dir.Fd()), 0o700); err != nil {\n\t\treturn fmt.Errorf(\"close directory",
 			New:  "if err := error(nil); err != nil {\n\t\treturn fmt.Errorf(\"close directory",
 		}, {
-			File: "k8sexec/check_rootless.go",
+			File: "k8sexec/audit/check_rootless.go",
 			Old:  `stat.Uid != 0 || mode&0o027 != 0 ||`,
 			New:  `stat.Uid != 0 ||`,
 		}},
@@ -70,7 +70,7 @@ var podDefences = []Defence{
 		What: "`shareProcessNamespace: false`; if the pilot is not root, the starter refuses a pod without it, and otherwise a pod of mode unshared without it is one of mode shared",
 		Pod:  func(pod map[string]any) { object(pod, "spec")["shareProcessNamespace"] = true },
 		Changes: []Change{{
-			File: "k8sexec/check_rootless.go",
+			File: "k8sexec/audit/check_rootless.go",
 			Old:  `shares != nil && *shares ||`,
 			New:  `shares != nil && *shares && false ||`,
 		}},
@@ -80,9 +80,9 @@ var podDefences = []Defence{
 		In:   rootless,
 		What: "a pilot that is not root has one payload container, because its jobs all have its user ID; the starter refuses a second one",
 		Changes: []Change{{
-			File: "k8sexec/check_rootless.go",
-			Old:  `if len(b.opt.Containers) > 1 {`,
-			New:  `if len(b.opt.Containers) > 9 {`,
+			File: "k8sexec/audit/check_rootless.go",
+			Old:  `if len(b.Options.Containers) > 1 {`,
+			New:  `if len(b.Options.Containers) > 9 {`,
 		}, {
 			File: "starter/settings/settings.go",
 			Old:  `case len(s.Containers) > 1:`,

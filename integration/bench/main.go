@@ -27,7 +27,7 @@ import (
 	"podstarter/integration/bench/binding"
 	"podstarter/integration/bench/language"
 	"podstarter/integration/harness"
-	"podstarter/k8sexec"
+	"podstarter/k8sexec/options"
 )
 
 var (
@@ -141,7 +141,7 @@ func turnover(ctx context.Context, b *bencher) error {
 		}},
 		{"containerd alone, again", alone(*rounds - *rounds/2)},
 		{"bindings that keep the container", func(ctx context.Context) (err error) {
-			r.kept, err = b.bindings(ctx, binding.Ours, *rounds, "-reset", k8sexec.ResetImage, "-images", pool.Image(imageA))
+			r.kept, err = b.bindings(ctx, binding.Ours, *rounds, "-reset", options.ResetImage, "-images", pool.Image(imageA))
 			return
 		}},
 		{"bindings by polling, quiet pod", func(ctx context.Context) (err error) {

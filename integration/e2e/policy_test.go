@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"podstarter/integration/harness"
-	"podstarter/k8sexec"
+	"podstarter/k8sexec/verdict"
 )
 
 // Who says no to a pilot.
@@ -239,8 +239,8 @@ func waitRight(t *testing.T, pilot *harness.TokenClient, want int) {
 func TestImageThatThePolicyRefuses(t *testing.T) {
 	oursOnly(t)
 	end := ending(t, submit(t, job("facts", "universe = docker", "docker_image = "+refusedImage()))[0])
-	if !end.Held || end.Code != holdInvalidDockerImage || end.Subcode != k8sexec.SubcodePolicy {
-		t.Errorf("%s; want held with code %d, subcode %d", end, holdInvalidDockerImage, k8sexec.SubcodePolicy)
+	if !end.Held || end.Code != holdInvalidDockerImage || end.Subcode != verdict.SubcodePolicy {
+		t.Errorf("%s; want held with code %d, subcode %d", end, holdInvalidDockerImage, verdict.SubcodePolicy)
 	}
 	for _, word := range []string{refusedImage(), "policy of the cluster", "refused are images that begin with"} {
 		if !strings.Contains(end.Reason, word) {

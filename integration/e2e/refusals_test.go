@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"podstarter/integration/harness"
-	"podstarter/k8sexec"
+	"podstarter/k8sexec/verdict"
 )
 
 // Codes of condor_utils/condor_holdcodes.h.
@@ -35,10 +35,10 @@ func TestRefusals(t *testing.T) {
 	}{
 		{name: "no such image", oursOnly: true,
 			commands: image(repository(pool.Image("busybox")) + "/no-such-image:1"),
-			code:     holdInvalidDockerImage, subcode: k8sexec.SubcodeNotFound, words: []string{"no-such-image:1", "does not exist", "check the name"}},
+			code:     holdInvalidDockerImage, subcode: verdict.SubcodeNotFound, words: []string{"no-such-image:1", "does not exist", "check the name"}},
 		{name: "invalid image name", oursOnly: true,
 			commands: image("UPPER/Case:::tag"),
-			code:     holdInvalidDockerImage, subcode: k8sexec.SubcodeInvalidReference, words: []string{"UPPER/Case:::tag", "is not valid"}},
+			code:     holdInvalidDockerImage, subcode: verdict.SubcodeInvalidReference, words: []string{"UPPER/Case:::tag", "is not valid"}},
 		{name: "missing executable",
 			commands: "executable = /no/such/program\ntransfer_executable = false",
 			code:     holdFailedToCreateProcess, subcode: 2, words: []string{"/no/such/program", "No such file or directory"}},
@@ -46,7 +46,7 @@ func TestRefusals(t *testing.T) {
 		// publishes the second of two such failures a quarter of a minute late.
 		{name: "image that is not for everybody", oursOnly: true,
 			commands: image(registry() + "/forbidden/image:1"),
-			code:     holdInvalidDockerImage, subcode: k8sexec.SubcodeDenied, words: []string{"/forbidden/image:1"}},
+			code:     holdInvalidDockerImage, subcode: verdict.SubcodeDenied, words: []string{"/forbidden/image:1"}},
 		{name: "missing executable in an image", oursOnly: true,
 			commands: image(pool.Image("probe")) + "\nexecutable = /bin/sh\ntransfer_executable = false",
 			code:     holdFailedToCreateProcess, subcode: 2, words: []string{"/bin/sh", "No such file or directory"}},

@@ -20,6 +20,7 @@ import (
 
 	"podstarter/integration/bench/binding"
 	"podstarter/k8sexec"
+	"podstarter/k8sexec/options"
 )
 
 const (
@@ -34,7 +35,7 @@ var (
 	warm   = flag.Int("warm", 2, "bindings before that do not")
 	least  = flag.Duration("least", 0, "shortest time between the last binding and the next")
 	most   = flag.Duration("most", 0, "longest time; the time is chosen at random")
-	reset  = flag.String("reset", k8sexec.ResetAlways, "as POD_STARTER_RESET")
+	reset  = flag.String("reset", options.ResetAlways, "as POD_STARTER_RESET")
 	debug  = flag.Bool("debug", false, "log to standard error")
 )
 
@@ -105,7 +106,7 @@ func binder(ctx context.Context) (func(context.Context, string) error, error) {
 	}
 	return func(ctx context.Context, image string) error {
 		// A backend for each binding: a starter lives as long as one.
-		b, err := k8sexec.New(ctx, k8sexec.Options{
+		b, err := k8sexec.New(ctx, options.Options{
 			PodName: os.Getenv("POD_NAME"), Containers: []string{container}, BaseUID: 10001,
 			ControlDir: "/run/podstarter/control", PrivateDir: "/run/podstarter/private", Execute: "/var/lib/condor/execute/jobs",
 			BindTimeout: time.Minute, ThrowawayTags: true, DigestLifetime: time.Hour,

@@ -1,0 +1,98 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
+	"podstarter/payload"
+)
+
+// auditTime bounds an audit. Somebody watches it, so that it may ask more than
+// [Inspector.Check], but not for ever.
+const auditTime = 30 * time.Second
+
+// report is an audit in the making.
+type report struct{ found []payload.Finding }
+
+func (r *report) ok(what, format string, args ...any) {
+	r.found = append(r.found, payload.Finding{Grade: payload.OK, What: what, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (r *report) warn(what, fix, format string, args ...any) {
+	r.found = append(r.found, payload.Finding{Grade: payload.Warn, What: what, Fix: fix, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (r *report) bad(what, fix, format string, args ...any) {
+	r.found = append(r.found, payload.Finding{Grade: payload.Bad, What: what, Fix: fix, Detail: fmt.Sprintf(format, args...)})
+}
+
+// section runs some of the checks of [Inspector.Check]: their findings, or one line
+// that says that all is well.
+func (r *report) section(what string, check func(*findings), good string) {
+	var f findings
+	check(&f)
+	add := func(grade payload.Grade, m *options.Mistake) {
+		r.found = append(r.found, payload.Finding{Grade: grade, What: what, Detail: m.Text, Fix: m.Fix()})
+	}
+	if f.mistakes != nil {
+		for _, err := range f.mistakes.Errors {
+			if m, ok := err.(*options.Mistake); ok { //nolint:errorlint // findings.bad puts nothing else in
+				add(payload.Bad, m)
+			}
+		}
+	}
+	for _, m := range f.warnings {
+		add(payload.Warn, m)
+	}
+	if f.mistakes == nil && f.warnings == nil {
+		r.ok(what, "%s", good)
+	}
+}
+
+// Audit looks at everything that [Inspector.Check] looks at, and at all that could
+// make this pod less safe than it should be: rights that the token has beyond
+// those it needs, the fences between pilot, payload and cluster, and whether
+// each wrapper answers. It changes nothing: patches are dry runs. It takes some
+// 50 API calls, and leases each payload container that is free for a moment.
+func (b *Inspector) Audit(ctx context.Context) []payload.Finding {
+	ctx, cancel := context.WithTimeout(ctx, auditTime)
+	defer cancel()
+	var r report
+	r.section("directories", b.checkDirectories,
+		fmt.Sprintf("%s and %s are closed to all but root, and writable", b.Options.ControlDir, b.Options.PrivateDir))
+	b.auditExecute(&r)
+	b.auditToken(&r, time.Now())
+	var pod *corev1.Pod
+	began := time.Now()
+	f := new(findings)
+	pod = b.checkAPI(ctx, f)
+	r.section("API server", func(into *findings) { *into = *f },
+		fmt.Sprintf("%s gives pod %s/%s in %s", b.Options.Server, b.Options.PodNamespace, b.Options.PodName, time.Since(began).Round(time.Millisecond)))
+	if pod == nil {
+		return r.found
+	}
+	r.section("rights that are needed", func(f *findings) { b.checkPermissions(ctx, pod, f) }, "get, watch and patch of this pod")
+	b.auditRights(ctx, pod, &r)
+	b.auditImages(ctx, pod, &r)
+	b.auditPod(pod, &r)
+	for _, name := range b.Options.Containers {
+		if c := podapi.SpecOf(pod, name); c != nil {
+			b.auditContainer(pod, c, &r)
+		}
+		b.auditWrapper(ctx, pod, name, &r)
+	}
+	auditCgroups("/sys/fs/cgroup", &r)
+	return r.found
+}
+
+// line is a line of the manifest of a container.
+func line(container, rest string) string { return "spec.containers[name=" + container + "]." + rest }
+
+// plural is a list for a sentence.
+func plural(items []string) string { return strings.Join(items, ", ") }

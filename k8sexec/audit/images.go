@@ -1,0 +1,81 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/verdict"
+)
+
+// tryPatch makes a dry run.
+func (b *Inspector) tryPatch(ctx context.Context, patch any) error {
+	api, err := b.Connect()
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	_, err = api.Patch(ctx, data, true)
+	return err
+}
+
+func (b *Inspector) isPayload(container string) bool {
+	return slices.Contains(b.Options.Containers, container)
+}
+
+// endless is a deadline that no pod meets, in seconds.
+const endless = 1 << 30
+
+// auditImages tries the patches that bindings and the end of a pod need, each
+// payload container by itself. They are dry runs.
+func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report) {
+	const what = "patches"
+	before := len(r.found)
+	for _, name := range b.Options.Containers {
+		spec := podapi.SpecOf(pod, name)
+		if spec == nil {
+			continue
+		}
+		text := pod.Annotations[podapi.DefaultImageAnnotation+name]
+		if text == "" {
+			text = spec.Image
+		}
+		img, err := imageref.Parse(text)
+		if err != nil {
+			r.bad(what, line(name, "image"), "the image that the pod was created with, %q, %v", text, err)
+			continue
+		}
+		// A tag that the image does not have now, so that policies on changes see one.
+		if err := b.tryPatch(ctx, containerImage(name, img.Repository+":podstarter-check")); err != nil {
+			r.bad(what, "the cluster's policies on images, or "+line(name, "image"), "images like the one that the pod was created with, %s, are refused in container %s: %s", text, name, verdict.OfAPI(err).Message)
+			continue
+		}
+		if !b.Options.ThrowawayTags {
+			continue
+		}
+		if err := b.tryPatch(ctx, containerImage(name, img.Once("podstarter-check", sampleDigest))); err != nil {
+			r.warn(what, options.KnobThrowawayTags+" = False", "the form name:tag@digest is refused in container %s: %s", name, verdict.OfAPI(err).Message)
+		}
+	}
+	seconds := int64(endless)
+	if pod.Spec.ActiveDeadlineSeconds != nil {
+		seconds = *pod.Spec.ActiveDeadlineSeconds
+	}
+	if err := b.tryPatch(ctx, map[string]any{"spec": map[string]any{"activeDeadlineSeconds": seconds}}); err != nil {
+		r.warn(what, "the cluster's policy", "the pilot may not set activeDeadlineSeconds, and so not end its pod: %s", verdict.OfAPI(err).Message)
+	}
+	if len(r.found) == before {
+		r.ok(what, "images of %s, plain and with a throw-away tag, and the end of the pod are let through", plural(b.Options.Containers))
+	}
+}
+
+// sampleDigest is the digest of no image.
+const sampleDigest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"

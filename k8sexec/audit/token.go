@@ -1,0 +1,75 @@
+package audit
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/privatedir"
+)
+
+// maxToken bounds what is read of the token's file; tokens have some 1.2 KiB.
+const maxToken = 64 << 10
+
+// claims are what a token of a service account says of itself (KEP-1205).
+type claims struct {
+	Expires    int64 `json:"exp"`
+	Kubernetes struct {
+		Namespace string
+		Pod       struct{ Name, UID string }
+	} `json:"kubernetes.io"`
+}
+
+// readClaims takes the claims out of a token without a look at its signature,
+// which only the API server can judge.
+func readClaims(token string) (claims, bool) {
+	var c claims
+	parts := strings.Split(strings.TrimSpace(token), ".")
+	if len(parts) != 3 {
+		return c, false
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return c, false
+	}
+	return c, json.Unmarshal(text, &c) == nil
+}
+
+// auditToken looks at the pilot's token itself.
+func (b *Inspector) auditToken(r *report, now time.Time) {
+	const what, fix = "token", "spec.volumes[projected].sources[serviceAccountToken]"
+	path := filepath.Join(b.Options.KubernetesDir, "token")
+	dir, err := os.OpenRoot(b.Options.KubernetesDir)
+	if err != nil {
+		r.bad(what, options.KnobKubernetesDir, "%v", err)
+		return
+	}
+	defer dir.Close()
+	text, err := privatedir.Read(dir, "token", maxToken)
+	if err != nil {
+		r.bad(what, options.KnobKubernetesDir, "%v", err)
+		return
+	}
+	if info, err := dir.Stat("token"); err == nil && info.Mode().Perm()&0o077 != 0 {
+		r.warn(what, "spec.volumes[projected].defaultMode: 0400", "%s has mode %#o; root alone needs it", path, info.Mode().Perm())
+	}
+	c, ok := readClaims(string(text))
+	switch {
+	case !ok:
+		r.warn(what, fix, "%s is none of a service account that says what it is bound to", path)
+	case c.Kubernetes.Pod.Name == "":
+		r.warn(what, fix, "%s is bound to no pod: it outlives this one, and no policy can confine it to its own", path)
+	case c.Kubernetes.Pod.Name != b.Options.PodName || c.Kubernetes.Namespace != b.Options.PodNamespace:
+		r.bad(what, options.KnobPodName, "%s is bound to pod %s/%s, and this should be pod %s/%s", path, c.Kubernetes.Namespace, c.Kubernetes.Pod.Name, b.Options.PodNamespace, b.Options.PodName)
+	case c.Expires == 0:
+		r.warn(what, fix, "%s never expires", path)
+	case now.Unix() >= c.Expires:
+		r.bad(what, fix, "%s has expired at %s, and the kubelet has not renewed it", path, time.Unix(c.Expires, 0).UTC().Format(time.RFC3339))
+	default:
+		r.ok(what, "is bound to this pod, and expires")
+	}
+}

@@ -1,0 +1,126 @@
+package k8sexec
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"podstarter/k8sexec/audit"
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
+)
+
+// Backend binds images to the payload containers of one pod. It is safe for
+// concurrent use; other processes may have backends of the same pod.
+type Backend struct {
+	opt  options.Options
+	log  *slog.Logger
+	life context.Context
+
+	connect func() (podapi.API, error) // the API client, made at its first use
+	timing  timing
+	proc    string // where procfs is mounted
+	root    int    // the user that payload containers begin as
+	self    audit.Identity
+	// killUser ends all processes of a user that this one sees.
+	killUser func(ctx context.Context, uid int) error
+}
+
+// timing gathers the periods of this package, so that tests can shorten them.
+type timing struct {
+	// apiPatience is how long an API server that is away is waited for in a
+	// binding. An upgrade of a single API server takes tens of seconds; a job that
+	// has waited a minute is better off in the queue.
+	apiPatience time.Duration
+	// apiCall bounds one call. The service level objective for API calls is 1 s at
+	// the 99th percentile (kubernetes/community sig-scalability/slos).
+	apiCall time.Duration
+	// apiRetry is the first pause between two attempts; it doubles up to apiCall/2.
+	apiRetry time.Duration
+	// leaseWait is how long all containers may be leased before that is an error.
+	// A starter that has just reported its exit may need a moment to end.
+	leaseWait time.Duration
+	// leasePoll is how often leases are tried meanwhile: no event tells that a
+	// lock was released.
+	leasePoll time.Duration
+	// watchDelay is how long the wrapper alone is listened to before a watch is
+	// opened. Fast bindings take 0.1 to 0.2 s, and no failure shows earlier than
+	// that in the status; the watch starts in the past and misses nothing.
+	watchDelay time.Duration
+	// stir is when a kubelet that may know more than it has published is made to look
+	// at the pod, for the first time. A pull that is refused fails within a second.
+	stir time.Duration
+	// dismiss bounds the attempt to connect to the old wrapper and tell it to leave.
+	// It is there or it is not; a longer attempt could get in the new one's way.
+	dismiss time.Duration
+	// kill bounds the killing of what is left of an earlier payload; SIGKILL takes
+	// milliseconds.
+	kill time.Duration
+	// idle bounds the wait for the word of the wrapper whose starter has died: it
+	// sweeps, which takes as long as killing, or its container is being started again.
+	idle time.Duration
+	// rest is how long after a container was made anew the kubelet is at rest again:
+	// it looks at containers once a second, and looks three times before it acts on
+	// the next change at once (docs/turnover.md).
+	rest time.Duration
+	// nudge is the time after which a wrapper that still has an old nonce is told to
+	// leave again; it doubles.
+	nudge time.Duration
+	// silence is how long a container of ours may run without its wrapper
+	// announcing itself.
+	silence time.Duration
+	// learn bounds the wait for the status of a container that runs, which trails
+	// by a second or two, longer on busy nodes.
+	learn time.Duration
+	// recall is the same wait when the next binding is held up by it.
+	recall time.Duration
+	// autopsy bounds the wait for the status to tell why a container ended.
+	autopsy time.Duration
+	// doubt is how long a failure to run that may be of the image before has to
+	// stand to be taken for one of this image: the kubelet tries again after 10 s.
+	doubt time.Duration
+	// notice bounds the question why the pod is being taken down, and when: the
+	// job's own grace period begins after the answer.
+	notice time.Duration
+	// progress is when a binding that takes long first says so; the pause doubles
+	// each time.
+	progress time.Duration
+	// check bounds all API calls of Check: the startd waits for it.
+	check time.Duration
+}
+
+var defaultTiming = timing{
+	apiPatience: time.Minute,
+	apiCall:     10 * time.Second,
+	apiRetry:    200 * time.Millisecond,
+	leaseWait:   10 * time.Second,
+	leasePoll:   50 * time.Millisecond,
+	watchDelay:  500 * time.Millisecond,
+	stir:        1500 * time.Millisecond,
+	dismiss:     100 * time.Millisecond,
+	kill:        10 * time.Second,
+	idle:        15 * time.Second,
+	rest:        3300 * time.Millisecond,
+	nudge:       3 * time.Second,
+	silence:     30 * time.Second,
+	learn:       30 * time.Second,
+	recall:      4 * time.Second,
+	autopsy:     5 * time.Second,
+	doubt:       12 * time.Second,
+	notice:      time.Second,
+	progress:    5 * time.Second,
+	check:       4 * time.Second,
+}
+
+// New makes a backend. It makes no call to the API server and reads nothing but
+// the environment and the file that names the namespace; the context bounds what the backend does in
+// the background. All errors are mistakes in the options, one *[options.Mistake] each.
+func New(ctx context.Context, opt options.Options) (*Backend, error) {
+	if err := opt.Complete(); err != nil {
+		return nil, err
+	}
+	b := &Backend{opt: opt, log: opt.Log, life: ctx, timing: defaultTiming, proc: "/proc", self: audit.OwnIdentity(), killUser: killUser}
+	b.connect = sync.OnceValues(func() (podapi.API, error) { return podapi.New(opt) })
+	return b, nil
+}

@@ -1,0 +1,46 @@
+package k8sexec
+
+import (
+	"context"
+	"slices"
+
+	"podstarter/k8sexec/audit"
+	"podstarter/k8sexec/privatedir"
+	"podstarter/payload"
+)
+
+// Check implements payload.Backend; see [Inspector.Check].
+func (b *Backend) Check(ctx context.Context) (warnings []string, err error) {
+	return b.inspector().Check(ctx)
+}
+
+// Audit implements payload.Backend; see [Inspector.Audit]. It leases each payload
+// container that is free for a moment.
+func (b *Backend) Audit(ctx context.Context) []payload.Finding { return b.inspector().Audit(ctx) }
+
+func (b *Backend) inspector() *audit.Inspector {
+	return &audit.Inspector{Options: b.opt, Connect: b.connect, Time: b.timing.check, Proc: b.proc, Root: b.root, Self: b.self, Try: b.try}
+}
+
+// try connects to the wrapper of a payload container that is free, and asks it
+// something.
+func (b *Backend) try(ctx context.Context, container, nonce string) audit.Trial {
+	private, err := privatedir.Open(b.opt.PrivateDir)
+	if err != nil {
+		return audit.Trial{} // said already
+	}
+	l, err := b.leaseOf(private, slices.Index(b.opt.Containers, container))
+	if l == nil || err != nil {
+		_ = private.Close()
+		return audit.Trial{}
+	}
+	defer func() { _ = l.Release(ctx) }()
+	client, err := payload.Dial(ctx, payload.Options{Dir: l.controlDir(), Nonce: nonce})
+	if err != nil {
+		return audit.Trial{Dialled: err}
+	}
+	defer client.Close()
+	_, unknown := containerOfWrapper(b.proc, client)
+	_, usage := client.Usage(ctx)
+	return audit.Trial{Container: unknown, Usage: usage}
+}

@@ -1,0 +1,208 @@
+// Package options has what an admin sets for a pod's backend, and the mistakes in it.
+package options
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+)
+
+// Values of [Options.Reset].
+const (
+	// ResetAlways gives every job a fresh container.
+	ResetAlways = "always"
+	// ResetImage keeps the container for the next job of the same owner that
+	// wants the same image, once nothing of the last one is left.
+	ResetImage = "image"
+)
+
+// Options are the settings of a pod's backend. The comments name the knob that each
+// is read from, which is what mistakes are reported under.
+type Options struct {
+	// PodName is the pilot's own pod (POD_STARTER_POD_NAME).
+	PodName string
+	// PodNamespace is its namespace (POD_STARTER_POD_NAMESPACE); empty for the
+	// one that KubernetesDir names.
+	PodNamespace string
+	// Containers are the payload containers of the pod (POD_STARTER_CONTAINERS).
+	Containers []string
+	// BaseUID is the user and group of payloads in the first container; the next
+	// one has BaseUID+1, and so on (POD_STARTER_PAYLOAD_UID).
+	BaseUID int
+	// ControlDir holds one control directory for each payload container
+	// (POD_STARTER_CONTROL_DIR).
+	ControlDir string
+	// PrivateDir is for the pilot container alone: leases, digests
+	// (POD_STARTER_PRIVATE_DIR).
+	PrivateDir string
+	// Execute is the directory of sandboxes (EXECUTE). It is only checked.
+	Execute string
+	// Scratch takes its place with a pilot that is not root
+	// (POD_STARTER_SCRATCH_DIR). It is only checked.
+	Scratch string
+	// BindTimeout bounds a binding (POD_STARTER_BIND_TIMEOUT).
+	BindTimeout time.Duration
+	// ThrowawayTags allows image strings of the form name:once@digest
+	// (POD_STARTER_THROWAWAY_TAGS).
+	ThrowawayTags bool
+	// DigestLifetime is how long the digest that a tag pointed to is believed to
+	// be its digest still; 0 asks the kubelet each time
+	// (POD_STARTER_DIGEST_LIFETIME). From 600 s on, an image that comes back under
+	// its plain tag meets no back-off: that is when the kubelet forgets (twice
+	// its longest back-off, client-go util/flowcontrol/backoff.go:hasExpired).
+	DigestLifetime time.Duration
+	// Reset is [ResetAlways], also when empty, or [ResetImage]
+	// (POD_STARTER_RESET).
+	Reset string
+	// KubernetesDir has the files token, ca.crt and namespace
+	// (POD_STARTER_KUBERNETES_DIR).
+	KubernetesDir string
+	// Server is the address of the API server, https://host:port; empty for the
+	// one of the environment (KUBERNETES_SERVICE_HOST and _PORT).
+	Server string
+	// Log gets progress and warnings; nil for none.
+	Log *slog.Logger
+}
+
+// containerName is what Kubernetes allows as the name of a container (RFC 1123
+// label). Names become file names here.
+var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// mistakes are those that show without looking at the system.
+func (o *Options) mistakes() []error {
+	var found []error
+	bad := func(knob, format string, args ...any) { found = append(found, NewMistake(knob, format, args...)) }
+	if o.PodName == "" {
+		bad(KnobPodName, "is empty; give the pilot container an environment variable POD_NAME with a fieldRef to metadata.name")
+	}
+	if len(o.Containers) == 0 {
+		bad(KnobContainers, "names no payload container")
+	}
+	seen := make(map[string]bool)
+	for _, name := range o.Containers {
+		switch {
+		case !containerName.MatchString(name):
+			bad(KnobContainers, "%q is not the name of a container", name)
+		case seen[name]:
+			bad(KnobContainers, "names %s twice", name)
+		}
+		seen[name] = true
+	}
+	if o.BaseUID <= 0 {
+		bad(KnobPayloadUID, "is %d; payloads need a user of their own, and not root", o.BaseUID)
+	}
+	for _, d := range []struct{ knob, path string }{{KnobControlDir, o.ControlDir}, {KnobPrivateDir, o.PrivateDir}, {KnobKubernetesDir, o.KubernetesDir}} {
+		if !filepath.IsAbs(d.path) {
+			bad(d.knob, "%q is not an absolute path", d.path)
+		}
+	}
+	if o.BindTimeout <= 0 {
+		bad(KnobBindTimeout, "is %s; give an image the time it takes to be pulled", o.BindTimeout)
+	}
+	if o.DigestLifetime < 0 {
+		bad(KnobDigestLifetime, "is %s", o.DigestLifetime)
+	}
+	if o.Reset != ResetAlways && o.Reset != ResetImage {
+		bad(KnobReset, "%q is neither %s nor %s", o.Reset, ResetAlways, ResetImage)
+	}
+	return found
+}
+
+// The names of the knobs as an admin knows them, for messages.
+const (
+	KnobBackend        = "POD_STARTER_BACKEND"
+	KnobPodName        = "POD_STARTER_POD_NAME"
+	KnobPodNamespace   = "POD_STARTER_POD_NAMESPACE"
+	KnobContainers     = "POD_STARTER_CONTAINERS"
+	KnobPayloadUID     = "POD_STARTER_PAYLOAD_UID"
+	KnobControlDir     = "POD_STARTER_CONTROL_DIR"
+	KnobPrivateDir     = "POD_STARTER_PRIVATE_DIR"
+	KnobBindTimeout    = "POD_STARTER_BIND_TIMEOUT"
+	KnobThrowawayTags  = "POD_STARTER_THROWAWAY_TAGS"
+	KnobDigestLifetime = "POD_STARTER_DIGEST_LIFETIME"
+	KnobReset          = "POD_STARTER_RESET"
+	KnobKubernetesDir  = "POD_STARTER_KUBERNETES_DIR"
+	KnobExecute        = "EXECUTE"
+	KnobScratchDir     = "POD_STARTER_SCRATCH_DIR"
+)
+
+// Mistake is something that an admin has to mend, in one line.
+type Mistake struct {
+	// Knob is the HTCondor setting to look at first.
+	Knob string
+	// Text says what is wrong and what to do.
+	Text string
+	// Line is the line of the pod's manifest to change, if it is one, such as
+	// spec.containers[name=payload].workingDir: /.
+	Line string
+}
+
+// Error implements error.
+func (m *Mistake) Error() string { return m.Knob + ": " + m.Text }
+
+func NewMistake(knob, format string, args ...any) *Mistake {
+	return &Mistake{Knob: knob, Text: fmt.Sprintf(format, args...)}
+}
+
+// OneLineEach formats several mistakes for a log file.
+func OneLineEach(errs []error) string {
+	lines := make([]string, len(errs))
+	for i, err := range errs {
+		lines[i] = err.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Complete fills in what is empty and has a default, and finds the mistakes that show
+// without looking at the system: one *[Mistake] each. It reads nothing but the
+// environment and the file that names the namespace.
+func (opt *Options) Complete() error {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Reset == "" {
+		opt.Reset = ResetAlways
+	}
+	var mistakes *multierror.Error
+	if opt.PodNamespace == "" {
+		text, err := os.ReadFile(filepath.Join(opt.KubernetesDir, "namespace"))
+		if err != nil {
+			mistakes = multierror.Append(mistakes, NewMistake(KnobPodNamespace, "is empty, and the service account's directory does not name the namespace either: %v", err))
+		}
+		opt.PodNamespace = strings.TrimSpace(string(text))
+	}
+	if opt.Server == "" {
+		host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+		if host == "" || port == "" {
+			mistakes = multierror.Append(mistakes, NewMistake(KnobBackend, "is pod, but KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not in the environment: "+
+				"this is no pod, or the daemon was started without the pod's environment"))
+		}
+		opt.Server = "https://" + net.JoinHostPort(host, port)
+	}
+	for _, m := range opt.mistakes() {
+		mistakes = multierror.Append(mistakes, m)
+	}
+	if mistakes != nil {
+		mistakes.ErrorFormat = OneLineEach
+		return mistakes
+	}
+	return nil
+}
+
+// WrapperProgram is the name of the wrapper's file in its volume.
+const WrapperProgram = "condor_pod_wrapper"
+
+// Fix is what to change: the line of the manifest, or the knob.
+func (m *Mistake) Fix() string {
+	if m.Line != "" {
+		return m.Line
+	}
+	return m.Knob
+}

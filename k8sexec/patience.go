@@ -1,0 +1,66 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"podstarter/k8sexec/podapi"
+)
+
+// patient repeats a call while the API server is away or overloaded, with a
+// growing pause, for a bounded time. The call must be idempotent. The error is
+// that of the last attempt, or the cause of ctx's end.
+func (b *Backend) patient(ctx context.Context, what string, call func(context.Context) error) error {
+	start := time.Now()
+	pause := b.timing.apiRetry
+	var last error
+	for {
+		attempt, cancel := context.WithTimeout(ctx, b.timing.apiCall)
+		err := call(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		waited := time.Since(start)
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		if ctx.Err() != nil {
+			return endOf(ctx, waited, last)
+		}
+		if !podapi.IsPassing(err) {
+			return err
+		}
+		if waited+pause > b.timing.apiPatience {
+			return noSuccess(waited, err)
+		}
+		b.log.Warn("API server does not serve, will try again", "call", what, "pause", pause, "error", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return endOf(ctx, time.Since(start), last)
+		}
+		pause = min(2*pause, b.timing.apiCall/2)
+	}
+}
+
+func noSuccess(waited time.Duration, err error) error {
+	return fmt.Errorf("no success in %s: %w", waited.Round(time.Second), err)
+}
+
+// endOf is the error of calls that were still failing when ctx ended. That a
+// binding took too long says less than why.
+func endOf(ctx context.Context, waited time.Duration, last error) error {
+	cause := context.Cause(ctx)
+	if !errors.Is(cause, errTimeout) {
+		return cause
+	}
+	if errors.Is(last, cause) {
+		// The only attempt hung until the binding's time was over: that the API server
+		// did not answer is the news, not the time.
+		last = errors.New(last.Error())
+	}
+	return noSuccess(waited, last)
+}

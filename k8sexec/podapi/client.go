@@ -1,0 +1,145 @@
+package podapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"podstarter/k8sexec/options"
+)
+
+// podClient is podAPI over HTTP: client-go's REST client with a scheme that
+// knows pods and nothing else. The typed core/v1 client registers every type of
+// every API group through client-go/kubernetes/scheme; in a program that starts
+// once a job that is 4 ms and 12 MB for nothing.
+type podClient struct {
+	rest      rest.Interface
+	namespace string
+	name      string
+}
+
+var _ API = (*podClient)(nil)
+
+func New(opt options.Options) (*podClient, error) {
+	scheme := podScheme()
+	version := corev1.SchemeGroupVersion
+	client, err := rest.RESTClientFor(&rest.Config{
+		Host:    opt.Server,
+		APIPath: "/api",
+		// client-go reads the file again once a minute, so that a token which the
+		// kubelet has rotated is followed (transport/token_source.go).
+		BearerTokenFile: filepath.Join(opt.KubernetesDir, "token"),
+		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(opt.KubernetesDir, "ca.crt")},
+		UserAgent:       "podstarter",
+		// A starter makes a handful of calls; the API server has its own fairness.
+		QPS:            -1,
+		WarningHandler: rest.NoWarnings{},
+		ContentConfig: rest.ContentConfig{
+			GroupVersion: &version,
+			// Generated decoders instead of reflection: half the time and memory.
+			AcceptContentTypes:   runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON,
+			ContentType:          runtime.ContentTypeProtobuf,
+			NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the connection to the API server at %s with the files in %s: %w", opt.Server, opt.KubernetesDir, err)
+	}
+	return &podClient{rest: client, namespace: opt.PodNamespace, name: opt.PodName}, nil
+}
+
+func podScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Pod{}, &corev1.PodList{})
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+	return scheme
+}
+
+// request begins a request that is made once. client-go's own way is to try again
+// up to ten times and to say nothing of it meanwhile; Backend.patient of k8sexec does
+// that here, and tells.
+func (c *podClient) request(verb string) *rest.Request { return c.rest.Verb(verb).MaxRetries(0) }
+
+func (c *podClient) Get(ctx context.Context) (*corev1.Pod, error) {
+	pod := new(corev1.Pod)
+	err := c.request(http.MethodGet).Namespace(c.namespace).Resource("pods").Name(c.name).Do(ctx).Into(pod)
+	return pod, err
+}
+
+func (c *podClient) Patch(ctx context.Context, patch []byte, dryRun bool) (*corev1.Pod, error) {
+	pod := new(corev1.Pod)
+	request := c.rest.Patch(types.StrategicMergePatchType).MaxRetries(0).Namespace(c.namespace).Resource("pods").Name(c.name).Body(patch)
+	if dryRun {
+		request.Param("dryRun", metav1.DryRunAll)
+	}
+	err := request.Do(ctx).Into(pod)
+	return pod, err
+}
+
+func (c *podClient) Watch(ctx context.Context, resourceVersion string) (watch.Interface, error) {
+	// A selector on the name makes this a request about one named object, which a
+	// Role with resourceNames may allow (apiserver endpoints/request/requestinfo.go).
+	return c.request(http.MethodGet).Namespace(c.namespace).Resource("pods").
+		Param("watch", "true").
+		Param("fieldSelector", fields.OneTermEqualSelector("metadata.name", c.name).String()).
+		Param("resourceVersion", resourceVersion).
+		Watch(ctx)
+}
+
+// neighbourTime is how long the API server is watched for another pod, in
+// seconds. Those that exist come at once.
+const neighbourTime = "2"
+
+// Neighbour watches instead of listing: a pilot has no permission to list.
+func (c *podClient) Neighbour(ctx context.Context) (string, error) {
+	w, err := c.rest.Get().Namespace(c.namespace).Resource("pods").
+		Param("watch", "true").Param("resourceVersion", "0").Param("timeoutSeconds", neighbourTime).Watch(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if pod, ok := e.Object.(*corev1.Pod); ok && pod.Name != c.name && e.Type == watch.Added {
+			return pod.Name, nil
+		}
+	}
+	return "", ctx.Err()
+}
+
+func (c *podClient) TryPatchOf(ctx context.Context, pod string, patch []byte) error {
+	return c.rest.Patch(types.StrategicMergePatchType).Namespace(c.namespace).Resource("pods").Name(pod).
+		Param("dryRun", metav1.DryRunAll).Body(patch).Do(ctx).Error()
+}
+
+// May creates a SelfSubjectAccessReview, in JSON by hand: its types would cost
+// every starter their registration for something that only an audit asks.
+func (c *podClient) May(ctx context.Context, q Right) (bool, error) {
+	type spec struct {
+		Attributes Right `json:"resourceAttributes"`
+	}
+	body, err := json.Marshal(map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec{q}})
+	if err != nil {
+		return false, fmt.Errorf("encode a question about the right to %s: %w", q, err)
+	}
+	text, err := c.rest.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
+		SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", runtime.ContentTypeJSON).Body(body).Do(ctx).Raw()
+	if err != nil {
+		return false, err
+	}
+	var answer struct{ Status struct{ Allowed bool } }
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return false, fmt.Errorf("read the answer to a question about the right to %s: %w", q, err)
+	}
+	return answer.Status.Allowed, nil
+}

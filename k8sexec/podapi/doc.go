@@ -1,0 +1,2 @@
+// Package podapi asks the API server about the pilot's own pod, and patches it.
+package podapi

@@ -1,0 +1,84 @@
+package podapi
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The pod's annotations that belong to a payload container. Users of the pod may
+// read them.
+const (
+	NonceAnnotation        = "podstarter/nonce-"
+	DefaultImageAnnotation = "podstarter/default-image-"
+	StirAnnotation         = "podstarter/stirred-"
+)
+
+// nonceBytes makes nonces long enough not to be guessed: a wrapper that knows the
+// nonce is the one.
+const nonceBytes = 16
+
+// NewNonce gives a nonce for one binding.
+func NewNonce() string {
+	b := make([]byte, nonceBytes)
+	_, _ = rand.Read(b) // never fails (crypto/rand)
+	return hex.EncodeToString(b)
+}
+
+// BindingPatch is a strategic merge patch: lists of containers are merged by
+// name, so that the place of the container in the list need not be known and
+// patches of different containers do not conflict.
+func BindingPatch(container, spec, nonce, defaultImage string) ([]byte, error) {
+	annotations := map[string]string{NonceAnnotation + container: nonce}
+	if defaultImage != "" {
+		annotations[DefaultImageAnnotation+container] = defaultImage
+	}
+	type namedImage struct {
+		Name  string `json:"name"`
+		Image string `json:"image"`
+	}
+	var patch struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+		Spec struct {
+			Containers []namedImage `json:"containers"`
+		} `json:"spec"`
+	}
+	patch.Metadata.Annotations = annotations
+	patch.Spec.Containers = []namedImage{{container, spec}}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode the patch of container %s: %w", container, err)
+	}
+	return data, nil
+}
+
+// AnnotationPatch changes one annotation.
+func AnnotationPatch(name, value string) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{name: value}}})
+}
+
+// SpecOf finds a container in the pod's spec.
+func SpecOf(pod *corev1.Pod, container string) *corev1.Container {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == container {
+			return &pod.Spec.Containers[i]
+		}
+	}
+	return nil
+}
+
+// StatusOf finds a container in the pod's status; the zero value if the kubelet
+// has not reported it.
+func StatusOf(pod *corev1.Pod, container string) corev1.ContainerStatus {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == container {
+			return s
+		}
+	}
+	return corev1.ContainerStatus{Name: container}
+}

@@ -1,0 +1,74 @@
+package verdict
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ruleEvicted: the kubelet or the cluster ends the pod for want of a resource or
+// of time (kubelet eviction manager, node shutdown, active deadline,
+// preemption). The job is not to blame: the pod's other containers count too.
+func ruleEvicted(f Failure) (Judgement, bool) {
+	if f.Origin != FromPod {
+		return Judgement{}, false
+	}
+	switch f.Reason {
+	case "Evicted":
+		return Judgement{Class: ToElsewhere, Says: "The pod was evicted from its node."}, true
+	case "DeadlineExceeded":
+		return Judgement{Class: ToElsewhere, Says: "The pod has reached the end of its time."}, true
+	case "NodeShutdown", "Shutdown", "Terminated", "NodeLost", "Preempting", "UnexpectedAdmissionError", "NodeAffinity", "OutOfcpu", "OutOfmemory":
+		return Judgement{Class: ToElsewhere, Says: "The node takes the pod down."}, true
+	}
+	return Judgement{}, false
+}
+
+// rulePodEnds: the pod is being deleted, has ended, or has been replaced.
+func rulePodEnds(f Failure) (Judgement, bool) {
+	if f.Origin != FromPod {
+		return Judgement{}, false
+	}
+	return Judgement{Class: ToElsewhere, Says: "The pod comes to its end; the job may run in another one."}, true
+}
+
+// OfPod tells that the pod as a whole is at its end.
+func OfPod(pod *corev1.Pod, uid types.UID) *Failure {
+	f := &Failure{Origin: FromPod, Reason: pod.Status.Reason, Message: pod.Status.Message}
+	switch {
+	case uid != "" && pod.UID != uid:
+		f.Reason, f.Message = ReasonPodReplaced, "another pod has taken the name "+pod.Name
+	case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
+		if f.Reason == "" {
+			f.Reason = ReasonPodEnded
+		}
+		if f.Message == "" {
+			f.Message = fmt.Sprintf("the pod's phase is %s", pod.Status.Phase)
+		}
+	case pod.DeletionTimestamp != nil:
+		if f.Reason == "" {
+			f.Reason = ReasonPodDeleted
+		}
+		if why := disruption(pod); why != "" {
+			f.Message = why
+		}
+		if f.Message == "" {
+			f.Message = "the pod is being deleted"
+		}
+	default:
+		return nil
+	}
+	return f
+}
+
+// disruption is why a pod is taken away, where Kubernetes says so (condition
+// DisruptionTarget).
+func disruption(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return c.Reason + ": " + c.Message
+		}
+	}
+	return ""
+}
