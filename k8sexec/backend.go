@@ -113,9 +113,10 @@ var defaultTiming = timing{
 	check:       4 * time.Second,
 }
 
-// New makes a backend. It makes no call to the API server and reads nothing but
-// the environment and the file that names the namespace; the context bounds what the backend does in
-// the background. All errors are mistakes in the options, one *[options.Mistake] each.
+// New makes a backend. It makes no call to the API server and reads nothing but the
+// environment and the file that names the namespace; ctx bounds what the backend does
+// in the background. All errors are mistakes in the options, one *[options.Mistake]
+// each.
 func New(ctx context.Context, opt options.Options) (*Backend, error) {
 	if err := opt.Complete(); err != nil {
 		return nil, err

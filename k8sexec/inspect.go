@@ -9,12 +9,12 @@ import (
 	"podstarter/payload"
 )
 
-// Check implements payload.Backend; see [Inspector.Check].
+// Check implements payload.Backend; see [audit.Inspector.Check].
 func (b *Backend) Check(ctx context.Context) (warnings []string, err error) {
 	return b.inspector().Check(ctx)
 }
 
-// Audit implements payload.Backend; see [Inspector.Audit]. It leases each payload
+// Audit implements payload.Backend; see [audit.Inspector.Audit]. It leases each payload
 // container that is free for a moment.
 func (b *Backend) Audit(ctx context.Context) []payload.Finding { return b.inspector().Audit(ctx) }
 

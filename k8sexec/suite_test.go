@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,10 @@ func newFixture(t *testing.T) backendtest.Fixture {
 	uid := agenttest.Payloads(t, len(containers))
 	w := newWorld(t, func(o *options.Options) { o.Containers, o.BaseUID = containers, uid })
 	w.backend.self, w.backend.killUser = audit.OwnIdentity(), killUser
+	// Real wrappers take their time on a busy machine.
+	w.backend.opt.BindTimeout = time.Minute
+	w.backend.timing.silence, w.backend.timing.idle, w.backend.timing.autopsy = time.Minute, time.Minute, time.Minute
+	w.backend.timing.kill = time.Minute
 	k := newNode(w)
 	return backendtest.Fixture{
 		Backend: w.backend, Slots: len(containers), Rebinds: true,

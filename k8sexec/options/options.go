@@ -147,6 +147,7 @@ type Mistake struct {
 // Error implements error.
 func (m *Mistake) Error() string { return m.Knob + ": " + m.Text }
 
+// NewMistake words a mistake with a knob.
 func NewMistake(knob, format string, args ...any) *Mistake {
 	return &Mistake{Knob: knob, Text: fmt.Sprintf(format, args...)}
 }
