@@ -62,7 +62,7 @@ type timing struct {
 	idle time.Duration
 	// rest is how long after a container was made anew the kubelet is at rest again:
 	// it looks at containers once a second, and looks three times before it acts on
-	// the next change at once (docs/turnover.md).
+	// the next change at once (docs/developer/turnover.md).
 	rest time.Duration
 	// nudge is the time after which a wrapper that still has an old nonce is told to
 	// leave again; it doubles.
