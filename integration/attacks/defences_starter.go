@@ -49,7 +49,7 @@ var starterDefences = []Defence{
 		}, {
 			// It takes what another slot's job has for that of an earlier one then.
 			File: "starter/activation/start.go",
-			Old:  `stale, err := a.sandbox.RemoveStale(ctx)`,
+			Old:  `stale, err := a.job.Sandbox.RemoveStale(ctx)`,
 			New:  `stale, err := []string(nil), error(nil)`,
 		}},
 	},
@@ -57,8 +57,8 @@ var starterDefences = []Defence{
 		Name: Sweep,
 		What: "the starter kills all processes of the payload's user when the job has ended",
 		Changes: []Change{{
-			File: "starter/activation/finish.go",
-			Old:  `if a.swept || a.container == nil {`,
+			File: "starter/payloadrun/container.go",
+			Old:  `if c == nil || c.occupancy == vacant {`,
 			New:  `if true {`,
 		}},
 	},
@@ -171,9 +171,9 @@ var starterDefences = []Defence{
 		Name: HookEnviron,
 		What: "hooks get the starter's environment and the variables that tell a job where it is, and nothing that the job's owner has chosen",
 		Changes: []Change{{
-			File: "starter/activation/hooks.go",
+			File: "starter/payloadrun/job.go",
 			Old:  "env := job.NewEnv()\n\tif err := job.Publish",
-			New:  "env := job.NewEnv()\n\t_ = env.MergeAd(a.ad)\n\tif err := job.Publish",
+			New:  "env := job.NewEnv()\n\t_ = env.MergeAd(j.Ad)\n\tif err := job.Publish",
 		}},
 	},
 	{
