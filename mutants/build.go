@@ -57,7 +57,10 @@ func (w *workshop) build(ctx context.Context, pkg, overlay string) (string, erro
 	if text, err := compile.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s: %w\n%s", errNotCompile, pkg, err, text)
 	}
-	return program, os.Chmod(program, 0o755)
+	if err := os.Chmod(program, 0o755); err != nil {
+		return "", fmt.Errorf("%s has no tests: %w", pkg, err)
+	}
+	return program, nil
 }
 
 // top finds the top of the project from any directory in it.

@@ -175,7 +175,7 @@ var sandboxMutants = []mutant{
 		File:  "sandbox/jobfiles/plan.go",
 		Old:   `p.Max > 0 && p.count > p.Max {`,
 		New:   `p.Max > 0 && p.count >= p.Max {`,
-		Tests: []tests{{"sandbox/jobfiles", ""}, {"sandbox/filetransfer", "TestUploadOfTooManyFiles"}},
+		Tests: transferTests("TestUploadOfTooManyFiles"),
 	},
 	{
 		Name:  "the first of two files of one name wins",
@@ -189,7 +189,7 @@ var sandboxMutants = []mutant{
 		File:  "sandbox/jobfiles/catalog.go",
 		Old:   `f.contents == old.contents && (f.ctime == old.ctime || f.other != old.other)`,
 		New:   `f.contents == old.contents`,
-		Tests: []tests{{"sandbox/jobfiles", ""}, {"sandbox/filetransfer", "TestUploadChangedFiles"}},
+		Tests: jobFileTests("TestCatalogSeesTheNextChange"),
 	},
 	{
 		Name:  "the job begins while the clock still shows its input's time",
@@ -294,6 +294,6 @@ var sandboxMutants = []mutant{
 		File:  "sandbox/filetransfer/ack.go",
 		Old:   `if v != int64(int32(v)) {`,
 		New:   `if v < 0 {`,
-		Tests: transferTests(""),
+		Tests: transferTests("TestOddGoAheads"),
 	},
 }
