@@ -1,28 +1,30 @@
 package main
 
-func activationTests(run string) []tests { return []tests{{"starter/activation", run}} }
+func activationTests(run string) []tests {
+	return []tests{{"starter/activation", run}, {"starter/payloadrun", run}}
+}
 
 // Mistakes in the life of an activation. Tests that live whole lives must notice them.
 var activationMutants = []mutant{
 	{
 		Name:  "a sweep's error is dropped",
-		File:  "starter/activation/finish.go",
-		Old:   "\ta.swept = err == nil\n\treturn err\n",
-		New:   "\ta.swept = err == nil\n\treturn nil\n",
+		File:  "starter/payloadrun/container.go",
+		Old:   "\t\tc.occupancy = vacant\n\t}\n\treturn err\n",
+		New:   "\t\tc.occupancy = vacant\n\t}\n\treturn nil\n",
 		Tests: activationTests(""),
 	},
 	{
 		Name:  "there is no sweep after a hold",
 		File:  "starter/activation/exiting.go",
-		Old:   "\terr := a.sweep(ctx)\n\ta.exitHook(ctx)\n",
+		Old:   "\terr := a.work.container.Sweep(ctx)\n\ta.exitHook(ctx)\n",
 		New:   "\terr := error(nil)\n\ta.exitHook(ctx)\n",
 		Tests: activationTests(""),
 	},
 	{
 		Name:  "what PostCmd left is not swept",
 		File:  "starter/activation/finish.go",
-		Old:   "\t\ta.swept = false // it may have left something\n",
-		New:   "",
+		Old:   `if ran { // it may have left something`,
+		New:   `if ran && false {`,
 		Tests: activationTests(""),
 	},
 	{
@@ -34,14 +36,14 @@ var activationMutants = []mutant{
 	},
 	{
 		Name:  "the drain of output knows no order",
-		File:  "starter/activation/streams.go",
-		Old:   `ctx, release := a.orders.UntilHard(ctx)`,
-		New:   `ctx, release := context.WithCancel(ctx)`,
+		File:  "starter/activation/finish.go",
+		Old:   "ctx, release := a.orders.UntilHard(ctx)\n\tdefer release()\n\treturn a.work.streams.Drain(ctx)",
+		New:   "return a.work.streams.Drain(ctx)",
 		Tests: activationTests(""),
 	},
 	{
 		Name:  "what others write into the job's pipe is the job's",
-		File:  "starter/activation/streams.go",
+		File:  "starter/payloadrun/streams.go",
 		Old:   `unix.Read(int(fd), b[:min(len(b), p.left)])`,
 		New:   `unix.Read(int(fd), b)`,
 		Tests: activationTests(""),
@@ -49,14 +51,14 @@ var activationMutants = []mutant{
 	{
 		Name:  "a job that was ordered to end is held for want of memory",
 		File:  "starter/activation/finish.go",
-		Old:   `if a.payload.exit.OOMKills == 0 || a.payload.ordered {`,
-		New:   `if a.payload.exit.OOMKills == 0 {`,
+		Old:   `if a.work.run.Exit.OOMKills == 0 || a.work.run.Ordered() {`,
+		New:   `if a.work.run.Exit.OOMKills == 0 {`,
 		Tests: activationTests(""),
 	},
 	{
 		Name:  "an order after the job's end changes how it ended",
 		File:  "starter/activation/finish.go",
-		Old:   `case a.payload.ordered && e != nil && e.Remove:`,
+		Old:   `case a.work.run.Ordered() && e != nil && e.Remove:`,
 		New:   `case e != nil && e.Remove:`,
 		Tests: activationTests(""),
 	},
@@ -69,7 +71,7 @@ var activationMutants = []mutant{
 	},
 	{
 		Name:  "the payload slot is not given back",
-		File:  "starter/activation/activation.go",
+		File:  "starter/activation/life.go",
 		Old:   `a.lease.Release(ctx)`,
 		New:   `error(nil)`,
 		Tests: activationTests(""),

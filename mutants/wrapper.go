@@ -92,15 +92,10 @@ var wrapperMutants = []mutant{
 		Tests: agentTests("TestStdio"),
 	},
 	{
-		Name: "the exit record follows links",
-		File: "internal/atomicfile/atomicfile.go",
-		Old: `	if o.Temporary != "" {
-		_ = unix.Unlinkat(dir, temporary, 0) // of a caller that died; if it stays, the next step fails
-	}
-	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
-`,
-		New: `	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_TRUNC | unix.O_CLOEXEC
-`,
+		Name:  "the exit record follows links",
+		File:  "internal/atomicfile/atomicfile.go",
+		Old:   `unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC`,
+		New:   `unix.O_CREAT | unix.O_TRUNC | unix.O_CLOEXEC`,
 		Tests: append(agentTests("TestExitRecordFollowsNoLink"), tests{"internal/atomicfile", "TestReplace"}),
 	},
 	{

@@ -34,6 +34,12 @@ func TestExitRecordFollowsNoLink(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := c.writeExit(payload.Exit{Activation: "test"}); err == nil {
+		t.Error("the record was written through a link")
+	}
+	if err := os.Remove(filepath.Join(c.path, "."+name+"."+c.boot)); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.writeExit(payload.Exit{Activation: "test"}); err != nil {
 		t.Error(err)
 	}
