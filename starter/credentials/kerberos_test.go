@@ -1,0 +1,225 @@
+package credentials_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/condor/condortest"
+	"podstarter/condor/job"
+	"podstarter/condor/shadow"
+	"podstarter/internal/cedar"
+	"podstarter/starter/credentials"
+)
+
+// ofKerberos are the options of a job of this user that wants tickets. Its shadow has
+// this credential, if any. The directory is that of the credential monitor, which
+// makes tickets in no time if it works.
+func ofKerberos(t *testing.T, user, credential string, works bool, knobs map[string]string) (o credentials.Options, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	all := map[string]string{"SEC_CREDENTIAL_DIRECTORY_KRB": dir, "UID_DOMAIN": "example.org", "CREDD_POLLING_TIMEOUT": "0"}
+	for name, value := range knobs {
+		all[name] = value
+	}
+	o = options(t, "SendCredential = true", all)
+	o.Info = job.Info{Owner: "alice", User: user}
+	var secret []byte
+	if credential != "" {
+		secret = []byte(credential)
+	}
+	sh := condortest.NewShadow(t, condortest.ShadowOptions{Kerberos: secret})
+	connect(t, sh)
+	session, err := sh.TransferSession()
+	must(t, err)
+	o.Kerberos = func(ctx context.Context, owner, domain string) ([]byte, error) {
+		if asked := owner + "@" + domain; !strings.EqualFold(asked, user) {
+			return nil, errors.New("the shadow has no user " + asked)
+		}
+		data, err := shadow.FetchKerberos(ctx, &cedar.Client{}, sh.Address(), session, owner, domain)
+		if err == nil && works {
+			err = os.WriteFile(filepath.Join(dir, strings.TrimSuffix(owner+"@"+domain, "@example.org")+".cc"), []byte("tickets of "+string(data)), 0o600)
+		}
+		return data, err
+	}
+	return o, dir
+}
+
+// TestKerberos: the credential goes to the monitor, the monitor's tickets go to the job,
+// and so do those that the monitor has renewed.
+func TestKerberos(t *testing.T) {
+	o, dir := ofKerberos(t, "alice@example.org", "stored", true, nil)
+	o.Knobs.Refresh = time.Millisecond
+	must(t, os.WriteFile(filepath.Join(dir, "alice.mark"), nil, 0o600))
+	told := telling{o.Sandbox, make(chan string, 1)}
+	o.Sandbox = told
+	k := newKeeper(t, o)
+	must(t, k.Fetch(t.Context()))
+	if want := filepath.Join(o.Sandbox.Scratch(), "alice.cc"); k.Tickets() != want {
+		t.Errorf("the job is told of %q, want %q", k.Tickets(), want)
+	}
+	if got := <-told.written; got != "tickets of stored" {
+		t.Errorf("the job has %q", got)
+	}
+	if diff := cmp.Diff([]string{"alice.cc 600 tickets of stored"}, filesIn(t, o.Sandbox.Scratch())); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"alice.cc 600 tickets of stored", "alice.cred 600 stored"}, filesIn(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	path := filepath.Join(dir, "alice.cc")
+	must(t, os.WriteFile(path+".new", []byte("renewed"), 0o600))
+	must(t, os.Rename(path+".new", path))
+	if got := <-told.written; got != "renewed" {
+		t.Errorf("the job gets %q", got)
+	}
+	k.Stop()
+	select {
+	case got := <-told.written:
+		t.Errorf("tickets that are no other ones are written once more: %q", got)
+	default:
+	}
+}
+
+// TestKerberosWakes: the monitor is woken and makes tickets, for which the job waits.
+func TestKerberosWakes(t *testing.T) {
+	for name, pid := range map[string]string{"by its process id": strconv.Itoa(os.Getpid()) + "\n", "not one of all": "-1", "none": "monitor"} {
+		t.Run(name, func(t *testing.T) {
+			o, dir := ofKerberos(t, "alice@example.org", "stored", false, map[string]string{"CREDD_POLLING_TIMEOUT": "60"})
+			must(t, os.WriteFile(filepath.Join(dir, "pid"), []byte(pid), 0o600))
+			woken := make(chan os.Signal, 1)
+			signal.Notify(woken, syscall.SIGHUP)
+			defer signal.Stop(woken)
+			wakes := name == "by its process id"
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ask := o.Kerberos
+			o.Kerberos = func(ctx context.Context, owner, domain string) ([]byte, error) {
+				data, err := ask(ctx, owner, domain)
+				if !wakes {
+					cancel()
+				}
+				return data, err
+			}
+			made := make(chan error, 1)
+			go func() {
+				if wakes {
+					<-woken
+					made <- os.WriteFile(filepath.Join(dir, "alice.cc"), []byte("tickets"), 0o600)
+				}
+			}()
+			err := newKeeper(t, o).Fetch(ctx)
+			if !wakes {
+				if err == nil || !strings.Contains(err.Error(), "made no Kerberos tickets") || len(woken) > 0 {
+					t.Errorf("%v, signals: %d", err, len(woken))
+				}
+				return
+			}
+			must(t, errors.Join(err, <-made))
+			if diff := cmp.Diff([]string{"alice.cc 600 tickets"}, filesIn(t, o.Sandbox.Scratch())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestKerberosTicketsThatAreThere spare the shadow, unless they are older than the site
+// wants them.
+func TestKerberosTicketsThatAreThere(t *testing.T) {
+	for name, tt := range map[string]struct{ interval, want string }{
+		"by default":      {"", "old"},
+		"fresh":           {"36000", "old"},
+		"too old":         {"60", "tickets of stored"},
+		"always new ones": {"0", "tickets of stored"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, dir := ofKerberos(t, "alice@example.org", "stored", true, map[string]string{"SEC_CREDENTIAL_REFRESH_INTERVAL": tt.interval})
+			path := filepath.Join(dir, "alice.cc")
+			hourAgo := time.Now().Add(-time.Hour)
+			must(t, errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.Chtimes(path, hourAgo, hourAgo)))
+			must(t, newKeeper(t, o).Fetch(t.Context()))
+			if diff := cmp.Diff([]string{"alice.cc 600 " + tt.want}, filesIn(t, o.Sandbox.Scratch())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestKerberosOfAnotherDomain: an owner is another user where the domain is another.
+func TestKerberosOfAnotherDomain(t *testing.T) {
+	for user, want := range map[string]string{
+		"alice@example.org":   "alice.cc 600 the site's own",
+		"alice@EXAMPLE.org":   "alice.cc 600 the site's own",
+		"alice@elsewhere.org": "alice@elsewhere.org.cc 600 tickets of stored",
+		"alice":               "",
+		"alice@":              "",
+		"alice@a/b":           "",
+	} {
+		t.Run(user, func(t *testing.T) {
+			o, dir := ofKerberos(t, user, "stored", true, nil)
+			must(t, os.WriteFile(filepath.Join(dir, "alice.cc"), []byte("the site's own"), 0o600))
+			err := newKeeper(t, o).Fetch(t.Context())
+			if (err == nil) != (want != "") {
+				t.Errorf("got %v", err)
+			}
+			if diff := cmp.Diff(want, strings.Join(filesIn(t, o.Sandbox.Scratch()), "")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestKerberosThatCannotBe gives the job back and says what is wrong.
+func TestKerberosThatCannotBe(t *testing.T) {
+	for name, tt := range map[string]struct {
+		credential, owner string
+		knobs             map[string]string
+		damage            func(dir string) error
+		want              string
+	}{
+		"no directory":              {"stored", "alice", map[string]string{"SEC_CREDENTIAL_DIRECTORY_KRB": ""}, nil, "SEC_CREDENTIAL_DIRECTORY_KRB is not defined"},
+		"a directory that is gone":  {"stored", "alice", nil, os.RemoveAll, "store a Kerberos credential"},
+		"nothing stored":            {"", "alice", nil, nil, "condor_store_cred add-krb"},
+		"no monitor":                {"stored", "alice", nil, nil, "made no Kerberos tickets"},
+		"a name that leads astray":  {"stored", "../alice", nil, nil, "cannot be the name of a file"},
+		"a hidden name":             {"stored", ".alice", nil, nil, "cannot be the name of a file"},
+		"a name with a domain":      {"stored", "alice@b", nil, nil, "cannot be the name of a file"},
+		"no name":                   {"stored", "", nil, nil, "cannot be the name of a file"},
+		"tickets of 16 MiB and one": {"stored", "alice", nil, func(dir string) error { return sized(dir, 16<<20+1) }, "at most 16777216 are taken"},
+		"a directory of tickets":    {"stored", "alice", nil, func(dir string) error { return os.Mkdir(filepath.Join(dir, "alice.cc"), 0o700) }, "read the user's Kerberos tickets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, dir := ofKerberos(t, "alice@example.org", tt.credential, false, tt.knobs)
+			o.Info.Owner = tt.owner
+			if tt.damage != nil {
+				must(t, tt.damage(dir))
+			}
+			k := newKeeper(t, o)
+			err := k.Fetch(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the error is %v, want one about %q", err, tt.want)
+			}
+			if f := (*job.Failure)(nil); !errors.As(err, &f) || f.Code != shadow.VacateStarterError {
+				t.Errorf("the error %v does not give the job back", err)
+			}
+			if k.Tickets() != "" {
+				t.Errorf("the job is told of %q", k.Tickets())
+			}
+		})
+	}
+}
+
+// sized makes tickets of so many bytes.
+func sized(dir string, bytes int64) error {
+	path := filepath.Join(dir, "alice.cc")
+	return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, bytes))
+}
