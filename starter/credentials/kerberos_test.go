@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,21 +55,14 @@ func ofKerberos(t *testing.T, user, credential string, works bool, knobs map[str
 	return o, dir
 }
 
-// TestKerberos: the credential goes to the monitor, the monitor's tickets go to the job,
-// and so do those that the monitor has renewed.
+// TestKerberos: the credential goes to the monitor, and the monitor's tickets to the job.
 func TestKerberos(t *testing.T) {
 	o, dir := ofKerberos(t, "alice@example.org", "stored", true, nil)
-	o.Knobs.Refresh = time.Millisecond
 	must(t, os.WriteFile(filepath.Join(dir, "alice.mark"), nil, 0o600))
-	told := telling{o.Sandbox, make(chan string, 1)}
-	o.Sandbox = told
 	k := newKeeper(t, o)
 	must(t, k.Fetch(t.Context()))
 	if want := filepath.Join(o.Sandbox.Scratch(), "alice.cc"); k.Tickets() != want {
 		t.Errorf("the job is told of %q, want %q", k.Tickets(), want)
-	}
-	if got := <-told.written; got != "tickets of stored" {
-		t.Errorf("the job has %q", got)
 	}
 	if diff := cmp.Diff([]string{"alice.cc 600 tickets of stored"}, filesIn(t, o.Sandbox.Scratch())); diff != "" {
 		t.Error(diff)
@@ -76,18 +70,36 @@ func TestKerberos(t *testing.T) {
 	if diff := cmp.Diff([]string{"alice.cc 600 tickets of stored", "alice.cred 600 stored"}, filesIn(t, dir)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestKerberosRenewal: the job gets the tickets that the monitor has renewed, once.
+func TestKerberosRenewal(t *testing.T) {
+	o, dir := ofKerberos(t, "alice@example.org", "", false, map[string]string{"SEC_CREDENTIAL_REFRESH": "60"})
 	path := filepath.Join(dir, "alice.cc")
-	must(t, os.WriteFile(path+".new", []byte("renewed"), 0o600))
-	must(t, os.Rename(path+".new", path))
-	if got := <-told.written; got != "renewed" {
-		t.Errorf("the job gets %q", got)
-	}
-	k.Stop()
-	select {
-	case got := <-told.written:
-		t.Errorf("tickets that are no other ones are written once more: %q", got)
-	default:
-	}
+	hourAgo := time.Now().Add(-time.Hour)
+	must(t, errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.Chtimes(path, hourAgo, hourAgo)))
+	synctest.Test(t, func(t *testing.T) {
+		told := telling{o.Sandbox, make(chan string, 100)}
+		o.Sandbox = told
+		k := credentials.New(o)
+		must(t, k.Fetch(t.Context()))
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		must(t, errors.Join(os.WriteFile(path+".new", []byte("renewed"), 0o600), os.Rename(path+".new", path)))
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		must(t, os.Remove(path)) // the job keeps what it has
+		time.Sleep(10 * time.Minute)
+		k.Stop()
+		close(told.written)
+		var got []string
+		for text := range told.written {
+			got = append(got, text)
+		}
+		if diff := cmp.Diff([]string{"old", "renewed"}, got); diff != "" {
+			t.Errorf("tickets of the job (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // TestKerberosWakes: the monitor is woken and makes tickets, for which the job waits.
