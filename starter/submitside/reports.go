@@ -34,7 +34,8 @@ type Reports struct {
 	mu       sync.Mutex
 	promised time.Duration // the longest time until the next update; 0: none is planned
 	scratch  string        // where the sandbox is; empty until it is made
-	word     word
+	held     bool          // the shadow was told to hold the job, and has hung up
+	finished bool          // the startd has had the final update
 }
 
 // ReportsTo says who is told, and of what.
@@ -49,15 +50,6 @@ type ReportsTo struct {
 	StartdOnly func(ad *classads.Ad)
 	Log        *slog.Logger
 }
-
-// word is the last word that was said of the job. It only grows.
-type word int
-
-const (
-	open     word = iota
-	held          // the shadow was told to hold the job, and has hung up
-	finished      // the startd has had the final update
-)
 
 // NewReports returns reports of a job of which nothing was said yet.
 func NewReports(to ReportsTo) *Reports { return &Reports{to: to} }
@@ -127,10 +119,10 @@ func (r *Reports) toStartd(ctx context.Context, ad *classads.Ad) {
 func (r *Reports) Final(ctx context.Context, ad *classads.Ad) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.word == finished {
+	if r.finished {
 		return
 	}
-	r.word = finished
+	r.finished = true
 	if err := r.to.Startd.FinalUpdate(ctx, ad); err != nil {
 		r.to.Log.Warn("Failed to send the final update to the startd", "error", err)
 	}
@@ -147,7 +139,7 @@ func (r *Reports) Hold(ctx context.Context, why shadow.RemoteError) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.word = max(r.word, held)
+	r.held = true
 	return nil
 }
 
@@ -155,7 +147,7 @@ func (r *Reports) Hold(ctx context.Context, why shadow.RemoteError) error {
 func (r *Reports) Held() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.word == held
+	return r.held
 }
 
 // Error tells the shadow of an error when it has noted the end of its last transfer.

@@ -119,7 +119,11 @@ func TestHold(t *testing.T) {
 			t.Errorf("%v, held: %v", err, r.Held())
 		}
 	}
-	if diff := cmp.Diff([]string{`shadow: error "first"`, `shadow: error "second"`}, h.heard); diff != "" {
+	r.Final(t.Context(), numbered(1))
+	if !r.Held() {
+		t.Error("the hold is forgotten with the final update")
+	}
+	if diff := cmp.Diff([]string{`shadow: error "first"`, `shadow: error "second"`, "startd: final 1"}, h.heard); diff != "" {
 		t.Error(diff)
 	}
 }

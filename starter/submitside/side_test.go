@@ -32,7 +32,7 @@ func (g *gone) Over() error                { return g.abandoned }
 func (g *gone) SetVersion(version.Version) {}
 func (g *gone) Await(ctx context.Context) error {
 	<-ctx.Done()
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 func (g *gone) Resume(context.Context, *cedar.Stream, func(shadow.SecSessionInfo) error) error {
@@ -67,6 +67,29 @@ func TestLeaseCountsFromTheLastCall(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAwaitEnds: what is left of the job is kept for the shadow until a demand allows no
+// delay.
+func TestAwaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := slog.New(slog.DiscardHandler)
+		o := orders.New(log)
+		s := New(&gone{}, o, log)
+		awaited := make(chan error, 1)
+		go func() { awaited <- s.Await(t.Context()) }()
+		o.End(orders.Demand{Reason: "soon", Urgency: orders.Soft})
+		synctest.Wait()
+		if len(awaited) > 0 {
+			t.Errorf("a demand that leaves time ends the wait: %v", <-awaited)
+			return
+		}
+		o.End(orders.Demand{Reason: "now"})
+		synctest.Wait()
+		if len(awaited) == 0 || !errors.Is(<-awaited, orders.ErrEnded) {
+			t.Error("a demand that leaves no time does not end the wait")
+		}
+	})
 }
 
 // TestWhoMayComeBack: the submit side of this job gets its job back, and nobody else who
