@@ -111,7 +111,7 @@ var starterMutants = []mutant{
 	{
 		Name:  "the startd hears two last words",
 		File:  "starter/submitside/reports.go",
-		Old:   "\tif r.word == finished {\n\t\treturn\n\t}\n",
+		Old:   "\tif r.finished {\n\t\treturn\n\t}\n",
 		New:   "",
 		Tests: submitTests("TestFinalIsSaidOnce"),
 	},

@@ -126,10 +126,7 @@ func line(h condortest.Heard) string {
 	case "set_job_attr": // the value comes first
 		return fmt.Sprintf("set_job_attr %s = %s", h.Texts[1], h.Texts[0])
 	}
-	words := []string{h.Call}
-	for _, text := range h.Texts {
-		words = append(words, text)
-	}
+	words := append([]string{h.Call}, h.Texts...)
 	for _, n := range h.Ints {
 		words = append(words, fmt.Sprint(n))
 	}
