@@ -156,6 +156,7 @@ func (s *Shadow) serveTransfer(c *cedar.Call, name string, role func(*session) e
 		err = c.Stream.EndOfMessage()
 	}
 	if err == nil {
+		defer s.transferring(name)()
 		x := &session{Shadow: s, s: c.Stream, options: s.transferOptions(), receives: name == Output}
 		c.Stream.SetCoalesce(!x.options.Discard)
 		var done bool
@@ -168,8 +169,22 @@ func (s *Shadow) serveTransfer(c *cedar.Call, name string, role func(*session) e
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.failed = s.failed || err != nil && name == Input
 	s.sent = append(s.sent, Transfer{Output: name == Output, Key: key, Err: err})
 	return err
+}
+
+// transferring has the job's ad say that files are on their way, as long as they are
+// (baseshadow.cpp:updateJobInQueue).
+func (s *Shadow) transferring(name string) (over func()) {
+	attribute := map[string]string{Input: "TransferringInput", Output: "TransferringOutput"}[name]
+	set := func(busy bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.job.SetBool(attribute, busy)
+	}
+	set(true)
+	return func() { set(false) }
 }
 
 func (x *session) keyed(key string, role func(*session) error) error {

@@ -75,7 +75,12 @@ type Role struct {
 
 // Main runs the tests of a package, as root twice: as root and as an ordinary
 // user.
-func Main(m *testing.M, roles ...Role) {
+func Main(m *testing.M, roles ...Role) { run(m, true, roles) }
+
+// MainAsUser runs the tests of a package as an ordinary user only.
+func MainAsUser(m *testing.M, roles ...Role) { run(m, false, roles) }
+
+func run(m *testing.M, asRoot bool, roles []Role) {
 	agent.Dispatch()
 	for _, r := range append(roles, Role{jobName, job}) {
 		if filepath.Base(os.Args[0]) == r.Name {
@@ -88,7 +93,10 @@ func Main(m *testing.M, roles ...Role) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
+	code := 0
+	if asRoot || os.Geteuid() != 0 {
+		code = m.Run()
+	}
 	if os.Geteuid() == 0 && !fuzzing() {
 		if userCode := runAsUser(); userCode != 0 {
 			code = userCode

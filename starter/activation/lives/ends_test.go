@@ -1,0 +1,231 @@
+package lives_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"podstarter/condor/condortest"
+)
+
+// whole is what a shadow hears of the plain life of a job without output.
+func whole(w *world) []string {
+	key := fmt.Sprintf("%q", w.shadow.Key())
+	return []string{
+		"register_starter_info", `get_sec_session_info "" ""`, "register_job_info", "request_guidance JobSetup",
+		"input " + key, `input_item "job.sh" 1`, "go_ahead 300", "input_ack", "request_guidance JobEnvironment",
+		"begin_execution", "register_job_info Running", "event_notification ActivationExecutionExit", "register_job_info Exited",
+		"output " + key, "output_info 1", "go_ahead 300", `output_item "_condor_stdout" 1 420`, `output_item "_condor_stderr" 1 420`, "output_ack",
+		"register_job_info Exited", "job_exit 0 100", "closed",
+	}
+}
+
+// TestPlainLife is heard whole by both peers.
+func TestPlainLife(t *testing.T) {
+	run(t, []life{{name: "plain", script: "exit 0", want: want{last: "job_exit 0 100", check: func(w *world) {
+		w.same(whole(w), w.story())
+		w.same([]string{"update", "update Running", "update Exited", "update Exited", "final", "closed"}, w.startd.Story(condortest.Update, condortest.Final, condortest.Closed))
+	}}}})
+}
+
+// noTransfer are attributes of a job that runs in a directory that access point and
+// execution point share: @/site.
+const noTransfer = `ShouldTransferFiles = "NO"
+FileSystemDomain = "here.invalid"
+Cmd = "/bin/sh"
+Iwd = "@/site"
+TransferExecutable = false
+`
+
+// output is what comes back of a job that writes this to its standard output.
+func output(text string) map[string]string {
+	return map[string]string{"_condor_stdout": text, "_condor_stderr": ""}
+}
+
+// TestEnds are ways in which a job ends by itself.
+func TestEnds(t *testing.T) {
+	run(t, []life{
+		{
+			name: "exit 0", script: "echo hello; echo trouble >&2; echo new >made",
+			want: want{last: "job_exit 0 100", output: map[string]string{"_condor_stdout": "hello\n", "_condor_stderr": "trouble\n", "made": "new\n"}},
+		},
+		{name: "exit 7", script: "exit 7", want: want{last: "job_exit 1792 100"}},
+		{name: "signal", script: "kill -TERM $$", want: want{last: "job_exit 15 100"}},
+		{
+			name: "core file", script: "echo core >core; kill -TERM $$",
+			want: want{last: "job_exit 15 103", output: map[string]string{"_condor_stdout": "", "_condor_stderr": "", "core.1.0": "core\n"}},
+		},
+		{
+			name: "it leaves children", script: "sleep 1000 & echo left",
+			want: want{last: "job_exit 0 100", output: output("left\n")},
+		},
+		{
+			name: "it ignores signals and leaves children in sessions of their own", script: "trap '' TERM HUP INT; setsid sleep 1000 & setsid sh -c 'setsid sleep 1000 &'; exit 3",
+			want: want{last: "job_exit 768 100"},
+		},
+		{
+			name: "a program of the machine", job: "Cmd = \"/bin/true\"\nTransferExecutable = false",
+			want: want{last: "job_exit 0 100"},
+		},
+		{
+			name: "missing program", job: "Cmd = \"/no/such/program\"\nTransferExecutable = false",
+			want: want{last: "error 6/2", says: "Failed to execute '/no/such/program'"},
+		},
+		{
+			name: "a program that is none", files: map[string]string{"job.sh": "neither a script nor a program\n"},
+			want: want{last: "error 6/8", says: "Exec format error"},
+		},
+		{
+			name: "a directory as program", job: "Cmd = \"/tmp\"\nTransferExecutable = false",
+			want: want{last: "error 6/13", says: "Permission denied"},
+		},
+		{
+			name: "standard input", job: `In = "words"`, without: []string{"TransferIn"}, files: map[string]string{"words": "some words"}, script: "cat",
+			want: want{last: "job_exit 0 100", output: output("some words")},
+		},
+		{
+			name: "standard input that nobody brings", job: "In = \"words\"\nTransferIn = false", script: "cat",
+			want: want{last: "error 8/2", says: "standard input"},
+		},
+		{
+			name: "standard output in no directory", job: noTransfer + "Out = \"no/such/out\"",
+			want: want{last: "error 7/2", says: "standard output"},
+		},
+		{
+			name: "an environment that is none", job: `Environment = "a='b"`, script: "exit 0",
+			want: want{last: "error 6/0", says: "environment"},
+		},
+		{
+			name: "arguments that are none", job: `Arguments = "a'b"`, script: "exit 0",
+			want: want{last: "error 6/0"},
+		},
+		{
+			name: "universe", job: "JobUniverse = 9", script: "exit 0",
+			want: want{last: "error 6/0", says: "universe"},
+		},
+		{
+			name: "a container image where there are no containers", job: `ContainerImage = "busybox"` + "\nWantContainer = true", script: "exit 0",
+			want: want{last: "error 1021/0", says: "no containers"},
+		},
+		{
+			name: "more processes than are allowed", knobs: map[string]string{"POD_STARTER_MAX_PROCESSES": "20"},
+			script: "i=0; while [ $i -lt 60 ]; do sleep 1000 & i=$((i+1)); done; wait",
+			want:   want{last: "error 34/11", says: "more than 20 processes"},
+		},
+		{
+			name: "no file transfer", job: noTransfer + `Arguments = "-c 'echo here >result'"`,
+			want: want{last: "job_exit 0 100", check: func(w *world) {
+				w.sameFile("site/result", "here\n")
+				w.sameFile("site/out", "")
+				w.same([]string(nil), w.shadow.Story("input", "output", "output_item"))
+			}},
+		},
+		{
+			name: "it asks what it was given", job: "Environment = \"SAYS=a' 'b\"\nArguments = \"one 'two words'\"",
+			script: `echo "$SAYS|$1|$2|${PILOT-none}|${_CONDOR_SLOT}|$(umask)|${CONDOR_INHERIT-none}"; test "$_CONDOR_SCRATCH_DIR" = "$PWD"`,
+			want:   want{last: "job_exit 0 100", output: output("a b|one|two words|none|slot1_1|0022|none\n")},
+		},
+		{
+			name: "ads in the sandbox", script: "grep -c ^ClusterId .job.ad; grep -c ^ClaimId .job.ad .machine.ad; grep -c ^Cpus .machine.ad",
+			want: want{last: "job_exit 0 100", output: output("1\n.job.ad:0\n.machine.ad:0\n1\n")},
+		},
+		{
+			name: "its own log", options: nil, script: "exit 0", job: `JobStarterDebug = "D_FULLDEBUG"`,
+			want: want{last: "job_exit 0 100"},
+		},
+		{
+			name: "a slot with less", machine: func(o *condortest.StartdOptions) { o.Overlay = "Arguments = \"other\"" }, script: "echo $1",
+			want: want{last: "job_exit 0 100", output: output("other\n")},
+		},
+	})
+}
+
+// TestDeferral are jobs with a time at which they want to begin.
+func TestDeferral(t *testing.T) {
+	now := time.Now().Unix()
+	run(t, []life{
+		{
+			name: "in a second", job: fmt.Sprintf("DeferralTime = %d", now+4), script: "date +%s >when",
+			want: want{last: "job_exit 0 100", log: []string{"Phase defer took"}},
+		},
+		{name: "late, within the window", job: fmt.Sprintf("DeferralTime = %d\nDeferralWindow = 3600", now-20), want: want{last: "job_exit 0 100"}},
+		{
+			name: "missed", job: fmt.Sprintf("DeferralTime = %d\nDeferralWindow = 1", now-20),
+			want: want{last: "job_exit -1 114", log: []string{"The job is not started"}, check: (*world).neverBegan},
+		},
+		{name: "no time", job: `DeferralTime = "noon"`, want: want{last: "job_exit -1 114", check: (*world).neverBegan}},
+	})
+}
+
+// TestStreams are jobs whose standard files stay with the shadow.
+func TestStreams(t *testing.T) {
+	streamed := "StreamOut = true\nStreamErr = true\nOut = \"far/out\"\nErr = \"far/err\""
+	far := map[string]string{"far/": ""}
+	run(t, []life{
+		{
+			name: "all three", job: streamed + "\nIn = \"words\"\nStreamIn = true", files: map[string]string{"far/": "", "words": "some words\n"},
+			script: "cat; echo trouble >&2", want: want{last: "job_exit 0 100", check: func(w *world) {
+				w.sameSubmitted("far/out", "some words\n")
+				w.sameSubmitted("far/err", "trouble\n")
+			}},
+		},
+		{
+			name: "output and errors in one", job: "StreamOut = true\nStreamErr = true\nOut = \"far/out\"\nErr = \"far/out\"", files: far,
+			script: "echo one; echo two >&2; echo three", want: want{last: "job_exit 0 100", check: func(w *world) { w.sameSubmitted("far/out", "one\ntwo\nthree\n") }},
+		},
+		{
+			name: "much", job: streamed, files: far, script: "i=0; while [ $i -lt 2000 ]; do echo $i and some more words to fill the pipe with something; i=$((i+1)); done",
+			want: want{last: "job_exit 0 100", check: func(w *world) {
+				text := w.submitted("far/out")
+				if n := strings.Count(text, "\n"); n != 2000 || !strings.HasSuffix(text, "1999 and some more words to fill the pipe with something\n") {
+					w.Errorf("%d lines", n)
+				}
+			}},
+		},
+		{
+			name: "a child keeps the pipe", job: streamed, files: far, script: "echo first; setsid sleep 1000 & exit 2",
+			want: want{last: "job_exit 512 100", check: func(w *world) { w.sameSubmitted("far/out", "first\n") }},
+		},
+		{name: "no such output", job: streamed, script: "echo hello", want: want{last: "error 9/0", says: "standard output stream"}},
+		{name: "no such error", job: "StreamErr = true\nErr = \"far/err\"", script: "echo hello", want: want{last: "error 9/0", says: "standard error stream"}},
+		{
+			name: "no such input", job: "In = \"words\"\nStreamIn = true", script: "cat",
+			want: want{last: "error 10/0", says: "standard input stream"},
+		},
+		{
+			name: "the submit side cannot write any more", job: streamed, files: far, script: "while echo more; do :; done",
+			plan: func(w *world) { w.shadow.On("write", 3, condortest.Refuse(enospc)) },
+			want: want{last: "error 9/28", says: "StreamHandler"},
+		},
+	})
+}
+
+// neverBegan: the shadow has not heard that the job begins.
+func (w *world) neverBegan() {
+	w.Helper()
+	w.same([]string(nil), w.shadow.Story("begin_execution"))
+}
+
+// sameFile compares a file below the life's directory.
+func (w *world) sameFile(name, text string) {
+	w.Helper()
+	got, err := os.ReadFile(filepath.Join(w.dir, name))
+	w.must(err)
+	w.same(text, string(got))
+}
+
+// submitted is a file in the submit directory.
+func (w *world) submitted(name string) string {
+	w.Helper()
+	got, err := os.ReadFile(filepath.Join(w.shadow.Dir(), name))
+	w.must(err)
+	return string(got)
+}
+
+func (w *world) sameSubmitted(name, text string) {
+	w.Helper()
+	w.same(text, w.submitted(name))
+}

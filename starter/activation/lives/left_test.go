@@ -1,0 +1,125 @@
+package lives_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// judgeRemains: nothing is left of a life: no sandbox, and no process.
+func (w *world) judgeRemains() {
+	w.Helper()
+	left, err := os.ReadDir(w.execute())
+	w.must(err)
+	for _, entry := range left {
+		w.Errorf("%s is left in EXECUTE", entry.Name())
+	}
+	state, err := os.ReadDir(w.options.Settings.StateDir())
+	w.must(err)
+	for _, entry := range state {
+		if entry.IsDir() {
+			w.Errorf("the control directory %s is left", entry.Name())
+		}
+	}
+	for _, pid := range processesOf(w.dir) {
+		w.Errorf("process %s is left: %s", pid, processText(pid, "cmdline"))
+	}
+}
+
+// processesOf finds the processes that have a directory in their arguments, environment
+// or as their own directory.
+func processesOf(dir string) (found []string) {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, path := range all {
+		pid := filepath.Base(path)
+		cwd, _ := os.Readlink(filepath.Join(path, "cwd"))
+		if strings.HasPrefix(cwd, dir) || strings.Contains(processText(pid, "cmdline")+processText(pid, "environ"), dir) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+func processText(pid, name string) string {
+	text, _ := os.ReadFile(filepath.Join("/proc", pid, name))
+	return string(bytes.ReplaceAll(text, []byte{0}, []byte{' '}))
+}
+
+// belongings are what this process has: goroutines by what they do, and descriptors by
+// what they are of.
+type belongings struct{ goroutines, descriptors map[string]int }
+
+// possessions counts them.
+func possessions(t testing.TB) belongings {
+	t.Helper()
+	b := belongings{map[string]int{}, map[string]int{}}
+	stacks := make([]byte, 16<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		if origin := originOf(stack); origin != "" {
+			b.goroutines[origin]++
+		}
+	}
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		of, err := os.Readlink("/proc/self/fd/" + entry.Name())
+		if err != nil || strings.HasPrefix(of, "/proc/") {
+			continue // of this look
+		}
+		kind, _, _ := strings.Cut(of, "[")
+		b.descriptors[kind]++
+	}
+	return b
+}
+
+// originOf is who has started a goroutine of this program; empty for others.
+func originOf(stack string) string {
+	_, origin, ok := strings.Cut(stack, "created by ")
+	if !ok || !strings.Contains(stack, "podstarter/") {
+		return ""
+	}
+	lines := strings.SplitN(origin, "\n", 3)
+	if len(lines) < 2 || strings.HasPrefix(origin, "testing.") {
+		return ""
+	}
+	return strings.TrimSpace(lines[0]) + strings.TrimRight(lines[1], " +0123456789abcdefx")
+}
+
+// more is what there is now that was not there before.
+func (b belongings) more(t testing.TB) (more []string) {
+	now := possessions(t)
+	for _, kind := range []struct{ before, now map[string]int }{{b.goroutines, now.goroutines}, {b.descriptors, now.descriptors}} {
+		for what, n := range kind.now {
+			if n > kind.before[what] {
+				more = append(more, what)
+			}
+		}
+	}
+	slices.Sort(more)
+	return more
+}
+
+// checkLeft: no goroutine and no descriptor is left. What has just been told to end may
+// still be at it.
+func (b belongings) checkLeft(t testing.TB) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+		more := b.more(t)
+		if len(more) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("left in this process:\n%s", strings.Join(more, "\n"))
+			return
+		}
+		time.Sleep(time.Millisecond) // nothing tells when a goroutine has ended
+	}
+}
