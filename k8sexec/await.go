@@ -16,8 +16,8 @@ import (
 	"podstarter/rescue"
 )
 
-// feed delivers the states of the pod from one watch, which may outlive the
-// waiting for the wrapper: the status that shows a digest comes later.
+// feed delivers the states of the pod from one watch. It may outlive the wait for the
+// wrapper: the status that shows a digest comes later.
 type feed struct {
 	pods chan *corev1.Pod
 	stop context.CancelFunc
@@ -44,8 +44,8 @@ func (b *Backend) newFeed(pod *corev1.Pod) *feed {
 // start opens the watch, the first time it is called.
 func (f *feed) start() { f.once.Do(func() { rescue.Go(f.open) }) }
 
-// await waits for the wrapper of the patched container, or for a failure that
-// waiting will not mend. The feed is the caller's if there is no error.
+// await waits for the wrapper of the patched container, or for a failure that waiting
+// does not cure. If err is nil, the feed belongs to the caller.
 func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonce string, before slot, pod *corev1.Pod, open *lessons) (*payload.Client, *feed, error) {
 	b := l.backend
 	outer := ctx
@@ -71,7 +71,7 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 		})
 		hello <- d
 	})
-	abandon := func() { // a wrapper that answers too late must not be left connected
+	abandon := func() { // do not stay connected to a wrapper that answers too late
 		cancel()
 		if d := <-hello; d.client != nil {
 			_ = d.client.Close()
@@ -141,16 +141,15 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 	}
 }
 
-// overtaken tells that another patch has come after the binding's own. A starter
-// that is killed may leave one under way, and the API server may carry it out
-// when the next starter has patched the pod already: the container then announces
-// a nonce that nobody waits for.
+// overtaken says whether another patch came after the binding's own. A starter that was
+// killed may have sent one that the API server carries out only after the next
+// starter's patch. The container then announces a nonce that nobody waits for.
 func overtaken(pod *corev1.Pod, uid types.UID, container, nonce string) bool {
 	return pod.UID == uid && podapi.SpecOf(pod, container) != nil && pod.Annotations[podapi.NonceAnnotation+container] != nonce
 }
 
-// stir makes the kubelet look at the pod by changing an annotation that means
-// nothing. See tracker.mayBeOverdue.
+// stir makes the kubelet look at the pod by changing an annotation that has no meaning.
+// See tracker.mayBeOverdue.
 func (l *lease) stir(ctx context.Context, nonce string) {
 	b := l.backend
 	api, err := b.connect()
@@ -165,10 +164,10 @@ func (l *lease) stir(ctx context.Context, nonce string) {
 	}
 }
 
-// waiting is what is to be said of a binding that takes its time.
+// waiting holds what is reported about a slow binding.
 type waiting struct {
 	report    func(string)
-	next      time.Duration // when progress is told, from the start
+	next      time.Duration // when to report progress next, from the start
 	started   time.Time
 	container string
 	spec      string
@@ -191,7 +190,7 @@ func (w *waiting) saw(state string, f *verdict.Failure, running bool) {
 	}
 }
 
-// final gives the failure if waiting longer makes no sense.
+// final gives the failure if waiting longer would not help.
 func (w *waiting) final() *verdict.Failure {
 	if w.failed != nil && verdict.Judge(*w.failed).IsFinal(time.Now()) {
 		return w.failed
@@ -208,8 +207,8 @@ func (w *waiting) progress() {
 	w.report(fmt.Sprintf("container %s: waiting for %s for %s, status: %s", w.container, w.spec, waited.Round(time.Second), w.state))
 }
 
-// ended says what there is to say when ctx has ended. If it was the binding's own
-// time, a failure that was to be waited out says more than that.
+// ended gives the error when ctx has ended. If the binding's own time is over, it
+// prefers the latest failure that the kubelet reported: that says more than a timeout.
 func (w *waiting) ended(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, errTimeout) {
@@ -222,20 +221,20 @@ func (w *waiting) ended(ctx context.Context) error {
 		Message: fmt.Sprintf("after %s; status: %s", time.Since(w.started).Round(time.Second), w.state)}
 }
 
-// dismiss tells the wrapper that was there before to leave. The kubelet tells it
-// as well, by the image's stop signal and within the pod's grace period; with
-// this neither matters. It happens
-//   - at once if only that makes the kubelet restart the container: its spec did
-//     not change;
-//   - at once if the kubelet is at rest, and so acts on the patch at once: its
-//     container is gone a little sooner;
-//   - otherwise not before the kubelet acts on the patch (taken). A kubelet that
-//     has just changed the pod looks at the next change one to two seconds later,
-//     and may look at the pod as it was before that in the meantime. A container
-//     that is missing then has crashed: the kubelet starts it again with the old
-//     image, or reports a CrashLoopBackOff, and takes a second longer for it;
-//   - after a while in any case, and again and again: the status may be silent, or
-//     a wrapper came back too early and does not know the nonce.
+// dismiss tells the old wrapper to leave. The kubelet stops it as well, by the image's
+// stop signal and within the pod's grace period; dismiss makes the end independent of
+// both. It happens
+//   - at once if nothing else makes the kubelet restart the container, because its
+//     spec did not change;
+//   - at once if the kubelet is at rest, and so acts on the patch at once: the old
+//     container ends a little sooner;
+//   - otherwise not before the kubelet acts on the patch (taken). A kubelet that has
+//     just changed the pod looks at the next change one to two seconds later, and until
+//     then may still go by the old spec. It takes a container that is missing then for
+//     crashed: it starts it again with the old image, or reports a CrashLoopBackOff,
+//     and loses a second by that;
+//   - after a while in any case, and repeatedly: the status may not show that the
+//     kubelet acts, or a wrapper came back too early and does not know the nonce.
 func (l *lease) dismiss(ctx context.Context, nonce, old string, taken <-chan struct{}) {
 	pause := l.backend.timing.nudge
 	for {
@@ -254,8 +253,8 @@ func (l *lease) dismiss(ctx context.Context, nonce, old string, taken <-chan str
 	}
 }
 
-// dismissOnce connects to the wrapper with nonce old, or to any if that is not
-// known, but never takes the new one.
+// dismissOnce connects to the wrapper with nonce old, or to any if old is not known,
+// but never to the new one.
 func (l *lease) dismissOnce(ctx context.Context, nonce, old string) error {
 	short, cancel := context.WithTimeout(ctx, l.backend.timing.dismiss)
 	defer cancel()

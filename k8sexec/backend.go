@@ -21,17 +21,17 @@ type Backend struct {
 	connect func() (podapi.API, error) // the API client, made at its first use
 	timing  timing
 	proc    string // where procfs is mounted
-	root    int    // the user that payload containers begin as
+	root    int    // the user ID that payload containers start with
 	self    audit.Identity
-	// killUser ends all processes of a user that this one sees.
+	// killUser ends all processes of a user that this process sees.
 	killUser func(ctx context.Context, uid int) error
 }
 
 // timing gathers the periods of this package, so that tests can shorten them.
 type timing struct {
-	// apiPatience is how long an API server that is away is waited for in a
-	// binding. An upgrade of a single API server takes tens of seconds; a job that
-	// has waited a minute is better off in the queue.
+	// apiPatience is how long a binding waits for an API server that is away. An
+	// upgrade of a single API server takes tens of seconds; after a minute the job had
+	// better go back to the queue.
 	apiPatience time.Duration
 	// apiCall bounds one call. The service level objective for API calls is 1 s at
 	// the 99th percentile (kubernetes/community sig-scalability/slos).
@@ -44,25 +44,26 @@ type timing struct {
 	// leasePoll is how often leases are tried meanwhile: no event tells that a
 	// lock was released.
 	leasePoll time.Duration
-	// watchDelay is how long the wrapper alone is listened to before a watch is
-	// opened. Fast bindings take 0.1 to 0.2 s, and no failure shows earlier than
-	// that in the status; the watch starts in the past and misses nothing.
+	// watchDelay is how long a binding waits for the wrapper before it opens a watch.
+	// Fast bindings take 0.1 to 0.2 s, and the status shows no failure earlier than
+	// that; the watch starts in the past and misses nothing.
 	watchDelay time.Duration
-	// stir is when a kubelet that may know more than it has published is made to look
-	// at the pod, for the first time. A pull that is refused fails within a second.
+	// stir is when the binding first makes the kubelet look at the pod, if the kubelet
+	// may know more than it has published. A pull that is refused fails within a
+	// second.
 	stir time.Duration
-	// dismiss bounds the attempt to connect to the old wrapper and tell it to leave.
-	// It is there or it is not; a longer attempt could get in the new one's way.
+	// dismiss bounds the attempt to connect to the old wrapper and tell it to leave. A
+	// longer attempt could get in the way of the new wrapper.
 	dismiss time.Duration
 	// kill bounds the killing of what is left of an earlier payload; SIGKILL takes
 	// milliseconds.
 	kill time.Duration
-	// idle bounds the wait for the word of the wrapper whose starter has died: it
+	// idle bounds the wait until a wrapper whose starter died says that it is idle: it
 	// sweeps, which takes as long as killing, or its container is being started again.
 	idle time.Duration
-	// rest is how long after a container was made anew the kubelet is at rest again:
-	// it looks at containers once a second, and looks three times before it acts on
-	// the next change at once (docs/developer/turnover.md).
+	// rest is how long it takes after a new container until the kubelet is at rest
+	// again: it looks at containers once a second, and must have looked three times
+	// before it acts at once on the next change (docs/developer/turnover.md).
 	rest time.Duration
 	// nudge is the time after which a wrapper that still has an old nonce is told to
 	// leave again; it doubles.
@@ -70,20 +71,20 @@ type timing struct {
 	// silence is how long a container of ours may run without its wrapper
 	// announcing itself.
 	silence time.Duration
-	// learn bounds the wait for the status of a container that runs, which trails
-	// by a second or two, longer on busy nodes.
+	// learn bounds the wait for the status of a running container, which comes a second
+	// or two late, and later on busy nodes.
 	learn time.Duration
-	// recall is the same wait when the next binding is held up by it.
+	// recall bounds the same wait where the next binding has to wait, too.
 	recall time.Duration
-	// autopsy bounds the wait for the status to tell why a container ended.
+	// autopsy bounds the wait until the status shows why a container ended.
 	autopsy time.Duration
-	// doubt is how long a failure to run that may be of the image before has to
-	// stand to be taken for one of this image: the kubelet tries again after 10 s.
+	// doubt is how long a failure to run, which may belong to the previous image, must
+	// persist until it counts as this image's: the kubelet tries again after 10 s.
 	doubt time.Duration
-	// notice bounds the question why the pod is being taken down, and when: the
+	// notice bounds the call that asks why the pod is being taken down, and when: the
 	// job's own grace period begins after the answer.
 	notice time.Duration
-	// progress is when a binding that takes long first says so; the pause doubles
+	// progress is when a slow binding first reports that it waits; the pause doubles
 	// each time.
 	progress time.Duration
 	// check bounds all API calls of Check: the startd waits for it.
@@ -113,7 +114,7 @@ var defaultTiming = timing{
 	check:       4 * time.Second,
 }
 
-// New makes a backend. It makes no call to the API server and reads nothing but the
+// New makes a backend. It makes no call to the API server, and reads only the
 // environment and the file that names the namespace; ctx bounds what the backend does
 // in the background. All errors are mistakes in the options, one *[options.Mistake]
 // each.

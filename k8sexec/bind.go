@@ -17,12 +17,12 @@ import (
 	"podstarter/payload"
 )
 
-// errTimeout is the cause of a binding's context when it has taken too long.
+// errTimeout is the cause of a binding's context when its time is over.
 var errTimeout = errors.New("the binding took too long")
 
-// Bind implements payload.Lease. It makes the leased container run the image and returns when the wrapper of
-// that very container has announced itself. It fails with a *payload.Verdict, or
-// with the cause of ctx's end.
+// Bind implements payload.Lease. It makes the leased container run the image, and
+// returns when the wrapper of this new container has announced itself. It fails with a
+// *payload.Verdict, or with the cause of ctx's end.
 func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Container, error) {
 	if req.Report == nil {
 		req.Report = func(string) {}
@@ -33,8 +33,8 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 	l.hold(nil)
 	c, j, err := l.bindAndJudge(ctx, req)
 	if err == nil && c == nil && j.Class == verdict.ToUser && j.Failure.Origin == verdict.FromWrapper {
-		// The wrapper said nothing with this image, but did with another: the image
-		// hides it, or the node was too busy just then.
+		// The wrapper did not announce itself with this image, but did with another:
+		// the image hides it, or the node was too busy just then.
 		c, j, err = l.bindAndJudge(ctx, req)
 	}
 	if err != nil {
@@ -45,13 +45,13 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 		return c, nil
 	}
 	if j.Class == verdict.ToUser {
-		// Who did not choose the image cannot mend it.
+		// Do not blame the user for an image they did not choose.
 		switch {
 		case isDefault(req):
 			j.Class = verdict.ToPilot
 			j.Says += " It is the default for jobs without an image; correct the pod's manifest."
 		case req.ChosenBy != "":
-			// Perhaps for this job alone.
+			// Perhaps only for this job.
 			j.Class = verdict.ToElsewhere
 			j.Says += fmt.Sprintf(" It is the site's choice for jobs without an image; correct %s.", req.ChosenBy)
 		}
@@ -61,7 +61,7 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 	return nil, v
 }
 
-// bindAndJudge gives a container, or tells why there is none. The error is the
+// bindAndJudge gives a container, or the judgement why there is none. The error is the
 // cause of ctx's end.
 func (l *lease) bindAndJudge(ctx context.Context, req payload.BindRequest) (*container, verdict.Judgement, error) {
 	c, err := l.bindInTime(ctx, req)
@@ -104,8 +104,8 @@ func (l *lease) hold(c *container) {
 
 func isDefault(req payload.BindRequest) bool { return strings.TrimSpace(req.Image) == "" }
 
-// bind decides how, and tries that, and the plain reference if need be. Errors
-// are *verdict.Failure or the cause of ctx's end.
+// bind chooses the form of the image string and tries it, then the plain reference if
+// need be. Errors are *verdict.Failure or the cause of ctx's end.
 func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, error) {
 	b := l.backend
 	known, err := readSlot(l.private, l.name)
@@ -150,8 +150,8 @@ func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, 
 		if !p.isOnce() || !j.Form && !(j.Digest && p.image.IsMoving()) {
 			return nil, f
 		}
-		// What was refused is our way of writing the image, or a digest of ours that
-		// is gone.
+		// The refusal may be about the form in which we wrote the image, or about a
+		// learned digest that is gone.
 		b.log.Warn("image refused in this form, trying it as it was asked for", "container", l.name, "image", p.spec, "error", f)
 		if err := l.digests().forget(p.image); err != nil {
 			b.log.Warn("cannot forget a digest", "image", p.image, "error", err)
@@ -166,7 +166,7 @@ func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, 
 func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, nonce string, known *slot) (*container, error) {
 	b := l.backend
 	before := *known
-	// From here on the pod may be changed although this process dies.
+	// From here on the pod may be changed even if this process dies.
 	*known = known.unbound()
 	known.InUse, l.used = true, true
 	if err := known.write(l.private, l.name); err != nil {
@@ -216,8 +216,8 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	return c, nil
 }
 
-// note writes down what is known. That it fails costs the next binding a GET at
-// worst, since what is on disk then claims less.
+// note writes the slot to disk. If that fails, the next binding makes one GET more at
+// worst: the older file claims less.
 func (l *lease) note(s slot) {
 	if err := s.write(l.private, l.name); err != nil {
 		l.backend.log.Warn("cannot note the state of the payload container", "container", l.name, "error", err)
@@ -238,10 +238,10 @@ func (l *lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, e
 	return pod, err
 }
 
-// reuse gives the running container if the policy allows that and it is the one
-// that was bound last: same wrapper process, nothing left of the last job. The
-// wrapper serves nobody before the sweep that follows the last activation has
-// ended, so that one which would not die makes a new container.
+// reuse gives the running container if the policy allows that and the container is the
+// one that was bound last: same wrapper process, nothing left of the last job. The
+// wrapper accepts no connection until its sweep after the last activation has ended, so
+// a process that does not die leads to a new container.
 func (l *lease) reuse(ctx context.Context, req payload.BindRequest, known slot) *container {
 	b := l.backend
 	if b.opt.Reset != options.ResetImage || known.Nonce == "" || req.Owner == "" || known.Owner != req.Owner {
@@ -270,9 +270,9 @@ func (l *lease) reuse(ctx context.Context, req payload.BindRequest, known slot) 
 	return nil
 }
 
-// stillCurrent tells whether the container that was bound to an image still runs
-// what its tag means. A plain reference was looked up when it was bound, one with
-// a digest when that was learned.
+// stillCurrent says whether the container still runs what the image's tag means. A
+// plain reference was looked up at its binding, one with a digest when the digest was
+// learned.
 func (l *lease) stillCurrent(img imageref.Image, known slot) bool {
 	running, err := imageref.Parse(known.Spec)
 	switch {

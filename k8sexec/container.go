@@ -17,19 +17,19 @@ import (
 	"podstarter/rescue"
 )
 
-// container implements payload.Container: a payload container that runs the image that its binding asked
-// for. Its methods may be called from several goroutines.
+// container implements payload.Container: a payload container that runs the requested
+// image. Its methods may be called from several goroutines.
 type container struct {
 	lease  *lease
 	client *payload.Client
 	image  imageref.Image
-	spec   string // the image as it stands in the pod, where a tag may mean nothing beside a digest
+	spec   string // the image string in the pod's spec, where the tag beside a digest may be a throw-away one
 	id     string // in the runtime; empty if it could not be found out
 	bound  time.Time
 	lost   chan error
 	ending chan payload.Notice
 	grace  time.Duration // of the pod, as it was at the binding
-	ended  atomic.Bool   // the kubelet says that it has
+	ended  atomic.Bool   // the kubelet says that it has ended
 
 	mu     sync.Mutex
 	digest digest.Digest
@@ -55,13 +55,13 @@ func newContainer(l *lease, client *payload.Client, p plan, grace time.Duration)
 // Client implements payload.Container.
 func (c *container) Client() payload.Wrapper { return c.client }
 
-// Image implements payload.Container: it is the image as it was asked for, spelled out: registry, repository, and
-// tag or digest.
+// Image implements payload.Container: the image as requested, spelled out with
+// registry, repository, and tag or digest.
 func (c *container) Image() string { return c.image.String() }
 
-// imageID is the image with the digest that the container runs, repository@digest.
-// It is empty while that is not known: for an image that is new here, until the
-// kubelet has reported it a second or two after the start.
+// imageID is the image with the digest that the container runs, repository@digest. It
+// is empty while the digest is not known: the kubelet reports that of a new image a
+// second or two after the start.
 func (c *container) imageID() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,9 +71,10 @@ func (c *container) imageID() string {
 	return c.image.Repository + "@" + c.digest.String()
 }
 
-// Lost implements payload.Container. It tells once, with a *payload.Verdict, that the container ended under this
-// activation, and why if the pod's status tells. It may take some seconds after
-// the wrapper's connection was lost (Client().Lost()), which is known at once.
+// Lost implements payload.Container. It gives one *payload.Verdict if the container
+// ends during this activation, with the reason if the pod's status shows it. That may
+// come some seconds after the loss of the wrapper's connection (Client().Lost()), which
+// is known at once.
 func (c *container) Lost() <-chan error { return c.lost }
 
 // close ends the connection and everything in the background.
@@ -83,8 +84,8 @@ func (c *container) close() {
 	c.busy.Wait()
 }
 
-// learnFrom takes the feed over until the lessons are learned, or this container
-// is of the past.
+// learnFrom takes the feed over until the lessons are learned, or this container is
+// over.
 func (c *container) learnFrom(states *feed, open *lessons) {
 	ctx, cancel := context.WithTimeout(c.lease.backend.life, c.lease.backend.timing.learn)
 	states.start()
@@ -117,8 +118,8 @@ func (c *container) learned(l lesson, d digest.Digest) {
 	c.digest = d
 }
 
-// attend waits for the end of the connection, or the word that it is near, and
-// finds out what it means.
+// attend waits for the end of the connection, or the notice that it is near, and finds
+// out the reason.
 func (c *container) attend(ctx context.Context) {
 	select {
 	case <-c.client.Stopping():
@@ -131,7 +132,7 @@ func (c *container) attend(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
-		return // released: the end was ours
+		return // released: we ended it ourselves
 	}
 	f := c.autopsy(ctx)
 	if ctx.Err() != nil {
@@ -181,8 +182,8 @@ func (c *container) autopsy(ctx context.Context) verdict.Failure {
 	return found
 }
 
-// exitIn finds this container's end in the status: it may be the container that
-// is there, or already the one before.
+// exitIn finds this container's end in the status, which may show it as the current
+// container or already as the last one.
 func (c *container) exitIn(status corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
 		switch {

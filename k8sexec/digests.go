@@ -17,8 +17,8 @@ import (
 	"podstarter/k8sexec/privatedir"
 )
 
-// digests remembers in the private directory which digest a tag pointed to when
-// it was last run. Several starters share the file.
+// digests is a file in the private directory that keeps, for each tag, the digest that
+// it pointed to when it last ran. Several starters share the file.
 type digests struct {
 	dir      *os.Root
 	lifetime time.Duration
@@ -28,10 +28,10 @@ type digests struct {
 const (
 	digestFile = "digests.json"
 	digestLock = "digests.lock"
-	// maxDigests bounds the file. Nodes keep fewer images than that, and what is
-	// forgotten costs one back-off at most.
+	// maxDigests bounds the file. Nodes keep fewer images than that, and a forgotten
+	// digest costs one back-off at most.
 	maxDigests = 512
-	// maxDigestFile leaves room for as many of the longest references.
+	// maxDigestFile has room for maxDigests of the longest references, in bytes.
 	maxDigestFile = maxDigests * (imageref.MaxText + 256)
 )
 
@@ -46,7 +46,7 @@ type knownDigest struct {
 func (d *digests) lookup(img imageref.Image) (digest.Digest, bool) {
 	known, err := d.read()
 	if err != nil {
-		return "", false // as good as empty, and the next write mends it
+		return "", false // treat it as empty: the next write replaces it
 	}
 	k, ok := known[img.String()]
 	if !ok || !d.fresh(k) {
@@ -55,7 +55,7 @@ func (d *digests) lookup(img imageref.Image) (digest.Digest, bool) {
 	return k.Digest, true
 }
 
-// fresh is false as well for a time that lies ahead: clocks are set back.
+// fresh is also false for a time in the future: clocks are set back.
 func (d *digests) fresh(k knownDigest) bool {
 	age := d.now().Sub(k.Learned)
 	return age >= 0 && age < d.lifetime
@@ -68,7 +68,7 @@ func (d *digests) learn(img imageref.Image, dig digest.Digest) error {
 	})
 }
 
-// forget drops a digest that turned out to be of no use.
+// forget drops a digest that turned out to be useless.
 func (d *digests) forget(img imageref.Image) error {
 	return d.update(func(known map[string]knownDigest) { delete(known, img.String()) })
 }
@@ -102,7 +102,7 @@ func (d *digests) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Held for the time of a small read and write, so there is no need to give up.
+	// Others hold the lock only for a small read and write, so do not give up.
 	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
 		if !errors.Is(err, unix.EINTR) {

@@ -1,6 +1,6 @@
-// Package k8sexec runs payloads in a sibling container of the pilot's own pod.
-// It leases a payload container, makes the kubelet run the wanted image in it by
-// patching the pod, and names what went wrong when that fails.
+// Package k8sexec runs payloads in a sibling container of the pilot's own pod. It
+// leases a payload container, makes the kubelet run the wanted image in it by patching
+// the pod, and says what went wrong when that fails.
 //
 // A binding goes through these states:
 //
@@ -18,10 +18,10 @@
 //	                   └─ time is up ─▶ Verdict                             ▼
 //	                                                          Container ─▶ Lost, Release
 //
-// The usual binding costs one PATCH. A watch of the pod, starting at the version
-// that the patch returned and hence missing nothing, is opened when the wrapper
-// has not announced itself within a moment, or when the digest of a tag is to be
-// learned. There are no calls while a job runs.
+// The usual binding costs one PATCH. If the wrapper does not announce itself within a
+// moment, or if the digest of a tag has to be learned, the backend opens a watch of the
+// pod. The watch starts at the version that the patch returned, so it misses nothing.
+// There are no calls while a job runs.
 //
 // The packages below are: podapi, the pod at the API server; verdict, what failures
 // mean; audit, the checks of pod and pilot; imageref, options and privatedir. None of

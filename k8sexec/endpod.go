@@ -11,15 +11,15 @@ import (
 	"podstarter/k8sexec/verdict"
 )
 
-// endSoon is the active deadline, in seconds since the pod was started, of a pod
-// that is to end: the smallest that the API server takes from a pod without one
-// (kubernetes pkg/apis/core/validation/validation.go:ValidatePodUpdate).
+// endSoon is the active deadline that ends a pod, in seconds since the pod was started:
+// the smallest that the API server accepts for a pod without one (kubernetes
+// pkg/apis/core/validation/validation.go:ValidatePodUpdate).
 const endSoon = 1
 
-// EndPod makes the kubelet end the pod, by a deadline that has passed: the pod's
-// phase becomes Failed with the reason DeadlineExceeded within some two seconds,
-// and nothing in it is started again, whatever its restartPolicy. A pod that is
-// being deleted, or has ended, is left alone. It needs the permissions get and
+// EndPod makes the kubelet end the pod by setting a deadline that has passed: the pod's
+// phase becomes Failed with the reason DeadlineExceeded within some two seconds, and
+// the kubelet starts nothing in it again, whatever its restartPolicy. EndPod does not
+// touch a pod that is being deleted or has ended. It needs the permissions get and
 // patch.
 func (b *Backend) EndPod(ctx context.Context) error {
 	var pod *corev1.Pod

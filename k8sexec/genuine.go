@@ -13,10 +13,10 @@ import (
 	"podstarter/payload"
 )
 
-// genuine makes sure that who announced itself executes the file that the pod's
-// command names, and not one that an image has put in its place: the second of two
-// fences, see package audit. It takes a pilot that sees the process and may look at
-// it, which one without root does not.
+// genuine makes sure that the process that announced itself runs the file that the
+// pod's command names, and not one that an image put in its place: the second of two
+// defences, see package audit. The check needs a pilot that can see and inspect the
+// process; a pilot without root cannot.
 func (b *Backend) genuine(client *payload.Client, c *corev1.Container) error {
 	if !client.SharesPIDNamespace() || c == nil || len(c.Command) == 0 {
 		return nil
@@ -28,7 +28,7 @@ func (b *Backend) genuine(client *payload.Client, c *corev1.Container) error {
 	case err != nil:
 		return fmt.Errorf("look which program the wrapper of container %s is: %w", c.Name, err)
 	}
-	// A wrapper that was replaced in its volume runs on.
+	// A wrapper whose file was replaced in its volume keeps running.
 	if program = strings.TrimSuffix(program, " (deleted)"); program != c.Command[0] {
 		return fmt.Errorf("what announced itself in container %s runs %q and not the pod's command %s: an image is in the wrapper's place", c.Name, program, c.Command[0])
 	}

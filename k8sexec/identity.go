@@ -60,11 +60,11 @@ func containerInCgroups(text string) string {
 	return id
 }
 
-// errNoCgroup means that nothing tells where the wrapper is.
+// errNoCgroup means that nothing shows in which container the wrapper runs.
 var errNoCgroup = errors.New("the wrapper passed no file on that tells its control group, and the pod does not share its process namespace")
 
-// containerOfWrapper finds out which container a wrapper runs in. That ties its
-// announcement to the status of a container without having to trust in times.
+// containerOfWrapper finds out which container a wrapper runs in. This links its
+// announcement to the status of a container without comparing times.
 func containerOfWrapper(proc string, client *payload.Client) (string, error) {
 	if id := containerInCgroups(client.Cgroups()); id != "" {
 		return id, nil

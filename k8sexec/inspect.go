@@ -14,20 +14,20 @@ func (b *Backend) Check(ctx context.Context) (warnings []string, err error) {
 	return b.inspector().Check(ctx)
 }
 
-// Audit implements payload.Backend; see [audit.Inspector.Audit]. It leases each payload
-// container that is free for a moment.
+// Audit implements payload.Backend; see [audit.Inspector.Audit]. It briefly leases each
+// payload container that is free.
 func (b *Backend) Audit(ctx context.Context) []payload.Finding { return b.inspector().Audit(ctx) }
 
 func (b *Backend) inspector() *audit.Inspector {
 	return &audit.Inspector{Options: b.opt, Connect: b.connect, Time: b.timing.check, Proc: b.proc, Root: b.root, Self: b.self, Try: b.try}
 }
 
-// try connects to the wrapper of a payload container that is free, and asks it
-// something.
+// try connects to the wrapper of a payload container, if that is free, and asks for its
+// usage.
 func (b *Backend) try(ctx context.Context, container, nonce string) audit.Trial {
 	private, err := privatedir.Open(b.opt.PrivateDir)
 	if err != nil {
-		return audit.Trial{} // said already
+		return audit.Trial{} // reported already
 	}
 	l, err := b.leaseOf(private, slices.Index(b.opt.Containers, container))
 	if l == nil || err != nil {

@@ -9,27 +9,27 @@ import (
 	"podstarter/k8sexec/podapi"
 )
 
-// lesson is a container whose image is known for certain: its wrapper announced
-// the nonce that was patched into the pod together with the image. When its
-// status appears, it tells the image's digest.
+// lesson is a container whose image is known for certain: its wrapper announced the
+// nonce that was patched into the pod together with the image. Its status, when it
+// appears, shows the image's digest.
 //
-// The certainty matters. The status of a pod may show a container of the old
-// image beside the new spec, and a digest filed under the wrong tag would run
-// the wrong program in somebody's name. Hence the ID of the container, which is
-// seen from the wrapper's process, has to be the one in the status.
+// The certainty matters. The status of a pod may show a container of the old image
+// beside the new spec, and a digest filed under the wrong tag would run the wrong
+// program in somebody's name. So the status must have the container ID that the
+// wrapper's process shows.
 type lesson struct {
 	container string // ID
 	image     imageref.Image
 }
 
-// lessons are those that are open, at most two: the status of a container whose
-// job was short may appear only when the next one is being bound.
+// lessons are the open ones, at most two: the status of a container whose job was short
+// may appear only during the next binding.
 type lessons struct {
 	lease *lease
 	open  []lesson
 }
 
-// add opens a lesson unless there is nothing to learn.
+// add opens a lesson if there is something to learn.
 func (s *lessons) add(containerID string, img imageref.Image) {
 	opt := s.lease.backend.opt
 	if containerID == "" || !img.IsMoving() || !opt.ThrowawayTags || opt.DigestLifetime <= 0 {
@@ -49,8 +49,8 @@ func (s *lessons) addLast(known slot) {
 	}
 }
 
-// take learns what a state of the pod tells. done is called with what was
-// learned, and nothing if the runtime does not tell.
+// take learns what a state of the pod shows. It calls done with each digest, which is
+// empty if the runtime does not report one.
 func (s *lessons) take(pod *corev1.Pod, done func(lesson, digest.Digest)) {
 	status := podapi.StatusOf(pod, s.lease.name)
 	if status.ImageID == "" {

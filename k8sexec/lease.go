@@ -32,11 +32,10 @@ type lease struct {
 	released  bool
 }
 
-// Lease implements payload.Backend. It takes a payload container that no other starter has, and answers when
-// nothing of an earlier payload in it is alive. When all are taken
-// it waits a moment, since a starter that has reported its job's exit may not
-// have ended yet. It fails with a *payload.Verdict, or with the cause of ctx's
-// end.
+// Lease implements payload.Backend. It takes a payload container that no other starter
+// has, and returns when no process of an earlier payload in it is alive. If all are
+// taken it waits a moment: a starter that has reported its job's exit may not have
+// ended yet. It fails with a *payload.Verdict, or with the cause of ctx's end.
 func (b *Backend) Lease(ctx context.Context) (payload.Lease, error) {
 	private, err := privatedir.Open(b.opt.PrivateDir)
 	if err != nil {
@@ -77,7 +76,8 @@ func (b *Backend) waitForLease(ctx context.Context, private *os.Root) (*lease, e
 	}
 }
 
-// tryLease takes the first container that is free; none is no error.
+// tryLease takes the first container that is free. If none is, it returns nil without
+// an error.
 func (b *Backend) tryLease(private *os.Root) (*lease, error) {
 	for i := range b.opt.Containers {
 		if l, err := b.leaseOf(private, i); l != nil || err != nil {
@@ -90,8 +90,8 @@ func (b *Backend) tryLease(private *os.Root) (*lease, error) {
 // leaseOf takes one container if it is free.
 func (b *Backend) leaseOf(private *os.Root, index int) (*lease, error) {
 	name := b.opt.Containers[index]
-	// The file stays for ever: were it unlinked, two starters could hold locks on
-	// two files of that name.
+	// Never unlink the file: two starters could then hold locks on two files of that
+	// name.
 	f, err := private.OpenFile("lease."+name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -107,8 +107,9 @@ func (b *Backend) leaseOf(private *os.Root, index int) (*lease, error) {
 	return nil, fmt.Errorf("lock lease.%s: %w", name, err)
 }
 
-// Owner implements payload.Lease: it is the user and group of payloads in this container. A pilot that is not
-// root can give files to nobody, so that its payload is its own user.
+// Owner implements payload.Lease: the user and group of payloads in this container. A
+// pilot without root cannot give files to another user, so its payload runs as its own
+// user.
 func (l *lease) Owner() (uid, gid int) {
 	if !l.backend.self.IsRoot() {
 		return l.backend.self.UID, l.backend.self.GID
@@ -127,7 +128,7 @@ func (l *lease) Release(context.Context) error {
 		return nil
 	}
 	l.released = true
-	// Said before it is so: by the logs, a container has one lease at a time.
+	// Log first: in the logs, a container has one lease at a time.
 	l.backend.log.Debug("releasing payload container", "container", l.name)
 	empty := true
 	if l.container != nil {
@@ -146,8 +147,8 @@ func (l *lease) isReleased() bool {
 	return l.released
 }
 
-// giveBack notes that nobody died with a job in this container, nor left one there that
-// would not die.
+// giveBack notes that this starter did not die with a job in the container, and left no
+// process there that does not die.
 func (l *lease) giveBack() {
 	if known, err := readSlot(l.private, l.name); err == nil && known.InUse {
 		known.InUse = false

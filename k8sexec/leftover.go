@@ -13,16 +13,15 @@ import (
 	"podstarter/payload"
 )
 
-// ResetLeftovers ends what an earlier pilot process left in the payload
-// containers: where a starter died with its job, the container gets its default
-// image and a fresh nonce, which ends everything in it. Containers that a starter
-// has leased at this moment are not touched, and one whose last starter gave it
-// back in order has nothing left: its payload was swept away before, and the next
-// binding makes it anew in any case. It does not wait for the new container; the
-// next binding does, for its own.
+// ResetLeftovers ends what an earlier pilot process left in the payload containers:
+// where a starter died with its job, the container gets its default image and a fresh
+// nonce, which ends everything in it. It does not touch containers that a starter has
+// leased at this moment, nor those that their last starter gave back: their payload was
+// swept away before, and the next binding makes them anew in any case. It does not wait
+// for the new container; the next lease does, for its own.
 //
-// Errors are one *payload.Verdict for each container that could not be reset; the
-// next binding does it then.
+// Errors are one *payload.Verdict for each container that could not be reset; the next
+// binding then resets it.
 func (b *Backend) ResetLeftovers(ctx context.Context) error {
 	var problems *multierror.Error
 	for i, name := range b.opt.Containers {
@@ -64,8 +63,9 @@ func (l *lease) resetLeftover(ctx context.Context) error {
 }
 
 // reset gives the container its default image and a fresh nonce, by which the new one
-// is known, and has the old one leave. settled says that nobody waits for it: the
-// container counts as given back, and the next lease makes sure of its end.
+// is known, and tells the old wrapper to leave. settled says that nobody waits for
+// that: the container counts as given back, and the next lease makes sure that the old
+// one has ended.
 func (l *lease) reset(ctx context.Context, known slot, settled bool) (nonce string, err error) {
 	b := l.backend
 	before, nonce := known, podapi.NewNonce()
@@ -84,8 +84,8 @@ func (l *lease) reset(ctx context.Context, known slot, settled bool) (nonce stri
 		known.Spec = spec.Image
 	}
 	l.note(known)
-	// The wrapper has killed the payload when its starter died; should it not have,
-	// it takes it along.
+	// The wrapper killed the payload when its starter died. If it did not, the payload
+	// ends with the wrapper.
 	if err := l.dismissOnce(ctx, nonce, before.Nonce); err != nil {
 		b.log.Debug("the old wrapper could not be told to leave, the kubelet ends it", "container", l.name, "error", err)
 	}

@@ -15,7 +15,7 @@ import (
 // (core/v1 defaults.go:SetDefaults_PodSpec).
 const defaultGrace = corev1.DefaultTerminationGracePeriodSeconds * time.Second
 
-// graceOf is how long the containers of a pod have when nothing else is said.
+// graceOf is the grace period of a pod's containers, if nothing shortens it.
 func graceOf(pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return time.Duration(*s) * time.Second
@@ -23,14 +23,13 @@ func graceOf(pod *corev1.Pod) time.Duration {
 	return defaultGrace
 }
 
-// Ending implements payload.Container. It tells once that the container was told to stop although its job runs:
-// the pod is being taken down. The job is not killed by that; see
+// Ending implements payload.Container. It gives one notice if the container was told to
+// stop while its job runs: the pod is being taken down. That does not kill the job; see
 // [payload.Client.Stopping].
 func (c *container) Ending() <-chan payload.Notice { return c.ending }
 
-// notice asks the pod for the reason and the time that is left. Without an
-// answer what the pod said at the binding has to do: it was told to stop when
-// told says.
+// notice asks the pod for the reason and the time that is left. Without an answer it
+// counts the grace period, as known at the binding, from told on.
 func (c *container) notice(ctx context.Context, told time.Time) payload.Notice {
 	b := c.lease.backend
 	n := payload.Notice{Reason: "The pod that the job runs in is being taken down.", Left: c.grace - time.Since(told)}
@@ -55,14 +54,14 @@ func (c *container) notice(ctx context.Context, told time.Time) payload.Notice {
 	return n
 }
 
-// isOverdue tells that the pod has had its time, which its status says only when
-// everything in it has ended (kubelet active_deadline.go).
+// isOverdue says whether the pod's active deadline has passed. Its status says so only
+// when everything in it has ended (kubelet active_deadline.go).
 func isOverdue(pod *corev1.Pod, now time.Time) bool {
 	limit, start := pod.Spec.ActiveDeadlineSeconds, pod.Status.StartTime
 	return limit != nil && start != nil && !now.Before(start.Add(time.Duration(*limit)*time.Second))
 }
 
-// lastWords is the pod as the API server has it.
+// lastWords reads the pod from the API server.
 func (c *container) lastWords(ctx context.Context) (*corev1.Pod, error) {
 	api, err := c.lease.backend.connect()
 	if err != nil {

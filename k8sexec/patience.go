@@ -50,16 +50,16 @@ func noSuccess(waited time.Duration, err error) error {
 	return fmt.Errorf("no success in %s: %w", waited.Round(time.Second), err)
 }
 
-// endOf is the error of calls that were still failing when ctx ended. That a
-// binding took too long says less than why.
+// endOf is the error of calls that were still failing when ctx ended. Their failure
+// says more than that the binding took too long.
 func endOf(ctx context.Context, waited time.Duration, last error) error {
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, errTimeout) {
 		return cause
 	}
 	if errors.Is(last, cause) {
-		// The only attempt hung until the binding's time was over: that the API server
-		// did not answer is the news, not the time.
+		// The only attempt hung until the binding's time was over. Report that the API
+		// server did not answer, not the timeout.
 		last = errors.New(last.Error())
 	}
 	return noSuccess(waited, last)

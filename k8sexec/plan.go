@@ -14,20 +14,20 @@ import (
 	"podstarter/payload"
 )
 
-// plan is how an image gets into the pod's spec.
+// plan is how a binding writes an image into the pod's spec.
 type plan struct {
 	image  imageref.Image
 	spec   string        // the string for the spec
 	digest digest.Digest // what spec pins the image to, if anything
-	// restart says that the spec has this very string already: the kubelet will not
-	// make the container anew by itself, so its wrapper has to leave.
+	// restart says that the spec already has this string: the kubelet will not make the
+	// container anew by itself, so its wrapper has to leave.
 	restart bool
 	// record is the image that the container was created with, when the pod does
 	// not say so yet.
 	record string
 }
 
-// isOnce tells a plan with a throw-away tag.
+// isOnce says whether the plan has a throw-away tag.
 func (p plan) isOnce() bool { return p.spec != p.image.String() }
 
 // plain is the plan without the throw-away tag.
@@ -111,7 +111,7 @@ func (l *lease) digestFor(img imageref.Image) digest.Digest {
 	return d
 }
 
-// survey notes what the pod says of the container.
+// survey notes what the pod's spec says about the container.
 func (l *lease) survey(pod *corev1.Pod, s *slot) error {
 	spec := podapi.SpecOf(pod, l.name)
 	if spec == nil {
@@ -128,8 +128,8 @@ func (l *lease) survey(pod *corev1.Pod, s *slot) error {
 	return nil
 }
 
-// recall finds out which digest the container that runs the very image came
-// from. The status may have to catch up with it first.
+// recall finds out from which digest the running container of this image was made. It
+// waits if the status does not show that container yet.
 func (l *lease) recall(ctx context.Context, pod *corev1.Pod, img imageref.Image, s slot) digest.Digest {
 	if !l.backend.opt.ThrowawayTags || s.PlainOnly {
 		return ""
@@ -156,8 +156,8 @@ func (l *lease) recall(ctx context.Context, pod *corev1.Pod, img imageref.Image,
 	return found
 }
 
-// learn notes the digest that a container's status shows for an image, which
-// the caller knows to be the image of this very container.
+// learn notes the digest that a container's status shows for an image. The caller knows
+// that the container runs this image.
 func (l *lease) learn(status corev1.ContainerStatus, img imageref.Image) digest.Digest {
 	d, ok := img.DigestIn(status.ImageID)
 	if !ok {

@@ -190,8 +190,11 @@ func (s *Shadow) transferring(name string) (over func()) {
 func (x *session) keyed(key string, role func(*session) error) error {
 	if key == x.Key() {
 		err := role(x)
-		if errors.Is(err, errRefused) {
-			return nil // that is its end
+		if errors.Is(err, errRefused) { // that is its end, and to guidance a failure
+			x.mu.Lock()
+			x.failed = x.failed || !x.receives
+			x.mu.Unlock()
+			return nil
 		}
 		return err
 	}

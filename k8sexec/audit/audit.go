@@ -13,11 +13,11 @@ import (
 	"podstarter/payload"
 )
 
-// auditTime bounds an audit. Somebody watches it, so that it may ask more than
-// [Inspector.Check], but not for ever.
+// auditTime bounds an audit. A person waits for it, so it may ask more than
+// [Inspector.Check], but not forever.
 const auditTime = 30 * time.Second
 
-// report is an audit in the making.
+// report collects the findings of an audit.
 type report struct{ found []payload.Finding }
 
 func (r *report) ok(what, format string, args ...any) {
@@ -32,8 +32,8 @@ func (r *report) bad(what, fix, format string, args ...any) {
 	r.found = append(r.found, payload.Finding{Grade: payload.Bad, What: what, Fix: fix, Detail: fmt.Sprintf(format, args...)})
 }
 
-// section runs some of the checks of [Inspector.Check]: their findings, or one line
-// that says that all is well.
+// section runs some of the checks of [Inspector.Check]. It reports their findings, or
+// one line that all is well.
 func (r *report) section(what string, check func(*findings), good string) {
 	var f findings
 	check(&f)
@@ -55,11 +55,11 @@ func (r *report) section(what string, check func(*findings), good string) {
 	}
 }
 
-// Audit looks at everything that [Inspector.Check] looks at, and at all that could
-// make this pod less safe than it should be: rights that the token has beyond
-// those it needs, the fences between pilot, payload and cluster, and whether
-// each wrapper answers. It changes nothing: patches are dry runs. It takes some
-// 50 API calls, and leases each payload container that is free for a moment.
+// Audit checks everything that [Inspector.Check] checks, and whatever could make this
+// pod less safe than it should be: rights that the token has and does not need, the
+// isolation of pilot, payload and cluster from each other, and whether each wrapper
+// answers. It changes nothing: patches are dry runs. It makes some 50 API calls, and
+// briefly leases each payload container that is free.
 func (b *Inspector) Audit(ctx context.Context) []payload.Finding {
 	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
@@ -94,5 +94,5 @@ func (b *Inspector) Audit(ctx context.Context) []payload.Finding {
 // line is a line of the manifest of a container.
 func line(container, rest string) string { return "spec.containers[name=" + container + "]." + rest }
 
-// plural is a list for a sentence.
+// plural joins a list for a sentence.
 func plural(items []string) string { return strings.Join(items, ", ") }

@@ -17,7 +17,7 @@ import (
 	"podstarter/k8sexec/verdict"
 )
 
-// findings are what a check has come across.
+// findings are the mistakes and warnings of a check.
 type findings struct {
 	mistakes *multierror.Error
 	warnings []*options.Mistake
@@ -35,7 +35,7 @@ func (f *findings) warn(knob, format string, args ...any) where {
 	return where{m}
 }
 
-// where takes the place of a mistake, if it is known.
+// where lets a caller add the place of a mistake, if it is known.
 type where struct{ mistake *options.Mistake }
 
 // at notes the line of the pod's manifest to change, which begins with
@@ -47,10 +47,10 @@ func (w where) at(container, line string) {
 	}
 }
 
-// Check looks for everything that would keep jobs from running, without changing
-// anything. The error is a *multierror.Error of *[options.Mistake], each of one line;
-// warnings are lines about what works but should be otherwise. It takes a few
-// seconds at most, and some 10 ms when all is well.
+// Check looks for everything that would keep jobs from running, and changes nothing.
+// The error is a *multierror.Error of *[options.Mistake], each of one line; warnings
+// are lines about settings that work but should be changed. It takes some 10 ms when
+// all is well, and at most a few seconds.
 func (b *Inspector) Check(ctx context.Context) (warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.Time)
 	defer cancel()
@@ -69,7 +69,7 @@ func (b *Inspector) Check(ctx context.Context) (warnings []string, err error) {
 	return warnings, f.mistakes.ErrorOrNil()
 }
 
-// checkDirectories looks at the pilot's side of the volumes.
+// checkDirectories checks the directories as the pilot sees them.
 func (b *Inspector) checkDirectories(f *findings) {
 	for _, d := range []struct{ knob, path string }{{options.KnobControlDir, b.Options.ControlDir}, {options.KnobPrivateDir, b.Options.PrivateDir}} {
 		info, err := os.Lstat(d.path)
@@ -86,7 +86,7 @@ func (b *Inspector) checkDirectories(f *findings) {
 	}
 	private, err := privatedir.Open(b.Options.PrivateDir)
 	if err != nil {
-		return // said above
+		return // reported above
 	}
 	defer private.Close()
 	const probe = "check"
@@ -97,7 +97,7 @@ func (b *Inspector) checkDirectories(f *findings) {
 	_ = private.Remove(probe)
 }
 
-// checkAPI reads the pod; nil if that did not work.
+// checkAPI reads the pod; nil if that failed.
 func (b *Inspector) checkAPI(ctx context.Context, f *findings) *corev1.Pod {
 	api, err := b.Connect()
 	if err != nil {
@@ -124,8 +124,8 @@ func (b *Inspector) checkAPI(ctx context.Context, f *findings) *corev1.Pod {
 	return nil
 }
 
-// checkPermissions tries the two verbs that have not been used yet. The patch is
-// a real one for admission policies, too, but a dry run.
+// checkPermissions tries the two verbs that have not been used yet. The patch is a dry
+// run, but admission policies judge it like a real one.
 func (b *Inspector) checkPermissions(ctx context.Context, pod *corev1.Pod, f *findings) {
 	api, err := b.Connect()
 	if err != nil {
@@ -134,7 +134,7 @@ func (b *Inspector) checkPermissions(ctx context.Context, pod *corev1.Pod, f *fi
 	for _, name := range b.Options.Containers {
 		spec := podapi.SpecOf(pod, name)
 		if spec == nil {
-			continue // said already
+			continue // reported already
 		}
 		patch, err := podapi.BindingPatch(name, spec.Image, podapi.NewNonce(), spec.Image)
 		if err == nil {

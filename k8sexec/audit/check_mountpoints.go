@@ -13,24 +13,24 @@ import (
 	"podstarter/k8sexec/options"
 )
 
-// wrapperPath is where deploy/glidein mounts the wrapper's file: a file of /proc
-// that no job reads, and over which runtimes let one mount another (runc
+// wrapperPath is where deploy/glidein mounts the wrapper's file: a file of /proc that
+// no job reads, and that runtimes allow to be mounted over (runc
 // libcontainer/rootfs_linux.go:checkProcMount).
 const wrapperPath = "/proc/slabinfo"
 
 // checkCommand makes sure that the container runs the wrapper whatever its image.
 //
-// The runtime mounts volumes into the image one after the other, and then looks up
-// the command. Both follow the image's symbolic links, but not to the same place:
-// another volume may have come in between, and links through /proc/self lead
-// elsewhere for a runtime than for the container's first process. So the image must
-// have no say in the path at all. /proc alone is sure to be no link: runtimes refuse
-// to mount it elsewhere, and runc refuses to mount anything over it.
+// The runtime mounts volumes into the image one after the other, and then looks up the
+// command. Both steps follow the image's symbolic links, but may end in different
+// places: another volume may have been mounted in between, and links through /proc/self
+// lead elsewhere for a runtime than for the container's first process. So no part of
+// the path may come from the image. Only /proc cannot be a link: runtimes refuse to
+// mount it elsewhere, and runc refuses to mount anything over it.
 func checkCommand(c *corev1.Container, f *findings) {
 	if len(c.Command) == 0 {
-		return // said already
+		return // reported already
 	}
-	command := c.Command[0] // as the kernel takes it: what Clean takes out may be a link
+	command := c.Command[0] // not cleaned: a component that Clean removes may be a link
 	line := "volumeMounts: {name: podstarter-bin, mountPath: " + wrapperPath + ", subPath: " + options.WrapperProgram + ", readOnly: true}"
 	if name, below := strings.CutPrefix(command, "/proc/"); !below || name == "" || strings.Contains(name, "/") {
 		f.bad(options.KnobContainers, "the command of container %s is %s; a user's image may have a symbolic link on the way there, and what it leads to would run as root. "+
@@ -46,11 +46,11 @@ func checkCommand(c *corev1.Container, f *findings) {
 	f.bad(options.KnobContainers, "container %s mounts no file %s at %s, its command", c.Name, options.WrapperProgram, command).at(c.Name, line)
 }
 
-// checkClosed makes sure that the root of a payload container cannot pass the root
-// of a volume that jobs write to: as its owner it has no right there, and it lacks
-// the capability to go without. So nothing that is done in its name, by the
-// container runtime or by the wrapper, ever comes upon a job's file, wherever an
-// image has that volume mounted.
+// checkClosed makes sure that root of a payload container cannot enter a volume that
+// jobs write to: root owns the volume's root directory, whose mode gives its owner no
+// permission, and lacks the capability to override that. So neither the container
+// runtime nor the wrapper, acting as that root, ever reaches a job's file, wherever an
+// image makes the volume be mounted.
 func (b *Inspector) checkClosed(pod *corev1.Pod, c *corev1.Container, knob, dir string, f *findings) {
 	mount, ok := mountOf(c, dir)
 	if !ok || !b.pilotHas(pod, mount.MountPath, place{volume: mount.Name, within: filepath.Join("/", mount.SubPath, mount.SubPathExpr)}) {
@@ -79,7 +79,7 @@ func (b *Inspector) checkClosed(pod *corev1.Pod, c *corev1.Container, knob, dir 
 	}
 }
 
-// mountOf is the mount of a container that a path is on.
+// mountOf finds the mount of a container that a path is on.
 func mountOf(c *corev1.Container, path string) (found corev1.VolumeMount, ok bool) {
 	for _, m := range c.VolumeMounts {
 		if _, below := beneath(filepath.Clean(m.MountPath), filepath.Clean(path)); below && (!ok || len(m.MountPath) > len(found.MountPath)) {
@@ -89,8 +89,8 @@ func mountOf(c *corev1.Container, path string) (found corev1.VolumeMount, ok boo
 	return found, ok
 }
 
-// auditOthers warns of more volumes that jobs may write to. A directory of the node
-// is warned of anyway.
+// auditOthers warns of other volumes that jobs may write to. auditContainer warns of
+// directories of the node.
 func (b *Inspector) auditOthers(pod *corev1.Pod, c *corev1.Container, what string, r *report) {
 	for _, m := range c.VolumeMounts {
 		v := volumeOf(pod, m.Name)
@@ -102,7 +102,7 @@ func (b *Inspector) auditOthers(pod *corev1.Pod, c *corev1.Container, what strin
 	}
 }
 
-// isOurs says whether a mount is one that other checks look at.
+// isOurs says whether other checks look at a mount.
 func (b *Inspector) isOurs(c *corev1.Container, m corev1.VolumeMount) bool {
 	paths := append([]string{b.Options.ControlDir, b.Options.Execute, b.Options.Scratch}, c.Command...)
 	return slices.ContainsFunc(paths, func(path string) bool {

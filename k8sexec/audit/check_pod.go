@@ -11,9 +11,9 @@ import (
 	"podstarter/payload"
 )
 
-// checkPod compares the pod's spec with what bindings rely on. What the API
-// server may not change in a running pod is wrong until the pod is made anew, so
-// it is worth being told at once.
+// checkPod compares the pod's spec with what bindings rely on. The API server cannot
+// change most of it in a running pod: a mistake stays until the pod is made anew, so it
+// is reported at once.
 func (b *Inspector) checkPod(pod *corev1.Pod, f *findings) {
 	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		f.bad(options.KnobBackend, "the pod's restartPolicy is %s; with anything but Always one image that cannot be pulled ends the payload container for good", pod.Spec.RestartPolicy).
@@ -41,7 +41,7 @@ func containerNames(pod *corev1.Pod) []string {
 	return names
 }
 
-// checkContainer looks at what makes a container a payload container.
+// checkContainer checks the settings that a payload container needs.
 func (b *Inspector) checkContainer(c *corev1.Container, pod *corev1.PodSecurityContext, f *findings) {
 	if len(c.Command) == 0 {
 		f.bad(options.KnobContainers, "container %s has no command; without it the user's image decides what runs", c.Name).
@@ -98,12 +98,12 @@ func checkNonce(c *corev1.Container, f *findings) {
 		at(c.Name, nonceLine(want))
 }
 
-// nonceLine is the line of the manifest that gives the container its nonce.
+// nonceLine is the manifest's line that gives the container its nonce.
 func nonceLine(path string) string {
 	return "env[name=" + payload.NonceEnv + "].valueFrom.fieldRef.fieldPath: " + path
 }
 
-// checkSecurity looks at the settings that hold a hostile image down.
+// checkSecurity checks the settings that contain a hostile image.
 func checkSecurity(c *corev1.Container, pod *corev1.PodSecurityContext, f *findings) {
 	sc := c.SecurityContext
 	if sc == nil || sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation {

@@ -19,23 +19,23 @@ type Identity struct {
 	Groups   []int // supplementary
 }
 
-// OwnIdentity is that of this process.
+// OwnIdentity is the identity of this process.
 func OwnIdentity() Identity {
-	groups, _ := os.Getgroups() // none, then: which the check says
+	groups, _ := os.Getgroups() // after an error none, which the check reports
 	return Identity{os.Geteuid(), os.Getegid(), groups}
 }
 
-// IsRoot tells a pilot that may give files to its payloads' users.
+// IsRoot says whether the pilot may give files to its payloads' users.
 func (i Identity) IsRoot() bool { return i.UID == 0 }
 
-// mayEnter tells whether a group lets the pilot in and keeps its payload out,
-// which has the pilot's user and first group.
+// mayEnter says whether a group lets the pilot in and keeps its payload out. The
+// payload has the pilot's user and first group.
 func (i Identity) mayEnter(group int) bool {
 	return group != 0 && group != i.GID && slices.Contains(i.Groups, group)
 }
 
-// checkRootless looks at what keeps a payload apart from a pilot with the same
-// user ID: nothing but namespaces, and what is mounted where.
+// checkRootless checks what separates a payload from a pilot with the same user ID:
+// only namespaces, and which volume is mounted where.
 func (b *Inspector) checkRootless(pod *corev1.Pod, f *findings) {
 	if shares := pod.Spec.ShareProcessNamespace; shares != nil && *shares || pod.Spec.HostPID {
 		f.bad(options.KnobBackend, "the pod's containers share a PID namespace, but the pilot is user %d and not root, and so is its job, "+
@@ -52,14 +52,14 @@ func (b *Inspector) checkRootless(pod *corev1.Pod, f *findings) {
 	for _, name := range b.Options.Containers {
 		c := podapi.SpecOf(pod, name)
 		if c == nil {
-			continue // said elsewhere
+			continue // reported elsewhere
 		}
 		b.checkPilotFlag(c, f)
 		b.checkApart(pod, c, f)
 	}
 }
 
-// checkPilotFlag makes sure that the wrapper knows whom to let in.
+// checkPilotFlag makes sure that the wrapper knows which user and group to let in.
 func (b *Inspector) checkPilotFlag(c *corev1.Container, f *findings) {
 	var args []string
 	if len(c.Command) > 0 {
@@ -92,8 +92,8 @@ func flagValue(args []string, name string) string {
 	return ""
 }
 
-// checkApart makes sure that nothing of the pilot's is mounted where its payload
-// could write to it, but for the two directories that are made for that.
+// checkApart makes sure that the payload cannot write to any volume of the pilot,
+// except the two directories that they share on purpose.
 func (b *Inspector) checkApart(pod *corev1.Pod, c *corev1.Container, f *findings) {
 	allowed := make(map[string]bool)
 	for _, path := range []string{b.Options.ControlDir, b.Options.Scratch} {
@@ -124,8 +124,8 @@ func mounts(c *corev1.Container, volume string) bool {
 	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume })
 }
 
-// checkGroupDirectory looks at a control directory that the pilot enters by one
-// of its groups.
+// checkGroupDirectory checks a control directory that one of the pilot's groups lets it
+// enter.
 func (b *Inspector) checkGroupDirectory(path string, info os.FileInfo, f *findings) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()

@@ -10,7 +10,7 @@ import (
 	"podstarter/k8sexec/options"
 )
 
-// place is where a path of a container is: a volume and a path within it.
+// place is where a path of a container leads: a volume and a path within it.
 type place struct {
 	volume   string
 	within   string
@@ -35,7 +35,7 @@ func placeOf(c *corev1.Container, path string) (place, bool) {
 	return found, best >= 0
 }
 
-// beneath tells whether path is dir or below it, and the rest.
+// beneath says whether path is dir or below it, and gives the rest.
 func beneath(dir, path string) (rest string, ok bool) {
 	if path == dir {
 		return "", true
@@ -43,8 +43,8 @@ func beneath(dir, path string) (rest string, ok bool) {
 	return strings.CutPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// checkVolumes makes sure that what pilot and payload container must share they
-// do share, under the same path, and that the private directory is not shared.
+// checkVolumes makes sure that pilot and payload container share the volumes that they
+// must share, at the same paths, and that the private directory is not shared.
 func (b *Inspector) checkVolumes(pod *corev1.Pod, c *corev1.Container, f *findings) {
 	shared := []struct{ knob, path string }{{options.KnobControlDir, filepath.Join(b.Options.ControlDir, c.Name)}}
 	if b.Options.Scratch != "" {
@@ -77,8 +77,8 @@ func (b *Inspector) checkVolumes(pod *corev1.Pod, c *corev1.Container, f *findin
 	}
 }
 
-// pilotHas looks for the same place at the same path in a container that is not
-// a payload container. Which of several is the pilot does not show from within.
+// pilotHas looks for the same place at the same path in a container that is not a
+// payload container. If there are several, the pilot cannot tell which one it is.
 func (b *Inspector) pilotHas(pod *corev1.Pod, path string, want place) bool {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
@@ -92,8 +92,8 @@ func (b *Inspector) pilotHas(pod *corev1.Pod, path string, want place) bool {
 	return false
 }
 
-// checkPrivate makes sure that no volume with the private directory is mounted in
-// the payload container, at whatever path.
+// checkPrivate makes sure that the private directory's volume is not mounted anywhere
+// in the payload container.
 func (b *Inspector) checkPrivate(pod *corev1.Pod, c *corev1.Container, f *findings) {
 	for i := range pod.Spec.Containers {
 		pilot := &pod.Spec.Containers[i]

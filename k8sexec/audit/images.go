@@ -34,8 +34,8 @@ func (b *Inspector) isPayload(container string) bool {
 // endless is a deadline that no pod meets, in seconds.
 const endless = 1 << 30
 
-// auditImages tries the patches that bindings and the end of a pod need, each
-// payload container by itself. They are dry runs.
+// auditImages tries the patches that bindings and the end of a pod need, for each
+// payload container in turn. They are dry runs.
 func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report) {
 	const what = "patches"
 	before := len(r.found)
@@ -53,7 +53,8 @@ func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report)
 			r.bad(what, line(name, "image"), "the image that the pod was created with, %q, %v", text, err)
 			continue
 		}
-		// A tag that the image does not have now, so that policies on changes see one.
+		// A tag that the image does not have now, so that policies on changes see a
+		// change.
 		if err := b.tryPatch(ctx, containerImage(name, img.Repository+":podstarter-check")); err != nil {
 			r.bad(what, "the cluster's policies on images, or "+line(name, "image"), "images like the one that the pod was created with, %s, are refused in container %s: %s", text, name, verdict.OfAPI(err).Message)
 			continue
@@ -77,5 +78,5 @@ func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report)
 	}
 }
 
-// sampleDigest is the digest of no image.
+// sampleDigest is a digest that no image has.
 const sampleDigest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"

@@ -22,10 +22,10 @@ import (
 	"podstarter/payload"
 )
 
-// answerTime is how long a wrapper that is there may take to answer.
+// answerTime is how long a running wrapper may take to answer.
 const answerTime = 5 * time.Second
 
-// auditExecute looks at the directory of sandboxes from the pilot's side.
+// auditExecute checks the directory of sandboxes as the pilot sees it.
 func (b *Inspector) auditExecute(r *report) {
 	const what = "sandboxes"
 	if b.Options.Execute == "" {
@@ -51,7 +51,7 @@ func (b *Inspector) auditExecute(r *report) {
 	}
 }
 
-// auditWrapper asks a wrapper who it is, and looks at its process.
+// auditWrapper asks a wrapper who it is, and checks its process.
 func (b *Inspector) auditWrapper(ctx context.Context, pod *corev1.Pod, container string, r *report) {
 	what := "wrapper in " + container
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
@@ -87,7 +87,7 @@ func (b *Inspector) auditWrapper(ctx context.Context, pod *corev1.Pod, container
 	}
 }
 
-// serves tries whether the wrapper takes orders, if it is free.
+// serves tests whether the wrapper accepts orders, if it is free.
 func (b *Inspector) serves(ctx context.Context, container string, hello payload.Hello, what string, r *report) bool {
 	if hello.Busy {
 		return true // it runs a job
@@ -107,7 +107,7 @@ func (b *Inspector) serves(ctx context.Context, container string, hello payload.
 	return true
 }
 
-// stateOf is what the kubelet says of a container.
+// stateOf is the state of a container as the kubelet reports it.
 func stateOf(pod *corev1.Pod, container string) string {
 	s := podapi.StatusOf(pod, container).State
 	switch {
@@ -211,11 +211,11 @@ func (b *Inspector) auditProcess(container, what string, pid int, r *report) {
 	}
 }
 
-// auditUnseen goes by the manifest, where the wrapper's process cannot be seen.
+// auditUnseen goes by the manifest if the wrapper's process cannot be seen.
 func auditUnseen(pod *corev1.Pod, container, what string, r *report) {
 	c := podapi.SpecOf(pod, container)
 	if c == nil {
-		return // said already
+		return // reported already
 	}
 	sc := c.SecurityContext
 	if sc == nil {
@@ -230,7 +230,7 @@ func auditUnseen(pod *corev1.Pod, container, what string, r *report) {
 	}
 }
 
-// auditCgroups tells which version the pod has.
+// auditCgroups reports which version of control groups the pod has.
 func auditCgroups(path string, r *report) {
 	const what = "cgroups"
 	var fs unix.Statfs_t

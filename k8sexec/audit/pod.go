@@ -13,7 +13,7 @@ import (
 // when the pod does.
 const shortGrace = 2
 
-// auditPod looks at the manifest as a whole.
+// auditPod checks the manifest as a whole.
 func (b *Inspector) auditPod(pod *corev1.Pod, r *report) {
 	spec := &pod.Spec
 	r.section("payload containers", func(f *findings) { b.checkPod(pod, f) }, "set up to run jobs: "+plural(b.Options.Containers))
@@ -46,8 +46,8 @@ func (b *Inspector) auditPod(pod *corev1.Pod, r *report) {
 	}
 }
 
-// auditUsers looks for other containers with the user of a payload, whose
-// processes its jobs could kill.
+// auditUsers looks for other containers with the user ID of a payload: its jobs could
+// kill their processes.
 func (b *Inspector) auditUsers(pod *corev1.Pod, r *report) {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
@@ -61,8 +61,8 @@ func (b *Inspector) auditUsers(pod *corev1.Pod, r *report) {
 	}
 }
 
-// auditVolumes makes sure that what starter and wrapper rely on cannot be crowded
-// out, and cannot crowd out others.
+// auditVolumes makes sure that others cannot fill the volumes that starter and wrapper
+// rely on, and that those cannot fill the node.
 func (b *Inspector) auditVolumes(pod *corev1.Pod, r *report) {
 	const what = "volumes"
 	before := len(r.found)
@@ -94,7 +94,7 @@ func volumeOf(pod *corev1.Pod, name string) *corev1.Volume {
 	return nil
 }
 
-// auditContainer looks at what a payload container could give away.
+// auditContainer looks for secrets that a payload container could give away.
 func (b *Inspector) auditContainer(pod *corev1.Pod, c *corev1.Container, r *report) {
 	what := "container " + c.Name
 	before := len(r.found)
@@ -135,8 +135,8 @@ func (b *Inspector) auditContainer(pod *corev1.Pod, c *corev1.Container, r *repo
 	}
 }
 
-// tokenLine is the line to change: Kubernetes mounts a token by itself unless it
-// is told not to (kube-api-access-... by admission plugin ServiceAccount).
+// tokenLine is the line to change: Kubernetes mounts a token unless the pod forbids it
+// (kube-api-access-... by admission plugin ServiceAccount).
 func tokenLine(m corev1.VolumeMount, mount string) string {
 	if strings.HasPrefix(m.Name, "kube-api-access-") || filepath.Clean(m.MountPath) == "/var/run/secrets/kubernetes.io/serviceaccount" {
 		return "spec.automountServiceAccountToken: false"

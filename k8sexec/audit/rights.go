@@ -10,8 +10,7 @@ import (
 	"podstarter/k8sexec/verdict"
 )
 
-// excess are rights that a pilot should not have, each with what one could do
-// with it.
+// excess are rights that a pilot should not have, each with the harm that it allows.
 func (b *Inspector) excess() []struct {
 	podapi.Right
 	harm string
@@ -39,8 +38,8 @@ func (b *Inspector) excess() []struct {
 	}
 }
 
-// auditRights asks for rights that are too many, and whether a policy confines
-// the one that is needed.
+// auditRights looks for rights that the pilot does not need, and checks whether a
+// policy confines the one that it does need.
 func (b *Inspector) auditRights(ctx context.Context, pod *corev1.Pod, r *report) {
 	const what = "rights beyond those"
 	api, err := b.Connect()
@@ -60,7 +59,7 @@ func (b *Inspector) auditRights(ctx context.Context, pod *corev1.Pod, r *report)
 			r.warn(what, fix, "service account %s may %s, that is, %s", account, e.Right, e.harm)
 		}
 		if may && e.Verb == "*" {
-			break // the others follow
+			break // the others follow from it
 		}
 	}
 	if len(r.found) == before {
@@ -76,14 +75,14 @@ func (b *Inspector) auditRights(ctx context.Context, pod *corev1.Pod, r *report)
 	}
 }
 
-// applyPolicy is what makes a policy confine the token. One that is there but
-// does not know the pilot's account lets everything through.
+// applyPolicy is the command that makes a policy confine the token. A policy that does
+// not know the pilot's account lets everything through.
 func (b *Inspector) applyPolicy(pod *corev1.Pod) string {
 	return fmt.Sprintf("kubectl apply -k deploy/policy, with system:serviceaccount:%s:%s in its condition is-pilot", b.Options.PodNamespace, pod.Spec.ServiceAccountName)
 }
 
-// auditNeighbour tries to patch another pod, as a token whose Role names no pod
-// could if no policy kept it from that. It is a dry run.
+// auditNeighbour tries to patch another pod. A token whose Role names no pod can do
+// that unless a policy denies it. It is a dry run.
 func (b *Inspector) auditNeighbour(ctx context.Context, pod *corev1.Pod, api podapi.API, r *report) {
 	const what = "other pods"
 	fix := "resourceNames in the Role, or " + b.applyPolicy(pod)
@@ -157,7 +156,7 @@ func containerImage(name, image string) any {
 	return map[string]any{"spec": map[string]any{"containers": []map[string]string{{"name": name, "image": image}}}}
 }
 
-// pilot is the first container that is none of the payload's.
+// pilot is the first container that is not a payload container.
 func (b *Inspector) pilot(pod *corev1.Pod) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; !b.isPayload(c.Name) {

@@ -15,7 +15,7 @@ import (
 // maxToken bounds what is read of the token's file; tokens have some 1.2 KiB.
 const maxToken = 64 << 10
 
-// claims are what a token of a service account says of itself (KEP-1205).
+// claims are the parts of a service account's token that matter here (KEP-1205).
 type claims struct {
 	Expires    int64 `json:"exp"`
 	Kubernetes struct {
@@ -24,8 +24,8 @@ type claims struct {
 	} `json:"kubernetes.io"`
 }
 
-// readClaims takes the claims out of a token without a look at its signature,
-// which only the API server can judge.
+// readClaims reads a token's claims. It does not check the signature, which only the
+// API server can judge.
 func readClaims(token string) (claims, bool) {
 	var c claims
 	parts := strings.Split(strings.TrimSpace(token), ".")
@@ -39,7 +39,7 @@ func readClaims(token string) (claims, bool) {
 	return c, json.Unmarshal(text, &c) == nil
 }
 
-// auditToken looks at the pilot's token itself.
+// auditToken checks the pilot's token itself.
 func (b *Inspector) auditToken(r *report, now time.Time) {
 	const what, fix = "token", "spec.volumes[projected].sources[serviceAccountToken]"
 	path := filepath.Join(b.Options.KubernetesDir, "token")

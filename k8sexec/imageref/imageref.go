@@ -1,5 +1,5 @@
 // Package imageref reads the names of images as jobs and admins write them, and finds
-// them in what kubelet and runtime say.
+// them in messages of kubelet and runtime.
 package imageref
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// Image is a reference to an image in a registry, fully spelled out. The zero
-// value is no image.
+// Image is a reference to an image in a registry, fully spelled out. The zero value
+// means no image.
 type Image struct {
 	Repository string        // with registry: docker.io/library/busybox
 	Tag        string        // empty only if there is a digest
@@ -52,8 +52,8 @@ func Parse(text string) (Image, error) {
 	return img, nil
 }
 
-// notInRegistry recognises images that HTCondor knows and a pod cannot run, for
-// which the parser's own words would be of little help.
+// notInRegistry recognises images that HTCondor knows but a pod cannot run. The
+// parser's own message would not help their user.
 func notInRegistry(name string, isDocker bool) error {
 	scheme, _, hasScheme := strings.Cut(name, "://")
 	switch {
@@ -69,7 +69,7 @@ func notInRegistry(name string, isDocker bool) error {
 	return nil
 }
 
-// String is the image as it was asked for, spelled out.
+// String is the image as requested, spelled out.
 func (i Image) String() string {
 	s := i.Repository
 	if i.Tag != "" {
@@ -81,19 +81,18 @@ func (i Image) String() string {
 	return s
 }
 
-// IsMoving tells whether what the reference points to may change.
+// IsMoving says whether the reference may point to another image later.
 func (i Image) IsMoving() bool { return i.Digest == "" }
 
-// Once is the image with a tag that means nothing: where there is a digest,
-// container runtimes go by that alone, whereas the kubelet's restart back-off
-// goes by the string (kuberuntime/helpers.go:GetBackoffKey).
+// Once is the image with a throw-away tag: where there is a digest, container runtimes
+// ignore the tag, but the kubelet's restart back-off goes by the whole string
+// (kuberuntime/helpers.go:GetBackoffKey).
 func (i Image) Once(tag string, d digest.Digest) string {
 	return i.Repository + ":" + tag + "@" + d.String()
 }
 
-// OnceTag makes a tag of an activation's name, so that an admin finds the run
-// that an image string belongs to, and of a nonce, so that it is never used
-// again.
+// OnceTag makes a tag of an activation's name, by which an admin finds the run that an
+// image string belongs to, and of a nonce, so that no tag is used twice.
 func OnceTag(activation, nonce string) string {
 	const prefix = "run-"
 	const nonceDigits, maxTag = 12, 128 // the latter from the grammar of references
@@ -114,11 +113,10 @@ func OnceTag(activation, nonce string) string {
 	return b.String() + "-" + nonce
 }
 
-// DigestIn takes the digest out of the imageID of a container's status if it is
-// one of this image's repository. The runtime reports the image under any of the
-// names it knows it by, and a digest of another repository need not exist in
-// this one; a bare sha256: is the ID of the image's configuration, which cannot
-// be pulled.
+// DigestIn gives the digest in the imageID of a container's status if it belongs to
+// this image's repository. The runtime may report any of the names by which it knows
+// the image, and a digest of another repository need not exist in this one. A bare
+// sha256: is the ID of the image's configuration, which cannot be pulled.
 func (i Image) DigestIn(imageID string) (digest.Digest, bool) {
 	if len(imageID) > MaxText {
 		return "", false
@@ -138,9 +136,9 @@ func (i Image) DigestIn(imageID string) (digest.Digest, bool) {
 	return digested.Digest(), true
 }
 
-// Named tells whether a message of kubelet or runtime speaks of the image
-// in the spec string. Runtimes spell references out and drop the tag beside a
-// digest, so each of the spellings counts.
+// Named says whether a message of kubelet or runtime names the image in the spec
+// string. Runtimes spell references out and drop the tag beside a digest, so Named
+// looks for each spelling.
 func Named(message, spec string) bool {
 	if spec == "" {
 		return false
@@ -158,8 +156,8 @@ func Named(message, spec string) bool {
 	return containsReference(message, img.String())
 }
 
-// containsReference looks for ref in text where it does not go on: busybox:1 is
-// not named by busybox:1.36.
+// containsReference looks for ref in text, but not as the beginning of a longer
+// reference: busybox:1.36 does not name busybox:1.
 func containsReference(text, ref string) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, ref)
@@ -175,7 +173,7 @@ func containsReference(text, ref string) bool {
 
 const referenceBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/@"
 
-// endsSentence tells a full stop from the dot inside a tag.
+// endsSentence distinguishes a full stop from the dot inside a tag.
 func endsSentence(rest string) bool {
 	return rest[0] == '.' && (len(rest) == 1 || rest[1] == ' ' || rest[1] == '\n')
 }

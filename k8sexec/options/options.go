@@ -1,4 +1,4 @@
-// Package options has what an admin sets for a pod's backend, and the mistakes in it.
+// Package options has the settings of a pod's backend, and finds the mistakes in them.
 package options
 
 import (
@@ -18,13 +18,13 @@ import (
 const (
 	// ResetAlways gives every job a fresh container.
 	ResetAlways = "always"
-	// ResetImage keeps the container for the next job of the same owner that
-	// wants the same image, once nothing of the last one is left.
+	// ResetImage keeps the container for the next job of the same owner that wants the
+	// same image, once nothing of the last job is left.
 	ResetImage = "image"
 )
 
-// Options are the settings of a pod's backend. The comments name the knob that each
-// is read from, which is what mistakes are reported under.
+// Options are the settings of a pod's backend. The comments name the knob of each;
+// mistakes are reported under these names.
 type Options struct {
 	// PodName is the pilot's own pod (POD_STARTER_POD_NAME).
 	PodName string
@@ -39,24 +39,24 @@ type Options struct {
 	// ControlDir holds one control directory for each payload container
 	// (POD_STARTER_CONTROL_DIR).
 	ControlDir string
-	// PrivateDir is for the pilot container alone: leases, digests
+	// PrivateDir is only for the pilot container: leases, digests
 	// (POD_STARTER_PRIVATE_DIR).
 	PrivateDir string
-	// Execute is the directory of sandboxes (EXECUTE). It is only checked.
+	// Execute is the directory of sandboxes (EXECUTE). The backend only checks it.
 	Execute string
-	// Scratch takes its place with a pilot that is not root
-	// (POD_STARTER_SCRATCH_DIR). It is only checked.
+	// Scratch takes its place with a pilot that is not root (POD_STARTER_SCRATCH_DIR).
+	// The backend only checks it.
 	Scratch string
 	// BindTimeout bounds a binding (POD_STARTER_BIND_TIMEOUT).
 	BindTimeout time.Duration
 	// ThrowawayTags allows image strings of the form name:once@digest
 	// (POD_STARTER_THROWAWAY_TAGS).
 	ThrowawayTags bool
-	// DigestLifetime is how long the digest that a tag pointed to is believed to
-	// be its digest still; 0 asks the kubelet each time
-	// (POD_STARTER_DIGEST_LIFETIME). From 600 s on, an image that comes back under
-	// its plain tag meets no back-off: that is when the kubelet forgets (twice
-	// its longest back-off, client-go util/flowcontrol/backoff.go:hasExpired).
+	// DigestLifetime is how long the starter goes by the digest that a tag pointed to;
+	// 0 has the tag looked up each time (POD_STARTER_DIGEST_LIFETIME). From 600 s on,
+	// an image that comes back under its plain tag meets no back-off, since the kubelet
+	// has forgotten it by then (twice its longest back-off, client-go
+	// util/flowcontrol/backoff.go:hasExpired).
 	DigestLifetime time.Duration
 	// Reset is [ResetAlways], also when empty, or [ResetImage]
 	// (POD_STARTER_RESET).
@@ -75,7 +75,7 @@ type Options struct {
 // label). Names become file names here.
 var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// mistakes are those that show without looking at the system.
+// mistakes are those that can be found without looking at the system.
 func (o *Options) mistakes() []error {
 	var found []error
 	bad := func(knob, format string, args ...any) { found = append(found, NewMistake(knob, format, args...)) }
@@ -133,13 +133,13 @@ const (
 	KnobScratchDir     = "POD_STARTER_SCRATCH_DIR"
 )
 
-// Mistake is something that an admin has to mend, in one line.
+// Mistake is something that an admin has to correct, in one line.
 type Mistake struct {
 	// Knob is the HTCondor setting to look at first.
 	Knob string
 	// Text says what is wrong and what to do.
 	Text string
-	// Line is the line of the pod's manifest to change, if it is one, such as
+	// Line is the line of the pod's manifest to change, if there is one, such as
 	// spec.containers[name=payload].workingDir: /.
 	Line string
 }
@@ -147,7 +147,7 @@ type Mistake struct {
 // Error implements error.
 func (m *Mistake) Error() string { return m.Knob + ": " + m.Text }
 
-// NewMistake words a mistake with a knob.
+// NewMistake makes a mistake about a knob.
 func NewMistake(knob, format string, args ...any) *Mistake {
 	return &Mistake{Knob: knob, Text: fmt.Sprintf(format, args...)}
 }
@@ -161,9 +161,9 @@ func OneLineEach(errs []error) string {
 	return strings.Join(lines, "\n")
 }
 
-// Complete fills in what is empty and has a default, and finds the mistakes that show
-// without looking at the system: one *[Mistake] each. It reads nothing but the
-// environment and the file that names the namespace.
+// Complete fills in the defaults, and finds the mistakes that can be found without
+// looking at the system: one *[Mistake] each. It reads only the environment and the
+// file that names the namespace.
 func (opt *Options) Complete() error {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)

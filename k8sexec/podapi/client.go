@@ -19,10 +19,10 @@ import (
 	"podstarter/k8sexec/options"
 )
 
-// podClient is podAPI over HTTP: client-go's REST client with a scheme that
-// knows pods and nothing else. The typed core/v1 client registers every type of
-// every API group through client-go/kubernetes/scheme; in a program that starts
-// once a job that is 4 ms and 12 MB for nothing.
+// podClient is podAPI over HTTP: client-go's REST client with a scheme that knows pods
+// and nothing else. The typed core/v1 client registers every type of every API group
+// through client-go/kubernetes/scheme; in a program that starts once per job that would
+// waste 4 ms and 12 MB.
 type podClient struct {
 	rest      rest.Interface
 	namespace string
@@ -37,8 +37,8 @@ func New(opt options.Options) (*podClient, error) {
 	client, err := rest.RESTClientFor(&rest.Config{
 		Host:    opt.Server,
 		APIPath: "/api",
-		// client-go reads the file again once a minute, so that a token which the
-		// kubelet has rotated is followed (transport/token_source.go).
+		// client-go reads the file again once a minute, so it notices when the kubelet
+		// has rotated the token (transport/token_source.go).
 		BearerTokenFile: filepath.Join(opt.KubernetesDir, "token"),
 		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(opt.KubernetesDir, "ca.crt")},
 		UserAgent:       "podstarter",
@@ -66,9 +66,8 @@ func podScheme() *runtime.Scheme {
 	return scheme
 }
 
-// request begins a request that is made once. client-go's own way is to try again
-// up to ten times and to say nothing of it meanwhile; Backend.patient of k8sexec does
-// that here, and tells.
+// request begins a request that is made once. By itself client-go retries silently up
+// to ten times; here Backend.patient of k8sexec retries, and logs it.
 func (c *podClient) request(verb string) *rest.Request { return c.rest.Verb(verb).MaxRetries(0) }
 
 func (c *podClient) Get(ctx context.Context) (*corev1.Pod, error) {
@@ -97,8 +96,8 @@ func (c *podClient) Watch(ctx context.Context, resourceVersion string) (watch.In
 		Watch(ctx)
 }
 
-// neighbourTime is how long the API server is watched for another pod, in
-// seconds. Those that exist come at once.
+// neighbourTime is how long the API server is watched for another pod, in seconds.
+// Existing pods are reported at once.
 const neighbourTime = "2"
 
 // Neighbour watches instead of listing: a pilot has no permission to list.
@@ -122,8 +121,8 @@ func (c *podClient) TryPatchOf(ctx context.Context, pod string, patch []byte) er
 		Param("dryRun", metav1.DryRunAll).Body(patch).Do(ctx).Error()
 }
 
-// May creates a SelfSubjectAccessReview, in JSON by hand: its types would cost
-// every starter their registration for something that only an audit asks.
+// May creates a SelfSubjectAccessReview, in JSON by hand: every starter would have to
+// register its types, although only an audit asks.
 func (c *podClient) May(ctx context.Context, q Right) (bool, error) {
 	type spec struct {
 		Attributes Right `json:"resourceAttributes"`

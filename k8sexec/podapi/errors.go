@@ -10,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// IsPassing tells errors that the same call may not meet again in a moment: no
-// connection, an API server that is starting, stopping or overloaded, a
-// conflict with another writer, a webhook that did not answer.
+// IsPassing says whether the same call may succeed in a moment. The errors are: no
+// connection, an API server that is starting, stopping or overloaded, a conflict with
+// another writer, a webhook that did not answer.
 func IsPassing(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -27,18 +27,18 @@ func IsPassing(err error) bool {
 	return status.Status().Code >= 500
 }
 
-// isNetwork tells a failure to reach the server from, say, one to encode the
-// request or to read the token.
+// isNetwork says whether the call failed to reach the server, and not, say, to encode
+// the request or to read the token.
 func isNetwork(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || isEOF(err)
 }
 
-// isEOF tells a connection that was closed under a request.
+// isEOF says whether the connection was closed during a request.
 func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
-// IsExpired tells that the API server does not remember the version a watch was
-// to begin at (410 Gone).
+// IsExpired says whether the API server no longer has the version at which a watch
+// should begin (410 Gone).
 func IsExpired(err error) bool {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return true

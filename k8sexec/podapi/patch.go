@@ -17,8 +17,8 @@ const (
 	StirAnnotation         = "podstarter/stirred-"
 )
 
-// nonceBytes makes nonces long enough not to be guessed: a wrapper that knows the
-// nonce is the one.
+// nonceBytes makes nonces too long to guess: a wrapper that knows the nonce is the
+// right one.
 const nonceBytes = 16
 
 // NewNonce gives a nonce for one binding.
@@ -28,9 +28,9 @@ func NewNonce() string {
 	return hex.EncodeToString(b)
 }
 
-// BindingPatch is a strategic merge patch: lists of containers are merged by
-// name, so that the place of the container in the list need not be known and
-// patches of different containers do not conflict.
+// BindingPatch is a strategic merge patch: lists of containers are merged by name, so
+// its index in the list need not be known, and patches of different containers do not
+// conflict.
 func BindingPatch(container, spec, nonce, defaultImage string) ([]byte, error) {
 	annotations := map[string]string{NonceAnnotation + container: nonce}
 	if defaultImage != "" {

@@ -7,13 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// API is what the pilot asks of the API server, all of it about the
-// pilot's own pod.
+// API is what the pilot asks of the API server, mostly about its own pod.
 type API interface {
 	// Get needs the permission "get".
 	Get(ctx context.Context) (*corev1.Pod, error)
-	// Patch applies a strategic merge patch and returns the pod as it is then.
-	// With dryRun nothing is changed. It needs the permission "patch".
+	// Patch applies a strategic merge patch and returns the new pod. With dryRun it
+	// changes nothing. It needs the permission "patch".
 	Patch(ctx context.Context, patch []byte, dryRun bool) (*corev1.Pod, error)
 	// Watch gives all changes since resourceVersion, until its channel is closed.
 	// It needs the permission "watch".
@@ -23,8 +22,8 @@ type API interface {
 	Neighbour(ctx context.Context) (string, error)
 	// TryPatchOf is a dry run of a patch of another pod.
 	TryPatchOf(ctx context.Context, pod string, patch []byte) error
-	// May asks whether a right is granted. It needs what every authenticated user
-	// has by default (ClusterRole system:basic-user).
+	// May asks whether a right is granted. It needs a permission that every
+	// authenticated user has by default (ClusterRole system:basic-user).
 	May(ctx context.Context, q Right) (bool, error)
 }
 

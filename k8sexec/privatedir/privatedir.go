@@ -12,8 +12,8 @@ import (
 	"podstarter/internal/atomicfile"
 )
 
-// Open opens the private directory after making sure that nobody else
-// may write to it: what is in there decides which image a job gets.
+// Open opens the private directory after making sure that nobody else may write to it:
+// its files decide which image a job gets.
 func Open(path string) (*os.Root, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {

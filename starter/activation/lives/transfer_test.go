@@ -47,7 +47,7 @@ func TestInput(t *testing.T) {
 		},
 		{
 			name: "a go-ahead that comes later", script: "exit 0", plan: func(w *world) {
-				w.shadow.On(condortest.GoAhead, 1, condortest.AnswerText(condortest.Wait))
+				w.shadow.On(condortest.GoAhead, 1, condortest.AnswerText(condortest.NotYet))
 			},
 			want: want{last: "job_exit 0 100"},
 		},
@@ -81,8 +81,8 @@ func TestInput(t *testing.T) {
 			want: want{last: "job_exit 0 100", log: []string{"although its input failed"}},
 		},
 		{
-			name: "an item that leads out of the sandbox", submit: func(o *condortest.ShadowOptions) {
-				o.Items = []condortest.Item{{Command: condortest.ItemFile, Name: "../../outside", Mode: 0o644, Data: "x"}}
+			name: "an item that leads out of the sandbox", plan: func(w *world) {
+				w.shadow.SetTransfer(condortest.TransferOptions{Items: []condortest.Item{{Command: condortest.ItemFile, Name: "../../outside", Mode: 0o644, Data: "x"}}})
 			},
 			want: want{last: "error 12/1", check: (*world).neverBegan},
 		},
