@@ -56,6 +56,7 @@ type activation struct {
 
 	work       work
 	gauges     gauges
+	account    account
 	pace       pace
 	background rescue.Group // what goes on beside the running payload
 }
@@ -71,6 +72,7 @@ type peers struct {
 	side      *submitside.Side
 	half      *submitside.Half
 	reports   *submitside.Reports
+	log       *slog.Logger
 }
 
 // site are the site's programs for this job.
@@ -126,6 +128,10 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 		Name: fmt.Sprintf("%s-%d-%s", safeName(o.Slot), os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36)),
 		Slot: o.Slot, Settings: o.Settings, Environ: startd.ScrubEnv(o.Env), Log: log, Given: a.given,
 	}
+	a.account = account{
+		job: &a.job, work: &a.work, gauges: &a.gauges, orders: a.orders, peers: &a.peers, io: &a.io,
+		files: func() *transfer.Files { return a.files }, log: log,
+	}
 	a.work.scripts = payloadrun.Scripts{Job: &a.job, WrapperFailure: a.site.wrapper.Failure}
 	a.health = o.Pod.Observe(o.Slot, log)
 	var err error
@@ -147,6 +153,7 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 	if a.backend, err = o.NewBackend(ctx); err != nil {
 		return nil, err
 	}
+	a.peers.log = log
 	a.peers.address = a.peers.inherited.OwnAddress(a.opt.Settings.Config)
 	a.peers.shadow = shadow.New(a.peers.inherited.Syscall, log)
 	a.peers.startd = startd.NewUpdateSocket(a.peers.inherited.Update, log)
@@ -167,7 +174,10 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 func (a *activation) meetPeers() {
 	a.peers.side = submitside.New(a.peers.shadow, a.orders, a.log)
 	a.peers.half = submitside.NewHalf(a.peers.shadow, a.log)
-	a.peers.reports = submitside.NewReports(a.reportsTo())
+	a.peers.reports = submitside.NewReports(submitside.ReportsTo{
+		Shadow: a.peers.shadow, Startd: a.peers.startd, Half: a.peers.half, Address: a.peers.address,
+		GiveBack: a.io.GiveBack, StartdOnly: a.account.addLoadEnd, Log: a.log,
+	})
 	a.desk = visitors.New(visitors.Options{
 		Sessions: a.peers.sessions, Config: a.opt.Settings.Config, KeygenArg: a.opt.Settings.Condor.KeygenArgs, Address: a.peers.address, Suspended: a.work.suspended.Load, Log: a.log,
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
@@ -91,11 +90,11 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 	switch {
 	case err == nil:
 		p := job.Process{Started: a.work.run.Exit.Started, Ended: a.work.run.Exit.Ended}
-		ad := a.processAd(job.Exited)
-		a.publishVacate(ad)
+		ad := a.account.process(job.Exited)
+		a.account.publishVacate(ad)
 		job.PublishCheckpoint(ad, a.work.checkpoint, p)
 		a.peers.reports.Tell(ctx, ad)
-		a.tellCheckpoint(ctx, shadow.EventSuccessfulCheckpoint, a.work.checkpoint)
+		a.peers.tellCheckpoint(ctx, shadow.EventSuccessfulCheckpoint, a.work.checkpoint)
 		return nil
 	case !a.orders.Allows(orders.Cut):
 		return nil
@@ -104,7 +103,7 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 		return a.hold(ctx, shadow.HoldFailedToCheckpoint, -1, "Starter failed to upload checkpoint: "+t.Text)
 	}
 	a.log.Warn("Failed to transfer a checkpoint; the job goes on to the next", "number", a.work.checkpoint, "error", failure.OneLine(err))
-	a.tellCheckpoint(ctx, shadow.EventFailedCheckpoint, a.work.checkpoint)
+	a.peers.tellCheckpoint(ctx, shadow.EventFailedCheckpoint, a.work.checkpoint)
 	return nil
 }
 
@@ -120,11 +119,11 @@ func (a *activation) hold(ctx context.Context, code, subcode int, why string) er
 }
 
 // tellCheckpoint tells the shadow what became of a checkpoint.
-func (a *activation) tellCheckpoint(ctx context.Context, kind string, number int64) {
+func (p *peers) tellCheckpoint(ctx context.Context, kind string, number int64) {
 	event := shadow.Event(kind)
 	event.SetInt("CheckpointNumber", number)
-	if err := a.peers.reports.Event(ctx, event); err != nil {
-		a.log.Warn("The shadow did not hear of a checkpoint", "what", kind, "number", number, "error", err)
+	if err := p.reports.Event(ctx, event); err != nil {
+		p.log.Warn("The shadow did not hear of a checkpoint", "what", kind, "number", number, "error", err)
 	}
 }
 
@@ -163,7 +162,7 @@ func (a *activation) verifyCheckpoint(ctx context.Context) error {
 			"mend what is stored at the checkpoint_destination, or submit the job again", bad))
 	}
 	if bad.Number >= 0 {
-		a.tellCheckpoint(ctx, shadow.EventInvalidCheckpoint, bad.Number)
+		a.peers.tellCheckpoint(ctx, shadow.EventInvalidCheckpoint, bad.Number)
 	}
 	return failure.New(0, 0, bad)
 }
@@ -171,36 +170,14 @@ func (a *activation) verifyCheckpoint(ctx context.Context) error {
 // mayRestart asks the startd whether the slot is still the job's. If it cannot be
 // asked, the job is started: the startd ends it if it wants to.
 func (a *activation) mayRestart(ctx context.Context) bool {
-	if !a.opt.Settings.Condor.AskToRestart || !startd.KnowsReactivation(a.version()) {
+	if !a.opt.Settings.Condor.AskToRestart || !startd.KnowsReactivation(a.job.Version()) {
 		return true
 	}
-	client := &cedar.Client{Version: a.version(), Own: a.peers.address, Name: "STARTER"}
-	may, err := startd.MayReactivate(ctx, client, a.peers.inherited.Parent.String(), a.claimID())
+	client := &cedar.Client{Version: a.job.Version(), Own: a.peers.address, Name: "STARTER"}
+	may, err := startd.MayReactivate(ctx, client, a.peers.inherited.Parent.String(), a.job.ClaimID())
 	if err != nil {
 		a.log.Warn("The job is started again without the startd's consent", "error", err)
 		return true
 	}
 	return may
-}
-
-// claimID is the id of the claim; a secret.
-func (a *activation) claimID() string {
-	for _, ad := range []*classads.Ad{a.job.Ad, a.job.Secrets} {
-		if ad == nil {
-			continue
-		}
-		if id, err := ad.GetString("ClaimId"); err == nil && id != "" {
-			return id
-		}
-	}
-	return ""
-}
-
-// runName is the name of the payload's run in the control directory: an exit
-// record of one before must not be taken for this one's.
-func (a *activation) runName() string {
-	if a.work.runs == 0 {
-		return a.job.Name
-	}
-	return fmt.Sprintf("%s-%d", a.job.Name, a.work.runs)
 }

@@ -72,7 +72,7 @@ func (a *activation) giveUp(ctx context.Context, err error) int {
 // to come back.
 func (a *activation) endEarly(ctx context.Context, d orders.Demand) {
 	if a.work.run == nil && a.job.Sandbox != nil {
-		a.peers.reports.Tell(ctx, a.exitAd(ctx))
+		a.peers.reports.Tell(ctx, a.account.exiting(ctx))
 	}
 	if d.Code == shadow.VacateClaimDeactivated || a.peers.reports.Held() {
 		a.finalUpdate(ctx)
@@ -102,7 +102,7 @@ func (a *activation) exitHook(ctx context.Context) {
 	if a.job.Sandbox == nil {
 		return
 	}
-	about := a.processAd(job.Exited)
+	about := a.account.process(job.Exited)
 	a.work.scripts.Publish(about)
 	ended := a.orders.Ended()
 	if ended != nil {

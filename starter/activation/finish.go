@@ -103,7 +103,7 @@ func (a *activation) scriptFailed(ctx context.Context, code int, text string) er
 	a.work.scripts.Publish(ad)
 	a.peers.reports.Tell(ctx, ad)
 	if a.work.run != nil && a.work.run.Exit != nil {
-		a.peers.reports.TellStartd(ctx, a.exitAd(ctx)) // the job itself did end
+		a.peers.reports.TellStartd(ctx, a.account.exiting(ctx)) // the job itself did end
 	}
 	return failure.New(code, 0, errors.New(text))
 }
@@ -135,7 +135,7 @@ func (a *activation) tellEnd(ctx context.Context) error {
 		return err
 	}
 	a.enter(told)
-	reaped := a.reapedAd()
+	reaped := a.account.reaped()
 	a.peers.reports.Tell(ctx, reaped.Clone())
 	a.site.hooks.LastUpdate(ctx, reaped)
 	if err := a.peers.reports.Event(ctx, shadow.Event(shadow.EventExecutionExit)); err != nil {
@@ -190,7 +190,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 		err = steps.Run(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendFiles(ctx, kind) })
 		switch {
 		case err == nil:
-			return a.peers.reports.Update(ctx, a.exitAd(ctx))
+			return a.peers.reports.Update(ctx, a.account.exiting(ctx))
 		case !a.orders.Allows(orders.Hard):
 			a.log.Warn("The transfer of output is cut short", "error", err)
 			a.work.run.Becomes(payloadrun.Ordered)
@@ -203,7 +203,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 	}
 	// The shadow writes the end of the job into its event log before it acts
 	// on the error.
-	if err := a.peers.shadow.JobTermination(ctx, a.processAd(job.Exited)); submitside.IgnoreUnlessLost(err) != nil {
+	if err := a.peers.shadow.JobTermination(ctx, a.account.process(job.Exited)); submitside.IgnoreUnlessLost(err) != nil {
 		return err
 	}
 	return failure.OfTransfer(err, "")
@@ -220,7 +220,7 @@ func (a *activation) openFiles() error {
 	a.files, err = transfer.Open(transfer.Options{
 		Job: a.job.Ad, Machine: a.job.Machine, Info: a.job.Info, Sandbox: a.job.Sandbox, Programs: a.programs(), Settings: a.opt.Settings, Tokens: a.creds.Tokens(),
 		Shadow: a.peers.shadow, Side: a.peers.side, Over: a.peers.half.Over, Tell: a.peers.reports.Tell, Log: a.log,
-		Client: &cedar.Client{Version: a.version(), Own: a.peers.address, Name: "STARTER " + a.peers.address, Timeout: a.opt.Settings.Condor.Transfer.Timeout},
+		Client: &cedar.Client{Version: a.job.Version(), Own: a.peers.address, Name: "STARTER " + a.peers.address, Timeout: a.opt.Settings.Condor.Transfer.Timeout},
 	})
 	return err
 }
@@ -229,9 +229,9 @@ func (a *activation) openFiles() error {
 // meanwhile.
 func (a *activation) sendFiles(ctx context.Context, kind jobfiles.Kind) error {
 	if kind != jobfiles.Checkpoint {
-		a.closeJobLog()
+		closeJobLog(a.opt)
 	}
-	return a.files.Send(ctx, filetransfer.Upload{Kind: kind, Number: a.work.checkpoint, Added: a.addedOutput(), Removed: a.io.Hidden()})
+	return a.files.Send(ctx, filetransfer.Upload{Kind: kind, Number: a.work.checkpoint, Added: a.work.added(), Removed: a.io.Hidden()})
 }
 
 // outOfMemory turns the kernel's killing of any of the job's processes for want

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"podstarter/classads"
 	"podstarter/condor/image"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
@@ -84,7 +85,7 @@ func (a *activation) bind(ctx context.Context) error {
 	container, err := a.lease.Bind(ctx, payload.BindRequest{
 		Activation: a.job.Name,
 		Image:      wanted,
-		Written:    a.writtenImage(),
+		Written:    writtenImage(a.image, a.job.Ad),
 		ChosenBy:   a.image.Knob,
 		Owner:      a.job.Info.User,
 		Report:     func(progress string) { a.log.Info("Binding: " + progress) },
@@ -108,12 +109,12 @@ func (a *activation) bind(ctx context.Context) error {
 }
 
 // writtenImage is the job's own name for its image, empty if it has none.
-func (a *activation) writtenImage() string {
-	if a.image.Default() || a.image.Knob != "" {
+func writtenImage(d image.Decision, ad *classads.Ad) string {
+	if d.Default() || d.Knob != "" {
 		return ""
 	}
 	for _, name := range []string{"DockerImage", "ContainerImage"} {
-		if text, err := a.job.Ad.GetString(name); err == nil && strings.TrimSpace(text) != "" {
+		if text, err := ad.GetString(name); err == nil && strings.TrimSpace(text) != "" {
 			return text
 		}
 	}

@@ -29,7 +29,7 @@ func (a *activation) handOver(ctx context.Context) error {
 // tellExit is one try of handOver. An error that is shadow.ErrLost leaves all
 // as it was.
 func (a *activation) tellExit(ctx context.Context) error {
-	if err := a.peers.reports.Update(ctx, a.exitAd(ctx)); err != nil {
+	if err := a.peers.reports.Update(ctx, a.account.exiting(ctx)); err != nil {
 		return err
 	}
 	if err := a.stageOut(ctx); err != nil {

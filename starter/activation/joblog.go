@@ -3,39 +3,40 @@ package activation
 import (
 	"podstarter/condor/daemonlog"
 	"podstarter/condor/job"
+	"podstarter/sandbox"
 )
 
 // openJobLog begins the copy of the log that a job asks for, with +JobStarterDebug
 // or starter_log of its submit file, to be kept in its sandbox and to come back
 // with its output (HTCondor src/condor_startd.V6/Starter.cpp:execDCStarter, the
 // argument -a2). What was said before there was a sandbox is not in it.
-func (a *activation) openJobLog() {
-	if a.opt.JobLog == "" || a.opt.LogFile == nil {
+func openJobLog(o Options, box *sandbox.Sandbox) {
+	if o.JobLog == "" || o.LogFile == nil {
 		return
 	}
-	base, err := daemonlog.OptionsFor(a.opt.Settings.Config, a.opt.LogSuffix)
+	base, err := daemonlog.OptionsFor(o.Settings.Config, o.LogSuffix)
 	if err != nil {
-		a.log.Warn("The job gets no log of its own", "error", err)
+		o.Log.Warn("The job gets no log of its own", "error", err)
 		return
 	}
 	// The path in the argument is where the startd believes the sandbox to be.
-	opt := daemonlog.OptionsForJobLog(a.opt.Settings.Config, a.opt.JobLog, base)
-	file, err := a.job.Sandbox.CreateFile(job.StarterLogFile, 0o644)
+	opt := daemonlog.OptionsForJobLog(o.Settings.Config, o.JobLog, base)
+	file, err := box.CreateFile(job.StarterLogFile, 0o644)
 	if err != nil {
-		a.log.Warn("The job gets no log of its own", "error", err)
+		o.Log.Warn("The job gets no log of its own", "error", err)
 		return
 	}
 	opt.Path = file.Name()
-	a.opt.LogFile.Attach(file, opt)
+	o.LogFile.Attach(file, opt)
 }
 
 // closeJobLog ends that copy before it is transferred, so that it does not grow
 // meanwhile.
-func (a *activation) closeJobLog() {
-	if a.opt.LogFile == nil {
+func closeJobLog(o Options) {
+	if o.LogFile == nil {
 		return
 	}
-	if err := a.opt.LogFile.Detach(); err != nil {
-		a.log.Warn("Failed to close the job's own log", "error", err)
+	if err := o.LogFile.Detach(); err != nil {
+		o.Log.Warn("Failed to close the job's own log", "error", err)
 	}
 }

@@ -3,6 +3,8 @@ package activation
 import (
 	"context"
 
+	"podstarter/rescue"
+	"podstarter/starter/endpoint"
 	"podstarter/starter/steps"
 )
 
@@ -10,7 +12,11 @@ import (
 func (a *activation) run(ctx context.Context) int {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	a.listen(ctx)
+	endpoint.Serve(ctx, endpoint.Options{
+		Inherited: a.peers.inherited, Sessions: a.peers.sessions, Version: a.opt.Version, Settings: a.opt.Settings, Orders: a.orders,
+		Reconnect: a.peers.side.Reconnect, Proxy: a.proxies.Command, Owner: a.desk.Serve, Log: a.log,
+	})
+	rescue.Go(func() { a.peers.side.Keep(ctx) })
 	err := a.live(ctx)
 	a.desk.EndVisits()
 	code := a.conclude(ctx, err)
@@ -85,7 +91,7 @@ func (a *activation) clean(ctx context.Context) {
 		}
 	}
 	if a.lease != nil {
-		if err := a.removeTemporary(ctx); err != nil {
+		if err := removeTemporary(ctx, a.opt, a.job.UID); err != nil {
 			a.log.Error("Failed to tidy the pilot container; the next job's starter will try again", "error", err)
 		}
 		if err := a.lease.Release(ctx); err != nil {
@@ -98,9 +104,9 @@ func (a *activation) clean(ctx context.Context) {
 
 // removeTemporary removes what programs that ran for jobs of this user have left in the
 // pilot container. Without a pod the user is one of the machine's, with files of its own.
-func (a *activation) removeTemporary(ctx context.Context) error {
-	if !a.opt.Settings.InPod() {
+func removeTemporary(ctx context.Context, o Options, uid int) error {
+	if !o.Settings.InPod() {
 		return nil
 	}
-	return a.opt.Host.RemoveTemporary(ctx, a.job.UID, a.log)
+	return o.Host.RemoveTemporary(ctx, uid, o.Log)
 }

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"time"
 
-	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/internal/cedar"
@@ -44,7 +41,7 @@ func (a *activation) prepare(ctx context.Context) error {
 	if err := a.site.wrapper.Bring(a.sitePrograms()); err != nil {
 		return err
 	}
-	if err := a.writeAds(); err != nil {
+	if err := a.job.WriteAds(); err != nil {
 		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
 	a.io.Open(ioproxy.Options{
@@ -67,19 +64,19 @@ func (a *activation) makeSandbox(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.removeTemporary(ctx); err != nil {
+	if err := removeTemporary(ctx, a.opt, a.job.UID); err != nil {
 		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
 	a.job.Sandbox, err = sandbox.Create(ctx, sandbox.Options{
 		Execute: knobs.Execute, Scratch: a.opt.Settings.ScratchDir, PID: os.Getpid(), Nested: knobs.NestedScratch,
 		Mode:   sandbox.Permissions(knobs.ExecDirPermissions),
-		Condor: condor, Payload: a.owner(), Log: a.log,
+		Condor: condor, Payload: a.job.FilesOwner(), Log: a.log,
 	})
 	if err != nil {
 		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
 	a.peers.reports.Place(a.job.Sandbox.Scratch())
-	a.openJobLog()
+	openJobLog(a.opt, a.job.Sandbox)
 	job.Localize(a.job.Ad, a.job.Info, a.job.Sandbox.Scratch())
 	if a.job.Home != "" {
 		a.job.Ad.SetString("OSHomeDir", a.job.Home) // as stock (jic_shadow.cpp:initUserPriv)
@@ -95,46 +92,6 @@ func (a *activation) given() payloadrun.Given {
 	}
 }
 
-// owner is the payload's user for the sandbox; a starter without root's rights
-// has no other user than its own.
-func (a *activation) owner() sandbox.Owner {
-	if os.Getuid() != 0 {
-		return sandbox.Self()
-	}
-	return sandbox.Owner{UID: a.job.UID, GID: a.job.GID}
-}
-
-// scratchPath is where the sandbox is, or will be.
-func (a *activation) scratchPath() string {
-	in := a.opt.Settings.Condor.Execute
-	if a.opt.Settings.ScratchDir != "" {
-		in = a.opt.Settings.ScratchDir
-	}
-	dir := filepath.Join(in, fmt.Sprintf("dir_%d", os.Getpid()))
-	if a.opt.Settings.Condor.NestedScratch {
-		return filepath.Join(dir, "scratch")
-	}
-	return dir
-}
-
-// writeAds leaves the ads of job and slot in the sandbox, without what only
-// daemons may know (starter.cpp:WriteAdFiles).
-func (a *activation) writeAds() error {
-	ads := []struct {
-		name string
-		ad   *classads.Ad
-	}{{job.JobAdFile, a.job.Ad}, {job.MachineAdFile, a.job.Machine}, {".execution_overlay.ad", a.job.Overlay}}
-	for _, file := range ads {
-		if file.ad == nil || file.ad.Len() == 0 {
-			continue
-		}
-		if err := a.job.Sandbox.WriteFile(file.name, []byte(file.ad.Public().FormatOld()), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // openCredentials fetches what the job is given of its user's secrets, and is ready for
 // the proxies that the shadow will bring.
 func (a *activation) openCredentials(ctx context.Context) error {
@@ -145,24 +102,19 @@ func (a *activation) openCredentials(ctx context.Context) error {
 	}
 	a.creds = credentials.New(credentials.Options{
 		Shadow: a.peers.shadow, Sandbox: a.job.Sandbox, Job: a.job.Ad, Info: a.job.Info, Knobs: a.opt.Settings.Condor.Credentials,
-		Kerberos: a.fetchKerberos, ProxyExpiry: a.proxyExpiry, Log: a.log,
+		Kerberos: func(ctx context.Context, owner, domain string) ([]byte, error) {
+			return a.peers.fetchKerberos(ctx, &a.job, owner, domain)
+		},
+		ProxyExpiry: a.job.ProxyExpiry, Log: a.log,
 	})
 	return a.creds.Fetch(ctx)
 }
 
 // fetchKerberos asks the shadow for a credential.
-func (a *activation) fetchKerberos(ctx context.Context, owner, domain string) ([]byte, error) {
-	if a.peers.claim == nil {
+func (p *peers) fetchKerberos(ctx context.Context, j *payloadrun.Job, owner, domain string) ([]byte, error) {
+	if p.claim == nil {
 		return nil, errors.New("the shadow gave no session on which to fetch a Kerberos credential; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
 	}
-	client := &cedar.Client{Version: a.version(), Own: a.peers.address, Name: "STARTER " + a.peers.address}
-	return shadow.FetchKerberos(ctx, client, a.job.Info.ShadowAddress, a.peers.claim, owner, domain)
-}
-
-func (a *activation) proxyExpiry() time.Time {
-	expires, err := job.ProxyExpiry(a.job.Ad, a.opt.Settings.Config, time.Now())
-	if err != nil {
-		a.log.Warn("A knob about X.509 proxies is not understood, its default holds", "error", err)
-	}
-	return expires
+	client := &cedar.Client{Version: j.Version(), Own: p.address, Name: "STARTER " + p.address}
+	return shadow.FetchKerberos(ctx, client, j.Info.ShadowAddress, p.claim, owner, domain)
 }

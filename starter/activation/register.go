@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"podstarter/classads"
@@ -32,7 +33,7 @@ func (a *activation) register(ctx context.Context) error {
 		a.job.Overlay = slot.Overlay
 	}
 
-	a.desk.Know(a.job.Ad, a.version())
+	a.desk.Know(a.job.Ad, a.job.Version())
 
 	domain := a.opt.Settings.Condor.FilesystemDomain
 	if a.job.Info, err = job.Read(a.job.Ad, domain); err != nil {
@@ -50,34 +51,21 @@ func (a *activation) register(ctx context.Context) error {
 		return fmt.Errorf("register with the shadow: %w", err)
 	}
 	a.peers.side.Know(a.job.Ad, a.job.Info, a.introduce(false))
-	if err := a.openSessions(ctx); err != nil {
+	if err := a.peers.openSessions(ctx, a.log); err != nil {
 		return err
 	}
-	return a.refuseUnsupported()
-}
-
-// version is the version of HTCondor that this starter speaks: that of the
-// startd that runs it, as with stock, where both come from one package. The
-// shadow picks its protocol by it.
-func (a *activation) version() string {
-	return a.job.Machine.StringOr("CondorVersion", "")
-}
-
-// refuseUnsupported ends jobs that ask for what is not done here before
-// anything is moved for them.
-func (a *activation) refuseUnsupported() error {
 	if err := job.CheckUniverse(a.job.Info.Universe); err != nil {
-		return failure.New(shadow.HoldFailedToCreateProcess, 0, err)
+		return failure.New(shadow.HoldFailedToCreateProcess, 0, err) // before anything is moved for it
 	}
 	return nil
 }
 
 // openSessions makes the sessions on which the shadow may command this starter
 // and on which files are transferred (jic_shadow.cpp:initMatchSecuritySession).
-func (a *activation) openSessions(ctx context.Context) error {
-	info, err := a.peers.shadow.GetSecSessionInfo(ctx)
+func (p *peers) openSessions(ctx context.Context, log *slog.Logger) error {
+	info, err := p.shadow.GetSecSessionInfo(ctx)
 	if callErr := (*shadow.CallError)(nil); errors.As(err, &callErr) {
-		a.log.Warn("The shadow offers no sessions; files cannot be transferred", "error", err)
+		log.Warn("The shadow offers no sessions; files cannot be transferred", "error", err)
 		return nil
 	}
 	if err != nil {
@@ -87,19 +75,19 @@ func (a *activation) openSessions(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("take over the shadow's session: %w", err)
 	}
-	if err := a.peers.sessions.Add(reconnect); err != nil {
+	if err := p.sessions.Add(reconnect); err != nil {
 		return fmt.Errorf("take over the shadow's session: %w", err)
 	}
-	a.peers.claim = reconnect
-	return a.peers.side.Meet(info)
+	p.claim = reconnect
+	return p.side.Meet(info)
 }
 
 // introduce says who this starter is, for a shadow that begins and for those
 // that come back.
 func (a *activation) introduce(withSlot bool) *classads.Ad {
 	ad := job.Registration(job.Starter{
-		Address: a.peers.address, Scratch: a.scratchPath(),
-		Version: a.version(), Platform: a.job.Machine.StringOr("CondorPlatform", ""),
+		Address: a.peers.address, Scratch: a.job.ScratchPath(),
+		Version: a.job.Version(), Platform: a.job.Machine.StringOr("CondorPlatform", ""),
 		Machine:          a.job.Machine.StringOr("Machine", ""),
 		UIDDomain:        a.opt.Settings.Condor.UIDDomain,
 		FilesystemDomain: a.opt.Settings.Condor.FilesystemDomain,

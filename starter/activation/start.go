@@ -29,7 +29,7 @@ func (a *activation) start(ctx context.Context) error {
 		}
 	}
 	under := a.site.wrapper.For(!a.image.Default())
-	cmd, spec, err := a.job.Main(a.runName(), under, a.work.container.PlatformEnv())
+	cmd, spec, err := a.job.Main(a.job.RunName(a.work.runs), under, a.work.container.PlatformEnv())
 	if err != nil {
 		return err
 	}

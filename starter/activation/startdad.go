@@ -4,10 +4,12 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
 	"podstarter/classads"
+	"podstarter/starter/payloadrun"
 )
 
 const (
@@ -21,17 +23,17 @@ const (
 
 // startdMeasures is what the startd measured of this slot, above all what its
 // monitors say of GPUs; nil while it has not written it.
-func (a *activation) startdMeasures() *classads.Ad {
-	data, err := a.readStartdAd()
+func startdMeasures(j *payloadrun.Job, log *slog.Logger) *classads.Ad {
+	data, err := readStartdAd(j)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			a.log.Warn("Cannot read what the startd measured", "error", err)
+			log.Warn("Cannot read what the startd measured", "error", err)
 		}
 		return nil
 	}
 	ad, err := classads.ParseOld(string(data))
 	if err != nil {
-		a.log.Warn("What the startd measured is not understood", "error", err)
+		log.Warn("What the startd measured is not understood", "error", err)
 		return nil
 	}
 	return ad
@@ -40,14 +42,14 @@ func (a *activation) startdMeasures() *classads.Ad {
 // readStartdAd reads the file with the rights of whom its directory belongs to:
 // with nested directories, or a scratch directory apart from EXECUTE, that is
 // HTCondor, otherwise the payload.
-func (a *activation) readStartdAd() ([]byte, error) {
-	if a.job.Sandbox == nil {
+func readStartdAd(j *payloadrun.Job) ([]byte, error) {
+	if j.Sandbox == nil {
 		return nil, fs.ErrNotExist
 	}
-	if !a.opt.Settings.Condor.NestedScratch && a.opt.Settings.ScratchDir == "" {
-		return a.job.Sandbox.ReadFile(startdAdFile, maxStartdAd)
+	if !j.Settings.Condor.NestedScratch && j.Settings.ScratchDir == "" {
+		return j.Sandbox.ReadFile(startdAdFile, maxStartdAd)
 	}
-	f, err := os.Open(filepath.Join(a.job.Sandbox.HTCondor(), startdAdFile))
+	f, err := os.Open(filepath.Join(j.Sandbox.HTCondor(), startdAdFile))
 	if err != nil {
 		return nil, err
 	}

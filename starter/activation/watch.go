@@ -183,8 +183,8 @@ func (a *activation) changeUpdate(ctx context.Context) {
 // tellState is an update; the answer is what it said of the job.
 func (a *activation) tellState(ctx context.Context) *classads.Ad {
 	a.gauges.meter.Look(ctx, a.work.container.Client(), a.work.container.Table())
-	ad := a.fullAd(ctx, a.state())
-	a.publishPorts(ad, true)
+	ad := a.account.full(ctx, a.account.state())
+	a.account.publishPorts(ad, true)
 	said := ad.Clone() // without what is for those who are told alone
 	a.peers.reports.Tell(ctx, ad)
 	return said

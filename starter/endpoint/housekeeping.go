@@ -1,4 +1,4 @@
-package activation
+package endpoint
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 // the commands that end it (condor_daemon_core.V6/daemon_core_main.cpp:
 // dc_main_init). It does not serve commands that need a session which a client
 // gets only by authenticating to the starter.
-func (a *activation) housekeeping(server *cedar.Server) {
+func (o Options) housekeeping(server *cedar.Server) {
 	for _, command := range []int{cedar.DCReconfig, cedar.DCReconfigFull} {
 		server.Handle(command, cedar.Administrator, func(ctx context.Context, c *cedar.Call) error {
 			if err := nothingElse(c); err != nil {
 				return err
 			}
-			a.signalled(ctx, int(syscall.SIGHUP))
+			o.signalled(ctx, int(syscall.SIGHUP))
 			return nil
 		})
 	}
