@@ -125,7 +125,8 @@ func TestComeBack(t *testing.T) {
 	<-r.kept
 }
 
-// TestTwiceBack: one word that a shadow is back is enough, whoever hears it.
+// TestTwiceBack: one word that a shadow is back is enough, whoever hears it. Its session
+// for files is taken over.
 func TestTwiceBack(t *testing.T) {
 	r := run(t, time.Hour)
 	for range 3 {
@@ -136,6 +137,9 @@ func TestTwiceBack(t *testing.T) {
 		must(t, r.client.BeginExecution(t.Context()))
 	}
 	<-r.Back()
+	if err := r.Use(&moving{}, &cedar.Client{}); err != nil {
+		t.Errorf("the session of the shadow that came back is not there: %v", err)
+	}
 }
 
 // TestLeaseOver: a job without a lease ends with its shadow, and no shadow gets it back.

@@ -53,8 +53,7 @@ type Desk struct {
 	entered bool // somebody has logged in to an interactive job
 }
 
-// stage is what there is to look into. It only grows, but for a job that is started
-// again after a checkpoint.
+// stage is what there is to look into. It only grows.
 type stage int
 
 const (
