@@ -6,11 +6,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"net"
 	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pkg/sftp"
@@ -96,6 +98,21 @@ func (d *served) start(t *testing.T, job string, w payload.Wrapper) payload.Spec
 	return spec
 }
 
+// rest is a connection of which the beginning was read already.
+type rest struct {
+	net.Conn
+	begun []byte
+}
+
+func (r *rest) Read(b []byte) (int, error) {
+	if len(r.begun) == 0 {
+		return r.Conn.Read(b)
+	}
+	n := copy(b, r.begun)
+	r.begun = r.begun[n:]
+	return n, nil
+}
+
 // login is what condor_ssh_to_job does.
 func (d *served) login(t *testing.T, request string) *ssh.Client {
 	t.Helper()
@@ -113,7 +130,9 @@ func (d *served) login(t *testing.T, request string) *ssh.Client {
 	must(t, err)
 	host, _, _, _, err := ssh.ParseAuthorizedKey(decode("SSHPublicServerKey"))
 	must(t, err)
-	conn, channels, requests, err := ssh.NewClientConn(s.Conn(), "job", &ssh.ClientConfig{
+	raw, begun := s.Detach() // the server may have begun already
+	must(t, raw.SetDeadline(time.Time{}))
+	conn, channels, requests, err := ssh.NewClientConn(&rest{raw, begun}, "job", &ssh.ClientConfig{
 		User: "alice", Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.FixedHostKey(host),
 	})
 	must(t, err)
