@@ -339,6 +339,8 @@ func TestEndVisits(t *testing.T) {
 	must(t, err)
 	out, err := s.StdoutPipe()
 	must(t, err)
+	_, err = s.StdinPipe() // which stays open
+	must(t, err)
 	must(t, s.Start("echo begun; exec cat"))
 	if _, err := io.ReadFull(out, make([]byte, len("begun"))); err != nil {
 		t.Fatal(err)
