@@ -128,6 +128,7 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 		Name: fmt.Sprintf("%s-%d-%s", safeName(o.Slot), os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36)),
 		Slot: o.Slot, Settings: o.Settings, Environ: startd.ScrubEnv(o.Env), Log: log, Given: a.given,
 	}
+	a.proxies.Log = log
 	a.account = account{
 		job: &a.job, work: &a.work, gauges: &a.gauges, orders: a.orders, peers: &a.peers, io: &a.io,
 		files: func() *transfer.Files { return a.files }, log: log,

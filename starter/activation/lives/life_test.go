@@ -14,7 +14,7 @@ import (
 	"podstarter/starter/activation"
 )
 
-// life is one life of a job. In all texts @ stands for the life's own directory.
+// life is one life of a job. In all texts @/ stands for the life's own directory.
 type life struct {
 	name string
 
@@ -152,8 +152,8 @@ func (w *world) judgeStartd(want want) {
 	}
 }
 
-// at puts the life's directory into a text.
-func (w *world) at(text string) string { return strings.ReplaceAll(text, "@", w.dir) }
+// at puts the life's directory into a text, for @/.
+func (w *world) at(text string) string { return strings.ReplaceAll(text, "@/", w.dir+"/") }
 
 // atAll does so in the values of a map.
 func (w *world) atAll(texts map[string]string) map[string]string {

@@ -42,7 +42,9 @@ func TestInput(t *testing.T) {
 			want: want{last: "error 12/-1000", check: (*world).neverBegan},
 		},
 		{
-			name: "no go-ahead", plan: func(w *world) { w.shadow.On(condortest.GoAhead, 1, condortest.Answer(condortest.Refusal(13, 5, "too large", false))) },
+			name: "no go-ahead", plan: func(w *world) {
+				w.shadow.On(condortest.GoAhead, 1, condortest.Answer(condortest.Refusal(13, 5, "too large", false)))
+			},
 			want: want{last: "error 13/5", says: "too large", check: (*world).neverBegan},
 		},
 		{

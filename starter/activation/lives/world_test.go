@@ -19,6 +19,7 @@ import (
 	"podstarter/condor/condortest"
 	"podstarter/condor/config"
 	"podstarter/condor/startd"
+	"podstarter/internal/cedar"
 	"podstarter/localexec"
 	"podstarter/payload"
 	"podstarter/starter/activation"
@@ -28,9 +29,12 @@ import (
 )
 
 // patience is how long a test waits for what does not come.
-const patience = time.Minute
+const patience = 20 * time.Second
 
-const enospc = syscall.ENOSPC
+const (
+	enospc        = syscall.ENOSPC
+	sigCheckpoint = cedar.DCSigPCkpt
+)
 
 // world is what a life happens in.
 type world struct {
@@ -80,7 +84,7 @@ func newWorld(t testing.TB, l life) *world {
 		Job: plainJob + w.at(l.job), Without: l.without, Files: files,
 	}
 	for _, name := range []string{"TransferOutput", "TransferOutputRemaps"} { // all that is new comes back
-		if !strings.Contains(l.job, name+" =") {
+		if !strings.Contains("\n"+l.job, "\n"+name+" =") {
 			so.Without = append(so.Without, name)
 		}
 	}
@@ -229,14 +233,15 @@ func (w *world) logged(text string) {
 }
 
 // lastWords are the words that end a job: job_exit with status and reason, or an error
-// with code and subcode; and the text of the last.
+// with code and subcode, if it has some; and the text of the last.
 func (w *world) lastWords() (words []string, text string) {
 	for _, h := range w.shadow.Heard() {
 		switch {
 		case h.Call == "job_exit":
 			words = append(words, h.String())
 		case h.Call == "ulog" && h.Ad.Text("MyType") == "RemoteErrorEvent":
-			words = append(words, fmt.Sprintf("error %s/%s", h.Ad.Text("HoldReasonCode"), h.Ad.Text("HoldReasonSubCode")))
+			word := fmt.Sprintf("error %s/%s", h.Ad.Text("HoldReasonCode"), h.Ad.Text("HoldReasonSubCode"))
+			words = append(words, strings.TrimSuffix(word, " /"))
 			text = h.Ad.Text("ErrorMsg")
 		}
 	}
