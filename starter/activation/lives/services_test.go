@@ -84,7 +84,7 @@ func TestTokens(t *testing.T) {
 				// A renewal that never gets an answer ends before the last word is said.
 				w.shadow.On("getcreds", 3, condortest.Do(func(condortest.Heard) { w.tell("end") }))
 			},
-			live: func(w *world) { w.hears("runs") },
+			live: func(w *world) { w.runs() },
 			want: want{last: "job_exit 0 100", check: func(w *world) {
 				story := w.shadow.Story("getcreds", "job_exit")
 				if len(story) < 4 || !strings.HasPrefix(story[len(story)-1], "job_exit") {
@@ -111,7 +111,7 @@ func TestProxy(t *testing.T) {
 	files := map[string]string{"proxy": "the submit side's own"}
 	bring := func(bring func(context.Context, *condortest.Shadow) (int64, error), want int64) func(*world) {
 		return func(w *world) {
-			w.hears("runs")
+			w.runs()
 			if n, err := bring(w.ctx, w.shadow); n != want || err != nil {
 				w.Errorf("the answer is %d, %v", n, err)
 			}
@@ -279,9 +279,10 @@ func TestCheckpoints(t *testing.T) {
 		{
 			name: "by signal", job: signal, script: waits + "; exit 1",
 			live: func(w *world) {
-				w.hears("runs")
+				w.runs()
 				w.signal(sigCheckpoint)
 				w.hears("runs")
+				w.loggedTimes("Create_Process succeeded", 2)
 				w.vacate(condortest.DeactivatedFast)
 			},
 			want: want{last: "job_exit 9 107", check: func(w *world) {
@@ -291,14 +292,14 @@ func TestCheckpoints(t *testing.T) {
 		{
 			name: "by signal, and it ends otherwise", job: signal, script: strings.Replace(waits, "exit 85", "exit 3", 1),
 			live: func(w *world) {
-				w.hears("runs")
+				w.runs()
 				w.signal(sigCheckpoint)
 			},
 			want: want{last: "error 36/768", says: "did not exit as promised"},
 		},
 		{
 			name: "a signal that it does not want", script: "echo runs >@/said; read word <@/told", live: func(w *world) {
-				w.hears("runs")
+				w.runs()
 				w.signal(sigCheckpoint)
 				w.tell("end")
 			},

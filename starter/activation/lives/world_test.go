@@ -53,6 +53,7 @@ type world struct {
 	options    activation.Options
 	cancel     context.CancelFunc
 	ctx        context.Context
+	notices    chan payload.Notice // of the container's end; see withNotices
 }
 
 // plainJob are attributes of a job that needs no files but its program.
@@ -149,8 +150,8 @@ func (w *world) configure() {
 // begin lets the starter begin.
 func (w *world) begin() {
 	w.Helper()
-	w.options.Env = append(w.activation.Env(w), "PATH=/usr/local/bin:/usr/bin:/bin", "PILOT=yes")
 	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.options.Env = append(w.activation.Env(w), "PATH=/usr/local/bin:/usr/bin:/bin", "PILOT=yes")
 	go func() { w.exited <- activation.Run(w.ctx, w.options) }()
 }
 
@@ -232,6 +233,14 @@ func (w *world) logged(text string) {
 	}
 }
 
+// loggedTimes waits until the starter's log has a text so many times.
+func (w *world) loggedTimes(text string, n int) {
+	w.Helper()
+	if !w.log.waitN(text, n, patience) {
+		w.Fatalf("the log never has %q %d times", text, n)
+	}
+}
+
 // lastWords are the words that end a job: job_exit with status and reason, or an error
 // with code and subcode, if it has some; and the text of the last.
 func (w *world) lastWords() (words []string, text string) {
@@ -285,7 +294,9 @@ func (b *logBuffer) String() string {
 	return strings.ReplaceAll(b.text.String(), `\"`, `"`)
 }
 
-func (b *logBuffer) wait(text string, limit time.Duration) bool {
+func (b *logBuffer) wait(text string, limit time.Duration) bool { return b.waitN(text, 1, limit) }
+
+func (b *logBuffer) waitN(text string, n int, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
@@ -294,7 +305,7 @@ func (b *logBuffer) wait(text string, limit time.Duration) bool {
 			b.more = make(chan struct{})
 		}
 		more := b.more
-		found := strings.Contains(strings.ReplaceAll(b.text.String(), `\"`, `"`), text)
+		found := strings.Count(strings.ReplaceAll(b.text.String(), `\"`, `"`), text) >= n
 		b.mu.Unlock()
 		if found {
 			return true
