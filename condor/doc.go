@@ -1,5 +1,5 @@
-// Package condor has no code of its own; below it is what HTCondor's daemons
-// say to a starter and hear from it:
+// Package condor has no code of its own; its subpackages hold what HTCondor's
+// daemons and a starter say to each other:
 //
 //   - config: the knobs, read through condor_config_val
 //   - daemonlog: the log file, in the format that HTCondor's tools read
@@ -9,6 +9,6 @@
 //   - shadow: the remote calls on the syscall socket
 //   - job: what the job ad means, as functions without daemons
 //
-// None of them knows how a payload is run. Comments name the source of a fact
-// as file:function of the HTCondor source tree, without its leading src/.
+// None of them knows how a payload runs. Comments name the source of a fact as
+// file:function of the HTCondor source tree, without its leading src/.
 package condor

@@ -140,8 +140,8 @@ func TestOpenFlags(t *testing.T) {
 	}
 }
 
-// TestClosedFile: neither a file that was closed nor one that the shadow has open for
-// itself is the job's to use.
+// TestClosedFile: the job can use neither a closed file nor one that the shadow
+// has open for itself.
 func TestClosedFile(t *testing.T) {
 	sh := newShadow(t)
 	c := known(t, serve(t, all(sh)))
@@ -149,7 +149,7 @@ func TestClosedFile(t *testing.T) {
 		t.Helper()
 		for _, request := range []string{"read 7 5", "pread 7 5 0", "sread 7 5 0 1 1", "lseek 7 0 0", "fstat 7", "fsync 7", "ftruncate 7 0", "fchmod 7 0", "close 7", "write 7 1", "pwrite 7 1 0"} {
 			if strings.Contains(request, "write") {
-				request += "\nx" // the byte that is to be written, and no line feed behind it
+				request += "\nx" // the byte to write, without a line feed
 			} else {
 				request += "\n"
 			}
@@ -174,7 +174,8 @@ func TestClosedFile(t *testing.T) {
 	}
 }
 
-// TestLargestRequest: what is as long as may be is asked for, and one byte more is not.
+// TestLargestRequest: a request of the largest size is served, one byte more is
+// not.
 func TestLargestRequest(t *testing.T) {
 	sh := newShadow(t)
 	c := known(t, serve(t, all(sh)))
@@ -190,7 +191,8 @@ func TestLargestRequest(t *testing.T) {
 	}
 }
 
-// TestCookieIsAskedForInFull: a part of it, and more than it, are as wrong as any other.
+// TestCookieIsAskedForInFull: a part of the cookie, or more than it, is as wrong
+// as any other.
 func TestCookieIsAskedForInFull(t *testing.T) {
 	s := serve(t, all(newShadow(t)))
 	clients := map[string]*client{}
@@ -207,23 +209,23 @@ func TestCookieIsAskedForInFull(t *testing.T) {
 	}
 }
 
-// TestLateClient: a connection whose cookie comes when the server is finished is none of a
-// client, and Finish need not wait for it.
+// TestLateClient: a connection that sends its cookie after the server has
+// finished is not a client, and Finish need not wait for it.
 func TestLateClient(t *testing.T) {
 	s := serve(t, all(newShadow(t)))
 	conn, other := net.Pipe()
 	defer conn.Close()
 	defer other.Close()
 	if !s.trust(conn) {
-		t.Error("a client is not taken")
+		t.Error("a client is not admitted")
 	}
 	s.drop(conn)
 	s.Finish(t.Context())
 	if s.trust(conn) {
-		t.Error("a client is taken after the end")
+		t.Error("a client is admitted after the end")
 	}
 	if s.admit(conn) != nil {
-		t.Error("a connection is taken after the end")
+		t.Error("a connection is admitted after the end")
 	}
 }
 
@@ -264,7 +266,7 @@ func TestStrangers(t *testing.T) {
 	}
 	silent := Options{patience: time.Millisecond, Shadow: sh, Files: true}
 	if c := dial(t, serve(t, silent)); !c.closed() {
-		t.Error("a stranger may be silent for ever")
+		t.Error("a stranger may stay silent for ever")
 	}
 }
 
@@ -290,11 +292,11 @@ func TestLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := c.next(); got != "2" {
-		t.Errorf("a request that the end of the connection ends: %s", got)
+		t.Errorf("a request without a line feed at the end of the connection: %s", got)
 	}
 }
 
-// TestFinish does what was asked for by clients that are gone.
+// TestFinish: Finish carries out the requests of clients that have left.
 func TestFinish(t *testing.T) {
 	sh := newShadow(t)
 	hold := make(chan struct{})
@@ -327,7 +329,8 @@ func TestFinish(t *testing.T) {
 	}
 }
 
-// TestFinishGivesUp: a client that stays is not waited for longer than ctx.
+// TestFinishGivesUp: Finish does not wait longer than ctx for a client that
+// stays.
 func TestFinishGivesUp(t *testing.T) {
 	s := serve(t, all(newShadow(t)))
 	c := known(t, s)
@@ -409,7 +412,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// FuzzClient says anything after the cookie. Every line is answered, or the
+// FuzzClient sends anything after the cookie. Every line is answered, or the
 // connection ends.
 func FuzzClient(f *testing.F) {
 	for _, seed := range []string{"open a r 0\nread 7 5\nclose 7\n", "putfile f 420 5\nhellogetfile f\n", "write 7 99999999\n", "set_job_attr_delayed ChirpA 1\n\x00\n",

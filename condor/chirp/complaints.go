@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// complaints are lines in the log that a job, or anybody who gets to the proxy,
-// can cause as often as they like. Of each kind there are a few.
+// complaints are log lines that a job, or anybody who reaches the proxy, can
+// cause as often as they like. Only a few of each kind are logged.
 type complaints struct {
 	log *slog.Logger
 
@@ -17,13 +17,13 @@ type complaints struct {
 type complaint int
 
 const (
-	aboutStrangers complaint = iota // who does not know the cookie
-	aboutUpdates                    // that are refused
-	aboutFailures                   // without a number
+	aboutStrangers complaint = iota // clients without the cookie
+	aboutUpdates                    // refused updates
+	aboutFailures                   // errors without a chirp code
 	kinds
 )
 
-// maxComplaints is how many lines there are of a kind.
+// maxComplaints is how many lines of each kind are logged.
 const maxComplaints = 20
 
 func (c *complaints) about(kind complaint, text string, args ...any) {
@@ -33,7 +33,7 @@ func (c *complaints) about(kind complaint, text string, args ...any) {
 		return
 	}
 	if c.told[kind]++; c.told[kind] == maxComplaints {
-		text += "; no more is said of the kind"
+		text += "; no more lines of this kind are logged"
 	}
 	c.log.Warn(text, args...)
 }

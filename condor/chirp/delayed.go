@@ -9,7 +9,7 @@ import (
 	"podstarter/condor/config"
 )
 
-// Delayed holds the attributes that a job has set to be told with the next update
+// Delayed holds the attributes that a job has set for the next update
 // (set_job_attr_delayed). It is safe for concurrent use.
 type Delayed struct {
 	prefixes []string
@@ -18,12 +18,12 @@ type Delayed struct {
 	mu      sync.Mutex
 	names   map[string]bool // lower case, of all that were ever set
 	pending *classads.Ad
-	set     *classads.Ad // all of them, those already told too
+	set     *classads.Ad // all of them, including those already sent
 }
 
-// NewDelayed makes an empty set. Names must match one of the patterns, a comma- or
-// blank-separated list in which one * stands for anything and case does not count
-// (CHIRP_DELAYED_UPDATE_PREFIX); at most so many different ones can be set
+// NewDelayed makes an empty set. Names must match one of the patterns, a comma-
+// or blank-separated, case-insensitive list in which one * stands for anything
+// (CHIRP_DELAYED_UPDATE_PREFIX); at most so many different names can be set
 // (CHIRP_DELAYED_UPDATE_MAX_ATTRS).
 func NewDelayed(patterns string, most int) *Delayed {
 	return &Delayed{
@@ -36,13 +36,13 @@ func NewDelayed(patterns string, most int) *Delayed {
 // (io_proxy_handler.cpp:handle_standard_request).
 const maxExpression = 993
 
-// maxName bounds a name; stock has no bound but that of the line.
+// maxName bounds a name, in bytes; stock limits only the line.
 const maxName = 256
 
-// put records a value. The error says why it is refused.
+// put records a value. The error says why it was refused.
 func (d *Delayed) put(name string, e *classads.Expr) error {
 	if !plainName(name) || len(name) > maxName {
-		return fmt.Errorf("%.64q is no name of an attribute", name)
+		return fmt.Errorf("%.64q is not an attribute name", name)
 	}
 	matches := false
 	for _, p := range d.prefixes {
@@ -63,15 +63,15 @@ func (d *Delayed) put(name string, e *classads.Expr) error {
 	return nil
 }
 
-// get is the latest value of an attribute.
+// get returns the latest value of an attribute.
 func (d *Delayed) get(name string) (*classads.Expr, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.set.Lookup(name)
 }
 
-// Take returns what has been set since the last time, for an update. If that does
-// not arrive, it is to be given back with Restore.
+// Take returns the attributes set since the last call, for an update. If the
+// update is lost, give it back with Restore.
 func (d *Delayed) Take() *classads.Ad {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,8 +97,8 @@ func (d *Delayed) Restore(update *classads.Ad) {
 	}
 }
 
-// plainName tells whether an attribute of that name needs no quotes. Others could
-// come apart on the wire.
+// plainName reports whether an attribute of that name needs no quotes. Other
+// names could break the wire format.
 func plainName(name string) bool {
 	for i, c := range []byte(name) {
 		switch {
@@ -110,8 +110,8 @@ func plainName(name string) bool {
 	return name != ""
 }
 
-// matchFold matches a name with a pattern in which the first * stands for anything
-// (condor_utils/stl_string_utils.cpp:matches_withwildcard_impl).
+// matchFold matches a name against a pattern in which the first * stands for
+// anything (condor_utils/stl_string_utils.cpp:matches_withwildcard_impl).
 func matchFold(pattern, name string) bool {
 	before, after, wild := strings.Cut(strings.ToLower(pattern), "*")
 	name = strings.ToLower(name)

@@ -3,21 +3,21 @@
 // (condor_starter.V6.1/io_proxy.cpp, io_proxy_handler.cpp,
 // condor_chirp/chirp_protocol.h).
 //
-// A client connects over TCP, says "cookie COOKIE", and then one request a line.
-// Words are separated by blanks; a backslash takes the meaning from the character
-// behind it. An answer is a number on a line: a result, or one of the negative
-// codes below; bytes or text of that length may follow. What a request does is
-// done by the shadow on the submit side, and what it may do the shadow decides;
-// here it is only decided which kinds of requests are served at all.
+// A client connects over TCP, sends "cookie COOKIE", and then one request per
+// line. Words are separated by blanks; a backslash escapes the next character. An
+// answer is a number on a line: a result, or one of the negative codes below;
+// bytes or text of that length may follow. The shadow carries requests out on the
+// submit side and decides what is permitted; this package only decides which
+// kinds of requests are served at all.
 //
-// Requests are carried out one after the other, whatever the number of
-// connections. So one that follows another in time finds what that one did, and a
-// job that chirps without end never has more than one call waiting for the
-// shadow beside the starter's own.
+// Requests are carried out one after the other, over all connections. So a later
+// request sees the effect of an earlier one, and a job that sends requests
+// without end never has more than one call waiting for the shadow beside the
+// starter's own.
 //
 // The client is the job, and may be hostile: lines, connections and bytes are
-// bounded, and whoever does not know the cookie is not served. A job can only keep
-// itself waiting.
+// bounded, and clients without the cookie are not served. A job can only delay
+// itself.
 package chirp
 
 import "syscall"
@@ -47,10 +47,10 @@ const (
 // protocolVersion is what the request "version" answers.
 const protocolVersion = 2
 
-// maxLine is the length of a request, line feed not counted.
+// maxLine is the length of a request in bytes, without the line feed.
 const maxLine = 5120
 
-// codeOf is the code for an errno
+// codeOf returns the code for an errno
 // (condor_starter.V6.1/io_proxy_handler.cpp:IOProxyHandler::convert).
 func codeOf(errno syscall.Errno) int64 {
 	switch errno {

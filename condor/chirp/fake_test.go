@@ -21,15 +21,15 @@ import (
 
 const stat = "1 2 3 4 5 6 7 8 9 10 11 12 13\n"
 
-// fakeShadow is the submit side, and the client that leads to it. It answers from a
-// table, and remembers what it was asked.
+// fakeShadow is the submit side and the client connected to it. It answers from a
+// table and records what it was asked.
 type fakeShadow struct {
 	*shadow.Client
 	double *condortest.Shadow
-	seen   int // of what the double has heard
+	seen   int // of the recorded calls
 }
 
-// canned are the answers that are not 0: those of the submit side of no real files.
+// canned are the answers that are not 0, for a submit side without real files.
 var canned = map[string]condortest.Action{
 	"get_file_info_new": texts(0, "/submit/file"), "open": texts(7),
 	"fstat": padded(stat), "stat": padded(stat), "lstat": padded(stat),
@@ -42,10 +42,10 @@ var canned = map[string]condortest.Action{
 	"get_job_attr": texts(0, `"the value"`),
 }
 
-// plain are the calls that succeed and say no more.
+// plain are the calls that succeed without further output.
 var plain = []string{"access", "chmod", "chown", "close", "fchmod", "fchown", "fsync", "ftruncate", "lchown", "link", "rename", "rmall", "symlink", "truncate", "unlink", "utime"}
 
-// texts is an answer of a result and strings.
+// texts is an answer with a result and strings.
 func texts(result int64, texts ...string) condortest.Action {
 	return condortest.Say(func(s *cedar.Stream) {
 		s.PutInt(result)
@@ -65,7 +65,7 @@ func padded(text string) condortest.Action {
 	})
 }
 
-// octets is an answer of as many bytes as the result says.
+// octets is an answer with as many bytes as the result says.
 func octets(data string) condortest.Action {
 	return condortest.Say(func(s *cedar.Stream) {
 		s.PutInt(int64(len(data)))
@@ -88,14 +88,14 @@ func newShadow(t testing.TB) *fakeShadow {
 	return f
 }
 
-// lose loses the shadow.
+// lose breaks the connection to the shadow.
 func (f *fakeShadow) lose() {
 	lost := f.Lost()
 	f.double.Disconnect()
 	<-lost
 }
 
-// comeBack brings another one.
+// comeBack connects another one.
 func (f *fakeShadow) comeBack(t testing.TB) {
 	t.Helper()
 	if err := f.Resume(t.Context(), f.double.Connect(t), func(shadow.SecSessionInfo) error { return nil }); err != nil {
@@ -103,9 +103,10 @@ func (f *fakeShadow) comeBack(t testing.TB) {
 	}
 }
 
-// said is what the shadow was asked since the last time.
+// said returns what the shadow was asked since the last call.
 func (f *fakeShadow) said() (lines []string) {
-	// Not every call is answered: with another one behind it, it has been heard.
+	// Not every call is answered: once a later call is recorded, the earlier ones
+	// are.
 	const last = "dprintf_stats"
 	_ = f.DprintfStats(context.Background(), "the last one")
 	heard := f.double.Heard()
@@ -164,7 +165,7 @@ func serve(t testing.TB, o Options) *Server {
 // all turns every kind of request on.
 func all(sh Shadow) Options { return Options{Shadow: sh, Files: true, Updates: true, Delayed: true} }
 
-// client speaks the protocol by hand.
+// client speaks the protocol directly.
 type client struct {
 	t    testing.TB
 	conn net.Conn

@@ -67,7 +67,7 @@ func TestPutFile(t *testing.T) {
 }
 
 // TestPutThenAnotherClient: condor_chirp does not wait until its file has been
-// written; who comes after it must find it nevertheless.
+// written; the next client must find it nevertheless.
 func TestPutThenAnotherClient(t *testing.T) {
 	sh := newShadow(t)
 	s := serve(t, all(sh))
@@ -88,7 +88,7 @@ func TestPutThenAnotherClient(t *testing.T) {
 	}
 }
 
-// TestLarge moves more than is kept in memory, both ways.
+// TestLarge moves more than is kept in memory, in both directions.
 func TestLarge(t *testing.T) {
 	sh := newShadow(t)
 	large := strings.Repeat("0123456789abcdef", 1<<16)
@@ -127,7 +127,7 @@ func TestNoRoomForLarge(t *testing.T) {
 	}
 }
 
-// TestSpoolKeepsOrder reads what is partly in memory, and more than once.
+// TestSpoolKeepsOrder reads data that is partly in memory, more than once.
 func TestSpoolKeepsOrder(t *testing.T) {
 	s := &spool{file: func() (*os.File, error) { return os.Create(filepath.Join(t.TempDir(), "f")) }}
 	defer s.close()

@@ -11,7 +11,7 @@ import (
 	"podstarter/condor/shadow"
 )
 
-// open finds out where the file is, opens it, and adds what is known of it to the
+// open looks up where the file is, opens it, and adds its stat data to the
 // answer.
 func (x *session) open(a []arg) (reply, error) {
 	where, code := x.ask(shadow.FileRequest{Call: shadow.FileLookup, Fields: []shadow.Field{shadow.Text(a[0].text)}})
@@ -101,7 +101,7 @@ func listing(call shadow.FileCall) func(*session, []arg) (reply, error) {
 	}
 }
 
-// bytesOf is a request that goes to the shadow as it is and is answered with bytes.
+// bytesOf is a request that is passed on unchanged and answered with bytes.
 func bytesOf(call shadow.FileCall) func(*session, []arg) (reply, error) {
 	return func(x *session, a []arg) (reply, error) {
 		kinds := "si"
@@ -142,9 +142,9 @@ func reading(call shadow.FileCall) func(*session, []arg) (reply, error) {
 	}
 }
 
-// strideRead reads pieces at regular distances. The shadow goes on for ever when
-// the file ends before it has all that was asked for (NTreceivers.cpp,
-// CONDOR_sread), so it is not asked for more than there is.
+// strideRead reads pieces at regular distances. The shadow loops for ever if the
+// file ends before it has all that was asked for (NTreceivers.cpp, CONDOR_sread),
+// so it is never asked for more than the file has.
 func (x *session) strideRead(a []arg) (reply, error) {
 	length, offset, stride, skip := a[1].n, a[2].n, a[3].n, a[4].n
 	look := shadow.FileRequest{Call: shadow.FileFstat, Fields: fields(a[:1], "i")}
@@ -168,9 +168,9 @@ func (x *session) strideRead(a []arg) (reply, error) {
 	return x.fetch(shadow.FileRequest{Call: shadow.FileSread, Fields: fields(a, "illll"), Origin: look.Origin})
 }
 
-// strided is how many bytes there are to be read from a file of that size in
-// pieces of stride bytes, each beginning skip bytes behind the one before; no more
-// than most is counted.
+// strided returns how many bytes a file of that size has for a read in pieces of
+// stride bytes, each beginning skip bytes behind the one before, and at most
+// most.
 func strided(size, offset, stride, skip, most int64) int64 {
 	var sum int64
 	for sum < most && offset < size {
@@ -186,22 +186,22 @@ func strided(size, offset, stride, skip, most int64) int64 {
 	return min(sum, most)
 }
 
-// fileSize is the eighth number of what the shadow says of a file
+// fileSize is the eighth number of the shadow's stat answer
 // (condor_utils/stat_info.cpp: stat_string).
 func fileSize(text string) (int64, error) {
 	const at = 7
 	numbers := strings.Fields(text)
 	if len(numbers) <= at {
-		return 0, fmt.Errorf("the shadow describes a file with %d numbers", len(numbers))
+		return 0, fmt.Errorf("the shadow's description of a file has only %d numbers", len(numbers))
 	}
 	return strconv.ParseInt(numbers[at], 10, 64)
 }
 
-// errBody is a client that went away in the middle of its request.
-var errBody = errors.New("the bytes of a request have not come")
+// errBody: the client left in the middle of its request.
+var errBody = errors.New("the connection ended before all bytes of a request had arrived")
 
-// receive takes the bytes that follow a request. The code tells why they cannot be
-// kept; the client's end of the connection is in step all the same.
+// receive takes the bytes that follow a request. The code says why they cannot be
+// kept; the connection stays in step even then.
 func (x *session) receive(n int64) (body *spool, code int64, err error) {
 	body = &spool{file: x.o.Spool}
 	var bad error
@@ -254,9 +254,9 @@ func writing(call shadow.FileCall) func(*session, []arg) (reply, error) {
 
 // putFile writes a whole file. A first answer says whether that is possible, a
 // second one follows the bytes; condor_chirp does not wait for it. The shadow has
-// a call for this, but between its two halves it would do nothing else, and a
-// client can take its time: the file is opened, written and closed instead, with
-// the same rights.
+// a call for this, but would be blocked between its two halves, and a client can
+// be slow. So the file is opened, written and closed instead, with the same
+// permissions.
 func (x *session) putFile(a []arg) (reply, error) {
 	path, mode, n := a[0].text, a[1].n, a[2].n
 	if n > shadow.MaxFileBytes {

@@ -2,9 +2,9 @@ package chirp
 
 import "strings"
 
-// parse takes a request apart into its words. A backslash makes the next
-// character one of the word (io_proxy_handler.cpp:sscanf_chirp); at the end of the
-// line it is dropped.
+// parse splits a request into words. A backslash makes the next character part of
+// the word (io_proxy_handler.cpp:sscanf_chirp); at the end of the line it is
+// dropped.
 func parse(line string) []string {
 	var words []string
 	var word strings.Builder
@@ -38,8 +38,8 @@ func parse(line string) []string {
 // blank is isspace(3) of the C locale.
 func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// number reads the decimal number that a word begins with, as strtol(3) does. What
-// is out of range is as large as can be.
+// number reads the decimal number at the beginning of a word, as strtol(3) does.
+// A number out of range becomes the largest or smallest possible.
 func number(word string) (n int64, ok bool) {
 	digits := strings.TrimLeft(word, "+-")
 	if len(word)-len(digits) > 1 {

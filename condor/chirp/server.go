@@ -16,7 +16,7 @@ import (
 	"podstarter/rescue"
 )
 
-// Shadow is who does what the job asks for; *shadow.Client is one.
+// Shadow carries out what the job asks for; *shadow.Client implements it.
 type Shadow interface {
 	File(ctx context.Context, r shadow.FileRequest) (shadow.FileAnswer, error)
 	GetJobAttr(ctx context.Context, attr string) (string, error)
@@ -29,31 +29,31 @@ type Options struct {
 	Shadow Shadow
 	Cookie string // what a client must say first; see [NewCookie]
 	// Files, Updates and Delayed turn on the three kinds of requests: on files of
-	// the submit side, on attributes and the event log, and on attributes that are
-	// told with the next update.
+	// the submit side, on attributes and the event log, and on attributes that
+	// wait for the next update.
 	Files, Updates, Delayed bool
 	Attributes              *Delayed // where delayed attributes go
-	// JobAttribute looks up an attribute in the starter's own copy of the job's ad.
-	// The job sees what it finds.
+	// JobAttribute looks up an attribute in the starter's own copy of the job's
+	// ad. The job gets the result.
 	JobAttribute func(name string) (*classads.Expr, bool)
 	// Spool makes a file for one large request or answer. It is closed after use,
 	// and should have no name.
 	Spool func() (*os.File, error)
-	// UID is the job's user. What others have connected gives way first when there
-	// are too many; 0 makes no difference between them.
+	// UID is the job's user. If there are too many connections, those of other
+	// users are closed first; 0 treats all alike.
 	UID int
 	Log *slog.Logger // nil for none
 
-	patience time.Duration // strangerTime, but in tests
+	patience time.Duration // strangerTime, except in tests
 }
 
 // Bounds on connections.
 const (
-	maxStrangers = 64 // that have not said the cookie yet; one gives way to the next
+	maxStrangers = 64 // connections without the cookie; the next one closes an old one
 	maxClients   = 512
-	// strangerTime is how long one may take to say the cookie.
+	// strangerTime is how long a client may take to send the cookie.
 	strangerTime = 30 * time.Second
-	// wrongCookieTime is how long one that is wrong is not answered
+	// wrongCookieTime is the delay of the answer to a wrong cookie
 	// (io_proxy_handler.cpp:handle_cookie_request).
 	wrongCookieTime = time.Second
 	maxGuesses      = 3
@@ -61,7 +61,7 @@ const (
 
 const cookieLength = 31
 
-// NewCookie makes a secret word as the stock starter does, of 31 small letters
+// NewCookie makes a secret as the stock starter does: 31 lower-case letters
 // (io_proxy.cpp:cookie_create).
 func NewCookie() string {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
@@ -83,7 +83,7 @@ type Server struct {
 	listener net.Listener
 	ctx      context.Context
 	cancel   context.CancelFunc
-	turn     chan struct{} // holds a token while a request is carried out
+	turn     chan struct{} // full while a request is carried out
 
 	sessions rescue.Group
 	clients  chan struct{}
@@ -91,12 +91,12 @@ type Server struct {
 
 	mu       sync.Mutex
 	strange  []*stranger       // oldest first
-	conns    map[net.Conn]bool // whether the cookie has been said
+	conns    map[net.Conn]bool // true after the cookie was sent
 	finished bool
 	opened   map[int64]shadow.Origin // files of the shadow that clients have opened
 }
 
-// Serve begins to serve what connects to l, which is the server's from now on.
+// Serve begins to serve the connections to l, and owns l from now on.
 func Serve(l net.Listener, o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -119,7 +119,7 @@ func Serve(l net.Listener, o Options) *Server {
 	return s
 }
 
-// Config is the content of the file by which clients find the server: address,
+// Config returns the content of the file that tells clients the server's address,
 // port and cookie.
 func (s *Server) Config() string {
 	host, port, err := net.SplitHostPort(s.listener.Addr().String())
@@ -143,8 +143,8 @@ func (s *Server) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		// Out of file descriptors or memory: that may pass.
-		s.log.Warn("The chirp proxy cannot take a connection", "error", err)
+		// Out of file descriptors or memory: this may pass.
+		s.log.Warn("The chirp proxy cannot accept a connection", "error", err)
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-s.ctx.Done():
@@ -153,7 +153,7 @@ func (s *Server) accept() {
 	}
 }
 
-// admit takes note of a connection, unless none is wanted any more.
+// admit registers a connection, unless the server is finishing.
 func (s *Server) admit(conn net.Conn) *stranger {
 	who := &stranger{conn: conn, gone: make(chan struct{}), own: s.isOwn(conn)}
 	s.mu.Lock()
@@ -169,7 +169,7 @@ func (s *Server) admit(conn net.Conn) *stranger {
 	return who
 }
 
-// trust takes note that a connection is a client's.
+// trust registers a connection as a client's.
 func (s *Server) trust(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,9 +187,9 @@ func (s *Server) drop(conn net.Conn) {
 	delete(s.conns, conn)
 }
 
-// Finish takes no more connections and waits until the clients that there are
-// have ended theirs, or ctx ends. It is for the time when the job's processes have
-// ended: what they asked for before is still done, even if nobody waits for it.
+// Finish accepts no more connections and waits until the present clients have
+// closed theirs, or ctx ends. Call it when the job's processes have ended: what
+// they requested before is still carried out, even if nobody waits for it.
 func (s *Server) Finish(ctx context.Context) {
 	s.mu.Lock()
 	s.finished = true
@@ -212,8 +212,8 @@ func (s *Server) Finish(ctx context.Context) {
 	s.Close()
 }
 
-// Close ends the server and all connections. A call of the shadow's that is under
-// way is not waited for.
+// Close ends the server and all connections. It does not wait for a call to the
+// shadow that is under way.
 func (s *Server) Close() {
 	s.cancel()
 	s.listener.Close()

@@ -18,7 +18,7 @@ type session struct {
 	in   *bufio.Reader
 }
 
-// reply is the answer to a request: a result on a line, and what follows it.
+// reply is the answer to a request: a result on a line, and the data behind it.
 type reply struct {
 	code int64
 	text string
@@ -27,7 +27,7 @@ type reply struct {
 
 func (s *Server) serve(conn net.Conn, who *stranger) {
 	defer s.drop(conn)
-	// The buffer is the bound of a line, with its line feed.
+	// The buffer has room for the longest line and its line feed.
 	x := &session{Server: s, conn: conn, in: bufio.NewReaderSize(conn, maxLine+1)}
 	known := x.introduce(who.gone)
 	s.met(who)
@@ -47,8 +47,8 @@ func (s *Server) serve(conn net.Conn, who *stranger) {
 	}
 }
 
-// line reads a request. An empty one ends the connection, as does one that is too
-// long, which is answered before.
+// line reads a request. An empty one ends the connection; one that is too long is
+// answered first.
 func (x *session) line() (string, bool) {
 	line, err := x.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -76,7 +76,7 @@ func (x *session) introduce(gone <-chan struct{}) bool {
 		words := parse(line)
 		switch {
 		case len(words) < 2 || words[0] != "cookie":
-			x.complain.about(aboutStrangers, "A chirp client began with something else than a cookie")
+			x.complain.about(aboutStrangers, "A chirp client did not begin with a cookie")
 		case subtle.ConstantTimeCompare([]byte(words[1]), []byte(x.o.Cookie)) == 1:
 			return x.welcome()
 		default:
@@ -110,7 +110,7 @@ func (x *session) welcome() bool {
 	return false
 }
 
-// request carries one request out and answers it. An error ends the connection.
+// request carries out one request and answers it. An error ends the connection.
 func (x *session) request(line string) error {
 	select {
 	case x.turn <- struct{}{}:
@@ -133,8 +133,8 @@ func (x *session) request(line string) error {
 		defer r.body.close()
 	}
 	if r.body == nil || !r.body.large() {
-		// A client that does not read its answer keeps nobody else from asking,
-		// but for one whose answer takes up room on a disk.
+		// A client that does not read its answer must not block others, unless
+		// the answer takes space on a disk.
 		release()
 	}
 	return x.answer(r)

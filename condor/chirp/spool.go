@@ -7,14 +7,14 @@ import (
 	"os"
 )
 
-// inMemory is how many bytes of a request or an answer are kept in memory; there
-// may be one such for each connection.
+// inMemory is how many bytes of a request or an answer are kept in memory, for
+// each connection.
 const inMemory = 256 << 10
 
 // spool keeps the bytes of one request or answer between client and shadow, so
 // that neither waits for the other: a client that does not read or write must not
-// hold up the one connection to the shadow. What is more than a little goes into a
-// file without a name.
+// block the one connection to the shadow. What does not fit into memory goes into
+// a file without a name.
 type spool struct {
 	file func() (*os.File, error) // makes one
 	head bytes.Buffer
@@ -27,7 +27,7 @@ func (s *spool) Write(p []byte) (int, error) {
 	if s.tail == nil && s.head.Len()+len(p) > inMemory {
 		f, err := s.file()
 		if err != nil {
-			return 0, fmt.Errorf("keep bytes between job and shadow: %w", err)
+			return 0, fmt.Errorf("keep bytes of a chirp request in a temporary file: %w", err)
 		}
 		s.tail = f
 	}
@@ -42,10 +42,10 @@ func (s *spool) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// large says that it is not all in memory.
+// large reports whether a part is in a file.
 func (s *spool) large() bool { return s.tail != nil }
 
-// reader gives all bytes from the first.
+// reader returns all bytes from the first one on.
 func (s *spool) reader() io.Reader {
 	head := bytes.NewReader(s.head.Bytes())
 	if s.tail == nil {

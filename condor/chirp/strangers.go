@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stranger is a connection on which the cookie has not been said.
+// stranger is a connection that has not sent the cookie yet.
 type stranger struct {
 	conn net.Conn
 	own  bool          // of the job's user
-	gone chan struct{} // closed when it has given way
+	gone chan struct{} // closed when it is evicted
 }
 
-// evict makes room: the oldest that is another user's gives way, else the oldest
-// of all. An honest client says the cookie at once. The caller holds mu.
+// evict makes room: it closes the oldest connection of another user, else the
+// oldest of all. An honest client sends the cookie at once. The caller holds mu.
 func (s *Server) evict() {
 	i := max(slices.IndexFunc(s.strange, func(one *stranger) bool { return !one.own }), 0)
 	one := s.strange[i]
@@ -27,7 +27,7 @@ func (s *Server) evict() {
 	one.conn.Close()
 }
 
-// met takes note that a connection is no stranger's any more.
+// met records that a connection is no longer a stranger's.
 func (s *Server) met(one *stranger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,8 +36,9 @@ func (s *Server) met(one *stranger) {
 	}
 }
 
-// isOwn tells whether the job's user has made a connection. The containers of all
-// slots of a pod share its network. Where the kernel does not tell, nobody's are.
+// isOwn reports whether the job's user made a connection. The containers of all
+// slots of a pod share its network. If the kernel does not answer, the result is
+// false.
 func (s *Server) isOwn(conn net.Conn) bool {
 	if s.o.UID == 0 {
 		return false
@@ -46,10 +47,10 @@ func (s *Server) isOwn(conn net.Conn) bool {
 	return err == nil && int(uid) == s.o.UID
 }
 
-var errNoUser = errors.New("the kernel does not tell whose socket it is")
+var errNoUser = errors.New("the kernel does not report the socket's user")
 
-// userOf asks the kernel who has made the other end of a connection within this
-// network namespace (sock_diag(7)).
+// userOf asks the kernel which user owns the other end of a connection within
+// this network namespace (sock_diag(7)).
 func userOf(conn net.Conn) (uint32, error) {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {

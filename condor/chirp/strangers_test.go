@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStrangersGiveWay: connections without the cookie, however many, keep nobody
-// out who says it.
+// TestStrangersGiveWay: any number of connections without the cookie does not
+// keep out a client that sends it.
 func TestStrangersGiveWay(t *testing.T) {
 	s := serve(t, all(newShadow(t)))
 	silent := make([]*client, 3*maxStrangers)
@@ -29,7 +29,7 @@ func TestStrangersGiveWay(t *testing.T) {
 	}
 }
 
-// TestWhoGivesWay: the job's own connections stay as long as there are others.
+// TestWhoGivesWay: the job's own connections are closed last.
 func TestWhoGivesWay(t *testing.T) {
 	s := &Server{}
 	var gone []string
@@ -56,7 +56,7 @@ func TestWhoGivesWay(t *testing.T) {
 	}
 }
 
-// TestUserOf: the kernel says who has made a connection, over both protocols.
+// TestUserOf: the kernel reports who made a connection, over both protocols.
 func TestUserOf(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		l, err := net.Listen("tcp", address)
@@ -91,8 +91,7 @@ func TestUserOf(t *testing.T) {
 	}
 }
 
-// TestComplaints: what a job or a stranger does wrong again and again does not fill
-// the log.
+// TestComplaints: repeated mistakes of a job or a stranger do not fill the log.
 func TestComplaints(t *testing.T) {
 	var log bytes.Buffer
 	o := all(newShadow(t))
@@ -113,9 +112,9 @@ func TestComplaints(t *testing.T) {
 	s.Close()
 	s.sessions.Wait()
 	if n := strings.Count(log.String(), "\n"); n == 0 || n > 2*maxComplaints {
-		t.Errorf("%d lines are logged:\n%s", n, log.String())
+		t.Errorf("%d lines were logged:\n%s", n, log.String())
 	}
-	if !strings.Contains(log.String(), "no more is said") {
+	if !strings.Contains(log.String(), "no more lines") {
 		t.Error("the log does not say that lines are left out")
 	}
 }

@@ -31,8 +31,8 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { p.close(); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// slowShadow answers no call on a file before hold is closed, and counts those that it has
-// not answered.
+// slowShadow answers no call on a file before hold is closed, and counts the
+// unanswered ones.
 type slowShadow struct {
 	Shadow
 	under atomic.Int32
@@ -46,8 +46,8 @@ func (s *slowShadow) File(context.Context, shadow.FileRequest) (shadow.FileAnswe
 	return shadow.FileAnswer{}, nil
 }
 
-// TestOneRequestAtATime: the shadow does one thing at a time, and so the requests of all
-// clients are carried out one after the other.
+// TestOneRequestAtATime: the shadow does one thing at a time, so the requests of
+// all clients are carried out one after the other.
 func TestOneRequestAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sh := &slowShadow{hold: make(chan struct{})}
@@ -73,7 +73,7 @@ func TestOneRequestAtATime(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		synctest.Wait() // all that can happen has happened
+		synctest.Wait() // every goroutine is blocked
 		if n := sh.under.Load(); n != 1 {
 			t.Errorf("the shadow is asked %d things at once", n)
 		}

@@ -8,7 +8,7 @@ import (
 	"podstarter/condor/shadow"
 )
 
-// permission is a kind of requests.
+// permission is a kind of request.
 type permission int
 
 const (
@@ -20,8 +20,8 @@ const (
 // verb is one request.
 type verb struct {
 	needs permission
-	// args tells the kinds of its words: s for text, i for a number for which the
-	// shadow has 32 bits (it dies of larger ones), l for one of 64.
+	// args lists the kinds of the words: s for text, i for a number that must fit
+	// into 32 bits at the shadow (a larger one kills it), l for one of 64.
 	args string
 	run  func(x *session, a []arg) (reply, error)
 }
@@ -32,8 +32,8 @@ type arg struct {
 	n    int64
 }
 
-// verbs are all requests (io_proxy_handler.cpp:handle_standard_request). Other
-// than there, a verb is a whole word, and get_job_attr_delayed is not taken for
+// verbs are all requests (io_proxy_handler.cpp:handle_standard_request). Unlike
+// there, a verb is a whole word, so get_job_attr_delayed is not taken for
 // get_job_attr.
 var verbs map[string]verb
 
@@ -90,8 +90,8 @@ func init() { // here, since the functions refer to the table's types
 	}
 }
 
-// carryOut does what the words of a request say. The error ends the connection;
-// failures of the request are in the reply.
+// carryOut carries out a request. The error ends the connection; failures of the
+// request are in the reply.
 func (x *session) carryOut(words []string) (reply, error) {
 	if len(words) == 0 {
 		return reply{code: invalidRequest}, nil
@@ -132,7 +132,7 @@ func (x *session) permits(p permission) bool {
 	}
 }
 
-// excerpt keeps a log readable whatever a job says.
+// excerpt keeps the log readable, whatever a job sends.
 func excerpt(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "?") }
 
 // fields are the words of a request in the order in which the shadow wants them,
@@ -149,8 +149,8 @@ func fields(args []arg, kinds string) []shadow.Field {
 	return list
 }
 
-// direct is a request that goes to the shadow as it is; text that comes back
-// follows the result.
+// direct is a request that is passed on unchanged; text from the shadow follows
+// the result.
 func direct(call shadow.FileCall, kinds string) verb {
 	return verb{files, kinds, func(x *session, a []arg) (reply, error) {
 		r := shadow.FileRequest{Call: call, Fields: fields(a, kinds)}
@@ -162,7 +162,7 @@ func direct(call shadow.FileCall, kinds string) verb {
 	}}
 }
 
-// ask makes a call, and turns what came of it into the result of a request.
+// ask makes a call and returns the result of the request.
 func (x *session) ask(r shadow.FileRequest) (shadow.FileAnswer, int64) {
 	answer, err := x.o.Shadow.File(context.WithoutCancel(x.ctx), r)
 	if err != nil {
@@ -171,25 +171,25 @@ func (x *session) ask(r shadow.FileRequest) (shadow.FileAnswer, int64) {
 	return answer, max(answer.Result, 0)
 }
 
-// code is the result of a request that failed.
+// code returns the result for a request that failed.
 func (x *session) code(err error) int64 {
 	if errors.Is(err, shadow.ErrLost) {
 		// The files were opened on a connection that is gone. Another shadow may
-		// take its place, and not have opened anything.
+		// take its place, without these files.
 		x.mu.Lock()
 		clear(x.opened)
 		x.mu.Unlock()
 	}
 	code := codeOf(shadow.Errno(err))
 	if code == unknown {
-		x.complain.about(aboutFailures, "A chirp request failed for a reason that chirp has no number for", "error", err)
+		x.complain.about(aboutFailures, "A chirp request failed with an error for which chirp has no code", "error", err)
 	}
 	return code
 }
 
-// isOpen tells whether a file was opened through this proxy, and addresses a
-// request to the shadow that did it. Shadows have other files open, which are not
-// for the job.
+// isOpen reports whether a file was opened through this proxy, and binds the
+// request to the shadow that opened it. Shadows have other files open, which the
+// job must not use.
 func (x *session) isOpen(fd int64, r *shadow.FileRequest) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

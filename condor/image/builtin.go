@@ -2,15 +2,15 @@ package image
 
 import "sync"
 
-// builtinMap is asked after the site's own map. It knows the two trees of
+// builtinMap is used after the site's own map. It covers the two trees of
 // unpacked images that grid jobs name by path.
 //
 // singularity.opensciencegrid.org is made from a list of docker images: those of
-// Docker Hub stand there as namespace/name:tag, those of other registries, which
-// have a dot in their name, with or without it; htc/ is OSG's own, from its
-// registry (opensciencegrid/cvmfs-singularity-sync: docker_images.txt;
-// osg-htc/user-documentation: available-containers-list.md). unpacked.cern.ch
-// has the registry first, Docker Hub by another of its names.
+// Docker Hub appear as namespace/name:tag, those of other registries, which have
+// a dot in their name, with or without it; htc/ is OSG's own, from its registry
+// (opensciencegrid/cvmfs-singularity-sync: docker_images.txt;
+// osg-htc/user-documentation: available-containers-list.md). In unpacked.cern.ch
+// the registry comes first, with another name for Docker Hub.
 //
 // Paths below /.images and /.flat are hashes of unpacked images, which no
 // registry knows.

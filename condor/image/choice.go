@@ -7,7 +7,7 @@ import (
 	"podstarter/classads"
 )
 
-// Policy says which jobs an execution point takes.
+// Policy says which jobs an execution point accepts.
 type Policy string
 
 // The policies, in the words of GlideinWMS (GLIDEIN_SINGULARITY_REQUIRE).
@@ -31,13 +31,14 @@ func policyOf(word string) Policy {
 func parsePolicy(text string) (choice, error) {
 	c, err := parseChoice(text, func(word string) bool { return policyOf(word) != "" })
 	if err == nil && c.expr != nil && strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz") == "" {
-		// It would be taken for an attribute; it is more likely a slip.
-		err = fmt.Errorf("%s is none of never, optional, required; put an attribute's name in parentheses", excerpt(text))
+		// A bare word would be parsed as an attribute; it is more likely a typing
+		// error.
+		err = fmt.Errorf("%s is not never, optional or required; put an attribute's name in parentheses", excerpt(text))
 	}
 	return c, err
 }
 
-// Policy is the policy that holds for every job; "" if it depends on the job.
+// Policy returns the policy for all jobs; "" if it depends on the job.
 func (s *Site) Policy() Policy {
 	if s.policy.expr != nil {
 		return ""
@@ -48,7 +49,7 @@ func (s *Site) Policy() Policy {
 	return policyOf(s.policy.word)
 }
 
-// policyFor is the policy for one job.
+// policyFor returns the policy for one job.
 func (s *Site) policyFor(ad, machine *classads.Ad) (Policy, error) {
 	if p := s.Policy(); p != "" {
 		return p, nil
@@ -63,19 +64,19 @@ func (s *Site) policyFor(ad, machine *classads.Ad) (Policy, error) {
 	if word == "" {
 		return "", mistake(KnobPolicy, "the expression is undefined for this job; write what holds where an attribute is missing, as in (TARGET.Attribute ?: 0) > 0")
 	}
-	return "", mistake(KnobPolicy, "the expression gives %s for this job, which is none of never, optional, required", excerpt(word))
+	return "", mistake(KnobPolicy, "the expression gives %s for this job, which is not never, optional or required", excerpt(word))
 }
 
-// choice is a knob that is a plain word, or an expression over both ads that
-// gives one. The zero value gives none.
+// choice is a knob with a plain word, or with an expression over both ads that
+// yields one. The zero value yields none.
 type choice struct {
 	word string
 	expr *classads.Expr
 }
 
-// parseChoice takes what is a word as a word, whatever it might be as an
-// expression, and all else as an expression. Whether a text is a word does not
-// depend on any ad, so that no job can turn the one into the other.
+// parseChoice treats a word as a word, even if it is also a valid expression, and
+// any other text as an expression. Whether a text is a word does not depend on
+// any ad, so no job can turn one into the other.
 func parseChoice(text string, isWord func(string) bool) (choice, error) {
 	if text == "" {
 		return choice{}, nil
@@ -90,7 +91,7 @@ func parseChoice(text string, isWord func(string) bool) (choice, error) {
 	return choice{expr: expr}, nil
 }
 
-// eval gives the word; "" if there is none or the expression is undefined.
+// eval returns the word; "" if there is none or the expression is undefined.
 func (c choice) eval(ad, machine *classads.Ad) (string, error) {
 	if c.expr == nil {
 		return c.word, nil
@@ -101,7 +102,7 @@ func (c choice) eval(ad, machine *classads.Ad) (string, error) {
 	}
 	word, ok := v.Str()
 	if !ok {
-		return "", fmt.Errorf("the expression gives %s for this job, which is no string", excerpt(v.String()))
+		return "", fmt.Errorf("the expression gives %s for this job, which is not a string", excerpt(v.String()))
 	}
 	return word, nil
 }

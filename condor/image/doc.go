@@ -1,17 +1,17 @@
-// Package image decides in which container image a job runs: it reads what the
-// job's ad names, in every spelling that HTCondor and GlideinWMS know,
-// translates it with the site's map into a reference to a registry, holds it
-// against the site's rules, and sends it through the site's mirrors. Jobs that
-// name no image get the site's default.
+// Package image decides which container image a job gets: it reads the name in
+// the job's ad, in every spelling that HTCondor and GlideinWMS know, translates
+// it with the site's map into a registry reference, checks it against the site's
+// rules, and redirects it to the site's mirrors. Jobs that name no image get the
+// site's default.
 //
-// [Site] is all of that, read from the configuration once. A name goes through
-// it in this order, which docs/admin/images.md tells admins:
+// [Site] holds all of this, read from the configuration once. A name passes these
+// steps in order, which docs/admin/images.md explains to admins:
 //
 //	ad → policy → map → reference → allow and deny rules → mirrors
 //
-// Names come from users and are hostile: a name is parsed before it is looked
-// at, what is checked is what is run, and whatever could be spelled in two ways
-// is brought to one spelling first.
+// Names come from users and are hostile: a name is parsed before it is used, the
+// checked reference is the one that runs, and names that can be spelled in two
+// ways are normalized first.
 package image
 
 import (
@@ -41,9 +41,8 @@ const (
 	knobAdmin            = "CONDOR_ADMIN"
 )
 
-// Knobs is what is read from the configuration;
-// [podstarter/condor/config.Config] has it. The slot's ad is MY and the job's
-// ad TARGET in expressions.
+// Knobs reads the configuration; [podstarter/condor/config.Config] implements it.
+// In expressions, MY is the slot's ad and TARGET the job's ad.
 type Knobs interface {
 	Lookup(name string) (string, bool)
 	EvalBool(name string, def bool, my, target *classads.Ad) (bool, error)
@@ -56,14 +55,14 @@ const (
 	vacateContainerError = 1021
 )
 
-// Subcodes of holds with code 35 that are decided here; stable, for programs
-// that act on holds. What the registry or the node says of an image has numbers
-// below 20 (k8sexec), of which the first is decided here as well.
+// Subcodes of holds with code 35 that this package sets. They are stable, for
+// programs that act on holds. Errors of the registry or the node have numbers
+// below 20 (k8sexec); this package sets the first of those as well.
 const (
-	// SubcodeInvalidReference: the name is no reference to an image.
+	// SubcodeInvalidReference: the name is not a valid image reference.
 	SubcodeInvalidReference = 1
-	// SubcodeNotInRegistry: a file, a directory or a URL, for which the site's
-	// map knows no image in a registry.
+	// SubcodeNotInRegistry: a file, a directory or a URL for which the site's map
+	// has no image in a registry.
 	SubcodeNotInRegistry = 20
 	// SubcodeNotAllowed: the site's rules forbid the image.
 	SubcodeNotAllowed = 21
@@ -71,19 +70,19 @@ const (
 	SubcodeNoImage = 22
 )
 
-// hold is the failure of a job whose user has to change something.
+// hold is the failure of a job whose user must change something.
 func hold(subcode int, format string, args ...any) error {
 	return &job.Failure{Code: holdInvalidImage, Subcode: subcode, Err: fmt.Errorf(format, args...)}
 }
 
-// elsewhere is the failure of a job with which nothing is wrong but that it is
-// not for this execution point: it goes back to the queue.
+// elsewhere is the failure of a job that is correct, but not for this execution
+// point: it goes back to the queue.
 func elsewhere(format string, args ...any) error {
 	return &job.Failure{Code: vacateContainerError, Err: fmt.Errorf(format, args...)}
 }
 
-// Mistake is an error in what the site configured. Jobs are not to blame for
-// it, and no job that meets it will run here until it is mended.
+// Mistake is an error in the site's configuration. Jobs are not to blame for it,
+// and no job that meets it runs here until it is corrected.
 type Mistake struct {
 	Knob string
 	Err  error
@@ -92,15 +91,14 @@ type Mistake struct {
 // Error implements error.
 func (m *Mistake) Error() string { return m.Knob + ": " + m.Err.Error() }
 
-// Unwrap gives what is wrong.
+// Unwrap returns the cause.
 func (m *Mistake) Unwrap() error { return m.Err }
 
 func mistake(knob, format string, args ...any) error {
 	return &Mistake{Knob: knob, Err: fmt.Errorf(format, args...)}
 }
 
-// siteOwn turns the refusal of a name that the site itself wrote into the
-// site's mistake.
+// siteOwn turns the refusal of a name that the site itself wrote into a Mistake.
 func siteOwn(knob string, err error) error {
 	if f := (*job.Failure)(nil); errors.As(err, &f) && f.Code == holdInvalidImage {
 		return &Mistake{Knob: knob, Err: f.Err}
@@ -108,9 +106,9 @@ func siteOwn(knob string, err error) error {
 	return err
 }
 
-// maxName bounds the names that are looked at, in bytes: a repository name is
-// limited to 255, a tag to 128 and a digest to some 140 by the grammar of
-// references; paths of images in file systems are longer.
+// maxName bounds names, in bytes. The grammar of references limits a repository
+// name to 255, a tag to 128 and a digest to some 140; paths of images in file
+// systems are longer.
 const maxName = 4096
 
 // excerpt quotes a piece of somebody's text for a message.

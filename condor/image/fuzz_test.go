@@ -6,8 +6,8 @@ import (
 	"podstarter/classads"
 )
 
-// FuzzParse reads names of images as jobs write them; what is printed is the same
-// image.
+// FuzzParse reads image names as jobs write them; parsing the printed reference
+// gives the same image.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"debian", "debian:13", "docker://Example.org:5000/a/b:c", "localhost/x@sha256:5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e", "a//b", "docker.io/x:", "[::1]:5000/x",
@@ -26,8 +26,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzChoose decides on the image of jobs, whatever their ads say: never one of a
-// registry that the site does not allow.
+// FuzzChoose decides on the image of jobs with any ad: never one of a registry
+// that the site does not allow.
 func FuzzChoose(f *testing.F) {
 	for _, text := range []string{
 		"DockerImage = \"allowed.example/a/b:c\"\nWantDocker = true\n", "ContainerImage = \"docker://other.example/x\"\nWantContainer = true\nWantDockerImage = true\n",

@@ -10,14 +10,14 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// Map translates the names that jobs give to images into references, by rules
-// of which the first that fits counts.
+// Map translates the names that jobs give to images into references. The first
+// rule that matches wins.
 type Map struct{ rules []mapRule }
 
 // mapRule is one line of a map file.
 type mapRule struct {
 	source      string         // attribute that the name must come from, "*" for any
-	literal     string         // the name itself, if there is no expression
+	literal     string         // the name itself; empty with an expression
 	expr        *regexp.Regexp // matches any part of the name, unless anchored
 	replacement string         // the reference, with \0 to \9
 	at          string         // "file:line"
@@ -29,7 +29,7 @@ const (
 	maxMapRules = 20000
 )
 
-// ReadMap reads a map file. Errors tell of every line that is wrong.
+// ReadMap reads a map file. Errors list every wrong line.
 func ReadMap(path string) (*Map, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -51,15 +51,14 @@ func ReadMap(path string) (*Map, error) {
 //	*                /^\/cvmfs\/images\.example\.org\/(.+)$/ registry.example.org/\1
 //	SingularityImage /\.sif$/i                              docker.io/library/debian:12
 //
-// The first field is the attribute that names the image, or * for any. The
-// second is the name, in double quotes if it holds blanks or begins with a
-// slash, or a regular expression between slashes, a slash inside it written \/;
-// i behind it makes capitals count for nothing, U turns greed around. The
-// expressions are those of Go (RE2). The third is what the whole name becomes;
-// \1 stands for the first group.
+// The first field is the attribute that names the image, or * for any. The second
+// is the name, in double quotes if it holds blanks or begins with a slash, or a
+// regular expression between slashes, a slash inside it written \/; the option i
+// ignores case, U swaps greedy and lazy matching. The expressions are those of Go
+// (RE2). The third is what the whole name becomes; \1 stands for the first group.
 //
-// What HTCondor would skip with a line in its log is an error here: a rule that
-// an admin wrote and that does nothing helps nobody. There is no @include.
+// A line that HTCondor would skip with a message in its log is an error here: an
+// admin must not believe in a rule that does nothing. There is no @include.
 func ParseMap(name, text string) (*Map, error) {
 	if len(text) > maxMapBytes {
 		return nil, fmt.Errorf("%s is larger than %d bytes", name, maxMapBytes)
@@ -88,7 +87,7 @@ func ParseMap(name, text string) (*Map, error) {
 	return m, nil
 }
 
-// parseMapLine gives no rule for a blank line or a comment.
+// parseMapLine returns no rule for a blank line or a comment.
 func parseMapLine(line string) (*mapRule, error) {
 	const blanks = " \t"
 	line = strings.Trim(line, blanks)
@@ -100,7 +99,7 @@ func parseMapLine(line string) (*mapRule, error) {
 		return nil, err
 	}
 	if !isSource(source) {
-		return nil, fmt.Errorf("%s is not where a name comes from; the first field is * or one of %s", excerpt(source), strings.Join(sources[:], ", "))
+		return nil, fmt.Errorf("%s is not a source of names; the first field is * or one of %s", excerpt(source), strings.Join(sources[:], ", "))
 	}
 	rule := &mapRule{source: source}
 	rest = strings.TrimLeft(rest, blanks)
@@ -142,8 +141,8 @@ func isSource(field string) bool {
 	return false
 }
 
-// mapField reads a word or a text in double quotes, in which only \" and \\ are
-// not what they are.
+// mapField reads a word or a text in double quotes, in which \" and \\ are the
+// only escapes.
 func mapField(line string) (field, rest string, err error) {
 	if !strings.HasPrefix(line, `"`) {
 		if i := strings.IndexAny(line, " \t"); i >= 0 {
@@ -159,8 +158,7 @@ func mapField(line string) (field, rest string, err error) {
 }
 
 // mapDelimited reads up to the delimiter that line begins with. A backslash
-// takes the meaning from a delimiter and from another backslash; before
-// anything else it stays.
+// escapes a delimiter or another backslash; before any other character it stays.
 func mapDelimited(line string, end byte) (field, rest string, ok bool) {
 	var b strings.Builder
 	for i := 1; i < len(line); i++ {
@@ -202,7 +200,7 @@ func mapExpression(line string) (*regexp.Regexp, string, error) {
 	}
 	expr, err := regexp.Compile(text)
 	if err != nil {
-		return nil, "", fmt.Errorf("the expression is not one of Go's (RE2): %w", err)
+		return nil, "", fmt.Errorf("the expression is not valid in Go's syntax (RE2): %w", err)
 	}
 	return expr, after, nil
 }
@@ -217,7 +215,7 @@ func uniqueLetters(options string) string {
 	return letters
 }
 
-// lookup finds what a name from a source becomes, and the rule that says so.
+// lookup returns what a name from a source becomes, and the rule that matched.
 func (m *Map) lookup(source, name string) (image, rule string, ok bool) {
 	if m == nil {
 		return "", "", false
@@ -239,7 +237,7 @@ func (m *Map) lookup(source, name string) (image, rule string, ok bool) {
 	return "", "", false
 }
 
-// substitute fills in \0 to \9. One for which there is no group stays as it is
+// substitute fills in \0 to \9. One without a group is left as it is
 // (MapFile.cpp:PerformSubstitution).
 func substitute(replacement string, groups []string) string {
 	var b strings.Builder

@@ -11,13 +11,13 @@ import (
 // prefix is a registry, or a part of one.
 type prefix struct{ registry, path string }
 
-// mirror sends what is below one prefix to another.
+// mirror redirects images below one prefix to another.
 type mirror struct{ from, to prefix }
 
 type mirrors []mirror
 
 // parseMirrors reads a list of FROM=TO, separated by commas or white space:
-// docker.io=mirror.example.org/dockerhub. The longest FROM that fits counts.
+// docker.io=mirror.example.org/dockerhub. The longest FROM that matches wins.
 func parseMirrors(list string) (mirrors, error) {
 	var all mirrors
 	var problems *multierror.Error
@@ -41,7 +41,7 @@ func parseMirrors(list string) (mirrors, error) {
 			continue
 		}
 		if slices.ContainsFunc(all, func(other mirror) bool { return other.from == m.from }) {
-			bad(entry, "there is a mirror of %s already", from)
+			bad(entry, "%s already has a mirror", from)
 			continue
 		}
 		all = append(all, m)
@@ -55,10 +55,10 @@ func parsePrefix(text string) (prefix, error) {
 	text = strings.TrimSuffix(text, "/")
 	host, _, _ := strings.Cut(text, "/")
 	if !isRegistry(strings.ToLower(host)) {
-		return prefix{}, fmt.Errorf("%s names no registry; write it out, as in docker.io/%s", excerpt(text), text)
+		return prefix{}, fmt.Errorf("%s does not name a registry; write it out, as in docker.io/%s", excerpt(text), text)
 	}
-	// What is below a prefix must be a reference; two parts, since Docker Hub
-	// would be given a third otherwise.
+	// An image below the prefix must be a valid reference. Two parts, because
+	// Docker Hub would get a third one otherwise.
 	r, err := Parse(text + "/x/x")
 	if err != nil {
 		return prefix{}, fmt.Errorf("%s cannot begin a reference: %w", excerpt(text), err)
@@ -70,7 +70,7 @@ func parsePrefix(text string) (prefix, error) {
 	return prefix{registry: r.Registry, path: strings.TrimPrefix(path, "/")}, nil
 }
 
-// below gives what follows the prefix in a reference's path.
+// below returns what follows the prefix in a reference's path.
 func (p prefix) below(r Reference) (rest string, ok bool) {
 	if r.Registry != p.registry {
 		return "", false
@@ -89,8 +89,8 @@ func (p prefix) with(rest string, r Reference) Reference {
 	return r
 }
 
-// rewrite gives the reference that is pulled. A mirror of a mirror is not looked
-// for.
+// rewrite returns the reference to pull. It does not look for a mirror of a
+// mirror.
 func (ms mirrors) rewrite(r Reference) Reference {
 	for _, m := range ms {
 		if rest, ok := m.from.below(r); ok {
@@ -104,8 +104,8 @@ func (ms mirrors) rewrite(r Reference) Reference {
 // ever.
 const maxNames = 64
 
-// names are the references that lead to the same image: the one given, what the
-// mirrors make of it, and what it would be a mirror of.
+// names are the references to the same image: the one given, those of its
+// mirrors, and those that it is a mirror of.
 func (ms mirrors) names(r Reference) []Reference {
 	names := []Reference{r}
 	add := func(r Reference) {
@@ -118,7 +118,7 @@ func (ms mirrors) names(r Reference) []Reference {
 		for _, m := range ms {
 			if rest, ok := m.to.below(names[i]); ok {
 				add(m.from.with(rest, names[i]))
-				// Some mirrors take Docker Hub's short names.
+				// Some mirrors accept Docker Hub's short names.
 				if m.from == (prefix{registry: dockerHub}) && !strings.Contains(rest, "/") {
 					add(m.from.with("library/"+rest, names[i]))
 				}

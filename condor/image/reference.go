@@ -16,8 +16,8 @@ type Reference struct {
 	Registry string
 	// Path of the repository in the registry: library/debian.
 	Path string
-	// Tag is empty only if there is a digest. Where both are given the digest
-	// alone says what runs.
+	// Tag is empty only if there is a digest. If both are given, only the digest
+	// decides what runs.
 	Tag    string
 	Digest string
 }
@@ -31,14 +31,14 @@ const (
 	httpsPort    = ":443"
 )
 
-// hubNames are the names under which Docker Hub answers.
+// hubNames are the other names of Docker Hub.
 var hubNames = [...]string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
 
-// Parse reads a reference as people write it, an optional docker:// in front.
-// A missing registry is Docker Hub and a missing tag is latest, as docker and
-// the kubelet have it. Names of one registry are brought to one spelling:
-// letters of the host to lower case, the port that https has anyway is dropped,
-// and Docker Hub's other names become docker.io.
+// Parse reads a reference as people write it, with an optional docker:// in
+// front. As with docker and the kubelet, a missing registry is Docker Hub and a
+// missing tag is latest. Names of a registry are normalized: the host to lower
+// case, without the default port of https, and Docker Hub's other names to
+// docker.io.
 func Parse(text string) (Reference, error) {
 	text = strings.TrimPrefix(strings.TrimSpace(text), dockerScheme)
 	switch {
@@ -69,7 +69,7 @@ func Parse(text string) (Reference, error) {
 	return r, nil
 }
 
-// foldRegistry gives the one spelling of a registry's name.
+// foldRegistry normalizes a registry's name.
 func foldRegistry(host string) string {
 	host = strings.ToLower(host)
 	if without := strings.TrimSuffix(host, httpsPort); isRegistry(without) {
@@ -83,20 +83,20 @@ func foldRegistry(host string) string {
 	return host
 }
 
-// isRegistry tells the first part of a reference that is a registry from one
-// that is a user of Docker Hub (github.com/distribution/reference:
-// splitDockerDomain, capitals apart).
+// isRegistry reports whether the first part of a reference is a registry and not
+// a user of Docker Hub (github.com/distribution/reference: splitDockerDomain,
+// except for capitals).
 func isRegistry(first string) bool {
 	return first == "localhost" || strings.ContainsAny(first, ".:")
 }
 
-// String is the reference as it is given to the container runtime.
+// String returns the reference in the form for the container runtime.
 func (r Reference) String() string { return r.Registry + "/" + r.name() }
 
 // Repository is the reference without tag and digest.
 func (r Reference) Repository() string { return r.Registry + "/" + r.Path }
 
-// name is all but the registry.
+// name is the reference without the registry.
 func (r Reference) name() string {
 	s := r.Path
 	if r.Tag != "" {

@@ -10,17 +10,17 @@ import (
 // pattern is one entry of the lists of allowed and denied images.
 type pattern struct {
 	text     string // as the admin wrote it, for messages
-	registry string // glob over the registry; never matches beyond it
+	registry string // glob over the registry; does not match beyond it
 	name     string // glob over the path, or over path and tag or digest
-	tagged   bool   // name speaks of a tag or digest
+	tagged   bool   // name includes a tag or digest
 }
 
-// parsePatterns reads a list of patterns, separated by commas or white space.
-// In a pattern, * stands for any number of characters and ? for one. All up to
-// the first slash is compared with the registry and the rest with the path, so
-// no * reaches from the one into the other: *.example.org/* cannot match
-// evil.net/x.example.org/y. A pattern without a tag or digest covers all of
-// them, and a registry alone covers all that is in it.
+// parsePatterns reads a list of patterns, separated by commas or white space. In
+// a pattern, * stands for any number of characters and ? for one. The text up to
+// the first slash is compared with the registry and the rest with the path, so no
+// * matches across the two: *.example.org/* cannot match
+// evil.net/x.example.org/y. A pattern without a tag or digest covers all of them,
+// and a registry without a path covers all its images.
 func parsePatterns(list string) ([]pattern, error) {
 	var patterns []pattern
 	var problems *multierror.Error
@@ -67,9 +67,8 @@ func parsePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// allows tells whether the pattern covers what a reference would run. A tag
-// beside a digest counts for nothing: nobody checks that the one leads to the
-// other.
+// allows reports whether the pattern covers what a reference would run. A tag
+// beside a digest is ignored: nobody checks that both name the same image.
 func (p pattern) allows(r Reference) bool {
 	name := r.Path
 	switch {
@@ -82,8 +81,8 @@ func (p pattern) allows(r Reference) bool {
 	return glob(p.registry, r.Registry) && glob(p.name, name)
 }
 
-// denies tells whether the pattern covers any way of writing the reference: with
-// tag, with digest or both, and with the registry's port or without.
+// denies reports whether the pattern covers any way of writing the reference:
+// with tag, with digest or both, and with the registry's port or without.
 func (p pattern) denies(r Reference) bool {
 	host, _, _ := cutPort(r.Registry)
 	if !glob(p.registry, r.Registry) && !glob(p.registry, host) {
@@ -109,11 +108,11 @@ func cutPort(registry string) (host, port string, ok bool) {
 	return registry[:i], registry[i+1:], true
 }
 
-// glob matches the whole of s, in time that grows with the product of the
-// lengths at most.
+// glob matches the whole of s. Its time is at most proportional to the product of
+// the lengths.
 func glob(pattern, s string) bool {
 	p, i := 0, 0
-	star, from := -1, 0 // the last *, and where in s it is thought to end
+	star, from := -1, 0 // the last *, and where in s its text may end
 	for i < len(s) {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':
@@ -137,9 +136,9 @@ func splitList(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
 }
 
-// verdict is why a reference is refused, nil if it is not. Deny rules hold for
-// every name that the image is known by, its mirrors' names included; an allow
-// list must have the name that was asked for.
+// verdict returns why a reference is refused, nil if it is not. A deny rule
+// covers every name of the image, including those of its mirrors; an allow rule
+// must match the name that was asked for.
 func (s *Site) verdict(r Reference) error {
 	names := s.mirrors.names(r)
 	for _, p := range s.denied {
@@ -170,7 +169,7 @@ func (s *Site) verdict(r Reference) error {
 	if n := len(s.allowed) - len(texts); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("image %s is not allowed here: no rule of %s has it (they are: %s%s); use another image, or ask %s", r, KnobAllowed, strings.Join(texts, ", "), more, s.contact)
+	return fmt.Errorf("image %s is not allowed here: no rule of %s allows it (the rules: %s%s); use another image, or ask %s", r, KnobAllowed, strings.Join(texts, ", "), more, s.contact)
 }
 
 // maxShown is how many of the allow rules a user is shown.

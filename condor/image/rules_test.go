@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestRules tries to get past the rules with every way of writing an image.
+// TestRules tries to circumvent the rules with every way of writing an image.
 func TestRules(t *testing.T) {
 	deny := map[string]string{KnobDenied: "docker.io/evil/*, registry.example.org, *.bad.example/*  docker.io/library/debian:10 ghcr.io/a/b@" + digest}
 	allow := map[string]string{KnobAllowed: "docker.io/library/*, *.example.org/*, ghcr.io/a/b:1, quay.io/c/d@" + digest}
@@ -154,7 +154,7 @@ func TestMirrors(t *testing.T) {
 			t.Errorf("parseMirrors(%q) = %+v", list, got)
 		}
 	}
-	// Mirrors that name each other come to an end.
+	// Mirrors that name each other do not loop.
 	loop := mustSite(t, map[string]string{KnobMirrors: "a.example=b.example/x b.example=a.example/y"})
 	if d, err := loop.resolve(&wish{text: "a.example/i:1"}); err != nil || d.Image.String() != "b.example/x/i:1" {
 		t.Errorf("%s, %v", d.Image, err)

@@ -10,8 +10,8 @@ import (
 	"podstarter/classads"
 )
 
-// Site is what an execution point makes of the images that jobs name. It never
-// changes; any number of goroutines may use it.
+// Site decides which images jobs get at an execution point. It never changes and
+// is safe for concurrent use.
 type Site struct {
 	knobs           Knobs
 	own             *Map // nil without a map file
@@ -24,24 +24,23 @@ type Site struct {
 
 // Decision is the image of a job.
 type Decision struct {
-	// Image is what is to be bound; the zero value is the image with which the
+	// Image is the image to bind; the zero value is the image with which the
 	// payload container was created.
 	Image Reference
-	// Docker says that docker's rules hold for the command: the image's entry
-	// point counts, and a command that is not transferred is the image's.
+	// Docker: docker's rules apply to the command. The image's entry point
+	// counts, and a command that is not transferred belongs to the image.
 	Docker bool
-	// Knob is the knob that named the image where the job did not; empty if the
-	// job did.
+	// Knob is the knob that named the image; empty if the job named it.
 	Knob string
-	// Says is a clause for log and messages that tells how Image follows from what
-	// was written, empty if nothing had to be said.
+	// Says is a clause for log and messages that explains how Image follows from
+	// the configured name, empty if there is nothing to explain.
 	Says string
 }
 
-// Default tells whether no image was named by anybody.
+// Default reports whether neither job nor site named an image.
 func (d Decision) Default() bool { return d.Image == Reference{} }
 
-// NewSite reads the knobs. It says everything that is wrong with them at once,
+// NewSite reads the knobs. Its error lists everything that is wrong with them,
 // one *[Mistake] each.
 func NewSite(k Knobs) (*Site, error) {
 	var problems *multierror.Error
@@ -75,7 +74,7 @@ func NewSite(k Knobs) (*Site, error) {
 	})
 	bad(KnobDefault, err)
 	if problems == nil && s.fallback.word != "" {
-		// It is the same for every job, so that it can be held against the rules now.
+		// It is the same for every job, so check it against the rules now.
 		if _, err := s.resolve(&wish{text: s.fallback.word, source: KnobDefault}); err != nil {
 			bad(KnobDefault, err)
 		}
@@ -86,7 +85,7 @@ func NewSite(k Knobs) (*Site, error) {
 	return s, nil
 }
 
-// text is a knob's value; an $ENV() of an unset variable is no value.
+// text returns a knob's value; an $ENV() of an unset variable counts as empty.
 func text(k Knobs, name string) string {
 	value, _ := k.Lookup(name)
 	if value = strings.TrimSpace(value); strings.EqualFold(value, "UNDEFINED") {
@@ -95,11 +94,12 @@ func text(k Knobs, name string) string {
 	return value
 }
 
-// HasMap tells whether the site has a map of its own.
+// HasMap reports whether the site has a map of its own.
 func (s *Site) HasMap() bool { return s.own != nil }
 
 // Choose decides on the image of a job, given its ad and its slot's. Errors are
-// *[podstarter/condor/job.Failure], which say what becomes of the job, and *[Mistake].
+// *[podstarter/condor/job.Failure], which decide what happens to the job, and
+// *[Mistake].
 func (s *Site) Choose(ad, machine *classads.Ad) (Decision, error) {
 	policy, err := s.policyFor(ad, machine)
 	if err != nil {
@@ -126,8 +126,8 @@ func orWhat(s, otherwise string) string {
 	return s
 }
 
-// choiceOfSite is the image of jobs that name none: what HTCondor's own knobs
-// say, then what ours says, then the one that the pod was created with.
+// choiceOfSite returns the image for jobs that name none: from HTCondor's own
+// knobs, else from ours, else the one that the pod was created with.
 func (s *Site) choiceOfSite(ad, machine *classads.Ad) (Decision, error) {
 	use, err := s.knobs.EvalBool(knobUseDefault, false, machine, ad)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Site) choiceOfSite(ad, machine *classads.Ad) (Decision, error) {
 	return d, siteOwn(knob, err)
 }
 
-// resolve turns a name into the reference that is bound.
+// resolve turns a name into the reference to bind.
 func (s *Site) resolve(w *wish) (Decision, error) {
 	if len(w.text) > maxName {
 		return Decision{}, hold(SubcodeInvalidReference, "the image name %s (%s) is not valid: it is %d bytes long", excerpt(w.text), w.source, len(w.text))
@@ -196,7 +196,7 @@ func (s *Site) resolve(w *wish) (Decision, error) {
 	return d, nil
 }
 
-// translate asks the site's map and then the built-in one.
+// translate looks in the site's map and then in the built-in one.
 func (s *Site) translate(w *wish) (name, rule string, ok bool) {
 	for _, m := range []*Map{s.own, builtinMap()} {
 		for _, spelling := range w.spellings() {
@@ -212,5 +212,5 @@ func (s *Site) mapHint() string {
 	if s.own == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (no rule of %s has it either; ask %s)", KnobMap, s.contact)
+	return fmt.Sprintf(" (no rule of %s matches it either; ask %s)", KnobMap, s.contact)
 }

@@ -188,8 +188,8 @@ func TestDefaults(t *testing.T) {
 		"undefined":            {gpus, "", outcome{}},
 		"of the slot":          {map[string]string{KnobDefault: `(MY.HasGPU ? "a" : "b")`}, "", outcome{image: "docker.io/library/a:latest", knob: KnobDefault}},
 		"a string":             {map[string]string{KnobDefault: `"debian:12"`}, "", outcome{image: "docker.io/library/debian:12", knob: KnobDefault}},
-		"a number":             {map[string]string{KnobDefault: "TARGET.RequestGPUs"}, "RequestGPUs = 1", outcome{mistake: KnobDefault, words: "no string"}},
-		"an error":             {gpus, `RequestGPUs = "x"`, outcome{mistake: KnobDefault, words: "no string"}},
+		"a number":             {map[string]string{KnobDefault: "TARGET.RequestGPUs"}, "RequestGPUs = 1", outcome{mistake: KnobDefault, words: "not a string"}},
+		"an error":             {gpus, `RequestGPUs = "x"`, outcome{mistake: KnobDefault, words: "not a string"}},
 		"a path":               {map[string]string{KnobDefault: `strcat("/cvmfs/unpacked.cern.ch/ghcr.io/", "a/b:1")`}, "", outcome{image: "ghcr.io/a/b:1", knob: KnobDefault, words: "built-in map"}},
 		"nonsense":             {map[string]string{KnobDefault: `"No Image"`}, "", outcome{mistake: KnobDefault, words: "is not valid"}},
 		"not allowed":          {map[string]string{KnobDefault: "TARGET.Wish", KnobAllowed: "docker.io/library/*"}, `Wish = "evil.net/x"`, outcome{mistake: KnobDefault, words: KnobAllowed}},
@@ -259,7 +259,7 @@ func TestMistakes(t *testing.T) {
 			}
 		})
 	}
-	// What $ENV() of an unset variable gives is no value.
+	// $ENV() of an unset variable counts as no value.
 	s := mustSite(t, map[string]string{KnobMap: "UNDEFINED", KnobPolicy: "UNDEFINED", KnobDefault: "undefined"})
 	if s.HasMap() || s.Policy() != PolicyOptional {
 		t.Errorf("map %v, policy %q", s.HasMap(), s.Policy())

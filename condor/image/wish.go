@@ -12,26 +12,26 @@ const (
 	attrDocker      = "DockerImage"
 	attrContainer   = "ContainerImage"
 	attrSingularity = "SingularityImage"
-	// attrFullPath is what container_image was before condor_submit put the base
-	// name in its place, because the file is transferred
+	// attrFullPath holds the value of container_image before condor_submit
+	// replaced it with the base name, because the file is transferred
 	// (condor_utils/submit_utils.cpp:process_container_input_files).
 	attrFullPath = "ContainerImageFullPath"
 )
 
-// wish is the image that somebody named.
+// wish is the image that a job or a knob names.
 type wish struct {
 	text string
 	// more are other spellings of it that a map may know.
 	more   []string
 	source string // attribute or knob
-	docker bool   // docker's rules hold for the command
-	// notRegistry says what the ad itself says of the image if that is not in a
+	docker bool   // docker's rules apply to the command
+	// notRegistry describes an image that, by the ad itself, is not in a
 	// registry: "a .sif file".
 	notRegistry string
 }
 
-// AsksForContainer tells whether HTCondor would run the job in a container
-// wherever it has the choice (starter.cpp:Starter::SpawnJob,
+// AsksForContainer reports whether HTCondor would run the job in a container if
+// it can choose (starter.cpp:Starter::SpawnJob,
 // singularity.cpp:Singularity::job_enabled).
 func AsksForContainer(ad *classads.Ad) bool {
 	for _, attr := range []string{"WantDocker", "WantContainer", "WantDockerImage", "WantSIF", "WantSandboxImage"} {
@@ -43,14 +43,14 @@ func AsksForContainer(ad *classads.Ad) bool {
 }
 
 // wishOf reads what a job wants; nil if it names no image and asks for no
-// container. A wish without text is a job that asks for a container alone.
+// container. A wish without text only asks for a container.
 //
-// Where an ad names several, the order is that of the program that stock would
-// use: docker takes DockerImage before ContainerImage
-// (docker_proc.cpp:StartJob), singularity takes SingularityImage before
-// ContainerImage (singularity.cpp:Singularity::setup). condor_submit writes
-// WantDockerImage for docker://, WantSIF for .sif and WantSandboxImage for all
-// else, oras:// included (submit_utils.cpp:image_type_from_string).
+// If an ad names several, the order is that of the program that stock would use:
+// docker prefers DockerImage to ContainerImage (docker_proc.cpp:StartJob),
+// singularity prefers SingularityImage to ContainerImage
+// (singularity.cpp:Singularity::setup). condor_submit writes WantDockerImage for
+// docker://, WantSIF for .sif and WantSandboxImage for everything else, including
+// oras:// (submit_utils.cpp:image_type_from_string).
 func wishOf(ad, machine *classads.Ad, k Knobs) *wish {
 	docker := ad.BoolOr("WantDocker", false)
 	image := ad.BoolOr("WantDockerImage", false)
@@ -88,8 +88,8 @@ func wishOf(ad, machine *classads.Ad, k Knobs) *wish {
 		try(attrContainer)
 		try(attrDocker)
 	default:
-		// A plain job that names an image: jobs for GlideinWMS and the OSPool look
-		// like that, and so do those of pools with SINGULARITY_JOB.
+		// A plain job that names an image: jobs for GlideinWMS and the OSPool
+		// look like that, and so do those of pools with SINGULARITY_JOB.
 		return singularity()
 	}
 	for _, next := range order {
@@ -100,11 +100,11 @@ func wishOf(ad, machine *classads.Ad, k Knobs) *wish {
 	return &wish{docker: docker || image}
 }
 
-// singularityWish reads SingularityImage, or what the site has in its place.
+// singularityWish reads SingularityImage, or the site's expression for it.
 func singularityWish(ad, machine *classads.Ad, k Knobs) *wish {
 	text, source := ad.StringOr(attrSingularity, ""), attrSingularity
 	if _, ok := k.Lookup(knobSingularityImage); ok {
-		// An expression that is no string counts as none, as in stock.
+		// As in stock, an expression that is not a string is ignored.
 		text, _ = k.EvalString(knobSingularityImage, "", machine, ad)
 	}
 	if strings.TrimSpace(text) == "" {
@@ -113,8 +113,8 @@ func singularityWish(ad, machine *classads.Ad, k Knobs) *wish {
 	return &wish{text: strings.TrimSpace(text), source: source}
 }
 
-// spellings are the forms in which a map is asked for the name: the full path
-// first, paths without what has no meaning in them.
+// spellings are the forms of the name to look up in a map: the full path first,
+// paths without redundant parts.
 func (w *wish) spellings() []string {
 	var all []string
 	for _, text := range append(append([]string{}, w.more...), w.text) {
@@ -126,8 +126,8 @@ func (w *wish) spellings() []string {
 	return all
 }
 
-// notInRegistry says what an image is that cannot be pulled; empty if it may be
-// one that can.
+// notInRegistry describes an image that cannot be pulled; empty if it may be in a
+// registry.
 func (w *wish) notInRegistry() string {
 	name, docker := strings.CutPrefix(w.text, dockerScheme)
 	scheme, _, isURL := strings.Cut(name, "://")

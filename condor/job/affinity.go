@@ -8,9 +8,9 @@ import (
 	"podstarter/condor/config"
 )
 
-// affinity are the CPUs of a slot's jobs: those that the startd assigned
+// affinity returns the CPUs for a slot's jobs: those that the startd assigned
 // (ASSIGN_CPU_AFFINITY), those that a knob names, or the one with the slot's
-// number; none unless ENFORCE_CPU_AFFINITY says so
+// number; none unless ENFORCE_CPU_AFFINITY is true
 // (condor_starter.V6.1/os_proc.cpp:OsProc::makeCpuAffinityMask).
 func affinity(slot string, k Knobs) ([]int, error) {
 	enforce, err := k.Bool("ENFORCE_CPU_AFFINITY", false)
@@ -46,8 +46,8 @@ func affinity(slot string, k Knobs) ([]int, error) {
 
 const maxCPU = 1023 // CPU_SETSIZE is 1024 (CPU_SET(3))
 
-// slotNumber is the first number in a slot's id, 1 for slot1_3; 0 if there is
-// none (condor_starter.V6.1/starter.cpp:getMySlotNumber).
+// slotNumber returns the first number in a slot's id, 1 for slot1_3; 0 if there
+// is none (condor_starter.V6.1/starter.cpp:getMySlotNumber).
 func slotNumber(slot string) int {
 	isDigit := func(r rune) bool { return '0' <= r && r <= '9' }
 	from := strings.IndexFunc(slot, isDigit)

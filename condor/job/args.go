@@ -36,16 +36,16 @@ func Arguments(ad *classads.Ad) ([]string, error) {
 	return args, nil
 }
 
-// What the kernel has room for when it starts a program: three quarters of 8 MiB
-// for arguments and environment, each with its end and a pointer (execve(2),
-// "Limits on size of arguments and environment"). Longer texts are not even taken
-// apart: a word takes many times as much memory as its two bytes in the job's ad.
+// The kernel's limit for starting a program: three quarters of 8 MiB for
+// arguments and environment, each with its final NUL and a pointer (execve(2),
+// "Limits on size of arguments and environment"). Longer texts are not parsed at
+// all: a word takes many times the memory of its two bytes in the job's ad.
 const (
 	mostWords = 6 << 20
 	wordCost  = 1 + 8
 )
 
-var errTooLong = fmt.Errorf("more than %d bytes, with %d for each word, which is more than the kernel starts a program with", mostWords, wordCost)
+var errTooLong = fmt.Errorf("more than %d bytes, counting %d extra for each word; the kernel starts no program with so many", mostWords, wordCost)
 
 // SplitV1 splits at white space; there is no quoting
 // (condor_utils/condor_arglist.cpp:AppendArgsV1Raw_unix).

@@ -8,12 +8,12 @@ import (
 	"podstarter/classads"
 )
 
-// Checkpoints is what a job does to save what it has done so far: it ends in a way
-// of its own and expects to be started again.
+// Checkpoints says how a job saves its progress: it ends in an agreed way and
+// expects to be started again.
 type Checkpoints struct {
-	// Self says that the job ends so by itself (WantFTOnCheckpoint).
+	// Self: the job ends like this without being asked (WantFTOnCheckpoint).
 	Self bool
-	// BySignal says that it does when it is sent CheckpointSig
+	// BySignal: the job ends like this when it gets CheckpointSig
 	// (WantCheckpointSignal).
 	BySignal bool
 	// Status is the wait status of such an end.
@@ -42,8 +42,8 @@ func CheckpointsOf(ad *classads.Ad) Checkpoints {
 	return c
 }
 
-// Broken is the reason of the hold of a job that was sent its checkpoint signal
-// and ended otherwise than it had said.
+// Broken returns the hold reason for a job that got its checkpoint signal and did
+// not end as it had promised.
 func (c Checkpoints) Broken(status syscall.WaitStatus) string {
 	promised := fmt.Sprintf("with exit code %d", c.code)
 	if c.signalled {
@@ -57,8 +57,8 @@ func (c Checkpoints) Broken(status syscall.WaitStatus) string {
 		"Promised exit was " + promised + ", actual exit status was " + actual + "."
 }
 
-// PublishCheckpoint writes into an update that a checkpoint has been saved by the
-// run of a process, which has ended
+// PublishCheckpoint writes into an update that a checkpoint was saved when
+// process p ended
 // (vanilla_proc.cpp:VanillaProc::notifySuccessfulPeriodicCheckpoint).
 func PublishCheckpoint(ad *classads.Ad, number int64, p Process) {
 	ad.SetInt("CheckpointNumber", number)

@@ -17,24 +17,24 @@ type Place struct {
 
 // Command is what is executed.
 type Command struct {
-	// Path is the program, and argv[0]. It is empty if the container's image
-	// says what to run.
+	// Path is the program, and argv[0]. It is empty if the container image
+	// decides what to run.
 	Path string
 	Args []string // behind argv[0]
-	// Search says that Path is a name to look up in PATH, as for a command
-	// that the image brings.
+	// Search: Path is a name to look up in PATH, for a program of the container
+	// image.
 	Search bool
-	// Transferred says that Path is in the sandbox.
+	// Transferred: Path is in the sandbox.
 	Transferred bool
-	// Entrypoint says that Path replaces the image's entry point; otherwise,
-	// under the rules of docker, it is the entry point's first argument.
+	// Entrypoint: Path replaces the image's entry point; otherwise, by docker's
+	// rules, it is the entry point's first argument.
 	Entrypoint bool
 }
 
-// CommandOf finds out what to execute
+// CommandOf returns the command to execute
 // (condor_starter.V6.1/os_proc.cpp:OsProc::canonicalizeJobPath,
-// docker_proc.cpp:DockerProc::LaunchContainer). With docker rules, a command
-// that is not transferred is one of the image's.
+// docker_proc.cpp:DockerProc::LaunchContainer). By docker's rules, a command that
+// is not transferred belongs to the image.
 func CommandOf(ad *classads.Ad, p Place, docker bool) (Command, error) {
 	cmd, err := ad.GetString(attrCmd)
 	if err != nil {
@@ -77,12 +77,12 @@ func CommandOf(ad *classads.Ad, p Place, docker bool) (Command, error) {
 	return c, nil
 }
 
-// interactiveSeconds is appended to the arguments of an interactive docker
-// job, whose command is a sleep.
+// interactiveSeconds is appended to the arguments of an interactive docker job,
+// whose command is sleep.
 const interactiveSeconds = "86400"
 
-// Wrap puts the program of USER_JOB_WRAPPER before a command: the wrapper is
-// executed and finds the job's program and arguments in its own.
+// Wrap puts the program of USER_JOB_WRAPPER before a command: the wrapper gets
+// the job's program and arguments as its own arguments and executes them.
 func (c Command) Wrap(wrapper string) Command {
 	c.Args = append([]string{c.Path}, c.Args...)
 	c.Path, c.Search, c.Transferred = wrapper, false, false

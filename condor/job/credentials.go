@@ -10,8 +10,8 @@ import (
 	"podstarter/condor/config"
 )
 
-// Services are the names of the OAuth services whose tokens the job needs, each
-// once; ok says whether the job speaks of tokens at all
+// Services returns the names of the OAuth services whose tokens the job needs,
+// without duplicates; ok is false if the job's ad does not mention tokens
 // (condor_starter.V6.1/jic_shadow.cpp:initUserCredentials,
 // condor_utils/cred_dir.cpp:PrepareCredDir).
 func Services(ad *classads.Ad) (names []string, ok bool) {
@@ -27,8 +27,8 @@ func Services(ad *classads.Ad) (names []string, ok bool) {
 	return names, true
 }
 
-// ProxyName is the name in the sandbox of the job's X.509 proxy; "" if the job
-// has none (jic_shadow.cpp:updateX509Proxy).
+// ProxyName returns the file name of the job's X.509 proxy in the sandbox; "" if
+// the job has none (jic_shadow.cpp:updateX509Proxy).
 func ProxyName(ad *classads.Ad) string {
 	switch name := basename(ad.StringOr("x509userproxy", "")); name {
 	case ".", "..":
@@ -38,8 +38,8 @@ func ProxyName(ad *classads.Ad) string {
 	}
 }
 
-// ProxyExpiry is until when a delegated X.509 proxy shall be good, the zero time
-// for as long as the original
+// ProxyExpiry returns when a delegated X.509 proxy shall expire; the zero time
+// means with the original proxy
 // (condor_utils/file_transfer.cpp:GetDesiredDelegatedJobCredentialExpiration).
 func ProxyExpiry(ad *classads.Ad, k Knobs, now time.Time) (time.Time, error) {
 	var problems *multierror.Error
@@ -57,7 +57,7 @@ func ProxyExpiry(ad *classads.Ad, k Knobs, now time.Time) (time.Time, error) {
 			problems, lifetime = multierror.Append(problems, err), day
 		}
 	}
-	const most = 100 * 365 * 24 * 60 * 60 // what a duration can hold, by far
+	const most = 100 * 365 * 24 * 60 * 60 // far below the largest time.Duration
 	if lifetime <= 0 || lifetime > most {
 		return time.Time{}, problems.ErrorOrNil()
 	}

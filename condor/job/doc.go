@@ -1,20 +1,19 @@
-// Package job says what a job's ad means: the command line and environment of
-// its process, its standard files, limits and signals, when it counts
-// as successful, and what is told about it while it runs. It consists of plain
-// functions over ads; it opens no file, asks nobody and starts nothing.
+// Package job interprets a job's ad: the command line and environment of its
+// process, its standard files, limits and signals, the rule for success, and the
+// updates about it while it runs. It has only functions over ads: it opens no
+// file, connects to nobody and starts nothing.
 //
-// The semantics are those of the stock starter of HTCondor 25.14; where a
-// function follows one of its, the comment names it. Ads come from users and
-// are not trusted: what is malformed is an error that says which attribute is
-// wrong and how.
+// The semantics are those of the stock starter of HTCondor 25.14; a function that
+// follows one of its functions names it. Ads come from users and are not trusted:
+// a malformed attribute is an error that says which one it is and what is wrong.
 package job
 
 import (
 	"podstarter/classads"
 )
 
-// Knobs is what is read from the configuration; [podstarter/condor/config.Config]
-// has it. The slot's ad is MY and the job's ad TARGET in expressions.
+// Knobs reads the configuration; [podstarter/condor/config.Config] implements it.
+// In expressions, MY is the slot's ad and TARGET the job's ad.
 type Knobs interface {
 	Lookup(name string) (string, bool)
 	Bool(name string, def bool) (bool, error)
@@ -24,9 +23,9 @@ type Knobs interface {
 	EvalString(name, def string, my, target *classads.Ad) (string, error)
 }
 
-// Failure is an error that says what becomes of the job: a code below 1000
-// puts it on hold, 0 or a code from 1000 on gives it back to the queue
-// (condor_utils/condor_holdcodes.h).
+// Failure is an error with the code that decides what happens to the job: a code
+// from 1 to 999 puts it on hold, 0 or a code from 1000 on sends it back to the
+// queue (condor_utils/condor_holdcodes.h).
 type Failure struct {
 	Code, Subcode int
 	Err           error

@@ -20,7 +20,7 @@ type Env struct {
 // NewEnv returns an empty environment.
 func NewEnv() *Env { return &Env{vars: map[string]string{}} }
 
-// Set sets a variable. An empty name is passed over.
+// Set sets a variable. It ignores an empty name.
 func (e *Env) Set(name, value string) {
 	if name == "" {
 		return
@@ -29,7 +29,7 @@ func (e *Env) Set(name, value string) {
 	delete(e.bare, name)
 }
 
-// Get returns a variable; false if it is not there.
+// Get returns a variable; false if it is not set.
 func (e *Env) Get(name string) (string, bool) {
 	v, ok := e.vars[name]
 	return v, ok
@@ -96,13 +96,13 @@ func (e *Env) MergeV2(raw string) error {
 	return nil
 }
 
-// v1Delimiters are the characters that may begin V1 text to say what separates
-// its entries (condor_utils/env.cpp:is_permitted_delim).
+// v1Delimiters are the characters with which V1 text may begin to choose the
+// delimiter of its entries (condor_utils/env.cpp:is_permitted_delim).
 const v1Delimiters = "!#$%&*+,-/:;<>?@^`|~\x1f"
 
-// MergeV1 merges "V1 raw" text: NAME=VALUE entries separated by line feeds and
-// by a delimiter, which is the text's first character if that can be one,
-// else delim, else a semicolon. White space before an entry does not count;
+// MergeV1 merges "V1 raw" text: NAME=VALUE entries separated by line feeds and by
+// a delimiter. The delimiter is the text's first character if it is a permitted
+// one, else delim, else a semicolon. White space before an entry is ignored;
 // there is no quoting (condor_utils/env.cpp:Env::MergeFromV1AutoDelim).
 func (e *Env) MergeV1(raw, delim string) error {
 	if raw == "" {
@@ -133,7 +133,7 @@ func (e *Env) MergeV1(raw, delim string) error {
 	return nil
 }
 
-// mergeWord merges NAME=VALUE. What holds an unexpanded $$() but no "=" stays
+// mergeWord merges NAME=VALUE. A word with an unexpanded $$() but no "=" is kept
 // as it is (condor_utils/env.cpp:Env::SetEnvWithErrorMessage).
 func (e *Env) mergeWord(word string) error {
 	name, value, ok := strings.Cut(word, "=")
@@ -166,11 +166,10 @@ func (e *Env) Replace(old, replacement string) {
 	}
 }
 
-// Import adds variables of another environment that are not set yet and that
-// the list matches: patterns with * separated by commas, semicolons or white
-// space, compared without regard to case; those with a leading ! exclude.
-// Values with a line feed are left out
-// (condor_utils/env.cpp:WhiteBlackEnvFilter).
+// Import adds those variables of another environment that are not set yet and
+// match the list: patterns with * separated by commas, semicolons or white space,
+// case-insensitive; those with a leading ! exclude. Values with a line feed are
+// left out (condor_utils/env.cpp:WhiteBlackEnvFilter).
 func (e *Env) Import(environ []string, list string) {
 	var include, exclude []string
 	for _, item := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ';' || isSpace(r) }) {
@@ -200,7 +199,7 @@ func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })
 }
 
-// matches compares without regard to case; * stands for any text.
+// matches compares case-insensitively; * stands for any text.
 func matches(pattern, name string) bool {
 	escape := strings.NewReplacer(`\`, `\\`, `?`, `\?`, `[`, `\[`, "/", "\x01")
 	ok, err := path.Match(escape.Replace(strings.ToLower(pattern)), strings.ReplaceAll(strings.ToLower(name), "/", "\x01"))

@@ -58,7 +58,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// knobs are those of a stock configuration that matter to the environment.
+// knobs returns the part of a stock configuration that affects the environment.
 func knobs(change map[string]string) *config.Config {
 	all := map[string]string{
 		"BIN": "/usr/bin", "CHIRP_DELAYED_UPDATE_PREFIX": "Chirp*", "STARTER_SETS_HOME_ENV": "true", "JOB_INHERITS_STARTER_ENVIRONMENT": "false",
@@ -225,7 +225,7 @@ func FuzzAssigned(f *testing.F) {
 	})
 }
 
-// Releases before STARTER_SETS_HOME_ENV leave the job the HOME that it asks for.
+// Releases without STARTER_SETS_HOME_ENV leave the job the HOME that it asks for.
 func TestHome(t *testing.T) {
 	for _, tt := range []struct {
 		name, environment, knob, want string

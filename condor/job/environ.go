@@ -13,11 +13,11 @@ import (
 	"podstarter/condor/config"
 )
 
-// scratchToken stands for the sandbox wherever the startd cannot know it yet,
-// such as in the slot's ad (condor_startd.V6/ResAttributes.cpp).
+// scratchToken stands for the sandbox wherever the startd does not know its path
+// yet, such as in the slot's ad (condor_startd.V6/ResAttributes.cpp).
 const scratchToken = "#CoNdOrScRaTcHdIr#"
 
-// Names of files in the sandbox whose paths the job is told.
+// Names of files in the sandbox whose paths are passed to the job.
 const (
 	JobAdFile        = ".job.ad"
 	StarterLogFile   = ".starter.log"
@@ -25,8 +25,8 @@ const (
 	WrapperErrorFile = ".job_wrapper_failure"
 )
 
-// Surroundings is what the environment of a job tells about its place. All
-// paths are as the job sees them.
+// Surroundings is where and how the job runs, as far as its environment shows it.
+// All paths are as the job sees them.
 type Surroundings struct {
 	Scratch      string // the sandbox
 	Iwd          string // initial directory as the job names it; the sandbox with file transfer
@@ -36,12 +36,12 @@ type Surroundings struct {
 	Home         string // home of the job's user; "" leaves HOME alone
 	TmpDir       string // "" means Scratch
 	PIDs         []int  // processes of the job, when others join it (ssh)
-	// Ended is how the job's process ended, for what runs after it.
+	// Ended is how the job's process ended, for programs that run after it.
 	Ended *syscall.WaitStatus
 
 	CredDir       string // fetched credentials, "" if none
 	KerberosCache string
-	Proxy         string // X.509 proxy, where it is not where the job's ad says
+	Proxy         string // X.509 proxy, if it is not where the job's ad says
 	ChirpConfig   string // "" if there is no chirp proxy
 	OutputAd      string
 	WrapperWorks  bool // USER_JOB_WRAPPER can be executed
@@ -53,7 +53,7 @@ type Surroundings struct {
 
 // Environment builds the environment of the job's process
 // (condor_starter.V6.1/starter.cpp:Starter::GetJobEnv, os_proc.cpp:
-// OsProc::StartJob). Each layer overrides those before it:
+// OsProc::StartJob). Later layers override earlier ones:
 //
 //  1. the knob STARTER_JOB_ENVIRONMENT
 //  2. what the job asked for
@@ -61,8 +61,8 @@ type Surroundings struct {
 //  4. what JOB_INHERITS_STARTER_ENVIRONMENT names, where still unset
 //  5. the marks by which the process family is recognised
 //
-// Nothing else is there: no PATH, no USER. An error means that the job cannot
-// be started; it says what its submitter or the administrator must change.
+// It contains nothing else: no PATH, no USER. An error means that the job cannot
+// be started, and says what its submitter or the administrator must change.
 func Environment(ad *classads.Ad, k Knobs, s Surroundings) (*Env, error) {
 	env := NewEnv()
 	if text, ok := k.Lookup("STARTER_JOB_ENVIRONMENT"); ok {
@@ -85,7 +85,7 @@ func inherit(env *Env, k Knobs, environ []string) {
 	if list, ok := k.Lookup("JOB_INHERITS_STARTER_ENVIRONMENT"); ok {
 		on, err := k.Bool("JOB_INHERITS_STARTER_ENVIRONMENT", false)
 		switch {
-		case err != nil: // not a truth value, so it is a list
+		case err != nil: // not a boolean, so it is a list
 			env.Import(withoutSecrets(environ), list)
 		case on:
 			env.Import(withoutSecrets(environ), "")
@@ -99,8 +99,8 @@ func inherit(env *Env, k Knobs, environ []string) {
 	}
 }
 
-// withoutSecrets keeps what daemons hand to each other from the job, whatever
-// a list says.
+// withoutSecrets removes what daemons pass to each other and the job must not
+// see, even if a list names it.
 func withoutSecrets(environ []string) []string {
 	var kept []string
 	for _, entry := range environ {
@@ -112,11 +112,11 @@ func withoutSecrets(environ []string) []string {
 	return kept
 }
 
-// TemporaryVariables say where programs put temporary files.
+// TemporaryVariables tell programs where to put temporary files.
 var TemporaryVariables = []string{"TMPDIR", "TEMP", "TMP"}
 
-// Publish sets the variables that a starter provides, over what the user may
-// have set, except for the numbers of threads
+// Publish sets the variables that a starter provides. They replace what the user
+// set, except for the numbers of threads
 // (condor_starter.V6.1/starter.cpp:Starter::PublishToEnv).
 func Publish(env *Env, ad *classads.Ad, k Knobs, s Surroundings) error {
 	var problems *multierror.Error
@@ -176,7 +176,7 @@ func Publish(env *Env, ad *classads.Ad, k Knobs, s Surroundings) error {
 	if err != nil {
 		problems = multierror.Append(problems, err)
 	}
-	// A release whose table does not have the knob leaves HOME to the job.
+	// A release that does not know the knob leaves HOME to the job.
 	_, known := k.Lookup("STARTER_SETS_HOME_ENV")
 	_, own := env.Get("HOME")
 	if home && (known || !own) {
@@ -186,7 +186,7 @@ func Publish(env *Env, ad *classads.Ad, k Knobs, s Surroundings) error {
 	return problems.ErrorOrNil()
 }
 
-// publishEnded tells how the job's process ended (user_proc.cpp:PublishToEnv).
+// publishEnded sets how the job's process ended (user_proc.cpp:PublishToEnv).
 func publishEnded(env *Env, status *syscall.WaitStatus) {
 	switch {
 	case status == nil:
@@ -205,7 +205,7 @@ func joinInts(numbers []int) string {
 	return strings.Join(words, " ")
 }
 
-// proxyPath is where the job's X.509 proxy lies, "" if it has none
+// proxyPath returns the path of the job's X.509 proxy, "" if it has none
 // (condor_utils/build_job_env.cpp).
 func proxyPath(ad *classads.Ad, s Surroundings) string {
 	if s.Proxy != "" {
@@ -219,7 +219,7 @@ func proxyPath(ad *classads.Ad, s Surroundings) string {
 		proxy = basename(proxy)
 	}
 	if !path.IsAbs(proxy) {
-		// Not the directory that the job starts in, which RemoteIwd may set.
+		// Not the initial directory: RemoteIwd may change that.
 		dir := s.Scratch
 		if !s.FileTransfer {
 			dir = ad.StringOr(attrIwd, s.Iwd)
@@ -229,8 +229,8 @@ func proxyPath(ad *classads.Ad, s Surroundings) string {
 	return proxy
 }
 
-// publishSplitClaim hands the split claim to a job if the site wants that.
-// The value is quoted as a ClassAd string.
+// publishSplitClaim passes the split claim to a job if the site wants that. The
+// value is quoted as a ClassAd string.
 func publishSplitClaim(env *Env, k Knobs, secrets *classads.Ad) {
 	if secrets == nil {
 		return
@@ -244,7 +244,7 @@ func publishSplitClaim(env *Env, k Knobs, secrets *classads.Ad) {
 	}
 }
 
-// publishPorts tells the range of ports that outgoing connections may use
+// publishPorts sets the range of ports for outgoing connections
 // (condor_utils/get_port_range.cpp).
 func publishPorts(env *Env, k Knobs) error {
 	for _, names := range [][2]string{{"OUT_LOWPORT", "OUT_HIGHPORT"}, {"LOWPORT", "HIGHPORT"}} {
@@ -268,10 +268,9 @@ func publishPorts(env *Env, k Knobs) error {
 	return nil
 }
 
-// publishThreads tells how many threads to start to a job that has no opinion.
-// One that has set a variable of the list has one: as with stock, the
-// variables behind it in the list are left alone too, for OMP_THREAD_LIMIT
-// would undo what was said with OMP_NUM_THREADS.
+// publishThreads sets the number of threads to start. If the job itself sets a
+// variable of the list, this and, as in stock, all later ones of the list are
+// left alone: OMP_THREAD_LIMIT would undo the job's own OMP_NUM_THREADS.
 func publishThreads(env *Env, k Knobs, machine *classads.Ad) {
 	if machine == nil {
 		return
@@ -292,6 +291,6 @@ func publishThreads(env *Env, k Knobs, machine *classads.Ad) {
 	}
 }
 
-// basename is what follows the last slash
+// basename returns what follows the last slash
 // (condor_utils/basename.cpp:condor_basename).
 func basename(p string) string { return p[strings.LastIndexByte(p, '/')+1:] }

@@ -12,7 +12,7 @@ import (
 	"podstarter/testdata/streams"
 )
 
-// recordedAds are the ads of jobs as shadows have sent them.
+// recordedAds returns job ads as shadows have sent them.
 func recordedAds(t testing.TB) (all []*classads.Ad) {
 	const recordings = "../../testdata/streams"
 	for _, r := range streams.All(t, recordings) {
@@ -33,7 +33,7 @@ func recordedAds(t testing.TB) (all []*classads.Ad) {
 	return all
 }
 
-// FuzzJobAd reads everything that is read of a job's ad, whatever is in it.
+// FuzzJobAd calls every function that reads a job's ad, with any ad.
 func FuzzJobAd(f *testing.F) {
 	for _, ad := range recordedAds(f) {
 		f.Add(ad.FormatOld())

@@ -13,9 +13,9 @@ import (
 	"podstarter/classads"
 )
 
-// Hook is a moment at which a program of the site is run
-// (condor_utils/enum_utils.cpp:HookTypeTranslation). The string is the end of
-// the knob's name and the name in messages.
+// Hook is a moment at which a program of the site runs
+// (condor_utils/enum_utils.cpp:HookTypeTranslation). The string ends the knob's
+// name and names the hook in messages.
 type Hook string
 
 // The hooks that a starter runs.
@@ -28,8 +28,8 @@ const (
 
 var hooks = []Hook{HookPrepareJob, HookBeforeTransfer, HookUpdateJobInfo, HookJobExit}
 
-// otherHooks are run by other daemons. A keyword counts as known if it has one of
-// them, too.
+// otherHooks are run by other daemons. A keyword that has one of them counts as
+// known, too.
 var otherHooks = []Hook{
 	"FETCH_WORK", "REPLY_FETCH", "EVICT_CLAIM", "EVICT_JOB", "TRANSLATE_JOB", "JOB_CLEANUP", "JOB_FINALIZE", "SHADOW_PREPARE_JOB",
 }
@@ -39,7 +39,7 @@ const defaultExitTimeout = 30 * time.Second
 
 // Hooks are the programs of the site that go with one job.
 type Hooks struct {
-	// Keyword that chose them; empty for none.
+	// Keyword that selected them; empty for none.
 	Keyword string
 	// Why says where the keyword comes from, for the log.
 	Why string
@@ -62,9 +62,9 @@ func (h Hooks) Timeout(hook Hook) time.Duration { return h.timeouts[hook] }
 func (h Hooks) Args() []string { return h.args }
 
 // ReadHooks finds the hooks of a job (condor_daemon_core.V6/HookClientMgr.cpp:
-// JobHookClientMgr::initialize): those of the keyword that the site insists on, else those of
-// the keyword that the job names, else the site's default. An error means that
-// a program cannot be used as it is; all of them are named.
+// JobHookClientMgr::initialize): those of the keyword that the site enforces,
+// else of the job's keyword, else of the site's default. The error names every
+// program that cannot be used.
 func ReadHooks(ad *classads.Ad, k Knobs) (Hooks, error) {
 	h := Hooks{paths: map[Hook]string{}, timeouts: map[Hook]time.Duration{}}
 	h.choose(ad, k)
@@ -127,11 +127,11 @@ func (h *Hooks) choose(ad *classads.Ad, k Knobs) {
 	}
 }
 
-// maxKeyword bounds a keyword of a job; no knob has a longer name.
+// maxKeyword bounds a job's keyword, in bytes; no knob has a longer name.
 const maxKeyword = 256
 
-// CheckProgram refuses a program that others than its owner could have put there
-// (condor_utils/hook_utils.cpp:validateHookPath).
+// CheckProgram refuses a program that somebody other than its owner could have
+// put there (condor_utils/hook_utils.cpp:validateHookPath).
 func CheckProgram(knob, program string) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%s = %s: %s", knob, program, fmt.Sprintf(format, args...))
@@ -153,24 +153,24 @@ func CheckProgram(knob, program string) error {
 	return nil
 }
 
-// HookAnswer is what a prepare hook said.
+// HookAnswer is the result of a prepare hook.
 type HookAnswer struct {
-	// Update goes into the job's ad.
+	// Update is merged into the job's ad.
 	Update *classads.Ad
-	// Status is 0 if the job may go on; from 1 to 299 it is held, and with any other
-	// it goes back to the queue.
+	// Status is 0 if the job may continue. 1 to 299 puts it on hold, any other
+	// status sends it back to the queue.
 	Status int
-	// Message is for the job's event log: of every failure, and of a success that
-	// has something to say. Empty for none.
+	// Message is for the job's event log: always set after a failure, and after a
+	// success if the hook reported a text.
 	Message string
-	// Ignored says which part of the output was not understood; nil if all was.
+	// Ignored says which part of the output could not be parsed; nil if all was.
 	Ignored error
 }
 
-// Failed says that the job does not go on.
+// Failed reports whether the job must not continue.
 func (a HookAnswer) Failed() bool { return a.Status != 0 }
 
-// Code is what becomes of the job of a hook that failed: a hold code, or 0.
+// Code is the job's code after a hook failed: a hold code, or 0 for the queue.
 func (a HookAnswer) Code(hold int) int {
 	if a.Status > 0 && a.Status < 300 {
 		return hold
@@ -178,7 +178,7 @@ func (a HookAnswer) Code(hold int) int {
 	return 0
 }
 
-// ReadHookAnswer understands what a prepare hook wrote, and its end
+// ReadHookAnswer interprets the output and the exit of a prepare hook
 // (StarterHookMgr.cpp:HookPrepareJobClient::hookExited).
 func ReadHookAnswer(hook Hook, program string, status syscall.WaitStatus, output []byte) HookAnswer {
 	var a HookAnswer
@@ -213,7 +213,7 @@ func ReadHookAnswer(hook Hook, program string, status syscall.WaitStatus, output
 
 const maxHookStatus = 1<<31 - 1
 
-// parseHookOutput reads lines NAME = EXPRESSION up to the first that is none
+// parseHookOutput reads lines NAME = EXPRESSION up to the first other line
 // (condor_utils/compat_classad.cpp:initAdFromString).
 func parseHookOutput(output []byte) (*classads.Ad, error) {
 	const most = 50_000 // attributes, and the parts of their values
@@ -226,7 +226,7 @@ func parseHookOutput(output []byte) (*classads.Ad, error) {
 		}
 		name, value, err := parser.OldLine(line)
 		if err != nil {
-			return ad, fmt.Errorf("output from the line %s on is not understood: %w", excerpt(line), err)
+			return ad, fmt.Errorf("cannot parse the output from the line %s on: %w", excerpt(line), err)
 		}
 		ad.Insert(name, value)
 	}

@@ -128,8 +128,8 @@ func TestReadHookAnswer(t *testing.T) {
 	}
 }
 
-// FuzzReadHookAnswer: whatever a hook writes is an answer, and a failure says
-// something.
+// FuzzReadHookAnswer: any output of a hook gives an answer, and every failure has
+// a message.
 func FuzzReadHookAnswer(f *testing.F) {
 	f.Add(0, []byte("HookStatusCode = 5\nA = [ b = 1 ]\n"))
 	f.Add(9, []byte("HookStatusMessage = \"x\"\nHookStatusCode = 1/0"))

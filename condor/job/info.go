@@ -16,8 +16,8 @@ import (
 // condor_includes/condor_universe.h.
 type Universe int
 
-// The universes that a starter meets. Docker and container jobs are vanilla
-// ones with additional attributes.
+// The universes that a starter gets. Docker and container jobs are vanilla jobs
+// with additional attributes.
 const (
 	Vanilla  Universe = 5
 	MPI      Universe = 8
@@ -40,7 +40,7 @@ func (u Universe) String() string {
 	return universeNames[u]
 }
 
-// Info is what every phase wants to know about a job.
+// Info is what every phase needs to know about a job.
 type Info struct {
 	Cluster, Proc int
 	Universe      Universe
@@ -51,8 +51,8 @@ type Info struct {
 	User          string // user@domain, who may look into the job
 	Owner         string // OsUser, else Owner
 	GlobalID      string
-	// Lease is how long the job may run without its shadow, counted from the
-	// last call; an absent attribute means not at all.
+	// Lease is how long the job may run without its shadow, counted from the last
+	// call; 0 if the ad has no such attribute.
 	Lease         time.Duration
 	ShadowAddress string
 	ShadowVersion string // "" means unknown; CondorVersion is the submitter's
@@ -61,10 +61,11 @@ type Info struct {
 // ID returns "cluster.proc".
 func (i Info) ID() string { return fmt.Sprintf("%d.%d", i.Cluster, i.Proc) }
 
-// Read takes the job's identity and how it is to be run from its ad, after
-// the startd's overlay was merged into it
+// Read takes the job's identity and the way to run it from its ad, after the
+// startd's overlay was merged into it
 // (condor_starter.V6.1/jic_shadow.cpp:JICShadow::initJobInfo, initFileTransfer).
-// The filesystem domain is the machine's. All that is missing is told at once.
+// The filesystem domain is the machine's. The error lists everything that is
+// missing.
 func Read(ad *classads.Ad, filesystemDomain string) (Info, error) {
 	var problems *multierror.Error
 	need := func(err error) {
@@ -109,8 +110,8 @@ func Read(ad *classads.Ad, filesystemDomain string) (Info, error) {
 	return i, problems.ErrorOrNil()
 }
 
-// transfersFiles decides whether files are transferred at all. The words are
-// those of condor_utils/enum_utils.cpp:ShouldTransferFilesTranslation.
+// transfersFiles decides whether files are transferred at all. The words come
+// from condor_utils/enum_utils.cpp:ShouldTransferFilesTranslation.
 func transfersFiles(ad *classads.Ad, filesystemDomain string) (bool, error) {
 	word, err := ad.GetString("ShouldTransferFiles")
 	if err != nil {
@@ -125,13 +126,13 @@ func transfersFiles(ad *classads.Ad, filesystemDomain string) (bool, error) {
 		domain, err := ad.GetString("FileSystemDomain")
 		return err != nil || !strings.EqualFold(domain, filesystemDomain), nil
 	}
-	return false, fmt.Errorf("attribute ShouldTransferFiles: %s is none of YES, NO, IF_NEEDED", excerpt(word))
+	return false, fmt.Errorf("attribute ShouldTransferFiles: %s is not YES, NO or IF_NEEDED", excerpt(word))
 }
 
-// ErrUniverse is in the chain of the error of a job that cannot be run here.
+// ErrUniverse is in the error chain if a job's universe cannot run here.
 var ErrUniverse = errors.New("this starter runs vanilla, docker and container jobs only")
 
-// CheckUniverse says whether jobs of this universe can be run.
+// CheckUniverse returns an error if jobs of this universe cannot run here.
 func CheckUniverse(u Universe) error {
 	switch u {
 	case Vanilla, Local:
@@ -151,7 +152,7 @@ func Localize(ad *classads.Ad, i Info, scratch string) {
 	if !i.FileTransfer {
 		return
 	}
-	// What an earlier run spooled is not what this one returns.
+	// Files that an earlier run spooled are not output of this one.
 	ad.Delete("SpooledOutputFiles")
 	renameOutputs(ad)
 	ad.SetString(attrIwd, scratch)

@@ -6,7 +6,7 @@ import (
 	"podstarter/classads"
 )
 
-// Unlimited is the value of a limit that does not limit.
+// Unlimited is the value for no limit.
 const Unlimited = -1
 
 // Limits are the resource limits and the priority of a job's process.
@@ -22,11 +22,10 @@ type Limits struct {
 const renice = 10
 
 // LimitsOf reads the limits (condor_starter.V6.1/os_proc.cpp:OsProc::StartJob,
-// condor_sysapi/resource_limits.cpp). A job without CoreSize gets no core
-// file. A stack size that is absent or 0 is unlimited, as far as the hard
-// limit goes. By the slot's id some CPUs may be its own. The error tells of knobs
-// that are not understood; the limits are usable all the same, with stock's
-// defaults for those.
+// condor_sysapi/resource_limits.cpp). A job without CoreSize gets no core file. A
+// missing or zero stack size means the hard limit. The slot's id may select CPUs.
+// The error lists the knobs that cannot be parsed; for these the returned limits
+// have stock's defaults.
 func LimitsOf(ad, machine *classads.Ad, slot string, k Knobs) (Limits, error) {
 	l := Limits{Stack: Unlimited}
 	if core, err := ad.GetInt("CoreSize"); err == nil {

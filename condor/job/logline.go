@@ -6,9 +6,8 @@ import (
 	"syscall"
 )
 
-// The lines by which condor_who finds jobs in a starter's log, word for word
-// (condor_who/who.cpp:scan_a_log_for_info). They are logged as they stand,
-// without attributes.
+// condor_who finds jobs in a starter's log by these lines, word for word
+// (condor_who/who.cpp:scan_a_log_for_info). They are logged without attributes.
 
 // LineShadow says which shadow the starter serves.
 func LineShadow(address string) string { return "Communicating with shadow " + address }
@@ -62,8 +61,8 @@ func ExecFailure(c Command, errno syscall.Errno, detail string) string {
 }
 
 // ScriptExecFailure is ExecFailure for a PreCmd or PostCmd
-// (condor_starter.V6.1/script_proc.cpp:ScriptProc::StartJob). A detail that says no
-// more than the error number is left out.
+// (condor_starter.V6.1/script_proc.cpp:ScriptProc::StartJob). It omits a detail
+// that only repeats the error number.
 func ScriptExecFailure(c Command, errno syscall.Errno, detail string) string {
 	text := fmt.Sprintf("Failed to execute '%s'", c.Path)
 	if len(c.Args) > 0 {
@@ -83,8 +82,8 @@ func OpenFailure(file, as string, errno syscall.Errno) string {
 	return fmt.Sprintf("Failed to open '%s' as %s: %s (errno %d)", file, as, Strerror(errno), int(errno))
 }
 
-// Strerror returns the words of strerror(3), which begin with a capital
-// letter, for texts that users know from other starters.
+// Strerror returns the words of strerror(3), which begin with a capital letter,
+// for texts that users know from stock starters.
 func Strerror(errno syscall.Errno) string {
 	s := errno.Error()
 	return strings.ToUpper(s[:1]) + s[1:]

@@ -10,8 +10,8 @@ import (
 	"podstarter/classads"
 )
 
-// TestWordsMemory: arguments and environments that no program can be started with
-// are not taken apart, and those that can are.
+// TestWordsMemory: arguments and environments that are too long for any program
+// are not parsed, shorter ones are.
 func TestWordsMemory(t *testing.T) {
 	many := func(word string, bytes int) string { return strings.Repeat(word+" ", bytes/(len(word)+1)) }
 	numbered := func() string {

@@ -7,16 +7,16 @@ import (
 
 const (
 	maxPort = 65535
-	// maxServices bounds how many services of a job are told.
+	// maxServices bounds the services of a job that are published.
 	maxServices = 100
 )
 
-// PublishPorts tells on which ports of the execution point the services of a
-// job in a container can be reached, in NAME_HostPort for each name of its
-// ContainerServiceNames; undefined for one that does not run
+// PublishPorts publishes the ports of the execution point on which the services
+// of a job in a container can be reached, as NAME_HostPort for each name of its
+// ContainerServiceNames; undefined if the job does not run
 // (condor_starter.V6.1/docker_proc.cpp:JobReaper, condor_utils/docker-api.cpp:
-// getServicePorts). A pod has one network, so that the port is the container's
-// own, NAME_ContainerPort. A service without a port is left out.
+// getServicePorts). A pod has one network, so the port is the container's own,
+// NAME_ContainerPort. A service without a port is left out.
 func PublishPorts(ad, jobAd *classads.Ad, runs bool) {
 	names := config.Split(jobAd.StringOr("ContainerServiceNames", ""))
 	for _, name := range names[:min(len(names), maxServices)] {

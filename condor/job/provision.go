@@ -34,7 +34,7 @@ func Provisioned(machine *classads.Ad) *classads.Ad {
 	return ad
 }
 
-// Starter is what the shadow is told about the starter.
+// Starter is what the starter tells the shadow about itself.
 type Starter struct {
 	Address          string // StarterIpAddr and MyAddress
 	Scratch          string
@@ -77,7 +77,7 @@ func Registration(s Starter, job, machine *classads.Ad, withSlot bool) *classads
 	return ad
 }
 
-// copyResources copies the amounts of the machine's resources, and for those
+// copyResources copies the amounts of the machine's resources and, for resources
 // that consist of single devices, such as GPUs, the ads of the devices
 // (condor_utils/compat_classad_util.cpp:CopyMachineResources).
 func copyResources(ad, machine *classads.Ad) {
@@ -104,8 +104,8 @@ func copyResources(ad, machine *classads.Ad) {
 	}
 }
 
-// deviceNames finds the attributes that a list of devices, such as
-// { GPUs_GPU_1234abcd }, refers to.
+// deviceNames returns the attributes that a list of devices refers to, such as {
+// GPUs_GPU_1234abcd }.
 func deviceNames(machine *classads.Ad, tag string, list *classads.Expr) []string {
 	var names []string
 	text := strings.ToLower(list.OldString())
@@ -118,7 +118,7 @@ func deviceNames(machine *classads.Ad, tag string, list *classads.Expr) []string
 	return names
 }
 
-// containsWord says whether an expression's text holds a name as a whole.
+// containsWord reports whether an expression's text has a name as a whole word.
 func containsWord(text, name string) bool {
 	part := func(i int) bool {
 		return i >= 0 && i < len(text) && (text[i] == '_' || text[i] >= '0' && text[i] <= '9' || text[i] >= 'a' && text[i] <= 'z')

@@ -15,8 +15,8 @@ import (
 // (condor_utils/compat_classad_util.cpp:CopyMachineResources).
 const defaultResources = "CPUs, Disk, Memory"
 
-// publishResources tells the job which of the machine's resources, such as
-// GPUs, it was assigned.
+// publishResources sets which of the machine's resources, such as GPUs, the job
+// was assigned.
 func publishResources(env *Env, k Knobs, machine *classads.Ad) error {
 	var problems *multierror.Error
 	list, err := machine.GetString("MachineResources")
@@ -33,7 +33,7 @@ func publishResources(env *Env, k Knobs, machine *classads.Ad) error {
 			if prototypes == "" || !machine.Has(tag) {
 				continue
 			}
-			// None is assigned, and a program must not take what it finds.
+			// None is assigned, and a program must not use any that it finds.
 			assigned, _ = k.Lookup("ENVIRONMENT_VALUE_FOR_UN" + attr)
 		}
 		if err := assignedVariables(env, prototypes, assigned); err != nil {
@@ -53,15 +53,15 @@ func publishResources(env *Env, k Knobs, machine *classads.Ad) error {
 	return problems.ErrorOrNil()
 }
 
-// assignedVariables sets the variables that a knob ENVIRONMENT_FOR_Assigned...
-// asks for: a list of NAME=/pattern/replacement/, where any character can take
-// the place of the slashes and $0 to $9 are groups of the pattern; what
-// matches in each assigned id is replaced. A last NAME alone gets the ids as
-// they are. The two variables in which CUDA and OpenCL want bare numbers get
-// digits and commas only if no pattern says otherwise
+// assignedVariables sets the variables of a knob ENVIRONMENT_FOR_Assigned...: a
+// list of NAME=/pattern/replacement/, where any character can take the place of
+// the slashes and $0 to $9 are groups of the pattern; the match is replaced in
+// each assigned id. A final NAME without a pattern gets the ids as they are. The
+// two variables in which CUDA and OpenCL want bare numbers are reduced to digits
+// and commas unless a pattern is given
 // (condor_starter.V6.1/starter.cpp:SetEnvironmentForAssignedRes). The stock
 // starter of 25.14 loses the end of the match on 64 bit machines and replaces
-// nothing; here it is as the manual says.
+// nothing; this function does what the manual says.
 func assignedVariables(env *Env, prototypes, assigned string) error {
 	rest := strings.TrimLeft(prototypes, " \t\r\n")
 	for rest != "" {
@@ -110,7 +110,7 @@ func digitsAndCommas(s string) string {
 }
 
 // replaceFirst replaces the first match; $0 to $9 in the replacement are the
-// pattern's groups, a group that is not there is nothing.
+// pattern's groups, empty for a missing group.
 func replaceFirst(re *regexp.Regexp, s, replacement string) string {
 	m := re.FindStringSubmatchIndex(s)
 	if m == nil {
@@ -133,9 +133,9 @@ func replaceFirst(re *regexp.Regexp, s, replacement string) string {
 	return b.String()
 }
 
-// visibleGPUs sets the variables by which NVIDIA's container runtime and CUDA
-// know the job's GPUs. The runtime wants GPU-<uuid>, and for a slice of a GPU
-// the id as it is, MIG-<uuid>.
+// visibleGPUs sets the variables that tell NVIDIA's container runtime and CUDA
+// the job's GPUs. The runtime wants GPU-<uuid>, and for a slice of a GPU the id
+// as it is, MIG-<uuid>.
 func visibleGPUs(env *Env, machine *classads.Ad) {
 	list, ok := gpuList(machine)
 	if !ok || list == "" {

@@ -9,8 +9,8 @@ import (
 	"podstarter/classads"
 )
 
-// A job can have a program run before and after its own, by the attributes that
-// begin with these (condor_starter.V6.1/script_proc.cpp).
+// Prefixes of the attributes for a program that runs before or after the job's
+// own (condor_starter.V6.1/script_proc.cpp).
 const (
 	PreScript  = "Pre"
 	PostScript = "Post"
@@ -19,16 +19,16 @@ const (
 // ScriptNice is the nice value of such a program (script_proc.cpp:StartJob).
 const ScriptNice = 10
 
-// ScriptArgv0 is the name that such a program is called by.
+// ScriptArgv0 is argv[0] of such a program.
 func ScriptArgv0(which string) string { return "condor_" + which + "script" }
 
-// ScriptsAllowed says whether the site lets jobs have such programs
+// ScriptsAllowed reports whether the site allows jobs to have such programs
 // (starter.cpp:SpawnJobOrPreScript).
 func ScriptsAllowed(ad, machine *classads.Ad, k Knobs) (bool, error) {
 	return k.EvalBool("STARTER_ALLOW_JOB_PRE_AND_POST_CMD", false, machine, ad)
 }
 
-// ScriptOf finds out what to run before or after the job; false for nothing.
+// ScriptOf returns what to run before or after the job; ok is false for nothing.
 func ScriptOf(ad *classads.Ad, which string, p Place) (c Command, ok bool, err error) {
 	c.Path = ad.StringOr(which+"Cmd", "")
 	if c.Path == "" {
@@ -49,8 +49,8 @@ func ScriptOf(ad *classads.Ad, which string, p Place) (c Command, ok bool, err e
 	return c, true, nil
 }
 
-// ScriptEnvironment builds the environment of such a program: its own, not the
-// job's, and what a starter tells.
+// ScriptEnvironment builds the environment of such a program: its own variables,
+// not the job's, and those that a starter sets.
 func ScriptEnvironment(ad *classads.Ad, which string, k Knobs, s Surroundings) (*Env, error) {
 	env := NewEnv()
 	if raw := ad.StringOr(which+"Environment", ""); raw != "" {
@@ -65,8 +65,8 @@ func ScriptEnvironment(ad *classads.Ad, which string, k Knobs, s Surroundings) (
 	return env, Publish(env, ad, k, s)
 }
 
-// ScriptFailed says whether a program's end is not the one that the job calls a
-// success. A job that says nothing about it does not care
+// ScriptFailed reports whether a program ended in another way than the one that
+// the job calls a success. If the job defines none, no end is a failure
 // (starter_util.cpp:computeDesiredExitStatus).
 func ScriptFailed(ad *classads.Ad, which string, status syscall.WaitStatus) bool {
 	code, errCode := ad.GetInt("Success" + which + "ExitCode")
@@ -88,7 +88,7 @@ type Script struct {
 	Status         syscall.WaitStatus
 }
 
-// PublishScript writes it into an update (user_proc.cpp:PublishUpdateAd).
+// PublishScript writes s into an update (user_proc.cpp:PublishUpdateAd).
 func PublishScript(ad *classads.Ad, s Script) {
 	ad.SetInt(s.Which+"JobPid", int64(s.PID))
 	ad.SetInt(s.Which+"JobStartDate", s.Started.Unix())

@@ -8,19 +8,19 @@ import (
 	"podstarter/classads"
 )
 
-// Signals are what a job wants to be told with.
+// Signals are the signals that a job wants to get.
 type Signals struct {
 	Soft       syscall.Signal // KillSig: it should end
 	Remove     syscall.Signal // RemoveKillSig: it was removed from the queue
 	Hold       syscall.Signal // HoldKillSig: it was put on hold
 	Checkpoint syscall.Signal // CheckpointSig
-	// RemoveSet says that RemoveKillSig was given; stock prefers it to
-	// KillSig for every soft end of a docker job then.
+	// RemoveSet: the job sets RemoveKillSig. For a docker job stock then uses it
+	// instead of KillSig for every soft end.
 	RemoveSet bool
 }
 
-// SignalsOf reads the job's signals; each may be a number or a name and is
-// SIGTERM by default (condor_utils/classad_helpers.cpp:findSignal,
+// SignalsOf reads the job's signals; each may be a number or a name, and defaults
+// to SIGTERM (condor_utils/classad_helpers.cpp:findSignal,
 // condor_starter.V6.1/user_proc.cpp:UserProc::initKillSigs).
 func SignalsOf(ad *classads.Ad) Signals {
 	s := Signals{}
@@ -49,7 +49,7 @@ func signalAttr(ad *classads.Ad, attr string, def syscall.Signal) (syscall.Signa
 	return def, false
 }
 
-// SignalNumber finds the number of a name such as "SIGTERM" or "TERM".
+// SignalNumber returns the number for a name such as "SIGTERM" or "TERM".
 func SignalNumber(name string) (syscall.Signal, bool) {
 	name = strings.TrimPrefix(strings.ToUpper(strings.TrimSpace(name)), "SIG")
 	for s, n := range signalNames {
@@ -60,7 +60,7 @@ func SignalNumber(name string) (syscall.Signal, bool) {
 	return 0, false
 }
 
-// SignalName returns "SIGTERM" for 15, and "signal 99" for what has no name.
+// SignalName returns "SIGTERM" for 15, and "signal 99" for an unknown number.
 func SignalName(s syscall.Signal) string {
 	if int(s) < len(signalNames) && signalNames[s].name != "" {
 		return "SIG" + signalNames[s].name
@@ -68,7 +68,7 @@ func SignalName(s syscall.Signal) string {
 	return fmt.Sprintf("signal %d", int(s))
 }
 
-// describeSignal is what ExitReason says: the words of strsignal(3)
+// describeSignal returns the text for ExitReason: the words of strsignal(3)
 // (condor_daemon_core.V6/daemon_core.cpp:GetExceptionString).
 func describeSignal(s syscall.Signal) string {
 	const firstRealTime = 34 // glibc keeps 32 and 33 for itself

@@ -10,8 +10,7 @@ import (
 	"podstarter/classads"
 )
 
-// Windows of the statistics, if the knobs say nothing else
-// (condor_utils/param_info.in).
+// Default windows of the statistics (condor_utils/param_info.in).
 const (
 	defaultWindow  = 1200 // seconds that a Recent value looks back
 	defaultQuantum = 240  // seconds by which the window moves
@@ -19,10 +18,9 @@ const (
 	maxWindowSlots = 10_000
 )
 
-// Statistics count a job's block I/O, all of it and that of the last twenty
-// minutes (condor_starter.V6.1/vanilla_proc.cpp:StarterStatistics,
-// condor_utils/generic_stats.cpp). Its methods may be called from several
-// goroutines.
+// Statistics counts a job's block I/O, in total and during the window, which is
+// 20 minutes by default (condor_starter.V6.1/vanilla_proc.cpp:StarterStatistics,
+// condor_utils/generic_stats.cpp). Its methods are safe for concurrent use.
 type Statistics struct {
 	window, quantum int64
 	publish         publication
@@ -37,14 +35,14 @@ type Statistics struct {
 	reads, writes, readBytes, writeBytes counter
 }
 
-// publication is what STATISTICS_TO_PUBLISH lets through.
+// publication is what STATISTICS_TO_PUBLISH selects.
 type publication struct {
-	level  int // 0: nothing; 2 and above: with the workings of the windows
+	level  int // 0: nothing; 2 and above: also the internals of the windows
 	recent bool
 }
 
-// NewStatistics begins to count. An error tells of knobs that are not
-// understood; their defaults hold then.
+// NewStatistics begins to count. The error lists knobs that cannot be parsed; for
+// these it uses the defaults.
 func NewStatistics(k Knobs, now time.Time) (*Statistics, error) {
 	var problems error
 	knob := func(name string, def, least int64) int64 {
@@ -69,9 +67,9 @@ func NewStatistics(k Knobs, now time.Time) (*Statistics, error) {
 	return s, problems
 }
 
-// parsePublication reads a list of POOL[:OPTIONS], of which those for STARTER,
-// ALL and DEFAULT count: a digit is a level, R the Recent values, ! not
-// (condor_utils/generic_stats.cpp:generic_stats_ParseConfigString).
+// parsePublication reads a list of POOL[:OPTIONS] and uses the entries for
+// STARTER, ALL and DEFAULT: a digit is a level, R selects the Recent values, !
+// negates (condor_utils/generic_stats.cpp:generic_stats_ParseConfigString).
 func parsePublication(text string) publication {
 	whole := publication{level: 1, recent: true}
 	var p publication
@@ -91,7 +89,7 @@ func parsePublication(text string) publication {
 			p = publication{}
 			continue
 		}
-		not := false // holds for all that follow, in stock too
+		not := false // applies to all that follow, as in stock
 		for _, c := range options {
 			switch {
 			case '0' <= c && c <= '3':
@@ -113,7 +111,7 @@ type counter struct {
 	head          int
 }
 
-// set says what the number is now.
+// set updates the current number.
 func (c *counter) set(value int64) {
 	grown := value - c.value
 	c.value = value
@@ -130,8 +128,8 @@ func (c *counter) move(n int64) {
 	}
 }
 
-// tick takes note of the time (generic_stats_Tick). The first call begins to
-// measure only.
+// tick moves the window to the present (generic_stats_Tick). The first call only
+// starts the clock.
 func (s *Statistics) tick(now time.Time) {
 	if s.updated.IsZero() {
 		s.updated, s.moved = now, now
@@ -151,9 +149,9 @@ func (s *Statistics) tick(now time.Time) {
 	s.lifetime = max(0, now.Unix()-s.born.Unix())
 }
 
-// Publish adds what the job has read and written by now, nil if that is not
-// known, and writes all figures into an update. What is not known is 0, as it
-// is in the updates of the stock starter.
+// Publish adds what the job has read and written so far, nil if unknown, and
+// writes all figures into an update. Unknown figures are 0, as in the updates of
+// the stock starter.
 func (s *Statistics) Publish(ad *classads.Ad, io *IO, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,8 +195,8 @@ func (s *Statistics) Publish(ad *classads.Ad, io *IO, now time.Time) {
 			continue
 		}
 		ad.SetInt(f.name, f.c.value/f.unit)
-		// In stock the counts themselves come with their Recent values
-		// whatever the knob says of those.
+		// Stock publishes the counts themselves with their Recent values,
+		// whatever the knob says about Recent.
 		if s.publish.recent || f.unit == 1 {
 			ad.SetInt("Recent"+f.name, f.c.recent/f.unit)
 		}

@@ -28,8 +28,8 @@ func figures(s *Statistics, io *IO, now time.Time) map[string]int64 {
 	return got
 }
 
-// TestStatisticsWindow: what is older than the window leaves the Recent values
-// in steps of a quantum.
+// TestStatisticsWindow: figures older than the window leave the Recent values in
+// steps of a quantum.
 func TestStatisticsWindow(t *testing.T) {
 	born := time.Unix(10_000, 0)
 	at := func(seconds int64) time.Time { return born.Add(time.Duration(seconds) * time.Second) }
@@ -39,7 +39,7 @@ func TestStatisticsWindow(t *testing.T) {
 		second, kib                    int64
 		lifetime, recentLifetime, want int64
 	}{
-		{0, 10, 0, 0, 10}, // the first look begins to measure
+		{0, 10, 0, 0, 10}, // the first call starts the clock
 		{8, 20, 8, 8, 20},
 		{240, 30, 240, 240, 30},
 		{1199, 30, 1199, 1199, 30}, // five quanta, the first one with 20

@@ -16,8 +16,8 @@ const (
 
 const nullFile = "/dev/null"
 
-// renameOutputs gives the standard output and error their names in the
-// sandbox. It happens only where StreamOut or StreamErr is there and false.
+// renameOutputs gives the standard output and error their names in the sandbox,
+// but only if StreamOut or StreamErr is set to false.
 func renameOutputs(ad *classads.Ad) {
 	out, err := ad.StringOr(attrOut, ""), ad.StringOr(attrErr, "")
 	kept := func(attr string) bool {
@@ -42,16 +42,16 @@ func renameOutputs(ad *classads.Ad) {
 type File struct {
 	// Path is what to open; /dev/null if the job has no such file.
 	Path string
-	// Stream says that the bytes go through the shadow, which opens Path on
-	// the submit side.
+	// Stream: the bytes go through the shadow, which opens Path on the submit
+	// side.
 	Stream bool
 }
 
 // Stdio is the standard files of a job.
 type Stdio struct {
 	In, Out, Err File
-	// Append says that output is added to what is there instead of replacing
-	// it: for jobs that checkpoint themselves and start again.
+	// Append: output is added to an existing file instead of replacing it, for
+	// jobs that checkpoint themselves and are started again.
 	Append bool
 }
 

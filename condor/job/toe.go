@@ -8,15 +8,15 @@ import (
 	"podstarter/condor/version"
 )
 
-// attrToE is the ticket of execution, which says how a job came to end. It went
-// out of use with 24.8; shadows before that write it into the event log ("Job
+// attrToE is the ticket of execution, which says how a job ended. Releases from
+// 24.8 on do not have it; older shadows write it into the event log ("Job
 // terminated of its own accord at ...").
 const attrToE = "ToE"
 
-// WantsToE says whether a starter of this version tells it.
+// WantsToE reports whether a starter of this version sends it.
 func WantsToE(starter version.Version) bool { return !starter.AtLeast(24, 8, 0) }
 
-// PublishToE writes the ticket of a job that ended by itself
+// PublishToE writes the ticket for a job that ended by itself
 // (condor_starter.V6.1/os_proc.cpp:OsProc::JobReaper of 23.9,
 // condor_utils/ToE.cpp).
 func PublishToE(ad *classads.Ad, status syscall.WaitStatus, ended time.Time) {
@@ -36,7 +36,7 @@ func PublishToE(ad *classads.Ad, status syscall.WaitStatus, ended time.Time) {
 
 // ForwardToE copies the ticket that the startd appended to the job's ad in the
 // sandbox when it was told to end the job. The job can write there as well, so
-// nothing is copied but what belongs into a ticket.
+// only attributes of a ticket are copied.
 func ForwardToE(ad, fromSandbox *classads.Ad) {
 	told, err := fromSandbox.GetAd(attrToE)
 	if err != nil {

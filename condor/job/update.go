@@ -9,7 +9,7 @@ import (
 	"podstarter/condor/config"
 )
 
-// State is what an update says of the job's process.
+// State is the state of the job's process in an update.
 type State string
 
 // The states (condor_starter.V6.1/os_proc.cpp:OsProc::PublishUpdateAd).
@@ -26,8 +26,7 @@ type IO struct {
 	Reads, Writes         int64 // operations; negative if unknown
 }
 
-// Usage is what a job has used. Zero means unknown where that says nothing
-// else.
+// Usage is what a job has used. Zero means unknown unless a field says otherwise.
 type Usage struct {
 	UserCPU, SystemCPU  time.Duration // with those of earlier runs of this activation
 	ImageBytes          int64         // largest virtual size, or peak of the cgroup
@@ -40,7 +39,7 @@ type Usage struct {
 	NetworkIn, NetworkO int64 // bytes; both 0 if unknown
 }
 
-// Process is what an update says of the job's process.
+// Process is what an update says about the job's process.
 type Process struct {
 	PID        int // 0 before it was started
 	Started    time.Time
@@ -56,10 +55,10 @@ type Process struct {
 	Now        time.Time // of the update, for Statistics
 }
 
-// PublishProcess writes what is known of the process into an update
+// PublishProcess writes the known facts about the process into an update
 // (condor_starter.V6.1/vanilla_proc.cpp:VanillaProc::PublishUpdateAd,
-// os_proc.cpp, user_proc.cpp). It is all that the update at the moment of the
-// process's end and the job_termination call carry.
+// os_proc.cpp, user_proc.cpp). The update at the end of the process and the
+// job_termination call contain nothing else.
 func PublishProcess(ad *classads.Ad, p Process, k Knobs) {
 	if p.State == "" {
 		return
@@ -105,8 +104,8 @@ func publishEnd(ad *classads.Ad, p Process) {
 	ad.SetInt("ExitCode", int64(p.Status.ExitStatus()))
 }
 
-// defaultMemoryMetric is what MEMORY_USAGE_METRIC is if nothing else is
-// configured: MiB of the resident set, rounded up.
+// defaultMemoryMetric is the default of MEMORY_USAGE_METRIC: MiB of the resident
+// set, rounded up.
 const defaultMemoryMetric = "((ResidentSetSize+1023)/1024)"
 
 // publishUsage writes the amounts in HTCondor's units: CPU as reals of whole
@@ -149,7 +148,7 @@ func publishUsage(ad *classads.Ad, u Usage, k Knobs) {
 
 func kibibytes(n int64) int64 { return max(0, n) / 1024 }
 
-// Activation is what an update says beside the process.
+// Activation is what an update says besides the process.
 type Activation struct {
 	StarterAddress string // without it there is no reconnect
 	// Sandbox is nil for a job without file transfer.
@@ -157,16 +156,16 @@ type Activation struct {
 	// Spooled lists the files that went back to the spool, comma-separated;
 	// nil before anything was uploaded.
 	Spooled *string
-	// Delayed are attributes that the job set to be told later.
+	// Delayed are attributes that the job set for the next update.
 	Delayed *classads.Ad
-	// NestDelayed says that the shadow knows ChirpDelayedAttrs (25.3.0 or
-	// newer); otherwise the attributes are set in the update itself.
+	// NestDelayed: the shadow knows ChirpDelayedAttrs (25.3.0 or newer);
+	// otherwise the attributes are set in the update itself.
 	NestDelayed bool
 	// Startd is what the startd measured, from .update.ad; may be nil.
 	Startd *classads.Ad
-	// Exiting makes it the update of a job that has ended, before and after its
-	// output is transferred, in which some things are missing that the last
-	// call to the shadow has again.
+	// Exiting: the update is for a job that has ended, before and after its
+	// output is transferred. It lacks some attributes that the last call to the
+	// shadow has again.
 	Exiting bool
 }
 
@@ -176,13 +175,13 @@ type Sandbox struct {
 	Stdout, Stderr time.Time // last changes of the files; zero if there are none
 }
 
-// Vacated is why a job is made to end.
+// Vacated is why a job is told to end.
 type Vacated struct {
 	Reason        string
 	Code, Subcode int
 }
 
-// PublishVacate writes why a job is made to end; nothing if no reason was given
+// PublishVacate writes why a job is told to end; nothing if no reason was given
 // (condor_starter.V6.1/starter.cpp:Starter::publishJobInfoAd).
 func PublishVacate(ad *classads.Ad, v Vacated) {
 	if v.Reason == "" {
@@ -237,8 +236,8 @@ func publishDelayed(ad *classads.Ad, a Activation) {
 	}
 }
 
-// StartdMetrics lists the attributes that the starter passes on from the ad
-// that the startd writes into the sandbox
+// StartdMetrics lists the attributes that the starter forwards from the ad that
+// the startd writes into the sandbox
 // (condor_starter.V6.1/jic_shadow.cpp:JICShadow::publishStartdUpdates).
 func StartdMetrics(k Knobs) []string {
 	names := []string{"CpusUsage"}
@@ -254,8 +253,8 @@ func StartdMetrics(k Knobs) []string {
 	return names
 }
 
-// PublishInterval says how long the shadow may have to wait for the next
-// update; -1 while none is planned
+// PublishInterval sets how long the shadow may have to wait for the next update;
+// -1 while none is planned
 // (condor_starter.V6.1/jic_shadow.cpp:JICShadow::updateShadow).
 func PublishInterval(ad *classads.Ad, longest time.Duration) {
 	n := int64(-1)

@@ -64,7 +64,7 @@ _condor_JOBINFO_MAXINTERVAL = 3000
 	}
 }
 
-// squeeze drops differences in how blanks are printed.
+// squeeze ignores how blanks are printed.
 func squeeze(s string) string { return strings.ReplaceAll(s, " ", "") }
 
 func TestUpdateOfAnEndedJob(t *testing.T) {
@@ -112,7 +112,7 @@ func TestUpdateBeforeTheStart(t *testing.T) {
 	ad := classads.NewAd()
 	PublishProcess(ad, Process{}, knobs(nil))
 	if ad.Len() != 0 {
-		t.Errorf("it would make the shadow believe that the job runs:\n%s", lines(ad))
+		t.Errorf("the shadow would believe that the job runs:\n%s", lines(ad))
 	}
 	delayed := mustAd(t, `ChirpMine = "x"`)
 	PublishActivation(ad, Activation{Delayed: delayed}, knobs(nil))
@@ -218,8 +218,8 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// TestUpdateOfAnExit: what is missing while the job's output is transferred and
-// there again afterwards.
+// TestUpdateOfAnExit: attributes that are missing while the job's output is
+// transferred and are back afterwards.
 func TestUpdateOfAnExit(t *testing.T) {
 	none, some := "", "a,b"
 	about := Activation{Sandbox: &Sandbox{Bytes: 1, Files: 1, Stdout: time.Unix(5, 0), Stderr: time.Unix(6, 0)},
