@@ -1,10 +1,11 @@
-// Package rescue keeps a panic of one goroutine from ending the process in the
-// Go runtime's own way, with an exit code that means something else to those who
-// started it and before anybody has been told.
+// Package rescue handles panics of goroutines before the Go runtime ends the
+// process: its exit code would mislead whoever started the process, and nobody
+// would have been told.
 //
-// Every goroutine of a program that has last words to say is started through
-// this package. What nobody can catch, such as a fatal error of the runtime or a
-// panic in a goroutine of a library, is left to [runtime/debug.SetCrashOutput].
+// Every goroutine of a program that must report its own end is started through
+// this package. Panics that cannot be caught, such as a fatal error of the runtime
+// or a panic in a goroutine of a library, are left to
+// [runtime/debug.SetCrashOutput].
 package rescue
 
 import (
@@ -14,10 +15,10 @@ import (
 	"sync/atomic"
 )
 
-// Panic is the end of one goroutine's work by a panic.
+// Panic is a panic that ended a goroutine's work.
 type Panic struct {
 	Value any
-	Stack string // of the goroutine, as it panicked
+	Stack string // of the goroutine at the panic
 }
 
 // Error implements error.
@@ -25,10 +26,10 @@ func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
 var handler atomic.Pointer[func(*Panic)]
 
-// Handle has panics told to f, which must not block: what waits for the goroutine
-// that panicked goes on only when f has returned. It is for the whole process, as
-// the death by a panic is. The result restores what was before. As long as there
-// is no f, a panic ends the process as if this package were not there.
+// Handle makes f get all panics of the process. f must not block: what waits for
+// the goroutine that panicked continues only when f has returned. restore brings
+// back the previous handler. Without a handler, a panic ends the process as if
+// this package did not exist.
 func Handle(f func(*Panic)) (restore func()) {
 	before := handler.Swap(&f)
 	return func() { handler.Store(before) }
@@ -50,8 +51,8 @@ func run(f func()) {
 	f()
 }
 
-// Do runs f here, for those who hand its result on to another goroutine. A panic
-// of f is told, and is its error then.
+// Do runs f in this goroutine, for callers that pass its result on to another one.
+// A panic of f is reported to the handler, and is its error then.
 func Do(f func() error) (err error) {
 	defer func() {
 		if told := handler.Load(); told != nil {
@@ -65,14 +66,14 @@ func Do(f func() error) (err error) {
 
 func tell(told func(*Panic), v any) *Panic {
 	p, again := v.(*Panic)
-	if !again { // else it has been told, and panics on in who waited for it
+	if !again { // else it was reported already, and now panics in its waiter
 		p = &Panic{Value: v, Stack: string(debug.Stack())}
 		told(p)
 	}
 	return p
 }
 
-// Group is a [sync.WaitGroup] of such goroutines. The zero value is ready for use.
+// Group is a [sync.WaitGroup] of goroutines like [Go]'s. The zero value is ready.
 type Group struct{ running sync.WaitGroup }
 
 // Go runs f in a goroutine of its own.

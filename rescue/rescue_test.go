@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// told gathers what is told.
+// told records the panics that the handler gets.
 type told struct {
 	mu     sync.Mutex
 	values []any
@@ -67,7 +67,7 @@ func TestRescue(t *testing.T) {
 	}
 }
 
-// TestNobodyTold: without anybody to be told, a panic is what it always is.
+// TestNobodyTold: without a handler, a panic ends the process as usual.
 func TestNobodyTold(t *testing.T) {
 	defer func() {
 		if v := recover(); v != "a bug" {
@@ -77,8 +77,8 @@ func TestNobodyTold(t *testing.T) {
 	_ = Do(foolishError)
 }
 
-// bare are the places where the starter's packages begin goroutines by
-// themselves, and why they may.
+// bare are the places where the starter's packages start goroutines directly,
+// and why they may.
 var bare = map[string]string{
 	"sshtojob/session.go":                   "in the ssh server, which is a process of its own",
 	"sshtojob/server.go":                    "in the ssh server, which is a process of its own",
@@ -90,8 +90,8 @@ var bare = map[string]string{
 	"starter/activation/lastwords.go":       "tells of panics",
 }
 
-// TestEveryGoroutine: a goroutine that is begun in another way takes the process
-// with it when it panics.
+// TestEveryGoroutine: a goroutine that is started in another way ends the
+// process when it panics.
 func TestEveryGoroutine(t *testing.T) {
 	files, found := token.NewFileSet(), map[string]bool{}
 	for _, dir := range []string{"starter", "internal", "condor", "classads", "sandbox", "payload", "k8sexec", "localexec", "sshtojob"} {
@@ -116,7 +116,7 @@ func TestEveryGoroutine(t *testing.T) {
 				if is {
 					found[name] = true
 					if bare[name] == "" {
-						t.Errorf("%s: a goroutine whose panic would end the process; begin it with podstarter/rescue", files.Position(n.Pos()))
+						t.Errorf("%s: a goroutine whose panic would end the process; start it with podstarter/rescue", files.Position(n.Pos()))
 					}
 				}
 				return true
@@ -129,7 +129,7 @@ func TestEveryGoroutine(t *testing.T) {
 	}
 	for name := range bare {
 		if !found[name] {
-			t.Errorf("%s begins no goroutine by itself any more", name)
+			t.Errorf("%s no longer starts a goroutine directly", name)
 		}
 	}
 }

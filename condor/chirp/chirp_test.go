@@ -174,8 +174,7 @@ func TestClosedFile(t *testing.T) {
 	}
 }
 
-// TestLargestRequest: a request of the largest size is served, one byte more is
-// not.
+// TestLargestRequest: the largest request is served, one byte more is not.
 func TestLargestRequest(t *testing.T) {
 	sh := newShadow(t)
 	c := known(t, serve(t, all(sh)))
@@ -191,8 +190,7 @@ func TestLargestRequest(t *testing.T) {
 	}
 }
 
-// TestCookieIsAskedForInFull: a part of the cookie, or more than it, is as wrong
-// as any other.
+// TestCookieIsAskedForInFull: a part of the cookie, or more, is as wrong as any other.
 func TestCookieIsAskedForInFull(t *testing.T) {
 	s := serve(t, all(newShadow(t)))
 	clients := map[string]*client{}
@@ -329,8 +327,7 @@ func TestFinish(t *testing.T) {
 	}
 }
 
-// TestFinishGivesUp: Finish does not wait longer than ctx for a client that
-// stays.
+// TestFinishGivesUp: Finish waits for a client that stays no longer than ctx.
 func TestFinishGivesUp(t *testing.T) {
 	s := serve(t, all(newShadow(t)))
 	c := known(t, s)

@@ -80,9 +80,9 @@ func (d *Delayed) Take() *classads.Ad {
 	return ad
 }
 
-// Restore gives back what an update that did not arrive has of the attributes, be
-// it in an ad of their own or among others (see job.PublishActivation); what has
-// been set anew since counts more.
+// Restore takes back the attributes of an update that did not arrive, whether
+// they are in an ad of their own or among others (see job.PublishActivation).
+// Values that were set since then win.
 func (d *Delayed) Restore(update *classads.Ad) {
 	from := update
 	if nested, err := update.GetAd("ChirpDelayedAttrs"); err == nil {

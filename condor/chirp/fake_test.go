@@ -105,8 +105,7 @@ func (f *fakeShadow) comeBack(t testing.TB) {
 
 // said returns what the shadow was asked since the last call.
 func (f *fakeShadow) said() (lines []string) {
-	// Not every call is answered: once a later call is recorded, the earlier ones
-	// are.
+	// Not every call is answered: when a later one is recorded, the others are.
 	const last = "dprintf_stats"
 	_ = f.DprintfStats(context.Background(), "the last one")
 	heard := f.double.Heard()

@@ -36,9 +36,8 @@ func (s *Server) met(one *stranger) {
 	}
 }
 
-// isOwn reports whether the job's user made a connection. The containers of all
-// slots of a pod share its network. If the kernel does not answer, the result is
-// false.
+// isOwn reports whether the job's user made a connection; false if unknown. The
+// containers of all slots of a pod share its network.
 func (s *Server) isOwn(conn net.Conn) bool {
 	if s.o.UID == 0 {
 		return false

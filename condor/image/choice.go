@@ -31,7 +31,7 @@ func policyOf(word string) Policy {
 func parsePolicy(text string) (choice, error) {
 	c, err := parseChoice(text, func(word string) bool { return policyOf(word) != "" })
 	if err == nil && c.expr != nil && strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz") == "" {
-		// A bare word would be parsed as an attribute; it is more likely a typing
+		// As an expression it would be an attribute; more likely it is a typing
 		// error.
 		err = fmt.Errorf("%s is not never, optional or required; put an attribute's name in parentheses", excerpt(text))
 	}

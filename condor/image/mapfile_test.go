@@ -118,8 +118,8 @@ func TestBuiltinMap(t *testing.T) {
 	}
 }
 
-// FuzzMap: no file and no name, however strange, leads to a panic, to an image
-// that is not spelled out, or past a rule that denies everything.
+// FuzzMap: no file and no name leads to a panic, to an image that is not
+// spelled out, or past a rule that denies everything.
 func FuzzMap(f *testing.F) {
 	f.Add(builtinRules, "/cvmfs/unpacked.cern.ch/ghcr.io/a/b:1", "docker.io/library/*", "docker.io=m.example/x")
 	f.Add(`* /(a*)*$/iU x.example/\1\2\\`, "aaaaaaaaaaaaaaaa", "*/x:?@*", "a.example=b.example b.example=a.example/a")

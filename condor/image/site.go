@@ -98,8 +98,7 @@ func text(k Knobs, name string) string {
 func (s *Site) HasMap() bool { return s.own != nil }
 
 // Choose decides on the image of a job, given its ad and its slot's. Errors are
-// *[podstarter/condor/job.Failure], which decide what happens to the job, and
-// *[Mistake].
+// *[podstarter/condor/job.Failure], for the job, and *[Mistake], for the site.
 func (s *Site) Choose(ad, machine *classads.Ad) (Decision, error) {
 	policy, err := s.policyFor(ad, machine)
 	if err != nil {

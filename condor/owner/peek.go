@@ -21,8 +21,8 @@ const (
 type Wanted struct {
 	Name string // as the job ad has it
 	What int    // Stdout, Stderr or Other
-	// Offset is the first byte wanted; below 0: the end of the file, as much
-	// of it as may be sent.
+	// Offset is the first byte wanted; a negative one means the end of the
+	// file, as much of it as may be sent.
 	Offset int64
 }
 
@@ -32,15 +32,15 @@ type Peek struct {
 	// Offsets of those two.
 	stdoutFrom, stderrFrom int64
 	files                  []Wanted
-	// Max is how many bytes may be sent in all; below 0: no bound.
+	// Max is how many bytes may be sent in all; negative: no limit.
 	Max int64
 }
 
 // maxFiles bounds the files of one request. A command line has room for more,
-// but nobody looks at that many.
+// but nobody needs them.
 const maxFiles = 1000
 
-// ReadPeek takes the payload of STARTER_PEEK.
+// ReadPeek reads the payload of STARTER_PEEK.
 func ReadPeek(s *cedar.Stream) (Peek, error) {
 	ad, err := readAd(s, "a request to look at files")
 	if err != nil {
@@ -60,7 +60,7 @@ func peekOf(ad *classads.Ad) (Peek, error) {
 		names = nil // none are wanted
 	}
 	if len(names) > maxFiles {
-		return p, fmt.Errorf("a request to look at %d files; %d are enough", len(names), maxFiles)
+		return p, fmt.Errorf("a request to look at %d files; at most %d are allowed", len(names), maxFiles)
 	}
 	offsets, _ := ad.GetList("TransferOffsets")
 	for i, v := range names {
@@ -70,7 +70,7 @@ func peekOf(ad *classads.Ad) (Peek, error) {
 		}
 		w := Wanted{Name: name, What: Other, Offset: -1}
 		if i < len(offsets) {
-			// Stock gives every offset to the first file.
+			// Stock uses the offset of the first file for all files.
 			if n, ok := offsets[i].Int(); ok {
 				w.Offset = n
 			}
@@ -80,9 +80,9 @@ func peekOf(ad *classads.Ad) (Peek, error) {
 	return p, nil
 }
 
-// Files says which files of the job are to be sent, in the order of the
-// answer. What the job does not send back at its end its owner may not see
-// here either: that is a [*Refusal].
+// Files returns the files of the job to send, in the order of the answer. The
+// owner may only see files that the job sends back at its end; any other is a
+// [*Refusal].
 func (p Peek) Files(job *classads.Ad) ([]Wanted, error) {
 	var list []Wanted
 	out, err := job.GetString("Out")
@@ -115,21 +115,21 @@ func (p Peek) Files(job *classads.Ad) ([]Wanted, error) {
 	return list, nil
 }
 
-// Part is what is sent of a file: Size bytes from Offset on; below 0: all that
-// there is.
+// Part is the part of a file to send: Size bytes from Offset on; a negative
+// Size means all.
 type Part struct {
 	Wanted
 	Size int64
 }
 
-// Apportion decides what is sent of files that have these sizes.
+// Apportion decides what to send of files with these sizes.
 func (p Peek) Apportion(files []Wanted, sizes []int64) []Part {
 	parts := make([]Part, len(files))
 	left := max(p.Max, -1)
 	for i, w := range files {
 		size := sizes[i]
 		if w.Offset > size {
-			w.Offset = size // cut short since it was last looked at
+			w.Offset = size // truncated since the last answer
 		}
 		switch {
 		case left < 0:
@@ -148,10 +148,10 @@ func (p Peek) Apportion(files []Wanted, sizes []int64) []Part {
 	return parts
 }
 
-// Answer sends the parts. open opens a file and gives its size; a file that it
-// cannot open arrives as an empty one. With -f a tool goes on where the last
-// answer ended, so the offsets that are told are the true ones; stock tells 0
-// for the standard output at times, and the tool then shows lines twice.
+// Answer sends the parts. open opens a file and returns its size; a file that
+// it cannot open arrives as an empty one. With -f a tool continues where the
+// last answer ended, so Answer sends the true offsets; stock sometimes sends 0
+// for the standard output, and the tool then shows lines twice.
 func Answer(s *cedar.Stream, parts []Part, open func(name string) (io.ReadSeekCloser, int64, error)) error {
 	ad := classads.NewAd()
 	ad.SetBool("Result", true)
@@ -183,8 +183,8 @@ func Answer(s *cedar.Stream, parts []Part, open func(name string) (io.ReadSeekCl
 	return s.EndMessage()
 }
 
-// answerOne sends one part. Tools take no end of message between two files,
-// which PutFile leaves to whoever puts something else.
+// answerOne sends one part. Tools expect no end of message between two files;
+// PutFile leaves it to the caller.
 func answerOne(s *cedar.Stream, p Part, open func(string) (io.ReadSeekCloser, int64, error)) (bool, error) {
 	f, size, err := open(p.Name)
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// Refusal is why a command of the owner is not done. It is an error and, sent
-// to the tool, what the user reads.
+// Refusal is why a command of the owner is refused. It is an error and the text
+// that the tool shows the user.
 type Refusal struct {
 	Reason string
-	// Retry says that it may work later; tools then try again by themselves.
+	// Retry: it may work later; tools then try again by themselves.
 	Retry bool
 }
 
 func (r *Refusal) Error() string { return r.Reason }
 
-// Send tells the tool (starter.cpp:vMessageFailed).
+// Send sends the refusal to the tool (starter.cpp:vMessageFailed).
 func (r *Refusal) Send(s *cedar.Stream) error {
 	ad := classads.NewAd()
 	ad.SetBool("Result", false)
@@ -28,7 +28,7 @@ func (r *Refusal) Send(s *cedar.Stream) error {
 	return sendAd(s, ad)
 }
 
-// maxAd bounds a request of a tool, in bytes. A thousand names of files are less.
+// maxAd bounds a request of a tool, in bytes. A thousand file names need less.
 const maxAd = 4 << 20
 
 func readAd(s *cedar.Stream, what string) (*classads.Ad, error) {

@@ -17,15 +17,15 @@ import (
 
 const recordings = "../../testdata/streams"
 
-// Commands of tools (cedar has them for its servers).
+// Commands of tools (cedar defines them for its servers).
 const (
 	createSession = 1501
 	startSSHD     = 1502
 	peek          = 1503
 )
 
-// TestReplaySession reads how the schedd asked for sessions of the job's owner,
-// with the claim that the shadow's ad has.
+// TestReplaySession reads how the schedd asked for sessions for the job's
+// owner, with the claim in the shadow's ad.
 func TestReplaySession(t *testing.T) {
 	calls := streams.Find(t, recordings, "25.14", "visited", streams.Calls, 1)[0]
 	s, err := cedar.Adopt(streams.Say(t, calls.Sealed()))
@@ -69,7 +69,7 @@ func TestReplaySession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The number of a session of another starter would be another one.
+		// A session of another starter would have another number.
 		again := cedartest.Adopted(t, streams.Play(t, r))
 		if _, err := ReadSessionRequest(again); err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestReplaySession(t *testing.T) {
 	}
 }
 
-// TestReplayPeek answers condor_tail as it was answered.
+// TestReplayPeek answers condor_tail as the recorded starter did.
 func TestReplayPeek(t *testing.T) {
 	contents := map[string]string{"_condor_stdout": "first line\n", "data": "some data\n"}
 	job, err := classads.ParseOld("Out = \"_condor_stdout\"\nErr = \"_condor_stderr\"\nTransferOutput = \"data\"\n")

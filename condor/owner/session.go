@@ -9,12 +9,11 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// Unknown is who the owner is of a job whose ad does not say
+// Unknown is the owner of a job whose ad names none
 // (starter.cpp:getJobOwnerFQUOrDummy).
 const Unknown = "job-owner@submit-domain"
 
-// Identity is the name under which the owner of a job is known on sessions,
-// user@domain.
+// Identity returns the name of a job's owner on sessions, user@domain.
 func Identity(job *classads.Ad) string {
 	if user := job.StringOr("User", ""); user != "" {
 		return user
@@ -25,13 +24,13 @@ func Identity(job *classads.Ad) string {
 // SessionRequest is the payload of CREATE_JOB_OWNER_SEC_SESSION (1501). It
 // prints without its secret.
 type SessionRequest struct {
-	// Info is the policy that the tool wishes for its session, such as
+	// Info is the policy that the tool wants for its session, such as
 	// [Encryption="YES";Integrity="YES";].
 	Info  string
 	claim *string // a pointer, so that no formatting verb reaches it
 }
 
-// String tells of the request without its secret.
+// String describes the request without its secret.
 func (r SessionRequest) String() string { return "request for a session " + r.Info }
 
 // GoString is String.
@@ -58,15 +57,15 @@ func ReadSessionRequest(s *cedar.Stream) (SessionRequest, error) {
 	return SessionRequest{Info: ad.StringOr("SessionInfo", ""), claim: &claim}, nil
 }
 
-// Proves says whether the peer knows the secret id of the job's claim. The time
-// it takes tells nothing of the secret. Nobody knows an empty one.
+// Proves reports whether the peer knows the secret id of the job's claim, in
+// constant time. An empty one proves nothing.
 func (r SessionRequest) Proves(claim string) bool {
 	return claim != "" && r.claim != nil && subtle.ConstantTimeCompare([]byte(*r.claim), []byte(claim)) == 1
 }
 
-// AnswerSession gives the session to the peer, in the form of a claim id.
-// Version is the own $CondorVersion$, release its number alone, and address
-// where the tool finds this starter.
+// AnswerSession sends the session to the peer, in the form of a claim id.
+// version is our own $CondorVersion$, release only its number, and address
+// where the tool can reach this starter.
 func AnswerSession(s *cedar.Stream, session *cedar.Session, version, release, address string) error {
 	ad := classads.NewAd()
 	ad.SetString("CondorVersion", version)
@@ -76,7 +75,7 @@ func AnswerSession(s *cedar.Stream, session *cedar.Session, version, release, ad
 	return answer(s, ad)
 }
 
-// RefuseSession tells the peer why there is no session for it.
+// RefuseSession tells the peer why it gets no session.
 func RefuseSession(s *cedar.Stream, version, why string) error {
 	ad := classads.NewAd()
 	ad.SetString("CondorVersion", version)

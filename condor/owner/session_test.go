@@ -38,8 +38,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// FuzzReadSessionRequest has peers say anything at all: an error, or a request
-// that proves nothing but what it holds.
+// FuzzReadSessionRequest has peers send anything: the result is an error, or a
+// request that proves only the claim it holds.
 func FuzzReadSessionRequest(f *testing.F) {
 	ad := classads.NewAd()
 	ad.SetString("ClaimId", "<127.0.0.1:9618?sock=x>#1#2#[Encryption=\"YES\";]key")

@@ -12,21 +12,22 @@ import (
 
 // Login is a request of condor_ssh_to_job, START_SSHD (starter.cpp:startSSHD).
 type Login struct {
-	// Shells are programs to try for a login without a command, best first.
+	// Shells are programs to try for a login without a command, in order of
+	// preference.
 	Shells []string
-	// Slot is what the slot is to be called in the greeting.
+	// Slot is the slot's name for the greeting.
 	Slot string
-	// KeygenArgs are more arguments for ssh-keygen.
+	// KeygenArgs are additional arguments for ssh-keygen.
 	KeygenArgs []string
 }
 
-// Bounds of what a tool may ask for.
+// Bounds of a tool's request.
 const (
 	maxShells = 8
 	maxWord   = 4096
 )
 
-// ReadLogin takes the payload of START_SSHD.
+// ReadLogin reads the payload of START_SSHD.
 func ReadLogin(s *cedar.Stream) (Login, error) {
 	ad, err := readAd(s, "a request to log in")
 	if err != nil {
@@ -50,7 +51,7 @@ func loginOf(ad *classads.Ad) (Login, error) {
 	return l, nil
 }
 
-// word keeps what can be shown on a line and passed to a program.
+// word drops characters that cannot be shown on a line and passed to a program.
 func word(s string) string {
 	if len(s) > maxWord || strings.ContainsAny(s, "\x00\r\n\x1b") {
 		return ""
@@ -58,9 +59,9 @@ func word(s string) string {
 	return s
 }
 
-// SendLogin answers START_SSHD: as whom to log in, the server's public key as in
-// a file of known hosts, and the file with the client's private key. All that
-// follows on the connection is ssh.
+// SendLogin answers START_SSHD: the user to log in as, the server's public key
+// as in a known_hosts file, and the file with the client's private key.
+// Everything after that on the connection is ssh.
 func SendLogin(s *cedar.Stream, user string, hostKey, clientKey []byte) error {
 	ad := classads.NewAd()
 	ad.SetBool("Result", true)
@@ -70,8 +71,8 @@ func SendLogin(s *cedar.Stream, user string, hostKey, clientKey []byte) error {
 	return sendAd(s, ad)
 }
 
-// lines64 is base64 in lines of 64 characters. Tools of all versions decode
-// nothing else (condor_utils/condor_base64.cpp, which leaves it to OpenSSL's
+// lines64 is base64 in lines of 64 characters. Tools of all versions decode only
+// this form (condor_utils/condor_base64.cpp, which leaves it to OpenSSL's
 // BIO_f_base64).
 func lines64(data []byte) string {
 	const width = 64

@@ -172,7 +172,7 @@ func slicesOf(s string, n int) (list []string) {
 	return list
 }
 
-// TestLines64: tools decode nothing but lines of 64 characters, each ended.
+// TestLines64: tools decode only lines of 64 characters, each with a line feed.
 func TestLines64(t *testing.T) {
 	data := bytes.Repeat([]byte("key"), 100)
 	text := lines64(data)
@@ -186,7 +186,7 @@ func TestLines64(t *testing.T) {
 	}
 }
 
-// FuzzPeek has tools ask for anything: what is granted is an output of the job.
+// FuzzPeek has tools ask for anything: only outputs of the job are granted.
 func FuzzPeek(f *testing.F) {
 	f.Add("Out = true\nOutOffset = -1\nMaxTransferBytes = 1024\n", int64(100))
 	f.Add("TransferFiles = {\"a.txt\"}\nTransferOffsets = {9223372036854775807}\nMaxTransferBytes = -1\n", int64(0))

@@ -7,13 +7,13 @@ import (
 	"podstarter/classads"
 )
 
-// maxAttribute bounds a line of what a plugin publishes; a startd reads 1024 bytes.
+// maxAttribute bounds a plugin's line in bytes; a startd reads 1024.
 const maxAttribute = 900
 
-// Publish puts into the slot's ad what jobs match by: the methods, those that are out of
-// order, and what plugins want to be known of themselves and of their proxies
-// (starter_v61_main.cpp:printClassAd). No attribute that is there already is changed;
-// the names of those that could not be published are returned.
+// Publish puts into the slot's ad what jobs match by: the methods, those that failed
+// their test, and what plugins publish about themselves and their proxies
+// (starter_v61_main.cpp:printClassAd). It changes no attribute that exists already, and
+// returns the names of those that it could not publish.
 func (s *Set) Publish(ad *classads.Ad) (left []string) {
 	methods := s.Methods()
 	if slices.Contains(methods, "https") {

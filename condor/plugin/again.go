@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// hostsFile is where a plugin's system library has the names of this machine and of
-// the pod from. In a pod the kubelet writes it anew whenever a container starts, and
-// not at once: for some milliseconds it is empty (pkg/kubelet/kubelet_pods.go:
+// hostsFile is where a plugin's system library finds the names of this machine and of
+// the pod. In a pod the kubelet rewrites it whenever a container starts, and not
+// atomically: for some milliseconds it is empty (pkg/kubelet/kubelet_pods.go:
 // ensureHostsFile). A payload container starts while plugins run.
 const hostsFile = "/etc/hosts"
 
-// Bounds of runs of a plugin that may have failed for want of a name.
+// Bounds for repeating a plugin that may have failed because a name was missing.
 const (
 	nameTries = 3
 	namePause = 50 * time.Millisecond
-	// A failure that took longer is believed: to repeat it may cost more than it helps.
-	// A plugin that crashed has said nothing to be believed.
+	// A slower failure is final: to repeat it may cost more than it helps. A crash says
+	// nothing about its cause, so this bound does not apply.
 	nameDoubt = time.Minute
 )
 
-// again runs a plugin, and once more if it may have failed since the names of
-// machines were not there for a moment. The stock curl_plugin, which looks its own
-// machine's name up for each file, dies of SIGABRT then (multifile_curl_plugin.cpp:
-// InitializeStats frees what getaddrinfo(3) has not given).
+// again runs a plugin, and once more if it may have failed because hostsFile was empty
+// for a moment. The stock curl_plugin, which looks up its own machine's name for each
+// file, then dies of SIGABRT (multifile_curl_plugin.cpp: InitializeStats frees what
+// getaddrinfo(3) did not return).
 func (r *Runner) again(ctx context.Context, p *Plugin, class Class, run func() (*Result, error)) (*Result, error) {
 	for try := 1; ; try++ {
 		before := r.names()
@@ -36,7 +36,7 @@ func (r *Runner) again(ctx context.Context, p *Plugin, class Class, run func() (
 		if before == after && after.size > 0 {
 			return res, nil
 		}
-		r.Log.Warn("A plugin failed while the names of machines were written anew; it runs once more",
+		r.Log.Warn("A plugin failed while the file of host names was rewritten; it runs once more",
 			"plugin", p.Path, "names", r.hosts(), "exit", res.code, "signal", res.signal)
 		timer := time.NewTimer(namePause)
 		select {
@@ -48,8 +48,8 @@ func (r *Runner) again(ctx context.Context, p *Plugin, class Class, run func() (
 	}
 }
 
-// doubtful reports whether the plugin ran and its failure may be one of names. What
-// it stores is not stored twice because of a failure that it tells of.
+// doubtful reports whether the plugin ran and a missing name may explain its failure.
+// An upload is not repeated after a failure that the plugin itself reported.
 func (res *Result) doubtful(class Class) bool {
 	return res.Status == Failed && res.Took > 0 && (res.signal != 0 || !class.upload() && res.Took < nameDoubt)
 }
@@ -61,14 +61,14 @@ func (r *Runner) hosts() string {
 	return r.Hosts
 }
 
-// version tells states of a file apart.
+// version tells versions of a file apart.
 type version struct {
 	size     int64
 	modified time.Time
 }
 
-// names is the present state of the file of names. A machine without one has one that
-// never changes.
+// names returns the present version of the file of host names. A missing file counts as
+// one that never changes.
 func (r *Runner) names() version {
 	st, err := os.Stat(r.hosts())
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// TestNamesMissing: a plugin runs again if it failed while the file of names changed,
-// and only then.
+// TestNamesMissing: a plugin runs again if it failed while the file of host names
+// changed, and only then.
 func TestNamesMissing(t *testing.T) {
-	// count counts the runs; names stands for what the kubelet does.
+	// count counts the runs; names stands in for the kubelet.
 	const count = outfile + `echo run >>COUNT; n=$(wc -l <COUNT)
 good() { echo '` + reportOK + `' >$out; exit 0; }
 names() { echo "127.0.0.1 run$n run$n" >>HOSTS; }
 `
 	tests := map[string]struct {
 		text, hosts string
-		class       Class // Input unless said
+		class       Class // Input by default
 		status      Status
 		runs        int
 	}{

@@ -18,7 +18,7 @@ import (
 	"podstarter/internal/atomicfile"
 )
 
-// Key says which file a plugin was when it answered.
+// Key identifies a plugin's file at the time of its answer.
 type Key struct {
 	Path  string `json:"path"`
 	Size  int64  `json:"size"`
@@ -26,7 +26,7 @@ type Key struct {
 	Inode uint64 `json:"inode"`
 }
 
-// Answer is what a plugin said of itself.
+// Answer is what a plugin said about itself.
 type Answer struct {
 	Key
 	Text    string `json:"answer,omitempty"`
@@ -35,7 +35,7 @@ type Answer struct {
 }
 
 // troubleTime is how long a plugin that gave no answer is not asked again. An answer
-// is good for as long as the file is the same.
+// is valid until the file changes.
 const troubleTime = 5 * time.Minute
 
 func (a Answer) stale(now time.Time) bool {
@@ -61,9 +61,9 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// Cache keeps answers between the starters of an execution point, so that a job with
-// a URL does not wait for interpreters to start. It is a file in a directory that
-// only this process's user may write to. Nil is a cache that keeps nothing.
+// Cache keeps answers for later starters of an execution point, so that a job with a
+// URL does not wait for interpreters to start. It is a file in a directory that only
+// this process's user may write to. A nil Cache keeps nothing.
 type Cache struct {
 	dir string
 }
@@ -77,8 +77,8 @@ const (
 	maxCache  = 4 << 20
 )
 
-// OpenCache returns the cache in a directory, whose path is trusted. It is no error
-// if there is none yet.
+// OpenCache returns the cache in a directory, whose path is trusted. The file need
+// not exist yet.
 func OpenCache(dir string) *Cache { return &Cache{dir: dir} }
 
 type cacheFile struct {
@@ -88,7 +88,7 @@ type cacheFile struct {
 
 const cacheVersion = 1
 
-// parseCache reads a cache file; what is not understood counts for nothing.
+// parseCache reads a cache file; an invalid one counts as empty.
 func parseCache(data []byte) (map[string]Answer, error) {
 	var file cacheFile
 	in := json.NewDecoder(bytes.NewReader(data))
@@ -97,7 +97,7 @@ func parseCache(data []byte) (map[string]Answer, error) {
 		return nil, err
 	}
 	if file.Version != cacheVersion || len(file.Plugins) > mostPlugins {
-		return nil, fmt.Errorf("version %d with %d plugins is not this program's", file.Version, len(file.Plugins))
+		return nil, fmt.Errorf("version %d with %d plugins was not written by this program", file.Version, len(file.Plugins))
 	}
 	known := map[string]Answer{}
 	for _, a := range file.Plugins {
@@ -121,12 +121,12 @@ func (c *Cache) read(log *slog.Logger) map[string]Answer {
 		}
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("What plugins said of themselves is asked again", "file", path, "error", err)
+		log.Warn("The cached answers of plugins cannot be used; all plugins are asked again", "file", path, "error", err)
 	}
 	return nil
 }
 
-// readOwn reads a file that nobody else could have written.
+// readOwn reads a file only if nobody else can have written it.
 func readOwn(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -148,7 +148,7 @@ func readOwn(path string) ([]byte, error) {
 	return data, err
 }
 
-// write replaces the file. That it fails costs the next job time, nothing else.
+// write replaces the file. A failure only costs the next job time.
 func (c *Cache) write(answers []Answer, log *slog.Logger) {
 	if c == nil {
 		return
@@ -164,11 +164,11 @@ func (c *Cache) write(answers []Answer, log *slog.Logger) {
 		err = replace(c.dir, CacheFile, data)
 	}
 	if err != nil {
-		log.Debug("What plugins said of themselves is not remembered", "error", err)
+		log.Debug("The answers of plugins could not be cached", "error", err)
 	}
 }
 
-// replace replaces a file of a directory that is this user's alone.
+// replace replaces a file in a directory that only this user can write to.
 func replace(dir, name string, data []byte) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

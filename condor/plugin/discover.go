@@ -18,13 +18,13 @@ const DefaultAnswerTime = 20 * time.Second
 // Finder finds the plugins of a site.
 type Finder struct {
 	Config *config.Config
-	Exec   Exec     // of "<path> -classad", as nobody who has anything
-	Env    []string // of those
+	Exec   Exec     // of "<path> -classad", as a user with no rights
+	Env    []string // of these runs
 	Cache  *Cache   // of their answers; nil for none
-	// Test tries a method of a plugin; nil for no tests. One that fails is not served
-	// by the plugin.
+	// Test tries a method of a plugin; nil for no tests. A method that fails is not
+	// used with this plugin.
 	Test func(ctx context.Context, p *Plugin, method string) error
-	// Fresh asks every plugin anew, and remembers what it says.
+	// Fresh asks every plugin again, and caches its answer.
 	Fresh bool
 	Log   *slog.Logger
 }
@@ -32,9 +32,9 @@ type Finder struct {
 // mostPlugins bounds FILETRANSFER_PLUGINS.
 const mostPlugins = 100
 
-// Find asks the site's plugins about themselves (InitializeSystemPlugins), those that
-// the cache does not know. What is wrong with single plugins is in the set's
-// problems; an error means that a knob is not understood.
+// Find asks the site's plugins about themselves (InitializeSystemPlugins), except
+// those in the cache. Trouble with single plugins is in the set's problems; an error
+// means that a knob cannot be parsed.
 func (f Finder) Find(ctx context.Context) (*Set, error) {
 	on, err := f.Config.Bool("ENABLE_URL_TRANSFERS", true)
 	if err != nil {
@@ -54,7 +54,7 @@ func (f Finder) Find(ctx context.Context) (*Set, error) {
 	paths := distinct(f.Config.List("FILETRANSFER_PLUGINS"))
 	set := newSet()
 	if len(paths) > mostPlugins {
-		set.problems = append(set.problems, fmt.Errorf("FILETRANSFER_PLUGINS names %d plugins, those behind the first %d are left out", len(paths), mostPlugins))
+		set.problems = append(set.problems, fmt.Errorf("FILETRANSFER_PLUGINS names %d plugins; only the first %d are used", len(paths), mostPlugins))
 		paths = paths[:mostPlugins]
 	}
 	answers := f.ask(ctx, paths, max(limit, time.Second))
@@ -73,7 +73,7 @@ func (f Finder) Find(ctx context.Context) (*Set, error) {
 	return set, nil
 }
 
-// test leaves those methods that work (TestPlugin).
+// test returns the methods that work (TestPlugin).
 func (f Finder) test(ctx context.Context, set *Set, p *Plugin, methods []string) (good []string) {
 	for _, m := range methods {
 		if f.Test != nil {
@@ -99,7 +99,7 @@ func distinct(list []string) (out []string) {
 	return out
 }
 
-// ask gets the answers of plugins, several at a time.
+// ask asks plugins for their answers, several at a time.
 func (f Finder) ask(ctx context.Context, paths []string, limit time.Duration) []Answer {
 	const together = 4
 	answers := make([]Answer, len(paths))
@@ -131,7 +131,7 @@ func (f Finder) ask(ctx context.Context, paths []string, limit time.Duration) []
 	return answers
 }
 
-// query runs "<path> -classad". Its exit status does not count.
+// query runs "<path> -classad". Its exit status is ignored.
 func (f Finder) query(ctx context.Context, key Key, limit time.Duration) Answer {
 	a := Answer{Key: key, Asked: time.Now().Unix()}
 	end, err := f.Exec(ctx, Program{Path: key.Path, Args: []string{"-classad"}, Env: f.Env, Dir: "/", Limit: limit, Combined: true})
@@ -153,7 +153,7 @@ func (f Finder) query(ctx context.Context, key Key, limit time.Duration) Answer 
 	return a
 }
 
-// newPlugin makes a plugin of what it says of itself (InsertPluginAndMappings).
+// newPlugin makes a plugin from its answer (InsertPluginAndMappings).
 func newPlugin(path string, a Answer) (*Plugin, error) {
 	if a.Trouble != "" {
 		return nil, fmt.Errorf("%s", a.Trouble)
@@ -173,13 +173,13 @@ func newPlugin(path string, a Answer) (*Plugin, error) {
 		version = usual
 	}
 	p.Protocol = int(version)
-	// Stock looks at the version alone (FileTransferPlugin::multi_file).
+	// Stock looks only at the version (FileTransferPlugin::multi_file).
 	p.Multi = p.Protocol >= 2
 	return p, nil
 }
 
-// attributes of a plugin that go into the slot's ad (printClassAd): those that its
-// StartdAttrs name, if they are plain values.
+// attributes copies the plugin's attributes for the slot's ad (printClassAd): those
+// that its StartdAttrs name, if they are plain values.
 func (p *Plugin) attributes(into *classads.Ad) {
 	if p.Ad == nil {
 		return

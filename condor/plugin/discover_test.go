@@ -25,7 +25,7 @@ func finder(t *testing.T, knobs map[string]string, asked *[]string) Finder {
 	}
 }
 
-// TestFind is which plugin serves what, and what is said of those that do not.
+// TestFind: which plugin serves what, and what is reported about those that do not.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	many := script(t, dir, "many_plugin", `echo 'MultipleFileSupport = true'; echo 'SupportedMethods = "http, X"'; echo '# no'; echo junk; exit 9`)
@@ -84,7 +84,7 @@ func TestFind(t *testing.T) {
 	_ = asked
 }
 
-// TestKnobs: what switches plugins off.
+// TestKnobs: the knobs that switch plugins off.
 func TestKnobs(t *testing.T) {
 	dir := t.TempDir()
 	list := script(t, dir, "many", `echo 'MultipleFileSupport = true'; echo 'SupportedMethods = "m"'`) + "," +
@@ -113,7 +113,7 @@ func TestKnobs(t *testing.T) {
 	}
 }
 
-// TestCache: who is asked again.
+// TestCache: which plugins are asked again.
 func TestCache(t *testing.T) {
 	dir := t.TempDir()
 	good := script(t, dir, "good", `echo 'SupportedMethods = "g"'`)
@@ -157,7 +157,7 @@ func TestCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	find("good")
-	// A plugin that does not answer is not asked again at once.
+	// A plugin that does not answer is not asked again immediately.
 	f.Config = config.FromMap(map[string]string{"FILETRANSFER_PLUGINS": silent})
 	for _, want := range [][]string{{"silent"}, nil} {
 		asked = nil
@@ -169,11 +169,11 @@ func TestCache(t *testing.T) {
 		}
 	}
 	if a := (Answer{Trouble: "x", Asked: time.Now().Add(-time.Hour).Unix()}); !a.stale(time.Now()) {
-		t.Error("the trouble of an hour ago is believed")
+		t.Error("a failure of an hour ago still counts")
 	}
 }
 
-// TestLimitOfAnswer: a plugin that does not end does not keep the others back.
+// TestLimitOfAnswer: a plugin that does not end does not delay the others.
 func TestLimitOfAnswer(t *testing.T) {
 	path := script(t, t.TempDir(), "slow", `echo 'SupportedMethods = "s"'; exec sleep 600`)
 	f := finder(t, map[string]string{"FILETRANSFER_PLUGINS": path, "FILETRANSFER_PLUGIN_CLASSAD_TIMEOUT": "1"}, nil)
@@ -184,7 +184,7 @@ func TestLimitOfAnswer(t *testing.T) {
 	}
 }
 
-// TestJobPlugins are those that jobs bring.
+// TestJobPlugins: plugins that jobs bring.
 func TestJobPlugins(t *testing.T) {
 	site := func() *Set {
 		s := newSet()
@@ -226,7 +226,7 @@ func yes(b bool) string {
 	return "false"
 }
 
-// TestPublish is what the slot's ad says.
+// TestPublish: the attributes in the slot's ad.
 func TestPublish(t *testing.T) {
 	s := newSet()
 	p := &Plugin{Path: "/p", Multi: true, Protocol: 2, Failed: []string{"broken"}, Ad: mustAd(t, `StartdAttrs = "Word, Number,List,HasFileTransfer Missing, Long,Sum,bad-name"

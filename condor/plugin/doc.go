@@ -1,10 +1,10 @@
-// Package plugin knows HTCondor's file transfer plugins: programs that move files
+// Package plugin handles HTCondor's file transfer plugins: programs that move files
 // between a directory and places that URLs name. It finds them, asks them which
 // methods they serve, runs one for many files (or, by the older protocol, for one)
-// and understands what they say afterwards.
+// and interprets their reports.
 //
-// What a plugin writes is taken for what an enemy could have written: a job may
-// bring its own. It is bounded, and what is told on is filtered to names and types.
+// A plugin's output is treated as hostile: a job may bring its own plugin. The
+// output is bounded, and the shadow gets only known names and types of it.
 //
 // The package starts no process and opens no file of a job by itself: [Exec] and
 // [Files] do, with the rights of the job's user.
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Class is what files are moved for; the numbers are HTCondor's
+// Class is the purpose of a transfer; the numbers are HTCondor's
 // (src/condor_utils/file_transfer.h:TransferClass).
 type Class int
 
@@ -50,11 +50,11 @@ const (
 // Program is a process that [Exec] runs.
 type Program struct {
 	Path     string
-	Args     []string // behind the program's own name
+	Args     []string // after the program's own name
 	Env      []string
 	Dir      string
 	Limit    time.Duration
-	Combined bool // standard error goes where standard output goes, else nowhere
+	Combined bool // standard error joins standard output; otherwise it is dropped
 	FromJob  bool // the program is the job's, not the site's
 }
 
@@ -67,14 +67,14 @@ type Outcome struct {
 	Took   time.Duration
 }
 
-// Exec runs a program to its end, with nothing of the starter's own rights, and
-// leaves nothing alive of what it started. When ctx ends first the error is its
-// cause; any other error means that the program was not executed, and wraps a
-// syscall.Errno that says why if there is one.
+// Exec runs a program to its end, without any of the starter's own rights, and
+// leaves no process of it alive. If ctx ends first the error is its cause. Any
+// other error means that the program was not executed, and wraps a syscall.Errno if
+// there is one.
 type Exec func(ctx context.Context, p Program) (Outcome, error)
 
-// Files are those of the job's sandbox, opened with the rights of the job's user
-// and without following a link out of it. Names are relative to it.
+// Files opens files of the job's sandbox with the rights of the job's user, without
+// following a link out of it. Names are relative to the sandbox.
 type Files interface {
 	WriteFile(name string, data []byte, mode fs.FileMode) error
 	ReadFile(name string, limit int64) ([]byte, error)

@@ -8,13 +8,14 @@ import (
 )
 
 // harmless are the variables of the starter's environment that a job's own plugin
-// is given. The others are the site's business, which may have put secrets there.
+// gets. The others belong to the site and may be secret.
 var harmless = []string{
 	"PATH", "LANG", "LANGUAGE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "X509_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
 }
 
-// environment of a run: the starter's own, the variables of the job's that begin
-// with the plugin's name, and what is told of the job's place.
+// environment returns the environment of a run: the starter's own, the variables
+// of the job's that begin with the plugin's name, and those about the job's
+// place.
 func (r *Runner) environment(p *Plugin, proxy string) []string {
 	env := job.NewEnv()
 	for _, entry := range r.Environ {

@@ -6,9 +6,9 @@ import (
 	"podstarter/classads"
 )
 
-// reportTypes are the attributes of a report that the shadow is told, with their
-// types: what has another type is left out (condor_starter.V6.1/filter.cpp:
-// filterPluginResults).
+// reportTypes are the attributes of a report that the shadow gets, with their
+// types; an attribute of another type is left out
+// (condor_starter.V6.1/filter.cpp: filterPluginResults).
 var reportTypes = map[string]classads.Kind{
 	"transfersuccess":       classads.Bool,
 	"transfererror":         classads.String,
@@ -44,7 +44,7 @@ var errorTypes = map[string]classads.Kind{
 	"developerdata":               classads.Record,
 }
 
-// filterReport is what the shadow is told of a report.
+// filterReport returns the part of a report that the shadow gets.
 func filterReport(ad *classads.Ad) *classads.Ad {
 	out := filter(ad, reportTypes)
 	e, ok := out.Lookup("TransferErrorData")
@@ -78,8 +78,8 @@ func filter(ad *classads.Ad, types map[string]classads.Kind) *classads.Ad {
 	return out
 }
 
-// literal is the value of an expression that is no more than one: a scalar, or a
-// list or an ad as it is written.
+// literal returns the value of an expression that is a literal: a scalar, or a
+// list or an ad as written.
 func literal(e *classads.Expr) (classads.Value, bool) {
 	text := e.String()
 	if text == "" {

@@ -8,8 +8,8 @@ import (
 	"podstarter/classads"
 )
 
-// A method that is forbidden is not to be had by another spelling, nor from a job that
-// names one of the site's plugins for it.
+// A forbidden method cannot be reached by another spelling, or by a job that names one
+// of the site's plugins for it.
 func TestForbid(t *testing.T) {
 	curl := &Plugin{Path: "/libexec/curl_plugin", Name: "CURL"}
 	s := newSet()
@@ -27,6 +27,6 @@ func TestForbid(t *testing.T) {
 		}
 	}
 	if s.Find("http://h/x") != curl {
-		t.Error("the other methods are gone, too")
+		t.Error("the other methods are gone as well")
 	}
 }

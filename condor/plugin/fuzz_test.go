@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FuzzReports is a plugin's report file: whatever it holds, a result with a bounded
-// number of ads that are what the shadow may be told.
+// FuzzReports: any report file of a plugin gives a result with a bounded number of
+// ads that the shadow may get.
 func FuzzReports(f *testing.F) {
 	for _, seed := range []string{
 		"", strings.Repeat(" ", 100), reportOK, reportOK + reportOK + "[", "[ TransferClass = 1; TransferSuccess = true ]",
@@ -30,11 +30,11 @@ func FuzzReports(f *testing.F) {
 		}
 		for i, ad := range res.Ads[1:] {
 			if ad.Has("TransferClass") {
-				t.Errorf("report %d passes for an invocation", i)
+				t.Errorf("report %d looks like an invocation", i)
 			}
 			for name, e := range ad.All() {
 				if v, ok := literal(e); !ok || v.Kind() != reportTypes[strings.ToLower(name)] {
-					t.Errorf("%s = %s is told", name, e)
+					t.Errorf("the shadow gets %s = %s", name, e)
 				}
 			}
 		}
@@ -49,7 +49,8 @@ func FuzzReports(f *testing.F) {
 	})
 }
 
-// FuzzLines is what a plugin says of itself, or by protocol 1 of a transfer.
+// FuzzLines: any answer of a plugin about itself or, by protocol 1, about a
+// transfer.
 func FuzzLines(f *testing.F) {
 	f.Add("MultipleFileSupport = true\nSupportedMethods = \"a,b\"\nProtocolVersion = 2\nStartdAttrs = \"X\"\nX = 1\na_proxy = \"p\"")
 	f.Add("SupportedMethods = strcat(\"a\", SupportedMethods)\r\n= 3\n#\n\x00")
@@ -63,12 +64,12 @@ func FuzzLines(f *testing.F) {
 		ad := mustAd(t, "HasFileTransfer = true")
 		set.Publish(ad)
 		if !ad.BoolOr("HasFileTransfer", false) || p.Protocol < 1 || p.Protocol > 100 {
-			t.Errorf("a plugin got its way: %+v, %s", p, ad.FormatOld())
+			t.Errorf("a plugin got through: %+v, %s", p, ad.FormatOld())
 		}
 	})
 }
 
-// FuzzCache is the file in which answers are kept.
+// FuzzCache: any file of cached answers.
 func FuzzCache(f *testing.F) {
 	whole, err := json.Marshal(cacheFile{Version: cacheVersion, Plugins: []Answer{{Key: Key{Path: "/p", Size: 1, MTime: 2, Inode: 3}, Text: "x", Asked: 4}}})
 	if err != nil {
@@ -80,7 +81,7 @@ func FuzzCache(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		known, err := parseCache(data)
 		if err != nil && known != nil {
-			t.Error("half of a cache that is not understood counts")
+			t.Error("a part of an invalid cache counts")
 		}
 		for path, a := range known {
 			if path != a.Path || a.Path == "" || len(a.Text) > maxAnswer {
@@ -90,7 +91,7 @@ func FuzzCache(f *testing.F) {
 	})
 }
 
-// FuzzJobPlugins is TransferPlugins of a job.
+// FuzzJobPlugins: any TransferPlugins of a job.
 func FuzzJobPlugins(f *testing.F) {
 	f.Add("m1,m2=path;m3=path2")
 	f.Add(";;==;a=/;=b;a=..")

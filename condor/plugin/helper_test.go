@@ -14,7 +14,7 @@ import (
 	"podstarter/classads"
 )
 
-// directory is a sandbox that is this process's own.
+// directory is a sandbox that belongs to this process.
 type directory string
 
 func (d directory) WriteFile(name string, data []byte, mode fs.FileMode) error {
@@ -28,7 +28,7 @@ func (d directory) ReadFile(name string, limit int64) ([]byte, error) {
 
 func (d directory) RemoveFile(name string) error { return os.Remove(filepath.Join(string(d), name)) }
 
-// execute runs programs as they are.
+// execute runs programs directly.
 func execute(ctx context.Context, p Program) (Outcome, error) {
 	within, cancel := ctx, func() {}
 	if p.Limit > 0 {
@@ -58,7 +58,8 @@ func execute(ctx context.Context, p Program) (Outcome, error) {
 func script(t testing.TB, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	// Elsewhere first: a process that is forked meanwhile has it open for writing.
+	// Written elsewhere first: a process that is forked meanwhile has it open for
+	// writing.
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
 		t.Fatal(err)
 	}

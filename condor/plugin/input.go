@@ -8,12 +8,12 @@ import (
 	"podstarter/classads"
 )
 
-// attrData is what a job tells plugins besides URLs; "<method>_PluginData" those of
-// one method.
+// attrData is what a job tells all plugins besides URLs; "<method>_PluginData" is
+// for one method.
 const attrData = "PluginData"
 
-// blank is what a report file is filled with beforehand, so that a full disk does
-// not keep a plugin from reporting (sic: 1204).
+// blank fills a report file beforehand, so that a full disk does not keep a plugin
+// from reporting (sic: 1204).
 var blank = strings.Repeat(" ", 16*1204/64*64)
 
 // schemes are the methods of files, sorted.
@@ -27,9 +27,9 @@ func schemes(files []File) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// input is what a plugin from protocol 2 on is told: an ad for each file, one
-// behind the other, and what the job says to plugins. By protocol 2 that is in
-// each file's ad (plain asks for it), by 4 in ads of its own, by others nowhere
+// input returns the input for a plugin from protocol 2 on: an ad for each file, one
+// after the other, and the job's data for plugins. By protocol 2 the data are in
+// each file's ad (if plain is set), by 4 in ads of their own, otherwise nowhere
 // (InvokeMultipleFileTransferPlugin).
 func (p *Plugin) input(job *classads.Ad, files []File, plain bool) []byte {
 	var out []byte

@@ -53,7 +53,7 @@ func (r *Runner) many(ctx context.Context, p *Plugin, class Class, files []File,
 	return res, nil
 }
 
-// take takes in what a plugin has reported and judges the run.
+// take reads what a plugin has reported and judges the run.
 func (res *Result) take(text []byte, class Class, files []File, unread error, out string, lifetime time.Duration) {
 	res.Ads = append(res.Ads, res.invocation(class, schemes(files)))
 	if res.Status == TimedOut {
@@ -107,15 +107,15 @@ func (res *Result) take(text []byte, class Class, files []File, unread error, ou
 	res.fail()
 }
 
-// worsen makes a failure of a success.
+// worsen turns a success into a failure.
 func (res *Result) worsen() {
 	if res.Status == Success {
 		res.Status = Failed
 	}
 }
 
-// program is the path of a plugin's file: that of a job's plugin is in the sandbox,
-// wherever it was at the access point.
+// program returns the path of a plugin's file: that of a job's plugin is in the
+// sandbox, wherever it was at the access point.
 func (r *Runner) program(p *Plugin) string {
 	if p.FromJob {
 		return filepath.Join(r.Scratch, p.Base())
@@ -130,25 +130,26 @@ func (r *Runner) lifetime() time.Duration {
 	return r.Lifetime
 }
 
-// remove takes files of a run out of the sandbox again. Stock leaves them there
-// after a failure.
+// remove removes files of a run from the sandbox. Stock leaves them there after a
+// failure.
 func (r *Runner) remove(names ...string) {
 	for _, name := range names {
 		if err := r.Files.RemoveFile(name); err != nil && !errors.Is(err, syscall.ENOENT) {
-			r.Log.Warn("A plugin's file stays in the sandbox", "file", name, "error", err)
+			r.Log.Warn("A plugin's file cannot be removed from the sandbox", "file", name, "error", err)
 		}
 	}
 }
 
-// Bounds of tries to execute a plugin. Its file may be open for writing in a process
-// that is about to be another one, or the machine be short of something for a moment.
+// Bounds for tries to execute a plugin. Another process, forked but not executed yet,
+// may have its file open for writing, or the machine may be short of resources for a
+// moment.
 const (
 	executeTries = 4
 	executePause = 100 * time.Millisecond
 )
 
-// execute runs a plugin's program and notes how it ended. That it was not executed
-// is in res, too.
+// execute runs a plugin's program and records how it ended. If it was not executed,
+// res says so, too.
 func (r *Runner) execute(ctx context.Context, res *Result, program Program) (Outcome, error) {
 	path := res.Plugin.Path
 	r.Log.Info("FILETRANSFER: invoking: " + program.Path + " " + strings.Join(safeAll(program.Args), " "))
@@ -198,7 +199,7 @@ func (r *Runner) execute(ctx context.Context, res *Result, program Program) (Out
 	return end, nil
 }
 
-// passing reports whether an error of execve(2) or fork(2) may be gone in a moment.
+// passing reports whether an error of execve(2) or fork(2) may be temporary.
 func passing(err error) bool {
 	return errors.Is(err, syscall.ETXTBSY) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
 }
@@ -211,7 +212,7 @@ func safeAll(args []string) []string {
 	return out
 }
 
-// logOutput passes on what a plugin wrote, in stock's words
+// logOutput logs what a plugin wrote, in stock's words
 // (file_transfer.cpp:InvokeMultipleFileTransferPlugin).
 func (r *Runner) logOutput(p *Plugin, res *Result, end Outcome) {
 	const most = 16 << 10

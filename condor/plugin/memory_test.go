@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReportsMemory: reports that are lists of short numbers take many times their
-// text; real ones are taken as long as that is.
+// TestReportsMemory: reports with lists of short numbers take many times the
+// memory of their text and are limited; real reports are taken in full.
 func TestReportsMemory(t *testing.T) {
 	const most = 100_016
 	report := `[ TransferSuccess = true; TransferUrl = "https://storage.example.org/user/project/a"; TransferFileName = "a"; TransferProtocol = "https";

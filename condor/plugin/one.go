@@ -58,7 +58,7 @@ func (res *Result) blame(p *Plugin, ad *classads.Ad, file File) {
 	}
 	url := ad.StringOr("TransferUrl", "")
 	if url == "" {
-		url = file.URL // stock names none, so that the access point does not know the protocol
+		url = file.URL // stock sets no URL, so the access point does not know the protocol
 	}
 	said = strings.TrimRight(said, "\x00")
 	if res.signal != 0 {

@@ -7,27 +7,29 @@ import (
 	"podstarter/classads"
 )
 
-// Bounds of what a plugin may report. A report of a failure, with what went wrong
-// at each server, is a few thousand bytes.
+// Bounds of a plugin's report. A report of a failure, with the errors of each
+// server, has a few thousand bytes.
 const (
 	maxReportText  = 64 << 10 // of one report
 	maxReportNodes = 4096
-	leastOutput    = 1 << 20 // of a report file, and so much more for each file:
+	leastOutput    = 1 << 20 // of a report file, plus this for each file:
 	outputPerFile  = 8 << 10
 	mostOutput     = 24 << 20
-	// bytesPerNode is how long a report is at least for each node of its
-	// expressions, beside the nodes of one: a node takes some 50 bytes of memory,
-	// and a list of short numbers has one for every two bytes of text.
+	// bytesPerNode is the least length of a report for each node of its
+	// expressions, beyond the nodes that every report may have. A node takes some
+	// 50 bytes of memory, and a list of short numbers has one for every two bytes
+	// of text.
 	bytesPerNode = 16
 )
 
-// outputLimit is how much of a report file is read, in bytes.
+// outputLimit returns how much of a report file is read, in bytes.
 func outputLimit(files int) int64 {
 	return min(leastOutput+outputPerFile*int64(files), mostOutput)
 }
 
-// ParseReports reads a plugin's report file: ads in the new syntax, one behind the
-// other. As in stock it ends at the first that is none. At most so many are taken.
+// ParseReports reads a plugin's report file: ads in the new syntax, one after the
+// other. As in stock it stops at the first invalid one. It takes at most so many
+// ads.
 func ParseReports(text []byte, most int) []*classads.Ad {
 	left := maxReportNodes + len(text)/bytesPerNode
 	in := classads.NewReader(bytes.NewReader(text), classads.FormatNew,
@@ -38,15 +40,15 @@ func ParseReports(text []byte, most int) []*classads.Ad {
 		if err != nil || ad == nil || ad.Len() == 0 {
 			break
 		}
-		// An invocation's ad is told from a report's by this.
+		// This attribute marks the invocation's ad; a report must not have it.
 		ad.Delete("TransferClass")
 		ads = append(ads, ad)
 	}
 	return ads
 }
 
-// ParseLines reads lines NAME = VALUE, which is what plugins say of themselves and,
-// by protocol 1, of a transfer. Lines that are none are counted.
+// ParseLines reads lines NAME = VALUE, in which plugins describe themselves and, by
+// protocol 1, a transfer. It counts the other lines.
 func ParseLines(text []byte) (ad *classads.Ad, bad int) {
 	const most = 1000 // attributes
 	ad = classads.NewAd()

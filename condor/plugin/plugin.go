@@ -11,12 +11,12 @@ type Plugin struct {
 	Path    string // as it was configured, or as the job wrote it
 	Name    string // upper case: CURL; variables of the job's environment that begin with it and "_" are passed on
 	FromJob bool
-	// Protocol is 1 for a program that moves one file, from 2 on for one that
+	// Protocol is 1 for a program that moves one file, and 2 or more for one that
 	// takes a list.
 	Protocol int
 	Multi    bool
 	Ad       *classads.Ad // what it said of itself; nil for a job's plugin
-	// Refused says that it must not be run: the site takes no plugins of jobs.
+	// Refused: it must not be run, since the site allows no plugins of jobs.
 	Refused bool
 	// Failed are the methods whose test failed.
 	Failed []string
@@ -24,13 +24,13 @@ type Plugin struct {
 	methods []string
 }
 
-// Methods that it serves, in its own order.
+// Methods returns the methods that it serves, in its own order.
 func (p *Plugin) Methods() []string { return p.methods }
 
-// Base is the last part of its path, which names its files in the sandbox.
+// Base returns the last part of its path, which names its files in the sandbox.
 func (p *Plugin) Base() string { return baseName(p.Path) }
 
-// nameOf is a plugin's name: the file's, without "_plugin" and what follows, or
+// nameOf returns a plugin's name: the file's, without "_plugin" and the rest, or
 // without its extension (FileTransferPlugin::FileTransferPlugin).
 func nameOf(path string) string {
 	base := baseName(path)
@@ -44,7 +44,8 @@ func nameOf(path string) string {
 
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// scheme of a URL, empty if text is none (condor_utils/condor_url.cpp:IsUrl).
+// scheme returns a URL's scheme, "" if text is not a URL
+// (condor_utils/condor_url.cpp:IsUrl).
 func scheme(text string) string {
 	i := strings.Index(text, "://")
 	if i <= 0 || i+3 == len(text) || !letter(text[0]) {
@@ -60,15 +61,15 @@ func scheme(text string) string {
 
 func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// Method is what plugins are chosen by: the last part of a URL's scheme behind a
-// "+", "-" or ".", in lower case (condor_url.cpp:getURLType). It is empty for what
-// is no URL.
+// Method is the key by which plugins are chosen: the last part of a URL's scheme
+// behind a "+", "-" or ".", in lower case (condor_url.cpp:getURLType). It is empty
+// if url is not a URL.
 func Method(url string) string {
 	s := scheme(url)
 	return strings.ToLower(s[strings.LastIndexAny(s, "+-.")+1:])
 }
 
-// Safe is the form of a URL that may be told: queries hold credentials
+// Safe returns the form of a URL that may be shown: queries hold credentials
 // (UrlSafePrint).
 func Safe(url string) string {
 	if i := strings.IndexByte(url, '?'); i >= 0 && scheme(url) != "" {
@@ -77,7 +78,7 @@ func Safe(url string) string {
 	return url
 }
 
-// upper is toupper for ASCII, which is what names and protocols are made of.
+// upper is toupper for ASCII, enough for names and protocols.
 func upper(s string) string {
 	b := []byte(s)
 	for i, c := range b {

@@ -19,8 +19,8 @@ const (
 	leastVacatingResult = -1000
 )
 
-// Failure says how a transfer by a plugin failed, in HTCondor's terms. The hold
-// code is that of the direction.
+// Failure says how a transfer by a plugin failed, in HTCondor's terms. The direction
+// decides the hold code.
 type Failure struct {
 	Subcode  int
 	TryAgain bool
@@ -29,8 +29,8 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Text }
 
-// stack is HTCondor's stack of errors (condor_utils/condor_error.cpp). It is
-// bounded: a hold reason is to be read.
+// stack is HTCondor's stack of errors (condor_utils/condor_error.cpp). It is bounded,
+// to keep the hold reason readable.
 type stack struct {
 	entries []string
 	dropped int
@@ -60,10 +60,10 @@ func (s *stack) text() string {
 	return b.String()
 }
 
-// Report is what a plugin said of one file.
+// Report is what a plugin reported about one file.
 type Report struct {
-	// Ad is all of it with PluginExitCode or PluginExitSignal; bounded, but for
-	// the rest as the plugin wrote it.
+	// Ad is all of it with PluginExitCode or PluginExitSignal; bounded, otherwise as
+	// the plugin wrote it.
 	Ad *classads.Ad
 
 	URL      string // TransferUrl, "" if it is missing
@@ -93,7 +93,7 @@ func newReport(ad *classads.Ad) Report {
 	return r
 }
 
-// attributePart reports whether a protocol may begin the name of an attribute, in
+// attributePart reports whether a protocol can begin the name of the attribute in
 // which it is counted.
 func attributePart(s string) bool {
 	const most = 64
@@ -108,31 +108,31 @@ func attributePart(s string) bool {
 	return true
 }
 
-// Result is what came of one run of a plugin.
+// Result is the result of one run of a plugin.
 type Result struct {
 	Plugin  *Plugin
 	Status  Status
 	Reports []Report // as the plugin wrote them, in its order; there may be fewer or more than files
 	Took    time.Duration
 
-	// Failure is nil if the run counts as a success: the exit status decides, not
-	// what is reported of the files.
+	// Failure is nil if the run counts as a success: the exit status decides, not the
+	// reports about the files.
 	Failure *Failure
 
-	// Ads are for InputPluginResultList and its like: the invocation's, and the
+	// Ads are for InputPluginResultList and the like: the invocation's ad, and the
 	// filtered reports.
 	Ads []*classads.Ad
 
-	code   int // exit status; or what stands for it
+	code   int // exit status or its substitute
 	signal int // 0: it exited, or took too long
-	late   int // the signal that ended one that took too long
+	late   int // the signal that ended it after the time limit
 	errors stack
 }
 
 // Executed reports whether the plugin ran at all.
 func (r *Result) Executed() bool { return r.Status != NotExecuted && r.Took > 0 }
 
-// fail makes the failure of a run out of how it ended (file_transfer.cpp:DoDownload).
+// fail builds the failure of a run from how it ended (file_transfer.cpp:DoDownload).
 func (r *Result) fail() {
 	f := &Failure{Text: r.errors.text()}
 	switch {
@@ -150,7 +150,7 @@ func (r *Result) fail() {
 	r.Failure = f
 }
 
-// invocation is the ad of the run itself.
+// invocation returns the ad of the run itself.
 func (r *Result) invocation(class Class, schemes []string) *classads.Ad {
 	ad := classads.NewAd()
 	ad.SetInt("TransferClass", int64(class))
@@ -158,7 +158,7 @@ func (r *Result) invocation(class Class, schemes []string) *classads.Ad {
 	ad.SetString("Schemes", strings.Join(schemes, ","))
 	ad.SetInt("Result", int64(r.Status))
 	ad.SetInt("DurationInSeconds", int64(r.Took/time.Second))
-	// Of one that took too long stock tells a number that it never set.
+	// After the time limit stock sends a number that it never set.
 	signal := max(r.signal, r.late)
 	ad.SetBool("ExitBySignal", signal != 0)
 	if signal != 0 {

@@ -20,7 +20,7 @@ const outfile = `while [ $# -gt 0 ]; do case $1 in -infile) in=$2; shift;; -outf
 
 const reportOK = `[ TransferUrl = "x://h/a"; TransferFileName = "a"; TransferSuccess = true; TransferProtocol = "x"; TransferTotalBytes = 7; ConnectionTimeSeconds = 1.5 ]`
 
-// TestMany is what becomes of runs by protocol 2; the texts are stock's.
+// TestMany: results of runs by protocol 2; the texts are stock's.
 func TestMany(t *testing.T) {
 	tests := map[string]struct {
 		text     string
@@ -102,7 +102,7 @@ func TestMany(t *testing.T) {
 				t.Errorf("status %d with %d reports and %d ads, want %d, %d, %d", res.Status, len(res.Reports), len(res.Ads), tt.status, tt.reports, tt.ads)
 			}
 			if tt.status == TimedOut && res.Ads[0].IntOr("ExitSignal", 0) != int64(syscall.SIGKILL) { // execute sends it
-				t.Errorf("the invocation's ad does not tell the signal: %s", res.Ads[0])
+				t.Errorf("the invocation's ad does not have the signal: %s", res.Ads[0])
 			}
 			for _, name := range []string{".x_plugin.in", ".x_plugin.out"} {
 				if _, err := os.Lstat(filepath.Join(scratch, name)); err == nil {
@@ -113,7 +113,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestOutput: what a plugin writes is passed on in one line, the end of it if it is long.
+// TestOutput: a plugin's output is logged in one line, only its end if it is long.
 func TestOutput(t *testing.T) {
 	scratch, dir := t.TempDir(), t.TempDir()
 	for text, want := range map[string]string{
@@ -135,7 +135,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestInvocation is what a plugin is given.
+// TestInvocation: arguments, input and environment of a plugin.
 func TestInvocation(t *testing.T) {
 	scratch, dir := t.TempDir(), t.TempDir()
 	p := &Plugin{Path: script(t, dir, "my_plugin.sh", `exec >args 2>&1; echo "$@"; pwd; wc -c <.my_plugin.sh.out; env | grep -v -e ^PWD -e ^_= -e ^SHLVL -e ^OLDPWD | sort
@@ -167,7 +167,7 @@ y_PluginData = "other"`)
 	}
 }
 
-// TestInput is the input file of other protocols.
+// TestInput: the input file of other protocols.
 func TestInput(t *testing.T) {
 	job := mustAd(t, "PluginData = 1\nx_PluginData = 2\nz_PluginData = 3")
 	files := []File{{"x://h", "/a"}, {"y://h", "/b"}}
@@ -188,8 +188,8 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// TestJobsPluginHasNothingOfTheSites: what the pilot's environment holds is not for
-// a program that a job brings.
+// TestJobsPluginHasNothingOfTheSites: a program that a job brings does not get the
+// pilot's environment.
 func TestJobsPluginHasNothingOfTheSites(t *testing.T) {
 	r := newRunner(t, t.TempDir())
 	r.Environ = []string{"PATH=/bin", "POOL_PASSWORD=secret", "https_proxy=p", "LC_ALL=C"}
@@ -241,7 +241,7 @@ func TestOne(t *testing.T) {
 				t.Error(diff)
 			}
 			if len(res.Ads) != 0 {
-				t.Errorf("the shadow is told %v; stock tells nothing of protocol 1", res.Ads)
+				t.Errorf("the shadow gets %v; stock sends nothing for protocol 1", res.Ads)
 			}
 			if name == "good" {
 				if got := res.Reports[0]; got.Protocol != "X" || got.Bytes != 5 || !got.Success {
@@ -252,7 +252,7 @@ func TestOne(t *testing.T) {
 	}
 }
 
-// TestCancelled: an order that ends the job ends the plugin.
+// TestCancelled: the order to end the job ends the plugin.
 func TestCancelled(t *testing.T) {
 	dir := t.TempDir()
 	why := errors.New("enough")

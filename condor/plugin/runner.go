@@ -17,30 +17,30 @@ type Runner struct {
 	Exec  Exec
 	Files Files
 
-	Job     *classads.Ad // PluginData and the job's environment are taken from it
+	Job     *classads.Ad // source of PluginData and the job's environment
 	Scratch string       // the sandbox, as plugins see it
-	// Environ is the starter's own environment, without secrets; Extra what is told
-	// of the job's place in it: _CONDOR_CREDS, _CONDOR_JOB_AD, _CONDOR_MACHINE_AD.
+	// Environ is the starter's own environment, without secrets; Extra describes
+	// the job's place in it: _CONDOR_CREDS, _CONDOR_JOB_AD, _CONDOR_MACHINE_AD.
 	Environ, Extra []string
 
 	Lifetime time.Duration // of a run; 0 means DefaultLifetime
-	// KeepErrors takes a plugin's standard error with its standard output
+	// KeepErrors captures a plugin's standard error with its standard output
 	// (REDIRECT_FILETRANSFER_PLUGIN_STDERR_TO_STDOUT).
 	KeepErrors bool
 	// PlainData gives PluginData to plugins of protocol 2
 	// (ASSUME_COMPATIBLE_MULTIFILE_PLUGINS).
 	PlainData bool
 	// Output logs what plugins wrote, in one line of at most 16 KiB and some words;
-	// nil for none.
+	// nil logs nothing.
 	Output func(success bool, line string)
-	Hosts  string // file of names of machines; empty means /etc/hosts
+	Hosts  string // file of host names; empty means /etc/hosts
 	Log    *slog.Logger
 }
 
-// Run moves files with one plugin, all in one run unless it is of protocol 1:
-// then there must be one file. proxy is the path of the job's X.509 proxy, "" if
-// there is none. The error is the cause of ctx when that ended first; whatever else
-// goes wrong is a Failure in the result.
+// Run moves files with one plugin, all in one run; a plugin of protocol 1 takes
+// exactly one file. proxy is the path of the job's X.509 proxy, "" if there is
+// none. If ctx ends first the error is its cause; every other problem is a Failure
+// in the result.
 func (r *Runner) Run(ctx context.Context, p *Plugin, class Class, files []File, proxy string) (*Result, error) {
 	return r.again(ctx, p, class, func() (*Result, error) {
 		if p.Multi {

@@ -7,7 +7,7 @@ import (
 	"podstarter/classads"
 )
 
-// UserPlugins is what the site wants of plugins that jobs bring
+// UserPlugins is the site's rule for plugins that jobs bring
 // (STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS).
 type UserPlugins int
 
@@ -17,7 +17,7 @@ const (
 	Ignore UserPlugins = 2 // as if the job had brought none
 )
 
-// Set is all plugins that a job may use. A method belongs to one of them.
+// Set is all plugins that a job may use. Each method belongs to one of them.
 type Set struct {
 	plugins   []*Plugin
 	byMethod  map[string]*Plugin
@@ -35,13 +35,14 @@ func Disabled() *Set {
 	return s
 }
 
-// Disabled reports whether the site wants no transfers of URLs at all.
+// Disabled reports whether the site allows no transfers of URLs at all.
 func (s *Set) Disabled() bool { return s.disabled }
 
-// Plugins in the order in which they were configured, those of the job last.
+// Plugins returns the plugins in the order of the configuration, those of the job
+// last.
 func (s *Set) Plugins() []*Plugin { return s.plugins }
 
-// Problems are what kept plugins from being used.
+// Problems lists why plugins cannot be used.
 func (s *Set) Problems() []error { return s.problems }
 
 // Methods lists the methods that some plugin serves, sorted.
@@ -57,8 +58,8 @@ func (s *Set) Methods() []string {
 // Find returns the plugin that moves a URL; nil if there is none.
 func (s *Set) Find(url string) *Plugin { return s.byMethod[Method(url)] }
 
-// FindFor is Find for a source or a destination, of which one is a URL; that of
-// the destination counts (DetermineFileTransferPlugin).
+// FindFor is Find for a source and a destination, one of which is a URL; if both
+// are, the destination decides (DetermineFileTransferPlugin).
 func (s *Set) FindFor(source, destination string) *Plugin {
 	if scheme(destination) != "" {
 		return s.Find(destination)
@@ -66,13 +67,13 @@ func (s *Set) FindFor(source, destination string) *Plugin {
 	return s.Find(source)
 }
 
-// Forbid takes a method from all plugins, those of the job that come later too.
+// Forbid takes a method from all plugins, including those that the job adds later.
 func (s *Set) Forbid(method string) {
 	s.forbidden = append(s.forbidden, method)
 	delete(s.byMethod, method)
 }
 
-// add gives methods to a plugin; it takes them from those before it.
+// add gives methods to a plugin, and takes them from earlier ones.
 func (s *Set) add(p *Plugin, methods []string) {
 	if !slices.Contains(s.plugins, p) {
 		s.plugins = append(s.plugins, p)
@@ -95,8 +96,8 @@ const maxJobPlugins = 64
 
 // AddJob adds the plugins that a job brings (TransferPlugins, "method,method=path;
 // method=path"). They are not asked about themselves: they take lists of files, by
-// protocol 2. That they must not be used shows only when a URL needs one, as in
-// stock (InitializeJobPlugins).
+// protocol 2. As in stock, a refusal shows only when a URL needs such a plugin
+// (InitializeJobPlugins).
 func (s *Set) AddJob(job *classads.Ad, mode UserPlugins) {
 	text := job.StringOr("TransferPlugins", "")
 	if text == "" || s.disabled || mode == Ignore {
@@ -109,7 +110,7 @@ func (s *Set) AddJob(job *classads.Ad, mode UserPlugins) {
 		if !ok || i >= maxJobPlugins || base == "" || base == "." || base == ".." || strings.IndexByte(path, 0) >= 0 {
 			continue
 		}
-		p := s.byPath(path) // the site's own may be named, too
+		p := s.byPath(path) // a job may name one of the site's, too
 		if p == nil || mode == Refuse && !p.FromJob {
 			p = &Plugin{Path: path, Name: nameOf(path), FromJob: true, Protocol: 2, Multi: true}
 		}

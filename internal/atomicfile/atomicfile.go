@@ -1,9 +1,8 @@
-// Package atomicfile replaces files in one step: whoever reads a file by its name,
-// without a lock, finds the old contents or the new ones, whole.
+// Package atomicfile replaces files in one step: readers that open a file by its name,
+// without a lock, find either the old contents or the new ones, complete.
 //
-// It works beneath an open directory and takes names without a slash, so that no
-// symbolic link leads a write anywhere else. A link that has the name is replaced,
-// not followed.
+// It works inside an open directory and takes names without a slash, so no symbolic link
+// can redirect a write. A link with that name is replaced, not followed.
 package atomicfile
 
 import (
@@ -17,26 +16,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options say what file is put in place.
+// Options describe the new file.
 type Options struct {
 	// Mode is the file's permission bits, whatever the umask.
 	Mode fs.FileMode
 
-	// Give is called for the new file while it is empty, to give it to somebody
-	// else; nil leaves it to the calling thread's user. The descriptor stays
-	// Replace's.
+	// Give is called with the new file while it is empty, to change its owner; nil leaves
+	// it to the calling thread's user. Replace keeps the descriptor.
 	Give func(fd int) error
 
-	// Temporary is the name of the file until it is in place. It is for callers of
-	// whom one at a time writes: a crash leaves at most one such file, which the
-	// next call removes. Anything else of that name is an error. Empty stands for a random name, with a dot at its front,
-	// which any number of callers may use at once.
+	// Temporary is the name of the file until it is in place, for callers that write one
+	// at a time: a crash leaves at most one such file, which the next call removes.
+	// Anything else with that name is an error. Empty means a random name with a leading
+	// dot, which any number of callers may use at once.
 	Temporary string
 }
 
-// Replace puts a file with this name and contents into a directory. After an error
-// the file is what it was, and nothing else is left. The contents are not forced to
-// the disk: a crash of the machine may lose them, a crash of this process does not.
+// Replace puts a file with this name and contents into a directory. After an error the
+// old file is unchanged, and nothing else is left. The contents are not synced to the
+// disk: a crash of the machine may lose them, a crash of this process does not.
 func Replace(dir *os.Root, name string, data []byte, o Options) error {
 	at, err := dir.Open(".")
 	if err != nil {
@@ -46,8 +44,8 @@ func Replace(dir *os.Root, name string, data []byte, o Options) error {
 	return ReplaceAt(int(at.Fd()), name, data, o)
 }
 
-// ReplaceAt is Replace in the directory of a descriptor, which may be one that
-// nothing can be read by (O_PATH).
+// ReplaceAt is Replace in the directory of a descriptor, which may have been opened with
+// O_PATH.
 func ReplaceAt(dir int, name string, data []byte, o Options) error {
 	temporary := o.Temporary
 	if temporary == "" {
@@ -59,7 +57,7 @@ func ReplaceAt(dir int, name string, data []byte, o Options) error {
 		}
 	}
 	if o.Temporary != "" && isRegular(dir, temporary) {
-		_ = unix.Unlinkat(dir, temporary, 0) // of a caller that died; if it stays, the next step fails
+		_ = unix.Unlinkat(dir, temporary, 0) // of a caller that died; if this fails, the next step does, too
 	}
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := unix.Openat(dir, temporary, flags, 0o600)

@@ -24,8 +24,8 @@ func open(t *testing.T) (*os.Root, string) {
 	return root, dir
 }
 
-// listing is what a directory holds: "name mode content" of each, with "->" and
-// the target in place of the content of a link.
+// listing returns what a directory contains: "name mode content" of each file, with
+// "->" and the target instead of the content for a link.
 func listing(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -110,8 +110,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestGivenEmpty: who must not read the contents cannot open the file before it has
-// its owner.
+// TestGivenEmpty: the file is empty until it has its owner.
 func TestGivenEmpty(t *testing.T) {
 	root, dir := open(t)
 	size := int64(-1)
@@ -129,7 +128,7 @@ func TestGivenEmpty(t *testing.T) {
 	}
 }
 
-// TestReadersSeeItWhole: many replace a file at once, and all readers find one of
+// TestReadersSeeItWhole: many replace a file at once, and every reader finds one of
 // their texts.
 func TestReadersSeeItWhole(t *testing.T) {
 	root, dir := open(t)
@@ -167,7 +166,7 @@ func TestReadersSeeItWhole(t *testing.T) {
 	}
 }
 
-// TestReplaceAt works with a descriptor that is good for nothing but names.
+// TestReplaceAt works with a descriptor that cannot be read (O_PATH).
 func TestReplaceAt(t *testing.T) {
 	_, dir := open(t)
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -1,5 +1,5 @@
 // Package buildinfo says which build of podstarter a program is. Starter and
-// wrapper of one build say the same.
+// wrapper of one build have the same version.
 package buildinfo
 
 import (
@@ -11,12 +11,12 @@ import (
 // version is set by the linker: -X podstarter/internal/buildinfo.version=v1.2.3.
 var version string
 
-// unversioned is what a build says of itself whose commit is not known either.
+// unversioned is the version of a build without tag and commit.
 const unversioned = "devel"
 
 // Version is the version of the running program, without blanks: the one that
-// the linker was given, which is a tag where there is one; else the version of
-// the module or its commit, as the Go command has noted it; else "devel".
+// the linker was given, which is a tag if there is one; else the version of the
+// module or its commit, as the Go command recorded it; else "devel".
 func Version() string {
 	info, _ := debug.ReadBuildInfo()
 	return of(version, info)

@@ -33,8 +33,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestLinker builds the smaller program as the Makefile does: it says the version
-// that the linker was given.
+// TestLinker builds the smaller program as the Makefile does: it prints the
+// version that the linker was given.
 func TestLinker(t *testing.T) {
 	const version = "v7.8.9-test"
 	path := filepath.Join(t.TempDir(), "condor_pod_wrapper")

@@ -1,6 +1,6 @@
-// Package filewatch tells that something happened to the files of directories
-// (inotify(7)). It does not tell what: whoever is told looks again, and sees
-// several changes at once as one.
+// Package filewatch reports that files of directories have changed (inotify(7)). It
+// does not report what changed: the caller looks again, and sees several changes at
+// once as one.
 package filewatch
 
 import (
@@ -28,12 +28,12 @@ const (
 // goroutine.
 type Watcher struct {
 	mu     sync.Mutex
-	fd     int           // -1 once it is closed
+	fd     int           // -1 after Close
 	file   *os.File      // the same, for the goroutine that reads it; nil while there is none
-	events chan struct{} // nil until somebody wants it
+	events chan struct{} // nil until Events is called
 }
 
-// New returns a watcher of no directory yet. It must be closed.
+// New returns a watcher without a directory. It must be closed.
 func New() (*Watcher, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if errors.Is(err, unix.EMFILE) {
@@ -45,8 +45,8 @@ func New() (*Watcher, error) {
 	return &Watcher{fd: fd}, nil
 }
 
-// Add watches a directory too. A directory that is watched already is watched for
-// these changes from now on.
+// Add also watches a directory. For a directory that is watched already, the new
+// changes replace the old ones.
 func (w *Watcher) Add(dir string, what Change) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,8 +63,7 @@ func (w *Watcher) Add(dir string, what Change) error {
 	return nil
 }
 
-// Events has a value after something happened, one value for any number of changes,
-// and is closed after Close.
+// Events gets one value after any number of changes, and is closed after Close.
 func (w *Watcher) Events() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,8 +75,8 @@ func (w *Watcher) Events() <-chan struct{} {
 		close(w.events)
 		return w.events
 	}
-	// A descriptor that does not block is read through the runtime's poller, so
-	// that closing it ends a read.
+	// A non-blocking descriptor is read through the runtime's poller, so closing it
+	// ends a read.
 	file, events := os.NewFile(uintptr(w.fd), "inotify"), w.events
 	w.file = file
 	rescue.Go(func() { tell(file, events) })
@@ -98,16 +97,16 @@ func tell(from *os.File, events chan<- struct{}) {
 	}
 }
 
-// FD is the descriptor for poll(2), where a goroutine that reads Events would cost
-// too much memory: it can be read when something happened. Then call Drain. Not for
-// use together with Events.
+// FD is a descriptor for poll(2), for callers that cannot afford a goroutine for
+// Events: it is readable after a change. Then call Drain. Do not use it together
+// with Events.
 func (w *Watcher) FD() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.fd
 }
 
-// Drain forgets what happened up to now.
+// Drain discards the changes up to now.
 func (w *Watcher) Drain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +118,7 @@ func (w *Watcher) Drain() {
 	}
 }
 
-// Close ends the watch. It may take the kernel some 15 ms (an SRCU grace period).
+// Close stops watching. It may take the kernel some 15 ms (an SRCU grace period).
 func (w *Watcher) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,7 +32,7 @@ func readable(t *testing.T, w *Watcher) bool {
 	return fds[0].Revents&unix.POLLIN != 0
 }
 
-// TestChanges: a watcher tells of what it was asked for and of nothing else.
+// TestChanges: a watcher reports the changes that it was asked for, and no others.
 func TestChanges(t *testing.T) {
 	for name, change := range map[Change]func(dir string) error{
 		Made:    func(dir string) error { return os.Mkdir(dir+"/new", 0o700) },
@@ -60,7 +60,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestEvents: what happens before somebody listens is told, and no number of changes
+// TestEvents: changes before anybody listens are reported, and no number of changes
 // makes the watcher wait for its listener.
 func TestEvents(t *testing.T) {
 	dir, second := t.TempDir(), t.TempDir()
