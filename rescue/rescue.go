@@ -2,10 +2,9 @@
 // process: its exit code would mislead whoever started the process, and nobody
 // would have been told.
 //
-// Every goroutine of a program that must report its own end is started through
-// this package. Panics that cannot be caught, such as a fatal error of the runtime
-// or a panic in a goroutine of a library, are left to
-// [runtime/debug.SetCrashOutput].
+// Every goroutine of a program that must report its own end starts through this
+// package. What cannot be caught, such as a fatal error of the runtime or a panic
+// in a library's goroutine, is left to [runtime/debug.SetCrashOutput].
 package rescue
 
 import (

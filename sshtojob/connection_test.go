@@ -13,7 +13,7 @@ import (
 	"podstarter/payload"
 )
 
-// TestNoSession: why there is none is for the user to read.
+// TestNoSession: the user can read why there is no session.
 func TestNoSession(t *testing.T) {
 	client, _ := enter(t, "", func(context.Context, Request, payload.ExecFiles) (Process, string, error) {
 		return nil, "", errors.New("the job has ended")
@@ -35,7 +35,7 @@ func TestClosed(t *testing.T) {
 	}
 	v.Close()
 	if err := client.Wait(); err == nil {
-		t.Error("the connection goes on")
+		t.Error("the connection continues")
 	}
 }
 
@@ -46,7 +46,7 @@ func TestDone(t *testing.T) {
 	select {
 	case <-v.Done():
 	case <-time.After(patience):
-		t.Error("the visit goes on")
+		t.Error("the visit continues")
 	}
 }
 

@@ -14,14 +14,14 @@ import (
 	"podstarter/sshtojob/shell"
 )
 
-// The names (argv[0]) by which a program that calls [Dispatch] becomes something
+// The names (argv[0]) under which a program that calls [Dispatch] does something
 // else.
 const (
 	errandName = "condor_pod_visit" // the ssh server
 	// SFTPName is the server side of sftp, on its standard files.
 	SFTPName = "condor_pod_sftp"
-	// ShellName is the shell for containers without one; its arguments are
-	// those of sh: none, or -c and a command line.
+	// ShellName is the shell for containers without one; it takes the arguments
+	// of sh: none, or -c and a command line.
 	ShellName = "condor_pod_sh"
 )
 
@@ -35,15 +35,15 @@ const (
 // bytes.
 const errandMemory = 16 << 20
 
-// Dispatch turns the process into what it was called as, and does not return
-// then.
+// Dispatch does what the process's name asks for, and then does not return. With
+// another name it returns at once.
 func Dispatch() {
 	if len(os.Args) == 0 {
 		return
 	}
 	name := filepath.Base(os.Args[0])
 	if name == errandName || name == SFTPName || name == ShellName {
-		// It was executed as an open file, and would be called after that.
+		// It was executed as an open file, and would have that file's name.
 		_ = os.WriteFile("/proc/self/comm", []byte(name), 0)
 	}
 	switch name {
@@ -66,7 +66,7 @@ func Dispatch() {
 	os.Exit(0)
 }
 
-// errand is the life of the ssh server.
+// errand runs the ssh server.
 func errand() error {
 	up, err := newLink(os.NewFile(linkFD, "starter"))
 	if err != nil {
@@ -99,15 +99,15 @@ func errand() error {
 	b := &starter{link: up, asked: map[int64]chan fromStarter{}}
 	go func() {
 		b.listen()
-		// Without the starter there is nothing more to be had.
+		// Without the starter nothing more can run.
 		conn.Close()
 	}()
 	return serve(conn, keys, b)
 }
 
-var errProtocol = errors.New("the starter said something else")
+var errProtocol = errors.New("the starter sent an unexpected message")
 
-// starter is what the errand asks for processes.
+// starter is the errand's connection for requests to the starter.
 type starter struct {
 	link *link
 
@@ -131,7 +131,7 @@ func (s *starter) listen() {
 		}
 		select {
 		case answers <- m:
-		default: // more than belong to a request
+		default: // more than a request has
 		}
 	}
 	s.mu.Lock()
@@ -142,7 +142,7 @@ func (s *starter) listen() {
 	s.asked = nil
 }
 
-// process is one that runs for a session.
+// process is a process that runs for a session.
 type process struct {
 	starter *starter
 	id      int64
@@ -152,7 +152,7 @@ type process struct {
 
 var errStarterGone = errors.New("the job's starter is gone")
 
-// run asks for a process with these files, which are the caller's still.
+// run asks for a process with these files, which the caller still owns.
 func (s *starter) run(r Request, files []*os.File) (*process, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (p *process) forget() {
 	delete(p.starter.asked, p.id)
 }
 
-// wait gives the wait status of the process.
+// wait returns the wait status of the process.
 func (p *process) wait(ctx context.Context) (int, error) {
 	defer p.forget()
 	select {
@@ -217,7 +217,7 @@ func terminalOf(near *net.UnixConn) (*os.File, error) {
 	}
 	files := r.Take(1)
 	if len(files) != 1 {
-		return nil, errors.New("wait for the terminal: none came")
+		return nil, errors.New("wait for the terminal: the message had no descriptor")
 	}
 	return pollable(files[0])
 }

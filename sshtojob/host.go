@@ -20,17 +20,17 @@ import (
 	"podstarter/rescue"
 )
 
-// Options say what a visit is.
+// Options describe a visit.
 type Options struct {
-	// Conn is the client's connection, on which nothing of ssh has been said.
-	// The visit has a copy of it; the caller closes its own.
+	// Conn is the client's connection, before the first byte of ssh. The visit
+	// has a copy of it; the caller closes its own.
 	Conn net.Conn
-	// Keys to make.
+	// Keys says which keys to make.
 	Keys KeyType
-	// Run starts a process of a session. The files are closed afterwards. An
-	// error is shown to the user.
+	// Run starts a process of a session. The files are closed afterwards. The
+	// user sees the error.
 	Run func(ctx context.Context, r Request, files payload.ExecFiles) (p Process, welcome string, err error)
-	// Log gets what the ssh server has to say; nil for none.
+	// Log gets the messages of the ssh server; nil for none.
 	Log *slog.Logger
 }
 
@@ -50,15 +50,15 @@ type Visit struct {
 	done    chan struct{}
 }
 
-// nobody is the user of an ssh server whose starter is root: one that has no
+// nobody is the user of an ssh server whose starter is root: it has no other
 // processes and owns no files.
 const nobody = 65534
 
-// keyTime bounds the making of keys. The largest RSA keys take seconds.
+// keyTime limits the making of keys. The largest RSA keys take seconds.
 const keyTime = time.Minute
 
-// Begin starts an ssh server and has it make its keys. It does not listen to the
-// client before [Visit.Open].
+// Begin starts an ssh server and has it make its keys. The server does not read
+// from the client before [Visit.Open].
 func Begin(ctx context.Context, o Options) (*Visit, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -80,7 +80,7 @@ func Begin(ctx context.Context, o Options) (*Visit, error) {
 	return v, nil
 }
 
-// start starts the process; the result is its end of the socket.
+// start starts the process and returns its end of the socket.
 func (v *Visit) start() (*os.File, error) {
 	holder, ok := v.options.Conn.(interface{ File() (*os.File, error) })
 	if !ok {
@@ -104,8 +104,8 @@ func (v *Visit) start() (*os.File, error) {
 		Path: "/proc/self/exe", Args: []string{errandName}, Dir: "/", Env: []string{},
 		ExtraFiles: []*os.File{conn, far}, // connFD, linkFD
 		Stderr:     &lines{v.options.Log},
-		// Processes that the kernel gives up on first, and signals of a terminal
-		// that the starter may have, are nothing to the server.
+		// The server must not get signals of the starter's terminal, if there is
+		// one.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay:   time.Second,
 	}
@@ -140,7 +140,7 @@ func (v *Visit) await() {
 	close(v.done)
 }
 
-// greet gets the keys.
+// greet waits for the keys.
 func (v *Visit) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, keyTime)
 	defer cancel()
@@ -154,16 +154,16 @@ func (v *Visit) greet(ctx context.Context) error {
 		return fmt.Errorf("wait for its keys: %w", errors.Join(err, context.Cause(ctx)))
 	}
 	if m.Keys == nil {
-		return errors.New("wait for its keys: it said something else")
+		return errors.New("wait for its keys: it sent an unexpected message")
 	}
 	v.keys = *m.Keys
 	return nil
 }
 
-// Keys are what the client is to be told.
+// Keys returns what to tell the client.
 func (v *Visit) Keys() Keys { return v.keys }
 
-// Open lets the client in, which has been told the keys.
+// Open lets the client in; call it after the client got its key.
 func (v *Visit) Open() error {
 	if err := v.link.send(fromStarter{Open: true}); err != nil {
 		return fmt.Errorf("let the ssh client in: %w", err)
@@ -171,7 +171,7 @@ func (v *Visit) Open() error {
 	return nil
 }
 
-// Done is closed when the connection has ended, and all sessions with it.
+// Done is closed when the connection and all its sessions have ended.
 func (v *Visit) Done() <-chan struct{} { return v.done }
 
 // Close ends the connection. It is safe to call more than once.
@@ -180,14 +180,14 @@ func (v *Visit) Close() {
 	<-v.done
 }
 
-// serve does what the server asks for until it is gone.
+// serve handles the server's requests until it is gone.
 func (v *Visit) serve(ctx context.Context) {
 	s := &sessions{visit: v, running: map[int64]Process{}}
 	for {
 		var m fromErrand
 		if err := v.link.receive(&m); err != nil {
 			if ctx.Err() == nil && !errors.Is(err, io.EOF) {
-				v.options.Log.Warn("The ssh server is not understood", "error", err)
+				v.options.Log.Warn("A message of the ssh server cannot be used", "error", err)
 			}
 			_ = v.command.Process.Kill()
 			return
@@ -214,7 +214,7 @@ type sessions struct {
 func (s *sessions) run(ctx context.Context, id int64, r Request, files []*os.File) {
 	defer closeAll(files)
 	p, welcome, err := s.begin(ctx, id, r, files)
-	// Who holds the other end sees the end of the process by it.
+	// The process's end shows to the holder of the other ends.
 	closeAll(files)
 	if err != nil {
 		_ = s.visit.link.send(fromStarter{ID: id, Failed: err.Error()})
@@ -236,12 +236,12 @@ func (s *sessions) begin(ctx context.Context, id int64, r Request, files []*os.F
 		return nil, "", err
 	}
 	if len(files) != r.files() {
-		return nil, "", errors.New("files that belong to the session are missing")
+		return nil, "", errors.New("the request came with a wrong number of open files")
 	}
 	s.mu.Lock()
 	if s.count >= maxSessions {
 		s.mu.Unlock()
-		return nil, "", fmt.Errorf("there are %d sessions on this connection already", maxSessions)
+		return nil, "", fmt.Errorf("this connection already has %d sessions, the most that are allowed", maxSessions)
 	}
 	s.count++
 	s.mu.Unlock()

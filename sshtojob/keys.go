@@ -21,22 +21,22 @@ type KeyType struct {
 	Bits int    `json:"bits"` // as for -b; 0 for the default
 }
 
-// DefaultKeys are made in no time and understood by every ssh of the last decade,
-// those that obey FIPS 140 included.
+// defaultKeys are made quickly and known to every ssh of the last decade,
+// including those in FIPS 140 mode.
 var defaultKeys = KeyType{Type: "ecdsa"}
 
-// Bounds of the size of RSA keys. Smaller ones are refused by clients, and
-// greater ones take minutes to make.
+// Bounds of the size of RSA keys, in bits. Clients refuse smaller ones, and
+// larger ones take minutes to make.
 const (
 	minRSA     = 2048
 	defaultRSA = 3072
 	maxRSA     = 8192
 )
 
-// ParseKeyType finds the type of key in arguments for ssh-keygen, which sites
-// and users may give (SSH_TO_JOB_SSH_KEYGEN_ARGS, condor_ssh_to_job
-// -keygen-options); the last word counts. Without any it is up to this package.
-// Other options have no meaning, since no ssh-keygen is run.
+// ParseKeyType finds the type of key in arguments for ssh-keygen, which sites and
+// users may give (SSH_TO_JOB_SSH_KEYGEN_ARGS, condor_ssh_to_job -keygen-options);
+// the last one wins. Without any this package chooses. Other options are ignored,
+// since no ssh-keygen is run.
 func ParseKeyType(args []string) (KeyType, error) {
 	k := defaultKeys
 	for i := 0; i < len(args); i++ {
@@ -54,7 +54,7 @@ func ParseKeyType(args []string) (KeyType, error) {
 		}
 		n, err := strconv.Atoi(value)
 		if err != nil {
-			return k, fmt.Errorf("the size of a key is %.40q, which is no number", value)
+			return k, fmt.Errorf("the size of a key is %.40q, which is not a number", value)
 		}
 		k.Bits = n
 	}
@@ -77,7 +77,7 @@ func (k KeyType) check() error {
 		}
 		return fmt.Errorf("an RSA key has %d to %d bits here, not %d", minRSA, maxRSA, k.Bits)
 	}
-	return fmt.Errorf("keys of type %.40q are not made here; ecdsa, ed25519 and rsa are", k.Type)
+	return fmt.Errorf("keys of type %.40q are not supported; use ecdsa, ed25519 or rsa", k.Type)
 }
 
 func (k KeyType) generate() (crypto.PrivateKey, error) {

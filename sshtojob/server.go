@@ -16,10 +16,10 @@ import (
 const (
 	// loginTime is how long a client may take to prove that it has the key.
 	loginTime = 2 * time.Minute
-	// maxChannels is how many sessions and forwarded connections there may be
+	// maxChannels limits the sessions and forwarded connections that are open
 	// at a time.
 	maxChannels = 64
-	// dialTime bounds the making of a forwarded connection.
+	// dialTime limits how long a forwarded connection may take to open.
 	dialTime = 20 * time.Second
 )
 
@@ -27,7 +27,7 @@ const (
 func serve(conn net.Conn, keys pair, up *starter) error {
 	config := &ssh.ServerConfig{
 		ServerVersion: "SSH-2.0-podstarter",
-		// Any name will do: there is one user here, and one key.
+		// Any user name is accepted: there is one user, and one key.
 		PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 			if !bytes.Equal(key.Marshal(), keys.client.Marshal()) {
 				return nil, errors.New("not the key of this visit")
@@ -54,7 +54,7 @@ func serve(conn net.Conn, keys pair, up *starter) error {
 		select {
 		case free <- struct{}{}:
 		default:
-			_ = c.Reject(ssh.ResourceShortage, "too many at a time")
+			_ = c.Reject(ssh.ResourceShortage, "too many sessions and forwarded connections are open")
 			continue
 		}
 		open.Go(func() {
@@ -65,7 +65,7 @@ func serve(conn net.Conn, keys pair, up *starter) error {
 			case "direct-tcpip":
 				forward(c)
 			default:
-				_ = c.Reject(ssh.UnknownChannelType, "not served here")
+				_ = c.Reject(ssh.UnknownChannelType, "only sessions and forwarded TCP connections are supported")
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func serve(conn net.Conn, keys pair, up *starter) error {
 }
 
 // forward connects a channel of ssh -L. The containers of a pod share their
-// network, so that this process reaches what the job listens on.
+// network, so this process can reach the job's ports.
 func forward(c ssh.NewChannel) {
 	var to struct {
 		Host     string

@@ -16,8 +16,8 @@ import (
 	"podstarter/payload"
 )
 
-// room is one session channel: the settings that come first, then the process
-// (RFC 4254, section 6).
+// room is one session channel: first its settings, then the process (RFC 4254,
+// section 6).
 type room struct {
 	channel ssh.Channel
 	server  ssh.Conn
@@ -28,7 +28,7 @@ type room struct {
 
 	mu      sync.Mutex
 	size    *payload.Terminal // nil without a terminal
-	master  *os.File          // once there is a process on a terminal
+	master  *os.File          // set once a process runs on a terminal
 	process *process
 }
 
@@ -69,7 +69,7 @@ func session(server ssh.Conn, c ssh.NewChannel, up *starter) {
 	}
 }
 
-// asked serves one request; the result is not nil when it is to run something.
+// asked handles one request; what is not nil if something must run.
 func (r *room) asked(request *ssh.Request, began bool) (what *Request, granted bool) {
 	switch request.Type {
 	case "env":
@@ -167,8 +167,8 @@ func (r *room) signal(sig syscall.Signal) {
 	}
 }
 
-// left is what happens when the client has closed the channel: a terminal hangs
-// up, and pipes break by themselves.
+// left handles the client's closing of the channel: a terminal hangs up; pipes
+// break by themselves.
 func (r *room) left() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +177,7 @@ func (r *room) left() {
 	}
 }
 
-// live runs the process of the session to its end and tells that.
+// live runs the process of the session to its end and sends its exit code.
 func (r *room) live(what Request) {
 	var status int
 	var err error
@@ -194,12 +194,12 @@ func (r *room) live(what Request) {
 	r.exit(exitCode(syscall.WaitStatus(status)))
 }
 
-// exitFailed is the exit code of a session that could not begin. It is ssh's own
-// for what is not the command's fault.
+// exitFailed is the exit code of a session that could not begin; ssh itself uses
+// it for failures that are not the command's.
 const exitFailed = 255
 
-// exitCode is what a shell makes of a wait status. Stock has a shell between sshd
-// and the command, so that its clients see this as well.
+// exitCode converts a wait status as a shell does. Stock has a shell between sshd
+// and the command, so its clients see the same.
 func exitCode(status syscall.WaitStatus) uint32 {
 	if status.Signaled() {
 		return 128 + uint32(status.Signal())
@@ -211,7 +211,7 @@ func (r *room) exit(code uint32) {
 	_, _ = r.channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{code}))
 }
 
-// say writes a text to the user, whose terminal is in raw mode if there is one.
+// say writes a text to the user, whose terminal, if any, is in raw mode.
 func (r *room) say(to io.Writer, text string) {
 	if r.size != nil {
 		text = strings.ReplaceAll(text, "\n", "\r\n")
@@ -264,7 +264,7 @@ func (r *room) use(p *process, master *os.File) {
 	defer r.mu.Unlock()
 	r.process, r.master = p, master
 	if master != nil {
-		setSize(master, *r.size) // it may have changed meanwhile
+		setSize(master, *r.size) // it may have changed since
 	}
 }
 
@@ -293,7 +293,7 @@ func (r *room) onTerminal(what Request) (int, error) {
 	output := make(chan struct{})
 	go func() {
 		defer close(output)
-		_, _ = io.Copy(r.channel, master) // until the last one has let go of the terminal
+		_, _ = io.Copy(r.channel, master) // until the last process has closed the terminal
 	}()
 	status, err := p.wait(context.Background())
 	if err == nil {
@@ -302,7 +302,7 @@ func (r *room) onTerminal(what Request) (int, error) {
 	return status, err
 }
 
-// socketPair makes the way on which a terminal comes.
+// socketPair makes the socket over which the terminal is passed.
 func socketPair() (*net.UnixConn, *os.File, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

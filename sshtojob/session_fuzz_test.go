@@ -6,7 +6,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// FuzzAsked has a client ask for a session in any order and words. What comes of it
+// FuzzAsked has a client send any requests for a session, in any order. The result
 // is bounded.
 func FuzzAsked(f *testing.F) {
 	f.Add("env", ssh.Marshal(struct{ Name, Value string }{"LANG", "C"}), "exec", ssh.Marshal(struct{ Line string }{"ls"}))

@@ -9,7 +9,7 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// standardFiles are standard input and output as one.
+// standardFiles is standard input and output as one connection.
 type standardFiles struct{}
 
 func (standardFiles) Read(p []byte) (int, error)  { return os.Stdin.Read(p) }
@@ -17,7 +17,7 @@ func (standardFiles) Write(p []byte) (int, error) { return os.Stdout.Write(p) }
 func (standardFiles) Close() error                { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
 
 // serveFiles is the server side of sftp. It runs in the payload's container as
-// the payload, and what it may do the kernel decides.
+// the payload; the kernel decides what it may do.
 func serveFiles() error {
 	dir, err := os.Getwd()
 	if err != nil {

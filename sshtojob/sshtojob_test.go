@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience bounds everything a test waits for.
+// patience limits each wait of a test.
 const patience = time.Minute
 
-// local runs what sessions ask for beside the test.
+// local runs the sessions' processes beside the test.
 type local struct{ *exec.Cmd }
 
 func (l local) Wait(context.Context) (syscall.WaitStatus, error) {
@@ -40,7 +40,7 @@ func (l local) Wait(context.Context) (syscall.WaitStatus, error) {
 
 func (l local) Signal(_ context.Context, sig syscall.Signal) error { return l.Process.Signal(sig) }
 
-// runLocal does what a wrapper does.
+// runLocal does the work of a wrapper.
 func runLocal(dir string) func(context.Context, Request, payload.ExecFiles) (Process, string, error) {
 	return func(_ context.Context, r Request, files payload.ExecFiles) (Process, string, error) {
 		c := exec.Command("/bin/sh")
@@ -92,7 +92,7 @@ func openPair(size *payload.Terminal) (master, slave *os.File, err error) {
 	return os.NewFile(uintptr(m), "master"), os.NewFile(s, "slave"), err
 }
 
-// enter begins a visit and returns a client that is logged in, and the visit.
+// enter begins a visit and returns the visit and a client that is logged in.
 func enter(t *testing.T, dir string, run func(context.Context, Request, payload.ExecFiles) (Process, string, error)) (*ssh.Client, *Visit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -225,11 +225,11 @@ func TestTerminal(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 	if strings.Contains(text, "stty size") {
-		t.Errorf("the terminal echoes, which the client wanted off: %q", text)
+		t.Errorf("the terminal echoes, although the client turned that off: %q", text)
 	}
 }
 
-// TestTerminalResized: the process hears of another size.
+// TestTerminalResized: the process gets the new size.
 func TestTerminalResized(t *testing.T) {
 	client, _ := enter(t, t.TempDir(), nil)
 	s := newSession(t, client)
@@ -263,7 +263,7 @@ func readTo(t *testing.T, r io.Reader, text string) {
 	}
 }
 
-// TestSignal: a signal of the client's reaches the process.
+// TestSignal: a signal from the client reaches the process.
 func TestSignal(t *testing.T) {
 	client, _ := enter(t, t.TempDir(), nil)
 	s := newSession(t, client)
@@ -309,7 +309,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestForward: what listens beside the job is reached through the connection.
+// TestForward: a listener beside the job can be reached through the connection.
 func TestForward(t *testing.T) {
 	client, _ := enter(t, t.TempDir(), nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,17 +12,17 @@ import (
 	"podstarter/payload"
 )
 
-// pollable makes a file of an open terminal whose reads can be interrupted, and
-// closes the one that was passed.
+// pollable returns a file of an open terminal whose reads can be interrupted,
+// and closes the original.
 func pollable(f *os.File) (*os.File, error) {
 	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	// Only the master side of a terminal knows a number of its own.
+	// Only the master side of a terminal has a terminal number.
 	if _, err := unix.IoctlGetInt(fd, unix.TIOCGPTN); err != nil {
-		return nil, errors.Join(errors.New("what came is no terminal"), err, unix.Close(fd))
+		return nil, errors.Join(errors.New("the descriptor is not a terminal"), err, unix.Close(fd))
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
@@ -30,8 +30,8 @@ func pollable(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "terminal"), nil
 }
 
-// control does something with the descriptor. Asking a file for it would make
-// its reads block for good.
+// control does something with the descriptor. File.Fd would make the file's
+// reads block for good.
 func control(f *os.File, do func(fd int)) {
 	if raw, err := f.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { do(int(fd)) })
@@ -44,12 +44,12 @@ func setSize(f *os.File, size payload.Terminal) {
 	})
 }
 
-// maxDrain bounds what is read of a terminal after its process has ended: more
-// than the kernel holds, and an end for one that others still write to.
+// maxDrain limits what is read from a terminal after its process has ended, in
+// bytes: more than the kernel holds, and an end if others still write to it.
 const maxDrain = 1 << 20
 
-// drain sends what the process has written before it ended. Others that have the
-// terminal open are not waited for.
+// drain sends what the process wrote before it ended. It does not wait for other
+// processes that have the terminal open.
 func (r *room) drain(master *os.File, copied <-chan struct{}) {
 	if err := master.SetReadDeadline(time.Now()); err != nil {
 		return
@@ -84,7 +84,7 @@ func (r *room) drain(master *os.File, copied <-chan struct{}) {
 // Opcodes of terminal modes (RFC 4254, section 8).
 const (
 	modeEnd       = 0
-	modeFirstLong = 160 // from here on the size of arguments is not known
+	modeFirstLong = 160 // from here on the size of arguments is unknown
 )
 
 var modeCharacters = map[byte]int{
@@ -104,7 +104,7 @@ var modeLocal = map[byte]uint32{
 
 var modeOutput = map[byte]uint32{70: unix.OPOST, 72: unix.ONLCR, 73: unix.OCRNL, 74: unix.ONOCR, 75: unix.ONLRET}
 
-// withModes changes the settings of a terminal as the client wants them.
+// withModes changes the settings of a terminal to the client's.
 func withModes(t unix.Termios, modes []byte) unix.Termios {
 	for len(modes) >= 5 && modes[0] != modeEnd && modes[0] < modeFirstLong {
 		code, value := modes[0], binary.BigEndian.Uint32(modes[1:])
@@ -131,7 +131,7 @@ func withModes(t unix.Termios, modes []byte) unix.Termios {
 	return t
 }
 
-// applyModes sets them.
+// applyModes applies the client's modes to a terminal.
 func applyModes(f *os.File, modes []byte) {
 	control(f, func(fd int) {
 		now, err := unix.IoctlGetTermios(fd, unix.TCGETS)

@@ -12,7 +12,7 @@ import (
 	"podstarter/payload"
 )
 
-// Bounds of what the errand may ask for, which is what an ssh client asks it for.
+// Bounds of the errand's requests, which come from an ssh client.
 const (
 	maxLine      = 1 << 20
 	maxCommand   = 64 << 10
@@ -22,7 +22,7 @@ const (
 	maxTerm      = 128
 )
 
-// What a session is to run.
+// Kinds of sessions.
 const (
 	KindShell   = "shell"   // a login shell
 	KindCommand = "command" // a command line, by a shell if there is one
@@ -35,7 +35,7 @@ type Request struct {
 	Kind string `json:"kind"`
 	// Command line, for [KindCommand].
 	Command []byte `json:"command,omitempty"`
-	// Env holds the variables that the client sent, NAME=value.
+	// Env holds the variables that the client sent, as NAME=value.
 	Env [][]byte `json:"env,omitempty"`
 	// Term is the kind of terminal, as in the variable TERM.
 	Term string `json:"term,omitempty"`
@@ -43,28 +43,28 @@ type Request struct {
 	Terminal *payload.Terminal `json:"terminal,omitempty"`
 }
 
-// Keys are what the client needs to know the server and to be known by it.
+// Keys identify the server to the client and the client to the server.
 type Keys struct {
-	// Host is the server's public key as a line of a file of known hosts,
-	// without the host.
+	// Host is the server's public key as a line of a known_hosts file, without
+	// the host.
 	Host []byte `json:"host"`
-	// Client is the client's private key, as a file.
+	// Client is the client's private key, as the content of a file.
 	Client []byte `json:"client"`
 }
 
 // fromStarter is one line from the starter to the errand.
 type fromStarter struct {
-	// ID is that of the request that the line is about.
+	// ID is that of the request to which the line belongs.
 	ID int64 `json:"id,omitempty"`
-	// Make asks for keys, first of all.
+	// Make asks for keys; it is the first message.
 	Make *KeyType `json:"make,omitempty"`
-	// Open says that the client has its key.
+	// Open: the client has its key.
 	Open bool `json:"open,omitempty"`
-	// Started answers a request; Welcome is to be shown to the user first.
+	// Started answers a request; Welcome is a text to show to the user first.
 	Started *started `json:"started,omitempty"`
-	// Failed answers it with a sentence for the user.
+	// Failed answers a request with a sentence for the user.
 	Failed string `json:"failed,omitempty"`
-	// Ended comes after Started.
+	// Ended follows Started.
 	Ended *ended `json:"ended,omitempty"`
 }
 
@@ -78,18 +78,18 @@ type ended struct {
 
 // fromErrand is one line from the errand to the starter.
 type fromErrand struct {
-	// ID is above 0 and the errand's choice.
+	// ID is above 0; the errand chooses it.
 	ID int64 `json:"id,omitempty"`
 	// Keys answer Make.
 	Keys *Keys `json:"keys,omitempty"`
 	// Request asks for a process. Its files come with the line: three ends of
-	// pipes, or one of a socket for the terminal.
+	// pipes, or one end of a socket for the terminal.
 	Request *Request `json:"request,omitempty"`
-	// Signal is for the process of an earlier request.
+	// Signal is a signal for the process of an earlier request.
 	Signal int `json:"signal,omitempty"`
 }
 
-// files says how many open files a request comes with.
+// files returns how many open files a request comes with.
 func (r *Request) files() int {
 	if r.Terminal != nil {
 		return 1
@@ -97,30 +97,30 @@ func (r *Request) files() int {
 	return 3
 }
 
-// check believes what is within bounds.
+// check reports what is out of bounds.
 func (r *Request) check() error {
 	switch {
 	case r.Kind != KindShell && r.Kind != KindCommand && r.Kind != KindSFTP:
-		return fmt.Errorf("there is no kind %.40q of session", r.Kind)
+		return fmt.Errorf("unknown kind of session %.40q", r.Kind)
 	case len(r.Command) > maxCommand:
-		return fmt.Errorf("a command of %d bytes, at most %d are allowed", len(r.Command), maxCommand)
+		return fmt.Errorf("the command has %d bytes, at most %d are allowed", len(r.Command), maxCommand)
 	case bytes.IndexByte(r.Command, 0) >= 0:
-		return errors.New("a command with a NUL byte")
+		return errors.New("the command has a NUL byte")
 	case len(r.Env) > maxVariables:
 		return fmt.Errorf("%d variables, at most %d are allowed", len(r.Env), maxVariables)
 	case len(r.Term) > maxTerm || !printable(r.Term):
-		return errors.New("the kind of terminal is no word")
+		return errors.New("the kind of terminal is not a single word")
 	}
 	for _, v := range r.Env {
 		if !validVariable(v) {
-			return errors.New("a variable that is not NAME=value")
+			return errors.New("a variable is not of the form NAME=value")
 		}
 	}
 	return nil
 }
 
-// validVariable wants a name that every shell can hold, since others were used
-// to break shells.
+// validVariable requires a name that every shell can hold; other names have been
+// used to attack shells.
 func validVariable(v []byte) bool {
 	name, _, ok := bytes.Cut(v, []byte{'='})
 	if !ok || len(name) == 0 || len(v) > maxVariable || bytes.IndexByte(v, 0) >= 0 {
@@ -161,7 +161,7 @@ func newLink(f *os.File) (*link, error) {
 	sock, ok := conn.(*net.UnixConn)
 	if !ok {
 		conn.Close()
-		return nil, errors.New("open the socket between starter and ssh server: it is none")
+		return nil, errors.New("open the socket between starter and ssh server: the descriptor is not a Unix socket")
 	}
 	files := payload.NewFileReader(sock, 4*payload.MaxExecFiles)
 	return &link{conn: sock, files: files, lines: payload.NewLineReader(files, maxLine)}, nil

@@ -71,7 +71,7 @@ func TestRequestCheck(t *testing.T) {
 	}
 }
 
-// FuzzFromErrand has the ssh server say anything at all.
+// FuzzFromErrand has the ssh server send anything.
 func FuzzFromErrand(f *testing.F) {
 	for _, m := range []fromErrand{
 		{Keys: &Keys{Host: []byte("ecdsa x\n")}},
@@ -97,14 +97,14 @@ func FuzzFromErrand(f *testing.F) {
 	})
 }
 
-// FuzzModes has a client want any modes of its terminal.
+// FuzzModes has a client ask for any modes of its terminal.
 func FuzzModes(f *testing.F) {
 	f.Add([]byte{53, 0, 0, 0, 0, 3, 0, 0, 0, 127, 0})
 	f.Add([]byte{3, 0, 0, 0, 255, 42, 0, 0, 0, 1, 128, 0, 0, 0x96, 0})
 	f.Fuzz(func(t *testing.T, modes []byte) {
 		before := unix.Termios{Cflag: unix.CS8 | unix.CREAD, Lflag: unix.ECHO}
 		if after := withModes(before, modes); after.Cflag != before.Cflag {
-			t.Error("the line itself has changed")
+			t.Error("the input has changed")
 		}
 	})
 }

@@ -70,7 +70,7 @@ func peekOf(ad *classads.Ad) (Peek, error) {
 		}
 		w := Wanted{Name: name, What: Other, Offset: -1}
 		if i < len(offsets) {
-			// Stock uses the offset of the first file for all files.
+			// Stock gives every offset to the first file.
 			if n, ok := offsets[i].Int(); ok {
 				w.Offset = n
 			}

@@ -12,8 +12,7 @@ import (
 
 // Login is a request of condor_ssh_to_job, START_SSHD (starter.cpp:startSSHD).
 type Login struct {
-	// Shells are programs to try for a login without a command, in order of
-	// preference.
+	// Shells are programs to try for a login without a command, best first.
 	Shells []string
 	// Slot is the slot's name for the greeting.
 	Slot string

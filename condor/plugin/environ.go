@@ -13,9 +13,8 @@ var harmless = []string{
 	"PATH", "LANG", "LANGUAGE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "X509_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
 }
 
-// environment returns the environment of a run: the starter's own, the variables
-// of the job's that begin with the plugin's name, and those about the job's
-// place.
+// environment returns the environment of a run: the starter's own, the job's
+// variables that begin with the plugin's name, and those about the job's place.
 func (r *Runner) environment(p *Plugin, proxy string) []string {
 	env := job.NewEnv()
 	for _, entry := range r.Environ {

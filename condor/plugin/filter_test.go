@@ -8,8 +8,7 @@ import (
 	"podstarter/classads"
 )
 
-// TestFilterReport: names and exact types, as the shadow's history expects
-// them.
+// TestFilterReport: names and exact types, as the shadow's history has them.
 func TestFilterReport(t *testing.T) {
 	const text = `[ TransferSuccess = true; TransferError = "e"; transferprotocol = "p"; TransferType = strcat("a"); TransferFileName = 7;
 TransferFileBytes = 5; TransferTotalBytes = 5.0; TransferStartTime = 1 + 1; TransferEndTime = undefined; ConnectionTimeSeconds = 3;

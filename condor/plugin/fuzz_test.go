@@ -49,8 +49,7 @@ func FuzzReports(f *testing.F) {
 	})
 }
 
-// FuzzLines: any answer of a plugin about itself or, by protocol 1, about a
-// transfer.
+// FuzzLines: any answer of a plugin about itself, or by protocol 1, a transfer.
 func FuzzLines(f *testing.F) {
 	f.Add("MultipleFileSupport = true\nSupportedMethods = \"a,b\"\nProtocolVersion = 2\nStartdAttrs = \"X\"\nX = 1\na_proxy = \"p\"")
 	f.Add("SupportedMethods = strcat(\"a\", SupportedMethods)\r\n= 3\n#\n\x00")

@@ -58,7 +58,7 @@ func execute(ctx context.Context, p Program) (Outcome, error) {
 func script(t testing.TB, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	// Written elsewhere first: a process that is forked meanwhile has it open for
+	// Elsewhere first: a process that is forked meanwhile has it open for
 	// writing.
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
 		t.Fatal(err)

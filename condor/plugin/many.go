@@ -140,9 +140,8 @@ func (r *Runner) remove(names ...string) {
 	}
 }
 
-// Bounds for tries to execute a plugin. Another process, forked but not executed yet,
-// may have its file open for writing, or the machine may be short of resources for a
-// moment.
+// Bounds for tries to execute a plugin: a process just forked may have its file open
+// for writing, or the machine may be short of resources for a moment.
 const (
 	executeTries = 4
 	executePause = 100 * time.Millisecond

@@ -15,10 +15,9 @@ const (
 	leastOutput    = 1 << 20 // of a report file, plus this for each file:
 	outputPerFile  = 8 << 10
 	mostOutput     = 24 << 20
-	// bytesPerNode is the least length of a report for each node of its
-	// expressions, beyond the nodes that every report may have. A node takes some
-	// 50 bytes of memory, and a list of short numbers has one for every two bytes
-	// of text.
+	// bytesPerNode is the least length of a report for each node of its expressions
+	// that is not free: a node takes some 50 bytes of memory, and a list of short
+	// numbers has one for every two bytes of text.
 	bytesPerNode = 16
 )
 
@@ -28,8 +27,7 @@ func outputLimit(files int) int64 {
 }
 
 // ParseReports reads a plugin's report file: ads in the new syntax, one after the
-// other. As in stock it stops at the first invalid one. It takes at most so many
-// ads.
+// other. As in stock it stops at the first invalid one, or after so many.
 func ParseReports(text []byte, most int) []*classads.Ad {
 	left := maxReportNodes + len(text)/bytesPerNode
 	in := classads.NewReader(bytes.NewReader(text), classads.FormatNew,

@@ -44,8 +44,7 @@ func nameOf(path string) string {
 
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// scheme returns a URL's scheme, "" if text is not a URL
-// (condor_utils/condor_url.cpp:IsUrl).
+// scheme returns a URL's scheme, "" for other text (condor_url.cpp:IsUrl).
 func scheme(text string) string {
 	i := strings.Index(text, "://")
 	if i <= 0 || i+3 == len(text) || !letter(text[0]) {

@@ -38,8 +38,7 @@ func Disabled() *Set {
 // Disabled reports whether the site allows no transfers of URLs at all.
 func (s *Set) Disabled() bool { return s.disabled }
 
-// Plugins returns the plugins in the order of the configuration, those of the job
-// last.
+// Plugins returns the plugins in configuration order, those of the job last.
 func (s *Set) Plugins() []*Plugin { return s.plugins }
 
 // Problems lists why plugins cannot be used.

@@ -7,10 +7,10 @@ import (
 )
 
 // The calls below serve the job itself, through its chirp proxy; the shadow
-// decides what it permits.
+// decides what is permitted.
 
-// GetJobAttr reads an attribute of the job's ad in the queue, as an
-// expression; "UNDEFINED" if it is not there.
+// GetJobAttr returns an attribute of the job's ad in the queue, as an
+// expression; "UNDEFINED" if it does not exist.
 func (c *Client) GetJobAttr(ctx context.Context, attr string) (string, error) {
 	a := ask(ctx, c, call{name: "get_job_attr", number: numGetJobAttr, put: func(s *cedar.Stream) { s.PutString(attr) }},
 		func(s *cedar.Stream, _ int64) (string, error) { return s.GetString() })

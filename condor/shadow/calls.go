@@ -36,8 +36,8 @@ func (c *Client) GetJobInfo(ctx context.Context) (*classads.Ad, error) {
 	return c.getAd(ctx, "get_job_info", numGetJobInfo)
 }
 
-// GetUserInfo asks for Uid and Gid of the job's owner on the submit side, for
-// a machine that shares them without knowing the user.
+// GetUserInfo asks for Uid and Gid of the job's owner on the submit side, for a
+// machine that shares user ids but has no account for the user.
 func (c *Client) GetUserInfo(ctx context.Context) (*classads.Ad, error) {
 	return c.getAd(ctx, "get_user_info", numGetUserInfo)
 }
@@ -54,33 +54,32 @@ func (c *Client) putAd(ctx context.Context, name string, number int64, ad *class
 	return err
 }
 
-// RegisterStarterInfo tells the shadow who runs its job; once, before
-// everything else but GetJobInfo.
+// RegisterStarterInfo tells the shadow who runs its job; once, before every other
+// call except GetJobInfo.
 func (c *Client) RegisterStarterInfo(ctx context.Context, ad *classads.Ad) error {
 	return c.putAd(ctx, "register_starter_info", numRegisterStarterInfo, ad)
 }
 
-// RegisterJobInfo sends an update. It is the heartbeat by which either side
-// knows of the other.
+// RegisterJobInfo sends an update. It is also the heartbeat between both sides.
 func (c *Client) RegisterJobInfo(ctx context.Context, ad *classads.Ad) error {
 	return c.putAd(ctx, "register_job_info", numRegisterJobInfo, ad)
 }
 
-// BeginExecution says that the job's process is about to be executed; the
-// shadow logs it.
+// BeginExecution tells the shadow that the job's process is about to be executed;
+// the shadow logs it.
 func (c *Client) BeginExecution(ctx context.Context) error {
 	_, err := c.tell(ctx, call{name: "begin_execution", number: numBeginExecution})
 	return err
 }
 
-// JobTermination says how a job ended whose output could not be transferred,
+// JobTermination tells how a job ended whose output could not be transferred,
 // before that failure is reported.
 func (c *Client) JobTermination(ctx context.Context, ad *classads.Ad) error {
 	return c.putAd(ctx, "job_termination", numJobTermination, ad)
 }
 
-// JobExit says that the run is over; the last call. How the job ended must
-// have been told in an update before: the shadow takes it from there.
+// JobExit ends the run; it is the last call. An earlier update must have told how
+// the job ended: the shadow uses that.
 func (c *Client) JobExit(ctx context.Context, waitStatus int, reason Reason, ad *classads.Ad) error {
 	if ad == nil {
 		ad = classads.NewAd() // the shadow always reads one
@@ -93,9 +92,9 @@ func (c *Client) JobExit(ctx context.Context, waitStatus int, reason Reason, ad 
 	return err
 }
 
-// EventNotification tells of an event whose kind the ad's EventType names. The
-// result says little: shadows answer -3, unknown, also for events that they
-// have recorded. A shadow too old for the call is not asked, and 0 returned.
+// EventNotification reports an event; the ad's EventType names its kind. The result
+// says little: shadows answer -3, unknown, even for recorded events. A shadow too
+// old for the call is not asked, and the result is 0.
 func (c *Client) EventNotification(ctx context.Context, ad *classads.Ad) (int, error) {
 	const name = "event_notification"
 	if c.since(name, 9, 4, 1) != nil {
@@ -106,11 +105,11 @@ func (c *Client) EventNotification(ctx context.Context, ad *classads.Ad) (int, e
 	return int(result), err
 }
 
-// ForgetsCheckpoints says whether the shadow acts upon [EventInvalidCheckpoint]. An
-// older one answers as if it did.
+// ForgetsCheckpoints reports whether the shadow acts upon [EventInvalidCheckpoint].
+// An older one only answers as if it did.
 func (c *Client) ForgetsCheckpoints() bool { return c.Version().AtLeast(24, 1, 0) }
 
-// Event makes the ad of an event.
+// Event returns the ad of an event.
 func Event(kind string) *classads.Ad {
 	ad := classads.NewAd()
 	ad.SetString("EventType", kind)
@@ -126,14 +125,14 @@ const (
 	EventDiagnosticResult     = "DiagnosticResult"
 )
 
-// Guidance is a shadow's advice what to do next.
+// Guidance is a shadow's advice about the next step.
 type Guidance struct {
 	Code int          // GuidanceCommand, or what was wrong with the question
 	Ad   *classads.Ad // Command says what to do
 }
 
-// Results of RequestGuidance (condor_utils/guidance.h). Everything but
-// GuidanceCommand means to carry on.
+// Results of RequestGuidance (condor_utils/guidance.h). All except GuidanceCommand
+// mean to carry on.
 const (
 	GuidanceCommand          = 0
 	GuidanceUnknownRequest   = -1
@@ -141,7 +140,7 @@ const (
 	GuidanceInvalid          = -3
 )
 
-// What Command may be.
+// Values of Command.
 const (
 	CommandCarryOn       = "CarryOn"
 	CommandStartJob      = "StartJob"
@@ -155,8 +154,8 @@ const (
 	CommandColorSlot     = "ColorSlot"
 )
 
-// Command returns what to do: CarryOn unless the shadow clearly said something
-// else.
+// Command returns the next step: CarryOn unless the shadow clearly asked for
+// something else.
 func (g Guidance) Command() string {
 	if g.Code != GuidanceCommand || g.Ad == nil {
 		return CommandCarryOn
@@ -164,8 +163,8 @@ func (g Guidance) Command() string {
 	return g.Ad.StringOr("Command", CommandCarryOn)
 }
 
-// RequestGuidance asks what to do next; RequestType of the ad says about what.
-// A shadow too old to be asked is taken to say CarryOn.
+// RequestGuidance asks for the next step; the ad's RequestType says after what. For
+// a shadow too old for the call the answer is CarryOn.
 func (c *Client) RequestGuidance(ctx context.Context, ad *classads.Ad) (Guidance, error) {
 	const name = "request_guidance"
 	if c.since(name, 24, 5, 0) != nil {
@@ -186,7 +185,7 @@ func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 	return string(a.value), a.err
 }
 
-// getBytes takes what a call was allowed to answer with.
+// getBytes reads the bytes of an answer, at most most.
 func getBytes(s *cedar.Stream, n int64, most int) ([]byte, error) {
 	if n > int64(most) {
 		return nil, fmt.Errorf("the shadow answers with %d bytes where %d were asked for", n, most)
@@ -194,7 +193,7 @@ func getBytes(s *cedar.Stream, n int64, most int) ([]byte, error) {
 	return s.GetBytes(int(n))
 }
 
-// DprintfStats gives the shadow a line about a transfer for its log.
+// DprintfStats sends the shadow a line about a transfer for its log.
 func (c *Client) DprintfStats(ctx context.Context, line string) error {
 	const name = "dprintf_stats"
 	if err := c.since(name, 8, 5, 8); err != nil {

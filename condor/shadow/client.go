@@ -1,22 +1,21 @@
-// Package shadow makes the remote calls of a starter on the socket that leads
-// to the shadow, the submit side's agent of one job.
+// Package shadow makes the remote calls of a starter on its socket to the
+// shadow, the agent of one job on the submit side.
 //
 // A call is one message there and one back, one at a time
 // (condor_starter.V6.1/NTsenders.cpp, condor_shadow.V6.1/NTreceivers.cpp). A
-// shadow that does not know a call answers nothing at all, so calls that came
-// late are made only if the shadow's version has them; see [Client.SetVersion].
+// shadow does not answer a call that it does not know, so newer calls are made
+// only if the shadow's version has them; see [Client.SetVersion].
 //
-// Two kinds of errors are told apart. A [*CallError] is a "no" of the shadow;
-// the connection is fine. [ErrLost] is in the chain of everything after which
-// the connection is of no use: from then on every call fails at once, and
-// [Client.Lost] is closed. The job may go on until its lease, counted from
-// [Client.LastCall], has run out.
+// There are two kinds of errors. A [*CallError] is a refusal by the shadow; the
+// connection is fine. [ErrLost] is in the error chain if the connection has
+// become useless: from then on every call fails at once, and [Client.Lost] is
+// closed. The job may go on until its lease, counted from [Client.LastCall],
+// has run out.
 //
-// A shadow that comes back, or its successor, brings a new connection, which
-// [Client.Resume] puts into the place of the old one. A call is made on one
-// connection and never made again by the Client: whether the shadow has
-// carried out one whose answer was lost is not known, and only the caller
-// knows what may be said twice.
+// A shadow that comes back, or its successor, brings a new connection, and
+// [Client.Resume] replaces the old one with it. The Client never repeats a call
+// on another connection: if the answer was lost, the shadow may have carried
+// out the call, and only the caller knows what may be repeated.
 package shadow
 
 import (
@@ -35,19 +34,18 @@ import (
 	"podstarter/rescue"
 )
 
-// DefaultTimeout is how long the shadow may take to answer. It may be slow:
-// a call can wait for its queue (STARTER_UPLOAD_TIMEOUT).
+// DefaultTimeout is how long the shadow may take to answer. It may be slow: a
+// call can wait for its queue (STARTER_UPLOAD_TIMEOUT).
 const DefaultTimeout = 300 * time.Second
 
 var (
-	// ErrLost is in the chain of the error of a call on a connection that is
-	// gone.
+	// ErrLost is in the error chain of a call on a connection that is gone.
 	ErrLost = errors.New("the connection to the shadow is lost")
-	// ErrUnsupported is in the chain of the error of a call that this shadow
-	// is too old for; nothing was sent.
+	// ErrUnsupported is in the error chain of a call for which this shadow is
+	// too old; nothing was sent.
 	ErrUnsupported = errors.New("the shadow is too old for this call")
-	// ErrNotEncrypted is in the chain of the error of a call whose answer is
-	// secret, on a connection that is not encrypted; nothing was sent.
+	// ErrNotEncrypted is in the error chain of a call with a secret answer on a
+	// connection that is not encrypted; nothing was sent.
 	ErrNotEncrypted = errors.New("the connection to the shadow is not encrypted")
 )
 
@@ -55,7 +53,7 @@ var (
 type CallError struct {
 	Call   string        // name of the call
 	Result int           // negative
-	Errno  syscall.Errno // why; 0 if this call has no reasons
+	Errno  syscall.Errno // why; 0 if this call gives no reason
 }
 
 func (e *CallError) Error() string {
@@ -65,7 +63,7 @@ func (e *CallError) Error() string {
 	return fmt.Sprintf("shadow call %s: the shadow refuses: %v", e.Call, e.Errno)
 }
 
-// Unwrap gives the errno.
+// Unwrap returns the errno.
 func (e *CallError) Unwrap() error {
 	if e.Errno == 0 {
 		return nil
@@ -73,23 +71,23 @@ func (e *CallError) Unwrap() error {
 	return e.Errno
 }
 
-// Client makes the calls. It may be used by several goroutines; calls wait for
-// each other.
+// Client makes the calls. It is safe for concurrent use; calls wait for each
+// other.
 type Client struct {
 	log     *slog.Logger
-	turn    chan struct{} // holds one token; whoever has it may use the link's stream
+	turn    chan struct{} // holds one token; its owner may use the link's stream
 	version atomic.Pointer[version.Version]
 	last    atomic.Pointer[time.Time] // begin of the last exchange that was answered
 
-	mu      sync.Mutex // guards what follows; held for no longer than it takes to look
-	link    *link      // changed by who has the turn
+	mu      sync.Mutex // guards what follows; held only for a moment
+	link    *link      // changed only by the owner of the turn
 	timeout time.Duration
-	over    error         // why no other connection is taken; nil while one would be
+	over    error         // why no other connection is accepted; nil while one would be
 	moved   chan struct{} // closed when link or over has changed
 }
 
 // New makes a client of an adopted stream and begins to watch the socket for
-// its end. The stream is the client's from now on.
+// its end. The client owns the stream from then on.
 func New(s *cedar.Stream, log *slog.Logger) *Client {
 	c := &Client{
 		log:     log.With(daemonlog.In(daemonlog.Syscalls)),
@@ -104,7 +102,7 @@ func New(s *cedar.Stream, log *slog.Logger) *Client {
 	return c
 }
 
-// SetTimeout bounds the time that the shadow may take for each answer.
+// SetTimeout sets the time limit for each answer of the shadow.
 func (c *Client) SetTimeout(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,25 +110,25 @@ func (c *Client) SetTimeout(d time.Duration) {
 	c.link.stream.SetTimeout(d)
 }
 
-// SetVersion says which version the shadow is, from ShadowVersion of the
-// job's ad (CondorVersion there is the submitter's). Until then, and with the
-// zero version, calls that not every shadow has are not made.
+// SetVersion sets the shadow's version, from ShadowVersion of the job's ad
+// (CondorVersion there is the submitter's). Before that, and with the zero
+// version, the client makes only calls that every shadow has.
 func (c *Client) SetVersion(v version.Version) { c.version.Store(&v) }
 
-// Version returns what SetVersion was told.
+// Version returns the version given to SetVersion.
 func (c *Client) Version() version.Version { return *c.version.Load() }
 
-// LastCall returns the begin of the last exchange that the shadow has answered,
-// from which the job's lease counts. HTCondor counts from its end; the shadow's
-// own count lies between the two, and of the starter's it must not be said that
-// it ended later.
+// LastCall returns the beginning of the last exchange that the shadow has
+// answered; the job's lease counts from it. HTCondor counts from the end of the
+// exchange. The shadow's own count starts between the two, and the starter's
+// must not end after it.
 func (c *Client) LastCall() time.Time { return *c.last.Load() }
 
-// Encrypted says whether the connection is encrypted. Without a key of the
-// claim a shadow cannot come back either.
+// Encrypted reports whether the connection is encrypted. If the claim has no
+// key, the shadow cannot come back either.
 func (c *Client) Encrypted() bool { return c.current().stream.Encrypted() }
 
-// Close closes the connection, and no other is taken.
+// Close closes the connection; no other one is accepted.
 func (c *Client) Close() error {
 	l := c.end(errClosed)
 	l.expected.Store(true)
@@ -149,27 +147,27 @@ func (c *Client) current() *link {
 	return c.link
 }
 
-// call is one request and what is to be known about its reply.
+// call is one request and how to read its reply.
 type call struct {
 	name   string
 	number int64
 	put    func(s *cedar.Stream) // the fields of the request; may be nil
-	// noErrno says that a negative result is not followed by a reason, and
-	// that the fields come with any result.
+	// noErrno: a negative result is not followed by a reason, and the fields
+	// come with any result.
 	noErrno bool
-	// bare says that there is no result at all, only fields.
+	// bare: the reply has no result, only fields.
 	bare bool
-	// whole says that the reply is read to its end by who takes its fields.
+	// whole: the function that takes the fields reads the reply to its end.
 	whole bool
-	// noReply says that the shadow does not answer.
+	// noReply: the shadow does not answer.
 	noReply bool
-	// last says that the shadow hangs up after this call.
+	// last: the shadow hangs up after this call.
 	last bool
-	// on is the connection that the call makes sense on; nil for any.
+	// on is the connection to which the call belongs; nil for any.
 	on *link
 }
 
-// answer is what came of a call.
+// answer is the result of a call.
 type answer[T any] struct {
 	value  T
 	result int64
@@ -177,7 +175,7 @@ type answer[T any] struct {
 	on     *link // the connection that it came on
 }
 
-// none takes no fields out of a reply.
+// none takes no fields from a reply.
 func none(*cedar.Stream, int64) (struct{}, error) { return struct{}{}, nil }
 
 // tell makes a call whose reply has no fields, and returns its result.
@@ -186,12 +184,12 @@ func (c *Client) tell(ctx context.Context, call call) (int64, error) {
 	return a.result, a.err
 }
 
-// ask makes a call. When the result is not negative, get takes the fields of
-// the reply.
+// ask makes a call. If the result is not negative, get takes the fields of the
+// reply.
 //
-// A caller whose ctx ends while the shadow has not answered goes away with
-// ctx's cause; the answer is still awaited and thrown away, so that the
-// connection survives. Only a request that cannot even be written breaks it.
+// If ctx ends before the shadow has answered, ask returns ctx's cause at once;
+// the answer is still awaited and dropped, so the connection survives. Only a
+// request that cannot be written completely breaks it.
 func ask[T any](ctx context.Context, c *Client, call call, get func(*cedar.Stream, int64) (T, error)) answer[T] {
 	select {
 	case <-c.turn:
@@ -222,7 +220,7 @@ func ask[T any](ctx context.Context, c *Client, call call, get func(*cedar.Strea
 		defer func() { c.turn <- struct{}{} }()
 		var a answer[T]
 		if err := rescue.Do(func() error { a = reply(l.stream, call, get); return nil }); err != nil {
-			a.err = err // and nobody knows how far the answer has been read
+			a.err = err // and an unknown part of the answer is unread
 		}
 		a.on, a.err = l, c.settle(l, call, begin, a.err)
 		done <- a
@@ -235,7 +233,7 @@ func ask[T any](ctx context.Context, c *Client, call call, get func(*cedar.Strea
 	}
 }
 
-var errElsewhere = errors.New("what it is about was left behind on an earlier one")
+var errElsewhere = errors.New("the call belongs to an earlier connection")
 
 func request(ctx context.Context, s *cedar.Stream, call call) error {
 	defer s.Cancel(ctx)()
@@ -280,15 +278,14 @@ func reply[T any](s *cedar.Stream, call call, get func(*cedar.Stream, int64) (T,
 	return a
 }
 
-// harmless says of an error in a reply that the message was read to its end
-// nevertheless.
+// harmless reports whether the reply was read to its end in spite of the error.
 func harmless(err error) bool {
 	var badAd *cedar.AdError
 	var refusal *CallError
 	return errors.As(err, &badAd) || errors.As(err, &refusal)
 }
 
-// settle says what an exchange means to the connection; who calls it has the
+// settle records what an exchange means for the connection; the caller has the
 // turn.
 func (c *Client) settle(l *link, call call, begin time.Time, err error) error {
 	if err != nil && !harmless(err) {
@@ -296,7 +293,7 @@ func (c *Client) settle(l *link, call call, begin time.Time, err error) error {
 		return fmt.Errorf("shadow call %s: %w", call.name, l.breakUp(err))
 	}
 	if !call.noReply {
-		// What was only sent may never have arrived.
+		// The shadow may never have received a message without an answer.
 		c.stamp(begin)
 	}
 	if call.last {
@@ -315,11 +312,11 @@ func (c *Client) settle(l *link, call call, begin time.Time, err error) error {
 
 var errLast = errors.New("the last call was made")
 
-// since says why a call cannot be made with the shadow's version, or nil.
+// since returns why the shadow's version does not allow a call, or nil.
 func (c *Client) since(name string, major, minor, patch int) error {
 	v := c.Version()
 	if v.AtLeast(major, minor, patch) {
 		return nil
 	}
-	return fmt.Errorf("shadow call %s: %w: it is %s, the call came with %d.%d.%d", name, ErrUnsupported, v, major, minor, patch)
+	return fmt.Errorf("shadow call %s: %w: it is %s, the call needs %d.%d.%d", name, ErrUnsupported, v, major, minor, patch)
 }

@@ -8,21 +8,21 @@ type Reason int
 const (
 	JobExited             Reason = 100 // it ended by itself
 	JobKilled             Reason = 102 // while a hold or removal was under way
-	JobCoreDumped         Reason = 103 // it ended and left a core file
-	JobShouldRequeue      Reason = 107 // it was made to end
+	JobCoreDumped         Reason = 103 // it ended with a core file
+	JobShouldRequeue      Reason = 107 // it was told to end
 	JobNotStarted         Reason = 108
 	JobMissedDeferralTime Reason = 114
 	JobStatusNeverStarted        = -1 // wait status of a job that did not run
 )
 
-// Exit statuses of the starter's own process, by which a startd knows how the
+// Exit statuses of the starter's own process, which tell the startd how the
 // starter, not the job, fared (condor_includes/exit.h).
 const (
 	StarterExitNormal     = 0
 	StarterExitGeneral    = 1
 	StarterExitLostShadow = 2 // the startd releases the claim at once
 	StarterExitException  = 3
-	// From here on the slot is marked broken.
+	// From here on the startd marks the slot as broken.
 	StarterExitImmortalLVM     = 15
 	StarterExitImmortalProcess = 16
 	StarterExitBrokenByRequest = 17
@@ -30,7 +30,7 @@ const (
 )
 
 // Hold and vacate codes (condor_utils/condor_holdcodes.h). Those below
-// VacateBase put a job on hold, the others give it back to the queue.
+// VacateBase put a job on hold, the others send it back to the queue.
 const (
 	HoldUnspecified                   = 0
 	HoldCorruptedCredential           = 4
@@ -78,12 +78,12 @@ const (
 	OutOfMemory = 102 // of HoldJobOutOfResources
 	OutOfDisk   = 104 // of HoldJobOutOfResources
 
-	// FinalTransfer, of VacateClaimDeactivated, asks for the output of a job
+	// FinalTransfer, with VacateClaimDeactivated, asks for the output of a job
 	// that is being removed.
 	FinalTransfer = 1
 
-	// SubcodeRequeue makes a hold code mean the queue, as does every subcode
-	// that is not above it.
+	// SubcodeRequeue turns a hold code into a return to the queue, as does
+	// every subcode below it.
 	SubcodeRequeue = -1000
 
 	PluginNotFound         = -1001
@@ -92,8 +92,8 @@ const (
 	PluginNoResultReported = -1004
 )
 
-// ShouldVacate says whether a code gives the job back to the queue rather than
-// putting it on hold (condor_utils/condor_holdcodes.h:
+// ShouldVacate reports whether a code sends the job back to the queue rather
+// than putting it on hold (condor_utils/condor_holdcodes.h:
 // shouldVacateJobBasedOnCodes).
 func ShouldVacate(code, subcode int) bool {
 	return code <= HoldUnspecified || code >= VacateBase || subcode <= SubcodeRequeue

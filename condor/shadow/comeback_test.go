@@ -9,7 +9,7 @@ import (
 	"podstarter/testdata/streams"
 )
 
-// TestReplayReconnect takes back the shadow that came back in the recordings, and
+// TestReplayReconnect accepts the shadow that came back in the recordings, and
 // makes the calls on its new connection again.
 func TestReplayReconnect(t *testing.T) {
 	for v, want := range map[string][]string{

@@ -11,8 +11,8 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// Credential is one token or the like that belongs to the job's user. It
-// prints without its secret.
+// Credential is one token or another credential of the job's user. It prints
+// without its secret.
 type Credential struct {
 	Service string
 	data    *[]byte
@@ -26,14 +26,13 @@ func (c Credential) Data() []byte {
 	return *c.data
 }
 
-// String names the service.
+// String names only the service.
 func (c Credential) String() string { return "credential of " + c.Service }
 
 // GoString is String.
 func (c Credential) GoString() string { return c.String() }
 
-// FileName is the name of the credential's file in the directory of
-// credentials.
+// FileName is the credential's file name in the directory of credentials.
 func (c Credential) FileName() string {
 	return strings.ReplaceAll(strings.ReplaceAll(c.Service, "*", "_"), "/", "_") + ".use"
 }
@@ -44,8 +43,8 @@ const maxCredentials = 1000
 var errCredential = errors.New("a credential cannot be decoded")
 
 // GetCreds fetches the OAuth credentials of the job. It refuses to do so on a
-// connection that is not encrypted, unless plain is set, for which there is the
-// knob ALLOW_OAUTH_WITHOUT_ENCRYPTION.
+// connection that is not encrypted, unless plain is set (knob
+// ALLOW_OAUTH_WITHOUT_ENCRYPTION).
 func (c *Client) GetCreds(ctx context.Context, plain bool) ([]Credential, error) {
 	const name = "getcreds"
 	if !c.Encrypted() && !plain {
@@ -61,14 +60,14 @@ func (c *Client) GetCreds(ctx context.Context, plain bool) ([]Credential, error)
 	return a.value.creds, nil
 }
 
-// credentials is a reply of getcreds; bad does not spoil the connection.
+// credentials is a reply of getcreds; the connection survives bad.
 type credentials struct {
 	creds []Credential
 	bad   error
 }
 
-// takeCreds takes credentials, each announced by 1, until 0 or a negative
-// number that tells of a failure.
+// takeCreds reads credentials, each announced by 1, until 0 or, after a
+// failure, a negative number.
 func takeCreds(s *cedar.Stream, _ int64) (credentials, error) {
 	var all credentials
 	for {
@@ -87,7 +86,7 @@ func takeCreds(s *cedar.Stream, _ int64) (credentials, error) {
 		if err != nil && !harmless(err) {
 			return all, err
 		}
-		if err != nil { // this one is spoilt, the stream is not
+		if err != nil { // this one is unusable, the stream is not
 			ad = classads.NewAd()
 		}
 		cred, err := credential(ad)
@@ -98,8 +97,8 @@ func takeCreds(s *cedar.Stream, _ int64) (credentials, error) {
 	}
 }
 
-// credential reads one credential. Shadows before 10.8.0 send the name of a
-// file in the place of the service's
+// credential reads one credential. Shadows before 10.8.0 send a file name
+// instead of the service's name
 // (condor_starter.V6.1/NTsenders.cpp:REMOTE_CONDOR_getcreds).
 func credential(ad *classads.Ad) (Credential, error) {
 	service := ad.StringOr("Service", "")
@@ -116,9 +115,9 @@ func credential(ad *classads.Ad) (Credential, error) {
 	return Credential{Service: service, data: &data}, nil
 }
 
-// GetDockerCreds fetches what docker's config.json holds about registries, as
-// an ad. It is made only for a job with DockerSendCredentials: a shadow whose
-// job lacks it answers twice. Encryption is demanded as in GetCreds.
+// GetDockerCreds fetches the registries' part of docker's config.json, as an
+// ad. Call it only for a job with DockerSendCredentials: for another job the
+// shadow answers twice. It requires encryption as GetCreds does.
 func (c *Client) GetDockerCreds(ctx context.Context, plain bool) (*classads.Ad, error) {
 	const name = "get_docker_creds"
 	if err := c.since(name, 24, 7, 0); err != nil {

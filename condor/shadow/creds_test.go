@@ -19,9 +19,9 @@ func oneToken(service, data string) func(*cedar.Stream) {
 	}
 }
 
-// FuzzCredentials has shadows answer anything at all to who asks for tokens and
-// for what Kerberos tickets are made of: an error, or credentials whose names
-// stay in their directory.
+// FuzzCredentials has shadows send anything as tokens and as Kerberos
+// credentials: the result is an error, or credentials whose file names stay in
+// their directory.
 func FuzzCredentials(f *testing.F) {
 	f.Add(cedartest.Written(f, oneToken("scitokens", "dG9rZW4=")))
 	f.Add(cedartest.Written(f, oneToken("../../x_y.use", "dG9rZW4=")))
@@ -43,7 +43,7 @@ func FuzzCredentials(f *testing.F) {
 			}
 		}
 		if data, err := takeCredential(cedartest.Said(t, raw)); err == nil && len(data) == 0 {
-			t.Error("an empty credential is taken")
+			t.Error("an empty credential is accepted")
 		}
 	})
 }

@@ -11,14 +11,13 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// FileCall is one of the calls with which a job, through its chirp proxy, does
-// something to files of the submit side (condor_includes/condor_sys.h,
-// condor_shadow.V6.1/NTreceivers.cpp). What is permitted is the shadow's
-// decision.
+// FileCall is one of the calls on files of the submit side that a job makes through
+// its chirp proxy (condor_includes/condor_sys.h,
+// condor_shadow.V6.1/NTreceivers.cpp). The shadow decides what is permitted.
 type FileCall int
 
-// The calls, with the fields of their requests; fd is a number that FileOpen
-// gave. Those marked with an arrow answer with more than a result.
+// The calls, with the fields of their requests; fd is a number from FileOpen. An
+// arrow marks calls whose answer has more than a result.
 const (
 	FileAccess     FileCall = iota + 1 // path, mode
 	FileChmod                          // path, mode
@@ -71,7 +70,7 @@ const (
 	octets            // as many bytes as the result says
 )
 
-// statRoom is the length of the answers of the stat calls.
+// statRoom is the length of the answers of the stat calls, in bytes.
 const statRoom = 1024
 
 var fileCalls = [...]struct {
@@ -131,7 +130,7 @@ func (f FileCall) String() string {
 // Field is one field of a request: an Int or a Text.
 type Field interface{ put(*cedar.Stream) }
 
-// Int is a number, for which the shadow has 32 or 64 bits.
+// Int is a number that the shadow reads as 32 or 64 bits.
 type Int int64
 
 // Text is a path, or other text without a NUL.
@@ -140,27 +139,27 @@ type Text string
 func (i Int) put(s *cedar.Stream)  { s.PutInt(int64(i)) }
 func (t Text) put(s *cedar.Stream) { s.PutString(string(t)) }
 
-// FileRequest is a FileCall with all that goes with it.
+// FileRequest is a FileCall with its fields and data.
 type FileRequest struct {
 	Call   FileCall
 	Fields []Field
-	// Origin is where the request's fd comes from. Without the connection that it
-	// was opened on the call fails with [ErrLost]: to another shadow the number may
-	// mean another file.
+	// Origin says where the request's fd comes from. If that connection is gone the
+	// call fails with [ErrLost]: for another shadow the number may mean another
+	// file.
 	Origin Origin
-	// Body is what follows the fields of a request with bytes, exactly Size of
-	// them. It is read while other calls wait, so it must not wait itself; if it
-	// fails, the connection is lost.
+	// Body supplies the bytes behind the fields of a request, exactly Size of them.
+	// Other calls wait while it is read, so it must not block; if it fails, the
+	// connection is lost.
 	Body io.Reader
 	Size int64
-	// Into takes the bytes of an answer, while other calls wait.
+	// Into receives the bytes of an answer, while other calls wait.
 	Into io.Writer
 }
 
-// Origin is a connection on which a file was opened. The zero value is any.
+// Origin is the connection on which a file was opened. The zero value is any.
 type Origin struct{ on *link }
 
-// FileAnswer is what came of a FileCall.
+// FileAnswer is the result of a FileCall.
 type FileAnswer struct {
 	Origin Origin // of a result that is an fd
 	Result int64
@@ -171,20 +170,19 @@ type FileAnswer struct {
 // releases refuse more themselves (NTreceivers.cpp: MAX_REMOTE_BUF_SIZE).
 const MaxFileBytes = 256 << 20
 
-// mostFileBytes is what an older shadow can answer with at the most, for a file
-// that was larger than it should have been.
+// mostFileBytes is the most that an older shadow can answer with, for a file that
+// was larger than permitted.
 const mostFileBytes = 1<<31 - 1
 
-// ErrFileBytes is in the chain of the error of a call whose answer has more than
-// MaxFileBytes. It was thrown away.
-var ErrFileBytes = errors.New("more bytes than one call may move")
+// ErrFileBytes is in the error chain of a call whose answer has more than
+// MaxFileBytes bytes. The answer was dropped.
+var ErrFileBytes = errors.New("more bytes than one call may transfer")
 
-// File makes a FileCall. A shadow's refusal is a *[CallError]. The end of ctx does
-// not cut the call short, since Body and Into are the caller's again when File
-// returns; it is only looked at beforehand.
+// File makes a FileCall. A shadow's refusal is a *[CallError]. File checks ctx only
+// before it begins: Body and Into must be the caller's again when it returns.
 func (c *Client) File(ctx context.Context, r FileRequest) (FileAnswer, error) {
 	if r.Call < 1 || int(r.Call) >= len(fileCalls) {
-		return FileAnswer{}, fmt.Errorf("shadow call: there is no %s", r.Call)
+		return FileAnswer{}, fmt.Errorf("shadow call: unknown call %s", r.Call)
 	}
 	if err := ctx.Err(); err != nil {
 		return FileAnswer{}, fmt.Errorf("shadow call %s: %w", r.Call, context.Cause(ctx))
@@ -192,7 +190,7 @@ func (c *Client) File(ctx context.Context, r FileRequest) (FileAnswer, error) {
 	about := fileCalls[r.Call]
 	type taken struct {
 		text string
-		bad  error // that did not spoil the connection
+		bad  error // that the connection survived
 	}
 	a := ask(context.WithoutCancel(ctx), c, call{on: r.Origin.on, name: about.name, number: about.number, put: r.put},
 		func(s *cedar.Stream, n int64) (t taken, err error) {
@@ -215,8 +213,7 @@ func (c *Client) File(ctx context.Context, r FileRequest) (FileAnswer, error) {
 	return FileAnswer{Origin: Origin{a.on}, Result: a.result, Text: a.value.text}, a.err
 }
 
-// put writes the fields and the body. The fields of a request come before its
-// body in all of them.
+// put writes the fields and then the body: all requests have this order.
 func (r FileRequest) put(s *cedar.Stream) {
 	for _, f := range r.Fields {
 		f.put(s)
@@ -236,7 +233,7 @@ func (r FileRequest) put(s *cedar.Stream) {
 	}
 }
 
-// getOctets takes n bytes. What into cannot take is thrown away, so that the
+// getOctets reads n bytes. Bytes that into does not accept are dropped, so that the
 // connection stays in step.
 func getOctets(s *cedar.Stream, n int64, into io.Writer) (bad, err error) {
 	switch {
@@ -260,9 +257,9 @@ func getOctets(s *cedar.Stream, n int64, into io.Writer) (bad, err error) {
 	return bad, nil
 }
 
-// Errno returns why a call failed, as an errno: the shadow's own, ETIMEDOUT when
-// there is no shadow to ask, as HTCondor's own starter has it
-// (condor_starter.V6.1/NTsenders.cpp), what the local file system said of Into, or
+// Errno returns why a call failed, as an errno: the shadow's own; ETIMEDOUT if
+// there is no shadow to ask, as in HTCondor's own starter
+// (condor_starter.V6.1/NTsenders.cpp); the local file system's error about Into; or
 // EIO.
 func Errno(err error) syscall.Errno {
 	var errno syscall.Errno

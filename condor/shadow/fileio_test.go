@@ -73,7 +73,7 @@ func TestFileCalls(t *testing.T) {
 	}
 }
 
-// alive makes sure that the stream is in step for the next call.
+// alive checks that the stream is in step for the next call.
 func alive(t *testing.T, c *Client, conn io.ReadWriter) {
 	t.Helper()
 	go func() {
@@ -87,7 +87,7 @@ func alive(t *testing.T, c *Client, conn io.ReadWriter) {
 	}
 }
 
-// TestFileAnswerThatCannotBeKept throws an answer away and goes on.
+// TestFileAnswerThatCannotBeKept drops an answer and goes on.
 func TestFileAnswerThatCannotBeKept(t *testing.T) {
 	c, conn := connect(t)
 	done := expect(t, conn, message(71, 5, 9), message(3, []byte("abc")))
@@ -109,8 +109,8 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestFileBodyThatFails loses the connection rather than sending other bytes than
-// were announced.
+// TestFileBodyThatFails loses the connection instead of sending other bytes than
+// announced.
 func TestFileBodyThatFails(t *testing.T) {
 	c, _ := connect(t)
 	_, err := c.File(context.Background(), FileRequest{Call: FileWrite, Fields: []Field{Int(5), Int(9)}, Body: strings.NewReader("abc"), Size: 9})
@@ -119,7 +119,7 @@ func TestFileBodyThatFails(t *testing.T) {
 	}
 }
 
-// TestFileHostileShadow announces more than it may.
+// TestFileHostileShadow: the shadow announces more than it may.
 func TestFileHostileShadow(t *testing.T) {
 	c, conn := connect(t)
 	done := expect(t, conn, message(71, 5, 9), message(1<<40))

@@ -17,24 +17,24 @@ const (
 	numOpen   = 66
 	numRead   = 71
 	numWrite  = 120
-	maxFileIO = 1 << 20 // bytes of one read or write; shadows take much more
+	maxFileIO = 1 << 20 // bytes of one read or write; shadows accept much more
 )
 
-// RemoteFile is a file that the shadow has opened, for standard files that are
-// streamed. Its methods follow io's, with a context.
+// RemoteFile is a file that the shadow has opened, for streamed standard files.
+// Its methods are like io's, with a context.
 //
-// A file belongs to the connection that it was opened on. After
+// A file belongs to the connection on which it was opened. After
 // [Client.Resume] its number may mean another file to another shadow, so every
-// method fails with [ErrLost] then and nothing is sent: the file is to be
-// opened again (stream_handler.cpp:StreamHandler::Reconnect).
+// method then fails with [ErrLost] and sends nothing: the caller must open the
+// file again (stream_handler.cpp:StreamHandler::Reconnect).
 type RemoteFile struct {
 	c  *Client
 	on *link
 	fd int64
 }
 
-// OpenFile opens a file on the submit side; flags are those of open(2). The
-// shadow takes a relative name as one in the job's initial directory.
+// OpenFile opens a file on the submit side; flags are those of open(2). A
+// relative name is relative to the job's initial directory.
 func (c *Client) OpenFile(ctx context.Context, name string, flags int, mode fs.FileMode) (*RemoteFile, error) {
 	a := ask(ctx, c, call{name: "open", number: numOpen, put: func(s *cedar.Stream) {
 		s.PutInt(cedar.EncodeOpenFlags(flags))
@@ -60,8 +60,8 @@ func (f *RemoteFile) ReadAt(ctx context.Context, p []byte, offset int64) (int, e
 	return copy(p, a.value), a.err
 }
 
-// WriteAt writes at an offset. A shadow refuses a write of nothing, so that is
-// none here.
+// WriteAt writes at an offset. A shadow refuses to write nothing, so an empty p
+// is not sent.
 func (f *RemoteFile) WriteAt(ctx context.Context, p []byte, offset int64) (int, error) {
 	done := 0
 	for done < len(p) {
@@ -88,7 +88,7 @@ func (f *RemoteFile) WriteAt(ctx context.Context, p []byte, offset int64) (int, 
 // Size returns the length of the file.
 func (f *RemoteFile) Size(ctx context.Context) (int64, error) { return f.lseek(ctx, 0, io.SeekEnd) }
 
-// Sync brings what was written to the disk of the submit side.
+// Sync flushes written data to the disk of the submit side.
 func (f *RemoteFile) Sync(ctx context.Context) error { return f.simple(ctx, "fsync", numFsync) }
 
 // Close closes the file.

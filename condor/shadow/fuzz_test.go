@@ -13,7 +13,7 @@ import (
 	"podstarter/testdata/streams"
 )
 
-// asked are calls of all kinds of answers.
+// asked are calls with all kinds of answers.
 var asked = []func(context.Context, *Client) error{
 	func(ctx context.Context, c *Client) error { _, err := c.GetJobInfo(ctx); return err },
 	func(ctx context.Context, c *Client) error { _, err := c.GetUserInfo(ctx); return err },
@@ -63,7 +63,7 @@ func fileCall(call FileCall) func(context.Context, *Client) error {
 	}
 }
 
-// answers are what shadows said on the connections for calls.
+// answers are the recorded answers of shadows.
 func answers(f *testing.F) (all [][]streams.Packet) {
 	for _, r := range streams.All(f, recordings) {
 		if r.Command() != streams.Calls {
@@ -78,9 +78,8 @@ func answers(f *testing.F) (all [][]streams.Packet) {
 	return all
 }
 
-// FuzzAnswers lets a shadow answer whatever it likes to whatever is asked. An
-// error that is no refusal, and leaves the answers out of step, is the end of the
-// connection.
+// FuzzAnswers has a shadow answer anything to every call. An error that is not a
+// refusal, and leaves the answers out of step, ends the connection.
 func FuzzAnswers(f *testing.F) {
 	for i, packets := range answers(f) {
 		f.Add(uint8(i), streams.Wire(packets))
@@ -105,7 +104,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// FuzzTakeCredential reads what a shadow answers to a fetch of the Kerberos
+// FuzzTakeCredential reads any answer of a shadow to a fetch of the Kerberos
 // credential.
 func FuzzTakeCredential(f *testing.F) {
 	f.Add(streams.Wire([]streams.Packet{{Last: true, Data: fields(6, "secret")}}))

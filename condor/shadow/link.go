@@ -10,17 +10,17 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// link is one connection to a shadow. A client has one at a time and at first
-// the one that the startd handed down.
+// link is one connection to a shadow. A client has one at a time, at first the
+// one that the startd handed down.
 type link struct {
 	stream   *cedar.Stream
 	watch    *watch
 	lost     chan struct{} // closed when the connection broke, unless that was expected
 	broken   error         // what broke the connection; under the turn
-	expected atomic.Bool   // the end of the connection means nothing any more
+	expected atomic.Bool   // the end of the connection no longer matters
 }
 
-// newLink begins to use a stream; the caller has mu, or is alone.
+// newLink begins to use a stream; the caller holds mu, or is the only user.
 func newLink(c *Client, s *cedar.Stream) *link {
 	s.SetTimeout(c.timeout)
 	l := &link{stream: s, lost: make(chan struct{}), watch: newWatch(c, s.Conn())}
@@ -28,8 +28,7 @@ func newLink(c *Client, s *cedar.Stream) *link {
 	return l
 }
 
-// breakUp records that the connection is of no use any more; the caller has
-// the turn.
+// breakUp records that the connection is useless; the caller has the turn.
 func (l *link) breakUp(cause error) error {
 	if l.broken == nil {
 		l.broken = fmt.Errorf("%w: %w", ErrLost, cause)
@@ -42,7 +41,7 @@ func (l *link) breakUp(cause error) error {
 	return l.broken
 }
 
-// isLost tells whether the connection has broken unexpectedly.
+// isLost reports whether the connection has broken unexpectedly.
 func (l *link) isLost() bool {
 	select {
 	case <-l.lost:
@@ -52,17 +51,16 @@ func (l *link) isLost() bool {
 	}
 }
 
-// Lost is closed when the connection that is used now is lost, be it during a
-// call or while idle; another channel stands for the next connection. It is
-// not closed by a shadow that hangs up after JobExit or after a critical
-// ReportError, as it should.
+// Lost is closed when the present connection is lost, during a call or while
+// idle; the next connection has another channel. It is not closed if a shadow
+// hangs up after JobExit or after a critical ReportError, as it should.
 func (c *Client) Lost() <-chan struct{} { return c.current().lost }
 
-// Broken says whether that connection is lost already.
+// Broken reports whether the present connection is lost already.
 func (c *Client) Broken() bool { return c.current().isLost() }
 
-// Await returns when there is a connection, which may be at once. The error is
-// ctx's cause, or has [ErrLost] in its chain when there will be none any more.
+// Await returns when there is a connection, perhaps at once. The error is ctx's
+// cause, or has [ErrLost] in its chain if no other will be accepted.
 func (c *Client) Await(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -70,7 +68,7 @@ func (c *Client) Await(ctx context.Context) error {
 		c.mu.Unlock()
 		switch {
 		case over != nil:
-			return fmt.Errorf("%w, and no other is taken: %w", ErrLost, over)
+			return fmt.Errorf("%w, and no other is accepted: %w", ErrLost, over)
 		case !l.isLost():
 			return nil
 		}
@@ -83,18 +81,18 @@ func (c *Client) Await(ctx context.Context) error {
 }
 
 // Disconnect breaks the connection, so that the shadow comes back with a new
-// one: the way to make both sides begin a failed transfer anew.
+// one: this makes both sides restart a failed transfer.
 func (c *Client) Disconnect(cause error) {
 	l := c.current()
-	l.stream.Close() // a call under way ends and gives the turn back
+	l.stream.Close() // a call under way ends and returns the turn
 	<-c.turn
 	_ = l.breakUp(cause)
 	c.turn <- struct{}{}
 }
 
-// Abandon ends the waiting for a shadow: from now on none is taken back, and
-// whoever awaits one hears so. It changes nothing, and returns false, if there
-// is a connection: a shadow that came back a moment before has the job.
+// Abandon stops waiting for a shadow: none is accepted any more, and
+// [Client.Await] fails. If there is a connection, it only returns false: a
+// shadow that came back a moment before keeps the job.
 func (c *Client) Abandon(reason error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +103,7 @@ func (c *Client) Abandon(reason error) bool {
 	return true
 }
 
-// end is what Abandon is, connection or not. It returns the connection.
+// end is Abandon even if there is a connection, and returns that.
 func (c *Client) end(reason error) *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,29 +118,29 @@ func (c *Client) finish(reason error) {
 	}
 }
 
-// changed wakes those who await something; the caller has mu.
+// changed wakes the goroutines that wait; the caller holds mu.
 func (c *Client) changed() {
 	close(c.moved)
 	c.moved = make(chan struct{})
 }
 
-// Over says why no shadow is taken back any more, nil while one is.
+// Over returns why no shadow is accepted any more, nil while one is.
 func (c *Client) Over() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.over
 }
 
-var errReplaced = errors.New("a shadow has come back with another one")
+var errReplaced = errors.New("a shadow came back with another connection")
 
-// Resume puts the connection of a shadow that came back into the place of the
-// one before, which may not be known to be lost: the shadow often notices
-// first. A call under way on the old one fails with [ErrLost].
+// Resume replaces the connection with that of a shadow that came back. The old
+// one may not be known to be lost: the shadow often notices first. A call under
+// way on the old one fails with [ErrLost].
 //
-// Its first call asks for the shadow's sessions, as the C++ starter does
-// (jic_shadow.cpp:JICShadow::reconnect); settle gets the answer, which is zero
-// if this shadow has no sessions, before any other call is made and before
-// [Client.Await] returns. The stream is the client's, whatever comes of it. An
+// The first call asks for the shadow's sessions, as in the C++ starter
+// (jic_shadow.cpp:JICShadow::reconnect); settle gets the answer, zero if this
+// shadow has no sessions, before any other call is made and before
+// [Client.Await] returns. The client owns the stream even after an error; an
 // error leaves the client without a connection: the shadow will try again.
 func (c *Client) Resume(ctx context.Context, s *cedar.Stream, settle func(SecSessionInfo) error) error {
 	fail := func(err error) error {
@@ -153,7 +151,7 @@ func (c *Client) Resume(ctx context.Context, s *cedar.Stream, settle func(SecSes
 		return fail(err)
 	}
 	old := c.current()
-	old.stream.Close() // a call under way ends and gives the turn back
+	old.stream.Close() // a call under way ends and returns the turn
 	select {
 	case <-c.turn:
 	case <-ctx.Done():
@@ -180,7 +178,7 @@ func (c *Client) Resume(ctx context.Context, s *cedar.Stream, settle func(SecSes
 	return nil
 }
 
-// firstCall asks for the sessions on a connection that is not the client's yet.
+// firstCall asks for the sessions on a connection that is not in use yet.
 func (c *Client) firstCall(ctx context.Context, s *cedar.Stream) (SecSessionInfo, error) {
 	c.mu.Lock()
 	s.SetTimeout(c.timeout)

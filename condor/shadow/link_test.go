@@ -14,8 +14,8 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// comeBack is a new connection of a shadow that answers what Resume asks. Its
-// end is to be had when it has.
+// comeBack is a new connection of a shadow that answers Resume's call. end
+// waits for that and returns the shadow's end.
 func comeBack(t *testing.T) (mine *cedar.Stream, end func() *cedar.Stream) {
 	t.Helper()
 	mine, theirs := encrypted(t)
@@ -114,7 +114,7 @@ func TestResume(t *testing.T) {
 			<-done
 			select {
 			case <-c.Lost():
-				t.Error("the new connection is taken for lost")
+				t.Error("the new connection counts as lost")
 			default:
 			}
 			theirs.Close()
@@ -123,8 +123,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeFails: a connection that comes to nothing leaves the client waiting
-// for the next one.
+// TestResumeFails: after a failed attempt the client waits for the next
+// connection.
 func TestResumeFails(t *testing.T) {
 	ctx := context.Background()
 	for name, tt := range map[string]struct {
@@ -163,7 +163,7 @@ func TestResumeFails(t *testing.T) {
 	}
 }
 
-// TestResumeRefusedSessions: a shadow without sessions is taken all the same.
+// TestResumeRefusedSessions: Resume accepts a shadow without sessions.
 func TestResumeRefusedSessions(t *testing.T) {
 	c, _ := connect(t)
 	mine, theirs := encrypted(t)
@@ -175,7 +175,7 @@ func TestResumeRefusedSessions(t *testing.T) {
 	}()
 	err := c.Resume(context.Background(), mine, func(info SecSessionInfo) error {
 		if info.FileTransfer.Given() {
-			t.Error("a session out of nowhere")
+			t.Error("a session that nobody gave")
 		}
 		return nil
 	})
@@ -184,8 +184,8 @@ func TestResumeRefusedSessions(t *testing.T) {
 	}
 }
 
-// TestResumeTooLate: once the job is given up, or has been reported, or the
-// client is closed, no shadow is taken.
+// TestResumeTooLate: after the job was given up or reported, or the client was
+// closed, no shadow is accepted.
 func TestResumeTooLate(t *testing.T) {
 	ctx := context.Background()
 	for name, end := range map[string]func(t *testing.T, c *Client, conn net.Conn){
@@ -212,7 +212,7 @@ func TestResumeTooLate(t *testing.T) {
 			end(t, c, conn)
 			mine, _ := encrypted(t)
 			if err := c.Resume(ctx, mine, unsettled); err == nil {
-				t.Error("a shadow was taken")
+				t.Error("a shadow was accepted")
 			}
 			if c.Over() == nil {
 				t.Error("Over says that one would be")
@@ -224,7 +224,7 @@ func TestResumeTooLate(t *testing.T) {
 	}
 }
 
-// TestAbandon: a connection that is well is not given up.
+// TestAbandon: a client with a working connection is not given up.
 func TestAbandon(t *testing.T) {
 	c, conn := connect(t)
 	if c.Abandon(errors.New("the lease is over")) || c.Over() != nil {
@@ -275,7 +275,7 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestLeaseCounts: the lease counts from the begin of what was answered.
+// TestLeaseCounts: the lease counts from the beginning of the answered call.
 func TestLeaseCounts(t *testing.T) {
 	c, conn := connect(t)
 	asked := make(chan time.Time, 1)
@@ -289,13 +289,13 @@ func TestLeaseCounts(t *testing.T) {
 	}
 	answered := c.LastCall()
 	if answered.After(<-asked) {
-		t.Error("the lease counts from after the shadow has heard")
+		t.Error("the lease counts from a time after the shadow got the call")
 	}
 	if err := c.LogGeneric(context.Background(), "nobody answers this"); err != nil {
 		t.Fatal(err)
 	}
 	if !c.LastCall().Equal(answered) {
-		t.Error("what was only sent renews the lease")
+		t.Error("a message without an answer renews the lease")
 	}
 }
 
@@ -330,8 +330,8 @@ func TestRemoteFileLeftBehind(t *testing.T) {
 	<-done
 }
 
-// TestManyLosses has callers and shadows that come and go at once: every call
-// is answered or lost, and none hangs.
+// TestManyLosses has callers and shadows come and go at once: every call is
+// answered or lost, and none hangs.
 func TestManyLosses(t *testing.T) {
 	c, conn := connect(t)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -59,7 +59,7 @@ func TestLost(t *testing.T) {
 			}
 			var refusal *CallError
 			if err := c.BeginExecution(ctx); errors.As(err, &refusal) {
-				t.Errorf("%v is taken for an answer", err)
+				t.Errorf("%v counts as an answer", err)
 			}
 		})
 	}
@@ -93,14 +93,14 @@ func TestExpectedEnd(t *testing.T) {
 			soon(t, "the end of the watch", c.current().watch.done)
 			select {
 			case <-c.Lost():
-				t.Error("the shadow's end is taken for a loss")
+				t.Error("the shadow's end counts as a loss")
 			default:
 			}
 		})
 	}
 }
 
-// TestCancel has a caller leave before the answer; the connection survives.
+// TestCancel: a caller leaves before the answer; the connection survives.
 func TestCancel(t *testing.T) {
 	c, conn := connect(t)
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -125,7 +125,7 @@ func TestCancel(t *testing.T) {
 	<-done
 }
 
-// TestCloseDuringCall does not take the own end for a loss.
+// TestCloseDuringCall: Close during a call does not count as a loss.
 func TestCloseDuringCall(t *testing.T) {
 	c, conn := connect(t)
 	called := make(chan error, 1)
@@ -152,7 +152,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestManyCallers has calls of several goroutines take turns.
+// TestManyCallers: calls of several goroutines take turns.
 func TestManyCallers(t *testing.T) {
 	c, conn := connect(t)
 	peer := cedar.NewStream(conn)

@@ -10,13 +10,12 @@ import (
 )
 
 // GetDelegatedProxy has the shadow delegate the job's X.509 proxy, for a job
-// whose files are not transferred, and returns the text of the proxy's file.
-// Source is where the proxy lies at the access point and expires how long it
-// shall be good, the zero time for as long as the original; the shadow goes by
-// what its own job ad says of both, if that is less. The error of a shadow that
-// has no proxy to delegate wraps [cedar.ErrNoDelegation]; the connection is
-// good after it (condor_starter.V6.1/NTsenders.cpp:
-// REMOTE_CONDOR_get_delegated_proxy).
+// without file transfer, and returns the text of the proxy's file. source is
+// the proxy's path at the access point and expires the time until which it
+// should be valid; zero means as long as the original. If the shadow's own job
+// ad says less, that counts. If the shadow has no proxy to delegate the error
+// wraps [cedar.ErrNoDelegation]; the connection survives
+// (condor_starter.V6.1/NTsenders.cpp: REMOTE_CONDOR_get_delegated_proxy).
 func (c *Client) GetDelegatedProxy(ctx context.Context, source string, expires time.Time) ([]byte, error) {
 	const name = "get_delegated_proxy"
 	var until int64
@@ -33,8 +32,7 @@ func (c *Client) GetDelegatedProxy(ctx context.Context, source string, expires t
 	return a.value.text, a.err
 }
 
-// delegated is a reply of get_delegated_proxy; refused does not spoil the
-// connection.
+// delegated is a reply of get_delegated_proxy; the connection survives refused.
 type delegated struct {
 	text    []byte
 	refused error

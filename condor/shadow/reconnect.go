@@ -11,20 +11,20 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// Reconnect is the request of a shadow that comes back: it wants the
-// connection that it was sent on to become the one on which calls are made
-// (condor_shadow.V6.1/remoteresource.cpp:RemoteResource::requestReconnect).
-// It prints without its secret.
+// Reconnect is the request of a shadow that comes back: further calls shall use
+// the connection on which it was sent
+// (condor_shadow.V6.1/remoteresource.cpp:RemoteResource::requestReconnect). It
+// prints without its secret.
 type Reconnect struct {
 	Address        string // of the shadow, in brackets
 	Version        string // of the shadow, a $CondorVersion$ string
-	TransferSocket string // where files are transferred to and from now on; empty if it did not say
+	TransferSocket string // the new address for file transfers; empty if not given
 
 	key *string // a pointer, so that no formatting verb reaches it
 }
 
-// TransferKey is what a transfer of files has to begin with from now on; empty
-// if the shadow did not say.
+// TransferKey is the key with which file transfers must begin from now on;
+// empty if the shadow gave none.
 func (r Reconnect) TransferKey() string {
 	if r.key == nil {
 		return ""
@@ -42,9 +42,9 @@ func (r Reconnect) GoString() string { return r.String() }
 func (r Reconnect) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // Results of a command that travels as an ad
-// (condor_utils/condor_commands.cpp:getCAResultString). To every other refusal
-// than an end of the connection the shadow gives the job up for lost and lets
-// it run again.
+// (condor_utils/condor_commands.cpp:getCAResultString). After any refusal the
+// shadow gives the job up for lost and runs it again; it tries again only if
+// the connection just ends.
 const (
 	ResultSuccess        = "Success"
 	ResultNotAuthorized  = "NotAuthorized"
@@ -52,7 +52,7 @@ const (
 	ResultInvalidState   = "InvalidState"
 )
 
-// Bounds of a request; HTCondor has the first one only
+// Bounds of a request; HTCondor has only the first one
 // (classad_command_util.cpp:getCmdFromReliSock).
 const (
 	requestTimeout = 10 * time.Second
@@ -62,9 +62,9 @@ const (
 
 const commandReconnect = "CA_RECONNECT_JOB"
 
-// ReadReconnect reads the payload of the command CA_CMD (1200), of which
-// CA_RECONNECT_JOB is the one kind that starters know. Another kind, and a
-// request that cannot be right, is answered with a refusal and is an error.
+// ReadReconnect reads the payload of the command CA_CMD (1200); starters know
+// only the kind CA_RECONNECT_JOB. Another kind, or an invalid request, is
+// refused and returned as an error.
 func ReadReconnect(s *cedar.Stream) (Reconnect, error) {
 	s.SetTimeout(requestTimeout)
 	s.SetMessageLimit(maxRequest)
@@ -92,9 +92,9 @@ func ReadReconnect(s *cedar.Stream) (Reconnect, error) {
 func reconnectOf(ad *classads.Ad) (Reconnect, error) {
 	switch command, err := ad.GetString("Command"); {
 	case err != nil:
-		return Reconnect{}, errors.New("it does not say which")
+		return Reconnect{}, errors.New("it has no name")
 	case !strings.EqualFold(command, commandReconnect):
-		return Reconnect{}, fmt.Errorf("starters do not know %.80q", command)
+		return Reconnect{}, fmt.Errorf("a starter does not know the command %.80q", command)
 	}
 	key := ad.StringOr("TransferKey", "")
 	r := Reconnect{
@@ -116,15 +116,15 @@ func reconnectOf(ad *classads.Ad) (Reconnect, error) {
 }
 
 // Accept tells the shadow that it has its job back, and who runs it: info is
-// what RegisterStarterInfo said, without the slot's ad. What comes on the
-// stream from now on belongs to [Client.Resume].
+// the ad of RegisterStarterInfo, without the slot's ad. Pass the stream to
+// [Client.Resume] afterwards.
 func Accept(s *cedar.Stream, info *classads.Ad) error {
 	reply := info.Clone()
 	reply.SetString("Result", ResultSuccess)
 	return sendReply(s, reply)
 }
 
-// Refuse tells the shadow that it does not get its job, and why.
+// Refuse tells the shadow that it does not get its job back, and why.
 func Refuse(s *cedar.Stream, result, why string) error {
 	reply := classads.NewAd()
 	reply.SetString("Result", result)

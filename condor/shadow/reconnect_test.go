@@ -92,7 +92,7 @@ func TestReadReconnectRefuses(t *testing.T) {
 	}
 }
 
-// TestReadReconnectBroken: what is no ad at all is an error and no more.
+// TestReadReconnectBroken: bytes that are not an ad give only an error.
 func TestReadReconnectBroken(t *testing.T) {
 	for name, send := range map[string]func(*cedar.Stream){
 		"hangs up":       func(*cedar.Stream) {},
@@ -143,8 +143,8 @@ func TestAcceptAndRefuse(t *testing.T) {
 	}
 }
 
-// FuzzReadReconnect feeds the command with bytes of a peer that has the claim's
-// key and means no good.
+// FuzzReadReconnect sends the command bytes of a hostile peer that has the
+// claim's key.
 func FuzzReadReconnect(f *testing.F) {
 	seed := func(text string) []byte {
 		a, b := net.Pipe()
@@ -182,8 +182,8 @@ func FuzzReadReconnect(f *testing.F) {
 	})
 }
 
-// TestRequeueOldShadow: a shadow that does not know what a subcode of -1000 means
-// is given no code that it would hold the job for.
+// TestRequeueOldShadow: a shadow that does not know the subcode -1000 gets no
+// code for which it would hold the job.
 func TestRequeueOldShadow(t *testing.T) {
 	for _, tt := range []struct {
 		version version.Version

@@ -21,7 +21,7 @@ import (
 
 const recordings = "../../testdata/streams"
 
-// turned are the packets as the other side has them.
+// turned returns the packets from the other side's view.
 func turned(packets []streams.Packet) []streams.Packet {
 	all := make([]streams.Packet, len(packets))
 	for i, p := range packets {
@@ -31,8 +31,8 @@ func turned(packets []streams.Packet) []streams.Packet {
 	return all
 }
 
-// repeater makes the calls of a recording again. What they were is read from the
-// requests; that each is sent again byte for byte, the player sees to.
+// repeater makes the calls of a recording again. It reads them from the requests;
+// the player checks that each is sent again byte for byte.
 type repeater struct {
 	t    testing.TB
 	c    *Client
@@ -44,7 +44,7 @@ func newRepeater(t testing.TB, packets []streams.Packet) *repeater {
 	return &repeater{t: t, sent: cedartest.Adopted(t, streams.Say(t, turned(packets)))}
 }
 
-// note writes a call down, without what differs from one recording to the next.
+// note records a call, without the parts that differ between recordings.
 func (r *repeater) note(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	line = regexp.MustCompile(`127\.0\.0\.1:\d+>`).ReplaceAllString(line, "127.0.0.1:PORT>")
@@ -79,7 +79,7 @@ func (r *repeater) ad() *classads.Ad {
 
 func (r *repeater) end() { r.must(r.sent.EndOfMessage()) }
 
-// all makes the calls until there are no more.
+// all makes the calls until none is left.
 func (r *repeater) all(ctx context.Context) {
 	for {
 		number, err := r.sent.GetInt()
@@ -91,7 +91,7 @@ func (r *repeater) all(ctx context.Context) {
 	}
 }
 
-// result is what came of a call, as it is written down.
+// result formats the result of a call for the record.
 func (r *repeater) result(value any, err error) any {
 	var refusal *CallError
 	if errors.As(err, &refusal) {
@@ -190,8 +190,8 @@ func (r *repeater) one(ctx context.Context, number int64) {
 	}
 }
 
-// formats are the fields of the calls on files: numbers, text and a body, which is
-// as long as the number before last says.
+// formats are the fields of the calls on files: numbers, text and a body, whose
+// length is the number before last.
 var formats = map[FileCall]string{
 	FileAccess: "tn", FileClose: "n", FileFstat: "n", FileFsync: "n", FileGetdir: "t", FileGetfile: "t", FileLookup: "t", FileLseek: "nnn",
 	FileMkdir: "tn", FileOpen: "nnt", FilePread: "nnn", FileRead: "nn", FileReadlink: "tn", FileRename: "tt", FileRmall: "t", FileRmdir: "t",
@@ -244,8 +244,8 @@ func (r *repeater) file(ctx context.Context, number int64) {
 	r.note("%s %s: %v", request.Call, strings.Join(shown, " "), r.result(got, err))
 }
 
-// TestReplay makes the calls of every recording again: what is sent is what was
-// sent, and what the shadow answered is understood.
+// TestReplay makes the calls of every recording again: the requests are the same,
+// and the answers are understood.
 func TestReplay(t *testing.T) {
 	for _, c := range streams.Cases(t, recordings) {
 		t.Run(c[0]+"/"+c[1], func(t *testing.T) {

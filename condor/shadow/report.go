@@ -9,24 +9,24 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// RemoteError is a failure that ends up in the job's event log.
+// RemoteError is a failure for the job's event log.
 type RemoteError struct {
 	Message string // may have several lines
-	// Code and Subcode say what becomes of the job if the error is critical;
+	// Code and Subcode decide what happens to the job if the error is critical;
 	// see [ShouldVacate]. With code 0 the shadow fills in VacateStarterError.
 	Code, Subcode int
 	// Critical ends the run: the shadow deactivates the claim and hangs up.
 	Critical bool
 }
 
-// ReportError tells the shadow of a failure; a critical one is how a job is
-// put on hold, and no call can follow it. The shadow does not answer, so an
-// error of this function says only that the message could not be sent
+// ReportError reports a failure to the shadow; a critical one puts the job on
+// hold, and no call can follow it. The shadow does not answer, so an error only
+// means that the message could not be sent
 // (condor_starter.V6.1/jic_shadow.cpp:JICShadow::notifyStarterError).
 func (c *Client) ReportError(ctx context.Context, e RemoteError) error {
 	if e.Code < VacateBase && e.Subcode <= SubcodeRequeue && !c.Version().AtLeast(25, 2, 1) {
-		// Older ones would hold the job for the code alone. Their own starters
-		// give none.
+		// Older ones would hold the job because of the code alone. Their own
+		// starters send none.
 		e.Code, e.Subcode = HoldUnspecified, 0
 	}
 	return c.ulog(ctx, e.event(time.Now()), e.Critical)
@@ -55,18 +55,18 @@ func event(kind string, number int64, now time.Time) *classads.Ad {
 	ad := classads.NewAd()
 	ad.SetString("MyType", kind)
 	ad.SetInt("EventTypeNumber", number)
-	ad.SetString("EventTime", now.UTC().Format("2006-01-02T15:04:05Z")) // the shadow puts its own
+	ad.SetString("EventTime", now.UTC().Format("2006-01-02T15:04:05Z")) // the shadow sets its own
 	return ad
 }
 
-// clean makes a text fit for a string of the wire, which ends at a NUL.
+// clean prepares a text for a string on the wire, which ends at a NUL.
 func clean(s string) string { return strings.ReplaceAll(s, "\x00", "?") }
 
-// maxGeneric is the room for text in a generic event
+// maxGeneric is the room for text in a generic event, in bytes
 // (condor_utils/condor_event.h: GenericEvent::info).
 const maxGeneric = 1023
 
-// LogGeneric puts a line into the job's event log.
+// LogGeneric writes a line into the job's event log.
 func (c *Client) LogGeneric(ctx context.Context, text string) error {
 	const genericNumber = 8 // ULOG_GENERIC
 	text = clean(text)

@@ -8,8 +8,8 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// SubmitSide is who shadow and schedd are on the sessions that come from the
-// claim (condor_utils/condor_auth.h: SUBMIT_SIDE_MATCHSESSION_FQU).
+// SubmitSide is the user of shadow and schedd on the sessions that come from
+// the claim (condor_utils/condor_auth.h: SUBMIT_SIDE_MATCHSESSION_FQU).
 const SubmitSide = "submit-side@matchsession"
 
 // SessionParts is a security session in the parts of a claim id. It prints
@@ -19,13 +19,13 @@ type SessionParts struct {
 	key      *string // a pointer, so that no formatting verb reaches it
 }
 
-// Given says whether the shadow gave this session at all.
+// Given reports whether the shadow gave this session at all.
 func (p SessionParts) Given() bool { return p.ID != "" && p.key != nil }
 
 // Import makes the session. Its user is [SubmitSide].
 func (p SessionParts) Import(levels ...cedar.Level) (*cedar.Session, error) {
 	if !p.Given() {
-		return nil, fmt.Errorf("the shadow gave no such session")
+		return nil, fmt.Errorf("the shadow did not give this session")
 	}
 	return cedar.ImportSessionParts(p.ID, p.Info, *p.key, SubmitSide, levels...)
 }
@@ -39,22 +39,22 @@ func (p SessionParts) GoString() string { return p.String() }
 // LogValue is String.
 func (p SessionParts) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
-// SecSessionInfo holds the sessions that a shadow derives from the claim.
+// SecSessionInfo holds the two sessions that a shadow derives from the claim.
 type SecSessionInfo struct {
-	// Reconnect is what a shadow that comes back, and the schedd, use towards
+	// Reconnect is for a shadow that comes back, and for the schedd, towards
 	// the starter. It is the claim's own session.
 	Reconnect SessionParts
-	// FileTransfer is what the starter uses towards the shadow.
+	// FileTransfer is for the starter towards the shadow.
 	FileTransfer SessionParts
 }
 
-// GetSecSessionInfo asks for those sessions. A shadow without them refuses
-// with a [*CallError]; the starter goes on without.
+// GetSecSessionInfo asks for those sessions. A shadow without them refuses with
+// a [*CallError]; the starter goes on without.
 func (c *Client) GetSecSessionInfo(ctx context.Context) (SecSessionInfo, error) {
 	const name = "get_sec_session_info"
 	if !c.Encrypted() {
-		// The C++ starter would turn encryption on for this call; a stream
-		// here encrypts always or, lacking a key, never.
+		// The C++ starter would turn encryption on for this call; a stream here
+		// encrypts either always or, without a key, never.
 		return SecSessionInfo{}, fmt.Errorf("shadow call %s: %w", name, ErrNotEncrypted)
 	}
 	a := ask(ctx, c, sessionsCall(name), takeSessions)
@@ -63,7 +63,7 @@ func (c *Client) GetSecSessionInfo(ctx context.Context) (SecSessionInfo, error) 
 
 func sessionsCall(name string) call {
 	return call{name: name, number: numGetSecSessionInfo, put: func(s *cedar.Stream) {
-		// What the starter would want of the two; it has no wishes.
+		// The starter's wishes for the two sessions; it has none.
 		s.PutString("")
 		s.PutString("")
 	}}

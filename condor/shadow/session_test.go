@@ -15,8 +15,8 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// encrypted makes the two ends of a connection in the middle of its life, as a
-// startd hands it down: one has what the other lacks.
+// encrypted returns the two ends of a connection in the middle of its life, as
+// a startd hands it down, with matching states.
 func encrypted(t testing.TB) (mine, theirs *cedar.Stream) {
 	t.Helper()
 	a, b := pair(t)
@@ -35,7 +35,7 @@ func encrypted(t testing.TB) (mine, theirs *cedar.Stream) {
 	return adopt(a, "01000000", "02000000", ivA, ivB), adopt(b, "02000000", "01000000", ivB, ivA)
 }
 
-// descriptor gives a connection's socket a second descriptor.
+// descriptor duplicates the descriptor of a connection's socket.
 func descriptor(t testing.TB, conn net.Conn) int {
 	t.Helper()
 	f, err := conn.(interface{ File() (*os.File, error) }).File()
@@ -84,7 +84,7 @@ func TestGetSecSessionInfo(t *testing.T) {
 		t.Errorf("%v, %v", s, err)
 	}
 	if _, err := (SessionParts{}).Import(); err == nil {
-		t.Error("a session that is not there was imported")
+		t.Error("a missing session was imported")
 	}
 	text, _ := json.Marshal(got)
 	var log strings.Builder

@@ -22,8 +22,8 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// fields make the payload of a packet of a plaintext stream, by hand: integers
-// are eight bytes, strings end with NUL (starter-side of reli_sock.cpp).
+// fields encodes the payload of a packet of a plaintext stream: integers are
+// eight bytes, strings end with NUL (starter-side of reli_sock.cpp).
 func fields(values ...any) []byte {
 	var b []byte
 	for _, v := range values {
@@ -88,7 +88,7 @@ func pair(t testing.TB) (client, server net.Conn) {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// connect makes a client whose shadow is the connection returned.
+// connect makes a client and returns its shadow's connection.
 func connect(t testing.TB) (*Client, net.Conn) {
 	t.Helper()
 	mine, theirs := pair(t)
@@ -117,7 +117,7 @@ func expect(t testing.TB, conn net.Conn, request, reply []byte) <-chan struct{} 
 }
 
 func TestRequestBytes(t *testing.T) {
-	// One exchange spelled out, so that the helpers above are known to be right.
+	// One exchange spelled out, to check the helpers above.
 	const want = "0100000008ffffffffffffffb2" // end, 8 bytes, -78
 	if got := hex.EncodeToString(message(-78)); got != want {
 		t.Fatalf("begin_execution is %s, want %s", got, want)
@@ -224,7 +224,7 @@ func TestCalls(t *testing.T) {
 				t.Errorf("error %v, want errno %v", err, tt.errno)
 			}
 			if errors.Is(err, ErrLost) {
-				t.Errorf("%v is taken for a loss", err)
+				t.Errorf("%v counts as a loss", err)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -259,8 +259,7 @@ func TestReportError(t *testing.T) {
 	}
 }
 
-// TestNoReply makes sure that the next call does not wait for an answer that
-// never comes.
+// TestNoReply: the next call does not wait for an answer that never comes.
 func TestNoReply(t *testing.T) {
 	c, conn := connect(t)
 	ctx := context.Background()
@@ -292,7 +291,7 @@ func TestNoReply(t *testing.T) {
 	}
 }
 
-// TestOldShadow makes no call that the shadow would not answer.
+// TestOldShadow: no call is made that the shadow would not answer.
 func TestOldShadow(t *testing.T) {
 	ctx := context.Background()
 	c, conn := connect(t)

@@ -8,30 +8,29 @@ import (
 	"syscall"
 )
 
-// streamChunk is how many bytes of a streamed file travel at a time: what a pipe
-// holds.
+// streamChunk is how many bytes of a streamed file are sent at a time: the size of
+// a pipe.
 const streamChunk = 64 << 10
 
-// streamMode is what files that are streamed to are created with, less the
-// shadow's umask (condor_starter.V6.1/stream_handler.cpp:StreamHandler::Init).
+// streamMode is the mode of new files for streamed output, less the shadow's umask
+// (condor_starter.V6.1/stream_handler.cpp:StreamHandler::Init).
 const streamMode = 0o666
 
-// Stream is a standard file of a job that is copied from or to a file of the
+// Stream is a standard file of a job that is copied to or from a file of the
 // submit side while the job runs. It belongs to one goroutine. The end of a
-// context cuts no call short, which would cost the connection, but the waiting for
-// a shadow that is away.
+// context ends only the waiting for a shadow that is away; it does not interrupt a
+// call, which would cost the connection.
 type Stream struct {
 	c      *Client
 	name   string
-	flags  int // for opening it again
+	flags  int // to open it again
 	file   *RemoteFile
-	offset int64 // of what has been copied
+	offset int64 // of the data copied so far
 }
 
-// OpenOutput opens a file of the submit side to stream output to. It is truncated
-// unless more is set, with which output is added to what is there. That is not
-// O_APPEND: what is written again after a connection was lost goes to the same
-// place.
+// OpenOutput opens a file of the submit side for streamed output. The file is
+// truncated unless more is set; then output is appended. It does not use O_APPEND:
+// data written again after a lost connection goes to the same place.
 func (c *Client) OpenOutput(ctx context.Context, name string, more bool) (*Stream, error) {
 	s := &Stream{c: c, name: name, flags: syscall.O_CREAT | syscall.O_WRONLY}
 	flags := s.flags
@@ -54,8 +53,8 @@ func (c *Client) OpenInput(ctx context.Context, name string) (*Stream, error) {
 	return s, s.again(ctx, func() error { return s.open(ctx, s.flags) })
 }
 
-// again makes calls on whichever shadow there is, and again on the next one if
-// the first is lost meanwhile.
+// again makes calls, waiting for a shadow if needed, and makes them again on the
+// next connection if one is lost.
 func (s *Stream) again(ctx context.Context, do func() error) error {
 	for {
 		err := do()
@@ -73,9 +72,9 @@ func (s *Stream) open(ctx context.Context, flags int) (err error) {
 	return err
 }
 
-// Write copies bytes to the file. When the connection is lost it waits until a
-// shadow has come back, or ctx ends, and then goes on where it was; it fails if
-// the file has lost what was written before (StreamHandler::VerifyOutputFile).
+// Write copies bytes to the file. If the connection is lost it waits for a shadow,
+// or the end of ctx, and continues at the same offset; it fails if the file has
+// lost data written before (StreamHandler::VerifyOutputFile).
 func (s *Stream) Write(ctx context.Context, p []byte) error {
 	return s.insist(ctx, func() error {
 		n, err := s.file.WriteAt(context.WithoutCancel(ctx), p, s.offset)
@@ -100,8 +99,8 @@ func (s *Stream) Read(ctx context.Context, p []byte) (n int, err error) {
 	return n, err
 }
 
-// Finish brings output to the disk of the submit side and closes the file. That
-// it cannot be closed is of no consequence.
+// Finish flushes output to the disk of the submit side and closes the file. A
+// failure to close it is only logged.
 func (s *Stream) Finish(ctx context.Context) error {
 	if s.flags != syscall.O_RDONLY {
 		if err := s.insist(ctx, func() error { return s.file.Sync(context.WithoutCancel(ctx)) }); err != nil {
@@ -109,13 +108,13 @@ func (s *Stream) Finish(ctx context.Context) error {
 		}
 	}
 	if err := s.file.Close(context.WithoutCancel(ctx)); err != nil {
-		s.c.log.Info("A streamed file cannot be closed", "name", s.name, "error", err)
+		s.c.log.Info("A streamed file could not be closed", "name", s.name, "error", err)
 	}
 	return nil
 }
 
-// insist does something to the file that is open, and to the one that is opened
-// anew when a shadow has come back.
+// insist does something to the open file and, if a shadow has come back, to the
+// file opened again.
 func (s *Stream) insist(ctx context.Context, do func() error) error {
 	first := true
 	err := s.again(ctx, func() error {
@@ -133,7 +132,7 @@ func (s *Stream) insist(ctx context.Context, do func() error) error {
 	return nil
 }
 
-// reopen opens the file anew for a shadow that has come back.
+// reopen opens the file again at a shadow that has come back.
 func (s *Stream) reopen(ctx context.Context) error {
 	if err := s.open(ctx, s.flags); err != nil || s.flags == syscall.O_RDONLY {
 		return err
@@ -145,7 +144,7 @@ func (s *Stream) reopen(ctx context.Context) error {
 	return err
 }
 
-// CopyOutput copies all that comes out of r, to its end, and finishes the stream.
+// CopyOutput copies r to its end, and finishes the stream.
 func (s *Stream) CopyOutput(ctx context.Context, r io.Reader) error {
 	chunk := make([]byte, streamChunk)
 	for {
@@ -164,7 +163,7 @@ func (s *Stream) CopyOutput(ctx context.Context, r io.Reader) error {
 	}
 }
 
-// CopyInput copies the file to w, to its end, or until w takes no more.
+// CopyInput copies the file to w, to its end, or until w accepts no more.
 func (s *Stream) CopyInput(ctx context.Context, w io.Writer) error {
 	chunk := make([]byte, streamChunk)
 	for {
@@ -176,7 +175,7 @@ func (s *Stream) CopyInput(ctx context.Context, w io.Writer) error {
 			return err
 		}
 		if _, err := w.Write(chunk[:n]); err != nil {
-			s.c.log.Info("The job takes no more input", "name", s.name, "error", err)
+			s.c.log.Info("The job reads no more input", "name", s.name, "error", err)
 			return s.Finish(ctx)
 		}
 	}

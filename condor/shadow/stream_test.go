@@ -67,7 +67,7 @@ func (d *disk) serve(s *cedar.Stream) {
 		d.breaks--
 		d.mu.Unlock()
 		if broken {
-			s.Close() // the call was carried out, but who asked does not know
+			s.Close() // the call was carried out, but the caller does not know
 			return
 		}
 		s.PutInt(result)
@@ -121,9 +121,9 @@ func (d *disk) act(number int64, a [3]int64, body []byte) (result int64, answer 
 	return 0, nil, 0
 }
 
-// attach makes a client of a disk. Each time the connection breaks, a shadow comes
-// back, after change was called, until end is called: before the test ends, which
-// closes connections.
+// attach makes a client of a disk. Whenever the connection breaks, it calls change
+// and a shadow comes back. Call end before the test ends, which closes
+// connections.
 func (d *disk) attach(t *testing.T, change func(*disk)) *Client {
 	t.Helper()
 	c, conn := connect(t)
@@ -162,8 +162,8 @@ func (d *disk) attach(t *testing.T, change func(*disk)) *Client {
 
 const portableOutput, portableTruncate = 0x101, 0x200
 
-// TestStreamOutput breaks the connection at each call in turn; nothing is lost and
-// nothing is written twice.
+// TestStreamOutput breaks the connection at each call in turn; no data is lost or
+// written twice.
 func TestStreamOutput(t *testing.T) {
 	ctx := context.Background()
 	said := strings.Repeat("a line of output\n", 10)
@@ -195,8 +195,7 @@ func streamOutput(t *testing.T, ctx context.Context, said string, breaks int) {
 	d.end()
 }
 
-// TestStreamLostOutput: a submit side that has forgotten what it had is not
-// written to as if nothing had been.
+// TestStreamLostOutput: if the submit side has lost data, writing to it fails.
 func TestStreamLostOutput(t *testing.T) {
 	ctx := context.Background()
 	d := &disk{breaks: 5}
@@ -271,7 +270,7 @@ func TestStreamInput(t *testing.T) {
 	d.end()
 }
 
-// TestStreamGivesUp: with no shadow to come, what waits for one ends.
+// TestStreamGivesUp: if no shadow will come, waiting for one ends.
 func TestStreamGivesUp(t *testing.T) {
 	c, conn := connect(t)
 	d := &disk{breaks: -1}

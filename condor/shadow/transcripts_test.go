@@ -10,12 +10,12 @@ request_guidance JobEnvironment: StartJob
 begin_execution done
 register_job_info Running
 `
-	// ended is how shadows of 25.14 answer, though they have understood.
+	// ended is how shadows of 25.14 answer, although they recorded the event.
 	ended = "event_notification ActivationExecutionExit: -3\nregister_job_info Exited\n"
 )
 
-// transcripts are the calls of a case and what came of them. Shadows of 23.9 are
-// not asked for guidance.
+// transcripts are the calls of a case and their results. Shadows of 23.9 are not
+// asked for guidance.
 var transcripts = map[[2]string]string{
 	{"23.9", "plain"}: `get_job_info alice job.sh out "one two' 'words"
 ` + begins + `begin_execution done

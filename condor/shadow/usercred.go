@@ -7,13 +7,12 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// kerberosCredential is the kind of credential that CREDD_GET_CRED is asked for
+// kerberosCredential is the kind of credential to ask CREDD_GET_CRED for
 // (condor_utils/store_cred.h: STORE_CRED_USER_KRB).
 const kerberosCredential = 0x20
 
-// maxUserCredential bounds what a shadow may send
-// (condor_daemon_client/dc_shadow.cpp:getUserCredential has a limit of the
-// kind).
+// maxUserCredential bounds what a shadow may send, in bytes
+// (condor_daemon_client/dc_shadow.cpp:getUserCredential has a similar limit).
 const maxUserCredential = 16 << 20
 
 // Caller starts commands at other daemons; [cedar.Client] does.
@@ -21,10 +20,10 @@ type Caller interface {
 	Command(ctx context.Context, addr string, cmd int, session *cedar.Session) (*cedar.Stream, error)
 }
 
-// FetchKerberos asks the shadow at addr for what the user has stored at the
-// access point from which Kerberos tickets can be made. It goes over a
-// connection of its own, on the claim's session; a shadow without the credential
-// just hangs up.
+// FetchKerberos asks the shadow at addr for the credential that the user has
+// stored at the access point and from which Kerberos tickets can be made. It
+// uses a connection of its own, on the claim's session; a shadow without the
+// credential just hangs up.
 func FetchKerberos(ctx context.Context, by Caller, addr string, session *cedar.Session, user, domain string) ([]byte, error) {
 	fail := func(err error) ([]byte, error) {
 		return nil, fmt.Errorf("fetch the Kerberos credential of %s@%s from the shadow %s: %w", user, domain, addr, err)
@@ -51,14 +50,14 @@ func FetchKerberos(ctx context.Context, by Caller, addr string, session *cedar.S
 	return data, nil
 }
 
-// takeCredential takes the answer: a size and so many bytes.
+// takeCredential reads the answer: a size and so many bytes.
 func takeCredential(s *cedar.Stream) ([]byte, error) {
 	n, err := s.GetInt()
 	if err != nil {
 		return nil, fmt.Errorf("%w (has the user stored one with condor_store_cred add-krb?)", err)
 	}
 	if n <= 0 || n > maxUserCredential {
-		return nil, fmt.Errorf("it offers %d bytes, at most %d are taken", n, maxUserCredential)
+		return nil, fmt.Errorf("it offers %d bytes, at most %d are accepted", n, maxUserCredential)
 	}
 	data, err := s.GetBytes(int(n))
 	if err == nil {

@@ -14,29 +14,29 @@ import (
 	"podstarter/rescue"
 )
 
-// A shadow never speaks first. Bytes, or the end of the connection, that
-// arrive while no call is under way mean that the connection is lost; the
-// kernel's keep-alive probes make a dead peer look the same
+// A shadow never speaks first. Bytes, or the end of the connection, that arrive
+// while no call is under way mean that the connection is lost; after the
+// kernel's keep-alive probes a dead peer looks the same
 // (condor_starter.V6.1/jic_shadow.cpp:JICShadow::syscall_sock_handler).
 
-// watch waits for that on a duplicate of the socket, which has deadlines of
-// its own, and takes no bytes off the socket.
+// watch waits for that on a duplicate of the socket, which has its own
+// deadlines, and reads no bytes from it.
 type watch struct {
 	file    *os.File
 	stopped sync.Once
 	done    chan struct{} // closed when the goroutine has ended
 }
 
-// newWatch prepares to watch a connection; start begins.
+// newWatch prepares to watch a connection; call start afterwards.
 func newWatch(c *Client, conn net.Conn) *watch {
 	w := &watch{done: make(chan struct{})}
 	duplicate, ok := conn.(interface{ File() (*os.File, error) })
 	if !ok {
-		return w // a connection without a socket, in tests
+		return w // a connection without a socket, only in tests
 	}
 	var err error
 	if w.file, err = duplicate.File(); err != nil {
-		c.log.Warn("Cannot watch the connection to the shadow for its end; only a failing call will tell", "error", err)
+		c.log.Warn("Cannot watch the connection to the shadow for its end; only a failing call will show it", "error", err)
 		w.file = nil
 	}
 	return w
@@ -54,15 +54,15 @@ func (w *watch) start(c *Client, l *link) {
 	})
 }
 
-// stop ends the watch and waits until it has ended. It is not called by who
-// has the turn.
+// stop ends the watch and waits until it has ended. The owner of the turn must
+// not call it.
 func (w *watch) stop() {
 	w.leave()
 	<-w.done
 }
 
-// leave ends the watch soon. As long as it lasts, its duplicate keeps the
-// connection open.
+// leave ends the watch soon, without waiting. Until then its duplicate keeps
+// the connection open.
 func (w *watch) leave() {
 	w.stopped.Do(func() {
 		if w.file != nil {
@@ -89,7 +89,7 @@ func (w *watch) run(c *Client, l *link) {
 			return true
 		}
 		defer func() { c.turn <- struct{}{} }()
-		// It may have been the answer to a call, which is taken by now.
+		// It may have been the answer to a call, which has read it by now.
 		if found = peek(int(fd)); found == nil {
 			return false
 		}
@@ -103,7 +103,7 @@ func (w *watch) run(c *Client, l *link) {
 
 var errSpokeFirst = errors.New("the shadow sent something without being asked")
 
-// peek says what waits on a socket: nil for nothing.
+// peek returns what waits on a socket: nil for nothing.
 func peek(fd int) error {
 	var b [1]byte
 	for {

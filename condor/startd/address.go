@@ -13,16 +13,16 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// Knobs is what is read from the configuration.
+// Knobs reads the configuration.
 type Knobs interface {
 	Lookup(name string) (string, bool)
 	Int(name string, def int64) (int64, error)
 }
 
-// OwnAddress is where the starter can be reached, in angle brackets: the
-// shared port's address with the id of the starter's endpoint
+// OwnAddress returns the starter's address in angle brackets: the shared port's
+// address with the id of the starter's endpoint
 // (condor_io/shared_port_endpoint.cpp:InitRemoteAddress). The shared port
-// tells its address in a file; should that not be readable, the startd's own
+// writes its address to a file; if that cannot be read, the startd's own
 // address, which is behind the same port, gives the same result.
 func (h *Inheritance) OwnAddress(k Knobs) string {
 	if h.EndpointID == "" {
@@ -37,7 +37,7 @@ func (h *Inheritance) OwnAddress(k Knobs) string {
 	return base.WithSock(h.EndpointID).String()
 }
 
-// portAddress is the address of a starter with a port of its own: it is on the
+// portAddress returns the address of a starter with a port of its own, on the
 // startd's host.
 func (h *Inheritance) portAddress() string {
 	s := cedar.Sinful{Host: h.Parent.Host, Params: map[string]string{"noUDP": ""}}
@@ -56,7 +56,7 @@ func (h *Inheritance) portAddress() string {
 	return s.String()
 }
 
-// maxAdFile bounds the shared port's file; a real one has a few hundred bytes.
+// maxAdFile bounds the shared port's file, in bytes; it has some hundred.
 const maxAdFile = 1 << 20
 
 func sharedPortAddress(path string) (cedar.Sinful, error) {
@@ -74,13 +74,13 @@ func sharedPortAddress(path string) (cedar.Sinful, error) {
 	}
 	s, err := cedar.ParseSinful(address)
 	if err == nil && s.Port == 0 {
-		err = fmt.Errorf("%s: the shared port does not listen yet", path)
+		err = fmt.Errorf("%s: the shared port is not listening yet", path)
 	}
 	return s, err
 }
 
-// readRegular reads a file in a directory that belongs to somebody else: no
-// pipe may hold the starter up.
+// readRegular reads a file in a directory that belongs to somebody else: a pipe
+// there must not block the starter.
 func readRegular(path string, limit int64) (string, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {

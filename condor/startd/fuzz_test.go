@@ -9,7 +9,7 @@ import (
 	"podstarter/testdata/streams"
 )
 
-// FuzzReadMachine reads what a startd might write before it spawns a starter.
+// FuzzReadMachine reads anything a startd might write before it spawns us.
 func FuzzReadMachine(f *testing.F) {
 	for _, data := range streams.Seeds(f, recordings, func(r streams.Recording) bool { return r.Command() == streams.Updates }) {
 		f.Add(data)
@@ -40,7 +40,7 @@ func FuzzOrders(f *testing.F) {
 	})
 }
 
-// FuzzSharedPortAddress reads files that tell where the shared port is.
+// FuzzSharedPortAddress reads files with the shared port's address.
 func FuzzSharedPortAddress(f *testing.F) {
 	f.Add("MyAddress = \"<127.0.0.1:9618?addrs=127.0.0.1-9618&noUDP>\"\nSharedPortCommandSinfuls = \"<127.0.0.1:9618>\"\n")
 	f.Add("MyAddress = \"<127.0.0.1:0>\"\n")

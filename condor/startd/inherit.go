@@ -1,6 +1,6 @@
-// Package startd is a starter's side of its talk with the startd that spawned
-// it: taking over what was handed down, telling it about the job, showing
-// signs of life, and reading the orders it sends.
+// Package startd is a starter's side of its talk with the startd that spawned it:
+// taking over what the startd handed down, sending it updates about the job and
+// keep-alives, and reading its orders.
 package startd
 
 import (
@@ -16,7 +16,7 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// Names of environment variables by which daemons hand down what they share
+// Environment variables by which daemons hand down shared objects
 // (condor_daemon_core.V6/daemon_core.cpp:Create_Process, Inherit).
 const (
 	envInherit        = "CONDOR_INHERIT"
@@ -25,13 +25,13 @@ const (
 	envPrivatePrefix  = "CONDOR_PRIVATE_"
 )
 
-// Who the sender of a command is, by the session it uses.
+// Users of the sessions on which commands arrive.
 const (
 	userParent = "condor@parent"
 	userFamily = "condor@family"
 )
 
-// maxInherit bounds the variables; the kernel allows 128 KiB for each
+// maxInherit bounds the variables in bytes; the kernel allows 128 KiB for each
 // (execve(2)).
 const maxInherit = 256 << 10
 
@@ -39,22 +39,22 @@ const maxInherit = 256 << 10
 type Inheritance struct {
 	ParentPID int
 	Parent    cedar.Sinful // the startd's address
-	// Update is the socket for what the startd shall know about the job;
-	// Syscall the one to the shadow, in the middle of its talk.
+	// Update is the socket for updates about the job; Syscall the one to the shadow, in
+	// the middle of its talk.
 	Update, Syscall *cedar.Stream
-	// Listener takes the starter's commands; EndpointID is its id behind the
-	// shared port, empty if it has a port of its own.
+	// Listener accepts the starter's commands; EndpointID is its id behind the shared
+	// port, empty if it has a port of its own.
 	Listener   net.Listener
 	EndpointID string
-	// ParentSession is shared with the startd alone, FamilySession with all
-	// daemons below one master. Either may be nil.
+	// ParentSession is shared only with the startd, FamilySession with all daemons
+	// below one master. Either may be nil.
 	ParentSession, FamilySession *cedar.Session
 	// ParentID names the startd process, host:pid:birth.
 	ParentID string
 }
 
-// Version returns the startd's $CondorVersion$ string as its session tells it;
-// empty if there is none. Stock's starter and startd come from one package.
+// Version returns the startd's $CondorVersion$ string from its session; empty if there
+// is none. Stock's starter and startd come from one package.
 func (h *Inheritance) Version() string {
 	for _, s := range []*cedar.Session{h.ParentSession, h.FamilySession} {
 		if s != nil && s.PeerVersion != "" {
@@ -67,7 +67,7 @@ func (h *Inheritance) Version() string {
 // SecretVariables lists the variables that no child of the starter may see.
 func SecretVariables() []string { return []string{envInherit, envPrivateInherit, envCookie} }
 
-// ScrubEnv returns an environment without what daemons keep among themselves.
+// ScrubEnv returns an environment without daemons' private variables.
 func ScrubEnv(env []string) []string {
 	kept := make([]string, 0, len(env))
 	for _, entry := range env {
@@ -88,9 +88,9 @@ func getenv(env []string, name string) string {
 	return ""
 }
 
-// Inherit takes over what the startd handed down. The descriptors named in the
-// environment belong to the result, also after an error. The caller removes
-// [SecretVariables] from the process's environment. No error shows a secret.
+// Inherit takes over what the startd handed down. The result owns the descriptors named
+// in the environment, even after an error. The caller removes [SecretVariables] from
+// the process's environment. No error shows a secret.
 func Inherit(env []string) (*Inheritance, error) {
 	text := getenv(env, envInherit)
 	if text == "" {
@@ -150,7 +150,7 @@ func (h *Inheritance) take(text string) error {
 	var streams []*cedar.Stream
 	err = t.list(func(socket string) error {
 		if len(streams) == 2 {
-			return errors.New("more than two connections are handed down; this is not the startd of a job with a shadow")
+			return errors.New("more than two connections are handed down; a startd hands down two for a job with a shadow")
 		}
 		s, err := cedar.Adopt(socket)
 		if err == nil {
@@ -165,7 +165,7 @@ func (h *Inheritance) take(text string) error {
 		h.Syscall = streams[1]
 	}
 	if err == nil && len(streams) < 2 {
-		err = fmt.Errorf("%d connections are handed down, not those to the startd and to the shadow; jobs without a shadow are not run here", len(streams))
+		err = fmt.Errorf("%d connections are handed down instead of two, to the startd and to the shadow; jobs without a shadow cannot run here", len(streams))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: connections: %w", envInherit, err)
@@ -182,7 +182,7 @@ const maxPID = 1 << 22
 func (h *Inheritance) takeListeners(t *tokens) error {
 	listen := func(text string) error {
 		if h.Listener != nil {
-			return closeSocket(text) // one per address family; one will do
+			return closeSocket(text) // one per address family; one is enough
 		}
 		l, id, err := cedar.ListenInherited(text)
 		h.Listener, h.EndpointID = l, id
@@ -202,7 +202,7 @@ func (h *Inheritance) takeListeners(t *tokens) error {
 	return nil
 }
 
-// tokens are the words of CONDOR_INHERIT.
+// tokens are the words of CONDOR_INHERIT that are left.
 type tokens struct{ rest []string }
 
 func (t *tokens) peek() string {
@@ -220,8 +220,8 @@ func (t *tokens) next() string {
 	return word
 }
 
-// list reads tagged sockets up to the end mark. UDP sockets are closed: all
-// that could come on them comes by TCP too.
+// list reads tagged sockets up to the end mark. It closes UDP sockets: all commands can
+// come by TCP too.
 func (t *tokens) list(take func(socket string) error) error {
 	for {
 		switch tag := t.next(); tag {
@@ -238,7 +238,7 @@ func (t *tokens) list(take func(socket string) error) error {
 		case "":
 			return errors.New("the list has no end")
 		default:
-			return errors.New("the list has a socket of unknown kind")
+			return errors.New("the list has a socket of an unknown kind")
 		}
 	}
 }
@@ -249,10 +249,10 @@ func closeSocket(text string) error {
 	fd, err := strconv.Atoi(number)
 	const firstInherited = 3
 	if err != nil || fd < firstInherited {
-		return errors.New("a socket's descriptor is no number above those of the standard files")
+		return errors.New("a socket's descriptor is not a number above 2")
 	}
 	if _, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
-		return fmt.Errorf("descriptor %d is no socket: %w", fd, err)
+		return fmt.Errorf("descriptor %d is not a socket: %w", fd, err)
 	}
 	return unix.Close(fd)
 }

@@ -37,7 +37,7 @@ func pair(t testing.TB) (mine, theirs net.Conn) {
 	return mine, theirs
 }
 
-// hand gives up a socket the way a parent does: as a descriptor.
+// hand hands down a socket as a parent does: as a descriptor.
 func hand(t testing.TB, s interface {
 	File() (*os.File, error)
 	Close() error
@@ -66,8 +66,8 @@ const (
 	streamKey = "000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F"
 )
 
-// captured makes the environment of a starter of 25.14.1 as it was seen, with
-// sockets that are real, and returns the startd's and the shadow's ends.
+// captured returns the recorded environment of a starter of 25.14.1 with real
+// sockets in it, and the startd's and the shadow's ends.
 func captured(t testing.TB) (env []string, startd, shadow net.Conn) {
 	t.Helper()
 	update, startd := pair(t)
@@ -127,8 +127,8 @@ func TestInherit(t *testing.T) {
 	}
 }
 
-// TestInheritPlain is a startd with USE_SHARED_PORT = False, which hands down
-// a port of the starter's own, by TCP and UDP.
+// TestInheritPlain: a startd with USE_SHARED_PORT = False hands down a port of
+// the starter's own, TCP and UDP.
 func TestInheritPlain(t *testing.T) {
 	update, _ := pair(t)
 	syscall, _ := pair(t)
@@ -176,7 +176,7 @@ func TestInheritErrors(t *testing.T) {
 		"standard output":  {[]string{"CONDOR_INHERIT=81 <1.2.3.4:5> 1 1*3*0*0*0*0***0*<127.0.0.1:1>*0*0*0*0*0*0*0* 0 0"}, "standard stream"},
 		"no such fd":       {[]string{"CONDOR_INHERIT=81 <1.2.3.4:5> 1 99999*3*0*0*0*0***0*<127.0.0.1:1>*0*0*0*0*0*0*0* 0 0"}, "not an open socket"},
 		"UDP fd is odd":    {[]string{"CONDOR_INHERIT=81 <1.2.3.4:5> 2 1*3 0 0"}, "no number above"},
-		"UDP fd is closed": {[]string{"CONDOR_INHERIT=81 <1.2.3.4:5> 2 99999*3 0 0"}, "is no socket"},
+		"UDP fd is closed": {[]string{"CONDOR_INHERIT=81 <1.2.3.4:5> 2 99999*3 0 0"}, "is not a socket"},
 		"huge":             {[]string{"CONDOR_INHERIT=" + strings.Repeat("x", maxInherit+1)}, "at most"},
 		"bad key":          {[]string{good[2], "CONDOR_PRIVATE_INHERIT=SessionKey:secret"}, "SessionKey"},
 	} {
@@ -186,14 +186,14 @@ func TestInheritErrors(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, tt.want)
 			}
 			if h != nil {
-				t.Error("a result beside the error")
+				t.Error("a result besides the error")
 			}
 			if err != nil && (strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), streamKey[:8])) {
 				t.Errorf("the error shows a secret: %v", err)
 			}
 		})
 	}
-	// The text is used up now: its descriptors are closed.
+	// The sockets have been taken: the descriptors are closed.
 	if _, err := Inherit([]string{"CONDOR_INHERIT=" + text}); err == nil {
 		t.Error("closed descriptors were inherited again")
 	}
@@ -249,8 +249,8 @@ func TestOwnAddress(t *testing.T) {
 	}
 }
 
-// TestInheritedStreamGoesOn sends on both connections and compares what
-// arrives with a peer that knows the state.
+// TestInheritedStreamGoesOn sends on both connections and compares what arrives
+// with a peer that knows the state.
 func TestInheritedStreamGoesOn(t *testing.T) {
 	h, _, shadow := inherit(t)
 	h.Syscall.PutInt(-63)

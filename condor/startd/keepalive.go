@@ -23,31 +23,31 @@ const (
 	minAliveTimeout = 60 * time.Second
 	aliveTries      = 3
 	aliveRetry      = 5 * time.Second
-	// hangFuzz is the share of the hang time by which starters differ, so
-	// that they do not all call at once.
+	// hangFuzz is the share of the hang time by which starters differ, so that
+	// they do not all call at once.
 	hangFuzz = 0.02
 )
 
-// KeepAlive tells the startd time and again that the starter is not stuck;
-// without that it is killed. It watches the startd in turn.
+// KeepAlive regularly tells the startd that the starter is not stuck; otherwise
+// the startd kills it. It also watches the startd.
 type KeepAlive struct {
 	Inheritance *Inheritance
 	Config      Knobs
 	Log         *slog.Logger
 
-	// Version is the own $CondorVersion$ string; the startd's if empty.
+	// Version is our own $CondorVersion$ string; the startd's if empty.
 	Version string
-	// Own is the own address; that of OwnAddress if empty.
+	// Own is our own address; that of OwnAddress if empty.
 	Own string
-	// PID is the own process id as the startd knows it; os.Getpid if 0.
+	// PID is our own process id as the startd knows it; os.Getpid if 0.
 	PID int
 
 	// send stands in for the command in tests.
 	send func(ctx context.Context, hang time.Duration) error
 }
 
-// Run does so until ctx ends, and returns nil then, or until the startd is
-// gone, and returns an error with [ErrParentGone] in its chain.
+// Run runs until ctx ends, and then returns nil, or until the startd is gone,
+// and then returns an error with [ErrParentGone] in its chain.
 func (k *KeepAlive) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,15 +57,15 @@ func (k *KeepAlive) Run(ctx context.Context) error {
 	return <-ended
 }
 
-// schedule is when to call and what to promise.
+// schedule says when to call and what to promise.
 type schedule struct {
-	hang    time.Duration // without a call for so long, the starter is killed
+	hang    time.Duration // the startd kills the starter after so long without a call
 	first   time.Duration
 	period  time.Duration
 	timeout time.Duration
 }
 
-// plan reads the knobs; the fuzz is a number from -1 to 1.
+// plan reads the knobs; fuzz is a number from -1 to 1.
 func (k *KeepAlive) plan(fuzz float64) (schedule, error) {
 	var s schedule
 	general, err := k.Config.Int("NOT_RESPONDING_TIMEOUT", int64(defaultHang/time.Second))
@@ -77,8 +77,8 @@ func (k *KeepAlive) plan(fuzz float64) (schedule, error) {
 	}
 	s.hang = time.Duration(hang) * time.Second
 	s.hang += time.Duration(fuzz * hangFuzz * float64(s.hang)).Truncate(time.Second)
-	// A startd before 25.14 begins to count with the first call only, so it
-	// must not be kept waiting.
+	// A startd before 25.14 starts its timer only with the first call, so that
+	// must not come late.
 	if version.Of(k.Inheritance.Version()).AtLeast(25, 14, 0) {
 		delay, e := k.Config.Int("STARTER_FIRST_CHILDALIVE_DELAY", int64(defaultFirst/time.Second))
 		err = errors.Join(err, e)
@@ -110,13 +110,13 @@ func (k *KeepAlive) repeat(ctx context.Context) {
 		case <-timer.C:
 		}
 		if err := k.call(ctx, s); err != nil && ctx.Err() == nil {
-			k.Log.Error("Failed to tell the startd that this starter is alive; it kills starters that it takes for stuck", "error", err, "limit", s.hang)
+			k.Log.Error("Failed to tell the startd that this starter is alive; it kills starters that seem stuck", "error", err, "limit", s.hang)
 		}
 		timer.Reset(s.period)
 	}
 }
 
-// call tries a few times.
+// call makes up to aliveTries attempts.
 func (k *KeepAlive) call(ctx context.Context, s schedule) error {
 	var err error
 	for try := range aliveTries {
@@ -139,7 +139,7 @@ func (k *KeepAlive) call(ctx context.Context, s schedule) error {
 	return err
 }
 
-// command makes the function that sends DC_CHILDALIVE.
+// command returns the function that sends DC_CHILDALIVE.
 func (k *KeepAlive) command(timeout time.Duration) func(context.Context, time.Duration) error {
 	h := k.Inheritance
 	own, pid, version := k.Own, k.PID, k.Version

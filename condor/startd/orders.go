@@ -8,8 +8,8 @@ import (
 )
 
 // Vacate is a startd's order to end the job, command STARTER_VACATE_JOB. The
-// order is the same for removal, hold and eviction by the submit side: the
-// shadow alone knows which it is.
+// order is the same for removal, hold and eviction by the submit side: only the
+// shadow knows which it is.
 type Vacate struct {
 	Reason        string
 	Code, Subcode int
@@ -17,16 +17,16 @@ type Vacate struct {
 	Soft bool
 }
 
-// ShouldVacate says whether the job goes back to the queue; otherwise the
+// ShouldVacate reports whether the job goes back to the queue; otherwise the
 // startd wants it on hold.
 func (v Vacate) ShouldVacate() bool { return shadow.ShouldVacate(v.Code, v.Subcode) }
 
-// maxReason bounds the reason; longer ones are cut.
+// maxReason bounds the reason in bytes; longer ones are cut.
 const maxReason = 8 << 10
 
 // ReadVacate reads the payload of STARTER_VACATE_JOB (1500), which was
-// STARTER_HOLD_JOB before 24.9.2. It is to be answered with the number 1
-// before anything is done about it
+// STARTER_HOLD_JOB before 24.9.2. The caller must answer with the number 1
+// before it acts on the order
 // (condor_starter.V6.1/starter.cpp:remoteVacateCommand).
 func ReadVacate(s *cedar.Stream) (Vacate, error) {
 	var v Vacate
@@ -51,15 +51,15 @@ func ReadVacate(s *cedar.Stream) (Vacate, error) {
 }
 
 // ReadSignal reads the payload of DC_RAISESIGNAL (60000): the number of a
-// signal of the operating system or, from 100 on, of one that daemons have
-// among themselves, such as [cedar.DCSigSuspend]. There is no answer.
+// signal of the operating system or, from 100 on, of a signal between daemons,
+// such as [cedar.DCSigSuspend]. It is not answered.
 func ReadSignal(s *cedar.Stream) (int, error) {
 	n, err := s.GetInt32()
 	if err == nil {
 		err = s.EndOfMessage()
 	}
 	if err == nil && n <= 0 {
-		err = fmt.Errorf("%d is no signal", n)
+		err = fmt.Errorf("%d is not a signal", n)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("reading a signal: %w", err)

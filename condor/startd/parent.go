@@ -10,19 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrParentGone is in the chain of the error that reports the end of the
-// startd. A starter does not outlive it
-// (condor_daemon_core.V6/daemon_core.cpp:check_parent).
+// ErrParentGone is in the error chain if the startd has ended. A starter does
+// not outlive it (condor_daemon_core.V6/daemon_core.cpp:check_parent).
 var ErrParentGone = errors.New("the startd that spawned this starter is gone")
 
-// Times of looking whether the parent is alive, where its end cannot be
-// waited for (daemon_core.cpp: check_parent).
+// Intervals for polling the parent if its end cannot be waited for
+// (daemon_core.cpp: check_parent).
 const (
 	firstParentCheck = 15 * time.Second
 	parentCheck      = 120 * time.Second
 )
 
-// watchParent returns an error when the process ends, nil when ctx does.
+// watchParent returns an error when the process ends, nil when ctx ends.
 func watchParent(ctx context.Context, pid int) error {
 	gone := fmt.Errorf("process %d: %w", pid, ErrParentGone)
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)

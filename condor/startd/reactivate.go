@@ -9,15 +9,15 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// KnowsReactivation says whether a startd of this version can be asked
+// KnowsReactivation reports whether a startd of this version answers
 // [MayReactivate].
 func KnowsReactivation(condorVersion string) bool {
 	return version.Of(condorVersion).AtLeast(25, 5, 0)
 }
 
 // MayReactivate asks the startd at an address whether it would let a claim be
-// activated again: it would not while it drains, or when a better job waits for
-// the slot. A job that begins anew from its checkpoint counts as that
+// activated again: not while it drains, or when a better job waits for the
+// slot. A restart of a job from its checkpoint counts as a new activation
 // (condor_daemon_client/dc_startd.cpp:DCStartd::reactivateClaimCheck,
 // condor_startd.V6/command.cpp:deactivate_claim).
 func MayReactivate(ctx context.Context, client *cedar.Client, address, claimID string) (bool, error) {
@@ -25,7 +25,7 @@ func MayReactivate(ctx context.Context, client *cedar.Client, address, claimID s
 		return false, fmt.Errorf("ask the startd whether the job may go on: %w", err)
 	}
 	if claimID == "" {
-		return fail(errors.New("the claim's id is not known"))
+		return fail(errors.New("the claim's id is unknown"))
 	}
 	session, err := cedar.ImportSession(claimID, "execute-side@matchsession", cedar.Daemon)
 	if err != nil {

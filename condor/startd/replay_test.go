@@ -19,8 +19,8 @@ import (
 
 const recordings = "../../testdata/streams"
 
-// TestReplayUpdates reads what each startd wrote before it spawned the starter, and
-// sends each update again, byte for byte.
+// TestReplayUpdates reads what each recorded startd wrote before it spawned the
+// starter, and sends each update again, byte for byte.
 func TestReplayUpdates(t *testing.T) {
 	for _, c := range streams.Cases(t, recordings) {
 		t.Run(c[0]+"/"+c[1], func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestReplayOrders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, r := range streams.Find(t, recordings, tt.version, tt.job, tt.command, len(tt.want)) {
-				// Play sees to it that a vacate is answered as it was then.
+				// Play checks that a vacate is answered as in the recording.
 				s := cedartest.Adopted(t, streams.Play(t, r))
 				if tt.command == cedar.DCRaiseSignal {
 					n, err := ReadSignal(s)
@@ -136,8 +136,8 @@ func TestReplayOrders(t *testing.T) {
 	}
 }
 
-// TestReplayAlive reads what the starter told a startd of 23.9, which begins to
-// wait for it with the first time.
+// TestReplayAlive reads the keep-alives that a startd of 23.9 got; its timer starts
+// with the first one.
 func TestReplayAlive(t *testing.T) {
 	r := streams.Find(t, recordings, "23.9", "plain", cedar.DCChildAlive, 1)[0]
 	sealed := r.Sealed()
@@ -157,8 +157,8 @@ func TestReplayAlive(t *testing.T) {
 	}
 }
 
-// TestReplayInherit takes over what startds have handed down, with sockets in the
-// place of the descriptors.
+// TestReplayInherit takes over what startds have handed down, with sockets in place
+// of the descriptors.
 func TestReplayInherit(t *testing.T) {
 	for _, c := range streams.Cases(t, recordings) {
 		t.Run(c[0]+"/"+c[1], func(t *testing.T) {

@@ -139,7 +139,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// order makes a stream on which a peer has sent a message.
+// order returns a stream on which a peer has sent a message.
 func order(t testing.TB, put func(s *cedar.Stream)) *cedar.Stream {
 	mine, theirs := pair(t)
 	s := cedar.NewStream(theirs)
@@ -220,7 +220,7 @@ func TestAbilities(t *testing.T) {
 	ad.Delete("Lines")
 	ad.SetString("Long", strings.Repeat("x", maxAbilityLine-len(`Long = ""`)))
 	if err := WriteAbilities(&out, ad); err != nil {
-		t.Errorf("a line that just fits: %v", err)
+		t.Errorf("a line of the largest size: %v", err)
 	}
 	if err := WriteAbilities(&out, classads.NewAd()); err == nil {
 		t.Error("an empty ad: no error")
@@ -261,7 +261,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestRepeat counts calls on a clock that does not take its time.
+// TestRepeat counts calls on a fake clock.
 func TestRepeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -271,7 +271,7 @@ func TestRepeat(t *testing.T) {
 		k.send = func(context.Context, time.Duration) error {
 			calls = append(calls, time.Since(start).Round(time.Second))
 			if n := len(calls); n == 2 || n == 3 {
-				return errors.New("no") // the second round comes through at the third try
+				return errors.New("no") // the second round succeeds at the third try
 			}
 			if len(calls) >= 5 {
 				cancel()
@@ -286,7 +286,7 @@ func TestRepeat(t *testing.T) {
 	})
 }
 
-// TestChildAlive lets a startd's command server receive one.
+// TestChildAlive has a startd's command server receive a keep-alive.
 func TestChildAlive(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -369,7 +369,7 @@ func TestParentGone(t *testing.T) {
 		t.Fatal("the end of the parent is not noticed")
 	}
 	if err := watchParent(context.Background(), child.Process.Pid); !errors.Is(err, ErrParentGone) {
-		t.Errorf("a parent that is gone already: %v", err)
+		t.Errorf("a parent that has already ended: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go cancel()

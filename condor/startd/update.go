@@ -13,31 +13,31 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// Numbers before an ad on the update socket
+// Numbers that precede an ad on the update socket
 // (condor_utils/starter_commands.h).
 const (
 	commandUpdate      = 0
 	commandFinalUpdate = 1
 )
 
-// updateTimeout bounds each wait on the update socket. What is read from it
-// was written before the starter was born; what is written to it fits into the
-// socket's buffer unless the startd has been stuck for hours.
+// updateTimeout limits each wait on the update socket. Data to read was written
+// before the starter was spawned; data to write fits into the socket's buffer
+// unless the startd has been stuck for hours.
 const updateTimeout = 60 * time.Second
 
-// ErrClosed is in the chain of the error of an update after the final one, or
-// after the socket broke.
+// ErrClosed is in the error chain of an update after the final one, or after
+// the socket broke.
 var ErrClosed = errors.New("the update socket to the startd is closed")
 
 // Machine is what the startd tells a starter about the slot.
 type Machine struct {
 	Ad      *classads.Ad // the slot's ad
 	Overlay *classads.Ad // replaces attributes of the job's ad; nil if empty
-	Secrets *classads.Ad // ClaimId and perhaps SplitClaimId; nil if not sent. Never to be shown
+	Secrets *classads.Ad // ClaimId and perhaps SplitClaimId; nil if not sent. never show it
 }
 
-// UpdateSocket is the connection on which a startd hears about the job. It may
-// be used by several goroutines.
+// UpdateSocket is the connection for updates to the startd. It is safe for
+// concurrent use.
 type UpdateSocket struct {
 	log *slog.Logger
 
@@ -46,8 +46,8 @@ type UpdateSocket struct {
 	broken error
 }
 
-// NewUpdateSocket makes one of the inherited stream, which is its own from now
-// on.
+// NewUpdateSocket makes an UpdateSocket of the inherited stream, and owns it
+// from then on.
 func NewUpdateSocket(s *cedar.Stream, log *slog.Logger) *UpdateSocket {
 	s.SetTimeout(updateTimeout)
 	return &UpdateSocket{log: log, stream: s}
@@ -55,7 +55,7 @@ func NewUpdateSocket(s *cedar.Stream, log *slog.Logger) *UpdateSocket {
 
 // ReadMachine reads what the startd wrote before it spawned the starter: one
 // message with the slot's ad and the overlay, and since 24.9.2 one with
-// secrets. It is called once, before any update
+// secrets. Call it once, before any update
 // (condor_startd.V6/claim.cpp:Claim::writeMachAdAndOverlay,
 // condor_starter.V6.1/jic_shadow.cpp:JICShadow::receiveMachineAd).
 func (u *UpdateSocket) ReadMachine(ctx context.Context) (Machine, error) {
@@ -87,7 +87,7 @@ func readMachine(s *cedar.Stream) (Machine, error) {
 	if m.Overlay.Len() == 0 {
 		m.Overlay = nil
 	}
-	// An older startd sends no more; waiting for it would never end.
+	// An older startd sends no more; waiting would never end.
 	if !version.Of(m.Ad.StringOr("CondorVersion", "")).AtLeast(24, 9, 2) {
 		return m, nil
 	}
@@ -103,14 +103,14 @@ func readMachine(s *cedar.Stream) (Machine, error) {
 	return m, nil
 }
 
-// Update merges an ad into the startd's copy of the job's ad. StarterIpAddr in
-// it is how shadow and tools find this starter.
+// Update merges an ad into the startd's copy of the job's ad. Its StarterIpAddr
+// tells shadow and tools how to reach this starter.
 func (u *UpdateSocket) Update(ctx context.Context, ad *classads.Ad) error {
 	return u.send(ctx, commandUpdate, ad)
 }
 
-// FinalUpdate is the last update: the startd takes the slot for being cleaned
-// up from then on, and no order comes any more. The socket is closed.
+// FinalUpdate sends the last update and closes the socket: the startd then
+// considers the slot as being cleaned up, and sends no more orders.
 func (u *UpdateSocket) FinalUpdate(ctx context.Context, ad *classads.Ad) error {
 	err := u.send(ctx, commandFinalUpdate, ad)
 	if e := u.Close(); err == nil && e != nil {
@@ -139,7 +139,7 @@ func (u *UpdateSocket) send(ctx context.Context, command int64, ad *classads.Ad)
 }
 
 // fail closes the socket: half a message may be on its way, and the startd
-// takes garbage for the final update as it does the end of the socket.
+// takes both garbage and the end of the socket for the final update.
 func (u *UpdateSocket) fail(err error) error {
 	u.broken = fmt.Errorf("%w: %w", ErrClosed, err)
 	u.stream.Close()

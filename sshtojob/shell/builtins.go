@@ -19,17 +19,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// builtin is a command of the shell itself.
+// builtin is a command that the shell has itself.
 type builtin struct {
 	usage string
 	does  string
-	own   bool // cannot be a program
+	own   bool // always the shell's, never a program
 	do    func(s *state, args []string) error
 }
 
 var builtins map[string]builtin
 
-func init() { // help looks at the table itself
+func init() { // in init, because help reads the table
 	builtins = map[string]builtin{
 		"cat":    {"cat [FILE...]", "shows files", false, cat},
 		"cd":     {"cd [DIRECTORY]", "changes the directory", true, cd},
@@ -84,7 +84,7 @@ func leave(s *state, args []string) error {
 	}
 	code, err := strconv.Atoi(args[0])
 	if err != nil {
-		return fmt.Errorf("%q is no exit code", args[0])
+		return fmt.Errorf("%q is not an exit code", args[0])
 	}
 	return exitError(code & 0xff)
 }
@@ -141,7 +141,7 @@ func cat(s *state, args []string) error {
 	})
 }
 
-// count takes -n LINES, or -LINES, from the front.
+// count takes -n LINES, or -LINES, from the front of args.
 func count(args []string) (int, []string, error) {
 	const usual = 10
 	if len(args) == 0 || !strings.HasPrefix(args[0], "-") || args[0] == "-" {
@@ -157,7 +157,7 @@ func count(args []string) (int, []string, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimPrefix(text, "n"))
 	if err != nil || n < 0 {
-		return 0, nil, fmt.Errorf("%q is no number of lines", text)
+		return 0, nil, fmt.Errorf("%q is not a number of lines", text)
 	}
 	return n, args, nil
 }
@@ -187,7 +187,7 @@ func head(s *state, args []string) error {
 	})
 }
 
-// maxTail bounds what tail keeps of a file in memory, in bytes.
+// maxTail limits what tail keeps of a file in memory, in bytes.
 const maxTail = 4 << 20
 
 func tail(s *state, args []string) error {
@@ -197,7 +197,7 @@ func tail(s *state, args []string) error {
 	}
 	return s.each(files, func(r io.Reader) error {
 		if f, ok := r.(io.Seeker); ok {
-			_, _ = f.Seek(-maxTail, io.SeekEnd) // a shorter file stays at its beginning
+			_, _ = f.Seek(-maxTail, io.SeekEnd) // a shorter file is read from its beginning
 		}
 		var kept []byte
 		buf := make([]byte, 64<<10)

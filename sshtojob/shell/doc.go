@@ -1,8 +1,7 @@
-// Package shell is what a visitor gets in a container without a shell: enough to
-// look around, to read files, to see and signal processes, and to run the
-// programs that are there. It is no sh: it has no pipes, redirections, variables
-// of its own or control flow, and says so when it meets them.
+// Package shell is a small shell for containers without one: enough to look
+// around, to read files, to see and signal processes, and to run the programs of
+// the image. It is not sh: it has no pipes, redirections, variables of its own
+// or control flow, and says so when they are used.
 //
-// It runs in the payload's container as the payload, and uses nothing but the
-// kernel.
+// It runs in the payload's container as the payload, and needs only the kernel.
 package shell

@@ -26,7 +26,7 @@ const (
 // Main is the shell: with -c it runs a command line, without arguments it reads
 // lines from in until it ends. The result is the exit code.
 func Main(args []string, in *os.File, out, errs io.Writer) int {
-	// They are for the programs that are run, which share the terminal.
+	// These signals are for the programs that run on the same terminal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP)
 	s := &state{in: in, out: out, errs: errs}
 	switch {
@@ -52,7 +52,7 @@ func (s *state) interact() int {
 	_, err := unix.IoctlGetTermios(int(s.in.Fd()), unix.TCGETS)
 	atTerminal := err == nil
 	if atTerminal {
-		fmt.Fprintf(s.out, "This image has no shell; a small one stands in. Type help to see what it can do.\n")
+		fmt.Fprintf(s.out, "This image has no shell; you get a small one. Type help to see what it can do.\n")
 	}
 	for !s.left {
 		if atTerminal {
@@ -76,8 +76,8 @@ func (s *state) interact() int {
 	return s.last
 }
 
-// readLine reads no further than to the end of a line: what follows may be for
-// the program that the line runs.
+// readLine reads only to the end of a line: the next bytes may be for the
+// program that the line runs.
 func (s *state) readLine() (string, error) {
 	var line []byte
 	var c [1]byte
@@ -115,8 +115,8 @@ func (s *state) line(text string) int {
 	return code
 }
 
-// run runs one command. Programs of the image win over what is built in, but for
-// what only a shell itself can do.
+// run runs one command. Programs of the image take precedence over built-in
+// commands, except those that only a shell itself can do.
 func (s *state) run(words []string) int {
 	b, builtIn := builtins[words[0]]
 	if builtIn && b.own {
@@ -147,7 +147,7 @@ func (s *state) builtin(b builtin, words []string) int {
 	return 0
 }
 
-// exitError is an exit code without a word.
+// exitError is an exit code without a message.
 type exitError int
 
 func (e exitError) Error() string { return "exit code " + strconv.Itoa(int(e)) }

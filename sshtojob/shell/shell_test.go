@@ -53,7 +53,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse: any line is understood or refused, and never more than it says.
+// FuzzParse: any line is parsed or refused; no result is larger than it.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{"ls -l", `a "$X" '*' \`, "a && b || c; d", "${X}", "~", "$", "[", "\x00"} {
 		f.Add(line)
@@ -111,8 +111,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestInput: what follows a line on standard input is for the program that the
-// line runs.
+// TestInput: the input behind a line is for the program that the line runs.
 func TestInput(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

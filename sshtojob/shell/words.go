@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// command is one simple command, and on what it depends.
+// command is one simple command, and the condition for running it.
 type command struct {
 	words []string
 	after operator // what joins it to the command before
@@ -24,7 +24,7 @@ const (
 // maxLine bounds a line in bytes.
 const maxLine = 64 << 10
 
-// parse takes a line apart. lookup gives the value of a variable.
+// parse splits a line into commands. lookup returns the value of a variable.
 func parse(line string, lookup func(name string) string) ([]command, error) {
 	if len(line) > maxLine {
 		return nil, fmt.Errorf("the line is longer than %d bytes", maxLine)
@@ -50,9 +50,9 @@ type parser struct {
 	all  []command
 	now  command
 	word strings.Builder
-	// inWord tells an empty word in quotes from no word.
+	// inWord distinguishes an empty word in quotes from no word.
 	inWord bool
-	// pattern is the word with what was quoted escaped, for filepath.Glob.
+	// pattern is the word with its quoted parts escaped, for filepath.Glob.
 	pattern strings.Builder
 	magic   bool // the word has a * or ? or [ that was not quoted
 }
@@ -121,7 +121,7 @@ func (p *parser) step() error {
 }
 
 func missing(c byte) error {
-	return fmt.Errorf("%q is more than this shell can do: it has no pipes, redirections, substitutions or jobs, since the image has no shell of its own", c)
+	return fmt.Errorf("this shell cannot do %q: it has no pipes, redirections, substitutions or jobs, since the image has no shell of its own", c)
 }
 
 // join ends a command.
@@ -154,7 +154,7 @@ func (p *parser) add(text string, quoted bool) {
 	}
 }
 
-// endWord ends a word, which may stand for the names of files.
+// endWord ends a word, which may be a pattern for file names.
 func (p *parser) endWord() {
 	if !p.inWord {
 		return
@@ -198,7 +198,7 @@ func (p *parser) quoted(by byte) error {
 	return fmt.Errorf("the quotation mark %c is not closed", by)
 }
 
-// variable puts in the value of $NAME or ${NAME}. Outside of quotes it is split
+// variable inserts the value of $NAME or ${NAME}. Outside of quotes it is split
 // into words.
 func (p *parser) variable(quoted bool) error {
 	p.rest = p.rest[1:]
@@ -210,7 +210,7 @@ func (p *parser) variable(quoted bool) error {
 		}
 		name, p.rest = p.rest[1:end], p.rest[end+1:]
 		if nameLength(name) != len(name) || name == "" {
-			return fmt.Errorf("${%.40s} is more than this shell can do", name)
+			return fmt.Errorf("this shell cannot do ${%.40s}", name)
 		}
 	} else {
 		if strings.HasPrefix(p.rest, "(") {
