@@ -175,7 +175,7 @@ func TestInheritErrors(t *testing.T) {
 		"unknown kind":     {[]string{"CONDOR_INHERIT=81 <1.2.3.4:5> 7 x"}, "unknown kind"},
 		"standard output":  {[]string{"CONDOR_INHERIT=81 <1.2.3.4:5> 1 1*3*0*0*0*0***0*<127.0.0.1:1>*0*0*0*0*0*0*0* 0 0"}, "standard stream"},
 		"no such fd":       {[]string{"CONDOR_INHERIT=81 <1.2.3.4:5> 1 99999*3*0*0*0*0***0*<127.0.0.1:1>*0*0*0*0*0*0*0* 0 0"}, "not an open socket"},
-		"UDP fd is odd":    {[]string{"CONDOR_INHERIT=81 <1.2.3.4:5> 2 1*3 0 0"}, "no number above"},
+		"UDP fd is odd":    {[]string{"CONDOR_INHERIT=81 <1.2.3.4:5> 2 1*3 0 0"}, "not a number above 2"},
 		"UDP fd is closed": {[]string{"CONDOR_INHERIT=81 <1.2.3.4:5> 2 99999*3 0 0"}, "is not a socket"},
 		"huge":             {[]string{"CONDOR_INHERIT=" + strings.Repeat("x", maxInherit+1)}, "at most"},
 		"bad key":          {[]string{good[2], "CONDOR_PRIVATE_INHERIT=SessionKey:secret"}, "SessionKey"},
