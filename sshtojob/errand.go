@@ -83,7 +83,7 @@ func errand() error {
 
 	var first fromStarter
 	if err := up.receive(&first); err != nil || first.Make == nil {
-		return fmt.Errorf("wait to be told which keys to make: %w", errors.Join(err, errProtocol))
+		return fmt.Errorf("wait for the type of the keys: %w", errors.Join(err, errProtocol))
 	}
 	keys, told, err := makePair(*first.Make)
 	if err != nil {

@@ -371,10 +371,10 @@ func TestDelayed(t *testing.T) {
 		t.Errorf("%d attributes, %d", again.Len(), got)
 	}
 	if d.Take().Len() != 0 {
-		t.Error("told twice")
+		t.Error("sent twice")
 	}
 	if e, ok := d.get("exact"); !ok || e.String() != "1" {
-		t.Error("forgotten after it was told")
+		t.Error("forgotten after it was sent")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Reference is an image in a registry, fully spelled out: two references to the
-// same image are equal. The zero value is no image.
+// same image are equal. The zero value means no image.
 type Reference struct {
 	// Registry is the host and perhaps the port, in lower case: docker.io,
 	// registry.example.org:5000.

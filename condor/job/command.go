@@ -20,7 +20,7 @@ type Command struct {
 	// Path is the program, and argv[0]. It is empty if the container image
 	// decides what to run.
 	Path string
-	Args []string // behind argv[0]
+	Args []string // after argv[0]
 	// Search: Path is a name to look up in PATH, for a program of the container
 	// image.
 	Search bool

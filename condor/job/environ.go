@@ -57,9 +57,9 @@ type Surroundings struct {
 //
 //  1. the knob STARTER_JOB_ENVIRONMENT
 //  2. what the job asked for
-//  3. what [Publish] tells
+//  3. what [Publish] sets
 //  4. what JOB_INHERITS_STARTER_ENVIRONMENT names, where still unset
-//  5. the marks by which the process family is recognised
+//  5. the marks that identify the process family
 //
 // It contains nothing else: no PATH, no USER. An error means that the job cannot
 // be started, and says what its submitter or the administrator must change.

@@ -49,13 +49,13 @@ type Hooks struct {
 	args     []string
 }
 
-// Path of a hook's program; false if there is none.
+// Path returns a hook's program; false if there is none.
 func (h Hooks) Path(hook Hook) (string, bool) {
 	p, ok := h.paths[hook]
 	return p, ok
 }
 
-// Timeout of a hook; 0 for none.
+// Timeout returns a hook's time limit; 0 for none.
 func (h Hooks) Timeout(hook Hook) time.Duration { return h.timeouts[hook] }
 
 // Args are the arguments of the two prepare hooks, without the program's name.

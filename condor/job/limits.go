@@ -18,7 +18,7 @@ type Limits struct {
 	CPUs  []int // numbers of the CPUs to run on; empty for all
 }
 
-// renice is the priority of a job whose JOB_RENICE_INCREMENT is no integer.
+// renice is the priority of a job whose JOB_RENICE_INCREMENT is not an integer.
 const renice = 10
 
 // LimitsOf reads the limits (condor_starter.V6.1/os_proc.cpp:OsProc::StartJob,

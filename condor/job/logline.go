@@ -32,10 +32,10 @@ func LineWrapped(c Command) string {
 	return strings.TrimRight("Using wrapper "+c.Path+" to exec "+JoinV2(c.Args), " ")
 }
 
-// LineStarted says that it runs.
+// LineStarted says that the process runs.
 func LineStarted(pid int) string { return fmt.Sprintf("Create_Process succeeded, pid=%d", pid) }
 
-// LineExited says that it has ended.
+// LineExited says that the process has ended.
 func LineExited(pid int, status syscall.WaitStatus) string {
 	if status.Signaled() {
 		return fmt.Sprintf("Process exited, pid=%d, signal=%d", pid, int(status.Signal()))

@@ -175,13 +175,13 @@ type Sandbox struct {
 	Stdout, Stderr time.Time // last changes of the files; zero if there are none
 }
 
-// Vacated is why a job is told to end.
+// Vacated is why a job is vacated.
 type Vacated struct {
 	Reason        string
 	Code, Subcode int
 }
 
-// PublishVacate writes why a job is told to end; nothing if no reason was given
+// PublishVacate writes why a job is vacated; nothing if no reason was given
 // (condor_starter.V6.1/starter.cpp:Starter::publishJobInfoAd).
 func PublishVacate(ad *classads.Ad, v Vacated) {
 	if v.Reason == "" {

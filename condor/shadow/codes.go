@@ -9,7 +9,7 @@ const (
 	JobExited             Reason = 100 // it ended by itself
 	JobKilled             Reason = 102 // while a hold or removal was under way
 	JobCoreDumped         Reason = 103 // it ended with a core file
-	JobShouldRequeue      Reason = 107 // it was told to end
+	JobShouldRequeue      Reason = 107 // it was vacated
 	JobNotStarted         Reason = 108
 	JobMissedDeferralTime Reason = 114
 	JobStatusNeverStarted        = -1 // wait status of a job that did not run

@@ -11,8 +11,8 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// Reconnect is the request of a shadow that comes back: further calls shall use
-// the connection on which it was sent
+// Reconnect is the request of a shadow that comes back: further calls should
+// use the connection on which it was sent
 // (condor_shadow.V6.1/remoteresource.cpp:RemoteResource::requestReconnect). It
 // prints without its secret.
 type Reconnect struct {

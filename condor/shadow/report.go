@@ -25,8 +25,8 @@ type RemoteError struct {
 // (condor_starter.V6.1/jic_shadow.cpp:JICShadow::notifyStarterError).
 func (c *Client) ReportError(ctx context.Context, e RemoteError) error {
 	if e.Code < VacateBase && e.Subcode <= SubcodeRequeue && !c.Version().AtLeast(25, 2, 1) {
-		// Older ones would hold the job because of the code alone. Their own
-		// starters send none.
+		// Older ones would hold the job because of the code. Their own starters
+		// send none.
 		e.Code, e.Subcode = HoldUnspecified, 0
 	}
 	return c.ulog(ctx, e.event(time.Now()), e.Critical)

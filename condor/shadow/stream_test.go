@@ -252,7 +252,7 @@ func TestStreamInput(t *testing.T) {
 			d.end()
 		})
 	}
-	// A job that has closed its input is no failure.
+	// A job that has closed its input is not a failure.
 	d := &disk{data: []byte(want), breaks: -1}
 	s, err := d.attach(t, nil).OpenInput(ctx, "in")
 	if err != nil {

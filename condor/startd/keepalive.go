@@ -96,7 +96,7 @@ func (k *KeepAlive) repeat(ctx context.Context) {
 	}
 	if k.send == nil {
 		if k.Inheritance.ParentSession == nil {
-			k.Log.Warn("The startd gave no session key (SessionKey in CONDOR_PRIVATE_INHERIT); it cannot be told that this starter is alive")
+			k.Log.Warn("The startd gave no session key (SessionKey in CONDOR_PRIVATE_INHERIT); this starter cannot send keep-alives")
 			return
 		}
 		k.send = k.command(s.timeout)

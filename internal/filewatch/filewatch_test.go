@@ -50,11 +50,11 @@ func TestChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, want := readable(t, w), asked&name != 0; got != want {
-				t.Errorf("change %#x, asked for %#x: told %t, want %t", name, asked, got, want)
+				t.Errorf("change %#x, asked for %#x: reported %t, want %t", name, asked, got, want)
 			}
 			w.Drain()
 			if readable(t, w) {
-				t.Errorf("change %#x, asked for %#x: told again", name, asked)
+				t.Errorf("change %#x, asked for %#x: reported again", name, asked)
 			}
 		}
 	}
