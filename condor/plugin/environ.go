@@ -27,7 +27,7 @@ func (r *Runner) environment(p *Plugin, proxy string) []string {
 	if p.Multi && r.Job != nil {
 		own := job.NewEnv()
 		if err := own.MergeAd(r.Job); err != nil {
-			r.Log.Warn("The job's environment is not understood, its plugins see nothing of it", "error", err)
+			r.Log.Warn("The job's environment cannot be parsed; its plugins get none of it", "error", err)
 			own = job.NewEnv()
 		}
 		prefix := p.Name + "_"

@@ -163,7 +163,7 @@ func (g Guidance) Command() string {
 	return g.Ad.StringOr("Command", CommandCarryOn)
 }
 
-// RequestGuidance asks for the next step; the ad's RequestType says after what. For
+// RequestGuidance asks for the next step; the ad's RequestType says about what. For
 // a shadow too old for the call the answer is CarryOn.
 func (c *Client) RequestGuidance(ctx context.Context, ad *classads.Ad) (Guidance, error) {
 	const name = "request_guidance"
