@@ -24,8 +24,8 @@ type Image struct {
 // github.com/distribution/reference.
 const MaxText = 1024
 
-// Parse reads an image as a job or an admin writes it, an optional
-// docker:// in front. Names without a registry are those of Docker Hub, names
+// Parse reads an image as a job or an admin writes it, with an
+// optional docker:// in front. Names without a registry are those of Docker Hub, names
 // without a tag mean :latest; writing both out makes the result independent of
 // how the node's container runtime completes short names.
 func Parse(text string) (Image, error) {
