@@ -160,7 +160,7 @@ func (l *lease) stir(ctx context.Context, nonce string) {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		b.log.Debug("kubelet could not be stirred", "container", l.name, "error", err)
+		b.log.Debug("cannot make the kubelet look at the pod", "container", l.name, "error", err)
 	}
 }
 

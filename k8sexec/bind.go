@@ -110,7 +110,7 @@ func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, 
 	b := l.backend
 	known, err := readSlot(l.private, l.name)
 	if err != nil {
-		b.log.Warn("what was known of the payload container is lost", "container", l.name, "error", err)
+		b.log.Warn("cannot read what is known of the payload container", "container", l.name, "error", err)
 	}
 	if c := l.reuse(ctx, req, known); c != nil {
 		known.InUse, l.used = true, true
@@ -140,7 +140,7 @@ func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, 
 		}
 		if f.Reason == verdict.ReasonOvertaken && !overtaken {
 			overtaken = true
-			b.log.Warn("the payload container was patched by somebody else, binding it once more", "container", l.name, "has", f.Spec)
+			b.log.Warn("somebody else patched the payload container, binding it once more", "container", l.name, "has", f.Spec)
 			known.Spec, nonce = f.Spec, podapi.NewNonce()
 			p.restart = p.spec == known.Spec
 			continue

@@ -66,9 +66,9 @@ func TestCheck(t *testing.T) {
 		{"API server away", func(w *world, _ *corev1.Pod) { w.failVerb("get", context.DeadlineExceeded) },
 			result{Mistakes: []string{"POD_STARTER_BACKEND: is pod, but the API server at https://127.0.0.1:1 does not answer"}}},
 		{"control directory open", func(w *world, _ *corev1.Pod) { _ = os.Chmod(w.control, 0o755) },
-			result{Mistakes: []string{"POD_STARTER_CONTROL_DIR: must be a directory that root alone can enter"}}},
+			result{Mistakes: []string{"POD_STARTER_CONTROL_DIR: must be a directory that only root can enter"}}},
 		{"private directory missing", func(w *world, _ *corev1.Pod) { _ = os.RemoveAll(w.private) },
-			result{Mistakes: []string{"POD_STARTER_PRIVATE_DIR: must be a directory that root alone can enter"}}},
+			result{Mistakes: []string{"POD_STARTER_PRIVATE_DIR: must be a directory that only root can enter"}}},
 		{"control volume not in the payload container", func(_ *world, pod *corev1.Pod) {
 			c := &pod.Spec.Containers[1]
 			c.VolumeMounts = append(c.VolumeMounts[:1:1], c.VolumeMounts[2])

@@ -26,11 +26,11 @@ func (b *Backend) genuine(client *payload.Client, c *corev1.Container) error {
 	case errors.Is(err, os.ErrPermission):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look which program the wrapper of container %s is: %w", c.Name, err)
+		return fmt.Errorf("find out which program the wrapper of container %s runs: %w", c.Name, err)
 	}
 	// A wrapper whose file was replaced in its volume keeps running.
 	if program = strings.TrimSuffix(program, " (deleted)"); program != c.Command[0] {
-		return fmt.Errorf("what announced itself in container %s runs %q and not the pod's command %s: an image is in the wrapper's place", c.Name, program, c.Command[0])
+		return fmt.Errorf("what announced itself in container %s runs %q and not the pod's command %s: the image has put a program in the wrapper's place", c.Name, program, c.Command[0])
 	}
 	return nil
 }

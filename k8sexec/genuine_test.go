@@ -76,7 +76,7 @@ func TestBindRefusesAnImpostor(t *testing.T) {
 	}
 	defer release(t, l)
 	_, err = l.Bind(context.Background(), payload.BindRequest{Image: "registry.example.com/u/tool:2", Report: func(string) {}})
-	if err == nil || !strings.Contains(verdictOf(t, err).Message, "an image is in the wrapper's place") {
+	if err == nil || !strings.Contains(verdictOf(t, err).Message, "the image has put a program in the wrapper's place") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -61,7 +61,7 @@ func containerInCgroups(text string) string {
 }
 
 // errNoCgroup means that nothing shows in which container the wrapper runs.
-var errNoCgroup = errors.New("the wrapper passed no file on that tells its control group, and the pod does not share its process namespace")
+var errNoCgroup = errors.New("the wrapper sent no file that shows its control group, and the pod does not share its process namespace")
 
 // containerOfWrapper finds out which container a wrapper runs in. This links its
 // announcement to the status of a container without comparing times.

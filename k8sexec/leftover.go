@@ -53,7 +53,7 @@ func (l *lease) resetLeftover(ctx context.Context) error {
 	b := l.backend
 	known, err := readSlot(l.private, l.name)
 	if err != nil {
-		b.log.Warn("what was known of the payload container is lost", "container", l.name, "error", err)
+		b.log.Warn("cannot read what is known of the payload container", "container", l.name, "error", err)
 	}
 	if !known.InUse {
 		return nil

@@ -36,7 +36,7 @@ func (b *Backend) patient(ctx context.Context, what string, call func(context.Co
 		if waited+pause > b.timing.apiPatience {
 			return noSuccess(waited, err)
 		}
-		b.log.Warn("API server does not serve, will try again", "call", what, "pause", pause, "error", err)
+		b.log.Warn("the API server does not answer the call, will try again", "call", what, "pause", pause, "error", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

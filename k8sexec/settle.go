@@ -11,23 +11,22 @@ import (
 	"podstarter/payload"
 )
 
-// settle tells whether the image or the pod is to blame for a failure that either
-// can bring about. The answer is not taken from anything that the image may have
-// written, nor from how often it happened: the site's own image, the one that the
-// pod was created with, is bound in the job's place. Where the wrapper works with
-// that, the job's image is at fault, and the pod takes the next job; where it does
-// not, no job will run here.
+// settle finds out whether the image or the pod is to blame for a failure that either
+// can cause. It ignores whatever the image may have written, and how often the failure
+// happened. Instead it binds the site's own image, the one that the pod was created
+// with. If the wrapper works with that, the job's image is at fault, and the pod takes
+// the next job; if not, no job will run here.
 //
-// If the default image cannot be tried, a container in which the wrapper has
-// worked blames the image, once; otherwise the job goes elsewhere. The pod is not
-// condemned for what one image did.
+// If the default image cannot be tried, and the wrapper has worked in this container,
+// settle blames the image, once; otherwise the job goes elsewhere. One image's failure
+// does not condemn the pod.
 //
 // The error is the cause of ctx's end.
 func (l *lease) settle(ctx context.Context, req payload.BindRequest, j verdict.Judgement) (verdict.Judgement, error) {
 	b := l.backend
 	known, err := readSlot(l.private, l.name)
 	if err != nil {
-		b.log.Warn("what was known of the payload container is lost", "container", l.name, "error", err)
+		b.log.Warn("cannot read what is known of the payload container", "container", l.name, "error", err)
 	}
 	if isDefault(req) {
 		return j, nil
@@ -35,7 +34,7 @@ func (l *lease) settle(ctx context.Context, req payload.BindRequest, j verdict.J
 	if isDefaultImage(j.Failure.Image, known) {
 		return j.OnPod("It is the pod's default image."), nil
 	}
-	b.log.Info("whether image or pod is to blame, the default image tells", "container", l.name, "image", j.Failure.Image, "default", known.DefaultImage, "error", &j.Failure)
+	b.log.Info("trying the default image, to see whether image or pod is to blame", "container", l.name, "image", j.Failure.Image, "default", known.DefaultImage, "error", &j.Failure)
 	req.Report(fmt.Sprintf("container %s: %s; trying the pod's default image, to see whether image or pod is to blame", l.name, j.Failure.Reason))
 	c, err := l.bindInTime(ctx, payload.BindRequest{Activation: req.Activation, Report: req.Report})
 	if err == nil {
@@ -63,11 +62,11 @@ func (l *lease) settle(ctx context.Context, req payload.BindRequest, j verdict.J
 		return l.blameImage(j, "With other images it has worked here."), nil
 	}
 	j.Class, j.Subcode = verdict.ToElsewhere, 0
-	j.Says = fmt.Sprintf("%s It could not be found out whether the image or the pod is to blame, since the pod's default image cannot be had at the moment (%s).", j.OfImage, f.Reason)
+	j.Says = fmt.Sprintf("%s It could not be found out whether the image or the pod is to blame, since the pod's default image cannot be tried at the moment (%s).", j.OfImage, f.Reason)
 	return j, nil
 }
 
-// blameImage is the judgement on an image that keeps the wrapper from working.
+// blameImage makes the judgement on an image that keeps the wrapper from working.
 func (l *lease) blameImage(j verdict.Judgement, why string) verdict.Judgement {
 	opt := l.backend.opt
 	places := []string{"its wrapper", opt.ControlDir}
@@ -76,12 +75,12 @@ func (l *lease) blameImage(j verdict.Judgement, why string) verdict.Judgement {
 	}
 	last := len(places) - 1
 	j.Class, j.Subcode = verdict.ToUser, verdict.SubcodeBadImage
-	j.Says = fmt.Sprintf("%s %s The pod's volumes go over the image: it must have no link, file, volume or closed directory on the way to %s or %s, and no variable with which a program in Go cannot begin.",
+	j.Says = fmt.Sprintf("%s %s The pod's volumes go over the image: it must have no link, file, volume or closed directory on the way to %s or %s, and no variable that keeps a program in Go from starting.",
 		j.OfImage, why, strings.Join(places[:last], ", "), places[last])
 	return j
 }
 
-// isDefaultImage tells whether that is the image that the pod was created with.
+// isDefaultImage says whether the pod was created with the image of this name.
 func isDefaultImage(name string, known slot) bool {
 	img, err := imageref.Parse(known.DefaultImage)
 	return err == nil && img.String() == name

@@ -221,7 +221,7 @@ func TestNoDefaultImageToTry(t *testing.T) {
 			var got []outcome
 			for i := range test.want {
 				o, says := bindFails(t, l, fmt.Sprintf("%s:%d", hostileImage, i))
-				if got = append(got, o); o == elsewhere && !strings.Contains(says, "default image cannot be had") {
+				if got = append(got, o); o == elsewhere && !strings.Contains(says, "default image cannot be tried") {
 					t.Errorf("image %d: %s", i, says)
 				}
 			}

@@ -12,12 +12,12 @@ import (
 	"podstarter/k8sexec/privatedir"
 )
 
-// slot is what is known of a payload container from one binding to the next, so
-// that a binding need not ask the API server before it patches. It is kept in
-// the private directory and guarded by the container's lease. The zero value
-// knows nothing, which is always safe: it costs one GET.
+// slot is what one binding of a payload container leaves for the next, which then need
+// not ask the API server before it patches. It is kept in the private directory, and
+// the container's lease guards it. The zero value knows nothing, which is always safe:
+// it costs one GET.
 type slot struct {
-	// PodUID tells a pod from a later one of the same name.
+	// PodUID distinguishes a pod from a later one of the same name.
 	PodUID string `json:"pod_uid,omitempty"`
 	// DefaultImage is the image the container was created with.
 	DefaultImage string `json:"default_image,omitempty"`
@@ -26,15 +26,15 @@ type slot struct {
 	Spec string `json:"spec,omitempty"`
 	// PlainOnly says that a throw-away tag was refused here.
 	PlainOnly bool `json:"plain_only,omitempty"`
-	// Proven says that the wrapper has run in this container of the pod, and that
-	// no image has been blamed for that reason alone since; see lease.settle.
+	// Proven says that the wrapper has run in this container of the pod, and that since
+	// then no image has been blamed only for that reason; see lease.settle.
 	Proven bool `json:"proven,omitempty"`
 
-	// InUse says that a starter has begun to bind the container and not given it
-	// back. Without a lease on it, that starter died with its job.
+	// InUse says that a starter has begun to bind the container and has not given it
+	// back. If nobody holds the lease, that starter died with its job.
 	InUse bool `json:"in_use,omitempty"`
-	// Unproven says that the container was reset after such a death, and nobody has
-	// waited for the end of what was in it.
+	// Unproven says that the container was reset after such a death, and that nobody
+	// has waited for the end of its processes.
 	Unproven bool `json:"unproven,omitempty"`
 
 	// Of the last binding that succeeded:
@@ -54,8 +54,7 @@ const maxSlotFile = 16 * imageref.MaxText
 
 func slotFile(container string) string { return "slot." + container + ".json" }
 
-// readSlot reads what is known. A file that cannot be read is no reason not to
-// run a job.
+// readSlot reads what is known. An unreadable file must not keep a job from running.
 func readSlot(dir *os.Root, container string) (slot, error) {
 	data, err := privatedir.Read(dir, slotFile(container), maxSlotFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,15 +78,15 @@ func (s slot) write(dir *os.Root, container string) error {
 	return privatedir.WriteJSON(dir, slotFile(container), s)
 }
 
-// unbound is the slot as it is from the moment that a patch may have changed the
-// pod: what outlives bindings stays, the rest is no longer true.
+// unbound is the slot from the moment that a patch may have changed the pod: it keeps
+// what outlives bindings, and drops the rest, which may not be true any more.
 func (s slot) unbound() slot {
 	return slot{PodUID: s.PodUID, DefaultImage: s.DefaultImage, PlainOnly: s.PlainOnly, Proven: s.Proven, InUse: s.InUse}
 }
 
-// isAtRest tells that no container of this pod was made anew lately, so that its
-// kubelet has nothing left to look at. own is what was known of this lease's
-// container before the binding. Where nothing is known, that is no.
+// isAtRest says whether no container of this pod was made anew lately, so that the
+// kubelet has nothing left to look at. own is what was known of this lease's container
+// before the binding. If nothing is known, the answer is no.
 func (l *lease) isAtRest(own slot) bool {
 	for _, name := range l.backend.opt.Containers {
 		s := own
@@ -100,7 +99,7 @@ func (l *lease) isAtRest(own slot) bool {
 				continue // never bound
 			}
 		}
-		// A binding that is going on or has failed has no time.
+		// A binding that is under way or has failed has no time.
 		if age := time.Since(s.Bound); s.Bound.IsZero() || age < l.backend.timing.rest {
 			return false
 		}

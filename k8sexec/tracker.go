@@ -13,19 +13,19 @@ import (
 	"podstarter/k8sexec/verdict"
 )
 
-// tracker reads the pod's status during one binding and tells news of the
-// container that the binding asked for from what is left of earlier ones. That
-// is not obvious: the status trails by a second or more, and the kubelet keeps
-// the reason why a container could not be started until its next attempt, so
-// that the status for the new spec may still speak of the old image
-// (kubelet_pods.go:convertToAPIContainerStatuses, reasonCache).
+// tracker reads the pod's status during one binding, and separates news of the
+// container that the binding asked for from remains of earlier ones. That is not
+// obvious: the status lags by a second or more, and the kubelet keeps the reason why a
+// container could not be started until its next attempt, so that the status for the new
+// spec may still speak of the old image (kubelet_pods.go:convertToAPIContainerStatuses,
+// reasonCache).
 //
 // A failure counts as this binding's if
 //   - the kubelet had seen the patched spec (status.observedGeneration), and
-//   - it does not speak of the image before, and
-//   - it is not word for word the one that stood there before,
+//   - it does not name the previous image, and
+//   - it is not word for word the one that the status showed before.
 //
-// the last two only if the spec did change.
+// The last two apply only if the spec did change.
 type tracker struct {
 	container string
 	uid       types.UID
@@ -34,14 +34,14 @@ type tracker struct {
 	changed   bool   // whether spec differs from before
 
 	generation int64               // of the patched pod, 0 where it is not counted
-	old        map[string]struct{} // containers from before the patch
+	old        map[string]struct{} // containers that existed before the patch
 	stale      map[complaint]bool  // failures that were there before the kubelet saw the patch
 	dead       map[string]struct{} // containers of this binding that ended
 	running    string              // container of this binding that runs
 	since      time.Time           // when it was first seen running
 	last       complaint           // of this binding, the one seen last
-	tries      int                 // how often the kubelet has been seen to fail with this image
-	first      time.Time           // when it was first seen to
+	tries      int                 // failures of the kubelet with this image that were seen
+	first      time.Time           // when the first of them was seen
 	taken      bool                // the kubelet has seen the patched spec, or may have
 	wasRunning bool                // the latest state shows the old container running
 	now        func() time.Time
@@ -57,8 +57,8 @@ type tracker struct {
 // complaint is why the kubelet says that a container does not run.
 type complaint struct{ reason, message string }
 
-// maxStale bounds what is remembered; there are two for each failing image, the
-// failure and its back-off.
+// maxStale bounds the remembered complaints; each failing image has two, the failure
+// and its back-off.
 const maxStale = 16
 
 // track begins with the pod as the patch returned it.
@@ -69,8 +69,8 @@ func track(container string, p plan, before slot, pod *corev1.Pod) *tracker {
 		generation: pod.Generation, old: make(map[string]struct{}),
 		stale: make(map[complaint]bool), dead: make(map[string]struct{}), now: time.Now,
 	}
-	// The status may not have caught up with the last binding; its container is
-	// known all the same.
+	// The status may not show the last binding's container yet, but the slot has its
+	// ID.
 	t.old[before.ContainerID] = struct{}{}
 	t.old[bareID(status.ContainerID)] = struct{}{}
 	if ended := status.LastTerminationState.Terminated; ended != nil {
@@ -81,12 +81,11 @@ func track(container string, p plan, before slot, pod *corev1.Pod) *tracker {
 	return t
 }
 
-// isDoubtful tells a failure to run a container that may be that of the image
-// before. Such messages name no image, but mostly the container, so that they are
-// never the same twice; and an attempt that was under way when the patch came
-// may end after it. There is at most one of these: another one, or one that
-// stands for longer than the kubelet takes to its next attempt, is about this
-// image.
+// isDoubtful says whether a failure to run a container may belong to the previous
+// image. Such messages do not name the image but mostly the container, so no two are
+// the same; and an attempt that was under way at the patch may end after it. There is
+// at most one such failure: a second one, or one that persists until the kubelet's next
+// attempt, is about this image.
 func (t *tracker) isDoubtful(c complaint) bool {
 	if !t.troubled || !strings.HasSuffix(c.reason, "Error") || c.reason == verdict.ReasonErrPull || imageref.Named(c.message, t.spec) {
 		return false
@@ -112,8 +111,8 @@ func (t *tracker) remember(status corev1.ContainerStatus) {
 	}
 }
 
-// look takes the next state of the pod and gives the failure it shows, or nil.
-// A failure that persists is given again each time.
+// look takes the next state of the pod and gives the failure that it shows, or nil. It
+// gives a failure that persists again each time.
 func (t *tracker) look(pod *corev1.Pod) *verdict.Failure {
 	if f := verdict.OfPod(pod, t.uid); f != nil {
 		return f
@@ -128,7 +127,7 @@ func (t *tracker) look(pod *corev1.Pod) *verdict.Failure {
 	case status.State.Waiting != nil:
 		return t.waiting(status)
 	case t.isOld(id):
-		// Not told yet, or being killed.
+		// Not reported yet, or being killed.
 	case status.State.Running != nil:
 		if t.running != id {
 			t.running, t.since = id, t.now()
@@ -139,15 +138,15 @@ func (t *tracker) look(pod *corev1.Pod) *verdict.Failure {
 	return nil
 }
 
-// isUnseen tells that the status was made from a spec before the patch, as far as
-// the cluster tells (status.observedGeneration, Kubernetes 1.33).
+// isUnseen says whether the kubelet made the status from a spec before the patch, as
+// far as the cluster shows that (status.observedGeneration, Kubernetes 1.33).
 func (t *tracker) isUnseen(pod *corev1.Pod) bool {
 	return t.generation > 0 && pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration < t.generation
 }
 
-// isActedOn tells that the kubelet has begun to make the container anew: it says
-// which spec it goes by (status.observedGeneration, Kubernetes 1.33) before it
-// stops a container for it.
+// isActedOn says whether the kubelet has begun to make the container anew: before it
+// stops the container, it publishes which spec it goes by (status.observedGeneration,
+// Kubernetes 1.33).
 func (t *tracker) isActedOn(pod *corev1.Pod) bool {
 	return t.generation > 0 && pod.Status.ObservedGeneration >= t.generation
 }
@@ -195,7 +194,7 @@ func (t *tracker) crashLoop(status corev1.ContainerStatus) *verdict.Failure {
 	return f
 }
 
-// bury notes a container that ended, unless it is the one from before.
+// bury notes a container that ended, unless it existed before the patch.
 func (t *tracker) bury(ended *corev1.ContainerStateTerminated) {
 	if id := bareID(ended.ContainerID); !t.isOld(id) {
 		t.dead[id] = struct{}{}
@@ -205,8 +204,8 @@ func (t *tracker) bury(ended *corev1.ContainerStateTerminated) {
 	}
 }
 
-// silent tells for how long a container of this binding has been running without
-// its wrapper having said a word; 0 if none runs.
+// silent says for how long a container of this binding has been running without a
+// message from its wrapper; 0 if none runs.
 func (t *tracker) silent() time.Duration {
 	if t.running == "" {
 		return 0
@@ -214,27 +213,27 @@ func (t *tracker) silent() time.Duration {
 	return t.now().Sub(t.since)
 }
 
-// mayBeOverdue tells a state in which the kubelet may know more than it has
-// published. It publishes why a container could not be started only when it looks
-// at the pod the next time: about at once if a container of the pod has just
-// ended, which it notices, but otherwise 10 s later (pod_workers.go, back-off
-// after an error). The latter is the case when the container had not been running
-// before, mostly since the image before could not be pulled either.
+// mayBeOverdue says whether the kubelet may know more than it has published. It
+// publishes why a container could not be started only at its next look at the pod:
+// almost at once if it notices that a container of the pod has just ended, otherwise 10
+// s later (pod_workers.go, back-off after an error). The latter happens if the
+// container was not running before, mostly because the previous image could not be
+// pulled either.
 func (t *tracker) mayBeOverdue() bool {
 	return t.taken && t.running == "" && t.tries == 0 && !t.wasRunning
 }
 
-// isOfBefore tells a complaint about the image before.
+// isOfBefore says whether a complaint is about the previous image.
 func (t *tracker) isOfBefore(c complaint) bool {
 	return t.changed && (t.stale[c] || imageref.Named(c.message, t.before) && !imageref.Named(c.message, t.spec))
 }
 
-// pulling is the state that does not show in the status.
+// pulling describes a state that the status does not show.
 const pulling = "the kubelet has taken up the change and is probably pulling the image, or waits until other pulls are done"
 
-// describe says in a few words how far the kubelet has come. What it does between
-// the end of the old container and the start of the new one, a pull mostly, does
-// not show in the status.
+// describe says in a few words how far the kubelet has come. The status does not show
+// what the kubelet does between the end of the old container and the start of the new
+// one, mostly a pull.
 func (t *tracker) describe(pod *corev1.Pod) string {
 	if t.isUnseen(pod) {
 		return "the kubelet has not taken up the change yet; it may still be pulling an earlier image"

@@ -11,17 +11,18 @@ import (
 	"podstarter/payload/procfamily"
 )
 
-// vacate proves that no process of the container's user is alive. The next job gets
-// its sandbox, with its tokens, before its container: a payload that has outlived its
-// starter, if only until its wrapper notices, would have the right to read them.
+// vacate proves that no process of the container's user is alive. The next job gets its
+// sandbox, with its tokens, before its container: a payload that outlives its starter,
+// even just until its wrapper notices, would be allowed to read them.
 //
-//   - What this process sees it kills itself: all of the pod, where that shares its
-//     process namespace, else the plugins of a starter that was killed. That is one
-//     system call and one look.
+//   - This process kills what it sees: in all of the pod, if that shares its process
+//     namespace, else the plugins of a starter that was killed. That is one system call
+//     and one look.
 //   - A container that its last starter gave back was swept before.
-//   - Of one that was not, the wrapper has the word: it serves nobody while something
-//     of its last payload is alive. Should it give none, the container is made anew: when
-//     its next wrapper speaks, the kernel has ended everything in the one before.
+//   - For a container that was not given back, the wrapper decides: it serves nobody
+//     while a process of its last payload is alive. If it does not answer, the
+//     container is made anew: when the new wrapper answers, the kernel has ended
+//     everything in the old container.
 func (l *lease) vacate(ctx context.Context) error {
 	if err := l.killVisible(ctx); err != nil {
 		return err
@@ -36,12 +37,13 @@ func (l *lease) vacate(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		b.log.Warn("the wrapper does not say that nothing of the last job is alive, making a new container", "container", l.name, "error", err)
+		b.log.Warn("the wrapper does not confirm that the last job has ended, making a new container", "container", l.name, "error", err)
 		if err := l.replace(ctx, known); err != nil {
 			return err
 		}
 	}
-	// A launcher that was root at the first look is dead, or has become the payload's user.
+	// A launcher that was root at the first look is dead by now, or has become the
+	// payload's user.
 	if err := l.killVisible(ctx); err != nil {
 		return err
 	}
@@ -52,11 +54,11 @@ func (l *lease) vacate(ctx context.Context) error {
 	return nil
 }
 
-// killVisible ends what it sees of the container's user.
+// killVisible ends all processes of the container's user that it sees.
 func (l *lease) killVisible(ctx context.Context) error {
 	b := l.backend
 	if !b.self.IsRoot() {
-		return nil // the payload's user is this one, and no payload is in sight
+		return nil // the payload has this process's user, and is not in its namespace
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.timing.kill, errKill)
 	defer cancel()
@@ -70,8 +72,8 @@ func (l *lease) killVisible(ctx context.Context) error {
 	return nil
 }
 
-// errKill is the cause of a killing that has taken too long.
-var errKill = errors.New("they do not die")
+// errKill is the cause of ending a kill that took too long.
+var errKill = errors.New("its processes do not die")
 
 // killUser kills every process of a user in this process namespace and proves that
 // none is left.
@@ -84,8 +86,8 @@ func killUser(ctx context.Context, uid int) error {
 	return procfamily.OfUser("/proc", uid).Kill(ctx, killer)
 }
 
-// awaitIdle waits until the wrapper says that it serves nobody, which it does not while
-// something of its payload is alive. A nonce tells which wrapper.
+// awaitIdle waits until the wrapper accepts a connection: it accepts none while a
+// process of its payload is alive. A nonce selects the wrapper; empty for any.
 func (l *lease) awaitIdle(ctx context.Context, nonce string) error {
 	b := l.backend
 	limit := b.timing.idle

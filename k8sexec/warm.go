@@ -15,19 +15,18 @@ import (
 	"podstarter/k8sexec/privatedir"
 )
 
-// The images that have run in this pod lately, for those who choose a pod by
-// what its node has. It is a hint: nobody tells a pod that its node threw an
-// image away.
+// The images that have run in this pod lately, for those who choose a pod by the images
+// on its node. It is a hint: a pod does not learn that its node removed an image.
 const (
 	warmFile = "images.json"
 	// maxWarm bounds the file.
 	maxWarm     = 64
 	maxWarmFile = maxWarm * 3 * (imageref.MaxText + 64)
-	// warmFor is when an image that was not used again is no longer counted on.
-	// The kubelet throws the longest unused ones away when the disk fills
-	// (images/image_gc_manager.go); there is no time that it promises to keep one.
+	// warmFor is how long after its last use an image counts as warm. The kubelet
+	// removes those unused for the longest time when the disk fills
+	// (images/image_gc_manager.go); it promises no time for which it keeps one.
 	warmFor = 7 * 24 * time.Hour
-	// warmAgain is how often the use of an image is noted.
+	// warmAgain is the least time between two notes of the same image.
 	warmAgain = time.Minute
 )
 
@@ -41,8 +40,8 @@ type warmImage struct {
 	Used   time.Time     `json:"used"`
 }
 
-// warmed notes that a container runs the image. Failures are logged: no job
-// fails for it.
+// warmed notes that a container runs the image. It only logs failures: no job fails for
+// that.
 func (l *lease) warmed(asked string, img imageref.Image, d digest.Digest) {
 	err := l.noteWarm(warmImage{Asked: askedWord(asked), Name: img.String(), Digest: d, Used: time.Now()})
 	if err != nil {
@@ -50,8 +49,8 @@ func (l *lease) warmed(asked string, img imageref.Image, d digest.Digest) {
 	}
 }
 
-// askedWord is what a job wrote, if that can stand in a list of images: nothing
-// else is known of it than that it led to an image.
+// askedWord is what a job wrote, if that fits into a list of images: it is only known
+// to have led to an image.
 func askedWord(asked string) string {
 	asked = strings.TrimSpace(asked)
 	odd := func(r rune) bool {
@@ -92,9 +91,9 @@ func (l *lease) noteWarm(w warmImage) error {
 	return privatedir.WriteJSON(l.private, warmFile, known[:min(len(known), maxWarm)])
 }
 
-// decodeWarm reads the file's contents, the latest image first, and leaves out
-// what is no image or too old. A file that cannot be read is an empty one: the
-// next job's image mends it.
+// decodeWarm reads the file's contents, the latest image first, and leaves out entries
+// that are too old or do not name an image. An unreadable file counts as empty: the
+// next job's image replaces it.
 func decodeWarm(data []byte, now time.Time) []warmImage {
 	var raw, known []warmImage
 	if len(data) == 0 || json.Unmarshal(data, &raw) != nil {
@@ -116,10 +115,10 @@ func decodeWarm(data []byte, now time.Time) []warmImage {
 	return known[:min(len(known), maxWarm)]
 }
 
-// WarmImages are the images that have run lately in the pod with that private
-// directory (POD_STARTER_PRIVATE_DIR), the latest first and at most so many.
-// Each is given by all its names: as the job wrote it, spelled out with registry
-// and tag, and with the digest where it is known.
+// WarmImages lists the images that have run lately in the pod with that private
+// directory (POD_STARTER_PRIVATE_DIR), the latest first and at most so many. Each is given
+// by all its names: as the job wrote it, spelled out with registry and tag, and
+// with the digest where it is known.
 func WarmImages(privateDir string, most int) ([]string, error) {
 	private, err := privatedir.Open(privateDir)
 	if err != nil {

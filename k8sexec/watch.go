@@ -27,16 +27,16 @@ func (b *Backend) call(ctx context.Context, verb string, call func(context.Conte
 	return verdict.OfAPI(err)
 }
 
-// follow shows the pod to see, and then each of its later states, until see
-// returns true or ctx ends. A watch that ends is opened again; it misses nothing
-// unless it was away for longer than the API server remembers.
+// follow calls see with the pod and then with each of its later states, until see
+// returns true or ctx ends. It opens a watch that ended again, and misses nothing
+// unless that took longer than the API server remembers.
 func (b *Backend) follow(ctx context.Context, pod *corev1.Pod, see func(*corev1.Pod) bool) {
 	if see(pod) {
 		return
 	}
 	api, err := b.connect()
 	if err != nil {
-		return // the patch before has met the same error
+		return // the patch before had the same error
 	}
 	version := pod.ResourceVersion
 	pause := b.timing.apiRetry
@@ -59,7 +59,7 @@ func (b *Backend) follow(ctx context.Context, pod *corev1.Pod, see func(*corev1.
 				version = pod.ResourceVersion
 			}
 		case apierrors.IsForbidden(err):
-			b.log.Warn("the service account may not watch the pod, so failures of the kubelet go unseen", "error", err)
+			b.log.Warn("the service account may not watch the pod, so the starter does not see failures of the kubelet", "error", err)
 			return
 		case err != nil && ctx.Err() == nil:
 			b.log.Warn("watch of the pod failed, will try again", "pause", pause, "error", err)

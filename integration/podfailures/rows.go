@@ -56,8 +56,8 @@ var Rows = []Row{
 	// What the registry says of the image.
 	{Name: "unknown name", Cause: "registry: 404", Class: User, Ending: "held 35/2", Says: []string{"does not exist in its registry", "check the name and the tag"}},
 	{Name: "unknown tag", Cause: "registry: 404", Class: User, Ending: "held 35/2", Says: []string{"does not exist in its registry", "check the name and the tag"}},
-	{Name: "unauthorized", Cause: "registry: 401", Class: User, Ending: "held 35/3", Says: []string{"does not allow to pull", "401 Unauthorized"}},
-	{Name: "denied", Cause: "registry: 403", Class: User, Ending: "held 35/3", Says: []string{"does not allow to pull", "403 Forbidden"}},
+	{Name: "unauthorized", Cause: "registry: 401", Class: User, Ending: "held 35/3", Says: []string{"does not allow pulling", "401 Unauthorized"}},
+	{Name: "denied", Cause: "registry: 403", Class: User, Ending: "held 35/3", Says: []string{"does not allow pulling", "403 Forbidden"}},
 	{Name: "other architecture", Cause: "an index without a variant for the node", Class: User, Ending: "held 35/4", Says: []string{"has no variant for linux/"}},
 	{Name: "invalid reference", Cause: "UPPER/Case:::tag", Class: User, Ending: "held 35/1", Says: []string{"is not valid", "registry/name:tag"}, Unjudged: true},
 	{Name: "site policy", Cause: "POD_STARTER_IMAGES_DENIED = */not-here/*", Class: User, Ending: "held 35/21", Says: []string{"is not allowed here", "POD_STARTER_IMAGES_DENIED"}, Unjudged: true},

@@ -81,7 +81,7 @@ func (b *Inspector) checkDirectories(f *findings) {
 			err = privatedir.OwnedByUs(d.path, info, 0o077)
 		}
 		if err != nil {
-			f.bad(d.knob, "must be a directory that root alone can enter: %v", err)
+			f.bad(d.knob, "must be a directory that only root can enter: %v", err)
 		}
 	}
 	private, err := privatedir.Open(b.Options.PrivateDir)

@@ -54,7 +54,7 @@ func checkCommand(c *corev1.Container, f *findings) {
 func (b *Inspector) checkClosed(pod *corev1.Pod, c *corev1.Container, knob, dir string, f *findings) {
 	mount, ok := mountOf(c, dir)
 	if !ok || !b.pilotHas(pod, mount.MountPath, place{volume: mount.Name, within: filepath.Join("/", mount.SubPath, mount.SubPathExpr)}) {
-		f.bad(knob, "the root of the volume that container %s has at %s cannot be looked at from here; mount it at the same path in the pilot", c.Name, mount.MountPath).
+		f.bad(knob, "the root of the volume that container %s has at %s cannot be inspected from here; mount it at the same path in the pilot", c.Name, mount.MountPath).
 			at(c.Name, "volumeMounts[name="+mount.Name+"]: (the same mountPath and subPath as the pilot's)")
 		return
 	}
@@ -68,7 +68,7 @@ func (b *Inspector) checkClosed(pod *corev1.Pod, c *corev1.Container, knob, dir 
 	}
 	info, err := os.Lstat(root)
 	if err != nil {
-		f.bad(knob, "the root of its volume cannot be looked at: %v", err)
+		f.bad(knob, "the root of its volume cannot be inspected: %v", err)
 		return
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)

@@ -109,7 +109,7 @@ func (b *Inspector) checkApart(pod *corev1.Pod, c *corev1.Container, f *findings
 		for _, mine := range c.VolumeMounts {
 			if !allowed[mine.Name] && !mine.ReadOnly && mounts(pilot, mine.Name) {
 				f.bad(options.KnobScratchDir, "containers %s and %s both mount volume %s; the pilot is user %d like its job, "+
-					"so that they may share nothing but %s and the control directory", pilot.Name, c.Name, mine.Name, b.Self.UID, options.KnobScratchDir)
+					"so they may share only %s and the control directory", pilot.Name, c.Name, mine.Name, b.Self.UID, options.KnobScratchDir)
 			}
 		}
 		if scratch, ok := placeOf(pilot, b.Options.Scratch); ok && b.Options.Scratch != "" {

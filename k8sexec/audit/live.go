@@ -64,7 +64,7 @@ func (b *Inspector) auditWrapper(ctx context.Context, pod *corev1.Pod, container
 	}
 	before := len(r.found)
 	if mine := buildinfo.Version(); hello.Version != mine {
-		r.warn(what, line(container, "command, or the init container that copies the wrapper"), "is of version %q, this program of %q", hello.Version, mine)
+		r.warn(what, line(container, "command, or the init container that copies the wrapper"), "has version %q, this program has %q", hello.Version, mine)
 	}
 	if want := pod.Annotations[podapi.NonceAnnotation+container]; hello.Nonce != want {
 		r.warn(what, line(container, nonceLine("metadata.annotations['"+podapi.NonceAnnotation+container+"']")), "has nonce %q and the pod %q: a binding is going on, or the variable does not follow the annotation", hello.Nonce, want)
@@ -98,10 +98,10 @@ func (b *Inspector) serves(ctx context.Context, container string, hello payload.
 		return false
 	}
 	if tried.Container != nil {
-		r.warn(what, "the container runtime", "its container cannot be told, which costs restarts of the same image time: %v", tried.Container)
+		r.warn(what, "the container runtime", "its container cannot be identified, which makes restarts of the same image slower: %v", tried.Container)
 	}
 	if tried.Usage != nil {
-		r.bad(what, "the log of container "+container, "cannot say what it uses: %v", tried.Usage)
+		r.bad(what, "the log of container "+container, "cannot report what its payload uses: %v", tried.Usage)
 		return false
 	}
 	return true
@@ -175,7 +175,7 @@ var dangerous = map[int]string{
 func (b *Inspector) auditProcess(container, what string, pid int, r *report) {
 	theirs, err := readRights(filepath.Join(b.Proc, strconv.Itoa(pid), "status"))
 	if err != nil {
-		r.warn(what, "spec.shareProcessNamespace: true", "its process cannot be looked at: %v", err)
+		r.warn(what, "spec.shareProcessNamespace: true", "its process cannot be inspected: %v", err)
 		return
 	}
 	ours, err := readRights(filepath.Join(b.Proc, "self/status"))
@@ -187,7 +187,7 @@ func (b *Inspector) auditProcess(container, what string, pid int, r *report) {
 	// capabilities.
 	if ours.permitted&^theirs.permitted == 0 {
 		r.bad(what, "spec.containers[name=PILOT].securityContext.capabilities.add: (one that the payload container lacks, such as DAC_OVERRIDE)",
-			"its root has every capability of the pilot, so that whoever gets hold of it can trace the pilot and read its token")
+			"its root has every capability of the pilot, so an attacker who becomes that root can trace the pilot and read its token")
 	}
 	for _, need := range []struct {
 		bit  int
@@ -207,7 +207,7 @@ func (b *Inspector) auditProcess(container, what string, pid int, r *report) {
 		r.warn(what, line(container, "securityContext.capabilities: {drop: [ALL], add: [KILL, SETGID, SETPCAP, SETUID]}"), "has capabilities that it does not need: %s", plural(extra))
 	}
 	if theirs.seccomp == 0 {
-		r.warn(what, line(container, "securityContext.seccompProfile.type: RuntimeDefault"), "runs without a seccomp filter, as will jobs")
+		r.warn(what, line(container, "securityContext.seccompProfile.type: RuntimeDefault"), "runs without a seccomp filter, and so will jobs")
 	}
 }
 
@@ -223,7 +223,7 @@ func auditUnseen(pod *corev1.Pod, container, what string, r *report) {
 	}
 	onPod := pod.Spec.SecurityContext != nil && pod.Spec.SecurityContext.SeccompProfile != nil
 	if sc.SeccompProfile == nil && !onPod {
-		r.warn(what, line(container, "securityContext.seccompProfile.type: RuntimeDefault"), "may run without a seccomp filter, as will jobs")
+		r.warn(what, line(container, "securityContext.seccompProfile.type: RuntimeDefault"), "may run without a seccomp filter, and so may jobs")
 	}
 	if sc.Capabilities == nil || !slices.Contains(sc.Capabilities.Drop, "ALL") {
 		r.warn(what, line(container, "securityContext.capabilities: {drop: [ALL], add: [KILL, SETGID, SETPCAP, SETUID]}"), "has the capabilities that the container runtime gives to everybody")

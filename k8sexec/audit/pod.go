@@ -32,7 +32,7 @@ func (b *Inspector) auditPod(pod *corev1.Pod, r *report) {
 		r.warn(what, "spec.enableServiceLinks: false", "jobs find the addresses of the namespace's services in their environment")
 	}
 	if grace := spec.TerminationGracePeriodSeconds; grace != nil && *grace < shortGrace {
-		r.warn(what, "spec.terminationGracePeriodSeconds: 5", "the grace period of %d s leaves the daemons no time to tell anybody when the pod ends", *grace)
+		r.warn(what, "spec.terminationGracePeriodSeconds: 5", "the grace period of %d s leaves the daemons no time to report the end of the pod", *grace)
 	}
 	b.auditUsers(pod, r)
 	if len(r.found) == before {
@@ -106,11 +106,11 @@ func (b *Inspector) auditContainer(pod *corev1.Pod, c *corev1.Container, r *repo
 		mount := line(c.Name, "volumeMounts[name="+m.Name+"]: (remove it)")
 		switch {
 		case hasToken(v):
-			r.bad(what, tokenLine(m, mount), "holds a token of the cluster at %s, where jobs may read it", m.MountPath)
+			r.bad(what, tokenLine(m, mount), "mounts a token of the cluster at %s, where jobs may read it", m.MountPath)
 		case v.Secret != nil || isProjectedSecret(v):
-			r.warn(what, mount, "holds secret volume %s at %s", m.Name, m.MountPath)
+			r.warn(what, mount, "mounts secret volume %s at %s", m.Name, m.MountPath)
 		case v.HostPath != nil:
-			r.warn(what, mount, "holds the node's %s at %s", v.HostPath.Path, m.MountPath)
+			r.warn(what, mount, "mounts the node's %s at %s", v.HostPath.Path, m.MountPath)
 		}
 	}
 	for _, e := range c.Env {
@@ -183,5 +183,5 @@ func (b *Inspector) auditGraphics(c *corev1.Container, what string, r *report) {
 			return
 		}
 	}
-	r.warn(what, line(c.Name, "env[name="+variable+"].value: void"), "images that say %s=all may get graphics processors that the pod did not ask for", variable)
+	r.warn(what, line(c.Name, "env[name="+variable+"].value: void"), "images with %s=all may get graphics processors that the pod did not request", variable)
 }

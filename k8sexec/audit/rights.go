@@ -89,10 +89,10 @@ func (b *Inspector) auditNeighbour(ctx context.Context, pod *corev1.Pod, api pod
 	name, err := api.Neighbour(ctx)
 	switch {
 	case err != nil:
-		r.warn(what, fix, "the Role lets this token patch all of the namespace; whether a policy keeps it from that cannot be found out: %s", verdict.OfAPI(err).Message)
+		r.warn(what, fix, "the Role lets this token patch every pod of the namespace; cannot find out whether a policy denies that: %s", verdict.OfAPI(err).Message)
 		return
 	case name == "":
-		r.warn(what, fix, "the Role lets this token patch all of the namespace; there is none but this to find out whether a policy keeps it from that")
+		r.warn(what, fix, "the Role lets this token patch every pod of the namespace; there is no other pod on which to test whether a policy denies that")
 		return
 	}
 	patch, err := podapi.AnnotationPatch("podstarter/check", "x")
@@ -105,7 +105,7 @@ func (b *Inspector) auditNeighbour(ctx context.Context, pod *corev1.Pod, api pod
 	case verdict.IsAdmission(verdict.Worded(err)):
 		r.ok(what, "the Role names none, but a policy keeps this token from pod %s", name)
 	default:
-		r.warn(what, fix, "whether this token may patch pod %s cannot be found out: %s", name, verdict.OfAPI(err).Message)
+		r.warn(what, fix, "cannot find out whether this token may patch pod %s: %s", name, verdict.OfAPI(err).Message)
 	}
 }
 
@@ -134,7 +134,7 @@ func (b *Inspector) auditPolicy(ctx context.Context, pod *corev1.Pod, all bool, 
 		case err == nil:
 			may = append(may, a.what)
 		case !verdict.IsAdmission(verdict.Worded(err)):
-			r.warn(what, fix, "whether a patch of %s is denied cannot be found out: %s", a.what, verdict.OfAPI(err).Message)
+			r.warn(what, fix, "cannot find out whether a patch of %s is denied: %s", a.what, verdict.OfAPI(err).Message)
 			return
 		}
 	}

@@ -55,14 +55,14 @@ func (b *Inspector) auditToken(r *report, now time.Time) {
 		return
 	}
 	if info, err := dir.Stat("token"); err == nil && info.Mode().Perm()&0o077 != 0 {
-		r.warn(what, "spec.volumes[projected].defaultMode: 0400", "%s has mode %#o; root alone needs it", path, info.Mode().Perm())
+		r.warn(what, "spec.volumes[projected].defaultMode: 0400", "%s has mode %#o; only root needs it", path, info.Mode().Perm())
 	}
 	c, ok := readClaims(string(text))
 	switch {
 	case !ok:
-		r.warn(what, fix, "%s is none of a service account that says what it is bound to", path)
+		r.warn(what, fix, "%s is not a service account token that names the pod it is bound to", path)
 	case c.Kubernetes.Pod.Name == "":
-		r.warn(what, fix, "%s is bound to no pod: it outlives this one, and no policy can confine it to its own", path)
+		r.warn(what, fix, "%s is bound to no pod: it outlives this pod, and no policy can confine it to its own pod", path)
 	case c.Kubernetes.Pod.Name != b.Options.PodName || c.Kubernetes.Namespace != b.Options.PodNamespace:
 		r.bad(what, options.KnobPodName, "%s is bound to pod %s/%s, and this should be pod %s/%s", path, c.Kubernetes.Namespace, c.Kubernetes.Pod.Name, b.Options.PodNamespace, b.Options.PodName)
 	case c.Expires == 0:

@@ -104,7 +104,7 @@ func (o *Options) mistakes() []error {
 		}
 	}
 	if o.BindTimeout <= 0 {
-		bad(KnobBindTimeout, "is %s; give an image the time it takes to be pulled", o.BindTimeout)
+		bad(KnobBindTimeout, "is %s; it must be long enough to pull an image", o.BindTimeout)
 	}
 	if o.DigestLifetime < 0 {
 		bad(KnobDigestLifetime, "is %s", o.DigestLifetime)

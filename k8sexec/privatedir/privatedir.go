@@ -41,7 +41,7 @@ func OwnedByUs(path string, info os.FileInfo, forbidden os.FileMode) error {
 		return fmt.Errorf("%s belongs to user %d instead of user %d", path, stat.Uid, os.Geteuid())
 	}
 	if extra := info.Mode().Perm() & forbidden; extra != 0 {
-		return fmt.Errorf("%s has mode %#o, without %#o it would be safe", path, info.Mode().Perm(), extra)
+		return fmt.Errorf("%s has mode %#o; remove the permissions %#o", path, info.Mode().Perm(), extra)
 	}
 	return nil
 }

@@ -11,13 +11,13 @@ import (
 	"podstarter/k8sexec/options"
 )
 
-// ruleWebhook: an admission webhook or policy of the cluster denied the patch, or
-// could not be asked. Which it is shows in words only: denials come as 403 or
-// 422 with the words below (apiserver admission/plugin/webhook/errors, .../policy).
+// ruleWebhook: an admission webhook or policy of the cluster denied the patch, or could
+// not be asked. Only the words show which it is: denials come as 403 or 422 with the
+// words below (apiserver admission/plugin/webhook/errors, .../policy).
 //
-// A denial that names the image is about the image: the user chose it and can
-// choose another. One that does not is about the pod or the pilot, as is one that
-// the policy would utter for every image.
+// A denial that names the image is about the image: the user chose it and can choose
+// another. Other denials are about the pod or the pilot, as is one that the policy
+// would issue for every image.
 func ruleWebhook(f Failure) (Judgement, bool) {
 	if !IsAdmission(f) {
 		return Judgement{}, false
@@ -29,7 +29,7 @@ func ruleWebhook(f Failure) (Judgement, bool) {
 		return Judgement{Class: ToPilot, Says: "The cluster's policy " + pilotPolicy + " does not let this pilot put images into its own pod; run condor_pod_starter -check there."}, true
 	case imageref.Named(f.Message, f.Spec), imageref.Named(f.Message, f.Image):
 		return Judgement{Class: ToUser, Subcode: SubcodePolicy, Form: true,
-			Says: fmt.Sprintf("A policy of the cluster does not allow to run the image %q here; use one that it allows, or ask the site to allow this one.", f.Image)}, true
+			Says: fmt.Sprintf("A policy of the cluster does not allow running the image %q here; use one that it allows, or ask the site to allow this one.", f.Image)}, true
 	}
 	return Judgement{Class: ToElsewhere, Form: true,
 		Says: fmt.Sprintf("The cluster's admission control does not let this pod run the image %q; allow the image there, or keep such jobs away from this pod.", f.Image)}, true
@@ -39,7 +39,7 @@ func ruleWebhook(f Failure) (Judgement, bool) {
 // (deploy/policy).
 const pilotPolicy = "podstarter-pilot"
 
-// IsAdmission tells a refusal by admission control from one by RBAC.
+// IsAdmission says whether admission control refused the call, and not RBAC.
 func IsAdmission(f Failure) bool {
 	return f.Origin == FromAPI && f.says("admission webhook", "validatingadmissionpolicy", "failed calling webhook", "image policy webhook")
 }
@@ -58,8 +58,8 @@ func ruleForbidden(f Failure) (Judgement, bool) {
 }
 
 // ruleNoSuchPod: the pod, or the payload container in it, does not exist under the
-// configured name. The API server words the latter as an attempt to add a
-// container (validation.go:ValidatePodUpdate).
+// configured name. The API server reports the latter as an attempt to add a container
+// (validation.go:ValidatePodUpdate).
 func ruleNoSuchPod(f Failure) (Judgement, bool) {
 	switch {
 	case f.Origin == FromAPI && f.Code == http.StatusNotFound:
@@ -71,8 +71,8 @@ func ruleNoSuchPod(f Failure) (Judgement, bool) {
 	return Judgement{}, false
 }
 
-// ruleUnreachableAPI: the API server could not be reached, or did not serve, for
-// as long as a binding waits for that.
+// ruleUnreachableAPI: the API server could not be reached, or did not answer the call,
+// for as long as a binding waits.
 func ruleUnreachableAPI(f Failure) (Judgement, bool) {
 	if f.Origin != FromAPI || f.Code != 0 && f.Code < http.StatusInternalServerError &&
 		f.Code != http.StatusTooManyRequests && f.Code != http.StatusConflict {
@@ -81,8 +81,8 @@ func ruleUnreachableAPI(f Failure) (Judgement, bool) {
 	return Judgement{Class: ToElsewhere, Says: "The Kubernetes API server cannot be used at the moment; the job may run elsewhere or later."}, true
 }
 
-// ruleRefusedPatch: any other refusal of the API server, for instance of a field
-// that its version does not allow to change.
+// ruleRefusedPatch: any other refusal of the API server, for instance because its
+// version does not let that field change.
 func ruleRefusedPatch(f Failure) (Judgement, bool) {
 	if f.Origin != FromAPI {
 		return Judgement{}, false
@@ -90,7 +90,7 @@ func ruleRefusedPatch(f Failure) (Judgement, bool) {
 	return Judgement{Class: ToPilot, Form: true, Says: fmt.Sprintf("The Kubernetes API server refuses to put image %q into the pod.", f.Image)}, true
 }
 
-// OfAPI is an error of an API call as the rules read it.
+// OfAPI turns an error of an API call into a failure that the rules can read.
 func OfAPI(err error) *Failure {
 	f := &Failure{Origin: FromAPI, Reason: ReasonUnreachable, Message: err.Error(), Err: err}
 	var status apierrors.APIStatus
@@ -101,7 +101,7 @@ func OfAPI(err error) *Failure {
 	return f
 }
 
-// Worded is a failure that rules can read.
+// Worded completes a failure so that the rules can read it.
 func Worded(err error) Failure {
 	f := *OfAPI(err)
 	f.text = f.words()

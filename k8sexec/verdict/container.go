@@ -9,9 +9,9 @@ import (
 	"podstarter/k8sexec/options"
 )
 
-// ruleTimeout: the binding took longer than it may, without a failure that the
-// kubelet would have named. Mostly a large image on a slow network, or a pull
-// that hangs: the kubelet handles one change of a pod at a time.
+// ruleTimeout: the binding took longer than it may, and the kubelet reported no
+// failure. Mostly that is a large image on a slow network, or a pull that hangs: the
+// kubelet handles one change of a pod at a time.
 func ruleTimeout(f Failure) (Judgement, bool) {
 	if f.Reason != ReasonTimeout {
 		return Judgement{}, false
@@ -20,9 +20,8 @@ func ruleTimeout(f Failure) (Judgement, bool) {
 		"The payload container did not come up with image %q in time; the image may be large or its registry slow, then raise %s.", f.Image, options.KnobBindTimeout)}, true
 }
 
-// ruleSilentWrapper: a container of this binding runs, but what runs in it is not
-// a wrapper that can be talked to; or the image has hidden the place where it
-// listens.
+// ruleSilentWrapper: a container of this binding runs, but the starter cannot talk to a
+// wrapper in it; or the image hides the place where the wrapper listens.
 func ruleSilentWrapper(f Failure) (Judgement, bool) {
 	switch f.Reason {
 	case ReasonUnusable:
@@ -62,7 +61,7 @@ func ruleContainerEnded(f Failure) (Judgement, bool) {
 	return Judgement{Class: ToElsewhere, Says: says}, true
 }
 
-// DescribeExit puts the end of a container in words: "exit code 137 (OOMKilled)".
+// DescribeExit describes the end of a container: "exit code 137 (OOMKilled)".
 func DescribeExit(e *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exit code %d", e.ExitCode)
 	if e.Signal != 0 {
@@ -74,9 +73,9 @@ func DescribeExit(e *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// ruleCrashLoop: containers of this binding start and end again at once. One such
-// end may be an accident; more are the pod's fault, or the image has led the
-// wrapper astray.
+// ruleCrashLoop: containers of this binding start and end again at once. One such end
+// may be an accident; more are the fault of the pod, or of an image that misleads the
+// wrapper.
 func ruleCrashLoop(f Failure) (Judgement, bool) {
 	if f.Origin != FromContainer || f.Reason != ReasonCrashLoop {
 		return Judgement{}, false

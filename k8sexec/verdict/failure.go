@@ -18,14 +18,13 @@ const (
 	FromAPI                         // the API server refused or did not answer
 	FromPod                         // the status of the pod as a whole
 	FromContainer                   // the status of the payload container
-	FromWrapper                     // what runs in the container, or does not
+	FromWrapper                     // the wrapper in the container, or its absence
 	FromPilot                       // the pilot container's own files
 	FromClock                       // nobody: time is up
 )
 
-// Failure is what is known when a binding does not succeed or a container is
-// lost. It is an error, and becomes a *payload.Verdict before a caller of k8sexec
-// sees it; see [Of].
+// Failure is what is known when a binding fails or a container is lost. It is an error,
+// and becomes a *payload.Verdict before a caller of k8sexec sees it; see [Of].
 type Failure struct {
 	Origin  Origin
 	Image   string // as asked, spelled out
@@ -36,8 +35,8 @@ type Failure struct {
 
 	Code  int                              // HTTP status, from the API server
 	Exit  *corev1.ContainerStateTerminated // how the container ended
-	Tries int                              // how often the kubelet was seen to fail
-	Since time.Time                        // when it was first seen to
+	Tries int                              // failures of the kubelet that were seen
+	Since time.Time                        // when the first of them was seen
 
 	text string // what rules read, see words; set by Judge
 }
@@ -48,8 +47,8 @@ func (f *Failure) Error() string { return fmt.Sprintf("%s: %s", f.Reason, f.Mess
 // Unwrap gives the cause, if there is one.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Words for what Kubernetes has no word for, and those of the kubelet that more
-// than one place looks at.
+// Reasons for which Kubernetes has no word, and those of the kubelet that are used in
+// several places.
 const (
 	ReasonErrPull      = "ErrImagePull"
 	ReasonPullBackOff  = "ImagePullBackOff"

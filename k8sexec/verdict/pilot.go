@@ -4,14 +4,14 @@ import (
 	"podstarter/k8sexec/options"
 )
 
-// rulePilotFiles: the private directory is of no use. It is what the leases rest
-// on, so nothing can run without.
+// rulePilotFiles: the private directory is unusable. The leases are kept there, so
+// nothing can run without it.
 func rulePilotFiles(f Failure) (Judgement, bool) {
 	if f.Reason != ReasonPrivateDir {
 		return Judgement{}, false
 	}
 	return Judgement{Class: ToPilot, Says: "The starter cannot use its private directory; " + options.KnobPrivateDir +
-		" must name a directory of the pilot container that root alone may write to."}, true
+		" must name a directory of the pilot container that only root may write to."}, true
 }
 
 // ruleNoneFree: there are more activations than payload containers.
@@ -23,13 +23,13 @@ func ruleNoneFree(f Failure) (Judgement, bool) {
 		" names containers. Install condor_config.d/95-podstarter-slots.conf, which makes it count them."}, true
 }
 
-// ruleStillAlive: a process of an earlier job in this container may be alive, which
-// could read what the next job is given. One that survives SIGKILL hangs in the kernel.
+// ruleStillAlive: a process of an earlier job in this container may be alive, and could
+// read what the next job is given. A process that survives SIGKILL hangs in the kernel.
 func ruleStillAlive(f Failure) (Judgement, bool) {
 	if f.Reason != ReasonStillAlive {
 		return Judgement{}, false
 	}
-	return Judgement{Class: ToElsewhere, Says: "An earlier job of this payload container may still be alive, so that no other begins in it."}, true
+	return Judgement{Class: ToElsewhere, Says: "An earlier job of this payload container may still be alive, so no other job starts in it."}, true
 }
 
 // ruleOvertaken: somebody else has patched the container again and again.

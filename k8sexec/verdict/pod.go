@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ruleEvicted: the kubelet or the cluster ends the pod for want of a resource or
-// of time (kubelet eviction manager, node shutdown, active deadline,
-// preemption). The job is not to blame: the pod's other containers count too.
+// ruleEvicted: the kubelet or the cluster ends the pod for lack of a resource or of
+// time (kubelet eviction manager, node shutdown, active deadline, preemption). The job
+// is not to blame: the pod's other containers count too.
 func ruleEvicted(f Failure) (Judgement, bool) {
 	if f.Origin != FromPod {
 		return Judgement{}, false
@@ -33,7 +33,7 @@ func rulePodEnds(f Failure) (Judgement, bool) {
 	return Judgement{Class: ToElsewhere, Says: "The pod comes to its end; the job may run in another one."}, true
 }
 
-// OfPod tells that the pod as a whole is at its end.
+// OfPod gives a failure if the pod as a whole is at its end, else nil.
 func OfPod(pod *corev1.Pod, uid types.UID) *Failure {
 	f := &Failure{Origin: FromPod, Reason: pod.Status.Reason, Message: pod.Status.Message}
 	switch {
@@ -62,7 +62,7 @@ func OfPod(pod *corev1.Pod, uid types.UID) *Failure {
 	return f
 }
 
-// disruption is why a pod is taken away, where Kubernetes says so (condition
+// disruption is why a pod is taken down, if Kubernetes says so (condition
 // DisruptionTarget).
 func disruption(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {

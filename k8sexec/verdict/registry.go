@@ -6,9 +6,9 @@ import (
 	"runtime"
 )
 
-// ruleInvalidReference: the image's name does not parse, here or in the kubelet
-// (reason InvalidImageName) or in the container runtime. If it was found out
-// only there, the form with tag and digest may be what is not understood.
+// ruleInvalidReference: the image's name does not parse, here or in the kubelet (reason
+// InvalidImageName) or in the container runtime. If only the latter two reject it, they
+// may not understand the form with tag and digest.
 func ruleInvalidReference(f Failure) (Judgement, bool) {
 	if f.Origin != FromRequest && f.Reason != ReasonInvalidName &&
 		!(f.inPull() && f.says("invalid reference format", "repository name must be lowercase", "failed to parse image reference",
@@ -21,7 +21,7 @@ func ruleInvalidReference(f Failure) (Judgement, bool) {
 	}, true
 }
 
-// ruleNeverPull: the pod's pull policy forbids what late binding is about.
+// ruleNeverPull: the pod's pull policy forbids the pulls that late binding needs.
 func ruleNeverPull(f Failure) (Judgement, bool) {
 	if f.Reason != "ErrImageNeverPull" {
 		return Judgement{}, false
@@ -29,8 +29,8 @@ func ruleNeverPull(f Failure) (Judgement, bool) {
 	return Judgement{Class: ToPilot, Says: "The payload container's imagePullPolicy is Never, and the image is not on the node; set it to IfNotPresent in the pod's manifest."}, true
 }
 
-// ruleRateLimit: the registry serves only so many requests. The kubelet's next
-// attempts would only make it worse.
+// ruleRateLimit: the registry limits the number of requests. More attempts of the
+// kubelet would only make it worse.
 func ruleRateLimit(f Failure) (Judgement, bool) {
 	if !f.inPull() || !f.says("429 too many requests", "toomanyrequests", "rate limit", "pull qps exceeded", "status code 429") {
 		return Judgement{}, false
@@ -43,8 +43,8 @@ func ruleRateLimit(f Failure) (Judgement, bool) {
 // serverError finds an answer of the class 5xx in a message.
 var serverError = regexp.MustCompile(`(?i)\b(status|code|response)[^0-9\n]{0,40}\b5\d\d\b|\b5\d\d (internal server error|not implemented|bad gateway|service unavailable|service temporarily unavailable|gateway time-?out)`)
 
-// ruleRegistryDown: the registry, its token server or a proxy answers that it
-// cannot answer.
+// ruleRegistryDown: the registry, its token server or a proxy answers that it cannot
+// serve the request.
 func ruleRegistryDown(f Failure) (Judgement, bool) {
 	if !f.inPull() || f.Reason != "RegistryUnavailable" && !serverError.MatchString(f.text) {
 		return Judgement{}, false
@@ -101,16 +101,16 @@ func rulePlatform(f Failure) (Judgement, bool) {
 		"The image %q has no variant for %s/%s; build one, or require machines of the image's architecture.", f.Image, runtime.GOOS, runtime.GOARCH)}, true
 }
 
-// ruleDenied: the registry does not give the image to this node. Registries that
-// do not tell strangers which repositories exist say the same of a name that
-// does not.
+// ruleDenied: the registry does not give the image to this node. Registries that hide
+// from strangers which repositories exist give the same answer for a name that does not
+// exist.
 func ruleDenied(f Failure) (Judgement, bool) {
 	if !f.inPull() || !f.says("401 unauthorized", "403 forbidden", "unauthorized", "denied", "insufficient_scope", "authentication required",
 		"authorization failed", "no basic auth credentials", "invalid username/password") {
 		return Judgement{}, false
 	}
 	return Judgement{Class: ToUser, Subcode: SubcodeDenied, Digest: true, Says: fmt.Sprintf(
-		"The registry does not allow to pull image %q, or there is no such image; check the name, and whether the image is public.", f.Image)}, true
+		"The registry does not allow pulling image %q, or there is no such image; check the name, and whether the image is public.", f.Image)}, true
 }
 
 // ruleNotFound: the registry answers that there is no such image.
@@ -132,8 +132,8 @@ func rulePullStalled(f Failure) (Judgement, bool) {
 	return Judgement{Class: ToElsewhere, Again: true, Says: fmt.Sprintf("The pull of image %q stalled.", f.Image)}, true
 }
 
-// ruleUnknown: everything else. To hold a job for something that nobody
-// recognised would be wrong as often as not.
+// ruleUnknown: everything else. Holding a job for a failure that no rule recognises
+// would often be wrong.
 func ruleUnknown(f Failure) (Judgement, bool) {
 	return Judgement{Class: ToElsewhere, Again: f.Origin == FromContainer, Form: f.inPull(),
 		Says: fmt.Sprintf("The payload container could not be started with image %q.", f.Image)}, true

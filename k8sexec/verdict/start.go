@@ -7,13 +7,14 @@ import (
 )
 
 // onWrapper is part of what a runtime says when the wrapper's file cannot be mounted
-// (see package audit), as when it is missing: the kubelet makes a directory of its
-// name then. Volumes that an image declares below /proc bring the same words.
+// (see package audit), for example because it is missing: the kubelet then makes a
+// directory of its name. Volumes that an image declares below /proc cause the same
+// message.
 const onWrapper = `to rootfs at "/proc/`
 
-// ruleWrapperMissing: the container's command cannot be run. The command is our
-// wrapper whatever the image; but the image may have put something in the place
-// of the wrapper's volume, closed a directory on the way there, or bring more
+// ruleWrapperMissing: the container's command cannot be run. The command is our wrapper
+// whatever the image; but the image may have put something in the place of the
+// wrapper's volume, may have closed a directory on the way there, or may set more
 // variables than a program can be started with.
 func ruleWrapperMissing(f Failure) (Judgement, bool) {
 	if f.Origin == FromContainer && !f.inPull() && f.says(onWrapper) {
@@ -36,10 +37,10 @@ func ruleWrapperMissing(f Failure) (Judgement, bool) {
 	return Judgement{}, false
 }
 
-// ruleMountPoint: the image has something in the place where a volume of the pod
-// goes, such as a file or a dangling symbolic link on the way to the sandbox, or a
-// link that leads a volume to /proc. A volume that is gone from the node reads much
-// the same. It cannot keep the wrapper from its own place.
+// ruleMountPoint: the image has something in the place where a volume of the pod goes,
+// such as a file or a dangling symbolic link on the way to the sandbox, or a link that
+// leads a volume to /proc. A volume that is gone from the node causes much the same
+// message. None of that can displace the wrapper itself.
 func ruleMountPoint(f Failure) (Judgement, bool) {
 	if f.Origin != FromContainer || f.inPull() || !f.says("to rootfs at", "mounting", "mkdirat", "mountpoint", "cannot be mounted because") || f.says(onWrapper) ||
 		!f.says("not a directory", "file exists", "too many levels of symbolic links", "read-only file system", "no such file or directory",
@@ -51,21 +52,20 @@ func ruleMountPoint(f Failure) (Judgement, bool) {
 		"A volume of the pod cannot be mounted in the payload container, whatever the image; look at the node and at the pod's manifest."), true
 }
 
-// ruleDiskFull: the node has no room for the image or the container. As long as
-// it can start containers of images that it has, the pod is of use; and a small
-// archive can unpack to more than any node holds.
+// ruleDiskFull: the node has no room for the image or the container. As long as the
+// node can start containers of images that it already has, the pod is useful; and a
+// small archive can unpack to more than any node holds.
 func ruleDiskFull(f Failure) (Judgement, bool) {
 	if f.Origin != FromContainer || !f.says("no space left on device", "disk quota exceeded", "not enough disk", "insufficient storage") {
 		return Judgement{}, false
 	}
-	j := suspicion(ToPilot, fmt.Sprintf("The node's disk is full, or image %q larger than it has room for.", f.Image), "The node's disk is full.")
+	j := suspicion(ToPilot, fmt.Sprintf("The node's disk is full, or image %q is larger than the free space.", f.Image), "The node's disk is full.")
 	j.Cleared = ToElsewhere // another node may have more room
 	return j, true
 }
 
-// ruleRuntime: the container runtime could not make or start the container, time
-// and again, for a reason that no other rule knows. What images can make it
-// stumble over has no end.
+// ruleRuntime: the container runtime repeatedly could not make or start the container,
+// for a reason that no other rule knows. Images can make it fail in countless ways.
 func ruleRuntime(f Failure) (Judgement, bool) {
 	if f.Origin != FromContainer || f.inPull() || !f.says("oci runtime create failed", "oci runtime start failed", "container init caused", "failed to generate container", "failed to create containerd container") {
 		return Judgement{}, false
@@ -78,7 +78,7 @@ func ruleRuntime(f Failure) (Judgement, bool) {
 	return j, true
 }
 
-// ruleBadImage: what the registry gave is no image that can be run.
+// ruleBadImage: the registry gave something that cannot be run as an image.
 func ruleBadImage(f Failure) (Judgement, bool) {
 	if !f.inPull() || !f.says("failed to extract layer", "failed to unpack image on snapshotter", "invalid tar header", "unsupported manifest", "unsupported media type",
 		"unknown media type", "unexpected media type", "mismatched image rootfs", "wrong diff id", "not a container image", "schema 1", "schema1") {

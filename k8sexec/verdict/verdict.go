@@ -10,7 +10,7 @@ import (
 	"podstarter/payload"
 )
 
-// Class is whose turn it is, finer than payload.Blame.
+// Class says who has to act, in more detail than payload.Blame.
 type Class int
 
 const (
@@ -19,13 +19,13 @@ const (
 	ToPilot                  // nothing will run in this pod until an admin acts: requeue
 )
 
-// Judgement is what a rule makes of a failure.
+// Judgement is a rule's opinion of a failure.
 type Judgement struct {
 	Class Class
-	// Subcode tells user failures apart for programs; see the Subcode constants.
+	// Subcode lets programs distinguish user failures; see the Subcode constants.
 	Subcode int
-	// Says is a sentence or two: what happened, in the reader's words, and what to
-	// do. The words of kubelet, runtime or registry are added to it.
+	// Says is a sentence or two: what happened, in the reader's words, and what to do.
+	// The message of kubelet, runtime or registry follows it.
 	Says string
 	// Again says that the kubelet's own next attempts may well succeed.
 	Again bool
@@ -35,13 +35,12 @@ type Judgement struct {
 	// Digest says that the digest may be the cause: registries drop old images when
 	// their tag moves on.
 	Digest bool
-	// Suspect says that the image can bring this about as well as a pod out of
-	// order; see package k8sexec.
+	// Suspect says that the image can cause this as well as a broken pod can; see
+	// package k8sexec.
 	Suspect bool
-	// Cleared is the class once it is known that it was not the pod.
+	// Cleared is the class once it is known that the pod is not to blame.
 	Cleared Class
-	// OfImage and OfPod are what a suspect's says becomes when it is known which
-	// of the two it was.
+	// OfImage and OfPod replace Says once it is known which of the two is to blame.
 	OfImage, OfPod string
 
 	Failure Failure
@@ -63,7 +62,7 @@ const (
 // rule recognises one kind of failure.
 type rule func(Failure) (Judgement, bool)
 
-// suspicion is a judgement of a class, with the words for each outcome.
+// suspicion makes a suspect's judgement, with the text for each outcome.
 func suspicion(class Class, ofImage, ofPod string) Judgement {
 	j := Judgement{Class: class, Suspect: true, OfImage: ofImage, OfPod: ofPod, Says: ofPod}
 	if class == ToUser {
@@ -72,12 +71,11 @@ func suspicion(class Class, ofImage, ofPod string) Judgement {
 	return j
 }
 
-// rules in the order in which they are asked. Those that recognise a failure by
-// who reported it come first; among those that read messages the more special
-// come first, since messages quote one another: "failed to authorize: ... 503
-// Service Unavailable" is about a registry that is down and not about
-// permissions, "failed to extract layer: ... unexpected EOF" about the image and
-// not about the network.
+// rules are asked in this order. Those that recognise a failure by who reported it come
+// first; of those that read messages the more specific come first, since messages quote
+// one another: "failed to authorize: ... 503 Service Unavailable" is about a registry
+// that is down and not about permissions, "failed to extract layer: ... unexpected EOF"
+// about the image and not about the network.
 var rules = [...]rule{
 	rulePilotFiles,
 	ruleNoneFree,
@@ -127,23 +125,22 @@ func Judge(f Failure) Judgement {
 	return Judgement{Class: ToElsewhere, Says: "The payload container could not be prepared.", Failure: f}
 }
 
-// Bounds on the kubelet's own further attempts to pull. It makes them 10, 20,
-// 40 s ... apart, and tells of each some seconds later: three attempts see out a
-// blip of half a minute, and attempts that each run into a timeout are not
-// waited for for ever.
+// Bounds on waiting for the kubelet's own further attempts to pull. It makes them 10,
+// 20, 40 s ... apart, and reports each some seconds later: three attempts survive an
+// outage of half a minute, and attempts that each run into a timeout do not hold the
+// job up forever.
 const (
 	MaxTries    = 3
 	maxPatience = 40 * time.Second
 )
 
-// IsFinal tells whether the kubelet's own further attempts should not be waited
-// for.
+// IsFinal says that the binding should not wait for the kubelet's further attempts.
 func (j Judgement) IsFinal(now time.Time) bool {
 	return !j.Again || j.Failure.Tries >= MaxTries || now.Sub(j.Failure.Since) >= maxPatience
 }
 
-// Verdict puts the judgement in the words of the contract. The cause is quoted
-// in the message, hence not attached once more.
+// Verdict turns the judgement into a *payload.Verdict. Its message quotes the cause, so
+// the cause is not attached once more.
 func (j Judgement) Verdict() *payload.Verdict {
 	v := &payload.Verdict{Blame: payload.Site, Reason: j.Failure.Reason, Message: j.message()}
 	switch j.Class {
@@ -159,7 +156,8 @@ func (j Judgement) Verdict() *payload.Verdict {
 // manifest does not belong in a job's hold reason in full.
 const maxWords = 1000
 
-// message is one line: our sentence, and the words of those who reported.
+// message is one line: our sentence, and the quoted message of who reported the
+// failure.
 func (j Judgement) message() string {
 	words := j.Failure.Message
 	if words == "" && j.Failure.Err != nil {
@@ -175,8 +173,8 @@ func (j Judgement) message() string {
 	return fmt.Sprintf("%s (%s)", j.Says, words)
 }
 
-// inPull tells failures to get an image from those to run it: only the former
-// speak for or against the image's name.
+// inPull says whether the failure was to get the image, and not to run it: only the
+// former can be about the image's name.
 func (f Failure) inPull() bool {
 	switch f.Reason {
 	case ReasonErrPull, ReasonPullBackOff, ReasonInvalidName, "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
@@ -185,8 +183,8 @@ func (f Failure) inPull() bool {
 	return false
 }
 
-// words is the message in lower case without the image's name, which is the
-// user's to choose and must not decide who is to blame.
+// words is the message in lower case without the image's name: the user chooses that,
+// and it must not decide who is to blame.
 func (f Failure) words() string {
 	text := f.Message
 	for _, written := range []string{f.Spec, f.Image} {
@@ -203,7 +201,7 @@ func (f Failure) words() string {
 	return strings.ToLower(text)
 }
 
-// says tells whether the message has one of the phrases, given in lower case.
+// says reports whether the message has one of the phrases, given in lower case.
 func (f Failure) says(phrases ...string) bool {
 	for _, p := range phrases {
 		if strings.Contains(f.text, p) {
@@ -213,7 +211,7 @@ func (f Failure) says(phrases ...string) bool {
 	return false
 }
 
-// OnPod is the judgement when no job will fare better.
+// OnPod is the judgement when no other job would succeed here either.
 func (j Judgement) OnPod(why string) Judgement {
 	j.Class, j.Subcode, j.Says = ToPilot, 0, j.OfPod+" "+why
 	return j
