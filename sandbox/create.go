@@ -18,14 +18,14 @@ import (
 // Owner is who job files belong to. UID < 0 stands for the process itself.
 type Owner = beneath.Owner
 
-// Self is the owner that stands for the process itself: nothing is switched,
-// nothing is given away.
+// Self is the owner that stands for the process itself: it switches no identity and
+// gives no files away.
 func Self() Owner { return beneath.Self() }
 
 // Options say how a sandbox is laid out.
 type Options struct {
 	Execute string      // the EXECUTE directory; exists and is trusted
-	Scratch string      // a volume of the payload's alone, in place of EXECUTE; see [Create]
+	Scratch string      // a volume of the payload only, in place of EXECUTE; see [Create]
 	PID     int         // the starter's pid as the startd knows it: it looks for dir_<pid>
 	Nested  bool        // STARTER_NESTED_SCRATCH: htcondor, user and scratch below dir_<pid>
 	Mode    fs.FileMode // of the scratch directory, from JOB_EXECDIR_PERMISSIONS; 0 means 0700
@@ -48,19 +48,19 @@ type Sandbox struct {
 }
 
 // Create makes the directories of an activation (HTCondor
-// src/condor_starter.V6.1/starter.cpp:createTempExecuteDir). A directory of
-// the same name is the remains of an earlier process with this pid: it is
-// removed first. Nothing is left behind on an error.
+// src/condor_starter.V6.1/starter.cpp:createTempExecuteDir). It first removes a
+// directory of the same name, which an earlier process with this pid left. On an error
+// it leaves nothing behind.
 //
 // Without root's rights everything belongs to the process itself. If EXECUTE
 // refuses root, as a directory on a root-squashing file server does, and the
 // payload may write there, the tree is made by and for the payload.
 //
-// With Scratch the payload sees nothing of EXECUTE: its tree is made in Scratch,
-// and EXECUTE gets a dir_<pid> with nothing but what the startd keeps there. That
-// is for payloads that have the process's own user ID and are kept apart from it
-// by what is mounted where: a startd follows any link that it finds in place of
-// its file. Whatever else is in Scratch is removed: there is one payload at a time.
+// With Scratch the payload sees nothing of EXECUTE: its tree is made in Scratch, and
+// EXECUTE gets a dir_<pid> only for the startd's files. That is for payloads that have
+// the process's own user ID, so that only their mounts keep them apart from it: a
+// startd follows any link that it finds in place of its file. Create removes whatever
+// else is in Scratch: there is one payload at a time.
 func Create(ctx context.Context, o Options) (*Sandbox, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -118,8 +118,8 @@ func Create(ctx context.Context, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// openRoot opens one of the directories that were made. Where payloads have this
-// process' user, one that outlived its job could have put a link in its place.
+// openRoot opens one of the new directories. Where payloads have this process's user, a
+// process that outlived its job could have put a link in its place.
 func (s *Sandbox) openRoot(path string) (*beneath.Root, error) {
 	root, err := beneath.OpenRoot(path)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Sandbox) openRoot(path string) (*beneath.Root, error) {
 		err = unix.Fstatat(s.top, filepath.Base(path), &made, unix.AT_SYMLINK_NOFOLLOW)
 	}
 	if err == nil && (made.Dev != opened.Dev || made.Ino != opened.Ino) {
-		err = errors.New("it is not the directory that was made: something of an earlier job is alive")
+		err = errors.New("it is not the directory that was made: a process of an earlier job is alive")
 	}
 	if err != nil {
 		root.Close()
@@ -220,8 +220,8 @@ func makeDir(at int, name string, mode uint32) (int, error) {
 	return openMade(at, name)
 }
 
-// openMade opens a directory that was just made. What has its name by now may be a link:
-// something of an earlier job may be alive.
+// openMade opens a directory that was just made. A process of an earlier job may be
+// alive and have put a link in its place.
 func openMade(at int, name string) (int, error) {
 	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -230,8 +230,8 @@ func openMade(at int, name string) (int, error) {
 	return fd, nil
 }
 
-// finishDir sets the exact mode, then gives the directory away: afterwards
-// the process may have no right to it any more.
+// finishDir sets the exact mode and only then gives the directory away: afterwards the
+// process may have no permission for it.
 func finishDir(fd int, name string, owner Owner, mode fs.FileMode) error {
 	if err := unix.Fchmod(fd, uint32(mode.Perm())); err != nil {
 		return &fs.PathError{Op: "set the mode of directory", Path: name, Err: err}

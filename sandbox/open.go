@@ -4,11 +4,10 @@ import (
 	"podstarter/sandbox/beneath"
 )
 
-// Open opens a regular file of the scratch directory for reading, as the
-// payload, and says how long it is. The name is relative to the directory or
-// absolute; links are followed as long as they stay beneath it
-// ([beneath.ErrOutside]). What is not a regular file is not opened
-// ([beneath.ErrNotRegular]). The file must be closed.
+// Open opens a regular file of the scratch directory for reading, as the payload, and
+// says how long it is. The name is relative to the directory or absolute; links are
+// followed as long as they stay beneath it ([beneath.ErrOutside]). It opens only
+// regular files ([beneath.ErrNotRegular]). The caller closes the file.
 func (s *Sandbox) Open(name string) (*beneath.File, int64, error) {
 	var f *beneath.File
 	var size int64

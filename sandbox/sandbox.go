@@ -34,8 +34,9 @@ func (s *Sandbox) Payload() Owner { return s.payload }
 // closed by Remove.
 func (s *Sandbox) Root() *beneath.Root { return s.inside }
 
-// OpenScratch returns the scratch directory as it was made, whatever has its name by
-// now, to name it by: nothing can be read by this descriptor (O_PATH). It is the caller's.
+// OpenScratch returns the scratch directory that Create made, even if something else
+// has its name by now. The descriptor only identifies it: nothing can be read through
+// it (O_PATH). The caller closes it.
 func (s *Sandbox) OpenScratch() (*os.File, error) {
 	fd, err := unix.FcntlInt(uintptr(s.inside.FD()), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -50,10 +51,10 @@ func (s *Sandbox) RemoveTree(ctx context.Context, name string) error {
 	return beneath.RemoveAll(ctx, s.inside.FD(), name)
 }
 
-// WriteFile writes a file below the scratch directory as the payload. It is
-// there whole or not at all: it is written under another name and renamed.
-// Missing directories are made with mode 0700. A symbolic link of that name is
-// replaced, not followed.
+// WriteFile writes a file below the scratch directory as the payload. The file appears
+// whole or not at all: it is written under another name and renamed. Missing
+// directories are made with mode 0700. A symbolic link of that name is replaced, not
+// followed.
 func (s *Sandbox) WriteFile(name string, data []byte, mode fs.FileMode) error {
 	return s.writeFile(s.inside, name, data, mode)
 }
@@ -71,8 +72,8 @@ func (s *Sandbox) writeFile(in *beneath.Root, name string, data []byte, mode fs.
 	return nil
 }
 
-// Mkdir makes a directory below the scratch directory as the payload, with
-// exactly this mode. It is no error if it exists.
+// Mkdir makes a directory below the scratch directory as the payload, with exactly this
+// mode. An existing directory is not an error.
 func (s *Sandbox) Mkdir(name string, mode fs.FileMode) error {
 	return s.payload.Do(func() error {
 		err := s.inside.Mkdir(name, uint32(mode.Perm()))
@@ -106,8 +107,8 @@ func (s *Sandbox) Chmod(name string, mode fs.FileMode) error {
 	return s.payload.Do(func() error { return s.inside.Chmod(name, uint32(mode.Perm())) })
 }
 
-// CreateFile makes a new file directly in the scratch directory, as the payload,
-// for writing. It is the caller's; a link or file of that name is an error.
+// CreateFile makes a new file directly in the scratch directory, as the payload, for
+// writing. The caller closes it; a link or file of that name is an error.
 func (s *Sandbox) CreateFile(name string, mode fs.FileMode) (*os.File, error) {
 	var created *os.File
 	err := s.payload.Do(func() error {
@@ -127,9 +128,8 @@ func (s *Sandbox) CreateFile(name string, mode fs.FileMode) (*os.File, error) {
 	return created, nil
 }
 
-// RenameFile gives a regular file directly in the scratch directory another name
-// in it, as the payload. What is no regular file is an error that wraps
-// [beneath.ErrNotRegular].
+// RenameFile gives a regular file directly in the scratch directory another name in it,
+// as the payload. For anything else the error wraps [beneath.ErrNotRegular].
 func (s *Sandbox) RenameFile(from, to string) error {
 	return s.payload.Do(func() error {
 		st, err := s.inside.Lstat(from)
@@ -181,11 +181,10 @@ func (s *Sandbox) Usage(ctx context.Context) (kib, files int64, err error) {
 	return (u.Bytes + 1023) / 1024, u.Files, err
 }
 
-// Remove removes the sandbox with everything that the payload left in it,
-// whatever its modes, depth and number; it follows no link and crosses no
-// mount. It is meant for the time when no process of the payload is left. What
-// could not be removed is in the error. The sandbox is of no further use, but
-// Remove may be called again.
+// Remove removes the sandbox with everything that the payload left in it, whatever its
+// modes, depth and number; it follows no link and crosses no mount. Call it when no
+// process of the payload is left. The error names what could not be removed. The
+// sandbox cannot be used afterwards, but Remove may be called again.
 func (s *Sandbox) Remove(ctx context.Context) error {
 	s.close()
 	remove := func() error { return removeDir(ctx, s.dir) }
@@ -232,8 +231,8 @@ func removeDir(ctx context.Context, path string) error {
 }
 
 // WriteTopFile writes a file into the top directory of the activation, where the
-// payload may read it and, but for a flat layout or a process without root, not
-// change it. The answer is its path.
+// payload may read it, but not change it, except in a flat layout or if the process is
+// not root. It returns the file's path.
 func (s *Sandbox) WriteTopFile(name string, data []byte, mode fs.FileMode) (string, error) {
 	if s.top < 0 {
 		return "", fmt.Errorf("write %s: the sandbox is closed", name)

@@ -13,13 +13,12 @@ import (
 	"podstarter/sandbox/beneath"
 )
 
-// RemoveStale removes the sandboxes of earlier activations whose payload had the
-// same user, and names them. There are none as a rule: the startd removes the
-// sandbox of a starter that died. But it does so when it finds the time, and in
-// between the payload's user may be leased for another slot's job, which could
-// read what it finds. To be called when the user is leased and nothing of an
-// earlier payload runs any more. Nothing is done for an owner that is the process
-// itself, since then all jobs have one user.
+// RemoveStale removes the sandboxes of earlier activations whose payload had the same
+// user, and returns their names. Usually there are none: the startd removes the sandbox
+// of a starter that died. But the startd may do that late, and meanwhile another slot's
+// job may get the payload's user and could read the old sandbox. Call RemoveStale when
+// the user is leased and no process of an earlier payload runs any more. It does
+// nothing for an owner that is the process itself, since then all jobs have one user.
 func (s *Sandbox) RemoveStale(ctx context.Context) ([]string, error) {
 	if !s.payload.Switches() {
 		return nil, nil
@@ -52,12 +51,13 @@ func (s *Sandbox) RemoveStale(ctx context.Context) ([]string, error) {
 	return removed, nil
 }
 
-// isPayloads tells whether a directory in EXECUTE is a sandbox of the payload's
-// user, in either layout.
+// isPayloads says whether a directory in EXECUTE is a sandbox of the payload's user, in
+// either layout.
 func (s *Sandbox) isPayloads(name string) bool {
 	for _, path := range []string{name, name + "/scratch"} {
 		var st unix.Stat_t
-		// Only HTCondor and root can make a link of what is above scratch.
+		// Only HTCondor and root can put a link in place of the directories above
+		// scratch.
 		err := unix.Fstatat(s.execute, path, &st, unix.AT_SYMLINK_NOFOLLOW)
 		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == s.payload.UID {
 			return true

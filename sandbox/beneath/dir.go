@@ -25,16 +25,15 @@ type Dir struct {
 const (
 	// dirBuffer is what one getdents64(2) may return, about 800 names.
 	dirBuffer = 32 << 10
-	// leanBuffer has room for a few; one has 280 bytes at most.
+	// leanBuffer has room for a few names; an entry has 280 bytes at most.
 	leanBuffer = 2 << 10
 )
 
-// Lean makes reading use little memory, for one of many directories that are
-// open at once. It must be called before the first Next.
+// Lean makes reading use little memory, for a caller that has many directories open at
+// once. It must be called before the first Next.
 func (d *Dir) Lean() { d.lean = true }
 
-// ReadDir opens a directory for reading. Links that stay beneath the root are
-// followed.
+// ReadDir opens a directory for reading. It follows links that stay beneath the root.
 func (r *Root) ReadDir(name string) (*Dir, error) {
 	fd, err := r.open("read directory", name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -43,8 +42,7 @@ func (r *Root) ReadDir(name string) (*Dir, error) {
 	return &Dir{fd: fd, name: name}, nil
 }
 
-// Next returns the next name, "." and ".." left out, and io.EOF after the
-// last.
+// Next returns the next name, except "." and "..", and io.EOF after the last.
 func (d *Dir) Next() (string, error) {
 	name, err := d.next()
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -131,10 +131,10 @@ func (r *Root) OpenRead(name string) (*File, unix.Stat_t, error) {
 	return regular("open", name, fd)
 }
 
-// Create opens a regular file for writing. A new one gets these permission
-// bits less the umask, one that exists is emptied and keeps its own; use Chmod
-// to be sure. Missing parent directories are made with mode 0700. Symbolic
-// links that stay beneath the root are followed.
+// Create opens a regular file for writing. A new file gets these permission bits less
+// the umask; an existing one is emptied and keeps its own. Use Chmod to be sure.
+// Missing parent directories are made with mode 0700. Symbolic links that stay beneath
+// the root are followed.
 func (r *Root) Create(name string, mode uint32) (*File, error) {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_TRUNC | unix.O_NONBLOCK | unix.O_NOCTTY
 	mode &= 0o777
@@ -255,8 +255,8 @@ func mkdirExact(dir int, name string, mode uint32) error {
 	return unix.Fchmod(fd, mode)
 }
 
-// MkdirAll makes a directory and the missing ones above it, all with these
-// permission bits. What exists is left as it is.
+// MkdirAll makes a directory and the missing ones above it, all with these permission
+// bits. It does not change those that exist.
 func (r *Root) MkdirAll(name string, mode uint32) error {
 	if len(name) >= unix.PathMax {
 		return &fs.PathError{Op: "make directory", Path: name[:64] + "...", Err: unix.ENAMETOOLONG}
@@ -268,7 +268,7 @@ func (r *Root) MkdirAll(name string, mode uint32) error {
 		switch err := r.Mkdir(name[:i], mode); {
 		case err == nil, errors.Is(err, unix.EEXIST):
 		case errors.Is(err, unix.EINVAL) && strings.HasSuffix(name[:i], ".."):
-			// Goes up again; opening what is below it decides.
+			// The caller goes up again; opening what is below this directory decides.
 		default:
 			return err
 		}
@@ -324,10 +324,10 @@ func (r *Root) Chmod(name string, mode uint32) error {
 	return nil
 }
 
-// Stat says what name leads to, links followed as long as they stay beneath.
+// Stat says what name leads to. It follows links that stay beneath the root.
 func (r *Root) Stat(name string) (unix.Stat_t, error) { return r.stat(name, 0) }
 
-// Lstat is Stat, except that a link is what it is.
+// Lstat is Stat, but does not follow a link at the end of the name.
 func (r *Root) Lstat(name string) (unix.Stat_t, error) { return r.stat(name, unix.O_NOFOLLOW) }
 
 func (r *Root) stat(name string, extra int) (unix.Stat_t, error) {
@@ -343,10 +343,9 @@ func (r *Root) stat(name string, extra int) (unix.Stat_t, error) {
 	return st, nil
 }
 
-// Now returns the present time of the file system that the root is on, as it
-// would be stamped on a file that changes now: a clock of its own, with its own
-// grain, and that of another machine on a network. It marks the root directory
-// itself as modified.
+// Now returns the time that the root's file system would give a file that changes now.
+// That clock has its own resolution, and on a network file system it is another
+// machine's. Now marks the root directory itself as modified.
 func (r *Root) Now() (unix.Timespec, error) {
 	now := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
 	var st unix.Stat_t

@@ -23,11 +23,11 @@ var ErrIncomplete = errors.New("the tree was not measured to its end")
 // GetDirectorySize): lengths as stat(2) gives them, links counted but not
 // followed, hard links counted each time, the directory itself not counted.
 //
-// It looks at no more than limit entries (0: no limit), holds few descriptors
-// and little memory however wide and deep the tree is, crosses no mount, and
-// stops when ctx ends. If it did not see everything, the error says so and
-// wraps [ErrIncomplete]; the numbers then are a lower bound. Directories that
-// cannot be read, or were removed meanwhile, count as themselves.
+// It looks at no more than limit entries (0: no limit), holds few descriptors and
+// little memory however wide and deep the tree is, crosses no mount, and stops when ctx
+// ends. If it did not see everything, the numbers are a lower bound and the error wraps
+// [ErrIncomplete]. A directory that cannot be read, or was removed meanwhile, counts as
+// one entry.
 func Measure(ctx context.Context, dir int, limit int64) (Usage, error) {
 	var u Usage
 	on, err := mount(dir)

@@ -12,8 +12,8 @@ import (
 	"podstarter/rescue"
 )
 
-// Owner is the identity that files are created and opened with. The zero
-// value is root; use [Self] for "whoever this process is".
+// Owner is the identity that files are created and opened with. The zero value is root;
+// use [Self] for the identity of this process.
 type Owner struct {
 	UID, GID int   // numeric ids; UID < 0 means the process's own identity
 	Groups   []int // supplementary groups; nil means GID alone
@@ -33,7 +33,7 @@ func (o Owner) ids() (uid, gid int) {
 	return o.UID, o.GID
 }
 
-// Chown gives an open file to o; nothing happens when o is the process itself.
+// Chown gives an open file to o; it does nothing if o is the process itself.
 func (o Owner) Chown(fd int) error {
 	uid, gid := o.ids()
 	if uid < 0 {
@@ -68,9 +68,9 @@ func (o Owner) Do(fn func() error) error {
 	rescue.Go(func() {
 		err := errGoexit
 		defer func() { result <- err }()
-		// The runtime ends a thread whose goroutine ends while locked to it, and
-		// with it the identity. Another may not be had, so this is for a thread
-		// that cannot be what it was.
+		// The runtime ends a thread whose goroutine ends while locked to it, and with
+		// it the identity. The kernel may refuse a new thread, so do this only for a
+		// thread that cannot get its identity back.
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
 			// The runtime cannot end the main thread, only park it, and

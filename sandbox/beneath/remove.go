@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveAll removes whatever has this name in an open directory, with all that
-// is below it; it is no error if there is nothing. Nothing is followed and no
-// mount is crossed: a mount point is left, with what is mounted there, and is
-// an error. Modes that are in the way are changed, immutable and append-only
-// marks are taken off (FS_IOC_SETFLAGS), if the process may. It goes on after
-// an error and returns the first few.
+// RemoveAll removes whatever has this name in an open directory, with all that is below
+// it. A missing name is not an error. It follows no links and crosses no mount: it
+// leaves a mount point, with what is mounted there, and returns an error for it. If the
+// process may, it changes modes that are in the way, and clears immutable and
+// append-only flags (FS_IOC_SETFLAGS). It goes on after an error and returns the first
+// few.
 //
-// It needs a handful of descriptors and little memory however wide and deep
-// the tree is. It is meant for trees that nobody changes any more, and is safe,
-// but perhaps not successful, with others.
+// It needs a handful of descriptors and little memory however wide and deep the tree
+// is. It is meant for trees that nobody changes any more. With other trees it is safe,
+// but may fail.
 func RemoveAll(ctx context.Context, dir int, name string) error {
 	err := unlink(dir, name)
 	if err == nil || errors.Is(err, unix.ENOENT) {
@@ -64,7 +64,7 @@ func Empty(ctx context.Context, dir int) error {
 	return r.result(".")
 }
 
-// all empties the top, until nothing has been moved there.
+// all empties the top, and repeats that while directories are moved there.
 func (r *remover) all(name string) {
 	for r.moved = true; r.moved && r.ctx.Err() == nil; {
 		r.moved = false
@@ -101,7 +101,7 @@ const (
 	maxDepth = 48
 	// maxPasses ends the race with somebody who keeps making files.
 	maxPasses = 100
-	// maxErrors is how many errors are worth telling.
+	// maxErrors is how many errors are reported.
 	maxErrors = 8
 )
 
@@ -142,8 +142,8 @@ func (r *remover) empty(d *Dir, path string, depth int) {
 	}
 }
 
-// one removes one entry and reports whether it is gone. Errors are told in the
-// first pass alone.
+// one removes one entry and reports whether it is gone. It records errors only in the
+// first pass.
 func (r *remover) one(d *Dir, name, path string, depth, pass int) bool {
 	err := unlink(d.fd, name)
 	if err == nil || errors.Is(err, unix.ENOENT) {
@@ -193,15 +193,15 @@ func (r *remover) one(d *Dir, name, path string, depth, pass int) bool {
 	sub.Close()
 	if err := rmdir(d.fd, name); err != nil && !errors.Is(err, unix.ENOENT) {
 		if len(r.errs) > before {
-			return false // what is inside has been told already
+			return false // errors inside are recorded already
 		}
 		return tell(err)
 	}
 	return true
 }
 
-// openToEmpty opens a directory and, where need be, makes it readable and
-// writable first. Without root's rights modes count; with them they do not.
+// openToEmpty opens a directory and, where need be, makes it readable and writable
+// first. Modes matter only to a process without root's rights.
 func openToEmpty(at int, name string, on mountOf) (*Dir, error) {
 	d, err := openDir(at, name, on)
 	if errors.Is(err, unix.EACCES) {
@@ -225,8 +225,8 @@ func openToEmpty(at int, name string, on mountOf) (*Dir, error) {
 	return d, nil
 }
 
-// unlink removes a name that is not a directory, after taking marks off that
-// forbid it.
+// unlink removes a name that is not a directory. It first clears flags that forbid
+// that.
 func unlink(at int, name string) error {
 	err := unix.Unlinkat(at, name, 0)
 	if errors.Is(err, unix.EPERM) {
@@ -260,7 +260,7 @@ func unmark(at int, name string) bool {
 		return false
 	}
 	if t := st.Mode & unix.S_IFMT; t != unix.S_IFREG && t != unix.S_IFDIR {
-		return false // nothing else may be opened just so
+		return false // do not open anything else
 	}
 	fd, err := retry(func() (int, error) {
 		return unix.Openat(at, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)

@@ -31,8 +31,7 @@ type Root struct {
 	byStep   bool     // the kernel has no openat2, or may not be asked
 }
 
-// OpenRoot opens a directory as a root. The path itself is trusted: links in
-// it are followed.
+// OpenRoot opens a directory as a root. It trusts the path: it follows links in it.
 func OpenRoot(path string) (*Root, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -66,7 +65,7 @@ func (r *Root) Path() string { return r.path }
 // until Close.
 func (r *Root) FD() int { return r.fd }
 
-// Close closes the root. What was opened through it stays open.
+// Close closes the root. Files that were opened through it stay open.
 func (r *Root) Close() { closeFD(r.fd) }
 
 // Rel returns the path of an absolute name relative to the root, and whether
@@ -104,9 +103,9 @@ func (r *Root) open(op, name string, flags int, mode uint32) (int, error) {
 		if err == nil {
 			return fd, nil
 		}
-		// EXDEV says that the way led out, if only by an absolute link that
-		// comes back in. EAGAIN says that something was renamed while the
-		// kernel walked through "..".
+		// EXDEV says that the path leaves the root, even if only by an absolute link
+		// that comes back in. EAGAIN says that something was renamed while the kernel
+		// walked through "..".
 		if !errors.Is(err, unix.EXDEV) && !errors.Is(err, unix.EAGAIN) {
 			return -1, &fs.PathError{Op: op, Path: name, Err: err}
 		}

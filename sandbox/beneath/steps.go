@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openBySteps does what open does without openat2, and knows one thing more:
-// an absolute link that names the root's own path stays beneath it.
+// openBySteps does what open does, but without openat2, and also follows an absolute
+// link that names the root's own path.
 //
-// It keeps every directory between the root and the current one open, so that
-// ".." goes back the way it came, whatever is renamed meanwhile.
+// It keeps every directory between the root and the current one open, so ".." goes back
+// the way that it came, even if something is renamed meanwhile.
 func (r *Root) openBySteps(name string, flags int, mode uint32) (int, error) {
 	if len(name) >= unix.PathMax {
 		return -1, unix.ENAMETOOLONG

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountOf tells mounts apart: the mount id where the kernel gives one
-// (statx(2), Linux 5.8), else the device. A bind mount of the same file
-// system is invisible to the latter.
+// mountOf identifies a mount: by the mount id where the kernel gives one (statx(2),
+// Linux 5.8), else by the device. The device does not reveal a bind mount of the same
+// file system.
 type mountOf struct {
 	id    uint64
 	byID  bool
@@ -91,8 +91,8 @@ func (t *trail) push(d *Dir) error {
 	return nil
 }
 
-// pop leaves the current directory. It returns ESTALE if the one above is not
-// where it was: somebody moved directories about.
+// pop leaves the current directory. It returns ESTALE if the directory above is not
+// where it was: somebody moved directories.
 func (t *trail) pop() error {
 	d := t.here()
 	defer d.Close()
@@ -128,9 +128,8 @@ func (t *trail) close() {
 	}
 }
 
-// offset is where reading the directory goes on. The names in the buffer that
-// nobody has taken yet are read again from there, so it is the offset of the
-// last name that was taken.
+// offset is where reading the directory goes on. It is the offset of the last name that
+// Next returned: the names left in the buffer are read again from there.
 func (d *Dir) offset() (int64, error) {
 	if len(d.unread) == 0 {
 		return unix.Seek(d.fd, 0, io.SeekCurrent)

@@ -1,10 +1,10 @@
-// Package confine takes the file system away from a thread, and from all that it
-// starts, but for what is listed, by Landlock (landlock(7)). What a path leads to
-// counts, not the path: a symbolic link, or a name that is swapped between a look
-// and a use, opens nothing that its target's own place does not allow.
+// Package confine restricts a thread, and all that it starts, to listed parts of the
+// file system, by Landlock (landlock(7)). A rule is about the file, not about the path
+// to it: a symbolic link, or a name that is swapped between check and use, opens
+// nothing that the rules do not allow for its target.
 //
-// It is for programs that run with the rights of this process and are told names of
-// files by somebody who must not have those rights.
+// It is for programs that run with the rights of this process, but get file names from
+// somebody who must not have those rights.
 package confine
 
 import (
@@ -15,22 +15,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnsupported is found (errors.Is) in the error where the kernel has no Landlock,
-// or lets nobody use it.
+// ErrUnsupported is found (errors.Is) in the error if the kernel has no Landlock, or
+// does not let processes use it.
 var ErrUnsupported = errors.New("this kernel has no Landlock (Linux 5.13, built and booted with it)")
 
-// Rules say what is left. All else cannot be read, written, made, removed or executed.
-// A path that leads to nothing, or that this process may not look at, gives nothing.
+// Rules say what stays allowed. All else cannot be read, written, made, removed or
+// executed. A path that does not exist, or that this process may not look at, allows
+// nothing.
 type Rules struct {
-	// Trees are directories of which everything may be read and executed that is not
-	// mounted: what is mounted in one, or over it, is not the image's. Links are not followed.
+	// Trees are directories in which everything may be read and executed, except what
+	// is mounted in or over them: that does not belong to the image. Links are not
+	// followed.
 	Trees []string
 	// Read are files and directories that may be read and executed, with all that is
-	// mounted below. Links are followed: whoever names one is trusted.
+	// mounted below. Links are followed: the caller is trusted.
 	Read []string
 	// Write are files, such as devices, and directories that may be read and written.
 	Write []string
-	// Change are descriptors of directories in which all may be done but to execute.
+	// Change are descriptors of directories in which everything is allowed except to
+	// execute.
 	Change []int
 }
 
@@ -53,7 +56,7 @@ func version() (int, error) {
 	return int(n), nil
 }
 
-// Supported is nil where [Rules.Apply] works, and else says why not.
+// Supported returns nil if [Rules.Apply] works, else the reason why not.
 func Supported() error {
 	_, err := version()
 	return err
@@ -91,9 +94,10 @@ func size(version int) uintptr {
 }
 
 // Apply confines the calling thread for good; nothing gives back what it loses. The
-// caller holds the thread (runtime.LockOSThread), has set its no_new_privs, and lets it end. Beside
-// files, what it starts can no longer look into or trace other processes, nor, where
-// the kernel's Landlock is of version 6, signal them or meet them at abstract sockets.
+// caller holds the thread (runtime.LockOSThread), has set its no_new_privs, and lets it
+// end. Programs that the thread starts also can no longer inspect or trace other
+// processes, nor, from Landlock version 6 on, signal them or connect to them over
+// abstract sockets.
 func (r Rules) Apply() error {
 	mounts, err := mountPoints()
 	if err != nil {
@@ -123,7 +127,7 @@ func (r Rules) apply(mounts map[string]bool) error {
 	return nil
 }
 
-// ruleset is one that is being made.
+// ruleset is a Landlock ruleset that is being made.
 type ruleset struct {
 	fd    int
 	knows uint64
@@ -153,7 +157,7 @@ func (s ruleset) fill(r Rules, mounts map[string]bool) error {
 	return nil
 }
 
-// path adds a rule for what a path names, if there is something.
+// path adds a rule for what a path names, if that exists.
 func (s ruleset) path(path string, flags int, rights uint64) error {
 	fd, err := open(path, flags)
 	if err != nil || fd < 0 {
@@ -166,7 +170,8 @@ func (s ruleset) path(path string, flags int, rights uint64) error {
 	return nil
 }
 
-// open opens what a path names, to know it by; the answer is negative if there is nothing.
+// open opens what a path names, only to identify it; the descriptor is negative if it
+// does not exist.
 func open(path string, flags int) (int, error) {
 	for {
 		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
@@ -182,7 +187,8 @@ func open(path string, flags int) (int, error) {
 	}
 }
 
-// allow adds a rule for what a descriptor is open to, with those rights that it can have.
+// allow adds a rule for an open file, with those of the rights that a file of its type
+// can have.
 func (s ruleset) allow(fd int, rights uint64) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

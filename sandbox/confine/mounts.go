@@ -48,8 +48,8 @@ func readMounts(r io.Reader) (map[string]bool, error) {
 	return mounts, nil
 }
 
-// unescape gives back blanks, tabs, line breaks and backslashes, which the kernel
-// writes as three octal digits.
+// unescape decodes blanks, tabs, line breaks and backslashes, which the kernel writes
+// as three octal digits.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -65,9 +65,9 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// tree lets a directory be read and executed without what is mounted there. A rule
-// about a directory is good for all below it, so one that holds a mount gets none: its
-// entries do.
+// tree lets a directory be read and executed, except what is mounted there. A rule
+// about a directory applies to all below it, so a directory that holds a mount gets no
+// rule: its entries do.
 func (s ruleset) tree(path string, mounts map[string]bool) error {
 	if mounts[path] {
 		return nil

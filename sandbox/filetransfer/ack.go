@@ -10,8 +10,8 @@ func (x *session) putAck(verdict *Error) error {
 	ad.SetInt("Result", ackResult(verdict))
 	stats := x.stats
 	if verdict != nil && x.code == CodeDownload {
-		// The shadow's own count of what it sent stands, as under stock, which
-		// adds bytes up only when all has come (file_transfer.cpp:DoDownload).
+		// The shadow's own count of what it sent stays, as with stock, which adds up
+		// bytes only when everything has arrived (file_transfer.cpp:DoDownload).
 		stats.bytes = 0
 	}
 	ad.SetAd("TransferStats", stats.ad())
@@ -58,7 +58,7 @@ func (x *session) getAck() *Error {
 	}
 }
 
-// code32 reads a code that a peer sent; what does not fit is 0.
+// code32 reads a code that a peer sent; one that does not fit becomes 0.
 func code32(ad *classads.Ad, name string) int {
 	v := ad.IntOr(name, 0)
 	if v != int64(int32(v)) {

@@ -15,21 +15,21 @@ import (
 	"podstarter/sandbox/manifest"
 )
 
-// Output whose destination is a URL is stored by a plugin of this side. The
-// shadow is told of each file what became of it, by an item of command 999
+// A plugin of this side stores output whose destination is a URL. The starter reports
+// the result of each file to the shadow in an item of command 999
 // (FileTransfer::uploadFileList, InvokeMultiUploadPlugin).
 
-// mostStored is how many files one run of a plugin gets, which bounds what is held
-// in memory of them. HTCondor gives it all.
+// mostStored is how many files one run of a plugin gets, which bounds the memory for
+// them. HTCondor gives it all files.
 const mostStored = 10_000
 
-// batch is what the next run of a plugin is to store.
+// batch holds the files that the next run of a plugin stores.
 type batch struct {
 	plugin Plugin
 	items  []jobfiles.Item
 }
 
-// chooseDestination says where files go that do not go to the access point.
+// chooseDestination sets the destination of files that do not go to the access point.
 func (u *upload) chooseDestination(number int64) {
 	switch p := &u.plan; {
 	case u.kind.Final():
@@ -57,8 +57,8 @@ func (u *upload) everything() error {
 	return u.sendManifest()
 }
 
-// sendManifest sends the list of what has been stored of a checkpoint. That of one
-// that is not complete is for the shadow to remove it by.
+// sendManifest sends the list of a checkpoint's stored files. By the list of an
+// incomplete checkpoint the shadow removes them.
 func (u *upload) sendManifest() error {
 	if u.manifest == nil || u.manifest.Empty() {
 		return nil
@@ -80,8 +80,8 @@ func (u *upload) sendManifest() error {
 	return u.s.EndMessage()
 }
 
-// store takes an item that a plugin is to store. It joins those before it, if one
-// run of the plugin can take them all.
+// store takes an item for a plugin. It adds the item to the batch, if one run of the
+// plugin can take them all.
 func (u *upload) store(it jobfiles.Item) error {
 	if !u.storable(&it) {
 		return nil
@@ -116,8 +116,8 @@ func (u *upload) store(it jobfiles.Item) error {
 	return nil
 }
 
-// storable says whether a plugin may have a file, and lists it in the manifest of
-// a checkpoint. What cannot be stored is recorded.
+// storable says whether a plugin may have a file, and lists it in the manifest of a
+// checkpoint. It records a failure for one that cannot be stored.
 func (u *upload) storable(it *jobfiles.Item) bool {
 	why := it.Err
 	switch {
@@ -126,7 +126,7 @@ func (u *upload) storable(it *jobfiles.Item) bool {
 			Text: fmt.Sprintf("|Error: sending file %s: what is at a URL already cannot be sent to another: %s", jobfiles.SafeURL(it.Source), jobfiles.SafeURL(it.URL))})
 		return false
 	case errors.Is(why, beneath.ErrOutside), errors.Is(why, beneath.ErrNotRegular):
-		// A plugin would follow the link, in a file system that is not the job's.
+		// A plugin would follow the link in a file system that is not the job's.
 	case u.manifest != nil && why == nil:
 		var sum []byte
 		if sum, why = u.sum(u.plan.View, it.Source); why == nil {
@@ -161,7 +161,7 @@ func (x *session) apart(do func()) {
 	}
 }
 
-// flush has what has been gathered stored, and reports it. The head of the first
+// flush runs the plugin on the batch, and reports the results. The head of the first
 // item has been sent.
 func (u *upload) flush() error {
 	b := u.batch
@@ -195,9 +195,9 @@ func (u *upload) flush() error {
 	return u.report(&b, run, files)
 }
 
-// report tells the shadow what became of each file, as far as the plugin says. A
-// file of which it says nothing counts as not stored, even if the plugin ended
-// well; HTCondor takes that for success, as long as there is one report.
+// report tells the shadow the result of each file, as the plugin reported it. A file
+// without a report counts as not stored, even if the plugin succeeded; HTCondor counts
+// it as stored if there is at least one report.
 func (u *upload) report(b *batch, run *PluginRun, files []URLFile) error {
 	reports, missing := assign(run.Reports, files)
 	var stack []string // what is wrong with the reports, the newest first
@@ -249,7 +249,7 @@ func (u *upload) report(b *batch, run *PluginRun, files []URLFile) error {
 // mostWrong is how many complaints about reports a message may have.
 const mostWrong = 20
 
-// judge puts into the shadow's ad what a report says.
+// judge copies a plugin's report into the shadow's ad.
 func judge(ad *classads.Ad, report *PluginReport, missing func(attribute string)) {
 	if report.FileName == "" {
 		missing("TransferFileName")
@@ -271,8 +271,8 @@ func judge(ad *classads.Ad, report *PluginReport, missing func(attribute string)
 	ad.SetString("ErrorString", oneLine(report.Error))
 }
 
-// assign finds each file's report: by its URL, or else by its name, or else by
-// what is left in order, since plugins may tell another URL than the one they were
+// assign finds each file's report: by its URL, else by its name, else it takes the
+// remaining reports in order, since plugins may report another URL than they were
 // given.
 func assign(reports []PluginReport, files []URLFile) (of []*PluginReport, missing int) {
 	of = make([]*PluginReport, len(files))
@@ -310,7 +310,7 @@ func assign(reports []PluginReport, files []URLFile) (of []*PluginReport, missin
 
 func firstMissing(of []*PluginReport) int { return max(slices.Index(of, nil), 0) }
 
-// storedAd is the shadow's ad of a file that a plugin was to store.
+// storedAd makes the shadow's ad of a file that a plugin had to store.
 func (u *upload) storedAd(name, url string) *classads.Ad {
 	ad := classads.NewAd()
 	ad.SetInt("ProtocolVersion", 1)
@@ -330,8 +330,8 @@ func (u *upload) storedAd(name, url string) *classads.Ad {
 // store (src/condor_includes/reli_sock.h: GET_FILE_PLUGIN_FAILED).
 const pluginFailed = -4
 
-// reportSingle tells the shadow what became of a file that a plugin of protocol 1
-// was to store.
+// reportSingle tells the shadow the result of a file that a plugin of protocol 1 had to
+// store.
 func (u *upload) reportSingle(it *jobfiles.Item, run *PluginRun) error {
 	return u.sendStored(it, run.Failure)
 }

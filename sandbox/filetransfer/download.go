@@ -26,8 +26,8 @@ const (
 // historicExec is what old shadows call the executable.
 const historicExec = "condor_exec.exe"
 
-// Download fetches the job's input. Afterwards the sandbox is remembered, if
-// the job names no output, to tell what the job changes in it.
+// Download fetches the job's input. If the job names no output, it then records the
+// state of the sandbox, to find out later what the job changed.
 //
 // It returns when the shadow has closed its side. The result is never nil, the
 // error is an *Error.
@@ -50,7 +50,7 @@ func (t *Transfer) Download(ctx context.Context) (*Result, error) {
 			return err
 		}
 		if x.job.Executable != "" {
-			// However it came, perhaps in a spooled sandbox.
+			// Whatever mode it has: it may come from a spooled sandbox.
 			err := x.Sandbox.Root().Chmod(x.job.Executable, 0o755)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				x.Log.Warn("the job's program cannot be made executable", "error", err)
@@ -98,14 +98,14 @@ type download struct {
 	urls     []urlItem
 	urlBytes int
 	failures int
-	failed   *Error // the first error; others do not matter any more
+	failed   *Error // the first error; later ones do not matter
 	proxy    string // where the delegated proxy is
 }
 
 // fail records the first error of an item.
 func (d *download) fail(e *Error) {
 	if d.failures++; d.failures <= maxTold {
-		d.Log.Warn("an input file failed, taking in the others", "code", e.Code, "subcode", e.Subcode, "reason", e.Text)
+		d.Log.Warn("an input file failed, receiving the others", "code", e.Code, "subcode", e.Subcode, "reason", e.Text)
 	}
 	if d.failed == nil {
 		d.failed = e
@@ -119,7 +119,7 @@ func (d *download) run() error {
 	for {
 		more, err := d.item()
 		if err != nil {
-			// The stream is out of step. Say so, for what it is worth.
+			// The stream is out of step. Try to tell the peer.
 			v := &Error{}
 			if !errors.As(err, &v) {
 				v = d.brokenItem("", err)
@@ -145,7 +145,7 @@ func (d *download) run() error {
 	peer := d.getAck()
 	if peer != nil {
 		own := "STARTER failed to receive file(s) from " + d.peer()
-		if peer.Err == nil { // it said so itself
+		if peer.Err == nil { // the peer itself reported a failure
 			_ = d.putAck(&Error{Code: peer.Code, Subcode: peer.Subcode, TryAgain: peer.TryAgain, Text: own})
 			peer.Text += "; " + own
 			if peer.Code == 0 {
@@ -166,8 +166,8 @@ func (d *download) run() error {
 // manyItems is how many items make it likely that more of them follow.
 const manyItems = 32
 
-// preamble takes what comes before the first item. The flag for the final
-// destination means nothing to a starter: it has only one.
+// preamble reads what comes before the first item. It ignores the flag for the final
+// destination: a starter has only one.
 func (d *download) preamble() error {
 	_, err := d.s.GetInt()
 	if err == nil {
@@ -179,8 +179,8 @@ func (d *download) preamble() error {
 	return nil
 }
 
-// item takes one item; false after the last one. An error means that the
-// stream is of no further use.
+// item receives one item; false after the last one. After an error the stream is
+// unusable.
 func (d *download) item() (more bool, err error) {
 	command, err := d.s.GetInt()
 	if err == nil {
@@ -245,8 +245,8 @@ func (d *download) shown(name string) string {
 	return jobfiles.View{Root: d.Sandbox.Root()}.Shown(name)
 }
 
-// target decides where an item goes: a name in the sandbox, empty for
-// nowhere. What the peer sends is taken in all the same.
+// target decides where an item goes: a name in the sandbox, empty for nowhere. What the
+// peer sends is received in any case.
 func (d *download) target(command int64, name string) string {
 	// Shadows send the ads of command 999 with an empty name; nothing is
 	// written for them.

@@ -38,7 +38,7 @@ type Error struct {
 	Subcode  int    // errno, or one of the Subcode constants
 	TryAgain bool   // the reason may pass: transfer again instead of holding the job
 	Text     string // hold reason, without newlines
-	Err      error  // what lies behind it, if that is an error of this process
+	Err      error  // the cause, if that is an error of this process
 }
 
 func (e *Error) Error() string {
@@ -48,9 +48,9 @@ func (e *Error) Error() string {
 // Unwrap returns the error behind it, or nil.
 func (e *Error) Unwrap() error { return e.Err }
 
-// PeerDone says that the peer knows of the failure: it has sent its verdict, or
-// its end of the connection is gone. After any other failure, silence above
-// all, its half of the transfer may be going on.
+// PeerDone says that the peer knows of the failure: it has sent its verdict, or its end
+// of the connection is gone. After any other failure, above all silence, its half of
+// the transfer may still be running.
 func (e *Error) PeerDone() bool {
 	if e.Err == nil {
 		return true
@@ -63,7 +63,7 @@ func (e *Error) PeerDone() bool {
 	return false
 }
 
-// broken makes the error of a stream that is of no further use.
+// broken makes the error of an unusable stream.
 func broken(code int, doing string, err error) *Error {
 	return &Error{
 		Code: code, Subcode: int(errno(err)), TryAgain: true,
@@ -96,9 +96,8 @@ func errno(err error) syscall.Errno {
 	return syscall.EIO
 }
 
-// fileText renders the error of a file as put and get of a file do:
-// "(errno 2) No such file or directory", with a remark where the errno alone
-// would puzzle.
+// fileText renders the error of a file as put and get of a file do: "(errno 2) No such
+// file or directory", with a remark where the errno does not explain the failure.
 func fileText(err error) string {
 	text := fmt.Sprintf("(errno %d) %s", int(errno(err)), strerror(errno(err)))
 	switch {
@@ -117,13 +116,13 @@ func strerror(e syscall.Errno) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// maxTold is how many failures of single files are logged in one transfer: a
-// job can make millions of files that cannot be read.
+// maxTold is how many failures of single files one transfer logs: a job can make
+// millions of files that cannot be read.
 const maxTold = 100
 
-// oneLine makes a text fit for a hold reason: the schedd drops updates whose
-// reason has a newline (SendTransferAck). Files may have names that would
-// command the terminal of whoever reads the reason.
+// oneLine makes a text fit for a hold reason: the schedd drops updates whose reason has
+// a newline (SendTransferAck). File names may contain control sequences for the
+// reader's terminal.
 func oneLine(text string) string {
 	if strings.ContainsFunc(text, isControl) {
 		var b strings.Builder

@@ -14,10 +14,10 @@ const (
 	goAheadOnce   = 1 // for this item
 	goAheadAlways = 2 // for all items
 
-	// leastAlive is how long a side must at least be ready to wait for the
-	// next word of the other.
+	// leastAlive is the least time that a side must be ready to wait for the other's
+	// next message.
 	leastAlive = 300 * time.Second
-	// aliveSlop is added to it for the way.
+	// aliveSlop is added to that for delays on the network.
 	aliveSlop = 20 * time.Second
 	// mostAlive bounds what a peer may ask for.
 	mostAlive = 24 * time.Hour
@@ -38,8 +38,8 @@ func (x *session) handshake(receiving bool) error {
 	return x.grant(false)
 }
 
-// grant tells the peer to go ahead (ObtainAndSendTransferGoAhead). A starter
-// has no queue, so it does at once, for all items.
+// grant tells the peer to go ahead (ObtainAndSendTransferGoAhead). A starter has no
+// queue, so it grants at once, for all items.
 func (x *session) grant(receiving bool) error {
 	if x.ready {
 		return nil
@@ -116,8 +116,8 @@ func (x *session) ask() error {
 	}
 }
 
-// patience is how long a peer that needs more time is to be waited for; 0 if it does not
-// say so, or says what cannot be meant.
+// patience is how long to wait for a peer that needs more time; 0 if the peer gives no
+// time, or an absurd one.
 func patience(ad *classads.Ad) time.Duration {
 	v := ad.IntOr("Timeout", -1)
 	if v <= 0 || v > int64(mostAlive/time.Second) {
@@ -126,7 +126,7 @@ func patience(ad *classads.Ad) time.Duration {
 	return time.Duration(v) * time.Second
 }
 
-// refused makes the error of a go-ahead that says no.
+// refused makes the error of a refused go-ahead.
 func (x *session) refused(ad *classads.Ad) *Error {
 	e := &Error{
 		Code:     code32(ad, "HoldReasonCode"),

@@ -11,8 +11,8 @@ const (
 	subSignURLs  = 9 // the sender asks for signatures
 )
 
-// other takes an ad that says what the item is. What is not known is no
-// error: it may come from a newer peer.
+// other receives an ad that says what the item is. An unknown item is not an error: it
+// may come from a newer peer.
 func (d *download) other() error {
 	ad, err := d.getAd()
 	if err != nil {
@@ -23,8 +23,8 @@ func (d *download) other() error {
 	case subReuseInfo:
 		answer.SetInt("Result", 1) // nothing is reused
 	case subSignURLs:
-		// Nobody signs on an execution point; every URL is refused, in a
-		// list of the length that is asked for.
+		// An execution point cannot sign: refuse every URL, in a list of the requested
+		// length.
 		urls, _ := ad.GetList("SignList")
 		refused := make([]*classads.Expr, len(urls))
 		for i := range refused {

@@ -7,28 +7,28 @@ import (
 	"podstarter/classads"
 )
 
-// Plugins are the programs that move what URLs name. How they are found and run is
-// not this package's business.
+// Plugins are the programs that move files from and to URLs. Another package finds and
+// runs them.
 type Plugins interface {
-	// For returns the program that moves a URL, or why there is none. It is the
+	// For returns the program that moves a URL, or why there is none. It returns the
 	// same one, by ==, for all URLs that can be moved in one run.
 	For(ctx context.Context, url string) (Plugin, *PluginFailure)
 }
 
 // Plugin is one such program.
 type Plugin interface {
-	// Path tells plugins apart, and is the order in which they run.
+	// Path identifies a plugin; plugins run in the order of their paths.
 	Path() string
 	// Many reports whether one run may move many files. Otherwise Run takes one.
 	Many() bool
-	// Run moves files to its end. proxy is the path of the job's X.509 proxy, empty
-	// if there is none. The error is ctx's cause, when that ended first: the plugin and all
-	// that it started is dead then, too.
+	// Run moves files and waits for the end of the program. proxy is the path of the
+	// job's X.509 proxy, empty if there is none. The error is ctx's cause, if that
+	// ended first: the plugin and all that it started are then dead, too.
 	Run(ctx context.Context, class PluginClass, files []URLFile, proxy string) (*PluginRun, error)
 }
 
-// PluginClass is what files are moved for; the numbers are HTCondor's (file_transfer.h:
-// TransferClass).
+// PluginClass is the purpose for which files are moved; the numbers are HTCondor's
+// (file_transfer.h: TransferClass).
 type PluginClass int
 
 const (
@@ -43,10 +43,10 @@ type URLFile struct {
 	Path string // absolute, as the starter's container has it
 }
 
-// PluginRun is what came of a run.
+// PluginRun is the outcome of a run.
 type PluginRun struct {
-	// Reports are what the plugin said of files, in its own order. There may be fewer
-	// than files, or more.
+	// Reports are the plugin's reports of files, in its own order. There may be more or
+	// fewer than there are files.
 	Reports []PluginReport
 	// Failure is nil for a success. The exit status decides, as in stock: a run may
 	// succeed although it reports a file that failed.
@@ -57,7 +57,7 @@ type PluginRun struct {
 	Took    time.Duration
 }
 
-// PluginReport is what a plugin said of one file. What it says may be anything.
+// PluginReport is a plugin's report of one file. It may contain anything.
 type PluginReport struct {
 	URL, FileName string // TransferUrl, TransferFileName; empty if missing
 	Judged        bool   // TransferSuccess is there
@@ -66,7 +66,7 @@ type PluginReport struct {
 	Protocol      string // in upper case, fit for the name of an attribute; empty: not counted
 	Sized         bool   // TransferTotalBytes is there
 	Bytes         int64
-	Ad            *classads.Ad // all that it said, for logs
+	Ad            *classads.Ad // the whole report, for logs
 }
 
 // PluginFailure says how a plugin failed, in HTCondor's terms. Its hold code is that

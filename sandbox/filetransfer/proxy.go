@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// receiveProxy takes an X.509 proxy by delegation. After a failure of the
-// delegation the peers are out of step.
+// receiveProxy receives an X.509 proxy by delegation. After a failure of the delegation
+// the peers are out of step.
 func (d *download) receiveProxy(target string) error {
 	text, err := d.s.ReceiveProxy()
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 	modeMissing = 1 << 24 // the sender has no such file: create nothing
 )
 
-// file takes a file. What cannot be written is taken in and thrown away, and
-// recorded as a failure; the error is about the stream.
+// file receives a file. If it cannot be written, file discards the contents and records
+// a failure; the error is about the stream.
 func (d *download) file(command int64, target string) error {
 	mode, err := d.s.GetInt()
 	if err == nil {
@@ -67,8 +67,8 @@ func (d *download) file(command int64, target string) error {
 	return nil
 }
 
-// wanted returns the permission bits of a received file: the sender's, if it
-// gives any. The executable can always be executed.
+// wanted returns the permission bits of a received file: the sender's, if it gives any.
+// It always lets the job's executable be executed.
 func (d *download) wanted(target string, mode int64) uint32 {
 	switch mode &= 0o777; {
 	case target == d.job.Executable:
@@ -79,14 +79,14 @@ func (d *download) wanted(target string, mode int64) uint32 {
 	return uint32(mode)
 }
 
-// writer is where the contents of a file go; after an error, nowhere.
+// writer writes the contents of a file; after an error it discards them.
 type writer struct {
 	file     *beneath.File
 	err      error
 	progress func() // called for each piece
 }
 
-// take takes a whole file from the stream. The error is the stream's.
+// take reads a whole file from the stream. The error is the stream's.
 func (w *writer) take(src *cedar.File) error {
 	for {
 		b, err := src.Next()
@@ -103,8 +103,8 @@ func (w *writer) take(src *cedar.File) error {
 	}
 }
 
-// mkdir makes a directory. One that exists is left as it is, anything else of
-// that name gives way to it.
+// mkdir makes a directory. It does not change one that exists, and removes anything
+// else of that name.
 func (d *download) mkdir(target string) error {
 	mode, err := d.s.GetInt()
 	if err == nil {

@@ -15,8 +15,8 @@ import (
 // (uploadFileList: sizeof(condor_mode_t)).
 const mkdirBytes = 4
 
-// send sends one item. An error means that the stream is of no further use;
-// what is wrong with the item alone is recorded.
+// send sends one item. After an error the stream is unusable; a failure of only this
+// item is recorded.
 func (u *upload) send(it jobfiles.Item) error {
 	if u.ctx.Err() != nil {
 		return context.Cause(u.ctx)
@@ -75,9 +75,9 @@ func (u *upload) sendDirectory(it *jobfiles.Item, name string) error {
 	return u.s.EndMessage()
 }
 
-// sendFile sends a file, or what stands for one that cannot be sent: a mode
-// that makes the receiver create nothing. (HTCondor announces the real mode of
-// a file that it cannot open, and an empty file arrives in its place.)
+// sendFile sends a file. For one that cannot be sent it sends a mode that makes the
+// receiver create nothing. (HTCondor announces the real mode of a file that it cannot
+// open, and an empty file arrives in its place.)
 func (u *upload) sendFile(it *jobfiles.Item, name string) error {
 	var f *beneath.File
 	var size int64
@@ -133,8 +133,8 @@ func (u *upload) sendFile(it *jobfiles.Item, name string) error {
 	return nil
 }
 
-// fileCommand says whether the user wants the file encrypted. A session with
-// an AES key, and there are no others, encrypts everything.
+// fileCommand says whether the user wants the file encrypted. All sessions have an AES
+// key, and so encrypt everything.
 func (u *upload) fileCommand(it *jobfiles.Item) int64 {
 	switch {
 	case !u.plan.Pick.Encrypt:

@@ -10,11 +10,11 @@ import (
 // Files for S3 and the like are stored at URLs that the shadow has signed: the
 // user's keys stay at the access point (file_transfer.cpp: computeFileList).
 
-// signName stands where other items have the name of a file. Stock senders leave
-// it empty, which stock receivers of 25.14 refuse as a path outside of the sandbox.
+// signName takes the place of a file name. Stock senders send an empty one, which stock
+// receivers of 25.14 refuse as a path outside of the sandbox.
 const signName = "_condor_sign_urls"
 
-// toSign says whether an item's destination wants a signature.
+// toSign says whether an item's destination needs a signature.
 func (u *upload) toSign(it *jobfiles.Item) bool {
 	switch strings.ToLower(jobfiles.URLScheme(it.URL)) {
 	case "s3", "gs":
@@ -23,14 +23,14 @@ func (u *upload) toSign(it *jobfiles.Item) bool {
 	return false
 }
 
-// What is signed at a time. A signed URL has some hundred bytes more than one that
-// is not, and each is kept until its file has been stored.
+// What is signed at a time. A signed URL is some hundred bytes longer than an unsigned
+// one, and is kept until its file has been stored.
 const (
 	mostSigned      = 2000
 	mostSignedBytes = 512 << 10
 )
 
-// signNext has the destinations of the next items signed, if all items are known.
+// signNext asks for signatures of the next items' destinations, if all items are known.
 func (u *upload) signNext() error {
 	var urls []string
 	size := 0
@@ -43,8 +43,8 @@ func (u *upload) signNext() error {
 	return u.sign(urls)
 }
 
-// signOne puts the signed URL in the place of an item's, and has it signed if that
-// has not been done: of very many items each is signed when it comes.
+// signOne replaces an item's URL by the signed one, and asks for the signature if there
+// is none yet: of very many items each is signed when its turn comes.
 func (u *upload) signOne(it *jobfiles.Item) error {
 	if !u.toSign(it) {
 		return nil
@@ -72,7 +72,7 @@ func (u *upload) signOne(it *jobfiles.Item) error {
 	return nil
 }
 
-// sign asks the shadow for signatures. That it cannot give any is recorded.
+// sign asks the shadow for signatures, and records a failure if it gives none.
 func (u *upload) sign(urls []string) error {
 	if len(urls) == 0 {
 		return nil

@@ -6,22 +6,21 @@ import (
 	"podstarter/sandbox/jobfiles"
 )
 
-// What goes into SpooledOutputFiles, in names and in bytes of them. With more there
-// are none: the access point then takes what the job names itself.
+// Bounds of SpooledOutputFiles, in names and in bytes of names. Beyond them the
+// attribute is left out: the access point then takes what the job itself names.
 const (
 	maxSpooled      = 50_000
 	maxSpooledBytes = 4 << 20
 )
 
-// spooled notes a name for SpooledOutputFiles: of directories the directory
-// alone, and not standard output and error, which the access point adds by
-// itself.
+// spooled notes a name for SpooledOutputFiles: of a directory only the directory
+// itself, and neither standard output nor error, which the access point adds by itself.
 //
-// A name that such a list cannot hold leaves a job that names no output without
-// a list: the access point then finds what is new by itself. Of other jobs it
-// keeps those away that would be worse, with an end of a line: the schedd refuses
-// the attribute, and with it all of the update (qmgmt.cpp:SetAttribute), which the
-// shadow then tries again until it gives the job back to the queue, for ever.
+// If such a list cannot hold a name, a job that names no output gets no list: the
+// access point then finds new files by itself. For other jobs spooled drops only names
+// with an end of line, which do worse harm: the schedd refuses the attribute, and with
+// it the whole update (qmgmt.cpp:SetAttribute); the shadow retries it until it gives
+// the job back to the queue, forever.
 func (u *upload) spooled(name string) {
 	switch {
 	case strings.Contains(name, "/") || name == jobfiles.BaseName(u.job.Stdout) || name == jobfiles.BaseName(u.job.Stderr) || u.named[name] || u.unnamed:

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// stalledError ends a transfer that makes no progress although the peer is not
-// silent, as one that sends a byte now and then.
+// stalledError ends a transfer that makes no progress although the peer is not silent,
+// for example because it sends a byte now and then.
 type stalledError struct{ after time.Duration }
 
 func (e *stalledError) Error() string {
 	return fmt.Sprintf("no progress for %d seconds (STARTER_FILE_XFER_STALL_TIMEOUT)", int(e.after.Seconds()))
 }
 
-// Unwrap makes it a timeout to whoever asks.
+// Unwrap makes it a timeout for errors.Is.
 func (e *stalledError) Unwrap() error { return os.ErrDeadlineExceeded }
 
-// watchdog cancels a context when it is not stroked in time (src/
-// condor_starter.V6.1/jic_shadow.cpp:verifyXferProgressing). The zero value
-// never does.
+// watchdog cancels a context if nobody calls stroke in time (src/
+// condor_starter.V6.1/jic_shadow.cpp:verifyXferProgressing). The zero value never
+// cancels.
 type watchdog struct {
 	timer *time.Timer
 	after time.Duration
 }
 
-// watchProgress returns a context that ends when the watchdog is not stroked for
-// so long; after <= 0 means never. The function releases what it holds.
+// watchProgress returns a context that ends if nobody calls stroke for this long; after
+// <= 0 means never. The returned function releases its resources.
 func watchProgress(ctx context.Context, after time.Duration) (context.Context, watchdog, func()) {
 	if after <= 0 {
 		return ctx, watchdog{}, func() {}
@@ -40,7 +40,7 @@ func watchProgress(ctx context.Context, after time.Duration) (context.Context, w
 	}
 }
 
-// stroke says that there was progress. It may be called from anywhere.
+// stroke reports progress. Any goroutine may call it.
 func (w *watchdog) stroke() {
 	if w.timer != nil {
 		w.timer.Reset(w.after)

@@ -12,7 +12,7 @@ import (
 // stats are what TransferStats tells the shadow, which adds them to the job's
 // TransferInputStats or TransferOutputStats (UpdateTransferStatsTotals).
 type stats struct {
-	files     int   // items finished, whatever they were
+	files     int   // items finished, of any kind
 	bytes     int64 // of items by CEDAR
 	cedar     int   // items by CEDAR that count
 	container time.Duration
@@ -22,10 +22,10 @@ type stats struct {
 
 	plugins  []*classads.Ad // results for the shadow
 	told     int            // bytes of them
-	untold   int            // results that there was no room for
+	untold   int            // results for which there was no room
 	byMethod map[string]*methodStats
-	// unnamed is the size, in bytes, of what was stored by no protocol that a plugin
-	// named: the stock curl_plugin names none of a URL with a token.
+	// unnamed is the size, in bytes, of files that a plugin stored without naming a
+	// protocol: the stock curl_plugin names none for a URL with a token.
 	unnamed int64
 }
 
@@ -35,9 +35,9 @@ type methodStats struct {
 	sized        bool
 }
 
-// mostTold bounds what the shadow is told of plugins' results, in bytes: that of
-// some 30,000 files with a few hundred for each. A job can bring plugins that say
-// much more.
+// mostTold bounds the plugins' results that the shadow gets, in bytes: enough for some
+// 30,000 files with a few hundred bytes each. A job can bring plugins that report much
+// more.
 const mostTold = 16 << 20
 
 // mostMethods bounds the protocols that are counted; plugins name them.
@@ -82,8 +82,8 @@ func (s *stats) ran(run *PluginRun) {
 	}
 }
 
-// stored counts a run of a plugin that stored files. Of those, though not of what is
-// fetched, the bytes count without a protocol too (InvokeMultiUploadPlugin).
+// stored counts a run of a plugin that stored files. Stored bytes also count without a
+// protocol, fetched ones do not (InvokeMultiUploadPlugin).
 func (s *stats) stored(run *PluginRun) {
 	s.ran(run)
 	for _, r := range run.Reports {

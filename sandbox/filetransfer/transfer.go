@@ -18,23 +18,23 @@ import (
 	"podstarter/sandbox/jobfiles"
 )
 
-// Dial connects to the shadow (the job's TransferSocket), starts a command on
-// the file transfer session, and returns the stream before anything else is
-// put on it. The command is cedar.FileTransUpload (the shadow sends) or
-// cedar.FileTransDownload (the shadow receives).
+// Dial connects to the shadow (the job's TransferSocket), starts a command on the file
+// transfer session, and returns the stream before anything else is sent on it. The
+// command is cedar.FileTransUpload (the shadow sends) or cedar.FileTransDownload (the
+// shadow receives).
 type Dial func(ctx context.Context, command int) (*cedar.Stream, error)
 
 // Sandbox is the directory that files are moved into and out of; a sandbox.Sandbox is one.
 type Sandbox interface {
 	Scratch() string        // path of the directory
 	Root() *beneath.Root    // the directory itself, open for as long as there are transfers
-	Payload() beneath.Owner // owner of the files in it, who they are reached as
+	Payload() beneath.Owner // owner of the files in it, and the identity that reaches them
 }
 
 // Config is what a Transfer works with.
 type Config struct {
 	Sandbox Sandbox
-	Job     *classads.Ad // as it runs in the sandbox (condor/job.Localize); what changes in it later does not count
+	Job     *classads.Ad // as it runs in the sandbox (condor/job.Localize); later changes have no effect
 	Dial    Dial
 	Key     string // the job's TransferKey
 
@@ -43,28 +43,27 @@ type Config struct {
 	// HTCondor waits 30 s for input, which a busy access point's disk exceeds.
 	InputTimeout, OutputTimeout time.Duration
 
-	// Stall bounds how long input may make no progress at all, whatever the
-	// peer says meanwhile: STARTER_FILE_XFER_STALL_TIMEOUT. 0 is no bound.
+	// Stall bounds how long input may make no progress at all, even if the peer sends
+	// messages meanwhile: STARTER_FILE_XFER_STALL_TIMEOUT. 0 is no bound.
 	Stall time.Duration
 
 	// MaxOutput is the greatest number of files and directories that one
 	// upload may return; 0 is no bound.
 	MaxOutput int64
 
-	// Outside lets output be named, and links lead, out of the sandbox, where
-	// files are read with the payload's rights. It is for jobs that run in
-	// the starter's own file system: in a container those names are other
-	// files.
+	// Outside lets names of output and links lead out of the sandbox; files there are
+	// read with the payload's rights. It is for jobs that run in the starter's own file
+	// system: in a container those names mean other files.
 	Outside bool
 
 	Plugins Plugins // move what URLs name; nil for none
 
-	// Record is given a record of each file that arrived over CEDAR, and of each report
-	// of a plugin, for FILE_TRANSFER_STATS_LOG; it is called from one goroutine at a
-	// time. It may be nil.
+	// Record gets a record of each file that arrived over CEDAR, and of each report of
+	// a plugin, for FILE_TRANSFER_STATS_LOG; it is called from one goroutine at a time.
+	// It may be nil.
 	Record func(*classads.Ad)
 
-	SignURLs bool // the shadow is asked for signed URLs where output goes to S3 (SIGN_S3_URLS)
+	SignURLs bool // ask the shadow for signed URLs where output goes to S3 (SIGN_S3_URLS)
 
 	Progress func(Progress) // called on the way, from one goroutine at a time; may be nil
 	Log      *slog.Logger
@@ -77,16 +76,15 @@ type Progress struct {
 	Bytes   int64 // of contents
 }
 
-// Result is what a transfer has done. It is returned with an error too, as
-// far as the transfer came.
+// Result is what a transfer has done; with an error, how far it came.
 type Result struct {
 	Bytes   int64         // of contents, BytesSent or BytesRecvd of the job
 	Files   int           // items, directories included
 	Spooled []string      // for SpooledOutputFiles, of an upload that succeeded
-	Unnamed bool          // Spooled would have too many names and has none: there is to be no such attribute
-	Stats   *classads.Ad  // TransferStats as they were told to the shadow
+	Unnamed bool          // Spooled is empty because it would have too many names: leave the attribute out
+	Stats   *classads.Ad  // TransferStats as sent to the shadow
 	Took    time.Duration // from dialling to the last acknowledgement
-	Met     bool          // the shadow was reached, and so has a half of the transfer
+	Met     bool          // the shadow was reached, and so runs its half of the transfer
 
 	// Plugins is the list of results for InputPluginResultList and so on;
 	// empty if no plugin ran.
@@ -131,8 +129,8 @@ func (t *Transfer) SetPeer(dial Dial, key string) {
 	t.config.Dial, t.config.Key = dial, key
 }
 
-// Recatalog takes what is in the sandbox now as untouched by the job, after
-// the starter has put files there that are not to be returned.
+// Recatalog records what is in the sandbox now as untouched by the job, after the
+// starter has put files there that must not be returned.
 func (t *Transfer) Recatalog(ctx context.Context) error {
 	t.mu.Lock()
 	c := t.config
@@ -168,7 +166,7 @@ type session struct {
 	peerLimit int64
 }
 
-// begin connects and says what a transfer begins with.
+// begin connects and sends the beginning of a transfer.
 func (t *Transfer) begin(ctx context.Context, command int) (*session, error) {
 	t.mu.Lock()
 	x := &session{Config: t.config, ctx: ctx, peerLimit: -1, calm: func() {}}
@@ -203,8 +201,8 @@ func (t *Transfer) begin(ctx context.Context, command int) (*session, error) {
 // its side. It does so within a millisecond of the last acknowledgement.
 const lingerTime = 2 * time.Second
 
-// maxAd bounds an ad that a peer sends in a transfer. The longest in practice,
-// of files that may be reused, have some hundred bytes for each.
+// maxAd bounds an ad that a peer sends in a transfer. The longest in practice list
+// files that may be reused, with some hundred bytes for each.
 const maxAd = 8 << 20
 
 // getAd takes a message that holds one ad.
@@ -221,7 +219,7 @@ func (x *session) getAd() (*classads.Ad, error) {
 // finish waits until the shadow's child has gone, then closes.
 func (x *session) finish() {
 	if n := x.stats.untold; n > 0 {
-		x.Log.Warn("the shadow hears of some results of plugins alone, all of them are too long", "untold", n, "bytes", x.stats.told)
+		x.Log.Warn("the shadow gets only some of the plugins' results, all of them are too long", "untold", n, "bytes", x.stats.told)
 	}
 	x.dog.stroke()
 	if x.s.Flush() == nil && x.ctx.Err() == nil {
@@ -234,7 +232,7 @@ func (x *session) finish() {
 	x.s.Close()
 }
 
-// local is this side's address, as messages to users have it.
+// local is this side's address, as messages to users show it.
 func (x *session) local() string {
 	if a, ok := x.s.Conn().LocalAddr().(*net.TCPAddr); ok {
 		return a.IP.String()
@@ -242,7 +240,7 @@ func (x *session) local() string {
 	return "unknown address"
 }
 
-// peer is the other side's, without the parameters that nobody reads.
+// peer is the other side's address, without the parameters that nobody reads.
 func (x *session) peer() string {
 	p := x.s.Peer()
 	if p == "" {
@@ -281,5 +279,5 @@ func (x *session) view() (jobfiles.View, func(), error) {
 	return v, func() { v.Outside.Close() }, nil
 }
 
-// peerText makes a text of the peer fit for a message of one line.
+// peerText makes the peer's text fit into a message of one line.
 func peerText(text string) string { return strings.TrimSpace(oneLine(text)) }

@@ -22,10 +22,9 @@ type Upload struct {
 	Removed []string // names that left it, and those never to be sent (.chirp.config if it was written)
 }
 
-// Upload returns files to the access point. A file that cannot be sent does
-// not keep the others back: they are sent, and the error names the first that
-// failed. There is no error, and no connection, if a failed job has no file
-// that is wanted.
+// Upload returns files to the access point. A file that cannot be sent does not stop
+// the others; the error names the first that failed. If a failed job has none of the
+// wanted files, there is no connection and no error.
 //
 // It returns when the shadow has closed its side. The result is never nil, the
 // error is an *Error.
@@ -76,18 +75,18 @@ type upload struct {
 	kind         jobfiles.Kind
 	plan         jobfiles.Plan
 	limit        int64           // bytes that may be sent altogether, -1 for any number
-	failures     int             // items that this side failed with by itself
+	failures     int             // items that failed on this side
 	noted        int             // errors
 	failed       *Error          // the first
 	named        map[string]bool // what is in stats.spooled
 	spooledBytes int             // of those names
-	unnamed      bool            // they would be too many, or cannot be listed
+	unnamed      bool            // those names are too many, or cannot be listed
 	fetches      bool            // the peer has URLs to fetch: its answer may take long
 
 	batch        batch              // to be stored by a plugin
 	signed       map[string]string  // URLs with signatures of the shadow
-	unsignedFrom int                // the first item of the plan for which none has been asked yet
-	unsigned     bool               // it refused to sign any
+	unsignedFrom int                // the first item of the plan whose signature has not been requested yet
+	unsigned     bool               // the shadow refused to sign any
 	manifest     *manifest.Manifest // of a checkpoint that goes to URLs
 	listing      string             // its name
 }
@@ -98,7 +97,7 @@ func (u *upload) fail(e *Error) {
 	u.note(e)
 }
 
-// note records an error; the first is the one that is told.
+// note records an error; the first one is reported.
 func (u *upload) note(e *Error) {
 	if u.noted++; u.noted <= maxTold {
 		u.Log.Warn("an output file failed, sending the others", "code", e.Code, "subcode", e.Subcode, "reason", e.Text)
@@ -112,7 +111,7 @@ func (u *upload) run() error {
 	err := u.plan.Make(u.ctx)
 	if errors.Is(err, jobfiles.ErrTooMany) {
 		u.fail(&Error{Code: CodeUpload, Subcode: int(errno(err)), Err: err, Text: "|Error: " + err.Error()})
-		// What the job said goes back all the same.
+		// Return standard output and error all the same.
 		u.plan.Pick = jobfiles.Selection{Names: u.job.WithStdio(nil)}
 		err = u.plan.Make(u.ctx)
 	}
@@ -149,8 +148,8 @@ func (u *upload) run() error {
 	return u.settle(own, u.getAck())
 }
 
-// unlisted is the error of a sandbox whose files cannot be listed. A job that
-// shut its own directories will do so again: that is no reason to try again.
+// unlisted is the error of a sandbox whose files cannot be listed. A job that closed
+// its own directories will do so again, so do not retry then.
 func (u *upload) unlisted(err error) *Error {
 	e := broken(u.code, "STARTER cannot list the files to send", err)
 	e.TryAgain = !errors.Is(err, fs.ErrPermission) && !errors.Is(err, jobfiles.ErrTooMany)
@@ -182,15 +181,15 @@ func (u *upload) settle(own, peer *Error) error {
 		}
 		peer.Text = fmt.Sprintf("STARTER at %s failed to send file(s) to %s; %s", u.local(), u.peer(), peer.Text)
 		return peer
-	case peer == nil || peer.Err != nil: // it has said nothing of its own
+	case peer == nil || peer.Err != nil: // the peer reported nothing itself
 		return own
 	}
 	own.Text += "; " + peer.Text
 	return own
 }
 
-// lost makes the error of a transfer whose stream is of no further use. The
-// peer may still have said why.
+// lost makes the error of a transfer whose stream is unusable. The peer may still have
+// sent the reason.
 func (u *upload) lost(err error) error {
 	v := &Error{}
 	if errors.As(err, &v) {

@@ -12,8 +12,8 @@ import (
 	"podstarter/sandbox/jobfiles"
 )
 
-// URLs do not travel over CEDAR: whoever is at the execution point's end fetches or
-// stores them with a plugin.
+// The contents of URLs do not travel over CEDAR: the execution point fetches or stores
+// them with a plugin.
 
 // urlItem is a URL to fetch.
 type urlItem struct {
@@ -22,8 +22,8 @@ type urlItem struct {
 	target string // name in the sandbox
 }
 
-// url takes a URL. It is fetched when all other items have arrived: some of
-// them may be what the plugin needs.
+// url records a URL. It is fetched when all other items have arrived: the plugin may
+// need some of them.
 func (d *download) url(name, target string) error {
 	url, err := d.s.GetString()
 	if err == nil {
@@ -45,7 +45,7 @@ func (d *download) url(name, target string) error {
 // fetch fetches the URLs of the transfer, when all other items are there: plugins and
 // what they need may be among them. Plugins that take lists run once each, after the
 // others, in the order of their paths (DoDownload). The first failure ends it. The
-// error is that of a context that has ended.
+// returned error is only that of a context that ended.
 func (d *download) fetch() error {
 	batches := map[Plugin][]urlItem{}
 	for _, u := range d.urls {
@@ -92,8 +92,8 @@ func (x *session) plugin(url string) (Plugin, *PluginFailure) {
 	return x.Plugins.For(x.ctx, url)
 }
 
-// move fetches files with one run of a plugin. The shadow waits silently meanwhile, for
-// however long it takes.
+// move fetches files with one run of a plugin. Meanwhile the shadow waits silently,
+// without a limit.
 func (d *download) move(p Plugin, items []urlItem) (*PluginRun, error) {
 	files := make([]URLFile, len(items))
 	for i, u := range items {
@@ -126,7 +126,7 @@ func (d *download) move(p Plugin, items []urlItem) (*PluginRun, error) {
 	return run, nil
 }
 
-// settle gives a fetched file to the job's group: plugins have another one.
+// settle gives a fetched file to the job's group: plugins run in another one.
 func (d *download) settle(target string) {
 	owner := d.Sandbox.Payload()
 	if !owner.Switches() {
@@ -141,7 +141,7 @@ func (d *download) settle(target string) {
 	if int(st.Uid) != owner.UID || int(st.Gid) == owner.GID {
 		return
 	}
-	// Root's right is needed, which this thread has not.
+	// This needs root's rights, which this thread does not have.
 	done := make(chan error, 1)
 	rescue.Go(func() { done <- rescue.Do(func() error { return owner.Chown(f.FD()) }) })
 	if err := <-done; err != nil {
@@ -149,7 +149,7 @@ func (d *download) settle(target string) {
 	}
 }
 
-// noPlugin is what HTCondor says of a URL that no plugin takes
+// noPlugin is HTCondor's message about a URL that no plugin takes
 // (InvokeFileTransferPlugin), and the URL itself.
 func noPlugin(url string) string {
 	return fmt.Sprintf("FILETRANSFER:1:FILETRANSFER: plugin for type %s not found! ( URL file = %s )|", jobfiles.URLMethod(url), jobfiles.SafeURL(url))

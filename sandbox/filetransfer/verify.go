@@ -17,8 +17,8 @@ import (
 	"podstarter/sandbox/manifest"
 )
 
-// CheckpointError says that the checkpoint that came with the job's input is not
-// what was saved.
+// CheckpointError says that the checkpoint in the job's input differs from the saved
+// one.
 type CheckpointError struct {
 	Number int64 // of the checkpoint, -1 if that is not known
 	Text   string
@@ -26,13 +26,13 @@ type CheckpointError struct {
 
 func (e *CheckpointError) Error() string { return e.Text }
 
-// VerifyCheckpoint looks whether the input brought a manifest, and if so whether
-// all files that it lists have arrived as they were saved. Then it removes the
-// manifest: it is no file of the job's. The errors that it finds are a
-// *CheckpointError (src/condor_starter.V6.1/jic_shadow.cpp: transferInputStatus).
+// VerifyCheckpoint checks whether the input contains a manifest, and if so whether all
+// files that it lists have arrived as they were saved. Then it removes the manifest,
+// which is not a file of the job. The errors that it finds are a *CheckpointError
+// (src/condor_starter.V6.1/jic_shadow.cpp: transferInputStatus).
 //
-// Stock starters of 25.14 mean to do the same, but look for the manifest as a user
-// who may not list the sandbox, and find none.
+// Stock starters of 25.14 try to do the same, but look for the manifest as a user who
+// may not list the sandbox, and find none.
 func (t *Transfer) VerifyCheckpoint(ctx context.Context) error {
 	t.mu.Lock()
 	c := t.config
@@ -41,8 +41,8 @@ func (t *Transfer) VerifyCheckpoint(ctx context.Context) error {
 	return c.Sandbox.Payload().Do(v.run)
 }
 
-// verification is the look at a checkpoint. Its methods act as the identity of
-// the calling thread.
+// verification checks a checkpoint. Its methods act as the identity of the calling
+// thread.
 type verification struct{ *session }
 
 func (v *verification) run() error {
@@ -109,7 +109,7 @@ func readAll(root *beneath.Root, name string) ([]byte, error) {
 	text := make([]byte, st.Size)
 	n, err := io.ReadFull(f, text)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		err = nil // it has become shorter
+		err = nil // the file has become shorter
 	}
 	return text[:n], err
 }

@@ -11,19 +11,19 @@ import (
 	"podstarter/sandbox/beneath"
 )
 
-// Catalog remembers what the files at the top of a sandbox looked like when
-// the job had not touched them yet (BuildFileCatalog). Directories are not in
-// it. HTCondor compares size and whole seconds of the modification time, and
-// so has to let a second pass before the job may start; nanoseconds, the time
-// of the inode's last change and the inode's number need no such pause, and
-// see through times that were set back.
+// Catalog remembers what the files at the top of a sandbox looked like when the job had
+// not touched them yet (BuildFileCatalog). It does not contain directories. HTCondor
+// compares size and whole seconds of the modification time, and so has to let a second
+// pass before the job may start. A catalog compares nanoseconds, the time of the
+// inode's last change and the inode's number: it needs no such pause, and notices
+// changes whose times were set back.
 //
-// Names and what is known of them are kept as bits of a keyed hash that
-// nobody outside can aim at: a job with a million input files must not cost the
-// starter a hundred megabytes for as long as it runs.
+// It keeps names and fingerprints as bits of a keyed hash, for which nobody outside can
+// construct collisions: a job with a million input files must not cost the starter a
+// hundred megabytes while it runs.
 type Catalog map[uint64]fingerprint
 
-// fingerprint is what tells whether a file may have other contents than before.
+// fingerprint shows whether a file may have other contents than before.
 type fingerprint struct {
 	contents uint64 // hash of size, time of modification, and inode
 	ctime    uint32 // hash of the time of the inode's last change
@@ -36,17 +36,16 @@ func (c Catalog) add(name string, st *unix.Stat_t) {
 	c[maphash.String(catalogSeed, name)] = fingerprintOf(st)
 }
 
-// look says whether a name is known, and whether its contents still are what
-// they were.
+// look says whether a name is known, and whether its contents are unchanged.
 func (c Catalog) look(name string, st *unix.Stat_t) (known, same bool) {
 	old, known := c[maphash.String(catalogSeed, name)]
 	return known, known && fingerprintOf(st).same(old)
 }
 
-// same reports whether a file has the contents that it had when it looked like
-// old. Another mode, or another name for the same file, moves the time of the
-// inode's last change too, and explains it: "chmod +x" of an input must not send
-// the input back over what its owner has made of it meanwhile.
+// same reports whether a file still has the contents that it had at fingerprint old. A
+// new mode, or a new name for the same file, also changes the time of the inode's last
+// change, and explains it: "chmod +x" of an input must not send the input back over
+// changes that its owner made meanwhile.
 func (f fingerprint) same(old fingerprint) bool {
 	return f.contents == old.contents && (f.ctime == old.ctime || f.other != old.other)
 }
@@ -67,9 +66,8 @@ func fingerprintOf(st *unix.Stat_t) fingerprint {
 // which at worst returns input that did not change.
 const maxCatalog = 600_000
 
-// TakeCatalog looks at the top of the sandbox, as the identity of the calling
-// thread, and returns when a change made afterwards is sure to be seen; see
-// settle.
+// TakeCatalog reads the top of the sandbox, as the identity of the calling thread. It
+// returns when every later change is sure to be noticed; see settle.
 func TakeCatalog(ctx context.Context, root *beneath.Root) (Catalog, error) {
 	c := Catalog{}
 	var newest unix.Timespec
@@ -89,9 +87,9 @@ func TakeCatalog(ctx context.Context, root *beneath.Root) (Catalog, error) {
 	return c, settle(ctx, newest, root.Now)
 }
 
-// EachTop visits what is at the top of the sandbox. Links are what they lead
-// to; those that lead nowhere, or out of the sandbox, are left out, as
-// HTCondor leaves out links that dangle (src/condor_utils/directory.cpp:Next).
+// EachTop visits what is at the top of the sandbox. It follows links, and leaves out
+// those that lead nowhere or out of the sandbox, as HTCondor leaves out dangling links
+// (src/condor_utils/directory.cpp:Next).
 func EachTop(root *beneath.Root, visit func(name string, st *unix.Stat_t) error) error {
 	dir, err := root.ReadDir(".")
 	if err != nil {

@@ -17,7 +17,7 @@ type Item struct {
 	Size   int64  // bytes, 0 for everything but regular files
 	Mode   uint32 // permission bits
 	Kind   ItemKind
-	URL    string // where a plugin is to put it, empty if it goes by CEDAR
+	URL    string // where a plugin puts it, empty if it goes by CEDAR
 	Err    error  // why it cannot be sent, if that is known already
 }
 
@@ -45,8 +45,8 @@ func (i *Item) WireName() string {
 	return joinName(i.Dest, base)
 }
 
-// maxLeftTold is how many links that are left out are logged in one upload: a job
-// can make millions of them.
+// maxLeftTold is how many omitted links one upload logs: a job can make millions of
+// them.
 const maxLeftTold = 100
 
 // expander turns names into items (ExpandFileTransferList). Its methods act
@@ -71,8 +71,8 @@ func (e *expander) name(source string) error {
 	return e.entry(source, "", st, err, e.preserve && !strings.HasPrefix(source, "/"))
 }
 
-// entry expands a name of which lstat(2) said st and err. With path, what
-// precedes the last slash of the name is kept: the directories are made first.
+// entry expands a name for which lstat(2) returned st and err. With path, it keeps what
+// precedes the last slash of the name: it yields the directories first.
 func (e *expander) entry(source, dest string, st unix.Stat_t, err error, path bool) error {
 	link := err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
 	if link {
@@ -152,10 +152,10 @@ func (e *expander) parents(dir string) error {
 	return e.yield(it)
 }
 
-// contents expands what is in a directory. Links in it that lead nowhere, in
-// circles, or out of the sandbox are left out: HTCondor leaves out those that
-// it cannot follow (src/condor_utils/directory.cpp:Next), and what a link of a
-// container leads to is not here.
+// contents expands what is in a directory. It leaves out links that lead nowhere, in
+// circles, or out of the sandbox: HTCondor leaves out those that it cannot follow
+// (src/condor_utils/directory.cpp:Next), and the target of a link in a container does
+// not exist here.
 func (e *expander) contents(dir, dest string) error {
 	d, err := e.readDir(dir)
 	if err != nil {
@@ -197,9 +197,9 @@ func (e *expander) contents(dir, dest string) error {
 	}
 }
 
-// contentsBelow expands what is in a directory whose path is kept, though it is
-// not asked for itself: it and those above it are made for what is in it, and not
-// if there is nothing.
+// contentsBelow expands what is in a directory whose path is kept, but which is not
+// itself requested: it yields this directory and those above it only if there is
+// something in it.
 func (e *expander) contentsBelow(dir, dest string) error {
 	yield := e.yield
 	defer func() { e.yield = yield }()
@@ -213,9 +213,9 @@ func (e *expander) contentsBelow(dir, dest string) error {
 	return e.contents(dir, dest)
 }
 
-// unreadable yields what stands for the missing contents of a directory.
-// HTCondor would send the directory as an empty one, and nobody would learn
-// that results are missing.
+// unreadable yields an item in place of a directory's unreadable contents. HTCondor
+// would send the directory as an empty one, and nobody would learn that results are
+// missing.
 func (e *expander) unreadable(dir, dest string, err error) error {
 	if dest = DirName(dest); dest == "." {
 		dest = ""

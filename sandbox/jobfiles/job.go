@@ -30,7 +30,7 @@ type Files struct {
 	OriginalErr    string
 
 	Output        []string // TransferOutput
-	HasOutput     bool     // it exists, if only empty: no search for changed files
+	HasOutput     bool     // the attribute exists, even if empty: no search for changed files
 	Intermediate  []string // TransferIntermediate
 	Failure       []string
 	Checkpoint    []string
@@ -52,12 +52,12 @@ type Files struct {
 	TooMany string // the attribute that lists more than MaxListed; empty if none does
 }
 
-// MaxListed is how many entries a list of the job's may have: each takes more
-// memory than the two bytes that it may take in the job's ad.
+// MaxListed is how many entries a list in the job's ad may have: an entry of two bytes
+// in the ad takes more in memory.
 const MaxListed = 200_000
 
-// Read reads what a job's ad says about files. A list that is too long is left out,
-// and TooMany names it.
+// Read reads what a job's ad says about files. It leaves out a list that is too long,
+// and names it in TooMany.
 func Read(job *classads.Ad) Files {
 	tooMany := ""
 	text := func(name, separators string) string {
@@ -121,7 +121,7 @@ func splitList(text, separators string) []string {
 	return out
 }
 
-// WithStdio appends what is missing of standard output and error.
+// WithStdio appends standard output and error if they are missing.
 func (j *Files) WithStdio(names []string) []string {
 	for _, name := range []string{j.Stdout, j.Stderr} {
 		if name != "" && !slices.Contains(names, name) {

@@ -17,8 +17,8 @@ const (
 	// Eviction saves what an interrupted job has done so far; the access
 	// point keeps it in its spool and gives it to the next run.
 	Eviction
-	// Failure returns the files that a user wants to see of a job that did
-	// not succeed (FailureFiles), and standard output and error.
+	// Failure returns the files that a user wants from a job that did not succeed
+	// (FailureFiles), and standard output and error.
 	Failure
 	// Checkpoint saves a job's own checkpoint; the job goes on.
 	Checkpoint
@@ -38,8 +38,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// Final is the flag that tells the shadow to use the real destination and not
-// its spool.
+// Final is the flag that makes the shadow use the real destination and not its spool.
 func (k Kind) Final() bool { return k == Output || k == Failure }
 
 // When says when output travels, from WhenToTransferOutput.
@@ -53,8 +52,8 @@ const (
 )
 
 // ParseWhen reads WhenToTransferOutput (src/condor_utils/enum_utils.cpp:
-// FileTransferOutputTranslation). The starter of a job that transfers files
-// cannot go on without it.
+// FileTransferOutputTranslation). Without it the starter cannot run a job that
+// transfers files.
 func ParseWhen(job *classads.Ad) (When, error) {
 	word, err := job.GetString("WhenToTransferOutput")
 	if err != nil {
@@ -76,12 +75,11 @@ func ParseWhen(job *classads.Ad) (When, error) {
 	return Never, fmt.Errorf("the job's WhenToTransferOutput is %q, which is none of ON_EXIT, ON_EXIT_OR_EVICT and ON_SUCCESS", word)
 }
 
-// Ending is how an activation comes to its end, as far as the choice of files
-// depends on it.
+// Ending is how an activation ends, as far as the choice of files depends on it.
 type Ending struct {
 	Ready     bool // the job's environment was complete: input arrived, setup done
 	Started   bool // the job has run; WaitStatus is its wait status
-	Evicted   bool // it was made to leave: vacated, removed, held, suspended too long
+	Evicted   bool // it was interrupted: vacated, removed, held, suspended too long
 	Fast      bool // by a fast shutdown: nothing travels
 	FinalOnRm bool // condor_rm -transfer: the real destination in spite of the eviction
 

@@ -4,9 +4,8 @@ import (
 	"strings"
 )
 
-// LegalName reports whether a peer may name a file so: relative, not empty,
-// without "..", all of it also when backslashes are read as slashes
-// (LegalPathInSandbox).
+// LegalName reports whether a peer may use a file name: relative, not empty, without
+// "..", also if backslashes are read as slashes (LegalPathInSandbox).
 func LegalName(name string) bool {
 	if name == "" || strings.IndexByte(name, 0) >= 0 {
 		return false
@@ -64,14 +63,14 @@ func URLScheme(text string) string {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// URLMethod returns what plugins are chosen by: the last part of the scheme
+// URLMethod returns the method that selects a plugin: the last part of the scheme
 // behind a "+", "-" or ".", in lower case (getURLType).
 func URLMethod(url string) string {
 	scheme := URLScheme(url)
 	return strings.ToLower(scheme[strings.LastIndexAny(scheme, "+-.")+1:])
 }
 
-// SafeURL is the form of a URL that may be told: queries hold credentials
+// SafeURL is the form of a URL that may be shown: queries hold credentials
 // (UrlSafePrint).
 func SafeURL(text string) string {
 	if URLScheme(text) == "" {

@@ -10,31 +10,31 @@ import (
 	"strings"
 )
 
-// Plan is everything that an upload sends, in order (computeFileList). A plan
-// of a usual size is a list; of millions of files only the sum is kept, and
-// the sandbox is gone through again while they are sent.
+// Plan is everything that an upload sends, in order (computeFileList). A plan of usual
+// size is a list; of millions of files it keeps only the sum, and Each walks the
+// sandbox again while they are sent.
 type Plan struct {
 	Log   *slog.Logger
 	View  View      // of the sandbox
 	Pick  Selection // what is to be sent
 	Job   *Files
 	Base  string // URL that files go to, below which they keep their names; empty: to the access point
-	Stdio bool   // so do standard output and error
+	Stdio bool   // standard output and error go there, too
 	Remap Remaps // only those of output
 
 	Excluded map[string]bool // names that are left out; see [Excluded]
-	Max      int64           // items that there may be, 0 for any number
+	Max      int64           // allowed number of items, 0 for any
 
 	most  int    // items that may be kept in memory, 0 for maxPlanned
-	kept  int    // bytes that they take there
+	kept  int    // bytes that the kept items take
 	items []Item // nil if there are more
 	whole bool   // items is everything
 	size  int64  // SandboxSize: bytes of all regular files
 	count int64
 }
 
-// What an upload keeps of its items in memory. A job can give its files paths of
-// 4 KiB; of names as people give them it is the number that counts.
+// Bounds of the items that an upload keeps in memory. A job can give its files paths of
+// 4 KiB; with names of usual length the number of items matters.
 const (
 	maxPlanned      = 50_000
 	maxPlannedBytes = 16 << 20
@@ -69,7 +69,7 @@ func Excluded(j *Files, removed []string) map[string]bool {
 // ErrTooMany is found in the error of [Plan.Make] for more items than there may be.
 var ErrTooMany = errors.New("too many files to return")
 
-// Make goes through the sandbox once, as the identity of the calling thread.
+// Make walks the sandbox once, as the identity of the calling thread.
 func (p *Plan) Make(ctx context.Context) error {
 	p.whole, p.items, p.kept, p.count, p.size = true, nil, 0, 0, 0
 	err := p.walk(ctx, func(it Item) error {
@@ -102,8 +102,8 @@ func (p *Plan) hold(it Item) {
 	p.items = append(p.items, it)
 }
 
-// Held is all items in the order in which they are sent, nil if they are too many
-// to be kept.
+// Held returns all items in the order in which they are sent, nil if they are too many
+// to keep.
 func (p *Plan) Held() []Item { return p.items }
 
 // Bytes is the size of all regular files.
@@ -156,9 +156,8 @@ func (p *Plan) walk(ctx context.Context, visit func(Item) error) error {
 	return p.Pick.each(ctx, p.View.Root, p.Log, e.name)
 }
 
-// destination returns the URL that a file is sent to by a plugin, empty if
-// it goes to the access point. Remaps to anything but a URL are for the access
-// point to apply.
+// destination returns the URL to which a plugin sends a file, empty if it goes to the
+// access point. The access point applies remaps to anything but a URL.
 func (p *Plan) destination(source string) string {
 	if base := p.Base; base != "" {
 		switch {

@@ -6,8 +6,8 @@ import (
 )
 
 // Remaps is the value of TransferOutputRemaps or TransferInputRemaps:
-// "name=target;name=target". Blanks around names are not part of them, tabs
-// and newlines of none; "\;" and "\=" are literal.
+// "name=target;name=target". Blanks around names are not part of them, nor are any tabs
+// and newlines; "\;" and "\=" are literal.
 type Remaps map[string]string
 
 // maxRemaps is how often a remap may lead to another one
@@ -15,7 +15,7 @@ type Remaps map[string]string
 const maxRemaps = 128
 
 // ParseRemaps reads remaps as src/condor_utils/filename_tools_cpp.cpp:
-// filename_remap_find does. There are no errors: what is no pair is skipped.
+// filename_remap_find does. There are no errors: it skips a field that is not a pair.
 func ParseRemaps(text string) Remaps {
 	text = strings.NewReplacer("\t", "", "\n", "").Replace(text)
 	out := Remaps{}

@@ -14,7 +14,7 @@ import (
 // Selection is the list of names to upload, before directories are expanded
 // (DetermineWhichFilesToSend, FindChangedFiles).
 type Selection struct {
-	Names   []string // what was asked for by name
+	Names   []string // requested by name
 	Encrypt bool     // the encryption lists apply
 
 	// For a job that names no output: everything at the top of the sandbox
@@ -79,9 +79,9 @@ func union(a, b []string) []string {
 	return a
 }
 
-// each visits the names of the selection, as the identity of the calling
-// thread. Of a search for changed files nothing is held in memory; if it
-// finds nothing, the names that were added are visited all the same.
+// each visits the names of the selection, as the identity of the calling thread. A
+// search for changed files holds nothing in memory; if it finds nothing, each still
+// visits the names that were added.
 func (s *Selection) each(ctx context.Context, root *beneath.Root, log *slog.Logger, visit func(name string) error) error {
 	if !s.Changed {
 		return visitAll(slices.Values(s.Names), visit)
@@ -104,8 +104,8 @@ func (s *Selection) each(ctx context.Context, root *beneath.Root, log *slog.Logg
 	return err
 }
 
-// why says why a file at the top of the sandbox is returned, empty if it is
-// not.
+// why gives the reason to return a file at the top of the sandbox, empty if there is
+// none.
 func (s *Selection) why(name string, st *unix.Stat_t) string {
 	if slices.Contains(s.skip, name) {
 		return ""

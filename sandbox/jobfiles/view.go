@@ -9,9 +9,9 @@ import (
 	"podstarter/sandbox/beneath"
 )
 
-// View is where names of output are looked up: in the sandbox, and, where the
-// job runs beside the starter and not in a container, as HTCondor does in the
-// whole file system with the rights of the job's user.
+// View is where names of output are looked up: in the sandbox. If the job runs beside
+// the starter and not in a container, it is the whole file system, with the rights of
+// the job's user, as in HTCondor.
 type View struct {
 	Root    *beneath.Root
 	Outside *beneath.Root // at "/"; nil: names may not lead out of the sandbox

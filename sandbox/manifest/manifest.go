@@ -1,10 +1,10 @@
 // Package manifest writes and reads the list of a checkpoint's files.
 //
-// A checkpoint that goes to a checkpoint_destination leaves such a list at the
-// access point: the shadow uses it to have the files fetched at the job's next
-// start, and removed when they are not needed any more. Each file is a line as of
-// sha256sum(1), "<hash> *<name>"; the last line is the hash of the lines before it,
-// with the manifest's own name (src/condor_utils/manifest.cpp).
+// A checkpoint that goes to a checkpoint_destination leaves such a list at the access
+// point: the shadow uses it to have the files fetched at the job's next start, and
+// removed when they are not needed any more. Each file is a line as sha256sum(1) writes
+// it, "<hash> *<name>"; the last line is the hash of the lines before it, with the
+// manifest's own name (src/condor_utils/manifest.cpp).
 package manifest
 
 import (
@@ -45,7 +45,7 @@ func Number(name string) int64 {
 	return n
 }
 
-// Manifest is one that is being written.
+// Manifest is a manifest that is being written.
 type Manifest struct{ text []byte }
 
 // Why a file cannot be in a manifest.
@@ -54,7 +54,7 @@ var (
 	ErrSize = fmt.Errorf("the names of the checkpoint's files need more than %d bytes in its manifest", MaxSize)
 )
 
-// Add lists a file. A name that no reader would find again is an error.
+// Add lists a file. A name that a reader could not read back is an error.
 func (m *Manifest) Add(sum []byte, name string) error {
 	if name != strings.TrimRight(name, blanks) || strings.ContainsAny(name, "\n\r\x00") {
 		return ErrName
@@ -69,7 +69,7 @@ func (m *Manifest) Add(sum []byte, name string) error {
 	return nil
 }
 
-// blanks is what readers take away at the ends of a line (stl_string_utils.cpp:trim).
+// blanks are what readers trim at the ends of a line (stl_string_utils.cpp:trim).
 const blanks = " \t\r\n\v\f"
 
 // Empty reports whether no file has been added.
@@ -87,11 +87,10 @@ type File struct {
 	Name string // relative to the sandbox, as it is written
 }
 
-// Read takes a manifest apart whose last line tells that it is whole
-// (manifest.cpp:validateManifestFile). Names and hashes are as they are
-// written; nothing is said about whether there are such files. They are read again
-// for each use: a list of them would be many times the size of a text that only
-// looks like a manifest.
+// Read parses a manifest whose last line shows that it is complete
+// (manifest.cpp:validateManifestFile). Names and hashes are as written; Read does not
+// check whether such files exist. Each use of the sequence parses the text again: a
+// list would be many times the size of a text that only looks like a manifest.
 func Read(name string, text []byte) (iter.Seq[File], error) {
 	last := bytes.LastIndexByte(bytes.TrimRight(text, "\n"), '\n') + 1
 	if last == 0 {
@@ -102,7 +101,7 @@ func Read(name string, text []byte) (iter.Seq[File], error) {
 		return nil, fmt.Errorf("its last line is for %.100q", own.Name)
 	}
 	if sum := sha256.Sum256(text[:last]); own.Sum != hex.EncodeToString(sum[:]) {
-		return nil, errors.New("it has been changed, or is not all there: its own checksum is not that of its contents")
+		return nil, errors.New("it was changed or is incomplete: its own checksum is not that of its contents")
 	}
 	files := func(yield func(File) bool) {
 		for line := range bytes.Lines(text[:last]) {

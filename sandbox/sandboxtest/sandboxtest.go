@@ -20,8 +20,8 @@ const (
 	CondorUID  = 10064
 )
 
-// Owner is the owner of job files in tests: another user if we are
-// root, else ourselves.
+// Owner is the owner of job files in tests: another user if this process is root, else
+// its own user.
 func Owner() sandbox.Owner {
 	if os.Geteuid() != 0 {
 		return sandbox.Self()
