@@ -22,7 +22,7 @@ import (
 	"podstarter/payload"
 )
 
-// auditWorld is a pod with nothing to complain of, under a policy.
+// auditWorld is a pod without any findings, under a policy.
 type auditWorld struct {
 	*world
 	pod  *corev1.Pod
@@ -93,7 +93,8 @@ func (a *auditWorld) wrappers(change ...func(*payload.Hello)) {
 	}
 }
 
-// anyPod is a Role that names no pod, and what becomes of a patch of another.
+// anyPod gives the pilot a Role that names no pod; answer is the answer to a patch of
+// another pod.
 func (a *auditWorld) anyPod(answer error) {
 	a.api.neighbour = "other"
 	a.api.rights = func(q podapi.Right) bool {
@@ -285,7 +286,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// Without a pod there is little to be said, but that is said.
+// Without a pod the audit finds little, but reports it.
 func TestAuditWithoutAPI(t *testing.T) {
 	a := newAuditWorld(t)
 	a.failVerb("get", denial("x"))

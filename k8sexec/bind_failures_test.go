@@ -21,8 +21,7 @@ import (
 	"podstarter/payload"
 )
 
-// A failure of the last job's image that still stands in the status must not
-// fail this job.
+// A failure of the last job's image that the status still shows must not fail this job.
 func TestStaleFailureIsIgnored(t *testing.T) {
 	const old = "registry.example.com/u/misspelt:1"
 	notFound := waitingFor("ErrImagePull", `failed to pull and unpack image "`+old+`": failed to resolve reference "`+old+`": `+old+`: not found`)
@@ -39,7 +38,7 @@ func TestStaleFailureIsIgnored(t *testing.T) {
 		t.Fatalf("verdict %v/%d: %s", v.Blame, v.Subcode, v)
 	}
 	w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
-		fail(pod, changed) // seen with the new generation, and of the old image
+		fail(pod, changed) // seen with the new generation, but about the old image
 		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = backOff })
 		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = waitingFor("ContainerCreating", "") })
 		eventually(t, "the watch", func() bool { return w.api.count("watch") >= 2 })
@@ -54,8 +53,8 @@ func TestStaleFailureIsIgnored(t *testing.T) {
 	}
 }
 
-// A kubelet that keeps the failure to itself until its next look at the pod is
-// made to look.
+// The binding makes a kubelet look at the pod that would not publish the failure before
+// its next look.
 func TestKubeletIsStirred(t *testing.T) {
 	failed := func(image string) corev1.ContainerState {
 		return waitingFor("ErrImagePull", `failed to resolve reference "`+image+`": `+image+`: not found`)
@@ -282,8 +281,8 @@ func TestAPIServerTrouble(t *testing.T) {
 	}
 }
 
-// A wrapper that is gone is the pod's fault from the first job on, although it was
-// there before: the default image lacks it as well.
+// A missing wrapper is the pod's fault from the first job on, even if it was there
+// before: it is missing with the default image as well.
 func TestWrapperMissing(t *testing.T) {
 	w := newWorld(t, nil)
 	l, _ := w.bind("registry.example.com/u/good:1")

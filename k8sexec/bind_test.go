@@ -92,7 +92,7 @@ func TestDigestOfShortJobIsLearnedByNextBinding(t *testing.T) {
 	}
 }
 
-// A status that shows the container of another image must never teach.
+// The digest must not be learned from a status that shows another image's container.
 func TestDigestOfOtherContainerIsNotLearned(t *testing.T) {
 	w := newWorld(t, nil)
 	l, c := w.bind("registry.example.com/u/tool:2")
@@ -189,9 +189,8 @@ func TestDefaultImage(t *testing.T) {
 	})
 }
 
-// The old wrapper is told to leave, and only after the patch.
-// TestOldWrapperLeaves: the old wrapper is told to leave, but not while the
-// kubelet may still take its end for a crash.
+// TestOldWrapperLeaves: the old wrapper is told to leave after the patch, but not while
+// the kubelet may still take its end for a crash.
 func TestOldWrapperLeaves(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -243,7 +242,7 @@ func TestOldWrapperLeaves(t *testing.T) {
 	}
 }
 
-// bound notes that the container was bound so long ago.
+// bound notes that the container was bound ago before now.
 func bound(t *testing.T, w *world, container string, ago time.Duration) {
 	t.Helper()
 	private, err := privatedir.Open(w.private)

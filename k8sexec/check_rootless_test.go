@@ -14,8 +14,8 @@ import (
 	"podstarter/k8sexec/options"
 )
 
-// rootlessPod is a pod with nothing wrong for a pilot that is user 1000, group
-// 1000, and in group 10000.
+// rootlessPod is a pod without mistakes, for a pilot that is user 1000, group 1000, and
+// in group 10000.
 func (w *world) rootlessPod() *corev1.Pod {
 	pod := w.goodPod()
 	pod.Spec.ShareProcessNamespace = nil
@@ -28,8 +28,8 @@ func (w *world) rootlessPod() *corev1.Pod {
 	return pod
 }
 
-// TestCheckRootless: what would let a job with the pilot's user ID get at the
-// pilot is refused.
+// TestCheckRootless: the check refuses whatever would let a job with the pilot's user
+// ID get at the pilot.
 func TestCheckRootless(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make files of other users")

@@ -18,7 +18,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// goodPod is a pod with nothing wrong.
+// goodPod is a pod without mistakes.
 func (w *world) goodPod() *corev1.Pod {
 	pod := testPod()
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
@@ -224,8 +224,8 @@ func TestNewTakesEnvironment(t *testing.T) {
 	}
 }
 
-// TestClosedRoot: only a root that its owner may not search, that others may, and
-// that nobody may write to, keeps the container's root from files of jobs.
+// TestClosedRoot: the container's root is kept from files of jobs only by a volume root
+// that its owner may not search, others may, and nobody may write to.
 func TestClosedRoot(t *testing.T) {
 	w := newWorld(t, nil)
 	w.backend.opt.Execute = w.sandboxes()

@@ -52,7 +52,7 @@ func (f *fakeAPI) count(verb string) int {
 	return f.calls[verb]
 }
 
-// snapshot is the pod as it is, without a call being counted.
+// snapshot returns the pod without counting a call.
 func (f *fakeAPI) snapshot() *corev1.Pod {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,15 +13,15 @@ import (
 	"podstarter/payload"
 )
 
-// fakeWrapper listens like a wrapper and does nothing but what it is told.
+// fakeWrapper listens like a wrapper and does only what the test tells it.
 type fakeWrapper struct {
 	nonce string
 	left  chan struct{} // closed when told to leave
 	swept chan struct{} // has a value for each sweep
 	stop  func()
 	tell  func(payload.Message) // all that are connected
-	busy  atomic.Bool           // with what is left of the last connection
-	dirty atomic.Bool           // a sweep finds something that stays
+	busy  atomic.Bool           // with remains of the last connection
+	dirty atomic.Bool           // a sweep finds a process that stays
 
 	served atomic.Int32 // connections
 }

@@ -8,7 +8,7 @@ import (
 	"podstarter/k8sexec/imageref"
 )
 
-// FuzzDecodeWarm reads files of images that have run.
+// FuzzDecodeWarm decodes files of images that have run.
 func FuzzDecodeWarm(f *testing.F) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	f.Add([]byte(`[{"name":"docker.io/library/debian:13","digest":"sha256:` + strings.Repeat("5e", 32) + `","asked":"debian:13","used":"2026-11-20T11:00:00Z"}]`))

@@ -12,8 +12,7 @@ import (
 	"podstarter/payload"
 )
 
-// TestGenuine: a wrapper whose process can be seen is one that runs the pod's
-// command.
+// TestGenuine: a wrapper whose process can be seen must run the pod's command.
 func TestGenuine(t *testing.T) {
 	tests := []struct {
 		name, program string
@@ -57,8 +56,8 @@ func TestGenuine(t *testing.T) {
 	}
 }
 
-// TestBindRefusesAnImpostor: such a binding fails, and nothing is sent to what
-// announced itself.
+// TestBindRefusesAnImpostor: a binding to another program fails, and the starter sends
+// it nothing.
 func TestBindRefusesAnImpostor(t *testing.T) {
 	w := newWorld(t, nil)
 	pod := w.goodPod()

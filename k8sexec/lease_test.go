@@ -48,13 +48,13 @@ func TestPrivateDirectoryMustBeSafe(t *testing.T) {
 	}
 }
 
-// What was known before a starter died in the middle of a binding must not be
-// believed by the next one.
+// If a starter dies in the middle of a binding, the next one must not rely on what was
+// known before.
 func TestStarterDiesDuringPatch(t *testing.T) {
 	w := newWorld(t, func(o *options.Options) { o.ThrowawayTags = false })
 	l, _ := w.bind("registry.example.com/u/a:1")
-	// As after a death between the two writes of attempt: the pod has another image
-	// than the last that was noted.
+	// This is the state after a death between the two writes of attempt: the pod has
+	// another image than the last one noted.
 	known, err := readSlot(l.private, "payload")
 	if err != nil {
 		t.Fatal(err)
@@ -77,9 +77,9 @@ func TestStarterDiesDuringPatch(t *testing.T) {
 	}
 }
 
-// A starter that is killed may leave a patch under way that takes effect after the
-// next starter's. The next one notices, and binds once more; were there no end to
-// it, it would give up.
+// A starter that is killed may leave a patch under way that takes effect after the next
+// starter's. The next starter notices, and binds once more; if that happens again and
+// again, it gives up.
 func TestLatePatchOfDeadStarter(t *testing.T) {
 	const image = "registry.example.com/u/a:1"
 	for _, late := range []string{"registry.example.com/u/b:1", image} {

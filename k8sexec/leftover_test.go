@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// die ends a lease as the death of its starter does: the lock and the connection
-// go, nothing is noted.
+// die ends a lease as the death of its starter does: lock and connection end, and
+// nothing is noted.
 func die(t *testing.T, l *lease, c *container) {
 	t.Helper()
 	c.close()
@@ -47,8 +47,8 @@ func TestResetLeftovers(t *testing.T) {
 	release(t, l)
 }
 
-// TestNothingIsLeft: no container is touched that is leased, was given back, or
-// has never been bound.
+// TestNothingIsLeft: the reset does not touch a container that is leased, was given
+// back, or has never been bound.
 func TestNothingIsLeft(t *testing.T) {
 	w := newWorld(t, nil)
 	reset := func(what string) {
@@ -72,7 +72,7 @@ func TestNothingIsLeft(t *testing.T) {
 	reset("nothing is known")
 }
 
-// TestResetLeftoversFails: what cannot be reset now is still known to be left.
+// TestResetLeftoversFails: a container that cannot be reset now is reset later.
 func TestResetLeftoversFails(t *testing.T) {
 	w := newWorld(t, nil)
 	l, c := w.bind("registry.example.com/a/tool:2")

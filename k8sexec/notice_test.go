@@ -12,8 +12,8 @@ import (
 	"podstarter/payload"
 )
 
-// A container that is told to stop under its job tells why and when, as far as
-// the pod says.
+// A container that is told to stop during its job gives reason and time, as far as the
+// pod shows them.
 func TestEnding(t *testing.T) {
 	const grace = 40
 	tests := []struct {

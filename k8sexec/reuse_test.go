@@ -14,8 +14,8 @@ import (
 	"podstarter/payload"
 )
 
-// reuser binds for an owner, in a pod with one payload container that is used
-// again, and tells which container that was.
+// reuser binds for an owner, in a pod with one payload container that is used again,
+// and returns the boot of that container.
 func reuser(w *world) func(image, owner string) (boot string) {
 	return func(image, owner string) string {
 		w.t.Helper()

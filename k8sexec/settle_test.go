@@ -18,22 +18,21 @@ import (
 	"podstarter/payload"
 )
 
-// kubelet plays a node on which images have their own ways.
+// kubelet plays a node on which containers of some images fail in their own ways.
 type kubelet struct {
 	w    *world
 	next atomic.Int64 // number of the next container
-	// ways are what becomes of an image whose name has the key in it; the others
-	// run.
+	// ways says how an image fails whose name contains the key; the others run.
 	ways map[string]way
 }
 
-// way is how a container comes to nothing.
+// way is how a container fails.
 type way func(k *kubelet, image string)
 
 func newKubelet(w *world, ways map[string]way) *kubelet {
 	k := &kubelet{w: w, ways: ways}
 	k.next.Store(1000)
-	w.broken.Store(true) // a wrapper that was told to leave is made anew by the patch
+	w.broken.Store(true) // only the patch restarts a wrapper that was told to leave
 	w.api.mu.Lock()
 	defer w.api.mu.Unlock()
 	w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
@@ -57,11 +56,10 @@ func newKubelet(w *world, ways map[string]way) *kubelet {
 
 func (k *kubelet) id() int { return int(k.next.Add(1)) }
 
-// cannotRun is a container that the runtime refuses to start, as often as it is
-// tried.
+// cannotRun is a container that the runtime refuses to start, at each attempt.
 func cannotRun(message string) way {
 	return func(k *kubelet, _ string) {
-		for range verdict.MaxTries + 1 { // the first may be of the image before
+		for range verdict.MaxTries + 1 { // the first may be about the previous image
 			k.w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 				s.State = waitingFor("RunContainerError", fmt.Sprintf("failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "+
 					"unable to start container process: %s: unknown; container %x", message, k.id()))
@@ -83,7 +81,7 @@ func ends(code int32, words string) way {
 	}
 }
 
-// silent is a wrapper that nobody hears of.
+// silent is a wrapper that never announces itself.
 func silent(k *kubelet, _ string) { k.w.report("payload", k.id(), "x") }
 
 // absent is an image that does not exist.
@@ -144,9 +142,9 @@ func bindFails(t *testing.T, l *lease, image string) (outcome, string) {
 
 const hostileImage = "registry.example.com/mallory/hostile"
 
-// TestHostileImage: whatever an image does to the wrapper, its job is held, and the
-// pod goes on, however many such images come and whether or not another has run
-// before. Where the default image fares no better, the pod is sick.
+// TestHostileImage: whatever an image does to the wrapper, its job is held, and the pod
+// goes on, however many such images come and whether or not another has run before. If
+// the default image fails, too, the pod is at fault.
 func TestHostileImage(t *testing.T) {
 	held, sick := outcome{payload.User, verdict.SubcodeBadImage}, outcome{payload.Pilot, 0}
 	for name, harm := range hostile {
@@ -181,8 +179,7 @@ func TestHostileImage(t *testing.T) {
 	}
 }
 
-// A wrapper that was late once, on a node with too much to do, is not held against
-// its image.
+// A wrapper that was late once, on a busy node, does not count against its image.
 func TestSilentOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	var times atomic.Int32
@@ -199,8 +196,7 @@ func TestSilentOnce(t *testing.T) {
 	}
 }
 
-// What is not known is not held against the pod, and against the image once: the
-// default image cannot be had.
+// If the default image cannot be tried, the pod is not blamed, and the image only once.
 func TestNoDefaultImageToTry(t *testing.T) {
 	held, elsewhere := outcome{payload.User, verdict.SubcodeBadImage}, outcome{payload.Site, 0}
 	for _, test := range []struct {
@@ -232,7 +228,7 @@ func TestNoDefaultImageToTry(t *testing.T) {
 	}
 }
 
-// The default image that fails is tried once.
+// A default image that fails is tried once.
 func TestDefaultImageFails(t *testing.T) {
 	for _, image := range []string{"", testDefault} {
 		w := newWorld(t, nil)
@@ -248,8 +244,8 @@ func TestDefaultImageFails(t *testing.T) {
 	}
 }
 
-// An image for which there is no room says nothing of others that are on the
-// node, and is not its user's fault.
+// An image for which there is no room does not condemn the images that are on the node,
+// and is not its user's fault.
 func TestDiskFull(t *testing.T) {
 	full := func(k *kubelet, image string) {
 		k.w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
@@ -278,7 +274,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// A job that is removed while the default image is tried ends as it was told.
+// If a job is removed while the default image is tried, the error is the removal.
 func TestRemovedWhileSettling(t *testing.T) {
 	w := newWorld(t, nil)
 	removed := errors.New("job removed")
@@ -290,7 +286,7 @@ func TestRemovedWhileSettling(t *testing.T) {
 	}
 }
 
-// The wrapper that has served in settling is nobody's, and says nothing of another
+// The wrapper that served in settling is not reused, and proves nothing about another
 // pod of that name.
 func TestWhatIsKnownAfterSettling(t *testing.T) {
 	w := newWorld(t, func(o *options.Options) { o.Reset = options.ResetImage })

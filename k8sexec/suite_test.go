@@ -75,15 +75,15 @@ func newFixture(t *testing.T) backendtest.Fixture {
 	}
 }
 
-// node runs the payload containers of a world's pod: a container is a real wrapper,
-// and what it has started ends with it.
+// node runs the payload containers of a world's pod: a container is a real wrapper, and
+// all processes that it started end with it.
 type node struct {
 	w *world
 
 	mu      sync.Mutex
 	running map[string]*containerProcess
 	missing []string      // images that the registry does not have
-	stalled chan struct{} // has a value for each container that never says a word; nil if they do
+	stalled chan struct{} // has a value for each container that never announces itself; nil if all do
 	over    bool
 }
 
@@ -183,7 +183,7 @@ func (k *node) start(name, image, nonce string) *containerProcess {
 
 // kill ends all processes of a container, as the end of its PID namespace does.
 func (k *node) kill(c *containerProcess) {
-	_ = c.cmd.Process.Signal(syscall.SIGSTOP) // in time to tell nobody of the others' end
+	_ = c.cmd.Process.Signal(syscall.SIGSTOP) // before it can report the others' end
 	var killer *procfamily.Killer
 	if agenttest.Root() {
 		var err error
@@ -200,7 +200,7 @@ func (k *node) kill(c *containerProcess) {
 	<-c.gone
 }
 
-// of is a bound container.
+// of finds a bound container.
 func (k *node) of(t *testing.T, c payload.Container) (name string, running *containerProcess) {
 	t.Helper()
 	name = c.(*container).lease.name
@@ -226,7 +226,7 @@ func (k *node) end(t *testing.T, bound payload.Container, reason string) {
 	k.sync(name)
 }
 
-// terminate deletes the pod: its containers are told.
+// terminate deletes the pod, and tells its containers.
 func (k *node) terminate(t *testing.T, bound payload.Container) {
 	name, c := k.of(t, bound)
 	k.w.api.status(name, func(p *corev1.Pod, _ *corev1.ContainerStatus) {

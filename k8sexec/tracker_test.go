@@ -46,8 +46,8 @@ func TestTrackRecordings(t *testing.T) {
 		final  bool
 	}{
 		{name: "notfound-tag", reason: "ErrImagePull", says: "nosuchtag: not found", index: 3, final: true},
-		// After the failure of another image, which still stands in the state that the
-		// kubelet published for the new one.
+		// After the failure of another image, which the kubelet's status for the new
+		// image still shows.
 		{name: "notfound-repo", reason: "ErrImagePull", says: "kx/nosuchrepo:1: not found", index: 3, final: true},
 		{name: "forbidden", reason: "ErrImagePull", says: "403 Forbidden", index: 3, final: true},
 		{name: "platform-single"},
@@ -87,7 +87,7 @@ func TestTrackRecordings(t *testing.T) {
 	}
 }
 
-// A recording whose wrapper ends again and again is a failure in the end.
+// A wrapper that ends again and again is a failure in the end.
 func TestTrackCrashes(t *testing.T) {
 	pods := recording(t, "crash")
 	tr := track("payload", plan{spec: pods[1].Spec.Containers[0].Image}, slot{Spec: pods[0].Spec.Containers[0].Image}, pods[1])
@@ -140,7 +140,7 @@ func TestTrackUnchangedSpec(t *testing.T) {
 	}
 }
 
-// Where the API server does not count generations, the rest has to do.
+// If the API server does not count generations, the other rules must be enough.
 func TestTrackWithoutGenerations(t *testing.T) {
 	pods := recording(t, "notfound-repo")
 	for _, pod := range pods {

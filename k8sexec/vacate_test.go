@@ -23,8 +23,8 @@ func runJob(t *testing.T, w *world) (*lease, *container) {
 	return l, c
 }
 
-// TestLeaseIsVacant: who has a lease makes a sandbox for its user, with the job's
-// tokens in it, so that there is none while a process of that user may be alive.
+// TestLeaseIsVacant: the holder of a lease makes a sandbox for its user, with the job's
+// tokens in it. So nobody gets a lease while a process of that user may be alive.
 func TestLeaseIsVacant(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -99,7 +99,7 @@ func TestLeaseIsVacant(t *testing.T) {
 				if asked := before.served.Load() > served; asked != (test.want == "word") {
 					t.Errorf("the wrapper's word was asked for and given: %v", asked)
 				}
-				// That is settled for the next one.
+				// The next lease need not ask.
 				served = after.served.Load()
 				release(t, w.lease())
 				if after.served.Load() > served {
@@ -110,7 +110,7 @@ func TestLeaseIsVacant(t *testing.T) {
 	}
 }
 
-// TestUnkillable: what survives SIGKILL keeps the container.
+// TestUnkillable: a process that survives SIGKILL blocks the container.
 func TestUnkillable(t *testing.T) {
 	w := newWorld(t, nil)
 	w.backend.self.UID = 0

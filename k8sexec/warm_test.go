@@ -15,9 +15,8 @@ import (
 	"podstarter/payload"
 )
 
-// TestWarmImages: an image is told by the name that a job gave it, by the name
-// that this is spelled out, and by its digest once that is known; the latest
-// comes first.
+// TestWarmImages: an image is listed by the name that a job gave it, by that name
+// spelled out, and by its digest once that is known; the latest comes first.
 func TestWarmImages(t *testing.T) {
 	w := newWorld(t, nil)
 	warm := func(most int) []string {
@@ -70,7 +69,7 @@ func TestWarmFileIsBounded(t *testing.T) {
 	}
 }
 
-// TestDecodeWarm: what is no image, too old or of the future is left out.
+// TestDecodeWarm: entries that are not an image, too old or in the future are left out.
 func TestDecodeWarm(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	line := func(asked, name string, age time.Duration) string {

@@ -31,7 +31,7 @@ type world struct {
 	execute string // the volume of sandboxes
 	proc    string
 	boots   int
-	killed  []int // users whose processes were to end
+	killed  []int // users whose processes the backend wanted to end
 	mu      sync.Mutex
 	current map[string]*fakeWrapper
 	broken  atomic.Bool // whether a container that ends stays down
@@ -112,8 +112,8 @@ func newWorld(t *testing.T, change func(*options.Options)) *world {
 // sandboxes is EXECUTE, a directory in a volume whose root is closed to root.
 func (w *world) sandboxes() string { return filepath.Join(w.execute, "jobs") }
 
-// restart is the kubelet at its best: it makes the container anew and the
-// wrapper announces the nonce.
+// restart plays a fast kubelet: it makes the container anew, and the wrapper announces
+// the nonce.
 func (w *world) restart(pod *corev1.Pod, changed map[string]bool) {
 	for name, c := range changed {
 		if c {
@@ -128,8 +128,7 @@ func (w *world) wrapper(name string) *fakeWrapper {
 	return w.current[name]
 }
 
-// boot starts the container with what the pod says, and tells what the wrapper
-// calls its boot.
+// boot starts the container as the pod says, and returns the wrapper's boot.
 func (w *world) boot(pod *corev1.Pod, name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,7 +196,7 @@ func (w *world) spec(container string) string {
 	return podapi.SpecOf(w.api.pod, container).Image
 }
 
-// eventually waits for a condition that no event tells of.
+// eventually waits for a condition that no event reports.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.After(5 * time.Second)

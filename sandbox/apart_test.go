@@ -11,8 +11,8 @@ import (
 	"podstarter/sandbox/sandboxtest"
 )
 
-// TestApart: a payload of the process's own user has one volume, and whatever it
-// does there, EXECUTE is out of its reach and the volume is empty afterwards.
+// TestApart: a payload with the process's own user has one volume. Whatever it does
+// there, it cannot reach EXECUTE, and the volume is empty afterwards.
 func TestApart(t *testing.T) {
 	if !sandboxtest.AsPayload(t) {
 		return

@@ -46,8 +46,7 @@ func TestModesWhateverTheUmask(t *testing.T) {
 	}
 }
 
-// TestNewDirectoryIsNoLink: what was put in the place of a directory that was just made
-// leads nowhere.
+// TestNewDirectoryIsNoLink: a link put in the place of a new directory is not followed.
 func TestNewDirectoryIsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "made"), 0o700))
@@ -61,7 +60,7 @@ func TestNewDirectoryIsNoLink(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfAFailure: the part that was made goes when the rest cannot be made.
+// TestNothingIsLeftOfAFailure: if one part cannot be made, the others are removed.
 func TestNothingIsLeftOfAFailure(t *testing.T) {
 	scratch := sandboxtest.ExecuteDir(t)
 	_, err := sandbox.Create(t.Context(), sandbox.Options{
@@ -76,7 +75,8 @@ func TestNothingIsLeftOfAFailure(t *testing.T) {
 	}
 }
 
-// TestFileThatCannotBeWritten leaves nothing either, and what has its name stays.
+// TestFileThatCannotBeWritten: it leaves nothing behind, and whatever has its name
+// stays.
 func TestFileThatCannotBeWritten(t *testing.T) {
 	s := own(t, sandbox.Options{})
 	must(t, s.WriteFile("taken/file", []byte("x"), 0o600))
@@ -90,7 +90,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestTopFileIsReplaced, be it a link, which is not followed.
+// TestTopFileIsReplaced: even a link is replaced, and not followed.
 func TestTopFileIsReplaced(t *testing.T) {
 	s := own(t, sandbox.Options{Nested: true})
 	victim := filepath.Join(t.TempDir(), "victim")

@@ -183,8 +183,8 @@ func TestRenameFile(t *testing.T) {
 	}
 }
 
-// TestReplacedDirectory: what somebody has put in the place of a new directory is not
-// taken for it.
+// TestReplacedDirectory: something that was put in the place of a new directory is not
+// mistaken for it.
 func TestReplacedDirectory(t *testing.T) {
 	for _, nested := range []bool{false, true} {
 		elsewhere := sandboxtest.ExecuteDir(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzParseRights reads status files of processes.
+// FuzzParseRights parses status files of processes.
 func FuzzParseRights(f *testing.F) {
 	f.Add("Name:\tpause\nCapPrm:\t000001ffffffffff\nCapBnd:\t000001ffffffffff\nSeccomp:\t2\n")
 	f.Add("CapPrm:\nSeccomp:\t-\n")
@@ -17,7 +17,7 @@ func FuzzParseRights(f *testing.F) {
 	})
 }
 
-// FuzzClaims reads tokens.
+// FuzzClaims parses tokens.
 func FuzzClaims(f *testing.F) {
 	f.Add("x.eyJleHAiOjF9.x")
 	f.Fuzz(func(_ *testing.T, token string) { readClaims(token) })

@@ -9,9 +9,9 @@ import (
 	"podstarter/payload"
 )
 
-// TestEveryFailureIsBlamed: whatever is known or not known of a failure, somebody
-// is to blame, in words, and a user only with a subcode: nothing comes out of
-// judging that could be taken for success.
+// TestEveryFailureIsBlamed: whatever is known about a failure, the verdict blames
+// somebody and has a message, and blames a user only with a subcode. It can never be
+// taken for success.
 func TestEveryFailureIsBlamed(t *testing.T) {
 	const rounds = 20000
 	words := []string{

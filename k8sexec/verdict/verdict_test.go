@@ -16,7 +16,7 @@ import (
 	"podstarter/payload"
 )
 
-// TestVerdictsOnRecordings judges what a real kubelet said of real failures.
+// TestVerdictsOnRecordings judges what a real kubelet reported about real failures.
 func TestVerdictsOnRecordings(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "k8s", "failures.json"))
 	if err != nil {

@@ -143,9 +143,9 @@ func onThread(what func()) {
 	<-done
 }
 
-// TestGroupsAreReplaced: the groups of the process are no way to files that are not the
-// owner's. An ordinary user may not even ask for that, and so is refused there; had the call
-// been left out, all that follows would succeed: it asks for the identity that is there.
+// TestGroupsAreReplaced: the process's groups give no access to files that are not the
+// owner's. An ordinary user may not set groups, and fails there. Without that call the
+// rest would succeed: it asks for the identity that the process already has.
 func TestGroupsAreReplaced(t *testing.T) {
 	owner := Owner{UID: os.Geteuid(), GID: os.Getegid()}
 	if owner.UID == 0 {

@@ -207,7 +207,7 @@ func TestCreateAndMkdir(t *testing.T) {
 	}
 }
 
-// TestCreateNew: what has the name already is neither opened nor followed.
+// TestCreateNew: whatever already has the name is neither opened nor followed.
 func TestCreateNew(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "file"), "mine")

@@ -26,7 +26,7 @@ func confined(t *testing.T, apply func() error, do func()) {
 	go func() {
 		runtime.LockOSThread() // and never unlocked
 		if unix.Gettid() == unix.Getpid() {
-			// The runtime does not end this one: the work is another's.
+			// The runtime does not end the main thread: let another one do the work.
 			other := make(chan struct{})
 			go func() {
 				defer close(other)
@@ -84,7 +84,7 @@ func (p place) rules(t *testing.T) Rules {
 	return Rules{Trees: []string{p.image, "/no/such/directory"}, Read: []string{"/no/such/file"}, Write: []string{"/dev/null"}, Change: []int{fd}}
 }
 
-// TestWhatIsLeft: each way to a file, and whether it is open still.
+// TestWhatIsLeft: each way to a file, and whether it is still open.
 func TestWhatIsLeft(t *testing.T) {
 	p := newPlace(t)
 	in := func(dir, name string) string { return filepath.Join(dir, name) }
@@ -153,8 +153,8 @@ func TestWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestSwappedDirectory: a rule is about a directory, and not about what has its name
-// by now.
+// TestSwappedDirectory: a rule is about a directory, not about whatever has its name
+// later.
 func TestSwappedDirectory(t *testing.T) {
 	p := newPlace(t)
 	rules := p.rules(t)
@@ -171,8 +171,8 @@ func TestSwappedDirectory(t *testing.T) {
 	}
 }
 
-// TestProgramsAreConfined: what the thread starts is confined as it is, also from other
-// processes of its user, and this process is not.
+// TestProgramsAreConfined: programs that the thread starts are confined like it, also
+// from other processes of their user; this process is not.
 func TestProgramsAreConfined(t *testing.T) {
 	p := newPlace(t)
 	for _, dir := range []string{filepath.Dir(filepath.Dir(p.secret)), filepath.Dir(p.secret)} {
@@ -194,7 +194,7 @@ func TestProgramsAreConfined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runtime.LockOSThread() // of which the death is the other's
+	runtime.LockOSThread() // the child dies with this thread (Pdeathsig)
 	defer runtime.UnlockOSThread()
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestProgramsAreConfined(t *testing.T) {
 	}
 }
 
-// TestAbstractSockets: a program under rules meets nobody there.
+// TestAbstractSockets: a confined program cannot connect to anybody there.
 func TestAbstractSockets(t *testing.T) {
 	if v, err := version(); err != nil || v < 6 {
 		t.Skipf("Landlock is of version %d: %v", v, err)
@@ -249,7 +249,8 @@ func TestAbstractSockets(t *testing.T) {
 	}
 }
 
-// TestMountsAreLeftOut: of a tree that something is mounted in, all else can be read.
+// TestMountsAreLeftOut: in a tree with a mount, everything except the mount can be
+// read.
 func TestMountsAreLeftOut(t *testing.T) {
 	p := newPlace(t)
 	dir := filepath.Dir(p.secret)

@@ -18,8 +18,8 @@ import (
 	"podstarter/sandbox/sandboxtest"
 )
 
-// What no shadow should send, and what becomes of the transfer: the stream is
-// given up, or the item is.
+// What no shadow should send, and what the transfer gives up for it: the stream or the
+// item.
 func TestDownloadOfAbsurdities(t *testing.T) {
 	file := func(numbers ...int64) func(*cedar.Stream) error {
 		return func(s *cedar.Stream) error {
@@ -121,7 +121,7 @@ func TestDownloadOfAbsurdities(t *testing.T) {
 	}
 }
 
-// What a shadow may say of a go-ahead, however odd.
+// Odd answers of a shadow to a go-ahead.
 func TestOddGoAheads(t *testing.T) {
 	s := sandboxtest.New(t)
 	sandboxtest.Put(t, s, map[string]string{"a": big1(5000), "_condor_stdout": "o"})
@@ -171,8 +171,8 @@ func TestOddGoAheads(t *testing.T) {
 	}
 }
 
-// TestPatience: a peer is waited for as long as it says, but for no longer than any
-// access point can mean.
+// TestPatience: the starter waits for a peer as long as that says, but not absurdly
+// long.
 func TestPatience(t *testing.T) {
 	const day = 86400
 	for seconds, want := range map[int64]time.Duration{

@@ -22,8 +22,8 @@ func heap() (held, asked int64) {
 	return int64(m.HeapAlloc), int64(m.TotalAlloc)
 }
 
-// TestListsTooLong: a list with more entries than its job can mean is not even
-// taken apart, and the error says which one it is, and the bound.
+// TestListsTooLong: a list with too many entries is not even parsed, and the error
+// names the list and the bound.
 func TestListsTooLong(t *testing.T) {
 	long := strings.Repeat("a,", jobfiles.MaxListed+1) + "a"
 	for _, name := range []string{"TransferOutput", "TransferIntermediate", "FailureFiles", "TransferCheckpoint", "TransferOutputRemaps",
@@ -52,7 +52,7 @@ func TestListsTooLong(t *testing.T) {
 	}
 }
 
-// TestToldIsBounded: plugins of the job's can say more than anybody wants to know.
+// TestToldIsBounded: what a job's own plugins report is bounded.
 func TestToldIsBounded(t *testing.T) {
 	var s stats
 	before, _ := heap()
@@ -68,7 +68,7 @@ func TestToldIsBounded(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestSpooledIsBounded: so is the list of the output's names.
+// TestSpooledIsBounded: the list of the output's names is bounded.
 func TestSpooledIsBounded(t *testing.T) {
 	for length, listed := range map[int]bool{40: true, 250: false} {
 		u := upload{session: &session{}}
@@ -81,7 +81,7 @@ func TestSpooledIsBounded(t *testing.T) {
 	}
 }
 
-// TestManifestIsRead: a manifest takes its own size when it is read.
+// TestManifestIsRead: reading a manifest takes no more memory than its own size.
 func TestManifestIsRead(t *testing.T) {
 	s := sandboxtest.New(t)
 	const size = 16 << 20

@@ -52,7 +52,7 @@ func (f *fakePlugin) Run(ctx context.Context, class PluginClass, files []URLFile
 	return wellStored(files), nil
 }
 
-// wellStored is what a good plugin says.
+// wellStored is the report of a plugin that succeeds.
 func wellStored(files []URLFile) *PluginRun {
 	run := &PluginRun{Results: []*classads.Ad{classads.NewAd()}}
 	for _, file := range files {
@@ -267,7 +267,8 @@ func TestStoringOneByOne(t *testing.T) {
 	}
 }
 
-// A plugin gets no link out of the sandbox: it would follow it in the pilot.
+// A plugin never gets a link that leads out of the sandbox: it would follow it in the
+// pilot.
 func TestNothingOutsideIsStored(t *testing.T) {
 	f, s := newShadow(t), sandboxtest.New(t)
 	sandboxtest.Put(t, s, map[string]string{"a": "A", "out": "->/etc/passwd", "_condor_stdout": "o"})
@@ -330,7 +331,7 @@ func TestCheckpointDestination(t *testing.T) {
 		t.Error("the manifest is in the sandbox")
 	}
 
-	// Without files there is nothing to list, and what cannot be read is not stored.
+	// Without files there is nothing to list, and an unreadable file is not stored.
 	p.stored, f.got = nil, nil
 	sandboxtest.As(t, s, func(dir string) error { return os.Remove(dir + "/state") })
 	_, err := tr.Upload(context.Background(), Upload{Kind: jobfiles.Checkpoint, Number: 4})
@@ -359,7 +360,7 @@ func TestCheckpointDestination(t *testing.T) {
 	f.mustPlay()
 }
 
-// FuzzReports lets a plugin say anything about files.
+// FuzzReports lets a plugin report anything about files.
 func FuzzReports(f *testing.F) {
 	f.Add("u1", "a", "u2", "b", true, 3)
 	f.Add("", "", "u1", "/x/a", false, 0)

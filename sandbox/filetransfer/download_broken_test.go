@@ -148,8 +148,8 @@ func TestDownloadCancelled(t *testing.T) {
 	}
 }
 
-// TestVerdictOfACancelledTransfer: whatever it was that went wrong first, a transfer that
-// was cut short is worth another try, and says why it was cut.
+// TestVerdictOfACancelledTransfer: whatever went wrong first, a cancelled transfer may
+// be tried again, and says why it was cancelled.
 func TestVerdictOfACancelledTransfer(t *testing.T) {
 	why := errors.New("the job is removed")
 	for _, cancelled := range []bool{false, true} {
@@ -225,7 +225,7 @@ func delegating(signer *rsa.PrivateKey, chain int) func(*cedar.Stream) error {
 	}
 }
 
-// TestProxyReplacesNothing: a proxy does not get into a file that is there, which others
+// TestProxyReplacesNothing: a proxy is not written into an existing file, which others
 // may be able to read.
 func TestProxyReplacesNothing(t *testing.T) {
 	f, s := newShadow(t), sandboxtest.New(t)

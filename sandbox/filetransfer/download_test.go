@@ -155,7 +155,7 @@ func TestDownloadHandshake(t *testing.T) {
 	}
 }
 
-// Failures of single items: the rest arrives, the first failure is told.
+// Failures of single items: the rest arrives, and the first failure is reported.
 func TestDownloadItemFails(t *testing.T) {
 	last := sent{command: 1, name: "last", mode: 0o644, data: "last"}
 	blocked := []sent{{command: 1, name: "file", mode: 0o644, data: "x"}}

@@ -14,9 +14,9 @@ import (
 	"podstarter/sandbox/sandboxtest"
 )
 
-// FuzzAnswers lets a shadow grant, refuse and acknowledge output in whatever
-// words it likes: the limit that it names is kept, and an error is one that the
-// shadow of another job could be told.
+// FuzzAnswers lets a shadow grant, refuse and acknowledge output with any text: the
+// transfer keeps the limit that it names, and every error could be sent to another
+// job's shadow.
 func FuzzAnswers(f *testing.F) {
 	for _, said := range [][]any{
 		{"[Result=2; MaxTransferBytes=-1]", 300, "[Result=0]"},

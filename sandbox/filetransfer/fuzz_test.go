@@ -15,7 +15,7 @@ import (
 	"podstarter/sandbox/sandboxtest"
 )
 
-// deadConn has said all that it will ever say, and takes anything.
+// deadConn is a peer that has sent everything, and accepts anything.
 type deadConn struct{ *bytes.Reader }
 
 func (deadConn) Write(p []byte) (int, error)      { return len(p), nil }

@@ -18,9 +18,8 @@ import (
 	"podstarter/sandbox/sandboxtest"
 )
 
-// While names are opened, a process of the payload exchanges files and
-// directories for links to those of others, again and again. What is read is
-// the payload's or nothing.
+// While names are opened, a process of the payload exchanges files and directories for
+// links to those of others, again and again. Only files of the payload are read.
 func TestNamesAreSwappedMeanwhile(t *testing.T) {
 	s := sandboxtest.New(t)
 	outside := filepath.Join(filepath.Dir(s.Dir()), "treasure")
@@ -109,8 +108,8 @@ func TestUploadOfFilesOfOthers(t *testing.T) {
 	}
 }
 
-// A file of a terabyte that takes no room is as long as it says; the limit of
-// the access point counts.
+// A sparse file of a terabyte counts with its full length against the access point's
+// limit.
 func TestUploadOfHoles(t *testing.T) {
 	f, s := newShadow(t), sandboxtest.New(t)
 	f.limit = 1 << 20
@@ -225,7 +224,7 @@ func TestUploadOfTooManyFilesInPlaceOfStdout(t *testing.T) {
 	}
 }
 
-// Names that would command the terminal of whoever reads the hold reason.
+// Names with control sequences for the terminal of the hold reason's reader.
 func TestUploadOfOddNamesInReasons(t *testing.T) {
 	f, s := newShadow(t), sandboxtest.New(t)
 	sandboxtest.Put(t, s, map[string]string{"_condor_stdout": "o"})
@@ -243,7 +242,7 @@ func TestUploadOfOddNamesInReasons(t *testing.T) {
 	}
 }
 
-// A volume without room: the first file that does not fit is told, as with
+// A volume without room: the first file that does not fit is reported, as with
 // HTCondor, what fits arrives, and the sandbox can be written to afterwards.
 func TestDownloadToFullVolume(t *testing.T) {
 	if os.Geteuid() != 0 {

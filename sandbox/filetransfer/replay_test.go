@@ -33,8 +33,8 @@ func recordedJob(t testing.TB, version, name string) *classads.Ad {
 	return ad
 }
 
-// replay is a transfer with the shadow of a recording, which complains about what
-// is not sent as it was then.
+// replay is a transfer with the shadow of a recording, which fails the test if
+// something is not sent as in the recording.
 func replay(t testing.TB, s *sandbox.Sandbox, r streams.Recording) *Transfer {
 	t.Helper()
 	job := recordedJob(t, r.Version, r.Case)
@@ -138,8 +138,8 @@ func TestReplayUpload(t *testing.T) {
 	}
 }
 
-// TestReplayCompares is about what the player of recordings lets pass: nothing but
-// that a file is cut into smaller pieces.
+// TestReplayCompares: the only difference that the player of recordings accepts is a
+// file cut into smaller pieces.
 func TestReplayCompares(t *testing.T) {
 	const recorded = 262144
 	numbers := func(values ...uint64) (b []byte) {

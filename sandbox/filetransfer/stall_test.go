@@ -38,7 +38,7 @@ func speaker(t *testing.T, reads bool, act func(there net.Conn)) Dial {
 	}
 }
 
-// says says no more than that.
+// says sends this, and no more.
 func says(text []byte) func(net.Conn) {
 	return func(there net.Conn) {
 		if len(text) > 0 {
@@ -86,8 +86,8 @@ func mustTimeOut(t *testing.T, at int, err error, began time.Time, code int) {
 	}
 }
 
-// A shadow that falls silent at any moment of a transfer of input does not keep
-// the starter: not before a message, not in the middle of one.
+// A shadow that falls silent does not block the starter, at any moment of a transfer of
+// input: neither before a message nor in the middle of one.
 func TestDownloadStalls(t *testing.T) {
 	said := conversation(t, []sent{
 		{command: 1, name: "a", mode: 0o644, data: "hello"}, {command: 6, name: "d", mode: 0o755},
@@ -167,8 +167,8 @@ func TestDownloadTrickles(t *testing.T) {
 	})
 }
 
-// A place in the access point's queue may take days to come; what counts is that
-// somebody says so.
+// A place in the access point's queue may take days to come; what counts is that the
+// peer says so.
 func TestDownloadWaitsInTheQueue(t *testing.T) {
 	s := sandboxtest.New(t)
 	waiting, rest := messages(t, "[Result=0]"), conversation(t, []sent{{command: 6, name: "d", mode: 0o755}})
@@ -196,7 +196,7 @@ func TestDownloadWaitsInTheQueue(t *testing.T) {
 }
 
 // An end of the connection at any byte is an error that says so, and leaves no
-// file that is not whole.
+// incomplete file.
 func TestDownloadIsCut(t *testing.T) {
 	whole := big1(700)
 	said := conversation(t, []sent{{command: 1, name: "a", mode: 0o644, data: whole}, {command: 999, ad: ad(t, "[SubCommand=9; SignList={\"x\"}]")}})

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// The stock curl_plugin names no protocol of a URL with a token. What it stored
-// counts all the same, what it fetched does not.
+// The stock curl_plugin names no protocol for a URL with a token. The files that it
+// stored count all the same, those that it fetched do not.
 func TestBytesWithoutProtocol(t *testing.T) {
 	run := &PluginRun{Reports: []PluginReport{
 		{Success: true, Judged: true, Sized: true, Bytes: 10},

@@ -195,8 +195,8 @@ func TestUploadWaitsForAnAnswerThatTakesTime(t *testing.T) {
 	}
 }
 
-// A job that shuts its own directories does so each time: it is held, rather than
-// run again for ever.
+// A job that closes its own directories does so each time: it is held, and not run
+// again forever.
 func TestAnUnlistableSandboxIsTheJobsDoing(t *testing.T) {
 	u := &upload{session: &session{code: CodeUpload}}
 	for _, tc := range []struct {

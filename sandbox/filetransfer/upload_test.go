@@ -345,7 +345,7 @@ TransferOutput = "a/b/c,./top,a/e,out3/,void/,bare,k/l/,a/b/d,` + s.Scratch() + 
 	want := []string{
 		"6 a 755", "6 a/b 755", "1 a/b/c 644 c", "1 top 644 t", "6 a/e 755", "6 a/e/f 755", "1 a/e/f/g 644 g",
 		"6 out3 755", "1 out3/x 644 x",
-		// Of void/ only what is in it is wanted, and that is nothing.
+		// Only the contents of void/ are requested, and it is empty.
 		"6 bare 755", "6 k 755", "6 k/l 755", "6 k/l/in 755", "1 a/b/d 644 d", "6 h 755", "6 h/i 755", "1 h/i/j 644 j", "1 _condor_stdout 644 o",
 	}
 	if diff := cmp.Diff(want, gotten(f, true)); diff != "" {

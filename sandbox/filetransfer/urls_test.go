@@ -79,7 +79,7 @@ func (p *urlPlugin) Run(ctx context.Context, class PluginClass, files []URLFile,
 
 func fetchItem(url, name string) sent { return sent{command: 5, name: name, url: url} }
 
-// TestFetch is the order of runs, what is counted and what is told.
+// TestFetch: the order of runs, and what is counted and reported.
 func TestFetch(t *testing.T) {
 	f, s := newShadow(t), sandboxtest.New(t)
 	plugins := &urlPlugins{s: s}
@@ -120,7 +120,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestFetchFails: the first failure ends it, and is told as stock tells it.
+// TestFetchFails: the first failure ends it, and is reported as stock reports it.
 func TestFetchFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		items []sent

@@ -16,7 +16,7 @@ import (
 
 func sha(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 
-// manifestOf is what sha256sum(1) would say of files: "name", "content", ...
+// manifestOf is the output of sha256sum(1) for files: "name", "content", ...
 func manifestOf(number int, pairs ...string) string {
 	text := ""
 	for i := 0; i < len(pairs); i += 2 {

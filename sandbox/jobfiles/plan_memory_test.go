@@ -20,8 +20,8 @@ func heap() (held, asked int64) {
 	return int64(m.HeapAlloc), int64(m.TotalAlloc)
 }
 
-// TestPlanOfLongNames: what a plan holds does not grow with the length of the paths
-// that a job gives its files.
+// TestPlanOfLongNames: the memory of a plan does not grow with the length of a job's
+// paths.
 func TestPlanOfLongNames(t *testing.T) {
 	const (
 		files = 8000
@@ -71,8 +71,8 @@ func TestPlanOfLongNames(t *testing.T) {
 	}
 }
 
-// TestPlanOfOrdinaryNames: so many files with names as people give them are held,
-// and the duplicates among them found.
+// TestPlanOfOrdinaryNames: a plan holds this many files with usual names, and finds the
+// duplicates.
 func TestPlanOfOrdinaryNames(t *testing.T) {
 	p := Plan{whole: true}
 	for i := range maxPlanned {

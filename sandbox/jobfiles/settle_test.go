@@ -14,8 +14,8 @@ import (
 	"podstarter/sandbox/sandboxtest"
 )
 
-// The pause before a job may start is as long as the file system's clock needs
-// to move, whatever its grain and whatever time it shows.
+// The pause before a job may start is as long as the file system's clock needs to move,
+// whatever its resolution and its time.
 func TestSettle(t *testing.T) {
 	stamp := func(t time.Time) unix.Timespec { return unix.NsecToTimespec(t.UnixNano()) }
 	grain := func(step, ahead time.Duration) func() (unix.Timespec, error) {

@@ -13,7 +13,7 @@ import (
 
 func sha(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 
-// manifestOf is what sha256sum(1) would say of files: "name", "content", ...
+// manifestOf is the output of sha256sum(1) for files: "name", "content", ...
 func manifestOf(number int, pairs ...string) string {
 	text := ""
 	for i := 0; i < len(pairs); i += 2 {
@@ -95,7 +95,7 @@ func FuzzManifest(f *testing.F) {
 		if n := len(slices.Collect(files)); n == 0 || n > strings.Count(text, "\n") {
 			t.Errorf("%d files of %d lines", n, strings.Count(text, "\n"))
 		}
-		// Nothing but its own checksum makes it whole.
+		// Only its own checksum makes it valid.
 		if _, err := Read(Name(1), []byte("0"+text)); err == nil {
 			t.Error("it may be changed")
 		}
