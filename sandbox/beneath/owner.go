@@ -16,7 +16,7 @@ import (
 // use [Self] for the identity of this process.
 type Owner struct {
 	UID, GID int   // numeric ids; UID < 0 means the process's own identity
-	Groups   []int // supplementary groups; nil means GID alone
+	Groups   []int // supplementary groups; nil means only GID
 }
 
 // Self returns the owner that stands for the process itself.
@@ -92,8 +92,8 @@ func (o Owner) Do(fn func() error) error {
 	return <-result
 }
 
-// assume gives the calling thread the identity of o. The raw system calls act
-// on this thread alone; those of packages syscall and unix act on all of them.
+// assume gives the calling thread the identity of o. The raw system calls act only on
+// this thread; those of packages syscall and unix act on all of them.
 func (o Owner) assume() error {
 	groups := []uint32{uint32(o.GID)}
 	if o.Groups != nil {

@@ -51,10 +51,10 @@ func openDir(at int, name string, on mountOf) (*Dir, error) {
 	return &Dir{fd: fd, name: name}, nil
 }
 
-// trail is the way down from the top of a tree to the directory at hand. Of a
-// deep trail only the ends are open: a directory in its middle is closed when
-// the trail goes on below it, and found again through ".." on the way back,
-// provided that it is still the same directory.
+// trail is the way down from the top of a tree to the directory at hand. Of a deep
+// trail only the ends are open: a directory in its middle is closed when the trail goes
+// on below it, and found again through ".." on the way back, if it is still the same
+// directory.
 type trail struct {
 	open []*Dir
 	gone []place // closed directories between open[0] and open[1]

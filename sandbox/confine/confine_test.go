@@ -183,7 +183,7 @@ func TestProgramsAreConfined(t *testing.T) {
 	rules := p.rules(t)
 	rules.Trees = append(rules.Trees, "/usr", "/bin", "/lib", "/lib64", "/etc")
 	rules.Read = append(rules.Read, "/proc")
-	// A process with CAP_PERFMON may look into any other, and one of root's has that.
+	// A process with CAP_PERFMON, such as one of root's, may inspect any other.
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() == 0 {
 		attr.Credential = &syscall.Credential{Uid: 4714, Gid: 4714}

@@ -37,7 +37,7 @@ func TestDownloadOfAbsurdities(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		item  sent
-		again bool // the stream is of no further use
+		again bool // the stream is unusable
 		sub   unix.Errno
 		text  string
 	}{

@@ -21,10 +21,10 @@ import (
 	"podstarter/sandbox/sandboxtest"
 )
 
-// The benchmarks measure this side alone: the shadow is a process of its own.
-// It sends as HTCondor's does: packets of 4 KiB, each message by itself. Files are
-// in memory where that can be had: creating thousands costs a disk's file system
-// more or less depending on what was removed before.
+// The benchmarks measure only this side: the shadow is a process of its own. It sends
+// as HTCondor's does: packets of 4 KiB, each message by itself. Files are in memory
+// where that can be had: creating thousands costs a disk's file system more or less
+// depending on what was removed before.
 //
 //	go test ./sandbox -run '^$' -bench . -benchtime 1x
 

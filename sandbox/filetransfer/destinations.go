@@ -336,7 +336,7 @@ func (u *upload) reportSingle(it *jobfiles.Item, run *PluginRun) error {
 	return u.sendStored(it, run.Failure)
 }
 
-// unstored reports a file that there is no plugin for.
+// unstored reports a file for which there is no plugin.
 func (u *upload) unstored(it *jobfiles.Item, why *PluginFailure) error {
 	if err := u.head(cmdOther, it.WireName()); err != nil {
 		return err

@@ -71,8 +71,7 @@ func broken(code int, doing string, err error) *Error {
 	}
 }
 
-// errno finds the errno that C code would have had for an error; EIO if there
-// is no better word.
+// errno finds the errno that C code would have had for an error; EIO if none fits.
 func errno(err error) syscall.Errno {
 	var e syscall.Errno
 	var n net.Error

@@ -44,11 +44,11 @@ type Config struct {
 	InputTimeout, OutputTimeout time.Duration
 
 	// Stall bounds how long input may make no progress at all, even if the peer sends
-	// messages meanwhile: STARTER_FILE_XFER_STALL_TIMEOUT. 0 is no bound.
+	// messages meanwhile: STARTER_FILE_XFER_STALL_TIMEOUT. 0 means no bound.
 	Stall time.Duration
 
-	// MaxOutput is the greatest number of files and directories that one
-	// upload may return; 0 is no bound.
+	// MaxOutput is the greatest number of files and directories that one upload may
+	// return; 0 means no bound.
 	MaxOutput int64
 
 	// Outside lets names of output and links lead out of the sandbox; files there are

@@ -28,7 +28,7 @@ func (e *CheckpointError) Error() string { return e.Text }
 
 // VerifyCheckpoint checks whether the input contains a manifest, and if so whether all
 // files that it lists have arrived as they were saved. Then it removes the manifest,
-// which is not a file of the job. The errors that it finds are a *CheckpointError
+// which is not a file of the job. A fault of the checkpoint is a *CheckpointError
 // (src/condor_starter.V6.1/jic_shadow.cpp: transferInputStatus).
 //
 // Stock starters of 25.14 try to do the same, but look for the manifest as a user who

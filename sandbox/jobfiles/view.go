@@ -69,7 +69,7 @@ func (v View) OpenRead(name string) (f *beneath.File, st unix.Stat_t, err error)
 
 // Shown is the name of a file as messages give it: with its whole path.
 func (v View) Shown(name string) string {
-	if len(name) > unix.PathMax { // a peer's; there is no such file
+	if len(name) > unix.PathMax { // from a peer; such a file cannot exist
 		name = name[:unix.PathMax] + "..."
 	}
 	if strings.HasPrefix(name, "/") || URLScheme(name) != "" {
