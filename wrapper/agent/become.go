@@ -12,8 +12,8 @@ import (
 	"podstarter/payload"
 )
 
-// defaultPath is searched when the payload's environment has no PATH: what
-// container runtimes put there for images that say nothing.
+// defaultPath is searched when the payload's environment has no PATH: container runtimes
+// use it for images that set none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // candidates lists the paths to try, as execvp(3) does.
@@ -27,13 +27,13 @@ func candidates(s *payload.Spec, name string) []string {
 	}
 	var list []string
 	for dir := range strings.SplitSeq(search, ":") {
-		list = append(list, path.Join(dir, name)) // an empty one is the working directory
+		list = append(list, path.Join(dir, name)) // an empty entry means the working directory
 	}
 	return list
 }
 
-// busyPatience is how long a program file may be open for writing elsewhere: in
-// the starter, for the moment between fork and execve of some other process.
+// busyPatience is how long a launcher waits for a program file that is open for writing
+// elsewhere: in the starter, between fork and execve of some other process.
 const (
 	busyPatience = 500 * time.Millisecond
 	busyPause    = 10 * time.Millisecond
@@ -43,7 +43,7 @@ const (
 type attempt struct {
 	asked string
 	names []string
-	paths []*byte // of names; nil: the program in programFD
+	paths []*byte // of names; nil means the program in programFD
 	argv  []*byte
 }
 
@@ -58,9 +58,9 @@ func layOut(s *payload.Spec, path string, args []string) attempt {
 	return attempt{path, names, pointers(names), pointers(args)}
 }
 
-// become turns the process into the payload. It returns only when that failed,
-// with the path that failed. Memory for all system calls is laid out before the
-// limits take effect; they may forbid this program to take more.
+// become turns the process into the payload. It returns only on failure, with the path that
+// failed. It allocates the memory for all system calls before the limits take effect: under
+// them this program may get no more.
 func become(j *job, r report) (string, error) {
 	s := &j.Spec
 	attempts := []attempt{layOut(s, s.Path, s.Args)}
@@ -78,7 +78,7 @@ func become(j *job, r report) (string, error) {
 
 	resetSignals()
 	for i := range limits {
-		setRaw(&limits[i]) // lowers only: what could fail was done before
+		setRaw(&limits[i]) // only lowers limits; what can fail was done before
 	}
 	for i := range attempts {
 		path, errno := attempts[i].try(envp)
@@ -94,7 +94,7 @@ func become(j *job, r report) (string, error) {
 	return s.Path, unix.ENOENT
 }
 
-// try executes the program. It returns only when that failed.
+// try executes the program. It returns only on failure.
 func (a *attempt) try(envp []*byte) (string, unix.Errno) {
 	if a.paths == nil {
 		return a.asked, execveat(programFD, a.argv, envp)
@@ -106,7 +106,7 @@ func (a *attempt) try(envp []*byte) (string, unix.Errno) {
 	failure := unix.ENOENT
 	for i := range names {
 		errno := execve(a.paths[i], a.argv, envp)
-		// By the clock: the sleep may end early, by a signal of the Go runtime.
+		// Go by the clock: a signal of the Go runtime may end the sleep early.
 		for errno == unix.ETXTBSY && time.Since(begin) < busyPatience {
 			_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
 			errno = execve(a.paths[i], a.argv, envp)
@@ -130,7 +130,7 @@ func (a *attempt) try(envp []*byte) (string, unix.Errno) {
 	return names[best], failure
 }
 
-// execveat executes an open file, wherever it is (execveat(2)).
+// execveat executes an open file; it needs no path (execveat(2)).
 func execveat(fd int, argv, envp []*byte) unix.Errno {
 	var none byte
 	_, _, errno := unix.RawSyscall6(unix.SYS_EXECVEAT, uintptr(fd), uintptr(unsafe.Pointer(&none)),
@@ -144,8 +144,8 @@ func execve(path *byte, argv, envp []*byte) unix.Errno {
 	return errno
 }
 
-// pointers makes C strings, with a null pointer at the end. Validate has made
-// sure that no string holds a NUL byte.
+// pointers makes C strings, with a null pointer at the end. Validate made sure that no
+// string holds a NUL byte.
 func pointers(list []string) []*byte {
 	out := make([]*byte, len(list)+1)
 	for i, s := range list {
@@ -156,8 +156,8 @@ func pointers(list []string) []*byte {
 	return out
 }
 
-// signalAction is struct sigaction of the kernel, or more than that: some
-// architectures have no restorer.
+// signalAction is the kernel's struct sigaction, or larger: some architectures have no
+// restorer.
 type signalAction struct {
 	handler, flags, restorer, mask uintptr
 }
@@ -167,9 +167,9 @@ const (
 	signalSet    = 8 // size of sigset_t in the kernel
 )
 
-// resetSignals sets every disposition to the default and unblocks everything.
-// Handlers of this program would be reset by execve(2) itself; what was ignored
-// when the wrapper was started would remain ignored.
+// resetSignals sets every disposition to the default and unblocks everything. execve(2)
+// itself resets this program's handlers, but a signal that was ignored when the wrapper
+// started would stay ignored.
 func resetSignals() {
 	var byDefault, now signalAction
 	for sig := uintptr(1); sig <= lastSignal; sig++ {
@@ -188,8 +188,8 @@ type kernelLimit struct {
 	value    unix.Rlimit
 }
 
-// kernelLimits prepares the limits: no hard limit above the present one, which
-// only root may raise and raiseHardLimits has tried to.
+// kernelLimits prepares the limits. No hard limit goes above the present one: only root may
+// raise that, and raiseHardLimits has tried.
 func kernelLimits(limits []payload.Limit) ([]kernelLimit, error) {
 	list := make([]kernelLimit, 0, len(limits))
 	for _, l := range limits {
@@ -204,15 +204,13 @@ func kernelLimits(limits []payload.Limit) ([]kernelLimit, error) {
 	return list, nil
 }
 
-// restoreFileLimit puts the soft limit of open files back to what it was when
-// the launcher was started. The Go runtime raises it to the hard limit at the
-// start (syscall/rlimit.go), tells nobody the former value, and puts it back
-// before an execve(2) of its own making. So one is made that cannot succeed.
-// Without this, select(2) and other old code in the payload would break.
+// restoreFileLimit restores the soft limit of open files that the launcher started with.
+// The Go runtime raises it to the hard limit at the start (syscall/rlimit.go), does not
+// tell the former value, and restores it before its own execve(2). So this makes one that
+// cannot succeed. Without it, select(2) and other old code in the payload would break.
 func restoreFileLimit() { _ = syscall.Exec("", nil, nil) }
 
-// raiseHardLimits raises what is to be above the present hard limit, as long as
-// the process may.
+// raiseHardLimits raises hard limits that the spec wants higher, as far as the process may.
 func raiseHardLimits(limits []payload.Limit) {
 	for _, l := range limits {
 		number, _ := payload.ResourceNumber(l.Resource)

@@ -34,24 +34,22 @@ func newCapture(most int) (*capture, *os.File, error) {
 	return &capture{pipe: os.NewFile(uintptr(pipe[0]), "output"), fd: pipe[0], most: most}, output, nil
 }
 
-// end is called when the main process has ended. What its children write from now
-// on is lost.
+// end is called when the main process has ended. Later output of its children is lost.
 func (c *capture) end() {
 	if c != nil {
 		_ = c.pipe.SetReadDeadline(time.Now())
 	}
 }
 
-// abandon is for a pipe that nobody writes to.
+// abandon closes a pipe that nobody writes to.
 func (c *capture) abandon() {
 	if c != nil {
 		c.pipe.Close()
 	}
 }
 
-// read reads to the end of the pipe or of the main process, whichever comes
-// first, and keeps the beginning. Reading never stops before, so that the
-// program is not held up.
+// read reads to the end of the pipe or of the main process, whichever comes first, and
+// keeps the beginning. It never stops reading earlier, which would block the program.
 func (c *capture) read() []byte {
 	defer c.pipe.Close()
 	var kept []byte
@@ -66,7 +64,7 @@ func (c *capture) read() []byte {
 			return kept
 		}
 	}
-	// What the main process had written is in the pipe.
+	// All that the main process wrote is in the pipe.
 	for len(kept) < c.most {
 		n, err := unix.Read(c.fd, buf)
 		if errors.Is(err, unix.EINTR) {
@@ -80,7 +78,7 @@ func (c *capture) read() []byte {
 	return kept
 }
 
-// captureEnded takes note of a run's output.
+// captureEnded stores a run's output.
 func (a *agent) captureEnded(e *captureEnd) {
 	e.run.output, e.run.captured = e.output, true
 	if e.run == a.run {
@@ -88,8 +86,7 @@ func (a *agent) captureEnded(e *captureEnd) {
 	}
 }
 
-// programFile makes a file of a program that came with a request. Nobody can
-// change it.
+// programFile puts a program that came with a request into a file that nobody can change.
 func programFile(program []byte) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate("program", flags|unix.MFD_EXEC)

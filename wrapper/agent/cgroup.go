@@ -12,8 +12,8 @@ import (
 	"podstarter/payload"
 )
 
-// cgroup reads the figures of the control group this process is in. In a
-// container that is the container's; nobody else needs to be able to see it.
+// cgroup reads the figures of the control group this process is in. In a container that is
+// the container's group; no other process needs access to it.
 type cgroup struct {
 	version int // 1 if memory is accounted by version 1, else 2
 	// dirs maps a controller to the directory of the process's group: "memory",
@@ -21,7 +21,7 @@ type cgroup struct {
 	dirs map[string]string
 }
 
-// cgroupSample is one look. A figure the kernel does not offer is -1.
+// cgroupSample is one reading. A figure that the kernel does not offer is -1.
 type cgroupSample struct {
 	memory, used, cache                  int64
 	peak, limit, oomKills                int64
@@ -30,8 +30,8 @@ type cgroupSample struct {
 	readBytes, writeBytes, reads, writes int64
 }
 
-// openCgroup finds the group by /proc/self/cgroup and /proc/self/mountinfo
-// below root, which is "/" but in tests. nil if there is nothing to find.
+// openCgroup finds the group by /proc/self/cgroup and /proc/self/mountinfo below root,
+// which is "/" except in tests. It returns nil if there is none.
 func openCgroup(root string) *cgroup {
 	groups := readLimited(filepath.Join(root, "proc/self/cgroup"))
 	mounts := readLimited(filepath.Join(root, "proc/self/mountinfo"))
@@ -62,10 +62,9 @@ func openCgroup(root string) *cgroup {
 	return c
 }
 
-// isTop tells whether a directory is the top of a hierarchy, which counts the
-// whole machine. Its path does not tell: in a cgroup namespace a group's own path
-// is "/". Only the top has a release_agent in version 1, and only it lacks
-// cgroup.events in version 2.
+// isTop tells whether a directory is the top of a hierarchy, which counts the whole
+// machine. The path does not show it: in a cgroup namespace a group's own path is "/". Only
+// the top has a release_agent in version 1, and only it lacks cgroup.events in version 2.
 func isTop(dir, controller string) bool {
 	if controller == "" {
 		_, err := os.Stat(filepath.Join(dir, "cgroup.events"))
@@ -153,7 +152,7 @@ func (m cgroupMount) below(group string) (string, bool) {
 	return rest, ok && (rest == "" || rest[0] == '/')
 }
 
-// sample looks at the group. A nil cgroup gives a nil sample.
+// sample reads the group's figures. A nil cgroup gives a nil sample.
 func (c *cgroup) sample() *cgroupSample {
 	if c == nil {
 		return nil
@@ -176,14 +175,14 @@ func (a *agent) cgroupUsage(r *run) *payload.CgroupUsage {
 	return now.since(r.base, a.cgroup.version, &r.peak)
 }
 
-// since makes counters relative to an earlier look, and the memory of processes
-// too: what this program itself needs is no payload's. high is the highest memory
-// use seen in between, and is kept up to date.
+// since makes counters relative to an earlier sample, and process memory too, since this
+// program's own memory is not the payload's. high is the highest memory use seen in
+// between; since updates it.
 func (s *cgroupSample) since(base *cgroupSample, version int, high *int64) *payload.CgroupUsage {
 	*high = max(*high, s.memory)
 	peak := s.peak
 	if peak >= 0 && peak <= base.peak || peak < 0 && *high > 0 {
-		peak = *high // the kernel's is of an earlier run, or there is none
+		peak = *high // the kernel's peak is an earlier run's, or missing
 	}
 	return &payload.CgroupUsage{
 		Version:       version,
@@ -205,8 +204,8 @@ func (s *cgroupSample) since(base *cgroupSample, version int, high *int64) *payl
 	}
 }
 
-// delta is -1 for a figure that is not there. A file that appears with the
-// first use of a device counts from 0.
+// delta is -1 for a missing figure. A file that appears with the first use of a device
+// counts from 0.
 func delta(now, base int64) int64 {
 	if now < 0 {
 		return -1
@@ -231,8 +230,8 @@ func readLimited(path string) []byte {
 	return data
 }
 
-// number reads a file with one number; "max" is -1, and so is everything else
-// that is none.
+// number reads a file with one number; "max" and everything else that is not a number gives
+// -1.
 func number(path string) int64 {
 	return parseNumber(strings.TrimSpace(string(readLimited(path))))
 }

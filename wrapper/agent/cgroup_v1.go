@@ -12,7 +12,7 @@ import (
 const noLimit = 1<<63 - 1<<16
 
 // sampleV1 reads the files of cgroup version 1 (Linux,
-// Documentation/admin-guide/cgroup-v1/). oom_kill is there since Linux 4.13.
+// Documentation/admin-guide/cgroup-v1/). oom_kill exists since Linux 4.13.
 func (c *cgroup) sampleV1(s *cgroupSample) {
 	file := func(controller, name string) string {
 		dir, ok := c.dirs[controller]
@@ -41,8 +41,7 @@ func (c *cgroup) sampleV1(s *cgroupSample) {
 	s.reads, s.writes = readBlkio(readLimited(file("blkio", "blkio.throttle.io_serviced_recursive")))
 }
 
-// withoutShared takes shared memory out of page cache: the kernel counts it as
-// both.
+// withoutShared subtracts shared memory from page cache: the kernel counts it as both.
 func withoutShared(cache, shmem int64) int64 {
 	if cache < 0 {
 		return -1

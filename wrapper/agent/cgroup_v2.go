@@ -7,8 +7,8 @@ import (
 )
 
 // sampleV2 reads the files of cgroup version 2 (Linux,
-// Documentation/admin-guide/cgroup-v2.rst). memory.peak is there since Linux
-// 5.19, pids.peak since 6.11.
+// Documentation/admin-guide/cgroup-v2.rst). memory.peak exists since Linux 5.19, pids.peak
+// since 6.11.
 func (c *cgroup) sampleV2(s *cgroupSample) {
 	dir := c.dirs[""]
 	file := func(name string) string { return filepath.Join(dir, name) }

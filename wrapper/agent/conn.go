@@ -21,7 +21,7 @@ func newConnection(sock *net.UnixConn) *connection {
 	return &connection{sock: sock, files: payload.NewFileReader(sock, maxPending)}
 }
 
-// accept passes on connections of root, of this user, and of the pilot's.
+// accept passes on connections of root, of this user and of the pilot's user.
 func (a *agent) accept() {
 	for {
 		sock, err := a.control.sock.AcceptUnix()
@@ -29,7 +29,7 @@ func (a *agent) accept() {
 			return
 		}
 		if err != nil {
-			// Out of file descriptors or memory: that may pass.
+			// Out of file descriptors or memory: this may be temporary.
 			a.log.print("accept a connection: %v", err)
 			<-time.After(acceptPause)
 			continue
@@ -65,12 +65,12 @@ func peerUser(sock *net.UnixConn) (int, error) {
 	return uid, errors.Join(err, credErr)
 }
 
-// maxPending bounds the open files that have come and have not been used. The
-// loop is at most two requests behind.
+// maxPending bounds the open files that have arrived and are not used yet. The loop is at
+// most two requests behind.
 const maxPending = 4 * payload.MaxExecFiles
 
-// read passes on lines until the connection ends. What is urgent then is done before
-// anybody hears of it.
+// read passes on lines until the connection ends. It then calls urgent before it reports
+// the end.
 func (c *connection) read(events chan<- event, urgent func()) {
 	lines := payload.NewLineReader(c.files, payload.MaxLine)
 	for {
@@ -90,8 +90,8 @@ func closeFiles(files []*os.File) {
 	}
 }
 
-// sendTimeout bounds the writing of a message. Messages are few and small, so
-// that only a starter that has stopped reading long ago runs into it.
+// sendTimeout bounds the writing of a message. Messages are few and small, so only a
+// starter that stopped reading long ago reaches it.
 const sendTimeout = 5 * time.Second
 
 func (c *connection) send(m payload.Message) error {
@@ -106,15 +106,15 @@ func (c *connection) send(m payload.Message) error {
 	return err
 }
 
-// greet sends the Hello, and with it the open file by which the starter finds out
-// in which container this is.
+// greet sends the Hello, and with it the open file from which the starter learns which
+// container this is.
 func (c *connection) greet(h payload.Hello) error {
 	line, err := payload.EncodeLine(payload.Message{Hello: &h})
 	if err != nil {
 		return err
 	}
 	var files []byte
-	// Opened anew each time: what was read of a file is read.
+	// Opened anew each time: a reader moves the offset.
 	if fd, err := unix.Open(payload.CgroupFile, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
 		defer func() { _ = unix.Close(fd) }()
 		files = unix.UnixRights(fd)

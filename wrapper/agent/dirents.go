@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// directory is one being read, a few names at a time: how many there are is not
-// the reader's to bear.
+// directory is a directory that is being read, a few names at a time: memory must not grow
+// with the number of names.
 type directory struct {
 	fd     int
 	buf    []byte
@@ -20,7 +20,7 @@ type directory struct {
 // direntBuffer has room for some thirty of the longest names.
 const direntBuffer = 8 << 10
 
-// openDirectoryAt opens a directory, and nothing else, by its own name.
+// openDirectoryAt opens a directory; anything else, and a link, is an error.
 func openDirectoryAt(at int, name string) (*directory, error) {
 	for {
 		fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -65,7 +65,7 @@ func (d *directory) next() (name string, kind byte, err error) {
 			length = int(binary.NativeEndian.Uint16(d.unread[direntLength:]))
 		}
 		if length < direntName || length > len(d.unread) {
-			return "", 0, unix.EIO // cannot be, and must not be a panic
+			return "", 0, unix.EIO // impossible, but must not panic
 		}
 		record := d.unread[:length]
 		d.unread = d.unread[length:]

@@ -9,15 +9,15 @@ import (
 // becomes the wrapper.
 const WrapperName = "condor_pod_wrapper"
 
-// launcherName is the name by which it becomes the launcher of one payload.
+// launcherName is the name by which such a program becomes the launcher of one payload.
 const launcherName = "condor_pod_launcher"
 
-// selfExe is this program, whatever has become of its file since.
+// selfExe is this program, even if its file was replaced or removed since.
 const selfExe = "/proc/self/exe"
 
-// Dispatch turns the process into the wrapper or its launcher if it was started
-// under such a name, and does not return then. Programs that serve as a wrapper
-// too (localexec) call it first thing in main.
+// Dispatch turns the process into the wrapper or its launcher if it was started under such
+// a name; then it does not return. Programs that serve as a wrapper too (localexec) call it
+// first thing in main.
 func Dispatch() {
 	if len(os.Args) == 0 {
 		return

@@ -11,27 +11,24 @@ import (
 	"podstarter/payload"
 )
 
-// ownPrefix marks variables of the pod that are meant for the wrapper, and not
-// for the payload.
+// ownPrefix marks variables of the pod that are for the wrapper, not for the payload.
 const ownPrefix = "POD_STARTER_"
 
-// setAside is put before a variable's name while it must not be seen by the Go
-// runtime.
+// setAside is put before the name of a variable that the Go runtime must not see.
 const setAside = ownPrefix + "IMAGE_"
 
-// runtimeVariables change how the Go runtime behaves, which reads them before
-// main. An image may set them for its own programs, or to trip the wrapper.
+// runtimeVariables change how the Go runtime behaves, which reads them before main. An
+// image may set them for its own programs, or to disturb the wrapper.
 var runtimeVariables = []string{"GODEBUG", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GOTRACEBACK", "GORACE", "GOCOVERDIR"}
 
-// environment is what the container was created with, taken apart.
+// environment is the environment that the container was created with, split by use.
 type environment struct {
 	nonce string
 	image []string // for the payload
 }
 
-// takeEnvironment empties the process's environment and returns what was in it.
-// If it holds anything that changes the Go runtime, the process first executes
-// itself again without.
+// takeEnvironment empties the process's environment and returns its former content. If a
+// variable changes the Go runtime, the process first executes itself again without it.
 func takeEnvironment() (environment, error) {
 	environ := os.Environ()
 	if aside, found := setRuntimeVariablesAside(environ); found {
@@ -71,7 +68,7 @@ func splitEnvironment(environ []string) environment {
 	return e
 }
 
-// hide leaves out what names say: a name, or the beginning of names and '*'.
+// hide leaves out the variables in names; an entry with '*' at its end is a prefix.
 func hide(environ, names []string) []string {
 	hidden := func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

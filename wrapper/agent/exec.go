@@ -10,8 +10,8 @@ import (
 	"podstarter/payload"
 )
 
-// execution is a process that was started beside the main process of the run:
-// a session of the payload's owner, mostly.
+// execution is a process beside the main process of the run, usually a session of the
+// payload's owner.
 type execution struct {
 	id     int64 // of the request
 	pid    int
@@ -22,7 +22,7 @@ type execution struct {
 	status   unix.WaitStatus
 }
 
-// exec begins one. It has the identity of the run, so that it is swept with it.
+// exec starts one. It has the run's identity, so a sweep of the run kills it too.
 func (a *agent) exec(r payload.Request) {
 	files := a.conn.files.Take(r.Files)
 	defer closeFiles(files)
@@ -34,10 +34,10 @@ func (a *agent) exec(r payload.Request) {
 		a.refuse(r.ID, payload.CodeBadRequest, fmt.Sprintf("an exec request announces %d open files that did not come", r.Files))
 		return
 	case a.run == nil || !a.run.launched || a.run.spec.AsRoot || a.clean || a.sweep != nil:
-		a.refuse(r.ID, payload.CodeNoPayload, "there is no payload that a process could be started beside")
+		a.refuse(r.ID, payload.CodeNoPayload, "no payload is there to start a process beside")
 		return
 	case len(a.executions) >= payload.MaxExecutions:
-		a.refuse(r.ID, payload.CodeFailed, fmt.Sprintf("%d processes were started beside the payload and have not ended, more are not allowed", len(a.executions)))
+		a.refuse(r.ID, payload.CodeFailed, fmt.Sprintf("%d processes beside the payload have not ended, and no more are allowed", len(a.executions)))
 		return
 	}
 	if failure := a.checkExec(r.Exec, len(files)); failure != nil {
@@ -62,8 +62,7 @@ func (a *agent) exec(r payload.Request) {
 	}()
 }
 
-// checkExec is check, and sees to it that a process beside the payload is the
-// payload's user in every respect.
+// checkExec does what check does, and also demands the payload's exact user and groups.
 func (a *agent) checkExec(e *payload.Exec, files int) *payload.StartError {
 	if err := e.Validate(); err != nil {
 		return &payload.StartError{Stage: payload.StageSpec, Errno: unix.EINVAL, Detail: err.Error()}
@@ -74,7 +73,7 @@ func (a *agent) checkExec(e *payload.Exec, files int) *payload.StartError {
 	is := &a.run.spec
 	if e.Spec.UID != is.UID || e.Spec.GID != is.GID || !slices.Equal(e.Spec.Groups, is.Groups) {
 		return &payload.StartError{Stage: payload.StageIdentity, Errno: unix.EPERM,
-			Detail: "a process beside the payload has its user and groups"}
+			Detail: "a process beside the payload must have its user and groups"}
 	}
 	want := stdioFiles
 	if e.Terminal != nil {
@@ -89,7 +88,7 @@ func (a *agent) checkExec(e *payload.Exec, files int) *payload.StartError {
 
 const stdioFiles = 3
 
-// needsProgram tells whether an attempt is the program that was passed along.
+// needsProgram tells whether one of the attempts is the program that came with the request.
 func needsProgram(e *payload.Exec) bool {
 	return e.Spec.Path == "" || slices.ContainsFunc(e.Others, func(a payload.Attempt) bool { return a.Path == "" })
 }
@@ -102,7 +101,7 @@ func hasProgram(e *payload.Exec, files []*os.File) bool {
 	return len(files) > stdioFiles
 }
 
-// advanceExec moves one on when its launcher has reported or it has ended.
+// advanceExec handles the launcher's report and the end of an execution.
 func (a *agent) advanceExec(x *execution) {
 	if x.report == nil {
 		return
@@ -124,7 +123,7 @@ func (a *agent) advanceExec(x *execution) {
 	}
 }
 
-// reapedExec takes note of the end of a child that is one of them.
+// reapedExec records the end of a child that is an execution.
 func (a *agent) reapedExec(pid int, status unix.WaitStatus) {
 	for _, x := range a.executions {
 		if x.pid == pid && !x.gone {
@@ -135,7 +134,8 @@ func (a *agent) reapedExec(pid int, status unix.WaitStatus) {
 	}
 }
 
-// executionOf finds the living one that a request started; 0 if there is none.
+// executionOf gives the process ID of the living execution that a request started; 0 if
+// none.
 func (a *agent) executionOf(id int64) (pid int) {
 	if x := a.executions[id]; x != nil && x.launched && !x.gone {
 		return x.pid

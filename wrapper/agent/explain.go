@@ -12,13 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// headSize is how much of a program file is looked at: more than the kernel
-// reads itself to tell what it is (BINPRM_BUF_SIZE, 256 bytes).
+// headSize is how many bytes of a program file are read: more than the kernel reads to tell
+// its type (BINPRM_BUF_SIZE, 256 bytes).
 const headSize = 4096
 
-// explainExec says in a sentence why path cannot be executed, as far as can be
-// told by looking at it; otherwise it returns "". It runs as the payload's user
-// and believes nothing that it reads.
+// explainExec says in a sentence why path cannot be executed, or returns "" if the file
+// does not show it. It runs as the payload's user and trusts nothing that it reads.
 func explainExec(path string, errno unix.Errno) string {
 	switch errno {
 	case unix.E2BIG:
@@ -30,7 +29,7 @@ func explainExec(path string, errno unix.Errno) string {
 	case unix.ETXTBSY:
 		return "the file is open for writing"
 	case unix.ELOOP:
-		return "too many symbolic links, or scripts that name each other as interpreter"
+		return "the path has too many symbolic links, or scripts name each other as interpreter"
 	}
 	st, err := os.Stat(path)
 	if err != nil {
@@ -71,7 +70,7 @@ func explainDenied(head []byte) string {
 	if interpreter, ok := scriptInterpreter(head); ok {
 		return fmt.Sprintf("its interpreter %s cannot be executed", clip(interpreter))
 	}
-	return "it may lie on a file system mounted noexec"
+	return "it may be on a file system mounted noexec"
 }
 
 func explainFormat(head []byte, errno unix.Errno) string {
@@ -101,7 +100,7 @@ func explainFormat(head []byte, errno unix.Errno) string {
 	case len(head) == 0:
 		return "it is empty"
 	case isText(head):
-		return "it is a script without a first line like #!/bin/sh"
+		return "it is a script without a first line such as #!/bin/sh"
 	default:
 		return "it is neither a program nor a script"
 	}
@@ -145,7 +144,7 @@ func machineName(machine uint16) string {
 	return fmt.Sprintf("machine number %d", machine)
 }
 
-// Offsets in ELF files of 64 bits, and what is looked for (elf(5)).
+// Offsets and values in 64-bit ELF files (elf(5)).
 const (
 	elfClass      = 4
 	elfData       = 5
@@ -160,8 +159,8 @@ const (
 	ptInterp      = 3
 )
 
-// elfFacts gives the machine an ELF file is for and, if it is one of 64 bits
-// whose headers lie at the beginning of the file as usual, its loader.
+// elfFacts gives the machine that an ELF file is for. It also gives the loader of a 64-bit
+// file whose headers are at the beginning of the file, as usual.
 func elfFacts(head []byte) (machine uint16, loader string, ok bool) {
 	if len(head) < elfMachine+2 || !bytes.HasPrefix(head, []byte("\x7fELF")) {
 		return 0, "", false
@@ -201,7 +200,7 @@ func isText(head []byte) bool {
 	return true
 }
 
-// clip makes a string from the job's files fit to be shown.
+// clip makes a string from the job's files safe and short enough to show.
 func clip(s string) string {
 	const most = 200
 	if len(s) > most {

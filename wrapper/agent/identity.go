@@ -10,9 +10,8 @@ import (
 	"podstarter/payload"
 )
 
-// takeIdentity makes this thread the payload's user for good: no groups but
-// those asked for, no capabilities, and no way to gain any by executing
-// something (no_new_privs).
+// takeIdentity makes this thread the payload's user for good: only the requested groups, no
+// capabilities, and no way to gain any by execve (no_new_privs).
 func takeIdentity(s *payload.Spec, switchUser bool) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
@@ -31,7 +30,7 @@ func takeIdentity(s *payload.Spec, switchUser bool) error {
 		groups[i] = uint32(g)
 	}
 	first := unsafe.Pointer(unsafe.SliceData(groups))
-	// Raw system calls: the functions of that name would change all threads.
+	// Raw system calls: the Go functions would change all threads.
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(first), 0); errno != 0 {
 		return fmt.Errorf("set %d supplementary groups: %w; the container needs the capability SETGID", len(groups), errno)
 	}
@@ -48,9 +47,9 @@ func takeIdentity(s *payload.Spec, switchUser bool) error {
 	return checkIdentity(s.UID, s.GID)
 }
 
-// remainRoot makes this thread root without groups and capabilities. A program
-// that root executes would have those of the bounding set again, but for
-// no_new_privs (capabilities(7), prctl(2)).
+// remainRoot makes this thread root without groups and capabilities. Without no_new_privs,
+// a program that root executes would get the bounding set's capabilities again
+// (capabilities(7), prctl(2)).
 func remainRoot() error {
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
 		return fmt.Errorf("leave all supplementary groups: %w; the container needs the capability SETGID", errno)
@@ -67,8 +66,8 @@ func remainRoot() error {
 // lastCapability bounds the search for the kernel's last capability.
 const lastCapability = 63
 
-// dropBoundingSet empties the capability bounding set. It takes CAP_SETPCAP,
-// which the pod may have dropped: no_new_privs then has to do.
+// dropBoundingSet empties the capability bounding set. This needs CAP_SETPCAP, which the
+// pod may have dropped; then no_new_privs must suffice.
 func dropBoundingSet() error {
 	for c := range lastCapability + 1 {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0)
@@ -84,8 +83,8 @@ func dropBoundingSet() error {
 	return nil
 }
 
-// dropCapabilities empties the other sets. The change of user has emptied the
-// permitted and effective ones already, unless "securebits" say otherwise.
+// dropCapabilities empties the other sets. The change of user has already emptied the
+// permitted and effective sets, unless "securebits" prevent it.
 func dropCapabilities() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err != nil && !errors.Is(err, unix.EINVAL) { // EINVAL: Linux before 4.3
@@ -99,7 +98,7 @@ func dropCapabilities() error {
 	return nil
 }
 
-// checkIdentity makes sure of the result. There is no second chance.
+// checkIdentity checks the result: this is the last moment to notice a mistake.
 func checkIdentity(user, group int) error {
 	var ids [6]uint32
 	_, _, errUID := unix.RawSyscall(unix.SYS_GETRESUID, uintptr(unsafe.Pointer(&ids[0])), uintptr(unsafe.Pointer(&ids[1])), uintptr(unsafe.Pointer(&ids[2])))

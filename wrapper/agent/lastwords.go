@@ -6,18 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminationLog is the kubelet's file for a container's last words, which it puts
-// into the pod's status (core/v1, Container.TerminationMessagePath). The file
-// system around it is the container runtime's, not the image's.
+// terminationLog is the kubelet's file for a container's last words; the kubelet copies it
+// into the pod's status (core/v1, Container.TerminationMessagePath). The file system around
+// it is the container runtime's, not the image's.
 const terminationLog = "/dev/termination-log"
 
-// maxLastWords is what the kubelet reads of it, in bytes
-// (kuberuntime, MaxContainerTerminationMessageLength).
+// maxLastWords is how many bytes the kubelet reads of it (kuberuntime,
+// MaxContainerTerminationMessageLength).
 const maxLastWords = 4096
 
-// leaveWord says why the wrapper cannot begin. Who reads it cannot tell who wrote
-// it, and takes it for no more than words. Where there is no such file, the
-// container's log has to do.
+// leaveWord writes why the wrapper cannot start. Readers cannot tell who wrote the text, so
+// they must not trust it. Without such a file only the container's log has the reason.
 func leaveWord(path string, why error) {
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

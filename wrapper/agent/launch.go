@@ -14,11 +14,11 @@ import (
 	"podstarter/payload"
 )
 
-// launch is the life of the launcher: a process of its own between fork and
-// execve, since Go cannot run code between the two. It makes itself what the
-// payload is to be, step by step, and then becomes it.
+// launch runs the launcher, a process of its own between fork and execve, since Go cannot
+// run code between the two. It takes on the payload's properties step by step and then
+// executes the payload.
 //
-// Credentials are those of this thread alone; execve(2) ends all others.
+// Only this thread has the payload's credentials; execve(2) ends all others.
 func launch() int {
 	runtime.LockOSThread()
 	unix.CloseOnExec(specFD)
@@ -50,7 +50,7 @@ func launch() int {
 	return exitSetup
 }
 
-// stageError is a stage that failed.
+// stageError says which stage failed.
 type stageError struct {
 	stage, path string
 	err         error
@@ -68,8 +68,8 @@ func readJob() (job, error) {
 	return j, err
 }
 
-// prepare does everything but the execve itself and the resource limits, under
-// which this program might not be able to work.
+// prepare does everything except execve and the resource limits, under which this program
+// might not be able to work.
 func prepare(j *job) *stageError {
 	s := &j.Spec
 	// Best effort: without it the kernel may choose the wrapper before the job
@@ -86,7 +86,7 @@ func prepare(j *job) *stageError {
 	if err := takeIdentity(s, j.SwitchUser); err != nil {
 		return &stageError{stage: payload.StageIdentity, err: err, detail: err.Error}
 	}
-	// The change of user has cleared the signal that ForkExec asked for.
+	// The change of user cleared the parent death signal that ForkExec set.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return &stageError{stage: payload.StageIdentity, err: err}
 	}
@@ -106,8 +106,8 @@ func prepare(j *job) *stageError {
 	return openStdio(s)
 }
 
-// programPath names the program that came with the request. It stays open over
-// the execve: the interpreter of a script opens it by this name.
+// programPath names the program that came with the request. It stays open across execve: a
+// script's interpreter opens it by this name.
 const programPath = procfs + "/self/fd/5"
 
 // addNice changes the nice value of this thread. The system call returns 20
@@ -120,9 +120,9 @@ func addNice(increment int) error {
 	return unix.Setpriority(unix.PRIO_PROCESS, 0, 20-value+increment)
 }
 
-// setCPUs confines this thread, and with it what it becomes, to some CPUs. It is
-// best effort, as it is in condor_starter: a container may have been given others
-// (sched_setaffinity(2), EINVAL), and the job runs on those as well.
+// setCPUs confines this thread, and so the payload, to some CPUs. It is best effort, as in
+// condor_starter: if the container has other CPUs (sched_setaffinity(2), EINVAL), the job
+// runs on those.
 func setCPUs(cpus []int) {
 	if len(cpus) == 0 {
 		return
@@ -134,9 +134,9 @@ func setCPUs(cpus []int) {
 	_ = unix.SchedSetaffinity(0, &set)
 }
 
-// openStdio opens the payload's standard files as the payload's user in its
-// working directory, but for those that came open. Symbolic links are followed:
-// nothing can be reached that the payload itself could not open.
+// openStdio opens the payload's standard files as the payload's user in its working
+// directory, except those that came open. It follows symbolic links: they reach only what
+// the payload itself could open.
 func openStdio(s *payload.Spec) *stageError {
 	out := unix.O_WRONLY | unix.O_CREAT | unix.O_TRUNC
 	if s.Append {
@@ -176,7 +176,7 @@ func openOnto(target int, path string, flags int) error {
 	if path == "" {
 		path = os.DevNull
 	}
-	// O_NONBLOCK: a FIFO without another end must not hold the start up.
+	// O_NONBLOCK: a FIFO without a peer must not delay the start.
 	flags |= unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, err := unix.Open(path, flags, outputMode)
 	if err != nil && flags&unix.O_TRUNC != 0 && !errors.Is(err, unix.ENOENT) {

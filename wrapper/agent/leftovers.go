@@ -10,19 +10,18 @@ import (
 )
 
 // The containers of a pod share one IPC namespace and one /dev/shm (kubelet
-// pkg/kubelet/kuberuntime, makeMounts), which a container's restart does not
-// empty. What a payload leaves there would meet the next one, another user's,
-// under the same user ID.
+// pkg/kubelet/kuberuntime, makeMounts), which a container's restart does not empty. The
+// next payload, of another user but with the same user ID, would find what one payload left
+// there.
 
 // sharedDirs hold objects that outlive their processes (shm_overview(7),
 // mq_overview(7)).
 var sharedDirs = []string{"/dev/shm", "/dev/mqueue"}
 
-// removeLeftovers removes the payload's shared memory, semaphores and message
-// queues, and its files in sharedDirs. It acts as the payload's user, on a
-// thread that is thrown away: whatever links and names the payload left there,
-// nothing is done that the payload could not do itself. It is called when
-// nothing of the payload is alive.
+// removeLeftovers removes the payload's shared memory, semaphores and message queues, and
+// its files in sharedDirs. It acts as the payload's user, on a thread that ends afterwards:
+// whatever links and names the payload left, this can do only what the payload could do
+// itself. Call it when no process of the payload is alive.
 func removeLeftovers(uid, gid int) error {
 	err := asPayload(uid, gid, func() error {
 		return errors.Join(removeIn(sharedDirs, uid, true), removeSysV("/proc/sysvipc", uid))
@@ -33,22 +32,21 @@ func removeLeftovers(uid, gid int) error {
 	return nil
 }
 
-// temporaryDirs are where programs leave files that they mean nobody to keep. They
-// are the container's own, and matter when it is used again.
+// temporaryDirs are where programs leave temporary files. They belong to the container and
+// matter when it is used again.
 var temporaryDirs = []string{"/tmp", "/var/tmp"}
 
-// maxTemporary is how many files are removed at most: with more, a new container
-// is quicker.
+// maxTemporary is the most files that are removed: with more, a new container is faster.
 const maxTemporary = 10_000
 
-// removeTemporary removes the payload's files in directories, in the way of
-// removeLeftovers, or none if there are more than most.
+// removeTemporary removes the payload's files in directories as removeLeftovers does, or
+// none of them if there are more than most.
 func removeTemporary(dirs []string, most, uid, gid int) error {
 	err := asPayload(uid, gid, func() error {
 		left := most
 		for _, dir := range dirs {
 			if count(unix.AT_FDCWD, dir, 0, &left); left < 0 {
-				return fmt.Errorf("there are more than %d files in %s, or they lie too deep", most, strings.Join(dirs, " and "))
+				return fmt.Errorf("there are more than %d files in %s, or they are too deep", most, strings.Join(dirs, " and "))
 			}
 		}
 		return removeIn(dirs, uid, false)
@@ -59,15 +57,15 @@ func removeTemporary(dirs []string, most, uid, gid int) error {
 	return nil
 }
 
-// maxTemporaryDepth is how deep they may lie, by the same reasoning.
+// maxTemporaryDepth is how deep they may be, for the same reason.
 const maxTemporaryDepth = 64
 
-// count takes what is below a directory off left, until that is below 0, which it
-// also makes it for what lies deeper than maxTemporaryDepth.
+// count subtracts the number of entries below a directory from left, until that is below 0.
+// A directory deeper than maxTemporaryDepth also makes it negative.
 func count(at int, name string, depth int, left *int) {
 	d, err := openDirectoryAt(at, name)
 	if err != nil {
-		return // not there, no directory, or not this user's to look at
+		return // missing, not a directory, or not readable for this user
 	}
 	defer d.close()
 	if depth > maxTemporaryDepth {
@@ -84,17 +82,15 @@ func count(at int, name string, depth int, left *int) {
 	}
 }
 
-// asPayload calls what on a thread that has the payload's identity and is thrown
-// away.
+// asPayload calls what on a thread that has the payload's identity and ends afterwards.
 func asPayload(uid, gid int, what func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: Go ends the thread
 		if unix.Gettid() == unix.Getpid() {
-			// Go cannot end the first thread. It is the one whose user kill(2),
-			// ptrace(2) and /proc/PID go by: it would let the payload at its wrapper,
-			// and count as a process of the payload for ever. While this goroutine
-			// holds it, the next gets another.
+			// Go cannot end the first thread, whose user kill(2), ptrace(2) and /proc/PID
+			// check: it would give the payload access to its wrapper, and count as a payload
+			// process for ever. While this goroutine holds it, the next gets another.
 			err := asPayload(uid, gid, what)
 			runtime.UnlockOSThread()
 			done <- err
@@ -109,9 +105,8 @@ func asPayload(uid, gid int, what func() error) error {
 	return <-done
 }
 
-// becomeOnThread gives the calling thread alone the payload's identity, for
-// good. The system calls are raw ones: the Go functions would change the
-// credentials of all threads.
+// becomeOnThread gives only the calling thread the payload's identity, for good. The system
+// calls are raw ones: the Go functions would change the credentials of all threads.
 func becomeOnThread(uid, gid int) error {
 	// The change makes the process undumpable; see procfamily.Killer.
 	defer func() { _, _, _ = unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0) }()

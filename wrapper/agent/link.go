@@ -15,8 +15,7 @@ import (
 // link is a symbolic link that this wrapper made in its container.
 type link struct{ at, to string }
 
-// setLink makes the link that a start asks for, and takes away the one that the
-// start before asked for.
+// setLink makes the link that a start asks for and removes the previous start's link.
 func (a *agent) setLink(s *payload.Spec) *payload.StartError {
 	want := link{s.Link, s.LinkTo}
 	if a.link == want {
@@ -49,7 +48,7 @@ func linkFailure(at string, err error) *payload.StartError {
 	detail := err.Error()
 	switch {
 	case errors.Is(err, unix.EEXIST), errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.ENOTDIR):
-		detail = "the image has something there; only an empty directory can make way"
+		detail = "the image has something there; only an empty directory can be replaced"
 	case errors.Is(err, unix.ELOOP):
 		detail = "a symbolic link of the image is in the way"
 	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.EBUSY):
@@ -59,18 +58,18 @@ func linkFailure(at string, err error) *payload.StartError {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		detail = "container-root may not write there"
 	case errors.Is(err, unix.ENOSYS):
-		detail = "it takes Linux 5.6 to do this safely"
+		detail = "doing this safely needs Linux 5.6"
 	}
 	return &payload.StartError{Stage: payload.StageLink, Path: at, Errno: errno, Detail: detail}
 }
 
-// makeLink makes a symbolic link below root, with the directories above it that
-// are missing. An empty directory in its place goes.
+// makeLink makes a symbolic link below root, and the missing directories above it. It
+// removes an empty directory in its place.
 //
-// The image is the user's, and in a container that is used again its writable
-// parts are an earlier job's: root's hand must not be led out of the container's
-// own file system, to the control directory or another volume. Hence one
-// component at a time, through no symbolic link and into no mount.
+// The image is the user's, and an earlier job may have changed a reused container: neither
+// may lead root out of the container's own file system, to the control directory or another
+// volume. So this walks one component at a time, through no symbolic link and into no
+// mount.
 func makeLink(root int, l link) error {
 	dir, name, err := walk(root, l.at, true)
 	if err != nil {
@@ -86,7 +85,7 @@ func makeLink(root int, l link) error {
 	return unix.Symlinkat(l.to, dir, name)
 }
 
-// removeLink removes a link that is as it was made.
+// removeLink removes a link if it is still as it was made.
 func removeLink(root int, l link) error {
 	dir, name, err := walk(root, l.at, false)
 	if errors.Is(err, unix.ENOENT) {

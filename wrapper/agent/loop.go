@@ -14,15 +14,15 @@ import (
 	"podstarter/payload/procfamily"
 )
 
-// agent is the state of the wrapper. Everything belongs to the loop, but for
-// target, leaving and lost, which stop signals and the reader of conn need as well.
+// agent is the state of the wrapper. The loop owns everything except target, leaving and
+// lost, which stop signals and the reader of conn also use.
 type agent struct {
 	log       logger
 	hello     payload.Hello
 	control   *control
 	imageEnv  []string
 	uid       int
-	companion bool   // not alone in its container
+	companion bool   // shares its place with other programs
 	pilot     *pilot // the pilot's user, if that is neither root nor this one
 	null      *os.File
 	killer    *procfamily.Killer // nil without root
@@ -45,10 +45,11 @@ type agent struct {
 
 	target  atomic.Pointer[procfamily.Family] // the payload, once there is one
 	leaving atomic.Bool                       // the payload is being killed for good
-	lost    atomic.Bool                       // conn has ended, and the payload was struck for it
+	lost    atomic.Bool                       // conn has ended, and the payload was killed for it
 }
 
-// event is something that a goroutine outside the loop saw; one field is set.
+// event is something that a goroutine outside the loop saw. Only one field is set, besides
+// conn.
 type event struct {
 	accepted *connection
 	line     []byte      // from conn
@@ -60,7 +61,7 @@ type event struct {
 	stop     os.Signal   // to leave
 }
 
-// catchChildren makes the end of children known to the loop.
+// catchChildren tells the loop when children end.
 func (a *agent) catchChildren() {
 	a.children = make(chan os.Signal, 1)
 	signal.Notify(a.children, syscall.SIGCHLD)
@@ -126,18 +127,17 @@ func (a *agent) welcome(c *connection) {
 	a.conn = c
 	go c.read(a.events, a.strike)
 	if a.cgroup == nil && !a.companion {
-		// Not before: nobody waits for it, but for the greeting.
+		// Only now: nobody waits for this, but a starter waits for the greeting.
 		a.cgroup = openCgroup("/")
 	}
 }
 
-// strike is what the reader of conn does at its end. The loop follows with the rest, when
-// it gets the CPU time that the payload leaves it: each change from one thread to the next may
-// take seconds.
+// strike kills the payload as soon as the reader of conn sees the end. The loop does the
+// rest when the payload leaves it CPU time: each switch between threads may take seconds.
 func (a *agent) strike() {
 	f := a.target.Load()
 	if f == nil || f.UID < 0 {
-		return // without a user of its own, the payload has to be looked for
+		return // a payload without its own user must be searched for
 	}
 	a.lost.Store(true)
 	if err := f.Strike(syscall.SIGKILL, a.killer); err != nil {
@@ -158,7 +158,7 @@ func (a *agent) lose(why error) {
 	a.beginSweep(0, payload.KilledLost)
 }
 
-// free ends the service of a connection whose payload is gone.
+// free stops serving a connection whose payload is gone.
 func (a *agent) free() {
 	a.unwatchTasks()
 	a.conn, a.run, a.closed = nil, nil, false
@@ -172,8 +172,8 @@ func (a *agent) free() {
 	freeMemory()
 }
 
-// reply sends a message on the connection being served. A failure shows as the
-// loss of the connection.
+// reply sends a message on the connection being served. A failure shows up as the loss of
+// the connection.
 func (a *agent) reply(m payload.Message) {
 	if a.closed || a.conn == nil {
 		return
@@ -187,8 +187,8 @@ func (a *agent) refuse(id int64, code, message string) {
 	a.reply(payload.Message{ID: id, Error: &payload.RequestError{Code: code, Message: message}})
 }
 
-// reap takes the wait status of every child that has ended, and tells whether
-// there are no children at all any more.
+// reap collects the wait status of every child that has ended, and tells whether no
+// children are left.
 func (a *agent) reap() (childless bool) {
 	for {
 		var status unix.WaitStatus

@@ -28,17 +28,16 @@ const (
 	// the stack.
 )
 
-// gcPercent trades CPU time, of which the wrapper uses next to none, for
-// memory, which is taken from the job's.
+// gcPercent trades CPU time, of which the wrapper uses almost none, for memory, which the
+// job would lack.
 const gcPercent = 25
 
-// processors is how many threads run Go code at a time. The wrapper has never more to do.
+// processors is how many threads run Go code at a time. The wrapper never needs more.
 const processors = 2
 
-// spareThreads are for what is in the kernel at the same time: launchers' reports, a
-// look at the payload, the garbage collector, and, where a payload leaves no CPU time to
-// others, whoever waits for some in the middle of a system call. They are there when that
-// payload has used up what threads the pod may have. All of them take 0.3 MB.
+// spareThreads are for concurrent system calls: launchers' reports, a look at the payload,
+// the garbage collector, and calls that wait for CPU time because the payload uses it all.
+// They still exist when the payload has used up the pod's threads. All of them take 0.3 MB.
 const spareThreads = 16
 
 const usage = `usage: %s -control DIR [-companion] [-pilot UID:GROUP]
@@ -118,7 +117,7 @@ func begin(dir string, companion bool, peer *pilot, log logger) (*agent, error) 
 // newAgent prepares the process and announces it.
 func newAgent(dir string, env environment, companion bool, peer *pilot, log logger) (*agent, error) {
 	unix.Umask(0o077)
-	// Whatever the container runtime left open must not reach the payload.
+	// Files that the container runtime left open must not reach the payload.
 	if err := closeAllOnExec(); err != nil {
 		return nil, fmt.Errorf("keep inherited files from the payload: %w", err)
 	}
@@ -170,9 +169,8 @@ func newAgent(dir string, env environment, companion bool, peer *pilot, log logg
 	return a, nil
 }
 
-// closeAllOnExec marks all files but the standard ones. close_range(2) can do
-// that since Linux 5.11, where the container runtime does not forbid it as a
-// system call it does not know.
+// closeAllOnExec marks all files but the standard ones. close_range(2) can do that since
+// Linux 5.11, unless the container runtime forbids it as an unknown system call.
 func closeAllOnExec() error {
 	if unix.CloseRange(uint(unix.Stderr+1), ^uint(0), unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return nil
@@ -210,8 +208,8 @@ func noNewPrivs() bool {
 	return err == nil && value == 1
 }
 
-// logger writes to the container's log. There is no time in a line, since the
-// container runtime adds one.
+// logger writes to the container's log. Lines have no time, since the container runtime
+// adds it.
 type logger struct{ w io.Writer }
 
 func (l logger) print(format string, args ...any) {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pilot is a pilot that runs without root, in a container of its own. Its user
-// may be the payload's too: nothing but the group tells them apart here, so that a payload
-// is never in it (see agent.check), and the pilot always is.
+// pilot is a pilot that runs without root, in its own container. It may have the payload's
+// user. Only the group tells them apart: the pilot is always in it, a payload never (see
+// agent.check).
 type pilot struct {
 	uid, group int
 }
@@ -30,9 +30,9 @@ func parsePilot(text string) (*pilot, error) {
 	return &pilot{uid: int(uid), group: int(gid)}, nil
 }
 
-// admit gives an open file its mode: what the owner may, but write, the group
-// may too. Root is not in need of the capability CHOWN for that, if it is in the
-// group (chown(2)). Without a pilot nobody but the owner may anything.
+// admit sets the mode of an open file: the group gets the owner's permissions except write.
+// Root in that group does not need the capability CHOWN for this (chown(2)). Without a
+// pilot only the owner has access.
 func (p *pilot) admit(fd int, mode uint32) error {
 	if p == nil {
 		return unix.Fchmod(fd, mode)
@@ -43,11 +43,10 @@ func (p *pilot) admit(fd int, mode uint32) error {
 	return unix.Fchmod(fd, mode|mode>>3&0o050)
 }
 
-// admitAt does the same to a socket, to which only those who may write to it
-// may connect (unix(7)).
+// admitAt does the same to a socket; connecting to it takes write permission (unix(7)).
 func (p *pilot) admitAt(dir int, name string, mode uint32) error {
 	if p == nil {
-		return nil // made with the umask
+		return nil // the umask gave it its mode
 	}
 	if err := unix.Fchownat(dir, name, -1, p.group, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return p.explain(err)

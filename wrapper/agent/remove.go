@@ -12,58 +12,56 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// remover removes what one user owns in a directory that others use as well. The
-// thread that calls it has that user's identity, and nothing of the user is alive,
-// but others are, and are hostile. So
+// remover removes what one user owns in a directory that others use too. The calling thread
+// has that user's identity. No process of the user is alive, but other users' are, and may
+// be hostile. So
 //
-//   - every directory of the user is closed to others before anything is done in
-//     it: what they hold open does not help them then (mkdirat(2) and the like
-//     look at modes);
-//   - no link is followed, and no mount is crossed;
-//   - however deep the tree, maxDepth directories are open at a time: what is
-//     deeper is moved to the top;
-//   - however many files there are, names are read some dozens at a time;
-//   - a directory of somebody else's, with something in it, can be removed by
-//     nobody but its owner, and is no failure: see aside.
+//   - it closes each of the user's directories to others before it does anything in it;
+//     then descriptors that they hold do not help them (mkdirat(2) and the like check
+//     modes);
+//   - it follows no link and crosses no mount;
+//   - at most maxDepth directories are open at a time; deeper ones are moved to the top;
+//   - it reads names some dozens at a time, however many files there are;
+//   - only its owner can remove another user's directory that is not empty; this is not a
+//     failure, see aside.
 type remover struct {
 	uid      int
-	base     *directory // the directory that others use as well
+	base     *directory // the directory that others use too
 	share    bool       // what cannot be removed is put aside there
 	deadline time.Time
 	steps    int
 	late     bool // the deadline has passed
-	foreign  int  // names that may still be looked at in what others put aside
+	foreign  int  // names still to examine at most in what others put aside
 
-	top    *directory // directory of the user in base, at hand
-	names  string     // part of the names of what is moved
-	count  int        // of them, so far
-	failed int        // entries that should be gone and are not
+	top    *directory // the user's directory in base that is being removed
+	names  string     // part of the names of moved directories
+	count  int        // of moved directories so far
+	failed int        // entries that could not be removed
 	errs   []error    // the first few
 }
 
 const (
-	// maxDepth is how many directories are open at most, one in the other.
+	// maxDepth is how many nested directories are open at most.
 	maxDepth = 16
-	// maxPasses bounds how often one directory is read: a file system may skip
-	// names when others are removed meanwhile.
+	// maxPasses bounds how often one directory is read: a file system may skip names while
+	// others are removed.
 	maxPasses = 1000
-	// maxRemoveErrors is how many errors are worth telling.
+	// maxRemoveErrors is how many errors are reported.
 	maxRemoveErrors = 4
-	// maxForeign is how many names are looked at in what others put aside: they
-	// may put any number there.
+	// maxForeign is how many names are examined in what others put aside: they may put any
+	// number there.
 	maxForeign = 10_000
-	// removeTime bounds a removal. A million files take seconds; what is not
-	// reached is reached by the next.
+	// removeTime bounds a removal. A million files take seconds; the next removal continues.
 	removeTime = 2 * time.Minute
 )
 
-// asidePrefix begins the names of directories that were put aside.
+// asidePrefix starts the names of directories that were put aside.
 const asidePrefix = ".left-by-"
 
 var errRemoveTime = fmt.Errorf("not done within %v", removeTime)
 
-// removeIn removes what the user owns in directories; one that is not there, or
-// that the user may not read, is no error.
+// removeIn removes what the user owns in directories. It skips a directory that is missing
+// or that the user may not read.
 func removeIn(dirs []string, uid int, share bool) error {
 	var failed error
 	for _, dir := range dirs {
@@ -95,7 +93,7 @@ func (r *remover) fail(what, name string, err error) {
 	}
 }
 
-// inTime is asked at every step.
+// inTime tells whether the deadline has not passed; every step asks it.
 func (r *remover) inTime() bool {
 	const often = 1024
 	if r.steps++; !r.late && r.steps%often == 0 && time.Now().After(r.deadline) {
@@ -106,8 +104,8 @@ func (r *remover) inTime() bool {
 	return !r.late
 }
 
-// each calls do for every name in d, again and again until nothing has changed or
-// something has failed.
+// each calls do for every name in d, and repeats this until nothing changes or something
+// fails.
 func (r *remover) each(d *directory, do func(name string) (changed bool)) {
 	before := r.failed
 	for range maxPasses {
@@ -134,14 +132,13 @@ func (r *remover) each(d *directory, do func(name string) (changed bool)) {
 	r.fail("empty a directory", "", errors.New("it never is"))
 }
 
-// all removes what is the user's in base. The end of the passes is in nobody
-// else's hand: what was put aside, where others get in, is looked at, but does not
-// count as a change.
+// all removes what the user owns in base. Others cannot prolong the passes: it examines
+// directories put aside, where others have access, but does not count changes there.
 func (r *remover) all() {
 	r.each(r.base, func(name string) (changed bool) {
 		var st unix.Stat_t
 		if unix.Fstatat(r.base.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-			return false // gone, or being replaced by somebody else
+			return false // gone, or another user is replacing it
 		}
 		put := r.share && strings.HasPrefix(name, asidePrefix)
 		switch {
@@ -154,9 +151,8 @@ func (r *remover) all() {
 	})
 }
 
-// amongOthers removes what is the user's in a directory that was put aside for
-// another user. Its owner may change it at any time, and forbid what is tried
-// here: that is no failure.
+// amongOthers removes what the user owns in a directory that was put aside for another
+// user. Its owner may change it or deny access at any time; this is not a failure.
 func (r *remover) amongOthers(name string) {
 	d, err := openDirectoryAt(r.base.fd, name)
 	if err != nil {
@@ -179,7 +175,7 @@ func (r *remover) amongOthers(name string) {
 	}
 }
 
-// own removes what is the user's, with all that can be removed below it.
+// own removes an entry of the user's, with all that can be removed below it.
 func (r *remover) own(at *directory, name string) (changed bool) {
 	err := unlink(at.fd, name)
 	switch {
@@ -200,8 +196,7 @@ func (r *remover) own(at *directory, name string) (changed bool) {
 	defer func() { r.top.close() }()
 	before, last := r.failed, r.count
 	changed = r.empty(r.top, 0)
-	// By number: to look for them again and again among what stays would take the
-	// square of the time.
+	// By number: searching for them again among entries that stay would take quadratic time.
 	for ; last < r.count && r.failed == before; last++ {
 		changed = r.one(r.top, r.moved(last+1), 0) || changed
 	}
@@ -209,7 +204,7 @@ func (r *remover) own(at *directory, name string) (changed bool) {
 	switch {
 	case err == nil:
 		return true
-	case r.failed > before: // and why has been said
+	case r.failed > before: // and fail has recorded why
 		return changed
 	case !occupied(err):
 		r.fail("remove", name, err)
@@ -224,20 +219,19 @@ func (r *remover) own(at *directory, name string) (changed bool) {
 	return r.aside(at, name, r.top) || changed
 }
 
-// occupied tells whether a directory cannot be removed for what is in it, or is
-// mounted upon it.
+// occupied tells whether a directory cannot be removed because it is not empty or is a
+// mount point.
 func occupied(err error) bool {
 	return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EBUSY)
 }
 
 var errForeign = errors.New("something of another user is in it, or something is mounted there")
 
-// empty removes what is in a directory of the user's. What stays is not the
-// user's.
+// empty removes the content of a directory of the user's. What stays is not the user's.
 func (r *remover) empty(d *directory, depth int) (removed bool) {
 	r.each(d, func(name string) bool {
 		if d == r.top && strings.HasPrefix(name, "."+r.names) {
-			return false // its turn comes
+			return false // removed later
 		}
 		changed := r.one(d, name, depth)
 		removed = removed || changed
@@ -279,30 +273,30 @@ func (r *remover) one(d *directory, name string, depth int) (changed bool) {
 	case !occupied(err):
 		r.fail("remove", name, err)
 		return changed
-	case !r.share: // own says so
+	case !r.share: // own reports it
 		return changed
 	}
 	return r.aside(d, name, sub) || changed
 }
 
-// move brings a directory that is too deep to the top.
+// move moves a directory that is too deep to the top.
 func (r *remover) move(d *directory, name string) bool {
 	r.count++
 	if err := unix.Renameat2(d.fd, name, r.top.fd, r.moved(r.count), unix.RENAME_NOREPLACE); err != nil {
-		r.fail("move up, for it is too deep to be removed where it is,", name, err)
+		r.fail("move up (it is too deep to remove in place)", name, err)
 		return false
 	}
 	return true
 }
 
-// moved is the name of what was moved to the top. Nobody else has one like it.
+// moved is the name of a directory that was moved to the top. No other entry has such a
+// name.
 func (r *remover) moved(number int) string { return "." + r.names + "." + strconv.Itoa(number) }
 
-// aside is for a directory of the user's that holds nothing of the user's, and
-// that cannot be removed since others have something in it. Its name becomes one
-// that no program looks for, and others get in as they get into the directory
-// above: when their own leftovers are removed, theirs in it are (foreign), and it
-// goes with the next removal of its owner's.
+// aside renames a directory of the user's that cannot be removed because only others still
+// have something in it. No program looks for the new name. Others may enter it as they may
+// enter the directory above, so that the removal of their own leftovers covers it
+// (foreign); the owner's next removal then removes it.
 func (r *remover) aside(at *directory, name string, d *directory) bool {
 	r.count++
 	to := asidePrefix + strconv.Itoa(r.uid) + r.moved(r.count)
@@ -323,13 +317,13 @@ func (r *remover) open(d *directory, name string) {
 
 var errNotOurs = errors.New("it belongs to another user, or something is mounted there")
 
-// enter opens a directory of the user's and closes it to others. It is an error
-// (errNotOurs) for anybody else's, and for one that something is mounted upon.
+// enter opens a directory of the user's and closes it to others. A directory of another
+// user, or a mount point, is an error (errNotOurs).
 func (r *remover) enter(at *directory, name string) (*directory, error) {
-	// Without any right to it, so that modes do not count.
+	// O_PATH needs no permission on the directory itself.
 	fd, err := unix.Openat(at.fd, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-		return nil, errNotOurs // another's hand: in a directory of the user's nothing changes
+		return nil, errNotOurs // somebody else did it: nothing changes in a directory of the user's
 	}
 	if err != nil {
 		return nil, err
@@ -346,7 +340,7 @@ func (r *remover) enter(at *directory, name string) (*directory, error) {
 		return nil, errNotOurs
 	}
 	if st.Mode&0o7777 != 0o700 {
-		// fchmod(2) refuses such a descriptor.
+		// fchmod(2) refuses an O_PATH descriptor.
 		if err := unix.Chmod(procfs+"/self/fd/"+strconv.Itoa(fd), 0o700); err != nil {
 			return nil, fmt.Errorf("close it to others: %w", err)
 		}
@@ -354,8 +348,7 @@ func (r *remover) enter(at *directory, name string) (*directory, error) {
 	return openDirectoryAt(fd, ".")
 }
 
-// unlink removes a name, be it an empty directory; that it is not there is no
-// error.
+// unlink removes a file or an empty directory. A missing name is not an error.
 func unlink(at int, name string) error {
 	err := unix.Unlinkat(at, name, 0)
 	if errors.Is(err, unix.EISDIR) {

@@ -16,29 +16,29 @@ import (
 const (
 	specFD    = 3 // the job, as JSON
 	reportFD  = 4 // pipe to the wrapper
-	programFD = 5 // what to execute, if it is not a file of the container
-	outputFD  = 6 // pipe for what the program writes, if that is kept
+	programFD = 5 // the program, if it came with the request
+	outputFD  = 6 // pipe for the program's output, if that is kept
 	passedFD  = 7 // the first of the standard files that came with the request, or where the master side of a terminal goes
 )
 
-// job is what the launcher has to do.
+// job tells the launcher what to do.
 type job struct {
-	Spec payload.Spec `json:"spec"` // Env is final, ImageEnv means nothing
-	// Parent is the wrapper's process ID: without it, there is no point.
+	Spec payload.Spec `json:"spec"` // Env is final, ImageEnv is ignored
+	// Parent is the wrapper's process ID; the launcher gives up without it.
 	Parent int `json:"parent"`
-	// HasProgram is set when programFD is what to execute.
+	// HasProgram is set when the program is in programFD.
 	HasProgram bool `json:"has_program,omitempty"`
 	// SwitchUser is set when the launcher starts as root.
 	SwitchUser bool `json:"switch_user"`
-	// Exec is set for a process beside the payload. Its own Spec means nothing.
+	// Exec is set for a process beside the payload. Its own Spec is ignored.
 	Exec *payload.Exec `json:"exec,omitempty"`
 }
 
-// A launcher's report is reportReady, the time in nanoseconds since 1970 and its
-// own largest resident set in KiB, in eight bytes each, written just before
-// execve(2), and nothing more if it became the payload. A failed one adds (or consists of) reportFailed, the stage's index,
-// the errno in two bytes, and, if there is still memory for that under the
-// payload's resource limits, a reportDetail as JSON. The head is written with one
+// A launcher's report is reportReady, the time in nanoseconds since 1970 and its own
+// largest resident set in KiB, in eight bytes each, written just before execve(2), and
+// nothing more if it became the payload. A failed launcher's report ends with (or is only)
+// reportFailed, the stage's index, the errno in two bytes, and, if the payload's resource
+// limits leave memory for it, a reportDetail as JSON. The launcher writes the head with one
 // system call and without allocation. Numbers are big-endian.
 const (
 	reportReady  = 'r'
@@ -62,13 +62,12 @@ type reportDetail struct {
 // report is the launcher's end of the pipe.
 type report struct{ fd int }
 
-// failed reports a stage that failed. detail may be nil; it is called after the
-// head was written.
+// failed reports a stage that failed. detail may be nil; it is called after the head is
+// written.
 func (r report) failed(stage string, path string, errno unix.Errno, detail func() string) {
 	head := [failedSize]byte{reportFailed, byte(slices.Index(stages, stage)), byte(errno >> 8), byte(errno)}
 	_, _ = unix.Write(r.fd, head[:])
-	// From here on a crash for want of memory does no harm but to the job's
-	// stderr.
+	// From here on a crash for lack of memory only spoils the job's stderr.
 	if null, err := unix.Open(os.DevNull, unix.O_WRONLY|unix.O_CLOEXEC, 0); err == nil {
 		_ = unix.Dup3(null, unix.Stderr, 0)
 	}
@@ -91,7 +90,7 @@ func (r report) ready() {
 	_, _ = unix.Write(r.fd, head[:])
 }
 
-// decodeReport understands a whole report.
+// decodeReport decodes a whole report.
 func decodeReport(data []byte) (started time.Time, resident int64, failure *payload.StartError) {
 	if len(data) >= readySize && data[0] == reportReady {
 		started = time.Unix(0, int64(binary.BigEndian.Uint64(data[1:9])))
@@ -100,7 +99,7 @@ func decodeReport(data []byte) (started time.Time, resident int64, failure *payl
 			return started, resident, nil
 		}
 	}
-	failure = &payload.StartError{Stage: payload.StageFork, Detail: "the launcher ended without a word; was it killed for want of memory?"}
+	failure = &payload.StartError{Stage: payload.StageFork, Detail: "the launcher ended without a report; was it killed for lack of memory?"}
 	if len(data) < failedSize || data[0] != reportFailed || int(data[1]) >= len(stages) {
 		return time.Time{}, 0, failure
 	}

@@ -31,8 +31,8 @@ func (a *agent) request(line []byte) {
 			a.emptyTemporary()
 		}
 		if a.run == nil && a.soiled != "" {
-			// Left by the payload of an earlier connection: the container is not to be
-			// used again.
+			// The payload of an earlier connection left this: the container must not be used
+			// again.
 			a.refuse(r.ID, payload.CodeNotEmpty, a.soiled)
 			return
 		}
@@ -48,7 +48,7 @@ func (a *agent) request(line []byte) {
 	}
 }
 
-// signal passes a signal on to the main process, or to all of the payload.
+// signal sends a signal to the main process, or to the whole payload.
 func (a *agent) signal(r payload.Request) {
 	sig := syscall.Signal(r.Signal)
 	if r.Signal < 1 || r.Signal > lastSignal {
@@ -91,8 +91,7 @@ func (a *agent) send(sig syscall.Signal, r payload.Request) (reached bool, err e
 	if pid == 0 {
 		return false, nil
 	}
-	// The process is a child that has not been waited for, so its ID is not
-	// another's.
+	// The process is a child that has not been waited for, so no other process has its ID.
 	if a.killer != nil && !a.run.spec.AsRoot {
 		err = a.killer.SignalOne(a.run.spec.UID, pid, sig)
 	} else if err = unix.Kill(pid, sig); err != nil {

@@ -9,8 +9,7 @@ import (
 	"podstarter/payload/procfamily"
 )
 
-// run is one start of a payload, from the request to the end of its main
-// process, and what came after until the next.
+// run is one start of a payload, from the request to the next one.
 type run struct {
 	spec   payload.Spec
 	family procfamily.Family
@@ -19,11 +18,11 @@ type run struct {
 	pid      int        // of the launcher, then the main process; 0 once reaped
 	report   *launchEnd // nil while the launcher works
 	launched bool       // the launcher became the payload
-	settled  bool       // the end has been told
+	settled  bool       // the end was reported
 
 	started, ended time.Time
 	status         unix.WaitStatus
-	killed         string // why the wrapper killed it
+	killed         string // why the wrapper killed it; "" if it did not
 	base           *cgroupSample
 	capture        *capture // nil: its output goes to files
 	output         []byte   // valid once captured
@@ -48,10 +47,9 @@ func (r *run) addUsage(u *unix.Rusage) {
 	r.maxRSS = max(r.maxRSS, u.Maxrss*1024)
 }
 
-// largestResident is the largest resident set of a reaped process in bytes; 0 if
-// none was larger than the launcher that the main process was before its
-// execve: the kernel counts that to it (exec_mmap in fs/exec.c), and it says
-// nothing of the payload.
+// largestResident is the largest resident set of a reaped process in bytes. It is 0 if none
+// was larger than the launcher's: the kernel counts that to the main process (exec_mmap in
+// fs/exec.c), and it says nothing about the payload.
 func (r *run) largestResident() int64 {
 	const slack = 512 << 10 // the launcher grows a little after its report
 	if r.report == nil || r.maxRSS <= r.report.resident+slack {
@@ -60,9 +58,8 @@ func (r *run) largestResident() int64 {
 	return r.maxRSS
 }
 
-// advance moves a run on when the launcher has reported or the process has
-// ended. The two come in any order; the answer to the start request always
-// precedes the exit.
+// advance handles the launcher's report and the end of the process, which come in any
+// order. The answer to the start request always precedes the exit.
 func (a *agent) advance() {
 	r := a.run
 	if r.report == nil || r.settled {
@@ -88,14 +85,14 @@ func (a *agent) advance() {
 	}
 }
 
-// withoutThreads tells the end of a launcher that was refused a thread: Go's runtime
-// exits with 2 then.
+// withoutThreads recognises a launcher that was refused a thread: Go's runtime then exits
+// with 2.
 func withoutThreads(e *payload.StartError, status unix.WaitStatus) *payload.StartError {
 	const noThread = 2
 	if e.Stage != payload.StageFork || e.Errno != 0 || !status.Exited() || status.ExitStatus() != noThread {
 		return e
 	}
-	return &payload.StartError{Stage: e.Stage, Errno: unix.EAGAIN, Detail: "the launcher got no thread; the pod has as many processes and threads as it may"}
+	return &payload.StartError{Stage: e.Stage, Errno: unix.EAGAIN, Detail: "the launcher got no thread; the pod has reached its limit of processes and threads"}
 }
 
 // exited records and reports the end of a main process.

@@ -18,8 +18,8 @@ import (
 	"podstarter/payload/procfamily"
 )
 
-// start begins a run. What the wrapper can refuse by itself it refuses here;
-// everything that involves the payload's user and files is the launcher's.
+// start begins a run. The wrapper refuses here what it can check itself; the launcher does
+// everything that involves the payload's user and files.
 func (a *agent) start(r payload.Request) {
 	files := a.conn.files.Take(r.Files)
 	defer closeFiles(files)
@@ -28,7 +28,7 @@ func (a *agent) start(r payload.Request) {
 		a.refuse(r.ID, payload.CodeBadRequest, "a start request without a spec")
 		return
 	case r.Files != len(files) || r.Files != len(r.Spec.Passed):
-		a.refuse(r.ID, payload.CodeBadRequest, fmt.Sprintf("%d open files of %d came for the standard files %.3q", len(files), r.Files, r.Spec.Passed))
+		a.refuse(r.ID, payload.CodeBadRequest, fmt.Sprintf("%d of %d open files came for the standard files %.3q", len(files), r.Files, r.Spec.Passed))
 		return
 	case a.run.running():
 		a.refuse(r.ID, payload.CodeStarted, "the payload of "+a.run.spec.Activation+" still runs")
@@ -72,10 +72,9 @@ func (a *agent) start(r payload.Request) {
 	go func() { a.events <- event{launched: readReport(report, pid, next)} }()
 }
 
-// makeWay sees to it that the first payload of a connection meets nothing of the
-// one before. Whoever served that has swept, unless it was killed: a wrapper that
-// is gone, or its whole container, sweeps nothing, and what is left belongs to the
-// user ID that the next payload has, be it another user's.
+// makeWay removes what an earlier payload left before the first payload of a connection
+// starts. A wrapper that was killed, alone or with its container, did not sweep, and the
+// leftovers belong to the next payload's user ID, even if its job is another user's.
 func (a *agent) makeWay(s *payload.Spec) error {
 	if a.uid != 0 {
 		return nil
@@ -96,12 +95,12 @@ func (a *agent) makeWay(s *payload.Spec) error {
 	return nil
 }
 
-// makeWayTimeout bounds the killing of an earlier payload. What survives it hangs
-// in the kernel, and the job is better off elsewhere.
+// makeWayTimeout bounds the killing of an earlier payload. A process that survives it hangs
+// in the kernel, and the job should run elsewhere.
 const makeWayTimeout = 5 * time.Second
 
-// check refuses what must never be: a payload that is root, or one whose user
-// changes between the runs of one connection, so that a sweep would miss some.
+// check refuses a payload as root, and a change of user between the runs of one connection,
+// since a sweep would miss processes.
 func (a *agent) check(s *payload.Spec) *payload.StartError {
 	if err := s.Validate(); err != nil {
 		return &payload.StartError{Stage: payload.StageSpec, Errno: unix.EINVAL, Detail: err.Error()}
@@ -209,11 +208,11 @@ func (a *agent) launch(r *run, program []byte, passed []*os.File, e *payload.Exe
 	return pid, report, nil
 }
 
-// noFile is for files that the launcher does not get (syscall.ProcAttr).
+// noFile marks files that the launcher does not get (syscall.ProcAttr).
 const noFile = ^uintptr(0)
 
-// launcherEnv keeps the launcher's runtime from starting threads and garbage
-// collections it has no use for.
+// launcherEnv keeps the launcher's runtime from starting threads and garbage collections
+// that it does not need.
 var launcherEnv = []string{"GOMAXPROCS=1", "GOGC=off"}
 
 func anonymousFile(data []byte) (*os.File, error) {
@@ -232,7 +231,7 @@ func anonymousFile(data []byte) (*os.File, error) {
 	return f, nil
 }
 
-// launchEnd is what became of a launcher.
+// launchEnd is the outcome of a launcher.
 type launchEnd struct {
 	run       *run
 	execution *execution // in place of run
@@ -244,7 +243,7 @@ type launchEnd struct {
 	failure  *payload.StartError // nil: it became the payload
 }
 
-// maxReport bounds what a launcher may say.
+// maxReport bounds a launcher's report in bytes.
 const maxReport = 64 << 10
 
 // readReport reads a launcher's report to its end, which comes with execve(2)
@@ -261,7 +260,7 @@ func readReport(pipe *os.File, pid int, r *run) *launchEnd {
 	return end
 }
 
-// launchEnded takes note of a report.
+// launchEnded records a launcher's report.
 func (a *agent) launchEnded(e *launchEnd) {
 	if x := e.execution; x != nil {
 		x.report = e

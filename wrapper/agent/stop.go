@@ -16,31 +16,31 @@ var notStopping = map[syscall.Signal]bool{
 	syscall.SIGCHLD: true, // children
 	syscall.SIGURG:  true, // the Go runtime's own, for preemption
 	syscall.SIGPIPE: true, // a peer that hung up
-	syscall.SIGKILL: true, // cannot be caught, nor the next
+	syscall.SIGKILL: true, // cannot be caught, like the next
 	syscall.SIGSTOP: true,
 }
 
 // lastSignal is the highest real-time signal (signal(7)).
 const lastSignal = 64
 
-// usualStops are what images name as STOPSIGNAL; 37 is SIGRTMIN+3, for systemd. A
-// companion has no image, but a startd that may stop and continue everything
-// below it, so that only companionStops make it leave.
+// usualStops are what images name as STOPSIGNAL; 37 is SIGRTMIN+3, for systemd. A companion
+// has no image, and its startd may stop and continue everything below it, so only
+// companionStops make it leave.
 var (
 	usualStops     = []os.Signal{syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGUSR1, syscall.SIGHUP, syscall.Signal(37)}
 	companionStops = []os.Signal{syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT, syscall.SIGHUP}
 )
 
-// settle is when the less usual signals are caught. The Go runtime takes a few
-// dozen microseconds for each, which would delay the greeting.
+// settle is how long the wrapper waits before it catches the less usual signals. Each takes
+// the Go runtime a few dozen microseconds, which would delay the greeting.
 const settle = 100 * time.Millisecond
 
-// awaitStop waits for a signal to leave. Until a signal is caught, it does what
-// the Go runtime makes of it: most end the process, some are dropped.
+// awaitStop waits for a signal to leave. The Go runtime handles signals that are not caught
+// yet: most end the process, some are dropped.
 func (a *agent) awaitStop() os.Signal {
 	stop := make(chan os.Signal, 1)
-	// Caught and dropped: a write to a closed connection or log is an error
-	// that is dealt with where it happens.
+	// Caught and dropped: a write to a closed connection or log returns an error, handled
+	// there.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if a.companion {
 		signal.Notify(stop, companionStops...)
@@ -60,12 +60,11 @@ func (a *agent) awaitStop() os.Signal {
 	return <-stop
 }
 
-// leaveTimeout bounds the wait for the payload's end before the wrapper leaves.
-// What is left then (a process that hangs in the kernel) is the container
-// runtime's.
+// leaveTimeout bounds the wait for the payload's end before the wrapper leaves. The
+// container runtime has to end what is left then (a process that hangs in the kernel).
 const leaveTimeout = time.Second
 
-// leaveOnSignal has the loop deal with the signal, and kills without it if it is
+// leaveOnSignal hands the signal to the loop, and kills the payload without it if it is
 // busy.
 func (a *agent) leaveOnSignal() {
 	sig := a.awaitStop()
@@ -78,12 +77,11 @@ func (a *agent) leaveOnSignal() {
 	}
 }
 
-// stopped is what a stop signal leads to. While a starter is connected it can
-// only mean that the pod is being taken down: a starter makes its container anew
-// before it connects, and nobody else has a reason to stop one. So the starter is
-// told, and has the rest of the grace period to end its job as its user asked
-// for; the kernel does the rest when the kubelet's SIGKILL comes. A companion
-// has no grace period and leaves.
+// stopped handles a stop signal. While a starter is connected, the signal means that the
+// pod is being taken down: a starter makes its container anew before it connects, and
+// nobody else has a reason to stop one. So the wrapper tells the starter, which has the
+// rest of the grace period to end its job as the user asked; then the kubelet's SIGKILL
+// ends the rest. A companion has no grace period and leaves.
 func (a *agent) stopped(sig os.Signal) {
 	if a.conn == nil || a.companion {
 		a.killForGood(sig.String())
@@ -95,8 +93,8 @@ func (a *agent) stopped(sig os.Signal) {
 	a.reply(payload.Message{Stopping: true})
 }
 
-// killForGood kills the payload. A launcher that has not become the payload's
-// user yet dies by its parent death signal when the wrapper ends.
+// killForGood kills the payload. A launcher that is not yet the payload's user dies by its
+// parent death signal when the wrapper ends.
 func (a *agent) killForGood(why string) {
 	a.log.print("leaving: %s", why)
 	a.leaving.Store(true)
@@ -112,8 +110,7 @@ func (a *agent) killForGood(why string) {
 	}
 }
 
-// end records the end of the payload, tells the starter if it is there, and ends
-// the process.
+// end records the end of the payload, tells a connected starter, and ends the process.
 func (a *agent) end() {
 	a.reap()
 	os.Exit(exitLeft)

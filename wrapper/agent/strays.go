@@ -11,22 +11,21 @@ import (
 	"podstarter/payload"
 )
 
-// maxStrays bounds how many directories are removed at once. A path has 2,048 names
-// at most, and each container leaves one path.
+// maxStrays bounds how many directories are removed at once. A path has at most 2,048
+// names, and each container leaves one path.
 const maxStrays = 1 << 14
 
-// removeStrays removes directories from the control directory, which has none of
-// its own: a container runtime makes them, as root of the node, where a symbolic link
-// of an image leads a mount, and one in the place of the socket would keep every
-// wrapper to come from announcing itself.
+// removeStrays removes directories from the control directory, where the wrapper makes
+// none. A container runtime makes them as root of the node if an image's symbolic link
+// redirects a mount to here. One in the place of the socket would keep every later wrapper
+// from announcing itself.
 //
-// What is mounted is never entered: the kernel says so when it is to be moved or
-// removed (EBUSY), and only what it lets be moved is opened.
+// It never enters a mount: the kernel refuses to move or remove one (EBUSY), and only
+// directories that could be moved are opened.
 func (c *control) removeStrays() {
 	at := int(c.dir.Fd())
 	moved := 0
-	// aside moves a directory up here under a name of its own, so that a tree has no
-	// depth.
+	// aside moves a directory up here under a new name, which flattens the tree.
 	aside := func(from int, name string) bool {
 		moved++
 		return unix.Renameat(from, name, at, ".stray."+c.boot+"."+strconv.Itoa(moved)) == nil
@@ -42,7 +41,7 @@ func (c *control) removeStrays() {
 				continue
 			}
 			if !aside(at, name) {
-				continue // mounted here and now
+				continue // a mount point
 			}
 			changed = true
 			c.flatten(".stray."+c.boot+"."+strconv.Itoa(moved), aside)
@@ -50,7 +49,7 @@ func (c *control) removeStrays() {
 	}
 }
 
-// flatten empties a directory: it moves what is in it and cannot be removed.
+// flatten empties a directory: it moves out what it cannot remove.
 func (c *control) flatten(name string, aside func(from int, name string) bool) {
 	fd, err := unix.Openat(int(c.dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -66,7 +65,7 @@ func (c *control) flatten(name string, aside func(from int, name string) bool) {
 	_ = unix.Unlinkat(int(c.dir.Fd()), name, unix.AT_REMOVEDIR)
 }
 
-// namesIn are what a directory holds, or the first of them.
+// namesIn gives the names in a directory, maxStrays at most.
 func namesIn(dir *os.File) []string {
 	if _, err := dir.Seek(0, 0); err != nil {
 		return nil
@@ -75,10 +74,10 @@ func namesIn(dir *os.File) []string {
 	return names
 }
 
-// announce gives the socket its name. The name's appearance tells that the
-// wrapper is ready (inotify, IN_MOVED_TO).
+// announce gives the socket its name. When the name appears, the wrapper is ready (inotify,
+// IN_MOVED_TO).
 func (c *control) announce() error {
-	const attempts = 3 // another container may be made in the meantime
+	const attempts = 3 // another container may be created meanwhile
 	fd := int(c.dir.Fd())
 	var err error
 	for range attempts {

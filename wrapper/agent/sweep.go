@@ -10,8 +10,7 @@ import (
 	"podstarter/payload/procfamily"
 )
 
-// sweep is the killing of everything, in steps, so that the loop can go on
-// serving.
+// sweep kills everything, in steps, so that the loop can go on serving.
 type sweep struct {
 	waiting  []int64 // requests to answer
 	deadline time.Time
@@ -22,9 +21,9 @@ type sweep struct {
 const (
 	sweepFirstPause = time.Millisecond
 	sweepLastPause  = 100 * time.Millisecond
-	// sweepTimeout is when a request to sweep is answered in the negative. The
-	// sweep after the loss of a connection goes on for ever: better a container
-	// that cannot be used than two jobs in it.
+	// sweepTimeout is how long a requested sweep may take before it is reported as failed.
+	// The sweep after the loss of a connection has no limit: better an unusable container
+	// than two jobs in it.
 	sweepTimeout = 30 * time.Second
 )
 
@@ -46,8 +45,8 @@ func (a *agent) beginSweep(id int64, reason string) {
 	a.sweepStep()
 }
 
-// sweepStep kills, reaps and looks once, and sets the time of the next step if
-// something is left.
+// sweepStep kills, reaps and looks once; if something is left, it sets the time of the next
+// step.
 func (a *agent) sweepStep() {
 	s := a.sweep
 	left, err := a.killOnce()
@@ -89,12 +88,12 @@ func (a *agent) killOnce() ([]procfamily.Process, error) {
 		return nil, err
 	}
 	a.reap()
-	// With all hit at once, an empty look is proof; see [procfamily.Family.Kill].
+	// One signal hit all of them, so an empty look is proof; see [procfamily.Family.Kill].
 	return f.Members()
 }
 
-// killDescendants goes by children: this process takes over orphans, so while
-// anything of the payload lives it has a child.
+// killDescendants goes by children: this process takes over orphans, so it has a child as
+// long as a process of the payload lives.
 func (a *agent) killDescendants(f *procfamily.Family) ([]procfamily.Process, error) {
 	if childless := a.reap(); childless {
 		return nil, nil
@@ -114,8 +113,8 @@ func (a *agent) killDescendants(f *procfamily.Family) ([]procfamily.Process, err
 
 var errChildrenLeft = errors.New("children are left")
 
-// removeLeftovers cleans what outlives processes, if the payload's user is not
-// also somebody else's. The answer says what could not be cleaned.
+// removeLeftovers removes what outlives processes, if only payloads have the payload's
+// user. It returns what it could not remove.
 func (a *agent) removeLeftovers() string {
 	if a.uid != 0 || a.run == nil {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeSysV removes the System V objects that a user owns or has made (sysvipc(7)).
+// removeSysV removes the System V objects that a user owns or created (sysvipc(7)).
 func removeSysV(proc string, uid int) error {
 	return errors.Join(
 		removeObjects(filepath.Join(proc, "shm"), uid, func(id uintptr) syscall.Errno {
@@ -31,8 +31,8 @@ func removeSysV(proc string, uid int) error {
 		}))
 }
 
-// removeObjects goes through one of the tables of /proc/sysvipc. The first line
-// names the columns; the second column is the identifier in all of them.
+// removeObjects reads one of the tables of /proc/sysvipc. The first line names the columns;
+// the second column is the identifier in all of them.
 func removeObjects(table string, uid int, remove func(id uintptr) syscall.Errno) error {
 	f, err := os.Open(table)
 	if err != nil {
@@ -51,10 +51,9 @@ func removeObjects(table string, uid int, remove func(id uintptr) syscall.Errno)
 	return err
 }
 
-// objectsOf reads the identifiers of the objects that a user owns or has made. The
-// kernel gives a creator the rights of the owner, whoever that has become
-// (IPC_SET), to remove an object as well as to use it: it would be the next job's,
-// which has the same user ID.
+// objectsOf reads the identifiers of the objects that a user owns or created. The kernel
+// gives the creator the owner's rights to use and remove an object, even if the owner has
+// changed (IPC_SET); so the next job, with the same user ID, could use it.
 func objectsOf(lines *bufio.Scanner, uid int) ([]uintptr, error) {
 	const identifier = 1
 	owner, creator := -1, -1

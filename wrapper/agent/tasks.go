@@ -9,9 +9,9 @@ import (
 	"podstarter/payload"
 )
 
-// tasks watches how many processes and threads the payload has. The kernel's limit
-// for a user (RLIMIT_NPROC) is no substitute: it counts the user in all pods of the
-// node, so that one pod's payload would use up what the others may have.
+// tasks watches how many processes and threads the payload has. The kernel's limit for a
+// user (RLIMIT_NPROC) is no substitute: it counts the user's processes in all pods of the
+// node, so one pod's payload would use up the limit of the others.
 type tasks struct {
 	most  int64
 	clock *time.Ticker
@@ -19,15 +19,15 @@ type tasks struct {
 }
 
 const (
-	// tasksPeriod is how long a payload can have more than it may unseen. What is
-	// read takes microseconds, and gets them however many processes ask for the CPU.
+	// tasksPeriod is how long a payload can exceed its limit unnoticed. Each reading takes
+	// microseconds of CPU time, which the wrapper gets however many processes compete.
 	tasksPeriod = 200 * time.Millisecond
-	// ownTasks is more than the wrapper and its launchers have; they are in the same
-	// control group.
+	// ownTasks exceeds the number of tasks of the wrapper and its launchers, which are in
+	// the same control group.
 	ownTasks = 64
 )
 
-// watchTasks begins to watch a run that has a limit.
+// watchTasks starts watching a run that has a limit.
 func (a *agent) watchTasks(s *payload.Spec) {
 	a.unwatchTasks()
 	path := a.cgroup.tasksFile()
@@ -36,7 +36,7 @@ func (a *agent) watchTasks(s *payload.Spec) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		a.log.print("the number of the payload's processes cannot be watched: %v", err)
+		a.log.print("cannot watch the number of the payload's processes: %v", err)
 		return
 	}
 	a.tasks = &tasks{most: int64(s.MaxTasks) + ownTasks, clock: time.NewTicker(tasksPeriod), count: f}
@@ -51,7 +51,7 @@ func (a *agent) unwatchTasks() {
 	a.tasks = nil
 }
 
-// countTasks ends a payload that has too many.
+// countTasks kills a payload that has too many.
 func (a *agent) countTasks() {
 	var buffer [24]byte
 	n, _ := a.tasks.count.ReadAt(buffer[:], 0)
@@ -68,8 +68,8 @@ func (a *agent) tooManyTasks(n int64) {
 	a.beginSweep(0, payload.KilledTasks)
 }
 
-// tasksFile tells how many processes and threads are in the group; empty if nothing
-// does.
+// tasksFile is the file with the number of processes and threads in the group; empty if
+// there is none.
 func (c *cgroup) tasksFile() string {
 	switch {
 	case c == nil:

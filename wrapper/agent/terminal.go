@@ -8,9 +8,9 @@ import (
 	"podstarter/payload"
 )
 
-// openTerminal makes a terminal in the container, the controlling one of this
-// session and its standard files, and sends the master side to whoever asked.
-// This is the payload's user by now, and so the terminal belongs to it (Linux,
+// openTerminal makes a terminal in the container, uses it as this session's controlling
+// terminal and standard files, and sends the master side to the requester. This process
+// already is the payload's user, so the terminal belongs to the payload (Linux,
 // fs/devpts/inode.c:devpts_pty_new).
 func openTerminal(size *payload.Terminal) error {
 	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
@@ -28,13 +28,13 @@ func openTerminal(size *payload.Terminal) error {
 	if err := unix.IoctlSetWinsize(slave, unix.TIOCSWINSZ, &window); err != nil {
 		return fmt.Errorf("set the size of the terminal: %w", err)
 	}
-	// The launcher began a session when it was started.
+	// The launcher was started in a new session.
 	if err := unix.IoctlSetInt(slave, unix.TIOCSCTTY, 0); err != nil {
-		return fmt.Errorf("take the terminal: %w", err)
+		return fmt.Errorf("make the terminal the controlling one: %w", err)
 	}
 	for _, fd := range []int{unix.Stdin, unix.Stdout, unix.Stderr} {
 		if err := unix.Dup3(slave, fd, 0); err != nil {
-			return fmt.Errorf("use the terminal: %w", err)
+			return fmt.Errorf("use the terminal as standard files: %w", err)
 		}
 	}
 	if err := unix.Sendmsg(passedFD, []byte{0}, unix.UnixRights(master), nil, unix.MSG_NOSIGNAL); err != nil {
@@ -43,8 +43,8 @@ func openTerminal(size *payload.Terminal) error {
 	return nil
 }
 
-// slaveOf opens the other side of a terminal, not by its name: what is mounted
-// at /dev/pts may be another instance (ioctl_tty(2), TIOCGPTPEER).
+// slaveOf opens the other side of a terminal without its name: another instance may be
+// mounted at /dev/pts (ioctl_tty(2), TIOCGPTPEER).
 func slaveOf(master int) (int, error) {
 	flags := uintptr(unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC)
 	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, flags)

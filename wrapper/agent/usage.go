@@ -15,37 +15,36 @@ import (
 const tick = time.Second / 100
 
 const (
-	// lookTime bounds a look at the payload's processes. The payload decides how many
-	// there are; the answer has what was seen by then.
+	// lookTime bounds a look at the payload's processes. The payload decides how many there
+	// are; the answer covers those seen by then.
 	lookTime = 2 * time.Second
-	// maxAskers bounds the questions that one look answers. The starter asks one at
-	// a time.
+	// maxAskers bounds the requests that one look answers. The starter sends one at a time.
 	maxAskers = 16
 )
 
-// look is a look at the payload beside the loop, of which there is one at a time: a
-// payload of thousands of processes must not keep the loop from what ends it.
+// look is a look at the payload in a goroutine beside the loop, one at a time: a payload of
+// thousands of processes must not keep the loop from killing it.
 type look struct {
 	asked []int64 // requests to answer
-	run   *run    // latest when it began
+	run   *run    // the latest run when the look began
 	usage payload.ContainerUsage
 	stop  context.CancelFunc
-	// Of the goroutine, until it is done.
+	// The goroutine owns these until it is done.
 	members []procfamily.Process
 	err     error
 }
 
-// ask serves a question for the payload's usage. One that comes while a look goes
-// on has the same answer.
+// ask serves a usage request. A request that comes during a look gets the answer of that
+// look.
 func (a *agent) ask(id int64) {
 	switch {
 	case a.sweep != nil:
-		a.refuse(id, payload.CodeFailed, "a sweep is in progress, and comes first")
+		a.refuse(id, payload.CodeFailed, "a sweep is in progress and comes first")
 		return
 	case a.look == nil:
 		a.beginLook()
 	case len(a.look.asked) >= maxAskers:
-		a.refuse(id, payload.CodeFailed, "too many ask at once how much the payload uses")
+		a.refuse(id, payload.CodeFailed, "too many usage requests wait for an answer")
 		return
 	}
 	if a.look == nil {
@@ -55,9 +54,8 @@ func (a *agent) ask(id int64) {
 	a.look.asked = append(a.look.asked, id)
 }
 
-// beginLook begins a look if there is something to look at. What the wrapper has
-// waited for is noted first: a process that ends meanwhile is missed rather than
-// counted twice.
+// beginLook starts a look if there is something to look at. It first notes the usage of
+// reaped children: a process that ends meanwhile is missed rather than counted twice.
 func (a *agent) beginLook() {
 	f := a.target.Load()
 	if f == nil {
@@ -82,7 +80,7 @@ func (a *agent) beginLook() {
 func (a *agent) looked(l *look) {
 	l.stop()
 	if l != a.look {
-		return // nobody waits for it any more
+		return // nobody waits for this look any more
 	}
 	a.look = nil
 	if l.err != nil && !errors.Is(l.err, context.DeadlineExceeded) {
@@ -100,7 +98,7 @@ func (a *agent) looked(l *look) {
 		u.SystemCPU += time.Duration(p.SystemTicks+p.WaitedSystemTicks) * tick
 	}
 	if r := a.run; r != nil && r == l.run {
-		if l.err != nil { // the rest was not looked at, and has not ended for that
+		if l.err != nil { // the look was incomplete: unseen processes may live
 			u.Processes, u.Threads = max(u.Processes, r.processes), max(u.Threads, r.threads)
 		}
 		r.processes, r.threads = u.Processes, u.Threads
@@ -109,11 +107,11 @@ func (a *agent) looked(l *look) {
 		a.reply(payload.Message{ID: id, Usage: u})
 	}
 	if r := a.run; r != nil && r.spec.MaxTasks > 0 && u.Threads > r.spec.MaxTasks {
-		a.tooManyTasks(int64(u.Threads)) // where there is no control group to tell
+		a.tooManyTasks(int64(u.Threads)) // for machines without a control group to watch
 	}
 }
 
-// stopLook makes way for what is more urgent.
+// stopLook cancels a look for something more urgent.
 func (a *agent) stopLook(why string) {
 	l := a.look
 	if l == nil {
