@@ -6,20 +6,19 @@ import (
 	"syscall"
 )
 
-// Backend is a way to run payloads. The starter picks one when it starts, and
-// knows nothing of where payloads live from then on. Package backendtest says in
-// tests what a backend owes its caller.
+// Backend is a way to run payloads. The starter picks one when it starts; from then on it
+// does not know where payloads run. Package backendtest holds the tests that every backend
+// must pass.
 type Backend interface {
-	// Check finds mistakes in the configuration before a job does. Each names
-	// the knob or the line of the manifest to change. With a warning jobs can
-	// be run, with an error they cannot.
+	// Check finds mistakes in the configuration before a job does. Each names the knob or
+	// the line of the manifest to change. Jobs can run despite a warning, but not with an
+	// error.
 	Check(ctx context.Context) (warnings []string, err error)
-	// Audit looks at more than Check, for a person who asks. Its findings also
-	// say what is well.
+	// Audit checks more than Check, for a person who asks. Its findings also say what is
+	// correct.
 	Audit(ctx context.Context) []Finding
-	// Lease takes a payload slot for this activation alone. Its user is known
-	// from then on, before any file is made. Lease.Release gives the slot back,
-	// and so does the end of the process.
+	// Lease takes a payload slot for one activation. It fixes the payload's user, before any
+	// file is made. Lease.Release gives the slot back, and so does the end of the process.
 	Lease(ctx context.Context) (Lease, error)
 }
 
@@ -27,33 +26,32 @@ type Backend interface {
 type Lease interface {
 	// Owner is the user and group of the slot's payload.
 	Owner() (uid, gid int)
-	// Bind makes the slot run the image and answers when a wrapper of that
-	// very container has announced itself. An error is a *[Verdict] where it is
-	// known whose fault it is, or the cause of ctx's end. A lease has one container
-	// at a time: bound again, it gets a new one in place of the first, or the
-	// backend refuses.
+	// Bind makes the slot run the image and returns when the wrapper of that container has
+	// announced itself. The error is a *[Verdict] if it is known whose fault it is, or the
+	// cause of ctx's end. A lease has one container at a time: a second Bind replaces it, or
+	// the backend refuses.
 	Bind(ctx context.Context, req BindRequest) (Container, error)
-	// Release gives the slot back and ends the wrapper's connection, and with it
-	// whatever is left of the payload. A second call does nothing.
+	// Release gives the slot back and ends the wrapper's connection, which kills the rest of
+	// the payload. A second call does nothing.
 	Release(ctx context.Context) error
 }
 
-// Container is a payload slot that runs the image that this activation asked
-// for. Its methods may be called from several goroutines.
+// Container is a payload slot that runs the activation's image. Its methods may be called
+// from several goroutines.
 type Container interface {
 	// Client talks to the slot's wrapper.
 	Client() Wrapper
 	// Image is the image as it was bound, for the log; empty if there is none.
 	Image() string
-	// PlatformEnv names variables of the container's environment that are
-	// neither the image's nor the job's; see [Spec.HideEnv].
+	// PlatformEnv names variables of the container's environment that come from neither the
+	// image nor the job; see [Spec.HideEnv].
 	PlatformEnv() []string
-	// Ending tells once that the container is going to be ended from outside, with
-	// the job in it. It may be nil.
+	// Ending sends one notice when something outside is going to end the container and the
+	// job in it. It may be nil.
 	Ending() <-chan Notice
-	// Lost tells once that the container ended or was made anew under the job, and
-	// why. The reason may come some time after the wrapper's connection has ended.
-	// A container that was released is not lost.
+	// Lost sends one error, the reason, when the container ended or restarted under the job.
+	// It may come some time after the wrapper's connection has ended. A released container
+	// is not lost.
 	Lost() <-chan error
 }
 
@@ -62,8 +60,8 @@ type Container interface {
 type Wrapper interface {
 	// Hello is the wrapper's announcement.
 	Hello() Hello
-	// SharesPIDNamespace tells whether process IDs from the wrapper mean the same
-	// to this process.
+	// SharesPIDNamespace tells whether process IDs from the wrapper are valid in this
+	// process's PID namespace.
 	SharesPIDNamespace() bool
 	// Start starts a payload.
 	Start(ctx context.Context, s Spec, files ...*os.File) (Started, error)
@@ -83,8 +81,8 @@ type Wrapper interface {
 type Execution interface {
 	// PID is its process ID in the wrapper's PID namespace.
 	PID() int
-	// Wait waits for the process to end. If the connection to the wrapper ends
-	// first, so has the process, and the error is [ErrLost].
+	// Wait waits for the process to end. If the connection to the wrapper ends first, the
+	// process ends with it and the error is [ErrLost].
 	Wait(ctx context.Context) (syscall.WaitStatus, error)
 	// Signal signals the process. If it has ended already, the error is a
 	// *[RequestError] with [CodeNoPayload].

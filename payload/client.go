@@ -16,11 +16,11 @@ import (
 	"podstarter/rescue"
 )
 
-// Options say which wrapper to reach.
+// Options say which wrapper to connect to.
 type Options struct {
 	// Dir is the payload container's control directory. It need not exist yet.
 	Dir string
-	// Nonce the wrapper must announce; empty takes any wrapper.
+	// Nonce that the wrapper must announce; empty accepts any wrapper.
 	Nonce string
 	// Log gets debug messages; nil for none.
 	Log *slog.Logger
@@ -32,9 +32,8 @@ type Options struct {
 // Client is the starter's end of a connection to a wrapper. Its methods may be
 // called from several goroutines.
 //
-// A call whose context ends returns the context's error; the wrapper carries
-// the request out all the same. A call on a connection that has ended returns
-// an error that is [ErrLost].
+// A call whose context ends returns the context's error; the wrapper still carries out the
+// request. A call on a connection that has ended returns an error that is [ErrLost].
 type Client struct {
 	conn    *net.UnixConn
 	hello   Hello
@@ -52,9 +51,9 @@ type Client struct {
 	exit       Exit          // valid once exited is closed
 	exited     chan struct{} // closed by the exit of the latest start; nil before the first
 	executions map[int64]*execution
-	asking     *question // nil when no answer is waited for
-	starts     int64     // how many requests may have started something
-	swept      int64     // how many of them came before the last sweep that succeeded
+	asking     *question // nil when no usage request is pending
+	starts     int64     // number of requests that may have started something
+	swept      int64     // number of them before the last successful sweep
 	cause      error     // why the connection ended, valid once lost is closed
 	lost       chan struct{}
 
@@ -79,27 +78,27 @@ func newClient(conn *net.UnixConn, dir string, log *slog.Logger) *Client {
 // Hello is the wrapper's announcement.
 func (c *Client) Hello() Hello { return c.hello }
 
-// SharesPIDNamespace tells whether process IDs from the wrapper mean the same
-// to this process, and hence whether the payload's processes are in its /proc.
+// SharesPIDNamespace tells whether process IDs from the wrapper are valid in this process's
+// PID namespace, and hence whether its /proc shows the payload.
 func (c *Client) SharesPIDNamespace() bool {
 	return c.hello.PIDNamespace != "" && c.hello.PIDNamespace == pidNamespace() && c.peerPID == c.hello.PID
 }
 
-// Cgroups is what the kernel says of the wrapper's control groups, as this process
-// sees them: lines of /proc/PID/cgroup (cgroups(7)). It is empty if the wrapper
-// did not pass the file on; see [CgroupFile].
+// Cgroups gives the wrapper's control groups as the kernel shows them to this process:
+// lines of /proc/PID/cgroup (cgroups(7)). It is empty if the wrapper did not pass the file
+// on; see [CgroupFile].
 func (c *Client) Cgroups() string { return c.cgroups }
 
 // Start starts a payload. A failure to start is a *[StartError]. When the main
 // process of one start has ended, another may be started on the same
 // connection: a script before the job, or the job again after a checkpoint.
 //
-// The files are those that s.Passed names; the payload gets duplicates, and
-// they stay the caller's.
+// The files are those that s.Passed names. The payload gets duplicates; the caller keeps
+// and closes its own.
 func (c *Client) Start(ctx context.Context, s Spec, files ...*os.File) (Started, error) {
 	err := s.Validate()
 	if err == nil && len(files) != len(s.Passed) {
-		err = fmt.Errorf("%d files are there for the standard files %v", len(files), s.Passed)
+		err = fmt.Errorf("%d files were given for the standard files %v", len(files), s.Passed)
 	}
 	if err != nil {
 		return Started{}, &StartError{Stage: StageSpec, Detail: err.Error()}
@@ -113,19 +112,18 @@ func (c *Client) Start(ctx context.Context, s Spec, files ...*os.File) (Started,
 	case m.Started != nil:
 		return *m.Started, nil
 	}
-	return Started{}, c.protocolError("no answer to a start request in %+v", m)
+	return Started{}, c.protocolError("this does not answer a start request: %+v", m)
 }
 
-// Signal sends sig to the main process, or to every process of the payload.
-// After the main process has ended only the latter is possible; a
-// *[RequestError] with [CodeNoPayload] says that there was nothing to signal.
+// Signal sends sig to the main process, or to every process of the payload. After the main
+// process has ended only the latter is possible. If there was nothing to signal, the error
+// is a *[RequestError] with [CodeNoPayload].
 func (c *Client) Signal(ctx context.Context, sig syscall.Signal, whole bool) error {
 	return c.do(ctx, Request{Op: OpSignal, Signal: int(sig), Whole: whole})
 }
 
-// Usage asks for the payload's usage as the wrapper sees it. No question is asked
-// before the last one was answered, be it that its caller has given up: who comes
-// meanwhile gets that answer.
+// Usage asks for the payload's usage as the wrapper sees it. Only one usage request is
+// pending at a time, even if its caller has given up: later callers share its answer.
 func (c *Client) Usage(ctx context.Context) (ContainerUsage, error) {
 	c.mu.Lock()
 	q := c.asking
@@ -143,14 +141,14 @@ func (c *Client) Usage(ctx context.Context) (ContainerUsage, error) {
 	}
 }
 
-// question is a usage request that has not been answered.
+// question is a pending usage request.
 type question struct {
 	done  chan struct{} // closed when the rest is valid
 	usage ContainerUsage
 	err   error
 }
 
-// ask ends with the connection at the latest.
+// ask sends the request and returns at the latest when the connection ends.
 func (c *Client) ask(q *question) {
 	m, err := c.call(context.Background(), Request{Op: OpUsage})
 	switch {
@@ -159,7 +157,7 @@ func (c *Client) ask(q *question) {
 	case m.Usage != nil:
 		q.usage = *m.Usage
 	default:
-		q.err = c.protocolError("no answer to a usage request in %+v", m)
+		q.err = c.protocolError("this does not answer a usage request: %+v", m)
 	}
 	c.mu.Lock()
 	c.asking = nil
@@ -167,8 +165,8 @@ func (c *Client) ask(q *question) {
 	close(q.done)
 }
 
-// Sweep kills every process of the payload and returns when none is left. A
-// *[RequestError] with [CodeNotEmpty] names those that would not die.
+// Sweep kills every process of the payload and returns when none is left. If some would not
+// die, the error is a *[RequestError] with [CodeNotEmpty] that names them.
 func (c *Client) Sweep(ctx context.Context) error {
 	c.mu.Lock()
 	asked := c.starts
@@ -182,8 +180,7 @@ func (c *Client) Sweep(ctx context.Context) error {
 	return err
 }
 
-// Empty tells whether nothing was started on this connection that a sweep has not
-// ended.
+// Empty tells whether a sweep has ended everything that was started on this connection.
 func (c *Client) Empty() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,15 +201,15 @@ func (c *Client) Leave(ctx context.Context) error {
 	}
 }
 
-// Wait waits for the main process of the latest start to end. If the connection
-// ends first, the exit record in the control directory has the word; without a
-// record the error is [ErrLost].
+// Wait waits for the main process of the latest start to end. If the connection ends first,
+// it reads the exit record in the control directory; without a record the error is
+// [ErrLost].
 func (c *Client) Wait(ctx context.Context) (Exit, error) {
 	c.mu.Lock()
 	exited, activation := c.exited, c.activation
 	c.mu.Unlock()
 	if exited == nil {
-		return Exit{}, fmt.Errorf("wait for a payload: none was started")
+		return Exit{}, fmt.Errorf("wait for a payload: no payload was started")
 	}
 	select {
 	case <-exited:
@@ -235,13 +232,12 @@ func (c *Client) Wait(ctx context.Context) (Exit, error) {
 	return exit, nil
 }
 
-// Stopping is closed when the wrapper's container has been told to stop: its pod
-// is being taken down. The payload runs on until the container's grace period is
-// over, when everything in it is killed; to end it well before that is the
-// starter's part.
+// Stopping is closed when the wrapper's container has been told to stop: its pod is being
+// taken down. The payload runs on; when the container's grace period is over, everything in
+// it is killed. The starter must end the job before that.
 func (c *Client) Stopping() <-chan struct{} { return c.stopping }
 
-// Lost is closed when the connection has ended, for whatever reason.
+// Lost is closed when the connection has ended for any reason.
 func (c *Client) Lost() <-chan struct{} { return c.lost }
 
 // Close ends the connection, and with it the payload. It is safe to call more

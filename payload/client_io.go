@@ -16,7 +16,7 @@ func (c *Client) call(ctx context.Context, r Request, files ...*os.File) (Messag
 	return c.callFor(ctx, nil, r, files...)
 }
 
-// callFor also has a process that the request may start told of its end.
+// callFor also registers x, the process that the request may start, to be told of its end.
 func (c *Client) callFor(ctx context.Context, x *execution, r Request, files ...*os.File) (Message, error) {
 	r.Files = len(files)
 	answer, id, err := c.register(x)
@@ -41,7 +41,7 @@ func (c *Client) callFor(ctx context.Context, x *execution, r Request, files ...
 	case <-c.lost:
 	}
 	select {
-	case m := <-answer: // it came just before the end
+	case m := <-answer: // the answer came just before the end
 		return c.checked(r.Op, m)
 	default:
 		return Message{}, c.lostCause()
@@ -56,11 +56,11 @@ func (c *Client) checked(op string, m Message) (Message, error) {
 	return m, nil
 }
 
-// do is call for requests whose only answer is that they are done.
+// do is call for requests that are only answered with "done".
 func (c *Client) do(ctx context.Context, r Request) error {
 	m, err := c.call(ctx, r)
 	if err == nil && !m.Done {
-		return c.protocolError("no answer to a %s request in %+v", r.Op, m)
+		return c.protocolError("this does not answer a %s request: %+v", r.Op, m)
 	}
 	return err
 }
@@ -87,8 +87,8 @@ func (c *Client) forget(id int64) {
 	delete(c.waiting, id)
 }
 
-// writeTimeout bounds the writing of a request. The wrapper reads at all times;
-// one that does not is as good as dead.
+// writeTimeout bounds the writing of a request. A wrapper always reads; treat one that does
+// not as dead.
 const writeTimeout = 30 * time.Second
 
 func (c *Client) send(ctx context.Context, r Request, files []*os.File) error {
@@ -101,8 +101,8 @@ func (c *Client) send(ctx context.Context, r Request, files []*os.File) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	// A line that was cut short by the end of ctx would leave the connection
-	// useless, so the bound is this package's own.
+	// If the end of ctx cut a line short, the connection would be useless. So use this
+	// package's own bound.
 	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return c.fail(err)
 	}
@@ -112,8 +112,8 @@ func (c *Client) send(ctx context.Context, r Request, files []*os.File) error {
 	return nil
 }
 
-// fail ends the connection and returns why it ended, which may have been
-// something else just before.
+// fail ends the connection and returns why it ended; it may have ended for another reason
+// just before.
 func (c *Client) fail(err error) error {
 	c.end(err)
 	return c.lostCause()
@@ -196,8 +196,8 @@ func (c *Client) dispatch(m Message) {
 		return
 	}
 	if m.Started != nil {
-		// Noted here and not by the caller of Start: the exit may be the very
-		// next line, and the caller may have given up.
+		// Not left to the caller of Start: the exit may be the next line, and the caller may
+		// have given up.
 		c.activation, c.exited = m.Started.Activation, make(chan struct{})
 	}
 	if m.StartError != nil || m.Error != nil {
@@ -208,7 +208,7 @@ func (c *Client) dispatch(m Message) {
 		answer <- m
 		return
 	}
-	c.log.Debug("answer of the wrapper that nobody waits for", "id", m.ID)
+	c.log.Debug("the wrapper sent an answer that nobody waits for", "id", m.ID)
 }
 
 func pidNamespace() string {

@@ -70,8 +70,8 @@ func TestConnectRefuses(t *testing.T) {
 		"other nonce":    {`{"hello":{"protocol":1,"nonce":"old","boot":"b"}}` + "\n", "created before the binding"},
 		"busy":           {`{"hello":{"protocol":1,"nonce":"new","busy":true}}` + "\n", ErrBusy.Error()},
 		"other protocol": {`{"hello":{"protocol":2,"nonce":"new"}}` + "\n", "another version"},
-		"no hello":       {`{"id":1,"done":true}` + "\n", "instead of who it is"},
-		"rubbish":        {"rubbish\n", "instead of who it is"},
+		"no hello":       {`{"id":1,"done":true}` + "\n", "instead of a hello"},
+		"rubbish":        {"rubbish\n", "instead of a hello"},
 		"endless":        {strings.Repeat("x", MaxLine+1<<16), "line too long"},
 	}
 	for name, test := range tests {
@@ -86,8 +86,8 @@ func TestConnectRefuses(t *testing.T) {
 	}
 }
 
-// TestDialEndures says that a wrapper which is not to be had is waited for, and
-// that the error tells what was wrong with it at last.
+// TestDialEndures: Dial waits for a wrapper that refuses, and its error says what was wrong
+// in the last attempt.
 func TestDialEndures(t *testing.T) {
 	dir := t.TempDir()
 	fakeWrapper(t, dir, say(`{"hello":{"protocol":1,"nonce":"old"}}`+"\n"))
@@ -97,9 +97,9 @@ func TestDialEndures(t *testing.T) {
 	}
 }
 
-// TestDialWaits begins to dial when there is nothing, and puts the directory, a
-// dead socket, a wrapper of an earlier binding and at last the right one in its
-// way. None of it is to be found out by looking again and again.
+// TestDialWaits starts to dial when nothing exists, then creates the directory, a dead
+// socket, a wrapper of an earlier binding and finally the right one. Dial must notice each
+// without polling.
 func TestDialWaits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "yet", strings.Repeat("long", 30))
 	type result struct {
@@ -111,7 +111,7 @@ func TestDialWaits(t *testing.T) {
 		c, err := Dial(soon(t, patience), Options{Dir: dir, Nonce: "new", poll: time.Hour})
 		done <- result{c, err}
 	}()
-	short := t.TempDir() // a path that fits into a socket address
+	short := t.TempDir() // short enough for a socket address
 	fakeWrapper(t, short, say(`{"hello":{"protocol":1,"nonce":"old"}}`+"\n"))
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestDialWaits(t *testing.T) {
 	}
 	select {
 	case r := <-done:
-		t.Fatalf("took the old one: %v", r.err)
+		t.Fatalf("Dial accepted the old wrapper: %v", r.err)
 	case <-time.After(moment):
 	}
 	next := t.TempDir()
@@ -268,7 +268,7 @@ func TestReadExit(t *testing.T) {
 	write("wrong", `{"activation":"good"}`)
 	write("empty", "")
 	write("large", strings.Repeat(" ", maxRecord+1))
-	// A record as good as any, except that it is somewhere else.
+	// A valid record, except that it is elsewhere.
 	elsewhere := filepath.Join(dir, "elsewhere")
 	if err := os.WriteFile(elsewhere, []byte(`{"activation":"link","wait_status":1,"started":"2026-01-02T03:04:05Z","ended":"2026-01-02T03:04:06Z","user_cpu_ns":0,"system_cpu_ns":0,"max_rss_bytes":0,"oom_kills":0}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -293,12 +293,12 @@ func TestReadExit(t *testing.T) {
 		t.Error(err)
 	}
 	if err := RemoveExit(dir, "../x"); err == nil {
-		t.Error("a path was taken for an activation")
+		t.Error("a path was accepted as an activation")
 	}
 }
 
-// TestOneQuestionAtATime: a caller that gives up has asked all the same, and who comes
-// after it waits for that answer.
+// TestOneQuestionAtATime: a request stays pending after its caller gives up, and later
+// callers wait for its answer.
 func TestOneQuestionAtATime(t *testing.T) {
 	asked, answer := make(chan int64, 100), make(chan struct{})
 	var open atomic.Int32
@@ -314,7 +314,7 @@ func TestOneQuestionAtATime(t *testing.T) {
 				return
 			}
 			if n := open.Add(1); n > 1 {
-				t.Errorf("question %d is asked before the last was answered", r.ID)
+				t.Errorf("question %d is asked before the previous was answered", r.ID)
 			}
 			asked <- r.ID
 			go func() {

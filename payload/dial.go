@@ -16,35 +16,33 @@ import (
 	"podstarter/rescue"
 )
 
-// slowPoll is how often Dial looks without having been told to: for file
-// systems on which inotify says nothing of what happens in another container.
+// slowPoll is how often Dial looks without an inotify event, for file systems where inotify
+// does not report changes from another container.
 const slowPoll = time.Second
 
-// helloTimeout bounds the wait for the first line of a wrapper that accepted
-// the connection.
+// helloTimeout bounds the wait for the Hello of a wrapper that accepted the connection.
 const helloTimeout = 10 * time.Second
 
-// errPeer is a listener that must not be believed.
+// errPeer means that the listener is not trusted.
 var errPeer = errors.New("refused to trust the listener")
 
-// Dial waits for a wrapper that announces the wanted nonce, however long that
-// takes within ctx, and connects to it. Sockets of dead wrappers and wrappers
-// with another nonce are passed over; a wrapper that is busy, perhaps with the
-// end of an earlier connection, is waited for.
+// Dial waits until ctx ends for a wrapper that announces the wanted nonce, and connects to
+// it. It ignores sockets of dead wrappers and wrappers with another nonce. It waits for a
+// busy wrapper, which may still be ending an earlier connection.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	watch, err := watchSocket(o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	// The kernel takes some 15 ms to let go of an inotify file with watches in it
-	// (it waits for an SRCU grace period), for which nobody needs to wait.
+	// Closing an inotify file with watches takes the kernel some 15 ms (an SRCU grace
+	// period); nobody needs to wait for that.
 	defer rescue.Go(watch.Close)
 	if o.poll == 0 {
 		o.poll = slowPoll
 	}
 	poll := time.NewTicker(o.poll)
 	defer poll.Stop()
-	var last error // what was wrong when there was still time to find out
+	var last error // of the last attempt that ran before ctx ended
 	for {
 		watch.Arm()
 		c, err := connect(ctx, o)
@@ -66,8 +64,8 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	}
 }
 
-// Peek asks the wrapper that listens in dir at this moment who it is, without
-// taking it. It does not wait. A wrapper that left or died is an error.
+// Peek gets the Hello of the wrapper that listens in dir now, without keeping the
+// connection. It does not wait. A wrapper that left or died is an error.
 func Peek(ctx context.Context, dir string) (Hello, error) {
 	c, err := connect(ctx, Options{Dir: dir})
 	var other *helloError
@@ -83,7 +81,7 @@ func Peek(ctx context.Context, dir string) (Hello, error) {
 
 var errProtocol = errors.New("the wrapper speaks another version of the protocol")
 
-// helloError is a wrapper that answered but is not to be had.
+// helloError is a wrapper that answered but cannot be used.
 type helloError struct {
 	hello Hello
 	err   error
@@ -133,7 +131,7 @@ func greet(ctx context.Context, c *Client, lines *LineReader, o Options) error {
 	line, err := lines.Next()
 	if err != nil {
 		stop()
-		return fmt.Errorf("wait for the wrapper in %s to say who it is: %w", o.Dir, err)
+		return fmt.Errorf("wait for the hello of the wrapper in %s: %w", o.Dir, err)
 	}
 	if !stop() {
 		return context.Cause(ctx)
@@ -143,10 +141,10 @@ func greet(ctx context.Context, c *Client, lines *LineReader, o Options) error {
 	}
 	m, err := DecodeMessage(line)
 	if err != nil {
-		return fmt.Errorf("the wrapper in %s said %.200q instead of who it is: %w", o.Dir, line, err)
+		return fmt.Errorf("the wrapper in %s sent %.200q instead of a hello: %w", o.Dir, line, err)
 	}
 	if m.Hello == nil {
-		return fmt.Errorf("the wrapper in %s said %.200q instead of who it is", o.Dir, line)
+		return fmt.Errorf("the wrapper in %s sent %.200q instead of a hello", o.Dir, line)
 	}
 	c.hello = *m.Hello
 	if c.hello.Protocol != Protocol {
@@ -162,16 +160,16 @@ func greet(ctx context.Context, c *Client, lines *LineReader, o Options) error {
 	return nil
 }
 
-// checkPeer makes sure that the listener is root or this user, and returns its
-// process ID as seen from here (0 if it cannot be seen). Should a job ever get
-// at the control directory, it could bind a socket there but not be root.
+// checkPeer makes sure that the listener is root or this user, and returns its process ID
+// as seen from here (0 if it is not visible). A job that ever reached the control directory
+// could bind a socket there, but would not be root.
 func checkPeer(conn *net.UnixConn, peer func(*net.UnixConn) (*unix.Ucred, error)) (int, error) {
 	if peer == nil {
 		peer = credentialsOf
 	}
 	cred, err := peer(conn)
 	if err != nil {
-		return 0, fmt.Errorf("ask who the wrapper is: %w", err)
+		return 0, fmt.Errorf("get the credentials of the wrapper: %w", err)
 	}
 	if cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
 		return 0, fmt.Errorf("%w: it runs as user %d, neither root nor user %d", errPeer, cred.Uid, os.Geteuid())
@@ -192,9 +190,8 @@ func credentialsOf(conn *net.UnixConn) (cred *unix.Ucred, err error) {
 	return cred, errors.Join(err, credErr)
 }
 
-// dialUnix connects to the socket in dir. The path of a socket is limited to
-// 107 bytes (unix(7)), that of a control directory is not: hence the way
-// through /proc/self/fd.
+// dialUnix connects to the socket in dir. The path of a socket is limited to 107 bytes
+// (unix(7)), that of a control directory is not, so this goes through /proc/self/fd.
 func dialUnix(ctx context.Context, dir string) (*net.UnixConn, error) {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -18,9 +18,9 @@ var (
 
 // Stages of a start, in the order in which they happen; see [StartError].
 const (
-	StageSpec     = "spec"     // the request itself is unusable
-	StageLink     = "link"     // the link in the container's file system
-	StageFork     = "fork"     // no new process
+	StageSpec     = "spec"     // the request itself is invalid
+	StageLink     = "link"     // make the link in the container's file system
+	StageFork     = "fork"     // make the new process
 	StageIdentity = "identity" // groups, gid, uid, capabilities, no_new_privs
 	StageChdir    = "chdir"
 	StageStdin    = "stdin"
@@ -41,7 +41,7 @@ type StartError struct {
 	Path string
 	// Errno is the system's answer, 0 if there was none.
 	Errno syscall.Errno
-	// Detail is a sentence for the user about the cause, or empty.
+	// Detail explains the cause to the user, or is empty.
 	Detail string
 }
 
@@ -74,7 +74,7 @@ type RequestError struct {
 	Op string `json:"-"`
 	// Code is one of the Code constants.
 	Code string `json:"code"`
-	// Message says what was wrong.
+	// Message says what is wrong.
 	Message string `json:"message"`
 }
 

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CgroupFile is the file that the wrapper opens and passes along with its Hello
-// (unix(7), SCM_RIGHTS). The kernel writes what is read from it for who reads it:
-// the wrapper itself may find its own control group to be "/" (cgroup_namespaces(7)), the
-// starter reads from the same file where in the hierarchy it is, however little
-// the two containers share. Nothing of it is the wrapper's word.
+// CgroupFile is the file that the wrapper opens and passes along with its Hello (unix(7),
+// SCM_RIGHTS). The kernel writes its content for each reader: the wrapper may see its own
+// control group as "/" (cgroup_namespaces(7)), while the starter reads its place in the
+// hierarchy from the same open file, however little the two containers share. The wrapper
+// cannot forge it.
 const CgroupFile = "/proc/self/cgroup"
 
-// maxCgroups bounds what is read of it: a dozen hierarchies with a path each.
+// maxCgroups bounds its size in bytes: a dozen hierarchies with a path each.
 const maxCgroups = 64 << 10
 
 // greeting reads from a connection and keeps the first file that comes with the
@@ -25,17 +25,17 @@ const maxCgroups = 64 << 10
 type greeting struct {
 	conn   *net.UnixConn
 	file   *os.File // nil if none came
-	passed bool     // none is waited for
+	passed bool     // no file is expected any more
 }
 
 // Read implements io.Reader.
 func (g *greeting) Read(p []byte) (int, error) {
-	// For more files than a peer has a reason to send; the kernel closes the rest.
+	// Room for more files than a peer should send; the kernel closes the rest.
 	control := make([]byte, unix.CmsgSpace(4*8))
 	n, used, _, _, err := g.conn.ReadMsgUnix(p, control)
 	g.take(control[:max(used, 0)])
 	if n <= 0 && err == nil && len(p) > 0 {
-		err = io.EOF // ReadMsgUnix does not say so
+		err = io.EOF // ReadMsgUnix returns 0 and no error
 	}
 	return max(n, 0), err // -1 with an error, unlike Read
 }
@@ -61,9 +61,9 @@ func (g *greeting) take(control []byte) {
 	}
 }
 
-var errNotProc = errors.New("it is none of /proc")
+var errNotProc = errors.New("it is not a file of /proc")
 
-// over says that no file is waited for any more.
+// over ends the wait for a file.
 func (g *greeting) over() {
 	if g.file != nil {
 		g.file.Close()
@@ -71,19 +71,19 @@ func (g *greeting) over() {
 	g.file, g.passed = nil, true
 }
 
-// cgroups reads the file; empty if there is none, or it is of no use.
+// cgroups reads the file; empty if there is none or it is not usable.
 func (g *greeting) cgroups(log *slog.Logger) string {
 	if g.file == nil {
 		return ""
 	}
 	text, err := readProc(g.file)
 	if err != nil {
-		log.Debug("the file that the wrapper sent does not tell its control group", "error", err)
+		log.Debug("cannot read the wrapper's control group from the file that it sent", "error", err)
 	}
 	return text
 }
 
-// readProc reads a file of /proc. A read of anything else might not end.
+// readProc reads a file of /proc and refuses any other, whose read might not end.
 func readProc(f *os.File) (string, error) {
 	var at unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &at); err != nil {

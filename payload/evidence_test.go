@@ -12,7 +12,7 @@ import (
 
 // sayWith is say with open files.
 func sayWith(text string, files ...*os.File) func(net.Conn) {
-	// The test closes the files without waiting for the one that says it.
+	// The test closes the files without waiting for this server.
 	fds := make([]int, len(files))
 	for i, f := range files {
 		fds[i] = int(f.Fd())
@@ -25,8 +25,8 @@ func sayWith(text string, files ...*os.File) func(net.Conn) {
 	}
 }
 
-// Whatever comes with the Hello, only a file of /proc is read, and none stays
-// open.
+// TestCgroups: whatever comes with the Hello, only a file of /proc is read, and no file
+// stays open.
 func TestCgroups(t *testing.T) {
 	open := func(path string) *os.File {
 		f, err := os.Open(path)

@@ -12,24 +12,23 @@ import (
 	"time"
 )
 
-// Exec says how to start another process beside the payload's main process: a
-// session of the user, above all.
+// Exec says how to start another process beside the payload's main process, usually a
+// session of the user.
 type Exec struct {
-	// Spec as for a start. Its user must be that of the run that goes on; there
-	// must be no Link and no files by name. Without Path, Args are those of the
-	// program that was passed along ([ExecFiles.Program]).
+	// Spec as for a start. Its user must be the current run's; it has no Link and no files
+	// by name. Without Path, Args are for the program in [ExecFiles.Program].
 	Spec Spec
-	// Others are tried in turn when Spec.Path is not there or cannot be
-	// executed; the first that can be becomes the process.
+	// Others are tried in turn if Spec.Path is missing or cannot be executed; the first that
+	// can be executed becomes the process.
 	Others []Attempt
-	// Terminal, if not nil, is made for the process in its own container.
+	// Terminal, if not nil, asks for a terminal in the process's container.
 	Terminal *Terminal
 }
 
 // Attempt is a program to try, with its whole argument vector.
 type Attempt struct {
-	// Path of the program, looked up as in the [Spec]; empty for the program
-	// that was passed along ([ExecFiles.Program]).
+	// Path of the program, looked up as in the [Spec]; empty for the program in
+	// [ExecFiles.Program].
 	Path string
 	Args []string
 }
@@ -40,15 +39,15 @@ type Terminal struct {
 	Columns uint16 `json:"columns"`
 }
 
-// ExecFiles are open files for a process; they remain the caller's.
+// ExecFiles are open files for a process; the caller keeps and closes them.
 type ExecFiles struct {
 	// Program is what an [Attempt] without a path executes; nil for none. It
 	// need not be in the container.
 	Program *os.File
-	// Stdio are standard input, output and error. Not with a terminal.
+	// Stdio are standard input, output and error; unused with a terminal.
 	Stdio [3]*os.File
-	// Channel, with a terminal, is a connected Unix stream socket. One byte is
-	// sent on it, and with it the master side of the terminal (SCM_RIGHTS).
+	// Channel, with a terminal, is a connected Unix stream socket. The wrapper sends one
+	// byte on it, with the master side of the terminal (SCM_RIGHTS).
 	Channel *os.File
 }
 
@@ -57,7 +56,7 @@ const (
 	maxAttempts = 16
 	// MaxExecFiles is the most files that come with a request.
 	MaxExecFiles = 4
-	// MaxExecutions is how many such processes there may be at a time.
+	// MaxExecutions is how many such processes may exist at a time.
 	MaxExecutions = 64
 )
 
@@ -85,17 +84,17 @@ func (e *Exec) Checked() *Spec {
 	return &s
 }
 
-// Validate is Spec.Validate, and checks the rest.
+// Validate is Spec.Validate with the checks for an Exec.
 func (e *Exec) Validate() error {
 	if err := e.Checked().Validate(); err != nil {
 		return err
 	}
 	if s := &e.Spec; s.Link != "" || s.Stdin != "" || s.Stdout != "" || s.Stderr != "" || s.Append ||
 		len(s.Passed) > 0 || len(s.Program) > 0 || s.AsRoot || s.Capture > 0 {
-		return errors.New("a process beside the payload has no link, no files by name, and nothing that only a run can have")
+		return errors.New("a process beside the payload can have no link, no files by name, and nothing else that is only for a run")
 	}
 	if len(e.Others) > maxAttempts {
-		return fmt.Errorf("%d programs to try, at most %d are", len(e.Others), maxAttempts)
+		return fmt.Errorf("%d programs to try, at most %d are allowed", len(e.Others), maxAttempts)
 	}
 	for i, a := range e.Others {
 		if len(a.Path) >= maxPath || strings.IndexByte(a.Path, 0) >= 0 {
@@ -120,7 +119,7 @@ type Executing struct {
 	Time time.Time `json:"time"`
 }
 
-// ExecExit is the end of such a process.
+// ExecExit reports the end of such a process.
 type ExecExit struct {
 	// Exec is the ID of the request that started it.
 	Exec int64 `json:"exec"`

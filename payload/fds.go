@@ -10,19 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileReader reads from a connection and keeps the files that come with the
-// bytes, in their order, until they are asked for.
+// FileReader reads from a connection and keeps the files that come with the bytes, in their
+// order, until Take asks for them.
 type FileReader struct {
 	conn *net.UnixConn
 	max  int
 
 	mu    sync.Mutex
 	files []*os.File
-	ended bool // none is kept any more
+	ended bool // keeps no more files
 }
 
-// ErrTooManyFiles ends a connection whose peer sends more files than belong to
-// its requests.
+// ErrTooManyFiles ends a connection whose peer sends more files than its requests allow.
 var ErrTooManyFiles = errors.New("the peer sent more open files than it may")
 
 // NewFileReader makes one that keeps at most max files.
@@ -55,7 +54,7 @@ func (r *FileReader) take(control []byte) bool {
 	return len(r.files) <= r.max
 }
 
-// Take gives the n oldest files to the caller; nil if there are not as many.
+// Take gives the n oldest files to the caller; nil if there are fewer.
 func (r *FileReader) Take(n int) []*os.File {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +66,7 @@ func (r *FileReader) Take(n int) []*os.File {
 	return taken
 }
 
-// Close closes the files that nobody has asked for, and those that still come.
+// Close closes the files that nobody took, and any that still arrive.
 func (r *FileReader) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

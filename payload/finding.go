@@ -9,11 +9,11 @@ import (
 type Grade int
 
 const (
-	// OK works, and is as it should be.
+	// OK works as it should.
 	OK Grade = iota
-	// Warn works, but a fence is missing or something will be slow or wasted.
+	// Warn works, but a protection is missing or something will be slow or wasted.
 	Warn
-	// Bad does not work, or lets a job reach what is not its own.
+	// Bad does not work, or lets a job reach what belongs to others.
 	Bad
 )
 
@@ -31,10 +31,10 @@ func (g Grade) String() string {
 	}
 }
 
-// MarshalJSON writes the word.
+// MarshalJSON writes the word that String gives.
 func (g Grade) MarshalJSON() ([]byte, error) { return json.Marshal(g.String()) }
 
-// Finding is one line of an audit of the place where payloads run.
+// Finding is one result of an audit of a backend.
 type Finding struct {
 	Grade Grade `json:"grade"`
 	// What was looked at, in a few words.

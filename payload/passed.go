@@ -17,11 +17,11 @@ const (
 	Stderr = "stderr"
 )
 
-// MaxPassed is how many open files can come with a request.
+// MaxPassed is how many open files can come with a start request.
 const MaxPassed = 3
 
-// validatePassed checks that each standard file is named once, and has no path
-// beside.
+// validatePassed checks that each standard file is passed at most once, and has no path
+// too.
 func (s *Spec) validatePassed() error {
 	for i, name := range s.Passed {
 		var path string
@@ -33,13 +33,13 @@ func (s *Spec) validatePassed() error {
 		case Stderr:
 			path = s.Stderr
 		default:
-			return fmt.Errorf("%.40q is no standard file to be passed", name)
+			return fmt.Errorf("%.40q is not a standard file", name)
 		}
 		if slices.Contains(s.Passed[:i], name) {
 			return fmt.Errorf("%s is passed twice", name)
 		}
 		if path != "" {
-			return fmt.Errorf("%s is passed, and a file to be opened as well, %.200q", name, path)
+			return fmt.Errorf("%s is passed as an open file, but also names a file to open, %.200q", name, path)
 		}
 	}
 	return nil
@@ -63,8 +63,8 @@ func SendFiles(conn *net.UnixConn, data []byte, files []*os.File) error {
 	return err
 }
 
-// TakeFiles takes the open files out of the control data of a message that was
-// received. At most limit are kept, the others closed.
+// TakeFiles takes the open files out of the control data of a received message. At most
+// limit are kept, the others closed.
 func TakeFiles(control []byte, limit int, name string) ([]*os.File, error) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
@@ -89,13 +89,12 @@ func TakeFiles(control []byte, limit int, name string) ([]*os.File, error) {
 	return taken, problems
 }
 
-// Pipe makes a pipe between the starter and a payload of this user. The keep end
-// is the starter's: it can be waited for with a deadline, and neither reading nor
-// writing it depends on what the payload does with its own. The give end is for
-// [Client.Start]; with output it is the one to write to.
+// Pipe makes a pipe between the starter and a payload of this user. The starter uses the
+// keep end: it supports deadlines, and what the payload does with its own end cannot block
+// it. The give end is for [Client.Start]; with output it is the end to write to.
 //
-// The pipe belongs to the payload's user where this process may arrange that, so
-// that the payload can open /dev/stdout as it can with a file.
+// If permitted, the pipe is made to belong to the payload's user, so that the payload can
+// open /dev/stdout as it can with a file.
 func Pipe(output bool, uid, gid int) (keep, give *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {

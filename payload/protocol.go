@@ -14,7 +14,6 @@ const (
 	MaxLine = 8 << 20
 )
 
-// OOMScoreAdj is the adjustment the payload starts with, so that the kernel
-// takes the job before anything else of the container (condor_starter uses the
-// same).
+// OOMScoreAdj is the payload's initial oom_score_adj: the kernel kills the job before other
+// processes of the container (condor_starter uses the same value).
 const OOMScoreAdj = 800

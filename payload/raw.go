@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// raw is a string that survives JSON whatever bytes it holds. Valid UTF-8 is a
-// JSON string; anything else is {"base64":"..."}, since JSON itself has no way
-// to say it and encoding/json would put U+FFFD in its place: a file name or an
-// environment variable in Latin-1 must reach the job unchanged.
+// raw is a string of any bytes that JSON preserves. Valid UTF-8 is a JSON string; anything
+// else is {"base64":"..."}, since JSON cannot express it and encoding/json would replace it
+// by U+FFFD: a file name or an environment variable in Latin-1 must reach the job
+// unchanged.
 type raw string
 
 type rawBytes struct {

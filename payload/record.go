@@ -18,11 +18,11 @@ const maxRecord = 64 << 10
 // directory.
 func ExitRecordName(activation string) string { return "exit." + activation + ".json" }
 
-// ReadExit reads the exit record of an activation from a control directory.
-// [ErrNoRecord] means that there is none.
+// ReadExit reads the exit record of an activation from a control directory. If there is
+// none, the error is [ErrNoRecord].
 func ReadExit(dir, activation string) (Exit, error) {
 	if !ValidActivation(activation) {
-		return Exit{}, fmt.Errorf("read exit record: %.40q is no name of an activation", activation)
+		return Exit{}, fmt.Errorf("read exit record: %.40q is not a valid activation name", activation)
 	}
 	path := filepath.Join(dir, ExitRecordName(activation))
 	//nolint:forbidigo // the control directory is closed to payloads
@@ -43,7 +43,7 @@ func ReadExit(dir, activation string) (Exit, error) {
 		return Exit{}, fmt.Errorf("exit record %s: %w", path, err)
 	}
 	if exit.Activation != activation {
-		return Exit{}, fmt.Errorf("exit record %s is of activation %q", path, exit.Activation)
+		return Exit{}, fmt.Errorf("exit record %s belongs to activation %q", path, exit.Activation)
 	}
 	return exit, nil
 }
@@ -51,18 +51,17 @@ func ReadExit(dir, activation string) (Exit, error) {
 // DecodeExit decodes an exit record.
 func DecodeExit(data []byte) (Exit, error) {
 	if len(data) > maxRecord {
-		return Exit{}, fmt.Errorf("more than %d bytes", maxRecord)
+		return Exit{}, fmt.Errorf("the record has more than %d bytes", maxRecord)
 	}
 	var e Exit
 	err := unmarshalStrict(data, &e)
 	return e, err
 }
 
-// RemoveExit removes the exit record of an activation. That there is none is
-// not an error.
+// RemoveExit removes the exit record of an activation. A missing record is not an error.
 func RemoveExit(dir, activation string) error {
 	if !ValidActivation(activation) {
-		return fmt.Errorf("remove exit record: %.40q is no name of an activation", activation)
+		return fmt.Errorf("remove exit record: %.40q is not a valid activation name", activation)
 	}
 	err := os.Remove(filepath.Join(dir, ExitRecordName(activation)))
 	if errors.Is(err, fs.ErrNotExist) {

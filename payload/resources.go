@@ -2,8 +2,7 @@ package payload
 
 import "golang.org/x/sys/unix"
 
-// ResourceNumber gives the kernel's number (setrlimit(2)) for the name of a
-// resource as used in a [Limit].
+// ResourceNumber gives the kernel's number (setrlimit(2)) for a resource name of a [Limit].
 func ResourceNumber(name string) (int, bool) {
 	number, ok := resources[name]
 	return number, ok

@@ -10,9 +10,8 @@ import (
 type Hello struct {
 	// Protocol is the version the wrapper speaks; see [Protocol].
 	Protocol int `json:"protocol"`
-	// Nonce is the value of the variable [NonceEnv] the wrapper was started
-	// with. A wrapper that announces the nonce a binding just wrote was created
-	// from the pod as that binding left it.
+	// Nonce is the value of the variable [NonceEnv] the wrapper was started with. A wrapper
+	// that announces a binding's nonce was created after that binding changed the pod.
 	Nonce string `json:"nonce"`
 	// Boot is random for each wrapper process. The same nonce under another
 	// Boot means that the container restarted.
@@ -25,13 +24,13 @@ type Hello struct {
 	// UID is the wrapper's user ID: 0 in a pod. A wrapper that is not root can
 	// run payloads under its own UID only.
 	UID int `json:"uid"`
-	// NoNewPrivs is the wrapper's own no_new_privs bit (proc(5),
-	// /proc/PID/status). The payload has it set in any case.
+	// NoNewPrivs is the wrapper's own no_new_privs bit (proc(5), /proc/PID/status). The
+	// payload always has it.
 	NoNewPrivs bool `json:"no_new_privs"`
 	// Version is the version of the wrapper's build, for the log.
 	Version string `json:"version,omitempty"`
-	// Busy says that another connection is being served: the wrapper closes
-	// this one right after the Hello.
+	// Busy says that the wrapper serves another connection: it closes this one right after
+	// the Hello.
 	Busy bool `json:"busy,omitempty"`
 }
 
@@ -50,40 +49,39 @@ type Spec struct {
 	// Path of the program. A relative path is resolved in Dir, or in the
 	// payload's PATH when SearchPath is set and Path holds no slash.
 	Path string
-	// Args is the whole argument vector; Args[0] is the name the program sees
-	// itself called by. Empty means just Path.
+	// Args is the whole argument vector; Args[0] is the program's own name. Empty means only
+	// Path.
 	Args []string
-	// Env holds "NAME=value" entries. When ImageEnv is set, they are added to,
-	// and win over, the environment the container was created with.
+	// Env holds "NAME=value" entries. When ImageEnv is set, they are added to the
+	// environment that the container was created with, and override it.
 	Env      []string
 	ImageEnv bool
-	// HideEnv names variables of the container's environment that are not the
-	// image's and not for the payload; a name that ends in '*' stands for all
-	// that begin so. Env is not affected.
+	// HideEnv names variables of the container's environment that do not come from the image
+	// and are not for the payload; a name that ends in '*' is a prefix. It does not affect
+	// Env.
 	HideEnv []string
-	// SearchPath looks a Path without a slash up like execvp(3) does.
+	// SearchPath looks up a Path without a slash as execvp(3) does.
 	SearchPath bool
 	// Dir is the working directory, an absolute path.
 	Dir string
-	// Link is a path at which the wrapper makes a symbolic link to LinkTo before
-	// the start, in the container's own root file system: missing directories above
-	// it are made, and an empty one in its place goes. It goes itself before the
-	// next start. Empty for none. Only for a wrapper in a container of its own.
+	// Link is a path at which the wrapper makes a symbolic link to LinkTo before the start,
+	// in the container's own root file system: it makes missing directories above it,
+	// replaces an empty directory, and removes the link before the next start. Empty for
+	// none. Only for a wrapper in its own container.
 	Link, LinkTo string
-	// Program, if not empty, is the program itself: what the file at Path would
-	// hold, which then is a name and no more. The file is none of the container's file
-	// system. A script's interpreter is.
+	// Program, if not empty, is the content of the program file; Path is then only its name.
+	// The file is not in the container's file system, but a script's interpreter is.
 	Program []byte
-	// AsRoot runs the program as container-root with no capability, instead of as
-	// UID and GID, which remain those of the payload that comes before or after it.
-	// It takes a Program, and a container in which nothing of the payload is alive;
-	// nothing of the image is executed unless the program does so.
+	// AsRoot runs the program as container-root without capabilities. UID and GID remain
+	// those of the payload that runs before or after it. It needs a Program, and a container
+	// in which no process of the payload is alive; it executes nothing of the image unless
+	// the program does.
 	AsRoot bool
-	// Capture is how many bytes of what the program writes to its standard output
-	// and error are kept for [Exit.Output], at most [MaxCapture]; the rest is read and
-	// dropped. 0: Stdout and Stderr say where it goes.
+	// Capture is how many bytes of the program's standard output and error are kept for
+	// [Exit.Output], at most [MaxCapture]; the rest is read and dropped. 0: Stdout and
+	// Stderr say where the output goes.
 	Capture int
-	// Umask of the process; the low nine bits count.
+	// Umask of the process; only the low nine bits count.
 	Umask int
 	// Stdin, Stdout and Stderr name files, opened as the payload's user after
 	// the change to Dir; empty is /dev/null. When Stderr equals Stdout the two
@@ -92,23 +90,22 @@ type Spec struct {
 	// FIFO needs its reader beforehand.
 	Stdin, Stdout, Stderr string
 	Append                bool
-	// Passed names standard files ("stdin", "stdout", "stderr") that come as open
-	// files along with the request, in this order, for which nothing is opened
-	// then; see [Client.Start].
+	// Passed names standard files ("stdin", "stdout", "stderr") that come as open files with
+	// the request, in this order; the wrapper opens nothing for them; see [Client.Start].
 	Passed []string
 	// Nice is added to the wrapper's nice value.
 	Nice int
-	// CPUs are the numbers of the CPUs that the process may run on
-	// (sched_setaffinity(2)); empty for all that the wrapper may. A wrapper that
-	// may use none of them leaves it at that.
+	// CPUs are the numbers of the CPUs that the process may run on (sched_setaffinity(2));
+	// empty for all that the wrapper may. If the wrapper may use none of them, it ignores
+	// the list.
 	CPUs []int
-	// MaxTasks is how many processes and threads the payload may have; 0: any number.
-	// With more, all of it is killed, see [KilledTasks]: within a fraction of a second where
-	// the wrapper's control group is the payload's alone, else when somebody asks for
-	// its usage.
+	// MaxTasks is how many processes and threads the payload may have; 0: any number. With
+	// more, the wrapper kills the whole payload, see [KilledTasks]: within a fraction of a
+	// second if only the payload uses the wrapper's control group, else at the next usage
+	// request.
 	MaxTasks int
-	// Limits are resource limits (setrlimit(2)). A hard limit that may not be
-	// raised that far is raised as far as allowed.
+	// Limits are resource limits (setrlimit(2)). The wrapper raises a hard limit only as far
+	// as it may.
 	Limits []Limit
 }
 
@@ -119,7 +116,7 @@ const (
 	MaxCapture = 32 << 10
 )
 
-// Unlimited stands for RLIM_INFINITY in a [Limit].
+// Unlimited is RLIM_INFINITY in a [Limit].
 const Unlimited uint64 = math.MaxUint64
 
 // Limit is one resource limit. Units are those of setrlimit(2): bytes, seconds
@@ -160,54 +157,54 @@ type Exit struct {
 	// MaxRSS is the largest resident set of any single one of those processes,
 	// in bytes (getrusage(2)).
 	MaxRSS int64 `json:"max_rss_bytes"`
-	// Cgroup holds the container's figures for this activation; nil when the
-	// wrapper's cgroup cannot be read or is not the payload's alone.
+	// Cgroup holds the container's figures for this activation; nil if the wrapper's cgroup
+	// cannot be read or other programs use it.
 	Cgroup *CgroupUsage `json:"cgroup,omitempty"`
-	// OOMKills is how many processes of the container the kernel killed for want
-	// of memory during the activation.
+	// OOMKills is how many processes of the container the kernel killed for lack of memory
+	// during the activation.
 	OOMKills int64 `json:"oom_kills"`
-	// Killed says why the wrapper itself killed the payload, empty if it did
-	// not. See the Killed constants.
+	// Killed says why the wrapper killed the payload; empty if it did not. See the Killed
+	// constants.
 	Killed string `json:"killed,omitempty"`
-	// Output is what [Spec.Capture] asked for.
+	// Output is the output that [Spec.Capture] asked for.
 	Output []byte `json:"output,omitempty"`
 }
 
 // Values of [Exit.Killed].
 const (
-	KilledSweep   = "sweep"              // a sweep was asked for
-	KilledLost    = "connection lost"    // the starter was gone
+	KilledSweep   = "sweep"              // the starter asked for a sweep
+	KilledLost    = "connection lost"    // the connection to the starter ended
 	KilledTasks   = "too many processes" // more than [Spec.MaxTasks]
 	KilledLeaving = "leaving"            // the wrapper left, on request or by a stop signal to its container
 )
 
-// CgroupUsage holds the figures of the container's cgroup. Counters are deltas
-// since the start of the activation, peaks and current values are absolute. A
-// figure the kernel does not offer is -1.
+// CgroupUsage holds the figures of the container's cgroup. Counters are deltas since the
+// start of the activation, peaks and current values are absolute. A figure that the kernel
+// does not offer is -1.
 type CgroupUsage struct {
 	// Version is 1 or 2.
 	Version int `json:"version"`
 	// MemoryCurrent is all memory charged, page cache included, in bytes.
 	MemoryCurrent int64 `json:"memory_current"`
-	// MemoryUsed is anonymous and shared memory, without page cache, in bytes:
-	// what condor_starter reports with CGROUP_IGNORE_CACHE_MEMORY; less what there
-	// was before the activation.
+	// MemoryUsed is anonymous and shared memory, without page cache, in bytes: what
+	// condor_starter reports with CGROUP_IGNORE_CACHE_MEMORY, minus what was used before the
+	// activation.
 	MemoryUsed int64 `json:"memory_used"`
-	// MemoryCache is page cache, in bytes, without the shared memory that is in
-	// MemoryUsed. The kernel frees it before it kills anything.
+	// MemoryCache is page cache, in bytes, without the shared memory that MemoryUsed counts.
+	// The kernel frees it before it kills anything.
 	MemoryCache int64 `json:"memory_cache"`
-	// MemoryPeak is the largest MemoryCurrent of the activation, in bytes. The
-	// kernel keeps it for the life of the container; if an earlier activation
-	// went higher, it is the highest of the values looked at in this one.
+	// MemoryPeak is the largest MemoryCurrent of the activation, in bytes. The kernel keeps
+	// it for the life of the container; if an earlier activation's peak was higher, this is
+	// the highest value seen in this one.
 	MemoryPeak int64 `json:"memory_peak"`
 	// MemoryLimit is the cgroup's own limit in bytes, -1 without one.
 	MemoryLimit int64 `json:"memory_limit"`
-	// OOMKills counts processes killed for want of memory.
+	// OOMKills counts processes killed for lack of memory.
 	OOMKills int64 `json:"oom_kills"`
 	// UserCPU and SystemCPU in nanoseconds.
 	UserCPU   time.Duration `json:"user_cpu_ns"`
 	SystemCPU time.Duration `json:"system_cpu_ns"`
-	// ThrottledCPU is the time the container was kept off its CPUs by its quota.
+	// ThrottledCPU is how long the container's CPU quota kept it from running.
 	ThrottledCPU time.Duration `json:"throttled_cpu_ns"`
 	// Pids and PidsPeak count tasks (threads).
 	Pids     int64 `json:"pids"`

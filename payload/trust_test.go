@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDialTrustsNoOther: a listener that is another user's is not talked to, whatever it
-// says; root and this user are.
+// TestDialTrustsNoOther: Dial accepts only a listener of root or of this user, whatever it
+// sends.
 func TestDialTrustsNoOther(t *testing.T) {
 	own := uint32(os.Geteuid())
 	for uid, trusted := range map[uint32]bool{0: true, own: true, own + 1: false, 1_990_000_000: false} {
@@ -36,11 +36,11 @@ func TestDialTrustsNoOther(t *testing.T) {
 	}
 	defer c.Close()
 	if c.peerPID != os.Getpid() {
-		t.Errorf("the kernel is said to have named process %d, not this one, %d", c.peerPID, os.Getpid())
+		t.Errorf("the peer is process %d, want this one, %d", c.peerPID, os.Getpid())
 	}
 }
 
-// answering is a wrapper that passes each request to answer, which returns what to say.
+// answering is a wrapper that sends what answer returns for each request.
 func answering(answer func(Request) []Message) func(net.Conn) {
 	return func(c net.Conn) {
 		lines := NewLineReader(c, MaxLine)
@@ -63,8 +63,7 @@ func answering(answer func(Request) []Message) func(net.Conn) {
 	}
 }
 
-// TestSweepIsNotForWhatComesLater: what was started while a sweep was under way may have
-// escaped it.
+// TestSweepIsNotForWhatComesLater: a sweep may miss what was started during it.
 func TestSweepIsNotForWhatComesLater(t *testing.T) {
 	sweeps := make(chan int64, 1)
 	c := dialFake(t, answering(func(r Request) []Message {
@@ -84,7 +83,7 @@ func TestSweepIsNotForWhatComesLater(t *testing.T) {
 		return []Message{{ID: r.ID, Done: true}}
 	}))
 	if !c.Empty() {
-		t.Error("it is not empty before anything was started")
+		t.Error("not empty before anything was started")
 	}
 	start := func() {
 		t.Helper()
@@ -94,7 +93,7 @@ func TestSweepIsNotForWhatComesLater(t *testing.T) {
 	}
 	start()
 	if c.Empty() {
-		t.Error("it is empty although something was started")
+		t.Error("empty although something was started")
 	}
 	swept := make(chan error, 1)
 	go func() { swept <- c.Sweep(soon(t, patience)) }()
@@ -109,7 +108,7 @@ func TestSweepIsNotForWhatComesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Empty() {
-		t.Error("it is empty although something was started during the sweep")
+		t.Error("empty although something was started during the sweep")
 	}
 }
 
@@ -130,8 +129,8 @@ func TestExitOfAnother(t *testing.T) {
 	}
 }
 
-// TestFailureHangsUp: the wrapper must hear of the end of a connection that is of no more
-// use, since it kills the payload by that.
+// TestFailureHangsUp: a failed connection is closed, so that the wrapper notices and kills
+// the payload.
 func TestFailureHangsUp(t *testing.T) {
 	heard := make(chan error, 1)
 	c := dialFake(t, func(conn net.Conn) {
@@ -145,12 +144,12 @@ func TestFailureHangsUp(t *testing.T) {
 	})
 	<-c.Lost()
 	if err := <-heard; !errors.Is(err, io.EOF) {
-		t.Errorf("the wrapper hears %v", err)
+		t.Errorf("the wrapper reads %v", err)
 	}
 }
 
-// TestLateFiles: those that come after the end are closed at once, so that who reads the
-// other end of a pipe hears of it.
+// TestLateFiles: files that arrive after the end are closed at once, so that the reader of
+// a pipe sees its end.
 func TestLateFiles(t *testing.T) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -187,7 +186,7 @@ func TestLateFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := read.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Errorf("a file that came %s is open: %v", when, err)
+			t.Errorf("a file that came %s is still open: %v", when, err)
 		}
 	}
 }

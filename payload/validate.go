@@ -15,7 +15,7 @@ const (
 	maxID         = 1<<32 - 2
 )
 
-// ValidActivation tells whether name may name a run. The name becomes part of a
+// ValidActivation tells whether name is a valid activation name. The name becomes part of a
 // file name in the control directory.
 func ValidActivation(name string) bool {
 	if name == "" || len(name) > maxActivation || name[0] == '.' {
@@ -31,16 +31,15 @@ func ValidActivation(name string) bool {
 	return true
 }
 
-// linkable tells whether the paths of a link make sense.
+// linkable tells whether a link can have these two paths.
 func linkable(at, to string) bool {
 	below := func(a, b string) bool { return strings.HasPrefix(a+"/", b+"/") }
 	return path.IsAbs(at) && path.IsAbs(to) && path.Clean(at) == at && path.Clean(to) == to && at != "/" && to != "/" &&
 		!below(at, to) && !below(to, at)
 }
 
-// Validate checks what can be checked without looking at the system. Both ends
-// call it: the starter so that a mistake is found close to where it was made,
-// the wrapper because it believes nobody.
+// Validate checks what it can without access to the system. Both ends call it: the starter
+// to find a mistake near its origin, the wrapper because it trusts nobody.
 func (s *Spec) Validate() error {
 	if !ValidActivation(s.Activation) {
 		return fmt.Errorf("activation %.40q is not a name of 1 to %d letters, digits, '.', '_', '-'", s.Activation, maxActivation)
@@ -49,7 +48,7 @@ func (s *Spec) Validate() error {
 		return fmt.Errorf("user %d and group %d are not both user and group IDs", s.UID, s.GID)
 	}
 	if len(s.Groups) > maxGroups {
-		return fmt.Errorf("%d supplementary groups, at most %d are possible", len(s.Groups), maxGroups)
+		return fmt.Errorf("%d supplementary groups, at most %d are allowed", len(s.Groups), maxGroups)
 	}
 	for _, g := range s.Groups {
 		if g < 0 || g > maxID {
@@ -57,28 +56,28 @@ func (s *Spec) Validate() error {
 		}
 	}
 	if s.MaxTasks < 0 {
-		return fmt.Errorf("%d processes and threads are no limit", s.MaxTasks)
+		return fmt.Errorf("%d is not a valid limit of processes and threads", s.MaxTasks)
 	}
 	if s.Path == "" {
 		return fmt.Errorf("no program to run")
 	}
 	switch {
 	case len(s.Program) > MaxProgram:
-		return fmt.Errorf("a program of %d bytes, at most %d are possible", len(s.Program), MaxProgram)
+		return fmt.Errorf("a program of %d bytes, at most %d are allowed", len(s.Program), MaxProgram)
 	case s.AsRoot && len(s.Program) == 0:
 		return fmt.Errorf("only a program that comes with the request can run as container-root")
 	case s.AsRoot && (s.Stdin != "" || s.Stdout != "" || s.Stderr != "" || s.ImageEnv || len(s.Groups)+len(s.Passed) > 0):
 		return fmt.Errorf("a program that runs as container-root takes no files, no groups and no environment of the image")
 	case s.Capture < 0 || s.Capture > MaxCapture:
-		return fmt.Errorf("%d bytes of output to keep are not between 0 and %d", s.Capture, MaxCapture)
+		return fmt.Errorf("the number of output bytes to keep, %d, is not between 0 and %d", s.Capture, MaxCapture)
 	case s.Capture > 0 && (s.Stdout != "" || s.Stderr != "" || len(s.Passed) > 0):
-		return fmt.Errorf("output cannot be kept and go to files")
+		return fmt.Errorf("output cannot both be kept and go to files")
 	}
 	if !path.IsAbs(s.Dir) {
 		return fmt.Errorf("working directory %q is not an absolute path", s.Dir)
 	}
 	if s.Link != "" && !linkable(s.Link, s.LinkTo) {
-		return fmt.Errorf("no link can be made from %.200q to %.200q; both must be absolute paths without '.', '..' and needless slashes, not below each other", s.Link, s.LinkTo)
+		return fmt.Errorf("cannot make a link from %.200q to %.200q; both must be absolute paths without '.', '..' and extra slashes, and neither below the other", s.Link, s.LinkTo)
 	}
 	for _, file := range []string{s.Path, s.Dir, s.Link, s.LinkTo, s.Stdin, s.Stdout, s.Stderr} {
 		if len(file) >= maxPath || strings.IndexByte(file, 0) >= 0 {
@@ -88,7 +87,7 @@ func (s *Spec) Validate() error {
 	if err := s.validatePassed(); err != nil {
 		return err
 	}
-	// Arguments and environment may hold secrets: name them by number.
+	// Arguments and environment may hold secrets: refer to them by number.
 	for i, arg := range s.Args {
 		if strings.IndexByte(arg, 0) >= 0 {
 			return fmt.Errorf("argument %d has a NUL byte", i)
@@ -106,7 +105,7 @@ func (s *Spec) Validate() error {
 		return fmt.Errorf("nice increment %d is not between -20 and 19", s.Nice)
 	}
 	if len(s.CPUs) > maxCPUs {
-		return fmt.Errorf("%d CPUs to run on, at most %d can be named", len(s.CPUs), maxCPUs)
+		return fmt.Errorf("%d CPUs to run on, at most %d are allowed", len(s.CPUs), maxCPUs)
 	}
 	for _, n := range s.CPUs {
 		if n < 0 || n >= maxCPUs {
@@ -114,11 +113,11 @@ func (s *Spec) Validate() error {
 		}
 	}
 	if len(s.Limits) > maxLimits {
-		return fmt.Errorf("%d resource limits, at most %d make sense", len(s.Limits), maxLimits)
+		return fmt.Errorf("%d resource limits, at most %d are allowed", len(s.Limits), maxLimits)
 	}
 	for _, l := range s.Limits {
 		if _, ok := ResourceNumber(l.Resource); !ok {
-			return fmt.Errorf("unknown resource %.40q to limit", l.Resource)
+			return fmt.Errorf("unknown resource %.40q in a limit", l.Resource)
 		}
 		if l.Soft > l.Hard {
 			return fmt.Errorf("soft limit %d of %s is above its hard limit %d", l.Soft, l.Resource, l.Hard)

@@ -4,25 +4,24 @@ package payload
 type BindRequest struct {
 	// Activation names the run; see [Spec].
 	Activation string
-	// Image is the container image the job wants, as the job says it; empty for
-	// the backend's default.
+	// Image is the container image that the job wants, in its own words; empty for the
+	// backend's default.
 	Image string
-	// Written is how the job wrote the image, which the site may have understood as
-	// another; it only serves to tell other jobs what is here. May be empty.
+	// Written is the image as the job wrote it, if the site maps it to another; it only
+	// tells other jobs which image is here. May be empty.
 	Written string
-	// ChosenBy is the setting of the site that named the image where the job did
-	// not; empty if the job did. A job is not to blame for an image that it did not
-	// choose.
+	// ChosenBy is the site's setting that chose the image; empty if the job did. Do not
+	// blame the user for an image they did not choose.
 	ChosenBy string
 	// Owner is the job's owner. Containers are never passed from one owner to
 	// another.
 	Owner string
-	// Report, if not nil, is called with a sentence whenever the binding makes
-	// progress worth telling ("pulling image ..."). It must not block.
+	// Report, if not nil, is called with a sentence at each notable progress of the binding
+	// ("pulling image ..."). It must not block.
 	Report func(progress string)
 }
 
-// Blame says who can mend a failure, and so what becomes of the job.
+// Blame says who can correct a failure, and so what happens to the job.
 type Blame int
 
 const (
@@ -30,11 +29,10 @@ const (
 	Unknown Blame = iota
 	// User failures put the job on hold.
 	User
-	// Site failures give the job back to the queue: elsewhere, or later, it may
-	// well run.
+	// Site failures give the job back to the queue: it may run elsewhere or later.
 	Site
-	// Pilot failures give the job back to the queue as well, but no job will run
-	// in this pod until somebody acts: it should not be given any more.
+	// Pilot failures also give the job back to the queue. No job will run in this pod until
+	// somebody acts, so it should get no more.
 	Pilot
 )
 
@@ -52,18 +50,18 @@ func (b Blame) String() string {
 	}
 }
 
-// ReasonOutOfMemory is the [Verdict.Reason] of a container that the kernel ended
-// for want of memory, payload, wrapper and all. The word is Kubernetes' own.
+// ReasonOutOfMemory is the [Verdict.Reason] of a container that the kernel killed for lack
+// of memory, with payload and wrapper. It is Kubernetes' own word.
 const ReasonOutOfMemory = "OOMKilled"
 
-// Verdict is the failure of a backend, judged.
+// Verdict is a failure of a backend, with the judgement who is to blame.
 type Verdict struct {
 	Blame Blame
-	// Subcode tells the failures that a user has to mend apart, for programs that
-	// act on held jobs.
+	// Subcode distinguishes failures that the user must correct, for programs that act on
+	// held jobs.
 	Subcode int
-	// Reason is the word of the system that failed, for example the kubelet's
-	// "ErrImagePull"; may be empty.
+	// Reason is the failed system's own word, for example the kubelet's "ErrImagePull"; may
+	// be empty.
 	Reason string
 	// Message is a sentence that says what happened and what to do about it.
 	Message string

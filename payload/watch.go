@@ -7,9 +7,8 @@ import (
 	"podstarter/internal/filewatch"
 )
 
-// socketWatch tells of changes in a control directory that may mean that a
-// wrapper announces itself: a socket renamed into place, or touched by a
-// wrapper that is free again.
+// socketWatch reports changes in a control directory that may announce a wrapper: a socket
+// renamed into place, or touched by a wrapper that is free again.
 type socketWatch struct {
 	dir string
 	*filewatch.Watcher
@@ -23,12 +22,11 @@ func watchSocket(dir string) (*socketWatch, error) {
 	return &socketWatch{dir: filepath.Clean(dir), Watcher: w}, nil
 }
 
-// Arm watches the directory, or the nearest one above it that exists. To be
-// called before each look at the directory, so that nothing goes unseen between
-// the two.
+// Arm watches the directory, or the nearest one above it that exists. Call it before each
+// look at the directory, so that no change between the two is missed.
 func (w *socketWatch) Arm() {
-	// A directory that is made after it was found missing and before the one
-	// above is watched would go unseen, so once more until nothing changes.
+	// Repeat until nothing changes: a directory may appear after it was found missing and
+	// before the one above is watched.
 	for nearest := ""; ; {
 		before := nearest
 		if nearest = w.armNearest(); nearest == before || nearest == w.dir {
@@ -44,7 +42,7 @@ func (w *socketWatch) armNearest() string {
 	for dir := w.dir; ; dir = filepath.Dir(dir) {
 		err := w.Add(dir, announced)
 		if err == nil && dir == w.dir {
-			_ = w.Add(filepath.Dir(dir), announced) // without it, the slow look finds a replaced one
+			_ = w.Add(filepath.Dir(dir), announced) // if this fails, the slow poll finds a replaced one
 		}
 		if err == nil || dir == filepath.Dir(dir) {
 			return dir

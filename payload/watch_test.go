@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestSocketWatch: each way in which a wrapper announces itself is told, at once.
+// TestSocketWatch: the watch reports each way in which a wrapper announces itself, at once.
 func TestSocketWatch(t *testing.T) {
 	for what, announce := range map[string]func(socket string) error{
 		"made":   func(socket string) error { return os.WriteFile(socket, nil, 0o600) },

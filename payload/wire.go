@@ -39,9 +39,9 @@ type Request struct {
 	Files int `json:"files,omitempty"`
 }
 
-// Message is one line from the wrapper to the starter. ID is that of the
-// request it answers, or 0 for Hello and for the ends of processes, which come by themselves.
-// Exactly one of the other fields is set.
+// Message is one line from the wrapper to the starter. ID is that of the request it
+// answers, or 0 for Hello and for the ends of processes, which nobody requests. Exactly one
+// of the other fields is set.
 type Message struct {
 	ID         int64           `json:"id,omitempty"`
 	Hello      *Hello          `json:"hello,omitempty"`
@@ -51,17 +51,17 @@ type Message struct {
 	Done       bool            `json:"done,omitempty"`
 	Error      *RequestError   `json:"error,omitempty"`
 	Exit       *Exit           `json:"exit,omitempty"`
-	// Stopping comes by itself, with ID 0: the wrapper was told to leave from
-	// outside and stays until this connection ends.
+	// Stopping comes without a request, with ID 0: the wrapper got a stop signal and stays
+	// until this connection ends.
 	Stopping bool `json:"stopping,omitempty"`
-	// Executing answers an exec request, ExecExit comes by itself at the end of
-	// its process.
+	// Executing answers an exec request; ExecExit comes without a request at the end of its
+	// process.
 	Executing *Executing `json:"executing,omitempty"`
 	ExecExit  *ExecExit  `json:"exec_exit,omitempty"`
 }
 
-// ErrLineTooLong is returned by [LineReader] for a line above its bound. The
-// rest of the stream is of no use then.
+// ErrLineTooLong is returned by [LineReader] for a line above its bound. The rest of the
+// stream is then useless.
 var ErrLineTooLong = errors.New("line too long")
 
 // LineReader reads newline-terminated lines of bounded length.
@@ -100,9 +100,9 @@ func (l *LineReader) Next() ([]byte, error) {
 	}
 }
 
-// DecodeRequest decodes one line strictly: unknown fields and anything after
-// the object are errors. The ID is filled in as far as it was understood, so
-// that the error can be answered.
+// DecodeRequest decodes one line strictly: unknown fields and anything after the object are
+// errors. It fills in the ID even of a bad request if it can, so that the error can be
+// answered.
 func DecodeRequest(line []byte) (Request, error) {
 	var r Request
 	err := unmarshalStrict(line, &r)
@@ -123,7 +123,7 @@ func EncodeLine(v any) ([]byte, error) {
 		return nil, err
 	}
 	if len(line) > MaxLine {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrLineTooLong, len(line), MaxLine)
+		return nil, fmt.Errorf("%w: %d bytes, at most %d allowed", ErrLineTooLong, len(line), MaxLine)
 	}
 	return append(line, '\n'), nil
 }

@@ -69,7 +69,7 @@ func TestStrictDecoding(t *testing.T) {
 		}
 	}
 	if r, err := DecodeRequest([]byte(`{"id":7,"op":"x","more":1}`)); err == nil || r.ID != 7 {
-		t.Errorf("the ID of a bad request cannot be answered: %+v, %v", r, err)
+		t.Errorf("the ID of a bad request is lost: %+v, %v", r, err)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestValidate(t *testing.T) {
 	secret := fullSpec
 	secret.Env = []string{"PASSWORD"}
 	if err := secret.Validate(); err == nil || strings.Contains(err.Error(), "PASSWORD") {
-		t.Errorf("an error that tells what should not be told: %v", err)
+		t.Errorf("the error reveals a secret: %v", err)
 	}
 }
 
@@ -150,7 +150,7 @@ func FuzzRequest(f *testing.F) {
 		if err != nil || r.Spec == nil || r.Spec.Validate() != nil {
 			return
 		}
-		// What is understood and valid means the same when it is said again.
+		// A valid request means the same after encoding and decoding.
 		again, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// emptyIsNil makes go-cmp take an empty list for none.
+// emptyIsNil makes go-cmp treat an empty list as nil.
 func emptyIsNil[T comparable]() cmp.Option {
 	return cmp.Comparer(func(a, b []T) bool { return slices.Equal(a, b) })
 }

@@ -11,15 +11,15 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// bind: a job without an image gets the default; its payload runs as the lease's
-// user; and the next binding has another container.
+// bind: a job without an image gets the default; its payload runs as the lease's user; the
+// next binding gets another container.
 func bind(t *testing.T, f Fixture) {
 	boots := make(map[string]bool)
 	for range 2 {
 		l := lease(t, f.Backend)
 		c := bound(t, l, "")
 		if hello := c.Client().Hello(); hello.PID <= 0 || hello.Nonce == "" || hello.Boot == "" || boots[hello.Boot] || boots[hello.Nonce] {
-			t.Errorf("no wrapper of a new container: %+v", hello)
+			t.Errorf("not the wrapper of a new container: %+v", hello)
 		} else {
 			boots[hello.Boot], boots[hello.Nonce] = true, true
 		}
@@ -39,11 +39,11 @@ func bind(t *testing.T, f Fixture) {
 		}
 		facts := j.facts()
 		if u := owner(l); facts.UIDs != [3]int{u.uid, u.uid, u.uid} || facts.GIDs != [3]int{u.gid, u.gid, u.gid} {
-			t.Errorf("the payload has users %v and groups %v, the lease is of %v", facts.UIDs, facts.GIDs, u)
+			t.Errorf("the payload has users %v and groups %v, the lease's owner is %v", facts.UIDs, facts.GIDs, u)
 		}
 		for _, v := range facts.Env {
 			if strings.HasPrefix(v, payload.NonceEnv) {
-				t.Errorf("the payload knows %s", v)
+				t.Errorf("the payload's environment has %s", v)
 			}
 		}
 		j.sweep()
@@ -51,9 +51,9 @@ func bind(t *testing.T, f Fixture) {
 	}
 }
 
-// images: a job gets the image that it wants, and is told what goes on. Without a choice
-// of images one that is asked for is the user's mistake, and the lease can be bound
-// without.
+// images: a job gets the image that it wants, and reports of progress. If the backend
+// offers no choice of images, asking for one is the user's mistake, and the lease can be
+// bound without one.
 func images(t *testing.T, f Fixture) {
 	l := lease(t, f.Backend)
 	if f.Images == nil {
@@ -75,20 +75,20 @@ func images(t *testing.T, f Fixture) {
 		t.Errorf("image %q instead of %q", c.Image(), f.Images.Other)
 	}
 	if !strings.Contains(strings.Join(told, "\n"), f.Images.Other) {
-		t.Errorf("nothing was told of the image: %q", told)
+		t.Errorf("no report names the image: %q", told)
 	}
 	release(t, l)
 	l = lease(t, f.Backend)
 	if c := bound(t, l, " "); c.Image() != f.Images.Default {
-		t.Errorf("image %q after that of another job, want the default %q", c.Image(), f.Images.Default)
+		t.Errorf("image %q after another job's, want the default %q", c.Image(), f.Images.Default)
 	}
 }
 
-// refusedImages: an image that there is not is to be mended by who chose it. The lease
-// can be bound to another afterwards.
+// refusedImages: if an image does not exist, blame whoever chose it. The lease can be bound
+// to another image afterwards.
 func refusedImages(t *testing.T, f Fixture) {
 	if f.Images == nil {
-		return // images has asked for one
+		return // the images test asks for one
 	}
 	l := lease(t, f.Backend)
 	f.Images.Refuse(t, f.Images.Other)
@@ -100,7 +100,7 @@ func refusedImages(t *testing.T, f Fixture) {
 	r.ChosenBy = "SOME_KNOB"
 	_, err = l.Bind(agenttest.Context(t), r)
 	if v := notUsers(t, err); !strings.Contains(v.Message, "SOME_KNOB") {
-		t.Errorf("the setting that names the image is not told: %v", v)
+		t.Errorf("the message lacks the setting that names the image: %v", v)
 	}
 	bound(t, l, "")
 	f.Images.Refuse(t, f.Images.Default)
@@ -109,7 +109,7 @@ func refusedImages(t *testing.T, f Fixture) {
 	notUsers(t, err)
 }
 
-// bindFails: nobody is blamed for what is not his.
+// bindFails: the user is not blamed for a failure of the backend.
 func bindFails(t *testing.T, f Fixture) {
 	f.Break(t)
 	l := lease(t, f.Backend)
@@ -117,7 +117,7 @@ func bindFails(t *testing.T, f Fixture) {
 	notUsers(t, err)
 }
 
-// bindEnds: the end of the context ends a binding, and is no verdict.
+// bindEnds: the end of the context ends a binding; this is not a verdict.
 func bindEnds(t *testing.T, f Fixture) {
 	gone := errors.New("the job is gone")
 	l := lease(t, f.Backend)
@@ -152,8 +152,8 @@ func checkCause(t *testing.T, err, cause error) {
 	}
 }
 
-// secondBind: a lease has one container at a time. Bound again it gets a new one, and
-// the one before is over; or the backend refuses, and the one before goes on.
+// secondBind: a lease has one container at a time. A second bind either ends the first
+// container and gives a new one, or is refused, and the first goes on.
 func secondBind(t *testing.T, f Fixture) {
 	l := lease(t, f.Backend)
 	first := bound(t, l, "")
@@ -161,10 +161,10 @@ func secondBind(t *testing.T, f Fixture) {
 	second, err := l.Bind(agenttest.Context(t), request(""))
 	if !f.Rebinds {
 		if err == nil {
-			t.Fatal("a second container for one lease")
+			t.Fatal("got a second container for one lease")
 		}
 		if len(j.alive()) != agenttest.Leaves {
-			t.Errorf("of the job %v are left", j.alive())
+			t.Errorf("only processes %v of the job are left", j.alive())
 		}
 		j.sweep()
 		return
@@ -173,13 +173,13 @@ func secondBind(t *testing.T, f Fixture) {
 		t.Fatal(err)
 	}
 	if second.Client().Hello().Boot == first.Client().Hello().Boot {
-		t.Error("the same container")
+		t.Error("got the same container again")
 	}
 	if alive := j.alive(); len(alive) > 0 {
-		t.Errorf("of the first container's payload %v are left", alive)
+		t.Errorf("processes %v of the first container's payload are left", alive)
 	}
 	if _, err := first.Client().Usage(agenttest.Context(t)); !errors.Is(err, payload.ErrLost) {
-		t.Errorf("the first container's wrapper answers: %v", err)
+		t.Errorf("the first container's wrapper still answers: %v", err)
 	}
 	notLost(t, first)
 	if exit := start(t, l, second, "exit", "0").wait(); exit.WaitStatus != 0 {

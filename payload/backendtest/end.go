@@ -11,8 +11,8 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// lost: the end of a container under its job is told once, with its reason. Nothing of
-// the job is alive when the next one gets the slot.
+// lost: Lost sends the end of a container under its job once, with its reason. No process
+// of the job is alive when the next job gets the slot.
 func lost(t *testing.T, f Fixture) {
 	l := lease(t, f.Backend)
 	c := bound(t, l, "")
@@ -22,10 +22,10 @@ func lost(t *testing.T, f Fixture) {
 	select {
 	case err := <-c.Lost():
 		if err == nil || err.Error() == "" {
-			t.Errorf("lost for no reason: %v", err)
+			t.Errorf("lost without a reason: %v", err)
 		}
 	case <-agenttest.Context(t).Done():
-		t.Fatal("the loss is not told")
+		t.Fatal("Lost does not report the loss")
 	}
 	if _, err := c.Client().Wait(agenttest.Context(t)); !errors.Is(err, payload.ErrLost) {
 		t.Errorf("wait: %v", err)
@@ -44,20 +44,20 @@ func lost(t *testing.T, f Fixture) {
 	}
 }
 
-// notLost checks that nothing is told that did not happen.
+// notLost checks that neither a loss nor an end is reported.
 func notLost(t *testing.T, c payload.Container) {
 	t.Helper()
 	select {
 	case err := <-c.Lost():
 		t.Errorf("lost: %v", err)
 	case n := <-c.Ending():
-		t.Errorf("to be ended: %+v", n)
+		t.Errorf("reported as ending: %+v", n)
 	default:
 	}
 }
 
-// takenDown: the end of a container that is decided on is told before it comes, and
-// the job goes on until then.
+// takenDown: a planned end of a container is reported beforehand, and the job goes on until
+// then.
 func takenDown(t *testing.T, f Fixture) {
 	l := lease(t, f.Backend)
 	c := bound(t, l, "")
@@ -71,7 +71,7 @@ func takenDown(t *testing.T, f Fixture) {
 				t.Errorf("notice %+v", n)
 			}
 		case <-agenttest.Context(t).Done():
-			t.Fatal("the end is not told")
+			t.Fatal("Ending does not report the end")
 		}
 	}
 	j.goesOn()
@@ -79,8 +79,7 @@ func takenDown(t *testing.T, f Fixture) {
 	j.sweep()
 }
 
-// releaseKills: a lease that is given back takes its payload with it. Who has the next
-// lease need not fear it.
+// releaseKills: Release kills the lease's payload, so that the next lease never meets it.
 func releaseKills(t *testing.T, f Fixture) {
 	l := lease(t, f.Backend)
 	c := bound(t, l, "")
@@ -92,7 +91,7 @@ func releaseKills(t *testing.T, f Fixture) {
 	}
 }
 
-// afterRelease: a lease that was given back gives nothing more, and is not lost.
+// afterRelease: a released lease cannot be used any more, and is not lost.
 func afterRelease(t *testing.T, f Fixture) {
 	l := lease(t, f.Backend)
 	c := bound(t, l, "")
@@ -108,22 +107,22 @@ func afterRelease(t *testing.T, f Fixture) {
 		t.Error("a payload that was never started has ended")
 	}
 	notLost(t, c)
-	never := lease(t, f.Backend) // and never bound
+	never := lease(t, f.Backend) // never bound
 	release(t, never)
 	bindsNotAgain(t, never)
 }
 
-// bindsNotAgain: a mistake of the caller's is an error, of which nobody else is blamed.
+// bindsNotAgain: a mistake of the caller is an error, but not a verdict that blames
+// somebody else.
 func bindsNotAgain(t *testing.T, l payload.Lease) {
 	t.Helper()
 	_, err := l.Bind(agenttest.Context(t), request(""))
 	if v := (*payload.Verdict)(nil); err == nil || errors.As(err, &v) {
-		t.Errorf("a binding without a lease: %v", err)
+		t.Errorf("binding a released lease: %v", err)
 	}
 }
 
-// nothingLeaks: what a job took of this process is given back with its lease, also if
-// its binding failed.
+// nothingLeaks: Release frees what a job used in this process, even if its binding failed.
 func nothingLeaks(t *testing.T, f Fixture) {
 	cycle := func() {
 		l := lease(t, f.Backend)
@@ -131,7 +130,7 @@ func nothingLeaks(t *testing.T, f Fixture) {
 			bound(t, l, f.Images.Other)
 		}
 		if _, err := l.Bind(agenttest.Context(t), request("not an image")); err == nil {
-			t.Error("bound to what is no image")
+			t.Error("bound to something that is not an image")
 		}
 		if f.Images == nil || f.Rebinds {
 			c := bound(t, l, "")
@@ -149,12 +148,12 @@ func nothingLeaks(t *testing.T, f Fixture) {
 	defer again.Stop()
 	for {
 		g, f := resources(t)
-		// Less than one a job is what was made once.
+		// Fewer than one per job: created once, not leaked.
 		if g < goroutines+cycles && f < files+cycles {
 			return
 		}
 		select {
-		case <-again.C: // some of it ends a moment after its lease
+		case <-again.C: // some end a moment after their lease
 		case <-ctx.Done():
 			stacks := make([]byte, 1<<20)
 			t.Fatalf("%d goroutines and %d files more after %d jobs\n%s", g-goroutines, f-files, cycles, stacks[:runtime.Stack(stacks, true)])

@@ -1,6 +1,5 @@
-// Package backendtest says what a backend owes its caller, as a suite that every
-// [payload.Backend] passes. Real payloads run in real wrappers: the package of the
-// backend's tests begins with agenttest.Main.
+// Package backendtest is a test suite that every [payload.Backend] must pass. Real payloads
+// run in real wrappers: the TestMain of the backend's tests calls agenttest.Main.
 package backendtest
 
 import (
@@ -10,27 +9,26 @@ import (
 	"podstarter/payload"
 )
 
-// Fixture is a backend with nothing wrong, and what its surroundings can do to it.
-// What a backend cannot meet with is nil.
+// Fixture is a correctly configured backend, and the events that its surroundings can
+// cause. An event that cannot happen to a backend is nil.
 type Fixture struct {
 	Backend payload.Backend
-	// Slots is how many leases there can be at a time. It is 0 for a backend that
-	// gives as many as are wanted, all with the user of this process.
+	// Slots is how many leases there can be at a time. 0 means any number, all with the user
+	// of this process.
 	Slots int
-	// Inspected makes a backend for Check and Audit alone. With wrong there is a
-	// mistake in its configuration that keeps jobs from running; the backend is nil
-	// if there can be none.
+	// Inspected makes a backend only for Check and Audit. With wrong, its configuration has
+	// a mistake that keeps jobs from running; the backend is nil if no such mistake exists.
 	Inspected func(t *testing.T, wrong bool) payload.Backend
-	// Hold has another process take a lease, and kill it with SIGKILL.
+	// Hold makes another process take a lease; kill ends that process with SIGKILL.
 	Hold func(t *testing.T) (kill func())
-	// Break makes bindings fail from now on, through no fault of the user's.
+	// Break makes bindings fail from now on; the user is not at fault.
 	Break func(t *testing.T)
-	// Stall keeps wrappers from announcing themselves from now on. The channel has a
-	// value when one has been started.
+	// Stall keeps wrappers from announcing themselves from now on. The channel gets a value
+	// when one has started.
 	Stall func(t *testing.T) (started <-chan struct{})
-	// End ends a container under its job, as the kernel does for want of memory.
+	// End ends a container under its job, as the kernel does when memory runs out.
 	End func(t *testing.T, c payload.Container)
-	// TakeDown tells a container that it is going to be ended with its job.
+	// TakeDown announces to a container that it and its job are going to be ended.
 	TakeDown func(t *testing.T, c payload.Container)
 	// Rebinds says that a lease with a container can be bound again.
 	Rebinds bool
@@ -38,13 +36,13 @@ type Fixture struct {
 	Images *Images
 }
 
-// Images are those of a backend, as Container.Image spells them.
+// Images are images of a backend, as Container.Image spells them.
 type Images struct {
 	// Default is what jobs without an image get.
 	Default string
-	// Other can be had as well.
+	// Other is another image that the backend can provide.
 	Other string
-	// Refuse makes the registry not have an image.
+	// Refuse gives an image that the registry does not have.
 	Refuse func(t *testing.T, image string)
 }
 
@@ -61,7 +59,7 @@ func Run(t *testing.T, make func(t *testing.T) Fixture) {
 		{"a lease ends with its process", leaseEndsWithProcess},
 		{"bind", bind},
 		{"images", images},
-		{"images that cannot be had", refusedImages},
+		{"images that do not exist", refusedImages},
 		{"bind fails", bindFails},
 		{"bind ends with its context", bindEnds},
 		{"a second bind", secondBind},
@@ -85,15 +83,15 @@ func verdict(t *testing.T, err error) *payload.Verdict {
 	t.Helper()
 	v := (*payload.Verdict)(nil)
 	if !errors.As(err, &v) {
-		t.Fatalf("no verdict but %T: %v", err, err)
+		t.Fatalf("error %T instead of a verdict: %v", err, err)
 	}
 	if v.Message == "" {
-		t.Errorf("the verdict says nothing: %+v", v)
+		t.Errorf("the verdict has no message: %+v", v)
 	}
 	return v
 }
 
-// notUsers checks that a failure is somebody's, and not the user's.
+// notUsers checks that a failure has a verdict that does not blame the user.
 func notUsers(t *testing.T, err error) *payload.Verdict {
 	t.Helper()
 	v := verdict(t, err)

@@ -7,49 +7,49 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// checkAndAudit: a backend with nothing wrong says so; a mistake is an error of Check
-// and a bad finding of Audit, which names what to change.
+// checkAndAudit: both report nothing wrong about a correct backend. A mistake is an error
+// of Check, and a bad finding of Audit that names what to change.
 func checkAndAudit(t *testing.T, f Fixture) {
 	well := f.Inspected(t, false)
 	warnings, err := well.Check(agenttest.Context(t))
 	if err != nil || len(warnings) > 0 {
-		t.Errorf("a check of what is well: %q, %v", warnings, err)
+		t.Errorf("check of a correct backend: %q, %v", warnings, err)
 	}
 	if bad := graded(t, well)[payload.Bad]; bad != nil {
-		t.Errorf("an audit of what is well: %+v", bad)
+		t.Errorf("audit of a correct backend: %+v", bad)
 	}
 	wrong := f.Inspected(t, true)
 	if wrong == nil {
 		return
 	}
 	if _, err := wrong.Check(agenttest.Context(t)); err == nil {
-		t.Error("a check of what is wrong finds nothing")
+		t.Error("the check of a wrong configuration finds nothing")
 	}
 	if graded(t, wrong)[payload.Bad] == nil {
-		t.Error("an audit of what is wrong finds nothing bad")
+		t.Error("the audit of a wrong configuration finds nothing bad")
 	}
 }
 
-// graded are the findings of an audit, each of which is complete.
+// graded gives the findings of an audit by grade, and checks that each is complete.
 func graded(t *testing.T, b payload.Backend) map[payload.Grade][]payload.Finding {
 	t.Helper()
 	by := make(map[payload.Grade][]payload.Finding)
 	for _, found := range b.Audit(agenttest.Context(t)) {
 		by[found.Grade] = append(by[found.Grade], found)
 		if found.What == "" || found.Detail == "" {
-			t.Errorf("a finding that says nothing: %+v", found)
+			t.Errorf("an empty finding: %+v", found)
 		}
 		if (found.Grade == payload.OK) != (found.Fix == "") {
-			t.Errorf("what is well has nothing to mend, and all else has: %+v", found)
+			t.Errorf("a finding needs a fix if and only if it is not OK: %+v", found)
 		}
 	}
 	if len(by) == 0 {
-		t.Error("an audit without a finding")
+		t.Error("the audit has no findings")
 	}
 	return by
 }
 
-// auditBesideJob: neither disturbs a job.
+// auditBesideJob: neither Check nor Audit disturbs a job.
 func auditBesideJob(t *testing.T, f Fixture) {
 	l := lease(t, f.Backend)
 	c := bound(t, l, "")

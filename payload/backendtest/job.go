@@ -37,7 +37,7 @@ func request(image string) payload.BindRequest {
 	return payload.BindRequest{Activation: "job", Image: image, Owner: "ann"}
 }
 
-// job is a payload that runs.
+// job is a running payload.
 type job struct {
 	t    *testing.T
 	c    payload.Container
@@ -94,7 +94,7 @@ func (j *job) sweep() {
 	}
 }
 
-// facts is what a payload of that kind has told of itself.
+// facts is what a "facts" payload reported about itself.
 func (j *job) facts() (f agenttest.Facts) {
 	j.t.Helper()
 	if err := json.Unmarshal([]byte(agenttest.Output(j.t, j.spec)), &f); err != nil {

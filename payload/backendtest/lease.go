@@ -10,7 +10,7 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// lease takes a lease that the end of the test gives back.
+// lease takes a lease and releases it at the end of the test.
 func lease(t *testing.T, b payload.Backend) payload.Lease {
 	t.Helper()
 	l, err := b.Lease(agenttest.Context(t))
@@ -32,7 +32,7 @@ func release(t *testing.T, l payload.Lease) {
 	}
 }
 
-// leaseAll takes all leases but some.
+// leaseAll takes all leases except some.
 func leaseAll(t *testing.T, f Fixture, but int) []payload.Lease {
 	t.Helper()
 	var all []payload.Lease
@@ -42,13 +42,13 @@ func leaseAll(t *testing.T, f Fixture, but int) []payload.Lease {
 	return all
 }
 
-// leasesExclude: each lease has a user of its own. When all are taken there is no
-// other, however long the caller waits, until one is given back.
+// leasesExclude: each lease has a user of its own. When all are taken, the caller waits
+// until one is given back.
 func leasesExclude(t *testing.T, f Fixture) {
 	if f.Slots == 0 {
 		first, second := lease(t, f.Backend), lease(t, f.Backend)
 		if owner(first) != owner(second) || owner(first) != (user{uid(), gid()}) {
-			t.Errorf("users %v and %v, this process is %v", owner(first), owner(second), user{uid(), gid()})
+			t.Errorf("users %v and %v, but this process is %v", owner(first), owner(second), user{uid(), gid()})
 		}
 		return
 	}
@@ -63,21 +63,21 @@ func leasesExclude(t *testing.T, f Fixture) {
 	}
 	if l, err := f.Backend.Lease(agenttest.Context(t)); err == nil {
 		release(t, l)
-		t.Fatalf("a lease more than there are slots, for user %v", owner(l))
+		t.Fatalf("got more leases than slots, one for user %v", owner(l))
 	}
 	gone := errors.New("the job is gone")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(gone)
 	if l, err := f.Backend.Lease(ctx); err == nil {
 		release(t, l)
-		t.Fatal("a lease more than there are slots")
+		t.Fatal("got more leases than slots")
 	} else if !errors.Is(err, gone) {
 		t.Errorf("error %v instead of the cause of the context's end", err)
 	}
 	last := all[len(all)-1]
 	release(t, last)
 	if again := lease(t, f.Backend); owner(again) != owner(last) {
-		t.Errorf("the lease that was given back was of %v, the next is of %v", owner(last), owner(again))
+		t.Errorf("the released lease had user %v, the next has %v", owner(last), owner(again))
 	}
 }
 

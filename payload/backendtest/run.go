@@ -11,8 +11,8 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// payloads: one after the other can run in a container. Their ends, and what they use,
-// are told as they are.
+// payloads: several can run in a container one after the other. Their exits and usage are
+// reported correctly.
 func payloads(t *testing.T, f Fixture) {
 	l := lease(t, f.Backend)
 	c := bound(t, l, "")
@@ -27,7 +27,7 @@ func payloads(t *testing.T, f Fixture) {
 		t.Errorf("exit %+v, want SIGTERM", exit)
 	}
 	if err := c.Client().Signal(agenttest.Context(t), syscall.SIGTERM, false); err == nil {
-		t.Error("a process that has ended was signalled")
+		t.Error("signalling a process that has ended succeeded")
 	}
 	const burnt = 200 * time.Millisecond
 	if exit := start(t, l, c, "burn", "200").wait(); exit.WaitStatus != 0 {
@@ -42,13 +42,14 @@ func payloads(t *testing.T, f Fixture) {
 	s.Path = "/nonexistent"
 	_, err = c.Client().Start(agenttest.Context(t), s)
 	if failure := (*payload.StartError)(nil); !errors.As(err, &failure) {
-		t.Errorf("a program that there is not: %v", err)
+		t.Errorf("a program that does not exist: %v", err)
 	}
 	start(t, l, c, "exit", "0").wait()
 	notLost(t, c)
 }
 
-// sweep: nothing of a payload is alive after a sweep, and the container takes another.
+// sweep: no process of a payload is alive after a sweep, and the container accepts another
+// payload.
 func sweep(t *testing.T, f Fixture) {
 	l := lease(t, f.Backend)
 	c := bound(t, l, "")
@@ -65,7 +66,7 @@ func sweep(t *testing.T, f Fixture) {
 	notLost(t, c)
 }
 
-// execution: another process can be started beside the payload, and signalled.
+// execution: a process beside the payload can be started and signalled.
 func execution(t *testing.T, f Fixture) {
 	l := lease(t, f.Backend)
 	c := bound(t, l, "")

@@ -11,21 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Killer signals every process of a user ID with one kill(-1, sig), for which
-// the kernel walks the process table itself with forks held off: a fork bomb
-// cannot outrun it.
+// Killer signals every process of a user ID with one kill(-1, sig), for which the kernel
+// walks the process table itself and blocks forks: a fork bomb cannot outrun it.
 //
-// The call is made by an operating-system thread that has taken on the user ID
-// (credentials belong to threads in Linux). The thread is created beforehand,
-// since a payload may have used up the container's process IDs when it is
-// needed. It takes the user ID on as its effective one only:
+// An operating-system thread with that user ID makes the call (in Linux, credentials belong
+// to threads). The thread is created beforehand, since the payload may have used up the
+// container's process IDs when it is needed. Only its effective user ID changes to the
+// payload's:
 //
 //   - effective UID = the payload's: the kernel lets it signal the payload
 //     (kill(2)) and, without capabilities, nothing of root's;
-//   - real UID = one that no process has: no one else is hit by it;
-//   - saved UID = root's: the payload may not signal or trace the thread, for
-//     which the kernel compares the target's real and saved UID, and the thread
-//     can come back.
+//   - real UID = one that no process has: the signal hits no one else;
+//   - saved UID = root's: the payload cannot signal or trace the thread (the kernel checks
+//     the target's real and saved UID), and the thread can become root again.
 //
 // A Killer needs root and CAP_SETUID.
 type Killer struct {
@@ -33,7 +31,7 @@ type Killer struct {
 }
 
 type killRequest struct {
-	pid        int // -1: all that may be signalled
+	pid        int // -1: all that the thread may signal
 	uid, guard int
 	sig        syscall.Signal
 	result     chan error
@@ -49,18 +47,17 @@ func NewKiller() (*Killer, error) {
 	return k, nil
 }
 
-// Close gives the thread back.
+// Close frees the thread.
 func (k *Killer) Close() { close(k.requests) }
 
-// SignalOne sends sig to one process of user uid, which must be a child of the
-// caller that has not been waited for, so that its process ID is not another's.
-// Other than kill(2) by root it does not need the capability KILL.
+// SignalOne sends sig to one process of user uid, which must be an unreaped child of the
+// caller, so that no other process has its ID. Unlike kill(2) by root, it does not need the
+// capability KILL.
 func (k *Killer) SignalOne(uid, pid int, sig syscall.Signal) error {
 	if pid <= 0 {
-		return fmt.Errorf("signal process %d: refused, that is no process", pid)
+		return fmt.Errorf("signal process %d: refused, not a process ID", pid)
 	}
-	// Only this one process is hit, so it does not matter whether someone else
-	// has the real user ID.
+	// This signals one process, so another process may have the real user ID.
 	err := k.do(killRequest{pid: pid, uid: uid, guard: firstGuard, sig: sig})
 	if err != nil {
 		return fmt.Errorf("send signal %d to process %d: %w", int(sig), pid, err)
@@ -68,11 +65,11 @@ func (k *Killer) SignalOne(uid, pid int, sig syscall.Signal) error {
 	return nil
 }
 
-// signalAll sends sig to every process whose real or saved user ID is uid. That
-// there is none is not an error. guard is a user ID that no process has.
+// signalAll sends sig to every process whose real or saved user ID is uid. It is not an
+// error if there is none. guard is a user ID that no process has.
 func (k *Killer) signalAll(uid, guard int, sig syscall.Signal) error {
 	err := k.do(killRequest{pid: -1, uid: uid, guard: guard, sig: sig})
-	// ESRCH: nobody else there; EPERM: all that are there are someone else's.
+	// ESRCH: there is no other process; EPERM: all others belong to other users.
 	if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("send signal %d to all processes of user %d: %w", int(sig), uid, err)
 	}
@@ -84,7 +81,7 @@ func (k *Killer) do(r killRequest) error {
 	case k == nil:
 		return fmt.Errorf("take on user ID %d: only root can", r.uid)
 	case r.uid <= 0 || r.uid == os.Getuid() || r.uid == r.guard:
-		return fmt.Errorf("take on user ID %d: refused, that is no payload's", r.uid)
+		return fmt.Errorf("take on user ID %d: refused, it is not a payload's user ID", r.uid)
 	}
 	r.result = make(chan error, 1)
 	k.requests <- r
@@ -99,9 +96,9 @@ const (
 	lastGuard  = 60000
 )
 
-// farGuard is a user ID that no process has, found without a look at them: nobody gives
-// out user IDs above 2^31 (systemd's UIDS-GIDS.md). A user namespace of 65536 user IDs
-// has none so high; see errNoSuchID.
+// farGuard gives a user ID that no process has, without a look at the processes: nobody
+// assigns user IDs above 2^31 (systemd's UIDS-GIDS.md). A user namespace of 65536 user IDs
+// has none that high; see errNoSuchID.
 func farGuard() int { return firstFarGuard + rand.IntN(farGuards) }
 
 const (
@@ -109,11 +106,10 @@ const (
 	farGuards     = 250_000_000
 )
 
-// onOtherThread runs serve on a thread of its own that is not the process's
-// first, and returns when serve has that thread. It is the first one's user IDs
-// that kill(2) compares when it goes through all processes: would that thread
-// take on the guard, another Killer that has chosen the same guard at that moment,
-// for another payload, would kill this whole process.
+// onOtherThread runs serve on a thread of its own that is not the process's first, and
+// returns when serve has that thread. kill(2) of all processes compares the first thread's
+// user IDs: if that thread took on the guard, another Killer with the same guard at that
+// moment, for another payload, would kill this whole process.
 func onOtherThread(serve func()) {
 	held := make(chan struct{})
 	go func() {
@@ -131,8 +127,8 @@ func onOtherThread(serve func()) {
 	<-held
 }
 
-// run serves requests on the thread that it is locked to. Should the thread fail
-// to become root again, it ends, and with it the Killer.
+// run serves requests on the thread that it is locked to. If the thread cannot become root
+// again, it and the Killer end.
 func (k *Killer) run() {
 	for r := range k.requests {
 		restored, err := killAs(r)
@@ -149,9 +145,8 @@ func (k *Killer) run() {
 // killAs makes the system calls. They are raw ones: the Go functions would
 // change the credentials of all threads.
 func killAs(r killRequest) (restored bool, err error) {
-	// A change of the effective user ID makes the whole process undumpable
-	// (prctl(2), PR_SET_DUMPABLE), and its /proc/PID unreadable to a peer
-	// without CAP_SYS_PTRACE.
+	// Changing the effective user ID makes the whole process undumpable (prctl(2),
+	// PR_SET_DUMPABLE), and its /proc/PID unreadable for a peer without CAP_SYS_PTRACE.
 	if dumpable, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, 0, 0); errno == 0 && dumpable == 1 {
 		defer func() { _, _, _ = unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0) }()
 	}
@@ -173,5 +168,5 @@ func killAs(r killRequest) (restored bool, err error) {
 // errNoSuchID says that the user namespace lacks a user ID (setresuid(2), EINVAL).
 var errNoSuchID = errors.New("this user namespace has no such user ID")
 
-// errUnprivileged is not EPERM, which from kill(2) means something harmless.
+// errUnprivileged differs from EPERM, which is harmless when kill(2) returns it.
 var errUnprivileged = errors.New("not permitted")

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstThread is what was found out while the test's main goroutine had the
-// process's first thread.
+// firstThread holds what was observed while the test's main goroutine had the process's
+// first thread.
 var firstThread struct{ reached, served int }
 
 func TestMain(m *testing.M) {
@@ -31,19 +31,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A Killer on the first thread could be killed, process and all, by another that
-// has chosen the same guard.
+// TestKillerIsNotOnTheFirstThread: on the first thread, another Killer with the same guard
+// could kill the whole process.
 func TestKillerIsNotOnTheFirstThread(t *testing.T) {
 	if firstThread.reached == 0 {
 		t.Fatal("no goroutine ran on the first thread: this proves nothing")
 	}
 	if firstThread.served > 0 {
-		t.Errorf("%d of the threads were the first", firstThread.served)
+		t.Errorf("%d times the thread was the process's first", firstThread.served)
 	}
 }
 
-// TestStrikeNeedsNoLook: what a payload makes of the list of processes does not delay
-// the blow.
+// TestStrikeNeedsNoLook: Strike does not read the list of processes, which a payload can
+// make slow.
 func TestStrikeNeedsNoLook(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -53,14 +53,14 @@ func TestStrikeNeedsNoLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer killer.Close()
-	uid := 1_995_000_000 + os.Getpid() // nobody's
+	uid := 1_995_000_000 + os.Getpid() // nobody's user ID
 	if err := OfUser("/no/list/of/processes", uid).Strike(syscall.SIGKILL, killer); err != nil {
 		t.Error(err)
 	}
 }
 
-// BenchmarkKillNobody measures the proof that nobody of a user lives, which each job
-// waits for before it begins.
+// BenchmarkKillNobody measures the proof that no process of a user lives; each job waits
+// for it before it starts.
 func BenchmarkKillNobody(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("needs root")

@@ -20,15 +20,15 @@ type Family struct {
 	Proc string
 	// UID is the user ID of all members, -1 if descent decides.
 	UID int
-	// Ancestor is the process whose descendants are the members if UID is -1.
-	// It is no member itself.
+	// Ancestor is the process whose descendants are the members if UID is -1. It is not a
+	// member itself.
 	Ancestor int
 }
 
-// OfUser is the family of all processes that have uid as their real or saved
-// user ID, which is what kill(2) goes by. A process of the payload has all its
-// user IDs alike and, with no_new_privs, cannot change that; a daemon of root
-// that takes the effective user ID on for a moment is no member.
+// OfUser is the family of all processes that have uid as their real or saved user ID, which
+// is what kill(2) goes by. A process of the payload has all its user IDs alike and, with
+// no_new_privs, cannot change that; a daemon of root that takes on the effective user ID
+// for a moment is not a member.
 func OfUser(proc string, uid int) Family { return Family{Proc: proc, UID: uid} }
 
 // OfDescendants is the family of all descendants of a process.
@@ -36,19 +36,19 @@ func OfDescendants(proc string, ancestor int) Family {
 	return Family{Proc: proc, UID: -1, Ancestor: ancestor}
 }
 
-// Members lists the members that are alive, sorted by process ID. Processes
-// that end meanwhile are left out; those that begin meanwhile may be.
+// Members lists the members that are alive, sorted by process ID. Processes that end
+// meanwhile are left out; those that start meanwhile may be missing.
 func (f Family) Members() ([]Process, error) {
 	all, err := f.All()
 	return living(all), err
 }
 
-// All lists zombies as well: the CPU time they used is not yet their parent's.
+// All also lists zombies: their parent does not have their CPU time yet.
 func (f Family) All() ([]Process, error) { return f.Look(context.Background()) }
 
-// Look is All for as long as ctx lasts: a payload decides how many processes there
-// are to look at, and how little CPU time is left to do it. When ctx ends first, the
-// error is its cause, and the list has what was seen by then.
+// Look is All with a time limit: a payload decides how many processes there are and how
+// little CPU time is left to look at them. If ctx ends first, the error is its cause, and
+// the list has what was seen by then.
 func (f Family) Look(ctx context.Context) ([]Process, error) {
 	pids, err := processIDs(ctx, f.Proc)
 	if err != nil {
@@ -96,7 +96,7 @@ func (f Family) ofUserAndUnused(ctx context.Context, pids []int) (members []Proc
 	used[f.UID] = true
 	for unused = firstGuard; used[unused]; unused-- {
 		if unused == lastGuard {
-			return nil, 0, errors.New("no user ID is unused")
+			return nil, 0, errors.New("every user ID in the search range is in use")
 		}
 	}
 	return members, unused, nil
@@ -120,8 +120,8 @@ func (f Family) descendants(ctx context.Context, pids []int) ([]Process, error) 
 		children[p.PPID] = append(children[p.PPID], p)
 	}
 	var members []Process
-	// The table was not read in one moment, so it may hold a circle if process
-	// IDs were used again meanwhile; each parent is visited once.
+	// The table was not read in one moment, so reused process IDs may make a cycle in it;
+	// visit each parent once.
 	visit := []int{f.Ancestor}
 	for len(visit) > 0 {
 		parent := visit[len(visit)-1]
@@ -138,8 +138,7 @@ func (f Family) descendants(ctx context.Context, pids []int) ([]Process, error) 
 	return members, cut
 }
 
-// processIDs lists all processes. It does not use os.ReadDir, which would sort
-// and stat.
+// processIDs lists all processes. os.ReadDir would also sort and stat.
 func processIDs(ctx context.Context, proc string) ([]int, error) {
 	dir, err := os.Open(proc)
 	if err != nil {
@@ -168,7 +167,7 @@ func processIDs(ctx context.Context, proc string) ([]int, error) {
 	}
 }
 
-// gone tells whether err means that the process ended while it was looked at.
+// gone tells whether err means that the process ended during the look.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
@@ -203,9 +202,9 @@ func readUIDs(proc string, pid int) ([4]int, error) {
 // /proc/PID/status, which come before anything long.
 const statusSize = 2048
 
-// readSmall reads the beginning of a file of a process. A look at the whole
-// system opens hundreds of them, so it does without os.File, which would offer
-// each to the runtime's poller.
+// readSmall reads the beginning of a file of a process. A look at the whole system opens
+// hundreds of them, so it avoids os.File, which would register each with the runtime's
+// poller.
 func readSmall(proc string, pid int, name string, buffer []byte) ([]byte, error) {
 	path := proc + "/" + strconv.Itoa(pid) + "/" + name
 	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })

@@ -10,13 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signal sends sig to every member and returns how many there were. A family
-// of a user ID is signalled by killer in one system call that no fork can
-// outrun; killer may be nil for a family of descendants.
+// Signal sends sig to every member and returns how many there were. For a family of a user
+// ID, killer signals all in one system call that no fork can outrun; killer may be nil for
+// a family of descendants.
 //
-// Of descendants, those are reached that live when Signal looks, and it looks
-// again until it sees no new ones (or there have been too many looks: such a
-// family can only be killed).
+// For descendants, Signal reaches those that it sees alive, and looks again until it sees
+// no new ones or has looked too often (such a family can only be killed).
 func (f Family) Signal(sig syscall.Signal, killer *Killer) (int, error) {
 	if f.UID >= 0 {
 		return f.signalUser(sig, killer)
@@ -62,14 +61,14 @@ func (f Family) signalUser(sig syscall.Signal, killer *Killer) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// Even if no member was seen: the list of processes is not read in one
-	// moment, and one that forks and ends all the time may slip through.
+	// Even if no member was seen: the list of processes is not read in one moment, and a
+	// process that keeps forking and ending may be missed.
 	return len(living(members)), killer.signalAll(f.UID, unused, sig)
 }
 
-// Strike is Signal without a count. Members of a user ID are not looked for first,
-// where that can be: a look at thousands of processes that leave no CPU time to
-// anyone else takes a minute, and the system call that ends them needs none.
+// Strike is Signal without a count. For a user ID it does not look first where possible: a
+// look at thousands of processes that use all CPU time takes a minute, while the system
+// call that ends them works at once.
 func (f Family) Strike(sig syscall.Signal, killer *Killer) error {
 	if f.UID >= 0 {
 		err := killer.signalAll(f.UID, farGuard(), sig)
@@ -86,7 +85,7 @@ func (f Family) Strike(sig syscall.Signal, killer *Killer) error {
 func SignalProcess(proc string, p Process, sig syscall.Signal) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
-		fd, err = -1, nil // a kernel before 5.3, or a sandbox that forbids it
+		fd, err = -1, nil // Linux before 5.3, or a sandbox that forbids it
 	}
 	if err != nil {
 		return fmt.Errorf("signal process %d: %w", p.PID, err)
@@ -99,7 +98,7 @@ func SignalProcess(proc string, p Process, sig syscall.Signal) error {
 		return err
 	}
 	if now.Start != p.Start {
-		return fmt.Errorf("signal process %d: %w: its process ID is another's now", p.PID, unix.ESRCH)
+		return fmt.Errorf("signal process %d: %w: another process has its ID now", p.PID, unix.ESRCH)
 	}
 	if fd >= 0 {
 		err = unix.PidfdSendSignal(fd, sig, nil, 0)
@@ -118,13 +117,12 @@ const (
 	lastPause  = 50 * time.Millisecond
 )
 
-// Kill kills every member again and again until none is left alive. Zombies
-// count as dead: who reaps them is not this package's business. When ctx ends
-// first, the error names what is left.
+// Kill kills every member again and again until none is left alive. Zombies count as dead;
+// somebody else reaps them. If ctx ends first, the error names what is left.
 //
-// Members of a user ID are all hit at once, and a process with a deadly signal
-// pending cannot fork (Linux, copy_process), so one look that finds none is
-// proof. For descendants it takes two in a row.
+// The signal hits all members of a user ID at once, and a process with a fatal signal
+// pending cannot fork (Linux, copy_process), so one look that finds none is proof.
+// Descendants need two in a row.
 func (f Family) Kill(ctx context.Context, killer *Killer) error {
 	proof := 1
 	if f.UID < 0 {
@@ -156,7 +154,7 @@ func (f Family) Kill(ctx context.Context, killer *Killer) error {
 	}
 }
 
-// Describe names some processes for a message: "3 left: 17 (D), 18 (R), ...".
+// Describe lists some processes for a message: "3 left: 17 (D), 18 (R), ...".
 func Describe(members []Process) string {
 	const show = 5
 	text := fmt.Sprintf("%d left:", len(members))

@@ -13,17 +13,16 @@ type Process struct {
 	PID, PPID int
 	// State is the letter of /proc/PID/stat: 'R', 'S', 'D', 'T', 'Z', 'X' ...
 	State byte
-	// UIDs are the real, effective, saved and filesystem user ID. They are
-	// filled in by a family of a user ID only.
+	// UIDs are the real, effective, saved and filesystem user ID. Only a family of a user ID
+	// fills them in.
 	UIDs [4]int
 	// Threads that are alive; a zombie has one.
 	Threads int
-	// Start is the start time in clock ticks since boot: with the PID, it names
-	// a process for good.
+	// Start is the start time in clock ticks since boot: with the PID it identifies a
+	// process for good.
 	Start uint64
-	// UserTicks and SystemTicks are CPU time in clock ticks (1/100 s) of the
-	// process, WaitedUserTicks and WaitedSystemTicks of the descendants that
-	// ended and that it waited for.
+	// UserTicks and SystemTicks are CPU time in clock ticks (1/100 s) of the process,
+	// WaitedUserTicks and WaitedSystemTicks that of ended descendants that it waited for.
 	UserTicks, SystemTicks, WaitedUserTicks, WaitedSystemTicks uint64
 	// VirtualBytes is the size of the address space, ResidentPages the resident
 	// set in pages.
@@ -42,16 +41,16 @@ const (
 	_ // filesystem
 )
 
-// Dead tells whether nothing of the process can run any more. The first thread
-// of a process may be a zombie while others live.
+// Dead tells whether no thread of the process can run any more. The first thread may be a
+// zombie while others live.
 func (p Process) Dead() bool {
 	return (p.State == 'Z' || p.State == 'X') && p.Threads <= 1
 }
 
 var errStat = errors.New("not in the format of /proc/PID/stat")
 
-// parseStat parses /proc/PID/stat. The second field, the command, is in
-// parentheses and may itself hold anything, parentheses included.
+// parseStat parses /proc/PID/stat. The second field, the command, is in parentheses and may
+// contain any text, even parentheses.
 func parseStat(data []byte) (Process, error) {
 	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
 	if open < 1 || end < open {
@@ -84,7 +83,7 @@ func parseStat(data []byte) (Process, error) {
 	}
 	p.PPID = int(number(4))
 	p.UserTicks, p.SystemTicks = natural(14), natural(15)
-	// cutime and cstime are signed in the kernel, and never below 0.
+	// cutime and cstime are signed in the kernel, but never below 0.
 	p.WaitedUserTicks, p.WaitedSystemTicks = uint64(max(number(16), 0)), uint64(max(number(17), 0))
 	p.Threads = int(number(20))
 	p.Start = natural(22)
@@ -101,8 +100,8 @@ func parseStat(data []byte) (Process, error) {
 
 var errStatus = errors.New("not in the format of /proc/PID/status")
 
-// parseUIDs finds the four user IDs in /proc/PID/status. The command's name is
-// in there too, above them, but newlines in it are escaped.
+// parseUIDs finds the four user IDs in /proc/PID/status. The command's name is above them,
+// but newlines in it are escaped.
 func parseUIDs(data []byte) ([4]int, error) {
 	var uids [4]int
 	_, rest, found := bytes.Cut(data, []byte("\nUid:"))

@@ -95,7 +95,7 @@ func fakeProc(t *testing.T, processes ...Process) string {
 			}
 		}
 	}
-	// What else is in /proc, and a process that has just ended.
+	// Other directories of /proc, and a process that has just ended.
 	for _, dir := range []string{"self", "sys", "99999"} {
 		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
@@ -124,11 +124,11 @@ func TestMembers(t *testing.T) {
 		user(10, 2, 'S', 1, 7, 7, 7, 7),
 		user(11, 10, 'Z', 1, 7, 7, 7, 7), // dead
 		user(12, 10, 'Z', 2, 7, 7, 7, 7), // its first thread has ended
-		user(13, 1, 'R', 1, 7, 7, 7, 7),  // got away from 2
-		user(14, 2, 'R', 1, 0, 7, 0, 7),  // root for a moment someone else
+		user(13, 1, 'R', 1, 7, 7, 7, 7),  // escaped from process 2
+		user(14, 2, 'R', 1, 0, 7, 0, 7),  // root with another effective user for a moment
 		user(15, 2, 'R', 1, 0, 0, 7, 0),  // can come back to 7
 		user(16, 1, 'R', 1, 8, 8, 8, 8),
-		user(20, 21, 'R', 1, 9, 9, 9, 9), // a circle, from a race
+		user(20, 21, 'R', 1, 9, 9, 9, 9), // a cycle, from a race
 		user(21, 20, 'R', 1, 9, 9, 9, 9),
 		user(60, 16, 'R', 1, firstGuard, 0, firstGuard-1, 0),
 	)
@@ -139,7 +139,7 @@ func TestMembers(t *testing.T) {
 		"of user":          {OfUser(proc, 7), []int{10, 12, 13, 15}, []int{10, 11, 12, 13, 15}},
 		"of nobody":        {OfUser(proc, 77), nil, nil},
 		"descendants":      {OfDescendants(proc, 2), []int{10, 12, 14, 15}, []int{10, 11, 12, 14, 15}},
-		"in a circle":      {OfDescendants(proc, 20), []int{21}, []int{21}},
+		"in a cycle":       {OfDescendants(proc, 20), []int{21}, []int{21}},
 		"of no one living": {OfDescendants(proc, 4), nil, nil},
 	}
 	for name, test := range tests {
@@ -166,11 +166,11 @@ func TestMembers(t *testing.T) {
 func TestKillerRefuses(t *testing.T) {
 	var none *Killer
 	if err := none.signalAll(7, firstGuard, 0); err == nil {
-		t.Error("signalled without root")
+		t.Error("SignalOne worked without root")
 	}
 	if os.Geteuid() != 0 {
 		if _, err := NewKiller(); err == nil {
-			t.Error("a killer without root")
+			t.Error("NewKiller worked without root")
 		}
 		return
 	}
@@ -180,7 +180,7 @@ func TestKillerRefuses(t *testing.T) {
 	}
 	defer k.Close()
 	if err := k.SignalOne(7, -1, 0); err == nil {
-		t.Error("signalled process -1")
+		t.Error("process -1 was signalled")
 	}
 	for _, uid := range []int{-1, 0, firstGuard} {
 		if err := k.signalAll(uid, firstGuard, 0); err == nil {
@@ -189,8 +189,8 @@ func TestKillerRefuses(t *testing.T) {
 	}
 }
 
-// TestKillerTakesOnPayloadsOnly: a request for any other user, or for no process, does
-// not get as far as a system call.
+// TestKillerTakesOnPayloadsOnly: a request for another user, or for an invalid process ID,
+// never reaches a system call.
 func TestKillerTakesOnPayloadsOnly(t *testing.T) {
 	k := &Killer{requests: make(chan killRequest)}
 	reached := make(chan killRequest, 10)
@@ -216,7 +216,7 @@ func TestKillerTakesOnPayloadsOnly(t *testing.T) {
 		}
 	}
 	if len(reached) > 0 {
-		t.Errorf("the system was asked: %+v", <-reached)
+		t.Errorf("a request reached the system call: %+v", <-reached)
 	}
 	if err := k.SignalOne(user, 100, 0); err != nil {
 		t.Error(err)
@@ -226,8 +226,8 @@ func TestKillerTakesOnPayloadsOnly(t *testing.T) {
 	}
 }
 
-// TestSignalIsNotForTheNext: a process that has another's number since is not signalled,
-// be it that it began later or, when the clock of the machine was set, earlier.
+// TestSignalIsNotForTheNext: a process that has reused the process ID is not signalled,
+// whether its start time is later or (after the machine's clock was set) earlier.
 func TestSignalIsNotForTheNext(t *testing.T) {
 	p, err := readStat("/proc", os.Getpid())
 	if err != nil {

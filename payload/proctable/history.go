@@ -14,26 +14,25 @@ func (a cpu) plus(b cpu) cpu { return cpu{a.user + b.user, a.system + b.system} 
 
 func (a cpu) max(b cpu) cpu { return cpu{max(a.user, b.user), max(a.system, b.system)} }
 
-// since is a less b, or 0 where b is larger.
+// since is a minus b, or 0 where b is larger.
 func (a cpu) since(b cpu) cpu {
 	return cpu{a.user - min(a.user, b.user), a.system - min(a.system, b.system)}
 }
 
-// identity names a process for good.
+// identity identifies a process for good.
 type identity struct {
 	pid   int
 	start uint64
 }
 
-// history remembers what was seen of each process, so that its end does not
-// take it out of the sums.
+// history remembers the usage seen of each process, so that its end does not remove it from
+// the sums.
 //
-// The CPU time of a dead process is in one of three places: with the ancestor
-// that waited for it (cutime and cstime in /proc/PID/stat), with the wrapper,
-// which waits for orphans, or, if its parent ignores SIGCHLD, nowhere. Two sums
-// are kept for that reason: one by ancestors, complete but for the last case,
-// and one by what was seen of each process itself. Neither counts anything
-// twice, so the larger one is closer to the truth.
+// The CPU time of a dead process is in one of three places: with the ancestor that waited
+// for it (cutime and cstime in /proc/PID/stat), with the wrapper, which waits for orphans,
+// or, if its parent ignores SIGCHLD, nowhere. Therefore it keeps two sums: one by
+// ancestors, complete except for the last case, and one of what was seen of each process.
+// Neither counts anything twice, so the larger one is closer to the truth.
 type history struct {
 	mu     sync.Mutex
 	base   cpu // of the wrapper, when the table was made
@@ -42,7 +41,7 @@ type history struct {
 	total  cpu  // highest so far
 }
 
-// seen is what a process has used itself.
+// seen is the usage of a process itself.
 type seen struct {
 	cpu         cpu
 	read, write int64
@@ -52,7 +51,7 @@ func newHistory(base cpu) *history {
 	return &history{base: base, living: make(map[identity]seen)}
 }
 
-// add takes a look into account and completes the snapshot with the sums.
+// add records a look and completes the snapshot with the sums.
 func (h *history) add(s *Snapshot, all []procfamily.Process, reaped cpu, withIO bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -2,9 +2,8 @@
 // that shares the payload's PID namespace: a pilot container with
 // shareProcessNamespace, or a starter that runs its payload beside itself.
 //
-// Which processes are the payload is the business of package family; this
-// package adds up what they use, including the CPU time of those that came and
-// went between two looks.
+// Package procfamily finds the payload's processes; this package sums their usage,
+// including the CPU time of processes that started and ended between two looks.
 package proctable
 
 import (
@@ -18,20 +17,20 @@ import (
 	"podstarter/payload/procfamily"
 )
 
-// Options say whose processes to look at.
+// Options say which processes are the payload.
 type Options struct {
 	// Proc is where procfs is mounted; "" is /proc.
 	Proc string
 	// UID and GID of the payload. If this process is root, the payload is every
 	// process of UID; otherwise it is every descendant of Wrapper.
 	UID, GID int
-	// Wrapper is the process ID of the wrapper, which inherits the CPU time of
-	// orphans; 0 if it is not known, which takes root.
+	// Wrapper is the process ID of the wrapper, which inherits the CPU time of orphans; 0 if
+	// it is not known, which is allowed only for root.
 	Wrapper int
 }
 
-// Table is the process table of one payload. It is made before the payload is
-// started. Its methods may be called from several goroutines.
+// Table is the process table of one payload. Make it before the payload starts. Its methods
+// may be called from several goroutines.
 type Table struct {
 	proc    string
 	gid     int
@@ -41,7 +40,7 @@ type Table struct {
 	history *history
 }
 
-// New makes a Table. Close must be called in the end.
+// New makes a Table. The caller must call Close.
 func New(o Options) (*Table, error) {
 	if o.Proc == "" {
 		o.Proc = "/proc"
@@ -49,7 +48,7 @@ func New(o Options) (*Table, error) {
 	t := &Table{proc: o.Proc, gid: o.GID}
 	if os.Geteuid() == 0 {
 		if o.UID <= 0 {
-			return nil, fmt.Errorf("process table of the payload: user %d is not a payload's", o.UID)
+			return nil, fmt.Errorf("process table of the payload: user %d cannot be a payload's user", o.UID)
 		}
 		var err error
 		if t.killer, err = procfamily.NewKiller(); err != nil {
@@ -83,10 +82,10 @@ func (t *Table) Close() {
 	}
 }
 
-// Detail says what a snapshot is to contain beyond the cheap.
+// Detail says which expensive figures a snapshot contains.
 type Detail struct {
-	// PSS asks for proportional set sizes. The kernel walks the page tables of
-	// each process for it, which takes milliseconds for each GB.
+	// PSS asks for proportional set sizes. The kernel walks the page tables of each process
+	// for it, which takes milliseconds per GB.
 	PSS bool
 	// IO asks for block I/O.
 	IO bool
@@ -95,8 +94,8 @@ type Detail struct {
 // Process is one process of the payload.
 type Process struct {
 	procfamily.Process
-	// PSS in bytes, ReadBytes and WriteBytes as in [Snapshot]; -1 if not asked
-	// for or not to be had.
+	// PSS in bytes, ReadBytes and WriteBytes as in [Snapshot]; -1 if not asked for or not
+	// available.
 	PSS, ReadBytes, WriteBytes int64
 }
 
@@ -112,15 +111,14 @@ type Snapshot struct {
 	// PSS is the sum of the proportional set sizes in bytes; the RSS stands in
 	// for processes whose PSS cannot be read. -1 if not asked for.
 	PSS int64
-	// UserCPU and SystemCPU are those of all processes since the table was made,
-	// living and dead. They never decrease. Of a process that ended between two
-	// looks and that nobody waited for (its parent ignores SIGCHLD), only what
-	// was seen is counted.
+	// UserCPU and SystemCPU count all processes since the table was made, living and dead.
+	// They never decrease. For a process that nobody waited for (its parent ignores
+	// SIGCHLD), they count only what the last look saw.
 	UserCPU, SystemCPU time.Duration
-	// BlockWait is the time the living processes have waited for block I/O.
+	// BlockWait is how long the living processes have waited for block I/O.
 	BlockWait time.Duration
-	// ReadBytes and WriteBytes are block I/O of all processes, of dead ones as
-	// far as was seen. -1 if not asked for.
+	// ReadBytes and WriteBytes are block I/O of all processes; of dead ones, what looks saw.
+	// -1 if not asked for.
 	ReadBytes, WriteBytes int64
 }
 
@@ -128,13 +126,13 @@ type Snapshot struct {
 // architecture Go runs on (times(2), sysconf(_SC_CLK_TCK)).
 const tick = time.Second / 100
 
-// Snapshot looks at the payload.
+// Snapshot takes a look at the payload.
 func (t *Table) Snapshot(ctx context.Context, d Detail) (Snapshot, error) {
 	if err := ctx.Err(); err != nil {
 		return Snapshot{}, context.Cause(ctx)
 	}
-	// In this order: a process that ends in between is missed by this look,
-	// rather than counted twice.
+	// In this order, this look misses a process that ends in between rather than counts it
+	// twice.
 	reaped := t.reapedByWrapper()
 	all, err := t.family.Look(ctx)
 	if err != nil {
@@ -184,8 +182,8 @@ func (t *Table) Signal(ctx context.Context, sig syscall.Signal) (int, error) {
 	return t.family.Signal(sig, t.killer)
 }
 
-// SignalProcess sends a signal to one process of a snapshot. If it has ended,
-// the error is [syscall.ESRCH], even if its process ID is another's now.
+// SignalProcess sends a signal to one process of a snapshot. If it has ended, the error is
+// [syscall.ESRCH], even if another process has its ID now.
 func (t *Table) SignalProcess(ctx context.Context, p Process, sig syscall.Signal) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -193,8 +191,8 @@ func (t *Table) SignalProcess(ctx context.Context, p Process, sig syscall.Signal
 	return procfamily.SignalProcess(t.proc, p.Process, sig)
 }
 
-// Strike sends SIGKILL to every process of the payload, as [Table.KillAll] does, and does
-// not wait for the end of any.
+// Strike sends SIGKILL to every process of the payload, as [Table.KillAll] does, but does
+// not wait for their end.
 func (t *Table) Strike(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -202,13 +200,12 @@ func (t *Table) Strike(ctx context.Context) error {
 	return t.family.Strike(syscall.SIGKILL, t.killer)
 }
 
-// KillAll kills every process of the payload, those it starts meanwhile
-// included, and returns when none is alive. When ctx ends first, the error names
-// what is left.
+// KillAll kills every process of the payload, including those that it starts meanwhile, and
+// returns when none is alive. If ctx ends first, the error names what is left.
 func (t *Table) KillAll(ctx context.Context) error { return t.family.Kill(ctx, t.killer) }
 
-// Empty tells whether nothing of the payload is alive, from two looks in a row.
-// A payload that wants to hide from looks can; [Table.KillAll] is proof.
+// Empty tells whether two looks in a row see no live process of the payload. A payload can
+// hide from looks; [Table.KillAll] is proof.
 func (t *Table) Empty(ctx context.Context) (bool, error) {
 	for range 2 {
 		if err := ctx.Err(); err != nil {
@@ -222,8 +219,8 @@ func (t *Table) Empty(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// reapedByWrapper is the CPU time of all that the wrapper has waited for; 0 when
-// the wrapper is gone or not known.
+// reapedByWrapper is the CPU time of all children that the wrapper has reaped; 0 if the
+// wrapper is gone or not known.
 func (t *Table) reapedByWrapper() cpu {
 	if t.wrapper == nil {
 		return cpu{}

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
 
-// begin starts a payload and gives its table, made before.
+// begin makes a table, then starts a payload.
 func begin(t *testing.T, s payload.Spec) (*proctable.Table, *payload.Client) {
 	t.Helper()
 	w := agenttest.StartWrapper(t, nil)
@@ -48,7 +48,7 @@ func lookUntil(t *testing.T, table *proctable.Table, enough func(proctable.Snaps
 			return s
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("never happened; last: %+v", s)
+			t.Fatalf("the condition was never met; last: %+v", s)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestMemory(t *testing.T) {
 func TestCPUOfTheDead(t *testing.T) {
 	s := agenttest.Spec(t, "burnchild", "200")
 	table, c := begin(t, s)
-	const burnt = 350 * time.Millisecond // of 400, less what ticks cut off
+	const burnt = 350 * time.Millisecond // of 400, minus what ticks cut off
 	sum := func(s proctable.Snapshot) time.Duration { return s.UserCPU + s.SystemCPU }
 	lookUntil(t, table, func(s proctable.Snapshot) bool { return sum(s) >= burnt })
 	if err := c.Sweep(agenttest.Context(t)); err != nil {
@@ -109,7 +109,7 @@ func TestSignals(t *testing.T) {
 	victim.Start++
 	victim.PID = os.Getpid()
 	if err := table.SignalProcess(ctx, victim, syscall.SIGKILL); err == nil {
-		t.Error("a process was signalled by the ID of another")
+		t.Error("a process with a reused ID was signalled")
 	}
 	if err := table.KillAll(ctx); err != nil {
 		t.Error(err)
@@ -133,11 +133,11 @@ func TestForkBomb(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	if agenttest.Root() {
 		if _, err := proctable.New(proctable.Options{UID: 0}); err == nil {
-			t.Error("a table of root's processes")
+			t.Error("New accepted root as the payload's user")
 		}
 		return
 	}
 	if _, err := proctable.New(proctable.Options{UID: os.Geteuid()}); err == nil {
-		t.Error("a table without root and without a wrapper")
+		t.Error("New worked without root and without a wrapper")
 	}
 }

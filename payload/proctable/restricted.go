@@ -12,12 +12,11 @@ import (
 	"podstarter/rescue"
 )
 
-// readRestricted reads files that only the process's own user may read
-// (proc(5), PTRACE_MODE_READ_FSCREDS) into list. Root may without
-// CAP_SYS_PTRACE as little as anyone else; so a thread takes on the payload's
-// filesystem user and group ID for the time.
+// readRestricted reads files that only the process's own user may read (proc(5),
+// PTRACE_MODE_READ_FSCREDS) into list. Root without CAP_SYS_PTRACE may not either, so a
+// thread temporarily takes on the payload's filesystem user and group ID.
 //
-// A process that has ended, or has made itself undumpable, is left at -1.
+// The values of a process that has ended or made itself undumpable stay -1.
 func (t *Table) readRestricted(ctx context.Context, list []Process, d Detail) error {
 	fs, err := procfs.NewFS(t.proc)
 	if err != nil {
@@ -28,7 +27,7 @@ func (t *Table) readRestricted(ctx context.Context, list []Process, d Detail) er
 		runtime.LockOSThread()
 		if os.Geteuid() == 0 {
 			err := takeFilesystemIDs(t.family.UID, t.gid)
-			// A thread that does not become what it was ends with its goroutine.
+			// A thread that cannot restore its IDs ends with its goroutine.
 			defer func() {
 				if takeFilesystemIDs(0, os.Getegid()) == nil {
 					runtime.UnlockOSThread()
@@ -72,11 +71,11 @@ func readProcess(fs procfs.FS, p *Process, d Detail) {
 	}
 }
 
-// takeFilesystemIDs is for this thread alone. The system calls report no errors,
-// they return the former value (setfsuid(2)); -1 changes nothing.
+// takeFilesystemIDs changes only this thread. The system calls report no errors but return
+// the former value (setfsuid(2)); -1 changes nothing.
 func takeFilesystemIDs(uid, gid int) error {
 	const ask = ^uintptr(0)
-	// The group first: afterwards the thread may not.
+	// The group first: afterwards the thread may not change it.
 	_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(gid), 0, 0)
 	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uid), 0, 0)
 	gotGID, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, ask, 0, 0)

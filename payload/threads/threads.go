@@ -1,11 +1,10 @@
-// Package threads keeps operating-system threads in reserve. A program in Go dies when
-// the kernel refuses it a thread ("failed to create new OS thread"), which a payload can
-// bring about: the limit of processes and threads (podPidsLimit) is one for the
-// whole pod. Threads that have been made are used again and again, so those made
-// at the start are there when no others are to be had.
+// Package threads keeps operating-system threads in reserve. A Go program dies when the
+// kernel refuses it a thread ("failed to create new OS thread"). A payload can cause this,
+// since the whole pod shares one limit of processes and threads (podPidsLimit). Go reuses
+// its threads, so those made at the start are available when the kernel gives no more.
 //
-// The package runs on both sides of the socket, and therefore imports nothing but the
-// standard library and rescue, which does the same.
+// The package runs on both sides of the socket, and therefore imports only the standard
+// library and rescue, which has the same restriction.
 package threads
 
 import (
@@ -14,14 +13,14 @@ import (
 	"podstarter/rescue"
 )
 
-// Reserve sees to it that n threads more than are at work now exist. Whoever locks
-// a goroutine to its thread and lets it end so takes one away for good.
+// Reserve makes sure that n threads exist besides those in use. A goroutine that ends while
+// locked to its thread removes one for good.
 func Reserve(n int) {
 	var over rescue.Group
 	ready, leave := make(chan struct{}, n), make(chan struct{})
 	for range n {
 		over.Go(func() {
-			runtime.LockOSThread() // so that no two have the same
+			runtime.LockOSThread() // so that no two share a thread
 			defer runtime.UnlockOSThread()
 			ready <- struct{}{}
 			<-leave

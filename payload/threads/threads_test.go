@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestReserve: the threads are there, and stay when nobody uses them.
+// TestReserve: the threads exist, and stay while nobody uses them.
 func TestReserve(t *testing.T) {
 	const n = 30
 	Reserve(n)
@@ -16,7 +16,7 @@ func TestReserve(t *testing.T) {
 	}
 	Reserve(n)
 	if again := count(t); again > first+5 {
-		t.Errorf("%d threads after the same again, there were %d", again, first)
+		t.Errorf("%d threads after a second Reserve, there were %d", again, first)
 	}
 }
 
@@ -29,7 +29,7 @@ func count(t *testing.T) int {
 	return len(names)
 }
 
-// BenchmarkReserve tells what one thread in reserve takes of memory.
+// BenchmarkReserve measures the memory of one reserved thread.
 func BenchmarkReserve(b *testing.B) {
 	before := resident(b)
 	for b.Loop() {

@@ -50,7 +50,7 @@ func launch() int {
 	return exitSetup
 }
 
-// stageError says which stage failed.
+// stageError is a stage that failed.
 type stageError struct {
 	stage, path string
 	err         error
