@@ -12,19 +12,18 @@ import (
 	"podstarter/payload/procfamily"
 )
 
-// Options say where and as whom payloads run.
+// Options say where payloads run, and as which users.
 type Options struct {
-	// Dir is where control directories and locks are kept. All starters of a
-	// machine that share user IDs must share it. It is made with mode 0700 if it
-	// does not exist.
+	// Dir is where control directories and locks are kept. Starters of one machine that
+	// share user IDs must share it. New makes it with mode 0700 if it does not exist.
 	Dir string
-	// UID is the first user ID for payloads, Users how many there are from there
-	// on; the group ID is the same. Each lease takes one. They must be above 0
-	// if this process is root, and mean nothing otherwise.
+	// UID is the first user ID for payloads, Users is how many there are; the group ID is
+	// the same. Each lease takes one. Both must be above 0 if this process is root, and are
+	// ignored otherwise.
 	UID, Users int
 	// Program is the file to run as the wrapper; "" is this program.
 	Program string
-	// Log gets the wrapper's words, at level debug; nil for none.
+	// Log gets the wrapper's output at level debug; nil for none.
 	Log *slog.Logger
 }
 
@@ -38,11 +37,11 @@ type backend struct {
 	root    bool
 }
 
-// self is this program, whatever has become of its file since it was started.
+// self is this program, even if its file was replaced or removed since the start.
 const self = "/proc/self/exe"
 
-// New makes a backend that runs wrappers beside this process. Its errors are
-// mistakes in the options.
+// New makes a backend that runs wrappers beside this process. An error means that the
+// options are wrong.
 func New(o Options) (payload.Backend, error) {
 	b := &backend{dir: o.Dir, uid: o.UID, users: o.Users, program: o.Program, log: o.Log, root: os.Geteuid() == 0}
 	if b.program == "" {
@@ -52,7 +51,7 @@ func New(o Options) (payload.Backend, error) {
 		b.log = slog.New(slog.DiscardHandler)
 	}
 	if b.root && (o.UID <= 0 || o.Users <= 0) {
-		return nil, fmt.Errorf("run payloads beside the starter: %d user IDs from %d on are not usable; both numbers must be above 0", o.Users, o.UID)
+		return nil, fmt.Errorf("run payloads beside the starter: cannot use %d user IDs from %d on; both numbers must be above 0", o.Users, o.UID)
 	}
 	if !filepath.IsAbs(o.Dir) {
 		return nil, fmt.Errorf("run payloads beside the starter: directory %q for control files is not an absolute path", o.Dir)
@@ -64,7 +63,7 @@ func New(o Options) (payload.Backend, error) {
 	return b, nil
 }
 
-// Check implements payload.Backend. New has found all the mistakes there can be.
+// Check implements payload.Backend. New finds all possible mistakes.
 func (b *backend) Check(context.Context) ([]string, error) { return nil, nil }
 
 // Audit implements payload.Backend.
@@ -72,8 +71,8 @@ func (b *backend) Audit(context.Context) []payload.Finding {
 	return []payload.Finding{{Grade: payload.OK, What: "payloads", Detail: "run beside the starter, without a choice of image"}}
 }
 
-// Lease implements payload.Backend. It takes a user ID for one activation. If all are taken, the error is
-// [ErrNoUser]: there are more slots than user IDs.
+// Lease implements payload.Backend. It takes a user ID for one activation. If all are
+// taken, since there are more slots than user IDs, the error is [ErrNoUser].
 func (b *backend) Lease(ctx context.Context) (payload.Lease, error) {
 	if !b.root {
 		return &lease{backend: b, uid: os.Geteuid(), gid: os.Getegid()}, nil
@@ -92,8 +91,8 @@ func (b *backend) Lease(ctx context.Context) (payload.Lease, error) {
 // ErrNoUser says that all user IDs for payloads are taken.
 var ErrNoUser = errors.New("all user IDs for payloads are in use")
 
-// killLeftovers kills what an earlier payload of this user has left because its
-// wrapper was killed.
+// killLeftovers kills processes of an earlier payload of this user whose wrapper was
+// killed.
 func (l *lease) killLeftovers(ctx context.Context) error {
 	killer, err := procfamily.NewKiller()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"podstarter/payload"
 )
 
-// container implements payload.Container: the place of one activation: a wrapper, really.
+// container implements payload.Container: the wrapper of one activation.
 type container struct {
 	client  *payload.Client
 	process *process
@@ -28,13 +28,14 @@ func newContainer(client *payload.Client, p *process) *container {
 // Client implements payload.Container.
 func (c *container) Client() payload.Wrapper { return c.client }
 
-// Image implements payload.Container. It is empty: there is none.
+// Image implements payload.Container. It is empty: there are no images.
 func (c *container) Image() string { return "" }
 
-// Lost implements payload.Container. It tells once, and why, that the wrapper has ended under the activation.
+// Lost implements payload.Container. It sends one error, the reason, if the wrapper ends
+// during the activation.
 func (c *container) Lost() <-chan error { return c.lost }
 
-// Ending implements payload.Container. It never tells anything: nobody but the starter ends the wrapper.
+// Ending implements payload.Container. It is nil: only the starter ends the wrapper.
 func (c *container) Ending() <-chan payload.Notice { return nil }
 
 // leavePause is how long a wrapper may take to leave before it is killed. It
@@ -45,7 +46,7 @@ const leavePause = 5 * time.Second
 func (c *container) end(ctx context.Context) error {
 	c.stop()
 	closed := c.client.Close()
-	// Not a request: the connection may be lost or closed already.
+	// Do not send a request: the connection may be lost or closed already.
 	if err := c.process.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		closed = errors.Join(closed, err)
 	}
@@ -60,5 +61,6 @@ func (c *container) end(ctx context.Context) error {
 	}
 }
 
-// PlatformEnv implements payload.Container. It is empty: the payload's environment is the job's alone.
+// PlatformEnv implements payload.Container. It is empty: the payload's environment comes
+// only from the job.
 func (c *container) PlatformEnv() []string { return nil }

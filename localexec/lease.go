@@ -22,11 +22,11 @@ type lease struct {
 	released  bool
 }
 
-// Owner implements payload.Lease: it is the user and group of the payload.
+// Owner implements payload.Lease. It gives the user and group of the payload.
 func (l *lease) Owner() (uid, gid int) { return l.uid, l.gid }
 
-// Bind implements payload.Lease. It starts a wrapper. A request for an image is refused with a
-// *[payload.Verdict] against the user.
+// Bind implements payload.Lease. It starts a wrapper. It refuses a request for an image
+// with a *[payload.Verdict] that blames the user.
 func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Container, error) {
 	if image := strings.TrimSpace(req.Image); image != "" {
 		return nil, &payload.Verdict{
@@ -35,10 +35,10 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 		}
 	}
 	if !payload.ValidActivation(req.Activation) {
-		return nil, fmt.Errorf("start a wrapper: %.40q is no name of an activation", req.Activation)
+		return nil, fmt.Errorf("start a wrapper: %.40q is not a valid activation name", req.Activation)
 	}
 	if l.released || l.container != nil {
-		return nil, fmt.Errorf("start a wrapper for %s: the lease has one already, or was given back", req.Activation)
+		return nil, fmt.Errorf("start a wrapper for %s: the lease already has one, or was released", req.Activation)
 	}
 	l.dir = filepath.Join(l.backend.dir, req.Activation)
 	p, err := startWrapper(l, rand.Text())
@@ -64,11 +64,11 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 }
 
 func siteTrouble(what string, err error) error {
-	return &payload.Verdict{Blame: payload.Site, Message: what + "; the starter's log has its last words", Err: err}
+	return &payload.Verdict{Blame: payload.Site, Message: what + "; see its last output in the starter's log", Err: err}
 }
 
-// Release implements payload.Lease. It ends the wrapper, and with it whatever is left of the payload, and
-// gives the user ID back.
+// Release implements payload.Lease. It ends the wrapper, which kills the rest of the
+// payload, and gives the user ID back.
 func (l *lease) Release(ctx context.Context) error {
 	l.released = true
 	var errs []error

@@ -55,7 +55,7 @@ func bind(t *testing.T, l payload.Lease, activation string) payload.Container {
 	return c
 }
 
-// TestEnvironment: a payload has nothing of the starter's environment, and its wrapper
+// TestEnvironment: a payload gets no variable of the starter's environment, and its wrapper
 // ends with its lease.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_STARTER", "1")
@@ -90,7 +90,7 @@ func processExists(pid int) bool {
 	return err == nil
 }
 
-// leaves waits for a "tree" to grow and gives the process IDs of its leaves.
+// leaves waits until a "tree" is complete and gives the process IDs of its leaves.
 func leaves(t *testing.T, s payload.Spec) []int {
 	t.Helper()
 	agenttest.WaitTree(t, s)

@@ -17,14 +17,14 @@ import (
 	"podstarter/wrapper/agent"
 )
 
-// process is a wrapper.
+// process is a wrapper's process.
 type process struct {
 	nonce string
 	cmd   *exec.Cmd
 	ended context.Context // done when the process has ended, with the cause
 }
 
-// maxWords bounds a line of the wrapper's.
+// maxWords bounds a line of the wrapper's output, in bytes.
 const maxWords = 4096
 
 // startWrapper starts the wrapper of a lease. It does not wait for it.
@@ -33,8 +33,8 @@ func startWrapper(l *lease, nonce string) (*process, error) {
 	cmd := exec.Command(b.program, "-companion", "-control", l.dir)
 	cmd.Args[0] = agent.WrapperName
 	cmd.Dir = "/"
-	// Nothing of the starter's environment: it may hold secrets, and the
-	// wrapper would pass it on as the image's.
+	// Not the starter's environment: it may hold secrets, and the wrapper would pass it on
+	// as the image's.
 	cmd.Env = []string{payload.NonceEnv + "=" + nonce}
 	if l.lock != nil {
 		cmd.ExtraFiles = []*os.File{l.lock}
@@ -48,8 +48,8 @@ func startWrapper(l *lease, nonce string) (*process, error) {
 	p := &process{nonce: nonce, cmd: cmd, ended: ended}
 	started := make(chan error, 1)
 	rescue.Go(func() {
-		// The kernel sends the parent death signal when the thread that forked
-		// ends (prctl(2)), so this one must live as long as the wrapper.
+		// The kernel sends the parent death signal when the forking thread ends (prctl(2)),
+		// so this thread must live as long as the wrapper.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -70,8 +70,8 @@ func startWrapper(l *lease, nonce string) (*process, error) {
 	return p, nil
 }
 
-// relay logs what the wrapper says until it says no more. With a failure of its
-// own that is the stack.
+// relay logs the wrapper's output to its end. If the wrapper crashes, that includes the
+// stack.
 func relay(log *slog.Logger, words io.Reader) {
 	level := slog.LevelDebug
 	lines := bufio.NewScanner(words)
@@ -82,10 +82,10 @@ func relay(log *slog.Logger, words io.Reader) {
 		}
 		log.Log(context.Background(), level, "The wrapper says", "line", lines.Text())
 	}
-	_, _ = io.Copy(io.Discard, words) // after a line that was too long
+	_, _ = io.Copy(io.Discard, words) // if a line was too long
 }
 
-// kill ends the process the hard way.
+// kill ends the process with SIGKILL.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended.Done()

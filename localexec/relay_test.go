@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWrapperStack: a wrapper that crashes leaves its stack in the starter's log,
-// however little that shows of what it says otherwise.
+// TestWrapperStack: a wrapper that crashes leaves its stack in the starter's log, even if
+// the log level hides its other output.
 func TestWrapperStack(t *testing.T) {
 	var shown bytes.Buffer
 	relay(slog.New(slog.NewTextHandler(&shown, &slog.HandlerOptions{Level: slog.LevelInfo})),

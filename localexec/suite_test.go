@@ -18,7 +18,7 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// slots is how many leases there are in the suite, if each has a user.
+// slots is how many leases the suite has, if each has its own user.
 const slots = 2
 
 func TestBackend(t *testing.T) { backendtest.Run(t, newFixture) }
@@ -26,7 +26,7 @@ func TestBackend(t *testing.T) { backendtest.Run(t, newFixture) }
 func newFixture(t *testing.T) backendtest.Fixture {
 	dir := filepath.Join(agenttest.PublicDir(t), "private")
 	program := filepath.Join(agenttest.PublicDir(t), "wrapper")
-	begin := func(script string) { // what is executed as wrapper
+	begin := func(script string) { // sets the program that is executed as wrapper
 		if err := os.WriteFile(program+".new", []byte("#!/bin/bash\n"+script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func newFixture(t *testing.T) backendtest.Fixture {
 		Hold:  func(t *testing.T) func() { return holdLease(t, o) },
 		Break: func(*testing.T) { begin("exit 1") },
 		Stall: func(t *testing.T) <-chan struct{} {
-			// Who opens a FIFO to write waits until it is read.
+			// Opening a FIFO for writing waits for a reader.
 			fifo := filepath.Join(t.TempDir(), "started")
 			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 				t.Fatal(err)

@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeUser locks the first user ID that nobody has. The lock is an open file
-// (flock(2)), which the wrapper inherits, so that the user ID is not free before
-// both starter and wrapper have ended: a wrapper that outlives its starter for
-// a moment kills everything of its user ID.
+// takeUser locks the first free user ID. The lock is an open file (flock(2)) that the
+// wrapper inherits, so the user ID is free only when both starter and wrapper have ended: a
+// wrapper that briefly outlives its starter kills every process of its user ID.
 func (b *backend) takeUser(ctx context.Context) (int, *os.File, error) {
 	dir := filepath.Join(b.dir, "users")
 	//nolint:forbidigo // below the private directory, closed to payloads

@@ -4,7 +4,7 @@ func activationTests(run string) []tests {
 	return []tests{{"starter/activation", run}, {"starter/payloadrun", run}}
 }
 
-// Mistakes in the life of an activation. Tests that live whole lives must notice them.
+// Mistakes in an activation. Tests that run whole activations must notice them.
 var activationMutants = []mutant{
 	{
 		Name:  "a sweep's error is dropped",

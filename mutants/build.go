@@ -16,10 +16,10 @@ var (
 	errNotCompile = errors.New("does not compile")
 )
 
-// workshop is where test programs are built and run.
+// workshop builds and runs test programs.
 type workshop struct {
 	root string // the top of the project
-	dir  string // temporary, and open to all users
+	dir  string // temporary; all users may enter
 }
 
 // overlay writes the file that `go test -overlay` needs to see a mutant.
@@ -76,7 +76,7 @@ func top() (string, error) {
 		}
 		above := filepath.Dir(dir)
 		if above == dir {
-			return "", errors.New("this is not inside of the project: no directory above has its go.mod")
+			return "", errors.New("the working directory is not in the project: no directory above has its go.mod")
 		}
 		dir = above
 	}

@@ -35,10 +35,10 @@ type campaign struct {
 	ctx          context.Context
 	limit        time.Duration
 	all, verbose bool
-	sound        map[tests]error // what came of the tests without a mistake
+	sound        map[tests]error // results of the tests without a mistake
 }
 
-// run tries the mutants that were asked for, and tells whether all were killed.
+// run tries the requested mutants, and tells whether all were killed.
 func (c *campaign) run(of string, names []string) (good bool, err error) {
 	picked, err := pick(of, names)
 	if err != nil {
@@ -77,12 +77,12 @@ func (c *campaign) run(of string, names []string) (good bool, err error) {
 	return count[killed] == len(picked), nil
 }
 
-// What can become of a mutant. All but killed is a failure of the command.
+// Outcomes of a mutant. The command fails unless all are killed.
 const (
 	killed   = "killed"
 	survived = "SURVIVED"
-	// hangs: a test that only the time limit ends does not say what is wrong, and a slow
-	// machine could do the same.
+	// hangs: a test that only the time limit ends does not show what is wrong; a slow
+	// machine could look the same.
 	hangs    = "DID NOT END"
 	badRow   = "ERROR OF TABLE"
 	badTests = "TESTS FAIL"
@@ -100,7 +100,7 @@ func (c *campaign) try(m mutant) (word, detail string) {
 			of.Run = ""
 		}
 		if err := c.check(of); err != nil {
-			return badTests, "without the mistake, too: " + err.Error()
+			return badTests, "also without the mistake: " + err.Error()
 		}
 		program, err := c.build(c.ctx, of.Package, overlay)
 		if errors.Is(err, errNotCompile) {
@@ -131,13 +131,13 @@ func (c *campaign) try(m mutant) (word, detail string) {
 	return survived, fmt.Sprintf("%s: no test of %v notices", m.File, m.Tests)
 }
 
-// check runs tests without a mistake, once. Otherwise a test that always fails would
-// kill every mutant.
+// check runs tests once without a mistake: a test that always fails would kill every
+// mutant.
 func (c *campaign) check(of tests) error {
 	err, done := c.sound[of]
 	if !done {
 		if err = c.passes(of); err != nil {
-			c.sound[of] = fmt.Errorf("%s fails, as said above", of.Package)
+			c.sound[of] = fmt.Errorf("%s fails, as reported above", of.Package)
 			return err
 		}
 		c.sound[of] = nil

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// result is what one run of a test program came to.
+// result is the outcome of one run of a test program.
 type result struct {
 	failed bool
 	late   bool     // it did not end in time
@@ -24,8 +24,8 @@ type result struct {
 	output string
 }
 
-// ordinaryUser runs the tests if this program is root: a user and group ID that nobody
-// has.
+// ordinaryUser is a user and group ID that nobody has; if this program is root, the tests
+// run as it.
 var ordinaryUser = uint32(2_100_000_000 + os.Getpid())
 
 // run runs tests of a program in the directory of its package.
@@ -35,7 +35,7 @@ func (w *workshop) run(ctx context.Context, program string, of tests, limit time
 		return result{}, err
 	}
 	defer os.RemoveAll(home)
-	// The program ends itself, and says where it hangs; the context is for one that cannot.
+	// The program ends itself and says where it hangs; the context ends one that cannot.
 	ctx, cancel := context.WithTimeout(ctx, limit+limit/2)
 	defer cancel()
 	args := []string{"-test.count=1", "-test.timeout=" + limit.String()}
@@ -47,7 +47,7 @@ func (w *workshop) run(ctx context.Context, program string, of tests, limit time
 	command.Dir = filepath.Join(w.root, of.Package)
 	command.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home)
 	command.Stdout, command.Stderr = &output, &output
-	command.WaitDelay = time.Second // what it has started may hold its output open
+	command.WaitDelay = time.Second // its children may hold its output open
 	if os.Geteuid() == 0 {
 		if err := os.Chown(home, int(ordinaryUser), int(ordinaryUser)); err != nil {
 			return result{}, err
@@ -73,7 +73,7 @@ func (w *workshop) run(ctx context.Context, program string, of tests, limit time
 
 var failure = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 
-// failures are the tests that a test program says have failed.
+// failures lists the tests that failed, from a test program's output.
 func failures(output string) []string {
 	var names []string
 	for _, match := range failure.FindAllStringSubmatch(output, -1) {
@@ -86,8 +86,8 @@ func failures(output string) []string {
 
 const prSetChildSubreaper = 36 // prctl(2)
 
-// adopt makes this process the parent of what tests leave behind: a mutant may be the
-// mistake of not ending a process.
+// adopt makes this process the parent of processes that tests leave behind: a mutant may
+// fail to end a process.
 func adopt() error {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0); errno != 0 {
 		return fmt.Errorf("take over orphans (PR_SET_CHILD_SUBREAPER): %w", errno)

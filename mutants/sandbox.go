@@ -7,7 +7,7 @@ func jobFileTests(run string) []tests  { return []tests{{"sandbox/jobfiles", run
 func manifestTests(run string) []tests { return []tests{{"sandbox/manifest", run}} }
 func transferTests(run string) []tests { return []tests{{"sandbox/filetransfer", run}} }
 
-// Mistakes in the sandbox and in what goes into it and comes out of it.
+// Mistakes in the sandbox and in the transfer of its files.
 var sandboxMutants = []mutant{
 	{
 		Name:  "makeDir follows links",

@@ -8,7 +8,7 @@ func podHealthTests(run string) []tests  { return []tests{{"starter/podhealth", 
 func submitTests(run string) []tests     { return []tests{{"starter/submitside", run}} }
 func usageTests(run string) []tests      { return []tests{{"starter/usage", run}} }
 
-// Mistakes in the starter, except in the life of an activation.
+// Mistakes in the starter, except in an activation.
 var starterMutants = []mutant{
 	{
 		Name:  "the renewal of credentials is never stopped",

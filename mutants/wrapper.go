@@ -2,7 +2,7 @@ package main
 
 const agentPackage = "wrapper/agent"
 
-// agentTests are some of the wrapper's tests.
+// agentTests selects some of the wrapper's tests.
 func agentTests(run string) []tests { return []tests{{agentPackage, run}} }
 
 // Mistakes in the wrapper.
@@ -236,7 +236,7 @@ var wrapperMutants = []mutant{
 func payloadTests(run string) []tests { return []tests{{"payload", run}} }
 func familyTests(run string) []tests  { return []tests{{"payload/procfamily", run}} }
 
-// Mistakes in what the starter and the wrapper share.
+// Mistakes in the code that the starter and the wrapper share.
 var payloadMutants = []mutant{
 	{
 		Name:  "a process is signalled that only has the number of another",

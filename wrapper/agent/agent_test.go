@@ -76,17 +76,16 @@ func TestExitByCode(t *testing.T) {
 	}
 }
 
-// TestLargestResident: the launcher's memory is not the payload's, and the
-// payload's is told.
+// TestLargestResident: the payload's memory is reported, without the launcher's.
 func TestLargestResident(t *testing.T) {
 	spec := agenttest.Spec(t)
 	spec.Path, spec.Args = "/bin/true", []string{"true"}
 	if small := run(t, spec); small.MaxRSS != 0 {
-		t.Errorf("true(1) is said to have used %d bytes; that was the launcher", small.MaxRSS)
+		t.Errorf("%d bytes are reported for true(1); the launcher used them", small.MaxRSS)
 	}
 	const size = 200 << 20
 	if large := run(t, agenttest.Spec(t, "memory", strconv.Itoa(size))); large.MaxRSS < size {
-		t.Errorf("%d bytes at most, of a job that had %d", large.MaxRSS, size)
+		t.Errorf("%d bytes are reported for a job that used %d", large.MaxRSS, size)
 	}
 }
 
@@ -177,7 +176,7 @@ func TestSecondConnectionRefused(t *testing.T) {
 		t.Errorf("peek at a busy wrapper: %+v, %v", hello, err)
 	}
 	start(t, first, agenttest.Spec(t, "exit", "0"))
-	// A connection that waits gets its turn as soon as the first has ended.
+	// A waiting connection is served as soon as the first has ended.
 	second := make(chan error, 1)
 	go func() {
 		c, err := payload.Dial(agenttest.Context(t), payload.Options{Dir: w.Dir, Nonce: w.Nonce})
@@ -222,8 +221,8 @@ func TestStopSignals(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		// The Go runtime has a handler for most signals from the start, but drops
-		// them until the wrapper has asked for them; the others must be waited for.
+		// The Go runtime has a handler for most signals from the start, but drops them until
+		// the wrapper asks for them; wait for the others.
 		waitCaught(t, w.Cmd.Process.Pid, sig)
 		w.SignalUntilEnd(t, sig)
 		if !w.Cmd.ProcessState.Exited() {
@@ -232,8 +231,8 @@ func TestStopSignals(t *testing.T) {
 	}
 }
 
-// TestStopWithPayload: the starter is told, the job lives on, can be signalled and
-// can end by itself, and the wrapper leaves with the connection.
+// TestStopWithPayload: the wrapper tells the starter. The job lives on, can be signalled
+// and can end by itself; the wrapper leaves when the connection ends.
 func TestStopWithPayload(t *testing.T) {
 	w := agenttest.StartWrapper(t, nil)
 	c := w.Dial(t)
@@ -248,7 +247,7 @@ func TestStopWithPayload(t *testing.T) {
 	select {
 	case <-c.Stopping():
 	case <-agenttest.Context(t).Done():
-		t.Fatal("the starter is not told that the wrapper was told to leave")
+		t.Fatal("the starter does not hear that the wrapper got a stop signal")
 	}
 	if _, err := os.Lstat(filepath.Join(w.Dir, payload.SocketName)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is still there: %v", err)
@@ -273,7 +272,7 @@ func TestStopWithPayload(t *testing.T) {
 	checkGone(t, w)
 }
 
-// TestStopAndLost: the starter is gone as well, and the job does not outlive it.
+// TestStopAndLost: if the starter is gone too, the job does not outlive it.
 func TestStopAndLost(t *testing.T) {
 	w := agenttest.StartWrapper(t, nil)
 	c := w.Dial(t)
@@ -347,7 +346,7 @@ func TestControlDirectoryIsClosed(t *testing.T) {
 	if err := os.Mkdir(public, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(public, 0o777); err != nil { // as an emptyDir comes
+	if err := os.Chmod(public, 0o777); err != nil { // the mode of an emptyDir
 		t.Fatal(err)
 	}
 	w := agenttest.StartWrapperIn(t, filepath.Join(public, "payload"), nil)
@@ -362,7 +361,7 @@ func TestControlDirectoryIsClosed(t *testing.T) {
 	}
 }
 
-// checkGone makes sure that nothing of the payload is left.
+// checkGone makes sure that no process of the payload is left.
 func checkGone(t *testing.T, w *agenttest.Wrapper) {
 	t.Helper()
 	left, err := w.Family().Members()

@@ -9,7 +9,7 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// BenchmarkReady measures from the wrapper's execve to the announced socket and
+// BenchmarkReady measures the time from the wrapper's execve to the announced socket and
 // the greeting.
 func BenchmarkReady(b *testing.B) {
 	for b.Loop() {

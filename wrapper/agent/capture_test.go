@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCaptureAfterTheEnd: what the main process has written before its end is kept, even
-// if nobody has begun to read by then, and a child of it has the pipe open.
+// TestCaptureAfterTheEnd: what the main process wrote before its end is kept, even if
+// nobody has started to read by then and a child still has the pipe open.
 func TestCaptureAfterTheEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		most int
@@ -37,7 +37,7 @@ func TestCaptureAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestProgramCannotBeChanged: neither its bytes nor its length, by anybody who can open it.
+// TestProgramCannotBeChanged: nobody who can open it can change its bytes or its length.
 func TestProgramCannotBeChanged(t *testing.T) {
 	const text = "#!/bin/sh\n"
 	f, err := programFile([]byte(text))

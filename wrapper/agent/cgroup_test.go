@@ -44,7 +44,7 @@ func TestCgroupTrees(t *testing.T) {
 			var high int64
 			got := c.sample().since(&test.base, c.version, &high)
 			if test.want.Version == 1 {
-				// Figures that were copied from a living kernel.
+				// Figures copied from a running kernel.
 				memory := c.dirs["memory"]
 				test.want.MemoryCurrent = number(filepath.Join(memory, "memory.usage_in_bytes"))
 				test.want.MemoryPeak = number(filepath.Join(memory, "memory.max_usage_in_bytes"))
@@ -100,7 +100,7 @@ func TestCgroupTop(t *testing.T) {
 	write("m/release_agent", "\n")
 	write("u/cpu.stat", "user_usec 1\n")
 	if c := openCgroup(root); c != nil {
-		t.Errorf("took the top for a container: %+v", c)
+		t.Errorf("the top was taken for a container's group: %+v", c)
 	}
 	write("u/cgroup.events", "populated 1\n")
 	if c := openCgroup(root); c == nil || c.version != 2 {

@@ -46,13 +46,13 @@ func TestRawClient(t *testing.T) {
 			}
 		}
 		if line, err := lines.Next(); err == nil {
-			t.Errorf("an answer to an endless line: %s", line)
+			t.Errorf("the wrapper answered an endless line: %s", line)
 		}
 	})
 }
 
-// rawDial connects without a client, as soon as the wrapper is free, and reads
-// the greeting.
+// rawDial connects without a payload.Client as soon as the wrapper is free, and reads the
+// greeting.
 func rawDial(t *testing.T, w *agenttest.Wrapper) (net.Conn, *payload.LineReader) {
 	t.Helper()
 	w.Dial(t).Close()

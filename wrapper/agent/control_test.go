@@ -20,8 +20,8 @@ func newControl(t *testing.T) *control {
 	return c
 }
 
-// TestExitRecordFollowsNoLink: links in the place of the record, and of the file that
-// becomes it, are not written through.
+// TestExitRecordFollowsNoLink: the wrapper does not write through links in the place of the
+// record or of its temporary file.
 func TestExitRecordFollowsNoLink(t *testing.T) {
 	c := newControl(t)
 	victim := filepath.Join(t.TempDir(), "victim")
@@ -51,7 +51,7 @@ func TestExitRecordFollowsNoLink(t *testing.T) {
 	}
 }
 
-// TestRecordsOfEarlierRunsGo: whole ones and those that were being written; nothing else.
+// TestRecordsOfEarlierRunsGo: complete and temporary records are removed, and nothing else.
 func TestRecordsOfEarlierRunsGo(t *testing.T) {
 	c := newControl(t)
 	for _, name := range []string{payload.ExitRecordName("a"), "." + payload.ExitRecordName("b") + ".boot", payload.SocketName} {
@@ -65,7 +65,7 @@ func TestRecordsOfEarlierRunsGo(t *testing.T) {
 	}
 }
 
-// TestControlDirectoryIsNoLink: neither it nor what is above it.
+// TestControlDirectoryIsNoLink: neither the directory nor the one above it may be a link.
 func TestControlDirectoryIsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	real := filepath.Join(dir, "real")
@@ -81,7 +81,7 @@ func TestControlDirectoryIsNoLink(t *testing.T) {
 	for _, path := range []string{filepath.Join(link, "payload"), filepath.Join(real, "linked")} {
 		if c, err := openControl(path, "boot", nil); err == nil {
 			c.dir.Close()
-			t.Errorf("%s is taken for the control directory", path)
+			t.Errorf("%s is accepted as the control directory", path)
 		}
 	}
 	c, err := openControl(filepath.Join(real, "payload"), "boot", nil)

@@ -13,7 +13,7 @@ func TestEnvironment(t *testing.T) {
 		t.Error("GODEBUG was not seen")
 	}
 	if _, again := setRuntimeVariablesAside(aside); again {
-		t.Error("it would go on for ever")
+		t.Error("it would start over for ever")
 	}
 	got := splitEnvironment(aside)
 	if diff := cmp.Diff([]string{"PATH=/bin", "GODEBUG=x=1", "EMPTY=", "ODD"}, got.image); diff != "" || got.nonce != "n" {

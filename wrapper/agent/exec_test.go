@@ -82,8 +82,8 @@ func sleeping(t *testing.T) (*agenttest.Wrapper, *payload.Client, payload.Spec) 
 	return w, c, s
 }
 
-// TestExec: a process beside the payload has its identity and directory, its own
-// files, and an exit of its own.
+// TestExec: a process beside the payload has the payload's identity and directory, but its
+// own files and exit.
 func TestExec(t *testing.T) {
 	_, c, s := sleeping(t)
 	p := newPipes(t)
@@ -105,7 +105,7 @@ func TestExec(t *testing.T) {
 		t.Errorf("wait status %#x", status)
 	}
 	if err := c.Signal(agenttest.Context(t), syscall.SIGKILL, false); err != nil {
-		t.Error("the payload is not there any more:", err)
+		t.Error("the payload is gone:", err)
 	}
 }
 
@@ -142,15 +142,15 @@ func TestExecMany(t *testing.T) {
 	}
 }
 
-// TestExecTerminal: the terminal is one of the container's, belongs to the
-// payload, controls the session and has the size asked for.
+// TestExecTerminal: the terminal is in the container, belongs to the payload, controls the
+// session and has the requested size.
 func TestExecTerminal(t *testing.T) {
 	_, c, s := sleeping(t)
 	master, x := onTerminal(t, c, beside(s, `tty; stat -c %u $(tty); stty size < /dev/tty; read line; kill -INT $$`))
 	out := readUntil(t, master, "24 100")
 	lines := strings.Fields(out)
 	if len(lines) != 4 || !strings.HasPrefix(lines[0], "/dev/pts/") || lines[1] != string(appendInt(nil, s.UID)) {
-		t.Errorf("the terminal is said to be %q", out)
+		t.Errorf("tty(1) calls the terminal %q", out)
 	}
 	if _, err := master.WriteString("go\n"); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestExecTerminal(t *testing.T) {
 	}
 }
 
-// TestExecHangup: what runs on a terminal hears when it goes.
+// TestExecHangup: a process on a terminal gets SIGHUP when the terminal closes.
 func TestExecHangup(t *testing.T) {
 	_, c, s := sleeping(t)
 	master, x := onTerminal(t, c, beside(s, `echo ready; exec sleep 1000`))
@@ -213,8 +213,8 @@ func readUntil(t *testing.T, f *os.File, text string) string {
 	return all.String()
 }
 
-// TestExecAttempts: the first program that is there is taken, and at last the
-// one that was passed along and is nowhere in the container.
+// TestExecAttempts: the first program that exists is executed, or at last the one that came
+// with the request and is not in the container.
 func TestExecAttempts(t *testing.T) {
 	_, c, s := sleeping(t)
 	for _, test := range []struct {
@@ -251,7 +251,8 @@ func TestExecAttempts(t *testing.T) {
 	}
 }
 
-// TestExecRefused: what cannot be started says so, and leaves nothing behind.
+// TestExecRefused: a process that cannot be started gives an error and leaves nothing
+// behind.
 func TestExecRefused(t *testing.T) {
 	w := agenttest.StartWrapper(t, nil)
 	c := w.Dial(t)
@@ -264,7 +265,7 @@ func TestExecRefused(t *testing.T) {
 	}
 	var refusal *payload.RequestError
 	if err := try(beside(s, "true")); !errors.As(err, &refusal) || refusal.Code != payload.CodeNoPayload {
-		t.Errorf("before there is a payload: %v", err)
+		t.Errorf("before the payload starts: %v", err)
 	}
 	start(t, c, s)
 	var failure *payload.StartError
@@ -276,17 +277,17 @@ func TestExecRefused(t *testing.T) {
 	missing := beside(s, "true")
 	missing.Spec.Path = "/no/such/program"
 	if err := try(missing); !errors.As(err, &failure) || failure.Stage != payload.StageExec || failure.Errno != syscall.ENOENT {
-		t.Errorf("a program that is not there: %v", err)
+		t.Errorf("a missing program: %v", err)
 	}
 	dir := beside(s, "true")
 	dir.Spec.Dir = filepath.Join(s.Dir, "no-such-directory")
 	if err := try(dir); !errors.As(err, &failure) || failure.Stage != payload.StageChdir {
-		t.Errorf("a directory that is not there: %v", err)
+		t.Errorf("a missing directory: %v", err)
 	}
 	program := beside(s, "true")
 	program.Others = []payload.Attempt{{Args: []string{"x"}}}
 	if err := try(program); !errors.As(err, &failure) || failure.Stage != payload.StageSpec {
-		t.Errorf("a program that was not passed along: %v", err)
+		t.Errorf("a program that did not come with the request: %v", err)
 	}
 	if err := c.Sweep(agenttest.Context(t)); err != nil {
 		t.Fatal(err)
@@ -296,7 +297,7 @@ func TestExecRefused(t *testing.T) {
 	}
 }
 
-// TestExecSignal: a signal reaches that process alone.
+// TestExecSignal: a signal reaches only that process.
 func TestExecSignal(t *testing.T) {
 	_, c, s := sleeping(t)
 	p := newPipes(t)
@@ -315,8 +316,8 @@ func TestExecSignal(t *testing.T) {
 	}
 }
 
-// TestExecSwept: processes beside the payload end with it, whether it is swept or
-// its starter is gone; and they outlast its main process.
+// TestExecSwept: processes beside the payload outlive its main process, but not a sweep or
+// the loss of the starter.
 func TestExecSwept(t *testing.T) {
 	for _, how := range []string{"sweep", "lost"} {
 		t.Run(how, func(t *testing.T) {

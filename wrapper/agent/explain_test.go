@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// elf makes the beginning of a program of 64 bits.
+// elf makes the beginning of a 64-bit program.
 func elf(machine uint16, loader string) []byte {
 	b := make([]byte, 256)
 	copy(b, "\x7fELF\x02\x01\x01")

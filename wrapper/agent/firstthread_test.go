@@ -8,10 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFirstThreadKeepsItsIdentity: kill(2) and ptrace(2) go by the first thread's
-// user, and so does the look for what is left of the payload. Were that thread
-// the payload's, the payload could stop and trace its wrapper, and no sweep would
-// ever end.
+// TestFirstThreadKeepsItsIdentity: kill(2), ptrace(2) and the look for processes of the
+// payload check the first thread's user. If that were the payload's, the payload could stop
+// and trace its wrapper, and no sweep would ever end.
 func TestFirstThreadKeepsItsIdentity(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can become another user")
@@ -27,7 +26,7 @@ func TestFirstThreadKeepsItsIdentity(t *testing.T) {
 		}
 		err := asPayload(uid, uid, func() error {
 			if unix.Gettid() == unix.Getpid() {
-				t.Error("the process's first thread took the payload's identity on")
+				t.Error("the process's first thread took on the payload's identity")
 			}
 			return nil
 		})

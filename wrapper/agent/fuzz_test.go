@@ -12,8 +12,8 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// FuzzClient says anything to a living wrapper, which must neither die nor start
-// anything of it.
+// FuzzClient sends anything to a running wrapper, which must neither die nor start a
+// process.
 func FuzzClient(f *testing.F) {
 	w := agenttest.StartWrapper(f, nil)
 	w.Dial(f).Close() // it is up
@@ -26,7 +26,7 @@ func FuzzClient(f *testing.F) {
 	f.Add(good)
 	f.Add([]byte(`{"id":2,"op":"signal","signal":9,"whole":true}` + "\n" + `{"id":3,"op":"sweep"}` + "\n" + `{"id":4,"op":"usage"}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// Requests that are meant to have an effect are none of this test's.
+		// Skip requests that are meant to have an effect.
 		for line := range bytes.SplitSeq(data, []byte("\n")) {
 			if r, err := payload.DecodeRequest(line); err == nil && (r.Op == payload.OpLeave || r.Op == payload.OpStart && r.Spec != nil && r.Spec.Validate() == nil && (r.Spec.Path != "/nonexistent" || r.Spec.Link != "" || len(r.Spec.Program) > 0)) {
 				t.Skip()

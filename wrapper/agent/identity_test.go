@@ -29,9 +29,9 @@ func onThread(what func()) {
 	<-done
 }
 
-// TestGroupsAreLeft: supplementary groups are given up before anything else. An
-// ordinary user may not even ask for that, and so is refused there; had the call been
-// left out, all that follows would succeed: it asks for the identity that is there.
+// TestGroupsAreLeft: supplementary groups are given up before anything else. The kernel
+// refuses that call to an ordinary user. If the call were missing, all later ones would
+// succeed, since they ask for the present identity.
 func TestGroupsAreLeft(t *testing.T) {
 	own := payload.Spec{UID: os.Geteuid(), GID: os.Getegid()}
 	if own.UID == 0 {
@@ -66,7 +66,7 @@ func TestGroupsAreLeft(t *testing.T) {
 	}
 }
 
-// TestIdentityIsChecked: what the kernel says counts, for the user and for the group.
+// TestIdentityIsChecked: the check compares the kernel's answer for both user and group.
 func TestIdentityIsChecked(t *testing.T) {
 	uid, gid := os.Geteuid(), os.Getegid()
 	if err := checkIdentity(uid, gid); err != nil {
@@ -74,12 +74,12 @@ func TestIdentityIsChecked(t *testing.T) {
 	}
 	for _, ids := range [][2]int{{uid + 1, gid}, {uid, gid + 1}} {
 		if err := checkIdentity(ids[0], ids[1]); !errors.Is(err, unix.EPERM) {
-			t.Errorf("user %d, group %d is said to be %v: %v", uid, gid, ids, err)
+			t.Errorf("user %d, group %d passed as %v: %v", uid, gid, ids, err)
 		}
 	}
 }
 
-// TestWhoIsServed: root, this user and the pilot's.
+// TestWhoIsServed: the wrapper serves root, this user and the pilot's user.
 func TestWhoIsServed(t *testing.T) {
 	own := os.Geteuid()
 	const stranger, piloting = 1_990_000_001, 1_990_000_002
@@ -97,8 +97,8 @@ func TestWhoIsServed(t *testing.T) {
 	}
 }
 
-// TestPilotsGroupIsTheirs: the group that opens the control directory is no payload's,
-// be it among its other groups.
+// TestPilotsGroupIsTheirs: no payload may have the group that may enter the control
+// directory, not even as a supplementary group.
 func TestPilotsGroupIsTheirs(t *testing.T) {
 	const pilots = 1_990_000_003
 	for _, s := range []payload.Spec{{GID: pilots}, {GID: 5, Groups: []int{6, pilots}}} {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kubelet's file gets the wrapper's last words; nothing else that may be in
-// its place is written to, and no file is made.
+// TestLastWords: the wrapper writes its last words only to the kubelet's file; it follows
+// no link, writes to nothing else in its place and makes no file.
 func TestLastWords(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -14,8 +14,8 @@ import (
 	"podstarter/payload"
 )
 
-// TestStandardFilesBlock: they are opened without waiting, and are as any other program's
-// when the payload has them: one that is told to come again later may not know what to do.
+// TestStandardFilesBlock: the launcher opens standard files without waiting, but the
+// payload gets them in blocking mode: it may not expect EAGAIN.
 func TestStandardFilesBlock(t *testing.T) {
 	dir := t.TempDir()
 	target, err := unix.Dup(unix.Stdin)
@@ -32,7 +32,7 @@ func TestStandardFilesBlock(t *testing.T) {
 			t.Errorf("flags %#x of a file opened with %#x, %v", got, flags, err)
 		}
 		if got, err := unix.FcntlInt(uintptr(target), unix.F_GETFD, 0); err != nil || got != 0 {
-			t.Errorf("it is closed at the next execve: %#x, %v", got, err)
+			t.Errorf("the file is close-on-exec: %#x, %v", got, err)
 		}
 	}
 	if err := openOnto(target, dir, unix.O_RDONLY); !errors.Is(err, unix.EISDIR) {
@@ -40,15 +40,15 @@ func TestStandardFilesBlock(t *testing.T) {
 	}
 }
 
-// TestLimitsThatTheKernelTakes: a limit above what is allowed becomes what is allowed, the
-// soft one too; the kernel refuses a soft limit above the hard one (setrlimit(2)).
+// TestLimitsThatTheKernelTakes: hard and soft limits above the allowed one are lowered to
+// it; the kernel refuses a soft limit above the hard one (setrlimit(2)).
 func TestLimitsThatTheKernelTakes(t *testing.T) {
 	var now unix.Rlimit
 	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &now); err != nil {
 		t.Fatal(err)
 	}
 	got, err := kernelLimits([]payload.Limit{
-		{Resource: "nofile", Soft: payload.Unlimited, Hard: payload.Unlimited}, // which it never is
+		{Resource: "nofile", Soft: payload.Unlimited, Hard: payload.Unlimited}, // the kernel never allows this
 		{Resource: "nofile", Soft: 9, Hard: 8},
 		{Resource: "nofile", Soft: 7, Hard: 8},
 	})
@@ -63,8 +63,8 @@ func TestLimitsThatTheKernelTakes(t *testing.T) {
 	}
 }
 
-// TestLauncherWithoutItsWrapper: one whose wrapper has ended before it asked to die with
-// it becomes nobody's payload.
+// TestLauncherWithoutItsWrapper: a launcher whose wrapper ended before it set its parent
+// death signal does not become a payload.
 func TestLauncherWithoutItsWrapper(t *testing.T) {
 	const elsewhere = 1 // init is not this test
 	for _, parent := range []int{os.Getpid(), elsewhere} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzObjectsOf reads tables of /proc/sysvipc; what is found in them gets removed.
+// FuzzObjectsOf reads tables of /proc/sysvipc; the objects found in them would be removed.
 func FuzzObjectsOf(f *testing.F) {
 	f.Add("       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n"+
 		"         0     131072  1600                  4096  1234  1234      0 10001 10001 10001 10001          0          0 1795250000                  4096                     0\n", 10001)

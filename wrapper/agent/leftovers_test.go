@@ -44,8 +44,8 @@ func TestObjectsOf(t *testing.T) {
 	}
 }
 
-// TestRemoveLeftovers leaves things as a payload would and looks that they are
-// gone, and that those of others are not.
+// TestRemoveLeftovers leaves things as a payload would, and checks that they are removed
+// and others' things are not.
 func TestRemoveLeftovers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can become another user")
@@ -95,8 +95,8 @@ func TestRemoveLeftovers(t *testing.T) {
 	}
 }
 
-// TestRemoveTemporary: the payload's own files go, whatever they are, and nothing
-// that they point to; with too many of them, none does.
+// TestRemoveTemporary: the payload's own files of any kind are removed, but nothing that
+// they link to; with too many files, none is removed.
 func TestRemoveTemporary(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can become another user")
@@ -161,9 +161,9 @@ func TestRemoveTemporary(t *testing.T) {
 	}
 }
 
-// TestRemoveGivenAway: System V objects that the payload made and gave to another
-// user remain the payload's to use: the kernel lets a creator do what the owner may
-// (ipcperms in ipc/util.c).
+// TestRemoveGivenAway: System V objects that the payload made and gave to another user can
+// still be used by the payload: the kernel gives a creator the owner's rights (ipcperms in
+// ipc/util.c).
 func TestRemoveGivenAway(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can become another user")
@@ -172,7 +172,7 @@ func TestRemoveGivenAway(t *testing.T) {
 	type object struct {
 		name          string
 		get, ctl      uintptr
-		a, b          uintptr // arguments of get behind the key
+		a, b          uintptr // arguments of get after the key
 		number, extra uintptr // ctl(id, command, buffer) or ctl(id, 0, command, buffer)
 	}
 	objects := []*object{
@@ -188,7 +188,7 @@ func TestRemoveGivenAway(t *testing.T) {
 		}
 		return errno
 	}
-	var room [256]byte // struct shmid64_ds and its kin; struct ipc64_perm comes first
+	var room [256]byte // struct shmid64_ds and the like; struct ipc64_perm comes first
 	perm := (*unix.SysvIpcPerm)(unsafe.Pointer(&room))
 	err := asPayload(uid, uid, func() error {
 		for _, o := range objects {

@@ -46,7 +46,7 @@ func TestLink(t *testing.T) {
 			if err != nil {
 				f := linkFailure(tt.at, err)
 				if f.Stage != payload.StageLink || f.Path != tt.at || f.Detail == "" || f.Detail == err.Error() {
-					t.Errorf("%+v says nothing to a user", f)
+					t.Errorf("%+v tells a user nothing", f)
 				}
 				return
 			}
@@ -57,7 +57,7 @@ func TestLink(t *testing.T) {
 				t.Error(err)
 			}
 			if _, err := os.Lstat(dir + tt.at); err != nil {
-				t.Errorf("another's link was removed: %v", err)
+				t.Errorf("somebody else's link was removed: %v", err)
 			}
 			for range 2 {
 				if err := removeLink(root, l); err != nil {
@@ -65,13 +65,13 @@ func TestLink(t *testing.T) {
 				}
 			}
 			if _, err := os.Lstat(dir + tt.at); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("the link is there still: %v", err)
+				t.Errorf("the link still exists: %v", err)
 			}
 		})
 	}
 }
 
-// TestLinkStaysOffMounts: a volume of the pod is not the image's to lead root to.
+// TestLinkStaysOffMounts: an image cannot lead root into a volume of the pod.
 func TestLinkStaysOffMounts(t *testing.T) {
 	root := openDir(t, "/")
 	for at, want := range map[string][]error{
@@ -95,7 +95,7 @@ func TestLinkStaysOffMounts(t *testing.T) {
 	}
 }
 
-// TestSetLink: each start has its own link, and the one before it goes.
+// TestSetLink: each start makes its own link and removes the previous one.
 func TestSetLink(t *testing.T) {
 	dir, err := os.MkdirTemp("/var/tmp", "link")
 	if err != nil {

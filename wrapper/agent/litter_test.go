@@ -15,7 +15,7 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// inShared is a name in /dev/shm that nothing has.
+// inShared is an unused name in /dev/shm.
 func inShared(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join("/dev/shm", fmt.Sprintf("%s-%d", t.Name(), os.Getpid()))
@@ -23,7 +23,7 @@ func inShared(t *testing.T) string {
 	return name
 }
 
-// litter runs a payload that leaves something, to its end.
+// litter runs a payload that leaves something, and waits for its end.
 func litter(t *testing.T, c *payload.Client, args ...string) {
 	t.Helper()
 	s := agenttest.Spec(t, args...)
@@ -41,8 +41,8 @@ func gone(t *testing.T, name string) {
 	}
 }
 
-// TestDeepLeftovers: directories in each other, more than the wrapper may have
-// files open, do not keep the slot from the next job.
+// TestDeepLeftovers: directories nested deeper than the wrapper's limit of open files do
+// not keep the slot from the next job.
 func TestDeepLeftovers(t *testing.T) {
 	needRoot(t)
 	const open, depth = 100, 5000
@@ -61,15 +61,15 @@ func TestDeepLeftovers(t *testing.T) {
 	litter(t, w.Dial(t), "exit", "0")
 }
 
-// ownShared has a wrapper see a /dev/shm of its own.
+// ownShared gives a wrapper its own /dev/shm.
 func ownShared(cmd *exec.Cmd) {
 	cmd.Args = append([]string{"bash", "-c", `mount -t tmpfs -o mode=1777 tmpfs /dev/shm && exec -a "$0" "$@"`, cmd.Args[0], cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/bin/bash"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 }
 
-// TestManyLeftovers: what the wrapper needs to remove files is not the job's to
-// choose, wherever they are.
+// TestManyLeftovers: a job cannot make the wrapper use much memory to remove its files,
+// wherever they are.
 func TestManyLeftovers(t *testing.T) {
 	needRoot(t)
 	const files, most = 120_000, 24 << 10 // KiB
@@ -93,7 +93,7 @@ func TestManyLeftovers(t *testing.T) {
 				t.Errorf("%d files are left, %v", len(left), err)
 			}
 			if grown := peak(t, w) - before; grown > most {
-				t.Errorf("%d files had the wrapper grow by %d KiB", files, grown)
+				t.Errorf("removing %d files made the wrapper grow by %d KiB", files, grown)
 			}
 		})
 	}
@@ -114,9 +114,9 @@ func peak(t *testing.T, w *agenttest.Wrapper) int {
 	return kib
 }
 
-// TestNeighbourInLeftovers: another slot's user, who is alive and swaps what is in
-// a directory that the payload left open to all, neither makes the sweep fail nor
-// leads it astray.
+// TestNeighbourInLeftovers: a running payload of another slot that swaps entries in a
+// directory that the payload left open to all can neither make the sweep fail nor misdirect
+// it.
 func TestNeighbourInLeftovers(t *testing.T) {
 	needRoot(t)
 	uid, gid := agenttest.Payload()
@@ -155,7 +155,7 @@ func TestNeighbourInLeftovers(t *testing.T) {
 			fmt.Sprintf("umask 0; mkdir -p %[1]s/ours/a/b && until test -e %[1]s/moved1; do mkdir -p %[1]s/ours/c; done", dir)}
 		start(t, c, s)
 		if exit, err := c.Wait(agenttest.Context(t)); err != nil || exit.WaitStatus != 0 {
-			t.Logf("%+v, %v: %s", exit, err, agenttest.Output(t, s)) // the neighbour was in its way
+			t.Logf("%+v, %v: %s", exit, err, agenttest.Output(t, s)) // the neighbour interfered
 		}
 		if err := c.Sweep(agenttest.Context(t)); err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ func pipe(t *testing.T, output bool, s payload.Spec) (keep, give *os.File) {
 	return keep, give
 }
 
-// TestPassedFiles runs a payload between two pipes of the starter's.
+// TestPassedFiles runs a payload between two pipes of the starter.
 func TestPassedFiles(t *testing.T) {
 	c := agenttest.StartWrapper(t, nil).Dial(t)
 	for _, s := range []payload.Spec{agenttest.Spec(t, "cat"), agenttest.Spec(t, "cat")} {
@@ -43,7 +43,7 @@ func TestPassedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		write.Close()
-		// The end comes only if neither wrapper nor launcher has kept an end.
+		// End of file comes only if neither wrapper nor launcher has kept an end.
 		if got, err := io.ReadAll(read); err != nil || string(got) != said {
 			t.Errorf("%q, %v", got, err)
 		}
@@ -53,7 +53,7 @@ func TestPassedFiles(t *testing.T) {
 	}
 }
 
-// TestPassedFilesAreAllThatIsPassed looks at what else the payload has open.
+// TestPassedFilesAreAllThatIsPassed checks that the payload has no other files open.
 func TestPassedFilesAreAllThatIsPassed(t *testing.T) {
 	c := agenttest.StartWrapper(t, nil).Dial(t)
 	s := agenttest.Spec(t, "facts")
@@ -69,7 +69,7 @@ func TestPassedFilesAreAllThatIsPassed(t *testing.T) {
 	}
 }
 
-// TestPipeBelongsToThePayload opens its own standard output once more.
+// TestPipeBelongsToThePayload: the payload can open its own standard output again.
 func TestPipeBelongsToThePayload(t *testing.T) {
 	if !agenttest.Root() {
 		t.Skip("this user's pipes are its own")
@@ -82,8 +82,8 @@ func TestPipeBelongsToThePayload(t *testing.T) {
 	}
 }
 
-// TestPassedFilesAndNamesDiffer: neither too few nor too many files make a
-// payload start, and the next request is not taken for this one.
+// TestPassedFilesAndNamesDiffer: with too few or too many files no payload starts, and the
+// files are not used for the next request.
 func TestPassedFilesAndNamesDiffer(t *testing.T) {
 	c := agenttest.StartWrapper(t, nil).Dial(t)
 	s := agenttest.Spec(t, "exit", "0")
@@ -141,10 +141,10 @@ func TestPipeDoesNotBlockTheStarter(t *testing.T) {
 	}
 }
 
-// dialRaw connects to a wrapper that is there for it, beyond its Hello.
+// dialRaw connects to a wrapper when it is free, and reads its Hello.
 func dialRaw(t *testing.T, w *agenttest.Wrapper) (*net.UnixConn, *payload.LineReader) {
 	t.Helper()
-	_ = w.Dial(t).Close() // it is up; and busy for a moment more
+	_ = w.Dial(t).Close() // the wrapper is up, but busy for a moment more
 	for ctx := agenttest.Context(t); ; {
 		sock, err := net.Dial("unix", filepath.Join(w.Dir, payload.SocketName))
 		if err != nil {

@@ -18,9 +18,8 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// pilotName is the name by which the test binary is a pilot without root: it runs
-// a payload of its own user, with the supplementary groups that it is told, and
-// says what came of it.
+// pilotName is the name by which the test binary is a pilot without root: it runs a payload
+// of its own user with the given supplementary groups, and prints the result.
 const pilotName = "test-pilot"
 
 func asPilot(args []string) int {
@@ -58,8 +57,8 @@ func asPilot(args []string) int {
 	return 0
 }
 
-// TestPilotWithoutRoot: of two processes of one user, the one that is in the
-// group runs payloads, and the other, as a payload is, gets nowhere near.
+// TestPilotWithoutRoot: of two processes of one user, the one in the group can run
+// payloads; the other, like a payload, has no access.
 func TestPilotWithoutRoot(t *testing.T) {
 	if !agenttest.Root() {
 		t.Skip("needs root")
@@ -69,7 +68,7 @@ func TestPilotWithoutRoot(t *testing.T) {
 	flag := fmt.Sprintf("%d:%d", uid, group)
 	w := agenttest.StartWrapper(t, func(cmd *exec.Cmd) {
 		cmd.Args = append(cmd.Args, "-pilot", flag)
-		// It kills all of that user that it sees.
+		// It kills all processes of that user that it sees.
 		inOwnNamespaces(cmd)
 	})
 	w.Dial(t).Close() // it is there

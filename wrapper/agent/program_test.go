@@ -23,7 +23,7 @@ func script(t *testing.T, text string) payload.Spec {
 	return s
 }
 
-// ended runs a spec on a connection and demands that it ends well.
+// ended runs a spec on a connection and requires that it succeeds.
 func ended(t *testing.T, c *payload.Client, s payload.Spec) payload.Exit {
 	t.Helper()
 	start(t, c, s)
@@ -37,8 +37,8 @@ func ended(t *testing.T, c *payload.Client, s payload.Spec) payload.Exit {
 	return exit
 }
 
-// TestProgram: a program that comes with the request runs as the payload's user
-// and is told of its arguments; what it writes comes back.
+// TestProgram: a program that comes with the request runs as the payload's user and gets
+// its arguments; its output comes back.
 func TestProgram(t *testing.T) {
 	s := script(t, `echo "$1 $(id -u):$(id -g) $(pwd)"; echo trouble >&2`)
 	exit := run(t, s)
@@ -48,8 +48,8 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestProgramLeavesNoFile: the program's file goes with it; only the interpreter
-// of a script has it open.
+// TestProgramLeavesNoFile: the program's file disappears with it; only a script's
+// interpreter has it open.
 func TestProgramLeavesNoFile(t *testing.T) {
 	c := agenttest.StartWrapper(t, nil).Dial(t)
 	ended(t, c, script(t, "true"))
@@ -59,7 +59,7 @@ func TestProgramLeavesNoFile(t *testing.T) {
 	}
 }
 
-// TestProgramELF: a program that is no script needs no interpreter.
+// TestProgramELF: a binary program needs no interpreter.
 func TestProgramELF(t *testing.T) {
 	path, err := exec.LookPath("true")
 	if err != nil {
@@ -74,7 +74,7 @@ func TestProgramELF(t *testing.T) {
 	}
 }
 
-// TestProgramThatCannotRun: what is wrong is told, as for files.
+// TestProgramThatCannotRun: the error says what is wrong, as it does for files.
 func TestProgramThatCannotRun(t *testing.T) {
 	for name, tt := range map[string]struct{ text, words string }{
 		"no interpreter": {"#!/no/such/shell\n", "/no/such/shell"},
@@ -92,8 +92,8 @@ func TestProgramThatCannotRun(t *testing.T) {
 	}
 }
 
-// TestCaptureIsBounded: a program that writes without end is neither held up nor
-// believed, and what it left running does not hold up its own end.
+// TestCaptureIsBounded: a program that writes much is not blocked, only the first bytes are
+// kept, and processes that it left do not delay its end.
 func TestCaptureIsBounded(t *testing.T) {
 	s := script(t, `head -c 300000 /dev/zero | tr '\0' x; sleep 1000 & exit 0`)
 	exit := run(t, s)
@@ -118,7 +118,7 @@ func TestAsRoot(t *testing.T) {
 	if strings.Contains(string(exit.Output), "IMAGE_SAYS") {
 		t.Errorf("it has the image's environment: %q", lines)
 	}
-	// The payload comes after what root has started is gone.
+	// The payload starts after root's processes are gone.
 	if err := c.Sweep(agenttest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +127,7 @@ func TestAsRoot(t *testing.T) {
 	}
 }
 
-// TestRootIsNeverBesideThePayload: neither before the payload has been swept away,
-// nor the other way round.
+// TestRootIsNeverBesideThePayload: neither starts before a sweep has removed the other.
 func TestRootIsNeverBesideThePayload(t *testing.T) {
 	needRoot(t)
 	c := agenttest.StartWrapper(t, nil).Dial(t)
@@ -157,8 +156,7 @@ func TestRootIsNeverBesideThePayload(t *testing.T) {
 	ended(t, c, rootScript(t, "true"))
 }
 
-// TestSweepOfRoot: what root's program started is killed, whatever it did to get
-// away.
+// TestSweepOfRoot: a sweep kills what root's program started, even if it tries to escape.
 func TestSweepOfRoot(t *testing.T) {
 	needRoot(t)
 	c := agenttest.StartWrapper(t, nil).Dial(t)
@@ -177,7 +175,7 @@ func TestSweepOfRoot(t *testing.T) {
 	}
 }
 
-// TestSignalToRoot: a program of root's can be signalled while it runs.
+// TestSignalToRoot: root's program can be signalled while it runs.
 func TestSignalToRoot(t *testing.T) {
 	needRoot(t)
 	c := agenttest.StartWrapper(t, nil).Dial(t)
@@ -191,8 +189,8 @@ func TestSignalToRoot(t *testing.T) {
 	}
 }
 
-// TestAsRootRefused: not beside other programs of the machine, and not for a pilot
-// that is not root itself.
+// TestAsRootRefused: a companion refuses to run a program as root, and so does a wrapper
+// whose pilot is not root.
 func TestAsRootRefused(t *testing.T) {
 	for name, option := range map[string][]string{"companion": {"-companion"}, "pilot": {"-pilot", "1000:10000"}} {
 		t.Run(name, func(t *testing.T) {

@@ -32,8 +32,8 @@ func shared(t *testing.T) string {
 // Users of the tests.
 const mine, theirs = 54321, 54322
 
-// TestRemoveAmongOthers: what only others can remove is no failure, leaves its
-// name to the next job, and goes when theirs goes.
+// TestRemoveAmongOthers: what only others can remove is not a failure, frees its name for
+// the next job, and is removed with their leftovers.
 func TestRemoveAmongOthers(t *testing.T) {
 	base := shared(t)
 	for _, d := range []struct {
@@ -48,7 +48,7 @@ func TestRemoveAmongOthers(t *testing.T) {
 		{"x/a", 0o777, mine},
 		{"x/a/b", 0o777, mine},
 		{"x/a/b/theirs", 0o777, theirs},
-		{"x/a/b/theirs/mine", 0o700, mine}, // in each other by turns
+		{"x/a/b/theirs/mine", 0o700, mine}, // nested alternately
 		{"x/a/b/theirs/mine/in", 0o700, mine},
 		{"sticky", 0o777 | os.ModeSticky, mine},
 		{"sticky/theirs", 0o755, theirs},
@@ -95,8 +95,8 @@ func TestRemoveAmongOthers(t *testing.T) {
 	}
 }
 
-// TestRemoveInSteps: what stays in a directory does not have each step down a deep
-// tree take longer.
+// TestRemoveInSteps: entries that stay in a directory do not slow down each step into a
+// deep tree.
 func TestRemoveInSteps(t *testing.T) {
 	const stay, deep = 500, 2000
 	const most = 10 * (stay + deep)
@@ -143,7 +143,7 @@ func TestRemoveInSteps(t *testing.T) {
 		defer d.close()
 		r := newRemover(d, mine, true)
 		if r.all(); r.steps > most {
-			t.Errorf("%d directories in each other and %d that stay took %d steps", deep, stay, r.steps)
+			t.Errorf("%d nested directories and %d that stay took %d steps", deep, stay, r.steps)
 		}
 		return errors.Join(r.errs...)
 	})
@@ -160,8 +160,8 @@ func TestRemoveInSteps(t *testing.T) {
 	}
 }
 
-// TestClosedToOthers: before anything is done in a directory nobody else can make
-// something there, not even by what is open already.
+// TestClosedToOthers: once the removal works in a directory, nobody else can create
+// anything there, even through a descriptor opened before.
 func TestClosedToOthers(t *testing.T) {
 	base := shared(t)
 	x := filepath.Join(base, "x")

@@ -13,14 +13,14 @@ import (
 	"podstarter/payload"
 )
 
-// written gives what a launcher writes.
+// written gives the bytes that a launcher writes.
 func written(t testing.TB, write func(report)) []byte {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	// failed closes the launcher's stderr; this test's is to stay.
+	// failed closes the launcher's stderr; keep this test's.
 	stderr, err := unix.Dup(unix.Stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("%v, %v", started, failure)
 	}
 	if resident < 1<<20 || resident > 1<<30 {
-		t.Errorf("%d bytes resident are no Go program's", resident)
+		t.Errorf("%d bytes resident are implausible for a Go program", resident)
 	}
 	want := &payload.StartError{Stage: payload.StageExec, Path: "/caf\xe9", Errno: unix.ENOEXEC, Detail: "why"}
 	failed := func(r report) {
@@ -75,8 +75,8 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// TestLauncherWithoutThreads: Go's runtime ends with 2 when it is refused a thread, and the
-// user is told so; every other end of a launcher stays what it was.
+// TestLauncherWithoutThreads: Go's runtime exits with 2 when it is refused a thread, and
+// the error says so; the error of every other end of a launcher is unchanged.
 func TestLauncherWithoutThreads(t *testing.T) {
 	silent := payload.StartError{Stage: payload.StageFork, Detail: "without a word"}
 	said := payload.StartError{Stage: payload.StageFork, Errno: unix.ENOMEM}

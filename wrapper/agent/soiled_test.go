@@ -11,8 +11,8 @@ import (
 	"podstarter/payload"
 )
 
-// TestSoiledContainerIsNotEmpty: what the payload of an earlier connection left
-// and could not be cleaned is remembered when the next one asks.
+// TestSoiledContainerIsNotEmpty: the wrapper remembers what it could not remove after an
+// earlier connection, and answers the next sweep with it.
 func TestSoiledContainerIsNotEmpty(t *testing.T) {
 	for _, left := range []string{"", "shared memory of user 7"} {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -39,7 +39,7 @@ func TestSoiledContainerIsNotEmpty(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left == "" && !m.Done {
-			t.Errorf("nothing is left, and the answer is %s", line)
+			t.Errorf("nothing is left, but the answer is %s", line)
 		}
 		if left != "" && (m.Error == nil || m.Error.Code != payload.CodeNotEmpty || m.Error.Message != left) {
 			t.Errorf("with %s left the answer is %s", left, line)

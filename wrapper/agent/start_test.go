@@ -20,7 +20,7 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// facts runs a payload that tells of itself.
+// facts runs a payload that reports about itself.
 func facts(t *testing.T, c *payload.Client, s payload.Spec) agenttest.Facts {
 	t.Helper()
 	start(t, c, s)
@@ -36,8 +36,8 @@ func facts(t *testing.T, c *payload.Client, s payload.Spec) agenttest.Facts {
 }
 
 func TestFacts(t *testing.T) {
-	// The wrapper itself is started in an odd state, which must not be passed
-	// on: an ignored signal, few open files, files left open.
+	// The wrapper itself starts in an odd state that the payload must not inherit: an
+	// ignored signal, a low limit of open files, files left open.
 	inherited, err := os.Open("/dev/null")
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +82,9 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestIgnoredSignals: a payload ignores nothing because its wrapper was started so. A
-// companion catches few signals, and of those that it does not catch the kernel would
-// pass the disposition on.
+// TestIgnoredSignals: a payload does not inherit signals that its wrapper was started to
+// ignore. A companion catches few signals; the payload would inherit the disposition of the
+// others.
 func TestIgnoredSignals(t *testing.T) {
 	w := agenttest.StartWrapper(t, func(cmd *exec.Cmd) {
 		cmd.Args = append([]string{"sh", "-c", `trap "" TSTP TTIN TTOU; exec -a "$0" "$@"`, cmd.Args[0], cmd.Path}, append(cmd.Args[1:], "-companion")...)
@@ -113,7 +113,7 @@ func TestImageEnvironment(t *testing.T) {
 	w := agenttest.StartWrapper(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, hostile...) })
 	c := w.Dial(t)
 	s := agenttest.Spec(t, "facts")
-	s.Stderr = "" // for the dynamic loader's complaint
+	s.Stderr = "" // for the dynamic loader's error message
 	s.Env, s.ImageEnv = []string{"PATH=/mine", "NEW=1"}, true
 	want := slices.Concat([]string{"PATH=/mine", "IMAGE_SAYS=hello", "NEW=1"}, hostile)
 	got := facts(t, c, s).Env
@@ -127,7 +127,7 @@ func TestImageEnvironment(t *testing.T) {
 		t.Errorf("environment without the image's: %v", got)
 	}
 	if strings.Contains(w.Log.String(), "gc 1") {
-		t.Errorf("the image's GODEBUG holds in the wrapper:\n%s", w.Log)
+		t.Errorf("the image's GODEBUG affects the wrapper:\n%s", w.Log)
 	}
 }
 
@@ -251,8 +251,8 @@ func TestUsage(t *testing.T) {
 	if err != nil || exit.MaxRSS < 100<<20 || exit.MaxRSS > 1000<<20 {
 		t.Errorf("%+v, %v", exit, err)
 	}
-	// CPU time of two children that end and that nobody waits for. The kernel
-	// counts in ticks of 10 ms.
+	// CPU time of two ended children that their parent did not wait for. The kernel counts
+	// in ticks of 10 ms.
 	const burnt = 350 * time.Millisecond
 	start(t, c, agenttest.Spec(t, "burnchild", "200"))
 	ctx := agenttest.Context(t)
@@ -272,7 +272,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// niceness is this process's own.
+// niceness gives this process's nice value.
 func niceness(t *testing.T) int {
 	t.Helper()
 	value, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
@@ -282,7 +282,7 @@ func niceness(t *testing.T) int {
 	return 20 - value
 }
 
-// lastCPU is one that this process may run on.
+// lastCPU gives the last CPU that this process may run on.
 func lastCPU(t *testing.T) int {
 	t.Helper()
 	var set unix.CPUSet
@@ -298,8 +298,8 @@ func lastCPU(t *testing.T) int {
 	return last
 }
 
-// TestCPUsThatAreNotThere: a job is not refused for want of a CPU that the
-// container was not given.
+// TestCPUsThatAreNotThere: a job starts even if the container does not have the CPU that it
+// asks for.
 func TestCPUsThatAreNotThere(t *testing.T) {
 	s := agenttest.Spec(t, "facts")
 	s.CPUs = []int{1023}

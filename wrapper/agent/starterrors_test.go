@@ -85,7 +85,7 @@ func TestStartErrors(t *testing.T) {
 			}
 		})
 	}
-	start(t, c, agenttest.Spec(t, "exit", "0")) // none of them did any harm
+	start(t, c, agenttest.Spec(t, "exit", "0")) // the wrapper still works
 }
 
 func TestSearchPath(t *testing.T) {
@@ -105,8 +105,8 @@ func TestSearchPath(t *testing.T) {
 	}
 }
 
-// TestSearchGoesOn: a file that may not be executed does not end the search, and is named
-// when nothing else is found (execvp(3)).
+// TestSearchGoesOn: a file without execute permission does not end the search; the error
+// names it if nothing else is found (execvp(3)).
 func TestSearchGoesOn(t *testing.T) {
 	c := agenttest.StartWrapper(t, nil).Dial(t)
 	s := agenttest.Spec(t)
@@ -131,8 +131,8 @@ func TestSearchGoesOn(t *testing.T) {
 	}
 }
 
-// TestBusyProgram starts a program that is still open for writing for a moment,
-// as happens when the starter forks something while it writes the executable.
+// TestBusyProgram starts a program that is still open for writing for a moment: this
+// happens when the starter forks while it writes the executable.
 func TestBusyProgram(t *testing.T) {
 	c := agenttest.StartWrapper(t, nil).Dial(t)
 	s := agenttest.Spec(t, "exit", "0")

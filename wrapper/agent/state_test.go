@@ -12,8 +12,8 @@ import (
 	"podstarter/payload"
 )
 
-// TestFirstReasonStays: what a payload was killed for is not replaced by what came while
-// it died.
+// TestFirstReasonStays: a later reason does not replace the first one for which a payload
+// was killed.
 func TestFirstReasonStays(t *testing.T) {
 	a := &agent{log: logger{os.Stderr}, run: &run{spec: payload.Spec{Activation: "test"}}}
 	for _, reason := range []string{payload.KilledTasks, payload.KilledSweep} {
@@ -21,29 +21,29 @@ func TestFirstReasonStays(t *testing.T) {
 	}
 	a.sweep.timer.Stop()
 	if a.run.killed != payload.KilledTasks {
-		t.Errorf("it was killed for %q", a.run.killed)
+		t.Errorf("the recorded reason is %q", a.run.killed)
 	}
 }
 
-// TestUncleanContainerIsRemembered: a sweep that could not clean everything leaves no
-// clean container, and the next that can does.
+// TestUncleanContainerIsRemembered: after a sweep that could not remove everything the
+// container counts as unclean, until a sweep that can.
 func TestUncleanContainerIsRemembered(t *testing.T) {
 	a := &agent{log: logger{os.Stderr}, uid: 1}
 	for _, left := range []string{"3 left: 17 (D)", ""} {
 		a.sweep = &sweep{timer: time.NewTimer(time.Hour)}
 		a.endSweep(left)
 		if a.soiled != left || a.clean != (left == "") {
-			t.Errorf("with %q left it is clean: %v, and %q is remembered", left, a.clean, a.soiled)
+			t.Errorf("with %q left: clean %v, soiled %q", left, a.clean, a.soiled)
 		}
 	}
 }
 
-// TestSweepWaitsForExecutions: one that has not been reaped is not gone.
+// TestSweepWaitsForExecutions: a process that has not been reaped is not gone.
 func TestSweepWaitsForExecutions(t *testing.T) {
 	a := &agent{log: logger{os.Stderr}, uid: 1, executions: map[int64]*execution{7: {id: 7}}}
 	a.beginSweep(0, payload.KilledSweep)
 	if a.sweep == nil {
-		t.Fatal("the sweep ended beside a process")
+		t.Fatal("the sweep ended although a process is left")
 	}
 	clear(a.executions)
 	a.sweepStep()
@@ -52,7 +52,7 @@ func TestSweepWaitsForExecutions(t *testing.T) {
 	}
 }
 
-// TestExecutionsAreBounded: as many as the protocol allows, and not one more.
+// TestExecutionsAreBounded: the wrapper allows as many as the protocol, and not one more.
 func TestExecutionsAreBounded(t *testing.T) {
 	sock, conn := socketPair(t)
 	a := &agent{log: logger{os.Stderr}, conn: newConnection(sock), executions: map[int64]*execution{},
@@ -63,7 +63,7 @@ func TestExecutionsAreBounded(t *testing.T) {
 		for id := range int64(n) {
 			a.executions[id] = &execution{id: id}
 		}
-		a.exec(payload.Request{ID: 1000, Exec: &payload.Exec{}}) // refused as it is, too
+		a.exec(payload.Request{ID: 1000, Exec: &payload.Exec{}}) // also invalid, so refused in any case
 		line, err := lines.Next()
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestExecutionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestExecutionHasThePayloadsGroups, and its user and its group.
+// TestExecutionHasThePayloadsGroups: a process beside the payload must have its groups.
 func TestExecutionHasThePayloadsGroups(t *testing.T) {
 	uid, gid := os.Geteuid(), os.Getegid()
 	if uid == 0 {
@@ -94,8 +94,8 @@ func TestExecutionHasThePayloadsGroups(t *testing.T) {
 	}
 }
 
-// TestFilesOfALostConnection: what came and was not asked for is closed, so that who
-// reads the other end of a pipe hears of it.
+// TestFilesOfALostConnection: files that came and were not used are closed, so that the
+// reader of a pipe sees its end.
 func TestFilesOfALostConnection(t *testing.T) {
 	sock, conn := socketPair(t)
 	read, write, err := os.Pipe()

@@ -12,9 +12,9 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// TestStrayDirectories: what a container runtime has made where a link of an image
-// led a mount keeps no wrapper from announcing itself, however deep it is, and
-// nothing of it stays.
+// TestStrayDirectories: if an image's link redirected a mount, the directories that the
+// container runtime made do not keep a wrapper from announcing itself, however deep they
+// are, and all are removed.
 func TestStrayDirectories(t *testing.T) {
 	dir := filepath.Join(agenttest.PublicDir(t), "control", "payload")
 	const deep = 1500 // more than may be open at once, in one path
@@ -26,7 +26,7 @@ func TestStrayDirectories(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "other", "file"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	agenttest.StartWrapper(t, nil) // one of another container does not mind
+	agenttest.StartWrapper(t, nil) // the wrapper of another container, not disturbed
 	agenttest.StartWrapperIn(t, dir, nil).Dial(t)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -39,7 +39,7 @@ func TestStrayDirectories(t *testing.T) {
 	}
 }
 
-// TestStrayMount: what is mounted in the place of a stray is left alone.
+// TestStrayMount: a mount in the place of a stray directory is left alone.
 func TestStrayMount(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to mount")
@@ -58,7 +58,7 @@ func TestStrayMount(t *testing.T) {
 	}
 	mounted := at
 	t.Cleanup(func() {
-		// It may have been moved with what it is in.
+		// It may have moved with the directory above it.
 		found, _ := filepath.Glob(filepath.Join(dir, ".stray.*", "below"))
 		for _, m := range append(found, mounted) {
 			_ = unix.Unmount(m, unix.MNT_DETACH)
@@ -66,6 +66,6 @@ func TestStrayMount(t *testing.T) {
 	})
 	agenttest.StartWrapperIn(t, dir, nil).Dial(t)
 	if _, err := os.Stat(kept); err != nil {
-		t.Errorf("what is mounted was emptied: %v", err)
+		t.Errorf("the mounted volume was emptied: %v", err)
 	}
 }

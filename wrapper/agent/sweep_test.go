@@ -16,8 +16,8 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// startTree starts a payload whose processes try to get away: in sessions of
-// their own, orphaned by a double fork, deaf to signals.
+// startTree starts a payload whose processes try to escape: in their own sessions, orphaned
+// by a double fork, ignoring signals.
 func startTree(t *testing.T, c *payload.Client) payload.Spec {
 	t.Helper()
 	s := agenttest.Spec(t, "tree")
@@ -26,8 +26,8 @@ func startTree(t *testing.T, c *payload.Client) payload.Spec {
 	return s
 }
 
-// waitLeaves waits until the wrapper counts a whole tree. The parents of its
-// leaves end a moment after these have said that they are there.
+// waitLeaves waits until the wrapper counts a whole tree. The parents of the leaves end a
+// moment after the leaves report.
 func waitLeaves(t *testing.T, c *payload.Client) {
 	t.Helper()
 	ctx := agenttest.Context(t)
@@ -45,8 +45,7 @@ func waitLeaves(t *testing.T, c *payload.Client) {
 	}
 }
 
-// soon is how long a sweep may take: milliseconds, were it not for machines that
-// do much else.
+// soon is how long a sweep may take: normally milliseconds, but machines may be busy.
 const soon = 30 * time.Second
 
 func TestSweep(t *testing.T) {
@@ -88,7 +87,7 @@ func TestSweepAfterExit(t *testing.T) {
 	}
 	left, err := w.Family().Members()
 	if err != nil || len(left) < agenttest.Leaves {
-		t.Errorf("%d processes have outlived the first, %v: %s", len(left), err, agenttest.Output(t, s))
+		t.Errorf("%d processes have outlived the main process, %v: %s", len(left), err, agenttest.Output(t, s))
 	}
 	if err := c.Signal(agenttest.Context(t), syscall.SIGTERM, false); !isRefusal(err, payload.CodeNoPayload) {
 		t.Errorf("signal to a main process that has ended: %v", err)
@@ -104,7 +103,7 @@ func isRefusal(err error, code string) bool {
 	return errors.As(err, &refused) && refused.Code == code
 }
 
-// waitGone waits until nothing of the payload is left.
+// waitGone waits until no process of the payload is left.
 func waitGone(t *testing.T, w *agenttest.Wrapper) {
 	t.Helper()
 	begin := time.Now()
@@ -149,13 +148,13 @@ func TestConnectionLostWhileLaunching(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		w.Dial(t).Close() // there is no other way to tell that the sweep is over
+		w.Dial(t).Close() // nothing else tells that the sweep is over
 		checkGone(t, w)
 	}
 }
 
-// TestWrapperKilled leaves the payload to the parent death signal. What the
-// main process had started is orphaned; in a pod it goes with the container.
+// TestWrapperKilled leaves the payload to the parent death signal. Processes that the main
+// process started become orphans; in a pod they end with the container.
 func TestWrapperKilled(t *testing.T) {
 	w := agenttest.StartWrapper(t, nil)
 	c := w.Dial(t)
@@ -203,9 +202,8 @@ func TestForkBomb(t *testing.T) {
 	checkGone(t, w)
 }
 
-// TestAssassin sweeps a payload that sends SIGKILL to all it may send signals to,
-// without pause. Were the sweeper one of them, one of the two would have to be
-// faster.
+// TestAssassin sweeps a payload that keeps sending SIGKILL to every process it may signal.
+// If the sweeper were one of them, the faster one would win.
 func TestAssassin(t *testing.T) {
 	if !agenttest.Root() {
 		t.Skip("without root, the payload may kill its wrapper, this test, and more")
@@ -267,7 +265,7 @@ func TestUnsharedPIDNamespace(t *testing.T) {
 	if c.Hello().PID != 1 || c.SharesPIDNamespace() {
 		t.Fatalf("not in a PID namespace of its own: %+v", c.Hello())
 	}
-	// Its own view is of no use outside; what it passes on is ours.
+	// Its own view is useless outside; the file that it passes on shows ours.
 	outside, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", w.Cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +287,8 @@ func TestUnsharedPIDNamespace(t *testing.T) {
 	w.SignalUntilEnd(t, syscall.SIGWINCH) // STOPSIGNAL of httpd
 }
 
-// TestFewCapabilities gives the wrapper no more than it needs: not KILL, for one.
+// TestFewCapabilities gives the wrapper only the capabilities that it needs; KILL is not
+// one.
 func TestFewCapabilities(t *testing.T) {
 	setpriv, err := exec.LookPath("setpriv")
 	if !agenttest.Root() || err != nil {
@@ -326,8 +325,8 @@ func TestFewCapabilities(t *testing.T) {
 	checkGone(t, w)
 }
 
-// TestMakeWay: what a wrapper left that was killed meets no payload of the next
-// one, which has the same user ID.
+// TestMakeWay: the next wrapper's payload, with the same user ID, meets nothing that a
+// killed wrapper left.
 func TestMakeWay(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root has payloads with a user of their own")

@@ -10,14 +10,14 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// Of a group of processes and of one payload in it.
+// Limits of a control group and of one payload in it.
 const (
 	groupTasks   = 1500
 	payloadTasks = 200
 )
 
-// TestTooManyTasks: a payload that exceeds its limit is killed, all of it, by the
-// control group's word, without a question.
+// TestTooManyTasks: the wrapper kills the whole payload when the control group shows that
+// it exceeds its limit, without a usage request.
 func TestTooManyTasks(t *testing.T) {
 	g := agenttest.NewGroup(t, groupTasks)
 	w := agenttest.StartWrapper(t, g.Join)
@@ -41,7 +41,7 @@ func TestTooManyTasks(t *testing.T) {
 	}
 }
 
-// TestTooManyTasksUnwatched: without a control group, a look tells.
+// TestTooManyTasksUnwatched: without a control group, a look notices it.
 func TestTooManyTasksUnwatched(t *testing.T) {
 	w := agenttest.StartWrapper(t, nil)
 	c := w.Dial(t)
@@ -58,9 +58,9 @@ func TestTooManyTasksUnwatched(t *testing.T) {
 	}
 }
 
-// TestForkBombBesideAWrapper: while a payload has used up the pod's processes, the
-// wrapper beside it goes on with all that needs none, refuses what does, and all is as
-// before when the bomb is gone.
+// TestForkBombBesideAWrapper: while a payload has used up the pod's processes, another
+// wrapper still does what needs no process and refuses the rest; afterwards all works as
+// before.
 func TestForkBombBesideAWrapper(t *testing.T) {
 	g := agenttest.NewGroup(t, groupTasks)
 	w := agenttest.StartWrapper(t, g.Join)
@@ -88,7 +88,7 @@ func TestForkBombBesideAWrapper(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e, err := quiet.Exec(ctx, payload.Exec{Spec: other}, payload.ExecFiles{Stdio: [3]*os.File{null, null, null}}); err == nil {
-			if err := e.Signal(ctx, syscall.SIGKILL); err != nil { // there was room for a moment
+			if err := e.Signal(ctx, syscall.SIGKILL); err != nil { // a process could start for a moment
 				t.Fatal(err)
 			}
 			if _, err := e.Wait(ctx); err != nil {

@@ -11,9 +11,8 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-// TestPayloadCannotReachWrapper has a hostile payload try what would help it
-// most: to stop its wrapper, to read its secrets, to talk to it, and to forge an
-// exit record.
+// TestPayloadCannotReachWrapper: a hostile payload tries to stop its wrapper, to read its
+// secrets, to talk to it and to forge an exit record.
 func TestPayloadCannotReachWrapper(t *testing.T) {
 	if !agenttest.Root() {
 		t.Skip("without root, wrapper and payload are one user")
@@ -47,8 +46,7 @@ func TestPayloadCannotReachWrapper(t *testing.T) {
 	}
 }
 
-// TestSpecOutOfHand asks the wrapper itself for what it must refuse whoever
-// asks.
+// TestSpecOutOfHand makes requests that the wrapper must refuse to everybody.
 func TestSpecOutOfHand(t *testing.T) {
 	w := agenttest.StartWrapper(t, nil)
 	c := w.Dial(t)

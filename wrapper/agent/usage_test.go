@@ -18,8 +18,8 @@ import (
 	"podstarter/payload/procfamily"
 )
 
-// slowPayload is an agent in its loop whose payload takes as long to look at as the
-// test likes: there is one process, and what the kernel would say of it is a pipe.
+// slowPayload is an agent in its loop; the test decides how long a look at its payload
+// takes: there is one process, whose files in /proc are pipes.
 type slowPayload struct {
 	a    *agent
 	proc string
@@ -30,7 +30,7 @@ type slowPayload struct {
 func newSlowPayload(t *testing.T) *slowPayload {
 	t.Helper()
 	p := &slowPayload{proc: t.TempDir()}
-	//nolint:forbidigo // nobody else is here
+	//nolint:forbidigo // only this test is here
 	if err := os.Mkdir(filepath.Join(p.proc, "100"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +108,7 @@ func (p *slowPayload) hear(t *testing.T) payload.Message {
 	return m
 }
 
-// holdLook waits until somebody looks, and gives the end of the pipe that lets the
-// look go on when it is closed.
+// holdLook waits for a look and gives the end of its pipe; closing it lets the look go on.
 func (p *slowPayload) holdLook(t *testing.T) *os.File {
 	t.Helper()
 	name := "stat"
@@ -132,7 +131,7 @@ func (p *slowPayload) holdLook(t *testing.T) *os.File {
 	return nil
 }
 
-// vanish lets the payload be gone for every look that begins from now on.
+// vanish makes the payload gone for every look that starts from now on.
 func (p *slowPayload) vanish(t *testing.T) {
 	t.Helper()
 	if err := os.Rename(filepath.Join(p.proc, "100"), filepath.Join(p.proc, "gone")); err != nil {
@@ -165,8 +164,8 @@ func (p *slowPayload) waitFree(ctx context.Context, t *testing.T) {
 	t.Fatal("the wrapper is busy with a starter that is gone")
 }
 
-// TestEndOfConnectionBeforeLooks: the payload of a starter that is gone is killed at
-// once, however long it takes to look at it and however many questions were asked.
+// TestEndOfConnectionBeforeLooks: the payload of a starter that is gone is killed at once,
+// however long a look takes and however many usage requests came.
 func TestEndOfConnectionBeforeLooks(t *testing.T) {
 	p := newSlowPayload(t)
 	p.say(t, questions(1, 60))
@@ -178,7 +177,7 @@ func TestEndOfConnectionBeforeLooks(t *testing.T) {
 	p.waitFree(patience(t), t)
 }
 
-// TestSweepBeforeLooks is the same for a sweep. Nobody waits for ever for an answer.
+// TestSweepBeforeLooks is the same for a sweep. Every request gets an answer.
 func TestSweepBeforeLooks(t *testing.T) {
 	p := newSlowPayload(t)
 	const asked = 60
@@ -199,13 +198,13 @@ func TestSweepBeforeLooks(t *testing.T) {
 	}
 }
 
-// TestOneLookAtATime: who asks during a look is answered by it.
+// TestOneLookAtATime: a look answers all requests that come during it.
 func TestOneLookAtATime(t *testing.T) {
 	p := newSlowPayload(t)
 	p.say(t, questions(1, 1))
 	look := p.holdLook(t)
 	p.say(t, questions(2, 3)+`{"id":9,"op":"nonsense"}`+"\n")
-	if m := p.hear(t); m.ID != 9 { // by now all are known
+	if m := p.hear(t); m.ID != 9 { // by now the wrapper has read all requests
 		t.Fatalf("%+v", m)
 	}
 	p.vanish(t)

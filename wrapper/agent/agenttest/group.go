@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// Group is a control group with a limit of processes and threads: what a pod is to
-// its containers.
+// Group is a control group with a limit of processes and threads, like a pod's.
 type Group struct{ dir string }
 
-// NewGroup makes one that allows most of them. The test is skipped where the machine
-// lets nobody do so.
+// NewGroup makes one with the limit most. It skips the test on machines where this is not
+// possible.
 func NewGroup(t testing.TB, most int) *Group {
 	t.Helper()
 	if !Root() {
@@ -62,8 +61,8 @@ func NewGroup(t testing.TB, most int) *Group {
 	return g
 }
 
-// Limit allows the group so many processes and threads from now on. With fewer than
-// there are, all goes on and nothing new begins.
+// Limit allows the group this many processes and threads from now on. Below the present
+// number, all go on but nothing new can start.
 func (g *Group) Limit(t testing.TB, most int) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(g.dir, "pids.max"), fmt.Append(nil, most), 0o644); err != nil {
@@ -71,14 +70,13 @@ func (g *Group) Limit(t testing.TB, most int) {
 	}
 }
 
-// Join makes a command a member from its first moment.
+// Join makes a command start as a member.
 func (g *Group) Join(cmd *exec.Cmd) {
 	cmd.Args = append([]string{"bash", "-c", `echo $$ >"` + filepath.Join(g.dir, "cgroup.procs") + `" && exec -a "$0" "$@"`, cmd.Args[0], cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/bin/bash"
 }
 
-// WaitFull waits until the kernel has refused a member something for want of
-// processes, and again more than once.
+// WaitFull waits until the kernel has refused members a process or thread more than once.
 func (g *Group) WaitFull(t testing.TB) {
 	t.Helper()
 	ctx := Context(t)
@@ -95,5 +93,5 @@ func (g *Group) WaitFull(t testing.TB) {
 			return
 		}
 	}
-	t.Fatal("the control group never was full")
+	t.Fatal("the control group was never full")
 }

@@ -155,8 +155,8 @@ func tree() {
 // Leaves is how many processes a "tree" has besides its root.
 const Leaves = 9
 
-// bomb forks as fast as the system lets it. It makes system calls only, since a
-// child of fork(2) has none of the Go runtime's threads.
+// bomb forks as fast as the system lets it. It only makes system calls, since a child of
+// fork(2) has none of the Go runtime's threads.
 func bomb() {
 	for {
 		_, _, _ = unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
@@ -180,7 +180,7 @@ func burn(d time.Duration) {
 	}
 }
 
-// Facts is what a payload can tell of itself.
+// Facts is what a payload reports about itself.
 type Facts struct {
 	UIDs, GIDs  [3]int
 	Groups      []int
@@ -251,7 +251,7 @@ func writeFacts(f Facts) int {
 	return 0
 }
 
-// openFiles lists files other than those the Go runtime opened itself.
+// openFiles lists open files except those that the Go runtime opened itself.
 func openFiles() []string {
 	var list []string
 	for fd := range 64 {

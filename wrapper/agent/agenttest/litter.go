@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// deep makes directories in each other. No path leads to the last ones.
+// deep makes nested directories. The path to the last ones is too long to use.
 func deep(dir string, n int) int {
 	for i := range n {
 		err := os.Mkdir(dir, 0o700)
@@ -29,7 +29,7 @@ func deep(dir string, n int) int {
 	return 0
 }
 
-// many makes files that are empty, with names as long as can be.
+// many makes empty files with the longest possible names.
 func many(dir string, n int) int {
 	long := strings.Repeat("x", 255-10)
 	for i := range n {
@@ -41,8 +41,8 @@ func many(dir string, n int) int {
 	return 0
 }
 
-// swap has the same names be directories, with something in them, and links by
-// turns. Failures are part of it: the directory comes and goes.
+// swap makes the same names alternately non-empty directories and links. Failures are
+// expected: the directory comes and goes.
 func swap(dir, target string) {
 	for i := 0; ; i++ {
 		name := filepath.Join(dir, strconv.Itoa(i%10))

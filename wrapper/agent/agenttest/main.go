@@ -25,26 +25,26 @@ const JobName = "test-payload"
 
 const jobName = JobName
 
-// Variables that hand things down to test processes.
+// Variables that pass values to test processes.
 const (
 	programVariable = "AGENTTEST_PROGRAM" // path of a copy that everyone may execute
 	userVariable    = "AGENTTEST_USER"    // set in the run as an ordinary user
 )
 
-// firstUID is where the user IDs for tests begin: out of the way of everything
-// else that may run on the machine.
+// firstUID is the first user ID for tests: nothing else on the machine should use IDs from
+// there on.
 const firstUID = 2_000_000_000
 
-// ordinaryUID is the user and group ID of the second run of a test binary that
-// was started by root. Each process has its own, since tests of several packages
-// run at once and each kills all processes of its user IDs.
+// ordinaryUID is the user and group ID of the second run of a test binary that was started
+// by root. Each test process has its own, since several packages' tests run at once and
+// each kills all processes of its user IDs.
 func ordinaryUID() int { return firstUID + 2*os.Getpid() }
 
 // payloadUID is the user and group ID of payloads when the wrapper is root.
 func payloadUID() int { return ordinaryUID() + 1 }
 
-// Payloads gives n user IDs, from uid on, for a backend with several slots. Nobody
-// else has them. Without root it is the user of this process, which can have no other.
+// Payloads gives n user IDs, from uid on, that nobody else has, for a backend with several
+// slots. Without root it gives this process's own user, the only possible one.
 func Payloads(t testing.TB, n int) (uid int) {
 	t.Helper()
 	if !Root() {
@@ -84,7 +84,7 @@ func run(m *testing.M, asRoot bool, roles []Role) {
 	agent.Dispatch()
 	for _, r := range append(roles, Role{jobName, job}) {
 		if filepath.Base(os.Args[0]) == r.Name {
-			// Not os.Exit, which says on stderr that coverage data is lost.
+			// Not os.Exit, which reports on stderr that coverage data is lost.
 			syscall.Exit(r.Run(os.Args[1:]))
 		}
 	}
@@ -115,8 +115,8 @@ func fuzzing() bool {
 	return false
 }
 
-// shareProgram copies the test binary to where other users may execute it; the
-// go command builds it in a directory of its own user's.
+// shareProgram copies the test binary to where other users may execute it; the go command
+// builds it in a private directory of its user.
 func shareProgram() (dir string, err error) {
 	if os.Getenv(programVariable) != "" {
 		return "", nil
@@ -153,7 +153,7 @@ func copyFile(to, from string) error {
 // runAsUser runs the same tests again without root.
 func runAsUser() int {
 	var args []string
-	// Flags that name files of the go command's, in directories of its user's.
+	// Flags that name the go command's files, in directories of its user.
 	files := regexp.MustCompile(`^-test\.(coverprofile|gocoverdir|testlogfile|outputdir|fuzzcachedir)=`)
 	for _, arg := range os.Args[1:] {
 		if !files.MatchString(arg) {

@@ -30,7 +30,7 @@ type Wrapper struct {
 	done  chan struct{}
 }
 
-// Buffer is a log that may be read while it is written.
+// Buffer is a log that can be read while it is written.
 type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -140,7 +140,7 @@ func (w *Wrapper) Dial(t testing.TB) *payload.Client {
 	return c
 }
 
-// Family is the payload of the wrapper, as seen from outside of it.
+// Family is the payload of the wrapper, seen from outside the wrapper.
 func (w *Wrapper) Family() procfamily.Family {
 	if Root() {
 		return procfamily.OfUser("/proc", payloadUID())
@@ -201,13 +201,13 @@ func Output(t testing.TB, s payload.Spec) string {
 func WaitOutput(t testing.TB, s payload.Spec, enough func(string) bool) {
 	t.Helper()
 	ctx := Context(t)
-	ticker := time.NewTicker(2 * time.Millisecond) // files do not tell
+	ticker := time.NewTicker(2 * time.Millisecond) // files do not announce changes
 	defer ticker.Stop()
 	for !enough(Output(t, s)) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			t.Fatalf("the payload has written no more than:\n%s", Output(t, s))
+			t.Fatalf("the payload wrote only:\n%s", Output(t, s))
 		}
 	}
 }
