@@ -17,7 +17,7 @@ var sandboxMutants = []mutant{
 		Tests: sandboxTests("TestNewDirectoryIsNoLink"),
 	},
 	{
-		Name:  "what somebody put in the place of a new directory is taken for it",
+		Name:  "a directory that replaced a new one is taken for it",
 		File:  "sandbox/create.go",
 		Old:   `(made.Dev != opened.Dev || made.Ino != opened.Ino) {`,
 		New:   `made.Dev != opened.Dev {`,
@@ -73,7 +73,7 @@ var sandboxMutants = []mutant{
 		Tests: beneathTests("TestCreateNew"),
 	},
 	{
-		Name:  "what is no regular file is opened",
+		Name:  "a file that is not regular is opened",
 		File:  "sandbox/beneath/file.go",
 		Old:   `case unix.S_IFREG:`,
 		New:   `case unix.S_IFREG, unix.S_IFIFO:`,
@@ -101,7 +101,7 @@ var sandboxMutants = []mutant{
 		Tests: beneathTests("TestLookup"),
 	},
 	{
-		Name:  "a lookup by steps climbs no higher than the root, and says nothing",
+		Name:  "a lookup by steps that climbs above the root is not an error",
 		File:  "sandbox/beneath/steps.go",
 		Old:   "\t\t\tif !w.up() {\n\t\t\t\treturn -1, ErrOutside\n\t\t\t}\n",
 		New:   "\t\t\tw.up()\n",
@@ -115,7 +115,7 @@ var sandboxMutants = []mutant{
 		Tests: beneathTests("TestDirectoriesAreEnteredByTheirName"),
 	},
 	{
-		Name:  "what is mounted in a tree is removed with it",
+		Name:  "a mount in a tree is emptied with the tree",
 		File:  "sandbox/beneath/tree.go",
 		Old:   `if err == nil && m != on {`,
 		New:   `if err == nil && m != on && false {`,
@@ -136,7 +136,7 @@ var sandboxMutants = []mutant{
 		Tests: beneathTests("TestGroupsAreReplaced"),
 	},
 	{
-		Name:  "what may be written may be executed",
+		Name:  "files that may be written may be executed",
 		File:  "sandbox/confine/confine.go",
 		Old:   "\t\tif err := s.allow(dir, s.knows&^execute); err != nil {",
 		New:   "\t\tif err := s.allow(dir, s.knows); err != nil {",
@@ -150,7 +150,7 @@ var sandboxMutants = []mutant{
 		Tests: manifestTests("TestManifestWritten"),
 	},
 	{
-		Name:  "a manifest that was cut is whole",
+		Name:  "a truncated manifest is accepted",
 		File:  "sandbox/manifest/manifest.go",
 		Old:   `own.Sum != hex.EncodeToString(sum[:]) {`,
 		New:   `own.Sum != hex.EncodeToString(sum[:]) && len(own.Sum) != 2*len(sum) {`,
@@ -164,7 +164,7 @@ var sandboxMutants = []mutant{
 		Tests: jobFileTests("TestLegalName"),
 	},
 	{
-		Name:  "credentials in a URL are told",
+		Name:  "credentials in a URL are shown",
 		File:  "sandbox/jobfiles/names.go",
 		Old:   `return text[:i] + "?..."`,
 		New:   `return text[:i] + text[i:]`,
@@ -206,7 +206,7 @@ var sandboxMutants = []mutant{
 		Tests: transferTests("TestOddGoAheads|TestReplayUpload"),
 	},
 	{
-		Name:  "the shadow's refusal of input is not heard",
+		Name:  "the shadow's refusal of input is ignored",
 		File:  "sandbox/filetransfer/download.go",
 		Old:   "\tpeer := d.getAck()\n\tif peer != nil {",
 		New:   "\tpeer := d.getAck()\n\tif peer != nil && peer.Err != nil {",
@@ -248,7 +248,7 @@ var sandboxMutants = []mutant{
 		Tests: transferTests("TestUploadOfHoles|TestUploadLimit"),
 	},
 	{
-		Name:  "output that cannot be read is not missed",
+		Name:  "output that cannot be read is not reported",
 		File:  "sandbox/filetransfer/send.go",
 		Old:   "\tu.unread(it, why)\n\treturn nil",
 		New:   "\treturn nil",
@@ -283,7 +283,7 @@ var sandboxMutants = []mutant{
 		Tests: transferTests("TestDownloadOfAbsurdities"),
 	},
 	{
-		Name:  "a plugin's failure is passed over",
+		Name:  "a plugin's failure is ignored",
 		File:  "sandbox/filetransfer/urls.go",
 		Old:   "\t\t\tfailure = run.Failure\n",
 		New:   "\t\t\t_ = run.Failure\n",

@@ -197,7 +197,7 @@ var wrapperMutants = []mutant{
 		Tests: agentTests("TestProgramCannotBeChanged"),
 	},
 	{
-		Name:  "another's link is removed",
+		Name:  "somebody else's link is removed",
 		File:  "wrapper/agent/link.go",
 		Old:   `err != nil || string(buf[:n]) != l.to {`,
 		New:   `err != nil || n < 0 {`,
@@ -211,7 +211,7 @@ var wrapperMutants = []mutant{
 		Tests: agentTests("TestLink$"),
 	},
 	{
-		Name:  "shared memory that only was made by the user is left",
+		Name:  "shared memory that the user created but does not own is left",
 		File:  "wrapper/agent/sysv.go",
 		Old:   `fields[owner] != user && fields[creator] != user {`,
 		New:   `fields[owner] != user {`,
@@ -225,7 +225,7 @@ var wrapperMutants = []mutant{
 		Tests: agentTests("TestCgroup"),
 	},
 	{
-		Name:  "a launcher that was refused a thread is a riddle",
+		Name:  "a launcher that was refused a thread is not recognised",
 		File:  "wrapper/agent/run.go",
 		Old:   `|| status.ExitStatus() != noThread {`,
 		New:   `|| status.ExitStatus() == noThread {`,
@@ -239,7 +239,7 @@ func familyTests(run string) []tests  { return []tests{{"payload/procfamily", ru
 // Mistakes in the code that the starter and the wrapper share.
 var payloadMutants = []mutant{
 	{
-		Name:  "a process is signalled that only has the number of another",
+		Name:  "a process that reused a process ID is signalled",
 		File:  "payload/procfamily/signal.go",
 		Old:   `if now.Start != p.Start {`,
 		New:   `if now.Start < p.Start {`,
@@ -288,7 +288,7 @@ var payloadMutants = []mutant{
 		Tests: payloadTests("TestSweepIsNotForWhatComesLater"),
 	},
 	{
-		Name:  "unknown fields are passed over",
+		Name:  "unknown fields are ignored",
 		File:  "payload/wire.go",
 		Old:   "\td.DisallowUnknownFields()\n",
 		New:   "",

@@ -35,8 +35,8 @@ func (w *socketWatch) Arm() {
 	}
 }
 
-// armNearest watches the nearest directory that exists, and returns it. If that
-// is the directory itself, the one above is watched as well: it may be replaced.
+// armNearest watches the nearest directory that exists, and returns it. If that is the
+// directory itself, the one above is watched too: the directory may be replaced.
 func (w *socketWatch) armNearest() string {
 	const announced = filewatch.Placed | filewatch.Made | filewatch.Touched
 	for dir := w.dir; ; dir = filepath.Dir(dir) {

@@ -26,7 +26,7 @@ type Family struct {
 }
 
 // OfUser is the family of all processes that have uid as their real or saved user ID, which
-// is what kill(2) goes by. A process of the payload has all its user IDs alike and, with
+// kill(2) checks. A process of the payload has all its user IDs alike and, with
 // no_new_privs, cannot change that; a daemon of root that takes on the effective user ID
 // for a moment is not a member.
 func OfUser(proc string, uid int) Family { return Family{Proc: proc, UID: uid} }

@@ -20,8 +20,8 @@ var sharedDirs = []string{"/dev/shm", "/dev/mqueue"}
 
 // removeLeftovers removes the payload's shared memory, semaphores and message queues, and
 // its files in sharedDirs. It acts as the payload's user, on a thread that ends afterwards:
-// whatever links and names the payload left, this can do only what the payload could do
-// itself. Call it when no process of the payload is alive.
+// despite any links and names that the payload left, it can do only what the payload could.
+// Call it when no process of the payload is alive.
 func removeLeftovers(uid, gid int) error {
 	err := asPayload(uid, gid, func() error {
 		return errors.Join(removeIn(sharedDirs, uid, true), removeSysV("/proc/sysvipc", uid))

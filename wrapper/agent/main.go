@@ -21,11 +21,10 @@ import (
 
 // Exit codes of the wrapper.
 const (
-	exitLeft  = 0 // told to leave, by request or signal
-	exitSetup = 1 // could not begin to listen
+	exitLeft  = 0 // left on a request or a signal
+	exitSetup = 1 // could not start to listen
 	exitUsage = 64
-	// 2 is the Go runtime's: the wrapper has crashed, and the container's log has
-	// the stack.
+	// The Go runtime uses 2: the wrapper crashed, and the container's log has the stack.
 )
 
 // gcPercent trades CPU time, of which the wrapper uses almost none, for memory, which the

@@ -92,8 +92,8 @@ func (a *agent) killOnce() ([]procfamily.Process, error) {
 	return f.Members()
 }
 
-// killDescendants goes by children: this process takes over orphans, so it has a child as
-// long as a process of the payload lives.
+// killDescendants looks at children: this process takes over orphans, so it has a child
+// while a process of the payload lives.
 func (a *agent) killDescendants(f *procfamily.Family) ([]procfamily.Process, error) {
 	if childless := a.reap(); childless {
 		return nil, nil

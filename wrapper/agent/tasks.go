@@ -10,8 +10,8 @@ import (
 )
 
 // tasks watches how many processes and threads the payload has. The kernel's limit for a
-// user (RLIMIT_NPROC) is no substitute: it counts the user's processes in all pods of the
-// node, so one pod's payload would use up the limit of the others.
+// user (RLIMIT_NPROC) cannot replace this: it counts the user's processes in all pods of
+// the node, so one pod's payload would use up the limit of the others.
 type tasks struct {
 	most  int64
 	clock *time.Ticker
