@@ -37,7 +37,7 @@ const (
 	sameErr   = `Err = "IWD/out"` + "\nStreamErr = true\n"
 )
 
-// run runs a payload with its files, and starts to copy.
+// runWith runs a payload with its files, and starts to copy.
 func runWith(t *testing.T, s *payloadrun.Streams, spec *payload.Spec, files []*os.File, script string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
@@ -139,8 +139,8 @@ func TestStreamsCannotOpen(t *testing.T) {
 	client.Abandon(errors.New("the lease is over"))
 	s, _, err := j.OpenStreams(t.Context(), client, spec)
 	s.Close()
-	if !errors.Is(err, shadow.ErrLost) {
-		t.Errorf("a shadow that is lost: %v", err)
+	if f := failure.Of(err); !errors.Is(err, shadow.ErrLost) || f.Code != shadow.VacateStarterError {
+		t.Errorf("a shadow that is lost: %v, %d", err, f.Code)
 	}
 }
 
