@@ -35,6 +35,11 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 // end ends a job that has no end of its own to report.
 func (a *activation) end(ctx context.Context, err error) int {
 	ended := a.orders.Ended()
+	if ended == nil && errors.Is(err, shadow.ErrLost) && a.peers.side.Lease() <= 0 {
+		// No shadow can come back. The order to end that follows may be a moment late.
+		_ = a.peers.side.Await(ctx)
+		ended = a.orders.Ended()
+	}
 	switch {
 	case ended != nil && ended.Lost:
 		a.log.Error("The shadow is gone, the job ends with it", "error", err)
