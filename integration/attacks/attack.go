@@ -17,7 +17,7 @@ var hasRoot = []Mode{harness.Shared, harness.Unshared}
 
 var rootless = []Mode{harness.Rootless}
 
-// in says whether a mode is in a list; no list names them all.
+// in reports whether a mode is in a list; a nil list has them all.
 func in(mode Mode, list []Mode) bool { return list == nil || slices.Contains(list, mode) }
 
 // An Attack is something that a hostile job tries.
@@ -31,7 +31,7 @@ type Attack struct {
 	// place in the others.
 	In   []Mode
 	Else string
-	// Outside: what came of it is not in the job's report, the test looks.
+	// Outside: the job's report does not have the result, the test looks for it.
 	Outside bool
 	// Plugin: not the job tries it, but a file transfer plugin that the job brings, in
 	// the pilot container. The probe knows it without PluginPrefix.
@@ -42,7 +42,7 @@ type Attack struct {
 	Alone bool
 }
 
-// A Way is by which an attack gets through: if all of these defences are off.
+// A Way lets an attack get through if all its defences are off.
 type Way struct {
 	Without []string
 	In      []Mode // nil: in all modes
@@ -55,17 +55,17 @@ func (w Way) in(modes []Mode) Way {
 	return w
 }
 
-// of are the defences of the way that a mode has.
+// of returns the defences of the way that a mode has.
 func (w Way) of(mode Mode) []string {
 	return slices.DeleteFunc(slices.Clone(w.Without), func(name string) bool { return !in(mode, defence(name).In) })
 }
 
-// waysIn are those of a mode.
+// waysIn returns the ways of a mode.
 func (a Attack) waysIn(mode Mode) []Way {
 	return slices.DeleteFunc(slices.Clone(a.Ways), func(w Way) bool { return !in(mode, w.In) })
 }
 
-// tries says whether the attack is tried in a setting.
+// tries reports whether the attack is tried in a setting.
 func (a Attack) tries(s Setting, mode Mode) bool {
 	switch {
 	case !in(mode, a.In), slices.Contains(s.Not, a.Name):
@@ -84,7 +84,7 @@ func (a Attack) tries(s Setting, mode Mode) bool {
 	return s.Victim || !a.Victim
 }
 
-// falls says whether the attack must get through.
+// falls reports whether the attack must get through.
 func (a Attack) falls(mode Mode, off []string) bool {
 	return slices.ContainsFunc(a.waysIn(mode), func(w Way) bool { return subset(w.of(mode), off) })
 }

@@ -12,8 +12,8 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// behind kills the starter of a job whose wrapper does not notice, and has another job
-// come at once behind it in the same container.
+// behind kills the starter of a job whose wrapper does not notice, and lets another
+// job follow at once in the same container.
 func (w *target) behind(t *testing.T, a *attempts) {
 	t.Helper()
 	inside := pool.InPod(w.side)

@@ -15,12 +15,12 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// room is how many processes and threads more than now the pod may have for the time of a
-// fork bomb, as the kubelet's podPidsLimit bounds them: twice the site's limit for a job.
+// room is how many more processes and threads the pod may have during a fork bomb than
+// now, limited as by the kubelet's podPidsLimit: twice the site's limit for a job.
 const room = 400
 
-// bomb runs a fork bomb, and looks whether the job is ended before the pod is full, while
-// the neighbours go on working.
+// bomb runs a fork bomb, and checks that the job is ended before the pod is full, and
+// that the neighbours continue to work.
 func (w *target) bomb(t *testing.T, a *attempts) {
 	t.Helper()
 	neighbours := w.starters(t, nil)
@@ -47,7 +47,7 @@ func (w *target) bomb(t *testing.T, a *attempts) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Or what ends the job could not do that.
+	// Or what ends the job could not run either.
 	unlimited()
 	if a.got(ForkBomb); full {
 		a.got(ForkBomb, fmt.Sprintf("the pod has %d processes more, and room for none", room))
@@ -64,7 +64,7 @@ func (w *target) bomb(t *testing.T, a *attempts) {
 	}
 }
 
-// limitProcesses bounds the processes of the pod, until its result is called.
+// limitProcesses limits the processes of the pod, until its result is called.
 func (w *target) limitProcesses(t *testing.T) (unlimited func()) {
 	t.Helper()
 	dir := w.processGroup(t)
@@ -86,8 +86,8 @@ func (w *target) limitProcesses(t *testing.T) (unlimited func()) {
 	return func() { limit("max") }
 }
 
-// processGroup is the control group by which the processes of the pod are counted, in
-// either version.
+// processGroup is the control group that counts the processes of the pod, in either
+// version.
 func (w *target) processGroup(t *testing.T) string {
 	t.Helper()
 	inside := pool.Inside(w.side)

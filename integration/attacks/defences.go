@@ -8,7 +8,7 @@ type Change struct {
 	Old, New string
 }
 
-// A Defence is one thing that stands in the way of attacks.
+// A Defence is one thing that stops attacks.
 type Defence struct {
 	Name string
 	What string // what it is, for docs/developer/threats.md

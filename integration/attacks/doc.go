@@ -1,12 +1,10 @@
 // Package attacks has hostile jobs attack the execution point that they run on,
 // as it is deployed and with some of its defences switched off.
 //
-// Every attack runs in every setting of the mode in which the pool is (settings.go), and
-// which of them must succeed there follows from the table of attacks (table.go) alone: an
-// attack gets through if, and only if, all the defences of one of its ways are off. A
-// defence that a mode does not have counts as off there.
-//
-// So a setting may lack several defences at once and still tell them apart: an
+// Every attack runs in every setting of the pool's mode (settings.go). The table of
+// attacks (table.go) alone says which of them must succeed: an attack gets through if,
+// and only if, all the defences of one of its ways are off. A defence that a mode does
+// not have counts as off there.
 // attack that got through because of some other defence than its own would get
 // through in a setting where the table says that it must not.
 //

@@ -11,8 +11,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// submit sends a job with these steps of the probe, in the hostile image, to the
-// pod. What is left of it goes when the test ends.
+// submit submits a job with these steps of the probe, in the hostile image, to the
+// pod. When the test ends, the job is removed from the queue.
 func (w *target) submit(t *testing.T, name, steps string, commands ...string) harness.Job {
 	t.Helper()
 	return w.submitWhere(t, name, "true", steps, commands...)
@@ -53,7 +53,7 @@ func (w *target) submitWhere(t *testing.T, name, where, steps string, commands .
 	return job
 }
 
-// remove takes a job out of the queue, unless it has left that by itself.
+// remove removes a job from the queue, unless it has left by itself.
 func remove(ctx context.Context, t *testing.T, job harness.Job) error {
 	return harness.Poll(ctx, "job "+job.ID()+" to leave", func() (bool, error) {
 		_, refused := pool.AP(ctx, "condor_rm", job.ID())

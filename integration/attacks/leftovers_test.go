@@ -11,8 +11,8 @@ import (
 )
 
 // survivors are processes that the attacker has left, once its starter is gone.
-// The defence takes a moment, so that they are waited for not to be there unless
-// they are expected.
+// Unless they are expected, it waits until there are none: the defence takes a
+// moment.
 func (w *target) survivors(t *testing.T, expected bool) []string {
 	t.Helper()
 	w.starterGone(t)
@@ -21,8 +21,8 @@ func (w *target) survivors(t *testing.T, expected bool) []string {
 	})
 }
 
-// leftOf are the processes of the pod that keep says true for: those that are
-// there if they are expected, else those that will not go.
+// leftOf are the processes of the pod that keep selects: those that are there if
+// they are expected, else those that do not go away.
 func (w *target) leftOf(t *testing.T, expected bool, keep func(harness.Process) bool) (left []string) {
 	t.Helper()
 	inside := pool.InPod(w.side)
@@ -43,8 +43,8 @@ func (w *target) leftOf(t *testing.T, expected bool, keep func(harness.Process) 
 	return left
 }
 
-// starterGone waits until no starter but the victim's runs, and a little for what
-// hears of it: a command in the pod takes longer.
+// starterGone waits until only the victim's starter runs, and then a little for
+// others to hear of it: a command in the pod takes longer.
 func (w *target) starterGone(t *testing.T) {
 	t.Helper()
 	starters := pool.Starters(w.side)

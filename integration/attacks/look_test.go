@@ -32,11 +32,11 @@ func (w *target) secrets(t *testing.T, seen []string, unseen bool) []string {
 	})
 }
 
-// claimID is what lets its owner command a slot: an address, numbers and a
-// secret (HTCondor src/condor_utils/condor_claimid_parser.h).
+// claimID lets its owner command a slot: an address, numbers and a secret (HTCondor
+// src/condor_utils/condor_claimid_parser.h).
 var claimID = regexp.MustCompile(`<[^>]*>#\d+#\d+#`)
 
-// wrappers are those of the pod. A wrapper that has started itself anew has
+// wrappers are the pod's wrappers. A wrapper that has started itself anew has
 // another name in the process table, but the same arguments.
 func (w *target) wrappers(t *testing.T) []harness.Process {
 	t.Helper()
@@ -50,7 +50,7 @@ func (w *target) wrappers(t *testing.T) []harness.Process {
 	return found
 }
 
-// newWrapper is the one that was not there before.
+// newWrapper is the wrapper that was not there before.
 func (w *target) newWrapper(t *testing.T, before []harness.Process) harness.Process {
 	t.Helper()
 	found := slices.DeleteFunc(w.wrappers(t), func(p harness.Process) bool {
@@ -62,7 +62,7 @@ func (w *target) newWrapper(t *testing.T, before []harness.Process) harness.Proc
 	return found[0]
 }
 
-// goSettings are the variables in the environment of a wrapper that steer Go's
+// goSettings are the variables in the environment of a wrapper that control Go's
 // runtime.
 func goSettings(t *testing.T, wrapper harness.Process) []string {
 	t.Helper()

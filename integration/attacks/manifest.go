@@ -37,7 +37,7 @@ func containers(pod map[string]any) []map[string]any { return list(object(pod, "
 
 func security(container map[string]any) map[string]any { return object(container, "securityContext") }
 
-// payloads makes an edit of a pod from one of a payload container.
+// payloads turns an edit of a payload container into one of a pod.
 func payloads(edit func(container map[string]any)) func(pod map[string]any) {
 	return func(pod map[string]any) {
 		for _, c := range containers(pod) {

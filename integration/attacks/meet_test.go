@@ -12,13 +12,13 @@ import (
 	"podstarter/integration/harness"
 )
 
-// A job that the test is to meet waits at a pipe in its sandbox.
+// A job that the test meets waits at a pipe in its sandbox.
 const (
 	pipe = "go"
 	meet = "meet=" + pipe + " "
 )
 
-// met waits until a job has made the pipe. That must not take longer than the job.
+// met waits until a job has made the pipe, for no longer than the job may take.
 func (w *target) met(t *testing.T, job harness.Job) (main harness.Process) {
 	t.Helper()
 	inside := pool.InPod(w.side)
@@ -50,10 +50,10 @@ func (w *target) met(t *testing.T, job harness.Job) (main harness.Process) {
 	return main
 }
 
-// goOn tells it something and lets it go on.
+// goOn sends it a text and lets it continue.
 func (w *target) goOn(t *testing.T, p harness.Process, told string) {
 	t.Helper()
-	// It opens when the job has, too.
+	// Opening succeeds when the job has opened it, too.
 	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/cwd/%s", p.PID, pipe), os.O_WRONLY, 0)
 	if err == nil {
 		_, err = f.WriteString(told)

@@ -17,7 +17,7 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// statuses visits what the kubelet says of the payload containers.
+// statuses calls visit with what the kubelet reports about each payload container.
 func (w *target) statuses(t *testing.T, visit func(container map[string]any)) {
 	t.Helper()
 	pod, err := get(t.Context(), "pod/"+w.side.PodName())
@@ -31,8 +31,8 @@ func (w *target) statuses(t *testing.T, visit func(container map[string]any)) {
 	}
 }
 
-// containerOf is the container of a process, as its control group names it: the
-// kubelet's word for what runs may be a second old.
+// containerOf is the container of a process, by its control group: the kubelet's
+// report may be a second old.
 func containerOf(t *testing.T, p harness.Process) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.PID))
@@ -48,10 +48,10 @@ func containerOf(t *testing.T, p harness.Process) string {
 
 var containerID = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// hadToBeKilled waits until the kubelet tells how one of the containers has ended,
-// and says so if it did not leave by itself. Which of them the next job takes is
-// not known: without a user for each slot the attacker's end is its neighbour's,
-// too, so that both are free.
+// hadToBeKilled waits until the kubelet reports how one of the containers has
+// ended, and says so if it was killed. Nobody knows which of them the next job
+// takes: without a user for each slot the attacker's end is also its neighbour's,
+// so both are free.
 func (w *target) hadToBeKilled(t *testing.T, ids []string) (how []string) {
 	t.Helper()
 	err := harness.Poll(soon(t, patience), fmt.Sprintf("the end of one of the containers %s", ids), func() (bool, error) {
@@ -109,9 +109,9 @@ func waitsForPipe(p harness.Process) bool {
 	})
 }
 
-// TestHostileOutput: a job leaves ten thousand files, names that are no names,
-// links to everywhere, pipes, and a tree that cannot be named. What can be sent
-// arrives, nothing else does, and nothing is left.
+// TestHostileOutput: a job leaves ten thousand files, names that are not valid
+// text, links to everywhere, pipes, and a tree whose paths are too long to name.
+// Everything that can be sent arrives, nothing else does, and nothing is left.
 func TestHostileOutput(t *testing.T) {
 	w := targets[closedPod]
 	w.set(t, Settings[0])

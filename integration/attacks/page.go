@@ -52,8 +52,8 @@ func (a Attack) described(mode Mode) string {
 	return strings.Join(ways, ", or without ")
 }
 
-// byMode puts together what holds in each mode, once if it is the same in all that have
-// something to say.
+// byMode puts together what holds in each mode; once if all modes that have an entry
+// have the same.
 func byMode(say func(Mode) string) string {
 	var texts []string
 	of := map[string][]string{}
@@ -88,7 +88,7 @@ func names(modes []Mode) string {
 	return strings.Join(all, ", ")
 }
 
-// places say what is changed to switch a defence off.
+// places says what is changed to switch a defence off.
 func (d Defence) places() []string {
 	var all []string
 	add := func(place string) {

@@ -15,7 +15,7 @@ import (
 )
 
 // hostilePlugin is the file transfer plugin of the attacker: the probe under another name,
-// so that no other program need be executed.
+// so that no other program is needed.
 const hostilePlugin = "hostile.plugin"
 
 // pluginCommands are those of a job that brings the plugin.
@@ -26,12 +26,12 @@ func pluginCommands() []string {
 	}
 }
 
-// anyPlugins keeps condor_submit from having the job wait for an execution point that
-// takes plugins of jobs, or says that it has that of the site.
+// anyPlugins stops condor_submit from making the job wait for an execution point that
+// accepts plugins of jobs, or says that it has the site's.
 const anyPlugins = "TARGET.HasJobTransferPlugins || TARGET.HasFileTransferPluginMethods isnt undefined || true"
 
-// lookAtPlugin looks, while its job runs, at what the plugin has left, and at the
-// starter that has run it.
+// lookAtPlugin looks, while its job runs, at what the plugin has left, and at the starter
+// that ran it.
 func (w *target) lookAtPlugin(t *testing.T, a *attempts, starters []harness.Process) {
 	t.Helper()
 	inside := pool.InPod(w.side)
@@ -42,7 +42,7 @@ func (w *target) lookAtPlugin(t *testing.T, a *attempts, starters []harness.Proc
 	a.got(PluginSurvivors)
 	for _, p := range left {
 		a.got(PluginSurvivors, p.String())
-		// Or it would be there for all settings to come.
+		// Or it would be there for all later settings.
 		if err := harness.Kill(p, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -56,8 +56,8 @@ func (w *target) lookAtPlugin(t *testing.T, a *attempts, starters []harness.Proc
 	}
 }
 
-// refusedPlugin runs a job that brings the plugin where no job may. It would be tried
-// again for ever.
+// refusedPlugin runs a job that brings the plugin where no job may. Without removal it
+// would be tried again for ever.
 func (w *target) refusedPlugin(t *testing.T, a *attempts) {
 	t.Helper()
 	job := w.submitWhere(t, "bearer", anyPlugins, "forever", "transfer_input_files = hostile://h/"+facts.Tried, "transfer_plugins = hostile="+hostilePlugin)

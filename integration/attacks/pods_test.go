@@ -28,8 +28,8 @@ const rights = `{"apiVersion": "v1", "kind": "List", "items": [
  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "attacks"},
  "subjects": [{"kind": "ServiceAccount", "name": "glidein", "namespace": "podstarter"}]}]}`
 
-// A target is an execution point that is attacked: a pod like that of
-// deploy/glidein, as the pool runs it.
+// A target is an execution point that is attacked: a pod like that of deploy/glidein,
+// as the pool runs it.
 type target struct {
 	side          harness.Side
 	pod           Pod
@@ -46,8 +46,8 @@ func (w *target) slots() []string { return w.pod.slots(pool.Mode) }
 // off are the defences that are off in the pod in all settings.
 func (w *target) off() []string { return Setting{Pod: w.pod.Name}.off(pool.Mode) }
 
-// makeTarget makes a pod after the glidein that runs, without some defences, and
-// waits until its startd has reported to the collector.
+// makeTarget makes a pod like the glidein that runs, without some defences, and waits
+// until its startd has reported to the collector.
 func makeTarget(ctx context.Context, p Pod) (*target, error) {
 	name := p.Name
 	w := &target{side: harness.Side(name), pod: p}
@@ -119,19 +119,19 @@ func ownLogs(name string) error {
 	})
 }
 
-// programs is a directory of this machine that an open pod's pilot has as
+// programs is a directory of this machine that an open pod's pilot sees as
 // programsDirectory.
 func (w *target) programs() string { return filepath.Join(pool.State, "attacks", string(w.side)) }
 
-// manifest is that of the glidein, changed as little as another name and another
-// number of slots demand, and what is to be off.
+// manifest is the glidein's, with another name, another number of slots, and some
+// defences off.
 func (w *target) manifest(ctx context.Context) (pod, config map[string]any, err error) {
 	if pod, err = get(ctx, "pod/"+harness.Ours.PodName()); err != nil {
 		return nil, nil, err
 	}
 	name := string(w.side)
 	delete(pod, "status")
-	// What a container that will not leave costs.
+	// This is what a container costs that does not leave.
 	object(pod, "spec")["terminationGracePeriodSeconds"] = 5
 	pod["metadata"] = map[string]any{"name": name, "namespace": harness.Namespace, "labels": object(pod, "metadata")["labels"]}
 	spec := object(pod, "spec")
@@ -176,7 +176,7 @@ func (w *target) manifest(ctx context.Context) (pod, config map[string]any, err 
 	return pod, config, nil
 }
 
-// configure lets the startd take no jobs but those of this package.
+// configure makes the startd refuse all jobs except those of this package.
 func (w *target) configure(files map[string]any) error {
 	const file = "90-test.conf"
 	text, ok := files[file].(string)
@@ -199,8 +199,8 @@ func (w *target) configure(files map[string]any) error {
 	return nil
 }
 
-// renamed is a copy of the payload container under the name of a slot, which
-// stands in three places.
+// renamed is a copy of the payload container under the name of a slot, which it has in
+// three places.
 func renamed(c map[string]any, name string) map[string]any {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -234,8 +234,8 @@ func get(ctx context.Context, what string) (map[string]any, error) {
 	return o, json.Unmarshal([]byte(text), &o)
 }
 
-// program puts a variant of a program where the path says. What runs already is
-// not changed.
+// program puts a variant of a program at the path. Programs that run already are not
+// changed.
 func (w *target) program(name string, off []string, path string) error {
 	built, err := variants.get(name, off)
 	if err != nil {
@@ -254,11 +254,11 @@ func (w *target) program(name string, off []string, path string) error {
 	return os.Rename(path+".new", path)
 }
 
-// set switches the defences of a setting off, those of code that is started
-// anew, and everything else back on.
+// set switches off the defences of a setting, in code that is started anew too, and
+// everything else on again.
 func (w *target) set(t *testing.T, s Setting) {
 	t.Helper()
-	// With both slots free the first payload container is taken first.
+	// If both slots are free, the first payload container is used first.
 	if err := harness.WaitNone(soon(t, patience), pool.Starters(w.side)); err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +312,7 @@ func (w *target) visible(t *testing.T, path string) string {
 	return fmt.Sprintf("/proc/%d/root%s", master.PID, path)
 }
 
-// installStarter replaces the starter of the pilot for the activations to come.
+// installStarter replaces the starter of the pilot for later activations.
 func (w *target) installStarter(ctx context.Context, off []string) error {
 	built, err := variants.get(starterProgram, off)
 	if err != nil {
@@ -335,8 +335,8 @@ func (w *target) inPilot(t *testing.T, in io.Reader, argv ...string) {
 	}
 }
 
-// beside runs a command in the pilot until the test ends, and waits until
-// everybody can see it.
+// beside runs a command in the pilot until the test ends, and waits until everybody can
+// see it.
 func (w *target) beside(t *testing.T, argv []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -361,7 +361,7 @@ func (w *target) beside(t *testing.T, argv []string) {
 	}
 }
 
-// removeTargets removes what an earlier run may have left, too.
+// removeTargets also removes targets that an earlier run left.
 func removeTargets(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -30,7 +30,7 @@ var (
 	targets  map[string]*target // by the pod's name
 )
 
-// patience is how long anything may take that a test waits for.
+// patience is how long a test waits for anything.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -109,8 +109,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// attackIn tries every attack in one setting, and compares what came of each
-// with what must.
+// attackIn tries every attack in one setting, and compares the result of each with the
+// table.
 func (w *target) attackIn(t *testing.T, s Setting) {
 	w.set(t, s)
 	if s.Victim && len(w.slots()) > 1 {
@@ -160,15 +160,15 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 	}
 }
 
-// nothingToRefuse are attacks that look at what there is: nobody says no.
+// nothingToRefuse are attacks that only look at what there is: nothing refuses them.
 var nothingToRefuse = map[string]bool{
 	HookLoot: true, HookRuns: true, SitePlugin: true, ForkBomb: true, Behind: true,
 	"groups": true, "descriptors": true, "environment": true, PluginPrefix + "environment": true, PluginSurvivors: true, PluginFlood: true,
 	Arguments: true, GoDebug: true, Loot: true, LootBelow: true, Survivors: true, Orphans: true, StopSignal: true, Pipe: true,
 }
 
-// unseen says whether there is nothing to try an attack on, since that is what holds it
-// off: the job sees no process of another container, or there is no neighbour.
+// unseen reports whether an attack has no target because a defence hides it: the job
+// sees no process of another container, or there is no neighbour.
 func unseen(attack Attack, off []string) bool {
 	for _, name := range []string{Namespace, OneContainer} {
 		if in(pool.Mode, defence(name).In) && !slices.Contains(off, name) &&
@@ -179,7 +179,7 @@ func unseen(attack Attack, off []string) bool {
 	return false
 }
 
-// attempts are what came of the attacks in one setting.
+// attempts are the results of the attacks in one setting.
 type attempts struct{ results map[string]facts.Attempt }
 
 func (a *attempts) got(attack string, what ...string) {
@@ -208,7 +208,7 @@ func (a *attempts) read(t *testing.T, job harness.Job) {
 	}
 }
 
-// password is where the pilot keeps the pool's.
+// password is where the pilot keeps the pool's password.
 func password() string {
 	if pool.Mode == harness.Rootless {
 		return "/var/lib/condor/etc/passwords.d/POOL"
@@ -227,8 +227,7 @@ func namesOf(s Setting, plugin bool) string {
 	return strings.Join(names, ",")
 }
 
-// attacker runs the job that tries what can be tried from within, and looks at
-// what it has brought about.
+// attacker runs the job that tries the attacks from within, and looks at their effects.
 func (w *target) attacker(t *testing.T, s Setting) *attempts {
 	t.Helper()
 	off := s.off(pool.Mode)
@@ -268,7 +267,7 @@ func (w *target) attacker(t *testing.T, s Setting) *attempts {
 			a.got(attack, fmt.Sprintf("%d bytes of %s", len(loot), password()))
 		}
 	}
-	// A link that leads out is an output file that cannot be sent.
+	// A link that leads out of the sandbox is an output file that cannot be sent.
 	if arrived := len(a.results[Loot].Got) > 0; arrived == end.Held {
 		t.Errorf("the link's target arrived: %v, and yet the job ended so: %s", arrived, end)
 	}
@@ -312,7 +311,7 @@ func (w *target) ready(t *testing.T, argument string) harness.Process {
 // onlyOnce is true of a job that has never run.
 const onlyOnce = "(NumJobStarts ?: 0) < 1"
 
-// starters are those that run, but for some.
+// starters are those that run, except some.
 func (w *target) starters(t *testing.T, but []harness.Process) []harness.Process {
 	t.Helper()
 	starters := pool.Starters(w.side)

@@ -6,8 +6,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// A Pod is an execution point whose manifest, or what is there before its startd
-// begins, lacks some defences.
+// A Pod is an execution point that lacks some defences in its manifest or in what is there
+// before its startd begins.
 type Pod struct {
 	Name string
 	In   []Mode // nil: in all modes
@@ -152,8 +152,8 @@ func podsOf(mode Mode) []Pod {
 	return slices.DeleteFunc(slices.Clone(Pods), func(p Pod) bool { return !in(mode, p.In) })
 }
 
-// slots are the payload containers of the pod: one for the attacker, and one
-// for its neighbour where the pod may have it.
+// slots are the payload containers of the pod: one for the attacker, and one for its neighbour
+// where the pod may have it.
 func (p Pod) slots(mode Mode) []string {
 	if mode == harness.Rootless && !slices.Contains(p.Off, OneContainer) {
 		return []string{payloadContainer}

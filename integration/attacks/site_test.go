@@ -12,8 +12,8 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// What the hooks of the site write to the log of the starter if an attack on them got
-// through, and a file by which a job tells one that it is done.
+// What the site's hooks write to the log of the starter if an attack on them got through,
+// and the file by which a job tells a hook that it is done.
 const (
 	hookRead = "read-the-note-of-the-job"
 	hookRan  = "ran-a-command-of-the-job"
@@ -23,9 +23,9 @@ const (
 	pluginRead = "has-the-credentials-of-the-job"
 )
 
-// sitePrograms are the hooks of the site, and a file transfer plugin: a hook that stays
-// beside a job that says so until that has tried to get into it, and one that reads what a
-// job has noted. Variables steer bash. The plugin uses credentials of the job.
+// sitePrograms are the site's hooks and a file transfer plugin. One hook stays beside a
+// job that asks for it until the job has tried to get into it; one reads what a job has
+// noted. Variables control bash. The plugin uses credentials of the job.
 var sitePrograms = map[string]string{
 	facts.SiteHook: `#!/bin/sh
 grep -q '^HostileHook = true' || exit 0
@@ -50,7 +50,7 @@ echo '[ TransferUrl = "site://h/done"; TransferFileName = "done"; TransferSucces
 `,
 }
 
-// A job may have many more processes than those of this package need.
+// A job may have many more processes than the jobs of this package need.
 const siteConfig = `POD_STARTER_MAX_PROCESSES = 200
 FILETRANSFER_PLUGINS = $(FILETRANSFER_PLUGINS), ` + programsDirectory + `/site-plugin
 LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS = D_ALWAYS
@@ -85,7 +85,7 @@ func (w *target) meetHook(t *testing.T) {
 	}
 }
 
-// lookAtHooks reads what the hooks have said.
+// lookAtHooks reads what the hooks have logged.
 func (w *target) lookAtHooks(t *testing.T, a *attempts, job harness.Job) {
 	t.Helper()
 	run, err := job.Run(soon(t, patience), 1)
@@ -108,8 +108,8 @@ func (w *target) lookAtHooks(t *testing.T, a *attempts, job harness.Job) {
 	}
 }
 
-// visit has the job's owner log in until the job has tried to make something of that. To
-// be waited for by the function that it returns.
+// visit logs in as the job's owner until the job has tried to take advantage of that. The
+// returned function waits for it.
 func (w *target) visit(t *testing.T, job harness.Job) (wait func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -140,5 +140,5 @@ func (w *target) visit(t *testing.T, job harness.Job) (wait func()) {
 	}
 }
 
-// visitProgram is what the ssh server is called in the process table (package visit).
+// visitProgram is the name of the ssh server in the process table (package visit).
 const visitProgram = "condor_pod_visi"

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// starterSockets tells of the starters of the pod as the probe wants it: a line for each,
-// with the port of the pod's daemons and the name of the abstract socket by which
+// starterSockets describes the starters of the pod as the probe expects it: a line for
+// each, with the port of the pod's daemons and the name of the abstract socket by which
 // condor_shared_port passes connections on. A job finds them among those of the whole
-// machine, which are not to be attacked.
+// machine, which must not be attacked.
 func (w *target) starterSockets(t *testing.T) string {
 	t.Helper()
 	table, err := os.ReadFile("/proc/net/unix")

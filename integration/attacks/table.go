@@ -21,7 +21,7 @@ const (
 // PluginPrefix begins the names of what plugins try, or have left.
 const PluginPrefix = "plugin-"
 
-// Those of plugins that the test looks after.
+// The plugins' attacks that the test itself looks after.
 const (
 	PluginFlood     = PluginPrefix + "flood"
 	PluginSurvivors = PluginPrefix + "survivors"

@@ -25,8 +25,8 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// TestChanges: each snippet is there exactly once, alone and beside the others of
-// a setting, and what comes of it compiles.
+// TestChanges: each snippet occurs exactly once, alone and together with the others of a
+// setting, and the result compiles.
 func TestChanges(t *testing.T) {
 	for _, d := range Defences {
 		if _, err := writeOverlay(root(t), t.TempDir(), d.Changes); err != nil {
@@ -51,9 +51,9 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestEveryDefenceMatters: in each mode the settings show of each attack that it gets
-// through, and of each defence against it that it alone holds the attack off, all others
-// of the same way being off.
+// TestEveryDefenceMatters: for each attack and mode, the settings show that it gets
+// through, and for each defence against it that this defence alone stops the attack when
+// all others of the same way are off.
 func TestEveryDefenceMatters(t *testing.T) {
 	for _, mode := range Modes {
 		t.Run(string(mode), func(t *testing.T) { everyDefenceMatters(t, mode) })
@@ -102,9 +102,9 @@ func everyDefenceMatters(t *testing.T, mode Mode) {
 	}
 }
 
-// settingsThatShow are what is off in the settings that try the attack. How it gets
-// through where processes are seen is shown by those of mode shared, too, if the way is
-// the same there.
+// settingsThatShow are what is off in the settings that try the attack. The settings of
+// mode shared also show how it gets through where processes are seen, if the way is the
+// same there.
 func settingsThatShow(mode Mode, a Attack, w Way) (shown [][]string) {
 	for _, s := range settingsOf(mode) {
 		if a.tries(s, mode) {

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// builder builds variants of our programs, each once.
+// builder builds each variant of our programs once.
 type builder struct {
 	ctx   context.Context // of all builds
 	dir   string
@@ -18,7 +18,7 @@ type builder struct {
 	built map[string]func() (string, error)
 }
 
-// get is the path of a program without some defences.
+// get returns the path of a program without some defences.
 func (b *builder) get(program string, off []string) (string, error) {
 	list := changes(program, off)
 	key := program + fmt.Sprint(list)
@@ -33,8 +33,8 @@ func (b *builder) get(program string, off []string) (string, error) {
 	return build()
 }
 
-// all builds what the settings need, one after the other: the tests go on with
-// what is there.
+// all builds what the settings need, one after the other: the tests start with the
+// first.
 func (b *builder) all() {
 	for _, s := range settingsOf(pool.Mode) {
 		for program := range programFolders {

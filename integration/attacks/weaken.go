@@ -33,7 +33,7 @@ const (
 
 var programFolders = map[string]string{starterProgram: "./starter", wrapperProgram: "./wrapper"}
 
-// program is the one that a change is for.
+// program is the program that a change is for.
 func (c Change) program() string {
 	if strings.HasPrefix(c.File, "wrapper/") {
 		return wrapperProgram
@@ -73,7 +73,7 @@ func weaken(ctx context.Context, root, program string, changes []Change, out str
 }
 
 // goCommand is the go tool at the top of the project. All use one environment, so
-// that what one has compiled is there for the next.
+// that each finds what an earlier one has compiled.
 func goCommand(ctx context.Context, root string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = root

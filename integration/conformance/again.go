@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// FirstFailures is the environment variable that names a file for the cases that
-// failed and passed when they were tried again. The Go command hides what a test
-// that passes says; integration/run-tests prints the file at its end.
+// FirstFailures is the environment variable with the file for cases that failed
+// and passed at the second try. The Go command hides the output of a test that
+// passes; integration/run-tests prints the file at its end.
 const FirstFailures = "PODSTARTER_FIRST_FAILURES"
 
-// noteFirst adds one of them to the file, if there is one: where and what it was,
-// and what was wrong at first. Several processes may write at a time.
+// noteFirst appends to the file, if there is one, what failed at first, and why.
+// Several processes may write at a time.
 func noteFirst(path, where, name string, wrong []string) error {
 	if path == "" {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"podstarter/integration/harness"
 )
 
-// transferBreaks breaks the connection on which files of the job travel, as a
-// network does that forgets it, once they do; that for calls stays. It waits for
-// the connection, which a shadow has not called out for but was called on.
+// transferBreaks breaks the connection that carries the job's files while it is
+// in use, as a network does that forgets it; the connection for calls stays. It
+// waits for a connection that the shadow accepted and did not open.
 func transferBreaks() Step {
 	return Do("the connection for files breaks", func(ctx context.Context, r *Run) error {
 		port, err := r.Pool.SubmitPort()
@@ -37,12 +37,13 @@ func transferBreaks() Step {
 	})
 }
 
-// breakCallsOf breaks what the job's shadow, or a child that it transfers files
-// with, was called on. The kernel breaks a connection by the end that called.
+// breakCallsOf breaks the connections that the job's shadow, or a child that
+// transfers its files, has accepted. The kernel breaks a connection at the end
+// that called.
 func (r *Run) breakCallsOf(port uint16) (int, error) {
 	shadow, err := r.Shadow()
 	if err != nil {
-		return 0, nil // the last that it logged may be of a child that has gone
+		return 0, nil // the last one logged may belong to a child that has gone
 	}
 	family, err := harness.Processes(func(q harness.Process) bool {
 		return q.Namespace == shadow.Namespace && q.Comm == shadow.Comm && (q.PID == shadow.PID || parent(q.PID) == shadow.PID || parent(shadow.PID) == q.PID)
@@ -72,7 +73,8 @@ func (r *Run) breakCallsOf(port uint16) (int, error) {
 	})
 }
 
-// parent is the parent of a process, 0 of one that has gone (proc_pid_stat(5)).
+// parent is the parent of a process; 0 if the process has gone
+// (proc_pid_stat(5)).
 func parent(pid int) int {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

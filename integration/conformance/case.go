@@ -7,50 +7,50 @@ import (
 	"podstarter/integration/harness"
 )
 
-// Case is a job, what is done to it, and what of it is compared.
+// Case is a job, what the test does to it, and what it compares.
 type Case struct {
 	Name   string
-	Shows  string         // what the case is there for, for the page
+	Shows  string         // what the case shows, for the page
 	Submit string         // commands of the submit file, one a line; they come after, and win over, those of every case
 	Files  []harness.File // of the submit directory; the probe is always there
 	Count  int            // jobs of the cluster, 0 means 1
 	Queue  string         // queue statement, when it is not "queue Count"
 	// Options are those of condor_submit.
 	Options []string
-	// Steps are carried out in order after the submission; then the case waits
-	// until all its jobs have left the queue. A job on hold is removed first.
+	// Steps run in order after the submission. Then the case waits until all its
+	// jobs have left the queue. A job on hold is removed first.
 	Steps []Step
-	// Facts says that the output "out" is what the probe's step "facts" printed,
-	// which is compared by name rather than as text.
+	// Facts says that the file "out" has the output of the probe's step "facts". It
+	// is compared by name and not as text.
 	Facts bool
-	// Stuck says that the stock starter does not end by itself after this, so that
-	// the startd kills it: what the startd keeps of it then is not compared.
+	// Stuck says that the stock starter does not end by itself after this, so the
+	// startd kills it. What the startd keeps of that starter is not compared.
 	Stuck bool
-	// Alone says that no other case may run meanwhile on either execution point,
-	// as when a daemon is killed that serves all.
+	// Alone says that no other case may run at the same time on either execution
+	// point, for example because a daemon is killed that serves all.
 	Alone bool
-	// Spooled says that the access point keeps the job's files, its event log
-	// among them, until a step fetches them; steps must take it out of the queue.
+	// Spooled says that the access point keeps the job's files and its event log
+	// until a step fetches them. A step must then remove the job from the queue.
 	Spooled bool
-	// Fleeting are names that come or not by the clock, under the stock starter
-	// too: they are left out of the comparison wherever they show. The first * of
-	// one stands for any text.
+	// Fleeting are names that appear or not by chance of timing, under the stock
+	// starter too. They are left out of every comparison. The first * of one stands
+	// for any text.
 	Fleeting []string
 	// Versions are the pairs of versions (EP+AP) that the case is for, the first *
 	// of one stands for any text; empty for all.
 	Versions []string
-	// Patience is how long the case may take at most; 0 means [Patience].
+	// Patience is the longest time that the case may take; 0 means [Patience].
 	Patience time.Duration
 	// OnRequest says that the case runs only with the flag -all: it takes long, or
-	// shows the same by another way. See [Case.onRequest].
+	// shows in another way what others show. See [Case.onRequest].
 	OnRequest bool
 }
 
-// Patience is how long a case may take that says nothing else: long, since one
-// that passes never uses it up.
+// Patience is the default for a case. It is long, since a case that passes never
+// uses it up.
 const Patience = 2 * time.Minute
 
-// Subject is what belongs together, in one file.
+// Subject is a group of cases, in one file.
 type Subject struct {
 	Name  string
 	Title string // for the page
@@ -58,9 +58,9 @@ type Subject struct {
 	Setup Setup
 }
 
-// Setup is configuration that the cases of a subject need. All of it is in force
-// for all cases, so that it must say by itself which jobs it is for: hooks by
-// HookKeyword, a wrapper by an attribute of the job that it reads.
+// Setup is configuration that the cases of a subject need. All setups are in force
+// for all cases, so each must select its own jobs: hooks by HookKeyword, a wrapper
+// by an attribute of the job that it reads.
 type Setup struct {
 	Execute  string         // lines for the configuration of both execution points
 	Submit   string         // lines for that of the submit side
@@ -103,7 +103,7 @@ func Subjects() []Subject {
 	}
 }
 
-// Cases are those of all subjects.
+// Cases returns the cases of all subjects.
 func Cases() []Case {
 	var all []Case
 	for _, s := range Subjects() {
@@ -129,19 +129,18 @@ func Check(subjects []Subject) error {
 	return nil
 }
 
-// For reports whether the case is for such a pool.
+// For reports whether the case is meant for such a pool.
 func (c Case) For(v harness.Versions) bool {
 	return len(c.Versions) == 0 || listed(c.Versions, v.String())
 }
 
-// only is the case for pools of these pairs of versions.
+// only limits the case to pools of these pairs of versions.
 func (c Case) only(versions ...string) Case {
 	c.Versions = versions
 	return c
 }
 
-// onRequest leaves the case out of what runs each time. The page of differences
-// says so of it.
+// onRequest excludes the case from ordinary runs. The page of differences says so.
 func (c Case) onRequest() Case {
 	c.OnRequest = true
 	return c
@@ -161,8 +160,8 @@ func (c Case) Submission(side harness.Side, probe harness.File) harness.Submissi
 	}
 }
 
-// Script is a file of the submit directory that a shell runs; both execution
-// points have /bin/sh and the usual commands of a small Debian.
+// Script is a file of the submit directory that a shell runs. Both execution points
+// have /bin/sh and the usual commands of a small Debian.
 func Script(name, text string) harness.File {
 	return harness.File{Name: name, Mode: 0o755, Content: []byte("#!/bin/sh\n" + text)}
 }

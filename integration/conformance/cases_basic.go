@@ -2,7 +2,7 @@ package conformance
 
 import "podstarter/integration/harness"
 
-// basicCases are the whole way of jobs that ask for nothing in particular.
+// basicCases follow jobs without special requests from submission to end.
 var basicCases = []Case{
 	{Name: "plain", Shows: "standard output, exit code 0",
 		Submit: "arguments = out=hello\noutput = out"},

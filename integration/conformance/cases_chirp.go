@@ -8,8 +8,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// chirpTool is condor_chirp as the submit side has it, with all that it needs to
-// run in any image; the script ./chirp runs it.
+// chirpTool is the submit side's condor_chirp, with all that it needs to run in
+// any image. The script ./chirp runs it.
 const chirpTool = "/usr/libexec/condor/condor_chirp, /lib64/ld-linux-x86-64.so.2, " +
 	"/usr/lib/x86_64-linux-gnu/libstdc++.so.6, /usr/lib/x86_64-linux-gnu/libgcc_s.so.1, /usr/lib/x86_64-linux-gnu/libc.so.6, /usr/lib/x86_64-linux-gnu/libm.so.6"
 
@@ -26,7 +26,7 @@ func chirpCase(name, shows, more, script string, files ...harness.File) Case {
 	return Case{Name: name, Shows: shows, Submit: submit + more, Files: all}
 }
 
-// rawCase says requests to the proxy by hand.
+// rawCase sends hand-written requests to the proxy.
 func rawCase(name, shows, more string, requests ...string) Case {
 	return Case{Name: name, Shows: shows,
 		Submit: "arguments = chirp=requests\ntransfer_input_files = requests\noutput = out\nerror = err\n" + more,
@@ -125,5 +125,5 @@ echo "$_CHIRP_DELAYED_UPDATE_PREFIX"`)}},
 		Fleeting: []string{"NumPids"}}, // it may have been killed when it is counted
 }
 
-// chirpSetup is empty: all of it is what HTCondor does by default.
+// chirpSetup is empty: the cases use HTCondor's defaults.
 var chirpSetup = Setup{}

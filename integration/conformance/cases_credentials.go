@@ -8,8 +8,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// Directories of credentials: of tokens at the submit side, where a credential
-// monitor would put them, and of Kerberos tickets in the execution points.
+// Directories of credentials: tokens on the submit side, where a credential monitor
+// would put them, and Kerberos tickets in the execution points.
 const (
 	tokenDir  = "/var/lib/condor/conformance_oauth"
 	ticketDir = "/var/lib/condor/conformance_krb"
@@ -22,8 +22,8 @@ SEC_CREDENTIAL_REFRESH = 2
 `,
 }
 
-// atDelegation are the pairs in which stock can be asked for a proxy: starters of
-// Debian's 23.9 now and then fail to make a request for one, or lose the shadow.
+// atDelegation are the pairs in which the stock starter can be asked for a proxy.
+// Starters of Debian's 23.9 now and then fail to request one, or lose the shadow.
 var atDelegation = []string{"25.14+*"}
 
 // That a proxy is renewed while the job runs is in TestRenewedProxy of e2e: a stock
@@ -63,7 +63,7 @@ MY.OAuthServicesNeeded = strcat("plain", ClusterId)`,
 		Submit: `arguments = out=never
 output = out
 MY.OAuthServicesNeeded = strcat("missing", ClusterId)`,
-		// The shadow holds the job and leaves; it may hear the starter's complaint
+		// The shadow holds the job and leaves. It may hear the starter's complaint
 		// before, which says more than stock's.
 		Fleeting: []string{"021*"}},
 	{Name: "proxy", Versions: atDelegation, Shows: "an X.509 proxy by delegation: where, with which mode, of how many parts",
@@ -99,8 +99,8 @@ echo "${X509_USER_PROXY#$_CONDOR_SCRATCH_DIR}"
 grep -e ----- "$X509_USER_PROXY"
 `
 
-// withoutTransfer has a shell of the execution point run in its /tmp, whatever
-// that is there: there is no directory that both sides share.
+// withoutTransfer makes the job's shell run in /tmp of the execution point,
+// whatever files are there: the two sides share no directory.
 const withoutTransfer = `executable = /bin/sh
 transfer_executable = False
 should_transfer_files = NO
@@ -109,8 +109,8 @@ remote_initialdir = /tmp
 MY.FileSystemDomain = TARGET.FileSystemDomain
 `
 
-// token gives the job's user a token at the submit side, in the way of a
-// credential monitor: whole, and for root's eyes alone.
+// token gives the job's user a token on the submit side, as a credential monitor
+// does: all of it at once, and readable only by root.
 func token(service, content string) Step {
 	return Do("the token of "+service+" is "+content, func(ctx context.Context, r *Run) error {
 		args, _ := r.arguments([]string{service + "<cluster>.use"})
@@ -120,9 +120,9 @@ func token(service, content string) Step {
 	})
 }
 
-// tickets gives all who may run jobs in the execution point Kerberos tickets: the
-// stock starter looks for those of the account that the job runs as, ours for
-// those of the job's owner.
+// tickets gives Kerberos tickets to all users whose jobs may run in the execution
+// point. The stock starter looks for a ticket of the account that the job runs as,
+// ours for one of the job's owner.
 func tickets(content string) Step {
 	return Do("the tickets are "+content, func(ctx context.Context, r *Run) error {
 		const script = `mkdir -p "$0" && chmod 755 "$0" && umask 077 && cat >"$0/new" &&

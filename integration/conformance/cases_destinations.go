@@ -6,7 +6,7 @@ import (
 	"podstarter/integration/harness"
 )
 
-// kept tells what the plugin of keep:// has stored for the job, and clears it away.
+// kept prints what the plugin of keep:// has stored for the job, and removes it.
 func kept() Step {
 	return EP("sh", "-c", "cd "+programs+`/kept/<cluster> 2>/dev/null || exit
 find . -type f | sort | while read -r f; do echo "$f: $(cat "$f" | tr '\n' ' ' | head -c 60)"; done | sed 's|/[^/]*_<cluster>\.0_[0-9]*/|/JOB/|'
@@ -23,14 +23,14 @@ func storing(name, shows, script, submit string, steps ...Step) Case {
 // tree is a job that makes some files in directories.
 const tree = "mkdir -p d/sub d/empty; echo one >a; echo two >d/b; echo three >d/sub/c; echo hello; "
 
-// saving is a job that saves checkpoints at a URL, ends at its third, and is killed
-// once after its second. What it says at its end is what was restored.
+// saving is a job that saves checkpoints at a URL, ends at the third, and is killed
+// once after the second. At its end it prints what was restored.
 func saving(name, shows, url, more string) Case {
 	c := Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", savingScript)},
 		Submit: "executable = job.sh\noutput = out\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = state, d\ntransfer_output_files = state\n" +
 			"checkpoint_destination = " + url + "\n" + more,
 		Steps: append(slices.Clone(killed), Ends(), kept()),
-		// URLs that are received hold the job's number, which may have another length.
+		// Received URLs contain the job's number, whose length may differ.
 		Fleeting: []string{"numpids", "010   Number of processes*", "stdoutmtime", "bytesrecvd", "004   *Bytes Received By Job", "005   *Bytes Received By Job"}}
 	return twice(c)
 }
@@ -42,11 +42,12 @@ func refused(name, shows, destination string) Case {
 		Steps:  []Step{Ends(), kept()}, Versions: withCheckpointFailures}
 }
 
-// withCheckpointFailures are the versions whose events tell a failed checkpoint as
-// the rules for these cases have it.
+// withCheckpointFailures are the versions whose events report a failed checkpoint as
+// the rules for these cases expect it.
 var withCheckpointFailures = []string{"25.14+25.14"}
 
-// firstDestination is where a job's output goes at its first run; later it goes well.
+// firstDestination is where a job's output goes in its first run; later runs use one
+// that works.
 func firstDestination(url string) string {
 	return "MY.OutputDestination = ifThenElse(NumShadowStarts =?= 1, \"" + url + "\", \"keep://out\")"
 }
@@ -64,7 +65,7 @@ printf probe-stays >/proc/$$/comm
 // killed ends the first run of such a job.
 var killed = []Step{Runs("probe-stays"), Tool("condor_vacate_job", "-fast", "<job>"), Executes(2)}
 
-// destinationsCases are about what goes elsewhere than to the access point.
+// destinationsCases are about output that does not go to the access point.
 var destinationsCases = []Case{
 	storing("dest-tree", "output_destination with directories; standard output comes back", tree,
 		"transfer_output_files = a, d\noutput_destination = keep://out/base").only(withNewStarter...),
@@ -122,8 +123,8 @@ var destinationsCases = []Case{
 	saving("checkpoint-corrupt", "a file of a checkpoint that comes back otherwise than it was saved", "keep://corrupt", "MY.TransferOutput = \"\"").only(withCheckpointFailures...),
 }
 
-// destinationsSetup has a plugin that keeps files in the pilot, below a directory
-// of each job, or fails as its URL says.
+// destinationsSetup has a plugin that stores files in the pilot, in a directory for
+// each job, or fails as its URL says.
 var destinationsSetup = Setup{
 	Execute:  "FILETRANSFER_PLUGINS = $(FILETRANSFER_PLUGINS), " + programs + "/keep_plugin\n",
 	Programs: []harness.File{Script("keep_plugin", keepPlugin)},

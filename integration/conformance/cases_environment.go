@@ -6,8 +6,8 @@ var environmentSetup = Setup{
 	Execute: "JOB_INHERITS_STARTER_ENVIRONMENT = CONFORMANCE_NOT_THERE, TZ\n",
 }
 
-// environmentCases are what a job finds: variables, arguments, limits, the
-// directory it starts in, files.
+// environmentCases are about what a job finds: variables, arguments, limits,
+// its working directory, files.
 var environmentCases = []Case{
 	{Name: "environment-v1", Shows: "the old syntax of environment and arguments, and variables of the submitter",
 		Submit: `environment = PLAIN=1;SPACES=a b  c;QUOTE='it';EMPTY=;EQUAL=a=b

@@ -2,11 +2,11 @@ package conformance
 
 import "podstarter/integration/harness"
 
-// shortLease is for jobs after whose end a stock starter of 23.9 waits, on its
-// slot, until the lease is over.
+// shortLease is for jobs after whose end a stock starter of 23.9 stays on its
+// slot until the lease is over.
 const shortLease = "\n+JobLeaseDuration = 15\n"
 
-// filesCases are about what goes in and comes out.
+// filesCases are about files that go in and come out.
 var filesCases = []Case{
 	{Name: "remap", Shows: "output remapped into a directory, to an absolute path, and standard output too",
 		Files: []harness.File{{Name: "there/keep"}},

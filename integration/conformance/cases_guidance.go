@@ -14,8 +14,8 @@ import (
 )
 
 // guidanceSetup has a shadow that takes its guidance from the job's ad, for jobs
-// that a file asks for, and a diagnostic. Such a shadow takes no second job, since
-// it would go on with the guidance of the first.
+// that ask for it with a file, and a diagnostic. Such a shadow takes no second
+// job, because it would continue with the guidance of the first.
 var guidanceSetup = Setup{
 	Submit: "SHADOW = " + programs + "/shadow\n",
 	// It begins each job, so that it runs no other program.
@@ -40,8 +40,8 @@ line two"
 	},
 }
 
-// guided are commands of the shadow, one list for each job. Those that end
-// without a word to the starter are followed by one, as the shadow reads beyond
+// guided are commands of the shadow, one list for each job. A list that ends
+// without a command to the starter gets one more, because the shadow reads beyond
 // the end of a list.
 var guided = []string{
 	`{ [ Command = "CarryOn" ], [ Command = "CarryOn" ] }`,
@@ -53,8 +53,8 @@ var guided = []string{
 	`{ [ Command = "MakeCoffee" ], [ Command = "CarryOn" ] }`,
 }
 
-// guidanceCases ask for all of it of starters whose input comes, and of some whose
-// input does not.
+// guidanceCases give all of it to starters whose input arrives, and some of it to
+// starters whose input does not.
 var guidanceCases = []Case{{
 	Name: "guidance", Shows: "each command of the shadow to starters whose input did not come, or came", Alone: true, Versions: []string{"25.14+25.14"},
 	Files:  []harness.File{Script("job.sh", "ls here gone; exit 3\n"), {Name: "here", Content: []byte("input\n")}, {Name: "gone"}},
@@ -67,13 +67,13 @@ var guidanceCases = []Case{{
 	},
 }}
 
-// conversations are lines with the input of a job and the list of commands.
+// conversations are lines with a job's input and its list of commands.
 func conversations() []string {
 	var all []string
 	for _, list := range guided {
 		all = append(all, "gone "+list)
-		// Not each for both: a job that is given up although its input came comes
-		// back for ever.
+		// Not each for both: a job that is given up although its input arrived
+		// comes back for ever.
 		if strings.Contains(list, "Retry") || strings.Contains(list, "Diagnostic") {
 			all = append(all, "here "+list)
 		}
@@ -81,7 +81,7 @@ func conversations() []string {
 	return all
 }
 
-// heardOfDiagnostics is what the log of shadows says of diagnostics of the jobs.
+// heardOfDiagnostics is what the shadows' log says about diagnostics of the jobs.
 func heardOfDiagnostics(_ context.Context, r *Run) (string, error) {
 	dir := filepath.Join(r.Pool.State, "log", "pool")
 	text, err := os.ReadFile(filepath.Join(dir, "ShadowLog"))

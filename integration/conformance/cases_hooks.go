@@ -7,7 +7,7 @@ import (
 	"podstarter/integration/harness"
 )
 
-// hooked is a job with hooks; until it has ended it does what body says.
+// hooked is a job with hooks. The hooks do what body says until the job has ended.
 func hooked(keyword, body, more string) (submit string, file harness.File) {
 	return "executable = body.sh\n+HookKeyword = " + classads.QuoteOld(keyword) + "\noutput = out\n" + more, Script("body.sh", body)
 }
@@ -144,7 +144,7 @@ exec "$@"
 	},
 }
 
-// hookKnobs puts the directory of programs before those of hooks.
+// hookKnobs puts the directory of programs before the names of the hooks.
 func hookKnobs(text string) string {
 	return strings.ReplaceAll(text, " = hooks/", " = "+programs+"/hooks/")
 }

@@ -6,9 +6,9 @@ import (
 	"podstarter/integration/harness"
 )
 
-// show lists what is at and below names: kind, mode, size of files, name. Names
-// are printed so that each takes one line, whatever is in it; of directories no
-// size, which is the file system's.
+// show lists the named files and all below them: kind, mode, size of files, name.
+// Each name is printed on one line, whatever it contains. Directories have no size
+// here, since that is the file system's choice.
 const show = `show() { find "$@" \( -type d -printf '%y %m - %p\n' \) -o -printf '%y %m %s %p\n' | LC_ALL=C sort; }
 `
 
@@ -27,7 +27,7 @@ func taking(name, shows, script, submit string, files ...harness.File) Case {
 		Submit: "executable = job\noutput = out\ntransfer_output_files = \"\"\n" + submit}
 }
 
-// arranged is a case whose submit directory a script makes ready before the job
+// arranged is a case in which a script prepares the submit directory before the job
 // may begin.
 func arranged(script string, c Case) Case {
 	c.Submit += "\nhold = True"
@@ -35,7 +35,7 @@ func arranged(script string, c Case) Case {
 	return c
 }
 
-// inputCases are about what comes in.
+// inputCases are about files that go in.
 var inputCases = []Case{
 	arranged("mkdir empty",
 		taking("input-forms", "directories with and without trailing slash: nested, below others, empty",
@@ -112,8 +112,8 @@ transfer_input_files = in
 // deep is a path of a hundred levels.
 func deep(top string) string { return top + strings.Repeat("/d", 99) }
 
-// limited is a job whose input and output, the executable not counted, is as
-// large as its limits and so many bytes more.
+// limited is a job whose input and output, without the executable, have the size of
+// its limits plus so many bytes.
 func limited(name, shows string, more int) Case {
 	const mb = 1 << 20
 	return Case{Name: name, Shows: shows,

@@ -2,11 +2,11 @@ package conformance
 
 import "podstarter/integration/harness"
 
-// openingNoPipe are the versions without the older stock starter, which opens a pipe
-// that it is to send and waits for ever for somebody who writes to it.
+// openingNoPipe are the versions without the older stock starter. That one opens a
+// pipe that it is to send, and waits for ever for a writer.
 var openingNoPipe = []string{"25.14+*"}
 
-// leftoversCases are about what a job may leave in its sandbox, and bounds.
+// leftoversCases are about what a job may leave in its sandbox, and limits.
 var leftoversCases = []Case{
 	{Name: "pipes", Shows: "named pipes: among the outputs, in a directory, and named as output",
 		Files:  []harness.File{Script("job", "mkdir d; mkfifo d/pipe named unnamed; echo 1 >d/file")},

@@ -19,8 +19,8 @@ var momentsSetup = Setup{Execute: hookKnobs("WAITSBEFORE_HOOK_PREPARE_JOB_BEFORE
 	Programs: []harness.File{Script("hooks/waits", waitingHook), Script("hooks/waits-a-while", strings.Replace(waitingHook, "exec ", "", 1)+"exit 0\n")},
 }
 
-// preparing is a job whose hook takes its time, in the first run. Steps follow
-// when the hook has begun.
+// preparing is a job whose hook is slow in the first run. The steps follow when the
+// hook has begun.
 func preparing(name, shows, keyword string, steps ...Step) Case {
 	c := twice(steered(name, shows, "ls | grep -v '^_condor'\n", "+HookKeyword = "+classads.QuoteOld(keyword),
 		append([]Step{Wait("the hook", hookRuns)}, steps...)...))
@@ -30,8 +30,8 @@ func preparing(name, shows, keyword string, steps ...Step) Case {
 	return c
 }
 
-// suspendedPreparing is a job that would end soon if it did not wait for a file,
-// too soon for the signal that stops it.
+// suspendedPreparing is a job that would soon end if it did not wait for a file: too
+// soon for the signal that stops it.
 func suspendedPreparing() Case {
 	c := preparing("suspended-preparing", "condor_suspend then: the job begins, suspended, and goes on with condor_continue", "waitsawhile",
 		Tool("condor_suspend"), logged("slot*", "waitsawhile", "[Ss]uspend"), Quietly(Do("the hook ends", endHook)),
@@ -40,14 +40,14 @@ func suspendedPreparing() Case {
 	return c
 }
 
-// hookRuns waits until the job's hook runs, which has the job's number as an
+// hookRuns waits until the job's hook runs. The hook has the job's number as an
 // argument of a command.
 func hookRuns(ctx context.Context, r *Run) error {
 	_, err := harness.WaitSome(ctx, 1, r.napping())
 	return err
 }
 
-// endHook ends a hook that waits for a nap to be over.
+// endHook ends a hook that waits for its nap to end.
 func endHook(_ context.Context, r *Run) error {
 	nap, err := harness.One("hook's nap", r.napping())
 	if err != nil {
@@ -64,8 +64,8 @@ func (r *Run) napping() func(harness.Process) bool {
 	}
 }
 
-// hookNap is how long the hook of a cluster's job sleeps, in seconds: a number
-// that no other does.
+// hookNap is how long the hook of a cluster's job sleeps, in seconds. No other process
+// sleeps for the same number.
 func hookNap(cluster int) string { return fmt.Sprintf("100.%06d", cluster) }
 
 // waitingHook sleeps in the first run.
@@ -75,8 +75,8 @@ starts=$(echo "$ad" | sed -n 's/^NumShadowStarts = //p')
 exec sleep 100.$(printf %06d $(echo "$ad" | sed -n 's/^ClusterId = //p'))
 `
 
-// incoming is a job whose input takes a while to come. Steps follow when it has
-// begun to; "comes" has it come at once the next time.
+// incoming is a job whose input arrives slowly. The steps follow when the transfer has
+// begun; after "comes" the input of the next run arrives at once.
 func incoming(name, shows string, steps ...Step) Case {
 	return twice(Case{
 		Name: name, Shows: shows, Files: []harness.File{Script("job.sh", "cat large\n"), {Name: "large", Sparse: 600 << 20}},
@@ -85,11 +85,11 @@ func incoming(name, shows string, steps ...Step) Case {
 	})
 }
 
-// comes has the input of [incoming] come without delay the next time.
+// comes makes the input of [incoming] arrive without delay the next time.
 func comes() Step { return Quietly(Shell("echo hello >small; mv small large")) }
 
-// outgoing is a job that has ended and whose output is held up, by a pipe that
-// nobody reads. Steps follow when the transfer has begun; "goesOut" lets it go on.
+// outgoing is a job that has ended and whose output is blocked by a pipe that nobody
+// reads. The steps follow when the transfer has begun; "goesOut" unblocks it.
 func outgoing(name, shows, submit string, steps ...Step) Case {
 	c := twice(steered(name, shows,
 		"starts=$(sed -n 's/^NumJobStarts = //p' \"$_CONDOR_JOB_AD\")\nif [ \"${starts:-0}\" -gt 0 ]; then echo again >made; exit 4; fi\n"+ready+"while [ ! -e go ]; do sleep 0.1; done\necho made >made\n",
@@ -103,28 +103,27 @@ func outgoing(name, shows, submit string, steps ...Step) Case {
 	return c
 }
 
-// halfGone is a case in which the clock decides how far the output of the first run
-// came.
+// halfGone is a case in which timing decides how much output of the first run arrived.
 func halfGone(c Case) Case {
 	c.Fleeting = append(c.Fleeting, "bytessent", "numjobcompletions", "numoutputtransferstarts", "activation*", "jobcurrent*",
 		"040 * transferring output files", "004   TimeSlotBusy*", "004   * Run Bytes Sent By Job", "005   * Total Bytes Sent By Job")
 	return c
 }
 
-// passedOn waits until the starter has been told to end the job, as its log says.
+// passedOn waits until the starter's log says that it was told to end the job.
 func passedOn() Step { return logged("<slot>", "with ID: <job>$", " code=[0-9]+ ") }
 
-// logged waits until the log of a slot has a line of a pattern in what the last
-// starter with a line of the first pattern wrote.
+// logged waits for a line that matches a pattern in the log of a slot, within the part
+// that the last starter with a line of the first pattern wrote.
 func logged(slot, whose, pattern string) Step {
 	return Quietly(EP("sh", "-c", `until awk '/STARTING UP/ {mine = 0} /`+whose+`/ {mine = 1; told = 0} mine && /`+pattern+`/ {told = 1} END {exit !told}' "$(condor_config_val LOG)"/StarterLog.`+slot+`
 do sleep 0.1; done`))
 }
 
-// arrives lets the output of [outgoing] through, which is a file the next time.
+// arrives lets the output of [outgoing] through; the next time it is a file.
 func arrives() Step { return Shell("cat ../pipe.<cluster>; rm ../pipe.<cluster>") }
 
-// momentsCases are about orders that come when a job does not simply run.
+// momentsCases are about orders that arrive while a job is not simply running.
 var momentsCases = []Case{
 	preparing("held-preparing", "condor_hold while a hook prepares the job before its input comes", "waitsbefore",
 		Tool("condor_hold"), Event(harness.EventHeld, 1), Tool("condor_release"), Executes(1)),
@@ -164,9 +163,9 @@ var momentsCases = []Case{
 	gpus(),
 }
 
-// heldGoing is a job that is held while its output goes out. The schedd releases
-// the claim of such a job; whether all that it had arrives before that, it does
-// not wait for.
+// heldGoing is a job that is held during the transfer of its output. The schedd
+// releases the claim of such a job and does not wait until all of its output has
+// arrived.
 func heldGoing() Case {
 	c := outgoing("held-going", "condor_hold while the output goes out", "",
 		Tool("condor_hold"), passedOn(), arrives(), Event(harness.EventHeld, 1))
@@ -175,9 +174,9 @@ func heldGoing() Case {
 	return c
 }
 
-// removedForcibly ends when its starter says so: the second order makes an end of the
-// shadow, which may not have passed the first one on, nor told the schedd that the job
-// has begun.
+// removedForcibly ends when its starter says so. The second order kills the shadow,
+// which may not have passed the first one on, nor told the schedd that the job has
+// begun.
 func removedForcibly() Case {
 	c := steered("removed-forcibly", "condor_rm -forcex of a job that does not go",
 		"trap '' TERM\n"+ready+rest, "job_max_vacate_time = 3",
@@ -187,7 +186,7 @@ func removedForcibly() Case {
 	return c
 }
 
-// gpus is a job on an execution point that says that its slots have two GPUs.
+// gpus is a job on an execution point whose slots are said to have two GPUs.
 func gpus() Case {
 	const file = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/99-gpus.conf; host=$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME); `
 	const until = `condor_reconfig -startd; until [ "$(condor_status -direct $host -af AssignedGPUs | sort -u)" = `

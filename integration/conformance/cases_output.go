@@ -13,10 +13,11 @@ func making(name, shows, script, submit string, files ...harness.File) Case {
 const smallTree = `mkdir -p a/deep b/empty c/d/e empty void; echo 1 >a/1; echo 2 >a/deep/2; echo 3 >b/3; echo 4 >c/4; echo 5 >c/d/e/5; echo 6 >top
 `
 
-// hostname is a file that is there on any machine, and not the same on two.
+// hostname is a file that every machine has, with contents that differ between
+// two machines.
 const hostname = "/proc/sys/kernel/random/boot_id"
 
-// outputCases are about what goes out.
+// outputCases are about files that come out.
 var outputCases = []Case{
 	making("output-forms", "directories with and without trailing slash: nested, below others, empty", smallTree,
 		"transfer_output_files = a, b/, c/d, c/d/e/, empty, void/, top"),
@@ -127,7 +128,7 @@ var outputCases = []Case{
 		Steps: []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}}),
 }
 
-// oddFiles makes a file of each name in the list, which is a shell's.
+// oddFiles makes a file of each name in the list, which is written for a shell.
 func oddFiles(list string) string {
 	return "i=0; for f in " + list + "; do i=$((i+1)); echo $i >\"./$f\"; done"
 }
@@ -135,11 +136,11 @@ func oddFiles(list string) string {
 // specials makes a pipe and a socket.
 const specials = "mkfifo pipe; perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un(\"socket\")) or die'; "
 
-// fetched is what the schedd writes of files that were fetched when it has heard
-// of the end of that, for which the tool does not wait.
+// fetched is what the schedd writes about fetched files when it has heard that
+// the fetch is over. The tool does not wait for that.
 var fetched = []string{"stageoutfinish"}
 
-// again tells of a second run what it finds, and ends it.
+// again makes a second run print what it finds, and ends the job.
 const again = show + `starts=$(sed -n 's/^NumJobStarts = //p' "$_CONDOR_JOB_AD")
 if [ "${starts:-0}" -gt 0 ]; then
 	show $(ls | grep -v -e '^_condor' -e '^job' -e '^tmp$' -e '^var$') | grep -v -e caught; echo done >new; mkdir -p d; exit 0
@@ -152,7 +153,7 @@ func (c Case) with(files ...harness.File) Case {
 	return c
 }
 
-// arrived lets a script look at what came back, when the job has ended.
+// arrived lets a script look at what came back after the job has ended.
 func arrived(c Case, script string) Case {
 	c.Steps = append(c.Steps, Ends(), Shell(script))
 	return c

@@ -4,8 +4,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// fetches is a job whose inputs are URLs, among others; it shows what has come, and
-// what the access point keeps of the runs of plugins is noted.
+// fetches is a job whose inputs include URLs. It prints what has arrived, and the
+// case notes what the access point keeps about the runs of plugins.
 func fetches(c Case, inputs, more string) Case {
 	c.Submit = "executable = job\noutput = out\ntransfer_input_files = " + inputs + "\n" + more
 	c.Files = append(c.Files, Script("job", `for f in *; do case $f in job) ;; *) echo "$f: $(cat "$f")"; stat -c '%a %h %F' "$f";; esac; done; ls -A | grep -e '\.in$' -e '\.out$'; exit 0`))
@@ -13,7 +13,7 @@ func fetches(c Case, inputs, more string) Case {
 	return c
 }
 
-// fails is one of a job that is put on hold.
+// fails is a case of a job that is put on hold.
 func fails(c Case, inputs string) Case {
 	c = fetches(c, inputs, shortLease)
 	c.Steps = []Step{Event(harness.EventHeld, 1), transferRecords}
@@ -27,12 +27,12 @@ func fails(c Case, inputs string) Case {
 // looks at no manifest of a checkpoint that comes back.
 var withNewStarter = []string{"25.14+*"}
 
-// firstTime are inputs that are other ones when the job is tried again.
+// firstTime are inputs that are others when the job is tried again.
 func firstTime(first, then string) string {
 	return "\nMY.TransferInput = ifThenElse(NumShadowStarts =?= 1, \"" + first + "\", \"" + then + "\")\n"
 }
 
-// goesBack is one of a job that goes back to the queue, and runs at its second try.
+// goesBack is a case of a job that goes back to the queue and runs at its second try.
 func goesBack(c Case, first, then, more string) Case {
 	c = fetches(c, "", more+firstTime(first, then))
 	return c
@@ -75,13 +75,13 @@ var pluginsCases = []Case{
 	fails(Case{Name: "plugin-one-silent", Versions: withNewStarter, Shows: "such a plugin that fails and says nothing"}, "plain://exit-silent/one"),
 }
 
-// after has steps done before those that the case has.
+// after puts steps before those that the case has.
 func (c Case) after(steps ...Step) Case {
 	c.Steps = append(steps, c.Steps...)
 	return c
 }
 
-// manyPlugin takes lists of files. The host of a URL says what it does.
+// manyPlugin accepts lists of files. The host of a URL says what it does.
 const manyPlugin = `if [ "$1" = -classad ]; then cat <<END
 # what it is
 MultipleFileSupport = true
@@ -122,7 +122,8 @@ rm -f .report .urls .names
 exit $code
 `
 
-// tellPlugin goes before it: what a plugin sees, without what is of the run.
+// tellPlugin goes before it and prints what a plugin sees, without what is particular
+// to the run.
 const tellPlugin = `scratch=$PWD
 tell() {
 echo "$args" | sed "s,$scratch,SCRATCH,g"
@@ -152,7 +153,7 @@ case $1 in
 esac
 `
 
-// ownPlugin is what a job brings.
+// ownPlugin is a plugin that a job brings.
 var ownPlugin = Script("own.sh", `while [ $# -gt 0 ]; do case $1 in -infile) in=$2; shift;; -outfile) out=$2; shift;; esac; shift; done
 [ "${in##*/}" = .own.sh.in ] || exit 1
 name=$(grep -o 'LocalFileName = "[^"]*"' "$in" | cut -d'"' -f2)
@@ -160,8 +161,8 @@ echo "by the job's own plugin" >"$name"
 echo '[ TransferUrl = "mine://ok/one"; TransferSuccess = true; TransferProtocol = "mine"; TransferTotalBytes = 24 ]' >"$out"
 `)
 
-// pluginsSetup adds the plugins to those of the site. Asking those that are written
-// in Python, as stock does for each job, is left to other tests: it takes seconds.
+// pluginsSetup adds the plugins to those of the site. Other tests ask the plugins
+// written in Python about themselves, as stock does for each job: that takes seconds.
 var pluginsSetup = Setup{
 	Execute: `FILETRANSFER_PLUGINS = $(LIBEXEC)/curl_plugin, ` + programs + `/plugins/case_plugin.sh, ` + programs + `/plugins/plain_plugin.sh
 MAX_FILE_TRANSFER_PLUGIN_LIFETIME = 20

@@ -6,7 +6,7 @@ import (
 	"podstarter/integration/harness"
 )
 
-// policySetup has shadow and schedd look at periodic expressions often.
+// policySetup makes shadow and schedd check periodic expressions often.
 var policySetup = Setup{Submit: "PERIODIC_EXPR_INTERVAL = 2\nMAX_PERIODIC_EXPR_INTERVAL = 2\n"}
 
 // since is true some seconds after the job has begun to run.
@@ -58,6 +58,6 @@ var policyCases = []Case{
 		Steps:  []Step{Ready(), Tool("condor_rm"), Event(harness.EventAborted, 1), Gone().About(4 * time.Second)}},
 }
 
-// policyFleeting is what grows each time that the shadow finds the policy true
-// before the job has ended.
+// policyFleeting are counters that grow each time the shadow finds the policy
+// true before the job has ended.
 var policyFleeting = []string{"numholds", "numholdsbyreason", "numvacates", "numvacatesbyreason"}

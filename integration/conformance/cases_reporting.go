@@ -10,7 +10,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// reportingCases are what updates say, what limits do, and what comes of both.
+// reportingCases are about the contents of updates, the effect of limits, and what
+// follows from both.
 var reportingCases = []Case{
 	{Name: "running", Shows: "what the queue says of a job while it runs",
 		Submit: "arguments = out=hello memory=20 disk=big:6 burn=1.2 ready forever\noutput = out\ntransfer_output_files =",
@@ -26,7 +27,8 @@ var reportingCases = []Case{
 		Submit: "arguments = ready burn=10000\noutput = out",
 		Steps: []Step{
 			Ready(), slotIs("CpusUsage > 0.05 && CpusUsage < 1.6"), slotIs("NumPids >= 1"),
-			// From there back to the starter, by .update.ad, and to the queue.
+			// From there it goes back to the starter, by .update.ad, and to the
+			// queue.
 			Until("CpusUsage > 0.05 && CpusUsage < 1.6"), Tool("condor_rm"),
 		}},
 	{Name: "children", Shows: "CPU time of children that come and go",
@@ -36,7 +38,7 @@ var reportingCases = []Case{
 	{Name: "core", Shows: "a core file, where core_size allows it",
 		Submit: "executable = crash\ncoresize = -1\noutput = out", Files: []harness.File{crash},
 		Steps: []Step{Ends(), Shell(`ls -l core.<cluster>.0 | cut -c1-10; rm -f core.<cluster>.0; grep -c 'Corefile in: .*/core.<cluster>.0' job.log`)},
-		// They name the file, and with it the job, or tell its size.
+		// They name the file, and with it the job, or give its size.
 		Fleeting: []string{"005   (1) Corefile in: *", "jobcorefilename", "spooledoutputfiles", "bytessent", "transferoutputstats", "*Bytes Sent By Job"}},
 	{Name: "core-unwanted", Shows: "no core file without core_size",
 		Submit: "executable = crash\noutput = out", Files: []harness.File{crash}},
@@ -83,18 +85,18 @@ grep -c -i -e '^ClaimId ' -e '^Capability ' -e '^TransferKey ' -e '^_condor_priv
 		Steps:  []Step{Ready(), Event(harness.EventImageSize, 1), Tool("condor_vacate_job"), Executes(2)}},
 }
 
-// inHistory notes what an expression over the job's history ad is, once it has
-// left the queue.
+// inHistory notes the value of an expression over the job's history ad, once the job
+// has left the queue.
 func inHistory(expression string) Step {
 	return Shell(`until condor_history <job> -limit 1 -af ClusterId | grep -q .; do sleep 0.3; done; condor_history <job> -limit 1 -af '` + expression + `'`)
 }
 
-// before25 is true of a job of an older submit side, whose shadow keeps less of
-// what it is told.
+// before25 is true of a job of an older submit side, whose shadow keeps less of the
+// starter's reports.
 const before25 = `versionLT(split(CondorVersion)[1], "25.0.0")`
 
-// slotIs waits until an expression over the ad of the job's slot is true, as the
-// startd itself has it.
+// slotIs waits until an expression over the ad of the job's slot, as the startd
+// itself has it, is true.
 func slotIs(expression string) Step {
 	return Wait("until the slot is "+expression, func(ctx context.Context, r *Run) error {
 		const turn = time.Second

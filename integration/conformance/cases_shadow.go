@@ -14,9 +14,9 @@ import (
 const lasting = "lasting"
 
 // sharing is a job whose files are not transferred: a shadow of 25.14 that has
-// come back itself takes none any more (file_transfer.cpp:stopServer). It waits
-// for what nobody writes, without a child, and ends with exit code 7 when it is
-// told to.
+// come back accepts no files itself any more (file_transfer.cpp:stopServer). The
+// job has no child and waits for input that nobody writes. When it is told to end,
+// it exits with code 7.
 const sharing = `executable = /bin/sh
 transfer_executable = False
 arguments = "-c 'trap ''exit 7'' TERM; f=/tmp/$$.fifo; mkfifo $f && exec 3<>$f && rm $f; printf ` + lasting + ` >/proc/$$/comm; while :; do read x <&3; done'"
@@ -26,11 +26,11 @@ remote_initialdir = /tmp
 MY.FileSystemDomain = TARGET.FileSystemDomain
 `
 
-// told waits for the first update. With it the startd, which shadows that come
-// back ask, knows under stock too where the starter is.
+// told waits for the first update. After it the startd, which returning shadows
+// ask, knows where the starter is, under stock too.
 func told() Step { return Event(harness.EventImageSize, 1) }
 
-// telling is a job that notes that it was told to end, and ends with exit code 7.
+// telling is a job that notes that it was told to end, and exits with code 7.
 const telling = `arguments = "trap=caught:7 ready forever"
 output = out
 error = err
@@ -84,8 +84,8 @@ var shadowCases = []Case{
 			Kill("the shadow", (*Run).Shadow, unix.SIGCONT), Executes(2),
 			Runs(lasting), KillPayload(lasting, unix.SIGTERM), Ends(),
 		},
-		// The shadow counts in whole seconds: whether it asks for the starter once
-		// more, which has gone.
+		// The shadow counts in whole seconds, so it may or may not ask once more
+		// for the starter, which has gone.
 		Fleeting: []string{
 			"024       Job *", "004   Reason: Job *", "004   TimeSlotBusy*",
 			"totaljobreconnectattempts", "jobcurrentreconnectattempt", "activationduration", "activationteardownduration",

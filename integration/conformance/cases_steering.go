@@ -7,8 +7,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// steeringSetup lets jobs ask the startd to preempt them, or to have them put on
-// hold, when their first run has begun.
+// steeringSetup lets jobs ask the startd to preempt them, or to put them on hold,
+// when their first run has begun.
 var steeringSetup = Setup{Execute: `PREEMPT = TARGET.JobState =?= "Running" && (TARGET.ConformanceHold =?= True || (TARGET.ConformancePreempt =?= True && (TARGET.NumJobStarts ?: 0) == 0))
 WANT_HOLD = TARGET.ConformanceHold =?= True
 WANT_HOLD_REASON = "the site does not want it"
@@ -24,7 +24,7 @@ CLAIM_WORKLIFE = ifThenElse(ConformanceClosing =?= True, 0, 1200)
 const (
 	// ready gives the shell the name that [Ready] waits for.
 	ready = "printf probe-ready >/proc/$$/comm\n"
-	// rest keeps it there; traps are run between two naps.
+	// rest makes it wait there; traps run between two naps.
 	rest = "while :; do sleep 0.1; done\n"
 	// later is what a job does in its second run.
 	later = `starts=$(sed -n 's/^NumJobStarts = //p' "$_CONDOR_JOB_AD")
@@ -36,8 +36,8 @@ fi
 `
 )
 
-// traps notes which signals come, in their order, and ends when there is
-// no more for a moment.
+// traps notes the signals that come, in their order, and ends when no more have
+// come for a moment.
 func traps(signals ...string) string {
 	var b strings.Builder
 	for _, s := range signals {
@@ -46,8 +46,8 @@ func traps(signals ...string) string {
 	return b.String()
 }
 
-// untilCaught ends a while after the first signal, so that a second one that
-// follows is noted too.
+// untilCaught ends some time after the first signal, so that it notes a second one
+// too.
 const untilCaught = `while [ ! -e caught ]; do sleep 0.1; done
 sleep 0.5; sleep 0.5; sleep 0.5
 exit 3
@@ -57,13 +57,13 @@ exit 3
 func steered(name, shows, script, submit string, steps ...Step) Case {
 	return Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", script)},
 		Submit: "executable = job.sh\noutput = out\n" + submit, Steps: steps,
-		// Whether a nap of the script is counted, and whether the sandbox has been
-		// measured by the time that matters.
+		// Timing decides whether a nap of the script counts, and whether the
+		// sandbox has been measured by then.
 		Fleeting: []string{"numpids", "010   Number of processes*", "stdoutmtime"}}
 }
 
-// twice is for a case whose job runs twice: how often a shadow finds its claim
-// gone before the second run is the schedd's luck.
+// twice is for a case whose job runs twice. The schedd's timing decides how often
+// a shadow finds its claim gone before the second run.
 func twice(c Case) Case {
 	c.Fleeting = append(c.Fleeting, "jobruncount", "numjobmatches", "numshadowstarts", "numvacates*")
 	return c
@@ -74,7 +74,7 @@ const slotName = `"<slot>@$(condor_config_val STARTD_NAME)@$(condor_config_val F
 
 const onEvict = "when_to_transfer_output = ON_EXIT_OR_EVICT\n"
 
-// steeringCases are what startd, shadow and users do to a job that runs, or is
+// steeringCases are what startd, shadow and users do to a job that runs or is
 // about to.
 var steeringCases = []Case{
 	twice(steered("held", "condor_hold of a running job that saves what it has done, and condor_release",
@@ -150,8 +150,9 @@ var steeringCases = []Case{
 		Until("TransferInFinished isnt undefined"), Tool("condor_rm"), Event(harness.EventAborted, 1)),
 }
 
-// checkpointing is a job that counts its runs, ends each but the last as a
-// checkpoint, and lingers in the third of its first activation if there are more.
+// checkpointing is a job that counts its runs and ends all except the last as a
+// checkpoint. If there are more, it lingers in the third run of its first
+// activation.
 func checkpointing(last string) string {
 	return later + `n=$(cat state 2>/dev/null || echo 0)
 n=$((n + 1))
@@ -170,7 +171,7 @@ late=$(($(date +%s) - queued - 6))
 [ $late -ge 0 ] && [ $late -lt 60 ] && echo in time
 `
 
-// late is a job whose output is held up, by a pipe that nobody reads, until the
+// late is a job whose output is blocked, by a pipe that nobody reads, until the
 // startd has given its order.
 func late(name, shows string) Case {
 	c := steered(name, shows,
@@ -186,26 +187,26 @@ until condor_status `+slotName+` -af State | grep Preempting; do sleep 0.1; done
 }
 
 // vacating is a case that uses condor_vacate, which finds a slot by its name only
-// where both sides are new.
+// if both sides are new.
 func vacating(c Case) Case {
 	c.Versions = []string{"25.14+25.14"}
 	return c
 }
 
-// newer is a case in which older starters do otherwise from the start.
+// newer is a case in which older starters behave differently from the start.
 func newer(c Case) Case {
 	c.Versions = []string{"25.14+*"}
 	return c
 }
 
-// signalStarter sends a signal to the starter, whose number is in the name of the
-// sandbox.
+// signalStarter sends a signal to the starter, whose process number is in the name
+// of the sandbox.
 func signalStarter(name string) Step {
 	return Quietly(EP("sh", "-c", `p="<scratch>"; p="${p##*/dir_}"; kill -`+name+` "${p%%/*}"`))
 }
 
-// drained is a job whose execution point is drained, and then is not any more,
-// in each of its first runs in another way.
+// drained is a job whose execution point is drained, and then no longer drained,
+// in another way in each of its first runs.
 func drained() Case {
 	const name = "$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME)"
 	drain := func(how string) Step { return Quietly(EP("sh", "-c", "condor_drain "+how+" "+name)) }

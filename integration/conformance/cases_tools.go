@@ -7,7 +7,7 @@ import (
 	"podstarter/integration/harness"
 )
 
-// lingering is a job that says something and then waits for a file "go".
+// lingering is a job that prints something and then waits for a file "go".
 var lingering = []harness.File{Script("linger", `echo first line
 echo an error >&2
 echo some data >data.txt
@@ -19,17 +19,15 @@ until [ -e go ]; do sleep 0.2; done
 echo last line
 `)}
 
-// linger is its submit description. Its files are named, so that what sessions
-// leave in the sandbox does not come back by the way.
+// linger is its submit description. It names its output files, so that files that
+// sessions leave in the sandbox do not come back too.
 const linger = "executable = linger\noutput = out\nerror = err\ntransfer_output_files = data.txt\n"
 
-// byTheClock is what stock says of how many processes there were when it looked
-// last.
+// byTheClock is how many processes stock reports, which depends on when it looked last.
 var byTheClock = []string{"numpids"}
 
-// login runs condor_ssh_to_job with these words behind its options, and lets
-// nothing show that says how long the job took to start, or that stock's users
-// have no home.
+// login runs condor_ssh_to_job with these words after its options. It hides all output
+// that shows how long the job took to start, or that stock's users have no home.
 func login(words string) Step {
 	return inShell("condor_ssh_to_job "+words, "condor_ssh_to_job -auto-retry "+words)
 }
@@ -79,7 +77,7 @@ var toolsCases = []Case{
 	func() Case {
 		c := peeks("outside", "condor_tail: a link that leads out of the sandbox", "-no-stdout", "<job>", "outside.txt")
 		c.Submit += "transfer_output_files = outside.txt\n"
-		// Such a link is sent by no starter in the same way.
+		// No starter sends such a link in the same way.
 		c.Steps[len(c.Steps)-2] = Quietly(login("<job> 'rm outside.txt; touch outside.txt go'"))
 		return c
 	}(),
@@ -122,8 +120,9 @@ var toolsCases = []Case{
 	{
 		Name: "ssh-interactive", Shows: "an interactive job, whose placeholder ends at the first login",
 		Submit: "executable = /bin/sleep\ntransfer_executable = false\narguments = 1000\n+InteractiveJob = true\noutput = out\n",
-		// Under stock the exit is that of an sshd, 255 or 0 as it notices the end, with
-		// what an update in between has said of the placeholder.
+		// Under stock the exit code is that of an sshd: 255 or 0, depending on how it
+		// notices the end, with what an update in between has said about the
+		// placeholder.
 		Fleeting: append([]string{"exitcode", "exitreason", "exitsignal", "005   (1) Normal termination *"}, byTheClock...),
 		Steps:    []Step{Executes(1), login(`<job> 'echo "pids $_CONDOR_JOB_PIDS"'`), Ends()},
 	},

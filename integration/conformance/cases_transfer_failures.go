@@ -13,14 +13,14 @@ func failing(c Case) Case {
 	return c
 }
 
-// spoiled is a job whose output cannot be transferred; standard output is, which
-// shows what arrives all the same.
+// spoiled is a job whose output cannot be transferred, except its standard
+// output, which shows what still arrives.
 func spoiled(name, shows, script, submit string, files ...harness.File) Case {
 	return failing(making(name, shows, "echo hello; echo 1 >good\n"+script, submit, files...))
 }
 
-// failuresCases are about files that do not come or go: the hold, its codes and
-// its words.
+// failuresCases are about files that cannot be transferred: the hold, its codes
+// and its words.
 var failuresCases = []Case{
 	failing(taking("input-link-to-directory", "a symbolic link to a directory as input", "show dir", "transfer_input_files = to-dir",
 		append(text("dir/leaf"), harness.File{Name: "to-dir", Symlink: "dir"})...)),
@@ -37,7 +37,7 @@ var failuresCases = []Case{
 	twice(Case{Name: "input-breaks", Shows: "the connection breaks while the input comes in, after a file of it",
 		Files:  append(text("one"), Script("job", "cat one"), harness.File{Name: "large", Sparse: 600 << 20}),
 		Submit: "executable = job\ntransfer_input_files = one, large\nrequest_disk = 1G\noutput = out\ntransfer_output_files = \"\"",
-		// The next time less of it may come.
+		// The next time less of it may arrive.
 		Steps:    []Step{Event(harness.EventFileTransfer, 1), transferBreaks(), comes(), Ends()},
 		Fleeting: []string{"bytesrecvd", "0* Bytes Received By Job", "005   Partitionable Resources*", "transferinput*", "diskusage*"}}),
 	twice(Case{Name: "output-breaks", Shows: "the connection breaks while the output goes out",
@@ -88,8 +88,8 @@ var failuresCases = []Case{
 	failing(arranged("chmod 555 .", making("output-directory-locked", "an initial directory of the submit side that cannot be written", "echo 1 >new", "transfer_output_files = new\noutput = /dev/null"))).then("chmod 755 ."),
 }
 
-// comesOut lets the output of [outgoing] through, of however many transfers, and
-// makes it a file for those to come.
+// comesOut lets the output of [outgoing] through, in however many transfers, and
+// makes it a file for later ones.
 func comesOut() Step {
 	return Quietly(Shell("exec 3<../pipe.<cluster>; rm ../pipe.<cluster>; cat <&3"))
 }

@@ -17,8 +17,8 @@ import (
 //go:embed programs/page_plugin.py
 var pagePlugin []byte
 
-// urlsSetup has, besides the plugins that come with HTCondor, one in Python, and
-// the web server for public input files.
+// urlsSetup has, besides the plugins that come with HTCondor, one in Python, and the web
+// server for public input files.
 var urlsSetup = Setup{
 	Execute:  "FILETRANSFER_PLUGINS = $(FILETRANSFER_PLUGINS), $(LIBEXEC)/box_plugin.py, $(CONFORMANCE_PROGRAMS)/page_plugin.py\n",
 	Programs: []harness.File{{Name: "page_plugin.py", Content: pagePlugin}},
@@ -30,19 +30,19 @@ var urlsSetup = Setup{
 	},
 }
 
-// listing is what a job whose input is at URLs runs.
+// listing is the program of a job whose input is at URLs.
 var listing = Script("list", `for f in *; do
 	case $f in _condor* | out | err) ;; *) echo "$f $(stat -c '%a %s' "$f") $(head -c 20 "$f" | tr '\n' '~')" ;; esac
 done
 find . -name '[a-z]*' ! '(' -user "$(id -u)" -a -group "$(id -g)" ')'
 `)
 
-// fromWeb runs a listing of what comes of a job's inputs.
+// fromWeb runs a listing of what arrived of a job's inputs.
 func fromWeb(inputs string) string {
 	return "executable = list\noutput = out\ntransfer_input_files = " + inputs + "\n"
 }
 
-// once has the stock plugin try once, and not for minutes (25.14).
+// once makes the stock plugin try once, and not for minutes (25.14).
 const once = "environment = CURL_MAX_RETRY_ATTEMPTS=1\n"
 
 // urlsCases are about files at URLs, with the plugins that HTCondor has.
@@ -74,7 +74,7 @@ var urlsCases = []Case{
 	{Name: "url-program", Versions: withNewStarter, Shows: "an executable that is an input from a URL", Submit: "executable = program\ntransfer_executable = False\ntransfer_input_files = $(WEB)/urls/program\noutput = out\n"},
 	{Name: "url-public", Shows: "input that the owner publishes, from the submit side's web server",
 		Files: []harness.File{listing, {Name: "published", Content: []byte("public\n")}}, Submit: fromWeb("") + "public_input_files = published\n",
-		// Its name there is a sum over other things than its contents, and not always as long.
+		// Its name there is a hash over more than its contents, and its length varies.
 		Fleeting: []string{"TransferInputRemaps", "BytesRecvd", "005 *Bytes Received By Job"}},
 	{Name: "url-proxy", Shows: "a host that is reached through the site's proxy alone", Files: []harness.File{listing}, Submit: fromWeb("$(PROXIED)/urls/one"),
 		Steps: []Step{Ends(), Note("what slots say of plugins", func(ctx context.Context, r *Run) (string, error) {
@@ -120,8 +120,7 @@ var urlsCases = []Case{
 		Steps:  []Step{Ends(), uploaded}},
 }
 
-// below is where the web server takes a job's output: under the name of its
-// directory.
+// below is where the web server stores a job's output: under the name of its directory.
 const below = "/put/$Fnx(DIRECTORY)/"
 
 // webToken is [token] for a service whose token is the same for all jobs.
@@ -133,7 +132,7 @@ func webToken(service, content string) Step {
 	})
 }
 
-// transferRecords notes what the submit side keeps of the runs of plugins.
+// transferRecords notes what the submit side keeps about the runs of plugins.
 var transferRecords = Note("what plugins did", func(ctx context.Context, r *Run) (string, error) {
 	if strings.HasPrefix(r.Pool.Versions.AP, "23.") {
 		return "this version keeps nothing of it", nil
@@ -152,8 +151,7 @@ var transferRecords = Note("what plugins did", func(ctx context.Context, r *Run)
 	return strings.Join(kept, "\n"), nil
 })
 
-// uploaded notes what came to the web server's /put/ below the name of the job's
-// directory.
+// uploaded notes what arrived at the web server's /put/ below the name of the job's directory.
 var uploaded = Note("what was uploaded", func(_ context.Context, r *Run) (string, error) {
 	web, err := r.Pool.Web()
 	if err != nil {

@@ -258,9 +258,9 @@ func TestTimesAreToldCoarsely(t *testing.T) {
 	}
 }
 
-// TestEndsOfTransfersAreCompared: no case leaves out what the shadow writes of the
-// end of a transfer, but those in which the clock decides how far one comes, and no
-// rule takes it for granted that ours lacks it where both sides transfer.
+// TestEndsOfTransfersAreCompared: no case leaves out the shadow's events about the
+// end of a transfer, except cases in which timing decides how much arrives. No rule
+// accepts that ours lacks such an event where both sides transfer.
 func TestEndsOfTransfersAreCompared(t *testing.T) {
 	ends := []string{"TransferInFinished", "TransferOutFinished", "040 Finished transferring input files", "040 Finished transferring output files"}
 	for _, c := range Cases() {

@@ -15,8 +15,8 @@ import (
 // shown is the size of content up to which it is compared as text.
 const shown = 4 << 10
 
-// files is the submit directory after the job: by name, mode and content. What
-// the probe printed of itself is compared elsewhere.
+// files is the submit directory after the job: by name, mode and content. What the
+// probe printed about itself is compared elsewhere.
 func files(jobs []harness.Job, facts bool) (map[string]string, error) {
 	found := map[string]string{}
 	dir := jobs[0].Dir
@@ -56,7 +56,7 @@ func files(jobs []harness.Job, facts bool) (map[string]string, error) {
 	return found, nil
 }
 
-// content is the text of a small file, size and hash of another.
+// content is the text of a small file, or size and hash of another.
 func content(text []byte, job harness.Job) string {
 	if len(text) <= shown && utf8.Valid(text) {
 		return fmt.Sprintf("%q", words(string(text), job))

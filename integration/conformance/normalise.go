@@ -12,9 +12,9 @@ import (
 	"podstarter/integration/harness"
 )
 
-// measured are attributes whose value is a measurement, a time or a number
-// given out by the system. What is compared is that they are there, and of
-// which type. A name that ends in * stands for all that begin so.
+// measured are attributes whose value is a measurement, a time or a number that the
+// system chose. Only their presence and their type are compared. A name that ends in
+// * stands for all that begin so.
 var measured = []string{
 	// times
 	"QDate", "CompletionDate", "EnteredCurrentStatus", "JobStartDate", "JobCurrentStartDate",
@@ -37,12 +37,11 @@ var measured = []string{
 	"AutoClusterAttrs", "AutoClusterId", "LastRemotePool", "ShadowIpAddr",
 }
 
-// fleeting is what is there or not by the clock: the startd hands the rate of
-// CPU use to the starter from time to time, in a file, and is told that of a
-// payload in another container when it changes; the negotiator notes that a job
-// had to wait; the schedd notes a job's first match, unless it comes by a claim that
-// is used again. What is there or not by the machine: whether a job has a control
-// group of its own.
+// fleeting are attributes that appear or not by chance of timing: the startd hands
+// the rate of CPU use to the starter from time to time, in a file, and hears of that
+// of a payload in another container when it changes; the negotiator notes that a job
+// had to wait; the schedd notes a job's first match, except with a claim that is used
+// again. One depends on the machine: whether a job has a control group of its own.
 var fleeting = []string{"CpusUsage", "CpusAverageUsage", "RecentCpusUsage", "JobVMCpuUtilization", "LastRejMatch*", "FirstJobMatchDate", "CgroupEnforced"}
 
 var (
@@ -58,12 +57,12 @@ var (
 	usagePattern   = regexp.MustCompile(`\d+ \d\d:\d\d:\d\d`)
 )
 
-// lastedPattern is how long a plugin has run, transferTimes are measurements in what
-// plugins tell. noPluginPattern is what stock starters
-// add to any error of a plugin if another one that is configured is not installed, as
-// one of the usual ones often is; it is none of the job's troubles. globalPattern is
-// the end of a GlobalJobId in a URL, publicPattern the name of a public input file,
-// waitedPattern what curl says of a connection that failed.
+// lastedPattern is how long a plugin has run; transferTimes are measurements in what
+// plugins report. noPluginPattern is what stock starters add to any error of a plugin
+// if another configured one is not installed, as one of the usual ones often is; the
+// job is not concerned. globalPattern is the end of a GlobalJobId in a URL,
+// publicPattern the name of a public input file, waitedPattern what curl says about a
+// connection that failed.
 var (
 	waitedPattern   = regexp.MustCompile(`\bafter [0-9]+ ms\b`)
 	publicPattern   = regexp.MustCompile(`(/public/)[0-9a-f]{16,32}\b`)
@@ -73,8 +72,8 @@ var (
 	noPluginPattern = regexp.MustCompile(`\|FILETRANSFER:1:FILETRANSFER: Failed to execute \S+ -classad: No such file or directory skipping`)
 )
 
-// words rewrites what is particular to one run inside a text: directories, slot
-// names, addresses, times.
+// words replaces what is particular to one run in a text: directories, slot names,
+// addresses, times.
 func words(text string, job harness.Job) string {
 	text = strings.ReplaceAll(text, job.Dir[strings.LastIndexByte(job.Dir, '/')+1:], "<directory>")
 	for _, rewrite := range []struct {
@@ -98,8 +97,8 @@ func words(text string, job harness.Job) string {
 		{clusterPattern, "cluster <n>"},
 		{tookPattern, "DurationInSeconds = <n>"},
 		{regexp.MustCompile(regexp.QuoteMeta(sidePicks(job.Side))), "<side>"},
-		// Last, since the address 127.0.0.1 holds the job 127.0; and not in a
-		// version, which 25.12.0 is and holds the job 12.0.
+		// Last, since the address 127.0.0.1 contains the job 127.0; and not in a
+		// version, since 25.12.0 contains the job 12.0.
 		{regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(job.ID()) + `\b`), "${1}<job>"},
 	} {
 		text = rewrite.pattern.ReplaceAllString(text, rewrite.by)
@@ -130,8 +129,8 @@ func matches(pattern, name string) bool {
 	return len(name) >= len(prefix)+len(suffix) && strings.HasPrefix(name, prefix) && strings.HasSuffix(name, suffix)
 }
 
-// History is a history ad with everything particular to one run taken out: by
-// lower-case name, the expression or, for what is measured, its type.
+// History is a history ad without anything particular to one run: by lower-case name,
+// the expression or, for a measured attribute, its type.
 func History(ad *classads.Ad, job harness.Job) map[string]string {
 	values := map[string]string{}
 	for name, expr := range ad.All() {
@@ -167,9 +166,9 @@ func kind(expr *classads.Expr) string {
 
 var numberPattern = regexp.MustCompile(`\b\d+(?:\.\d+)?\b`)
 
-// Events is an event log as a sequence of lines with everything particular to
-// one run taken out. The ImageSize event comes when a measurement has grown,
-// which the clock decides: it appears at most once, before all others.
+// Events is an event log as a sequence of lines without anything particular to one
+// run. The ImageSize event comes when a measurement has grown, which depends on
+// timing: it appears at most once, before all others.
 func Events(events []harness.Event, job harness.Job) []string {
 	var sized, lines []string
 	for _, e := range events {
@@ -198,8 +197,8 @@ var (
 	provisionedPattern = regexp.MustCompile(`^Disk = \d+$`)
 )
 
-// resources takes the measured numbers out of the table of a terminate event,
-// and the size of the disk, which others use as well, out of the execute event.
+// resources removes the measured numbers from the table of a terminate event, and
+// from the execute event the size of the disk, which others use as well.
 func resources(line string) string {
 	m := resourcePattern.FindString(line)
 	switch {
@@ -244,8 +243,8 @@ func Lines(name string, stock, ours []string) []Difference {
 	return found
 }
 
-// ordered leaves out the events of file transfer: the shadow writes them from
-// beside the rest, hence a little earlier or later.
+// ordered leaves out the events of file transfer: the shadow writes them
+// independently of the others, so they may come a little earlier or later.
 func ordered(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.HasPrefix(line, "040") })
 }

@@ -11,13 +11,13 @@ import (
 const (
 	pageBegin = "<!-- generated from integration/conformance; do not edit -->"
 	pageEnd   = "<!-- end of the generated part -->"
-	// fromTables is the way from the page by attribute to the one by reason.
+	// fromTables is the path from the page by attribute to the one by reason.
 	fromTables = "../admin/differences.md"
 	allCommand = "go -C integration test -tags pool -count=1 -timeout 30m ./conformance -all"
 )
 
 // Tables is the generated part of the page by attribute: the accepted differences,
-// one a row, and the cases.
+// one in each row, and the cases.
 func Tables(subjects []Subject, rules []Rule) string {
 	var b strings.Builder
 	for _, part := range []struct{ in, title, name string }{
@@ -64,8 +64,7 @@ func Tables(subjects []Subject, rules []Rule) string {
 	return b.String()
 }
 
-// where names the cases, and the versions if it is not about all, that a rule is
-// about.
+// where names the cases of a rule, and the versions if it is not for all.
 func (r Rule) where() string {
 	text := "all"
 	if len(r.Cases) > 0 {

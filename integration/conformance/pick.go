@@ -8,16 +8,16 @@ import (
 	"podstarter/integration/harness"
 )
 
-// Picked is which cases run, and which do not.
+// Picked says which cases run and which do not.
 type Picked struct {
 	Cases []Case
-	// Left are the names of those that would run if all were asked for.
+	// Left are the names of cases that would also run with -all.
 	Left []string
 }
 
-// Pick chooses from the cases that are for such a pool: those whose name, or
-// SUBJECT/NAME, the pattern matches, and of them only with all those that run on
-// request. It is an error if none is left.
+// Pick chooses from the cases for such a pool: those whose name, or SUBJECT/NAME,
+// the pattern matches. Cases on request are chosen only with all. It returns an
+// error if no case is left.
 func Pick(subjects []Subject, v harness.Versions, pattern *regexp.Regexp, all bool) (Picked, error) {
 	var p Picked
 	for _, s := range subjects {

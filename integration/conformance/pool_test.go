@@ -27,8 +27,8 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Cases wait most of the time, for jobs: how many run at once is decided below,
-	// not by the number of processors.
+	// Cases mostly wait for jobs: the limit below decides how many run at once, not
+	// the number of processors.
 	if err := flag.Set("test.parallel", "1000"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestConformance runs each case under the stock starter and ours, in one pool,
-// and judges what differs.
+// TestConformance runs each case under the stock starter and ours, in one pool, and
+// judges the differences.
 func TestConformance(t *testing.T) {
 	pattern, err := regexp.Compile(*caseFlag)
 	if err != nil {
@@ -78,8 +78,8 @@ func TestConformance(t *testing.T) {
 		}
 	})
 
-	// A claim that finds the next job waiting goes on without a negotiation, which
-	// takes longer than most jobs.
+	// A claim that finds the next job waiting continues without a negotiation,
+	// which takes longer than most jobs.
 	atOnce := int64(2 * pool.Slots)
 	if *atOnceFlag > 0 {
 		atOnce = int64(*atOnceFlag)
@@ -103,13 +103,13 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// share is what a case has of the slots.
+// share is how many slots a case has.
 type share struct {
 	room      *semaphore.Weighted
 	held, all int64
 }
 
-// take waits for so many slots, instead of those that it has.
+// take waits for so many slots, in place of those that it has.
 func (s *share) take(ctx context.Context, n int64) error {
 	s.leave()
 	if err := s.room.Acquire(ctx, n); err != nil {
@@ -124,14 +124,14 @@ func (s *share) leave() {
 	s.held = 0
 }
 
-// secondTries is how many cases may be tried again: what the clock of a busy
-// machine decides shows here and there and not twice; a real difference, or a
-// fault, shows each time. More of them mean that something is wrong.
+// secondTries is how many cases may be tried again. A difference that comes from
+// the timing of a busy machine shows now and then and not twice; a real difference,
+// or a fault, shows each time. More of them mean that something is wrong.
 const secondTries = 8
 
-// judge runs a case and, if something is wrong and few others needed it, once
-// more, with the pool to itself; again counts those. One that passes then is noted
-// for the end of the run.
+// judge runs a case. If it fails, and few others have, it runs once more with the
+// pool to itself; again counts such cases. A case that then passes is noted for the
+// end of the run.
 func judge(t *testing.T, pool *harness.Pool, rules []Rule, c Case, probe harness.File, rooms *share, again *atomic.Int64) {
 	wrong := try(t, pool, rules, c, probe)
 	if len(wrong) > 0 && again.Add(1) <= secondTries {

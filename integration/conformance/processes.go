@@ -10,7 +10,7 @@ import (
 	"podstarter/integration/harness"
 )
 
-// maxSlots bounds the users of payloads, which are numbered from the first
+// maxSlots bounds the user IDs of payloads, which are numbered from the first
 // slot's on.
 const maxSlots = 8
 
@@ -64,7 +64,7 @@ func (r *Run) Startd() (harness.Process, error) {
 // Shadow is the job's present shadow.
 func (r *Run) Shadow() (harness.Process, error) { return r.Job().Shadow() }
 
-// Kill sends a signal to a process that find finds, as (*Run).Shadow does.
+// Kill sends a signal to the process that find returns, such as (*Run).Shadow.
 func Kill(who string, find func(*Run) (harness.Process, error), signal unix.Signal) Step {
 	return Do(fmt.Sprintf("%s gets signal %d", who, signal), func(_ context.Context, r *Run) error {
 		process, err := find(r)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Weight is how much a user notices of a difference; the heaviest comes first on
+// Weight is how much a user notices of a difference. The heaviest comes first on
 // the page.
 type Weight int
 
@@ -33,7 +33,7 @@ var weights = []struct{ title, lead string }{
 		"On the execution point, podstarter does what the starter of 25.14 does."},
 }
 
-// Reason is why a difference is accepted, and what it means to users.
+// Reason is why a difference is accepted, and what it means for users.
 type Reason struct {
 	Name   string // as rules call it, and as the page's anchor
 	Weight Weight

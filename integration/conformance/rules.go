@@ -41,7 +41,7 @@ type Rule struct {
 	file     string
 }
 
-// Difference is one that a comparison found.
+// Difference is a difference that a comparison found.
 type Difference struct {
 	Case        string
 	Proc        int
@@ -62,14 +62,14 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s\n\tstock: %s\n\tours:  %s", where, d.Name, d.Stock, d.Ours)
 }
 
-// Absent is the value of what is not there.
+// Absent is the value of something that is missing.
 const Absent = "-"
 
 //go:embed differences
 var rulesFiles embed.FS
 
-// Rules reads the accepted differences, one file for each subject and one for
-// all. Each must say where it shows and which of [Reasons] it has.
+// Rules reads the accepted differences: one file for each subject and one for all.
+// Each rule must say where the difference shows and which of [Reasons] it has.
 func Rules() ([]Rule, error) {
 	names, err := fs.Glob(rulesFiles, "differences/*.json")
 	if err != nil {
@@ -124,12 +124,12 @@ func (r Rule) accepts(d Difference) bool {
 		(r.Stock == "*" || r.Stock == d.Stock) && (r.Ours == "*" || r.Ours == d.Ours)
 }
 
-// covers reports whether the rule is about the case.
+// covers reports whether the rule includes the case.
 func (r Rule) covers(name string) bool {
 	return (len(r.Cases) == 0 || listed(r.Cases, name)) && !listed(r.Except, name)
 }
 
-// For reports whether the rule is about such a pool.
+// For reports whether the rule applies to such a pool.
 func (r Rule) For(v harness.Versions) bool {
 	return len(r.Versions) == 0 || listed(r.Versions, v.String())
 }

@@ -27,8 +27,8 @@ type Run struct {
 // Job is the first, and most often the only, job.
 func (r *Run) Job() harness.Job { return r.Jobs[0] }
 
-// Observation is all that is compared of a case under one starter, with
-// everything particular to one run taken out.
+// Observation is everything of a case under one starter that is compared, without
+// anything particular to one run.
 type Observation struct {
 	Jobs []Record // one for each job of the cluster
 	// The rest, by name: what came back, what the job saw, what tools said, what
@@ -45,8 +45,8 @@ type Record struct {
 }
 
 // Execute submits the case on one side, carries out its steps, waits for its end
-// and gathers what is to be compared. The run is returned with the error too, so
-// that there is something to describe.
+// and gathers what is compared. It returns the run with an error too, so that there
+// is something to describe.
 func Execute(ctx context.Context, pool *harness.Pool, c Case, side harness.Side, probe harness.File) (*Run, error) {
 	r := &Run{Case: c, Pool: pool, Side: side, found: Observation{
 		Tools: map[string]string{}, Notes: map[string]string{}, Timing: map[string]string{}, Seen: map[string]string{},
@@ -83,8 +83,8 @@ func Execute(ctx context.Context, pool *harness.Pool, c Case, side harness.Side,
 	return r, r.gather(ctx)
 }
 
-// end waits until the jobs have left the queue, into which those on hold are
-// helped: only what leaves it comes into the history.
+// end waits until the jobs have left the queue, and removes those on hold: only
+// jobs that leave the queue get into the history.
 func (r *Run) end(ctx context.Context) error {
 	if r.Case.Spooled {
 		return nil
@@ -148,7 +148,7 @@ func (r *Run) gather(ctx context.Context) error {
 	return nil
 }
 
-// drop leaves out what comes or not by the clock.
+// drop leaves out what appears or not by chance of timing.
 func (o *Observation) drop(names []string) {
 	for _, name := range names {
 		for i := range o.Jobs {
@@ -163,7 +163,7 @@ func (o *Observation) drop(names []string) {
 	}
 }
 
-// Both runs a case on both sides at the same time and returns what differs.
+// Both runs a case on both sides at the same time and returns the differences.
 func Both(ctx context.Context, pool *harness.Pool, c Case, probe harness.File) ([]Difference, error) {
 	patience := c.Patience
 	if patience == 0 {
@@ -197,8 +197,8 @@ func Both(ctx context.Context, pool *harness.Pool, c Case, probe harness.File) (
 	return Compare(c.Name, stock.run.found, ours.found), nil
 }
 
-// remove takes what is left of a failed run out of the queue, so that nothing of
-// it stands in the way of others.
+// remove removes the jobs of a failed run from the queue, so that they do not
+// hinder others.
 func (r *Run) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -207,7 +207,7 @@ func (r *Run) remove() {
 	}
 }
 
-// describe is what helps to understand a failed run.
+// describe returns what helps to understand a failed run.
 func (r *Run) describe() string {
 	var b strings.Builder
 	for _, job := range r.Jobs[:min(len(r.Jobs), 2)] {
@@ -245,9 +245,9 @@ func Compare(name string, stock, ours Observation) []Difference {
 // before it counts as late.
 const slack = 25 * time.Second
 
-// class says how long something took, as coarsely as a busy machine allows: at
-// once, after about the time that a case expects, or neither. Only sooner than
-// expected is told sharply, since no load makes time pass faster.
+// class says how long something took, as exactly as a busy machine allows: at once,
+// after about the time that a case expects, or neither. Only too early is judged
+// strictly, since no load makes time pass faster.
 func class(took, about time.Duration) string {
 	switch {
 	case took < about*3/4:
@@ -266,8 +266,8 @@ var (
 	scratchLine = regexp.MustCompile(`^\s*CondorScratchDir = "(.*)"`)
 )
 
-// Slot is the name of the slot in which the job runs, or ran last, without its
-// machine, and the path of its sandbox there.
+// Slot is the name, without the machine, of the slot in which the job runs or ran
+// last, and the path of its sandbox there.
 func (r *Run) Slot() (slot, scratch string, err error) {
 	events, err := r.Job().Events()
 	if err != nil {

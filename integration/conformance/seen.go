@@ -13,8 +13,8 @@ import (
 // userPattern is the users of payloads, one for each slot or container.
 var userPattern = regexp.MustCompile(`\b1000[1-8]\b`)
 
-// Seen is what a job saw of itself and its surroundings, with everything
-// particular to one run taken out.
+// Seen is what a job saw of itself and its surroundings, without anything particular
+// to one run.
 func Seen(f facts.Facts, job harness.Job) map[string]string {
 	seen := map[string]string{
 		"directory":             f.Dir,

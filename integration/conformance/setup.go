@@ -14,20 +14,20 @@ import (
 )
 
 // programs is the directory of the setups' programs in the execution points,
-// $(CONFORMANCE_PROGRAMS) in configuration. It goes with the container.
+// $(CONFORMANCE_PROGRAMS) in configuration. It is gone when the container is.
 const programs = "/usr/local/libexec/conformance"
 
-// stamp is a knob that tells whether a daemon has read this configuration.
+// stamp is a knob that shows whether a daemon has read this configuration.
 const stamp = "CONFORMANCE_STAMP"
 
-// common is what all cases need. Version 23.9 keeps no history of the startd
-// unless told. Stock starters that are stuck do not stand in the way for long.
+// common is what all cases need. Version 23.9 keeps no history of the startd by
+// default. Stuck stock starters are killed soon, so that others need not wait.
 const common = `CONFORMANCE_PROGRAMS = ` + programs + `
 STARTD_HISTORY = $(LOG)/startd_history
 KILLING_TIMEOUT = 10
 `
 
-// place is where configuration goes, with a command that tells what the daemon
+// place is a place for configuration, with a command that prints what the daemon
 // there has read.
 type place struct {
 	name   string
@@ -46,9 +46,9 @@ func places(pool *harness.Pool) []place {
 	}, "-schedd"}}
 }
 
-// Install puts the setups of all subjects into force, in both execution points
-// and on the submit side, and waits until startds and schedd know them. The
-// function that it returns takes them away again.
+// Install puts the setups of all subjects into force, in both execution points and
+// on the submit side, and waits until startds and schedd have read them. The
+// returned function removes them.
 func Install(ctx context.Context, pool *harness.Pool, subjects []Subject) (remove func(context.Context) error, err error) {
 	web, err := pool.Web()
 	if err != nil {
@@ -97,8 +97,8 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject) (remov
 	}, nil
 }
 
-// configFile sets the shell's variable f to the path of the file: in the last
-// directory that is read, and there after what the pool was set up with.
+// configFile sets the shell's variable f to the path of the file: in the directory
+// that is read last, after the files of the pool's own setup.
 const configFile = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/98-conformance.conf`
 
 func (p place) install(ctx context.Context, lines string, files []harness.File, open []string) error {
@@ -116,7 +116,7 @@ func (p place) install(ctx context.Context, lines string, files []harness.File, 
 			return fmt.Errorf("a program is called %q", f.Name)
 		}
 		to := path.Join(programs, f.Name)
-		// Under its final name it is whole from the first moment.
+		// Rename, so that nobody reads half of it.
 		script := `mkdir -p "$(dirname "$0")" && cat >"$0.new" && chmod "$1" "$0.new" && mv "$0.new" "$0"`
 		if _, err := p.input(ctx, string(f.Content), "sh", "-c", script, to, fmt.Sprintf("%o", mode)); err != nil {
 			return err

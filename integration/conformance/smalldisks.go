@@ -12,14 +12,14 @@ import (
 	"podstarter/integration/harness"
 )
 
-// disk is one that holds little.
+// disk is a file system with little room.
 type disk struct {
 	words string
 	// make makes it, and returns a script that mounts it over the directory $0.
 	make func(context.Context) (mount string, remove func(), err error)
 }
 
-// mountOver is what a disk is mounted with, so that whose the directory is stays.
+// mountOver are the mount options of a disk, so that the directory keeps its owner.
 func mountOver(mount string) string {
 	return `whose=$(stat -c %u:%g "$0") mode=$(stat -c %a "$0") && ` + mount + ` "$0" && chown "$whose" "$0" && chmod "$mode" "$0"`
 }
@@ -31,9 +31,8 @@ func smallDisk(size int64) disk {
 	}}
 }
 
-// quotaDisk has room, of which nobody may have more than so many bytes. Of the file systems
-// with quotas btrfs is the one that needs no more than its own programs
-// (Debian's btrfs-progs).
+// quotaDisk has room, but each user may use only so many bytes. Of the file systems with
+// quotas, btrfs is the one that needs only its own programs (Debian's btrfs-progs).
 func quotaDisk(size int64) disk {
 	const script = `set -e; exec 3>&1 >&2
 device= dir=$(mktemp -d)
@@ -70,8 +69,8 @@ echo "$dir" "$device" "$(stat -c %Lr "$device")" >&3`
 	}}
 }
 
-// within runs a shell script where a process has its files, and the table of mounts,
-// which umount reads. The script's $0 is an argument.
+// within runs a shell script with a process's view of the files, and with the table of
+// mounts that umount reads. The script's $0 is an argument.
 func within(ctx context.Context, pid int, script, argument string) error {
 	argv := []string{"--target", strconv.Itoa(pid), "--mount", "--pid", "--", "sh", "-c", script, argument}
 	if out, err := exec.CommandContext(ctx, "nsenter", argv...).CombinedOutput(); err != nil {
@@ -80,8 +79,8 @@ func within(ctx context.Context, pid int, script, argument string) error {
 	return nil
 }
 
-// onSmallDirectory releases the job, and has a step carried out, while a directory of
-// its submit directory is on a disk of its own.
+// onSmallDirectory releases the job and carries out a step while a directory of its submit
+// directory is on a disk of its own.
 func onSmallDirectory(small disk, name string, waited Step) Step {
 	return Do("with "+small.words+" at the submit side, "+waited.Words, func(ctx context.Context, r *Run) error {
 		schedd, err := harness.One("condor_schedd", func(p harness.Process) bool {
@@ -114,8 +113,7 @@ func onSmallDirectory(small disk, name string, waited Step) Step {
 	})
 }
 
-// onSmallDisk has a step carried out while the directory of sandboxes is on a disk of
-// its own.
+// onSmallDisk carries out a step while the directory of sandboxes is on a disk of its own.
 func onSmallDisk(small disk, waited Step) Step {
 	return Do("on "+small.words+", "+waited.Words, func(ctx context.Context, r *Run) error {
 		startd, err := r.Startd()
@@ -148,7 +146,7 @@ until condor_reconfig -startd >/dev/null && disks=$(condor_status -direct "$host
 			}
 			return harness.WaitNone(ctx, r.Pool.Starters(r.Side))
 		}()
-		// Whatever came of it: the next cases need the disk.
+		// Do this after a failure too: the next cases need the disk.
 		if e := within(context.WithoutCancel(ctx), startd.PID, `umount -l "$0"`, execute); err == nil {
 			err = e
 		}

@@ -11,7 +11,7 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// Step is one thing that is done to a job, or waited for.
+// Step is one thing that the test does to a job, or waits for.
 type Step struct {
 	Words string // what the step is, for messages and as part of names
 	do    func(context.Context, *Run) error
@@ -19,26 +19,25 @@ type Step struct {
 	about time.Duration // how long it should wait after what was done last
 }
 
-// About says that the wait should end about so long after what was done last,
-// and not before; without it, it should end at once.
+// About says that the wait should end about so long after the step before, and not
+// earlier. Without About it should end at once.
 func (s Step) About(d time.Duration) Step {
 	s.about = d
 	return s
 }
 
-// Do is a step of a case's own that does something to the job.
+// Do is a case's own step that does something to the job.
 func Do(words string, do func(ctx context.Context, r *Run) error) Step {
 	return Step{Words: words, do: do}
 }
 
-// Wait is a step of a case's own that waits for something, whose time is
-// compared.
+// Wait is a case's own step that waits for something. Its duration is compared.
 func Wait(words string, do func(ctx context.Context, r *Run) error) Step {
 	return Step{Words: words, do: do, waits: true}
 }
 
-// Note is a step whose finding is compared, after words that are particular to
-// the run have been taken out.
+// Note is a step whose result is compared, without words that are particular to the
+// run.
 func Note(name string, look func(ctx context.Context, r *Run) (string, error)) Step {
 	return Step{Words: name, do: func(ctx context.Context, r *Run) error {
 		text, err := look(ctx, r)
@@ -47,8 +46,8 @@ func Note(name string, look func(ctx context.Context, r *Run) (string, error)) S
 	}}
 }
 
-// Event waits for the n-th event (from 1) of a kind, such as
-// [harness.EventHeld]. It fails at once when the job leaves the queue without it.
+// Event waits for the n-th event (from 1) of a kind, such as [harness.EventHeld].
+// It fails at once if the job leaves the queue without it.
 func Event(number, n int) Step {
 	return Wait(fmt.Sprintf("event %03d, number %d", number, n), func(ctx context.Context, r *Run) error {
 		for _, job := range r.Jobs {
@@ -93,8 +92,8 @@ func Ends() Step {
 // Ready waits until the job runs and the probe has reached its step "ready".
 func Ready() Step { return Runs(facts.Ready) }
 
-// Runs waits until a process of the job's present run has this name in the
-// process table, as a shell gets one by: printf NAME >/proc/$$/comm.
+// Runs waits until a process of the job's present run has this name in the process
+// table. A shell gets it by: printf NAME >/proc/$$/comm.
 func Runs(comm string) Step {
 	return Wait("process "+comm, func(ctx context.Context, r *Run) error {
 		if err := Executes(1).do(ctx, r); err != nil {
@@ -135,10 +134,10 @@ func Until(expression string) Step {
 	})
 }
 
-// Tool runs a tool of HTCondor on the submit side as the job's owner and
-// compares output and exit code. <job>, <cluster> and <directory> in its
-// arguments stand for the job's number, its cluster's, and the submit directory;
-// without any of them the job's number is the last argument.
+// Tool runs a tool of HTCondor on the submit side as the job's owner and compares
+// output and exit code. In its arguments <job>, <cluster> and <directory> stand for
+// the job's number, its cluster's, and the submit directory. Without any of them
+// the job's number is the last argument.
 func Tool(argv ...string) Step {
 	return Do(strings.Join(argv, " "), func(ctx context.Context, r *Run) error {
 		args, said := r.arguments(argv)
@@ -152,7 +151,7 @@ func Tool(argv ...string) Step {
 }
 
 // Shell runs a script in the submit directory as the job's owner and compares
-// output and exit code. What [Tool] replaces in arguments is replaced in it.
+// output and exit code. It replaces the same words as [Tool].
 func Shell(script string) Step {
 	return Do(script, func(ctx context.Context, r *Run) error {
 		args, _ := r.arguments([]string{script})
@@ -162,9 +161,9 @@ func Shell(script string) Step {
 	})
 }
 
-// EP runs a command as root in the pilot of the execution point and compares
-// output and exit code. Besides what [Tool] replaces, <scratch> stands for the
-// job's sandbox and <slot> for its slot.
+// EP runs a command as root in the pilot of the execution point and compares output
+// and exit code. Besides the words of [Tool], <scratch> stands for the job's
+// sandbox and <slot> for its slot.
 func EP(argv ...string) Step {
 	return Do("in the EP: "+strings.Join(argv, " "), func(ctx context.Context, r *Run) error {
 		args, _ := r.arguments(argv)
@@ -174,7 +173,7 @@ func EP(argv ...string) Step {
 	})
 }
 
-// Quietly runs a step and leaves what its tool says out of the comparison.
+// Quietly runs a step without comparing what its tool prints.
 func Quietly(s Step) Step {
 	do := s.do
 	s.do = func(ctx context.Context, r *Run) error {
@@ -185,7 +184,7 @@ func Quietly(s Step) Step {
 	return s
 }
 
-// told notes what a tool said.
+// told notes what a tool printed.
 func (r *Run) told(name string, result harness.Result) {
 	text := fmt.Sprintf("exit code %d", result.Code)
 	for _, part := range []string{result.Stdout, result.Stderr} {
@@ -196,8 +195,8 @@ func (r *Run) told(name string, result harness.Result) {
 	r.found.Tools[name] = words(text, r.Job())
 }
 
-// arguments replaces what stands for something of the run; said tells whether
-// anything did.
+// arguments replaces words that stand for something of the run; said reports
+// whether there were any.
 func (r *Run) arguments(argv []string) (args []string, said bool) {
 	slot, scratch, _ := r.Slot() // empty before the job runs
 	replace := strings.NewReplacer(

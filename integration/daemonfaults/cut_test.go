@@ -14,7 +14,7 @@ import (
 const shortLease = "8"
 
 // sharing are the commands of a job whose files are not transferred: a shadow of
-// 25.14 that has come back itself takes none any more.
+// 25.14 that has come back accepts none itself any more.
 const sharing = `executable = /bin/sh
 transfer_executable = False
 arguments = "-c 'trap ''exit 7'' TERM; printf ` + readyName + ` >/proc/$$/comm; while :; do sleep 1 & wait; done' $(Cluster).$(Process)"
@@ -24,11 +24,10 @@ MY.FileSystemDomain = TARGET.FileSystemDomain
 output = /dev/null
 error = /dev/null`
 
-// TestNetworkCut cuts both execution points off from the submit side: what is
-// connected breaks, and who calls gets no answer. The cut lasts longer than the
-// lease of one job, which is killed and runs again; of those with the usual
-// lease one goes on and one ends meanwhile, and both have their exit reported
-// afterwards.
+// TestNetworkCut cuts both execution points off from the submit side: connections
+// break, and new ones get no answer. The cut lasts longer than the lease of one
+// job, which is killed and runs again. Of those with the usual lease one continues
+// and one ends during the cut; both have their exit reported afterwards.
 func TestNetworkCut(t *testing.T) {
 	defer witness(t)()
 	type three struct{ stays, ends, short harness.Job }
@@ -50,7 +49,7 @@ func TestNetworkCut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Whoever calls an execution point calls this one, which passes it on.
+		// Whoever calls an execution point calls this address, which passes it on.
 		cut[side] = daemon(t, side, "condor_shared_port")
 		kill(t, cut[side], unix.SIGSTOP)
 		t.Cleanup(func() { _ = harness.Kill(cut[side], unix.SIGCONT) })

@@ -11,7 +11,7 @@ import (
 )
 
 // TestStartdKilled kills the startds under jobs. Their master starts them again,
-// and the jobs run once more; nothing is left of the first time.
+// and the jobs run once more; nothing is left of the first run.
 func TestStartdKilled(t *testing.T) { killedUnder(t, "condor_startd") }
 
 // TestPilotKilled kills the first process of the pilot containers, condor_master,
@@ -21,8 +21,8 @@ func TestPilotKilled(t *testing.T) { killedUnder(t, "condor_master") }
 func killedUnder(t *testing.T, comm string) {
 	defer witness(t)()
 	both(t, func(t *testing.T, side harness.Side) {
-		// Until its lease is over, the shadow waits for an execution point that
-		// is gone without a word.
+		// The shadow waits until its lease is over for an execution point that is
+		// gone without a word.
 		job := submit(t, side, comm, lasting, "+JobLeaseDuration = "+shortLease)
 		first := running(t, job)
 		kill(t, daemon(t, side, comm), unix.SIGKILL)

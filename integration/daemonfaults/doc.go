@@ -1,7 +1,7 @@
-// Package daemonfaults holds the tests in which parts of a pool fail under jobs: a
-// shadow, the schedd, the network between them and an execution point, a startd,
-// a starter that is killed in each of its phases, or hangs, the whole pilot. Where the stock starter can be
-// looked at in the same way, both execution points meet the same fault and what
+// Package daemonfaults holds the tests in which parts of a pool fail under jobs: a shadow, the schedd, the
+// network between the submit side and an execution point, a startd, a starter that hangs or is killed in
+// each of its phases, the whole pilot. If the stock starter can be tested in the same way, both execution
+// points meet the same fault and the test compares what becomes of their jobs.
 // becomes of their jobs is compared.
 //
 // In no case may the end of a job be lost without a word, a job run twice at

@@ -12,15 +12,14 @@ import (
 	"podstarter/integration/harness"
 )
 
-// TestHungStarter stops starters, so that they tell their startd no more that
-// they are alive. When they have not for as long as they said that they might,
-// the startd kills them, and the jobs run again; nothing is left of the first
-// time.
+// TestHungStarter stops starters, so that they no longer tell their startd that
+// they are alive. When the time that they announced is over, the startd kills them,
+// and the jobs run again; nothing is left of the first run.
 func TestHungStarter(t *testing.T) {
 	defer witness(t)()
 	const config = "/etc/condor/config.d/99-faults-hung.conf"
 	for _, side := range sides {
-		// Starters read it when they begin, and this is the time that they name.
+		// Starters read it when they begin, and announce this time.
 		text := strings.NewReader("STARTER_NOT_RESPONDING_TIMEOUT = 15\nSTARTER_FIRST_CHILDALIVE_DELAY = 1\n")
 		if _, err := pool.EPInput(t.Context(), side, text, "sh", "-c", `cat >"$0"`, config); err != nil {
 			t.Fatal(err)
@@ -35,7 +34,7 @@ func TestHungStarter(t *testing.T) {
 		job := submit(t, side, "hung", lasting, "+JobLeaseDuration = "+shortLease)
 		first := running(t, job)
 		starter := starterOf(t, job)
-		// By its first update it has long told the startd for the first time.
+		// With the first update, the starter has told the startd at least once.
 		event(t, job, harness.EventImageSize, 1)
 		kill(t, starter, unix.SIGSTOP)
 		t.Cleanup(func() { _ = harness.Kill(starter, unix.SIGCONT) })

@@ -28,8 +28,8 @@ var (
 // sides are the execution points that meet the same faults.
 var sides = []harness.Side{harness.Stock, harness.Ours}
 
-// patience is how long a job may take from one moment to the next, faults
-// included; long, since a test that passes never uses it up.
+// patience is how long a job may take from one moment to the next, faults included.
+// It is long, since a test that passes never uses it up.
 var patience = flag.Duration("patience", 3*time.Minute, "how long anything may take")
 
 func TestMain(m *testing.M) {
@@ -66,14 +66,14 @@ func both(t *testing.T, do func(t *testing.T, side harness.Side)) {
 	})
 }
 
-// lasting are the steps of a job that ends when it is told to, with exit code 7.
+// lasting are the steps of a job that exits with code 7 when it is told to end.
 const lasting = "trap=caught:7 ready forever"
 
-// readyName is the name of a job's process that has got as far as it can by itself.
+// readyName is the name of a job's process when it can do nothing more by itself.
 const readyName = facts.Ready
 
-// submit submits the probe with these steps, and says all there is to say of the
-// job when the test fails. What is left of it in the queue goes when the test ends.
+// submit submits the probe with these steps, and describes the job when the test
+// fails. When the test ends, the job is removed from the queue.
 func submit(t *testing.T, side harness.Side, name, steps string, commands ...string) harness.Job {
 	t.Helper()
 	return submitWith(t, side, name, steps, nil, commands...)
@@ -241,8 +241,8 @@ func nothingLeft(t *testing.T, side harness.Side) {
 	}
 }
 
-// witness looks at the payloads until the function that it returns is called: a
-// job of which processes are seen under two starters at once has run twice.
+// witness watches the payloads until the returned function is called. A job with
+// processes under two starters at once has run twice.
 func witness(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -288,7 +288,7 @@ func shadowOf(t *testing.T, job harness.Job) harness.Process {
 	return shadow
 }
 
-// slotOf is the slot that the queue says a job is in.
+// slotOf is the slot that the queue has for a job.
 func slotOf(t *testing.T, job harness.Job) string {
 	t.Helper()
 	slot := ""

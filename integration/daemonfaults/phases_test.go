@@ -14,9 +14,9 @@ import (
 	"podstarter/integration/harness"
 )
 
-// TestKilledInEachPhase kills our starter in each phase of an activation, which
-// is held open by what takes long there. The job runs again, and nothing is left
-// of the first time.
+// TestKilledInEachPhase kills our starter in each phase of an activation. Something
+// slow holds the phase open. The job runs again, and nothing is left of the first
+// run.
 func TestKilledInEachPhase(t *testing.T) {
 	defer witness(t)()
 	big := harness.File{Name: "big", Sparse: 400 << 20}
@@ -107,8 +107,8 @@ func TestKilledInEachPhase(t *testing.T) {
 	nothingLeft(t, harness.Ours)
 }
 
-// slowHook installs a hook that prepares jobs of the keyword FAULTS: it takes
-// for ever with a first run.
+// slowHook installs a hook that prepares jobs of the keyword FAULTS. In the first
+// run it never ends.
 func slowHook(t *testing.T) {
 	t.Helper()
 	const (
@@ -143,7 +143,7 @@ func hookRuns(t *testing.T, job harness.Job) {
 	}
 }
 
-// killedInBind: no container is made anew while the kubelet stands still.
+// killedInBind: no new container is made while the kubelet is stopped.
 func killedInBind(t *testing.T) {
 	kubelets, err := harness.Processes(func(p harness.Process) bool {
 		return p.Comm == "kubelet" && slices.ContainsFunc(p.Args, func(a string) bool { return strings.Contains(a, pool.State+"/") })

@@ -13,8 +13,8 @@ import (
 )
 
 // TestScheddRestarts kills the schedd, and with it the shadows, under jobs that
-// run: one goes on until its new shadow has come, one ends before. Both come out
-// of it with the exit of their only run.
+// run: one continues until its new shadow has come, one ends before. Both report
+// the exit of their only run.
 func TestScheddRestarts(t *testing.T) {
 	defer witness(t)()
 	type pair struct{ stays, ends harness.Job }
@@ -52,9 +52,8 @@ func TestScheddRestarts(t *testing.T) {
 	})
 }
 
-// TestShadowKilled kills the shadow of a job that runs. The schedd has the job
-// run again under the same claim, for which the execution point ends the first
-// run.
+// TestShadowKilled kills the shadow of a job that runs. The schedd runs the job
+// again under the same claim; for that the execution point ends the first run.
 func TestShadowKilled(t *testing.T) {
 	defer witness(t)()
 	both(t, func(t *testing.T, side harness.Side) {
@@ -76,7 +75,7 @@ func TestShadowKilled(t *testing.T) {
 }
 
 // TestTransferBreaks breaks the connection on which the output of a job is sent.
-// The output comes all the same, from the job's only run.
+// The output still arrives, from the job's only run.
 func TestTransferBreaks(t *testing.T) {
 	defer witness(t)()
 	port, err := pool.SubmitPort()

@@ -16,8 +16,8 @@ import (
 // noted is what the starter logs when it gives the shadow time.
 const noted = "Waiting until the shadow has noted the end of its file transfer"
 
-// endless is a plugin that goes on until it is killed, and is again when it is
-// given another chance, as plugins are that failed while an image was bound.
+// endless is a plugin that runs until it is killed, and again at its second try:
+// plugins that failed during the binding of an image get one.
 const endless = `#!/bin/sh
 [ "$1" = -classad ] && { echo 'MultipleFileSupport = true'; echo 'PluginType = "FileTransfer"'; echo 'SupportedMethods = "endless"'; exit; }
 [ -e .begun ] && kill -9 $$
@@ -25,13 +25,13 @@ const endless = `#!/bin/sh
 exec sleep 86399
 `
 
-// ends has the main process of a job end, when it runs.
+// ends makes the main process of a job end, when it runs.
 func ends(t *testing.T, job harness.Job) (end func()) {
 	main := running(t, job)
 	return func() { kill(t, main, unix.SIGTERM) }
 }
 
-// pluginEnds has the job's plugin end, in the middle of the transfer of input.
+// pluginEnds makes the job's plugin end, in the middle of the transfer of input.
 func pluginEnds(t *testing.T, _ harness.Job) (end func()) {
 	some, err := harness.WaitSome(soon(t), 1, func(p harness.Process) bool { return slices.Contains(p.Args, "86399") })
 	if err != nil {
@@ -40,9 +40,9 @@ func pluginEnds(t *testing.T, _ harness.Job) (end func()) {
 	return func() { kill(t, some[0], unix.SIGKILL) }
 }
 
-// TestShadowHearsLate has a shadow hear of the end of its half of a transfer only
-// when the starter has done all that it does by itself. What the shadow knows of
-// the transfer stands in the event log and in the job's ad all the same.
+// TestShadowHearsLate lets a shadow hear of the end of its half of a transfer only
+// when the starter has done all that it does by itself. The event log and the job's
+// ad still have what the shadow knows about the transfer.
 func TestShadowHearsLate(t *testing.T) {
 	for name, tt := range map[string]struct {
 		commands []string
@@ -103,7 +103,7 @@ func TestShadowHearsLate(t *testing.T) {
 	}
 }
 
-// waits says whether a job's starter waits for its shadow; if not, it has ended.
+// waits reports whether a job's starter waits for its shadow; if not, it has ended.
 func waits(t *testing.T, job harness.Job, starter harness.Process) (waited bool) {
 	t.Helper()
 	err := harness.Poll(soon(t), "the starter to wait, or to end", func() (bool, error) {
@@ -121,7 +121,7 @@ func waits(t *testing.T, job harness.Job, starter harness.Process) (waited bool)
 	return waited
 }
 
-// knows looks for what the job's ad tells of a transfer.
+// knows looks for what the job's ad says about a transfer.
 func knows(t *testing.T, ad *classads.Ad, way string, went bool) {
 	t.Helper()
 	names := []string{"Transfer" + way + "Finished"}

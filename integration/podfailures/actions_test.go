@@ -20,12 +20,13 @@ import (
 
 const readyName = facts.Ready
 
-// action makes a row's failure, after which its job is waited for.
+// action causes a row's failure. Then the test waits for its job.
 type action struct {
 	do func(context.Context, *stage) error
-	// after is for what is to be seen after the outcome.
+	// after checks what shows only after the outcome.
 	after func(context.Context, *stage) error
-	// first rows need a pod in which no job has run, last ones leave none, and alone must nothing else be pulled.
+	// first rows need a pod in which no job has run; last ones leave no such pod; alone ones allow no other pull at the
+	// same time.
 	first, last, alone bool
 }
 
@@ -34,7 +35,7 @@ func asks(kind string) action {
 	return action{do: func(ctx context.Context, s *stage) error { return s.submit(ctx, s.image(kind), "exit=0") }}
 }
 
-// outlived submits a job in a hostile image, after which the pod must run another.
+// outlived submits a job in a hostile image. After it the pod must run another job.
 func outlived(kind string) action {
 	a := asks(kind)
 	a.after = runsOn
@@ -68,7 +69,7 @@ func asksFor(image func(*stage) string) action {
 	return action{do: func(ctx context.Context, s *stage) error { return s.submit(ctx, image(s), "exit=0") }}
 }
 
-// faulty is an image of the pool's registry where it fails on purpose.
+// faulty is an image of the pool's registry, under a name at which that fails on purpose.
 func faulty(kind string) action {
 	return asksFor(func(s *stage) string {
 		address, _, _ := strings.Cut(s.pool.Image("busybox"), "/")
@@ -87,7 +88,7 @@ func soon(seconds int, a action) action {
 	return a
 }
 
-// said has the pod say something while an image is pulled that never comes.
+// said makes the pod report something while an image is pulled that never arrives.
 func said(rule func(image string) func(map[string]any)) action {
 	return action{do: func(ctx context.Context, s *stage) error {
 		image := s.image("hold")
@@ -101,7 +102,7 @@ func waits(reason, message string) action {
 	return said(func(image string) func(map[string]any) { return Waiting(image, reason, message) })
 }
 
-// answered has the API server answer something else.
+// answered makes the API server give another answer.
 func answered(kind string, answer func(verb string, n int) *Refusal) action {
 	return action{do: func(ctx context.Context, s *stage) error {
 		s.proxy.Set(s.Pod, Rule{Answer: answer})
@@ -119,7 +120,7 @@ func to(verb string, r Refusal) func(string, int) *Refusal {
 	}
 }
 
-// under has something happen to a job that runs.
+// under makes something happen to a running job.
 func under(steps string, happens func(context.Context, *stage) error) action {
 	return action{do: func(ctx context.Context, s *stage) error {
 		if _, err := s.start(ctx, s.image("good"), steps, "when_to_transfer_output = ON_EXIT_OR_EVICT"); err != nil {
@@ -129,7 +130,7 @@ func under(steps string, happens func(context.Context, *stage) error) action {
 	}}
 }
 
-// killed kills the wrapper, and has the pod say what it was killed for.
+// killed kills the wrapper, and makes the pod report a reason for it.
 func killed(change func(map[string]any)) action {
 	return under("ready forever", func(ctx context.Context, s *stage) error {
 		s.proxy.Set(s.Pod, Rule{Pod: change})
@@ -137,7 +138,7 @@ func killed(change func(map[string]any)) action {
 	})
 }
 
-// asked takes the pod, and demands that the job was asked to end.
+// asked takes the pod away, and demands that the job was asked to end.
 func asked(take func(context.Context, *stage) error) action {
 	a := under("trap=caught:3 ready forever", take)
 	a.last = true
@@ -145,7 +146,7 @@ func asked(take func(context.Context, *stage) error) action {
 	return a
 }
 
-// caught demands that the evicted job's note went to the access point: it wrote that when it was asked to end.
+// caught demands that the note which the evicted job wrote when it was asked to end went to the access point.
 func caught(ctx context.Context, s *stage) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -373,7 +374,8 @@ func toldToStop(ctx context.Context, s *stage) error {
 	return s.hit(ctx, unix.SIGTERM)
 }
 
-// fillDisk puts a file system of one page, which is full with the first file, where containerd keeps what it is downloading, until the job has been judged.
+// fillDisk mounts a file system of one page, which the first file fills, where containerd keeps its downloads, until
+// the job has been judged.
 func fillDisk(ctx context.Context, s *stage) error {
 	dir := filepath.Join(s.pool.State, "containerd", "io.containerd.content.v1.content", "ingest")
 	if _, err := os.Stat(dir); err != nil {

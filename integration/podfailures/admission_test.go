@@ -18,14 +18,15 @@ import (
 	"time"
 )
 
-// Parts of image names that the cluster's admission control does not let pass.
+// Parts of image names that the cluster's admission control refuses.
 const (
 	deniedByPolicy = "denied-by-policy"
 	deniedByHook   = "denied-by-webhook"
 	hookAway       = "webhook-away"
 )
 
-// admission takes: URL of a webhook that denies, of one that is away, and the authority of both.
+// admission takes: URL of a webhook that denies, of one that does not answer, and the authority
+// of both.
 const admission = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -62,7 +63,7 @@ webhooks:
     admissionReviewVersions: [v1]
 `
 
-// admissionControl sets policy and webhooks up; what it returns undoes that.
+// admissionControl sets up policy and webhooks; the returned function removes them.
 func (w *world) admissionControl(ctx context.Context) (func(), error) {
 	own, err := tls.LoadX509KeyPair(filepath.Join(w.cluster.Keys, "apiserver.crt"), filepath.Join(w.cluster.Keys, "apiserver.key"))
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Harm is what an image has in it to keep the pod's wrapper from working.
+// Harm is what an image contains to keep the pod's wrapper from working.
 type Harm struct {
 	// What it is, in the words of the table.
 	What string
@@ -18,7 +18,7 @@ type Harm struct {
 // another is a user that is neither root nor a payload's.
 const another = 1234
 
-// longest is more than the kernel takes for one variable (MAX_ARG_STRLEN).
+// longest is longer than the kernel accepts for one variable (MAX_ARG_STRLEN).
 const longest = 140_000
 
 // Hostile are the kinds of hostile images, by the first part of their names.
@@ -32,8 +32,8 @@ var Hostile = map[string]Harm{
 	"volume":      {What: "VOLUME /run/podstarter/control/payload", volumes: map[string]struct{}{"/run/podstarter/control/payload": {}}},
 }
 
-// volumeOver is a volume of the image's that gets to the wrapper's directory by way
-// of a link. An empty file is in the wrapper's place.
+// volumeOver is a volume of the image that reaches the wrapper's directory through
+// a link. It puts an empty file in the wrapper's place.
 func volumeOver() Harm {
 	return Harm{
 		What:    "VOLUME /a/long/way, which is a link to /proc",

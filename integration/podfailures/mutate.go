@@ -1,8 +1,8 @@
 package podfailures
 
-// What a pod may be made to say. All take the pod as JSON has it.
+// Changes to what a pod reports. All take the pod as JSON has it.
 
-// path goes down through nested objects and makes those that are missing.
+// path descends through nested objects and makes those that are missing.
 func path(m map[string]any, names ...string) map[string]any {
 	for _, n := range names {
 		next, ok := m[n].(map[string]any)
@@ -15,7 +15,7 @@ func path(m map[string]any, names ...string) map[string]any {
 	return m
 }
 
-// find is the element of a list of objects that has the name, nil if there is none.
+// find is the element of a list of objects that has the name, or nil.
 func find(m map[string]any, list, name string) map[string]any {
 	items, _ := m[list].([]any)
 	for _, i := range items {
@@ -29,13 +29,14 @@ func find(m map[string]any, list, name string) map[string]any {
 // payloadContainer is the name of the payload container in the pods of these tests.
 const payloadContainer = "payload"
 
-// runs tells whether the pod's spec asks for the image, and the kubelet has seen that.
+// runs reports whether the pod's spec asks for the image and the kubelet has seen
+// that.
 func runs(pod map[string]any, image string) bool {
 	c := find(path(pod, "spec"), "containers", payloadContainer)
 	return c != nil && c["image"] == image && path(pod, "status")["observedGeneration"] == path(pod, "metadata")["generation"]
 }
 
-// Waiting has the kubelet say why it cannot start the image.
+// Waiting makes the kubelet report why it cannot start the image.
 func Waiting(image, reason, message string) func(map[string]any) {
 	return func(pod map[string]any) {
 		status := path(pod, "status")
@@ -47,7 +48,7 @@ func Waiting(image, reason, message string) func(map[string]any) {
 	}
 }
 
-// Over has the pod be at its end from the moment that it is to run the image.
+// Over makes the pod report its end from the moment that it is to run the image.
 func Over(image, reason, message string) func(map[string]any) {
 	return func(pod map[string]any) {
 		if runs(pod, image) {
@@ -57,7 +58,7 @@ func Over(image, reason, message string) func(map[string]any) {
 	}
 }
 
-// Disrupted has the pod be taken away for a reason of the cluster's.
+// Disrupted makes the cluster take the pod away for a reason of its own.
 func Disrupted(image, reason, message string) func(map[string]any) {
 	return func(pod map[string]any) {
 		if !runs(pod, image) {
@@ -70,7 +71,7 @@ func Disrupted(image, reason, message string) func(map[string]any) {
 	}
 }
 
-// Ended has the payload's containers that ended do so for another reason.
+// Ended changes the reason with which the payload's containers ended.
 func Ended(reason string) func(map[string]any) {
 	return func(pod map[string]any) {
 		c := find(path(pod, "status"), "containerStatuses", payloadContainer)

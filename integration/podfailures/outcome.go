@@ -59,7 +59,7 @@ func OutcomeOf(events []harness.Event) (o Outcome, ok bool) {
 		if m := codes.FindStringSubmatch(o.Words); m != nil {
 			_, _ = fmt.Sscan(m[1]+" "+m[2], &o.Code, &o.Subcode)
 		}
-		// A hold follows the events of the error that it is for.
+		// A hold follows the events of the error that caused it.
 		if o.Code > 0 && o.Code < vacateBase {
 			continue
 		}

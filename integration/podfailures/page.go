@@ -22,7 +22,7 @@ const recordName = "record.json"
 //go:embed record.json
 var recordText []byte
 
-// Record is what was measured last, by the names of the rows.
+// Record has the last measurements, by the names of the rows.
 func Record() (map[string]Measured, error) {
 	var record map[string]Measured
 	if err := json.Unmarshal(recordText, &record); err != nil {
@@ -50,7 +50,7 @@ var particulars = []struct {
 	{regexp.MustCompile(`\s+`), " "},
 }
 
-// plain is what the user is told, without what differs between any two runs.
+// plain is what the user is told, without what differs between two runs.
 func plain(o Outcome) string {
 	if o.Kind == "exit" {
 		return ""
@@ -89,7 +89,7 @@ func Table(rows []Row, record map[string]Measured) string {
 	return b.String()
 }
 
-// cell keeps text from ending a table's cell or row, or from being taken for markup.
+// cell escapes text that would end a table's cell or row, or count as markup.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;", "*", `\*`).Replace(text)
 }

@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated part of docs/operator/failures.md")
 
-// TestFailuresPage holds the page against the table and the record.
+// TestFailuresPage compares the page with the table and the record.
 func TestFailuresPage(t *testing.T) {
 	record, err := Record()
 	if err != nil {

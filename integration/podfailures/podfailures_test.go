@@ -25,7 +25,7 @@ var (
 	places = flag.Int("places", 6, "execution points that fail at the same time")
 )
 
-// result is what came of a row.
+// result is the result of a row.
 type result struct {
 	stage *stage
 	err   error
@@ -33,7 +33,7 @@ type result struct {
 	ended time.Time
 }
 
-// TestFailures plays all rows, several at the same time, and then reports them one by one.
+// TestFailures runs all rows, several at the same time, and then reports them one by one.
 func TestFailures(t *testing.T) {
 	var rows []Row
 	pattern := regexp.MustCompile(*only)
@@ -71,7 +71,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// newWorld starts what stands between cluster and execution points, and the latter.
+// newWorld starts the execution points and what stands between them and the cluster.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	ctx := t.Context()
@@ -113,7 +113,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// play hands the rows out to execution points. Those that need a new pod come first, those that leave none last, and those
+// play hands the rows out to execution points: first those that need a new pod, last those that leave none, and those
 // that must be alone when all others are done.
 func (w *world) play(t *testing.T, rows []Row) map[string]*result {
 	t.Helper()

@@ -22,9 +22,9 @@ import (
 	"time"
 )
 
-// Rule is what happens to the requests about one pod. The zero value passes everything on as it is.
+// Rule says what happens to the requests about one pod. The zero value changes nothing.
 type Rule struct {
-	// Cut closes every connection of the pod as if the API server were not there.
+	// Cut closes every connection about the pod as if the API server were not there.
 	Cut bool
 	// Token replaces the token that the client shows.
 	Token string
@@ -33,7 +33,7 @@ type Rule struct {
 	Answer func(verb string, n int) *Refusal
 	// Pod, if not nil, changes the pod in every answer that shows it.
 	Pod func(pod map[string]any)
-	// Events, if above 0, is how many events a watch tells before it is closed.
+	// Events, if above 0, is the number of events after which a watch is closed.
 	Events int
 }
 
@@ -72,7 +72,7 @@ type active struct {
 }
 
 // NewProxy listens on a free port of the loopback. The directory of the cluster's keys has the API server's own
-// certificate, which is what clients expect to see.
+// certificate, which clients expect.
 func NewProxy(server, keys string) (*Proxy, error) {
 	upstream, err := url.Parse(server)
 	if err != nil {
@@ -107,7 +107,8 @@ func (p *Proxy) Port() int { return p.listener.Addr().(*net.TCPAddr).Port }
 // Close ends the proxy and all connections.
 func (p *Proxy) Close() error { return p.server.Close() }
 
-// Set makes a rule hold for a pod from now on, in place of the one before. What the one before keeps waiting is cut off.
+// Set puts a rule into force for a pod, in place of the one before. Requests that the old rule keeps waiting are cut
+// off.
 func (p *Proxy) Set(pod string, r Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +120,7 @@ func (p *Proxy) Set(pod string, r Rule) {
 	p.rules[pod] = a
 }
 
-// rule is the one that holds for a pod; n counts this request.
+// rule is the rule for a pod; n counts this request.
 func (p *Proxy) rule(pod, verb string) (a *active, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +176,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Transport: p.client, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			pr.SetURL(p.upstream)
-			// What is to be changed has to be readable.
+			// The proxy must be able to read what it changes.
 			pr.Out.Header.Set("Accept", "application/json")
 			pr.Out.Header.Del("Accept-Encoding")
 			if rule.Token != "" {
@@ -197,7 +198,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// changeBody changes the pod that an answer consists of.
+// changeBody changes the pod in an answer.
 func (a *active) changeBody(resp *http.Response) error {
 	if a.Pod == nil {
 		return nil
@@ -220,7 +221,7 @@ func (a *active) changeBody(resp *http.Response) error {
 	return nil
 }
 
-// changeEvents changes the pods of a stream of watch events, and ends it when enough have been told.
+// changeEvents changes the pods in a stream of watch events, and ends it after the rule's number of events.
 func (a *active) changeEvents(body io.ReadCloser) io.ReadCloser {
 	if a.Pod == nil && a.Events == 0 {
 		return body

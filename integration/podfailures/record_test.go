@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// writeRecord notes what was measured; rows that were not played keep what is known of them.
+// writeRecord writes the measurements; rows that did not run keep their last ones.
 func writeRecord(measured map[string]Measured) error {
 	known, err := Record()
 	if err != nil {
@@ -23,7 +23,7 @@ func writeRecord(measured map[string]Measured) error {
 	return os.WriteFile(recordName, append(text, '\n'), 0o644)
 }
 
-// took puts a time into one of a few classes, so that the page does not change with the weather.
+// took sorts a time into one of a few classes, so that the page does not change with each run.
 func took(d time.Duration) string {
 	switch {
 	case d < time.Second:

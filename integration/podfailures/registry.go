@@ -24,18 +24,18 @@ import (
 	"time"
 )
 
-// Registry serves images that cannot be had, or hardly. The first part of an image's name says what is wrong with it:
+// Registry serves images that cannot be pulled, or hardly. The first part of an image's name says what is wrong with it:
 //
 //	cut     the connection breaks off in the middle of the layer
-//	slow    the layer comes piece by piece
-//	hold    nothing comes until Release
+//	slow    the layer arrives piece by piece
+//	hold    nothing arrives until Release
 //	arch    there are variants for other processors only
-//	lies    another processor's image that says nothing of it (its program is in /program)
+//	lies    another processor's image that does not say so (its program is in /program)
 //	large   the layer is a few MiB
-//	garbage the layer is no archive
-//	mount   there is a file in the place of a directory that the pod mounts
+//	garbage the layer is not an archive
+//	mount   a file is in the place of a directory that the pod mounts
 //
-// or it is one of [Hostile], and whatever else, all is well: good/x is an image with a few bytes in it.
+// or it is one of [Hostile]. With any other first part all is well: good/x is an image of a few bytes.
 type Registry struct {
 	listener net.Listener
 	server   *http.Server
@@ -65,7 +65,7 @@ func NewRegistry(address string, secure bool) (*Registry, error) {
 	return r, nil
 }
 
-// Image is the reference of an image: kind as above, name as you like.
+// Image is the reference of an image: kind as above, any name.
 func (r *Registry) Image(kind, name string) string {
 	return fmt.Sprintf("%s/%s/%s:1", r.listener.Addr(), kind, name)
 }
@@ -73,7 +73,7 @@ func (r *Registry) Image(kind, name string) string {
 // Close ends the registry.
 func (r *Registry) Close() error { return r.server.Close() }
 
-// Release lets the image hold/name go on: it does not exist.
+// Release ends the waiting for the image hold/name: it does not exist.
 func (r *Registry) Release(name string) {
 	gate := r.gate(name)
 	r.mu.Lock()
@@ -85,7 +85,7 @@ func (r *Registry) Release(name string) {
 	}
 }
 
-// Asked tells whether somebody has asked for hold/name.
+// Asked reports whether somebody has asked for hold/name.
 func (r *Registry) Asked(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(blob)
 }
 
-// send writes a layer in the way of its kind.
+// send sends a layer as its kind says.
 func send(ctx context.Context, w http.ResponseWriter, kind string, blob []byte) {
 	switch kind {
 	case "cut":
@@ -173,7 +173,7 @@ func send(ctx context.Context, w http.ResponseWriter, kind string, blob []byte) 
 	}
 }
 
-// composed is an image as the registry knows it.
+// composed is an image as the registry has it.
 type composed struct {
 	manifest  []byte
 	mediaType string
@@ -272,7 +272,7 @@ func layerOf(kind, name string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// foreignProgram is the head of an ELF file for s390x, as elf(5) has it.
+// foreignProgram is the head of an ELF file for s390x (elf(5)).
 func foreignProgram() []byte {
 	head := make([]byte, 64)
 	copy(head, "\x7fELF\x02\x02\x01") // 64 bits, big-endian
@@ -280,7 +280,7 @@ func foreignProgram() []byte {
 	return head
 }
 
-// unknownCertificate is one that signed itself.
+// unknownCertificate is a self-signed certificate.
 func unknownCertificate(ip net.IP) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,36 +1,37 @@
 package podfailures
 
-// Class is what a verdict leads to.
+// Class is what follows from a verdict.
 type Class string
 
 // The classes.
 const (
 	// User failures hold the job: its user has to change something.
 	User Class = "user"
-	// Again failures are waited out for a bounded time, and then the job goes back to the queue.
+	// Again failures are retried for a limited time, and then the job goes back to the queue.
 	Again Class = "here again"
 	// Elsewhere failures give the job back to the queue.
 	Elsewhere Class = "elsewhere"
-	// Pilot failures do as well, and no other job would fare better in this pod.
+	// Pilot failures do too; no other job would do better in this pod.
 	Pilot Class = "pilot is sick"
 	// Vacated jobs had the soft kill that their user asked for, and are in the queue again.
 	Vacated Class = "vacated"
-	// Survived means that the job ran as if nothing had been.
+	// Survived means that the job ran as if nothing had happened.
 	Survived Class = "survived"
 )
 
-// Row is one failure and what has to come of it.
+// Row is one failure and its required outcome.
 type Row struct {
 	Name string
-	// Cause is how the test makes it; Injected says that the API server's answers are made up.
+	// Cause is how the test makes it; Injected says that the API server's answers are changed.
 	Cause    string
 	Injected bool
 	Class    Class
 	// Ending is what the event log says, as Outcome.String puts it.
 	Ending string
-	// Says are words that the user must find in the event.
+	// Say are words that the event must have for the user.
 	Says []string
-	// Unjudged failures are not those of a container: the starter itself says what becomes of the job.
+	// Unjudged failures do not concern a container: the starter itself decides what becomes of the
+	// job.
 	Unjudged bool
 	// Logged are words that the starter's log must have.
 	Logged []string
@@ -43,17 +44,17 @@ const (
 	heldForImage = "held 35/6"
 )
 
-// blamed are words for the user of an image with which the wrapper does not work.
+// blamed are words for the user of an image in which the wrapper does not work.
 var blamed = []string{"With the pod's default image it works", "must have no link"}
 
-// hostile is the cause of a row with a hostile image, after which the pod goes on.
+// hostile is the cause of a row with a hostile image, after which the pod still works.
 func hostile(kind string) string {
 	return "an image: " + Hostile[kind].What + "; the pod runs the next job"
 }
 
 // Rows is the table of failures.
 var Rows = []Row{
-	// What the registry says of the image.
+	// What the registry answers about the image.
 	{Name: "unknown name", Cause: "registry: 404", Class: User, Ending: "held 35/2", Says: []string{"does not exist in its registry", "check the name and the tag"}},
 	{Name: "unknown tag", Cause: "registry: 404", Class: User, Ending: "held 35/2", Says: []string{"does not exist in its registry", "check the name and the tag"}},
 	{Name: "unauthorized", Cause: "registry: 401", Class: User, Ending: "held 35/3", Says: []string{"does not allow pulling", "401 Unauthorized"}},
@@ -94,7 +95,7 @@ var Rows = []Row{
 	{Name: "program missing in the image", Cause: "executable = /no/such/program", Class: User, Ending: "held 6/2", Says: []string{"/no/such/program", "No such file or directory"}, Unjudged: true},
 	{Name: "program of another architecture", Cause: "an image for s390x that does not say so", Class: User, Ending: "held 6/8", Says: []string{"/program", "Exec format error"}, Unjudged: true},
 
-	// What the cluster says to the patch.
+	// What the cluster answers to the patch.
 	{Name: "admission policy", Cause: "a ValidatingAdmissionPolicy", Class: Elsewhere, Ending: requeued, Says: []string{"admission control does not let this pod run the image", "ValidatingAdmissionPolicy"}},
 	{Name: "admission webhook", Cause: "a webhook that denies", Class: Elsewhere, Ending: requeued, Says: []string{"admission control does not let this pod run the image", "not here, said the webhook"}},
 	{Name: "admission webhook away", Cause: "a webhook on a port on which nothing listens; POD_STARTER_BIND_TIMEOUT = 4", Class: Elsewhere, Ending: requeued, Says: []string{"webhook did not answer"}},

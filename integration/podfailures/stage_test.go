@@ -29,7 +29,7 @@ type world struct {
 	foreign string // a token of another service account
 }
 
-// stage is where one row is played: an execution point of its own and what the row needs.
+// stage is where one row runs: an execution point of its own and what the row needs.
 type stage struct {
 	*world
 	harness.Fault
@@ -52,7 +52,7 @@ func (s *stage) slug() string {
 	return strings.NewReplacer(" ", "-", "'", "", ",", "", "/", "").Replace(strings.ToLower(s.row.Name))
 }
 
-// image is one that this row alone asks for, of a kind as the registry has them.
+// image is a reference that only this row asks for, of one of the registry's kinds.
 func (s *stage) image(kind string) string { return s.good.Image(kind, s.slug()+"-"+s.run) }
 
 // configure adds lines to the starter's configuration.
@@ -93,7 +93,7 @@ func (s *stage) submit(ctx context.Context, image, steps string, commands ...str
 		commands = append(commands, "executable = "+harness.ProbeName)
 	}
 	submission.Commands = strings.Join(commands, "\n")
-	// The job of the row before may have been on its way to another run when it was removed.
+	// The job of the row before may have been about to run again when it was removed.
 	var err error
 	if s.mark, err = s.Idle(ctx, s.namespace); err != nil {
 		return err
@@ -158,7 +158,8 @@ func (s *stage) kubectl(ctx context.Context, stdin string, args ...string) error
 	return err
 }
 
-// replaceWrapper puts another program of the pool's in the place of the wrapper, or nothing.
+// replaceWrapper puts another program of the pool in the wrapper's place, or removes the
+// wrapper.
 func (s *stage) replaceWrapper(ctx context.Context, program string) error {
 	dir, err := s.Volume(ctx, "podstarter-bin")
 	if err != nil {
@@ -219,7 +220,7 @@ func (s *stage) await(ctx context.Context) error {
 	return nil
 }
 
-// check compares what came of it with what had to.
+// check compares the outcome with the required one.
 func (s *stage) check() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

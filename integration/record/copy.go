@@ -43,7 +43,7 @@ func copyStreams(from string, pid int, to string) error {
 	return nil
 }
 
-// convert makes a recording of what the tap has written.
+// convert makes a recording from what the tap has written.
 func convert(taken string) ([]byte, error) {
 	var out strings.Builder
 	lines := bufio.NewScanner(strings.NewReader(taken))

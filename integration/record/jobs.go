@@ -16,8 +16,8 @@ type recorded struct {
 	steer        func(context.Context, *harness.Pool, harness.Job) error
 }
 
-// ofImage makes a job of the program that the image "probe" has, so that no
-// program of megabytes is transferred.
+// ofImage makes a job that runs the program of the image "probe", so that no program
+// of megabytes is transferred.
 const ofImage = "universe = docker\ndocker_image = $PROBE\nexecutable = /probe\ntransfer_executable = false\n"
 
 // requests are what a job says to its chirp proxy.
@@ -82,7 +82,7 @@ var jobs = []recorded{
 	{name: "removed", submit: ofImage + "arguments = ready forever\noutput = out", steer: tool("condor_rm")},
 	{name: "suspended", submit: ofImage + "arguments = trap=kept:3 ready forever\noutput = out", steer: then(
 		tool("condor_suspend"), event(harness.EventSuspended), tool("condor_continue"), event(harness.EventUnsuspended), end)},
-	// It is removed: a shadow whose connection broke takes no files any more
+	// It is removed: a shadow whose connection broke accepts no files any more
 	// (condor_shadow.V6.1/remoteresource.cpp:disconnectClaimSock forgets their key).
 	{name: "reconnected", submit: ofImage + "arguments = ready forever\noutput = out",
 		steer: then(cutOff, event(harness.EventReconnected), tool("condor_rm"))},
@@ -130,7 +130,7 @@ func visit(command string) steer {
 	}
 }
 
-// end lets a job end that waits for SIGTERM.
+// end ends a job that waits for SIGTERM.
 func end(ctx context.Context, pool *harness.Pool, _ harness.Job) error {
 	some, err := harness.WaitSome(ctx, 1, pool.Ready(harness.Ours))
 	if err != nil {

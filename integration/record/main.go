@@ -117,7 +117,7 @@ func recordJob(ctx context.Context, pool *harness.Pool, r recorded) error {
 		if _, err := job.WaitEvent(ctx, harness.EventExecute, 1); err != nil {
 			return err
 		}
-		// The first update has the process number: what comes after it is steered.
+		// The first update has the process number. Orders follow it.
 		if _, err := job.WaitEvent(ctx, harness.EventImageSize, 1); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func recordJob(ctx context.Context, pool *harness.Pool, r recorded) error {
 		return err
 	}
 	fmt.Printf("%s: %s, %d runs\n", r.name, end, ad.IntOr("NumJobStarts", 0))
-	// What it has to say at its very end too.
+	// Record its last words too.
 	if err := harness.WaitNone(ctx, pool.Starters(harness.Ours)); err != nil {
 		return err
 	}
@@ -157,8 +157,8 @@ func recordJob(ctx context.Context, pool *harness.Pool, r recorded) error {
 	return copyStreams(dir, now[len(before)], filepath.Join(pool.Root, "testdata", "streams", versions, r.name))
 }
 
-// starters are the process numbers of the starters that have left streams, in the
-// order in which they began.
+// starters are the process numbers of the starters that have written streams, in
+// the order in which they began.
 func starters(dir string) ([]int, error) {
 	const mark = "-CONDOR_INHERIT.txt"
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+mark))

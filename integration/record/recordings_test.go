@@ -12,7 +12,7 @@ import (
 
 const recordings = "../../testdata/streams"
 
-// signs are what gives secrets, and other machines, away.
+// signs are patterns that give away secrets and other machines.
 var signs = []*regexp.Regexp{
 	regexp.MustCompile(`\](?:[1-9a-fA-F][0-9a-fA-F]*|0+[1-9a-fA-F][0-9a-fA-F]*)["\x00]`), // the key of a claim
 	regexp.MustCompile(`(?i)password|passwd|bearer |authorization:|PRIVATE KEY-----\n[^0]`),
@@ -33,7 +33,7 @@ func suspicious(data []byte) []string {
 		}
 	}
 	for _, found := range digits.FindAll(data, -1) {
-		// Else it is a decimal fraction, or zeros behind what is the length of a string.
+		// Else it is a decimal fraction, or zeros after the length of a string.
 		if bytes.ContainsAny(found, "abcdefABCDEF") && len(bytes.ReplaceAll(found, []byte("0"), nil)) > 1 {
 			all = append(all, string(found))
 		}
@@ -61,8 +61,8 @@ func TestSuspicious(t *testing.T) {
 	}
 }
 
-// TestNoSecrets reads all that was recorded: there is nothing in it that would be
-// redacted, and nothing that looks like a secret by other signs.
+// TestNoSecrets reads all recordings: they contain nothing that would be redacted, and
+// nothing that looks like a secret by other signs.
 func TestNoSecrets(t *testing.T) {
 	check := func(where string, data []byte) {
 		if !bytes.Equal(redact(data), data) {
@@ -97,7 +97,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// TestRecordingsAreSmall: they are read by people too.
+// TestRecordingsAreSmall: people read them too.
 func TestRecordingsAreSmall(t *testing.T) {
 	const most = 1 << 20
 	size := int64(0)
@@ -116,7 +116,7 @@ func TestRecordingsAreSmall(t *testing.T) {
 	}
 }
 
-// TestLines: what is written is what is read.
+// TestLines: a line is read as it was written.
 func TestLines(t *testing.T) {
 	all := make([]byte, 256)
 	for i := range all {

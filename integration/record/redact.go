@@ -16,11 +16,12 @@ var secrets = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(?:Nonce|SSHPublicServerKey|SSHPrivateClientKey) = "([^"]*)"`),
 	regexp.MustCompile(`(?s)-----BEGIN [A-Z ]+-----\n(.*?)-----END`),
 	regexp.MustCompile(`(eyJ[A-Za-z0-9_.-]+)`), // a token
-	// What is said of the machine that the pool ran on.
+	// Names the machine that the pool ran on.
 	regexp.MustCompile(`\bUtsname(?:Nodename|Release|Version) = "([^"]*)"`),
 }
 
-// redact overwrites secrets by zeros, so that all lengths in the packet stay true.
+// redact overwrites secrets with zeros, so that all lengths in the packet stay
+// true.
 func redact(payload []byte) []byte {
 	payload = bytes.Clone(payload)
 	for _, pattern := range secrets {
