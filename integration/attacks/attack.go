@@ -22,13 +22,12 @@ func in(mode Mode, list []Mode) bool { return list == nil || slices.Contains(lis
 
 // An Attack is something that a hostile job tries.
 type Attack struct {
-	Name   string // as the probe knows it, but for those of the outcome
+	Name   string // as the probe knows it, except those of the outcome
 	Threat string // for docs/developer/threats.md
 	Tried  string // how
-	// Ways are those by which it gets through.
+	// It gets through in any of the Ways.
 	Ways []Way
-	// In are the modes in which there is something to try, and Else says what is in its
-	// place in the others.
+	// In are the modes in which it can be tried; Else says what holds in the others.
 	In   []Mode
 	Else string
 	// Outside: the job's report does not have the result, the test looks for it.

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// ballast takes the memory that is free, in a way that gives it back to whoever
-// needs it: as page cache of a file that is one long hole. A virtual machine may
-// hand free memory back to its host, and then gets it anew page by page: writing a
-// file costs five times as much there as in pages that the kernel takes from its
-// cache, now to one starter and now to the other.
+// ballast fills the free memory with the page cache of a file that is one long
+// hole, so that whoever needs memory gets it at once. A virtual machine may return
+// free memory to its host and then get it back page by page: writing a file costs
+// five times as much there as in pages that the kernel takes from its cache, and
+// that affects now one starter and now the other.
 type ballast struct {
 	file *os.File
 	read int64
 }
 
-// spared is what is left free: the kernel begins to look for more long before all
+// spared is how much stays free: the kernel begins to look for more long before all
 // is gone.
 const spared = 1 << 30
 
-// newBallast makes the file, where temporary files are. If those are in memory
-// there is no cache to fill, and nothing is won or lost.
+// newBallast makes the file in the directory for temporary files. If that is in
+// memory, there is no cache to fill, and no effect.
 func newBallast() (*ballast, error) {
 	f, err := os.CreateTemp("", "ballast-")
 	if err != nil {
@@ -33,8 +33,8 @@ func newBallast() (*ballast, error) {
 	return &ballast{file: f}, nil
 }
 
-// fill reads on: pages that are read a second time count as such that are in use,
-// and a kubelet that sees many of them evicts pods.
+// fill continues to read: pages that are read a second time count as in use, and a
+// kubelet that sees many of them evicts pods.
 func (b *ballast) fill() error {
 	free, err := freeMemory()
 	if err != nil {
@@ -54,7 +54,7 @@ func (b *ballast) fill() error {
 
 func (b *ballast) close() { _ = b.file.Close() }
 
-// freeMemory is what nobody uses, in bytes (proc_meminfo(5)).
+// freeMemory is the unused memory, in bytes (proc_meminfo(5)).
 func freeMemory() (int64, error) {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"podstarter/payload"
 )
 
-// bare lets containerd start the wrapper in the image, without a kubelet, and
+// bare makes containerd start the wrapper in the image, without a kubelet, and
 // measures the time from the call of its client until the wrapper answers.
 func (b *bencher) bare(ctx context.Context, n int) ([]time.Duration, error) {
 	ctr, err := b.containerd()
@@ -30,7 +30,7 @@ func (b *bencher) bare(ctx context.Context, n int) ([]time.Duration, error) {
 	return took, nil
 }
 
-// containerd is how to call the client of the pool's containerd.
+// containerd is the command line of the client of the pool's containerd.
 func (b *bencher) containerd() ([]string, error) {
 	socket, err := b.containerdSocket()
 	return []string{"ctr", "--address", socket, "--namespace", "k8s.io"}, err

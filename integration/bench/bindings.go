@@ -41,14 +41,14 @@ func (b *bencher) installBinder(ctx context.Context) error {
 	return err
 }
 
-// turns is a series of which each member has an image.
+// turns is a series whose members each have an image.
 type turns struct {
 	same, other []time.Duration // those with the image of the one before, and those with another
 }
 
 func (t turns) all() []time.Duration { return slices.Concat(t.same, t.other) }
 
-// add adds one that followed a turn in the image before.
+// add adds a measurement that followed a turn in the image before.
 func (t *turns) add(before, image string, took time.Duration) {
 	if before == image {
 		t.same = append(t.same, took)
@@ -57,9 +57,10 @@ func (t *turns) add(before, image string, took time.Duration) {
 	}
 }
 
-// unlikeTurns are images for n runs with one before. Half of them keep the image
-// of the one before, but not every other one: a kubelet that is not at rest takes
-// one and two seconds in turns (docs/developer/turnover.md), whatever the image.
+// unlikeTurns are images for n runs after the one before. Half of them keep the
+// image of the one before, but not every other one: a kubelet that is not at rest
+// alternates between one and two seconds (docs/developer/turnover.md), whatever the
+// image.
 func unlikeTurns(n int) []string {
 	changes := make([]bool, n)
 	for i := range n / 2 {
@@ -79,7 +80,7 @@ func unlikeTurns(n int) []string {
 }
 
 // bindings binds n times in one way, half of them with another image than the one
-// before; more arguments go to the binder.
+// before. More arguments go to the binder.
 func (b *bencher) bindings(ctx context.Context, way string, n int, more ...string) (turns, error) {
 	var images []string
 	for _, image := range unlikeTurns(n) {

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// Half of the turns change the image, and they do not alternate.
+// Half of the turns change the image, but not alternately.
 func TestUnlikeTurns(t *testing.T) {
 	images := unlikeTurns(100)
 	if len(images) != 101 {

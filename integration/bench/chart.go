@@ -85,8 +85,8 @@ func (r *results) writeChart(path string) error {
 	return out.Close()
 }
 
-// cumulative draws the distribution of each curve: the part of the runs that
-// took no longer than that many seconds.
+// cumulative draws the distribution of each curve: which part of the runs took no
+// longer than so many seconds.
 func cumulative(title string, curves []curve) (*plot.Plot, error) {
 	p := plot.New()
 	for _, style := range []*font.Font{&p.Title.TextStyle.Font, &p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font,

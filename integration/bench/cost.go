@@ -18,7 +18,7 @@ import (
 )
 
 // cost adds up what processes of some names use that descend from a few daemons:
-// starters below a startd, and shadows below the schedd. HTCondor's fork for each
+// starters below a startd, and shadows below the schedd. HTCondor forks for each
 // transfer; those children have their parent's name and are counted with it.
 //
 // Processes are looked at every few milliseconds, since what the kernel counts
@@ -43,7 +43,7 @@ const (
 	findEvery    = 4 // looks
 )
 
-// newCost finds the daemons. Names are as the process table has them.
+// newCost finds the daemons. Names are as in the process table.
 func newCost(daemons func(harness.Process) bool, names ...string) (*cost, error) {
 	found, err := harness.Processes(daemons)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *cost) watch(ctx context.Context) {
 	}
 }
 
-// look reads the clocks of all processes that are known, and finds new ones.
+// look reads the clocks of all known processes and finds new ones.
 func (c *cost) look(find bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *cost) children(pid int) {
 				continue
 			}
 			if c.seen[child] == nil {
-				// A process that is named anew has no arguments for a moment.
+				// A process that gets a new name has no arguments for a moment.
 				p, err := harness.ReadProcess(child)
 				if err != nil || !slices.Contains(c.names, p.Comm) || len(p.Args) == 0 || p.IsErrand() {
 					continue
@@ -162,7 +162,7 @@ func (c *cost) cpu(name string) time.Duration {
 	return sum
 }
 
-// peak is the greatest of the processes of a name, KiB.
+// peak is the greatest value of the processes of a name, KiB.
 func (c *cost) peak(name string) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 	"podstarter/integration/harness"
 )
 
-// TestCost counts a child and a grandchild of this process, and what is not to be
-// counted it leaves out.
+// TestCost counts a child and a grandchild of this process, and leaves out others.
 func TestCost(t *testing.T) {
 	const name = "bench-sh"
 	shell := filepath.Join(t.TempDir(), name)

@@ -19,10 +19,9 @@ import (
 	"podstarter/payload"
 )
 
-// bareCRI does what bare does by the calls that a kubelet makes, in a pod sandbox
-// that is there: what is left of a binding's time is the kubelet's and ours. The
-// kubelet itself is stopped meanwhile, since it would end a pod that it does not
-// know.
+// bareCRI does the same as bare with the calls that a kubelet makes, in an existing
+// pod sandbox: the rest of a binding's time is the kubelet's and ours. The kubelet
+// itself is stopped meanwhile, since it would end a pod that it does not know.
 func (b *bencher) bareCRI(ctx context.Context, n int) (took []time.Duration, err error) {
 	resume, err := b.stopKubelet()
 	if err != nil {
@@ -112,8 +111,7 @@ func (b *bencher) criOnce(ctx context.Context, runtime cri.RuntimeServiceClient,
 	return took, nil
 }
 
-// stopKubelet stops the pool's kubelet until the function that it returns is
-// called.
+// stopKubelet stops the pool's kubelet until the returned function is called.
 func (b *bencher) stopKubelet() (resume func() error, err error) {
 	found, err := harness.Processes(func(p harness.Process) bool {
 		return p.Comm == "kubelet" && slices.ContainsFunc(p.Args, func(arg string) bool { return strings.Contains(arg, b.pool.State+"/") })

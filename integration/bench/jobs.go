@@ -59,8 +59,8 @@ func (b *bencher) keeping(ctx context.Context, run func() (row, error)) (row, er
 	return r, errors.Join(err, failed)
 }
 
-// warm runs what is not counted: it claims the slots, pulls the images and
-// teaches their digests.
+// warm runs jobs that are not measured: they claim the slots, pull the images and
+// make their digests known.
 func (b *bencher) warm(ctx context.Context) error {
 	for _, image := range []string{imageA, imageB} {
 		if _, err := b.runs(ctx, harness.Ours, "sleep=3s", []string{image}, 1); err != nil {
@@ -78,7 +78,7 @@ type row struct {
 }
 
 // row runs n jobs one after another, in these images of the pool in turns, and
-// counts what they asked of the API server.
+// counts the API server's requests for them.
 func (b *bencher) row(ctx context.Context, side harness.Side, images []string, n int) (row, error) {
 	before, err := b.pool.APILog()
 	if err != nil {
@@ -96,8 +96,8 @@ func (b *bencher) row(ctx context.Context, side harness.Side, images []string, n
 	return r, err
 }
 
-// between is, for all jobs but the first, the time from the end of the process
-// before to the start of theirs.
+// between is the time from the end of one job's process to the start of the next,
+// for all jobs except the first.
 func (r row) between() (turns, error) {
 	var all turns
 	var ended time.Time
@@ -119,8 +119,8 @@ func (r row) between() (turns, error) {
 	return all, nil
 }
 
-// imageOf is the image that a starter logged that it had bound; empty for a job
-// without a container.
+// imageOf is the image that a starter logged as bound; empty for a job without a
+// container.
 func imageOf(run harness.Run) string {
 	for _, line := range run.Lines {
 		if _, image, ok := strings.Cut(line.Text, "Payload container runs image "); ok {
@@ -130,8 +130,8 @@ func imageOf(run harness.Run) string {
 	return ""
 }
 
-// inTurns is what a pick of each job but the first took, by whether it had the
-// image of the one before.
+// inTurns is a pick of each job except the first, by whether the job had the image
+// of the one before.
 func (r row) inTurns(pick func(harness.Run) time.Duration) turns {
 	var all turns
 	for i, run := range r.runs {
@@ -157,7 +157,7 @@ func bind(r harness.Run) time.Duration { return r.Phases[harness.PhaseBind] }
 
 func withoutBind(r harness.Run) time.Duration { return lifetime(r) - bind(r) }
 
-// runs submits jobs to one side and waits for what their starters logged.
+// runs submits jobs to one side and waits for their starters' logs.
 func (b *bencher) runs(ctx context.Context, side harness.Side, steps string, images []string, n int) ([]harness.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, patienceOfRow)
 	defer cancel()

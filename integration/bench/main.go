@@ -51,8 +51,8 @@ func main() {
 	}
 }
 
-// calm is how long a pod must have been left alone for its kubelet to act on a
-// change at once: three of the kubelet's rounds (docs/developer/turnover.md).
+// calm is how long a pod must have been left alone for its kubelet to act on a change at
+// once: three of the kubelet's rounds (docs/developer/turnover.md).
 const calm = 3400 * time.Millisecond
 
 // The two images whose turns are measured.
@@ -83,7 +83,7 @@ func bench(ctx context.Context) error {
 	return nil
 }
 
-// transfers is how fast files come and go.
+// transfers measures how fast files are moved in and out.
 func transfers(ctx context.Context, b *bencher) error {
 	if *quick {
 		*smaller = quickly
@@ -102,7 +102,7 @@ func transfers(ctx context.Context, b *bencher) error {
 	return writePage(filepath.Join(*docs, "transfer-speed.md"), text)
 }
 
-// compareLanguage is how fast ads are read, printed and matched.
+// compareLanguage measures how fast ads are read, printed and matched.
 func compareLanguage(ctx context.Context, b *bencher) error {
 	r, err := language.Compare(ctx, b.pool, 2**trips)
 	if err != nil {
@@ -115,12 +115,11 @@ func compareLanguage(ctx context.Context, b *bencher) error {
 	return writePage(filepath.Join(*docs, "classads.md"), text)
 }
 
-// turnover is how fast containers and jobs follow each other.
+// turnover measures how fast containers and jobs follow each other.
 func turnover(ctx context.Context, b *bencher) error {
 	pool := b.pool
 	r := results{when: time.Now(), machine: machine()}
-	// In two halves, around what it is compared with: the machine may have become
-	// slower or faster.
+	// In two halves, around the comparison: the machine may have become slower or faster.
 	alone := func(n int) func(context.Context) error {
 		return func(ctx context.Context) error {
 			took, err := b.bare(ctx, n)
@@ -183,10 +182,10 @@ func turnover(ctx context.Context, b *bencher) error {
 	return writePage(filepath.Join(*docs, "turnover.md"), text)
 }
 
-// fewer is a part of the runs, but enough to see a spread.
+// fewer is a part of the runs, but enough to show a spread.
 func fewer(part int) int { return max(*rounds/part, min(*rounds, 5)) }
 
-// machine says what was measured on.
+// machine describes the machine of the measurements.
 func machine() string {
 	model := "unknown processor"
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {

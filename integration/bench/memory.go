@@ -14,9 +14,9 @@ import (
 )
 
 // watchMemory runs one more job on each side and reads the peak resident memory
-// (VmHWM, KiB) of starters and wrapper until they have gone. What the kernel
-// counts goes with the process, hence the last value that could be read is taken:
-// it lacks at most what was added in the last interval.
+// (VmHWM, KiB) of starters and wrapper until they have ended. The kernel's count
+// ends with the process, so the last value that could be read counts: it lacks at
+// most what was added in the last interval.
 func watchMemory(ctx context.Context, b *bencher) (map[string]int64, error) {
 	peaks := map[string]int64{}
 	names := []string{harness.Ours.StarterComm(), harness.WrapperComm, harness.Stock.StarterComm()}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What stands between these lines of a page is written anew.
+// The text between these lines of a page is generated.
 const (
 	pageBegin = "<!-- measured: written by `make bench` -->\n"
 	pageEnd   = "<!-- end of what was measured -->\n"

@@ -28,8 +28,8 @@ func spreadOf(values []time.Duration) spread {
 	}
 }
 
-// phases are the names that the runs tell of, in the order in which the first
-// run that has them logged them.
+// phases are the names of phases, in the order in which the first run that has them
+// logged them.
 func phases(runs []harness.Run) []string {
 	var names []string
 	for _, r := range runs {

@@ -8,7 +8,7 @@ import (
 	"podstarter/integration/harness"
 )
 
-// results are all that was measured.
+// results are all measurements.
 type results struct {
 	when    time.Time
 	machine string
@@ -101,7 +101,7 @@ func line(b *strings.Builder, name string, values []time.Duration, reference spr
 		s.least.Seconds(), s.median.Seconds(), s.ninth.Seconds(), s.most.Seconds(), ratio)
 }
 
-// note says in the result that a part of it could not be had.
+// note says in the result that a part of it is missing.
 func note(b *strings.Builder, err error) {
 	if err != nil {
 		fmt.Fprintf(b, "| (%v) | | | | | | |\n", err)

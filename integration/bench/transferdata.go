@@ -59,15 +59,15 @@ func (l load) path(dir string, i int) string {
 	return filepath.Join(path, strconv.Itoa(i%10), strconv.Itoa(i/10%50), "file-"+strconv.Itoa(i))
 }
 
-// block is a megabyte that is random, the same in each run.
+// block is a random megabyte, the same in each run.
 var block = sync.OnceValue(func() []byte {
 	b := make([]byte, 1<<20)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(b)
 	return b
 })
 
-// pieces are the contents of a file, one after another. They are random: nothing
-// gets away with less than all of it. Files differ from those beside them.
+// pieces are the contents of a file, one after another. They are random, so that no
+// side can transfer less. Neighbouring files differ.
 func (l load) pieces(file int, do func([]byte) error) error {
 	block := block()
 	for rest := l.bytes; rest > 0; {
@@ -100,7 +100,7 @@ func (l load) make(dir string) error {
 	return nil
 }
 
-// check looks whether all of it is below a directory, unchanged.
+// check verifies that all of it is below a directory, unchanged.
 func (l load) check(dir string) error {
 	files, size := 0, int64(0)
 	err := filepath.WalkDir(filepath.Join(dir, l.name), func(_ string, d fs.DirEntry, err error) error {

@@ -34,7 +34,7 @@ const (
 
 func (w way) String() string { return [...]string{"input", "output"}[w] }
 
-// moved is what it cost to bring a load in, or to send it back.
+// moved is the cost of bringing a load in, or of sending it back.
 type moved struct {
 	wall            time.Duration
 	starter, shadow time.Duration // CPU time
@@ -63,8 +63,7 @@ const (
 	heavy          = 10 * 1000 * 1000 // bytes of a load that shows where memory comes from
 )
 
-// transfers moves loads in and out under both starters, in an order that is
-// another one in each round.
+// transfers moves loads in and out under both starters, in another order in each round.
 func (b *bencher) transfers(ctx context.Context, rounds, smaller int, only, sides string) (*transferResults, error) {
 	r := &transferResults{when: time.Now(), machine: machine(), smaller: smaller, trips: map[string]map[harness.Side][]trip{}}
 	for _, l := range loads(smaller) {
@@ -129,8 +128,8 @@ func (b *bencher) transfers(ctx context.Context, rounds, smaller int, only, side
 	return r, nil
 }
 
-// tripAtLast makes a trip again that went wrong: an hour of measuring is not lost
-// to one job. What went wrong is told, and counted.
+// tripAtLast repeats a trip that failed, so that one job does not spoil an hour of
+// measuring. The failure is logged and counted.
 func (b *bencher) tripAtLast(ctx context.Context, r *transferResults, side harness.Side, l load) (one trip, err error) {
 	for range attempts {
 		if one, err = b.trip(ctx, side, l); err == nil || ctx.Err() != nil {
@@ -142,8 +141,8 @@ func (b *bencher) tripAtLast(ctx context.Context, r *transferResults, side harne
 	return one, err
 }
 
-// remove removes a job that is not to be measured any more, and waits for the end
-// of what it started.
+// remove removes a job that is not measured any more, and waits for the end of its
+// processes.
 func (b *bencher) remove(ctx context.Context, side harness.Side, job harness.Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
@@ -151,8 +150,8 @@ func (b *bencher) remove(ctx context.Context, side harness.Side, job harness.Job
 	return harness.WaitNone(ctx, b.pool.Starters(side))
 }
 
-// quietLogs has starters log what they do by default: the pool of the tests has
-// them log everything, and that costs. Event logs get times with milliseconds.
+// quietLogs makes starters log by their defaults: the pool of the tests makes them log
+// everything, which costs time. Event logs get times with milliseconds.
 func (b *bencher) quietLogs(ctx context.Context) (restore func(), err error) {
 	const events = "DEFAULT_USERLOG_FORMAT_OPTIONS = ISO_DATE SUB_SECOND\n"
 	if _, err := b.pool.APRoot(ctx, strings.NewReader(events), "sh", "-c", `cat > "$1"`, "configure", configFile); err != nil {
@@ -173,7 +172,7 @@ func (b *bencher) quietLogs(ctx context.Context) (restore func(), err error) {
 	}, nil
 }
 
-// warmTransfers runs a job on each side that is not counted.
+// warmTransfers runs a job on each side that is not measured.
 func (b *bencher) warmTransfers(ctx context.Context) error {
 	for _, side := range []harness.Side{harness.Ours, harness.Stock} {
 		if _, err := b.runs(ctx, side, "out=done", nil, 1); err != nil {
@@ -183,7 +182,7 @@ func (b *bencher) warmTransfers(ctx context.Context) error {
 	return nil
 }
 
-// trip runs one job, and removes what it made.
+// trip runs one job, and removes its files.
 func (b *bencher) trip(ctx context.Context, side harness.Side, l load) (trip, error) {
 	ctx, cancel := context.WithTimeout(ctx, patienceOfTrip)
 	defer cancel()
@@ -194,7 +193,7 @@ func (b *bencher) trip(ctx context.Context, side harness.Side, l load) (trip, er
 	if err != nil {
 		return trip{}, err
 	}
-	// What earlier jobs have written is not to be written to the disk on this one's time.
+	// Do not let data of earlier jobs be written to the disk during this one.
 	unix.Sync()
 	watching, stop := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -202,7 +201,7 @@ func (b *bencher) trip(ctx context.Context, side harness.Side, l load) (trip, er
 	defer func() { stop(); <-watched }()
 	job, err := b.pool.SubmitOne(ctx, harness.Submission{
 		Name: "transfer", Side: side,
-		// While it sleeps, what the input has cost is read.
+		// While it sleeps, the cost of the input is read.
 		Commands: "executable = " + harness.ProbeName + "\narguments = \"sleep=1500ms\"\nshould_transfer_files = YES\ntransfer_executable = True\n" +
 			"transfer_input_files = " + filepath.Join(b.pool.User.Home, "bench-data", l.name) + "\ntransfer_output_files = " + l.name + "\n" +
 			"output = out\nrequest_cpus = 1\nrequest_memory = 64\nrequest_disk = 16M\n",
@@ -214,7 +213,7 @@ func (b *bencher) trip(ctx context.Context, side harness.Side, l load) (trip, er
 	defer os.RemoveAll(job.Dir)
 	t, err := follow(ctx, job, c, side)
 	if err == nil {
-		// The starter has things to do after the shadow's last word.
+		// The starter still works after the shadow's last word.
 		err = harness.WaitNone(ctx, b.pool.Starters(side))
 	}
 	if err == nil {
@@ -233,8 +232,8 @@ func (b *bencher) trip(ctx context.Context, side harness.Side, l load) (trip, er
 	return t, nil
 }
 
-// follow measures a job by its events, all of which the shadow writes, in the
-// same way for any starter.
+// follow measures a job by its events. The shadow writes all of them, in the same way for
+// any starter.
 func follow(ctx context.Context, job harness.Job, c *cost, side harness.Side) (trip, error) {
 	var t trip
 	seen := 0
@@ -292,7 +291,7 @@ func momentOf(e harness.Event, seen time.Time) moment {
 	return moment{told: told, seen: seen}
 }
 
-// shortest stands for what took less than an event tells.
+// shortest stands for a time too short for the events to show.
 const shortest = time.Millisecond / 2
 
 // since returns the time between two events, 0 if there was no earlier one.
@@ -306,7 +305,7 @@ func (m moment) since(earlier moment) time.Duration {
 	return max(m.told.Sub(earlier.told), shortest)
 }
 
-// complete says what has not been seen of a job that ended well.
+// complete says what is missing in the events of a job that ended well.
 func (t *trip) complete() error {
 	for w, m := range t.ways {
 		if m.wall <= 0 || m.starter <= 0 || m.shadow <= 0 {

@@ -9,7 +9,7 @@ import (
 	"podstarter/integration/harness"
 )
 
-// pick is what one trip took, in a unit of the caller's.
+// pick is a value of one trip, in the caller's unit.
 type pick func(trip) float64
 
 func seconds(w way, of func(moved) time.Duration) pick {
@@ -20,7 +20,7 @@ func wallOf(m moved) time.Duration    { return m.wall }
 func starterOf(m moved) time.Duration { return m.starter }
 func shadowOf(m moved) time.Duration  { return m.shadow }
 
-// middle returns the median of what was picked, with the least and the most.
+// middle returns the median of the picked values, with the least and the greatest.
 func middle(trips []trip, of pick) (median, least, most float64) {
 	var values []float64
 	for _, t := range trips {

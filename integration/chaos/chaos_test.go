@@ -23,16 +23,16 @@ var (
 	meanFlag = flag.Duration("mean", 2*time.Second, "mean time between two kills")
 )
 
-// patience is how long all may take; long, since a test that passes never uses it
-// up.
+// patience is how long everything may take. It is long, since a test that passes
+// never uses it up.
 const patience = 15 * time.Minute
 
 // images of the jobs, by their short names; "" is a job without an image.
 var images = []string{"busybox", "debian", "probe", "hostile", ""}
 
-// TestChaos kills starters, wrappers and payloads for as long as there are jobs in
-// the queue, and lets the checker read from what was written that every job came
-// out right, once, and alone.
+// TestChaos kills starters, wrappers and payloads as long as there are jobs in the
+// queue. Then the checker reads from the logs and outputs that every job ended
+// right, ran to its end once, and ran alone.
 func TestChaos(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -104,9 +104,9 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// restless lets slots take jobs whatever happened: a slot that loses its container
-// under a job would rest for ten seconds and more, so that there would be little
-// left to be killed.
+// restless makes slots accept jobs after failures too: a slot that loses its
+// container under a job would rest for ten seconds and more, and there would be
+// little left to kill.
 func restless(t *testing.T, pool *harness.Pool) {
 	t.Helper()
 	const file = "/etc/condor/config.d/99-z-chaos.conf"
@@ -121,9 +121,9 @@ func restless(t *testing.T, pool *harness.Pool) {
 	})
 }
 
-// theJobs are the jobs to submit and what is to be expected of them, but for their
-// numbers. A job that is killed goes back to the queue, by its own policy; one
-// that ends by itself leaves it, right or wrong.
+// theJobs are the jobs to submit and their expected results, except their numbers.
+// A killed job goes back to the queue, by its own policy; one that ends by itself
+// leaves it, right or wrong.
 func theJobs(t *testing.T, pool *harness.Pool, random *rand.Rand) (harness.Submission, []Job) {
 	t.Helper()
 	probe, err := pool.Probe(t.Context())
@@ -176,7 +176,7 @@ func theJobs(t *testing.T, pool *harness.Pool, random *rand.Rand) (harness.Submi
 	return s, jobs
 }
 
-// during runs while, and kills and watches as long.
+// during runs while, and kills and watches until it has ended.
 func (c *chaos) during(ctx context.Context, t *testing.T, while func(context.Context) error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(ctx)
@@ -214,12 +214,12 @@ func waitAll(ctx context.Context, jobs []harness.Job) ([]harness.Event, error) {
 	return events, err
 }
 
-// gather collects what there is to know when all jobs have ended.
+// gather collects all evidence when all jobs have ended.
 func gather(ctx context.Context, t *testing.T, pool *harness.Pool, c *chaos, marks harness.LogMarks, submitted []harness.Job, e *Evidence) {
 	t.Helper()
 	var err error
 	e.Left = leftovers(ctx, pool, c.users)
-	// The startd writes down the end of the last starter a moment after it.
+	// The startd logs the end of the last starter a moment after it.
 	wait, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	err = harness.Poll(wait, "the startd to see all starters end", func() (bool, error) {
@@ -248,7 +248,7 @@ func gather(ctx context.Context, t *testing.T, pool *harness.Pool, c *chaos, mar
 	}
 }
 
-// tell says what happened, for the reader of a log.
+// tell logs a summary.
 func tell(t *testing.T, e Evidence, took time.Duration) {
 	t.Helper()
 	kills, ends, numbers := map[string]int{}, map[string]int{}, map[int]int{}

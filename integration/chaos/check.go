@@ -14,8 +14,8 @@ import (
 // completed is JobStatus of a job that has left the queue by itself.
 const completed = 4
 
-// Check finds everything in the evidence that must not be, and evidence that is
-// missing: a run that nothing is known of has not passed.
+// Check finds everything in the evidence that must not be, and missing evidence: a
+// run about which nothing is known has not passed.
 func Check(e Evidence) []Violation {
 	c := &checker{Evidence: e}
 	c.enough()
@@ -123,15 +123,15 @@ func (c *checker) events() {
 		if ran[job.ID] == 0 {
 			c.found(NoEvidence, "no starter's log tells that job %s was started", job.ID)
 		}
-		// The shadow hears of a start before it happens, so there may be more of
-		// the former.
+		// The shadow hears of a start before it happens, so there may be more
+		// executes in the log than starts.
 		if ran[job.ID] > l.runs {
 			c.found(Twice, "job %s was started %d times, but its log knows of %d", job.ID, ran[job.ID], l.runs)
 		}
 	}
 }
 
-// results compares what came of each job with what had to.
+// results compares the result of each job with the expected one.
 func (c *checker) results() {
 	endings := map[string]harness.Ending{}
 	for _, event := range c.Events {
@@ -184,11 +184,11 @@ func (c *checker) account(job Job, a Account) {
 	}
 }
 
-// inputPrefix is what the names of all input files begin with.
+// inputPrefix begins the names of all input files.
 const inputPrefix = "in."
 
-// activations looks at the end of each. One that was cut short must have been
-// killed by the test.
+// activations looks at the end of each. The test must have killed one that was cut
+// short.
 func (c *checker) activations() {
 	killed := map[int]bool{}
 	for _, k := range c.Kills {
@@ -215,7 +215,7 @@ func (c *checker) activations() {
 	}
 }
 
-// span is a time in which an activation had its lease for certain.
+// span is a time in which an activation certainly had its lease.
 func (c *checker) span(a Activation) (interval, bool) {
 	if a.Leased.IsZero() {
 		return interval{}, false
@@ -269,9 +269,9 @@ func (c *checker) leases() {
 	compare(Twice, jobs)
 }
 
-// updates makes sure that what each container's latest binding wrote into the pod
-// is what is there: starters of other containers patch the same object. A starter
-// that was killed may not have come to it.
+// updates checks that the pod has what each container's latest binding wrote:
+// starters of other containers patch the same object. A starter that was killed may
+// not have written.
 func (c *checker) updates() {
 	bindings := map[string][]Activation{}
 	for _, a := range c.Activations {
@@ -299,9 +299,8 @@ func (c *checker) updates() {
 	}
 }
 
-// sightings makes sure of the same by what was seen of the payloads' processes:
-// one user ID and one container belong to one job at a time, and a job to one
-// user.
+// sightings checks the same by the observed processes of payloads: one user ID and
+// one container belong to one job at a time, and a job to one user.
 func (c *checker) sightings() {
 	seen := slices.Clone(c.Sightings)
 	slices.SortStableFunc(seen, func(a, b Sighting) int { return cmp.Or(a.First.Compare(b.First), a.PID-b.PID) })

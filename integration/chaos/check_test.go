@@ -11,13 +11,13 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// at is a moment of the story that good tells, in milliseconds.
+// at is a moment in the story of good, in milliseconds.
 func at(ms int) time.Time {
 	return time.Date(2026, 10, 16, 12, 0, 0, 0, time.UTC).Add(time.Duration(ms) * time.Millisecond)
 }
 
 // good is a run without a fault: job 7.0 loses a starter, 7.1 a wrapper and 7.2 a
-// payload; all come out right in the end.
+// payload; all end right.
 func good() Evidence {
 	e := Evidence{History: map[string]Final{}, Accounts: map[string]Account{}, Specs: map[string]string{}}
 	e.Patches = []Patch{{200, at(20), at(30)}, {200, at(25), at(35)}}
@@ -71,8 +71,8 @@ func TestCheckPassesAGoodRun(t *testing.T) {
 	}
 }
 
-// Each kind of violation is fed to the checker, and found. says is part of what
-// it has to say.
+// The checker gets each kind of violation, and finds it. says is part of the text
+// that it must return.
 func TestCheckFinds(t *testing.T) {
 	edit := func(e *Evidence, job string, change func(*Account)) {
 		a := e.Accounts[job]

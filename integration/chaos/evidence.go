@@ -8,7 +8,7 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// Evidence is all that is known of a run of the chaos test. All times are wall
+// Evidence is all that is known about a run of the chaos test. All times are wall
 // clock times of one machine.
 type Evidence struct {
 	Jobs        []Job
@@ -31,7 +31,7 @@ type Job struct {
 	Digest string // of its input file
 }
 
-// Final is what the history says of a job.
+// Final is what the history has about a job.
 type Final struct {
 	Status   int // 4 is completed
 	ExitCode int
@@ -44,7 +44,7 @@ type Account struct {
 	Ended bool // it came to its last line
 }
 
-// Activation is one life of a starter, as its log tells.
+// Activation is one life of a starter, from its log.
 type Activation struct {
 	Slot      string
 	PID       int    // in the pod
@@ -115,7 +115,7 @@ const (
 	Unexplained = "unexplained end"
 )
 
-// Violation is something that must not be.
+// Violation is something that must not happen.
 type Violation struct {
 	Kind, Text string
 }

@@ -24,7 +24,7 @@ var (
 	startedPattern  = regexp.MustCompile(`^Create_Process succeeded`)
 )
 
-// activations reads the starters' logs and what the startd says of their ends.
+// activations reads the starters' logs and the startd's lines about their ends.
 func activations(pool *harness.Pool, marks harness.LogMarks) ([]Activation, error) {
 	runs, err := pool.RunsSince(harness.Ours, marks)
 	if err != nil {
@@ -105,7 +105,7 @@ func specs(ctx context.Context, pool *harness.Pool, containers []string) (map[st
 	return found, nil
 }
 
-// patches are those that starters have made since a place in the API server's log.
+// patches are the starters' patches after a place in the API server's log.
 func patches(log *harness.APILog) ([]Patch, error) {
 	calls, err := log.Calls()
 	if err != nil {
@@ -120,8 +120,8 @@ func patches(log *harness.APILog) ([]Patch, error) {
 	return all, nil
 }
 
-// leftovers are the processes and sandboxes that are still there when they have
-// had time to go.
+// leftovers are the processes and sandboxes that still exist when they have had
+// time to go.
 func leftovers(ctx context.Context, pool *harness.Pool, users int) []string {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -6,17 +6,17 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// stamp is how times are written in violations.
+// stamp is the format of times in violations.
 const stamp = "15:04:05.000"
 
 // interval is a time from one moment to another, both included.
 type interval struct{ from, to time.Time }
 
-// overlaps tells whether they have more than a moment in common: a log's stamps
+// overlaps reports whether they have more than a moment in common: a log's stamps
 // are whole milliseconds.
 func (i interval) overlaps(o interval) bool { return i.from.Before(o.to) && o.from.Before(i.to) }
 
-// meets tells whether they have a moment in common.
+// meets reports whether they have a moment in common.
 func (i interval) meets(o interval) bool { return !i.to.Before(o.from) && !o.to.Before(i.from) }
 
 // String is the interval for a message.

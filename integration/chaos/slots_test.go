@@ -15,8 +15,8 @@ import (
 )
 
 // TestPartitionableSlot: the startd cuts slots of different sizes out of one, as
-// many as there are payload containers, although CPUs are left for more; when one
-// is free the next job runs.
+// many as there are payload containers, although CPUs for more are left. When one
+// is free, the next job runs.
 func TestPartitionableSlot(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -67,8 +67,8 @@ func TestPartitionableSlot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The jobs that run and the one that is turned away are known when one that is
-	// idle has been rejected after the last slot was cut.
+	// Running and rejected jobs are known when an idle one has been rejected after
+	// the last slot was cut.
 	waiting := rejected(ctx, t, jobs, running)
 	slots := cutSlots(ctx, t, pool)
 	if len(slots.cut) != len(containers) || slots.payloads != 0 || slots.cpus < 1 {
@@ -92,7 +92,7 @@ func TestPartitionableSlot(t *testing.T) {
 		t.Errorf("%d jobs run in %d containers (%v)", len(now), len(containers), err)
 	}
 
-	// One goes, one of those that wait comes.
+	// One ends, one of those that wait follows.
 	if _, err := pool.AP(ctx, "condor_rm", jobOf(running[0].Args)); err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +115,8 @@ func TestPartitionableSlot(t *testing.T) {
 	}
 }
 
-// rejected waits until the negotiator has turned one of the jobs away that do not
-// run, after the last of those that run got its slot, and names those.
+// rejected waits until the negotiator has rejected one of the jobs that do not run,
+// after the last of those that run got its slot, and returns those jobs.
 func rejected(ctx context.Context, t *testing.T, jobs []harness.Job, running []harness.Process) []string {
 	t.Helper()
 	runs := map[string]bool{}
@@ -161,7 +161,7 @@ type cuts struct {
 func cutSlots(ctx context.Context, t *testing.T, pool *harness.Pool) cuts {
 	t.Helper()
 	var found cuts
-	// What the collector knows trails; it is told of every change.
+	// What the collector knows is a little late; it hears of every change.
 	err := harness.Poll(ctx, "the collector to know the slots", func() (bool, error) {
 		text, err := pool.AP(ctx, "condor_status", "-constraint", "HasPodStarter", "-af", "PartitionableSlot =?= true", "Cpus", "Payloads")
 		found = cuts{}

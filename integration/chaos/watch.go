@@ -21,8 +21,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// lookEvery is how often the payloads' processes are looked at from outside. Jobs
-// of a tenth of a second are seen; shorter ones have their own accounts.
+// lookEvery is how often the test looks at the payloads' processes from outside.
+// Jobs of a tenth of a second are seen; shorter ones have their own accounts.
 const lookEvery = 50 * time.Millisecond
 
 // chaos kills and watches while jobs run.
@@ -71,7 +71,7 @@ func (c *chaos) look() error {
 }
 
 // payloads are the processes of the payloads' users. The owner of a directory of
-// /proc is the process's user, so that the others cost next to nothing.
+// /proc is the process's user, so the other processes cost almost nothing.
 func (c *chaos) payloads() ([]harness.Process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *chaos) saw(process harness.Process, now time.Time) {
 	if err != nil {
 		return
 	}
-	// The name may hold anything but ends with the last parenthesis; the start
+	// The name may contain anything but ends with the last parenthesis. The start
 	// time is the 20th field after it (proc_pid_stat(5)).
 	const startTime = 19
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
@@ -161,7 +161,7 @@ func (c *chaos) some(ctx context.Context, list func() ([]harness.Process, error)
 	}
 }
 
-// mainProcesses are those whose end is the end of a job.
+// mainProcesses are those with whose end the job ends.
 func (c *chaos) mainProcesses() ([]harness.Process, error) {
 	found, err := c.payloads()
 	return slices.DeleteFunc(found, func(p harness.Process) bool { return jobOf(p.Args) == "" }), err
@@ -186,8 +186,8 @@ func (c *chaos) harass(ctx context.Context) error {
 		case <-pause.C:
 		}
 		kind := kinds[c.random.IntN(len(kinds))]
-		// Most of an activation's time goes by without a payload: every other time
-		// there is to be one.
+		// For most of an activation there is no payload: every other time, wait for
+		// one.
 		if c.random.IntN(2) == 0 {
 			if _, err := c.some(ctx, c.mainProcesses); err != nil {
 				return err

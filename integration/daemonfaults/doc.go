@@ -2,7 +2,6 @@
 // network between the submit side and an execution point, a startd, a starter that hangs or is killed in
 // each of its phases, the whole pilot. If the stock starter can be tested in the same way, both execution
 // points meet the same fault and the test compares what becomes of their jobs.
-// becomes of their jobs is compared.
 //
 // In no case may the end of a job be lost without a word, a job run twice at
 // once, or a process or sandbox be left behind. The tests need the build tag pool

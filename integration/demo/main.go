@@ -1,6 +1,5 @@
-// Command demo runs a handful of jobs in different images on the pool of this
-// machine, and prints what became of them: what was asked for, what the job saw,
-// and where the time went.
+// Command demo runs a few jobs in different images on the pool of this machine, and
+// prints for each which image it asked for, what it saw, and where the time went.
 package main
 
 import (
@@ -44,7 +43,7 @@ func container(image string) func(p *harness.Pool) string {
 	}
 }
 
-// patience is how long one job may take, the pull of its image included.
+// patience is how long one job may take, including the pull of its image.
 const patience = 2 * time.Minute
 
 func main() {

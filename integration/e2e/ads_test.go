@@ -11,9 +11,9 @@ import (
 	"podstarter/classads"
 )
 
-// TestAdsAsToolsPrintThem: the ads of the pool's daemons and of jobs, as the tools
-// print them in each of their formats, are what package classads makes of those that
-// they print with -long; and it reads them all.
+// TestAdsAsToolsPrintThem: package classads reads all ads of the pool's daemons and
+// of jobs, as the tools print them in each of their formats. What it makes of those
+// that the tools print with -long is equal to each of the others.
 func TestAdsAsToolsPrintThem(t *testing.T) {
 	ended := submit(t, job(`out='""quoted""\ and\t<&>'`, "max_retries = 2", "+Nested = [ a = 1; b = { a, \"x\" } ]", "+Moment = absTime(\"2024-02-29T12:34:56+01:00\")"))[0]
 	ending(t, ended)

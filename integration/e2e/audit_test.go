@@ -19,9 +19,9 @@ import (
 
 var update = flag.Bool("update", false, "write what -check says of a healthy pod into testdata")
 
-// TestCheckOfHealthyPod: what `condor_pod_starter -check` prints in the pool's
-// own pod, word for word. The one warning is about the node's network, which
-// only the pool's pods use.
+// TestCheckOfHealthyPod: what `condor_pod_starter -check` prints in the pool's own
+// pod, word for word. The one warning is about the node's network, which only the
+// pool's pods use.
 func TestCheckOfHealthyPod(t *testing.T) {
 	oursOnly(t)
 	program, err := pool.Config(t.Context(), side, "STARTER")
@@ -48,7 +48,7 @@ func TestCheckOfHealthyPod(t *testing.T) {
 	}
 }
 
-// passing is what differs from one run, or from one machine, to the next.
+// passing is text that differs between runs or machines.
 var passing = []struct {
 	pattern *regexp.Regexp
 	by      string
@@ -73,12 +73,12 @@ func steady(out string) string {
 	return out
 }
 
-// TestCheckOfBrokenPods: each mistake in the manifest of a pod is found in a real
-// pod that has it, and the line to change is named.
+// TestCheckOfBrokenPods: the check finds each mistake in the manifest of a real pod
+// that has it, and names the line to change.
 func TestCheckOfBrokenPods(t *testing.T) {
 	oursOnly(t)
-	// Whose pods these are: they have other names than the Role allows. That
-	// their Role allows too much is one of the findings.
+	// These pods have other names than the Role allows. A finding also says that
+	// their Role allows too much.
 	token, err := pool.PilotToken(t.Context(), side)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestCheckOfBrokenPods(t *testing.T) {
 			if _, err := pool.Kubectl(soon(t, patience), nil, "-n", harness.Namespace, "wait", "--for=condition=ContainersReady", "--timeout=2m", "pod/"+p.name); err != nil {
 				t.Fatal(err)
 			}
-			// It ends with 1 when something is bad, which kubectl passes on.
+			// It exits with 1 when something is bad; kubectl passes that on.
 			out, err := pool.Kubectl(soon(t, patience), nil, "-n", harness.Namespace, "exec", p.name, "-c", "pilot", "--",
 				"/opt/podstarter/bin/condor_pod_starter", "-check", "-json")
 			if err == nil || !strings.Contains(err.Error(), "exit code 1") {
@@ -216,7 +216,7 @@ func startIdle(t *testing.T, name string, edit func(pod map[string]any)) {
 		_, err := pool.Kubectl(background(t), nil, "-n", harness.Namespace, "delete", "pod", name, "--ignore-not-found", "--grace-period=1", "--wait")
 		return err
 	}
-	// One may be left of a run that was killed.
+	// A run that was killed may have left one.
 	if err := remove(); err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ kind: ServiceAccount
 metadata: {name: default, namespace: e2e-baseline}
 `
 
-// TestPodSecurityBaseline: every pod of deploy/, as it stands there, is admitted
-// where baseline is enforced, and pods that break its rules are not.
+// TestPodSecurityBaseline: every pod of deploy/ is admitted unchanged where
+// baseline is enforced, and pods that break its rules are not.
 func TestPodSecurityBaseline(t *testing.T) {
 	oursOnly(t)
 	if _, err := pool.Kubectl(t.Context(), strings.NewReader(guarded), "apply", "-f", "-"); err != nil {
@@ -56,7 +56,8 @@ func TestPodSecurityBaseline(t *testing.T) {
 					continue
 				}
 				pods++
-				// An account that the namespace has is all that is changed.
+				// Only the service account is changed, to one that the namespace
+				// has.
 				delete(o["spec"].(map[string]any), "serviceAccountName")
 				if err := create(t, o); err != nil {
 					t.Error(err)
@@ -167,8 +168,8 @@ func container(pod map[string]any, name string) map[string]any {
 	return nil
 }
 
-// TestOneRole: the component for pods whose names nobody knows leaves a Role
-// that names none, and changes nothing else of it.
+// TestOneRole: the component for pods with unknown names makes a Role that names
+// none, and changes nothing else.
 func TestOneRole(t *testing.T) {
 	oursOnly(t)
 	dir := filepath.Join(t.TempDir(), "deploy")
@@ -196,8 +197,8 @@ func TestOneRole(t *testing.T) {
 	t.Error("no Role is left")
 }
 
-// TestNoTokenInPayload: a job finds no token of the cluster, and no address of
-// its API server, in its container.
+// TestNoTokenInPayload: a job finds no token of the cluster, and no address of its
+// API server, in its container.
 func TestNoTokenInPayload(t *testing.T) {
 	oursOnly(t)
 	const dir = "/var/run/secrets/kubernetes.io"
@@ -222,8 +223,8 @@ func TestNoTokenInPayload(t *testing.T) {
 			t.Errorf("the job's environment has %s", v)
 		}
 	}
-	// The manifest agrees: no payload container mounts a token, and no other
-	// container than the pilot does.
+	// The manifest agrees: no payload container mounts a token, and only the pilot
+	// does.
 	text, err := pool.Kubectl(t.Context(), nil, "-n", harness.Namespace, "get", "pod", side.PodName(),
 		"-o", `jsonpath={range .spec.containers[*]}{.name}: {.volumeMounts[*].mountPath}{"\n"}{end}`)
 	if err != nil {
@@ -234,7 +235,7 @@ func TestNoTokenInPayload(t *testing.T) {
 			t.Errorf("who mounts a token: %s", line)
 		}
 	}
-	// And a job that asks without one is nobody.
+	// And a job that asks without one has no rights.
 	nobody, err := pool.WithToken(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)

@@ -9,13 +9,13 @@ import (
 	"podstarter/integration/harness"
 )
 
-// requests are what the probe says to the chirp proxy of its job.
+// requests are what the probe sends to the chirp proxy of its job.
 func requests(lines ...string) harness.File {
 	return harness.File{Name: "requests", Content: []byte("cookie $cookie\n" + strings.Join(lines, "\n") + "\n")}
 }
 
-// TestModeChirpAndStreams is one job that does all of it at once, without a shell
-// in its image: streamed input to streamed output, requests to the proxy, and a
+// TestModeChirpAndStreams is one job that does all of it at once, in an image
+// without a shell: streamed input to streamed output, requests to the proxy, and a
 // process that stays behind with the streams open.
 func TestModeChirpAndStreams(t *testing.T) {
 	s := job("copy chirp=requests err=complaint detach=1 exit=3",
@@ -57,8 +57,8 @@ func TestModeChirpAndStreams(t *testing.T) {
 	}
 }
 
-// TestChirpOfTheImage: condor_chirp is the image's, and what the stock starter and
-// its shadow make of a directory that is not there is an error here.
+// TestChirpOfTheImage runs the image's condor_chirp. A directory that does not
+// exist breaks the stock starter and its shadow, but is only an error here.
 func TestChirpOfTheImage(t *testing.T) {
 	oursOnly(t)
 	const script = `#!/bin/sh

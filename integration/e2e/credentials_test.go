@@ -18,7 +18,7 @@ import (
 const tokens = "/var/lib/condor/oauth_credentials"
 
 // TestModeToken: an OAuth token of the job's owner reaches the job in every mode,
-// is the job's own, and goes with it.
+// belongs to the job, and is gone when the job is.
 func TestModeToken(t *testing.T) {
 	oursOnly(t)
 	job := submit(t, script(`#!/bin/sh
@@ -39,7 +39,7 @@ id -G | wc -w
 	}
 }
 
-// TestRenewedProxy: a job finds the X.509 proxy that its owner has renewed, in the
+// TestRenewedProxy: a job finds the X.509 proxy that its owner has renewed, in
 // place of the old one.
 func TestRenewedProxy(t *testing.T) {
 	oursOnly(t)
@@ -58,8 +58,8 @@ grep -c BEGIN "$X509_USER_PROXY" && stat -c %a "$X509_USER_PROXY"
 	if _, err := harness.WaitSome(t.Context(), 1, waiting); err != nil {
 		t.Fatal(err)
 	}
-	// A shadow takes for the old one what is not of a later second than its own
-	// beginning.
+	// A shadow takes a proxy for the old one if it is not from a later second than
+	// its own start.
 	dir := pool.User.Home + "/jobs/" + path.Base(job.Dir)
 	if _, err := pool.AP(t.Context(), "sh", "-c", `cd "$0" && touch -d '5 seconds' newer && mv newer proxy`, dir); err != nil {
 		t.Fatal(err)

@@ -46,12 +46,12 @@ func waitSlot(t *testing.T, expression string) {
 	}
 }
 
-// restful lets slots rest, which the pool's configuration turns off. What is
-// known of the pod's health is wiped out before, and when the test ends.
+// restful lets slots rest, which the pool's configuration turns off. It removes
+// what is known about the pod's health before, and when the test ends.
 func restful(t *testing.T, longest int, more ...string) {
 	t.Helper()
 	wipe := func() {
-		// Put in place by a rename, as starters do: that is what is watched.
+		// Put in place by a rename, as starters do: a watch waits for that.
 		_, err := pool.EP(context.Background(), side, "sh", "-c", `d=$(condor_config_val POD_STARTER_PRIVATE_DIR) && echo '{}' > "$d/health.json.e2e" && mv "$d/health.json.e2e" "$d/health.json"`)
 		if err != nil {
 			t.Error(err)
@@ -63,7 +63,7 @@ func restful(t *testing.T, longest int, more ...string) {
 	configure(t, append(more, fmt.Sprintf("POD_STARTER_MAX_REST = %d", longest))...)
 }
 
-// waitFor is waitSlot for the end of a test.
+// waitFor is waitSlot until the end of the test.
 func waitFor(t *testing.T, expression string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -76,7 +76,7 @@ func waitFor(t *testing.T, expression string) {
 	}
 }
 
-// negotiated returns once the negotiator has had n more cycles.
+// negotiated returns after n more cycles of the negotiator.
 func negotiated(t *testing.T, n int) {
 	t.Helper()
 	const line = "Finished Negotiation Cycle"
@@ -107,8 +107,8 @@ func starts(t *testing.T, job harness.Job) int {
 	return n
 }
 
-// TestSickPod: a pod in which no job can run takes one job and no more, says in
-// its ad what is to be mended, and takes jobs again when it is.
+// TestSickPod: a pod in which no job can run takes one job and no more, says in its
+// ad what to repair, and takes jobs again after the repair.
 func TestSickPod(t *testing.T) {
 	oursOnly(t)
 	restful(t, 300)
@@ -147,8 +147,8 @@ func TestSickPod(t *testing.T) {
 	waitSlot(t, `PodStarterHealthy == true && PodStarterOfflineUntil == 0 && PodStarterOfflineReason == ""`)
 }
 
-// TestHostileImage: images that keep the wrapper from working cost their owner the
-// job, and nobody else a slot.
+// TestHostileImage: an image that keeps the wrapper from working costs its owner
+// the job, and nobody else a slot.
 func TestHostileImage(t *testing.T) {
 	oursOnly(t)
 	restful(t, 300)
@@ -170,7 +170,7 @@ func TestHostileImage(t *testing.T) {
 		if n := starts(t, hostile); n != 1 {
 			t.Errorf("it was started %d times", n)
 		}
-		// What the starter noted is there before the job is held.
+		// The starter writes its note before the job is held.
 		said, err := pool.EP(t.Context(), side, "sh", "-c", `cat "$(condor_config_val POD_STARTER_PRIVATE_DIR)/health.json"`)
 		if err != nil || strings.TrimSpace(said) != "{}" {
 			t.Errorf("after it the pod's health is %s (%v), want nothing to rest from", said, err)
@@ -181,7 +181,7 @@ func TestHostileImage(t *testing.T) {
 	mustExit(t, good, 0)
 }
 
-// withoutState takes out of an object what the API server put in.
+// withoutState removes from an object what the API server added.
 func withoutState(text string) (string, error) {
 	var object map[string]any
 	if err := json.Unmarshal([]byte(text), &object); err != nil {
@@ -197,8 +197,8 @@ func withoutState(text string) (string, error) {
 	return string(out), err
 }
 
-// TestSlotRests: between two jobs that met bad luck there is a pause, and after
-// it the slot is what it was.
+// TestSlotRests: between two jobs that failed without fault of their own there is a
+// pause; after it the slot is as before.
 func TestSlotRests(t *testing.T) {
 	oursOnly(t)
 	const rest = 5
@@ -235,8 +235,8 @@ func TestSlotRests(t *testing.T) {
 	waitSlot(t, `PodStarterRestUntil == 0 && PodStarterRestReason == ""`)
 }
 
-// TestWarmImages: the slot's ad names the images that have run there, in the
-// words of the jobs, so that jobs can look for them.
+// TestWarmImages: the slot's ad lists the images that have run there, in the words
+// of the jobs, so that jobs can look for them.
 func TestWarmImages(t *testing.T) {
 	oursOnly(t)
 	mustExit(t, submit(t, job("exit=0", "universe = docker", "docker_image = "+pool.Image("busybox")))[0], 0)
@@ -263,9 +263,9 @@ func TestWarmImages(t *testing.T) {
 	waitSlot(t, fmt.Sprintf("regexp(%s, PodStarterImages)", classads.Quote(registry()+repository+"@sha256:[0-9a-f]{64}")))
 }
 
-// TestPilotContainerDies: when the pilot container dies with a job, nothing of
-// the job is left, and the payload container is as it was at the pod's beginning
-// before the next pilot takes a job.
+// TestPilotContainerDies: when the pilot container dies with a job, nothing of the
+// job is left, and the payload container is as it was at the pod's beginning before
+// the next pilot takes a job.
 func TestPilotContainerDies(t *testing.T) {
 	oursOnly(t)
 	job := submit(t, job("ready sleep=600s", "universe = docker", "docker_image = "+pool.Image("busybox")))[0]
@@ -305,9 +305,9 @@ func TestPilotContainerDies(t *testing.T) {
 
 func jobExit(code int) harness.Submission { return job(fmt.Sprintf("exit=%d", code)) }
 
-// TestEndOfThePod: when condor_master has ended by itself, a pod whose
-// configuration says so ends, although its restartPolicy is Always; and not when
-// condor_master failed.
+// TestEndOfThePod: if its configuration says so, a pod ends when condor_master has
+// ended by itself, although its restartPolicy is Always; but not when condor_master
+// failed.
 func TestEndOfThePod(t *testing.T) {
 	oursOnly(t)
 	name := "e2e-end"
@@ -337,14 +337,14 @@ func TestEndOfThePod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Once it failed, and was started again; then it ended.
+	// It failed once and was started again; then it ended.
 	if out != "DeadlineExceeded Always 1" {
 		t.Errorf("the pod's end: %q, want DeadlineExceeded after one restart", out)
 	}
 }
 
-// endingPod is the pod under test under another name, without a payload
-// container, whose condor_master fails once and then ends without an error.
+// endingPod is a copy of the pod under test with another name and no payload
+// container. Its condor_master fails once and then ends without an error.
 func endingPod(t *testing.T, name string) (string, error) {
 	t.Helper()
 	text, err := pool.Kubectl(t.Context(), nil, "get", "pod", side.PodName(), "-o", "json")

@@ -18,8 +18,8 @@ import (
 // sitePrograms is the directory of a site's programs in the pilot container.
 const sitePrograms = "/usr/local/libexec/e2e"
 
-// siteProgram puts a program into the pilot container for as long as the test
-// runs, and answers with its path.
+// siteProgram puts a program into the pilot container until the test ends, and
+// returns its path.
 func siteProgram(t *testing.T, name, content string) string {
 	t.Helper()
 	at := path.Join(sitePrograms, name)
@@ -35,9 +35,9 @@ func siteProgram(t *testing.T, name, content string) string {
 	return at
 }
 
-// TestHooksChooseTheImage: a hook's word on the image is in time, whether it runs
-// before the transfer or after it; and the hook at the end of the job runs as the
-// payload's user, in a group of its own, before the output goes back.
+// TestHooksChooseTheImage: a hook can choose the image before the transfer or after
+// it. The hook at the end of the job runs as the payload's user, in a group of its
+// own, before the output is sent.
 func TestHooksChooseTheImage(t *testing.T) {
 	oursOnly(t)
 	says := func(name string) string {
@@ -72,8 +72,9 @@ func TestHooksChooseTheImage(t *testing.T) {
 	}
 }
 
-// TestJobWrapper: the site's wrapper starts the job inside its image, its user is
-// told if it cannot, and a wrapper that says that it failed gives the job back.
+// TestJobWrapper: the site's wrapper starts the job inside its image. If it cannot,
+// the job's user is told; if it says that it failed, the job goes back to the
+// queue.
 func TestJobWrapper(t *testing.T) {
 	oursOnly(t)
 	configure(t, "USER_JOB_WRAPPER = "+siteProgram(t, "wrap", `#!/bin/sh
@@ -112,9 +113,9 @@ exec "$@"
 	givenBack(t, events, "The job wrapper failed to execute the job: no such luck|at all")
 }
 
-// TestSitePrograms: what a site runs before and after each job, in the pilot and
-// in the payload container, as container-root in an image without a shell, and as
-// the job's user.
+// TestSitePrograms: programs of the site run before and after each job, in the
+// pilot and in the payload container: as container-root in an image without a
+// shell, and as the job's user.
 func TestSitePrograms(t *testing.T) {
 	oursOnly(t)
 	program, err := os.ReadFile(probe.Link)

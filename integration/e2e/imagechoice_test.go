@@ -13,8 +13,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// TestImageChoice: which image a job runs in follows from what it names and from
-// the site's knobs, all of them set at once.
+// TestImageChoice: a job's image depends on what the job names and on the site's
+// knobs, all of them set at once.
 func TestImageChoice(t *testing.T) {
 	oursOnly(t)
 	const mapFile = "/etc/condor/e2e-images.map"
@@ -84,8 +84,8 @@ func TestImageChoice(t *testing.T) {
 	}
 }
 
-// TestImagePolicy: a job that a site does not take goes back to the queue with
-// the reason in its log, is not held, and runs when it may.
+// TestImagePolicy: a job that a site refuses goes back to the queue with the reason
+// in its log, is not held, and runs when it may.
 func TestImagePolicy(t *testing.T) {
 	oursOnly(t)
 	named := "+SingularityImage = " + classads.QuoteOld(pool.Image("busybox"))
@@ -112,8 +112,8 @@ func TestImagePolicy(t *testing.T) {
 	}
 }
 
-// reconfigure lets the startd ask the starter anew what it can do, and waits until
-// all its slots say whether they take .sif files.
+// reconfigure makes the startd ask the starter again what it can do, and waits
+// until all its slots say whether they accept .sif files.
 func reconfigure(t *testing.T, sif bool) {
 	t.Helper()
 	ctx := background(t)
@@ -137,7 +137,7 @@ func reconfigure(t *testing.T, sif bool) {
 	}
 }
 
-// write puts a file into the pilot's container for as long as the test runs.
+// write puts a file into the pilot's container until the test ends.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if _, err := pool.EPInput(t.Context(), side, strings.NewReader(text+"\n"), "sh", "-c", `cat > "$1"`, "write", path); err != nil {
@@ -151,7 +151,7 @@ func write(t *testing.T, path, text string) {
 }
 
 // TestTargetDir: the sandbox has the name in the container that the job wants,
-// if nothing else has it.
+// unless something else has it.
 func TestTargetDir(t *testing.T) {
 	oursOnly(t)
 	script := harness.File{Name: "script", Mode: 0o755, Content: []byte("#!/bin/sh\npwd; echo $_CONDOR_SCRATCH_DIR; cat \"$1\"; echo made > /srv/job/made\n")}

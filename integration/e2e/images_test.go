@@ -64,7 +64,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestProgramOfTheImage: the executable is not transferred, it is the image's.
+// TestProgramOfTheImage: the executable is the image's own and is not transferred.
 func TestProgramOfTheImage(t *testing.T) {
 	oursOnly(t)
 	s := harness.Submission{Commands: strings.Join([]string{
@@ -87,8 +87,8 @@ func TestProgramOfTheImage(t *testing.T) {
 	}
 }
 
-// TestSeries: many jobs in a row, in changing images. None is lost, each has
-// its own output, and each has a fresh container.
+// TestSeries: many jobs in a row, in changing images. None is lost, each has its
+// own output, and each has a fresh container.
 func TestSeries(t *testing.T) {
 	oursOnly(t)
 	const count = 40
@@ -143,8 +143,8 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// TestNothingStaysBehind: what all containers of a pod share, memory above all,
-// is as empty for a job as it was for the one before it.
+// TestNothingStaysBehind: everything that the containers of a pod share, above all
+// memory, is as empty for a job as it was for the one before.
 func TestNothingStaysBehind(t *testing.T) {
 	for code, steps := range map[int]string{1: "mark=/dev/shm/mark", 2: "shm=7"} {
 		s := job(fmt.Sprintf("%s exit=%d", steps, code))

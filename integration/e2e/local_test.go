@@ -16,8 +16,8 @@ import (
 //go:embed testdata/personal.sh
 var personalPool string
 
-// TestLocalWithoutRoot: the starter alone, run by a startd that is not root,
-// runs a job beside itself and leaves nothing of it.
+// TestLocalWithoutRoot: the starter alone, under a startd that is not root, runs a
+// job beside itself and leaves nothing of it.
 func TestLocalWithoutRoot(t *testing.T) {
 	oursOnly(t)
 	starter, err := pool.Config(t.Context(), side, "STARTER")
@@ -45,9 +45,9 @@ func TestLocalWithoutRoot(t *testing.T) {
 	}
 }
 
-// TestLocalAsRoot: with the knob turned, the same execution point runs a job
-// without an image beside the starter, as the payload's user, and does not
-// match one with an image.
+// TestLocalAsRoot: with the knob changed, the same execution point runs a job
+// without an image beside the starter, as the payload's user, and does not match
+// one with an image.
 func TestLocalAsRoot(t *testing.T) {
 	oursOnly(t)
 	const dropIn = "/etc/condor/config.d/99-local.conf"
@@ -70,7 +70,8 @@ func TestLocalAsRoot(t *testing.T) {
 	}
 }
 
-// switchTo changes the pilot's configuration and waits until the slot says so.
+// switchTo changes the pilot's configuration and waits until the slot's ad shows
+// it.
 func switchTo(t *testing.T, command, backend string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

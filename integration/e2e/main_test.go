@@ -27,8 +27,8 @@ var (
 	side  harness.Side
 )
 
-// patience is how long a job may take from submission to its end when the pool
-// is busy with others; long, since a test that passes never uses it up.
+// patience is how long a job may take from submission to its end when the pool is busy
+// with others. It is long, since a test that passes never uses it up.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -68,7 +68,7 @@ func TestPoolHasTheVersionAskedFor(t *testing.T) {
 	}
 }
 
-// oursOnly is for what the stock starter of the pool cannot do: it has no
+// oursOnly is for tests that the stock starter of the pool cannot pass: it has no
 // container runtime.
 func oursOnly(t *testing.T) {
 	t.Helper()
@@ -77,8 +77,8 @@ func oursOnly(t *testing.T) {
 	}
 }
 
-// submit submits jobs, and says all there is to say of them when the test
-// fails. Whatever is left of them in the queue goes when the test ends.
+// submit submits jobs, and describes them when the test fails. When the test ends,
+// those left in the queue are removed.
 func submit(t *testing.T, s harness.Submission) []harness.Job {
 	t.Helper()
 	if s.Side == "" {
@@ -122,14 +122,14 @@ func job(steps string, commands ...string) harness.Submission {
 	return harness.Submission{Files: []harness.File{probe}, Commands: strings.Join(lines, "\n")}
 }
 
-// configure adds lines to the configuration that starters of the side under test
-// read when they start, for as long as the test runs.
+// configure adds lines to the configuration that starters of the side under test read
+// when they start, until the test ends.
 func configure(t *testing.T, lines ...string) {
 	t.Helper()
 	file := "/etc/condor/config.d/99-e2e.conf"
 	if pool.Mode == harness.Rootless {
-		// That one is only copied there, and the copies are not ours to write. What is
-		// there is read before the pilot's own.
+		// That directory has copies, which we may not write. This one is read before
+		// the pilot's own.
 		file = "/usr/share/condor/config.d/99-e2e.conf"
 	}
 	text := strings.NewReader(strings.Join(lines, "\n") + "\n")
@@ -151,7 +151,8 @@ func soon(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// background is a context for what Cleanup calls: the test's own has ended then.
+// background is a context for functions that Cleanup calls: the test's own has ended
+// then.
 func background(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -169,7 +170,7 @@ func ending(t *testing.T, job harness.Job) harness.Ending {
 	return end
 }
 
-// mustExit waits for the end of a job and demands an exit code.
+// mustExit waits for the end of a job and requires an exit code.
 func mustExit(t *testing.T, job harness.Job, code int) {
 	t.Helper()
 	if end := ending(t, job); !end.Exited || end.Code != code {

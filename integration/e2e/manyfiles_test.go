@@ -10,9 +10,9 @@ import (
 	"podstarter/integration/harness"
 )
 
-// TestPlainJobOfManyFiles brings in more than fits into any buffer or packet, and
-// so many small files that the starter is no longer woken for each, and has the
-// shadow take all of it in the large packets that we send.
+// TestPlainJobOfManyFiles transfers more input than fits into any buffer or packet,
+// and so many small files that the starter is no longer woken for each. The shadow
+// must accept all of it in our large packets.
 func TestPlainJobOfManyFiles(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{})
 	contents := func(n int) []byte {

@@ -12,9 +12,9 @@ import (
 	"podstarter/integration/harness"
 )
 
-// TestMistakes: what is wrong with a configuration is said when the startd asks
-// for the starter's abilities, in a line that names the knob, and no job matches
-// what cannot work.
+// TestMistakes: when the startd asks the starter what it can do, the starter logs
+// each mistake in the configuration in a line that names the knob, and no job
+// matches what cannot work.
 func TestMistakes(t *testing.T) {
 	oursOnly(t)
 	program, err := pool.Config(t.Context(), side, "STARTER")
@@ -25,7 +25,7 @@ func TestMistakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the startd reads, and what the log tells of it.
+	// What the startd reads, and what the log says about it.
 	classad := func(t *testing.T, settings ...string) (ad, said string) {
 		t.Helper()
 		const script = `log=$1; shift; rm -f "$log.testing"; "$@"; echo ======; cat "$log.testing"`
@@ -97,11 +97,11 @@ func advertises(ad string) bool {
 }
 
 // TestAPIServerAway: while the API server cannot be reached, a job that needs
-// another image goes back to the queue instead of being held, and runs when it
-// is back.
+// another image goes back to the queue instead of being held, and runs when the
+// server is back.
 func TestAPIServerAway(t *testing.T) {
 	oursOnly(t)
-	// The starter is patient with what may pass; the test is not.
+	// The starter waits for problems to pass; the test does not.
 	configure(t, "POD_STARTER_BIND_TIMEOUT = 3")
 	servers, err := harness.Processes(pool.APIServer)
 	if err != nil {
@@ -117,7 +117,7 @@ func TestAPIServerAway(t *testing.T) {
 	restore := func() {
 		if !restored {
 			restored = true
-			// Not the test's own context: that ends before what Cleanup calls.
+			// Not the test's own context: that ends before Cleanup's calls.
 			if err := pool.Up(context.Background(), "--stock"); err != nil {
 				t.Errorf("bringing the API server back: %v", err)
 			}

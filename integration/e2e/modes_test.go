@@ -13,11 +13,10 @@ import (
 )
 
 // The tests whose names begin with TestMode, and those beside them in
-// integration/run-tests, are run in each mode of the pool: what is promised of a
-// job does not depend on what pilot and payload container share (docs/admin/modes.md).
+// integration/run-tests, run in each mode of the pool: jobs can rely on the same
+// things whatever pilot and payload container share (docs/admin/modes.md).
 
-// look is what a job finds out about its surroundings: one line for each thing
-// that it could do.
+// look is what a job can do in its surroundings: one line for each thing.
 const look = `#!/bin/sh
 for file in /proc/[0-9]*/comm; do
 	read -r name <"$file" && echo "sees process $name"
@@ -49,8 +48,8 @@ func script(text string, commands ...string) harness.Submission {
 		probe, {Name: "script", Mode: 0o755, Content: []byte(text)}}}
 }
 
-// TestModeKeepsTheJobOut: nothing that starter and wrapper rely on is in the
-// job's reach, also where it has the pilot's own user ID.
+// TestModeKeepsTheJobOut: the job cannot reach anything that starter and wrapper rely
+// on, even if it has the pilot's own user ID.
 func TestModeKeepsTheJobOut(t *testing.T) {
 	oursOnly(t)
 	job := submit(t, script(look))[0]
@@ -73,13 +72,13 @@ func TestModeKeepsTheJobOut(t *testing.T) {
 	if !slices.Contains(seen, "sees process sh") && !slices.Contains(seen, "sees process script") {
 		t.Error("the job does not even see itself: the test shows nothing")
 	}
-	// What the startd writes for the starter is not the job's to replace.
+	// The job must not replace what the startd writes for the starter.
 	if pool.Mode == harness.Rootless && slices.ContainsFunc(seen, func(line string) bool { return strings.Contains(line, "update.ad") }) {
 		t.Error("the startd's file is in the job's volume")
 	}
 }
 
-// TestModeOutput: what the job made is transferred, and what it closed to everybody
+// TestModeOutput: the job's files are transferred, and what it closed to everybody
 // does not stay behind.
 func TestModeOutput(t *testing.T) {
 	job := submit(t, script("#!/bin/sh\nset -e\n"+
@@ -102,7 +101,7 @@ func TestModeOutput(t *testing.T) {
 	}
 }
 
-// TestModeSuspend: all processes of the job stop, and go on.
+// TestModeSuspend: all processes of the job stop, and continue.
 func TestModeSuspend(t *testing.T) {
 	job := submit(t, job("detach=2 ready forever"))[0]
 	running(t, job, 1)
@@ -159,8 +158,8 @@ func stateOf(pid int) (string, error) {
 	return state, nil
 }
 
-// TestModeUsage: CPU time of children that came and went counts, orphans'
-// included, and so does memory.
+// TestModeUsage: CPU time of children that have ended counts, orphans included, and so
+// does memory.
 func TestModeUsage(t *testing.T) {
 	job := submit(t, script("#!/bin/sh\n"+
 		"./probe burn=0.7 & ./probe burn=0.7 & wait\n"+
@@ -188,8 +187,8 @@ func TestModeUsage(t *testing.T) {
 	}
 }
 
-// TestModeImages: an image is bound by digest once that is known, which takes
-// the container's identity, and a hostile one gets nothing from its container.
+// TestModeImages: a known image is bound by digest, which changes the container's
+// identity. A hostile one gets nothing from its container.
 func TestModeImages(t *testing.T) {
 	oursOnly(t)
 	image := func(name string) string { return "universe = docker\ndocker_image = " + pool.Image(name) }

@@ -26,15 +26,15 @@ const (
 	intruded = 66
 )
 
-// bindMount is one of a container, from a path below the case's volumes.
+// bindMount is a mount of a container, from a path below the case's volumes.
 type bindMount struct {
 	volume, at string
 	readOnly   bool
 }
 
-// TestMountOrders: whatever order a runtime mounts in, an image with a symbolic link
-// in the place of a mount, or of a directory above, has nothing but the wrapper run
-// as root. Mounts, command and the mode of the volume's root are those of the pod
+// TestMountOrders: an image has a symbolic link in place of a mount, or of a
+// directory above one. In whatever order a runtime mounts, root runs only the
+// wrapper. Mounts, command and the mode of the volume's root are those of the pod
 // that runs; runc starts the containers, without a cluster.
 func TestMountOrders(t *testing.T) {
 	oursOnly(t)
@@ -65,7 +65,8 @@ func TestMountOrders(t *testing.T) {
 			}
 		})
 	}
-	// With neither defence a program of another job runs, or the test shows nothing.
+	// Without both defences a program of another job must run, or the test shows
+	// nothing.
 	open := m
 	open.command, open.mode = "/opt/podstarter/bin/condor_pod_wrapper", 0o755
 	open.listed = slices.Clone(m.listed)
@@ -154,7 +155,7 @@ func runBundle(t *testing.T, m mountedPayload, sandboxes string, a linkAttempt, 
 	return command.ProcessState.ExitCode(), strings.TrimSpace(strings.ReplaceAll(out.String(), dir, ""))
 }
 
-// writeBundle writes the configuration of a container like those of the payload: its
+// writeBundle writes the configuration of a container like the payload's: its
 // capabilities, and what a kubelet's runtime mounts first.
 func writeBundle(t *testing.T, dir, command, volumes string, mounts []bindMount) {
 	t.Helper()

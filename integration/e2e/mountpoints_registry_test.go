@@ -28,8 +28,8 @@ type linkImage struct {
 	volumes  []string          // which the runtime mounts, with what the image has there
 }
 
-// linkRegistry serves images that are made as they are asked for. What the pool's
-// registry has already comes from there.
+// linkRegistry serves images that it makes on request. What the pool's registry
+// already has comes from there.
 type linkRegistry struct {
 	server   *http.Server
 	address  string
@@ -133,7 +133,7 @@ func (r *linkRegistry) add(t *testing.T, name string, image linkImage) string {
 	return r.address + "/" + name + ":1"
 }
 
-// release lets a pull of an image go on. The kubelet may pull one at a time.
+// release lets a pull of an image continue. The kubelet may pull one at a time.
 func (r *linkRegistry) release(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +206,7 @@ func (i linkImage) layer(name string) ([]byte, error) {
 		_, err := io.WriteString(w, data)
 		return err
 	}
-	// A layer that the node has already would not be asked for.
+	// The node would not ask for a layer that it already has.
 	err := add(tar.Header{Name: "image-name", Typeflag: tar.TypeReg, Mode: 0o644}, name+" "+rand.Text()+"\n")
 	for at, target := range i.links {
 		if err == nil {

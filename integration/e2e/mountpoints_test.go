@@ -75,7 +75,7 @@ func lookAtPayload(t *testing.T) mountedPayload {
 	return mountedPayload{}
 }
 
-// above are a path and all directories above it but the root.
+// above are a path and all directories above it except the root.
 func above(p string) (all []string) {
 	for ; p != "/"; p = path.Dir(p) {
 		all = append(all, p)
@@ -83,7 +83,8 @@ func above(p string) (all []string) {
 	return all
 }
 
-// relative is the target of a link at a path that leads where the absolute one does.
+// relative is the target of a link at a path that leads to the same place as the absolute
+// one.
 func relative(at, target string) string {
 	rel, err := filepath.Rel(path.Dir(at), target)
 	if err != nil {
@@ -98,8 +99,8 @@ type linkAttempt struct{ name, at, target string }
 // stranger is a directory beside the sandboxes of others.
 const stranger = "dir_4711"
 
-// linkAttempts are links in the place of each mount and of what is above, to where
-// programs wait, which the image has in /stolen and jobs have in their sandboxes.
+// linkAttempts are links in place of each mount and of the directories above it. They lead
+// to programs: of the image in /stolen, and of jobs in their sandboxes.
 func linkAttempts(m mountedPayload, sandboxes string) (all []linkAttempt) {
 	stolen := path.Join(sandboxes, stranger, "stolen")
 	execute := m.at["execute"]
@@ -134,8 +135,8 @@ func linkAttempts(m mountedPayload, sandboxes string) (all []linkAttempt) {
 	return all
 }
 
-// intruder is a program that a container could run in the wrapper's place. It says
-// who it is where all containers of the pod can read it.
+// intruder is a program that a container could run in place of the wrapper. It writes who it
+// is where all containers of the pod can read it.
 func intruder(name string) string {
 	return "#!/bin/sh\n{ echo user $(id -u) $(grep CapEff /proc/self/status) nonce ${POD_STARTER_NONCE:-none}; } >/dev/shm/" + name + "\nexit 0\n"
 }
@@ -143,10 +144,9 @@ func intruder(name string) string {
 // inPool are the attempts that are made with jobs.
 var inPool = []string{"sandbox-by-relative-link", "cwd-of-command", "execute-over-command", "execute-over-control", "control-over-command", "hosts-over-command", "dev-elsewhere"}
 
-// TestModeMountPoints: an image has symbolic links in the place of what the pod
-// mounts, and of directories above. Where they lead is a program of the image or of
-// another job, which must never be what the container runs as root. What becomes
-// of the job does not matter.
+// TestModeMountPoints: an image has symbolic links in place of what the pod mounts, and of
+// directories above. They lead to a program of the image or of another job, which the
+// container must never run as root. What becomes of the job does not matter.
 func TestModeMountPoints(t *testing.T) {
 	oursOnly(t)
 	m := lookAtPayload(t)
@@ -158,7 +158,7 @@ func TestModeMountPoints(t *testing.T) {
 		owner++ // that of a neighbour: what the job's own user has left is removed before it begins
 	}
 	for i, a := range linkAttempts(m, sandboxes) {
-		// Each takes a while: runc alone has all of them in TestMountOrders.
+		// Each takes a while: TestMountOrders has all of them, with runc only.
 		if !slices.Contains(inPool, a.name) {
 			continue
 		}
@@ -166,7 +166,7 @@ func TestModeMountPoints(t *testing.T) {
 			name := fmt.Sprintf("mountpoint-%d", i)
 			image := linkImage{links: map[string]string{a.at: a.target}, programs: map[string]string{"/stolen" + m.command: intruder(name)}}
 			tryImage(t, registry, name, image, func() {
-				// Now that the job's own sandbox has been made, and nothing else is removed.
+				// Now the job's own sandbox exists, and nothing else is removed.
 				plant(t, owner, here, path.Join(stranger, "stolen", m.command), intruder(name))
 				if pool.Mode != harness.Rootless {
 					return
@@ -182,9 +182,9 @@ func TestModeMountPoints(t *testing.T) {
 	}
 }
 
-// TestModeImageVolumes: the runtime mounts what an image declares as volumes together
-// with the pod's, those with the longest paths last, and fills them with what the
-// image has there. None may come over the wrapper.
+// TestModeImageVolumes: the runtime mounts an image's declared volumes together with the
+// pod's, those with the longest paths last, and fills them with the image's files. None may
+// cover the wrapper.
 func TestModeImageVolumes(t *testing.T) {
 	oursOnly(t)
 	m := lookAtPayload(t)
@@ -205,8 +205,8 @@ func TestModeImageVolumes(t *testing.T) {
 	}
 }
 
-// tryImage runs a job in an image that has programs in it which say so if they run.
-// What waits is done while the image is being pulled.
+// tryImage runs a job in an image with programs that report when they run. The function is
+// called while the image is being pulled.
 func tryImage(t *testing.T, registry *linkRegistry, name string, image linkImage, waits func()) {
 	t.Helper()
 	s := job("sleep=0s", "universe = docker", "docker_image = "+registry.add(t, name, image), "on_exit_remove = true", "max_retries = 0")
@@ -250,9 +250,9 @@ func sandboxesOf(t *testing.T) string {
 	return dir
 }
 
-// plant puts a program where a job with this user could put it, which is below a
-// directory of its own beside the sandboxes of others, and lets all others get
-// there. Inside the pod not even root may do that in every mode.
+// plant puts a program where a job with this user could put it: in a directory of its own
+// beside the sandboxes of others, open to all others. Inside the pod not even root may do
+// that in every mode.
 func plant(t *testing.T, owner int, sandboxes, file, text string) {
 	t.Helper()
 	own, _, _ := strings.Cut(file, "/")

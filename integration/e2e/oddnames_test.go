@@ -8,9 +8,9 @@ import (
 	"podstarter/integration/harness"
 )
 
-// TestNewlineInAName returns a file whose name cannot stand in the job's ad. The
-// stock starter puts it there, the schedd refuses that update, and the job goes
-// back to the queue for ever.
+// TestNewlineInAName returns a file whose name cannot be in the job's ad. The stock
+// starter puts it there, the schedd refuses that update, and the job goes back to
+// the queue for ever.
 func TestNewlineInAName(t *testing.T) {
 	s := job("", "executable = script")
 	s.Files = append(s.Files, harness.File{Name: "script", Mode: 0o755,

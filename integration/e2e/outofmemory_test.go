@@ -20,8 +20,9 @@ const (
 	subcodeMemory         = 102
 )
 
-// TestOutOfMemory: the kernel kills a child of the job for want of memory, and the
-// job, whose main process would have ended well, is held with what it had.
+// TestOutOfMemory: the kernel kills a child of the job because memory runs out. The
+// job, whose main process would have ended well, is held with a message about its
+// memory.
 func TestOutOfMemory(t *testing.T) {
 	oursOnly(t)
 	const limit, comm = 64, "before-the-end" // MiB

@@ -14,7 +14,7 @@ import (
 	"podstarter/integration/harness"
 )
 
-// otherUser is a second one who may submit. The account is in HTCondor's image for
+// otherUser is a second user who may submit. HTCondor's image has the account for
 // jobs of the stock starter.
 const (
 	otherUser = "slot2"
@@ -54,13 +54,13 @@ func asOther(t *testing.T, s harness.Submission) harness.Job {
 }
 
 // TestContainerIsUsedAgainByItsOwnerAlone: with POD_STARTER_RESET = image, another
-// user's job in the same image gets a container of its own; that of the first
-// user, who finds none of the last job's temporary files, is gone then.
+// user's job in the same image gets a container of its own. The container of the
+// first user, who finds no temporary files of the last job, is gone then.
 func TestContainerIsUsedAgainByItsOwnerAlone(t *testing.T) {
 	oursOnly(t)
 	configure(t, "POD_STARTER_RESET = image", "POD_STARTER_DIGEST_LIFETIME = 86400")
 	inDebian := func() harness.Submission {
-		// mark fails where a file of that name is.
+		// mark fails if a file of that name exists.
 		return job("mark=/tmp/left mark=/dev/shm/left facts", "universe = docker", "docker_image = "+pool.Image("debian"))
 	}
 	mine := func() harness.Job { return submit(t, inDebian())[0] }

@@ -13,8 +13,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// TestLargePackets: a shadow takes output in packets of 64 KiB. Its own side, and the
-// stock starter, send 4 KiB each.
+// TestLargePackets: a shadow accepts output in packets of 64 KiB. Its own side, and
+// the stock starter, send 4 KiB each.
 func TestLargePackets(t *testing.T) {
 	oursOnly(t)
 	const size, large = 16 << 20, 64 << 10
@@ -64,8 +64,8 @@ func TestLargePackets(t *testing.T) {
 	}
 }
 
-// packetsOf are the lengths of the packets that a stream of CEDAR consists of; false
-// if it is none (HTCondor src/condor_io/reli_sock.cpp:SndMsg::snd_packet).
+// packetsOf are the lengths of the packets of a CEDAR stream; false if it is none
+// (HTCondor src/condor_io/reli_sock.cpp:SndMsg::snd_packet).
 func packetsOf(stream []byte) (lengths []int, ok bool) {
 	const header, mostPacket = 5, 1 << 20
 	for len(stream) >= header {

@@ -14,8 +14,8 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// TestPlainJob is a vanilla job that names no image: it runs in the default
-// one, with its arguments, environment, standard input and input files.
+// TestPlainJob is a vanilla job that names no image: it runs in the default one,
+// with its arguments, environment, standard input and input files.
 func TestPlainJob(t *testing.T) {
 	s := job(`peek=/run/podstarter/control peek=/opt/podstarter peek=/proc/1/environ file=new:n file=dir/sub/leaf:l file=mapped:m err=complaint facts exit=7 -- one 'two words' 'it''s' ""quoted"" $(DOLLAR)dollar back\slash * ''`,
 		"environment = \"PLAIN=1 SPACES='a b  c' QUOTE='it''s' DOUBLE=\"\"x\"\" EMPTY= SEMI=a;b UMLAUT=\u00e4\"",
@@ -109,7 +109,7 @@ func checkRights(t *testing.T, seen facts.Facts) {
 	}
 }
 
-// TestExits: each way to end is told as it happened.
+// TestExits: each way to end is reported as it happened.
 func TestExits(t *testing.T) {
 	cases := []struct {
 		steps string

@@ -12,7 +12,7 @@ import (
 	"podstarter/integration/harness"
 )
 
-// pythonPlugin takes lists of files, and tells who it was.
+// pythonPlugin takes lists of files, and reports its identity.
 const pythonPlugin = `#!/usr/bin/python3
 import os, sys
 import re
@@ -37,8 +37,8 @@ if [ "$1" = -classad ]; then echo 'SupportedMethods = "e2eone"'; exit; fi
 echo "$1" >"$2"
 `
 
-// TestModePlugins: plugins of the site, by both protocols, fetch inputs as the job's
-// user, and the job finds its own files.
+// TestModePlugins: plugins of the site, by both protocols, fetch inputs as the job's user, and the job finds
+// its own files.
 func TestModePlugins(t *testing.T) {
 	oursOnly(t)
 	many := siteProgram(t, "many_plugin.py", pythonPlugin)
@@ -74,7 +74,7 @@ func TestModePlugins(t *testing.T) {
 	}
 }
 
-// keptPlugin notes whenever it is asked about itself.
+// keptPlugin notes each time that it is asked about itself.
 const keptPlugin = `#!/bin/sh
 if [ "$1" = -classad ]; then echo asked >>` + askedFile + `; echo 'SupportedMethods = "e2ekept"'; exit; fi
 echo "$1" >"$2"
@@ -82,9 +82,8 @@ echo "$1" >"$2"
 
 const askedFile = sitePrograms + "/asked"
 
-// TestPluginAnswersAreKept: a plugin is asked about itself by the first job that has
-// a URL, and by another only when its file has changed, or when what is kept could
-// be somebody else's.
+// TestPluginAnswersAreKept: the first job with a URL makes the starter ask a plugin about itself. Later jobs
+// do so only if the plugin's file has changed, or if the kept answer could be somebody else's.
 func TestPluginAnswersAreKept(t *testing.T) {
 	oursOnly(t)
 	inPilot := func(command string) string {
@@ -130,8 +129,8 @@ func TestPluginAnswersAreKept(t *testing.T) {
 	}
 }
 
-// spyPlugin is what a hostile job brings: it looks for what the pilot container has,
-// and leaves a process behind.
+// spyPlugin is a hostile job's plugin: it looks for the pilot container's secrets, and leaves a process
+// behind.
 const spyPlugin = spyLooks + `setsid sh -c 'printf e2eleft >/proc/$$/comm; while :; do sleep 1; done' </dev/null >/dev/null 2>&1 &
 while ! grep -qs e2eleft /proc/[0-9]*/comm; do sleep 0.05; done
 echo '[ TransferSuccess = true ]' >"$out"
@@ -158,8 +157,8 @@ env | grep -i -e CONDOR_INHERIT -e PRIVATE_INHERIT -e TOKEN -e KUBERNETES -e PAS
 } >"$name" 2>/dev/null
 `
 
-// TestModePluginOfTheJob: a program that the job brings, and that runs in the pilot
-// container, is nobody there. Where it would be the pilot, no such job comes.
+// TestModePluginOfTheJob: a program that the job brings and that runs in the pilot container has no rights
+// there. Where it would have the pilot's rights, no such job comes.
 func TestModePluginOfTheJob(t *testing.T) {
 	oursOnly(t)
 	if pool.Mode == harness.Rootless {
@@ -194,7 +193,8 @@ func TestModePluginOfTheJob(t *testing.T) {
 			t.Errorf("the plugin does not say %q", want)
 		}
 	}
-	// What it left was gone before the job began, which sees it in the modes where it sees the pilot at all.
+	// Its leftovers were gone before the job began, which sees them in the modes where it sees the pilot at
+	// all.
 	left := func(p harness.Process) bool { return p.Comm == "e2eleft" && p.UID == uid }
 	if err := harness.WaitNone(soon(t, patience), left); err != nil {
 		t.Error(err)

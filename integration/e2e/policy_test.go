@@ -21,15 +21,15 @@ const (
 	byImages = "ValidatingAdmissionPolicy 'podstarter-images'"
 )
 
-// attempt is something that a pilot may try with its token. Nothing comes of it:
-// all are dry runs, and the one that cannot be is refused.
+// attempt is something that a pilot may try with its token. Nothing changes: all
+// are dry runs, except one that cannot be and is refused.
 type attempt struct {
 	name         string
 	method, path string
 	contentType  string
 	body         string
-	// Who stops it with the Role as deploy/glidein has it, and if the Role were
-	// as careless as can be. RBAC is asked first.
+	// Who stops it with the Role of deploy/glidein, and with a Role that allows
+	// everything. RBAC is asked first.
 	tight, loose string
 }
 
@@ -39,8 +39,7 @@ const (
 	asJSON = "application/json"
 )
 
-// attempts are made with the token of the pilot in pod own; other is another
-// pod.
+// attempts are made with the token of the pilot in pod own; other is another pod.
 func attempts(own, other, refused string) []attempt {
 	const pods = "/api/v1/namespaces/" + harness.Namespace + "/pods"
 	const newPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"intruder"},"spec":{"containers":[{"name":"c","image":"x"}]}}`
@@ -56,7 +55,7 @@ func attempts(own, other, refused string) []attempt {
 			strings.Repeat("a", 64)+`"}]}}`, allowed, allowed),
 		patch("end of the pod", own, `{"spec":{"activeDeadlineSeconds":1}}`, allowed, allowed),
 		patch("nothing", own, `{}`, allowed, allowed),
-		// Expressions have a budget, and one that exceeds it is a denial.
+		// Expressions have a budget; one that exceeds it is a denial.
 		patch("nearly as many annotations as a pod may have", own, manyAnnotations(), allowed, allowed),
 		patch("image that the site refuses", own, image("payload", refused), byImages, byImages),
 		patch("two images, one refused", own, fmt.Sprintf(`{"spec":{"containers":[{"name":"payload","image":%q}],"activeDeadlineSeconds":9}}`, refused), byImages, byImages),
@@ -89,14 +88,14 @@ func attempts(own, other, refused string) []attempt {
 		{"deletion of all", http.MethodDelete, pods + "?dryRun=All", "", "", byRBAC, byPolicy},
 		{"creation", http.MethodPost, pods + "?dryRun=All", asJSON, newPod, byRBAC, byPolicy},
 
-		// Reading: no policy can say anything about that.
+		// Reading: no policy can restrict that.
 		{"own pod", http.MethodGet, pods + "/" + own, "", "", allowed, allowed},
 		{"own pod by name in a list", http.MethodGet, pods + "?limit=1&fieldSelector=metadata.name%3D" + own, "", "", byRBAC, allowed},
 		{"another pod", http.MethodGet, pods + "/" + other, "", "", byRBAC, allowed},
 		{"list", http.MethodGet, pods + "?limit=1", "", "", byRBAC, allowed},
 		{"log", http.MethodGet, pods + "/" + own + "/log?container=payload&limitBytes=1", "", "", byRBAC, allowed},
 
-		// And what neither Role says anything about.
+		// What neither Role allows.
 		{"pods of another namespace", http.MethodGet, "/api/v1/namespaces/default/pods", "", "", byRBAC, byRBAC},
 		{"pods of all namespaces", http.MethodGet, "/api/v1/pods?limit=1", "", "", byRBAC, byRBAC},
 		{"creation in another namespace", http.MethodPost, "/api/v1/namespaces/default/pods?dryRun=All", asJSON, newPod, byRBAC, byRBAC},
@@ -148,9 +147,9 @@ kind: ServiceAccount
 metadata: {name: e2e-unknown, namespace: ` + harness.Namespace + `}
 `
 
-// TestPilotToken: what the token in the pilot container is good for, first with
-// the Role of deploy/glidein, then with one that allows everything to do with
-// pods, when the policy of deploy/policy is all that is left.
+// TestPilotToken: what the token in the pilot container allows, first with the Role
+// of deploy/glidein, then with one that allows everything to do with pods, when
+// only the policy of deploy/policy is left.
 func TestPilotToken(t *testing.T) {
 	oursOnly(t)
 	token, err := pool.PilotToken(t.Context(), side)
@@ -181,7 +180,7 @@ func TestPilotToken(t *testing.T) {
 	for _, a := range all {
 		t.Run("loose/"+a.name, func(t *testing.T) { try(t, a, a.loose) })
 	}
-	// A token of the same account that no pod is behind is good for nothing.
+	// A token of the same account without a pod has no rights.
 	out, err := pool.Kubectl(t.Context(), nil, "-n", harness.Namespace, "create", "token", "glidein", "--duration=10m")
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +197,7 @@ func TestPilotToken(t *testing.T) {
 func refusedImage() string { return registry() + "/not-on-this-cluster/image:1" }
 
 // loosen gives the pilot all rights to pods for the rest of the test, and waits
-// until that is so.
+// until they are in force.
 func loosen(t *testing.T, pilot *harness.TokenClient) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -234,8 +233,8 @@ func waitRight(t *testing.T, pilot *harness.TokenClient, want int) {
 	}
 }
 
-// TestImageThatThePolicyRefuses: a job whose image the site does not allow is
-// held, and its user is told what is allowed.
+// TestImageThatThePolicyRefuses: a job whose image the site does not allow is held,
+// and its user is told what is allowed.
 func TestImageThatThePolicyRefuses(t *testing.T) {
 	oursOnly(t)
 	end := ending(t, submit(t, job("facts", "universe = docker", "docker_image = "+refusedImage()))[0])

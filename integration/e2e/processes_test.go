@@ -15,12 +15,12 @@ import (
 	"podstarter/integration/harness"
 )
 
-// gone is how soon nothing of a job may be left.
+// gone is how soon every process of a job must be gone.
 const gone = 5 * time.Second
 
-// TestRemoveLeavesNoProcess: a job that ends when it is asked to, and whose other
-// processes left its session and its parents, ignore every polite signal, or are
-// never the same for long.
+// TestRemoveLeavesNoProcess: a job ends when it is asked to, but its other processes
+// have left its session and their parents, ignore every polite signal, or keep
+// replacing themselves.
 func TestRemoveLeavesNoProcess(t *testing.T) {
 	job := submit(t, job("detach=5 hydra=1 ready forever"))[0]
 	running(t, job, 1)
@@ -55,8 +55,8 @@ func TestNoProcessOutlivesItsJob(t *testing.T) {
 	}
 }
 
-// TestKilledStarter: the starter is killed with a job's processes running. They
-// go at once, the job runs again, and the next one is unharmed.
+// TestKilledStarter: the starter is killed with a job's processes running. They end
+// at once, the job runs again, and the next one is unharmed.
 func TestKilledStarter(t *testing.T) {
 	jobs := submit(t, job("detach=2 ignore ready forever"))
 	victim := jobs[0]
@@ -81,7 +81,7 @@ func TestKilledStarter(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed := time.Now()
-	// Those of the first run alone: the second may have begun by then.
+	// Only those of the first run: the second may have begun by then.
 	if err := harness.WaitNone(soon(t, gone), func(p harness.Process) bool {
 		return payload()(p) && slices.ContainsFunc(first, func(f harness.Process) bool { return f.PID == p.PID })
 	}); err != nil {
@@ -103,8 +103,8 @@ func TestKilledStarter(t *testing.T) {
 	checkRights(t, seen)
 }
 
-// TestVacate: the soft kill reaches the job, which says goodbye; what it wrote
-// is kept, and there again when it runs next.
+// TestVacate: the soft kill reaches the job, which writes a last file; the file is
+// kept, and there again when the job runs next.
 func TestVacate(t *testing.T) {
 	job := submit(t, job("resume=caught:0 trap=caught:3 ready forever",
 		"when_to_transfer_output = ON_EXIT_OR_EVICT"))[0]
@@ -145,8 +145,8 @@ func TestVacateFast(t *testing.T) {
 	}
 }
 
-// TestHold: a job that ignores the soft kill meets the hard one when its time
-// is over.
+// TestHold: a job that ignores the soft kill gets the hard one when its time is
+// over.
 func TestHold(t *testing.T) {
 	job := submit(t, job("ignore ready forever"))[0]
 	running(t, job, 1)

@@ -22,8 +22,8 @@ const (
 	holdInvalidDockerImage    = 35
 )
 
-// TestRefusals: what a user did wrong puts the job on hold, with HTCondor's
-// code and words that say what to do.
+// TestRefusals: a user's mistake puts the job on hold, with HTCondor's code and a
+// message that says what to do.
 func TestRefusals(t *testing.T) {
 	image := func(reference string) string { return "universe = docker\ndocker_image = " + reference }
 	cases := []struct {
@@ -42,7 +42,7 @@ func TestRefusals(t *testing.T) {
 		{name: "missing executable",
 			commands: "executable = /no/such/program\ntransfer_executable = false",
 			code:     holdFailedToCreateProcess, subcode: 2, words: []string{"/no/such/program", "No such file or directory"}},
-		// Not straight after another image that cannot be had: the kubelet
+		// Not straight after another image that cannot be pulled: the kubelet
 		// publishes the second of two such failures a quarter of a minute late.
 		{name: "image that is not for everybody", oursOnly: true,
 			commands: image(registry() + "/forbidden/image:1"),
@@ -87,15 +87,15 @@ func TestRefusals(t *testing.T) {
 			t.Log(end.Reason)
 		})
 	}
-	// What comes after is unharmed.
+	// The next job is unharmed.
 	mustExit(t, submit(t, job("exit=4"))[0], 4)
 }
 
-// TestRegistryAway: what the site must mend gives the job back to the queue, and
-// its log says what is wrong.
+// TestRegistryAway: a problem that only the site can solve sends the job back to
+// the queue, and its log says what is wrong.
 func TestRegistryAway(t *testing.T) {
 	oursOnly(t)
-	// The starter is patient with what may pass; the test is not.
+	// The starter waits for problems to pass; the test does not.
 	configure(t, "POD_STARTER_BIND_TIMEOUT = 3")
 	job := submit(t, job("facts", "universe = docker", "docker_image = "+registry()+"/down/image:1"))[0]
 	events, err := job.WaitEvents(soon(t, patience), "an attempt that fails", failed)
@@ -110,8 +110,8 @@ func failed(events []harness.Event) bool {
 	return has(events, harness.EventRemoteError) || has(events, harness.EventHeld) || has(events, harness.EventShadowException)
 }
 
-// givenBack demands that the attempt that failed is not held against the user,
-// and that the log says why it failed.
+// givenBack checks that the user is not blamed for the failed attempt, and that the
+// log says why it failed.
 func givenBack(t *testing.T, events []harness.Event, word string) {
 	t.Helper()
 	if has(events, harness.EventHeld) {
@@ -128,8 +128,8 @@ func givenBack(t *testing.T, events []harness.Event, word string) {
 	}
 }
 
-// TestTransferFailures: code, subcode and words are those of the stock
-// starter, which runs the same jobs.
+// TestTransferFailures: code, subcode and words are those of the stock starter,
+// which runs the same jobs.
 func TestTransferFailures(t *testing.T) {
 	cases := []struct {
 		name string
@@ -178,7 +178,7 @@ func missingInput() harness.Submission {
 
 var particular = regexp.MustCompile(`dir_\d+|slot\d+(_\d+)?@\S+|[a-z-]+-(ours|stock)-\d+-\d+|\bhttps?://\S+`)
 
-// plain takes out of a message what differs between any two runs.
+// plain removes from a message what differs between two runs.
 func plain(text string) string {
 	return particular.ReplaceAllString(text, "…")
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // TestSignedURLs: the shadow signs URLs of S3 with the user's keys, which stay at the
-// access point, for files in both directions. Ours alone: a stock starter of 25.14
-// asks for signatures of output in a way that its shadow refuses.
+// access point, for files in both directions. Only on our side: a stock starter of
+// 25.14 asks for signatures of output in a way that its shadow refuses.
 func TestSignedURLs(t *testing.T) {
 	oursOnly(t)
 	w := trusted(t)

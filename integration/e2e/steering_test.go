@@ -9,9 +9,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// TestCheckpoint: a job that ends as its checkpoints do is started again in the
-// container that it had, though its image has no shell, and what it used before
-// counts.
+// TestCheckpoint: a job that exits as its checkpoints do is started again in its
+// container, though its image has no shell, and its earlier usage counts.
 func TestCheckpoint(t *testing.T) {
 	oursOnly(t)
 	marks, err := pool.MarkLogs(side)
@@ -21,7 +20,7 @@ func TestCheckpoint(t *testing.T) {
 	jobs := map[string]harness.Job{}
 	for name, in := range map[string]struct{ image, kept string }{
 		// Outside of the sandbox: another container would not have it, and the job would
-		// go on checkpointing.
+		// checkpoint for ever.
 		"default":  {"", "/tmp/kept"},
 		"no shell": {"universe = docker\ndocker_image = " + pool.Image("probe"), "kept"},
 	} {

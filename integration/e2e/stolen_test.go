@@ -14,8 +14,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// Programs of the site run for a job in the pilot container, where the pod's and the
-// pool's tokens are, and are told names of files by the job.
+// Programs of the site run for a job in the pilot container, where the pod's and the pool's tokens
+// are. The job chooses file names that they get.
 
 // pilotsSecrets are files of the pilot that no job may see, by what they are.
 var pilotsSecrets = map[string]string{
@@ -36,8 +36,8 @@ func secretOf(t *testing.T, path string) string {
 	return content
 }
 
-// eavesdropper is a web server of a job's owner. It takes every file and remembers the
-// token that came with it.
+// eavesdropper is a web server of a job's owner. It accepts every file and remembers the token
+// that came with it.
 type eavesdropper struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -77,8 +77,8 @@ func over(t *testing.T, job harness.Job) []harness.Event {
 	return events
 }
 
-// TestModeTokenByPlugin: a job that has made itself a directory of credentials has the
-// stock curl_plugin send what is there as a token. It is the job's own file, or none.
+// TestModeTokenByPlugin: a job that has made itself a directory of credentials makes the stock
+// curl_plugin send a file there as a token. It must be the job's own file, or none.
 func TestModeTokenByPlugin(t *testing.T) {
 	oursOnly(t)
 	send := func(t *testing.T, make string) string {
@@ -107,8 +107,8 @@ func TestModeTokenByPlugin(t *testing.T) {
 	})
 }
 
-// TestModeHookMeetsLink: a hook that reads a file in the sandbox does not read the
-// pilot's for the job.
+// TestModeHookMeetsLink: a hook that reads a file in the sandbox does not read the pilot's for the
+// job.
 func TestModeHookMeetsLink(t *testing.T) {
 	oursOnly(t)
 	reads := siteProgram(t, "reads", "#!/bin/sh\nfor file in token password own; do cat $file; done >seen 2>/dev/null\n")
@@ -140,7 +140,8 @@ func TestModeSitePlugin(t *testing.T) {
 	seen := strings.Split(strings.TrimSpace(output(t, job, "out")), "\n")
 	t.Logf("in mode %s: %q", pool.Mode, seen)
 	for _, line := range seen {
-		// How many files another process of the same user has open is no secret; what they are is.
+		// The number of files that another process of the same user has open is not secret; their
+		// names are.
 		counts := pool.Mode == harness.Rootless && strings.HasPrefix(line, "can list /proc/") && strings.HasSuffix(line, "/fd")
 		if strings.HasPrefix(line, "can ") && !counts {
 			t.Errorf("a plugin of the site %s for a job", line)
@@ -151,7 +152,7 @@ func TestModeSitePlugin(t *testing.T) {
 	}
 }
 
-// leavingPlugin tells what the last run left, and leaves the same.
+// leavingPlugin reports what the last run left, and leaves the same.
 const leavingPlugin = `#!/bin/sh
 if [ "$1" = -classad ]; then echo 'SupportedMethods = "e2eleaving"'; exit; fi
 for place in /tmp /var/tmp /dev/shm "${TMPDIR:-/tmp}"; do
@@ -161,8 +162,8 @@ for place in /tmp /var/tmp /dev/shm "${TMPDIR:-/tmp}"; do
 done >"$2"
 `
 
-// TestModePluginLeavesNoFiles: what a plugin leaves in the pilot container is not there
-// for that of the next job, which has the same user.
+// TestModePluginLeavesNoFiles: the next job's plugin, which has the same user, does not find what
+// a plugin left in the pilot container.
 func TestModePluginLeavesNoFiles(t *testing.T) {
 	oursOnly(t)
 	configure(t, "FILETRANSFER_PLUGINS = "+siteProgram(t, "leaving_plugin.sh", leavingPlugin))

@@ -11,14 +11,14 @@ import (
 	"podstarter/integration/harness"
 )
 
-// TestWho: condor_who in the pilot reads the starter's log and finds the job
-// that runs, and that it has gone.
+// TestWho: condor_who in the pilot reads the starter's log and finds the job while
+// it runs, and not afterwards.
 func TestWho(t *testing.T) {
 	job := submit(t, job("ready forever"))[0]
 	running(t, job, 1)
 	process := ready(t)
-	// The startd learns the number of the process with the first update, which
-	// brings the shadow the first measurement.
+	// The startd learns the process number with the first update, which also brings
+	// the shadow the first measurement.
 	if _, err := job.WaitEvent(soon(t, patience), harness.EventImageSize, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestWho(t *testing.T) {
 	}
 }
 
-// TestStarterLog: the lines that tools look for are there, in their order.
+// TestStarterLog: the log has the lines that tools look for, in their order.
 func TestStarterLog(t *testing.T) {
 	job := submit(t, job("exit=7"))[0]
 	mustExit(t, job, 7)

@@ -41,9 +41,9 @@ func layers(t *testing.T, names ...string) []string {
 	return found
 }
 
-// TestContainerIsUsedAgain: with POD_STARTER_RESET = image, jobs of one user
-// share a container for as long as they want the same image. That another user
-// never gets it is TestContainerIsUsedAgainByItsOwnerAlone.
+// TestContainerIsUsedAgain: with POD_STARTER_RESET = image, jobs of one user share
+// a container as long as they want the same image.
+// TestContainerIsUsedAgainByItsOwnerAlone shows that another user never gets it.
 func TestContainerIsUsedAgain(t *testing.T) {
 	oursOnly(t)
 	// The digest must not expire between two of these jobs.
@@ -85,7 +85,7 @@ func TestCallsOfAJob(t *testing.T) {
 	for _, name := range []string{"busybox", "probe"} {
 		learnDigest(t, name)
 	}
-	// Nothing is asked that a starter before has written down.
+	// The starter does not ask for what an earlier one has written down.
 	layers(t, "busybox")
 	before, err := pool.APILog()
 	if err != nil {
@@ -97,7 +97,7 @@ func TestCallsOfAJob(t *testing.T) {
 	last := submit(t, s)[0]
 	process := ready(t)
 	began := time.Now()
-	// Longer than whatever trails a binding: the kubelet looks every second.
+	// Longer than any late effect of a binding: the kubelet looks every second.
 	<-time.After(3 * time.Second)
 	ended := time.Now()
 	if err := harness.Kill(process, 9); err != nil {
@@ -128,7 +128,7 @@ func TestCallsOfAJob(t *testing.T) {
 }
 
 // learnDigest runs a job in an image for long enough that its digest is known,
-// unless it is.
+// unless it is known already.
 func learnDigest(t *testing.T, name string) {
 	t.Helper()
 	isKnown := func() bool {
@@ -172,9 +172,9 @@ metadata: {name: e2e-no-tag-and-digest}
 spec: {policyName: e2e-no-tag-and-digest, validationActions: [Deny]}
 `
 
-// TestPolicyAgainstTagAndDigest: a cluster whose policy refuses our throw-away
-// tags runs the job all the same, under the reference that the user wrote, and
-// is asked only once whether it refuses them.
+// TestPolicyAgainstTagAndDigest: a cluster whose policy refuses our throw-away tags
+// still runs the job, under the reference that the user wrote. It is asked only
+// once whether it refuses them.
 func TestPolicyAgainstTagAndDigest(t *testing.T) {
 	oursOnly(t)
 	if _, err := pool.Kubectl(t.Context(), strings.NewReader(noBothPolicy), "apply", "-f", "-"); err != nil {
@@ -184,7 +184,7 @@ func TestPolicyAgainstTagAndDigest(t *testing.T) {
 		if _, err := pool.Kubectl(background(t), strings.NewReader(noBothPolicy), "delete", "--ignore-not-found", "-f", "-"); err != nil {
 			t.Error(err)
 		}
-		// What was learned about this cluster is no longer so.
+		// What was learned about this cluster is no longer true.
 		if _, err := pool.EP(background(t), side, "rm", "-f", slotFile); err != nil {
 			t.Error(err)
 		}
@@ -201,8 +201,8 @@ func TestPolicyAgainstTagAndDigest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Named by digest, so that the kubelet has met these references at most in this
-	// very test, and is not likely to make them wait for a back-off.
+	// Named by digest: the kubelet can have seen these references only in this
+	// test, and is unlikely to make them wait for a back-off.
 	images := []string{byDigest(t, "busybox"), byDigest(t, "probe")}
 	for _, job := range submit(t, inImages(images...)) {
 		mustExit(t, job, 0)
@@ -229,7 +229,7 @@ func TestPolicyAgainstTagAndDigest(t *testing.T) {
 	}
 }
 
-// byDigest is an image of the pool under its digest alone.
+// byDigest is an image of the pool by its digest only.
 func byDigest(t *testing.T, name string) string {
 	t.Helper()
 	repository, tag := pool.Image(name), ""

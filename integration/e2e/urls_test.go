@@ -26,7 +26,7 @@ func web(t *testing.T) harness.Web {
 	return w
 }
 
-// trusted is the web server, whose authority the execution points know while the
+// trusted is the web server, whose authority the execution points trust while the
 // test runs.
 func trusted(t *testing.T) harness.Web {
 	t.Helper()
@@ -42,7 +42,7 @@ func trusted(t *testing.T) harness.Web {
 	return w
 }
 
-// put has the web server serve a file, below a directory that is the test's own.
+// put makes the web server serve a file, below a directory that is the test's own.
 func put(t *testing.T, w harness.Web, name, content string) (path string) {
 	t.Helper()
 	path = fmt.Sprintf("/e2e/%s-%d/%s", t.Name(), os.Getpid(), name)
@@ -65,8 +65,7 @@ func TestModeURLs(t *testing.T) {
 	}
 }
 
-// TestModeSecretsByURL: a plugin that reads files gives the job none that are the
-// pilot's.
+// TestModeSecretsByURL: a plugin that reads files gives the job none of the pilot's.
 func TestModeSecretsByURL(t *testing.T) {
 	oursOnly(t)
 	s := script("#!/bin/sh\ncat pool_password\n", "transfer_input_files = file:///etc/podstarter/credentials/pool_password")
@@ -85,8 +84,7 @@ func TestModeSecretsByURL(t *testing.T) {
 	}
 }
 
-// TestUntrustedServer: HTTPS means nothing unless the server's certificate is
-// verified.
+// TestUntrustedServer: HTTPS protects only if the server's certificate is verified.
 func TestUntrustedServer(t *testing.T) {
 	w := web(t)
 	path := put(t, w, "secure", "by HTTPS\n")
@@ -101,8 +99,8 @@ func TestUntrustedServer(t *testing.T) {
 	}
 }
 
-// TestThousandURLs: a thousand files are one run of the plugin, and the shadow takes
-// what is told of them. How long it takes is told beside the stock starter's time.
+// TestThousandURLs: a thousand files are one run of the plugin, and the shadow
+// accepts the reports about them. The test logs the time beside the stock starter's.
 func TestThousandURLs(t *testing.T) {
 	const many = 1000
 	w := web(t)
@@ -164,8 +162,8 @@ while :; do sleep 0.1; done
 	t.Logf("the stock starter's input took %s, %.2f times as long", stock, stock.Seconds()/took.Seconds())
 }
 
-// inputTook waits until a job runs and says how long its input took, as the event
-// log shows it to who watches.
+// inputTook waits until a job runs and returns how long its input took, by the event
+// log.
 func inputTook(t *testing.T, job harness.Job) time.Duration {
 	t.Helper()
 	var began time.Time

@@ -11,8 +11,8 @@ import (
 	"podstarter/integration/harness"
 )
 
-// TestUsage: what is reported of a job that uses CPU, memory and disk is near
-// the truth, and near what the stock starter reports of the same job.
+// TestUsage: the reported usage of a job that uses CPU, memory and disk is near the truth, and near
+// what the stock starter reports of the same job.
 func TestUsage(t *testing.T) {
 	const (
 		cpu    = 3.0      // seconds

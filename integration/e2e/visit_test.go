@@ -23,9 +23,9 @@ func asUser(t *testing.T, text string) string {
 	return result.Stdout
 }
 
-// TestModeVisit: a user looks into a running job with the tools that they have:
-// a command, a terminal, files both ways, and the output so far. What a session
-// writes comes back, and nothing of it is left behind.
+// TestModeVisit: a user looks into a running job with the usual tools: a command, a
+// terminal, files both ways, and the output so far. Files that a session writes
+// come back, and nothing of the session is left behind.
 func TestModeVisit(t *testing.T) {
 	job := submit(t, script(`#!/bin/sh
 echo first
@@ -65,8 +65,7 @@ condor_ssh_to_job JOB 'touch go; while kill -0 $_CONDOR_JOB_PIDS 2>/dev/null; do
 	}
 }
 
-// TestVisitWithoutShell: an image that holds one program and nothing else can be
-// looked into all the same.
+// TestVisitWithoutShell: this works even in an image that holds only one program.
 func TestVisitWithoutShell(t *testing.T) {
 	oursOnly(t)
 	job := submit(t, job("ready forever", "universe = docker", "docker_image = "+pool.Image("probe"),

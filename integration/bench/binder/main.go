@@ -1,7 +1,7 @@
 // Command binder runs in the pilot container of a pool and binds images to the
-// payload container, in one of two ways: through k8sexec, as the starter does,
-// or as one would without a wrapper that announces itself, by polling the pod's
-// status. It prints one JSON object a binding.
+// payload container, in one of two ways: through k8sexec, as the starter does, or
+// without a wrapper that announces itself, by polling the pod's status. It prints
+// one JSON object for each binding.
 package main
 
 import (
@@ -105,7 +105,7 @@ func binder(ctx context.Context) (func(context.Context, string) error, error) {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	return func(ctx context.Context, image string) error {
-		// A backend for each binding: a starter lives as long as one.
+		// Each binding has a backend of its own: a starter lives for one.
 		b, err := k8sexec.New(ctx, options.Options{
 			PodName: os.Getenv("POD_NAME"), Containers: []string{container}, BaseUID: 10001,
 			ControlDir: "/run/podstarter/control", PrivateDir: "/run/podstarter/private", Execute: "/var/lib/condor/execute/jobs",

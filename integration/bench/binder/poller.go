@@ -19,7 +19,7 @@ import (
 // pollInterval is how often the status is looked at.
 const pollInterval = 50 * time.Millisecond
 
-// poller binds without any help from inside the container.
+// poller binds without help from inside the container.
 type poller struct {
 	client *http.Client
 	url    string
@@ -68,7 +68,7 @@ func newPoller(once bool) (func(context.Context, string) error, error) {
 	return p.bind, nil
 }
 
-// bind patches and waits until the status tells of one more start.
+// bind patches the image and waits until the status shows one more start.
 func (p *poller) bind(ctx context.Context, image string) error {
 	before, err := p.do(ctx, http.MethodGet, nil)
 	if err != nil {
@@ -102,8 +102,8 @@ func (p *poller) bind(ctx context.Context, image string) error {
 	}
 }
 
-// onceOf writes an image with a tag of its own. The images of the pool are in its
-// registry under their digest's first digits as the tag.
+// onceOf gives an image a tag of its own. In the pool's registry the tag of an
+// image is the first digits of its digest.
 func (p *poller) onceOf(ctx context.Context, image string, _ *pod) (string, error) {
 	repository, tag, ok := cutLast(image, ":")
 	if !ok {

@@ -1,5 +1,5 @@
-// Package binding is what the bench and the program that it runs in the pilot
-// container have to tell each other.
+// Package binding is what the bench and its program in the pilot container
+// exchange.
 package binding
 
 import "time"
@@ -14,7 +14,7 @@ const (
 	PollingPlain = "polling-plain"
 )
 
-// Binding is one that was measured.
+// Binding is one measured binding.
 type Binding struct {
 	// Image is what was bound, Before what the container ran until then.
 	Image, Before string

@@ -1,6 +1,5 @@
 // Package language compares our ClassAd language with HTCondor's own library, on ads
-// that HTCondor's daemons have made: how long it takes to read them, to print them and
-// to match them.
+// of HTCondor's daemons: how long reading, printing and matching takes.
 package language
 
 import (
@@ -13,14 +12,14 @@ import (
 	"podstarter/integration/harness"
 )
 
-// number is how many machines there are, and how many jobs.
+// number is the number of machines, and of jobs.
 const number = 1000
 
 // patience is how long a thousand slots may take to be advertised.
 const patience = 3 * time.Minute
 
-// crowd is the name of the startd with a thousand slots. It runs beside the one of the
-// pool in the same container, and shares nothing with it that either would remove.
+// crowd is the name of the startd with a thousand slots. It runs beside the pool's
+// startd in the same container; neither removes anything of the other.
 const crowd = "crowd"
 
 // startCrowd starts that startd, and prints its process ID.

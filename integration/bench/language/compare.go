@@ -74,7 +74,7 @@ func put(ctx context.Context, pool *harness.Pool, name string, content io.Reader
 	return nil
 }
 
-// agree is an error if the libraries did not do the same.
+// agree returns an error if the libraries did not do the same.
 func (r *Results) agree() error {
 	for _, kind := range []string{parse, print, match} {
 		theirs, ours := agreements(r.theirs, kind), agreements(r.ours, kind)
@@ -115,7 +115,7 @@ func (r *Results) Tables() string {
 
 func micro(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// median is what one ad, or pair, took in the middle one of the runs.
+// median is the time for one ad, or pair, in the middle one of the runs.
 func median(runs []run, kind string) time.Duration {
 	var each []time.Duration
 	for _, r := range runs {

@@ -8,7 +8,7 @@ import (
 	"podstarter/classads"
 )
 
-// timed is how long the work takes that returns what others must agree about.
+// timed measures work that returns a result on which all libraries must agree.
 func timed(kind string, number int, work func() int64) run {
 	began := time.Now()
 	agreed := work()

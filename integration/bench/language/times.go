@@ -20,7 +20,7 @@ type run struct {
 	kind   string
 	number int // ads, or pairs of ads
 	took   time.Duration
-	// agreed is a result that does not depend on who did the work.
+	// agreed is a result that does not depend on the library.
 	agreed int64
 }
 
