@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// APICall is one request that the starter of a pod made of the API server, as
-// that has it in its audit log.
+// APICall is one request of a pod's starter to the API server, from that server's
+// audit log.
 type APICall struct {
 	Verb  string // get, patch, watch ...
 	Code  int
@@ -24,7 +24,7 @@ type APILog struct {
 	offset int64
 }
 
-// starterAgent is how starters call themselves (k8sexec).
+// starterAgent is the user agent of starters (k8sexec).
 const starterAgent = "podstarter"
 
 // APILog is the place where the audit log ends now.
@@ -38,8 +38,8 @@ func (p *Pool) APILog() (*APILog, error) {
 	return l, nil
 }
 
-// Calls are those of our starters since the place of the log, in the order in
-// which they ended; watches that are open come last.
+// Calls are our starters' requests since that place in the log, in the order in
+// which they ended; open watches come last.
 func (l *APILog) Calls() ([]APICall, error) {
 	text, err := os.ReadFile(l.path)
 	if err != nil {

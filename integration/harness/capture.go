@@ -29,7 +29,7 @@ type stream struct {
 	data   []byte
 }
 
-// captureBuffer is what the kernel may keep of packets until they are read, in bytes.
+// captureBuffer is how many bytes of packets the kernel may keep until they are read.
 const captureBuffer = 128 << 20
 
 // NewCapture begins to listen in the network namespace of a process. It needs
@@ -102,7 +102,7 @@ func (c *Capture) read() {
 	}
 }
 
-// add takes an IPv4 packet, of which it wants those of TCP (RFC 791, RFC 9293).
+// add takes an IPv4 packet and ignores all except TCP (RFC 791, RFC 9293).
 func (c *Capture) add(packet []byte) {
 	const leastIP, leastTCP, syn, tcp = 20, 20, 1 << 1, 6
 	if len(packet) < leastIP || packet[9] != tcp {
@@ -132,7 +132,7 @@ func (c *Capture) add(packet []byte) {
 	s.add(sequence, segment[offset:])
 }
 
-// add takes what was sent from a sequence number on, some of it perhaps again.
+// add takes the bytes sent from a sequence number on, some of them perhaps again.
 func (s *stream) add(sequence uint32, data []byte) {
 	again := int(int32(s.next - sequence))
 	if again < 0 {
@@ -145,8 +145,8 @@ func (s *stream) add(sequence uint32, data []byte) {
 	}
 }
 
-// Streams ends the capture and returns what was sent in each direction of each
-// connection that has begun since, up to where something was missed.
+// Streams ends the capture and returns the bytes sent in each direction of each
+// connection that began during it, up to the first gap.
 func (c *Capture) Streams() ([][]byte, error) {
 	close(c.stop)
 	<-c.done

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Deafen keeps from a process that children of it have ended: it holds back
-// SIGCHLD, and the process goes on with all else. The function that it returns
-// lets the process hear, once; a process that has ended meanwhile is no error. It
-// must have one thread, as HTCondor's daemons do.
+// Deafen keeps a process from hearing that its children have ended: it holds back
+// SIGCHLD, and the process continues otherwise. The returned function lets the process
+// hear, once; it is no error if the process has ended. The process must have one
+// thread, as HTCondor's daemons do.
 //
 // This is what a busy machine does to a daemon: a child's connections are closed
 // before its parent is told of its end.
@@ -20,8 +20,8 @@ func Deafen(p Process) (hear func() error, err error) {
 	attached, ended := make(chan error, 1), make(chan error, 1)
 	var enough atomic.Bool
 	go func() {
-		// Only the thread that attached may go on with the process, and only what it
-		// waits for is kept from the rest of this program. It ends with the goroutine.
+		// Only the thread that attached may control the process, and only its waits
+		// are hidden from the rest of this program. It ends with the goroutine.
 		runtime.LockOSThread()
 		err := unix.PtraceSeize(p.PID)
 		attached <- err
@@ -49,7 +49,7 @@ func Deafen(p Process) (hear func() error, err error) {
 	}, nil
 }
 
-// holdBack passes each signal on but SIGCHLD, until that is enough.
+// holdBack passes each signal on except SIGCHLD, until it is told to stop.
 func holdBack(pid int, enough *atomic.Bool) error {
 	for {
 		var status unix.WaitStatus
@@ -78,7 +78,7 @@ func holdBack(pid int, enough *atomic.Bool) error {
 	}
 }
 
-// gone takes a process that is not there any more for no error.
+// gone ignores the error of a process that no longer exists.
 func gone(err error) error {
 	if errors.Is(err, unix.ESRCH) {
 		return nil

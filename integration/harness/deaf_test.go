@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// hears has a child for each line that it reads, and says whether it has been told
-// of the end of any; then it waits until it is.
+// hears starts a child for each line that it reads, and says whether it has been
+// told of the end of any; then it waits until it is.
 const hears = `heard=no; trap heard=yes CHLD; echo ready
 while read line; do /bin/true; echo ended, heard: $heard; done
 while [ $heard = no ]; do :; done; echo heard`

@@ -95,7 +95,7 @@ func parseEvent(lines []string) (Event, error) {
 	return event, nil
 }
 
-// Ending says how a run of a job, or the job, came to an end.
+// Ending says how a run of a job, or the job, ended.
 type Ending struct {
 	Event    Event
 	Exited   bool // terminated by itself with Code

@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 )
 
-// Cluster is where the pool's cluster is to be found.
+// Cluster says where the pool's cluster is.
 type Cluster struct {
 	Server string // base address of the API server
 	Keys   string // directory of its keys and certificates
 	NodeIP string // address of the node that is not the loopback's
 }
 
-// Cluster reads what the pool program notes.
+// Cluster reads the pool program's notes.
 func (p *Pool) Cluster() (Cluster, error) {
 	text, err := os.ReadFile(filepath.Join(p.State, "settings.json"))
 	if err != nil {
@@ -36,14 +36,14 @@ func (p *Pool) Cluster() (Cluster, error) {
 	}, nil
 }
 
-// Fault is one of the execution points that are there to fail (`pool up
-// --faults N`).
+// Fault is one of the execution points for tests of failures (`pool up --faults
+// N`).
 type Fault struct {
 	Pod  string
 	pool *Pool
 }
 
-// Fault gives one of them, from 1.
+// Fault returns one of them, from 1.
 func (p *Pool) Fault(n int) Fault {
 	return Fault{Pod: fmt.Sprintf("faults-%d", n), pool: p}
 }
@@ -67,13 +67,13 @@ func (f Fault) Namespace(ctx context.Context) (string, error) {
 	return f.EP(ctx, nil, "readlink", "-n", "/proc/self/ns/pid")
 }
 
-// log is that of its starters.
+// log is its starters' log.
 func (f Fault) log() string {
 	return filepath.Join(f.pool.State, "log", f.Pod, "StarterLog.slot1")
 }
 
-// Idle waits until no starter runs there, and returns what [Fault.RunsSince]
-// needs to tell later ones from those that were. The namespace is the pod's.
+// Idle waits until no starter runs there, and returns the mark from which
+// [Fault.RunsSince] counts. The namespace is the pod's.
 func (f Fault) Idle(ctx context.Context, namespace string) (mark int64, err error) {
 	err = WaitNone(ctx, func(q Process) bool {
 		return q.Comm == Ours.StarterComm() && q.Namespace == namespace && !q.IsErrand()
@@ -91,9 +91,8 @@ func (f Fault) Idle(ctx context.Context, namespace string) (mark int64, err erro
 	return info.Size(), nil
 }
 
-// RunsSince are the runs that its starters' log tells of after the mark. What
-// ends before its job starts is known by that alone: the log does not name the
-// job then.
+// RunsSince are the runs in its starters' log after the mark. If a run ends before
+// its job starts, only this finds it: the log does not name the job then.
 func (f Fault) RunsSince(mark int64) ([]Run, error) {
 	text, err := os.ReadFile(f.log())
 	if err != nil {

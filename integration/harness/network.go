@@ -63,18 +63,18 @@ func endpoint(text string) (address [4]byte, port uint16, err error) {
 	if err != nil {
 		return address, 0, fmt.Errorf("%q is no address of a table of connections", text)
 	}
-	// What was printed as a number of the machine goes back into its bytes.
+	// The printed number of the machine becomes bytes again.
 	binary.NativeEndian.PutUint32(address[:], binary.BigEndian.Uint32(raw))
 	return address, uint16(n), nil
 }
 
-// BreakConnections breaks the established connections of this machine for which
-// keep says true, as a network does whose state is lost: either end finds out at
-// once, and neither has closed it (sock_diag(7): SOCK_DESTROY). keep must pick the end
-// that called: for the other, once the first is broken, the kernel takes the socket that
-// listens. It returns how many were broken.
+// BreakConnections breaks the established connections of this machine that keep selects,
+// as a network does that loses its state: both ends notice at once, and neither has
+// closed it (sock_diag(7): SOCK_DESTROY). keep must select the end that called: for the
+// other, once the first is broken, the kernel takes the listening socket. It returns how
+// many were broken.
 func BreakConnections(keep func(Connection) bool) (int, error) {
-	// The network of another namespace is another table; pods here use the host's.
+	// Another namespace has another table; pods here use the host's network.
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {
 		return 0, fmt.Errorf("listing connections: %w", err)
@@ -106,7 +106,7 @@ func BreakConnections(keep func(Connection) bool) (int, error) {
 // sockDestroy is SOCK_DESTROY of linux/sock_diag.h.
 const sockDestroy = 21
 
-// destroyRequest is what the kernel is asked with: struct nlmsghdr and struct
+// destroyRequest is the request to the kernel: struct nlmsghdr and struct
 // inet_diag_req_v2 (linux/netlink.h, linux/inet_diag.h).
 func destroyRequest(c Connection) []byte {
 	var b bytes.Buffer
@@ -184,7 +184,7 @@ func (p *Pool) Port(side Side) (uint16, error) {
 	return p.port(map[Side]string{Ours: "glidein", Stock: "glidein-stock"}[side])
 }
 
-// SubmitPort is where those of the submit side are.
+// SubmitPort is the same port of the submit side.
 func (p *Pool) SubmitPort() (uint16, error) { return p.port("pool") }
 
 func (p *Pool) port(pod string) (uint16, error) {

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Side is an execution point of the pool: one of the two that the pool program
-// makes, or the name of a pod that a test made like ours (see [Pool.AddSide]).
+// Side is an execution point of the pool: one of the two that the pool program makes, or
+// the name of a pod that a test made as a copy of ours (see [Pool.AddSide]).
 type Side string
 
 // The two execution points. The stock one is the reference.
@@ -100,11 +100,11 @@ type place struct {
 	logs      string // directory of its daemons' logs
 }
 
-// stateVariable puts the pool's state elsewhere, for the pool program too.
+// stateVariable names the directory of the pool's state, also for the pool program.
 const stateVariable = "PODSTARTER_STATE"
 
-// Open finds the pool that runs on this machine. It fails, rather than
-// skipping anything, when there is none.
+// Open finds the pool that runs on this machine. Without one it fails: tests are not
+// skipped.
 func Open(ctx context.Context) (*Pool, error) {
 	root, err := projectRoot()
 	if err != nil {
@@ -125,7 +125,7 @@ func Open(ctx context.Context) (*Pool, error) {
 	return p, nil
 }
 
-// learn fills in what tests need to know.
+// learn reads what tests need to know.
 func (p *Pool) learn(ctx context.Context) error {
 	text, err := os.ReadFile(filepath.Join(p.State, "settings.json"))
 	if err != nil {
@@ -168,14 +168,14 @@ func (p *Pool) learn(ctx context.Context) error {
 	return p.learnSide(ctx, Stock, "glidein-stock", `id -u "$(condor_config_val SLOT1_USER)"`)
 }
 
-// AddSide learns what there is to know of a pod that a test made like the
-// glidein, with the same names of containers and the logs in a directory of its
-// own name. No job goes there by chance as long as its START sees to that.
+// AddSide reads what tests need to know about a pod that a test made like the glidein,
+// with the same container names and its logs in a directory of its own name. Its START
+// must keep other jobs away.
 func (p *Pool) AddSide(ctx context.Context, side Side) error {
 	return p.learnSide(ctx, side, side.PodName(), p.payloadUID())
 }
 
-// payloadUID is a shell command that tells the user of our first payload.
+// payloadUID is a shell command that prints the user of our first payload.
 func (p *Pool) payloadUID() string {
 	if p.Mode == Rootless {
 		return `stat -c %u /proc/1` // jobs are the pilot's user
@@ -183,7 +183,7 @@ func (p *Pool) payloadUID() string {
 	return `{ condor_config_val POD_STARTER_PAYLOAD_UID || echo 10001; } 2>/dev/null | tail -n 1`
 }
 
-// learnSide asks for the user of payloads with a shell command.
+// learnSide finds the user of payloads with a shell command.
 func (p *Pool) learnSide(ctx context.Context, side Side, logs, uid string) error {
 	out, err := p.EP(ctx, side, "sh", "-c", uid+` && readlink /proc/self/ns/pid`)
 	if err != nil {
@@ -227,8 +227,8 @@ func (p *Pool) Payload(side Side) func(Process) bool {
 	}
 }
 
-// InPod keeps all processes of the containers of an execution point's pod, whatever they
-// see of each other.
+// InPod keeps all processes of the containers of an execution point's pod, whether or not
+// they see each other.
 func (p *Pool) InPod(side Side) func(Process) bool {
 	at := p.sides[side]
 	return func(q Process) bool { return q.Pod == at.pod }
@@ -256,8 +256,7 @@ func (p Process) IsErrand() bool {
 	})
 }
 
-// APIServer keeps the API server of this pool; there may be others on this
-// machine.
+// APIServer keeps the API server of this pool; this machine may have others.
 func (p *Pool) APIServer(q Process) bool {
 	return q.Comm == "kube-apiserver" && slices.ContainsFunc(q.Args, func(a string) bool { return strings.Contains(a, p.State+"/") })
 }
@@ -292,7 +291,7 @@ func (p *Pool) Suite(ctx context.Context, stdin io.Reader, argv ...string) (stri
 	return p.run(ctx, stdin, append([]string{"suite"}, argv...)...)
 }
 
-// verb is that of the pool program that runs a command in an execution point.
+// verb is the pool program's verb that runs a command in an execution point.
 func (s Side) verb() []string {
 	switch s {
 	case Ours:
@@ -303,7 +302,7 @@ func (s Side) verb() []string {
 	return []string{"ep", "--pod", s.PodName()}
 }
 
-// Up brings back what is missing of the pool.
+// Up restores missing parts of the pool.
 func (p *Pool) Up(ctx context.Context, argv ...string) error {
 	_, err := p.run(ctx, nil, append([]string{"up"}, argv...)...)
 	return err
@@ -315,8 +314,7 @@ func (p *Pool) Config(ctx context.Context, side Side, knob string) (string, erro
 	return strings.TrimSpace(out), err
 }
 
-// run executes the pool program. The error carries what was written to
-// standard error.
+// run executes the pool program. The error contains its standard error.
 func (p *Pool) run(ctx context.Context, stdin io.Reader, argv ...string) (string, error) {
 	result, err := p.try(ctx, stdin, argv...)
 	if err == nil && result.Code != 0 {
@@ -326,7 +324,7 @@ func (p *Pool) run(ctx context.Context, stdin io.Reader, argv ...string) (string
 }
 
 // projectRoot is the checkout above the working directory: the directory with the
-// go.mod of the product, which is not the nearest one.
+// product's go.mod, which is not the nearest one.
 func projectRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 const ProbeName = "probe"
 
 // Probe builds the static program that jobs bring along (integration/images/probe)
-// and returns it as a file of a submission. It lies in the user's home so
-// that each job's copy costs a hard link.
+// and returns it as a file of a submission. It is in the user's home, so each job's
+// copy is only a hard link.
 func (p *Pool) Probe(ctx context.Context) (File, error) {
 	path := filepath.Join(p.User.Visible, ".probe")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path+".new", "./images/probe")
@@ -28,7 +28,7 @@ func (p *Pool) Probe(ctx context.Context) (File, error) {
 	if err := os.Chmod(path+".new", 0o755); err != nil {
 		return File{}, err
 	}
-	// A new file: what runs still keeps the old one.
+	// A new file: running jobs still have the old one.
 	if err := os.Rename(path+".new", path); err != nil {
 		return File{}, err
 	}

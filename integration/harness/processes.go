@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is one process as this machine sees it: those of the pods are among
-// them, under the numbers that they have here.
+// Process is one process as this machine sees it, with its number here. Processes
+// of pods are among them.
 type Process struct {
 	PID       int
 	Parent    int
@@ -38,8 +38,8 @@ func (p Process) String() string {
 	return fmt.Sprintf("%d %s (uid %d) %q", p.PID, p.Comm, p.UID, p.Args)
 }
 
-// Processes lists the processes of this machine for which keep says true.
-// Zombies are left out: they run no more.
+// Processes lists the processes of this machine that keep selects. Zombies are left
+// out: they no longer run.
 func Processes(keep func(Process) bool) ([]Process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -65,8 +65,8 @@ func Processes(keep func(Process) bool) ([]Process, error) {
 	return found, nil
 }
 
-// ReadProcess reads one process of this machine. The error of one that is gone
-// or a zombie wraps os.ErrNotExist or unix.ESRCH.
+// ReadProcess reads one process of this machine. If it is gone or a zombie, the
+// error wraps os.ErrNotExist or unix.ESRCH.
 func ReadProcess(pid int) (Process, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	status, err := os.ReadFile(filepath.Join(dir, "status"))
@@ -100,7 +100,7 @@ func ReadProcess(pid int) (Process, error) {
 			return Process{}, fmt.Errorf("reading %q of process %d: %w", strings.TrimSpace(line), pid, err)
 		}
 	}
-	// Some processes of a machine are guarded even from root; none of a pod is.
+	// Some processes of a machine are protected even from root; none of a pod is.
 	if process.Namespace, err = os.Readlink(filepath.Join(dir, "ns", "pid")); err != nil && !errors.Is(err, os.ErrPermission) {
 		return Process{}, fmt.Errorf("reading process %d: %w", pid, err)
 	}
@@ -130,17 +130,17 @@ func (p Process) Env() ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"), nil
 }
 
-// Eldest leaves out processes whose parent is one of them too: for a moment, what
-// a shell starts looks like the shell.
+// Eldest leaves out processes whose parent is one of them too: for a moment, a
+// shell's child looks like the shell.
 func Eldest(some []Process) []Process {
 	return slices.DeleteFunc(slices.Clone(some), func(p Process) bool {
 		return slices.ContainsFunc(some, func(q Process) bool { return q.PID == p.Parent })
 	})
 }
 
-// WaitNone returns once no process is left that keep says true for: it sleeps
-// on the processes that are left, through their pidfds. When the context ends
-// first, the error names them.
+// WaitNone returns when keep selects no process any more: it waits for the end of
+// the remaining ones through their pidfds. If the context ends first, the error
+// names them.
 func WaitNone(ctx context.Context, keep func(Process) bool) error {
 	for {
 		left, err := Processes(keep)
@@ -157,8 +157,7 @@ func WaitNone(ctx context.Context, keep func(Process) bool) error {
 	}
 }
 
-// WaitSome returns the processes that keep says true for once there are at
-// least n.
+// WaitSome returns the processes that keep selects as soon as there are at least n.
 func WaitSome(ctx context.Context, n int, keep func(Process) bool) ([]Process, error) {
 	var found []Process
 	// Looking at all processes of a machine takes some ten milliseconds, and many
@@ -171,8 +170,8 @@ func WaitSome(ctx context.Context, n int, keep func(Process) bool) ([]Process, e
 	return found, err
 }
 
-// Kill sends a signal to a process that was found here, through a pidfd and
-// only if it still is what it was.
+// Kill sends a signal to a process that was found here, through a pidfd and only if
+// its number still means the same process.
 func Kill(process Process, signal unix.Signal) error {
 	fd, err := unix.PidfdOpen(process.PID, 0)
 	if err != nil {
@@ -203,7 +202,7 @@ func waitExit(ctx context.Context, pid int) error {
 	}
 	defer unix.Close(fd)
 	for ctx.Err() == nil {
-		// Short turns, so that the end of the context is seen.
+		// Short waits, so that it notices the end of the context.
 		const turn = 100 * time.Millisecond
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(turn.Milliseconds()))
 		if err != nil && !errors.Is(err, unix.EINTR) {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Proxy is a file with an X.509 certificate and its key, for x509userproxy.
-// Whoever signs proxies does not ask whether it is one itself.
+// Proxy is a file with an X.509 certificate and its key, for x509userproxy. A
+// daemon that signs proxies does not check whether the certificate is a proxy
+// itself.
 func Proxy(name string) File { return File{Name: name, Mode: 0o600, Content: certificate()} }
 
 var certificate = sync.OnceValue(func() []byte {

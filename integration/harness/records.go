@@ -24,7 +24,7 @@ func (j Job) History(ctx context.Context) (*classads.Ad, error) {
 		if ad, err = classads.ParseOld(string(text)); err != nil {
 			return false, err
 		}
-		// A file of this name may be there from an earlier pool.
+		// A file of this name may be left from an earlier pool.
 		return j.isNamed(string(text)), nil
 	})
 	if err != nil {
@@ -33,15 +33,15 @@ func (j Job) History(ctx context.Context) (*classads.Ad, error) {
 	return ad, nil
 }
 
-// isNamed tells whether an ad speaks of the job's directory, which no other job
-// has: as a whole, or as part of the path of its log.
+// isNamed reports whether an ad has the job's directory, which no other job has: as
+// a value, or as part of the path of its log.
 func (j Job) isNamed(ad string) bool {
 	name := "/" + filepath.Base(j.Dir)
 	return strings.Contains(ad, name+"/") || strings.Contains(ad, name+`"`)
 }
 
-// StartdHistory waits until the startd has kept ads of at least n runs of the
-// job, in startd_history below the directory of its logs, and returns the last.
+// StartdHistory waits until the startd has kept ads of at least n runs of the job,
+// in startd_history below the directory of its logs, and returns the last.
 func (j Job) StartdHistory(ctx context.Context, n int) (*classads.Ad, error) {
 	path := filepath.Join(j.pool.sides[j.Side].logs, "startd_history")
 	var ads []*classads.Ad
@@ -55,7 +55,7 @@ func (j Job) StartdHistory(ctx context.Context, n int) (*classads.Ad, error) {
 				ad.WriteString(line)
 				continue
 			}
-			// Most ads are not of this job; parsing is dear.
+			// Most ads are not of this job, and parsing is slow.
 			if j.isNamed(ad.String()) {
 				found, err := classads.ParseOld(ad.String())
 				if err != nil {
@@ -91,8 +91,8 @@ func (j Job) Ad(ctx context.Context) (*classads.Ad, error) {
 	return ad, nil
 }
 
-// Run waits until the logs of the starters, of whatever slot, tell the end of the
-// job's n-th run (from 1).
+// Run waits until the logs of the starters, of any slot, have the end of the job's
+// n-th run (from 1).
 func (j Job) Run(ctx context.Context, n int) (Run, error) {
 	var found Run
 	err := Poll(ctx, fmt.Sprintf("the end of run %d of job %s", n, j.ID()), func() (bool, error) {
@@ -115,7 +115,7 @@ func (j Job) Run(ctx context.Context, n int) (Run, error) {
 	return found, err
 }
 
-// Describe is all that helps to understand what became of a job.
+// Describe returns all that helps to understand what happened to a job.
 func (j Job) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %s on the %s side, in %s\n", j.ID(), j.Side, j.Dir)

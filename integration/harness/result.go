@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Result is how a command ended that was free to fail.
+// Result is the result of a command that may fail.
 type Result struct {
 	Stdout, Stderr string
 	Code           int
 }
 
-// TryAP runs a command as the ordinary user on the submit side. The error says
-// that it could not be run; an exit code is no error.
+// TryAP runs a command as the ordinary user on the submit side. It returns an error
+// if the command could not be run; an exit code is no error.
 func (p *Pool) TryAP(ctx context.Context, argv ...string) (Result, error) {
 	return p.try(ctx, nil, append([]string{"ap"}, argv...)...)
 }
 
-// TryEP runs a command as root in the container of an execution point's
-// daemons. The error says that it could not be run; an exit code is no error.
+// TryEP runs a command as root in the container of an execution point's daemons. It
+// returns an error if the command could not be run; an exit code is no error.
 func (p *Pool) TryEP(ctx context.Context, side Side, argv ...string) (Result, error) {
 	return p.try(ctx, nil, append(side.verb(), argv...)...)
 }
@@ -35,7 +35,7 @@ func (p *Pool) APRoot(ctx context.Context, stdin io.Reader, argv ...string) (str
 	return p.run(ctx, stdin, append([]string{"ap", "--root"}, argv...)...)
 }
 
-// try executes the pool program, which passes on the exit code of what it runs.
+// try executes the pool program, which passes on the exit code of the command.
 func (p *Pool) try(ctx context.Context, stdin io.Reader, argv ...string) (Result, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, p.program, argv...)

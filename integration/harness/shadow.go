@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Shadow is the job's present shadow. A shadow takes one job after another, and
-// its arguments tell only the first: the log of shadows says which it is.
+// Shadow is the job's present shadow. A shadow takes one job after another, and its arguments name only
+// the first: the shadows' log says which shadow has the job.
 func (j Job) Shadow() (Process, error) {
 	text, err := os.ReadFile(filepath.Join(j.pool.State, "log", "pool", "ShadowLog"))
 	if err != nil {
@@ -28,7 +28,7 @@ func (j Job) Shadow() (Process, error) {
 	})
 }
 
-// One is the only process that is kept, but for children of it; what says in an error which it should be.
+// One is the only process that keep selects, except children of it; what describes it in an error.
 func One(what string, keep func(Process) bool) (Process, error) {
 	some, err := Processes(keep)
 	some = Eldest(some)

@@ -19,7 +19,7 @@ func (p *Pool) Wrappers(side Side) func(Process) bool {
 	}
 }
 
-// Payloads keeps the processes of jobs of all slots; users are as many as the
+// Payloads keeps the processes of jobs of all slots. There are as many users as the
 // execution point has payload containers.
 func (p *Pool) Payloads(side Side, users int) func(Process) bool {
 	at := p.sides[side]
@@ -74,14 +74,14 @@ func (p *Pool) since(side Side, name string, marks LogMarks) (string, error) {
 	return "", fmt.Errorf("log %s has become shorter", name)
 }
 
-// SlotRun is a run of a starter and the slot that it ran in.
+// SlotRun is a run of a starter, with its slot.
 type SlotRun struct {
 	Slot string
 	Run
 }
 
-// RunsSince are the runs of all slots' starters, those that were cut short
-// included, from the marks on.
+// RunsSince are the runs of all slots' starters after the marks, including those that
+// were cut short.
 func (p *Pool) RunsSince(side Side, marks LogMarks) ([]SlotRun, error) {
 	paths, err := filepath.Glob(filepath.Join(p.sides[side].logs, starterLogs))
 	if err != nil {
@@ -106,12 +106,12 @@ func (p *Pool) RunsSince(side Side, marks LogMarks) ([]SlotRun, error) {
 	return all, nil
 }
 
-// starterExit is how the startd tells the end of a starter (condor_startd.V6/Starter.cpp:
+// starterExit is how the startd logs the end of a starter (condor_startd.V6/Starter.cpp:
 // exited, daemon_core.cpp: statusString).
 var starterExit = regexp.MustCompile(`(?m)Starter pid (\d+) (?:exited with (status \d+)|died on (signal \d+))`)
 
-// ExitsSince tells how the startd saw starters end, by process ID in the pod, from
-// the marks on.
+// ExitsSince returns how the startd saw starters end after the marks, by process ID in
+// the pod.
 func (p *Pool) ExitsSince(side Side, marks LogMarks) (map[int]string, error) {
 	text, err := p.since(side, startdLog, marks)
 	if err != nil {

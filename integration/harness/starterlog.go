@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Names of the phases that our starter's log tells of.
+// Names of the phases in our starter's log.
 const (
 	PhaseBind    = "bind"
 	PhaseStageIn = "stage-in"
@@ -64,8 +64,8 @@ var (
 	phasePattern  = regexp.MustCompile(`Phase (.+) took ([0-9.]+) ?s`)
 )
 
-// ParseStarterLog reads the log of a slot's starters. Lines before the first
-// banner belong to nobody and are left out.
+// ParseStarterLog reads the log of a slot's starters. It ignores lines before the
+// first banner.
 func ParseStarterLog(text string) ([]Run, error) {
 	var runs []Run
 	for number, raw := range strings.Split(text, "\n") {
@@ -121,7 +121,7 @@ func (r *Run) take(line Line) error {
 	return nil
 }
 
-// RunsOf picks the runs of one job, in order.
+// RunsOf returns the runs of one job, in order.
 func RunsOf(runs []Run, job string) []Run {
 	var picked []Run
 	for _, run := range runs {

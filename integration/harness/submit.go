@@ -23,7 +23,7 @@ type File struct {
 	Symlink string // when set, it is a symbolic link that leads there instead
 }
 
-// Submission is a job as the ordinary user would write it down.
+// Submission is a job as an ordinary user would write it.
 type Submission struct {
 	Name         string // part of the directory's name
 	Side         Side
@@ -65,8 +65,8 @@ func (p *Pool) Submit(ctx context.Context, s Submission) ([]Job, error) {
 	if err := p.writeFiles(dir, append(s.Files, File{Name: "job.sub", Content: []byte(s.text(inside))})); err != nil {
 		return nil, fmt.Errorf("writing job %s: %w", s.Name, err)
 	}
-	// Numbers of jobs begin anew with a new pool: what is in the logs already is
-	// about others.
+	// A new pool numbers jobs from the beginning: lines that the logs already have
+	// are about others.
 	marks, err := p.MarkLogs(s.Side)
 	if err != nil {
 		return nil, err
@@ -96,8 +96,8 @@ func (p *Pool) SubmitOne(ctx context.Context, s Submission) (Job, error) {
 	return jobs[0], nil
 }
 
-// text is the submit file. The path of the log is whole: a job may have another
-// initial directory.
+// text is the submit file. The path of the log is absolute, because a job may have
+// another initial directory.
 func (s Submission) text(dir string) string {
 	requirements := s.Side.requirements()
 	if s.Requirements != "" {
@@ -183,7 +183,7 @@ func (j Job) events(text []byte) ([]Event, error) {
 	return slices.DeleteFunc(events, func(e Event) bool { return e.Cluster != j.Cluster || e.Proc != j.Proc }), err
 }
 
-// WaitEvents returns the job's events once enough says that they are.
+// WaitEvents returns the job's events when enough accepts them.
 func (j Job) WaitEvents(ctx context.Context, what string, enough func([]Event) bool) ([]Event, error) {
 	var events []Event
 	err := WaitFile(ctx, j.Log, func(text []byte) (bool, error) {
@@ -197,8 +197,8 @@ func (j Job) WaitEvents(ctx context.Context, what string, enough func([]Event) b
 	return events, nil
 }
 
-// WaitEvent returns the n-th event (from 1) of a kind. It fails at once when
-// the job ends or is held before.
+// WaitEvent returns the n-th event (from 1) of a kind. It fails at once if the job
+// ends or is held before.
 func (j Job) WaitEvent(ctx context.Context, number, n int) (Event, error) {
 	var found *Event
 	var ended *Ending
@@ -251,14 +251,14 @@ func (j Job) Output(name string) (string, error) {
 	return string(text), err
 }
 
-// Tool calls an HTCondor tool of the submit side for this job, as
-// condor_rm or condor_vacate_job.
+// Tool runs an HTCondor tool of the submit side for this job, such as condor_rm or
+// condor_vacate_job.
 func (j Job) Tool(ctx context.Context, argv ...string) error {
 	_, err := j.pool.AP(ctx, append(argv, j.ID())...)
 	return err
 }
 
-// Headlines is the sequence of events in one line.
+// Headlines is the sequence of events on one line.
 func Headlines(events []Event) string {
 	var lines []string
 	for _, e := range events {

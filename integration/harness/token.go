@@ -35,7 +35,8 @@ func (p *Pool) Kubectl(ctx context.Context, stdin io.Reader, argv ...string) (st
 	return p.run(ctx, stdin, append([]string{"kubectl"}, argv...)...)
 }
 
-// A TokenClient asks the API server with one bearer token and nothing else.
+// A TokenClient sends requests to the API server with one bearer token and nothing
+// else.
 type TokenClient struct {
 	server string
 	token  string
@@ -66,8 +67,8 @@ func (p *Pool) WithToken(ctx context.Context, token string) (*TokenClient, error
 	}, nil
 }
 
-// Ask sends a request and returns the status code and the message of the
-// answer, or the answer itself if it is no Status.
+// Ask sends a request and returns the status code and the message of the answer, or
+// the answer itself if it is not a Status.
 func (c *TokenClient) Ask(ctx context.Context, method, path, contentType, body string) (int, string, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.server+path, strings.NewReader(body))
 	if err != nil {

@@ -77,7 +77,7 @@ func TestProcesses(t *testing.T) {
 	}
 	reaped := make(chan error, 1)
 	go func() { reaped <- command.Wait() }()
-	// The kernel names a process anew before it lays out its arguments, so one that is caught between the two has none.
+	// The kernel renames a process before it lays out its arguments. One seen in between has none.
 	ours := func(p Process) bool { return p.PID == command.Process.Pid && p.Comm == "sleep" && len(p.Args) > 0 }
 	found, err := WaitSome(t.Context(), 1, ours)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"podstarter/internal/filewatch"
 )
 
-// WaitFile calls ready with the content of a file (nil while there is none)
-// now and after each change in its directory, until ready says true, fails, or
-// the context ends.
+// WaitFile calls ready with the content of a file (nil while there is none) now and
+// after each change in its directory, until ready returns true or an error, or the
+// context ends.
 func WaitFile(ctx context.Context, path string, ready func(content []byte) (bool, error)) error {
 	changes, err := filewatch.New()
 	if err != nil {
@@ -40,14 +40,14 @@ func WaitFile(ctx context.Context, path string, ready func(content []byte) (bool
 	}
 }
 
-// Poll calls ready until it says true, fails, or the context ends: at short
-// intervals first and longer ones later, up to a tenth of a second. It is for what
-// gives no event.
+// Poll calls ready until it returns true or an error, or the context ends: at short
+// intervals first and longer ones later, up to a tenth of a second. It is for
+// conditions without an event.
 func Poll(ctx context.Context, what string, ready func() (bool, error)) error {
 	return poll(ctx, what, 100*time.Millisecond, ready)
 }
 
-// poll is Poll with another longest interval, for what costs much to look at.
+// poll is Poll with another longest interval, for expensive checks.
 func poll(ctx context.Context, what string, longest time.Duration, ready func() (bool, error)) error {
 	interval := 10 * time.Millisecond
 	timer := time.NewTimer(interval)

@@ -48,8 +48,8 @@ func (p *Pool) Web() (Web, error) {
 	}, nil
 }
 
-// Macros are lines of a submit description that name the addresses, as far as the
-// rest of it, commands, uses them: $(WEB), $(WEBS), $(STRANGER), $(PROXIED),
+// Macros are lines of a submit description that define the addresses which
+// commands, the rest of it, use: $(WEB), $(WEBS), $(STRANGER), $(PROXIED),
 // $(CLOSED), and $(WEB_HOST) for the first without its scheme.
 func (w Web) Macros(commands string) string {
 	var used strings.Builder
@@ -64,13 +64,13 @@ func (w Web) Macros(commands string) string {
 	return used.String()
 }
 
-// Put has the server serve a file at a path, which may hold directories.
+// Put makes the server serve a file at a path, which may contain directories.
 func (w Web) Put(path string, content []byte) error {
 	to := filepath.Join(w.dir, "files", path)
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return fmt.Errorf("putting %s on the web: %w", path, err)
 	}
-	// Under its final name it is whole from the first moment.
+	// Rename, so that nobody reads half of it.
 	if err := os.WriteFile(to+".new", content, 0o644); err != nil {
 		return fmt.Errorf("putting %s on the web: %w", path, err)
 	}
@@ -80,10 +80,10 @@ func (w Web) Put(path string, content []byte) error {
 	return nil
 }
 
-// UploadedTo is where this machine has what was uploaded to a path below /put/.
+// UploadedTo is the file on this machine of an upload to a path below /put/.
 func (w Web) UploadedTo(path string) string { return filepath.Join(w.dir, "put", path) }
 
-// Trust has both execution points accept the server's certificate, until
+// Trust makes both execution points trust the server's certificate, until
 // [Web.Distrust].
 func (w Web) Trust() error {
 	authorities, err := filepath.Glob(filepath.Join(w.dir, "authority", "*.0"))
@@ -109,7 +109,7 @@ func (w Web) Trust() error {
 	return nil
 }
 
-// Distrust takes back what [Web.Trust] did.
+// Distrust undoes [Web.Trust].
 func (w Web) Distrust() error {
 	trusted, err := filepath.Glob(filepath.Join(w.dir, "certificates", "*"))
 	if err != nil {
@@ -123,7 +123,7 @@ func (w Web) Distrust() error {
 	return nil
 }
 
-// WebRequest is one that the server has answered.
+// WebRequest is a request that the server has answered.
 type WebRequest struct {
 	Method        string `json:"method"`
 	Line          string `json:"line"` // the first line of the request
@@ -138,9 +138,8 @@ type WebRequest struct {
 	Range         string `json:"range"`
 }
 
-// Requests are those that the server has answered so far at paths with a prefix.
-// The server writes them down when an answer is over, a moment after the client has
-// it.
+// Requests are those answered so far at paths with a prefix. The server logs them
+// when an answer is over, a moment after the client has it.
 func (w Web) Requests(prefix string) ([]WebRequest, error) {
 	text, err := os.ReadFile(w.log)
 	if errors.Is(err, os.ErrNotExist) {

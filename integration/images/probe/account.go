@@ -16,7 +16,7 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// account prints what the chaos test wants to know of this job. The argument is
+// account prints what the chaos test wants to know about this job. The argument is
 // JOB:INPUT. The exit code follows from the input's content.
 func account(s *state, argument string) error {
 	job, input, _ := strings.Cut(argument, ":")
@@ -57,7 +57,7 @@ func account(s *state, argument string) error {
 	return print(os.Stdout, string(text))
 }
 
-// others are the processes of a user but for this one.
+// others are the processes of a user except this one.
 func others(uid int) ([]string, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -81,8 +81,8 @@ func others(uid int) ([]string, error) {
 	return found, nil
 }
 
-// leave makes a file that the next job must not meet, and tells if it is there
-// already. An image may have no such directory.
+// leave makes a file that the next job must not find, and reports whether one
+// exists already. An image may have no such directory.
 func leave(path string) ([]string, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	switch {
@@ -128,7 +128,8 @@ func neighbours() ([]string, error) {
 	return found, nil
 }
 
-// end says that this job came to its end, and exits with the code of its account.
+// end prints the last line of this job's output, and exits with the code of its
+// account.
 func end(s *state, _ string) error {
 	if err := print(os.Stdout, facts.End); err != nil {
 		return err

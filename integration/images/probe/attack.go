@@ -20,10 +20,10 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// attempt gathers what came of an attack.
+// attempt collects the results of an attack.
 type attempt struct{ facts.Attempt }
 
-// try notes one thing that was tried, and whether that was let happen.
+// try notes one thing that was tried, and whether it was allowed.
 func (a *attempt) try(what string, err error) {
 	if err == nil {
 		a.Got = append(a.Got, what)
@@ -32,8 +32,8 @@ func (a *attempt) try(what string, err error) {
 	a.Refused = append(a.Refused, fmt.Sprintf("%s: %v", what, err))
 }
 
-// attacks are what a hostile job tries. Those that asRoot names begin by
-// becoming root again, should the wrapper have left a way to.
+// attacks are what a hostile job tries. Those in asRoot first try to become root again, in
+// case the wrapper has left a way.
 var (
 	attacks = map[string]func(*attempt){
 		"setuid":      setuidProgram,
@@ -65,8 +65,8 @@ var (
 	asRoot = []string{"signal", "pry-wrapper", "pry-pilot", "token", "replace-wrapper", "control-directory", "connect"}
 )
 
-// attack carries out attacks, each in a process of its own, and prints what came
-// of each on a line.
+// attack carries out attacks, each in a process of its own, and prints each result on a
+// line.
 func attack(_ *state, names string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -108,8 +108,7 @@ func attackAlone(_ *state, name string) error {
 	return print(os.Stdout, string(text))
 }
 
-// become takes root's ids, of all threads. Both are needed to trace root
-// (ptrace(2)).
+// become takes root's ids, in all threads. Tracing root needs both (ptrace(2)).
 func become() error {
 	if err := syscall.Setresuid(0, 0, 0); err != nil {
 		return err
@@ -117,8 +116,8 @@ func become() error {
 	return syscall.Setresgid(0, 0, 0)
 }
 
-// setuidProgram runs the setuid-root program of the hostile image, which says
-// whose it began as.
+// setuidProgram runs the setuid-root program of the hostile image, which prints the user
+// that it began as.
 func setuidProgram(a *attempt) {
 	out, err := exec.Command("/bin/rootsh", "-c", "true").CombinedOutput()
 	if err == nil && !strings.Contains(string(out), "began as euid 0,") {
@@ -158,8 +157,8 @@ func processes() []seenProcess {
 	return all
 }
 
-// harmless is a signal that nothing acts on. Whether it may be sent is decided
-// as for all others (kill(2)).
+// harmless is a signal that has no effect. The permission to send it is the same as for all
+// others (kill(2)).
 const harmless = syscall.SIGURG
 
 // signalGuards signals the processes that guard the job.
@@ -171,7 +170,7 @@ func signalGuards(a *attempt) {
 	}
 }
 
-// pryInto tries all ways to see the inside of processes of those names.
+// pryInto tries all ways to look into processes of those names.
 func pryInto(a *attempt, names ...string) {
 	for _, p := range processes() {
 		for _, name := range names {
@@ -215,9 +214,9 @@ func readToken(a *attempt) {
 	a.try("token", err)
 }
 
-// replaceWrapper tries to change what the next container takes its wrapper from.
-// A file that is being executed refuses to be written to whoever asks; that its
-// owner can change its mode tells whether it could be at another time.
+// replaceWrapper tries to change the file from which the next container takes its wrapper.
+// Nobody can write to a file that is being executed; whether its mode can be changed shows
+// whether that would work at another time.
 func replaceWrapper(a *attempt) {
 	const path = "/proc/slabinfo"
 	a.try("mode of the wrapper", os.Chmod(path, 0o755))
@@ -232,8 +231,8 @@ func replaceWrapper(a *attempt) {
 
 const controlDirectory = "/run/podstarter/control"
 
-// controls are the control directories of payload containers, by their names
-// alone: nobody may list them.
+// controls are the control directories of payload containers, by their known names: nobody
+// may list them.
 func controls() []string {
 	return []string{filepath.Join(controlDirectory, "payload"), filepath.Join(controlDirectory, "payload-2")}
 }
@@ -250,8 +249,7 @@ func enterControl(a *attempt) {
 	}
 }
 
-// callWrapper connects to wrappers as a starter does, and counts it as success
-// when one answers.
+// callWrapper connects to wrappers as a starter does, and counts an answer as success.
 func callWrapper(a *attempt) {
 	for _, dir := range controls() {
 		a.try("answer of the wrapper in "+dir, call(filepath.Join(dir, "wrapper.sock")))
@@ -292,8 +290,8 @@ func inheritedFiles(a *attempt) {
 	}
 }
 
-// ownEnvironment looks for what is meant for the wrapper. By one variable the starter finds
-// what a plugin has left.
+// ownEnvironment looks for what is meant for the wrapper. The starter finds what a plugin
+// has left by one variable.
 func ownEnvironment(a *attempt) {
 	for _, v := range os.Environ() {
 		if strings.HasPrefix(v, "POD_STARTER_PLUGIN_RUN=") {
@@ -305,8 +303,7 @@ func ownEnvironment(a *attempt) {
 	}
 }
 
-// othersArguments shows every argument vector there is; the test knows what is
-// secret.
+// othersArguments prints every argument vector there is; the test knows the secrets.
 func othersArguments(a *attempt) {
 	for _, p := range processes() {
 		a.try(p.args, nil)
@@ -324,7 +321,7 @@ func keepers() []seenProcess {
 	return found
 }
 
-// signalNeighbours is what `pkill` does with a pattern that others match, too.
+// signalNeighbours does what `pkill` does with a pattern that others match, too.
 func signalNeighbours(a *attempt) {
 	for _, p := range keepers() {
 		a.try("signal to "+p.args, syscall.Kill(p.pid, harmless))
@@ -380,8 +377,8 @@ func attach(key int) error {
 	return unix.SysvShmDetach(memory)
 }
 
-// deposit puts something of a name into /dev/shm, and makes a segment of shared
-// memory, both for this user's eyes only.
+// deposit puts something of a name into /dev/shm, and makes a segment of shared memory.
+// Only this user can read them.
 func deposit(_ *state, what string) error {
 	key := map[string]int{facts.Leftover: facts.LeftoverKey, facts.Treasure: facts.TreasureKey}[what]
 	if key == 0 {

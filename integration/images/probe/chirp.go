@@ -11,9 +11,9 @@ import (
 )
 
 // chirp speaks to the job's chirp proxy by hand, with or without condor_chirp in
-// the image: a request on each line of a file, with $fd for what the last open
-// gave, and bytes to be sent behind a bar. What is answered is printed, without
-// what is particular to a machine.
+// the image: a request on each line of a file, with $fd for the result of the last
+// open, and bytes to send after a bar. It prints the answers, without what is
+// particular to a machine.
 func chirp(_ *state, name string) error {
 	script, err := os.ReadFile(name)
 	if err != nil {
@@ -74,7 +74,7 @@ type chirper struct {
 	in   *bufio.Reader
 }
 
-// answer reads what is said to a request with this verb.
+// answer reads the answer to a request with this verb.
 func (c *chirper) answer(verb string) (code int, said string, err error) {
 	line, err := c.in.ReadString('\n')
 	if err != nil {

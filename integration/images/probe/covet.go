@@ -10,8 +10,8 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// covet waits until it can read what is in a sandbox that is not its own, and starts a
-// process then whose arguments say so.
+// covet waits until it can read a sandbox that is not its own. Then it starts a
+// process whose arguments say so.
 func covet(*state, string) error {
 	own, err := os.Getwd()
 	if err != nil {

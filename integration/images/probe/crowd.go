@@ -12,8 +12,8 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// crowd starts processes one by one until the kernel gives no more, and stays with them.
-// It takes its time, so that who counts now and then sees them coming.
+// crowd starts processes one by one until the kernel refuses more, and stays with them.
+// It is slow, so that occasional counts see the processes increase.
 func crowd(*state, string) error {
 	const pause = 10 * time.Millisecond
 	for n := 0; ; n++ {

@@ -18,9 +18,9 @@ func rename(_ *state, argument string) error {
 	return os.Rename(from, to)
 }
 
-// flood makes a directory that holds many files, files with strange names, links
-// that lead round in circles and out, and a pipe; and beside it, in
-// "trap", what need not be sent but has to be removed.
+// flood makes a directory with many files, files with strange names, links that
+// lead in circles and out, and a pipe. Beside it, in "trap", it makes what need not
+// be sent but must be removed.
 func flood(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
@@ -46,9 +46,8 @@ func flood(dir string) error {
 	return trapDirectory("trap")
 }
 
-// trapDirectory makes a tree that is deeper than a path may be long, with a
-// directory at its end that nobody may enter, and a file that is larger than any
-// disk.
+// trapDirectory makes a tree deeper than the longest path, with a directory at its
+// end that nobody may enter, and a file that is larger than any disk.
 func trapDirectory(dir string) error {
 	const depth = 3000
 	at, err := unix.Open(".", unix.O_DIRECTORY|unix.O_RDONLY, 0)

@@ -18,12 +18,12 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// targets is the variable with what the test has told the job to attack: a line for
-// each starter, with the port of its pod and the name of its abstract socket. A stranger
-// finds both in /proc/net, with those of everybody else on this machine.
+// targets is the variable with the test's targets for the job: a line for each starter,
+// with the port of its pod and the name of its abstract socket. A stranger finds both in
+// /proc/net, among those of everybody else on this machine.
 const targets = "PROBE_TARGETS"
 
-// meet makes a named pipe, and keeps what the test says through it.
+// meet makes a named pipe, and saves what the test writes to it.
 func meet(_ *state, name string) error {
 	if err := syscall.Mkfifo(name, 0o644); err != nil {
 		return err
@@ -35,8 +35,8 @@ func meet(_ *state, name string) error {
 	return os.Setenv(targets, string(said))
 }
 
-// visitProgram is what the ssh server is called in the process table by which somebody
-// has logged in to the job.
+// visitProgram is the name in the process table of the ssh server of somebody who has
+// logged in to the job.
 const visitProgram = "condor_pod_visi"
 
 // starters are those that the test has named.
@@ -51,11 +51,11 @@ func starters(a *attempt, each func(port, socket string) (string, error)) {
 	}
 }
 
-// release is the HTCondor that a stranger says it is.
+// release is the HTCondor version that a stranger claims to have.
 const release = "$CondorVersion: 25.14.1 2026-01-01 BuildID: 0 $"
 
-// passConnections passes connections to starters as condor_shared_port does. It is let do
-// that if the starter answers on them, be it that it does not know the session.
+// passConnections passes connections to starters as condor_shared_port does. It succeeds
+// if the starter answers on them, even if only that it does not know the session.
 func passConnections(a *attempt) {
 	starters(a, func(_, socket string) (string, error) { return "answer of a starter", passConnection(socket) })
 }
@@ -110,7 +110,7 @@ func passConnection(socket string) error {
 	return err
 }
 
-// logIn asks starters for a key to log in to their jobs, without one of HTCondor's.
+// logIn asks starters for a key to log in to their jobs, without a key of HTCondor's.
 func logIn(a *attempt) {
 	starters(a, func(port, socket string) (string, error) {
 		return "key to log in", askForKey(fmt.Sprintf("<127.0.0.1:%s?sock=%s>", port, path.Base(socket)))
@@ -138,7 +138,7 @@ func askForKey(address string) error {
 	return nil
 }
 
-// forgeCookie says a wrong cookie to the chirp proxy, and asks it something.
+// forgeCookie sends a wrong cookie to the chirp proxy, and a request.
 func forgeCookie(a *attempt) {
 	a.try("answer of the chirp proxy", chirpWith(strings.Repeat("a", 31)))
 }

@@ -143,7 +143,7 @@ func files(dir string) (map[string]string, error) {
 	return found, err
 }
 
-// peek tells whether a file could be read or a directory listed.
+// peek reports whether a file could be read or a directory listed.
 func peek(s *state, path string) error {
 	if s.peeks == nil {
 		s.peeks = map[string]string{}
@@ -169,8 +169,8 @@ func peek(s *state, path string) error {
 	return nil
 }
 
-// suid runs a setuid shell that waits for input, and asks the kernel whose
-// process that became.
+// suid runs a setuid shell that waits for input, and asks the kernel for the user
+// of that process.
 func suid(s *state, path string) error {
 	if s.suids == nil {
 		s.suids = map[string]facts.Setuid{}
@@ -190,7 +190,7 @@ func suid(s *state, path string) error {
 		result.Error = err.Error()
 		return nil
 	}
-	// Start returns after the exec, hence the ids are those of the program.
+	// Start returns after the exec, so the ids are the program's.
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", command.Process.Pid))
 	if err != nil {
 		result.Error = err.Error()

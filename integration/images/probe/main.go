@@ -55,8 +55,7 @@ import (
 	"strings"
 )
 
-// failed is the exit code when a step could not be carried out: no test asks
-// for it.
+// failed is the exit code when a step could not be carried out. No test asks for this code.
 const failed = 125
 
 func main() {

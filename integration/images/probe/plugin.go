@@ -10,10 +10,10 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// plugin is the probe as the file transfer plugin of a hostile job: it leaves a process,
-// floods the starter, and tries the attacks that a variable names, which it has to say in
-// the file that it is asked for. It reads no file of the starter's, which is not there for
-// it where the starter is careless with identities.
+// plugin is the probe as the file transfer plugin of a hostile job. It leaves a process,
+// floods the starter, and tries the attacks that a variable names; it writes their results
+// to the file that the job asks for. It does not read the starter's files, which it cannot
+// see where the starter is careless with identities.
 func plugin(args []string) error {
 	report := ""
 	if i := slices.Index(args, "-outfile"); i >= 0 && i+1 < len(args) {

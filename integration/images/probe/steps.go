@@ -16,7 +16,7 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
-// state is what earlier steps leave to later ones.
+// state is what earlier steps leave for later ones.
 type state struct {
 	peeks map[string]string
 	suids map[string]facts.Setuid
@@ -38,8 +38,8 @@ func init() {
 			if err != nil {
 				return err
 			}
-			// Padded, so that the length of a process number does not show in how
-			// many bytes are transferred.
+			// Padded, so that the length of a process number does not change the number of
+			// transferred bytes.
 			const length = 16 << 10
 			return print(os.Stdout, string(text)+strings.Repeat(" ", max(0, length-len(text))))
 		},
@@ -230,8 +230,8 @@ func ignore(*state, string) error {
 	return nil
 }
 
-// detach starts processes the way a daemon does: the child that starts them
-// exits, so that they lose their parent, and each has a session of its own.
+// detach starts processes as a daemon does: the child that starts them exits, so they lose
+// their parent, and each has a session of its own.
 func detach(kind, argument string) error {
 	n, err := strconv.Atoi(argument)
 	if err != nil {
@@ -308,8 +308,8 @@ func grow(s *state) error {
 	if err := ignore(s, ""); err != nil {
 		return err
 	}
-	// Long enough not to eat the machine, short enough to outrun a list of
-	// processes that is read and then worked off.
+	// Long enough to leave the machine some time, short enough to outrun somebody who
+	// reads a list of processes and then kills them.
 	time.Sleep(10 * time.Millisecond)
 	return successor("grow")
 }
@@ -336,8 +336,8 @@ func die(_ *state, argument string) error {
 	return nil
 }
 
-// site is what a program of the site does before and after a job: it leaves a file
-// at the top of the container's file system, and says who it is.
+// site is what a program of the site does before and after a job: it leaves a file at the
+// top of the container's file system, and prints its identity.
 func site(stage string) error {
 	//nolint:forbidigo // the container is the test's
 	if err := os.WriteFile("/site-"+stage, []byte(stage+"\n"), 0o644); err != nil {

@@ -1,7 +1,7 @@
 package facts
 
-// Account is what a job of the chaos test says of itself and its surroundings,
-// as one line of JSON. The second line of its output is End.
+// Account is what a job of the chaos test reports about itself and its
+// surroundings, as one line of JSON. The second line of its output is End.
 type Account struct {
 	Job    string // as its arguments have it
 	Image  string // content of /image-name
@@ -12,18 +12,18 @@ type Account struct {
 	Files []string
 	// Others are processes of its user that it did not start.
 	Others []string
-	// Met are things that a job before it left: files in /tmp, shared memory.
+	// Met are things left by a job before it: files in /tmp, shared memory.
 	Met []string
 	// Readable are directories of other jobs that it could read.
 	Readable []string
 }
 
-// End is the last line of output of a job that gave an Account and was not
+// End is the last line of output of a job that printed an Account and was not
 // stopped.
 const End = "end"
 
-// ExitCode is what a job that gave an Account exits with: it shows that the exit
-// code is this job's.
+// ExitCode is the exit code of a job that printed an Account: it shows that the
+// exit code is this job's.
 func (a Account) ExitCode() int { return CodeOf(a.Digest) }
 
 // CodeOf is the exit code that goes with a digest: 1 to 100, and thus neither that

@@ -1,6 +1,6 @@
 package facts
 
-// Attempt is what came of one attack that the probe tried on its surroundings
+// Attempt is the result of one attack that the probe tried on its surroundings
 // (integration/attacks).
 type Attempt struct {
 	Attack  string

@@ -23,11 +23,11 @@ type Facts struct {
 	Setuid     map[string]Setuid
 }
 
-// Ready is the name of a probe in the process table that has done what it was
-// to do before it waits.
+// Ready is the name in the process table of a probe that waits and has done all
+// before that.
 const Ready = "probe-ready"
 
-// Setuid is what came of running a setuid program.
+// Setuid is the result of running a setuid program.
 type Setuid struct {
 	Mode      string // of the file
 	Owner     int    // of the file
