@@ -1,11 +1,11 @@
 # Everything a newcomer needs: `make demo` shows it, `make test` proves it.
-# Both install what they need (as root, on Debian) and keep what they build in
-# the user's cache directory.
+# Both install what they need (as root, on Debian) and keep their builds in the
+# user's cache directory.
 
 GO        ?= go
 GOLANGCI  ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 POOL       = integration/.state/bin/pool
-# The nearest tag and the commit; a build elsewhere than in a checkout has the version that the Go command notes.
+# The nearest tag and the commit; a build outside of a checkout has the version that the Go command notes.
 VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null | sed 's/^[^v]/devel-&/')
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
@@ -16,13 +16,13 @@ build: ## two static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_wrapper ./wrapper
 
-release: ## programs, image, bill of materials and checksums in dist/, made twice to see that they come out the same; BASE=IMAGE makes a pilot image too
+release: ## programs, image, bill of materials and checksums in dist/, made twice to show that they are the same; BASE=IMAGE makes a pilot image too
 	$(GO) -C release run . -out ../dist -verify $(if $(BASE),-base $(BASE))
 
 test: unit lint e2e ## all tests, those on a real cluster and pool included
 
-# -count=1: these read files above their modules, and the Go command would not see those change.
-unit: compiler ## what needs neither cluster nor pool; generated pages must be up to date
+# -count=1: these tests read files above their modules, whose changes the Go command does not notice.
+unit: compiler ## tests without cluster and pool; generated pages must be up to date
 	$(GO) vet ./... && $(GO) vet -tags differential ./classads
 	$(GO) -C integration vet ./... && $(GO) -C integration vet -tags pool ./... && $(GO) -C release vet ./...
 	$(GO) test -race ./...
@@ -35,7 +35,7 @@ compiler: ## the race detector links with C's run-time library
 e2e: build pool ## a real cluster, a real pool, both HTCondor versions
 	integration/run-tests
 
-demo: build pool ## four jobs in four images, on a cluster that this starts
+demo: build pool ## starts a cluster and runs four jobs in four images on it
 	$(POOL) up
 	$(GO) -C integration run ./demo
 
@@ -46,7 +46,7 @@ bench: build pool ## how fast containers, jobs and files follow each other; writ
 mutants: compiler ## mistakes put into the product on purpose, each of which a unit test must notice
 	$(GO) run ./mutants
 
-lint: ## the rules of .golangci.yml, and modules that name what is needed and nothing else
+lint: ## the rules of .golangci.yml; modules must require exactly what they need
 	$(GO) mod tidy -diff
 	$(GO) -C integration mod tidy -diff
 	$(GO) -C release mod tidy -diff
@@ -61,7 +61,7 @@ fuzz: ## every fuzz target for FUZZTIME each
 	  done; \
 	done; done
 
-docs: ## the pages that are written from code
+docs: ## writes the generated pages
 	$(GO) test ./starter/settings -run TestKnobPages -update
 	$(GO) -C integration test -count=1 ./conformance -run TestDifferencesPage -update
 	$(GO) -C integration test -count=1 ./attacks -run TestThreatsPage -update
@@ -74,7 +74,7 @@ pool: ## the program that runs cluster and pool
 pool-up: build pool
 	$(POOL) up --stock
 
-pool-down: pool ## leaves nothing behind but the cache
+pool-down: pool ## leaves only the cache behind
 	$(POOL) down
 	[ ! -d integration/.state2 ] || PODSTARTER_STATE=$$PWD/integration/.state2 $(POOL) down
 	rm -rf integration/.state integration/.state2

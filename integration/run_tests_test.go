@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestRunTests runs the script with a pool and a Go command that do nothing, in
-// place of which the tests fail, or fail at first: what it prints at its end, and
-// its exit code.
+// TestRunTests runs the script with a pool that does nothing and a Go command whose
+// tests fail, or fail at first, and checks what it prints at its end, and its exit
+// code.
 func TestRunTests(t *testing.T) {
 	const note = `printf 'conformance plain\n    slow\n' >>"$PODSTARTER_FIRST_FAILURES"`
 	tests := map[string]struct {

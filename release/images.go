@@ -24,13 +24,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// refName is the annotation by which tools name what is in an OCI archive.
+// refName is the annotation with the name of an image in an OCI archive, for tools.
 const refName = "org.opencontainers.image.ref.name"
 
-// writeImages writes the image that holds what deploy/image/Dockerfile adds to
-// HTCondor, and nothing else: podstarter.oci.tar, to be copied from or to be
-// mounted as a volume. With a base, podstarter-pilot.oci.tar is that image with
-// the same on top.
+// writeImages writes the image with only what deploy/image/Dockerfile adds to
+// HTCondor: podstarter.oci.tar, to be copied from or mounted as a volume. With a
+// base, podstarter-pilot.oci.tar is that image with the same files on top.
 func (r Release) writeImages(ctx context.Context, dir string) error {
 	addOn, err := r.index(dir, func(string) (v1.Image, error) { return empty.Image, nil })
 	if err != nil {
@@ -160,8 +159,8 @@ func (r Release) files(dir, arch string) ([]file, error) {
 	return files, nil
 }
 
-// pack writes files as a layer, sorted, with the directories above them, all
-// root's and of the release's time.
+// pack writes files as a layer, sorted, with the directories above them. All belong
+// to root and have the release's time.
 func (r Release) pack(files []file) ([]byte, error) {
 	directories := map[string]bool{}
 	for _, f := range files {

@@ -30,8 +30,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// TestImages: what is in the archives is valid, for each architecture, and holds
-// the files of deploy/image/Dockerfile; on a base, those of the base too.
+// TestImages: the archives are valid, for each architecture, and contain the files
+// of deploy/image/Dockerfile; on a base, also the base's files.
 func TestImages(t *testing.T) {
 	r, dir := sample(t)
 	r.Base = serveBase(t)
@@ -163,7 +163,7 @@ func open(t *testing.T, archive, version string) []v1.Image {
 	return images
 }
 
-// tarFS is a directory with what a tar file holds.
+// tarFS is a directory with the contents of a tar file.
 func tarFS(t *testing.T, r io.Reader) fs.FS {
 	t.Helper()
 	dir := t.TempDir()
@@ -180,7 +180,7 @@ func tarFS(t *testing.T, r io.Reader) fs.FS {
 	return os.DirFS(dir)
 }
 
-// unpack returns a layer's files, and looks at the owners and times of all.
+// unpack returns a layer's files, and checks the owners and times of all.
 func unpack(t *testing.T, layer v1.Layer, want time.Time) map[string]string {
 	t.Helper()
 	r, err := layer.Uncompressed()
@@ -206,7 +206,7 @@ func each(t *testing.T, r io.Reader, do func(h *tar.Header, text []byte)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Go's reader does without the end of an archive, others do not.
+	// Go's reader accepts an archive without its end, others do not.
 	if !bytes.HasSuffix(whole, make([]byte, 2*512)) || len(whole)%512 != 0 {
 		t.Errorf("an archive of %d bytes does not end with two empty blocks", len(whole))
 	}

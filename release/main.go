@@ -1,5 +1,5 @@
-// Command release makes what a site installs, out of a commit: both programs for
-// each architecture, an image that holds them, a bill of materials, checksums.
+// Command release makes what a site installs from a commit: both programs for each
+// architecture, an image with them, a bill of materials, checksums.
 //
 //	go -C release run . [-out ../dist] [-verify] [-base IMAGE]
 //

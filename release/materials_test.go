@@ -11,7 +11,7 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// TestMaterials takes this test for the programs: its modules are named.
+// TestMaterials uses this test binary as the programs: the bill names its modules.
 func TestMaterials(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

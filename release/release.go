@@ -85,7 +85,7 @@ func output(command *exec.Cmd) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Make fills a directory, which is emptied before.
+// Make fills a directory, which it empties first.
 func (r Release) Make(ctx context.Context, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -114,8 +114,8 @@ func (r Release) program(dir, name, arch string) string {
 	return filepath.Join(dir, name+"-linux-"+arch)
 }
 
-// build links one program. Nothing of the machine, of the user's settings or of
-// the place of the checkout gets into it.
+// build links one program. Nothing from the machine, the user's settings or the
+// place of the checkout gets into it.
 func (r Release) build(ctx context.Context, folder, arch, path string) error {
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true",
 		"-ldflags", "-s -w -buildid= -X podstarter/internal/buildinfo.version="+r.Version, "-o", path, folder)
@@ -157,7 +157,7 @@ func (r Release) makeAgain(ctx context.Context, first string) (err error) {
 	return same(first, second)
 }
 
-// same fails if two directories hold other files, and names those.
+// same fails if two directories have different files, and names those.
 func same(first, second string) error {
 	a, err := sums(first)
 	if err != nil {

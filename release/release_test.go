@@ -71,9 +71,9 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestBuildIsReproducible builds the smaller program from clones in two places,
-// for each architecture: the bytes are the same, and say the version. Command
-// release -verify does so with all of a release and with caches of their own.
+// TestBuildIsReproducible builds the smaller program from clones in two places, for
+// each architecture: the bytes are the same, and contain the version. Command
+// release -verify does so with all of a release and with separate caches.
 func TestBuildIsReproducible(t *testing.T) {
 	if _, err := os.Stat("../.git"); err != nil {
 		t.Skip("this is no checkout of git, and a release is made of a commit")

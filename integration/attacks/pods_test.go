@@ -131,7 +131,7 @@ func (w *target) manifest(ctx context.Context) (pod, config map[string]any, err 
 	}
 	name := string(w.side)
 	delete(pod, "status")
-	// This is what a container costs that does not leave.
+	// A container that does not stop costs this much time.
 	object(pod, "spec")["terminationGracePeriodSeconds"] = 5
 	pod["metadata"] = map[string]any{"name": name, "namespace": harness.Namespace, "labels": object(pod, "metadata")["labels"]}
 	spec := object(pod, "spec")

@@ -187,8 +187,8 @@ func TestModeUsage(t *testing.T) {
 	}
 }
 
-// TestModeImages: a known image is bound by digest, which changes the container's
-// identity. A hostile one gets nothing from its container.
+// TestModeImages: an image is bound by digest once the digest is known; learning it
+// needs the container's identity. A hostile image gets nothing from its container.
 func TestModeImages(t *testing.T) {
 	oursOnly(t)
 	image := func(name string) string { return "universe = docker\ndocker_image = " + pool.Image(name) }

@@ -6,9 +6,9 @@ import (
 	"podstarter/integration/pool/internal/cluster"
 )
 
-// Execution points for tests in which something goes wrong. Each is a pod of its own with one slot, since the kubelet works
-// on one change of a pod at a time: an image that takes long to be pulled, or cannot be, would hold up the other slots. They
-// find the API server where they are told to, so that a test can stand in between, and take the jobs alone that name them.
+// Execution points for tests in which something fails. Each is a pod of its own with one slot, since the kubelet works
+// on one change of a pod at a time: an image whose pull is slow or fails would delay the other slots. They find the API
+// server where they are told to, so that a test can stand in between, and accept only jobs that name them.
 const (
 	faultPrefix = "faults-"
 	maxFaults   = 8
@@ -27,7 +27,8 @@ func faultPods(n int) []string {
 
 func (p *pool) faultPods() []string { return faultPods(p.settings.Faults) }
 
-// faultsPlan is the glidein with another name, one slot, a limit on the job's memory, and a way of its own to the API server.
+// faultsPlan is the glidein with another name, one slot, a limit on the job's memory, and an API server address of its
+// own.
 func (p *pool) faultsPlan(name string) plan {
 	one := *p
 	one.settings.Slots = 1

@@ -37,7 +37,7 @@ func condorRoot(suite string) debian.RootFS {
 	return debian.RootFS{
 		Suite: suite, Variant: "minbase", Packages: []string{"condor", "procps", "openssh-client", "openssh-server", "python3"},
 		Customize: []string{
-			// The user who submits, and those that the stock starter runs jobs as: the ids are those of the payload.
+			// The user who submits, and those that the stock starter runs jobs as: the ids are the payload's.
 			`chroot "$1" useradd --uid 1000 --create-home --shell /bin/bash ` + submitUser,
 			fmt.Sprintf(`for i in $(seq %d); do chroot "$1" useradd --uid $((10000+i)) --no-create-home --shell /bin/sh slot$i; done`, maxSlots),
 			`rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*`,
@@ -138,8 +138,8 @@ func (p *pool) buildPrograms(ctx context.Context) error {
 // compose puts the images together.
 func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, busybox string) ([]image.Image, error) {
 	program := func(path, source string) image.File { return image.File{Path: path, Mode: 0o755, Source: source} }
-	// What the pool pod and the stock execution point run does not change with our programs, so that these pods need no
-	// restart then.
+	// The contents of the pool pod and the stock execution point do not depend on our programs, so these pods need no
+	// restart when those change.
 	support := []image.File{
 		program("/opt/podstarter/entrypoint", p.dir.Source("deploy", "image", "entrypoint")),
 		{Path: "/etc/condor/config.d/50-podstarter.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "50-podstarter.conf")},
@@ -165,7 +165,7 @@ func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, 
 		image.File{Path: "/opt/podstarter/bin/condor_pod_wrapper", Mode: 0o755, Data: []byte("#!/bin/sh\nexit 66\n")},
 		image.File{Path: "/run", Mode: fs.ModeDir | 0o777},
 		image.File{Path: "/var/lib/condor", Mode: fs.ModeSymlink | 0o777, Data: []byte("/srv/elsewhere")},
-		// Groups that the runtime gives to the container's user, and the one of root for a user with the payload's id.
+		// Groups that the runtime gives to the container's user, and root's group for a user with the payload's id.
 		image.File{Path: "/etc/group", Mode: 0o644, Data: []byte("root:x:0:job\nloot:x:4242:root,job\n")},
 	)
 	if p.settings.APCondor == "" {

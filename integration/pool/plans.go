@@ -10,8 +10,8 @@ import (
 	"podstarter/integration/pool/internal/web"
 )
 
-// network is the configuration that keeps all traffic of the pool on loopback. It names the image of the submit side, since
-// startds find a new collector only minutes after the old one has gone: they are made anew with it.
+// network is the configuration that keeps all traffic of the pool on loopback. It contains the image of the submit
+// side: startds find a new collector only minutes after the old one has gone, so they are made anew with it.
 func (p *pool) network(pod string) string {
 	return fmt.Sprintf(`# submit side: %s
 CONDOR_HOST = 127.0.0.1
@@ -41,7 +41,7 @@ STARTER_INITIAL_UPDATE_INTERVAL = 2
 POD_STARTER_MAX_REST = 0
 `, p.settings.Slots)
 	if p.settings.APCondor != "" {
-		// What 25.14 subtracts from the disk that a job requests is an error to the ClassAds of 23.9, so that a negotiator
+		// What 25.14 subtracts from the disk that a job requests is an error to the ClassAds of 23.9, so a negotiator
 		// of that version matches nothing to an execution point with the stock starter.
 		b.WriteString("CATALOG_SPACE = 0\n")
 	}
@@ -51,8 +51,8 @@ POD_STARTER_MAX_REST = 0
 	return b.String()
 }
 
-// cpusPerPayload is how many CPUs a partitionable slot claims to have for each payload container: enough for the startd to
-// run out of containers first.
+// cpusPerPayload is how many CPUs a partitionable slot claims to have for each payload container: enough for the startd
+// to run out of containers first.
 const cpusPerPayload = 4
 
 // cutSlots is the configuration of one slot from which the others are cut.
@@ -76,8 +76,8 @@ func (p *pool) poolPlan() plan {
 	}
 }
 
-// publicFiles is the configuration of the submit side for input that its owner publishes: links in a directory of the file
-// system that holds the user's files, which the web server has.
+// publicFiles is the configuration of the submit side for input that its owner publishes: links in a directory of the
+// file system with the user's files, which the web server serves.
 func (p *pool) publicFiles() string {
 	return fmt.Sprintf("ENABLE_HTTP_PUBLIC_FILES = True\nHTTP_PUBLIC_FILES_ADDRESS = %s/public\nHTTP_PUBLIC_FILES_ROOT_DIR = /home/%s/%s\n",
 		webAddress(p.settings), submitUser, publicDir)
@@ -93,7 +93,7 @@ const (
 // glideins are the kustomizations of the modes.
 var glideins = map[string]string{modeShared: "glidein", modeUnshared: "glidein-unshared", modeRootless: "glidein-rootless"}
 
-// pilotUser is who the pilot is, if not root: it can write into its log directory only if that is its own.
+// pilotUser is the user of a pilot that is not root: it can write into its log directory only if it owns that.
 func (p *pool) pilotUser() int {
 	if p.settings.Mode == modeRootless {
 		return 1000 // runAsUser in deploy/glidein-rootless
@@ -125,7 +125,8 @@ func (p *pool) glideinPlan() plan {
 	}
 }
 
-// reachAPIServer tells the pilot where the API server is: nothing on this machine carries the service's address to it.
+// reachAPIServer gives the pilot the address of the API server: nothing on this machine routes the service's address to
+// it.
 func reachAPIServer(spec map[string]any, port int) {
 	for _, c := range list(spec, "containers") {
 		if c["name"] != pilotContainer {
@@ -141,9 +142,8 @@ func reachAPIServer(spec map[string]any, port int) {
 // certificatesMount is where a pilot looks for certificates of authorities.
 const certificatesMount = "/etc/podstarter/certificates"
 
-// reachWeb gives the pilot what transfer plugins look for in their environment: a
-// directory of authorities (of the stock curl_plugin), and the site's proxy, which
-// is for hosts that are none.
+// reachWeb gives the pilot what transfer plugins look for in their environment: a directory of authorities (the stock
+// curl_plugin), and the site's proxy, for host names that do not exist.
 func (p *pool) reachWeb(spec map[string]any) {
 	const volume = "certificates"
 	for _, c := range list(spec, "containers") {
@@ -163,7 +163,7 @@ func (p *pool) reachWeb(spec map[string]any) {
 		"path": webServer(p.dir, p.settings).Certificates(), "type": "DirectoryOrCreate"}})
 }
 
-// copyPayload gives the pod as many payload containers as there are names, all like the first.
+// copyPayload gives the pod a payload container for each name, all like the first.
 func copyPayload(spec map[string]any, names []string) {
 	items, _ := spec["containers"].([]any)
 	for _, c := range list(spec, "containers") {

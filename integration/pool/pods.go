@@ -65,9 +65,8 @@ func (p *pool) startPods(ctx context.Context) error {
 	return p.dropImages(ctx)
 }
 
-// startSubmitSide waits until somebody listens there. Execution points tell the
-// collector of their slots when they start, and if that fails not again for five
-// minutes.
+// startSubmitSide waits until somebody listens there. Execution points report their slots to the collector when they
+// start. If that fails, they try again only after five minutes.
 func (p *pool) startSubmitSide(ctx context.Context) error {
 	if err := p.realise(ctx, p.poolPlan()); err != nil {
 		return err
@@ -84,7 +83,7 @@ func (p *pool) startSubmitSide(ctx context.Context) error {
 	})
 }
 
-// dropImages removes from the node what earlier builds of our own images left there.
+// dropImages removes our own images of earlier builds from the node.
 func (p *pool) dropImages(ctx context.Context) error {
 	var current []string
 	for _, ref := range p.images {
@@ -107,22 +106,22 @@ func (p *pool) makeHome() error {
 	return nil
 }
 
-// A plan is a kustomization of deploy/ and what the tests change of it.
+// A plan is a kustomization of deploy/ with the tests' changes.
 type plan struct {
 	pod    string
 	source string
 	config string
 	images map[string]string
 	edit   func(pod map[string]any)
-	// suffix makes the names of the other objects its own.
+	// suffix is added to the names of the other objects.
 	suffix string
-	// logsOf is the user that the pod's directory of logs is given to; 0 for a pod that sees to that itself.
+	// logsOf is the user who gets the pod's directory of logs; 0 for a pod that does that itself.
 	logsOf int
-	// keep says which other objects of the kustomization are wanted.
+	// keep reports which other objects of the kustomization are wanted.
 	keep func(kind string) bool
 }
 
-// realise renders the plan and makes its objects. A pod that was made from the same plan stays as it is.
+// realise renders the plan and makes its objects. A pod made from the same plan stays as it is.
 func (p *pool) realise(ctx context.Context, plan plan) error {
 	objects, err := cluster.Render(ctx, p.kubectl, adminConfig(p.dir), p.dir.Source("deploy", plan.source))
 	if err != nil {
@@ -146,7 +145,8 @@ func (p *pool) realise(ctx context.Context, plan plan) error {
 	switch {
 	case err == nil && live.String("metadata", "annotations", specAnnotation) == key && live.String("metadata", "deletionTimestamp") == "" &&
 		live.String("status", "phase") != "Failed" && live.String("status", "phase") != "Succeeded":
-		// The last job may have left a payload container with an image that cannot be pulled; the next one changes that.
+		// The last job may have left a payload container with an image that cannot be pulled; the next job changes
+		// that.
 		return p.waitPod(ctx, plan.pod, func(container string) bool { return !isPayload(container) })
 	case err != nil && !cluster.NotFound(err):
 		return err
@@ -179,7 +179,7 @@ func giveAway(dir string, uid int) error {
 	})
 }
 
-// edited applies the changes that the tests need to the objects of a kustomization.
+// edited makes the tests' changes to the objects of a kustomization.
 func (p *pool) edited(objects []cluster.Object, plan plan) (pod cluster.Object, others []cluster.Object, err error) {
 	for _, o := range objects {
 		switch kind := o.String("kind"); {
@@ -279,7 +279,7 @@ func isPayload(container string) bool {
 	return container == payloadName || strings.HasPrefix(container, payloadName+"-")
 }
 
-// waitPod waits until those containers of a pod run that are wanted.
+// waitPod waits until the wanted containers of a pod run.
 func (p *pool) waitPod(ctx context.Context, name string, wanted func(container string) bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, fmt.Errorf("the pod %s does not run after three minutes", name))
 	defer cancel()
@@ -318,7 +318,7 @@ func podRuns(pod cluster.Object, wanted func(container string) bool) (bool, erro
 	return true, nil
 }
 
-// waits is an error if the container waits for something.
+// waits returns an error if the container waits for something.
 func waits(container any, states map[string]map[string]any) error {
 	name, _ := container.(string)
 	waiting, ok := states[name]["waiting"].(map[string]any)
@@ -328,7 +328,7 @@ func waits(container any, states map[string]map[string]any) error {
 	return fmt.Errorf("its container %s waits: %v %v", name, waiting["reason"], waiting["message"])
 }
 
-// waitPool waits until the collector knows a usable slot of every execution point.
+// waitPool waits until the collector has a usable slot of every execution point.
 func (p *pool) waitPool(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("no slots appear within a minute; the daemons' logs are in %s", p.dir.Path("log")))
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"podstarter/integration/pool/internal/cluster"
 )
 
-// refusedImages is what images of the pool's registry begin with that the policy of deploy/policy refuses here, so that a
-// test can ask for one.
+// refusedImages begins the names of images of the pool's registry that the policy of deploy/policy refuses here, so
+// that a test can ask for one.
 const refusedImages = "not-on-this-cluster/"
 
 // applyPolicies makes the cluster-wide objects of deploy/policy, so that everything here runs under them.
@@ -30,7 +30,7 @@ func (p *pool) applyPolicies(ctx context.Context) error {
 	return nil
 }
 
-// refuse adds a prefix to the images that are refused, and reports whether a policy lists such.
+// refuse adds a prefix to the refused images, and reports whether a policy has such a list.
 func refuse(objects []cluster.Object, prefix string) bool {
 	found := false
 	for _, o := range objects {

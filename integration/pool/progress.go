@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// progress tells what was done and how long it took. Steps may run at the same time.
+// progress reports what was done and how long it took. Steps may run at the same
+// time.
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer

@@ -21,8 +21,8 @@ func suiteRoot(suite string) debian.RootFS {
 	}
 }
 
-// suiteVerb runs a command where programs for the pilot image are built. It is the
-// caller's own process in all but its root directory.
+// suiteVerb runs a command where programs for the pilot image are built. The command
+// is the caller's own process with another root directory.
 func suiteVerb(ctx context.Context, dir statedir.Dir, args []string) (int, error) {
 	if len(args) == 0 {
 		return 2, errUsage

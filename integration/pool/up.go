@@ -37,7 +37,7 @@ type pool struct {
 	kubectl  string
 	images   map[string]string
 	progress *progress
-	// log takes the output of the tools that are run.
+	// log takes the output of the tools.
 	log io.Writer
 }
 
@@ -114,7 +114,7 @@ func up(ctx context.Context, dir statedir.Dir, args []string) error {
 	return nil
 }
 
-// choose takes the arguments; what they do not say stays as it was.
+// choose takes the arguments; what they do not mention stays as it was.
 func (p *pool) choose(args []string) error {
 	s := &p.settings
 	if s.Condor == "" {
@@ -127,7 +127,7 @@ func (p *pool) choose(args []string) error {
 	flags.BoolVar(&s.Stock, "stock", s.Stock, "a second execution point, with the stock starter")
 	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
 	flags.StringVar(&s.APCondor, "ap-condor", s.APCondor, "the version of the submit side, if it is another")
-	// Not kept: nothing but the tests that asked for them has a use for them.
+	// Not kept: only the tests that asked for them use them.
 	flags.IntVar(&s.Faults, "faults", 0, "execution points that are there to fail")
 	flags.IntVar(&s.FaultsAPI, "faults-api", 0, "port on which these look for the API server")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers, of the execution point")
@@ -183,7 +183,7 @@ func (p *pool) installSelf() error {
 	return statedir.WriteFile(target, data, 0o755)
 }
 
-// prepareHost installs packages, and notes what of the machine will have to be set back.
+// prepareHost installs packages, and notes what must be restored on the machine later.
 func (p *pool) prepareHost(ctx context.Context) error {
 	if p.settings.Sysctls == nil {
 		p.settings.Sysctls = cluster.ReadSysctls()
@@ -257,8 +257,8 @@ func (p *pool) choosePorts() error {
 	return nil
 }
 
-// startAll does everything that can be done at the same time at the same time: building the cluster's components, and
-// making images, take long when nothing is cached.
+// startAll does as much as possible at the same time: building the cluster's components and making images take long
+// when nothing is cached.
 func (p *pool) startAll(ctx context.Context) error {
 	if err := p.startRegistry(ctx); err != nil {
 		return err

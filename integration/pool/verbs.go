@@ -105,7 +105,7 @@ func kubectl(ctx context.Context, dir statedir.Dir, args []string) error {
 
 func adminConfig(dir statedir.Dir) string { return dir.Path("admin.kubeconfig") }
 
-// status says in one line what runs.
+// status prints on one line what runs.
 func status(ctx context.Context, dir statedir.Dir) (int, error) {
 	settings, err := dir.Load()
 	if err != nil {
@@ -144,13 +144,13 @@ func webAddress(s statedir.Settings) string {
 	return fmt.Sprintf("127.0.0.1:%d", s.Ports[web.HTTP])
 }
 
-// A slot is what the collector says about one.
+// A slot is the collector's entry of one.
 type slot struct {
 	name, state string
 	ours        bool
 }
 
-// isFault tells the slots of execution points that are there to fail.
+// isFault reports whether a slot is of an execution point for tests of failures.
 func (s slot) isFault() bool { return strings.Contains(s.name, "@"+faultPrefix) }
 
 func (s slot) usable() bool { return s.state == "Unclaimed" || s.state == "Claimed" }

@@ -1,7 +1,7 @@
 # A personal pool without root: one user runs every daemon, our starter runs the
 # job beside itself. It is made in the pilot container, under a user of its own.
 # Arguments: path of the starter, port. Prints what the job printed, the event
-# log, and the processes that are left of the user when all is over.
+# log, and the user's remaining processes at the end.
 set -eu
 starter=$1 port=$2 user=personal
 id $user >/dev/null 2>&1 || useradd -m -u 20007 $user

@@ -1,10 +1,10 @@
-// Times HTCondor's own ClassAd library at what bench.go times ours at.
+// Measures HTCondor's own ClassAd library with the same work as ours (ours.go).
 //
 //   libclassad MACHINES JOBS ROUNDS
 //
 // Both files are written by the tools' option -long. Prints a line for each round and
 // kind of work: the kind, how many were done, nanoseconds for all of it, and a
-// number that the two libraries must agree about.
+// number that must be the same for both libraries.
 
 #include <chrono>
 #include <cstdlib>
@@ -138,7 +138,7 @@ int main(int argc, char **argv) {
 		return 2;
 	}
 	registerFunctions();
-	// As HTCondor has it: values that are undefined in one ad are not looked for in the other's parent.
+	// As in HTCondor: values that are undefined in one ad are not looked up in the other's parent.
 	classad::SetOldClassAdSemantics(true);
 	std::vector<Text> machineTexts = read(argv[1]), jobTexts = read(argv[2]);
 	for (int round = 0; round < atoi(argv[3]); round++) {

@@ -1,5 +1,5 @@
-// Package cache keeps what takes long to make (built components, root file systems) in the user's cache directory, keyed
-// by everything that went into it, so that a fresh checkout on the same machine starts warm.
+// Package cache keeps slow build results (built components, root file systems) in the user's cache directory, keyed by
+// everything that went into them, so that a fresh checkout on the same machine starts warm.
 package cache
 
 import (
@@ -37,8 +37,8 @@ func Key(parts ...string) string {
 }
 
 // Dir returns the directory of an entry. If there is none yet, build fills an empty directory, which becomes the entry
-// when build succeeds. A build that was interrupted leaves nothing that counts. Two programs that want the same family at
-// the same time take turns.
+// when build succeeds. An interrupted build leaves no entry. Two programs that want the same family at the same time
+// take turns.
 func (c Cache) Dir(ctx context.Context, family, key string, build func(ctx context.Context, dir string) error) (string, error) {
 	entry := filepath.Join(c.Root, family, key)
 	if _, err := os.Stat(entry); err == nil {

@@ -56,7 +56,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s: the API server answers %d: %s", e.Request, e.Code, e.Body)
 }
 
-// NotFound says whether err is the API server's word that there is no such object.
+// NotFound reports whether err is the API server's answer that there is no such object.
 func NotFound(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Code == http.StatusNotFound
@@ -124,7 +124,7 @@ func (o Object) String(names ...string) string {
 	return s
 }
 
-// collections are the kinds that the pool's manifests use.
+// collections are the kinds in the pool's manifests.
 var collections = map[string]struct {
 	base       string
 	namespaced bool
@@ -157,7 +157,7 @@ func path(kind, name string) (string, error) {
 	return p, nil
 }
 
-// Apply creates the object or changes it to what is said (server-side apply).
+// Apply creates the object or changes it as given (server-side apply).
 func (a *API) Apply(ctx context.Context, o Object) error {
 	p, err := path(o.String("kind"), o.String("metadata", "name"))
 	if err != nil {
@@ -223,7 +223,8 @@ func (a *API) DeletePod(ctx context.Context, name string, grace int) error {
 	})
 }
 
-// Poll calls ready until it says yes or ctx ends; then it returns ctx's error and the last one of ready.
+// Poll calls ready until it returns true or ctx ends; then it returns ctx's error and the last one of
+// ready.
 func Poll(ctx context.Context, every time.Duration, ready func(context.Context) (bool, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

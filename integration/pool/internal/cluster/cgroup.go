@@ -44,7 +44,7 @@ func FindCgroups(name string) (CgroupTree, error) {
 	return t, nil
 }
 
-// Make makes the tree's directories, with every controller that can be had.
+// Make makes the tree's directories, with every available controller.
 func (t CgroupTree) Make() error {
 	for _, h := range t.hierarchies {
 		dir := filepath.Join(h.mount, t.Name)
@@ -72,8 +72,8 @@ func (t CgroupTree) Make() error {
 	return nil
 }
 
-// delegate turns on every controller for the children of a v2 directory, as far as the kernel lets us (cgroups(7)): which
-// ones are needed is the kubelet's to say.
+// delegate turns on every controller for the children of a v2 directory, as far as the kernel lets us (cgroups(7)): the
+// kubelet decides which ones it needs.
 func delegate(dir string) {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"podstarter/integration/pool/internal/tool"
 )
 
-// A Component is a Go module of its own whose only use is to say which programs to build at which versions.
+// A Component is a Go module of its own that only says which programs to build at which versions.
 type Component struct {
 	// Family names the cache entry.
 	Family string

@@ -78,7 +78,7 @@ func UnmountBelow(dirs ...string) error {
 	return errs.ErrorOrNil()
 }
 
-// RemoveIdle removes what nobody uses below dir, and dir itself if nothing is left: links to nowhere, sockets that nobody
+// RemoveIdle removes unused entries below dir, and dir itself if nothing is left: links to nowhere, sockets that nobody
 // listens on, empty directories.
 func RemoveIdle(dir string) {
 	entries, err := os.ReadDir(dir)

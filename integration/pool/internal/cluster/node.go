@@ -89,7 +89,7 @@ func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 	return n.ready(ctx, APIServer, n.Server()+"/readyz", api.client)
 }
 
-// auditPolicy makes the API server write down what pilots ask of it, and nothing else: one line when it answers, and for a watch
+// auditPolicy makes the API server log pilots' requests, and nothing else: one line when it answers, and for a watch
 // one more when that ends.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -100,7 +100,7 @@ rules:
   - level: None
 `
 
-// ready waits until a daemon answers 200, or says where its log is.
+// ready waits until a daemon answers 200, or names its log in the error.
 func (n Node) ready(ctx context.Context, name, url string, client *http.Client) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, fmt.Errorf("%s does not become ready in two minutes", name))
 	defer cancel()
@@ -142,7 +142,7 @@ func (n Node) StartContainerd(ctx context.Context) error {
 	}
 	started, err := n.Daemons.Start(ctx, daemon.Spec{
 		Name: Containerd, Args: []string{"containerd", "--config", path}, Inputs: []string{config},
-		// What it pulls is on this machine, or, in tests of failures, nowhere.
+		// What it pulls is on this machine or, in tests of failures, nowhere.
 		Env: []string{"HTTP_PROXY=", "HTTPS_PROXY=", "ALL_PROXY=", "http_proxy=", "https_proxy=", "all_proxy="},
 	})
 	if err != nil || !started {
@@ -185,8 +185,8 @@ state = %q
   path = %[7]q
 `
 
-// noNetwork is a CNI configuration whose plugin does not exist: containerd calls its network ready as soon as there is one,
-// and the node is ready only then. Only a pod with a network of its own would miss the plugin.
+// noNetwork is a CNI configuration whose plugin does not exist: containerd calls its network ready as soon as it has a
+// configuration, and the node is ready only then. Only a pod with a network of its own would need the plugin.
 const noNetwork = `{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}
 `
 
@@ -253,14 +253,14 @@ func (n Node) kubeletConfig() map[string]any {
 		"containerRuntimeEndpoint": "unix://" + n.ContainerdSocket(),
 		"cgroupDriver":             "cgroupfs", "cgroupRoot": "/" + n.Cgroups.Name, "failCgroupV1": false, "failSwapOn": false,
 		"enforceNodeAllocatable": []string{}, "localStorageCapacityIsolation": false, "makeIPTablesUtilChains": false,
-		// A test machine may have little room left; nothing here is worth an eviction.
+		// A test machine may have little room left; an eviction would help nobody here.
 		"evictionHard":                m{"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "0%", "imagefs.available": "1%"},
 		"imageGCHighThresholdPercent": 100,
 		"podLogsDir":                  n.State.Path("log", "pods"),
 		"volumePluginDir":             n.State.Path("kubelet", "volume-plugins"),
 		"resolvConf":                  "",
 		"registryPullQPS":             0,
-		// A registry that hangs holds up the pod that wants something of it, and no other.
+		// A hanging registry delays only the pod that pulls from it.
 		"serializeImagePulls": false,
 	}
 }

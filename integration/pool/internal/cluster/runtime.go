@@ -28,8 +28,8 @@ func (n Node) RemoveContainers(ctx context.Context) error {
 	return nil
 }
 
-// removeAll removes until nothing is listed: containerd's own clean-up runs at the same time, so that what was listed may be
-// gone when its turn comes, which makes the client complain.
+// removeAll removes until nothing is listed: containerd's own clean-up runs at the same time, so a listed item may be
+// gone when its turn comes, and the client complains.
 func (n Node) removeAll(ctx context.Context, kind string, remove []string) error {
 	var last error
 	for range 5 {
@@ -42,8 +42,8 @@ func (n Node) removeAll(ctx context.Context, kind string, remove []string) error
 	return last
 }
 
-// KillLeftovers ends what outlived its containerd: the shims that were told this pool's socket, and the processes in this
-// pool's cgroups. Nobody else's processes are in either set.
+// KillLeftovers ends processes that outlived their containerd: the shims that were told this pool's socket, and the
+// processes in this pool's cgroups. Both sets contain only our processes.
 func (n Node) KillLeftovers(ctx context.Context) error {
 	var errs *multierror.Error
 	for range 20 {
@@ -114,7 +114,7 @@ func shims(socket string) []int {
 	return pids
 }
 
-// DropImages removes the images that came from below prefix, a registry's address, unless they are those that keep names.
+// DropImages removes the images pulled from below prefix, a registry's address, unless they are in keep.
 func (n Node) DropImages(ctx context.Context, prefix string, keep []string) error {
 	out, err := n.Ctr(ctx, "images", "ls")
 	if err != nil {

@@ -81,7 +81,7 @@ func (d Set) Running(name string) (Record, bool) {
 	return r, r.Alive()
 }
 
-// Alive says whether the very process that was recorded still runs.
+// Alive reports whether the very process that was recorded still runs.
 func (r Record) Alive() bool {
 	boot, err := bootID()
 	if err != nil || boot != r.Boot {

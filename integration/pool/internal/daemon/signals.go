@@ -21,10 +21,10 @@ const (
 	lastSignal = 64
 )
 
-// restoreSignals gives every ignored signal its default again. What is ignored is
-// inherited by all that a daemon starts, down to the jobs, and depends on who
-// started the pool: make(1), for one, leaves the C library's own signals 32 and
-// 33 ignored in what it runs.
+// restoreSignals gives every ignored signal its default again. Everything that a
+// daemon starts, down to the jobs, inherits ignored signals, and they depend on who
+// started the pool: make(1), for one, leaves the C library's own signals 32 and 33
+// ignored in its children.
 func restoreSignals() error {
 	for sig := uintptr(1); sig <= lastSignal; sig++ {
 		if sig == uintptr(unix.SIGKILL) || sig == uintptr(unix.SIGSTOP) {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestIgnoredSignalsEndHere: what whoever started the pool ignores, a daemon does
-// not.
+// TestIgnoredSignalsEndHere: a daemon does not ignore the signals that whoever
+// started the pool ignores.
 func TestIgnoredSignalsEndHere(t *testing.T) {
 	signal.Ignore(syscall.SIGUSR2)
 	defer signal.Reset(syscall.SIGUSR2)

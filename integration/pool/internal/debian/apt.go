@@ -64,8 +64,8 @@ func Mirror(ctx context.Context) (string, error) {
 	return parseMirror(out)
 }
 
-// parseMirror picks the site of the main archive: the other sites, if any, only hold updates to it, and they say so in
-// the release's name.
+// parseMirror picks the site of the main archive. Other sites, if any, only have updates to it, and their release's
+// name says so.
 func parseMirror(out string) (string, error) {
 	for line := range strings.Lines(out) {
 		site, release, ok := strings.Cut(strings.TrimSpace(line), " ")

@@ -42,7 +42,7 @@ func (r RootFS) args(target, mirror string) []string {
 	return append(args, r.Suite, target, mirror)
 }
 
-// Key says all that goes into the root file system, except for what the mirror holds today.
+// Key is all that goes into the root file system, except the present contents of the mirror.
 func (r RootFS) Key() string {
 	return strings.Join(r.args("", ""), "\x00")
 }

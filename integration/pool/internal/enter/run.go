@@ -177,9 +177,9 @@ func run(cmd Command, env []string, self *os.File) (int, error) {
 // to Exec.
 const Verb = "exec-inside"
 
-// Exec is the body of the program's verb Verb: it becomes the command, which then dies with the process that called Run: a
-// test that is cut short must not leave its commands to the next. syscall.SysProcAttr.Pdeathsig cannot do this, because it
-// looks for its parent by a number that the container's process namespace does not have.
+// Exec is the body of the program's verb Verb: it becomes the command, which then dies with the process that called
+// Run, so that an interrupted test leaves no commands to the next. syscall.SysProcAttr.Pdeathsig cannot do this,
+// because it looks for its parent by a number that the container's process namespace does not have.
 func Exec(args []string) error {
 	if len(args) == 0 {
 		return errors.New("usage: " + Verb + " PROGRAM ARG…")

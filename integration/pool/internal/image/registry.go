@@ -38,7 +38,7 @@ func (s Store) Add(p Packed) error {
 		if target, err := os.Readlink(s.path(l.Digest)); err == nil && target == l.Path {
 			continue
 		}
-		// A link that an earlier pool left may point to where nothing is any more.
+		// A link of an earlier pool may point to a file that is gone.
 		_ = os.Remove(s.path(l.Digest))
 		if err := os.Symlink(l.Path, s.path(l.Digest)); err != nil {
 			return fmt.Errorf("adding the image %s to the registry: %w", p.Name, err)
@@ -96,7 +96,7 @@ var faults = map[string]http.HandlerFunc{
 	},
 }
 
-// refuse answers as the distribution specification has errors.
+// refuse answers with an error in the form of the distribution specification.
 func refuse(status int, code, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

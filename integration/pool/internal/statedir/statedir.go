@@ -97,7 +97,7 @@ func (d Dir) Run(names ...string) string {
 	return filepath.Join(append([]string{"/run/podstarter-" + d.ID()}, names...)...)
 }
 
-// Settings are the choices that later runs must repeat.
+// Settings are choices that later runs must repeat.
 type Settings struct {
 	// Condor is the HTCondor version of the pool: "25.14" or "23.9".
 	Condor string
@@ -109,10 +109,10 @@ type Settings struct {
 	Slots int
 	// Partitionable says that the startd cuts the slots out of one when a job needs one.
 	Partitionable bool
-	// Mode is how little the pilot has in common with its payload containers: "shared", "unshared" or "rootless".
+	// Mode is what the pilot shares with its payload containers: "shared", "unshared" or "rootless".
 	Mode string
-	// Faults is the number of execution points that are there to fail, and FaultsAPI the port on which they look for the API
-	// server.
+	// Faults is the number of execution points for tests of failures, and FaultsAPI the port on which they look for the
+	// API server.
 	Faults, FaultsAPI int
 	// Ports are the ports chosen, by the name of what listens on them.
 	Ports map[string]int
@@ -122,7 +122,7 @@ type Settings struct {
 	Link string
 	// Sysctls are the kernel settings that the kubelet changes, as they were before.
 	Sysctls map[string]string
-	// Absent are the directories outside of the state that did not exist before and go when the pool goes.
+	// Absent are directories outside of the state that did not exist before; they are removed with the pool.
 	Absent []string
 }
 
@@ -137,7 +137,7 @@ func (s Settings) Versions() []string {
 
 func (d Dir) settingsPath() string { return d.Path("settings.json") }
 
-// Load reads the settings. Without any it returns empty ones.
+// Load reads the settings. If there are none, it returns empty ones.
 func (d Dir) Load() (Settings, error) {
 	var s Settings
 	text, err := os.ReadFile(d.settingsPath())

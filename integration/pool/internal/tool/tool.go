@@ -21,7 +21,7 @@ type Command struct {
 	Dir string
 	// Env are settings added to the caller's environment.
 	Env []string
-	// Log takes what the program writes, as far as it is not returned; nil discards it.
+	// Log takes the program's output that is not returned; nil discards it.
 	Log io.Writer
 	// Stdin is what the program reads.
 	Stdin string

@@ -35,10 +35,10 @@ func publish(certificate, dir string) error {
 	return statedir.WriteFile(fmt.Sprintf("%s/%s.0", dir, name), text, 0o644)
 }
 
-// subjectHash is what names the file of a certificate in a directory of
-// authorities, as `openssl x509 -subject_hash` prints it: for a subject that is a
-// common name alone, in small letters with single spaces, which the canonical form
-// of names leaves as it is (crypto/x509/x_name.c: x509_name_canon).
+// subjectHash is the file name of a certificate in a directory of authorities, as
+// `openssl x509 -subject_hash` prints it. It works for a subject with only a common
+// name, in small letters with single spaces, which the canonical form of names
+// leaves as it is (crypto/x509/x_name.c: x509_name_canon).
 func subjectHash(commonName string) (string, error) {
 	type attribute struct {
 		Type  asn1.ObjectIdentifier

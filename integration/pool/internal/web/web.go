@@ -24,7 +24,7 @@ import (
 	"podstarter/integration/pool/internal/statedir"
 )
 
-// Name is that of the daemon and the beginning of those of its ports.
+// Name is the name of the daemon and the beginning of its ports' names.
 const Name = "web"
 
 // The names of the ports.
@@ -40,8 +40,8 @@ const Token = "open-sesame"
 //go:embed nginx.conf
 var configuration string
 
-// Server is the web server of one pool. All its files are below Dir, but for the
-// logs.
+// Server is the web server of one pool. All its files except the logs are below
+// Dir.
 type Server struct {
 	Dir    string         // files/ is served, put/ takes uploads
 	Logs   string         // directory of the logs
@@ -61,8 +61,8 @@ func (s Server) path(names ...string) string {
 	return filepath.Join(append([]string{s.Dir}, names...)...)
 }
 
-// Certificates is the directory that execution points look for certificates of
-// authorities in. It is empty until a test puts one there.
+// Certificates is the directory in which execution points look for certificates of
+// authorities. It is empty until a test puts one there.
 func (s Server) Certificates() string { return s.path("certificates") }
 
 // Start starts the server, or leaves it as it is if it runs already, and waits
