@@ -102,8 +102,8 @@ func TestAdIndex(t *testing.T) {
 	}
 }
 
-// TestCollidingNames looks up names that have the same hash, and in ads that have
-// the attribute in other places, by the same expression.
+// TestCollidingNames looks up names that have the same hash, also by one expression
+// in ads that have the attribute in other places.
 func TestCollidingNames(t *testing.T) {
 	const a, b = "costarring", "liquid"
 	if hashName(a) != hashName(b) {
@@ -137,7 +137,7 @@ func TestCollidingNames(t *testing.T) {
 	}
 }
 
-// TestRealAds reads ads that HTCondor printed and prints them as it did.
+// TestRealAds reads ads that HTCondor printed and prints them in the same way.
 func TestRealAds(t *testing.T) {
 	files, err := filepath.Glob("../testdata/classads/*.ad")
 	if err != nil || len(files) == 0 {

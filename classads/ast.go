@@ -91,8 +91,8 @@ func cutNUL(s string) string {
 	return s
 }
 
-// specialName marks the attribute names that mean something when no attribute
-// of that name exists (HTCondor src/classad/classad.cpp:LookupInScope).
+// specialName marks the attribute names that have a meaning when no attribute of
+// that name exists (HTCondor src/classad/classad.cpp:LookupInScope).
 type specialName uint8
 
 const (

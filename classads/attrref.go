@@ -34,9 +34,9 @@ func (r *attrRef) eval(ev *evaluator, sc *scope) Value {
 	return v
 }
 
-// constant returns the literal that the attribute is, in the frequent cases
-// that need nothing else to find it: name, MY.name and TARGET.name. It returns
-// nil in all others.
+// constant returns the literal that the attribute has, in the frequent cases that
+// need no more to find it: name, MY.name and TARGET.name. It returns nil in all
+// others.
 func (r *attrRef) constant(sc *scope) *literal {
 	if sc == nil || sc.in != nil || r.absolute {
 		return nil
@@ -76,8 +76,8 @@ func (r *attrRef) in(a *Ad) node {
 // circular is the value of an attribute that refers to itself.
 var circular = Value{}
 
-// find returns the expression that the reference means and the scope it must
-// be evaluated in, or a nil node and the value of the reference.
+// find returns the expression that the reference means and the scope in which to
+// evaluate it, or a nil node and the value of the reference.
 func (r *attrRef) find(ev *evaluator, sc *scope) (node, *scope, Value) {
 	if r.from != nil {
 		return r.findFrom(ev, sc)
@@ -167,5 +167,5 @@ func (r *attrRef) project(ev *evaluator, sc *scope, l *listNode) Value {
 	return Value{kind: List, list: out}
 }
 
-// elementSize is what an element of a list is counted as, in bytes.
+// elementSize is the accounted size of a list's element, in bytes.
 const elementSize = 64

@@ -38,7 +38,7 @@ func BenchmarkParseOld(b *testing.B) {
 	}
 }
 
-// BenchmarkParseOldLines is how an ad is read from the wire.
+// BenchmarkParseOldLines reads an ad as it comes from the wire.
 func BenchmarkParseOldLines(b *testing.B) {
 	lines := strings.Split(strings.TrimSpace(largeAd(b)), "\n")
 	b.ReportAllocs()

@@ -31,15 +31,15 @@ var builtins = func() map[string]*builtin {
 	return m
 }()
 
-// evaluationFunctions can parse text, which looks functions up: a package
-// variable cannot refer to itself that way, hence the init function.
+// evaluationFunctions can parse text, which looks functions up. A package variable
+// cannot refer to itself in that way, so there is an init function.
 func init() {
 	for i := range evaluationFunctions {
 		builtins[string(appendLower(nil, evaluationFunctions[i].name))] = &evaluationFunctions[i]
 	}
 }
 
-// longestName is the length of the longest name of a function, at least.
+// longestName is at least the length of the longest name of a function.
 const longestName = 32
 
 func lookupBuiltin(name string) *builtin {

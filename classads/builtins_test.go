@@ -40,7 +40,7 @@ func TestFunctionsAreHTCondors(t *testing.T) {
 	}
 }
 
-// functionTable is what FUNCTIONS.md holds.
+// functionTable is the content of FUNCTIONS.md.
 func functionTable() string {
 	var b strings.Builder
 	b.WriteString("# Built-in functions\n\nGenerated from the table in the code: `CLASSADS_UPDATE=1 go test -run TestFunctionTable ./classads`.\n")
@@ -71,7 +71,7 @@ func TestFunctionTable(t *testing.T) {
 	}
 }
 
-// TestInjected is about the functions that ask for the time, chance or users.
+// TestInjected tests the functions that use the time, chance or users.
 func TestInjected(t *testing.T) {
 	zone := time.FixedZone("ZST", -5*3600)
 	var traced []string

@@ -74,7 +74,7 @@ func ordered(op operator, c int) Value {
 	return BoolValue(c > 0)
 }
 
-// orderedReal is apart from ordered because NaN is neither less nor equal nor
+// orderedReal is separate from ordered because NaN is neither less nor equal nor
 // greater.
 func orderedReal(op operator, a, b float64) Value {
 	switch op {
@@ -92,5 +92,5 @@ func orderedReal(op operator, a, b float64) Value {
 	return BoolValue(a > b)
 }
 
-// sign makes a comparison result -1, 0 or 1.
+// sign turns a comparison result into -1, 0 or 1.
 func sign(c int) int64 { return int64(order(int64(c), 0)) }

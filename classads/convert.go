@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// toInt converts as int() does; the value is an error or undefined where it
-// cannot (HTCondor src/classad/value.cpp:convertValueToIntegerValue).
+// toInt converts as int() does; if it cannot, the value is an error or undefined
+// (HTCondor src/classad/value.cpp:convertValueToIntegerValue).
 func toInt(v Value) Value {
 	switch v.kind {
 	case Undefined, Int:
@@ -65,7 +65,7 @@ func toString(ev *evaluator, v Value) Value {
 	return StringValue(string(s))
 }
 
-// scanReal reads the real that the text begins with, as C's strtod does; it
+// scanReal reads the real at the beginning of the text, as C's strtod does, and
 // reports whether there is one.
 func scanReal(s string) (float64, bool) {
 	s = strings.TrimLeft(s, spaces)
@@ -149,6 +149,6 @@ func scanHex(s string, i int) (float64, bool) {
 	return r, true
 }
 
-// wholeSeconds is a relative time as HTCondor has it where it wants an integer
+// wholeSeconds is the integer that HTCondor makes of a relative time
 // (src/classad/classad/value.h:IsRelativeTimeValue).
 func wholeSeconds(v Value) int64 { return int64(truncate32(v.float())) }

@@ -44,8 +44,7 @@ type answer struct {
 	Problem string `json:"problem"`
 }
 
-// ask has HTCondor answer all queries, in one process for as long as that does
-// not crash.
+// ask lets HTCondor answer all queries, in one process as long as that does not crash.
 func ask(t *testing.T, queries []query) []answer {
 	t.Helper()
 	var answers []answer
@@ -234,8 +233,8 @@ func compareAnswers(t *testing.T, queries []query) {
 		len(queries), differ, leaked, problems, kinds)
 }
 
-// nearly tells whether a value is pow's and differs in its last digit alone: the
-// C library's pow is not always the nearest double, ours is.
+// nearly reports whether a value is pow's and differs only in its last digit: the C library's pow is not always
+// the nearest double, ours is.
 func nearly(expr, a, b string) bool {
 	x, errA := strconv.ParseFloat(a, 64)
 	y, errB := strconv.ParseFloat(b, 64)
@@ -260,9 +259,8 @@ func kindOf(a answer) string {
 	return "number"
 }
 
-// leaks are the functions that in HTCondor leave the evaluation in the ad in
-// which it looked for their first argument: what is evaluated after them, in a
-// match, means another ad. That is not followed here.
+// leaks are the functions after which HTCondor continues in the ad in which it looked up their first argument: in
+// a match, what it evaluates then means another ad. This package does not do that.
 var leaks = regexp.MustCompile(`(?i)evalInEachContext|countMatches|unresolved`)
 
 // farTimes are times whose year does not fit in C's struct tm: HTCondor reads

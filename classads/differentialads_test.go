@@ -28,7 +28,7 @@ func recordedAds(t *testing.T) map[string]string {
 	return ads
 }
 
-// matched are ads that meet each other; the others are evaluated alone.
+// matched are ads that are matched with each other; the others are evaluated alone.
 var matched = map[string]string{"job": "machine", "machine": "job", "submitter": "machine"}
 
 // TestRealAdsAgainstHTCondor reads and prints every attribute of the ads of a pool,

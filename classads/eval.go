@@ -52,11 +52,11 @@ const (
 	DefaultBytes = 64 << 20
 )
 
-// searchSteps bounds the search for patterns in one evaluation; it is PCRE2's
-// match limit, which HTCondor has for each search.
+// searchSteps limits the search for patterns in one evaluation. It is PCRE2's match
+// limit, which HTCondor has for each search.
 const searchSteps = 10_000_000
 
-// scope is an ad in the role of the place where names are looked up.
+// scope is an ad in which names are looked up.
 type scope struct {
 	ad     *Ad
 	parent *scope // the ad that encloses this one
@@ -65,14 +65,14 @@ type scope struct {
 	left   *scope // on the scope around a match: where the evaluation began
 	env    *Env
 
-	// A scope may stand for another, in, while what is evaluated was written
+	// A scope may stand for another, in, while the evaluated expression was written
 	// elsewhere: then nested ads and lists belong to lexical.
 	in, lexical *scope
 }
 
-// within returns the scope in which to evaluate the elements of a list: names
-// mean what they mean in sc, where the list is used, but nested ads belong to
-// where the list was written (HTCondor's nodes know their parent ad).
+// within returns the scope in which to evaluate the elements of a list. Names mean
+// what they mean in sc, where the list is used, but nested ads belong to where the
+// list was written (HTCondor's nodes know their parent ad).
 func within(sc *scope, written *scope) *scope {
 	if sc == nil || sc == written {
 		return sc
@@ -98,9 +98,8 @@ func (sc *scope) home() *scope {
 	return sc
 }
 
-// matched returns the ad that a name means in the surroundings of a match
-// (HTCondor src/classad/matchClassad.cpp), nil if there is none. Only an
-// outermost ad has such surroundings.
+// matched returns the ad that a name means in the scope around a match (HTCondor
+// src/classad/matchClassad.cpp), or nil. Only an outermost ad has such a scope.
 func (sc *scope) matched(name specialName) *scope {
 	switch {
 	case sc.parent != nil:
@@ -126,7 +125,7 @@ func (sc *scope) matched(name specialName) *scope {
 	return sc.root.left.other
 }
 
-// inner returns the scope of a nested ad. Its outermost is that of sc.
+// inner returns the scope of a nested ad. Its outermost scope is that of sc.
 func (sc *scope) inner(ad *Ad) *scope {
 	if sc = sc.home(); sc == nil {
 		return outer(ad, nil)
@@ -216,8 +215,8 @@ func (ev *evaluator) finish(v Value) Value {
 	return v
 }
 
-// fail ends the whole evaluation. The result is an error whatever the
-// operators around do.
+// fail ends the whole evaluation. The result is an error, whatever the operators
+// around do.
 func (ev *evaluator) fail(reason string) Value {
 	if !ev.failed {
 		ev.failed, ev.reason = true, reason
@@ -317,7 +316,7 @@ func (n *adNode) eval(ev *evaluator, sc *scope) Value {
 	return Value{kind: Record, sc: sc.inner(n.ad)}
 }
 
-// callSteps is what a function call takes in steps beside its arguments.
+// callSteps is how many steps a function call counts, in addition to its arguments.
 const callSteps = 8
 
 func (c *call) eval(ev *evaluator, sc *scope) Value {

@@ -20,9 +20,9 @@ func (a *Ad) Flatten(e *Expr, env Env) (*Expr, error) {
 	return &Expr{r.node()}, nil
 }
 
-// residue is a flattened expression: a tree, or a value if the tree is nil.
-// With an operator it is both, joined by the operator, which is commutative
-// and associative: so constants from different depths can come together.
+// residue is a flattened expression: a tree, or a value if the tree is nil. With an operator
+// it is both, joined by that operator, which is commutative and associative, so that
+// constants from different depths can be combined.
 type residue struct {
 	op   operator
 	v    Value
@@ -262,9 +262,8 @@ func combine(op operator, a, b residue) residue {
 	return residue{op: op, v: b.v, tree: &operation{op: op, a: a.node(), b: b.tree}}
 }
 
-// decided joins a constant and a tree with && or || where the constant alone
-// decides, or is true and can go. A number that is the constant becomes a
-// boolean.
+// decided combines a constant and a tree with && or || if the constant alone decides, or is
+// true and can be dropped. A constant number becomes a boolean.
 func decided(op operator, a, b *residue) (residue, bool) {
 	for _, pair := range [][2]*residue{{a, b}, {b, a}} {
 		constant, other := pair[0], pair[1]

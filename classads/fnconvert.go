@@ -58,8 +58,8 @@ func fnRelTime(ev *evaluator, sc *scope, c *call) Value {
 	case AbsTime:
 		return RelTimeValue(float64(v.num))
 	case String:
-		// The text of a literal the parser has turned into a time; of any
-		// other HTCondor makes 0.
+		// The parser has turned the text of a literal into a time. Of any other
+		// text HTCondor makes 0.
 		return RelTimeValue(0)
 	}
 	return ErrorValue("relTime: the value cannot be converted to a time")
@@ -88,8 +88,8 @@ func fnAbsTime(ev *evaluator, sc *scope, c *call) Value {
 	case Undefined, Error, AbsTime:
 		return v
 	case String:
-		// The text of a literal the parser has turned into a time; any other
-		// HTCondor returns as it is.
+		// The parser has turned the text of a literal into a time. HTCondor returns
+		// any other text unchanged.
 		return v
 	case Int:
 		unix = int64(int32(v.num)) // cut off, as HTCondor does

@@ -170,8 +170,8 @@ func joinV1(words []string) string {
 	return b.String()
 }
 
-// variables is an environment under construction. A value of nil marks an
-// entry without =, which holds a macro to be expanded later.
+// variables is an environment under construction. A nil value marks an entry
+// without =, which is a macro to be expanded later.
 type variables map[string]*string
 
 // set takes NAME=value (HTCondor src/condor_utils/env.cpp:SetEnvWithErrorMessage).
@@ -226,7 +226,8 @@ func fnMergeEnvironment(ev *evaluator, sc *scope, c *call) Value {
 	return StringValue(vs.String())
 }
 
-// v1Delimiters may stand first in the old form, to say what separates entries.
+// v1Delimiters may be the first character of the old form, to say what separates
+// entries.
 const v1Delimiters = "!#$%&*+,-/:;<>?@^`|~\x1F"
 
 func fnEnvV1ToV2(ev *evaluator, sc *scope, c *call) Value {

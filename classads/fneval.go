@@ -55,7 +55,7 @@ func fnEval(ev *evaluator, sc *scope, c *call) Value {
 	if ev.depth <= 0 {
 		return ev.fail("the evaluation nests too deep")
 	}
-	// Parsing costs memory and time that the evaluation answers for.
+	// Parsing costs memory and time, which count for the evaluation.
 	if !ev.spend(elementSize * len(v.str)) {
 		return Value{kind: Error}
 	}
@@ -69,7 +69,7 @@ func fnEval(ev *evaluator, sc *scope, c *call) Value {
 	return v
 }
 
-// fnUnparse looks in the innermost ad only, by the text of its argument.
+// fnUnparse looks only in the innermost ad, by the text of its argument.
 func fnUnparse(ev *evaluator, sc *scope, c *call) Value {
 	ref, ok := soleAttribute(c)
 	if !ok || len(c.args) != 1 {

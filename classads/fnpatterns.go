@@ -55,9 +55,8 @@ func (ev *evaluator) match(p *pattern.Pattern, s string) (bool, Value) {
 	return found, Value{}
 }
 
-// patternArgs evaluates the arguments of a pattern function: error before
-// undefined before a wrong type. Those that are no strings must be allowed by
-// want.
+// patternArgs evaluates the arguments of a pattern function: error before undefined
+// before a wrong type. want must allow those that are not strings.
 func patternArgs(ev *evaluator, sc *scope, c *call, want ...Kind) (args [4]Value, bad *Value) {
 	undefined, wrong, failed := false, false, false
 	for i, n := range c.args {
@@ -189,7 +188,7 @@ func substitute(ev *evaluator, p *pattern.Pattern, target, replacement string, w
 	return StringValue(string(out))
 }
 
-// appendReplacement fills \0 to \9 in; it reports whether those groups exist.
+// appendReplacement replaces \0 to \9, and reports whether those groups exist.
 func appendReplacement(dst []byte, target, replacement string, loc []int) ([]byte, bool) {
 	for i := 0; i < len(replacement); i++ {
 		c := replacement[i]
@@ -209,15 +208,15 @@ func appendReplacement(dst []byte, target, replacement string, loc []int) ([]byt
 	return dst, true
 }
 
-// compiledPattern is what a call keeps of the pattern it compiled last.
+// compiledPattern is the pattern that a call compiled last.
 type compiledPattern struct {
 	text  string
 	flags pattern.Flags
 	*pattern.Pattern
 }
 
-// pattern compiles a pattern; a call with the same pattern again, as most
-// have, uses what the last one compiled.
+// pattern compiles a pattern. If a call has the same pattern again, as most have,
+// it returns the one compiled last.
 func (c *call) pattern(text string, flags pattern.Flags) (*pattern.Pattern, error) {
 	if last := c.compiled.Load(); last != nil && last.flags == flags && last.text == text {
 		return last.Pattern, nil

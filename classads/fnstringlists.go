@@ -48,9 +48,9 @@ var stringListFunctions = []builtin{
 		summary: "true if an item matches the pattern", min: 2, max: 4, eval: fnStringListRegexpMember},
 }
 
-// items calls yield for each item of a string list, without the white space
-// around it, until it returns false. Nothing between two delimiters is no item
-// (HTCondor src/condor_utils/stl_string_utils.cpp:StringTokenIterator).
+// items calls yield for each item of a string list, without the white space around
+// it, until it returns false. It skips empty items (HTCondor
+// src/condor_utils/stl_string_utils.cpp:StringTokenIterator).
 func items(list, delimiters string, yield func(string) bool) {
 	isDelimiter := byteSet(delimiters)
 	for i := 0; i < len(list); {

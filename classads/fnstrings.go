@@ -195,8 +195,8 @@ func stringList(ev *evaluator, items []string) Value {
 // (src/classad/classad/value.h:SLIST_VALUE).
 func madeList(l *listNode) Value { return Value{kind: List, list: l, off: 1} }
 
-// fnSplit drops empty parts, except between two of the same separator that is
-// no space (HTCondor src/condor_utils/compat_classad.cpp:splitArb_func).
+// fnSplit drops empty parts, except between two equal separators that are not
+// spaces (HTCondor src/condor_utils/compat_classad.cpp:splitArb_func).
 func fnSplit(ev *evaluator, sc *scope, c *call) Value {
 	args, bad := stringArgs(ev, sc, c, "", ", \t")
 	if bad.kind == Error {

@@ -101,7 +101,7 @@ func fnTimeField(ev *evaluator, sc *scope, c *call) Value {
 	return ErrorValue(c.fn.name + ": the argument is not a time with this part")
 }
 
-// splitTime takes a time apart into an ad; false if it is none
+// splitTime splits a time into the parts of an ad; false if the value is not a time
 // (HTCondor src/classad/fnCall.cpp:doSplitTime).
 func splitTime(ev *evaluator, v Value) (*Ad, bool) {
 	switch v.kind {

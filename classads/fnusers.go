@@ -2,9 +2,8 @@ package classads
 
 const userFamily = "users"
 
-// userFunctions ask about users (HTCondor
-// src/condor_utils/compat_classad.cpp). What they answer is the caller's
-// choice: Env.UserHome and Env.UserMap.
+// userFunctions ask about users (HTCondor src/condor_utils/compat_classad.cpp). The
+// caller chooses the answers: Env.UserHome and Env.UserMap.
 var userFunctions = []builtin{
 	{name: "userHome", family: userFamily, usage: "userHome(user [, default])",
 		summary: "home directory of a user", min: 0, max: -1, eval: fnUserHome},

@@ -218,9 +218,8 @@ func appendName(dst []byte, name string, p printer) []byte {
 	return appendSelected(dst, name, p)
 }
 
-// appendSelected writes a name that can only be that of a selected attribute
-// or a function. HTCondor does not quote these at all, which makes text it
-// cannot read.
+// appendSelected writes the name of a selected attribute or of a function. HTCondor
+// never quotes these, and so prints text that it cannot read.
 func appendSelected(dst []byte, name string, p printer) []byte {
 	if plainName(name) {
 		return append(dst, name...)

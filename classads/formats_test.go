@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// everyKind is an ad with what is written differently in each format.
+// everyKind is an ad with everything that the formats write differently.
 const everyKind = `S = "a\"b<&>'	\x C:\dir\"
 Sp = "ümlaut"
 R = 0.1
@@ -25,8 +25,8 @@ Inf = real("INF")
 T = absTime("2024-02-29T12:34:56+01:00")
 `
 
-// TestFormats compares with what condor_status -json and -xml print of
-// everyKind, but for the order.
+// TestFormats compares with what condor_status -json and -xml print of everyKind,
+// except the order.
 func TestFormats(t *testing.T) {
 	a, err := ParseOld(everyKind)
 	if err != nil {
@@ -223,7 +223,7 @@ func TestReaderErrors(t *testing.T) {
 	}
 }
 
-// TestReaderAll reads with loops what TestReader reads one by one.
+// TestReaderAll reads in loops what TestReader reads one by one.
 func TestReaderAll(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	for _, c := range []struct {

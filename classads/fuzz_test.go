@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// seedExpressions is where the fuzzers begin.
+// seedExpressions are the fuzzers' first inputs.
 var seedExpressions = []string{
 	`1 + 2 * 3 - -4 / 5 % 6`, `a && b || !c`, `x =?= undefined ? y ?: z : "w"`, `MY.a + TARGET.b.c[0]["d"]`, `{ 1, 2.5e-3, "s\t\"q\"\123", true }`,
 	`[ a = 1; 'b c' = { [ d = a ] }; ]`, `strcat("a", 1, {}) == 'quoted name'`, `absTime("2024-02-29T12:34:56+01:00") + relTime("1+02:03:04.5")`,
@@ -50,8 +50,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// settles fails unless reading and printing a text again and again comes to an
-// end. It need not at once: unary minus and a number become one literal.
+// settles fails unless repeated reading and printing of a text comes to a fixed
+// result. That may take several rounds: unary minus and a number become one
+// literal.
 func settles(t *testing.T, text string, again func(string) (string, error)) {
 	t.Helper()
 	for last := ""; last != text && stable(text); {

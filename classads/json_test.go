@@ -56,7 +56,7 @@ func TestEncodingJSON(t *testing.T) {
 	}
 }
 
-// TestUnmarshalReplaces has an ad forget what it had, unless the text is wrong.
+// TestUnmarshalReplaces: an ad loses its old attributes, unless the text is wrong.
 func TestUnmarshalReplaces(t *testing.T) {
 	a := NewAd()
 	a.SetInt("Old", 1)
@@ -166,8 +166,8 @@ func TestExpressionsAndValuesInJSON(t *testing.T) {
 	}
 }
 
-// throughJSON fails unless encoding/json takes an ad and gives back one that
-// is equal, as far as text can say it.
+// throughJSON fails unless an ad that goes through encoding/json comes back equal,
+// as far as text can express it.
 func throughJSON(t *testing.T, a *Ad) {
 	t.Helper()
 	out, err := json.Marshal(a)

@@ -37,7 +37,7 @@ func (p Parser) jsonValue(text string) (node, error) {
 // jsonParse reads JSON; it uses only the text and the position of the lexer.
 type jsonParse struct{ parse }
 
-// document reads the text as a whole, by a function that reads what it is.
+// document reads the whole text with a function for its kind.
 func (s *jsonParse) document(read func() (node, error)) (node, error) {
 	if len(s.text) > s.MaxText {
 		return nil, fmt.Errorf("text of %d bytes is longer than the %d allowed", len(s.text), s.MaxText)

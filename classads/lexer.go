@@ -80,8 +80,8 @@ func (l *lexer) next() error {
 	}
 }
 
-// startsNumber tells whether the minus at pos belongs to a number: so it does
-// when no operand stands before it and a digit follows.
+// startsNumber reports whether the minus at pos belongs to a number: no operand
+// stands before it and a digit follows.
 func (l *lexer) startsNumber() bool {
 	switch l.tok {
 	case tokInt, tokReal, tokBool, tokString, tokUndefined, tokError, tokName, tokDot, tokCloseBox, tokCloseParen, tokCloseBrace:

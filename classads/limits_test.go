@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// hostile are texts without end, made to a given length.
+// hostile are endless texts, cut to a given length.
 var hostile = map[string]func(n int) string{
 	"parentheses":      func(n int) string { return strings.Repeat("(", n) },
 	"closed":           func(n int) string { return strings.Repeat("(", n/2) + strings.Repeat(")", n/2) },
@@ -133,8 +133,8 @@ func TestParserBounds(t *testing.T) {
 	}
 }
 
-// TestHostileEvaluation bounds the time and memory of evaluations that would
-// take for ever.
+// TestHostileEvaluation limits the time and memory of evaluations that would take
+// for ever.
 func TestHostileEvaluation(t *testing.T) {
 	doubling := func(join func(name string) string, last string) *Ad {
 		ad := NewAd()

@@ -81,7 +81,7 @@ func marshalInto(ad *Ad, v reflect.Value) error {
 	return nil
 }
 
-// marshalValue returns nil for what becomes nothing.
+// marshalValue returns nil if no attribute is to be set.
 func marshalValue(v reflect.Value) (node, error) {
 	switch x := v.Interface().(type) {
 	case Value:

@@ -63,7 +63,7 @@ func appendG(dst []byte, r float64, precision int, upperCase bool) []byte {
 	return dst
 }
 
-// trimZeros removes the zeros at the end of a fraction, and a bare point.
+// trimZeros removes the zeros at the end of a fraction, and a point without digits.
 func trimZeros(dst []byte, from int) []byte {
 	if strings.IndexByte(string(dst[from:]), '.') < 0 {
 		return dst

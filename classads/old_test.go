@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOldStrings is about the backslash in the old syntax
-// (HTCondor src/classad/lexer.cpp:tokenizeStringOld).
+// TestOldStrings tests the backslash in the old syntax (HTCondor
+// src/classad/lexer.cpp:tokenizeStringOld).
 func TestOldStrings(t *testing.T) {
 	for _, c := range []struct{ line, value, printed string }{
 		{`A = "plain"`, `plain`, `A = "plain"`},

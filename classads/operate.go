@@ -11,7 +11,7 @@ func (v *Value) truth() (b, ok bool) {
 	return false, false
 }
 
-// exceptional tells an undefined or error value.
+// exceptional reports whether a value is undefined or an error.
 func (v *Value) exceptional() bool { return v.kind <= Error }
 
 // eval applies the operator (HTCondor src/classad/operators.cpp).
@@ -68,7 +68,7 @@ func (o *operation) logical(ev *evaluator, sc *scope) Value {
 	return logical(o.op, a, ev.operand(o.b, sc, &bufB))
 }
 
-// operand evaluates an operand. Most are constants, or attributes that are:
+// operand evaluates an operand. Most are constants, or attributes with constants:
 // these are not copied. The value must not be changed.
 func (ev *evaluator) operand(n node, sc *scope, buf *Value) *Value {
 	switch n := n.(type) {
@@ -215,9 +215,9 @@ func subscript(ev *evaluator, a, b Value) Value {
 	return ErrorValue("a subscript of something that has none")
 }
 
-// selectByName is ad["name"]. It is an evaluation of its own, which does not
-// know the attributes being evaluated, and what it yields no longer belongs to
-// an ad (HTCondor src/classad/classad.cpp:EvaluateAttr).
+// selectByName is ad["name"]. It is an evaluation of its own, which does not know
+// the attributes being evaluated, and its result no longer belongs to an ad
+// (HTCondor src/classad/classad.cpp:EvaluateAttr).
 func selectByName(ev *evaluator, sc *scope, name string) Value {
 	n := sc.ad.find(name, hashName(name))
 	if n == nil {

@@ -123,7 +123,7 @@ type parse struct {
 // them does.
 const mostBlock = 32
 
-// whole reads a text that is one expression. Nodes are counted on from the
+// whole reads a text that is one expression. Nodes are counted in addition to those of the
 // texts before it.
 func (s *parse) whole(text string) (node, error) {
 	s.lexer = lexer{text: text, old: s.old}

@@ -5,10 +5,9 @@ import (
 	"math/big"
 )
 
-// powerBits is the precision power calculates with: enough that the result is
-// the double nearest to the exact one in all but one of 2^60 cases. The C
-// library that HTCondor uses is as good; math.Pow is not, and printed reals
-// would differ.
+// powerBits is the precision of power's calculation. With it, the result is the
+// nearest double in all but one of 2^60 cases. The C library that HTCondor uses is
+// as good; math.Pow is not, and printed reals would differ.
 const powerBits = 192
 
 // power is pow(3).
@@ -55,8 +54,8 @@ func areaTangent(z *big.Float) *big.Float {
 	return sum.Mul(sum, bigFloat(2))
 }
 
-// exponential is e to the power of t, whose result must be near what a double
-// can hold.
+// exponential is e to the power of t; the result must be near the range of a
+// double.
 func exponential(t *big.Float) *big.Float {
 	log2 := logOfTwo()
 	approximate, _ := new(big.Float).Quo(t, log2).Float64()

@@ -26,7 +26,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// quoted fails unless a text that was quoted is read as what it was.
+// quoted fails unless a quoted text is read as the original.
 func quoted(t *testing.T, text string) {
 	t.Helper()
 	if strings.IndexByte(text, 0) >= 0 {
@@ -43,7 +43,7 @@ func quoted(t *testing.T, text string) {
 	}
 	e, err := ParseExpr(Quote(text))
 	same("new", e, err)
-	// What the old syntax cannot write: see QuoteOld.
+	// See QuoteOld for what the old syntax cannot write.
 	if strings.IndexByte(text, '\n') >= 0 {
 		return
 	}

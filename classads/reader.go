@@ -89,7 +89,7 @@ func (r *Reader) parse(text string) (*Ad, error) {
 	return r.parser.Old(text)
 }
 
-// errTooLong is wrapped where an ad is longer than the parser allows.
+// errTooLong is wrapped if an ad is longer than the parser allows.
 var errTooLong = errors.New("longer than the parser allows")
 
 // longAd reads up to a line that ends an ad, or io.EOF.
@@ -224,7 +224,7 @@ func (s *encloser) nextXML(c byte) (inside, done bool) {
 	}
 	switch string(s.tag) {
 	case "<c", "</c":
-		// Text before the tag is known is let in with the tag itself.
+		// Before the tag is known, its text counts as part of the ad.
 		return true, false
 	case "<c>":
 		s.depth++

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// recording is what HTCondor 25.14 answered about an expression, evaluated in
-// one of adPairs, as the differential test recorded it.
+// recording is the answer of HTCondor 25.14 about an expression, evaluated in one
+// of adPairs, as the differential test recorded it.
 type recording struct {
 	Expr  string `json:"expr"`
 	Pair  int    `json:"pair"`

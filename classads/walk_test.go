@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// describe tells what the outermost part of an expression is, and fails unless
-// exactly one of the questions has an answer.
+// describe returns what the outermost part of an expression is, and fails unless
+// exactly one of the methods recognizes it.
 func describe(t *testing.T, e *Expr) string {
 	t.Helper()
 	var answers []string
@@ -106,8 +106,8 @@ func TestReferencesOfExpr(t *testing.T) {
 	}
 }
 
-// TestWalkFindsEverything compares the names that a walk finds with those that
-// the text has.
+// TestWalkFindsEverything compares the names that a walk finds with those in the
+// text.
 func TestWalkFindsEverything(t *testing.T) {
 	for _, kind := range []string{"machine", "job", "startd", "scheduler"} {
 		ad, err := ParseOld(realAd(t, kind))

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestZone has the parser's zone, and no other, decide about a time without an
-// offset, in every format.
+// TestZone: only the parser's zone applies to a time without an offset, in every
+// format.
 func TestZone(t *testing.T) {
 	local := time.Local
 	time.Local = time.FixedZone("process", 3600)

@@ -68,7 +68,7 @@ func (c *compiler) node(n *node) {
 	case kRepeat:
 		c.repeat(n)
 	case kGroup:
-		// Until the group is complete its last text stays what it was.
+		// Until the group is complete, its last text stays as it was.
 		c.loops++
 		slot := -c.loops
 		c.emit(inst{op: opSave, n: slot})
@@ -166,8 +166,8 @@ func (c *compiler) unbounded(sub *node, lazy, once bool) {
 	}
 }
 
-// beginnings returns the bytes a match can begin with, nil if that is not
-// limited, and whether it can only begin at the start of the text.
+// beginnings returns the bytes with which a match can begin, or nil for any, and
+// whether it can only begin at the start of the text.
 func beginnings(n *node) (first *set, start bool) {
 	switch n.kind {
 	case kSet:

@@ -118,7 +118,7 @@ func (p *parser) capture(saved Flags) (*node, error) {
 	return p.body(&node{kind: kGroup, n: p.groups}, saved)
 }
 
-// maxBehind is PCRE2's bound of what a look-behind can match.
+// maxBehind is PCRE2's limit of what a look-behind can match.
 const maxBehind = 255
 
 func (p *parser) behind(wrap *node, saved Flags) (*node, error) {
@@ -167,8 +167,8 @@ func (p *parser) reference(n int) (*node, error) {
 	return &node{kind: kBackref, n: n, fold: p.flags&IgnoreCase != 0}, nil
 }
 
-// width is the least and greatest number of bytes a node matches; the greatest
-// is negative if there is no bound.
+// width is the least and greatest number of bytes that a node matches; the greatest
+// is negative if there is no limit.
 func width(n *node) (least, most int) {
 	switch n.kind {
 	case kSet:

@@ -13,7 +13,7 @@ func (p *Pattern) Match(text string, from int, o Options, budget *int) ([]int, e
 	return m.places(), nil
 }
 
-// Room is what searches need of memory, to be used by one after the other.
+// Room is the memory of searches; one search at a time may use it.
 type Room struct {
 	slots []int
 	stack []entry
@@ -70,7 +70,7 @@ func (m *matcher) search() (bool, error) {
 	return false, nil
 }
 
-// bytesPerStep is how many bytes of mere scanning or comparing are one step.
+// bytesPerStep is how many scanned or compared bytes count as one step.
 const bytesPerStep = 16
 
 type matcher struct {
@@ -85,8 +85,8 @@ type matcher struct {
 	failed  bool
 }
 
-// entry is what to do on backtracking: go on elsewhere, shorten or lengthen a
-// span, or set a slot to what it was.
+// entry says what to do on backtracking: continue elsewhere, shorten or lengthen a
+// span, or restore a slot.
 type entry struct {
 	pc, pos int32
 	slot    int32 // or choice or spanning
@@ -124,7 +124,7 @@ func (m *matcher) push(e entry) bool {
 	return true
 }
 
-// save sets a slot and remembers what it was.
+// save sets a slot and saves its old value.
 func (m *matcher) save(n, pos int) bool {
 	s := m.slot(n)
 	old := m.slots[s]
@@ -209,7 +209,7 @@ func (m *matcher) step(pc, pos int, in *inst) (int, int, bool) {
 	return in.y, pos, m.look(in, pos)
 }
 
-// split goes on at one place and remembers the other.
+// split continues at one place and saves the other.
 func (m *matcher) split(pos int, in *inst) (int, int, bool) {
 	first, second := in.x, in.y
 	if in.lazy {
@@ -280,7 +280,7 @@ func (m *matcher) again(base int) (pc, pos int, ok bool) {
 	return 0, 0, false
 }
 
-// commit forgets the choices above base, but not what slots were.
+// commit forgets the choices above base, but keeps the old values of slots.
 func (m *matcher) commit(base int) {
 	keep := base
 	for _, e := range m.stack[base:] {
@@ -317,8 +317,8 @@ func (m *matcher) look(in *inst, pos int) bool {
 	return found != in.negative
 }
 
-// sameAs returns the length of the text of a group if it stands at pos. A
-// group that took no part is nowhere.
+// sameAs returns the length of the text of a group if that text is at pos. A group
+// that took no part has no text.
 func (m *matcher) sameAs(in *inst, pos int) (int, bool) {
 	from, to := m.slots[2*in.n], m.slots[2*in.n+1]
 	if from < 0 || to < from || len(m.text)-pos < to-from {

@@ -195,8 +195,7 @@ func (p *parser) skip() error {
 	return nil
 }
 
-// item reads one item without its quantifier; nil if it is not one that
-// matches.
+// item reads one item without its quantifier; nil if it does not match text.
 func (p *parser) item() (*node, error) {
 	if p.quoted {
 		if p.accept(`\E`) {

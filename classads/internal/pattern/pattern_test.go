@@ -114,7 +114,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestBudget bounds patterns that would search for ever.
+// TestBudget limits patterns that would search for ever.
 func TestBudget(t *testing.T) {
 	text := strings.Repeat("a", 5000) + "!"
 	for _, expr := range []string{`(a+)+$`, `(a|aa)+$`, `(a*)*b`, `(.*)(.*)(.*)(.*)x`, `(?:a?){2000}a{2000}b`, `(a+)\1+$`, `(?=(a+)+$)b`} {
