@@ -50,7 +50,7 @@ chirp read data 10; chirp read -offset 10 data 6; chirp read -stride 2 10 data 6
 echo XX >mine; chirp write -offset 3 fromstdin mine 2
 echo gone >mine; chirp put mine gone; chirp remove gone; chirp remove gone`,
 		harness.File{Name: "data", Content: []byte("0123456789abcdefghijklmnopqrstuvwxyz\n")}),
-	chirpCase("chirp-tree", "condor_chirp and directories, links, modes and times of files", wantIO,
+	chirpCase("chirp-tree", "condor_chirp: directories, links, modes and times of files", wantIO,
 		`chirp getdir dir | sort; chirp getdir none
 chirp stat dir/a | grep -E 'mode|nlink|size|mtime|exit'
 chirp link dir/a dir/hard; chirp link -s a dir/soft; chirp lstat dir/soft | grep -E 'size|exit'
@@ -59,23 +59,23 @@ chirp access dir/a rw; chirp access dir/a x; chirp access none f
 chirp rmdir tree; chirp rmdir -r tree; chirp stat tree
 chirp statfs . | grep -c f_; chirp chown dir/a 0 0; chirp nonsense | grep -v Usage`,
 		harness.File{Name: "dir/a", Content: []byte("a\n")}, harness.File{Name: "dir/b", Content: []byte("longer\n")}, harness.File{Name: "tree/leaf/x"}),
-	chirpCase("chirp-attributes", "condor_chirp and attributes of the job", wantIO,
+	chirpCase("chirp-attributes", "condor_chirp: attributes of the job", wantIO,
 		`chirp set_job_attr MyNumber '1 + 1'; chirp set_job_attr MyText '"a b"'; chirp get_job_attr MyNumber; chirp get_job_attr MyText
 chirp get_job_attr NoSuchAttribute; chirp get_job_attr JobUniverse
 chirp set_job_attr Owner '"root"'; chirp set_job_attr 'Bad Name' 1; chirp set_job_attr Broken '('
 chirp get_job_attr Owner`),
-	chirpCase("chirp-delayed", "attributes that are told with the next update, without asking for chirp", "",
+	chirpCase("chirp-delayed", "attributes that are sent with the next update, in a job that does not ask for chirp", "",
 		`chirp set_job_attr_delayed ChirpOne 1; chirp set_job_attr_delayed chirpText '"a b"'; chirp set_job_attr_delayed ChirpOne '1 + 2'
 chirp set_job_attr_delayed Other 1; chirp set_job_attr_delayed ChirpBroken '('
 chirp get_job_attr_delayed ChirpOne; chirp get_job_attr_delayed chirptext; chirp get_job_attr_delayed NoSuchAttribute; chirp get_job_attr_delayed JobUniverse
 chirp get_job_attr JobUniverse; chirp set_job_attr ChirpNow 1; chirp ulog no; chirp fetch script none`),
 	chirpCase("chirp-updates", "updates without files", "+WantRemoteUpdates = true\n+WantDelayedUpdates = false\n",
 		`chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line of the job'; chirp fetch script none`),
-	chirpCase("chirp-ulog", "lines of the job in its event log, long ones too", wantIO,
+	chirpCase("chirp-ulog", "the job's own lines in its event log, including long ones", wantIO,
 		`chirp ulog 'hello from the job'; chirp ulog "$(printf '%0200d' 7)"; chirp ulog 'quotes " and \ backslash'; chirp ulog ''`),
-	chirpCase("chirp-refused", "a job that wants nothing of chirp", "+WantDelayedUpdates = false\n",
+	chirpCase("chirp-refused", "a job that turns chirp off", "+WantDelayedUpdates = false\n",
 		`chirp get_job_attr Owner | sed 's/dir_[0-9]*/dir_N/'; echo "config: $_CONDOR_CHIRP_CONFIG"`),
-	chirpCase("chirp-last", "what is said last arrives: a file and an attribute just before the end", wantIO,
+	chirpCase("chirp-last", "the last requests arrive: a file and an attribute just before the end", wantIO,
 		`echo last >mine; chirp put mine put; chirp set_job_attr_delayed ChirpLast '"last"' ; chirp set_job_attr MyLast 1`),
 	chirpCase("chirp-crowd", "many clients at once", wantIO,
 		`for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (echo $i >mine$i; chirp put mine$i put$i >said$i) & done; wait; cat said10`),
@@ -109,7 +109,7 @@ echo "$_CHIRP_DELAYED_UPDATE_PREFIX"`)}},
 	{Name: "stream-again", Shows: "streamed output of a second run replaces that of the first",
 		Submit: "arguments = \"resume=mark:0 file=mark:second 'out=first, and longer' ready forever\"\nstream_output = true\noutput = out\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\ntransfer_output_files = mark\n",
 		Steps:  []Step{Ready(), Tool("condor_vacate_job"), Executes(2)}},
-	{Name: "stream-append", Shows: "streamed output is added to, if the job wants it so",
+	{Name: "stream-append", Shows: "streamed output is appended, if the job asks for that",
 		Submit: "executable = script\nstream_output = true\noutput = out\n+EraseOutputAndErrorOnRestart = false\n",
 		Files:  []harness.File{{Name: "out", Content: []byte("before\n")}, Script("script", "echo after\n")}},
 	{Name: "stream-nowhere", Shows: "output that cannot be streamed: the job is held",

@@ -32,7 +32,7 @@ var atDelegation = []string{"25.14+*"}
 // Services of the cases carry the number of the cluster, since both sides run at
 // once for one user. Each job waits on hold until its credentials are there.
 var credentialsCases = []Case{
-	{Name: "token", Shows: "OAuth tokens: where, whose, with which modes",
+	{Name: "token", Shows: "OAuth tokens: where, their owner, their modes",
 		Files: []harness.File{Script("look", `
 cd "$_CONDOR_CREDS" && echo "${PWD#$_CONDOR_SCRATCH_DIR}"
 for f in . *; do
@@ -66,7 +66,7 @@ MY.OAuthServicesNeeded = strcat("missing", ClusterId)`,
 		// The shadow holds the job and leaves. It may hear the starter's complaint
 		// before, which says more than stock's.
 		Fleeting: []string{"021*"}},
-	{Name: "proxy", Versions: atDelegation, Shows: "an X.509 proxy by delegation: where, with which mode, of how many parts",
+	{Name: "proxy", Versions: atDelegation, Shows: "an X.509 proxy by delegation: where, its mode, its number of parts",
 		Files: []harness.File{harness.Proxy("proxy"), Script("look", lookAtProxy)},
 		Submit: `executable = look
 output = out

@@ -14,7 +14,7 @@ var environmentCases = []Case{
 getenv = SHELL, LANG, CONFORMANCE_*
 arguments = facts -- one 'two words' back\slash \"quoted\"
 output = out`, Facts: true},
-	{Name: "environment-overrides", Shows: "variables that the starter sets over the job's, and those that it leaves to the job",
+	{Name: "environment-overrides", Shows: "variables that the starter overrides, and those that it leaves to the job",
 		Submit: `environment = "BATCH_SYSTEM=mine _CONDOR_SLOT=mine _CONDOR_SCRATCH_DIR=/mine TMPDIR=/mine TEMP=/mine _CONDOR_JOB_AD=mine HOME=/mine OMP_NUM_THREADS=7 MAGIC=#CoNdOrScRaTcHdIr#/x,#CoNdOrScRaTcHdIr#"
 arguments = facts
 output = out`, Facts: true},

@@ -56,7 +56,7 @@ var guided = []string{
 // guidanceCases give all of it to starters whose input arrives, and some of it to
 // starters whose input does not.
 var guidanceCases = []Case{{
-	Name: "guidance", Shows: "each command of the shadow to starters whose input did not come, or came", Alone: true, Versions: []string{"25.14+25.14"},
+	Name: "guidance", Shows: "each command of the shadow to starters whose input did not arrive, or did", Alone: true, Versions: []string{"25.14+25.14"},
 	Files:  []harness.File{Script("job.sh", "ls here gone; exit 3\n"), {Name: "here", Content: []byte("input\n")}, {Name: "gone"}},
 	Submit: "hold = True\nexecutable = job.sh\ntransfer_input_files = $(needs)\noutput = out.$(Process)\n+_condor_guidance_test_case = $(guided)",
 	Count:  len(conversations()), Queue: "queue needs, guided from (\n" + strings.Join(conversations(), "\n") + "\n)",

@@ -27,27 +27,27 @@ func withScripts(c Case, body, more string, scripts ...harness.File) Case {
 }
 
 var hooksCases = []Case{
-	withHooks(Case{Name: "hooks-all", Shows: "what each hook is told, where it runs, and that all are run in their order"},
+	withHooks(Case{Name: "hooks-all", Shows: "what each hook gets, where it runs, and the order of all hooks"},
 		"tell", "until grep -qs JobState hook.update; do sleep 0.1; done; exit 3", "transfer_output_files = hook.before, hook.prepare, hook.update, hook.exit"),
-	withHooks(Case{Name: "hooks-change", Shows: "the hook before the transfer changes what is transferred, the one after it what is run",
+	withHooks(Case{Name: "hooks-change", Shows: "the hook before the transfer changes the files to transfer, the one after it the program to run",
 		Files: []harness.File{{Name: "first", Content: []byte("1\n")}, {Name: "second", Content: []byte("2\n")}}},
 		"change", `echo "$*"; echo "FROM_HOOK=$FROM_HOOK"; ls first second; exit 5`, "arguments = from the job\ntransfer_input_files = first"),
-	withHooks(Case{Name: "hooks-hold", Shows: "a hook that says to hold the job", Steps: []Step{Ends()}},
+	withHooks(Case{Name: "hooks-hold", Shows: "a hook that puts the job on hold", Steps: []Step{Ends()}},
 		"hold", "exit 0", ""),
-	withHooks(Case{Name: "hooks-fail", Shows: "a hook before the transfer that exits with a status and says nothing", Steps: []Step{Ends()}},
+	withHooks(Case{Name: "hooks-fail", Shows: "a hook before the transfer that fails without a message", Steps: []Step{Ends()}},
 		"fail", "exit 0", ""),
-	withHooks(Case{Name: "hooks-requeue", Shows: "a hook that wants the job run elsewhere, at its first try"},
+	withHooks(Case{Name: "hooks-requeue", Shows: "a hook that sends the job elsewhere, at its first try"},
 		"elsewhere", "exit 0", ""),
-	withHooks(Case{Name: "hooks-warn", Shows: "hooks that succeed and have something to say"},
+	withHooks(Case{Name: "hooks-warn", Shows: "hooks that succeed with a message"},
 		"warn", "exit 0", ""),
 	withHooks(Case{Name: "hooks-unknown", Shows: "a keyword that the site does not know"},
 		"nobodys", "exit 4", ""),
-	withHooks(Case{Name: "hooks-evicted", Shows: "the exit hook of a job that is vacated: it is told so, and what it writes is kept with the output",
+	withHooks(Case{Name: "hooks-evicted", Shows: "the exit hook of a vacated job: it gets the reason, and its files are kept with the output",
 		Steps: []Step{Runs("hooked"), Tool("condor_vacate_job"), Executes(2)}},
 		"reason", "if [ -f reason ]; then cat reason; exit 2; fi; printf hooked >/proc/$$/comm; while :; do sleep 0.2; done",
 		"job_max_vacate_time = 30\nwhen_to_transfer_output = ON_EXIT_OR_EVICT"),
 
-	withScripts(Case{Name: "scripts", Shows: "PreCmd and PostCmd: where they run, what they are told, what they leave"},
+	withScripts(Case{Name: "scripts", Shows: "PreCmd and PostCmd: where they run, what they get, what they leave"},
 		"cat pre.out; exit 6", `+PreCmd = "tell.sh"
 +PreArguments = "pre 'two words'"
 +PreEnvironment = "MINE=before"
@@ -61,13 +61,13 @@ echo "MAINJOB: $_CONDOR_MAINJOB_EXIT_CODE PRE: $_CONDOR_PRE_EXIT_CODE"
 [ "$(pwd)" = "$_CONDOR_SCRATCH_DIR" ] && echo in the sandbox
 nice
 `)),
-	withScripts(Case{Name: "scripts-pre-fails", Shows: "a PreCmd that does not end as the job says it must", Steps: []Step{Ends()}},
+	withScripts(Case{Name: "scripts-pre-fails", Shows: "a PreCmd that does not exit as the job requires", Steps: []Step{Ends()}},
 		"echo never", "+PreCmd = \"pre.sh\"\n+SuccessPreExitCode = 0\ntransfer_input_files = pre.sh", Script("pre.sh", "exit 9\n")),
-	withScripts(Case{Name: "scripts-pre-ignored", Shows: "a PreCmd that fails, of which the job says nothing"},
+	withScripts(Case{Name: "scripts-pre-ignored", Shows: "a PreCmd that fails, in a job that requires no exit code"},
 		"echo after", "+PreCmd = \"pre.sh\"\ntransfer_input_files = pre.sh", Script("pre.sh", "exit 9\n")),
-	withScripts(Case{Name: "scripts-post-fails", Shows: "a PostCmd that does not end as the job says it must", Steps: []Step{Ends()}},
+	withScripts(Case{Name: "scripts-post-fails", Shows: "a PostCmd that does not exit as the job requires", Steps: []Step{Ends()}},
 		"echo hello", "+PostCmd = \"post.sh\"\n+SuccessPostExitCode = 0\ntransfer_input_files = post.sh", Script("post.sh", "kill -9 $$\n")),
-	withScripts(Case{Name: "scripts-missing", Shows: "a PreCmd that is not there", Steps: []Step{Ends()}},
+	withScripts(Case{Name: "scripts-missing", Shows: "a missing PreCmd", Steps: []Step{Ends()}},
 		"echo never", "+PreCmd = \"nowhere.sh\""),
 	{Name: "scripts-refused", Versions: []string{"25.14+*"}, Shows: "PreCmd and PostCmd where the site does not allow them",
 		Submit: "arguments = out=hello\noutput = out\n+PreCmd = \"/bin/false\"\n+SuccessPreExitCode = 0\n+PostCmd = \"/bin/false\"\n+SuccessPostExitCode = 0"},

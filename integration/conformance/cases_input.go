@@ -43,7 +43,7 @@ var inputCases = []Case{
 			text("a/1", "a/deep/2", "top/b/3", "top/c/4", "top/c/f/5", "d/e/g/6", "top/h/keep")...)),
 	arranged("mkdir -p none/at/all",
 		taking("input-empty-directories", "empty directories, by name and within others", "show none at all", "transfer_input_files = none, none/")).onRequest(),
-	taking("input-relative", "preserve_relative_paths with every form: file, directory, contents, ./, a whole path",
+	taking("input-relative", "preserve_relative_paths with every form: file, directory, contents, ./, an absolute path",
 		"show a b c top whole", "preserve_relative_paths = True\ntransfer_input_files = a/b/f, a/d, a/e/, ./c/g, top, $(DIRECTORY)/w/whole",
 		text("a/b/f", "a/d/1", "a/d/sub/2", "a/e/3", "c/g", "top", "w/whole")...),
 	taking("input-overlapping", "a file twice, a directory and what is in it, files of one name from two directories",
@@ -92,11 +92,11 @@ var inputCases = []Case{
 	{Name: "stdin-is-input", OnRequest: true, Shows: "standard input that the job writes to",
 		Files:  append(text("in"), Script("job", "cat; echo more >>in")),
 		Submit: "executable = job\ninput = in\noutput = out"},
-	limited("input-limit-met", "as much input as max_transfer_input_mb, to the byte", 0).onRequest(),
-	{Name: "if-needed", OnRequest: true, Shows: "should_transfer_files = IF_NEEDED, where there is no common file system",
+	limited("input-limit-met", "exactly max_transfer_input_mb of input", 0).onRequest(),
+	{Name: "if-needed", OnRequest: true, Shows: "should_transfer_files = IF_NEEDED, without a common file system",
 		Files:  append(text("in"), Script("job", "cat in; echo new >new")),
 		Submit: "executable = job\nshould_transfer_files = IF_NEEDED\ntransfer_input_files = in\noutput = out"},
-	{Name: "if-needed-not", OnRequest: true, Shows: "should_transfer_files = IF_NEEDED, where there is",
+	{Name: "if-needed-not", OnRequest: true, Shows: "should_transfer_files = IF_NEEDED, with a common file system",
 		Submit: strings.Replace(withoutTransfer, "= NO", "= IF_NEEDED", 1) + `arguments = "-c '[ ! -e in ] && exit 10'"
 transfer_input_files = in
 `, Files: text("in")},

@@ -33,7 +33,7 @@ func preparing(name, shows, keyword string, steps ...Step) Case {
 // suspendedPreparing is a job that would soon end if it did not wait for a file: too
 // soon for the signal that stops it.
 func suspendedPreparing() Case {
-	c := preparing("suspended-preparing", "condor_suspend then: the job begins, suspended, and goes on with condor_continue", "waitsawhile",
+	c := preparing("suspended-preparing", "condor_suspend then: the job begins suspended, and runs after condor_continue", "waitsawhile",
 		Tool("condor_suspend"), logged("slot*", "waitsawhile", "[Ss]uspend"), Quietly(Do("the hook ends", endHook)),
 		Event(harness.EventSuspended, 1), Tool("condor_continue"), EP("touch", "<scratch>/go"), Ends())
 	c.Files = []harness.File{Script("job.sh", ready+"while [ ! -e go ]; do sleep 0.1; done\nls | grep -v '^_condor'\n")}
@@ -125,18 +125,18 @@ func arrives() Step { return Shell("cat ../pipe.<cluster>; rm ../pipe.<cluster>"
 
 // momentsCases are about orders that arrive while a job is not simply running.
 var momentsCases = []Case{
-	preparing("held-preparing", "condor_hold while a hook prepares the job before its input comes", "waitsbefore",
+	preparing("held-preparing", "condor_hold while a hook prepares the job before its input arrives", "waitsbefore",
 		Tool("condor_hold"), Event(harness.EventHeld, 1), Tool("condor_release"), Executes(1)),
 	preparing("removed-preparing", "condor_rm then", "waitsbefore",
 		Tool("condor_rm"), Event(harness.EventAborted, 1)),
 	preparing("vacated-preparing", "condor_vacate_job then", "waitsbefore",
 		Tool("condor_vacate_job"), Executes(1)),
-	preparing("vacated-prepared", "condor_vacate_job while a hook prepares the job when its input has come", "waitsafter",
+	preparing("vacated-prepared", "condor_vacate_job while a hook prepares the job after its input has arrived", "waitsafter",
 		Tool("condor_vacate_job"), Executes(1)),
 	preparing("fast-prepared", "condor_vacate_job -fast then", "waitsafter",
 		Tool("condor_vacate_job", "-fast", "<job>"), Executes(1)),
 	suspendedPreparing(),
-	incoming("held-coming", "condor_hold while the input comes in, and condor_release",
+	incoming("held-coming", "condor_hold during the transfer of input, and condor_release",
 		Tool("condor_hold"), Event(harness.EventHeld, 1), comes(), Tool("condor_release"), Executes(1)),
 	heldGoing(),
 	// The stock starter loses the output at times.
@@ -149,15 +149,15 @@ var momentsCases = []Case{
 		ready+"while [ ! -e go ]; do sleep 0.1; done\n", "",
 		Ready(), Tool("condor_suspend"), Until("JobStatus == 7"), Tool("condor_q", "<job>", "-af", "JobStatus", "LastSuspensionTime > 0", "TotalSuspensions"),
 		Tool("condor_continue"), Until("JobStatus == 2"), EP("touch", "<scratch>/go")),
-	steered("checkpoint-signal", "a job whose checkpoints end in a signal",
+	steered("checkpoint-signal", "a job that exits from its checkpoints by a signal",
 		"n=$(cat state 2>/dev/null || echo 0)\necho $((n + 1)) >state\n[ $n -lt 2 ] && kill -USR2 $$\ncat state\n",
 		"+WantFTOnCheckpoint = True\n+SuccessCheckpointExitBySignal = True\n+SuccessCheckpointExitSignal = \"SIGUSR2\"\ntransfer_checkpoint_files = state"),
 	{Name: "stdin-missing", Shows: "standard input that cannot be transferred",
 		Submit: "arguments = out=hello\noutput = out\ninput = /no/such/input\ntransfer_input = False", Steps: []Step{Event(harness.EventHeld, 1)}, Stuck: true},
-	{Name: "stdout-nowhere", Shows: "standard output in a directory that is not there, without a transfer",
+	{Name: "stdout-nowhere", Shows: "standard output in a missing directory, without a transfer",
 		Submit: "arguments = out=hello\nexecutable = /bin/echo\ntransfer_executable = False\nshould_transfer_files = NO\nMY.FileSystemDomain = TARGET.FileSystemDomain\nremote_initialdir = /tmp\noutput = /no/such/directory/out",
 		Steps:  []Step{Event(harness.EventHeld, 1)}, Stuck: true},
-	{Name: "common-files", Shows: "files that the cluster has in common",
+	{Name: "common-files", Shows: "common files of the cluster's jobs",
 		Submit: "executable = job.sh\n+CommonInputFiles = \"shared\"\ntransfer_input_files = own\noutput = out", Fleeting: []string{"requestedcatalogids", "requestedcatalogs"}, Files: []harness.File{ // they name the cluster
 			Script("job.sh", "cat own shared\n"), {Name: "own", Content: []byte("own\n")}, {Name: "shared", Content: []byte("shared\n")}}},
 	gpus(),
@@ -167,7 +167,7 @@ var momentsCases = []Case{
 // releases the claim of such a job and does not wait until all of its output has
 // arrived.
 func heldGoing() Case {
-	c := outgoing("held-going", "condor_hold while the output goes out", "",
+	c := outgoing("held-going", "condor_hold during the transfer of output", "",
 		Tool("condor_hold"), passedOn(), arrives(), Event(harness.EventHeld, 1))
 	c.Fleeting = append(c.Fleeting, "bytessent", "activation*", "exitcode", "jobcurrent*", "numjobcompletions", "spooledoutputfiles",
 		"starter_disconnected_from_submit_node", "vacatereason*", "out", "004   * Run Bytes Sent By Job", "004   TimeSlotBusy*")
@@ -178,7 +178,7 @@ func heldGoing() Case {
 // which may not have passed the first one on, nor told the schedd that the job has
 // begun.
 func removedForcibly() Case {
-	c := steered("removed-forcibly", "condor_rm -forcex of a job that does not go",
+	c := steered("removed-forcibly", "condor_rm -forcex of a job that does not end",
 		"trap '' TERM\n"+ready+rest, "job_max_vacate_time = 3",
 		Ready(), Tool("condor_rm"), logged("<slot>", "with ID: <job>$", "all jobs|Sending SIG"), Tool("condor_rm", "-forcex", "<job>"),
 		Event(harness.EventAborted, 1), Gone().About(3*time.Second))
@@ -190,7 +190,7 @@ func removedForcibly() Case {
 func gpus() Case {
 	const file = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/99-gpus.conf; host=$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME); `
 	const until = `condor_reconfig -startd; until [ "$(condor_status -direct $host -af AssignedGPUs | sort -u)" = `
-	return Case{Name: "gpus", Shows: "variables that tell of GPUs, and what the sandbox tells of them", Alone: true,
+	return Case{Name: "gpus", Shows: "variables that name the GPUs, and what the sandbox says about them", Alone: true,
 		Files: []harness.File{Script("job.sh", `env | grep -i -e gpu -e cuda -e nvidia | sort
 grep -c '^AssignedGPUs = ' .machine.ad
 `)},

@@ -53,7 +53,7 @@ var policyCases = []Case{
 	{Name: "qedit", Shows: "an attribute changed while the job runs, as the history has it",
 		Submit: "arguments = ready sleep=2s\noutput = out",
 		Steps:  []Step{Ready(), Tool("condor_qedit", "<job>", "MyOwn", "17"), Ends()}},
-	{Name: "signals-slowly", Shows: "a job that takes its time after condor_rm", Patience: 3 * time.Minute,
+	{Name: "signals-slowly", Shows: "a job that ends slowly after condor_rm", Patience: 3 * time.Minute,
 		Submit: "arguments = ignore ready forever\noutput = out\njob_max_vacate_time = 4",
 		Steps:  []Step{Ready(), Tool("condor_rm"), Event(harness.EventAborted, 1), Gone().About(4 * time.Second)}},
 }

@@ -31,7 +31,7 @@ var reportingCases = []Case{
 			// queue.
 			Until("CpusUsage > 0.05 && CpusUsage < 1.6"), Tool("condor_rm"),
 		}},
-	{Name: "children", Shows: "CPU time of children that come and go",
+	{Name: "children", Shows: "CPU time of short-lived children",
 		Submit: "executable = many\ntransfer_input_files = probe\noutput = out",
 		Files:  []harness.File{Script("many", "i=0; while [ $i -lt 40 ]; do ./probe burn=0.06 || exit 1; i=$((i+1)); done\n")},
 		Steps:  []Step{Ends(), inHistory("(RemoteUserCpu + RemoteSysCpu) >= 2 && (RemoteUserCpu + RemoteSysCpu) < 30")}},
@@ -44,7 +44,7 @@ var reportingCases = []Case{
 		Submit: "executable = crash\noutput = out", Files: []harness.File{crash}},
 	{Name: "limits", Shows: "limits by submit file and by knobs, niceness",
 		Submit: "arguments = facts\noutput = out\ncoresize = 1000000\nstack_size = 4194304\n+ConformanceNice = 7\n+ConformanceAddressSpace = 3000", Facts: true},
-	{Name: "threads", Shows: "variables that tell how many CPUs there are, and the site's",
+	{Name: "threads", Shows: "variables with the number of CPUs, and the site's",
 		Submit: "arguments = facts\noutput = out\nenvironment = \"OMP_NUM_THREADS=7 MKL_NUM_THREADS= CONFORMANCE_USER=mine CONFORMANCE_SITE_B=mine\"", Facts: true},
 	{Name: "execute-attributes", Shows: "attributes of the slot in the execute event",
 		Submit: "arguments = out=hello\noutput = out\nulog_execute_attrs = Memory, Arch, HasFileTransfer, NoSuchThing"},
@@ -52,9 +52,9 @@ var reportingCases = []Case{
 		Submit:   "arguments = out=hello\noutput = out\nstarter_log = sl\nstarter_debug = D_FULLDEBUG",
 		Fleeting: []string{"bytessent", "transferoutputstats", "*Bytes Sent By Job"},
 		Steps:    []Step{Ends(), Shell(`for say in 'About to exec' 'Create_Process succeeded' 'Process exited'; do grep -c "$say" sl; done; ls -l sl | cut -c1-10; rm sl`)}},
-	{Name: "starter-debug", Shows: "the same, which nobody wants back",
+	{Name: "starter-debug", Shows: "the same, but not sent back",
 		Submit: "arguments = out=hello\noutput = out\n+JobStarterDebug = \"D_FULLDEBUG\""},
-	{Name: "job-ads", Shows: "what the ads of job and slot in the sandbox tell",
+	{Name: "job-ads", Shows: "the ads of job and slot in the sandbox",
 		Submit: "executable = ads\noutput = out", Fleeting: []string{"bytessent", "transferoutputstats", "*Bytes Sent By Job"},
 		Files: []harness.File{Script("ads", `stat -c '%n %A' .job.ad .machine.ad
 # The payload of a pod is in no passwd file, hence without a home.
@@ -62,7 +62,7 @@ sed -n 's/^\([A-Za-z_0-9]*\) = .*/\1/p' .job.ad | grep -v -e '^OSHomeDir$' -e '^
 grep -E '^(Arch|OpSys|Cpus|Memory|MachineResources|SlotID|SlotTypeID|State|UidDomain|CondorVersion|Out|Err|Iwd|In|OriginalOut|TransferErr|Cmd|OrigCmd|OrigIwd|JobStatus) = ' .job.ad .machine.ad | sed 's/^\(.machine.ad:SlotID = \).*/\1<n>/' | LC_ALL=C sort
 grep -c -i -e '^ClaimId ' -e '^Capability ' -e '^TransferKey ' -e '^_condor_priv' .job.ad .machine.ad
 `)}},
-	{Name: "encrypted", Shows: "files that are encrypted, or not, by their names",
+	{Name: "encrypted", Shows: "files that are encrypted, or not, by name",
 		Submit: "arguments = cat=in1 file=out1:o file=out2:p\noutput = out\ntransfer_input_files = in1, in2\nencrypt_input_files = in*\ndont_encrypt_input_files = in2\n" +
 			"transfer_output_files = out1, out2\nencrypt_output_files = out1\ndont_encrypt_output_files = *",
 		Files: []harness.File{{Name: "in1", Content: []byte("secret\n")}, {Name: "in2", Content: []byte("not\n")}}},

@@ -77,7 +77,7 @@ var shadowCases = []Case{
 	},
 	{
 		Name:   "lease-over",
-		Shows:  "the shadow stays away for longer than the job's lease: the job is killed, and runs again",
+		Shows:  "the shadow stays away longer than the job's lease: the job is killed, and runs again",
 		Submit: sharing + "+JobLeaseDuration = 5\n",
 		Steps: []Step{
 			Runs(lasting), told(), Kill("the shadow", (*Run).Shadow, unix.SIGSTOP), cutOff(), Gone(),

@@ -65,10 +65,10 @@ func visits(name, shows string, steps ...Step) Case {
 
 var toolsCases = []Case{
 	peeks("stdout", "condor_tail: the standard output so far"),
-	peeks("stderr", "condor_tail: the standard error alone", "-stderr"),
+	peeks("stderr", "condor_tail: only the standard error", "-stderr"),
 	peeks("file", "condor_tail: an output file of the job", "-no-stdout", "<job>", "data.txt"),
 	peeks("bytes", "condor_tail: the last bytes only", "-maxbytes", "5", "<job>"),
-	peeks("forbidden", "condor_tail: a file that is no output of the job", "-no-stdout", "<job>", "private.txt"),
+	peeks("forbidden", "condor_tail: a file that is not an output of the job", "-no-stdout", "<job>", "private.txt"),
 	func() Case {
 		c := peeks("link", "condor_tail: a link to another file of the sandbox", "-no-stdout", "<job>", "inside.txt")
 		c.Submit += "transfer_output_files = inside.txt\n"
@@ -102,7 +102,7 @@ var toolsCases = []Case{
 	visits("terminal", "condor_ssh_to_job: a terminal", inShell("condor_ssh_to_job, a terminal",
 		`condor_ssh_to_job -auto-retry -ssh 'ssh -tt' <job> 'test -t 0 && test -t 1 && tty | sed s/[0-9]*$//; echo $TERM' </dev/null 2>/dev/null | tr -d '\r'`)),
 	{
-		Name: "ssh-outlasts", Shows: "a session that goes on when the job's main process has ended: what it writes comes back", Submit: linger + "transfer_output_files = data.txt, late.txt\n", Files: lingering, Fleeting: byTheClock,
+		Name: "ssh-outlasts", Shows: "a session that outlives the job's main process: its files come back", Submit: linger + "transfer_output_files = data.txt, late.txt\n", Files: lingering, Fleeting: byTheClock,
 		Steps: []Step{Runs("lingers"), login(`<job> 'touch go; while kill -0 $_CONDOR_JOB_PIDS 2>/dev/null; do sleep 0.1; done; echo late >late.txt'`), Ends()},
 	},
 	{

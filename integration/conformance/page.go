@@ -52,7 +52,7 @@ func Tables(subjects []Subject, rules []Rule) string {
 		if len(s.Cases) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n| case | what it is there for |\n| --- | --- |\n", s.Title)
+		fmt.Fprintf(&b, "\n### %s\n\n| case | what it shows |\n| --- | --- |\n", s.Title)
 		for _, c := range s.Cases {
 			name := c.Name
 			if c.OnRequest {
