@@ -59,10 +59,10 @@ func TestRunTests(t *testing.T) {
 				t.Fatal(err)
 			}
 			if code != tt.code || !strings.HasSuffix(string(said), tt.end) {
-				t.Errorf("exit code %d, want %d; the end should be:\n%s\nit said:\n%s", code, tt.code, tt.end, said)
+				t.Errorf("exit code %d, want %d; want this end:\n%s\ngot:\n%s", code, tt.code, tt.end, said)
 			}
 			if strings.Contains(string(said), "failed: ") != (tt.code != 0) {
-				t.Errorf("what failed is to be named, and nothing else:\n%s", said)
+				t.Errorf("want the names of what failed, and no others:\n%s", said)
 			}
 		})
 	}

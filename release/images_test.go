@@ -95,7 +95,7 @@ func TestNoBase(t *testing.T) {
 	r, dir := sample(t)
 	r.Base = "not a reference"
 	if err := r.writeImages(t.Context(), dir); err == nil {
-		t.Error("a base that is none is accepted")
+		t.Error("a base that is not an image is accepted")
 	}
 }
 

@@ -46,7 +46,7 @@ func TestMaterials(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bom.Metadata.Component.Version != "v1.2.3" || bom.Metadata.Timestamp != "2023-11-14T22:13:20Z" {
-		t.Errorf("the bill is that of %+v", bom.Metadata)
+		t.Errorf("the bill of materials describes %+v", bom.Metadata)
 	}
 	components := map[string]cdx.Component{}
 	for _, c := range *bom.Components {

@@ -179,7 +179,7 @@ func same(first, second string) error {
 		}
 	}
 	if len(differ) > 0 {
-		return fmt.Errorf("made twice, these came out differently: %s", strings.Join(sorted(differ), ", "))
+		return fmt.Errorf("these files differ between two builds: %s", strings.Join(sorted(differ), ", "))
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func TestSame(t *testing.T) {
 // release -verify does so with all of a release and with separate caches.
 func TestBuildIsReproducible(t *testing.T) {
 	if _, err := os.Stat("../.git"); err != nil {
-		t.Skip("this is no checkout of git, and a release is made of a commit")
+		t.Skip("this is not a git checkout; a release needs a commit")
 	}
 	var built []Release
 	for _, place := range []string{"here", filepath.Join("some", "where", "else")} {
@@ -160,6 +160,6 @@ func TestDescribe(t *testing.T) {
 	}
 	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
 	if _, err := describe(t.Context(), dir); err == nil {
-		t.Error("a time that is no number is accepted")
+		t.Error("a time that is not a number is accepted")
 	}
 }

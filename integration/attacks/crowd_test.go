@@ -54,7 +54,7 @@ func (w *target) bomb(t *testing.T, a *attempts) {
 	} else if left := w.starters(t, nil); len(left) < len(neighbours) {
 		a.got(ForkBomb, fmt.Sprintf("of the starters %v only %v are left", neighbours, left))
 	} else if !strings.Contains(held, "processes") {
-		t.Errorf("the fork bomb ended otherwise than by a limit: %s", held)
+		t.Errorf("the fork bomb was not ended by a limit: %s", held)
 	}
 	if _, err := pool.AP(t.Context(), "condor_rm", job.ID()); err != nil {
 		t.Fatal(err)

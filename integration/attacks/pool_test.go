@@ -146,7 +146,7 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 		}
 		result, ok := a.results[attack.Name]
 		if !ok {
-			t.Errorf("%s: nobody tried it", attack.Name)
+			t.Errorf("%s: the job did not try it", attack.Name)
 			continue
 		}
 		switch must := attack.falls(pool.Mode, off); {
@@ -232,7 +232,7 @@ func (w *target) attacker(t *testing.T, s Setting) *attempts {
 	t.Helper()
 	off := s.off(pool.Mode)
 	if text, err := os.ReadFile(w.visible(t, password())); err != nil || len(text) == 0 {
-		t.Fatalf("there is nothing to loot: %v", err)
+		t.Fatalf("there is nothing to steal: %v", err)
 	}
 	a := &attempts{results: map[string]facts.Attempt{}}
 	steps := meet + "attack=" + namesOf(s, false) + siteSteps() + " leave=" + facts.Leftover + " link=" + Loot + ":" + password() + " link=" + LootBelow + ":" + filepath.Dir(password()) +

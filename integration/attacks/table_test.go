@@ -68,13 +68,13 @@ func everyDefenceMatters(t *testing.T, mode Mode) {
 		}
 		ways := a.waysIn(mode)
 		if len(ways) == 0 {
-			t.Errorf("%s: in what way does it get through?", a.Name)
+			t.Errorf("%s: the attack has no way to get through", a.Name)
 		}
 		for _, w := range ways {
 			shown := settingsThatShow(mode, a, w)
 			without := w.of(mode)
 			if len(without) == 0 {
-				t.Errorf("%s: nothing holds it off of %q", a.Name, w.Without)
+				t.Errorf("%s: none of %q stops it", a.Name, w.Without)
 			}
 			if !slices.ContainsFunc(shown, func(off []string) bool {
 				others := slices.ContainsFunc(ways, func(other Way) bool {
@@ -82,7 +82,7 @@ func everyDefenceMatters(t *testing.T, mode Mode) {
 				})
 				return subset(without, off) && !others
 			}) {
-				t.Errorf("%s: no setting shows that it gets through without %q, and nothing else off that would let it", a.Name, without)
+				t.Errorf("%s: no setting shows that it gets through without %q while every other way is closed", a.Name, without)
 			}
 			for _, name := range without {
 				used[name] = true
@@ -90,7 +90,7 @@ func everyDefenceMatters(t *testing.T, mode Mode) {
 				if !slices.ContainsFunc(shown, func(off []string) bool {
 					return subset(others, off) && !slices.Contains(off, name) && !a.falls(mode, off)
 				}) {
-					t.Errorf("%s: no setting shows that %q alone holds it off, without %q", a.Name, name, others)
+					t.Errorf("%s: no setting shows that %q alone stops it, without %q", a.Name, name, others)
 				}
 			}
 		}
@@ -128,7 +128,7 @@ func TestMissingSnippet(t *testing.T) {
 		if old == "package" {
 			change.Old = "func Test" // more than once
 		}
-		if _, err := writeOverlay(root(t), t.TempDir(), []Change{change}); err == nil || !strings.Contains(err.Error(), "not once") {
+		if _, err := writeOverlay(root(t), t.TempDir(), []Change{change}); err == nil || !strings.Contains(err.Error(), "want once") {
 			t.Errorf("%q: %v", change.Old, err)
 		}
 	}
@@ -151,6 +151,6 @@ func TestThreatsPage(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(string(old), page); diff != "" {
-		t.Errorf("the page is not what the tables say; write it with: go -C integration test ./attacks -run TestThreatsPage -update\n%s", diff)
+		t.Errorf("the page does not match the tables; write it with: go -C integration test ./attacks -run TestThreatsPage -update\n%s", diff)
 	}
 }

@@ -96,7 +96,7 @@ func writeOverlay(root, dir string, changes []Change) (string, error) {
 			text = string(source)
 		}
 		if n := strings.Count(text, c.Old); n != 1 {
-			return "", fmt.Errorf("%s holds %d times, not once:\n%s", c.File, n, c.Old)
+			return "", fmt.Errorf("%s contains this %d times, want once:\n%s", c.File, n, c.Old)
 		}
 		texts[path] = strings.Replace(text, c.Old, c.New, 1)
 	}

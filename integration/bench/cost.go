@@ -54,7 +54,7 @@ func newCost(daemons func(harness.Process) bool, names ...string) (*cost, error)
 		c.daemons = append(c.daemons, p.PID)
 	}
 	if len(c.daemons) == 0 {
-		return nil, errors.New("none of the daemons whose children are to be watched is running")
+		return nil, errors.New("none of the daemons to watch is running")
 	}
 	c.look(true)
 	for _, u := range c.seen {

@@ -62,6 +62,6 @@ func TestBetween(t *testing.T) {
 	}
 	r.runs[1].Lines = nil
 	if _, err := r.between(); err == nil {
-		t.Error("a job without a start went unnoticed")
+		t.Error("want an error for a job without a start")
 	}
 }

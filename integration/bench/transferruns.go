@@ -309,7 +309,7 @@ func (m moment) since(earlier moment) time.Duration {
 func (t *trip) complete() error {
 	for w, m := range t.ways {
 		if m.wall <= 0 || m.starter <= 0 || m.shadow <= 0 {
-			return fmt.Errorf("not all that was to be measured of the %s has been seen: %+v", way(w), m)
+			return fmt.Errorf("not all measurements of the %s were seen: %+v", way(w), m)
 		}
 	}
 	if t.peak <= 0 {

@@ -77,11 +77,11 @@ func TestLoads(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := l.check(dir); err == nil || !strings.Contains(err.Error(), "not what they were") {
-			t.Errorf("%s: one file is another, and it says %v", l.title, err)
+			t.Errorf("%s: with one file changed, the result is %v", l.title, err)
 		}
 		l.files++
 		if err := l.check(dir); err == nil || !strings.Contains(err.Error(), "came back") {
-			t.Errorf("%s: one file is missing, and it says %v", l.title, err)
+			t.Errorf("%s: with one file missing, the result is %v", l.title, err)
 		}
 	}
 }

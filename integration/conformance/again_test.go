@@ -24,6 +24,6 @@ func TestNoteFirst(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if err := noteFirst(filepath.Join(path, "below"), "25.14+25.14", "plain", nil); err == nil {
-		t.Error("a file that cannot be written is no error")
+		t.Error("want an error for a file that cannot be written")
 	}
 }

@@ -119,7 +119,7 @@ func Check(subjects []Subject) error {
 		for _, c := range s.Cases {
 			switch {
 			case c.Name == "" || c.Shows == "":
-				return fmt.Errorf("a case of %s without a name or without what it shows: %q", s.Name, c.Name)
+				return fmt.Errorf("a case of %s has no name or does not say what it shows: %q", s.Name, c.Name)
 			case seen[c.Name]:
 				return fmt.Errorf("two cases are called %s", c.Name)
 			}

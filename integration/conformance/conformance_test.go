@@ -44,7 +44,7 @@ func TestDifferencesPages(t *testing.T) {
 			continue
 		}
 		if diff := cmp.Diff(string(old), page); diff != "" {
-			t.Errorf("%s is not what the tables say; write it with: go -C integration test ./conformance -run TestDifferencesPage -update\n%s", path, diff)
+			t.Errorf("%s does not match the tables; write it with: go -C integration test ./conformance -run TestDifferencesPage -update\n%s", path, diff)
 		}
 	}
 }
@@ -79,9 +79,9 @@ func TestReasonsAndRulesBelongTogether(t *testing.T) {
 		"a rule of an unknown one":   {[]Reason{whole}, append([]Rule{{Name: "Other", Reason: "two"}}, one...), `there is no reason "two"`},
 		"a reason without a rule":    {[]Reason{whole}, nil, "no rule has it"},
 		"a reason twice":             {[]Reason{whole, whole}, one, "two reasons"},
-		"nothing that users notice":  {without(func(r *Reason) { r.Notice = "" }), one, "must be said"},
-		"no why":                     {without(func(r *Reason) { r.Why = "" }), one, "must be said"},
-		"nothing to do":              {without(func(r *Reason) { r.Do = "" }), one, "must be said"},
+		"nothing that users notice":  {without(func(r *Reason) { r.Notice = "" }), one, "must have"},
+		"no why":                     {without(func(r *Reason) { r.Why = "" }), one, "must have"},
+		"nothing to do":              {without(func(r *Reason) { r.Do = "" }), one, "must have"},
 		"a name that is no anchor":   {without(func(r *Reason) { r.Name = "One of" }), one, "is an anchor"},
 		"a weight that has no title": {without(func(r *Reason) { r.Weight = 99 }), one, "no weight"},
 	} {
@@ -114,7 +114,7 @@ func TestCasesOnRequestRunOnlyWithAll(t *testing.T) {
 		{pattern: "one/", ran: []string{"short"}, left: []string{"long"}},
 		{pattern: "two/", left: []string{"longer"}, wrong: "run only with -all"},
 		{pattern: "^longer$", all: true, ran: []string{"longer"}},
-		{pattern: "^old$", all: true, wrong: "no case is called like"},
+		{pattern: "^old$", all: true, wrong: "no case's name matches"},
 	} {
 		p, err := Pick(subjects, harness.Versions{EP: "25.14", AP: "25.14"}, regexp.MustCompile(tc.pattern), tc.all)
 		if (err != nil) != (tc.wrong != "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {

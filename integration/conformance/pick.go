@@ -35,7 +35,7 @@ func Pick(subjects []Subject, v harness.Versions, pattern *regexp.Regexp, all bo
 	case len(p.Cases) > 0:
 		return p, nil
 	case len(p.Left) > 0:
-		return p, fmt.Errorf("the cases that are called like %q run only with -all: %s", pattern, strings.Join(p.Left, ", "))
+		return p, fmt.Errorf("the cases whose names match %q run only with -all: %s", pattern, strings.Join(p.Left, ", "))
 	}
-	return p, fmt.Errorf("no case is called like %q", pattern)
+	return p, fmt.Errorf("no case's name matches %q", pattern)
 }

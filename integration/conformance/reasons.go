@@ -45,7 +45,7 @@ type Reason struct {
 // check returns an error that says what the reason lacks.
 func (r Reason) check() error {
 	if r.Name == "" || r.Notice == "" || r.Why == "" || r.Do == "" {
-		return fmt.Errorf("reason %q: name, notice, why and do must be said", r.Name)
+		return fmt.Errorf("reason %q: it must have name, notice, why and do", r.Name)
 	}
 	if strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return fmt.Errorf("reason %q: a name has small letters, digits and dashes, since it is an anchor of the page", r.Name)
@@ -67,12 +67,12 @@ func checkReasons(reasons []Reason, rules []Rule) error {
 			return fmt.Errorf("two reasons are called %q", r.Name)
 		}
 		if !slices.ContainsFunc(rules, func(rule Rule) bool { return rule.Reason == r.Name }) {
-			return fmt.Errorf("reason %q: no rule has it; remove it from reasons.go, or write the rule", r.Name)
+			return fmt.Errorf("reason %q: no rule has it; remove it from reasons_table.go, or write the rule", r.Name)
 		}
 	}
 	for _, rule := range rules {
 		if !slices.ContainsFunc(reasons, func(r Reason) bool { return r.Name == rule.Reason }) {
-			return fmt.Errorf("differences/%s, %s: there is no reason %q; add it to reasons.go", rule.file, rule.Name, rule.Reason)
+			return fmt.Errorf("differences/%s, %s: there is no reason %q; add it to reasons_table.go", rule.file, rule.Name, rule.Reason)
 		}
 	}
 	return nil

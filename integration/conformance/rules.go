@@ -101,7 +101,7 @@ func Rules() ([]Rule, error) {
 
 func (r Rule) check(cases []Case) error {
 	if r.Name == "" || r.Reason == "" || r.Stock == "" || r.Ours == "" {
-		return fmt.Errorf("name, stock, ours and reason must be said")
+		return fmt.Errorf("the rule must have name, stock, ours and reason")
 	}
 	for _, in := range r.places() {
 		if !slices.Contains(everywhere, in) {

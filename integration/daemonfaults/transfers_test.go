@@ -96,7 +96,7 @@ func TestShadowHearsLate(t *testing.T) {
 			headline := "Finished transferring " + strings.ToLower(tt.way) + "put files"
 			finished := slices.IndexFunc(events, func(e harness.Event) bool { return strings.HasSuffix(e.Headline, headline) })
 			if finished < 0 || finished > slices.IndexFunc(events, func(e harness.Event) bool { return e.Number == kind }) {
-				t.Errorf("the event log does not tell of the end of the transfer, and then of %s: %s", said, harness.Headlines(events))
+				t.Errorf("the event log lacks the end of the transfer, followed by %s: %s", said, harness.Headlines(events))
 			}
 			knows(t, ad, tt.way, tt.exits)
 		})

@@ -20,7 +20,7 @@ func TestAdsAsToolsPrintThem(t *testing.T) {
 	ctx := soon(t, 2*patience)
 	for tool(t, "condor_history", ended.ID(), "-af", "ClusterId") == "" {
 		if ctx.Err() != nil {
-			t.Fatal("the job does not come into the history")
+			t.Fatal("the job does not appear in the history")
 		}
 	}
 	for name, argv := range map[string][]string{
@@ -36,7 +36,7 @@ func TestAdsAsToolsPrintThem(t *testing.T) {
 			var long, json, xml, modern string
 			for same := false; !same; { // until no daemon has sent a newer ad meanwhile
 				if ctx.Err() != nil {
-					t.Fatal("the ad never stays what it is for five calls of the tool")
+					t.Fatal("the ad never stays the same for five calls of the tool")
 				}
 				long = prints("-long")
 				json, xml = prints("-json"), prints("-xml")

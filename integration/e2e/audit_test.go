@@ -176,7 +176,7 @@ func TestCheckOfBrokenPods(t *testing.T) {
 					found = found || strings.EqualFold(f.Grade, grade) && strings.HasPrefix(line, fix)
 				}
 				if !found {
-					t.Errorf("nothing is said of %q:\n%s", want, out)
+					t.Errorf("the check does not mention %q:\n%s", want, out)
 				}
 			}
 		})

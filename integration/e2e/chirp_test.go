@@ -53,7 +53,7 @@ func TestModeChirpAndStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(harness.Headlines(events), "a word from the job") {
-		t.Errorf("the job's word is not in its event log: %s", harness.Headlines(events))
+		t.Errorf("the job's text is not in its event log: %s", harness.Headlines(events))
 	}
 }
 

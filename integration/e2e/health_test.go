@@ -173,7 +173,7 @@ func TestHostileImage(t *testing.T) {
 		// The starter writes its note before the job is held.
 		said, err := pool.EP(t.Context(), side, "sh", "-c", `cat "$(condor_config_val POD_STARTER_PRIVATE_DIR)/health.json"`)
 		if err != nil || strings.TrimSpace(said) != "{}" {
-			t.Errorf("after it the pod's health is %s (%v), want nothing to rest from", said, err)
+			t.Errorf("after it the pod's health is %s (%v), want no rest", said, err)
 		}
 	}
 	waitSlot(t, `PodStarterHealthy == true && PodStarterOfflineUntil == 0 && (PodStarterRestUntil ?: 0) == 0`)

@@ -181,7 +181,7 @@ func TestTargetDir(t *testing.T) {
 	}
 	end := ending(t, bad)
 	if !end.Held || end.Code != holdFailedToCreateProcess || !strings.Contains(end.Reason, "container_target_dir") || !strings.Contains(end.Reason, "/etc") {
-		t.Errorf("%s; want held with code %d and words on container_target_dir", end, holdFailedToCreateProcess)
+		t.Errorf("%s; want held with code %d and a reason about container_target_dir", end, holdFailedToCreateProcess)
 	}
 	t.Log(end.Reason)
 }

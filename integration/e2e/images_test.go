@@ -55,7 +55,7 @@ func TestImages(t *testing.T) {
 			}
 			shell := seen.Setuid["/bin/rootsh"]
 			if !strings.HasPrefix(shell.Mode, "u") || shell.Owner != 0 {
-				t.Fatalf("the hostile image's shell is no setuid-root program (%s, owner %d): the test shows nothing", shell.Mode, shell.Owner)
+				t.Fatalf("the hostile image's shell is not a setuid-root program (%s, owner %d): the test shows nothing", shell.Mode, shell.Owner)
 			}
 			if shell.Effective != pool.PayloadUID(side) {
 				t.Errorf("a setuid-root shell ran as user %d, want %d (%s)", shell.Effective, pool.PayloadUID(side), shell.Error)

@@ -66,7 +66,7 @@ func TestLocalAsRoot(t *testing.T) {
 	checkRights(t, seen)
 	out, err := pool.AP(t.Context(), "condor_status", "-constraint", "HasPodStarter", "-af", "HasContainer", "HasDocker")
 	if err != nil || strings.Contains(out, "true") {
-		t.Errorf("containers are advertised where there are none: %q, %v", out, err)
+		t.Errorf("containers are advertised in a pod without any: %q, %v", out, err)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 func prepare(ctx context.Context) error {
 	side = harness.Side(*sideFlag)
 	if side != harness.Ours && side != harness.Stock {
-		return fmt.Errorf("-side=%s: it is ours or stock", side)
+		return fmt.Errorf("-side=%s: want ours or stock", side)
 	}
 	var err error
 	if pool, err = harness.Open(ctx); err != nil {

@@ -70,7 +70,7 @@ func TestModeKeepsTheJobOut(t *testing.T) {
 		t.Errorf("the job sees the startd: %t, want %t", sees, shares)
 	}
 	if !slices.Contains(seen, "sees process sh") && !slices.Contains(seen, "sees process script") {
-		t.Error("the job does not even see itself: the test shows nothing")
+		t.Error("the job does not see even itself: the test shows nothing")
 	}
 	// The job must not replace what the startd writes for the starter.
 	if pool.Mode == harness.Rootless && slices.ContainsFunc(seen, func(line string) bool { return strings.Contains(line, "update.ad") }) {

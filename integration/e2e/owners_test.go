@@ -74,12 +74,12 @@ func TestContainerIsUsedAgainByItsOwnerAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		if seen.Layer == "" {
-			t.Fatalf("job %d does not know its root file system", i)
+			t.Fatalf("job %d does not report its root file system", i)
 		}
 		layers = append(layers, seen.Layer)
 	}
 	if layers[1] != layers[0] {
-		t.Errorf("one user's jobs did not share a container, so that the rest shows nothing: %q", layers)
+		t.Errorf("one user's jobs did not share a container, so the rest of the test shows nothing: %q", layers)
 	}
 	if layers[2] == layers[1] || layers[3] == layers[2] || layers[3] == layers[0] {
 		t.Errorf("users shared a container: %q", layers)

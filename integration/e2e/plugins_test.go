@@ -168,7 +168,7 @@ func TestModePluginOfTheJob(t *testing.T) {
 		}
 		for line := range strings.Lines(says) {
 			if strings.TrimSpace(line) != "undefined true" {
-				t.Errorf("the slot promises plugins of jobs, which would be the pilot: %s", line)
+				t.Errorf("the slot accepts plugins of jobs, which would have the pilot's rights: %s", line)
 			}
 		}
 		return

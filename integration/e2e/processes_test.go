@@ -122,7 +122,7 @@ func TestVacate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !has(events, harness.EventEvicted) || executions(events) != 2 {
-		t.Errorf("the log tells of no eviction and second run: %s", harness.Headlines(events))
+		t.Errorf("the log has no eviction and second run: %s", harness.Headlines(events))
 	}
 }
 
@@ -141,7 +141,7 @@ func TestVacateFast(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(job.Dir, "caught")); err == nil {
-		t.Error("the job was asked to leave, although the vacate was a fast one")
+		t.Error("the job was asked to end, although the vacate was a fast one")
 	}
 }
 

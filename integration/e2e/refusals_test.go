@@ -119,7 +119,7 @@ func givenBack(t *testing.T, events []harness.Event, word string) {
 	}
 	at := slices.IndexFunc(events, func(e harness.Event) bool { return e.Number == harness.EventRemoteError })
 	if at < 0 {
-		t.Fatalf("nothing says why the attempt failed: %s", harness.Headlines(events))
+		t.Fatalf("no event says why the attempt failed: %s", harness.Headlines(events))
 	}
 	if text := events[at].Text(); !strings.Contains(text, word) {
 		t.Errorf("the event %q does not contain %q", text, word)
@@ -161,7 +161,7 @@ func TestTransferFailures(t *testing.T) {
 				t.Errorf("%s, want held with code %d", ours, c.code)
 			}
 			if diff := cmp.Diff(plain(stock.String()), plain(ours.String())); diff != "" {
-				t.Errorf("what stock (-) and our starter (+) say differs:\n%s", diff)
+				t.Errorf("reports of the stock starter (-) and ours (+) differ:\n%s", diff)
 			}
 			t.Log(ours.Reason)
 		})

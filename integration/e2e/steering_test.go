@@ -39,7 +39,7 @@ func TestCheckpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := executions(events); n != 1 {
-			t.Errorf("%s: the log tells of %d executions, want one: %s", name, n, harness.Headlines(events))
+			t.Errorf("%s: the log has %d executions, want one: %s", name, n, harness.Headlines(events))
 		}
 		ad, err := job.History(soon(t, patience))
 		if err != nil {

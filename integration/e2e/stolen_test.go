@@ -182,6 +182,6 @@ func TestModePluginLeavesNoFiles(t *testing.T) {
 	}
 	left, err := pool.EP(t.Context(), side, "sh", "-c", "ls -d /tmp/x509up_e2e /var/tmp/x509up_e2e /dev/shm/x509up_e2e 2>/dev/null; :")
 	if err != nil || left != "" {
-		t.Errorf("left when both jobs are gone: %q, %v", left, err)
+		t.Errorf("left after both jobs: %q, %v", left, err)
 	}
 }

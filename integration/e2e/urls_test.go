@@ -91,7 +91,7 @@ func TestUntrustedServer(t *testing.T) {
 	job := submit(t, script("#!/bin/sh\ncat secure\n", "transfer_input_files = "+w.Secure+path))[0]
 	end := ending(t, job)
 	if !end.Held || end.Code != 13 || !strings.Contains(end.Reason, "certificate") {
-		t.Errorf("the job ended otherwise than on hold for the certificate: %s", end)
+		t.Errorf("the job was not put on hold for the certificate: %s", end)
 	}
 	asked, err := w.Requests(path)
 	if err != nil || len(asked) > 0 {

@@ -30,6 +30,6 @@ func TestParseAudit(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, err := parseAudit([]byte("nothing\n")); err == nil {
-		t.Error("what is no audit log was read as one")
+		t.Error("want an error for text that is not an audit log")
 	}
 }

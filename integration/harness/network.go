@@ -45,7 +45,7 @@ func established(table []byte) ([]Connection, error) {
 			return nil, err
 		}
 		if c.Inode, err = strconv.ParseUint(fields[9], 10, 64); err != nil {
-			return nil, fmt.Errorf("%q is no inode of a table of connections", fields[9])
+			return nil, fmt.Errorf("%q is not an inode of a table of connections", fields[9])
 		}
 		found = append(found, c)
 	}
@@ -57,11 +57,11 @@ func endpoint(text string) (address [4]byte, port uint16, err error) {
 	host, number, _ := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(host)
 	if err != nil || len(raw) != 4 {
-		return address, 0, fmt.Errorf("%q is no address of a table of connections", text)
+		return address, 0, fmt.Errorf("%q is not an address of a table of connections", text)
 	}
 	n, err := strconv.ParseUint(number, 16, 16)
 	if err != nil {
-		return address, 0, fmt.Errorf("%q is no address of a table of connections", text)
+		return address, 0, fmt.Errorf("%q is not an address of a table of connections", text)
 	}
 	// The printed number of the machine becomes bytes again.
 	binary.NativeEndian.PutUint32(address[:], binary.BigEndian.Uint32(raw))
@@ -141,7 +141,7 @@ func destroy(fd int, c Connection) error {
 	}
 	// struct nlmsgerr follows the header: a negative errno, or 0.
 	if n < 20 || binary.NativeEndian.Uint16(answer[4:]) != unix.NLMSG_ERROR {
-		return fmt.Errorf("the kernel's answer of %d bytes is not understood", n)
+		return fmt.Errorf("the kernel's answer of %d bytes has an unknown form", n)
 	}
 	if code := int32(binary.NativeEndian.Uint32(answer[16:])); code != 0 {
 		return unix.Errno(-code)

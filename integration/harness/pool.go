@@ -198,7 +198,7 @@ func (p *Pool) learnSide(ctx context.Context, side Side, logs, uid string) error
 		return err
 	}
 	if len(daemons) == 0 {
-		return fmt.Errorf("no daemon of the %s side is seen on this machine", side)
+		return fmt.Errorf("this machine has no daemon of the %s side", side)
 	}
 	at.pod, at.shared = daemons[0].Pod, side == Stock || p.Mode == Shared
 	p.sides[side] = at

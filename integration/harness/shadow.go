@@ -17,7 +17,7 @@ func (j Job) Shadow() (Process, error) {
 	}
 	all := regexp.MustCompile(`(?m)^\S+ \S+ .*?\(`+regexp.QuoteMeta(j.ID())+`\) \((\d+)\):`).FindAllSubmatch(text, -1)
 	if len(all) == 0 {
-		return Process{}, fmt.Errorf("the log of shadows does not know job %s", j.ID())
+		return Process{}, fmt.Errorf("the shadows' log does not mention job %s", j.ID())
 	}
 	pid, err := strconv.Atoi(string(all[len(all)-1][1]))
 	if err != nil {

@@ -26,7 +26,7 @@ func TestWaitFileSeesWhatIsWritten(t *testing.T) {
 		})
 	}()
 	if first := <-calls; first != "" {
-		t.Fatalf("content of a file that is not there: %q", first)
+		t.Fatalf("content of a missing file: %q, want none", first)
 	}
 	if err := os.WriteFile(path, []byte("begin\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestProcesses(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if err := WaitNone(short, ours); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "sleep") {
-		t.Errorf("while it runs: got %v, want the context's end and the name of the process", err)
+		t.Errorf("while it runs: got %v, want the context's error and the name of the process", err)
 	}
 	if err := Kill(found[0], unix.SIGKILL); err != nil {
 		t.Fatal(err)

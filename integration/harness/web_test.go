@@ -19,6 +19,6 @@ func TestParseRequests(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, err := parseRequests("{\n", ""); err == nil {
-		t.Error("a line that is no JSON is no error")
+		t.Error("want an error for a line that is not JSON")
 	}
 }

@@ -59,7 +59,7 @@ func runsOn(ctx context.Context, s *stage) error {
 		return err
 	}
 	if got := next.outcome.String(); got != "exit 0" {
-		return fmt.Errorf("what became of a job in a good image is %s: %s\n%s", got, next.outcome.Words, next.job.Describe())
+		return fmt.Errorf("a job in a good image ended with %s: %s\n%s", got, next.outcome.Words, next.job.Describe())
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func TestFailuresPage(t *testing.T) {
 	}
 	for name := range record {
 		if !known[name] {
-			t.Errorf("the record is of a row %q that is no more", name)
+			t.Errorf("the record has a row %q that no longer exists", name)
 		}
 	}
 	page := filepath.Join("..", "..", "docs", "operator", "failures.md")
@@ -48,6 +48,6 @@ func TestFailuresPage(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(want, string(text)); diff != "" {
-		t.Errorf("the page is not what table and record say; write it with: go -C integration test ./podfailures -run TestFailuresPage -update\n%s", diff)
+		t.Errorf("the page does not match table and record; write it with: go -C integration test ./podfailures -run TestFailuresPage -update\n%s", diff)
 	}
 }

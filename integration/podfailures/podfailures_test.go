@@ -202,7 +202,7 @@ func (w *world) playOne(ctx context.Context, n int, row Row) *result {
 			return fmt.Errorf("making the failure: %w\n%s", err, s.job.Describe())
 		}
 		if err := s.await(ctx); err != nil {
-			return fmt.Errorf("waiting for what becomes of the job: %w\n%s", err, s.job.Describe())
+			return fmt.Errorf("waiting for the job's outcome: %w\n%s", err, s.job.Describe())
 		}
 		var after error
 		if a.after != nil {

@@ -209,7 +209,7 @@ func (s *stage) await(ctx context.Context) error {
 	// The starter's own clock: from its beginning to its verdict.
 	runs, err := s.RunsSince(s.mark)
 	if err != nil || len(runs) == 0 {
-		return errors.Join(err, errors.New("the starter's log says nothing of the job"))
+		return errors.Join(err, errors.New("the starter's log does not mention the job"))
 	}
 	s.took = runs[0].Lines[len(runs[0].Lines)-1].Time.Sub(runs[0].Began)
 	for _, line := range runs[0].Lines {
@@ -241,7 +241,7 @@ func (s *stage) check() error {
 	}
 	runs, err := s.RunsSince(s.mark)
 	if err != nil || len(runs) == 0 {
-		bad("the starter's log says nothing of the job (%v)", err)
+		bad("the starter's log does not mention the job (%v)", err)
 		return errors.Join(errs...)
 	}
 	blame := map[Class]string{User: "blame=user", Again: "blame=site", Elsewhere: "blame=site", Pilot: "blame=pilot"}[s.row.Class]

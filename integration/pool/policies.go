@@ -20,7 +20,7 @@ func (p *pool) applyPolicies(ctx context.Context) error {
 		return err
 	}
 	if !refuse(objects, registryAddress(p.settings)+"/"+refusedImages) {
-		return fmt.Errorf("no policy of deploy/policy has the variable refused, in which it lists what images may not begin with")
+		return fmt.Errorf("no policy of deploy/policy has the variable refused with prefixes of refused images")
 	}
 	for _, o := range objects {
 		if err := p.api.Apply(ctx, o); err != nil {
@@ -63,7 +63,7 @@ func (p *pool) waitPolicies(ctx context.Context) error {
 		err := cluster.Poll(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
 			err := p.api.TryPatch(ctx, bound, patch)
 			if err == nil {
-				return false, fmt.Errorf("%s lets through what it should deny", policy)
+				return false, fmt.Errorf("%s allows what it should deny", policy)
 			}
 			return strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"'"), err
 		})

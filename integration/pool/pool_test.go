@@ -181,6 +181,6 @@ func TestRefuse(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if refuse(objects[:1], "r/no/") {
-		t.Error("it claims to have found what is not there")
+		t.Error("it claims to have found a file that does not exist")
 	}
 }

@@ -37,7 +37,7 @@ func suiteVerb(ctx context.Context, dir statedir.Dir, args []string) (int, error
 	}
 	pilot, ok := condorRoots[settings.Condor]
 	if !ok {
-		return 1, errors.New("no pool has been started here, whose suite that would be; start one with `up`")
+		return 1, errors.New("no pool has been started here that has a suite; start one with `up`")
 	}
 	root := suiteRoot(pilot.Suite)
 	entry, err := store.Dir(ctx, "rootfs-suite", root.Suite+"-"+cache.Key(root.Key()), func(ctx context.Context, dir string) error {

@@ -147,7 +147,7 @@ func (p *pool) choose(args []string) error {
 		}
 	}
 	if s.Slots < 1 || s.Slots > maxSlots {
-		return fmt.Errorf("%d slots: from 1 to %d can be had", s.Slots, maxSlots)
+		return fmt.Errorf("%d slots: the number must be from 1 to %d", s.Slots, maxSlots)
 	}
 	if _, ok := glideins[s.Mode]; !ok {
 		return fmt.Errorf("mode %s is not known here; %s, %s and %s are", s.Mode, modeShared, modeUnshared, modeRootless)
@@ -156,7 +156,7 @@ func (p *pool) choose(args []string) error {
 		return fmt.Errorf("%d slots: a pilot without root has one payload container", s.Slots)
 	}
 	if s.Faults < 0 || s.Faults > maxFaults {
-		return fmt.Errorf("%d execution points that fail: %d can be had at most", s.Faults, maxFaults)
+		return fmt.Errorf("%d execution points that fail: at most %d are possible", s.Faults, maxFaults)
 	}
 	return p.save()
 }

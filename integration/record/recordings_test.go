@@ -66,7 +66,7 @@ func TestSuspicious(t *testing.T) {
 func TestNoSecrets(t *testing.T) {
 	check := func(where string, data []byte) {
 		if !bytes.Equal(redact(data), data) {
-			t.Errorf("%s has something that is redacted now; record it anew: %s", where, streams.Text(data))
+			t.Errorf("%s has something that must be redacted; record it again: %s", where, streams.Text(data))
 		}
 		if signs := suspicious(data); len(signs) > 0 {
 			t.Errorf("%s has %q", where, signs)
@@ -127,7 +127,7 @@ func TestLines(t *testing.T) {
 	}
 	for _, c := range streams.All(t, recordings) {
 		if len(c.Packets) == 0 {
-			t.Errorf("an empty recording of %s with %s", c.Case, c.Version)
+			t.Errorf("the recording of %s with %s is empty", c.Case, c.Version)
 		}
 	}
 }

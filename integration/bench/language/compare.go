@@ -79,7 +79,7 @@ func (r *Results) agree() error {
 	for _, kind := range []string{parse, print, match} {
 		theirs, ours := agreements(r.theirs, kind), agreements(r.ours, kind)
 		if len(theirs) != 1 || !slices.Equal(theirs, ours) {
-			return fmt.Errorf("what came of %s: %v with HTCondor's library, %v with ours", kind, theirs, ours)
+			return fmt.Errorf("the results of %s differ: %v with HTCondor's library, %v with ours", kind, theirs, ours)
 		}
 	}
 	return nil

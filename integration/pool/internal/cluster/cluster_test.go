@@ -45,7 +45,7 @@ func TestDecodeObjects(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, err := decodeObjects([]byte(`{"kind":`)); err == nil {
-		t.Error("half an object is no error")
+		t.Error("want an error for half an object")
 	}
 	if s := (Object{"a": "x"}).String("a", "b", "c"); s != "" {
 		t.Errorf("a path through a string gives %q", s)

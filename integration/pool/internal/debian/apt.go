@@ -73,7 +73,7 @@ func parseMirror(out string) (string, error) {
 			return site, nil
 		}
 	}
-	return "", errors.New("apt names no site that holds a whole Debian release; this program needs a Debian machine with working package sources")
+	return "", errors.New("apt knows no site with a whole Debian release; this program needs a Debian machine with working package sources")
 }
 
 // Package fetches one package of the machine's own release and unpacks it into dir.
