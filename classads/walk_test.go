@@ -10,7 +10,7 @@ import (
 )
 
 // describe returns what the outermost part of an expression is, and fails unless
-// exactly one of the methods recognizes it.
+// exactly one of the methods recognises it.
 func describe(t *testing.T, e *Expr) string {
 	t.Helper()
 	var answers []string
