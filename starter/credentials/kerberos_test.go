@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -104,43 +105,49 @@ func TestKerberosRenewal(t *testing.T) {
 
 // TestKerberosWakes: the monitor is woken and makes tickets, for which the job waits.
 func TestKerberosWakes(t *testing.T) {
-	for name, pid := range map[string]string{"by its process id": strconv.Itoa(os.Getpid()) + "\n", "not one of all": "-1", "none": "monitor"} {
-		t.Run(name, func(t *testing.T) {
-			o, dir := ofKerberos(t, "alice@example.org", "stored", false, map[string]string{"CREDD_POLLING_TIMEOUT": "60"})
-			must(t, os.WriteFile(filepath.Join(dir, "pid"), []byte(pid), 0o600))
-			woken := make(chan os.Signal, 1)
-			signal.Notify(woken, syscall.SIGHUP)
-			defer signal.Stop(woken)
-			wakes := name == "by its process id"
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			ask := o.Kerberos
-			o.Kerberos = func(ctx context.Context, owner, domain string) ([]byte, error) {
-				data, err := ask(ctx, owner, domain)
-				if !wakes {
-					cancel()
-				}
-				return data, err
-			}
-			made := make(chan error, 1)
-			go func() {
-				if wakes {
-					<-woken
-					made <- os.WriteFile(filepath.Join(dir, "alice.cc"), []byte("tickets"), 0o600)
-				}
-			}()
-			err := newKeeper(t, o).Fetch(ctx)
-			if !wakes {
-				if err == nil || !strings.Contains(err.Error(), "made no Kerberos tickets") || len(woken) > 0 {
-					t.Errorf("%v, signals: %d", err, len(woken))
-				}
-				return
-			}
-			must(t, errors.Join(err, <-made))
-			if diff := cmp.Diff([]string{"alice.cc 600 tickets"}, filesIn(t, o.Sandbox.Scratch())); diff != "" {
-				t.Error(diff)
-			}
-		})
+	o, dir := ofKerberos(t, "alice@example.org", "stored", false, map[string]string{"CREDD_POLLING_TIMEOUT": "60"})
+	must(t, os.WriteFile(filepath.Join(dir, "pid"), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600))
+	woken := make(chan os.Signal, 1)
+	signal.Notify(woken, syscall.SIGHUP)
+	defer signal.Stop(woken)
+	made := make(chan error, 1)
+	go func() {
+		<-woken
+		made <- os.WriteFile(filepath.Join(dir, "alice.cc"), []byte("tickets"), 0o600)
+	}()
+	must(t, newKeeper(t, o).Fetch(t.Context()))
+	must(t, <-made)
+	if diff := cmp.Diff([]string{"alice.cc 600 tickets"}, filesIn(t, o.Sandbox.Scratch())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestKerberosWakesNobodyElse: what is no process id of a monitor is not signalled; to
+// kill(2), 0 is a whole process group. The test has one of its own, so that a mistake
+// hits nobody else.
+func TestKerberosWakesNobodyElse(t *testing.T) {
+	if os.Getenv("OWN_PROCESS_GROUP") == "" {
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestKerberosWakesNobodyElse$")
+		cmd.Env = append(os.Environ(), "OWN_PROCESS_GROUP=yes")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	signals := make(chan os.Signal, 10)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1)
+	for _, pid := range []string{"0", "monitor", ""} {
+		o, dir := ofKerberos(t, "alice@example.org", "stored", false, nil)
+		must(t, os.WriteFile(filepath.Join(dir, "pid"), []byte(pid), 0o600))
+		if err := newKeeper(t, o).Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "made no Kerberos tickets") {
+			t.Errorf("%q: %v", pid, err)
+		}
+		must(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1)) // comes after the other
+		if sig := <-signals; sig != syscall.SIGUSR1 {
+			t.Errorf("%q: a process group was signalled", pid)
+			<-signals
+		}
 	}
 }
 
