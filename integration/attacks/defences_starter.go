@@ -209,7 +209,7 @@ var starterDefences = []Defence{
 		In:   hasRoot,
 		What: "the starter asks the kernel who connects to its abstract socket, and accepts only HTCondor's own users",
 		Changes: []Change{{
-			File: "starter/activation/listen.go",
+			File: "starter/endpoint/endpoint.go",
 			Old:  `return !slices.Contains(trusted, int(uid)) }`,
 			New:  `return !slices.Contains(trusted, int(uid)) && false }`,
 		}},
