@@ -23,7 +23,8 @@ func TestDiagnose(t *testing.T) {
 	look := hostprogtest.Script(t, `echo "$OF_THE_SITE $_CONDOR_BIN $_CONDOR_STARTER_PID"; pwd; echo odd >&2; exit 3`)
 	knobs := map[string]string{
 		"BIN": "/condor/bin", "STARTER_DIAGNOSTIC_look": look, "STARTER_DIAGNOSTIC_gone": "/no/such/program",
-		"STARTER_DIAGNOSTIC_relative": "bin/look", "STARTER_DIAGNOSTIC_plain": plain,
+		"STARTER_DIAGNOSTIC_relative": "diagnostics_test.go", "STARTER_DIAGNOSTIC_plain": plain,
+		"STARTER_DIAGNOSTIC_a b": look, "STARTER_DIAGNOSTIC_" + strings.Repeat("a", 65): look,
 		"STARTER_DIAGNOSTIC_much": hostprogtest.Script(t, `head -c 300000 /dev/zero | tr '\0' a; echo the end`),
 	}
 	for name, want := range map[string]string{
