@@ -169,7 +169,6 @@ func (s *Shadow) serveTransfer(c *cedar.Call, name string, role func(*session) e
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed = s.failed || err != nil && name == Input
 	s.sent = append(s.sent, Transfer{Output: name == Output, Key: key, Err: err})
 	return err
 }
@@ -221,6 +220,9 @@ func (x *session) eventWith(h Heard) (done bool, r *reaction, err error) {
 	if r.by != nil {
 		r.ad = r.by(h)
 	}
+	if r.unread || r.hangUp || r.raw != nil || r.ad != nil && r.ad.IntOr("Result", 0) < 0 {
+		x.fails()
+	}
 	switch {
 	case r.unread || r.hangUp:
 		x.s.Close()
@@ -234,6 +236,13 @@ func (x *session) eventWith(h Heard) (done bool, r *reaction, err error) {
 		return true, r, result(x.s, 0)
 	}
 	return false, r, nil
+}
+
+// fails notes that the input has failed, before the starter can ask what to do about it.
+func (x *session) fails() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.failed = x.failed || !x.receives
 }
 
 func (x *session) getInt() (int64, error) {
@@ -395,6 +404,9 @@ func (x *session) report(name string) error {
 	x.begin(r, Heard{Call: name})
 	if r.by != nil {
 		ad = r.by(Heard{Call: name})
+	}
+	if r.hangUp || r.unread || r.raw != nil || r.say != nil || ad.IntOr("Result", 0) != 0 {
+		x.fails()
 	}
 	switch {
 	case r.hangUp || r.unread:

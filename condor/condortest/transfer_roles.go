@@ -142,6 +142,7 @@ func (it Item) put(s *cedar.Stream, from io.Reader) error {
 // hangingUp ends the connection when it is read.
 func (x *session) hangingUp() io.Reader {
 	return readerFunc(func([]byte) (int, error) {
+		x.fails()
 		_ = x.s.Flush()
 		x.s.Close()
 		return 0, errHungUp

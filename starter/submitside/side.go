@@ -172,7 +172,12 @@ func (s *Side) Keep(ctx context.Context) {
 func (s *Side) Await(ctx context.Context) error {
 	ctx, release := s.orders.UntilHard(ctx)
 	defer release()
-	return s.shadow.Await(ctx)
+	err := s.shadow.Await(ctx)
+	if errors.Is(err, errLeaseOver) {
+		<-ctx.Done() // Keep is about to order the end: what follows must know of it
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // Reconnect is CA_CMD: a shadow, the same or another, wants its job back. The

@@ -2,6 +2,8 @@ package lives_test
 
 import (
 	"context"
+	"os"
+	"syscall"
 
 	"podstarter/payload"
 )
@@ -14,6 +16,10 @@ type double struct {
 	lost   chan error          // of the container
 	lease  func() error        // fails a lease
 	bind   func() error        // fails a binding
+
+	// Of the wrapper:
+	exit                 func(*payload.Exit) // changes how the main process ended
+	start, signal, usage func()              // come before such a request
 }
 
 func (d *double) Lease(ctx context.Context) (payload.Lease, error) {
@@ -54,3 +60,44 @@ func (c doubleContainer) Lost() <-chan error {
 	}
 	return c.Container.Lost()
 }
+
+func (c doubleContainer) Client() payload.Wrapper {
+	return doubleWrapper{c.Container.Client(), c.double}
+}
+
+type doubleWrapper struct {
+	payload.Wrapper
+	double *double
+}
+
+func (w doubleWrapper) Wait(ctx context.Context) (payload.Exit, error) {
+	exit, err := w.Wrapper.Wait(ctx)
+	if err == nil && w.double.exit != nil {
+		w.double.exit(&exit)
+	}
+	return exit, err
+}
+
+func (w doubleWrapper) Start(ctx context.Context, s payload.Spec, files ...*os.File) (payload.Started, error) {
+	before(w.double.start)
+	return w.Wrapper.Start(ctx, s, files...)
+}
+
+func (w doubleWrapper) Signal(ctx context.Context, sig syscall.Signal, whole bool) error {
+	before(w.double.signal)
+	return w.Wrapper.Signal(ctx, sig, whole)
+}
+
+func (w doubleWrapper) Usage(ctx context.Context) (payload.ContainerUsage, error) {
+	before(w.double.usage)
+	return w.Wrapper.Usage(ctx)
+}
+
+func before(do func()) {
+	if do != nil {
+		do()
+	}
+}
+
+// outOfMemory is an end of which the kernel has killed a process for want of memory.
+func outOfMemory(exit *payload.Exit) { exit.OOMKills = 1 }

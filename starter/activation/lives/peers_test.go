@@ -62,7 +62,6 @@ func TestRefusals(t *testing.T) {
 			l.want.code, l.want.last = 1, "error 1007/0" // there can be no job
 		case c.name == "job_exit":
 			l.want.code = 1
-			l.want.check = func(w *world) { w.same("ulog", w.story()[len(w.story())-2][:4]) }
 		}
 		l.plan = func(w *world) { w.shadow.On(c.name, c.nth, condortest.Refuse(syscall.EPERM)) }
 		lives = append(lives, l)
@@ -78,6 +77,11 @@ func TestShadowIsLost(t *testing.T) {
 		for _, cut := range cuts {
 			l := life{name: c.String() + "/" + cut.name, script: waits, job: "JobLeaseDuration = 0"}
 			l.want = want{code: 2}
+			if !c.begun {
+				// Two notice the loss: who makes the call, for whom that is an error like
+				// any other, and who watches the lease. Either may be the first.
+				l.want.orCode = 1
+			}
 			if c.name == "job_exit" && cut.name != "unread" {
 				l.want.last = "job_exit 0 100"
 			}
@@ -219,8 +223,8 @@ func TestTransfersBreak(t *testing.T) {
 	var lives []life
 	for _, name := range []string{condortest.Input, condortest.InputItem, condortest.InputAck, condortest.Output, condortest.OutputInfo, condortest.OutputItem, condortest.OutputAck} {
 		for _, cut := range cuts[1:4] {
-			if cut.name == "within the answer" {
-				continue
+			if cut.name == "within the answer" || name == condortest.OutputItem && cut.name == "garbage" {
+				continue // which the double does not do
 			}
 			l := life{name: name + "/" + cut.name, script: "exit 3"}
 			l.plan = func(w *world) { w.shadow.On(name, 1, cut.action) }

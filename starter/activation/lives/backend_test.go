@@ -1,0 +1,149 @@
+package lives_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"podstarter/condor/condortest"
+	"podstarter/payload"
+)
+
+// TestBackend are backends that fail as pods do.
+func TestBackend(t *testing.T) {
+	verdict := func(blame payload.Blame) error {
+		return &payload.Verdict{Blame: blame, Subcode: 3, Reason: "ErrImagePull", Message: "there is no such image"}
+	}
+	fails := func(err error) func(*world, payload.Backend) payload.Backend {
+		return func(_ *world, b payload.Backend) payload.Backend {
+			return &double{Backend: b, bind: func() error { return err }}
+		}
+	}
+	// health is what is known of the pod afterwards: the attributes that it is advertised with.
+	sick := func(want bool) func(*world) {
+		return func(w *world) {
+			w.neverBegan()
+			h, err := w.options.Pod.Health()
+			w.must(err)
+			w.same(want, h.Sick != nil)
+		}
+	}
+	loses := func(err error) (func(*world, payload.Backend) payload.Backend, func(*world)) {
+		lost := make(chan error, 1)
+		return func(_ *world, b payload.Backend) payload.Backend { return &double{Backend: b, lost: lost} }, func(w *world) {
+			w.runs()
+			lost <- err
+		}
+	}
+	evicted, evict := loses(&payload.Verdict{Blame: payload.Site, Reason: "Evicted", Message: "the pod was evicted"})
+	exhausted, exhaust := loses(&payload.Verdict{Reason: payload.ReasonOutOfMemory, Message: "the container was killed"})
+	run(t, []life{
+		{name: "the user's image", backend: fails(verdict(payload.User)), want: want{last: "error 35/3", says: "no such image", check: sick(false)}},
+		{name: "the site's trouble", backend: fails(verdict(payload.Site)), want: want{last: "error 1021/0", says: "ErrImagePull", check: sick(false)}},
+		{name: "nobody's trouble", backend: fails(verdict(payload.Unknown)), want: want{last: "error 1021/0", check: sick(false)}},
+		{name: "the pod's trouble", backend: fails(verdict(payload.Pilot)), want: want{last: "error 1021/0", check: sick(true)}},
+		{name: "something else", backend: fails(errors.New("no idea")), want: want{last: "error 1021/0", says: "no idea", check: sick(false)}},
+		{
+			name: "no lease", want: want{last: "error 1021/0", says: "all taken", check: (*world).neverBegan},
+			backend: func(_ *world, b payload.Backend) payload.Backend {
+				return &double{Backend: b, lease: func() error { return errors.New("all taken") }}
+			},
+		},
+		{name: "the container is lost", script: waits, backend: evicted, live: evict, want: want{last: "error 1021/0", says: "the pod was evicted"}},
+		{name: "the container is lost for want of memory", script: waits, backend: exhausted, live: exhaust, want: want{last: "error 34/102", says: "the container was killed"}},
+		{
+			name: "the wrapper is killed", script: waits, live: func(w *world) {
+				w.runs()
+				w.killWrapper()
+			},
+			want: want{last: "error 1021/0", says: "ended under the running job"},
+		},
+		{
+			name: "the wrapper is killed under a job that is made to end", script: "trap '' TERM; echo runs >@/said; while :; do sleep 0.05; done", live: func(w *world) {
+				w.runs()
+				w.vacate(condortest.Preempted)
+				w.logged("Sending SIGTERM to the job")
+				w.killWrapper()
+			},
+			want: want{last: "error 1011/0"},
+		},
+		{
+			name: "the wrapper is killed while the job prepares itself", knobs: map[string]string{"STARTER_ALLOW_JOB_PRE_AND_POST_CMD": "true"},
+			job: "PreCmd = \"pre\"\nTransferInput = \"pre\"", files: map[string]string{"pre": "#!/bin/sh\necho runs >@/said; read word <@/told\n"}, live: func(w *world) {
+				w.hears("runs")
+				w.killWrapper()
+			},
+			want: want{last: "error 1021/0", says: "ended under the running job", check: (*world).neverBegan},
+		},
+		{
+			name: "the sandbox cannot be made", knobs: map[string]string{"EXECUTE": "@/nowhere"}, plan: func(w *world) {
+				w.must(os.WriteFile(filepath.Join(w.dir, "nowhere"), nil, 0o600))
+			},
+			want: want{last: "error 1024/0", check: (*world).neverBegan},
+		},
+	})
+}
+
+// TestMemory are jobs that use more memory than they may, where the kernel says so.
+func TestMemory(t *testing.T) {
+	oom := func(w *world, b payload.Backend) payload.Backend { return &double{Backend: b, exit: outOfMemory} }
+	run(t, []life{
+		{name: "held", script: "kill -9 $$", backend: oom, want: want{last: "error 34/102", says: "memory"}},
+	})
+}
+
+// TestPanics: whatever panics, the job goes back to the queue, and all is tidied up. Panics
+// are told to the one activation of a process, so that one life follows the other.
+func TestPanics(t *testing.T) {
+	foolish := func() { panic("a bug that nobody has found yet") }
+	with := func(change func(*double)) func(*world, payload.Backend) payload.Backend {
+		return func(_ *world, b payload.Backend) payload.Backend {
+			d := &double{Backend: b}
+			change(d)
+			return d
+		}
+	}
+	gone := want{code: 3, last: "error 1007/0", says: "a bug that nobody has found yet", log: []string{"Internal error, please report it"}}
+	for _, l := range []life{
+		{name: "lease", backend: with(func(d *double) {
+			d.lease = func() error {
+				foolish()
+				return nil
+			}
+		}), want: gone},
+		{name: "bind", backend: with(func(d *double) {
+			d.bind = func() error {
+				foolish()
+				return nil
+			}
+		}), want: gone},
+		{name: "start", backend: with(func(d *double) { d.start = foolish }), want: gone},
+		{name: "signal", script: waits, backend: with(func(d *double) { d.signal = foolish }), want: gone, live: func(w *world) {
+			w.runs()
+			w.vacate(condortest.Preempted)
+		}},
+		{name: "usage", script: waits, backend: with(func(d *double) { d.usage = foolish }), want: want{code: 3, last: "error 1007/0"}},
+	} {
+		before := possessions(t)
+		t.Run(l.name, l.run)
+		before.checkLeft(t)
+	}
+}
+
+// killWrapper kills the wrapper.
+func (w *world) killWrapper() {
+	w.Helper()
+	for _, pid := range processesOf(w.dir) {
+		if strings.HasPrefix(processText(pid, "cmdline"), "condor_pod_wrapper ") {
+			n, err := strconv.Atoi(pid)
+			w.must(err)
+			w.must(syscall.Kill(n, syscall.SIGKILL))
+			return
+		}
+	}
+	w.Fatal("there is no wrapper")
+}
