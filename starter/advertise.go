@@ -23,9 +23,8 @@ import (
 // it waits for its starter's abilities, and it waits without a limit.
 const preflightTime = 5 * time.Second
 
-// advertise prints what jobs can expect here, for the slot ad. What is not
-// printed is not matched: HTCondor's ability to run a job elsewhere is worth
-// more than a promise.
+// advertise prints what jobs can expect here, for the slot ad. It promises
+// nothing that this starter cannot keep: HTCondor can run the job elsewhere.
 func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Logger) int {
 	ad := classads.NewAd()
 	ad.SetString("CondorVersion", condorVersion(cfg))
@@ -35,7 +34,7 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 	defer cancel()
 	set, err := preflight(ctx, cfg, log)
 	if err != nil {
-		log.Error("This execution point takes no jobs until its configuration is mended:")
+		log.Error("This execution point takes no jobs until its configuration is corrected:")
 		for _, line := range failure.Lines(err) {
 			log.Error(line)
 		}
@@ -54,9 +53,9 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 }
 
 // tidy ends what starters of an earlier pilot left, and publishes what is known
-// of the pod. This is the place for it, since a startd that begins asks for the
-// abilities before it offers a slot, waits for the answer, and asks as root. It
-// asks again when it is reconfigured; containers with a job are leased then.
+// of the pod. It runs here because a new startd asks for the abilities as root,
+// before it offers a slot, and waits for the answer. A reconfigured startd asks
+// again; containers with a job are leased then.
 func tidy(ctx context.Context, set settings.Settings, cfg *config.Config, log *slog.Logger) {
 	if set.Backend == settings.BackendPod {
 		backend, err := newPodBackend(ctx, set, cfg, log)
@@ -64,11 +63,11 @@ func tidy(ctx context.Context, set settings.Settings, cfg *config.Config, log *s
 			err = backend.ResetLeftovers(ctx)
 		}
 		if err != nil {
-			log.Warn("What an earlier starter left is ended by the next job's binding instead", "error", failure.OneLine(err))
+			log.Warn("Failed to end what an earlier starter left; the next job's binding ends it", "error", failure.OneLine(err))
 		}
 	}
 	if err := podOf(set).Publish(); err != nil {
-		log.Warn("The monitor does not hear of the pod's state", "error", failure.OneLine(err))
+		log.Warn("Failed to tell the monitor the pod's state", "error", failure.OneLine(err))
 	}
 }
 
@@ -97,7 +96,7 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 	return set, err
 }
 
-// abilities are the promises that are kept (starter_v61_main.cpp:printClassAd
+// abilities are what this starter can do (starter_v61_main.cpp:printClassAd
 // lists those of stock).
 func abilities(ad *classads.Ad, set settings.Settings) {
 	for _, name := range []string{"HasFileTransfer", "HasPerFileEncryption", "HasJobNetworking", "HasPodStarter",
@@ -113,8 +112,8 @@ func abilities(ad *classads.Ad, set settings.Settings) {
 
 // imageAbilities are the promises to jobs that name an image. condor_submit
 // makes each job ask for what its image needs (submit_utils.cpp:
-// SetRequirements); files and directories can be promised only by a site that
-// has said what becomes of them.
+// SetRequirements); only a site that has a map for files and directories can
+// promise those.
 func imageAbilities(ad *classads.Ad, images *image.Site) {
 	if policy := images.Policy(); policy != "" {
 		ad.SetString("PodStarterImagePolicy", string(policy))

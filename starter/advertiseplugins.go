@@ -21,8 +21,8 @@ import (
 // pluginTestTime bounds the test of a method. The startd does nothing else meanwhile.
 const pluginTestTime = 30 * time.Second
 
-// urlAbilities are the promises about URLs. Plugins are asked anew: this is when an
-// administrator who has changed one has the execution point reconfigured.
+// urlAbilities are the promises about URLs. It asks all plugins anew: an
+// administrator who changed one reconfigures the execution point, which leads here.
 func urlAbilities(ctx context.Context, ad *classads.Ad, host *hostprog.Host, set settings.Settings, cfg *config.Config, environ []string, log *slog.Logger) {
 	finder := transfer.NewFinder(host, set, environ, log)
 	finder.Fresh = true
@@ -46,7 +46,7 @@ func urlAbilities(ctx context.Context, ad *classads.Ad, host *hostprog.Host, set
 	}
 	if text, ok := cfg.Lookup("STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS"); ok {
 		if err := ad.SetExpr("HasDisableUserTransferPlugins", strings.TrimSpace(text)); err != nil {
-			log.Warn("HasDisableUserTransferPlugins is not told", "error", err)
+			log.Warn("HasDisableUserTransferPlugins cannot be advertised", "error", err)
 		}
 	}
 	if !jobs && !found.Disabled() {
@@ -70,7 +70,7 @@ func testPlugin(ctx context.Context, host *hostprog.Host, p *plugin.Plugin, url 
 	}
 	defer func() {
 		if err := box.Remove(context.WithoutCancel(ctx)); err != nil {
-			log.Warn("The directory of a plugin's test stays", "error", err)
+			log.Warn("Failed to remove the directory of a plugin's test", "error", err)
 		}
 	}()
 	runner := plugin.Runner{

@@ -10,12 +10,12 @@ import (
 // (HTCondor src/condor_startd.V6/Starter.cpp:Starter::execDCStarter).
 type invocation struct {
 	advertise  bool   // -classad: print the abilities and leave
-	errand     string // one of errands, which are no activations either
+	errand     string // one of errands; runs no job either
 	localName  string // -local-name: prefix of this slot type's knobs
 	logSuffix  string // -a: suffix of the log file's name, the slot's id
 	jobLog     string // -a2: "FLAGS,PATH" of a second log inside the sandbox
 	slotName   string // -slot-name, only under an odd STARTER_LOG_NAME_APPEND
-	submitHost string // the last argument: who activated the claim, for the log alone
+	submitHost string // the last argument: who activated the claim, only for the log
 }
 
 // daemonOptions are daemonCore's options that can precede the starter's own,
@@ -49,8 +49,8 @@ var errands = []string{errandMonitor, errandKeep, errandHeal, errandEndPod}
 // not running it.
 func parseInvocation(args []string) (invocation, error) {
 	var inv invocation
-	// Stock recognises the mode by this prefix alone, as the only argument
-	// (starter_v61_main.cpp:main_pre_dc_init).
+	// Stock recognises the mode by no more than this prefix, as the only
+	// argument (starter_v61_main.cpp:main_pre_dc_init).
 	if len(args) == 1 && len(args[0]) >= 4 && strings.HasPrefix(strings.ToLower(args[0]), "-cla") {
 		inv.advertise = true
 		return inv, nil

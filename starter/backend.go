@@ -29,7 +29,7 @@ func newBackend(ctx context.Context, set settings.Settings, cfg *config.Config, 
 	return b, nil
 }
 
-// newPodBackend is the backend of a pod, which can do more than run payloads.
+// newPodBackend makes a pod's backend, which can do more than run payloads.
 func newPodBackend(ctx context.Context, set settings.Settings, cfg *config.Config, log *slog.Logger) (*k8sexec.Backend, error) {
 	return k8sexec.New(ctx, options.Options{
 		PodName: set.PodName, PodNamespace: set.PodNamespace,

@@ -85,7 +85,8 @@ func unknownKnobs(cfg *config.Config) (found []payload.Finding) {
 	return found
 }
 
-// badKnob is a line of readSettings or newBackend, which begins with the knob.
+// badKnob is a line of settings.Read's or newBackend's error: it begins with
+// the knob.
 func badKnob(text string) payload.Finding {
 	knob, detail, ok := strings.Cut(text, ": ")
 	if !ok {
@@ -104,7 +105,7 @@ func auditKnobs(cfg *config.Config, set settings.Settings) []payload.Finding {
 	configured := cfg.String("STARTER", "")
 	switch {
 	case err != nil || !sameFile(program, configured):
-		add(payload.Bad, "starter", "STARTER = "+program, "the startd runs %q, which is another program than this", configured)
+		add(payload.Bad, "starter", "STARTER = "+program, "the startd runs %q, which is not this program", configured)
 	default:
 		add(payload.OK, "starter", "", "the startd runs %s", configured)
 	}
@@ -114,7 +115,7 @@ func auditKnobs(cfg *config.Config, set settings.Settings) []payload.Finding {
 	}
 	last := set.PayloadUID + len(set.Containers) - 1
 	if err == nil && owner.UID >= set.PayloadUID && owner.UID <= last {
-		add(payload.Bad, "user of HTCondor", settings.KnobPayloadUID.Name, "user %d, whom HTCondor's files belong to, is that of a payload container as well", owner.UID)
+		add(payload.Bad, "user of HTCondor", settings.KnobPayloadUID.Name, "user %d owns HTCondor's files, and is the user of a payload container as well", owner.UID)
 	}
 	if set.Backend == settings.BackendPod {
 		auditSlots(cfg, len(set.Containers), add)
@@ -137,7 +138,7 @@ func auditSlots(cfg *config.Config, containers int, add func(grade payload.Grade
 		add(payload.Warn, what, "NUM_SLOTS_TYPE_1 = "+strconv.Itoa(containers), "there are %d payload containers, and slots for %d jobs", containers, fixed)
 		return
 	}
-	add(payload.OK, what, "", "never more jobs than payload containers, which are %d", containers)
+	add(payload.OK, what, "", "the startd never runs more jobs than there are payload containers (%d)", containers)
 }
 
 func sameFile(a, b string) bool {

@@ -7,9 +7,9 @@ import (
 )
 
 // dieBySignal has the Go runtime end this process by SIGABRT where nothing can
-// catch a failure of the program: a fatal error, such as two goroutines in one
-// map or a thread that the kernel refuses, and a panic in a goroutine of a
-// library. To the startd that is a starter that crashed, and nothing else; the
+// catch a failure of the program: a fatal error, such as two goroutines that
+// write to one map or a thread that the kernel refuses, and a panic in a
+// goroutine of a library. The startd takes that for a crash of the starter; the
 // runtime's own exit code would be ExitLostShadow. No core is left: it would
 // hold the keys of the job's sessions.
 func dieBySignal() {

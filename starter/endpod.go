@@ -18,7 +18,7 @@ import (
 func endPod(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Logger) int {
 	set, err := settings.Read(cfg)
 	if err == nil && set.Backend != settings.BackendPod {
-		err = errors.New("this execution point runs in no pod (POD_STARTER_BACKEND)")
+		err = errors.New("this execution point does not run in a pod (POD_STARTER_BACKEND)")
 	}
 	if err == nil {
 		backend, e := newPodBackend(ctx, set, cfg, log)

@@ -3,8 +3,8 @@
 // each activation of a claim. It runs the job in a sibling container of its own
 // pod, or, where there is no pod, beside itself.
 //
-
-// its table of contents.
+// The files here read the command line, open the log, and do what is not running a job
+// (errands); package activation runs the job.
 package main
 
 import (
@@ -32,10 +32,10 @@ import (
 // src/condor_includes/exit.h); the others are the activation's.
 const exitLog = 44
 
-// Threads are made before they are needed: when a job of the pod has used up what
-// processes and threads there may be, none is to be had, and a program in Go dies of that.
-// The starter needs one for each of its processors, and for each program, file or
-// plugin that it waits for in the kernel; one takes some 30 KiB.
+// Threads are made before they are needed: when a job has used up all processes and
+// threads of the pod, the kernel gives no more, and a Go program dies of that. The starter
+// needs one for each of its processors, and for each program, file or plugin that it waits
+// for in the kernel; one takes some 30 KiB.
 const (
 	processors     = 4
 	starterThreads = 24
@@ -50,12 +50,12 @@ func reserveThreads(spare int) {
 }
 
 // memoryTarget is when the garbage collector begins to work harder, in bytes.
-// The starter lives as long as the job and has a node's worth of siblings.
+// The starter lives as long as the job, and a node runs many of them.
 const memoryTarget = 20 << 20
 
 func main() {
-	// The same file is the wrapper, its launcher and its sweeper, an ssh server
-	// and what is behind it when it runs under their names; nothing of the starter may be set up in those.
+	// The same file is also the wrapper, its launcher and sweeper, an ssh server and what is
+	// behind it, if it runs under their names. Those must set up nothing of the starter.
 	agent.Dispatch()
 	sshtojob.Dispatch()
 	debug.SetMemoryLimit(memoryTarget)

@@ -28,7 +28,8 @@ func podOf(set settings.Settings) podhealth.Pod {
 	return p
 }
 
-// Knobs allow no more than is believed of a file. An image has up to three names.
+// The compiler checks that no knob allows more than podhealth accepts from a
+// file. An image has up to three names.
 const (
 	_ = uint64(podhealth.MaxRest - settings.MaxMaxRest)
 	_ = uint64(podhealth.MaxImages - 3*settings.MaxAdvertisedImages)

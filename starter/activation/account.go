@@ -14,8 +14,8 @@ import (
 	"podstarter/starter/transfer"
 )
 
-// account says what updates tell of the job. The phases and the updates beside them use
-// it; what it reads changes only between them.
+// account builds the ads of updates. The phases and the updates beside them use it;
+// what it reads changes only between phases.
 type account struct {
 	job    *payloadrun.Job
 	work   *work
@@ -27,7 +27,7 @@ type account struct {
 	log    *slog.Logger
 }
 
-// process is what is known of the job's process alone.
+// process is the part of an update about the job's process.
 func (a account) process(state job.State) *classads.Ad {
 	ad := classads.NewAd()
 	if a.work.run == nil {
@@ -51,7 +51,7 @@ func (a account) process(state job.State) *classads.Ad {
 func (a account) full(ctx context.Context, state job.State) *classads.Ad {
 	ad := a.process(state)
 	about := a.about(ctx)
-	about.Delayed = a.io.TakeDelayed() // of no use to exiting
+	about.Delayed = a.io.TakeDelayed() // exiting leaves them to the final update
 	job.PublishActivation(ad, about, a.job.Settings.Config)
 	a.publishVacate(ad)
 	return ad
@@ -71,22 +71,22 @@ func (a account) about(ctx context.Context) job.Activation {
 	return about
 }
 
-// addLoadEnd tells the startd of a payload that has ended that it is no load.
+// addLoadEnd tells the startd that an ended payload causes no more load.
 func (a account) addLoadEnd(ad *classads.Ad) {
 	if a.work.run != nil && a.work.run.Exit != nil {
 		a.gauges.load.AddEnd(ad)
 	}
 }
 
-// publishVacate adds why the job is made to end, if it is. A hold is told to the
-// shadow by itself (starter.cpp:publishJobInfoAd, remoteVacateCommand).
+// publishVacate adds why the job has to end, if it has to. The shadow hears of a
+// hold in a call of its own (starter.cpp:publishJobInfoAd, remoteVacateCommand).
 func (a account) publishVacate(ad *classads.Ad) {
 	if e := a.orders.Ended(); e != nil && !e.Hold {
 		job.PublishVacate(ad, job.Vacated{Reason: e.Reason, Code: e.Code, Subcode: e.Subcode})
 	}
 }
 
-// publishPorts adds where services of the job are reached, of jobs to which
+// publishPorts adds where the job's services are reached, for jobs to which
 // docker would give ports.
 func (a account) publishPorts(ad *classads.Ad, runs bool) {
 	if a.job.FromImage() {
@@ -132,10 +132,10 @@ func (a account) publishToE(ad *classads.Ad) {
 		job.PublishToE(ad, a.work.run.Status(), a.work.run.Exit.Ended)
 		return
 	}
-	// Who ended it is known to the startd, which adds that to the job's ad.
+	// The startd knows who ended it, and adds that to the job's ad.
 	text, err := a.job.Sandbox.ReadFile(job.JobAdFile, maxStartdAd)
 	if err != nil {
-		a.log.Debug("Failed to look for who ended the job", "error", err)
+		a.log.Debug("Failed to read who ended the job", "error", err)
 		return
 	}
 	told, err := classads.ParseOld(string(text))

@@ -31,8 +31,8 @@ import (
 )
 
 // activation is one run of one job: everything between the startd starting this process
-// and the process leaving. All of it belongs to the goroutine of run, but for what its
-// type says is safe for others, and pace.
+// and the process leaving. All of it belongs to the goroutine of run, except pace and
+// what is safe for others by its type.
 type activation struct {
 	opt     Options
 	log     *slog.Logger
@@ -61,7 +61,7 @@ type activation struct {
 	background rescue.Group // what goes on beside the running payload
 }
 
-// peers are who is talked to.
+// peers are those that the activation talks to.
 type peers struct {
 	inherited *startd.Inheritance
 	address   string // own command address, StarterIpAddr
@@ -91,7 +91,7 @@ type work struct {
 	runs       int                 // of the main process so far; a checkpoint is between two
 	checkpoint int64               // number of the latest, as the job counts them
 	coreFile   string              // in the sandbox; empty if the job left none
-	suspended  atomic.Bool         // visitors ask
+	suspended  atomic.Bool         // visitors read it, too
 }
 
 // gauges measure what the job uses.
@@ -104,7 +104,7 @@ type gauges struct {
 // Options are what the startd and the administrator said of an activation.
 type Options struct {
 	Slot       string // the slot's id, "slot1_1"
-	SubmitHost string // who activated the claim, for the log alone
+	SubmitHost string // who activated the claim, only for the log
 	LogSuffix  string // of the log file's name
 	JobLog     string // "FLAGS,PATH" of a second log inside the sandbox; empty for none
 	Version    string // "$CondorVersion: ...$" of this program
@@ -117,8 +117,8 @@ type Options struct {
 	Log        *slog.Logger
 }
 
-// newActivation adopts what the startd passed on and gets ready to be asked
-// things. Nothing has been said to the shadow yet.
+// newActivation takes over what the startd passed on and gets ready to serve
+// commands. It says nothing to the shadow yet.
 func newActivation(ctx context.Context, o Options) (*activation, error) {
 	log := o.Log
 	a := &activation{opt: o, log: log, orders: orders.New(log)}
@@ -145,7 +145,7 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 	for _, u := range settings.UnknownKnobs(a.opt.Settings.Config) {
 		log.Warn(u.String())
 	}
-	// What was inherited is in hand now, and secret: no child may see it.
+	// The inheritance was read and is secret: no child may see it.
 	for _, name := range startd.SecretVariables() {
 		if err := os.Unsetenv(name); err != nil {
 			return nil, fmt.Errorf("remove %s from the environment: %w", name, err)
@@ -171,7 +171,7 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 	return a, nil
 }
 
-// meetPeers makes what stands between the phases and those who are told of the job.
+// meetPeers makes the parts by which the phases talk to shadow, startd and owner.
 func (a *activation) meetPeers() {
 	a.peers.side = submitside.New(a.peers.shadow, a.orders, a.log)
 	a.peers.half = submitside.NewHalf(a.peers.shadow, a.log)
@@ -184,7 +184,7 @@ func (a *activation) meetPeers() {
 	})
 }
 
-// safeName keeps what may be part of a file's name.
+// safeName replaces what may not be part of a file's name.
 func safeName(s string) string {
 	safe := []byte(s)
 	for i, c := range safe {

@@ -19,7 +19,7 @@ import (
 	"podstarter/starter/steps"
 )
 
-// askCheckpoint sends the job its checkpoint signal, if it wants that
+// askCheckpoint sends the job its checkpoint signal, if it wants one
 // (vanilla_proc.cpp:VanillaProc::Ckpt).
 func (a *activation) askCheckpoint(ctx context.Context) {
 	if !job.CheckpointsOf(a.job.Ad).BySignal || a.work.run.Course != payloadrun.Free {
@@ -41,9 +41,9 @@ func (a *activation) isCheckpoint(exit payload.Exit) bool {
 	return !a.peers.reports.Held() && !a.work.run.Ordered() && (how.Self || a.work.run.Course == payloadrun.Saving) && exit.WaitStatus == how.Status
 }
 
-// checkpointed looks whether the main process has ended in the way that means a
-// checkpoint. If so, what it saved goes to the access point, and the process is to
-// be started again, in the same container and with the same files: processes that
+// checkpointed checks whether the end of the main process means a checkpoint. If
+// so, it sends what the process saved to the access point, and the process is to
+// be started again, in the same container and with the same files. Processes that
 // it left behind go on, as under stock (vanilla_proc.cpp:JobReaper,
 // restartCheckpointedJob).
 func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
@@ -65,7 +65,7 @@ func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	if a.orders.Ended() != nil {
-		// What it has done is saved; there is no use in beginning anew.
+		// The job's work is saved; there is no use in starting it again.
 		run.Becomes(payloadrun.Ordered)
 		return false, nil
 	}
@@ -80,12 +80,12 @@ func (a *activation) checkpointed(ctx context.Context) (again bool, err error) {
 }
 
 // saveCheckpoint transfers a checkpoint and tells the shadow. A transfer that may
-// work another time is not the job's end: there will be other checkpoints.
+// work another time does not end the job: there will be other checkpoints.
 func (a *activation) saveCheckpoint(ctx context.Context) error {
 	if a.work.runs == 1 {
 		a.work.checkpoint = a.job.Ad.IntOr("CheckpointNumber", -1)
 	}
-	a.work.checkpoint++ // also of one that fails: half of it may have arrived
+	a.work.checkpoint++ // also for one that fails: half of it may have arrived
 	err := a.sendCheckpoint(ctx)
 	switch {
 	case err == nil:
@@ -107,12 +107,12 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 	return nil
 }
 
-// hold puts a job on hold that has ended in the wrong way, before the startd hears
-// how it did (jic_shadow.cpp:holdJob).
+// hold puts a job on hold that ended in the wrong way, before the startd hears of
+// the end (jic_shadow.cpp:holdJob).
 func (a *activation) hold(ctx context.Context, code, subcode int, why string) error {
 	err := a.peers.reports.Hold(ctx, shadow.RemoteError{Message: why, Code: code, Subcode: subcode, Critical: true})
 	if err != nil {
-		return failure.New(code, subcode, errors.New(why)) // to be told when there is a shadow again
+		return failure.New(code, subcode, errors.New(why)) // reported when a shadow is back
 	}
 	a.log.Error("The job is put on hold", "why", why)
 	return nil
@@ -140,11 +140,10 @@ func (a *activation) sendCheckpoint(ctx context.Context) error {
 	return steps.Run(ctx, a.log, "checkpoint", func(ctx context.Context) error { return a.sendFiles(ctx, jobfiles.Checkpoint) })
 }
 
-// verifyCheckpoint looks whether a checkpoint that came from a checkpoint_destination
-// is what was saved there. If it is not, the shadow forgets it, and the job goes
-// back to the queue, to begin with an earlier one (jic_shadow.cpp:
-// transferInputStatus). An older shadow would send the same again, for ever: the job
-// is held.
+// verifyCheckpoint checks that a checkpoint which came from a checkpoint_destination
+// is what was saved there. If not, the shadow forgets it, and the job goes back to
+// the queue and begins with an earlier one (jic_shadow.cpp:transferInputStatus). An
+// older shadow would send the same one for ever, so the job is held.
 func (a *activation) verifyCheckpoint(ctx context.Context) error {
 	if to, err := a.job.Ad.GetString("CheckpointDestination"); err != nil || to == "" {
 		return nil
@@ -159,7 +158,7 @@ func (a *activation) verifyCheckpoint(ctx context.Context) error {
 	}
 	if !a.peers.shadow.ForgetsCheckpoints() {
 		return failure.New(shadow.HoldDownloadFileError, 0, fmt.Errorf("%w The access point cannot go back to an earlier checkpoint; "+
-			"mend what is stored at the checkpoint_destination, or submit the job again", bad))
+			"repair what is stored at the checkpoint_destination, or submit the job again", bad))
 	}
 	if bad.Number >= 0 {
 		a.peers.tellCheckpoint(ctx, shadow.EventInvalidCheckpoint, bad.Number)
@@ -167,8 +166,8 @@ func (a *activation) verifyCheckpoint(ctx context.Context) error {
 	return failure.New(0, 0, bad)
 }
 
-// mayRestart asks the startd whether the slot is still the job's. If it cannot be
-// asked, the job is started: the startd ends it if it wants to.
+// mayRestart asks the startd whether the slot is still the job's. If the startd
+// cannot be asked, the job is started: the startd can still end it.
 func (a *activation) mayRestart(ctx context.Context) bool {
 	if !a.opt.Settings.Condor.AskToRestart || !startd.KnowsReactivation(a.job.Version()) {
 		return true

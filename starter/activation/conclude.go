@@ -20,7 +20,7 @@ const (
 	ExitException  = 3
 )
 
-// conclude tells startd and shadow of an end that live could not bring about itself, and
+// conclude tells startd and shadow of an end that live could not report itself, and
 // picks the exit code of the process.
 func (a *activation) conclude(ctx context.Context, err error) int {
 	code := ExitNormal
@@ -56,7 +56,7 @@ func (a *activation) end(ctx context.Context, err error) int {
 	return a.giveUp(ctx, err)
 }
 
-// giveUp tells that the job cannot go on, and why.
+// giveUp reports that the job cannot go on, and why.
 func (a *activation) giveUp(ctx context.Context, err error) int {
 	a.health.Failed(failure.Blame(err, a.work.run != nil))
 	f := failure.Of(err)
@@ -71,10 +71,9 @@ func (a *activation) giveUp(ctx context.Context, err error) int {
 	return ExitNormal
 }
 
-// endEarly ends an activation whose job has no end of its own to report. Whoever asked
-// through the shadow has told it already; every other demand is told to the shadow as a
-// reason for another try, since a shadow that just loses its starter would wait for one
-// to come back.
+// endEarly ends an activation whose job has no end of its own to report. The shadow
+// knows of a demand that came through it. It hears of any other as a reason for another
+// try: a shadow that only loses its starter would wait for it to come back.
 func (a *activation) endEarly(ctx context.Context, d orders.Demand) {
 	if a.work.run == nil && a.job.Sandbox != nil {
 		a.peers.reports.Tell(ctx, a.account.exiting(ctx))
@@ -86,9 +85,8 @@ func (a *activation) endEarly(ctx context.Context, d orders.Demand) {
 	a.report(ctx, shadow.RemoteError{Message: d.Error(), Code: d.Code, Subcode: d.Subcode, Critical: true})
 }
 
-// report is the last word to startd and shadow when the job has no exit. A hold of a job
-// that ran is worth waiting for the shadow; a job that goes back to the queue does so
-// without a word too.
+// report is the last word to startd and shadow when the job has no exit. To hold a job
+// that ran, report waits for a shadow; a job goes back to the queue without a word, too.
 func (a *activation) report(ctx context.Context, e shadow.RemoteError) {
 	if a.work.run != nil && !shadow.ShouldVacate(e.Code, e.Subcode) {
 		if err := a.peers.side.Await(ctx); err != nil {

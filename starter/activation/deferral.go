@@ -24,8 +24,8 @@ func (a *activation) deferStart(ctx context.Context) error {
 	return steps.Run(ctx, a.log, "defer", func(ctx context.Context) error { return submitside.Pause(ctx, wait) })
 }
 
-// endMissed tells the shadow of a job that has missed its time; it puts the job on
-// hold. Nothing was run, and there is nothing to return
+// endMissed tells the shadow that the job has missed its time; the shadow puts it
+// on hold. Nothing ran, so nothing is returned
 // (starter.cpp:jobWaitUntilExecuteTime).
 func (a *activation) endMissed(ctx context.Context, err error) int {
 	a.log.Info("The job is not started", "reason", failure.OneLine(err))

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 )
 
-// finishHeld is the end of a job whose hold the shadow has been told: the startd
-// alone hears how it ended.
+// finishHeld ends a job that the shadow was told to hold: only the startd hears
+// how it ended.
 func (a *activation) finishHeld(ctx context.Context) error {
 	a.enter(held)
 	a.peers.reports.TellStartd(ctx, a.account.reaped())
@@ -21,12 +21,12 @@ func (a *activation) finishHeld(ctx context.Context) error {
 }
 
 // keepCore gives the core file that the job left in its sandbox a name of its
-// own and lets it come back with the output (os_proc.cpp:checkCoreFile).
-// The kernel names it core, or core.PID, where it does not hand it to a program
-// of the node's (core(5)).
+// own and lets it come back with the output (os_proc.cpp:checkCoreFile). The
+// kernel names it core, or core.PID, unless it gives it to a program of the
+// node (core(5)).
 func (a *activation) keepCore() {
 	if !a.job.Info.FileTransfer {
-		return // where the job ran without a sandbox its core file is where it belongs
+		return // without file transfer the core file is where it belongs
 	}
 	wanted := fmt.Sprintf("core.%d.%d", a.job.Info.Cluster, a.job.Info.Proc)
 	for _, name := range []string{fmt.Sprintf("core.%d", a.work.run.Started.PID), "core"} {

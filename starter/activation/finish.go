@@ -21,10 +21,9 @@ import (
 	"podstarter/starter/transfer"
 )
 
-// finish is what happens between the end of the job's main process and the
-// word to the shadow that it has ended. Usage and exit status travel in
-// updates, since the last call's ad is expected to hold neither
-// (jic_shadow.cpp:notifyJobExit).
+// finish does what is left between the end of the job's main process and the
+// last call to the shadow. Updates carry usage and exit status, since the
+// shadow expects neither in the ad of that call (jic_shadow.cpp:notifyJobExit).
 func (a *activation) finish(ctx context.Context) error {
 	if a.peers.reports.Held() {
 		// The shadow has hung up; the hold was the last word.
@@ -78,8 +77,8 @@ func (a *activation) preScript(ctx context.Context) error {
 	return a.scriptFailed(ctx, shadow.HoldPreScriptFailed, "Pre script failed.")
 }
 
-// postScript runs PostCmd, if the job has one. It comes after every end of the job that
-// allows a delay.
+// postScript runs PostCmd, if the job has one. It runs after every end of the job,
+// unless a demand allows no delay.
 func (a *activation) postScript(ctx context.Context) (ran bool, err error) {
 	if !a.orders.Allows(orders.Hard) {
 		return false, nil
@@ -97,7 +96,7 @@ func (a *activation) postScript(ctx context.Context) (ran bool, err error) {
 	return true, a.scriptFailed(ctx, shadow.HoldPostScriptFailed, "Post script failed.")
 }
 
-// scriptFailed tells of a script's end and puts the job on hold.
+// scriptFailed reports a script's end and puts the job on hold.
 func (a *activation) scriptFailed(ctx context.Context, code int, text string) error {
 	ad := classads.NewAd()
 	a.work.scripts.Publish(ad)
@@ -108,16 +107,16 @@ func (a *activation) scriptFailed(ctx context.Context, code int, text string) er
 	return failure.New(code, 0, errors.New(text))
 }
 
-// drainStreams lets all that the job's run wrote arrive at the shadow, unless a demand
-// allows no delay.
+// drainStreams waits until the shadow has all that this run of the job wrote, unless a
+// demand allows no delay.
 func (a *activation) drainStreams(ctx context.Context) error {
 	ctx, release := a.orders.UntilHard(ctx)
 	defer release()
 	return a.work.streams.Drain(ctx)
 }
 
-// drainProxy lets all that the job asked its shadow for be done, unless a demand allows
-// no delay. Nothing of the job is alive.
+// drainProxy waits until all requests of the job to its shadow are done, unless a
+// demand allows no delay. No process of the job is alive.
 func (a *activation) drainProxy(ctx context.Context) {
 	ctx, release := a.orders.UntilHard(ctx)
 	defer release()
@@ -147,12 +146,12 @@ func (a *activation) tellEnd(ctx context.Context) error {
 // sayExited is the last call to the shadow.
 func (a *activation) sayExited(ctx context.Context) error {
 	if err := a.panics.failure(); err != nil {
-		return err // what a program that has failed says of the job is not to be believed
+		return err // nobody should believe what a program that has failed says of the job
 	}
 	a.peers.half.Await(ctx)
 	ad := a.finalUpdate(ctx)
 	status, reason := a.work.run.Exit.WaitStatus, shadow.JobExited
-	// An order that came when the job had ended changes nothing of how it did.
+	// An order that came after the job's end does not change how it ended.
 	switch e := a.orders.Ended(); {
 	case a.work.run.Ordered() && e != nil && e.Remove:
 		reason = shadow.JobKilled
@@ -169,7 +168,7 @@ func (a *activation) sayExited(ctx context.Context) error {
 	return nil
 }
 
-// stageOut sends the job's output, or what the way it ended leaves of it.
+// stageOut sends the output that the job has after this kind of end.
 func (a *activation) stageOut(ctx context.Context) error {
 	e := a.orders.Ended()
 	kind, wanted := a.files.Output(jobfiles.Ending{
@@ -209,7 +208,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 	return failure.OfTransfer(err, "")
 }
 
-// programs are how programs run for this job in the pilot container.
+// programs says how programs run for this job in the pilot container.
 func (a *activation) programs() hostprog.Job {
 	return hostprog.Job{Host: a.opt.Host, Sandbox: a.job.Sandbox, Name: a.job.Name, Environ: a.job.Environ, Log: a.log}
 }
@@ -225,7 +224,7 @@ func (a *activation) openFiles() error {
 	return err
 }
 
-// sendFiles is the transfer of what the job made. The job's own log does not grow
+// sendFiles transfers what the job made. The job's own log does not grow
 // meanwhile.
 func (a *activation) sendFiles(ctx context.Context, kind jobfiles.Kind) error {
 	if kind != jobfiles.Checkpoint {
@@ -234,10 +233,10 @@ func (a *activation) sendFiles(ctx context.Context, kind jobfiles.Kind) error {
 	return a.files.Send(ctx, filetransfer.Upload{Kind: kind, Number: a.work.checkpoint, Added: a.work.added(), Removed: a.io.Hidden()})
 }
 
-// outOfMemory turns the kernel's killing of any of the job's processes for want
-// of memory into a hold with what was measured, unless the job was asked to end
-// (vanilla_proc.cpp:JobReaper, outOfMemoryEvent). How its main process ended
-// meanwhile does not count: a shell whose command was killed exits like any other.
+// outOfMemory holds the job, with what was measured, if the kernel killed any of
+// its processes for want of memory, unless the job was asked to end
+// (vanilla_proc.cpp:JobReaper, outOfMemoryEvent). How its main process ended does
+// not count: a shell whose command was killed exits like any other.
 func (a *activation) outOfMemory() error {
 	if a.work.run.Exit.OOMKills == 0 || a.work.run.Ordered() {
 		return nil

@@ -23,9 +23,9 @@ import (
 // image, both at once: either may take minutes, and neither needs the other.
 // The first failure cancels the other half and is the one that counts.
 //
-// Hooks may change the job, its image too. So the image is chosen after the
-// hook before the transfer, and, where there is a hook after the transfer, the
-// binding waits for that one.
+// Hooks may change the job and its image. So the image is chosen after the hook
+// before the transfer; if there is a hook after the transfer, the binding waits
+// for that one.
 func (a *activation) getReady(ctx context.Context) error {
 	if err := a.guide().Converse(ctx, submitside.AboutSetup); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (a *activation) chooseImage() error {
 	var err error
 	if a.image, err = a.opt.Settings.Images.Choose(a.job.Ad, a.job.Machine); err != nil {
 		if m := (*image.Mistake)(nil); errors.As(err, &m) {
-			// What shows only now shows for this job; others may run here.
+			// This mistake shows only with this job; others may run here.
 			err = failure.New(shadow.VacateContainerError, 0, fmt.Errorf("this execution point cannot choose the job's image: %w", m))
 		}
 		return err
@@ -149,8 +149,8 @@ func (a *activation) chooseImage() error {
 const maxInputTries = 3
 
 // stageIn fetches the job's input files and asks the shadow what to do with the
-// result: to start the job, which a shadow may want whatever became of the
-// files, to try again, or to give it up (starter_guidance.cpp).
+// result: start the job, even without its files, try again, or give up
+// (starter_guidance.cpp).
 func (a *activation) stageIn(ctx context.Context) error {
 	for try := 1; ; try++ {
 		var failed error
@@ -182,9 +182,9 @@ func (a *activation) stageIn(ctx context.Context) error {
 		case failed != nil && (verdict == nil || !errors.Is(verdict, shadow.ErrLost)):
 			return failure.OfTransfer(failed, "Failed to transfer files: ")
 		case errors.Is(verdict, submitside.ErrAbort):
-			return failure.New(shadow.VacateStarterError, 0, errors.New("the shadow ordered the start of the job to be given up"))
+			return failure.New(shadow.VacateStarterError, 0, errors.New("the shadow ordered the job to be given up"))
 		case errors.Is(verdict, submitside.ErrRetryTransfer):
-			return nil // the files are here; the shadow's half saw it otherwise
+			return nil // the files are here, whatever the shadow's half reports
 		default:
 			return verdict
 		}

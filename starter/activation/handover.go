@@ -9,10 +9,10 @@ import (
 )
 
 // handOver tells the shadow how the job ended and gives it the job's output.
-// When the connection is lost on the way, all of that is done again once a
-// shadow has come back (starter.cpp:Starter::allJobsDone): what was said twice
-// is the same twice, and the last call is answered once at most. Only the
-// output is not sent again when it has arrived.
+// When the connection is lost on the way, it does all of that again once a
+// shadow has come back (starter.cpp:Starter::allJobsDone): what it says twice
+// is the same, and the last call is answered at most once. Output that has
+// arrived is not sent again.
 func (a *activation) handOver(ctx context.Context) error {
 	for {
 		err := a.tellExit(ctx)
@@ -26,8 +26,7 @@ func (a *activation) handOver(ctx context.Context) error {
 	}
 }
 
-// tellExit is one try of handOver. An error that is shadow.ErrLost leaves all
-// as it was.
+// tellExit is one try of handOver. After shadow.ErrLost it can be called again.
 func (a *activation) tellExit(ctx context.Context) error {
 	if err := a.peers.reports.Update(ctx, a.account.exiting(ctx)); err != nil {
 		return err

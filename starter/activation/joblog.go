@@ -6,10 +6,10 @@ import (
 	"podstarter/sandbox"
 )
 
-// openJobLog begins the copy of the log that a job asks for, with +JobStarterDebug
-// or starter_log of its submit file, to be kept in its sandbox and to come back
-// with its output (HTCondor src/condor_startd.V6/Starter.cpp:execDCStarter, the
-// argument -a2). What was said before there was a sandbox is not in it.
+// openJobLog begins the copy of the log that a job asks for with +JobStarterDebug
+// or starter_log in its submit file. The copy lies in the sandbox and comes back
+// with the output (HTCondor src/condor_startd.V6/Starter.cpp:execDCStarter, the
+// argument -a2). Lines from before the sandbox are not in it.
 func openJobLog(o Options, box *sandbox.Sandbox) {
 	if o.JobLog == "" || o.LogFile == nil {
 		return

@@ -15,9 +15,8 @@ import (
 	"podstarter/starter/orders"
 )
 
-// lastWordsTime bounds the orderly end of an activation in which something of
-// this program has panicked: what panicked may have left locked what that end
-// waits for.
+// lastWordsTime bounds the orderly end of an activation after a panic of this
+// program: the code that panicked may hold a lock that this end waits for.
 const lastWordsTime = 2 * time.Minute
 
 // Run lives one activation: everything between the startd starting this process and
@@ -38,8 +37,8 @@ func Run(ctx context.Context, o Options) int {
 }
 
 // survive makes an activation and runs it; the result is the exit code of the
-// process. Whatever panics in it, in whichever goroutine, the stack is logged,
-// the job goes back to the queue, and the exit code is ExitException.
+// process. After a panic in any of its goroutines, the stack is logged, the job
+// goes back to the queue, and the exit code is ExitException.
 func survive(ctx context.Context, log *slog.Logger, limit time.Duration,
 	begin func(*failures) (*activation, error), run func(*activation, context.Context) int) (code int) {
 	failed := &failures{log: log, limit: limit}
@@ -76,7 +75,7 @@ type failures struct {
 
 	mu      sync.Mutex
 	first   *rescue.Panic
-	last    *time.Timer    // of this process
+	last    *time.Timer    // ends this process
 	orders  *orders.Orders // nil until there is an activation
 	telling sync.WaitGroup
 }
@@ -98,7 +97,7 @@ func (f *failures) add(p *rescue.Panic) {
 	f.order()
 }
 
-// end names who is to be told that the job must end.
+// end takes the orders by which a panic ends the job.
 func (f *failures) end(o *orders.Orders) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,7 +120,7 @@ func (f *failures) any() bool {
 	return f.first != nil
 }
 
-// over is for when the end has come in time.
+// over stops the timer: the end has come in time.
 func (f *failures) over() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,12 +142,12 @@ func (f *failures) failure() error {
 	return failure.New(shadow.VacateStarterError, 0, errors.New(failureText(f.first.Value)))
 }
 
-// failed is what the job's owner reads.
+// failureText is what the job's owner reads.
 func failureText(trouble any) string { return fmt.Sprintf("the starter failed: %v", trouble) }
 
 // lastWords gives the job back to the queue when this program has failed, and
-// leaves nothing of it behind, as far as that still works
-// (HTCondor src/condor_starter.V6.1/starter.cpp:ExceptHandler).
+// removes what is left of it, as far as that still works (HTCondor
+// src/condor_starter.V6.1/starter.cpp:ExceptHandler).
 func (a *activation) lastWords(ctx context.Context, trouble any) {
 	for _, step := range []func(){
 		func() {

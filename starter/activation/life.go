@@ -103,7 +103,7 @@ func (a *activation) clean(ctx context.Context) {
 }
 
 // removeTemporary removes what programs that ran for jobs of this user have left in the
-// pilot container. Without a pod the user is one of the machine's, with files of its own.
+// pilot container. Without a pod the user is the machine's and may own other files.
 func removeTemporary(ctx context.Context, o Options, uid int) error {
 	if !o.Settings.InPod() {
 		return nil

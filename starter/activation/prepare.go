@@ -92,7 +92,7 @@ func (a *activation) given() payloadrun.Given {
 	}
 }
 
-// openCredentials fetches what the job is given of its user's secrets, and is ready for
+// openCredentials fetches the secrets of its user that the job gets, and prepares for
 // the proxies that the shadow will bring.
 func (a *activation) openCredentials(ctx context.Context) error {
 	if a.job.Info.FileTransfer {

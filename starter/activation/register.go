@@ -40,7 +40,7 @@ func (a *activation) register(ctx context.Context) error {
 		return fmt.Errorf("the shadow sent a job that cannot be run: %w", err)
 	}
 	if peer, err := version.Parse(a.job.Info.ShadowVersion); err != nil {
-		a.log.Warn("The shadow's version is not known; calls that not every shadow has are not made", "error", err)
+		a.log.Warn("The shadow's version is not known; only calls that every shadow knows are made", "error", err)
 	} else {
 		a.peers.shadow.SetVersion(peer)
 	}
@@ -55,7 +55,7 @@ func (a *activation) register(ctx context.Context) error {
 		return err
 	}
 	if err := job.CheckUniverse(a.job.Info.Universe); err != nil {
-		return failure.New(shadow.HoldFailedToCreateProcess, 0, err) // before anything is moved for it
+		return failure.New(shadow.HoldFailedToCreateProcess, 0, err) // before any file is moved
 	}
 	return nil
 }
@@ -82,8 +82,8 @@ func (p *peers) openSessions(ctx context.Context, log *slog.Logger) error {
 	return p.side.Meet(info)
 }
 
-// introduce says who this starter is, for a shadow that begins and for those
-// that come back.
+// introduce describes this starter, to the first shadow and to those that come
+// back.
 func (a *activation) introduce(withSlot bool) *classads.Ad {
 	ad := job.Registration(job.Starter{
 		Address: a.peers.address, Scratch: a.job.ScratchPath(),
@@ -93,7 +93,7 @@ func (a *activation) introduce(withSlot bool) *classads.Ad {
 		FilesystemDomain: a.opt.Settings.Condor.FilesystemDomain,
 		Now:              time.Now().Unix(),
 	}, a.job.Ad, a.job.Machine, withSlot)
-	// A shadow that comes back proves that it may by the claim's key.
+	// A shadow that comes back proves by the claim's key that it may.
 	ad.SetBool("HasReconnect", a.peers.shadow.Encrypted())
 	return ad
 }

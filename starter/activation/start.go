@@ -13,8 +13,8 @@ import (
 )
 
 // start runs the job's program in the bound container. The shadow hears of it before it
-// happens, as it does from stock: should the program turn out not to be executable, an
-// Execute event precedes the hold.
+// happens, as it does from stock: if the program is not executable, an Execute event
+// precedes the hold.
 func (a *activation) start(ctx context.Context) error {
 	if err := a.clearUser(ctx); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (a *activation) start(ctx context.Context) error {
 	}
 	if increment := a.opt.Settings.Condor.Renice; increment.Set {
 		// As stock, for hooks to see (os_proc.cpp:StartJob). A value that is not an
-		// expression has been complained of.
+		// expression was logged.
 		_ = a.job.Ad.SetExpr("Renice", increment.Value)
 	}
 	a.desk.Ready(a.job.Ad, a.job.Machine, a.job.Sandbox)
@@ -51,7 +51,7 @@ func (a *activation) start(ctx context.Context) error {
 	}
 	if err := a.peers.shadow.BeginExecution(context.WithoutCancel(ctx)); err != nil {
 		// The first update that says Running does as well.
-		a.log.Warn("The shadow does not hear that the job begins", "error", err)
+		a.log.Warn("Failed to tell the shadow that the job begins", "error", err)
 	}
 	line := job.LineExec(cmd, a.image.Docker)
 	if under != "" {
@@ -65,13 +65,13 @@ func (a *activation) start(ctx context.Context) error {
 	a.work.streams.Begin()
 	a.work.run = &payloadrun.Run{Started: started}
 	a.work.runs++
-	a.work.suspended.Store(false) // as a process is that has just begun
+	a.work.suspended.Store(false) // a new process is not
 	a.desk.Started(a.work.container.Client(), spec, started.PID)
 	a.log.Info(job.LineStarted(started.PID))
 	return nil
 }
 
-// notStarted is what it means that the main process could not be started.
+// notStarted says what it means to the job that its main process did not start.
 func (a *activation) notStarted(ctx context.Context, err error, cmd job.Command, wrapped bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -82,8 +82,8 @@ func (a *activation) notStarted(ctx context.Context, err error, cmd job.Command,
 	return failure.OfStart(err, cmd)
 }
 
-// openStreams opens the files that are streamed. What the run before a checkpoint has left
-// in its pipes comes first.
+// openStreams opens the files that are streamed. Output that the run before a checkpoint
+// left in its pipes comes first.
 func (a *activation) openStreams(ctx context.Context, spec *payload.Spec) ([]*os.File, error) {
 	if err := a.drainStreams(ctx); err != nil {
 		return nil, err
@@ -94,8 +94,8 @@ func (a *activation) openStreams(ctx context.Context, spec *payload.Spec) ([]*os
 	return files, err
 }
 
-// clearUser removes what starters that died have left of the payload's user. It
-// comes after the binding, when nothing of their jobs can be alive.
+// clearUser removes the sandboxes of this user that dead starters left. It runs
+// after the binding, when no process of their jobs can be alive.
 func (a *activation) clearUser(ctx context.Context) error {
 	stale, err := a.job.Sandbox.RemoveStale(ctx)
 	if len(stale) > 0 {

@@ -22,7 +22,7 @@ const (
 )
 
 // startdMeasures is what the startd measured of this slot, above all what its
-// monitors say of GPUs; nil while it has not written it.
+// monitors say of GPUs; nil before the startd has written it.
 func startdMeasures(j *payloadrun.Job, log *slog.Logger) *classads.Ad {
 	data, err := readStartdAd(j)
 	if err != nil {
@@ -39,9 +39,9 @@ func startdMeasures(j *payloadrun.Job, log *slog.Logger) *classads.Ad {
 	return ad
 }
 
-// readStartdAd reads the file with the rights of whom its directory belongs to:
-// with nested directories, or a scratch directory apart from EXECUTE, that is
-// HTCondor, otherwise the payload.
+// readStartdAd reads the file with the rights of its directory's owner:
+// HTCondor with nested directories or a scratch directory outside EXECUTE,
+// otherwise the payload.
 func readStartdAd(j *payloadrun.Job) ([]byte, error) {
 	if j.Sandbox == nil {
 		return nil, fs.ErrNotExist

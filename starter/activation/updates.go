@@ -7,8 +7,8 @@ import (
 	"podstarter/starter/submitside"
 )
 
-// finalUpdate is the last the startd hears: from then on it takes the slot for
-// being cleaned up. It happens once.
+// finalUpdate sends the startd its last update, once: from then on the startd
+// regards the slot as being cleaned up.
 func (a *activation) finalUpdate(ctx context.Context) *classads.Ad {
 	a.creds.Stop()
 	ad := classads.NewAd()

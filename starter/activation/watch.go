@@ -19,9 +19,9 @@ import (
 	"podstarter/starter/usage"
 )
 
-// watch goes along with the running payload until its main process has ended,
-// and with what was begun meanwhile until that is done: an update that says
-// Running must not come after one that says Exited.
+// watch serves the running payload until its main process has ended, and waits
+// for the work begun meanwhile: an update that says Running must not come after
+// one that says Exited.
 func (a *activation) watch(ctx context.Context) error {
 	every := a.opt.Settings.Condor.Updates
 	a.peers.reports.Promise(every.Longest)
@@ -40,8 +40,8 @@ func (a *activation) watch(ctx context.Context) error {
 	case err != nil:
 		return a.work.container.LostUnder(err)
 	case exit.Killed != "" && exit.Killed != payload.KilledSweep:
-		// The wrapper had to leave: the pod is going away, or somebody stopped
-		// the container. How the job would have ended is not known.
+		// The wrapper had to stop: the pod is going away, or somebody stopped
+		// the container. Nobody knows how the job would have ended.
 		return a.work.container.LostUnder(fmt.Errorf("the wrapper killed the job: %s", exit.Killed))
 	}
 	a.work.run.Exit = &exit
@@ -66,7 +66,7 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 	crowd := make(chan struct{}, 1)
 	lookAround := func() {
 		if !a.gauges.meter.LookIfIdle(ctx, client, a.work.container.Table()) {
-			return // the last has not ended
+			return // another look goes on
 		}
 		a.tellLoad(ctx)
 		if a.opt.Settings.MaxTasks > 0 && a.gauges.meter.Tasks() > a.opt.Settings.MaxTasks {
@@ -137,8 +137,8 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 	}
 }
 
-// tellLoad tells the startd how busy the payload is, if it cannot see that itself: a
-// payload beside the starter is the startd's descendant.
+// tellLoad tells the startd how busy the payload is, unless the startd sees that
+// itself: a payload beside the starter is its descendant.
 func (a *activation) tellLoad(ctx context.Context) {
 	cores, known := a.gauges.meter.Cores()
 	if !known || !a.opt.Settings.InPod() {
@@ -153,11 +153,11 @@ func (a *activation) tellLoad(ctx context.Context) {
 // pace is how often shadow and startd are told how the job fares.
 type pace struct {
 	telling sync.Mutex // held while they are told
-	rest    time.Time  // no update by the clock before; telling is held
+	rest    time.Time  // no periodic update before this time; guarded by telling
 }
 
-// periodicUpdate tells shadow and startd how the job fares. While one has not ended the
-// next is left out, and as many as it takes to spend no more than the configured share of
+// periodicUpdate tells shadow and startd how the job fares. It skips an update while
+// another goes on, and as many as needed to spend no more than the configured share of
 // the time on them.
 func (a *activation) periodicUpdate(ctx context.Context) {
 	if !a.pace.telling.TryLock() {
@@ -173,19 +173,19 @@ func (a *activation) periodicUpdate(ctx context.Context) {
 	a.pace.rest = began.Add(min(time.Duration(float64(time.Since(began))/every.Slice), every.Longest))
 }
 
-// changeUpdate tells them of a change, after whatever they are being told.
+// changeUpdate tells them of a change, after the update that goes on.
 func (a *activation) changeUpdate(ctx context.Context) {
 	a.pace.telling.Lock()
 	defer a.pace.telling.Unlock()
 	a.tellState(ctx)
 }
 
-// tellState is an update; the answer is what it said of the job.
+// tellState sends an update and returns what it said of the job.
 func (a *activation) tellState(ctx context.Context) *classads.Ad {
 	a.gauges.meter.Look(ctx, a.work.container.Client(), a.work.container.Table())
 	ad := a.account.full(ctx, a.account.state())
 	a.account.publishPorts(ad, true)
-	said := ad.Clone() // without what is for those who are told alone
+	said := ad.Clone() // Tell adds what is not for hooks
 	a.peers.reports.Tell(ctx, ad)
 	return said
 }

@@ -25,8 +25,8 @@ type kerberos struct {
 	user string // of the files
 	// owner and domain are whom the shadow is asked for.
 	owner, domain string
-	// fresh is for how long tickets that are there are good enough not to
-	// trouble the shadow; negative for ever (SEC_CREDENTIAL_REFRESH_INTERVAL).
+	// fresh is the age up to which tickets are used without asking the shadow;
+	// negative: any age (SEC_CREDENTIAL_REFRESH_INTERVAL).
 	fresh time.Duration
 	// patience bounds the wait for the monitor (CREDD_POLLING_TIMEOUT).
 	patience time.Duration
@@ -37,7 +37,7 @@ type kerberos struct {
 const (
 	// maxTickets bounds a ticket cache; some kilobytes are usual.
 	maxTickets = 16 << 20
-	// ticketPoll is how often the monitor's work is looked for.
+	// ticketPoll is the time between two looks for the monitor's tickets.
 	ticketPoll = 200 * time.Millisecond
 )
 
@@ -64,11 +64,11 @@ func (c *Keeper) fetchTickets(ctx context.Context) error {
 	return nil
 }
 
-// kerberos reads the knobs. The files are named by the job's user at the access
-// point: a payload's own user has no name. Stock names them by the account that the
-// job runs as, which is the user's own for those of the same UID_DOMAIN alone
-// (jic_shadow.cpp:initUserPriv). Those of another are told apart by it: their names
-// are not the site's.
+// kerberos reads the knobs. The files are named after the job's user at the access
+// point: a payload's own user has no name. Stock names them after the account that
+// the job runs as, which is the user's own only within the same UID_DOMAIN
+// (jic_shadow.cpp:initUserPriv). Names of users of another domain include that
+// domain: the site did not give them.
 func (c *Keeper) kerberos() (*kerberos, error) {
 	knobs := c.Knobs
 	k := &kerberos{dir: knobs.KerberosDir, fresh: knobs.KerberosFresh, patience: knobs.KerberosPatience, user: c.Info.Owner, owner: c.Info.Owner}
@@ -85,12 +85,12 @@ func (c *Keeper) kerberos() (*kerberos, error) {
 		return nil, fmt.Errorf("the job's owner %.100q cannot be the name of a file with Kerberos tickets", k.user)
 	}
 	if k.domain == "" {
-		return nil, fmt.Errorf("the job's User %.100q is of no domain, by which owners of Kerberos tickets are told apart", c.Info.User)
+		return nil, fmt.Errorf("the job's User %.100q has no domain, by which owners of Kerberos tickets are told apart", c.Info.User)
 	}
 	return k, nil
 }
 
-// obtainTickets has tickets made unless there are some that are good enough.
+// obtainTickets has tickets made unless there are some that are fresh enough.
 func (c *Keeper) obtainTickets(ctx context.Context, k *kerberos) error {
 	st, err := os.Stat(k.tickets())
 	if err == nil && (k.fresh < 0 || time.Since(st.ModTime()) < k.fresh) {
@@ -116,18 +116,19 @@ func (k *kerberos) store(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("store a Kerberos credential for the credential monitor: %w", err)
 	}
-	// A user who is active again is not to be swept away (credmon_clear_mark).
+	// With it the monitor would delete an active user's files
+	// (credmon_clear_mark).
 	_ = os.Remove(filepath.Join(k.dir, k.user+".mark"))
 	return nil
 }
 
 // await wakes the monitor and waits until there are tickets
-// (condor_utils/credmon_interface.cpp:credmon_kick_and_poll_for_ccfile). Those
-// that were there before are taken as well, as by stock; what the monitor makes
-// of the new credential follows with the next renewal.
+// (condor_utils/credmon_interface.cpp:credmon_kick_and_poll_for_ccfile). Older
+// tickets count as well, as in stock; what the monitor makes of the new
+// credential follows with the next renewal.
 func (k *kerberos) await(ctx context.Context) error {
 	if pid, err := k.monitor(); err == nil {
-		_ = syscall.Kill(pid, syscall.SIGHUP) // one that is gone has no tickets to wait for, and the wait is bounded
+		_ = syscall.Kill(pid, syscall.SIGHUP) // if it is gone, the wait ends at its limit
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.patience)
 	defer cancel()
@@ -158,7 +159,7 @@ func (k *kerberos) monitor() (int, error) {
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err == nil && pid <= 1 {
-		err = fmt.Errorf("%d is no process id of a credential monitor", pid)
+		err = fmt.Errorf("%d cannot be the process id of a credential monitor", pid)
 	}
 	return pid, err
 }

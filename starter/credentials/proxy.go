@@ -48,7 +48,7 @@ type place struct {
 }
 
 // Open says where the job's proxy is. Without a sandbox, newer ones are declined: files
-// are not transferred. An empty name is a job that has no proxy.
+// are not transferred. An empty name stands for a job without a proxy.
 func (r *Renewals) Open(s Sandbox, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,12 +82,11 @@ func (r *Renewals) Command(_ context.Context, c *cedar.Call) error {
 	c.Stream.SetTimeout(proxyPatience)
 	if to.sandbox == nil {
 		if c.Command == cedar.UpdateGSICred {
-			// An answer before the file has come would be lost with a
-			// connection that is closed in the middle of it. A shadow that
-			// wants to delegate takes the answer for a failure, and comes
-			// with the file.
+			// Take the file first: closing the connection in the middle of it
+			// would lose the answer. A shadow that wants to delegate takes the
+			// answer for a failure, and sends the file.
 			if _, err := receiveProxy(c); err != nil {
-				return fmt.Errorf("pass over a newer X.509 proxy: %w", err)
+				return fmt.Errorf("decline a newer X.509 proxy: %w", err)
 			}
 		}
 		return answer(proxyDeclined)

@@ -44,7 +44,7 @@ type Options struct {
 	// Kerberos asks the shadow for the credential of an owner in a domain.
 	Kerberos func(ctx context.Context, owner, domain string) ([]byte, error)
 	// ProxyExpiry says when an X.509 proxy that is delegated now shall expire; the zero
-	// time is with the user's own.
+	// time: when the user's own does.
 	ProxyExpiry func() time.Time
 	Log         *slog.Logger
 }
@@ -103,7 +103,7 @@ func (k *Keeper) Fetch(ctx context.Context) error {
 	return k.fetchTickets(ctx)
 }
 
-// fetchAllTokens is the first time that tokens are fetched.
+// fetchAllTokens fetches the tokens for the first time, and has them renewed.
 func (k *Keeper) fetchAllTokens(ctx context.Context, services []string) error {
 	k.Log.Info(fmt.Sprintf("initUserCredentials: job needs OAuth services %v", services))
 	if err := k.fetchTokens(context.WithoutCancel(ctx), services); err != nil {
@@ -114,9 +114,9 @@ func (k *Keeper) fetchAllTokens(ctx context.Context, services []string) error {
 	return nil
 }
 
-// renew does something again and again, as often as SEC_CREDENTIAL_REFRESH says, until
-// Stop. The job is not told when it fails: what it has may be good for longer, and a
-// shadow without the credential holds the job by itself.
+// renew repeats do every SEC_CREDENTIAL_REFRESH seconds until Stop. A failure is only
+// logged: what the job has may be good for longer, and a shadow without the credential
+// holds the job by itself.
 func (k *Keeper) renew(do func(context.Context) error) {
 	if k.Knobs.Refresh <= 0 {
 		k.Log.Info("CREDS: cred refresh is DISABLED.")
@@ -149,8 +149,8 @@ func (k *Keeper) Stop() {
 	k.renewal.Wait()
 }
 
-// fetchTokens asks the shadow for the tokens and puts each in the place of the
-// one before. A job reads a whole one at any time.
+// fetchTokens asks the shadow for the tokens and replaces each older one. A job
+// reads a whole token at any time.
 func (k *Keeper) fetchTokens(ctx context.Context, services []string) error {
 	got, err := k.Shadow.GetCreds(ctx, k.Knobs.PlainTokens)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package endpoint is where this process is told what to do: its command port, its
-// signals, and the process that watches over it. It turns what it hears into orders, or
-// hands it to whom it concerns.
+// Package endpoint receives what others tell this process: at its command port, by
+// signals, and by the end of the startd. It turns that into orders, or passes it to the
+// part that it concerns.
 package endpoint

@@ -56,7 +56,7 @@ func Serve(ctx context.Context, o Options) {
 	o.keepPayloadOut()
 	rescue.Go(func() {
 		if err := server.Serve(ctx, o.Inherited.Listener); err != nil && ctx.Err() == nil {
-			o.Log.Error("The command endpoint is closed: this job can be ended by signals alone", "error", err)
+			o.Log.Error("The command endpoint is closed: only signals can end this job", "error", err)
 		}
 	})
 
@@ -68,8 +68,8 @@ func Serve(ctx context.Context, o Options) {
 			case sig := <-signals:
 				o.signalled(ctx, int(sig.(syscall.Signal)))
 			case <-ctx.Done():
-				// They stay caught: the startd may order an end that has come
-				// already, and would then see the process die of a signal.
+				// Signals stay caught: the startd may order an end that has
+				// come already, and would then see the process die of a signal.
 				return
 			}
 		}

@@ -24,7 +24,7 @@ func (o Options) housekeeping(server *cedar.Server) {
 	}
 	for _, command := range []int{cedar.DCSetPeacefulShutdown, cedar.DCSetForceShutdown} {
 		server.Handle(command, cedar.Administrator, func(_ context.Context, c *cedar.Call) error {
-			// How a shutdown is carried out is said by the one that orders it.
+			// The command that orders a shutdown says how.
 			return nothingElse(c)
 		})
 	}

@@ -81,9 +81,9 @@ func OfTransfer(err error, prefix string) error {
 	return f
 }
 
-// Blame says what a failed activation means to the pod. Payload.Unknown says
-// nothing: the job's own end, orders from outside, and what a job can bring
-// about itself once it runs.
+// Blame says what a failed activation means to the pod. payload.Unknown stands
+// for the job's own end, orders from outside, and what a job can cause itself
+// once it runs.
 func Blame(err error, ran bool) (payload.Blame, string) {
 	if v := (*payload.Verdict)(nil); errors.As(err, &v) {
 		switch {
@@ -97,7 +97,7 @@ func Blame(err error, ran bool) (payload.Blame, string) {
 	}
 	f := Of(err)
 	if f.Code == shadow.VacateScratchDirError && !ran {
-		// No sandbox for this job is none for the next.
+		// If this job gets no sandbox, the next gets none either.
 		return payload.Site, f.Error()
 	}
 	if r := (*payload.RequestError)(nil); errors.As(err, &r) && r.Code == payload.CodeNotEmpty && !ran {

@@ -2,8 +2,8 @@ package failure
 
 import "strings"
 
-// Lines are the errors in err, one a line: several at once are told one after
-// the other, without the frame that lists of errors print around themselves.
+// Lines are the errors in err, one per line, without the header and the bullets
+// that lists of errors print.
 func Lines(err error) []string {
 	var kept []string
 	for _, line := range strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }) {

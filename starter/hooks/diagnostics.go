@@ -22,9 +22,9 @@ const (
 	maxDiagnostic = 256 << 10
 )
 
-// Diagnose runs a diagnostic that the site has for the shadow to ask for, and sends
-// what it wrote (starter_guidance.cpp:run_diagnostic_reply_and_request_additional_guidance).
-// Only an end of ctx is an error.
+// Diagnose runs a diagnostic of the site that the shadow asked for, and sends what it wrote
+// (starter_guidance.cpp:run_diagnostic_reply_and_request_additional_guidance). Only an end
+// of ctx is an error.
 func (o Options) Diagnose(ctx context.Context, name string) error {
 	event := shadow.Event(shadow.EventDiagnosticResult)
 	event.SetString("Diagnostic", name)
@@ -44,7 +44,7 @@ func (o Options) Diagnose(ctx context.Context, name string) error {
 	return nil
 }
 
-// What is said of a diagnostic.
+// What the shadow is told of a diagnostic.
 const (
 	diagnosticDone    = "Completed"
 	diagnosticLate    = "Error - Timed Out"
@@ -72,7 +72,7 @@ func (o Options) runDiagnostic(ctx context.Context, name string) (hostprog.Outco
 	p := hostprog.Program{Path: path, Env: env, Dir: o.Job.Sandbox.Scratch(), As: o.Programs.User(), Limit: diagnosticTime}
 	if !o.Settings.SeparateUsers() {
 		// It is there to read the pilot's logs, so it cannot be confined. It meets
-		// nothing of the job's.
+		// nothing of the job.
 		p.Dir = "/"
 	}
 	end, err := p.Run(ctx, true)

@@ -50,7 +50,7 @@ func (h *Hooks) Open(o Options) error {
 	h.Options = o
 	var err error
 	if h.hooks, err = job.ReadHooks(o.Job.Ad, o.Settings.Config); err != nil {
-		// As stock: without its hooks the site takes no job.
+		// As stock: no job runs without its hooks.
 		return failure.New(shadow.VacateStarterError, 0, fmt.Errorf("the hooks of keyword %q cannot be used: %w", h.hooks.Keyword, err))
 	}
 	if h.hooks.Keyword != "" {
@@ -62,11 +62,11 @@ func (h *Hooks) Open(o Options) error {
 	return nil
 }
 
-// program is a hook as it is run: in the pilot container, as the payload's
-// user, in the sandbox, with the starter's environment and what a job is told of its place
-// (StarterHookMgr.cpp). The payload cannot look into it: no payload process is alive
-// while a prepare or exit hook runs, and hooks are in a group that no payload is in.
-// Where it would be the pilot's own user, it is confined.
+// program is a hook as it is run: in the pilot container, as the payload's user, in the
+// sandbox, with the starter's environment and what a job is told of its place
+// (StarterHookMgr.cpp). The payload cannot look into it: no payload process is alive while
+// a prepare or exit hook runs, and hooks are in a group that no payload is in. Where that
+// user is the pilot's own, it is confined.
 func (h *Hooks) program(hook job.Hook, path string, about *classads.Ad, args ...string) (hostprog.Program, error) {
 	env, err := h.Job.Published()
 	p := hostprog.Program{
@@ -116,7 +116,7 @@ func (h *Hooks) prepare(ctx context.Context, hook job.Hook, path string) error {
 	h.logErrors(string(hook), o)
 	answer := job.ReadHookAnswer(hook, path, o.Status, o.Stdout)
 	if answer.Ignored != nil || o.Cut {
-		h.Log.Warn(fmt.Sprintf("Not all that %s wrote was taken", hook), "error", answer.Ignored, "cut", o.Cut)
+		h.Log.Warn(fmt.Sprintf("Some of what %s wrote is ignored", hook), "error", answer.Ignored, "cut", o.Cut)
 	}
 	if answer.Failed() {
 		return failure.New(answer.Code(shadow.HoldHookPrepareJobFailure), answer.Status, errors.New(answer.Message))
@@ -139,9 +139,8 @@ func (h *Hooks) logErrors(name string, o hostprog.Outcome) {
 	}
 }
 
-// Update runs the hook that hears of a running job. Nobody waits for it; while
-// one has not ended the next is left out. It is called for one update after the
-// other.
+// Update runs the hook that hears of a running job. Nobody waits for the hook;
+// while one runs, the next is left out. Calls must not overlap.
 func (h *Hooks) Update(ctx context.Context, update *classads.Ad) {
 	path, ok := h.hooks.Path(job.HookUpdateJobInfo)
 	if !ok {
@@ -173,8 +172,8 @@ func (h *Hooks) Update(ctx context.Context, update *classads.Ad) {
 	})
 }
 
-// lastUpdateTime is how long the hook that hears of the update at the job's end
-// may hold up the killing of what the job has left, which it looks like.
+// lastUpdateTime is how long the killing of what the job has left waits for the
+// hook that hears of the last update: the hook looks like a process of the job.
 const lastUpdateTime = 5 * time.Second
 
 // LastUpdate runs the hook for the update at the moment of the job's end
@@ -194,7 +193,7 @@ func (h *Hooks) LastUpdate(ctx context.Context, update *classads.Ad) {
 }
 
 // Exit runs the hook that hears of the job's end, once, before its output is
-// transferred, and waits for it, but not for ever. about says how the job ended; reason
+// transferred, and waits for it, up to its limit. about says how the job ended; reason
 // is one of the words of [Reason].
 func (h *Hooks) Exit(ctx context.Context, about *classads.Ad, reason string) {
 	if path, ok := h.hooks.Path(job.HookJobExit); ok {

@@ -50,10 +50,10 @@ func (w *Wrapper) For(image bool) string {
 	return w.path
 }
 
-// Bring copies USER_JOB_WRAPPER to where the job runs. The stock starter
-// runs it from the execution point's own file system; the payload container has
-// another. So the program alone is copied, to a place that the payload may read
-// and not write to, and before the input, so that it is no output.
+// Bring copies USER_JOB_WRAPPER to where the job runs. The stock starter runs
+// it from the execution point's own file system; the payload container has
+// another. So the program is copied to a place that the payload may read but
+// not write to, and before the input, so that it does not count as output.
 func (w *Wrapper) Bring(o Options) error {
 	w.Options = o
 	if !w.Settings.Condor.JobWrapper.Set {
@@ -88,15 +88,15 @@ func (w *Wrapper) Bring(o Options) error {
 	return nil
 }
 
-// Works says whether programs are told where to write down that the wrapper
-// failed (starter.cpp:PublishToEnv).
+// Works says whether the environment names the file for the wrapper's failure
+// (starter.cpp:PublishToEnv).
 func (w *Wrapper) Works() bool {
 	wrapper := w.Settings.Condor.JobWrapper
 	return wrapper.Set && unix.Access(wrapper.Value, unix.X_OK) == nil
 }
 
-// Failure is what it means that the wrapper has said that it could not run
-// the job: the site's trouble, not the job's (user_proc.cpp:JobReaper).
+// Failure is the error of a job that the wrapper reports it could not run: the
+// site's trouble, not the job's (user_proc.cpp:JobReaper).
 func (w *Wrapper) Failure() error {
 	if !w.use {
 		return nil
@@ -112,9 +112,8 @@ func (w *Wrapper) Failure() error {
 	return failure.New(shadow.HoldUnspecified, 0, fmt.Errorf("The job wrapper failed to execute the job: %s", words)) //nolint:staticcheck // stock's sentence
 }
 
-// StartFailure is what becomes of a job whose wrapper cannot be executed in
-// its image. The user can mend that by another image; the site is told in the same
-// words.
+// StartFailure is the hold of a job whose wrapper cannot be executed in its image.
+// The user can choose another image; the message tells the site as well.
 func (w *Wrapper) StartFailure(s *payload.StartError, name string) error {
 	image := "the image"
 	if name != "" {

@@ -25,7 +25,7 @@ import (
 type Container interface {
 	// Run runs a program to its end; see payloadrun.Container.
 	Run(ctx context.Context, spec payload.Spec) (payload.Exit, int, error)
-	// Sweep kills what is left there and proves that nothing is.
+	// Sweep kills what is left there and proves that nothing survived.
 	Sweep(ctx context.Context) error
 	// Vacant says whether that is proven.
 	Vacant() bool
@@ -90,8 +90,9 @@ func (p *Places) SetUp(ctx context.Context, o Options, c Container) error {
 	return nil
 }
 
-// TearDown tidies the places of the job up, once, if they were prepared. Nothing of
-// the job is alive: the sweep has proven that, or there is no container any more.
+// TearDown tidies the places of the job up, once, if they were prepared. No process
+// of the job is alive: the sweep has proven that, or there is no container any
+// more.
 func (p *Places) TearDown(ctx context.Context) {
 	if p.state != prepared {
 		return
@@ -115,9 +116,9 @@ func (p *Places) TearDown(ctx context.Context) {
 	}
 }
 
-// runInPilot runs a program beside the starter, as the starter's own user. It is
-// told nothing that the job can choose but the job's ad, on its standard input,
-// and does not begin in a directory of the job's.
+// runInPilot runs a program beside the starter, as the starter's own user. Of
+// what the job can choose it gets only the job's ad, on its standard input. It
+// does not begin in a directory of the job.
 func (p *Places) runInPilot(ctx context.Context, path, stage string) error {
 	run := hostprog.Program{
 		Path: path, Args: []string{stage}, Dir: "/", Env: append(append([]string(nil), p.Programs.Environ...), p.scriptEnvironment(stage)...),
@@ -219,7 +220,7 @@ func (p *Places) containerProgram(path, stage string) (payload.Spec, error) {
 }
 
 // usesNoImage makes sure that the kernel executes this file and nothing else: no
-// interpreter and no dynamic loader of an image that its user chose.
+// interpreter and no dynamic loader of an image that the user chose.
 func usesNoImage(file []byte) error {
 	if bytes.HasPrefix(file, []byte("#!")) {
 		return errors.New("it is a script, whose interpreter would be the image's")

@@ -12,17 +12,17 @@ import (
 // A job can lead programs to any file: by links, its directory of tokens, or its ad.
 // Where programs run as the payload's user, the files that this user may not read stay
 // closed. A pilot without root has only its own user, who may read the pod's and the
-// pool's tokens: there the kernel leaves a program the job's sandbox and what comes with
-// the pilot's image, and nothing else.
+// pool's tokens: there the kernel allows a program only the job's sandbox and the files
+// of the pilot's image.
 
-// programTrees are what programs and their libraries are made of, less what is
-// mounted there: secrets are.
+// programTrees hold programs and their libraries. What is mounted below them is
+// not included: secrets are mounted.
 var programTrees = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/var/lib/ca-certificates",
 }
 
-// programFiles are mounted, and hold no secret of the pilot's. In /proc, the kernel
-// shows a confined process nothing of the others but what everybody may see.
+// programFiles are mounted, and hold no secret of the pilot. In /proc, a confined
+// process sees of the others only what everybody may see.
 var programFiles = []string{
 	"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/proc", "/sys/devices/system/cpu",
 }
@@ -34,15 +34,15 @@ var programDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/rando
 // authorities are the variables by which a site names certificates that it trusts.
 var authorities = []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "X509_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"}
 
-// confinement is what is left to one program. The zero value takes nothing.
+// confinement is what one program may use. The zero value restricts nothing.
 type confinement struct {
 	rules   confine.Rules
-	sandbox *os.File // nil: nothing is taken
+	sandbox *os.File // nil: no restriction
 }
 
-// confinement opens what is left to a program that runs for this job; nothing is
-// taken where users are separate. Each is for one run, which closes it. It must be made
-// before the sandbox is removed.
+// confinement opens what a program for this job may use; where users are separate it
+// restricts nothing. Each is for one run, which closes it. It must be made before the
+// sandbox is removed.
 func (j Job) confinement() (confinement, error) {
 	if j.Host.separate {
 		return confinement{}, nil
@@ -74,7 +74,7 @@ func absolute(paths []string) (list []string) {
 	return list
 }
 
-// takes reports whether it takes anything.
+// takes reports whether it restricts anything.
 func (c confinement) takes() bool { return c.sandbox != nil }
 
 // apply confines the calling thread, on which a program is to be started.
@@ -114,8 +114,8 @@ func (h *Host) Audit() []payload.Finding {
 	return []payload.Finding{{Grade: payload.OK, What: what, Detail: "the kernel keeps them from the pilot's files"}}
 }
 
-// Confine leaves a program that is to run for this job no more than it may have. The
-// program must be run then, once.
+// Confine restricts a program that is to run for this job to what it may use. The
+// program must then be run, once.
 func (j Job) Confine(p *Program) error {
 	err := j.Host.Confinable()
 	if err == nil {

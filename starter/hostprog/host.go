@@ -34,7 +34,7 @@ type Options struct {
 	KernelConfines func() error
 }
 
-// New is the place with these options.
+// New returns the place with these options.
 func New(o Options) *Host {
 	if o.KernelConfines == nil {
 		o.KernelConfines = confine.Supported
@@ -42,7 +42,7 @@ func New(o Options) *Host {
 	return &Host{separate: o.SeparateUsers, paths: o.Paths, kernelConfines: o.KernelConfines, threads: newLesserThreads()}
 }
 
-// Nobody is the user as whom plugins tell about themselves.
+// Nobody is the user of plugins that are asked about themselves.
 func Nobody() sandbox.Owner {
 	if os.Getuid() != 0 {
 		return sandbox.Self()
@@ -50,7 +50,7 @@ func Nobody() sandbox.Owner {
 	return sandbox.Owner{UID: nobodysGroup, GID: nobodysGroup}
 }
 
-// AskPlugin runs a plugin of the site that tells about itself, for no job.
+// AskPlugin asks a plugin of the site about itself, for no job.
 func (h *Host) AskPlugin(ctx context.Context, p plugin.Program) (plugin.Outcome, error) {
 	began := time.Now()
 	ask := Program{Path: p.Path, Args: p.Args, Env: p.Env, Dir: p.Dir, Limit: p.Limit, As: Nobody(), untrusted: true, threads: h.threads}
@@ -76,7 +76,7 @@ type Job struct {
 	Log     *slog.Logger
 }
 
-// User runs what stock runs as the job's user. Without root there is only one user.
+// User runs what stock runs as the job's user. Without root there is only one.
 func (j Job) User() sandbox.Owner {
 	if os.Getuid() != 0 {
 		return sandbox.Self()
@@ -84,10 +84,10 @@ func (j Job) User() sandbox.Owner {
 	return j.Sandbox.Payload()
 }
 
-// RunPlugin runs a plugin as the job's user, with less than anybody else in the pilot
-// container: in a group of its own, without capabilities, and with no way to get any.
-// Where it would be the pilot's own user, it is confined. When RunPlugin returns, all
-// that the plugin started has ended, and its temporary files are gone.
+// RunPlugin runs a plugin as the job's user, with fewer rights than anybody else in
+// the pilot container: in a group of its own, without capabilities, and with no way
+// to get any. Where that user is the pilot's own, it is confined. When RunPlugin
+// returns, all that the plugin started has ended, and its temporary files are gone.
 func (j Job) RunPlugin(ctx context.Context, p plugin.Program) (plugin.Outcome, error) {
 	as := j.User()
 	left := leftBehind{proc: "/proc", uid: as.UID, gid: pluginGroup}
@@ -96,7 +96,7 @@ func (j Job) RunPlugin(ctx context.Context, p plugin.Program) (plugin.Outcome, e
 		left.uid, left.gid, left.mark = os.Getuid(), -1, pluginMark+"="+j.Name
 		env = append(env[:len(env):len(env)], left.mark)
 	}
-	// By an earlier starter, if it was killed.
+	// An earlier starter that was killed may have left some.
 	if err := left.kill(ctx); err != nil {
 		return plugin.Outcome{}, err
 	}

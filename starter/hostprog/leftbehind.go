@@ -23,7 +23,7 @@ import (
 const pluginGroup = 65533
 
 // pluginMark is the variable by which a plugin's processes are recognised where user
-// and group are the starter's own. Plugins are the site's there, and do not hide.
+// and group are the starter's own. All plugins there are the site's: none hides.
 const pluginMark = "POD_STARTER_PLUGIN_RUN"
 
 // leftBehind finds the processes that a plugin started and that outlived it.
@@ -115,8 +115,8 @@ func readSome(path string, most int64) ([]byte, error) {
 }
 
 // realGroup reads the real group ID out of /proc/PID/status; -1 if it is not there.
-// The line comes before all that a process can choose but its name, in which line
-// feeds are escaped.
+// Before this line, a process can choose only its name, in which line feeds are
+// escaped.
 func realGroup(status []byte) int {
 	for line := range bytes.Lines(status) {
 		if rest, ok := bytes.CutPrefix(line, []byte("Gid:")); ok {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// output of a program that is kept, in bytes. The rest is read and dropped.
+// Output of a program that is kept, in bytes. The rest is read and dropped.
 const (
 	maxProgramOutput   = 4 << 20
 	maxProgramErrors   = 64 << 10

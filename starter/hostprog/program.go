@@ -30,10 +30,10 @@ type Program struct {
 	Limit time.Duration // 0: as long as its context
 
 	group int // in place of nobodysGroup
-	// untrusted is for what a job brings or rules: setuid programs give it no
+	// untrusted is for what a job brings or controls: setuid programs give it no
 	// rights, it is asked to end before it is killed, and less of its output is kept.
 	untrusted bool
-	confined  confinement    // what is left to it
+	confined  confinement    // what it may use
 	threads   *lesserThreads // for an untrusted or a confined program
 }
 
@@ -68,7 +68,7 @@ func (p Program) Run(ctx context.Context, combined bool) (Outcome, error) {
 	}
 	done := make(chan end, 1)
 	// The parent death signal is sent when the thread ends that forked
-	// (prctl(2)), so it is kept until the program has ended.
+	// (prctl(2)), so the thread is kept until the program has ended.
 	onThread := func() {
 		var o Outcome
 		var err error
@@ -139,7 +139,7 @@ func (p Program) runOnThread(ctx context.Context, combined bool) (o Outcome, err
 		}
 		return o, notBegun(p.Path, err)
 	}
-	// Until it is waited for, its number is not another's.
+	// Until it is waited for, no other process gets its number.
 	for {
 		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {

@@ -25,7 +25,7 @@ import (
 // is the next job's too. A file that one owner's plugin leaves where all may write would
 // be used by the plugin of another owner: X.509 proxies are found by name in /tmp.
 
-// sharedDirs are where all may write in a pilot container.
+// sharedDirs are where everybody may write in a pilot container.
 var sharedDirs = []string{"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"}
 
 // temporary gives a plugin a directory of its own for temporary files, in the sandbox:
@@ -53,8 +53,8 @@ func (j Job) temporary(ctx context.Context, env []string) (with []string, tidy f
 
 // RemoveTemporary removes what programs that ran for jobs of this user have left in the
 // pilot container. No process of the user may be alive there. Where users are not
-// separate, it is the pilot's user, whose daemons' files nobody can tell from others;
-// programs could then leave something in shared memory only.
+// separate, it is the pilot's user, and nobody can tell programs' files from those of
+// daemons; but programs could leave files only in shared memory.
 func (h *Host) RemoveTemporary(ctx context.Context, uid int, log *slog.Logger) error {
 	if !h.separate {
 		return removeOwned(ctx, []string{"/dev/shm"}, os.Getuid(), log)
@@ -119,7 +119,7 @@ func removePass(ctx context.Context, dir *beneath.Root, uid int, log *slog.Logge
 			if ctx.Err() != nil || closeDir(dir.FD(), name) != nil {
 				return removed, err
 			}
-			log.Warn("A directory of an earlier job cannot be removed; nobody but root may use it now", "in", dir.Path(), "name", name, "error", err)
+			log.Warn("A directory of an earlier job cannot be removed; only root may use it now", "in", dir.Path(), "name", name, "error", err)
 		}
 		removed++
 	}

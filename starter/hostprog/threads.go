@@ -13,10 +13,10 @@ import (
 	"podstarter/rescue"
 )
 
-// lesserThread is a thread without what setuid programs and files with
-// capabilities give, for itself and for what it forks (prctl(2), PR_SET_NO_NEW_PRIVS).
-// That is for good, so it does nothing else. It serves one program after the other: in
-// a pod whose job has used up all threads, there may be no other.
+// lesserThread is a thread without what setuid programs and files with capabilities
+// give, for itself and for what it forks (prctl(2), PR_SET_NO_NEW_PRIVS). That cannot
+// be undone, so it does nothing else. It serves one program after the other: in a pod
+// whose job has used up all threads, there may be no other.
 type lesserThread chan func()
 
 // lesserThreads are those that wait for work.
@@ -26,8 +26,8 @@ func newLesserThreads() *lesserThreads {
 	return &lesserThreads{idle: make(chan lesserThread, 2)} // more are seldom needed at once
 }
 
-// do has such a thread do the work and does not wait for it. With once, the work takes
-// more from the thread, which ends with it.
+// do has such a thread do the work and does not wait for it. With once, the work
+// restricts the thread further, so the thread ends with it.
 func (l *lesserThreads) do(once bool, work func()) error {
 	if !once {
 		select {
@@ -49,8 +49,8 @@ func (l *lesserThreads) do(once bool, work func()) error {
 func (l *lesserThreads) serve(t lesserThread, once bool, ready chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
-		// The process's first thread cannot end, and is not to lose anything. Another
-		// is used while this goroutine has that one.
+		// The process's first thread cannot end, and must keep its rights. Use
+		// another while this goroutine holds the first.
 		begun := make(chan error, 1)
 		rescue.Go(func() { l.serve(t, once, begun) })
 		ready <- <-begun

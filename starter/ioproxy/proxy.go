@@ -40,17 +40,16 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Proxy is what a job reaches its shadow through. The zero value is that of a job that
-// does not. Open is called before all other methods; those may be called by any
-// goroutine.
+// Proxy is how a job reaches its shadow. The zero value is for a job that does not.
+// Open is called before all other methods; those may be called by any goroutine.
 type Proxy struct {
 	server  *chirp.Server
 	delayed *chirp.Delayed
 	config  string // path of the file that tells how; empty without a server
 }
 
-// Open starts the server for the kinds of requests that job and site want. A server that
-// cannot be started costs the job nothing but that.
+// Open starts the server for the kinds of requests that job and site want. If the server
+// cannot be started, the job runs without it.
 func (p *Proxy) Open(o Options) {
 	wants, ok := o.wanted()
 	if !ok {
@@ -64,8 +63,8 @@ func (p *Proxy) Open(o Options) {
 	wants.Spool = func() (*os.File, error) { return nameless(o.Sandbox.Dir()) }
 	wants.Log, wants.UID = o.Log, o.UID
 
-	// Pilot and payload containers share the pod's network, and only it: on a
-	// host's network the cookie is what keeps others out.
+	// Pilot and payload containers share the pod's network, where nobody else
+	// is; on a host's network only the cookie keeps others out.
 	address := "127.0.0.1:0"
 	if !o.Knobs.IPv4 {
 		address = "[::1]:0"
@@ -130,15 +129,14 @@ func (p *Proxy) TakeDelayed() *classads.Ad {
 	return p.delayed.Take()
 }
 
-// GiveBack keeps what an update that did not arrive told for the next one.
+// GiveBack keeps the content of an update that did not arrive for the next one.
 func (p *Proxy) GiveBack(update *classads.Ad) {
 	if p.delayed != nil {
 		p.delayed.Restore(update)
 	}
 }
 
-// Finish waits until all has been done that the job has asked for. Its processes have
-// ended.
+// Finish waits until all requests of the job are done. Its processes have ended.
 func (p *Proxy) Finish(ctx context.Context) {
 	if p.server != nil {
 		p.server.Finish(ctx)

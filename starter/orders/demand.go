@@ -26,7 +26,7 @@ type Source int
 
 const (
 	Other  Source = iota
-	Startd        // in words: its last words count
+	Startd        // gives reasons in words: the last one counts
 	Pod           // the cause of what others demand with the same code
 )
 
@@ -57,11 +57,11 @@ func (d Demand) manner() Manner {
 	return Vacated
 }
 
-// yields says whether a later demand is the one to report. A hold is, which the
-// shadow hears of at once. The startd's last words are
-// (starter.cpp:remoteVacateCommand assigns them); of others, the first are
-// (SetVacateReason). A demand without a reason gives way to one with a reason, and
-// an effect to its cause: the startd is told to end because the pod goes.
+// yields says whether a later demand is the one to report. A hold is: the shadow
+// hears of it at once. The startd's last reason is
+// (starter.cpp:remoteVacateCommand assigns it); of others, the first is
+// (SetVacateReason). A demand without a reason gives way to one with a reason. A
+// reason about the pod replaces the shutdown that it caused.
 func (d *Demand) yields(later Demand) bool {
 	switch {
 	case d.Hold || later.Hold:

@@ -36,7 +36,7 @@ type Orders struct {
 	ckpt    chan struct{} // buffered(1)
 }
 
-// New returns no demands. The log hears of each that comes.
+// New returns no demands yet. It logs each that comes.
 func New(log *slog.Logger) *Orders {
 	return &Orders{
 		log:     log,

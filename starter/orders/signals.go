@@ -36,8 +36,8 @@ func (o *Orders) Signal(ctx context.Context, sig int, graceful time.Duration) {
 	case cedar.DCSigPCkpt:
 		o.Checkpoint()
 	case int(syscall.SIGHUP):
-		o.log.Info("Asked to read the configuration again; it is read once an activation")
+		o.log.Info("Asked to read the configuration again; it is read once per activation")
 	default:
-		o.log.Warn("Signal without a meaning here is passed over", "signal", sig)
+		o.log.Warn("A signal without a meaning here is ignored", "signal", sig)
 	}
 }

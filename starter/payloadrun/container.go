@@ -23,8 +23,8 @@ type Options struct {
 	UID, GID int // the payload's
 	MaxTasks int // POD_STARTER_MAX_PROCESSES
 	Orders   *orders.Orders
-	// Started is told that something was started, or that the job is to blame that it
-	// was not.
+	// Started is called when something was started, or was not by the job's own
+	// fault.
 	Started func()
 	// Exhausted says how the job ran out of memory.
 	Exhausted func() string
@@ -59,12 +59,12 @@ func NewContainer(c payload.Container, o Options) *Container {
 func (c *Container) openTable() {
 	w := c.Client()
 	if !w.SharesPIDNamespace() {
-		c.Log.Info("This pod shares no PID namespace; the wrapper measures and signals the payload alone")
+		c.Log.Info("This pod shares no PID namespace; only the wrapper measures and signals the payload")
 		return
 	}
 	table, err := proctable.New(proctable.Options{UID: c.UID, GID: c.GID, Wrapper: w.Hello().PID})
 	if err != nil {
-		c.Log.Warn("The payload's processes cannot be looked at, only the wrapper's word counts", "error", err)
+		c.Log.Warn("Cannot look at the payload's processes; only the wrapper sees them", "error", err)
 		return
 	}
 	c.table = table
@@ -79,7 +79,7 @@ func (c *Container) Table() *proctable.Table {
 	return c.table
 }
 
-// NextRun makes room for another run of the job, whose processes are counted anew.
+// NextRun prepares for another run of the job, whose processes are counted anew.
 func (c *Container) NextRun() {
 	if c.table != nil {
 		c.table.Close()
@@ -88,7 +88,7 @@ func (c *Container) NextRun() {
 	}
 }
 
-// Close lets go of the process table.
+// Close closes the process table.
 func (c *Container) Close() {
 	if c != nil && c.table != nil {
 		c.table.Close()
@@ -128,7 +128,7 @@ func (c *Container) Run(ctx context.Context, spec payload.Spec) (payload.Exit, i
 	return exit, started.PID, nil
 }
 
-// failed is what it means that a program could not be run to its end.
+// failed says what it means to the job that a program did not run to its end.
 func (c *Container) failed(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, new(*payload.StartError)):
@@ -146,21 +146,21 @@ func (c *Container) failed(ctx context.Context, err error) error {
 // a process that survives it hangs in the kernel.
 const sweepTime = 10 * time.Second
 
-// Sweep kills what is left of the payload and proves that nothing is. A nil container
-// has nothing.
+// Sweep kills what is left of the payload and proves that nothing survived. A nil
+// container has nothing.
 func (c *Container) Sweep(ctx context.Context) error {
 	if c == nil || c.occupancy == vacant {
 		return nil
 	}
 	if c.table != nil {
-		// What the job has left may leave the wrapper no CPU time to do it.
+		// What the job has left may take all CPU time from the wrapper.
 		if err := c.table.Strike(ctx); err != nil {
 			c.Log.Warn("Failed to kill what is left of the job at once", "error", err)
 		}
 	}
 	err := c.Client().Sweep(ctx)
 	if c.table != nil {
-		// The starter's own look is the last word: the wrapper may be gone.
+		// The starter's own look decides: the wrapper may be gone.
 		ctx, cancel := context.WithTimeout(ctx, sweepTime)
 		defer cancel()
 		if left := c.table.KillAll(ctx); left != nil || !errors.Is(err, payload.ErrLost) {
@@ -179,8 +179,8 @@ func (c *Container) Sweep(ctx context.Context) error {
 func (c *Container) Vacant() bool { return c != nil && c.occupancy == vacant }
 
 // Kill ends every process of the payload at once, in goroutines of the group. Where the
-// starter sees the processes it needs nobody for that: the wrapper has no more CPU time
-// than the job leaves it.
+// starter sees the processes it also kills them itself: the job may leave the wrapper
+// no CPU time.
 func (c *Container) Kill(ctx context.Context, group *rescue.Group) {
 	c.Log.Info("Killing the job")
 	group.Go(func() {
@@ -199,13 +199,13 @@ func (c *Container) Kill(ctx context.Context, group *rescue.Group) {
 	}
 }
 
-// whyTime bounds the wait for the reason of a container's end. A backend that does not
-// know any says so sooner.
+// whyTime bounds the wait for the reason of a container's end. A backend that knows
+// none says so sooner.
 const whyTime = 20 * time.Second
 
 // WhyLost waits for the backend to find out why the connection to the wrapper has ended:
-// a container that was killed for want of memory is another matter than a pod that was
-// evicted. Nothing is left to be killed meanwhile.
+// the job is held if its container ran out of memory, but not if its pod was evicted. No
+// process is left to be killed meanwhile.
 func (c *Container) WhyLost(ctx context.Context, lost error) error {
 	timer := time.NewTimer(whyTime)
 	defer timer.Stop()
@@ -219,9 +219,8 @@ func (c *Container) WhyLost(ctx context.Context, lost error) error {
 	return lost
 }
 
-// LostUnder is what becomes of a job whose container ended under it. What it had done is
-// gone with the container's processes; how they ended is not known, and unknown is never
-// success.
+// LostUnder is the error of a job whose container ended under it. Its work is gone with
+// the container's processes; nobody knows how they ended, and unknown is never success.
 func (c *Container) LostUnder(err error) error {
 	if c.Orders.Ended() != nil {
 		return errors.Join(orders.ErrEnded, err)
@@ -233,8 +232,8 @@ func (c *Container) LostUnder(err error) error {
 	return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("the payload container ended under the running job: %w", err))
 }
 
-// TooManyTasks is what becomes of a job that was killed for its number of processes. The
-// subcode is what fork(2) says at a limit.
+// TooManyTasks is the hold of a job that was killed for its number of processes. The
+// subcode is fork(2)'s errno at a limit.
 func (c *Container) TooManyTasks() error {
 	return failure.New(shadow.HoldJobOutOfResources, int(syscall.EAGAIN), fmt.Errorf(
 		"the job had more than %d processes and threads at a time, and was killed: no more are allowed here (%s). "+

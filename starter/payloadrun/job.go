@@ -53,7 +53,7 @@ type Given struct {
 
 // FromImage says whether the command is one of the image's unless it was transferred.
 // Container universe jobs with an image of a registry follow the same rules on a slot
-// that has docker (starter.cpp:SpawnJob), as this one says of itself.
+// that has docker (starter.cpp:SpawnJob), which this slot claims to have.
 func (j *Job) FromImage() bool {
 	return j.Ad.BoolOr("WantDocker", false) || j.Ad.BoolOr("WantContainer", false)
 }
@@ -92,7 +92,7 @@ func (j *Job) Surroundings() job.Surroundings {
 	}
 	iwd := place.Iwd
 	if j.Info.RemoteIwd != "" {
-		iwd = j.Info.RemoteIwd // as it is written, be it relative to the sandbox
+		iwd = j.Info.RemoteIwd // as written, even if relative to the sandbox
 	}
 	around := job.Surroundings{
 		Scratch: place.Scratch, Iwd: iwd, FileTransfer: place.FileTransfer,

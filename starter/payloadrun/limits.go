@@ -8,9 +8,9 @@ import (
 	"podstarter/payload"
 )
 
-// sharedTasks is how many times a job's limit the kernel allows its user where that
-// user's processes in all pods of the node, or the pilot's, count as well: more than a
-// node's jobs have, so that none meets the limit because of its neighbours.
+// sharedTasks multiplies a job's limit for the kernel where it counts the user's
+// processes in all pods of the node, or the pilot's, as well: no job meets the limit
+// because of its neighbours.
 const sharedTasks = 64
 
 // taskLimit is the kernel's limit of the job's processes and threads (RLIMIT_NPROC),

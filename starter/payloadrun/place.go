@@ -56,8 +56,8 @@ func (j *Job) WriteAds() error {
 // by it.
 func (j *Job) Version() string { return j.Machine.StringOr("CondorVersion", "") }
 
-// ProxyExpiry is when an X.509 proxy that is delegated now shall expire; the zero time is
-// with the user's own.
+// ProxyExpiry is when an X.509 proxy that is delegated now shall expire; the zero time:
+// when the user's own does.
 func (j *Job) ProxyExpiry() time.Time {
 	expires, err := job.ProxyExpiry(j.Ad, j.Settings.Config, time.Now())
 	if err != nil {

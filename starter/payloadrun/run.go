@@ -21,7 +21,7 @@ const (
 	Free    Course = iota // the job does what it likes
 	Saving                // it was told to save a checkpoint
 	Crowded               // it was killed for its number of processes
-	Ordered               // it was made to end, or what it left is not to be taken for its end
+	Ordered               // it was made to end, or counts as if it was
 )
 
 // Becomes notes what has happened to the run.

@@ -25,8 +25,8 @@ type Scripts struct {
 	post       *job.Script
 }
 
-// permission is the site's (STARTER_ALLOW_JOB_PRE_AND_POST_CMD); it is asked for when
-// the first script is there.
+// permission is the site's (STARTER_ALLOW_JOB_PRE_AND_POST_CMD); it is read before
+// the first script.
 type permission int
 
 const (
@@ -35,7 +35,7 @@ const (
 	refused
 )
 
-// Publish tells how they ended. As with stock, a PreCmd is heard of only if it has
+// Publish tells how they ended. As with stock, a PreCmd is reported only if it has
 // failed (starter.cpp:Reaper).
 func (s *Scripts) Publish(ad *classads.Ad) {
 	for _, end := range []*job.Script{s.failedPre, s.post} {

@@ -20,11 +20,11 @@ import (
 )
 
 // Streams are the standard files of one run that are copied through the shadow
-// while the job runs (condor_starter.V6.1/stream_handler.cpp). The payload has
-// one end of a pipe for each. A payload that writes more than the shadow takes
-// waits for it; nothing that it does or does not do with its end makes the starter
-// wait, and nothing that it leaves behind keeps a pipe from coming to its end: once
-// its processes are gone, the end is what is in the pipe then.
+// while the job runs (condor_starter.V6.1/stream_handler.cpp). The payload has one
+// end of a pipe for each. A payload that writes more than the shadow takes waits
+// for it; nothing that it does with its end makes the starter wait. Nothing that it
+// leaves behind keeps a pipe open: once its processes are gone, the pipe ends with
+// what is in it then.
 type Streams struct {
 	log    *slog.Logger
 	ctx    context.Context // of those that copy
@@ -49,10 +49,10 @@ type StreamShadow interface {
 	OpenInput(ctx context.Context, name string) (*shadow.Stream, error)
 }
 
-// OpenStreams opens the files on the submit side that the job wants streamed and makes
-// the pipes. The files that it returns are to be passed to the payload. What an earlier
-// run, before a checkpoint, has left in its pipes must have been drained; what it has left
-// running has nobody to write to any more.
+// OpenStreams opens the files on the submit side that the job wants streamed and makes the
+// pipes. The files that it returns are to be passed to the payload. What an earlier run,
+// before a checkpoint, has left in its pipes must have been drained; processes that it has
+// left can no longer write to anybody.
 func (j *Job) OpenStreams(ctx context.Context, sh StreamShadow, spec *payload.Spec) (*Streams, []*os.File, error) {
 	stdio := job.StdioOf(j.Ad, j.Place())
 	s := &Streams{log: j.Log, failed: make(chan error, 3)}
@@ -141,8 +141,8 @@ func (p *pump) copy(ctx context.Context) error {
 	return p.stream.CopyInput(ctx, p.pipe)
 }
 
-// failure is what it means to the job that a file of the submit side cannot be
-// read or written any more.
+// failure is the hold of a job for which a file of the submit side can no
+// longer be read or written.
 func (p *pump) failure(err error) error {
 	code := shadow.HoldUnableToOpenInputStream
 	if p.output {

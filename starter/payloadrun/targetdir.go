@@ -13,7 +13,7 @@ type targetDir struct{ at, to string }
 // targetDir reads container_target_dir, which the site can set for all jobs
 // (singularity.cpp:hasTargetDir). Apptainer mounts the sandbox there; nothing can
 // be mounted in a container that runs, so the wrapper makes a link. A job beside
-// the starter has no file system of its own to have a link in.
+// the starter has no file system of its own for such a link.
 func (j *Job) targetDir() (targetDir, error) {
 	at := j.Ad.StringOr("ContainerTargetDir", "")
 	if site := j.Settings.Condor.TargetDir; site.Set {
@@ -33,9 +33,9 @@ func (j *Job) targetDir() (targetDir, error) {
 	return targetDir{at, to}, nil
 }
 
-// retarget lets the environment speak of the sandbox by its new name
-// (singularity.cpp:retargetEnvs). PWD is for shells, which show it as the
-// working directory if it is one of its names.
+// retarget puts the sandbox's new name into the environment
+// (singularity.cpp:retargetEnvs). PWD is for shells, which show it if it names
+// the working directory.
 func (d targetDir) retarget(env []string, workingDir string) []string {
 	if d.at == "" {
 		return env

@@ -1,5 +1,5 @@
-// Package podhealth is what the starters of one pod know of its ability to run
-// jobs, and how slots stop taking jobs while it has none.
+// Package podhealth keeps what the starters of one pod know about whether it
+// can run jobs, and lets slots stop taking jobs while it cannot.
 //
 // Starters come and go with their jobs, so what they learn is kept in files:
 //
@@ -11,6 +11,6 @@
 //	Monitor   prints what is published for the ads of the slots (STARTD_CRON)
 //	Keep      checks a sick pod again and again until it is mended
 //
-// Nothing is shared in memory: two processes, or two goroutines, meet in the
-// lock of the state directory alone.
+// Nothing is shared in memory: two processes, or two goroutines, meet only in
+// the lock of the state directory.
 package podhealth

@@ -15,7 +15,7 @@ import (
 //
 // Each state is a pure function of the one before.
 type Health struct {
-	// Sick says that no job will run in this pod until something is mended.
+	// Sick says that no job will run in this pod until something is repaired.
 	Sick *Sickness `json:"sick,omitempty"`
 	// Rests are the slots whose last job met bad luck, by the number that the
 	// startd gives the slot (SlotId).
@@ -51,7 +51,7 @@ const (
 	firstRest = 10 * time.Second
 	firstSick = time.Minute
 	// longerSick is how much longer than a rest a sickness may last: a pod that
-	// somebody must mend by hand is tried twice an hour with the usual limit.
+	// somebody must repair by hand is tried twice an hour with the usual limit.
 	longerSick = 6
 )
 
@@ -108,7 +108,7 @@ func (h Health) tired(slot, reason string, now time.Time, longest time.Duration)
 }
 
 // bound is the state after a job got its container: the pod's sickness is over.
-// Whether the slot is fit for a job shows when something is started there.
+// Only a start there shows whether the slot is fit for a job.
 func (h Health) bound() Health {
 	h.Sick = nil
 	return h
@@ -129,7 +129,7 @@ func (h Health) started(slot string) Health {
 // is full.
 func (h Health) checked(s Sickness, err error, now time.Time) Health {
 	if h.Sick == nil || !h.Sick.Since.Equal(s.Since) || h.Sick.Tries != s.Tries {
-		return h // of something else
+		return h // of another sickness
 	}
 	after := *h.Sick
 	after.Noted = now

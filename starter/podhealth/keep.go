@@ -10,9 +10,9 @@ import (
 	"podstarter/starter/failure"
 )
 
-// How often a sick pod is checked. The API server hears three calls each time,
-// from every pod that its own trouble has made sick, so the pause grows and
-// varies.
+// How often a sick pod is checked. Each check makes three calls to the API
+// server, whose own trouble may have made many pods sick, so the pause grows
+// and varies.
 const (
 	firstCheck   = 5 * time.Second
 	longestCheck = time.Minute
@@ -43,7 +43,7 @@ func keep(ctx context.Context, p Pod, first time.Duration, recheck func(context.
 	timer.Stop()
 	for {
 		if err := p.Publish(); err != nil {
-			log.Warn("The monitor does not hear of the pod's state", "error", err)
+			log.Warn("Failed to tell the monitor the pod's state", "error", err)
 		}
 		h, err := p.Health()
 		if err != nil {
@@ -54,7 +54,7 @@ func keep(ctx context.Context, p Pod, first time.Duration, recheck func(context.
 			about = time.Time{}
 			timer.Stop()
 		case !about.Equal(h.Sick.Since):
-			// Whether a check sees the sickness at all must be known soon.
+			// Find out soon whether a check sees the sickness at all.
 			about, pause = h.Sick.Since, first
 			log.Warn("The pod is sick and takes no jobs", "until", until, "reason", reason)
 			timer.Reset(0)

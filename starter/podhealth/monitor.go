@@ -34,7 +34,7 @@ func Monitor(dir string, out *os.File, complain func(error)) error {
 		now := time.Now()
 		s, err := readPublished(dir, now)
 		if err != nil {
-			complain(err) // and count the pod as well
+			complain(err) // and count the pod as healthy
 		}
 		if text := s.ads(now, known); text != told {
 			if _, err := io.WriteString(out, text); err != nil {

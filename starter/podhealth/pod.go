@@ -15,10 +15,10 @@ type Pod struct {
 	// PublishDir is the directory of the file that Monitor reads: HTCondor's LOCK.
 	PublishDir string
 	// LongestRest is how long a slot takes no jobs after one failed, at most; a sick
-	// pod takes none for up to six times as long. 0: jobs are taken whatever happened.
+	// pod takes none for up to six times as long. 0: slots never rest.
 	LongestRest time.Duration
-	// WarmImages lists the images that ran here last, the latest first, of which the
-	// pool is told; nil where there are none to tell of.
+	// WarmImages lists the images that ran here last, the latest first, for the
+	// pool; nil if none are advertised.
 	WarmImages func() ([]string, error)
 }
 

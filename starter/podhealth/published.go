@@ -54,7 +54,7 @@ func (s published) write(lock string) error {
 }
 
 // readPublished reads what a starter or Keep has published. If there is no file,
-// nothing is known of the pod yet, so it counts as well.
+// nothing is known of the pod yet, so it counts as healthy.
 func readPublished(lock string, now time.Time) (published, error) {
 	dir, err := os.OpenRoot(lock)
 	if err != nil {
@@ -108,9 +108,9 @@ func isImageWord(s string) bool {
 // ads is the state as a STARTD_CRON job prints it: lines of attributes, and
 // after each ad a line that begins with a dash and names it
 // (condor_utils/cron_job_io.cpp:CronJobOut::Output). The first ad is for all
-// slots; an ad with a SlotId is for the slots of that number alone
-// (condor_startd.V6/startd_named_classad.cpp:ShouldMergeInto). An attribute that
-// an ad no longer has would stay in the slot, hence every ad has all of its own.
+// slots; an ad with a SlotId is only for the slots of that number
+// (condor_startd.V6/startd_named_classad.cpp:ShouldMergeInto). A slot would keep
+// an attribute that its ad no longer has, so every ad has all of its attributes.
 // known are the slots that had an ad before; ads adds to it.
 func (s published) ads(now time.Time, known map[string]bool) string {
 	var b strings.Builder
@@ -158,7 +158,7 @@ func (s published) next(now time.Time) time.Time {
 		if t.IsZero() {
 			return
 		}
-		// When the attribute says so.
+		// The second that the attribute names.
 		if t = time.Unix(unixOrZero(t), 0); t.After(now) && (next.IsZero() || t.Before(next)) {
 			next = t
 		}

@@ -85,7 +85,7 @@ func (s store) updateIn(dir *os.Root, change func(h Health) Health) error {
 	}
 	old, err := readSmall(dir, healthFile, maxHealthFile)
 	if err == nil && string(old) == string(data) || errors.Is(err, fs.ErrNotExist) && string(data) == "{}" {
-		return nil // the rule: most jobs find the pod well and leave it so
+		return nil // the usual case: most jobs find the pod well and leave it so
 	}
 	return atomicfile.Replace(dir, healthFile, data, atomicfile.Options{Mode: 0o600})
 }

@@ -34,7 +34,7 @@ func CondorOwner(cfg *config.Config) (sandbox.Owner, error) {
 	uid, errU := strconv.Atoi(u.Uid)
 	gid, errG := strconv.Atoi(u.Gid)
 	if errU != nil || errG != nil {
-		return sandbox.Owner{}, fmt.Errorf("the user condor has the ids %q and %q, which are no numbers", u.Uid, u.Gid)
+		return sandbox.Owner{}, fmt.Errorf("the user condor has the ids %q and %q, which are not numbers", u.Uid, u.Gid)
 	}
 	return sandbox.Owner{UID: uid, GID: gid}, nil
 }

@@ -111,7 +111,7 @@ const (
 	defaultLook    = 5 * time.Second
 	defaultRefresh = 300 // seconds
 	defaultStall   = time.Hour
-	// maxRefresh bounds the seconds of a knob; whoever writes more means never.
+	// maxRefresh bounds the seconds of a knob; more is as good as never.
 	maxRefresh = 10 * 365 * 24 * 60 * 60
 )
 

@@ -1,4 +1,4 @@
-// Package settings reads all knobs that the starter goes by, ours and HTCondor's,
+// Package settings reads all knobs that the starter uses, ours and HTCondor's,
 // once, and reports everything that is wrong with them at once.
 //
 // Knobs that are expressions over a slot and a job have no value before there is a

@@ -11,7 +11,7 @@ import (
 // condor_config.d are written, so that neither can drift from the code.
 type Knob struct {
 	Name     string
-	Default  string // as an admin would write it; empty is a meaning of its own
+	Default  string // as an admin would write it; empty has a meaning of its own
 	Sentence string
 }
 

@@ -23,8 +23,8 @@ const (
 	ScriptsAsRootInImage = "root-in-image"
 )
 
-// programs reads the knobs and checks that the programs exist. What kind of file
-// each is shows when it is run.
+// programs reads the knobs and checks that the programs exist. Their kind is
+// checked when they run.
 func (r *reader) programs() Programs {
 	p := Programs{
 		Setup: r.text(KnobSetup), Teardown: r.text(KnobTeardown),

@@ -15,7 +15,7 @@ import (
 	"podstarter/condor/image"
 )
 
-// Settings are the values of all knobs that the starter goes by, checked.
+// Settings are the values of all knobs that the starter uses, checked.
 type Settings struct {
 	Backend        string // BackendPod or BackendLocal
 	PodName        string
@@ -78,7 +78,7 @@ func (s Settings) InPod() bool { return s.Backend == BackendPod }
 func (s Settings) SeparateUsers() bool { return !s.InPod() || os.Getuid() == 0 }
 
 // StateDir is where the starters of this machine keep what they know: the private
-// directory, or, without root and without a pod, one below HTCondor's own.
+// directory, or, without root and without a pod, one below HTCondor's LOCK.
 func (s Settings) StateDir() string {
 	if !s.InPod() && os.Getuid() != 0 { // the directories of /run are root's
 		return filepath.Join(s.Condor.Lock, "podstarter")

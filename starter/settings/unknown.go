@@ -10,12 +10,12 @@ import (
 // ownPrefix begins the names of all our knobs.
 const ownPrefix = "POD_STARTER_"
 
-// macros are names with our prefix that are no knobs: the files of condor_config.d
-// set them for their own use.
+// macros are names with our prefix that are not knobs: the files of
+// condor_config.d set them for their own use.
 var macros = []string{"POD_STARTER_CONTAINER_COUNT"}
 
 // Unknown is a name that is set in the configuration, looks like a knob of ours,
-// and is none: most likely a misspelling, which has no effect.
+// but is not: most likely a misspelling, which has no effect.
 type Unknown struct {
 	Name  string
 	Where string // file and line, "" if not known

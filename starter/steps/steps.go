@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Run runs one step and logs how long it took, in seconds. Why a step failed is said
-// once, where the activation ends.
+// Run runs one step and logs how long it took, in seconds. The end of the activation
+// logs, once, why a step failed.
 func Run(ctx context.Context, log *slog.Logger, name string, step func(context.Context) error) error {
 	begin := time.Now()
 	err := step(ctx)

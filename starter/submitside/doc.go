@@ -1,5 +1,5 @@
-// Package submitside is what the starter has to do with the submit side beside the
-// phases of a job: it keeps the connection to the shadow, or waits for one that comes
-// back; it says where files are transferred; it tells shadow and startd how the job
-// fares, and asks the shadow for guidance.
+// Package submitside deals with the submit side beside the phases of a job: it keeps
+// the connection to the shadow, or waits for one that comes back; it says where files
+// are transferred; it tells shadow and startd how the job fares, and asks the shadow
+// for guidance.
 package submitside

@@ -50,8 +50,8 @@ type Guide struct {
 }
 
 // Converse asks the shadow what to do next and follows its answers until it says to
-// carry on, which is nil, or one of the errors above. A shadow that knows no guidance
-// means carry on, and so does an answer that is not understood
+// carry on, which is nil, or one of the errors above. A shadow without guidance, or
+// an answer that is not understood, means carry on
 // (starter_guidance.cpp:handleJobSetupCommand, handleJobEnvironmentCommand).
 func (g Guide) Converse(ctx context.Context, about string) error {
 	return g.converse(ctx, about, classads.NewAd())
@@ -65,7 +65,7 @@ func (g Guide) converse(ctx context.Context, about string, result *classads.Ad) 
 	request := classads.NewAd()
 	request.SetString("RequestType", about)
 	if about == AboutSetup {
-		// HasCommonFilesTransfer stays out: common files are not done here.
+		// HasCommonFilesTransfer stays out: common files are not supported.
 		request.SetAd("ContextAd", result)
 	}
 	delay := firstEnvironmentDelay
@@ -129,7 +129,7 @@ func ofSetup(command string) bool {
 	return command == shadow.CommandRetryRequest || command == shadow.CommandAbort
 }
 
-// retryDelay is how long the shadow wants to be left alone.
+// retryDelay is how long the shadow wants to wait for the next question.
 func retryDelay(answer *classads.Ad) time.Duration {
 	usual := int64(defaultRetryDelay / time.Second)
 	seconds := answer.IntOr("RetryDelay", usual)

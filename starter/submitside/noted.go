@@ -27,13 +27,13 @@ type Half struct {
 	pending atomic.Pointer[half]
 }
 
-// half is one that is over here.
+// half is a transfer that is over on this side.
 type half struct {
 	attribute string
 	shadow    <-chan struct{} // the connection of the shadow that had it, as Lost names it
 }
 
-// NewHalf returns one of which nothing is pending.
+// NewHalf returns one with nothing pending.
 func NewHalf(shadow interface {
 	Lost() <-chan struct{}
 	GetJobInfo(ctx context.Context) (*classads.Ad, error)
@@ -57,18 +57,18 @@ const (
 )
 
 // Await returns when the shadow knows how its half of the last transfer ended. That
-// half is a process. What it tells the shadow counts when the shadow has heard of its
-// end (file_transfer.cpp:Reap); its connection is closed before that, and calls come
-// another way. A shadow that is told of a failure first is gone before it has written
+// half is a process. The shadow uses its report only after reaping it
+// (file_transfer.cpp:Reap). The half's connection closes before that, and calls use
+// another one. A shadow that hears of a failure first leaves without having written
 // the event of the end, its time and the statistics (pseudo_ops.cpp:pseudo_ulog). A
-// shadow that is told of the job's exit waits, but says that the transfer never ended,
-// and looks again after a second (remoteresource.cpp:resourceExit, attemptShutdown).
+// shadow that hears of the job's exit first waits, but says that the transfer never
+// ended, and looks again after a second (remoteresource.cpp:resourceExit,
+// attemptShutdown).
 //
-// The job's ad as the shadow has it is the proof: from the first word of that half,
-// which the shadow reads before any call that is made now, it says that files are
-// transferred, until the end is noted. The whole ad is asked for, since a shadow gives
-// single attributes only for jobs that want chirp
-// (NTreceivers.cpp:do_REMOTE_syscall).
+// The proof is the shadow's copy of the job's ad. It says that files are transferred
+// from the first report of that half, which the shadow reads before any call that is
+// made now, until the end is noted. Await asks for the whole ad, since a shadow gives
+// single attributes only for jobs that want chirp (NTreceivers.cpp:do_REMOTE_syscall).
 func (h *Half) Await(ctx context.Context) {
 	last := h.pending.Swap(nil)
 	if last == nil || last.shadow != h.shadow.Lost() {

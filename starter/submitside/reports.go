@@ -38,13 +38,13 @@ type Reports struct {
 	finished bool          // the startd has had the final update
 }
 
-// ReportsTo says who is told, and of what.
+// ReportsTo says who is told, and what is added.
 type ReportsTo struct {
 	Shadow  Shadow
 	Startd  Startd
 	Half    *Half
 	Address string // of this starter's command endpoint
-	// GiveBack takes what an update that the shadow did not hear told, for the next one.
+	// GiveBack takes an update that the shadow did not hear, for the next one.
 	GiveBack func(ad *classads.Ad)
 	// StartdOnly adds what only the startd is told.
 	StartdOnly func(ad *classads.Ad)
@@ -61,8 +61,8 @@ func (r *Reports) Place(scratch string) {
 	r.scratch = scratch
 }
 
-// Promise says how long the next update may be away; 0: none is planned. A shadow
-// takes the starter for gone after three times that.
+// Promise says how long the next update may take to come; 0: none is planned. A
+// shadow takes the starter for gone after three times that.
 func (r *Reports) Promise(longest time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,14 +81,14 @@ func (r *Reports) Update(ctx context.Context, ad *classads.Ad) error {
 		ad.SetBool("STARTER_DISCONNECTED_FROM_SUBMIT_NODE", true)
 	}
 	// From the first update on: shadows that come back ask the startd, and tools
-	// would be told for seconds that the job has no starter.
+	// would hear for seconds that the job has no starter.
 	ad.SetString("StarterIpAddr", r.to.Address)
 	r.toStartd(ctx, ad)
 	return IgnoreUnlessLost(err)
 }
 
-// Tell is Update for what is not said again if it was not heard: a shadow that comes
-// back is told what the job has become by then.
+// Tell is Update without a second try: a shadow that comes back is told the state of
+// the job at that time.
 func (r *Reports) Tell(ctx context.Context, ad *classads.Ad) {
 	if err := r.Update(ctx, ad); err != nil {
 		r.to.Log.Warn("The shadow did not hear of an update", "error", err)
@@ -114,8 +114,8 @@ func (r *Reports) toStartd(ctx context.Context, ad *classads.Ad) {
 	}
 }
 
-// Final is the last that the startd hears: from then on it takes the slot for being
-// cleaned up. It happens once.
+// Final sends the startd its last update, once: from then on the startd regards the
+// slot as being cleaned up.
 func (r *Reports) Final(ctx context.Context, ad *classads.Ad) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +162,7 @@ func (r *Reports) Event(ctx context.Context, ad *classads.Ad) error {
 	return err
 }
 
-// IgnoreUnlessLost passes on that the shadow is lost. It ignores refusals of what the
+// IgnoreUnlessLost returns err if the shadow is lost. It ignores refusals of what the
 // shadow only had to be told.
 func IgnoreUnlessLost(err error) error {
 	if errors.Is(err, shadow.ErrLost) {

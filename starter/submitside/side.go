@@ -56,7 +56,7 @@ type Side struct {
 	transfer Transfer // nil until there is one
 }
 
-// New returns a side of which no more is known than the connection.
+// New returns a side that knows only the connection.
 func New(c Connection, o *orders.Orders, log *slog.Logger) *Side {
 	return &Side{shadow: c, orders: o, log: log, back: make(chan struct{}, 1)}
 }
@@ -130,11 +130,11 @@ func (s *Side) move(r shadow.Reconnect) {
 
 var errLeaseOver = errors.New("the job's lease has run out")
 
-// Keep goes along with the connection to the shadow until ctx ends. When it is lost,
-// the job goes on until a shadow has come back or the job's lease has run out. The
-// lease counts from the last call, as the shadow's own does, so that the job does not
-// begin elsewhere while it runs here
-// (jic_shadow.cpp:JICShadow::syscall_sock_disconnect, job_lease_expired).
+// Keep watches the connection to the shadow until ctx ends. When it is lost, the job
+// goes on until a shadow has come back or the job's lease has run out. The lease
+// counts from the last call, as the shadow's own does, so that the job does not begin
+// elsewhere while it runs here (jic_shadow.cpp:JICShadow::syscall_sock_disconnect,
+// job_lease_expired).
 func (s *Side) Keep(ctx context.Context) {
 	for {
 		select {
@@ -157,7 +157,7 @@ func (s *Side) Keep(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case !s.shadow.Abandon(errLeaseOver):
-			// It came back in the last moment.
+			// It came back at the last moment.
 		default:
 			s.log.Error(fmt.Sprintf("No reconnect from shadow for %d seconds, aborting job execution!", away))
 			s.orders.End(orders.Demand{Reason: "the connection to the shadow is lost", Lost: true})
@@ -166,8 +166,8 @@ func (s *Side) Keep(ctx context.Context) {
 	}
 }
 
-// Await waits until there is a shadow to talk to. What it is to be told is what is
-// left of the job, so only a demand that allows no delay ends the wait; the end of
+// Await waits until there is a shadow to talk to. The shadow must still hear how
+// the job ended, so only a demand that allows no delay ends the wait; the end of
 // the lease is one.
 func (s *Side) Await(ctx context.Context) error {
 	ctx, release := s.orders.UntilHard(ctx)
@@ -208,7 +208,7 @@ func (s *Side) Reconnect(ctx context.Context, c *cedar.Call) error {
 	s.log.Info("Accepted request to reconnect from " + c.Stream.Peer())
 	s.log.Info(job.LineShadow(r.Address))
 	if peer, err := version.Parse(r.Version); err != nil {
-		s.log.Warn("The shadow's version is not known; it is taken to be what it was", "error", err)
+		s.log.Warn("The shadow's version is not known; the last one known is assumed", "error", err)
 	} else {
 		s.shadow.SetVersion(peer)
 	}

@@ -131,7 +131,7 @@ func (f *Files) Fetch(ctx context.Context) error {
 }
 
 // VerifyCheckpoint compares a checkpoint that came with the input with its manifest. The
-// error is a *manifest.Error if it is not what was saved.
+// error is a *filetransfer.CheckpointError if it is not what was saved.
 func (f *Files) VerifyCheckpoint(ctx context.Context) error { return f.transfer.VerifyCheckpoint(ctx) }
 
 // Output says which output is to be sent after an end; false for none, and when it has
@@ -177,23 +177,23 @@ func (f *Files) Send(ctx context.Context, u filetransfer.Upload) error {
 // Bounds of the tries to send the output when the connection for it breaks.
 const (
 	// sameShadow is how often the same shadow is asked again while its connection for
-	// calls is well. It is all that helps: a shadow that loses that one takes no files
-	// any more (remoteresource.cpp:disconnectClaimSock, initFileTransfer), unless
-	// another shadow comes back.
+	// calls is well. Nothing else helps: a shadow that loses that one takes no more
+	// files (remoteresource.cpp:disconnectClaimSock, initFileTransfer), unless another
+	// shadow comes back.
 	sameShadow = 1
 	// forcedDisconnects is how often both sides begin anew after that
 	// (jic_shadow.cpp:transferOutputFinish).
 	forcedDisconnects = 4
 )
 
-// ReapTime is what the shadow has to notice that its half of a transfer ended. It dies
-// if it is asked for the next one before, even if it has asked for that itself: it asks
-// when its half tells it of the failure, a moment before that half ends
+// ReapTime is the time for the shadow to notice that its half of a transfer ended. It
+// dies if the next one begins before that, even if it asked for that itself: it asks
+// when its half reports the failure, a moment before that half ends
 // (pseudo_ops.cpp:pseudo_request_guidance, file_transfer.cpp:Upload).
 const ReapTime = 2 * time.Second
 
 // Again decides what follows a transfer of output that broke: nil to try again at once,
-// shadow.ErrLost to wait for the shadow, and err when it is no use.
+// shadow.ErrLost to wait for the shadow, and err to give up.
 func (f *Files) Again(ctx context.Context, err error) error {
 	t := (*filetransfer.Error)(nil)
 	if !errors.As(err, &t) || !t.TryAgain || f.Side.Lease() <= 0 {

@@ -15,8 +15,8 @@ import (
 	"podstarter/starter/settings"
 )
 
-// urlPlugins lets the sandbox move what URLs name with HTCondor's plugins. They are
-// looked for when the first URL is there.
+// urlPlugins lets the sandbox move what URLs name with HTCondor's plugins. It looks
+// for them at the first URL.
 type urlPlugins struct {
 	find   func(context.Context) *plugin.Set
 	runner plugin.Runner
@@ -78,7 +78,7 @@ func (f Finder) All(ctx context.Context) *plugin.Set {
 	}
 	found, err := f.Find(ctx)
 	if err != nil {
-		f.Log.Error("No URLs are transferred until a knob is mended", "error", err)
+		f.Log.Error("No URLs are transferred until a knob is corrected", "error", err)
 	}
 	for _, problem := range found.Problems() {
 		f.Log.Warn(problem.Error())
@@ -98,7 +98,7 @@ func (f *Files) userPlugins() plugin.UserPlugins {
 	n, err := f.Settings.Config.EvalInt("STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS", 0, f.Machine, f.Job)
 	switch {
 	case err != nil:
-		f.Log.Warn("Plugins of jobs are allowed, since what forbids them is not understood", "error", err)
+		f.Log.Warn("Plugins of jobs are allowed: the knob that could forbid them is not understood", "error", err)
 		return plugin.Allow
 	case n <= 0:
 		return plugin.Allow
@@ -114,8 +114,8 @@ func (u *urlPlugins) For(ctx context.Context, url string) (filetransfer.Plugin, 
 		return nil, &filetransfer.PluginFailure{Text: "FILETRANSFER:1:No URLs are transferred here: " + u.refuse.Error() + " ( URL file = " + plugin.Safe(url) + " )|"}
 	}
 	if u.set == nil {
-		// A transfer asks with the rights of the job's user for files; what plugins
-		// said of themselves is root's.
+		// During a transfer this thread has the job's user's rights to files; what
+		// plugins said of themselves is root's.
 		found := make(chan *plugin.Set, 1)
 		rescue.Go(func() { defer close(found); found <- u.find(ctx) })
 		u.set = <-found

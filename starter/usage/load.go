@@ -33,8 +33,8 @@ func (l *load) see(at time.Time, cpu time.Duration) {
 
 // attrLoad is how the startd learns of CPU use by processes that are not its
 // descendants, in percent of the CPUs that the job asked for: it adds them to
-// what it measures of the starter, whatever the job's universe, and makes of the
-// sum CpusUsage and CondorLoadAvg of the slot and what policies see
+// what it measures of the starter, whatever the job's universe. From the sum it
+// computes the slot's CpusUsage and CondorLoadAvg and what policies see
 // (HTCondor src/condor_startd.V6/Starter.cpp:receiveJobClassAdUpdate,
 // updateUsage).
 const attrLoad = "JobVMCpuUtilization"
@@ -54,9 +54,9 @@ type LoadReport struct {
 	percent float64    // what it was told last; guarded by mu
 }
 
-// Tell gives update an ad with the load for the startd, and for it alone, if the load
-// differs by a percent from what the startd knows. The error is that of update; the
-// startd then knows what it knew before.
+// Tell gives update an ad with the load, only for the startd, if the load differs by
+// a percent from what the startd knows. The error is that of update; the startd then
+// knows what it knew before.
 func (r *LoadReport) Tell(percent float64, update func(*classads.Ad) error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,8 +72,8 @@ func (r *LoadReport) Tell(percent float64, update func(*classads.Ad) error) erro
 	return nil
 }
 
-// AddEnd adds to an ad for the startd that the payload, which has ended, is no load
-// any more: the startd counts with the last report until its starter is gone.
+// AddEnd adds to an ad for the startd that the ended payload causes no more load:
+// the startd uses the last report until its starter is gone.
 func (r *LoadReport) AddEnd(ad *classads.Ad) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

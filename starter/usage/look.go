@@ -68,7 +68,7 @@ func (m *Meter) LookIfIdle(ctx context.Context, w Wrapper, table *proctable.Tabl
 	case err == nil:
 		m.seenInTable(snapshot)
 	case ctx.Err() == nil:
-		m.log.Warn("The payload's processes cannot be looked at, only the wrapper's word counts", "error", err)
+		m.log.Warn("Cannot look at the payload's processes; only the wrapper measures them", "error", err)
 	}
 	return true
 }
@@ -83,7 +83,7 @@ func (m *Meter) HaltSoon() (halt func()) {
 	}
 }
 
-// halt cuts the look short that goes on, and there are no others before Begin.
+// halt cuts the current look short, and allows no others before Begin.
 func (m *Meter) halt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

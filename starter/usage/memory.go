@@ -81,7 +81,7 @@ func (m memory) exhausted(ad *classads.Ad, now time.Time) string {
 // more.
 const maxMemory = 1 << 30
 
-// suggestedMemory is half as much again as a job had when it was killed, in
+// suggestedMemory is one and a half times what a job had when it was killed, in
 // round megabytes: nobody knows how much more it would have taken, and a job that
 // requests far too much waits long for a slot.
 func suggestedMemory(had int64) int64 {

@@ -12,8 +12,8 @@ import (
 	"podstarter/sandbox/beneath"
 )
 
-// How long it may take to measure a sandbox. Nobody waits for the size of a running
-// job's; the output of a job that has ended waits, and then the claim.
+// How long it may take to measure a sandbox. Nobody waits for this while the job
+// runs; after its end, the output waits, and then the claim.
 const (
 	patientTime = 5 * time.Minute
 	hastyTime   = 3 * time.Second
@@ -28,9 +28,9 @@ type Sandbox interface {
 	ModTime(name string) (time.Time, error)
 }
 
-// SandboxSize measures a sandbox, which may have any number of files: a caller who
-// cannot wait gets what is known by then, and a size that was measured in part is
-// never below the one before. Its methods may be called from several goroutines.
+// SandboxSize measures a sandbox, which may have any number of files: if time runs
+// out, it reports the largest size so far, as a lower bound. Its methods may be
+// called from several goroutines.
 type SandboxSize struct {
 	log *slog.Logger
 
@@ -40,7 +40,7 @@ type SandboxSize struct {
 	whole   bool          // last is all of it
 	hasty   chan struct{} // closed when nobody may wait any more
 	closed  bool          // hasty is closed
-	settled bool          // last was measured after that: nobody adds to an ended job's sandbox
+	settled bool          // last was measured after the end: nobody adds to the sandbox then
 }
 
 // NewSandboxSize is the size of a sandbox that nobody has measured.

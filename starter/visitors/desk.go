@@ -31,9 +31,9 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Desk serves the job's owner. It is served while the job's phases go on, so the phases
-// tell it what it may use, and it touches nothing else of the activation. All methods
-// may be called by any goroutine.
+// Desk serves the job's owner while the job's phases go on. The phases tell it what it
+// may use, and it touches nothing else of the activation. All methods may be called by
+// any goroutine.
 type Desk struct {
 	Options
 	owner  owners
@@ -161,9 +161,9 @@ func (d *Desk) permitted(knob string) error {
 	return nil
 }
 
-// AsVisited is the exit of the job. An interactive one that somebody has logged in to
-// ends well when they have left, and not like its placeholder; under stock it ends like
-// their sshd, with 0 or 255 (sshd_proc.cpp:SSHDProc::PublishUpdateAd).
+// AsVisited is the exit of the job. An interactive job that somebody has logged in to
+// succeeds, although its placeholder was killed; under stock it ends like the visitor's
+// sshd, with 0 or 255 (sshd_proc.cpp:SSHDProc::PublishUpdateAd).
 func (d *Desk) AsVisited(e payload.Exit) payload.Exit {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -179,5 +179,5 @@ func (d *Desk) Visited() bool { return d.visits.any() }
 // Left has a value when somebody has logged out.
 func (d *Desk) Left() <-chan struct{} { return d.visits.left }
 
-// EndVisits logs everybody out, and those who come later.
+// EndVisits logs everybody out, also those who come later.
 func (d *Desk) EndVisits() { d.visits.end() }

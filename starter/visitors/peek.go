@@ -46,8 +46,8 @@ func (d *Desk) peek(ctx context.Context, c *cedar.Call) error {
 	})
 }
 
-// openForOwner opens a file unless the job has ended and its sandbox may be on
-// its way out.
+// openForOwner opens a file unless the job has ended and its sandbox may be
+// going away.
 func (d *Desk) openForOwner(name string) (*beneath.File, int64, error) {
 	d.opening.RLock()
 	defer d.opening.RUnlock()
@@ -57,8 +57,8 @@ func (d *Desk) openForOwner(name string) (*beneath.File, int64, error) {
 	return d.sandbox().Open(name)
 }
 
-// peekSize says how long a file is. One that is there and cannot be read is
-// shown as an empty one; one that is not there yet is waited for by the tool.
+// peekSize says how long a file is. A file that cannot be read is shown as
+// empty; the tool waits for one that does not exist yet.
 func (d *Desk) peekSize(name string) (int64, error) {
 	f, size, err := d.openForOwner(name)
 	errno, refusal := syscall.Errno(0), (*owner.Refusal)(nil)
@@ -66,7 +66,7 @@ func (d *Desk) peekSize(name string) (int64, error) {
 	case errors.As(err, &refusal):
 		return 0, err
 	case err == nil:
-		_ = f.Close() // it was only asked
+		_ = f.Close() // only its size is needed
 		return size, nil
 	case errors.Is(err, beneath.ErrOutside), errors.Is(err, syscall.EXDEV):
 		return 0, &owner.Refusal{Reason: fmt.Sprintf("Invalid symlink or filename (%s) outside sandbox (%s)", name, d.sandbox().Scratch())}

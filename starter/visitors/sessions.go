@@ -11,13 +11,13 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// maxSessions bounds how many sessions the job's owner can have at once.
-// Each use of a tool makes one, and stock keeps them all; here the oldest one
-// gives way, which nobody notices who does not come back to it.
+// maxSessions bounds how many sessions the job's owner can have at once. Each
+// use of a tool makes one, and stock keeps them all; here the oldest one is
+// removed, which only a tool that comes back to it notices.
 const maxSessions = 1000
 
-// owners are the sessions that the job's owner commands this starter on.
-// They end with it.
+// owners are the sessions that the job's owner commands this starter on. They
+// end with this starter.
 type owners struct {
 	mu    sync.Mutex
 	claim string   // the secret that a schedd must know; "" while no job is known
@@ -83,8 +83,8 @@ func (d *Desk) openSession(_ context.Context, c *cedar.Call) error {
 	return owner.AnswerSession(c.Stream, session, own, release, d.Address)
 }
 
-// ownerOnly lets nobody but the job's owner at a command of the owner. The level
-// of such commands is Read, which many hold (starter.cpp:startSSHD, peek).
+// ownerOnly serves a command only for the job's owner. The level of such
+// commands is Read, which many hold (starter.cpp:startSSHD, peek).
 func (d *Desk) ownerOnly(serve cedar.Handler) cedar.Handler {
 	return func(ctx context.Context, c *cedar.Call) error {
 		if _, user, _ := d.owner.secrets(); user == "" || c.User != user {

@@ -85,8 +85,8 @@ func (d *Desk) ownerName() string {
 	return user
 }
 
-// loginName is as whom the tool's ssh logs in. Our server takes any name; this
-// one shows in messages of the client.
+// loginName is the name with which the tool's ssh logs in. Our server takes any
+// name; this one shows in messages of the client.
 func loginName(owner string) string {
 	name, _, _ := strings.Cut(owner, "@")
 	for _, c := range []byte(name) {
@@ -108,7 +108,7 @@ func (d *Desk) enter(ctx context.Context, login owner.Login, r sshtojob.Request,
 	}
 	program, err := os.Open("/proc/self/exe")
 	if err != nil {
-		return nil, "", fmt.Errorf("open what serves where the image has no shell: %w", err)
+		return nil, "", fmt.Errorf("open this program, the shell of images without one: %w", err)
 	}
 	defer program.Close()
 	files.Program = program
@@ -128,8 +128,8 @@ func (d *Desk) enter(ctx context.Context, login owner.Login, r sshtojob.Request,
 	return execution, welcome(login.Slot, pid, e.Spec.Env), nil
 }
 
-// execute goes to the sandbox where the job's own directory is not to be had, and
-// to the top where that is not either.
+// execute starts in the job's own directory; if it cannot, in the sandbox; else
+// in /.
 func (d *Desk) execute(ctx context.Context, client payload.Wrapper, e payload.Exec, files payload.ExecFiles) (payload.Execution, error) {
 	var execution payload.Execution
 	var err error
@@ -159,7 +159,7 @@ func (d *Desk) sessionSpec(s payload.Spec, pid int, login owner.Login, r sshtojo
 	if r.Term != "" {
 		env = append(env, "TERM="+r.Term)
 	}
-	// What the client's display and the job's preloads are for is not here.
+	// A session has neither the client's display nor the job's preloads.
 	const display, preload = "DISPLAY", "LD_PRELOAD"
 	s.HideEnv = append(slices.Clone(s.HideEnv), display, preload)
 	for _, entry := range s.Env {
@@ -219,7 +219,7 @@ func welcome(slot string, pid int, env []string) string {
 	return b.String()
 }
 
-// sessionFailure says to the user why a session could not begin.
+// sessionFailure tells the user why a session could not begin.
 func sessionFailure(err error) error {
 	refusal := (*payload.RequestError)(nil)
 	switch {

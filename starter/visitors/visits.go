@@ -9,8 +9,8 @@ import (
 
 // visits are the connections of condor_ssh_to_job. As long as there is one the
 // job is not over, even when its main process is (HTCondor docs/man-pages/
-// condor_ssh_to_job.rst; starter.cpp:Reaper): that is how an interactive job
-// works, which has nothing else to do.
+// condor_ssh_to_job.rst; starter.cpp:Reaper): an interactive job, which does
+// nothing else, needs that.
 type visits struct {
 	mu     sync.Mutex
 	open   map[*sshtojob.Visit]bool
