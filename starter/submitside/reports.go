@@ -25,9 +25,8 @@ type Startd interface {
 	FinalUpdate(ctx context.Context, ad *classads.Ad) error
 }
 
-// Reports tells shadow and startd how the job fares. Calls to the shadow are never
-// cut short: half a message would cost the connection. They have a time limit of their
-// own. All methods may be called by any goroutine; updates go out one at a time.
+// Reports tells shadow and startd how the job fares. Nothing that they are told is
+// cut short: half a message would cost the connection. There is a time limit for each. All methods may be called by any goroutine; updates go out one at a time.
 type Reports struct {
 	to ReportsTo
 
@@ -109,7 +108,7 @@ func (r *Reports) toStartd(ctx context.Context, ad *classads.Ad) {
 		ad.SetString("CondorScratchDir", r.scratch)
 	}
 	r.to.StartdOnly(ad)
-	if err := r.to.Startd.Update(ctx, ad); err != nil {
+	if err := r.to.Startd.Update(context.WithoutCancel(ctx), ad); err != nil {
 		r.to.Log.Warn("Failed to send an update to the startd", "error", err)
 	}
 }
@@ -123,7 +122,7 @@ func (r *Reports) Final(ctx context.Context, ad *classads.Ad) {
 		return
 	}
 	r.finished = true
-	if err := r.to.Startd.FinalUpdate(ctx, ad); err != nil {
+	if err := r.to.Startd.FinalUpdate(context.WithoutCancel(ctx), ad); err != nil {
 		r.to.Log.Warn("Failed to send the final update to the startd", "error", err)
 	}
 }

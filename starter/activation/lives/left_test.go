@@ -37,6 +37,9 @@ func processesOf(dir string) (found []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range all {
 		pid := filepath.Base(path)
+		if processText(pid, "cmdline") == "" {
+			continue // it is ending
+		}
 		cwd, _ := os.Readlink(filepath.Join(path, "cwd"))
 		if strings.HasPrefix(cwd, dir) || strings.Contains(processText(pid, "cmdline")+processText(pid, "environ"), dir) {
 			found = append(found, pid)

@@ -284,6 +284,11 @@ func TestEscalation(t *testing.T) {
 			live: soften,
 		},
 		{
+			name: "an older pool", script: waits, want: want{last: "job_exit 15 107"}, live: soften,
+			submit:  func(o *condortest.ShadowOptions) { o.Recording = "23.9/plain" },
+			machine: func(o *condortest.StartdOptions) { o.Recording = "23.9/plain" },
+		},
+		{
 			name: "it has signals of its own", job: `KillSig = "SIGUSR1"`, script: "trap 'exit 4' USR1; echo runs >@/said; while :; do sleep 0.05; done", want: want{last: "job_exit 1024 107"},
 			live: func(w *world) {
 				w.runs()

@@ -84,6 +84,35 @@ func TestHooks(t *testing.T) {
 	})
 }
 
+// TestExitHook tells the hook for the end of the job why it ends.
+func TestExitHook(t *testing.T) {
+	reasons := map[string]string{"hold": "hold", "hold softly": "hold", "preempt": "evict", "deactivate forcibly": "evict", "remove": "remove"}
+	var lives []life
+	for _, o := range orders {
+		reason := reasons[o.name]
+		if reason == "" {
+			continue
+		}
+		for _, m := range []moment{{name: "running", stage: running}, {name: "start", at: "begin_execution", nth: 1}, {name: "output", at: condortest.OutputItem, nth: 1, stage: ended}} {
+			l, why := orderedLife(o, m), reason
+			if m.stage == ended {
+				why = "exit"
+			}
+			l.knobs = map[string]string{"STARTER_JOB_HOOK_KEYWORD": "SITE", "SITE_HOOK_JOB_EXIT": "@/site/job_exit"}
+			l.programs = map[string]string{"job_exit": note}
+			check := l.want.check
+			l.want.check = func(w *world) {
+				if check != nil {
+					check(w)
+				}
+				w.sameFile("noted", "job_exit "+why+"\n")
+			}
+			lives = append(lives, l)
+		}
+	}
+	run(t, lives)
+}
+
 // with adds a knob.
 func with(knobs map[string]string, name, value string) map[string]string {
 	knobs[name] = value
@@ -142,6 +171,24 @@ func TestSitePrograms(t *testing.T) {
 		{
 			name: "the tear-down fails", knobs: map[string]string{teardown: "@/site/down"}, script: "exit 0", programs: map[string]string{"down": "exit 4"},
 			want: want{last: "job_exit 0 100", log: []string{teardown + " failed"}},
+		},
+		{
+			name: "in the container", knobs: map[string]string{"POD_STARTER_CONTAINER_SETUP": "@/site/up", "POD_STARTER_CONTAINER_TEARDOWN": "@/site/down"}, script: "echo job >>@/noted",
+			programs: map[string]string{"up": "echo up $1 >>@/noted", "down": "echo down $1 >>@/noted"},
+			want:     want{last: "job_exit 0 100", check: func(w *world) { w.sameFile("noted", "up setup\njob\ndown teardown\n") }},
+		},
+		{
+			name: "one fails in the container", knobs: map[string]string{"POD_STARTER_CONTAINER_SETUP": "@/site/up", "POD_STARTER_CONTAINER_TEARDOWN": "@/site/down"},
+			programs: map[string]string{"up": "echo sorry; sleep 1000 & exit 4", "down": "exit 4"},
+			want:     want{code: 1, last: "error 1007/0", says: "sorry", log: []string{"POD_STARTER_CONTAINER_TEARDOWN failed"}, check: (*world).neverBegan},
+		},
+		{
+			name: "one takes too long in the container", knobs: map[string]string{"POD_STARTER_CONTAINER_SETUP": "@/site/up", "POD_STARTER_SCRIPT_TIMEOUT": "1"}, programs: map[string]string{"up": "sleep 1000"},
+			want: want{code: 1, last: "error 1007/0", says: "longer than 1s", check: (*world).neverBegan},
+		},
+		{
+			name: "one cannot be container-root", knobs: map[string]string{"POD_STARTER_CONTAINER_SETUP": "@/site/up", "POD_STARTER_CONTAINER_SCRIPTS_AS": "root"}, programs: map[string]string{"up": "exit 0"},
+			want: want{code: 1, last: "error 1007/0", says: "interpreter", check: (*world).neverBegan},
 		},
 		{
 			name: "a wrapper", knobs: map[string]string{"USER_JOB_WRAPPER": "@/site/wrap"}, script: "echo job $1", job: `Arguments = "one"`,
