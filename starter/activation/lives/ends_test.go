@@ -59,7 +59,10 @@ func TestEnds(t *testing.T) {
 			want: want{last: "job_exit 15 103", output: map[string]string{"_condor_stdout": "", "_condor_stderr": "", "core.1.0": "core\n"}},
 		},
 		{
-			name: "it leaves children", script: "sleep 1000 & echo left",
+			name: "it leaves children", script: "sleep 1000 & echo $! >@/child; echo left",
+			plan: func(w *world) {
+				w.shadow.On(condortest.Output, 1, condortest.Do(func(condortest.Heard) { w.childIsDead() }))
+			},
 			want: want{last: "job_exit 0 100", output: output("left\n")},
 		},
 		{
@@ -201,6 +204,14 @@ func TestStreams(t *testing.T) {
 			want: want{last: "error 9/28", says: "StreamHandler"},
 		},
 	})
+}
+
+// childIsDead: the process whose number the job has written into the file child is gone.
+func (w *world) childIsDead() {
+	pid, err := os.ReadFile(filepath.Join(w.dir, "child"))
+	if err != nil || processText(strings.TrimSpace(string(pid)), "cmdline") != "" {
+		w.Errorf("the job's child %s is alive, %v", pid, err)
+	}
 }
 
 // neverBegan: the shadow has not heard that the job begins.

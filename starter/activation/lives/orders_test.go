@@ -284,6 +284,15 @@ func TestEscalation(t *testing.T) {
 			live: soften,
 		},
 		{
+			name: "a held job leaves children", script: "sleep 1000 & echo $! >@/child; " + waits, want: want{last: "error 21/5", check: func(w *world) { w.sameFile("noted", "job_exit hold\n") }},
+			knobs:    map[string]string{"STARTER_JOB_HOOK_KEYWORD": "SITE", "SITE_HOOK_JOB_EXIT": "@/site/job_exit"},
+			programs: map[string]string{"job_exit": note + `kill -0 "$(cat @/child)" && echo alive >>@/noted`},
+			live: func(w *world) {
+				w.runs()
+				w.vacate(softHold)
+			},
+		},
+		{
 			name: "an older pool", script: waits, want: want{last: "job_exit 15 107"}, live: soften,
 			submit:  func(o *condortest.ShadowOptions) { o.Recording = "23.9/plain" },
 			machine: func(o *condortest.StartdOptions) { o.Recording = "23.9/plain" },
