@@ -26,7 +26,8 @@ type Startd interface {
 }
 
 // Reports tells shadow and startd how the job fares. Nothing that they are told is
-// cut short: half a message would cost the connection. There is a time limit for each. All methods may be called by any goroutine; updates go out one at a time.
+// cut short: half a message would cost the connection. There is a time limit for each.
+// All methods may be called by any goroutine; updates go out one at a time.
 type Reports struct {
 	to ReportsTo
 

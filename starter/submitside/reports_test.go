@@ -44,12 +44,18 @@ func (h *hearing) EventNotification(context.Context, *classads.Ad) (int, error) 
 // startdOf is the startd beside it.
 type startdOf struct{ *hearing }
 
-func (s startdOf) Update(_ context.Context, ad *classads.Ad) error {
+func (s startdOf) Update(ctx context.Context, ad *classads.Ad) error {
+	if ctx.Err() != nil {
+		s.note("startd: half a message")
+	}
 	s.note("startd: %d, disconnected %v", ad.IntOr("N", -1), ad.BoolOr("STARTER_DISCONNECTED_FROM_SUBMIT_NODE", false))
 	return nil
 }
 
-func (s startdOf) FinalUpdate(_ context.Context, ad *classads.Ad) error {
+func (s startdOf) FinalUpdate(ctx context.Context, ad *classads.Ad) error {
+	if ctx.Err() != nil {
+		s.note("startd: half a message")
+	}
 	s.note("startd: final %d", ad.IntOr("N", -1))
 	return nil
 }
@@ -138,6 +144,23 @@ func TestErrorWaitsForTheTransfer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"shadow is asked", "shadow is asked", `shadow: error "x"`}, h.heard); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNothingIsCutShort: an order that ends what is under way does not end an update of it.
+func TestNothingIsCutShort(t *testing.T) {
+	h := &hearing{}
+	r := reportsTo(h)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Update(ctx, classads.NewAd()); err != nil {
+		t.Error(err)
+	}
+	r.TellStartd(ctx, classads.NewAd())
+	r.Final(ctx, classads.NewAd())
+	want := []string{"shadow: -1", "startd: -1, disconnected false", "startd: -1, disconnected true", "startd: final -1"}
+	if diff := cmp.Diff(want, h.heard); diff != "" {
 		t.Error(diff)
 	}
 }

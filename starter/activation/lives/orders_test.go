@@ -88,13 +88,14 @@ type moment struct {
 	at    string // the call at which, or empty: when the job says that it runs
 	nth   int
 	stage stage
+	early bool // no input has come
 	bound bool // there is a container, whose end the starter listens to
 }
 
 var moments = []moment{
-	{name: "register", at: "register_starter_info", nth: 1},
-	{name: "prepare", at: "register_job_info", nth: 1},
-	{name: "set-up guidance", at: "request_guidance", nth: 1},
+	{name: "register", at: "register_starter_info", nth: 1, early: true},
+	{name: "prepare", at: "register_job_info", nth: 1, early: true},
+	{name: "set-up guidance", at: "request_guidance", nth: 1, early: true},
 	{name: "input", at: condortest.InputItem, nth: 1},
 	{name: "the shadow's report of the input", at: condortest.InputAck, nth: 1},
 	{name: "environment guidance", at: "request_guidance", nth: 2},
@@ -178,7 +179,12 @@ func orderedLife(o order, m moment) life {
 		l.want.last = "job_exit 0 107" // the output has not come
 	}
 	if m.stage == waiting {
-		l.want.check = func(w *world) { w.same(false, strings.Contains(w.log.String(), "Create_Process succeeded")) }
+		l.want.check = func(w *world) {
+			w.same(false, strings.Contains(w.log.String(), "Create_Process succeeded"))
+			if m.early {
+				w.same([]string(nil), w.shadow.Story(condortest.InputAck))
+			}
+		}
 	}
 	return l
 }
