@@ -34,6 +34,12 @@ var calls = []call{
 	{name: "job_exit", nth: 1, begun: true},
 }
 
+// firstUpdate is the call that says first that the job runs, unless it ends before.
+const firstUpdate = "register_job_info 2"
+
+// soon has it made at once.
+func soon() map[string]string { return map[string]string{"STARTER_INITIAL_UPDATE_INTERVAL": "0"} }
+
 func (c call) String() string { return fmt.Sprintf("%s %d", c.name, c.nth) }
 
 type breach struct {
@@ -92,8 +98,11 @@ func TestShadowIsLost(t *testing.T) {
 			if c.name == "job_exit" && cut.name == "unread" {
 				l.want.last = "job_exit"
 			}
+			if c.String() == firstUpdate {
+				l.knobs = soon()
+			}
 			l.plan = func(w *world) {
-				if c.begun && c.String() != "register_job_info 2" {
+				if c.begun && c.String() != firstUpdate {
 					w.tell("end")
 				}
 				w.shadow.On(c.name, c.nth, cut.action)
@@ -147,7 +156,7 @@ func TestReconnect(t *testing.T) {
 	}
 	run(t, []life{
 		{
-			name: "a running job", script: waits, want: want{last: "job_exit 0 100", log: []string{"Recovered connection to shadow"}},
+			name: "a running job", script: waits, knobs: soon(), want: want{last: "job_exit 0 100", log: []string{"Recovered connection to shadow"}},
 			live: func(w *world) {
 				lost(w)
 				back(w, "Success")
@@ -273,7 +282,7 @@ func TestStartd(t *testing.T) {
 func TestStall(t *testing.T) {
 	released := make(chan struct{})
 	run(t, []life{{
-		name: "an update", script: waits, want: want{last: "job_exit 9 107"},
+		name: "an update", script: waits, knobs: soon(), want: want{last: "job_exit 9 107"},
 		plan: func(w *world) { w.shadow.On("register_job_info", 2, condortest.Stall(released)) },
 		live: func(w *world) {
 			w.runs()
