@@ -56,7 +56,7 @@ var passing = []struct {
 	{regexp.MustCompile(`, payload-\d+`), ""}, // further slots
 	{regexp.MustCompile(`(?m)^.*payload-\d+ .*\n`), ""},
 	{regexp.MustCompile(`shares no processes with the pilot`), "has fewer capabilities than the pilot"},
-	{regexp.MustCompile(`payload containers, which are \d+`), "payload containers, which are N"},
+	{regexp.MustCompile(`payload containers \(\d+\)`), "payload containers (N)"},
 	{regexp.MustCompile(`^podstarter .*\n`), "podstarter VERSION\n"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "SERVER"},
 	{regexp.MustCompile(`in \d[\d.]*m?s\b`), "in TIME"},
