@@ -121,8 +121,7 @@ func TestSignals(t *testing.T) {
 
 func TestForkBomb(t *testing.T) {
 	const most = 400
-	s := agenttest.Spec(t, "bomb")
-	s.Limits = []payload.Limit{{Resource: "nproc", Soft: most, Hard: most}}
+	s := agenttest.Bomb(t, most)
 	table, _ := begin(t, s)
 	lookUntil(t, table, func(s proctable.Snapshot) bool { return len(s.Processes) > most/2 })
 	if err := table.KillAll(agenttest.Context(t)); err != nil {

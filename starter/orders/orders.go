@@ -28,9 +28,10 @@ type Orders struct {
 	asked     [manners]bool
 	suspended bool
 
-	soft    chan struct{} // closed by the first demand of any kind
+	ends    [Cut + 1]map[int]context.CancelCauseFunc // of the contexts that a demand of an urgency ends
+	derived int                                      // contexts so far, the key of the last
+
 	hard    chan struct{} // closed by the first demand that allows no delay
-	cut     chan struct{} // closed by the first demand that leaves no time for a transfer
 	ask     chan Manner
 	suspend chan struct{} // buffered(1)
 	ckpt    chan struct{} // buffered(1)
@@ -40,9 +41,7 @@ type Orders struct {
 func New(log *slog.Logger) *Orders {
 	return &Orders{
 		log:     log,
-		soft:    make(chan struct{}),
 		hard:    make(chan struct{}),
-		cut:     make(chan struct{}),
 		ask:     make(chan Manner, manners),
 		suspend: make(chan struct{}, 1),
 		ckpt:    make(chan struct{}, 1),
@@ -68,13 +67,11 @@ func (o *Orders) End(d Demand) {
 	if d.Lost {
 		d.Urgency = Cut
 	}
-	o.log.Info("Ordered to end the job", "reason", d.Error(), "code", d.Code, "subcode", d.Subcode, "soft", d.Urgency == Soft)
 	before := o.told
 	kept := d
 	switch {
 	case before == nil:
 		o.told = &kept
-		close(o.soft)
 	case before.yields(d):
 		o.told = &kept
 	}
@@ -89,12 +86,28 @@ func (o *Orders) End(d Demand) {
 		o.urgent[Hard] = true
 		close(o.hard)
 	}
-	if d.Urgency == Cut && !o.urgent[Cut] {
+	if d.Urgency == Cut {
 		o.urgent[Cut] = true
-		close(o.cut)
 	}
 	o.told.Urgency = o.urgency()
+	for u := range Cut + 1 {
+		if o.reached(u) {
+			for _, end := range o.ends[u] {
+				end(o.cause())
+			}
+			o.ends[u] = nil
+		}
+	}
+	o.log.Info("Ordered to end the job", "reason", d.Error(), "code", d.Code, "subcode", d.Subcode, "soft", d.Urgency == Soft)
 }
+
+// reached says whether there is a demand of urgency u or above. The lock is held.
+func (o *Orders) reached(u Urgency) bool {
+	return o.told != nil && (u == Soft || o.urgent[u])
+}
+
+// cause is why a context ends: ErrEnded and the demand. The lock is held.
+func (o *Orders) cause() error { return errors.Join(ErrEnded, *o.told) }
 
 // urgency is that of all demands. The lock is held.
 func (o *Orders) urgency() Urgency {
@@ -161,32 +174,42 @@ func (o *Orders) Suspended() bool {
 // UntilAny derives a context that ends with the first demand of any kind: before
 // the job runs it has nothing to finish.
 func (o *Orders) UntilAny(ctx context.Context) (context.Context, context.CancelFunc) {
-	return o.until(ctx, o.soft)
+	return o.until(ctx, Soft)
 }
 
 // UntilHard derives a context that ends with the first demand that allows no delay.
 func (o *Orders) UntilHard(ctx context.Context) (context.Context, context.CancelFunc) {
-	return o.until(ctx, o.hard)
+	return o.until(ctx, Hard)
 }
 
 // UntilCut derives a context that ends with the first demand that leaves no time for
 // what is under way. The startd makes no such demand: when its patience ends it kills
 // the process.
 func (o *Orders) UntilCut(ctx context.Context) (context.Context, context.CancelFunc) {
-	return o.until(ctx, o.cut)
+	return o.until(ctx, Cut)
 }
 
-// until's context says with its cause why it ended: ErrEnded and the demand.
-func (o *Orders) until(ctx context.Context, closed <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	rescue.Go(func() {
-		select {
-		case <-closed:
-			cancel(errors.Join(ErrEnded, *o.Ended()))
-		case <-ctx.Done():
-		}
-	})
-	return ctx, func() { cancel(context.Canceled) }
+// until derives a context that has ended when End returns, with [Orders.cause].
+func (o *Orders) until(ctx context.Context, u Urgency) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.reached(u) {
+		end(o.cause())
+		return ctx, func() {}
+	}
+	o.derived++
+	key := o.derived
+	if o.ends[u] == nil {
+		o.ends[u] = make(map[int]context.CancelCauseFunc)
+	}
+	o.ends[u][key] = end
+	return ctx, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.ends[u], key)
+		end(context.Canceled)
+	}
 }
 
 // EndAfter makes a demand when a time has passed, unless ctx ends before.

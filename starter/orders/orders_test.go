@@ -193,3 +193,36 @@ func TestSuspend(t *testing.T) {
 		}
 	}
 }
+
+// A context that a demand ends has ended when End returns: no step begins after it.
+func TestEndedAtOnce(t *testing.T) {
+	for _, tt := range []struct {
+		urgency        Urgency
+		any, hard, cut bool // whether the contexts end
+	}{{Soft, true, false, false}, {Hard, true, true, false}, {Cut, true, true, true}} {
+		for _, late := range []bool{false, true} {
+			o := New(slog.New(slog.DiscardHandler))
+			demand := func() { o.End(Demand{Reason: "enough", Urgency: tt.urgency}) }
+			if late {
+				demand()
+			}
+			anyOf, endAny := o.UntilAny(t.Context())
+			hard, endHard := o.UntilHard(t.Context())
+			cut, endCut := o.UntilCut(t.Context())
+			if !late {
+				demand()
+			}
+			for name, c := range map[string]struct {
+				ctx  context.Context
+				ends bool
+			}{"any": {anyOf, tt.any}, "hard": {hard, tt.hard}, "cut": {cut, tt.cut}} {
+				if ended := errors.Is(context.Cause(c.ctx), ErrEnded); ended != c.ends {
+					t.Errorf("urgency %v, late %t, until %s: ended is %t: %v", tt.urgency, late, name, ended, context.Cause(c.ctx))
+				}
+			}
+			endAny()
+			endHard()
+			endCut()
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
 	"podstarter/wrapper/agent/agenttest"
@@ -56,7 +57,11 @@ func TestHello(t *testing.T) {
 		t.Error("the wrapper seems to be in another PID namespace")
 	}
 	got.Boot, got.PIDNamespace, got.Version = "", "", ""
-	want := payload.Hello{Protocol: payload.Protocol, Nonce: w.Nonce, PID: w.Cmd.Process.Pid, UID: os.Geteuid()}
+	inherited, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := payload.Hello{Protocol: payload.Protocol, Nonce: w.Nonce, PID: w.Cmd.Process.Pid, UID: os.Geteuid(), NoNewPrivs: inherited == 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -181,8 +181,7 @@ func TestForkBomb(t *testing.T) {
 	const most = 400 // processes
 	w := agenttest.StartWrapper(t, nil)
 	c := w.Dial(t)
-	s := agenttest.Spec(t, "bomb")
-	s.Limits = []payload.Limit{{Resource: "nproc", Soft: most, Hard: most}}
+	s := agenttest.Bomb(t, most)
 	start(t, c, s)
 	ctx := agenttest.Context(t)
 	for n := 0; n < most/2; {

@@ -128,9 +128,11 @@ func TestPanics(t *testing.T) {
 		}},
 		{name: "usage", script: waits, backend: with(func(d *double) { d.usage = foolish }), want: want{code: 3, last: "error 1007/0"}},
 	} {
-		before := possessions(t)
+		before := possessions()
 		t.Run(l.name, l.run)
-		before.checkLeft(t)
+		if left := before.left(); len(left) > 0 {
+			t.Errorf("left in this process:\n%s", strings.Join(left, "\n"))
+		}
 	}
 }
 

@@ -148,15 +148,19 @@ func TestEnds(t *testing.T) {
 
 // TestDeferral are jobs with a time at which they want to begin.
 func TestDeferral(t *testing.T) {
-	now := time.Now().Unix()
+	in := func(seconds int64) func(*condortest.ShadowOptions) {
+		return func(o *condortest.ShadowOptions) {
+			o.Job += fmt.Sprintf("DeferralTime = %d\n", time.Now().Unix()+seconds)
+		}
+	}
 	run(t, []life{
 		{
-			name: "in a second", job: fmt.Sprintf("DeferralTime = %d", now+4), script: "date +%s >when",
+			name: "in a second", submit: in(4), script: "date +%s >when",
 			want: want{last: "job_exit 0 100", log: []string{"Phase defer took"}},
 		},
-		{name: "late, within the window", job: fmt.Sprintf("DeferralTime = %d\nDeferralWindow = 3600", now-20), want: want{last: "job_exit 0 100"}},
+		{name: "late, within the window", submit: in(-20), job: "DeferralWindow = 3600\n", want: want{last: "job_exit 0 100"}},
 		{
-			name: "missed", job: fmt.Sprintf("DeferralTime = %d\nDeferralWindow = 1", now-20),
+			name: "missed", submit: in(-20), job: "DeferralWindow = 1\n",
 			want: want{last: "job_exit -1 114", log: []string{"The job is not started"}, check: (*world).neverBegan},
 		},
 		{name: "no time", job: `DeferralTime = "noon"`, want: want{last: "job_exit -1 114", check: (*world).neverBegan}},

@@ -2,6 +2,7 @@ package lives_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -61,8 +62,7 @@ type belongings struct {
 }
 
 // possessions counts them.
-func possessions(t testing.TB) belongings {
-	t.Helper()
+func possessions() belongings {
 	b := belongings{map[string]int{}, map[string]int{}, map[string]string{}}
 	stacks := make([]byte, 16<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -74,7 +74,7 @@ func possessions(t testing.TB) belongings {
 	}
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	for _, entry := range entries {
 		of, err := os.Readlink("/proc/self/fd/" + entry.Name())
@@ -103,8 +103,8 @@ func originOf(stack string) string {
 }
 
 // more is what there is now that was not there before.
-func (b belongings) more(t testing.TB) (more []string) {
-	now := possessions(t)
+func (b belongings) more() (more []string) {
+	now := possessions()
 	for _, kind := range []struct{ before, now map[string]int }{{b.goroutines, now.goroutines}, {b.descriptors, now.descriptors}} {
 		for what, n := range kind.now {
 			if n > kind.before[what] {
@@ -116,19 +116,29 @@ func (b belongings) more(t testing.TB) (more []string) {
 	return more
 }
 
-// checkLeft: no goroutine and no descriptor is left. What has just been told to end may
-// still be at it.
-func (b belongings) checkLeft(t testing.TB) {
-	t.Helper()
+// left is what this process has gained and keeps. What has just been told to end may still
+// be at it.
+func (b belongings) left() []string {
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
-		more := b.more(t)
-		if len(more) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Errorf("left in this process:\n%s", strings.Join(more, "\n"))
-			return
+		more := b.more()
+		if len(more) == 0 || time.Now().After(deadline) {
+			return more
 		}
 		time.Sleep(time.Millisecond) // nothing tells when a goroutine has ended
 	}
+}
+
+// sparing runs all lives, and checks then that this process is as it was before: no
+// goroutine and no descriptor is left.
+type sparing struct{ *testing.M }
+
+// Run implements agenttest.Tests.
+func (s sparing) Run() int {
+	before := possessions()
+	code := s.M.Run()
+	if left := before.left(); len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "left in this process:\n%s\n", strings.Join(left, "\n"))
+		return 1
+	}
+	return code
 }

@@ -52,19 +52,16 @@ type want struct {
 	check func(*world) // whatever else
 }
 
-// run runs lives side by side, and checks then that this process is as it was before.
+// run runs lives side by side, and beside those of other tests.
 func run(t *testing.T, lives []life) {
 	t.Helper()
-	before := possessions(t)
-	t.Run("lives", func(t *testing.T) {
-		for _, l := range lives {
-			t.Run(l.name, func(t *testing.T) {
-				t.Parallel()
-				l.run(t)
-			})
-		}
-	})
-	before.checkLeft(t)
+	t.Parallel()
+	for _, l := range lives {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			l.run(t)
+		})
+	}
 }
 
 func (l life) run(t *testing.T) {

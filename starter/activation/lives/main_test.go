@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		panic(err)
 	}
-	agenttest.MainAsUser(m)
+	agenttest.MainAsUser(sparing{m})
 }
 
 // writeProgram writes a shell script. No other goroutine may begin a process meanwhile: it

@@ -73,14 +73,17 @@ type Role struct {
 	Run  func(args []string) int
 }
 
+// Tests are those of a package: a *testing.M, or one with checks around it.
+type Tests interface{ Run() (code int) }
+
 // Main runs the tests of a package, as root twice: as root and as an ordinary
 // user.
-func Main(m *testing.M, roles ...Role) { run(m, true, roles) }
+func Main(m Tests, roles ...Role) { run(m, true, roles) }
 
 // MainAsUser runs the tests of a package as an ordinary user only.
-func MainAsUser(m *testing.M, roles ...Role) { run(m, false, roles) }
+func MainAsUser(m Tests, roles ...Role) { run(m, false, roles) }
 
-func run(m *testing.M, asRoot bool, roles []Role) {
+func run(m Tests, asRoot bool, roles []Role) {
 	agent.Dispatch()
 	for _, r := range append(roles, Role{jobName, job}) {
 		if filepath.Base(os.Args[0]) == r.Name {

@@ -86,6 +86,9 @@ func StartWrapperIn(t testing.TB, dir string, change func(*exec.Cmd)) *Wrapper {
 	}()
 	t.Cleanup(func() {
 		w.End(t)
+		if strings.Contains(w.Log.String(), "DATA RACE") {
+			t.Error("the race detector has found something in the wrapper")
+		}
 		if t.Failed() && w.Log.String() != "" {
 			t.Logf("the wrapper's log:\n%s", w.Log)
 		}
@@ -185,6 +188,17 @@ func Spec(t testing.TB, args ...string) payload.Spec {
 		Args: append([]string{jobName}, args...), Dir: Sandbox(t),
 		Umask: 0o022, Stdout: "out", Stderr: "out",
 	}
+}
+
+// Bomb is a payload that forks for ever, and has most processes or a few more in the end.
+func Bomb(t testing.TB, most uint64) payload.Spec {
+	t.Helper()
+	s := Spec(t, "bomb")
+	if !Root() {
+		most += 3000 // the kernel counts what other tests of this user have, too
+	}
+	s.Limits = []payload.Limit{{Resource: "nproc", Soft: most, Hard: most}}
+	return s
 }
 
 // Output is what a payload has written.
