@@ -1,7 +1,7 @@
 package main
 
 func activationTests(run string) []tests {
-	return []tests{{"starter/activation", run}, {"starter/payloadrun", run}}
+	return []tests{{"starter/payloadrun", run}, {"starter/activation/lives", run}}
 }
 
 // Mistakes in an activation. Tests that run whole activations must notice them.
@@ -36,9 +36,9 @@ var activationMutants = []mutant{
 	},
 	{
 		Name:  "the drain of output ignores orders",
-		File:  "starter/activation/finish.go",
-		Old:   "ctx, release := a.orders.UntilHard(ctx)\n\tdefer release()\n\treturn a.work.streams.Drain(ctx)",
-		New:   "return a.work.streams.Drain(ctx)",
+		File:  "starter/payloadrun/streams.go",
+		Old:   `ctx, release := o.UntilHard(ctx)`,
+		New:   `ctx, release := o.UntilCut(ctx)`,
 		Tests: activationTests(""),
 	},
 	{

@@ -38,7 +38,7 @@ func (a *activation) finish(ctx context.Context) error {
 	if err := a.work.container.Sweep(ctx); err != nil {
 		return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("something of the job is left in its container: %w", err))
 	}
-	if err := a.drainStreams(ctx); err != nil {
+	if err := a.work.streams.Drain(ctx, a.orders); err != nil {
 		return err
 	}
 	if err := a.outOfMemory(); err != nil {
@@ -105,14 +105,6 @@ func (a *activation) scriptFailed(ctx context.Context, code int, text string) er
 		a.peers.reports.TellStartd(ctx, a.account.exiting(ctx)) // the job itself did end
 	}
 	return failure.New(code, 0, errors.New(text))
-}
-
-// drainStreams waits until the shadow has all that this run of the job wrote, unless a
-// demand allows no delay.
-func (a *activation) drainStreams(ctx context.Context) error {
-	ctx, release := a.orders.UntilHard(ctx)
-	defer release()
-	return a.work.streams.Drain(ctx)
 }
 
 // drainProxy waits until all requests of the job to its shadow are done, unless a

@@ -85,7 +85,7 @@ func (a *activation) notStarted(ctx context.Context, err error, cmd job.Command,
 // openStreams opens the files that are streamed. Output that the run before a checkpoint
 // left in its pipes comes first.
 func (a *activation) openStreams(ctx context.Context, spec *payload.Spec) ([]*os.File, error) {
-	if err := a.drainStreams(ctx); err != nil {
+	if err := a.work.streams.Drain(ctx, a.orders); err != nil {
 		return nil, err
 	}
 	var files []*os.File

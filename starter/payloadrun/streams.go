@@ -17,6 +17,7 @@ import (
 	"podstarter/payload"
 	"podstarter/rescue"
 	"podstarter/starter/failure"
+	"podstarter/starter/orders"
 )
 
 // Streams are the standard files of one run that are copied through the shadow
@@ -164,11 +165,13 @@ func (s *Streams) Failure() <-chan error {
 }
 
 // Drain copies what the payload, whose processes have ended, has left in the
-// pipes. It waits for the shadow, unless ctx ends.
-func (s *Streams) Drain(ctx context.Context) error {
+// pipes, until a demand allows no delay.
+func (s *Streams) Drain(ctx context.Context, o *orders.Orders) error {
 	if s == nil {
 		return nil
 	}
+	ctx, release := o.UntilHard(ctx)
+	defer release()
 	for _, p := range s.pumps {
 		p.pipe.end()
 	}

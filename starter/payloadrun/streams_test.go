@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,6 +17,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/starter/failure"
+	"podstarter/starter/orders"
 	"podstarter/starter/payloadrun"
 )
 
@@ -77,7 +79,7 @@ func TestStreams(t *testing.T) {
 				t.Fatalf("%d files are passed (-want +got):\n%s", len(files), diff)
 			}
 			must(t, runWith(t, s, spec, files, tt.script).Wait())
-			must(t, s.Drain(t.Context()))
+			must(t, s.Drain(t.Context(), orders.New(quiet)))
 			for name, want := range tt.files {
 				if text, err := os.ReadFile(filepath.Join(sh.Dir(), name)); string(text) != want || err != nil {
 					t.Errorf("%s is %q, %v, want %q", name, text, err, want)
@@ -102,12 +104,49 @@ func TestStreamsEndWithThePayload(t *testing.T) {
 	_, err = holder.WriteString(text)
 	must(t, err)
 	s.Begin()
-	must(t, s.Drain(t.Context()))
+	must(t, s.Drain(t.Context(), orders.New(quiet)))
 	if got, err := os.ReadFile(filepath.Join(sh.Dir(), "out")); string(got) != text || err != nil {
 		t.Errorf("%d bytes have arrived, %v, want %d", len(got), err, len(text))
 	}
 	if _, err := holder.WriteString("more"); err == nil {
 		t.Error("what the job has left can go on writing")
+	}
+}
+
+// TestStreamsEndByOrder: a demand that allows no delay does not wait for a shadow that takes
+// no output; one that does, waits.
+func TestStreamsEndByOrder(t *testing.T) {
+	for name, urgency := range map[string]orders.Urgency{"hard": orders.Hard, "soft": orders.Soft} {
+		t.Run(name, func(t *testing.T) {
+			j, sh, client, spec := streaming(t, streamOut)
+			writing, answer := make(chan struct{}), make(chan struct{})
+			sh.On("write", 1, condortest.Do(func(condortest.Heard) { close(writing) }), condortest.Stall(answer))
+			s, files, err := j.OpenStreams(t.Context(), client, spec)
+			must(t, err)
+			defer s.Close()
+			must(t, runWith(t, s, spec, files, "echo words").Wait())
+			<-writing
+			o, drained := orders.New(quiet), make(chan error, 1)
+			go func() { drained <- s.Drain(t.Context(), o) }()
+			o.End(orders.Demand{Reason: "enough", Urgency: urgency})
+			if urgency == orders.Soft {
+				select {
+				case <-drained:
+					t.Error("what the job wrote is given up")
+				case <-time.After(20 * time.Millisecond): // nothing tells that it waits
+				}
+				close(answer)
+			}
+			select {
+			case err := <-drained:
+				must(t, err)
+			case <-time.After(20 * time.Second):
+				t.Error("the end waits for the shadow")
+			}
+			if urgency == orders.Hard {
+				close(answer)
+			}
+		})
 	}
 }
 
@@ -158,7 +197,7 @@ func TestStreamFails(t *testing.T) {
 			if when == "while it runs" {
 				err = <-s.Failure()
 			} else {
-				err = s.Drain(t.Context())
+				err = s.Drain(t.Context(), orders.New(quiet))
 			}
 			f := failure.Of(err)
 			if err == nil || f.Code != shadow.HoldUnableToOpenOutputStream || f.Subcode != int(syscall.ENOSPC) || !strings.Contains(err.Error(), "StreamHandler: stdout") {
@@ -190,7 +229,7 @@ func TestStreamIsCutShort(t *testing.T) {
 	<-written
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Drain(ctx); err != nil {
+	if err := s.Drain(ctx, orders.New(quiet)); err != nil {
 		t.Error(err)
 	}
 	s.Close()
@@ -200,7 +239,7 @@ func TestStreamIsCutShort(t *testing.T) {
 // TestNoStreams: a job without streams has none to wait for.
 func TestNoStreams(t *testing.T) {
 	var s *payloadrun.Streams
-	if err := s.Drain(t.Context()); err != nil {
+	if err := s.Drain(t.Context(), orders.New(quiet)); err != nil {
 		t.Error(err)
 	}
 	s.Close()

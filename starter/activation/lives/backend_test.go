@@ -93,6 +93,10 @@ func TestMemory(t *testing.T) {
 	oom := func(w *world, b payload.Backend) payload.Backend { return &double{Backend: b, exit: outOfMemory} }
 	run(t, []life{
 		{name: "held", script: "kill -9 $$", backend: oom, want: want{last: "error 34/102", says: "memory"}},
+		{name: "ordered to end", script: waits, backend: oom, want: want{last: "job_exit 15 107"}, live: func(w *world) {
+			w.runs()
+			w.vacate(condortest.Preempted)
+		}},
 	})
 }
 

@@ -134,6 +134,14 @@ func TestScripts(t *testing.T) {
 			want: want{last: "job_exit 256 100", output: map[string]string{"_condor_stdout": "", "_condor_stderr": "", "made": "pre a\njob\npost\n"}},
 		},
 		{
+			name: "the second leaves a process", knobs: allowed(), job: scripts("pre", "post"), script: "exit 0",
+			files: map[string]string{"pre": files["pre"], "bad": files["bad"], "post": "#!/bin/sh\nsleep 1000 &\necho $! >@/child\n"},
+			plan: func(w *world) {
+				w.shadow.On(condortest.Output, 1, condortest.Do(func(condortest.Heard) { w.childIsDead() }))
+			},
+			want: want{last: "job_exit 0 100"},
+		},
+		{
 			name: "not allowed", job: scripts("pre", "post"), files: files, script: "echo job >>made",
 			want: want{last: "job_exit 0 100", output: map[string]string{"_condor_stdout": "", "_condor_stderr": "", "made": "job\n"}, log: []string{"will be ignored"}},
 		},
