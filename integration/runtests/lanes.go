@@ -1,0 +1,83 @@
+package main
+
+import "strings"
+
+// some is the part of the conformance suite that also runs with older daemons; all of it
+// passes there, but takes ten minutes each.
+const some = "basic/|shadow/|plain|credentials/"
+
+// rest are the tests of e2e/ that run in the second lane.
+const rest = "TestMode|TestImage|TestHooks|TestSitePrograms|TestJobWrapper|TestThousandURLs|TestUntrusted|TestSigned|TestPlugin"
+
+// firstLane has HTCondor 25.14 in the default mode, which stays running afterwards: the
+// cases that run under the stock starter too, most tests of e2e/.
+func firstLane(pool string) []step {
+	return []step{
+		up(pool, "--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		tests("kubeletrules"),
+		tests("conformance"),
+		language(pool),
+		up(pool, "--stock", "--slots", "1", "--partitionable=false"),
+		tests("e2e", "-condor", "25.14", "-skip", rest),
+	}
+}
+
+// secondLane has a cluster and pool of its own, removed at the end: daemonfaults; some of
+// the cases, and the main path, with HTCondor 23.9 on one side or both; chaos in three
+// payload containers of one pod; the tests of all modes where pilot and payload container
+// share less; the rest of e2e/; attacks in each mode, and podfailures.
+func secondLane(pool string) []step {
+	steps := []step{
+		up(pool, "--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		tests("daemonfaults", "-run", "TestScheddRestarts|TestShadowKilled|TestTransferBreaks|TestNetworkCut|TestKilledInEachPhase|TestShadowHearsLate"),
+		up(pool, "--ap-condor", "23.9"),
+		tests("conformance", "-case", some),
+		up(pool, "--condor", "23.9"),
+		tests("conformance", "-case", some),
+		up(pool, "--slots", "1"),
+		tests("e2e", "-condor", "23.9", "-run", "TestPoolHasTheVersionAskedFor|TestPlainJob|TestExits|TestImages|TestVacate$|TestRemoveLeavesNoProcess|TestStarterLog|TestLargePackets"),
+		up(pool, "--stock=false", "--slots", "3", "--partitionable", "--condor", "25.14"),
+		tests("chaos", "-v", "-jobs", "150"),
+	}
+	for _, mode := range []string{"unshared", "rootless"} {
+		steps = append(steps,
+			up(pool, "--stock=false", "--slots", "1", "--partitionable=false", "--mode", mode),
+			tests("e2e", "-condor", "25.14", "-run", "TestMode|TestMountOrders|TestPlainJob|TestExits|TestVacate$|TestRemoveLeavesNoProcess|TestKilledStarter"),
+			tests("attacks"))
+	}
+	return append(steps,
+		up(pool, "--stock", "--slots", "1", "--partitionable=false", "--mode", "shared"),
+		tests("e2e", "-condor", "25.14", "-run", rest),
+		up(pool, "--stock=false"),
+		tests("attacks"),
+		tests("podfailures"))
+}
+
+// someTests are tests of e2e/ with HTCondor 25.14.
+func someTests(pool string, args []string) []step {
+	return []step{
+		up(pool, "--stock", "--slots", "1", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		tests("e2e", append([]string{"-condor", "25.14"}, args...)...),
+	}
+}
+
+// up brings up the pool. The tests behind it would wait for slots that never come.
+func up(pool string, args ...string) step {
+	return step{name: "pool up " + strings.Join(args, " "), argv: append([]string{pool, "up"}, args...), vital: true}
+}
+
+// tests are those of one package: they share the pool's slots. No cached results: they
+// depend on more than the source.
+func tests(pkg string, args ...string) step {
+	return step{
+		name: strings.TrimSpace(pkg + " " + strings.Join(args, " ")),
+		argv: append([]string{"go", "-C", "integration", "test", "-tags", "pool", "-count=1", "-timeout", "20m", "./" + pkg}, args...),
+	}
+}
+
+// language compares the ClassAd language with HTCondor's own library, that of the stock
+// starter's pilot.
+func language(pool string) step {
+	return step{name: "classads", argv: []string{"go", "test", "-tags", "differential", "-count=1", "-v", "./classads", "-run", "AgainstHTCondor",
+		"-args", "-python", pool + " ep --stock python3"}}
+}

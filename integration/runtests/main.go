@@ -1,0 +1,148 @@
+// Runtests runs all tests on real clusters and pools, in two lanes at once, since most
+// of the time is spent waiting for one or the other daemon. lanes.go says which.
+//
+// With arguments, as in `integration/run-tests -run TestVacate -v`, it runs only the
+// tests of e2e/ with HTCondor 25.14.
+//
+// A lane whose pool does not come up ends there. The last lines name what failed, what
+// was not run for that reason, and the cases that failed and passed at the second try:
+// these do not fail the run, but nobody should overlook them.
+//
+// The exit code is 0 if every lane came to its end and nothing failed, 130 after SIGINT,
+// SIGTERM or SIGHUP, else 1. The working directory is the project's.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// againVariable names the file to which the suites write the cases that passed at the
+// second try.
+const againVariable = "PODSTARTER_FIRST_FAILURES"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop) // the second signal ends this program at once
+	passed, err := run(ctx, os.Args[1:])
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "run-tests:", err)
+		os.Exit(1)
+	case ctx.Err() != nil:
+		os.Exit(130)
+	case !passed:
+		os.Exit(1)
+	}
+}
+
+// run runs the lanes and prints the outcome. It returns whether all passed.
+func run(ctx context.Context, args []string) (bool, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return false, fmt.Errorf("finding the project's directory: %w", err)
+	}
+	again, err := os.CreateTemp("", "run-tests")
+	if err != nil {
+		return false, fmt.Errorf("making the list of what passes at the second try: %w", err)
+	}
+	defer os.Remove(again.Name())
+	defer again.Close()
+	if err := os.Setenv(againVariable, again.Name()); err != nil {
+		return false, err
+	}
+	lanes := chosen(root, args)
+	var all sync.WaitGroup
+	for _, l := range lanes {
+		all.Go(func() { l.run(ctx) })
+	}
+	all.Wait()
+	passed := true
+	for _, l := range lanes {
+		for _, line := range l.failures() {
+			passed = false
+			fmt.Fprintf(os.Stderr, "failed: %s lane: %s\n", l.name, line)
+		}
+	}
+	return passed, printAgain(again)
+}
+
+// chosen are the lanes to run; with arguments, the tests of e2e/ that these choose.
+func chosen(root string, args []string) []*lane {
+	pool := filepath.Join(root, "integration", ".state", "bin", "pool")
+	first := &lane{name: "first", out: os.Stdout, errs: os.Stderr}
+	if len(args) > 0 {
+		first.steps = someTests(pool, args)
+		return []*lane{first}
+	}
+	first.steps = firstLane(pool)
+	state := filepath.Join(root, "integration", ".state2")
+	marked := &prefixed{to: os.Stdout, prefix: "second: "}
+	second := &lane{name: "second", steps: secondLane(pool), out: marked, errs: marked, env: []string{"PODSTARTER_STATE=" + state}}
+	// A run that was killed has left its pool there.
+	clear := removePool(pool, state)
+	second.before, second.after = clear, clear
+	return []*lane{first, second}
+}
+
+// removePool gives the steps that leave nothing of the pool in a state directory.
+func removePool(pool, state string) func() []step {
+	return func() []step {
+		if _, err := os.Lstat(state); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return []step{
+			{name: "pool down", argv: []string{pool, "down"}, vital: true},
+			{name: "removing " + state, argv: []string{"rm", "-rf", state}, vital: true},
+		}
+	}
+}
+
+// printAgain prints the cases that were tried again.
+func printAgain(list io.Reader) error {
+	text, err := io.ReadAll(list)
+	if err != nil {
+		return fmt.Errorf("reading what passed at the second try: %w", err)
+	}
+	if len(text) == 0 {
+		fmt.Println("No case was tried again.")
+		return nil
+	}
+	fmt.Printf("Failed at first, and passed when tried again:\n%s", text)
+	return nil
+}
+
+// prefixed puts a prefix before each line.
+type prefixed struct {
+	to     io.Writer
+	prefix string
+	rest   string // of a line that is not whole yet
+}
+
+// Write implements io.Writer.
+func (p *prefixed) Write(text []byte) (int, error) {
+	lines := strings.SplitAfter(p.rest+string(text), "\n")
+	p.rest = lines[len(lines)-1]
+	for _, line := range lines[:len(lines)-1] {
+		if _, err := io.WriteString(p.to, p.prefix+line); err != nil {
+			return 0, err
+		}
+	}
+	return len(text), nil
+}
+
+// flush writes a last line that has no end.
+func (p *prefixed) flush() {
+	if p.rest != "" {
+		_, _ = p.Write([]byte("\n"))
+	}
+}
