@@ -113,7 +113,7 @@ func TestVariableIsReadAtCreation(t *testing.T) {
 // The ID in a container's status, behind the runtime's name, is in the paths of its
 // processes' control groups: 64 hexadecimal digits.
 //
-// Source: containerd internal/cri/server, generateID; kuberuntime/helpers.go:toKubeContainerStatus.
+// Source: containerd internal/cri/server, generateID; kuberuntime/kuberuntime_container.go:toKubeContainerStatus.
 //
 // Relies: `k8sexec/identity.go` links a wrapper with a status.
 func TestContainerIDIsInTheControlGroup(t *testing.T) {
@@ -156,7 +156,7 @@ func environ(t *testing.T, pid int) []string {
 // A tag beside a digest is not looked up: an image of the node starts under any tag, and
 // the status names its digest with the repository of the reference.
 //
-// Source: github.com/distribution/reference:ParseDockerRef, by containerd internal/cri/server; kuberuntime/helpers.go:toKubeContainerStatus.
+// Source: github.com/distribution/reference:ParseDockerRef, by containerd internal/cri/server; kuberuntime/kuberuntime_container.go:toKubeContainerStatus.
 //
 // Relies: throw-away tags, `k8sexec/plan.go`; digests that are learned, `k8sexec/learn.go`.
 func TestTagBesideDigestIsNotLookedUp(t *testing.T) {
@@ -176,7 +176,7 @@ func TestTagBesideDigestIsNotLookedUp(t *testing.T) {
 // A container that is made anew finds what its pod's volumes and /dev/shm hold, and
 // nothing of its own file system.
 //
-// Source: kuberuntime/kuberuntime_container.go:makeMounts; containerd internal/cri/server, sandbox_run_linux.go.
+// Source: kubelet_pods.go:makeMounts; containerd internal/cri/server, sandbox_run_linux.go.
 //
 // Relies: control directory and sandbox stay; `wrapper/agent/leftovers.go` empties /dev/shm.
 func TestVolumesOutliveTheContainer(t *testing.T) {

@@ -3,12 +3,14 @@
 package kubeletrules
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -37,7 +39,13 @@ const patience = 3 * time.Minute
 const namespace = "kubelet-rules"
 
 func TestMain(m *testing.M) {
-	if err := prepare(context.Background()); err != nil {
+	flag.Parse()
+	// The tests wait for most of their time.
+	err := flag.Set("test.parallel", "8")
+	if err == nil {
+		err = prepare(context.Background())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -99,12 +107,15 @@ func newClient(ctx context.Context) (*client, error) {
 // open sends a request about a pod, or all pods if it has no name, and returns the
 // answer's body.
 func (c *client) open(ctx context.Context, method, pod, query, contentType string, in any) (io.ReadCloser, error) {
-	text, err := json.Marshal(in)
-	if err != nil {
-		return nil, err
+	var text []byte // without one, the options count that are in the query
+	if in != nil {
+		var err error
+		if text, err = json.Marshal(in); err != nil {
+			return nil, err
+		}
 	}
 	url := c.server + "/api/v1/namespaces/" + namespace + "/pods/" + pod + "?" + query
-	request, err := http.NewRequestWithContext(ctx, method, strings.Replace(url, "/?", "?", 1), strings.NewReader(string(text)))
+	request, err := http.NewRequestWithContext(ctx, method, strings.Replace(url, "/?", "?", 1), bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
