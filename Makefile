@@ -66,6 +66,7 @@ docs: ## writes the generated pages
 	$(GO) -C integration test -count=1 ./conformance -run TestDifferencesPage -update
 	$(GO) -C integration test -count=1 ./attacks -run TestThreatsPage -update
 	$(GO) -C integration test -count=1 ./podfailures -run TestFailuresPage -update
+	$(GO) -C integration test -count=1 ./kubeletrules -run TestRulesPage -update
 	CLASSADS_UPDATE=1 $(GO) test ./classads -run TestFunctionTable
 
 pool: ## the program that runs cluster and pool

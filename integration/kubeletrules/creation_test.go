@@ -133,7 +133,7 @@ func processOf(t *testing.T, status corev1.ContainerStatus) int {
 	_, id, _ := strings.Cut(status.ContainerID, "://")
 	found, err := harness.Processes(func(q harness.Process) bool {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", q.PID))
-		return err == nil && strings.Contains(string(text), "/"+id)
+		return err == nil && strings.Contains(string(text), id)
 	})
 	if err != nil {
 		t.Fatal(err)

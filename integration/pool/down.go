@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,12 @@ func down(ctx context.Context, dir statedir.Dir) error {
 		return err
 	}
 	defer unlock()
+	if _, err := dir.Load(); err != nil {
+		prog.print("%v", err)
+		if err := dir.Forget(); err != nil {
+			return err
+		}
+	}
 	p, err := openPool(dir, prog, io.Discard)
 	if err != nil {
 		return err
@@ -35,7 +42,15 @@ func down(ctx context.Context, dir statedir.Dir) error {
 	}
 	do("kubelet stopped", func(ctx context.Context) error { return p.daemons.Stop(ctx, cluster.Kubelet, 10*time.Second) })
 	if _, ok := p.daemons.Running(cluster.Containerd); ok {
-		do("containers removed", p.node.RemoveContainers)
+		err := prog.step(ctx, "containers removed", func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("containerd does not remove them within a minute"))
+			defer cancel()
+			return p.node.RemoveContainers(ctx)
+		})
+		// A containerd that hangs is no reason to stop: its containers end as leftovers.
+		if err != nil {
+			prog.print("%v", err)
+		}
 	}
 	do("daemons stopped", p.stopDaemons)
 	do("leftovers ended", p.node.KillLeftovers)

@@ -37,13 +37,13 @@ func (p *pool) startPods(ctx context.Context) error {
 	plans := []plan{p.glideinPlan()}
 	if p.settings.Stock {
 		plans = append(plans, p.stockPlan())
-	} else if err := p.api.DeletePod(ctx, stockPod, 1); err != nil {
+	} else if err := p.deletePod(ctx, stockPod, 1); err != nil {
 		return err
 	}
 	for i, name := range faultPods(maxFaults) {
 		if i < p.settings.Faults {
 			plans = append(plans, p.faultsPlan(name))
-		} else if err := p.api.DeletePod(ctx, name, 1); err != nil {
+		} else if err := p.deletePod(ctx, name, 1); err != nil {
 			return err
 		}
 	}
@@ -145,13 +145,21 @@ func (p *pool) realise(ctx context.Context, plan plan) error {
 	switch {
 	case err == nil && live.String("metadata", "annotations", specAnnotation) == key && live.String("metadata", "deletionTimestamp") == "" &&
 		live.String("status", "phase") != "Failed" && live.String("status", "phase") != "Succeeded":
-		// The last job may have left a payload container with an image that cannot be pulled; the next job changes
-		// that.
-		return p.waitPod(ctx, plan.pod, func(container string) bool { return !isPayload(container) })
+		if err := p.waitPod(ctx, plan.pod, func(container string) bool { return !isPayload(container) }); err != nil {
+			return err
+		}
+		stuck, err := p.isStuck(ctx, plan, live)
+		if err != nil || !stuck {
+			return err
+		}
+		p.progress.print("the kubelet does not act on changes of the pod %s; making it anew", plan.pod)
+		if err := p.deletePod(ctx, plan.pod, 2); err != nil {
+			return err
+		}
 	case err != nil && !cluster.NotFound(err):
 		return err
 	case err == nil:
-		if err := p.api.DeletePod(ctx, plan.pod, 2); err != nil {
+		if err := p.deletePod(ctx, plan.pod, 2); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,6 +38,8 @@ type pool struct {
 	kubectl  string
 	images   map[string]string
 	progress *progress
+	// kubelet is held by whoever replaces the kubelet.
+	kubelet *sync.Mutex
 	// log takes the output of the tools.
 	log io.Writer
 }
@@ -60,7 +63,7 @@ func openPool(dir statedir.Dir, p *progress, log io.Writer) (*pool, error) {
 	}
 	daemons := daemon.Set{Records: dir.Path("run"), Logs: dir.Path("log")}
 	return &pool{
-		dir: dir, settings: settings, store: store, daemons: daemons, progress: p, log: log,
+		dir: dir, settings: settings, store: store, daemons: daemons, progress: p, log: log, kubelet: new(sync.Mutex),
 		node: cluster.Node{State: dir, Daemons: daemons, PKI: cluster.PKI{Dir: dir.Path("pki")}, Name: nodeName, Settings: settings, Cgroups: cgroups},
 	}, nil
 }

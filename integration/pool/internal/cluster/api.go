@@ -199,7 +199,10 @@ func (a *API) List(ctx context.Context, kind string) ([]Object, error) {
 	return out.Items, err
 }
 
-// DeletePod deletes a pod, gives it grace seconds, and waits until it is gone.
+// ErrStays says that a pod that was deleted is still there.
+var ErrStays = errors.New("it is not gone a minute after its deletion")
+
+// DeletePod deletes a pod, gives it grace seconds, and waits until it is gone. The error is ErrStays if it does not go.
 func (a *API) DeletePod(ctx context.Context, name string, grace int) error {
 	p, err := path("Pod", name)
 	if err != nil {
@@ -212,7 +215,7 @@ func (a *API) DeletePod(ctx context.Context, name string, grace int) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("the pod %s is not gone a minute after its deletion", name))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("the pod %s: %w", name, ErrStays))
 	defer cancel()
 	return Poll(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
 		_, err := a.Get(ctx, "Pod", name)
@@ -221,6 +224,22 @@ func (a *API) DeletePod(ctx context.Context, name string, grace int) error {
 		}
 		return false, err
 	})
+}
+
+// ForcePod removes a pod without its kubelet, and whatever finalizers it has.
+func (a *API) ForcePod(ctx context.Context, name string) error {
+	p, err := path("Pod", name)
+	if err != nil {
+		return err
+	}
+	err = a.Do(ctx, http.MethodPatch, p, "application/merge-patch+json", Object{"metadata": map[string]any{"finalizers": nil}}, nil)
+	if err == nil {
+		err = a.Do(ctx, http.MethodDelete, p+"?gracePeriodSeconds=0", "", nil, nil)
+	}
+	if NotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // Poll calls ready until it returns true or ctx ends; then it returns ctx's error and the last one of

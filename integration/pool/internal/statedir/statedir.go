@@ -156,6 +156,14 @@ func (d Dir) Load() (Settings, error) {
 	return s, nil
 }
 
+// Forget removes the settings, which nobody can read.
+func (d Dir) Forget() error {
+	if err := os.Remove(d.settingsPath()); err != nil {
+		return fmt.Errorf("removing the pool's settings: %w", err)
+	}
+	return nil
+}
+
 // Save writes the settings.
 func (d Dir) Save(s Settings) error {
 	return WriteJSON(d.settingsPath(), s)
