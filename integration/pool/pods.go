@@ -148,11 +148,11 @@ func (p *pool) realise(ctx context.Context, plan plan) error {
 		if err := p.waitPod(ctx, plan.pod, func(container string) bool { return !isPayload(container) }); err != nil {
 			return err
 		}
-		stuck, err := p.isStuck(ctx, plan, live)
-		if err != nil || !stuck {
+		acts, err := p.awaken(ctx, plan, live)
+		if err != nil || acts {
 			return err
 		}
-		p.progress.print("the kubelet does not act on changes of the pod %s; making it anew", plan.pod)
+		p.progress.print("the payload containers of the pod %s do not run; making it anew", plan.pod)
 		if err := p.deletePod(ctx, plan.pod, 2); err != nil {
 			return err
 		}

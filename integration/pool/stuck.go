@@ -15,13 +15,13 @@ import (
 // that the node has.
 const (
 	byItself = 10 * time.Second
-	freshly  = time.Minute
+	freshly  = 30 * time.Second
 )
 
-// isStuck says whether the kubelet no longer acts on changes of a pod that runs otherwise: it waits for a pull that
-// hangs, which the pod's status does not show. Payload containers that do not run get an image that the node has,
-// another string than jobs and manifest use; with a kubelet that acts they run soon.
-func (p *pool) isStuck(ctx context.Context, plan plan, live cluster.Object) (bool, error) {
+// awaken makes sure that the kubelet acts on changes of a pod that runs otherwise, and returns whether it does. A pull that
+// hangs keeps a kubelet from that, and the pod's status does not show it. Payload containers that do not run get an image
+// that the node has, under another name than jobs and manifest use: with a kubelet that acts they run soon.
+func (p *pool) awaken(ctx context.Context, plan plan, live cluster.Object) (bool, error) {
 	var payloads []string
 	for _, c := range list(child(live, "spec"), "containers") {
 		if name, _ := c["name"].(string); isPayload(name) {
@@ -30,7 +30,7 @@ func (p *pool) isStuck(ctx context.Context, plan plan, live cluster.Object) (boo
 	}
 	stopped := p.awaitRunning(ctx, plan.pod, payloads, byItself)
 	if len(stopped) == 0 || ctx.Err() != nil {
-		return false, ctx.Err()
+		return true, ctx.Err()
 	}
 	var changes []any
 	for _, name := range stopped {
@@ -41,8 +41,14 @@ func (p *pool) isStuck(ctx context.Context, plan plan, live cluster.Object) (boo
 	if err := p.api.Do(ctx, http.MethodPatch, path, "application/strategic-merge-patch+json", patch, nil); err != nil {
 		return false, fmt.Errorf("giving the pod %s an image that the node has: %w", plan.pod, err)
 	}
-	stopped = p.awaitRunning(ctx, plan.pod, stopped, freshly)
-	return len(stopped) > 0, ctx.Err()
+	if stopped = p.awaitRunning(ctx, plan.pod, stopped, freshly); len(stopped) == 0 || ctx.Err() != nil {
+		return true, ctx.Err()
+	}
+	p.progress.print("the kubelet does not act on changes of the pod %s; starting it again", plan.pod)
+	if err := p.restartKubelet(ctx); err != nil {
+		return false, err
+	}
+	return len(p.awaitRunning(ctx, plan.pod, stopped, freshly)) == 0, ctx.Err()
 }
 
 // awaitRunning waits until the runtime runs these containers, for so long at most, and returns those that it does not.
@@ -69,7 +75,7 @@ func (p *pool) deletePod(ctx context.Context, name string, grace int) error {
 	if !errors.Is(err, cluster.ErrStays) {
 		return err
 	}
-	p.progress.print("%v; starting the kubelet again", err)
+	p.progress.print("pod %s: %v; starting the kubelet again", name, cluster.ErrStays)
 	if err := p.restartKubelet(ctx); err != nil {
 		return err
 	}
@@ -77,7 +83,7 @@ func (p *pool) deletePod(ctx context.Context, name string, grace int) error {
 	if !errors.Is(err, cluster.ErrStays) {
 		return err
 	}
-	p.progress.print("%v; removing it by force", err)
+	p.progress.print("pod %s: %v; removing it by force", name, cluster.ErrStays)
 	return p.api.ForcePod(ctx, name)
 }
 
