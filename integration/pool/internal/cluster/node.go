@@ -49,16 +49,32 @@ func (n Node) ContainerdSocket() string { return n.State.Run("containerd.sock") 
 func (n Node) StartEtcd(ctx context.Context) error {
 	client := fmt.Sprintf("http://127.0.0.1:%d", n.Settings.Ports[Etcd])
 	peer := fmt.Sprintf("http://127.0.0.1:%d", n.Settings.Ports["etcd-peer"])
-	_, err := n.Daemons.Start(ctx, daemon.Spec{Name: Etcd, Args: []string{
+	return n.bring(ctx, daemon.Spec{Name: Etcd, Args: []string{
 		filepath.Join(n.EtcdDir, "etcd"), "--data-dir=" + n.State.Path("etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
 		"--log-level=warn",
-	}})
+	}}, func(ctx context.Context) error { return n.ready(ctx, Etcd, client+"/health", http.DefaultClient) })
+}
+
+// bring starts a daemon, unless it runs, and waits until it is ready. One that runs and does not become ready hangs, and
+// is replaced.
+func (n Node) bring(ctx context.Context, spec daemon.Spec, ready func(context.Context) error) error {
+	started, err := n.Daemons.Start(ctx, spec)
 	if err != nil {
 		return err
 	}
-	return n.ready(ctx, Etcd, client+"/health", http.DefaultClient)
+	err = ready(ctx)
+	if err == nil || started || ctx.Err() != nil {
+		return err
+	}
+	if err := n.Daemons.Stop(ctx, spec.Name, 5*time.Second); err != nil {
+		return err
+	}
+	if _, err := n.Daemons.Start(ctx, spec); err != nil {
+		return err
+	}
+	return ready(ctx)
 }
 
 // StartAPIServer starts the API server and waits until it is ready.
@@ -68,7 +84,7 @@ func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 	if err := statedir.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
 		return err
 	}
-	_, err := n.Daemons.Start(ctx, daemon.Spec{Name: APIServer, Args: []string{
+	return n.bring(ctx, daemon.Spec{Name: APIServer, Args: []string{
 		filepath.Join(n.KubernetesDir, "kube-apiserver"),
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", n.Settings.Ports[Etcd]),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", n.Settings.Ports[APIServer]),
@@ -82,11 +98,7 @@ func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 		"--kubelet-preferred-address-types=InternalIP",
 		"--service-cluster-ip-range=10.0.0.0/24",
 		"--audit-policy-file=" + policy, "--audit-log-path=" + n.State.Path("log", "audit.log"), "--audit-log-maxsize=100", "--audit-log-maxbackup=1",
-	}, Inputs: []string{auditPolicy}})
-	if err != nil {
-		return err
-	}
-	return n.ready(ctx, APIServer, n.Server()+"/readyz", api.client)
+	}, Inputs: []string{auditPolicy}}, func(ctx context.Context) error { return n.ready(ctx, APIServer, n.Server()+"/readyz", api.client) })
 }
 
 // auditPolicy makes the API server log pilots' requests, and nothing else: one line when it answers, and for a watch
@@ -140,14 +152,14 @@ func (n Node) StartContainerd(ctx context.Context) error {
 	if err := os.MkdirAll(n.State.Run(), 0o711); err != nil {
 		return fmt.Errorf("starting containerd: %w", err)
 	}
-	started, err := n.Daemons.Start(ctx, daemon.Spec{
+	return n.bring(ctx, daemon.Spec{
 		Name: Containerd, Args: []string{"containerd", "--config", path}, Inputs: []string{config},
 		// What it pulls is on this machine or, in tests of failures, nowhere.
 		Env: []string{"HTTP_PROXY=", "HTTPS_PROXY=", "ALL_PROXY=", "http_proxy=", "https_proxy=", "all_proxy="},
-	})
-	if err != nil || !started {
-		return err
-	}
+	}, n.waitContainerd)
+}
+
+func (n Node) waitContainerd(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("containerd does not listen on %s within a minute; see %s",
 		n.ContainerdSocket(), n.Daemons.Log(Containerd)))
 	defer cancel()
