@@ -29,8 +29,9 @@ func TestHungDaemonIsReplaced(t *testing.T) {
 	spec := daemon.Spec{Name: "sleeper", Args: []string{"sleep", "1000"}}
 	t.Cleanup(func() { _ = n.Daemons.Stop(context.Background(), spec.Name, time.Second) })
 	hangs := errors.New("it hangs")
-	if err := n.bring(t.Context(), spec, func(context.Context) error { return hangs }); !errors.Is(err, hangs) {
-		t.Fatalf("a new daemon that is not ready: %v", err)
+	asked := 0
+	if err := n.bring(t.Context(), spec, func(context.Context) error { asked++; return hangs }); !errors.Is(err, hangs) || asked != 1 {
+		t.Fatalf("a new daemon that is not ready: %v, asked %d times", err, asked)
 	}
 	first, _ := n.Daemons.Running(spec.Name)
 	// ready is what all but the first are.
