@@ -10,10 +10,12 @@ const some = "basic/|shadow/|plain|credentials/"
 const rest = "TestMode|TestImage|TestHooks|TestSitePrograms|TestJobWrapper|TestThousandURLs|TestUntrusted|TestSigned|TestPlugin"
 
 // firstLane has HTCondor 25.14 in the default mode, which stays running afterwards: the
-// cases that run under the stock starter too, most tests of e2e/.
+// rules of Kubernetes that all else stands on, the cases that run under the stock starter
+// too, most tests of e2e/.
 func firstLane(pool string) []step {
 	return []step{
 		up(pool, "--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		removeJobs(pool),
 		tests("kubeletrules"),
 		tests("conformance"),
 		language(pool),
@@ -57,6 +59,7 @@ func secondLane(pool string) []step {
 func someTests(pool string, args []string) []step {
 	return []step{
 		up(pool, "--stock", "--slots", "1", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		removeJobs(pool),
 		tests("e2e", append([]string{"-condor", "25.14"}, args...)...),
 	}
 }
@@ -64,6 +67,11 @@ func someTests(pool string, args []string) []step {
 // up brings up the pool. The tests behind it would wait for slots that never come.
 func up(pool string, args ...string) step {
 	return step{name: "pool up " + strings.Join(args, " "), argv: append([]string{pool, "up"}, args...), vital: true}
+}
+
+// removeJobs removes the jobs of a run that was killed: they would keep the slots.
+func removeJobs(pool string) step {
+	return step{name: "removing the jobs of an earlier run", argv: []string{pool, "ap", "--root", "condor_rm", "-all"}}
 }
 
 // tests are those of one package: they share the pool's slots. No cached results: they
