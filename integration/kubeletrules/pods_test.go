@@ -69,6 +69,11 @@ apiVersion: v1
 kind: ServiceAccount
 metadata: {name: default, namespace: `+namespace+`}
 `), "apply", "--server-side", "--force-conflicts", "-f", "-")
+	if err != nil {
+		return err
+	}
+	// A run that was killed has left its pods.
+	_, err = pool.Kubectl(ctx, nil, "-n", namespace, "delete", "pods", "--all", "--grace-period=1", "--wait=false")
 	return err
 }
 
