@@ -35,6 +35,12 @@ func TestSettingsRoundTrip(t *testing.T) {
 	if _, err := dir.Load(); err == nil {
 		t.Error("half a file is read without an error")
 	}
+	if err := dir.Forget(); err != nil {
+		t.Fatal(err)
+	}
+	if forgotten, err := dir.Load(); err != nil || forgotten.Condor != "" {
+		t.Errorf("after Forget: %+v, %v", forgotten, err)
+	}
 }
 
 func TestFind(t *testing.T) {
