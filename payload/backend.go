@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"syscall"
+
+	"podstarter/payload/memcg"
 )
 
 // Backend is a way to run payloads. The starter picks one when it starts; from then on it
@@ -63,6 +65,8 @@ type Wrapper interface {
 	// SharesPIDNamespace tells whether process IDs from the wrapper are valid in this
 	// process's PID namespace.
 	SharesPIDNamespace() bool
+	// Memory is the container's memory control group; nil if it cannot be looked at.
+	Memory() *memcg.Files
 	// Start starts a payload.
 	Start(ctx context.Context, s Spec, files ...*os.File) (Started, error)
 	// Wait waits for the main process of the latest start to end.

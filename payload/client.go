@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"podstarter/payload/memcg"
 	"podstarter/rescue"
 )
 
@@ -51,10 +52,11 @@ type Client struct {
 	exit       Exit          // valid once exited is closed
 	exited     chan struct{} // closed by the exit of the latest start; nil before the first
 	executions map[int64]*execution
-	asking     *question // nil when no usage request is pending
-	starts     int64     // number of requests that may have started something
-	swept      int64     // number of them before the last successful sweep
-	cause      error     // why the connection ended, valid once lost is closed
+	memory     *memcg.Files // nil if none came
+	asking     *question    // nil when no usage request is pending
+	starts     int64        // number of requests that may have started something
+	swept      int64        // number of them before the last successful sweep
+	cause      error        // why the connection ended, valid once lost is closed
 	lost       chan struct{}
 
 	stopping chan struct{} // closed when the wrapper says so
@@ -88,6 +90,15 @@ func (c *Client) SharesPIDNamespace() bool {
 // lines of /proc/PID/cgroup (cgroups(7)). It is empty if the wrapper did not pass the file
 // on; see [CgroupFile].
 func (c *Client) Cgroups() string { return c.cgroups }
+
+// Memory is the container's memory control group, which can be looked at whatever becomes of
+// the wrapper; nil if that is not the payload's or cannot be read. It is there at the latest
+// when a request has been answered, and is closed with the connection.
+func (c *Client) Memory() *memcg.Files {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.memory
+}
 
 // Start starts a payload. A failure to start is a *[StartError]. When the main
 // process of one start has ended, another may be started on the same
@@ -245,6 +256,7 @@ func (c *Client) Lost() <-chan struct{} { return c.lost }
 func (c *Client) Close() error {
 	err := c.conn.Close()
 	<-c.lost
+	c.Memory().Close()
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"podstarter/payload/memcg"
 )
 
 // call sends a request and waits for its answer.
@@ -149,20 +151,42 @@ func (c *Client) end(err error) {
 }
 
 // receive reads messages until the connection ends.
-func (c *Client) receive(lines *LineReader) {
+func (c *Client) receive(lines *LineReader, files *greeting) {
 	for {
 		line, err := lines.Next()
 		if err != nil {
+			files.over()
 			c.end(err)
 			return
 		}
 		m, err := DecodeMessage(line)
 		if err != nil {
+			files.over()
 			c.end(fmt.Errorf("the wrapper broke the protocol: %w in %.200q", err, line))
 			return
 		}
+		if m.Memory != nil {
+			c.remember(m.Memory, files.rest())
+			continue
+		}
 		c.dispatch(m)
 	}
+}
+
+// remember keeps the files of the container's memory control group, once.
+func (c *Client) remember(m *MemoryFiles, files []*os.File) {
+	group, err := memcg.NewFiles(m.Version, m.LimitAbove, m.Files, files, memcg.OfCgroup)
+	if err != nil {
+		c.log.Warn("The wrapper's memory control group cannot be looked at", "error", err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.memory != nil {
+		group.Close()
+		return
+	}
+	c.memory = group
 }
 
 func (c *Client) dispatch(m Message) {

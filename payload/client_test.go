@@ -67,9 +67,9 @@ const (
 
 func TestConnectRefuses(t *testing.T) {
 	tests := map[string]struct{ hello, want string }{
-		"other nonce":    {`{"hello":{"protocol":1,"nonce":"old","boot":"b"}}` + "\n", "created before the binding"},
-		"busy":           {`{"hello":{"protocol":1,"nonce":"new","busy":true}}` + "\n", ErrBusy.Error()},
-		"other protocol": {`{"hello":{"protocol":2,"nonce":"new"}}` + "\n", "another version"},
+		"other nonce":    {`{"hello":{"protocol":2,"nonce":"old","boot":"b"}}` + "\n", "created before the binding"},
+		"busy":           {`{"hello":{"protocol":2,"nonce":"new","busy":true}}` + "\n", ErrBusy.Error()},
+		"other protocol": {`{"hello":{"protocol":1,"nonce":"new"}}` + "\n", "another version"},
 		"no hello":       {`{"id":1,"done":true}` + "\n", "instead of a hello"},
 		"rubbish":        {"rubbish\n", "instead of a hello"},
 		"endless":        {strings.Repeat("x", MaxLine+1<<16), "line too long"},
@@ -90,7 +90,7 @@ func TestConnectRefuses(t *testing.T) {
 // in the last attempt.
 func TestDialEndures(t *testing.T) {
 	dir := t.TempDir()
-	fakeWrapper(t, dir, say(`{"hello":{"protocol":1,"nonce":"old"}}`+"\n"))
+	fakeWrapper(t, dir, say(`{"hello":{"protocol":2,"nonce":"old"}}`+"\n"))
 	_, err := Dial(soon(t, 3*moment), Options{Dir: dir, Nonce: "new"})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "created before the binding") {
 		t.Error(err)
@@ -112,7 +112,7 @@ func TestDialWaits(t *testing.T) {
 		done <- result{c, err}
 	}()
 	short := t.TempDir() // short enough for a socket address
-	fakeWrapper(t, short, say(`{"hello":{"protocol":1,"nonce":"old"}}`+"\n"))
+	fakeWrapper(t, short, say(`{"hello":{"protocol":2,"nonce":"old"}}`+"\n"))
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestDialWaits(t *testing.T) {
 	case <-time.After(moment):
 	}
 	next := t.TempDir()
-	fakeWrapper(t, next, say(`{"hello":{"protocol":1,"nonce":"new","boot":"2"}}`+"\n"))
+	fakeWrapper(t, next, say(`{"hello":{"protocol":2,"nonce":"new","boot":"2"}}`+"\n"))
 	if err := os.Rename(filepath.Join(next, SocketName), filepath.Join(dir, SocketName)); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func dialFake(t *testing.T, serve func(net.Conn)) *Client {
 	t.Helper()
 	dir := t.TempDir()
 	fakeWrapper(t, dir, func(c net.Conn) {
-		if _, err := c.Write([]byte(`{"hello":{"protocol":1}}` + "\n")); err == nil {
+		if _, err := c.Write([]byte(`{"hello":{"protocol":2}}` + "\n")); err == nil {
 			serve(c)
 		}
 	})

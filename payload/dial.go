@@ -101,13 +101,14 @@ func connect(ctx context.Context, o Options) (*Client, error) {
 	if err == nil {
 		c.cgroups = words.cgroups(c.log)
 	}
-	words.over()
+	words.greeted()
 	if err != nil {
+		words.over()
 		_ = conn.Close()
 		return nil, err
 	}
 	rescue.Go(func() {
-		if err := rescue.Do(func() error { c.receive(lines); return nil }); err != nil {
+		if err := rescue.Do(func() error { c.receive(lines, words); return nil }); err != nil {
 			c.end(err)
 		}
 	})

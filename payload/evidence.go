@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/payload/memcg"
 )
 
 // CgroupFile is the file that the wrapper opens and passes along with its Hello (unix(7),
@@ -20,18 +22,28 @@ const CgroupFile = "/proc/self/cgroup"
 // maxCgroups bounds its size in bytes: a dozen hierarchies with a path each.
 const maxCgroups = 64 << 10
 
-// greeting reads from a connection and keeps the first file that comes with the
-// bytes. Any other is closed.
+// greeting reads from a connection. It keeps the first file that comes with the Hello, and
+// after that those of the memory control group. Any other is closed. Only the goroutine
+// that reads uses it.
 type greeting struct {
-	conn   *net.UnixConn
-	file   *os.File // nil if none came
-	passed bool     // no file is expected any more
+	conn  *net.UnixConn
+	file  *os.File   // nil if none came
+	later []*os.File // that came after the Hello, and that nobody has taken
+	stage greetingStage
 }
+
+type greetingStage int
+
+const (
+	inHello    greetingStage = iota // one file is expected
+	afterHello                      // those of the memory control group are
+	ended                           // none is
+)
 
 // Read implements io.Reader.
 func (g *greeting) Read(p []byte) (int, error) {
 	// Room for more files than a peer should send; the kernel closes the rest.
-	control := make([]byte, unix.CmsgSpace(4*8))
+	control := make([]byte, unix.CmsgSpace(4*memcg.MaxFiles))
 	n, used, _, _, err := g.conn.ReadMsgUnix(p, control)
 	g.take(control[:max(used, 0)])
 	if n <= 0 && err == nil && len(p) > 0 {
@@ -52,23 +64,41 @@ func (g *greeting) take(control []byte) {
 		}
 		for _, fd := range files {
 			f := os.NewFile(uintptr(fd), CgroupFile)
-			if g.file != nil || g.passed {
+			switch {
+			case g.stage == inHello && g.file == nil:
+				g.file = f
+			case g.stage == afterHello && len(g.later) < memcg.MaxFiles:
+				g.later = append(g.later, f)
+			default:
 				f.Close()
-				continue
 			}
-			g.file = f
 		}
 	}
 }
 
 var errNotProc = errors.New("it is not a file of /proc")
 
-// over ends the wait for a file.
-func (g *greeting) over() {
+// greeted ends the wait for the file of the Hello.
+func (g *greeting) greeted() {
 	if g.file != nil {
 		g.file.Close()
 	}
-	g.file, g.passed = nil, true
+	g.file, g.stage = nil, afterHello
+}
+
+// rest gives the files that came after the Hello to the caller. No others are expected.
+func (g *greeting) rest() []*os.File {
+	files := g.later
+	g.later, g.stage = nil, ended
+	return files
+}
+
+// over ends the wait for files.
+func (g *greeting) over() {
+	g.greeted()
+	for _, f := range g.rest() {
+		f.Close()
+	}
 }
 
 // cgroups reads the file; empty if there is none or it is not usable.

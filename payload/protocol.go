@@ -2,7 +2,7 @@ package payload
 
 const (
 	// Protocol is the version of the protocol described in docs/developer/protocol.md.
-	Protocol = 1
+	Protocol = 2
 	// NonceEnv is the environment variable that carries the binding's nonce
 	// into the payload container.
 	NonceEnv = "POD_STARTER_NONCE"

@@ -197,8 +197,13 @@ type CgroupUsage struct {
 	// it for the life of the container; if an earlier activation's peak was higher, this is
 	// the highest value seen in this one.
 	MemoryPeak int64 `json:"memory_peak"`
-	// MemoryLimit is the cgroup's own limit in bytes, -1 without one.
+	// MemoryLimit is the least limit of the cgroup and those above it that the wrapper can
+	// see, in bytes, -1 without one.
 	MemoryLimit int64 `json:"memory_limit"`
+	// MemorySwapped is what is swapped out, in bytes.
+	MemorySwapped int64 `json:"memory_swapped"`
+	// MemoryHigh counts how often memory.high slowed the payload down (version 2).
+	MemoryHigh int64 `json:"memory_high"`
 	// OOMKills counts processes killed for lack of memory.
 	OOMKills int64 `json:"oom_kills"`
 	// UserCPU and SystemCPU in nanoseconds.
@@ -206,9 +211,16 @@ type CgroupUsage struct {
 	SystemCPU time.Duration `json:"system_cpu_ns"`
 	// ThrottledCPU is how long the container's CPU quota kept it from running.
 	ThrottledCPU time.Duration `json:"throttled_cpu_ns"`
+	// Periods counts the quota's periods in which the payload ran, Throttled those in which it
+	// used the quota up.
+	Periods   int64 `json:"cpu_periods"`
+	Throttled int64 `json:"cpu_periods_throttled"`
 	// Pids and PidsPeak count tasks (threads).
 	Pids     int64 `json:"pids"`
 	PidsPeak int64 `json:"pids_peak"`
+	// PidsRefused counts processes and threads that the kernel refused because the cgroup,
+	// or with kernels before 6.11 one above it, had reached its limit.
+	PidsRefused int64 `json:"pids_refused"`
 	// ReadBytes, WriteBytes, Reads and Writes are block I/O over all devices.
 	ReadBytes  int64 `json:"read_bytes"`
 	WriteBytes int64 `json:"write_bytes"`

@@ -18,7 +18,7 @@ func TestDialTrustsNoOther(t *testing.T) {
 	own := uint32(os.Geteuid())
 	for uid, trusted := range map[uint32]bool{0: true, own: true, own + 1: false, 1_990_000_000: false} {
 		dir := t.TempDir()
-		fakeWrapper(t, dir, say(`{"hello":{"protocol":1,"nonce":"new"}}`+"\n"))
+		fakeWrapper(t, dir, say(`{"hello":{"protocol":2,"nonce":"new"}}`+"\n"))
 		c, err := Dial(soon(t, patience), Options{Dir: dir, Nonce: "new",
 			peer: func(*net.UnixConn) (*unix.Ucred, error) { return &unix.Ucred{Pid: 7, Uid: uid}, nil }})
 		if trusted != (err == nil) || !trusted && !errors.Is(err, errPeer) {
@@ -29,7 +29,7 @@ func TestDialTrustsNoOther(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	fakeWrapper(t, dir, say(`{"hello":{"protocol":1}}`+"\n"))
+	fakeWrapper(t, dir, say(`{"hello":{"protocol":2}}`+"\n"))
 	c, err := Dial(soon(t, patience), Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)

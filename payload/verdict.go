@@ -54,6 +54,10 @@ func (b Blame) String() string {
 // of memory, with payload and wrapper. It is Kubernetes' own word.
 const ReasonOutOfMemory = "OOMKilled"
 
+// ReasonContainerEnd is the [Verdict.Reason] of a container that ended, as far as the backend
+// knows without any particular reason.
+const ReasonContainerEnd = "ContainerEnded"
+
 // Verdict is a failure of a backend, with the judgement who is to blame.
 type Verdict struct {
 	Blame Blame
@@ -65,6 +69,9 @@ type Verdict struct {
 	Reason string
 	// Message is a sentence that says what happened and what to do about it.
 	Message string
+	// MemoryLimit is the memory that a container which ended might use, in bytes, as the
+	// backend knows it; 0 if it does not, or if there was no limit.
+	MemoryLimit int64
 	// Err is the cause, if there is one.
 	Err error
 }

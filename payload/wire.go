@@ -40,7 +40,7 @@ type Request struct {
 }
 
 // Message is one line from the wrapper to the starter. ID is that of the request it
-// answers, or 0 for Hello and for the ends of processes, which nobody requests. Exactly one
+// answers, or 0 for Hello, Memory and the ends of processes, which nobody requests. Exactly one
 // of the other fields is set.
 type Message struct {
 	ID         int64           `json:"id,omitempty"`
@@ -58,6 +58,21 @@ type Message struct {
 	// process.
 	Executing *Executing `json:"executing,omitempty"`
 	ExecExit  *ExecExit  `json:"exec_exit,omitempty"`
+	// Memory comes without a request, with ID 0, after the Hello and before any answer.
+	Memory *MemoryFiles `json:"memory,omitempty"`
+}
+
+// MemoryFiles announces the open files of the container's memory control group, which come
+// with the line ([memcg.Names]): with them the starter can look at the group after the kernel
+// has killed everything in it.
+type MemoryFiles struct {
+	// Version of the control groups, 1 or 2.
+	Version int `json:"version"`
+	// Files names the files, in their order.
+	Files []string `json:"files"`
+	// LimitAbove is the least limit of the groups above that the wrapper can see, in bytes; -1
+	// without one.
+	LimitAbove int64 `json:"limit_above_bytes"`
 }
 
 // ErrLineTooLong is returned by [LineReader] for a line above its bound. The rest of the

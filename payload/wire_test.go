@@ -47,6 +47,7 @@ func TestMessageRoundTrip(t *testing.T) {
 		{ID: 2, StartError: &StartError{Stage: StageExec, Path: "caf\xe9", Errno: syscall.ENOENT, Detail: "d"}},
 		{ID: 3, Usage: &ContainerUsage{Time: now, Processes: 1, UserCPU: time.Second, Cgroup: &CgroupUsage{Version: 2, MemoryPeak: 1 << 40}}},
 		{ID: 4, Done: true},
+		{Memory: &MemoryFiles{Version: 2, Files: []string{"memory.stat"}, LimitAbove: 1 << 40}},
 		{ID: 5, Error: &RequestError{Code: CodeFailed, Message: "m"}},
 		{Exit: &Exit{Activation: "a", WaitStatus: 139, Started: now, Ended: now, UserCPU: 1, MaxRSS: 2, OOMKills: 3, Killed: "sweep"}},
 	} {

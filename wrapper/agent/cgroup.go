@@ -5,11 +5,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"podstarter/payload"
+	"podstarter/payload/memcg"
 )
 
 // cgroup reads the figures of the control group this process is in. In a container that is
@@ -17,16 +17,21 @@ import (
 type cgroup struct {
 	version int // 1 if memory is accounted by version 1, else 2
 	// dirs maps a controller to the directory of the process's group: "memory",
-	// "cpu", "cpuacct", "pids", "blkio" (version 1), and "" for version 2.
+	// "cpu", "cpuacct", "pids", "blkio" (version 1), and "" for version 2. A machine may have
+	// some controllers in each.
 	dirs map[string]string
+	// above are the groups above that this process can see and that may limit memory, too.
+	above []string
+	// peak is memory.peak of version 2 if it can be begun anew; else nil.
+	peak *os.File
 }
 
 // cgroupSample is one reading. A figure that the kernel does not offer is -1.
 type cgroupSample struct {
-	memory, used, cache                  int64
-	peak, limit, oomKills                int64
+	memory                               memcg.Figures
 	user, system, throttled              int64 // ns
-	pids, pidsPeak                       int64
+	periods, throttledPeriods            int64
+	pids, pidsPeak, pidsRefused          int64
 	readBytes, writeBytes, reads, writes int64
 }
 
@@ -37,6 +42,7 @@ func openCgroup(root string) *cgroup {
 	mounts := readLimited(filepath.Join(root, "proc/self/mountinfo"))
 	c := &cgroup{dirs: make(map[string]string)}
 	of := parseGroups(groups)
+	tops := make(map[string]string) // where a directory of dirs is mounted
 	for _, m := range parseMounts(mounts) {
 		for controller, group := range of {
 			if !m.has(controller) {
@@ -48,7 +54,7 @@ func openCgroup(root string) *cgroup {
 			}
 			dir := filepath.Join(root, m.point, below)
 			if st, err := os.Stat(dir); err == nil && st.IsDir() && !isTop(dir, controller) {
-				c.dirs[controller] = dir
+				c.dirs[controller], tops[controller] = dir, filepath.Join(root, m.point)
 			}
 		}
 	}
@@ -56,10 +62,38 @@ func openCgroup(root string) *cgroup {
 		return nil
 	}
 	c.version = 2
+	controller := ""
 	if _, ok := c.dirs["memory"]; ok {
-		c.version = 1
+		c.version, controller = 1, "memory"
+	}
+	top := tops[controller]
+	for dir := c.dirs[controller]; dir != "" && dir != top; {
+		dir = filepath.Dir(dir)
+		c.above = append(c.above, dir)
 	}
 	return c
+}
+
+// memoryDir is where the files of the memory controller are; empty if nowhere.
+func (c *cgroup) memoryDir() string {
+	if c.version == 1 {
+		return c.dirs["memory"]
+	}
+	return c.dirs[""]
+}
+
+// limitAbove is the least memory limit of the groups above; -1 without one. In a cgroup
+// namespace there are none: nobody in it sees the limit of a pod, for example.
+func (c *cgroup) limitAbove() int64 {
+	least := int64(-1)
+	for _, dir := range c.above {
+		least = memcg.Least(least, memcg.Limit(c.version, reader(dir)))
+	}
+	return least
+}
+
+func reader(dir string) func(string) []byte {
+	return func(name string) []byte { return readLimited(filepath.Join(dir, name)) }
 }
 
 // isTop tells whether a directory is the top of a hierarchy, which counts the whole
@@ -157,13 +191,24 @@ func (c *cgroup) sample() *cgroupSample {
 	if c == nil {
 		return nil
 	}
-	s := &cgroupSample{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
-	if c.version == 1 {
-		c.sampleV1(s)
-	} else {
-		c.sampleV2(s)
-	}
+	s := &cgroupSample{memcg.None(), -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
+	c.sampleMemory(s)
+	c.sampleRest(s)
 	return s
+}
+
+func (c *cgroup) sampleMemory(s *cgroupSample) {
+	dir := c.memoryDir()
+	if dir == "" {
+		return
+	}
+	s.memory = memcg.Read(c.version, func(name string) []byte {
+		if name == memcg.Peak2 && c.peak != nil {
+			return readAt(c.peak)
+		}
+		return readLimited(filepath.Join(dir, name))
+	})
+	s.memory.Limit = memcg.Least(s.memory.Limit, c.limitAbove())
 }
 
 // cgroupUsage is what a run has used so far.
@@ -179,24 +224,30 @@ func (a *agent) cgroupUsage(r *run) *payload.CgroupUsage {
 // program's own memory is not the payload's. high is the highest memory use seen in
 // between; since updates it.
 func (s *cgroupSample) since(base *cgroupSample, version int, high *int64) *payload.CgroupUsage {
-	*high = max(*high, s.memory)
-	peak := s.peak
-	if peak >= 0 && peak <= base.peak || peak < 0 && *high > 0 {
+	m := s.memory
+	*high = max(*high, m.Current)
+	peak := m.Peak
+	if peak >= 0 && peak <= base.memory.Peak || peak < 0 && *high > 0 {
 		peak = *high // the kernel's peak is an earlier run's, or missing
 	}
 	return &payload.CgroupUsage{
 		Version:       version,
-		MemoryCurrent: s.memory,
-		MemoryUsed:    delta(s.used, base.used),
-		MemoryCache:   s.cache,
+		MemoryCurrent: m.Current,
+		MemoryUsed:    delta(m.Own(), base.memory.Own()),
+		MemoryCache:   m.Cache,
 		MemoryPeak:    peak,
-		MemoryLimit:   s.limit,
-		OOMKills:      delta(s.oomKills, base.oomKills),
+		MemoryLimit:   m.Limit,
+		MemorySwapped: m.Swap,
+		MemoryHigh:    delta(m.High, base.memory.High),
+		OOMKills:      delta(m.OOMKills, base.memory.OOMKills),
 		UserCPU:       time.Duration(delta(s.user, base.user)),
 		SystemCPU:     time.Duration(delta(s.system, base.system)),
 		ThrottledCPU:  time.Duration(delta(s.throttled, base.throttled)),
+		Periods:       delta(s.periods, base.periods),
+		Throttled:     delta(s.throttledPeriods, base.throttledPeriods),
 		Pids:          s.pids,
 		PidsPeak:      s.pidsPeak,
+		PidsRefused:   delta(s.pidsRefused, base.pidsRefused),
 		ReadBytes:     delta(s.readBytes, base.readBytes),
 		WriteBytes:    delta(s.writeBytes, base.writeBytes),
 		Reads:         delta(s.reads, base.reads),
@@ -232,29 +283,10 @@ func readLimited(path string) []byte {
 
 // number reads a file with one number; "max" and everything else that is not a number gives
 // -1.
-func number(path string) int64 {
-	return parseNumber(strings.TrimSpace(string(readLimited(path))))
-}
-
-func parseNumber(s string) int64 {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 0 {
-		return -1
-	}
-	return n
-}
+func number(path string) int64 { return memcg.Number(readLimited(path)) }
 
 // flatKeyed reads a file of "key value" lines.
-func flatKeyed(path string) map[string]int64 {
-	values := make(map[string]int64)
-	for line := range bytes.Lines(readLimited(path)) {
-		key, value, ok := strings.Cut(strings.TrimSpace(string(line)), " ")
-		if n := parseNumber(value); ok && n >= 0 {
-			values[key] = n
-		}
-	}
-	return values
-}
+func flatKeyed(path string) map[string]int64 { return memcg.FlatKeyed(readLimited(path)) }
 
 func valueOr(values map[string]int64, key string, scale int64) int64 {
 	if n, ok := values[key]; ok {

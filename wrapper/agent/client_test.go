@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"net"
 	"path/filepath"
@@ -51,9 +52,21 @@ func TestRawClient(t *testing.T) {
 	})
 }
 
+// answers are a wrapper's lines, without the files of the memory control group that it offers
+// where it has one.
+type answers struct{ lines *payload.LineReader }
+
+func (a answers) Next() ([]byte, error) {
+	line, err := a.lines.Next()
+	if err == nil && bytes.HasPrefix(line, []byte(`{"memory":`)) {
+		return a.lines.Next()
+	}
+	return line, err
+}
+
 // rawDial connects without a payload.Client as soon as the wrapper is free, and reads the
 // greeting.
-func rawDial(t *testing.T, w *agenttest.Wrapper) (net.Conn, *payload.LineReader) {
+func rawDial(t *testing.T, w *agenttest.Wrapper) (net.Conn, answers) {
 	t.Helper()
 	w.Dial(t).Close()
 	for {
@@ -69,7 +82,7 @@ func rawDial(t *testing.T, w *agenttest.Wrapper) (net.Conn, *payload.LineReader)
 		}
 		if !m.Hello.Busy {
 			t.Cleanup(func() { _ = conn.Close() })
-			return conn, lines
+			return conn, answers{lines}
 		}
 		_ = conn.Close()
 	}

@@ -128,8 +128,11 @@ func (a *agent) welcome(c *connection) {
 	go c.read(a.events, a.strike)
 	if a.cgroup == nil && !a.companion {
 		// Only now: nobody waits for this, but a starter waits for the greeting.
-		a.cgroup = openCgroup("/")
+		if a.cgroup = openCgroup("/"); a.cgroup != nil {
+			a.cgroup.openPeak()
+		}
 	}
+	a.offerMemory()
 }
 
 // strike kills the payload as soon as the reader of conn sees the end. The loop does the

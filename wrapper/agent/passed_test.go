@@ -142,7 +142,7 @@ func TestPipeDoesNotBlockTheStarter(t *testing.T) {
 }
 
 // dialRaw connects to a wrapper when it is free, and reads its Hello.
-func dialRaw(t *testing.T, w *agenttest.Wrapper) (*net.UnixConn, *payload.LineReader) {
+func dialRaw(t *testing.T, w *agenttest.Wrapper) (*net.UnixConn, answers) {
 	t.Helper()
 	_ = w.Dial(t).Close() // the wrapper is up, but busy for a moment more
 	for ctx := agenttest.Context(t); ; {
@@ -157,7 +157,7 @@ func dialRaw(t *testing.T, w *agenttest.Wrapper) (*net.UnixConn, *payload.LineRe
 		}
 		if m, err := payload.DecodeMessage(line); err == nil && m.Hello != nil && !m.Hello.Busy {
 			t.Cleanup(func() { sock.Close() })
-			return sock.(*net.UnixConn), lines
+			return sock.(*net.UnixConn), answers{lines}
 		}
 		sock.Close()
 		if ctx.Err() != nil {

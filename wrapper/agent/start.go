@@ -58,6 +58,7 @@ func (a *agent) start(r payload.Request) {
 			return
 		}
 	}
+	a.cgroup.renewPeak()
 	next.base = a.cgroup.sample()
 	a.target.Store(&next.family)
 	pid, report, err := a.launch(next, program, files, nil)

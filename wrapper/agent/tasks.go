@@ -1,12 +1,11 @@
 package agent
 
 import (
-	"bytes"
 	"os"
-	"path/filepath"
 	"time"
 
 	"podstarter/payload"
+	"podstarter/payload/memcg"
 )
 
 // tasks watches how many processes and threads the payload has. The kernel's limit for a
@@ -55,7 +54,7 @@ func (a *agent) unwatchTasks() {
 func (a *agent) countTasks() {
 	var buffer [24]byte
 	n, _ := a.tasks.count.ReadAt(buffer[:], 0)
-	if now := parseNumber(string(bytes.TrimSpace(buffer[:n]))); now > a.tasks.most {
+	if now := memcg.Number(buffer[:n]); now > a.tasks.most {
 		a.tooManyTasks(now)
 	}
 }
@@ -71,13 +70,8 @@ func (a *agent) tooManyTasks(n int64) {
 // tasksFile is the file with the number of processes and threads in the group; empty if
 // there is none.
 func (c *cgroup) tasksFile() string {
-	switch {
-	case c == nil:
+	if c == nil {
 		return ""
-	case c.dirs["pids"] != "":
-		return filepath.Join(c.dirs["pids"], "pids.current")
-	case c.dirs[""] != "":
-		return filepath.Join(c.dirs[""], "pids.current")
 	}
-	return ""
+	return c.pidsFile("pids.current")
 }

@@ -12,12 +12,50 @@ import (
 	"time"
 )
 
-// Group is a control group with a limit of processes and threads, like a pod's.
-type Group struct{ dir string }
+// Group is a control group with a limit, like a pod's or a container's.
+type Group struct {
+	dir     string
+	version int
+}
 
-// NewGroup makes one with the limit most. It skips the test on machines where this is not
-// possible.
+// NewGroup makes one with a limit of processes and threads. It skips the test on machines where
+// this is not possible.
 func NewGroup(t testing.TB, most int) *Group {
+	t.Helper()
+	g := newGroup(t, "pids")
+	g.Limit(t, most)
+	return g
+}
+
+// NewMemoryGroup makes one with a limit of memory in bytes. With whole, the kernel kills all of
+// it for want of memory, as the kubelet wants it; that needs version 2. It skips the test on
+// machines where this is not possible.
+func NewMemoryGroup(t testing.TB, most int64, whole bool) *Group {
+	t.Helper()
+	g := newGroup(t, "memory")
+	files := map[string]string{"memory.max": fmt.Sprint(most), "memory.oom.group": "0"}
+	if g.version == 1 {
+		files = map[string]string{"memory.limit_in_bytes": fmt.Sprint(most)}
+	}
+	if whole {
+		if g.version == 1 {
+			t.Skip("version 1 kills processes one by one")
+		}
+		files["memory.oom.group"] = "1"
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(g.dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return g
+}
+
+// Version is 1 or 2.
+func (g *Group) Version() int { return g.version }
+
+// newGroup makes one of a controller.
+func newGroup(t testing.TB, controller string) *Group {
 	t.Helper()
 	if !Root() {
 		t.Skip("needs root")
@@ -27,22 +65,23 @@ func NewGroup(t testing.TB, most int) *Group {
 		t.Fatal(err)
 	}
 	var top string
+	version := 2
 	for line := range strings.Lines(string(mounts)) {
 		f := strings.Fields(line)
 		switch {
 		case len(f) < 4:
-		case f[2] == "cgroup" && strings.Contains(","+f[3]+",", ",pids,"):
-			top = f[1]
+		case f[2] == "cgroup" && strings.Contains(","+f[3]+",", ","+controller+","):
+			top, version = f[1], 1
 		case f[2] == "cgroup2" && top == "":
-			if controllers, _ := os.ReadFile(filepath.Join(f[1], "cgroup.subtree_control")); strings.Contains(string(controllers), "pids") {
+			if controllers, _ := os.ReadFile(filepath.Join(f[1], "cgroup.subtree_control")); strings.Contains(string(controllers), controller) {
 				top = f[1]
 			}
 		}
 	}
 	if top == "" {
-		t.Skip("needs control groups that count processes")
+		t.Skipf("needs control groups with the controller %s", controller)
 	}
-	g := &Group{filepath.Join(top, fmt.Sprintf("agenttest-%d-%s", os.Getpid(), strings.ReplaceAll(t.Name(), "/", "-")))}
+	g := &Group{filepath.Join(top, fmt.Sprintf("agenttest-%d-%s", os.Getpid(), strings.NewReplacer("/", "-", ",", "").Replace(t.Name()))), version}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		t.Skipf("needs control groups that can be made: %v", err)
 	}
@@ -57,7 +96,6 @@ func NewGroup(t testing.TB, most int) *Group {
 			}
 		}
 	})
-	g.Limit(t, most)
 	return g
 }
 

@@ -35,6 +35,7 @@ import (
 //	burnchild MS       has an orphan use it
 //	memory BYTES       touches memory, ends
 //	hold MIB           touches memory, says "ready", waits
+//	eat HOW            uses ever more memory: slowly, leap, shared, cached, crowd
 //	facts              prints [Facts] as JSON
 //	setuid PROGRAM     executes PROGRAM facts
 //	deep DIR N         makes DIR with N directories in each other
@@ -101,6 +102,8 @@ func job(args []string) int {
 			block[i] = 1
 		}
 		runtime.KeepAlive(block)
+	case "eat":
+		eat(args[1])
 	case "hold":
 		block := make([]byte, number(1)<<20)
 		for i := range block {
