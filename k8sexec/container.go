@@ -177,6 +177,7 @@ func (c *container) autopsy(ctx context.Context) verdict.Failure {
 		if exit.Reason == verdict.ReasonOutOfMemory {
 			found.Reason = verdict.ReasonOutOfMemory
 		}
+		found.MemoryLimit = podapi.MemoryLimit(pod, c.lease.name)
 		return true
 	})
 	return found

@@ -82,3 +82,23 @@ func StatusOf(pod *corev1.Pod, container string) corev1.ContainerStatus {
 	}
 	return corev1.ContainerStatus{Name: container}
 }
+
+// MemoryLimit is how much memory a container may use, in bytes: what the kubelet says it has
+// set, else what the pod asks for; the pod's own limit if that is lower. 0 if there is none.
+func MemoryLimit(pod *corev1.Pod, container string) int64 {
+	limit := int64(0)
+	for _, c := range pod.Spec.Containers {
+		if c.Name == container {
+			limit = c.Resources.Limits.Memory().Value()
+		}
+	}
+	if r := StatusOf(pod, container).Resources; r != nil && r.Limits.Memory().Value() > 0 {
+		limit = r.Limits.Memory().Value() // it may have been resized
+	}
+	if pod.Spec.Resources != nil {
+		if whole := pod.Spec.Resources.Limits.Memory().Value(); whole > 0 && (limit == 0 || whole < limit) {
+			limit = whole
+		}
+	}
+	return limit
+}

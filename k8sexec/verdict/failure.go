@@ -38,6 +38,8 @@ type Failure struct {
 	Tries int                              // failures of the kubelet that were seen
 	Since time.Time                        // when the first of them was seen
 
+	MemoryLimit int64 // of the container that ended, in bytes; 0 if there is none
+
 	text string // what rules read, see words; set by Judge
 }
 
@@ -63,7 +65,7 @@ const (
 	ReasonTimeout      = "BindTimeout"
 	ReasonSilent       = "WrapperSilent"
 	ReasonUnusable     = "WrapperUnusable"
-	ReasonContainerEnd = "ContainerEnded"
+	ReasonContainerEnd = payload.ReasonContainerEnd
 	ReasonOutOfMemory  = payload.ReasonOutOfMemory
 	ReasonPrivateDir   = "PrivateDirectory"
 	ReasonNoneFree     = "NoContainerFree"

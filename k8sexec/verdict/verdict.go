@@ -142,7 +142,7 @@ func (j Judgement) IsFinal(now time.Time) bool {
 // Verdict turns the judgement into a *payload.Verdict. Its message quotes the cause, so
 // the cause is not attached once more.
 func (j Judgement) Verdict() *payload.Verdict {
-	v := &payload.Verdict{Blame: payload.Site, Reason: j.Failure.Reason, Message: j.message()}
+	v := &payload.Verdict{Blame: payload.Site, Reason: j.Failure.Reason, Message: j.message(), MemoryLimit: j.Failure.MemoryLimit}
 	switch j.Class {
 	case ToUser:
 		v.Blame, v.Subcode = payload.User, j.Subcode

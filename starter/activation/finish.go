@@ -233,8 +233,19 @@ func (a *activation) outOfMemory() error {
 	if a.work.run.Exit.OOMKills == 0 || a.work.run.Ordered() {
 		return nil
 	}
+	return a.heldForMemory(0, nil)
+}
+
+// heldForMemory is what it means to the job that the kernel killed it for want of memory,
+// with its container or without. limit is the container's as the backend knows it, in
+// bytes, 0 if it does not. cause is the backend's word, nil if there is none.
+func (a *activation) heldForMemory(limit int64, cause error) error {
 	if !a.opt.Settings.Condor.HoldOnOOM && a.gauges.meter.WithinLimit() {
 		return failure.New(0, 0, errors.New("Worker node is out of memory")) //nolint:staticcheck // stock's words
 	}
-	return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, errors.New(a.gauges.meter.Exhausted(a.job.Ad)))
+	err := errors.New(a.gauges.meter.Exhausted(a.job.Ad, limit))
+	if cause != nil {
+		err = fmt.Errorf("%w %w", err, cause)
+	}
+	return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, err)
 }

@@ -102,7 +102,7 @@ func (a *activation) bind(ctx context.Context) error {
 	a.health.Bound()
 	a.work.container = payloadrun.NewContainer(container, payloadrun.Options{
 		UID: a.job.UID, GID: a.job.GID, MaxTasks: a.opt.Settings.MaxTasks, Orders: a.orders, Started: a.health.Started,
-		Exhausted: func() string { return a.gauges.meter.Exhausted(a.job.Ad) }, Log: a.log,
+		OutOfMemory: a.heldForMemory, KernelKilled: a.gauges.meter.KernelKilled, Log: a.log,
 	})
 	a.log.Info(fmt.Sprintf("Payload container runs image %s", container.Image()))
 	return nil

@@ -26,12 +26,15 @@ func (a *activation) watch(ctx context.Context) error {
 	every := a.opt.Settings.Condor.Updates
 	a.peers.reports.Promise(every.Longest)
 	a.gauges.meter.Begin(a.opt.Settings.Config)
+	a.gauges.meter.WatchMemory(a.work.container.Client().Memory())
 	a.gauges.size.Calm()
 	exit, err := a.follow(ctx, every)
+	a.gauges.meter.EndWatch()
 	a.gauges.size.Hurry()
 	halt := a.gauges.meter.HaltSoon()
 	a.background.Wait()
 	halt()
+	defer a.gauges.meter.Remark()
 	switch {
 	case errors.As(err, new(*job.Failure)):
 		return err
@@ -89,6 +92,7 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 		select {
 		case e := <-ended:
 			if errors.Is(e.err, payload.ErrLost) {
+				a.gauges.meter.EndWatch() // the kernel's figures last until the runtime removes the container
 				e.err = a.work.container.WhyLost(ctx, e.err)
 			}
 			e.exit = a.desk.AsVisited(e.exit)
@@ -102,6 +106,7 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 				return *last, nil
 			}
 		case err := <-a.work.container.Lost():
+			a.gauges.meter.EndWatch()
 			return payload.Exit{}, err
 		case err := <-a.work.streams.Failure():
 			return payload.Exit{}, err

@@ -26,9 +26,13 @@ type Options struct {
 	// Started is called when something was started, or was not by the job's own
 	// fault.
 	Started func()
-	// Exhausted says how the job ran out of memory.
-	Exhausted func() string
-	Log       *slog.Logger
+	// OutOfMemory is what it means to the job that it ran out of memory, with the container or
+	// without; limit is the container's as the backend knows it, in bytes, 0 if it does not.
+	OutOfMemory func(limit int64, cause error) error
+	// KernelKilled says whether the container's control group shows that the kernel killed
+	// processes of the present run for want of memory.
+	KernelKilled func() bool
+	Log          *slog.Logger
 }
 
 // Container is the payload container of this job. The phases of the job use it, one
@@ -98,6 +102,7 @@ func (c *Container) Close() {
 // Start starts something in the container.
 func (c *Container) Start(ctx context.Context, spec payload.Spec, files ...*os.File) (payload.Started, error) {
 	c.occupancy = unknown
+	c.Client().Memory().Begin()
 	started, err := c.Client().Start(ctx, spec, files...)
 	if err == nil || errors.As(err, new(*payload.StartError)) {
 		c.Started()
@@ -225,11 +230,26 @@ func (c *Container) LostUnder(err error) error {
 	if c.Orders.Ended() != nil {
 		return errors.Join(orders.ErrEnded, err)
 	}
-	v := (*payload.Verdict)(nil)
-	if errors.As(err, &v) && v.Reason == payload.ReasonOutOfMemory {
-		return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, fmt.Errorf("%s %w", c.Exhausted(), err))
+	if limit, is := c.outOfMemory(err); is {
+		return c.OutOfMemory(limit, err)
 	}
 	return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("the payload container ended under the running job: %w", err))
+}
+
+// outOfMemory says whether a container ended for want of memory, and its limit if the backend
+// knows that. The pod's status may lack the reason, since the container's end can overtake
+// the kernel's report; then the control group decides. It does not decide against a status
+// that knows another reason.
+func (c *Container) outOfMemory(err error) (limit int64, is bool) {
+	v := (*payload.Verdict)(nil)
+	switch {
+	case !errors.As(err, &v):
+		return 0, errors.Is(err, payload.ErrLost) && c.KernelKilled()
+	case v.Reason == payload.ReasonOutOfMemory:
+		return v.MemoryLimit, true
+	default:
+		return v.MemoryLimit, v.Reason == payload.ReasonContainerEnd && c.KernelKilled()
+	}
 }
 
 // TooManyTasks is the hold of a job that was killed for its number of processes. The

@@ -19,6 +19,7 @@ import (
 
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/payload/memcg"
 	"podstarter/rescue"
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
@@ -44,6 +45,7 @@ type wrapper struct {
 	sweepErr        error
 	exit            payload.Exit
 	hang            bool // what was started does not end by itself
+	oom             bool // its control group shows a kill for want of memory
 
 	mu     sync.Mutex
 	sweeps int
@@ -67,6 +69,8 @@ func (w *wrapper) Wait(ctx context.Context) (payload.Exit, error) {
 	}
 	return w.exit, w.waitErr
 }
+
+func (w *wrapper) Memory() *memcg.Files { return nil }
 
 func (w *wrapper) Sweep(context.Context) error {
 	w.mu.Lock()
@@ -97,7 +101,11 @@ func container(t *testing.T, w *wrapper) (*payloadrun.Container, *orders.Orders,
 	t.Helper()
 	o, lost, started := orders.New(quiet), make(chan error, 1), new(int)
 	c := payloadrun.NewContainer(bound{w: w, lost: lost}, payloadrun.Options{
-		UID: nobodys, GID: nobodys, MaxTasks: 5, Orders: o, Started: func() { *started++ }, Exhausted: func() string { return "it had 1 MB." }, Log: quiet,
+		UID: nobodys, GID: nobodys, MaxTasks: 5, Orders: o, Started: func() { *started++ }, Log: quiet,
+		OutOfMemory: func(_ int64, cause error) error {
+			return failure.New(shadow.HoldJobOutOfResources, shadow.OutOfMemory, fmt.Errorf("it had 1 MB. %w", cause))
+		},
+		KernelKilled: func() bool { return w.oom },
 	})
 	t.Cleanup(c.Close)
 	return c, o, lost, started
@@ -290,6 +298,40 @@ func TestUnknownIsNeverSuccess(t *testing.T) {
 		if err := c.LostUnder(cause); !errors.Is(err, orders.ErrEnded) {
 			t.Errorf("%v after an order: %v", cause, err)
 		}
+	}
+}
+
+// TestLostForMemory: the container's own figures count where the pod's status says nothing
+// else, and the limit that the backend knows is passed on.
+func TestLostForMemory(t *testing.T) {
+	ended := &payload.Verdict{Reason: payload.ReasonContainerEnd, MemoryLimit: 5}
+	for name, tt := range map[string]struct {
+		cause error
+		oom   bool
+		held  bool
+		limit int64
+	}{
+		"the status says so":              {cause: &payload.Verdict{Reason: payload.ReasonOutOfMemory, MemoryLimit: 7}, held: true, limit: 7},
+		"both":                            {cause: fmt.Errorf("lost: %w", &payload.Verdict{Reason: payload.ReasonOutOfMemory, MemoryLimit: 7}), oom: true, held: true, limit: 7},
+		"only the control group":          {cause: ended, oom: true, held: true, limit: 5},
+		"the status cannot be read":       {cause: fmt.Errorf("wait: %w", payload.ErrLost), oom: true, held: true},
+		"nobody":                          {cause: ended},
+		"the status knows another reason": {cause: &payload.Verdict{Reason: "Evicted"}, oom: true},
+		"the wrapper left":                {cause: errors.New("the wrapper killed the job: leaving"), oom: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _, _, _ := container(t, &wrapper{oom: tt.oom})
+			limit := int64(0)
+			held := c.OutOfMemory
+			c.OutOfMemory = func(l int64, cause error) error {
+				limit = l
+				return held(l, cause)
+			}
+			f := failure.Of(c.LostUnder(tt.cause))
+			if is := f.Code == shadow.HoldJobOutOfResources; is != tt.held || limit != tt.limit || !errors.Is(f, tt.cause) {
+				t.Errorf("%d/%d %q with a limit of %d", f.Code, f.Subcode, f, limit)
+			}
+		})
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/payload"
+	"podstarter/payload/memcg"
 	"podstarter/payload/proctable"
 )
 
@@ -43,7 +43,9 @@ type Meter struct {
 	processes    int             // at the last look
 	tasks        int             // threads of all processes, at the last look
 	memory       memory
-	io           *job.IO // of this run; nil while nothing is known
+	watch        *memcg.Watch         // of this run's memory; nil without one
+	group        *payload.CgroupUsage // at the last look; nil while nothing is known
+	io           *job.IO              // of this run; nil while nothing is known
 	load         load
 }
 
@@ -84,7 +86,7 @@ func (m *Meter) NextRun() {
 	if m.io != nil {
 		m.earlier.io = m.total()
 	}
-	m.user, m.sys, m.io, m.load = 0, 0, nil, load{}
+	m.user, m.sys, m.io, m.load, m.group, m.memory.evidence = 0, 0, nil, load{}, nil, nil
 }
 
 // total is the I/O of all runs. m.mu is held, and m.io is not nil.
@@ -149,26 +151,10 @@ func (m *Meter) cgroup(c *payload.CgroupUsage, at time.Time) {
 	}
 	m.grow(max(0, c.UserCPU), max(0, c.SystemCPU))
 	m.memory.see(*c, at)
+	m.group = c
 	if c.ReadBytes >= 0 && c.WriteBytes >= 0 {
 		m.io = &job.IO{ReadBytes: c.ReadBytes, WriteBytes: c.WriteBytes, Reads: c.Reads, Writes: c.Writes}
 	}
-}
-
-// Exhausted is the reason of a hold for want of memory: the sentence of the stock
-// starter, and in parentheses what helps the user to choose a better request_memory.
-// ad is the job's.
-func (m *Meter) Exhausted(ad *classads.Ad) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.memory.exhausted(ad, time.Now())
-}
-
-// WithinLimit says whether the payload is known to have used less than nine tenths
-// of the memory that it may use.
-func (m *Meter) WithinLimit() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.memory.withinLimit()
 }
 
 // Tasks is how many processes and threads the payload had at the last look.

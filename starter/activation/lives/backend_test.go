@@ -91,7 +91,27 @@ func TestBackend(t *testing.T) {
 // TestMemory are jobs that use more memory than they may, where the kernel says so.
 func TestMemory(t *testing.T) {
 	oom := func(w *world, b payload.Backend) payload.Backend { return &double{Backend: b, exit: outOfMemory} }
+	// watched is a job whose container ends when the kernel has killed everything in it. kills are
+	// those before and after.
+	watched := func(reason string, kills [2]int) (func(*world, payload.Backend) payload.Backend, func(*world)) {
+		lost := make(chan error, 1)
+		return func(w *world, b payload.Backend) payload.Backend {
+				w.uses(6, 10, kills[0])
+				return &double{Backend: b, lost: lost, memory: w.group()}
+			}, func(w *world) {
+				w.runs()
+				w.uses(250, 256, kills[1])
+				lost <- &payload.Verdict{Reason: reason, Message: "the container ended", MemoryLimit: 1 << 30}
+			}
+	}
+	killed, kill := watched(payload.ReasonContainerEnd, [2]int{0, 3})
+	earlier, end := watched(payload.ReasonContainerEnd, [2]int{3, 3})
+	evicted, evict := watched("Evicted", [2]int{0, 3})
+	const says = "memory limit of 256 megabytes. Last measured usage: 256 megabytes.  Consider resubmitting with a higher request_memory. (244 megabytes of it were the job's own"
 	run(t, []life{
+		{name: "only the control group tells", script: waits, backend: killed, live: kill, want: want{last: "error 34/102", says: says}},
+		{name: "the control group tells of an earlier job", script: waits, backend: earlier, live: end, want: want{last: "error 1021/0", says: "the container ended"}},
+		{name: "the pod's status knows better", script: waits, backend: evicted, live: evict, want: want{last: "error 1021/0", says: "the container ended"}},
 		{name: "held", script: "kill -9 $$", backend: oom, want: want{last: "error 34/102", says: "memory"}},
 		{name: "ordered to end", script: waits, backend: oom, want: want{last: "job_exit 15 107"}, live: func(w *world) {
 			w.runs()

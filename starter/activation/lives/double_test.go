@@ -2,10 +2,13 @@ package lives_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"podstarter/payload"
+	"podstarter/payload/memcg"
 )
 
 // double is a backend that does what one beside the starter cannot: fail in all ways that
@@ -20,6 +23,7 @@ type double struct {
 	// Of the wrapper:
 	exit                 func(*payload.Exit) // changes how the main process ended
 	start, signal, usage func()              // come before such a request
+	memory               *memcg.Files        // the container's control group
 }
 
 func (d *double) Lease(ctx context.Context) (payload.Lease, error) {
@@ -91,6 +95,30 @@ func (w doubleWrapper) Signal(ctx context.Context, sig syscall.Signal, whole boo
 func (w doubleWrapper) Usage(ctx context.Context) (payload.ContainerUsage, error) {
 	before(w.double.usage)
 	return w.Wrapper.Usage(ctx)
+}
+
+func (w doubleWrapper) Memory() *memcg.Files { return w.double.memory }
+
+// uses makes the files of a control group in which a job uses so many of 256 megabytes, and has
+// used as many as peak, and the kernel has killed so many processes.
+func (w *world) uses(now, peak, kills int) {
+	w.Helper()
+	for name, text := range map[string]string{
+		"memory.current": fmt.Sprint(now << 20), "memory.peak": fmt.Sprint(peak << 20), "memory.max": fmt.Sprint(256 << 20),
+		"memory.stat": fmt.Sprintf("anon %d\nfile 0\nshmem 0\n", now<<20), "memory.events": fmt.Sprintf("oom %d\noom_kill %d\n", kills, kills),
+	} {
+		w.must(os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600))
+	}
+}
+
+// group opens them.
+func (w *world) group() *memcg.Files {
+	w.Helper()
+	names, opened := memcg.Open(2, w.dir, nil)
+	files, err := memcg.NewFiles(2, -1, names, opened, func(*os.File) error { return nil })
+	w.must(err)
+	w.Cleanup(files.Close)
+	return files
 }
 
 func before(do func()) {
