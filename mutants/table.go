@@ -28,7 +28,7 @@ type area struct {
 }
 
 var areas = []area{
-	{"wrapper", slices.Concat(wrapperMutants, payloadMutants, chirpMutants)},
+	{"wrapper", slices.Concat(wrapperMutants, payloadMutants, chirpMutants, memoryMutants)},
 	{"sandbox", sandboxMutants},
 	{"starter", starterMutants},
 	{"activation", activationMutants},
