@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,19 +23,26 @@ const (
 
 // TestOutOfMemory: the kernel kills a child of the job because memory runs out. The
 // job, whose main process would have ended well, is held with a message about its
-// memory.
+// memory, whose figures are near the truth however the memory was used up.
 func TestOutOfMemory(t *testing.T) {
 	oursOnly(t)
-	const limit, comm = 64, "before-the-end" // MiB
+	for _, how := range []string{"slowly", "leap", "shared", "cached", "crowd"} {
+		t.Run(how, func(t *testing.T) { outOfMemory(t, how) })
+	}
+}
+
+func outOfMemory(t *testing.T, how string) {
+	const limit = 64 // MiB
+	comm := "before-" + how
 	job := submit(t, harness.Submission{
 		Files: []harness.File{probe, {Name: "main", Mode: 0o755, Content: []byte(`#!/bin/sh
 trap go=1 USR1
 printf %s ` + comm + ` >/proc/$$/comm
 while [ -z "$go" ]; do sleep 0.1; done
-./probe memory=256 sleep=60s
+./probe eat=` + how + `
 exit 0
 `)}},
-		Commands: "executable = main\ntransfer_input_files = " + harness.ProbeName + "\nshould_transfer_files = YES\noutput = out\nrequest_memory = 64\nrequest_disk = 16M",
+		Commands: "executable = main\ntransfer_input_files = " + harness.ProbeName + "\ntransfer_output_files =\nshould_transfer_files = YES\noutput = out\nrequest_memory = 64\nrequest_disk = 128M",
 	})[0]
 	running(t, job, 1)
 	of := payload()
@@ -51,6 +59,17 @@ exit 0
 		t.Errorf("%s; want held with code %d, subcode %d", end, holdJobOutOfResources, subcodeMemory)
 	}
 	t.Log(end.Reason)
+	var said, used int
+	_, after, _ := strings.Cut(end.Reason, "memory limit of ")
+	if _, err := fmt.Sscanf(after, "%d megabytes. Last measured usage: %d megabytes.", &said, &used); err != nil {
+		t.Fatalf("limit and usage are not in it: %v", err)
+	}
+	if said != limit || used < limit*9/10 || used > limit*11/10 {
+		t.Errorf("it says that %d of %d megabytes were used, of a limit of %d", used, said, limit)
+	}
+	if nothing := regexp.MustCompile(`\b0 megabytes`); nothing.MatchString(end.Reason) {
+		t.Error("it says that nothing was used")
+	}
 }
 
 // limitMemory limits the control group of a process, as the kubelet does for a

@@ -20,6 +20,7 @@
 //	mark=PATH        create PATH, which must not exist yet
 //	shm=KEY          create a System V shared memory segment, which must not exist yet
 //	memory=MIB       touch so much memory and keep it
+//	eat=HOW          use ever more memory: slowly, leap, shared, cached (after filling the page cache), crowd
 //	burn=SECONDS     use so much CPU time
 //	sleep=DURATION   as time.ParseDuration reads it
 //	resume=NAME:CODE when file NAME is there, as after an eviction, print it and exit with CODE

@@ -57,6 +57,7 @@ func init() {
 		"mark":         mark,
 		"shm":          shm,
 		"memory":       memory,
+		"eat":          eat,
 		"burn":         burn,
 		"sleep":        sleep,
 		"resume":       resume,
