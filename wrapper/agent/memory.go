@@ -46,7 +46,7 @@ func (c *cgroup) openPeak() {
 	if c.version != 2 || c.memoryDir() == "" {
 		return
 	}
-	f, err := os.OpenFile(c.file("", memcg.Peak2), os.O_RDWR, 0)
+	f, err := os.OpenFile(c.file("", memcg.Peak2), os.O_RDWR, 0) //nolint:forbidigo // the kernel's, as is checked below
 	if err != nil {
 		return
 	}
