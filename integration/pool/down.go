@@ -40,6 +40,9 @@ func down(ctx context.Context, dir statedir.Dir) error {
 			errs = multierror.Append(errs, err)
 		}
 	}
+	if p.settings.Guest {
+		do("guest ended", p.stopGuest)
+	}
 	do("kubelet stopped", func(ctx context.Context) error { return p.daemons.Stop(ctx, cluster.Kubelet, 10*time.Second) })
 	if _, ok := p.daemons.Running(cluster.Containerd); ok {
 		err := prog.step(ctx, "containers removed", func(ctx context.Context) error {

@@ -63,30 +63,27 @@ func (p *pool) makeImages(ctx context.Context) error {
 	})
 	g.Go(func() error {
 		return p.progress.step(gctx, "HTCondor "+p.settings.Condor, func(ctx context.Context) (err error) {
-			condor, err = p.rootLayer(ctx, "rootfs-condor", condorRoots[p.settings.Condor])
+			condor, err = p.rootLayer(ctx, condorFamily, condorRoots[p.settings.Condor])
 			return err
 		})
 	})
 	if p.settings.APCondor != "" {
 		g.Go(func() error {
 			return p.progress.step(gctx, "HTCondor "+p.settings.APCondor, func(ctx context.Context) (err error) {
-				submit, err = p.rootLayer(ctx, "rootfs-condor", condorRoots[p.settings.APCondor])
+				submit, err = p.rootLayer(ctx, condorFamily, condorRoots[p.settings.APCondor])
 				return err
 			})
 		})
 	}
 	g.Go(func() error {
 		return p.progress.step(gctx, "Debian", func(ctx context.Context) (err error) {
-			system, err = p.rootLayer(ctx, "rootfs-debian", debianRoot)
+			system, err = p.rootLayer(ctx, debianFamily, debianRoot)
 			return err
 		})
 	})
 	g.Go(func() error {
-		return p.progress.step(gctx, "busybox", func(ctx context.Context) error {
-			dir, err := p.store.Dir(ctx, "busybox", cache.Key("1"), func(ctx context.Context, dir string) error {
-				return debian.Package(ctx, p.log, "busybox-static", dir)
-			})
-			busybox = filepath.Join(dir, "bin", "busybox")
+		return p.progress.step(gctx, "busybox", func(ctx context.Context) (err error) {
+			busybox, err = p.busybox(ctx)
 			return err
 		})
 	})
@@ -102,11 +99,30 @@ func (p *pool) makeImages(ctx context.Context) error {
 	})
 }
 
-// rootLayer returns a root file system as a layer, from the cache or freshly made.
-func (p *pool) rootLayer(ctx context.Context, family string, root debian.RootFS) (image.Layer, error) {
-	dir, err := p.store.Dir(ctx, family, root.Suite+"-"+cache.Key(root.Key()), func(ctx context.Context, dir string) error {
+// Families of the cache.
+const (
+	condorFamily = "rootfs-condor"
+	debianFamily = "rootfs-debian"
+)
+
+// rootDir returns the cache's directory of a root file system, which is freshly made if needed.
+func (p *pool) rootDir(ctx context.Context, family string, root debian.RootFS) (string, error) {
+	return p.store.Dir(ctx, family, root.Suite+"-"+cache.Key(root.Key()), func(ctx context.Context, dir string) error {
 		return root.Make(ctx, p.log, filepath.Join(dir, "root.tar"), filepath.Join(dir, "tmp"))
 	})
+}
+
+// busybox returns the path of a static busybox.
+func (p *pool) busybox(ctx context.Context) (string, error) {
+	dir, err := p.store.Dir(ctx, "busybox", cache.Key("1"), func(ctx context.Context, dir string) error {
+		return debian.Package(ctx, p.log, "busybox-static", dir)
+	})
+	return filepath.Join(dir, "bin", "busybox"), err
+}
+
+// rootLayer returns a root file system as a layer, from the cache or freshly made.
+func (p *pool) rootLayer(ctx context.Context, family string, root debian.RootFS) (image.Layer, error) {
+	dir, err := p.rootDir(ctx, family, root)
 	if err != nil {
 		return image.Layer{}, err
 	}
@@ -116,6 +132,9 @@ func (p *pool) rootLayer(ctx context.Context, family string, root debian.RootFS)
 // buildPrograms builds the starter and the wrapper to where `make build` has them, and the programs of the images. Go's own
 // cache makes this cheap when nothing changed.
 func (p *pool) buildPrograms(ctx context.Context) error {
+	if ready := os.Getenv(programsEnv); ready != "" {
+		return p.takePrograms(ready)
+	}
 	product, tests := p.dir.Module, p.dir.Source("integration")
 	for _, b := range []struct{ out, module, pkg string }{
 		{p.dir.Source("bin", "condor_pod_starter"), product, "./starter"},
@@ -130,6 +149,17 @@ func (p *pool) buildPrograms(ctx context.Context) error {
 		})
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// takePrograms copies the programs of the images that another run of this program has built into a directory. The starter
+// and the wrapper are in the checkout, which both runs see.
+func (p *pool) takePrograms(ready string) error {
+	for _, name := range []string{"pause", "probe", "rootsh"} {
+		if err := copyFile(filepath.Join(ready, name), p.dir.Path("bin", name), 0o755); err != nil {
+			return fmt.Errorf("taking the programs of %s: %w", ready, err)
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ func collectLogs(ctx context.Context, dir statedir.Dir, target string) error {
 			return err
 		}
 		// A log that vanishes or cannot be read does not keep the others back.
-		if err := copyFile(path, filepath.Join(target, rel)); err != nil {
+		if err := copyFile(path, filepath.Join(target, rel), 0o644); err != nil {
 			errs = multierror.Append(errs, err)
 		}
 		return nil
@@ -39,10 +39,10 @@ func collectLogs(ctx context.Context, dir statedir.Dir, target string) error {
 	return errs.ErrorOrNil()
 }
 
-func copyFile(from, to string) error {
+func copyFile(from, to string, mode fs.FileMode) error {
 	data, err := os.ReadFile(from)
 	if err != nil {
-		return fmt.Errorf("collecting a log: %w", err)
+		return fmt.Errorf("copying a file: %w", err)
 	}
-	return statedir.WriteFile(to, data, 0o644)
+	return statedir.WriteFile(to, data, mode)
 }

@@ -12,15 +12,20 @@ import (
 
 	"podstarter/integration/pool/internal/daemon"
 	"podstarter/integration/pool/internal/enter"
+	"podstarter/integration/pool/internal/guest"
+	"podstarter/integration/pool/internal/guestinit"
 	"podstarter/integration/pool/internal/statedir"
 )
 
 const usage = `usage: pool VERB ARG…
 
   up [--stock] [--condor 25.14|23.9] [--ap-condor 25.14|23.9] [--slots N] [--partitionable]
-     [--mode shared|unshared|rootless] [--faults N --faults-api PORT]
+     [--mode shared|unshared|rootless] [--faults N --faults-api PORT] [--guest]
                       start the cluster and the pool, or bring what runs up to date; choices are kept until down,
-                      but for the execution points that are there to fail, which go with the next up
+                      but for the execution points that are there to fail, which go with the next up;
+                      with --guest, in a User-Mode Linux machine of its own with cgroup v2, where all other verbs
+                      then work as well
+  in CMD…             run a command in that machine, as root
   status              one line; exit code 0 if a job could run
   ap [--root] CMD…    run a command where jobs are submitted, as the ordinary user alice
   ep [--stock|--pod POD] CMD…
@@ -63,12 +68,23 @@ func run(args []string) (int, error) {
 		return 127, enter.Exec(args)
 	case registryVerb:
 		return 1, serveRegistry(args)
+	case guestRunVerb:
+		return 1, guestRun(args)
+	case guestServeVerb:
+		return 1, guestServe(args)
+	case guest.Verb:
+		guestinit.Main(args)
 	}
 	dir, err := statedir.Find()
 	if err != nil {
 		return 1, err
 	}
+	if forwarded(dir, verb) {
+		return forward(dir, verb, args)
+	}
 	switch verb {
+	case "in":
+		return inVerb(dir, args)
 	case "ap", "ep", "payload":
 		return enterVerb(dir, verb, args)
 	}

@@ -40,6 +40,8 @@ type pool struct {
 	progress *progress
 	// kubelet is held by whoever replaces the kubelet.
 	kubelet *sync.Mutex
+	// chosen are the arguments of `up` without those that are about the guest.
+	chosen []string
 	// log takes the output of the tools.
 	log io.Writer
 }
@@ -107,6 +109,9 @@ func up(ctx context.Context, dir statedir.Dir, args []string) error {
 	if err := pool.installSelf(); err != nil {
 		return err
 	}
+	if pool.settings.Guest {
+		return pool.upGuest(ctx, pool.chosen)
+	}
 	if err := pool.prepareHost(ctx); err != nil {
 		return err
 	}
@@ -136,11 +141,17 @@ func (p *pool) choose(args []string) error {
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers, of the execution point")
 	flags.BoolVar(&s.Partitionable, "partitionable", s.Partitionable, "one slot that the startd cuts into as many")
 	flags.StringVar(&s.Mode, "mode", s.Mode, "what pilot and payload containers share")
+	flags.BoolVar(&s.Guest, "guest", s.Guest, "in a guest with cgroup v2")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return errUsage
 	}
 	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	flags.Visit(func(f *flag.Flag) {
+		given[f.Name] = true
+		if f.Name != "guest" {
+			p.chosen = append(p.chosen, "--"+f.Name+"="+f.Value.String())
+		}
+	})
 	if given["condor"] && !given["ap-condor"] || s.APCondor == s.Condor {
 		s.APCondor = ""
 	}

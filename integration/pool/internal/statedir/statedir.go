@@ -114,6 +114,8 @@ type Settings struct {
 	// Faults is the number of execution points for tests of failures, and FaultsAPI the port on which they look for the
 	// API server.
 	Faults, FaultsAPI int
+	// Guest says that the pool runs in a guest; these settings are then those of the host's side.
+	Guest bool `json:",omitempty"`
 	// Ports are the ports chosen, by the name of what listens on them.
 	Ports map[string]int
 	// NodeIP is the address under which the kubelet registers.

@@ -65,12 +65,17 @@ func (s Server) path(names ...string) string {
 // authorities. It is empty until a test puts one there.
 func (s Server) Certificates() string { return s.path("certificates") }
 
+// Program returns the directory of the server's program, from the cache or freshly fetched.
+func Program(ctx context.Context, store cache.Cache, log io.Writer) (string, error) {
+	return store.Dir(ctx, "nginx", cache.Key("1"), func(ctx context.Context, dir string) error {
+		return debian.Package(ctx, log, "nginx", dir)
+	})
+}
+
 // Start starts the server, or leaves it as it is if it runs already, and waits
 // until it answers.
 func (s Server) Start(ctx context.Context, daemons daemon.Set, store cache.Cache, log io.Writer) error {
-	program, err := store.Dir(ctx, "nginx", cache.Key("1"), func(ctx context.Context, dir string) error {
-		return debian.Package(ctx, log, "nginx", dir)
-	})
+	program, err := Program(ctx, store, log)
 	if err != nil {
 		return err
 	}

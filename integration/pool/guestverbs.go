@@ -1,0 +1,229 @@
+package main
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"podstarter/integration/pool/internal/channel"
+	"podstarter/integration/pool/internal/guest"
+	"podstarter/integration/pool/internal/statedir"
+	"podstarter/integration/pool/internal/vnet"
+)
+
+// Verbs of this program's own.
+const (
+	// guestRunVerb is the daemon that owns the guests: the path of a guest.Host.
+	guestRunVerb = "guest-run"
+	// guestServeVerb is the server of commands in a guest: the address to listen on.
+	guestServeVerb = "guest-serve"
+)
+
+// guestRun is the body of guestRunVerb.
+func guestRun(args []string) error {
+	if len(args) != 1 {
+		return errUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	host, err := guest.ReadHost(args[0])
+	if err != nil {
+		return err
+	}
+	wires, err := vnet.New(vnet.Config{Subnet: netip.MustParsePrefix(guestNet)})
+	if err != nil {
+		return err
+	}
+	defer wires.Close()
+	return host.Run(ctx, wires, os.Stdout)
+}
+
+// guestServe is the body of guestServeVerb.
+func guestServe(args []string) error {
+	if len(args) != 1 {
+		return errUsage
+	}
+	listener, err := net.Listen("tcp4", net.JoinHostPort(args[0], strconv.Itoa(guest.Port)))
+	if err != nil {
+		return fmt.Errorf("listening for the host's commands: %w", err)
+	}
+	return channel.Serve(context.Background(), listener)
+}
+
+// command is a command in the guest of a pool.
+type command struct {
+	dir            statedir.Dir
+	args           []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	signals        chan os.Signal
+}
+
+func (c command) run(ctx context.Context) (int, error) {
+	conn, err := guest.Dial(ctx, guestSocket(c.dir), guestName)
+	if err != nil {
+		return 1, fmt.Errorf("%w; start it with `up --guest`", err)
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return 1, err
+	}
+	return channel.Run(ctx, conn, channel.Command{
+		Args: c.args, Dir: guestPath(c.dir, cwd), Env: guestEnv(c.dir, os.Environ()),
+		Stdin: c.stdin, Stdout: c.stdout, Stderr: c.stderr, Signals: c.signals,
+	})
+}
+
+// runInGuest runs a command in the guest with this process's standard streams and signals.
+func runInGuest(ctx context.Context, dir statedir.Dir, args []string) (int, error) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Stop(signals)
+	return command{dir: dir, args: args, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, signals: signals}.run(ctx)
+}
+
+// inVerb runs any command in the guest, such as a test binary that `go test -exec` has built on the host.
+func inVerb(dir statedir.Dir, args []string) (int, error) {
+	if len(args) == 0 {
+		return 2, errUsage
+	}
+	host, err := guest.ReadHost(dir.Path("guest", "host.json"))
+	if err != nil {
+		return 1, fmt.Errorf("no guest is here: %w; start one with `up --guest`", err)
+	}
+	args = append([]string{guestProgram(dir, host.Guests[0].System.Root, args[0])}, args[1:]...)
+	return runInGuest(context.Background(), dir, args)
+}
+
+// forwarded says whether a verb works in the guest of a pool.
+func forwarded(dir statedir.Dir, verb string) bool {
+	switch verb {
+	case "ap", "ep", "payload", "status", "suite", "kubectl", "images", "logs":
+		settings, err := dir.Load()
+		return err == nil && settings.Guest
+	}
+	return false
+}
+
+// forward runs a verb of this program in the guest.
+func forward(dir statedir.Dir, verb string, args []string) (int, error) {
+	if verb == "logs" {
+		if len(args) != 1 {
+			return 2, errUsage
+		}
+		return 0, collectGuestLogs(context.Background(), dir, args[0])
+	}
+	return runInGuest(context.Background(), dir, append([]string{inGuest(dir.Path("bin", "pool")), verb}, args...))
+}
+
+// guestPath is a directory of the host as the guest sees it.
+func guestPath(dir statedir.Dir, path string) string {
+	if path == dir.Module || strings.HasPrefix(path, dir.Module+"/") {
+		return path
+	}
+	return inGuest(path)
+}
+
+// guestProgram is a program of the guest, or else the host's of the same path: the Go command puts test binaries into
+// temporary directories. root is the guest's root directory as the host has it.
+func guestProgram(dir statedir.Dir, root, program string) string {
+	if !filepath.IsAbs(program) {
+		return program
+	}
+	if _, err := os.Stat(filepath.Join(root, program)); err == nil {
+		return program
+	}
+	if _, err := os.Stat(program); err != nil {
+		return program
+	}
+	return guestPath(dir, program)
+}
+
+// guestEnv is the environment of commands in the guest, of the host's: what is about tests, pool and Go, and where the
+// cache is.
+func guestEnv(dir statedir.Dir, host []string) []string {
+	env := []string{"USER=root", "LOGNAME=root", "SHELL=/bin/sh", programsEnv + "=" + inGuest(dir.Path("bin"))}
+	for _, v := range host {
+		name, _, _ := strings.Cut(v, "=")
+		switch {
+		case name == programsEnv:
+		case name == "HOME", name == "LANG", name == "TERM", name == "TZ", name == "XDG_CACHE_HOME", name == "PATH",
+			strings.HasPrefix(name, "LC_"), strings.HasPrefix(name, "GO"), strings.HasPrefix(name, "PODSTARTER_"):
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// collectGuestLogs copies the logs of the pool in the guest, and those of the guest itself, into target.
+func collectGuestLogs(ctx context.Context, dir statedir.Dir, target string) error {
+	hostErr := collectLogs(ctx, dir, filepath.Join(target, "host"))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, w := io.Pipe()
+	var stderr strings.Builder
+	go func() {
+		// A log that grows meanwhile is no error to tar, but its exit code is 1.
+		code, err := command{dir: dir, args: []string{"tar", "-C", dir.Path("log"), "-cf", "-", "."}, stdout: w, stderr: &stderr}.run(ctx)
+		if err == nil && code > 1 {
+			err = fmt.Errorf("tar in the guest: exit code %d: %s", code, stderr.String())
+		}
+		w.CloseWithError(err)
+	}()
+	return errors.Join(hostErr, unpackLogs(r, target))
+}
+
+// unpackLogs writes the regular files of a tar stream below target. What the guest names otherwise is an error.
+func unpackLogs(r io.Reader, target string) error {
+	root, err := openDir(target)
+	if err != nil {
+		return fmt.Errorf("collecting logs: %w", err)
+	}
+	defer root.Close()
+	in := tar.NewReader(r)
+	for {
+		header, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			_, err = io.Copy(io.Discard, r)
+			return err
+		}
+		if err != nil {
+			return fmt.Errorf("collecting logs from the guest: %w", err)
+		}
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		if err := unpackLog(root, header.Name, in); err != nil {
+			return fmt.Errorf("collecting a log from the guest: %w", err)
+		}
+	}
+}
+
+func openDir(path string) (*os.Root, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(path)
+}
+
+func unpackLog(root *os.Root, name string, in io.Reader) error {
+	if err := root.MkdirAll(filepath.Dir(filepath.Clean(name)), 0o755); err != nil {
+		return err
+	}
+	f, err := root.Create(filepath.Clean(name))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, in)
+	return errors.Join(err, f.Close())
+}

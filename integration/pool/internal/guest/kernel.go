@@ -1,0 +1,117 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Machine is one guest as the host starts it.
+type Machine struct {
+	System System
+	// Name is different for each guest of a directory Dir.
+	Name string
+	// Dir is a directory for the guest's sockets; it has a short path.
+	Dir string
+	// Memory is the size of the guest's memory in MiB. The host spends what the guest uses.
+	Memory int
+	// Disk is a file that MakeDisk made.
+	Disk string
+	// Init is the program that is the guest's first process; its arguments are Verb and Config.
+	Init string
+	// Config is the path of a Config.
+	Config string
+	// MAC is the hardware address of the guest's network device.
+	MAC string
+	// Wire is the guest's end of its network; nil is none.
+	Wire *os.File `json:"-"`
+	// Console takes what kernel and first process print.
+	Console io.Writer `json:"-"`
+}
+
+// Verb is the verb of the program Init under which it is a guest's first process.
+const Verb = "guest-init"
+
+// wireFD is the number that Wire has in the kernel: the first of exec.Cmd's ExtraFiles.
+const wireFD = 3
+
+// commandLine are the kernel's arguments; those behind "--" are its first process's.
+func (m Machine) commandLine() []string {
+	args := []string{
+		fmt.Sprintf("mem=%dM", m.Memory), "seccomp=on", "umid=" + m.Name, "uml_dir=" + m.Dir,
+		// The first root is the host's, because the init is there; it changes to the guest's.
+		"root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "init=" + m.Init,
+		"con=null", "con0=null,fd:1", "ssl=null", "quiet", "panic=-1", "ubd0=" + m.Disk,
+	}
+	if m.Wire != nil {
+		args = append(args, fmt.Sprintf("vec0:transport=fd,fd=%d,mac=%s,depth=64", wireFD, m.MAC))
+	}
+	return append(args, "--", Verb, m.Config)
+}
+
+// spareMemory is the room beside a guest's memory that its file system must have, in bytes.
+const spareMemory = 64 << 20
+
+// memoryDir is the directory in which the kernel makes the file that is the guest's memory: in the host's memory if it has
+// room there, because a file on a disk would be written back all the time.
+func memoryDir(mib int, fallback string) string {
+	const shm = "/dev/shm"
+	var fs unix.Statfs_t
+	if err := unix.Statfs(shm, &fs); err != nil || fs.Flags&unix.ST_NOEXEC != 0 || fs.Bavail*uint64(fs.Bsize) < uint64(mib)<<20+spareMemory {
+		return fallback
+	}
+	return shm
+}
+
+// Run boots the guest and returns when it has ended. The end of ctx ends it at once; Halt ends it in order.
+func (m Machine) Run(ctx context.Context) error {
+	// A kernel that was killed leaves its sockets.
+	if err := os.RemoveAll(filepath.Join(m.Dir, m.Name)); err != nil {
+		return fmt.Errorf("starting the guest %s: %w", m.Name, err)
+	}
+	if err := os.MkdirAll(m.Dir, 0o755); err != nil {
+		return fmt.Errorf("starting the guest %s: %w", m.Name, err)
+	}
+	cmd := exec.CommandContext(ctx, m.System.Kernel, m.commandLine()...)
+	cmd.Env = []string{"TMPDIR=" + memoryDir(m.Memory, filepath.Dir(m.Disk)), "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "TERM=dumb"}
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = m.Console, m.Console
+	if m.Wire != nil {
+		cmd.ExtraFiles = []*os.File{m.Wire}
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	// The kernel of the host ties the signal to the end of the thread that started the guest (prctl(2)).
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("the guest %s has ended: %w", m.Name, err)
+	}
+	return nil
+}
+
+// Check finds out whether this machine can run guests, by the kernel's own test of it, and says why not.
+func (s System) Check(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, s.Kernel, "--version")
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	var exit *exec.ExitError
+	reason := strings.TrimSpace(string(out))
+	if !errors.As(err, &exit) || reason == "" {
+		reason = err.Error()
+	}
+	return fmt.Errorf("this machine cannot run guests: %s: %s", s.Kernel, reason)
+}
