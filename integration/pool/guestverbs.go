@@ -128,8 +128,10 @@ func forward(dir statedir.Dir, verb string, args []string) (int, error) {
 
 // guestPath is a directory of the host as the guest sees it.
 func guestPath(dir statedir.Dir, path string) string {
-	if path == dir.Module || strings.HasPrefix(path, dir.Module+"/") {
-		return path
+	for _, same := range []string{dir.Module, dir.Root} {
+		if path == same || strings.HasPrefix(path, same+"/") {
+			return path
+		}
 	}
 	return inGuest(path)
 }

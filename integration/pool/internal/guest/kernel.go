@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"podstarter/integration/pool/internal/statedir"
 )
 
 // A Machine is one guest as the host starts it.
@@ -81,13 +84,21 @@ func (m Machine) Run(ctx context.Context) error {
 	if err := os.MkdirAll(m.Dir, 0o755); err != nil {
 		return fmt.Errorf("starting the guest %s: %w", m.Name, err)
 	}
+	// Every process of the guest has this file, so that two kernels never write to one disk, not even when one is only just
+	// about to end.
+	lock, err := statedir.LockFile(ctx, m.Disk+".lock", func() { slog.Info("waiting for the last processes of the guest before", "guest", m.Name) })
+	if err != nil {
+		return fmt.Errorf("starting the guest %s: %w", m.Name, err)
+	}
+	defer lock.Close()
 	cmd := exec.CommandContext(ctx, m.System.Kernel, m.commandLine()...)
 	cmd.Env = []string{"TMPDIR=" + memoryDir(m.Memory, filepath.Dir(m.Disk)), "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "TERM=dumb"}
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = m.Console, m.Console
 	if m.Wire != nil {
-		cmd.ExtraFiles = []*os.File{m.Wire}
+		cmd.ExtraFiles = append(cmd.ExtraFiles, m.Wire)
 	}
+	cmd.ExtraFiles = append(cmd.ExtraFiles, lock)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	// The kernel of the host ties the signal to the end of the thread that started the guest (prctl(2)).
 	runtime.LockOSThread()
