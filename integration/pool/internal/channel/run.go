@@ -80,9 +80,11 @@ func Run(ctx context.Context, conn net.Conn, cmd Command) (int, error) {
 	return code, nil
 }
 
-func run(outer context.Context, conn net.Conn, cmd Command) (int, error) {
-	ctx, cancel := context.WithCancel(outer)
+func run(ctx context.Context, conn net.Conn, cmd Command) (int, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// The first failure ends the connection, and with it everything else.
+	work, ctx := errgroup.WithContext(ctx)
 	context.AfterFunc(ctx, func() { conn.Close() })
 	text, err := json.Marshal(request{Args: toBytes(cmd.Args), Dir: []byte(cmd.Dir), Env: toBytes(cmd.Env)})
 	if err != nil {
@@ -95,8 +97,6 @@ func run(outer context.Context, conn net.Conn, cmd Command) (int, error) {
 	go c.sendInput(ctx, cmd.Stdin)
 	go c.sendSignals(ctx, cmd.Signals)
 
-	// The first of the three that fails ends the connection, and with it the others.
-	work, _ := errgroup.WithContext(ctx)
 	var status frame
 	for _, s := range []struct {
 		kind  frameType
@@ -105,7 +105,6 @@ func run(outer context.Context, conn net.Conn, cmd Command) (int, error) {
 	}{{frameStdout, c.stdout, cmd.Stdout}, {frameStderr, c.stderr, cmd.Stderr}} {
 		work.Go(func() error {
 			if err := c.passOn(s.kind, s.queue, s.to); err != nil {
-				conn.Close()
 				return fmt.Errorf("writing its output: %w", err)
 			}
 			return nil

@@ -1,0 +1,338 @@
+package channel
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// started runs a shell script whose first line of output says its processes' numbers; it returns them as pidfds. The
+// result of Run comes later.
+func started(t *testing.T, ctx context.Context, run func(context.Context, Command) (int, error), cmd Command) (pids []int, result <-chan string) {
+	t.Helper()
+	reader, writer := io.Pipe()
+	cmd.Stdout = writer
+	done := make(chan string, 1)
+	go func() {
+		code, err := run(ctx, cmd)
+		writer.Close()
+		done <- fmt.Sprint(code, " ", err)
+	}()
+	lines := bufio.NewReader(reader)
+	first, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the script says %q and ends: %s", first, <-done)
+	}
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	for _, f := range strings.Fields(first) {
+		pid, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pidfd(t, pid))
+	}
+	return pids, done
+}
+
+// pidfd is a descriptor for a process that runs, so that its number cannot become another's.
+func pidfd(t *testing.T, pid int) int {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		unix.Close(fd)
+	})
+	return fd
+}
+
+// ended waits for the end of a process; the test hangs, and its stacks are shown, if it does not come.
+func ended(t *testing.T, fd int) {
+	t.Helper()
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+		if n == 1 {
+			return
+		}
+		if !errors.Is(err, unix.EINTR) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func runs(t *testing.T, fd int) bool {
+	t.Helper()
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n == 0
+}
+
+// twoProcesses is a shell with a child, which both ignore polite signals.
+const twoProcesses = `trap '' TERM INT HUP; sleep 1000 & echo $$ $!; wait`
+
+func TestEndOfTheClientKills(t *testing.T) {
+	dial, _ := server(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	pids, result := started(t, ctx, func(ctx context.Context, cmd Command) (int, error) { return Run(ctx, dial(), cmd) },
+		Command{Args: []string{"sh", "-c", twoProcesses}})
+	cancel()
+	for _, pid := range pids {
+		ended(t, pid)
+	}
+	if got, want := <-result, "-1 running sh in the guest: context canceled"; got != want {
+		t.Errorf("Run says %q, want %q", got, want)
+	}
+}
+
+func TestEndOfTheServerKills(t *testing.T) {
+	dial, stop := server(t)
+	pids, result := started(t, t.Context(), func(ctx context.Context, cmd Command) (int, error) { return Run(ctx, dial(), cmd) },
+		Command{Args: []string{"sh", "-c", twoProcesses}})
+	stop()
+	for _, pid := range pids {
+		ended(t, pid)
+	}
+	if got, want := <-result, "-1 running sh in the guest: "+errServerEnds.Error(); got != want {
+		t.Errorf("Run says %q, want %q", got, want)
+	}
+}
+
+// A process in the background that kept the command's output neither delays its end nor survives it, unless it made a
+// session of its own.
+func TestWhatTheCommandLeaves(t *testing.T) {
+	dial, _ := server(t)
+	for _, tc := range []struct {
+		name, script string
+		survives     bool
+	}{
+		{name: "a child", script: `sleep 1000 & echo $!; read line; echo last`},
+		{name: "a daemon", script: `setsid sleep 1000 & echo $!; read line; echo last`, survives: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			stdin, release := io.Pipe()
+			var out bytes.Buffer
+			pids, result := started(t, t.Context(), func(ctx context.Context, cmd Command) (int, error) {
+				cmd.Stdout = io.MultiWriter(cmd.Stdout, &out)
+				return Run(ctx, dial(), cmd)
+			}, Command{Args: []string{"sh", "-c", tc.script}, Stdin: stdin})
+			if tc.survives {
+				waitSession(t, pids[0])
+			}
+			if _, err := io.WriteString(release, "go on\n"); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-result; got != "0 <nil>" {
+				t.Errorf("Run says %q", got)
+			}
+			if !strings.HasSuffix(out.String(), "\nlast\n") {
+				t.Errorf("the output is %q", out.String())
+			}
+			if !tc.survives {
+				ended(t, pids[0])
+			} else if !runs(t, pids[0]) {
+				t.Error("the daemon was killed")
+			}
+		})
+	}
+}
+
+// waitSession waits until the process has a session of its own.
+func waitSession(t *testing.T, fd int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	for line := range strings.Lines(string(text)) {
+		if v, ok := strings.CutPrefix(line, "Pid:"); ok {
+			if pid, err = strconv.Atoi(strings.TrimSpace(v)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for {
+		sid, err := unix.Getsid(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sid == pid {
+			return
+		}
+	}
+}
+
+func TestSignals(t *testing.T) {
+	dial, _ := server(t)
+	for _, tc := range []struct {
+		name, script string
+		signal       syscall.Signal
+		want         string
+	}{
+		{name: "SIGTERM reaches the command", signal: syscall.SIGTERM, want: "143 <nil>",
+			script: `echo $$; exec sleep 1000`},
+		{name: "SIGTERM does not reach its child", signal: syscall.SIGTERM, want: "5 <nil>",
+			script: `sleep 1000 & child=$!; trap 'kill -0 $child && exit 5' TERM; echo $$; wait`},
+		{name: "SIGINT reaches its child", signal: syscall.SIGINT, want: "6 <nil>",
+			script: `trap : INT; sh -c 'trap "exit 6" INT; echo $$; while :; do sleep 0.01; done'`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			signals := make(chan os.Signal, 1)
+			_, result := started(t, t.Context(), func(ctx context.Context, cmd Command) (int, error) { return Run(ctx, dial(), cmd) },
+				Command{Args: []string{"sh", "-c", tc.script}, Signals: signals, Stdin: endless{}})
+			signals <- tc.signal
+			if got := <-result; got != tc.want {
+				t.Errorf("Run says %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// endless is an input that nobody can read to its end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// A command that ends while its input is on the way still has its output and its exit code come back.
+func TestUnreadInput(t *testing.T) {
+	dial, _ := server(t)
+	for range 50 {
+		var out bytes.Buffer
+		code, err := Run(t.Context(), dial(), Command{Args: []string{"sh", "-c", "head -c 65536; exit 4"}, Stdin: endless{}, Stdout: &out})
+		if code != 4 || err != nil || out.Len() != 65536 {
+			t.Fatalf("Run = %d, %v, and %d bytes", code, err, out.Len())
+		}
+	}
+}
+
+// A command may close its input and go on.
+func TestClosedInput(t *testing.T) {
+	dial, _ := server(t)
+	stdin, release := io.Pipe()
+	_, result := started(t, t.Context(), func(ctx context.Context, cmd Command) (int, error) { return Run(ctx, dial(), cmd) },
+		Command{Args: []string{"sh", "-c", "exec <&-; echo $$; sleep 0.1; exit 8"}, Stdin: stdin})
+	for range 4 {
+		if _, err := release.Write(make([]byte, chunkSize)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := <-result; got != "8 <nil>" {
+		t.Errorf("Run says %q", got)
+	}
+}
+
+// digest counts and hashes what is written to it.
+type digest struct {
+	hash hash.Hash
+	n    int
+}
+
+func (d *digest) Write(p []byte) (int, error) {
+	d.n += len(p)
+	return d.hash.Write(p)
+}
+
+// Both streams at once, larger than all buffers, from many commands at once; each ends at once after its last byte.
+func TestLargeOutput(t *testing.T) {
+	dial, _ := server(t)
+	const lines, commands = 200_000, 8
+	want := sha256.New()
+	for i := range lines {
+		fmt.Fprintln(want, i+1)
+	}
+	var wait sync.WaitGroup
+	for range commands {
+		conn := dial()
+		wait.Go(func() {
+			out, errs := &digest{hash: sha256.New()}, &digest{hash: sha256.New()}
+			code, err := Run(t.Context(), conn, Command{Args: []string{"sh", "-c", "seq 200000 & seq 200000 >&2; wait; exit 1"}, Stdout: out, Stderr: errs})
+			if code != 1 || err != nil {
+				t.Errorf("Run = %d, %v", code, err)
+			}
+			for _, d := range []*digest{out, errs} {
+				if !bytes.Equal(d.hash.Sum(nil), want.Sum(nil)) {
+					t.Errorf("%d bytes came, and not those that were written", d.n)
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// Input goes there and comes back whole, to its end.
+func TestLargeInput(t *testing.T) {
+	dial, _ := server(t)
+	text := bytes.Repeat([]byte("0123456789abcdef\n"), 500_000)
+	var out bytes.Buffer
+	code, err := Run(t.Context(), dial(), Command{Args: []string{"cat"}, Stdin: bytes.NewReader(text), Stdout: &out})
+	if code != 0 || err != nil || !bytes.Equal(out.Bytes(), text) {
+		t.Errorf("Run = %d, %v, and %d of %d bytes", code, err, out.Len(), len(text))
+	}
+}
+
+// gate is an output that takes nothing before it is opened.
+type gate struct {
+	open chan struct{}
+	n    int
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	<-g.open
+	g.n += len(p)
+	return len(p), nil
+}
+
+// A stream that nobody takes does not hold up the other, and is whole in the end.
+func TestOneStreamWaits(t *testing.T) {
+	dial, _ := server(t)
+	const size = 8 << 20
+	held := &gate{open: make(chan struct{})}
+	errs := &lastByte{want: '!', seen: func() { close(held.open) }}
+	code, err := Run(t.Context(), dial(), Command{Args: []string{"sh", "-c", "head -c 8388608 /dev/zero & (head -c 8388608 /dev/zero; echo !) >&2; wait"}, Stdout: held, Stderr: errs})
+	if code != 0 || err != nil || held.n != size {
+		t.Errorf("Run = %d, %v, and %d of %d bytes", code, err, held.n, size)
+	}
+}
+
+// lastByte calls seen when the byte comes.
+type lastByte struct {
+	want byte
+	seen func()
+}
+
+func (l *lastByte) Write(p []byte) (int, error) {
+	if bytes.IndexByte(p, l.want) >= 0 {
+		l.seen()
+	}
+	return len(p), nil
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	dial, _ := server(t)
+	code, err := Run(t.Context(), dial(), Command{Args: []string{"yes"}, Stdout: fullDisk{}})
+	if code != -1 || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Run = %d, %v", code, err)
+	}
+}
