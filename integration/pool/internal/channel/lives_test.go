@@ -189,8 +189,8 @@ func TestSignals(t *testing.T) {
 	}{
 		{name: "SIGTERM reaches the command", signal: syscall.SIGTERM, want: "143 <nil>",
 			script: `echo $$; exec sleep 1000`},
-		{name: "SIGTERM does not reach its child", signal: syscall.SIGTERM, want: "5 <nil>",
-			script: `sleep 1000 & child=$!; trap 'kill -0 $child && exit 5' TERM; echo $$; wait`},
+		{name: "SIGTERM does not reach its child", signal: syscall.SIGTERM, want: "137 <nil>",
+			script: `sleep 1000 & child=$!; trap 'kill -KILL $child; wait $child; exit $?' TERM; echo $$; wait`},
 		{name: "SIGINT reaches its child", signal: syscall.SIGINT, want: "6 <nil>",
 			script: `trap : INT; sh -c 'trap "exit 6" INT; echo $$; while :; do sleep 0.01; done'`},
 	} {

@@ -193,7 +193,7 @@ func (s *session) wait(ctx context.Context) (syscall.WaitStatus, error) {
 	return status, nil
 }
 
-// steer passes on signals until the command's first process has ended. It kills the process group when the context ends.
+// steer passes on signals until the command's first process has ended. It kills that process when the context ends.
 func (s *session) steer(ctx context.Context) {
 	pid := s.cmd.Process.Pid
 	exited := make(chan struct{})
@@ -214,7 +214,7 @@ func (s *session) steer(ctx context.Context) {
 			}
 			_ = unix.Kill(target, signal)
 		case <-ctx.Done():
-			_ = unix.Kill(-pid, unix.SIGKILL)
+			_ = unix.Kill(pid, unix.SIGKILL)
 			<-exited
 			return
 		case <-exited:

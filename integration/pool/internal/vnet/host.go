@@ -29,11 +29,20 @@ var hostMAC = mac{0x02, 0x00, 0x00, 0x00, 0x00, 0x01}
 // nic is the number of a stack's only network device.
 const nic tcpip.NICID = 1
 
-// A connection on which the guest says nothing for silence, and answers none of the probes that follow, ends.
+// A connection on which the guest says nothing for silence, and answers none of the probes that follow, ends: after two and
+// a half minutes, because guests stand still for long on a busy machine.
 const (
 	silence    = 30 * time.Second
 	probeEvery = 10 * time.Second
-	probes     = 3
+	probes     = 12
+)
+
+// The host asks for a guest's hardware address for three seconds, so often that it notices soon when a guest has booted. A
+// guest that was there before has half a minute to answer.
+const (
+	askEvery  = 200 * time.Millisecond
+	asks      = 15
+	asksAgain = 150
 )
 
 // host is a TCP stack of this process on the network.
@@ -62,6 +71,7 @@ func newStack(link stack.LinkEndpoint, address netip.Prefix) (*stack.Stack, erro
 	s := stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, arp.NewProtocol},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, icmp.NewProtocol4},
+		NUDConfigs:         stack.NUDConfigurations{RetransmitTimer: askEvery, MaxMulticastProbes: asks, MaxUnicastProbes: asksAgain},
 	})
 	fail := func(what string, err tcpip.Error) (*stack.Stack, error) {
 		s.Destroy()

@@ -180,8 +180,9 @@ func (n *Network) unknown(name string) error {
 	return fmt.Errorf("the network has no %q, only %s", name, strings.Join(names, ", "))
 }
 
-// DialContext connects to a port of a guest, such as "198.18.0.2:22"; network is "tcp" or "tcp4". The connection ends when
-// the guest has been silent for a minute.
+// DialContext connects to a port of a guest, such as "198.18.0.2:22"; network is "tcp" or "tcp4". It waits up to
+// three seconds for a guest that has not booted yet. The connection ends when the guest does not answer for two and a half
+// minutes.
 func (n *Network) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	to, err := netip.ParseAddrPort(address)
 	switch {

@@ -127,3 +127,69 @@ func TestConnections(t *testing.T) {
 		t.Errorf("connecting with an ended context: %v", err)
 	}
 }
+
+// The host waits for a guest that boots.
+func TestGuestThatBoots(t *testing.T) {
+	n := newNetwork(t)
+	witness := attach(t, n, "witness", 9)
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	dialed := make(chan result, 1)
+	go func() {
+		conn, err := n.DialContext(t.Context(), "tcp", "198.18.7.2:7")
+		dialed <- result{conn, err}
+	}()
+	// The host has asked for the guest's hardware address (ARP) when the witness gets a frame.
+	if _, err := witness.conn.Read(make([]byte, 1<<16)); err != nil {
+		t.Fatal(err)
+	}
+	guest(t, n, "one", 2)
+	r := <-dialed
+	echo(t, r.conn, r.err)
+}
+
+// What 64 MiB take from one guest to another, and from the host to a guest.
+func BenchmarkThroughput(b *testing.B) {
+	n := newNetwork(b)
+	one := guest(b, n, "one", 2)
+	two := guest(b, n, "two", 3)
+	listener, err := gonet.ListenTCP(two.stack, tcpip.FullAddress{NIC: nic, Port: 9}, ipv4.ProtocolNumber)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer listener.Close()
+	to := netip.AddrPortFrom(ip(3), 9)
+	for _, from := range []struct {
+		name string
+		dial func() (net.Conn, error)
+	}{
+		{"guest to guest", func() (net.Conn, error) { return one.dial(b.Context(), to) }},
+		{"host to guest", func() (net.Conn, error) { return n.DialContext(b.Context(), "tcp", to.String()) }},
+	} {
+		b.Run(from.name, func(b *testing.B) {
+			const size = 64 << 20
+			b.SetBytes(size)
+			for b.Loop() {
+				conn, err := from.dial()
+				if err != nil {
+					b.Fatal(err)
+				}
+				go func() {
+					defer conn.Close()
+					_, _ = conn.Write(make([]byte, size))
+				}()
+				c, err := listener.Accept()
+				if err != nil {
+					b.Fatal(err)
+				}
+				got, err := io.Copy(io.Discard, c)
+				c.Close()
+				if err != nil || got != size {
+					b.Fatalf("%d bytes came, %v", got, err)
+				}
+			}
+		})
+	}
+}
