@@ -31,10 +31,11 @@ const (
 	guestMemory = 6 << 10
 	// programsEnv names a directory of programs that need not be built. A build takes half a minute in a guest.
 	programsEnv = "PODSTARTER_PROGRAMS"
-	// guestNet is the network of the guests, guestAddress the address of the first. The host is not connected to it, only
-	// the daemon that owns the guests. The range is for benchmarks of network devices (RFC 2544).
+	// guestNet is the network of the guests, guestAddress the address of the first. The host is not connected to it: guestHost
+	// is the daemon that owns the guests. The range is for benchmarks of network devices (RFC 2544).
 	guestNet     = "198.18.0.0/24"
 	guestAddress = "198.18.0.2"
+	guestHost    = "198.18.0.1"
 	guestPrefix  = "/24"
 	guestMAC     = "52:54:00:12:00:02"
 )
@@ -60,7 +61,9 @@ func (p *pool) upGuest(ctx context.Context, args []string) error {
 	if err := p.runShort(ctx, "sh", "-c", "echo 2 >/proc/sys/vm/drop_caches"); err != nil {
 		return err
 	}
-	code, err := runInGuest(ctx, p.dir, append([]string{inGuest(p.dir.Path("bin", "pool")), "up"}, args...))
+	code, err := command{
+		dir: p.dir, args: append([]string{inGuest(p.dir.Path("bin", "pool")), "up"}, args...), stdout: os.Stdout, stderr: os.Stderr,
+	}.run(ctx)
 	if err == nil && code != 0 {
 		err = errors.New("the pool in the guest did not come up")
 	}
@@ -124,7 +127,7 @@ func (p *pool) startGuest(ctx context.Context, system guest.System) error {
 	config := guest.Config{
 		Hostname: guestName, Root: system.Root, Shares: shares, Private: []string{p.dir.Root},
 		Network: &guest.Network{Address: guestAddress + guestPrefix},
-		Args:    []string{inGuest(self), guestServeVerb, guestAddress},
+		Args:    []string{inGuest(self), guestServeVerb, guestAddress, guestHost},
 	}
 	host := guest.Host{Socket: guestSocket(p.dir), Guests: []guest.Placed{{
 		Machine: guest.Machine{
@@ -159,11 +162,21 @@ func (p *pool) waitGuest(ctx context.Context) error {
 	return cluster.Poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
 		if _, ok := p.daemons.Running(guestsDaemon); !ok {
 			cancel()
-			return false, fmt.Errorf("the guest has ended; see %s", log)
+			return false, fmt.Errorf("the guest ended before it took a command; its last words: %s", lastWords(log))
 		}
 		err := p.runShort(ctx, "true")
 		return err == nil, err
 	})
+}
+
+// lastWords is the end of a log, in which the kernel says why it cannot run on this machine.
+func lastWords(log string) string {
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-8):], "\n")
 }
 
 // guestShares are the host's directories that the guest needs: the checkout, the cache, and those of the Go command, which

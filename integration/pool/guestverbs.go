@@ -25,7 +25,7 @@ import (
 const (
 	// guestRunVerb is the daemon that owns the guests: the path of a guest.Host.
 	guestRunVerb = "guest-run"
-	// guestServeVerb is the server of commands in a guest: the address to listen on.
+	// guestServeVerb is the server of commands in a guest: the address to listen on, and that of the only client.
 	guestServeVerb = "guest-serve"
 )
 
@@ -50,14 +50,39 @@ func guestRun(args []string) error {
 
 // guestServe is the body of guestServeVerb.
 func guestServe(args []string) error {
-	if len(args) != 1 {
+	if len(args) != 2 {
 		return errUsage
+	}
+	client, err := netip.ParseAddr(args[1])
+	if err != nil {
+		return fmt.Errorf("whose commands to take: %w", err)
 	}
 	listener, err := net.Listen("tcp4", net.JoinHostPort(args[0], strconv.Itoa(guest.Port)))
 	if err != nil {
 		return fmt.Errorf("listening for the host's commands: %w", err)
 	}
-	return channel.Serve(context.Background(), listener)
+	return channel.Serve(context.Background(), onlyFrom{listener, client})
+}
+
+// onlyFrom is a listener that takes the connections of one machine. The jobs of the tests can connect to every port of
+// their node, and commands run as root.
+type onlyFrom struct {
+	net.Listener
+	client netip.Addr
+}
+
+func (l onlyFrom) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		from, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+		if err == nil && from.Addr() == l.client {
+			return conn, nil
+		}
+		conn.Close()
+	}
 }
 
 // command is a command in the guest of a pool.

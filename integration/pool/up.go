@@ -131,6 +131,7 @@ func (p *pool) choose(args []string) error {
 	if s.Mode == "" {
 		s.Mode = modeShared
 	}
+	wasGuest := s.Guest
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	flags.BoolVar(&s.Stock, "stock", s.Stock, "a second execution point, with the stock starter")
 	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
@@ -154,6 +155,9 @@ func (p *pool) choose(args []string) error {
 	})
 	if given["condor"] && !given["ap-condor"] || s.APCondor == s.Condor {
 		s.APCondor = ""
+	}
+	if wasGuest && !s.Guest {
+		return errors.New("the pool runs in a guest; stop it with `down` before one without a guest is started")
 	}
 	for _, version := range s.Versions() {
 		if _, ok := condorRoots[version]; !ok {

@@ -1,0 +1,55 @@
+package guest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCommandLine(t *testing.T) {
+	m := Machine{
+		Name: "one", Dir: "/run/x/guests", Memory: 512, Disk: "/state/disk", MAC: "52:54:00:12:00:02",
+		Init: "/state/bin/pool", Config: "/state/config.json",
+	}
+	first := []string{
+		"mem=512M", "seccomp=on", "umid=one", "uml_dir=/run/x/guests", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+		"init=/state/bin/pool", "con=null", "con0=null,fd:1", "ssl=null", "quiet", "panic=-1", "ubd0=/state/disk",
+	}
+	last := []string{"--", "guest-init", "/state/config.json"}
+	if diff := cmp.Diff(append(first[:len(first):len(first)], last...), m.commandLine()); diff != "" {
+		t.Errorf("without a network (-want +got):\n%s", diff)
+	}
+	m.Wire = os.Stdin
+	want := append(append(first[:len(first):len(first)], "vec0:transport=fd,fd=3,mac=52:54:00:12:00:02,depth=64"), last...)
+	if diff := cmp.Diff(want, m.commandLine()); diff != "" {
+		t.Errorf("with a network (-want +got):\n%s", diff)
+	}
+}
+
+// No machine has this much memory, so none has room for it in /dev/shm.
+func TestMemoryThatHasNoRoom(t *testing.T) {
+	const exbibyte = 1 << 40 // in MiB
+	if got := memoryDir(exbibyte, "/fallback"); got != "/fallback" {
+		t.Errorf("an EiB of memory goes to %s", got)
+	}
+}
+
+func TestConfigRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.json")
+	want := Config{
+		Hostname: "one", Root: "/cache/root", Shares: []Share{{"/a", ReadOnly}, {"/b", Layered}}, Private: []string{"/b/c"},
+		Network: &Network{Address: "198.18.0.2/24", MTU: 1400}, Args: []string{"server", "x"}, Env: []string{"A=b"},
+	}
+	if err := want.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the configuration changed on the way (-want +got):\n%s", diff)
+	}
+}
