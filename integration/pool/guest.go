@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,13 +63,46 @@ func (p *pool) upGuest(ctx context.Context, args []string) error {
 	if err := p.runShort(ctx, "sh", "-c", "echo 2 >/proc/sys/vm/drop_caches"); err != nil {
 		return err
 	}
+	if err := p.installInGuest(ctx); err != nil {
+		return err
+	}
 	code, err := command{
-		dir: p.dir, args: append([]string{inGuest(p.dir.Path("bin", "pool")), "up"}, args...), stdout: os.Stdout, stderr: os.Stderr,
+		dir: p.dir, args: append([]string{p.dir.Path("bin", "pool"), "up"}, args...), stdout: os.Stdout, stderr: os.Stderr,
 	}.run(ctx)
 	if err == nil && code != 0 {
 		err = errors.New("the pool in the guest did not come up")
 	}
 	return err
+}
+
+// installInGuest puts this program into the guest's own state directory. It could be run from where the host has it, but a
+// guest keeps the old contents of a file that it uses when the host replaces the file.
+func (p *pool) installInGuest(ctx context.Context) error {
+	program := p.dir.Path("bin", "pool")
+	data, err := os.ReadFile(program)
+	if err != nil {
+		return fmt.Errorf("reading this program: %w", err)
+	}
+	want := fmt.Sprintf("%x", sha256.Sum256(data))
+	var out strings.Builder
+	if _, err := (command{dir: p.dir, args: []string{"sha256sum", program}, stdout: &out}).run(ctx); err != nil {
+		return err
+	}
+	if strings.HasPrefix(out.String(), want) {
+		return nil
+	}
+	const install = `mkdir -p "$1" && cat >"$1/.pool" && chmod 755 "$1/.pool" && mv "$1/.pool" "$1/pool"`
+	var stderr strings.Builder
+	code, err := command{
+		dir: p.dir, args: []string{"sh", "-c", install, "sh", filepath.Dir(program)}, stdin: bytes.NewReader(data), stderr: &stderr,
+	}.run(ctx)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("exit code %d: %s", code, stderr.String())
+	}
+	if err != nil {
+		return fmt.Errorf("copying this program into the guest: %w", err)
+	}
+	return nil
 }
 
 // prepareGuest makes everything that is slow to make, on the host, at the same time: the system, our programs, and what
@@ -123,16 +158,20 @@ func (p *pool) startGuest(ctx context.Context, system guest.System) error {
 	if err != nil {
 		return err
 	}
-	self := p.dir.Path("bin", "pool")
+	// The guest's first process runs from a file of its own, see installInGuest.
+	self, first := p.dir.Path("bin", "pool"), p.dir.Path("guest", "init")
+	if err := copyFile(self, first, 0o755); err != nil {
+		return err
+	}
 	config := guest.Config{
 		Hostname: guestName, Root: system.Root, Shares: shares, Private: []string{p.dir.Root},
 		Network: &guest.Network{Address: guestAddress + guestPrefix},
-		Args:    []string{inGuest(self), guestServeVerb, guestAddress, guestHost},
+		Args:    []string{inGuest(first), guestServeVerb, guestAddress, guestHost},
 	}
 	host := guest.Host{Socket: guestSocket(p.dir), Guests: []guest.Placed{{
 		Machine: guest.Machine{
 			System: system, Name: guestName, Dir: p.dir.Run("guests"), Memory: guestMemory, Disk: disk, MAC: guestMAC,
-			Init: self, Config: p.dir.Path("guest", "config.json"),
+			Init: first, Config: p.dir.Path("guest", "config.json"),
 		},
 		Address: guestAddress,
 	}}}

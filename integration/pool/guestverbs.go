@@ -148,7 +148,7 @@ func forward(dir statedir.Dir, verb string, args []string) (int, error) {
 		}
 		return 0, collectGuestLogs(context.Background(), dir, args[0])
 	}
-	return runInGuest(context.Background(), dir, append([]string{inGuest(dir.Path("bin", "pool")), verb}, args...))
+	return runInGuest(context.Background(), dir, append([]string{dir.Path("bin", "pool"), verb}, args...))
 }
 
 // guestPath is a directory of the host as the guest sees it.

@@ -44,6 +44,9 @@ func FindCgroups(name string) (CgroupTree, error) {
 	return t, nil
 }
 
+// Unified says whether cgroup v2 is the machine's only hierarchy.
+func (t CgroupTree) Unified() bool { return len(t.hierarchies) == 1 && t.hierarchies[0].unified }
+
 // Make makes the tree's directories, with every available controller.
 func (t CgroupTree) Make() error {
 	for _, h := range t.hierarchies {

@@ -264,7 +264,7 @@ func (n Node) kubeletConfig() map[string]any {
 		"authorization":            m{"mode": "Webhook"},
 		"containerRuntimeEndpoint": "unix://" + n.ContainerdSocket(),
 		"cgroupDriver":             "cgroupfs", "cgroupRoot": "/" + n.Cgroups.Name, "failCgroupV1": false, "failSwapOn": false,
-		"enforceNodeAllocatable": []string{}, "localStorageCapacityIsolation": false, "makeIPTablesUtilChains": false,
+		"enforceNodeAllocatable": []string{}, "localStorageCapacityIsolation": n.Cgroups.Unified(), "makeIPTablesUtilChains": false,
 		// A test machine may have little room left; an eviction would help nobody here.
 		"evictionHard":                m{"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "0%", "imagefs.available": "1%"},
 		"imageGCHighThresholdPercent": 100,
