@@ -132,3 +132,24 @@ func TestRemoveIdle(t *testing.T) {
 		t.Error("the directory stays when nothing in it is used")
 	}
 }
+
+func TestUnified(t *testing.T) {
+	v1, v2 := hierarchy{mount: "/a"}, hierarchy{mount: "/b", unified: true}
+	for _, tc := range []struct {
+		name string
+		tree CgroupTree
+		want bool
+	}{
+		{"v2", CgroupTree{hierarchies: []hierarchy{v2}}, true},
+		{"v1", CgroupTree{hierarchies: []hierarchy{v1}}, false},
+		{"hybrid", CgroupTree{hierarchies: []hierarchy{v1, v2}}, false},
+		{"hybrid, v2 first", CgroupTree{hierarchies: []hierarchy{v2, v1}}, false},
+		{"none", CgroupTree{}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := tc.tree.Unified(); got != tc.want {
+				t.Errorf("Unified = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

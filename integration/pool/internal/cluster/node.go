@@ -264,7 +264,10 @@ func (n Node) kubeletConfig() map[string]any {
 		"authorization":            m{"mode": "Webhook"},
 		"containerRuntimeEndpoint": "unix://" + n.ContainerdSocket(),
 		"cgroupDriver":             "cgroupfs", "cgroupRoot": "/" + n.Cgroups.Name, "failCgroupV1": false, "failSwapOn": false,
-		"enforceNodeAllocatable": []string{}, "localStorageCapacityIsolation": n.Cgroups.Unified(), "makeIPTablesUtilChains": false,
+		"enforceNodeAllocatable": []string{}, "makeIPTablesUtilChains": false,
+		// Without it the kubelet does not look at disks, and its eviction manager fails at each look at anything. A guest has a
+		// disk of its own; a host's is the business of others.
+		"localStorageCapacityIsolation": n.Cgroups.Unified(),
 		// A test machine may have little room left; an eviction would help nobody here.
 		"evictionHard":                m{"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "0%", "imagefs.available": "1%"},
 		"imageGCHighThresholdPercent": 100,

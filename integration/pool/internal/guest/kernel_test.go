@@ -3,6 +3,7 @@ package guest
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,5 +52,29 @@ func TestConfigRoundTrip(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the configuration changed on the way (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, tc := range []struct{ name, kernel, err string }{
+		{"runs", "#!/bin/sh\necho 7.2\n", ""},
+		{"says why not", "#!/bin/sh\necho no seccomp here >&2\nexit 1\n", ": no seccomp here"},
+		{"says nothing", "#!/bin/sh\nexit 1\n", ": exit status 1"},
+		{"is no program", "", ": permission denied"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := System{Kernel: filepath.Join(t.TempDir(), "linux")}
+			mode := os.FileMode(0o755)
+			if tc.kernel == "" {
+				mode = 0o644
+			}
+			if err := os.WriteFile(s.Kernel, []byte(tc.kernel), mode); err != nil {
+				t.Fatal(err)
+			}
+			got := errorText(s.Check(t.Context()))
+			if tc.err == "" && got != "" || !strings.HasSuffix(got, tc.err) || tc.err != "" && !strings.HasPrefix(got, "this machine cannot run guests: "+s.Kernel) {
+				t.Errorf("Check: %q, want … %q", got, tc.err)
+			}
+		})
 	}
 }

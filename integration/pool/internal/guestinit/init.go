@@ -4,6 +4,8 @@ package guestinit
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -83,6 +85,11 @@ func setHostname(c guest.Config) error {
 		return err
 	}
 	if err := os.WriteFile("/etc/hostname", []byte(c.Hostname+"\n"), 0o644); err != nil {
+		return err
+	}
+	// Kubernetes tells nodes apart by it (machine-id(5)).
+	sum := sha256.Sum256([]byte(c.Hostname))
+	if err := os.WriteFile("/etc/machine-id", []byte(hex.EncodeToString(sum[:16])+"\n"), 0o444); err != nil {
 		return err
 	}
 	// A name that is not there costs every daemon of HTCondor a minute in getaddrinfo.
