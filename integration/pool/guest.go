@@ -198,10 +198,12 @@ func (p *pool) waitGuest(ctx context.Context) error {
 	log := p.daemons.Log(guestsDaemon)
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, fmt.Errorf("the guest takes no commands within two minutes; see %s", log))
 	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	return cluster.Poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
 		if _, ok := p.daemons.Running(guestsDaemon); !ok {
-			cancel()
-			return false, fmt.Errorf("the guest ended before it took a command; its last words: %s", lastWords(log))
+			end(fmt.Errorf("the guest ended before it took a command; the last lines of %s:\n%s", log, lastWords(log)))
+			return false, nil
 		}
 		err := p.runShort(ctx, "true")
 		return err == nil, err

@@ -144,7 +144,7 @@ func (h Host) serve(ctx context.Context, listener net.Listener, wires Switch) {
 		go func() {
 			defer conn.Close()
 			if err := h.connect(ctx, conn, wires); err != nil {
-				slog.Info("a connection for commands has ended", "err", err)
+				slog.Debug("a connection for commands has ended", "err", err)
 			}
 		}()
 	}

@@ -57,10 +57,12 @@ func mountAll(mounts ...mount) error {
 // configuration, with a layer of the guest's disk over it. The host's is then at guest.HostRoot.
 func buildRoot(c guest.Config) error {
 	root, lower, disk := filepath.Join(stage, "root"), filepath.Join(stage, "lower"), filepath.Join(stage, "disk")
+	// A guest may be killed at any time. Without delayed allocation a file has its contents as soon as it has its name: the
+	// next boot would find unpacked images with empty files otherwise.
 	err := mountAll(
 		mount{source: "proc", target: "/proc", kind: "proc"},
 		mount{source: "stage", target: stage, kind: "tmpfs", data: "mode=755"},
-		mount{source: diskDevice, target: disk, kind: "ext4", data: "noinit_itable"},
+		mount{source: diskDevice, target: disk, kind: "ext4", data: "noinit_itable,nodelalloc"},
 		mount{source: "lower", target: lower, kind: "hostfs", flags: unix.MS_RDONLY, data: c.Root},
 	)
 	if err != nil {
