@@ -174,6 +174,9 @@ func TestHostileClient(t *testing.T) {
 			if f, err := readFrame(conn); err != nil || f.kind != frameFailure {
 				t.Errorf("%q: the server says %q %q, %v", sent.data, byte(f.kind), f.data, err)
 			}
+			if _, err := readFrame(conn); !errors.Is(err, io.EOF) {
+				t.Errorf("%q: after the failure comes %v", sent.data, err)
+			}
 			conn.Close()
 		}
 	})

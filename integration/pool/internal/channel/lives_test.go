@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"net"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -107,6 +109,9 @@ func TestEndOfTheServerKills(t *testing.T) {
 	pids, result := started(t, t.Context(), func(ctx context.Context, cmd Command) (int, error) { return Run(ctx, dial(), cmd) },
 		Command{Args: []string{"sh", "-c", twoProcesses}})
 	stop()
+	if runs(t, pids[0]) {
+		t.Error("the server ends before the command")
+	}
 	for _, pid := range pids {
 		ended(t, pid)
 	}
@@ -248,6 +253,78 @@ type digest struct {
 func (d *digest) Write(p []byte) (int, error) {
 	d.n += len(p)
 	return d.hash.Write(p)
+}
+
+func TestManyAtOnce(t *testing.T) {
+	dial, _ := server(t)
+	const commands = 30
+	var inputs [commands]*io.PipeWriter
+	var results [commands]<-chan string
+	for i := range commands {
+		stdin, release := io.Pipe()
+		inputs[i] = release
+		_, results[i] = started(t, t.Context(), func(ctx context.Context, cmd Command) (int, error) { return Run(ctx, dial(), cmd) },
+			Command{Args: []string{"sh", "-c", "echo $$; read code; exit $code"}, Stdin: stdin})
+	}
+	for i, in := range inputs {
+		fmt.Fprintln(in, i)
+	}
+	for i, result := range results {
+		if got, want := <-result, fmt.Sprintf("%d <nil>", i); got != want {
+			t.Errorf("command %d: Run says %q", i, got)
+		}
+	}
+}
+
+// A connection whose closing is seen.
+type watched struct {
+	net.Conn
+	ended  atomic.Bool
+	closed func(ended bool)
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if errors.Is(err, io.EOF) {
+		w.ended.Store(true)
+	}
+	return n, err
+}
+
+func (w *watched) Close() error {
+	w.closed(w.ended.Load())
+	return w.Conn.Close()
+}
+
+// The server closes last: what the client has not yet received would be lost if it sent something to a closed connection.
+func TestClientClosesFirst(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for _, args := range [][]string{{"true"}, {"/no/such"}} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			conn, err := listener.Accept()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			serveConn(t.Context(), &watched{Conn: conn, closed: func(ended bool) {
+				if !ended {
+					t.Errorf("%q: the server closes first", args)
+				}
+			}})
+		}()
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = Run(t.Context(), conn, Command{Args: args})
+		<-done
+	}
 }
 
 // Both streams at once, larger than all buffers, from many commands at once; each ends at once after its last byte.
