@@ -2,16 +2,12 @@ package vnet
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"syscall"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
-	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/link/channel"
 	"gvisor.dev/gvisor/pkg/tcpip/link/ethernet"
@@ -20,7 +16,6 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
-	"gvisor.dev/gvisor/pkg/waiter"
 )
 
 // hostMAC is locally administered (IEEE 802), as those of the guests should be.
@@ -28,14 +23,6 @@ var hostMAC = mac{0x02, 0x00, 0x00, 0x00, 0x00, 0x01}
 
 // nic is the number of a stack's only network device.
 const nic tcpip.NICID = 1
-
-// A connection on which the guest says nothing for silence, and answers none of the probes that follow, ends: after two and
-// a half minutes, because guests stand still for long on a busy machine.
-const (
-	silence    = 30 * time.Second
-	probeEvery = 10 * time.Second
-	probes     = 12
-)
 
 // The host asks for a guest's hardware address for three seconds, so often that it notices soon when a guest has booted. A
 // guest that was there before has half a minute to answer.
@@ -115,68 +102,30 @@ func (h *host) send(forward func(frame []byte)) {
 	}
 }
 
+// neighbour is the hardware address of a guest that the host has talked to.
+func (h *host) neighbour(address netip.Addr) (mac, bool) {
+	// An error means that the stack is closed.
+	known, _ := h.stack.Neighbors(nic, ipv4.ProtocolNumber)
+	for _, k := range known {
+		if k.Addr == tcpip.AddrFrom4(address.As4()) && len(k.LinkAddr) == macSize {
+			return mac([]byte(k.LinkAddr)), true
+		}
+	}
+	return mac{}, false
+}
+
+// forget makes the host ask anew for what has this hardware address: a guest that boots again answers much later than
+// one that is there.
+func (h *host) forget(guest mac) {
+	known, _ := h.stack.Neighbors(nic, ipv4.ProtocolNumber)
+	for _, k := range known {
+		if k.LinkAddr == tcpip.LinkAddress(guest[:]) {
+			_ = h.stack.RemoveNeighbor(nic, ipv4.ProtocolNumber, k.Addr)
+		}
+	}
+}
+
 func (h *host) close() {
 	h.cancel()
 	h.stack.Destroy()
-}
-
-// dial connects. gonet has a function for it, which cannot ask for probes of a silent connection.
-func (h *host) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var queue waiter.Queue
-	endpoint, failure := h.stack.NewEndpoint(tcp.ProtocolNumber, ipv4.ProtocolNumber, &queue)
-	if failure != nil {
-		return nil, errors.New(failure.String())
-	}
-	connected := false
-	defer func() {
-		if !connected {
-			endpoint.Close()
-		}
-	}()
-	if failure := probe(endpoint); failure != nil {
-		return nil, fmt.Errorf("asking for probes of a silent connection: %s", failure)
-	}
-	entry, writable := waiter.NewChannelEntry(waiter.WritableEvents | waiter.EventErr | waiter.EventHUp)
-	queue.EventRegister(&entry)
-	defer queue.EventUnregister(&entry)
-	failure = endpoint.Connect(tcpip.FullAddress{NIC: nic, Addr: tcpip.AddrFrom4(to.Addr().As4()), Port: to.Port()})
-	if _, started := failure.(*tcpip.ErrConnectStarted); started {
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-h.ctx.Done():
-			return nil, net.ErrClosed
-		case <-writable:
-		}
-		failure = endpoint.LastError()
-	}
-	switch failure.(type) {
-	case nil:
-	case *tcpip.ErrConnectionRefused:
-		return nil, syscall.ECONNREFUSED
-	case *tcpip.ErrHostUnreachable:
-		return nil, syscall.EHOSTUNREACH
-	case *tcpip.ErrTimeout:
-		return nil, syscall.ETIMEDOUT
-	default:
-		return nil, errors.New(failure.String())
-	}
-	connected = true
-	return gonet.NewTCPConn(&queue, endpoint), nil
-}
-
-// probe makes an endpoint look whether the other side is still there.
-func probe(endpoint tcpip.Endpoint) tcpip.Error {
-	endpoint.SocketOptions().SetKeepAlive(true)
-	idle, interval := tcpip.KeepaliveIdleOption(silence), tcpip.KeepaliveIntervalOption(probeEvery)
-	if err := endpoint.SetSockOpt(&idle); err != nil {
-		return err
-	}
-	if err := endpoint.SetSockOpt(&interval); err != nil {
-		return err
-	}
-	return endpoint.SetSockOptInt(tcpip.KeepaliveCountOption, probes)
 }

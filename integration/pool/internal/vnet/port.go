@@ -29,12 +29,17 @@ type port struct {
 	queue  chan []byte
 	done   chan struct{}
 	close  func()
+	// connections are those of the host to this guest. They belong to Network.mu.
+	connections map[*connection]bool
 }
 
 func newPort(name string) *port {
-	p := &port{name: name, queue: make(chan []byte, queued), done: make(chan struct{})}
+	p := &port{name: name, queue: make(chan []byte, queued), done: make(chan struct{}), connections: map[*connection]bool{}}
 	p.close = sync.OnceFunc(func() {
 		close(p.done)
+		for conn := range p.connections {
+			conn.abort()
+		}
 		if p.socket != nil {
 			p.socket.Close()
 		}

@@ -114,7 +114,7 @@ func (n *Network) Attach(name string, address net.HardwareAddr) (*os.File, error
 	return guest, nil
 }
 
-// Detach takes a guest off the network. What it is cut off from remains, for the case that it comes back.
+// Detach takes a guest off the network, and ends the host's connections to it. What it is cut off from remains, for the case that it comes back.
 func (n *Network) Detach(name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -122,6 +122,7 @@ func (n *Network) Detach(name string) error {
 		if p.name == name && name != Host {
 			delete(n.ports, address)
 			p.close()
+			n.host.forget(address)
 			return nil
 		}
 	}
@@ -192,12 +193,34 @@ func (n *Network) DialContext(ctx context.Context, network, address string) (net
 	case !n.host.subnet.Contains(to.Addr()):
 		err = fmt.Errorf("the network is %s", n.host.subnet)
 	default:
-		var conn net.Conn
+		var conn *connection
 		if conn, err = n.host.dial(ctx, to); err == nil {
+			err = n.own(conn, to.Addr())
+		}
+		if err == nil {
 			return conn, nil
 		}
 	}
 	return nil, fmt.Errorf("connecting to the guest at %s: %w", address, err)
+}
+
+// own makes a connection of the host end with the port of its guest.
+func (n *Network) own(conn *connection, address netip.Addr) error {
+	mac, known := n.host.neighbour(address)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.ports[mac]
+	if !known || p == nil {
+		conn.abort()
+		return errors.New("the guest was detached")
+	}
+	p.connections[conn] = true
+	conn.release = func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(p.connections, conn)
+	}
+	return nil
 }
 
 // Close detaches everything and ends the host's connections.

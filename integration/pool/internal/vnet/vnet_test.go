@@ -150,6 +150,37 @@ func TestGuestThatBoots(t *testing.T) {
 	echo(t, r.conn, r.err)
 }
 
+// A connection to a guest ends with it, at once.
+func TestConnectionToAGuestThatEnds(t *testing.T) {
+	n := newNetwork(t)
+	guest(t, n, "one", 2)
+	guest(t, n, "two", 3)
+	conn, err := n.DialContext(t.Context(), "tcp", "198.18.7.2:7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := n.DialContext(t.Context(), "tcp", "198.18.7.3:7")
+	read := make(chan error, 1)
+	go func() {
+		_, err := conn.Read(make([]byte, 1))
+		read <- err
+	}()
+	if err := n.Detach("one"); err != nil {
+		t.Error(err)
+	}
+	if err := <-read; err == nil {
+		t.Error("a byte comes from a guest that said nothing")
+	}
+	conn.Close()
+	if _, known := n.host.neighbour(ip(2)); known {
+		t.Error("the host still knows where the guest was")
+	}
+	echo(t, other, err)
+	if got := len(n.ports[mac(address(3))].connections); got > 0 {
+		t.Errorf("%d closed connections are remembered", got)
+	}
+}
+
 // What 64 MiB take from one guest to another, and from the host to a guest.
 func BenchmarkThroughput(b *testing.B) {
 	n := newNetwork(b)
