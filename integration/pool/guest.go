@@ -59,8 +59,7 @@ func (p *pool) upGuest(ctx context.Context, args []string) error {
 	if err := p.progress.step(ctx, "guest", func(ctx context.Context) error { return p.startGuest(ctx, system) }); err != nil {
 		return err
 	}
-	// A guest does not notice what the host adds to a directory that it has looked at.
-	if err := p.runShort(ctx, "sh", "-c", "echo 2 >/proc/sys/vm/drop_caches"); err != nil {
+	if err := refreshGuest(ctx, p.dir); err != nil {
 		return err
 	}
 	if err := p.installInGuest(ctx); err != nil {
@@ -205,7 +204,7 @@ func (p *pool) waitGuest(ctx context.Context) error {
 			end(fmt.Errorf("the guest ended before it took a command; the last lines of %s:\n%s", log, lastWords(log)))
 			return false, nil
 		}
-		err := p.runShort(ctx, "true")
+		err := runShort(ctx, p.dir, "true")
 		return err == nil, err
 	})
 }
@@ -249,10 +248,15 @@ func (p *pool) stopGuest(ctx context.Context) error {
 	return p.daemons.Stop(ctx, guestsDaemon, guest.HaltTime+5*time.Second)
 }
 
-// runShort runs a short command in the guest.
-func (p *pool) runShort(ctx context.Context, args ...string) error {
-	var out strings.Builder
-	code, err := command{dir: p.dir, args: args, stdout: &out, stderr: &out}.run(ctx)
+// refreshGuest makes a guest see what the host has added to a directory that the guest has looked at.
+func refreshGuest(ctx context.Context, dir statedir.Dir) error {
+	return runShort(ctx, dir, "sh", "-c", "echo 2 >/proc/sys/vm/drop_caches")
+}
+
+// runShort runs a command in the guest that has no output to speak of.
+func runShort(ctx context.Context, dir statedir.Dir, args ...string) error {
+	var out bytes.Buffer
+	code, err := command{dir: dir, args: args, stderr: &out}.run(ctx)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("%q in the guest: exit code %d: %s", args, code, out.String())
 	}

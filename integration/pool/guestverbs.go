@@ -142,13 +142,23 @@ func forwarded(dir statedir.Dir, verb string) bool {
 
 // forward runs a verb of this program in the guest.
 func forward(dir statedir.Dir, verb string, args []string) (int, error) {
-	if verb == "logs" {
+	ctx := context.Background()
+	switch verb {
+	case "logs":
 		if len(args) != 1 {
 			return 2, errUsage
 		}
-		return 0, collectGuestLogs(context.Background(), dir, args[0])
+		return 0, collectGuestLogs(ctx, dir, args[0])
+	case "suite":
+		// The guest has no way to the packages.
+		if _, err := suiteDir(ctx, dir); err != nil {
+			return 1, err
+		}
+		if err := refreshGuest(ctx, dir); err != nil {
+			return 1, err
+		}
 	}
-	return runInGuest(context.Background(), dir, append([]string{dir.Path("bin", "pool"), verb}, args...))
+	return runInGuest(ctx, dir, append([]string{dir.Path("bin", "pool"), verb}, args...))
 }
 
 // guestPath is a directory of the host as the guest sees it.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -120,68 +119,6 @@ func up(ctx context.Context, dir statedir.Dir, args []string) error {
 	}
 	p.print("up: HTCondor %s; %s", strings.Join(pool.settings.Versions(), ", submit side "), dir.Path("bin", "pool"))
 	return nil
-}
-
-// choose takes the arguments; what they do not mention stays as it was.
-func (p *pool) choose(args []string) error {
-	s := &p.settings
-	if s.Condor == "" {
-		s.Condor, s.Slots = "25.14", 1
-	}
-	if s.Mode == "" {
-		s.Mode = modeShared
-	}
-	wasGuest := s.Guest
-	flags := flag.NewFlagSet("up", flag.ContinueOnError)
-	flags.BoolVar(&s.Stock, "stock", s.Stock, "a second execution point, with the stock starter")
-	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
-	flags.StringVar(&s.APCondor, "ap-condor", s.APCondor, "the version of the submit side, if it is another")
-	// Not kept: only the tests that asked for them use them.
-	flags.IntVar(&s.Faults, "faults", 0, "execution points that are there to fail")
-	flags.IntVar(&s.FaultsAPI, "faults-api", 0, "port on which these look for the API server")
-	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers, of the execution point")
-	flags.BoolVar(&s.Partitionable, "partitionable", s.Partitionable, "one slot that the startd cuts into as many")
-	flags.StringVar(&s.Mode, "mode", s.Mode, "what pilot and payload containers share")
-	flags.BoolVar(&s.Guest, "guest", s.Guest, "in a guest with cgroup v2")
-	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
-		return errUsage
-	}
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) {
-		given[f.Name] = true
-		if f.Name != "guest" {
-			p.chosen = append(p.chosen, "--"+f.Name+"="+f.Value.String())
-		}
-	})
-	if given["condor"] && !given["ap-condor"] || s.APCondor == s.Condor {
-		s.APCondor = ""
-	}
-	if wasGuest && !s.Guest {
-		return errors.New("the pool runs in a guest; stop it with `down` before one without a guest is started")
-	}
-	for _, version := range s.Versions() {
-		if _, ok := condorRoots[version]; !ok {
-			return fmt.Errorf("HTCondor %s is not known here; 25.14 and 23.9 are", version)
-		}
-	}
-	if s.Slots < 1 || s.Slots > maxSlots {
-		return fmt.Errorf("%d slots: the number must be from 1 to %d", s.Slots, maxSlots)
-	}
-	if _, ok := glideins[s.Mode]; !ok {
-		return fmt.Errorf("mode %s is not known here; %s, %s and %s are", s.Mode, modeShared, modeUnshared, modeRootless)
-	}
-	if s.Mode == modeRootless && s.Slots > 1 {
-		return fmt.Errorf("%d slots: a pilot without root has one payload container", s.Slots)
-	}
-	if s.Faults < 0 || s.Faults > maxFaults {
-		return fmt.Errorf("%d execution points that fail: at most %d are possible", s.Faults, maxFaults)
-	}
-	return p.save()
-}
-
-func (p *pool) save() error {
-	p.node.Settings = p.settings
-	return p.dir.Save(p.settings)
 }
 
 // installSelf puts this program where daemons and tests find it, whatever `go run` does with it afterwards.
