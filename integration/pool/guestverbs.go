@@ -44,7 +44,7 @@ func guestRun(args []string) error {
 	if err != nil {
 		return err
 	}
-	defer wires.Close()
+	defer func() { _ = wires.Close() }()
 	return host.Run(ctx, wires, os.Stdout)
 }
 
