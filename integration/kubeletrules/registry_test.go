@@ -58,13 +58,6 @@ func (r *registry) serve(w http.ResponseWriter, q *http.Request) {
 	http.NotFound(w, q)
 }
 
-// pulls is how often somebody began to pull the image.
-func (r *registry) pulls(image string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.asked[image]
-}
-
 // image is the reference of an image here.
 func (r *registry) image(name string) string { return r.address + "/" + name }
 
