@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,7 +72,37 @@ func (p *pool) upGuest(ctx context.Context, args []string) error {
 	if err == nil && code != 0 {
 		err = errors.New("the pool in the guest did not come up")
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return p.noteDisk(ctx)
+}
+
+// diskNote is a file that says that all that the last `up` wrote is on the guest's disk. After a kill in the middle of an
+// `up`, containerd's database may name files that are not there.
+func (p *pool) diskNote() string { return p.dir.Path("guest", "disk.written") }
+
+// noteDisk writes the note.
+func (p *pool) noteDisk(ctx context.Context) error {
+	if err := runShort(ctx, p.dir, "sync"); err != nil {
+		return err
+	}
+	return statedir.WriteFile(p.diskNote(), nil, 0o644)
+}
+
+// judgeDisk removes the note, and a disk without one, unless a guest uses it.
+func (p *pool) judgeDisk(disk string, used bool) error {
+	err := os.Remove(p.diskNote())
+	if errors.Is(err, fs.ErrNotExist) && !used {
+		err = os.Remove(disk)
+		if err == nil {
+			p.progress.print("the guest was killed while `up` was writing; it gets a new disk")
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("looking at the guest's disk: %w", err)
+	}
+	return nil
 }
 
 // installInGuest puts this program into the guest's own state directory. It could be run from where the host has it, but a
@@ -150,6 +181,10 @@ func (p *pool) prepareGuest(ctx context.Context) (system guest.System, err error
 // startGuest boots the guest unless it runs, and waits until it takes commands.
 func (p *pool) startGuest(ctx context.Context, system guest.System) error {
 	disk := p.dir.Path("guest", "disk")
+	_, runs := p.daemons.Running(guestsDaemon)
+	if err := p.judgeDisk(disk, runs); err != nil {
+		return err
+	}
 	if err := system.MakeDisk(ctx, disk); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -157,5 +158,42 @@ func TestLastWords(t *testing.T) {
 	}
 	if got, want := lastWords(log), "2\n3\n4\n5\n6\n7\n8\n9"; got != want {
 		t.Errorf("lastWords = %q, want %q", got, want)
+	}
+}
+
+// A disk is kept if all of it was written, or a guest uses it; a note holds once.
+func TestJudgeDisk(t *testing.T) {
+	for _, tc := range []struct {
+		name             string
+		note, disk, runs bool
+		keeps            bool
+	}{
+		{"first boot", false, false, false, false},
+		{"killed later", true, true, false, true},
+		{"killed in the middle of up", false, true, false, false},
+		{"up of a guest that runs", true, true, true, true},
+		{"up failed, and the guest runs", false, true, true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := statedir.Dir{Root: t.TempDir()}
+			p := &pool{dir: dir, progress: newProgress(io.Discard)}
+			disk := dir.Path("guest", "disk")
+			for path, there := range map[string]bool{p.diskNote(): tc.note, disk: tc.disk} {
+				if there {
+					if err := statedir.WriteFile(path, nil, 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := p.judgeDisk(disk, tc.runs); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(disk); (err == nil) != tc.keeps {
+				t.Errorf("the disk: %v", err)
+			}
+			if _, err := os.Stat(p.diskNote()); err == nil {
+				t.Error("the note outlives the boot")
+			}
+		})
 	}
 }
