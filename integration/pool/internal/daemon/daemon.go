@@ -94,6 +94,9 @@ func (r Record) Alive() bool {
 // Start makes sure that the daemon runs as spec says. One that runs with other arguments or inputs is stopped first.
 // It returns whether a process was started.
 func (d Set) Start(ctx context.Context, spec Spec) (bool, error) {
+	if len(os.Args) > 1 && os.Args[1] == Verb {
+		return false, fmt.Errorf("starting %s: this process is to become a daemon itself; the main of %s must call Exec", spec.Name, os.Args[0])
+	}
 	if r, ok := d.Running(spec.Name); ok {
 		if r.Key == spec.key() {
 			return false, nil

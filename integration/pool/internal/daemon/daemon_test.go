@@ -153,3 +153,13 @@ func TestParseStat(t *testing.T) {
 		})
 	}
 }
+
+// A program that does not hand the verb to Exec does not start itself without end.
+func TestStartInADaemon(t *testing.T) {
+	args := os.Args
+	defer func() { os.Args = args }()
+	os.Args = []string{args[0], Verb, "record", "key", "sleep"}
+	if started, err := newSet(t).Start(t.Context(), Spec{Name: "again", Args: []string{"true"}}); started || err == nil {
+		t.Errorf("Start = %v, %v", started, err)
+	}
+}
