@@ -81,6 +81,7 @@ func NewFiles(version int, above int64, names []string, files []*os.File, check 
 		}
 		return nil, err
 	}
+	f.Begin() // the first run may have been started without them
 	return f, nil
 }
 

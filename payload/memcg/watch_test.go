@@ -318,3 +318,16 @@ func TestWatchEnds(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// TestKillsBeforeTheFiles: what the kernel killed in a kept container before its files came is
+// not this run's, although nobody has said that a run begins.
+func TestKillsBeforeTheFiles(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		g := newGroup(t, version)
+		g.use(100, 50, 0, 0)
+		g.kill(3, 3)
+		if found := NewWatch(g.open()).Stop(); found.OOMKills != 0 {
+			t.Errorf("version %d: %d kills of an earlier run count as this one's", version, found.OOMKills)
+		}
+	}
+}

@@ -28,8 +28,8 @@ type Orders struct {
 	asked     [manners]bool
 	suspended bool
 
-	ends    [Cut + 1]map[int]context.CancelCauseFunc // of the contexts that a demand of an urgency ends
-	derived int                                      // contexts so far, the key of the last
+	// ends has the contexts that a demand of an urgency ends.
+	ends [Cut + 1]map[context.Context]context.CancelCauseFunc
 
 	hard    chan struct{} // closed by the first demand that allows no delay
 	ask     chan Manner
@@ -198,16 +198,14 @@ func (o *Orders) until(ctx context.Context, u Urgency) (context.Context, context
 		end(o.cause())
 		return ctx, func() {}
 	}
-	o.derived++
-	key := o.derived
 	if o.ends[u] == nil {
-		o.ends[u] = make(map[int]context.CancelCauseFunc)
+		o.ends[u] = make(map[context.Context]context.CancelCauseFunc)
 	}
-	o.ends[u][key] = end
+	o.ends[u][ctx] = end
 	return ctx, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		delete(o.ends[u], key)
+		delete(o.ends[u], ctx)
 		end(context.Canceled)
 	}
 }
