@@ -96,6 +96,12 @@ func echo(t testing.TB, conn net.Conn, err error) {
 	if _, err := io.WriteString(conn, "hello"); err != nil {
 		t.Error(err)
 	}
+	hears(t, conn)
+}
+
+// hears waits for the echo of hello.
+func hears(t testing.TB, conn net.Conn) {
+	t.Helper()
 	buf := make([]byte, 5)
 	if _, err := io.ReadFull(conn, buf); err != nil || string(buf) != "hello" {
 		t.Errorf("the echo of hello is %q, %v", buf, err)
