@@ -111,21 +111,21 @@ var outputCases = []Case{
 	{Name: "spool-directories", Shows: "a spooled sandbox with directories, remaps, and what the job changed",
 		Files:   append(text("in", "tree/deep/leaf", "tree/1", "same"), Script("job", show+"show in tree same; echo new >new; echo changed >in; mkdir -p d/e; echo 1 >d/e/f; echo err >&2")),
 		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched,
-		Submit: "executable = job\ntransfer_input_files = in, tree, same\noutput = out\nerror = err\ntransfer_output_files = in, d, new\ntransfer_output_remaps = \"new=remapped; d=verzeichnis\"",
-		Steps:  []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}},
+		Submit: stays + "executable = job\ntransfer_input_files = in, tree, same\noutput = out\nerror = err\ntransfer_output_files = in, d, new\ntransfer_output_remaps = \"new=remapped; d=verzeichnis\"",
+		Steps:  fetch},
 	{Name: "spool-changed", OnRequest: true, Shows: "a spooled sandbox without a list of output",
 		Files:   append(text("in", "same"), Script("job", "echo new >new; echo changed >in; echo hello")),
 		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched,
-		Submit: "executable = job\ntransfer_input_files = in, same\noutput = out",
-		Steps:  []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}},
+		Submit: stays + "executable = job\ntransfer_input_files = in, same\noutput = out",
+		Steps:  fetch},
 	{Name: "spool-names", Shows: "a spooled sandbox without a list of output, and names that no list can contain",
 		Files:   []harness.File{Script("job", "echo 1 >a,b; echo 2 >' blank '; echo 3 >plain")},
-		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched, Submit: "executable = job\noutput = out",
-		Steps: []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}},
+		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched, Submit: stays + "executable = job\noutput = out",
+		Steps: fetch},
 	twice(Case{Name: "spool-again", Shows: "a spooled job that goes back to the queue with its files and continues with them",
 		Files:   append(text("in", "same"), Script("job", again+"mkdir d; echo 1 >d/1; echo 2 >mine; echo changed >in\n")),
-		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched, Submit: "executable = job\ntransfer_input_files = in, same\noutput = out\non_exit_remove = NumJobStarts > 1",
-		Steps: []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}}),
+		Options: []string{"-spool"}, Spooled: true, Fleeting: fetched, Submit: stays + "executable = job\ntransfer_input_files = in, same\noutput = out\non_exit_remove = NumJobStarts > 1",
+		Steps: fetch}),
 }
 
 // oddFiles makes a file of each name in the list, which is written for a shell.
@@ -139,6 +139,14 @@ const specials = "mkfifo pipe; perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM,
 // fetched is what the schedd writes about fetched files when it has heard that
 // the fetch is over. The tool does not wait for that.
 var fetched = []string{"stageoutfinish"}
+
+// stays keeps a spooled job in the queue until somebody removes it. By default the schedd
+// does when it next looks after a fetch (submit_utils.cpp:SetLeaveInQueue), which may be
+// before the tool that removes it, or after.
+const stays = "leave_in_queue = JobStatus == 4\n"
+
+// fetch are the steps of a spooled job at its end.
+var fetch = []Step{Until("JobStatus == 4"), Tool("condor_transfer_data"), Tool("condor_rm")}
 
 // again makes a second run print what it finds, and ends the job.
 const again = show + `starts=$(sed -n 's/^NumJobStarts = //p' "$_CONDOR_JOB_AD")

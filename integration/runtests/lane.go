@@ -32,6 +32,8 @@ type lane struct {
 	before, after func() []step
 	env           []string
 	out, errs     io.Writer
+	// prefix is put before each line of output.
+	prefix string
 
 	failed []string
 	// left are the steps that were not run.
@@ -51,12 +53,7 @@ func (l *lane) run(ctx context.Context) {
 	for ctx.Err() == nil && len(l.left) > 0 {
 		next := l.left[0]
 		l.left = l.left[1:]
-		err := l.do(ctx, next)
-		if err == nil {
-			continue
-		}
-		l.failed = append(l.failed, fmt.Sprintf("%s: %v", next.name, err))
-		if next.vital {
+		if !l.pass(ctx, next) && next.vital {
 			break
 		}
 	}
@@ -66,11 +63,19 @@ func (l *lane) run(ctx context.Context) {
 	}
 	// Also when the run was interrupted: nothing stays behind.
 	for _, s := range l.after() {
-		if err := l.do(context.WithoutCancel(ctx), s); err != nil {
-			l.failed = append(l.failed, fmt.Sprintf("%s: %v", s.name, err))
+		if !l.pass(context.WithoutCancel(ctx), s) {
 			break
 		}
 	}
+}
+
+// pass runs a step and notes what fails.
+func (l *lane) pass(ctx context.Context, s step) bool {
+	tests, err := l.do(ctx, s)
+	if err != nil {
+		l.failed = append(append(l.failed, fmt.Sprintf("%s: %v", s.name, err)), tests...)
+	}
+	return err == nil
 }
 
 // failures is what failed, a line each. A lane that did not come to its end has failed.
@@ -90,14 +95,16 @@ func (l *lane) failures() []string {
 }
 
 // do runs a command to its end. When ctx ends, the command and all that it started in
-// its process group get SIGTERM, and SIGKILL soon after.
-func (l *lane) do(ctx context.Context, s step) error {
+// its process group get SIGTERM, and SIGKILL soon after. It returns the failed tests.
+func (l *lane) do(ctx context.Context, s step) ([]string, error) {
 	// The kernel ties the child's death signal to this thread (prctl(2)).
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, s.argv[0], s.argv[1:]...)
 	cmd.Env = slices.Concat(os.Environ(), l.env, s.env)
-	cmd.Stdout, cmd.Stderr = l.out, l.errs
+	tests := &failedTests{}
+	out, errs := &lines{to: l.out, prefix: l.prefix, see: tests.see}, &lines{to: l.errs, prefix: l.prefix}
+	cmd.Stdout, cmd.Stderr = out, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 30 * time.Second
@@ -107,8 +114,7 @@ func (l *lane) do(ctx context.Context, s step) error {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		err = fmt.Errorf("interrupted (%w)", err)
 	}
-	if marked, ok := l.out.(*prefixed); ok {
-		marked.flush()
-	}
-	return err
+	out.flush()
+	errs.flush()
+	return tests.kept, err
 }

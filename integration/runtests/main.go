@@ -4,9 +4,10 @@
 // With arguments, as in `integration/run-tests -run TestVacate -v`, it runs only the
 // tests of e2e/ with HTCondor 25.14.
 //
-// A lane whose pool does not come up ends there. The last lines name what failed, what
-// was not run for that reason, and the cases that failed and passed at the second try:
-// these do not fail the run, but nobody should overlook them.
+// A lane whose pool does not come up ends there. The last lines name the cases that failed
+// and passed at the second try, which do not fail the run, but which nobody should
+// overlook; what failed, with the tests and their first words; and what was not run for
+// that reason.
 //
 // The exit code is 0 if every lane came to its end and nothing failed, 130 after SIGINT,
 // SIGTERM or SIGHUP, else 1. The working directory is the project's.
@@ -66,14 +67,22 @@ func run(ctx context.Context, args []string) (bool, error) {
 		all.Go(func() { l.run(ctx) })
 	}
 	all.Wait()
+	if err := printAgain(again); err != nil {
+		return false, err
+	}
+	// Last, since a log's end is what people see of it.
 	passed := true
 	for _, l := range lanes {
 		for _, line := range l.failures() {
 			passed = false
+			if strings.HasPrefix(line, detail) {
+				fmt.Fprintln(os.Stderr, line)
+				continue
+			}
 			fmt.Fprintf(os.Stderr, "failed: %s lane: %s\n", l.name, line)
 		}
 	}
-	return passed, printAgain(again)
+	return passed, nil
 }
 
 // chosen are the lanes to run; with arguments, the tests of e2e/ that these choose.
@@ -86,8 +95,7 @@ func chosen(root string, args []string) []*lane {
 	}
 	first.steps = firstLane(pool)
 	state := filepath.Join(root, "integration", ".state2")
-	marked := &prefixed{to: os.Stdout, prefix: "second: "}
-	second := &lane{name: "second", steps: secondLane(pool), out: marked, errs: marked, env: []string{"PODSTARTER_STATE=" + state}}
+	second := &lane{name: "second", steps: secondLane(pool), out: os.Stdout, errs: os.Stdout, prefix: "second: ", env: []string{"PODSTARTER_STATE=" + state}}
 	// A run that was killed has left its pool there.
 	clear := removePool(pool, state)
 	second.before, second.after = clear, clear
@@ -119,30 +127,4 @@ func printAgain(list io.Reader) error {
 	}
 	fmt.Printf("Failed at first, and passed when tried again:\n%s", text)
 	return nil
-}
-
-// prefixed puts a prefix before each line.
-type prefixed struct {
-	to     io.Writer
-	prefix string
-	rest   string // of a line that is not whole yet
-}
-
-// Write implements io.Writer.
-func (p *prefixed) Write(text []byte) (int, error) {
-	lines := strings.SplitAfter(p.rest+string(text), "\n")
-	p.rest = lines[len(lines)-1]
-	for _, line := range lines[:len(lines)-1] {
-		if _, err := io.WriteString(p.to, p.prefix+line); err != nil {
-			return 0, err
-		}
-	}
-	return len(text), nil
-}
-
-// flush writes a last line that has no end.
-func (p *prefixed) flush() {
-	if p.rest != "" {
-		_, _ = p.Write([]byte("\n"))
-	}
 }
