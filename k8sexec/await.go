@@ -273,5 +273,7 @@ func (l *lease) dismissOnce(ctx context.Context, nonce, old string) error {
 	if client.Hello().Nonce == nonce {
 		return nil
 	}
-	return client.Leave(ctx)
+	waiting, stop := context.WithTimeout(ctx, l.backend.timing.leave)
+	defer stop()
+	return client.Leave(waiting)
 }

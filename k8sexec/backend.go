@@ -55,6 +55,9 @@ type timing struct {
 	// dismiss bounds the attempt to connect to the old wrapper and tell it to leave. A
 	// longer attempt could get in the way of the new wrapper.
 	dismiss time.Duration
+	// leave bounds the wait for a wrapper that was told to leave. It may only say that it
+	// leaves, or fail to kill its payload; the kubelet ends both.
+	leave time.Duration
 	// kill bounds the killing of what is left of an earlier payload; SIGKILL takes
 	// milliseconds.
 	kill time.Duration
@@ -100,6 +103,7 @@ var defaultTiming = timing{
 	watchDelay:  500 * time.Millisecond,
 	stir:        1500 * time.Millisecond,
 	dismiss:     100 * time.Millisecond,
+	leave:       5 * time.Second,
 	kill:        10 * time.Second,
 	idle:        15 * time.Second,
 	rest:        3300 * time.Millisecond,

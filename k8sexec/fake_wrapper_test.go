@@ -22,6 +22,7 @@ type fakeWrapper struct {
 	tell  func(payload.Message) // all that are connected
 	busy  atomic.Bool           // with remains of the last connection
 	dirty atomic.Bool           // a sweep finds a process that stays
+	stays atomic.Bool           // although it says that it leaves
 
 	served atomic.Int32 // connections
 }
@@ -45,9 +46,11 @@ func startWrapper(t testing.TB, control, container, nonce, boot string, change .
 	w := &fakeWrapper{nonce: nonce, left: make(chan struct{}), swept: make(chan struct{}, 8)}
 	var mu sync.Mutex
 	var open []net.Conn
+	stopped := false
 	w.stop = sync.OnceFunc(func() {
 		mu.Lock()
 		defer mu.Unlock()
+		stopped = true
 		_ = l.Close()
 		for _, c := range open {
 			_ = c.Close()
@@ -77,8 +80,13 @@ func startWrapper(t testing.TB, control, container, nonce, boot string, change .
 				return
 			}
 			mu.Lock()
+			late := stopped // it was accepted while the others were closed
 			open = append(open, conn)
 			mu.Unlock()
+			if late {
+				_ = conn.Close()
+				return
+			}
 			go w.serve(conn, hello, leave)
 		}
 	}()
@@ -119,7 +127,7 @@ func (w *fakeWrapper) serve(conn net.Conn, hello payload.Hello, leave func()) {
 			continue
 		}
 		send(payload.Message{ID: r.ID, Done: true})
-		if r.Op == payload.OpLeave {
+		if r.Op == payload.OpLeave && !w.stays.Load() {
 			leave()
 			return
 		}

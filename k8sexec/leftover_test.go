@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,6 +46,28 @@ func TestResetLeftovers(t *testing.T) {
 	// The next job finds all in order.
 	l, _ = w.bind("registry.example.com/a/tool:2")
 	release(t, l)
+}
+
+// TestLeftoverStays: the startd waits for the reset, which does not wait for a wrapper that
+// only says that it leaves; the kubelet ends that.
+func TestLeftoverStays(t *testing.T) {
+	w := newWorld(t, nil)
+	l, c := w.bind("registry.example.com/a/tool:2")
+	w.wrapper("payload").stays.Store(true)
+	die(t, l, c)
+	w.api.mu.Lock()
+	w.api.onPatch = nil // the kubelet takes its time
+	w.api.mu.Unlock()
+	done := make(chan error, 1)
+	go func() { done <- w.backend.ResetLeftovers(t.Context()) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * w.backend.timing.leave):
+		t.Error("the reset waits for the wrapper")
+	}
 }
 
 // TestNothingIsLeft: the reset does not touch a container that is leased, was given
