@@ -15,7 +15,7 @@ func (p *pool) choose(args []string) error {
 	if s.Mode == "" {
 		s.Mode = modeShared
 	}
-	wasGuest := s.Guest
+	wasGuest := s.Guests > 0
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	flags.BoolVar(&s.Stock, "stock", s.Stock, "a second execution point, with the stock starter")
 	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
@@ -26,21 +26,32 @@ func (p *pool) choose(args []string) error {
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers, of the execution point")
 	flags.BoolVar(&s.Partitionable, "partitionable", s.Partitionable, "one slot that the startd cuts into as many")
 	flags.StringVar(&s.Mode, "mode", s.Mode, "what pilot and payload containers share")
-	flags.BoolVar(&s.Guest, "guest", s.Guest, "in a guest with cgroup v2")
+	guest := flags.Bool("guest", wasGuest, "in a guest with cgroup v2")
+	flags.IntVar(&s.Guests, "guests", s.Guests, "in so many guests, each a node of the cluster")
+	// Of a pool in guests, for the program in the first one.
+	flags.StringVar(&s.Address, "address", s.Address, "address of this machine for the cluster's other nodes")
+	flags.IntVar(&s.Nodes, "nodes", s.Nodes, "nodes of the cluster")
+	flags.BoolVar(&p.clusterOnly, "cluster-only", false, "without pods")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return errUsage
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) {
 		given[f.Name] = true
-		if f.Name != "guest" {
+		if f.Name != "guest" && f.Name != "guests" {
 			p.chosen = append(p.chosen, "--"+f.Name+"="+f.Value.String())
 		}
 	})
 	if given["condor"] && !given["ap-condor"] || s.APCondor == s.Condor {
 		s.APCondor = ""
 	}
-	if wasGuest && !s.Guest {
+	switch {
+	case *guest:
+		s.Guests = max(s.Guests, 1)
+	case given["guest"]:
+		s.Guests = 0
+	}
+	if wasGuest && s.Guests == 0 {
 		return errors.New("the pool runs in a guest; stop it with `down` before one without a guest is started")
 	}
 	for _, version := range s.Versions() {
@@ -56,6 +67,12 @@ func (p *pool) choose(args []string) error {
 	}
 	if s.Mode == modeRootless && s.Slots > 1 {
 		return fmt.Errorf("%d slots: a pilot without root has one payload container", s.Slots)
+	}
+	if s.Guests < 0 || s.Guests > maxGuests {
+		return fmt.Errorf("%d guests: at most %d are possible", s.Guests, maxGuests)
+	}
+	if s.Mode == modeRootless && s.Guests > 1 {
+		return errors.New("several guests: a pilot without root would not own its logs on the other nodes")
 	}
 	if s.Faults < 0 || s.Faults > maxFaults {
 		return fmt.Errorf("%d execution points that fail: at most %d are possible", s.Faults, maxFaults)

@@ -40,8 +40,8 @@ func down(ctx context.Context, dir statedir.Dir) error {
 			errs = multierror.Append(errs, err)
 		}
 	}
-	if p.settings.Guest {
-		do("guest ended", p.stopGuest)
+	if p.settings.Guests > 0 {
+		do("guests ended", p.stopGuests)
 	}
 	do("kubelet stopped", func(ctx context.Context) error { return p.daemons.Stop(ctx, cluster.Kubelet, 10*time.Second) })
 	if _, ok := p.daemons.Running(cluster.Containerd); ok {

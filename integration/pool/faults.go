@@ -33,8 +33,8 @@ func (p *pool) faultsPlan(name string) plan {
 	one := *p
 	one.settings.Slots = 1
 	return plan{
-		pod: name, source: "glidein", suffix: name,
-		config: p.network(name) + one.executionPoint() + `
+		pod: name, source: "glidein", suffix: name, configMap: configOf(name),
+		config: p.network(0, name) + one.executionPoint() + `
 FaultsPod = "$ENV(POD_NAME)"
 STARTD_ATTRS = $(STARTD_ATTRS) FaultsPod
 START = TARGET.FaultsPod =?= "$ENV(POD_NAME)"
@@ -42,12 +42,7 @@ START = TARGET.FaultsPod =?= "$ENV(POD_NAME)"
 		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"], payloadName: p.images["debian"]},
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")
-			reachAPIServer(spec, p.settings.FaultsAPI)
-			for _, v := range list(spec, "volumes") {
-				if c, ok := v["configMap"].(map[string]any); ok && v["name"] == "config" {
-					c["name"] = configOf(name)
-				}
-			}
+			reachAPIServer(spec, "127.0.0.1", p.settings.FaultsAPI)
 			for _, c := range list(spec, "containers") {
 				if c["name"] == payloadName {
 					setPath(c, "256Mi", "resources", "limits", "memory")
@@ -59,15 +54,13 @@ START = TARGET.FaultsPod =?= "$ENV(POD_NAME)"
 
 func configOf(pod string) string { return pod + "-config" }
 
-// rename gives an object of the kustomization a name of its own, if the plan wants that.
+// rename gives a role or its binding a name of its own, if the plan wants that.
 func (plan plan) rename(o cluster.Object) {
 	if plan.suffix == "" {
 		return
 	}
 	name := o.String("metadata", "name") + "-" + plan.suffix
 	switch o.String("kind") {
-	case "ConfigMap":
-		name = configOf(plan.suffix)
 	case "Role":
 		for _, rule := range list(o, "rules") {
 			rule["resourceNames"] = []any{plan.pod}

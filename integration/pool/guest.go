@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,24 +24,20 @@ import (
 	"podstarter/integration/pool/internal/web"
 )
 
-// A pool in a guest: this program runs twice, on the host, where it boots the guest, and in it, where it brings the pool up
-// as it would on any machine. The two state directories have the same path.
+// A pool in guests: this program runs on the host, where it boots them, in the first, where it brings the pool up as it would
+// on any machine, and in the others, where it makes nodes of them. All state directories have the same path.
 
 const (
 	guestsDaemon = "guests"
-	// guestName is the name and the host name of the only guest.
-	guestName = "guest"
 	// guestMemory is in MiB. The host spends what the guest uses: 2 GB for the whole pool.
 	guestMemory = 6 << 10
 	// programsEnv names a directory of programs that need not be built. A build takes half a minute in a guest.
 	programsEnv = "PODSTARTER_PROGRAMS"
-	// guestNet is the network of the guests, guestAddress the address of the first. The host is not connected to it: guestHost
-	// is the daemon that owns the guests. The range is for benchmarks of network devices (RFC 2544).
-	guestNet     = "198.18.0.0/24"
-	guestAddress = "198.18.0.2"
-	guestHost    = "198.18.0.1"
-	guestPrefix  = "/24"
-	guestMAC     = "52:54:00:12:00:02"
+	// guestNet is the network of the guests. The host is not connected to it: guestHost is the daemon that owns the guests, and
+	// the guests have the next addresses. The range is for benchmarks of network devices (RFC 2544).
+	guestNet    = "198.18.0.0/24"
+	guestHost   = "198.18.0.1"
+	guestPrefix = "/24"
 )
 
 func guestSocket(dir statedir.Dir) string { return dir.Run("guests.sock") }
@@ -48,8 +45,34 @@ func guestSocket(dir statedir.Dir) string { return dir.Run("guests.sock") }
 // inGuest is a file of the host's state directory as a guest sees it, where its own state directory is in the way.
 func inGuest(path string) string { return filepath.Join(guest.HostRoot, path) }
 
-// upGuest boots the guest, and brings the pool up in it. args are those of `up` there.
-func (p *pool) upGuest(ctx context.Context, args []string) error {
+// guestName is the name, and the host name, of the guest with a number, from 0.
+func guestName(node int) string { return numbered("guest", node) }
+
+// A guestSide is one guest as the host's side of a pool sees it.
+type guestSide struct {
+	*pool
+	number int
+}
+
+func (p *pool) guests() []guestSide {
+	all := make([]guestSide, max(p.settings.Guests, 1))
+	for i := range all {
+		all[i] = guestSide{p, i}
+	}
+	return all
+}
+
+// eachGuest does something with all guests at the same time.
+func (p *pool) eachGuest(ctx context.Context, do func(ctx context.Context, g guestSide) error) error {
+	all, ctx := errgroup.WithContext(ctx)
+	for _, g := range p.guests() {
+		all.Go(func() error { return do(ctx, g) })
+	}
+	return all.Wait()
+}
+
+// upGuests boots the guests, and brings the pool up in them. args are those of `up` in the first.
+func (p *pool) upGuests(ctx context.Context, args []string) error {
 	if _, ok := p.daemons.Running(cluster.Etcd); ok {
 		return errors.New("a pool runs here without a guest; stop it with `down` first")
 	}
@@ -57,46 +80,102 @@ func (p *pool) upGuest(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.progress.step(ctx, "guest", func(ctx context.Context) error { return p.startGuest(ctx, system) }); err != nil {
+	boot := func(ctx context.Context) error { return p.startGuests(ctx, system) }
+	if err := p.progress.step(ctx, guestName(0), boot); err != nil {
 		return err
 	}
-	if err := refreshGuest(ctx, p.dir); err != nil {
-		return err
-	}
-	if err := p.installInGuest(ctx); err != nil {
-		return err
-	}
-	code, err := command{
-		dir: p.dir, args: append([]string{p.dir.Path("bin", "pool"), "up"}, args...), stdout: os.Stdout, stderr: os.Stderr,
-	}.run(ctx)
-	if err == nil && code != 0 {
-		err = errors.New("the pool in the guest did not come up")
-	}
+	err = p.eachGuest(ctx, func(ctx context.Context, g guestSide) error {
+		if err := g.refresh(ctx); err != nil {
+			return err
+		}
+		return g.install(ctx)
+	})
 	if err != nil {
 		return err
 	}
-	return p.noteDisk(ctx)
+	first := p.guests()[0]
+	args = append([]string{"up", "--address=" + guestAddress(0), fmt.Sprintf("--nodes=%d", p.settings.Guests)}, args...)
+	if p.settings.Guests > 1 {
+		// Before other nodes have joined, their pods cannot run.
+		if err := first.program(ctx, append(args, "--cluster-only")...); err != nil {
+			return err
+		}
+		if err := p.joinAll(ctx); err != nil {
+			return err
+		}
+	}
+	if err := first.program(ctx, args...); err != nil {
+		return err
+	}
+	return p.eachGuest(ctx, func(ctx context.Context, g guestSide) error { return g.noteDisk(ctx) })
 }
+
+// joinAll makes every other guest a node.
+func (p *pool) joinAll(ctx context.Context) error {
+	return p.eachGuest(ctx, func(ctx context.Context, g guestSide) error {
+		if g.number == 0 {
+			return nil
+		}
+		return p.progress.step(ctx, nodeName(g.number), g.join)
+	})
+}
+
+// join makes a guest a node, or starts again what a node has.
+func (g guestSide) join(ctx context.Context) error {
+	var invitation, said bytes.Buffer
+	program := g.dir.Path("bin", "pool")
+	first := g.guests()[0]
+	for _, c := range []command{
+		first.command(program, inviteVerb, strconv.Itoa(g.number)).with(nil, &invitation, &said),
+		g.command(program, joinVerb).with(&invitation, &said, &said),
+	} {
+		code, err := c.run(ctx)
+		if err == nil && code != 0 {
+			err = fmt.Errorf("exit code %d: %s", code, said.String())
+		}
+		if err != nil {
+			return fmt.Errorf("making the guest %s a node: %w", guestName(g.number), err)
+		}
+	}
+	return nil
+}
+
+// program runs this program in the guest.
+func (g guestSide) program(ctx context.Context, args ...string) error {
+	code, err := g.command(append([]string{g.dir.Path("bin", "pool")}, args...)...).with(nil, os.Stdout, os.Stderr).run(ctx)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("the pool in the guest %s did not come up", guestName(g.number))
+	}
+	return err
+}
+
+// command is one in the guest.
+func (g guestSide) command(args ...string) command {
+	return command{dir: g.dir, guest: guestName(g.number), args: args}
+}
+
+// disk is the file that is the guest's disk.
+func (g guestSide) disk() string { return g.dir.Path("guest", numbered("disk", g.number)) }
 
 // diskNote is a file that says that all that the last `up` wrote is on the guest's disk. After a kill in the middle of an
 // `up`, containerd's database may name files that are not there.
-func (p *pool) diskNote() string { return p.dir.Path("guest", "disk.written") }
+func (g guestSide) diskNote() string { return g.disk() + ".written" }
 
 // noteDisk writes the note.
-func (p *pool) noteDisk(ctx context.Context) error {
-	if err := runShort(ctx, p.dir, "sync"); err != nil {
+func (g guestSide) noteDisk(ctx context.Context) error {
+	if err := g.command("sync").runShort(ctx); err != nil {
 		return err
 	}
-	return statedir.WriteFile(p.diskNote(), nil, 0o644)
+	return statedir.WriteFile(g.diskNote(), nil, 0o644)
 }
 
 // judgeDisk removes the note, and a disk without one, unless a guest uses it.
-func (p *pool) judgeDisk(disk string, used bool) error {
-	err := os.Remove(p.diskNote())
+func (g guestSide) judgeDisk(used bool) error {
+	err := os.Remove(g.diskNote())
 	if errors.Is(err, fs.ErrNotExist) && !used {
-		err = os.Remove(disk)
+		err = os.Remove(g.disk())
 		if err == nil {
-			p.progress.print("the guest was killed while `up` was writing; it gets a new disk")
+			g.progress.print("the guest %s was killed while `up` was writing; it gets a new disk", guestName(g.number))
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -105,32 +184,29 @@ func (p *pool) judgeDisk(disk string, used bool) error {
 	return nil
 }
 
-// installInGuest puts this program into the guest's own state directory. It could be run from where the host has it, but a
+// install puts this program into the guest's own state directory. It could be run from where the host has it, but a
 // guest keeps the old contents of a file that it uses when the host replaces the file.
-func (p *pool) installInGuest(ctx context.Context) error {
-	program := p.dir.Path("bin", "pool")
+func (g guestSide) install(ctx context.Context) error {
+	program := g.dir.Path("bin", "pool")
 	data, err := os.ReadFile(program)
 	if err != nil {
 		return fmt.Errorf("reading this program: %w", err)
 	}
 	want := fmt.Sprintf("%x", sha256.Sum256(data))
-	var out strings.Builder
-	if _, err := (command{dir: p.dir, args: []string{"sha256sum", program}, stdout: &out}).run(ctx); err != nil {
+	var out, stderr strings.Builder
+	if _, err := g.command("sha256sum", program).with(nil, &out, nil).run(ctx); err != nil {
 		return err
 	}
 	if strings.HasPrefix(out.String(), want) {
 		return nil
 	}
 	const install = `mkdir -p "$1" && cat >"$1/.pool" && chmod 755 "$1/.pool" && mv "$1/.pool" "$1/pool"`
-	var stderr strings.Builder
-	code, err := command{
-		dir: p.dir, args: []string{"sh", "-c", install, "sh", filepath.Dir(program)}, stdin: bytes.NewReader(data), stderr: &stderr,
-	}.run(ctx)
+	code, err := g.command("sh", "-c", install, "sh", filepath.Dir(program)).with(bytes.NewReader(data), nil, &stderr).run(ctx)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("exit code %d: %s", code, stderr.String())
 	}
 	if err != nil {
-		return fmt.Errorf("copying this program into the guest: %w", err)
+		return fmt.Errorf("copying this program into the guest %s: %w", guestName(g.number), err)
 	}
 	return nil
 }
@@ -178,68 +254,78 @@ func (p *pool) prepareGuest(ctx context.Context) (system guest.System, err error
 	return system, g.Wait()
 }
 
-// startGuest boots the guest unless it runs, and waits until it takes commands.
-func (p *pool) startGuest(ctx context.Context, system guest.System) error {
-	disk := p.dir.Path("guest", "disk")
-	_, runs := p.daemons.Running(guestsDaemon)
-	if err := p.judgeDisk(disk, runs); err != nil {
-		return err
-	}
-	if err := system.MakeDisk(ctx, disk); err != nil {
-		return err
-	}
+// startGuests boots the guests unless they run, and waits until they take commands.
+func (p *pool) startGuests(ctx context.Context, system guest.System) error {
 	shares, err := p.guestShares(ctx)
 	if err != nil {
 		return err
 	}
-	// The guest's first process runs from a file of its own, see installInGuest.
+	// The guests' first process runs from a file of its own, see install.
 	self, first := p.dir.Path("bin", "pool"), p.dir.Path("guest", "init")
 	if err := copyFile(self, first, 0o755); err != nil {
 		return err
 	}
-	config := guest.Config{
-		Hostname: guestName, Root: system.Root, Shares: shares, Private: []string{p.dir.Root},
-		Network: &guest.Network{Address: guestAddress + guestPrefix},
-		Args:    []string{inGuest(first), guestServeVerb, guestAddress, guestHost},
+	host := guest.Host{Socket: guestSocket(p.dir)}
+	inputs := []any{&host}
+	_, runs := p.daemons.Running(guestsDaemon)
+	for _, g := range p.guests() {
+		if err := g.judgeDisk(runs); err != nil {
+			return err
+		}
+		if err := system.MakeDisk(ctx, g.disk()); err != nil {
+			return err
+		}
+		name, address := guestName(g.number), guestAddress(g.number)
+		config, path := guest.Config{
+			Hostname: name, Root: system.Root, Shares: shares, Private: []string{p.dir.Root},
+			Network: &guest.Network{Address: address + guestPrefix},
+			Args:    []string{inGuest(first), guestServeVerb, address, guestHost},
+		}, p.dir.Path("guest", numbered("config", g.number)+".json")
+		if err := config.Write(path); err != nil {
+			return err
+		}
+		inputs = append(inputs, config)
+		host.Guests = append(host.Guests, guest.Placed{
+			Machine: guest.Machine{
+				System: system, Name: name, Dir: p.dir.Run("guests"), Memory: guestMemory, Disk: g.disk(),
+				// Locally administered (IEEE 802).
+				MAC:  fmt.Sprintf("52:54:00:12:00:%02x", 2+g.number),
+				Init: first, Config: path,
+			},
+			Address: address,
+		})
 	}
-	host := guest.Host{Socket: guestSocket(p.dir), Guests: []guest.Placed{{
-		Machine: guest.Machine{
-			System: system, Name: guestName, Dir: p.dir.Run("guests"), Memory: guestMemory, Disk: disk, MAC: guestMAC,
-			Init: first, Config: p.dir.Path("guest", "config.json"),
-		},
-		Address: guestAddress,
-	}}}
-	inputs, err := json.Marshal([]any{config, host})
+	text, err := json.Marshal(inputs)
 	if err != nil {
 		return err
 	}
-	if err := config.Write(p.dir.Path("guest", "config.json")); err != nil {
+	if err := host.Write(guestsFile(p.dir)); err != nil {
 		return err
 	}
-	hostPath := p.dir.Path("guest", "host.json")
-	if err := host.Write(hostPath); err != nil {
-		return err
-	}
-	_, err = p.daemons.Start(ctx, daemon.Spec{Name: guestsDaemon, Args: []string{self, guestRunVerb, hostPath}, Inputs: []string{string(inputs)}})
+	_, err = p.daemons.Start(ctx, daemon.Spec{Name: guestsDaemon, Args: []string{self, guestRunVerb, guestsFile(p.dir)}, Inputs: []string{string(text)}})
 	if err != nil {
 		return err
 	}
-	return p.waitGuest(ctx)
+	return p.eachGuest(ctx, func(ctx context.Context, g guestSide) error { return g.wait(ctx) })
 }
 
-// waitGuest waits until a command runs in the guest.
-func (p *pool) waitGuest(ctx context.Context) error {
-	log := p.daemons.Log(guestsDaemon)
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, fmt.Errorf("the guest takes no commands within two minutes; see %s", log))
+// guestsFile says what guests there are.
+func guestsFile(dir statedir.Dir) string { return dir.Path("guest", "host.json") }
+
+// wait waits until a command runs in the guest.
+func (g guestSide) wait(ctx context.Context) error {
+	log := g.daemons.Log(guestsDaemon)
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute,
+		fmt.Errorf("the guest %s takes no commands within two minutes; see %s", guestName(g.number), log))
 	defer cancel()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	return cluster.Poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
-		if _, ok := p.daemons.Running(guestsDaemon); !ok {
-			end(fmt.Errorf("the guest ended before it took a command; the last lines of %s:\n%s", log, lastWords(log)))
+		if _, ok := g.daemons.Running(guestsDaemon); !ok {
+			end(fmt.Errorf("the guest %s ended before it took a command; the last lines of %s:\n%s", guestName(g.number), log, lastWords(log)))
 			return false, nil
 		}
-		err := runShort(ctx, p.dir, "true")
+		err := g.command("true").runShort(ctx)
 		return err == nil, err
 	})
 }
@@ -278,22 +364,12 @@ func (p *pool) guestShares(ctx context.Context) ([]guest.Share, error) {
 	return shares, nil
 }
 
-// stopGuest ends the guest in order if it runs.
-func (p *pool) stopGuest(ctx context.Context) error {
+// stopGuests ends the guests in order if they run.
+func (p *pool) stopGuests(ctx context.Context) error {
 	return p.daemons.Stop(ctx, guestsDaemon, guest.HaltTime+5*time.Second)
 }
 
-// refreshGuest makes a guest see what the host has added to a directory that the guest has looked at.
-func refreshGuest(ctx context.Context, dir statedir.Dir) error {
-	return runShort(ctx, dir, "sh", "-c", "echo 2 >/proc/sys/vm/drop_caches")
-}
-
-// runShort runs a command in the guest that has no output to speak of.
-func runShort(ctx context.Context, dir statedir.Dir, args ...string) error {
-	var out bytes.Buffer
-	code, err := command{dir: dir, args: args, stderr: &out}.run(ctx)
-	if err == nil && code != 0 {
-		err = fmt.Errorf("%q in the guest: exit code %d: %s", args, code, out.String())
-	}
-	return err
+// refresh makes a guest see what the host has added to a directory that the guest has looked at.
+func (g guestSide) refresh(ctx context.Context) error {
+	return g.command("sh", "-c", "echo 2 >/proc/sys/vm/drop_caches").runShort(ctx)
 }

@@ -176,22 +176,21 @@ func TestJudgeDisk(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := statedir.Dir{Root: t.TempDir()}
-			p := &pool{dir: dir, progress: newProgress(io.Discard)}
-			disk := dir.Path("guest", "disk")
-			for path, there := range map[string]bool{p.diskNote(): tc.note, disk: tc.disk} {
+			g := guestSide{pool: &pool{dir: dir, progress: newProgress(io.Discard)}, number: 1}
+			for path, there := range map[string]bool{g.diskNote(): tc.note, g.disk(): tc.disk} {
 				if there {
 					if err := statedir.WriteFile(path, nil, 0o644); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			if err := p.judgeDisk(disk, tc.runs); err != nil {
+			if err := g.judgeDisk(tc.runs); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := os.Stat(disk); (err == nil) != tc.keeps {
+			if _, err := os.Stat(g.disk()); (err == nil) != tc.keeps {
 				t.Errorf("the disk: %v", err)
 			}
-			if _, err := os.Stat(p.diskNote()); err == nil {
+			if _, err := os.Stat(g.diskNote()); err == nil {
 				t.Error("the note outlives the boot")
 			}
 		})

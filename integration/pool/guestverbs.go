@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/hashicorp/go-multierror"
 
 	"podstarter/integration/pool/internal/channel"
 	"podstarter/integration/pool/internal/guest"
@@ -85,19 +88,26 @@ func (l onlyFrom) Accept() (net.Conn, error) {
 	}
 }
 
-// command is a command in the guest of a pool.
+// command is a command in a guest of a pool.
 type command struct {
 	dir            statedir.Dir
+	guest          string
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	signals        chan os.Signal
 }
 
+// with is the command with these streams; nil is none.
+func (c command) with(stdin io.Reader, stdout, stderr io.Writer) command {
+	c.stdin, c.stdout, c.stderr = stdin, stdout, stderr
+	return c
+}
+
 func (c command) run(ctx context.Context) (int, error) {
-	conn, err := guest.Dial(ctx, guestSocket(c.dir), guestName)
+	conn, err := guest.Dial(ctx, guestSocket(c.dir), c.guest)
 	if err != nil {
-		return 1, fmt.Errorf("%w; start it with `up --guest`", err)
+		return 1, fmt.Errorf("%s: %w; start it with `up --guest`", c.guest, err)
 	}
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -109,40 +119,81 @@ func (c command) run(ctx context.Context) (int, error) {
 	})
 }
 
-// runInGuest runs a command in the guest with this process's standard streams and signals.
-func runInGuest(ctx context.Context, dir statedir.Dir, args []string) (int, error) {
+// runShort runs a command that has no output to speak of.
+func (c command) runShort(ctx context.Context) error {
+	var out strings.Builder
+	code, err := c.with(nil, nil, &out).run(ctx)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("%q in the guest %s: exit code %d: %s", c.args, c.guest, code, out.String())
+	}
+	return err
+}
+
+// runInGuest runs a command in a guest with this process's standard streams and signals.
+func runInGuest(ctx context.Context, dir statedir.Dir, node int, args []string) (int, error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	defer signal.Stop(signals)
-	return command{dir: dir, args: args, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, signals: signals}.run(ctx)
+	return command{
+		dir: dir, guest: guestName(node), args: args, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, signals: signals,
+	}.run(ctx)
 }
 
-// inVerb runs any command in the guest, such as a test binary that `go test -exec` has built on the host.
+// inVerb runs any command in a guest, such as a test binary that `go test -exec` has built on the host.
 func inVerb(dir statedir.Dir, args []string) (int, error) {
-	if len(args) == 0 {
+	flags := flag.NewFlagSet("in", flag.ContinueOnError)
+	node := flags.Int("node", 1, "the number of the node")
+	if err := flags.Parse(args); err != nil || flags.NArg() == 0 {
 		return 2, errUsage
 	}
-	host, err := guest.ReadHost(dir.Path("guest", "host.json"))
+	host, err := guest.ReadHost(guestsFile(dir))
 	if err != nil {
 		return 1, fmt.Errorf("no guest is here: %w; start one with `up --guest`", err)
 	}
-	args = append([]string{guestProgram(dir, host.Guests[0].System.Root, args[0])}, args[1:]...)
-	return runInGuest(context.Background(), dir, args)
+	if *node < 1 || *node > len(host.Guests) {
+		return 2, fmt.Errorf("the cluster has the nodes 1 to %d", len(host.Guests))
+	}
+	args = append([]string{guestProgram(dir, host.Guests[0].System.Root, flags.Arg(0))}, flags.Args()[1:]...)
+	return runInGuest(context.Background(), dir, *node-1, args)
 }
 
-// forwarded says whether a verb works in the guest of a pool.
+// guestsVerb gives the daemon that owns the guests an order.
+func guestsVerb(ctx context.Context, dir statedir.Dir, args []string) error {
+	if len(args) == 0 {
+		return errUsage
+	}
+	if err := guest.Order(ctx, guestSocket(dir), args...); err != nil || args[0] != "boot" {
+		return err
+	}
+	p, err := openPool(dir, newProgress(os.Stdout), io.Discard)
+	if err != nil {
+		return err
+	}
+	for _, g := range p.guests() {
+		if guestName(g.number) != args[1] {
+			continue
+		}
+		if err := g.wait(ctx); err != nil || g.number == 0 {
+			return err
+		}
+		return g.join(ctx)
+	}
+	return nil
+}
+
+// forwarded says whether a verb works in the guests of a pool.
 func forwarded(dir statedir.Dir, verb string) bool {
 	switch verb {
 	case "ap", "ep", "payload", "status", "suite", "kubectl", "images", "logs":
 		settings, err := dir.Load()
-		return err == nil && settings.Guest
+		return err == nil && settings.Guests > 0
 	}
 	return false
 }
 
-// forward runs a verb of this program in the guest.
+// forward runs a verb of this program in a guest: in that of the pod, if the verb is about one, else in the first.
 func forward(dir statedir.Dir, verb string, args []string) (int, error) {
-	ctx := context.Background()
+	ctx, node := context.Background(), 0
 	switch verb {
 	case "logs":
 		if len(args) != 1 {
@@ -154,11 +205,21 @@ func forward(dir statedir.Dir, verb string, args []string) (int, error) {
 		if _, err := suiteDir(ctx, dir); err != nil {
 			return 1, err
 		}
-		if err := refreshGuest(ctx, dir); err != nil {
+		p, err := openPool(dir, newProgress(io.Discard), io.Discard)
+		if err != nil {
 			return 1, err
 		}
+		if err := p.guests()[0].refresh(ctx); err != nil {
+			return 1, err
+		}
+	case "ep", "payload":
+		target, err := parseTarget(verb, args)
+		if err != nil {
+			return 2, err
+		}
+		node = nodeOf(target.pod)
 	}
-	return runInGuest(ctx, dir, append([]string{dir.Path("bin", "pool"), verb}, args...))
+	return runInGuest(ctx, dir, node, append([]string{dir.Path("bin", "pool"), verb}, args...))
 }
 
 // guestPath is a directory of the host as the guest sees it.
@@ -202,22 +263,44 @@ func guestEnv(dir statedir.Dir, host []string) []string {
 	return env
 }
 
-// collectGuestLogs copies the logs of the pool in the guest, and those of the guest itself, into target.
+// collectGuestLogs copies the logs of the pool in the guests, and those of the guests themselves, into target: of the first
+// as of any pool, of others into a directory with the guest's name.
 func collectGuestLogs(ctx context.Context, dir statedir.Dir, target string) error {
-	hostErr := collectLogs(ctx, dir, filepath.Join(target, "host"))
+	var errs *multierror.Error
+	if err := collectLogs(ctx, dir, filepath.Join(target, "host")); err != nil {
+		errs = multierror.Append(errs, err)
+	}
+	p, err := openPool(dir, newProgress(io.Discard), io.Discard)
+	if err != nil {
+		return err
+	}
+	for _, g := range p.guests() {
+		to := target
+		if g.number > 0 {
+			to = filepath.Join(target, guestName(g.number))
+		}
+		// A guest that was killed does not keep the logs of the others back.
+		if err := g.collectLogs(ctx, to); err != nil {
+			errs = multierror.Append(errs, err)
+		}
+	}
+	return errs.ErrorOrNil()
+}
+
+func (g guestSide) collectLogs(ctx context.Context, target string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, w := io.Pipe()
 	var stderr strings.Builder
 	go func() {
 		// A log that grows meanwhile is no error to tar, but its exit code is 1.
-		code, err := command{dir: dir, args: []string{"tar", "-C", dir.Path("log"), "-cf", "-", "."}, stdout: w, stderr: &stderr}.run(ctx)
+		code, err := g.command("tar", "-C", g.dir.Path("log"), "-cf", "-", ".").with(nil, w, &stderr).run(ctx)
 		if err == nil && code > 1 {
-			err = fmt.Errorf("tar in the guest: exit code %d: %s", code, stderr.String())
+			err = fmt.Errorf("tar in the guest %s: exit code %d: %s", guestName(g.number), code, stderr.String())
 		}
 		w.CloseWithError(err)
 	}()
-	return errors.Join(hostErr, unpackLogs(r, target))
+	return unpackLogs(r, target)
 }
 
 // unpackLogs writes the regular files of a tar stream below target. What the guest names otherwise is an error.

@@ -20,12 +20,18 @@ import (
 const usage = `usage: pool VERB ARG…
 
   up [--stock] [--condor 25.14|23.9] [--ap-condor 25.14|23.9] [--slots N] [--partitionable]
-     [--mode shared|unshared|rootless] [--faults N --faults-api PORT] [--guest]
+     [--mode shared|unshared|rootless] [--faults N --faults-api PORT] [--guest | --guests N]
                       start the cluster and the pool, or bring what runs up to date; choices are kept until down,
                       but for the execution points that are there to fail, which go with the next up;
                       with --guest, in a User-Mode Linux machine of its own with cgroup v2, where all other verbs
-                      then work as well
-  in CMD…             run a command in that machine, as root
+                      then work as well; with --guests, in N of them, each a node of the cluster with an execution
+                      point of its own: glidein, glidein-2 and so on
+  in [--node N] CMD…  run a command in that machine, as root
+  guests ORDER…       do something to those machines from outside:
+                        kill GUEST          as if its power was cut
+                        boot GUEST          after that; it joins the cluster again
+                        cut GUEST [GUEST…]  drop all that it and the others, or all others, send each other
+                        heal                end all cuts
   status              one line; exit code 0 if a job could run
   ap [--root] CMD…    run a command where jobs are submitted, as the ordinary user alice
   ep [--stock|--pod POD] CMD…
@@ -85,6 +91,8 @@ func run(args []string) (int, error) {
 	switch verb {
 	case "in":
 		return inVerb(dir, args)
+	case inviteVerb:
+		return 0, invite(dir, args)
 	case "ap", "ep", "payload":
 		return enterVerb(dir, verb, args)
 	}
@@ -93,6 +101,10 @@ func run(args []string) (int, error) {
 	switch verb {
 	case "up":
 		return 0, up(ctx, dir, args)
+	case joinVerb:
+		return 0, join(ctx, dir, os.Stdin)
+	case "guests":
+		return 0, guestsVerb(ctx, dir, args)
 	case "status":
 		return status(ctx, dir)
 	case "suite":

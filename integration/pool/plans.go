@@ -10,20 +10,21 @@ import (
 	"podstarter/integration/pool/internal/web"
 )
 
-// network is the configuration that keeps all traffic of the pool on loopback. It contains the image of the submit
-// side: startds find a new collector only minutes after the old one has gone, so they are made anew with it.
-func (p *pool) network(pod string) string {
-	return fmt.Sprintf(`# submit side: %s
-CONDOR_HOST = 127.0.0.1
-COLLECTOR_HOST = 127.0.0.1:%d
-SHARED_PORT_PORT = %d
-NETWORK_INTERFACE = 127.0.0.1
+// network is the configuration that keeps all traffic of the pool on loopback, or else between the nodes. It contains the
+// image of the submit side: startds find a new collector only minutes after the old one has gone, so they are made anew
+// with it.
+func (p *pool) network(node int, pod string) string {
+	return fmt.Sprintf(`# submit side: %[1]s
+CONDOR_HOST = %[2]s
+COLLECTOR_HOST = %[2]s:%[3]d
+SHARED_PORT_PORT = %[4]d
+NETWORK_INTERFACE = %[5]s
 BIND_ALL_INTERFACES = False
 ENABLE_IPV6 = False
 NO_DNS = True
 DEFAULT_DOMAIN_NAME = pool.invalid
 UID_DOMAIN = pool.invalid
-`, p.images["submit"], p.settings.Ports[poolPod], p.settings.Ports[pod])
+`, p.images["submit"], p.address(0), p.settings.Ports[poolPod], p.settings.Ports[pod], p.address(node))
 }
 
 // executionPoint is the configuration that both execution points share.
@@ -70,7 +71,7 @@ SLOT_TYPE_1_PARTITIONABLE = True
 
 func (p *pool) poolPlan() plan {
 	return plan{
-		pod: poolPod, source: "pool", config: p.network(poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\nSEC_CREDENTIAL_DIRECTORY_OAUTH = /var/lib/condor/oauth_credentials\nSHADOW_CHECKPROXY_INTERVAL = 2\n" + p.publicFiles(),
+		pod: poolPod, source: "pool", config: p.network(0, poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\nSEC_CREDENTIAL_DIRECTORY_OAUTH = /var/lib/condor/oauth_credentials\nSHADOW_CHECKPROXY_INTERVAL = 2\n" + p.publicFiles(),
 		images: map[string]string{poolContainer: p.images["submit"]},
 		edit:   func(pod map[string]any) { hostPath(child(pod, "spec"), "home", p.dir.Path("home")) },
 	}
@@ -110,31 +111,32 @@ func (p *pool) payloads() []string {
 	return names
 }
 
-func (p *pool) glideinPlan() plan {
+// glideinPlan is our execution point on a node.
+func (p *pool) glideinPlan(node int) plan {
 	return plan{
-		pod: glideinPod, source: glideins[p.settings.Mode],
-		config: p.network(glideinPod) + p.executionPoint() + p.cutSlots() + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n",
+		pod: podOn(node, glideinPod), source: glideins[p.settings.Mode], node: node,
+		config: p.network(node, podOn(node, glideinPod)) + p.executionPoint() + p.cutSlots() + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n",
 		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"], payloadName: p.images["debian"]},
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")
 			copyPayload(spec, p.payloads())
-			reachAPIServer(spec, p.settings.Ports[cluster.APIServer])
+			reachAPIServer(spec, p.address(0), p.settings.Ports[cluster.APIServer])
 			p.reachWeb(spec)
 		},
 		logsOf: p.pilotUser(),
-	}
+	}.ownNames()
 }
 
 // reachAPIServer gives the pilot the address of the API server: nothing on this machine routes the service's address to
 // it.
-func reachAPIServer(spec map[string]any, port int) {
+func reachAPIServer(spec map[string]any, host string, port int) {
 	for _, c := range list(spec, "containers") {
 		if c["name"] != pilotContainer {
 			continue
 		}
 		env, _ := c["env"].([]any)
 		c["env"] = append(env,
-			map[string]any{"name": "KUBERNETES_SERVICE_HOST", "value": "127.0.0.1"},
+			map[string]any{"name": "KUBERNETES_SERVICE_HOST", "value": host},
 			map[string]any{"name": "KUBERNETES_SERVICE_PORT", "value": strconv.Itoa(port)})
 	}
 }
@@ -197,10 +199,10 @@ func renamed(container map[string]any, from, to string) map[string]any {
 }
 
 // stockPlan is the glidein without payload containers, whose startd runs the stock starter.
-func (p *pool) stockPlan() plan {
+func (p *pool) stockPlan(node int) plan {
 	return plan{
-		pod: stockPod, source: "glidein",
-		config: p.network(stockPod) + p.executionPoint() + "STARTER = $(SBIN)/condor_starter\n",
+		pod: podOn(node, stockPod), source: "glidein", node: node, configMap: "stock-config",
+		config: p.network(node, podOn(node, stockPod)) + p.executionPoint() + "STARTER = $(SBIN)/condor_starter\n",
 		images: map[string]string{"prepare": p.images["condor"], pilotContainer: p.images["condor"]},
 		keep:   func(kind string) bool { return kind == "ServiceAccount" },
 		edit: func(pod map[string]any) {
@@ -216,13 +218,8 @@ func (p *pool) stockPlan() plan {
 			for _, c := range list(spec, "initContainers") {
 				dropMount(c, "podstarter-bin")
 			}
-			for _, v := range list(spec, "volumes") {
-				if c, ok := v["configMap"].(map[string]any); ok {
-					c["name"] = "stock-config"
-				}
-			}
 		},
-	}
+	}.ownNames()
 }
 
 // dropMount takes the mount of a volume away from a container.

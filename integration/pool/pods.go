@@ -34,11 +34,11 @@ func (p *pool) startPods(ctx context.Context) error {
 	if err := p.progress.step(ctx, "pod "+poolPod, p.startSubmitSide); err != nil {
 		return err
 	}
-	plans := []plan{p.glideinPlan()}
-	if p.settings.Stock {
-		plans = append(plans, p.stockPlan())
-	} else if err := p.deletePod(ctx, stockPod, 1); err != nil {
-		return err
+	plans, gone := p.executionPoints()
+	for _, name := range gone {
+		if err := p.deletePod(ctx, name, 1); err != nil {
+			return err
+		}
 	}
 	for i, name := range faultPods(maxFaults) {
 		if i < p.settings.Faults {
@@ -59,7 +59,7 @@ func (p *pool) startPods(ctx context.Context) error {
 	if err := p.progress.step(ctx, "policies in force", p.waitPolicies); err != nil {
 		return err
 	}
-	if err := p.progress.step(ctx, "pool", p.waitPool); err != nil {
+	if err := p.progress.step(ctx, "pool", func(ctx context.Context) error { return p.waitPool(ctx, plans) }); err != nil {
 		return err
 	}
 	return p.dropImages(ctx)
@@ -73,7 +73,7 @@ func (p *pool) startSubmitSide(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("the submit side does not listen within a minute; its daemons' logs are in %s", p.dir.Path("log", "pool")))
 	defer cancel()
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.settings.Ports[poolPod]))
+	address := net.JoinHostPort(p.address(0), strconv.Itoa(p.settings.Ports[poolPod]))
 	return cluster.Poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {
@@ -113,7 +113,11 @@ type plan struct {
 	config string
 	images map[string]string
 	edit   func(pod map[string]any)
-	// suffix is added to the names of the other objects.
+	// node is the number of the pod's node.
+	node int
+	// configMap is the name of the pilot's configuration, if it is another than the kustomization's.
+	configMap string
+	// suffix is added to the names of role and binding.
 	suffix string
 	// logsOf is the user who gets the pod's directory of logs; 0 for a pod that does that itself.
 	logsOf int
@@ -195,10 +199,9 @@ func (p *pool) edited(objects []cluster.Object, plan plan) (pod cluster.Object, 
 			pod = o
 		case kind == "ConfigMap":
 			setPath(o, plan.config, "data", "90-test.conf")
-			if plan.pod == stockPod {
-				setPath(o, "stock-config", "metadata", "name")
+			if plan.configMap != "" {
+				setPath(o, plan.configMap, "metadata", "name")
 			}
-			plan.rename(o)
 			others = append(others, o)
 		case plan.keep == nil || plan.keep(kind):
 			plan.rename(o)
@@ -210,12 +213,15 @@ func (p *pool) edited(objects []cluster.Object, plan plan) (pod cluster.Object, 
 	}
 	setPath(pod, plan.pod, "metadata", "name")
 	spec := child(pod, "spec")
-	spec["nodeName"] = nodeName
-	// Everything talks over loopback, so that the cluster needs no network of its own.
+	spec["nodeName"] = nodeName(plan.node)
+	// Everything talks over the nodes' addresses, so that the cluster needs no network of its own.
 	spec["hostNetwork"] = true
 	spec["dnsPolicy"] = "Default"
 	spec["tolerations"] = []any{map[string]any{"operator": "Exists"}}
 	hostPath(spec, "log", p.dir.Path("log", plan.pod))
+	if plan.configMap != "" {
+		useConfig(spec, plan.configMap)
+	}
 	if plan.edit != nil {
 		plan.edit(pod)
 	}
@@ -229,6 +235,15 @@ func (p *pool) edited(objects []cluster.Object, plan plan) (pod cluster.Object, 
 		}
 	}
 	return pod, others, nil
+}
+
+// useConfig makes a ConfigMap the pilot's configuration.
+func useConfig(spec map[string]any, configMap string) {
+	for _, v := range list(spec, "volumes") {
+		if c, ok := v["configMap"].(map[string]any); ok && v["name"] == "config" {
+			c["name"] = configMap
+		}
+	}
 }
 
 // hostPath makes the volume called name a directory of the machine, which lives on when the pod goes.
@@ -336,8 +351,8 @@ func waits(container any, states map[string]map[string]any) error {
 	return fmt.Errorf("its container %s waits: %v %v", name, waiting["reason"], waiting["message"])
 }
 
-// waitPool waits until the collector has a usable slot of every execution point.
-func (p *pool) waitPool(ctx context.Context) error {
+// waitPool waits until the collector has a usable slot of each execution point.
+func (p *pool) waitPool(ctx context.Context, plans []plan) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("no slots appear within a minute; the daemons' logs are in %s", p.dir.Path("log")))
 	defer cancel()
 	return cluster.Poll(ctx, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
@@ -345,14 +360,11 @@ func (p *pool) waitPool(ctx context.Context) error {
 		if err != nil {
 			return false, err
 		}
-		ours := slices.ContainsFunc(slots, func(s slot) bool { return s.ours && s.usable() && !s.isFault() })
-		stock := slices.ContainsFunc(slots, func(s slot) bool { return !s.ours && s.usable() })
-		faults := 0
-		for _, s := range slots {
-			if s.isFault() && s.ours && s.usable() {
-				faults++
+		for _, plan := range plans {
+			if !slices.ContainsFunc(slots, func(s slot) bool { return s.of(plan.pod) && s.usable() }) {
+				return false, fmt.Errorf("the collector knows %d slots, and none of %s that a job could use", len(slots), plan.pod)
 			}
 		}
-		return ours && (stock || !p.settings.Stock) && faults >= p.settings.Faults, fmt.Errorf("the collector knows %d slots", len(slots))
+		return true, nil
 	})
 }

@@ -44,7 +44,7 @@ func glidein() []cluster.Object {
 
 func TestGlideinPlan(t *testing.T) {
 	p := testPool(2)
-	pod, others, err := p.edited(glidein(), p.glideinPlan())
+	pod, others, err := p.edited(glidein(), p.glideinPlan(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestGlideinPlan(t *testing.T) {
 	if got := cluster.Object(list(second, "env")[0]).String("valueFrom", "fieldRef", "fieldPath"); got != "metadata.annotations['podstarter/nonce-payload-2']" {
 		t.Errorf("its nonce is %v", got)
 	}
-	if spec["nodeName"] != nodeName || spec["hostNetwork"] != true {
+	if spec["nodeName"] != "node" || spec["hostNetwork"] != true {
 		t.Errorf("the pod is not bound to the node and its network: %v", spec)
 	}
 	if len(others) != 3 {
@@ -86,7 +86,7 @@ func TestGlideinPlan(t *testing.T) {
 
 func TestStockPlan(t *testing.T) {
 	p := testPool(1)
-	pod, others, err := p.edited(glidein(), p.stockPlan())
+	pod, others, err := p.edited(glidein(), p.stockPlan(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +113,80 @@ func TestStockPlan(t *testing.T) {
 	}
 }
 
+// TestSecondNode: an execution point of another node is bound to it, reaches the first one by its address, and shares no
+// name with the first one's.
+func TestSecondNode(t *testing.T) {
+	p := testPool(1)
+	p.settings.Address, p.settings.Nodes = "198.18.0.2", 2
+	p.settings.Ports[cluster.APIServer], p.settings.Ports["glidein-2"] = 6, 7
+	pod, others, err := p.edited(glidein(), p.glideinPlan(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := child(pod, "spec")
+	if pod.String("metadata", "name") != "glidein-2" || spec["nodeName"] != "node-2" {
+		t.Errorf("%s on %v", pod.String("metadata", "name"), spec["nodeName"])
+	}
+	names := []string{cluster.Object(list(spec, "volumes")[1]).String("configMap", "name")}
+	for _, o := range others {
+		names = append(names, o.String("kind")+"/"+o.String("metadata", "name"))
+	}
+	if diff := cmp.Diff([]string{"glidein-2-config", "ServiceAccount/glidein", "Role/glidein-2", "ConfigMap/glidein-2-config"}, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	pilot, _ := json.Marshal(list(spec, "containers")[0])
+	for _, part := range []string{`{"name":"KUBERNETES_SERVICE_HOST","value":"198.18.0.2"}`, `{"name":"KUBERNETES_SERVICE_PORT","value":"6"}`} {
+		if !strings.Contains(string(pilot), part) {
+			t.Errorf("no %s in the pilot: %s", part, pilot)
+		}
+	}
+	config := others[2].String("data", "90-test.conf")
+	for _, line := range []string{"COLLECTOR_HOST = 198.18.0.2:1", "SHARED_PORT_PORT = 7", "NETWORK_INTERFACE = 198.18.0.3"} {
+		if !strings.Contains(config, line+"\n") {
+			t.Errorf("no %q in\n%s", line, config)
+		}
+	}
+}
+
+// TestExecutionPoints: those of nodes that the cluster no longer has go, and so do stock ones that nobody wants.
+func TestExecutionPoints(t *testing.T) {
+	p := testPool(1)
+	p.settings.Nodes, p.settings.Stock = 2, true
+	for _, tc := range []struct {
+		stock        bool
+		wanted, gone []string
+	}{
+		{true, []string{"glidein", "glidein-stock", "glidein-2", "glidein-stock-2"}, []string{"glidein-3", "glidein-stock-3", "glidein-4", "glidein-stock-4"}},
+		{false, []string{"glidein", "glidein-2"}, []string{"glidein-stock", "glidein-stock-2", "glidein-3", "glidein-stock-3", "glidein-4", "glidein-stock-4"}},
+	} {
+		p.settings.Stock = tc.stock
+		plans, gone := p.executionPoints()
+		var wanted []string
+		for _, plan := range plans {
+			wanted = append(wanted, plan.pod)
+			if got := nodeOf(plan.pod); got != plan.node {
+				t.Errorf("%s is on the node %d, not %d", plan.pod, plan.node, got)
+			}
+		}
+		if diff := cmp.Diff([][]string{tc.wanted, tc.gone}, [][]string{wanted, gone}); diff != "" {
+			t.Errorf("stock %v (-want +got):\n%s", tc.stock, diff)
+		}
+	}
+}
+
+func TestSlotOf(t *testing.T) {
+	for name, want := range map[string]bool{"slot1@glidein": true, "slot1_2@glidein@guest": true, "slot1@glidein-2": false, "glidein": false, "slot1@my-glidein": false} {
+		if got := (slot{name: name}).of("glidein"); got != want {
+			t.Errorf("%s is of glidein: %v", name, got)
+		}
+	}
+}
+
 func TestFingerprintSeesConfiguration(t *testing.T) {
 	of := func(slots int) string {
 		t.Helper()
 		p := testPool(slots)
-		pod, others, err := p.edited(glidein(), p.glideinPlan())
+		pod, others, err := p.edited(glidein(), p.glideinPlan(0))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,14 +39,13 @@ type pool struct {
 	progress *progress
 	// kubelet is held by whoever replaces the kubelet.
 	kubelet *sync.Mutex
-	// chosen are the arguments of `up` without those that are about the guest.
+	// chosen are the arguments of `up` without those that are about guests.
 	chosen []string
+	// clusterOnly says that this `up` leaves the pods as they are.
+	clusterOnly bool
 	// log takes the output of the tools.
 	log io.Writer
 }
-
-// nodeName is what the only node is called.
-const nodeName = "node"
 
 // openPool reads what is known of the pool.
 func openPool(dir statedir.Dir, p *progress, log io.Writer) (*pool, error) {
@@ -65,7 +64,7 @@ func openPool(dir statedir.Dir, p *progress, log io.Writer) (*pool, error) {
 	daemons := daemon.Set{Records: dir.Path("run"), Logs: dir.Path("log")}
 	return &pool{
 		dir: dir, settings: settings, store: store, daemons: daemons, progress: p, log: log, kubelet: new(sync.Mutex),
-		node: cluster.Node{State: dir, Daemons: daemons, PKI: cluster.PKI{Dir: dir.Path("pki")}, Name: nodeName, Settings: settings, Cgroups: cgroups},
+		node: cluster.Node{State: dir, Daemons: daemons, PKI: cluster.PKI{Dir: dir.Path("pki")}, Name: nodeName(0), Settings: settings, Cgroups: cgroups},
 	}, nil
 }
 
@@ -108,8 +107,8 @@ func up(ctx context.Context, dir statedir.Dir, args []string) error {
 	if err := pool.installSelf(); err != nil {
 		return err
 	}
-	if pool.settings.Guest {
-		return pool.upGuest(ctx, pool.chosen)
+	if pool.settings.Guests > 0 {
+		return pool.upGuests(ctx, pool.chosen)
 	}
 	if err := pool.prepareHost(ctx); err != nil {
 		return err
@@ -179,7 +178,10 @@ func (p *pool) prepareHost(ctx context.Context) error {
 
 // choosePorts chooses a port for everything that listens, and keeps those of what runs.
 func (p *pool) choosePorts() error {
-	type port struct{ name, daemon, pod, container string }
+	type port struct {
+		name, daemon, pod, container string
+		node                         int
+	}
 	ports := []port{
 		{name: cluster.Etcd, daemon: cluster.Etcd},
 		{name: "etcd-peer", daemon: cluster.Etcd},
@@ -191,17 +193,23 @@ func (p *pool) choosePorts() error {
 		{name: web.HTTPS, daemon: web.Name},
 		{name: web.Stranger, daemon: web.Name},
 		{name: poolPod, pod: poolPod, container: poolContainer},
-		{name: glideinPod, pod: glideinPod, container: pilotContainer},
-		{name: stockPod, pod: stockPod, container: pilotContainer},
+	}
+	for i := range p.nodes() {
+		for _, name := range []string{podOn(i, glideinPod), podOn(i, stockPod)} {
+			ports = append(ports, port{name: name, node: i, pod: name, container: pilotContainer})
+		}
 	}
 	for _, name := range p.faultPods() {
 		ports = append(ports, port{name: name, pod: name, container: pilotContainer})
 	}
 	for _, port := range ports {
 		var keep bool
-		if port.daemon != "" {
+		switch {
+		case port.daemon != "":
 			_, keep = p.daemons.Running(port.daemon)
-		} else {
+		case port.node > 0:
+			keep = true // whether it is used on another node is not seen from here
+		default:
 			_, err := enter.Find(containerdState(p.dir), cluster.Namespace, port.pod, port.container)
 			keep = err == nil
 		}
@@ -228,7 +236,7 @@ func (p *pool) startAll(ctx context.Context) error {
 			return err
 		})
 	})
-	if err := cold.Wait(); err != nil {
+	if err := cold.Wait(); err != nil || p.clusterOnly {
 		return err
 	}
 	return p.startPods(ctx)
@@ -236,7 +244,7 @@ func (p *pool) startAll(ctx context.Context) error {
 
 func (p *pool) startRegistry(ctx context.Context) error {
 	_, err := p.daemons.Start(ctx, daemon.Spec{Name: registryVerb, Args: []string{
-		p.dir.Path("bin", "pool"), registryVerb, registryAddress(p.settings), p.registryStore().Dir,
+		p.dir.Path("bin", "pool"), registryVerb, registryListens(p.settings), p.registryStore().Dir,
 	}})
 	return err
 }
@@ -254,13 +262,13 @@ func (p *pool) registryStore() image.Store { return image.Store{Dir: p.dir.Path(
 // startCluster brings the cluster up, with the objects that a controller manager would have made.
 func (p *pool) startCluster(ctx context.Context) error {
 	n := &p.node
-	if err := n.PKI.Make(n.Name); err != nil {
+	if err := n.PKI.Make(n.Name, p.settings.Address); err != nil {
 		return err
 	}
-	if err := n.PKI.Kubeconfig(adminConfig(p.dir), "admin", n.Server()); err != nil {
+	if err := n.PKI.Kubeconfig(adminConfig(p.dir), cluster.Admin, n.Server()); err != nil {
 		return err
 	}
-	api, err := cluster.NewAPI(n.Server(), n.PKI)
+	api, err := cluster.NewAPI(n.Server(), n.PKI, cluster.Admin)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -34,43 +35,58 @@ const (
 	publicDir = "public"
 )
 
-// enterVerb runs a command in one of the containers.
-func enterVerb(dir statedir.Dir, verb string, args []string) (int, error) {
+// A target is the container that a verb is about, and the command for it.
+type target struct {
+	pod, container, user string
+	args                 []string
+}
+
+// parseTarget reads the arguments of ap, ep and payload.
+func parseTarget(verb string, args []string) (target, error) {
 	flags := flag.NewFlagSet(verb, flag.ContinueOnError)
 	root := flags.Bool("root", false, "as root instead of as "+submitUser)
 	stock := flags.Bool("stock", false, "in the execution point with the stock starter")
 	other := flags.String("pod", "", "in another pod than glidein, made like it")
 	container := flags.String("container", payloadName, "the payload container")
 	if err := flags.Parse(args); err != nil || flags.NArg() == 0 {
-		return 2, errUsage
+		return target{}, errUsage
 	}
-	pod, name, user := glideinPod, pilotContainer, ""
+	t := target{pod: glideinPod, container: pilotContainer, args: flags.Args()}
 	switch verb {
 	case "ap":
-		pod, name = poolPod, poolContainer
+		t.pod, t.container = poolPod, poolContainer
 		if !*root {
-			user = submitUser
+			t.user = submitUser
 		}
 	case "ep":
 		if *stock {
-			pod = stockPod
+			t.pod = stockPod
 		}
 	case "payload":
-		name = *container
+		t.container = *container
 	}
 	if *other != "" {
-		pod = *other
+		t.pod = *other
 	}
-	c, err := enter.Find(containerdState(dir), cluster.Namespace, pod, name)
+	return t, nil
+}
+
+// enterVerb runs a command in one of the containers.
+func enterVerb(dir statedir.Dir, verb string, args []string) (int, error) {
+	t, err := parseTarget(verb, args)
+	if err != nil {
+		return 2, err
+	}
+	c, err := enter.Find(containerdState(dir), cluster.Namespace, t.pod, t.container)
 	if err != nil {
 		return 1, err
 	}
-	return c.Run(enter.Command{Args: flags.Args(), User: user})
+	return c.Run(enter.Command{Args: t.args, User: t.user})
 }
 
 func containerdState(dir statedir.Dir) string { return dir.Run("containerd") }
 
-const registryVerb = "registry"
+const registryVerb = cluster.Registry
 
 // serveRegistry is the registry's daemon: ADDRESS DIRECTORY.
 func serveRegistry(args []string) error {
@@ -137,7 +153,15 @@ func status(ctx context.Context, dir statedir.Dir) (int, error) {
 }
 
 func registryAddress(s statedir.Settings) string {
-	return fmt.Sprintf("127.0.0.1:%d", s.Ports["registry"])
+	return fmt.Sprintf("127.0.0.1:%d", s.Ports[cluster.Registry])
+}
+
+// registryListens is where the registry listens.
+func registryListens(s statedir.Settings) string {
+	if s.Address != "" {
+		return fmt.Sprintf(":%d", s.Ports[cluster.Registry])
+	}
+	return registryAddress(s)
 }
 
 func webAddress(s statedir.Settings) string {
@@ -150,8 +174,10 @@ type slot struct {
 	ours        bool
 }
 
-// isFault reports whether a slot is of an execution point for tests of failures.
-func (s slot) isFault() bool { return strings.Contains(s.name, "@"+faultPrefix) }
+// of reports whether a slot is of the execution point in a pod, whose name its startd has.
+func (s slot) of(pod string) bool {
+	return slices.Contains(strings.Split(s.name, "@")[1:], pod)
+}
 
 func (s slot) usable() bool { return s.state == "Unclaimed" || s.state == "Claimed" }
 

@@ -18,17 +18,23 @@ import (
 // Namespace is where everything of the pool lives.
 const Namespace = "podstarter"
 
-// API talks to the API server as its administrator: the few requests that the pool needs, in plain JSON.
+// API talks to the API server: the few requests that the pool needs, in plain JSON.
 type API struct {
 	Server string
 	client *http.Client
 }
 
-// NewAPI returns an API for the server's base address.
-func NewAPI(server string, pki PKI) (*API, error) {
-	cert, err := tls.LoadX509KeyPair(pki.Path("admin.crt"), pki.Path("admin.key"))
+// Holders of certificates for NewAPI.
+const (
+	Admin    = "admin"
+	ThisNode = nodeFile
+)
+
+// NewAPI returns an API for the server's base address, as the holder of one of the client certificates.
+func NewAPI(server string, pki PKI, holder string) (*API, error) {
+	cert, err := tls.LoadX509KeyPair(pki.Path(holder+".crt"), pki.Path(holder+".key"))
 	if err != nil {
-		return nil, fmt.Errorf("reading the administrator's certificate: %w", err)
+		return nil, fmt.Errorf("reading the certificate of %s: %w", holder, err)
 	}
 	ca, err := os.ReadFile(pki.Path("ca.crt"))
 	if err != nil {

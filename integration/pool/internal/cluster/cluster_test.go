@@ -71,14 +71,14 @@ other/image:1 application/x sha256:dd 1 MiB linux/amd64 -
 // The API server accepts the certificates that were made for its clients, and they accept it under its names.
 func TestPKI(t *testing.T) {
 	pki := PKI{Dir: t.TempDir()}
-	if err := pki.Make("n"); err != nil {
+	if err := pki.Make("n", ""); err != nil {
 		t.Fatal(err)
 	}
 	before, err := os.ReadFile(pki.Path("ca.crt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := pki.Make("n"); err != nil {
+	if err := pki.Make("n", ""); err != nil {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()

@@ -28,6 +28,9 @@ type Component struct {
 	VersionIn string
 }
 
+// Kubernetes is the family with the API server and the kubelet.
+const Kubernetes = "kubernetes"
+
 // Components are the programs built from source, given the directory that holds their modules.
 func Components(dir string) []Component {
 	return []Component{
@@ -36,7 +39,7 @@ func Components(dir string) []Component {
 			Packages: []string{"go.etcd.io/etcd/server/v3"},
 		},
 		{
-			Family: "kubernetes", Dir: filepath.Join(dir, "kubernetes"), Module: "k8s.io/kubernetes",
+			Family: Kubernetes, Dir: filepath.Join(dir, "kubernetes"), Module: "k8s.io/kubernetes",
 			Packages:  []string{"k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubelet"},
 			VersionIn: "k8s.io/component-base/version",
 		},

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,9 +38,15 @@ const (
 	Kubelet    = "kubelet"
 )
 
+// Registry is the name of the registry's port.
+const Registry = "registry"
+
+// loopback is where a machine reaches its own daemons.
+const loopback = "127.0.0.1"
+
 // Server is the API server's base address.
 func (n Node) Server() string {
-	return fmt.Sprintf("https://127.0.0.1:%d", n.Settings.Ports[APIServer])
+	return fmt.Sprintf("https://%s:%d", cmp.Or(n.Settings.First, loopback), n.Settings.Ports[APIServer])
 }
 
 // ContainerdSocket is where containerd listens.
@@ -80,6 +87,10 @@ func (n Node) bring(ctx context.Context, spec daemon.Spec, ready func(context.Co
 // StartAPIServer starts the API server and waits until it is ready.
 func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 	issuer := "https://kubernetes.default.svc"
+	bind, advertise := loopback, loopback
+	if n.Settings.Address != "" {
+		bind, advertise = "0.0.0.0", n.Settings.Address
+	}
 	policy := n.State.Path("audit-policy.yaml")
 	if err := statedir.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
 		return err
@@ -87,7 +98,7 @@ func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 	return n.bring(ctx, daemon.Spec{Name: APIServer, Args: []string{
 		filepath.Join(n.KubernetesDir, "kube-apiserver"),
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", n.Settings.Ports[Etcd]),
-		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", n.Settings.Ports[APIServer]),
+		"--bind-address=" + bind, "--advertise-address=" + advertise, fmt.Sprintf("--secure-port=%d", n.Settings.Ports[APIServer]),
 		"--cert-dir=" + n.PKI.Dir,
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--client-ca-file=" + n.PKI.Path("ca.crt"),
@@ -141,7 +152,10 @@ func (n Node) ready(ctx context.Context, name, url string, client *http.Client) 
 // StartContainerd starts containerd and waits for its socket.
 func (n Node) StartContainerd(ctx context.Context) error {
 	config := fmt.Sprintf(containerdConfig, n.State.Path("containerd"), n.State.Run("containerd"), n.ContainerdSocket(),
-		n.PauseImage, n.State.Path("cni"), n.State.Run("runc"), n.State.Path("containerd", "opt"))
+		n.PauseImage, n.State.Path("cni"), n.State.Run("runc"), n.State.Path("containerd", "opt"), n.mirrors())
+	if err := n.writeMirror(); err != nil {
+		return err
+	}
 	path := n.State.Path("containerd.toml")
 	if err := statedir.WriteFile(path, []byte(config), 0o644); err != nil {
 		return err
@@ -169,7 +183,21 @@ func (n Node) waitContainerd(ctx context.Context) error {
 	})
 }
 
-// containerdConfig takes: root, state, socket, pause image, CNI directory, runc root, directory for optional software.
+// mirrors is the directory in which containerd looks up where the images of a registry are.
+func (n Node) mirrors() string { return n.State.Path("registries") }
+
+// writeMirror tells containerd where the registry is if that is on another node: images have the same names on all.
+func (n Node) writeMirror() error {
+	if n.Settings.First == "" {
+		return nil
+	}
+	port := n.Settings.Ports[Registry]
+	return statedir.WriteFile(filepath.Join(n.mirrors(), fmt.Sprintf("%s:%d", loopback, port), "hosts.toml"),
+		fmt.Appendf(nil, "server = \"http://%s:%d\"\n", n.Settings.First, port), 0o644)
+}
+
+// containerdConfig takes: root, state, socket, pause image, CNI directory, runc root, directory for optional software, and
+// one for where registries are.
 // Running the daemon inside of a container, as continuous integration does, means neither CAP_SYS_RESOURCE, which lowering
 // an oom_score_adj needs, nor AppArmor.
 const containerdConfig = `version = 2
@@ -186,6 +214,8 @@ state = %q
   [plugins."io.containerd.grpc.v1.cri".cni]
     conf_dir = %[5]q
     bin_dir = %[5]q
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = %[8]q
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "overlayfs"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
@@ -208,7 +238,7 @@ func (n Node) StartKubelet(ctx context.Context, api *API) error {
 		return err
 	}
 	kubeconfig := n.State.Path("kubelet.kubeconfig")
-	if err := n.PKI.Kubeconfig(kubeconfig, "node", n.Server()); err != nil {
+	if err := n.PKI.Kubeconfig(kubeconfig, ThisNode, n.Server()); err != nil {
 		return err
 	}
 	config, err := json.MarshalIndent(n.kubeletConfig(), "", "\t")

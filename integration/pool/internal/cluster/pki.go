@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
@@ -27,9 +28,10 @@ type PKI struct {
 func (p PKI) Path(name string) string { return filepath.Join(p.Dir, name) }
 
 // Make makes all certificates, once for the life of the directory: an authority, the API server's, an administrator's, the
-// node's and the one that the API server shows to the kubelet, and the key pair that signs service account tokens.
-func (p PKI) Make(node string) error {
-	done := p.Path("done-" + node)
+// node's and the one that the API server shows to the kubelet, and the key pair that signs service account tokens. address
+// is one of the API server beside loopback; it may be empty.
+func (p PKI) Make(node, address string) error {
+	done := p.Path("done-" + node + address)
 	if _, err := os.Stat(done); err == nil {
 		return nil
 	}
@@ -45,11 +47,11 @@ func (p PKI) Make(node string) error {
 			Subject:  pkix.Name{CommonName: "kube-apiserver"},
 			DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
 			// The first address of the service range is the API server's own service.
-			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)},
+			IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)}, addresses(address)...),
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		}},
-		{"admin", client("admin", "system:masters")},
-		{"node", client("system:node:"+node, "system:nodes")},
+		{Admin, client(Admin, "system:masters")},
+		{nodeFile, nodeClient(node)},
 		{"kubelet-client", client("kube-apiserver-kubelet-client", "system:masters")},
 	} {
 		if err := p.issue(c.name, c.cert, ca, caKey); err != nil {
@@ -60,6 +62,63 @@ func (p PKI) Make(node string) error {
 		return err
 	}
 	return statedir.WriteFile(done, nil, 0o600)
+}
+
+// nodeFile is the name of a kubelet's own certificate.
+const nodeFile = "node"
+
+func nodeClient(node string) x509.Certificate { return client("system:node:"+node, "system:nodes") }
+
+func addresses(text string) []net.IP {
+	if ip := net.ParseIP(text); ip != nil {
+		return []net.IP{ip}
+	}
+	return nil
+}
+
+// A NodeIdentity is what a node must have to join the cluster, in PEM.
+type NodeIdentity struct {
+	CA, Certificate, Key []byte
+}
+
+// Invite makes the identity of one more node, or returns the one that it has made before.
+func (p PKI) Invite(node string) (NodeIdentity, error) {
+	var id NodeIdentity
+	if _, err := os.Stat(p.Path(node + ".key")); err != nil {
+		pair, err := tls.LoadX509KeyPair(p.Path("ca.crt"), p.Path("ca.key"))
+		if err != nil {
+			return id, fmt.Errorf("reading the authority: %w", err)
+		}
+		key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+		if !ok {
+			return id, fmt.Errorf("reading the authority: its key is a %T", pair.PrivateKey)
+		}
+		if err := p.issue(node, nodeClient(node), pair.Leaf, key); err != nil {
+			return id, err
+		}
+	}
+	for name, to := range map[string]*[]byte{"ca.crt": &id.CA, node + ".crt": &id.Certificate, node + ".key": &id.Key} {
+		text, err := os.ReadFile(p.Path(name))
+		if err != nil {
+			return id, fmt.Errorf("reading the identity of %s: %w", node, err)
+		}
+		*to = text
+	}
+	return id, nil
+}
+
+// Accept writes this node's identity into the directory.
+func (p PKI) Accept(id NodeIdentity) error {
+	for _, f := range []struct {
+		name string
+		text []byte
+		mode os.FileMode
+	}{{"ca.crt", id.CA, 0o644}, {nodeFile + ".crt", id.Certificate, 0o644}, {nodeFile + ".key", id.Key, 0o600}} {
+		if err := statedir.WriteFile(p.Path(f.name), f.text, f.mode); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func client(name, group string) x509.Certificate {

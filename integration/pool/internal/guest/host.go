@@ -16,8 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"podstarter/integration/pool/internal/statedir"
 )
 
@@ -41,8 +39,14 @@ const Port = 1022
 type Switch interface {
 	// Attach returns the guest's end of a new wire.
 	Attach(name string, mac net.HardwareAddr) (*os.File, error)
+	// Detach removes the wire of a guest that has ended.
+	Detach(name string) error
 	// DialContext connects to a port of a guest.
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	// Cut drops what a guest and others send each other; without others, what it and all guests send each other.
+	Cut(name string, others ...string) error
+	// Heal ends everything that Cut began.
+	Heal()
 }
 
 // ReadHost reads the file that Write wrote.
@@ -64,75 +68,55 @@ func (h Host) Write(path string) error { return statedir.WriteJSON(path, h) }
 // HaltTime is how long a guest has to power off.
 const HaltTime = 10 * time.Second
 
-// Run runs the guests and returns when all have ended. At the end of ctx it asks them to power off, and ends those that
-// do not.
+// Run runs the guests and returns when all have ended, unless the last one ended by an order: it can be booted again. At the
+// end of ctx it asks them to power off, and ends those that do not.
 func (h Host) Run(ctx context.Context, wires Switch, console io.Writer) error {
-	if err := os.Remove(h.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("listening for commands: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(h.Socket), 0o711); err != nil {
-		return fmt.Errorf("listening for commands: %w", err)
-	}
-	listener, err := net.Listen("unix", h.Socket)
+	listener, err := h.listen()
 	if err != nil {
 		return fmt.Errorf("listening for commands: %w", err)
 	}
 	defer listener.Close()
-	// Who connects is root in a guest.
-	if err := os.Chmod(h.Socket, 0o600); err != nil {
-		return fmt.Errorf("listening for commands: %w", err)
-	}
-	var guests errgroup.Group
+	f := newFleet(h.Guests, wires, console)
+	defer f.killAll()
 	for _, g := range h.Guests {
-		g.Console = console
-		mac, err := net.ParseMAC(g.MAC)
-		if err == nil {
-			g.Wire, err = wires.Attach(g.Name, mac)
+		if err := f.boot(g.Name); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("connecting the guest %s: %w", g.Name, err)
-		}
-		guests.Go(func() error {
-			defer g.Wire.Close()
-			return g.runToEnd(ctx)
-		})
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	go h.serve(serving, listener, wires)
-	return guests.Wait()
+	go h.serve(serving, listener, wires, f.orders)
+	return f.run(ctx)
 }
 
-// runToEnd is Run with an end in order.
-func (m Machine) runToEnd(ctx context.Context) error {
-	running, kill := context.WithCancel(context.WithoutCancel(ctx))
-	defer kill()
-	stop := context.AfterFunc(ctx, func() {
-		if err := m.Halt(); err != nil {
-			slog.Warn("the guest is ended at once", "err", err)
-			kill()
-			return
-		}
-		select {
-		case <-time.After(HaltTime):
-			slog.Warn("the guest did not power off and is ended", "guest", m.Name, "after", HaltTime)
-			kill()
-		case <-running.Done():
-		}
-	})
-	defer stop()
-	err := m.Run(running)
-	if ctx.Err() != nil {
-		return nil
+func (h Host) listen() (net.Listener, error) {
+	if err := os.Remove(h.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
 	}
-	return err
+	if err := os.MkdirAll(filepath.Dir(h.Socket), 0o711); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("unix", h.Socket)
+	if err != nil {
+		return nil, err
+	}
+	// Who connects is root in a guest.
+	if err := os.Chmod(h.Socket, 0o600); err != nil {
+		listener.Close()
+		return nil, err
+	}
+	return listener, nil
 }
 
-// maxName bounds the first line of a connection in bytes.
-const maxName = 100
+// maxLine bounds the first line of a connection in bytes.
+const maxLine = 200
 
-// serve connects each client to the guest that the client's first line names.
-func (h Host) serve(ctx context.Context, listener net.Listener, wires Switch) {
+// connectWord begins the first line of a client that wants to be connected to a guest's commands; the guest's name follows.
+// Other first lines are orders.
+const connectWord = "connect"
+
+// serve does what each client's first line says.
+func (h Host) serve(ctx context.Context, listener net.Listener, wires Switch, orders chan<- order) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -143,20 +127,38 @@ func (h Host) serve(ctx context.Context, listener net.Listener, wires Switch) {
 		}
 		go func() {
 			defer conn.Close()
-			if err := h.connect(ctx, conn, wires); err != nil {
-				slog.Debug("a connection for commands has ended", "err", err)
+			if err := h.answer(ctx, conn, wires, orders); err != nil {
+				slog.Debug("a client's connection has ended", "err", err)
 			}
 		}()
 	}
 }
 
-func (h Host) connect(ctx context.Context, client net.Conn, wires Switch) error {
-	in := bufio.NewReaderSize(client, maxName)
+func (h Host) answer(ctx context.Context, client net.Conn, wires Switch, orders chan<- order) error {
+	in := bufio.NewReaderSize(client, maxLine)
 	line, err := in.ReadSlice('\n')
 	if err != nil {
-		return fmt.Errorf("reading a guest's name: %w", err)
+		return fmt.Errorf("reading what a client wants: %w", err)
 	}
-	name := strings.TrimSuffix(string(line), "\n")
+	words := strings.Fields(string(line))
+	if len(words) > 0 && words[0] == connectWord {
+		return h.connect(ctx, client, in, wires, strings.Join(words[1:], " "))
+	}
+	answer := "done\n"
+	o := order{words: words, done: make(chan error, 1)}
+	select {
+	case orders <- o:
+		if err := <-o.done; err != nil {
+			answer = err.Error() + "\n"
+		}
+	case <-ctx.Done():
+		answer = "the guests are about to end\n"
+	}
+	_, err = io.WriteString(client, answer)
+	return err
+}
+
+func (h Host) connect(ctx context.Context, client net.Conn, in io.Reader, wires Switch, name string) error {
 	address := ""
 	for _, g := range h.Guests {
 		if g.Name == name {
@@ -191,27 +193,4 @@ func pass(to net.Conn, from io.Reader) {
 		return
 	}
 	_ = half.CloseWrite()
-}
-
-// ErrNotConnected says that the guest does not listen, or not yet.
-var ErrNotConnected = errors.New("the guest does not take commands")
-
-// Dial connects to a guest of the Host that listens on socket.
-func Dial(ctx context.Context, socket, name string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotConnected, err)
-	}
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
-	_, err = io.WriteString(conn, name+"\n")
-	answer := make([]byte, len("connected\n"))
-	if err == nil {
-		_, err = io.ReadFull(conn, answer)
-	}
-	if err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("%w: %w", ErrNotConnected, err)
-	}
-	return conn, nil
 }

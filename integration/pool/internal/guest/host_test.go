@@ -18,6 +18,10 @@ func (echo) Attach(string, net.HardwareAddr) (*os.File, error) {
 	return nil, errors.New("there are no wires")
 }
 
+func (echo) Detach(string) error         { return nil }
+func (echo) Cut(string, ...string) error { return nil }
+func (echo) Heal()                       {}
+
 func (e echo) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if address != fmt.Sprintf("%s:%d", string(e), Port) {
 		return nil, fmt.Errorf("nothing listens on %s", address)
@@ -53,7 +57,7 @@ func TestDial(t *testing.T) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		h.serve(t.Context(), listener, echo("198.18.0.2"))
+		h.serve(t.Context(), listener, echo("198.18.0.2"), nil)
 	}()
 	for _, name := range []string{"off", "none", ""} {
 		if _, err := Dial(t.Context(), h.Socket, name); !errors.Is(err, ErrNotConnected) {

@@ -114,8 +114,14 @@ type Settings struct {
 	// Faults is the number of execution points for tests of failures, and FaultsAPI the port on which they look for the
 	// API server.
 	Faults, FaultsAPI int
-	// Guest says that the pool runs in a guest; these settings are then those of the host's side.
-	Guest bool `json:",omitempty"`
+	// Guests is the number of guests in which the pool runs; these settings are then those of the host's side.
+	Guests int `json:",omitempty"`
+	// Nodes is the number of the cluster's nodes; 0 means one.
+	Nodes int `json:",omitempty"`
+	// Address is that of this machine for the cluster's other nodes; without one, everything listens on loopback.
+	Address string `json:",omitempty"`
+	// First is the address of the node with the API server, the registry and the submit side, if this is another.
+	First string `json:",omitempty"`
 	// Ports are the ports chosen, by the name of what listens on them.
 	Ports map[string]int
 	// NodeIP is the address under which the kubelet registers.
