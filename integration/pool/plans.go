@@ -71,10 +71,19 @@ SLOT_TYPE_1_PARTITIONABLE = True
 
 func (p *pool) poolPlan() plan {
 	return plan{
-		pod: poolPod, source: "pool", config: p.network(0, poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\nSEC_CREDENTIAL_DIRECTORY_OAUTH = /var/lib/condor/oauth_credentials\nSHADOW_CHECKPROXY_INTERVAL = 2\n" + p.publicFiles(),
+		pod: poolPod, source: "pool", config: p.network(0, poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\nSEC_CREDENTIAL_DIRECTORY_OAUTH = /var/lib/condor/oauth_credentials\nSHADOW_CHECKPROXY_INTERVAL = 2\n" + p.publicFiles() + p.farNodes(),
 		images: map[string]string{poolContainer: p.images["submit"]},
 		edit:   func(pod map[string]any) { hostPath(child(pod, "spec"), "home", p.dir.Path("home")) },
 	}
+}
+
+// farNodes is the configuration of the submit side for execution points on other nodes, which may vanish without a word: by
+// default it would notice after more than six minutes.
+func (p *pool) farNodes() string {
+	if p.nodes() == 1 {
+		return ""
+	}
+	return "TCP_KEEPALIVE_INTERVAL = 10\n"
 }
 
 // publicFiles is the configuration of the submit side for input that its owner publishes: links in a directory of the
