@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build release test unit compiler e2e demo bench lint fuzz mutants docs clean pool pool-up pool-down
+.PHONY: build release test unit compiler e2e demo bench nodes lint fuzz mutants docs clean pool pool-up pool-down
 
 build: ## two static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -42,6 +42,10 @@ demo: build pool ## starts a cluster and runs four jobs in four images on it
 bench: build pool ## how fast containers, jobs and files follow each other; writes docs/developer/turnover.*, docs/developer/transfer-speed.md and docs/developer/classads.md
 	$(POOL) up --stock
 	$(GO) -C integration run ./bench -docs ../docs/developer
+
+nodes: build pool ## what becomes of jobs when a node is drained, dies, is cut off, or has a wrong clock: a cluster of two nodes in guests
+	$(POOL) up --guests 2 --stock --slots 8 --partitionable=false
+	$(GO) -C integration test -tags pool -count=1 -timeout 60m -v ./nodes
 
 mutants: compiler ## mistakes put into the product on purpose, each of which a unit test must notice
 	$(GO) run ./mutants
