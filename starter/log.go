@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 
 	"podstarter/condor/config"
 	"podstarter/condor/daemonlog"
@@ -37,6 +39,39 @@ func openLog(cfg *config.Config, inv invocation) (*daemonlog.Log, error) {
 		return nil, fmt.Errorf("open the starter's log %s: %w", opt.Path, err)
 	}
 	return log, nil
+}
+
+// packagedLogs is LOG in the packages of HTCondor.
+const packagedLogs = "/var/log/condor"
+
+// noteUnconfigured writes why the configuration is unknown to the log where the slot's is by
+// default, or where the environment puts LOG: the startd does not keep what a starter says
+// on stderr, and its own log has only the exit code. env is the environment.
+func noteUnconfigured(inv invocation, env []string, cause error) error {
+	dir := packagedLogs
+	for _, v := range env {
+		if value, ok := strings.CutPrefix(v, "_CONDOR_LOG="); ok {
+			dir = value
+		}
+	}
+	if inv.logSuffix == "" || inv.logSuffix != filepath.Base(inv.logSuffix) {
+		return fmt.Errorf("note an error in the starter's log: %q is no part of a file's name", inv.logSuffix)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("note an error in the starter's log: %w", err)
+	}
+	opt := daemonlog.Options{Path: filepath.Join(dir, "StarterLog."+inv.logSuffix)}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && os.Getuid() == 0 {
+		opt.Switch, opt.UID, opt.GID = true, int(owner.Uid), int(owner.Gid)
+	}
+	log, err := daemonlog.Open(opt)
+	if err != nil {
+		return fmt.Errorf("note an error in the starter's log: %w", err)
+	}
+	defer log.Close()
+	logger(log).Error("Cannot take this activation over from the startd", "error", cause)
+	return nil
 }
 
 // logger is the log for the rest of the program.

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/hashicorp/go-multierror"
 	"golang.org/x/sys/unix"
 
 	"podstarter/condor/config"
@@ -89,6 +90,9 @@ func run(args, env []string) int {
 	}
 	cfg, err := config.Load(ctx, config.Options{LocalName: inv.localName, Env: startd.ScrubEnv(env)})
 	if err != nil {
+		if noted := noteUnconfigured(inv, env, err); noted != nil {
+			err = multierror.Append(err, noted)
+		}
 		return refuse(activation.ExitGeneral, err)
 	}
 	if inv.errand == errandMonitor {

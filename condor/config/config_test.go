@@ -204,6 +204,19 @@ func script(t *testing.T, body string) string {
 	return path
 }
 
+// TestLoadWithLateOutput: on a machine with too much to do, the last of the output is read
+// seconds after the tool has ended. A process that it left behind stands in for that.
+func TestLoadWithLateOutput(t *testing.T) {
+	tool := script(t, "(sleep 1.5; printf 'LATE = yes\\n # at: x\\n') &\nprintf 'EARLY = yes\\n # at: x\\n'\n")
+	c, err := Load(t.Context(), Options{Tool: tool, Env: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late := c.String("LATE", ""); late != "yes" {
+		t.Errorf("LATE = %q", late)
+	}
+}
+
 func TestLoad(t *testing.T) {
 	// It shows its arguments and environment as knobs.
 	tool := script(t, `printf 'ARGS = %s\n # at: x\nSECRET = %s\n # at: x\nCOOKIE = %s\n # at: x\nEXECUTE = %s\n # at: <Environment>\n' \

@@ -22,6 +22,9 @@ const (
 	// loadTimeout leaves room for a slow name service: the tool looks up the
 	// host's full name.
 	loadTimeout = 60 * time.Second
+	// tailTimeout is how long after the tool's end its output may still be read. A child of
+	// it may hold the pipe for ever; a machine with too much to do takes seconds.
+	tailTimeout = 15 * time.Second
 	// maxDump is the most bytes that the tool may print. A stock configuration
 	// has 110 kB.
 	maxDump = 16 << 20
@@ -65,7 +68,7 @@ func Load(ctx context.Context, opt Options) (*Config, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Env = withoutSecrets(opt.Env)
-	cmd.WaitDelay = time.Second // a child of the tool may hold the pipe
+	cmd.WaitDelay = tailTimeout
 	stdout := &bounded{limit: maxDump, overflow: cancel}
 	stderr := &bounded{limit: maxStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
