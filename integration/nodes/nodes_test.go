@@ -212,7 +212,8 @@ func TestDead(t *testing.T) {
 }
 
 // TestCutOff: a node reaches neither the API server nor the access point for a while that is shorter than the jobs' lease.
-// They go on.
+// They go on. A job whose shadow has noticed it begins again at its end: the shadow of 25.14 refuses output after it has
+// connected to the starter again, whichever starter that is (file_transfer.cpp:Init returns early after stopServer).
 func TestCutOff(t *testing.T) {
 	s := open(t)
 	all := both(t, s, 150*time.Second, 20*time.Minute)
@@ -226,7 +227,7 @@ func TestCutOff(t *testing.T) {
 	must(t, s, "guests", "heal")
 	times := await(t, all, harness.EventTerminated, 1, patience)
 	t.Logf("all have ended after the cut: %v", times)
-	judge(t, all, 1, 1)
+	judge(t, all, 1, 2)
 }
 
 var wallClock = regexp.MustCompile(`^[0-9.]+$`)
