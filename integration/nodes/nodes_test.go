@@ -232,7 +232,8 @@ func TestCutOff(t *testing.T) {
 
 var wallClock = regexp.MustCompile(`^[0-9.]+$`)
 
-// TestClock: a node's clock is wrong by minutes. What jobs report is not.
+// TestClock: a node's clock is wrong by minutes. What jobs report is not. The clock jumps under the startds, which end some
+// claims for that, whichever starter they run.
 func TestClock(t *testing.T) {
 	s := open(t)
 	set := func(offset time.Duration) {
@@ -245,7 +246,7 @@ func TestClock(t *testing.T) {
 			set(offset)
 			all := both(t, s, 20*time.Second, 20*time.Minute)
 			await(t, all, harness.EventTerminated, 1, patience)
-			judge(t, all, 1, 1)
+			judge(t, all, 1, 3)
 			for pod, j := range all {
 				out, err := s.ap(t.Context(), "", "condor_history", j.cluster, "-af", "RemoteWallClockTime")
 				if err != nil {
