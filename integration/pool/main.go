@@ -25,7 +25,7 @@ const usage = `usage: pool VERB ARG…
                       but for the execution points that are there to fail, which go with the next up;
                       with --guest, in a User-Mode Linux machine of its own with cgroup v2, where all other verbs
                       then work as well; with --guests, in N of them, each a node of the cluster with an execution
-                      point of its own: glidein, glidein-2 and so on
+                      point of its own: glidein, glidein-2 and so on; exit code 77 if no such machine can run here
   in [--node N] CMD…  run a command in that machine, as root
   guests ORDER…       do something to those machines from outside:
                         kill GUEST          as if its power was cut
@@ -57,9 +57,20 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pool:", err)
-		os.Exit(max(code, 1))
+		os.Exit(failure(code, err))
 	}
 	os.Exit(code)
+}
+
+// exitUnable is the exit code of `up --guest` on a machine that cannot run guests. integration/runtests knows it.
+const exitUnable = 77
+
+// failure is the exit code for an error of run.
+func failure(code int, err error) int {
+	if errors.Is(err, guest.ErrUnable) {
+		return exitUnable
+	}
+	return max(code, 1)
 }
 
 func run(args []string) (int, error) {

@@ -2,12 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"podstarter/integration/pool/internal/cluster"
+	"podstarter/integration/pool/internal/guest"
 	"podstarter/integration/pool/internal/statedir"
 	"podstarter/integration/pool/internal/web"
 )
@@ -251,5 +254,23 @@ func TestRefuse(t *testing.T) {
 	}
 	if refuse(objects[:1], "r/no/") {
 		t.Error("it claims to have found a file that does not exist")
+	}
+}
+
+// TestFailure: only a machine that cannot run guests has its own exit code.
+func TestFailure(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		code int
+		err  error
+		want int
+	}{
+		{"unable", 0, fmt.Errorf("up: %w: why", guest.ErrUnable), 77},
+		{"any", 0, errors.New("no"), 1},
+		{"its own", 127, errors.New("no"), 127},
+	} {
+		if got := failure(tc.code, tc.err); got != tc.want {
+			t.Errorf("%s: exit code %d, want %d", tc.name, got, tc.want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -112,17 +114,53 @@ func (m Machine) Run(ctx context.Context) error {
 	return nil
 }
 
-// Check finds out whether this machine can run guests, by the kernel's own test of it, and says why not.
+// ErrUnable is the error of Check on a machine that lacks what guests need.
+var ErrUnable = errors.New("this machine cannot run guests")
+
+const (
+	// tryMemory is the size of the memory of a guest that only shows that it boots, in MiB.
+	tryMemory = 64
+	tryTime   = time.Minute
+	// tryEnd is what the kernel says when its first process has ended, here without an error.
+	tryEnd = "Attempted to kill init! exitcode=0x00000000"
+)
+
+// Check finds out whether this machine can run guests: it boots one in which a single program runs. That takes a second. The
+// kernel looks for what it needs of the machine only when it boots, and then ends with an exit code; the error is ErrUnable.
 func (s System) Check(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, s.Kernel, "--version")
+	dir, err := os.MkdirTemp("", "guest-")
+	if err != nil {
+		return fmt.Errorf("trying the guests' kernel: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	limited, cancel := context.WithTimeoutCause(ctx, tryTime, fmt.Errorf("it has not ended after %v", tryTime))
+	defer cancel()
+	cmd := exec.CommandContext(limited, s.Kernel,
+		fmt.Sprintf("mem=%dM", tryMemory), "seccomp=on", "umid=try", "uml_dir="+dir,
+		"root=/dev/root", "rootfstype=hostfs", "rootflags="+s.Root, "ro", "init=/usr/bin/true",
+		"con=null", "con0=null,fd:1", "ssl=null", "quiet", "panic=-1")
+	cmd.Env = []string{"TMPDIR=" + memoryDir(tryMemory, dir), "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "TERM=dumb"}
+	cmd.Dir = dir // a kernel that panics may leave a core file
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out, err := cmd.CombinedOutput()
-	if err == nil {
+	if limited.Err() != nil {
+		return fmt.Errorf("trying the guests' kernel %s: %w", s.Kernel, context.Cause(limited))
+	}
+	if strings.Contains(string(out), tryEnd) {
 		return nil
 	}
-	var exit *exec.ExitError
-	reason := strings.TrimSpace(string(out))
-	if !errors.As(err, &exit) || reason == "" {
-		reason = err.Error()
+	said := cmp.Or(lastLine(string(out)), "it said nothing")
+	if err == nil {
+		err = errors.New("it ended as if that were its work")
 	}
-	return fmt.Errorf("this machine cannot run guests: %s: %s", s.Kernel, reason)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
+		return fmt.Errorf("%w: %s: %w: %s", ErrUnable, s.Kernel, err, said)
+	}
+	return fmt.Errorf("the guests' kernel %s runs no program: %w: %s", s.Kernel, err, said)
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }

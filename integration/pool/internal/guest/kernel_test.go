@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,11 +57,18 @@ func TestConfigRoundTrip(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	for _, tc := range []struct{ name, kernel, err string }{
-		{"runs", "#!/bin/sh\necho 7.2\n", ""},
-		{"says why not", "#!/bin/sh\necho no seccomp here >&2\nexit 1\n", ": no seccomp here"},
-		{"says nothing", "#!/bin/sh\nexit 1\n", ": exit status 1"},
-		{"is no program", "", ": permission denied"},
+	const boots = "#!/bin/sh\necho 'Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000000'\necho Call Trace:\nkill -ABRT $$\n"
+	for _, tc := range []struct {
+		name, kernel, err string
+		unable            bool
+	}{
+		{"boots", boots, "", false},
+		{"says why not", "#!/bin/sh\necho looking for seccomp\necho no seccomp here >&2\nexit 1\n", ": exit status 1: no seccomp here", true},
+		{"says nothing", "#!/bin/sh\nexit 1\n", ": exit status 1: it said nothing", true},
+		{"crashes", "#!/bin/sh\necho oh >&2\nkill -ABRT $$\n", ": signal: aborted: oh", false},
+		{"runs no program", strings.Replace(boots, "0x00000000", "0x0000000b", 1), ": signal: aborted: Call Trace:", false},
+		{"ends", "#!/bin/sh\necho 7.2\n", ": it ended as if that were its work: 7.2", false},
+		{"is no program", "", ": permission denied: it said nothing", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := System{Kernel: filepath.Join(t.TempDir(), "linux")}
@@ -71,9 +79,13 @@ func TestCheck(t *testing.T) {
 			if err := os.WriteFile(s.Kernel, []byte(tc.kernel), mode); err != nil {
 				t.Fatal(err)
 			}
-			got := errorText(s.Check(t.Context()))
-			if tc.err == "" && got != "" || !strings.HasSuffix(got, tc.err) || tc.err != "" && !strings.HasPrefix(got, "this machine cannot run guests: "+s.Kernel) {
+			err := s.Check(t.Context())
+			got := errorText(err)
+			if tc.err == "" && got != "" || !strings.HasSuffix(got, tc.err) || tc.err != "" && !strings.Contains(got, s.Kernel) {
 				t.Errorf("Check: %q, want … %q", got, tc.err)
+			}
+			if errors.Is(err, ErrUnable) != tc.unable {
+				t.Errorf("Check: %q; says that the machine is unable: %t, want %t", got, !tc.unable, tc.unable)
 			}
 		})
 	}
