@@ -88,6 +88,13 @@ func (a Attack) falls(mode Mode, off []string) bool {
 	return slices.ContainsFunc(a.waysIn(mode), func(w Way) bool { return subset(w.of(mode), off) })
 }
 
+// byNode reports whether one of the node's defences holds the attack off.
+func (a Attack) byNode(mode Mode) bool {
+	return slices.ContainsFunc(a.waysIn(mode), func(w Way) bool {
+		return slices.ContainsFunc(w.of(mode), func(name string) bool { return defence(name).Node })
+	})
+}
+
 // lookUp finds an attack by its name.
 func lookUp(name string) Attack {
 	for _, a := range Attacks {

@@ -13,6 +13,9 @@ type Defence struct {
 	Name string
 	What string // what it is, for docs/developer/threats.md
 	In   []Mode // the modes that have it; nil: all
+	// Node: the node's kernel and container runtime do it for the pod, or it goes by what
+	// they show of processes and control groups.
+	Node bool
 	// How it is switched off; any of these.
 	Changes []Change
 	Pod     func(pod map[string]any) // edits the pod's manifest

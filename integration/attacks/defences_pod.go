@@ -5,11 +5,13 @@ import "podstarter/integration/harness"
 var podDefences = []Defence{
 	{
 		Name: Escalation,
+		Node: true,
 		What: "`allowPrivilegeEscalation: false` in the pod",
 		Pod:  payloads(func(c map[string]any) { security(c)["allowPrivilegeEscalation"] = true }),
 	},
 	{
 		Name: FewerRights,
+		Node: true,
 		In:   hasRoot,
 		What: "the payload container lacks capabilities that the pilot has; the kernel lets nobody trace a process with more capabilities than its own",
 		Pod: func(pod map[string]any) {
@@ -24,6 +26,7 @@ var podDefences = []Defence{
 	},
 	{
 		Name: ReadOnly,
+		Node: true,
 		What: "payload containers mount the wrapper's volume read-only; the starter refuses a pod in which they do not",
 		Pod: payloads(func(c map[string]any) {
 			for _, m := range list(c, "volumeMounts") {
@@ -40,6 +43,7 @@ var podDefences = []Defence{
 	},
 	{
 		Name: NoToken,
+		Node: true,
 		What: "`automountServiceAccountToken: false`; the token is a volume of the pilot container",
 		Pod:  func(pod map[string]any) { object(pod, "spec")["automountServiceAccountToken"] = true },
 	},
@@ -66,6 +70,7 @@ var podDefences = []Defence{
 	},
 	{
 		Name: Namespace,
+		Node: true,
 		In:   []Mode{harness.Unshared, harness.Rootless},
 		What: "`shareProcessNamespace: false`; if the pilot is not root, the starter refuses a pod without it, and otherwise a pod of mode unshared without it is one of mode shared",
 		Pod:  func(pod map[string]any) { object(pod, "spec")["shareProcessNamespace"] = true },

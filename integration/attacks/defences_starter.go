@@ -55,6 +55,7 @@ var starterDefences = []Defence{
 	},
 	{
 		Name: Sweep,
+		Node: true,
 		What: "the starter kills all processes of the payload's user when the job has ended",
 		Changes: []Change{{
 			File: "starter/payloadrun/container.go",
@@ -78,6 +79,7 @@ var starterDefences = []Defence{
 	},
 	{
 		Name: Vacant,
+		Node: true,
 		What: "the starter takes a payload container, and makes a sandbox for its user, only when no process of an earlier job is alive: it kills those that it sees; else the wrapper must confirm, or the container is made anew",
 		Changes: []Change{{
 			File: "k8sexec/lease.go",
@@ -87,6 +89,7 @@ var starterDefences = []Defence{
 	},
 	{
 		Name:   TaskLimit,
+		Node:   true,
 		What:   "a job with more processes and threads than the site allows is killed, and held",
 		Config: "POD_STARTER_MAX_PROCESSES = 0",
 	},

@@ -113,6 +113,7 @@ var wrapperDefences = []Defence{
 	},
 	{
 		Name: DeadMan,
+		Node: true,
 		What: "the wrapper kills all of the payload when its connection to the starter ends",
 		Changes: []Change{{
 			File: "wrapper/agent/loop.go",

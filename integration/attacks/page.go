@@ -23,9 +23,14 @@ func tables() string {
 	for _, d := range Defences {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", d.Name, names(d.In), d.What, strings.Join(d.places(), ", "))
 	}
-	b.WriteString("\n## Settings\n\nEvery attack is tried in each of these, if its mode has it.\n\n| setting | modes | defences that are off |\n| --- | --- | --- |\n")
+	b.WriteString("\n## Settings\n\nEvery attack is tried in each of these, if its mode has it. Some are tried in a guest as well, which has another kernel, cgroup v2 and later versions of containerd and runc.\n\n" +
+		"| setting | modes | in a guest | defences that are off |\n| --- | --- | --- | --- |\n")
 	for _, s := range Settings {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", s.Name, names(s.In), byMode(func(mode Mode) string {
+		guest := ""
+		if s.Guest {
+			guest = "yes"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", s.Name, names(s.In), guest, byMode(func(mode Mode) string {
 			if !in(mode, s.In) {
 				return ""
 			}

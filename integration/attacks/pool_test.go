@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +23,11 @@ import (
 	"podstarter/integration/images/probe/facts"
 )
 
+var (
+	guestFlag    = flag.Bool("guest", false, "only the settings for a guest")
+	variantsFlag = flag.String("variants", "", "a directory in which ./attacks/variants has built the programs for these")
+)
+
 // What every test uses; set once, before the first.
 var (
 	pool     *harness.Pool
@@ -34,6 +40,7 @@ var (
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -51,10 +58,14 @@ func run(m *testing.M) (code int, err error) {
 	if probe, err = pool.Probe(ctx); err != nil {
 		return 1, err
 	}
-	if variants, err = newBuilder(ctx); err != nil {
-		return 1, err
+	dir := *variantsFlag
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "attacks-"); err != nil {
+			return 1, err
+		}
+		defer os.RemoveAll(dir)
 	}
-	defer os.RemoveAll(variants.dir)
+	variants = newBuilder(ctx, pool.Root, dir)
 	if err = removeTargets(ctx); err != nil {
 		return 1, err
 	}
@@ -65,7 +76,10 @@ func run(m *testing.M) (code int, err error) {
 	built := make(chan struct{})
 	go func() {
 		defer close(built)
-		variants.all()
+		// One after the other: the tests start with the first.
+		for _, need := range needed(pool.Mode, *guestFlag) {
+			_, _ = variants.get(need.program, need.off) // who needs it is told of the failure
+		}
 	}()
 	defer func() { cancel(); <-built }()
 	if targets, err = makeTargets(ctx); err != nil {
@@ -74,9 +88,9 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// makeTargets makes the pods of the pool's mode.
+// makeTargets makes the pods that the settings need.
 func makeTargets(ctx context.Context) (map[string]*target, error) {
-	pods := podsOf(pool.Mode)
+	pods := podsOf(pool.Mode, chosenSettings(pool.Mode, *guestFlag))
 	made := make([]*target, len(pods))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, p := range pods {
@@ -97,10 +111,11 @@ func makeTargets(ctx context.Context) (map[string]*target, error) {
 
 // TestAttacks tries every attack in every setting of the mode.
 func TestAttacks(t *testing.T) {
-	for _, p := range podsOf(pool.Mode) {
+	settings := chosenSettings(pool.Mode, *guestFlag)
+	for _, p := range podsOf(pool.Mode, settings) {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			for _, s := range settingsOf(pool.Mode) {
+			for _, s := range settings {
 				if s.Pod == p.Name {
 					t.Run(strings.ReplaceAll(s.Name, " ", "-"), func(t *testing.T) { targets[p.Name].attackIn(t, s) })
 				}

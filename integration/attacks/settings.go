@@ -51,12 +51,13 @@ type Setting struct {
 	Second bool     // another job follows in the same slot
 	Killed bool     // a starter is killed
 	Pipe   bool     // a job sends a named pipe
+	Guest  bool     // it is also tried in a guest (chosenSettings)
 }
 
 // Settings are all that every attack is tried in, pod by pod in this order.
 var Settings = []Setting{
 	{
-		Name: "as deployed", Pod: closedPod, Victim: true, Second: true, Killed: true, Pipe: true,
+		Name: "as deployed", Pod: closedPod, Victim: true, Second: true, Killed: true, Pipe: true, Guest: true,
 		Also: []string{ForkBomb, Behind},
 	},
 	{
@@ -83,11 +84,11 @@ var Settings = []Setting{
 	},
 	{Name: "open pod, user that can be given up", In: hasRoot, Pod: openPod, Off: []string{User}},
 	{
-		Name: "open pod, careless programs", In: hasRoot, Pod: openPod, Killed: true,
+		Name: "open pod, careless programs", In: hasRoot, Pod: openPod, Killed: true, Guest: true,
 		Off: []string{User, NoRights, DeadMan, Identity, Beneath, Sweep},
 	},
 	{
-		Name: "open pod and control directory", In: hasRoot, Pod: openPod,
+		Name: "open pod and control directory", In: hasRoot, Pod: openPod, Guest: true,
 		Off: []string{NoNewPrivs, ClosedControl, HookEnviron, VisitUser, CommandKeys, OwnerOnly, TaskLimit, Vacant}, Also: []string{ForkBomb, Behind},
 	},
 	{
@@ -147,9 +148,22 @@ func settingsOf(mode Mode) []Setting {
 	return slices.DeleteFunc(slices.Clone(Settings), func(s Setting) bool { return !in(mode, s.In) })
 }
 
-// podsOf are those of a mode.
-func podsOf(mode Mode) []Pod {
-	return slices.DeleteFunc(slices.Clone(Pods), func(p Pod) bool { return !in(mode, p.In) })
+// guestMode is the mode of the pool in a guest.
+const guestMode = harness.Shared
+
+// chosenSettings are those of a mode, or those that are tried in a guest as well, which has
+// another kernel, cgroup v2 and later versions of the container runtime, and is slow: the
+// pod as deployed, in which nothing gets through, and a setting for each attack that one of
+// the node's defences holds off ([Defence.Node]), in which the attack gets through.
+func chosenSettings(mode Mode, guest bool) []Setting {
+	return slices.DeleteFunc(settingsOf(mode), func(s Setting) bool { return guest && !s.Guest })
+}
+
+// podsOf are those of a mode that some settings need.
+func podsOf(mode Mode, settings []Setting) []Pod {
+	return slices.DeleteFunc(slices.Clone(Pods), func(p Pod) bool {
+		return !in(mode, p.In) || !slices.ContainsFunc(settings, func(s Setting) bool { return s.Pod == p.Name })
+	})
 }
 
 // slots are the payload containers of the pod: one for the attacker, and one for its neighbour

@@ -102,6 +102,34 @@ func everyDefenceMatters(t *testing.T, mode Mode) {
 	}
 }
 
+// TestGuestSettings: for each attack that one of the node's defences holds off, one of the
+// settings for a guest lets it through, and another one does not; none of them is superfluous.
+func TestGuestSettings(t *testing.T) {
+	lacks := func(settings []Setting) (attacks []string) {
+		for _, a := range Attacks {
+			shown := map[bool]bool{}
+			for _, s := range settings {
+				if a.tries(s, guestMode) {
+					shown[a.falls(guestMode, s.off(guestMode))] = true
+				}
+			}
+			if in(guestMode, a.In) && a.byNode(guestMode) && len(shown) < 2 {
+				attacks = append(attacks, a.Name)
+			}
+		}
+		return attacks
+	}
+	settings := chosenSettings(guestMode, true)
+	if got := lacks(settings); len(got) > 0 {
+		t.Errorf("no setting shows that they get through, or none that they do not: %q", got)
+	}
+	for i, s := range settings {
+		if len(lacks(slices.Delete(slices.Clone(settings), i, i+1))) == 0 {
+			t.Errorf("%q is superfluous", s.Name)
+		}
+	}
+}
+
 // settingsThatShow are what is off in the settings that try the attack. The settings of
 // mode shared also show how it gets through where processes are seen, if the way is the
 // same there.
