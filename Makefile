@@ -80,9 +80,10 @@ pool-up: build pool
 	$(POOL) up --stock
 
 pool-down: pool ## leaves only the cache behind
-	$(POOL) down
-	[ ! -d integration/.state2 ] || PODSTARTER_STATE=$$PWD/integration/.state2 $(POOL) down
-	rm -rf integration/.state integration/.state2
+	for state in .state3 .state2 .state; do \
+	  [ ! -d integration/$$state ] || PODSTARTER_STATE=$$PWD/integration/$$state $(POOL) down || exit 1; \
+	done
+	rm -rf integration/.state integration/.state2 integration/.state3
 
 clean: pool-down
 	rm -rf bin dist

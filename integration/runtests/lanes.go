@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
 
 // some is the part of the conformance suite that also runs with older daemons; all of it
 // passes there, but takes ten minutes each.
@@ -88,4 +92,46 @@ func tests(pkg string, args ...string) step {
 func language(pool string) step {
 	return step{name: "classads", argv: []string{"go", "test", "-tags", "differential", "-count=1", "-v", "./classads", "-run", "AgainstHTCondor",
 		"-args", "-python", pool + " ep --stock python3"}}
+}
+
+// unable is the exit code of `pool up --guest` on a machine that cannot run guests.
+const unable = 77
+
+// processes are the tests of e2e/ about control groups and process trees, and the main path.
+const processes = "TestCheckOfHealthyPod|TestPlainJob$|TestOutOfMemory|TestUsage|TestModeUsage|TestModeSuspend|" +
+	"TestRemoveLeavesNoProcess|TestNoProcessOutlivesItsJob|TestKilledStarter|TestVacate$|TestHold"
+
+// runtimeRules are the rules of kubeletrules/ whose source is that of containerd, runc or
+// their libraries. The guest has other versions of these, but the same Kubernetes.
+const runtimeRules = "TestContainerIDIsInTheControlGroup|TestTagBesideDigestIsNotLookedUp|TestVolumesOutliveTheContainer|" +
+	"TestStopSignalIsTheImages|TestContainersProcessesEndWithIt"
+
+// runtimeFailures are the rows of podfailures/ that are about memory, or about what containerd
+// and runc say of an image, and what they do when a container is to end.
+const runtimeFailures = "^(out of memory|layer is no archive|file in the place of a mount|link to /proc|wrapper killed|container told to stop)"
+
+// guestLane has a cluster and pool with cgroup v2 in a guest, which is slow, and in it what
+// goes by the node's kernel, control groups and container runtime.
+func guestLane(pool, state string) []step {
+	boot := up(pool, "--guest", "--stock", "--slots", "1", "--partitionable=false", "--mode", "shared", "--condor", "25.14")
+	boot.unable = unable
+	variants := filepath.Join(state, "attacks")
+	// The guest has the host's files below /host.
+	attacks := inGuest(pool, "attacks", "-run", "TestAttacks", "-parallel", "2", "-guest", "-variants", filepath.Join("/host", variants))
+	attacks.name = "attacks -guest"
+	return []step{
+		boot,
+		inGuest(pool, "e2e", "-condor", "25.14", "-run", processes),
+		inGuest(pool, "kubeletrules", "-run", runtimeRules),
+		inGuest(pool, "podfailures", "-run", "TestFailures$", "-places", "2", "-rows", runtimeFailures),
+		{name: "programs for attacks", argv: []string{"go", "-C", "integration", "run", "./attacks/variants", "..", variants}},
+		attacks,
+	}
+}
+
+// inGuest are tests that run in the guest of a pool.
+func inGuest(pool, pkg string, args ...string) step {
+	s := tests(pkg, args...)
+	s.argv = slices.Insert(s.argv, slices.Index(s.argv, "test")+1, "-exec", pool+" in")
+	return s
 }

@@ -1,13 +1,13 @@
-// Runtests runs all tests on real clusters and pools, in two lanes at once, since most
+// Runtests runs all tests on real clusters and pools, in three lanes at once, since most
 // of the time is spent waiting for one or the other daemon. lanes.go says which.
 //
 // With arguments, as in `integration/run-tests -run TestVacate -v`, it runs only the
 // tests of e2e/ with HTCondor 25.14.
 //
-// A lane whose pool does not come up ends there. The last lines name the cases that failed
-// and passed at the second try, which do not fail the run, but which nobody should
-// overlook; what failed, with the tests and their first words; and what was not run for
-// that reason.
+// A lane whose pool does not come up ends there. The last lines say how long each step
+// took; which cases failed and passed at the second try, which do not fail the run, but
+// which nobody should overlook; what failed, with the tests and their first words; what
+// was not run for that reason; and which lane this machine cannot run.
 //
 // The exit code is 0 if every lane came to its end and nothing failed, 130 after SIGINT,
 // SIGTERM or SIGHUP, else 1. The working directory is the project's.
@@ -67,6 +67,9 @@ func run(ctx context.Context, args []string) (bool, error) {
 		all.Go(func() { l.run(ctx) })
 	}
 	all.Wait()
+	for _, l := range lanes {
+		l.printTimes(os.Stdout)
+	}
 	if err := printAgain(again); err != nil {
 		return false, err
 	}
@@ -82,6 +85,11 @@ func run(ctx context.Context, args []string) (bool, error) {
 			fmt.Fprintf(os.Stderr, "failed: %s lane: %s\n", l.name, line)
 		}
 	}
+	for _, l := range lanes {
+		if l.leftOut != "" {
+			fmt.Fprintf(os.Stderr, "LEFT OUT: %s lane, so nothing ran with %s: %s\n", l.name, l.subject, l.leftOut)
+		}
+	}
 	return passed, nil
 }
 
@@ -94,12 +102,21 @@ func chosen(root string, args []string) []*lane {
 		return []*lane{first}
 	}
 	first.steps = firstLane(pool)
-	state := filepath.Join(root, "integration", ".state2")
-	second := &lane{name: "second", steps: secondLane(pool), out: os.Stdout, errs: os.Stdout, prefix: "second: ", env: []string{"PODSTARTER_STATE=" + state}}
+	state := func(name string) string { return filepath.Join(root, "integration", name) }
+	second := besideFirst("second", pool, state(".state2"), secondLane(pool))
+	guest := besideFirst("guest", pool, state(".state3"), guestLane(pool, state(".state3")))
+	guest.subject = "cgroup v2, and the container runtime of a guest"
+	return []*lane{first, second, guest}
+}
+
+// besideFirst is a lane whose pool has a state directory of its own, and is removed in the end.
+func besideFirst(name, pool, state string, steps []step) *lane {
 	// A run that was killed has left its pool there.
 	clear := removePool(pool, state)
-	second.before, second.after = clear, clear
-	return []*lane{first, second}
+	return &lane{
+		name: name, steps: steps, before: clear, after: clear, out: os.Stdout, errs: os.Stdout, prefix: name + ": ",
+		env: []string{"PODSTARTER_STATE=" + state},
+	}
 }
 
 // removePool gives the steps that leave nothing of the pool in a state directory.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -34,8 +35,8 @@ type checkout struct {
 	said   strings.Builder
 }
 
-// newCheckout makes one. The two programs are text for a shell, which finds "second " in
-// $lane if the second lane calls it, else nothing.
+// newCheckout makes one. The two programs are text for a shell, which finds in $lane "second "
+// or "guest " if that lane calls it, else nothing.
 func newCheckout(t *testing.T, pool, goCommand string, args ...string) *checkout {
 	t.Helper()
 	c := &checkout{root: t.TempDir()}
@@ -44,7 +45,8 @@ func newCheckout(t *testing.T, pool, goCommand string, args ...string) *checkout
 		t.Fatal(err)
 	}
 	note := func(name string) string {
-		return fmt.Sprintf("#!/bin/sh\nlane=${PODSTARTER_STATE:+second }\necho \"${lane}%s $*\" >>%q\n", name, filepath.Join(c.root, "calls"))
+		return fmt.Sprintf("#!/bin/sh\ncase $PODSTARTER_STATE in *.state2) lane='second ' ;; *.state3) lane='guest ' ;; esac\necho \"${lane}%s $*\" >>%q\n",
+			name, filepath.Join(c.root, "calls"))
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -82,9 +84,9 @@ func (c *checkout) end(t *testing.T) int {
 	return 0
 }
 
-// calls are those of the two programs, one a line, of one lane. Only the first words of
-// each are kept.
-func (c *checkout) calls(t *testing.T, second bool) []string {
+// calls are those of the two programs, one a line, of a lane; that of the first has no name.
+// Only what a call is about is kept.
+func (c *checkout) calls(t *testing.T, lane string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.root, "calls"))
 	if err != nil {
@@ -92,17 +94,19 @@ func (c *checkout) calls(t *testing.T, second bool) []string {
 	}
 	var found []string
 	for line := range strings.Lines(string(text)) {
-		line, isSecond := strings.CutPrefix(strings.TrimSpace(line), "second ")
-		if isSecond != second {
+		f := strings.Fields(line)
+		of := ""
+		if f[0] == "second" || f[0] == "guest" {
+			of, f = f[0], f[1:]
+		}
+		if of != lane {
 			continue
 		}
-		switch f := strings.Fields(line); {
-		case f[0] == "pool":
+		at := slices.IndexFunc(f, func(word string) bool { return strings.HasPrefix(word, "./") })
+		if f[0] == "pool" {
 			found = append(found, strings.Join(f[:2], " "))
-		case f[1] == "test":
-			found = append(found, "classads")
-		default:
-			found = append(found, strings.TrimPrefix(f[9], "./"))
+		} else {
+			found = append(found, strings.TrimPrefix(f[at], "./"))
 		}
 	}
 	return found
@@ -149,20 +153,23 @@ func TestRunTests(t *testing.T) {
 	FAIL
 	END
 	exit 1`
-	first, second := firstLane("pool"), secondLane("pool")
+	const unable = `echo "  0.1 s  guest's system: failed"; echo "pool: this machine cannot run guests: linux: no" >&2; exit 77`
+	first, second, guest := firstLane("pool"), secondLane("pool"), guestLane("pool", "/state3")
+	const leftOut = "LEFT OUT: guest lane, so nothing ran with cgroup v2, and the container runtime of a guest: pool: this machine cannot run guests: linux: no\n"
 	tests := map[string]struct {
 		pool, goCommand string // for each call of it
 		args            []string
 		end             string
 		failed          []string
+		notice          string
 	}{
 		"all pass":           {end: none},
 		"one at second try":  {goCommand: `case "$*" in *conformance*-case*) ;; *conformance*) ` + note + ` ;; esac`, end: again},
 		"in the second lane": {goCommand: `case "$*" in *conformance*-case*) [ -e "$0.done" ] || { : >"$0.done"; ` + note + `; } ;; esac`, end: again},
-		"one fails":          {goCommand: `case "$*" in *podfailures*) exit 1 ;; esac`, end: none, failed: []string{"second lane: podfailures: exit status 1"}},
-		"both": {goCommand: `case "$*" in *podfailures*) ` + note + `; exit 1 ;; esac`, end: again,
+		"one fails":          {goCommand: `case "$lane$*" in second*podfailures*) exit 1 ;; esac`, end: none, failed: []string{"second lane: podfailures: exit status 1"}},
+		"both": {goCommand: `case "$lane$*" in second*podfailures*) ` + note + `; exit 1 ;; esac`, end: again,
 			failed: []string{"second lane: podfailures: exit status 1"}},
-		"tests that fail": {goCommand: `case "$*" in *podfailures*) ` + fails + ` ;; esac`, end: none,
+		"tests that fail": {goCommand: `case "$lane$*" in second*podfailures*) ` + fails + ` ;; esac`, end: none,
 			failed: []string{"second lane: podfailures: exit status 1\n    --- FAIL: TestA (1.00s)\n        --- FAIL: TestA/one (0.50s)\n            a_test.go:1: got 2\n                want 3\n        --- FAIL: TestA/two (0.50s)\n            a_test.go:2: late"}},
 		"killed by a signal": {goCommand: `case "$*" in *chaos*) kill -KILL $$ ;; esac`, end: none,
 			failed: []string{"second lane: chaos -v -jobs 150: signal: killed"}},
@@ -174,6 +181,16 @@ func TestRunTests(t *testing.T) {
 			failed: []string{"second lane: pool up --ap-condor 23.9: signal: terminated", "second lane: it ended early; not run: " + names(second[3:])}},
 		"second pool stays": {pool: `case "$lane$1" in "second up") mkdir -p "$PODSTARTER_STATE" ;; *down) exit 1 ;; esac`, end: none,
 			failed: []string{"second lane: pool down: exit status 1"}},
+		"no guests here": {pool: `case "$lane$*" in "guest up --guest"*) ` + unable + ` ;; esac`, end: none, notice: leftOut},
+		"no guests here, and a failure": {
+			pool: `case "$lane$*" in "guest up --guest"*) ` + unable + ` ;; *--ap-condor*) exit 77 ;; esac`, end: none, notice: leftOut,
+			failed: []string{"second lane: pool up --ap-condor 23.9: exit status 77", "second lane: it ended early; not run: " + names(second[3:])}},
+		"no guest comes up": {pool: `case "$lane$1" in "guest up") exit 1 ;; esac`, end: none,
+			failed: []string{"guest lane: " + guest[0].name + ": exit status 1", "guest lane: it ended early; not run: " + names(guest[1:])}},
+		"a test in the guest": {goCommand: `case "$lane$*" in guest*podfailures*) exit 1 ;; esac`, end: none,
+			failed: []string{"guest lane: " + guest[3].name + ": exit status 1"}},
+		"a test in the guest has this exit code": {goCommand: `case "$lane$*" in guest*podfailures*) exit 77 ;; esac`, end: none,
+			failed: []string{"guest lane: " + guest[3].name + ": exit status 77"}},
 		"some tests": {args: []string{"-run", "TestVacate"}, end: none},
 		"some tests, failing": {goCommand: "exit 1", args: []string{"-run", "TestVacate"}, end: none,
 			failed: []string{"first lane: e2e -condor 25.14 -run TestVacate: exit status 1"}},
@@ -192,6 +209,7 @@ func TestRunTests(t *testing.T) {
 			for _, line := range tt.failed {
 				end += "failed: " + line + "\n"
 			}
+			end += tt.notice
 			if code := c.end(t); code != want || !strings.HasSuffix(c.said.String(), end) {
 				t.Errorf("exit code %d, want %d; want this end:\n%s\ngot:\n%s", code, want, end, &c.said)
 			}
@@ -211,14 +229,95 @@ esac`, "")
 	}
 	c.end(t)
 	want := []string{"pool up", "daemonfaults", "pool up", "conformance", "pool up", "conformance", "pool up", "e2e", "pool up", "pool down"}
-	if diff := cmp.Diff(want, c.calls(t, true)); diff != "" {
+	if diff := cmp.Diff(want, c.calls(t, "second")); diff != "" {
 		t.Errorf("second lane (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"pool up", "pool ap", "kubeletrules", "conformance", "classads", "pool up", "e2e"}, c.calls(t, false)); diff != "" {
+	if diff := cmp.Diff([]string{"pool up", "pool ap", "kubeletrules", "conformance", "classads", "pool up", "e2e"}, c.calls(t, "")); diff != "" {
 		t.Errorf("first lane (-want +got):\n%s", diff)
 	}
 	if _, err := os.Lstat(filepath.Join(c.root, "integration", ".state2")); err == nil {
 		t.Error("the second pool's state is left")
+	}
+}
+
+// TestGuestLaneIsLeftOut: where no guest can run, its lane runs nothing and leaves nothing, and
+// the other lanes do not notice.
+func TestGuestLaneIsLeftOut(t *testing.T) {
+	c := newCheckout(t, `case "$lane$1" in "guest up") mkdir -p "$PODSTARTER_STATE"; echo no >&2; exit 77 ;; esac`, "")
+	if err := c.script.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.end(t)
+	if diff := cmp.Diff([]string{"pool up", "pool down"}, c.calls(t, "guest")); diff != "" {
+		t.Errorf("guest lane (-want +got):\n%s", diff)
+	}
+	if _, err := os.Lstat(filepath.Join(c.root, "integration", ".state3")); err == nil {
+		t.Error("the guest's state is left")
+	}
+	if n := strings.Count(c.said.String(), "LEFT OUT"); n != 1 {
+		t.Errorf("the end says %d times that a lane was left out", n)
+	}
+	if calls := c.calls(t, "second"); len(calls) < len(secondLane("pool")) {
+		t.Errorf("second lane: %q", calls)
+	}
+}
+
+// TestTimes: every step's time is said when it ends, and in the list of its lane.
+func TestTimes(t *testing.T) {
+	c := newCheckout(t, "", `case "$lane$*" in guest*podfailures*) exit 1 ;; esac`)
+	if err := c.script.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.end(t)
+	for name, steps := range map[string][]step{"first": firstLane("pool"), "second": secondLane("pool"), "guest": guestLane("pool", "/state3")} {
+		head := regexp.MustCompile(`(?m)^` + name + ` lane, \d+s in all:\n((?: +\d+s  .*\n)+)`).FindStringSubmatch(c.said.String())
+		if head == nil {
+			t.Fatalf("the %s lane's times are not in:\n%s", name, &c.said)
+		}
+		var listed []string
+		for line := range strings.Lines(head[1]) {
+			_, step, _ := strings.Cut(strings.TrimSpace(line), "  ")
+			listed = append(listed, step)
+		}
+		if diff := cmp.Diff(names(steps), strings.Join(listed, "; ")); diff != "" {
+			t.Errorf("%s lane (-want +got):\n%s", name, diff)
+		}
+		for _, s := range steps {
+			result := "passed"
+			if name == "guest" && strings.HasPrefix(s.name, "podfailures") {
+				result = "exit status 1"
+			}
+			if !regexp.MustCompile(`(?m)^(second: |guest: )?` + name + ` lane, after \d+s: ` + regexp.QuoteMeta(s.name+": "+result) + `$`).MatchString(c.said.String()) {
+				t.Errorf("%s lane: nobody says how long %q took, or how it ended", name, s.name)
+			}
+		}
+	}
+}
+
+// TestRuntimeRules: the rules of kubeletrules/ that go by the source of containerd or runc are
+// those that run in the guest.
+func TestRuntimeRules(t *testing.T) {
+	files, err := filepath.Glob("../kubeletrules/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^// Source: (.*)\n(?://.*\n)*func (Test\w+)`).FindAllStringSubmatch(string(text), -1) {
+			if regexp.MustCompile(`containerd|runc`).MatchString(m[1]) {
+				want = append(want, m[2])
+			}
+		}
+	}
+	got := strings.Split(runtimeRules, "|")
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rules of containerd and runc (-want +got):\n%s", diff)
 	}
 }
 
@@ -234,7 +333,7 @@ func TestPoolOfKilledRun(t *testing.T) {
 	if code := c.end(t); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, &c.said)
 	}
-	if calls := c.calls(t, true); calls[0] != "pool down" || calls[1] != "pool up" {
+	if calls := c.calls(t, "second"); calls[0] != "pool down" || calls[1] != "pool up" {
 		t.Errorf("the second lane begins with %q", calls[:2])
 	}
 
@@ -248,7 +347,7 @@ func TestPoolOfKilledRun(t *testing.T) {
 	if !strings.HasPrefix(failed, "second lane: pool down: exit status 1\n") || !strings.Contains(failed, "second lane: it ended early; not run: removing ") {
 		t.Errorf("failed:\n%s", failed)
 	}
-	if slices.Contains(c.calls(t, true), "pool up") {
+	if slices.Contains(c.calls(t, "second"), "pool up") {
 		t.Error("a pool was started over the other")
 	}
 }
@@ -281,10 +380,10 @@ func TestInterrupted(t *testing.T) {
 			if code := c.end(t); code != 130 {
 				t.Errorf("exit code %d, want 130:\n%s", code, &c.said)
 			}
-			if n := len(c.failed()); n != 4 {
+			if n := len(c.failed()); n != 6 {
 				t.Errorf("failed: %q; want what each lane did, and what it did not", c.failed())
 			}
-			if calls := c.calls(t, true); calls[len(calls)-1] != "pool down" {
+			if calls := c.calls(t, "second"); calls[len(calls)-1] != "pool down" {
 				t.Errorf("second lane: %q", calls)
 			}
 			// The end of the pipe is that of the last process.
