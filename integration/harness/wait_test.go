@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -107,5 +108,27 @@ func TestEldest(t *testing.T) {
 	shell, child, other := Process{PID: 2, Parent: 1}, Process{PID: 3, Parent: 2}, Process{PID: 4, Parent: 1}
 	if diff := cmp.Diff([]Process{shell, other}, Eldest([]Process{shell, child, other})); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestPollOfSlowCheck: a check that takes long is made a quarter of the time at most.
+func TestPollOfSlowCheck(t *testing.T) {
+	for _, tc := range []struct {
+		takes time.Duration
+		calls int // in a minute, at most
+	}{{0, 620}, {time.Second, 16}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			calls := 0
+			err := Poll(ctx, "nothing", func() (bool, error) {
+				calls++
+				time.Sleep(tc.takes)
+				return false, nil
+			})
+			if !errors.Is(err, context.DeadlineExceeded) || calls > tc.calls || calls < tc.calls*9/10 {
+				t.Errorf("a check that takes %v: %d calls in a minute, want some %d: %v", tc.takes, calls, tc.calls, err)
+			}
+		})
 	}
 }

@@ -41,8 +41,8 @@ func WaitFile(ctx context.Context, path string, ready func(content []byte) (bool
 }
 
 // Poll calls ready until it returns true or an error, or the context ends: at short
-// intervals first and longer ones later, up to a tenth of a second. It is for
-// conditions without an event.
+// intervals first and longer ones later, up to a tenth of a second, or three times what a
+// call takes where that is longer. It is for conditions without an event.
 func Poll(ctx context.Context, what string, ready func() (bool, error)) error {
 	return poll(ctx, what, 100*time.Millisecond, ready)
 }
@@ -53,11 +53,13 @@ func poll(ctx context.Context, what string, longest time.Duration, ready func() 
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
 	for {
+		began := time.Now()
 		done, err := ready()
 		if done || err != nil {
 			return err
 		}
-		timer.Reset(interval)
+		// Looking at all processes of a slow machine all the time would make it slower still.
+		timer.Reset(max(interval, 3*time.Since(began)))
 		interval = min(interval*3/2, longest)
 		select {
 		case <-ctx.Done():
