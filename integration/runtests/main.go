@@ -106,6 +106,8 @@ func chosen(root string, args []string) []*lane {
 	second := besideFirst("second", pool, state(".state2"), secondLane(pool))
 	guest := besideFirst("guest", pool, state(".state3"), guestLane(pool, state(".state3")))
 	guest.subject = "cgroup v2, and the container runtime of a guest"
+	remove := guest.after
+	guest.after = func() []step { return append(guest.console(state(".state3")), remove()...) }
 	return []*lane{first, second, guest}
 }
 
@@ -117,6 +119,16 @@ func besideFirst(name, pool, state string, steps []step) *lane {
 		name: name, steps: steps, before: clear, after: clear, out: os.Stdout, errs: os.Stdout, prefix: name + ": ",
 		env: []string{"PODSTARTER_STATE=" + state},
 	}
+}
+
+// console shows the end of what the guest's kernel has printed, if the lane has failed: it
+// may have panicked.
+func (l *lane) console(state string) []step {
+	log := filepath.Join(state, "log", "guests.log")
+	if _, err := os.Stat(log); err != nil || len(l.failed) == 0 {
+		return nil
+	}
+	return []step{{name: "the guest's console", argv: []string{"tail", "-n", "60", log}}}
 }
 
 // removePool gives the steps that leave nothing of the pool in a state directory.

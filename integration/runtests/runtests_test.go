@@ -1,11 +1,8 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,122 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// asProgram makes this test's binary the program that the script starts.
-const asProgram = "RUN_TESTS_BINARY"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
-// A checkout is a directory with the script, a pool program and a Go command that note
-// how they were called, and do what a test says.
-type checkout struct {
-	root   string
-	script *exec.Cmd
-	said   strings.Builder
-}
-
-// newCheckout makes one. The two programs are text for a shell, which finds in $lane "second "
-// or "guest " if that lane calls it, else nothing.
-func newCheckout(t *testing.T, pool, goCommand string, args ...string) *checkout {
-	t.Helper()
-	c := &checkout{root: t.TempDir()}
-	script, err := os.ReadFile("../run-tests")
-	if err != nil {
-		t.Fatal(err)
-	}
-	note := func(name string) string {
-		return fmt.Sprintf("#!/bin/sh\ncase $PODSTARTER_STATE in *.state2) lane='second ' ;; *.state3) lane='guest ' ;; esac\necho \"${lane}%s $*\" >>%q\n",
-			name, filepath.Join(c.root, "calls"))
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.write(t, "integration/run-tests", string(script))
-	c.write(t, "integration/.state/bin/pool", note("pool")+pool+"\n")
-	c.write(t, "bin/go", fmt.Sprintf("#!/bin/sh\n[ \"$3\" != build ] || exec ln -s %q \"integration/$5\"\n", self)+strings.TrimPrefix(note("go"), "#!/bin/sh\n")+goCommand+"\n")
-	c.script = exec.CommandContext(t.Context(), filepath.Join(c.root, "integration", "run-tests"), args...)
-	c.script.Env = append(os.Environ(), "PATH="+filepath.Join(c.root, "bin")+":"+os.Getenv("PATH"), asProgram+"=1")
-	c.script.Stdout, c.script.Stderr = &c.said, &c.said
-	return c
-}
-
-func (c *checkout) write(t *testing.T, path, text string) {
-	t.Helper()
-	path = filepath.Join(c.root, path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// end waits for the script and returns its exit code.
-func (c *checkout) end(t *testing.T) int {
-	t.Helper()
-	err := c.script.Wait()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode()
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	return 0
-}
-
-// calls are those of the two programs, one a line, of a lane; that of the first has no name.
-// Only what a call is about is kept.
-func (c *checkout) calls(t *testing.T, lane string) []string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(c.root, "calls"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for line := range strings.Lines(string(text)) {
-		f := strings.Fields(line)
-		of := ""
-		if f[0] == "second" || f[0] == "guest" {
-			of, f = f[0], f[1:]
-		}
-		if of != lane {
-			continue
-		}
-		at := slices.IndexFunc(f, func(word string) bool { return strings.HasPrefix(word, "./") })
-		if f[0] == "pool" {
-			found = append(found, strings.Join(f[:2], " "))
-		} else {
-			found = append(found, strings.TrimPrefix(f[at], "./"))
-		}
-	}
-	return found
-}
-
-// failed are the lines that name what failed.
-func (c *checkout) failed() []string {
-	var lines []string
-	for line := range strings.Lines(c.said.String()) {
-		if line, ok := strings.CutPrefix(strings.TrimSpace(line), "failed: "); ok {
-			lines = append(lines, line)
-		}
-	}
-	return lines
-}
-
-// names are those of a lane's steps.
-func names(steps []step) string {
-	var all []string
-	for _, s := range steps {
-		all = append(all, s.name)
-	}
-	return strings.Join(all, "; ")
-}
 
 // TestRunTests: the exit code, the last lines and the names of what failed.
 func TestRunTests(t *testing.T) {
@@ -262,6 +143,25 @@ func TestGuestLaneIsLeftOut(t *testing.T) {
 	}
 }
 
+// TestGuestsConsole: what the guest's kernel said last is shown if something failed in the guest,
+// before its state is removed.
+func TestGuestsConsole(t *testing.T) {
+	for code, want := range map[string]bool{"1": true, "0": false} {
+		c := newCheckout(t, `case "$lane$1" in "guest up") mkdir -p "$PODSTARTER_STATE/log"; echo Kernel panic >"$PODSTARTER_STATE/log/guests.log" ;; esac`,
+			`case "$lane$*" in guest*attacks*) exit `+code+` ;; esac`)
+		if err := c.script.Start(); err != nil {
+			t.Fatal(err)
+		}
+		c.end(t)
+		if got := strings.Contains(c.said.String(), "guest: Kernel panic\n"); got != want {
+			t.Errorf("exit code %s: the guest's last words are shown: %t, want %t", code, got, want)
+		}
+		if calls := c.calls(t, "guest"); calls[len(calls)-1] != "pool down" {
+			t.Errorf("exit code %s: the guest's pool stays: %q", code, calls)
+		}
+	}
+}
+
 // TestTimes: every step's time is said when it ends, and in the list of its lane.
 func TestTimes(t *testing.T) {
 	c := newCheckout(t, "", `case "$lane$*" in guest*podfailures*) exit 1 ;; esac`)
@@ -352,8 +252,8 @@ func TestPoolOfKilledRun(t *testing.T) {
 	}
 }
 
-// TestInterrupted: after a signal nothing that the run started goes on, the second pool is
-// removed, and the lanes count as failed.
+// TestInterrupted: after a signal nothing that the run started goes on, the pools of the second
+// and the guest lane are removed, and the lanes count as failed.
 func TestInterrupted(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -371,7 +271,7 @@ func TestInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer alive.Close()
-			if _, err := io.ReadFull(alive, make([]byte, 2)); err != nil {
+			if _, err := io.ReadFull(alive, make([]byte, 3)); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.script.Process.Signal(signal); err != nil {
@@ -383,8 +283,10 @@ func TestInterrupted(t *testing.T) {
 			if n := len(c.failed()); n != 6 {
 				t.Errorf("failed: %q; want what each lane did, and what it did not", c.failed())
 			}
-			if calls := c.calls(t, "second"); calls[len(calls)-1] != "pool down" {
-				t.Errorf("second lane: %q", calls)
+			for _, lane := range []string{"second", "guest"} {
+				if calls := c.calls(t, lane); calls[len(calls)-1] != "pool down" {
+					t.Errorf("%s lane: %q", lane, calls)
+				}
 			}
 			// The end of the pipe is that of the last process.
 			if _, err := io.ReadAll(alive); err != nil {
