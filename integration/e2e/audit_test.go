@@ -58,7 +58,7 @@ var passing = []struct {
 	{regexp.MustCompile(`shares no processes with the pilot`), "has fewer capabilities than the pilot"},
 	{regexp.MustCompile(`payload containers \(\d+\)`), "payload containers (N)"},
 	{regexp.MustCompile(`^podstarter .*\n`), "podstarter VERSION\n"},
-	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "SERVER"},
+	{regexp.MustCompile(`https://[\d.]+:\d+`), "https://SERVER"},
 	{regexp.MustCompile(`in \d[\d.]*m?s\b`), "in TIME"},
 	{regexp.MustCompile(`owner \d+`), "owner UID"},
 	{regexp.MustCompile(`(?m)^(ok    cgroups +)version.*$`), "${1}VERSION"},
