@@ -12,12 +12,17 @@ import (
 )
 
 // starterSockets describes the starters of the pod as the probe expects it: a line for
-// each, with the port of the pod's daemons and the name of the abstract socket by which
+// each, with the address of the pod's daemons and the name of the abstract socket by which
 // condor_shared_port passes connections on. A job finds them among those of the whole
 // machine, which must not be attacked.
 func (w *target) starterSockets(t *testing.T) string {
 	t.Helper()
 	table, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Loopback, or the node's address.
+	host, err := pool.Config(t.Context(), w.side, "NETWORK_INTERFACE")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +40,7 @@ func (w *target) starterSockets(t *testing.T) string {
 				continue
 			}
 			if n, err := strconv.ParseUint(fields[inode], 10, 64); err == nil && slices.Contains(sockets, n) {
-				fmt.Fprintf(&told, "%d %s\n", w.port, fields[path])
+				fmt.Fprintf(&told, "%s:%d %s\n", host, w.port, fields[path])
 			}
 		}
 	}

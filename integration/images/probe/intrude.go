@@ -40,13 +40,13 @@ func meet(_ *state, name string) error {
 const visitProgram = "condor_pod_visi"
 
 // starters are those that the test has named.
-func starters(a *attempt, each func(port, socket string) (string, error)) {
+func starters(a *attempt, each func(address, socket string) (string, error)) {
 	for line := range strings.Lines(os.Getenv(targets)) {
-		port, socket, ok := strings.Cut(strings.TrimSpace(line), " ")
+		address, socket, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if !ok {
 			continue
 		}
-		what, err := each(port, socket)
+		what, err := each(address, socket)
 		a.try(what+" by way of "+socket, err)
 	}
 }
@@ -112,8 +112,8 @@ func passConnection(socket string) error {
 
 // logIn asks starters for a key to log in to their jobs, without a key of HTCondor's.
 func logIn(a *attempt) {
-	starters(a, func(port, socket string) (string, error) {
-		return "key to log in", askForKey(fmt.Sprintf("<127.0.0.1:%s?sock=%s>", port, path.Base(socket)))
+	starters(a, func(address, socket string) (string, error) {
+		return "key to log in", askForKey(fmt.Sprintf("<%s?sock=%s>", address, path.Base(socket)))
 	})
 }
 
