@@ -68,8 +68,8 @@ var starterDefences = []Defence{
 		What: "the starter tells the wrapper of the container that was to leave, whatever signal the runtime sends",
 		Changes: []Change{{
 			File: "k8sexec/await.go",
-			Old:  "return client.Leave(ctx)\n",
-			New:  "return nil\n",
+			Old:  "return client.Leave(waiting)\n",
+			New:  "return waiting.Err()\n",
 		}},
 	},
 	{
