@@ -1,9 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
+	"strings"
+
+	"podstarter/integration/pool/internal/cluster"
 )
 
 // choose takes the arguments; what they do not mention stays as it was.
@@ -15,11 +20,14 @@ func (p *pool) choose(args []string) error {
 	if s.Mode == "" {
 		s.Mode = modeShared
 	}
+	was := s.Kubernetes
+	s.Kubernetes = cmp.Or(s.Kubernetes, cluster.DefaultKubernetes)
 	wasGuest := s.Guests > 0
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	flags.BoolVar(&s.Stock, "stock", s.Stock, "a second execution point, with the stock starter")
 	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
 	flags.StringVar(&s.APCondor, "ap-condor", s.APCondor, "the version of the submit side, if it is another")
+	flags.StringVar(&s.Kubernetes, "kubernetes", s.Kubernetes, "the version of Kubernetes")
 	// Not kept: only the tests that asked for them use them.
 	flags.IntVar(&s.Faults, "faults", 0, "execution points that are there to fail")
 	flags.IntVar(&s.FaultsAPI, "faults-api", 0, "port on which these look for the API server")
@@ -38,7 +46,7 @@ func (p *pool) choose(args []string) error {
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) {
 		given[f.Name] = true
-		if f.Name != "guest" && f.Name != "guests" {
+		if f.Name != "guest" && f.Name != "guests" && f.Name != "kubernetes" {
 			p.chosen = append(p.chosen, "--"+f.Name+"="+f.Value.String())
 		}
 	})
@@ -59,6 +67,9 @@ func (p *pool) choose(args []string) error {
 			return fmt.Errorf("HTCondor %s is not known here; 25.14 and 23.9 are", version)
 		}
 	}
+	if err := p.checkKubernetes(was); err != nil {
+		return err
+	}
 	if s.Slots < 1 || s.Slots > maxSlots {
 		return fmt.Errorf("%d slots: the number must be from 1 to %d", s.Slots, maxSlots)
 	}
@@ -78,6 +89,29 @@ func (p *pool) choose(args []string) error {
 		return fmt.Errorf("%d execution points that fail: at most %d are possible", s.Faults, maxFaults)
 	}
 	return p.save()
+}
+
+// checkKubernetes says whether there can be a pool of the version that was chosen, given that of the pool that is here.
+func (p *pool) checkKubernetes(was string) error {
+	known, err := cluster.KubernetesVersions(p.componentDir())
+	if err != nil {
+		return err
+	}
+	version := p.settings.Kubernetes
+	if !slices.Contains(known, version) {
+		return fmt.Errorf("version %s of Kubernetes is not known here; %s are", version, strings.Join(known, ", "))
+	}
+	if was != "" && was != version {
+		return fmt.Errorf("the pool here has Kubernetes %s, whose data another version need not understand; stop it with `down` before `up --kubernetes %s`", was, version)
+	}
+	return nil
+}
+
+func (p *pool) componentDir() string { return p.dir.Source("integration", "components") }
+
+// components are the programs built from source.
+func (p *pool) components() []cluster.Component {
+	return cluster.Components(p.componentDir(), cmp.Or(p.settings.Kubernetes, cluster.DefaultKubernetes))
 }
 
 func (p *pool) save() error {

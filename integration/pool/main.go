@@ -20,7 +20,7 @@ import (
 const usage = `usage: pool VERB ARG…
 
   up [--stock] [--condor 25.14|23.9] [--ap-condor 25.14|23.9] [--slots N] [--partitionable]
-     [--mode shared|unshared|rootless] [--faults N --faults-api PORT] [--guest | --guests N]
+     [--mode shared|unshared|rootless] [--faults N --faults-api PORT] [--kubernetes 1.34] [--guest | --guests N]
                       start the cluster and the pool, or bring what runs up to date; choices are kept until down,
                       but for the execution points that are there to fail, which go with the next up;
                       with --guest, in a User-Mode Linux machine of its own with cgroup v2, where all other verbs

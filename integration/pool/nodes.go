@@ -172,7 +172,7 @@ func (p *pool) startNode(ctx context.Context, id cluster.NodeIdentity) error {
 	}
 	p.api = api
 	n.PauseImage = p.repo("pause") + ":1"
-	for _, c := range cluster.Components(p.dir.Source("integration", "components")) {
+	for _, c := range p.components() {
 		if c.Family == cluster.Kubernetes {
 			if n.KubernetesDir, err = c.Build(ctx, p.store, p.log); err != nil {
 				return err

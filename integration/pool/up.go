@@ -39,7 +39,8 @@ type pool struct {
 	progress *progress
 	// kubelet is held by whoever replaces the kubelet.
 	kubelet *sync.Mutex
-	// chosen are the arguments of `up` without those that are about guests.
+	// chosen are the arguments of `up` without those that are about guests, and without the version of Kubernetes: a guest
+	// whose disk was lost must get the same.
 	chosen []string
 	// clusterOnly says that this `up` leaves the pods as they are.
 	clusterOnly bool
@@ -116,7 +117,7 @@ func up(ctx context.Context, dir statedir.Dir, args []string) error {
 	if err := pool.startAll(ctx); err != nil {
 		return err
 	}
-	p.print("up: HTCondor %s; %s", strings.Join(pool.settings.Versions(), ", submit side "), dir.Path("bin", "pool"))
+	p.print("up: Kubernetes %s, HTCondor %s; %s", pool.settings.Kubernetes, strings.Join(pool.settings.Versions(), ", submit side "), dir.Path("bin", "pool"))
 	return nil
 }
 
@@ -274,7 +275,7 @@ func (p *pool) startCluster(ctx context.Context) error {
 	}
 	p.api = api
 	n.PauseImage = p.repo("pause") + ":1"
-	for _, c := range cluster.Components(p.dir.Source("integration", "components")) {
+	for _, c := range p.components() {
 		err := p.progress.step(ctx, "building "+c.Family, func(ctx context.Context) error {
 			dir, err := c.Build(ctx, p.store, p.log)
 			if c.Family == "etcd" {

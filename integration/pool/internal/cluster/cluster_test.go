@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -149,6 +151,47 @@ func TestUnified(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := tc.tree.Unified(); got != tc.want {
 				t.Errorf("Unified = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// A module builds the version that its directory is named after, and all of Kubernetes at that one version.
+func TestKubernetesModules(t *testing.T) {
+	dir := filepath.Join("..", "..", "..", "components")
+	versions, err := KubernetesVersions(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(versions, DefaultKubernetes) {
+		t.Errorf("the versions are %q, without the default %s", versions, DefaultKubernetes)
+	}
+	for _, minor := range versions {
+		t.Run(minor, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join(dir, Kubernetes, minor, "go.mod"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			version, err := Component{Dir: minor, Module: "k8s.io/kubernetes"}.version(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(version, "v"+minor+".") {
+				t.Errorf("the module of %s requires %s", minor, version)
+			}
+			replaced := 0
+			for line := range strings.Lines(string(text)) {
+				_, to, found := strings.Cut(line, " => ")
+				if !found {
+					continue
+				}
+				replaced++
+				if want := strings.Replace(version, "v1.", " v0.", 1); !strings.HasSuffix(strings.TrimSpace(to), want) {
+					t.Errorf("%q: want version%s", strings.TrimSpace(line), want)
+				}
+			}
+			if replaced == 0 {
+				t.Error("no staging module has a version")
 			}
 		})
 	}

@@ -31,15 +31,32 @@ type Component struct {
 // Kubernetes is the family with the API server and the kubelet.
 const Kubernetes = "kubernetes"
 
-// Components are the programs built from source, given the directory that holds their modules.
-func Components(dir string) []Component {
+// DefaultKubernetes is the version of Kubernetes of a pool that names none.
+const DefaultKubernetes = "1.34"
+
+// KubernetesVersions are the versions that can be built: those with a module in the directory of modules.
+func KubernetesVersions(dir string) ([]string, error) {
+	modules, err := filepath.Glob(filepath.Join(dir, Kubernetes, "*", "go.mod"))
+	if err != nil {
+		return nil, fmt.Errorf("looking for versions of Kubernetes: %w", err)
+	}
+	var versions []string
+	for _, m := range modules {
+		versions = append(versions, filepath.Base(filepath.Dir(m)))
+	}
+	return versions, nil
+}
+
+// Components are the programs built from source, given the directory that holds their modules, and the version of
+// Kubernetes as its module's directory has it.
+func Components(dir, kubernetes string) []Component {
 	return []Component{
 		{
 			Family: "etcd", Dir: filepath.Join(dir, "etcd"), Module: "go.etcd.io/etcd/server/v3",
 			Packages: []string{"go.etcd.io/etcd/server/v3"},
 		},
 		{
-			Family: Kubernetes, Dir: filepath.Join(dir, "kubernetes"), Module: "k8s.io/kubernetes",
+			Family: Kubernetes, Dir: filepath.Join(dir, Kubernetes, kubernetes), Module: "k8s.io/kubernetes",
 			Packages:  []string{"k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubelet"},
 			VersionIn: "k8s.io/component-base/version",
 		},

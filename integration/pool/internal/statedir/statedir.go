@@ -103,6 +103,8 @@ type Settings struct {
 	Condor string
 	// APCondor is the version of the submit side, if it is another.
 	APCondor string `json:",omitempty"`
+	// Kubernetes is the version of API server and kubelet, as a minor version: "1.34".
+	Kubernetes string `json:",omitempty"`
 	// Stock says that a second execution point runs the stock starter.
 	Stock bool
 	// Slots is the number of slots, and of payload containers, of the execution point.

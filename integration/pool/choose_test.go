@@ -1,0 +1,78 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"podstarter/integration/pool/internal/cluster"
+	"podstarter/integration/pool/internal/statedir"
+)
+
+// A pool has one version of Kubernetes, from the first `up` to `down`.
+func TestChooseKubernetes(t *testing.T) {
+	module := t.TempDir()
+	for _, version := range []string{"1.34", "1.37"} {
+		dir := filepath.Join(module, "integration", "components", cluster.Kubernetes, version)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		ups  [][]string
+		want string
+		fail string
+	}{
+		{"no word of it", [][]string{nil}, "1.34", ""},
+		{"another", [][]string{{"--kubernetes=1.37"}}, "1.37", ""},
+		{"kept", [][]string{{"--kubernetes=1.37"}, {"--slots=2"}}, "1.37", ""},
+		{"the same again", [][]string{{"--guest", "--kubernetes=1.37"}, {"--kubernetes=1.37"}}, "1.37", ""},
+		{"unknown", [][]string{{"--kubernetes=1.30"}}, "", "version 1.30 of Kubernetes is not known here; 1.34, 1.37 are"},
+		{"out of the directory", [][]string{{"--kubernetes=../kubernetes/1.34"}}, "", "is not known here"},
+		{"changed", [][]string{nil, {"--kubernetes=1.37"}}, "", "the pool here has Kubernetes 1.34"},
+		{"known, after an unknown one", [][]string{{"--kubernetes=1.30"}, {"--kubernetes=1.37"}}, "1.37", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := statedir.Dir{Root: t.TempDir(), Module: module}
+			var p *pool
+			var err error
+			for _, args := range tc.ups {
+				settings, loadErr := dir.Load()
+				if loadErr != nil {
+					t.Fatal(loadErr)
+				}
+				p = &pool{dir: dir, settings: settings, progress: newProgress(io.Discard)}
+				err = p.choose(args)
+			}
+			if tc.fail != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.fail) {
+					t.Fatalf("error %v, want one with %q", err, tc.fail)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			saved, err := dir.Load()
+			if err != nil || saved.Kubernetes != tc.want {
+				t.Errorf("version %q, %v; want %q", saved.Kubernetes, err, tc.want)
+			}
+			for _, c := range p.components() {
+				if c.Family == cluster.Kubernetes && filepath.Base(c.Dir) != tc.want {
+					t.Errorf("the programs come from %s, want those of %s", c.Dir, tc.want)
+				}
+			}
+			for _, arg := range p.chosen {
+				if strings.Contains(arg, "kubernetes") {
+					t.Errorf("a guest would get the version twice: %q", p.chosen)
+				}
+			}
+		})
+	}
+}
