@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build release test unit compiler e2e demo bench nodes lint fuzz mutants docs clean pool pool-up pool-down
+.PHONY: build release test unit compiler e2e demo bench nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
 
 build: ## two static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -47,6 +47,10 @@ nodes: build pool ## what becomes of jobs when a node is drained, dies, is cut o
 	$(POOL) up --guests 2 --stock --slots 8 --partitionable=false
 	$(GO) -C integration test -tags pool -count=1 -timeout 60m -v ./nodes
 
+matrix: pool ## chosen tests on other versions of Kubernetes; writes docs/admin/support.md; goes on where it ended, MATRIX=-again runs all
+	$(GO) -C integration build -trimpath -o $(CURDIR)/integration/.state/bin/matrix ./matrix
+	integration/.state/bin/matrix $(MATRIX); passed=$$?; $(GO) -C integration test -count=1 ./matrix -run TestSupportPage -update && exit $$passed
+
 mutants: compiler ## mistakes put into the product on purpose, each of which a unit test must notice
 	$(GO) run ./mutants
 
@@ -71,6 +75,7 @@ docs: ## writes the generated pages
 	$(GO) -C integration test -count=1 ./attacks -run TestThreatsPage -update
 	$(GO) -C integration test -count=1 ./podfailures -run TestFailuresPage -update
 	$(GO) -C integration test -count=1 ./kubeletrules -run TestRulesPage -update
+	$(GO) -C integration test -count=1 ./matrix -run TestSupportPage -update
 	CLASSADS_UPDATE=1 $(GO) test ./classads -run TestFunctionTable
 
 pool: ## the program that runs cluster and pool
@@ -80,10 +85,10 @@ pool-up: build pool
 	$(POOL) up --stock
 
 pool-down: pool ## leaves only the cache behind
-	for state in .state3 .state2 .state; do \
+	for state in .state-matrix .state3 .state2 .state; do \
 	  [ ! -d integration/$$state ] || PODSTARTER_STATE=$$PWD/integration/$$state $(POOL) down || exit 1; \
 	done
-	rm -rf integration/.state integration/.state2 integration/.state3
+	rm -rf integration/.state integration/.state2 integration/.state3 integration/.state-matrix integration/.state-matrix-logs
 
 clean: pool-down
 	rm -rf bin dist
