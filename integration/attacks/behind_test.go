@@ -37,16 +37,21 @@ func (w *target) behind(t *testing.T, a *attempts) {
 	}
 	next := w.submit(t, "behind", "out=done")
 	var met []harness.Process
-	err := harness.Poll(soon(t, patience), "the end of the job behind", func() (_ bool, err error) {
+	// Who got in goes with its container, seconds later. harness.Poll leaves long pauses where a look takes long.
+	for ctx, ended := soon(t, patience), false; !ended && len(met) == 0; {
+		if err := ctx.Err(); err != nil {
+			t.Fatalf("waiting for the end of the job behind: %v", err)
+		}
+		var err error
 		met, err = harness.Processes(func(p harness.Process) bool { return inside(p) && slices.Contains(p.Args, facts.GotIn) })
-		if err != nil || len(met) > 0 {
-			return true, err
+		if err != nil {
+			t.Fatal(err)
 		}
 		events, err := next.Events()
-		return slices.ContainsFunc(events, func(e harness.Event) bool { _, ok := harness.EndingOf(e); return ok }), err
-	})
-	if err != nil {
-		t.Fatal(err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended = slices.ContainsFunc(events, func(e harness.Event) bool { _, ok := harness.EndingOf(e); return ok })
 	}
 	a.got(Behind)
 	for _, p := range met {

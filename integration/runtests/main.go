@@ -104,7 +104,7 @@ func chosen(root string, args []string) []*lane {
 	first.steps = firstLane(pool)
 	state := func(name string) string { return filepath.Join(root, "integration", name) }
 	second := besideFirst("second", pool, state(".state2"), secondLane(pool))
-	guest := besideFirst("guest", pool, state(".state3"), guestLane(pool, state(".state3")))
+	guest := besideFirst("guest", pool, state(".state3"), guestLane(pool))
 	guest.subject = "cgroup v2, and the container runtime of a guest"
 	remove := guest.after
 	guest.after = func() []step { return append(guest.console(state(".state3")), remove()...) }

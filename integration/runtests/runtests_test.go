@@ -35,7 +35,7 @@ func TestRunTests(t *testing.T) {
 	END
 	exit 1`
 	const unable = `echo "  0.1 s  guest's system: failed"; echo "pool: this machine cannot run guests: linux: no" >&2; exit 77`
-	first, second, guest := firstLane("pool"), secondLane("pool"), guestLane("pool", "/state3")
+	first, second, guest := firstLane("pool"), secondLane("pool"), guestLane("pool")
 	const leftOut = "LEFT OUT: guest lane, so nothing ran with cgroup v2, and the container runtime of a guest: pool: this machine cannot run guests: linux: no\n"
 	tests := map[string]struct {
 		pool, goCommand string // for each call of it
@@ -148,7 +148,7 @@ func TestGuestLaneIsLeftOut(t *testing.T) {
 func TestGuestsConsole(t *testing.T) {
 	for code, want := range map[string]bool{"1": true, "0": false} {
 		c := newCheckout(t, `case "$lane$1" in "guest up") mkdir -p "$PODSTARTER_STATE/log"; echo Kernel panic >"$PODSTARTER_STATE/log/guests.log" ;; esac`,
-			`case "$lane$*" in guest*attacks*) exit `+code+` ;; esac`)
+			`case "$lane$*" in guest*podfailures*) exit `+code+` ;; esac`)
 		if err := c.script.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.end(t)
-	for name, steps := range map[string][]step{"first": firstLane("pool"), "second": secondLane("pool"), "guest": guestLane("pool", "/state3")} {
+	for name, steps := range map[string][]step{"first": firstLane("pool"), "second": secondLane("pool"), "guest": guestLane("pool")} {
 		head := regexp.MustCompile(`(?m)^` + name + ` lane, \d+s in all:\n((?: +\d+s  .*\n)+)`).FindStringSubmatch(c.said.String())
 		if head == nil {
 			t.Fatalf("the %s lane's times are not in:\n%s", name, &c.said)
