@@ -16,15 +16,7 @@ import (
 // openLog opens $(STARTER_LOG).<slot>, and for a job that asked for it a second
 // log in its sandbox.
 func openLog(cfg *config.Config, inv invocation) (*daemonlog.Log, error) {
-	suffix := inv.logSuffix
-	if inv.errand != "" {
-		suffix = strings.TrimPrefix(inv.errand, "-")
-	}
-	if inv.advertise {
-		// Where stock puts it (starter_v61_main.cpp:main_pre_dc_init).
-		suffix = "testing"
-	}
-	opt, err := daemonlog.OptionsFor(cfg, suffix)
+	opt, err := daemonlog.OptionsFor(cfg, inv.fileSuffix())
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +33,17 @@ func openLog(cfg *config.Config, inv invocation) (*daemonlog.Log, error) {
 	return log, nil
 }
 
+// fileSuffix is what the name of this process's log ends in.
+func (inv invocation) fileSuffix() string {
+	switch {
+	case inv.advertise: // where stock puts it (starter_v61_main.cpp:main_pre_dc_init)
+		return "testing"
+	case inv.errand != "":
+		return strings.TrimPrefix(inv.errand, "-")
+	}
+	return inv.logSuffix
+}
+
 // packagedLogs is LOG in the packages of HTCondor.
 const packagedLogs = "/var/log/condor"
 
@@ -54,14 +57,15 @@ func noteUnconfigured(inv invocation, env []string, cause error) error {
 			dir = value
 		}
 	}
-	if inv.logSuffix == "" || inv.logSuffix != filepath.Base(inv.logSuffix) {
-		return fmt.Errorf("note an error in the starter's log: %q is no part of a file's name", inv.logSuffix)
+	suffix := inv.fileSuffix()
+	if suffix == "" || suffix != filepath.Base(suffix) {
+		return fmt.Errorf("note an error in the starter's log: %q is no part of a file's name", suffix)
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
 		return fmt.Errorf("note an error in the starter's log: %w", err)
 	}
-	opt := daemonlog.Options{Path: filepath.Join(dir, "StarterLog."+inv.logSuffix)}
+	opt := daemonlog.Options{Path: filepath.Join(dir, "StarterLog."+suffix)}
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && os.Getuid() == 0 {
 		opt.Switch, opt.UID, opt.GID = true, int(owner.Uid), int(owner.Gid)
 	}

@@ -13,8 +13,10 @@ import (
 func TestUnconfigured(t *testing.T) {
 	dir := t.TempDir()
 	env := []string{"_CONDOR_LOG=" + dir}
-	for _, suffix := range []string{"slot1", "slot1_2"} {
-		if err := noteUnconfigured(invocation{logSuffix: suffix}, env, errors.New("condor_config_val gave no answer")); err != nil {
+	for suffix, inv := range map[string]invocation{
+		"slot1": {logSuffix: "slot1"}, "slot1_2": {logSuffix: "slot1_2"}, "testing": {advertise: true}, "keep": {errand: errandKeep},
+	} {
+		if err := noteUnconfigured(inv, env, errors.New("condor_config_val gave no answer")); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "StarterLog."+suffix))
