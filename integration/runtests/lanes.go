@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -111,14 +112,20 @@ const runtimeFailures = "^(out of memory|layer is no archive|file in the place o
 
 // guestLane has a cluster and pool with cgroup v2 in a guest, which is slow, and in it what
 // goes by the node's kernel, control groups and container runtime.
-func guestLane(pool string) []step {
+func guestLane(pool, state string) []step {
 	boot := up(pool, "--guest", "--stock", "--slots", "1", "--partitionable=false", "--mode", "shared", "--condor", "25.14")
 	boot.unable = unable
+	variants := filepath.Join(state, "attacks")
+	// The guest has the host's files below /host.
+	attacks := inGuest(pool, "attacks", "-run", "TestAttacks", "-parallel", "2", "-guest", "-variants", filepath.Join("/host", variants))
+	attacks.name = "attacks -guest"
 	return []step{
 		boot,
 		inGuest(pool, "e2e", "-condor", "25.14", "-run", processes),
 		inGuest(pool, "kubeletrules", "-run", runtimeRules),
 		inGuest(pool, "podfailures", "-run", "TestFailures$", "-places", "2", "-rows", runtimeFailures),
+		{name: "programs for attacks", argv: []string{"go", "-C", "integration", "run", "./attacks/variants", "..", variants}},
+		attacks,
 	}
 }
 

@@ -1,8 +1,8 @@
 // Runtests runs all tests on real clusters and pools, in three lanes at once, since most
 // of the time is spent waiting for one or the other daemon. lanes.go says which.
 //
-// With arguments, as in `integration/run-tests -run TestVacate -v`, it runs only the
-// tests of e2e/ with HTCondor 25.14.
+// `integration/run-tests -lane guest` runs only that lane. With other arguments, as in
+// `integration/run-tests -run TestVacate -v`, it runs only the tests of e2e/ with HTCondor 25.14.
 //
 // A lane whose pool does not come up ends there. The last lines say how long each step
 // took; which cases failed and passed at the second try, which do not fail the run, but
@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -61,7 +62,10 @@ func run(ctx context.Context, args []string) (bool, error) {
 	if err := os.Setenv(againVariable, again.Name()); err != nil {
 		return false, err
 	}
-	lanes := chosen(root, args)
+	lanes, err := chosen(root, args)
+	if err != nil {
+		return false, err
+	}
 	var all sync.WaitGroup
 	for _, l := range lanes {
 		all.Go(func() { l.run(ctx) })
@@ -93,22 +97,30 @@ func run(ctx context.Context, args []string) (bool, error) {
 	return passed, nil
 }
 
-// chosen are the lanes to run; with arguments, the tests of e2e/ that these choose.
-func chosen(root string, args []string) []*lane {
+// chosen are the lanes to run: all, or one by its name, or one with the tests of e2e/ that the arguments choose.
+func chosen(root string, args []string) ([]*lane, error) {
 	pool := filepath.Join(root, "integration", ".state", "bin", "pool")
 	first := &lane{name: "first", out: os.Stdout, errs: os.Stderr}
-	if len(args) > 0 {
+	if len(args) > 0 && args[0] != "-lane" {
 		first.steps = someTests(pool, args)
-		return []*lane{first}
+		return []*lane{first}, nil
 	}
 	first.steps = firstLane(pool)
 	state := func(name string) string { return filepath.Join(root, "integration", name) }
 	second := besideFirst("second", pool, state(".state2"), secondLane(pool))
-	guest := besideFirst("guest", pool, state(".state3"), guestLane(pool))
+	guest := besideFirst("guest", pool, state(".state3"), guestLane(pool, state(".state3")))
 	guest.subject = "cgroup v2, and the container runtime of a guest"
 	remove := guest.after
 	guest.after = func() []step { return append(guest.console(state(".state3")), remove()...) }
-	return []*lane{first, second, guest}
+	all := []*lane{first, second, guest}
+	if len(args) == 0 {
+		return all, nil
+	}
+	all = slices.DeleteFunc(all, func(l *lane) bool { return len(args) != 2 || l.name != args[1] })
+	if len(all) == 0 {
+		return nil, fmt.Errorf("there is no lane %q; name first, second or guest", strings.Join(args[1:], " "))
+	}
+	return all, nil
 }
 
 // besideFirst is a lane whose pool has a state directory of its own, and is removed in the end.

@@ -35,13 +35,14 @@ func TestRunTests(t *testing.T) {
 	END
 	exit 1`
 	const unable = `echo "  0.1 s  guest's system: failed"; echo "pool: this machine cannot run guests: linux: no" >&2; exit 77`
-	first, second, guest := firstLane("pool"), secondLane("pool"), guestLane("pool")
+	first, second, guest := firstLane("pool"), secondLane("pool"), guestLane("pool", "/state3")
 	const leftOut = "LEFT OUT: guest lane, so nothing ran with cgroup v2, and the container runtime of a guest: pool: this machine cannot run guests: linux: no\n"
 	tests := map[string]struct {
 		pool, goCommand string // for each call of it
 		args            []string
 		end             string
 		failed          []string
+		code            int // without anything that failed
 		notice          string
 	}{
 		"all pass":           {end: none},
@@ -72,7 +73,9 @@ func TestRunTests(t *testing.T) {
 			failed: []string{"guest lane: " + guest[3].name + ": exit status 1"}},
 		"a test in the guest has this exit code": {goCommand: `case "$lane$*" in guest*podfailures*) exit 77 ;; esac`, end: none,
 			failed: []string{"guest lane: " + guest[3].name + ": exit status 77"}},
-		"some tests": {args: []string{"-run", "TestVacate"}, end: none},
+		"one lane":     {args: []string{"-lane", "second"}, pool: `case "$lane" in second*) ;; *) exit 1 ;; esac`, end: none},
+		"no such lane": {args: []string{"-lane", "third"}, end: "run-tests: there is no lane \"third\"; name first, second or guest\n", code: 1},
+		"some tests":   {args: []string{"-run", "TestVacate"}, end: none},
 		"some tests, failing": {goCommand: "exit 1", args: []string{"-run", "TestVacate"}, end: none,
 			failed: []string{"first lane: e2e -condor 25.14 -run TestVacate: exit status 1"}},
 	}
@@ -82,7 +85,7 @@ func TestRunTests(t *testing.T) {
 			if err := c.script.Start(); err != nil {
 				t.Fatal(err)
 			}
-			want := 0
+			want := tt.code
 			if len(tt.failed) > 0 {
 				want = 1
 			}
@@ -148,7 +151,7 @@ func TestGuestLaneIsLeftOut(t *testing.T) {
 func TestGuestsConsole(t *testing.T) {
 	for code, want := range map[string]bool{"1": true, "0": false} {
 		c := newCheckout(t, `case "$lane$1" in "guest up") mkdir -p "$PODSTARTER_STATE/log"; echo Kernel panic >"$PODSTARTER_STATE/log/guests.log" ;; esac`,
-			`case "$lane$*" in guest*podfailures*) exit `+code+` ;; esac`)
+			`case "$lane$*" in guest*attacks*) exit `+code+` ;; esac`)
 		if err := c.script.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +172,7 @@ func TestTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.end(t)
-	for name, steps := range map[string][]step{"first": firstLane("pool"), "second": secondLane("pool"), "guest": guestLane("pool")} {
+	for name, steps := range map[string][]step{"first": firstLane("pool"), "second": secondLane("pool"), "guest": guestLane("pool", "/state3")} {
 		head := regexp.MustCompile(`(?m)^` + name + ` lane, \d+s in all:\n((?: +\d+s  .*\n)+)`).FindStringSubmatch(c.said.String())
 		if head == nil {
 			t.Fatalf("the %s lane's times are not in:\n%s", name, &c.said)
