@@ -20,7 +20,7 @@ func (p *pool) choose(args []string) error {
 	if s.Mode == "" {
 		s.Mode = modeShared
 	}
-	was := s.Kubernetes
+	was, wasContainerd := s.Kubernetes, s.Containerd
 	s.Kubernetes = cmp.Or(s.Kubernetes, cluster.DefaultKubernetes)
 	wasGuest := s.Guests > 0
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
@@ -28,6 +28,10 @@ func (p *pool) choose(args []string) error {
 	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
 	flags.StringVar(&s.APCondor, "ap-condor", s.APCondor, "the version of the submit side, if it is another")
 	flags.StringVar(&s.Kubernetes, "kubernetes", s.Kubernetes, "the version of Kubernetes")
+	flags.Var(&s.FeatureGates, "gates", "feature gates of Kubernetes")
+	flags.Var(&s.Kubelet, "kubelet", "fields of the kubelet's configuration")
+	flags.StringVar(&s.Containerd, "containerd", s.Containerd, "the version of containerd")
+	flags.StringVar(&s.OCIRuntime, "oci-runtime", s.OCIRuntime, "what containerd makes containers with")
 	// Not kept: only the tests that asked for them use them.
 	flags.IntVar(&s.Faults, "faults", 0, "execution points that are there to fail")
 	flags.IntVar(&s.FaultsAPI, "faults-api", 0, "port on which these look for the API server")
@@ -44,12 +48,7 @@ func (p *pool) choose(args []string) error {
 		return errUsage
 	}
 	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) {
-		given[f.Name] = true
-		if f.Name != "guest" && f.Name != "guests" && f.Name != "kubernetes" {
-			p.chosen = append(p.chosen, "--"+f.Name+"="+f.Value.String())
-		}
-	})
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if given["condor"] && !given["ap-condor"] || s.APCondor == s.Condor {
 		s.APCondor = ""
 	}
@@ -88,8 +87,19 @@ func (p *pool) choose(args []string) error {
 	if s.Faults < 0 || s.Faults > maxFaults {
 		return fmt.Errorf("%d execution points that fail: at most %d are possible", s.Faults, maxFaults)
 	}
+	if err := p.checkNode(wasContainerd, was != ""); err != nil {
+		return err
+	}
+	flags.VisitAll(func(f *flag.Flag) {
+		if !slices.Contains(ofGuests, f.Name) {
+			p.chosen = append(p.chosen, "--"+f.Name+"="+f.Value.String())
+		}
+	})
 	return p.save()
 }
+
+// ofGuests are the options that the program in a guest does not have from the user.
+var ofGuests = []string{"guest", "guests", "address", "nodes", "cluster-only"}
 
 // checkKubernetes says whether there can be a pool of the version that was chosen, given that of the pool that is here.
 func (p *pool) checkKubernetes(was string) error {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,9 +69,66 @@ func TestChooseKubernetes(t *testing.T) {
 					t.Errorf("the programs come from %s, want those of %s", c.Dir, tc.want)
 				}
 			}
-			for _, arg := range p.chosen {
-				if strings.Contains(arg, "kubernetes") {
-					t.Errorf("a guest would get the version twice: %q", p.chosen)
+			// A guest whose disk was lost must get all of it again.
+			if want := "--kubernetes=" + tc.want; !slices.Contains(p.chosen, want) {
+				t.Errorf("a guest would get %q, without %s", p.chosen, want)
+			}
+		})
+	}
+}
+
+// What a node is made of stays chosen, and reaches a guest in the form in which it was given.
+func TestChooseNode(t *testing.T) {
+	module := t.TempDir()
+	dir := filepath.Join(module, "integration", "components", cluster.Kubernetes, cluster.DefaultKubernetes)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	crun := []string{"--guest", "--containerd=1.7", "--oci-runtime=crun", "--gates=B=false,A=true", `--kubelet={"singleProcessOOMKill": true}`}
+	chosen := []string{"--containerd=1.7", "--oci-runtime=crun", "--gates=A=true,B=false", `--kubelet={"singleProcessOOMKill":true}`}
+	for _, tc := range []struct {
+		name string
+		ups  [][]string
+		want []string
+		fail string
+	}{
+		{"chosen", [][]string{crun}, chosen, ""},
+		{"kept", [][]string{crun, {"--slots=2"}}, append(chosen, "--slots=2", "--condor=25.14"), ""},
+		{"replaced", [][]string{crun, {"--gates=C=true", "--kubelet={}", "--oci-runtime="}}, []string{"--containerd=1.7", "--oci-runtime=", "--gates=C=true", "--kubelet="}, ""},
+		{"not in a guest", [][]string{{"--containerd=1.7"}}, nil, "use --guest"},
+		{"another containerd", [][]string{{"--guest"}, {"--containerd=1.7"}}, nil, "made by another containerd"},
+		{"unknown containerd", [][]string{{"--guest", "--containerd=1.6"}}, nil, "containerd 1.6 is not known here; 1.7 are"},
+		{"unknown runtime", [][]string{{"--oci-runtime=/bin/sh"}}, nil, "not known here; runc, crun are"},
+		{"no gate", [][]string{{"--gates=A"}}, nil, "wrong arguments"},
+		{"no object", [][]string{{"--kubelet=true"}}, nil, "wrong arguments"},
+		{"two objects", [][]string{{"--kubelet={}{}"}}, nil, "wrong arguments"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := statedir.Dir{Root: t.TempDir(), Module: module}
+			var p *pool
+			var err error
+			for _, args := range tc.ups {
+				settings, loadErr := dir.Load()
+				if loadErr != nil {
+					t.Fatal(loadErr)
+				}
+				p = &pool{dir: dir, settings: settings, progress: newProgress(io.Discard)}
+				err = p.choose(args)
+			}
+			switch {
+			case tc.fail != "":
+				if err == nil || !strings.Contains(err.Error(), tc.fail) {
+					t.Fatalf("error %v, want one with %q", err, tc.fail)
+				}
+			case err != nil:
+				t.Fatal(err)
+			}
+			for _, want := range tc.want {
+				if !slices.Contains(p.chosen, want) {
+					t.Errorf("a guest would get %q, without %s", p.chosen, want)
 				}
 			}
 		})

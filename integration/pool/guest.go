@@ -94,7 +94,7 @@ func (p *pool) upGuests(ctx context.Context, args []string) error {
 		return err
 	}
 	first := p.guests()[0]
-	args = append([]string{"up", "--address=" + guestAddress(0), fmt.Sprintf("--nodes=%d", p.settings.Guests), "--kubernetes=" + p.settings.Kubernetes}, args...)
+	args = append([]string{"up", "--address=" + guestAddress(0), fmt.Sprintf("--nodes=%d", p.settings.Guests)}, args...)
 	if p.settings.Guests > 1 {
 		// Before other nodes have joined, their pods cannot run.
 		if err := first.program(ctx, append(args, "--cluster-only")...); err != nil {
@@ -228,6 +228,12 @@ func (p *pool) prepareGuest(ctx context.Context) (system guest.System, err error
 	for _, c := range p.components() {
 		step(c.Family, func(ctx context.Context) error {
 			_, err := c.Build(ctx, p.store, p.log)
+			return err
+		})
+	}
+	if version := p.settings.Containerd; version != "" {
+		step("containerd "+version, func(ctx context.Context) error {
+			_, err := cluster.ContainerdPrograms(ctx, version, p.store, p.log)
 			return err
 		})
 	}

@@ -179,6 +179,9 @@ func (p *pool) startNode(ctx context.Context, id cluster.NodeIdentity) error {
 			}
 		}
 	}
+	if n.ContainerdDir, err = cluster.ContainerdPrograms(ctx, p.settings.Containerd, p.store, p.log); err != nil {
+		return err
+	}
 	if err := p.progress.step(ctx, cluster.Containerd, n.StartContainerd); err != nil {
 		return err
 	}

@@ -39,8 +39,8 @@ type pool struct {
 	progress *progress
 	// kubelet is held by whoever replaces the kubelet.
 	kubelet *sync.Mutex
-	// chosen are the arguments of `up` without those that are about guests, and without the version of Kubernetes: a guest
-	// whose disk was lost must get the same.
+	// chosen are all options of `up`, those of earlier runs too, without those that are about guests: a guest whose disk was
+	// lost must get the same.
 	chosen []string
 	// clusterOnly says that this `up` leaves the pods as they are.
 	clusterOnly bool
@@ -288,6 +288,9 @@ func (p *pool) startCluster(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+	if n.ContainerdDir, err = cluster.ContainerdPrograms(ctx, p.settings.Containerd, p.store, p.log); err != nil {
+		return err
 	}
 	for _, s := range []struct {
 		name  string

@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -25,6 +25,8 @@ type Node struct {
 	Settings statedir.Settings
 	// EtcdDir and KubernetesDir hold the programs.
 	EtcdDir, KubernetesDir string
+	// ContainerdDir holds containerd, its shim and runc; if it is empty, they are those of the machine.
+	ContainerdDir string
 	// PauseImage is the image that holds a pod's namespaces.
 	PauseImage string
 	Cgroups    CgroupTree
@@ -95,7 +97,7 @@ func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 	if err := statedir.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
 		return err
 	}
-	return n.bring(ctx, daemon.Spec{Name: APIServer, Args: []string{
+	args := []string{
 		filepath.Join(n.KubernetesDir, "kube-apiserver"),
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", n.Settings.Ports[Etcd]),
 		"--bind-address=" + bind, "--advertise-address=" + advertise, fmt.Sprintf("--secure-port=%d", n.Settings.Ports[APIServer]),
@@ -109,7 +111,11 @@ func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 		"--kubelet-preferred-address-types=InternalIP",
 		"--service-cluster-ip-range=10.0.0.0/24",
 		"--audit-policy-file=" + policy, "--audit-log-path=" + n.State.Path("log", "audit.log"), "--audit-log-maxsize=100", "--audit-log-maxbackup=1",
-	}, Inputs: []string{auditPolicy}}, func(ctx context.Context) error { return n.ready(ctx, APIServer, n.Server()+"/readyz", api.client) })
+	}
+	if gates := n.Settings.FeatureGates.String(); gates != "" {
+		args = append(args, "--feature-gates="+gates)
+	}
+	return n.bring(ctx, daemon.Spec{Name: APIServer, Args: args, Inputs: []string{auditPolicy}}, func(ctx context.Context) error { return n.ready(ctx, APIServer, n.Server()+"/readyz", api.client) })
 }
 
 // auditPolicy makes the API server log pilots' requests, and nothing else: one line when it answers, and for a watch
@@ -148,89 +154,6 @@ func (n Node) ready(ctx context.Context, name, url string, client *http.Client) 
 	}
 	return nil
 }
-
-// StartContainerd starts containerd and waits for its socket.
-func (n Node) StartContainerd(ctx context.Context) error {
-	config := fmt.Sprintf(containerdConfig, n.State.Path("containerd"), n.State.Run("containerd"), n.ContainerdSocket(),
-		n.PauseImage, n.State.Path("cni"), n.State.Run("runc"), n.State.Path("containerd", "opt"), n.mirrors())
-	if err := n.writeMirror(); err != nil {
-		return err
-	}
-	path := n.State.Path("containerd.toml")
-	if err := statedir.WriteFile(path, []byte(config), 0o644); err != nil {
-		return err
-	}
-	if err := statedir.WriteFile(n.State.Path("cni", "10-none.conflist"), []byte(noNetwork), 0o644); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(n.State.Run(), 0o711); err != nil {
-		return fmt.Errorf("starting containerd: %w", err)
-	}
-	return n.bring(ctx, daemon.Spec{
-		Name: Containerd, Args: []string{"containerd", "--config", path}, Inputs: []string{config},
-		// What it pulls is on this machine or, in tests of failures, nowhere.
-		Env: []string{"HTTP_PROXY=", "HTTPS_PROXY=", "ALL_PROXY=", "http_proxy=", "https_proxy=", "all_proxy="},
-	}, n.waitContainerd)
-}
-
-func (n Node) waitContainerd(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("containerd does not listen on %s within a minute; see %s",
-		n.ContainerdSocket(), n.Daemons.Log(Containerd)))
-	defer cancel()
-	return Poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
-		out, err := n.Ctr(ctx, "version")
-		return err == nil, fmt.Errorf("%w: %s", err, out)
-	})
-}
-
-// mirrors is the directory in which containerd looks up where the images of a registry are.
-func (n Node) mirrors() string { return n.State.Path("registries") }
-
-// writeMirror tells containerd where the registry is if that is on another node: images have the same names on all.
-func (n Node) writeMirror() error {
-	if n.Settings.First == "" {
-		return nil
-	}
-	port := n.Settings.Ports[Registry]
-	return statedir.WriteFile(filepath.Join(n.mirrors(), fmt.Sprintf("%s:%d", loopback, port), "hosts.toml"),
-		fmt.Appendf(nil, "server = \"http://%s:%d\"\n", n.Settings.First, port), 0o644)
-}
-
-// containerdConfig takes: root, state, socket, pause image, CNI directory, runc root, directory for optional software, and
-// one for where registries are.
-// Running the daemon inside of a container, as continuous integration does, means neither CAP_SYS_RESOURCE, which lowering
-// an oom_score_adj needs, nor AppArmor.
-const containerdConfig = `version = 2
-root = %q
-state = %q
-
-[grpc]
-  address = %q
-
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = %q
-  restrict_oom_score_adj = true
-  disable_apparmor = true
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    conf_dir = %[5]q
-    bin_dir = %[5]q
-  [plugins."io.containerd.grpc.v1.cri".registry]
-    config_path = %[8]q
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "overlayfs"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-      runtime_type = "io.containerd.runc.v2"
-      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-        Root = %[6]q
-
-[plugins."io.containerd.internal.v1.opt"]
-  path = %[7]q
-`
-
-// noNetwork is a CNI configuration whose plugin does not exist: containerd calls its network ready as soon as it has a
-// configuration, and the node is ready only then. Only a pod with a network of its own would need the plugin.
-const noNetwork = `{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}
-`
 
 // StartKubelet starts the kubelet and waits until its node is ready.
 func (n Node) StartKubelet(ctx context.Context, api *API) error {
@@ -285,9 +208,10 @@ func (n Node) waitNode(ctx context.Context, api *API) error {
 	})
 }
 
+// kubeletConfig is the pool's, with what the settings replace of it.
 func (n Node) kubeletConfig() map[string]any {
 	type m = map[string]any
-	return m{
+	config := m{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 		"address": n.Settings.NodeIP, "port": n.Settings.Ports[Kubelet], "healthzPort": n.Settings.Ports["kubelet-healthz"],
 		"authentication":           m{"x509": m{"clientCAFile": n.PKI.Path("ca.crt")}, "anonymous": m{"enabled": false}, "webhook": m{"enabled": true}},
@@ -308,6 +232,11 @@ func (n Node) kubeletConfig() map[string]any {
 		// A hanging registry delays only the pod that pulls from it.
 		"serializeImagePulls": false,
 	}
+	if len(n.Settings.FeatureGates) > 0 {
+		config["featureGates"] = n.Settings.FeatureGates
+	}
+	maps.Copy(config, n.Settings.Kubelet)
+	return config
 }
 
 // Ctr runs containerd's own client.

@@ -105,6 +105,14 @@ type Settings struct {
 	APCondor string `json:",omitempty"`
 	// Kubernetes is the version of API server and kubelet, as a minor version: "1.34".
 	Kubernetes string `json:",omitempty"`
+	// FeatureGates are those of Kubernetes that are not as by default, in API server and kubelet.
+	FeatureGates FeatureGates `json:",omitempty"`
+	// Kubelet are fields of the kubelet's configuration that are not as the pool has them.
+	Kubelet Object `json:",omitempty"`
+	// Containerd is the version of containerd, as a minor version; "" is what the machine has.
+	Containerd string `json:",omitempty"`
+	// OCIRuntime is the program with which containerd makes containers: "crun", or "" for runc.
+	OCIRuntime string `json:",omitempty"`
 	// Stock says that a second execution point runs the stock starter.
 	Stock bool
 	// Slots is the number of slots, and of payload containers, of the execution point.
