@@ -11,7 +11,7 @@ import (
 
 // A run goes on with the rows that have no record.
 func TestChoose(t *testing.T) {
-	rows := []Row{{"1.1", containerd, guest}, {"1.2", containerd, guest}, {"1.3", containerd, guest}}
+	rows := []Row{{"1.1", containerd, guest, nil}, {"1.2", containerd, guest, nil}, {"1.3", containerd, guest, nil}}
 	record := Record{"1.1 containerd guest": {Suites: []Outcome{{Failed: []string{"T"}}}}, "1.2 containerd guest": {Down: "no"}}
 	for _, tc := range []struct {
 		name  string
@@ -124,7 +124,7 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tc.where, got, tc.want)
 		}
 	}
-	if got, want := strings.Join(Row{"1.1", containerd, guest}.up(), " "), "up --condor 25.14 --kubernetes 1.1 --guest"; got != want {
+	if got, want := strings.Join(Row{"1.1", "crun", guest, []string{"--oci-runtime", "crun"}}.up(), " "), "up --condor 25.14 --kubernetes 1.1 --guest --oci-runtime crun"; got != want {
 		t.Errorf("up: %q, want %q", got, want)
 	}
 }

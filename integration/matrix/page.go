@@ -14,12 +14,16 @@ const pageMark = "<!-- generated from the record of integration/matrix; do not e
 // table is the generated part of the page: every row, with what was run of it, or that nothing was.
 func table(rows []Row, record Record) string {
 	var b strings.Builder
-	b.WriteString("| Kubernetes | containers | node | tests | run on | at |\n| --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| Kubernetes | containers | not as by default here | node | tests | run on | at |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, row := range rows {
 		result, known := record[row.Name()]
-		cells := []string{row.Kubernetes, row.Runtime, row.Where, "not run", "", ""}
+		otherwise := strings.Join(row.Otherwise, " ")
+		if otherwise != "" {
+			otherwise = "`" + otherwise + "`"
+		}
+		cells := []string{row.Kubernetes, row.Node, otherwise, row.Where, "not run", "", ""}
 		if known {
-			cells = []string{row.Kubernetes, row.Runtime, row.Where, result.outcome(), result.Date, result.Source}
+			cells = []string{row.Kubernetes, row.Node, otherwise, row.Where, result.outcome(), result.Date, result.Source}
 		}
 		if known && result.Down == "" {
 			n := result.Node
@@ -28,7 +32,7 @@ func table(rows []Row, record Record) string {
 				cells[0] += ", API server " + n.APIServer
 			}
 			cells[1] = strings.Replace(n.Runtime, "://", " ", 1)
-			cells[2] = fmt.Sprintf("%s: %s, Linux %s", row.Where, n.System, n.Kernel)
+			cells[3] = fmt.Sprintf("%s: %s, Linux %s", row.Where, n.System, n.Kernel)
 		}
 		for i, c := range cells {
 			cells[i] = strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(c)

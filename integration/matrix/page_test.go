@@ -56,7 +56,7 @@ func TestSupportPage(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	rows := []Row{{"1.1", containerd, guest}, {"1.2", containerd, guest}, {"1.3", containerd, host}, {"1.4", containerd, host}}
+	rows := []Row{{"1.1", containerd, guest, nil}, {"1.2", containerd, guest, []string{"--gates", "A=true"}}, {"1.3", containerd, host, nil}, {"1.4", containerd, host, nil}}
 	node := Node{APIServer: "v1.1.5", Kubelet: "v1.1.5", Runtime: "containerd://2.1.0", Kernel: "7.2", System: "Debian"}
 	odd := node
 	odd.APIServer = "v1.3.6"
@@ -67,13 +67,13 @@ func TestTable(t *testing.T) {
 		"1.3 containerd host": {Date: "2020-01-03", Source: "abd", Node: odd, Suites: []Outcome{{Package: "a", Passed: []string{"T1"}}}},
 		"1.4 containerd host": {Date: "2020-01-04", Source: "abe", Down: "no | kubelet\nat all"},
 	})
-	want := `| Kubernetes | containers | node | tests | run on | at |
-| --- | --- | --- | --- | --- | --- |
-| v1.1.5 | containerd 2.1.0 | guest: Debian, Linux 7.2 | a 2 passed; b 1 passed, 1 failed (T4), 1 skipped (T5) | 2020-01-02 | abc |
-| 1.2 | containerd | guest | not run |  |  |
-| v1.1.5, API server v1.3.6 | containerd 2.1.0 | host: Debian, Linux 7.2 | a 1 passed | 2020-01-03 | abd |
-| 1.4 | containerd | host | the pool did not come up: no \| kubelet at all | 2020-01-04 | abe |
-`
+	want := strings.ReplaceAll(`| Kubernetes | containers | not as by default here | node | tests | run on | at |
+| --- | --- | --- | --- | --- | --- | --- |
+| v1.1.5 | containerd 2.1.0 |  | guest: Debian, Linux 7.2 | a 2 passed; b 1 passed, 1 failed (T4), 1 skipped (T5) | 2020-01-02 | abc |
+| 1.2 | containerd | '--gates A=true' | guest | not run |  |  |
+| v1.1.5, API server v1.3.6 | containerd 2.1.0 |  | host: Debian, Linux 7.2 | a 1 passed | 2020-01-03 | abd |
+| 1.4 | containerd |  | host | the pool did not come up: no \| kubelet at all | 2020-01-04 | abe |
+`, "'", "`")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,15 +1,20 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Row is a kind of cluster.
 type Row struct {
 	// Kubernetes is a version as `pool up --kubernetes` takes it.
 	Kubernetes string
-	// Runtime is what runs containers.
-	Runtime string
+	// Node is what decides on the row beside that version, in a word or two.
+	Node string
 	// Where is what the node is.
 	Where string
+	// Otherwise are options of `pool up` for a node that is not as the pool has it.
+	Otherwise []string
 }
 
 // What the rows are made of.
@@ -20,16 +25,25 @@ const (
 )
 
 // Rows are all rows. From 1.35 on a kubelet refuses a machine with cgroup v1 unless it is told otherwise, so these run in
-// guests alone.
+// guests alone. What decides on a row beside the version of Kubernetes runs on the pool's own, which most tests run on.
 var Rows = []Row{
-	{"1.33", containerd, guest},
-	{"1.34", containerd, guest},
-	{"1.34", containerd, host},
-	{"1.37", containerd, guest},
+	{"1.33", containerd, guest, nil},
+	{"1.34", containerd, guest, nil},
+	{"1.34", containerd, host, nil},
+	{"1.37", containerd, guest, nil},
+	{"1.34", "containerd 1.7", guest, []string{"--containerd", "1.7"}},
+	{"1.34", "crun", guest, []string{"--oci-runtime", "crun"}},
+	// As a kubelet has it that nobody configured.
+	{"1.34", "serial pulls", guest, []string{"--kubelet", `{"serializeImagePulls":true}`}},
+	// Without memory.oom.group.
+	{"1.34", "single OOM kill", guest, []string{"--kubelet", `{"singleProcessOOMKill":true}`}},
+	{"1.34", "evented PLEG", guest, []string{"--gates", "EventedPLEG=true"}},
+	// What is to come.
+	{"1.37", "beta gates", guest, []string{"--gates", "AllBeta=true"}},
 }
 
 // Name is the row's name in the record.
-func (r Row) Name() string { return strings.Join([]string{r.Kubernetes, r.Runtime, r.Where}, " ") }
+func (r Row) Name() string { return strings.Join([]string{r.Kubernetes, r.Node, r.Where}, " ") }
 
 // up are the arguments of `pool up`.
 func (r Row) up() []string {
@@ -37,7 +51,7 @@ func (r Row) up() []string {
 	if r.Where == guest {
 		args = append(args, "--guest")
 	}
-	return args
+	return slices.Concat(args, r.Otherwise)
 }
 
 // A suite is a package of tests, and which of them run; all if it does not say.
