@@ -26,6 +26,5 @@ const (
 	Keeper      = "keep-secret" // stands among a victim's arguments
 	PluginLeft  = "plugin-left" // stands among those of what a plugin has left
 	Tried       = "tried"       // a file with what came of a plugin's attacks
-	GotIn       = "got-in"      // stands among the arguments of what tells that another sandbox could be read
 	SiteHook    = "site-update" // is what a hook of the site is called in the process table
 )
