@@ -1,0 +1,9 @@
+//go:build tools
+
+// Package components names the programs of Kubernetes that integration/pool builds.
+package components
+
+import (
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kubelet"
+)
