@@ -302,10 +302,13 @@ func (s Side) verb() []string {
 	return []string{"ep", "--pod", s.PodName()}
 }
 
-// Up restores missing parts of the pool.
+// Up restores missing parts of the pool. The error contains what it said of its steps.
 func (p *Pool) Up(ctx context.Context, argv ...string) error {
-	_, err := p.run(ctx, nil, append([]string{"up"}, argv...)...)
-	return err
+	said, err := p.run(ctx, nil, append([]string{"up"}, argv...)...)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, said)
+	}
+	return nil
 }
 
 // Config is the value of one knob of an execution point's starter.

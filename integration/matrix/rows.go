@@ -27,9 +27,14 @@ const (
 // Rows are all rows. From 1.35 on a kubelet refuses a machine with cgroup v1 unless it is told otherwise, so these run in
 // guests alone. What decides on a row beside the version of Kubernetes runs on the pool's own, which most tests run on.
 var Rows = []Row{
+	{"1.31", containerd, host, nil},
+	{"1.31", containerd, guest, nil},
+	{"1.32", containerd, guest, nil},
 	{"1.33", containerd, guest, nil},
-	{"1.34", containerd, guest, nil},
 	{"1.34", containerd, host, nil},
+	{"1.34", containerd, guest, nil},
+	{"1.35", containerd, guest, nil},
+	{"1.36", containerd, guest, nil},
 	{"1.37", containerd, guest, nil},
 	{"1.34", "containerd 1.7", guest, []string{"--containerd", "1.7"}},
 	{"1.34", "crun", guest, []string{"--oci-runtime", "crun"}},
