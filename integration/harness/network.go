@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -92,6 +93,9 @@ func BreakConnections(keep func(Connection) bool) (int, error) {
 	broken := 0
 	for _, c := range all {
 		err := destroy(fd, c)
+		if errors.Is(err, unix.EOPNOTSUPP) { // a kernel without CONFIG_INET_DIAG_DESTROY
+			err = reset(c)
+		}
 		switch {
 		case errors.Is(err, unix.ENOENT): // the other end went with it
 		case err != nil:
@@ -145,6 +149,45 @@ func destroy(fd int, c Connection) error {
 	}
 	if code := int32(binary.NativeEndian.Uint32(answer[16:])); code != 0 {
 		return unix.Errno(-code)
+	}
+	return nil
+}
+
+// reset breaks a connection through the descriptor of a process that has it: a socket that is connected to nothing resets the
+// connection that it had (connect(2): AF_UNSPEC). The error is ENOENT if no process has it any more.
+func reset(c Connection) error {
+	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		return err
+	}
+	for _, link := range links {
+		if target, err := os.Readlink(link); err != nil || target != fmt.Sprintf("socket:[%d]", c.Inode) {
+			continue
+		}
+		var pid, number int
+		if _, err := fmt.Sscanf(link, "/proc/%d/fd/%d", &pid, &number); err != nil {
+			return err
+		}
+		return disconnect(pid, number)
+	}
+	return unix.ENOENT
+}
+
+// disconnect does that to a descriptor of another process.
+func disconnect(pid, number int) error {
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(process)
+	fd, err := unix.PidfdGetfd(process, number, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	unspecified := unix.RawSockaddr{Family: unix.AF_UNSPEC}
+	if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&unspecified)), unsafe.Sizeof(unspecified)); errno != 0 {
+		return errno
 	}
 	return nil
 }

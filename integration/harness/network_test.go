@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func TestEstablished(t *testing.T) {
@@ -37,11 +38,37 @@ func TestEstablished(t *testing.T) {
 }
 
 // TestBreakConnections breaks a connection of this machine under two ends that
-// wait for each other.
+// wait for each other, in both ways.
 func TestBreakConnections(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may break connections")
 	}
+	t.Run("by the kernel", func(t *testing.T) { breakOne(t, BreakOff) })
+	t.Run("by a descriptor", func(t *testing.T) {
+		breakOne(t, func(_ Process, port uint16) (int, error) {
+			table, err := os.ReadFile("/proc/net/tcp")
+			if err != nil {
+				return 0, err
+			}
+			all, err := established(table)
+			if err != nil {
+				return 0, err
+			}
+			for _, c := range all {
+				if c.RemotePort == port {
+					return 1, reset(c)
+				}
+			}
+			return 0, nil
+		})
+	})
+	if err := reset(Connection{Inode: 1 << 60}); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("a connection that nobody has: %v", err)
+	}
+}
+
+func breakOne(t *testing.T, with func(Process, uint16) (int, error)) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +88,7 @@ func TestBreakConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := BreakOff(own, uint16(l.Addr().(*net.TCPAddr).Port))
+	n, err := with(own, uint16(l.Addr().(*net.TCPAddr).Port))
 	if err != nil || n != 1 {
 		t.Fatalf("%d connections broken, %v", n, err)
 	}

@@ -22,6 +22,7 @@ import (
 var (
 	record = flag.Bool("record", false, "note what was measured in record.json, from which docs/operator/failures.md is written")
 	only   = flag.String("rows", "", "a regular expression: only rows with such names")
+	guest  = flag.Bool("guest", false, "the rows about the node, too: this is a guest")
 	places = flag.Int("places", 6, "execution points that fail at the same time")
 )
 
@@ -41,9 +42,14 @@ func TestFailures(t *testing.T) {
 		if _, ok := actions[row.Name]; !ok {
 			t.Errorf("row %q has no action", row.Name)
 		}
-		if pattern.MatchString(row.Name) {
-			rows = append(rows, row)
+		if !pattern.MatchString(row.Name) {
+			continue
 		}
+		if row.Guest && !*guest {
+			t.Logf("left to a guest: %s", row.Name)
+			continue
+		}
+		rows = append(rows, row)
 	}
 	if len(actions) != len(Rows) {
 		t.Errorf("%d actions for %d rows", len(actions), len(Rows))
@@ -109,17 +115,24 @@ func newWorld(t *testing.T) *world {
 			t.Errorf("removing the execution points that fail: %v", err)
 		}
 	})
-	must(w.pool.Up(ctx, "--faults", strconv.Itoa(*places), "--faults-api", strconv.Itoa(w.proxy.Port())))
+	must(w.executionPoints(ctx, *places))
 	return w
 }
 
+// executionPoints makes so many of them, with more options of `pool up`.
+func (w *world) executionPoints(ctx context.Context, n int, more ...string) error {
+	return w.pool.Up(ctx, append([]string{"--faults", strconv.Itoa(n), "--faults-api", strconv.Itoa(w.proxy.Port())}, more...)...)
+}
+
 // play hands the rows out to execution points: first those that need a new pod, last those that leave none, and those
-// that must be alone when all others are done.
+// that must be alone when all others are done. Those about the node follow, each with one execution point, made anew.
 func (w *world) play(t *testing.T, rows []Row) map[string]*result {
 	t.Helper()
-	var first, common, last, alone []Row
+	var first, common, last, alone, node []Row
 	for _, row := range rows {
 		switch a := actions[row.Name]; {
+		case row.Guest:
+			node = append(node, row)
 		case a.alone:
 			alone = append(alone, row)
 		case a.first:
@@ -167,6 +180,12 @@ func (w *world) play(t *testing.T, rows []Row) map[string]*result {
 		all.Go(func() { run(i+1, row) })
 	}
 	all.Wait()
+	for _, row := range node {
+		if err := w.executionPoints(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		run(1, row)
+	}
 	return results
 }
 
@@ -199,10 +218,10 @@ func (w *world) playOne(ctx context.Context, n int, row Row) *result {
 			return err
 		}
 		if err := a.do(ctx, s); err != nil {
-			return fmt.Errorf("making the failure: %w\n%s", err, s.job.Describe())
+			return fmt.Errorf("making the failure: %w\n%s", err, s.describe())
 		}
 		if err := s.await(ctx); err != nil {
-			return fmt.Errorf("waiting for the job's outcome: %w\n%s", err, s.job.Describe())
+			return fmt.Errorf("waiting for the job's outcome: %w\n%s", err, s.describe())
 		}
 		var after error
 		if a.after != nil {

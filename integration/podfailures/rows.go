@@ -25,7 +25,9 @@ type Row struct {
 	// Cause is how the test makes it; Injected says that the API server's answers are changed.
 	Cause    string
 	Injected bool
-	Class    Class
+	// Guest rows are about the node, and run only where it is a guest.
+	Guest bool
+	Class Class
 	// Ending is what the event log says, as Outcome.String puts it.
 	Ending string
 	// Say are words that the event must have for the user.
@@ -128,4 +130,10 @@ var Rows = []Row{
 	{Name: "pod evicted by the API", Cause: "its eviction is requested under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
 	{Name: "active deadline", Cause: "activeDeadlineSeconds = 1 under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
 	{Name: "pod deleted while binding", Cause: "during a pull that hangs", Class: Elsewhere, Ending: "evicted or requeued", Says: []string{}, Unjudged: true},
+
+	// What the kubelet does to it for the sake of the node.
+	{Name: "volume over its limit", Cause: "a job writes 400 MiB into the volume of sandboxes, which has sizeLimit: 256Mi", Guest: true, Class: Vacated, Ending: vacated},
+	{Name: "node low on memory", Cause: "evictionHard memory.available, and a job that takes the rest", Guest: true, Class: Vacated, Ending: vacated},
+	{Name: "node low on disk", Cause: "evictionHard nodefs.available, and a job that takes the rest", Guest: true, Class: Vacated, Ending: vacated},
+	{Name: "preempted by the kubelet", Cause: "a pod of system-node-critical that needs its CPUs", Guest: true, Class: Vacated, Ending: vacated},
 }

@@ -125,6 +125,14 @@ func (s *stage) start(ctx context.Context, image, steps string, commands ...stri
 	return ready[0], nil
 }
 
+// describe is what is known of the job.
+func (s *stage) describe() string {
+	if s.job.Dir == "" {
+		return "no job was submitted"
+	}
+	return s.job.Describe()
+}
+
 // fail notes that the failure happens now.
 func (s *stage) fail() { s.trigger = time.Now() }
 

@@ -27,8 +27,8 @@ func faultPods(n int) []string {
 
 func (p *pool) faultPods() []string { return faultPods(p.settings.Faults) }
 
-// faultsPlan is the glidein with another name, one slot, a limit on the job's memory, and an API server address of its
-// own.
+// faultsPlan is the glidein with another name, one slot, limits on memory and disk, a request of CPU, and an API server
+// address of its own.
 func (p *pool) faultsPlan(name string) plan {
 	one := *p
 	one.settings.Slots = 1
@@ -46,6 +46,12 @@ START = TARGET.FaultsPod =?= "$ENV(POD_NAME)"
 			for _, c := range list(spec, "containers") {
 				if c["name"] == payloadName {
 					setPath(c, "256Mi", "resources", "limits", "memory")
+					setPath(c, "100m", "resources", "requests", "cpu")
+				}
+			}
+			for _, v := range list(spec, "volumes") {
+				if v["name"] == "execute" {
+					setPath(v, "256Mi", "emptyDir", "sizeLimit")
 				}
 			}
 		},

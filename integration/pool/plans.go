@@ -73,7 +73,12 @@ func (p *pool) poolPlan() plan {
 	return plan{
 		pod: poolPod, source: "pool", config: p.network(0, poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\nSEC_CREDENTIAL_DIRECTORY_OAUTH = /var/lib/condor/oauth_credentials\nSHADOW_CHECKPROXY_INTERVAL = 2\n" + p.publicFiles() + p.farNodes(),
 		images: map[string]string{poolContainer: p.images["submit"]},
-		edit:   func(pod map[string]any) { hostPath(child(pod, "spec"), "home", p.dir.Path("home")) },
+		edit: func(pod map[string]any) {
+			spec := child(pod, "spec")
+			hostPath(spec, "home", p.dir.Path("home"))
+			// A kubelet that has to evict leaves the submit side alone.
+			setPath(spec, "system-node-critical", "priorityClassName")
+		},
 	}
 }
 

@@ -107,8 +107,8 @@ const runtimeRules = "TestContainerIDIsInTheControlGroup|TestTagBesideDigestIsNo
 	"TestStopSignalIsTheImages|TestContainersProcessesEndWithIt"
 
 // runtimeFailures are the rows of podfailures/ that are about memory, or about what containerd
-// and runc say of an image, and what they do when a container is to end.
-const runtimeFailures = "^(out of memory|layer is no archive|file in the place of a mount|link to /proc|wrapper killed|container told to stop)"
+// and runc say of an image, and what they do when a container is to end; and those about the node.
+const runtimeFailures = "^(out of memory|layer is no archive|file in the place of a mount|link to /proc|wrapper killed|container told to stop|node low on|volume over its limit|preempted by the kubelet)"
 
 // guestLane has a cluster and pool with cgroup v2 in a guest, which is slow, and in it what
 // goes by the node's kernel, control groups and container runtime.
@@ -123,7 +123,7 @@ func guestLane(pool, state string) []step {
 		boot,
 		inGuest(pool, "e2e", "-condor", "25.14", "-run", processes),
 		inGuest(pool, "kubeletrules", "-run", runtimeRules),
-		inGuest(pool, "podfailures", "-run", "TestFailures$", "-places", "2", "-rows", runtimeFailures),
+		inGuest(pool, "podfailures", "-run", "TestFailures$", "-guest", "-places", "2", "-rows", runtimeFailures),
 		{name: "programs for attacks", argv: []string{"go", "-C", "integration", "run", "./attacks/variants", "..", variants}},
 		attacks,
 	}

@@ -27,6 +27,9 @@ var root = debian.RootFS{
 	Packages: []string{
 		"user-mode-linux", "containerd", "runc", "crun", "mmdebstrap", "iproute2", "kmod", "ca-certificates", "procps", "util-linux", "mount",
 		"e2fsprogs", "patchelf",
+		// A kubelet asks logind to wait with a shutdown until its pods have ended (org.freedesktop.login1). elogind is logind for
+		// machines that systemd does not run.
+		"dbus-daemon", "dbus-system-bus-common", "elogind",
 	},
 	Customize: []string{
 		`mkdir -p "$1"/lib/modules && mv "$1"/usr/lib/uml/modules/* "$1"/lib/modules/ && chroot "$1" depmod "$(ls "$1"/lib/modules)"`,
