@@ -57,6 +57,8 @@ type Pool struct {
 	Mode         Mode // of our execution point
 	Versions     Versions
 	Slots        int // of each execution point, and payload containers of ours
+	// Crun says that crun makes the containers, and not runc.
+	Crun bool
 	// SubmitNamespace is that of the processes of the submit side, as
 	// [Process.Namespace] has it.
 	SubmitNamespace string
@@ -135,11 +137,12 @@ func (p *Pool) learn(ctx context.Context) error {
 		Mode             Mode
 		Condor, APCondor string
 		Slots            int
+		OCIRuntime       string
 	}
 	if err := json.Unmarshal(text, &settings); err != nil {
 		return fmt.Errorf("reading the pool's settings: %w", err)
 	}
-	p.Mode, p.Slots = settings.Mode, settings.Slots
+	p.Mode, p.Slots, p.Crun = settings.Mode, settings.Slots, settings.OCIRuntime == "crun"
 	p.Versions = Versions{EP: settings.Condor, AP: cmp.Or(settings.APCondor, settings.Condor)}
 	images, err := p.run(ctx, nil, "images")
 	if err != nil {
