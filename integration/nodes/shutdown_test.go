@@ -18,7 +18,7 @@ dbus-uuidgen --ensure
 dbus-daemon --system --fork
 setsid /usr/libexec/elogind >/run/elogind.log 2>&1 &
 for i in $(seq 100); do
-	[ ! -S /run/dbus/system_bus_socket ] || ! loginctl list-inhibitors >/dev/null 2>&1 || exit 0
+	! busctl get-property org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager InhibitDelayMaxUSec || exit 0
 	sleep 0.2
 done
 cat /run/elogind.log
