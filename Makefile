@@ -43,7 +43,7 @@ bench: build pool ## how fast containers, jobs and files follow each other; writ
 	$(POOL) up --stock
 	$(GO) -C integration run ./bench -docs ../docs/developer
 
-nodes: build pool ## what becomes of jobs when a node is drained, dies, is cut off, or has a wrong clock: a cluster of two nodes in guests
+nodes: build pool ## what becomes of jobs when a node is drained, shut down, dies, is cut off, or has a wrong clock: a cluster of two nodes in guests
 	$(POOL) up --guests 2 --stock --slots 8 --partitionable=false
 	$(GO) -C integration test -tags pool -count=1 -timeout 60m -v ./nodes
 
