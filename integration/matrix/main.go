@@ -70,8 +70,8 @@ func run(ctx context.Context, again, keep bool, names []string) (bool, error) {
 		if err := record.write(filepath.Join(root, recordPath)); err != nil {
 			return false, err
 		}
-		fmt.Printf("%s %s: %s\n", time.Now().Format(time.TimeOnly), row.Name(), result.outcome())
-		passed = passed && result.passed()
+		fmt.Printf("%s %s: %s\n", time.Now().Format(time.TimeOnly), row.Name(), result.outcome(row))
+		passed = passed && result.passed(row)
 	}
 	return passed, nil
 }

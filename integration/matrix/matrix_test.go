@@ -11,7 +11,7 @@ import (
 
 // A run goes on with the rows that have no record.
 func TestChoose(t *testing.T) {
-	rows := []Row{{"1.1", containerd, guest, nil}, {"1.2", containerd, guest, nil}, {"1.3", containerd, guest, nil}}
+	rows := []Row{{Kubernetes: "1.1", Node: containerd, Where: guest}, {Kubernetes: "1.2", Node: containerd, Where: guest}, {Kubernetes: "1.3", Node: containerd, Where: guest}}
 	record := Record{"1.1 containerd guest": {Suites: []Outcome{{Failed: []string{"T"}}}}, "1.2 containerd guest": {Down: "no"}}
 	for _, tc := range []struct {
 		name  string
@@ -83,7 +83,7 @@ func TestOutcome(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if passed := (Result{Suites: []Outcome{got}}).passed(); passed != tc.passed {
+			if passed := (Result{Suites: []Outcome{got}}).passed(Row{}); passed != tc.passed {
 				t.Errorf("passed: %v, want %v", passed, tc.passed)
 			}
 			if diff := cmp.Diff(tc.said, said.String()); diff != "" {
@@ -124,7 +124,27 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tc.where, got, tc.want)
 		}
 	}
-	if got, want := strings.Join(Row{"1.1", "crun", guest, []string{"--oci-runtime", "crun"}}.up(), " "), "up --condor 25.14 --kubernetes 1.1 --guest --oci-runtime crun"; got != want {
+	if got, want := strings.Join(Row{Kubernetes: "1.1", Node: "crun", Where: guest, Otherwise: []string{"--oci-runtime", "crun"}}.up(), " "), "up --condor 25.14 --kubernetes 1.1 --guest --oci-runtime crun"; got != want {
 		t.Errorf("up: %q, want %q", got, want)
+	}
+}
+
+// What a version lacks is no failure; a rule that it has after all is one, since the row says something else.
+func TestLacks(t *testing.T) {
+	row := Row{Lacks: []string{"T1"}}
+	for _, tc := range []struct {
+		name   string
+		o      Outcome
+		passed bool
+		words  string
+	}{
+		{"lacks it", Outcome{Package: "p", Passed: []string{"T2"}, Failed: []string{"T1"}}, true, "p 1 passed, 1 of rules that this version lacks (T1)"},
+		{"another fails", Outcome{Package: "p", Passed: []string{"T3"}, Failed: []string{"T1", "T2"}}, false, "p 1 passed, 1 failed (T2), 1 of rules that this version lacks (T1)"},
+		{"has it", Outcome{Package: "p", Passed: []string{"T1", "T2"}}, false, "p 2 passed, 1 failed (T1 passed)"},
+	} {
+		r := Result{Suites: []Outcome{tc.o}}
+		if got, words := r.passed(row), r.outcome(row); got != tc.passed || words != tc.words {
+			t.Errorf("%s: %v, %q; want %v, %q", tc.name, got, words, tc.passed, tc.words)
+		}
 	}
 }

@@ -23,7 +23,7 @@ func table(rows []Row, record Record) string {
 		}
 		cells := []string{row.Kubernetes, row.Node, otherwise, row.Where, "not run", "", ""}
 		if known {
-			cells = []string{row.Kubernetes, row.Node, otherwise, row.Where, result.outcome(), result.Date, result.Source}
+			cells = []string{row.Kubernetes, row.Node, otherwise, row.Where, result.outcome(row), result.Date, result.Source}
 		}
 		if known && result.Down == "" {
 			n := result.Node

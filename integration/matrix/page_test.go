@@ -56,7 +56,12 @@ func TestSupportPage(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	rows := []Row{{"1.1", containerd, guest, nil}, {"1.2", containerd, guest, []string{"--gates", "A=true"}}, {"1.3", containerd, host, nil}, {"1.4", containerd, host, nil}}
+	rows := []Row{
+		{Kubernetes: "1.1", Node: containerd, Where: guest},
+		{Kubernetes: "1.2", Node: containerd, Where: guest, Otherwise: []string{"--gates", "A=true"}},
+		{Kubernetes: "1.3", Node: containerd, Where: host},
+		{Kubernetes: "1.4", Node: containerd, Where: host},
+	}
 	node := Node{APIServer: "v1.1.5", Kubelet: "v1.1.5", Runtime: "containerd://2.1.0", Kernel: "7.2", System: "Debian"}
 	odd := node
 	odd.APIServer = "v1.3.6"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -40,31 +41,53 @@ type Outcome struct {
 	Failed, Skipped []string `json:",omitempty"`
 }
 
-func (r Result) passed() bool {
+// passed says whether nothing failed but what the row lacks.
+func (r Result) passed(row Row) bool {
 	if r.Down != "" {
 		return false
 	}
 	for _, s := range r.Suites {
-		if len(s.Failed) > 0 || len(s.Passed) == 0 {
+		if failed, _ := s.judge(row); len(failed) > 0 || len(s.Passed) == 0 {
 			return false
 		}
 	}
 	return len(r.Suites) > 0
 }
 
+// judge divides what failed by what the row lacks. A test that passes although the row is said to lack its rule has failed:
+// the row is wrong.
+func (o Outcome) judge(row Row) (failed, lacks []string) {
+	for _, test := range o.Failed {
+		if slices.Contains(row.Lacks, test) {
+			lacks = append(lacks, test)
+		} else {
+			failed = append(failed, test)
+		}
+	}
+	for _, test := range o.Passed {
+		if slices.Contains(row.Lacks, test) {
+			failed = append(failed, test+" passed")
+		}
+	}
+	return failed, lacks
+}
+
 // outcome is the result in a few words.
-func (r Result) outcome() string {
+func (r Result) outcome(row Row) string {
 	if r.Down != "" {
 		return "the pool did not come up: " + r.Down
 	}
 	var words []string
 	for _, s := range r.Suites {
+		failed, lacks := s.judge(row)
 		text := fmt.Sprintf("%s %d passed", s.Package, len(s.Passed))
-		if len(s.Failed) > 0 {
-			text += fmt.Sprintf(", %d failed (%s)", len(s.Failed), strings.Join(s.Failed, ", "))
-		}
-		if len(s.Skipped) > 0 {
-			text += fmt.Sprintf(", %d skipped (%s)", len(s.Skipped), strings.Join(s.Skipped, ", "))
+		for _, more := range []struct {
+			what  string
+			tests []string
+		}{{"failed", failed}, {"of rules that this version lacks", lacks}, {"skipped", s.Skipped}} {
+			if len(more.tests) > 0 {
+				text += fmt.Sprintf(", %d %s (%s)", len(more.tests), more.what, strings.Join(more.tests, ", "))
+			}
 		}
 		words = append(words, text)
 	}

@@ -13,6 +13,8 @@ type Row struct {
 	Node string
 	// Where is what the node is.
 	Where string
+	// Lacks are tests of rules that this version does not have yet.
+	Lacks []string
 	// Otherwise are options of `pool up` for a node that is not as the pool has it.
 	Otherwise []string
 }
@@ -24,27 +26,30 @@ const (
 	host       = "host"
 )
 
+// before133 are the tests of rules that Kubernetes has from 1.33 on.
+var before133 = []string{"TestGenerationCountsChangesOfTheSpec", "TestPullErrorsNameTheImage"}
+
 // Rows are all rows. From 1.35 on a kubelet refuses a machine with cgroup v1 unless it is told otherwise, so these run in
 // guests alone. What decides on a row beside the version of Kubernetes runs on the pool's own, which most tests run on.
 var Rows = []Row{
-	{"1.31", containerd, host, nil},
-	{"1.31", containerd, guest, nil},
-	{"1.32", containerd, guest, nil},
-	{"1.33", containerd, guest, nil},
-	{"1.34", containerd, host, nil},
-	{"1.34", containerd, guest, nil},
-	{"1.35", containerd, guest, nil},
-	{"1.36", containerd, guest, nil},
-	{"1.37", containerd, guest, nil},
-	{"1.34", "containerd 1.7", guest, []string{"--containerd", "1.7"}},
-	{"1.34", "crun", guest, []string{"--oci-runtime", "crun"}},
+	{Kubernetes: "1.31", Node: containerd, Where: host, Lacks: before133},
+	{Kubernetes: "1.31", Node: containerd, Where: guest, Lacks: before133},
+	{Kubernetes: "1.32", Node: containerd, Where: guest, Lacks: before133},
+	{Kubernetes: "1.33", Node: containerd, Where: guest},
+	{Kubernetes: "1.34", Node: containerd, Where: host},
+	{Kubernetes: "1.34", Node: containerd, Where: guest},
+	{Kubernetes: "1.35", Node: containerd, Where: guest},
+	{Kubernetes: "1.36", Node: containerd, Where: guest},
+	{Kubernetes: "1.37", Node: containerd, Where: guest},
+	{Kubernetes: "1.34", Node: "containerd 1.7", Where: guest, Otherwise: []string{"--containerd", "1.7"}},
+	{Kubernetes: "1.34", Node: "crun", Where: guest, Otherwise: []string{"--oci-runtime", "crun"}},
 	// As a kubelet has it that nobody configured.
-	{"1.34", "serial pulls", guest, []string{"--kubelet", `{"serializeImagePulls":true}`}},
+	{Kubernetes: "1.34", Node: "serial pulls", Where: guest, Otherwise: []string{"--kubelet", `{"serializeImagePulls":true}`}},
 	// Without memory.oom.group.
-	{"1.34", "single OOM kill", guest, []string{"--kubelet", `{"singleProcessOOMKill":true}`}},
-	{"1.34", "evented PLEG", guest, []string{"--gates", "EventedPLEG=true"}},
+	{Kubernetes: "1.34", Node: "single OOM kill", Where: guest, Otherwise: []string{"--kubelet", `{"singleProcessOOMKill":true}`}},
+	{Kubernetes: "1.34", Node: "evented PLEG", Where: guest, Otherwise: []string{"--gates", "EventedPLEG=true"}},
 	// What is to come. That one needs interfaces that are off by default.
-	{"1.37", "beta gates", guest, []string{"--gates", "AllBeta=true,CoordinatedLeaderElection=false"}},
+	{Kubernetes: "1.37", Node: "beta gates", Where: guest, Otherwise: []string{"--gates", "AllBeta=true,CoordinatedLeaderElection=false"}},
 }
 
 // Name is the row's name in the record.

@@ -55,7 +55,7 @@ func (r runner) row(ctx context.Context, row Row) (result Result, err error) {
 		return result, err
 	}
 	defer func() {
-		failed := err == nil && !result.passed()
+		failed := err == nil && !result.passed(row)
 		if failed {
 			// Without its logs a failure is a result all the same.
 			if lost := r.run(ctx, r.pool(), "logs", r.logs(row)); lost != nil {
