@@ -9,15 +9,18 @@ import (
 
 // Outcome is what the event log says of the first end of a job, or of its first run.
 type Outcome struct {
-	Kind          string // held, requeued, evicted, exit, signal, removed
+	Kind          string // held, requeued, evicted, lost, exit, signal, removed
 	Code, Subcode int
 	Words         string
 }
 
 // String is "held 35/2" or "exit 0".
 func (o Outcome) String() string {
-	if o.Kind == "exit" || o.Kind == "signal" {
+	switch o.Kind {
+	case "exit", "signal":
 		return fmt.Sprintf("%s %d", o.Kind, o.Code)
+	case lost:
+		return lost
 	}
 	return fmt.Sprintf("%s %d/%d", o.Kind, o.Code, o.Subcode)
 }
@@ -26,6 +29,9 @@ func (o Outcome) String() string {
 const vacateBase = 1000
 
 var codes = regexp.MustCompile(`Code (-?\d+) Subcode (-?\d+)`)
+
+// lost is the kind of a job whose starter ended without a word: its shadow waited for the lease.
+const lost = "lost"
 
 // OutcomeOf reads it from the events; ok is false while there is none.
 func OutcomeOf(events []harness.Event) (o Outcome, ok bool) {
@@ -36,6 +42,8 @@ func OutcomeOf(events []harness.Event) (o Outcome, ok bool) {
 			o.Kind = "requeued"
 		case harness.EventEvicted:
 			o.Kind = "evicted"
+		case harness.EventReconnectFailed:
+			o.Kind = lost
 		case harness.EventShadowException:
 			o.Kind = "shadow exception"
 		default:

@@ -67,6 +67,9 @@ func TestFailures(t *testing.T) {
 				t.Fatal(r.err)
 			}
 			t.Logf("%s after %v (row took %v on %s): %s", r.stage.outcome, r.stage.took.Round(time.Millisecond), r.ended.Sub(r.began).Round(time.Second), r.stage.Pod, r.stage.outcome.Words)
+			if row.Ending == vacatedOrLost && r.stage.outcome.Kind == lost {
+				return // the page says what becomes of most
+			}
 			recorded[row.Name] = Measured{Told: plain(r.stage.outcome), Took: took(r.stage.took)}
 		})
 	}

@@ -169,7 +169,9 @@ func TestOutcome(t *testing.T) {
 			event(harness.EventEvicted, "Job was evicted. Code 35 Subcode 2"), event(harness.EventHeld, "Job was held.", "no such image", "Code 35 Subcode 2")},
 		"requeued 1021/0": {event(harness.EventRemoteError, "Error from starter", "away", "Code 1021 Subcode 0"), event(harness.EventEvicted, "Job was evicted. Code 1021 Subcode 0")},
 		"evicted 1013/0":  {event(harness.EventEvicted, "Job was evicted. Code 1013 Subcode 0", "Reason: x")},
-		"exit 7":          {event(harness.EventExecute, "Job executing"), event(harness.EventTerminated, "Job terminated.", "(1) Normal termination (return value 7)")},
+		"lost": {event(harness.EventDisconnected, "Job disconnected, attempting to reconnect", "Socket between submit and execute hosts closed unexpectedly"),
+			event(harness.EventReconnectFailed, "Job reconnection failed", "Job disconnected too long: JobLeaseDuration (90 seconds) expired")},
+		"exit 7": {event(harness.EventExecute, "Job executing"), event(harness.EventTerminated, "Job terminated.", "(1) Normal termination (return value 7)")},
 	} {
 		o, ok := OutcomeOf(events)
 		if !ok || o.String() != want {

@@ -43,6 +43,9 @@ const (
 	requeued = "requeued 1021/0" // CONTAINER_ERROR
 	vacated  = "evicted 1013/0"  // STARTD_SHUTDOWN
 
+	// If the kubelet gives the pod a second, which is too short on a busy node, only its shadow can tell of the job's end.
+	vacatedOrLost = vacated + " or lost"
+
 	heldForImage = "held 35/6"
 )
 
@@ -132,8 +135,8 @@ var Rows = []Row{
 	{Name: "pod deleted while binding", Cause: "during a pull that hangs", Class: Elsewhere, Ending: "evicted or requeued", Says: []string{}, Unjudged: true},
 
 	// What the kubelet does to it for the sake of the node.
-	{Name: "volume over its limit", Cause: "a job writes 400 MiB into the volume of sandboxes, which has sizeLimit: 256Mi", Guest: true, Class: Vacated, Ending: vacated},
-	{Name: "node low on memory", Cause: "evictionHard memory.available, and a job that takes the rest", Guest: true, Class: Vacated, Ending: vacated},
-	{Name: "node low on disk", Cause: "evictionHard nodefs.available, and a job that takes the rest", Guest: true, Class: Vacated, Ending: vacated},
-	{Name: "preempted by the kubelet", Cause: "a pod of system-node-critical that needs its CPUs", Guest: true, Class: Vacated, Ending: vacated},
+	{Name: "volume over its limit", Cause: "a job writes 400 MiB into the volume of sandboxes, which has sizeLimit: 256Mi", Guest: true, Class: Vacated, Ending: vacatedOrLost},
+	{Name: "node low on memory", Cause: "evictionHard memory.available, and a job that takes the rest", Guest: true, Class: Vacated, Ending: vacatedOrLost},
+	{Name: "node low on disk", Cause: "evictionHard nodefs.available, and a job that takes the rest", Guest: true, Class: Vacated, Ending: vacatedOrLost},
+	{Name: "preempted by the kubelet", Cause: "a pod of system-node-critical that needs its CPUs", Guest: true, Class: Vacated, Ending: vacatedOrLost},
 }

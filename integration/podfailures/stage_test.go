@@ -83,6 +83,9 @@ func (s *stage) submit(ctx context.Context, image, steps string, commands ...str
 		`arguments = "` + steps + `"`, "should_transfer_files = YES", "output = out", "error = err",
 		"request_cpus = 1", "request_memory = 64", "request_disk = 16M", "+FaultsPod = " + classads.QuoteOld(s.Pod),
 	}
+	if s.row.Ending == vacatedOrLost {
+		lines = append(lines, "job_lease_duration = 90")
+	}
 	if image != "" {
 		lines = append(lines, "universe = docker", "docker_image = "+image)
 	}
@@ -237,6 +240,10 @@ func (s *stage) check() error {
 	case "evicted or requeued":
 		if s.outcome.Kind != "evicted" && s.outcome.Kind != "requeued" {
 			bad("%s, want one of %s", got, s.row.Ending)
+		}
+	case vacatedOrLost:
+		if got != vacated && got != lost {
+			bad("%s, want %s", got, s.row.Ending)
 		}
 	case got:
 	default:
