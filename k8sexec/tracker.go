@@ -139,14 +139,14 @@ func (t *tracker) look(pod *corev1.Pod) *verdict.Failure {
 }
 
 // isUnseen says whether the kubelet made the status from a spec before the patch, as
-// far as the cluster shows that (status.observedGeneration, Kubernetes 1.33).
+// far as the cluster shows that (status.observedGeneration, Kubernetes 1.34).
 func (t *tracker) isUnseen(pod *corev1.Pod) bool {
 	return t.generation > 0 && pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration < t.generation
 }
 
 // isActedOn says whether the kubelet has begun to make the container anew: before it
 // stops the container, it publishes which spec it goes by (status.observedGeneration,
-// Kubernetes 1.33).
+// Kubernetes 1.34).
 func (t *tracker) isActedOn(pod *corev1.Pod) bool {
 	return t.generation > 0 && pod.Status.ObservedGeneration >= t.generation
 }

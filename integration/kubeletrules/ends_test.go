@@ -80,7 +80,7 @@ func TestStatusShowsTheSpecThenTheContainers(t *testing.T) {
 	p.logs("a gets TERM")
 	p.until("the new generation beside the old container", func(s *corev1.Pod) bool {
 		c := statusOf(s, "a")
-		return s.Status.ObservedGeneration >= generation && c.State.Running != nil && c.ContainerID == old.ContainerID
+		return s.Status.ObservedGeneration > 0 && s.Status.ObservedGeneration >= generation && c.State.Running != nil && c.ContainerID == old.ContainerID
 	})
 	p.release("a")
 	after := p.runs("a", old.ContainerID)
