@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 // job follow at once in the same container.
 func (w *target) behind(t *testing.T, a *attempts) {
 	t.Helper()
-	inside := pool.InPod(w.side)
 	starters, wrappers := w.starters(t, nil), w.wrappers(t)
 	// The pods have this machine's network. A look at processes would come too late: who got in goes with its container.
 	told, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -27,10 +25,10 @@ func (w *target) behind(t *testing.T, a *attempts) {
 		t.Fatal(err)
 	}
 	defer told.Close()
-	covet := "covet=" + told.LocalAddr().String()
-	first := w.submitWhere(t, "first", onlyOnce, covet+" forever -- first")
-	if _, err := harness.WaitSome(soon(t, patience), 1, func(p harness.Process) bool { return inside(p) && slices.Contains(p.Args, covet) }); err != nil {
-		t.Fatal(err)
+	first := w.submitWhere(t, "first", onlyOnce, "covet="+told.LocalAddr().String()+" forever -- first")
+	// It says so itself: one that has only just begun would find no sandbox of its own.
+	if received(t, told, patience) == "" {
+		t.Fatalf("job %s does not say that it waits", first.ID())
 	}
 	wrapper := w.newWrapper(t, wrappers)
 	started := w.starters(t, starters)
@@ -48,18 +46,17 @@ func (w *target) behind(t *testing.T, a *attempts) {
 	next := w.submit(t, "behind", "out=done")
 	w.mustEnd(t, next)
 	a.got(Behind)
-	if path := received(t, told); path != "" {
+	if path := received(t, told, 100*time.Millisecond); path != "" {
 		a.got(Behind, "reads the sandbox of the next job: "+path)
 	}
 	goOn()
 	w.starterGone(t)
 }
 
-// received is what has arrived, without waiting; "" if nothing has.
-func received(t *testing.T, conn net.PacketConn) string {
+// received is what has arrived or arrives within a time; "" if nothing does.
+func received(t *testing.T, conn net.PacketConn, within time.Duration) string {
 	t.Helper()
-	// A time in the past would end the read before it looks.
-	if err := conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		t.Fatal(err)
 	}
 	text := make([]byte, 1<<12)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// covet waits until it can read a sandbox that is not its own, and tells an address (UDP) which: a container lives only
-// moments after that.
+// covet tells an address (UDP) that it waits until it can read a sandbox that is not its own, and then which: a container
+// lives only moments after that.
 func covet(_ *state, address string) error {
 	own, err := os.Getwd()
 	if err != nil {
@@ -22,6 +22,9 @@ func covet(_ *state, address string) error {
 		return err
 	}
 	defer told.Close()
+	if _, err := fmt.Fprint(told, own); err != nil {
+		return err
+	}
 	for {
 		for _, execute := range []string{"/var/lib/condor/execute/jobs", "/var/lib/podstarter/scratch/jobs"} {
 			for _, below := range []string{"", "scratch"} {

@@ -36,7 +36,7 @@
 //	rename=FROM:TO   rename
 //	meet=NAME        make a named pipe, and wait for what the test says through it
 //	flood=DIRECTORY  fill it with what is unpleasant to read, send and remove
-//	covet=ADDR       wait until the sandbox of another job can be read, and tell it there, over UDP
+//	covet=ADDR       say there, over UDP, where this sandbox is, and which other one can be read as soon as one can
 //	crowd            start processes until there is no room for another one
 //	ready            from now on be called probe-ready in the process table
 //	forever          wait for ever
