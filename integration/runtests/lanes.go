@@ -10,12 +10,9 @@ import (
 // passes there, but takes ten minutes each.
 const some = "basic/|shadow/|plain|credentials/"
 
-// rest are the tests of e2e/ that run in the second lane.
-const rest = "TestMode|TestImage|TestHooks|TestSitePrograms|TestJobWrapper|TestThousandURLs|TestUntrusted|TestSigned|TestPlugin"
-
 // firstLane has HTCondor 25.14 in the default mode, which stays running afterwards: the
 // rules of Kubernetes that all else stands on, the cases that run under the stock starter
-// too, most tests of e2e/.
+// too, and the tests of e2e/.
 func firstLane(pool string) []step {
 	return []step{
 		up(pool, "--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
@@ -24,14 +21,14 @@ func firstLane(pool string) []step {
 		tests("conformance"),
 		language(pool),
 		up(pool, "--stock", "--slots", "1", "--partitionable=false"),
-		tests("e2e", "-condor", "25.14", "-skip", rest),
+		tests("e2e", "-condor", "25.14"),
 	}
 }
 
 // secondLane has a cluster and pool of its own, removed at the end: daemonfaults; some of
 // the cases, and the main path, with HTCondor 23.9 on one side or both; chaos in three
 // payload containers of one pod; the tests of all modes where pilot and payload container
-// share less; the rest of e2e/; attacks in each mode, and podfailures.
+// share less; attacks in each mode, and podfailures.
 func secondLane(pool string) []step {
 	steps := []step{
 		up(pool, "--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
@@ -52,9 +49,7 @@ func secondLane(pool string) []step {
 			tests("attacks"))
 	}
 	return append(steps,
-		up(pool, "--stock", "--slots", "1", "--partitionable=false", "--mode", "shared"),
-		tests("e2e", "-condor", "25.14", "-run", rest),
-		up(pool, "--stock=false"),
+		up(pool, "--stock=false", "--slots", "1", "--partitionable=false", "--mode", "shared"),
 		tests("attacks"),
 		tests("podfailures"))
 }
