@@ -35,7 +35,7 @@ func (w *target) behind(t *testing.T, a *attempts) {
 	if len(started) != 1 {
 		t.Fatalf("starters of job %s: %v", first.ID(), started)
 	}
-	if err := unix.Kill(wrapper.PID, unix.SIGSTOP); err != nil {
+	if err := harness.Stop(soon(t, patience), wrapper); err != nil {
 		t.Fatal(err)
 	}
 	goOn := func() { _ = unix.Kill(wrapper.PID, unix.SIGCONT) } // unless its container is gone

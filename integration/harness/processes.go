@@ -191,6 +191,35 @@ func Kill(process Process, signal unix.Signal) error {
 	return nil
 }
 
+// Stop stops a process, and returns when all its threads have stopped: until then the
+// ones may go on while the others have yet to run to take the signal.
+func Stop(ctx context.Context, process Process) error {
+	if err := Kill(process, unix.SIGSTOP); err != nil {
+		return err
+	}
+	threads := filepath.Join("/proc", strconv.Itoa(process.PID), "task")
+	return Poll(ctx, fmt.Sprintf("all threads of %v to stop", process), func() (bool, error) {
+		states, err := filepath.Glob(filepath.Join(threads, "*", "stat"))
+		if err != nil {
+			return false, err
+		}
+		for _, path := range states {
+			stat, err := os.ReadFile(path)
+			if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+				continue // this one has ended
+			}
+			if err != nil {
+				return false, fmt.Errorf("reading the state of a thread: %w", err)
+			}
+			// The name before it may contain anything.
+			if _, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" ")); !bytes.HasPrefix(state, []byte("T")) {
+				return false, nil
+			}
+		}
+		return len(states) > 0, nil
+	})
+}
+
 // waitExit returns once the process has ended, a zombie included.
 func waitExit(ctx context.Context, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
