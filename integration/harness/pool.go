@@ -59,6 +59,8 @@ type Pool struct {
 	Slots        int // of each execution point, and payload containers of ours
 	// Crun says that crun makes the containers, and not runc.
 	Crun bool
+	// OwnUsers says that the execution points have user namespaces, and networks of their own.
+	OwnUsers bool
 	// SubmitNamespace is that of the processes of the submit side, as
 	// [Process.Namespace] has it.
 	SubmitNamespace string
@@ -138,11 +140,13 @@ func (p *Pool) learn(ctx context.Context) error {
 		Condor, APCondor string
 		Slots            int
 		OCIRuntime       string
+		UserNamespaces   bool
 	}
 	if err := json.Unmarshal(text, &settings); err != nil {
 		return fmt.Errorf("reading the pool's settings: %w", err)
 	}
 	p.Mode, p.Slots, p.Crun = settings.Mode, settings.Slots, settings.OCIRuntime == "crun"
+	p.OwnUsers = settings.UserNamespaces
 	p.Versions = Versions{EP: settings.Condor, AP: cmp.Or(settings.APCondor, settings.Condor)}
 	images, err := p.run(ctx, nil, "images")
 	if err != nil {

@@ -22,7 +22,7 @@ type Process struct {
 	PID       int
 	Parent    int
 	Inner     int // its number in the innermost namespace, as its pod sees it
-	UID       int // real user id
+	UID       int // real user id, in its pod's user namespace if the pod has one
 	Comm      string
 	Args      []string
 	VmHWM     int64  // peak resident memory in KiB
@@ -100,6 +100,9 @@ func ReadProcess(pid int) (Process, error) {
 			return Process{}, fmt.Errorf("reading %q of process %d: %w", strings.TrimSpace(line), pid, err)
 		}
 	}
+	if process.UID, err = innerUID(dir, process.UID); err != nil {
+		return Process{}, fmt.Errorf("reading process %d: %w", pid, err)
+	}
 	// Some processes of a machine are protected even from root; none of a pod is.
 	if process.Namespace, err = os.Readlink(filepath.Join(dir, "ns", "pid")); err != nil && !errors.Is(err, os.ErrPermission) {
 		return Process{}, fmt.Errorf("reading process %d: %w", pid, err)
@@ -119,6 +122,30 @@ func ReadProcess(pid int) (Process, error) {
 		process.Args = strings.Split(string(command), "\x00")
 	}
 	return process, nil
+}
+
+// firstMapped is the first user id that the kubelet gives to user namespaces (KEP-127).
+const firstMapped = 1 << 16
+
+// innerUID is a user id in the process's own user namespace (user_namespaces(7)).
+func innerUID(dir string, uid int) (int, error) {
+	if uid < firstMapped {
+		return uid, nil
+	}
+	ranges, err := os.ReadFile(filepath.Join(dir, "uid_map"))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(ranges)) {
+		var inner, outer, n int
+		if _, err := fmt.Sscan(line, &inner, &outer, &n); err != nil {
+			return 0, fmt.Errorf("reading its uid_map: %w", err)
+		}
+		if uid >= outer && uid < outer+n {
+			return inner + uid - outer, nil
+		}
+	}
+	return uid, nil
 }
 
 // Env is the environment with which a process was started.

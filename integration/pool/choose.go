@@ -32,6 +32,7 @@ func (p *pool) choose(args []string) error {
 	flags.Var(&s.Kubelet, "kubelet", "fields of the kubelet's configuration")
 	flags.StringVar(&s.Containerd, "containerd", s.Containerd, "the version of containerd")
 	flags.StringVar(&s.OCIRuntime, "oci-runtime", s.OCIRuntime, "what containerd makes containers with")
+	flags.BoolVar(&s.UserNamespaces, "user-namespaces", s.UserNamespaces, "user namespaces, and networks, of the execution points' own")
 	// Not kept: only the tests that asked for them use them.
 	flags.IntVar(&s.Faults, "faults", 0, "execution points that are there to fail")
 	flags.IntVar(&s.FaultsAPI, "faults-api", 0, "port on which these look for the API server")

@@ -33,7 +33,7 @@ func (p *pool) faultsPlan(name string) plan {
 	one := *p
 	one.settings.Slots = 1
 	return plan{
-		pod: name, source: "glidein", suffix: name, configMap: configOf(name),
+		pod: name, source: "glidein", suffix: name, configMap: configOf(name), onHost: true,
 		config: p.network(0, name) + one.executionPoint() + `
 FaultsPod = "$ENV(POD_NAME)"
 STARTD_ATTRS = $(STARTD_ATTRS) FaultsPod

@@ -21,7 +21,7 @@ const usage = `usage: pool VERB ARG…
 
   up [--stock] [--condor 25.14|23.9] [--ap-condor 25.14|23.9] [--slots N] [--partitionable]
      [--mode shared|unshared|rootless] [--faults N --faults-api PORT] [--kubernetes 1.34] [--guest | --guests N]
-     [--containerd 1.7] [--oci-runtime crun] [--gates GATE=true,…] [--kubelet '{"FIELD": …}']
+     [--containerd 1.7] [--oci-runtime crun] [--gates GATE=true,…] [--kubelet '{"FIELD": …}'] [--user-namespaces]
                       start the cluster and the pool, or bring what runs up to date; choices are kept until down,
                       but for the execution points that are there to fail, which go with the next up;
                       with --guest, in a User-Mode Linux machine of its own with cgroup v2, where all other verbs

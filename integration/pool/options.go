@@ -25,5 +25,12 @@ func (p *pool) checkNode(was string, there bool) error {
 	if !slices.Contains(cluster.OCIRuntimes, s.OCIRuntime) {
 		return fmt.Errorf("OCI runtime %s is not known here; %s are", s.OCIRuntime, strings.Join(cluster.OCIRuntimes[1:], ", "))
 	}
+	switch {
+	case !s.UserNamespaces:
+	case s.Guests == 0 && s.Address == "":
+		return errors.New("user namespaces: containerd and kernel of this machine may lack them; use --guest")
+	case max(s.Guests, s.Nodes) > 1:
+		return errors.New("user namespaces: such pods have networks of their own, which do not reach from one guest to another")
+	}
 	return nil
 }

@@ -27,6 +27,15 @@ UID_DOMAIN = pool.invalid
 `, p.images["submit"], p.address(0), p.settings.Ports[poolPod], p.settings.Ports[pod], p.address(node))
 }
 
+// ownNetwork is that of an execution point, which may have another network than its node.
+func (p *pool) ownNetwork(node int, pod string) string {
+	config := p.network(node, pod)
+	if p.settings.UserNamespaces {
+		config += "NETWORK_INTERFACE = " + cluster.PodNetwork + "*\n"
+	}
+	return config
+}
+
 // executionPoint is the configuration that both execution points share.
 func (p *pool) executionPoint() string {
 	var b strings.Builder
@@ -72,7 +81,7 @@ SLOT_TYPE_1_PARTITIONABLE = True
 func (p *pool) poolPlan() plan {
 	return plan{
 		pod: poolPod, source: "pool", config: p.network(0, poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\nSEC_CREDENTIAL_DIRECTORY_OAUTH = /var/lib/condor/oauth_credentials\nSHADOW_CHECKPROXY_INTERVAL = 2\n" + p.publicFiles() + p.farNodes(),
-		images: map[string]string{poolContainer: p.images["submit"]},
+		images: map[string]string{poolContainer: p.images["submit"]}, onHost: true,
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")
 			hostPath(spec, "home", p.dir.Path("home"))
@@ -129,7 +138,7 @@ func (p *pool) payloads() []string {
 func (p *pool) glideinPlan(node int) plan {
 	return plan{
 		pod: podOn(node, glideinPod), source: glideins[p.settings.Mode], node: node,
-		config: p.network(node, podOn(node, glideinPod)) + p.executionPoint() + p.cutSlots() + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n",
+		config: p.ownNetwork(node, podOn(node, glideinPod)) + p.executionPoint() + p.cutSlots() + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n",
 		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"], payloadName: p.images["debian"]},
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")
@@ -216,7 +225,7 @@ func renamed(container map[string]any, from, to string) map[string]any {
 func (p *pool) stockPlan(node int) plan {
 	return plan{
 		pod: podOn(node, stockPod), source: "glidein", node: node, configMap: "stock-config",
-		config: p.network(node, podOn(node, stockPod)) + p.executionPoint() + "STARTER = $(SBIN)/condor_starter\n",
+		config: p.ownNetwork(node, podOn(node, stockPod)) + p.executionPoint() + "STARTER = $(SBIN)/condor_starter\n",
 		images: map[string]string{"prepare": p.images["condor"], pilotContainer: p.images["condor"]},
 		keep:   func(kind string) bool { return kind == "ServiceAccount" },
 		edit: func(pod map[string]any) {

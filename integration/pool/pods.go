@@ -113,6 +113,8 @@ type plan struct {
 	config string
 	images map[string]string
 	edit   func(pod map[string]any)
+	// onHost says that the pod has the node's network and users in any case.
+	onHost bool
 	// node is the number of the pod's node.
 	node int
 	// configMap is the name of the pilot's configuration, if it is another than the kustomization's.
@@ -214,8 +216,12 @@ func (p *pool) edited(objects []cluster.Object, plan plan) (pod cluster.Object, 
 	setPath(pod, plan.pod, "metadata", "name")
 	spec := child(pod, "spec")
 	spec["nodeName"] = nodeName(plan.node)
-	// Everything talks over the nodes' addresses, so that the cluster needs no network of its own.
-	spec["hostNetwork"] = true
+	if p.settings.UserNamespaces && !plan.onHost {
+		spec["hostUsers"] = false // which only a pod with a network of its own can have
+	} else {
+		// Everything talks over the nodes' addresses, so that the cluster needs no network of its own.
+		spec["hostNetwork"] = true
+	}
 	spec["dnsPolicy"] = "Default"
 	spec["tolerations"] = []any{map[string]any{"operator": "Exists"}}
 	hostPath(spec, "log", p.dir.Path("log", plan.pod))

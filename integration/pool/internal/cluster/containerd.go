@@ -37,7 +37,7 @@ func ContainerdPrograms(ctx context.Context, version string, store cache.Cache, 
 // StartContainerd starts containerd and waits for its socket.
 func (n Node) StartContainerd(ctx context.Context) error {
 	config := fmt.Sprintf(containerdConfig, n.State.Path("containerd"), n.State.Run("containerd"), n.ContainerdSocket(),
-		n.PauseImage, n.State.Path("cni"), n.State.Run("runc"), n.State.Path("containerd", "opt"), n.mirrors(), n.Settings.OCIRuntime)
+		n.PauseImage, n.State.Path("cni"), n.State.Run("runc"), n.State.Path("containerd", "opt"), n.mirrors(), n.Settings.OCIRuntime, networkPlugins)
 	if err := n.writeMirror(); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (n Node) StartContainerd(ctx context.Context) error {
 	if err := statedir.WriteFile(path, []byte(config), 0o644); err != nil {
 		return err
 	}
-	if err := statedir.WriteFile(n.State.Path("cni", "10-none.conflist"), []byte(noNetwork), 0o644); err != nil {
+	if err := n.writeNetwork(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(n.State.Run(), 0o711); err != nil {
@@ -88,7 +88,7 @@ func (n Node) writeMirror() error {
 }
 
 // containerdConfig takes: root, state, socket, pause image, CNI directory, runc root, directory for optional software, one
-// for where registries are, and the OCI runtime.
+// for where registries are, the OCI runtime, and the directory of CNI plugins.
 // Running the daemon inside of a container, as continuous integration does, means neither CAP_SYS_RESOURCE, which lowering
 // an oom_score_adj needs, nor AppArmor.
 const containerdConfig = `version = 2
@@ -104,7 +104,7 @@ state = %q
   disable_apparmor = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     conf_dir = %[5]q
-    bin_dir = %[5]q
+    bin_dir = %[10]q
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = %[8]q
   [plugins."io.containerd.grpc.v1.cri".containerd]
@@ -117,9 +117,4 @@ state = %q
 
 [plugins."io.containerd.internal.v1.opt"]
   path = %[7]q
-`
-
-// noNetwork is a CNI configuration whose plugin does not exist: containerd calls its network ready as soon as it has a
-// configuration, and the node is ready only then. Only a pod with a network of its own would need the plugin.
-const noNetwork = `{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}
 `

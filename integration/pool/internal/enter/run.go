@@ -33,11 +33,46 @@ func (c Container) Run(cmd Command) (int, error) {
 		return 0, fmt.Errorf("opening this program: %w", err)
 	}
 	defer self.Close()
+	switch own, err := c.ownUsers(); {
+	case err != nil:
+		return 0, fmt.Errorf("entering the container %s of %s: %w", c.Name, c.Pod, err)
+	case own && cmd.User != "":
+		return 0, fmt.Errorf("entering the container %s of %s: it has a user namespace, so only root can", c.Name, c.Pod)
+	case own:
+		return c.runMapped(cmd, self)
+	}
 	runtime.LockOSThread()
 	if err := c.join(); err != nil {
 		return 0, fmt.Errorf("entering the container %s of %s: %w", c.Name, c.Pod, err)
 	}
 	return run(cmd, c.Env, self)
+}
+
+// ownUsers says whether the container has another user namespace than this process.
+func (c Container) ownUsers() (bool, error) {
+	here, err := os.Readlink("/proc/self/ns/user")
+	if err != nil {
+		return false, err
+	}
+	there, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/user", c.PID))
+	return there != here, err
+}
+
+// runMapped runs the command by nsenter(1): a process with several threads, as any of Go is, cannot join a user namespace
+// (setns(2)).
+func (c Container) runMapped(cmd Command, self *os.File) (int, error) {
+	bounding, err := boundingSet(c.PID)
+	if err != nil {
+		return 0, err
+	}
+	args := append([]string{"--target=" + strconv.Itoa(c.PID), "--ipc", "--uts", "--net", "--pid", "--mount", "--user", "--wdns=/",
+		"/proc/self/fd/3", Verb, boundingOption + strconv.FormatUint(bounding, 16)}, cmd.Args...)
+	child := exec.Command("nsenter", args...)
+	child.ExtraFiles = []*os.File{self}
+	child.Env = c.Env
+	child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // or the signal may come when this thread ends
+	return wait(child)
 }
 
 // join moves this thread into the container. Children inherit its namespaces, its root directory and its bounding set.
@@ -70,8 +105,13 @@ func (c Container) join() error {
 		}
 	}
 	unix.Umask(0o022)
+	return limitBounding(bounding)
+}
+
+// limitBounding leaves this thread only these capabilities in its bounding set.
+func limitBounding(set uint64) error {
 	for capability := range 64 {
-		if bounding&(1<<capability) != 0 {
+		if set&(1<<capability) != 0 {
 			continue
 		}
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(capability), 0, 0, 0); errors.Is(err, unix.EINVAL) {
@@ -148,11 +188,16 @@ func run(cmd Command, env []string, self *os.File) (int, error) {
 	child := exec.Command("/proc/self/fd/3", append([]string{Verb}, cmd.Args...)...)
 	child.ExtraFiles = []*os.File{self}
 	child.Env, child.Dir, child.SysProcAttr = env, dir, attr
+	return wait(child)
+}
+
+// wait runs a child with this process's standard streams and signals; see [Container.Run] for what it returns.
+func wait(child *exec.Cmd) (int, error) {
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	if err := child.Start(); err != nil {
-		return 0, fmt.Errorf("starting %s: %w", cmd.Args[0], err)
+		return 0, fmt.Errorf("starting %s: %w", strings.Join(child.Args, " "), err)
 	}
 	go func() {
 		for s := range signals {
@@ -177,10 +222,25 @@ func run(cmd Command, env []string, self *os.File) (int, error) {
 // to Exec.
 const Verb = "exec-inside"
 
+// boundingOption begins an argument with the capabilities that the command may have, as a hexadecimal mask.
+const boundingOption = "--bounding="
+
 // Exec is the body of the program's verb Verb: it becomes the command, which then dies with the process that called
 // Run, so that an interrupted test leaves no commands to the next. syscall.SysProcAttr.Pdeathsig cannot do this,
 // because it looks for its parent by a number that the container's process namespace does not have.
 func Exec(args []string) error {
+	if len(args) > 0 && strings.HasPrefix(args[0], boundingOption) {
+		set, err := strconv.ParseUint(strings.TrimPrefix(args[0], boundingOption), 16, 64)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", args[0], err)
+		}
+		runtime.LockOSThread()
+		unix.Umask(0o022)
+		if err := limitBounding(set); err != nil {
+			return err
+		}
+		args = args[1:]
+	}
 	if len(args) == 0 {
 		return errors.New("usage: " + Verb + " PROGRAM ARG…")
 	}

@@ -27,6 +27,8 @@ var root = debian.RootFS{
 	Packages: []string{
 		"user-mode-linux", "containerd", "runc", "crun", "mmdebstrap", "iproute2", "kmod", "ca-certificates", "procps", "util-linux", "mount",
 		"e2fsprogs", "patchelf",
+		// For pods with networks of their own.
+		"containernetworking-plugins",
 		// A kubelet asks logind to wait with a shutdown until its pods have ended (org.freedesktop.login1). elogind is logind for
 		// machines that systemd does not run.
 		"dbus-daemon", "dbus-system-bus-common", "elogind",

@@ -165,7 +165,9 @@ func coverCPUInfo() error {
 	if err := unix.Mount(copied, path, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("covering %s: %w", path, err)
 	}
-	return nil
+	// A container with a user namespace can mount a proc only while the machine has one that nothing covers
+	// (fs/namespace.c:mount_too_revealing).
+	return mountAll(mount{source: "proc", target: "/run/proc", kind: "proc", flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC})
 }
 
 // mountShares mounts the host's directories at their own paths, those above before those below, and the guest's own ones

@@ -113,6 +113,8 @@ type Settings struct {
 	Containerd string `json:",omitempty"`
 	// OCIRuntime is the program with which containerd makes containers: "crun", or "" for runc.
 	OCIRuntime string `json:",omitempty"`
+	// UserNamespaces says that execution points have user namespaces, and networks of their own.
+	UserNamespaces bool `json:",omitempty"`
 	// Stock says that a second execution point runs the stock starter.
 	Stock bool
 	// Slots is the number of slots, and of payload containers, of the execution point.
