@@ -19,8 +19,12 @@ import (
 func (w *target) behind(t *testing.T, a *attempts) {
 	t.Helper()
 	starters, wrappers := w.starters(t, nil), w.wrappers(t)
-	// The pods have this machine's network. A look at processes would come too late: who got in goes with its container.
-	told, err := net.ListenPacket("udp", "127.0.0.1:0")
+	// A look at processes would come too late: who got in goes with its container.
+	cluster, err := pool.Cluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := net.ListenPacket("udp", net.JoinHostPort(cluster.NodeIP, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}

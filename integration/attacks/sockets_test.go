@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"podstarter/integration/harness"
 )
 
 // starterSockets describes the starters of the pod as the probe expects it: a line for
@@ -17,17 +19,16 @@ import (
 // machine, which must not be attacked.
 func (w *target) starterSockets(t *testing.T) string {
 	t.Helper()
-	table, err := os.ReadFile("/proc/net/unix")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Loopback, or the node's address.
-	host, err := pool.Config(t.Context(), w.side, "NETWORK_INTERFACE")
+	host, err := w.address(t)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var told strings.Builder
 	for _, p := range w.starters(t, nil) {
+		table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", p.PID)) // of its network namespace
+		if err != nil {
+			t.Fatal(err)
+		}
 		sockets, err := p.Sockets()
 		if err != nil {
 			t.Fatal(err)
@@ -48,4 +49,13 @@ func (w *target) starterSockets(t *testing.T) string {
 		t.Fatal("no starter has an abstract socket")
 	}
 	return told.String()
+}
+
+// address is where the pod's daemons listen: loopback, the node's address, or the pod's own.
+func (w *target) address(t *testing.T) (string, error) {
+	t.Helper()
+	if pool.OwnUsers {
+		return pool.Kubectl(t.Context(), nil, "-n", harness.Namespace, "get", "pod", w.pod.Name, "-o", "jsonpath={.status.podIP}")
+	}
+	return pool.Config(t.Context(), w.side, "NETWORK_INTERFACE")
 }
