@@ -52,6 +52,7 @@ var Rows = []Row{
 	// Without memory.oom.group.
 	{Kubernetes: "1.34", Node: "single OOM kill", Where: guest, Otherwise: []string{"--kubelet", `{"singleProcessOOMKill":true}`}},
 	{Kubernetes: "1.34", Node: "evented PLEG", Where: guest, Otherwise: []string{"--gates", "EventedPLEG=true"}},
+	{Kubernetes: "1.34", Node: "user namespaces", Where: guest, Otherwise: []string{"--user-namespaces"}},
 	// What is to come. That one needs interfaces that are off by default.
 	{Kubernetes: "1.37", Node: "beta gates", Where: guest, Otherwise: []string{"--gates", "AllBeta=true,CoordinatedLeaderElection=false"}},
 }
