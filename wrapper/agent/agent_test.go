@@ -20,7 +20,9 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-func TestMain(m *testing.M) { agenttest.Main(m, agenttest.Role{Name: pilotName, Run: asPilot}) }
+func TestMain(m *testing.M) {
+	agenttest.Main(m, agenttest.Role{Name: pilotName, Run: asPilot}, agenttest.Role{Name: firstThreadName, Run: asFirstThread})
+}
 
 // start starts a payload and fails the test if that does not work.
 func start(t *testing.T, c *payload.Client, s payload.Spec) payload.Started {

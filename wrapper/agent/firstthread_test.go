@@ -1,23 +1,23 @@
 package agent
 
 import (
-	"os"
+	"errors"
+	"fmt"
 	"runtime"
-	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
-// TestFirstThreadKeepsItsIdentity: kill(2), ptrace(2) and the look for processes of the
-// payload check the first thread's user. If that were the payload's, the payload could stop
-// and trace its wrapper, and no sweep would ever end.
-func TestFirstThreadKeepsItsIdentity(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can become another user")
-	}
+// TryFirstThread fails if a goroutine that runs on the process's first thread lets it take
+// on the payload's identity.
+func TryFirstThread() error {
 	const uid, tries = 54321, 1000
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	defer freeFirstThread(t)()
+	runtime.GOMAXPROCS(1)
+	free, err := freeFirstThread()
+	if err != nil {
+		return err
+	}
+	defer free()
 	reached := 0
 	for range tries {
 		at := make(chan int)
@@ -27,26 +27,23 @@ func TestFirstThreadKeepsItsIdentity(t *testing.T) {
 		}
 		err := asPayload(uid, uid, func() error {
 			if unix.Gettid() == unix.Getpid() {
-				t.Error("the process's first thread took on the payload's identity")
+				return errors.New("the process's first thread took on the payload's identity")
 			}
 			return nil
 		})
 		if err != nil {
-			t.Fatal(err)
-		}
-		if t.Failed() {
-			return
+			return err
 		}
 	}
 	if reached == 0 {
-		t.Fatal("no goroutine ran on the first thread: this proves nothing")
+		return errors.New("no goroutine ran on the first thread: this proves nothing")
 	}
+	return nil
 }
 
 // freeFirstThread keeps threads busy until a goroutine gets the process's first one, which
 // is then the next that is free. The others are free again when the result is called.
-func freeFirstThread(t *testing.T) func() {
-	t.Helper()
+func freeFirstThread() (free func(), err error) {
 	const most = 200
 	done := make(chan struct{})
 	for range most {
@@ -61,10 +58,9 @@ func freeFirstThread(t *testing.T) func() {
 			}
 		}()
 		if <-got {
-			return func() { close(done) }
+			return func() { close(done) }, nil
 		}
 	}
 	close(done)
-	t.Fatalf("the process's first thread is not among %d", most)
-	return nil
+	return nil, fmt.Errorf("the process's first thread is not among %d", most)
 }
