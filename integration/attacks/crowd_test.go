@@ -27,7 +27,7 @@ func (w *target) bomb(t *testing.T, a *attempts) {
 	isFull, unlimited := w.limitProcesses(t)
 	job := w.submitWhere(t, "bomb", onlyOnce, "crowd forever -- bomb")
 	inside := pool.InPod(w.side)
-	refused, full, held := false, false, ""
+	refused, held := false, ""
 	err := harness.Poll(soon(t, patience), "the end of a fork bomb", func() (bool, error) {
 		found, err := harness.Processes(func(p harness.Process) bool {
 			return inside(p) && p.Comm == facts.Ready && slices.Contains(p.Args, "bomb")
@@ -47,7 +47,7 @@ func (w *target) bomb(t *testing.T, a *attempts) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full = refused && isFull()
+	full := refused && isFull()
 	// Or what ends the job could not run either.
 	unlimited()
 	if a.got(ForkBomb); full {

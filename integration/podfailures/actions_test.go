@@ -148,9 +148,6 @@ func asked(take func(context.Context, *stage) error) action {
 
 // caught demands that the note which the evicted job wrote when it was asked to end went to the access point.
 func caught(ctx context.Context, s *stage) error {
-	if s.outcome.Kind == lost {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	spooled := ""

@@ -138,5 +138,5 @@ var Rows = []Row{
 	{Name: "volume over its limit", Cause: "a job writes 400 MiB into the volume of sandboxes, which has sizeLimit: 256Mi", Guest: true, Class: Vacated, Ending: vacatedOrLost},
 	{Name: "node low on memory", Cause: "evictionHard memory.available, and a job that takes the rest", Guest: true, Class: Vacated, Ending: vacatedOrLost},
 	{Name: "node low on disk", Cause: "evictionHard nodefs.available, and a job that takes the rest", Guest: true, Class: Vacated, Ending: vacatedOrLost},
-	{Name: "preempted by the kubelet", Cause: "a pod of system-node-critical that needs its CPUs", Guest: true, Class: Vacated, Ending: vacatedOrLost},
+	{Name: "preempted by the kubelet", Cause: "a pod of system-node-critical that needs its CPUs", Guest: true, Class: Vacated, Ending: vacated},
 }
