@@ -77,6 +77,7 @@ func (a *activation) clean(ctx context.Context) {
 	a.creds.Stop()
 	a.io.Close()
 	a.work.streams.Close()
+	a.site.hooks.EndUpdate()
 	if err := a.work.container.Sweep(ctx); err != nil {
 		// The wrapper kills what is left when the slot is released.
 		a.log.Warn("Failed to sweep the payload slot", "error", err)

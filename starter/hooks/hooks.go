@@ -41,8 +41,28 @@ type Shadow interface {
 type Hooks struct {
 	Options
 	hooks  job.Hooks
-	update <-chan struct{} // closed when the last UPDATE_JOB_INFO hook has ended; nil before the first
-	exit   sync.Once       // that hook runs once
+	update updateRun // the last UPDATE_JOB_INFO hook
+	exit   sync.Once // that hook runs once
+}
+
+// updateRun is a run of the UPDATE_JOB_INFO hook, beside whatever else goes on. The zero
+// value is none.
+type updateRun struct {
+	ended <-chan struct{} // closed when the hook has ended
+	stop  context.CancelFunc
+}
+
+// endsWithin waits for its end, and says whether it came.
+func (r updateRun) endsWithin(limit time.Duration) bool {
+	if r.ended == nil {
+		return true
+	}
+	select {
+	case <-r.ended:
+		return true
+	case <-time.After(limit):
+		return false
+	}
 }
 
 // Open finds the hooks of the job.
@@ -146,9 +166,9 @@ func (h *Hooks) Update(ctx context.Context, update *classads.Ad) {
 	if !ok {
 		return
 	}
-	if h.update != nil {
+	if h.update.ended != nil {
 		select {
-		case <-h.update:
+		case <-h.update.ended:
 		default:
 			h.Log.Warn("The last UPDATE_JOB_INFO hook has not ended, the next one is left out")
 			return
@@ -162,10 +182,12 @@ func (h *Hooks) Update(ctx context.Context, update *classads.Ad) {
 		return
 	}
 	ended := make(chan struct{})
-	h.update = ended
+	ctx, stop := context.WithCancel(ctx)
+	h.update = updateRun{ended: ended, stop: stop}
 	h.Log.Info(fmt.Sprintf("HOOK_%s (%s) invoked.", job.HookUpdateJobInfo, path))
 	rescue.Go(func() {
 		defer close(ended)
+		defer stop()
 		if _, err := p.Run(ctx, false); err != nil {
 			h.Log.Warn("The UPDATE_JOB_INFO hook failed", "error", err)
 		}
@@ -180,15 +202,21 @@ const lastUpdateTime = 5 * time.Second
 // (os_proc.cpp:JobReaper).
 func (h *Hooks) LastUpdate(ctx context.Context, update *classads.Ad) {
 	h.Update(ctx, update)
-	if h.update == nil {
+	if !h.update.endsWithin(lastUpdateTime) {
+		h.Log.Warn("The UPDATE_JOB_INFO hook takes long and is killed with what the job has left")
+		h.EndUpdate()
+	}
+}
+
+// EndUpdate kills the hook for updates if one runs, and returns when it has ended: it
+// must not outlive the sandbox.
+func (h *Hooks) EndUpdate() {
+	if h.update.ended == nil {
 		return
 	}
-	timer := time.NewTimer(lastUpdateTime)
-	defer timer.Stop()
-	select {
-	case <-h.update:
-	case <-timer.C:
-		h.Log.Warn("The UPDATE_JOB_INFO hook takes long and is killed with what the job has left")
+	h.update.stop()
+	if !h.update.endsWithin(lastUpdateTime) {
+		h.Log.Warn("The UPDATE_JOB_INFO hook cannot be killed; it hangs in the kernel, perhaps on a file system that does not answer")
 	}
 }
 

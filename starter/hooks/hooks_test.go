@@ -269,6 +269,30 @@ func TestUpdateHook(t *testing.T) {
 	}
 }
 
+// TestEndUpdate: when it returns, no process of the hook is left.
+func TestEndUpdate(t *testing.T) {
+	var none hooks.Hooks
+	none.EndUpdate()
+	for range 20 {
+		o, _ := site(t, map[string]string{"SITE_HOOK_UPDATE_JOB_INFO": hostprogtest.Script(t, `echo $$ >pid; echo >gate; exec sleep 1000`)}, "A = 7")
+		gate := filepath.Join(o.Job.Sandbox.Scratch(), "gate")
+		must(t, unix.Mkfifo(gate, 0o666))
+		must(t, os.Chmod(gate, 0o666)) //nolint:forbidigo // made here
+		var h hooks.Hooks
+		must(t, h.Open(o))
+		h.Use(o.Programs)
+		h.Update(t.Context(), classads.NewAd())
+		_, err := os.ReadFile(gate) // once the hook runs
+		must(t, err)
+		h.EndUpdate()
+		pid := strings.TrimSpace(written(t, o, "pid"))
+		if cmdline, err := os.ReadFile("/proc/" + pid + "/cmdline"); err == nil {
+			t.Fatalf("the hook, process %s, is left: %q", pid, cmdline)
+		}
+		h.EndUpdate()
+	}
+}
+
 // TestExitHook runs once, with the job as it ended, and with what a job is told.
 func TestExitHook(t *testing.T) {
 	path := hostprogtest.Script(t, `echo "$1 $OF_THE_SITE $_CONDOR_SLOT $(pwd)" >>exit; cat >>exit; echo oh >&2`)
