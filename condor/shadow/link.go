@@ -62,6 +62,16 @@ func (c *Client) Broken() bool { return c.current().isLost() }
 // Await returns when there is a connection, perhaps at once. The error is ctx's
 // cause, or has [ErrLost] in its chain if no other will be accepted.
 func (c *Client) Await(ctx context.Context) error {
+	return c.await(ctx, func(l *link) bool { return !l.isLost() })
+}
+
+// AwaitNext is Await for a connection that came after the one with this channel of
+// [Client.Lost]. The next one may be lost by now, too.
+func (c *Client) AwaitNext(ctx context.Context, lost <-chan struct{}) error {
+	return c.await(ctx, func(l *link) bool { return l.lost != lost })
+}
+
+func (c *Client) await(ctx context.Context, found func(*link) bool) error {
 	for {
 		c.mu.Lock()
 		l, over, moved := c.link, c.over, c.moved
@@ -69,7 +79,7 @@ func (c *Client) Await(ctx context.Context) error {
 		switch {
 		case over != nil:
 			return fmt.Errorf("%w, and no other is accepted: %w", ErrLost, over)
-		case !l.isLost():
+		case found(l):
 			return nil
 		}
 		select {

@@ -254,6 +254,30 @@ func TestAwaitEnds(t *testing.T) {
 	}
 }
 
+// TestAwaitNext: a connection that is lost again at once has been there all the same.
+func TestAwaitNext(t *testing.T) {
+	c, conn := connect(t)
+	first := c.Lost()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.AwaitNext(ctx, first); !errors.Is(err, context.Canceled) {
+		t.Errorf("AwaitNext while there is none: %v", err)
+	}
+	conn.Close()
+	soon(t, "Lost", first)
+	mine, _ := comeBack(t)
+	if err := c.Resume(t.Context(), mine, unsettled); err != nil {
+		t.Fatal(err)
+	}
+	c.Disconnect(errors.New("lost again"))
+	if err := c.AwaitNext(t.Context(), first); err != nil {
+		t.Errorf("AwaitNext: %v", err)
+	}
+	if err := c.Await(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Await: %v", err)
+	}
+}
+
 // TestDisconnect: the shadow sees the end of the connection at once.
 func TestDisconnect(t *testing.T) {
 	c, conn := connect(t)

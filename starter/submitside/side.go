@@ -26,6 +26,7 @@ type Connection interface {
 	Lost() <-chan struct{}
 	LastCall() time.Time
 	Await(ctx context.Context) error
+	AwaitNext(ctx context.Context, lost <-chan struct{}) error
 	Abandon(reason error) bool
 	Over() error
 	SetVersion(v version.Version)
@@ -137,8 +138,9 @@ var errLeaseOver = errors.New("the job's lease has run out")
 // job_lease_expired).
 func (s *Side) Keep(ctx context.Context) {
 	for {
+		gone := s.shadow.Lost()
 		select {
-		case <-s.shadow.Lost():
+		case <-gone:
 		case <-ctx.Done():
 			return
 		}
@@ -148,7 +150,7 @@ func (s *Side) Keep(ctx context.Context) {
 		s.log.Warn(fmt.Sprintf("Lost connection to shadow, last activity was %d secs ago, waiting %d secs for reconnect",
 			int(age.Seconds()), int(left.Seconds())))
 		wait, cancel := context.WithTimeout(ctx, left)
-		err := s.shadow.Await(wait)
+		err := s.shadow.AwaitNext(wait, gone) // a lease of its own for each loss
 		cancel()
 		away := int(time.Since(lost).Seconds())
 		switch {

@@ -35,6 +35,8 @@ func (g *gone) Await(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+func (g *gone) AwaitNext(ctx context.Context, _ <-chan struct{}) error { return g.Await(ctx) }
+
 func (g *gone) Resume(context.Context, *cedar.Stream, func(shadow.SecSessionInfo) error) error {
 	g.resumed = true
 	return nil
