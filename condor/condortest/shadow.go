@@ -264,6 +264,16 @@ func (s *Shadow) Disconnect() {
 	}
 }
 
+// WaitClosed waits until all connections on which calls came have ended: a call that wants
+// no answer may be heard long after the starter has made it.
+func (s *Shadow) WaitClosed(t testing.TB) {
+	t.Helper()
+	s.mu.Lock()
+	n := len(s.calls)
+	s.mu.Unlock()
+	s.WaitN(t, Call(Closed), max(n, 1))
+}
+
 // Starter is the starter's address, as it told the shadow.
 func (s *Shadow) Starter() string {
 	s.mu.Lock()

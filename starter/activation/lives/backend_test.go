@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"podstarter/condor/condortest"
 	"podstarter/payload"
@@ -63,7 +64,7 @@ func TestBackend(t *testing.T) {
 			want: want{last: "error 1021/0", says: "ended under the running job"},
 		},
 		{
-			name: "the wrapper is killed under a job that is made to end", script: "trap '' TERM; echo runs >@/said; while :; do sleep 0.05; done", live: func(w *world) {
+			name: "the wrapper is killed under a job that is made to end", script: "trap '' TERM; " + waits, live: func(w *world) {
 				w.runs()
 				w.vacate(condortest.Preempted)
 				w.logged("Sending SIGTERM to the job")
@@ -160,16 +161,26 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// killWrapper kills the wrapper.
+// killWrapper kills the wrapper. The kernel ends the others then, when it comes to it.
 func (w *world) killWrapper() {
 	w.Helper()
-	for _, pid := range processesOf(w.dir) {
-		if strings.HasPrefix(processText(pid, "cmdline"), "condor_pod_wrapper ") {
-			n, err := strconv.Atoi(pid)
-			w.must(err)
-			w.must(syscall.Kill(n, syscall.SIGKILL))
-			return
+	wrapper := 0
+	for _, name := range processesOf(w.dir) {
+		pid, err := strconv.Atoi(name)
+		w.must(err)
+		if strings.HasPrefix(processText(name, "cmdline"), "condor_pod_wrapper ") {
+			wrapper = pid
 		}
+		fd, err := unix.PidfdOpen(pid, 0)
+		if errors.Is(err, unix.ESRCH) {
+			continue
+		}
+		w.must(err)
+		w.Cleanup(func() { unix.Close(fd) })
+		w.orphans = append(w.orphans, fd)
 	}
-	w.Fatal("there is no wrapper")
+	if wrapper == 0 {
+		w.Fatal("there is no wrapper")
+	}
+	w.must(unix.Kill(wrapper, unix.SIGKILL))
 }

@@ -2,6 +2,7 @@ package lives_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // judgeRemains: nothing is left of a life: no sandbox, and no process.
@@ -25,6 +28,15 @@ func (w *world) judgeRemains() {
 	for _, entry := range state {
 		if entry.IsDir() {
 			w.Errorf("the control directory %s is left", entry.Name())
+		}
+	}
+	for _, fd := range w.orphans {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience/time.Millisecond))
+		for errors.Is(err, unix.EINTR) {
+			n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience/time.Millisecond))
+		}
+		if n != 1 {
+			w.Errorf("a process does not end with its wrapper: %v", err)
 		}
 	}
 	for _, pid := range processesOf(w.dir) {

@@ -54,6 +54,7 @@ type world struct {
 	cancel     context.CancelFunc
 	ctx        context.Context
 	notices    chan payload.Notice // of the container's end; see withNotices
+	orphans    []int               // pidfds of processes whose wrapper was killed
 }
 
 // plainJob are attributes of a job that needs no files but its program.
@@ -170,7 +171,7 @@ func (w *world) end() {
 	case <-timer.C:
 		w.Fatal("the starter does not end")
 	}
-	w.shadow.Wait(w, condortest.Call(condortest.Closed))
+	w.shadow.WaitClosed(w)
 	w.startd.Wait(w, condortest.Call(condortest.Closed))
 }
 
