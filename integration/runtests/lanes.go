@@ -12,7 +12,7 @@ const some = "basic/|shadow/|plain|credentials/"
 
 // firstLane has HTCondor 25.14 in the default mode, which stays running afterwards: the
 // rules of Kubernetes that all else stands on, the cases that run under the stock starter
-// too, and the tests of e2e/.
+// too, the tests of e2e/, and attacks.
 func firstLane(pool string) []step {
 	return []step{
 		up(pool, "--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
@@ -22,13 +22,14 @@ func firstLane(pool string) []step {
 		language(pool),
 		up(pool, "--stock", "--slots", "1", "--partitionable=false"),
 		tests("e2e", "-condor", "25.14"),
+		tests("attacks"),
 	}
 }
 
 // secondLane has a cluster and pool of its own, removed at the end: daemonfaults; some of
 // the cases, and the main path, with HTCondor 23.9 on one side or both; chaos in three
 // payload containers of one pod; the tests of all modes where pilot and payload container
-// share less; attacks in each mode, and podfailures.
+// share less; attacks there; and podfailures.
 func secondLane(pool string) []step {
 	steps := []step{
 		up(pool, "--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
@@ -50,7 +51,6 @@ func secondLane(pool string) []step {
 	}
 	return append(steps,
 		up(pool, "--stock=false", "--slots", "1", "--partitionable=false", "--mode", "shared"),
-		tests("attacks"),
 		tests("podfailures"))
 }
 

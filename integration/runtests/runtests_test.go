@@ -116,7 +116,7 @@ esac`, "")
 	if diff := cmp.Diff(want, c.calls(t, "second")); diff != "" {
 		t.Errorf("second lane (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"pool up", "pool ap", "kubeletrules", "conformance", "classads", "pool up", "e2e"}, c.calls(t, "")); diff != "" {
+	if diff := cmp.Diff([]string{"pool up", "pool ap", "kubeletrules", "conformance", "classads", "pool up", "e2e", "attacks"}, c.calls(t, "")); diff != "" {
 		t.Errorf("first lane (-want +got):\n%s", diff)
 	}
 	if _, err := os.Lstat(filepath.Join(c.root, "integration", ".state2")); err == nil {
