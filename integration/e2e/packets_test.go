@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"podstarter/integration/harness"
@@ -24,7 +26,15 @@ func TestLargePackets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	capture, err := harness.NewCapture(schedd.PID)
+	said, err := pool.AP(t.Context(), "condor_config_val", "SHARED_PORT_PORT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.ParseUint(strings.TrimSpace(said), 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	capture, err := harness.NewCapture(schedd.PID, uint16(port))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -8,10 +9,11 @@ import (
 	"os"
 	"runtime"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
-// Capture listens to the TCP connections of a network namespace's loopback device.
+// Capture listens to the TCP connections of a port on a network namespace's loopback device.
 type Capture struct {
 	socket     int
 	stop, done chan struct{}
@@ -24,23 +26,24 @@ type direction struct{ from, to netip.AddrPort }
 
 // stream is what is sent in one direction.
 type stream struct {
-	next   uint32 // sequence number of the byte that follows
-	missed bool
-	data   []byte
+	first uint32 // sequence number of its first byte
+	next  uint32 // that of the byte that follows
+	data  []byte
+	early map[uint32][]byte // what came before its turn, by sequence number
 }
 
 // captureBuffer is how many bytes of packets the kernel may keep until they are read.
 const captureBuffer = 128 << 20
 
-// NewCapture begins to listen in the network namespace of a process. It needs
+// NewCapture begins to listen to a port in the network namespace of a process. It needs
 // CAP_NET_RAW there (packet(7)).
-func NewCapture(pid int) (*Capture, error) {
+func NewCapture(pid int, port uint16) (*Capture, error) {
 	c := &Capture{stop: make(chan struct{}), done: make(chan struct{}), streams: make(map[direction]*stream)}
 	failed := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread leaves its namespace
 		var err error
-		c.socket, err = listenIn(pid)
+		c.socket, err = listenIn(pid, port)
 		failed <- err
 	}()
 	if err := <-failed; err != nil {
@@ -51,8 +54,8 @@ func NewCapture(pid int) (*Capture, error) {
 }
 
 // listenIn opens a socket that gets the packets that arrive on a process's loopback
-// device.
-func listenIn(pid int) (int, error) {
+// device, from or to a port.
+func listenIn(pid int, port uint16) (int, error) {
 	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
 	if err != nil {
 		return -1, err
@@ -61,21 +64,54 @@ func listenIn(pid int) (int, error) {
 	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
 		return -1, err
 	}
-	ip := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_IP))
-	s, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(ip))
+	filter, err := ofPort(port)
+	if err != nil {
+		return -1, err
+	}
+	const none = 0 // no packets before it is bound
+	s, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, none)
 	if err != nil {
 		return -1, err
 	}
 	const loopback = 1 // the first device of each namespace
 	err = errors.Join(
-		unix.Bind(s, &unix.SockaddrLinklayer{Protocol: ip, Ifindex: loopback}),
+		unix.SetsockoptSockFprog(s, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, filter),
 		unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, captureBuffer),
 		unix.SetsockoptTimeval(s, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}),
 	)
+	if err == nil {
+		ip := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_IP))
+		err = unix.Bind(s, &unix.SockaddrLinklayer{Protocol: ip, Ifindex: loopback})
+	}
 	if err != nil {
 		return -1, errors.Join(err, unix.Close(s))
 	}
 	return s, nil
+}
+
+// ofPort is a filter of the kernel's for TCP packets over IPv4 from or to a port: with all
+// that others send, packets would come faster than they are read.
+func ofPort(port uint16) (*unix.SockFprog, error) {
+	const protocol, tcp, source, destination, all = 9, 6, 0, 2, 1 << 18
+	program, err := bpf.Assemble([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: protocol, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: tcp, SkipTrue: 6},
+		bpf.LoadMemShift{Off: 0}, // the length of the IP header
+		bpf.LoadIndirect{Off: source, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(port), SkipTrue: 2},
+		bpf.LoadIndirect{Off: destination, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(port), SkipTrue: 1},
+		bpf.RetConstant{Val: all},
+		bpf.RetConstant{Val: 0},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("assembling a filter for port %d: %w", port, err)
+	}
+	filter := make([]unix.SockFilter, len(program))
+	for i, in := range program {
+		filter[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
+	}
+	return &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}, nil
 }
 
 // read reads until it is told to stop and nothing more comes.
@@ -90,6 +126,7 @@ func (c *Capture) read() {
 		case errors.Is(err, unix.EAGAIN):
 			select {
 			case <-c.stop:
+				c.err = c.gaps()
 				return
 			default:
 			}
@@ -100,6 +137,24 @@ func (c *Capture) read() {
 			c.add(buf[:n])
 		}
 	}
+}
+
+// gaps is an error if something in the middle of a stream is missing.
+func (c *Capture) gaps() error {
+	incomplete := 0
+	for _, s := range c.streams {
+		if len(s.early) > 0 {
+			incomplete++
+		}
+	}
+	if incomplete == 0 {
+		return nil
+	}
+	stats, err := unix.GetsockoptTpacketStats(c.socket, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		return fmt.Errorf("asking for the number of packets that were dropped: %w", err)
+	}
+	return fmt.Errorf("%d of %d streams have gaps; the kernel dropped %d of %d packets, which came faster than they were read", incomplete, len(c.streams), stats.Drops, stats.Packets)
 }
 
 // add takes an IPv4 packet and ignores all except TCP (RFC 791, RFC 9293).
@@ -122,31 +177,48 @@ func (c *Capture) add(packet []byte) {
 	at := direction{address(packet[12:16], segment), address(packet[16:20], segment[2:])}
 	sequence := binary.BigEndian.Uint32(segment[4:])
 	if segment[13]&syn != 0 {
-		c.streams[at] = &stream{next: sequence + 1}
+		if s := c.streams[at]; s == nil || s.first != sequence+1 { // or it is sent again
+			c.streams[at] = &stream{first: sequence + 1, next: sequence + 1, early: make(map[uint32][]byte)}
+		}
 		return
 	}
 	s, offset := c.streams[at], int(segment[12]>>4)*4
-	if s == nil || s.missed || offset > len(segment) {
+	if s == nil || offset > len(segment) {
 		return
 	}
 	s.add(sequence, segment[offset:])
 }
 
-// add takes the bytes sent from a sequence number on, some of them perhaps again.
+// add takes the bytes sent from a sequence number on, some of them perhaps again. The packets
+// of two CPUs may come in another order than they were sent in.
 func (s *stream) add(sequence uint32, data []byte) {
-	again := int(int32(s.next - sequence))
-	if again < 0 {
-		s.missed = true
-		return
-	}
-	if again < len(data) {
-		s.data = append(s.data, data[again:]...)
-		s.next += uint32(len(data) - again)
+	for {
+		again := int(int32(s.next - sequence))
+		if again < 0 {
+			if len(data) > len(s.early[sequence]) {
+				s.early[sequence] = bytes.Clone(data)
+			}
+			return
+		}
+		if again < len(data) {
+			s.data = append(s.data, data[again:]...)
+			s.next += uint32(len(data) - again)
+		}
+		var found bool
+		for sequence, data = range s.early {
+			if found = int32(s.next-sequence) >= 0; found {
+				delete(s.early, sequence)
+				break
+			}
+		}
+		if !found {
+			return
+		}
 	}
 }
 
 // Streams ends the capture and returns the bytes sent in each direction of each
-// connection that began during it, up to the first gap.
+// connection that began during it. A gap is an error.
 func (c *Capture) Streams() ([][]byte, error) {
 	close(c.stop)
 	<-c.done

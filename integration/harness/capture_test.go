@@ -14,18 +14,28 @@ import (
 
 // TestCapture listens to a connection of the test's own.
 func TestCapture(t *testing.T) {
-	c, err := NewCapture(os.Getpid())
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	c, err := NewCapture(os.Getpid(), uint16(listener.Addr().(*net.TCPAddr).Port))
 	if errors.Is(err, unix.EPERM) {
 		t.Skip("only root may listen to others' packets")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	other, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer other.Close()
+	unheard, err := net.Dial("tcp4", other.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unheard.Close()
 	sent := bytes.Repeat([]byte("what is sent\n"), 1<<17)
 	answered := make(chan error, 1)
 	go func() {
@@ -57,6 +67,9 @@ func TestCapture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(streams) != 2 {
+		t.Errorf("%d streams, want the two directions of one connection", len(streams))
+	}
 	for _, want := range [][]byte{sent, []byte("the answer")} {
 		if !slices.ContainsFunc(streams, func(s []byte) bool { return bytes.Equal(s, want) }) {
 			t.Errorf("%d bytes were not heard in one of %d streams", len(want), len(streams))
@@ -64,31 +77,29 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-func TestStreamPieces(t *testing.T) {
-	for name, tt := range map[string]struct {
-		pieces map[uint32]string // in the order of their numbers
-		want   string
-	}{
-		"in order":      {map[uint32]string{10: "abc", 13: "def"}, "abcdef"},
-		"sent again":    {map[uint32]string{10: "abc", 11: "bcd", 12: "c"}, "abcd"},
-		"one is missed": {map[uint32]string{10: "abc", 14: "e", 15: "f"}, "abc"},
+// TestStreamInAnotherOrder: packets come before their turn, twice, and across the end of the
+// sequence numbers.
+func TestStreamInAnotherOrder(t *testing.T) {
+	first := uint32(1<<32 - 3)
+	for name, order := range map[string][][2]uint32{ // from and to
+		"in order":         {{0, 2}, {2, 5}, {5, 9}},
+		"turned round":     {{5, 9}, {2, 5}, {0, 2}},
+		"twice":            {{0, 2}, {0, 2}, {5, 9}, {5, 9}, {2, 5}, {2, 5}},
+		"overlapping":      {{3, 9}, {0, 4}},
+		"longer and again": {{2, 3}, {2, 9}, {0, 2}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := stream{next: 10}
-			for at := uint32(10); at < 20; at++ {
-				if piece, ok := tt.pieces[at]; ok && !s.missed {
-					s.add(at, []byte(piece))
-				}
-			}
-			if string(s.data) != tt.want {
-				t.Errorf("%q, want %q", s.data, tt.want)
-			}
-		})
+		s := &stream{first: first, next: first, early: map[uint32][]byte{}}
+		for _, part := range order {
+			s.add(first+part[0], []byte("123456789")[part[0]:part[1]])
+		}
+		if string(s.data) != "123456789" || len(s.early) > 0 {
+			t.Errorf("%s: %q, %d early", name, s.data, len(s.early))
+		}
 	}
-	s := stream{next: 0xffffffff}
-	s.add(0xffffffff, []byte("ab")) // numbers begin anew
-	s.add(1, []byte("c"))
-	if string(s.data) != "abc" {
-		t.Errorf("%q", s.data)
+	s := &stream{first: first, next: first, early: map[uint32][]byte{}}
+	s.add(first, []byte("12"))
+	s.add(first+3, []byte("4"))
+	if string(s.data) != "12" || len(s.early) != 1 {
+		t.Errorf("with a gap: %q, %d early", s.data, len(s.early))
 	}
 }
