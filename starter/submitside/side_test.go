@@ -71,6 +71,52 @@ func TestLeaseCountsFromTheLastCall(t *testing.T) {
 	}
 }
 
+// twice is a connection that comes back half an hour after its loss and is lost again before
+// anybody has looked.
+type twice struct {
+	gone
+	next chan struct{} // closed by the second loss
+	back bool
+}
+
+func (c *twice) Lost() <-chan struct{} {
+	if c.back {
+		return c.next
+	}
+	return c.lost
+}
+
+func (c *twice) AwaitNext(ctx context.Context, lost <-chan struct{}) error {
+	if lost != c.lost {
+		return c.Await(ctx)
+	}
+	time.Sleep(30 * time.Minute)
+	c.back, c.last = true, time.Now()
+	return nil
+}
+
+// TestEachLossHasItsLease: the lease counts from the last call to the shadow that was there
+// last, however short.
+func TestEachLossHasItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		c := &twice{gone: gone{last: begin, lost: make(chan struct{})}, next: make(chan struct{})}
+		close(c.lost)
+		close(c.next)
+		log := slog.New(slog.DiscardHandler)
+		o := orders.New(log)
+		s := New(c, o, log)
+		s.Know(classads.NewAd(), job.Info{Lease: time.Hour}, classads.NewAd())
+		s.Keep(t.Context())
+		if took, want := time.Since(begin), 90*time.Minute; took != want {
+			t.Errorf("the shadow is waited for %v, want %v", took, want)
+		}
+		if e := o.Ended(); e == nil || !e.Lost {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
 // TestAwaitEnds: what is left of the job is kept for the shadow until a demand allows no
 // delay.
 func TestAwaitEnds(t *testing.T) {
