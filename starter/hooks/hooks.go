@@ -195,7 +195,8 @@ func (h *Hooks) Update(ctx context.Context, update *classads.Ad) {
 }
 
 // lastUpdateTime is how long the killing of what the job has left waits for the
-// hook that hears of the last update: the hook looks like a process of the job.
+// hook that hears of the last update: the hook looks like a process of the job. A hook
+// that is killed has as long to end.
 const lastUpdateTime = 5 * time.Second
 
 // LastUpdate runs the hook for the update at the moment of the job's end
@@ -203,7 +204,7 @@ const lastUpdateTime = 5 * time.Second
 func (h *Hooks) LastUpdate(ctx context.Context, update *classads.Ad) {
 	h.Update(ctx, update)
 	if !h.update.endsWithin(lastUpdateTime) {
-		h.Log.Warn("The UPDATE_JOB_INFO hook takes long and is killed with what the job has left")
+		h.Log.Warn("The UPDATE_JOB_INFO hook takes long and is killed before what the job has left")
 		h.EndUpdate()
 	}
 }

@@ -242,13 +242,20 @@ func TestConfinedHook(t *testing.T) {
 	trap.Check(t)
 }
 
+// gateOf makes a FIFO in the sandbox, by which a hook and its test wait for each other.
+func gateOf(t *testing.T, o hooks.Options) string {
+	t.Helper()
+	gate := filepath.Join(o.Job.Sandbox.Scratch(), "gate")
+	must(t, unix.Mkfifo(gate, 0o666))
+	must(t, os.Chmod(gate, 0o666)) //nolint:forbidigo // made here
+	return gate
+}
+
 // TestUpdateHook: nobody waits for the hook that hears of updates. While one runs, the
 // next is left out.
 func TestUpdateHook(t *testing.T) {
 	o, _ := site(t, map[string]string{"SITE_HOOK_UPDATE_JOB_INFO": hostprogtest.Script(t, `cat >said; grep '^N = ' said >>updates; grep -q '^N = 1' said && read x <gate; cat said >>all`)}, "A = 7\nClaimId = \"secret\"")
-	gate := filepath.Join(o.Job.Sandbox.Scratch(), "gate")
-	must(t, unix.Mkfifo(gate, 0o666))
-	must(t, os.Chmod(gate, 0o666)) //nolint:forbidigo // made here
+	gate := gateOf(t, o)
 	var h hooks.Hooks
 	must(t, h.Open(o))
 	h.Use(o.Programs)
@@ -275,9 +282,7 @@ func TestEndUpdate(t *testing.T) {
 	none.EndUpdate()
 	for range 20 {
 		o, _ := site(t, map[string]string{"SITE_HOOK_UPDATE_JOB_INFO": hostprogtest.Script(t, `echo $$ >pid; echo >gate; exec sleep 1000`)}, "A = 7")
-		gate := filepath.Join(o.Job.Sandbox.Scratch(), "gate")
-		must(t, unix.Mkfifo(gate, 0o666))
-		must(t, os.Chmod(gate, 0o666)) //nolint:forbidigo // made here
+		gate := gateOf(t, o)
 		var h hooks.Hooks
 		must(t, h.Open(o))
 		h.Use(o.Programs)

@@ -31,11 +31,11 @@ func (w *world) judgeRemains() {
 		}
 	}
 	for _, fd := range w.orphans {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience/time.Millisecond))
+		ended, err := 0, error(unix.EINTR)
 		for errors.Is(err, unix.EINTR) {
-			n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience/time.Millisecond))
+			ended, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience/time.Millisecond))
 		}
-		if n != 1 {
+		if ended != 1 {
 			w.Errorf("a process does not end with its wrapper: %v", err)
 		}
 	}

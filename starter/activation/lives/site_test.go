@@ -81,6 +81,21 @@ func TestHooks(t *testing.T) {
 			},
 			want: want{last: "job_exit 0 100", log: []string{"takes long and is killed"}},
 		},
+		{
+			name: "the one for updates outlasts the container", knobs: with(with(hooks(update), "STARTER_INITIAL_UPDATE_INTERVAL", "0"), "STARTER_UPDATE_INTERVAL", "1"), script: waits,
+			programs: map[string]string{"update_job_info": "[ ! -e told ] || exec sleep 1000; echo >told"},
+			live: func(w *world) {
+				w.runs()
+				w.loggedTimes("HOOK_UPDATE_JOB_INFO", 2)
+				w.killWrapper()
+			},
+			want: want{last: "error 1021/0", check: func(w *world) {
+				log := w.log.String()
+				if ended := strings.Index(log, "The UPDATE_JOB_INFO hook failed"); ended < 0 || ended > strings.Index(log, "Removing ") {
+					w.Error("the hook has not ended when its sandbox goes")
+				}
+			}},
+		},
 	})
 }
 
