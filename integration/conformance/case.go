@@ -41,8 +41,8 @@ type Case struct {
 	Versions []string
 	// Patience is the longest time that the case may take; 0 means [Patience].
 	Patience time.Duration
-	// OnRequest says that the case runs only with the flag -all: it takes long, or
-	// shows in another way what others show. See [Case.onRequest].
+	// OnRequest says that the case takes long, or shows in another way what others
+	// show: a run without the flag -all has it only when its turn comes. See [Turn].
 	OnRequest bool
 }
 
@@ -140,7 +140,7 @@ func (c Case) only(versions ...string) Case {
 	return c
 }
 
-// onRequest excludes the case from ordinary runs. The page of differences says so.
+// onRequest leaves the case to its turn. The page of differences says so.
 func (c Case) onRequest() Case {
 	c.OnRequest = true
 	return c

@@ -92,7 +92,7 @@ func TestReasonsAndRulesBelongTogether(t *testing.T) {
 	}
 }
 
-func TestCasesOnRequestRunOnlyWithAll(t *testing.T) {
+func TestCasesOnRequestRunInTurn(t *testing.T) {
 	subjects := []Subject{
 		{Name: "one", Cases: []Case{{Name: "short"}, Case{Name: "long"}.onRequest()}},
 		{Name: "two", Cases: []Case{{Name: "longer", OnRequest: true}, {Name: "old", Versions: []string{"23.9+*"}}}},
@@ -103,28 +103,72 @@ func TestCasesOnRequestRunOnlyWithAll(t *testing.T) {
 		}
 		return all
 	}
+	long, longer := turnOf("long"), turnOf("longer")
+	if long == longer {
+		t.Fatal("the cases of this test have the same turn; name one otherwise")
+	}
 	for _, tc := range []struct {
-		pattern   string
-		all       bool
-		ran, left []string
-		wrong     string
+		pattern           string
+		turn              Turn
+		ran, inTurn, left []string
+		wrong             string
 	}{
 		{pattern: "", ran: []string{"short"}, left: []string{"long", "longer"}},
-		{pattern: "", all: true, ran: []string{"short", "long", "longer"}},
-		{pattern: "one/", ran: []string{"short"}, left: []string{"long"}},
-		{pattern: "two/", left: []string{"longer"}, wrong: "run only with -all"},
-		{pattern: "^longer$", all: true, ran: []string{"longer"}},
-		{pattern: "^old$", all: true, wrong: "no case's name matches"},
+		{pattern: "", turn: EveryTurn, ran: []string{"short", "long", "longer"}, inTurn: []string{"long", "longer"}},
+		{pattern: "", turn: long, ran: []string{"short", "long"}, inTurn: []string{"long"}, left: []string{"longer"}},
+		{pattern: "one/", turn: longer, ran: []string{"short"}, left: []string{"long"}},
+		{pattern: "two/", turn: long, left: []string{"longer"}, wrong: "run them with -all"},
+		{pattern: "^longer$", turn: longer, ran: []string{"longer"}, inTurn: []string{"longer"}},
+		{pattern: "^old$", turn: EveryTurn, wrong: "no case's name matches"},
 	} {
-		p, err := Pick(subjects, harness.Versions{EP: "25.14", AP: "25.14"}, regexp.MustCompile(tc.pattern), tc.all)
+		p, err := Pick(subjects, Newest, regexp.MustCompile(tc.pattern), tc.turn)
 		if (err != nil) != (tc.wrong != "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
-			t.Errorf("%q, all %t: error %v, want %q", tc.pattern, tc.all, err, tc.wrong)
+			t.Errorf("%q, turn %s: error %v, want %q", tc.pattern, tc.turn, err, tc.wrong)
 		}
-		if diff := cmp.Diff(tc.ran, names(p.Cases)); diff != "" {
-			t.Errorf("%q, all %t: run:\n%s", tc.pattern, tc.all, diff)
+		for what, lists := range map[string][2][]string{
+			"run": {tc.ran, names(p.Cases)}, "run in turn": {tc.inTurn, p.InTurn}, "left out": {tc.left, p.Left},
+		} {
+			if diff := cmp.Diff(lists[0], lists[1]); diff != "" {
+				t.Errorf("%q, turn %s: %s:\n%s", tc.pattern, tc.turn, what, diff)
+			}
 		}
-		if diff := cmp.Diff(tc.left, p.Left); diff != "" {
-			t.Errorf("%q, all %t: left out:\n%s", tc.pattern, tc.all, diff)
+	}
+}
+
+// TestTurnsHaveAllCases: each case on request has a turn, no turn has many more than
+// others, and runs a few hours apart come to each.
+func TestTurnsHaveAllCases(t *testing.T) {
+	count, all := map[Turn]int{}, 0
+	for _, c := range Cases() {
+		if c.OnRequest {
+			count[turnOf(c.Name)]++
+			all++
+		}
+	}
+	for turn := Turn(1); turn <= Turns; turn++ {
+		if n := count[turn]; n == 0 || n > 3*all/Turns {
+			t.Errorf("turn %s has %d of %d cases", turn, n, all)
+		}
+	}
+	now := time.Date(2026, 11, 1, 12, 30, 0, 0, time.UTC)
+	for hours := 1; hours < Turns; hours++ {
+		seen := map[Turn]bool{}
+		for i := range Turns {
+			seen[TurnAt(now.Add(time.Duration(i*hours)*time.Hour))] = true
+		}
+		if len(seen) != Turns {
+			t.Errorf("runs %d hours apart have %d of %d turns", hours, len(seen), Turns)
+		}
+	}
+	for text, want := range map[string]Turn{"": TurnAt(now), "none": 0, "all": EveryTurn, "1/7": 1, "7/7": 7} {
+		got, err := ParseTurn(text, now)
+		if err != nil || got != want || text != "" && got.String() != text {
+			t.Errorf("turn %q: %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"0/7", "8/7", "3", "3/8", "x", "3/7x", "-1"} {
+		if got, err := ParseTurn(text, now); err == nil {
+			t.Errorf("turn %q: %s, want an error", text, got)
 		}
 	}
 }
@@ -215,9 +259,34 @@ func TestDifferencesAreFoundAndJudged(t *testing.T) {
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Fatal(diff)
 	}
-	order := Lines("plain", []string{"x", "y"}, []string{"y", "x"})
-	if len(order) != 1 || order[0].Name != "order" {
-		t.Errorf("lines in another order: %v", order)
+	for name, tc := range map[string]struct {
+		stock, ours []string
+		want        []string
+	}{
+		"another order":                {[]string{"x", "y"}, []string{"y", "x"}, []string{"order"}},
+		"and a difference":             {[]string{"x", "y", "z"}, []string{"y", "x"}, []string{"z", "order"}},
+		"transfers in another order":   {[]string{"040 a", "x", "040 b"}, []string{"040 b", "x", "040 a"}, []string{"order of transfers"}},
+		"transfers later":              {[]string{"040 a", "x"}, []string{"x", "040 a"}, nil},
+		"a line twice, once elsewhere": {[]string{"x", "y", "x"}, []string{"y", "x"}, []string{"x"}},
+	} {
+		var got []string
+		for _, d := range Lines("plain", tc.stock, tc.ours) {
+			got = append(got, d.Name)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("lines, %s:\n%s", name, diff)
+		}
+	}
+	for _, tc := range []struct {
+		pattern, value string
+		want           bool
+	}{
+		{"*", "x", true}, {"*", Absent, true}, {Absent, Absent, true}, {Absent, "x", false}, {"x", Absent, false},
+		{"cannot*: gone", "cannot open: gone", true}, {"cannot*: gone", "cannot open", false}, {"a*a", "a", false}, {"-*", Absent, false},
+	} {
+		if got := valued(tc.pattern, tc.value); got != tc.want {
+			t.Errorf("valued(%q, %q) = %t", tc.pattern, tc.value, got)
+		}
 	}
 
 	rules := []Rule{

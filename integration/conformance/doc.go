@@ -7,6 +7,9 @@
 // the name of a reason (reasons_table.go). docs/admin/differences.md is written
 // from the reasons, docs/developer/differences-by-attribute.md from the lists.
 //
+// Besides, endings/ says what must become of each case under each starter: two
+// that fail alike are not enough.
+//
 // To add a case:
 //
 //  1. Put it into the table of its subject, cases_SUBJECT.go: a name, what it
@@ -19,22 +22,24 @@
 //     after the time that .About(5*time.Second) says. Wait for events, never for
 //     time. A case takes a few seconds.
 //     One that takes longer, or shows by another way what others show, ends on
-//     .onRequest(): it runs only with the flag -all.
+//     .onRequest(): each run has a part of these, in turn.
 //  2. Configuration of execution points or submit side, and programs such as
 //     hooks, go into the Setup of the subject. It is in force for all cases.
 //  3. Run it: integration/.state/bin/pool up --stock --slots 4, then
 //     go -C integration test -tags pool -count=1 ./conformance -case NAME
 //     (-at-once 1 for one after the other; a failure prints what differs).
-//  4. Mend what differs, or list it in differences/SUBJECT.json with the name of a
+//  4. Run it with -record, and read what becomes of it in endings/SUBJECT: is it what
+//     a user would expect?
+//  5. Mend what differs, or list it in differences/SUBJECT.json with the name of a
 //     reason; a new reason goes into reasons_table.go, with what a user notices,
 //     why it is so and what to do. What comes or not by the clock under the stock
 //     starter too goes into Fleeting. A listed difference that does not show in
 //     each case that it names fails.
-//  5. go -C integration test ./conformance -run TestDifferencesPage -update
+//  6. go -C integration test ./conformance -run TestDifferencesPage -update
 //
-// Without -all the cases on request are neither run nor passed: no test of their
-// name is there. docs/developer/differences-by-attribute.md marks them, and -v names them first. When
-// something changes that they are about:
+// A run has those cases on request whose turn it is: a part that changes by the hour,
+// or the one of the flag -turn. -v names first which; the others are neither run nor
+// passed. When something changes that they are about:
 //
 //	go -C integration test -tags pool -count=1 -timeout 30m ./conformance -all -case SUBJECT/
 package conformance

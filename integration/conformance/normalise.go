@@ -237,16 +237,36 @@ func Lines(name string, stock, ours []string) []Difference {
 		}
 		found = append(found, d)
 	}
-	if stock, ours = ordered(stock), ordered(ours); len(found) == 0 && !slices.Equal(stock, ours) {
-		found = append(found, Difference{Case: name, In: InEvents, Name: "order", Stock: strings.Join(stock, "; "), Ours: strings.Join(ours, "; ")})
+	// The shadow writes the events of file transfer beside the others.
+	for _, transfers := range []bool{false, true} {
+		a, b := sharedLines(stock, ours, transfers), sharedLines(ours, stock, transfers)
+		if slices.Equal(a, b) {
+			continue
+		}
+		what := "order"
+		if transfers {
+			what = "order of transfers"
+		}
+		found = append(found, Difference{Case: name, In: InEvents, Name: what, Stock: strings.Join(a, "; "), Ours: strings.Join(b, "; ")})
 	}
 	return found
 }
 
-// ordered leaves out the events of file transfer: the shadow writes them
-// independently of the others, so they may come a little earlier or later.
-func ordered(lines []string) []string {
-	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.HasPrefix(line, "040") })
+// transferEvent is how lines about file transfer begin.
+const transferEvent = "040"
+
+// sharedLines are those of a that b has as often, in the order of a: either of file
+// transfer or of all else. What only one has, or has more often, is a difference by
+// itself.
+func sharedLines(a, b []string, transfers bool) []string {
+	count := map[string]int{}
+	for _, line := range a {
+		count[line]++
+	}
+	for _, line := range b {
+		count[line]--
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(line string) bool { return count[line] != 0 || strings.HasPrefix(line, transferEvent) != transfers })
 }
 
 func times(n int) string {

@@ -46,8 +46,8 @@ func Tables(subjects []Subject, rules []Rule) string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "## The cases\n\n`make test` runs them, except those with \"with `-all`\" beneath their name: these take long, or show in another\n"+
-		"way what others show. This command runs all:\n\n    %s\n", allCommand)
+	fmt.Fprintf(&b, "## The cases\n\n`make test` runs them. Those with \"in turn\" beneath their name take long, or show in another way what others show:\n"+
+		"each run has a part of them, which changes by the hour, and says at its end which. There are %d parts. This command runs all:\n\n    %s\n", Turns, allCommand)
 	for _, s := range subjects {
 		if len(s.Cases) == 0 {
 			continue
@@ -56,7 +56,7 @@ func Tables(subjects []Subject, rules []Rule) string {
 		for _, c := range s.Cases {
 			name := c.Name
 			if c.OnRequest {
-				name += "<br>with `-all`"
+				name += "<br>in turn"
 			}
 			fmt.Fprintf(&b, "| %s | %s |\n", name, cell(c.Shows))
 		}

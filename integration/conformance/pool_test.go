@@ -7,9 +7,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +23,10 @@ import (
 
 var (
 	caseFlag   = flag.String("case", "", "regular expression over the names of the cases to run, or over SUBJECT/NAME; empty for all")
-	allFlag    = flag.Bool("all", false, "run the cases too that run only on request")
+	allFlag    = flag.Bool("all", false, "run all cases on request too, as -turn all does")
+	turnFlag   = flag.String("turn", "", "part of the cases on request that runs too, as 3/7, or none or all; empty for a part that changes by the hour")
+	recordFlag = flag.Bool("record", false, "write what becomes of the cases to endings/, in place of what must become of them; read it before you commit it")
+	foundFlag  = flag.String("found", "", "file to which all differences are appended, listed or not, each as a line of JSON")
 	atOnceFlag = flag.Int("at-once", 0, "cases that are under way at the same time; 0 for twice as many as each side has slots")
 )
 
@@ -47,11 +52,22 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	picked, err := Pick(Subjects(), pool.Versions, pattern, *allFlag)
+	turn, err := ParseTurn(*turnFlag, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d cases; %d more only with -all: %s", len(picked.Cases), len(picked.Left), strings.Join(picked.Left, ", "))
+	if *allFlag {
+		turn = EveryTurn
+	}
+	picked, err := Pick(Subjects(), pool.Versions, pattern, turn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d cases, %d of them because it is turn %s; %d others only with -all: %s",
+		len(picked.Cases), len(picked.InTurn), turn, len(picked.Left), strings.Join(picked.Left, ", "))
+	if err := noteTurn(os.Getenv(InTurn), pool.Versions.String(), turn, picked); err != nil {
+		t.Fatal(err)
+	}
 	if !pool.HasStock() {
 		t.Fatal("the pool has no execution point with the stock starter; start one with: pool up --stock --slots 4")
 	}
@@ -63,7 +79,21 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules = slices.DeleteFunc(rules, func(r Rule) bool { return !r.For(pool.Versions) })
+	musts, err := Musts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &court{
+		pool: pool, probe: probe, musts: musts,
+		rules: slices.DeleteFunc(rules, func(r Rule) bool { return !r.For(pool.Versions) }),
+	}
+	if *recordFlag {
+		t.Cleanup(func() {
+			if err := of.record(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	setup, cancel := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("setting up took longer than a minute"))
 	defer cancel()
 	remove, err := Install(setup, pool, Subjects())
@@ -85,7 +115,6 @@ func TestConformance(t *testing.T) {
 		atOnce = int64(*atOnceFlag)
 	}
 	room := semaphore.NewWeighted(atOnce)
-	var again atomic.Int64
 	for _, c := range picked.Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +127,7 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer rooms.leave()
-			judge(t, pool, rules, c, probe, &rooms, &again)
+			of.judge(t, c, &rooms)
 		})
 	}
 }
@@ -129,19 +158,36 @@ func (s *share) leave() {
 // or a fault, shows each time. More of them mean that something is wrong.
 const secondTries = 8
 
+// A court judges cases in one pool.
+type court struct {
+	pool  *harness.Pool
+	probe harness.File
+	rules []Rule
+	musts []Must
+	again atomic.Int64 // cases that were tried again
+
+	learning sync.Mutex
+	learnt   []lesson
+}
+
+// A lesson is what became of a case.
+type lesson struct {
+	name        string
+	stock, ours Ending
+}
+
 // judge runs a case. If it fails, and few others have, it runs once more with the
-// pool to itself; again counts such cases. A case that then passes is noted for the
-// end of the run.
-func judge(t *testing.T, pool *harness.Pool, rules []Rule, c Case, probe harness.File, rooms *share, again *atomic.Int64) {
-	wrong := try(t, pool, rules, c, probe)
-	if len(wrong) > 0 && again.Add(1) <= secondTries {
+// pool to itself. A case that then passes is noted for the end of the run.
+func (of *court) judge(t *testing.T, c Case, rooms *share) {
+	wrong := of.try(t, c)
+	if len(wrong) > 0 && of.again.Add(1) <= secondTries {
 		t.Logf("tried again, because of:\n%s", strings.Join(wrong, "\n"))
 		if err := rooms.take(t.Context(), rooms.all); err != nil {
 			t.Fatal(err)
 		}
 		first := wrong
-		if wrong = try(t, pool, rules, c, probe); len(wrong) == 0 {
-			if err := noteFirst(os.Getenv(FirstFailures), pool.Versions.String(), c.Name, first); err != nil {
+		if wrong = of.try(t, c); len(wrong) == 0 {
+			if err := noteFirst(os.Getenv(FirstFailures), of.pool.Versions.String(), c.Name, first); err != nil {
 				t.Error(err)
 			}
 		}
@@ -152,14 +198,23 @@ func judge(t *testing.T, pool *harness.Pool, rules []Rule, c Case, probe harness
 }
 
 // try runs a case on both sides and says what is wrong.
-func try(t *testing.T, pool *harness.Pool, rules []Rule, c Case, probe harness.File) (wrong []string) {
+func (of *court) try(t *testing.T, c Case) (wrong []string) {
 	began := time.Now()
-	found, err := Both(t.Context(), pool, c, probe)
+	stock, ours, err := Both(t.Context(), of.pool, c, of.probe)
 	t.Logf("took %s", time.Since(began).Round(100*time.Millisecond))
 	if err != nil {
 		return []string{err.Error()}
 	}
-	unlisted, stale := Judge(rules, c, found)
+	if *recordFlag {
+		of.learn(lesson{c.Name, stock.Ending(), ours.Ending()})
+	} else if err := Unmet(of.musts, c.Name, of.pool.Versions, stock.Ending(), ours.Ending()); err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	found := Compare(c.Name, stock, ours)
+	if err := noteFound(*foundFlag, of.pool.Versions, found); err != nil {
+		t.Error(err)
+	}
+	unlisted, stale := Judge(of.rules, c, found)
 	for _, d := range unlisted {
 		wrong = append(wrong, "a difference that is not listed: "+d.String())
 	}
@@ -167,4 +222,34 @@ func try(t *testing.T, pool *harness.Pool, rules []Rule, c Case, probe harness.F
 		wrong = append(wrong, "a listed difference that does not show any more: "+rule)
 	}
 	return wrong
+}
+
+// learn keeps the last of what became of a case.
+func (of *court) learn(l lesson) {
+	of.learning.Lock()
+	defer of.learning.Unlock()
+	of.learnt = slices.DeleteFunc(of.learnt, func(o lesson) bool { return o.name == l.name })
+	of.learnt = append(of.learnt, l)
+}
+
+// record writes what was learnt into the files of endings/, where the cases have the
+// order of their tables.
+func (of *court) record() error {
+	for _, s := range Subjects() {
+		var musts []Must
+		for _, c := range s.Cases {
+			said := slices.DeleteFunc(slices.Clone(of.musts), func(m Must) bool { return m.Case != c.Name })
+			if i := slices.IndexFunc(of.learnt, func(l lesson) bool { return l.name == c.Name }); i >= 0 {
+				said = Learn(said, c.Name, of.pool.Versions, of.learnt[i].stock, of.learnt[i].ours)
+			}
+			musts = append(musts, said...)
+		}
+		if len(musts) == 0 {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join("endings", s.Name), []byte(WriteMusts(musts)), 0o644); err != nil {
+			return fmt.Errorf("writing what becomes of the cases of %s: %w", s.Name, err)
+		}
+	}
+	return nil
 }

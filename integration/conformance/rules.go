@@ -31,7 +31,7 @@ var everywhere = []string{InHistory, InStartd, InEvents, InFiles, InSeen, InTool
 type Rule struct {
 	In       string   `json:"in"`                 // one or several of the above, with commas
 	Name     string   `json:"name"`               // attribute, normalised line of the event log, file, tool...; the first * stands for any text
-	Stock    string   `json:"stock"`              // the normalised value under the stock starter; "-" when absent, "*" for any
+	Stock    string   `json:"stock"`              // the normalised value under the stock starter; "-" when absent, the first * stands for any text
 	Ours     string   `json:"ours"`               // the same under ours
 	Cases    []string `json:"cases,omitempty"`    // names of the cases that show it, the first * of one stands for any text; empty for all
 	Except   []string `json:"except,omitempty"`   // names of those that do not, though the list above has them
@@ -56,7 +56,7 @@ func (d Difference) String() string {
 	if d.Proc > 0 {
 		where += fmt.Sprintf(" of process %d", d.Proc)
 	}
-	if d.In == InEvents && d.Name != "order" {
+	if d.In == InEvents && !strings.HasPrefix(d.Name, "order") {
 		return fmt.Sprintf("%s: stock %s, ours %s: %s", where, d.Stock, d.Ours, d.Name)
 	}
 	return fmt.Sprintf("%s: %s\n\tstock: %s\n\tours:  %s", where, d.Name, d.Stock, d.Ours)
@@ -121,7 +121,20 @@ func (r Rule) places() []string { return strings.Split(r.In, ",") }
 // accepts reports whether the rule covers the difference.
 func (r Rule) accepts(d Difference) bool {
 	return slices.Contains(r.places(), d.In) && r.covers(d.Case) && matches(r.Name, d.Name) &&
-		(r.Stock == "*" || r.Stock == d.Stock) && (r.Ours == "*" || r.Ours == d.Ours)
+		valued(r.Stock, d.Stock) && valued(r.Ours, d.Ours)
+}
+
+// valued reports whether a value is what the rule names. A * alone stands for the
+// lack of a value, too.
+func valued(pattern, value string) bool {
+	if value == Absent {
+		return pattern == Absent || pattern == "*"
+	}
+	before, after, open := strings.Cut(pattern, "*")
+	if !open {
+		return pattern == value
+	}
+	return len(value) >= len(before)+len(after) && strings.HasPrefix(value, before) && strings.HasSuffix(value, after)
 }
 
 // covers reports whether the rule includes the case.

@@ -163,38 +163,39 @@ func (o *Observation) drop(names []string) {
 	}
 }
 
-// Both runs a case on both sides at the same time and returns the differences.
-func Both(ctx context.Context, pool *harness.Pool, c Case, probe harness.File) ([]Difference, error) {
+// Both runs a case on both sides at the same time and returns what was observed.
+func Both(ctx context.Context, pool *harness.Pool, c Case, probe harness.File) (stock, ours Observation, err error) {
 	patience := c.Patience
 	if patience == 0 {
 		patience = Patience
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the case took longer than %s", patience))
 	defer cancel()
-	type outcome struct {
+	type side struct {
 		run *Run
 		err error
 	}
-	other := make(chan outcome, 1)
-	go func() {
-		run, err := Execute(ctx, pool, c, harness.Stock, probe)
-		other <- outcome{run, err}
-	}()
-	ours, err := Execute(ctx, pool, c, harness.Ours, probe)
-	stock := <-other
-	if err != nil || stock.err != nil {
-		var all []error
-		for _, o := range []outcome{stock, {ours, err}} {
-			o.run.remove()
-			what := "went well"
-			if o.err != nil {
-				what = o.err.Error()
-			}
-			all = append(all, fmt.Errorf("%s side: %s\n%s", o.run.Side, what, o.run.describe()))
-		}
-		return nil, errors.Join(all...)
+	execute := func(of harness.Side) side {
+		run, err := Execute(ctx, pool, c, of, probe)
+		return side{run, err}
 	}
-	return Compare(c.Name, stock.run.found, ours.found), nil
+	other := make(chan side, 1)
+	go func() { other <- execute(harness.Stock) }()
+	b := execute(harness.Ours)
+	a := <-other
+	if a.err == nil && b.err == nil {
+		return a.run.found, b.run.found, nil
+	}
+	var all []error
+	for _, s := range []side{a, b} {
+		s.run.remove()
+		what := "went well"
+		if s.err != nil {
+			what = s.err.Error()
+		}
+		all = append(all, fmt.Errorf("%s side: %s\n%s", s.run.Side, what, s.run.describe()))
+	}
+	return a.run.found, b.run.found, errors.Join(all...)
 }
 
 // remove removes the jobs of a failed run from the queue, so that they do not

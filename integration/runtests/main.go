@@ -5,8 +5,8 @@
 // `integration/run-tests -run TestVacate -v`, it runs only the tests of e2e/ with HTCondor 25.14.
 //
 // A lane whose pool does not come up ends there. The last lines say how long each step
-// took; which cases failed and passed at the second try, which do not fail the run, but
-// which nobody should overlook; what failed, with the tests and their first words; what
+// took; what ran in turn, and what did not; which cases failed and passed at the second
+// try, which do not fail the run, but which nobody should overlook; what failed, with the tests and their first words; what
 // was not run for that reason; and which lane this machine cannot run.
 //
 // The exit code is 0 if every lane came to its end and nothing failed, 130 after SIGINT,
@@ -17,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -27,10 +26,6 @@ import (
 	"sync"
 	"syscall"
 )
-
-// againVariable names the file to which the suites write the cases that passed at the
-// second try.
-const againVariable = "PODSTARTER_FIRST_FAILURES"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -53,14 +48,12 @@ func run(ctx context.Context, args []string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("finding the project's directory: %w", err)
 	}
-	again, err := os.CreateTemp("", "run-tests")
+	notes, err := newNotes()
 	if err != nil {
-		return false, fmt.Errorf("making the list of what passes at the second try: %w", err)
-	}
-	defer os.Remove(again.Name())
-	defer again.Close()
-	if err := os.Setenv(againVariable, again.Name()); err != nil {
 		return false, err
+	}
+	for _, n := range notes {
+		defer n.remove()
 	}
 	lanes, err := chosen(root, args)
 	if err != nil {
@@ -74,8 +67,10 @@ func run(ctx context.Context, args []string) (bool, error) {
 	for _, l := range lanes {
 		l.printTimes(os.Stdout)
 	}
-	if err := printAgain(again); err != nil {
-		return false, err
+	for _, n := range notes {
+		if err := n.print(os.Stdout); err != nil {
+			return false, err
+		}
 	}
 	// Last, since a log's end is what people see of it.
 	passed := true
@@ -154,18 +149,4 @@ func removePool(pool, state string) func() []step {
 			{name: "removing " + state, argv: []string{"rm", "-rf", state}, vital: true},
 		}
 	}
-}
-
-// printAgain prints the cases that were tried again.
-func printAgain(list io.Reader) error {
-	text, err := io.ReadAll(list)
-	if err != nil {
-		return fmt.Errorf("reading what passed at the second try: %w", err)
-	}
-	if len(text) == 0 {
-		fmt.Println("No case was tried again.")
-		return nil
-	}
-	fmt.Printf("Failed at first, and passed when tried again:\n%s", text)
-	return nil
 }

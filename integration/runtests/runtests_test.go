@@ -46,6 +46,8 @@ func TestRunTests(t *testing.T) {
 		notice          string
 	}{
 		"all pass":           {end: none},
+		"some in turn": {goCommand: `case "$lane$*" in conformance*|*" -case"*) ;; *./conformance*) printf 'conformance: 2 ran\n' >>"$PODSTARTER_IN_TURN" ;; esac`,
+			end: "Cases that run in turn, not each time:\nconformance: 2 ran\n" + none},
 		"one at second try":  {goCommand: `case "$*" in *conformance*-case*) ;; *conformance*) ` + note + ` ;; esac`, end: again},
 		"in the second lane": {goCommand: `case "$*" in *conformance*-case*) [ -e "$0.done" ] || { : >"$0.done"; ` + note + `; } ;; esac`, end: again},
 		"one fails":          {goCommand: `case "$lane$*" in second*podfailures*) exit 1 ;; esac`, end: none, failed: []string{"second lane: podfailures: exit status 1"}},

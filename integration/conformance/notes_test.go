@@ -27,3 +27,23 @@ func TestNoteFirst(t *testing.T) {
 		t.Error("want an error for a file that cannot be written")
 	}
 }
+
+func TestNoteTurnAndFound(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes")
+	if err := noteTurn(path, "25.14+25.14", 3, Picked{InTurn: []string{"a", "b"}, Left: []string{"c"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := noteTurn(path, "25.14+25.14", 0, Picked{Left: []string{"c"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := noteFound(path, Newest, []Difference{{Case: "plain", In: InHistory, Name: "A", Stock: "1", Ours: Absent}}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "conformance, HTCondor 25.14+25.14, turn 3/7: 2 ran (a, b); 1 did not\n" +
+		"conformance, HTCondor 25.14+25.14, turn none: 0 ran; 1 did not\n" +
+		`{"Versions":"25.14+25.14","Case":"plain","Proc":0,"In":"history","Name":"A","Stock":"1","Ours":"-"}` + "\n"
+	text, err := os.ReadFile(path)
+	if diff := cmp.Diff(want, string(text)); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}

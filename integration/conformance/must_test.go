@@ -1,0 +1,142 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/integration/harness"
+)
+
+func TestEndingTellsWhatBecameOfTheJobs(t *testing.T) {
+	ran := Record{Events: []string{
+		"006 Image size of job updated: <n>", "000 Job submitted from host: <address>", "040 Started transferring input files",
+		"001 Job executing on host: <address>", "001   SlotName: <slot>",
+		"005 Job terminated.", "005   \t(1) Normal termination (return value 7)", "005   \tUsr <duration>",
+	}}
+	killed := Record{Events: []string{"000 Job submitted", "001 Job executing", "005 Job terminated.", "005   (0) Abnormal termination (signal 9)"}}
+	held := Record{Events: []string{"000 Job submitted", "012 Job was held.", "012   Transfer failed", "012   Code 12 Subcode 2", "099 Something new"}}
+	for name, tc := range map[string]struct {
+		o    Observation
+		want Ending
+	}{
+		"one job": {Observation{Jobs: []Record{ran}, Files: map[string]string{
+			"out": `-rw-r--r-- "hello\n"`, "dir": "drwxr-xr-x", "link": "Lrwxrwxrwx to out", "big": "-rw-r--r-- 5000 bytes, abc",
+			"text": `-rw-r--r-- "` + strings.Repeat("x", short) + `"`, "facts": "-rw-r--r--",
+		}}, Ending{"submitted, executing, exit code 7", "back: big", "back: dir/", "back: facts", "back: link -> out", `back: out "hello\n"`, "back: text"}},
+		"several jobs": {Observation{Jobs: []Record{ran, ran, ran, killed, held}}, Ending{
+			"job 0-2: submitted, executing, exit code 7", "job 3: submitted, executing, signal 9", "job 4: submitted, held 12/2, event 099"}},
+	} {
+		if diff := cmp.Diff(tc.want, tc.o.Ending()); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+}
+
+const mustText = `plain
+    submitted, executing, exit code 0
+    back: out "hello\n"
+
+plain with 23.9+*
+    submitted, exit code 0
+
+few
+  stock:
+    submitted, exit code 0
+  ours:
+    submitted, held 12/1
+  or:
+    submitted, executing, held 12/1
+
+either
+    submitted, aborted
+  or:
+    submitted, executing, aborted
+`
+
+func TestFilesOfOutcomes(t *testing.T) {
+	plain := []Ending{{"submitted, executing, exit code 0", `back: out "hello\n"`}}
+	old := []Ending{{"submitted, exit code 0"}}
+	either := []Ending{{"submitted, aborted"}, {"submitted, executing, aborted"}}
+	want := []Must{
+		{Case: "plain", Stock: plain, Ours: plain},
+		{Case: "plain", Versions: "23.9+*", Stock: old, Ours: old},
+		{Case: "few", Stock: old, Ours: []Ending{{"submitted, held 12/1"}, {"submitted, executing, held 12/1"}}},
+		{Case: "either", Stock: either, Ours: either},
+	}
+	got, err := parseMusts(mustText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(mustText, WriteMusts(got)); diff != "" {
+		t.Errorf("written:\n%s", diff)
+	}
+	for text, want := range map[string]string{
+		"    submitted\n":                   "no case",
+		"plain\n":                           "nothing is said",
+		"plain\n  theirs:\n    submitted\n": "want stock:",
+	} {
+		if _, err := parseMusts(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestUnmetAndLearnt(t *testing.T) {
+	all, err := parseMusts(mustText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit, back, held := "submitted, executing, exit code 0", `back: out "hello\n"`, "submitted, held 12/1"
+	old := harness.Versions{EP: "23.9", AP: "25.14"}
+	for _, tc := range []struct {
+		name        string
+		v           harness.Versions
+		stock, ours Ending
+		want        string
+	}{
+		{"plain", Newest, Ending{exit, back}, Ending{exit, back}, ""},
+		{"plain", Newest, Ending{exit}, Ending{exit}, "the stock side did not"}, // both alike, and wrong
+		{"plain", Newest, Ending{exit, back}, Ending{back}, "the ours side did not"},
+		{"plain", old, Ending{"submitted, exit code 0"}, Ending{"submitted, exit code 0"}, ""},
+		{"few", Newest, Ending{"submitted, exit code 0"}, Ending{held}, ""},
+		{"few", Newest, Ending{held}, Ending{held}, "the stock side did not"},
+		{"either", Newest, Ending{"submitted, aborted"}, Ending{"submitted, executing, aborted"}, ""},
+		{"new", Newest, Ending{exit}, Ending{exit}, "does not say"},
+	} {
+		err := Unmet(all, tc.name, tc.v, tc.stock, tc.ours)
+		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s with %s: %v, want %q", tc.name, tc.v, err, tc.want)
+		}
+		learnt := Learn(all, tc.name, tc.v, tc.stock, tc.ours)
+		if err := Unmet(learnt, tc.name, tc.v, tc.stock, tc.ours); err != nil {
+			t.Errorf("%s with %s, learnt: %v", tc.name, tc.v, err)
+		}
+		if again, err := parseMusts(WriteMusts(learnt)); err != nil || !cmp.Equal(again, learnt) {
+			t.Errorf("%s with %s, learnt, written and read: %v\n%s", tc.name, tc.v, err, cmp.Diff(learnt, again))
+		}
+	}
+	// What older versions do is an entry of its own; what was said of others stays.
+	learnt := Learn(all, "few", old, Ending{held}, Ending{held})
+	if err := Unmet(learnt, "few", Newest, Ending{"submitted, exit code 0"}, Ending{held}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEachCaseSaysWhatMustBecomeOfIt(t *testing.T) {
+	all, err := Musts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Cases() {
+		for _, v := range []harness.Versions{Newest, {EP: "23.9", AP: "25.14"}, {EP: "25.14", AP: "23.9"}} {
+			if _, ok := mustOf(all, c.Name, v); !ok && c.For(v) {
+				t.Errorf("endings/ does not say what must become of %s with %s", c.Name, v)
+			}
+		}
+	}
+}

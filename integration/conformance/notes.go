@@ -1,0 +1,73 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"podstarter/integration/harness"
+)
+
+// FirstFailures is the environment variable with the file for cases that failed
+// and passed at the second try. The Go command hides the output of a test that
+// passes; integration/run-tests prints the file at its end.
+const FirstFailures = "PODSTARTER_FIRST_FAILURES"
+
+// InTurn is the environment variable with the file for the cases that a run has
+// because it is their turn, and those that it leaves out. integration/run-tests
+// prints it too.
+const InTurn = "PODSTARTER_IN_TURN"
+
+// noteFirst appends to the file, if there is one, what failed at first, and why.
+func noteFirst(path, where, name string, wrong []string) error {
+	text := fmt.Sprintf("conformance %s, HTCondor %s\n", name, where)
+	for _, w := range wrong {
+		text += "    " + strings.ReplaceAll(strings.TrimSpace(w), "\n", "\n    ") + "\n"
+	}
+	return note(path, text)
+}
+
+// noteTurn appends to the file, if there is one, which cases run in turn.
+func noteTurn(path, where string, turn Turn, p Picked) error {
+	text := fmt.Sprintf("conformance, HTCondor %s, turn %s: %d ran", where, turn, len(p.InTurn))
+	if len(p.InTurn) > 0 {
+		text += " (" + strings.Join(p.InTurn, ", ") + ")"
+	}
+	return note(path, text+fmt.Sprintf("; %d did not\n", len(p.Left)))
+}
+
+// noteFound appends to the file, if there is one, each difference as a line of JSON.
+func noteFound(path string, v harness.Versions, found []Difference) error {
+	var text strings.Builder
+	lines := json.NewEncoder(&text)
+	for _, d := range found {
+		if err := lines.Encode(struct {
+			Versions string
+			Difference
+		}{v.String(), d}); err != nil {
+			return err
+		}
+	}
+	return note(path, text.String())
+}
+
+// note appends text to a file, which several processes may do at a time. No path is
+// no file.
+func note(path, text string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("noting %.40q: %w", text, err)
+	}
+	_, err = f.WriteString(text)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("noting %.40q: %w", text, err)
+	}
+	return nil
+}
