@@ -308,21 +308,28 @@ func TestDifferencesAreFoundAndJudged(t *testing.T) {
 	}
 }
 
-func TestTimesAreToldCoarsely(t *testing.T) {
-	for _, tc := range []struct {
-		took, about time.Duration
-		want        string
+func TestWaitsAreCompared(t *testing.T) {
+	const grace = lateGrace
+	for name, tc := range map[string]struct {
+		stock, ours Waited
+		want        string // of both; nothing if there is no difference
 	}{
-		{0, 0, "at once"},
-		{20 * time.Second, 0, "at once"},
-		{time.Minute, 0, "late"},
-		{3 * time.Second, 5 * time.Second, "too soon: before 5s have passed"},
-		{4 * time.Second, 5 * time.Second, "after about 5s"},
-		{20 * time.Second, 5 * time.Second, "after about 5s"},
-		{40 * time.Second, 5 * time.Second, "late"},
+		"both at once":             {Waited{time.Second, 0}, Waited{2 * time.Second, 0}, ""},
+		"within the ratio":         {Waited{grace, 0}, Waited{3 * grace, 0}, ""},
+		"late":                     {Waited{time.Second, 0}, Waited{grace + 4*time.Second, 0}, "in time, late"},
+		"stock is late":            {Waited{3 * grace, 0}, Waited{time.Second, 0}, "late, in time"},
+		"both late, on a busy one": {Waited{5 * grace, 0}, Waited{6 * grace, 0}, ""},
+		"as long as expected":      {Waited{5 * time.Second, 5 * time.Second}, Waited{4 * time.Second, 5 * time.Second}, ""},
+		"beyond what is expected":  {Waited{5 * time.Second, 5 * time.Second}, Waited{6*time.Second + grace, 5 * time.Second}, "in time, late"},
+		"too soon":                 {Waited{5 * time.Second, 5 * time.Second}, Waited{3 * time.Second, 5 * time.Second}, "in time, too soon: before 5s have passed"},
+		"both too soon":            {Waited{time.Second, 5 * time.Second}, Waited{time.Second, 5 * time.Second}, "too soon: before 5s have passed, too soon: before 5s have passed"},
 	} {
-		if got := class(tc.took, tc.about); got != tc.want {
-			t.Errorf("class(%s, %s) = %q, want %q", tc.took, tc.about, got, tc.want)
+		got := ""
+		for _, d := range Waits("plain", map[string]Waited{"step": tc.stock}, map[string]Waited{"step": tc.ours}) {
+			got += d.Stock + ", " + d.Ours
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
 }

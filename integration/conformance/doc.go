@@ -18,8 +18,8 @@
 //     of the submit directory, and the steps that are done to the job
 //     (steps.go, processes.go): Ready(), Tool("condor_hold"),
 //     Event(harness.EventHeld, 1), Kill("shadow", (*Run).Shadow, unix.SIGKILL).
-//     A step that waits is timed from what was done last: it must end at once, or
-//     after the time that .About(5*time.Second) says. Wait for events, never for
+//     A step that waits is timed from what was done last: it must end as soon as
+//     under the other starter, or after the time that .About(5*time.Second) says. Wait for events, never for
 //     time. A case takes a few seconds.
 //     One that takes longer, or shows by another way what others show, ends on
 //     .onRequest(): each run has a part of these, in turn.

@@ -3,8 +3,11 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"podstarter/integration/harness"
 )
@@ -37,10 +40,19 @@ func noteTurn(path, where string, turn Turn, p Picked) error {
 	return note(path, text+fmt.Sprintf("; %d did not\n", len(p.Left)))
 }
 
-// noteFound appends to the file, if there is one, each difference as a line of JSON.
-func noteFound(path string, v harness.Versions, found []Difference) error {
+// noteFound appends to the file, if there is one, each difference and how long steps
+// have waited, each as a line of JSON.
+func noteFound(path string, v harness.Versions, c Case, found []Difference, stock, ours map[string]Waited) error {
 	var text strings.Builder
 	lines := json.NewEncoder(&text)
+	for _, step := range slices.Sorted(maps.Keys(ours)) {
+		if err := lines.Encode(struct {
+			Versions, Case, Step string
+			About, Stock, Ours   time.Duration
+		}{v.String(), c.Name, step, ours[step].About, stock[step].Took, ours[step].Took}); err != nil {
+			return err
+		}
+	}
 	for _, d := range found {
 		if err := lines.Encode(struct {
 			Versions string

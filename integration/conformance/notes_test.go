@@ -36,11 +36,13 @@ func TestNoteTurnAndFound(t *testing.T) {
 	if err := noteTurn(path, "25.14+25.14", 0, Picked{Left: []string{"c"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := noteFound(path, Newest, []Difference{{Case: "plain", In: InHistory, Name: "A", Stock: "1", Ours: Absent}}); err != nil {
+	if err := noteFound(path, Newest, Case{Name: "plain"}, []Difference{{Case: "plain", In: InHistory, Name: "A", Stock: "1", Ours: Absent}},
+		map[string]Waited{"step 1": {Took: 1}}, map[string]Waited{"step 1": {Took: 2}}); err != nil {
 		t.Fatal(err)
 	}
 	const want = "conformance, HTCondor 25.14+25.14, turn 3/7: 2 ran (a, b); 1 did not\n" +
 		"conformance, HTCondor 25.14+25.14, turn none: 0 ran; 1 did not\n" +
+		`{"Versions":"25.14+25.14","Case":"plain","Step":"step 1","About":0,"Stock":1,"Ours":2}` + "\n" +
 		`{"Versions":"25.14+25.14","Case":"plain","Proc":0,"In":"history","Name":"A","Stock":"1","Ours":"-"}` + "\n"
 	text, err := os.ReadFile(path)
 	if diff := cmp.Diff(want, string(text)); err != nil || diff != "" {

@@ -211,7 +211,7 @@ func (of *court) try(t *testing.T, c Case) (wrong []string) {
 		wrong = append(wrong, err.Error())
 	}
 	found := Compare(c.Name, stock, ours)
-	if err := noteFound(*foundFlag, of.pool.Versions, found); err != nil {
+	if err := noteFound(*foundFlag, of.pool.Versions, c, found, stock.Waits, ours.Waits); err != nil {
 		t.Error(err)
 	}
 	unlisted, stale := Judge(of.rules, c, found)

@@ -32,8 +32,9 @@ func (r *Run) Job() harness.Job { return r.Jobs[0] }
 type Observation struct {
 	Jobs []Record // one for each job of the cluster
 	// The rest, by name: what came back, what the job saw, what tools said, what
-	// steps noted, how long they waited.
-	Files, Seen, Tools, Notes, Timing map[string]string
+	// steps noted.
+	Files, Seen, Tools, Notes map[string]string
+	Waits                     map[string]Waited // of steps
 }
 
 // Record is what HTCondor keeps of one job.
@@ -49,7 +50,7 @@ type Record struct {
 // is something to describe.
 func Execute(ctx context.Context, pool *harness.Pool, c Case, side harness.Side, probe harness.File) (*Run, error) {
 	r := &Run{Case: c, Pool: pool, Side: side, found: Observation{
-		Tools: map[string]string{}, Notes: map[string]string{}, Timing: map[string]string{}, Seen: map[string]string{},
+		Tools: map[string]string{}, Notes: map[string]string{}, Waits: map[string]Waited{}, Seen: map[string]string{},
 	}}
 	var err error
 	if r.marks, err = pool.MarkLogs(side); err != nil {
@@ -74,7 +75,7 @@ func Execute(ctx context.Context, pool *harness.Pool, c Case, side harness.Side,
 			continue
 		}
 		if !r.acted.IsZero() {
-			r.found.Timing[fmt.Sprintf("step %d, %s", i+1, step.Words)] = class(time.Since(r.acted), step.about)
+			r.found.Waits[fmt.Sprintf("step %d, %s", i+1, step.Words)] = Waited{time.Since(r.acted), step.about}
 		}
 	}
 	if err := r.end(ctx); err != nil {
@@ -157,9 +158,10 @@ func (o *Observation) drop(names []string) {
 				maps.DeleteFunc(m, func(key, _ string) bool { return matches(name, key) })
 			}
 		}
-		for _, m := range []map[string]string{o.Files, o.Seen, o.Tools, o.Notes, o.Timing} {
+		for _, m := range []map[string]string{o.Files, o.Seen, o.Tools, o.Notes} {
 			maps.DeleteFunc(m, func(key, _ string) bool { return matches(name, key) })
 		}
+		maps.DeleteFunc(o.Waits, func(key string, _ Waited) bool { return matches(name, key) })
 	}
 }
 
@@ -239,26 +241,7 @@ func Compare(name string, stock, ours Observation) []Difference {
 		Values(name, InSeen, stock.Seen, ours.Seen),
 		Values(name, InTools, stock.Tools, ours.Tools),
 		Values(name, InNotes, stock.Notes, ours.Notes),
-		Values(name, InTiming, stock.Timing, ours.Timing))
-}
-
-// slack is how much longer than expected something may take on a busy machine
-// before it counts as late.
-const slack = 25 * time.Second
-
-// class says how long something took, as exactly as a busy machine allows: at once,
-// after about the time that a case expects, or neither. Only too early is judged
-// strictly, since no load makes time pass faster.
-func class(took, about time.Duration) string {
-	switch {
-	case took < about*3/4:
-		return "too soon: before " + about.String() + " have passed"
-	case took > about+slack:
-		return "late"
-	case about > 0:
-		return "after about " + about.String()
-	}
-	return "at once"
+		Waits(name, stock.Waits, ours.Waits))
 }
 
 // slotLine is where an execute event tells the slot, scratchLine the sandbox.

@@ -20,7 +20,7 @@ type Step struct {
 }
 
 // About says that the wait should end about so long after the step before, and not
-// earlier. Without About it should end at once.
+// earlier. Without About it should end as soon as it does under the other starter.
 func (s Step) About(d time.Duration) Step {
 	s.about = d
 	return s
