@@ -32,10 +32,9 @@ type Case struct {
 	// Spooled says that the access point keeps the job's files and its event log
 	// until a step fetches them. A step must then remove the job from the queue.
 	Spooled bool
-	// Fleeting are names that appear or not by chance of timing, under the stock
-	// starter too. They are left out of every comparison. The first * of one stands
-	// for any text.
-	Fleeting []string
+	// Fleeting is what is left out of every comparison, since chance decides about it
+	// under the stock starter too.
+	Fleeting []Chance
 	// Versions are the pairs of versions (EP+AP) that the case is for, the first *
 	// of one stands for any text; empty for all.
 	Versions []string

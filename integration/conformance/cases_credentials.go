@@ -63,9 +63,7 @@ MY.OAuthServicesNeeded = strcat("plain", ClusterId)`,
 		Submit: `arguments = out=never
 output = out
 MY.OAuthServicesNeeded = strcat("missing", ClusterId)`,
-		// The shadow holds the job and leaves. It may hear the starter's complaint
-		// before, which says more than stock's.
-		Fleeting: []string{"021*"}},
+		Fleeting: byChance("the shadow holds the job and leaves; it may hear the starter's complaint before", "021*")},
 	{Name: "proxy", Versions: atDelegation, Shows: "an X.509 proxy by delegation: where, its mode, its number of parts",
 		Files: []harness.File{harness.Proxy("proxy"), Script("look", lookAtProxy)},
 		Submit: `executable = look

@@ -30,8 +30,8 @@ func saving(name, shows, url, more string) Case {
 		Submit: "executable = job.sh\noutput = out\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = state, d\ntransfer_output_files = state\n" +
 			"checkpoint_destination = " + url + "\n" + more,
 		Steps: append(slices.Clone(killed), Ends(), kept()),
-		// Received URLs contain the job's number, whose length may differ.
-		Fleeting: []string{"numpids", "010   Number of processes*", "stdoutmtime", "bytesrecvd", "004   *Bytes Received By Job", "005   *Bytes Received By Job"}}
+		Fleeting: slices.Concat(napping, byChance("received URLs contain the job's number, whose length may differ",
+			"bytesrecvd", "004   *Bytes Received By Job", "005   *Bytes Received By Job"))}
 	return twice(c)
 }
 
@@ -101,7 +101,7 @@ var destinationsCases = []Case{
 		Files:    []harness.File{Script("job.sh", later+tree+traps("TERM")+ready+untilCaught)},
 		Submit:   "executable = job.sh\noutput = out\noutput_destination = keep://out\n" + onEvict,
 		Steps:    []Step{Ready(), Tool("condor_vacate_job"), Executes(2), Ends(), kept()},
-		Fleeting: []string{"numpids", "010   Number of processes*", "stdoutmtime"}}),
+		Fleeting: napping}),
 
 	storing("dest-signal", "a plugin that is killed", tree,
 		"transfer_output_files = a, d\noutput_destination = keep://signal").only(withNewStarter...),

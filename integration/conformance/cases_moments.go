@@ -24,9 +24,9 @@ var momentsSetup = Setup{Execute: hookKnobs("WAITSBEFORE_HOOK_PREPARE_JOB_BEFORE
 func preparing(name, shows, keyword string, steps ...Step) Case {
 	c := twice(steered(name, shows, "ls | grep -v '^_condor'\n", "+HookKeyword = "+classads.QuoteOld(keyword),
 		append([]Step{Wait("the hook", hookRuns)}, steps...)...))
-	c.Fleeting = append(c.Fleeting,
-		"scratchdirfilecount", // by the last update, or none
-		"004   Error from * the startd asked for the end of the job")
+	c.Fleeting = slices.Concat(c.Fleeting,
+		byChance("the last update may have it, or there is none", "scratchdirfilecount"),
+		byChance("the shadow hears of the order from the startd or the starter, whoever is first", "004   Error from * the startd asked for the end of the job"))
 	return c
 }
 
@@ -98,15 +98,16 @@ func outgoing(name, shows, submit string, steps ...Step) Case {
 			Ready(), Quietly(Shell("mkfifo ../pipe.<cluster>")), EP("touch", "<scratch>/go"),
 			Event(harness.EventFileTransfer, 3),
 		}, steps...)...))
-	c.Fleeting = append(c.Fleeting, "transferoutputremaps") // they name the cluster
-	c.Versions = []string{"25.14+*"}                        // whose starter's log tells of orders
+	c.Fleeting = slices.Concat(c.Fleeting, byChance("they name the cluster", "transferoutputremaps"))
+	c.Versions = []string{"25.14+*"} // whose starter's log tells of orders
 	return c
 }
 
 // halfGone is a case in which timing decides how much output of the first run arrived.
 func halfGone(c Case) Case {
-	c.Fleeting = append(c.Fleeting, "bytessent", "numjobcompletions", "numoutputtransferstarts", "activation*", "jobcurrent*",
-		"040 * transferring output files", "004   TimeSlotBusy*", "004   * Run Bytes Sent By Job", "005   * Total Bytes Sent By Job")
+	c.Fleeting = slices.Concat(c.Fleeting, byChance("how much output of the first run has arrived, and whether it has ended",
+		"bytessent", "numjobcompletions", "numoutputtransferstarts", "activation*", "jobcurrent*",
+		"040 * transferring output files", "004   TimeSlotBusy*", "004   * Run Bytes Sent By Job", "005   * Total Bytes Sent By Job"))
 	return c
 }
 
@@ -158,7 +159,7 @@ var momentsCases = []Case{
 		Submit: "arguments = out=hello\nexecutable = /bin/echo\ntransfer_executable = False\nshould_transfer_files = NO\nMY.FileSystemDomain = TARGET.FileSystemDomain\nremote_initialdir = /tmp\noutput = /no/such/directory/out",
 		Steps:  []Step{Event(harness.EventHeld, 1)}, Stuck: true},
 	{Name: "common-files", Shows: "common files of the cluster's jobs",
-		Submit: "executable = job.sh\n+CommonInputFiles = \"shared\"\ntransfer_input_files = own\noutput = out", Fleeting: []string{"requestedcatalogids", "requestedcatalogs"}, Files: []harness.File{ // they name the cluster
+		Submit: "executable = job.sh\n+CommonInputFiles = \"shared\"\ntransfer_input_files = own\noutput = out", Fleeting: byChance("they name the cluster", "requestedcatalogids", "requestedcatalogs"), Files: []harness.File{
 			Script("job.sh", "cat own shared\n"), {Name: "own", Content: []byte("own\n")}, {Name: "shared", Content: []byte("shared\n")}}},
 	gpus(),
 }
@@ -169,8 +170,9 @@ var momentsCases = []Case{
 func heldGoing() Case {
 	c := outgoing("held-going", "condor_hold during the transfer of output", "",
 		Tool("condor_hold"), passedOn(), arrives(), Event(harness.EventHeld, 1))
-	c.Fleeting = append(c.Fleeting, "bytessent", "activation*", "exitcode", "jobcurrent*", "numjobcompletions", "spooledoutputfiles",
-		"starter_disconnected_from_submit_node", "vacatereason*", "out", "004   * Run Bytes Sent By Job", "004   TimeSlotBusy*")
+	c.Fleeting = slices.Concat(c.Fleeting, byChance("how much output has arrived before the hold, and what the shadow has heard by then",
+		"bytessent", "activation*", "exitcode", "jobcurrent*", "numjobcompletions", "spooledoutputfiles",
+		"starter_disconnected_from_submit_node", "vacatereason*", "out", "004   * Run Bytes Sent By Job", "004   TimeSlotBusy*"))
 	return c
 }
 
@@ -182,7 +184,7 @@ func removedForcibly() Case {
 		"trap '' TERM\n"+ready+rest, "job_max_vacate_time = 3",
 		Ready(), Tool("condor_rm"), logged("<slot>", "with ID: <job>$", "all jobs|Sending SIG"), Tool("condor_rm", "-forcex", "<job>"),
 		Event(harness.EventAborted, 1), Gone().About(3*time.Second))
-	c.Fleeting = append(c.Fleeting, "numjobstarts")
+	c.Fleeting = slices.Concat(c.Fleeting, byChance("the second order kills the shadow, which may not have told the schedd that the job had started", "numjobstarts"))
 	return c
 }
 

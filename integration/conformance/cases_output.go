@@ -136,9 +136,7 @@ func oddFiles(list string) string {
 // specials makes a pipe and a socket.
 const specials = "mkfifo pipe; perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un(\"socket\")) or die'; "
 
-// fetched is what the schedd writes about fetched files when it has heard that
-// the fetch is over. The tool does not wait for that.
-var fetched = []string{"stageoutfinish"}
+var fetched = byChance("the schedd writes it when it has heard of the end of the fetch; the tool does not wait for that", "stageoutfinish")
 
 // stays keeps a spooled job in the queue until somebody removes it. By default the schedd
 // does when it next looks after a fetch (submit_utils.cpp:SetLeaveInQueue), which may be

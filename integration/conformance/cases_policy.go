@@ -58,6 +58,5 @@ var policyCases = []Case{
 		Steps:  []Step{Ready(), Tool("condor_rm"), Event(harness.EventAborted, 1), Gone().About(4 * time.Second)}},
 }
 
-// policyFleeting are counters that grow each time the shadow finds the policy
-// true before the job has ended.
-var policyFleeting = []string{"numholds", "numholdsbyreason", "numvacates", "numvacatesbyreason"}
+var policyFleeting = byChance("they grow each time the shadow finds the policy true before the job has ended",
+	"numholds", "numholdsbyreason", "numvacates", "numvacatesbyreason")

@@ -84,12 +84,9 @@ var shadowCases = []Case{
 			Kill("the shadow", (*Run).Shadow, unix.SIGCONT), Executes(2),
 			Runs(lasting), KillPayload(lasting, unix.SIGTERM), Ends(),
 		},
-		// The shadow counts in whole seconds, so it may or may not ask once more
-		// for the starter, which has gone.
-		Fleeting: []string{
+		Fleeting: byChance("the shadow counts in whole seconds, so it may or may not ask once more for the starter, which has gone",
 			"024       Job *", "004   Reason: Job *", "004   TimeSlotBusy*",
-			"totaljobreconnectattempts", "jobcurrentreconnectattempt", "activationduration", "activationteardownduration",
-		},
+			"totaljobreconnectattempts", "jobcurrentreconnectattempt", "activationduration", "activationteardownduration"),
 	},
 }
 

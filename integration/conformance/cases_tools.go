@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"podstarter/integration/harness"
@@ -23,8 +24,7 @@ echo last line
 // sessions leave in the sandbox do not come back too.
 const linger = "executable = linger\noutput = out\nerror = err\ntransfer_output_files = data.txt\n"
 
-// byTheClock is how many processes stock reports, which depends on when it looked last.
-var byTheClock = []string{"numpids"}
+var byTheClock = byChance("how many processes stock reports depends on when it looked last", "numpids")
 
 // login runs condor_ssh_to_job with these words after its options. It hides all output
 // that shows how long the job took to start, or that stock's users have no home.
@@ -120,11 +120,9 @@ var toolsCases = []Case{
 	{
 		Name: "ssh-interactive", Shows: "an interactive job, whose placeholder ends at the first login",
 		Submit: "executable = /bin/sleep\ntransfer_executable = false\narguments = 1000\n+InteractiveJob = true\noutput = out\n",
-		// Under stock the exit code is that of an sshd: 255 or 0, depending on how it
-		// notices the end, with what an update in between has said about the
-		// placeholder.
-		Fleeting: append([]string{"exitcode", "exitreason", "exitsignal", "005   (1) Normal termination *"}, byTheClock...),
-		Steps:    []Step{Executes(1), login(`<job> 'echo "pids $_CONDOR_JOB_PIDS"'`), Ends()},
+		Fleeting: slices.Concat(byTheClock, byChance("under stock the exit code is that of an sshd: 255 or 0, depending on how it notices the end, "+
+			"with what an update in between has said about the placeholder", "exitcode", "exitreason", "exitsignal", "005   (1) Normal termination *")),
+		Steps: []Step{Executes(1), login(`<job> 'echo "pids $_CONDOR_JOB_PIDS"'`), Ends()},
 	},
 	{
 		Name: "who-and-logs", Shows: "condor_who of one job, condor_fetchlog by slot, condor_ping of the startd", Submit: linger, Files: lingering, Fleeting: byTheClock,

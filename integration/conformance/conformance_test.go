@@ -334,6 +334,24 @@ func TestWaitsAreCompared(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotComparedIsExplained: a list of names without a reason would hide
+// differences for good.
+func TestWhatIsNotComparedIsExplained(t *testing.T) {
+	for _, c := range append(Cases(), Case{Name: "every case", Fleeting: fleeting}) {
+		for _, chance := range c.Fleeting {
+			if chance.Why == "" || len(chance.Names) == 0 {
+				t.Errorf("%s leaves out %q without a reason", c.Name, chance.Names)
+			}
+		}
+	}
+	// Names without a letter would be everything.
+	for _, c := range Cases() {
+		if anyOf(c.Fleeting, "x") {
+			t.Errorf("%s leaves out everything", c.Name)
+		}
+	}
+}
+
 // TestEndsOfTransfersAreCompared: no case leaves out the shadow's events about the
 // end of a transfer, except cases in which timing decides how much arrives. No rule
 // accepts that ours lacks such an event where both sides transfer.
@@ -341,7 +359,7 @@ func TestEndsOfTransfersAreCompared(t *testing.T) {
 	ends := []string{"TransferInFinished", "TransferOutFinished", "040 Finished transferring input files", "040 Finished transferring output files"}
 	for _, c := range Cases() {
 		for _, name := range ends {
-			if listed(c.Fleeting, name) && c.Name != "removed-going" && c.Name != "vacated-going" {
+			if anyOf(c.Fleeting, name) && c.Name != "removed-going" && c.Name != "vacated-going" {
 				t.Errorf("%s leaves out %q", c.Name, name)
 			}
 		}

@@ -37,13 +37,6 @@ var measured = []string{
 	"AutoClusterAttrs", "AutoClusterId", "LastRemotePool", "ShadowIpAddr",
 }
 
-// fleeting are attributes that appear or not by chance of timing: the startd hands
-// the rate of CPU use to the starter from time to time, in a file, and hears of that
-// of a payload in another container when it changes; the negotiator notes that a job
-// had to wait; the schedd notes a job's first match, except with a claim that is used
-// again. One depends on the machine: whether a job has a control group of its own.
-var fleeting = []string{"CpusUsage", "CpusAverageUsage", "RecentCpusUsage", "JobVMCpuUtilization", "LastRejMatch*", "FirstJobMatchDate", "CgroupEnforced"}
-
 var (
 	slotPattern    = regexp.MustCompile(`slot\d+(?:_\d+)?@[A-Za-z0-9_.-]+|\bslot\d+(?:_\d+)?\b`)
 	sinfulPattern  = regexp.MustCompile(`<[0-9.:\[\]a-f]+\?[^>]*>|<[0-9.]+:\d+>`)
@@ -134,7 +127,7 @@ func matches(pattern, name string) bool {
 func History(ad *classads.Ad, job harness.Job) map[string]string {
 	values := map[string]string{}
 	for name, expr := range ad.All() {
-		if listed(fleeting, name) {
+		if anyOf(fleeting, name) {
 			continue
 		}
 		text := expr.OldString()

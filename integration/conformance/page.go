@@ -46,6 +46,7 @@ func Tables(subjects []Subject, rules []Rule) string {
 		}
 		b.WriteString("\n")
 	}
+	left(&b, subjects)
 	fmt.Fprintf(&b, "## The cases\n\n`make test` runs them. Those with \"in turn\" beneath their name take long, or show in another way what others show:\n"+
 		"each run has a part of them, which changes by the hour, and says at its end which. There are %d parts. This command runs all:\n\n    %s\n", Turns, allCommand)
 	for _, s := range subjects {
@@ -64,6 +65,37 @@ func Tables(subjects []Subject, rules []Rule) string {
 	return b.String()
 }
 
+// left writes what no case compares, or some cases do not, and why.
+func left(b *strings.Builder, subjects []Subject) {
+	b.WriteString("## What is not compared\n\nTimes, sizes, and names and numbers that the system gives out have to be there and to have the same type: `" +
+		strings.Join(measured, "`, `") + "`.\n\nChance decides about these, under the stock starter too:\n\n| what | cases | why |\n| --- | --- | --- |\n")
+	type row struct{ what, why string }
+	var rows []row
+	cases := map[row][]string{}
+	add := func(name string, all []Chance) {
+		for _, c := range all {
+			r := row{"`" + cell(strings.Join(c.Names, "`, `")) + "`", c.Why}
+			if _, ok := cases[r]; !ok {
+				rows = append(rows, r)
+			}
+			cases[r] = append(cases[r], name)
+		}
+	}
+	add("all", fleeting)
+	for _, s := range subjects {
+		for _, c := range s.Cases {
+			add(c.Name, c.Fleeting)
+			if c.Stuck {
+				add(c.Name, []Chance{{[]string{"the startd's history"}, "the stock starter does not end by itself, and the startd kills it"}})
+			}
+		}
+	}
+	for _, r := range rows {
+		fmt.Fprintf(b, "| %s | %s | %s |\n", r.what, strings.Join(cases[r], ", "), cell(r.why))
+	}
+	b.WriteString("\n")
+}
+
 // where names the cases of a rule, and the versions if it is not for all.
 func (r Rule) where() string {
 	text := "all"
@@ -75,6 +107,9 @@ func (r Rule) where() string {
 	}
 	if len(r.Versions) > 0 {
 		text += " with " + strings.Join(r.Versions, ", ")
+	}
+	if r.Loose {
+		text += "; not each time"
 	}
 	return text
 }

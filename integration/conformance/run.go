@@ -149,19 +149,16 @@ func (r *Run) gather(ctx context.Context) error {
 	return nil
 }
 
-// drop leaves out what appears or not by chance of timing.
-func (o *Observation) drop(names []string) {
-	for _, name := range names {
-		for i := range o.Jobs {
-			o.Jobs[i].Events = slices.DeleteFunc(o.Jobs[i].Events, func(line string) bool { return matches(name, line) })
-			for _, m := range []map[string]string{o.Jobs[i].History, o.Jobs[i].Startd} {
-				maps.DeleteFunc(m, func(key, _ string) bool { return matches(name, key) })
-			}
+// drop leaves out what chance decides about.
+func (o *Observation) drop(fleeting []Chance) {
+	for i := range o.Jobs {
+		o.Jobs[i].Events = slices.DeleteFunc(o.Jobs[i].Events, func(line string) bool { return anyOf(fleeting, line) })
+		for _, m := range []map[string]string{o.Jobs[i].History, o.Jobs[i].Startd} {
+			maps.DeleteFunc(m, func(key, _ string) bool { return anyOf(fleeting, key) })
 		}
-		for _, m := range []map[string]string{o.Files, o.Seen, o.Tools, o.Notes} {
-			maps.DeleteFunc(m, func(key, _ string) bool { return matches(name, key) })
-		}
-		maps.DeleteFunc(o.Waits, func(key string, _ Waited) bool { return matches(name, key) })
+	}
+	for _, m := range []map[string]string{o.Files, o.Seen, o.Tools, o.Notes} {
+		maps.DeleteFunc(m, func(key, _ string) bool { return anyOf(fleeting, key) })
 	}
 }
 
