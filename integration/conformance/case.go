@@ -41,7 +41,7 @@ type Case struct {
 	// Patience is the longest time that the case may take; 0 means [Patience].
 	Patience time.Duration
 	// OnRequest says that the case takes long, or shows in another way what others
-	// show: a run without the flag -all has it only when its turn comes. See [Turn].
+	// show: a run without the flag -all has it only when its turn comes. See package turn.
 	OnRequest bool
 }
 

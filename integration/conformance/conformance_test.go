@@ -13,6 +13,7 @@ import (
 
 	"podstarter/classads"
 	"podstarter/integration/harness"
+	"podstarter/integration/turn"
 )
 
 var update = flag.Bool("update", false, "write the generated parts of docs/admin/differences.md and docs/developer/differences-by-attribute.md")
@@ -103,23 +104,23 @@ func TestCasesOnRequestRunInTurn(t *testing.T) {
 		}
 		return all
 	}
-	long, longer := turnOf("long"), turnOf("longer")
+	long, longer := turn.Of("long"), turn.Of("longer")
 	if long == longer {
 		t.Fatal("the cases of this test have the same turn; name one otherwise")
 	}
 	for _, tc := range []struct {
 		pattern           string
-		turn              Turn
+		turn              turn.Turn
 		ran, inTurn, left []string
 		wrong             string
 	}{
 		{pattern: "", ran: []string{"short"}, left: []string{"long", "longer"}},
-		{pattern: "", turn: EveryTurn, ran: []string{"short", "long", "longer"}, inTurn: []string{"long", "longer"}},
+		{pattern: "", turn: turn.All, ran: []string{"short", "long", "longer"}, inTurn: []string{"long", "longer"}},
 		{pattern: "", turn: long, ran: []string{"short", "long"}, inTurn: []string{"long"}, left: []string{"longer"}},
 		{pattern: "one/", turn: longer, ran: []string{"short"}, left: []string{"long"}},
 		{pattern: "two/", turn: long, left: []string{"longer"}, wrong: "run them with -all"},
 		{pattern: "^longer$", turn: longer, ran: []string{"longer"}, inTurn: []string{"longer"}},
-		{pattern: "^old$", turn: EveryTurn, wrong: "no case's name matches"},
+		{pattern: "^old$", turn: turn.All, wrong: "no case's name matches"},
 	} {
 		p, err := Pick(subjects, Newest, regexp.MustCompile(tc.pattern), tc.turn)
 		if (err != nil) != (tc.wrong != "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
@@ -135,40 +136,19 @@ func TestCasesOnRequestRunInTurn(t *testing.T) {
 	}
 }
 
-// TestTurnsHaveAllCases: each case on request has a turn, no turn has many more than
-// others, and runs a few hours apart come to each.
-func TestTurnsHaveAllCases(t *testing.T) {
-	count, all := map[Turn]int{}, 0
+// TestTurnsShareTheCases: each case on request has a turn, and no turn has many more
+// than others.
+func TestTurnsShareTheCases(t *testing.T) {
+	count, all := map[turn.Turn]int{}, 0
 	for _, c := range Cases() {
 		if c.OnRequest {
-			count[turnOf(c.Name)]++
+			count[turn.Of(c.Name)]++
 			all++
 		}
 	}
-	for turn := Turn(1); turn <= Turns; turn++ {
-		if n := count[turn]; n == 0 || n > 3*all/Turns {
-			t.Errorf("turn %s has %d of %d cases", turn, n, all)
-		}
-	}
-	now := time.Date(2026, 11, 1, 12, 30, 0, 0, time.UTC)
-	for hours := 1; hours < Turns; hours++ {
-		seen := map[Turn]bool{}
-		for i := range Turns {
-			seen[TurnAt(now.Add(time.Duration(i*hours)*time.Hour))] = true
-		}
-		if len(seen) != Turns {
-			t.Errorf("runs %d hours apart have %d of %d turns", hours, len(seen), Turns)
-		}
-	}
-	for text, want := range map[string]Turn{"": TurnAt(now), "none": 0, "all": EveryTurn, "1/7": 1, "7/7": 7} {
-		got, err := ParseTurn(text, now)
-		if err != nil || got != want || text != "" && got.String() != text {
-			t.Errorf("turn %q: %s, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"0/7", "8/7", "3", "3/8", "x", "3/7x", "-1"} {
-		if got, err := ParseTurn(text, now); err == nil {
-			t.Errorf("turn %q: %s, want an error", text, got)
+	for part := turn.Turn(1); part <= turn.Parts; part++ {
+		if n := count[part]; n == 0 || n > 3*all/turn.Parts {
+			t.Errorf("turn %s has %d of %d cases", part, n, all)
 		}
 	}
 }

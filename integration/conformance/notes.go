@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"podstarter/integration/harness"
+	"podstarter/integration/turn"
 )
 
 // FirstFailures is the environment variable with the file for cases that failed
@@ -32,8 +33,8 @@ func noteFirst(path, where, name string, wrong []string) error {
 }
 
 // noteTurn appends to the file, if there is one, which cases run in turn.
-func noteTurn(path, where string, turn Turn, p Picked) error {
-	text := fmt.Sprintf("conformance, HTCondor %s, turn %s: %d ran", where, turn, len(p.InTurn))
+func noteTurn(path, where string, t turn.Turn, p Picked) error {
+	text := fmt.Sprintf("conformance, HTCondor %s, turn %s: %d ran", where, t, len(p.InTurn))
 	if len(p.InTurn) > 0 {
 		text += " (" + strings.Join(p.InTurn, ", ") + ")"
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"podstarter/integration/turn"
 )
 
 // The generated parts of docs/admin/differences.md and
@@ -48,7 +50,7 @@ func Tables(subjects []Subject, rules []Rule) string {
 	}
 	left(&b, subjects)
 	fmt.Fprintf(&b, "## The cases\n\n`make test` runs them. Those with \"in turn\" beneath their name take long, or show in another way what others show:\n"+
-		"each run has a part of them, which changes by the hour, and says at its end which. There are %d parts. This command runs all:\n\n    %s\n", Turns, allCommand)
+		"each run has a part of them, which changes by the hour, and says at its end which. There are %d parts. This command runs all:\n\n    %s\n", turn.Parts, allCommand)
 	for _, s := range subjects {
 		if len(s.Cases) == 0 {
 			continue

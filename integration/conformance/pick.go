@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"podstarter/integration/harness"
+	"podstarter/integration/turn"
 )
 
 // Picked says which cases run and which do not.
@@ -19,14 +20,14 @@ type Picked struct {
 // Pick chooses from the cases for such a pool: those whose name, or SUBJECT/NAME,
 // the pattern matches, and of the cases on request those whose turn it is. It
 // returns an error if no case is left.
-func Pick(subjects []Subject, v harness.Versions, pattern *regexp.Regexp, turn Turn) (Picked, error) {
+func Pick(subjects []Subject, v harness.Versions, pattern *regexp.Regexp, t turn.Turn) (Picked, error) {
 	var p Picked
 	for _, s := range subjects {
 		for _, c := range s.Cases {
 			if !c.For(v) || !pattern.MatchString(c.Name) && !pattern.MatchString(s.Name+"/"+c.Name) {
 				continue
 			}
-			if c.OnRequest && !turn.has(c.Name) {
+			if c.OnRequest && !t.Has(c.Name) {
 				p.Left = append(p.Left, c.Name)
 				continue
 			}

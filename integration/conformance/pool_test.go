@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"podstarter/integration/harness"
+	"podstarter/integration/turn"
 )
 
 var (
@@ -52,20 +53,20 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn, err := ParseTurn(*turnFlag, time.Now())
+	part, err := turn.Parse(*turnFlag, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if *allFlag {
-		turn = EveryTurn
+		part = turn.All
 	}
-	picked, err := Pick(Subjects(), pool.Versions, pattern, turn)
+	picked, err := Pick(Subjects(), pool.Versions, pattern, part)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d cases, %d of them because it is turn %s; %d others only with -all: %s",
-		len(picked.Cases), len(picked.InTurn), turn, len(picked.Left), strings.Join(picked.Left, ", "))
-	if err := noteTurn(os.Getenv(InTurn), pool.Versions.String(), turn, picked); err != nil {
+		len(picked.Cases), len(picked.InTurn), part, len(picked.Left), strings.Join(picked.Left, ", "))
+	if err := noteTurn(os.Getenv(InTurn), pool.Versions.String(), part, picked); err != nil {
 		t.Fatal(err)
 	}
 	if !pool.HasStock() {
