@@ -10,7 +10,7 @@
 //	integration/.state/bin/pool up --stock --slots 4 --partitionable=false
 //	go -C integration test -tags pool -count=1 -v ./daemonfaults
 //
-// integration/run-tests leaves out those in which a startd or a whole pilot is
-// killed, or a starter hangs: they take half a minute and more each, in which
+// integration/run-tests has those in which a startd or a whole pilot is killed, or a
+// starter hangs, in turn only: they take half a minute and more each, in which
 // HTCondor waits.
 package daemonfaults

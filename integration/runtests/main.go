@@ -1,7 +1,8 @@
-// Runtests runs all tests on real clusters and pools, in three lanes at once, since most
-// of the time is spent waiting for one or the other daemon. lanes.go says which.
+// Runtests runs all tests on real clusters and pools, in lanes at once, since most of the
+// time is spent waiting for one or the other daemon. lanes.go says which, rounds.go what
+// does not run each time.
 //
-// `integration/run-tests -lane guest` runs only that lane. With other arguments, as in
+// `integration/run-tests -lane guest` runs only that lane, `-lane rounds` all rounds. With other arguments, as in
 // `integration/run-tests -run TestVacate -v`, it runs only the tests of e2e/ with HTCondor 25.14.
 //
 // A lane whose pool does not come up ends there. The last lines say how long each step
@@ -25,6 +26,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -55,15 +57,20 @@ func run(ctx context.Context, args []string) (bool, error) {
 	for _, n := range notes {
 		defer n.remove()
 	}
-	lanes, err := chosen(root, args)
+	rows, err := chosen(root, args, time.Now())
 	if err != nil {
 		return false, err
 	}
 	var all sync.WaitGroup
-	for _, l := range lanes {
-		all.Go(func() { l.run(ctx) })
+	for _, row := range rows {
+		all.Go(func() {
+			for _, l := range row {
+				l.run(ctx)
+			}
+		})
 	}
 	all.Wait()
+	lanes := slices.Concat(rows...)
 	for _, l := range lanes {
 		l.printTimes(os.Stdout)
 	}
@@ -92,13 +99,14 @@ func run(ctx context.Context, args []string) (bool, error) {
 	return passed, nil
 }
 
-// chosen are the lanes to run: all, or one by its name, or one with the tests of e2e/ that the arguments choose.
-func chosen(root string, args []string) ([]*lane, error) {
+// chosen are the lanes to run, at once but for those of a row, of which each follows the
+// one before: all, or one by its name, or one with the tests of e2e/ that the arguments choose.
+func chosen(root string, args []string, now time.Time) ([][]*lane, error) {
 	pool := filepath.Join(root, "integration", ".state", "bin", "pool")
 	first := &lane{name: "first", out: os.Stdout, errs: os.Stderr}
 	if len(args) > 0 && args[0] != "-lane" {
 		first.steps = someTests(pool, args)
-		return []*lane{first}, nil
+		return [][]*lane{{first}}, nil
 	}
 	first.steps = firstLane(pool)
 	state := func(name string) string { return filepath.Join(root, "integration", name) }
@@ -107,15 +115,20 @@ func chosen(root string, args []string) ([]*lane, error) {
 	guest.subject = "cgroup v2, and the container runtime of a guest"
 	remove := guest.after
 	guest.after = func() []step { return append(guest.console(state(".state3")), remove()...) }
-	all := []*lane{first, second, guest}
+	rounds := besideFirst("rounds", pool, state(".state4"), nil)
 	if len(args) == 0 {
-		return all, nil
+		var err error
+		rounds.steps, err = roundAt(now, pool)
+		// The two shortest share a row.
+		return [][]*lane{{first}, {second}, {rounds, guest}}, err
 	}
-	all = slices.DeleteFunc(all, func(l *lane) bool { return len(args) != 2 || l.name != args[1] })
-	if len(all) == 0 {
-		return nil, fmt.Errorf("there is no lane %q; name first, second or guest", strings.Join(args[1:], " "))
+	rounds.steps = slices.Concat(steps(roundsOf(pool))...)
+	for _, l := range []*lane{first, second, guest, rounds} {
+		if len(args) == 2 && l.name == args[1] {
+			return [][]*lane{{l}}, nil
+		}
 	}
-	return all, nil
+	return nil, fmt.Errorf("there is no lane %q; name first, second, guest or rounds", strings.Join(args[1:], " "))
 }
 
 // besideFirst is a lane whose pool has a state directory of its own, and is removed in the end.

@@ -6,6 +6,9 @@ import (
 	"os"
 )
 
+// inTurn is the variable with the file for what runs in turn.
+const inTurn = "PODSTARTER_IN_TURN"
+
 // A noted is something that the suites write to a file while they run, and that the end
 // of the run shows: the Go command hides the output of tests that pass.
 type noted struct {
@@ -17,8 +20,7 @@ type noted struct {
 // newNotes makes the files, and puts their names into the environment.
 func newNotes() ([]*noted, error) {
 	all := []*noted{
-		{variable: "PODSTARTER_IN_TURN",
-			none: "No tests ran in turn.", title: "Cases that run in turn, not each time:"},
+		{variable: inTurn, none: "Nothing runs in turn here.", title: "In turn, not each time:"},
 		{variable: "PODSTARTER_FIRST_FAILURES",
 			none: "No case was tried again.", title: "Failed at first, and passed when tried again:"},
 	}
