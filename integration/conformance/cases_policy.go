@@ -45,7 +45,7 @@ var policyCases = []Case{
 		Submit: "hold = True\narguments = out=hello\noutput = out",
 		Steps:  []Step{Tool("condor_release"), Ends()}},
 	{Name: "hold-release", Shows: "held while it runs, released, and run again",
-		Submit: "arguments = resume=kept:0 file=kept:1 ready forever\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\noutput = out\njob_max_vacate_time = 1",
+		Submit: "arguments = resume=kept:0 file=kept:1 ready forever\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\noutput = out",
 		Steps:  []Step{Ready(), Tool("condor_hold", "-reason", "to look at it", "-subcode", "12", "<job>"), Event(harness.EventHeld, 1), Gone(), Tool("condor_release"), Executes(2)}},
 	{Name: "remove-cluster", Shows: "a cluster of two jobs removed while both run",
 		Submit: "arguments = trap=caught:0 ready forever\noutput = out", Count: 2,

@@ -289,7 +289,7 @@ func TestDifferencesAreFoundAndJudged(t *testing.T) {
 }
 
 func TestWaitsAreCompared(t *testing.T) {
-	const grace = lateGrace
+	const grace = 10 * time.Second
 	for name, tc := range map[string]struct {
 		stock, ours Waited
 		want        string // of both; nothing if there is no difference
@@ -305,7 +305,7 @@ func TestWaitsAreCompared(t *testing.T) {
 		"both too soon":            {Waited{time.Second, 5 * time.Second}, Waited{time.Second, 5 * time.Second}, "too soon: before 5s have passed, too soon: before 5s have passed"},
 	} {
 		got := ""
-		for _, d := range Waits("plain", map[string]Waited{"step": tc.stock}, map[string]Waited{"step": tc.ours}) {
+		for _, d := range Waits("plain", map[string]Waited{"step": tc.stock}, map[string]Waited{"step": tc.ours}, grace) {
 			got += d.Stock + ", " + d.Ours
 		}
 		if got != tc.want {

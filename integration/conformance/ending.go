@@ -3,9 +3,13 @@ package conformance
 import (
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Ending is what became of a case's jobs, in the words of endings/: a line with
@@ -34,6 +38,7 @@ var course = map[string]string{
 	"023": "reconnected",
 	"024": "not reconnected",
 	"028": "", // job ad information, which a user asks for
+	"033": "attribute changed",
 	"040": "",
 }
 
@@ -60,10 +65,49 @@ func (o Observation) Ending() Ending {
 	if len(o.Jobs) == 1 {
 		found[0] = strings.TrimPrefix(found[0], "job 0: ")
 	}
+	return append(found, o.back()...)
+}
+
+// few is how many new files of a directory an ending names.
+const few = 12
+
+// back are the files that came back, or have changed, in order. Of a directory with
+// many it is their number, and of one with some the directory is not named.
+func (o Observation) back() []string {
+	var names []string
+	in := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(o.Files)) {
-		found = append(found, "back: "+back(name, o.Files[name]))
+		_, content, _ := strings.Cut(o.Files[name], " ")
+		if sent, ok := o.Sent[name]; ok && sent == content {
+			continue
+		}
+		names = append(names, name)
+		in[path.Dir(name)]++
 	}
-	return found
+	var lines []string
+	told := map[string]bool{}
+	for _, name := range names {
+		dir := path.Dir(name)
+		switch {
+		case strings.HasPrefix(o.Files[name], "d") && o.holds(name):
+		case in[dir] <= few:
+			lines = append(lines, "back: "+back(name, o.Files[name]))
+		case !told[dir]:
+			told[dir] = true
+			lines = append(lines, fmt.Sprintf("back: %s/ with %d files", dir, in[dir]))
+		}
+	}
+	return lines
+}
+
+// holds reports whether something is in the directory.
+func (o Observation) holds(dir string) bool {
+	for name := range o.Files {
+		if strings.HasPrefix(name, dir+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // course is the job's events in order, as one line.
@@ -113,6 +157,9 @@ const short = 60
 // value is that of [files].
 func back(name, value string) string {
 	mode, content, _ := strings.Cut(value, " ")
+	if strings.ContainsFunc(name, func(c rune) bool { return c == utf8.RuneError || !unicode.IsPrint(c) }) || strings.TrimSpace(name) != name {
+		name = strconv.Quote(name)
+	}
 	switch {
 	case strings.HasPrefix(mode, "d"):
 		return name + "/"

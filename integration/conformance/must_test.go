@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,10 +18,18 @@ func TestEndingTellsWhatBecameOfTheJobs(t *testing.T) {
 	}}
 	killed := Record{Events: []string{"000 Job submitted", "001 Job executing", "005 Job terminated.", "005   (0) Abnormal termination (signal 9)"}}
 	held := Record{Events: []string{"000 Job submitted", "012 Job was held.", "012   Transfer failed", "012   Code 12 Subcode 2", "099 Something new"}}
+	many := map[string]string{"out": `-rw-r--r-- ""`, "d": "drwxr-xr-x", "e": "drwxr-xr-x"}
+	for i := range few + 1 {
+		many[fmt.Sprintf("d/%d", i)] = `-rw-r--r-- ""`
+	}
 	for name, tc := range map[string]struct {
 		o    Observation
 		want Ending
 	}{
+		"many files": {Observation{Jobs: []Record{ran}, Files: many}, Ending{"submitted, executing, exit code 7", "back: d/ with 13 files", "back: e/", `back: out ""`}},
+		"what was there": {Observation{Jobs: []Record{ran}, Sent: map[string]string{"in": `"1"`, "changed": `"1"`},
+			Files: map[string]string{"in": `-rw-r--r-- "1"`, "changed": `-rw-r--r-- "2"`, "odd\n": "-rw-r--r--"}},
+			Ending{"submitted, executing, exit code 7", `back: changed "2"`, `back: "odd\n"`}},
 		"one job": {Observation{Jobs: []Record{ran}, Files: map[string]string{
 			"out": `-rw-r--r-- "hello\n"`, "dir": "drwxr-xr-x", "link": "Lrwxrwxrwx to out", "big": "-rw-r--r-- 5000 bytes, abc",
 			"text": `-rw-r--r-- "` + strings.Repeat("x", short) + `"`, "facts": "-rw-r--r--",

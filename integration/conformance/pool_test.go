@@ -27,6 +27,7 @@ var (
 	allFlag    = flag.Bool("all", false, "run all cases on request too, as -turn all does")
 	turnFlag   = flag.String("turn", "", "part of the cases on request that runs too, as 3/7, or none or all; empty for a part that changes by the hour")
 	recordFlag = flag.Bool("record", false, "write what becomes of the cases to endings/, in place of what must become of them; read it before you commit it")
+	worldFlag  = flag.String("world", "", "what is otherwise than in an ordinary run: see worlds.go")
 	foundFlag  = flag.String("found", "", "file to which all differences are appended, listed or not, each as a line of JSON")
 	atOnceFlag = flag.Int("at-once", 0, "cases that are under way at the same time; 0 for twice as many as each side has slots")
 )
@@ -80,12 +81,16 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	world, err := WorldNamed(*worldFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
 	musts, err := Musts()
 	if err != nil {
 		t.Fatal(err)
 	}
 	of := &court{
-		pool: pool, probe: probe, musts: musts,
+		pool: pool, world: world, probe: probe, musts: musts,
 		rules: slices.DeleteFunc(rules, func(r Rule) bool { return !r.For(pool.Versions) }),
 	}
 	if *recordFlag {
@@ -97,7 +102,7 @@ func TestConformance(t *testing.T) {
 	}
 	setup, cancel := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("setting up took longer than a minute"))
 	defer cancel()
-	remove, err := Install(setup, pool, Subjects())
+	remove, err := Install(setup, pool, Subjects(), world)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,6 +167,7 @@ const secondTries = 8
 // A court judges cases in one pool.
 type court struct {
 	pool  *harness.Pool
+	world World
 	probe harness.File
 	rules []Rule
 	musts []Must
@@ -201,7 +207,7 @@ func (of *court) judge(t *testing.T, c Case, rooms *share) {
 // try runs a case on both sides and says what is wrong.
 func (of *court) try(t *testing.T, c Case) (wrong []string) {
 	began := time.Now()
-	stock, ours, err := Both(t.Context(), of.pool, c, of.probe)
+	stock, ours, err := Both(t.Context(), of.pool, of.world, c, of.probe)
 	t.Logf("took %s", time.Since(began).Round(100*time.Millisecond))
 	if err != nil {
 		return []string{err.Error()}
@@ -211,7 +217,7 @@ func (of *court) try(t *testing.T, c Case) (wrong []string) {
 	} else if err := Unmet(of.musts, c.Name, of.pool.Versions, stock.Ending(), ours.Ending()); err != nil {
 		wrong = append(wrong, err.Error())
 	}
-	found := Compare(c.Name, stock, ours)
+	found := Compare(c.Name, stock, ours, of.world.Grace)
 	if err := noteFound(*foundFlag, of.pool.Versions, c, found, stock.Waits, ours.Waits); err != nil {
 		t.Error(err)
 	}

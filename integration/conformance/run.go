@@ -34,6 +34,7 @@ type Observation struct {
 	// The rest, by name: what came back, what the job saw, what tools said, what
 	// steps noted.
 	Files, Seen, Tools, Notes map[string]string
+	Sent                      map[string]string // contents of files of the submit directory before the job
 	Waits                     map[string]Waited // of steps
 }
 
@@ -138,6 +139,12 @@ func (r *Run) gather(ctx context.Context) error {
 	if r.found.Files, err = files(r.Jobs, r.Case.Facts); err != nil {
 		return err
 	}
+	r.found.Sent = map[string]string{}
+	for _, f := range r.Case.Files {
+		if f.Sparse == 0 {
+			r.found.Sent[words(f.Name, r.Job())] = content(f.Content, r.Job())
+		}
+	}
 	if r.Case.Facts {
 		f, err := r.Job().Facts("out")
 		if err != nil {
@@ -163,11 +170,12 @@ func (o *Observation) drop(fleeting []Chance) {
 }
 
 // Both runs a case on both sides at the same time and returns what was observed.
-func Both(ctx context.Context, pool *harness.Pool, c Case, probe harness.File) (stock, ours Observation, err error) {
+func Both(ctx context.Context, pool *harness.Pool, world World, c Case, probe harness.File) (stock, ours Observation, err error) {
 	patience := c.Patience
 	if patience == 0 {
 		patience = Patience
 	}
+	patience *= time.Duration(world.Patience)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the case took longer than %s", patience))
 	defer cancel()
 	type side struct {
@@ -219,8 +227,9 @@ func (r *Run) describe() string {
 	return b.String()
 }
 
-// Compare lists the differences between two observations of a case.
-func Compare(name string, stock, ours Observation) []Difference {
+// Compare lists the differences between two observations of a case. One side may wait
+// so much longer than the other for claims.
+func Compare(name string, stock, ours Observation, grace time.Duration) []Difference {
 	var found []Difference
 	for i := range min(len(stock.Jobs), len(ours.Jobs)) {
 		a, b := stock.Jobs[i], ours.Jobs[i]
@@ -238,7 +247,7 @@ func Compare(name string, stock, ours Observation) []Difference {
 		Values(name, InSeen, stock.Seen, ours.Seen),
 		Values(name, InTools, stock.Tools, ours.Tools),
 		Values(name, InNotes, stock.Notes, ours.Notes),
-		Waits(name, stock.Waits, ours.Waits))
+		Waits(name, stock.Waits, ours.Waits, grace))
 }
 
 // slotLine is where an execute event tells the slot, scratchLine the sandbox.

@@ -47,9 +47,9 @@ func places(pool *harness.Pool) []place {
 }
 
 // Install puts the setups of all subjects into force, in both execution points and
-// on the submit side, and waits until startds and schedd have read them. The
-// returned function removes them.
-func Install(ctx context.Context, pool *harness.Pool, subjects []Subject) (remove func(context.Context) error, err error) {
+// on the submit side, with what the world changes, and waits until startds and schedd
+// have read them. The returned function removes them.
+func Install(ctx context.Context, pool *harness.Pool, subjects []Subject, world World) (remove func(context.Context) error, err error) {
 	web, err := pool.Web()
 	if err != nil {
 		return nil, err
@@ -81,7 +81,9 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject) (remov
 			}
 		}
 		if p.name == "submit" {
-			lines = strings.TrimPrefix(lines, common)
+			lines = strings.TrimPrefix(lines, common) + world.Submit
+		} else {
+			lines += world.Execute
 		}
 		if err := p.install(ctx, lines, files, open); err != nil {
 			return nil, fmt.Errorf("setting up the %s side: %w", p.name, err)

@@ -15,8 +15,9 @@ import (
 // disk is a file system with little room.
 type disk struct {
 	words string
-	// make makes it, and returns a script that mounts it over the directory $0.
-	make func(context.Context) (mount string, remove func(), err error)
+	// make makes it, with programs of HTCondor's image, in which the process runs. It
+	// returns a script that mounts it over the directory $0.
+	make func(ctx context.Context, pid int) (mount string, remove func(), err error)
 }
 
 // mountOver are the mount options of a disk, so that the directory keeps its owner.
@@ -26,29 +27,35 @@ func mountOver(mount string) string {
 
 // smallDisk has room for so many bytes.
 func smallDisk(size int64) disk {
-	return disk{"a small disk", func(context.Context) (string, func(), error) {
+	return disk{"a small disk", func(context.Context, int) (string, func(), error) {
 		return mountOver(fmt.Sprintf("mount -t tmpfs -o size=%d small", size)), func() {}, nil
 	}}
 }
 
 // quotaDisk has room, but each user may use only so many bytes. Of the file systems with
-// quotas, btrfs is the one that needs only its own programs (Debian's btrfs-progs).
+// quotas, btrfs is the one that needs only its own programs (Debian's btrfs-progs), which
+// the image has.
 func quotaDisk(size int64) disk {
 	const script = `set -e; exec 3>&1 >&2
+root=/proc/$1/root
+from_image() {
+	program=$1; shift
+	"$root/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" "$root/usr/bin/$program" "$@"
+}
 device= dir=$(mktemp -d)
 trap 'code=$?; [ $code = 0 ] || { umount "$dir/at"; losetup -d "$device"; rm -rf "$dir"; }; exit $code' EXIT
 truncate -s 256M "$dir/image"
-mkfs.btrfs -q "$dir/image"
+from_image mkfs.btrfs -q "$dir/image"
 mkdir "$dir/at"
 device=$(losetup --find --show "$dir/image")
 mount "$device" "$dir/at"
-btrfs -q subvolume create "$dir/at/small"
-btrfs quota enable "$dir/at"
-btrfs qgroup limit "$0" "$dir/at/small"
+from_image btrfs -q subvolume create "$dir/at/small"
+from_image btrfs quota enable "$dir/at"
+from_image btrfs qgroup limit "$0" "$dir/at/small"
 umount "$dir/at"
 echo "$dir" "$device" "$(stat -c %Lr "$device")" >&3`
-	return disk{"a disk with quotas", func(ctx context.Context) (string, func(), error) {
-		out, err := exec.CommandContext(ctx, "sh", "-c", script, strconv.FormatInt(size, 10)).Output()
+	return disk{"a disk with quotas", func(ctx context.Context, pid int) (string, func(), error) {
+		out, err := exec.CommandContext(ctx, "sh", "-c", script, strconv.FormatInt(size, 10), strconv.Itoa(pid)).Output()
 		var dir, device, minor string
 		if err == nil {
 			_, err = fmt.Sscan(string(out), &dir, &device, &minor)
@@ -58,7 +65,7 @@ echo "$dir" "$device" "$(stat -c %Lr "$device")" >&3`
 			if errors.As(err, &failed) {
 				err = fmt.Errorf("%w: %s", err, failed.Stderr)
 			}
-			return "", nil, fmt.Errorf("making a disk with quotas, which needs Debian's btrfs-progs and a loop device: %w", err)
+			return "", nil, fmt.Errorf("making a disk with quotas, which needs a loop device, and btrfs in the kernel: %w", err)
 		}
 		remove := func() {
 			_ = exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", `losetup -d "$0"; rm -r "$1"`, device, dir).Run()
@@ -94,7 +101,7 @@ func onSmallDirectory(small disk, name string, waited Step) Step {
 			return err
 		}
 		dir := filepath.Join(r.Pool.User.Home, below, name)
-		mount, remove, err := small.make(ctx)
+		mount, remove, err := small.make(ctx, schedd.PID)
 		if err != nil {
 			return err
 		}
@@ -129,7 +136,7 @@ until condor_reconfig -startd >/dev/null && disks=$(condor_status -direct "$host
 		if err != nil {
 			return err
 		}
-		mount, remove, err := small.make(ctx)
+		mount, remove, err := small.make(ctx, startd.PID)
 		if err != nil {
 			return err
 		}

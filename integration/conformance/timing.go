@@ -13,13 +13,10 @@ type Waited struct {
 	Took, About time.Duration
 }
 
-// How much longer one side may wait than the other, beyond the time that the step
-// expects, before it counts as late: a ratio, and what a claim may have to wait for
-// the next negotiation, and a job for the claim of another case.
-const (
-	lateRatio = 3
-	lateGrace = 10 * time.Second
-)
+// lateRatio is how many times as long one side may wait than the other, beyond the time
+// that the step expects, before it counts as late. A claim may have to wait for the next
+// negotiation besides, and a job for the claim of another case: [World.Grace].
+const lateRatio = 3
 
 // What is said of a wait.
 const (
@@ -29,11 +26,11 @@ const (
 
 // judged says what a wait is beside that of the other side. Only too early is judged by
 // the clock, since no load makes time pass faster.
-func (w Waited) judged(other Waited) string {
+func (w Waited) judged(other Waited, grace time.Duration) string {
 	switch {
 	case w.Took < w.About*3/4:
 		return fmt.Sprintf("too soon: before %s have passed", w.About)
-	case w.Took-w.About > lateRatio*max(0, other.Took-other.About)+lateGrace:
+	case w.Took-w.About > lateRatio*max(0, other.Took-other.About)+grace:
 		return isLate
 	}
 	return inTime
@@ -41,10 +38,10 @@ func (w Waited) judged(other Waited) string {
 
 // Waits compares how long the steps have waited. A side that did not wait long enough
 // is a difference even if the other did neither.
-func Waits(name string, stock, ours map[string]Waited) []Difference {
+func Waits(name string, stock, ours map[string]Waited, grace time.Duration) []Difference {
 	var found []Difference
 	for _, step := range slices.Sorted(maps.Keys(ours)) {
-		d := Difference{Case: name, In: InTiming, Name: step, Stock: stock[step].judged(ours[step]), Ours: ours[step].judged(stock[step])}
+		d := Difference{Case: name, In: InTiming, Name: step, Stock: stock[step].judged(ours[step], grace), Ours: ours[step].judged(stock[step], grace)}
 		if d.Stock != inTime || d.Ours != inTime {
 			found = append(found, d)
 		}

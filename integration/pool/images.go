@@ -35,7 +35,7 @@ var condorRoots = map[string]debian.RootFS{
 
 func condorRoot(suite string) debian.RootFS {
 	return debian.RootFS{
-		Suite: suite, Variant: "minbase", Packages: []string{"condor", "procps", "openssh-client", "openssh-server", "python3"},
+		Suite: suite, Variant: "minbase", Packages: []string{"condor", "procps", "openssh-client", "openssh-server", "python3", "btrfs-progs"}, // btrfs for disks with quotas
 		Customize: []string{
 			// The user who submits, and those that the stock starter runs jobs as: the ids are the payload's.
 			`chroot "$1" useradd --uid 1000 --create-home --shell /bin/bash ` + submitUser,
