@@ -92,6 +92,13 @@ var wrapperMutants = []mutant{
 		Tests: agentTests("TestStdio"),
 	},
 	{
+		Name:  "a rehearsal opens FIFOs",
+		File:  "wrapper/agent/launch.go",
+		Old:   `case s.Rehearse && isFIFO(f.path):`,
+		New:   `case s.Rehearse && isFIFO(f.path) && false:`,
+		Tests: agentTests("TestRehearsalLeavesFIFOs"),
+	},
+	{
 		Name:  "the exit record follows links",
 		File:  "internal/atomicfile/atomicfile.go",
 		Old:   `unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC`,

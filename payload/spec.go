@@ -93,6 +93,9 @@ type Spec struct {
 	// Passed names standard files ("stdin", "stdout", "stderr") that come as open files with
 	// the request, in this order; the wrapper opens nothing for them; see [Client.Start].
 	Passed []string
+	// Rehearse has the launcher open the standard files, FIFOs excepted, and then exit with 0:
+	// nothing is executed. Not with Program, Capture or Passed.
+	Rehearse bool
 	// Nice is added to the wrapper's nice value.
 	Nice int
 	// CPUs are the numbers of the CPUs that the process may run on (sched_setaffinity(2));

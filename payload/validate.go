@@ -68,6 +68,8 @@ func (s *Spec) Validate() error {
 		return fmt.Errorf("only a program that comes with the request can run as container-root")
 	case s.AsRoot && (s.Stdin != "" || s.Stdout != "" || s.Stderr != "" || s.ImageEnv || len(s.Groups)+len(s.Passed) > 0):
 		return fmt.Errorf("a program that runs as container-root takes no files, no groups and no environment of the image")
+	case s.Rehearse && (len(s.Program) > 0 || s.Capture != 0 || len(s.Passed) > 0):
+		return fmt.Errorf("a rehearsal takes no program, no open files, and keeps no output")
 	case s.Capture < 0 || s.Capture > MaxCapture:
 		return fmt.Errorf("the number of output bytes to keep, %d, is not between 0 and %d", s.Capture, MaxCapture)
 	case s.Capture > 0 && (s.Stdout != "" || s.Stderr != "" || len(s.Passed) > 0):

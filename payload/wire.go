@@ -179,6 +179,7 @@ type wireSpec struct {
 	Stderr     raw      `json:"stderr,omitempty"`
 	Append     bool     `json:"append,omitempty"`
 	Passed     []string `json:"passed,omitempty"`
+	Rehearse   bool     `json:"rehearse,omitempty"`
 	Nice       int      `json:"nice,omitempty"`
 	CPUs       []int    `json:"cpus,omitempty"`
 	MaxTasks   int      `json:"max_tasks,omitempty"`
@@ -193,7 +194,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Link: raw(s.Link), LinkTo: raw(s.LinkTo),
 		Program: s.Program, AsRoot: s.AsRoot, Capture: s.Capture, Umask: s.Umask,
 		Stdin: raw(s.Stdin), Stdout: raw(s.Stdout), Stderr: raw(s.Stderr),
-		Append: s.Append, Passed: s.Passed, Nice: s.Nice, CPUs: s.CPUs, MaxTasks: s.MaxTasks, Limits: s.Limits,
+		Append: s.Append, Passed: s.Passed, Rehearse: s.Rehearse, Nice: s.Nice, CPUs: s.CPUs, MaxTasks: s.MaxTasks, Limits: s.Limits,
 	})
 }
 
@@ -209,7 +210,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Link: string(w.Link), LinkTo: string(w.LinkTo),
 		Program: w.Program, AsRoot: w.AsRoot, Capture: w.Capture, Umask: w.Umask,
 		Stdin: string(w.Stdin), Stdout: string(w.Stdout), Stderr: string(w.Stderr),
-		Append: w.Append, Passed: w.Passed, Nice: w.Nice, CPUs: w.CPUs, MaxTasks: w.MaxTasks, Limits: w.Limits,
+		Append: w.Append, Passed: w.Passed, Rehearse: w.Rehearse, Nice: w.Nice, CPUs: w.CPUs, MaxTasks: w.MaxTasks, Limits: w.Limits,
 	}
 	return nil
 }

@@ -23,20 +23,29 @@ var fullSpec = Spec{
 }
 
 func TestRequestRoundTrip(t *testing.T) {
+	passed := fullSpec
+	passed.Stdout, passed.Passed = "", []string{Stdout}
+	for _, spec := range []*Spec{&passed, rehearsed()} {
+		want := Request{ID: 7, Op: OpStart, Spec: spec}
+		line, err := EncodeLine(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeRequest(bytes.TrimSuffix(line, []byte("\n")))
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%v %s", err, diff)
+		}
+		if err := got.Spec.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// rehearsed is a rehearsal of fullSpec.
+func rehearsed() *Spec {
 	spec := fullSpec
-	spec.Stdout, spec.Passed = "", []string{Stdout}
-	want := Request{ID: 7, Op: OpStart, Spec: &spec}
-	line, err := EncodeLine(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := DecodeRequest(bytes.TrimSuffix(line, []byte("\n")))
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v %s", err, diff)
-	}
-	if err := got.Spec.Validate(); err != nil {
-		t.Error(err)
-	}
+	spec.Rehearse = true
+	return &spec
 }
 
 func TestMessageRoundTrip(t *testing.T) {
@@ -124,6 +133,9 @@ func TestValidate(t *testing.T) {
 		"resource":          func(s *Spec) { s.Limits = []Limit{{"speed", 1, 1}} },
 		"limits":            func(s *Spec) { s.Limits = []Limit{{"core", 2, 1}} },
 		"many limits":       func(s *Spec) { s.Limits = make([]Limit, 65) },
+		"rehearsed program": func(s *Spec) { s.Rehearse, s.Program = true, []byte("#!") },
+		"rehearsed capture": func(s *Spec) { s.Rehearse, s.Stdout, s.Stderr, s.Capture = true, "", "", 1 },
+		"rehearsed files":   func(s *Spec) { s.Rehearse, s.Stdout, s.Passed = true, "", []string{Stdout} },
 	}
 	for name, spoil := range tests {
 		s := fullSpec
@@ -142,6 +154,10 @@ func TestValidate(t *testing.T) {
 func FuzzRequest(f *testing.F) {
 	line, err := EncodeLine(Request{ID: 1, Op: OpStart, Spec: &fullSpec})
 	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(line)
+	if line, err = EncodeLine(Request{ID: 1, Op: OpStart, Spec: rehearsed()}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(line)

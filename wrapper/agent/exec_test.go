@@ -284,6 +284,11 @@ func TestExecRefused(t *testing.T) {
 	if err := try(dir); !errors.As(err, &failure) || failure.Stage != payload.StageChdir {
 		t.Errorf("a missing directory: %v", err)
 	}
+	rehearsal := beside(s, "true")
+	rehearsal.Spec.Rehearse = true
+	if err := try(rehearsal); !errors.As(err, &failure) || failure.Stage != payload.StageSpec {
+		t.Errorf("a rehearsal: %v", err)
+	}
 	program := beside(s, "true")
 	program.Others = []payload.Attempt{{Args: []string{"x"}}}
 	if err := try(program); !errors.As(err, &failure) || failure.Stage != payload.StageSpec {

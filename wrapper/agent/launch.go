@@ -16,7 +16,7 @@ import (
 
 // launch runs the launcher, a process of its own between fork and execve, since Go cannot
 // run code between the two. It takes on the payload's properties step by step and then
-// executes the payload.
+// executes the payload, unless this is a rehearsal.
 //
 // Only this thread has the payload's credentials; execve(2) ends all others.
 func launch() int {
@@ -37,6 +37,10 @@ func launch() int {
 	if failure := prepare(&j); failure != nil {
 		r.failed(failure.stage, failure.path, errnoOf(failure.err), failure.detail)
 		return exitSetup
+	}
+	if s.Rehearse {
+		r.ready()
+		return 0
 	}
 	if j.Exec != nil {
 		unix.CloseOnExec(programFD)
@@ -160,6 +164,8 @@ func openStdio(s *payload.Spec) *stageError {
 		case f.name == payload.Stderr && f.path != "" && f.path == s.Stdout:
 			// One open file, so that neither overwrites the other.
 			err = unix.Dup3(unix.Stdout, unix.Stderr, 0)
+		case s.Rehearse && isFIFO(f.path):
+			// Its peer would see it come and go.
 		default:
 			err = openOnto(f.target, f.path, f.flags)
 		}
@@ -168,6 +174,11 @@ func openStdio(s *payload.Spec) *stageError {
 		}
 	}
 	return nil
+}
+
+func isFIFO(path string) bool {
+	var st unix.Stat_t
+	return unix.Stat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
 }
 
 const outputMode = 0o666 // less the umask, as condor_starter does it
