@@ -42,6 +42,13 @@ var activationMutants = []mutant{
 		Tests: activationTests(""),
 	},
 	{
+		Name:  "a job begins whose standard files cannot be opened",
+		File:  "starter/activation/start.go",
+		Old:   `a.job.Rehearse(ctx, a.work.container, spec); err != nil {`,
+		New:   `a.job.Rehearse(ctx, a.work.container, spec); err != nil && false {`,
+		Tests: activationTests("Rehearsal"),
+	},
+	{
 		Name:  "data that others write into the job's pipe counts as the job's",
 		File:  "starter/payloadrun/streams.go",
 		Old:   `unix.Read(int(fd), b[:min(len(b), p.left)])`,

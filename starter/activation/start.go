@@ -14,7 +14,7 @@ import (
 
 // start runs the job's program in the bound container. The shadow hears of it before it
 // happens, as it does from stock: if the program is not executable, an Execute event
-// precedes the hold.
+// precedes the hold, and if a standard file cannot be opened, none does.
 func (a *activation) start(ctx context.Context) error {
 	if err := a.clearUser(ctx); err != nil {
 		return err
@@ -33,8 +33,8 @@ func (a *activation) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.job.MissingInput(spec.Stdin, cmd); err != nil {
-		return err
+	if err := a.job.Rehearse(ctx, a.work.container, spec); err != nil {
+		return a.notStarted(ctx, err, cmd, under != "")
 	}
 	files, err := a.openStreams(ctx, &spec)
 	if err != nil {

@@ -1,13 +1,11 @@
 package payloadrun_test
 
 import (
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -246,23 +244,5 @@ func TestGiven(t *testing.T) {
 	run.Exit = &payload.Exit{WaitStatus: 7 << 8}
 	if around = j.Surroundings(); around.PIDs != nil || around.Ended == nil || around.Ended.ExitStatus() != 7 {
 		t.Errorf("after its end: %+v", around)
-	}
-}
-
-// TestMissingInput: a job whose standard input did not come does not begin. What else
-// may be wrong with it is the launcher's to tell.
-func TestMissingInput(t *testing.T) {
-	j := aJob(t, "", nil)
-	box := j.Sandbox.Scratch()
-	there := filepath.Join(box, "there")
-	must(t, os.WriteFile(there, nil, 0o600))
-	for _, path := range []string{"", there, "/no/such/file/elsewhere", filepath.Join(there, "below")} {
-		if err := j.MissingInput(path, job.Command{}); err != nil {
-			t.Errorf("%q: %v", path, err)
-		}
-	}
-	f := (*job.Failure)(nil)
-	if err := j.MissingInput(box+"/gone", job.Command{}); !errors.As(err, &f) || f.Code != shadow.HoldUnableToOpenInput || f.Subcode != int(syscall.ENOENT) {
-		t.Errorf("%v", err)
 	}
 }

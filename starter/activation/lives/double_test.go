@@ -23,6 +23,7 @@ type double struct {
 	// Of the wrapper:
 	exit                 func(*payload.Exit) // changes how the main process ended
 	start, signal, usage func()              // come before such a request
+	rehearsal            func()              // comes before a start that is only rehearsed
 	memory               *memcg.Files        // the container's control group
 }
 
@@ -83,7 +84,11 @@ func (w doubleWrapper) Wait(ctx context.Context) (payload.Exit, error) {
 }
 
 func (w doubleWrapper) Start(ctx context.Context, s payload.Spec, files ...*os.File) (payload.Started, error) {
-	before(w.double.start)
+	if s.Rehearse {
+		before(w.double.rehearsal)
+	} else {
+		before(w.double.start)
+	}
 	return w.Wrapper.Start(ctx, s, files...)
 }
 

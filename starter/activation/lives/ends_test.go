@@ -90,14 +90,6 @@ func TestEnds(t *testing.T) {
 			want: want{last: "job_exit 0 100", output: output("some words")},
 		},
 		{
-			name: "standard input that nobody brings", job: "In = \"words\"\nTransferIn = false", script: "cat",
-			want: want{last: "error 8/2", says: "standard input"},
-		},
-		{
-			name: "standard output in no directory", job: noTransfer + "Out = \"no/such/out\"",
-			want: want{last: "error 7/2", says: "standard output"},
-		},
-		{
 			name: "an environment that is none", job: `Environment = "a='b"`, script: "exit 0",
 			want: want{last: "error 6/0", says: "environment"},
 		},
