@@ -155,13 +155,20 @@ var momentsCases = []Case{
 		"+WantFTOnCheckpoint = True\n+SuccessCheckpointExitBySignal = True\n+SuccessCheckpointExitSignal = \"SIGUSR2\"\ntransfer_checkpoint_files = state"),
 	{Name: "stdin-missing", Shows: "standard input that cannot be transferred",
 		Submit: "arguments = out=hello\noutput = out\ninput = /no/such/input\ntransfer_input = False", Steps: []Step{Event(harness.EventHeld, 1)}, Stuck: true},
-	{Name: "stdout-nowhere", Shows: "standard output in a missing directory, without a transfer",
-		Submit: "arguments = out=hello\nexecutable = /bin/echo\ntransfer_executable = False\nshould_transfer_files = NO\nMY.FileSystemDomain = TARGET.FileSystemDomain\nremote_initialdir = /tmp\noutput = /no/such/directory/out",
-		Steps:  []Step{Event(harness.EventHeld, 1)}, Stuck: true},
+	unopened("stdout-nowhere", "standard output", "output = /no/such/directory/out"),
+	unopened("stderr-nowhere", "standard error", "output = /dev/null\nerror = /no/such/directory/err").onRequest(),
+	unopened("stdin-nowhere", "standard input", "+In = \"/no/such/directory/in\"\n+TransferIn = False").onRequest(), // condor_submit checks input
 	{Name: "common-files", Shows: "common files of the cluster's jobs",
 		Submit: "executable = job.sh\n+CommonInputFiles = \"shared\"\ntransfer_input_files = own\noutput = out", Fleeting: byChance("they name the cluster", "requestedcatalogids", "requestedcatalogs"), Files: []harness.File{
 			Script("job.sh", "cat own shared\n"), {Name: "own", Content: []byte("own\n")}, {Name: "shared", Content: []byte("shared\n")}}},
 	gpus(),
+}
+
+// unopened is a job one of whose standard files is in a missing directory.
+func unopened(name, file, submit string) Case {
+	return Case{Name: name, Shows: file + " in a missing directory, without a transfer", Steps: []Step{Event(harness.EventHeld, 1)}, Stuck: true,
+		Submit: "arguments = out=hello\nexecutable = /bin/echo\ntransfer_executable = False\nshould_transfer_files = NO\n" +
+			"MY.FileSystemDomain = TARGET.FileSystemDomain\nremote_initialdir = /tmp\n" + submit}
 }
 
 // heldGoing is a job that is held during the transfer of its output. The schedd

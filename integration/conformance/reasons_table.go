@@ -138,10 +138,6 @@ var Reasons = []Reason{
 		"Nothing; expect higher `RemoteUserCpu` for such jobs."},
 
 	// Records.
-	{"stdout-opened-later", Records,
-		"A job whose standard output cannot be opened shows event 001 (executing) before the same hold.",
-		"The job's user opens the file in the container, when the job starts.",
-		"Nothing."},
 	{"failed-transfer-noted", Records,
 		"After a failed transfer the event log has its end (040), and the ad has `TransferInFinished`, `TransferOutFinished` and statistics.",
 		"podstarter waits until the shadow has noted the end; a shadow that hears of the failure first writes nothing of it.",
