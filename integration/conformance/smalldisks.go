@@ -40,7 +40,7 @@ func quotaDisk(size int64) disk {
 root=/proc/$1/root
 from_image() {
 	program=$1; shift
-	"$root/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" "$root/usr/bin/$program" "$@"
+	"$root/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" "$(ls "$root"/usr/*bin/"$program")" "$@"
 }
 device= dir=$(mktemp -d)
 trap 'code=$?; [ $code = 0 ] || { umount "$dir/at"; losetup -d "$device"; rm -rf "$dir"; }; exit $code' EXIT
