@@ -93,7 +93,11 @@ func (res *Result) take(text []byte, class Class, files []File, unread error, ou
 			how, number = "signal", res.signal
 		}
 		res.errors.push("|Error: file transfer plugin %s exited (%s %d), no valid classads in output file %s", path, how, number, out)
-		res.code = SubcodeNothingSaid
+		// Input may come another time. Output is not tried again: the job has run, and its
+		// plugin would be as silent after the next run.
+		if res.unsaid = class.upload(); !res.unsaid {
+			res.code = SubcodeNothingSaid
+		}
 		res.worsen()
 	}
 	switch {

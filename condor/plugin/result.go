@@ -3,19 +3,21 @@ package plugin
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	"podstarter/classads"
 )
 
-// Subcodes of a failed transfer that are neither an exit status nor a signal
-// (src/condor_utils/condor_holdcodes.h). They send the job back to the queue.
+// Subcodes of a failed transfer that are neither an exit status nor a signal. Negative
+// ones send the job back to the queue (src/condor_utils/condor_holdcodes.h).
 const (
 	SubcodeNotFound     = -1001 // no plugin has the method
 	SubcodeNotAllowed   = -1002 // the plugin must not be used
 	SubcodeNotExecuted  = -1003
-	SubcodeNothingSaid  = -1004 // no report
-	subcodeTimedOut     = 62    // ETIME
+	SubcodeNothingSaid  = -1004                // no report of input
+	subcodeUnreported   = int(syscall.ENODATA) // no report of output, by a plugin that exits with 0
+	subcodeTimedOut     = 62                   // ETIME
 	leastVacatingResult = -1000
 )
 
@@ -123,9 +125,10 @@ type Result struct {
 	// filtered reports.
 	Ads []*classads.Ad
 
-	code   int // exit status or its substitute
-	signal int // 0: it exited, or took too long
-	late   int // the signal that ended it after the time limit
+	unsaid bool // output was not reported
+	code   int  // exit status or its substitute
+	signal int  // 0: it exited, or took too long
+	late   int  // the signal that ended it after the time limit
 	errors stack
 }
 
@@ -144,6 +147,8 @@ func (r *Result) fail() {
 		f.Subcode = r.signal
 	case r.code > 0:
 		f.Subcode = r.code << 8
+	case r.unsaid:
+		f.Subcode = subcodeUnreported
 	case r.code <= leastVacatingResult:
 		f.Subcode = r.code
 	}

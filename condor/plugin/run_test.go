@@ -113,6 +113,34 @@ func TestMany(t *testing.T) {
 	}
 }
 
+// TestSilence: a plugin that reports nothing. With input the job goes back to the queue,
+// with output it is held.
+func TestSilence(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want map[Class]int
+	}{
+		{"exit 0", map[Class]int{Input: SubcodeNothingSaid, Output: 61, Checkpoint: 61}},
+		{"exit 4", map[Class]int{Input: SubcodeNothingSaid, Output: 4 << 8, Checkpoint: 4 << 8}},
+		{"kill -9 $$", map[Class]int{Input: 9, Output: 9, Checkpoint: 9}},
+		{outfile + "echo '[ TransferSuccess = ' >$out", map[Class]int{Input: SubcodeNothingSaid, Output: 61, Checkpoint: 61}},
+	} {
+		got := map[Class]int{}
+		for class := range c.want {
+			scratch, dir := t.TempDir(), t.TempDir()
+			p := &Plugin{Path: script(t, dir, "x_plugin", c.text), Name: "X", Protocol: 2, Multi: true}
+			res, err := newRunner(t, scratch).Run(t.Context(), p, class, []File{{"x://h/a", scratch + "/a"}}, "")
+			if err != nil || res.Failure == nil || res.Failure.TryAgain {
+				t.Fatalf("%s: %+v, %v", c.text, res, err)
+			}
+			got[class] = res.Failure.Subcode
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", c.text, diff)
+		}
+	}
+}
+
 // TestOutput: a plugin's output is logged in one line, only its end if it is long.
 func TestOutput(t *testing.T) {
 	scratch, dir := t.TempDir(), t.TempDir()

@@ -196,8 +196,8 @@ func (u *upload) flush() error {
 }
 
 // report tells the shadow the result of each file, as the plugin reported it. A file
-// without a report counts as not stored, even if the plugin succeeded; HTCondor counts
-// it as stored if there is at least one report.
+// without a report counts as not stored, even if the plugin succeeded, and the job is
+// held; HTCondor counts the file as stored if there is at least one report.
 func (u *upload) report(b *batch, run *PluginRun, files []URLFile) error {
 	reports, missing := assign(run.Reports, files)
 	var stack []string // what is wrong with the reports, the newest first
@@ -230,8 +230,9 @@ func (u *upload) report(b *batch, run *PluginRun, files []URLFile) error {
 	failure := run.Failure
 	if failure == nil && missing > 0 {
 		failure = &PluginFailure{Subcode: SubcodeNoReport}
-		wrong(fmt.Sprintf("|Error: file transfer plugin %s said nothing of %d of %d files ( URL file = %s )|",
-			b.plugin.Path(), missing, len(files), jobfiles.SafeURL(files[firstMissing(reports)].URL)))
+		first := files[firstMissing(reports)]
+		wrong(fmt.Sprintf("|Error: file transfer plugin %s did not report file %s (%d of %d files without a report) ( URL file = %s )|",
+			b.plugin.Path(), first.Path, missing, len(files), jobfiles.SafeURL(first.URL)))
 	}
 	if failure == nil && len(stack) == 0 {
 		return nil

@@ -186,7 +186,9 @@ func TestDownloadItemFails(t *testing.T) {
 		{"two failures", "", []sent{{command: 1, name: "/one"}, {command: 1, name: "/two"}}, 12, 1, "/one"},
 		{"remap to url", `TransferInputRemaps = "a=http://x/y"`, []sent{{command: 1, name: "a", data: "x"}}, 12, 1, "resulted in a URL: http://x/y"},
 		{"remap cycle", `TransferInputRemaps = "a=b;b=a"`, []sent{{command: 1, name: "a", data: "x"}}, 12, 1, "cycle"},
-		{"remap outside", `TransferInputRemaps = "a=/etc/a"`, []sent{{command: 1, name: "a", data: "x"}}, 12, 1, "leads out of the job's sandbox"},
+		{"remap outside", `TransferInputRemaps = "a=/etc/a"`, []sent{{command: 1, name: "a", data: "x"}}, 12, 13, "(errno 13) Permission denied- The path or a symbolic link in it leads out of the job's sandbox"},
+		{"remap above", `TransferInputRemaps = "a=../a"`, []sent{{command: 1, name: "a", data: "x"}}, 12, 13, "(errno 13) Permission denied- The path"},
+		{"directory remapped above", `TransferInputRemaps = "a=../a"`, []sent{{command: 6, name: "a", mode: 0o755}}, 12, 13, "Permission denied (errno 13)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, s := newShadow(t), sandboxtest.New(t)

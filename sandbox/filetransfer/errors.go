@@ -24,12 +24,12 @@ const (
 	CodeOutputTooLarge = 33 // MaxTransferOutputSizeExceeded
 )
 
-// Subcodes of CodeDownload and CodeUpload that are neither an errno nor a
-// plugin's exit status. Those up to -1000 send the job back to the queue
-// instead of on hold.
+// Subcodes of CodeDownload and CodeUpload about plugins, beside their wait status.
 const (
-	SubcodeNoPlugin = -1001 // FileTransferPluginNotFound
-	SubcodeNoReport = -1004 // FileTransferPluginNoResultReported
+	SubcodeNoPlugin = -1001 // FileTransferPluginNotFound: the job goes back to the queue, as with all up to -1000
+	// SubcodeNoReport is an output file that its plugin did not report. HTCondor's
+	// -1004 would send the job back to the queue, to do the same again.
+	SubcodeNoReport = int(syscall.ENODATA)
 )
 
 // Error says how a transfer failed, in HTCondor's terms.
@@ -106,6 +106,15 @@ func fileText(err error) string {
 		text += "- Only regular files and directories can be transferred."
 	}
 	return text
+}
+
+// barred is the error of a file that cannot be written, with EACCES for a name that leads
+// out of the sandbox, where the job's user has no right to write under HTCondor.
+func barred(err error) error {
+	if errors.Is(err, beneath.ErrOutside) {
+		return fmt.Errorf("%w: %w", syscall.EACCES, err)
+	}
+	return err
 }
 
 // strerror spells an errno as the C library does; Go's texts are the same but

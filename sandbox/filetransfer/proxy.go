@@ -21,7 +21,7 @@ func (d *download) receiveProxy(target string) error {
 			err = e
 		}
 	}
-	if err != nil {
+	if err = barred(err); err != nil {
 		d.fail(&Error{Code: CodeDownload, Subcode: int(errno(err)), Err: err,
 			Text: fmt.Sprintf("STARTER at %s - |Error: writing to file %s: %s", d.local(), d.shown(target), fileText(err))})
 		return nil

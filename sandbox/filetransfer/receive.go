@@ -36,6 +36,7 @@ func (d *download) file(command int64, target string) error {
 	w := &writer{progress: d.dog.stroke}
 	if target != "" && mode != modeMissing {
 		w.file, w.err = d.Sandbox.Root().Create(target, d.wanted(target, mode))
+		w.err = barred(w.err)
 	}
 	err = d.bulk(src.Size(), func() error { return w.take(src) })
 	if w.file != nil {
@@ -131,7 +132,7 @@ func (d *download) mkdir(target string) error {
 			err = root.Mkdir(target, uint32(mode))
 		}
 	}
-	if err != nil {
+	if err = barred(err); err != nil {
 		n := errno(err)
 		d.fail(&Error{Code: CodeDownload, Subcode: int(n), Err: err,
 			Text: fmt.Sprintf("STARTER at %s failed to create directory %s: %s (errno %d)", d.local(), d.shown(target), strerror(n), int(n))})

@@ -81,6 +81,7 @@ type Result struct {
 	Bytes   int64         // of contents, BytesSent or BytesRecvd of the job
 	Files   int           // items, directories included
 	Spooled []string      // for SpooledOutputFiles, of an upload that succeeded
+	LeftOut string        // what an upload left out although the job made it, and why: one line of at most 1000 bytes for the job's event log; empty if nothing
 	Unnamed bool          // Spooled is empty because it would have too many names: leave the attribute out
 	Stats   *classads.Ad  // TransferStats as sent to the shadow
 	Took    time.Duration // from dialling to the last acknowledgement

@@ -23,8 +23,9 @@ type Upload struct {
 }
 
 // Upload returns files to the access point. A file that cannot be sent does not stop
-// the others; the error names the first that failed. If a failed job has none of the
-// wanted files, there is no connection and no error.
+// the others; the error names the first that failed. What cannot be listed or followed,
+// and was not named by the job, is no error: it is in the result's LeftOut. If a failed
+// job has none of the wanted files, there is no connection and no error.
 //
 // It returns when the shadow has closed its side. The result is never nil, the
 // error is an *Error.
@@ -65,6 +66,7 @@ func (t *Transfer) Upload(ctx context.Context, u Upload) (*Result, error) {
 		return result, x.verdict(err)
 	}
 	result.Spooled, result.Unnamed = x.stats.spooled, up.unnamed
+	result.LeftOut = leftOutText(u.Kind, up.plan.LeftOut())
 	return result, nil
 }
 

@@ -57,7 +57,7 @@ func (v *verification) run() error {
 		}
 		name = entry
 		return nil
-	})
+	}, nil)
 	if err != nil || name == "" {
 		return err
 	}

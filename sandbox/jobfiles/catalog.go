@@ -80,7 +80,7 @@ func TakeCatalog(ctx context.Context, root *beneath.Root) (Catalog, error) {
 			newest = st.Ctim
 		}
 		return ctx.Err()
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +88,9 @@ func TakeCatalog(ctx context.Context, root *beneath.Root) (Catalog, error) {
 }
 
 // EachTop visits what is at the top of the sandbox. It follows links, and leaves out
-// those that lead nowhere or out of the sandbox, as HTCondor leaves out dangling links
-// (src/condor_utils/directory.cpp:Next).
-func EachTop(root *beneath.Root, visit func(name string, st *unix.Stat_t) error) error {
+// those that lead nowhere, as HTCondor does (src/condor_utils/directory.cpp:Next), or out
+// of the sandbox. skipped, which may be nil, hears of what exists and cannot be examined.
+func EachTop(root *beneath.Root, visit func(name string, st *unix.Stat_t) error, skipped func(name string, err error)) error {
 	dir, err := root.ReadDir(".")
 	if err != nil {
 		return err
@@ -111,6 +111,9 @@ func EachTop(root *beneath.Root, visit func(name string, st *unix.Stat_t) error)
 		if err != nil {
 			if errors.Is(err, unix.EIO) {
 				return err
+			}
+			if skipped != nil && !nothing(err) {
+				skipped(name, err)
 			}
 			continue
 		}

@@ -45,8 +45,8 @@ func (i *Item) WireName() string {
 	return joinName(i.Dest, base)
 }
 
-// maxLeftTold is how many omitted links one upload logs: a job can make millions of
-// them.
+// maxLeftTold is how many of the things that it leaves out one upload logs: a job can
+// make millions of them.
 const maxLeftTold = 100
 
 // expander turns names into items (ExpandFileTransferList). Its methods act
@@ -58,8 +58,9 @@ type expander struct {
 	preserve bool            // PreserveRelativePaths
 	made     map[string]bool // directories that were yielded for a path
 	depth    int             // directories that are being read
-	left     int             // links that were left out
+	dangling int             // links that lead nowhere
 	yield    func(Item) error
+	left     func(name string, err error) // hears of what is found and cannot be sent
 }
 
 // name expands an entry of the list.
@@ -152,10 +153,11 @@ func (e *expander) parents(dir string) error {
 	return e.yield(it)
 }
 
-// contents expands what is in a directory. It leaves out links that lead nowhere, in
-// circles, or out of the sandbox: HTCondor leaves out those that it cannot follow
-// (src/condor_utils/directory.cpp:Next), and the target of a link in a container does
-// not exist here.
+// contents expands what is in a directory. It leaves out what HTCondor leaves out
+// because it cannot examine it (src/condor_utils/directory.cpp:Next): links that lead
+// nowhere or in circles, files of a directory that may not be entered, paths that are
+// too long. It also leaves out links that lead out of the sandbox: their targets in a
+// container do not exist here.
 func (e *expander) contents(dir, dest string) error {
 	d, err := e.readDir(dir)
 	if err != nil {
@@ -171,6 +173,7 @@ func (e *expander) contents(dir, dest string) error {
 	if !strings.HasSuffix(prefix, "/") {
 		prefix += "/"
 	}
+	room := unix.PathMax - len(e.absolute(prefix)) // a longer path cannot be opened
 	for {
 		name, err := d.Next()
 		if errors.Is(err, io.EOF) {
@@ -183,16 +186,24 @@ func (e *expander) contents(dir, dest string) error {
 			return context.Cause(e.ctx)
 		}
 		st, err := d.Lstat(name)
-		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
-			if _, err := e.Stat(prefix + name); err != nil {
-				if e.left++; e.left <= maxLeftTold {
-					e.log.Info("leaving out a symbolic link that cannot be followed", "link", prefix+name, "error", err)
+		switch {
+		case len(name) >= room:
+			err = unix.ENAMETOOLONG
+		case err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK:
+			if _, err = e.Stat(prefix + name); nothing(err) {
+				if e.dangling++; e.dangling <= maxLeftTold {
+					e.log.Info("leaving out a symbolic link that leads nowhere", "link", prefix+name, "error", err)
 				}
 				continue
 			}
 		}
-		if err := e.entry(prefix+name, dest, st, err, false); err != nil {
-			return err
+		switch {
+		case err == nil, !permanent(err):
+			if err := e.entry(prefix+name, dest, st, err, false); err != nil {
+				return err
+			}
+		case !nothing(err): // or it is gone
+			e.left(prefix+name, err)
 		}
 	}
 }
@@ -213,10 +224,14 @@ func (e *expander) contentsBelow(dir, dest string) error {
 	return e.contents(dir, dest)
 }
 
-// unreadable yields an item in place of a directory's unreadable contents. HTCondor
-// would send the directory as an empty one, and nobody would learn that results are
-// missing.
+// unreadable leaves out the unreadable contents of a directory. If the job named the
+// directory itself, it yields an item that fails in their place: HTCondor would send the
+// directory as an empty one, and nobody would learn that results are missing.
 func (e *expander) unreadable(dir, dest string, err error) error {
+	if e.depth > 0 && permanent(err) {
+		e.left(dir, err)
+		return nil
+	}
 	if dest = DirName(dest); dest == "." {
 		dest = ""
 	}

@@ -31,6 +31,7 @@ type Plan struct {
 	whole bool   // items is everything
 	size  int64  // SandboxSize: bytes of all regular files
 	count int64
+	left  LeftOut
 }
 
 // Bounds of the items that an upload keeps in memory. A job can give its files paths of
@@ -71,8 +72,8 @@ var ErrTooMany = errors.New("too many files to return")
 
 // Make walks the sandbox once, as the identity of the calling thread.
 func (p *Plan) Make(ctx context.Context) error {
-	p.whole, p.items, p.kept, p.count, p.size = true, nil, 0, 0, 0
-	err := p.walk(ctx, func(it Item) error {
+	p.whole, p.items, p.kept, p.count, p.size, p.left = true, nil, 0, 0, 0, LeftOut{}
+	err := p.walk(ctx, p.leaveOut, func(it Item) error {
 		if p.count++; p.Max > 0 && p.count > p.Max {
 			return fmt.Errorf("%w: more than %d files and directories, which is what this execution point allows (POD_STARTER_MAX_OUTPUT_FILES); "+
 				"pack them into an archive, or name fewer of them in transfer_output_files", ErrTooMany, p.Max)
@@ -106,6 +107,18 @@ func (p *Plan) hold(it Item) {
 // to keep.
 func (p *Plan) Held() []Item { return p.items }
 
+// LeftOut is what cannot be sent, and was not named by the job.
+func (p *Plan) LeftOut() LeftOut { return p.left }
+
+func (p *Plan) leaveOut(name string, err error) {
+	if p.Excluded[BaseName(name)] {
+		return
+	}
+	if p.left.add(name, err); p.left.Count <= maxLeftTold {
+		p.Log.Warn("leaving out of the output what cannot be sent and was not named by the job", "file", name, "error", err)
+	}
+}
+
 // Bytes is the size of all regular files.
 func (p *Plan) Bytes() int64 { return p.size }
 
@@ -128,7 +141,7 @@ func (p *Plan) Each(ctx context.Context, visit func(Item) error) error {
 		if rank == rankSource && !slices.ContainsFunc(p.Pick.Names, func(n string) bool { return URLScheme(n) != "" }) {
 			continue
 		}
-		err := p.walk(ctx, func(it Item) error {
+		err := p.walk(ctx, func(string, error) {}, func(it Item) error {
 			if it.rank() != rank {
 				return nil
 			}
@@ -141,8 +154,8 @@ func (p *Plan) Each(ctx context.Context, visit func(Item) error) error {
 	return nil
 }
 
-func (p *Plan) walk(ctx context.Context, visit func(Item) error) error {
-	e := expander{View: p.View, ctx: ctx, log: p.Log, preserve: p.Job.PreserveRelative}
+func (p *Plan) walk(ctx context.Context, left func(name string, err error), visit func(Item) error) error {
+	e := expander{View: p.View, ctx: ctx, log: p.Log, preserve: p.Job.PreserveRelative, left: left}
 	e.yield = func(it Item) error {
 		if p.Excluded[BaseName(it.Source)] {
 			return nil
@@ -153,7 +166,7 @@ func (p *Plan) walk(ctx context.Context, visit func(Item) error) error {
 		}
 		return visit(it)
 	}
-	return p.Pick.each(ctx, p.View.Root, p.Log, e.name)
+	return p.Pick.each(ctx, p.View.Root, p.Log, e.name, left)
 }
 
 // destination returns the URL to which a plugin sends a file, empty if it goes to the

@@ -81,8 +81,9 @@ func union(a, b []string) []string {
 
 // each visits the names of the selection, as the identity of the calling thread. A
 // search for changed files holds nothing in memory; if it finds nothing, each still
-// visits the names that were added.
-func (s *Selection) each(ctx context.Context, root *beneath.Root, log *slog.Logger, visit func(name string) error) error {
+// visits the names that were added. left hears of what the search has to leave out, and
+// of a sandbox that the job has closed.
+func (s *Selection) each(ctx context.Context, root *beneath.Root, log *slog.Logger, visit func(name string) error, left func(name string, err error)) error {
 	if !s.Changed {
 		return visitAll(slices.Values(s.Names), visit)
 	}
@@ -97,7 +98,15 @@ func (s *Selection) each(ctx context.Context, root *beneath.Root, log *slog.Logg
 			return visit(name)
 		}
 		return nil
+	}, func(name string, err error) {
+		if !slices.Contains(s.skip, name) {
+			left(name, err)
+		}
 	})
+	if isAny(err, unix.EACCES, unix.EPERM) {
+		left(".", err)
+		err = nil
+	}
 	if err == nil && !found {
 		err = visitAll(slices.Values(s.Names), visit)
 	}

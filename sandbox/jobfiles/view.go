@@ -2,6 +2,7 @@ package jobfiles
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -20,13 +21,44 @@ type View struct {
 // try calls look with the root and the name to use there.
 func (v View) try(name string, look func(r *beneath.Root, name string) error) error {
 	err := look(v.Root, name)
-	if v.Outside == nil || !errors.Is(err, beneath.ErrOutside) {
+	switch {
+	case !errors.Is(err, beneath.ErrOutside):
+		return err
+	case v.Outside == nil && v.namesOutside(name):
+		// Unlike a link that leads out, no such thing is in the sandbox.
+		return fmt.Errorf("%w: %w", unix.ENOENT, err)
+	case v.Outside == nil:
 		return err
 	}
 	if !strings.HasPrefix(name, "/") {
 		name = v.Root.Path() + "/" + name
 	}
 	return look(v.Outside, name)
+}
+
+// namesOutside reports whether the name itself, without any links, leads out of the
+// sandbox.
+func (v View) namesOutside(name string) bool {
+	if strings.HasPrefix(name, "/") {
+		rel, ok := v.Root.Rel(name)
+		if !ok {
+			return true
+		}
+		name = rel
+	}
+	depth := 0
+	for step := range strings.SplitSeq(name, "/") {
+		switch step {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 {
+				return true
+			}
+		default:
+			depth++
+		}
+	}
+	return false
 }
 
 func (v View) lstat(name string) (st unix.Stat_t, err error) {
@@ -67,13 +99,21 @@ func (v View) OpenRead(name string) (f *beneath.File, st unix.Stat_t, err error)
 	return f, st, err
 }
 
+// absolute is the path of a file.
+func (v View) absolute(name string) string {
+	if strings.HasPrefix(name, "/") {
+		return name
+	}
+	return v.Root.Path() + "/" + name
+}
+
 // Shown is the name of a file as messages give it: with its whole path.
 func (v View) Shown(name string) string {
 	if len(name) > unix.PathMax { // from a peer; such a file cannot exist
 		name = name[:unix.PathMax] + "..."
 	}
-	if strings.HasPrefix(name, "/") || URLScheme(name) != "" {
+	if URLScheme(name) != "" {
 		return SafeURL(name)
 	}
-	return v.Root.Path() + "/" + name
+	return v.absolute(name)
 }

@@ -210,7 +210,7 @@ func (a *activation) openFiles() error {
 	var err error
 	a.files, err = transfer.Open(transfer.Options{
 		Job: a.job.Ad, Machine: a.job.Machine, Info: a.job.Info, Sandbox: a.job.Sandbox, Programs: a.programs(), Settings: a.opt.Settings, Tokens: a.creds.Tokens(),
-		Shadow: a.peers.shadow, Side: a.peers.side, Over: a.peers.half.Over, Tell: a.peers.reports.Tell, Log: a.log,
+		Shadow: a.peers.shadow, Side: a.peers.side, Over: a.peers.half.Over, Tell: a.peers.reports.Tell, Note: a.peers.reports.Note, Log: a.log,
 		Client: &cedar.Client{Version: a.job.Version(), Own: a.peers.address, Name: "STARTER " + a.peers.address, Timeout: a.opt.Settings.Condor.Transfer.Timeout},
 	})
 	return err

@@ -17,6 +17,7 @@ type Shadow interface {
 	RegisterJobInfo(ctx context.Context, ad *classads.Ad) error
 	ReportError(ctx context.Context, e shadow.RemoteError) error
 	EventNotification(ctx context.Context, ad *classads.Ad) (int, error)
+	LogGeneric(ctx context.Context, text string) error
 }
 
 // Startd is told the same.
@@ -160,6 +161,16 @@ func (r *Reports) Error(ctx context.Context, e shadow.RemoteError) error {
 func (r *Reports) Event(ctx context.Context, ad *classads.Ad) error {
 	_, err := r.to.Shadow.EventNotification(ctx, ad)
 	return err
+}
+
+// Note writes a line into the job's event log, behind the end of the last transfer. The
+// generic event (008) is one that tools show and do not act upon.
+func (r *Reports) Note(ctx context.Context, line string) {
+	ctx = context.WithoutCancel(ctx)
+	r.to.Half.Await(ctx)
+	if err := r.to.Shadow.LogGeneric(ctx, line); err != nil {
+		r.to.Log.Warn("The shadow did not write a line into the job's event log", "line", line, "error", err)
+	}
 }
 
 // IgnoreUnlessLost returns err if the shadow is lost. It ignores refusals of what the

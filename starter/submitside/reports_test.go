@@ -41,6 +41,14 @@ func (h *hearing) ReportError(_ context.Context, e shadow.RemoteError) error {
 
 func (h *hearing) EventNotification(context.Context, *classads.Ad) (int, error) { return 0, h.deaf }
 
+func (h *hearing) LogGeneric(ctx context.Context, text string) error {
+	if ctx.Err() != nil {
+		h.note("shadow: half a message")
+	}
+	h.note("shadow: event log %q", text)
+	return h.deaf
+}
+
 // startdOf is the startd beside it.
 type startdOf struct{ *hearing }
 

@@ -117,6 +117,18 @@ func TestEvent(t *testing.T) {
 	sh.Wait(t, condortest.Call("event_notification").With("EventType", "SomethingHappened"))
 }
 
+// TestNote: a line goes into the job's event log once, and is not cut short.
+func TestNote(t *testing.T) {
+	r, sh, _ := telling(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.Note(ctx, "a line")
+	sh.Wait(t, condortest.Call("ulog").With("MyType", "GenericEvent").With("Info", "a line"))
+	if n := sh.Count(condortest.Call("ulog")); n != 1 {
+		t.Errorf("%d events", n)
+	}
+}
+
 // TestUpdatesAreWhole: a demand that ends what the caller does cuts no update short.
 func TestUpdatesAreWhole(t *testing.T) {
 	r, sh, _ := telling(t)

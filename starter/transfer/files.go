@@ -51,6 +51,8 @@ type Options struct {
 	Over func(attribute string)
 	// Tell sends an update about what plugins did.
 	Tell func(ctx context.Context, ad *classads.Ad)
+	// Note writes a line into the job's event log.
+	Note func(ctx context.Context, line string)
 	Log  *slog.Logger
 }
 
@@ -148,6 +150,7 @@ func (f *Files) Output(e jobfiles.Ending) (jobfiles.Kind, bool) {
 }
 
 // Send sends what the job made. An error means that nothing of it counts, as in stock.
+// What was left out without an error is noted in the job's event log.
 func (f *Files) Send(ctx context.Context, u filetransfer.Upload) error {
 	result, err := f.transfer.Upload(ctx, u)
 	if result.Met {
@@ -161,6 +164,9 @@ func (f *Files) Send(ctx context.Context, u filetransfer.Upload) error {
 	f.tellPlugins(ctx, which, result.Plugins)
 	if err != nil {
 		return err
+	}
+	if result.LeftOut != "" {
+		f.Note(ctx, result.LeftOut)
 	}
 	f.out = *result
 	if u.Kind == jobfiles.Checkpoint {

@@ -58,6 +58,7 @@ type submit struct {
 
 	over   []string // ends of transfers that the shadow has to note
 	told   []*classads.Ad
+	notes  []string // in the job's event log
 	broken bool
 	breaks int // times that the connection was broken on purpose
 }
@@ -118,6 +119,7 @@ func open(t *testing.T, o setup) (*transfer.Files, *submit, transfer.Options) {
 		Settings: set, Tokens: o.tokens, Shadow: s, Side: s, Client: &cedar.Client{},
 		Over: func(attribute string) { s.over = append(s.over, attribute) },
 		Tell: func(_ context.Context, ad *classads.Ad) { s.told = append(s.told, ad) },
+		Note: func(_ context.Context, line string) { s.notes = append(s.notes, line) },
 		Log:  quiet,
 	}
 	f, err := transfer.Open(options)
@@ -169,6 +171,35 @@ func TestLife(t *testing.T) {
 	}
 	if len(s.told) != 0 {
 		t.Errorf("no plugin ran, and the shadow is told %v", s.told)
+	}
+}
+
+// TestLeftOut: what was found and cannot be sent is noted in the job's event log, and
+// the output counts. What the job named itself fails, and nothing is noted.
+func TestLeftOut(t *testing.T) {
+	for name, tt := range map[string]struct {
+		output string
+		notes  []string
+		fails  bool
+	}{
+		"below":           {"d", []string{"Left out of the job's output, because it cannot be sent: d/link (leads out of the job's sandbox)."}, false},
+		"named":           {"d/link", nil, true},
+		"below and named": {"d, d/link", nil, true},
+		"nothing":         {"d/file", nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, s, o := open(t, setup{job: `TransferOutput = "` + tt.output + `"`, backend: settings.BackendPod})
+			must(t, o.Sandbox.Mkdir("d", 0o755))
+			must(t, o.Sandbox.WriteFile("d/file", []byte("fine"), 0o644))
+			must(t, os.Symlink("/etc/passwd", o.Sandbox.Scratch()+"/d/link"))
+			err := f.Send(t.Context(), filetransfer.Upload{Kind: jobfiles.Output})
+			if (err != nil) != tt.fails {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(tt.notes, s.notes); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

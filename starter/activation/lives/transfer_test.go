@@ -154,6 +154,12 @@ func TestOutput(t *testing.T) {
 			want: want{last: "error 13/2", says: "made", check: func(w *world) { w.same(1, w.shadow.Count(condortest.Call("job_termination"))) }},
 		},
 		{
+			name: "what is below something named cannot be read", job: `TransferOutput = "made"`, script: "mkdir -p made/closed; echo a >made/a; echo b >made/closed/b; chmod 0 made/closed",
+			want: want{last: "job_exit 0 100", output: map[string]string{"_condor_stdout": "", "_condor_stderr": "", "made/a": "a\n"}, check: func(w *world) {
+				w.shadow.Wait(w, condortest.Call("ulog").With("Info", "Left out of the job's output, because it cannot be sent: made/closed (Permission denied)."))
+			}},
+		},
+		{
 			name: "it fails, for good", script: "exit 0", plan: func(w *world) {
 				w.shadow.On(condortest.OutputAck, 1, condortest.Answer(condortest.Failure(12, 13, "no such right", false)))
 			},
