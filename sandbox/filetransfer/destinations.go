@@ -230,6 +230,8 @@ func (u *upload) report(b *batch, run *PluginRun, files []URLFile) error {
 	failure := run.Failure
 	if failure == nil && missing > 0 {
 		failure = &PluginFailure{Subcode: SubcodeNoReport}
+	}
+	if failure != nil && failure.Subcode == SubcodeNoReport && missing > 0 {
 		first := files[firstMissing(reports)]
 		wrong(fmt.Sprintf("|Error: file transfer plugin %s did not report file %s (%d of %d files without a report) ( URL file = %s )|",
 			b.plugin.Path(), first.Path, missing, len(files), jobfiles.SafeURL(first.URL)))

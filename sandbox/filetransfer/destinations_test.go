@@ -184,7 +184,7 @@ func TestStoringFails(t *testing.T) {
 			[]string{"999 a: a to keep://h/a, result 1, the plugin reported nothing of it", "999 b: b to keep://h/b, result 1, the plugin reported nothing of it"}},
 		{"nothing said", func([]URLFile) *PluginRun {
 			return &PluginRun{Failure: &PluginFailure{Subcode: SubcodeNoReport, Text: "nothing"}}
-		}, 13, 61, ": : nothing",
+		}, 13, 61, ": : FILETRANSFER:1:|Error: file transfer plugin /libexec/keep_plugin did not report file SCRATCH/a (2 of 2 files without a report) ( URL file = keep://h/a )||nothing",
 			[]string{"999 a: a to keep://h/a, result 1, the plugin reported nothing of it", "999 b: b to keep://h/b, result 1, the plugin reported nothing of it"}},
 		{"too little said", func(files []URLFile) *PluginRun {
 			run := wellStored(files)
