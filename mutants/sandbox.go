@@ -171,6 +171,20 @@ var sandboxMutants = []mutant{
 		Tests: jobFileTests("TestURLs"),
 	},
 	{
+		Name:  "a directory that the job named is left out",
+		File:  "sandbox/jobfiles/expand.go",
+		Old:   `if !named && permanent(err) {`,
+		New:   `if permanent(err) {`,
+		Tests: transferTests("TestUploadItemFails"),
+	},
+	{
+		Name:  "a directory that was found fails the output",
+		File:  "sandbox/jobfiles/expand.go",
+		Old:   `if !named && permanent(err) {`,
+		New:   `if false {`,
+		Tests: transferTests("TestUploadLeavesOut"),
+	},
+	{
 		Name:  "one file too few may be returned",
 		File:  "sandbox/jobfiles/plan.go",
 		Old:   `p.Max > 0 && p.count > p.Max {`,

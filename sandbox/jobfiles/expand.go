@@ -159,9 +159,10 @@ func (e *expander) parents(dir string) error {
 // too long. It also leaves out links that lead out of the sandbox: their targets in a
 // container do not exist here.
 func (e *expander) contents(dir, dest string) error {
+	named := e.depth == 0
 	d, err := e.readDir(dir)
 	if err != nil {
-		return e.unreadable(dir, dest, err)
+		return e.unreadable(dir, dest, named, err)
 	}
 	defer d.Close()
 	const usualDepth = 32
@@ -180,7 +181,7 @@ func (e *expander) contents(dir, dest string) error {
 			return nil
 		}
 		if err != nil {
-			return e.unreadable(dir, dest, err)
+			return e.unreadable(dir, dest, named, err)
 		}
 		if e.ctx.Err() != nil {
 			return context.Cause(e.ctx)
@@ -227,8 +228,8 @@ func (e *expander) contentsBelow(dir, dest string) error {
 // unreadable leaves out the unreadable contents of a directory. If the job named the
 // directory itself, it yields an item that fails in their place: HTCondor would send the
 // directory as an empty one, and nobody would learn that results are missing.
-func (e *expander) unreadable(dir, dest string, err error) error {
-	if e.depth > 0 && permanent(err) {
+func (e *expander) unreadable(dir, dest string, named bool, err error) error {
+	if !named && permanent(err) {
 		e.left(dir, err)
 		return nil
 	}
