@@ -19,6 +19,21 @@ func names(a *Ad) []string {
 	return out
 }
 
+// TestFormatSorted: upper case comes before lower case, and nested ads have HTCondor's
+// own order.
+func TestFormatSorted(t *testing.T) {
+	a := NewAd()
+	for name, text := range map[string]string{"b": "{ [ second = 1; One = 2 ], 3 }", "B1": "1", "Ab": `"x"`, "Aa": "[ Zz = 1; b = [ dd = 1; c = 2 ] ]"} {
+		if err := a.SetExpr(name, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "Aa = [ b = [ c = 2; dd = 1 ]; Zz = 1 ]\nAb = \"x\"\nB1 = 1\nb = { [ One = 2; second = 1 ],3 }\n"
+	if diff := cmp.Diff(want, a.FormatSorted()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestAdKeepsOrderAndSpelling(t *testing.T) {
 	a := NewAd()
 	a.SetInt("First", 1)

@@ -1,6 +1,7 @@
 package classads
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,6 +34,19 @@ func (a *Ad) AppendOld(dst []byte) []byte {
 		dst = append(dst, '\n')
 	}
 	return dst
+}
+
+// FormatSorted returns the ad as HTCondor's daemons write one to a file: as
+// [Ad.FormatOld] does, in the order of the bytes of the attributes' names, and nested ads
+// as [Ad.Sorted] has them (src/condor_utils/compat_classad.cpp:_sPrintAd).
+func (a *Ad) FormatSorted() string {
+	c := a.Clone()
+	slices.SortFunc(c.attrs, func(x, y attr) int { return strings.Compare(x.name, y.name) })
+	dst := make([]byte, 0, typicalLine*len(c.attrs))
+	for i := range c.attrs {
+		dst = append(appendLine(dst, c.attrs[i].name, c.attrs[i].n, printer{old: true, sorted: true}), '\n')
+	}
+	return string(dst)
 }
 
 // typicalLine is the length of a line for which room is made beforehand.

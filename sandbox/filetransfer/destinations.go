@@ -188,10 +188,10 @@ func (u *upload) flush() error {
 		return err
 	}
 	u.stats.stored(run)
-	u.recordRun(run)
 	if !b.plugin.Many() {
 		return u.reportSingle(&b.items[0], run)
 	}
+	u.recordRun(run)
 	return u.report(&b, run, files)
 }
 

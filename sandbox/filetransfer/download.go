@@ -100,6 +100,9 @@ type download struct {
 	failures int
 	failed   *Error // the first error; later ones do not matter
 	proxy    string // where the delegated proxy is
+
+	contents  int64 // bytes of the present item's contents
+	unwritten bool  // a file could not be written; stock then looks for no plugin any more
 }
 
 // fail records the first error of an item.
@@ -200,7 +203,8 @@ func (d *download) item() (more bool, err error) {
 	if err := d.handshake(true); err != nil {
 		return false, err
 	}
-	began, before := time.Now(), d.stats.bytes
+	began := time.Now()
+	d.contents = 0
 	switch command {
 	case cmdOther:
 		err = d.other()
@@ -218,8 +222,8 @@ func (d *download) item() (more bool, err error) {
 	}
 	d.stats.files++
 	d.dog.stroke()
-	if command != cmdURL && command != cmdOther && target != "" {
-		d.recordItem(target, began, d.stats.bytes-before)
+	if command != cmdURL && command != cmdOther {
+		d.recordItem(name, began, d.contents, nil)
 	}
 	if command != cmdURL && name != "" && name == d.job.ContainerImage {
 		d.stats.image, d.stats.container = true, time.Since(began)

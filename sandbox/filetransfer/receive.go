@@ -56,7 +56,9 @@ func (d *download) file(command int64, target string) error {
 	if err != nil {
 		return err
 	}
+	d.contents = src.Size()
 	if w.err != nil {
+		d.unwritten = true
 		d.fail(&Error{Code: CodeDownload, Subcode: int(errno(w.err)), Err: w.err,
 			Text: fmt.Sprintf("STARTER at %s - |Error: writing to file %s: %s", d.local(), d.shown(target), fileText(w.err))})
 		return nil

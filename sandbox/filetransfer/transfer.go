@@ -58,9 +58,9 @@ type Config struct {
 
 	Plugins Plugins // move what URLs name; nil for none
 
-	// Record gets a record of each file that arrived over CEDAR, and of each report of
-	// a plugin, for FILE_TRANSFER_STATS_LOG; it is called from one goroutine at a time.
-	// It may be nil.
+	// Record gets a record of each file of an input, and of each report of a plugin that
+	// takes lists, for FILE_TRANSFER_STATS_LOG (file_transfer.cpp:LogThisTransferStats);
+	// it is called from one goroutine at a time. It may be nil.
 	Record func(*classads.Ad)
 
 	SignURLs bool // ask the shadow for signed URLs where output goes to S3 (SIGN_S3_URLS)

@@ -351,8 +351,8 @@ func TestVerifyCheckpoint(t *testing.T) {
 	}
 }
 
-// TestHistory is the log of transfers: whole records that say whose they are, and a new
-// file when the old one is large.
+// TestHistory is the log of transfers: whole records that say whose they are, with
+// attributes in order and without secrets, and a new file when the old one is large.
 func TestHistory(t *testing.T) {
 	dir, err := os.MkdirTemp("", "history")
 	must(t, err)
@@ -360,17 +360,25 @@ func TestHistory(t *testing.T) {
 	must(t, os.Chmod(dir, 0o777))               //nolint:forbidigo // as above
 	path := filepath.Join(dir, "transfer_history")
 	knobs := map[string]string{"FILE_TRANSFER_STATS_LOG": path, "CONDOR_IDS": "4717.4717"} // for a pilot with root
-	plugin := sitePlugin(t, `echo '[ TransferSuccess = true; TransferTotalBytes = 4 ]' >"$4"; echo text >"`+`$(sed -n 's/.*LocalFileName = "\([^"]*\)".*/\1/p' "$2")"`)
+	plugin := sitePlugin(t, `echo '[ TransferSuccess = true; TransferTotalBytes = 4; extra = [ bb = 1; a = 2 ]; ClaimId = "secret"; Extra2 = 1 ]' >"$4"; echo text >"`+`$(sed -n 's/.*LocalFileName = "\([^"]*\)".*/\1/p' "$2")"`)
 	maps.Copy(knobs, plugin)
 	o := setup{job: `Owner = "alice"`, knobs: knobs, items: []condortest.Item{{Command: condortest.ItemURL, Name: "file", URL: "x://host/file"}}}
 	f, _, _ := open(t, o)
 	must(t, f.Fetch(t.Context()))
 	text, err := os.ReadFile(path)
 	must(t, err)
-	for _, want := range []string{"***\n", "JobClusterId = 7\n", `JobOwner = "alice"` + "\n"} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("%q is not in\n%s", want, text)
-		}
+	const record = `***
+Extra2 = 1
+JobClusterId = 7
+JobOwner = "alice"
+JobProcId = 0
+PluginExitCode = 0
+TransferSuccess = true
+TransferTotalBytes = 4
+extra = [ a = 2; bb = 1 ]
+`
+	if diff := cmp.Diff(record, string(text)); diff != "" {
+		t.Error(diff)
 	}
 	size := int64(5_000_001)
 	must(t, os.Truncate(path, size))

@@ -62,10 +62,10 @@ func (f *Files) writeHistory() {
 
 // add takes a record.
 func (h *history) add(ad *classads.Ad) {
-	ad = ad.Clone()
+	ad = ad.Public()
 	h.job(ad)
 	h.text.WriteString("***\n")
-	h.text.WriteString(ad.FormatOld())
+	h.text.WriteString(ad.FormatSorted())
 	if h.text.Len() >= historyPart {
 		h.flush()
 	}
