@@ -106,6 +106,7 @@ func (res *Result) take(text []byte, class Class, files []File, unread error, ou
 	case res.Status == TimedOut:
 		res.errors.push("File transfer plugin %s timed out after %d seconds.", path, int(lifetime/time.Second))
 	case res.errors.empty():
+		res.Unexplained = true
 		res.errors.push("File transfer plugin %s failed unexpectedly with exit code %d, did not report a TransferError message.", path, code)
 	}
 	res.fail()

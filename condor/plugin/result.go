@@ -120,6 +120,8 @@ type Result struct {
 	// Failure is nil if the run counts as a success: the exit status decides, not the
 	// reports about the files.
 	Failure *Failure
+	// Unexplained: the plugin failed, and neither it nor its reports said why.
+	Unexplained bool
 
 	// Ads are for InputPluginResultList and the like: the invocation's ad, and the
 	// filtered reports.
@@ -134,6 +136,10 @@ type Result struct {
 
 // Executed reports whether the plugin ran at all.
 func (r *Result) Executed() bool { return r.Status != NotExecuted && r.Took > 0 }
+
+// Said returns what the run adds to HTCondor's stack of errors, the newest first, "" for
+// nothing. A success adds reports of failures.
+func (r *Result) Said() string { return r.errors.text() }
 
 // fail builds the failure of a run from how it ended (file_transfer.cpp:DoDownload).
 func (r *Result) fail() {

@@ -98,6 +98,18 @@ func TestMany(t *testing.T) {
 			if diff := cmp.Diff(want, res.Failure); diff != "" {
 				t.Error(diff)
 			}
+			said := "" // of a success
+			if want != nil {
+				said = want.Text
+			} else if name == "success with a bad report" {
+				said = "FILETRANSFER:1:non-zero exit (0) from " + p.Path + ". |Error: oh ( URL file =  )|"
+			}
+			if diff := cmp.Diff(said, res.Said()); diff != "" {
+				t.Error(diff)
+			}
+			if unexplained := name == "exit code with good reports"; res.Unexplained != unexplained {
+				t.Errorf("unexplained: %v", res.Unexplained)
+			}
 			if res.Status != tt.status || len(res.Reports) != tt.reports || len(res.Ads) != tt.ads {
 				t.Errorf("status %d with %d reports and %d ads, want %d, %d, %d", res.Status, len(res.Reports), len(res.Ads), tt.status, tt.reports, tt.ads)
 			}

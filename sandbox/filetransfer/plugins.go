@@ -51,6 +51,11 @@ type PluginRun struct {
 	// Failure is nil for a success. The exit status decides, as in stock: a run may
 	// succeed although it reports a file that failed.
 	Failure *PluginFailure
+	// Said is what the run adds to HTCondor's stack of errors, the newest first: with a
+	// Failure its Text, but a success may add something, too.
+	Said string
+	// Unexplained: the run failed, and Said only states that nobody said why.
+	Unexplained bool
 	// Results are for the shadow: InputPluginResultList and so on.
 	Results []*classads.Ad
 	Began   time.Time

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"podstarter/rescue"
 	"podstarter/sandbox/jobfiles"
@@ -32,6 +33,9 @@ func (d *download) url(name, target string) error {
 	if err != nil || target == "" {
 		return err
 	}
+	if d.unwritten {
+		d.recordItem(name, time.Now(), 0, nil)
+	}
 	const most = 16 << 20 // bytes of URLs and names that are remembered
 	if d.urlBytes += len(url) + len(target); d.urlBytes > most {
 		d.fail(&Error{Code: CodeDownload, Subcode: int(syscall.E2BIG),
@@ -44,40 +48,74 @@ func (d *download) url(name, target string) error {
 
 // fetch fetches the URLs of the transfer, when all other items are there: plugins and
 // what they need may be among them. Plugins that take lists run once each, after the
-// others, in the order of their paths (DoDownload). The first failure ends it. The
-// returned error is only that of a context that ended.
+// others, in the order of their paths (DoDownload). The first failure of another ends
+// it. The returned error is only that of a context that ended.
 func (d *download) fetch() error {
 	batches := map[Plugin][]urlItem{}
-	for _, u := range d.urls {
+	for i, u := range d.urls {
 		p, failure := d.plugin(u.url)
 		if failure == nil && p.Many() {
 			batches[p] = append(batches[p], u)
 			continue
 		}
+		began, run := time.Now(), &PluginRun{Failure: failure}
 		if failure == nil {
-			run, err := d.move(p, []urlItem{u})
-			if err != nil {
+			var err error
+			if run, err = d.move(p, []urlItem{u}); err != nil {
 				return err
 			}
-			failure = run.Failure
 		}
-		if failure != nil {
-			d.failPlugin(failure, fmt.Sprintf("STARTER at %s - |Error: receiving file %s: ", d.local(), d.shown(u.target)))
+		if run.Failure != nil {
+			d.failPlugin(run.Failure, fmt.Sprintf("STARTER at %s - |Error: receiving file %s: ", d.local(), d.shown(u.target)))
+		}
+		d.recordItem(u.name, began, 0, run.Reports)
+		if run.Failure != nil {
+			d.recordUnfetched(d.urls[i+1:])
 			return nil
 		}
 	}
+	return d.fetchMany(batches)
+}
+
+// fetchMany runs plugins that take lists, all of them: a plugin that fails does not stop
+// the others. The last failure counts, with what each run up to it has said.
+func (d *download) fetchMany(batches map[Plugin][]urlItem) error {
+	var last *PluginFailure
+	said := ""
 	order := slices.SortedFunc(maps.Keys(batches), func(a, b Plugin) int { return strings.Compare(a.Path(), b.Path()) })
 	for _, p := range order {
 		run, err := d.move(p, batches[p])
 		if err != nil {
 			return err
 		}
-		if run.Failure != nil {
-			d.failPlugin(run.Failure, "")
-			return nil
+		said = stacked(said, run)
+		if f := run.Failure; f != nil {
+			last = &PluginFailure{Subcode: f.Subcode, TryAgain: f.TryAgain, Text: said}
 		}
 	}
+	if last != nil {
+		d.failPlugin(last, "")
+	}
 	return nil
+}
+
+// mostSaid is how long, in bytes, what several plugins have said may be together; of
+// more only what the last one said is kept.
+const mostSaid = 64 << 10
+
+// stacked adds what a run has said to what those before it said
+// (InvokeMultipleFileTransferPlugin, which states that a plugin gave no reason only
+// where there is no other text).
+func stacked(before string, run *PluginRun) string {
+	switch {
+	case before == "":
+		return run.Said
+	case run.Said == "" || run.Unexplained:
+		return before
+	case len(run.Said)+1+len(before) > mostSaid:
+		return run.Said
+	}
+	return run.Said + "|" + before
 }
 
 func (d *download) failPlugin(f *PluginFailure, before string) {
@@ -108,7 +146,9 @@ func (d *download) move(p Plugin, items []urlItem) (*PluginRun, error) {
 		return nil, err
 	}
 	d.stats.ran(run)
-	d.recordRun(run)
+	if p.Many() {
+		d.recordRun(run)
+	}
 	for _, r := range run.Reports {
 		if run.Failure == nil && !r.Success {
 			d.Log.Warn("a plugin reports a failure and succeeds; its success counts", "plugin", p.Path(), "url", jobfiles.SafeURL(r.URL), "error", r.Error)

@@ -19,7 +19,8 @@ import (
 )
 
 // urlPlugins serve every method but "none": those that begin with "one" one file a
-// run. A method of which "bad" is part fails.
+// run. A method of which "bad" is part fails; one of which "mute" is part gives no
+// reason; one of which "odd" is part succeeds, and says that something is wrong.
 type urlPlugins struct {
 	s     *sandbox.Sandbox
 	runs  []string
@@ -67,12 +68,24 @@ func (p *urlPlugin) Run(ctx context.Context, class PluginClass, files []URLFile,
 		}
 		ad := classads.NewAd()
 		ad.SetString("TransferUrl", f.URL)
-		run.Reports = append(run.Reports, PluginReport{URL: f.URL, Judged: true, Success: true, Protocol: strings.ToUpper(p.method), Sized: p.Many(), Bytes: 100, Ad: ad})
+		if !p.Many() {
+			ad.SetString("TransferProtocol", p.method)
+			ad.SetBool("TransferSuccess", true)
+			ad.SetInt("TransferTotalBytes", 100)
+		}
+		run.Reports = append(run.Reports, PluginReport{URL: f.URL, FileName: filepath.Base(f.Path), Judged: true, Success: true, Protocol: strings.ToUpper(p.method), Sized: p.Many(), Bytes: 100, Ad: ad})
 		run.Results = append(run.Results, ad)
 	}
 	p.all.runs = append(p.all.runs, told)
-	if strings.Contains(p.method, "bad") {
-		run.Failure = &PluginFailure{Subcode: 256, Text: p.method + " went wrong"}
+	switch {
+	case strings.Contains(p.method, "bad"):
+		run.Said = p.method + " went wrong"
+		run.Failure = &PluginFailure{Subcode: 256, Text: run.Said}
+	case strings.Contains(p.method, "mute"):
+		run.Said, run.Unexplained = p.method+" failed", true
+		run.Failure = &PluginFailure{Subcode: 512, TryAgain: true, Text: run.Said}
+	case strings.Contains(p.method, "odd"):
+		run.Said = p.method + " is odd"
 	}
 	return run, nil
 }
@@ -120,16 +133,29 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestFetchFails: the first failure ends it, and is reported as stock reports it.
+// TestFetchFails: failures are reported as stock reports them. The first of a plugin
+// that takes one file ends it, others run all the same: what the last one that failed
+// says comes first, and its subcode counts.
 func TestFetchFails(t *testing.T) {
 	for name, tt := range map[string]struct {
-		items []sent
-		runs  int
-		want  Error
+		items   []sent
+		runs    int
+		results int
+		want    Error
 	}{
-		"nobody":         {items: []sent{fetchItem("none://h/1", "1"), fetchItem("z://h/2", "2")}, want: Error{Code: 12, Subcode: -1001, Text: "STARTER at 127.0.0.1 - |Error: receiving file SCRATCH/1: nobody takes none://h/1"}},
-		"one":            {items: []sent{fetchItem("onebad://h/1", "1"), fetchItem("z://h/2", "2")}, runs: 1, want: Error{Code: 12, Subcode: 256, Text: "STARTER at 127.0.0.1 - |Error: receiving file SCRATCH/1: onebad went wrong"}},
-		"many":           {items: []sent{fetchItem("bad://h/1", "1"), fetchItem("z://h/2", "2")}, runs: 1, want: Error{Code: 12, Subcode: 256, Text: "bad went wrong"}},
+		"nobody": {items: []sent{fetchItem("none://h/1", "1"), fetchItem("z://h/2", "2")}, want: Error{Code: 12, Subcode: -1001, Text: "STARTER at 127.0.0.1 - |Error: receiving file SCRATCH/1: nobody takes none://h/1"}},
+		"one":    {items: []sent{fetchItem("onebad://h/1", "1"), fetchItem("z://h/2", "2")}, runs: 1, results: 1, want: Error{Code: 12, Subcode: 256, Text: "STARTER at 127.0.0.1 - |Error: receiving file SCRATCH/1: onebad went wrong"}},
+		"many":   {items: []sent{fetchItem("bad://h/1", "1"), fetchItem("z://h/2", "2")}, runs: 2, results: 2, want: Error{Code: 12, Subcode: 256, Text: "bad went wrong"}},
+		"two": {items: []sent{fetchItem("bad://h/1", "1"), fetchItem("worsebad://h/2", "2"), fetchItem("z://h/3", "3")}, runs: 3, results: 3,
+			want: Error{Code: 12, Subcode: 256, Text: "worsebad went wrong|bad went wrong"}},
+		"one says nothing": {items: []sent{fetchItem("mute://h/1", "1")}, runs: 1, results: 1,
+			want: Error{Code: 12, Subcode: 512, TryAgain: true, Text: "mute failed"}},
+		"the second says nothing": {items: []sent{fetchItem("bad://h/1", "1"), fetchItem("mute://h/2", "2")}, runs: 2, results: 2,
+			want: Error{Code: 12, Subcode: 512, TryAgain: true, Text: "bad went wrong"}},
+		"one before is odd": {items: []sent{fetchItem("odd://h/1", "1"), fetchItem("zbad://h/2", "2")}, runs: 2, results: 2,
+			want: Error{Code: 12, Subcode: 256, Text: "zbad went wrong|odd is odd"}},
+		"one behind is odd": {items: []sent{fetchItem("bad://h/1", "1"), fetchItem("odd://h/2", "2")}, runs: 2, results: 2,
+			want: Error{Code: 12, Subcode: 256, Text: "bad went wrong"}},
 		"a file before":  {items: []sent{{command: 1, name: "../x", mode: 0o644}, fetchItem("z://h/2", "2")}, want: Error{Code: 12, Subcode: 1, Text: "Attempt to write to illegal sandbox path: ../x"}},
 		"an illegal one": {items: []sent{fetchItem("z://h/2", "/etc/2")}, want: Error{Code: 12, Subcode: 1, Text: "Attempt to write to illegal sandbox path: /etc/2"}},
 	} {
@@ -139,17 +165,28 @@ func TestFetchFails(t *testing.T) {
 			plugins := &urlPlugins{s: s}
 			tr := f.transfer(s, plainJob)
 			tr.config.Plugins = plugins
-			_, err := tr.Download(t.Context())
+			result, err := tr.Download(t.Context())
 			f.mustPlay()
 			var got *Error
 			if !errors.As(err, &got) {
 				t.Fatalf("got %v", err)
 			}
 			tt.want.Text = strings.ReplaceAll(tt.want.Text, "SCRATCH", s.Scratch())
-			if got.Code != tt.want.Code || got.Subcode != tt.want.Subcode || got.TryAgain || got.Text != tt.want.Text || len(plugins.runs) != tt.runs {
-				t.Errorf("got %+v after %v", got, plugins.runs)
+			if got.Code != tt.want.Code || got.Subcode != tt.want.Subcode || got.TryAgain != tt.want.TryAgain || got.Text != tt.want.Text || len(plugins.runs) != tt.runs || len(result.Plugins) != tt.results {
+				t.Errorf("got %.200v after %v, with %d results", got, plugins.runs, len(result.Plugins))
 			}
 		})
+	}
+}
+
+// TestStackedIsBounded: of more than a reason can show only the newest is kept.
+func TestStackedIsBounded(t *testing.T) {
+	long := strings.Repeat("x", mostSaid-4)
+	if got := stacked("abc", &PluginRun{Said: long}); len(got) != mostSaid {
+		t.Errorf("%d bytes", len(got))
+	}
+	if got := stacked("abcd", &PluginRun{Said: long}); got != long {
+		t.Errorf("%d bytes", len(got))
 	}
 }
 

@@ -161,7 +161,7 @@ func (u *urlPlugin) Run(ctx context.Context, class filetransfer.PluginClass, fil
 	if err != nil {
 		return nil, err
 	}
-	run := &filetransfer.PluginRun{Results: r.Ads, Began: began, Took: r.Took}
+	run := &filetransfer.PluginRun{Results: r.Ads, Began: began, Took: r.Took, Said: r.Said(), Unexplained: r.Unexplained}
 	if r.Failure != nil {
 		run.Failure = &filetransfer.PluginFailure{Subcode: r.Failure.Subcode, TryAgain: r.Failure.TryAgain, Text: r.Failure.Text}
 	}
