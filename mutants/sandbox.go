@@ -299,9 +299,16 @@ var sandboxMutants = []mutant{
 	{
 		Name:  "a plugin's failure is ignored",
 		File:  "sandbox/filetransfer/urls.go",
-		Old:   "\t\t\tfailure = run.Failure\n",
-		New:   "\t\t\t_ = run.Failure\n",
+		Old:   `d.failPlugin(last, "")`,
+		New:   `_ = last`,
 		Tests: transferTests("TestFetchFails"),
+	},
+	{
+		Name:  "a file that could not be written is recorded as one that was",
+		File:  "sandbox/filetransfer/record.go",
+		Old:   "d.failed == nil)",
+		New:   "true)",
+		Tests: transferTests("TestRecords"),
 	},
 	{
 		Name:  "a code that does not fit is cut to another one",

@@ -17,7 +17,7 @@ cd .. && rm -rf <cluster>`)
 func storing(name, shows, script, submit string, steps ...Step) Case {
 	return Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", script)},
 		Submit: "executable = job.sh\noutput = out\n" + submit + shortLease,
-		Steps:  append(append([]Step{Ends()}, steps...), kept())}
+		Steps:  append(append([]Step{Ends()}, steps...), transferHistory, kept())}
 }
 
 // tree is a job that makes some files in directories.
@@ -29,7 +29,7 @@ func saving(name, shows, url, more string) Case {
 	c := Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", savingScript)},
 		Submit: "executable = job.sh\noutput = out\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = state, d\ntransfer_output_files = state\n" +
 			"checkpoint_destination = " + url + "\n" + more,
-		Steps: append(slices.Clone(killed), Ends(), kept()),
+		Steps: append(slices.Clone(killed), Ends(), transferHistory, kept()),
 		Fleeting: slices.Concat(napping, byChance("received URLs contain the job's number, whose length may differ",
 			"bytesrecvd", "004   *Bytes Received By Job", "005   *Bytes Received By Job"))}
 	return twice(c)
@@ -39,7 +39,7 @@ func saving(name, shows, url, more string) Case {
 func refused(name, shows, destination string) Case {
 	return Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", "echo 1 >state; mkdir -p d; echo in >d/f; [ -e again ] && exit; touch again; exit 85")},
 		Submit: "executable = job.sh\noutput = out\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = state, d, again\ntransfer_output_files = state\n" + destination + shortLease,
-		Steps:  []Step{Ends(), kept()}, Versions: withCheckpointFailures}
+		Steps:  []Step{Ends(), transferHistory, kept()}, Versions: withCheckpointFailures}
 }
 
 // withCheckpointFailures are the versions whose events report a failed checkpoint as

@@ -9,14 +9,14 @@ import (
 func fetches(c Case, inputs, more string) Case {
 	c.Submit = "executable = job\noutput = out\ntransfer_input_files = " + inputs + "\n" + more
 	c.Files = append(c.Files, Script("job", `for f in *; do case $f in job) ;; *) echo "$f: $(cat "$f")"; stat -c '%a %h %F' "$f";; esac; done; ls -A | grep -e '\.in$' -e '\.out$'; exit 0`))
-	c.Steps = append(c.Steps, Ends(), transferRecords)
+	c.Steps = append(c.Steps, Ends(), transferRecords, transferHistory)
 	return c
 }
 
 // fails is a case of a job that is put on hold.
 func fails(c Case, inputs string) Case {
 	c = fetches(c, inputs, shortLease)
-	c.Steps = []Step{Event(harness.EventHeld, 1), transferRecords}
+	c.Steps = []Step{Event(harness.EventHeld, 1), transferRecords, transferHistory}
 	return c
 }
 
@@ -55,6 +55,12 @@ var pluginsCases = []Case{
 	fails(Case{Name: "plugin-signal", Versions: withNewStarter, Shows: "a plugin that dies of a signal after its report"}, "case://signal/one"),
 	fails(Case{Name: "plugin-signal-silent", Versions: withNewStarter, Shows: "a plugin that dies of a signal before its report"}, "case://signal-silent/one"),
 	fails(Case{Name: "plugin-slow", Versions: withNewStarter, Shows: "a plugin that takes longer than MAX_FILE_TRANSFER_PLUGIN_LIFETIME"}, "case://slow/one"),
+	fails(Case{Name: "plugin-several-exit", Versions: withNewStarter, Shows: "three plugins of which the first two fail"},
+		"keep://exit3/one, case://exit/two, case://ok/three, $(WEB)/urls/empty"),
+	fails(Case{Name: "plugin-several-unsaid", Versions: withNewStarter, Shows: "a plugin that reports a failure and succeeds, before one that fails and reports none"},
+		"keep://lies/one, case://exit-unsaid/two"),
+	fails(Case{Name: "plugin-several-first", Versions: withNewStarter, Shows: "a plugin that dies before another that succeeds"},
+		"keep://signal/one, case://ok/two"),
 	fails(Case{Name: "plugin-input-gone", Shows: "a missing file beside a URL, which is then not fetched",
 		Files: []harness.File{{Name: "gone"}}}, "case://exit/one, gone\nhold = True").after(Shell("rm gone"), Tool("condor_release")),
 	goesBack(Case{Name: "plugin-malformed", Versions: withNewStarter, Shows: "a plugin whose report is not an ad"}, "case://malformed/one", "case://ok/one", ""),
@@ -72,6 +78,11 @@ var pluginsCases = []Case{
 
 	fetches(Case{Name: "plugin-one", Shows: "a plugin that moves one file, by the older protocol"}, "plain://ok/one, plain://ok/two", ""),
 	fails(Case{Name: "plugin-one-exit", Shows: "such a plugin that fails with an exit status and says why"}, "plain://exit/one"),
+	fails(Case{Name: "plugin-one-of-several", Versions: withNewStarter, Shows: "such a plugin that fails for one of three files, and a plugin for lists",
+		Files: []harness.File{{Name: "plain", Content: []byte("plain\n")}}},
+		"plain://ok/one, plain://exit/two, plain://ok/three, case://ok/four, plain"),
+	goesBack(Case{Name: "plugin-missing-one", Versions: withNewStarter, Shows: "a URL whose method no plugin has, beside others"},
+		"nobodys://ok/one, case://ok/two, plain://ok/three", "case://ok/one", ""),
 	fails(Case{Name: "plugin-one-silent", Versions: withNewStarter, Shows: "such a plugin that fails and says nothing"}, "plain://exit-silent/one"),
 }
 

@@ -1,0 +1,56 @@
+package conformance
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"podstarter/integration/harness"
+)
+
+// transferHistory notes what the execution point's log of transfers has of the job
+// (FILE_TRANSFER_STATS_LOG): the file itself, and the job's records in their order, with
+// each attribute's type where its value is a time.
+var transferHistory = Note("the history of transfers", func(ctx context.Context, r *Run) (string, error) {
+	if strings.HasPrefix(r.Pool.Versions.EP, "23.") {
+		return "this version's records are others", nil
+	}
+	result, err := r.Pool.TryEP(ctx, r.Side, "sh", "-c", transferHistoryScript, strconv.Itoa(r.Job().Cluster))
+	if err != nil {
+		return "", err
+	}
+	return timeless(result), nil
+})
+
+// transferHistoryScript prints the records of a cluster's jobs, those of a file that
+// was set aside first.
+const transferHistoryScript = `log=$(condor_config_val FILE_TRANSFER_STATS_LOG) && stat -c '%n %A %U %G' "$log" || exit
+awk -v mine="JobClusterId = $0" '
+	function print_mine() { if (has) printf "%s", text; text = ""; has = 0 }
+	$0 == "***" { print_mine() }
+	{ text = text $0 "\n" }
+	$0 == mine { has = 1 }
+	END { print_mine() }' $(ls "$log.old" 2>/dev/null) "$log"
+`
+
+// In records of transfers: the job's number, and times. Durations of single files over
+// CEDAR are whole seconds; how they are written shows what they are.
+var (
+	recordCluster = regexp.MustCompile(`(?m)^JobClusterId = \d+$`)
+	wholeTime     = regexp.MustCompile(`\b(Transfer(?:Start|End)Time|ConnectionTimeSeconds) = \d+(;|$)`)
+	wholeReal     = regexp.MustCompile(`\b(Transfer(?:Start|End)Time|ConnectionTimeSeconds) = [01]\.0(;|$)`)
+	realTime      = regexp.MustCompile(`\b(Transfer(?:Start|End)Time|ConnectionTimeSeconds) = \d+\.[-+.0-9E]+(;|$)`)
+)
+
+// timeless replaces what is another in each run.
+func timeless(found harness.Result) string {
+	text := recordCluster.ReplaceAllString(found.Stdout+found.Stderr, "JobClusterId = <cluster>")
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, line := range lines {
+		line = wholeTime.ReplaceAllString(line, "$1 = <number>$2")
+		line = wholeReal.ReplaceAllString(line, "$1 = <real>$2")
+		lines[i] = realTime.ReplaceAllString(line, "$1 = <real>$2")
+	}
+	return strings.Join(lines, "\n")
+}
