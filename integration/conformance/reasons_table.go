@@ -162,6 +162,10 @@ var Reasons = []Reason{
 		"The record of a plugin that took too long has the signal that ended it.",
 		"The stock starter writes a number that it never set.",
 		"Nothing."},
+	{"answers-not-counted", Records,
+		"`TransferOutputStats` counts only bytes of files, also where no plugin takes a URL of the output.",
+		"The stock starter adds the length of what it tells the access point of such a file.",
+		"Nothing."},
 
 	// Older.
 	{"requeued-by-old-shadow", Older,
