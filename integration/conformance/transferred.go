@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,7 +18,11 @@ var transferHistory = Note("the history of transfers", func(ctx context.Context,
 	if strings.HasPrefix(r.Pool.Versions.EP, "23.") {
 		return "this version's records are others", nil
 	}
-	result, err := r.Pool.TryEP(ctx, r.Side, "sh", "-c", transferHistoryScript, strconv.Itoa(r.Job().Cluster))
+	submitted, err := os.Stat(filepath.Join(r.Job().Dir, "job.sub"))
+	if err != nil {
+		return "", err
+	}
+	result, err := r.Pool.TryEP(ctx, r.Side, "sh", "-c", transferHistoryScript, strconv.Itoa(r.Job().Cluster), strconv.FormatInt(submitted.ModTime().Unix(), 10))
 	if err != nil {
 		return "", err
 	}
@@ -24,14 +30,21 @@ var transferHistory = Note("the history of transfers", func(ctx context.Context,
 })
 
 // transferHistoryScript prints the records of a cluster's jobs, those of a file that
-// was set aside first.
+// was set aside first. The log outlives the access point, which then counts from 1 again:
+// what comes before the first file since the job was submitted is of others.
 const transferHistoryScript = `log=$(condor_config_val FILE_TRANSFER_STATS_LOG) && stat -c '%n %A %U %G' "$log" || exit
-awk -v mine="JobClusterId = $0" '
-	function print_mine() { if (has) printf "%s", text; text = ""; has = 0 }
-	$0 == "***" { print_mine() }
+awk -v mine="JobClusterId = $0" -v since="$1" '
+	function end() {
+		if (cedar && began >= since) ours = 1
+		if (ours && has) printf "%s", text
+		text = ""; has = cedar = began = 0
+	}
+	$0 == "***" { end() }
 	{ text = text $0 "\n" }
 	$0 == mine { has = 1 }
-	END { print_mine() }' $(ls "$log.old" 2>/dev/null) "$log"
+	$0 == "TransferProtocol = \"cedar\"" { cedar = 1 }
+	$1 == "TransferStartTime" { began = $3 + 0 }
+	END { end() }' $(ls "$log.old" 2>/dev/null) "$log"
 `
 
 // In records of transfers: the job's number, and times. Durations of single files over
