@@ -15,9 +15,6 @@ import (
 // (FILE_TRANSFER_STATS_LOG): the file itself, and the job's records in their order, with
 // each attribute's type where its value is a time.
 var transferHistory = Note("the history of transfers", func(ctx context.Context, r *Run) (string, error) {
-	if strings.HasPrefix(r.Pool.Versions.EP, "23.") {
-		return "this version's records are others", nil
-	}
 	submitted, err := os.Stat(filepath.Join(r.Job().Dir, "job.sub"))
 	if err != nil {
 		return "", err
@@ -47,23 +44,16 @@ awk -v mine="JobClusterId = $0" -v since="$1" '
 	END { end() }' $(ls "$log.old" 2>/dev/null) "$log"
 `
 
-// In records of transfers: the job's number, and times. Durations of single files over
-// CEDAR are whole seconds; how they are written shows what they are.
+// In records of transfers: the job's number, and times, whose type shows.
 var (
 	recordCluster = regexp.MustCompile(`(?m)^JobClusterId = \d+$`)
-	wholeTime     = regexp.MustCompile(`\b(Transfer(?:Start|End)Time|ConnectionTimeSeconds) = \d+(;|$)`)
-	wholeReal     = regexp.MustCompile(`\b(Transfer(?:Start|End)Time|ConnectionTimeSeconds) = [01]\.0(;|$)`)
-	realTime      = regexp.MustCompile(`\b(Transfer(?:Start|End)Time|ConnectionTimeSeconds) = \d+\.[-+.0-9E]+(;|$)`)
+	wholeTime     = regexp.MustCompile(`(?m)\b(Transfer(?:Start|End)Time|ConnectionTimeSeconds) = -?\d+( |;|$)`)
+	realTime      = regexp.MustCompile(`(?m)\b(Transfer(?:Start|End)Time|ConnectionTimeSeconds) = -?\d+[.E][-+.0-9E]+( |;|$)`)
 )
 
 // timeless replaces what is another in each run.
 func timeless(found harness.Result) string {
 	text := recordCluster.ReplaceAllString(found.Stdout+found.Stderr, "JobClusterId = <cluster>")
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	for i, line := range lines {
-		line = wholeTime.ReplaceAllString(line, "$1 = <number>$2")
-		line = wholeReal.ReplaceAllString(line, "$1 = <real>$2")
-		lines[i] = realTime.ReplaceAllString(line, "$1 = <real>$2")
-	}
-	return strings.Join(lines, "\n")
+	text = wholeTime.ReplaceAllString(text, "$1 = <number>$2")
+	return strings.TrimSpace(realTime.ReplaceAllString(text, "$1 = <real>$2"))
 }
