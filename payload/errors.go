@@ -41,6 +41,10 @@ type StartError struct {
 	Path string
 	// Errno is the system's answer, 0 if there was none.
 	Errno syscall.Errno
+	// Interpreter is set if Path is a script whose first line names a program that does not
+	// exist: that program as the stock starter reads it, which is without what follows a
+	// white space such as the carriage return of DOS line ends. It is printable.
+	Interpreter string
 	// Detail explains the cause to the user, or is empty.
 	Detail string
 }

@@ -217,15 +217,16 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 
 // wireStartError is StartError as it goes over the socket.
 type wireStartError struct {
-	Stage  string `json:"stage"`
-	Path   raw    `json:"path,omitempty"`
-	Errno  uint   `json:"errno,omitempty"`
-	Detail string `json:"detail,omitempty"`
+	Stage       string `json:"stage"`
+	Path        raw    `json:"path,omitempty"`
+	Errno       uint   `json:"errno,omitempty"`
+	Interpreter string `json:"interpreter,omitempty"`
+	Detail      string `json:"detail,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.
 func (e StartError) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireStartError{Stage: e.Stage, Path: raw(e.Path), Errno: uint(e.Errno), Detail: e.Detail})
+	return json.Marshal(wireStartError{Stage: e.Stage, Path: raw(e.Path), Errno: uint(e.Errno), Interpreter: e.Interpreter, Detail: e.Detail})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -234,6 +235,6 @@ func (e *StartError) UnmarshalJSON(data []byte) error {
 	if err := unmarshalStrict(data, &w); err != nil {
 		return err
 	}
-	*e = StartError{Stage: w.Stage, Path: string(w.Path), Errno: syscall.Errno(w.Errno), Detail: w.Detail}
+	*e = StartError{Stage: w.Stage, Path: string(w.Path), Errno: syscall.Errno(w.Errno), Interpreter: w.Interpreter, Detail: w.Detail}
 	return nil
 }

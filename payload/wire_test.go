@@ -53,7 +53,7 @@ func TestMessageRoundTrip(t *testing.T) {
 	for _, want := range []Message{
 		{Hello: &Hello{Protocol: 1, Nonce: "n", Boot: "b", PID: 2, PIDNamespace: "p", UID: 3, NoNewPrivs: true, Version: "v", Busy: true}},
 		{ID: 1, Started: &Started{Activation: "a", PID: 3, Time: now}},
-		{ID: 2, StartError: &StartError{Stage: StageExec, Path: "caf\xe9", Errno: syscall.ENOENT, Detail: "d"}},
+		{ID: 2, StartError: &StartError{Stage: StageExec, Path: "caf\xe9", Errno: syscall.ENOENT, Interpreter: "/no/sh", Detail: "d"}},
 		{ID: 3, Usage: &ContainerUsage{Time: now, Processes: 1, UserCPU: time.Second, Cgroup: &CgroupUsage{Version: 2, MemoryPeak: 1 << 40}}},
 		{ID: 4, Done: true},
 		{Memory: &MemoryFiles{Version: 2, Files: []string{"memory.stat"}, LimitAbove: 1 << 40}},

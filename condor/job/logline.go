@@ -44,20 +44,35 @@ func LineExited(pid int, status syscall.WaitStatus) string {
 }
 
 // ExecFailure is the hold reason of a job whose program could not be executed
-// (condor_starter.V6.1/os_proc.cpp:OsProc::StartJob). The detail, if any,
-// precedes the error number.
-func ExecFailure(c Command, errno syscall.Errno, detail string) string {
+// (condor_starter.V6.1/os_proc.cpp:OsProc::StartJob). The cause is stock's, such as
+// [BadInterpreter], or empty. The detail, if any, is ours and comes after stock's sentence.
+func ExecFailure(c Command, errno syscall.Errno, cause, detail string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Failed to execute '%s'", c.Path)
 	if len(c.Args) > 0 {
 		b.WriteString(" with arguments " + JoinV2(c.Args))
 	}
 	b.WriteString(": ")
-	if detail != "" {
-		b.WriteString(detail + " ")
+	if cause != "" {
+		b.WriteString(cause + " ")
 	}
 	fmt.Fprintf(&b, "(errno=%d: '%s')", int(errno), Strerror(errno))
+	if detail != "" {
+		b.WriteString(": " + detail)
+	}
 	return b.String()
+}
+
+// BadInterpreter is the cause of an [ExecFailure] of a script whose interpreter does not
+// exist (condor_daemon_core.V6/daemon_core.cpp:DaemonCore::Create_Process).
+func BadInterpreter(name string) string {
+	return fmt.Sprintf("invalid interpreter (%s) specified on first line of script", name)
+}
+
+// BadDirectory is the cause of an [ExecFailure] for lack of the job's initial directory
+// (condor_daemon_core.V6/daemon_core.cpp:DaemonCore::Create_Process).
+func BadDirectory(dir string) string {
+	return fmt.Sprintf("Cannot access initial working directory \"%s\"", dir)
 }
 
 // ScriptExecFailure is ExecFailure for a PreCmd or PostCmd

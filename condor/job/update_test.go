@@ -209,8 +209,10 @@ func TestLogLines(t *testing.T) {
 		LineStarted(661):                                            "Create_Process succeeded, pid=661",
 		LineExited(661, 7<<8):                                       "Process exited, pid=661, status=7",
 		LineExited(661, 9):                                          "Process exited, pid=661, signal=9",
-		ExecFailure(c, syscall.ENOENT, ""):                          "Failed to execute '/s/job.sh' with arguments a b' 'c: (errno=2: 'No such file or directory')",
-		ExecFailure(Command{Path: "/x"}, syscall.EACCES, "chdir"):   "Failed to execute '/x': chdir (errno=13: 'Permission denied')",
+		ExecFailure(c, syscall.ENOENT, "", ""):                      "Failed to execute '/s/job.sh' with arguments a b' 'c: (errno=2: 'No such file or directory')",
+		ExecFailure(Command{Path: "/x"}, syscall.EACCES, "", "why"): "Failed to execute '/x': (errno=13: 'Permission denied'): why",
+		ExecFailure(Command{Path: "/x"}, syscall.ENOENT, BadInterpreter("/no/sh"), "why"): "Failed to execute '/x': invalid interpreter (/no/sh) specified on first line of script (errno=2: 'No such file or directory'): why",
+		ExecFailure(Command{Path: "/x"}, syscall.EACCES, BadDirectory("/d"), ""):          `Failed to execute '/x': Cannot access initial working directory "/d" (errno=13: 'Permission denied')`,
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -63,7 +63,14 @@ func OfStart(err error, cmd job.Command) error {
 	case payload.StageStderr:
 		return open(shadow.HoldUnableToOpenOutput, "standard error")
 	}
-	return New(shadow.HoldFailedToCreateProcess, int(s.Errno), errors.New(job.ExecFailure(cmd, s.Errno, s.Detail)))
+	cause := ""
+	switch {
+	case s.Stage == payload.StageChdir:
+		cause = job.BadDirectory(s.Path)
+	case s.Interpreter != "":
+		cause = job.BadInterpreter(s.Interpreter)
+	}
+	return New(shadow.HoldFailedToCreateProcess, int(s.Errno), errors.New(job.ExecFailure(cmd, s.Errno, cause, s.Detail)))
 }
 
 // OfTransfer is what a failed transfer means to the job: one that may

@@ -32,6 +32,14 @@ func TestWhatFailuresMeanToTheJob(t *testing.T) {
 			OfStart(&payload.StartError{Stage: payload.StageExec, Path: "/bin/nosuch", Errno: syscall.ENOENT}, cmd),
 			shadow.HoldFailedToCreateProcess, 2, "Failed to execute '/bin/nosuch' with arguments a: (errno=2: 'No such file or directory')",
 		},
+		"no such interpreter": {
+			OfStart(&payload.StartError{Stage: payload.StageExec, Path: "/s/job", Errno: syscall.ENOENT, Interpreter: "/no/sh", Detail: "it is gone"}, cmd),
+			shadow.HoldFailedToCreateProcess, 2, "Failed to execute '/bin/nosuch' with arguments a: invalid interpreter (/no/sh) specified on first line of script (errno=2: 'No such file or directory'): it is gone",
+		},
+		"no working directory": {
+			OfStart(&payload.StartError{Stage: payload.StageChdir, Path: "/home/a", Errno: syscall.ENOENT}, cmd),
+			shadow.HoldFailedToCreateProcess, 2, `Failed to execute '/bin/nosuch' with arguments a: Cannot access initial working directory "/home/a" (errno=2: 'No such file or directory')`,
+		},
 		"no standard input": {
 			OfStart(&payload.StartError{Stage: payload.StageStdin, Path: "/x/in", Errno: syscall.EACCES}, cmd),
 			shadow.HoldUnableToOpenInput, 13, "Failed to open '/x/in' as standard input: Permission denied (errno 13)",

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,9 +17,39 @@ import (
 // its type (BINPRM_BUF_SIZE, 256 bytes).
 const headSize = 4096
 
-// explainExec says in a sentence why path cannot be executed, or returns "" if the file
-// does not show it. It runs as the payload's user and trusts nothing that it reads.
-func explainExec(path string, errno unix.Errno) string {
+// explainExec says why path cannot be executed: the interpreter that a script names and the
+// container lacks, and a sentence, or "" if the file does not show it. It runs as the
+// payload's user and trusts nothing that it reads.
+func explainExec(path string, errno unix.Errno) (interpreter, detail string) {
+	if detail := explainErrno(errno); detail != "" {
+		return "", detail
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", explainMissing(path, err)
+	}
+	switch {
+	case st.IsDir():
+		return "", "it is a directory"
+	case !st.Mode().IsRegular():
+		return "", "it is not a regular file"
+	case errno == unix.EACCES && unix.Access(path, unix.X_OK) != nil:
+		return "", fmt.Sprintf("it is not executable by user %d (mode %v)", os.Geteuid(), st.Mode().Perm())
+	}
+	head, err := readHead(path)
+	switch {
+	case err != nil:
+		return "", ""
+	case errno == unix.EACCES:
+		return "", explainDenied(head)
+	case errno == unix.ENOENT:
+		interpreter = missingInterpreter(head)
+	}
+	return interpreter, explainFormat(head, errno)
+}
+
+// explainErrno gives the sentence of an errno that says enough.
+func explainErrno(errno unix.Errno) string {
 	switch errno {
 	case unix.E2BIG:
 		return "arguments and environment together are too long"
@@ -31,26 +62,7 @@ func explainExec(path string, errno unix.Errno) string {
 	case unix.ELOOP:
 		return "the path has too many symbolic links, or scripts name each other as interpreter"
 	}
-	st, err := os.Stat(path)
-	if err != nil {
-		return explainMissing(path, err)
-	}
-	switch {
-	case st.IsDir():
-		return "it is a directory"
-	case !st.Mode().IsRegular():
-		return "it is not a regular file"
-	case errno == unix.EACCES && unix.Access(path, unix.X_OK) != nil:
-		return fmt.Sprintf("it is not executable by user %d (mode %v)", os.Geteuid(), st.Mode().Perm())
-	}
-	head, err := readHead(path)
-	if err != nil {
-		return ""
-	}
-	if errno == unix.EACCES {
-		return explainDenied(head)
-	}
-	return explainFormat(head, errno)
+	return ""
 }
 
 func explainMissing(path string, err error) string {
@@ -81,7 +93,7 @@ func explainFormat(head []byte, errno unix.Errno) string {
 		case strings.HasSuffix(interpreter, "\r"):
 			return fmt.Sprintf("its first line names the interpreter %s with a carriage return: the file has DOS line ends; convert it, for example with dos2unix", clip(interpreter))
 		case errno == unix.ENOENT:
-			return fmt.Sprintf("its first line names the interpreter %s, which is not in the container", clip(interpreter))
+			return fmt.Sprintf("the interpreter %s is not in the container", clip(interpreter))
 		case errno == unix.ENOEXEC:
 			return fmt.Sprintf("its interpreter %s cannot be executed on this machine", clip(interpreter))
 		}
@@ -128,6 +140,23 @@ func scriptInterpreter(head []byte) (string, bool) {
 		line = line[:end]
 	}
 	return string(line), true
+}
+
+// missingInterpreter gives the interpreter of a script as the stock starter names it in its
+// hold reason, printable: white space is isspace(3)'s, and it looks at this much of the file
+// (daemon_core.cpp:DaemonCore::Create_Process). "" if the file is no script.
+func missingInterpreter(head []byte) string {
+	const looked, space = 1024, " \t\n\v\f\r"
+	rest, ok := bytes.CutPrefix(head[:min(len(head), looked)], []byte("#!"))
+	if !ok {
+		return ""
+	}
+	rest = bytes.TrimLeft(rest, space)
+	if end := bytes.IndexAny(rest, space+"\x00"); end >= 0 {
+		rest = rest[:end]
+	}
+	quoted := strconv.QuoteToGraphic(string(rest))
+	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
 }
 
 // ELF machine numbers (elf(5), e_machine) by Go's name of the architecture.

@@ -54,7 +54,7 @@ func TestExplainExec(t *testing.T) {
 			if err := os.WriteFile(path, []byte(test.content), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if got := explainExec(path, test.errno); !strings.Contains(got, test.want) {
+			if _, got := explainExec(path, test.errno); !strings.Contains(got, test.want) {
 				t.Errorf("%s", got)
 			}
 		})
@@ -63,8 +63,35 @@ func TestExplainExec(t *testing.T) {
 	if err := os.Symlink("/nonexistent", link); err != nil {
 		t.Fatal(err)
 	}
-	if got := explainExec(link, unix.ENOENT); !strings.Contains(got, `symbolic link to "/nonexistent"`) {
+	if _, got := explainExec(link, unix.ENOENT); !strings.Contains(got, `symbolic link to "/nonexistent"`) {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestMissingInterpreter: what the stock starter calls an invalid interpreter.
+func TestMissingInterpreter(t *testing.T) {
+	for content, want := range map[string]string{
+		"#!/no/sh\n":                            "/no/sh",
+		"#! /no/sh -x\n":                        "/no/sh",
+		"#!/no/sh\r\n":                          "/no/sh",
+		"#!/no/sh\x00\n":                        "/no/sh",
+		"#!/no/sh":                              "/no/sh",
+		"#!\n":                                  "",
+		"echo\n":                                "",
+		"#!/\x1b[31mred\n":                      `/\x1b[31mred`,
+		"#!/caf\xc3\xa9\n":                      "/caf\u00e9",
+		"#!/caf\xe9\n":                          `/caf\xe9`,
+		"#!/" + strings.Repeat("a", 300) + "\n": "/" + strings.Repeat("a", 300),
+	} {
+		path := filepath.Join(t.TempDir(), "script")
+		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for errno, want := range map[unix.Errno]string{unix.ENOENT: want, unix.EACCES: "", unix.ENOEXEC: ""} {
+			if got, _ := explainExec(path, errno); got != want {
+				t.Errorf("%q, %v: %q, want %q", content, errno, got, want)
+			}
+		}
 	}
 }
 
@@ -76,6 +103,9 @@ func FuzzElfFacts(f *testing.F) {
 			head = head[:headSize]
 		}
 		for _, errno := range []unix.Errno{unix.ENOENT, unix.ENOEXEC, unix.EACCES} {
+			if interpreter := missingInterpreter(head); len(interpreter) > 4*headSize || strings.ContainsAny(interpreter, "\n\x1b ") {
+				t.Errorf("%q", interpreter)
+			}
 			if text := explainFormat(head, errno); len(text) > 2000 || strings.ContainsAny(text, "\n\x1b") {
 				t.Errorf("%q", text)
 			}

@@ -27,7 +27,7 @@ func launch() int {
 	r := report{reportFD}
 	j, err := readJob()
 	if err != nil {
-		r.failed(payload.StageSpec, "", unix.EINVAL, err.Error)
+		r.failed(payload.StageSpec, "", unix.EINVAL, func() (string, string) { return "", err.Error() })
 		return exitSetup
 	}
 	s := &j.Spec
@@ -35,7 +35,7 @@ func launch() int {
 		unix.CloseOnExec(passedFD + i)
 	}
 	if failure := prepare(&j); failure != nil {
-		r.failed(failure.stage, failure.path, errnoOf(failure.err), failure.detail)
+		r.failed(failure.stage, failure.path, errnoOf(failure.err), failure.explain)
 		return exitSetup
 	}
 	if s.Rehearse {
@@ -50,7 +50,7 @@ func launch() int {
 		s.Path, s.SearchPath = programPath, false
 	}
 	path, err := become(&j, r)
-	r.failed(payload.StageExec, path, errnoOf(err), func() string { return explainExec(path, errnoOf(err)) })
+	r.failed(payload.StageExec, path, errnoOf(err), func() (string, string) { return explainExec(path, errnoOf(err)) })
 	return exitSetup
 }
 
@@ -58,7 +58,15 @@ func launch() int {
 type stageError struct {
 	stage, path string
 	err         error
-	detail      func() string
+	inWords     bool // err says more than its errno
+}
+
+// explain gives the report's detail.
+func (e *stageError) explain() (interpreter, detail string) {
+	if e.inWords {
+		detail = e.err.Error()
+	}
+	return "", detail
 }
 
 func readJob() (job, error) {
@@ -88,7 +96,7 @@ func prepare(j *job) *stageError {
 		}
 	}
 	if err := takeIdentity(s, j.SwitchUser); err != nil {
-		return &stageError{stage: payload.StageIdentity, err: err, detail: err.Error}
+		return &stageError{stage: payload.StageIdentity, err: err, inWords: true}
 	}
 	// The change of user cleared the parent death signal that ForkExec set.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
@@ -103,7 +111,7 @@ func prepare(j *job) *stageError {
 	}
 	if j.Exec != nil && j.Exec.Terminal != nil {
 		if err := openTerminal(j.Exec.Terminal); err != nil {
-			return &stageError{stage: payload.StageTerminal, err: err, detail: err.Error}
+			return &stageError{stage: payload.StageTerminal, err: err, inWords: true}
 		}
 		return nil
 	}

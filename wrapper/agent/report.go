@@ -55,16 +55,17 @@ var stages = []string{
 }
 
 type reportDetail struct {
-	Path   []byte `json:"path"`
-	Detail string `json:"detail"`
+	Path        []byte `json:"path"`
+	Interpreter string `json:"interpreter,omitempty"`
+	Detail      string `json:"detail"`
 }
 
 // report is the launcher's end of the pipe.
 type report struct{ fd int }
 
-// failed reports a stage that failed. detail may be nil; it is called after the head is
+// failed reports a stage that failed. explain may be nil; it is called after the head is
 // written.
-func (r report) failed(stage string, path string, errno unix.Errno, detail func() string) {
+func (r report) failed(stage string, path string, errno unix.Errno, explain func() (interpreter, detail string)) {
 	head := [failedSize]byte{reportFailed, byte(slices.Index(stages, stage)), byte(errno >> 8), byte(errno)}
 	_, _ = unix.Write(r.fd, head[:])
 	// From here on a crash for lack of memory only spoils the job's stderr.
@@ -72,8 +73,8 @@ func (r report) failed(stage string, path string, errno unix.Errno, detail func(
 		_ = unix.Dup3(null, unix.Stderr, 0)
 	}
 	more := reportDetail{Path: []byte(path)}
-	if detail != nil {
-		more.Detail = detail()
+	if explain != nil {
+		more.Interpreter, more.Detail = explain()
 	}
 	if data, err := json.Marshal(more); err == nil {
 		_, _ = unix.Write(r.fd, data)
@@ -108,7 +109,7 @@ func decodeReport(data []byte) (started time.Time, resident int64, failure *payl
 	failure.Detail = ""
 	var more reportDetail
 	if json.Unmarshal(data[failedSize:], &more) == nil {
-		failure.Path, failure.Detail = string(more.Path), more.Detail
+		failure.Path, failure.Interpreter, failure.Detail = string(more.Path), more.Interpreter, more.Detail
 	}
 	return time.Time{}, 0, failure
 }

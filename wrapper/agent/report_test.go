@@ -47,9 +47,9 @@ func TestReport(t *testing.T) {
 	if resident < 1<<20 || resident > 1<<30 {
 		t.Errorf("%d bytes resident are implausible for a Go program", resident)
 	}
-	want := &payload.StartError{Stage: payload.StageExec, Path: "/caf\xe9", Errno: unix.ENOEXEC, Detail: "why"}
+	want := &payload.StartError{Stage: payload.StageExec, Path: "/caf\xe9", Errno: unix.ENOENT, Interpreter: "/no/sh", Detail: "why"}
 	failed := func(r report) {
-		r.failed(want.Stage, want.Path, want.Errno, func() string { return want.Detail })
+		r.failed(want.Stage, want.Path, want.Errno, func() (string, string) { return want.Interpreter, want.Detail })
 	}
 	for _, data := range [][]byte{written(t, failed), append(bytes.Clone(ready), written(t, failed)...)} {
 		if _, _, got := decodeReport(data); !cmp.Equal(want, got) {

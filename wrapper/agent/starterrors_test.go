@@ -32,12 +32,14 @@ func TestStartErrors(t *testing.T) {
 		errno  syscall.Errno
 		path   string // default: that of the spec
 		detail string
+		// interpreter that does not exist
+		interpreter string
 	}{
 		"no such program":    {change: func(s *payload.Spec) { s.Path = "/nonexistent" }, stage: "exec", errno: syscall.ENOENT, detail: "no such file"},
 		"not executable":     {file: "#!/bin/sh\n", mode: 0o644, stage: "exec", errno: syscall.EACCES, detail: "not executable by user"},
 		"directory":          {change: func(s *payload.Spec) { s.Path = "/tmp" }, stage: "exec", errno: syscall.EACCES, detail: "directory"},
-		"no interpreter":     {file: "#!/nonexistent -x\n", mode: 0o755, stage: "exec", errno: syscall.ENOENT, detail: `interpreter "/nonexistent", which is not in the container`},
-		"DOS line ends":      {file: "#!/bin/sh\r\n", mode: 0o755, stage: "exec", errno: syscall.ENOENT, detail: "DOS line ends"},
+		"no interpreter":     {file: "#!/nonexistent -x\n", mode: 0o755, stage: "exec", errno: syscall.ENOENT, interpreter: "/nonexistent", detail: "not in the container"},
+		"DOS line ends":      {file: "#!/bin/sh\r\n", mode: 0o755, stage: "exec", errno: syscall.ENOENT, interpreter: "/bin/sh", detail: "DOS line ends"},
 		"script without #!":  {file: "echo hello\n", mode: 0o755, stage: "exec", errno: syscall.ENOEXEC, detail: "#!/bin/sh"},
 		"empty file":         {file: "\n", mode: 0o755, stage: "exec", errno: syscall.ENOEXEC, detail: "#!/bin/sh"},
 		"binary rubbish":     {file: "\x00\x01\x02", mode: 0o755, stage: "exec", errno: syscall.ENOEXEC, detail: "neither a program nor a script"},
@@ -73,7 +75,7 @@ func TestStartErrors(t *testing.T) {
 			if !errors.As(err, &failed) {
 				t.Fatal(err)
 			}
-			want := payload.StartError{Stage: test.stage, Errno: test.errno, Path: test.path, Detail: failed.Detail}
+			want := payload.StartError{Stage: test.stage, Errno: test.errno, Path: test.path, Interpreter: test.interpreter, Detail: failed.Detail}
 			switch test.path {
 			case "":
 				want.Path = s.Path
