@@ -76,6 +76,7 @@ arguments = "-c '[ ""$X509_USER_PROXY"" = ""$_CONDOR_SCRATCH_DIR/proxy"" ] || ex
 	{Name: "kerberos", Shows: "Kerberos tickets that the execution point has",
 		Files: []harness.File{Script("look", `
 echo "${KRB5CCNAME%_*/*}"
+[ "${KRB5CCNAME##*/}" = "$_CONDOR_SLOT.cc" ] || echo "${KRB5CCNAME##*/}"
 cat "${KRB5CCNAME#FILE:}"
 stat -c %a "${KRB5CCNAME#FILE:}"
 printf waiting >/proc/$$/comm
@@ -118,14 +119,13 @@ func token(service, content string) Step {
 	})
 }
 
-// tickets gives Kerberos tickets to all users whose jobs may run in the execution
-// point. The stock starter looks for a ticket of the account that the job runs as,
-// ours for one of the job's owner.
+// tickets gives Kerberos tickets to all accounts of the execution point.
 func tickets(content string) Step {
 	return Do("the tickets are "+content, func(ctx context.Context, r *Run) error {
 		const script = `mkdir -p "$0" && chmod 755 "$0" && umask 077 && cat >"$0/new" &&
-for u in "$1" $(getent passwd | cut -d: -f1); do cp "$0/new" "$0/$u.new" && mv "$0/$u.new" "$0/$u.cc" || exit; done`
-		_, err := r.Pool.EPInput(ctx, r.Side, strings.NewReader(content+"\n"), "sh", "-c", script, ticketDir, path.Base(r.Pool.User.Home))
+for u in nobody $(for i in $(seq "$(condor_config_val NUM_SLOTS)"); do condor_config_val "SLOT${i}_USER"; done); do
+	cp "$0/new" "$0/$u.new" && mv "$0/$u.new" "$0/$u.cc" || exit; done`
+		_, err := r.Pool.EPInput(ctx, r.Side, strings.NewReader(content+"\n"), "sh", "-c", script, ticketDir)
 		return err
 	})
 }

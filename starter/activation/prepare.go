@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"slices"
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
@@ -102,19 +104,39 @@ func (a *activation) openCredentials(ctx context.Context) error {
 	}
 	a.creds = credentials.New(credentials.Options{
 		Shadow: a.peers.shadow, Sandbox: a.job.Sandbox, Job: a.job.Ad, Info: a.job.Info, Knobs: a.opt.Settings.Condor.Credentials,
-		Kerberos: func(ctx context.Context, owner, domain string) ([]byte, error) {
-			return a.peers.fetchKerberos(ctx, &a.job, owner, domain)
+		Account: job.UnixAccount(a.job.Ad, a.job.Info, a.origin(), a.opt.Settings.Config),
+		Kerberos: func(ctx context.Context, user, domain string) ([]byte, error) {
+			return a.peers.fetchKerberos(ctx, &a.job, user, domain)
 		},
 		ProxyExpiry: a.job.ProxyExpiry, Log: a.log,
 	})
 	return a.creds.Fetch(ctx)
 }
 
+// origin is where the job comes from.
+func (a *activation) origin() job.Origin {
+	return job.Origin{Slot: a.opt.Slot, SubmitHost: a.opt.SubmitHost, Local: isLocal(a.peers.inherited.Syscall.Conn().RemoteAddr())}
+}
+
+// isLocal reports whether an address is one of this machine, as a pod sees it
+// (condor_utils/condor_sockaddr.cpp:addr_is_local).
+func isLocal(address net.Addr) bool {
+	peer, ok := address.(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	own, err := net.InterfaceAddrs()
+	return peer.IP.IsLoopback() || err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(peer.IP)
+	})
+}
+
 // fetchKerberos asks the shadow for a credential.
-func (p *peers) fetchKerberos(ctx context.Context, j *payloadrun.Job, owner, domain string) ([]byte, error) {
+func (p *peers) fetchKerberos(ctx context.Context, j *payloadrun.Job, user, domain string) ([]byte, error) {
 	if p.claim == nil {
 		return nil, errors.New("the shadow gave no session on which to fetch a Kerberos credential; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
 	}
 	client := &cedar.Client{Version: j.Version(), Own: p.address, Name: "STARTER " + p.address}
-	return shadow.FetchKerberos(ctx, client, j.Info.ShadowAddress, p.claim, owner, domain)
+	return shadow.FetchKerberos(ctx, client, j.Info.ShadowAddress, p.claim, user, domain)
 }

@@ -21,10 +21,10 @@ import (
 // the pilot that only root enters, in which a credential monitor turns what a
 // user stored (name.cred) into tickets (name.cc) and renews those.
 type kerberos struct {
-	dir  string
-	user string // of the files
-	// owner and domain are whom the shadow is asked for.
-	owner, domain string
+	dir string
+	// user is the account: of the files, and, with the domain, of the credential that the
+	// shadow is asked for.
+	user, domain string
 	// fresh is the age up to which tickets are used without asking the shadow;
 	// negative: any age (SEC_CREDENTIAL_REFRESH_INTERVAL).
 	fresh time.Duration
@@ -64,39 +64,32 @@ func (c *Keeper) fetchTickets(ctx context.Context) error {
 	return nil
 }
 
-// kerberos reads the knobs. The files are named after the job's user at the access
-// point: a payload's own user has no name. Stock names them after the account that
-// the job runs as, which is the user's own only within the same UID_DOMAIN
-// (jic_shadow.cpp:initUserPriv). Names of users of another domain include that
-// domain: the site did not give them.
+// kerberos reads the knobs. As under stock, the files are named after the account that
+// the job would run as there, and the shadow is asked for the credential of that name in
+// this site's domain (jic_shadow.cpp:initUserCredentials).
 func (c *Keeper) kerberos() (*kerberos, error) {
 	knobs := c.Knobs
-	k := &kerberos{dir: knobs.KerberosDir, fresh: knobs.KerberosFresh, patience: knobs.KerberosPatience, user: c.Info.Owner, owner: c.Info.Owner}
-	own := knobs.UIDDomain
-	if _, k.domain, _ = strings.Cut(c.Info.User, "@"); strings.EqualFold(k.domain, own) {
-		k.domain = own
-	} else {
-		k.user += "@" + k.domain
-	}
+	k := &kerberos{dir: knobs.KerberosDir, fresh: knobs.KerberosFresh, patience: knobs.KerberosPatience, user: c.Account, domain: knobs.UIDDomain}
 	if k.dir == "" {
 		return nil, errors.New("the job wants a Kerberos credential (SendCredential), but SEC_CREDENTIAL_DIRECTORY_KRB is not defined on this execution point")
 	}
-	if k.owner == "" || strings.ContainsAny(k.owner, "@") || strings.HasPrefix(k.user, ".") || strings.ContainsAny(k.user, "/\x00") {
-		return nil, fmt.Errorf("the job's owner %.100q cannot be the name of a file with Kerberos tickets", k.user)
-	}
-	if k.domain == "" {
-		return nil, fmt.Errorf("the job's User %.100q has no domain, by which owners of Kerberos tickets are told apart", c.Info.User)
+	// The name may be what the access point says of the job's owner.
+	if k.user == "" || k.user == "root" || strings.HasPrefix(k.user, ".") || strings.ContainsAny(k.user, "@/\x00") {
+		return nil, fmt.Errorf("the account %.100q cannot be the name of a file with Kerberos tickets", k.user)
 	}
 	return k, nil
 }
 
 // obtainTickets has tickets made unless there are some that are fresh enough.
 func (c *Keeper) obtainTickets(ctx context.Context, k *kerberos) error {
+	// With this file the monitor would delete an active account's files
+	// (condor_utils/credmon_interface.cpp:credmon_clear_mark).
+	_ = os.Remove(filepath.Join(k.dir, k.user+".mark"))
 	st, err := os.Stat(k.tickets())
 	if err == nil && (k.fresh < 0 || time.Since(st.ModTime()) < k.fresh) {
 		return nil
 	}
-	data, err := c.Kerberos(ctx, k.owner, k.domain)
+	data, err := c.Kerberos(ctx, k.user, k.domain)
 	if err != nil {
 		return err
 	}
@@ -116,9 +109,6 @@ func (k *kerberos) store(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("store a Kerberos credential for the credential monitor: %w", err)
 	}
-	// With it the monitor would delete an active user's files
-	// (credmon_clear_mark).
-	_ = os.Remove(filepath.Join(k.dir, k.user+".mark"))
 	return nil
 }
 

@@ -206,27 +206,3 @@ func TestNothingToStop(t *testing.T) {
 		t.Error("it has some")
 	}
 }
-
-// TestTicketsAreOfOneDomain: users of the same name in different domains are different
-// people, and names that lead out of the directory are nobody's.
-func TestTicketsAreOfOneDomain(t *testing.T) {
-	for _, tt := range []struct{ owner, user, want string }{
-		{"alice", "alice@site.org", "alice.cc"},
-		{"alice", "alice@SITE.org", "alice.cc"},
-		{"alice", "alice@elsewhere.org", "alice@elsewhere.org.cc"},
-		{"alice", "alice", ""},
-		{"", "@site.org", ""},
-		{"../alice", "../alice@site.org", ""},
-		{"a/b", "a/b@site.org", ""},
-		{"alice", "alice@else/where", ""},
-	} {
-		k := New(Options{Knobs: settings.Credentials{KerberosDir: "/krb", UIDDomain: "site.org"}, Info: job.Info{Owner: tt.owner, User: tt.user}})
-		got, err := k.kerberos()
-		switch {
-		case tt.want == "" && err == nil:
-			t.Errorf("%s, %s: tickets %s", tt.owner, tt.user, got.tickets())
-		case tt.want != "" && (err != nil || got.tickets() != "/krb/"+tt.want):
-			t.Errorf("%s, %s: %+v, %v, want %s", tt.owner, tt.user, got, err, tt.want)
-		}
-	}
-}

@@ -41,8 +41,10 @@ type Options struct {
 	Job     *classads.Ad
 	Info    job.Info
 	Knobs   settings.Credentials
-	// Kerberos asks the shadow for the credential of an owner in a domain.
-	Kerberos func(ctx context.Context, owner, domain string) ([]byte, error)
+	// Account is whose Kerberos tickets the job gets; see [job.UnixAccount].
+	Account string
+	// Kerberos asks the shadow for the credential of a user in a domain.
+	Kerberos func(ctx context.Context, user, domain string) ([]byte, error)
 	// ProxyExpiry says when an X.509 proxy that is delegated now shall expire; the zero
 	// time: when the user's own does.
 	ProxyExpiry func() time.Time

@@ -148,7 +148,7 @@ func TestProxy(t *testing.T) {
 
 // TestKerberos are jobs with Kerberos tickets.
 func TestKerberos(t *testing.T) {
-	const wants = "SendCredential = true\nUser = \"alice@here.invalid\""
+	const wants = "SendCredential = true\nUidDomain = \"here.invalid\""
 	knobs := map[string]string{"SEC_CREDENTIAL_DIRECTORY_KRB": "@/site", "CREDD_POLLING_TIMEOUT": "1"}
 	ticket := func(o *condortest.ShadowOptions) { o.Kerberos = []byte("secret") }
 	run(t, []life{
@@ -159,6 +159,10 @@ func TestKerberos(t *testing.T) {
 					w.Errorf("%q", out)
 				}
 			}},
+		},
+		{
+			name: "of a job from elsewhere", job: "SendCredential = true\nUidDomain = \"there.invalid\"", knobs: knobs, programs: map[string]string{"nobody.cc": "tickets\n"}, script: "tail -1 nobody.cc",
+			want: want{last: "job_exit 0 100", output: output("tickets\n")},
 		},
 		{
 			name: "tickets that are made", job: wants, knobs: knobs, submit: ticket, script: "cat alice.cc",
