@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+	"time"
 )
 
-// condor_who finds jobs in a starter's log by these lines, word for word
+// condor_who finds jobs in a starter's log by some of these lines, word for word
 // (condor_who/who.cpp:scan_a_log_for_info). They are logged without attributes.
 
 // LineShadow says which shadow the starter serves.
@@ -43,6 +44,42 @@ func LineExited(pid int, status syscall.WaitStatus) string {
 	return fmt.Sprintf("Process exited, pid=%d, status=%d", pid, status.ExitStatus())
 }
 
+// LineNotStarted says that a program could not be executed; errno, cause and detail are
+// those of [ExecFailure] (condor_starter.V6.1/os_proc.cpp:OsProc::StartJob).
+func LineNotStarted(c Command, errno syscall.Errno, cause, detail string) string {
+	return fmt.Sprintf("Create_Process(%s,%s, ...) failed: %s", c.Path, JoinV2(c.Args), execTrouble(errno, cause, detail))
+}
+
+// LineStdFile says which file the job has for a standard file, which is named as in
+// [StdLabel] (condor_starter.V6.1/user_proc.cpp:UserProc::openStdFile).
+func LineStdFile(name, path string) string { return StdLabel(name) + ": " + path }
+
+// StdLabel is what stock's log calls the standard file "stdin", "stdout" or "stderr".
+func StdLabel(name string) string {
+	switch name {
+	case "stdin":
+		return "Input file"
+	case "stdout":
+		return "Output file"
+	}
+	return "Error file"
+}
+
+// LineDeferral says when the job is to start; 0 for at once
+// (condor_starter.V6.1/starter.cpp:Starter::jobWaitUntilExecuteTime).
+func LineDeferral(i Info, wait time.Duration) string {
+	if wait == 0 {
+		return fmt.Sprintf("Job %s set to execute immediately", i.ID())
+	}
+	return fmt.Sprintf("Job %s deferred for %d seconds", i.ID(), int64(wait.Seconds()))
+}
+
+// LineSkipped says that the job does not start because its input did not arrive
+// (condor_starter.V6.1/starter.cpp:Starter::skipJobImmediately).
+func LineSkipped(i Info) string {
+	return fmt.Sprintf("Skipping execution of Job %s because of setup failure.", i.ID())
+}
+
 // ExecFailure is the hold reason of a job whose program could not be executed
 // (condor_starter.V6.1/os_proc.cpp:OsProc::StartJob). The cause is stock's, such as
 // [BadInterpreter], or empty. The detail, if any, is ours and comes after stock's sentence.
@@ -52,15 +89,18 @@ func ExecFailure(c Command, errno syscall.Errno, cause, detail string) string {
 	if len(c.Args) > 0 {
 		b.WriteString(" with arguments " + JoinV2(c.Args))
 	}
-	b.WriteString(": ")
+	return b.String() + ": " + execTrouble(errno, cause, detail)
+}
+
+// execTrouble is what failed, in stock's words, and then in ours.
+func execTrouble(errno syscall.Errno, cause, detail string) string {
 	if cause != "" {
-		b.WriteString(cause + " ")
+		cause += " "
 	}
-	fmt.Fprintf(&b, "(errno=%d: '%s')", int(errno), Strerror(errno))
 	if detail != "" {
-		b.WriteString(": " + detail)
+		detail = ": " + detail
 	}
-	return b.String()
+	return fmt.Sprintf("%s(errno=%d: '%s')%s", cause, int(errno), Strerror(errno), detail)
 }
 
 // BadInterpreter is the cause of an [ExecFailure] of a script whose interpreter does not

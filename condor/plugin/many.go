@@ -187,6 +187,7 @@ func (r *Runner) execute(ctx context.Context, res *Result, program Program) (Out
 		return end, nil
 	}
 	res.Took = max(end.Took, 1)
+	r.logEnd(res.Plugin, end)
 	switch {
 	case end.Late:
 		res.Status = TimedOut
@@ -201,6 +202,26 @@ func (r *Runner) execute(ctx context.Context, res *Result, program Program) (Out
 		}
 	}
 	return end, nil
+}
+
+// logEnd logs how a plugin's process ended (file_transfer.cpp:InvokeFileTransferPlugin,
+// InvokeMultipleFileTransferPlugin).
+func (r *Runner) logEnd(p *Plugin, end Outcome) {
+	code, signal := 0, 0
+	if end.Status.Signaled() {
+		signal = int(end.Status.Signal())
+	} else {
+		code = end.Status.ExitStatus()
+	}
+	by := min(signal, 1)
+	switch {
+	case end.Late:
+		r.Log.Warn(fmt.Sprintf("FILETRANSFER: plugin %s was killed after running for %d seconds.", p.Path, int64(r.lifetime().Seconds())))
+	case p.Multi:
+		r.Log.Info(fmt.Sprintf("FILETRANSFER: plugin %s: exit_code %d exit_by_signal: %d exit_signal: %d", p.Path, code, by, signal))
+	default:
+		r.Log.Info(fmt.Sprintf("FILETRANSFER: plugin %s returned %d exit_by_signal: %d", p.Path, code, by))
+	}
 }
 
 // passing reports whether an error of execve(2) or fork(2) may be temporary.

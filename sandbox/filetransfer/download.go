@@ -86,8 +86,16 @@ func (x *session) verdict(err error) *Error {
 		v.TryAgain, v.Err = true, context.Cause(x.ctx)
 	}
 	v.Text = oneLine(v.Text)
-	x.Log.Warn("file transfer failed", "code", v.Code, "subcode", v.Subcode, "try_again", v.TryAgain, "reason", v.Text)
+	x.Log.Warn(x.way()+": "+v.Text, "code", v.Code, "subcode", v.Subcode, "try_again", v.TryAgain)
 	return v
+}
+
+// way is what stock's log calls a transfer in this direction, as its functions are named.
+func (x *session) way() string {
+	if x.code == CodeUpload {
+		return "DoUpload"
+	}
+	return "DoDownload"
 }
 
 // download is the receiving side of a transfer (DoDownload). Its methods act
@@ -108,7 +116,7 @@ type download struct {
 // fail records the first error of an item.
 func (d *download) fail(e *Error) {
 	if d.failures++; d.failures <= maxTold {
-		d.Log.Warn("an input file failed, receiving the others", "code", e.Code, "subcode", e.Subcode, "reason", e.Text)
+		d.Log.Warn("DoDownload: consuming rest of transfer and failing after encountering the following error: "+oneLine(e.Text), "code", e.Code, "subcode", e.Subcode)
 	}
 	if d.failed == nil {
 		d.failed = e

@@ -102,7 +102,8 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 	if t := (*filetransfer.Error)(nil); errors.As(err, &t) && !t.TryAgain {
 		return a.hold(ctx, shadow.HoldFailedToCheckpoint, -1, "Starter failed to upload checkpoint: "+t.Text)
 	}
-	a.log.Warn("Failed to transfer a checkpoint; the job goes on to the next", "number", a.work.checkpoint, "error", failure.OneLine(err))
+	a.log.Warn("JICShadow::uploadCheckpointFiles() failed: "+failure.OneLine(err), "number", a.work.checkpoint)
+	a.log.Info("JICShadow::uploadCheckpointFiles() will retry checkpoint upload later: the job goes on to the next")
 	a.peers.tellCheckpoint(ctx, shadow.EventFailedCheckpoint, a.work.checkpoint)
 	return nil
 }

@@ -2,7 +2,6 @@ package activation
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"podstarter/classads"
@@ -17,10 +16,13 @@ import (
 // are ready by then, so that it starts on the second.
 func (a *activation) deferStart(ctx context.Context) error {
 	wait, err := job.Deferral(a.job.Ad, time.Now())
-	if err != nil || wait == 0 {
+	if err != nil {
 		return err
 	}
-	a.log.Info(fmt.Sprintf("Job %s deferred for %d seconds", a.job.Info.ID(), int64(wait.Seconds())))
+	a.log.Info(job.LineDeferral(a.job.Info, wait))
+	if wait == 0 {
+		return nil
+	}
 	return steps.Run(ctx, a.log, "defer", func(ctx context.Context) error { return submitside.Pause(ctx, wait) })
 }
 

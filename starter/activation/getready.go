@@ -180,6 +180,7 @@ func (a *activation) stageIn(ctx context.Context) error {
 				return err
 			}
 		case failed != nil && (verdict == nil || !errors.Is(verdict, shadow.ErrLost)):
+			a.log.Info(job.LineSkipped(a.job.Info))
 			return failure.OfTransfer(failed, "Failed to transfer files: ")
 		case errors.Is(verdict, submitside.ErrAbort):
 			return failure.New(shadow.VacateStarterError, 0, errors.New("the shadow ordered the job to be given up"))

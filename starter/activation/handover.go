@@ -19,7 +19,7 @@ func (a *activation) handOver(ctx context.Context) error {
 		if !errors.Is(err, shadow.ErrLost) || !a.orders.Allows(orders.Hard) {
 			return err
 		}
-		a.log.Warn("The job has ended, but the shadow is away: waiting for the job's lease to expire or for a reconnect attempt")
+		a.log.Warn("JobExit() failed, waiting for job lease to expire or for a reconnect attempt: the job has ended, but the shadow is away")
 		if err := a.peers.side.Await(ctx); err != nil {
 			return err
 		}

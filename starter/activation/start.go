@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
@@ -49,6 +51,7 @@ func (a *activation) start(ctx context.Context) error {
 	if first {
 		a.log.Info(job.LineStarting(a.job.Info))
 	}
+	a.logPlace(spec)
 	if err := a.peers.shadow.BeginExecution(context.WithoutCancel(ctx)); err != nil {
 		// The first update that says Running does as well.
 		a.log.Warn("Failed to tell the shadow that the job begins", "error", err)
@@ -71,10 +74,29 @@ func (a *activation) start(ctx context.Context) error {
 	return nil
 }
 
+// logPlace logs where the process runs, and with which files (os_proc.cpp:StartJob).
+func (a *activation) logPlace(spec payload.Spec) {
+	a.log.Info("IWD: " + spec.Dir)
+	for _, file := range []struct{ name, path string }{
+		{payload.Stdin, spec.Stdin}, {payload.Stdout, spec.Stdout}, {payload.Stderr, spec.Stderr},
+	} {
+		if file.path == "" || file.path == os.DevNull || slices.Contains(spec.Passed, file.name) {
+			continue
+		}
+		if !filepath.IsAbs(file.path) {
+			file.path = filepath.Join(spec.Dir, file.path)
+		}
+		a.log.Info(job.LineStdFile(file.name, file.path))
+	}
+}
+
 // notStarted says what it means to the job that its main process did not start.
 func (a *activation) notStarted(ctx context.Context, err error, cmd job.Command, wrapped bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if line := failure.StartLine(err, cmd); line != "" {
+		a.log.Info(line)
 	}
 	if s := (*payload.StartError)(nil); wrapped && errors.As(err, &s) && s.Stage == payload.StageExec {
 		return a.site.wrapper.StartFailure(s, a.work.container.Image())

@@ -49,6 +49,7 @@ func (c *Keeper) fetchTickets(ctx context.Context) error {
 	if !c.Job.BoolOr("SendCredential", false) {
 		return nil
 	}
+	c.Log.Info("Job has SendCredential=true; Attempting to fetch Kerberos credentials")
 	k, err := c.kerberos()
 	if err == nil {
 		err = c.obtainTickets(ctx, k)
@@ -60,6 +61,10 @@ func (c *Keeper) fetchTickets(ctx context.Context) error {
 		return failure.New(shadow.VacateStarterError, 0, fmt.Errorf("Starter failed to initialize: %w", err)) //nolint:staticcheck // stock's sentence
 	}
 	c.tickets = filepath.Join(c.Sandbox.Scratch(), k.user+".cc")
+	c.Log.Info("CREDS: configuring job to use KRB5CCNAME " + c.tickets)
+	if c.Knobs.Refresh > 0 {
+		c.Log.Info(fmt.Sprintf("CREDS: will check credential again in %d seconds", int64(c.Knobs.Refresh.Seconds())))
+	}
 	c.renew(func(context.Context) error { return c.copyTickets(k) })
 	return nil
 }

@@ -110,6 +110,7 @@ func (o Options) vacate(ctx context.Context, c *cedar.Call) error {
 	if err := c.Stream.EndMessage(); err != nil {
 		return err
 	}
+	o.Log.Info(fmt.Sprintf("Got vacate code=%d subcode=%d reason=%s", v.Code, v.Subcode, v.Reason))
 	d := orders.Demand{Reason: v.Reason, Code: v.Code, Subcode: v.Subcode, Hold: !v.ShouldVacate(), Source: orders.Startd}
 	if v.Soft {
 		d.Urgency = orders.Soft

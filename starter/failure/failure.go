@@ -63,14 +63,28 @@ func OfStart(err error, cmd job.Command) error {
 	case payload.StageStderr:
 		return open(shadow.HoldUnableToOpenOutput, "standard error")
 	}
-	cause := ""
+	return New(shadow.HoldFailedToCreateProcess, int(s.Errno), errors.New(job.ExecFailure(cmd, s.Errno, startCause(s), s.Detail)))
+}
+
+// StartLine is what the log says of it, as stock's does; empty if err is not about a
+// program that could not be started.
+func StartLine(err error, cmd job.Command) string {
+	s := (*payload.StartError)(nil)
+	if !errors.As(err, &s) || s.Stage != payload.StageExec && s.Stage != payload.StageChdir {
+		return ""
+	}
+	return job.LineNotStarted(cmd, s.Errno, startCause(s), s.Detail)
+}
+
+// startCause is stock's name of what failed, if it has one beside the errno.
+func startCause(s *payload.StartError) string {
 	switch {
 	case s.Stage == payload.StageChdir:
-		cause = job.BadDirectory(s.Path)
+		return job.BadDirectory(s.Path)
 	case s.Interpreter != "":
-		cause = job.BadInterpreter(s.Interpreter)
+		return job.BadInterpreter(s.Interpreter)
 	}
-	return New(shadow.HoldFailedToCreateProcess, int(s.Errno), errors.New(job.ExecFailure(cmd, s.Errno, cause, s.Detail)))
+	return ""
 }
 
 // OfTransfer is what a failed transfer means to the job: one that may

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,6 +32,9 @@ func (o Options) Diagnose(ctx context.Context, name string) error {
 	end, result, err := o.runDiagnostic(ctx, name)
 	if err != nil {
 		return err
+	}
+	if result == diagnosticUnknown {
+		o.Log.Info(fmt.Sprintf("... diagnostic '%.64s' not registered in param table (STARTER_DIAGNOSTIC_%.64s).", name, name))
 	}
 	o.Log.Info("Diagnostic "+strconv.Quote(name)+" for the shadow", "result", result)
 	event.SetString("Result", result)

@@ -37,6 +37,20 @@ func (d Demand) Error() string {
 	return d.Reason
 }
 
+// line is what the stock starter logs of a demand (starter.cpp:ShutdownGraceful,
+// ShutdownFast, Remove, Hold).
+func (d Demand) line() string {
+	switch {
+	case d.Urgency != Soft:
+		return "ShutdownFast all jobs."
+	case d.Hold:
+		return "Hold all jobs"
+	case d.Remove:
+		return "Remove all jobs"
+	}
+	return "ShutdownGraceful all jobs."
+}
+
 // Manner is one way to ask a job to end by itself; each has a signal of its own.
 type Manner int
 

@@ -98,7 +98,7 @@ func (o *Orders) End(d Demand) {
 			o.ends[u] = nil
 		}
 	}
-	o.log.Info("Ordered to end the job", "reason", d.Error(), "code", d.Code, "subcode", d.Subcode, "soft", d.Urgency == Soft)
+	o.log.Info(d.line(), "reason", d.Error(), "code", d.Code, "subcode", d.Subcode)
 }
 
 // reached says whether there is a demand of urgency u or above. The lock is held.

@@ -12,10 +12,21 @@ import (
 // (daemon_core_main.cpp:handle_off_peaceful).
 const Peaceful = -int(syscall.SIGTERM)
 
+// signalLines are what the stock starter logs of a signal of the kernel, or of a command
+// that has the same meaning (daemon_core_main.cpp:handle_dc_sigterm, handle_dc_sigquit).
+var signalLines = map[int]string{
+	int(syscall.SIGTERM): "Got SIGTERM. Performing graceful shutdown.",
+	Peaceful:             "Got SIGTERM. Performing peaceful shutdown.",
+	int(syscall.SIGQUIT): "Got SIGQUIT.  Performing fast shutdown.",
+}
+
 // Signal does what a signal of the kernel or of daemonCore means to a starter
 // (starter.cpp:Config). graceful is how long a graceful shutdown may take before it
 // becomes a fast one; ctx ends that wait.
 func (o *Orders) Signal(ctx context.Context, sig int, graceful time.Duration) {
+	if line, ok := signalLines[sig]; ok {
+		o.log.Info(line)
+	}
 	switch sig {
 	case int(syscall.SIGTERM), cedar.DCSigSoftKill:
 		o.End(Demand{Urgency: Soft})
@@ -36,7 +47,7 @@ func (o *Orders) Signal(ctx context.Context, sig int, graceful time.Duration) {
 	case cedar.DCSigPCkpt:
 		o.Checkpoint()
 	case int(syscall.SIGHUP):
-		o.log.Info("Asked to read the configuration again; it is read once per activation")
+		o.log.Info("Got SIGHUP.  The configuration is read once per activation")
 	default:
 		o.log.Warn("A signal without a meaning here is ignored", "signal", sig)
 	}

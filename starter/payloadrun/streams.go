@@ -81,7 +81,7 @@ func (j *Job) OpenStreams(ctx context.Context, sh StreamShadow, spec *payload.Sp
 		if err != nil {
 			return failure.New(code, 0, fmt.Errorf("unable to establish %s stream: %w", phrase, err))
 		}
-		j.Log.Info(fmt.Sprintf("%s: streaming %s remote file %s", phrase, direction, file.Path))
+		j.Log.Info(fmt.Sprintf("%s: streaming %s remote file %s", job.StdLabel(name), direction, file.Path))
 		s.pumps = append(s.pumps, &pump{name: name, output: output, stream: stream, pipe: &pipeEnd{File: keep, left: -1}})
 		s.pass(spec, name, give)
 		return nil

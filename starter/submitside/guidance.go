@@ -3,6 +3,7 @@ package submitside
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -70,12 +71,14 @@ func (g Guide) converse(ctx context.Context, about string, result *classads.Ad) 
 	}
 	delay := firstEnvironmentDelay
 	for range maxGuidance {
+		g.Log.Info("Requesting guidance from the shadow about " + about + "...")
 		guidance, err := g.Shadow.RequestGuidance(context.WithoutCancel(ctx), request)
 		if err != nil || guidance.Code != shadow.GuidanceCommand || guidance.Ad == nil {
+			g.Log.Info(fmt.Sprintf("Problem requesting guidance from AP (%d); carrying on.", guidance.Code))
 			return nil // what was begun goes on without a shadow, too
 		}
 		command := guidance.Command()
-		g.Log.Debug("Guidance from the shadow", "about", about, "command", command)
+		g.told(about, command)
 		if about == AboutSetup && !ofSetup(command) {
 			return nil
 		}
@@ -99,8 +102,10 @@ func (g Guide) converse(ctx context.Context, about string, result *classads.Ad) 
 		case shadow.CommandRunDiagnostic:
 			name, err := guidance.Ad.GetString("Diagnostic")
 			if err != nil {
+				g.Log.Info("Received guidance 'RunDiagnostic', but could not find a diagnostic to run; carrying on, instead.", "error", err)
 				return nil
 			}
+			g.Log.Info("Running diagnostic '" + printable(name) + "' as guided...")
 			if err := g.Diagnose(ctx, name); err != nil {
 				return err
 			}
@@ -121,6 +126,40 @@ func (g Guide) converse(ctx context.Context, about string, result *classads.Ad) 
 		}
 	}
 	return nil
+}
+
+// told logs a command as stock does (starter_guidance.cpp:handleJobEnvironmentCommand,
+// handleJobSetupCommand). Before the transfer, stock logs only what is unusual.
+func (g Guide) told(about, command string) {
+	level, shown := slog.LevelInfo, printable(command)
+	if about == AboutSetup {
+		level = slog.LevelDebug
+	}
+	g.Log.Log(context.Background(), level, "Received the following guidance: '"+shown+"'")
+	switch command {
+	case shadow.CommandRetryRequest, shadow.CommandRunDiagnostic, shadow.CommandDoJobSetup:
+		return
+	case shadow.CommandAbort:
+		g.Log.Info("Aborting job as guided...")
+		return
+	case shadow.CommandCarryOn:
+		g.Log.Log(context.Background(), level, "Carrying on according to guidance...")
+		return
+	}
+	switch {
+	case about == AboutEnvironment && command == shadow.CommandStartJob:
+		g.Log.Info("Starting job as guided...")
+	case about == AboutEnvironment && command == shadow.CommandRetryTransfer:
+		g.Log.Info("Retrying transfer as guided...")
+	default:
+		g.Log.Info("Guidance '" + shown + "' unknown, carrying on.")
+	}
+}
+
+// printable bounds a word of the shadow for the log, which makes it harmless.
+func printable(word string) string {
+	const most = 200
+	return word[:min(len(word), most)]
 }
 
 // ofSetup says whether a command belongs to the conversation before the transfer.

@@ -126,6 +126,7 @@ func (f *Files) Fetch(ctx context.Context) error {
 	if result.Met {
 		f.Over(submitside.TransferringInput)
 	}
+	f.logEnd(err)
 	f.writeHistory()
 	f.in = *result
 	f.tellPlugins(ctx, "Input", result.Plugins)
@@ -149,6 +150,16 @@ func (f *Files) Output(e jobfiles.Ending) (jobfiles.Kind, bool) {
 	return kind, wanted
 }
 
+// logEnd says how a transfer ended; stock adds the exit status of its child, which is 0
+// after a failure (file_transfer.cpp:FileTransfer::Reap).
+func (f *Files) logEnd(err error) {
+	if err != nil {
+		f.Log.Warn("File transfer failed (status=0).")
+		return
+	}
+	f.Log.Info("File transfer completed successfully.")
+}
+
 // Send sends what the job made. An error means that nothing of it counts, as in stock.
 // What was left out without an error is noted in the job's event log.
 func (f *Files) Send(ctx context.Context, u filetransfer.Upload) error {
@@ -156,6 +167,7 @@ func (f *Files) Send(ctx context.Context, u filetransfer.Upload) error {
 	if result.Met {
 		f.Over(submitside.TransferringOutput)
 	}
+	f.logEnd(err)
 	f.writeHistory()
 	which := "Output"
 	if u.Kind == jobfiles.Checkpoint {

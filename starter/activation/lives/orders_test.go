@@ -157,7 +157,7 @@ func orderedLife(o order, m moment) life {
 	l := life{name: o.name + "/" + m.name, script: waits}
 	m.does(&l, func(w *world) {
 		o.give(w)
-		if !w.log.wait("Ordered to end the job", patience) {
+		if !w.log.wait(" reason=", patience) {
 			w.Error("the order is not heard")
 		}
 	})
