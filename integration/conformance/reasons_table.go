@@ -87,7 +87,7 @@ var Reasons = []Reason{
 		"The user should learn that results are missing.",
 		"The user's program opens the directory (`chmod`), or makes shorter paths."},
 	{"start-explained", Words,
-		"A program that cannot be started: the same hold (6) and errno, with a sentence more, such as a missing interpreter or DOS line ends.",
+		"A program that cannot be started: the same hold (6) in the same words, and then a sentence more, such as about DOS line ends.",
 		"The errno does not say which file is wrong.",
 		"Nothing."},
 	{"stream-explained", Words,

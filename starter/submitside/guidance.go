@@ -105,7 +105,7 @@ func (g Guide) converse(ctx context.Context, about string, result *classads.Ad) 
 				g.Log.Info("Received guidance 'RunDiagnostic', but could not find a diagnostic to run; carrying on, instead.", "error", err)
 				return nil
 			}
-			g.Log.Info("Running diagnostic '" + printable(name) + "' as guided...")
+			g.Log.Info("Running diagnostic '" + clipped(name) + "' as guided...")
 			if err := g.Diagnose(ctx, name); err != nil {
 				return err
 			}
@@ -131,7 +131,7 @@ func (g Guide) converse(ctx context.Context, about string, result *classads.Ad) 
 // told logs a command as stock does (starter_guidance.cpp:handleJobEnvironmentCommand,
 // handleJobSetupCommand). Before the transfer, stock logs only what is unusual.
 func (g Guide) told(about, command string) {
-	level, shown := slog.LevelInfo, printable(command)
+	level, shown := slog.LevelInfo, clipped(command)
 	if about == AboutSetup {
 		level = slog.LevelDebug
 	}
@@ -156,8 +156,8 @@ func (g Guide) told(about, command string) {
 	}
 }
 
-// printable bounds a word of the shadow for the log, which makes it harmless.
-func printable(word string) string {
+// clipped bounds a word of the shadow for the log, which makes it harmless.
+func clipped(word string) string {
 	const most = 200
 	return word[:min(len(word), most)]
 }
