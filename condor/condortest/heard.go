@@ -44,6 +44,7 @@ const (
 	Update   = "update"     // an update on the update socket of a [Startd]; Ad
 	Final    = "final"      // the last update; Ad
 	Again    = "reactivate" // the starter asks whether the claim may go on
+	Slot     = "slot"       // the starter asks for the state of its slot
 )
 
 // Ad are the attributes of an ad: expressions as text, as HTCondor writes them.

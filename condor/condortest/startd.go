@@ -83,6 +83,7 @@ func NewStartd(t testing.TB, o StartdOptions) *Startd {
 	d.server.Handle(activateClaim, cedar.Daemon, d.serveActivation)
 	d.server.Handle(cedar.DCChildAlive, cedar.Daemon, d.serveAlive)
 	d.server.Handle(cedar.ReactivateClaimCheck, cedar.Daemon, d.serveAgain)
+	d.server.Handle(cedar.QueryStartdAds, cedar.Read, d.serveSlot)
 	if o.Mortal {
 		d.embody(t)
 	}
@@ -227,6 +228,27 @@ func (d *Startd) serveAgain(_ context.Context, c *cedar.Call) error {
 		return r.say(c.Stream)
 	}
 	c.Stream.PutAd(ad)
+	return c.Stream.EndMessage()
+}
+
+// serveSlot is QUERY_STARTD_ADS. It says that the slot is claimed, unless the plan has another
+// answer.
+func (d *Startd) serveSlot(_ context.Context, c *cedar.Call) error {
+	_, err := c.Stream.GetAd()
+	if err := end(c.Stream, err); err != nil {
+		return err
+	}
+	r, err := d.hear(Heard{Call: Slot})
+	if err != nil {
+		return err
+	}
+	ad := r.ad
+	if ad == nil {
+		ad = mustParse(`State = "Claimed"`)
+	}
+	c.Stream.PutInt(1)
+	c.Stream.PutAd(ad)
+	c.Stream.PutInt(0)
 	return c.Stream.EndMessage()
 }
 

@@ -3,6 +3,8 @@ package cedar
 // Numbers of the commands that a starter accepts or sends
 // (condor_includes/condor_commands.h).
 const (
+	QueryStartdAds = 5
+
 	CCBRegister       = 67
 	CCBRequest        = 68
 	CCBReverseConnect = 69

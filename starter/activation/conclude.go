@@ -3,9 +3,12 @@ package activation
 import (
 	"context"
 	"errors"
+	"time"
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
+	"podstarter/condor/startd"
+	"podstarter/internal/cedar"
 	"podstarter/starter/failure"
 	"podstarter/starter/hooks"
 	"podstarter/starter/orders"
@@ -78,11 +81,32 @@ func (a *activation) endEarly(ctx context.Context, d orders.Demand) {
 	if a.work.run == nil && a.job.Sandbox != nil {
 		a.peers.reports.Tell(ctx, a.account.exiting(ctx))
 	}
-	if d.Code == shadow.VacateClaimDeactivated || a.peers.reports.Held() {
+	if d.Code == shadow.VacateClaimDeactivated || a.peers.reports.Held() || a.deactivated(ctx, d) {
 		a.finalUpdate(ctx)
 		return
 	}
 	a.report(ctx, shadow.RemoteError{Message: d.Error(), Code: d.Code, Subcode: d.Subcode, Critical: true})
+}
+
+// askTime bounds a question to the startd, in the middle of an end.
+const askTime = 5 * time.Second
+
+// deactivated reports whether a demand without a reason came through the shadow, which then
+// waits for nothing. A startd that gives no reasons is asked. If that fails, the shadow is
+// told: one that only loses its starter may wait for the job's lease to end.
+func (a *activation) deactivated(ctx context.Context, d orders.Demand) bool {
+	if d.Reason != "" || d.Code != 0 || a.work.run != nil || startd.GivesReasons(a.job.Version()) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	client := &cedar.Client{Version: a.job.Version(), Own: a.peers.address, Name: "STARTER"}
+	state, err := startd.SlotState(ctx, client, a.peers.inherited.Parent.String(), a.job.ClaimID(), a.job.Machine.StringOr("Name", ""))
+	if err != nil {
+		a.log.Debug("Whether the shadow knows of the end is not known; it is told", "error", err)
+		return false
+	}
+	return state == "Claimed"
 }
 
 // report is the last word to startd and shadow when the job has no exit. To hold a job

@@ -332,3 +332,37 @@ func TestEscalation(t *testing.T) {
 		},
 	})
 }
+
+// TestSignalsOfAnOldStartd: a startd without reasons only signals. The shadow hears of it,
+// unless it has deactivated the claim itself.
+func TestSignalsOfAnOldStartd(t *testing.T) {
+	old := func(name string, asked int, answer condortest.Action, w want) life {
+		w.check = func(w *world) {
+			w.neverBegan()
+			w.same(asked, w.startd.Count(condortest.Call(condortest.Slot)))
+		}
+		return life{
+			name: name, want: w,
+			submit:  func(o *condortest.ShadowOptions) { o.Recording = "23.9/plain" },
+			machine: func(o *condortest.StartdOptions) { o.Recording = "23.9/plain" },
+			plan: func(w *world) {
+				if answer != nil {
+					w.startd.On(condortest.Slot, 1, answer)
+				}
+				w.shadow.On(condortest.InputItem, 1, condortest.Do(func(condortest.Heard) {
+					w.signal(cedar.DCSigSoftKill)
+					w.log.wait(" reason=", patience)
+				}))
+			},
+		}
+	}
+	newer := old("a newer startd", 0, nil, want{last: "error"})
+	newer.submit, newer.machine = nil, nil
+	run(t, []life{
+		old("deactivated", 1, nil, want{}),
+		old("preempted", 1, condortest.AnswerText(`State = "Preempting"`), want{last: "error"}),
+		old("no answer", 1, condortest.HangUp(), want{last: "error"}),
+		old("no state", 1, condortest.AnswerText(`Other = 1`), want{last: "error"}),
+		newer,
+	})
+}
