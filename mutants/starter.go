@@ -47,10 +47,10 @@ var starterMutants = []mutant{
 	},
 	{
 		Name:  "tickets of one domain are another's",
-		File:  "starter/credentials/kerberos.go",
-		Old:   "\t\tk.user += \"@\" + k.domain\n",
-		New:   "",
-		Tests: credentialTests("TestTicketsAreOfOneDomain"),
+		File:  "condor/job/unixaccount.go",
+		Old:   "!strings.EqualFold(theirs, own)",
+		New:   "theirs == \"\"",
+		Tests: []tests{{"condor/job", "TestUnixAccount"}},
 	},
 	{
 		Name:  "a demand that cuts everything lets the payload live",
