@@ -130,10 +130,11 @@ func TestComeBack(t *testing.T) {
 func TestTwiceBack(t *testing.T) {
 	r := run(t, time.Hour)
 	for range 3 {
+		lost := r.client.Lost()
 		if reply, err := r.shadow.Reconnect(t.Context()); err != nil || reply.Text("Result") != shadow.ResultSuccess {
 			t.Fatalf("%v, %v", reply, err)
 		}
-		must(t, r.Await(t.Context()))
+		must(t, r.client.AwaitNext(t.Context(), lost)) // the old one is there until the new one has its place
 		must(t, r.client.BeginExecution(t.Context()))
 	}
 	<-r.Back()
