@@ -70,9 +70,11 @@ echo "$dir" "$device" "$(stat -c %Lr "$device")" >&3`
 		remove := func() {
 			_ = exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", `losetup -d "$0"; rm -r "$1"`, device, dir).Run()
 		}
-		// The namespace has no such device, and gives its own to nobody.
-		mount := mountOver(`mknod -m 600 /dev/quota b 7 ` + minor + ` && mount -t btrfs -o subvol=small /dev/quota`)
-		return mount + ` && rm /dev/quota`, remove, nil
+		// The namespace has no such device, and gives its own to nobody. The other side may
+		// make one at the same time.
+		node := "/dev/quota" + minor
+		mount := mountOver(`mknod -m 600 ` + node + ` b 7 ` + minor + ` && mount -t btrfs -o subvol=small ` + node)
+		return mount + ` && rm ` + node, remove, nil
 	}}
 }
 
