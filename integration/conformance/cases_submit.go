@@ -49,7 +49,8 @@ var submitCases = []Case{
 	{Name: "signal-term", Shows: "death by a SIGTERM that the job sends itself",
 		Submit: "arguments = signal=15\noutput = out"},
 	{Name: "abort", Shows: "death by a signal that dumps core, without core files",
-		Submit: "arguments = signal=6\ncoresize = 0\noutput = out"},
+		Files:  []harness.File{Script("job", "kill -ABRT $$\n")}, // the probe's own runtime answers SIGABRT
+		Submit: "executable = job\ncoresize = 0\noutput = out"},
 	{Name: "coresize", Shows: "a limit on the size of core files",
 		Submit: "arguments = facts\ncoresize = 1048576\noutput = out", Facts: true},
 	{Name: "machine-ad", Shows: "the machine ad that the job sees: its resources",
