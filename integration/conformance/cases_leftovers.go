@@ -22,7 +22,7 @@ var leftoversCases = []Case{
 		Files:  []harness.File{Script("job", "mkdir -p d/closed; echo 1 >d/closed/lost; echo 2 >d/open; chmod 0 d/closed")},
 		Submit: "executable = job\ntransfer_output_files = d\noutput = out" + shortLease},
 	{Name: "link-out", Shows: "an output that is a symbolic link to a file outside of the sandbox",
-		Files:  []harness.File{Script("job", "ln -s /etc/hostname link; echo 1 >file")},
+		Files:  []harness.File{Script("job", "ln -s /etc/host.conf link; echo 1 >file")},
 		Submit: "executable = job\ntransfer_output_files = link, file\noutput = out" + shortLease},
 	{Name: "deep-tree", Shows: "nested directories, deeper than the longest path",
 		Files:  []harness.File{Script("job", `n=$(printf '%0200d' 0); mkdir top; cd top; i=0; while [ $i -lt 24 ]; do mkdir $n; cd $n || exit 1; i=$((i+1)); done; echo 1 >leaf`)},

@@ -41,7 +41,7 @@ func Tables(subjects []Subject, rules []Rule) string {
 			if rows++; rows == 1 {
 				fmt.Fprintf(&b, "| %s | stock | ours | cases | why |\n| --- | --- | --- | --- | --- |\n", part.name)
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | [%s](%s#%[5]s) |\n", cell(r.Name), value(r.Stock), value(r.Ours), r.where(), r.Reason, fromTables)
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | [%s](%s#%[5]s) |\n", cell(brief(r.Name)), value(r.Stock), value(r.Ours), r.where(), r.Reason, fromTables)
 		}
 		if rows == 0 {
 			b.WriteString("None.\n")
@@ -123,7 +123,18 @@ func value(text string) string {
 	case "*":
 		return "any"
 	}
-	return "`" + cell(text) + "`"
+	return "`" + cell(brief(text)) + "`"
+}
+
+// longest is the number of characters of a name or value that the page shows; the files of
+// rules have them whole.
+const longest = 100
+
+func brief(text string) string {
+	if all := []rune(text); len(all) > longest {
+		return string(all[:longest]) + "…"
+	}
+	return text
 }
 
 // cell keeps text from ending a table's cell or row.
