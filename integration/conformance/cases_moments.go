@@ -105,7 +105,7 @@ func outgoing(name, shows, submit string, steps ...Step) Case {
 // halfGone is a case in which timing decides how much output of the first run arrived.
 func halfGone(c Case) Case {
 	c.Fleeting = slices.Concat(c.Fleeting, byChance("how much output of the first run has arrived, and whether it has ended",
-		"bytessent", "numjobcompletions", "numoutputtransferstarts", "activation*", "jobcurrent*",
+		"bytessent", "transferoutputstats", "numjobcompletions", "numoutputtransferstarts", "activation*", "jobcurrent*",
 		"040 * transferring output files", "004   TimeSlotBusy*", "004   * Run Bytes Sent By Job", "005   * Total Bytes Sent By Job"))
 	return c
 }
@@ -177,7 +177,7 @@ func heldGoing() Case {
 	c := outgoing("held-going", "condor_hold during the transfer of output", "",
 		Tool("condor_hold"), passedOn(), arrives(), Event(harness.EventHeld, 1))
 	c.Fleeting = slices.Concat(c.Fleeting, byChance("how much output has arrived before the hold, and what the shadow has heard by then",
-		"bytessent", "activation*", "exitcode", "jobcurrent*", "numjobcompletions", "spooledoutputfiles",
+		"bytessent", "transferoutputstats", "activation*", "exitcode", "jobcurrent*", "numjobcompletions", "spooledoutputfiles",
 		"starter_disconnected_from_submit_node", "vacatereason*", "out", "004   * Run Bytes Sent By Job", "004   TimeSlotBusy*"))
 	return c
 }

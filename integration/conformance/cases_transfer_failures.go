@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"podstarter/integration/harness"
+	"slices"
 )
 
 // failing is a job whose transfer fails.
@@ -40,11 +41,11 @@ var failuresCases = []Case{
 		Steps:  []Step{Event(harness.EventFileTransfer, 1), transferBreaks(), comes(), Ends()},
 		Fleeting: byChance("the next time less of the input may arrive before the connection breaks",
 			"bytesrecvd", "0* Bytes Received By Job", "005   Partitionable Resources*", "transferinput*", "diskusage*")}),
-	twice(Case{Name: "output-breaks", Shows: "the connection breaks during the transfer of output",
+	brokenOff(twice(Case{Name: "output-breaks", Shows: "the connection breaks during the transfer of output",
 		Files:  []harness.File{Script("job", "starts=$(sed -n 's/^NumJobStarts = //p' \"$_CONDOR_JOB_AD\")\necho small | tee small >large; [ \"${starts:-0}\" -gt 0 ] || truncate -s 1G large")},
 		Submit: "executable = job\noutput = out\nrequest_disk = 1G\ntransfer_output_files = small, large\ntransfer_output_remaps = \"large=/dev/null\"" + shortLease,
-		Steps:  []Step{Event(harness.EventFileTransfer, 3), transferBreaks(), whenever(Ends())}}).onRequest(),
-	outgoing("output-breaks-late", "the connection breaks when all of the output has been sent and nothing is written yet", "", transferBreaks(), comesOut(), whenever(Ends())).onRequest(),
+		Steps:  []Step{Event(harness.EventFileTransfer, 3), transferBreaks(), whenever(Ends())}})).onRequest(),
+	brokenOff(outgoing("output-breaks-late", "the connection breaks when all of the output has been sent and nothing is written yet", "", transferBreaks(), comesOut(), whenever(Ends()))).onRequest(),
 	failing(Case{Name: "execute-disk-full", Shows: "a full disk at the execution point when the input arrives", Alone: true,
 		Files:  []harness.File{{Name: "large", Content: make([]byte, 5<<20)}},
 		Submit: "hold = True\nrequest_disk = 1K\ntransfer_input_files = large\narguments = out=hello\noutput = out",
@@ -103,5 +104,12 @@ func whenever(s Step) Step {
 // then adds something to be done at the end.
 func (c Case) then(script string) Case {
 	c.Steps = append(c.Steps, Shell(script))
+	return c
+}
+
+// brokenOff is a case whose output breaks off.
+func brokenOff(c Case) Case {
+	c.Fleeting = slices.Concat(c.Fleeting, byChance("how much output arrives before the connection breaks, and whether the shadow notes its end",
+		"bytessent", "transferoutputstats", "transferoutfinished", "004   *Bytes Sent By Job", "005   *Bytes Sent By Job"))
 	return c
 }

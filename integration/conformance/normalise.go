@@ -197,6 +197,8 @@ func resources(line string) string {
 	switch {
 	case provisionedPattern.MatchString(line):
 		return "Disk = <n>"
+	case strings.HasPrefix(strings.TrimSpace(line), "Partitionable Resources :"):
+		return strings.Join(strings.Fields(line), " ") // columns are as wide as their numbers
 	case strings.TrimSpace(m) == "":
 		return line
 	case strings.HasPrefix(strings.TrimSpace(m), "Cpus"):
