@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -38,6 +39,9 @@ type Case struct {
 	// Versions are the pairs of versions (EP+AP) that the case is for, the first *
 	// of one stands for any text; empty for all.
 	Versions []string
+	// Reference is the execution point that ours is compared with; empty for
+	// [harness.Stock].
+	Reference harness.Side
 	// Patience is the longest time that the case may take; 0 means [Patience].
 	Patience time.Duration
 	// OnRequest says that the case takes long, or shows in another way what others
@@ -111,6 +115,9 @@ func Cases() []Case {
 	return all
 }
 
+// reference is the execution point that ours is compared with.
+func (c Case) reference() harness.Side { return cmp.Or(c.Reference, harness.Stock) }
+
 // Check finds mistakes in the tables.
 func Check(subjects []Subject) error {
 	seen := map[string]bool{}
@@ -121,6 +128,8 @@ func Check(subjects []Subject) error {
 				return fmt.Errorf("a case of %s has no name or does not say what it shows: %q", s.Name, c.Name)
 			case seen[c.Name]:
 				return fmt.Errorf("two cases are called %s", c.Name)
+			case !c.reference().IsStock():
+				return fmt.Errorf("the case %s is compared with %s, which is no reference", c.Name, c.reference())
 			}
 			seen[c.Name] = true
 		}

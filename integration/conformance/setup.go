@@ -41,9 +41,15 @@ func places(pool *harness.Pool) []place {
 			return pool.EPInput(ctx, side, strings.NewReader(stdin), argv...)
 		}, "-startd"}
 	}
-	return []place{ep(harness.Stock), ep(harness.Ours), {"submit", func(ctx context.Context, stdin string, argv ...string) (string, error) {
+	var all []place
+	for _, side := range []harness.Side{harness.Stock, harness.StockDocker, harness.StockApptainer, harness.Ours} {
+		if pool.Has(side) {
+			all = append(all, ep(side))
+		}
+	}
+	return append(all, place{"submit", func(ctx context.Context, stdin string, argv ...string) (string, error) {
 		return pool.APRoot(ctx, strings.NewReader(stdin), argv...)
-	}, "-schedd"}}
+	}, "-schedd"})
 }
 
 // Install puts the setups of all subjects into force, in both execution points and

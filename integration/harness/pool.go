@@ -13,32 +13,44 @@ import (
 	"strings"
 )
 
-// Side is an execution point of the pool: one of the two that the pool program makes, or
+// Side is an execution point of the pool: one of those that the pool program makes, or
 // the name of a pod that a test made as a copy of ours (see [Pool.AddSide]).
 type Side string
 
-// The two execution points. The stock one is the reference.
+// The execution points that the pool program makes. All but ours have the stock starter: the
+// references.
 const (
 	Ours  Side = "ours"
 	Stock Side = "stock"
+	// StockDocker and StockApptainer run jobs with images, and no others.
+	StockDocker    Side = "stock-docker"
+	StockApptainer Side = "stock-apptainer"
 )
 
-// requirements is what picks the side in a job's Requirements.
-func (s Side) requirements() string {
+// Requirements is what picks the side in a job's Requirements.
+func (s Side) Requirements() string {
 	switch s {
 	case Ours:
 		return "(TARGET.HasPodStarter =?= true)"
 	case Stock:
+		// The other references accept no job without an image, and this one none with an image.
 		return "(TARGET.HasPodStarter =!= true)"
+	case StockDocker:
+		return `(TARGET.StockReference =?= "docker")`
+	case StockApptainer:
+		return `(TARGET.StockReference =?= "apptainer")`
 	}
 	// The pod's name is that of its startd.
 	return fmt.Sprintf(`(regexp("@%s(@|$)", TARGET.Name))`, s)
 }
 
+// IsStock reports whether the stock starter runs jobs there.
+func (s Side) IsStock() bool { return s == Stock || s == StockDocker || s == StockApptainer }
+
 // StarterComm is the name of the starter in the process table, which the
 // kernel cuts after 15 bytes.
 func (s Side) StarterComm() string {
-	if s == Stock {
+	if s.IsStock() {
 		return "condor_starter"
 	}
 	return "condor_pod_starter"[:15]
@@ -168,11 +180,16 @@ func (p *Pool) learn(ctx context.Context) error {
 	if err := p.learnSide(ctx, Ours, "glidein", p.payloadUID()); err != nil {
 		return err
 	}
-	// There is no second execution point unless the pool was asked for one.
-	if _, err := p.EP(ctx, Stock, "true"); err != nil {
-		return nil
+	for _, side := range []Side{Stock, StockDocker, StockApptainer} {
+		// There is none unless the pool was asked for it.
+		if _, err := p.EP(ctx, side, "true"); err != nil {
+			continue
+		}
+		if err := p.learnSide(ctx, side, side.PodName(), `id -u "$(condor_config_val SLOT1_USER)"`); err != nil {
+			return err
+		}
 	}
-	return p.learnSide(ctx, Stock, "glidein-stock", `id -u "$(condor_config_val SLOT1_USER)"`)
+	return nil
 }
 
 // AddSide reads what tests need to know about a pod that a test made like the glidein,
@@ -207,17 +224,20 @@ func (p *Pool) learnSide(ctx context.Context, side Side, logs, uid string) error
 	if len(daemons) == 0 {
 		return fmt.Errorf("this machine has no daemon of the %s side", side)
 	}
-	at.pod, at.shared = daemons[0].Pod, side == Stock || p.Mode == Shared
+	at.pod, at.shared = daemons[0].Pod, side == Stock || !side.IsStock() && p.Mode == Shared
 	p.sides[side] = at
 	return nil
 }
 
-// HasStock reports whether the pool has an execution point with the stock
-// starter.
-func (p *Pool) HasStock() bool {
-	_, ok := p.sides[Stock]
+// Has reports whether the pool has an execution point.
+func (p *Pool) Has(side Side) bool {
+	_, ok := p.sides[side]
 	return ok
 }
+
+// HasStock reports whether the pool has the execution point with the stock starter for
+// jobs without an image.
+func (p *Pool) HasStock() bool { return p.Has(Stock) }
 
 // PayloadUID is the user that jobs of the first slot run as.
 func (p *Pool) PayloadUID(side Side) int { return p.sides[side].uid }

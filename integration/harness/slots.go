@@ -24,7 +24,7 @@ func (p *Pool) Wrappers(side Side) func(Process) bool {
 func (p *Pool) Payloads(side Side, users int) func(Process) bool {
 	at := p.sides[side]
 	return func(q Process) bool {
-		return q.UID >= at.uid && q.UID < at.uid+users && q.Namespace == at.namespace
+		return q.UID >= at.uid && q.UID < at.uid+users && q.Pod == at.pod && (q.Namespace == at.namespace) == at.shared
 	}
 }
 

@@ -99,7 +99,7 @@ func (p *Pool) SubmitOne(ctx context.Context, s Submission) (Job, error) {
 // text is the submit file. The path of the log is absolute, because a job may have
 // another initial directory.
 func (s Submission) text(dir string) string {
-	requirements := s.Side.requirements()
+	requirements := s.Side.Requirements()
 	if s.Requirements != "" {
 		requirements += " && (" + s.Requirements + ")"
 	}

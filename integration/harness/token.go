@@ -25,6 +25,8 @@ func (s Side) PodName() string {
 		return "glidein"
 	case Stock:
 		return "glidein-stock"
+	case StockDocker, StockApptainer:
+		return "glidein-" + string(s)
 	}
 	return string(s)
 }

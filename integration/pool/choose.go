@@ -25,6 +25,8 @@ func (p *pool) choose(args []string) error {
 	wasGuest := s.Guests > 0
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	flags.BoolVar(&s.Stock, "stock", s.Stock, "a second execution point, with the stock starter")
+	flags.BoolVar(&s.StockDocker, "stock-docker", s.StockDocker, "one more, with the stock starter and Docker")
+	flags.BoolVar(&s.StockApptainer, "stock-apptainer", s.StockApptainer, "one more, with the stock starter and Apptainer")
 	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
 	flags.StringVar(&s.APCondor, "ap-condor", s.APCondor, "the version of the submit side, if it is another")
 	flags.StringVar(&s.Kubernetes, "kubernetes", s.Kubernetes, "the version of Kubernetes")
@@ -66,6 +68,9 @@ func (p *pool) choose(args []string) error {
 		if _, ok := condorRoots[version]; !ok {
 			return fmt.Errorf("HTCondor %s is not known here; 25.14 and 23.9 are", version)
 		}
+	}
+	if len(p.chosenReferences()) > 0 && s.Condor != referenceCondor {
+		return fmt.Errorf("execution points with Docker or Apptainer have HTCondor %s, and this pool %s; leave one out", referenceCondor, s.Condor)
 	}
 	if err := p.checkKubernetes(was); err != nil {
 		return err

@@ -100,6 +100,8 @@ func TestChooseNode(t *testing.T) {
 		{"replaced", [][]string{crun, {"--gates=C=true", "--kubelet={}", "--oci-runtime="}}, []string{"--containerd=1.7", "--oci-runtime=", "--gates=C=true", "--kubelet="}, ""},
 		{"not in a guest", [][]string{{"--containerd=1.7"}}, nil, "use --guest"},
 		{"another containerd", [][]string{{"--guest"}, {"--containerd=1.7"}}, nil, "made by another containerd"},
+		{"references", [][]string{{"--stock-docker", "--stock-apptainer"}, {"--slots=2"}}, []string{"--stock-docker=true", "--stock-apptainer=true"}, ""},
+		{"references of another version", [][]string{{"--condor=23.9", "--stock-docker"}}, nil, "leave one out"},
 		{"unknown containerd", [][]string{{"--guest", "--containerd=1.6"}}, nil, "containerd 1.6 is not known here; 1.7 are"},
 		{"unknown runtime", [][]string{{"--oci-runtime=/bin/sh"}}, nil, "not known here; runc, crun are"},
 		{"user namespaces", [][]string{{"--guest", "--user-namespaces"}}, []string{"--user-namespaces=true"}, ""},

@@ -57,6 +57,8 @@ func (p *pool) repo(name string) string {
 func (p *pool) makeImages(ctx context.Context) error {
 	var condor, submit, system image.Layer
 	var busybox string
+	refs := p.chosenReferences()
+	roots := make([]image.Layer, len(refs))
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		return p.progress.step(gctx, "our programs", func(ctx context.Context) error { return p.buildPrograms(ctx) })
@@ -87,6 +89,14 @@ func (p *pool) makeImages(ctx context.Context) error {
 			return err
 		})
 	})
+	for i, r := range refs {
+		g.Go(func() error {
+			return p.progress.step(gctx, "HTCondor with "+r.runtime, func(ctx context.Context) (err error) {
+				roots[i], err = p.rootLayer(ctx, condorFamily, r.root)
+				return err
+			})
+		})
+	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
@@ -94,6 +104,13 @@ func (p *pool) makeImages(ctx context.Context) error {
 		images, err := p.compose(ctx, condor, submit, system, busybox)
 		if err != nil {
 			return err
+		}
+		for i, r := range refs {
+			made, err := p.referenceImage(r, roots[i])
+			if err != nil {
+				return err
+			}
+			images = append(images, made)
 		}
 		return p.publish(ctx, images)
 	})
@@ -165,17 +182,20 @@ func (p *pool) takePrograms(ready string) error {
 	return nil
 }
 
-// compose puts the images together.
-func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, busybox string) ([]image.Image, error) {
-	program := func(path, source string) image.File { return image.File{Path: path, Mode: 0o755, Source: source} }
-	// The contents of the pool pod and the stock execution point do not depend on our programs, so these pods need no
-	// restart when those change.
-	support := []image.File{
-		program("/opt/podstarter/entrypoint", p.dir.Source("deploy", "image", "entrypoint")),
+// support are the files of every image with HTCondor. The contents of the pool pod and the stock execution point do not
+// depend on our programs, so these pods need no restart when those change.
+func (p *pool) support() []image.File {
+	return []image.File{
+		{Path: "/opt/podstarter/entrypoint", Mode: 0o755, Source: p.dir.Source("deploy", "image", "entrypoint")},
 		{Path: "/etc/condor/config.d/50-podstarter.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "50-podstarter.conf")},
 		{Path: "/etc/condor/config.d/99-podstarter-health.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "99-podstarter-health.conf")},
 	}
-	supported, err := p.layer("support", support)
+}
+
+// compose puts the images together.
+func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, busybox string) ([]image.Image, error) {
+	program := func(path, source string) image.File { return image.File{Path: path, Mode: 0o755, Source: source} }
+	supported, err := p.layer("support", p.support())
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 
 const usage = `usage: pool VERB ARG…
 
-  up [--stock] [--condor 25.14|23.9] [--ap-condor 25.14|23.9] [--slots N] [--partitionable]
+  up [--stock] [--stock-docker] [--stock-apptainer] [--condor 25.14|23.9] [--ap-condor 25.14|23.9] [--slots N] [--partitionable]
      [--mode shared|unshared|rootless] [--faults N --faults-api PORT] [--kubernetes 1.34] [--guest | --guests N]
      [--containerd 1.7] [--oci-runtime crun] [--gates GATE=true,…] [--kubelet '{"FIELD": …}'] [--user-namespaces]
                       start the cluster and the pool, or bring what runs up to date; choices are kept until down,

@@ -76,6 +76,13 @@ func (p *pool) executionPoints() (plans []plan, gone []string) {
 			gone = append(gone, podOn(node, stockPod))
 		}
 	}
+	for _, r := range references {
+		if r.chosen(p) {
+			plans = append(plans, p.referencePlan(r))
+		} else {
+			gone = append(gone, r.pod)
+		}
+	}
 	return plans, gone
 }
 

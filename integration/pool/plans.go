@@ -221,11 +221,14 @@ func renamed(container map[string]any, from, to string) map[string]any {
 	return out
 }
 
+// stockStarter is the configuration of a startd that runs HTCondor's own starter.
+const stockStarter = "STARTER = $(SBIN)/condor_starter\n"
+
 // stockPlan is the glidein without payload containers, whose startd runs the stock starter.
 func (p *pool) stockPlan(node int) plan {
 	return plan{
 		pod: podOn(node, stockPod), source: "glidein", node: node, configMap: "stock-config",
-		config: p.ownNetwork(node, podOn(node, stockPod)) + p.executionPoint() + "STARTER = $(SBIN)/condor_starter\n",
+		config: p.ownNetwork(node, podOn(node, stockPod)) + p.executionPoint() + stockStarter,
 		images: map[string]string{"prepare": p.images["condor"], pilotContainer: p.images["condor"]},
 		keep:   func(kind string) bool { return kind == "ServiceAccount" },
 		edit: func(pod map[string]any) {

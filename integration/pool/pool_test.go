@@ -159,8 +159,8 @@ func TestExecutionPoints(t *testing.T) {
 		stock        bool
 		wanted, gone []string
 	}{
-		{true, []string{"glidein", "glidein-stock", "glidein-2", "glidein-stock-2"}, []string{"glidein-3", "glidein-stock-3", "glidein-4", "glidein-stock-4"}},
-		{false, []string{"glidein", "glidein-2"}, []string{"glidein-stock", "glidein-stock-2", "glidein-3", "glidein-stock-3", "glidein-4", "glidein-stock-4"}},
+		{true, []string{"glidein", "glidein-stock", "glidein-2", "glidein-stock-2"}, []string{"glidein-3", "glidein-stock-3", "glidein-4", "glidein-stock-4", "glidein-stock-docker", "glidein-stock-apptainer"}},
+		{false, []string{"glidein", "glidein-2"}, []string{"glidein-stock", "glidein-stock-2", "glidein-3", "glidein-stock-3", "glidein-4", "glidein-stock-4", "glidein-stock-docker", "glidein-stock-apptainer"}},
 	} {
 		p.settings.Stock = tc.stock
 		plans, gone := p.executionPoints()
@@ -208,12 +208,12 @@ func TestFingerprintSeesConfiguration(t *testing.T) {
 }
 
 func TestParseSlots(t *testing.T) {
-	got := parseSlots("slot1@a\tUnclaimed\ttrue\nslot1@b\tOwner\tundefined\n\njunk\n")
-	want := []slot{{"slot1@a", "Unclaimed", true}, {"slot1@b", "Owner", false}}
+	got := parseSlots("slot1@a\tUnclaimed\ttrue\ttrue\nslot1@b\tOwner\tundefined\ttrue\nslot1@c\tUnclaimed\tundefined\tfalse\n\njunk\n")
+	want := []slot{{"slot1@a", "Unclaimed", true, true}, {"slot1@b", "Owner", false, true}, {"slot1@c", "Unclaimed", false, false}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(slot{})); diff != "" {
 		t.Error(diff)
 	}
-	if !got[0].usable() || got[1].usable() {
+	if !got[0].usable() || got[1].usable() || got[2].usable() {
 		t.Error("usable is wrong")
 	}
 }

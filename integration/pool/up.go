@@ -200,6 +200,9 @@ func (p *pool) choosePorts() error {
 			ports = append(ports, port{name: name, node: i, pod: name, container: pilotContainer})
 		}
 	}
+	for _, r := range p.chosenReferences() {
+		ports = append(ports, port{name: r.pod, pod: r.pod, container: pilotContainer})
+	}
 	for _, name := range p.faultPods() {
 		ports = append(ports, port{name: name, pod: name, container: pilotContainer})
 	}

@@ -172,6 +172,8 @@ func webAddress(s statedir.Settings) string {
 type slot struct {
 	name, state string
 	ours        bool
+	// ready says that jobs with images can run there, if the slot is there for them.
+	ready bool
 }
 
 // of reports whether a slot is of the execution point in a pod, whose name its startd has.
@@ -179,7 +181,7 @@ func (s slot) of(pod string) bool {
 	return slices.Contains(strings.Split(s.name, "@")[1:], pod)
 }
 
-func (s slot) usable() bool { return s.state == "Unclaimed" || s.state == "Claimed" }
+func (s slot) usable() bool { return s.ready && (s.state == "Unclaimed" || s.state == "Claimed") }
 
 // slotStates asks the collector.
 func slotStates(ctx context.Context, dir statedir.Dir) ([]slot, error) {
@@ -188,7 +190,7 @@ func slotStates(ctx context.Context, dir statedir.Dir) ([]slot, error) {
 		return nil, err
 	}
 	out, err := tool.Output(ctx, tool.Command{
-		Args: []string{self, "ap", "condor_status", "-af:t", "Name", "State", "HasPodStarter"},
+		Args: []string{self, "ap", "condor_status", "-af:t", "Name", "State", "HasPodStarter", referenceReady},
 		Env:  []string{statedir.Env + "=" + dir.Root}, Dir: dir.Module,
 	})
 	if err != nil {
@@ -201,8 +203,8 @@ func parseSlots(out string) []slot {
 	var slots []slot
 	for line := range strings.Lines(out) {
 		f := strings.Split(strings.TrimSpace(line), "\t")
-		if len(f) == 3 {
-			slots = append(slots, slot{name: f[0], state: f[1], ours: f[2] == "true"})
+		if len(f) == 4 {
+			slots = append(slots, slot{name: f[0], state: f[1], ours: f[2] == "true", ready: f[3] == "true"})
 		}
 	}
 	return slots
@@ -227,6 +229,11 @@ func printImages(dir statedir.Dir) error {
 	}
 	for _, name := range imageNames {
 		fmt.Println(name, refs[name])
+	}
+	for _, r := range references {
+		if ref, ok := refs[r.image()]; ok {
+			fmt.Println(r.image(), ref)
+		}
 	}
 	return nil
 }

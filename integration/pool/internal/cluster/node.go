@@ -112,6 +112,9 @@ func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 		"--service-cluster-ip-range=10.0.0.0/24",
 		"--audit-policy-file=" + policy, "--audit-log-path=" + n.State.Path("log", "audit.log"), "--audit-log-maxsize=100", "--audit-log-maxbackup=1",
 	}
+	if n.Settings.StockDocker || n.Settings.StockApptainer {
+		args = append(args, "--allow-privileged=true")
+	}
 	if gates := n.Settings.FeatureGates.String(); gates != "" {
 		args = append(args, "--feature-gates="+gates)
 	}

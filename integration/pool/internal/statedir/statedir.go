@@ -117,6 +117,8 @@ type Settings struct {
 	UserNamespaces bool `json:",omitempty"`
 	// Stock says that a second execution point runs the stock starter.
 	Stock bool
+	// StockDocker and StockApptainer say that another runs jobs with images, with the stock starter and that runtime.
+	StockDocker, StockApptainer bool `json:",omitempty"`
 	// Slots is the number of slots, and of payload containers, of the execution point.
 	Slots int
 	// Partitionable says that the startd cuts the slots out of one when a job needs one.
