@@ -103,6 +103,8 @@ func Subjects() []Subject {
 		{Name: "tools", Title: "Tools that reach into a job", Cases: toolsCases, Setup: toolsSetup},
 		{Name: "credentials", Title: "Credentials", Cases: credentialsCases, Setup: credentialsSetup},
 		{Name: "environment", Title: "What a job finds", Cases: environmentCases, Setup: environmentSetup},
+		{Name: "docker", Title: "Jobs of the docker universe, beside Docker", Cases: dockerCases},
+		{Name: "apptainer", Title: "Jobs of the container universe, beside Apptainer", Cases: apptainerCases},
 	}
 }
 

@@ -59,6 +59,7 @@ func (p *Pool) Submit(ctx context.Context, s Submission) ([]Job, error) {
 	if s.Count == 0 {
 		s.Count = 1
 	}
+	s.Commands = p.imageMacros(s.Commands) + s.Commands
 	name := fmt.Sprintf("%s-%s-%d-%d", s.Name, s.Side, os.Getpid(), sequence.Add(1))
 	dir := filepath.Join(p.User.Visible, "jobs", name)
 	inside := filepath.Join(p.User.Home, "jobs", name)
@@ -85,6 +86,21 @@ func (p *Pool) Submit(ctx context.Context, s Submission) ([]Job, error) {
 		jobs[i] = Job{Cluster: cluster, Proc: i, Dir: dir, Log: filepath.Join(dir, "job.log"), Side: s.Side, pool: p, marks: marks}
 	}
 	return jobs, nil
+}
+
+// imageMacros are lines of a submit description that define the references of images which
+// commands, the rest of it, use: $(IMAGE_busybox), and $(REGISTRY) for their registry.
+func (p *Pool) imageMacros(commands string) string {
+	var used strings.Builder
+	for name, reference := range p.Images {
+		registry, _, _ := strings.Cut(reference, "/")
+		for macro, value := range map[string]string{"IMAGE_" + name: reference, "REGISTRY": registry} {
+			if strings.Contains(commands, "$("+macro+")") && !strings.Contains(used.String(), macro+" = ") {
+				fmt.Fprintf(&used, "%s = %s\n", macro, value)
+			}
+		}
+	}
+	return used.String()
 }
 
 // SubmitOne is Submit for a submission of one job.

@@ -25,8 +25,10 @@ func (s Side) PodName() string {
 		return "glidein"
 	case Stock:
 		return "glidein-stock"
-	case StockDocker, StockApptainer:
-		return "glidein-" + string(s)
+	case StockDocker:
+		return "glidein-docker"
+	case StockApptainer:
+		return "glidein-apptainer"
 	}
 	return string(s)
 }

@@ -159,8 +159,8 @@ func TestExecutionPoints(t *testing.T) {
 		stock        bool
 		wanted, gone []string
 	}{
-		{true, []string{"glidein", "glidein-stock", "glidein-2", "glidein-stock-2"}, []string{"glidein-3", "glidein-stock-3", "glidein-4", "glidein-stock-4", "glidein-stock-docker", "glidein-stock-apptainer"}},
-		{false, []string{"glidein", "glidein-2"}, []string{"glidein-stock", "glidein-stock-2", "glidein-3", "glidein-stock-3", "glidein-4", "glidein-stock-4", "glidein-stock-docker", "glidein-stock-apptainer"}},
+		{true, []string{"glidein", "glidein-stock", "glidein-2", "glidein-stock-2"}, []string{"glidein-3", "glidein-stock-3", "glidein-4", "glidein-stock-4", "glidein-docker", "glidein-apptainer"}},
+		{false, []string{"glidein", "glidein-2"}, []string{"glidein-stock", "glidein-stock-2", "glidein-3", "glidein-stock-3", "glidein-4", "glidein-stock-4", "glidein-docker", "glidein-apptainer"}},
 	} {
 		p.settings.Stock = tc.stock
 		plans, gone := p.executionPoints()

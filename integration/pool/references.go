@@ -11,7 +11,8 @@ import (
 
 // References are further execution points with the stock starter, for jobs with images: one that runs them with Docker and
 // one that does it with Apptainer. Each is a pod like that of the stock starter, with an image that has these programs too.
-// They accept only jobs with an image. They are on the first node alone.
+// They accept only jobs with an image. They are on the first node alone. The pods' names are short: a shadow leaves slots'
+// names of 50 characters out of hold reasons (condor_shadow.V6.1/baseshadow.cpp).
 
 // A reference is one of them.
 type reference struct {
@@ -42,14 +43,14 @@ const dockerHost = "unix://" + dockerSocketDir + "/docker.sock"
 // references are all that there can be.
 var references = []reference{
 	{
-		pod: "glidein-stock-docker", runtime: "docker",
+		pod: "glidein-docker", runtime: "docker",
 		root:   referenceRoot("docker.io", "docker-cli"),
 		chosen: func(p *pool) bool { return p.settings.StockDocker },
 		files:  func(*pool) []image.File { return nil }, // Docker itself speaks plain HTTP to registries on loopback
 		edit:   dockerPod,
 	},
 	{
-		pod: "glidein-stock-apptainer", runtime: "apptainer",
+		pod: "glidein-apptainer", runtime: "apptainer",
 		root:   withSid(referenceRoot(), "apptainer", "squashfuse", "fuse2fs"),
 		chosen: func(p *pool) bool { return p.settings.StockApptainer },
 		config: "SINGULARITY = /usr/bin/apptainer\n",

@@ -20,10 +20,10 @@ func TestReferences(t *testing.T) {
 	}
 	p.settings.StockDocker = true
 	plans, gone := p.executionPoints()
-	if slices.Contains(gone, "glidein-stock-docker") {
+	if slices.Contains(gone, "glidein-docker") {
 		t.Error("the chosen one goes")
 	}
-	if got := plans[len(plans)-1].pod; got != "glidein-stock-docker" {
+	if got := plans[len(plans)-1].pod; got != "glidein-docker" {
 		t.Errorf("the last plan is of %s", got)
 	}
 }
@@ -33,7 +33,7 @@ func TestReferences(t *testing.T) {
 func TestDockerPlan(t *testing.T) {
 	p := testPool(1)
 	p.settings.StockDocker = true
-	p.settings.Ports["glidein-stock-docker"] = 9
+	p.settings.Ports["glidein-docker"] = 9
 	p.images["stock-docker"] = "r/stock-docker:1"
 	pod, others, err := p.edited(glidein(), p.referencePlan(p.chosenReferences()[0]))
 	if err != nil {
@@ -74,7 +74,7 @@ func TestDockerPlan(t *testing.T) {
 			t.Errorf("no %q in\n%s", line, config)
 		}
 	}
-	if got := others[len(others)-1].String("metadata", "name"); got != "glidein-stock-docker-config" {
+	if got := others[len(others)-1].String("metadata", "name"); got != "glidein-docker-config" {
 		t.Errorf("its configuration is called %s", got)
 	}
 }

@@ -1,0 +1,56 @@
+package conformance
+
+import (
+	"slices"
+
+	"podstarter/integration/harness"
+)
+
+// dockerCases are jobs with images beside the stock starter with Docker.
+var dockerCases = slices.Concat(everywhereCases(inDocker), badImageCases(inDocker), dockerOwnCases, []Case{
+	onDocker("container-registry", "the container universe with an image from a registry", "container_image = docker://"+busybox, "arguments = facts\noutput = out").facts(),
+	onDocker("container-docker-image", "the container universe with docker_image", "docker_image = "+busybox, "arguments = out=ran\noutput = out"),
+	onDocker("container-no-image", "the container universe, and an image that the registry does not have", "container_image = docker://$(REGISTRY)/podstarter/none:1", ""),
+	onDocker("container-scratch", "mount_under_scratch", "container_image = docker://"+busybox, "mount_under_scratch = /home,/opt\nexecutable = /bin/sh\ntransfer_executable = False\noutput = out\narguments = \"-c 'for d in /home /opt /tmp; do touch $d/x && echo $d; done'\""),
+})
+
+// onDocker is a case of the container universe beside Docker.
+func onDocker(name, shows, image, submit string) Case {
+	return beside(harness.StockDocker, "docker-", "universe = container\n"+image+"\n", Case{Name: name, Shows: shows, Submit: submit})
+}
+
+// facts says that the output is the probe's.
+func (c Case) facts() Case {
+	c.Facts = true
+	return c
+}
+
+// dockerOwnCases are about what only Docker has: entry points and the commands of submit descriptions for them.
+var dockerOwnCases = []Case{
+	inDocker(busybox, Case{Name: "default-command", Shows: "no executable: the image's own command", Submit: "executable =\ntransfer_executable = False\ninput = given\noutput = out\nerror = err",
+		Files: []harness.File{{Name: "given", Content: []byte("echo \"ran in $PWD\" | sed 's/dir_[0-9]*/dir/'\nexit 4\n")}}}),
+	inDocker(probing, Case{Name: "default-entrypoint", Shows: "no executable: the image's own entry point, with the job's arguments",
+		Submit: "executable =\ntransfer_executable = False\narguments = out=hello exit=4\noutput = out\nerror = err"}),
+	inDocker(probing, Case{Name: "entrypoint", Shows: "a program of the image, which has an entry point too",
+		Submit: "executable = /probe\ntransfer_executable = False\narguments = out=hello\noutput = out\nerror = err"}),
+	inDocker(probing, Case{Name: "entrypoint-transferred", Shows: "a transferred program, and an image with an entry point",
+		Submit: "arguments = out=hello\noutput = out\nerror = err"}),
+	inDocker(probing, Case{Name: "override", Shows: "docker_override_entrypoint, with a program of the image",
+		Submit: "executable = /probe\ntransfer_executable = False\ndocker_override_entrypoint = True\narguments = facts\noutput = out\nerror = err", Facts: true}),
+	inDocker(hostile, Case{Name: "override-transferred", Shows: "docker_override_entrypoint, with a transferred program: environment, user and directory of the image",
+		Submit: "docker_override_entrypoint = True\narguments = facts\noutput = out", Facts: true}),
+	inDocker(busybox, network("network-none", "docker_network_type = none", "none")),
+	inDocker(busybox, network("network-host", "docker_network_type = host", "host")),
+	inDocker(busybox, network("network-nat", "docker_network_type = nat", "nat")),
+	inDocker(busybox, Case{Name: "service", Shows: "container_service_names: a port of the job", Submit: "container_service_names = web\nweb_container_port = 8080\narguments = sleep=4s\n"}),
+	inDocker(busybox, Case{Name: "pull-always", Shows: "docker_pull_policy = always", Submit: "docker_pull_policy = always\narguments = out=ran\noutput = out"}),
+	inDocker(busybox, Case{Name: "pull-other", Shows: "a pull policy that there is not", Submit: "docker_pull_policy = sometimes\narguments = out=ran\noutput = out"}),
+	inDocker("docker://"+busybox, Case{Name: "scheme", Shows: "docker_image with docker://", Submit: "arguments = out=ran\noutput = out"}),
+	inDocker("$(IMAGE_pause)", Case{Name: "small-image", Shows: "an image with one file, and a transferred program", Submit: "docker_override_entrypoint = True\narguments = out=ran\noutput = out"}),
+	inDocker(busybox, chirping("chirp-host", "chirp, from the network of the machine", "docker_network_type = host\n")),
+}
+
+// network is a case of a job that lists its interfaces.
+func network(name, shows, kind string) Case {
+	return shell(name, shows, "sed 's/:.*//' /proc/net/dev | sed 1,2d | tr -d ' ' | sort\n", "docker_network_type = "+kind)
+}
