@@ -368,3 +368,19 @@ func TestEndsOfTransfersAreCompared(t *testing.T) {
 		}
 	}
 }
+
+// TestReferences: cases with an image are compared with a reference that can run them, under both ways to name one.
+func TestReferences(t *testing.T) {
+	for _, s := range Subjects() {
+		for _, c := range s.Cases {
+			want := map[string]harness.Side{"docker": harness.StockDocker, "apptainer": harness.StockApptainer}[s.Name]
+			if c.Reference != want {
+				t.Errorf("%s is compared with %q, want %q", c.Name, c.Reference, want)
+			}
+		}
+	}
+	wrong := []Subject{{Name: "x", Cases: []Case{{Name: "a", Shows: "b", Reference: harness.Ours}}}}
+	if err := Check(wrong); err == nil || !strings.Contains(err.Error(), "no reference") {
+		t.Errorf("ours is a reference for ours: %v", err)
+	}
+}

@@ -7,6 +7,10 @@
 // the name of a reason (reasons_table.go). docs/admin/differences.md is written
 // from the reasons, docs/developer/differences-by-attribute.md from the lists.
 //
+// Jobs with an image are compared with a stock execution point that has Docker or
+// Apptainer: [Case.Reference], which inDocker and inApptainer set. $(IMAGE_busybox) in
+// a submit description is the pool's image of that name.
+//
 // Besides, endings/ says what must become of each case under each starter: two
 // that fail alike are not enough.
 //
@@ -25,7 +29,8 @@
 //     .onRequest(): each run has a part of these, in turn.
 //  2. Configuration of execution points or submit side, and programs such as
 //     hooks, go into the Setup of the subject. It is in force for all cases.
-//  3. Run it: integration/.state/bin/pool up --stock --slots 4, then
+//  3. Run it: integration/.state/bin/pool up --stock --slots 4 (--stock-docker and
+//     --stock-apptainer for the other references), then
 //     go -C integration test -tags pool -count=1 ./conformance -case NAME
 //     (-at-once 1 for one after the other; a failure prints what differs).
 //  4. Run it with -record, and read what becomes of it in endings/SUBJECT: is it what
