@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -62,16 +63,20 @@ func badImageCases(in func(image string, c Case) Case) []Case {
 
 // orderedAway ends a job that cannot begin, and that need not be on hold for that: it would be tried again and again.
 func orderedAway(c Case) Case {
-	c.Steps = []Step{Wait("the end of the first run", func(ctx context.Context, r *Run) error {
-		_, err := r.Job().WaitEvents(ctx, "the end of its first run", func(events []harness.Event) bool {
-			return slices.ContainsFunc(events, func(e harness.Event) bool {
-				return e.Number == harness.EventEvicted || e.Number == harness.EventTerminated
-			})
-		})
-		return err
-	}), Quietly(Tool("condor_rm"))}
+	c.Steps = []Step{anyOf(harness.EventEvicted, harness.EventTerminated), Quietly(Tool("condor_rm")), anyOf(harness.EventAborted, harness.EventTerminated)}
 	c.Patience = 2 * Patience // registries are asked more than once
 	return c
+}
+
+// anyOf waits for one of several events.
+func anyOf(numbers ...int) Step {
+	words := fmt.Sprintf("one of the events %v", numbers)
+	return Wait(words, func(ctx context.Context, r *Run) error {
+		_, err := r.Job().WaitEvents(ctx, words, func(events []harness.Event) bool {
+			return slices.ContainsFunc(events, func(e harness.Event) bool { return slices.Contains(numbers, e.Number) })
+		})
+		return err
+	})
 }
 
 // of gives the cluster so many jobs.

@@ -175,6 +175,11 @@ var Reasons = []Reason{
 		"The user needs the cause; see [holds](../scientist/holds.md#35-the-image). A name that can be of no image is noticed before files are sent.",
 		"Nothing."},
 
+	{"docker-relative-directory", Words,
+		"A relative `remote_initialdir` in the docker universe: both hold the job, podstarter with 6/2, since the program is not in that directory, and Docker with 35/0.",
+		"Docker wants an absolute path. podstarter starts the program where the job says.",
+		"The user leaves `remote_initialdir` out."},
+
 	// Inside.
 	{"image-environment", Inside,
 		"A job has the `PATH` and other variables that its image sets.",
