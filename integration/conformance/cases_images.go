@@ -189,7 +189,6 @@ var imageFileCases = []Case{
 	shell("files-missing", "an output file that the job does not make", "true\n", "transfer_output_files = missing"),
 	shell("files-outside", "an output file that is elsewhere in the container", "echo x >/tmp/x\n", "transfer_output_files = /tmp/x"),
 	shell("target-dir", "container_target_dir", "pwd; ls -d /target; ls /target | grep -c job.sh; echo \"$_CONDOR_SCRATCH_DIR\" | sed 's/dir_[0-9]*/dir/'; echo x >made\n", "container_target_dir = /target\ntransfer_output_files = made"),
-	shell("initial-dir", "an initial directory below the sandbox", "basename \"$PWD\"; ls\n", "transfer_input_files = inner\nremote_initialdir = inner").holding("inner/leaf"),
 	chirping("chirp", "chirp", ""),
 	shell("token", "an OAuth token", "ls \"$_CONDOR_CREDS\"; cat \"$_CONDOR_CREDS\"/*.use\n", "hold = True\nMY.OAuthServicesNeeded = \"webtoken\"",
 		webToken("webtoken", harness.WebToken), Tool("condor_release"), Ends()),
@@ -201,6 +200,9 @@ func chirping(name, shows, submit string) Case {
 	return Case{Name: name, Shows: shows, Submit: "arguments = chirp=requests\ntransfer_input_files = requests\noutput = out\nerror = err\n" + wantIO + submit,
 		Files: []harness.File{{Name: "requests", Content: []byte("cookie $cookie\nget_job_attr RequestMemory\nwhoami 64\n")}}}
 }
+
+// relativeDirectory is a case of a job with a directory that neither Docker nor Apptainer takes.
+var relativeDirectory = shell("initial-dir", "an initial directory below the sandbox", "basename \"$PWD\"; ls\n", "transfer_input_files = inner\nremote_initialdir = inner").holding("inner/leaf")
 
 // imageVisitCases are about tools that reach into a job.
 var imageVisitCases = []Case{

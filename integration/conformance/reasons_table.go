@@ -175,9 +175,9 @@ var Reasons = []Reason{
 		"The user needs the cause; see [holds](../scientist/holds.md#35-the-image). A name that can be of no image is noticed before files are sent.",
 		"Nothing."},
 
-	{"docker-relative-directory", Words,
-		"A relative `remote_initialdir` in the docker universe: both hold the job, podstarter with 6/2, since the program is not in that directory, and Docker with 35/0.",
-		"Docker wants an absolute path. podstarter starts the program where the job says.",
+	{"relative-directory", Words,
+		"A relative `remote_initialdir` with an image: the job is held with 6/2, since the transferred program is not in that directory. Beside Docker it is held with 35/0; beside Apptainer it goes back to the queue, again and again.",
+		"Docker and Apptainer want an absolute path.",
 		"The user leaves `remote_initialdir` out."},
 
 	// Inside.
