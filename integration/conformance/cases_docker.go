@@ -47,6 +47,7 @@ var dockerOwnCases = []Case{
 	inDocker(busybox, Case{Name: "pull-always", Shows: "docker_pull_policy = always", Submit: "docker_pull_policy = always\narguments = out=ran\noutput = out"}),
 	inDocker(busybox, Case{Name: "pull-other", Shows: "a pull policy that there is not", Submit: "docker_pull_policy = sometimes\narguments = out=ran\noutput = out"}),
 	inDocker("docker://"+busybox, Case{Name: "scheme", Shows: "docker_image with docker://", Submit: "arguments = out=ran\noutput = out"}),
+	inDocker(empty, Case{Name: "empty-image", Shows: "an image without a file, and a transferred program", Submit: "arguments = out=ran\noutput = out\nerror = err"}),
 	inDocker("$(IMAGE_pause)", Case{Name: "small-image", Shows: "an image with one file, and a transferred program", Submit: "docker_override_entrypoint = True\narguments = out=ran\noutput = out"}),
 	inDocker(busybox, chirping("chirp-host", "chirp, from the network of the machine", "docker_network_type = host\n")),
 }

@@ -13,6 +13,8 @@ import (
 const (
 	busybox = "$(IMAGE_busybox)"
 	debian  = "$(IMAGE_debian)"
+	foreign = "$(IMAGE_foreign)" // for another architecture
+	empty   = "$(IMAGE_empty)"   // without a file
 	probing = "$(IMAGE_probe)"   // the probe alone, as entry point
 	hostile = "$(IMAGE_hostile)" // with an environment, a user and a working directory of its own
 )
@@ -57,16 +59,26 @@ func badImageCases(in func(image string, c Case) Case) []Case {
 		in("$(REGISTRY)/podstarter/busybox:no-such-tag", Case{Name: "no-tag", Shows: "a tag that the registry does not have"}),
 		in("$(REGISTRY)/unauthorized/image:1", Case{Name: "unauthorized", Shows: "an image for which the registry wants a password"}),
 		in("$(REGISTRY)/forbidden/image:1", Case{Name: "forbidden", Shows: "an image that the registry keeps to itself"}),
+		in(foreign, Case{Name: "architecture", Shows: "an image for another architecture", Submit: "arguments = out=ran\noutput = out"}),
 		in("Not:An:Image", Case{Name: "bad-name", Shows: "a name that can be of no image"}),
 	}
 }
 
 // orderedAway ends a job that cannot begin, and that need not be on hold for that: it would be tried again and again.
 func orderedAway(c Case) Case {
-	c.Steps = []Step{anyOf(harness.EventEvicted, harness.EventTerminated), Quietly(Tool("condor_rm")), anyOf(harness.EventAborted, harness.EventTerminated)}
+	c.Steps = []Step{anyOf(harness.EventEvicted, harness.EventTerminated), removeUnlessDone, anyOf(harness.EventAborted, harness.EventTerminated)}
 	c.Patience = 2 * Patience // registries are asked more than once
 	return c
 }
+
+// removeUnlessDone is condor_rm of a job that has not ended.
+var removeUnlessDone = Do("condor_rm, unless the job is done", func(ctx context.Context, r *Run) error {
+	events, err := r.Job().Events()
+	if err != nil || slices.ContainsFunc(events, func(e harness.Event) bool { return e.Number == harness.EventTerminated }) {
+		return err
+	}
+	return r.Job().Tool(ctx, "condor_rm")
+})
 
 // anyOf waits for one of several events.
 func anyOf(numbers ...int) Step {

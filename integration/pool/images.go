@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ import (
 )
 
 // imageNames are all images, in the order in which they are listed.
-var imageNames = []string{"condor", "submit", "pilot", "pause", "debian", "busybox", "probe", "hostile"}
+var imageNames = []string{"condor", "submit", "pilot", "pause", "debian", "busybox", "probe", "hostile", "foreign", "empty"}
 
 // maxSlots bounds the slots, and so the users slot1, slot2, … of the pilot image.
 const maxSlots = 8
@@ -227,6 +228,7 @@ func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, 
 		base   []image.Layer
 		files  []image.File
 		config v1.Config
+		arch   string
 	}{
 		{name: "condor", base: []image.Layer{condor, supported}},
 		{name: "submit", base: []image.Layer{submit, supported}},
@@ -235,6 +237,7 @@ func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, 
 		{name: "debian", base: []image.Layer{system}, config: v1.Config{Cmd: []string{"/bin/bash"}}},
 		{name: "busybox", files: box, config: v1.Config{Cmd: []string{"/bin/sh"}}},
 		{name: "probe", files: []image.File{program("/probe", p.dir.Path("bin", "probe"))}, config: v1.Config{Entrypoint: []string{"/probe"}}},
+		{name: "foreign", files: box, config: v1.Config{Cmd: []string{"/bin/sh"}}, arch: foreignArchitecture()},
 		{name: "hostile", files: hostile, config: v1.Config{
 			User: "nobody", WorkingDir: "/does/not/exist", StopSignal: "SIGUSR2", Entrypoint: []string{"/evil"},
 			Env: []string{"LD_PRELOAD=/evil.so", "PATH=/nowhere", "GODEBUG=madvdontneed=1,gctrace=1", "GOTRACEBACK=crash", "HOME=/nowhere"},
@@ -245,9 +248,17 @@ func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, 
 		if err != nil {
 			return nil, err
 		}
-		images = append(images, image.Image{Name: i.name, Layers: append(i.base, layer), Config: i.config})
+		images = append(images, image.Image{Name: i.name, Layers: append(i.base, layer), Config: i.config, Architecture: i.arch})
 	}
-	return images, nil
+	return append(images, image.Image{Name: "empty"}), nil
+}
+
+// foreignArchitecture is one that this machine does not have.
+func foreignArchitecture() string {
+	if runtime.GOARCH == "s390x" {
+		return "amd64"
+	}
+	return "s390x"
 }
 
 // layer packs files as the top layer of an image, in place of the one packed before.

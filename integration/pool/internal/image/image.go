@@ -2,6 +2,7 @@ package image
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -16,6 +17,8 @@ type Image struct {
 	Name   string
 	Layers []Layer
 	Config v1.Config
+	// Architecture is that of its programs, as Go names it; empty for this machine's.
+	Architecture string
 }
 
 // A Packed image is ready for a registry.
@@ -31,7 +34,7 @@ type Packed struct {
 
 // Pack computes the image's configuration and manifest.
 func (i Image) Pack() (Packed, error) {
-	config := v1.ConfigFile{Architecture: runtime.GOARCH, OS: "linux", Config: i.Config, RootFS: v1.RootFS{Type: "layers"}}
+	config := v1.ConfigFile{Architecture: cmp.Or(i.Architecture, runtime.GOARCH), OS: "linux", Config: i.Config, RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}}}
 	for _, l := range i.Layers {
 		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, l.Digest)
 	}
@@ -44,6 +47,7 @@ func (i Image) Pack() (Packed, error) {
 	manifest := v1.Manifest{
 		SchemaVersion: 2, MediaType: p.ManifestFormat,
 		Config: v1.Descriptor{MediaType: types.OCIConfigJSON, Size: size, Digest: p.ConfigDigest},
+		Layers: []v1.Descriptor{},
 	}
 	for _, l := range i.Layers {
 		manifest.Layers = append(manifest.Layers, v1.Descriptor{MediaType: types.OCIUncompressedLayer, Size: l.Size, Digest: l.Digest})

@@ -174,3 +174,20 @@ func TestOpenLayerNotesTheDigest(t *testing.T) {
 		t.Errorf("a file of another size keeps the digest: %v, %v", changed.Digest, err)
 	}
 }
+
+// TestPackForeignAndEmpty: an image may be for another architecture, and one without layers has empty lists: programs that
+// read images reject null.
+func TestPackForeignAndEmpty(t *testing.T) {
+	packed, err := Image{Name: "x", Architecture: "s390x"}.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{string(packed.ConfigBlob): `"architecture":"s390x"`, string(packed.Manifest): `"layers":[]`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
+	if want := `"diff_ids":[]`; !strings.Contains(string(packed.ConfigBlob), want) {
+		t.Errorf("no %s in %s", want, packed.ConfigBlob)
+	}
+}
