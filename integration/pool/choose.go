@@ -72,6 +72,9 @@ func (p *pool) choose(args []string) error {
 	if len(p.chosenReferences()) > 0 && s.Condor != referenceCondor {
 		return fmt.Errorf("execution points with Docker or Apptainer have HTCondor %s, and this pool %s; leave one out", referenceCondor, s.Condor)
 	}
+	if s.StockApptainer && (s.Guests > 0 || s.Address != "") {
+		return errors.New("an execution point with Apptainer: it mounts images by FUSE, which the kernel of a guest lacks; leave it out, or do without --guest")
+	}
 	if err := p.checkKubernetes(was); err != nil {
 		return err
 	}

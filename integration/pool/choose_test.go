@@ -101,6 +101,7 @@ func TestChooseNode(t *testing.T) {
 		{"not in a guest", [][]string{{"--containerd=1.7"}}, nil, "use --guest"},
 		{"another containerd", [][]string{{"--guest"}, {"--containerd=1.7"}}, nil, "made by another containerd"},
 		{"references", [][]string{{"--stock-docker", "--stock-apptainer"}, {"--slots=2"}}, []string{"--stock-docker=true", "--stock-apptainer=true"}, ""},
+		{"Apptainer in a guest", [][]string{{"--guest", "--stock-docker"}, {"--stock-apptainer"}}, nil, "FUSE"},
 		{"references of another version", [][]string{{"--condor=23.9", "--stock-docker"}}, nil, "leave one out"},
 		{"unknown containerd", [][]string{{"--guest", "--containerd=1.6"}}, nil, "containerd 1.6 is not known here; 1.7 are"},
 		{"unknown runtime", [][]string{{"--oci-runtime=/bin/sh"}}, nil, "not known here; runc, crun are"},

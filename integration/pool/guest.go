@@ -243,6 +243,12 @@ func (p *pool) prepareGuest(ctx context.Context) (system guest.System, err error
 			return err
 		})
 	}
+	for _, r := range p.chosenReferences() {
+		step("HTCondor with "+r.runtime, func(ctx context.Context) error {
+			_, err := p.rootDir(ctx, condorFamily, r.root)
+			return err
+		})
+	}
 	step("Debian", func(ctx context.Context) error {
 		_, err := p.rootDir(ctx, debianFamily, debianRoot)
 		return err

@@ -130,7 +130,7 @@ func dockerPod(spec map[string]any, ref string) {
 	inits, _ := spec["initContainers"].([]any)
 	spec["initContainers"] = append(inits, m{
 		"name": "dockerd", "image": ref, "restartPolicy": "Always",
-		"command":         []any{"/usr/sbin/dockerd", "--host", dockerHost, "--bridge=none", "--iptables=false", "--ip6tables=false"},
+		"command":         []any{"/bin/sh", "-c", ownCgroup, "dockerd", "/usr/sbin/dockerd", "--host", dockerHost, "--bridge=none", "--iptables=false", "--ip6tables=false"},
 		"securityContext": m{"privileged": true},
 		"startupProbe":    m{"exec": m{"command": ask}, "periodSeconds": 1, "failureThreshold": 60, "timeoutSeconds": 10},
 		"volumeMounts": []any{
@@ -155,6 +155,23 @@ func apptainerPod(spec map[string]any, _ string) {
 		c["command"] = []any{"/bin/sh", "-c", "chmod 0666 /dev/fuse && exec /opt/podstarter/entrypoint pilot"}
 	}
 }
+
+// ownCgroup becomes its arguments. With cgroup v2 it first makes room for containers below its own control group: one with
+// processes cannot have children with controllers (cgroups(7)), and a privileged container sees all of the node's.
+const ownCgroup = `if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+	own=$(sed -n 's/^0:://p' /proc/self/cgroup)
+	dir=/sys/fs/cgroup$own
+	mkdir -p "$dir/init"
+	for process in $(cat "$dir/cgroup.procs"); do
+		echo "$process" >"$dir/init/cgroup.procs"
+	done
+	for controller in $(cat "$dir/cgroup.controllers"); do
+		echo "+$controller" >"$dir/cgroup.subtree_control"
+	done
+	set -- "$@" "--cgroup-parent=${own%/}/docker"
+fi
+exec "$@"
+`
 
 // addTo appends to a list of an object.
 func addTo(object map[string]any, name string, items ...any) {

@@ -59,6 +59,9 @@ func TestDockerPlan(t *testing.T) {
 	if last := inits[len(inits)-1]; last["name"] != "dockerd" || last["restartPolicy"] != "Always" || last["startupProbe"] == nil {
 		t.Errorf("the pilot does not wait for the daemon: %v", last)
 	}
+	if command, want := inits[len(inits)-1]["command"].([]any), "/usr/sbin/dockerd"; len(command) < 5 || command[4] != want {
+		t.Errorf("the shell does not become %s: %v", want, command)
+	}
 	pilot, err := json.Marshal(list(spec, "containers"))
 	if err != nil {
 		t.Fatal(err)
