@@ -169,7 +169,7 @@ var imageEndCases = []Case{
 	{Name: "signal-segv", Shows: "a job that dies of a fault", Submit: "arguments = signal=11"},
 	shell("background", "a job that leaves processes behind", "sleep 1000 & setsid sleep 1000 & echo ends\n", ""),
 	{Name: "on-exit-hold", Shows: "on_exit_hold", Submit: "arguments = exit=3\non_exit_hold = ExitCode == 3", Steps: []Step{Event(harness.EventHeld, 1)}},
-	{Name: "too-long", Shows: "allowed_execute_duration", Submit: "arguments = forever\nallowed_execute_duration = 20", Steps: []Step{Event(harness.EventHeld, 1).About(20 * time.Second)}, Fleeting: []string{"numholds*"}},
+	{Name: "too-long", Shows: "allowed_execute_duration", Submit: "arguments = forever\nallowed_execute_duration = 20", Steps: []Step{Event(harness.EventHeld, 1).About(20 * time.Second)}, Fleeting: []string{"numholds*", "numvacates*"}},
 }
 
 // imageOrderCases are about orders to a running job.
