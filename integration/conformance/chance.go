@@ -12,8 +12,8 @@ type Chance struct {
 // byChance is one [Chance] as a list.
 func byChance(why string, names ...string) []Chance { return []Chance{{names, why}} }
 
-// anyOf reports whether chance decides about the name.
-func anyOf(all []Chance, name string) bool {
+// leftToChance reports whether chance decides about the name.
+func leftToChance(all []Chance, name string) bool {
 	return slices.ContainsFunc(all, func(c Chance) bool { return listed(c.Names, name) })
 }
 

@@ -96,7 +96,7 @@ func TestReasonsAndRulesBelongTogether(t *testing.T) {
 func TestCasesOnRequestRunInTurn(t *testing.T) {
 	subjects := []Subject{
 		{Name: "one", Cases: []Case{{Name: "short"}, Case{Name: "long"}.onRequest()}},
-		{Name: "two", Cases: []Case{{Name: "longer", OnRequest: true}, {Name: "old", Versions: []string{"23.9+*"}}}},
+		{Name: "two", Cases: []Case{{Name: "longer", OnRequest: true}, {Name: "old", Versions: []string{"23.9+*"}}, {Name: "docker-x", Reference: harness.StockDocker}}},
 	}
 	names := func(cases []Case) (all []string) {
 		for _, c := range cases {
@@ -121,8 +121,9 @@ func TestCasesOnRequestRunInTurn(t *testing.T) {
 		{pattern: "two/", turn: long, left: []string{"longer"}, wrong: "run them with -all"},
 		{pattern: "^longer$", turn: longer, ran: []string{"longer"}, inTurn: []string{"longer"}},
 		{pattern: "^old$", turn: turn.All, wrong: "no case's name matches"},
+		{pattern: "docker-", turn: turn.All, wrong: "--stock-docker"},
 	} {
-		p, err := Pick(subjects, Newest, regexp.MustCompile(tc.pattern), tc.turn)
+		p, err := Pick(subjects, Newest, func(s harness.Side) bool { return s == harness.Stock }, regexp.MustCompile(tc.pattern), tc.turn)
 		if (err != nil) != (tc.wrong != "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
 			t.Errorf("%q, turn %s: error %v, want %q", tc.pattern, tc.turn, err, tc.wrong)
 		}
@@ -326,7 +327,7 @@ func TestWhatIsNotComparedIsExplained(t *testing.T) {
 	}
 	// Names without a letter would be everything.
 	for _, c := range Cases() {
-		if anyOf(c.Fleeting, "x") {
+		if leftToChance(c.Fleeting, "x") {
 			t.Errorf("%s leaves out everything", c.Name)
 		}
 	}
@@ -340,7 +341,7 @@ func TestEndsOfTransfersAreCompared(t *testing.T) {
 	byTiming := []string{"removed-going", "vacated-going", "output-breaks", "output-breaks-late"}
 	for _, c := range Cases() {
 		for _, name := range ends {
-			if anyOf(c.Fleeting, name) && !slices.Contains(byTiming, c.Name) {
+			if leftToChance(c.Fleeting, name) && !slices.Contains(byTiming, c.Name) {
 				t.Errorf("%s leaves out %q", c.Name, name)
 			}
 		}

@@ -92,7 +92,7 @@ func words(text string, job harness.Job) string {
 		{regexp.MustCompile(regexp.QuoteMeta(sidePicks(job.Side))), "<side>"},
 		// Last, since the address 127.0.0.1 contains the job 127.0; and not in a
 		// version, since 25.12.0 contains the job 12.0.
-		{regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(job.ID()) + `\b`), "${1}<job>"},
+		{regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(job.ID()) + `(\.?(?:[^0-9.]|$))`), "${1}<job>${2}"},
 	} {
 		text = rewrite.pattern.ReplaceAllString(text, rewrite.by)
 	}
@@ -100,12 +100,7 @@ func words(text string, job harness.Job) string {
 }
 
 // sidePicks is the clause of Requirements that sends a job to a side.
-func sidePicks(side harness.Side) string {
-	if side == harness.Stock {
-		return "(TARGET.HasPodStarter =!= true)"
-	}
-	return "(TARGET.HasPodStarter =?= true)"
-}
+func sidePicks(side harness.Side) string { return side.Requirements() }
 
 func listed(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(pattern string) bool { return matches(pattern, name) })
@@ -127,7 +122,7 @@ func matches(pattern, name string) bool {
 func History(ad *classads.Ad, job harness.Job) map[string]string {
 	values := map[string]string{}
 	for name, expr := range ad.All() {
-		if anyOf(fleeting, name) {
+		if leftToChance(fleeting, name) {
 			continue
 		}
 		text := expr.OldString()

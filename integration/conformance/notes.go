@@ -38,7 +38,11 @@ func noteTurn(path, where string, t turn.Turn, p Picked) error {
 	if len(p.InTurn) > 0 {
 		text += " (" + strings.Join(p.InTurn, ", ") + ")"
 	}
-	return note(path, text+fmt.Sprintf("; %d did not\n", len(p.Left)))
+	text += fmt.Sprintf("; %d did not", len(p.Left))
+	if len(p.Beside) > 0 {
+		text += fmt.Sprintf("; nor did %d for which this pool has no Docker or Apptainer", len(p.Beside))
+	}
+	return note(path, text+"\n")
 }
 
 // noteFound appends to the file, if there is one, each difference and how long steps

@@ -15,16 +15,22 @@ type Picked struct {
 	// InTurn are the names of those among them that run because it is their turn, Left
 	// those of cases whose turn it is not.
 	InTurn, Left []string
+	// Beside are the names of cases whose reference the pool lacks.
+	Beside []string
 }
 
 // Pick chooses from the cases for such a pool: those whose name, or SUBJECT/NAME,
-// the pattern matches, and of the cases on request those whose turn it is. It
-// returns an error if no case is left.
-func Pick(subjects []Subject, v harness.Versions, pattern *regexp.Regexp, t turn.Turn) (Picked, error) {
+// the pattern matches, whose reference the pool has, and of the cases on request those
+// whose turn it is. It returns an error if no case is left.
+func Pick(subjects []Subject, v harness.Versions, has func(harness.Side) bool, pattern *regexp.Regexp, t turn.Turn) (Picked, error) {
 	var p Picked
 	for _, s := range subjects {
 		for _, c := range s.Cases {
 			if !c.For(v) || !pattern.MatchString(c.Name) && !pattern.MatchString(s.Name+"/"+c.Name) {
+				continue
+			}
+			if !has(c.reference()) {
+				p.Beside = append(p.Beside, c.Name)
 				continue
 			}
 			if c.OnRequest && !t.Has(c.Name) {
@@ -42,6 +48,9 @@ func Pick(subjects []Subject, v harness.Versions, pattern *regexp.Regexp, t turn
 		return p, nil
 	case len(p.Left) > 0:
 		return p, fmt.Errorf("it is not the turn of the cases whose names match %q; run them with -all: %s", pattern, strings.Join(p.Left, ", "))
+	case len(p.Beside) > 0:
+		return p, fmt.Errorf("the pool has not all execution points with which the cases whose names match %q are compared; "+
+			"start them with: pool up --stock --stock-docker --stock-apptainer", pattern)
 	}
 	return p, fmt.Errorf("no case's name matches %q", pattern)
 }

@@ -159,13 +159,13 @@ func (r *Run) gather(ctx context.Context) error {
 // drop leaves out what chance decides about.
 func (o *Observation) drop(fleeting []Chance) {
 	for i := range o.Jobs {
-		o.Jobs[i].Events = slices.DeleteFunc(o.Jobs[i].Events, func(line string) bool { return anyOf(fleeting, line) })
+		o.Jobs[i].Events = slices.DeleteFunc(o.Jobs[i].Events, func(line string) bool { return leftToChance(fleeting, line) })
 		for _, m := range []map[string]string{o.Jobs[i].History, o.Jobs[i].Startd} {
-			maps.DeleteFunc(m, func(key, _ string) bool { return anyOf(fleeting, key) })
+			maps.DeleteFunc(m, func(key, _ string) bool { return leftToChance(fleeting, key) })
 		}
 	}
 	for _, m := range []map[string]string{o.Files, o.Seen, o.Tools, o.Notes} {
-		maps.DeleteFunc(m, func(key, _ string) bool { return anyOf(fleeting, key) })
+		maps.DeleteFunc(m, func(key, _ string) bool { return leftToChance(fleeting, key) })
 	}
 }
 
@@ -187,7 +187,7 @@ func Both(ctx context.Context, pool *harness.Pool, world World, c Case, probe ha
 		return side{run, err}
 	}
 	other := make(chan side, 1)
-	go func() { other <- execute(harness.Stock) }()
+	go func() { other <- execute(c.reference()) }()
 	b := execute(harness.Ours)
 	a := <-other
 	if a.err == nil && b.err == nil {

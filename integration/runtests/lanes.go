@@ -15,12 +15,12 @@ const some = "basic/|shadow/|plain|credentials/"
 // too, the tests of e2e/, and attacks.
 func firstLane(pool string) []step {
 	return []step{
-		up(pool, "--stock", "--stock-docker", "--stock-apptainer", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		up(pool, "--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
 		removeJobs(pool),
 		tests("kubeletrules"),
 		tests("conformance"),
 		language(pool),
-		up(pool, "--stock", "--stock-docker=false", "--stock-apptainer=false", "--slots", "1", "--partitionable=false"),
+		up(pool, "--stock", "--slots", "1", "--partitionable=false"),
 		tests("e2e", "-condor", "25.14"),
 		tests("attacks"),
 	}

@@ -18,9 +18,13 @@ type round struct {
 // roundsOf are all rounds. Each begins with a pool of its own choices.
 func roundsOf(pool string) []round {
 	host := func(args ...string) step {
-		return up(pool, append([]string{"--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"}, args...)...)
+		return up(pool, append([]string{"--stock", "--stock-docker=false", "--stock-apptainer=false", "--slots", "4",
+			"--partitionable=false", "--mode", "shared", "--condor", "25.14"}, args...)...)
 	}
 	return []round{
+		{"jobs with images beside Docker and Apptainer", []step{
+			host("--stock-docker", "--stock-apptainer"), tests("conformance", "-case", "^(docker|apptainer)-"),
+		}},
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
 	}
 }
