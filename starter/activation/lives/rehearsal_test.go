@@ -87,7 +87,7 @@ func TestOrdersAtRehearsal(t *testing.T) {
 		}
 		l := atRehearsal(o.name, func(w *world) {
 			o.give(w)
-			if !w.log.wait("Ordered to end the job", patience) {
+			if !w.log.wait(" all jobs", patience) {
 				w.Error("the order is not heard")
 			}
 		})
