@@ -23,8 +23,8 @@
 //     (steps.go, processes.go): Ready(), Tool("condor_hold"),
 //     Event(harness.EventHeld, 1), Kill("shadow", (*Run).Shadow, unix.SIGKILL).
 //     A step that waits is timed from what was done last: it must end as soon as
-//     under the other starter, or after the time that .About(5*time.Second) says. Wait for events, never for
-//     time. A case takes a few seconds.
+//     under the stock starter, or after the time that .About(5*time.Second) says.
+//     Wait for events, never for time. A case takes a few seconds.
 //     One that takes longer, or shows by another way what others show, ends on
 //     .onRequest(): each run has a part of these, in turn.
 //  2. Configuration of execution points or submit side, and programs such as

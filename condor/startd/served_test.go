@@ -1,0 +1,45 @@
+package startd
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"podstarter/internal/cedar"
+)
+
+// served is a startd's command server until the test ends.
+type served struct {
+	claim, address string
+	client         *cedar.Client
+}
+
+// serve starts one of this version, with the commands that handle adds.
+func serve(t *testing.T, version string, handle func(s *cedar.Server, claim string)) served {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := "<127.0.0.1:9618>#1#2#" + policy + parentKey
+	theirs, err := cedar.ImportSession(claim, "submit-side@matchsession", cedar.Daemon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := cedar.NewSessions()
+	if err := sessions.Add(theirs); err != nil {
+		t.Fatal(err)
+	}
+	server := &cedar.Server{Sessions: sessions, Version: version, Log: quiet}
+	handle(server, claim)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return served{claim, "<" + l.Addr().String() + ">", &cedar.Client{Version: version, Name: "STARTER"}}
+}
