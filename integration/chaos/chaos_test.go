@@ -20,6 +20,7 @@ import (
 var (
 	seedFlag = flag.Uint64("seed", 0, "seed of the kills and of the jobs; 0 for a new one")
 	jobsFlag = flag.Int("jobs", 300, "how many jobs")
+	defaults = flag.Bool("defaults", false, "leave slots their rest after failures, and daemons their own intervals; choose a longer -mean")
 	meanFlag = flag.Duration("mean", 2*time.Second, "mean time between two kills")
 )
 
@@ -53,7 +54,7 @@ func TestChaos(t *testing.T) {
 	if len(containers) < 2 {
 		t.Fatalf("the pool has the payload containers %v; start one with: pool up --slots 3 --partitionable", containers)
 	}
-	restless(t, pool)
+	configure(t, pool)
 	marks, err := pool.MarkLogs(harness.Ours)
 	if err != nil {
 		t.Fatal(err)
@@ -104,18 +105,25 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// restless makes slots accept jobs after failures too: a slot that loses its
-// container under a job would rest for ten seconds and more, and there would be
-// little left to kill.
-func restless(t *testing.T, pool *harness.Pool) {
+// configure makes slots accept jobs after failures too, but with -defaults: a slot that
+// loses its container under a job rests for ten seconds and more, and there is little
+// left to kill.
+func configure(t *testing.T, pool *harness.Pool) {
 	t.Helper()
+	lines := "POD_STARTER_MAX_REST = 0\n"
+	if *defaults {
+		lines = harness.DefaultsExecute
+	}
 	const file = "/etc/condor/config.d/99-z-chaos.conf"
-	_, err := pool.EPInput(t.Context(), harness.Ours, strings.NewReader("POD_STARTER_MAX_REST = 0\n"), "sh", "-c", `cat > "$1"`, "configure", file)
-	if err != nil {
+	set := func(script string) error {
+		_, err := pool.EPInput(context.Background(), harness.Ours, strings.NewReader(lines), "sh", "-c", script+" && condor_reconfig", "configure", file)
+		return err
+	}
+	if err := set(`cat > "$1"`); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := pool.EP(context.Background(), harness.Ours, "rm", "-f", file); err != nil {
+		if err := set(`rm -f "$1"`); err != nil {
 			t.Error(err)
 		}
 	})

@@ -27,7 +27,7 @@ func withScripts(c Case, body, more string, scripts ...harness.File) Case {
 }
 
 var hooksCases = []Case{
-	withHooks(Case{Name: "hooks-all", Shows: "what each hook gets, where it runs, and the order of all hooks"},
+	withHooks(Case{Name: "hooks-all", Shows: "what each hook gets, where it runs, and the order of all hooks", Fleeting: byTheClock},
 		"tell", "until grep -qs JobState hook.update; do sleep 0.1; done; exit 3", "transfer_output_files = hook.before, hook.prepare, hook.update, hook.exit"),
 	withHooks(Case{Name: "hooks-change", Shows: "the hook before the transfer changes the files to transfer, the one after it the program to run",
 		Files: []harness.File{{Name: "first", Content: []byte("1\n")}, {Name: "second", Content: []byte("2\n")}}},

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"podstarter/integration/harness"
 )
 
 // World is what is otherwise for all cases of a run. Versions, modes and slots come
@@ -23,19 +25,7 @@ var worlds = map[string]World{
 	"": {Patience: 1, Grace: 10 * time.Second},
 	// HTCondor's own intervals, and podstarter's, as a site has them that sets none.
 	"defaults": {
-		Execute: `STARTER_INITIAL_UPDATE_INTERVAL = 8
-STARTER_UPDATE_INTERVAL = 300
-UPDATE_INTERVAL = 300
-POD_STARTER_MAX_REST = 300
-KILLING_TIMEOUT = 30
-`,
-		Submit: `NEGOTIATOR_INTERVAL = 60
-NEGOTIATOR_CYCLE_DELAY = 20
-NEGOTIATOR_MIN_INTERVAL = 5
-SCHEDD_INTERVAL = 300
-SHADOW_QUEUE_UPDATE_INTERVAL = 900
-SHADOW_CHECKPROXY_INTERVAL = 600
-`,
+		Execute: harness.DefaultsExecute, Submit: harness.DefaultsSubmit,
 		Patience: 5, Grace: 90 * time.Second,
 	},
 }

@@ -28,6 +28,8 @@ type action struct {
 	// first rows need a pod in which no job has run; last ones leave no such pod; alone ones allow no other pull at the
 	// same time.
 	first, last, alone bool
+	// nowhere says that no pod can have the image.
+	nowhere bool
 }
 
 // asks submits a job in an image of the test's registry.
@@ -185,14 +187,14 @@ var actions = map[string]action{
 	}},
 	"layer is no archive":              asks("garbage"),
 	"signature":                        waits("SignatureValidationFailed", "image pull failed for x because the signature validation failed"),
-	"rate limit":                       faulty("toomany"),
-	"registry not trusted":             asksFor(func(s *stage) string { return s.secure.Image("good", "x") }),
-	"registry's name does not resolve": asksFor(func(*stage) string { return "registry.invalid/no/where:1" }),
-	"registry refuses connections":     asksFor(func(*stage) string { return "127.0.0.1:1/no/where:1" }),
-	"registry fails":                   faulty("broken"),
-	"registry down":                    faulty("down"),
+	"rate limit":                       nowhere(faulty("toomany")),
+	"registry not trusted":             nowhere(asksFor(func(s *stage) string { return s.secure.Image("good", "x") })),
+	"registry's name does not resolve": nowhere(asksFor(func(*stage) string { return "registry.invalid/no/where:1" })),
+	"registry refuses connections":     nowhere(asksFor(func(*stage) string { return "127.0.0.1:1/no/where:1" })),
+	"registry fails":                   nowhere(faulty("broken")),
+	"registry down":                    nowhere(faulty("down")),
 	"registry unavailable":             soon(4, waits("RegistryUnavailable", "image pull failed for x because the registry is unavailable")),
-	"connection breaks off in a layer": asks("cut"),
+	"connection breaks off in a layer": nowhere(asks("cut")),
 	"slow pull":                        asks("slow"),
 	"hung pull":                        soon(5, said(func(string) func(map[string]any) { return nil })),
 
@@ -242,9 +244,9 @@ var actions = map[string]action{
 		return s.submit(ctx, s.image("lies"), "exit=0", "executable = /program", "transfer_executable = false")
 	}},
 
-	"admission policy":       asksFor(func(*stage) string { return "127.0.0.1:1/" + deniedByPolicy + "/x:1" }),
-	"admission webhook":      asksFor(func(*stage) string { return "127.0.0.1:1/" + deniedByHook + "/x:1" }),
-	"admission webhook away": soon(4, asksFor(func(*stage) string { return "127.0.0.1:1/" + hookAway + "/x:1" })),
+	"admission policy":       nowhere(asksFor(func(*stage) string { return "127.0.0.1:1/" + deniedByPolicy + "/x:1" })),
+	"admission webhook":      nowhere(asksFor(func(*stage) string { return "127.0.0.1:1/" + deniedByHook + "/x:1" })),
+	"admission webhook away": nowhere(soon(4, asksFor(func(*stage) string { return "127.0.0.1:1/" + hookAway + "/x:1" }))),
 	"forbidden": {do: func(ctx context.Context, s *stage) error {
 		s.proxy.Set(s.Pod, Rule{Token: s.foreign})
 		return s.submit(ctx, s.image("good"), "exit=0")
@@ -306,7 +308,7 @@ var actions = map[string]action{
 		s.proxy.Set(s.Pod, Rule{Events: 1})
 		return s.submit(ctx, s.missing(), "exit=0")
 	}},
-	"watch forbidden": soon(4, action{do: func(ctx context.Context, s *stage) error {
+	"watch forbidden": soon(4, action{nowhere: true, do: func(ctx context.Context, s *stage) error {
 		s.proxy.Set(s.Pod, Rule{Answer: to("watch", Refusal{http.StatusForbidden, "Forbidden", `pods "x" is forbidden: cannot watch`})})
 		return s.submit(ctx, s.missing(), "exit=0")
 	}}),

@@ -210,7 +210,6 @@ func (w *world) playOne(ctx context.Context, n int, row Row) *result {
 	defer cancel()
 	w.proxy.Set(s.Pod, Rule{})
 	defer func() {
-		w.proxy.Set(s.Pod, Rule{})
 		s.over()
 		r.ended = time.Now()
 	}()
@@ -230,7 +229,10 @@ func (w *world) playOne(ctx context.Context, n int, row Row) *result {
 		if a.after != nil {
 			after = a.after(ctx, s)
 		}
-		return errors.Join(s.check(), after)
+		if err := errors.Join(s.check(), after); err != nil {
+			return err
+		}
+		return s.follow(ctx, a)
 	}()
 	return r
 }

@@ -70,11 +70,22 @@ func (s *stage) hurry(ctx context.Context, seconds int) error {
 // later is done when the row is over, the last first.
 func (s *stage) later(do func()) { s.cleanup = append(s.cleanup, do) }
 
-// over undoes what the row did.
-func (s *stage) over() {
+// undo undoes what the row made fail.
+func (s *stage) undo() {
+	s.proxy.Set(s.Pod, Rule{})
 	for i := len(s.cleanup) - 1; i >= 0; i-- {
 		s.cleanup[i]()
 	}
+	s.cleanup = nil
+}
+
+// over removes the row's job, unless it has ended, and undoes what the row made fail.
+func (s *stage) over() {
+	if s.job.Dir != "" {
+		// It fails when the job has ended.
+		_ = s.job.Tool(context.Background(), "condor_rm")
+	}
+	s.undo()
 }
 
 // submit submits the row's job: the probe with these steps in an image, none if empty.
@@ -106,10 +117,6 @@ func (s *stage) submit(ctx context.Context, image, steps string, commands ...str
 		return err
 	}
 	s.job = job
-	s.later(func() {
-		// It fails when the job has ended.
-		_ = job.Tool(context.Background(), "condor_rm")
-	})
 	return nil
 }
 

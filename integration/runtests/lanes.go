@@ -12,7 +12,7 @@ const some = "basic/|shadow/|plain|credentials/"
 
 // firstLane has HTCondor 25.14 in the default mode, which stays running afterwards: the
 // rules of Kubernetes that all else stands on, the cases that run under the stock starter
-// too, the tests of e2e/, and attacks.
+// too, and attacks.
 func firstLane(pool string) []step {
 	return []step{
 		up(pool, "--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
@@ -21,17 +21,15 @@ func firstLane(pool string) []step {
 		tests("conformance"),
 		language(pool),
 		up(pool, "--stock", "--slots", "1", "--partitionable=false"),
-		tests("e2e", "-condor", "25.14"),
 		tests("attacks"),
 	}
 }
 
 // secondLane has a cluster and pool of its own, removed at the end: daemonfaults; some of
 // the cases, and the main path, with HTCondor 23.9 on one side or both; chaos in three
-// payload containers of one pod; the tests of all modes where pilot and payload container
-// share less; attacks there; and podfailures.
+// payload containers of one pod; and the tests of e2e/.
 func secondLane(pool string) []step {
-	steps := []step{
+	return []step{
 		up(pool, "--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
 		tests("daemonfaults", "-run", "TestScheddRestarts|TestShadowKilled|TestTransferBreaks|TestNetworkCut|TestKilledInEachPhase|TestShadowHearsLate"),
 		up(pool, "--ap-condor", "23.9"),
@@ -42,16 +40,18 @@ func secondLane(pool string) []step {
 		tests("e2e", "-condor", "23.9", "-run", "TestPoolHasTheVersionAskedFor|TestPlainJob|TestExits|TestImages|TestVacate$|TestRemoveLeavesNoProcess|TestStarterLog|TestLargePackets"),
 		up(pool, "--stock=false", "--slots", "3", "--partitionable", "--condor", "25.14"),
 		tests("chaos", "-v", "-jobs", "150"),
+		up(pool, "--stock", "--slots", "1", "--partitionable=false"),
+		tests("e2e", "-condor", "25.14"),
 	}
-	for _, mode := range []string{"unshared", "rootless"} {
-		steps = append(steps,
-			up(pool, "--stock=false", "--slots", "1", "--partitionable=false", "--mode", mode),
-			tests("e2e", "-condor", "25.14", "-run", "TestMode|TestMountOrders|TestPlainJob|TestExits|TestVacate$|TestRemoveLeavesNoProcess|TestKilledStarter"),
-			tests("attacks"))
+}
+
+// failuresLane has failures of what is between pilot and payload container. Jobs that go
+// back to the queue run again in one of these slots.
+func failuresLane(pool string) []step {
+	return []step{
+		up(pool, "--slots", "3", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		tests("podfailures"),
 	}
-	return append(steps,
-		up(pool, "--stock=false", "--slots", "1", "--partitionable=false", "--mode", "shared"),
-		tests("podfailures"))
 }
 
 // someTests are tests of e2e/ with HTCondor 25.14.

@@ -116,19 +116,19 @@ func chosen(root string, args []string, now time.Time) ([][]*lane, error) {
 	remove := guest.after
 	guest.after = func() []step { return append(guest.console(state(".state3")), remove()...) }
 	rounds := besideFirst("rounds", pool, state(".state4"), nil)
+	failures := besideFirst("failures", pool, state(".state5"), failuresLane(pool))
 	if len(args) == 0 {
 		var err error
 		rounds.steps, err = roundAt(now, pool)
-		// The two shortest share a row.
-		return [][]*lane{{first}, {second}, {rounds, guest}}, err
+		return [][]*lane{{first, rounds}, {second}, {failures, guest}}, err
 	}
 	rounds.steps = slices.Concat(steps(roundsOf(pool))...)
-	for _, l := range []*lane{first, second, guest, rounds} {
+	for _, l := range []*lane{first, second, failures, guest, rounds} {
 		if len(args) == 2 && l.name == args[1] {
 			return [][]*lane{{l}}, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no lane %q; name first, second, guest or rounds", strings.Join(args[1:], " "))
+	return nil, fmt.Errorf("there is no lane %q; name first, second, failures, guest or rounds", strings.Join(args[1:], " "))
 }
 
 // besideFirst is a lane whose pool has a state directory of its own, and is removed in the end.

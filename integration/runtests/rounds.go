@@ -21,11 +21,25 @@ func roundsOf(pool string) []round {
 		return up(pool, append([]string{"--stock", "--stock-docker=false", "--stock-apptainer=false", "--slots", "4",
 			"--partitionable=false", "--mode", "shared", "--condor", "25.14"}, args...)...)
 	}
+	// The modes in which pilot and payload container share less.
+	mode := func(name string) round {
+		return round{name + " mode", []step{
+			up(pool, "--stock=false", "--slots", "1", "--partitionable=false", "--mode", name, "--condor", "25.14"),
+			tests("e2e", "-condor", "25.14", "-run", "TestMode|TestMountOrders|TestPlainJob|TestExits|TestVacate$|TestRemoveLeavesNoProcess|TestKilledStarter"),
+			tests("attacks"),
+		}}
+	}
 	return []round{
 		{"jobs with images beside Docker and Apptainer", []step{
 			host("--stock-docker", "--stock-apptainer"), tests("conformance", "-case", "^(docker|apptainer)-"),
 		}},
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
+		mode("unshared"),
+		mode("rootless"),
+		{"chaos with rests and intervals as sites have them", []step{
+			up(pool, "--stock=false", "--slots", "3", "--partitionable", "--mode", "shared", "--condor", "25.14"),
+			tests("chaos", "-v", "-defaults", "-jobs", "40", "-mean", "15s"),
+		}},
 	}
 }
 

@@ -52,11 +52,11 @@ func TestRunTests(t *testing.T) {
 			end: "conformance: 2 ran\n" + none},
 		"one at second try":  {goCommand: `case "$*" in *conformance*-case*) ;; *conformance*) ` + note + ` ;; esac`, end: again},
 		"in the second lane": {goCommand: `case "$*" in *conformance*-case*) [ -e "$0.done" ] || { : >"$0.done"; ` + note + `; } ;; esac`, end: again},
-		"one fails":          {goCommand: `case "$lane$*" in second*podfailures*) exit 1 ;; esac`, end: none, failed: []string{"second lane: podfailures: exit status 1"}},
-		"both": {goCommand: `case "$lane$*" in second*podfailures*) ` + note + `; exit 1 ;; esac`, end: again,
-			failed: []string{"second lane: podfailures: exit status 1"}},
-		"tests that fail": {goCommand: `case "$lane$*" in second*podfailures*) ` + fails + ` ;; esac`, end: none,
-			failed: []string{"second lane: podfailures: exit status 1\n    --- FAIL: TestA (1.00s)\n        --- FAIL: TestA/one (0.50s)\n            a_test.go:1: got 2\n                want 3\n        --- FAIL: TestA/two (0.50s)\n            a_test.go:2: late"}},
+		"one fails":          {goCommand: `case "$lane$*" in second*chaos*) exit 1 ;; esac`, end: none, failed: []string{"second lane: chaos -v -jobs 150: exit status 1"}},
+		"both": {goCommand: `case "$lane$*" in second*chaos*) ` + note + `; exit 1 ;; esac`, end: again,
+			failed: []string{"second lane: chaos -v -jobs 150: exit status 1"}},
+		"tests that fail": {goCommand: `case "$lane$*" in second*chaos*) ` + fails + ` ;; esac`, end: none,
+			failed: []string{"second lane: chaos -v -jobs 150: exit status 1\n    --- FAIL: TestA (1.00s)\n        --- FAIL: TestA/one (0.50s)\n            a_test.go:1: got 2\n                want 3\n        --- FAIL: TestA/two (0.50s)\n            a_test.go:2: late"}},
 		"killed by a signal": {goCommand: `case "$*" in *chaos*) kill -KILL $$ ;; esac`, end: none,
 			failed: []string{"second lane: chaos -v -jobs 150: signal: killed"}},
 		"the first pool": {pool: `case "$lane$1" in up) exit 3 ;; esac`, end: none,
@@ -78,7 +78,7 @@ func TestRunTests(t *testing.T) {
 		"a test in the guest has this exit code": {goCommand: `case "$lane$*" in guest*podfailures*) exit 77 ;; esac`, end: none,
 			failed: []string{"guest lane: " + guest[3].name + ": exit status 77"}},
 		"one lane":     {args: []string{"-lane", "second"}, pool: `case "$lane" in second*) ;; *) exit 1 ;; esac`, end: none},
-		"no such lane": {args: []string{"-lane", "third"}, end: "run-tests: there is no lane \"third\"; name first, second, guest or rounds\n", code: 1},
+		"no such lane": {args: []string{"-lane", "third"}, end: "run-tests: there is no lane \"third\"; name first, second, failures, guest or rounds\n", code: 1},
 		"some tests":   {args: []string{"-run", "TestVacate"}, end: none},
 		"some tests, failing": {goCommand: "exit 1", args: []string{"-run", "TestVacate"}, end: none,
 			failed: []string{"first lane: e2e -condor 25.14 -run TestVacate: exit status 1"}},
@@ -110,7 +110,7 @@ func TestRunTests(t *testing.T) {
 func TestLaneEndsWithItsPool(t *testing.T) {
 	c := newCheckout(t, `
 case "$1" in
-up) [ -z "$lane" ] || mkdir -p "$PODSTARTER_STATE"; case "$*" in *"--slots 3"*) exit 1 ;; esac ;;
+up) [ -z "$lane" ] || mkdir -p "$PODSTARTER_STATE"; case "$*" in *"--slots 3 --partitionable --condor"*) exit 1 ;; esac ;;
 esac`, "")
 	if err := c.script.Start(); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ esac`, "")
 	if diff := cmp.Diff(want, c.calls(t, "second")); diff != "" {
 		t.Errorf("second lane (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"pool up", "pool ap", "kubeletrules", "conformance", "classads", "pool up", "e2e", "attacks"}, c.calls(t, "")); diff != "" {
+	if diff := cmp.Diff([]string{"pool up", "pool ap", "kubeletrules", "conformance", "classads", "pool up", "attacks"}, c.calls(t, "")); diff != "" {
 		t.Errorf("first lane (-want +got):\n%s", diff)
 	}
 	if _, err := os.Lstat(filepath.Join(c.root, "integration", ".state2")); err == nil {
@@ -260,7 +260,7 @@ func TestPoolOfKilledRun(t *testing.T) {
 }
 
 // TestInterrupted: after a signal nothing that the run started goes on, the pools of the second
-// lane and the rounds are removed, and the lanes count as failed.
+// lane and of the failures are removed, and the lanes count as failed.
 func TestInterrupted(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -287,10 +287,10 @@ func TestInterrupted(t *testing.T) {
 			if code := c.end(t); code != 130 {
 				t.Errorf("exit code %d, want 130:\n%s", code, &c.said)
 			}
-			if n := len(c.failed()); n != 7 { // the guest's lane has not begun
+			if n := len(c.failed()); n != 8 { // the guest's lane and the round have not begun
 				t.Errorf("failed: %q; want what each lane did, and what it did not", c.failed())
 			}
-			for _, lane := range []string{"second", "rounds"} {
+			for _, lane := range []string{"second", "failures"} {
 				if calls := c.calls(t, lane); calls[len(calls)-1] != "pool down" {
 					t.Errorf("%s lane: %q", lane, calls)
 				}
