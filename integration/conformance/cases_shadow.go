@@ -65,6 +65,15 @@ var shadowCases = []Case{
 			KillPayload(lasting, unix.SIGTERM), Ends(),
 		},
 	},
+	Case{
+		Name:   "reconnect-transfer",
+		Shows:  "the same with files to send back: the shadow has forgotten the key for them, and the job runs again",
+		Submit: telling, Patience: 2 * Patience,
+		Steps: []Step{
+			Ready(), told(), cutOff(), Event(harness.EventReconnected, 1), KillPayload(facts.Ready, unix.SIGTERM),
+			Executes(2), Ready(), KillPayload(facts.Ready, unix.SIGTERM), Ends(),
+		},
+	}.only("25.14+25.14"), // one of 23.9 forgets nothing
 	{
 		Name:   "ended-disconnected",
 		Shows:  "the job ends while the shadow is away, and its exit is kept",

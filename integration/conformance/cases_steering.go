@@ -66,6 +66,12 @@ var napping = byChance("a nap of the script may be counted or not, and the sandb
 
 var uncounted = byChance("the process may have been killed when processes are counted", "NumPids")
 
+// lossy is for a case whose output stock may lose, whole or in part.
+func lossy(c Case) Case {
+	c.Fleeting = slices.Concat(c.Fleeting, byChance("stock may lose the output, whole or in part", "bytessent", "005   * Bytes Sent By Job", "transferoutputstats"))
+	return c
+}
+
 // twice is for a case whose job runs twice.
 func twice(c Case) Case {
 	c.Fleeting = slices.Concat(c.Fleeting, byChance("the schedd's timing decides how often a shadow finds its claim gone before the second run",
@@ -144,7 +150,7 @@ var steeringCases = []Case{
 		"cat state && exit 0\necho saved >state\nsleep 2\nexit 85\n", "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state\n+ConformanceClosing = True",
 		Executes(2)))),
 	drained(),
-	vacating(late("ordered-late", "condor_vacate at the execution point during the transfer of output: the job stays ended")),
+	lossy(vacating(late("ordered-late", "condor_vacate at the execution point during the transfer of output: the job stays ended"))),
 	steered("deferred", "deferral_time: the job begins at that time",
 		deferredScript, "deferral_time = (QDate + 6)\ndeferral_window = 60"),
 	newer(steered("deferral-missed", "a job that comes too late for its deferral_time",

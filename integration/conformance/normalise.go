@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -274,10 +275,10 @@ func Values(name, in string, stock, ours map[string]string) []Difference {
 	for _, key := range slices.Compact(names) {
 		d := Difference{Case: name, In: in, Name: key, Stock: Absent, Ours: Absent}
 		if value, ok := stock[key]; ok {
-			d.Stock = value
+			d.Stock = cmp.Or(value, "(empty)")
 		}
 		if value, ok := ours[key]; ok {
-			d.Ours = value
+			d.Ours = cmp.Or(value, "(empty)")
 		}
 		if d.Stock != d.Ours {
 			found = append(found, d)

@@ -233,10 +233,11 @@ func Compare(name string, stock, ours Observation, grace time.Duration) []Differ
 	var found []Difference
 	for i := range min(len(stock.Jobs), len(ours.Jobs)) {
 		a, b := stock.Jobs[i], ours.Jobs[i]
-		of := slices.Concat(
-			Lines(name, a.Events, b.Events),
-			Values(name, InHistory, a.History, b.History),
-			Values(name, InStartd, a.Startd, b.Startd))
+		of := slices.Concat(Lines(name, a.Events, b.Events), Values(name, InHistory, a.History, b.History))
+		// A job that began on one side only has nothing to compare with. The events show it.
+		if len(a.Startd) > 0 && len(b.Startd) > 0 {
+			of = append(of, Values(name, InStartd, a.Startd, b.Startd)...)
+		}
 		for j := range of {
 			of[j].Proc = i
 		}
