@@ -364,10 +364,7 @@ var actions = map[string]action{
 }
 
 // missing is an image that does not exist.
-func (s *stage) missing() string {
-	s.good.Release(s.slug() + "-" + s.run)
-	return s.image("hold")
-}
+func (s *stage) missing() string { return s.image("missing") }
 
 func toldToStop(ctx context.Context, s *stage) error {
 	if _, err := s.start(ctx, s.image("good"), "trap=caught:3 ready forever", "when_to_transfer_output = ON_EXIT_OR_EVICT"); err != nil {

@@ -28,7 +28,8 @@ import (
 //
 //	cut     the connection breaks off in the middle of the layer
 //	slow    the layer arrives piece by piece
-//	hold    nothing arrives until Release
+//	hold    nothing arrives until Release, and then all is well
+//	missing there is no such image
 //	arch    there are variants for other processors only
 //	lies    another processor's image that does not say so (its program is in /program)
 //	large   the layer is a few MiB
@@ -116,7 +117,10 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		select {
 		case <-r.gate(name):
 		case <-req.Context().Done():
+			return
 		}
+	}
+	if kind == "missing" {
 		http.NotFound(w, req)
 		return
 	}
