@@ -40,6 +40,7 @@ var dockerOwnCases = []Case{
 	inDocker(hostile, Case{Name: "override-transferred", Shows: "docker_override_entrypoint, with a transferred program: environment, user and directory of the image",
 		Submit: "docker_override_entrypoint = True\narguments = facts\noutput = out", Facts: true}),
 	inDocker(busybox, relativeDirectory),
+	inDocker(busybox, Case{Name: "oom", Shows: "more memory than the slot has", Submit: "arguments = out=began memory=700 forever\noutput = out"}),
 	inDocker(busybox, network("network-none", "docker_network_type = none", "none")),
 	inDocker(busybox, network("network-host", "docker_network_type = host", "host")),
 	inDocker(busybox, network("network-nat", "docker_network_type = nat", "nat")),

@@ -62,6 +62,35 @@ func TestDifferencesPageIsShort(t *testing.T) {
 	}
 }
 
+// TestRulesSayWhatTheyExpect: none takes everything, or any two values.
+func TestRulesSayWhatTheyExpect(t *testing.T) {
+	cases := Cases()
+	for name, tt := range map[string]struct {
+		rule Rule
+		ok   bool
+	}{
+		"exact":             {Rule{Name: "a", Stock: "1", Ours: "2"}, true},
+		"one side":          {Rule{Name: "a", Stock: "*", Ours: Absent}, true},
+		"patterns":          {Rule{Name: "a*", Stock: "x*", Ours: "y*"}, true},
+		"any values":        {Rule{Name: "a", Stock: "*", Ours: "*"}, false},
+		"a whole ad":        {Rule{Name: "*", Stock: "1", Ours: Absent}, false},
+		"no value":          {Rule{Name: "a", Stock: "", Ours: "1"}, false},
+		"nobody's":          {Rule{Name: "a", Stock: "1", Ours: "2", Cases: []string{"no-such-case"}}, false},
+		"no place":          {Rule{Name: "a", Stock: "1", Ours: "2", In: "nowhere"}, false},
+		"no such exception": {Rule{Name: "a", Stock: "1", Ours: "2", Except: []string{"no-such-case"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.rule.Reason = "r"
+			if tt.rule.In == "" {
+				tt.rule.In = InHistory
+			}
+			if err := tt.rule.check(cases); (err == nil) != tt.ok {
+				t.Errorf("accepted %t, want %t: %v", err == nil, tt.ok, err)
+			}
+		})
+	}
+}
+
 func TestReasonsAndRulesBelongTogether(t *testing.T) {
 	whole := Reason{Name: "one", Notice: "n", Why: "w", Do: "d"}
 	without := func(change func(*Reason)) []Reason {
@@ -262,7 +291,7 @@ func TestDifferencesAreFoundAndJudged(t *testing.T) {
 		pattern, value string
 		want           bool
 	}{
-		{"*", "x", true}, {"*", Absent, true}, {Absent, Absent, true}, {Absent, "x", false}, {"x", Absent, false},
+		{"*", "x", true}, {"*", Absent, false}, {Absent, Absent, true}, {Absent, "x", false}, {"x", Absent, false},
 		{"cannot*: gone", "cannot open: gone", true}, {"cannot*: gone", "cannot open", false}, {"a*a", "a", false}, {"-*", Absent, false},
 	} {
 		if got := valued(tc.pattern, tc.value); got != tc.want {

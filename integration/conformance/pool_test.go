@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -87,7 +88,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := &court{
-		pool: pool, world: world, probe: probe, musts: musts,
+		pool: pool, world: world, probe: probe, musts: musts, reasons: map[string]int{},
 		rules: slices.DeleteFunc(rules, func(r Rule) bool { return !r.For(pool.Versions) }),
 	}
 	if *recordFlag {
@@ -97,6 +98,8 @@ func TestConformance(t *testing.T) {
 			}
 		})
 	}
+	began := time.Now()
+	t.Cleanup(func() { t.Log(of.summary(len(picked.Cases), time.Since(began))) })
 	setup, cancel := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("setting up took longer than a minute"))
 	defer cancel()
 	remove, err := Install(setup, pool, Subjects(), world)
@@ -172,6 +175,7 @@ type court struct {
 
 	learning sync.Mutex
 	learnt   []lesson
+	reasons  map[string]int // differences by reason
 }
 
 // A lesson is what became of a case.
@@ -218,6 +222,7 @@ func (of *court) try(t *testing.T, c Case) (wrong []string) {
 	if err := noteFound(*foundFlag, of.pool.Versions, c, found, stock.Waits, ours.Waits); err != nil {
 		t.Error(err)
 	}
+	of.count(Tally(of.rules, found))
 	unlisted, stale := Judge(of.rules, c, found)
 	for _, d := range unlisted {
 		wrong = append(wrong, "a difference that is not listed: "+d.String())
@@ -226,6 +231,27 @@ func (of *court) try(t *testing.T, c Case) (wrong []string) {
 		wrong = append(wrong, "a listed difference that does not show any more: "+rule)
 	}
 	return wrong
+}
+
+// count adds differences to those by reason.
+func (of *court) count(tally map[string]int) {
+	of.learning.Lock()
+	defer of.learning.Unlock()
+	for reason, n := range tally {
+		of.reasons[reason] += n
+	}
+}
+
+// summary is what a run comes to. Its second tries have counted twice.
+func (of *court) summary(cases int, took time.Duration) string {
+	var b strings.Builder
+	all := 0
+	names := slices.SortedFunc(maps.Keys(of.reasons), func(a, b string) int { return of.reasons[b] - of.reasons[a] })
+	for _, name := range names {
+		all += of.reasons[name]
+		fmt.Fprintf(&b, "\n%6d  %s", of.reasons[name], name)
+	}
+	return fmt.Sprintf("%d cases in %s, %d of them tried again; %d differences, by reason:%s", cases, took.Round(time.Second), of.again.Load(), all, b.String())
 }
 
 // learn keeps the last of what became of a case.

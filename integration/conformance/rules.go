@@ -103,6 +103,12 @@ func (r Rule) check(cases []Case) error {
 	if r.Name == "" || r.Reason == "" || r.Stock == "" || r.Ours == "" {
 		return fmt.Errorf("the rule must have name, stock, ours and reason")
 	}
+	if r.Name == "*" {
+		return fmt.Errorf("the rule is about everything; name what differs")
+	}
+	if r.Stock == "*" && r.Ours == "*" {
+		return fmt.Errorf("the rule takes any two values; say which each side has, or leave the name to chance (Fleeting), with the reason")
+	}
 	for _, in := range r.places() {
 		if !slices.Contains(everywhere, in) {
 			return fmt.Errorf("there is no place %q; there are %s", in, strings.Join(everywhere, ", "))
@@ -124,11 +130,11 @@ func (r Rule) accepts(d Difference) bool {
 		valued(r.Stock, d.Stock) && valued(r.Ours, d.Ours)
 }
 
-// valued reports whether a value is what the rule names. A * alone stands for the
-// lack of a value, too.
+// valued reports whether a value is what the rule names. No * stands for the lack of a
+// value.
 func valued(pattern, value string) bool {
-	if value == Absent {
-		return pattern == Absent || pattern == "*"
+	if value == Absent || pattern == Absent {
+		return pattern == value
 	}
 	before, after, open := strings.Cut(pattern, "*")
 	if !open {
@@ -171,4 +177,15 @@ func Judge(rules []Rule, c Case, found []Difference) (unlisted []Difference, sta
 		}
 	}
 	return unlisted, stale
+}
+
+// Tally counts the differences by the reasons of the rules that accept them.
+func Tally(rules []Rule, found []Difference) map[string]int {
+	n := map[string]int{}
+	for _, d := range found {
+		if i := slices.IndexFunc(rules, func(r Rule) bool { return r.accepts(d) }); i >= 0 {
+			n[rules[i].Reason]++
+		}
+	}
+	return n
 }

@@ -50,6 +50,7 @@ MAX_STARTER_LOG = 100 Mb
 STARTER_INITIAL_UPDATE_INTERVAL = 2
 POD_STARTER_MAX_REST = 0
 `, p.settings.Slots)
+	b.WriteString(p.slotMemory())
 	if p.settings.APCondor != "" {
 		// What 25.14 subtracts from the disk that a job requests is an error to the ClassAds of 23.9, so a negotiator
 		// of that version matches nothing to an execution point with the stock starter.
@@ -143,6 +144,7 @@ func (p *pool) glideinPlan(node int) plan {
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")
 			copyPayload(spec, p.payloads())
+			p.limitMemory(spec)
 			reachAPIServer(spec, p.address(0), p.settings.Ports[cluster.APIServer])
 			p.reachWeb(spec)
 		},

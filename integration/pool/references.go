@@ -14,6 +14,30 @@ import (
 // They accept only jobs with an image. They are on the first node alone. The pods' names are short: a shadow leaves slots'
 // names of 50 characters out of hold reasons (condor_shadow.V6.1/baseshadow.cpp).
 
+// memoryBesideDocker is how much memory each slot has, in MiB, in a pool with Docker, which gives a container no more than
+// its slot's.
+const memoryBesideDocker = 512
+
+// slotMemory is the configuration for that.
+func (p *pool) slotMemory() string {
+	if !p.settings.StockDocker {
+		return ""
+	}
+	return fmt.Sprintf("MEMORY = %d\n", memoryBesideDocker*p.settings.Slots)
+}
+
+// limitMemory gives payload containers as much as a job has beside them with Docker.
+func (p *pool) limitMemory(spec map[string]any) {
+	if !p.settings.StockDocker {
+		return
+	}
+	for _, c := range list(spec, "containers") {
+		if name, _ := c["name"].(string); slices.Contains(p.payloads(), name) {
+			setPath(c, fmt.Sprintf("%dMi", memoryBesideDocker), "resources", "limits", "memory")
+		}
+	}
+}
+
 // A reference is one of them.
 type reference struct {
 	pod string
