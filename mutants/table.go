@@ -29,9 +29,10 @@ type area struct {
 
 var areas = []area{
 	{"wrapper", slices.Concat(wrapperMutants, payloadMutants, chirpMutants, memoryMutants)},
-	{"sandbox", sandboxMutants},
+	{"sandbox", slices.Concat(sandboxMutants, transferMutants)},
 	{"starter", starterMutants},
 	{"activation", activationMutants},
+	{"condor", condorMutants},
 }
 
 // pick lists the mutants of an area, of all if it is empty, that have one of the names,
