@@ -307,8 +307,8 @@ var starterMutants = []mutant{
 	{
 		Name:  "the pauses between checks of a sick pod grow without limit",
 		File:  "starter/podhealth/keep.go",
-		Old:   `pause = min(2*pause, longestCheck)`,
-		New:   `pause = 2 * pause`,
+		Old:   `return min(2*pause, longestCheck)`,
+		New:   `return 2 * pause`,
 		Tests: []tests{{"starter/podhealth", ""}, {"starter/activation/lives", ""}},
 	},
 	{

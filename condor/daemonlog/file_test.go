@@ -28,6 +28,15 @@ func TestRotation(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		if name, err := os.Readlink(link); err == nil && name == path+".old" {
+			t.Error("the file that was set aside is still open")
+		}
+	}
 }
 
 func TestRotationKeepsSeveral(t *testing.T) {

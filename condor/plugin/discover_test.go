@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -170,6 +171,29 @@ func TestCache(t *testing.T) {
 	}
 	if a := (Answer{Trouble: "x", Asked: time.Now().Add(-time.Hour).Unix()}); !a.stale(time.Now()) {
 		t.Error("a failure of an hour ago still counts")
+	}
+}
+
+// TestPassingTroubleIsNotCached: a plugin that could not be run because the pod had no room for a
+// process is asked again.
+func TestPassingTroubleIsNotCached(t *testing.T) {
+	good := script(t, t.TempDir(), "good", `echo 'SupportedMethods = "g"'`)
+	for errno, again := range map[syscall.Errno]bool{syscall.EAGAIN: true, syscall.ENOMEM: true, syscall.EACCES: false} {
+		var asked []string
+		f := finder(t, map[string]string{"FILETRANSFER_PLUGINS": good}, &asked)
+		usual := f.Exec
+		f.Exec = func(context.Context, Program) (Outcome, error) {
+			return Outcome{}, &os.PathError{Op: "fork/exec", Path: good, Err: errno}
+		}
+		set, err := f.Find(t.Context())
+		if err != nil || set.Find("g://x") != nil || len(set.Problems()) != 1 {
+			t.Errorf("%v: %v, %v", errno, set.Problems(), err)
+		}
+		f.Exec = usual
+		set, err = f.Find(t.Context())
+		if err != nil || (set.Find("g://x") != nil) != again || len(asked) > 0 != again {
+			t.Errorf("after %v: asked %q, %v, %v", errno, asked, set.Problems(), err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -306,5 +307,31 @@ func TestCancelled(t *testing.T) {
 	}
 	if _, err := r.Run(ctx, p, Input, []File{{"x://h/a", "/s/a"}}, ""); !errors.Is(err, why) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestNotExecuted: a plugin whose file is busy, or for which there is no process, is tried a few
+// times more, and then fails for now. One that cannot be executed at all is not.
+func TestNotExecuted(t *testing.T) {
+	for errno, tries := range map[syscall.Errno]int{syscall.ETXTBSY: executeTries, syscall.EAGAIN: executeTries, syscall.ENOMEM: executeTries, syscall.ENOEXEC: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			r := newRunner(t, dir)
+			n := 0
+			r.Exec = func(context.Context, Program) (Outcome, error) {
+				if n++; n > 2*executeTries {
+					return Outcome{Took: time.Second}, nil // an end of this test
+				}
+				return Outcome{}, &os.PathError{Op: "fork/exec", Path: "p", Err: errno}
+			}
+			began := time.Now()
+			res, err := r.Run(t.Context(), &Plugin{Path: "/p", Protocol: 2, Multi: true}, Input, []File{{URL: "x://h/f", Path: dir + "/f"}}, "")
+			if err != nil || n != tries || res.Failure == nil || res.Failure.Subcode != SubcodeNotExecuted || !res.Failure.TryAgain || !strings.Contains(res.Failure.Text, "Failed to execute /p: ") {
+				t.Errorf("%v: %d tries, want %d, and %+v, %v", errno, n, tries, res, err)
+			}
+			if took, want := time.Since(began), time.Duration(tries*(tries-1)/2)*executePause; took != want {
+				t.Errorf("%v: the pauses are %v together, want %v", errno, took, want)
+			}
+		})
 	}
 }

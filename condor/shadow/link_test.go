@@ -94,12 +94,16 @@ func TestResume(t *testing.T) {
 			tt.before(t, c, conn)
 			mine, end := comeBack(t)
 			settled := false
+			resumed := time.Now()
 			err := c.Resume(ctx, mine, func(info SecSessionInfo) error {
 				settled = info.FileTransfer.ID == "filetrans.claim"
 				return nil
 			})
 			if err != nil || !settled {
 				t.Fatalf("Resume: %v, settled %v", err, settled)
+			}
+			if last := c.LastCall(); last.Before(resumed) {
+				t.Errorf("the job's lease counts from %v before the shadow was back", resumed.Sub(last))
 			}
 			soon(t, "the end of the first connection", first)
 			if err := c.Await(ctx); err != nil {

@@ -195,6 +195,27 @@ func TestDownloadWaitsInTheQueue(t *testing.T) {
 	})
 }
 
+// A peer that says how long it may be silent in its queue is given that time.
+func TestDownloadWaitsForTheNextWord(t *testing.T) {
+	s := sandboxtest.New(t)
+	waiting, rest := messages(t, "[Result=0; Timeout=3000]"), conversation(t, []sent{{command: 6, name: "d", mode: 0o755}})
+	at := bytes.Index(rest, messages(t, "[Result=2]"))
+	if at < 0 {
+		t.Fatal("the conversation has no go-ahead")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		dial := speaker(t, true, func(there net.Conn) {
+			_, _ = there.Write(rest[:at])
+			_, _ = there.Write(waiting)
+			time.Sleep(3000 * time.Second)
+			_, _ = there.Write(rest[at:])
+		})
+		if _, err := transferWith(t, s, dial, "").Download(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // An end of the connection at any byte is an error that says so, and leaves no
 // incomplete file.
 func TestDownloadIsCut(t *testing.T) {

@@ -3,12 +3,14 @@ package credentials_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -101,6 +103,50 @@ func TestKerberosRenewal(t *testing.T) {
 			t.Errorf("tickets of the job (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// TestKerberosRenewalFails: tickets that could not be written are tried again, although the
+// monitor does not renew them.
+func TestKerberosRenewalFails(t *testing.T) {
+	o, dir := ofKerberos(t, "alice", "", false, map[string]string{"SEC_CREDENTIAL_REFRESH": "60"})
+	path := filepath.Join(dir, "alice.cc")
+	hourAgo := time.Now().Add(-time.Hour)
+	must(t, errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.Chtimes(path, hourAgo, hourAgo)))
+	synctest.Test(t, func(t *testing.T) {
+		told := telling{o.Sandbox, make(chan string, 100)}
+		full := &filling{Sandbox: told}
+		o.Sandbox = full
+		k := credentials.New(o)
+		must(t, k.Fetch(t.Context()))
+		must(t, errors.Join(os.WriteFile(path+".new", []byte("renewed"), 0o600), os.Rename(path+".new", path)))
+		full.full.Store(true)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		full.full.Store(false)
+		time.Sleep(10 * time.Minute)
+		k.Stop()
+		close(told.written)
+		var got []string
+		for text := range told.written {
+			got = append(got, text)
+		}
+		if diff := cmp.Diff([]string{"old", "renewed"}, got); diff != "" {
+			t.Errorf("tickets of the job (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// filling is a sandbox whose disk may be full.
+type filling struct {
+	credentials.Sandbox
+	full atomic.Bool
+}
+
+func (f *filling) WriteFile(name string, data []byte, mode fs.FileMode) error {
+	if f.full.Load() {
+		return syscall.ENOSPC
+	}
+	return f.Sandbox.WriteFile(name, data, mode)
 }
 
 // TestKerberosWakes: the monitor is woken and makes tickets, for which the job waits.

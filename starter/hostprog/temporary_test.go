@@ -36,6 +36,17 @@ func TestPluginTemporary(t *testing.T) {
 	}
 }
 
+// TestPluginTemporaryOfAFailure: the directory goes, too, if the plugin cannot be run.
+func TestPluginTemporaryOfAFailure(t *testing.T) {
+	j := forJob(t, 4717)
+	if _, err := j.RunPlugin(t.Context(), plugin.Program{Path: "/no/such/plugin", Dir: j.Sandbox.Scratch()}); !errors.Is(err, ErrNotRun) {
+		t.Errorf("%v, want %v", err, ErrNotRun)
+	}
+	if left, err := os.ReadDir(j.Sandbox.Scratch()); err != nil || len(left) > 0 {
+		t.Errorf("%v are left, %v", left, err)
+	}
+}
+
 // TestRemoveOwned: what the user left goes, whatever it is, and nothing else does.
 func TestRemoveOwned(t *testing.T) {
 	if os.Getuid() != 0 {

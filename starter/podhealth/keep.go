@@ -74,7 +74,10 @@ func keep(ctx context.Context, p Pod, first time.Duration, recheck func(context.
 				log.Info("The pod is still sick", "error", failure.OneLine(err))
 			}
 			timer.Reset(pause + rand.N(pause/5+1))
-			pause = min(2*pause, longestCheck)
+			pause = longer(pause)
 		}
 	}
 }
+
+// longer is the pause between two checks that follows this one.
+func longer(pause time.Duration) time.Duration { return min(2*pause, longestCheck) }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestKeep: a sick pod is checked at once and again until it is well, one that
@@ -57,6 +59,17 @@ func TestKeep(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestChecksBecomeRare, up to a limit: a pod that somebody has repaired is soon in service again.
+func TestChecksBecomeRare(t *testing.T) {
+	var got []time.Duration
+	for pause := firstCheck; len(got) < 7; pause = longer(pause) {
+		got = append(got, pause/time.Second)
+	}
+	if diff := cmp.Diff([]time.Duration{5, 10, 20, 40, 60, 60, 60}, got); diff != "" {
+		t.Errorf("seconds between checks (-want +got):\n%s", diff)
 	}
 }
 

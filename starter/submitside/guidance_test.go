@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -110,6 +112,27 @@ func TestConverseEnds(t *testing.T) {
 	if err := g.Converse(ctx, AboutSetup); !errors.Is(err, why) {
 		t.Errorf("%v, want %v", err, why)
 	}
+}
+
+// TestEnvironmentIsAskedAgain: the first pauses are shorter than the shadow says, and grow up
+// to that.
+func TestEnvironmentIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &guiding{}
+		for range 8 {
+			s.answers = append(s.answers, answer{text: "Command = \"RetryReqest\"\nRetryDelay = 5"})
+		}
+		s.answers = append(s.answers, answer{text: `Command = "StartJob"`})
+		g := Guide{Shadow: s, Log: slog.New(slog.DiscardHandler)}
+		began := time.Now()
+		if err := g.Converse(t.Context(), AboutEnvironment); !errors.Is(err, ErrStartJob) {
+			t.Error(err)
+		}
+		const want = (100 + 200 + 400 + 800 + 1600 + 3200 + 5000 + 5000) * time.Millisecond
+		if waited := time.Since(began); waited != want {
+			t.Errorf("the pauses are %v together, want %v", waited, want)
+		}
+	})
 }
 
 func TestRetryDelay(t *testing.T) {

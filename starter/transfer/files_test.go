@@ -354,12 +354,7 @@ func TestVerifyCheckpoint(t *testing.T) {
 // TestHistory is the log of transfers: whole records that say whose they are, with
 // attributes in order and without secrets, and a new file when the old one is large.
 func TestHistory(t *testing.T) {
-	dir, err := os.MkdirTemp("", "history")
-	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) //nolint:forbidigo // made here
-	must(t, os.Chmod(dir, 0o777))               //nolint:forbidigo // as above
-	path := filepath.Join(dir, "transfer_history")
-	knobs := map[string]string{"FILE_TRANSFER_STATS_LOG": path, "CONDOR_IDS": "4717.4717"} // for a pilot with root
+	path, knobs := historyFile(t)
 	plugin := sitePlugin(t, `echo '[ TransferSuccess = true; TransferTotalBytes = 4; extra = [ bb = 1; a = 2 ]; ClaimId = "secret"; Extra2 = 1 ]' >"$4"; echo text >"`+`$(sed -n 's/.*LocalFileName = "\([^"]*\)".*/\1/p' "$2")"`)
 	maps.Copy(knobs, plugin)
 	o := setup{job: `Owner = "alice"`, knobs: knobs, items: []condortest.Item{{Command: condortest.ItemURL, Name: "file", URL: "x://host/file"}}}
@@ -398,6 +393,31 @@ extra = [ a = 2; bb = 1 ]
 	must(t, f.Fetch(t.Context()))
 	if _, err := os.Stat(path + ".target"); err == nil {
 		t.Error("a link was followed")
+	}
+}
+
+// historyFile is where the log of transfers goes, and the knobs for it.
+func historyFile(t *testing.T) (path string, knobs map[string]string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "history")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) //nolint:forbidigo // made here
+	must(t, os.Chmod(dir, 0o777))               //nolint:forbidigo // as above
+	path = filepath.Join(dir, "transfer_history")
+	return path, map[string]string{"FILE_TRANSFER_STATS_LOG": path, "CONDOR_IDS": "4717.4717"} // for a pilot with root
+}
+
+// TestHistoryOfOutput: what a plugin says of output is in the log of transfers when it has been
+// sent.
+func TestHistoryOfOutput(t *testing.T) {
+	path, knobs := historyFile(t)
+	maps.Copy(knobs, sitePlugin(t, `echo '[ TransferSuccess = true; TransferUrl = "x://host/made"; TransferFileName = "made" ]' >"$4"`))
+	f, _, o := open(t, setup{job: "TransferOutput = \"made\"\nTransferOutputRemaps = \"made=x://host/made\"", knobs: knobs})
+	must(t, o.Sandbox.WriteFile("made", []byte("result"), 0o600))
+	must(t, f.Send(t.Context(), filetransfer.Upload{Kind: jobfiles.Output}))
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.HasPrefix(string(text), "***\n") || !strings.Contains(string(text), "\nTransferUrl = \"x://host/made\"\n") {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 

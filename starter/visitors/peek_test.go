@@ -81,8 +81,25 @@ func TestPeek(t *testing.T) {
 	refused("not there yet", "Err = true", "Unable to resolve file _condor_stderr to real path. (errno=2, No such file or directory)", true)
 	refused("below what is not there", `TransferFiles = { "dir/under" }`, "Unable to resolve file dir/under", true)
 
+	if left := openBelow(t, box.Scratch()); left != nil {
+		t.Errorf("%q are left open", left)
+	}
+
 	d.Finish()
 	refused("after", "Out = true", "the job is finished", false)
+}
+
+// openBelow lists what this process has open below a directory.
+func openBelow(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	must(t, err)
+	for _, link := range links {
+		if name, err := os.Readlink(link); err == nil && strings.HasPrefix(name, dir+"/") {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // TestPeekOff: a site may let nobody look, as a decision about slot and job.

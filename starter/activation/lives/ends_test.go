@@ -28,6 +28,8 @@ func TestPlainLife(t *testing.T) {
 	run(t, []life{{name: "plain", script: "exit 0", want: want{last: "job_exit 0 100", check: func(w *world) {
 		w.same(whole(w), w.story())
 		w.same([]string{"update", "update Running", "update Exited", "update Exited", "final", "closed"}, w.startd.Story(condortest.Update, condortest.Final, condortest.Closed))
+		place := filepath.Join(w.execute(), fmt.Sprintf("dir_%d", os.Getpid()))
+		w.same(4, w.startd.Count(condortest.Call(condortest.Update).With("CondorScratchDir", place)))
 	}}}})
 }
 

@@ -320,6 +320,19 @@ func TestEscalation(t *testing.T) {
 			},
 		},
 		{
+			// Its child is asked whether it heard of the end before its parent did. A shell
+			// handles the lower signal first.
+			name: "the signal is for its main process only", job: `KillSig = "SIGHUP"`, want: want{last: "job_exit 1024 107"},
+			script: `trap 'kill -USR1 $child; wait $child; exit 4' HUP
+(trap 'heard=yes' HUP; trap 'echo "heard: ${heard-no}" >@/said; exit' USR1; echo runs >@/said; while :; do sleep 0.05; done) & child=$!
+while :; do sleep 0.05; done`,
+			live: func(w *world) {
+				w.runs()
+				w.vacate(condortest.Preempted)
+				w.hears("heard: no")
+			},
+		},
+		{
 			name: "output of an evicted job", job: `WhenToTransferOutput = "ON_EXIT_OR_EVICT"`, script: "echo half >made; echo runs >@/said; while :; do sleep 0.05; done",
 			want: want{last: "job_exit 15 107", output: map[string]string{"_condor_stdout": "", "_condor_stderr": "", "made": "half\n"}}, live: soften,
 		},

@@ -2,6 +2,7 @@ package lives_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,19 @@ func TestChirp(t *testing.T) {
 				if exit.Ad["ChirpDelayedAttrs"] != "[ ChirpMark = 18 ]" {
 					w.Errorf("the last word has %v", exit.Ad)
 				}
+			}},
+		},
+		{
+			name: "updates that wait until a shadow is back", script: chirp("ask set_job_attr_delayed ChirpMark 18"),
+			plan: func(w *world) { w.shadow.On("job_exit", 1, condortest.HangUp()) },
+			live: func(w *world) {
+				w.logged("Lost connection to shadow")
+				if reply, err := w.shadow.Reconnect(w.ctx); err != nil || reply.Text("Result") != "Success" {
+					w.Errorf("%v, %v", reply, err)
+				}
+			},
+			want: want{last: "job_exit 0 100", again: true, check: func(w *world) {
+				w.same(2, w.shadow.Count(condortest.Call("job_exit").With("ChirpDelayedAttrs", "[ ChirpMark = 18 ]")))
 			}},
 		},
 		{
@@ -310,4 +324,27 @@ func TestCheckpoints(t *testing.T) {
 			want: want{last: "job_exit 0 100"},
 		},
 	})
+}
+
+// TestDamagedCheckpoints are jobs whose checkpoint did not come from its destination as it was
+// saved. The shadow forgets it, the first one like any other.
+func TestDamagedCheckpoints(t *testing.T) {
+	damaged := func(number int) life {
+		name := fmt.Sprintf("_condor_checkpoint_MANIFEST.%04d", number)
+		return life{
+			name: fmt.Sprint("number ", number), files: map[string]string{name: "no list of files"},
+			job: "CheckpointDestination = \"far://host\"\nTransferInput = \"" + name + "\"",
+			want: want{last: "error", says: "Invalid MANIFEST file", check: func(w *world) {
+				w.neverBegan()
+				forget := condortest.Call("event_notification").With("EventType", "InvalidCheckpointDownload")
+				w.same(1, w.shadow.Count(forget.With("CheckpointNumber", fmt.Sprint(number))))
+			}},
+		}
+	}
+	older := damaged(2)
+	older.name = "an access point that forgets none"
+	older.submit = func(o *condortest.ShadowOptions) { o.Recording = "23.9/plain" }
+	older.machine = func(o *condortest.StartdOptions) { o.Recording = "23.9/plain" }
+	older.want = want{last: "error 12/0", says: "cannot go back to an earlier checkpoint", check: (*world).neverBegan}
+	run(t, []life{damaged(0), damaged(2), older})
 }
