@@ -4,6 +4,8 @@ func activationTests(run string) []tests {
 	return []tests{{"starter/payloadrun", run}, {"starter/activation/lives", run}}
 }
 
+func livesTests(run string) []tests { return []tests{{"starter/activation/lives", run}} }
+
 // Mistakes in an activation. Tests that run whole activations must notice them.
 var activationMutants = []mutant{
 	{
@@ -88,41 +90,41 @@ var activationMutants = []mutant{
 		File:  "starter/activation/finish.go",
 		Old:   "\t\ta.io.GiveBack(ad)\n\t\treturn fmt.Errorf(\"tell the shadow",
 		New:   "\t\treturn fmt.Errorf(\"tell the shadow",
-		Tests: []tests{{"starter/activation/lives", ""}},
+		Tests: livesTests("TestChirp"),
 	},
 	{
 		Name:  "the end of a job whose output is lost is not in its event log",
 		File:  "starter/activation/finish.go",
 		Old:   `if err := a.peers.shadow.JobTermination(ctx, a.account.process(job.Exited)); submitside`,
 		New:   `if err := error(nil); submitside`,
-		Tests: []tests{{"starter/activation/lives", ""}},
+		Tests: livesTests("TestOutput"),
 	},
 	{
 		Name:  "a soft signal goes to all processes of the job",
 		File:  "starter/activation/watch.go",
 		Old:   `if err := client.Signal(ctx, sig, false); err != nil {`,
 		New:   `if err := client.Signal(ctx, sig, true); err != nil {`,
-		Tests: []tests{{"starter/activation/lives", ""}},
+		Tests: livesTests("TestEscalation"),
 	},
 	{
 		Name:  "an update hook outlives the sandbox",
 		File:  "starter/activation/life.go",
 		Old:   "\ta.site.hooks.EndUpdate()\n",
 		New:   "",
-		Tests: []tests{{"starter/activation/lives", ""}},
+		Tests: livesTests("TestHooks"),
 	},
 	{
 		Name:  "the startd is not told where the sandbox is",
 		File:  "starter/activation/prepare.go",
 		Old:   "\ta.peers.reports.Place(a.job.Sandbox.Scratch())\n",
 		New:   "",
-		Tests: []tests{{"starter/activation/lives", ""}},
+		Tests: livesTests("TestPlainLife"),
 	},
 	{
 		Name:  "the shadow does not forget a bad first checkpoint",
 		File:  "starter/activation/checkpoint.go",
 		Old:   `if bad.Number >= 0 {`,
 		New:   `if bad.Number > 0 {`,
-		Tests: []tests{{"starter/activation/lives", ""}},
+		Tests: livesTests("TestDamagedCheckpoints"),
 	},
 }

@@ -1,5 +1,9 @@
 package main
 
+func shadowTests(run string) []tests    { return []tests{{"condor/shadow", run}} }
+func pluginTests(run string) []tests    { return []tests{{"condor/plugin", run}} }
+func condorJobTests(run string) []tests { return []tests{{"condor/job", run}} }
+
 // Mistakes in the talk with HTCondor's daemons, its plugins, logs and knobs.
 var condorMutants = []mutant{
 	{
@@ -7,76 +11,76 @@ var condorMutants = []mutant{
 		File:  "condor/shadow/link.go",
 		Old:   "\tc.stamp(begin)\n",
 		New:   "\t_ = begin\n",
-		Tests: []tests{{"condor/shadow", ""}, {"starter/submitside", ""}, {"starter/activation/lives", ""}},
+		Tests: shadowTests("TestResume$"),
 	},
 	{
 		Name:  "a stream that lost nothing cannot be reopened",
 		File:  "condor/shadow/stream.go",
 		Old:   `if err == nil && size < s.offset {`,
 		New:   `if err == nil && size <= s.offset {`,
-		Tests: []tests{{"condor/shadow", ""}, {"starter/payloadrun", ""}, {"starter/activation/lives", ""}},
+		Tests: shadowTests("TestStreamOutput"),
 	},
 	{
 		Name:  "the connection for a Kerberos credential stays open",
 		File:  "condor/shadow/usercred.go",
 		Old:   "\tdefer s.Close()\n",
 		New:   "",
-		Tests: []tests{{"condor/shadow", ""}, {"starter/activation/lives", ""}},
+		Tests: shadowTests("TestKerberosConnection"),
 	},
 	{
 		Name:  "the startd gets secrets in the clear",
 		File:  "condor/startd/update.go",
 		Old:   `cedar.AdOptions{OmitPrivate: true}`,
 		New:   `cedar.AdOptions{OmitPrivate: false}`,
-		Tests: []tests{{"condor/startd", ""}, {"starter/activation/lives", ""}},
+		Tests: []tests{{"condor/startd", "TestUpdates"}},
 	},
 	{
 		Name:  "the window of statistics drifts",
 		File:  "condor/job/statistics.go",
 		Old:   `s.moved = time.Unix(now.Unix()-since%s.quantum, 0)`,
 		New:   `s.moved = now`,
-		Tests: []tests{{"condor/job", ""}, {"starter/usage", ""}, {"starter/activation/lives", ""}},
+		Tests: condorJobTests("TestStatisticsWindow"),
 	},
 	{
 		Name:  "an exit hook has no time limit",
 		File:  "condor/job/hooks.go",
 		Old:   "\t\tif hook == HookJobExit {\n",
 		New:   "\t\tif hook == HookPrepareJob {\n",
-		Tests: []tests{{"condor/job", ""}, {"starter/hooks", ""}, {"starter/activation/lives", ""}},
+		Tests: condorJobTests("TestReadHooks"),
 	},
 	{
 		Name:  "a plugin that cannot be executed is tried for ever",
 		File:  "condor/plugin/many.go",
 		Old:   `if try < executeTries && passing(err) {`,
 		New:   `if passing(err) {`,
-		Tests: []tests{{"condor/plugin", ""}, {"starter/transfer", ""}, {"starter/activation/lives", ""}},
+		Tests: pluginTests("TestNotExecuted"),
 	},
 	{
 		Name:  "a plugin that could not be asked for want of memory is forgotten",
 		File:  "condor/plugin/discover.go",
 		Old:   "\t\tif passing(err) {\n\t\t\ta.Asked = 0 // not to be remembered\n\t\t}\n",
 		New:   "",
-		Tests: []tests{{"condor/plugin", ""}, {"starter/transfer", ""}, {"starter/activation/lives", ""}},
+		Tests: pluginTests("TestPassingTroubleIsNotCached"),
 	},
 	{
 		Name:  "chirp serves so many clients in all, not at a time",
 		File:  "condor/chirp/session.go",
 		Old:   "\tdefer func() { <-s.clients }()\n",
 		New:   "",
-		Tests: []tests{{"condor/chirp", ""}, {"starter/activation/lives", ""}},
+		Tests: chirpTests("TestClientsComeAndGo"),
 	},
 	{
 		Name:  "a log that was set aside stays open",
 		File:  "condor/daemonlog/file.go",
 		Old:   "\tdefer func() { _ = unix.Close(old) }() // releases",
 		New:   "\tdefer func() { _ = old }() // releases",
-		Tests: []tests{{"condor/daemonlog", ""}, {"starter/activation/lives", ""}},
+		Tests: []tests{{"condor/daemonlog", "TestRotation$"}},
 	},
 	{
 		Name:  "each file that condor_tail shows may have all of the bytes",
 		File:  "condor/owner/peek.go",
 		Old:   "\t\tif left >= 0 {\n\t\t\tleft -= size\n\t\t}\n",
 		New:   "",
-		Tests: []tests{{"condor/owner", ""}, {"starter/visitors", ""}, {"starter/activation/lives", ""}},
+		Tests: []tests{{"condor/owner", "TestApportion"}},
 	},
 }

@@ -3,6 +3,8 @@ package main
 func credentialTests(run string) []tests { return []tests{{"starter/credentials", run}} }
 func failureTests(run string) []tests    { return []tests{{"starter/failure", run}} }
 func hostprogTests(run string) []tests   { return []tests{{"starter/hostprog", run}} }
+func hookTests(run string) []tests       { return []tests{{"starter/hooks", run}} }
+func visitorTests(run string) []tests    { return []tests{{"starter/visitors", run}} }
 func orderTests(run string) []tests      { return []tests{{"starter/orders", run}} }
 func podHealthTests(run string) []tests  { return []tests{{"starter/podhealth", run}} }
 func submitTests(run string) []tests     { return []tests{{"starter/submitside", run}} }
@@ -239,97 +241,97 @@ var starterMutants = []mutant{
 		File:  "starter/submitside/guidance.go",
 		Old:   "\t\t\t\tdelay *= 2\n",
 		New:   "",
-		Tests: []tests{{"starter/submitside", ""}, {"starter/activation/lives", ""}},
+		Tests: submitTests("TestEnvironmentIsAskedAgain"),
 	},
 	{
 		Name:  "what plugins stored is missing from the log of transfers",
 		File:  "starter/transfer/files.go",
 		Old:   "\t\tf.Over(submitside.TransferringOutput)\n\t}\n\tf.logEnd(err)\n\tf.writeHistory()\n",
 		New:   "\t\tf.Over(submitside.TransferringOutput)\n\t}\n\tf.logEnd(err)\n",
-		Tests: []tests{{"starter/transfer", ""}, {"starter/activation/lives", ""}},
+		Tests: []tests{{"starter/transfer", "TestHistoryOfOutput"}},
 	},
 	{
 		Name:  "the startd is not told that the load falls",
 		File:  "starter/usage/load.go",
 		Old:   `if math.Abs(percent-r.percent) < 1 {`,
 		New:   `if math.Max(percent-r.percent, -1) < 1 {`,
-		Tests: []tests{{"starter/usage", ""}, {"starter/activation/lives", ""}},
+		Tests: usageTests("TestLoadReport"),
 	},
 	{
 		Name:  "each look at a file by condor_tail leaves it open",
 		File:  "starter/visitors/peek.go",
 		Old:   "\t\t_ = f.Close() // only its size is needed\n",
 		New:   "\t\t_ = f // only its size is needed\n",
-		Tests: []tests{{"starter/visitors", ""}, {"starter/activation/lives", ""}},
+		Tests: visitorTests("TestPeek$"),
 	},
 	{
 		Name:  "a visit that begins at the job's end goes on",
 		File:  "starter/visitors/visits.go",
 		Old:   "\tif closed {\n\t\tone.Close()\n\t}\n",
 		New:   "\t_ = closed\n",
-		Tests: []tests{{"starter/visitors", ""}, {"starter/activation/lives", ""}},
+		Tests: visitorTests("TestEndVisits"),
 	},
 	{
 		Name:  "tickets that could not be written count as renewed",
 		File:  "starter/credentials/kerberos.go",
 		Old:   "\tif err := c.Sandbox.WriteFile(k.user+\".cc\", data, 0o600); err != nil {\n\t\treturn err\n\t}\n\tk.copied = st.ModTime()\n",
 		New:   "\tk.copied = st.ModTime()\n\tif err := c.Sandbox.WriteFile(k.user+\".cc\", data, 0o600); err != nil {\n\t\treturn err\n\t}\n",
-		Tests: []tests{{"starter/credentials", ""}, {"starter/activation/lives", ""}},
+		Tests: credentialTests("TestKerberosRenewalFails"),
 	},
 	{
 		Name:  "a hold by a prepare hook has no subcode",
 		File:  "starter/hooks/hooks.go",
 		Old:   `answer.Code(shadow.HoldHookPrepareJobFailure), answer.Status, errors`,
 		New:   `answer.Code(shadow.HoldHookPrepareJobFailure), 0, errors`,
-		Tests: []tests{{"starter/hooks", ""}, {"starter/activation/lives", ""}},
+		Tests: hookTests("TestPrepare"),
 	},
 	{
 		Name:  "the container is tidied up beside living processes of the job",
 		File:  "starter/hooks/places.go",
 		Old:   `if site.ContainerTeardown != "" && p.container.Vacant() {`,
 		New:   `if site.ContainerTeardown != "" && p.container != nil {`,
-		Tests: []tests{{"starter/hooks", ""}, {"starter/activation/lives", ""}},
+		Tests: hookTests("TestTearDownNeedsAVacantContainer"),
 	},
 	{
 		Name:  "a plugin that failed leaves its temporary files",
 		File:  "starter/hostprog/host.go",
 		Old:   "\ttidy()\n",
 		New:   "\tif err == nil {\n\t\ttidy()\n\t}\n",
-		Tests: []tests{{"starter/hostprog", ""}, {"starter/transfer", ""}, {"starter/activation/lives", ""}},
+		Tests: hostprogTests("TestPluginTemporaryOfAFailure"),
 	},
 	{
 		Name:  "the end of the grace period does not cut a transfer",
 		File:  "starter/orders/takedown.go",
 		Old:   `Code:   shadow.VacateStartdShutdown, Urgency: Cut,`,
 		New:   `Code:   shadow.VacateStartdShutdown, Urgency: Hard,`,
-		Tests: []tests{{"starter/orders", ""}, {"starter/activation/lives", ""}},
+		Tests: orderTests("TestTakenDown"),
 	},
 	{
 		Name:  "the pauses between checks of a sick pod grow without limit",
 		File:  "starter/podhealth/keep.go",
 		Old:   `return min(2*pause, longestCheck)`,
 		New:   `return 2 * pause`,
-		Tests: []tests{{"starter/podhealth", ""}, {"starter/activation/lives", ""}},
+		Tests: podHealthTests("TestChecksBecomeRare"),
 	},
 	{
 		Name:  "what is started after a sweep is not swept",
 		File:  "starter/payloadrun/container.go",
 		Old:   "\tc.occupancy = unknown\n",
 		New:   "",
-		Tests: []tests{{"starter/payloadrun", ""}, {"starter/activation/lives", ""}},
+		Tests: []tests{{"starter/payloadrun", "TestSweep"}},
 	},
 	{
 		Name:  "chirp's server goes on when the job cannot find it",
 		File:  "starter/ioproxy/proxy.go",
 		Old:   "\t\tserver.Close()\n",
 		New:   "",
-		Tests: []tests{{"starter/activation/lives", ""}},
+		Tests: []tests{{"starter/ioproxy", "TestWithoutItsFile"}},
 	},
 	{
 		Name:  "a misconfigured slot still promises to be a pod starter's",
 		File:  "starter/advertise.go",
 		Old:   "\t\tad.SetBool(\"HasPodStarter\", false)\n",
 		New:   "",
-		Tests: []tests{{"starter", ""}, {"starter/activation/lives", ""}},
+		Tests: []tests{{"starter", "TestAdvertiseMistakes"}},
 	},
 }

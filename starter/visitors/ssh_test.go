@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -352,7 +353,11 @@ func TestEndVisits(t *testing.T) {
 	}
 	late, answer, err := d.begin(t, d.tool(t), cedar.StartSSHD, classads.NewAd())
 	if err == nil && answer.BoolOr("Result", false) {
-		_, _ = io.Copy(io.Discard, late.Conn()) // ends
+		// It ends now, and not because nobody logs in, which takes two minutes.
+		must(t, late.Conn().SetReadDeadline(time.Now().Add(30*time.Second)))
+		if _, err := io.Copy(io.Discard, late.Conn()); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal("somebody came later and may stay")
+		}
 	}
 	<-d.Left()
 	if d.Visited() {
