@@ -207,18 +207,6 @@ func TestCookieIsAskedForInFull(t *testing.T) {
 	}
 }
 
-// TestClientsComeAndGo: the limit is one of clients at a time.
-func TestClientsComeAndGo(t *testing.T) {
-	s := serve(t, all(nil))
-	for range maxClients + 1 { // one after the other
-		c := known(t, s)
-		if _, err := io.WriteString(c.conn, "\n"); err != nil || !c.closed() {
-			t.Fatalf("a client that has ended is still served, %v", err)
-		}
-		c.conn.Close()
-	}
-}
-
 // TestLateClient: a connection that sends its cookie after the server has
 // finished is not a client, and Finish need not wait for it.
 func TestLateClient(t *testing.T) {

@@ -3,6 +3,7 @@ package chirp
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -116,6 +117,18 @@ func TestComplaints(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "no more lines") {
 		t.Error("the log does not say that lines are left out")
+	}
+}
+
+// TestClientsComeAndGo: the limit is one of clients at a time.
+func TestClientsComeAndGo(t *testing.T) {
+	s := serve(t, all(nil))
+	for range maxClients + 1 { // one after the other
+		c := known(t, s)
+		if _, err := io.WriteString(c.conn, "\n"); err != nil || !c.closed() {
+			t.Fatalf("a client that has ended is still served, %v", err)
+		}
+		c.conn.Close()
 	}
 }
 
