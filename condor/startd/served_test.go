@@ -3,6 +3,9 @@ package startd
 import (
 	"context"
 	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"podstarter/internal/cedar"
@@ -14,9 +17,11 @@ type served struct {
 	client         *cedar.Client
 }
 
-// serve starts one of this version, with the commands that handle adds.
+// serve starts one of this version, with the commands that handle adds. In the end it checks that
+// those who asked have closed their connections.
 func serve(t *testing.T, version string, handle func(s *cedar.Server, claim string)) served {
 	t.Helper()
+	before := sockets(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +45,24 @@ func serve(t *testing.T, version string, handle func(s *cedar.Server, claim stri
 		if err := <-ended; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
+		if n := sockets(t); n > before {
+			t.Errorf("%d connections are left open", n-before)
+		}
 	})
 	return served{claim, "<" + l.Addr().String() + ">", &cedar.Client{Version: version, Name: "STARTER"}}
+}
+
+// sockets counts the sockets of this process.
+func sockets(t *testing.T) (n int) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		if of, err := os.Readlink(link); err == nil && strings.HasPrefix(of, "socket:") {
+			n++
+		}
+	}
+	return n
 }
