@@ -1,11 +1,13 @@
 package chirp
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -94,7 +96,9 @@ func TestLarge(t *testing.T) {
 	large := strings.Repeat("0123456789abcdef", 1<<16)
 	sh.double.On("getfile", 0, octets(large))
 	sh.double.On("write", 0, texts(int64(len(large))))
-	c := known(t, serve(t, all(sh)))
+	s := serve(t, all(sh))
+	spools := watchSpools(s, s.o.Spool)
+	c := known(t, s)
 	if got := c.ask("getfile f\n"); got != "1048576" || c.bytes(len(large)) != large {
 		t.Error(got)
 	}
@@ -110,6 +114,63 @@ func TestLarge(t *testing.T) {
 	if got := c.ask("version\n"); got != "2" {
 		t.Errorf("the connection is out of step: %q", got)
 	}
+	spools.areClosed(t, 2)
+}
+
+// spools are the files that a server has made for large requests and answers.
+type spools struct {
+	mu    sync.Mutex
+	files []*os.File
+}
+
+// watchSpools has a server make them like this. It has no client yet.
+func watchSpools(s *Server, spool func() (*os.File, error)) *spools {
+	all := &spools{}
+	s.o.Spool = func() (*os.File, error) {
+		f, err := spool()
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		all.files = append(all.files, f)
+		return f, err
+	}
+	return all
+}
+
+// areClosed: there were so many, and no request is under way.
+func (all *spools) areClosed(t *testing.T, n int) {
+	t.Helper()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if len(all.files) != n {
+		t.Errorf("%d files were made, want %d", len(all.files), n)
+	}
+	for _, f := range all.files {
+		if _, err := f.Stat(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s is open, %v", f.Name(), err)
+		}
+	}
+}
+
+// TestFullDisk: the file for a large request or answer cannot be written.
+func TestFullDisk(t *testing.T) {
+	sh := newShadow(t)
+	large := strings.Repeat("x", 1<<20)
+	sh.double.On("getfile", 0, octets(large))
+	s := serve(t, all(sh))
+	spools := watchSpools(s, func() (*os.File, error) { return os.OpenFile("/dev/full", os.O_RDWR, 0) })
+	c := known(t, s)
+	if got := c.ask("getfile f\n"); got != "-6" {
+		t.Error(got)
+	}
+	c.ask("open f w 0\n")
+	c.next()
+	if got := c.ask("write 7 1048576\n" + large); got != "-6" {
+		t.Error(got)
+	}
+	if got := c.ask("version\n"); got != "2" {
+		t.Errorf("the connection is out of step: %q", got)
+	}
+	spools.areClosed(t, 2)
 }
 
 func TestNoRoomForLarge(t *testing.T) {
