@@ -83,4 +83,18 @@ var condorMutants = []mutant{
 		New:   "",
 		Tests: []tests{{"condor/owner", "TestApportion"}},
 	},
+	{
+		Name:  "a line for the event log is longer than its room",
+		File:  "condor/shadow/report.go",
+		Old:   `if len(text) > maxGeneric {`,
+		New:   `if len(text) > maxGeneric+1 {`,
+		Tests: shadowTests("TestNoReply"),
+	},
+	{
+		Name:  "a connection for a question to the startd stays open",
+		File:  "condor/startd/reactivate.go",
+		Old:   "\tdefer s.Close()\n",
+		New:   ``,
+		Tests: []tests{{"condor/startd", "TestMayReactivate"}},
+	},
 }

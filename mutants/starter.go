@@ -334,4 +334,18 @@ var starterMutants = []mutant{
 		New:   "",
 		Tests: []tests{{"starter", "TestAdvertiseMistakes"}},
 	},
+	{
+		Name:  "a pod without room for a process is a hook's fault",
+		File:  "starter/hostprog/program.go",
+		Old:   `if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) {`,
+		New:   `if errors.Is(err, syscall.ENOMEM) {`,
+		Tests: hostprogTests("TestNotBegun"),
+	},
+	{
+		Name:  "an excerpt of output lacks the end",
+		File:  "starter/hostprog/outcome.go",
+		Old:   `text = "..." + strings.ToValidUTF8(text[len(text)-most:], "?")`,
+		New:   `text = "..." + strings.ToValidUTF8(text[:most], "?")`,
+		Tests: hostprogTests("TestExcerpt"),
+	},
 }

@@ -65,4 +65,18 @@ var transferMutants = []mutant{
 		New:   `return u.Bytes / 1024, u.Files, err`,
 		Tests: sandboxTests("TestUsage"),
 	},
+	{
+		Name:  "a checkpoint's file stays open after its sum was made",
+		File:  "sandbox/filetransfer/verify.go",
+		Old:   "\tdefer func() { _ = f.Close() }()\n\tif st.Size > 1<<20 {",
+		New:   `	if st.Size > 1<<20 {`,
+		Tests: transferTests("TestVerifyCheckpoint"),
+	},
+	{
+		Name:  "each file that was sent stays open",
+		File:  "sandbox/filetransfer/send.go",
+		Old:   "\t\t\tdefer func() { _ = f.Close() }()\n",
+		New:   ``,
+		Tests: transferTests("TestUploadList"),
+	},
 }

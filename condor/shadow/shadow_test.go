@@ -266,7 +266,7 @@ func TestNoReply(t *testing.T) {
 	peer := cedar.NewStream(conn)
 	events := make(chan string, 2)
 	go func() {
-		for range 2 {
+		for range 4 {
 			n, _ := peer.GetInt()
 			a, err := peer.GetAd()
 			if err != nil || peer.EndOfMessage() != nil || n != 284 {
@@ -277,14 +277,19 @@ func TestNoReply(t *testing.T) {
 			events <- a.StringOr("MyType", "") + " " + a.StringOr("Info", a.StringOr("ErrorMsg", ""))
 		}
 	}()
-	if err := c.LogGeneric(ctx, strings.Repeat("é", 600)); err != nil {
-		t.Error(err)
+	texts := []string{strings.Repeat("é", 600), strings.Repeat("x", maxGeneric), strings.Repeat("x", maxGeneric+1)}
+	for _, text := range texts {
+		if err := c.LogGeneric(ctx, text); err != nil {
+			t.Error(err)
+		}
 	}
 	if err := c.ReportError(ctx, RemoteError{Message: "m"}); err != nil {
 		t.Error(err)
 	}
-	if got, want := <-events, "GenericEvent "+strings.Repeat("é", 511); got != want {
-		t.Errorf("%q", got)
+	for _, want := range []string{strings.Repeat("é", 511), texts[1], texts[1]} {
+		if got := <-events; got != "GenericEvent "+want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 	if got := <-events; got != "RemoteErrorEvent m" {
 		t.Errorf("%q", got)

@@ -64,7 +64,7 @@ func ExecuteDirIn(t testing.TB, parent string) string {
 	return dir
 }
 
-// New makes a sandbox, which is removed at the end of the test.
+// New makes a sandbox. At the end of the test nothing in it may be open, and it is removed.
 func New(t testing.TB) *sandbox.Sandbox { return NewIn(t, ExecuteDir(t)) }
 
 // NewIn is New in an EXECUTE directory of the caller's.
@@ -75,11 +75,25 @@ func NewIn(t testing.TB, execute string) *sandbox.Sandbox {
 	})
 	check(t, err)
 	t.Cleanup(func() {
+		for _, name := range openBelow(s.Scratch()) {
+			t.Errorf("%s is left open", name)
+		}
 		if err := s.Remove(context.Background()); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})
 	return s
+}
+
+// openBelow lists what this process has open below a directory.
+func openBelow(dir string) (list []string) {
+	links, _ := filepath.Glob("/proc/self/fd/*")
+	for _, link := range links {
+		if name, err := os.Readlink(link); err == nil && strings.HasPrefix(name, dir+"/") {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // As runs a function as the payload, for tests to leave what it leaves.

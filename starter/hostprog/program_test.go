@@ -11,9 +11,22 @@ import (
 	"testing"
 	"time"
 
+	"podstarter/condor/shadow"
 	"podstarter/sandbox"
+	"podstarter/starter/failure"
 	"podstarter/starter/hostprog/hostprogtest"
 )
+
+// TestNotBegun: a pod without room for another process is not the program's fault, nor the job's,
+// which goes back to the queue.
+func TestNotBegun(t *testing.T) {
+	for errno, noRoom := range map[syscall.Errno]bool{syscall.EAGAIN: true, syscall.ENOMEM: true, syscall.ENOENT: false, syscall.EACCES: false} {
+		err := notBegun("/program", &os.PathError{Op: "fork/exec", Path: "/program", Err: errno})
+		if requeued := failure.Of(err).Code == shadow.VacateContainerError; requeued != noRoom || errors.Is(err, ErrNotRun) == noRoom || !errors.Is(err, errno) {
+			t.Errorf("%v: %v", errno, err)
+		}
+	}
+}
 
 func TestProgram(t *testing.T) {
 	self := sandbox.Self()
