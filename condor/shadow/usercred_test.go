@@ -30,7 +30,7 @@ func TestKerberosConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			mine, theirs := encrypted(t)
-			theirs.SetTimeout(time.Minute)
+			theirs.SetTimeout(10 * time.Second)
 			ended := make(chan error, 1)
 			go func() {
 				for range 2 {
