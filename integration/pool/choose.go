@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"podstarter/integration/pool/internal/cluster"
+	"podstarter/integration/pool/internal/podnet"
 )
 
 // choose takes the arguments; what they do not mention stays as it was.
@@ -20,6 +21,7 @@ func (p *pool) choose(args []string) error {
 	if s.Mode == "" {
 		s.Mode = modeShared
 	}
+	s.Network = cmp.Or(s.Network, podnet.Host)
 	was, wasContainerd := s.Kubernetes, s.Containerd
 	s.Kubernetes = cmp.Or(s.Kubernetes, cluster.DefaultKubernetes)
 	wasGuest := s.Guests > 0
@@ -41,6 +43,7 @@ func (p *pool) choose(args []string) error {
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers, of the execution point")
 	flags.BoolVar(&s.Partitionable, "partitionable", s.Partitionable, "one slot that the startd cuts into as many")
 	flags.StringVar(&s.Mode, "mode", s.Mode, "what pilot and payload containers share")
+	flags.StringVar(&s.Network, "network", s.Network, "the network of all pods")
 	guest := flags.Bool("guest", wasGuest, "in a guest with cgroup v2")
 	flags.IntVar(&s.Guests, "guests", s.Guests, "in so many guests, each a node of the cluster")
 	// Of a pool in guests, for the program in the first one.
@@ -95,6 +98,9 @@ func (p *pool) choose(args []string) error {
 	}
 	if s.Faults < 0 || s.Faults > maxFaults {
 		return fmt.Errorf("%d execution points that fail: at most %d are possible", s.Faults, maxFaults)
+	}
+	if err := p.checkNetwork(); err != nil {
+		return err
 	}
 	if err := p.checkNode(wasContainerd, was != ""); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"podstarter/integration/pool/internal/cluster"
+	"podstarter/integration/pool/internal/podnet"
 	"podstarter/integration/pool/internal/statedir"
 )
 
@@ -57,6 +58,7 @@ func down(ctx context.Context, dir statedir.Dir) error {
 	}
 	do("daemons stopped", p.stopDaemons)
 	do("leftovers ended", p.node.KillLeftovers)
+	do("networks removed", func(context.Context) error { return podnet.RemoveRouters(networkDir(p.dir)) })
 	do("mounts and cgroups removed", func(ctx context.Context) error {
 		var errs *multierror.Error
 		errs = multierror.Append(errs,

@@ -7,29 +7,36 @@ import (
 	"strings"
 
 	"podstarter/integration/pool/internal/cluster"
+	"podstarter/integration/pool/internal/podnet"
 	"podstarter/integration/pool/internal/web"
 )
 
-// network is the configuration that keeps all traffic of the pool on loopback, or else between the nodes. It contains the
-// image of the submit side: startds find a new collector only minutes after the old one has gone, so they are made anew
+// network is the configuration that keeps all traffic of the pool on loopback, or else between the nodes or the pods. It
+// contains the image of the submit side: startds find a new collector only minutes after the old one has gone, so they are made anew
 // with it.
 func (p *pool) network(node int, pod string) string {
+	own := p.podAddress(node, pod)
 	return fmt.Sprintf(`# submit side: %[1]s
 CONDOR_HOST = %[2]s
-COLLECTOR_HOST = %[2]s:%[3]d
+COLLECTOR_HOST = %[3]s
 SHARED_PORT_PORT = %[4]d
 NETWORK_INTERFACE = %[5]s
 BIND_ALL_INTERFACES = False
-ENABLE_IPV6 = False
+ENABLE_IPV4 = %[6]t
+ENABLE_IPV6 = %[7]t
 NO_DNS = True
 DEFAULT_DOMAIN_NAME = pool.invalid
 UID_DOMAIN = pool.invalid
-`, p.images["submit"], p.address(0), p.settings.Ports[poolPod], p.settings.Ports[pod], p.address(node))
+`, p.images["submit"], p.podAddress(0, poolPod), p.collector(), p.settings.Ports[pod], own, own.Is4(), own.Is6())
 }
 
 // ownNetwork is that of an execution point, which may have another network than its node.
 func (p *pool) ownNetwork(node int, pod string) string {
 	config := p.network(node, pod)
+	if p.settings.Network == podnet.NAT {
+		// As a site has it whose execution points are behind NAT: docs/admin/network.md.
+		config += "PRIVATE_NETWORK_NAME = " + pod + "\nCCB_ADDRESS = $(COLLECTOR_HOST)\n"
+	}
 	if p.settings.UserNamespaces {
 		config += "NETWORK_INTERFACE = " + cluster.PodNetwork + "*\n"
 	}
@@ -145,7 +152,7 @@ func (p *pool) glideinPlan(node int) plan {
 			spec := child(pod, "spec")
 			copyPayload(spec, p.payloads())
 			p.limitMemory(spec)
-			reachAPIServer(spec, p.address(0), p.settings.Ports[cluster.APIServer])
+			reachAPIServer(spec, p.apiAddress(), p.settings.Ports[cluster.APIServer])
 			p.reachWeb(spec)
 		},
 		logsOf: p.pilotUser(),

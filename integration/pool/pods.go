@@ -7,17 +7,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"podstarter/integration/pool/internal/cluster"
+	"podstarter/integration/pool/internal/enter"
+	"podstarter/integration/pool/internal/podnet"
 )
 
 // specAnnotation remembers what a pod was made from.
@@ -73,13 +73,12 @@ func (p *pool) startSubmitSide(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("the submit side does not listen within a minute; its daemons' logs are in %s", p.dir.Path("log", "pool")))
 	defer cancel()
-	address := net.JoinHostPort(p.address(0), strconv.Itoa(p.settings.Ports[poolPod]))
-	return cluster.Poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-		if err != nil {
-			return false, err
+	return cluster.Poll(ctx, 50*time.Millisecond, func(context.Context) (bool, error) {
+		c, err := enter.Find(containerdState(p.dir), cluster.Namespace, poolPod, poolContainer)
+		if err == nil {
+			err = podnet.Reaches(c.PID, p.collector())
 		}
-		return true, conn.Close()
+		return err == nil, err
 	})
 }
 
@@ -216,9 +215,11 @@ func (p *pool) edited(objects []cluster.Object, plan plan) (pod cluster.Object, 
 	setPath(pod, plan.pod, "metadata", "name")
 	spec := child(pod, "spec")
 	spec["nodeName"] = nodeName(plan.node)
-	if p.settings.UserNamespaces && !plan.onHost {
+	switch {
+	case p.settings.UserNamespaces && !plan.onHost:
 		spec["hostUsers"] = false // which only a pod with a network of its own can have
-	} else {
+	case p.ownNetworks():
+	default:
 		// Everything talks over the nodes' addresses, so that the cluster needs no network of its own.
 		spec["hostNetwork"] = true
 	}

@@ -22,6 +22,7 @@ import (
 	"podstarter/integration/pool/internal/debian"
 	"podstarter/integration/pool/internal/enter"
 	"podstarter/integration/pool/internal/image"
+	"podstarter/integration/pool/internal/podnet"
 	"podstarter/integration/pool/internal/statedir"
 	"podstarter/integration/pool/internal/web"
 )
@@ -266,7 +267,7 @@ func (p *pool) registryStore() image.Store { return image.Store{Dir: p.dir.Path(
 // startCluster brings the cluster up, with the objects that a controller manager would have made.
 func (p *pool) startCluster(ctx context.Context) error {
 	n := &p.node
-	if err := n.PKI.Make(n.Name, p.settings.Address); err != nil {
+	if err := n.PKI.Make(n.Name, append(podnet.Services(), p.settings.Address)...); err != nil {
 		return err
 	}
 	if err := n.PKI.Kubeconfig(adminConfig(p.dir), cluster.Admin, n.Server()); err != nil {
@@ -277,6 +278,9 @@ func (p *pool) startCluster(ctx context.Context) error {
 		return err
 	}
 	p.api = api
+	if n.PodNetwork, err = p.startNetwork(ctx); err != nil {
+		return err
+	}
 	n.PauseImage = p.repo("pause") + ":1"
 	for _, c := range p.components() {
 		err := p.progress.step(ctx, "building "+c.Family, func(ctx context.Context) error {

@@ -37,7 +37,7 @@ func ContainerdPrograms(ctx context.Context, version string, store cache.Cache, 
 // StartContainerd starts containerd and waits for its socket.
 func (n Node) StartContainerd(ctx context.Context) error {
 	config := fmt.Sprintf(containerdConfig, n.State.Path("containerd"), n.State.Run("containerd"), n.ContainerdSocket(),
-		n.PauseImage, n.State.Path("cni"), n.State.Run("runc"), n.State.Path("containerd", "opt"), n.mirrors(), n.Settings.OCIRuntime, networkPlugins)
+		n.PauseImage, n.State.Path("cni"), n.State.Run("runc"), n.State.Path("containerd", "opt"), n.mirrors(), n.Settings.OCIRuntime, n.networkPlugins())
 	if err := n.writeMirror(); err != nil {
 		return err
 	}

@@ -4,14 +4,20 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"podstarter/integration/pool/internal/podnet"
 	"podstarter/integration/pool/internal/statedir"
 )
 
 // PodNetwork begins the addresses of pods that have networks of their own. The range is private (RFC 1918).
 const PodNetwork = "10.88.0."
 
-// networkPlugins is where Debian has CNI plugins.
-const networkPlugins = "/usr/lib/cni"
+// networkPlugins is where the CNI plugins are: Debian's, or ours.
+func (n Node) networkPlugins() string {
+	if n.PodNetwork != nil {
+		return n.State.Path("cni", "bin")
+	}
+	return "/usr/lib/cni"
+}
 
 // noNetwork is a CNI configuration whose plugin does not exist: containerd calls its network ready as soon as it has a
 // configuration, and the node is ready only then. Only a pod with a network of its own would need the plugin.
@@ -22,6 +28,15 @@ const noNetwork = `{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": 
 // the node.
 func (n Node) writeNetwork() error {
 	config := []byte(noNetwork)
+	if n.PodNetwork != nil {
+		var err error
+		if config, err = n.PodNetwork.Configuration(); err != nil {
+			return fmt.Errorf("writing down the pods' network: %w", err)
+		}
+		if err := podnet.WritePlugins(n.networkPlugins(), n.State.Path("bin", "pool")); err != nil {
+			return err
+		}
+	}
 	if n.Settings.UserNamespaces {
 		var err error
 		config, err = json.MarshalIndent(map[string]any{

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"podstarter/integration/pool/internal/daemon"
+	"podstarter/integration/pool/internal/podnet"
 	"podstarter/integration/pool/internal/statedir"
 	"podstarter/integration/pool/internal/tool"
 )
@@ -29,6 +30,8 @@ type Node struct {
 	ContainerdDir string
 	// PauseImage is the image that holds a pod's namespaces.
 	PauseImage string
+	// PodNetwork is the one of all pods; nil if they have the machine's.
+	PodNetwork *podnet.Network
 	Cgroups    CgroupTree
 }
 

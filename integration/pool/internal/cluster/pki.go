@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"podstarter/integration/pool/internal/statedir"
@@ -28,10 +29,10 @@ type PKI struct {
 func (p PKI) Path(name string) string { return filepath.Join(p.Dir, name) }
 
 // Make makes all certificates, once for the life of the directory: an authority, the API server's, an administrator's, the
-// node's and the one that the API server shows to the kubelet, and the key pair that signs service account tokens. address
-// is one of the API server beside loopback; it may be empty.
-func (p PKI) Make(node, address string) error {
-	done := p.Path("done-" + node + address)
+// node's and the one that the API server shows to the kubelet, and the key pair that signs service account tokens. The
+// addresses are those of the API server beside loopback; they may be empty.
+func (p PKI) Make(node string, addresses ...string) error {
+	done := p.Path("done-" + node + strings.Join(addresses, ","))
 	if _, err := os.Stat(done); err == nil {
 		return nil
 	}
@@ -47,7 +48,7 @@ func (p PKI) Make(node, address string) error {
 			Subject:  pkix.Name{CommonName: "kube-apiserver"},
 			DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
 			// The first address of the service range is the API server's own service.
-			IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)}, addresses(address)...),
+			IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)}, parse(addresses)...),
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		}},
 		{Admin, client(Admin, "system:masters")},
@@ -69,11 +70,14 @@ const nodeFile = "node"
 
 func nodeClient(node string) x509.Certificate { return client("system:node:"+node, "system:nodes") }
 
-func addresses(text string) []net.IP {
-	if ip := net.ParseIP(text); ip != nil {
-		return []net.IP{ip}
+func parse(addresses []string) []net.IP {
+	var ips []net.IP
+	for _, text := range addresses {
+		if ip := net.ParseIP(text); ip != nil {
+			ips = append(ips, ip)
+		}
 	}
-	return nil
+	return ips
 }
 
 // A NodeIdentity is what a node must have to join the cluster, in PEM.

@@ -115,6 +115,8 @@ type Settings struct {
 	OCIRuntime string `json:",omitempty"`
 	// UserNamespaces says that execution points have user namespaces, and networks of their own.
 	UserNamespaces bool `json:",omitempty"`
+	// Network is the one that all pods have, if it is not the machine's: "nat" or "ipv6".
+	Network string `json:",omitempty"`
 	// Stock says that a second execution point runs the stock starter.
 	Stock bool
 	// StockDocker and StockApptainer say that another runs jobs with images, with the stock starter and that runtime.
