@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -17,24 +18,70 @@ import (
 type Knobs interface {
 	Lookup(name string) (string, bool)
 	Int(name string, def int64) (int64, error)
+	Bool(name string, def bool) (bool, error)
 }
 
-// OwnAddress returns the starter's address in angle brackets: the shared port's
-// address with the id of the starter's endpoint
-// (condor_io/shared_port_endpoint.cpp:InitRemoteAddress). The shared port
-// writes its address to a file; if that cannot be read, the startd's own
-// address, which is behind the same port, gives the same result.
-func (h *Inheritance) OwnAddress(k Knobs) string {
-	if h.EndpointID == "" {
-		return h.portAddress()
-	}
-	base := h.Parent
+// An Address is the starter's own: the shared port's with the id of the starter's
+// endpoint (condor_io/shared_port_endpoint.cpp:InitRemoteAddress). It can change while a
+// job runs: a broker (CCB) gives a shared port that is started again another id.
+type Address struct {
+	inherited *Inheritance
+	file      string // into which the shared port writes its address; empty: there is none
+
+	mu   sync.Mutex
+	base cedar.Sinful // the shared port's, as the file had it last
+}
+
+// OwnAddress returns the starter's address. Before the shared port's file can be read, it
+// is made from the startd's address, which is behind the same port.
+func (h *Inheritance) OwnAddress(k Knobs) *Address {
+	a := &Address{inherited: h, base: h.Parent}
 	if path, ok := k.Lookup("SHARED_PORT_DAEMON_AD_FILE"); ok {
-		if s, err := sharedPortAddress(path); err == nil {
-			base = s
+		a.file = path
+	}
+	return a
+}
+
+// String returns the address of now, in angle brackets. Safe for concurrent use.
+func (a *Address) String() string {
+	id := a.inherited.EndpointID
+	if id == "" {
+		return a.inherited.portAddress()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.file != "" {
+		// A shared port that is being started again has removed the file.
+		if s, err := sharedPortAddress(a.file); err == nil {
+			a.base = s
 		}
 	}
-	return base.WithSock(h.EndpointID).String()
+	return a.base.WithSock(id).String()
+}
+
+// Network returns which addresses of other daemons can be used from here. A protocol is
+// not used if the site says so, or if HTCondor's tools found no address of it
+// (condor_io/sock.cpp:chooseAddrFromAddrs).
+func Network(k Knobs) cedar.Network {
+	var n cedar.Network
+	n.Private, _ = k.Lookup("PRIVATE_NETWORK_NAME")
+	_, has4 := k.Lookup("IPV4_ADDRESS")
+	_, has6 := k.Lookup("IPV6_ADDRESS")
+	n.NoIPv4 = isFalse(k, "ENABLE_IPV4") || has6 && !has4
+	n.NoIPv6 = isFalse(k, "ENABLE_IPV6") || has4 && !has6
+	if !isFalse(k, "IGNORE_TARGET_PROTOCOL_PREFERENCE") {
+		n.Prefer = cedar.IPv4
+		if isFalse(k, "PREFER_OUTBOUND_IPV4") {
+			n.Prefer = cedar.IPv6
+		}
+	}
+	return n
+}
+
+// isFalse reports whether a knob says no; auto is not no.
+func isFalse(k Knobs, name string) bool {
+	v, err := k.Bool(name, true)
+	return err == nil && !v
 }
 
 // portAddress returns the address of a starter with a port of its own, on the

@@ -148,7 +148,7 @@ func TestInheritPlain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.close)
-	if want, got := fmt.Sprintf("<127.0.0.1:%d?alias=localhost&noUDP>", port), h.OwnAddress(config.FromMap(nil)); got != want {
+	if want, got := fmt.Sprintf("<127.0.0.1:%d?alias=localhost&noUDP>", port), h.OwnAddress(config.FromMap(nil)).String(); got != want {
 		t.Errorf("own address %s, want %s", got, want)
 	}
 	if _, err := unix.FcntlInt(uintptr(udp), unix.F_GETFD, 0); err == nil {
@@ -235,17 +235,52 @@ func TestOwnAddress(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := h.OwnAddress(k); got != tt.want {
+			if got := h.OwnAddress(k).String(); got != tt.want {
 				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})
 	}
-	os.Remove(file)
+	// A broker that lost the shared port gives it another id.
+	own := h.OwnAddress(k)
+	for _, id := range []string{"5", "6", ""} {
+		want := "<10.0.0.1:9618?CCBID=1.2.3.4:9618#" + id + "&noUDP&sock=slot1_1_81_d25c_3>"
+		if id == "" {
+			os.Remove(file) // while the shared port is started again
+			want = "<10.0.0.1:9618?CCBID=1.2.3.4:9618#6&noUDP&sock=slot1_1_81_d25c_3>"
+		} else if err := os.WriteFile(file, []byte("MyAddress = \"<10.0.0.1:9618?CCBID=1.2.3.4:9618#"+id+"&noUDP>\"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := own.String(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
 	if err := unix.Mkfifo(file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := h.OwnAddress(k); got != fallback { // and does not wait
+	if got := h.OwnAddress(k).String(); got != fallback { // and does not wait
 		t.Errorf("a pipe: %s", got)
+	}
+}
+
+func TestNetwork(t *testing.T) {
+	for name, tt := range map[string]struct {
+		knobs map[string]string
+		want  cedar.Network
+	}{
+		"no tool":          {nil, cedar.Network{Prefer: cedar.IPv4}},
+		"both":             {map[string]string{"ENABLE_IPV4": "auto", "ENABLE_IPV6": "auto", "IPV4_ADDRESS": "10.0.0.1", "IPV6_ADDRESS": "fd00::1"}, cedar.Network{Prefer: cedar.IPv4}},
+		"no IPv4 here":     {map[string]string{"ENABLE_IPV4": "auto", "ENABLE_IPV6": "auto", "IPV6_ADDRESS": "fd00::1"}, cedar.Network{NoIPv4: true, Prefer: cedar.IPv4}},
+		"no IPv6 here":     {map[string]string{"ENABLE_IPV4": "true", "ENABLE_IPV6": "true", "IPV4_ADDRESS": "10.0.0.1"}, cedar.Network{NoIPv6: true, Prefer: cedar.IPv4}},
+		"the site's wish":  {map[string]string{"ENABLE_IPV4": "False", "IPV4_ADDRESS": "10.0.0.1", "IPV6_ADDRESS": "fd00::1"}, cedar.Network{NoIPv4: true, Prefer: cedar.IPv4}},
+		"IPv6 first":       {map[string]string{"PREFER_OUTBOUND_IPV4": "false"}, cedar.Network{Prefer: cedar.IPv6}},
+		"the peer's order": {map[string]string{"IGNORE_TARGET_PROTOCOL_PREFERENCE": "false"}, cedar.Network{}},
+		"private":          {map[string]string{"PRIVATE_NETWORK_NAME": "here"}, cedar.Network{Private: "here", Prefer: cedar.IPv4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, Network(config.FromMap(tt.knobs))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

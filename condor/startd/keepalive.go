@@ -144,7 +144,7 @@ func (k *KeepAlive) command(timeout time.Duration) func(context.Context, time.Du
 	h := k.Inheritance
 	own, pid, version := k.Own, k.PID, k.Version
 	if own == "" {
-		own = h.OwnAddress(k.Config)
+		own = h.OwnAddress(k.Config).String()
 	}
 	if pid == 0 {
 		pid = os.Getpid()
@@ -152,7 +152,7 @@ func (k *KeepAlive) command(timeout time.Duration) func(context.Context, time.Du
 	if version == "" {
 		version = h.Version()
 	}
-	client := &cedar.Client{Version: version, Own: own, Name: "STARTER", Timeout: timeout}
+	client := &cedar.Client{Version: version, Own: own, Name: "STARTER", Timeout: timeout, Network: Network(k.Config)}
 	return func(ctx context.Context, hang time.Duration) error {
 		s, err := client.Command(ctx, h.Parent.String(), cedar.DCChildAlive, h.ParentSession)
 		if err != nil {

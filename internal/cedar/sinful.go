@@ -257,7 +257,19 @@ type Network struct {
 	Private string // PRIVATE_NETWORK_NAME; empty if this machine is in none
 	NoIPv4  bool   // ENABLE_IPV4 is false
 	NoIPv6  bool   // ENABLE_IPV6 is false
+	// Prefer is the protocol that is taken if a daemon has equally desirable addresses of
+	// both; without one, the daemon's order counts.
+	Prefer Protocol
 }
+
+// Protocol is a version of the Internet Protocol; the zero value is none.
+type Protocol int
+
+// The protocols.
+const (
+	IPv4 Protocol = 4
+	IPv6 Protocol = 6
+)
 
 // Route returns the address to connect to: the private one if both sides are
 // in the same private network, then the most desirable one of its list. The
@@ -283,7 +295,7 @@ func (s Sinful) Route(n Network) (Sinful, error) {
 		if a.Addr().Is4() && n.NoIPv4 || a.Addr().Is6() && n.NoIPv6 {
 			continue
 		}
-		if r := desirability(a.Addr()); r > rank {
+		if r := n.rank(a.Addr()); r > rank {
 			best, rank = a, r
 		}
 	}
@@ -321,6 +333,15 @@ func (s Sinful) addrs() ([]netip.AddrPort, error) {
 		list = append(list, a)
 	}
 	return list, nil
+}
+
+// rank orders the addresses of a daemon, the best highest.
+func (n Network) rank(a netip.Addr) int {
+	r := 2 * desirability(a)
+	if a.Is4() && n.Prefer == IPv4 || a.Is6() && n.Prefer == IPv6 {
+		r++
+	}
+	return r
 }
 
 // desirability ranks addresses (condor_utils/condor_sockaddr.cpp).

@@ -60,7 +60,7 @@ func (a account) full(ctx context.Context, state job.State) *classads.Ad {
 // about is what updates say beside the process.
 func (a account) about(ctx context.Context) job.Activation {
 	about := job.Activation{
-		StarterAddress: a.peers.address,
+		StarterAddress: a.peers.address.String(),
 		Spooled:        a.files().Spooled(),
 		NestDelayed:    a.peers.shadow.Version().AtLeast(25, 3, 0),
 		Startd:         startdMeasures(a.job, a.log),

@@ -8,7 +8,6 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
-	"podstarter/internal/cedar"
 	"podstarter/payload"
 	"podstarter/rescue"
 	"podstarter/sandbox/filetransfer"
@@ -173,7 +172,7 @@ func (a *activation) mayRestart(ctx context.Context) bool {
 	if !a.opt.Settings.Condor.AskToRestart || !startd.KnowsReactivation(a.job.Version()) {
 		return true
 	}
-	client := &cedar.Client{Version: a.job.Version(), Own: a.peers.address, Name: "STARTER"}
+	client := a.peers.client(a.job.Version())
 	may, err := startd.MayReactivate(ctx, client, a.peers.inherited.Parent.String(), a.job.ClaimID())
 	if err != nil {
 		a.log.Warn("The job is started again without the startd's consent", "error", err)

@@ -8,7 +8,6 @@ import (
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
-	"podstarter/internal/cedar"
 	"podstarter/starter/failure"
 	"podstarter/starter/hooks"
 	"podstarter/starter/orders"
@@ -100,7 +99,7 @@ func (a *activation) deactivated(ctx context.Context, d orders.Demand) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	client := &cedar.Client{Version: a.job.Version(), Own: a.peers.address, Name: "STARTER"}
+	client := a.peers.client(a.job.Version())
 	state, err := startd.SlotState(ctx, client, a.peers.inherited.Parent.String(), a.job.ClaimID(), a.job.Machine.StringOr("Name", ""))
 	if err != nil {
 		a.log.Debug("Whether the shadow knows of the end is not known; it is told", "error", err)

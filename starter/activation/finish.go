@@ -8,7 +8,6 @@ import (
 	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
-	"podstarter/internal/cedar"
 	"podstarter/rescue"
 	"podstarter/sandbox/filetransfer"
 	"podstarter/sandbox/jobfiles"
@@ -207,11 +206,13 @@ func (a *activation) programs() hostprog.Job {
 
 // openFiles gets ready to transfer the job's files.
 func (a *activation) openFiles() error {
+	client := a.peers.client(a.job.Version())
+	client.Timeout = a.opt.Settings.Condor.Transfer.Timeout
 	var err error
 	a.files, err = transfer.Open(transfer.Options{
 		Job: a.job.Ad, Machine: a.job.Machine, Info: a.job.Info, Sandbox: a.job.Sandbox, Programs: a.programs(), Settings: a.opt.Settings, Tokens: a.creds.Tokens(),
 		Shadow: a.peers.shadow, Side: a.peers.side, Over: a.peers.half.Over, Tell: a.peers.reports.Tell, Note: a.peers.reports.Note, Log: a.log,
-		Client: &cedar.Client{Version: a.job.Version(), Own: a.peers.address, Name: "STARTER " + a.peers.address, Timeout: a.opt.Settings.Condor.Transfer.Timeout},
+		Client: client,
 	})
 	return err
 }

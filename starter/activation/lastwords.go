@@ -29,7 +29,7 @@ func Run(ctx context.Context, o Options) int {
 			return nil, err
 		}
 		if o.LogFile != nil {
-			o.LogFile.CommandSocket(a.peers.address)
+			o.LogFile.CommandSocket(a.peers.address.String())
 		}
 		failed.end(a.orders)
 		return a, nil

@@ -10,7 +10,6 @@ import (
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
-	"podstarter/internal/cedar"
 	"podstarter/sandbox"
 	"podstarter/starter/credentials"
 	"podstarter/starter/failure"
@@ -137,6 +136,6 @@ func (p *peers) fetchKerberos(ctx context.Context, j *payloadrun.Job, user, doma
 	if p.claim == nil {
 		return nil, errors.New("the shadow gave no session on which to fetch a Kerberos credential; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
 	}
-	client := &cedar.Client{Version: j.Version(), Own: p.address, Name: "STARTER " + p.address}
+	client := p.client(j.Version())
 	return shadow.FetchKerberos(ctx, client, j.Info.ShadowAddress, p.claim, user, domain)
 }

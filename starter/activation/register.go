@@ -86,7 +86,7 @@ func (p *peers) openSessions(ctx context.Context, log *slog.Logger) error {
 // back.
 func (a *activation) introduce(withSlot bool) *classads.Ad {
 	ad := job.Registration(job.Starter{
-		Address: a.peers.address, Scratch: a.job.ScratchPath(),
+		Address: a.peers.address.String(), Scratch: a.job.ScratchPath(),
 		Version: a.job.Version(), Platform: a.job.Machine.StringOr("CondorPlatform", ""),
 		Machine:          a.job.Machine.StringOr("Machine", ""),
 		UIDDomain:        a.opt.Settings.Condor.UIDDomain,

@@ -3,6 +3,7 @@ package submitside
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ type ReportsTo struct {
 	Shadow  Shadow
 	Startd  Startd
 	Half    *Half
-	Address string // of this starter's command endpoint
+	Address fmt.Stringer // of this starter's command endpoint; may change
 	// GiveBack takes an update that the shadow did not hear, for the next one.
 	GiveBack func(ad *classads.Ad)
 	// StartdOnly adds what only the startd is told.
@@ -83,7 +84,7 @@ func (r *Reports) Update(ctx context.Context, ad *classads.Ad) error {
 	}
 	// From the first update on: shadows that come back ask the startd, and tools
 	// would hear for seconds that the job has no starter.
-	ad.SetString("StarterIpAddr", r.to.Address)
+	ad.SetString("StarterIpAddr", r.to.Address.String())
 	r.toStartd(ctx, ad)
 	return IgnoreUnlessLost(err)
 }

@@ -11,6 +11,7 @@ import (
 
 	"podstarter/classads"
 	"podstarter/condor/shadow"
+	"podstarter/internal/cedar"
 )
 
 // hearing notes what shadow and startd are told, in its order.
@@ -72,7 +73,7 @@ func reportsTo(h *hearing) *Reports {
 	log := slog.New(slog.DiscardHandler)
 	h.lost = make(chan struct{})
 	return NewReports(ReportsTo{
-		Shadow: h, Startd: startdOf{h}, Half: NewHalf(h, log), Log: log,
+		Shadow: h, Startd: startdOf{h}, Half: NewHalf(h, log), Address: cedar.Sinful{Host: "127.0.0.1", Port: 7}, Log: log,
 		GiveBack:   func(ad *classads.Ad) { h.note("given back: %d", ad.IntOr("N", -1)) },
 		StartdOnly: func(*classads.Ad) {},
 	})

@@ -15,6 +15,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
 	"podstarter/condor/version"
+	"podstarter/internal/cedar"
 	"podstarter/starter/submitside"
 )
 
@@ -43,7 +44,7 @@ func telling(t *testing.T) (*submitside.Reports, *condortest.Shadow, *condortest
 	_, err = updates.ReadMachine(t.Context())
 	must(t, err)
 	return submitside.NewReports(submitside.ReportsTo{
-		Shadow: client, Startd: updates, Half: submitside.NewHalf(client, quiet), Address: "<127.0.0.1:7>", Log: quiet,
+		Shadow: client, Startd: updates, Half: submitside.NewHalf(client, quiet), Address: cedar.Sinful{Host: "127.0.0.1", Port: 7}, Log: quiet,
 		GiveBack:   func(*classads.Ad) {},
 		StartdOnly: func(ad *classads.Ad) { ad.SetInt("Load", 3) },
 	}), sh, d

@@ -3,6 +3,7 @@ package visitors
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"syscall"
@@ -26,7 +27,7 @@ type Options struct {
 	Sessions  *cedar.Sessions // of the command endpoint
 	Config    *config.Config  // for ENABLE_PEEK_JOB and ENABLE_SSH_TO_JOB, expressions over slot and job
 	KeygenArg string          // SSH_TO_JOB_SSH_KEYGEN_ARGS
-	Address   string          // of the command endpoint
+	Address   fmt.Stringer    // of the command endpoint; may change
 	Suspended func() bool     // whether the job is stopped
 	Log       *slog.Logger
 }

@@ -62,10 +62,12 @@ func serve(t *testing.T, knobs map[string]string) *served {
 	must(t, d.sessions.Add(d.claim))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	d.address = "<" + l.Addr().String() + ">"
+	address, err := cedar.ParseSinful("<" + l.Addr().String() + ">")
+	must(t, err)
+	d.address = address.String()
 	log := slog.New(slog.DiscardHandler)
 	d.Desk = visitors.New(visitors.Options{
-		Sessions: d.sessions, Config: config.FromMap(knobs), KeygenArg: knobs["SSH_TO_JOB_SSH_KEYGEN_ARGS"], Address: d.address,
+		Sessions: d.sessions, Config: config.FromMap(knobs), KeygenArg: knobs["SSH_TO_JOB_SSH_KEYGEN_ARGS"], Address: address,
 		Suspended: func() bool { return d.suspended }, Log: log,
 	})
 	server := &cedar.Server{Sessions: d.sessions, Version: version, Log: log}

@@ -80,7 +80,7 @@ func (d *Desk) openSession(_ context.Context, c *cedar.Call) error {
 		release = v.String()
 	}
 	d.Log.Debug("Created security session for job owner (" + user + ").")
-	return owner.AnswerSession(c.Stream, session, own, release, d.Address)
+	return owner.AnswerSession(c.Stream, session, own, release, d.Address.String())
 }
 
 // ownerOnly serves a command only for the job's owner. The level of such
