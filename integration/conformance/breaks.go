@@ -39,7 +39,7 @@ func transferBreaks() Step {
 
 // breakCallsOf breaks the connections that the job's shadow, or a child that
 // transfers its files, has accepted. The kernel breaks a connection at the end
-// that called.
+// that called, if that is in the same network.
 func (r *Run) breakCallsOf(port uint16) (int, error) {
 	shadow, err := r.Shadow()
 	if err != nil {
@@ -59,8 +59,13 @@ func (r *Run) breakCallsOf(port uint16) (int, error) {
 		}
 		sockets = append(sockets, some...)
 	}
+	if r.Pool.Network != harness.HostNetwork {
+		return harness.BreakConnections(shadow.PID, func(c harness.Connection) bool {
+			return c.LocalPort == port && slices.Contains(sockets, c.Inode)
+		})
+	}
 	var callers []uint16
-	if _, err := harness.BreakConnections(func(c harness.Connection) bool {
+	if _, err := harness.BreakConnections(shadow.PID, func(c harness.Connection) bool {
 		if c.LocalPort == port && slices.Contains(sockets, c.Inode) {
 			callers = append(callers, c.RemotePort)
 		}
@@ -68,7 +73,7 @@ func (r *Run) breakCallsOf(port uint16) (int, error) {
 	}); err != nil || len(callers) == 0 {
 		return 0, err
 	}
-	return harness.BreakConnections(func(c harness.Connection) bool {
+	return harness.BreakConnections(shadow.PID, func(c harness.Connection) bool {
 		return c.RemotePort == port && slices.Contains(callers, c.LocalPort)
 	})
 }

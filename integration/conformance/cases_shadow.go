@@ -99,6 +99,19 @@ var shadowCases = []Case{
 	},
 }
 
+// cutOff breaks a shadow's connections to the execution point. Behind a broker, the execution
+// point has opened them.
+func (r *Run) cutOff(shadow harness.Process) (int, error) {
+	if r.Pool.Network != harness.HostNetwork {
+		return harness.BreakAllOf(shadow)
+	}
+	port, err := r.Pool.Port(r.Side)
+	if err != nil {
+		return 0, err
+	}
+	return harness.BreakOff(shadow, port)
+}
+
 // cutOff breaks the connection between the job's shadow and its starter, as a
 // network does that forgets it.
 func cutOff() Step {
@@ -107,11 +120,7 @@ func cutOff() Step {
 		if err != nil {
 			return err
 		}
-		port, err := r.Pool.Port(r.Side)
-		if err != nil {
-			return err
-		}
-		n, err := harness.BreakOff(shadow, port)
+		n, err := r.cutOff(shadow)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("the shadow of job %s has no connection to the execution point", r.Job().ID())
 		}

@@ -39,8 +39,12 @@ var measured = []string{
 }
 
 var (
-	slotPattern    = regexp.MustCompile(`slot\d+(?:_\d+)?@[A-Za-z0-9_.-]+|\bslot\d+(?:_\d+)?\b`)
-	sinfulPattern  = regexp.MustCompile(`<[0-9.:\[\]a-f]+\?[^>]*>|<[0-9.]+:\d+>`)
+	slotPattern   = regexp.MustCompile(`slot\d+(?:_\d+)?@[A-Za-z0-9_.-]+|\bslot\d+(?:_\d+)?\b`)
+	sinfulPattern = regexp.MustCompile(`<[0-9.:\[\]a-f]+\?[^>]*>|<(?:[0-9.]+|\[[0-9a-f:.]+\]):\d+>`)
+	// ipPattern is where daemons name each other by their addresses.
+	ipPattern = regexp.MustCompile(`\b((?:STARTER|SHADOW|SCHEDD) at|GoAhead message from) (?:\d+(?:\.\d+){3}|[0-9a-f]*:[0-9a-f:]*[0-9a-f])`)
+	// hostPattern is a name that HTCondor makes from an address, as nobody asks a name server here.
+	hostPattern    = regexp.MustCompile(`\b(?:\d{1,3}(?:-\d{1,3}){3}|fd00-[0-9a-f-]+)(?:\.pool\.invalid\b|\b)`)
 	stampPattern   = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?`)
 	scratchPattern = regexp.MustCompile(`/dir_\d+`)
 	spoolPattern   = regexp.MustCompile(`(/spool/condor/)\d+/\d+/cluster\d+\.proc\d+\.subproc\d+`)
@@ -77,6 +81,8 @@ func words(text string, job harness.Job) string {
 		{slotPattern, "<slot>"},
 		{webPattern, "$1:<port>"},
 		{sinfulPattern, "<address>"},
+		{hostPattern, "<host>"},
+		{ipPattern, "$1 <ip>"},
 		{stampPattern, "<time>"},
 		{scratchPattern, "/dir_<pid>"},
 		{usagePattern, "<duration>"},

@@ -3,6 +3,7 @@
 package daemonfaults
 
 import (
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -53,7 +54,7 @@ func TestNetworkCut(t *testing.T) {
 		cut[side] = daemon(t, side, "condor_shared_port")
 		kill(t, cut[side], unix.SIGSTOP)
 		t.Cleanup(func() { _ = harness.Kill(cut[side], unix.SIGCONT) })
-		n, err := harness.BreakConnections(func(c harness.Connection) bool { return c.RemotePort == port })
+		n, err := harness.BreakConnections(os.Getpid(), func(c harness.Connection) bool { return c.RemotePort == port })
 		if err != nil || n < 3 {
 			t.Fatalf("%d connections to the %s side broken: %v", n, side, err)
 		}

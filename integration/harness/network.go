@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,15 +20,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Connection is an established TCP connection of this machine over IPv4, as one
-// of its ends sees it.
+// Connection is an established TCP connection as one of its ends sees it.
 type Connection struct {
 	LocalPort, RemotePort uint16
 	Inode                 uint64 // of the socket, as the links in /proc/PID/fd name it
-	local, remote         [4]byte
+	local, remote         netip.Addr
 }
 
-// established lists the connections of a table in the form of /proc/net/tcp
+// established lists the connections of a table in the form of /proc/net/tcp or tcp6
 // (proc_pid_net(5)).
 func established(table []byte) ([]Connection, error) {
 	const state = "01" // TCP_ESTABLISHED
@@ -54,37 +55,83 @@ func established(table []byte) ([]Connection, error) {
 }
 
 // endpoint reads 0100007F:2580, an address as the machine stores it and a port.
-func endpoint(text string) (address [4]byte, port uint16, err error) {
+func endpoint(text string) (address netip.Addr, port uint16, err error) {
 	host, number, _ := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(host)
-	if err != nil || len(raw) != 4 {
+	if err != nil || len(raw) != 4 && len(raw) != 16 {
 		return address, 0, fmt.Errorf("%q is not an address of a table of connections", text)
 	}
 	n, err := strconv.ParseUint(number, 16, 16)
 	if err != nil {
 		return address, 0, fmt.Errorf("%q is not an address of a table of connections", text)
 	}
-	// The printed number of the machine becomes bytes again.
-	binary.NativeEndian.PutUint32(address[:], binary.BigEndian.Uint32(raw))
+	// The printed numbers of the machine become bytes again.
+	for word := raw; len(word) > 0; word = word[4:] {
+		binary.NativeEndian.PutUint32(word, binary.BigEndian.Uint32(word))
+	}
+	address, _ = netip.AddrFromSlice(raw)
 	return address, uint16(n), nil
 }
 
-// BreakConnections breaks the established connections of this machine that keep selects,
-// as a network does that loses its state: both ends notice at once, and neither has
-// closed it (sock_diag(7): SOCK_DESTROY). keep must select the end that called: for the
-// other, once the first is broken, the kernel takes the listening socket. It returns how
-// many were broken.
-func BreakConnections(keep func(Connection) bool) (int, error) {
-	// Another namespace has another table; pods here use the host's network.
-	table, err := os.ReadFile("/proc/net/tcp")
-	if err != nil {
-		return 0, fmt.Errorf("listing connections: %w", err)
-	}
-	all, err := established(table)
+// BreakConnections breaks the established connections that keep selects in the network of a
+// process, as a network does that loses its state: both ends notice at once, and neither
+// has closed it (sock_diag(7): SOCK_DESTROY). If both ends are in that network, keep must
+// select the one that called: for the other, once the first is broken, the kernel takes the
+// listening socket. It returns how many were broken.
+func BreakConnections(pid int, keep func(Connection) bool) (int, error) {
+	all, err := connections(pid)
 	if err != nil {
 		return 0, err
 	}
 	all = slices.DeleteFunc(all, func(c Connection) bool { return !keep(c) })
+	broken := 0
+	err = inNetwork(pid, func() error {
+		broken, err = breakAll(all)
+		return err
+	})
+	return broken, err
+}
+
+// connections lists the established connections in the network of a process.
+func connections(pid int) ([]Connection, error) {
+	var all []Connection
+	for _, name := range []string{"tcp", "tcp6"} {
+		table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, name))
+		if err != nil {
+			return nil, fmt.Errorf("listing connections: %w", err)
+		}
+		some, err := established(table)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// inNetwork runs f on a thread in the network of a process. The thread ends with it: the
+// goroutine does not unlock it.
+func inNetwork(pid int, f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		done <- func() error {
+			fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/net", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return fmt.Errorf("joining the network of process %d: %w", pid, err)
+			}
+			defer unix.Close(fd)
+			if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
+				return fmt.Errorf("joining the network of process %d: %w", pid, err)
+			}
+			return f()
+		}()
+	}()
+	return <-done
+}
+
+// breakAll breaks connections of the network that this thread is in.
+func breakAll(all []Connection) (int, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return 0, fmt.Errorf("asking the kernel to break connections: %w", err)
@@ -121,14 +168,19 @@ func destroyRequest(c Connection) []byte {
 	put(uint16(unix.NLM_F_REQUEST | unix.NLM_F_ACK))
 	put(uint32(1)) // sequence
 	put(uint32(0)) // to the kernel
-	b.Write([]byte{unix.AF_INET, unix.IPPROTO_TCP, 0, 0})
+	family := byte(unix.AF_INET)
+	if c.local.Is6() {
+		family = unix.AF_INET6
+	}
+	b.Write([]byte{family, unix.IPPROTO_TCP, 0, 0})
 	put(^uint32(0)) // in any state
 	_ = binary.Write(&b, binary.BigEndian, c.LocalPort)
 	_ = binary.Write(&b, binary.BigEndian, c.RemotePort)
-	b.Write(c.local[:])
-	b.Write(make([]byte, 12))
-	b.Write(c.remote[:])
-	b.Write(make([]byte, 12))
+	for _, address := range []netip.Addr{c.local, c.remote} {
+		var words [16]byte
+		copy(words[:], address.AsSlice())
+		b.Write(words[:])
+	}
 	put(uint32(0))  // any interface
 	put(^uint64(0)) // whatever its cookie
 	return b.Bytes()
@@ -213,13 +265,22 @@ func (p Process) Sockets() ([]uint64, error) {
 	return all, nil
 }
 
-// BreakOff breaks the connections of a process to a port of this machine.
+// BreakOff breaks the connections of a process to a port.
 func BreakOff(p Process, port uint16) (int, error) {
 	sockets, err := p.Sockets()
 	if err != nil {
 		return 0, err
 	}
-	return BreakConnections(func(c Connection) bool { return c.RemotePort == port && slices.Contains(sockets, c.Inode) })
+	return BreakConnections(p.PID, func(c Connection) bool { return c.RemotePort == port && slices.Contains(sockets, c.Inode) })
+}
+
+// BreakAllOf breaks all connections of a process, those to its own machine excepted.
+func BreakAllOf(p Process) (int, error) {
+	sockets, err := p.Sockets()
+	if err != nil {
+		return 0, err
+	}
+	return BreakConnections(p.PID, func(c Connection) bool { return c.local != c.remote && slices.Contains(sockets, c.Inode) })
 }
 
 // Port is where all daemons of an execution point are reached (SHARED_PORT_PORT).

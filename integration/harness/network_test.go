@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
@@ -24,9 +25,9 @@ func TestEstablished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	local := [4]byte{127, 0, 0, 1}
+	local := netip.MustParseAddr("127.0.0.1")
 	want := []Connection{{0x2580, 0x9C40, 2, local, local}, {0x9C40, 0x2580, 3, local, local}, {0x9C41, 0x2581, 4, local, local}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Connection{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Connection{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}
 	const rest = " 0:0 0:0 0 0 0"

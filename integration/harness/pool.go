@@ -73,12 +73,21 @@ type Pool struct {
 	Crun bool
 	// OwnUsers says that the execution points have user namespaces, and networks of their own.
 	OwnUsers bool
+	// Network is the one of the pods.
+	Network string
 	// SubmitNamespace is that of the processes of the submit side, as
 	// [Process.Namespace] has it.
 	SubmitNamespace string
 	sides           map[Side]place
 	program         string
 }
+
+// The networks of the pods, as `pool up --network` has them.
+const (
+	HostNetwork = "host" // the machine's
+	NATNetwork  = "nat"  // the execution points are behind NAT and reached by a broker
+	IPv6Network = "ipv6" // there is nothing else
+)
 
 // Mode is what our execution point shares with its payload containers; see
 // docs/admin/modes.md.
@@ -153,12 +162,14 @@ func (p *Pool) learn(ctx context.Context) error {
 		Slots            int
 		OCIRuntime       string
 		UserNamespaces   bool
+		Network          string
 	}
 	if err := json.Unmarshal(text, &settings); err != nil {
 		return fmt.Errorf("reading the pool's settings: %w", err)
 	}
 	p.Mode, p.Slots, p.Crun = settings.Mode, settings.Slots, settings.OCIRuntime == "crun"
 	p.OwnUsers = settings.UserNamespaces
+	p.Network = cmp.Or(settings.Network, HostNetwork)
 	p.Versions = Versions{EP: settings.Condor, AP: cmp.Or(settings.APCondor, settings.Condor)}
 	images, err := p.run(ctx, nil, "images")
 	if err != nil {
