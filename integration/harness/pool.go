@@ -86,7 +86,9 @@ type Pool struct {
 const (
 	HostNetwork = "host" // the machine's
 	NATNetwork  = "nat"  // the execution points are behind NAT and reached by a broker
-	IPv6Network = "ipv6" // there is nothing else
+	// IPv6Network is one without IPv4; in MixedNetwork the submit side has both.
+	IPv6Network  = "ipv6"
+	MixedNetwork = "mixed"
 )
 
 // Mode is what our execution point shares with its payload containers; see

@@ -100,3 +100,15 @@ func (p *pool) apiAddress() string {
 	}
 	return p.address(0)
 }
+
+// interfaces is the configuration of a pod's own addresses.
+func (p *pool) interfaces(node int, pod string) string {
+	own := p.podAddress(node, pod)
+	switch {
+	case p.settings.Network != podnet.Mixed:
+		return fmt.Sprintf("NETWORK_INTERFACE = %s\nENABLE_IPV4 = %t\nENABLE_IPV6 = %t\n", own, own.Is4(), own.Is6())
+	case pod == poolPod:
+		return "NETWORK_INTERFACE = eth0\n"
+	}
+	return fmt.Sprintf("NETWORK_INTERFACE = %s\n", own)
+}

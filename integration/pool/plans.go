@@ -15,19 +15,15 @@ import (
 // contains the image of the submit side: startds find a new collector only minutes after the old one has gone, so they are made anew
 // with it.
 func (p *pool) network(node int, pod string) string {
-	own := p.podAddress(node, pod)
 	return fmt.Sprintf(`# submit side: %[1]s
 CONDOR_HOST = %[2]s
 COLLECTOR_HOST = %[3]s
 SHARED_PORT_PORT = %[4]d
-NETWORK_INTERFACE = %[5]s
-BIND_ALL_INTERFACES = False
-ENABLE_IPV4 = %[6]t
-ENABLE_IPV6 = %[7]t
+%[5]sBIND_ALL_INTERFACES = False
 NO_DNS = True
 DEFAULT_DOMAIN_NAME = pool.invalid
 UID_DOMAIN = pool.invalid
-`, p.images["submit"], p.podAddress(0, poolPod), p.collector(), p.settings.Ports[pod], own, own.Is4(), own.Is6())
+`, p.images["submit"], p.podAddress(0, poolPod), p.collector(), p.settings.Ports[pod], p.interfaces(node, pod))
 }
 
 // ownNetwork is that of an execution point, which may have another network than its node.

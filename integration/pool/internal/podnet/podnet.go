@@ -22,14 +22,16 @@ const (
 	NAT = "nat"
 	// IPv6 is a network in which all pods reach each other, and which has no other addresses than those of IPv6.
 	IPv6 = "ipv6"
+	// Mixed is that, but the first pod has an address of IPv4 too, which no other can reach.
+	Mixed = "mixed"
 )
 
 // Kinds are all networks.
-var Kinds = []string{Host, NAT, IPv6}
+var Kinds = []string{Host, NAT, IPv6, Mixed}
 
 // A Network is one that is not the machine's.
 type Network struct {
-	// Kind is NAT or IPv6.
+	// Kind is one of [Kinds] except Host.
 	Kind string `json:"network"`
 	// Dir is where the router and what is known of the pods are, as short a path as a socket's.
 	Dir string `json:"dir"`
@@ -48,18 +50,29 @@ func (n Network) Addresses(pod string) (own, router netip.Prefix, err error) {
 	if i < 0 || i > maxPods {
 		return own, router, fmt.Errorf("the pod %q has no place in the network %s", pod, n.Kind)
 	}
-	if n.Kind == IPv6 {
+	if n.Kind != NAT {
 		base := netip.MustParsePrefix(ipv6Range).Addr().As16()
 		base[7] = byte(i)
 		return last(base[:], 2, 64), last(base[:], 1, 64), nil
 	}
-	// Of the range for benchmarks of network devices (RFC 2544), which nobody routes.
-	base := []byte{198, 18, 0, 0}
-	if i > 0 {
-		base = []byte{10, 88, byte(i), 0}
+	base := []byte{10, 88, byte(i), 0}
+	if n.public(pod) {
+		base = publicIPv4
 	}
 	return last(base, 2, 24), last(base, 1, 24), nil
 }
+
+// more are the further addresses of a pod.
+func (n Network) more(pod string) []netip.Prefix {
+	if n.Kind == Mixed && n.public(pod) {
+		return []netip.Prefix{last(publicIPv4, 2, 24)}
+	}
+	return nil
+}
+
+// publicIPv4 begins the address of the public pod. It is of the range for benchmarks of network devices (RFC 2544), which
+// nobody routes.
+var publicIPv4 = []byte{198, 18, 0, 0}
 
 // Ranges of addresses.
 const (
@@ -76,7 +89,7 @@ func last(base []byte, number byte, bits int) netip.Prefix {
 }
 
 // services are the router's addresses, at which pods reach the API server.
-var services = map[string]string{NAT: "198.18.1.1", IPv6: "fd00:88:0:ffff::1"}
+var services = map[string]string{NAT: "198.18.1.1", IPv6: "fd00:88:0:ffff::1", Mixed: "fd00:88:0:ffff::1"}
 
 // Service is the address at which pods reach the API server.
 func (n Network) Service() string { return services[n.Kind] }

@@ -118,8 +118,10 @@ func (n Network) connect(pod, namespace, device string) error {
 		return err
 	}
 	return within(namespace, func() error {
-		if err := address(device, own); err != nil {
-			return err
+		for _, a := range append(n.more(pod), own) {
+			if err := address(device, a); err != nil {
+				return err
+			}
 		}
 		if err := raise(device); err != nil {
 			return err
