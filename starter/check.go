@@ -117,11 +117,26 @@ func auditKnobs(cfg *config.Config, set settings.Settings) []payload.Finding {
 	if err == nil && owner.UID >= set.PayloadUID && owner.UID <= last {
 		add(payload.Bad, "user of HTCondor", settings.KnobPayloadUID.Name, "user %d owns HTCondor's files, and is the user of a payload container as well", owner.UID)
 	}
+	auditBroker(cfg, add)
 	if set.Backend == settings.BackendPod {
 		auditSlots(cfg, len(set.Containers), add)
 		found = append(found, hostOf(set).Audit()...)
 	}
 	return found
+}
+
+// auditBroker looks whether a broker (CCB) can reach starters: the shared port registers there, starters do
+// not.
+func auditBroker(cfg *config.Config, add func(grade payload.Grade, what, fix, format string, args ...any)) {
+	broker, ok := cfg.Lookup("CCB_ADDRESS")
+	if !ok {
+		return
+	}
+	if shared, err := cfg.Bool("USE_SHARED_PORT", true); err == nil && !shared {
+		add(payload.Bad, "broker", "USE_SHARED_PORT = True", "the broker %s cannot reach a starter without a shared port: shadows that come back and condor_ssh_to_job will not find it", broker)
+		return
+	}
+	add(payload.OK, "broker", "", "starters are reached by %s, through the shared port", broker)
 }
 
 // auditSlots compares the number of jobs that the startd may run with that of

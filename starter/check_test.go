@@ -77,6 +77,9 @@ func TestAuditKnobs(t *testing.T) {
 		{"more slots than containers", map[string]string{"NUM_SLOTS": "3"}, []string{"bad starter", "warn slots"}},
 		{"more containers than slots", map[string]string{"NUM_SLOTS": "1", "POD_STARTER_CONTAINERS": "payload payload-2"}, []string{"bad starter", "warn slots"}},
 		{"HTCondor's user runs jobs", map[string]string{"NUM_SLOTS": "1", "CONDOR_IDS": "10001.10001"}, []string{"bad starter", "bad user of HTCondor"}},
+		{"a broker without a shared port", map[string]string{"NUM_SLOTS": "1", "CCB_ADDRESS": "cm.example.org:9618", "USE_SHARED_PORT": "false"},
+			[]string{"bad starter", "bad broker"}},
+		{"a broker", map[string]string{"NUM_SLOTS": "1", "CCB_ADDRESS": "cm.example.org:9618"}, []string{"bad starter"}},
 		{"nobody knows HTCondor's user", map[string]string{"NUM_SLOTS": "1", "CONDOR_IDS": "condor"}, []string{"bad starter", "bad user of HTCondor"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

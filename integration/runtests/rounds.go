@@ -19,7 +19,10 @@ type round struct {
 func roundsOf(pool string) []round {
 	host := func(args ...string) step {
 		return up(pool, append([]string{"--stock", "--stock-docker=false", "--stock-apptainer=false", "--slots", "4",
-			"--partitionable=false", "--mode", "shared", "--condor", "25.14"}, args...)...)
+			"--partitionable=false", "--mode", "shared", "--condor", "25.14", "--network", "host"}, args...)...)
+	}
+	network := func(name, kind string) round {
+		return round{name, []step{host("--network", kind), tests("conformance", "-case", fromOutside)}}
 	}
 	// The modes in which pilot and payload container share less.
 	mode := func(name string) round {
@@ -33,6 +36,8 @@ func roundsOf(pool string) []round {
 		{"jobs with images beside Docker and Apptainer", []step{
 			host("--stock-docker", "--stock-apptainer"), tests("conformance", "-case", "^(docker|apptainer)-"),
 		}},
+		network("execution points behind NAT", "nat"),
+		network("execution points with IPv6 only", "ipv6"),
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
 		mode("unshared"),
 		mode("rootless"),
@@ -42,6 +47,9 @@ func roundsOf(pool string) []round {
 		}},
 	}
 }
+
+// fromOutside are subjects whose cases reach the starter from outside, and those about all that it sends.
+const fromOutside = "^(steering|tools|shadow|chirp|moments|reporting|guidance|basic|files|policy)/"
 
 // roundAt are the steps of the round for a run that begins then. The end of the run says
 // which it was.
