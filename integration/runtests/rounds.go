@@ -27,7 +27,7 @@ func roundsOf(pool string) []round {
 	// The modes in which pilot and payload container share less.
 	mode := func(name string) round {
 		return round{name + " mode", []step{
-			up(pool, "--stock=false", "--slots", "1", "--partitionable=false", "--mode", name, "--condor", "25.14"),
+			up(pool, "--stock=false", "--slots", "1", "--partitionable=false", "--mode", name, "--condor", "25.14", "--network", "host"),
 			tests("e2e", "-condor", "25.14", "-run", "TestMode|TestMountOrders|TestPlainJob|TestExits|TestVacate$|TestRemoveLeavesNoProcess|TestKilledStarter"),
 			tests("attacks"),
 		}}
@@ -42,7 +42,7 @@ func roundsOf(pool string) []round {
 		mode("unshared"),
 		mode("rootless"),
 		{"chaos with rests and intervals as sites have them", []step{
-			up(pool, "--stock=false", "--slots", "3", "--partitionable", "--mode", "shared", "--condor", "25.14"),
+			up(pool, "--stock=false", "--slots", "3", "--partitionable", "--mode", "shared", "--condor", "25.14", "--network", "host"),
 			tests("chaos", "-v", "-defaults", "-jobs", "40", "-mean", "15s"),
 		}},
 	}
