@@ -99,6 +99,13 @@ func Runs(comm string) Step {
 		if err := Executes(1).do(ctx, r); err != nil {
 			return err
 		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		go func() {
+			if end, err := r.Job().WaitEnding(ctx); err == nil {
+				cancel(fmt.Errorf("the job ended before anybody saw it: %s", end))
+			}
+		}()
 		_, err := r.Process(ctx, comm)
 		return err
 	})
