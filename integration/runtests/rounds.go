@@ -41,6 +41,7 @@ func roundsOf(pool string) []round {
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
 		mode("unshared"),
 		mode("rootless"),
+		{"intervals as sites have them", []step{host(), tests("conformance", "-world", "defaults", "-case", "^(basic|policy|shadow|credentials)/")}},
 		{"chaos with rests and intervals as sites have them", []step{
 			up(pool, "--stock=false", "--slots", "3", "--partitionable", "--mode", "shared", "--condor", "25.14", "--network", "host"),
 			tests("chaos", "-v", "-defaults", "-jobs", "40", "-mean", "15s"),
