@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"path"
 	"strings"
 
 	"podstarter/integration/harness"
@@ -114,7 +113,7 @@ func token(service, content string) Step {
 	return Do("the token of "+service+" is "+content, func(ctx context.Context, r *Run) error {
 		args, _ := r.arguments([]string{service + "<cluster>.use"})
 		const script = `umask 077 && mkdir -p "$0/$1" && cat >"$0/$1/$2.new" && mv "$0/$1/$2.new" "$0/$1/$2"`
-		_, err := r.Pool.APRoot(ctx, strings.NewReader(content+"\n"), "sh", "-c", script, tokenDir, path.Base(r.Pool.User.Home), args[0])
+		_, err := r.Pool.APRoot(ctx, strings.NewReader(content+"\n"), "sh", "-c", script, tokenDir, r.Pool.User.Name, args[0])
 		return err
 	})
 }

@@ -106,13 +106,13 @@ var destinationsCases = []Case{
 	storing("dest-signal", "a plugin that is killed", tree,
 		"transfer_output_files = a, d\noutput_destination = keep://signal").only(withNewStarter...),
 	storing("dest-exit-silent", "a plugin that fails and says nothing", tree,
-		"transfer_output_files = a\n"+firstDestination("keep://silent5")).onRequest(), // the stock starter takes half a minute
+		"transfer_output_files = a\n"+firstDestination("keep://silent5")).only(withNewStarter...).onRequest(), // the stock starter takes half a minute
 	storing("dest-silent", "a plugin that exits with 0 and reports nothing", tree,
-		"transfer_output_files = a\n"+firstDestination("keep://silent")).onRequest(), // the stock starter takes half a minute
+		"transfer_output_files = a\n"+firstDestination("keep://silent")).only(withNewStarter...).onRequest(), // the stock starter takes half a minute
 	storing("dest-few", "a plugin that exits with 0 and does not report some files", tree,
 		"transfer_output_files = a, d\n"+firstDestination("keep://few")).onRequest(),
 	storing("dest-nobodys", "a URL whose method no plugin has", tree,
-		"transfer_output_files = a, d\n"+firstDestination("nobodys://out")).onRequest(),
+		"transfer_output_files = a, d\n"+firstDestination("nobodys://out")).only(withNewStarter...).onRequest(),
 
 	saving("checkpoint-kept", "checkpoints at a URL, and a job that continues from one", "keep://ckpt/base", ""),
 	saving("checkpoint-kept-slash", "the same with a slash at the URL's end, and with output_destination", "keep://ckpt/base/", "output_destination = keep://out").onRequest(),

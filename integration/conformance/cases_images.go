@@ -165,7 +165,7 @@ var imageSightCases = []Case{
 	shell("dev", "devices", "ls /dev | grep -v -e '^vda' -e '^loop' -e '^tty[0-9S]' -e '^ram' -e '^vcs' -e '^nbd'\n", ""),
 	shell("tmp", "/tmp, /var/tmp and /dev/shm", `for d in /tmp /var/tmp /dev/shm; do ls -ld $d | cut -c1-10; echo x >$d/x && echo "wrote $d/x"; done; ls
 `, "transfer_output_files = \"\""),
-	shell("network", "interfaces and name of the machine", interfaces+"; hostname | grep -c alice; [ $(ip route | wc -l) = 0 ] || echo routes\n", ""),
+	shell("network", "interfaces and name of the machine", interfaces+"; hostname | grep -c -e alice -e bob -e carol; [ $(ip route | wc -l) = 0 ] || echo routes\n", ""),
 	shell("sandbox", "the sandbox", "ls -A | sed 's/^\\(job\\.sh\\|_condor_std.*\\)$/\\1/' | sort; [ \"$PWD\" = \"$_CONDOR_SCRATCH_DIR\" ] && echo here; ls -A .. | sort\n", "transfer_output_files = \"\""),
 	shell("root", "the image's root directory", "ls /; touch /made 2>/dev/null && echo made\n", ""),
 }

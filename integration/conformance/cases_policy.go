@@ -38,8 +38,9 @@ var policyCases = []Case{
 	{Name: "execute-duration", Fleeting: policyFleeting, Shows: "held because it runs longer than allowed_execute_duration",
 		Submit: "arguments = ready forever\noutput = out\nallowed_execute_duration = 3",
 		Steps:  []Step{Event(harness.EventHeld, 1)}},
+	// Long enough for a container to come on a busy machine.
 	{Name: "job-duration", Fleeting: policyFleeting, Shows: "held because it takes longer than allowed_job_duration",
-		Submit: "arguments = ready forever\noutput = out\nallowed_job_duration = 4",
+		Submit: "arguments = ready forever\noutput = out\nallowed_job_duration = 10",
 		Steps:  []Step{Event(harness.EventHeld, 1)}},
 	{Name: "held-at-submit", Shows: "held at submission, released, and run",
 		Submit: "hold = True\narguments = out=hello\noutput = out",

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -127,7 +126,7 @@ const below = "/put/$Fnx(DIRECTORY)/"
 func webToken(service, content string) Step {
 	return Do("the token of "+service, func(ctx context.Context, r *Run) error {
 		const script = `umask 077 && mkdir -p "$0/$1" && cat >"$0/$1/$2.$3" && mv "$0/$1/$2.$3" "$0/$1/$2"`
-		_, err := r.Pool.APRoot(ctx, strings.NewReader(content+"\n"), "sh", "-c", script, tokenDir, path.Base(r.Pool.User.Home), service+".use", r.Job().ID())
+		_, err := r.Pool.APRoot(ctx, strings.NewReader(content+"\n"), "sh", "-c", script, tokenDir, r.Pool.User.Name, service+".use", r.Job().ID())
 		return err
 	})
 }

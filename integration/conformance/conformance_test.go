@@ -184,11 +184,13 @@ func TestTurnsShareTheCases(t *testing.T) {
 }
 
 func TestNormalisedHistory(t *testing.T) {
-	job := harness.Job{Cluster: 12, Proc: 0, Dir: "/home/jobs/case-plain-stock-1-2", Side: harness.Stock}
+	job := harness.Job{Cluster: 12, Proc: 0, Dir: "/home/bob/jobs/case-plain-stock-1-2", Side: harness.Stock, Owner: "bob"}
 	ad, err := classads.ParseOld(`QDate = 1795210936
 RemoteUserCpu = 0.0
 ExitCode = 7
-Iwd = "/home/jobs/case-plain-stock-1-2"
+Iwd = "/home/bob/jobs/case-plain-stock-1-2"
+User = "bob@pool.invalid"
+Cmd = "/bin/bobbin"
 LastRemoteHost = "slot1_1@ep.example.org"
 Reason = "Error from slot1_1@ep.example.org: cannot open /var/lib/condor/execute/dir_649/scratch/x at <127.0.0.1:9618?addrs=127.0.0.1-9618&sock=a>"
 RecentBlockReadKbytes = 0
@@ -201,7 +203,9 @@ Requirements = ((TARGET.HasPodStarter =!= true)) && (TARGET.Arch == "X86_64")
 		"qdate":                 "<integer>",
 		"remoteusercpu":         "<real>",
 		"exitcode":              "7",
-		"iwd":                   `"/home/jobs/<directory>"`,
+		"iwd":                   `"/home/<user>/jobs/<directory>"`,
+		"user":                  `"<user>@pool.invalid"`,
+		"cmd":                   `"/bin/bobbin"`,
 		"lastremotehost":        "<string>",
 		"reason":                `"Error from <slot>: cannot open /var/lib/condor/execute/dir_<pid>/scratch/x at <address>"`,
 		"recentblockreadkbytes": "<integer>",

@@ -57,8 +57,8 @@ var (
 
 // lastedPattern is how long a plugin has run; transferTimes are measurements in what
 // plugins report. noPluginPattern is what stock starters add to any error of a plugin
-// if another configured one is not installed, as one of the usual ones often is; the
-// job is not concerned. globalPattern is the end of a GlobalJobId in a URL,
+// if another configured one is not installed, as one of the usual ones often is, or took
+// long to say what it can on a busy machine; the job is not concerned. globalPattern is the end of a GlobalJobId in a URL,
 // publicPattern the name of a public input file, waitedPattern what curl says about a
 // connection that failed.
 var (
@@ -67,13 +67,16 @@ var (
 	globalPattern   = regexp.MustCompile(`_[0-9]+\.[0-9]+_[0-9]{10}/`)
 	transferTimes   = regexp.MustCompile(`\b(TransferStartTime|TransferEndTime|ConnectionTimeSeconds|TotalSeconds) = [-+.0-9E]+`)
 	lastedPattern   = regexp.MustCompile(`\b(DurationInSeconds) = [0-9]+`)
-	noPluginPattern = regexp.MustCompile(`\|FILETRANSFER:1:FILETRANSFER: Failed to execute \S+ -classad: No such file or directory skipping`)
+	noPluginPattern = regexp.MustCompile(`\|FILETRANSFER:(?:1:FILETRANSFER: Failed to execute \S+ -classad: No such file or directory skipping|110:No output from \S+ -classad, ignoring)`)
 )
 
-// words replaces what is particular to one run in a text: directories, slot names,
-// addresses, times.
+// words replaces what is particular to one run in a text: directories, the user,
+// slot names, addresses, times.
 func words(text string, job harness.Job) string {
 	text = strings.ReplaceAll(text, job.Dir[strings.LastIndexByte(job.Dir, '/')+1:], "<directory>")
+	if job.Owner != "" {
+		text = regexp.MustCompile(`\b`+regexp.QuoteMeta(job.Owner)+`\b`).ReplaceAllString(text, "<user>")
+	}
 	for _, rewrite := range []struct {
 		pattern *regexp.Regexp
 		by      string

@@ -87,9 +87,11 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := &court{
-		pool: pool, world: world, probe: probe, musts: musts, reasons: map[string]int{},
-		rules: slices.DeleteFunc(rules, func(r Rule) bool { return !r.For(pool.Versions) }),
+	of := &court{pool: pool, world: world, probe: probe, musts: musts, reasons: map[string]int{}}
+	for _, r := range rules {
+		if r.For(pool.Versions) {
+			of.rules = append(of.rules, r.With(pool.Versions))
+		}
 	}
 	if *recordFlag {
 		t.Cleanup(func() {
@@ -102,6 +104,9 @@ func TestConformance(t *testing.T) {
 	t.Cleanup(func() { t.Log(of.summary(len(picked.Cases), time.Since(began))) })
 	setup, cancel := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("setting up took longer than a minute"))
 	defer cancel()
+	if err := of.users(setup); err != nil {
+		t.Fatal(err)
+	}
 	remove, err := Install(setup, pool, Subjects(), world)
 	if err != nil {
 		t.Fatal(err)
@@ -167,6 +172,7 @@ const secondTries = 8
 // A court judges cases in one pool.
 type court struct {
 	pool  *harness.Pool
+	as    map[string]*harness.Pool // for the world's users
 	world World
 	probe harness.File
 	rules []Rule
@@ -182,6 +188,19 @@ type court struct {
 type lesson struct {
 	name        string
 	stock, ours Ending
+}
+
+// users gives the users of the world what they need to submit jobs.
+func (of *court) users(ctx context.Context) error {
+	of.as = map[string]*harness.Pool{}
+	for _, name := range of.world.Users {
+		pool, err := of.pool.As(ctx, name)
+		if err != nil {
+			return err
+		}
+		of.as[name] = pool
+	}
+	return nil
 }
 
 // judge runs a case. If it fails, and few others have, it runs once more with the
@@ -208,8 +227,12 @@ func (of *court) judge(t *testing.T, c Case, rooms *share) {
 // try runs a case on both sides and says what is wrong.
 func (of *court) try(t *testing.T, c Case) (wrong []string) {
 	began := time.Now()
-	stock, ours, err := Both(t.Context(), of.pool, of.world, c, of.probe)
-	t.Logf("took %s", time.Since(began).Round(100*time.Millisecond))
+	pool, by := of.pool, ""
+	if user := of.world.UserOf(c.Name); user != "" {
+		pool, by = of.as[user], ", submitted by "+user
+	}
+	stock, ours, err := Both(t.Context(), pool, of.world, c, of.probe)
+	t.Logf("took %s%s", time.Since(began).Round(100*time.Millisecond), by)
 	if err != nil {
 		return []string{err.Error()}
 	}

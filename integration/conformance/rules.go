@@ -27,7 +27,8 @@ const (
 
 var everywhere = []string{InHistory, InStartd, InEvents, InFiles, InSeen, InTools, InNotes, InTiming}
 
-// Rule is one accepted difference.
+// Rule is one accepted difference. In its name and values <scratch> stands for /scratch,
+// where the sandbox is in the directory of the job, and for nothing with a startd of 23.9.
 type Rule struct {
 	In       string   `json:"in"`                 // one or several of the above, with commas
 	Name     string   `json:"name"`               // attribute, normalised line of the event log, file, tool...; the first * stands for any text
@@ -146,6 +147,18 @@ func valued(pattern, value string) bool {
 // covers reports whether the rule includes the case.
 func (r Rule) covers(name string) bool {
 	return (len(r.Cases) == 0 || listed(r.Cases, name)) && !listed(r.Except, name)
+}
+
+// With is the rule as it reads with these versions.
+func (r Rule) With(v harness.Versions) Rule {
+	scratch := "/scratch"
+	if strings.HasPrefix(v.EP, "23.") {
+		scratch = ""
+	}
+	for _, text := range []*string{&r.Name, &r.Stock, &r.Ours} {
+		*text = strings.ReplaceAll(*text, "<scratch>", scratch)
+	}
+	return r
 }
 
 // For reports whether the rule applies to such a pool.

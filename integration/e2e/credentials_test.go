@@ -25,7 +25,7 @@ func TestModeToken(t *testing.T) {
 cat "$_CONDOR_CREDS"/*.use && stat -c %a "$_CONDOR_CREDS"/*.use && [ -O "$(echo "$_CONDOR_CREDS"/*.use)" ] && echo mine
 id -G | wc -w
 `, "hold = True", `MY.OAuthServicesNeeded = strcat("service", ClusterId)`))[0]
-	file := fmt.Sprintf("%s/%s/service%d.use", tokens, path.Base(pool.User.Home), job.Cluster)
+	file := fmt.Sprintf("%s/%s/service%d.use", tokens, pool.User.Name, job.Cluster)
 	const put = `umask 077 && mkdir -p "$(dirname "$0")" && cat >"$0"`
 	if _, err := pool.APRoot(t.Context(), strings.NewReader("a token\n"), "sh", "-c", put, file); err != nil {
 		t.Fatal(err)

@@ -111,13 +111,6 @@ type Versions struct {
 // String is how the pair is written in lists: EP+AP.
 func (v Versions) String() string { return v.EP + "+" + v.AP }
 
-// User is the ordinary user of the submit side.
-type User struct {
-	UID, GID int
-	Home     string // on the submit side
-	Visible  string // the same directory on this machine
-}
-
 // place is an execution point as this machine sees it.
 type place struct {
 	uid       int    // of payloads
@@ -182,14 +175,14 @@ func (p *Pool) learn(ctx context.Context) error {
 			p.Images[name] = reference
 		}
 	}
-	user, err := p.AP(ctx, "sh", "-c", `echo "$(id -u) $(id -g) $HOME $(readlink /proc/self/ns/pid)"`)
+	if err := p.learnUser(ctx); err != nil {
+		return err
+	}
+	namespace, err := p.AP(ctx, "readlink", "/proc/self/ns/pid")
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Sscan(user, &p.User.UID, &p.User.GID, &p.User.Home, &p.SubmitNamespace); err != nil {
-		return fmt.Errorf("reading %q: %w", user, err)
-	}
-	p.User.Visible = filepath.Join(p.State, "home")
+	p.SubmitNamespace = strings.TrimSpace(namespace)
 	if err := p.learnSide(ctx, Ours, "glidein", p.payloadUID()); err != nil {
 		return err
 	}
@@ -310,10 +303,10 @@ func (p *Pool) Image(name string) string {
 	return reference
 }
 
-// AP runs a command as the ordinary user on the submit side, in that user's
+// AP runs a command as the pool's user on the submit side, in that user's
 // home directory, and returns its standard output.
 func (p *Pool) AP(ctx context.Context, argv ...string) (string, error) {
-	return p.run(ctx, nil, append([]string{"ap"}, argv...)...)
+	return p.run(ctx, nil, append(p.asUser(), argv...)...)
 }
 
 // EP runs a command as root in the container of an execution point's daemons.

@@ -17,10 +17,10 @@ type Result struct {
 	Code           int
 }
 
-// TryAP runs a command as the ordinary user on the submit side. It returns an error
+// TryAP runs a command as the pool's user on the submit side. It returns an error
 // if the command could not be run; an exit code is no error.
 func (p *Pool) TryAP(ctx context.Context, argv ...string) (Result, error) {
-	return p.try(ctx, nil, append([]string{"ap"}, argv...)...)
+	return p.try(ctx, nil, append(p.asUser(), argv...)...)
 }
 
 // TryEP runs a command as root in the container of an execution point's daemons. It

@@ -41,6 +41,7 @@ type Job struct {
 	Dir           string // submit directory on this machine
 	Log           string // event log on this machine
 	Side          Side
+	Owner         string // who submitted it
 	pool          *Pool
 	marks         LogMarks // where the logs of its execution point ended when the job was submitted
 }
@@ -83,7 +84,7 @@ func (p *Pool) Submit(ctx context.Context, s Submission) ([]Job, error) {
 	cluster, _ := strconv.Atoi(m[1])
 	jobs := make([]Job, s.Count)
 	for i := range jobs {
-		jobs[i] = Job{Cluster: cluster, Proc: i, Dir: dir, Log: filepath.Join(dir, "job.log"), Side: s.Side, pool: p, marks: marks}
+		jobs[i] = Job{Cluster: cluster, Proc: i, Dir: dir, Log: filepath.Join(dir, "job.log"), Side: s.Side, Owner: p.User.Name, pool: p, marks: marks}
 	}
 	return jobs, nil
 }
@@ -133,7 +134,7 @@ func (s Submission) text(dir string) string {
 	}, "\n")
 }
 
-// writeFiles makes a directory with files that belong to the submit user.
+// writeFiles makes a directory with files that belong to the pool's user.
 func (p *Pool) writeFiles(dir string, files []File) error {
 	made := []string{filepath.Dir(dir), dir}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -39,7 +39,7 @@ func condorRoot(suite string) debian.RootFS {
 		Suite: suite, Variant: "minbase", Packages: []string{"condor", "procps", "openssh-client", "openssh-server", "python3", "btrfs-progs"}, // btrfs for disks with quotas
 		Customize: []string{
 			// The user who submits, and those that the stock starter runs jobs as: the ids are the payload's.
-			`chroot "$1" useradd --uid 1000 --create-home --shell /bin/bash ` + submitUser,
+			fmt.Sprintf(`chroot "$1" useradd --uid %d --create-home --shell /bin/bash %s`, submitUID, submitUser),
 			fmt.Sprintf(`for i in $(seq %d); do chroot "$1" useradd --uid $((10000+i)) --no-create-home --shell /bin/sh slot$i; done`, maxSlots),
 			`rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*`,
 		},

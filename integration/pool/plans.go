@@ -105,10 +105,10 @@ func (p *pool) farNodes() string {
 }
 
 // publicFiles is the configuration of the submit side for input that its owner publishes: links in a directory of the
-// file system with the user's files, which the web server serves.
+// file system with the users' files, which the web server serves.
 func (p *pool) publicFiles() string {
-	return fmt.Sprintf("ENABLE_HTTP_PUBLIC_FILES = True\nHTTP_PUBLIC_FILES_ADDRESS = %s/public\nHTTP_PUBLIC_FILES_ROOT_DIR = /home/%s/%s\n",
-		webAddress(p.settings), submitUser, publicDir)
+	return fmt.Sprintf("ENABLE_HTTP_PUBLIC_FILES = True\nHTTP_PUBLIC_FILES_ADDRESS = %s/public\nHTTP_PUBLIC_FILES_ROOT_DIR = /home/%s\n",
+		webAddress(p.settings), publicDir)
 }
 
 // Modes of the execution point; see docs/admin/modes.md.

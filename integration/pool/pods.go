@@ -91,16 +91,16 @@ func (p *pool) dropImages(ctx context.Context) error {
 	return p.node.DropImages(ctx, registryAddress(p.settings)+"/", current)
 }
 
-// makeHome makes the directory that is the submitting user's home.
+// makeHome makes the directory of all homes of the submit side, with that of the submitting user and the directory of
+// public files. Tests add those of other users.
 func (p *pool) makeHome() error {
-	const uid = 1000
-	for _, dir := range []string{p.dir.Path("home"), p.dir.Path("home", publicDir)} {
+	for _, dir := range []string{p.dir.Path("home", publicDir), p.dir.Path("home", submitUser)} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("making %s's home: %w", submitUser, err)
+			return fmt.Errorf("making the submit side's homes: %w", err)
 		}
-		if err := os.Chown(dir, uid, uid); err != nil {
-			return fmt.Errorf("making %s's home: %w", submitUser, err)
-		}
+	}
+	if err := os.Chown(p.dir.Path("home", submitUser), submitUID, submitUID); err != nil {
+		return fmt.Errorf("making %s's home: %w", submitUser, err)
 	}
 	return nil
 }

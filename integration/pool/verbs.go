@@ -31,7 +31,8 @@ const (
 	pilotContainer = "pilot"
 	payloadName    = "payload"
 	submitUser     = "alice"
-	// publicDir is where in that user's home public input files are linked to.
+	submitUID      = 1000
+	// publicDir is where beside the users' homes public input files are linked to.
 	publicDir = "public"
 )
 
@@ -45,6 +46,7 @@ type target struct {
 func parseTarget(verb string, args []string) (target, error) {
 	flags := flag.NewFlagSet(verb, flag.ContinueOnError)
 	root := flags.Bool("root", false, "as root instead of as "+submitUser)
+	user := flags.String("user", submitUser, "as another user that a test has made")
 	stock := flags.Bool("stock", false, "in the execution point with the stock starter")
 	other := flags.String("pod", "", "in another pod than glidein, made like it")
 	container := flags.String("container", payloadName, "the payload container")
@@ -56,7 +58,7 @@ func parseTarget(verb string, args []string) (target, error) {
 	case "ap":
 		t.pod, t.container = poolPod, poolContainer
 		if !*root {
-			t.user = submitUser
+			t.user = *user
 		}
 	case "ep":
 		if *stock {

@@ -15,6 +15,10 @@ type round struct {
 	steps []step
 }
 
+// many are the subjects of conformance cases that a round has in another world: more than a
+// hundred cases, and few that wait for long.
+const many = "^(basic|submit|files|policy|steering|shadow|chirp)/"
+
 // roundsOf are all rounds. Each begins with a pool of its own choices.
 func roundsOf(pool string) []round {
 	host := func(args ...string) step {
@@ -36,6 +40,11 @@ func roundsOf(pool string) []round {
 		{"jobs with images beside Docker and Apptainer", []step{
 			host("--stock-docker", "--stock-apptainer"), tests("conformance", "-case", "^(docker|apptainer)-"),
 		}},
+		{"several users", []step{host("--slots", "6"), tests("conformance", "-world", "users", "-turn", "none", "-case", many)}},
+		{"a submit side with HTCondor 23.9", []step{host("--slots", "6", "--ap-condor", "23.9"), tests("conformance", "-turn", "none", "-case", many)}},
+		{"execution points with HTCondor 23.9", []step{
+			host("--slots", "6", "--condor", "23.9", "--ap-condor", "25.14"), tests("conformance", "-turn", "none", "-case", many)}},
+		{"HTCondor 23.9 on both sides", []step{host("--slots", "6", "--condor", "23.9"), tests("conformance", "-turn", "none", "-case", many)}},
 		network("execution points behind NAT", "nat"),
 		network("execution points with IPv6 only", "ipv6"),
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
