@@ -39,6 +39,9 @@ type Case struct {
 	// Versions are the pairs of versions (EP+AP) that the case is for, the first *
 	// of one stands for any text; empty for all.
 	Versions []string
+	// Pools are the kinds of pools that the case is for, as [Rule] has them; empty
+	// for all.
+	Pools []string
 	// Reference is the execution point that ours is compared with; empty for
 	// [harness.Stock].
 	Reference harness.Side
@@ -140,8 +143,8 @@ func Check(subjects []Subject) error {
 }
 
 // For reports whether the case is meant for such a pool.
-func (c Case) For(v harness.Versions) bool {
-	return len(c.Versions) == 0 || listed(c.Versions, v.String())
+func (c Case) For(k harness.Kind) bool {
+	return (len(c.Versions) == 0 || listed(c.Versions, k.Versions.String())) && (len(c.Pools) == 0 || ofKind(c.Pools, k))
 }
 
 // only limits the case to pools of these pairs of versions.

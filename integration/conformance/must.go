@@ -19,7 +19,7 @@ import (
 // differ on purpose, under each. Several endings mean that one of them must come.
 type Must struct {
 	Case        string
-	Versions    string // pair of versions (EP+AP), the first * stands for any text; empty for all that no other entry names
+	Pools       string // kind of pools, as [Rule] has it; empty for all that no other entry names
 	Stock, Ours []Ending
 }
 
@@ -38,6 +38,9 @@ var endingFiles embed.FS
 //	  ours:
 //	    submitted, executing, held 12/1
 //	  or:
+//	    submitted, held 12/1
+//
+//	case-with-a-difference with rootless
 //	    submitted, held 12/1
 func Musts() ([]Must, error) {
 	names, err := fs.Glob(endingFiles, "endings/*")
@@ -91,8 +94,13 @@ func parseMusts(text string) ([]Must, error) {
 		switch {
 		case strings.TrimSpace(line) == "":
 		case !strings.HasPrefix(line, " "):
-			name, versions, _ := strings.Cut(line, " with ")
-			all, to = append(all, Must{Case: name, Versions: versions}), nil
+			name, pools, limited := strings.Cut(line, " with ")
+			if limited {
+				if err := checkKinds([]string{pools}); err != nil {
+					return nil, fail(err.Error())
+				}
+			}
+			all, to = append(all, Must{Case: name, Pools: pools}), nil
 		case m == nil:
 			return nil, fail("no case is named before it")
 		case !strings.HasPrefix(line, lineIndent):
@@ -141,8 +149,8 @@ func WriteMusts(all []Must) string {
 			b.WriteString("\n")
 		}
 		b.WriteString(m.Case)
-		if m.Versions != "" {
-			b.WriteString(" with " + m.Versions)
+		if m.Pools != "" {
+			b.WriteString(" with " + m.Pools)
 		}
 		b.WriteString("\n")
 		write := func(whose string, endings []Ending) {
@@ -172,11 +180,11 @@ func equalEndings(a, b []Ending) bool {
 	return slices.EqualFunc(a, b, func(a, b Ending) bool { return slices.Equal(a, b) })
 }
 
-// mustOf is the entry for the case at such versions: the most particular one.
-func mustOf(all []Must, name string, v harness.Versions) (Must, bool) {
+// mustOf is the entry for the case in such a pool: the most particular one.
+func mustOf(all []Must, name string, k harness.Kind) (Must, bool) {
 	var found []Must
 	for _, m := range all {
-		if m.Case == name && (m.Versions == "" || matches(m.Versions, v.String())) {
+		if m.Case == name && (m.Pools == "" || ofKind([]string{m.Pools}, k)) {
 			found = append(found, m)
 		}
 	}
@@ -184,15 +192,15 @@ func mustOf(all []Must, name string, v harness.Versions) (Must, bool) {
 		return Must{}, false
 	}
 	return slices.MaxFunc(found, func(a, b Must) int {
-		return cmp.Compare(len(strings.ReplaceAll(a.Versions, "*", "")), len(strings.ReplaceAll(b.Versions, "*", "")))
+		return cmp.Compare(len(strings.ReplaceAll(a.Pools, "*", "")), len(strings.ReplaceAll(b.Pools, "*", "")))
 	}), true
 }
 
 // Unmet says what did not become of a case as it must.
-func Unmet(all []Must, name string, v harness.Versions, stock, ours Ending) error {
-	m, ok := mustOf(all, name, v)
+func Unmet(all []Must, name string, k harness.Kind, stock, ours Ending) error {
+	m, ok := mustOf(all, name, k)
 	if !ok {
-		return fmt.Errorf("endings/ does not say what must become of %s with %s: run it with -record and read what it writes", name, v)
+		return fmt.Errorf("endings/ does not say what must become of %s with %s: run it with -record and read what it writes", name, k)
 	}
 	var wrong *multierror.Error
 	for _, side := range []struct {
@@ -217,17 +225,20 @@ func Unmet(all []Must, name string, v harness.Versions, stock, ours Ending) erro
 }
 
 // Learn returns the entries with what became of a case. An entry that says so
-// already stays; else one for all versions is made, and one for these versions where
+// already stays; else one for all pools is made, and one for this kind of pool where
 // that says something else.
-func Learn(all []Must, name string, v harness.Versions, stock, ours Ending) []Must {
-	if Unmet(all, name, v, stock, ours) == nil {
+func Learn(all []Must, name string, k harness.Kind, stock, ours Ending) []Must {
+	if Unmet(all, name, k, stock, ours) == nil {
 		return all
 	}
 	learnt := Must{Case: name, Stock: []Ending{stock}, Ours: []Ending{ours}}
-	if _, ok := mustOf(all, name, v); ok && v != Newest {
-		learnt.Versions = v.String()
+	if _, ok := mustOf(all, name, k); ok && k != Newest {
+		learnt.Pools = k.String()
+		if k.Versions == Newest.Versions {
+			learnt.Pools = k.Special()
+		}
 	}
-	same := func(m Must) bool { return m.Case == name && m.Versions == learnt.Versions }
+	same := func(m Must) bool { return m.Case == name && m.Pools == learnt.Pools }
 	if i := slices.IndexFunc(all, same); i >= 0 {
 		all = slices.Clone(all)
 		all[i] = learnt
@@ -244,6 +255,3 @@ func Learn(all []Must, name string, v harness.Versions, stock, ours Ending) []Mu
 	}
 	return slices.Insert(slices.Clone(all), last+1, learnt)
 }
-
-// Newest are the versions whose endings are the general ones.
-var Newest = harness.Versions{EP: "25.14", AP: "25.14"}

@@ -50,6 +50,9 @@ const mustText = `plain
 plain with 23.9+*
     submitted, exit code 0
 
+plain with rootless
+    submitted, held 1/1
+
 few
   stock:
     submitted, exit code 0
@@ -67,10 +70,12 @@ either
 func TestFilesOfOutcomes(t *testing.T) {
 	plain := []Ending{{"submitted, executing, exit code 0", `back: out "hello\n"`}}
 	old := []Ending{{"submitted, exit code 0"}}
+	rootless := []Ending{{"submitted, held 1/1"}}
 	either := []Ending{{"submitted, aborted"}, {"submitted, executing, aborted"}}
 	want := []Must{
 		{Case: "plain", Stock: plain, Ours: plain},
-		{Case: "plain", Versions: "23.9+*", Stock: old, Ours: old},
+		{Case: "plain", Pools: "23.9+*", Stock: old, Ours: old},
+		{Case: "plain", Pools: "rootless", Stock: rootless, Ours: rootless},
 		{Case: "few", Stock: old, Ours: []Ending{{"submitted, held 12/1"}, {"submitted, executing, held 12/1"}}},
 		{Case: "either", Stock: either, Ours: either},
 	}
@@ -86,6 +91,7 @@ func TestFilesOfOutcomes(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"    submitted\n":                   "no case",
+		"plain with rotless\n    submitted": "no kind of pool",
 		"plain\n":                           "nothing is said",
 		"plain\n  theirs:\n    submitted\n": "want stock:",
 	} {
@@ -101,10 +107,12 @@ func TestUnmetAndLearnt(t *testing.T) {
 		t.Fatal(err)
 	}
 	exit, back, held := "submitted, executing, exit code 0", `back: out "hello\n"`, "submitted, held 12/1"
-	old := harness.Versions{EP: "23.9", AP: "25.14"}
+	old := harness.Kind{Versions: harness.Versions{EP: "23.9", AP: "25.14"}, Mode: harness.Shared}
+	rootless := Newest
+	rootless.Mode = harness.Rootless
 	for _, tc := range []struct {
 		name        string
-		v           harness.Versions
+		k           harness.Kind
 		stock, ours Ending
 		want        string
 	}{
@@ -112,21 +120,24 @@ func TestUnmetAndLearnt(t *testing.T) {
 		{"plain", Newest, Ending{exit}, Ending{exit}, "the stock side did not"}, // both alike, and wrong
 		{"plain", Newest, Ending{exit, back}, Ending{back}, "the ours side did not"},
 		{"plain", old, Ending{"submitted, exit code 0"}, Ending{"submitted, exit code 0"}, ""},
+		{"plain", rootless, Ending{"submitted, held 1/1"}, Ending{"submitted, held 1/1"}, ""},
+		{"plain", rootless, Ending{exit, back}, Ending{exit, back}, "the stock side did not"},
 		{"few", Newest, Ending{"submitted, exit code 0"}, Ending{held}, ""},
+		{"few", rootless, Ending{held}, Ending{held}, "the stock side did not"},
 		{"few", Newest, Ending{held}, Ending{held}, "the stock side did not"},
 		{"either", Newest, Ending{"submitted, aborted"}, Ending{"submitted, executing, aborted"}, ""},
 		{"new", Newest, Ending{exit}, Ending{exit}, "does not say"},
 	} {
-		err := Unmet(all, tc.name, tc.v, tc.stock, tc.ours)
+		err := Unmet(all, tc.name, tc.k, tc.stock, tc.ours)
 		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s with %s: %v, want %q", tc.name, tc.v, err, tc.want)
+			t.Errorf("%s with %s: %v, want %q", tc.name, tc.k, err, tc.want)
 		}
-		learnt := Learn(all, tc.name, tc.v, tc.stock, tc.ours)
-		if err := Unmet(learnt, tc.name, tc.v, tc.stock, tc.ours); err != nil {
-			t.Errorf("%s with %s, learnt: %v", tc.name, tc.v, err)
+		learnt := Learn(all, tc.name, tc.k, tc.stock, tc.ours)
+		if err := Unmet(learnt, tc.name, tc.k, tc.stock, tc.ours); err != nil {
+			t.Errorf("%s with %s, learnt: %v", tc.name, tc.k, err)
 		}
 		if again, err := parseMusts(WriteMusts(learnt)); err != nil || !cmp.Equal(again, learnt) {
-			t.Errorf("%s with %s, learnt, written and read: %v\n%s", tc.name, tc.v, err, cmp.Diff(learnt, again))
+			t.Errorf("%s with %s, learnt, written and read: %v\n%s", tc.name, tc.k, err, cmp.Diff(learnt, again))
 		}
 	}
 	// What older versions do is an entry of its own; what was said of others stays.
@@ -142,9 +153,10 @@ func TestEachCaseSaysWhatMustBecomeOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range Cases() {
-		for _, v := range []harness.Versions{Newest, {EP: "23.9", AP: "25.14"}, {EP: "25.14", AP: "23.9"}} {
-			if _, ok := mustOf(all, c.Name, v); !ok && c.For(v) {
-				t.Errorf("endings/ does not say what must become of %s with %s", c.Name, v)
+		for _, v := range []harness.Versions{Newest.Versions, {EP: "23.9", AP: "25.14"}, {EP: "25.14", AP: "23.9"}} {
+			k := harness.Kind{Versions: v, Mode: harness.Shared}
+			if _, ok := mustOf(all, c.Name, k); !ok && c.For(k) {
+				t.Errorf("endings/ does not say what must become of %s with %s", c.Name, k)
 			}
 		}
 	}

@@ -47,22 +47,22 @@ func noteTurn(path, where string, t turn.Turn, p Picked) error {
 
 // noteFound appends to the file, if there is one, each difference and how long steps
 // have waited, each as a line of JSON.
-func noteFound(path string, v harness.Versions, c Case, found []Difference, stock, ours map[string]Waited) error {
+func noteFound(path string, k harness.Kind, c Case, found []Difference, stock, ours map[string]Waited) error {
 	var text strings.Builder
 	lines := json.NewEncoder(&text)
 	for _, step := range slices.Sorted(maps.Keys(ours)) {
 		if err := lines.Encode(struct {
-			Versions, Case, Step string
-			About, Stock, Ours   time.Duration
-		}{v.String(), c.Name, step, ours[step].About, stock[step].Took, ours[step].Took}); err != nil {
+			Pool, Case, Step   string
+			About, Stock, Ours time.Duration
+		}{k.String(), c.Name, step, ours[step].About, stock[step].Took, ours[step].Took}); err != nil {
 			return err
 		}
 	}
 	for _, d := range found {
 		if err := lines.Encode(struct {
-			Versions string
+			Pool string
 			Difference
-		}{v.String(), d}); err != nil {
+		}{k.String(), d}); err != nil {
 			return err
 		}
 	}

@@ -42,8 +42,8 @@ func TestNoteTurnAndFound(t *testing.T) {
 	}
 	const want = "conformance, HTCondor 25.14+25.14, turn 3/7: 2 ran (a, b); 1 did not\n" +
 		"conformance, HTCondor 25.14+25.14, turn none: 0 ran; 1 did not\n" +
-		`{"Versions":"25.14+25.14","Case":"plain","Step":"step 1","About":0,"Stock":1,"Ours":2}` + "\n" +
-		`{"Versions":"25.14+25.14","Case":"plain","Proc":0,"In":"history","Name":"A","Stock":"1","Ours":"-"}` + "\n"
+		`{"Pool":"25.14+25.14","Case":"plain","Step":"step 1","About":0,"Stock":1,"Ours":2}` + "\n" +
+		`{"Pool":"25.14+25.14","Case":"plain","Proc":0,"In":"history","Name":"A","Stock":"1","Ours":"-"}` + "\n"
 	text, err := os.ReadFile(path)
 	if diff := cmp.Diff(want, string(text)); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

@@ -98,7 +98,7 @@ func left(b *strings.Builder, subjects []Subject) {
 	b.WriteString("\n")
 }
 
-// where names the cases of a rule, and the versions if it is not for all.
+// where names the cases of a rule, and the versions and kinds of pools if it is not for all.
 func (r Rule) where() string {
 	text := "all"
 	if len(r.Cases) > 0 {
@@ -109,6 +109,9 @@ func (r Rule) where() string {
 	}
 	if len(r.Versions) > 0 {
 		text += " with " + strings.Join(r.Versions, ", ")
+	}
+	if len(r.Pools) > 0 {
+		text += " in pools: " + strings.Join(r.Pools, ", ")
 	}
 	if r.Loose {
 		text += "; not each time"

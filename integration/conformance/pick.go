@@ -22,11 +22,11 @@ type Picked struct {
 // Pick chooses from the cases for such a pool: those whose name, or SUBJECT/NAME,
 // the pattern matches, whose reference the pool has, and of the cases on request those
 // whose turn it is. It returns an error if no case is left.
-func Pick(subjects []Subject, v harness.Versions, has func(harness.Side) bool, pattern *regexp.Regexp, t turn.Turn) (Picked, error) {
+func Pick(subjects []Subject, k harness.Kind, has func(harness.Side) bool, pattern *regexp.Regexp, t turn.Turn) (Picked, error) {
 	var p Picked
 	for _, s := range subjects {
 		for _, c := range s.Cases {
-			if !c.For(v) || !pattern.MatchString(c.Name) && !pattern.MatchString(s.Name+"/"+c.Name) {
+			if !c.For(k) || !pattern.MatchString(c.Name) && !pattern.MatchString(s.Name+"/"+c.Name) {
 				continue
 			}
 			if !has(c.reference()) {

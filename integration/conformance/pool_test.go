@@ -62,13 +62,13 @@ func TestConformance(t *testing.T) {
 	if *allFlag {
 		part = turn.All
 	}
-	picked, err := Pick(Subjects(), pool.Versions, pool.Has, pattern, part)
+	picked, err := Pick(Subjects(), pool.Kind(), pool.Has, pattern, part)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d cases, %d of them because it is turn %s; %d others only with -all: %s; %d others only with Docker or Apptainer in the pool",
 		len(picked.Cases), len(picked.InTurn), part, len(picked.Left), strings.Join(picked.Left, ", "), len(picked.Beside))
-	if err := noteTurn(os.Getenv(InTurn), pool.Versions.String(), part, picked); err != nil {
+	if err := noteTurn(os.Getenv(InTurn), pool.Kind().String(), part, picked); err != nil {
 		t.Fatal(err)
 	}
 	probe, err := pool.Probe(t.Context())
@@ -89,7 +89,7 @@ func TestConformance(t *testing.T) {
 	}
 	of := &court{pool: pool, world: world, probe: probe, musts: musts, reasons: map[string]int{}}
 	for _, r := range rules {
-		if r.For(pool.Versions) {
+		if r.For(pool.Kind()) {
 			of.rules = append(of.rules, r.With(pool.Versions))
 		}
 	}
@@ -214,7 +214,7 @@ func (of *court) judge(t *testing.T, c Case, rooms *share) {
 		}
 		first := wrong
 		if wrong = of.try(t, c); len(wrong) == 0 {
-			if err := noteFirst(os.Getenv(FirstFailures), of.pool.Versions.String(), c.Name, first); err != nil {
+			if err := noteFirst(os.Getenv(FirstFailures), of.pool.Kind().String(), c.Name, first); err != nil {
 				t.Error(err)
 			}
 		}
@@ -238,11 +238,11 @@ func (of *court) try(t *testing.T, c Case) (wrong []string) {
 	}
 	if *recordFlag {
 		of.learn(lesson{c.Name, stock.Ending(), ours.Ending()})
-	} else if err := Unmet(of.musts, c.Name, of.pool.Versions, stock.Ending(), ours.Ending()); err != nil {
+	} else if err := Unmet(of.musts, c.Name, of.pool.Kind(), stock.Ending(), ours.Ending()); err != nil {
 		wrong = append(wrong, err.Error())
 	}
 	found := Compare(c.Name, stock, ours, of.world.Grace)
-	if err := noteFound(*foundFlag, of.pool.Versions, c, found, stock.Waits, ours.Waits); err != nil {
+	if err := noteFound(*foundFlag, of.pool.Kind(), c, found, stock.Waits, ours.Waits); err != nil {
 		t.Error(err)
 	}
 	of.count(Tally(of.rules, found))
@@ -293,7 +293,7 @@ func (of *court) record() error {
 		for _, c := range s.Cases {
 			said := slices.DeleteFunc(slices.Clone(of.musts), func(m Must) bool { return m.Case != c.Name })
 			if i := slices.IndexFunc(of.learnt, func(l lesson) bool { return l.name == c.Name }); i >= 0 {
-				said = Learn(said, c.Name, of.pool.Versions, of.learnt[i].stock, of.learnt[i].ours)
+				said = Learn(said, c.Name, of.pool.Kind(), of.learnt[i].stock, of.learnt[i].ours)
 			}
 			musts = append(musts, said...)
 		}

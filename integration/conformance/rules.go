@@ -37,6 +37,7 @@ type Rule struct {
 	Cases    []string `json:"cases,omitempty"`    // names of the cases that show it, the first * of one stands for any text; empty for all
 	Except   []string `json:"except,omitempty"`   // names of those that do not, though the list above has them
 	Versions []string `json:"versions,omitempty"` // pairs of versions (EP+AP) under which it shows, the first * of one stands for any text; empty for all
+	Pools    []string `json:"pools,omitempty"`    // kinds of pools in which it shows, such as "rootless" or "unshared partitionable"; empty for all
 	Loose    bool     `json:"loose,omitempty"`    // does not show in each of the cases
 	Reason   string   `json:"reason"`             // the name of one of [Reasons]
 	file     string
@@ -115,6 +116,9 @@ func (r Rule) check(cases []Case) error {
 			return fmt.Errorf("there is no place %q; there are %s", in, strings.Join(everywhere, ", "))
 		}
 	}
+	if err := checkKinds(r.Pools); err != nil {
+		return err
+	}
 	for _, pattern := range slices.Concat(r.Cases, r.Except) {
 		if !slices.ContainsFunc(cases, func(c Case) bool { return matches(pattern, c.Name) }) {
 			return fmt.Errorf("there is no case %q", pattern)
@@ -162,8 +166,8 @@ func (r Rule) With(v harness.Versions) Rule {
 }
 
 // For reports whether the rule applies to such a pool.
-func (r Rule) For(v harness.Versions) bool {
-	return len(r.Versions) == 0 || listed(r.Versions, v.String())
+func (r Rule) For(k harness.Kind) bool {
+	return (len(r.Versions) == 0 || listed(r.Versions, k.Versions.String())) && (len(r.Pools) == 0 || ofKind(r.Pools, k))
 }
 
 // Judge sorts the differences of one case by the rules: unlisted are those that

@@ -69,6 +69,8 @@ type Pool struct {
 	Mode         Mode // of our execution point
 	Versions     Versions
 	Slots        int // of each execution point, and payload containers of ours
+	// Partitionable says that each execution point has one slot, from which its startd cuts the others.
+	Partitionable bool
 	// Crun says that crun makes the containers, and not runc.
 	Crun bool
 	// OwnUsers says that the execution points have user namespaces, and networks of their own.
@@ -155,6 +157,7 @@ func (p *Pool) learn(ctx context.Context) error {
 		Mode             Mode
 		Condor, APCondor string
 		Slots            int
+		Partitionable    bool
 		OCIRuntime       string
 		UserNamespaces   bool
 		Network          string
@@ -163,7 +166,7 @@ func (p *Pool) learn(ctx context.Context) error {
 		return fmt.Errorf("reading the pool's settings: %w", err)
 	}
 	p.Mode, p.Slots, p.Crun = settings.Mode, settings.Slots, settings.OCIRuntime == "crun"
-	p.OwnUsers = settings.UserNamespaces
+	p.Partitionable, p.OwnUsers = settings.Partitionable, settings.UserNamespaces
 	p.Network = cmp.Or(settings.Network, HostNetwork)
 	p.Versions = Versions{EP: settings.Condor, AP: cmp.Or(settings.APCondor, settings.Condor)}
 	images, err := p.run(ctx, nil, "images")

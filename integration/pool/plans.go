@@ -69,17 +69,23 @@ POD_STARTER_MAX_REST = 0
 // to run out of containers first.
 const cpusPerPayload = 4
 
-// cutSlots is the configuration of one slot from which the others are cut.
-func (p *pool) cutSlots() string {
+// cutSlots is the configuration of one slot with so many CPUs, from which the others are cut.
+func (p *pool) cutSlots(cpus int) string {
 	if !p.settings.Partitionable {
 		return ""
 	}
-	return fmt.Sprintf(`NUM_CPUS = %d
+	var b strings.Builder
+	fmt.Fprintf(&b, `NUM_CPUS = %d
 NUM_SLOTS = 1
 NUM_SLOTS_TYPE_1 = 1
 SLOT_TYPE_1 = 100%%
 SLOT_TYPE_1_PARTITIONABLE = True
-`, cpusPerPayload*p.settings.Slots)
+`, cpus)
+	// The startd may number a slot while an earlier one is on its way out.
+	for i := range maxSlots {
+		fmt.Fprintf(&b, "SLOT1_%[1]d_USER = slot%[1]d\n", i+1)
+	}
+	return b.String()
 }
 
 func (p *pool) poolPlan() plan {
@@ -142,7 +148,7 @@ func (p *pool) payloads() []string {
 func (p *pool) glideinPlan(node int) plan {
 	return plan{
 		pod: podOn(node, glideinPod), source: glideins[p.settings.Mode], node: node,
-		config: p.ownNetwork(node, podOn(node, glideinPod)) + p.executionPoint() + p.cutSlots() + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n",
+		config: p.ownNetwork(node, podOn(node, glideinPod)) + p.executionPoint() + p.cutSlots(cpusPerPayload*p.settings.Slots) + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n",
 		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"], payloadName: p.images["debian"]},
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")
@@ -229,11 +235,12 @@ func renamed(container map[string]any, from, to string) map[string]any {
 // stockStarter is the configuration of a startd that runs HTCondor's own starter.
 const stockStarter = "STARTER = $(SBIN)/condor_starter\n"
 
-// stockPlan is the glidein without payload containers, whose startd runs the stock starter.
+// stockPlan is the glidein without payload containers, whose startd runs the stock starter. A partitionable slot there has
+// a CPU for each payload container of ours, so both run as many jobs at once if each requests one.
 func (p *pool) stockPlan(node int) plan {
 	return plan{
 		pod: podOn(node, stockPod), source: "glidein", node: node, configMap: "stock-config",
-		config: p.ownNetwork(node, podOn(node, stockPod)) + p.executionPoint() + stockStarter,
+		config: p.ownNetwork(node, podOn(node, stockPod)) + p.executionPoint() + p.cutSlots(p.settings.Slots) + stockStarter,
 		images: map[string]string{"prepare": p.images["condor"], pilotContainer: p.images["condor"]},
 		keep:   func(kind string) bool { return kind == "ServiceAccount" },
 		edit: func(pod map[string]any) {

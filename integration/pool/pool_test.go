@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -118,6 +119,37 @@ func TestStockPlan(t *testing.T) {
 
 // TestSecondNode: an execution point of another node is bound to it, reaches the first one by its address, and shares no
 // name with the first one's.
+// TestPartitionableSlots: each startd has one slot, from which it cuts as many as there are payload containers. The stock
+// starter runs the jobs in these as the users of fixed slots, of which the startd may number some beyond those at once.
+func TestPartitionableSlots(t *testing.T) {
+	p := testPool(2)
+	p.settings.Partitionable = true
+	for _, tc := range []struct {
+		config string
+		cpus   int
+	}{{p.glideinPlan(0).config, 8}, {p.stockPlan(0).config, 2}} {
+		lines := strings.Split(tc.config, "\n")
+		last := func(knob string) string {
+			value := ""
+			for _, line := range lines {
+				if name, text, ok := strings.Cut(line, " = "); ok && name == knob {
+					value = text
+				}
+			}
+			return value
+		}
+		got := map[string]string{}
+		for _, knob := range []string{"NUM_CPUS", "NUM_SLOTS", "SLOT_TYPE_1", "SLOT_TYPE_1_PARTITIONABLE", "SLOT1_1_USER", "SLOT1_8_USER"} {
+			got[knob] = last(knob)
+		}
+		want := map[string]string{"NUM_CPUS": strconv.Itoa(tc.cpus), "NUM_SLOTS": "1", "SLOT_TYPE_1": "100%", "SLOT_TYPE_1_PARTITIONABLE": "True",
+			"SLOT1_1_USER": "slot1", "SLOT1_8_USER": "slot8"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d CPUs:\n%s", tc.cpus, diff)
+		}
+	}
+}
+
 func TestSecondNode(t *testing.T) {
 	p := testPool(1)
 	p.settings.Address, p.settings.Nodes = "198.18.0.2", 2
