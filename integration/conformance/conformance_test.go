@@ -192,7 +192,7 @@ Iwd = "/home/bob/jobs/case-plain-stock-1-2"
 User = "bob@pool.invalid"
 Cmd = "/bin/bobbin"
 LastRemoteHost = "slot1_1@ep.example.org"
-Reason = "Error from slot1_1@ep.example.org: cannot open /var/lib/condor/execute/dir_649/scratch/x at <127.0.0.1:9618?addrs=127.0.0.1-9618&sock=a>"
+Reason = "Error from slot1_1@ep.example.org: cannot open /var/lib/condor/execute/dir_649/scratch/x and /var/lib/podstarter/scratch/jobs/dir_649/scratch/y at <127.0.0.1:9618?addrs=127.0.0.1-9618&sock=a>"
 RecentBlockReadKbytes = 0
 Requirements = ((TARGET.HasPodStarter =!= true)) && (TARGET.Arch == "X86_64")
 `)
@@ -207,7 +207,7 @@ Requirements = ((TARGET.HasPodStarter =!= true)) && (TARGET.Arch == "X86_64")
 		"user":                  `"<user>@pool.invalid"`,
 		"cmd":                   `"/bin/bobbin"`,
 		"lastremotehost":        "<string>",
-		"reason":                `"Error from <slot>: cannot open /var/lib/condor/execute/dir_<pid>/scratch/x at <address>"`,
+		"reason":                `"Error from <slot>: cannot open /var/lib/condor/execute/dir_<pid>/scratch/x and /var/lib/condor/execute/jobs/dir_<pid>/scratch/y at <address>"`,
 		"recentblockreadkbytes": "<integer>",
 		"requirements":          `(<side>) && (TARGET.Arch == "X86_64")`,
 	}
@@ -235,6 +235,7 @@ func TestNormalisedEvents(t *testing.T) {
 	Partitionable Resources :    Usage  Request Allocated
 	   Cpus                 :     0.01        1         1
 	   Disk (KB)            :       24        1     10240
+	   Payloads             :                 1         1
 ...
 `)
 	if err != nil {
@@ -253,6 +254,7 @@ func TestNormalisedEvents(t *testing.T) {
 		"005   Partitionable Resources : Usage Request Allocated",
 		"005   Cpus : <fleeting>",
 		"005   Disk (KB)            : <n> <n> <n>",
+		"005   Payloads : 1 1",
 	}
 	if diff := cmp.Diff(want, Events(events, job)); diff != "" {
 		t.Error(diff)

@@ -39,7 +39,10 @@
 //     reason; a new reason goes into reasons_table.go, with what a user notices,
 //     why it is so and what to do. What comes or not by the clock under the stock
 //     starter too goes into Fleeting. A listed difference that does not show in
-//     each case that it names fails.
+//     each case that it names fails. A difference that shows only in some kind of pool
+//     has a rule with "pools" (and "versions"): words of which all must fit, shared, unshared
+//     or rootless, static or partitionable, as "rootless" or "unshared partitionable". So
+//     may an entry of endings/, after the case's name: "held with rootless".
 //  6. go -C integration test ./conformance -run TestDifferencesPage -update
 //
 // A run has those cases on request whose turn it is: a part that changes by the hour,

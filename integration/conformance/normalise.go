@@ -47,6 +47,9 @@ var (
 	hostPattern    = regexp.MustCompile(`\b(?:\d{1,3}(?:-\d{1,3}){3}|fd00-[0-9a-f-]+)(?:\.pool\.invalid\b|\b)`)
 	stampPattern   = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?`)
 	scratchPattern = regexp.MustCompile(`/dir_\d+`)
+	// volumePattern is where the manifest of a pilot without root has sandboxes, in place
+	// of EXECUTE (POD_STARTER_SCRATCH_DIR in deploy/glidein-rootless).
+	volumePattern  = regexp.MustCompile(`/var/lib/podstarter/scratch(/jobs/dir_\d+)`)
 	spoolPattern   = regexp.MustCompile(`(/spool/condor/)\d+/\d+/cluster\d+\.proc\d+\.subproc\d+`)
 	clusterPattern = regexp.MustCompile(`cluster \d+`)
 	tookPattern    = regexp.MustCompile(`\bDurationInSeconds = [0-9]+`)
@@ -87,6 +90,7 @@ func words(text string, job harness.Job) string {
 		{hostPattern, "<host>"},
 		{ipPattern, "$1 <ip>"},
 		{stampPattern, "<time>"},
+		{volumePattern, "/var/lib/condor/execute$1"},
 		{scratchPattern, "/dir_<pid>"},
 		{usagePattern, "<duration>"},
 		{endPattern, "When = <time>"},
@@ -191,7 +195,7 @@ func Events(events []harness.Event, job harness.Job) []string {
 func numbers(text string) string { return numberPattern.ReplaceAllString(text, "<n>") }
 
 var (
-	resourcePattern    = regexp.MustCompile(`^\s*(Cpus|Disk \(KB\)|Memory \(MB\)|Gpus|GPUs|TimeExecute \(s\)|TimeSlotBusy \(s\))\s*:`)
+	resourcePattern    = regexp.MustCompile(`^\s*(Cpus|Disk \(KB\)|Memory \(MB\)|Gpus|GPUs|Payloads|TimeExecute \(s\)|TimeSlotBusy \(s\))\s*:`)
 	provisionedPattern = regexp.MustCompile(`^Disk = \d+$`)
 )
 
@@ -208,6 +212,8 @@ func resources(line string) string {
 		return line
 	case strings.HasPrefix(strings.TrimSpace(m), "Cpus"):
 		return "Cpus : <fleeting>"
+	case strings.HasPrefix(strings.TrimSpace(m), "Payloads"):
+		return strings.Join(strings.Fields(line), " ") // not measured
 	}
 	return strings.TrimSpace(m) + " " + strings.Join(strings.Fields(numbers(line[len(m):])), " ")
 }

@@ -111,7 +111,7 @@ func (r Rule) where() string {
 		text += " with " + strings.Join(r.Versions, ", ")
 	}
 	if len(r.Pools) > 0 {
-		text += " in pools: " + strings.Join(r.Pools, ", ")
+		text += " in pools that are " + strings.Join(r.Pools, " or ")
 	}
 	if r.Loose {
 		text += "; not each time"

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Side is an execution point of the pool: one of those that the pool program makes, or
@@ -320,6 +322,21 @@ func (p *Pool) EP(ctx context.Context, side Side, argv ...string) (string, error
 // EPInput is EP with a standard input.
 func (p *Pool) EPInput(ctx context.Context, side Side, stdin io.Reader, argv ...string) (string, error) {
 	return p.run(ctx, stdin, append(side.verb(), argv...)...)
+}
+
+// Reconfigure has the daemons of an execution point read their configuration again. They
+// do so soon afterwards.
+func (p *Pool) Reconfigure(ctx context.Context, side Side) error {
+	if side.IsStock() || p.Mode != Rootless {
+		_, err := p.EP(ctx, side, "condor_reconfig")
+		return err
+	}
+	// A pilot without root takes no orders from root, which is another user there.
+	master, err := One("condor_master", func(q Process) bool { return q.Comm == "condor_master" && p.Inside(side)(q) })
+	if err != nil {
+		return err
+	}
+	return Kill(master, unix.SIGHUP)
 }
 
 // Suite runs a command where programs for the pilot image are built.

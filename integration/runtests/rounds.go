@@ -9,6 +9,12 @@ import (
 	"podstarter/integration/turn"
 )
 
+// The cases of a round in another kind of pool. integration/README.md has the commands for all cases.
+const (
+	ofModes = "basic/|leftovers/|steering/|moments/|reporting/|hooks/|chirp/|credentials/|environment/"
+	ofSlots = "basic/|submit/|policy/|steering/|moments/|guidance/|reporting/|shadow/|tools/"
+)
+
 // A round is what takes too long for each run: one of them runs, in turn.
 type round struct {
 	name  string
@@ -47,6 +53,17 @@ func roundsOf(pool string) []round {
 		{"HTCondor 23.9 on both sides", []step{host("--slots", "6", "--condor", "23.9"), tests("conformance", "-turn", "none", "-case", many)}},
 		network("execution points behind NAT", "nat"),
 		network("execution points with IPv6 only", "ipv6"),
+		// What looks at processes, users, files and programs of the site, on which the modes differ.
+		{"cases in unshared mode", []step{
+			host("--mode", "unshared"), tests("conformance", "-turn", "none", "-case", ofModes+"|tools/|shadow/|plugins/"),
+		}},
+		{"cases in rootless mode", []step{
+			// A pilot without root has one payload container.
+			host("--mode", "rootless", "--slots", "1"), tests("conformance", "-turn", "none", "-case", ofModes),
+		}},
+		{"cases with partitionable slots", []step{
+			host("--partitionable", "--slots", "6"), tests("conformance", "-turn", "none", "-case", ofSlots),
+		}},
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
 		mode("unshared"),
 		mode("rootless"),
