@@ -122,9 +122,9 @@ func token(service, content string) Step {
 func tickets(content string) Step {
 	return Do("the tickets are "+content, func(ctx context.Context, r *Run) error {
 		const script = `mkdir -p "$0" && chmod 755 "$0" && umask 077 && cat >"$0/new" &&
-for u in nobody $(for i in $(seq "$(condor_config_val NUM_SLOTS)"); do condor_config_val "SLOT${i}_USER"; done); do
+for u in nobody $(condor_config_val -dump _USER | sed -n 's/^SLOT[0-9_]*_USER = //p' | sort -u); do
 	cp "$0/new" "$0/$u.new" && mv "$0/$u.new" "$0/$u.cc" || exit; done`
-		_, err := r.Pool.EPInput(ctx, r.Side, strings.NewReader(content+"\n"), "sh", "-c", script, ticketDir)
+		_, err := r.Pool.PilotInput(ctx, r.Side, strings.NewReader(content+"\n"), "sh", "-c", script, ticketDir)
 		return err
 	})
 }

@@ -80,7 +80,7 @@ nice
 
 // wrapped has a job that was submitted on hold run under a USER_JOB_WRAPPER.
 func wrapped(steps ...Step) []Step {
-	const file = lastConfigDir + `f=$d/99-wrapper.conf; `
+	const file = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/99-wrapper.conf; `
 	begin := []Step{
 		Quietly(EP("sh", "-c", file+`echo 'USER_JOB_WRAPPER = `+programs+`/wrapper' >"$f"`)),
 		Quietly(Tool("condor_release")),

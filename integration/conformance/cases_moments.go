@@ -196,8 +196,8 @@ func removedForcibly() Case {
 
 // gpus is a job on an execution point whose slots are said to have two GPUs.
 func gpus() Case {
-	const file = lastConfigDir + `f=$d/99-gpus.conf; host=$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME); `
-	const until = `until [ "$(condor_status -direct $host -af AssignedGPUs | sort -u)" = `
+	const file = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/99-gpus.conf; host=$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME); `
+	const until = `condor_reconfig -startd; until [ "$(condor_status -direct $host -af AssignedGPUs | sort -u)" = `
 	return Case{Name: "gpus", Shows: "variables that name the GPUs, and what the sandbox says about them", Alone: true,
 		Files: []harness.File{Script("job.sh", `env | grep -i -e gpu -e cuda -e nvidia | sort
 grep -c '^AssignedGPUs = ' .machine.ad
@@ -213,13 +213,8 @@ GPUs_GPU_89abcdef = [ Id = "GPU-89abcdef"; DeviceUuid = "89abcdef-0000-0000-0000
 AvailableGPUs = { GPUs_GPU_01234567, GPUs_GPU_89abcdef }
 STARTD_ATTRS = $(STARTD_ATTRS) AssignedGPUs MachineResources GPUs GPUs_GPU_01234567 GPUs_GPU_89abcdef AvailableGPUs
 END
-`)), reconfigured(), Quietly(EP("sh", "-c", file+until+`GPU-01234567,GPU-89abcdef ]; do sleep 0.2; done`)),
+`+until+`GPU-01234567,GPU-89abcdef ]; do sleep 0.2; done`)),
 			Tool("condor_release"), Ends(),
-			Quietly(EP("sh", "-c", file+`rm "$f"`)), reconfigured(), Quietly(EP("sh", "-c", file+until+`undefined ]; do sleep 0.2; done`)),
+			Quietly(EP("sh", "-c", file+`rm "$f"; `+until+`undefined ]; do sleep 0.2; done`)),
 		}}
-}
-
-// reconfigured has the startd read its configuration again.
-func reconfigured() Step {
-	return Do("reconfiguration", func(ctx context.Context, r *Run) error { return r.Pool.Reconfigure(ctx, r.Side) })
 }

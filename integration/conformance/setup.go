@@ -31,17 +31,20 @@ KILLING_TIMEOUT = 10
 // there has read.
 type place struct {
 	name   string
-	input  func(ctx context.Context, stdin string, argv ...string) (string, error)
-	daemon string // option of condor_config_val
-	// reconfigure has the daemons read their configuration.
-	reconfigure func(ctx context.Context) error
+	input  func(ctx context.Context, stdin string, argv ...string) (string, error) // as root
+	daemon string                                                                  // option of condor_config_val
+	// command is input as who may change the configuration.
+	command func(ctx context.Context, stdin string, argv ...string) (string, error)
 }
 
 func places(pool *harness.Pool) []place {
 	ep := func(side harness.Side) place {
-		return place{string(side), func(ctx context.Context, stdin string, argv ...string) (string, error) {
+		root := func(ctx context.Context, stdin string, argv ...string) (string, error) {
 			return pool.EPInput(ctx, side, strings.NewReader(stdin), argv...)
-		}, "-startd", func(ctx context.Context) error { return pool.Reconfigure(ctx, side) }}
+		}
+		return place{string(side), root, "-startd", func(ctx context.Context, stdin string, argv ...string) (string, error) {
+			return pool.PilotInput(ctx, side, strings.NewReader(stdin), argv...)
+		}}
 	}
 	var all []place
 	for _, side := range []harness.Side{harness.Stock, harness.StockDocker, harness.StockApptainer, harness.Ours} {
@@ -52,10 +55,7 @@ func places(pool *harness.Pool) []place {
 	submit := func(ctx context.Context, stdin string, argv ...string) (string, error) {
 		return pool.APRoot(ctx, strings.NewReader(stdin), argv...)
 	}
-	return append(all, place{"submit", submit, "-schedd", func(ctx context.Context) error {
-		_, err := submit(ctx, "", "condor_reconfig")
-		return err
-	}})
+	return append(all, place{"submit", submit, "-schedd", submit})
 }
 
 // Install puts the setups of all subjects into force, in both execution points and
@@ -103,9 +103,9 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject, world 
 	}
 	return func(ctx context.Context) error {
 		for _, p := range all {
-			_, err := p.input(ctx, "", "sh", "-c", configFile+` && rm -rf "$f" "$0"`, programs)
+			_, err := p.command(ctx, "", "sh", "-c", configFile+` && rm -rf "$f" && condor_reconfig`)
 			if err == nil {
-				err = p.reconfigure(ctx)
+				_, err = p.input(ctx, "", "rm", "-rf", programs)
 			}
 			if err != nil {
 				return fmt.Errorf("removing the setup of the %s side: %w", p.name, err)
@@ -115,13 +115,9 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject, world 
 	}, nil
 }
 
-// configFile sets the shell's variable f to the path of the file.
-const configFile = lastConfigDir + `f=$d/98-conformance.conf`
-
-// lastConfigDir sets the shell's variable d to the directory of configuration that is
-// read last, of those to which root may write. A pilot without root keeps the very last
-// to itself, and no file there sets what setups set.
-const lastConfigDir = `for i in $(condor_config_val LOCAL_CONFIG_DIR | tr , ' '); do [ ! -w "$i" ] || d=$i; done; `
+// configFile sets the shell's variable f to the path of the file: in the directory
+// that is read last, after the files of the pool's own setup.
+const configFile = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/98-conformance.conf`
 
 func (p place) install(ctx context.Context, lines string, files []harness.File, open []string) error {
 	for _, dir := range open {
@@ -147,10 +143,7 @@ func (p place) install(ctx context.Context, lines string, files []harness.File, 
 	sum := sha256.Sum256([]byte(lines))
 	want := hex.EncodeToString(sum[:8])
 	lines += stamp + " = " + want + "\n"
-	if _, err := p.input(ctx, lines, "sh", "-c", configFile+` && cat >"$f"`); err != nil {
-		return err
-	}
-	if err := p.reconfigure(ctx); err != nil {
+	if _, err := p.command(ctx, lines, "sh", "-c", configFile+` && cat >"$f" && condor_reconfig`); err != nil {
 		return err
 	}
 	const turn = 200 * time.Millisecond

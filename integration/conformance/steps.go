@@ -168,13 +168,13 @@ func Shell(script string) Step {
 	})
 }
 
-// EP runs a command as root in the pilot of the execution point and compares output
-// and exit code. Besides the words of [Tool], <scratch> stands for the job's
+// EP runs a command in the pilot of the execution point, as root if the pilot has root,
+// and compares output and exit code. Besides the words of [Tool], <scratch> stands for the job's
 // sandbox and <slot> for its slot.
 func EP(argv ...string) Step {
 	return Do("in the EP: "+strings.Join(argv, " "), func(ctx context.Context, r *Run) error {
 		args, _ := r.arguments(argv)
-		result, err := r.Pool.TryEP(ctx, r.Side, args...)
+		result, err := r.Pool.TryPilot(ctx, r.Side, args...)
 		r.told("in the EP: "+strings.Join(argv, " "), result)
 		return err
 	})

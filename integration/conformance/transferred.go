@@ -19,7 +19,7 @@ var transferHistory = Note("the history of transfers", func(ctx context.Context,
 	if err != nil {
 		return "", err
 	}
-	result, err := r.Pool.TryEP(ctx, r.Side, "sh", "-c", transferHistoryScript, strconv.Itoa(r.Job().Cluster), strconv.FormatInt(submitted.ModTime().Unix(), 10))
+	result, err := r.Pool.TryPilot(ctx, r.Side, "sh", "-c", transferHistoryScript, strconv.Itoa(r.Job().Cluster), strconv.FormatInt(submitted.ModTime().Unix(), 10))
 	if err != nil {
 		return "", err
 	}
@@ -28,8 +28,11 @@ var transferHistory = Note("the history of transfers", func(ctx context.Context,
 
 // transferHistoryScript prints the records of a cluster's jobs, those of a file that
 // was set aside first. The log outlives the access point, which then counts from 1 again:
-// what comes before the first file since the job was submitted is of others.
-const transferHistoryScript = `log=$(condor_config_val FILE_TRANSFER_STATS_LOG) && stat -c '%n %A %U %G' "$log" || exit
+// what comes before the first file since the job was submitted is of others. The owner of
+// HTCondor's other logs is "condor", whoever that is in the execution point.
+const transferHistoryScript = `log=$(condor_config_val FILE_TRANSFER_STATS_LOG) && owner=$(stat -c '%U %G' "$log") && mode=$(stat -c '%n %A' "$log") || exit
+[ "$owner" != "$(stat -c '%U %G' "$(condor_config_val LOG)/StartLog")" ] || owner='condor condor'
+echo "$mode $owner"
 awk -v mine="JobClusterId = $0" -v since="$1" '
 	function end() {
 		if (cedar && began >= since) ours = 1

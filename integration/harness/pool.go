@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Side is an execution point of the pool: one of those that the pool program makes, or
@@ -324,19 +322,19 @@ func (p *Pool) EPInput(ctx context.Context, side Side, stdin io.Reader, argv ...
 	return p.run(ctx, stdin, append(side.verb(), argv...)...)
 }
 
-// Reconfigure has the daemons of an execution point read their configuration again. They
-// do so soon afterwards.
-func (p *Pool) Reconfigure(ctx context.Context, side Side) error {
+// PilotInput is EPInput for commands that a pilot without root must do itself: root has no
+// rights over another user's processes and files there. In other modes it is the same.
+func (p *Pool) PilotInput(ctx context.Context, side Side, stdin io.Reader, argv ...string) (string, error) {
+	return p.run(ctx, stdin, append(p.pilotVerb(side), argv...)...)
+}
+
+// pilotVerb is the pool program's verb that runs a command as who may do what the daemons may.
+func (p *Pool) pilotVerb(side Side) []string {
 	if side.IsStock() || p.Mode != Rootless {
-		_, err := p.EP(ctx, side, "condor_reconfig")
-		return err
+		return side.verb()
 	}
-	// A pilot without root takes no orders from root, which is another user there.
-	master, err := One("condor_master", func(q Process) bool { return q.Comm == "condor_master" && p.Inside(side)(q) })
-	if err != nil {
-		return err
-	}
-	return Kill(master, unix.SIGHUP)
+	// By its name the daemons know it as an ordinary user, by the pool's key as one of theirs.
+	return append(side.verb(), "--pilot", "env", "_CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS=IDTOKENS")
 }
 
 // Suite runs a command where programs for the pilot image are built.

@@ -29,6 +29,11 @@ func (p *Pool) TryEP(ctx context.Context, side Side, argv ...string) (Result, er
 	return p.try(ctx, nil, append(side.verb(), argv...)...)
 }
 
+// TryPilot is TryEP as [Pool.PilotInput] runs commands.
+func (p *Pool) TryPilot(ctx context.Context, side Side, argv ...string) (Result, error) {
+	return p.try(ctx, nil, append(p.pilotVerb(side), argv...)...)
+}
+
 // APRoot runs a command as root on the submit side and returns its standard
 // output.
 func (p *Pool) APRoot(ctx context.Context, stdin io.Reader, argv ...string) (string, error) {

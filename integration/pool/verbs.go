@@ -39,6 +39,7 @@ const (
 // A target is the container that a verb is about, and the command for it.
 type target struct {
 	pod, container, user string
+	own                  bool
 	args                 []string
 }
 
@@ -49,6 +50,7 @@ func parseTarget(verb string, args []string) (target, error) {
 	user := flags.String("user", submitUser, "as another user that a test has made")
 	stock := flags.Bool("stock", false, "in the execution point with the stock starter")
 	other := flags.String("pod", "", "in another pod than glidein, made like it")
+	pilot := flags.Bool("pilot", false, "as the user that the pilot container runs as instead of as root")
 	container := flags.String("container", payloadName, "the payload container")
 	if err := flags.Parse(args); err != nil || flags.NArg() == 0 {
 		return target{}, errUsage
@@ -64,6 +66,7 @@ func parseTarget(verb string, args []string) (target, error) {
 		if *stock {
 			t.pod = stockPod
 		}
+		t.own = *pilot
 	case "payload":
 		t.container = *container
 	}
@@ -83,7 +86,7 @@ func enterVerb(dir statedir.Dir, verb string, args []string) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	return c.Run(enter.Command{Args: t.args, User: t.user})
+	return c.Run(enter.Command{Args: t.args, User: t.user, Own: t.own})
 }
 
 func containerdState(dir statedir.Dir) string { return dir.Run("containerd") }

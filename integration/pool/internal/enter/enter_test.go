@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +27,19 @@ func TestFindUser(t *testing.T) {
 }
 
 // bundle makes what containerd leaves for a container of a pod.
+func TestParseCredential(t *testing.T) {
+	got, err := parseCredential("Name:\tcondor_master\nUid:\t1000\t1001\t1001\t1001\nGid:\t1002\t1002\t1002\t1002\nGroups:\t1000 10000 \n")
+	want := &syscall.Credential{Uid: 1000, Gid: 1002, Groups: []uint32{1000, 10000}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	for _, status := range []string{"", "Uid:\t1\n", "Uid:\tx\nGid:\t1\n"} {
+		if _, err := parseCredential(status); err == nil {
+			t.Errorf("%q: want an error", status)
+		}
+	}
+}
+
 func bundle(t *testing.T, root, id, kind, pod, name string, pid int, age time.Duration) {
 	t.Helper()
 	dir := filepath.Join(root, "io.containerd.runtime.v2.task", "k8s.io", id)

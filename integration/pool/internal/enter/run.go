@@ -20,6 +20,8 @@ type Command struct {
 	// User is a name of the container's /etc/passwd whose environment and home directory the command gets; "" means root
 	// with the container's own environment, in /.
 	User string
+	// Own says that the command runs as the user and with the groups of the container's first process, and not as root.
+	Own bool
 }
 
 // Run runs the command with this process's standard streams and returns its exit code; 128 plus the signal's number if a
@@ -36,16 +38,22 @@ func (c Container) Run(cmd Command) (int, error) {
 	switch own, err := c.ownUsers(); {
 	case err != nil:
 		return 0, fmt.Errorf("entering the container %s of %s: %w", c.Name, c.Pod, err)
-	case own && cmd.User != "":
+	case own && (cmd.User != "" || cmd.Own):
 		return 0, fmt.Errorf("entering the container %s of %s: it has a user namespace, so only root can", c.Name, c.Pod)
 	case own:
 		return c.runMapped(cmd, self)
+	}
+	attr := &syscall.SysProcAttr{}
+	if cmd.Own {
+		if attr.Credential, err = c.credential(); err != nil {
+			return 0, fmt.Errorf("asking whose the container %s of %s is: %w", c.Name, c.Pod, err)
+		}
 	}
 	runtime.LockOSThread()
 	if err := c.join(); err != nil {
 		return 0, fmt.Errorf("entering the container %s of %s: %w", c.Name, c.Pod, err)
 	}
-	return run(cmd, c.Env, self)
+	return run(cmd, attr, c.Env, self)
 }
 
 // ownUsers says whether the container has another user namespace than this process.
@@ -123,6 +131,36 @@ func limitBounding(set uint64) error {
 	return nil
 }
 
+// credential is the real user and group, and the other groups, of the container's first process.
+func (c Container) credential() (*syscall.Credential, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.PID))
+	if err != nil {
+		return nil, err
+	}
+	return parseCredential(string(text))
+}
+
+func parseCredential(status string) (*syscall.Credential, error) {
+	ids := map[string][]uint32{}
+	for line := range strings.Lines(status) {
+		name, values, _ := strings.Cut(line, ":")
+		if name != "Uid" && name != "Gid" && name != "Groups" {
+			continue
+		}
+		for _, value := range strings.Fields(values) {
+			id, err := strconv.ParseUint(value, 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("reading %q: %w", line, err)
+			}
+			ids[name] = append(ids[name], uint32(id))
+		}
+	}
+	if len(ids["Uid"]) == 0 || len(ids["Gid"]) == 0 {
+		return nil, errors.New("no user or group in its status")
+	}
+	return &syscall.Credential{Uid: ids["Uid"][0], Gid: ids["Gid"][0], Groups: ids["Groups"]}, nil
+}
+
 // boundingSet is the capability bounding set of a process (capabilities(7)).
 func boundingSet(pid int) (uint64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -165,8 +203,7 @@ func findUser(passwd, name string) (user, error) {
 // path is the PATH of ordinary users.
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-func run(cmd Command, env []string, self *os.File) (int, error) {
-	attr := &syscall.SysProcAttr{}
+func run(cmd Command, attr *syscall.SysProcAttr, env []string, self *os.File) (int, error) {
 	dir := "/"
 	if cmd.User != "" {
 		passwd, err := os.ReadFile("/etc/passwd")
