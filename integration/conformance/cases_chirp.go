@@ -74,7 +74,7 @@ chirp get_job_attr JobUniverse; chirp set_job_attr ChirpNow 1; chirp ulog no; ch
 	chirpCase("chirp-ulog", "the job's own lines in its event log, including long ones", wantIO,
 		`chirp ulog 'hello from the job'; chirp ulog "$(printf '%0200d' 7)"; chirp ulog 'quotes " and \ backslash'; chirp ulog ''`),
 	chirpCase("chirp-refused", "a job that turns chirp off", "+WantDelayedUpdates = false\n",
-		`chirp get_job_attr Owner | sed 's/dir_[0-9]*/dir_N/'; echo "config: $_CONDOR_CHIRP_CONFIG"`),
+		`chirp get_job_attr Owner | sed 's|/[^ ]*/dir_[0-9]*/|dir_N/|'; echo "config: $_CONDOR_CHIRP_CONFIG"`),
 	chirpCase("chirp-last", "the last requests arrive: a file and an attribute just before the end", wantIO,
 		`echo last >mine; chirp put mine put; chirp set_job_attr_delayed ChirpLast '"last"' ; chirp set_job_attr MyLast 1`),
 	chirpCase("chirp-crowd", "many clients at once", wantIO,
@@ -91,7 +91,7 @@ chirp get_job_attr JobUniverse; chirp set_job_attr ChirpNow 1; chirp ulog no; ch
 		"nonsense", "stat", "stat none more words", "lseek 99 0 0", "read 99 5", "write 99 5|hello", "open none r 0", "open data wcx 0", "getfile none", "getdir data", "mkdir / 448", "rmdir /", "open / w 0",
 		"read x y", "version and more", "getfile empty", "rename none other", "readlink data -1", "set_job_attr A", "truncate data x"),
 	{Name: "chirp-environment", Shows: "how a job finds the proxy", Submit: "executable = script\noutput = out\n" + wantIO,
-		Files: []harness.File{Script("script", `echo "$_CONDOR_CHIRP_CONFIG" | sed 's/dir_[0-9]*/dir_N/'
+		Files: []harness.File{Script("script", `echo "$_CONDOR_CHIRP_CONFIG" | sed 's|.*/dir_[0-9]*/|dir_N/|'
 stat -c '%a %F' "$_CONDOR_CHIRP_CONFIG"
 sed -E 's/ [0-9]+ [a-z]{31}$/ PORT COOKIE/' "$_CONDOR_CHIRP_CONFIG"
 echo "$_CHIRP_DELAYED_UPDATE_PREFIX"`)}},

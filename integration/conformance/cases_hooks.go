@@ -88,7 +88,7 @@ func wrapped(steps ...Step) []Step {
 	return append(append(begin, steps...), Quietly(EP("sh", "-c", file+`rm -f "$f"`)))
 }
 
-// tell leaves out what is of the clock, secret, or compared elsewhere. It is a hook that writes down what it is told, until it is told of a job that
+// tell leaves out what is of the clock, secret, of the pilot's manifest, or compared elsewhere. It is a hook that writes down what it is told, until it is told of a job that
 // runs, and then does more. Exit
 // hooks are slower than they may be: a stock starter whose exit hook ends begins to
 // send the output and does not wait for that. The hook's shell keeps its standard
@@ -101,7 +101,7 @@ echo "arguments: $*"
 [ "$(id -u)" = 0 ] && echo root
 [ "$(pwd)" = "$_CONDOR_SCRATCH_DIR" ] && echo in the sandbox
 echo "job: ${_CONDOR_MAINJOB_EXIT_CODE:-has not ended}, pids: $(echo $_CONDOR_JOB_PIDS | wc -w)"
-env | sed -n 's/^\([A-Za-z_]*CONDOR[A-Za-z_]*\|TMPDIR\|HOME\|PATH\|BATCH_SYSTEM\|MINE\)=.*/variable \1/p' | grep -v -e ANCESTOR -e INHERIT -e _PRIVATE_ -e _CHIRP_ | sort
+env | sed -n 's/^\([A-Za-z_]*CONDOR[A-Za-z_]*\|TMPDIR\|HOME\|PATH\|BATCH_SYSTEM\|MINE\)=.*/variable \1/p' | grep -v -e ANCESTOR -e INHERIT -e _PRIVATE_ -e _CHIRP_ -e CONDOR_CONFIG | sort
 sed 's/ = .*//; s/^/attribute /' | grep -v -e LastRejMatch -e FirstJobMatchDate -e CpusUsage -e CgroupEnforced | sort
 } >hook.`+hook+`.new
 mv hook.`+hook+`.new hook.`+hook+`
