@@ -74,7 +74,7 @@ x509userproxy = proxy`},
 arguments = "-c '[ ""$X509_USER_PROXY"" = ""$_CONDOR_SCRATCH_DIR/proxy"" ] || exit 11; [ ""$(stat -c %a $X509_USER_PROXY)"" = 600 ] || exit 12; [ $(grep -c BEGIN $X509_USER_PROXY) = 3 ] || exit 13; exit 10'"`},
 	{Name: "kerberos", Shows: "Kerberos tickets that the execution point has",
 		Files: []harness.File{Script("look", `
-echo "${KRB5CCNAME%_*/*}"
+echo "$KRB5CCNAME" | sed 's|:/.*/dir_[0-9]*/.*|:dir|'
 [ "${KRB5CCNAME##*/}" = "$_CONDOR_SLOT.cc" ] || echo "${KRB5CCNAME##*/}"
 cat "${KRB5CCNAME#FILE:}"
 stat -c %a "${KRB5CCNAME#FILE:}"

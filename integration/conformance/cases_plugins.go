@@ -27,6 +27,10 @@ func fails(c Case, inputs string) Case {
 // looks at no manifest of a checkpoint that comes back.
 var withNewStarter = []string{"25.14+*"}
 
+// withRoot is for cases of jobs that match no slot of a pilot without root: it takes
+// no plugins from jobs, since they would run as the pilot.
+var withRoot = []string{"shared", "unshared"}
+
 // firstTime are inputs that are others when the job is tried again.
 func firstTime(first, then string) string {
 	return "\nMY.TransferInput = ifThenElse(NumShadowStarts =?= 1, \"" + first + "\", \"" + then + "\")\n"
@@ -67,13 +71,13 @@ var pluginsCases = []Case{
 	goesBack(Case{Name: "plugin-silent", Versions: withNewStarter, Shows: "a plugin that reports nothing"}, "case://silent/one", "case://ok/one", ""),
 	goesBack(Case{Name: "plugin-missing", Versions: withNewStarter, Shows: "a URL whose method no plugin has"}, "nobodys://ok/one", "case://ok/one", ""),
 
-	fetches(Case{Name: "plugin-own", Versions: withNewStarter, Shows: "a plugin that the job brings", Files: []harness.File{ownPlugin}},
+	fetches(Case{Name: "plugin-own", Versions: withNewStarter, Pools: withRoot, Shows: "a plugin that the job brings", Files: []harness.File{ownPlugin}},
 		"mine://ok/one, case://ok/two", "transfer_plugins = mine=own.sh\n"),
-	fetches(Case{Name: "plugin-own-instead", Versions: withNewStarter, Shows: "a plugin that the job brings, for a method that the site has, too", Files: []harness.File{ownPlugin}},
+	fetches(Case{Name: "plugin-own-instead", Versions: withNewStarter, Pools: withRoot, Shows: "a plugin that the job brings, for a method that the site has, too", Files: []harness.File{ownPlugin}},
 		"case://ok/one", "transfer_plugins = case=own.sh\n"),
-	fetches(Case{Name: "plugin-own-ignored", Versions: withNewStarter, Shows: "a plugin that the job brings and the site ignores", Files: []harness.File{ownPlugin}},
+	fetches(Case{Name: "plugin-own-ignored", Versions: withNewStarter, Pools: withRoot, Shows: "a plugin that the job brings and the site ignores", Files: []harness.File{ownPlugin}},
 		"case://ok/one", "transfer_plugins = case=own.sh\n+OwnPlugins = \"ignored\"\n"),
-	goesBack(Case{Name: "plugin-own-refused", Versions: withNewStarter, Shows: "a plugin that the job brings and the site does not allow, at its first try", Files: []harness.File{ownPlugin}},
+	goesBack(Case{Name: "plugin-own-refused", Versions: withNewStarter, Pools: withRoot, Shows: "a plugin that the job brings and the site does not allow, at its first try", Files: []harness.File{ownPlugin}},
 		"case://ok/one", "plain://ok/one", "transfer_plugins = case=own.sh\n+OwnPlugins = \"refused\"\n"),
 
 	fetches(Case{Name: "plugin-one", Shows: "a plugin that moves one file, by the older protocol"}, "plain://ok/one, plain://ok/two", ""),

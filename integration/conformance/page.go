@@ -50,7 +50,7 @@ func Tables(subjects []Subject, rules []Rule) string {
 	}
 	left(&b, subjects)
 	fmt.Fprintf(&b, "## The cases\n\n`make test` runs them. Those with \"in turn\" beneath their name take long, or show in another way what others show:\n"+
-		"each run has a part of them, which changes by the hour, and says at its end which. There are %d parts. This command runs all:\n\n    %s\n", turn.Parts, allCommand)
+		"each run has a part of them, which changes by the hour, and says at its end which. There are %d parts. Those with modes beneath their name are not for others. This command runs all:\n\n    %s\n", turn.Parts, allCommand)
 	for _, s := range subjects {
 		if len(s.Cases) == 0 {
 			continue
@@ -60,6 +60,9 @@ func Tables(subjects []Subject, rules []Rule) string {
 			name := c.Name
 			if c.OnRequest {
 				name += "<br>in turn"
+			}
+			if len(c.Pools) > 0 {
+				name += "<br>" + strings.Join(c.Pools, " or ")
 			}
 			fmt.Fprintf(&b, "| %s | %s |\n", name, cell(c.Shows))
 		}
