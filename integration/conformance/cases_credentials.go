@@ -75,7 +75,7 @@ arguments = "-c '[ ""$X509_USER_PROXY"" = ""$_CONDOR_SCRATCH_DIR/proxy"" ] || ex
 	{Name: "kerberos", Shows: "Kerberos tickets that the execution point has",
 		Files: []harness.File{Script("look", `
 echo "$KRB5CCNAME" | sed 's|:/.*/dir_[0-9]*/.*|:dir|'
-[ "${KRB5CCNAME##*/}" = "$_CONDOR_SLOT.cc" ] || echo "${KRB5CCNAME##*/}"
+[ "${KRB5CCNAME##*/}" = "slot${_CONDOR_SLOT##*[a-z_]}.cc" ] || echo "${KRB5CCNAME##*/}"
 cat "${KRB5CCNAME#FILE:}"
 stat -c %a "${KRB5CCNAME#FILE:}"
 printf waiting >/proc/$$/comm

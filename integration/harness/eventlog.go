@@ -44,8 +44,9 @@ func (e Event) Text() string {
 }
 
 var (
+	// Events of a cluster's common files have a process number below 0.
 	headPattern = regexp.MustCompile(
-		`^(\d{3}) \((\d+)\.(\d+)\.\d+\) (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?Z?|\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)?Z?) (.*)$`)
+		`^(\d{3}) \((\d+)\.(-?\d+)\.\d+\) (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?Z?|\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)?Z?) (.*)$`)
 	codePattern   = regexp.MustCompile(`^Code (-?\d+) Subcode (-?\d+)$`)
 	returnPattern = regexp.MustCompile(`^\(1\) Normal termination \(return value (-?\d+)\)`)
 	signalPattern = regexp.MustCompile(`^\(0\) Abnormal termination \(signal (\d+)\)`)

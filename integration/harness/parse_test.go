@@ -29,6 +29,8 @@ const eventLog = `000 (012.000.000) 2026-10-16 12:00:00 Job submitted from host:
 009 (012.003.000) 2026-10-16 12:00:04.125Z Job was aborted.
 	via condor_rm (by user someone)
 ...
+047 (012.-1000.000) 2026-10-16 12:00:05 Common files event: TransferStarted
+...
 005 (012.004.000) 2026-10-16 12:00:05 Job termi`
 
 func TestParseEvents(t *testing.T) {
@@ -36,8 +38,8 @@ func TestParseEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(events) != 6 {
-		t.Fatalf("%d events, want the 6 complete ones: %s", len(events), Headlines(events))
+	if len(events) != 7 || events[6].Proc != -1000 {
+		t.Fatalf("%d events, want the 7 complete ones: %s", len(events), Headlines(events))
 	}
 	if diff := cmp.Diff(Event{Number: EventExecute, Cluster: 12, Stamp: "2026-10-16 12:00:01",
 		Headline: "Job executing on host: <127.0.0.1:9619>", Body: []string{"SlotName: slot1_1@ep", "Cpus = 1"}}, events[1]); diff != "" {
