@@ -156,12 +156,18 @@ func whoAmI(c Case) Case {
 	return c
 }
 
+// othersSeen is for a case whose output has what else runs.
+func othersSeen(c Case) Case {
+	c.Fleeting = byChance("which other processes there are", "bytessent", "005   * Bytes Sent By Job", "transferoutputstats")
+	return c
+}
+
 // imageSightCases are about what a job sees of the file system and of other processes.
 var imageSightCases = []Case{
 	shell("etc", "files that runtimes put into /etc", "for f in passwd group hosts hostname resolv.conf nsswitch.conf; do [ -e /etc/$f ] && echo \"$f is there\" || echo \"no $f\"; done; grep -c localhost /etc/hosts\n", ""),
-	shell("proc", "processes of others", `for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline | cut -c1-40; echo; done | sed '/^$/d; s/ *$//' | grep -v -e '^sed' -e '^tr' -e '^cut' -e '^grep' -e '^sort' | sort -u
+	othersSeen(shell("proc", "processes of others", `for p in /proc/[0-9]*; do tr '\0' ' ' 2>/dev/null <$p/cmdline | cut -c1-40; echo; done 2>/dev/null | sed '/^$/d; s/ *$//' | grep -v -e '^sed' -e '^tr' -e '^cut' -e '^grep' -e '^sort' | sort -u
 [ -w /proc/sys/kernel/hostname ] && echo "may write /proc/sys"; [ -w /sys ] && echo "may write /sys"; cat /proc/1/comm
-`, ""),
+`, "")),
 	shell("dev", "devices", "ls /dev | grep -v -e '^vda' -e '^loop' -e '^tty[0-9S]' -e '^ram' -e '^vcs' -e '^nbd'\n", ""),
 	shell("tmp", "/tmp, /var/tmp and /dev/shm", `for d in /tmp /var/tmp /dev/shm; do ls -ld $d | cut -c1-10; echo x >$d/x && echo "wrote $d/x"; done; ls
 `, "transfer_output_files = \"\""),

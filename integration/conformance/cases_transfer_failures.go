@@ -44,7 +44,7 @@ var failuresCases = []Case{
 			byChance("under stock the shadow may die, and the startd's record is of the run after that",
 				"cumulativeslottime", "initialwaitduration", "jobcurrentreconnectattempt", "joblaststartdate",
 				"lastpublicclaimid", "lastremotehost", "lastremotewallclocktime", "lastshadowexception", "lastvacatetime",
-				"numinputtransferstarts", "transferinstarted"))}),
+				"numinputtransferstarts", "transferinstarted", "transferoutputstats"))}),
 	brokenOff(twice(Case{Name: "output-breaks", Shows: "the connection breaks during the transfer of output",
 		Files:  []harness.File{Script("job", "starts=$(sed -n 's/^NumJobStarts = //p' \"$_CONDOR_JOB_AD\")\necho small | tee small >large; [ \"${starts:-0}\" -gt 0 ] || truncate -s 1G large")},
 		Submit: "executable = job\noutput = out\nrequest_disk = 1G\ntransfer_output_files = small, large\ntransfer_output_remaps = \"large=/dev/null\"" + shortLease,
