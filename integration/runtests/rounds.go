@@ -62,7 +62,8 @@ func roundsOf(pool string) []round {
 			host("--mode", "rootless", "--slots", "1"), tests("conformance", "-turn", "none", "-case", ofModes),
 		}},
 		{"cases with partitionable slots", []step{
-			host("--partitionable", "--slots", "6"), tests("conformance", "-turn", "none", "-case", ofSlots),
+			// A startd numbers slots on while those before them end. There are users for eight.
+			host("--partitionable", "--slots", "4"), tests("conformance", "-turn", "none", "-case", ofSlots),
 		}},
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
 		mode("unshared"),
