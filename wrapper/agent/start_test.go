@@ -272,6 +272,30 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestUsageOfTheKilled: what killed processes have used is not lost, however soon
+// somebody asks after the sweep.
+func TestUsageOfTheKilled(t *testing.T) {
+	c := agenttest.StartWrapper(t, nil).Dial(t)
+	ctx := agenttest.Context(t)
+	for range 10 {
+		start(t, c, agenttest.Spec(t, "burnchild", "60000"))
+		var before time.Duration
+		for before < 100*time.Millisecond {
+			u, err := c.Usage(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before = u.UserCPU + u.SystemCPU
+		}
+		if err := c.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if u, err := c.Usage(ctx); err != nil || u.UserCPU+u.SystemCPU < before {
+			t.Errorf("%v before the sweep, after it %+v, %v", before, u, err)
+		}
+	}
+}
+
 // niceness gives this process's nice value.
 func niceness(t *testing.T) int {
 	t.Helper()

@@ -89,7 +89,11 @@ func (a *agent) killOnce() ([]procfamily.Process, error) {
 	}
 	a.reap()
 	// One signal hit all of them, so an empty look is proof; see [procfamily.Family.Kill].
-	return f.Members()
+	left, err := f.Members()
+	if err == nil && len(left) == 0 {
+		a.reap() // the last may have died since, and who asks next wants to know what it used
+	}
+	return left, err
 }
 
 // killDescendants looks at children: this process takes over orphans, so it has a child
