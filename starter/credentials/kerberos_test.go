@@ -159,7 +159,9 @@ func TestKerberosWakes(t *testing.T) {
 	made := make(chan error, 1)
 	go func() {
 		<-woken
-		made <- os.WriteFile(filepath.Join(dir, "alice.cc"), []byte("tickets"), 0o600)
+		// Whole at once, as a monitor makes it.
+		ready := filepath.Join(dir, "alice.new")
+		made <- errors.Join(os.WriteFile(ready, []byte("tickets"), 0o600), os.Rename(ready, filepath.Join(dir, "alice.cc")))
 	}()
 	must(t, newKeeper(t, o).Fetch(t.Context()))
 	must(t, <-made)
