@@ -44,7 +44,7 @@ var (
 	// ipPattern is where daemons name each other by their addresses.
 	ipPattern = regexp.MustCompile(`\b((?:STARTER|SHADOW|SCHEDD) at|GoAhead message from) (?:\d+(?:\.\d+){3}|[0-9a-f]*:[0-9a-f:]*[0-9a-f])`)
 	// hostPattern is a name that HTCondor makes from an address, as nobody asks a name server here.
-	hostPattern    = regexp.MustCompile(`(^|[^0-9A-Za-z.])(?:\d{1,3}(?:-\d{1,3}){3}|fd00-[0-9a-f-]+)(?:\.pool\.invalid\b|\b)`)
+	hostPattern    = regexp.MustCompile(`(^|[^0-9A-Za-z.])(?:\d{1,3}(?:-\d{1,3}){3}|fd00-[0-9a-f-]+)(?:\.pool\.invalid|\b)`)
 	stampPattern   = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?`)
 	scratchPattern = regexp.MustCompile(`/dir_\d+`)
 	// volumePattern is where the manifest of a pilot without root has sandboxes, in place
