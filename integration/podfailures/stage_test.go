@@ -44,8 +44,9 @@ type stage struct {
 	cleanup []func()
 }
 
-// patience is how long a row may take: much longer than any does.
-const patience = 4 * time.Minute
+// patience is how long a row may take: much longer than any does, also in a guest that gets
+// little of the machine's time.
+const patience = 8 * time.Minute
 
 // slug is the row's name as part of other names.
 func (s *stage) slug() string {
