@@ -4,6 +4,7 @@ package kubeletrules
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,18 @@ func (p *pod) firstComplaint(from int, container, image string) *corev1.Containe
 		}
 	}
 	return nil
+}
+
+// actsOnAnother waits until the kubelet has acted on two changes of another pod, the second of
+// which came later than all that the test has done before.
+func actsOnAnother(t *testing.T) {
+	t.Helper()
+	other := newPod(t, nil, container("c", waiter))
+	c := other.running("c")
+	for _, tag := range []string{"one", "two"} {
+		other.bind("c", once(c.ImageID, tag), "x")
+		c = other.runs("c", c.ContainerID)
+	}
 }
 
 // The kubelet waits before it pulls an image again that it could not pull, and counts by
@@ -119,17 +132,11 @@ func TestPullHoldsThePodsOtherChanges(t *testing.T) {
 	p.running("a")
 	b := p.running("b")
 	p.logs("b begins ")
-	other := newPod(t, nil, container("c", waiter))
-	c := other.running("c")
 	p.bind("a", r.image("hang:1"), "x")
 	r.waitPull(p, "hang:1")
 	seen := len(p.states)
 	p.bind("b", once(b.ImageID, "rule"), "two")
-	// The kubelet acts on a change in another pod that came later, twice.
-	for _, tag := range []string{"one", "two"} {
-		other.bind("c", once(c.ImageID, tag), "x")
-		c = other.runs("c", c.ContainerID)
-	}
+	actsOnAnother(t)
 	if strings.Contains(strings.Join(p.log(), "\n"), "b begins two") {
 		t.Errorf("the container was made anew during the pull: %q\n%s", p.log(), p.history(seen))
 	}
@@ -140,17 +147,119 @@ func TestPullHoldsThePodsOtherChanges(t *testing.T) {
 	}
 }
 
-// A pull that hangs is not broken off when its pod is deleted: the pod stays until the
-// pull has ended.
+// While the kubelet pulls an image, the pod's status stays as it was when the kubelet took up
+// that change: the container that the pull is for shows as running, with its old ID, although
+// it has ended. status.observedGeneration is the generation of that change, and stays behind
+// that of later ones until the pull has ended.
 //
-// Source: kubelet.go:SyncPod, context.WithoutCancel.
+// Source: kubelet.go:SyncPod (the status is set before the runtime is called); status/status_manager.go:SetPodStatus.
 //
-// Relies: nothing, but `integration/pool/pods.go` restarts the kubelet to get rid of such a pod; if this test fails, it no longer must.
-func TestHungPullOutlivesThePodsDeletion(t *testing.T) {
+// Relies: `k8sexec/tracker.go` tells a wait for a pull of its own from a wait for another container's.
+func TestStatusStandsStillDuringAPull(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	p := newPod(t, nil, container("a", waiter), container("b", waiter))
+	a, b := p.running("a"), p.running("b")
+	pulled := p.bind("a", r.image("hang:1"), "x")
+	r.waitPull(p, "hang:1")
+	p.until("the change to be taken up", func(s *corev1.Pod) bool { return s.Status.ObservedGeneration == pulled })
+	seen := len(p.states)
+	later := p.bind("b", once(b.ImageID, "rule"), "two")
+	actsOnAnother(t)
+	// All states up to this change have been seen then.
+	p.patch(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"mark": "x"}}})
+	p.until("the mark", func(s *corev1.Pod) bool { return s.Annotations["mark"] == "x" })
+	for _, s := range p.states[seen:] {
+		for name, id := range map[string]string{"a": a.ContainerID, "b": b.ContainerID} {
+			if c := statusOf(s, name); c.State.Running == nil || c.ContainerID != id || s.Status.ObservedGeneration != pulled {
+				t.Errorf("during the pull, container %s is not shown as before it\n%s", name, p.history(seen))
+			}
+		}
+	}
+	if log := p.log(); log[len(log)-1] != "a gets TERM" {
+		t.Errorf("during the pull: %q", log)
+	}
+	close(r.let)
+	p.until("the later change to be taken up", func(s *corev1.Pod) bool { return s.Status.ObservedGeneration >= later })
+	p.runs("b", b.ContainerID)
+}
+
+// A pull that hangs is not broken off when the pod gets another image in place of the one that
+// is pulled. When the pull has ended, the kubelet goes by the latest state of the pod; it never
+// tries the images in between.
+//
+// Source: pod_workers.go:UpdatePod, podWorkerLoop.
+//
+// Relies: nothing; a starter that gives up (`k8sexec/bind.go`) cannot free the pod for the next job.
+func TestPatchDoesNotEndAPull(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
 	p := newPod(t, nil, container("a", waiter))
+	old := p.running("a")
+	p.bind("a", r.image("hang:1"), "x")
+	r.waitPull(p, "hang:1")
+	p.bind("a", r.image("none:1"), "y")
+	p.bind("a", once(old.ImageID, "rule"), "two")
+	actsOnAnother(t)
+	if log := p.log(); log[len(log)-1] != "a gets TERM" {
+		t.Errorf("during the pull: %q", log)
+	}
+	close(r.let)
+	p.runs("a", old.ContainerID)
+	p.logs("a begins two")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := r.asked["none:1"]; n != 0 {
+		t.Errorf("the image in between was asked for %d times", n)
+	}
+}
+
+// A deadline that passes while a pull hangs ends the pod only when the pull has ended. Until
+// then its containers run on.
+//
+// Source: kubelet.go:SyncPod, context.WithoutCancel; active_deadline.go:ShouldSync.
+//
+// Relies: `k8sexec/endpod.go`; docs/operator/troubleshooting.md.
+func TestDeadlineWaitsForAPull(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	p := newPod(t, nil, container("a", waiter), container("b", waiter))
 	p.running("a")
+	p.running("b")
+	p.bind("a", r.image("hang:1"), "x")
+	r.waitPull(p, "hang:1")
+	soon := map[string]any{"spec": map[string]any{"activeDeadlineSeconds": 1}}
+	p.patch(soon)
+	// Another pod that gets its deadline later ends.
+	other := newPod(t, nil, container("c", waiter))
+	other.running("c")
+	other.patch(soon)
+	other.until("the other pod's end", func(s *corev1.Pod) bool { return s.Status.Phase == corev1.PodFailed })
+	if state, err := api.ask(p.ctx, http.MethodGet, p.name, "", "", nil); err != nil || state.Status.Phase != corev1.PodRunning {
+		t.Errorf("while its pull hangs, the pod is %+v (%v)", state, err)
+	}
+	if log := p.log(); slices.Contains(log, "b gets TERM") {
+		t.Errorf("during the pull: %q", log)
+	}
+	close(r.let)
+	p.until("the pod's end", func(s *corev1.Pod) bool { return s.Status.Phase == corev1.PodFailed })
+	if log := p.log(); !slices.Contains(log, "b gets TERM") {
+		t.Errorf("after the pull: %q", log)
+	}
+}
+
+// A pull that hangs is not broken off when its pod is deleted: the pod stays until the
+// pull has ended, and its other containers run on, whatever the grace period.
+//
+// Source: kubelet.go:SyncPod, context.WithoutCancel, also in Kubernetes 1.37.
+//
+// Relies: nothing, but `integration/pool/stuck.go` restarts the kubelet to get rid of such a pod; if this test fails, it no longer must. docs/operator/troubleshooting.md
+func TestHungPullOutlivesThePodsDeletion(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	p := newPod(t, nil, container("a", waiter), container("b", waiter))
+	p.running("a")
+	p.running("b")
 	p.bind("a", r.image("hang:1"), "x")
 	r.waitPull(p, "hang:1")
 	body, err := api.open(p.ctx, http.MethodDelete, p.name, "gracePeriodSeconds=1", "", nil)
@@ -165,6 +274,12 @@ func TestHungPullOutlivesThePodsDeletion(t *testing.T) {
 	if state, err := api.ask(p.ctx, http.MethodGet, p.name, "", "", nil); err != nil || state.DeletionTimestamp == nil {
 		t.Errorf("while its pull hangs, the deleted pod is %+v (%v)", state, err)
 	}
+	if log := p.log(); slices.Contains(log, "b gets TERM") {
+		t.Errorf("during the pull: %q", log)
+	}
 	close(r.let)
 	p.delete()
+	if log := p.log(); !slices.Contains(log, "b gets TERM") {
+		t.Errorf("after the pull: %q", log)
+	}
 }
