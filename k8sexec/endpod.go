@@ -19,8 +19,9 @@ const endSoon = 1
 // EndPod makes the kubelet end the pod by setting a deadline that has passed: the pod's
 // phase becomes Failed with the reason DeadlineExceeded within some two seconds, and
 // the kubelet starts nothing in it again, whatever its restartPolicy. EndPod does not
-// touch a pod that is being deleted or has ended. It needs the permissions get and
-// patch.
+// touch a pod that is being deleted or has ended. A pull that hangs delays the end, as it
+// delays the end by deletion: the kubelet looks at the deadline only when the pull has ended
+// (docs/developer/kubelet-rules.md). EndPod needs the permissions get and patch.
 func (b *Backend) EndPod(ctx context.Context) error {
 	var pod *corev1.Pod
 	err := b.call(ctx, "get", func(ctx context.Context, api podapi.API) (err error) {

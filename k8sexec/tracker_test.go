@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/verdict"
@@ -125,6 +126,39 @@ func TestDescribe(t *testing.T) {
 				t.Errorf("described as %q, want %q in it", got, tt.want)
 			}
 		})
+	}
+}
+
+// One container's pull hangs, and another container of the pod gets an image that the node has.
+// The kubelet looks at the second patch only when the pull has ended; until then the status shows
+// both old containers as running, though the first has ended. The recording: before the first
+// patch, patched, taken up (2), patched for the second container (3), then the pull's end.
+func TestTrackBehindAnotherPull(t *testing.T) {
+	pods := recording(t, "behind")
+	first := track("payload", plan{spec: pods[1].Spec.Containers[0].Image}, slot{Spec: pods[0].Spec.Containers[0].Image}, pods[1])
+	second := track("payload-2", plan{spec: pods[3].Spec.Containers[1].Image}, slot{Spec: pods[2].Spec.Containers[1].Image}, pods[3])
+	var got [][2]string
+	for i, pod := range pods[1:6] {
+		row := [2]string{"-", "-"}
+		for j, tr := range []*tracker{first, second} {
+			if j == 1 && i+1 < 3 {
+				continue
+			}
+			f := tr.look(pod)
+			switch row[j] = tr.describe(pod); {
+			case f != nil:
+				row[j] = f.Reason
+			case strings.Contains(row[j], "has not taken up"):
+				row[j] = "unseen"
+			case row[j] == pulling:
+				row[j] = "pulling"
+			}
+		}
+		got = append(got, row)
+	}
+	want := [][2]string{{"unseen", "-"}, {"pulling", "-"}, {"pulling", "unseen"}, {"ErrImagePull", "pulling"}, {"ImagePullBackOff", "running"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what the two bindings see (-want +got):\n%s", diff)
 	}
 }
 
