@@ -30,7 +30,7 @@ const (
 var (
 	before132 = append([]string{"TestPullErrorsNameTheImage"}, before133...)
 	before133 = append([]string{"TestGenerationCountsChangesOfTheSpec"}, before134...)
-	before134 = []string{"TestStatusShowsTheSpecThenTheContainers"}
+	before134 = []string{"TestStatusShowsTheSpecThenTheContainers", "TestStatusStandsStillDuringAPull"}
 )
 
 // Rows are all rows. From 1.35 on a kubelet refuses a machine with cgroup v1 unless it is told otherwise, so these run in
