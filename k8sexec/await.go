@@ -2,51 +2,21 @@ package k8sexec
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/podwatch"
 	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 	"podstarter/rescue"
 )
 
-// feed delivers the states of the pod from one watch. It may outlive the wait for the
-// wrapper: the status that shows a digest comes later.
-type feed struct {
-	pods chan *corev1.Pod
-	stop context.CancelFunc
-	once sync.Once
-	open func()
-}
-
-// newFeed makes a feed that begins with the state after pod.
-func (b *Backend) newFeed(pod *corev1.Pod) *feed {
-	ctx, stop := context.WithCancel(b.life)
-	f := &feed{pods: make(chan *corev1.Pod), stop: stop}
-	f.open = func() {
-		b.follow(ctx, pod, func(pod *corev1.Pod) bool {
-			select {
-			case f.pods <- pod:
-			case <-ctx.Done():
-			}
-			return false
-		})
-	}
-	return f
-}
-
-// start opens the watch, the first time it is called.
-func (f *feed) start() { f.once.Do(func() { rescue.Go(f.open) }) }
-
 // await waits for the wrapper of the patched container, or for a failure that waiting
 // does not cure. If err is nil, the feed belongs to the caller.
-func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonce string, before slot, pod *corev1.Pod, open *lessons) (*payload.Client, *feed, error) {
+func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonce string, before slot, pod *corev1.Pod, open *lessons) (*payload.Client, *podwatch.Feed, error) {
 	b := l.backend
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -78,14 +48,14 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 		}
 	}
 
-	states := b.newFeed(pod)
+	states := b.pod.Feed(b.life, pod)
 	watch := time.NewTimer(b.timing.watchDelay)
 	defer watch.Stop()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	w := waiting{report: req.Report, next: b.timing.progress, started: time.Now(), container: l.name, spec: p.spec, state: "no news"}
-	t := track(l.name, p, before, pod)
-	t.doubt = b.timing.doubt
+	w := podwatch.NewProgress(l.name, p.spec, b.timing.progress, req.Report)
+	t := podwatch.Track(podwatch.Change{Container: l.name, Spec: p.spec, Before: before.Spec, Same: p.restart,
+		Last: before.ContainerID, Failed: before.Nonce == "", Doubt: b.timing.doubt}, pod)
 	stir := time.NewTimer(b.timing.stir)
 	defer stir.Stop()
 	for {
@@ -94,48 +64,49 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 			if d.err == nil {
 				return d.client, states, nil
 			}
-			states.stop()
+			states.Stop()
 			if outer.Err() != nil {
-				return nil, nil, w.ended(outer)
+				return nil, nil, w.Ended(outer)
 			}
 			return nil, nil, &verdict.Failure{Origin: verdict.FromWrapper, Reason: verdict.ReasonUnusable, Err: d.err}
 		case <-watch.C:
-			states.start()
-		case pod := <-states.pods:
+			states.Start()
+		case pod := <-states.Pods:
 			open.take(pod, nil)
-			if overtaken(pod, t.uid, l.name, nonce) {
+			if overtaken(pod, t.UID(), l.name, nonce) {
 				abandon()
-				states.stop()
+				states.Stop()
 				return nil, nil, &verdict.Failure{Origin: verdict.FromPod, Reason: verdict.ReasonOvertaken, Message: "the pod carries another binding's nonce", Spec: podapi.SpecOf(pod, l.name).Image}
 			}
-			f := t.look(pod)
+			f := t.Look(pod)
 			if f != nil {
 				f.Image, f.Spec = p.image.String(), p.spec
 			}
-			w.saw(t.describe(pod), f, t.running != "")
-			if !dismissed && t.isActedOn(pod) {
+			running, _ := t.Running()
+			w.Saw(t.Describe(pod), f, running != "")
+			if !dismissed && t.IsActedOn(pod) {
 				close(taken)
 				dismissed = true
 			}
 		case <-stir.C:
-			if t.mayBeOverdue() {
+			if t.MayBeOverdue() {
 				rescue.Go(func() { l.stir(ctx, nonce) })
 			}
-			stir.Reset(2 * time.Since(w.started))
+			stir.Reset(2 * w.Waited())
 		case <-tick.C:
-			w.progress()
+			w.Tell()
 		case <-outer.Done():
 			abandon()
-			states.stop()
-			return nil, nil, w.ended(outer)
+			states.Stop()
+			return nil, nil, w.Ended(outer)
 		}
-		f := w.final()
-		if f == nil && t.silent() > b.timing.silence {
-			f = &verdict.Failure{Origin: verdict.FromWrapper, Reason: verdict.ReasonSilent, Message: "container " + t.running}
+		f := w.Final()
+		if id, seen := t.Running(); f == nil && seen > b.timing.silence {
+			f = &verdict.Failure{Origin: verdict.FromWrapper, Reason: verdict.ReasonSilent, Message: "container " + id}
 		}
 		if f != nil {
 			abandon()
-			states.stop()
+			states.Stop()
 			return nil, nil, f
 		}
 	}
@@ -149,7 +120,7 @@ func overtaken(pod *corev1.Pod, uid types.UID, container, nonce string) bool {
 }
 
 // stir makes the kubelet look at the pod by changing an annotation that has no meaning.
-// See tracker.mayBeOverdue.
+// See podwatch.Tracker.MayBeOverdue.
 func (l *lease) stir(ctx context.Context, nonce string) {
 	b := l.backend
 	api, err := b.connect()
@@ -162,63 +133,6 @@ func (l *lease) stir(ctx context.Context, nonce string) {
 	if err != nil && ctx.Err() == nil {
 		b.log.Debug("cannot make the kubelet look at the pod", "container", l.name, "error", err)
 	}
-}
-
-// waiting holds what is reported about a slow binding.
-type waiting struct {
-	report    func(string)
-	next      time.Duration // when to report progress next, from the start
-	started   time.Time
-	container string
-	spec      string
-
-	state  string           // what the status says at the moment
-	failed *verdict.Failure // the latest failure
-}
-
-func (w *waiting) saw(state string, f *verdict.Failure, running bool) {
-	w.state = state
-	switch {
-	case running:
-		w.failed = nil // the kubelet got over it
-	case f == nil:
-	default:
-		if w.failed == nil || w.failed.Reason != f.Reason || w.failed.Message != f.Message {
-			w.report(fmt.Sprintf("container %s: %s: %s", w.container, f.Reason, f.Message))
-		}
-		w.failed = f
-	}
-}
-
-// final gives the failure if waiting longer would not help.
-func (w *waiting) final() *verdict.Failure {
-	if w.failed != nil && verdict.Judge(*w.failed).IsFinal(time.Now()) {
-		return w.failed
-	}
-	return nil
-}
-
-func (w *waiting) progress() {
-	waited := time.Since(w.started)
-	if waited < w.next {
-		return
-	}
-	w.next = 2 * waited
-	w.report(fmt.Sprintf("container %s: waiting for %s for %s, status: %s", w.container, w.spec, waited.Round(time.Second), w.state))
-}
-
-// ended gives the error when ctx has ended. If the binding's own time is over, it
-// prefers the latest failure that the kubelet reported: that says more than a timeout.
-func (w *waiting) ended(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if !errors.Is(cause, errTimeout) {
-		return cause
-	}
-	if w.failed != nil {
-		return w.failed
-	}
-	return &verdict.Failure{Origin: verdict.FromClock, Reason: verdict.ReasonTimeout,
-		Message: fmt.Sprintf("after %s; status: %s", time.Since(w.started).Round(time.Second), w.state)}
 }
 
 // dismiss tells the old wrapper to leave. The kubelet stops it as well, by the image's

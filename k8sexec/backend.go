@@ -9,6 +9,7 @@ import (
 	"podstarter/k8sexec/audit"
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/podwatch"
 )
 
 // Backend binds images to the payload containers of one pod. It is safe for
@@ -19,6 +20,7 @@ type Backend struct {
 	life context.Context
 
 	connect func() (podapi.API, error) // the API client, made at its first use
+	pod     *podwatch.Pod              // the pilot's own
 	timing  timing
 	proc    string // where procfs is mounted
 	root    int    // the user ID that payload containers start with
@@ -29,15 +31,6 @@ type Backend struct {
 
 // timing gathers the periods of this package, so that tests can shorten them.
 type timing struct {
-	// apiPatience is how long a binding waits for an API server that is away. An
-	// upgrade of a single API server takes tens of seconds; after a minute the job had
-	// better go back to the queue.
-	apiPatience time.Duration
-	// apiCall bounds one call. The service level objective for API calls is 1 s at
-	// the 99th percentile (kubernetes/community sig-scalability/slos).
-	apiCall time.Duration
-	// apiRetry is the first pause between two attempts; it doubles up to apiCall/2.
-	apiRetry time.Duration
 	// leaseWait is how long all containers may be leased before that is an error.
 	// A starter that has just reported its exit may need a moment to end.
 	leaseWait time.Duration
@@ -94,28 +87,30 @@ type timing struct {
 	check time.Duration
 }
 
+// apiTimes: an upgrade of a single API server takes tens of seconds; after a minute the
+// job had better go back to the queue. The service level objective for API calls is 1 s
+// at the 99th percentile (kubernetes/community sig-scalability/slos).
+var apiTimes = podwatch.Times{Patience: time.Minute, Call: 10 * time.Second, Retry: 200 * time.Millisecond}
+
 var defaultTiming = timing{
-	apiPatience: time.Minute,
-	apiCall:     10 * time.Second,
-	apiRetry:    200 * time.Millisecond,
-	leaseWait:   10 * time.Second,
-	leasePoll:   50 * time.Millisecond,
-	watchDelay:  500 * time.Millisecond,
-	stir:        1500 * time.Millisecond,
-	dismiss:     100 * time.Millisecond,
-	leave:       5 * time.Second,
-	kill:        10 * time.Second,
-	idle:        15 * time.Second,
-	rest:        3300 * time.Millisecond,
-	nudge:       3 * time.Second,
-	silence:     30 * time.Second,
-	learn:       30 * time.Second,
-	recall:      4 * time.Second,
-	autopsy:     5 * time.Second,
-	doubt:       12 * time.Second,
-	notice:      time.Second,
-	progress:    5 * time.Second,
-	check:       4 * time.Second,
+	leaseWait:  10 * time.Second,
+	leasePoll:  50 * time.Millisecond,
+	watchDelay: 500 * time.Millisecond,
+	stir:       1500 * time.Millisecond,
+	dismiss:    100 * time.Millisecond,
+	leave:      5 * time.Second,
+	kill:       10 * time.Second,
+	idle:       15 * time.Second,
+	rest:       3300 * time.Millisecond,
+	nudge:      3 * time.Second,
+	silence:    30 * time.Second,
+	learn:      30 * time.Second,
+	recall:     4 * time.Second,
+	autopsy:    5 * time.Second,
+	doubt:      12 * time.Second,
+	notice:     time.Second,
+	progress:   5 * time.Second,
+	check:      4 * time.Second,
 }
 
 // New makes a backend. It makes no call to the API server, and reads only the
@@ -128,5 +123,6 @@ func New(ctx context.Context, opt options.Options) (*Backend, error) {
 	}
 	b := &Backend{opt: opt, log: opt.Log, life: ctx, timing: defaultTiming, proc: "/proc", self: audit.OwnIdentity(), killUser: killUser}
 	b.connect = sync.OnceValues(func() (podapi.API, error) { return podapi.New(opt) })
+	b.pod = &podwatch.Pod{Connect: b.connect, Times: apiTimes, Log: opt.Log}
 	return b, nil
 }

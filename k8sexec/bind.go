@@ -13,12 +13,10 @@ import (
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/podwatch"
 	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
-
-// errTimeout is the cause of a binding's context when its time is over.
-var errTimeout = errors.New("the binding took too long")
 
 // Bind implements payload.Lease. It makes the leased container run the image, and
 // returns when the wrapper of this new container has announced itself. It fails with a
@@ -83,10 +81,10 @@ func (l *lease) bindAndJudge(ctx context.Context, req payload.BindRequest) (*con
 // bindInTime is bind within the time that a binding may take. Errors are
 // *verdict.Failure or the cause of ctx's end.
 func (l *lease) bindInTime(ctx context.Context, req payload.BindRequest) (*container, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, l.backend.opt.BindTimeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.backend.opt.BindTimeout, podwatch.ErrTimeout)
 	defer cancel()
 	c, err := l.bind(ctx, req)
-	if errors.Is(err, errTimeout) {
+	if errors.Is(err, podwatch.ErrTimeout) {
 		err = &verdict.Failure{Origin: verdict.FromClock, Reason: verdict.ReasonTimeout, Image: req.Image, Message: fmt.Sprintf("nothing after %s", l.backend.opt.BindTimeout)}
 	}
 	return c, err
@@ -196,7 +194,7 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 		return nil, err
 	}
 	if err := b.genuine(client, podapi.SpecOf(pod, l.name)); err != nil {
-		states.stop()
+		states.Stop()
 		_ = client.Close()
 		return nil, &verdict.Failure{Origin: verdict.FromWrapper, Reason: verdict.ReasonUnusable, Err: err}
 	}
@@ -211,7 +209,7 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	if len(open.open) > 0 {
 		c.learnFrom(states, open)
 	} else {
-		states.stop()
+		states.Stop()
 	}
 	return c, nil
 }
@@ -231,7 +229,7 @@ func (l *lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, e
 		return nil, err
 	}
 	var pod *corev1.Pod
-	err = l.backend.call(ctx, "patch", func(ctx context.Context, api podapi.API) (err error) {
+	err = l.backend.pod.Call(ctx, "patch", func(ctx context.Context, api podapi.API) (err error) {
 		pod, err = api.Patch(ctx, patch, false)
 		return err
 	})

@@ -12,6 +12,7 @@ import (
 
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/podwatch"
 	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 	"podstarter/rescue"
@@ -86,15 +87,15 @@ func (c *container) close() {
 
 // learnFrom takes the feed over until the lessons are learned, or this container is
 // over.
-func (c *container) learnFrom(states *feed, open *lessons) {
+func (c *container) learnFrom(states *podwatch.Feed, open *lessons) {
 	ctx, cancel := context.WithTimeout(c.lease.backend.life, c.lease.backend.timing.learn)
-	states.start()
+	states.Start()
 	c.busy.Go(func() {
 		defer cancel()
-		defer states.stop()
+		defer states.Stop()
 		for len(open.open) > 0 {
 			select {
-			case pod := <-states.pods:
+			case pod := <-states.Pods:
 				open.take(pod, c.learned)
 			case <-c.client.Lost():
 				return
@@ -163,7 +164,7 @@ func (c *container) autopsy(ctx context.Context) verdict.Failure {
 		return unknown
 	}
 	found := unknown
-	b.follow(ctx, pod, func(pod *corev1.Pod) bool {
+	b.pod.Follow(ctx, pod, func(pod *corev1.Pod) bool {
 		if f := verdict.OfPod(pod, ""); f != nil {
 			found = *f
 			return true
@@ -189,7 +190,7 @@ func (c *container) exitIn(status corev1.ContainerStatus) *corev1.ContainerState
 	for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
 		switch {
 		case ended == nil:
-		case c.id != "" && bareID(ended.ContainerID) == c.id:
+		case c.id != "" && podapi.BareID(ended.ContainerID) == c.id:
 			return ended
 		case c.id == "" && !ended.FinishedAt.Time.Before(c.bound.Truncate(time.Second)):
 			// Status times are whole seconds of this node's clock.

@@ -24,7 +24,7 @@ const endSoon = 1
 // (docs/developer/kubelet-rules.md). EndPod needs the permissions get and patch.
 func (b *Backend) EndPod(ctx context.Context) error {
 	var pod *corev1.Pod
-	err := b.call(ctx, "get", func(ctx context.Context, api podapi.API) (err error) {
+	err := b.pod.Call(ctx, "get", func(ctx context.Context, api podapi.API) (err error) {
 		pod, err = api.Get(ctx)
 		return err
 	})
@@ -42,7 +42,7 @@ func (b *Backend) EndPod(ctx context.Context) error {
 	if err != nil {
 		return b.endFailed(err)
 	}
-	err = b.call(ctx, "patch", func(ctx context.Context, api podapi.API) error {
+	err = b.pod.Call(ctx, "patch", func(ctx context.Context, api podapi.API) error {
 		_, err := api.Patch(ctx, patch, false)
 		return err
 	})

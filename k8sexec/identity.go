@@ -74,12 +74,3 @@ func containerOfWrapper(proc string, client *payload.Client) (string, error) {
 	}
 	return containerOf(proc, client.Hello().PID)
 }
-
-// bareID is a container ID of a status without its runtime: containerd://ID.
-func bareID(containerID string) string {
-	_, id, found := strings.Cut(containerID, "://")
-	if !found {
-		return containerID
-	}
-	return id
-}

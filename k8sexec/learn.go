@@ -58,7 +58,7 @@ func (s *lessons) take(pod *corev1.Pod, done func(lesson, digest.Digest)) {
 	}
 	var still []lesson
 	for _, one := range s.open {
-		if one.container != bareID(status.ContainerID) {
+		if one.container != podapi.BareID(status.ContainerID) {
 			still = append(still, one)
 			continue
 		}

@@ -145,9 +145,9 @@ func (l *lease) recall(ctx context.Context, pod *corev1.Pod, img imageref.Image,
 	ctx, cancel := context.WithTimeout(ctx, l.backend.timing.recall)
 	defer cancel()
 	var found digest.Digest
-	l.backend.follow(ctx, pod, func(pod *corev1.Pod) bool {
+	l.backend.pod.Follow(ctx, pod, func(pod *corev1.Pod) bool {
 		status := podapi.StatusOf(pod, l.name)
-		if bareID(status.ContainerID) != s.ContainerID {
+		if podapi.BareID(status.ContainerID) != s.ContainerID {
 			return false
 		}
 		found = l.learn(status, img)
@@ -172,7 +172,7 @@ func (l *lease) learn(status corev1.ContainerStatus, img imageref.Image) digest.
 // get reads the pod, patiently.
 func (l *lease) get(ctx context.Context) (*corev1.Pod, error) {
 	var pod *corev1.Pod
-	err := l.backend.call(ctx, "get", func(ctx context.Context, api podapi.API) (err error) {
+	err := l.backend.pod.Call(ctx, "get", func(ctx context.Context, api podapi.API) (err error) {
 		pod, err = api.Get(ctx)
 		return err
 	})

@@ -17,6 +17,7 @@ import (
 	"podstarter/k8sexec/audit"
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/podwatch"
 	"podstarter/payload"
 	"podstarter/wrapper/agent/agenttest"
 )
@@ -85,6 +86,8 @@ func newWorld(t *testing.T, change func(*options.Options)) *world {
 	w.api = newFakeAPI(testPod())
 	w.backend = b
 	b.connect = func() (podapi.API, error) { return w.api, nil }
+	b.pod = &podwatch.Pod{Connect: func() (podapi.API, error) { return b.connect() }, Log: b.log,
+		Times: podwatch.Times{Patience: 300 * time.Millisecond, Call: 5 * time.Second, Retry: time.Millisecond}}
 	b.proc = w.proc
 	b.self = audit.Identity{}                             // root, whoever runs the tests
 	b.killUser = func(_ context.Context, uid int) error { // not on the machine of the tests
@@ -95,7 +98,6 @@ func newWorld(t *testing.T, change func(*options.Options)) *world {
 	}
 	b.root = os.Geteuid()
 	b.timing = timing{
-		apiPatience: 300 * time.Millisecond, apiCall: 5 * time.Second, apiRetry: time.Millisecond,
 		leaseWait: 200 * time.Millisecond, leasePoll: time.Millisecond,
 		watchDelay: 10 * time.Millisecond, stir: 20 * time.Millisecond, dismiss: time.Second, leave: 300 * time.Millisecond, kill: time.Second, idle: 300 * time.Millisecond, rest: time.Hour, nudge: 100 * time.Millisecond, silence: 300 * time.Millisecond,
 		learn: 5 * time.Second, recall: 300 * time.Millisecond, autopsy: time.Second, doubt: 50 * time.Millisecond, notice: 5 * time.Second, progress: time.Second, check: time.Second,

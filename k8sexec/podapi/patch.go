@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -101,4 +102,13 @@ func MemoryLimit(pod *corev1.Pod, container string) int64 {
 		}
 	}
 	return limit
+}
+
+// BareID is a container ID of a status without its runtime: containerd://ID.
+func BareID(containerID string) string {
+	_, id, found := strings.Cut(containerID, "://")
+	if !found {
+		return containerID
+	}
+	return id
 }

@@ -1,4 +1,4 @@
-package k8sexec
+package podwatch
 
 import (
 	"bufio"
@@ -19,7 +19,7 @@ import (
 // recording is a pod as a real API server showed it, version by version.
 func recording(t testing.TB, name string) []*corev1.Pod {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "testdata", "k8s", "pods", name+".jsonl"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "k8s", "pods", name+".jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +34,11 @@ func recording(t testing.TB, name string) []*corev1.Pod {
 		pods = append(pods, pod)
 	}
 	return pods
+}
+
+// changeIn is the patch between the first two states of a recording.
+func changeIn(pods []*corev1.Pod) Change {
+	return Change{Container: "payload", Spec: pods[1].Spec.Containers[0].Image, Before: pods[0].Spec.Containers[0].Image, Failed: true}
 }
 
 // TestTrackRecordings plays what a real kubelet made of a patch. The first state
@@ -64,15 +69,13 @@ func TestTrackRecordings(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			pods := recording(t, tt.name)
-			before := slot{Spec: pods[0].Spec.Containers[0].Image}
-			p := plan{spec: pods[1].Spec.Containers[0].Image}
-			tr := track("payload", p, before, pods[1])
+			tr := Track(changeIn(pods), pods[1])
 			for i, pod := range pods[1:] {
-				f := tr.look(pod)
+				f := tr.Look(pod)
 				if f == nil {
 					continue
 				}
-				f.Image, f.Spec = p.spec, p.spec
+				f.Image, f.Spec = tr.spec, tr.spec
 				if f.Reason != tt.reason || !strings.Contains(f.Message, tt.says) || i+1 != tt.index {
 					t.Fatalf("state %d: %s: %s; want %s: %s at %d", i+1, f.Reason, f.Message, tt.reason, tt.says, tt.index)
 				}
@@ -91,10 +94,10 @@ func TestTrackRecordings(t *testing.T) {
 // A wrapper that ends again and again is a failure in the end.
 func TestTrackCrashes(t *testing.T) {
 	pods := recording(t, "crash")
-	tr := track("payload", plan{spec: pods[1].Spec.Containers[0].Image}, slot{Spec: pods[0].Spec.Containers[0].Image}, pods[1])
+	tr := Track(changeIn(pods), pods[1])
 	var last *verdict.Failure
 	for _, pod := range pods[1:] {
-		if f := tr.look(pod); f != nil {
+		if f := tr.Look(pod); f != nil {
 			last = f
 		}
 	}
@@ -116,11 +119,11 @@ func TestDescribe(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			pods := recording(t, tt.name)
-			tr := track("payload", plan{spec: pods[1].Spec.Containers[0].Image}, slot{Spec: pods[0].Spec.Containers[0].Image}, pods[1])
+			tr := Track(changeIn(pods), pods[1])
 			var got string
 			for _, pod := range pods[1:] {
-				tr.look(pod)
-				got = tr.describe(pod)
+				tr.Look(pod)
+				got = tr.Describe(pod)
 			}
 			if !strings.Contains(got, tt.want) {
 				t.Errorf("described as %q, want %q in it", got, tt.want)
@@ -168,8 +171,8 @@ func TestTrackUnchangedSpec(t *testing.T) {
 	pods := recording(t, "notfound-tag")
 	failing := pods[len(pods)-1]
 	image := failing.Spec.Containers[0].Image
-	tr := track("payload", plan{spec: image, restart: true}, slot{Spec: image}, failing)
-	if f := tr.look(failing); f == nil || f.Reason != "ErrImagePull" {
+	tr := Track(Change{Container: "payload", Spec: image, Before: image, Same: true, Failed: true}, failing)
+	if f := tr.Look(failing); f == nil || f.Reason != "ErrImagePull" {
 		t.Errorf("failure %v", f)
 	}
 }
@@ -180,9 +183,9 @@ func TestTrackWithoutGenerations(t *testing.T) {
 	for _, pod := range pods {
 		pod.Generation, pod.Status.ObservedGeneration = 0, 0
 	}
-	tr := track("payload", plan{spec: pods[1].Spec.Containers[0].Image}, slot{Spec: pods[0].Spec.Containers[0].Image}, pods[1])
+	tr := Track(changeIn(pods), pods[1])
 	for i, pod := range pods[1:] {
-		f := tr.look(pod)
+		f := tr.Look(pod)
 		if isLast := i == len(pods)-2; (f != nil) != isLast {
 			t.Errorf("state %d: failure %v", i+1, f)
 		}
@@ -191,14 +194,14 @@ func TestTrackWithoutGenerations(t *testing.T) {
 
 func FuzzTrack(f *testing.F) {
 	for _, name := range []string{"notfound-repo", "mountfile", "crash", "broken", "afterhang"} {
-		data, err := os.ReadFile(filepath.Join("..", "testdata", "k8s", "pods", name+".jsonl"))
+		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "k8s", "pods", name+".jsonl"))
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(data, "registry.example.com/u/a:1", int64(3))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, image string, generation int64) {
-		var tr *tracker
+		var tr *Tracker
 		for line := range bytes.Lines(data) {
 			pod := new(corev1.Pod)
 			if json.Unmarshal(line, pod) != nil {
@@ -206,9 +209,9 @@ func FuzzTrack(f *testing.F) {
 			}
 			if tr == nil {
 				pod.Generation = generation
-				tr = track("payload", plan{spec: image}, slot{Spec: image + "0"}, pod)
+				tr = Track(Change{Container: "payload", Spec: image, Before: image + "0", Failed: true}, pod)
 			}
-			if failed := tr.look(pod); failed != nil {
+			if failed := tr.Look(pod); failed != nil {
 				failed.Image, failed.Spec = image, image
 				j := verdict.Judge(*failed)
 				v := j.Verdict()
@@ -217,7 +220,7 @@ func FuzzTrack(f *testing.F) {
 				}
 				j.IsFinal(time.Now())
 			}
-			if tr.describe(pod) == "" {
+			if tr.Describe(pod) == "" {
 				t.Error("no description")
 			}
 		}
@@ -233,27 +236,28 @@ func TestTrackRunFailureOfBefore(t *testing.T) {
 	now := time.Now()
 	state := func(id string) *corev1.Pod {
 		pod := pods[len(pods)-1].DeepCopy()
-		pod.Status.ContainerStatuses[0].State = waitingFor("RunContainerError", words+id)
+		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "RunContainerError", Message: words + id}}
 		return pod
 	}
-	begin := func() *tracker {
-		tr := track("payload", plan{spec: "registry.example.com/u/new:1"}, slot{Spec: "registry.example.com/u/old:1"}, state("1"))
-		tr.doubt, tr.now = 12*time.Second, func() time.Time { return now }
+	begin := func() *Tracker {
+		tr := Track(Change{Container: "payload", Spec: "registry.example.com/u/new:1", Before: "registry.example.com/u/old:1", Failed: true,
+			Doubt: 12 * time.Second}, state("1"))
+		tr.now = func() time.Time { return now }
 		return tr
 	}
 	tr := begin()
 	for _, id := range []string{"1", "2", "2"} {
-		if f := tr.look(state(id)); f != nil {
+		if f := tr.Look(state(id)); f != nil {
 			t.Fatalf("the failure in container %s is of the image before: %v", id, f)
 		}
 	}
-	if f := tr.look(state("3")); f == nil {
+	if f := tr.Look(state("3")); f == nil {
 		t.Error("a second attempt that fails is this image's")
 	}
 	tr = begin()
-	tr.look(state("2"))
+	tr.Look(state("2"))
 	now = now.Add(13 * time.Second)
-	if f := tr.look(state("2")); f == nil {
+	if f := tr.Look(state("2")); f == nil {
 		t.Error("a failure that stands for long is this image's")
 	}
 }

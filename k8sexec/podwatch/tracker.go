@@ -1,4 +1,4 @@
-package k8sexec
+package podwatch
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"podstarter/k8sexec/verdict"
 )
 
-// tracker reads the pod's status during one binding, and separates news of the
+// Tracker reads the pod's status during one binding, and separates news of the
 // container that the binding asked for from remains of earlier ones. That is not
 // obvious: the status lags by a second or more, and the kubelet keeps the reason why a
 // container could not be started until its next attempt, so that the status for the new
@@ -26,7 +26,7 @@ import (
 //   - it is not word for word the one that the status showed before.
 //
 // The last two apply only if the spec did change.
-type tracker struct {
+type Tracker struct {
 	container string
 	uid       types.UID
 	spec      string // image string as patched
@@ -61,23 +61,38 @@ type complaint struct{ reason, message string }
 // and its back-off.
 const maxStale = 16
 
-// track begins with the pod as the patch returned it.
-func track(container string, p plan, before slot, pod *corev1.Pod) *tracker {
-	status := podapi.StatusOf(pod, container)
-	t := &tracker{
-		container: container, uid: pod.UID, spec: p.spec, before: before.Spec, changed: !p.restart,
+// Change is what a patch changed for one container, and what was known before it.
+type Change struct {
+	Container string
+	// Spec is the image string as patched, Before the one before; empty if it is not known.
+	Spec, Before string
+	// Same says that the patch left the image string as it was.
+	Same bool
+	// Last is the container of the binding before, empty if that came to none or it is not known.
+	Last string
+	// Failed says that the binding before did not come to a container.
+	Failed bool
+	// Doubt is how long a failure to run, which may belong to the previous image, must
+	// persist until it counts as this image's: the kubelet tries again after 10 s.
+	Doubt time.Duration
+}
+
+// Track begins with the pod as the patch returned it.
+func Track(c Change, pod *corev1.Pod) *Tracker {
+	status := podapi.StatusOf(pod, c.Container)
+	t := &Tracker{
+		container: c.Container, uid: pod.UID, spec: c.Spec, before: c.Before, changed: !c.Same, doubt: c.Doubt,
 		generation: pod.Generation, old: make(map[string]struct{}),
 		stale: make(map[complaint]bool), dead: make(map[string]struct{}), now: time.Now,
 	}
-	// The status may not show the last binding's container yet, but the slot has its
-	// ID.
-	t.old[before.ContainerID] = struct{}{}
-	t.old[bareID(status.ContainerID)] = struct{}{}
+	// The status may not show the last binding's container yet.
+	t.old[c.Last] = struct{}{}
+	t.old[podapi.BareID(status.ContainerID)] = struct{}{}
 	if ended := status.LastTerminationState.Terminated; ended != nil {
-		t.old[bareID(ended.ContainerID)] = struct{}{}
+		t.old[podapi.BareID(ended.ContainerID)] = struct{}{}
 	}
 	t.remember(status)
-	t.troubled = t.changed && before.Nonce == "" && status.State.Running == nil
+	t.troubled = t.changed && c.Failed && status.State.Running == nil
 	return t
 }
 
@@ -86,7 +101,7 @@ func track(container string, p plan, before slot, pod *corev1.Pod) *tracker {
 // the same; and an attempt that was under way at the patch may end after it. There is
 // at most one such failure: a second one, or one that persists until the kubelet's next
 // attempt, is about this image.
-func (t *tracker) isDoubtful(c complaint) bool {
+func (t *Tracker) isDoubtful(c complaint) bool {
 	if !t.troubled || !strings.HasSuffix(c.reason, "Error") || c.reason == verdict.ReasonErrPull || imageref.Named(c.message, t.spec) {
 		return false
 	}
@@ -100,20 +115,20 @@ func (t *tracker) isDoubtful(c complaint) bool {
 	return false
 }
 
-func (t *tracker) isOld(id string) bool {
+func (t *Tracker) isOld(id string) bool {
 	_, ok := t.old[id]
 	return ok || id == ""
 }
 
-func (t *tracker) remember(status corev1.ContainerStatus) {
+func (t *Tracker) remember(status corev1.ContainerStatus) {
 	if w := status.State.Waiting; w != nil && len(t.stale) < maxStale {
 		t.stale[complaint{w.Reason, w.Message}] = true
 	}
 }
 
-// look takes the next state of the pod and gives the failure that it shows, or nil. It
+// Look takes the next state of the pod and gives the failure that it shows, or nil. It
 // gives a failure that persists again each time.
-func (t *tracker) look(pod *corev1.Pod) *verdict.Failure {
+func (t *Tracker) Look(pod *corev1.Pod) *verdict.Failure {
 	if f := verdict.OfPod(pod, t.uid); f != nil {
 		return f
 	}
@@ -123,7 +138,7 @@ func (t *tracker) look(pod *corev1.Pod) *verdict.Failure {
 		return nil
 	}
 	t.taken, t.wasRunning = true, status.State.Running != nil
-	switch id := bareID(status.ContainerID); {
+	switch id := podapi.BareID(status.ContainerID); {
 	case status.State.Waiting != nil:
 		return t.waiting(status)
 	case t.isOld(id):
@@ -140,19 +155,19 @@ func (t *tracker) look(pod *corev1.Pod) *verdict.Failure {
 
 // isUnseen says whether the kubelet made the status from a spec before the patch, as
 // far as the cluster shows that (status.observedGeneration, Kubernetes 1.34).
-func (t *tracker) isUnseen(pod *corev1.Pod) bool {
+func (t *Tracker) isUnseen(pod *corev1.Pod) bool {
 	return t.generation > 0 && pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration < t.generation
 }
 
-// isActedOn says whether the kubelet has begun to make the container anew: before it
+// IsActedOn says whether the kubelet has begun to make the container anew: before it
 // stops the container, it publishes which spec it goes by (status.observedGeneration,
 // Kubernetes 1.34).
-func (t *tracker) isActedOn(pod *corev1.Pod) bool {
+func (t *Tracker) IsActedOn(pod *corev1.Pod) bool {
 	return t.generation > 0 && pod.Status.ObservedGeneration >= t.generation
 }
 
 // waiting judges a container that the kubelet could not start, or not yet.
-func (t *tracker) waiting(status corev1.ContainerStatus) *verdict.Failure {
+func (t *Tracker) waiting(status corev1.ContainerStatus) *verdict.Failure {
 	w := status.State.Waiting
 	now := complaint{w.Reason, w.Message}
 	if ended := status.LastTerminationState.Terminated; ended != nil {
@@ -183,7 +198,7 @@ func (t *tracker) waiting(status corev1.ContainerStatus) *verdict.Failure {
 // crashLoop is a failure only if containers of this binding have ended: the
 // kubelet also backs off when an image comes back under its plain name, whatever
 // made the container end before.
-func (t *tracker) crashLoop(status corev1.ContainerStatus) *verdict.Failure {
+func (t *Tracker) crashLoop(status corev1.ContainerStatus) *verdict.Failure {
 	if len(t.dead) == 0 {
 		return nil
 	}
@@ -195,8 +210,8 @@ func (t *tracker) crashLoop(status corev1.ContainerStatus) *verdict.Failure {
 }
 
 // bury notes a container that ended, unless it existed before the patch.
-func (t *tracker) bury(ended *corev1.ContainerStateTerminated) {
-	if id := bareID(ended.ContainerID); !t.isOld(id) {
+func (t *Tracker) bury(ended *corev1.ContainerStateTerminated) {
+	if id := podapi.BareID(ended.ContainerID); !t.isOld(id) {
 		t.dead[id] = struct{}{}
 		if t.running == id {
 			t.running = ""
@@ -204,37 +219,40 @@ func (t *tracker) bury(ended *corev1.ContainerStateTerminated) {
 	}
 }
 
-// silent says for how long a container of this binding has been running without a
-// message from its wrapper; 0 if none runs.
-func (t *tracker) silent() time.Duration {
+// Running is the container of this binding that runs, and for how long it has been seen
+// running; empty if none runs.
+func (t *Tracker) Running() (id string, seen time.Duration) {
 	if t.running == "" {
-		return 0
+		return "", 0
 	}
-	return t.now().Sub(t.since)
+	return t.running, t.now().Sub(t.since)
 }
 
-// mayBeOverdue says whether the kubelet may know more than it has published. It
+// UID is that of the pod that was patched.
+func (t *Tracker) UID() types.UID { return t.uid }
+
+// MayBeOverdue says whether the kubelet may know more than it has published. It
 // publishes why a container could not be started only at its next look at the pod:
 // almost at once if it notices that a container of the pod has just ended, otherwise 10
 // s later (pod_workers.go, back-off after an error). The latter happens if the
 // container was not running before, mostly because the previous image could not be
 // pulled either.
-func (t *tracker) mayBeOverdue() bool {
+func (t *Tracker) MayBeOverdue() bool {
 	return t.taken && t.running == "" && t.tries == 0 && !t.wasRunning
 }
 
 // isOfBefore says whether a complaint is about the previous image.
-func (t *tracker) isOfBefore(c complaint) bool {
+func (t *Tracker) isOfBefore(c complaint) bool {
 	return t.changed && (t.stale[c] || imageref.Named(c.message, t.before) && !imageref.Named(c.message, t.spec))
 }
 
 // pulling describes a state that the status does not show.
 const pulling = "the kubelet has taken up the change and is probably pulling the image, or waits until other pulls are done"
 
-// describe says in a few words how far the kubelet has come. The status does not show
+// Describe says in a few words how far the kubelet has come. The status does not show
 // what the kubelet does between the end of the old container and the start of the new
 // one, mostly a pull.
-func (t *tracker) describe(pod *corev1.Pod) string {
+func (t *Tracker) Describe(pod *corev1.Pod) string {
 	if t.isUnseen(pod) {
 		return "the kubelet has not taken up the change yet; it may still be pulling an earlier image"
 	}
@@ -246,7 +264,7 @@ func (t *tracker) describe(pod *corev1.Pod) string {
 		return fmt.Sprintf("waiting, %s: %s", s.State.Waiting.Reason, s.State.Waiting.Message)
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "":
 		return "waiting, " + s.State.Waiting.Reason
-	case t.isOld(bareID(s.ContainerID)):
+	case t.isOld(podapi.BareID(s.ContainerID)):
 		return pulling
 	case s.State.Running != nil:
 		return "running"

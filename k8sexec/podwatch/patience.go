@@ -1,4 +1,4 @@
-package k8sexec
+package podwatch
 
 import (
 	"context"
@@ -9,15 +9,18 @@ import (
 	"podstarter/k8sexec/podapi"
 )
 
+// ErrTimeout is the cause of a binding's context when its time is over.
+var ErrTimeout = errors.New("the binding took too long")
+
 // patient repeats a call while the API server is away or overloaded, with a
 // growing pause, for a bounded time. The call must be idempotent. The error is
 // that of the last attempt, or the cause of ctx's end.
-func (b *Backend) patient(ctx context.Context, what string, call func(context.Context) error) error {
+func (p *Pod) patient(ctx context.Context, what string, call func(context.Context) error) error {
 	start := time.Now()
-	pause := b.timing.apiRetry
+	pause := p.Times.Retry
 	var last error
 	for {
-		attempt, cancel := context.WithTimeout(ctx, b.timing.apiCall)
+		attempt, cancel := context.WithTimeout(ctx, p.Times.Call)
 		err := call(attempt)
 		cancel()
 		if err == nil {
@@ -33,16 +36,16 @@ func (b *Backend) patient(ctx context.Context, what string, call func(context.Co
 		if !podapi.IsPassing(err) {
 			return err
 		}
-		if waited+pause > b.timing.apiPatience {
+		if waited+pause > p.Times.Patience {
 			return noSuccess(waited, err)
 		}
-		b.log.Warn("the API server does not answer the call, will try again", "call", what, "pause", pause, "error", err)
+		p.Log.Warn("the API server does not answer the call, will try again", "call", what, "pause", pause, "error", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return endOf(ctx, time.Since(start), last)
 		}
-		pause = min(2*pause, b.timing.apiCall/2)
+		pause = min(2*pause, p.Times.Call/2)
 	}
 }
 
@@ -54,7 +57,7 @@ func noSuccess(waited time.Duration, err error) error {
 // says more than that the binding took too long.
 func endOf(ctx context.Context, waited time.Duration, last error) error {
 	cause := context.Cause(ctx)
-	if !errors.Is(cause, errTimeout) {
+	if !errors.Is(cause, ErrTimeout) {
 		return cause
 	}
 	if errors.Is(last, cause) {
