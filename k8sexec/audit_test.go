@@ -42,7 +42,7 @@ func newAuditWorld(t *testing.T) *auditWorld {
 	_ = os.Chmod(a.control, 0o700)
 	_ = os.Chmod(a.private, 0o700)
 	a.token(`{"exp":4000000000,"kubernetes.io":{"namespace":"jobs","pod":{"name":"pilot-0","uid":"uid-1"}}}`)
-	a.api.deny = func(patch string) error {
+	a.api.Deny = func(patch string) error {
 		if strings.Contains(patch, "labels") || strings.Contains(patch, "check.invalid") || strings.Contains(patch, "tolerations") {
 			return denial("podstarter-pilot")
 		}
@@ -96,8 +96,8 @@ func (a *auditWorld) wrappers(change ...func(*payload.Hello)) {
 // anyPod gives the pilot a Role that names no pod; answer is the answer to a patch of
 // another pod.
 func (a *auditWorld) anyPod(answer error) {
-	a.api.neighbour = "other"
-	a.api.rights = func(q podapi.Right) bool {
+	a.api.NeighbourPod = "other"
+	a.api.Rights = func(q podapi.Right) bool {
 		return q == podapi.Right{Namespace: "jobs", Verb: "patch", Resource: "pods"}
 	}
 	a.failVerb("patch of other", answer)
@@ -141,10 +141,10 @@ func TestAudit(t *testing.T) {
 		{name: "no token", change: func(a *auditWorld) { _ = os.Remove(filepath.Join(a.dir, "token")) },
 			want: result{"bad token: POD_STARTER_KUBERNETES_DIR"}},
 		{name: "secrets", change: func(a *auditWorld) {
-			a.api.rights = func(q podapi.Right) bool { return q.Resource == "secrets" && q.Verb == "list" }
+			a.api.Rights = func(q podapi.Right) bool { return q.Resource == "secrets" && q.Verb == "list" }
 		},
 			want: result{"warn rights beyond those: the Roles bound to service account glidein"}},
-		{name: "administrator", change: func(a *auditWorld) { a.api.rights = func(podapi.Right) bool { return true } },
+		{name: "administrator", change: func(a *auditWorld) { a.api.Rights = func(podapi.Right) bool { return true } },
 			want: result{"warn rights beyond those: the Roles bound to service account glidein",
 				"warn other pods: resourceNames in the Role, or " + applyPolicy}},
 		{name: "rights are not told", change: func(a *auditWorld) { a.failVerb("may", denial("x")) },
@@ -154,12 +154,12 @@ func TestAudit(t *testing.T) {
 		{name: "neighbours closed by a policy", change: func(a *auditWorld) { a.anyPod(denial("podstarter-pilot")) }},
 		{name: "neighbours closed otherwise", change: func(a *auditWorld) { a.anyPod(context.DeadlineExceeded) },
 			want: result{"warn other pods: resourceNames in the Role, or " + applyPolicy}},
-		{name: "no neighbour", change: func(a *auditWorld) { a.anyPod(nil); a.api.neighbour = "" },
+		{name: "no neighbour", change: func(a *auditWorld) { a.anyPod(nil); a.api.NeighbourPod = "" },
 			want: result{"warn other pods: resourceNames in the Role, or " + applyPolicy}},
-		{name: "no policy", change: func(a *auditWorld) { a.api.deny = nil }, want: result{"warn admission policy: " + applyPolicy}},
+		{name: "no policy", change: func(a *auditWorld) { a.api.Deny = nil }, want: result{"warn admission policy: " + applyPolicy}},
 		{name: "images refused", change: func(a *auditWorld) {
-			deny := a.api.deny
-			a.api.deny = func(patch string) error {
+			deny := a.api.Deny
+			a.api.Deny = func(patch string) error {
 				if strings.Contains(patch, "@sha256:") {
 					return denial("no-digests")
 				}
@@ -167,8 +167,8 @@ func TestAudit(t *testing.T) {
 			}
 		}, want: result{"warn patches: POD_STARTER_THROWAWAY_TAGS = False", "warn patches: POD_STARTER_THROWAWAY_TAGS = False"}},
 		{name: "default image refused", change: func(a *auditWorld) {
-			deny := a.api.deny
-			a.api.deny = func(patch string) error {
+			deny := a.api.Deny
+			a.api.Deny = func(patch string) error {
 				if strings.Contains(patch, "podstarter-check\"") && strings.Contains(patch, "image") && !strings.Contains(patch, "payload-2") {
 					return denial("podstarter-images")
 				}
@@ -263,7 +263,7 @@ func TestAudit(t *testing.T) {
 			} else {
 				a.wrappers()
 			}
-			a.api.pod = a.pod
+			a.api.Pod = a.pod
 			var got result
 			for _, f := range a.backend.Audit(context.Background()) {
 				if f.Grade == payload.OK != (f.Fix == "") {
@@ -279,7 +279,7 @@ func TestAudit(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(a.pod, a.api.snapshot()); diff != "" {
+			if diff := cmp.Diff(a.pod, a.api.Snapshot()); diff != "" {
 				t.Errorf("the audit changed the pod:\n%s", diff)
 			}
 		})
@@ -299,7 +299,7 @@ func TestAuditWithoutAPI(t *testing.T) {
 
 func TestNoWrapper(t *testing.T) {
 	a := newAuditWorld(t)
-	a.api.pod = a.pod
+	a.api.Pod = a.pod
 	bad := 0
 	for _, f := range a.backend.Audit(context.Background()) {
 		if f.Grade == payload.Bad {

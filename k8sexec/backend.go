@@ -10,6 +10,7 @@ import (
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/podwatch"
+	"podstarter/k8sexec/puller"
 )
 
 // Backend binds images to the payload containers of one pod. It is safe for
@@ -21,6 +22,7 @@ type Backend struct {
 
 	connect func() (podapi.API, error) // the API client, made at its first use
 	pod     *podwatch.Pod              // the pilot's own
+	pullers *puller.Pullers
 	timing  timing
 	proc    string // where procfs is mounted
 	root    int    // the user ID that payload containers start with
@@ -122,7 +124,17 @@ func New(ctx context.Context, opt options.Options) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{opt: opt, log: opt.Log, life: ctx, timing: defaultTiming, proc: "/proc", self: audit.OwnIdentity(), killUser: killUser}
-	b.connect = sync.OnceValues(func() (podapi.API, error) { return podapi.New(opt) })
+	client := sync.OnceValues(func() (*podapi.Client, error) { return podapi.New(opt) })
+	b.connect = func() (podapi.API, error) { return client() }
 	b.pod = &podwatch.Pod{Connect: b.connect, Times: apiTimes, Log: opt.Log}
+	b.pullers = &puller.Pullers{Names: opt.Pullers, Dir: opt.PrivateDir, Timeout: opt.BindTimeout, Times: apiTimes, Log: opt.Log,
+		Pace: puller.Pace{Poll: 4 * b.timing.leasePoll, Progress: b.timing.progress, Stir: b.timing.stir, Doubt: b.timing.doubt},
+		Connect: func(pod string) (podapi.API, error) {
+			c, err := client()
+			if err != nil {
+				return nil, err
+			}
+			return c.Of(pod), nil
+		}}
 	return b, nil
 }

@@ -7,11 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opencontainers/go-digest"
 	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/imageref"
-	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/podwatch"
 	"podstarter/k8sexec/verdict"
@@ -78,9 +76,14 @@ func (l *lease) bindAndJudge(ctx context.Context, req payload.BindRequest) (*con
 	return nil, j, err
 }
 
-// bindInTime is bind within the time that a binding may take. Errors are
-// *verdict.Failure or the cause of ctx's end.
+// bindInTime is bind within the time that a binding may take, once the image is on the
+// node if a puller can get it there. Errors are *verdict.Failure or the cause of ctx's end.
 func (l *lease) bindInTime(ctx context.Context, req payload.BindRequest) (*container, error) {
+	image, err := l.fetch(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer image.Release()
 	ctx, cancel := context.WithTimeoutCause(ctx, l.backend.opt.BindTimeout, podwatch.ErrTimeout)
 	defer cancel()
 	c, err := l.bind(ctx, req)
@@ -184,7 +187,7 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 			"container", l.name, "asked", p.spec, "has", spec.Image)
 		p.spec, p.digest = spec.Image, ""
 	}
-	known.PodUID, known.Spec = string(pod.UID), p.spec
+	known.PodUID, known.Node, known.Spec = string(pod.UID), pod.Spec.NodeName, p.spec
 	l.note(*known)
 	open := &lessons{lease: l}
 	open.addLast(before)
@@ -242,11 +245,8 @@ func (l *lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, e
 // a process that does not die leads to a new container.
 func (l *lease) reuse(ctx context.Context, req payload.BindRequest, known slot) *container {
 	b := l.backend
-	if b.opt.Reset != options.ResetImage || known.Nonce == "" || req.Owner == "" || known.Owner != req.Owner {
-		return nil
-	}
 	img, err := l.wanted(req.Image, known)
-	if err != nil || known.Image != img.String() || !l.stillCurrent(img, known) {
+	if err != nil || !l.mayReuse(req, img, known) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.timing.recall)
@@ -285,13 +285,4 @@ func (l *lease) stillCurrent(img imageref.Image, known slot) bool {
 		fresh, ok := l.digests().lookup(img)
 		return ok && fresh == running.Digest
 	}
-}
-
-// digestIn is the digest of an image string; empty if it has none.
-func digestIn(spec string) digest.Digest {
-	img, err := imageref.Parse(spec)
-	if err != nil {
-		return ""
-	}
-	return img.Digest
 }

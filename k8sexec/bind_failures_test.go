@@ -29,19 +29,19 @@ func TestStaleFailureIsIgnored(t *testing.T) {
 
 	w := newWorld(t, nil)
 	fail := func(*corev1.Pod, map[string]bool) {
-		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = notFound })
+		w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = notFound })
 	}
-	w.api.onPatch = fail
+	w.api.OnPatch = fail
 	l := w.lease()
 	_, err := l.Bind(context.Background(), payload.BindRequest{Activation: "one", Image: old})
 	if v := verdictOf(t, err); v.Blame != payload.User || v.Subcode != verdict.SubcodeNotFound {
 		t.Fatalf("verdict %v/%d: %s", v.Blame, v.Subcode, v)
 	}
-	w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
+	w.api.OnPatch = func(pod *corev1.Pod, changed map[string]bool) {
 		fail(pod, changed) // seen with the new generation, but about the old image
-		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = backOff })
-		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = waitingFor("ContainerCreating", "") })
-		eventually(t, "the watch", func() bool { return w.api.count("watch") >= 2 })
+		w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = backOff })
+		w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = waitingFor("ContainerCreating", "") })
+		eventually(t, "the watch", func() bool { return w.api.Count("watch") >= 2 })
 		w.restart(pod, changed)
 	}
 	c, err := l.Bind(context.Background(), payload.BindRequest{Activation: "two", Image: "registry.example.com/u/right:1"})
@@ -60,13 +60,13 @@ func TestKubeletIsStirred(t *testing.T) {
 		return waitingFor("ErrImagePull", `failed to resolve reference "`+image+`": `+image+`: not found`)
 	}
 	w := newWorld(t, nil)
-	w.api.pod.Status.ContainerStatuses[0].State = failed(testDefault)
-	w.api.onPatch = func(pod *corev1.Pod, _ map[string]bool) {
+	w.api.Pod.Status.ContainerStatuses[0].State = failed(testDefault)
+	w.api.OnPatch = func(pod *corev1.Pod, _ map[string]bool) {
 		state := failed(testDefault)
 		if pod.Annotations[podapi.StirAnnotation+"payload"] != "" {
 			state = failed("registry.example.com/u/misspelt:1")
 		}
-		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = state })
+		w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = state })
 	}
 	_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "registry.example.com/u/misspelt:1"})
 	if v := verdictOf(t, err); v.Blame != payload.User || v.Subcode != verdict.SubcodeNotFound || !strings.Contains(v.Message, "misspelt:1: not found") {
@@ -93,9 +93,9 @@ func TestRefusedThrowawayTag(t *testing.T) {
 			eventually(t, "the digest", func() bool { return c.imageID() != "" })
 			release(t, l)
 			w.broken.Store(true)
-			w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
+			w.api.OnPatch = func(pod *corev1.Pod, changed map[string]bool) {
 				if strings.Contains(podapi.SpecOf(pod, "payload").Image, "@") {
-					w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = tt.state })
+					w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = tt.state })
 					return
 				}
 				w.restart(pod, changed)
@@ -117,9 +117,9 @@ func TestTransientFailureGetsAnotherChance(t *testing.T) {
 	refused := waitingFor("ErrImagePull", `failed to do request: Head "https://registry.example.com/v2/u/a/manifests/1": dial tcp 192.0.2.7:443: connect: connection refused`)
 	t.Run("and makes it", func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
-			w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = refused })
-			eventually(t, "the watch", func() bool { return w.api.count("watch") > 0 })
+		w.api.OnPatch = func(pod *corev1.Pod, changed map[string]bool) {
+			w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = refused })
+			eventually(t, "the watch", func() bool { return w.api.Count("watch") > 0 })
 			w.restart(pod, changed)
 		}
 		l, _ := w.bind("registry.example.com/u/a:1")
@@ -128,10 +128,10 @@ func TestTransientFailureGetsAnotherChance(t *testing.T) {
 	t.Run("and another, but not for ever", func(t *testing.T) {
 		w := newWorld(t, nil)
 		backOff := waitingFor("ImagePullBackOff", "Back-off pulling image: "+refused.Waiting.Message)
-		w.api.onPatch = func(*corev1.Pod, map[string]bool) {
+		w.api.OnPatch = func(*corev1.Pod, map[string]bool) {
 			for range verdict.MaxTries {
-				w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = refused })
-				w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = backOff })
+				w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = refused })
+				w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = backOff })
 			}
 		}
 		var told []string
@@ -147,8 +147,8 @@ func TestTransientFailureGetsAnotherChance(t *testing.T) {
 
 func TestBindTimeout(t *testing.T) {
 	w := newWorld(t, func(o *options.Options) { o.BindTimeout = time.Second })
-	w.api.onPatch = func(*corev1.Pod, map[string]bool) {
-		w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = waitingFor("ContainerCreating", "") })
+	w.api.OnPatch = func(*corev1.Pod, map[string]bool) {
+		w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) { s.State = waitingFor("ContainerCreating", "") })
 	}
 	_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
 	v := verdictOf(t, err)
@@ -161,7 +161,7 @@ func TestBindCancelled(t *testing.T) {
 	w := newWorld(t, nil)
 	removed := errors.New("job removed")
 	ctx, cancel := context.WithCancelCause(context.Background())
-	w.api.onPatch = func(*corev1.Pod, map[string]bool) { cancel(removed) }
+	w.api.OnPatch = func(*corev1.Pod, map[string]bool) { cancel(removed) }
 	_, err := w.lease().Bind(ctx, payload.BindRequest{Activation: "a", Image: "a"})
 	if !errors.Is(err, removed) {
 		t.Errorf("error %v, want the cause", err)
@@ -187,8 +187,8 @@ func TestPodEnds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			w.api.onPatch = func(*corev1.Pod, map[string]bool) {
-				w.api.status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) { tt.change(p) })
+			w.api.OnPatch = func(*corev1.Pod, map[string]bool) {
+				w.api.Status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) { tt.change(p) })
 			}
 			_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
 			if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != tt.reason {
@@ -198,10 +198,10 @@ func TestPodEnds(t *testing.T) {
 	}
 	t.Run("removed by force", func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.api.onPatch = func(pod *corev1.Pod, _ map[string]bool) {
-			w.api.mu.Lock()
-			defer w.api.mu.Unlock()
-			w.api.put(pod, watch.Deleted)
+		w.api.OnPatch = func(pod *corev1.Pod, _ map[string]bool) {
+			w.api.Mu.Lock()
+			defer w.api.Mu.Unlock()
+			w.api.Put(pod, watch.Deleted)
 		}
 		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
 		if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != verdict.ReasonPodDeleted {
@@ -215,7 +215,7 @@ func TestAPIServerTrouble(t *testing.T) {
 	conflict := apierrors.NewConflict(pods, "pilot-0", errors.New("modified"))
 	t.Run("passing", func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.api.fail = func(verb string, n int) error {
+		w.api.Fail = func(verb string, n int) error {
 			if n > 2 {
 				return nil
 			}
@@ -228,7 +228,7 @@ func TestAPIServerTrouble(t *testing.T) {
 	})
 	t.Run("watch too old", func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.api.fail = func(verb string, n int) error {
+		w.api.Fail = func(verb string, n int) error {
 			if verb == "watch" && n == 1 {
 				return apierrors.NewResourceExpired("too old resource version")
 			}
@@ -241,7 +241,7 @@ func TestAPIServerTrouble(t *testing.T) {
 	})
 	t.Run("away for longer than a binding may take", func(t *testing.T) {
 		w := newWorld(t, func(o *options.Options) { o.BindTimeout = 50 * time.Millisecond })
-		w.api.fail = func(string, int) error { return apierrors.NewServiceUnavailable("starting") }
+		w.api.Fail = func(string, int) error { return apierrors.NewServiceUnavailable("starting") }
 		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
 		if v := verdictOf(t, err); v.Blame != payload.Site || !strings.Contains(v.Message, "API server") {
 			t.Errorf("verdict %s", v)
@@ -266,7 +266,7 @@ func TestAPIServerTrouble(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			w.api.fail = func(verb string, _ int) error {
+			w.api.Fail = func(verb string, _ int) error {
 				if verb == "patch" {
 					return tt.err
 				}

@@ -36,7 +36,7 @@ func TestBindPlainThenOnce(t *testing.T) {
 	if got := w.spec("payload"); got != "registry.example.com/u/tool:2" {
 		t.Errorf("an image without known digest was patched in as %q", got)
 	}
-	if got := w.api.pod.Annotations[podapi.DefaultImageAnnotation+"payload"]; got != testDefault {
+	if got := w.api.Pod.Annotations[podapi.DefaultImageAnnotation+"payload"]; got != testDefault {
 		t.Errorf("default image recorded as %q", got)
 	}
 	if c.imageID() != "" {
@@ -49,7 +49,7 @@ func TestBindPlainThenOnce(t *testing.T) {
 	}
 	release(t, l)
 	calls := map[string]int{"get": 1, "patch": 1, "watch": 1}
-	if diff := cmp.Diff(calls, w.api.calls); diff != "" {
+	if diff := cmp.Diff(calls, w.api.Calls); diff != "" {
 		t.Errorf("calls of the first binding (-want +got):\n%s", diff)
 	}
 
@@ -70,10 +70,10 @@ func TestBindPlainThenOnce(t *testing.T) {
 			t.Errorf("image string %q used twice", s)
 		}
 	}
-	if got := w.api.count("patch"); got != 4 {
+	if got := w.api.Count("patch"); got != 4 {
 		t.Errorf("%d patches for 4 bindings", got)
 	}
-	if got := w.api.count("get"); got != 1 {
+	if got := w.api.Count("get"); got != 1 {
 		t.Errorf("%d GETs in the life of a pod", got)
 	}
 }
@@ -133,8 +133,8 @@ func TestBindSamePlainImage(t *testing.T) {
 	})
 	t.Run("image that the pod was created with", func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.api.pod.Generation = 1
-		w.api.pod.Status.ContainerStatuses[0].ImageID = "registry.example.com/site/default@" + testDigest
+		w.api.Pod.Generation = 1
+		w.api.Pod.Status.ContainerStatuses[0].ImageID = "registry.example.com/site/default@" + testDigest
 		l, _ := w.bind("")
 		defer release(t, l)
 		if got := w.spec("payload"); !strings.HasSuffix(got, "@"+testDigest) {
@@ -153,11 +153,11 @@ func TestDefaultImage(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, func(o *options.Options) { o.ThrowawayTags = false })
-			w.api.pod.Spec.Containers[1].Image = "registry.example.com/some/job:1"
+			w.api.Pod.Spec.Containers[1].Image = "registry.example.com/some/job:1"
 			if tt.annotation == "" {
-				w.api.pod.Spec.Containers[1].Image = testDefault
+				w.api.Pod.Spec.Containers[1].Image = testDefault
 			} else {
-				w.api.pod.Annotations = map[string]string{podapi.DefaultImageAnnotation + "payload": tt.annotation}
+				w.api.Pod.Annotations = map[string]string{podapi.DefaultImageAnnotation + "payload": tt.annotation}
 			}
 			l, first := w.bind("registry.example.com/u/a:1")
 			release(t, l)
@@ -170,13 +170,13 @@ func TestDefaultImage(t *testing.T) {
 	}
 	t.Run("is not the user's fault", func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.api.onPatch = func(*corev1.Pod, map[string]bool) {
-			w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+		w.api.OnPatch = func(*corev1.Pod, map[string]bool) {
+			w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 				s.State = waitingFor("ErrImagePull", `failed to resolve reference "`+testDefault+`": not found`)
 			})
 		}
-		w.api.pod.Spec.Containers[1].Image = "registry.example.com/some/job:1"
-		w.api.pod.Annotations = map[string]string{podapi.DefaultImageAnnotation + "payload": testDefault}
+		w.api.Pod.Spec.Containers[1].Image = "registry.example.com/some/job:1"
+		w.api.Pod.Annotations = map[string]string{podapi.DefaultImageAnnotation + "payload": testDefault}
 		l := w.lease()
 		_, err := l.Bind(context.Background(), payload.BindRequest{Activation: "job"})
 		if v := verdictOf(t, err); v.Blame != payload.Pilot || !strings.Contains(v.Message, "the pod's manifest") {
@@ -212,7 +212,7 @@ func TestOldWrapperLeaves(t *testing.T) {
 			if test.name == "the kubelet is at rest" {
 				bound(t, w, "payload", 2*w.backend.timing.rest)
 			}
-			w.api.onPatch = func(pod *corev1.Pod, _ map[string]bool) {
+			w.api.OnPatch = func(pod *corev1.Pod, _ map[string]bool) {
 				if test.waiting {
 					select {
 					case <-old.left:
@@ -221,12 +221,12 @@ func TestOldWrapperLeaves(t *testing.T) {
 					}
 				}
 				if test.act {
-					w.api.status("payload", func(*corev1.Pod, *corev1.ContainerStatus) {})
+					w.api.Status("payload", func(*corev1.Pod, *corev1.ContainerStatus) {})
 				}
 				<-old.left
 				w.restart(pod, map[string]bool{"payload": true})
 			}
-			w.api.fail = func(verb string, _ int) error {
+			w.api.Fail = func(verb string, _ int) error {
 				select {
 				case <-old.left:
 					if verb == "patch" {

@@ -108,7 +108,7 @@ func TestCheckRootless(t *testing.T) {
 				tt.change(w, pod)
 			}
 			pod.ResourceVersion = "1"
-			w.api.pod = pod
+			w.api.Pod = pod
 			_, err := w.backend.Check(context.Background())
 			var mistakes []string
 			if all := (*multierror.Error)(nil); errors.As(err, &all) {

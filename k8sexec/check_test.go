@@ -142,7 +142,7 @@ func TestCheck(t *testing.T) {
 				tt.change(w, pod)
 			}
 			pod.ResourceVersion = "1"
-			w.api.pod = pod
+			w.api.Pod = pod
 			warnings, err := w.backend.Check(context.Background())
 			var mistakes []string
 			if err != nil {
@@ -161,7 +161,7 @@ func TestCheck(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(pod, w.api.snapshot()); diff != "" {
+			if diff := cmp.Diff(pod, w.api.Snapshot()); diff != "" {
 				t.Errorf("the check changed the pod:\n%s", diff)
 			}
 		})
@@ -181,9 +181,9 @@ func shorten(lines, want []string) []string {
 }
 
 func (w *world) failVerb(which string, err error) {
-	w.api.mu.Lock()
-	defer w.api.mu.Unlock()
-	w.api.fail = func(verb string, _ int) error {
+	w.api.Mu.Lock()
+	defer w.api.Mu.Unlock()
+	w.api.Fail = func(verb string, _ int) error {
 		if verb == which {
 			return err
 		}
@@ -235,7 +235,7 @@ func TestClosedRoot(t *testing.T) {
 	pod.Spec.Containers = pod.Spec.Containers[:2]
 	w.backend.opt.Containers = w.backend.opt.Containers[:1]
 	pod.ResourceVersion = "1"
-	w.api.pod = pod
+	w.api.Pod = pod
 	for mode := range os.FileMode(0o1000) {
 		if err := os.Chmod(w.execute, mode); err != nil {
 			t.Fatal(err)

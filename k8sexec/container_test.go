@@ -56,7 +56,7 @@ func TestLost(t *testing.T) {
 			defer release(t, l)
 			w.broken.Store(true)
 			w.wrapper("payload").stop()
-			w.api.status("payload", tt.change)
+			w.api.Status("payload", tt.change)
 			err := <-c.Lost()
 			v := verdictOf(t, err)
 			if v.Blame != tt.blame || v.Subcode != tt.subcode || !strings.Contains(v.Message, tt.says) || v.MemoryLimit != tt.limit {
@@ -69,9 +69,9 @@ func TestLost(t *testing.T) {
 		l, c := w.bind("registry.example.com/u/a:1")
 		defer release(t, l)
 		w.broken.Store(true)
-		w.api.mu.Lock()
-		w.api.fail = func(string, int) error { return errors.New("away") }
-		w.api.mu.Unlock()
+		w.api.Mu.Lock()
+		w.api.Fail = func(string, int) error { return errors.New("away") }
+		w.api.Mu.Unlock()
 		w.wrapper("payload").stop()
 		if v := verdictOf(t, <-c.Lost()); v.Blame != payload.Site || v.Reason != verdict.ReasonContainerEnd {
 			t.Errorf("%s", v)

@@ -29,14 +29,14 @@ func TestEndPod(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			tt.change(w.api.pod)
+			tt.change(w.api.Pod)
 			if err := w.backend.EndPod(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			if n := w.api.count("patch"); n != tt.patches {
+			if n := w.api.Count("patch"); n != tt.patches {
 				t.Errorf("%d patches, want %d", n, tt.patches)
 			}
-			pod := w.api.snapshot()
+			pod := w.api.Snapshot()
 			if tt.patches > 0 && (pod.Spec.ActiveDeadlineSeconds == nil || *pod.Spec.ActiveDeadlineSeconds != 1) {
 				t.Errorf("the deadline is %v, want 1", pod.Spec.ActiveDeadlineSeconds)
 			}

@@ -61,7 +61,7 @@ func TestGenuine(t *testing.T) {
 func TestBindRefusesAnImpostor(t *testing.T) {
 	w := newWorld(t, nil)
 	pod := w.goodPod()
-	w.api.pod = pod
+	w.api.Pod = pod
 	dir := filepath.Join(w.proc, strconv.Itoa(os.Getpid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -60,11 +60,11 @@ func TestStarterDiesDuringPatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.note(known.unbound())
-	w.api.mu.Lock()
-	pod := w.api.pod.DeepCopy()
+	w.api.Mu.Lock()
+	pod := w.api.Pod.DeepCopy()
 	podapi.SpecOf(pod, "payload").Image = "registry.example.com/u/b:1"
-	w.api.put(pod, "MODIFIED")
-	w.api.mu.Unlock()
+	w.api.Put(pod, "MODIFIED")
+	w.api.Mu.Unlock()
 	release(t, l)
 
 	boots := w.boots
@@ -87,17 +87,17 @@ func TestLatePatchOfDeadStarter(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d", late, times), func(t *testing.T) {
 				w := newWorld(t, func(o *options.Options) { o.ThrowawayTags = false })
 				patches := 0
-				w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
-					w.api.mu.Lock()
+				w.api.OnPatch = func(pod *corev1.Pod, changed map[string]bool) {
+					w.api.Mu.Lock()
 					patches++
 					if patches <= times {
-						pod = w.api.pod.DeepCopy()
+						pod = w.api.Pod.DeepCopy()
 						podapi.SpecOf(pod, "payload").Image = late
 						pod.Annotations[podapi.NonceAnnotation+"payload"] = "late"
-						w.api.put(pod, "MODIFIED")
+						w.api.Put(pod, "MODIFIED")
 						pod = pod.DeepCopy()
 					}
-					w.api.mu.Unlock()
+					w.api.Mu.Unlock()
 					w.boot(pod, "payload")
 				}
 				l := w.lease()

@@ -36,11 +36,11 @@ func TestResetLeftovers(t *testing.T) {
 		t.Errorf("the container is to run %s, want %s", got, testDefault)
 	}
 	eventually(t, "another wrapper", func() bool { return w.wrapper("payload") != old })
-	patches := w.api.count("patch")
+	patches := w.api.Count("patch")
 	if err := w.backend.ResetLeftovers(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if n := w.api.count("patch") - patches; n != 0 {
+	if n := w.api.Count("patch") - patches; n != 0 {
 		t.Errorf("what was reset is reset again (%d patches)", n)
 	}
 	// The next job finds all in order.
@@ -55,9 +55,9 @@ func TestLeftoverStays(t *testing.T) {
 	l, c := w.bind("registry.example.com/a/tool:2")
 	w.wrapper("payload").stays.Store(true)
 	die(t, l, c)
-	w.api.mu.Lock()
-	w.api.onPatch = nil // the kubelet takes its time
-	w.api.mu.Unlock()
+	w.api.Mu.Lock()
+	w.api.OnPatch = nil // the kubelet takes its time
+	w.api.Mu.Unlock()
 	done := make(chan error, 1)
 	go func() { done <- w.backend.ResetLeftovers(t.Context()) }()
 	select {
@@ -76,11 +76,11 @@ func TestNothingIsLeft(t *testing.T) {
 	w := newWorld(t, nil)
 	reset := func(what string) {
 		t.Helper()
-		patches := w.api.count("patch")
+		patches := w.api.Count("patch")
 		if err := w.backend.ResetLeftovers(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if n := w.api.count("patch") - patches; n != 0 {
+		if n := w.api.Count("patch") - patches; n != 0 {
 			t.Errorf("%s: %d patches", what, n)
 		}
 	}
@@ -104,9 +104,9 @@ func TestResetLeftoversFails(t *testing.T) {
 	if err := w.backend.ResetLeftovers(context.Background()); err == nil {
 		t.Error("a container was reset without permission")
 	}
-	w.api.mu.Lock()
-	w.api.fail = nil
-	w.api.mu.Unlock()
+	w.api.Mu.Lock()
+	w.api.Fail = nil
+	w.api.Mu.Unlock()
 	if err := w.backend.ResetLeftovers(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"podstarter/k8sexec/podapi/podapitest"
 	"podstarter/payload"
 )
 
@@ -18,41 +19,41 @@ func TestEnding(t *testing.T) {
 	const grace = 40
 	tests := []struct {
 		name   string
-		change func(*fakeAPI)
+		change func(*podapitest.Server)
 		says   string
 		least  time.Duration
 		most   time.Duration
 	}{
-		{"pod deleted", func(f *fakeAPI) {
-			f.status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
+		{"pod deleted", func(f *podapitest.Server) {
+			f.Status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
 				p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Hour)}
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"}}
 			})
 		}, "EvictionByEvictionAPI", time.Hour / 2, time.Hour},
-		{"time is over already", func(f *fakeAPI) {
-			f.status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
+		{"time is over already", func(f *podapitest.Server) {
+			f.Status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
 				p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Minute)}
 			})
 		}, "being deleted", 0, 0},
-		{"active deadline", func(f *fakeAPI) {
-			f.status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
+		{"active deadline", func(f *podapitest.Server) {
+			f.Status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
 				limit := int64(60)
 				p.Spec.ActiveDeadlineSeconds = &limit
 				p.Status.StartTime = &metav1.Time{Time: time.Now().Add(-time.Minute)}
 			})
 		}, "activeDeadlineSeconds are over", time.Second, grace * time.Second},
-		{"nobody says why", func(*fakeAPI) {}, "taken down", time.Second, grace * time.Second},
-		{"API server away", func(f *fakeAPI) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.fail = func(string, int) error { return errors.New("away") }
+		{"nobody says why", func(*podapitest.Server) {}, "taken down", time.Second, grace * time.Second},
+		{"API server away", func(f *podapitest.Server) {
+			f.Mu.Lock()
+			defer f.Mu.Unlock()
+			f.Fail = func(string, int) error { return errors.New("away") }
 		}, "taken down", time.Second, grace * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, nil)
 			seconds := int64(grace)
-			w.api.pod.Spec.TerminationGracePeriodSeconds = &seconds
+			w.api.Pod.Spec.TerminationGracePeriodSeconds = &seconds
 			l, c := w.bind("registry.example.com/u/a:1")
 			defer release(t, l)
 			tt.change(w.api)

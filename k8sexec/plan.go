@@ -120,7 +120,7 @@ func (l *lease) survey(pod *corev1.Pod, s *slot) error {
 	if s.PodUID != string(pod.UID) {
 		*s = slot{PodUID: string(pod.UID)}
 	}
-	s.Spec = spec.Image
+	s.Spec, s.Node = spec.Image, pod.Spec.NodeName
 	s.DefaultImage = pod.Annotations[podapi.DefaultImageAnnotation+l.name]
 	if s.DefaultImage == "" {
 		s.DefaultImage = spec.Image

@@ -46,7 +46,7 @@ func TestReuse(t *testing.T) {
 			if len(w.wrapper("payload").swept) != 1 {
 				t.Error("container used again without a sweep")
 			}
-			if got := w.api.count("patch") + w.api.count("get"); got != 2 {
+			if got := w.api.Count("patch") + w.api.Count("get"); got != 2 {
 				t.Errorf("%d calls for one container, and one of them is for the first use of a pod", got)
 			}
 		}},
@@ -55,7 +55,7 @@ func TestReuse(t *testing.T) {
 		{name: "nobody's job", image: imageA, owner: ""},
 		{name: "another image", image: imageB, owner: "ann"},
 		{name: "always fresh", image: imageA, owner: "ann", change: func(o *options.Options) { o.Reset = options.ResetAlways }},
-		{name: "restarted in the meantime", image: imageA, owner: "ann", between: func(w *world) { w.boot(w.api.snapshot(), "payload") }},
+		{name: "restarted in the meantime", image: imageA, owner: "ann", between: func(w *world) { w.boot(w.api.Snapshot(), "payload") }},
 		{name: "a process that would not die", first: imageB, image: imageB, owner: "ann", between: func(w *world) { w.wrapper("payload").busy.Store(true) }},
 		{name: "something that could not be cleaned", image: imageA, owner: "ann", between: func(w *world) { w.wrapper("payload").dirty.Store(true) }},
 		{name: "tags are never believed", image: imageA, owner: "ann", change: func(o *options.Options) { o.DigestLifetime = 0 }},

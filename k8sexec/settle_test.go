@@ -33,9 +33,9 @@ func newKubelet(w *world, ways map[string]way) *kubelet {
 	k := &kubelet{w: w, ways: ways}
 	k.next.Store(1000)
 	w.broken.Store(true) // only the patch restarts a wrapper that was told to leave
-	w.api.mu.Lock()
-	defer w.api.mu.Unlock()
-	w.api.onPatch = func(pod *corev1.Pod, changed map[string]bool) {
+	w.api.Mu.Lock()
+	defer w.api.Mu.Unlock()
+	w.api.OnPatch = func(pod *corev1.Pod, changed map[string]bool) {
 		if !changed["payload"] {
 			return // stirred
 		}
@@ -60,7 +60,7 @@ func (k *kubelet) id() int { return int(k.next.Add(1)) }
 func cannotRun(message string) way {
 	return func(k *kubelet, _ string) {
 		for range verdict.MaxTries + 1 { // the first may be about the previous image
-			k.w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+			k.w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 				s.State = waitingFor("RunContainerError", fmt.Sprintf("failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "+
 					"unable to start container process: %s: unknown; container %x", message, k.id()))
 			})
@@ -72,7 +72,7 @@ func cannotRun(message string) way {
 func ends(code int32, words string) way {
 	return func(k *kubelet, _ string) {
 		for range 2 {
-			k.w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+			k.w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 				s.ContainerID = "containerd://" + testID(k.id())
 				s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: s.ContainerID, ExitCode: code, Reason: "Error", Message: words}
 				s.State = waitingFor(verdict.ReasonCrashLoop, "back-off 10s restarting failed container")
@@ -86,7 +86,7 @@ func silent(k *kubelet, _ string) { k.w.report("payload", k.id(), "x") }
 
 // absent is an image that does not exist.
 func absent(k *kubelet, image string) {
-	k.w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+	k.w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 		s.State = waitingFor(verdict.ReasonErrPull, fmt.Sprintf("failed to resolve reference %q: %s: not found", image, image))
 	})
 }
@@ -188,10 +188,10 @@ func TestSilentOnce(t *testing.T) {
 			silent(k, image)
 			return
 		}
-		w.restart(w.api.snapshot(), map[string]bool{"payload": true})
+		w.restart(w.api.Snapshot(), map[string]bool{"payload": true})
 	}})
 	mustBind(t, w.lease(), "registry.example.com/u/late:1")
-	if n := w.api.count("patch"); n < 3 {
+	if n := w.api.Count("patch"); n < 3 {
 		t.Errorf("%d patches, want those of image, default image and image", n)
 	}
 }
@@ -233,12 +233,12 @@ func TestDefaultImageFails(t *testing.T) {
 	for _, image := range []string{"", testDefault} {
 		w := newWorld(t, nil)
 		newKubelet(w, map[string]way{"": ends(1, "no")})
-		w.api.pod.Spec.Containers[1].Image = "registry.example.com/some/job:1"
-		w.api.pod.Annotations = map[string]string{podapi.DefaultImageAnnotation + "payload": testDefault}
+		w.api.Pod.Spec.Containers[1].Image = "registry.example.com/some/job:1"
+		w.api.Pod.Annotations = map[string]string{podapi.DefaultImageAnnotation + "payload": testDefault}
 		if got, says := bindFails(t, w.lease(), image); got != (outcome{payload.Pilot, 0}) {
 			t.Errorf("image %q: %+v: %s", image, got, says)
 		}
-		if n := w.api.count("patch"); n != 1 {
+		if n := w.api.Count("patch"); n != 1 {
 			t.Errorf("image %q: %d patches", image, n)
 		}
 	}
@@ -248,7 +248,7 @@ func TestDefaultImageFails(t *testing.T) {
 // and is not its user's fault.
 func TestDiskFull(t *testing.T) {
 	full := func(k *kubelet, image string) {
-		k.w.api.status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+		k.w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 			s.State = waitingFor(verdict.ReasonErrPull, fmt.Sprintf("failed to pull and unpack image %q: write /var/lib/containerd/tmp: no space left on device", image))
 		})
 	}
@@ -303,9 +303,9 @@ func TestWhatIsKnownAfterSettling(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what is known (-want +got):\n%s", diff)
 	}
-	w.api.mu.Lock()
-	w.api.pod.UID = "uid-2"
-	w.api.mu.Unlock()
+	w.api.Mu.Lock()
+	w.api.Pod.UID = "uid-2"
+	w.api.Mu.Unlock()
 	newKubelet(w, map[string]way{"u/slow": absent})
 	bindFails(t, l, "registry.example.com/u/slow:1")
 	if known, err = readSlot(l.private, "payload"); err != nil || known.Proven {

@@ -19,6 +19,8 @@ import (
 type slot struct {
 	// PodUID distinguishes a pod from a later one of the same name.
 	PodUID string `json:"pod_uid,omitempty"`
+	// Node is the pod's.
+	Node string `json:"node,omitempty"`
 	// DefaultImage is the image the container was created with.
 	DefaultImage string `json:"default_image,omitempty"`
 	// Spec is the image string in the pod's spec; empty when it is not known for
@@ -81,7 +83,7 @@ func (s slot) write(dir *os.Root, container string) error {
 // unbound is the slot from the moment that a patch may have changed the pod: it keeps
 // what outlives bindings, and drops the rest, which may not be true any more.
 func (s slot) unbound() slot {
-	return slot{PodUID: s.PodUID, DefaultImage: s.DefaultImage, PlainOnly: s.PlainOnly, Proven: s.Proven, InUse: s.InUse}
+	return slot{PodUID: s.PodUID, Node: s.Node, DefaultImage: s.DefaultImage, PlainOnly: s.PlainOnly, Proven: s.Proven, InUse: s.InUse}
 }
 
 // isAtRest says whether no container of this pod was made anew lately, so that the

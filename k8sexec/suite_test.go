@@ -51,7 +51,7 @@ func newFixture(t *testing.T) backendtest.Fixture {
 				a.pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 			}
 			a.wrappers()
-			a.api.pod = a.pod
+			a.api.Pod = a.pod
 			return a.backend
 		},
 		Hold: func(t *testing.T) func() { return holdLeaseOf(t, w, containers[len(containers)-1]) },
@@ -98,7 +98,7 @@ type containerProcess struct {
 
 func newNode(w *world) *node {
 	k := &node{w: w, running: make(map[string]*containerProcess)}
-	w.api.onPatch = func(_ *corev1.Pod, changed map[string]bool) {
+	w.api.OnPatch = func(_ *corev1.Pod, changed map[string]bool) {
 		for name := range changed {
 			k.sync(name)
 		}
@@ -118,7 +118,7 @@ func newNode(w *world) *node {
 func (k *node) sync(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	pod := k.w.api.snapshot()
+	pod := k.w.api.Snapshot()
 	image, c := podapi.SpecOf(pod, name).Image, k.running[name]
 	if k.over || c != nil && c.image == image {
 		return
@@ -128,14 +128,14 @@ func (k *node) sync(name string) {
 		k.kill(c)
 	}
 	if img, err := imageref.Parse(image); err != nil || slices.Contains(k.missing, img.String()) {
-		k.w.api.status(name, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+		k.w.api.Status(name, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 			s.State = waitingFor("ErrImagePull", `failed to pull and unpack image "`+image+`": failed to resolve reference "`+image+`": `+image+`: not found`)
 		})
 		return
 	}
 	c = k.start(name, image, pod.Annotations[podapi.NonceAnnotation+name])
 	k.running[name] = c
-	k.w.api.status(name, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+	k.w.api.Status(name, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 		s.ContainerID = "containerd://" + c.id
 		s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	})
@@ -220,7 +220,7 @@ func (k *node) end(t *testing.T, bound payload.Container, reason string) {
 	delete(k.running, name)
 	k.kill(c)
 	k.mu.Unlock()
-	k.w.api.status(name, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+	k.w.api.Status(name, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: "containerd://" + c.id, Reason: reason, ExitCode: 137, FinishedAt: metav1.Now()}
 	})
 	k.sync(name)
@@ -229,7 +229,7 @@ func (k *node) end(t *testing.T, bound payload.Container, reason string) {
 // terminate deletes the pod, and tells its containers.
 func (k *node) terminate(t *testing.T, bound payload.Container) {
 	name, c := k.of(t, bound)
-	k.w.api.status(name, func(p *corev1.Pod, _ *corev1.ContainerStatus) {
+	k.w.api.Status(name, func(p *corev1.Pod, _ *corev1.ContainerStatus) {
 		now := metav1.Now()
 		p.DeletionTimestamp = &now
 	})

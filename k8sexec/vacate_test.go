@@ -79,7 +79,7 @@ func TestLeaseIsVacant(t *testing.T) {
 				if test.free {
 					time.AfterFunc(50*time.Millisecond, func() { before.busy.Store(false) })
 				}
-				patches, served := w.api.count("patch"), before.served.Load()
+				patches, served := w.api.Count("patch"), before.served.Load()
 				w.mu.Lock()
 				w.killed = nil
 				w.mu.Unlock()
@@ -92,7 +92,7 @@ func TestLeaseIsVacant(t *testing.T) {
 				if root != (len(killed) > 0) || !slices.Equal(killed, once) || root && test.want == "" && len(killed) != 1 {
 					t.Errorf("users whose processes were ended: %v", killed)
 				}
-				patched, after := w.api.count("patch")-patches, w.wrapper("payload")
+				patched, after := w.api.Count("patch")-patches, w.wrapper("payload")
 				if wanted := test.want == "anew"; wanted != (patched > 0) || wanted == (after == before) {
 					t.Errorf("%d patches, a new container: %v", patched, after != before)
 				}

@@ -91,6 +91,15 @@ func (l *lease) noteWarm(w warmImage) error {
 	return privatedir.WriteJSON(l.private, warmFile, known[:min(len(known), maxWarm)])
 }
 
+// readWarm is the list as it is, empty if it cannot be read.
+func (l *lease) readWarm() []warmImage {
+	data, err := privatedir.Read(l.private, warmFile, maxWarmFile)
+	if err != nil {
+		return nil
+	}
+	return decodeWarm(data, time.Now())
+}
+
 // decodeWarm reads the file's contents, the latest image first, and leaves out entries
 // that are too old or do not name an image. An unreadable file counts as empty: the
 // next job's image replaces it.

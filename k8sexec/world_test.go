@@ -17,6 +17,7 @@ import (
 	"podstarter/k8sexec/audit"
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/podapi/podapitest"
 	"podstarter/k8sexec/podwatch"
 	"podstarter/payload"
 	"podstarter/wrapper/agent/agenttest"
@@ -25,7 +26,7 @@ import (
 // world is a pod, its API server and a backend on one machine.
 type world struct {
 	t       *testing.T
-	api     *fakeAPI
+	api     *podapitest.Server
 	backend *Backend
 	control string
 	private string
@@ -83,7 +84,7 @@ func newWorld(t *testing.T, change func(*options.Options)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.api = newFakeAPI(testPod())
+	w.api = podapitest.New(testPod())
 	w.backend = b
 	b.connect = func() (podapi.API, error) { return w.api, nil }
 	b.pod = &podwatch.Pod{Connect: func() (podapi.API, error) { return b.connect() }, Log: b.log,
@@ -102,7 +103,7 @@ func newWorld(t *testing.T, change func(*options.Options)) *world {
 		watchDelay: 10 * time.Millisecond, stir: 20 * time.Millisecond, dismiss: time.Second, leave: 300 * time.Millisecond, kill: time.Second, idle: 300 * time.Millisecond, rest: time.Hour, nudge: 100 * time.Millisecond, silence: 300 * time.Millisecond,
 		learn: 5 * time.Second, recall: 300 * time.Millisecond, autopsy: time.Second, doubt: 50 * time.Millisecond, notice: 5 * time.Second, progress: time.Second, check: time.Second,
 	}
-	w.api.onPatch = w.restart
+	w.api.OnPatch = w.restart
 	t.Cleanup(func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -152,7 +153,7 @@ func (w *world) boot(pod *corev1.Pod, name string) string {
 		isLast := w.current[name] == wrapper
 		w.mu.Unlock()
 		if isLast && !w.broken.Load() {
-			w.boot(w.api.snapshot(), name)
+			w.boot(w.api.Snapshot(), name)
 		}
 	}()
 	return boot
@@ -164,7 +165,7 @@ func (w *world) setContainer(n int) { w.setContainerOf(os.Getpid(), testID(n)) }
 
 // report lets the kubelet say that the n-th container runs, and its image.
 func (w *world) report(container string, n int, imageID string) {
-	w.api.status(container, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+	w.api.Status(container, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 		s.ContainerID, s.ImageID = "containerd://"+testID(n), imageID
 		s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	})
@@ -193,9 +194,9 @@ func (w *world) bind(image string) (*lease, *container) {
 
 // spec is the image of a container as it stands in the pod.
 func (w *world) spec(container string) string {
-	w.api.mu.Lock()
-	defer w.api.mu.Unlock()
-	return podapi.SpecOf(w.api.pod, container).Image
+	w.api.Mu.Lock()
+	defer w.api.Mu.Unlock()
+	return podapi.SpecOf(w.api.Pod, container).Image
 }
 
 // eventually waits for a condition that no event reports.

@@ -61,6 +61,9 @@ type Options struct {
 	// Reset is [ResetAlways], also when empty, or [ResetImage]
 	// (POD_STARTER_RESET).
 	Reset string
+	// Pullers are containers of other pods on the node, which get images onto it
+	// (POD_STARTER_PULLERS). Without one, payload containers pull their images.
+	Pullers []Puller
 	// KubernetesDir has the files token, ca.crt and namespace
 	// (POD_STARTER_KUBERNETES_DIR).
 	KubernetesDir string
@@ -74,6 +77,9 @@ type Options struct {
 // containerName is what Kubernetes allows as the name of a container (RFC 1123
 // label). Names become file names here.
 var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// podName is what Kubernetes allows as the name of a pod (RFC 1123 subdomain).
+var podName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
 // mistakes are those that can be found without looking at the system.
 func (o *Options) mistakes() []error {
@@ -94,6 +100,18 @@ func (o *Options) mistakes() []error {
 			bad(KnobContainers, "names %s twice", name)
 		}
 		seen[name] = true
+	}
+	pullers := make(map[Puller]bool)
+	for _, p := range o.Pullers {
+		switch {
+		case !podName.MatchString(p.Pod) || !containerName.MatchString(p.Container):
+			bad(KnobPullers, "%q is not the name of a pod, or of a pod and a container as POD/CONTAINER", p)
+		case p.Pod == o.PodName:
+			bad(KnobPullers, "names the pilot's own pod, whose slots would wait for each pull; name other pods on its node")
+		case pullers[p]:
+			bad(KnobPullers, "names %s twice", p)
+		}
+		pullers[p] = true
 	}
 	if o.BaseUID <= 0 {
 		bad(KnobPayloadUID, "is %d; payloads need a user of their own, and not root", o.BaseUID)
@@ -128,6 +146,7 @@ const (
 	KnobThrowawayTags  = "POD_STARTER_THROWAWAY_TAGS"
 	KnobDigestLifetime = "POD_STARTER_DIGEST_LIFETIME"
 	KnobReset          = "POD_STARTER_RESET"
+	KnobPullers        = "POD_STARTER_PULLERS"
 	KnobKubernetesDir  = "POD_STARTER_KUBERNETES_DIR"
 	KnobExecute        = "EXECUTE"
 	KnobScratchDir     = "POD_STARTER_SCRATCH_DIR"

@@ -19,19 +19,20 @@ import (
 	"podstarter/k8sexec/options"
 )
 
-// podClient is podAPI over HTTP: client-go's REST client with a scheme that knows pods
+// Client is API over HTTP: client-go's REST client with a scheme that knows pods
 // and nothing else. The typed core/v1 client registers every type of every API group
 // through client-go/kubernetes/scheme; in a program that starts once per job that would
 // waste 4 ms and 12 MB.
-type podClient struct {
+type Client struct {
 	rest      rest.Interface
 	namespace string
 	name      string
 }
 
-var _ API = (*podClient)(nil)
+var _ API = (*Client)(nil)
 
-func New(opt options.Options) (*podClient, error) {
+// New makes the client of the pilot's own pod. It makes no call.
+func New(opt options.Options) (*Client, error) {
 	scheme := podScheme()
 	version := corev1.SchemeGroupVersion
 	client, err := rest.RESTClientFor(&rest.Config{
@@ -56,8 +57,11 @@ func New(opt options.Options) (*podClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to the API server at %s with the files in %s: %w", opt.Server, opt.KubernetesDir, err)
 	}
-	return &podClient{rest: client, namespace: opt.PodNamespace, name: opt.PodName}, nil
+	return &Client{rest: client, namespace: opt.PodNamespace, name: opt.PodName}, nil
 }
+
+// Of is the client of another pod of the namespace. Both use the same connections.
+func (c *Client) Of(pod string) API { return &Client{rest: c.rest, namespace: c.namespace, name: pod} }
 
 func podScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
@@ -68,15 +72,15 @@ func podScheme() *runtime.Scheme {
 
 // request begins a request that is made once. By itself client-go retries silently up
 // to ten times; here Backend.patient of k8sexec retries, and logs it.
-func (c *podClient) request(verb string) *rest.Request { return c.rest.Verb(verb).MaxRetries(0) }
+func (c *Client) request(verb string) *rest.Request { return c.rest.Verb(verb).MaxRetries(0) }
 
-func (c *podClient) Get(ctx context.Context) (*corev1.Pod, error) {
+func (c *Client) Get(ctx context.Context) (*corev1.Pod, error) {
 	pod := new(corev1.Pod)
 	err := c.request(http.MethodGet).Namespace(c.namespace).Resource("pods").Name(c.name).Do(ctx).Into(pod)
 	return pod, err
 }
 
-func (c *podClient) Patch(ctx context.Context, patch []byte, dryRun bool) (*corev1.Pod, error) {
+func (c *Client) Patch(ctx context.Context, patch []byte, dryRun bool) (*corev1.Pod, error) {
 	pod := new(corev1.Pod)
 	request := c.rest.Patch(types.StrategicMergePatchType).MaxRetries(0).Namespace(c.namespace).Resource("pods").Name(c.name).Body(patch)
 	if dryRun {
@@ -86,7 +90,7 @@ func (c *podClient) Patch(ctx context.Context, patch []byte, dryRun bool) (*core
 	return pod, err
 }
 
-func (c *podClient) Watch(ctx context.Context, resourceVersion string) (watch.Interface, error) {
+func (c *Client) Watch(ctx context.Context, resourceVersion string) (watch.Interface, error) {
 	// A selector on the name makes this a request about one named object, which a
 	// Role with resourceNames may allow (apiserver endpoints/request/requestinfo.go).
 	return c.request(http.MethodGet).Namespace(c.namespace).Resource("pods").
@@ -101,7 +105,7 @@ func (c *podClient) Watch(ctx context.Context, resourceVersion string) (watch.In
 const neighbourTime = "2"
 
 // Neighbour watches instead of listing: a pilot has no permission to list.
-func (c *podClient) Neighbour(ctx context.Context) (string, error) {
+func (c *Client) Neighbour(ctx context.Context) (string, error) {
 	w, err := c.rest.Get().Namespace(c.namespace).Resource("pods").
 		Param("watch", "true").Param("resourceVersion", "0").Param("timeoutSeconds", neighbourTime).Watch(ctx)
 	if err != nil {
@@ -116,14 +120,14 @@ func (c *podClient) Neighbour(ctx context.Context) (string, error) {
 	return "", ctx.Err()
 }
 
-func (c *podClient) TryPatchOf(ctx context.Context, pod string, patch []byte) error {
+func (c *Client) TryPatchOf(ctx context.Context, pod string, patch []byte) error {
 	return c.rest.Patch(types.StrategicMergePatchType).Namespace(c.namespace).Resource("pods").Name(pod).
 		Param("dryRun", metav1.DryRunAll).Body(patch).Do(ctx).Error()
 }
 
 // May creates a SelfSubjectAccessReview, in JSON by hand: every starter would have to
 // register its types, although only an audit asks.
-func (c *podClient) May(ctx context.Context, q Right) (bool, error) {
+func (c *Client) May(ctx context.Context, q Right) (bool, error) {
 	type spec struct {
 		Attributes Right `json:"resourceAttributes"`
 	}

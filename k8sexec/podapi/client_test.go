@@ -24,7 +24,7 @@ import (
 
 // serve starts an HTTPS server and makes a client of it with the files that a
 // pod has.
-func serve(t *testing.T, handler http.HandlerFunc) *podClient {
+func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewTLSServer(handler)
 	t.Cleanup(server.Close)

@@ -58,6 +58,15 @@ func BindingPatch(container, spec, nonce, defaultImage string) ([]byte, error) {
 	return data, nil
 }
 
+// ImagePatch changes the image of one container.
+func ImagePatch(container, spec string) ([]byte, error) {
+	type namedImage struct {
+		Name  string `json:"name"`
+		Image string `json:"image"`
+	}
+	return json.Marshal(map[string]any{"spec": map[string]any{"containers": []namedImage{{container, spec}}}})
+}
+
 // AnnotationPatch changes one annotation.
 func AnnotationPatch(name, value string) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{name: value}}})

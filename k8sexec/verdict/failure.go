@@ -70,6 +70,8 @@ const (
 	ReasonPrivateDir   = "PrivateDirectory"
 	ReasonNoneFree     = "NoContainerFree"
 	ReasonStillAlive   = "EarlierJobAlive"
+
+	reasonNeverPull = "ErrImageNeverPull"
 )
 
 // Of turns a *[Failure] into a *payload.Verdict and leaves other errors, the

@@ -23,7 +23,7 @@ func ruleInvalidReference(f Failure) (Judgement, bool) {
 
 // ruleNeverPull: the pod's pull policy forbids the pulls that late binding needs.
 func ruleNeverPull(f Failure) (Judgement, bool) {
-	if f.Reason != "ErrImageNeverPull" {
+	if f.Reason != reasonNeverPull {
 		return Judgement{}, false
 	}
 	return Judgement{Class: ToPilot, Says: "The payload container's imagePullPolicy is Never, and the image is not on the node; set it to IfNotPresent in the pod's manifest."}, true

@@ -173,6 +173,9 @@ func (j Judgement) message() string {
 	return fmt.Sprintf("%s (%s)", j.Says, words)
 }
 
+// IsPull says whether the failure was to get the image onto the node, and not to run it.
+func (f Failure) IsPull() bool { return f.inPull() || f.Reason == reasonNeverPull }
+
 // inPull says whether the failure was to get the image, and not to run it: only the
 // former can be about the image's name.
 func (f Failure) inPull() bool {

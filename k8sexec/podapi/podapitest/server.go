@@ -1,0 +1,225 @@
+// Package podapitest has an API server with one pod, for tests of those who talk to it.
+package podapitest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"podstarter/k8sexec/podapi"
+)
+
+// Server is an API server with one pod. Tests play the kubelet by changing the
+// status, or through OnPatch.
+type Server struct {
+	Mu      sync.Mutex // guards Pod
+	Pod     *corev1.Pod
+	history []watch.Event // of all versions since the beginning
+	changed chan struct{} // closed and replaced at each change
+
+	Fail         func(verb string, n int) error // error of the n-th call of a verb, from 1
+	Calls        map[string]int
+	Rights       func(q podapi.Right) bool // what May answers; nil for no
+	Deny         func(patch string) error  // admission of a dry run
+	NeighbourPod string                    // another pod
+
+	OnPatch func(pod *corev1.Pod, changed map[string]bool) // in a goroutine of its own
+}
+
+var _ podapi.API = (*Server)(nil)
+
+// New makes the server of a copy of the pod.
+func New(pod *corev1.Pod) *Server {
+	pod = pod.DeepCopy()
+	pod.ResourceVersion = "1"
+	return &Server{Pod: pod, changed: make(chan struct{}), Calls: make(map[string]int)}
+}
+
+func (f *Server) called(verb string) error {
+	f.Calls[verb]++
+	if f.Fail == nil {
+		return nil
+	}
+	return f.Fail(verb, f.Calls[verb])
+}
+
+// Count says how often a verb was called.
+func (f *Server) Count(verb string) int {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return f.Calls[verb]
+}
+
+// Snapshot returns the pod without counting a call.
+func (f *Server) Snapshot() *corev1.Pod {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return f.Pod.DeepCopy()
+}
+
+// Get implements podapi.API.
+func (f *Server) Get(context.Context) (*corev1.Pod, error) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if err := f.called("get"); err != nil {
+		return nil, err
+	}
+	return f.Pod.DeepCopy(), nil
+}
+
+// Patch implements podapi.API for the fields that the product changes.
+func (f *Server) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod, error) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if err := f.called("patch"); err != nil {
+		return nil, err
+	}
+	if dryRun && f.Deny != nil {
+		if err := f.Deny(string(data)); err != nil {
+			return nil, err
+		}
+	}
+	var p struct {
+		Metadata struct{ Annotations map[string]string }
+		Spec     struct {
+			Containers            []struct{ Name, Image string }
+			ActiveDeadlineSeconds *int64
+		}
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, err
+	}
+	pod := f.Pod.DeepCopy()
+	if pod.Annotations == nil {
+		pod.Annotations = make(map[string]string)
+	}
+	for k, v := range p.Metadata.Annotations {
+		pod.Annotations[k] = v
+	}
+	if p.Spec.ActiveDeadlineSeconds != nil {
+		pod.Spec.ActiveDeadlineSeconds = p.Spec.ActiveDeadlineSeconds
+	}
+	changed := make(map[string]bool)
+	for _, c := range p.Spec.Containers {
+		spec := podapi.SpecOf(pod, c.Name)
+		if spec == nil {
+			return nil, fmt.Errorf("no container %s", c.Name)
+		}
+		if changed[c.Name] = spec.Image != c.Image; changed[c.Name] && pod.Generation > 0 {
+			pod.Generation++
+		}
+		spec.Image = c.Image
+	}
+	if dryRun {
+		return pod, nil
+	}
+	f.Put(pod, watch.Modified)
+	if f.OnPatch != nil {
+		go f.OnPatch(pod.DeepCopy(), changed)
+	}
+	return pod.DeepCopy(), nil
+}
+
+// May implements podapi.API.
+func (f *Server) May(_ context.Context, q podapi.Right) (bool, error) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if err := f.called("may"); err != nil {
+		return false, err
+	}
+	return f.Rights != nil && f.Rights(q), nil
+}
+
+// Neighbour implements podapi.API.
+func (f *Server) Neighbour(context.Context) (string, error) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return f.NeighbourPod, f.called("neighbour")
+}
+
+// TryPatchOf implements podapi.API.
+func (f *Server) TryPatchOf(_ context.Context, pod string, _ []byte) error {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return f.called("patch of " + pod)
+}
+
+// Put makes pod the newest version. Mu is held.
+func (f *Server) Put(pod *corev1.Pod, what watch.EventType) {
+	version, _ := strconv.Atoi(f.Pod.ResourceVersion)
+	pod.ResourceVersion = strconv.Itoa(version + 1)
+	f.Pod = pod
+	f.history = append(f.history, watch.Event{Type: what, Object: pod.DeepCopy()})
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// Status changes the status of the container, as the kubelet does.
+func (f *Server) Status(container string, change func(pod *corev1.Pod, s *corev1.ContainerStatus)) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	pod := f.Pod.DeepCopy()
+	pod.Status.ObservedGeneration = pod.Generation
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == container {
+			change(pod, &pod.Status.ContainerStatuses[i])
+		}
+	}
+	f.Put(pod, watch.Modified)
+}
+
+// Watch implements podapi.API.
+func (f *Server) Watch(ctx context.Context, version string) (watch.Interface, error) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if err := f.called("watch"); err != nil {
+		return nil, err
+	}
+	from, err := strconv.Atoi(version)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	w := &fakeWatch{events: make(chan watch.Event), stop: stop}
+	go func() {
+		for {
+			f.Mu.Lock()
+			var next []watch.Event
+			for _, e := range f.history {
+				if v, _ := strconv.Atoi(e.Object.(*corev1.Pod).ResourceVersion); v > from {
+					next = append(next, e)
+					from = v
+				}
+			}
+			changed := f.changed
+			f.Mu.Unlock()
+			for _, e := range next {
+				select {
+				case w.events <- e:
+				case <-ctx.Done():
+					return
+				}
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return w, nil
+}
+
+// fakeWatch is a watch that may be stopped at any time.
+type fakeWatch struct {
+	events chan watch.Event
+	stop   context.CancelFunc
+}
+
+func (w *fakeWatch) ResultChan() <-chan watch.Event { return w.events }
+func (w *fakeWatch) Stop()                          { w.stop() }
