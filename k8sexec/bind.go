@@ -187,6 +187,7 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 			"container", l.name, "asked", p.spec, "has", spec.Image)
 		p.spec, p.digest = spec.Image, ""
 	}
+	l.stillThere(before)
 	known.PodUID, known.Node, known.Spec = string(pod.UID), pod.Spec.NodeName, p.spec
 	l.note(*known)
 	open := &lessons{lease: l}

@@ -94,6 +94,17 @@ func (l *lease) isOnNode(img imageref.Image) bool {
 	return false
 }
 
+// stillThere notes that the image that the container has until now is on the node.
+func (l *lease) stillThere(before slot) {
+	text, d := before.Image, digestIn(before.Spec)
+	if text == "" && before.Spec == before.DefaultImage {
+		text = before.DefaultImage
+	}
+	if img, err := imageref.Parse(text); err == nil && len(l.backend.opt.Pullers) > 0 {
+		l.warmed("", img, d)
+	}
+}
+
 // node is the name of the pilot's node.
 func (l *lease) node(ctx context.Context, known slot) (string, error) {
 	if known.Node != "" {

@@ -31,9 +31,13 @@ func newBackend(ctx context.Context, set settings.Settings, cfg *config.Config, 
 
 // newPodBackend makes a pod's backend, which can do more than run payloads.
 func newPodBackend(ctx context.Context, set settings.Settings, cfg *config.Config, log *slog.Logger) (*k8sexec.Backend, error) {
+	var pullers []options.Puller
+	for _, name := range set.Pullers {
+		pullers = append(pullers, options.ParsePuller(name))
+	}
 	return k8sexec.New(ctx, options.Options{
 		PodName: set.PodName, PodNamespace: set.PodNamespace,
-		Containers: set.Containers, BaseUID: set.PayloadUID,
+		Containers: set.Containers, Pullers: pullers, BaseUID: set.PayloadUID,
 		ControlDir: set.ControlDir, PrivateDir: set.PrivateDir, Execute: set.Condor.Execute, Scratch: set.ScratchDir,
 		BindTimeout:   set.BindTimeout,
 		ThrowawayTags: set.ThrowawayTags, DigestLifetime: set.DigestLifetime, Reset: set.Reset,

@@ -3,6 +3,7 @@
 // from the image it runs in. See docs/developer/protocol.md.
 //
 //	condor_pod_wrapper -control DIR
+//	condor_pod_wrapper -hold
 package main
 
 import (

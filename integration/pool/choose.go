@@ -41,6 +41,7 @@ func (p *pool) choose(args []string) error {
 	flags.IntVar(&s.Faults, "faults", 0, "execution points that are there to fail")
 	flags.IntVar(&s.FaultsAPI, "faults-api", 0, "port on which these look for the API server")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers, of the execution point")
+	flags.IntVar(&s.Pullers, "pullers", s.Pullers, "pods that get images onto the node of the execution point")
 	flags.BoolVar(&s.Partitionable, "partitionable", s.Partitionable, "one slot that the startd cuts into as many")
 	flags.StringVar(&s.Mode, "mode", s.Mode, "what pilot and payload containers share")
 	flags.StringVar(&s.Network, "network", s.Network, "the network of all pods")
@@ -83,6 +84,9 @@ func (p *pool) choose(args []string) error {
 	}
 	if s.Slots < 1 || s.Slots > maxSlots {
 		return fmt.Errorf("%d slots: the number must be from 1 to %d", s.Slots, maxSlots)
+	}
+	if s.Pullers < 0 || s.Pullers > maxPullers {
+		return fmt.Errorf("%d pullers: at most %d are possible", s.Pullers, maxPullers)
 	}
 	if _, ok := glideins[s.Mode]; !ok {
 		return fmt.Errorf("mode %s is not known here; %s, %s and %s are", s.Mode, modeShared, modeUnshared, modeRootless)

@@ -148,7 +148,7 @@ func (p *pool) payloads() []string {
 func (p *pool) glideinPlan(node int) plan {
 	return plan{
 		pod: podOn(node, glideinPod), source: glideins[p.settings.Mode], node: node,
-		config: p.ownNetwork(node, podOn(node, glideinPod)) + p.executionPoint() + p.cutSlots(cpusPerPayload*p.settings.Slots) + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n",
+		config: p.ownNetwork(node, podOn(node, glideinPod)) + p.executionPoint() + p.cutSlots(cpusPerPayload*p.settings.Slots) + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n" + p.pullers(node),
 		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"], payloadName: p.images["debian"]},
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")

@@ -35,7 +35,8 @@ func (p *pool) startPods(ctx context.Context) error {
 		return err
 	}
 	plans, gone := p.executionPoints()
-	for _, name := range gone {
+	pullers, idle := p.pullerPlans()
+	for _, name := range append(gone, idle...) {
 		if err := p.deletePod(ctx, name, 1); err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func (p *pool) startPods(ctx context.Context) error {
 		}
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	for _, plan := range plans {
+	for _, plan := range append(pullers, plans...) {
 		g.Go(func() error {
 			return p.progress.step(gctx, "pod "+plan.pod, func(ctx context.Context) error { return p.realise(ctx, plan) })
 		})

@@ -36,6 +36,8 @@ var (
 		"Namespace of that pod; when empty, the one that the service account's directory names."}
 	KnobContainers = Knob{"POD_STARTER_CONTAINERS", "payload",
 		"Names of the payload containers of the pod. Jobs of the first run as POD_STARTER_PAYLOAD_UID, those of the second as that plus one, and so on."}
+	KnobPullers = Knob{"POD_STARTER_PULLERS", "",
+		"Pods on the pilot's node that get images onto it, so that no job waits for the pull of another: POD, whose container is called `puller`, or POD/CONTAINER. If empty, payload containers pull their images themselves. See docs/admin/images.md."}
 	KnobPayloadUID = Knob{"POD_STARTER_PAYLOAD_UID", "10001",
 		"User and group id of the first payload container's jobs. No other process of the pod may have it."}
 	KnobControlDir = Knob{"POD_STARTER_CONTROL_DIR", "/run/podstarter/control",
@@ -96,7 +98,7 @@ var (
 
 // Knobs are all of ours, in the order of the page.
 var Knobs = []Knob{
-	KnobBackend, KnobPodName, KnobPodNamespace, KnobContainers, KnobPayloadUID, KnobControlDir, KnobScratchDir, KnobPrivateDir,
+	KnobBackend, KnobPodName, KnobPodNamespace, KnobContainers, KnobPullers, KnobPayloadUID, KnobControlDir, KnobScratchDir, KnobPrivateDir,
 	KnobDefaultImage, KnobImagePolicy, KnobImageMap, KnobImagesAllowed, KnobImagesDenied, KnobImageMirrors, KnobBindTimeout, KnobReset, KnobThrowawayTags, KnobDigestLifetime,
 	KnobMaxRest, KnobAdvertisedImages, KnobEndPod,
 	KnobSetup, KnobTeardown, KnobContainerSetup, KnobContainerTeardown, KnobContainerScriptsAs, KnobScriptTimeout, KnobWrapImages,

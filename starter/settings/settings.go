@@ -21,6 +21,7 @@ type Settings struct {
 	PodName        string
 	PodNamespace   string
 	Containers     []string
+	Pullers        []string
 	PayloadUID     int
 	ControlDir     string
 	ScratchDir     string // empty: EXECUTE
@@ -139,6 +140,7 @@ func Read(cfg *config.Config) (Settings, error) {
 		PodName:        r.text(KnobPodName),
 		PodNamespace:   r.text(KnobPodNamespace),
 		Containers:     r.list(KnobContainers),
+		Pullers:        r.list(KnobPullers),
 		ControlDir:     r.text(KnobControlDir),
 		PrivateDir:     r.text(KnobPrivateDir),
 		ScratchDir:     r.text(KnobScratchDir),

@@ -39,7 +39,7 @@ const processors = 2
 // They still exist when the payload has used up the pod's threads. All of them take 0.3 MB.
 const spareThreads = 16
 
-const usage = `usage: %s -control DIR [-companion] [-pilot UID:GROUP]
+const usage = `usage: %s -control DIR [-companion] [-pilot UID:GROUP] | -hold
 
 The main process of a payload container: it starts the job when condor_pod_starter
 asks for it, and kills it when the starter is gone. docs/developer/protocol.md says how.
@@ -52,6 +52,7 @@ asks for it, and kills it when the starter is gone. docs/developer/protocol.md s
 //	-companion        not alone in its container: started by localexec
 //	-pilot UID:GROUP  the pilot runs as this user and not as root; members of
 //	                  the group may enter the control directory
+//	-hold             in a puller: do nothing until a signal says to leave
 //	-version, -help   say so, and end
 func Main(args []string) int {
 	// Parent death signals of children go by the thread that forked them
@@ -73,6 +74,7 @@ func Main(args []string) int {
 		peer, err = parsePilot(text)
 		return err
 	})
+	hold := flags.Bool("hold", false, "do nothing: the container only has to have its image")
 	version := flags.Bool("version", false, "print the version")
 	flags.Usage = func() {} // -help prints it to standard output
 	switch err := flags.Parse(args); {
@@ -82,14 +84,17 @@ func Main(args []string) int {
 		flags.PrintDefaults()
 		return exitLeft
 	case err != nil:
-		log.print("usage: %s -control DIR [-companion] [-pilot UID:GROUP]", WrapperName)
+		log.print("usage: %s -control DIR [-companion] [-pilot UID:GROUP] | -hold", WrapperName)
 		return exitUsage
 	case *version:
 		fmt.Fprintln(os.Stdout, buildinfo.Line())
 		return exitLeft
+	case *hold && *dir == "" && flags.NArg() == 0:
+		(&agent{}).awaitStop()
+		return exitLeft
 	}
 	if *dir == "" || flags.NArg() > 0 {
-		log.print("usage: %s -control DIR [-companion] [-pilot UID:GROUP]", WrapperName)
+		log.print("usage: %s -control DIR [-companion] [-pilot UID:GROUP] | -hold", WrapperName)
 		return exitUsage
 	}
 	a, err := begin(*dir, *companion, peer, log)

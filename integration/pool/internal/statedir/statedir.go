@@ -115,6 +115,8 @@ type Settings struct {
 	OCIRuntime string `json:",omitempty"`
 	// UserNamespaces says that execution points have user namespaces, and networks of their own.
 	UserNamespaces bool `json:",omitempty"`
+	// Pullers is the number of pods that get images onto the execution point's node.
+	Pullers int `json:",omitempty"`
 	// Network is the one that all pods have, if it is not the machine's: "nat", "ipv6" or "mixed".
 	Network string `json:",omitempty"`
 	// Stock says that a second execution point runs the stock starter.
