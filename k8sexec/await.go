@@ -51,13 +51,15 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 	states := b.pod.Feed(b.life, pod)
 	watch := time.NewTimer(b.timing.watchDelay)
 	defer watch.Stop()
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(b.timing.tick)
 	defer tick.Stop()
-	w := podwatch.NewProgress(l.name, p.spec, b.timing.progress, req.Report)
+	w := podwatch.NewProgress("container "+l.name, p.spec, b.timing.progress, req.Report)
 	t := podwatch.Track(podwatch.Change{Container: l.name, Spec: p.spec, Before: before.Spec, Same: p.restart,
 		Last: before.ContainerID, Failed: before.Nonce == "", Doubt: b.timing.doubt}, pod)
 	stir := time.NewTimer(b.timing.stir)
 	defer stir.Stop()
+	latest := pod
+	defer l.clock.run(true)
 	for {
 		select {
 		case d := <-hello:
@@ -72,6 +74,7 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 		case <-watch.C:
 			states.Start()
 		case pod := <-states.Pods:
+			latest = pod
 			open.take(pod, nil)
 			if overtaken(pod, t.UID(), l.name, nonce) {
 				abandon()
@@ -94,6 +97,9 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 			}
 			stir.Reset(2 * w.Waited())
 		case <-tick.C:
+			other := l.ahead(t, latest)
+			w.Behind(other.String())
+			l.clock.run(!other.underWay)
 			w.Tell()
 		case <-outer.Done():
 			abandon()

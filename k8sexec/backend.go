@@ -82,6 +82,9 @@ type timing struct {
 	// notice bounds the call that asks why the pod is being taken down, and when: the
 	// job's own grace period begins after the answer.
 	notice time.Duration
+	// tick is how often a waiting binding looks whether it has to report, and whom the
+	// kubelet is busy with.
+	tick time.Duration
 	// progress is when a slow binding first reports that it waits; the pause doubles
 	// each time.
 	progress time.Duration

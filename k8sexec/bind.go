@@ -84,8 +84,9 @@ func (l *lease) bindInTime(ctx context.Context, req payload.BindRequest) (*conta
 		return nil, err
 	}
 	defer image.Release()
-	ctx, cancel := context.WithTimeoutCause(ctx, l.backend.opt.BindTimeout, podwatch.ErrTimeout)
+	ctx, clock, cancel := withClock(ctx, l.backend.opt.BindTimeout)
 	defer cancel()
+	l.clock = clock
 	c, err := l.bind(ctx, req)
 	if errors.Is(err, podwatch.ErrTimeout) {
 		err = &verdict.Failure{Origin: verdict.FromClock, Reason: verdict.ReasonTimeout, Image: req.Image, Message: fmt.Sprintf("nothing after %s", l.backend.opt.BindTimeout)}

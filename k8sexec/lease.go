@@ -25,7 +25,8 @@ type lease struct {
 	index   int    // among the payload containers
 	private *os.Root
 	lock    *os.File
-	used    bool // Bind has noted the container as in use
+	used    bool   // Bind has noted the container as in use
+	clock   *clock // of the binding
 
 	mu        sync.Mutex
 	container *container // of the latest binding

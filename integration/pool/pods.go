@@ -48,14 +48,17 @@ func (p *pool) startPods(ctx context.Context) error {
 			return err
 		}
 	}
-	g, gctx := errgroup.WithContext(ctx)
-	for _, plan := range append(pullers, plans...) {
-		g.Go(func() error {
-			return p.progress.step(gctx, "pod "+plan.pod, func(ctx context.Context) error { return p.realise(ctx, plan) })
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return err
+	// Pullers use the service account that comes with the pilot.
+	for _, together := range [][]plan{plans, pullers} {
+		g, gctx := errgroup.WithContext(ctx)
+		for _, plan := range together {
+			g.Go(func() error {
+				return p.progress.step(gctx, "pod "+plan.pod, func(ctx context.Context) error { return p.realise(ctx, plan) })
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
 	}
 	if err := p.progress.step(ctx, "policies in force", p.waitPolicies); err != nil {
 		return err

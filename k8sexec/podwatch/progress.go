@@ -1,6 +1,7 @@
 package podwatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,20 +12,21 @@ import (
 
 // Progress holds what is reported about a container that is slow to come.
 type Progress struct {
-	report    func(string)
-	next      time.Duration // when to report progress next, from the start
-	started   time.Time
-	container string
-	spec      string
+	report  func(string)
+	next    time.Duration // when to report progress next, from the start
+	started time.Time
+	who     string
+	spec    string
 
 	state  string           // what the status says at the moment
+	behind string           // what the kubelet is busy with, if that is another container
 	failed *verdict.Failure // the latest failure
 }
 
-// NewProgress begins. The first report comes after the time first, and then each time
-// after twice as long.
-func NewProgress(container, spec string, first time.Duration, report func(string)) *Progress {
-	return &Progress{report: report, next: first, started: time.Now(), container: container, spec: spec, state: "no news"}
+// NewProgress begins for somebody, such as "container payload". The first report comes
+// after the time first, and then each time after twice as long.
+func NewProgress(who, spec string, first time.Duration, report func(string)) *Progress {
+	return &Progress{report: report, next: first, started: time.Now(), who: who, spec: spec, state: "no news"}
 }
 
 // Saw takes what a tracker made of a state of the pod: its words, the failure that it
@@ -37,11 +39,17 @@ func (p *Progress) Saw(state string, f *verdict.Failure, running bool) {
 	case f == nil:
 	default:
 		if p.failed == nil || p.failed.Reason != f.Reason || p.failed.Message != f.Message {
-			p.report(fmt.Sprintf("container %s: %s: %s", p.container, f.Reason, f.Message))
+			p.report(fmt.Sprintf("%s: %s: %s", p.who, f.Reason, f.Message))
 		}
 		p.failed = f
 	}
 }
+
+// Behind says what the kubelet is busy with, if that is another container.
+func (p *Progress) Behind(words string) { p.behind = words }
+
+// status is the state, or why there is none.
+func (p *Progress) status() string { return cmp.Or(p.behind, p.state) }
 
 // Final gives the failure if waiting longer would not help.
 func (p *Progress) Final() *verdict.Failure {
@@ -61,7 +69,7 @@ func (p *Progress) Tell() {
 		return
 	}
 	p.next = 2 * waited
-	p.report(fmt.Sprintf("container %s: waiting for %s for %s, status: %s", p.container, p.spec, waited.Round(time.Second), p.state))
+	p.report(fmt.Sprintf("%s: waiting for %s for %s, status: %s", p.who, p.spec, waited.Round(time.Second), p.status()))
 }
 
 // Ended gives the error when ctx has ended. If the time is over, it prefers the latest
@@ -74,6 +82,10 @@ func (p *Progress) Ended(ctx context.Context) error {
 	if p.failed != nil {
 		return p.failed
 	}
-	return &verdict.Failure{Origin: verdict.FromClock, Reason: verdict.ReasonTimeout,
-		Message: fmt.Sprintf("after %s; status: %s", p.Waited().Round(time.Second), p.state)}
+	reason := verdict.ReasonTimeout
+	if p.behind != "" {
+		reason = verdict.ReasonBusy
+	}
+	return &verdict.Failure{Origin: verdict.FromClock, Reason: reason,
+		Message: fmt.Sprintf("after %s; status: %s", p.Waited().Round(time.Second), p.status())}
 }

@@ -2,6 +2,7 @@ package podwatch
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -33,17 +34,18 @@ type Tracker struct {
 	before    string // image string before; empty if unknown
 	changed   bool   // whether spec differs from before
 
-	generation int64               // of the patched pod, 0 where it is not counted
-	old        map[string]struct{} // containers that existed before the patch
-	stale      map[complaint]bool  // failures that were there before the kubelet saw the patch
-	dead       map[string]struct{} // containers of this binding that ended
-	running    string              // container of this binding that runs
-	since      time.Time           // when it was first seen running
-	last       complaint           // of this binding, the one seen last
-	tries      int                 // failures of the kubelet with this image that were seen
-	first      time.Time           // when the first of them was seen
-	taken      bool                // the kubelet has seen the patched spec, or may have
-	wasRunning bool                // the latest state shows the old container running
+	atPatch    []corev1.ContainerState // of all, when the pod was patched
+	generation int64                   // of the patched pod, 0 where it is not counted
+	old        map[string]struct{}     // containers that existed before the patch
+	stale      map[complaint]bool      // failures that were there before the kubelet saw the patch
+	dead       map[string]struct{}     // containers of this binding that ended
+	running    string                  // container of this binding that runs
+	since      time.Time               // when it was first seen running
+	last       complaint               // of this binding, the one seen last
+	tries      int                     // failures of the kubelet with this image that were seen
+	first      time.Time               // when the first of them was seen
+	taken      bool                    // the kubelet has seen the patched spec, or may have
+	wasRunning bool                    // the latest state shows the old container running
 	now        func() time.Time
 
 	// troubled says that the container of the binding before did not start: an
@@ -81,7 +83,7 @@ type Change struct {
 func Track(c Change, pod *corev1.Pod) *Tracker {
 	status := podapi.StatusOf(pod, c.Container)
 	t := &Tracker{
-		container: c.Container, uid: pod.UID, spec: c.Spec, before: c.Before, changed: !c.Same, doubt: c.Doubt,
+		container: c.Container, uid: pod.UID, spec: c.Spec, before: c.Before, changed: !c.Same, doubt: c.Doubt, atPatch: statesOf(pod),
 		generation: pod.Generation, old: make(map[string]struct{}),
 		stale: make(map[complaint]bool), dead: make(map[string]struct{}), now: time.Now,
 	}
@@ -153,6 +155,25 @@ func (t *Tracker) Look(pod *corev1.Pod) *verdict.Failure {
 	return nil
 }
 
+// ReasonCreating is why a container waits that the kubelet makes, or pulls the image of.
+const ReasonCreating = "ContainerCreating"
+
+// IsUntouched says whether nothing shows that the kubelet has seen the patch.
+func (t *Tracker) IsUntouched(pod *corev1.Pod) bool {
+	if t.generation > 0 && pod.Status.ObservedGeneration > 0 {
+		return t.isUnseen(pod)
+	}
+	return reflect.DeepEqual(statesOf(pod), t.atPatch)
+}
+
+func statesOf(pod *corev1.Pod) []corev1.ContainerState {
+	var states []corev1.ContainerState
+	for _, s := range pod.Status.ContainerStatuses {
+		states = append(states, s.State)
+	}
+	return states
+}
+
 // isUnseen says whether the kubelet made the status from a spec before the patch, as
 // far as the cluster shows that (status.observedGeneration, Kubernetes 1.34).
 func (t *Tracker) isUnseen(pod *corev1.Pod) bool {
@@ -174,7 +195,7 @@ func (t *Tracker) waiting(status corev1.ContainerStatus) *verdict.Failure {
 		t.bury(ended)
 	}
 	switch w.Reason {
-	case "", "ContainerCreating", "PodInitializing":
+	case "", ReasonCreating, "PodInitializing":
 		return nil
 	case verdict.ReasonCrashLoop:
 		return t.crashLoop(status)

@@ -87,7 +87,7 @@ func (p *puller) fetch(ctx context.Context, req Request) (*Hold, error) {
 		puller: p, req: req, pod: watched, spec: spec, same: before.Spec == spec,
 		tracker: podwatch.Track(podwatch.Change{Container: p.name.Container, Spec: spec, Before: before.Spec, Same: before.Spec == spec,
 			Last: before.ContainerID, Failed: before.ContainerID == "", Doubt: p.Pace.Doubt}, pod),
-		progress: podwatch.NewProgress(p.name.String(), spec, p.Pace.Progress, req.Report),
+		progress: podwatch.NewProgress("puller "+p.name.String(), spec, p.Pace.Progress, req.Report),
 	}
 	hold, err := w.follow(ctx, pod)
 	f := (*verdict.Failure)(nil)

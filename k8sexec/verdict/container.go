@@ -20,6 +20,14 @@ func ruleTimeout(f Failure) (Judgement, bool) {
 		"The payload container did not come up with image %q in time; the image may be large or its registry slow, then raise %s.", f.Image, options.KnobBindTimeout)}, true
 }
 
+// ruleBusy: the kubelet never came to this job's container, since it was at another.
+func ruleBusy(f Failure) (Judgement, bool) {
+	if f.Reason != ReasonBusy {
+		return Judgement{}, false
+	}
+	return Judgement{Class: ToElsewhere, Says: "The pod was busy with the image of another job all the time; with " + options.KnobPullers + " no job waits for another's image."}, true
+}
+
 // ruleSilentWrapper: a container of this binding runs, but the starter cannot talk to a
 // wrapper in it; or the image hides the place where the wrapper listens.
 func ruleSilentWrapper(f Failure) (Judgement, bool) {

@@ -63,6 +63,7 @@ const (
 	ReasonPodEnded     = "PodEnded"
 	ReasonPodDeleted   = "PodDeleted"
 	ReasonTimeout      = "BindTimeout"
+	ReasonBusy         = "PodBusy"
 	ReasonSilent       = "WrapperSilent"
 	ReasonUnusable     = "WrapperUnusable"
 	ReasonContainerEnd = payload.ReasonContainerEnd

@@ -87,6 +87,7 @@ var rules = [...]rule{
 	ruleUnreachableAPI,
 	ruleRefusedPatch,
 	ruleTimeout,
+	ruleBusy,
 	ruleSilentWrapper,
 	ruleOutOfMemory,
 	ruleEvicted,
