@@ -114,6 +114,7 @@ var defaultTiming = timing{
 	autopsy:    5 * time.Second,
 	doubt:      12 * time.Second,
 	notice:     time.Second,
+	tick:       time.Second,
 	progress:   5 * time.Second,
 	check:      4 * time.Second,
 }

@@ -131,3 +131,123 @@ func TestNeighbourDoesNotWait(t *testing.T) {
 	registry.Release("hangs")
 	mustRun(t, held)
 }
+
+// TestWithoutPullers: a job whose neighbour's image hangs waits, says for what, does not
+// run into its own time limit, and runs when the kubelet comes to it.
+func TestWithoutPullers(t *testing.T) {
+	configure(t, "POD_STARTER_PULLERS =")
+	mustRun(t, submit(t, "before", registry.Image("good", "patient")))
+	held := hold(t, "blocks")
+	configure(t, "POD_STARTER_PULLERS =\nPOD_STARTER_BIND_TIMEOUT = 10")
+	marks, err := pool.MarkLogs(harness.Ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := submit(t, "behind", registry.Image("good", "patient"))
+	said(t, marks, behind, "busy with container payload")
+	// Longer than its limit: the second such line comes after twice the time.
+	said(t, marks, behind, "for 2")
+	if hasBegun(t, behind) {
+		t.Error("the kubelet has come to the second job; does it pull in the background now?")
+	}
+	registry.Release("blocks")
+	mustRun(t, held)
+	mustRun(t, behind)
+}
+
+// said waits for a line in the log of the job's starter.
+func said(t *testing.T, marks harness.LogMarks, job harness.Job, text string) {
+	t.Helper()
+	err := harness.Poll(wait(t), fmt.Sprintf("%q in the starter's log of job %s", text, job.ID()), func() (bool, error) {
+		runs, err := pool.RunsSince(harness.Ours, marks)
+		if err != nil {
+			return false, err
+		}
+		for _, run := range runs {
+			if run.Job == job.ID() && run.Has(text) {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFailedPullTouchesNoPayload: the job is held with the registry's words, and no
+// payload container is made anew.
+func TestFailedPullTouchesNoPayload(t *testing.T) {
+	before := payloads(t)
+	job := submit(t, "missing", registry.Image("missing", "nothing"))
+	ending, err := job.WaitEnding(wait(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ending.String(); !strings.HasPrefix(got, "held 35/") || !strings.Contains(got, "not found") {
+		t.Errorf("job %s ended with %s", job.ID(), got)
+	}
+	if after := payloads(t); after != before {
+		t.Errorf("payload containers before: %s, after: %s", before, after)
+	}
+}
+
+// payloads are the IDs of the payload containers.
+func payloads(t *testing.T) string {
+	t.Helper()
+	out, err := pool.Kubectl(t.Context(), nil, "get", "pod", "glidein", "-o",
+		`jsonpath={range .status.containerStatuses[*]}{.name} {.containerID} {.restartCount}{"\n"}{end}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestPullersTaken: with one puller, the second image waits for the first, and says so.
+func TestPullersTaken(t *testing.T) {
+	first := hold(t, "taken")
+	marks, err := pool.MarkLogs(harness.Ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := submit(t, "second", registry.Image("good", "second"))
+	said(t, marks, second, "glidein-puller fetches "+registry.Image("hold", "taken"))
+	if hasBegun(t, second) {
+		t.Error("the second job has begun, with one puller")
+	}
+	registry.Release("taken")
+	mustRun(t, first)
+	mustRun(t, second)
+}
+
+// TestRemovedWhilePulling: the pull of a job that was removed goes on in the puller. The
+// next image waits until the kubelet is done with it.
+func TestRemovedWhilePulling(t *testing.T) {
+	first := hold(t, "removed")
+	if _, err := pool.AP(t.Context(), "condor_rm", first.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.WaitEnding(wait(t)); err != nil {
+		t.Fatal(err)
+	}
+	marks, err := pool.MarkLogs(harness.Ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := submit(t, "next", registry.Image("good", "after-removed"))
+	said(t, marks, next, "for a puller to fetch")
+	registry.Release("removed")
+	mustRun(t, next)
+}
+
+// TestWithoutUsablePuller: when the puller is gone, payload containers pull for themselves.
+func TestWithoutUsablePuller(t *testing.T) {
+	configure(t, "POD_STARTER_PULLERS = no-such-pod")
+	marks, err := pool.MarkLogs(harness.Ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := submit(t, "alone", registry.Image("good", "alone"))
+	mustRun(t, job)
+	said(t, marks, job, "pulls "+registry.Image("good", "alone")+" itself")
+}
