@@ -87,6 +87,7 @@ func (b *Inspector) Audit(ctx context.Context) []payload.Finding {
 		}
 		b.auditWrapper(ctx, pod, name, &r)
 	}
+	b.auditPullers(ctx, pod, &r)
 	auditCgroups("/sys/fs/cgroup", &r)
 	return r.found
 }

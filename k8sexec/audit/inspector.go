@@ -13,10 +13,12 @@ import (
 type Inspector struct {
 	Options options.Options
 	Connect func() (podapi.API, error) // gives the API client
-	Time    time.Duration              // bounds all API calls of Check: the startd waits for it
-	Proc    string                     // where procfs is mounted
-	Root    int                        // the user ID that payload containers start with
-	Self    Identity                   // of the pilot
+	// ConnectTo gives that of another pod of the namespace.
+	ConnectTo func(pod string) (podapi.API, error)
+	Time      time.Duration // bounds all API calls of Check: the startd waits for it
+	Proc      string        // where procfs is mounted
+	Root      int           // the user ID that payload containers start with
+	Self      Identity      // of the pilot
 	// Try tests the wrapper that has the nonce, if its payload container is free.
 	Try func(ctx context.Context, container, nonce string) Trial
 }
