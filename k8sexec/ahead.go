@@ -45,8 +45,9 @@ func (l *lease) ahead(t *podwatch.Tracker, pod *corev1.Pod) ahead {
 		if err != nil || other.Spec == "" || !other.Bound.IsZero() {
 			continue // it is bound, or was never
 		}
-		if w := podapi.StatusOf(pod, c.Name).State.Waiting; w != nil && w.Reason != "" && w.Reason != podwatch.ReasonCreating {
-			continue // the kubelet has failed with it for now
+		// A kubelet that has failed may be at its next try: the status does not show that.
+		if w := podapi.StatusOf(pod, c.Name).State.Waiting; !untouched && w != nil && w.Reason != "" && w.Reason != podwatch.ReasonCreating {
+			continue
 		}
 		if found.container == "" || other.InUse && !found.underWay {
 			found = ahead{c.Name, other.Spec, other.InUse}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
 	"podstarter/payload"
 )
 
@@ -73,6 +74,56 @@ func TestBehindAnotherPull(t *testing.T) {
 			if v.Blame != payload.Site || !strings.Contains(v.Reason, "PodBusy") || !strings.Contains(v.Message, "busy with the image of another job") {
 				t.Errorf("verdict %v, %s: %s", v.Blame, v.Reason, v)
 			}
+		})
+	}
+}
+
+// TestFailedImageIsWithdrawn: the kubelet is not left to try an image that nobody waits
+// for.
+func TestFailedImageIsWithdrawn(t *testing.T) {
+	refused := func(w *world) {
+		w.api.Status("payload", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
+			s.State = waitingFor("ErrImagePull", `failed to resolve reference "`+userImage+`": not found`)
+		})
+	}
+	for _, tt := range []struct {
+		name    string
+		kubelet func(*world) // what it does about the first patch
+		removed bool         // the job, while the kubelet is at it
+	}{
+		{name: "refused", kubelet: refused},
+		{name: "removed", kubelet: func(*world) {}, removed: true},
+		{name: "too late", kubelet: func(*world) {}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, func(o *options.Options) { o.BindTimeout = 300 * time.Millisecond })
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			w.api.OnPatch = func(pod *corev1.Pod, changed map[string]bool) {
+				if podapi.SpecOf(pod, "payload").Image != userImage {
+					return
+				}
+				tt.kubelet(w)
+				if tt.removed {
+					cancel()
+				}
+			}
+			l := w.lease()
+			if _, err := l.Bind(ctx, payload.BindRequest{Activation: "job", Image: userImage, Owner: "ann"}); err == nil {
+				t.Fatal("bound")
+			}
+			if got := w.spec("payload"); got != testDefault {
+				t.Errorf("the pod has %s", got)
+			}
+			release(t, l)
+			if got := w.api.Count("patch"); got != 2 {
+				t.Errorf("%d patches", got)
+			}
+			// The next job is bound as after any other.
+			w.api.OnPatch = w.restart
+			w.backend.opt.BindTimeout = 10 * time.Second
+			l, _ = w.bind("registry.example.com/u/next:1")
+			release(t, l)
 		})
 	}
 }

@@ -54,7 +54,7 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 	tick := time.NewTicker(b.timing.tick)
 	defer tick.Stop()
 	w := podwatch.NewProgress("container "+l.name, p.spec, b.timing.progress, req.Report)
-	t := podwatch.Track(podwatch.Change{Container: l.name, Spec: p.spec, Before: before.Spec, Same: p.restart,
+	t := podwatch.Track(podwatch.Change{Container: l.name, Spec: p.spec, Before: before.Spec, Withdrawn: before.Withdrawn, Same: p.restart,
 		Last: before.ContainerID, Failed: before.Nonce == "", Doubt: b.timing.doubt}, pod)
 	stir := time.NewTimer(b.timing.stir)
 	defer stir.Stop()

@@ -132,7 +132,7 @@ func New(ctx context.Context, opt options.Options) (*Backend, error) {
 	b.connect = func() (podapi.API, error) { return client() }
 	b.pod = &podwatch.Pod{Connect: b.connect, Times: apiTimes, Log: opt.Log}
 	b.pullers = &puller.Pullers{Names: opt.Pullers, Dir: opt.PrivateDir, Timeout: opt.BindTimeout, Times: apiTimes, Log: opt.Log,
-		Pace: puller.Pace{Poll: 4 * b.timing.leasePoll, Progress: b.timing.progress, Stir: b.timing.stir, Doubt: b.timing.doubt},
+		Pace: puller.Pace{Poll: 4 * b.timing.leasePoll, Occupied: 2 * time.Second, Progress: b.timing.progress, Stir: b.timing.stir, Doubt: b.timing.doubt},
 		Connect: func(pod string) (podapi.API, error) {
 			c, err := client()
 			if err != nil {

@@ -33,12 +33,13 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 		// the image hides it, or the node was too busy just then.
 		c, j, err = l.bindAndJudge(ctx, req)
 	}
-	if err != nil {
-		return nil, err
-	}
 	if c != nil {
 		l.hold(c)
 		return c, nil
+	}
+	l.withdraw(ctx)
+	if err != nil {
+		return nil, err
 	}
 	if j.Class == verdict.ToUser {
 		// Do not blame the user for an image they did not choose.

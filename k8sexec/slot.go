@@ -26,6 +26,8 @@ type slot struct {
 	// Spec is the image string in the pod's spec; empty when it is not known for
 	// certain, for instance because a starter died during its patch.
 	Spec string `json:"spec,omitempty"`
+	// Withdrawn is the image string that failed, and that Spec has replaced since.
+	Withdrawn string `json:"withdrawn,omitempty"`
 	// PlainOnly says that a throw-away tag was refused here.
 	PlainOnly bool `json:"plain_only,omitempty"`
 	// Proven says that the wrapper has run in this container of the pod, and that since

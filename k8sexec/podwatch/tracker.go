@@ -3,6 +3,7 @@ package podwatch
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,16 +24,16 @@ import (
 //
 // A failure counts as this binding's if
 //   - the kubelet had seen the patched spec (status.observedGeneration), and
-//   - it does not name the previous image, and
-//   - it is not word for word the one that the status showed before.
+//   - it names this image, or neither names the previous image nor is word for word the
+//     one that the status showed before.
 //
-// The last two apply only if the spec did change.
+// The last applies only if the spec did change.
 type Tracker struct {
 	container string
 	uid       types.UID
-	spec      string // image string as patched
-	before    string // image string before; empty if unknown
-	changed   bool   // whether spec differs from before
+	spec      string   // image string as patched
+	before    []string // image strings before, as far as known
+	changed   bool     // whether spec differs from before
 
 	atPatch    []corev1.ContainerState // of all, when the pod was patched
 	generation int64                   // of the patched pod, 0 where it is not counted
@@ -68,6 +69,9 @@ type Change struct {
 	Container string
 	// Spec is the image string as patched, Before the one before; empty if it is not known.
 	Spec, Before string
+	// Withdrawn is the image string before that one, if it was taken back because it failed:
+	// what the kubelet says of it may come yet.
+	Withdrawn string
 	// Same says that the patch left the image string as it was.
 	Same bool
 	// Last is the container of the binding before, empty if that came to none or it is not known.
@@ -83,7 +87,7 @@ type Change struct {
 func Track(c Change, pod *corev1.Pod) *Tracker {
 	status := podapi.StatusOf(pod, c.Container)
 	t := &Tracker{
-		container: c.Container, uid: pod.UID, spec: c.Spec, before: c.Before, changed: !c.Same, doubt: c.Doubt, atPatch: statesOf(pod),
+		container: c.Container, uid: pod.UID, spec: c.Spec, before: []string{c.Before, c.Withdrawn}, changed: !c.Same, doubt: c.Doubt, atPatch: statesOf(pod),
 		generation: pod.Generation, old: make(map[string]struct{}),
 		stale: make(map[complaint]bool), dead: make(map[string]struct{}), now: time.Now,
 	}
@@ -142,6 +146,7 @@ func (t *Tracker) Look(pod *corev1.Pod) *verdict.Failure {
 	t.taken, t.wasRunning = true, status.State.Running != nil
 	switch id := podapi.BareID(status.ContainerID); {
 	case status.State.Waiting != nil:
+		t.running = "" // what ran may have been of a patch before
 		return t.waiting(status)
 	case t.isOld(id):
 		// Not reported yet, or being killed.
@@ -264,7 +269,8 @@ func (t *Tracker) MayBeOverdue() bool {
 
 // isOfBefore says whether a complaint is about the previous image.
 func (t *Tracker) isOfBefore(c complaint) bool {
-	return t.changed && (t.stale[c] || imageref.Named(c.message, t.before) && !imageref.Named(c.message, t.spec))
+	isBefore := func(spec string) bool { return spec != "" && imageref.Named(c.message, spec) }
+	return t.changed && !imageref.Named(c.message, t.spec) && (t.stale[c] || slices.ContainsFunc(t.before, isBefore))
 }
 
 // pulling describes a state that the status does not show.

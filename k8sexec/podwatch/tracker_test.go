@@ -138,17 +138,17 @@ func TestDescribe(t *testing.T) {
 // patch, patched, taken up (2), patched for the second container (3), then the pull's end.
 func TestTrackBehindAnotherPull(t *testing.T) {
 	pods := recording(t, "behind")
-	first := track("payload", plan{spec: pods[1].Spec.Containers[0].Image}, slot{Spec: pods[0].Spec.Containers[0].Image}, pods[1])
-	second := track("payload-2", plan{spec: pods[3].Spec.Containers[1].Image}, slot{Spec: pods[2].Spec.Containers[1].Image}, pods[3])
+	first := Track(changeIn(pods), pods[1])
+	second := Track(Change{Container: "payload-2", Spec: pods[3].Spec.Containers[1].Image, Before: pods[2].Spec.Containers[1].Image, Failed: true}, pods[3])
 	var got [][2]string
 	for i, pod := range pods[1:6] {
 		row := [2]string{"-", "-"}
-		for j, tr := range []*tracker{first, second} {
+		for j, tr := range []*Tracker{first, second} {
 			if j == 1 && i+1 < 3 {
 				continue
 			}
-			f := tr.look(pod)
-			switch row[j] = tr.describe(pod); {
+			f := tr.Look(pod)
+			switch row[j] = tr.Describe(pod); {
 			case f != nil:
 				row[j] = f.Reason
 			case strings.Contains(row[j], "has not taken up"):
@@ -259,5 +259,38 @@ func TestTrackRunFailureOfBefore(t *testing.T) {
 	now = now.Add(13 * time.Second)
 	if f := tr.Look(state("2")); f == nil {
 		t.Error("a failure that stands for long is this image's")
+	}
+}
+
+// TestTrackFailsAgain: an image that failed and was taken back may be asked for again. What
+// the status says of it, word for word as before, is about this image.
+func TestTrackFailsAgain(t *testing.T) {
+	const image = "registry.example.com/u/misspelt:1"
+	pod := recording(t, "good")[0].DeepCopy()
+	pod.Status.ObservedGeneration = pod.Generation
+	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull",
+		Message: `failed to pull and unpack image "` + image + `": not found`}}
+	tr := Track(Change{Container: "payload", Spec: image, Before: "registry.example.com/site/default:1", Withdrawn: image, Failed: true}, pod)
+	if f := tr.Look(pod); f == nil || f.Reason != "ErrImagePull" {
+		t.Errorf("failure %v", f)
+	}
+}
+
+// TestTrackRanAndWaits: a container of an earlier patch that is seen running does not hide
+// the failure that follows.
+func TestTrackRanAndWaits(t *testing.T) {
+	pod := recording(t, "good")[0].DeepCopy()
+	pod.Status.ObservedGeneration = pod.Generation
+	tr := Track(Change{Container: "payload", Spec: "registry.example.com/u/new:1", Before: "registry.example.com/u/old:1", Failed: true}, pod)
+	late := pod.DeepCopy()
+	late.Status.ContainerStatuses[0].ContainerID = "containerd://late"
+	late.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	tr.Look(late)
+	late.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "new:1: not found"}}
+	if f := tr.Look(late); f == nil {
+		t.Error("no failure")
+	}
+	if id, _ := tr.Running(); id != "" {
+		t.Errorf("container %s runs", id)
 	}
 }

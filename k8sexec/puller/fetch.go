@@ -64,12 +64,18 @@ func (p *puller) fetch(ctx context.Context, req Request) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
+	watched := p.watched()
+	if p.known.Spec == "" {
+		if err := p.survey(ctx, watched); err != nil {
+			return nil, err
+		}
+	}
 	before := p.known
+	p.known.Withdrawn = ""
 	p.known.Spec = "" // from here on the pod may be changed even if this process dies
 	if err := p.note(); err != nil {
 		return nil, &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err}
 	}
-	watched := p.watched()
 	pod, err := p.patch(ctx, watched, req)
 	if err != nil {
 		return nil, err
@@ -79,13 +85,13 @@ func (p *puller) fetch(ctx context.Context, req Request) (*Hold, error) {
 	}
 	spec := podapi.SpecOf(pod, p.name.Container).Image // an admission webhook may have rewritten it
 	if before.PodUID != string(pod.UID) {
-		before = state{}
+		before, p.known.Good = state{}, ""
 	}
 	p.known.PodUID, p.known.Spec = string(pod.UID), spec
 	p.noteOrWarn()
 	w := &wait{
 		puller: p, req: req, pod: watched, spec: spec, same: before.Spec == spec,
-		tracker: podwatch.Track(podwatch.Change{Container: p.name.Container, Spec: spec, Before: before.Spec, Same: before.Spec == spec,
+		tracker: podwatch.Track(podwatch.Change{Container: p.name.Container, Spec: spec, Before: before.Spec, Withdrawn: before.Withdrawn, Same: before.Spec == spec,
 			Last: before.ContainerID, Failed: before.ContainerID == "", Doubt: p.Pace.Doubt}, pod),
 		progress: podwatch.NewProgress("puller "+p.name.String(), spec, p.Pace.Progress, req.Report),
 	}
@@ -94,12 +100,64 @@ func (p *puller) fetch(ctx context.Context, req Request) (*Hold, error) {
 	if errors.As(err, &f) {
 		f.Image, f.Spec = req.Image.String(), spec
 	}
-	// If nobody waits any more, the kubelet goes on all the same.
+	if err == nil {
+		return hold, nil
+	}
+	// If nobody waits any more, the kubelet goes on with its pull all the same.
 	if f != nil && f.Origin != verdict.FromClock {
 		p.known.Fetching = ""
-		p.noteOrWarn()
 	}
-	return hold, err
+	p.goBack(ctx, watched)
+	p.noteOrWarn()
+	return nil, err
+}
+
+// goBack has the puller run what it ran before. Otherwise the kubelet would try the image
+// again and again, for nobody, and each try could hang.
+func (p *puller) goBack(ctx context.Context, watched *podwatch.Pod) {
+	if p.known.Good == "" || p.known.Good == p.known.Spec {
+		return
+	}
+	patch, err := podapi.ImagePatch(p.name.Container, p.known.Good)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Times.Call)
+		defer cancel()
+		var api podapi.API
+		if api, err = watched.Connect(); err == nil {
+			_, err = api.Patch(ctx, patch, false)
+		}
+	}
+	if err != nil {
+		p.Log.Warn("cannot take an image back from a puller", "puller", p.name, "image", p.known.Spec, "error", err)
+		p.known.Spec = ""
+		return
+	}
+	p.known.Spec, p.known.Withdrawn = p.known.Good, p.known.Spec
+}
+
+// survey notes what the puller has, the first time.
+func (p *puller) survey(ctx context.Context, watched *podwatch.Pod) error {
+	var pod *corev1.Pod
+	err := watched.Call(ctx, "get of puller "+p.name.Pod, func(ctx context.Context, api podapi.API) (err error) {
+		pod, err = api.Get(ctx)
+		return err
+	})
+	f := (*verdict.Failure)(nil)
+	if errors.As(err, &f) {
+		return p.unusable("%s", f.Message)
+	}
+	if err != nil {
+		return err
+	}
+	spec := podapi.SpecOf(pod, p.name.Container)
+	if spec == nil {
+		return p.unusable("its pod has no container %s", p.name.Container)
+	}
+	p.known.PodUID, p.known.Spec = string(pod.UID), spec.Image
+	if status := podapi.StatusOf(pod, p.name.Container); status.State.Running != nil && p.left == "" {
+		p.known.Good, p.known.ContainerID = spec.Image, podapi.BareID(status.ContainerID)
+	}
+	return nil
 }
 
 // patch asks for the image. The errors are as those of Fetch, and errUnusable.
@@ -204,7 +262,7 @@ func (w *wait) hold(status corev1.ContainerStatus, started bool) *Hold {
 	h := &Hold{Started: started, puller: w.puller}
 	if started {
 		h.Digest, _ = w.req.Image.DigestIn(status.ImageID)
-		w.known.ContainerID = podapi.BareID(status.ContainerID)
+		w.known.ContainerID, w.known.Good = podapi.BareID(status.ContainerID), w.spec
 	}
 	return h
 }

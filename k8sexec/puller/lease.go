@@ -22,6 +22,10 @@ type state struct {
 	PodUID string `json:"pod_uid,omitempty"`
 	// Spec is the image string in the pod's spec; empty if it is not known for certain.
 	Spec string `json:"spec,omitempty"`
+	// Withdrawn is the image string that failed, and that Spec has replaced since.
+	Withdrawn string `json:"withdrawn,omitempty"`
+	// Good is the image string of the container that ran last.
+	Good string `json:"good,omitempty"`
 	// ContainerID is that of the container that was seen last.
 	ContainerID string `json:"container_id,omitempty"`
 	// Fetching is the image that a starter fetches, or that was on its way when the

@@ -45,6 +45,9 @@ type Pace struct {
 	// Poll is how often a free puller is looked for: no event tells that a lock was
 	// released.
 	Poll time.Duration
+	// Occupied is how often a puller is asked whether it is done with a pull that nobody
+	// waits for.
+	Occupied time.Duration
 	// Progress is when a slow wait or pull first reports; the pause doubles each time.
 	Progress time.Duration
 	// Stir is when the kubelet is first made to look at the pod, if it may know more than
@@ -153,6 +156,7 @@ func (p *Pullers) take(ctx context.Context, private *os.Root, req Request, out m
 	poll := time.NewTicker(p.Pace.Poll)
 	defer poll.Stop()
 	occupied := make(map[options.Puller]bool) // with a pull that nobody waits for
+	again := began
 	for {
 		if req.There() {
 			return nil, nil
@@ -173,13 +177,16 @@ func (p *Pullers) take(ctx context.Context, private *os.Root, req Request, out m
 		}
 		if waited := time.Since(began); waited >= next {
 			next = 2 * waited
-			clear(occupied)
 			req.Report(fmt.Sprintf("has waited %s for a puller to fetch %s: %s", waited.Round(time.Second), req.Spec, others))
 		}
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
+		}
+		if time.Since(again) > p.Pace.Occupied {
+			clear(occupied)
+			again = time.Now()
 		}
 	}
 }

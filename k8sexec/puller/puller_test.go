@@ -49,7 +49,7 @@ func newWorld(t *testing.T, pods ...string) *world {
 	w.Pullers = &Pullers{
 		Dir: dir, Timeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
 		Times: podwatch.Times{Patience: 100 * time.Millisecond, Call: time.Second, Retry: time.Millisecond},
-		Pace:  Pace{Poll: time.Millisecond, Progress: 10 * time.Millisecond, Stir: time.Hour, Doubt: time.Second},
+		Pace:  Pace{Poll: time.Millisecond, Occupied: 5 * time.Millisecond, Progress: 10 * time.Millisecond, Stir: time.Hour, Doubt: time.Second},
 		Connect: func(pod string) (podapi.API, error) {
 			return w.pods[pod], nil
 		},
@@ -176,8 +176,19 @@ func TestFetchFailures(t *testing.T) {
 			if f := failureOf(t, err); f.Reason != tt.want || f.Image != testImage || f.Spec != testImage {
 				t.Errorf("failure %+v", f)
 			}
-			// The puller is free again.
-			w.pulls("one")
+			// The kubelet is not left to try it again, and the puller is free.
+			if got := w.spec("one"); got != testBase {
+				t.Errorf("the puller has %s", got)
+			}
+			// What the kubelet says of the image may come late.
+			n := 0
+			w.pods["one"].OnPatch = func(p *corev1.Pod, _ map[string]bool) {
+				n++
+				w.shows("one", func(s *corev1.ContainerStatus) {
+					s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: tt.reason, Message: "once more: " + tt.message}}
+				})
+				w.shows("one", func(s *corev1.ContainerStatus) { running(s, n, p.Spec.Containers[0].Image) })
+			}
 			hold, err = w.Fetch(t.Context(), request(t, "registry.example.com/u/good:1"))
 			if err != nil {
 				t.Fatal(err)
