@@ -51,6 +51,8 @@ func failuresLane(pool string) []step {
 	return []step{
 		up(pool, "--slots", "3", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
 		tests("podfailures"),
+		up(pool, "--slots", "2", "--pullers", "1"),
+		tests("pulls"),
 	}
 }
 

@@ -37,7 +37,7 @@ var (
 	KnobContainers = Knob{"POD_STARTER_CONTAINERS", "payload",
 		"Names of the payload containers of the pod. Jobs of the first run as POD_STARTER_PAYLOAD_UID, those of the second as that plus one, and so on."}
 	KnobPullers = Knob{"POD_STARTER_PULLERS", "",
-		"Pods on the pilot's node that get images onto it, so that no job waits for the pull of another: POD, whose container is called `puller`, or POD/CONTAINER. If empty, payload containers pull their images themselves. See docs/admin/images.md."}
+		"Pods on the pilot's node that get images onto it, so that no job waits for the pull of another: POD, whose container is called `puller`, or POD/CONTAINER. If empty, payload containers pull their images themselves. See docs/admin/size.md."}
 	KnobPayloadUID = Knob{"POD_STARTER_PAYLOAD_UID", "10001",
 		"User and group id of the first payload container's jobs. No other process of the pod may have it."}
 	KnobControlDir = Knob{"POD_STARTER_CONTROL_DIR", "/run/podstarter/control",
