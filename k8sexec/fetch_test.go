@@ -2,6 +2,7 @@ package k8sexec
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podstarter/k8sexec/options"
@@ -151,5 +154,70 @@ func TestKeptContainerNeedsNoPuller(t *testing.T) {
 	release(t, l)
 	if got := puller.Count("patch"); got != 1 {
 		t.Errorf("%d patches of the puller", got)
+	}
+}
+
+// TestAuditOfPullers: -check names what keeps a puller from being of use, or makes it less
+// safe.
+func TestAuditOfPullers(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*podapitest.Server)
+		want   []string // grade: fix
+	}{
+		{name: "nothing wrong", change: func(*podapitest.Server) {}},
+		{name: "gone", change: func(s *podapitest.Server) {
+			s.Fail = func(string, int) error {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, testPuller)
+			}
+		}, want: []string{"bad: POD_STARTER_PULLERS, or kubectl apply -k deploy/puller"}},
+		{name: "may not be patched", change: func(s *podapitest.Server) {
+			s.Deny = func(string) error { return denial("podstarter-pilot") }
+		}, want: []string{"bad: the Role in deploy/puller; with deploy/policy also the label podstarter/pilot: pilot-0 on the puller"}},
+		{name: "another node", change: func(s *podapitest.Server) { s.Pod.Spec.NodeName = "node-2" }, want: []string{"bad: spec.affinity.podAffinity"}},
+		{name: "another account", change: func(s *podapitest.Server) { s.Pod.Spec.ServiceAccountName = "default" },
+			want: []string{"warn: spec.serviceAccountName, spec.imagePullSecrets"}},
+		{name: "a token", change: func(s *podapitest.Server) { s.Pod.Spec.AutomountServiceAccountToken = nil },
+			want: []string{"bad: spec.automountServiceAccountToken: false"}},
+		{name: "restarts nothing", change: func(s *podapitest.Server) { s.Pod.Spec.RestartPolicy = corev1.RestartPolicyNever },
+			want: []string{"bad: spec.restartPolicy: Always"}},
+		{name: "another container", change: func(s *podapitest.Server) { s.Pod.Spec.Containers[0].Name = "main" }, want: []string{"bad: POD_STARTER_PULLERS"}},
+		{name: "runs the image", change: func(s *podapitest.Server) { s.Pod.Spec.Containers[0].Command = []string{"sleep", "inf"} },
+			want: []string{"bad: spec.containers[name=puller].command: [/proc/slabinfo], args: [-hold]"}},
+		{name: "pulls always", change: func(s *podapitest.Server) { s.Pod.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways },
+			want: []string{"bad: spec.containers[name=puller].imagePullPolicy: IfNotPresent"}},
+		{name: "a volume", change: func(s *podapitest.Server) {
+			c := &s.Pod.Spec.Containers[0]
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "data", MountPath: "/data"})
+		}, want: []string{"warn: spec.containers[name=puller].volumeMounts"}},
+		{name: "root", change: func(s *podapitest.Server) { s.Pod.Spec.Containers[0].SecurityContext.RunAsNonRoot = nil },
+			want: []string{"warn: spec.containers[name=puller].securityContext"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := newAuditWorld(t)
+			_, puller := withPuller(t, pulled())
+			puller.OnPatch = nil
+			spec := &puller.Pod.Spec
+			spec.NodeName, spec.ServiceAccountName, spec.RestartPolicy = a.pod.Spec.NodeName, a.pod.Spec.ServiceAccountName, corev1.RestartPolicyAlways
+			spec.AutomountServiceAccountToken = ptr(false)
+			c := &spec.Containers[0]
+			c.Command, c.Args, c.ImagePullPolicy = []string{"/proc/slabinfo"}, []string{"-hold"}, corev1.PullIfNotPresent
+			c.SecurityContext = &corev1.SecurityContext{RunAsNonRoot: ptr(true), AllowPrivilegeEscalation: ptr(false)}
+			c.VolumeMounts = []corev1.VolumeMount{{Name: "bin", MountPath: "/proc/slabinfo"}}
+			tt.change(puller)
+			a.wrappers()
+			a.api.Pod = a.pod
+			a.backend.opt.Pullers = []options.Puller{options.ParsePuller(testPuller)}
+			a.backend.pullers.Connect = func(string) (podapi.API, error) { return puller, nil }
+			var got []string
+			for _, f := range a.backend.Audit(t.Context()) {
+				if strings.HasPrefix(f.What, "puller ") && f.Grade != payload.OK {
+					got = append(got, fmt.Sprintf("%s: %s", f.Grade, f.Fix))
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
