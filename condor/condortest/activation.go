@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -153,8 +154,26 @@ func (d *Startd) hearUpdates(st *cedar.Stream) {
 }
 
 // Env are the variables that the starter inherits, for startd.Inherit; the sockets in them
-// are descriptors of this process, and belong to whoever reads them. It may be called once.
+// are descriptors of this process, and belong to whoever reads them. Of Env and Give one may
+// be called, once.
 func (a *Activation) Env(t testing.TB) []string {
+	t.Helper()
+	return a.hand(t, func(fd int) int { return fd })
+}
+
+// Give makes a command, which has neither environment nor files yet, a starter of this
+// activation: it adds what the starter inherits.
+func (a *Activation) Give(t testing.TB, cmd *exec.Cmd) {
+	t.Helper()
+	const firstExtra = 3 // os/exec.Cmd.ExtraFiles
+	cmd.Env = append(cmd.Env, a.hand(t, func(fd int) int {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, os.NewFile(uintptr(fd), "inherited socket"))
+		return firstExtra + len(cmd.ExtraFiles) - 1
+	})...)
+}
+
+// hand gives the starter's ends away. number is what the starter knows a descriptor by.
+func (a *Activation) hand(t testing.TB, number func(fd int) int) []string {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -168,13 +187,13 @@ func (a *Activation) Env(t testing.TB) []string {
 	must(t, err)
 	port, err := descriptor(a.listener)
 	must(t, err)
-	updateText, err := cedar.NewStream(a.update).Serialize(update)
+	updateText, err := cedar.NewStream(a.update).Serialize(number(update))
 	must(t, err)
-	callsText, err := a.syscall.Serialize(calls)
+	callsText, err := a.syscall.Serialize(number(calls))
 	must(t, err)
 	a.drop()
 	env := []string{
-		fmt.Sprintf("CONDOR_INHERIT=%d %s 1 %s 1 %s 0 1 %d*2*0*0*0*0***1**0*0*0*0*0*0*0* 0", a.startd.pid, a.startd.address, updateText, callsText, port),
+		fmt.Sprintf("CONDOR_INHERIT=%d %s 1 %s 1 %s 0 1 %d*2*0*0*0*0***1**0*0*0*0*0*0*0* 0", a.startd.pid, a.startd.address, updateText, callsText, number(port)),
 		fmt.Sprintf("CONDOR_PARENT_ID=localhost:%d:1795253046", a.startd.pid),
 	}
 	if !a.startd.options.NoSessions {
