@@ -10,7 +10,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -24,17 +23,17 @@ import (
 // it at once.
 type Config struct {
 	local string // local name, "" if none
-	knobs map[string]entry
+	knobs table
 }
 
 // FromMap makes a configuration of names and values, for tests and for programs
 // that run without HTCondor.
 func FromMap(knobs map[string]string) *Config {
-	c := &Config{knobs: make(map[string]entry, len(knobs))}
+	all := make(map[string]entry, len(knobs))
 	for name, value := range knobs {
-		c.knobs[strings.ToUpper(name)] = entry{value: value}
+		all[strings.ToUpper(name)] = entry{value: value}
 	}
-	return c
+	return &Config{knobs: newTable(all)}
 }
 
 // find returns the knob that counts. For a knob with prefixed forms the tool
@@ -42,15 +41,16 @@ func FromMap(knobs map[string]string) *Config {
 // only in a prefixed form is listed only in that form.
 func (c *Config) find(name string) entry {
 	name = strings.ToUpper(name)
-	if e, ok := c.knobs[name]; ok {
+	if e, ok := c.knobs.find(name); ok {
 		return e
 	}
 	if c.local != "" {
-		if e, ok := c.knobs[strings.ToUpper(c.local)+"."+name]; ok {
+		if e, ok := c.knobs.find(strings.ToUpper(c.local) + "." + name); ok {
 			return e
 		}
 	}
-	return c.knobs[subsystem+"."+name]
+	e, _ := c.knobs.find(subsystem + "." + name)
+	return e
 }
 
 // Lookup returns the value of a knob, with macros expanded; false if the knob is
@@ -74,7 +74,13 @@ func (c *Config) Where(name string) string { return c.find(name).at }
 
 // Names returns the names of all knobs in capital letters, sorted, those set for
 // a subsystem or a local name with that before a dot.
-func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.knobs)) }
+func (c *Config) Names() []string {
+	names := make([]string, len(c.knobs))
+	for i, k := range c.knobs {
+		names[i] = k.name
+	}
+	return names
+}
 
 // Sources returns the files that set at least one knob, sorted.
 func (c *Config) Sources() []string {

@@ -286,7 +286,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for name := range c.knobs {
+		for _, name := range c.Names() {
 			c.Lookup(name)
 			c.Bool(name, true)
 			c.Int(name, 0)

@@ -42,7 +42,8 @@ const (
 
 // parse reads the output of condor_config_val -dump -expanded -verbose.
 func parse(text, localName string, pid int) (*Config, error) {
-	c := &Config{local: localName, knobs: make(map[string]entry, 1500)}
+	all := make(map[string]entry, 1500)
+	c := &Config{local: localName}
 	specials := map[string]string{"PID": strconv.Itoa(pid)}
 	late := map[string]string{} // raw values that name the tool's process
 	lines := lineReader{text: text}
@@ -59,19 +60,20 @@ func parse(text, localName string, pid int) (*Config, error) {
 			return nil, fmt.Errorf("line %d: %w", lines.number, err)
 		}
 		key := strings.ToUpper(name)
-		c.knobs[key] = e
+		all[key] = e
 		if raw := lines.raw(); pidMacro.MatchString(raw) {
 			late[key] = raw
 		}
 	}
-	if len(c.knobs) == 0 {
+	if len(all) == 0 {
 		return nil, fmt.Errorf("no knob is set; is CONDOR_CONFIG right?")
 	}
-	c.knobs["PID"] = entry{value: specials["PID"], at: "<Detected>"}
+	all["PID"] = entry{value: specials["PID"], at: "<Detected>"}
+	c.knobs = newTable(all)
 	for key, raw := range late {
-		e := c.knobs[key]
+		e := all[key]
 		e.value = c.Expand(raw, specials)
-		c.knobs[key] = e
+		c.knobs.set(key, e)
 	}
 	return c, nil
 }

@@ -26,8 +26,9 @@ const (
 	// it may hold the pipe for ever; a machine with too much to do takes seconds.
 	tailTimeout = 15 * time.Second
 	// maxDump is the most bytes that the tool may print. A stock configuration
-	// has 110 kB.
-	maxDump = 16 << 20
+	// has 110 kB, and as much again of notes.
+	maxDump   = 16 << 20
+	usualDump = 256 << 10
 	// maxStderr is how many bytes of the tool's stderr an error repeats.
 	maxStderr = 2 << 10
 )
@@ -70,6 +71,7 @@ func Load(ctx context.Context, opt Options) (*Config, error) {
 	cmd.Env = withoutSecrets(opt.Env)
 	cmd.WaitDelay = tailTimeout
 	stdout := &bounded{limit: maxDump, overflow: cancel}
+	stdout.buf.Grow(usualDump)
 	stderr := &bounded{limit: maxStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	err = cmd.Run()
