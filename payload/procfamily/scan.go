@@ -68,11 +68,12 @@ func living(list []Process) []Process {
 // ofUserAndUnused also finds a user ID that no process has.
 func (f Family) ofUserAndUnused(ctx context.Context, pids []int) (members []Process, unused int, err error) {
 	used := make(map[int]bool)
+	buffer := make([]byte, statusSize)
 	for _, pid := range pids {
 		if ctx.Err() != nil {
 			return members, 0, context.Cause(ctx)
 		}
-		uids, err := readUIDs(f.Proc, pid)
+		uids, err := readUIDs(f.Proc, pid, buffer)
 		if gone(err) {
 			continue
 		}
@@ -83,7 +84,7 @@ func (f Family) ofUserAndUnused(ctx context.Context, pids []int) (members []Proc
 		if uids[realUID] != f.UID && uids[savedUID] != f.UID {
 			continue
 		}
-		p, err := readStat(f.Proc, pid)
+		p, err := readStat(f.Proc, pid, buffer)
 		if gone(err) {
 			continue
 		}
@@ -104,13 +105,14 @@ func (f Family) ofUserAndUnused(ctx context.Context, pids []int) (members []Proc
 
 func (f Family) descendants(ctx context.Context, pids []int) ([]Process, error) {
 	children := make(map[int][]Process)
+	buffer := make([]byte, statusSize)
 	var cut error
 	for _, pid := range pids {
 		if ctx.Err() != nil {
 			cut = context.Cause(ctx)
 			break
 		}
-		p, err := readStat(f.Proc, pid)
+		p, err := readStat(f.Proc, pid, buffer)
 		if gone(err) {
 			continue
 		}
@@ -172,9 +174,8 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
-func readStat(proc string, pid int) (Process, error) {
-	var buffer [statusSize]byte
-	data, err := readSmall(proc, pid, "stat", buffer[:])
+func readStat(proc string, pid int, buffer []byte) (Process, error) {
+	data, err := readSmall(proc, pid, "stat", buffer)
 	if err != nil {
 		return Process{}, err
 	}
@@ -185,9 +186,8 @@ func readStat(proc string, pid int) (Process, error) {
 	return p, nil
 }
 
-func readUIDs(proc string, pid int) ([4]int, error) {
-	var buffer [statusSize]byte
-	data, err := readSmall(proc, pid, "status", buffer[:])
+func readUIDs(proc string, pid int, buffer []byte) ([4]int, error) {
+	data, err := readSmall(proc, pid, "status", buffer)
 	if err != nil {
 		return [4]int{}, err
 	}
@@ -204,26 +204,24 @@ const statusSize = 2048
 
 // readSmall reads the beginning of a file of a process. A look at the whole system opens
 // hundreds of them, so it avoids os.File, which would register each with the runtime's
-// poller.
+// poller, and a buffer that is used again: new ones would be most of what a waiting starter
+// allocates.
 func readSmall(proc string, pid int, name string, buffer []byte) ([]byte, error) {
 	path := proc + "/" + strconv.Itoa(pid) + "/" + name
-	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	for errors.Is(err, unix.EINTR) {
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	n, err := retry(func() (int, error) { return unix.Read(fd, buffer) })
+	n, err := unix.Read(fd, buffer)
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Read(fd, buffer)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return buffer[:n], nil
-}
-
-func retry(call func() (int, error)) (int, error) {
-	for {
-		n, err := call()
-		if !errors.Is(err, unix.EINTR) {
-			return n, err
-		}
-	}
 }

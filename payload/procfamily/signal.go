@@ -93,7 +93,7 @@ func SignalProcess(proc string, p Process, sig syscall.Signal) error {
 	if fd >= 0 {
 		defer func() { _ = unix.Close(fd) }()
 	}
-	now, err := readStat(proc, p.PID)
+	now, err := readStat(proc, p.PID, make([]byte, statusSize))
 	if err != nil {
 		return err
 	}

@@ -109,16 +109,20 @@ func parseUIDs(data []byte) ([4]int, error) {
 		return uids, errStatus
 	}
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	fields := bytes.Fields(line)
-	if len(fields) != 4 {
-		return uids, errStatus
-	}
-	for i, field := range fields {
+	n := 0
+	for field := range bytes.FieldsSeq(line) {
 		uid, err := strconv.ParseUint(string(field), 10, 32)
 		if err != nil {
 			return uids, fmt.Errorf("%w: %w", errStatus, err)
 		}
-		uids[i] = int(uid)
+		if n == len(uids) {
+			return uids, errStatus
+		}
+		uids[n] = int(uid)
+		n++
+	}
+	if n != len(uids) {
+		return uids, errStatus
 	}
 	return uids, nil
 }

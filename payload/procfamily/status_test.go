@@ -229,7 +229,7 @@ func TestKillerTakesOnPayloadsOnly(t *testing.T) {
 // TestSignalIsNotForTheNext: a process that has reused the process ID is not signalled,
 // whether its start time is later or (after the machine's clock was set) earlier.
 func TestSignalIsNotForTheNext(t *testing.T) {
-	p, err := readStat("/proc", os.Getpid())
+	p, err := readStat("/proc", os.Getpid(), make([]byte, statusSize))
 	if err != nil {
 		t.Fatal(err)
 	}
