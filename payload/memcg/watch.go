@@ -38,13 +38,13 @@ type Evidence struct {
 const (
 	fill      = 1 << 30 // bytes in a second
 	leastWait = 20 * time.Millisecond
-	mostWait  = 250 * time.Millisecond
 	// fullLooks is how often at least all files are read: reading memory.stat takes
 	// the kernel up to a hundred times as long as reading one number.
 	fullLooks = time.Second
 	// share bounds the cost: after a look that took a time, there is none for share times
 	// as long.
-	share = 500
+	share       = 500
+	longestRest = 250 * time.Millisecond
 )
 
 // Watch looks at a group in a goroutine until it is stopped or the group is gone. Looks come
@@ -52,6 +52,7 @@ const (
 // that the limit is hit.
 type Watch struct {
 	files    *Files
+	most     time.Duration // the longest wait between two looks
 	ringer   *ringer       // nil if the kernel cannot report what happens at the limits
 	bell     chan struct{} // of the ringer
 	stopping chan struct{} // closed to end the watch
@@ -67,13 +68,13 @@ type Watch struct {
 	whole    time.Time // when that was tried
 }
 
-// NewWatch begins to look. It returns nil without files; the methods of a nil *Watch do
-// nothing.
-func NewWatch(files *Files) *Watch {
+// NewWatch begins to look, after at most that time each. It returns nil without files; the
+// methods of a nil *Watch do nothing.
+func NewWatch(files *Files, most time.Duration) *Watch {
 	if files == nil {
 		return nil
 	}
-	w := newWatch(files)
+	w := newWatch(files, most)
 	if w.ringer = newRinger(files); w.ringer != nil {
 		w.bell = w.ringer.bell
 	}
@@ -85,9 +86,9 @@ func NewWatch(files *Files) *Watch {
 	return w
 }
 
-func newWatch(files *Files) *Watch {
+func newWatch(files *Files, most time.Duration) *Watch {
 	return &Watch{
-		files: files, stopping: make(chan struct{}), over: make(chan struct{}), charged: -1, highest: -1, previous: Look{Figures: None()},
+		files: files, most: most, stopping: make(chan struct{}), over: make(chan struct{}), charged: -1, highest: -1, previous: Look{Figures: None()},
 		found: Evidence{Last: Look{Figures: None()}, Peak: -1, Limit: -1, OOMKills: -1, Base: files.began()},
 	}
 }
@@ -131,7 +132,7 @@ func (w *Watch) run() {
 		if !known {
 			return
 		}
-		rest := min(max(share*time.Since(began), leastWait), mostWait)
+		rest := min(max(share*time.Since(began), leastWait), longestRest)
 		wait := max(w.wait(), rest)
 		stopped := false
 		if rung { // it may ring all the time: page cache at the limit, for example
@@ -228,16 +229,16 @@ func since(now, base int64) int64 {
 func (w *Watch) wait() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return waitFor(w.found.Limit, w.charged-max(w.previous.Cache, 0))
+	return waitFor(w.found.Limit, w.charged-max(w.previous.Cache, 0), w.most)
 }
 
 // waitFor is the time in which a job that uses so much can use half of its room. Page cache
 // is room: the kernel takes it back.
-func waitFor(limit, used int64) time.Duration {
+func waitFor(limit, used int64, most time.Duration) time.Duration {
 	if limit < 0 {
-		return mostWait
+		return most
 	}
 	room := max(limit-max(used, 0), 0)
 	wait := time.Duration(float64(room) / 2 / fill * float64(time.Second))
-	return min(max(wait, leastWait), mostWait)
+	return min(max(wait, leastWait), most)
 }

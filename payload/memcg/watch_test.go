@@ -217,7 +217,7 @@ func TestWatch(t *testing.T) {
 			}
 			files := g.open()
 			files.Begin()
-			w := newWatch(files)
+			w := newWatch(files, mostWait)
 			var last time.Time
 			for i, step := range tt.steps {
 				step(g)
@@ -244,7 +244,7 @@ func TestWatch(t *testing.T) {
 // TestLooksByNeed: far from the limit only one number is read, near it all files are.
 func TestLooksByNeed(t *testing.T) {
 	g := newGroup(t, 2)
-	w := newWatch(g.open())
+	w := newWatch(g.open(), mostWait)
 	defer w.Stop()
 	w.look(true)
 	for _, step := range []struct {
@@ -264,23 +264,29 @@ func TestLooksByNeed(t *testing.T) {
 	}
 }
 
+// mostWait is what a site may have set.
+const mostWait = 250 * time.Millisecond
+
 // TestWait: the less room there is, the sooner comes the next look; page cache is room.
 func TestWait(t *testing.T) {
 	const gib = 1 << 30
 	last := mostWait
 	for _, used := range []int64{0, gib / 2, gib * 9 / 10, gib * 99 / 100, gib, 2 * gib} {
-		wait := waitFor(gib, used)
+		wait := waitFor(gib, used, mostWait)
 		if wait > last || wait < leastWait || wait > mostWait {
 			t.Errorf("%s with %d used", wait, used)
 		}
 		last = wait
 	}
-	if last != leastWait || waitFor(-1, gib) != mostWait || waitFor(64<<20, 0) >= mostWait {
-		t.Errorf("%s at the limit, %s without one, %s with a small one", last, waitFor(-1, gib), waitFor(64<<20, 0))
+	if last != leastWait || waitFor(-1, gib, mostWait) != mostWait || waitFor(64<<20, 0, mostWait) >= mostWait {
+		t.Errorf("%s at the limit, %s without one, %s with a small one", last, waitFor(-1, gib, mostWait), waitFor(64<<20, 0, mostWait))
 	}
-	w := newWatch(newGroup(t, 2).open())
+	if got := waitFor(64*gib, 0, 5*time.Second); got != 5*time.Second {
+		t.Errorf("%s with much room", got)
+	}
+	w := newWatch(newGroup(t, 2).open(), mostWait)
 	w.found.Limit, w.charged, w.previous.Cache = gib, gib, gib*9/10
-	if got, want := w.wait(), waitFor(gib, gib-gib*9/10); got != want {
+	if got, want := w.wait(), waitFor(gib, gib-gib*9/10, mostWait); got != want {
 		t.Errorf("%s with a full page cache, want %s", got, want)
 	}
 }
@@ -291,7 +297,7 @@ func TestWatchEnds(t *testing.T) {
 		g := newGroup(t, version)
 		files := g.open()
 		files.Begin()
-		w := NewWatch(files)
+		w := NewWatch(files, mostWait)
 		g.use(800, 790, 0, 10)
 		for seen := int64(0); seen != 790; {
 			select {
@@ -314,7 +320,7 @@ func TestWatchEnds(t *testing.T) {
 		}
 	}
 	var none *Watch
-	if e := none.Stop(); e.Peak != -1 || e.OOMKills != -1 || NewWatch(nil) != nil {
+	if e := none.Stop(); e.Peak != -1 || e.OOMKills != -1 || NewWatch(nil, mostWait) != nil {
 		t.Errorf("%+v", e)
 	}
 }
@@ -326,7 +332,7 @@ func TestKillsBeforeTheFiles(t *testing.T) {
 		g := newGroup(t, version)
 		g.use(100, 50, 0, 0)
 		g.kill(3, 3)
-		if found := NewWatch(g.open()).Stop(); found.OOMKills != 0 {
+		if found := NewWatch(g.open(), mostWait).Stop(); found.OOMKills != 0 {
 			t.Errorf("version %d: %d kills of an earlier run count as this one's", version, found.OOMKills)
 		}
 	}

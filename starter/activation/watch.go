@@ -26,7 +26,7 @@ func (a *activation) watch(ctx context.Context) error {
 	every := a.opt.Settings.Condor.Updates
 	a.peers.reports.Promise(every.Longest)
 	a.gauges.meter.Begin(a.opt.Settings.Config)
-	a.gauges.meter.WatchMemory(a.work.container.Client().Memory())
+	a.gauges.meter.WatchMemory(a.work.container.Client().Memory(), every.Look)
 	a.gauges.size.Calm()
 	exit, err := a.follow(ctx, every)
 	a.gauges.meter.EndWatch()

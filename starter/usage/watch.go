@@ -8,10 +8,10 @@ import (
 	"podstarter/payload/memcg"
 )
 
-// WatchMemory watches the memory of a run until [Meter.EndWatch]. files may be nil: then only
-// the wrapper's answers tell of it.
-func (m *Meter) WatchMemory(files *memcg.Files) {
-	w := memcg.NewWatch(files)
+// WatchMemory watches the memory of a run until [Meter.EndWatch], and looks at least that
+// often. files may be nil: then only the wrapper's answers tell of it.
+func (m *Meter) WatchMemory(files *memcg.Files, every time.Duration) {
+	w := memcg.NewWatch(files, every)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.watch = w

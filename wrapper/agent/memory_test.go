@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os/exec"
 	"testing"
+	"time"
 
 	"podstarter/payload"
 	"podstarter/payload/memcg"
@@ -32,7 +33,7 @@ func TestOutOfMemory(t *testing.T) {
 				}
 				files.Begin()
 				start(t, c, agenttest.Spec(t, "eat", how))
-				watch := memcg.NewWatch(files)
+				watch := memcg.NewWatch(files, 250*time.Millisecond)
 				exit, err := c.Wait(agenttest.Context(t))
 				found := watch.Stop()
 				t.Logf("%d of %d bytes; %d own and %d cached %s before", found.Peak, found.Limit, found.Last.Own(), found.Last.Cache, found.End.Sub(found.Last.At))
