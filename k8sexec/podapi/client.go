@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +46,7 @@ func New(opt options.Options) (*Client, error) {
 		UserAgent:       "podstarter",
 		// A starter makes a handful of calls; the API server has its own fairness.
 		QPS:            -1,
+		WrapTransport:  closeWhenIdle,
 		WarningHandler: rest.NoWarnings{},
 		ContentConfig: rest.ContentConfig{
 			GroupVersion: &version,
@@ -62,6 +64,18 @@ func New(opt options.Options) (*Client, error) {
 
 // Of is the client of another pod of the namespace. Both use the same connections.
 func (c *Client) Of(pod string) API { return &Client{rest: c.rest, namespace: c.namespace, name: pod} }
+
+// idleTime is how long a connection stays open that is not used. A binding's calls follow
+// each other faster, and then there is none for as long as the job runs.
+const idleTime = 2 * time.Second
+
+// closeWhenIdle sets it: client-go's transport would keep the connection for 90 s.
+func closeWhenIdle(rt http.RoundTripper) http.RoundTripper {
+	if t, ok := rt.(*http.Transport); ok {
+		t.IdleConnTimeout = idleTime
+	}
+	return rt
+}
 
 func podScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
