@@ -75,8 +75,12 @@ type Options struct {
 }
 
 // containerName is what Kubernetes allows as the name of a container (RFC 1123
-// label). Names become file names here.
-var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+// label), apart from its length. Names become file names here.
+var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// maxName is the most bytes of such a name. A repetition up to it in the expression would
+// take each starter 40 KB.
+const maxName = 63
 
 // podName is what Kubernetes allows as the name of a pod (RFC 1123 subdomain).
 var podName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
@@ -94,7 +98,7 @@ func (o *Options) mistakes() []error {
 	seen := make(map[string]bool)
 	for _, name := range o.Containers {
 		switch {
-		case !containerName.MatchString(name):
+		case len(name) > maxName, !containerName.MatchString(name):
 			bad(KnobContainers, "%q is not the name of a container", name)
 		case seen[name]:
 			bad(KnobContainers, "names %s twice", name)

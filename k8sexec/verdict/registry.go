@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
+	"sync"
 )
 
 // ruleInvalidReference: the image's name does not parse, here or in the kubelet (reason
@@ -40,13 +41,15 @@ func ruleRateLimit(f Failure) (Judgement, bool) {
 		Says: fmt.Sprintf("The registry of image %q has had too many requests from here; use a mirror, or give the pod credentials.", f.Image)}, true
 }
 
-// serverError finds an answer of the class 5xx in a message.
-var serverError = regexp.MustCompile(`(?i)\b(status|code|response)[^0-9\n]{0,40}\b5\d\d\b|\b5\d\d (internal server error|not implemented|bad gateway|service unavailable|service temporarily unavailable|gateway time-?out)`)
+// serverError finds an answer of the class 5xx in a message. Few starters need it.
+var serverError = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(status|code|response)[^0-9\n]{0,40}\b5\d\d\b|\b5\d\d (internal server error|not implemented|bad gateway|service unavailable|service temporarily unavailable|gateway time-?out)`)
+})
 
 // ruleRegistryDown: the registry, its token server or a proxy answers that it cannot
 // serve the request.
 func ruleRegistryDown(f Failure) (Judgement, bool) {
-	if !f.inPull() || f.Reason != "RegistryUnavailable" && !serverError.MatchString(f.text) {
+	if !f.inPull() || f.Reason != "RegistryUnavailable" && !serverError().MatchString(f.text) {
 		return Judgement{}, false
 	}
 	return Judgement{Class: ToElsewhere, Again: true, Says: fmt.Sprintf("The registry of image %q is out of order.", f.Image)}, true
