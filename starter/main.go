@@ -136,6 +136,7 @@ func activate(ctx context.Context, inv invocation, cfg *config.Config, env []str
 		Slot: inv.slot(set.Condor.ResourcePrefix), SubmitHost: inv.submitHost, LogSuffix: inv.logSuffix, JobLog: inv.jobLog,
 		Version: condorVersion(cfg), Env: env, Settings: set, Pod: podOf(set), Host: hostOf(set),
 		NewBackend: func(ctx context.Context) (payload.Backend, error) { return newBackend(ctx, set, cfg, log) },
+		Rest:       rest,
 		LogFile:    file, Log: log,
 	})
 }

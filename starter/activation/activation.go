@@ -120,8 +120,11 @@ type Options struct {
 	Pod        podhealth.Pod
 	Host       *hostprog.Host
 	NewBackend func(ctx context.Context) (payload.Backend, error)
-	LogFile    *daemonlog.Log // where Log's lines go; nil in tests
-	Log        *slog.Logger
+	// Rest makes the process small while the job runs; nil in tests, where the process is
+	// not the activation's own.
+	Rest    func() Rest
+	LogFile *daemonlog.Log // where Log's lines go; nil in tests
+	Log     *slog.Logger
 }
 
 // newActivation takes over what the startd passed on and gets ready to serve

@@ -28,7 +28,9 @@ func (a *activation) watch(ctx context.Context) error {
 	a.gauges.meter.Begin(a.opt.Settings.Config)
 	a.gauges.meter.WatchMemory(a.work.container.Client().Memory(), every.Look)
 	a.gauges.size.Calm()
-	exit, err := a.follow(ctx, every)
+	rest := a.opt.rest()
+	exit, err := a.follow(ctx, every, rest)
+	rest.End()
 	a.gauges.meter.EndWatch()
 	a.gauges.size.Hurry()
 	halt := a.gauges.meter.HaltSoon()
@@ -55,7 +57,7 @@ func (a *activation) watch(ctx context.Context) error {
 
 // follow serves the running payload. Nothing here may block for long: an order
 // to kill has to get through.
-func (a *activation) follow(ctx context.Context, every settings.Updates) (payload.Exit, error) {
+func (a *activation) follow(ctx context.Context, every settings.Updates, rest Rest) (payload.Exit, error) {
 	client := a.work.container.Client()
 	type end struct {
 		exit payload.Exit
@@ -119,7 +121,10 @@ func (a *activation) follow(ctx context.Context, every settings.Updates) (payloa
 			a.killHard(ctx)
 		case <-due.C:
 			due.Reset(every.Regular)
-			a.background.Go(func() { a.periodicUpdate(ctx) })
+			a.background.Go(func() {
+				a.periodicUpdate(ctx)
+				rest.GiveBack() // a job that ends before its first update does not pay for it
+			})
 		case <-a.peers.side.Back():
 			a.background.Go(func() { a.changeUpdate(ctx) })
 		case <-a.orders.Suspension():
