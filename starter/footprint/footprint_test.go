@@ -1,6 +1,7 @@
 package footprint_test
 
 import (
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -25,11 +26,11 @@ func BenchmarkStarters(b *testing.B) {
 }
 
 // span is how long wake-ups are counted, and what the starters have before.
-const span = 20 * time.Second
+var span = flag.Duration("span", 20*time.Second, "how long wake-ups are counted, and how long the jobs run before")
 
 func measure(b *testing.B, s *starters) {
 	b.Helper()
-	time.Sleep(span) // what the start needed is given back
+	time.Sleep(*span) // what the start needed is given back
 	var before, after footprint
 	add := func(sum *footprint) {
 		sum.kinds = map[string]int{}
@@ -43,14 +44,14 @@ func measure(b *testing.B, s *starters) {
 		}
 	}
 	add(&before)
-	time.Sleep(span)
+	time.Sleep(*span)
 	add(&after)
 	report := func(n int, unit string) { b.ReportMetric(float64(n)/float64(len(s.all)), unit) }
 	report(after.pss, "PSS")
 	report(after.dirty, "private-dirty")
 	report(after.anonymous, "anonymous")
 	report(after.threads, "threads")
-	report(after.wakes-before.wakes, "wakes/20s")
+	report(after.wakes-before.wakes, "wakes")
 	for kind, n := range after.kinds {
 		report(n, "dirty-"+kind)
 	}
