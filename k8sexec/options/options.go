@@ -82,8 +82,12 @@ var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 // take each starter 40 KB.
 const maxName = 63
 
-// podName is what Kubernetes allows as the name of a pod (RFC 1123 subdomain).
-var podName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+// podName is what Kubernetes allows as the name of a pod (RFC 1123 subdomain), apart from
+// its length.
+var podName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+
+// maxPodName is the most bytes of such a name.
+const maxPodName = 253
 
 // mistakes are those that can be found without looking at the system.
 func (o *Options) mistakes() []error {
@@ -108,7 +112,7 @@ func (o *Options) mistakes() []error {
 	pullers := make(map[Puller]bool)
 	for _, p := range o.Pullers {
 		switch {
-		case !podName.MatchString(p.Pod) || !containerName.MatchString(p.Container):
+		case len(p.Pod) > maxPodName || len(p.Container) > maxName || !podName.MatchString(p.Pod) || !containerName.MatchString(p.Container):
 			bad(KnobPullers, "%q is not the name of a pod, or of a pod and a container as POD/CONTAINER", p)
 		case p.Pod == o.PodName:
 			bad(KnobPullers, "names the pilot's own pod, whose slots would wait for each pull; name other pods on its node")
