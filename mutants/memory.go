@@ -70,8 +70,8 @@ var memoryMutants = []mutant{
 	{
 		Name:  "page cache counts as used up",
 		File:  "payload/memcg/watch.go",
-		Old:   `w.charged-max(w.previous.Cache, 0))`,
-		New:   `w.charged)`,
+		Old:   `w.charged-max(w.previous.Cache, 0), w.most)`,
+		New:   `w.charged, w.most)`,
 		Tests: memcgTests("TestWait"),
 	},
 	{
@@ -133,7 +133,7 @@ var memoryMutants = []mutant{
 	{
 		Name:  "nobody watches the job's memory",
 		File:  "starter/activation/watch.go",
-		Old:   "\ta.gauges.meter.WatchMemory(a.work.container.Client().Memory())\n",
+		Old:   "\ta.gauges.meter.WatchMemory(a.work.container.Client().Memory(), every.Look)\n",
 		New:   "",
 		Tests: []tests{{"starter/activation/lives", "TestMemory"}},
 	},
