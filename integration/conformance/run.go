@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"podstarter/classads"
 	"podstarter/integration/harness"
 )
 
@@ -99,6 +100,13 @@ func (r *Run) end(ctx context.Context) error {
 		if !end.Held {
 			continue
 		}
+		// A schedd of 23.9 that is told to remove a held job before it has noticed the
+		// exit of the shadow forgets the job without an event.
+		if strings.HasPrefix(r.Pool.Versions.AP, "23.") {
+			if err := r.until(ctx, job, "(CurrentHosts ?: 0) == 0"); err != nil {
+				return err
+			}
+		}
 		if err := job.Tool(ctx, "condor_rm"); err != nil {
 			return err
 		}
@@ -127,7 +135,7 @@ func (r *Run) gather(ctx context.Context) error {
 			}
 		}
 		if (runs > 0 || r.Case.Spooled) && !r.Case.Stuck {
-			ad, err := job.StartdHistory(ctx, max(runs, 1))
+			ad, err := job.StartdHistory(ctx, max(runs, 1), lastShadow(ad))
 			if err != nil {
 				return err
 			}
@@ -154,6 +162,17 @@ func (r *Run) gather(ctx context.Context) error {
 	}
 	r.found.drop(r.Case.Fleeting)
 	return nil
+}
+
+// lastShadow is the number of the shadow under which a job came to its end, or 0 if that
+// is not sure: a job that was removed may have ended under an earlier one, and a shadow
+// that reconnects counts although the startd has no other run.
+func lastShadow(history *classads.Ad) int64 {
+	const completed = 4
+	if history.IntOr("JobStatus", 0) != completed || history.Has("JobDisconnectedDate") || history.Has("TotalJobReconnectAttempts") {
+		return 0
+	}
+	return history.IntOr("NumShadowStarts", 0)
 }
 
 // drop leaves out what chance decides about.

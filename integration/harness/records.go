@@ -40,9 +40,11 @@ func (j Job) isNamed(ad string) bool {
 	return strings.Contains(ad, name+"/") || strings.Contains(ad, name+`"`)
 }
 
-// StartdHistory waits until the startd has kept ads of at least n runs of the job,
-// in startd_history below the directory of its logs, and returns the last.
-func (j Job) StartdHistory(ctx context.Context, n int) (*classads.Ad, error) {
+// StartdHistory waits until the startd has kept ads of at least n runs of the job, in
+// startd_history below the directory of its logs, with the run of the shadow with that
+// number, and returns the last. A run that ended before the job executed has an ad too,
+// so n alone does not tell which is the last; 0 is for any shadow.
+func (j Job) StartdHistory(ctx context.Context, n int, shadow int64) (*classads.Ad, error) {
 	path := filepath.Join(j.pool.sides[j.Side].logs, "startd_history")
 	var ads []*classads.Ad
 	err := WaitFile(ctx, path, func(text []byte) (bool, error) {
@@ -67,7 +69,9 @@ func (j Job) StartdHistory(ctx context.Context, n int) (*classads.Ad, error) {
 			}
 			ad.Reset()
 		}
-		return len(ads) >= n, nil
+		return len(ads) >= n && (shadow == 0 || slices.ContainsFunc(ads, func(ad *classads.Ad) bool {
+			return ad.IntOr("NumShadowStarts", 0) == shadow
+		})), nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the startd's history of job %s: %w", j.ID(), err)
