@@ -50,7 +50,7 @@ var policyCases = []Case{
 		Steps:  []Step{Ready(), Tool("condor_hold", "-reason", "to look at it", "-subcode", "12", "<job>"), Event(harness.EventHeld, 1), Gone(), Tool("condor_release"), Executes(2)}},
 	{Name: "remove-cluster", Shows: "a cluster of two jobs removed while both run",
 		Submit: "arguments = trap=caught:0 ready forever\noutput = out", Count: 2,
-		Steps: []Step{Executes(1), Tool("condor_rm", "<cluster>")}},
+		Steps: []Step{AllReady(), Tool("condor_rm", "<cluster>")}},
 	{Name: "qedit", Shows: "an attribute changed while the job runs, as the history has it",
 		Submit: "arguments = ready sleep=2s\noutput = out",
 		Steps:  []Step{Ready(), Tool("condor_qedit", "<job>", "MyOwn", "17"), Ends()}},

@@ -50,7 +50,7 @@ var shadowCases = []Case{
 	{
 		Name:   "reconnect",
 		Shows:  "the connection to the shadow breaks while the job runs",
-		Submit: sharing,
+		Submit: sharing, Fleeting: cutFleeting,
 		Steps: []Step{
 			Runs(lasting), told(), cutOff(), Event(harness.EventReconnected, 1),
 			KillPayload(lasting, unix.SIGTERM), Ends(),
@@ -59,7 +59,7 @@ var shadowCases = []Case{
 	{
 		Name:   "reconnect-twice",
 		Shows:  "and once more",
-		Submit: sharing,
+		Submit: sharing, Fleeting: cutFleeting,
 		Steps: []Step{
 			Runs(lasting), told(), cutOff(), Event(harness.EventReconnected, 1), cutOff(), Event(harness.EventReconnected, 2),
 			KillPayload(lasting, unix.SIGTERM), Ends(),
@@ -130,3 +130,7 @@ func cutOff() Step {
 
 // shadowSetup is empty until a case needs configuration.
 var shadowSetup = Setup{}
+
+// cutFleeting is what a cut connection leaves to the clock.
+var cutFleeting = byChance("the shadow tries again when the starter has not noticed the cut yet, and may be gone when the startd hears of the end",
+	"totaljobreconnectattempts", "starter_disconnected_from_submit_node")

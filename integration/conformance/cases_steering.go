@@ -114,9 +114,7 @@ var steeringCases = []Case{
 		later+traps("TERM")+ready+untilCaught, onEvict,
 		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1),
 		Tool("condor_hold"), Event(harness.EventHeld, 1), Gone(), Tool("condor_release"), Event(harness.EventReleased, 1))),
-	steered("suspended-killed", "a suspended job is killed without being continued",
-		ready+rest, "want_graceful_removal = False",
-		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_rm"), Gone()),
+	suspendedKilled(),
 	vacating(twice(steered("startd-vacated", "condor_vacate at the execution point",
 		later+traps("TERM")+ready+untilCaught, onEvict,
 		Ready(), Quietly(EP("sh", "-c", "condor_vacate "+slotName)), Executes(2)))),
@@ -206,6 +204,16 @@ func vacating(c Case) Case {
 // newer is a case in which older starters behave differently from the start.
 func newer(c Case) Case {
 	c.Versions = []string{"25.14+*"}
+	return c
+}
+
+// suspendedKilled ends as soon as its process is told to.
+func suspendedKilled() Case {
+	c := steered("suspended-killed", "a suspended job is killed without being continued",
+		ready+rest, "want_graceful_removal = False",
+		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_rm"), Gone())
+	c.Fleeting = slices.Concat(c.Fleeting, byChance("the schedd may hear of the end before it hears of the suspension, and of what was measured by then",
+		"lastjobstatus", "numjobstarts", "totalsuspensions", "memoryusage", "residentsetsize*", "scratchdirfilecount"))
 	return c
 }
 

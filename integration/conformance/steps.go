@@ -92,6 +92,20 @@ func Ends() Step {
 // Ready waits until the job runs and the probe has reached its step "ready".
 func Ready() Step { return Runs(facts.Ready) }
 
+// AllReady waits until all jobs of the cluster run and their probes have reached that step.
+func AllReady() Step {
+	return Wait("processes "+facts.Ready, func(ctx context.Context, r *Run) error {
+		for i := range r.Jobs {
+			one := *r
+			one.Jobs = r.Jobs[i : i+1]
+			if err := Ready().do(ctx, &one); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // Runs waits until a process of the job's present run has this name in the process
 // table. A shell gets it by: printf NAME >/proc/$$/comm.
 func Runs(comm string) Step {
