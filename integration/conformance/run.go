@@ -100,13 +100,6 @@ func (r *Run) end(ctx context.Context) error {
 		if !end.Held {
 			continue
 		}
-		// A schedd of 23.9 that is told to remove a held job before it has noticed the
-		// exit of the shadow forgets the job without an event.
-		if strings.HasPrefix(r.Pool.Versions.AP, "23.") {
-			if err := r.until(ctx, job, "(CurrentHosts ?: 0) == 0"); err != nil {
-				return err
-			}
-		}
 		if err := job.Tool(ctx, "condor_rm"); err != nil {
 			return err
 		}

@@ -140,23 +140,19 @@ func Gone() Step {
 // Until waits until an expression over the job's ad in the queue is true.
 func Until(expression string) Step {
 	return Wait("until "+expression, func(ctx context.Context, r *Run) error {
-		return r.until(ctx, r.Job(), expression)
+		const turn = 500 * time.Millisecond
+		for {
+			out, err := r.Pool.AP(ctx, "condor_q", r.Job().ID(), "-af", "("+expression+") =?= true")
+			if err != nil || strings.TrimSpace(out) == "true" {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("waiting until %s: %w", expression, context.Cause(ctx))
+			case <-time.After(turn):
+			}
+		}
 	})
-}
-
-func (r *Run) until(ctx context.Context, job harness.Job, expression string) error {
-	const turn = 500 * time.Millisecond
-	for {
-		out, err := r.Pool.AP(ctx, "condor_q", job.ID(), "-af", "("+expression+") =?= true")
-		if err != nil || strings.TrimSpace(out) == "true" {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting until %s: %w", expression, context.Cause(ctx))
-		case <-time.After(turn):
-		}
-	}
 }
 
 // Tool runs a tool of HTCondor on the submit side as the job's owner and compares
