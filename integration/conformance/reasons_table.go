@@ -326,7 +326,7 @@ var Reasons = []Reason{
 		"The stock starter sends no name for it, which a shadow of 23.9 takes for that of an image the job has not.",
 		"Nothing."},
 	{"asked-again", Older,
-		"Beside an access point of 23.9, a second `condor_suspend` or `condor_continue` for a job may be told that it does not run, under either starter.",
+		"Where access point or startd are of 23.9, a second `condor_suspend` or `condor_continue` for a job may be told that it does not run, under either starter.",
 		"The schedd may not have heard of the first from the shadow yet.",
 		"Nothing."},
 	{"like-25", Older,
