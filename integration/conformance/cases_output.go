@@ -65,10 +65,10 @@ var outputCases = []Case{
 	making("output-is-input", "named outputs: unchanged input, the changed executable, standard output",
 		"echo '# more' >>job; echo hello", "transfer_input_files = in, dir\ntransfer_output_files = in, job, dir, _condor_stdout", text("in", "dir/leaf")...).onRequest(),
 	making("executable-changed", "an executable that changes itself, without a list", "echo '# more' >>job; cp job copy", "").onRequest(),
-	making("output-remaps", "several remaps: chained, with blanks, with escapes, into new directories, of a file in a directory",
+	failing(making("output-remaps", "several remaps: chained, with blanks, with escapes, into new directories, of a file in a directory",
 		"mkdir d; echo 1 >one; echo 2 >'in two'; echo 3 >'t;h=r'; echo 4 >four; echo 5 >d/five; echo 6 >six; echo 7 >seven",
 		`transfer_output_remaps = " one = uno ; uno=eins; in two = zwei und; t\;h\=r=drei\=3; four=new/deep/vier; d/five=fuenf; six=$(DIRECTORY)/abs/sechs; none=x;; seven=dir/"`+
-			"\ntransfer_output_files = one, in two, t;h=r, four, d/five, six, seven", text("abs/keep", "dir/keep")...),
+			"\ntransfer_output_files = one, in two, t;h=r, four, d/five, six, seven", text("abs/keep", "dir/keep")...)),
 	making("output-remapped-directories", "remaps of directories: to another name, into a new directory, to an absolute path, of one within",
 		"mkdir -p a/sub b c/in e; echo 1 >a/1; echo 2 >a/sub/2; echo 3 >b/3; echo 4 >c/4; echo 5 >c/in/5; echo 6 >e/6",
 		"transfer_output_remaps = \"a=eins; b=new/deep/zwei; c/in=drei; e=$(DIRECTORY)/vier\"\ntransfer_output_files = a, b, c, e", text("vier/keep")...),
