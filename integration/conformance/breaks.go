@@ -37,9 +37,9 @@ func transferBreaks() Step {
 	})
 }
 
-// breakCallsOf breaks the connections that the job's shadow, or a child that
-// transfers its files, has accepted. The kernel breaks a connection at the end
-// that called, if that is in the same network.
+// breakCallsOf breaks the connections for files that the job's shadow has accepted: it
+// leaves them to a child. Behind NAT it accepts the one for calls, too, and keeps it. The
+// kernel breaks a connection at the end that called, if that is in the same network.
 func (r *Run) breakCallsOf(port uint16) (int, error) {
 	shadow, err := r.Shadow()
 	if err != nil {
@@ -51,14 +51,15 @@ func (r *Run) breakCallsOf(port uint16) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var sockets []uint64
+	held := make([]holder, 0, len(family))
 	for _, q := range family {
-		some, err := q.Sockets()
+		sockets, err := q.Sockets()
 		if err != nil {
 			continue // it has gone
 		}
-		sockets = append(sockets, some...)
+		held = append(held, holder{q.PID, parent(q.PID), sockets})
 	}
+	sockets := ofChildren(held)
 	if r.Pool.Network != harness.HostNetwork {
 		return harness.BreakConnections(shadow.PID, func(c harness.Connection) bool {
 			return c.LocalPort == port && slices.Contains(sockets, c.Inode)
@@ -76,6 +77,29 @@ func (r *Run) breakCallsOf(port uint16) (int, error) {
 	return harness.BreakConnections(shadow.PID, func(c harness.Connection) bool {
 		return c.RemotePort == port && slices.Contains(callers, c.LocalPort)
 	})
+}
+
+// holder is a process of a shadow with the inodes of its sockets.
+type holder struct {
+	pid, parent int
+	sockets     []uint64
+}
+
+// ofChildren are the sockets that a child has and its parent does not, or not any more.
+func ofChildren(family []holder) []uint64 {
+	var found []uint64
+	for _, child := range family {
+		i := slices.IndexFunc(family, func(h holder) bool { return h.pid == child.parent })
+		if i < 0 {
+			continue
+		}
+		for _, socket := range child.sockets {
+			if !slices.Contains(family[i].sockets, socket) {
+				found = append(found, socket)
+			}
+		}
+	}
+	return found
 }
 
 // parent is the parent of a process; 0 if the process has gone

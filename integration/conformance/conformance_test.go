@@ -194,6 +194,7 @@ Cmd = "/bin/bobbin"
 LastRemoteHost = "slot1_1@ep.example.org"
 Reason = "Error from slot1_1@ep.example.org: cannot open /var/lib/condor/execute/dir_649/scratch/x and /var/lib/podstarter/scratch/jobs/dir_649/scratch/y at <127.0.0.1:9618?addrs=127.0.0.1-9618&sock=a>"
 RecentBlockReadKbytes = 0
+InputPluginResultList = { [ DeveloperData = [ TransferLocalMachineName = "glidein-stock" ] ],[ TransferLocalMachineName = "glidein"; TransferFileName = "glidein" ],[ TransferLocalMachineName = "vm" ] }
 Requirements = ((TARGET.HasPodStarter =!= true)) && (TARGET.Arch == "X86_64")
 `)
 	if err != nil {
@@ -209,6 +210,7 @@ Requirements = ((TARGET.HasPodStarter =!= true)) && (TARGET.Arch == "X86_64")
 		"lastremotehost":        "<string>",
 		"reason":                `"Error from <slot>: cannot open /var/lib/condor/execute/dir_<pid>/scratch/x and /var/lib/condor/execute/jobs/dir_<pid>/scratch/y at <address>"`,
 		"recentblockreadkbytes": "<integer>",
+		"inputpluginresultlist": `{ [ DeveloperData = [ TransferLocalMachineName = "<host>" ] ],[ TransferLocalMachineName = "<host>"; TransferFileName = "glidein" ],[ TransferLocalMachineName = "vm" ] }`,
 		"requirements":          `(<side>) && (TARGET.Arch == "X86_64")`,
 	}
 	if diff := cmp.Diff(want, History(ad, job)); diff != "" {

@@ -44,7 +44,10 @@ var (
 	// ipPattern is where daemons name each other by their addresses.
 	ipPattern = regexp.MustCompile(`\b((?:STARTER|SHADOW|SCHEDD) at|GoAhead message from) (?:\d+(?:\.\d+){3}|[0-9a-f]*:[0-9a-f:]*[0-9a-f])`)
 	// hostPattern is a name that HTCondor makes from an address, as nobody asks a name server here.
-	hostPattern    = regexp.MustCompile(`(^|[^0-9A-Za-z.])(?:\d{1,3}(?:-\d{1,3}){3}|fd00-[0-9a-f-]+)(?:\.pool\.invalid|\b)`)
+	hostPattern = regexp.MustCompile(`(^|[^0-9A-Za-z.])(?:\d{1,3}(?:-\d{1,3}){3}|fd00-[0-9a-f-]+)(?:\.pool\.invalid|\b)`)
+	// localPattern is where plugins tell the name of their machine: that of the pod, if the
+	// pod has a network of its own.
+	localPattern   = regexp.MustCompile(`\b(TransferLocalMachineName = )"glidein(?:-stock)?"`)
 	stampPattern   = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?`)
 	scratchPattern = regexp.MustCompile(`/dir_\d+`)
 	// volumePattern is where the manifest of a pilot without root has sandboxes, in place
@@ -89,6 +92,7 @@ func words(text string, job harness.Job) string {
 		{sinfulPattern, "<address>"},
 		{hostPattern, "$1<host>"},
 		{ipPattern, "$1 <ip>"},
+		{localPattern, `$1"<host>"`},
 		{stampPattern, "<time>"},
 		{volumePattern, "/var/lib/condor/execute$1"},
 		{scratchPattern, "/dir_<pid>"},
