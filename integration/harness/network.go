@@ -75,9 +75,7 @@ func endpoint(text string) (address netip.Addr, port uint16, err error) {
 
 // BreakConnections breaks the established connections that keep selects in the network of a
 // process, as a network does that loses its state: both ends notice at once, and neither
-// has closed it (sock_diag(7): SOCK_DESTROY). If both ends are in that network, keep must
-// select the one that called: for the other, once the first is broken, the kernel takes the
-// listening socket. It returns how many were broken.
+// has closed it (sock_diag(7): SOCK_DESTROY). It returns how many were broken.
 func BreakConnections(pid int, keep func(Connection) bool) (int, error) {
 	all, err := connections(pid)
 	if err != nil {
@@ -154,17 +152,21 @@ func breakAll(all []Connection) (int, error) {
 	return broken, nil
 }
 
-// sockDestroy is SOCK_DESTROY of linux/sock_diag.h.
-const sockDestroy = 21
+// Requests to the kernel about a socket (linux/sock_diag.h), and the cookie of any.
+const (
+	sockByFamily = 20 // SOCK_DIAG_BY_FAMILY
+	sockDestroy  = 21 // SOCK_DESTROY
+	anyCookie    = ^uint64(0)
+)
 
-// destroyRequest is the request to the kernel: struct nlmsghdr and struct
+// socketRequest is a request to the kernel: struct nlmsghdr and struct
 // inet_diag_req_v2 (linux/netlink.h, linux/inet_diag.h).
-func destroyRequest(c Connection) []byte {
+func socketRequest(what uint16, c Connection, cookie uint64) []byte {
 	var b bytes.Buffer
 	put := func(v any) { _ = binary.Write(&b, binary.NativeEndian, v) } // never fails on a buffer
 	const size = 16 + 56
 	put(uint32(size))
-	put(uint16(sockDestroy))
+	put(what)
 	put(uint16(unix.NLM_F_REQUEST | unix.NLM_F_ACK))
 	put(uint32(1)) // sequence
 	put(uint32(0)) // to the kernel
@@ -181,28 +183,63 @@ func destroyRequest(c Connection) []byte {
 		copy(words[:], address.AsSlice())
 		b.Write(words[:])
 	}
-	put(uint32(0))  // any interface
-	put(^uint64(0)) // whatever its cookie
+	put(uint32(0)) // any interface
+	put(cookie)
 	return b.Bytes()
 }
 
+// destroy breaks the connection, and no other socket: once the connection has gone, the
+// kernel finds the one that listens on its port.
 func destroy(fd int, c Connection) error {
-	if err := unix.Sendto(fd, destroyRequest(c), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return err
-	}
-	answer := make([]byte, 4096)
-	n, _, err := unix.Recvfrom(fd, answer, 0)
+	answer, err := ask(fd, socketRequest(sockByFamily, c, anyCookie))
 	if err != nil {
 		return err
 	}
-	// struct nlmsgerr follows the header: a negative errno, or 0.
-	if n < 20 || binary.NativeEndian.Uint16(answer[4:]) != unix.NLMSG_ERROR {
-		return fmt.Errorf("the kernel's answer of %d bytes has an unknown form", n)
+	// struct inet_diag_msg follows the header.
+	const cookie, inode = 16 + 44, 16 + 68
+	if len(answer) < inode+4 || binary.NativeEndian.Uint16(answer[4:]) != sockByFamily {
+		return fmt.Errorf("the kernel's answer of %d bytes has an unknown form", len(answer))
 	}
-	if code := int32(binary.NativeEndian.Uint32(answer[16:])); code != 0 {
-		return unix.Errno(-code)
+	if uint64(binary.NativeEndian.Uint32(answer[inode:])) != c.Inode {
+		return unix.ENOENT
 	}
-	return nil
+	_, err = ask(fd, socketRequest(sockDestroy, c, binary.NativeEndian.Uint64(answer[cookie:])))
+	if errors.Is(err, unix.ESTALE) { // another socket by now
+		return unix.ENOENT
+	}
+	return err
+}
+
+// ask sends the kernel a request and returns its answer, up to the word that it is done: struct
+// nlmsgerr, which is a negative errno, or 0.
+func ask(fd int, request []byte) ([]byte, error) {
+	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, err
+	}
+	var all []byte
+	for buffer := make([]byte, 4096); ; {
+		n, _, err := unix.Recvfrom(fd, buffer, 0)
+		if err != nil {
+			return nil, err
+		}
+		for rest := buffer[:n]; len(rest) > 0; {
+			size := 0
+			if len(rest) >= 20 {
+				size = int(binary.NativeEndian.Uint32(rest))
+			}
+			if size < 20 || size > len(rest) {
+				return nil, fmt.Errorf("the kernel's answer of %d bytes has an unknown form", n)
+			}
+			if binary.NativeEndian.Uint16(rest[4:]) == unix.NLMSG_ERROR {
+				if code := int32(binary.NativeEndian.Uint32(rest[16:])); code != 0 {
+					return nil, unix.Errno(-code)
+				}
+				return all, nil
+			}
+			all = append(all, rest[:size]...)
+			rest = rest[min(len(rest), (size+3)&^3):]
+		}
+	}
 }
 
 // reset breaks a connection through the descriptor of a process that has it: a socket that is connected to nothing resets the

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,6 +62,16 @@ func TestBreakConnections(t *testing.T) {
 				}
 			}
 			return 0, nil
+		})
+	})
+	t.Run("at the end that listened, twice", func(t *testing.T) {
+		breakOne(t, func(p Process, port uint16) (int, error) {
+			all, err := connections(p.PID)
+			if err != nil {
+				return 0, err
+			}
+			all = slices.DeleteFunc(all, func(c Connection) bool { return c.LocalPort != port })
+			return breakAll(append(all, all...))
 		})
 	})
 	if err := reset(Connection{Inode: 1 << 60}); !errors.Is(err, unix.ENOENT) {
