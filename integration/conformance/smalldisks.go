@@ -134,7 +134,11 @@ func onSmallDisk(small disk, waited Step) Step {
 			grown = `host=$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME)
 until condor_reconfig -startd >/dev/null && disks=$(condor_status -direct "$host" -af Disk) && [ -n "$disks" ] && ! echo "$disks" | grep -q '^.\{1,6\}$'; do sleep 0.2; done`
 		)
-		execute, err := r.Pool.Config(ctx, r.Side, "EXECUTE")
+		knob := "EXECUTE"
+		if r.Side == harness.Ours && r.Pool.Mode == harness.Rootless {
+			knob = "POD_STARTER_SCRATCH_DIR"
+		}
+		execute, err := r.Pool.Config(ctx, r.Side, knob)
 		if err != nil {
 			return err
 		}
@@ -162,7 +166,7 @@ until condor_reconfig -startd >/dev/null && disks=$(condor_status -direct "$host
 		if err != nil {
 			return err
 		}
-		_, err = r.Pool.EP(ctx, r.Side, "sh", "-c", grown)
+		_, err = r.Pool.PilotInput(ctx, r.Side, nil, "sh", "-c", grown)
 		return err
 	})
 }
