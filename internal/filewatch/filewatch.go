@@ -1,6 +1,8 @@
 // Package filewatch reports that files of directories have changed (inotify(7)). It
 // does not report what changed: the caller looks again, and sees several changes at
-// once as one.
+// once as one. The kernel gives each user a number of watchers, whatever containers they are
+// in; if others have taken them all, changes are reported by the clock (timerfd_create(2)),
+// whether there are any or not.
 package filewatch
 
 import (
@@ -8,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,20 +32,39 @@ const (
 type Watcher struct {
 	mu     sync.Mutex
 	fd     int           // -1 after Close
+	clock  bool          // fd is a timer
 	file   *os.File      // the same, for the goroutine that reads it; nil while there is none
 	events chan struct{} // nil until Events is called
 }
 
+// turn is how often a watcher by the clock reports changes.
+const turn = 500 * time.Millisecond
+
 // New returns a watcher without a directory. It must be closed.
-func New() (*Watcher, error) {
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if errors.Is(err, unix.EMFILE) {
-		err = fmt.Errorf("%w; is fs.inotify.max_user_instances exhausted?", err)
+func New() (*Watcher, error) { return newWatcher(unix.InotifyInit1) }
+
+func newWatcher(inotify func(flags int) (int, error)) (*Watcher, error) {
+	fd, err := inotify(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if errors.Is(err, unix.EMFILE) { // fs.inotify.max_user_instances
+		return byClock()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ask the kernel for changes of files (inotify_init1): %w", err)
 	}
 	return &Watcher{fd: fd}, nil
+}
+
+func byClock() (*Watcher, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("make a timer to look for changes of files, as fs.inotify.max_user_instances is exhausted (timerfd_create): %w", err)
+	}
+	each := unix.NsecToTimespec(turn.Nanoseconds())
+	if err := unix.TimerfdSettime(fd, 0, &unix.ItimerSpec{Interval: each, Value: each}, nil); err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("set a timer to look for changes of files (timerfd_settime): %w", err)
+	}
+	return &Watcher{fd: fd, clock: true}, nil
 }
 
 // Add also watches a directory. For a directory that is watched already, the new
@@ -51,7 +73,10 @@ func (w *Watcher) Add(dir string, what Change) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := os.ErrClosed
-	if w.fd >= 0 {
+	switch {
+	case w.fd >= 0 && w.clock:
+		err = isDirectory(dir)
+	case w.fd >= 0:
 		_, err = unix.InotifyAddWatch(w.fd, dir, uint32(what)|unix.IN_ONLYDIR)
 	}
 	if errors.Is(err, unix.ENOSPC) {
@@ -61,6 +86,15 @@ func (w *Watcher) Add(dir string, what Change) error {
 		return fmt.Errorf("watch the directory %s (inotify_add_watch): %w", dir, err)
 	}
 	return nil
+}
+
+// isDirectory fails as inotify_add_watch(2) does.
+func isDirectory(name string) error {
+	info, err := os.Stat(name)
+	if err == nil && !info.IsDir() {
+		err = unix.ENOTDIR
+	}
+	return err
 }
 
 // Events gets one value after any number of changes, and is closed after Close.

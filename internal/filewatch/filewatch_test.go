@@ -127,3 +127,47 @@ func TestNotADirectory(t *testing.T) {
 		}
 	}
 }
+
+// TestWithoutInstances: when other processes of the user have all watchers of the kernel, one
+// reports changes by the clock.
+func TestWithoutInstances(t *testing.T) {
+	none := func(int) (int, error) { return -1, unix.EMFILE }
+	w, err := newWatcher(none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	dir := t.TempDir()
+	if err := w.Add(dir, Made); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Add(dir+"/none", Made); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+	if err := os.WriteFile(dir+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Add(dir+"/file", Made); !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("a file: %v", err)
+	}
+	for range 2 {
+		fds := []unix.PollFd{{Fd: int32(w.FD()), Events: unix.POLLIN}}
+		if n, err := unix.Poll(fds, 30_000); n != 1 || err != nil {
+			t.Fatalf("poll: %d, %v", n, err)
+		}
+		w.Drain()
+	}
+	events := w.Events()
+	for range 2 {
+		<-events
+	}
+	w.Close()
+	for range events { // until it is closed
+	}
+}
+
+func TestOtherErrorsOfTheKernel(t *testing.T) {
+	if _, err := newWatcher(func(int) (int, error) { return -1, unix.ENOMEM }); !errors.Is(err, unix.ENOMEM) {
+		t.Errorf("got %v", err)
+	}
+}
