@@ -190,9 +190,10 @@ func removedForcibly() Case {
 		"trap '' TERM\n"+ready+rest, "job_max_vacate_time = 3",
 		Ready(), Tool("condor_rm"), logged("<slot>", "with ID: <job>$", "all jobs|Sending SIG"), Tool("condor_rm", "-forcex", "<job>"),
 		Event(harness.EventAborted, 1), Gone())
-	c.Fleeting = slices.Concat(c.Fleeting, byChance("the second order kills the shadow, which may not have told the schedd that the job had started, what was measured, and how the job ended",
-		"numjobstarts", "006 *", "block*", "recentblock*", "memoryusage", "residentsetsize*", "scratchdirfilecount", "statslifetimestarter", "recentstatslifetimestarter",
-		"activation*", "exitbysignal", "exitreason", "exitsignal", "starter_disconnected_from_submit_node"))
+	c.Fleeting = slices.Concat(c.Fleeting, byChance("the second order kills the shadow, which may not have told the schedd that the job had started", "numjobstarts"),
+		withOlder("nor what was measured, and how the job ended",
+			"006 *", "block*", "recentblock*", "memoryusage", "residentsetsize*", "scratchdirfilecount", "statslifetimestarter", "recentstatslifetimestarter",
+			"activation*", "exitbysignal", "exitreason", "exitsignal", "starter_disconnected_from_submit_node"))
 	return c
 }
 

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -132,5 +133,6 @@ func cutOff() Step {
 var shadowSetup = Setup{}
 
 // cutFleeting is what a cut connection leaves to the clock.
-var cutFleeting = byChance("the shadow tries again when the starter has not noticed the cut yet, and may be gone when the startd hears of the end",
-	"totaljobreconnectattempts", "starter_disconnected_from_submit_node")
+var cutFleeting = slices.Concat(
+	byChance("the shadow may be gone when the startd hears of the end", "starter_disconnected_from_submit_node"),
+	withOlder("the shadow tries again when the starter has not noticed the cut yet", "totaljobreconnectattempts"))

@@ -212,7 +212,7 @@ func suspendedKilled() Case {
 	c := steered("suspended-killed", "a suspended job is killed without being continued",
 		ready+rest, "want_graceful_removal = False",
 		Ready(), Tool("condor_suspend"), Event(harness.EventSuspended, 1), Tool("condor_rm"), Gone())
-	c.Fleeting = slices.Concat(c.Fleeting, byChance("the schedd may hear of the end before it hears of the suspension, and of what was measured by then",
+	c.Fleeting = slices.Concat(c.Fleeting, withOlder("the schedd may hear of the end before it hears of the suspension, and of what was measured by then",
 		"lastjobstatus", "numjobstarts", "totalsuspensions", "memoryusage", "residentsetsize*", "scratchdirfilecount",
 		"block*", "recentblock*", "statslifetimestarter", "recentstatslifetimestarter"))
 	return c

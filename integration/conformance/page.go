@@ -79,7 +79,11 @@ func left(b *strings.Builder, subjects []Subject) {
 	cases := map[row][]string{}
 	add := func(name string, all []Chance) {
 		for _, c := range all {
-			r := row{"`" + cell(strings.Join(c.Names, "`, `")) + "`", c.Why}
+			why := c.Why
+			if len(c.Versions) > 0 {
+				why = "with " + strings.Join(c.Versions, ", ") + ": " + why
+			}
+			r := row{"`" + cell(strings.Join(c.Names, "`, `")) + "`", why}
 			if _, ok := cases[r]; !ok {
 				rows = append(rows, r)
 			}
@@ -91,7 +95,7 @@ func left(b *strings.Builder, subjects []Subject) {
 		for _, c := range s.Cases {
 			add(c.Name, c.Fleeting)
 			if c.Stuck {
-				add(c.Name, []Chance{{[]string{"the startd's history"}, "the stock starter does not end by itself, and the startd kills it"}})
+				add(c.Name, byChance("the stock starter does not end by itself, and the startd kills it", "the startd's history"))
 			}
 		}
 	}

@@ -153,7 +153,7 @@ func (r *Run) gather(ctx context.Context) error {
 		}
 		maps.Copy(r.found.Seen, Seen(f, r.Job()))
 	}
-	r.found.drop(r.Case.Fleeting)
+	r.found.drop(chancesWith(r.Case.Fleeting, r.Pool.Versions))
 	return nil
 }
 
