@@ -87,7 +87,7 @@ var bare = map[string]string{
 	"internal/cedar/cedartest/cedartest.go": "for tests",
 	"condor/condortest/shadow.go":           "for tests",
 	"condor/condortest/startd.go":           "for tests",
-	"k8sexec/podapi/podapitest/server.go":  "for tests",
+	"k8sexec/podapi/podapitest/server.go":   "for tests",
 	"starter/activation/lastwords.go":       "tells of panics",
 }
 
