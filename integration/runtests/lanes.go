@@ -12,7 +12,7 @@ const some = "basic/|shadow/|plain|credentials/"
 
 // firstLane has HTCondor 25.14 in the default mode, which stays running afterwards: the
 // rules of Kubernetes that all else stands on, the cases that run under the stock starter
-// too, and attacks.
+// too, attacks, and half of the tests of e2e/.
 func firstLane(pool string) []step {
 	return []step{
 		up(pool, "--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
@@ -22,12 +22,16 @@ func firstLane(pool string) []step {
 		language(pool),
 		up(pool, "--stock", "--slots", "1", "--partitionable=false"),
 		tests("attacks"),
+		tests("e2e", "-condor", "25.14", "-run", earlyNames),
 	}
 }
 
+// earlyNames are about half of the tests of e2e/, which share one slot; the second lane has the others.
+const earlyNames = "^Test[A-L]"
+
 // secondLane has a cluster and pool of its own, removed at the end: daemonfaults; some of
 // the cases, and the main path, with HTCondor 23.9 on one side or both; chaos in three
-// payload containers of one pod; and the tests of e2e/.
+// payload containers of one pod; and the other half of the tests of e2e/.
 func secondLane(pool string) []step {
 	return []step{
 		up(pool, "--stock", "--slots", "4", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
@@ -41,7 +45,7 @@ func secondLane(pool string) []step {
 		up(pool, "--stock=false", "--slots", "3", "--partitionable", "--condor", "25.14"),
 		tests("chaos", "-v", "-jobs", "150"),
 		up(pool, "--stock", "--slots", "1", "--partitionable=false"),
-		tests("e2e", "-condor", "25.14"),
+		tests("e2e", "-condor", "25.14", "-skip", earlyNames),
 	}
 }
 

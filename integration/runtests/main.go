@@ -120,7 +120,7 @@ func chosen(root string, args []string, now time.Time) ([][]*lane, error) {
 	if len(args) == 0 {
 		var err error
 		rounds.steps, err = roundAt(now, pool)
-		return [][]*lane{{first, rounds}, {second}, {failures, guest}}, err
+		return [][]*lane{{first}, {second}, {guest}, {failures, rounds}}, err
 	}
 	rounds.steps = slices.Concat(steps(roundsOf(pool))...)
 	for _, l := range []*lane{first, second, failures, guest, rounds} {

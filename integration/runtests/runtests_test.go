@@ -120,7 +120,7 @@ esac`, "")
 	if diff := cmp.Diff(want, c.calls(t, "second")); diff != "" {
 		t.Errorf("second lane (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"pool up", "pool ap", "kubeletrules", "conformance", "classads", "pool up", "attacks"}, c.calls(t, "")); diff != "" {
+	if diff := cmp.Diff([]string{"pool up", "pool ap", "kubeletrules", "conformance", "classads", "pool up", "attacks", "e2e"}, c.calls(t, "")); diff != "" {
 		t.Errorf("first lane (-want +got):\n%s", diff)
 	}
 	if _, err := os.Lstat(filepath.Join(c.root, "integration", ".state2")); err == nil {
@@ -259,8 +259,8 @@ func TestPoolOfKilledRun(t *testing.T) {
 	}
 }
 
-// TestInterrupted: after a signal nothing that the run started goes on, the pools of the second
-// lane and of the failures are removed, and the lanes count as failed.
+// TestInterrupted: after a signal nothing that the run started goes on, the pools of all lanes
+// but the first are removed, and the lanes count as failed.
 func TestInterrupted(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -287,10 +287,10 @@ func TestInterrupted(t *testing.T) {
 			if code := c.end(t); code != 130 {
 				t.Errorf("exit code %d, want 130:\n%s", code, &c.said)
 			}
-			if n := len(c.failed()); n != 8 { // the guest's lane and the round have not begun
+			if n := len(c.failed()); n != 9 { // the round has not begun
 				t.Errorf("failed: %q; want what each lane did, and what it did not", c.failed())
 			}
-			for _, lane := range []string{"second", "failures"} {
+			for _, lane := range []string{"second", "guest", "failures"} {
 				if calls := c.calls(t, lane); calls[len(calls)-1] != "pool down" {
 					t.Errorf("%s lane: %q", lane, calls)
 				}
