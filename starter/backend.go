@@ -37,7 +37,7 @@ func newPodBackend(ctx context.Context, set settings.Settings, cfg *config.Confi
 	}
 	return k8sexec.New(ctx, options.Options{
 		PodName: set.PodName, PodNamespace: set.PodNamespace,
-		Containers: set.Containers, Pullers: pullers, BaseUID: set.PayloadUID,
+		Containers: set.Containers, Spares: set.Spares, Pullers: pullers, BaseUID: set.PayloadUID,
 		ControlDir: set.ControlDir, PrivateDir: set.PrivateDir, Execute: set.Condor.Execute, Scratch: set.ScratchDir,
 		BindTimeout:   set.BindTimeout,
 		ThrowawayTags: set.ThrowawayTags, DigestLifetime: set.DigestLifetime, Reset: set.Reset,

@@ -33,6 +33,9 @@ type Options struct {
 	PodNamespace string
 	// Containers are the payload containers of the pod (POD_STARTER_CONTAINERS).
 	Containers []string
+	// Spares is how many of them are more than the slots need (POD_STARTER_SPARES).
+	// A slot takes any container that is free; those used are made new meanwhile.
+	Spares int
 	// BaseUID is the user and group of payloads in the first container; the next
 	// one has BaseUID+1, and so on (POD_STARTER_PAYLOAD_UID).
 	BaseUID int
@@ -109,6 +112,12 @@ func (o *Options) mistakes() []error {
 		}
 		seen[name] = true
 	}
+	switch {
+	case o.Spares < 0:
+		bad(KnobSpares, "is %d; it is the number of payload containers that are more than the slots need", o.Spares)
+	case o.Spares >= len(o.Containers) && len(o.Containers) > 0:
+		bad(KnobSpares, "is %d, and %s names %d; it must be at most %d, so that a container is left for a slot", o.Spares, KnobContainers, len(o.Containers), len(o.Containers)-1)
+	}
 	pullers := make(map[Puller]bool)
 	for _, p := range o.Pullers {
 		switch {
@@ -147,6 +156,7 @@ const (
 	KnobPodName        = "POD_STARTER_POD_NAME"
 	KnobPodNamespace   = "POD_STARTER_POD_NAMESPACE"
 	KnobContainers     = "POD_STARTER_CONTAINERS"
+	KnobSpares         = "POD_STARTER_SPARES"
 	KnobPayloadUID     = "POD_STARTER_PAYLOAD_UID"
 	KnobControlDir     = "POD_STARTER_CONTROL_DIR"
 	KnobPrivateDir     = "POD_STARTER_PRIVATE_DIR"

@@ -36,10 +36,12 @@ var (
 		"Namespace of that pod; when empty, the one that the service account's directory names."}
 	KnobContainers = Knob{"POD_STARTER_CONTAINERS", "payload",
 		"Names of the payload containers of the pod. Jobs of the first run as POD_STARTER_PAYLOAD_UID, those of the second as that plus one, and so on."}
+	KnobSpares = Knob{"POD_STARTER_SPARES", "0",
+		"How many of POD_STARTER_CONTAINERS are spares: more than the slots need, so that a job finds a container that is fresh and has its image already, while used ones are made anew. No more jobs run at a time than there are other containers. See docs/admin/size.md."}
 	KnobPullers = Knob{"POD_STARTER_PULLERS", "",
 		"Pods on the pilot's node that get images onto it, so that no job waits for the pull of another: POD, whose container is called `puller`, or POD/CONTAINER. If empty, payload containers pull their images themselves. See docs/admin/size.md."}
 	KnobPayloadUID = Knob{"POD_STARTER_PAYLOAD_UID", "10001",
-		"User and group id of the first payload container's jobs. No other process of the pod may have it."}
+		"User and group id of the first payload container's jobs; those of each further container, a spare as well, have the next. No other process of the pod may have one of them."}
 	KnobControlDir = Knob{"POD_STARTER_CONTROL_DIR", "/run/podstarter/control",
 		"Directory that only root may enter, on a volume that pilot and payload containers share. It has the wrapper's sockets and exit records."}
 	KnobScratchDir = Knob{"POD_STARTER_SCRATCH_DIR", "",
@@ -98,7 +100,7 @@ var (
 
 // Knobs are all of ours, in the order of the page.
 var Knobs = []Knob{
-	KnobBackend, KnobPodName, KnobPodNamespace, KnobContainers, KnobPullers, KnobPayloadUID, KnobControlDir, KnobScratchDir, KnobPrivateDir,
+	KnobBackend, KnobPodName, KnobPodNamespace, KnobContainers, KnobSpares, KnobPullers, KnobPayloadUID, KnobControlDir, KnobScratchDir, KnobPrivateDir,
 	KnobDefaultImage, KnobImagePolicy, KnobImageMap, KnobImagesAllowed, KnobImagesDenied, KnobImageMirrors, KnobBindTimeout, KnobReset, KnobThrowawayTags, KnobDigestLifetime,
 	KnobMaxRest, KnobAdvertisedImages, KnobEndPod,
 	KnobSetup, KnobTeardown, KnobContainerSetup, KnobContainerTeardown, KnobContainerScriptsAs, KnobScriptTimeout, KnobWrapImages,

@@ -21,6 +21,7 @@ type Settings struct {
 	PodName        string
 	PodNamespace   string
 	Containers     []string
+	Spares         int // so many of Containers are more than the slots need
 	Pullers        []string
 	PayloadUID     int
 	ControlDir     string
@@ -68,6 +69,9 @@ const (
 	// (proc(5), PID_MAX_LIMIT).
 	maxTasks = 1 << 22
 )
+
+// ForSlots is how many jobs may run at a time: the payload containers that are no spares.
+func (s Settings) ForSlots() int { return len(s.Containers) - s.Spares }
 
 // InPod says whether payloads run in a sibling container.
 func (s Settings) InPod() bool { return s.Backend == BackendPod }
@@ -140,6 +144,7 @@ func Read(cfg *config.Config) (Settings, error) {
 		PodName:        r.text(KnobPodName),
 		PodNamespace:   r.text(KnobPodNamespace),
 		Containers:     r.list(KnobContainers),
+		Spares:         int(r.count(KnobSpares, 0, math.MaxInt32)),
 		Pullers:        r.list(KnobPullers),
 		ControlDir:     r.text(KnobControlDir),
 		PrivateDir:     r.text(KnobPrivateDir),
@@ -189,6 +194,9 @@ func (r *reader) check(s *Settings) {
 	}
 	if len(s.Containers) == 0 {
 		r.bad(KnobContainers, "names no container; give the name of the payload container, such as %q", KnobContainers.Default)
+	}
+	if n := len(s.Containers); n > 0 && s.Spares >= n {
+		r.bad(KnobSpares, "%d spares leave none of the containers for slots: %s names %d, so it must be at most %d", s.Spares, KnobContainers.Name, n, n-1)
 	}
 	for _, path := range s.ProgramPaths {
 		r.absolute(KnobProgramPaths, path)
