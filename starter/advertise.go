@@ -86,7 +86,7 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 	}
 	warnings, err := backend.Check(ctx)
 	if set.Backend == settings.BackendPod {
-		if w := settings.SlotsBeyondContainers(cfg, len(set.Containers)); w != "" {
+		if w := settings.SlotsBeyondContainers(cfg, len(set.Containers), set.Spares); w != "" {
 			warnings = append(warnings, w)
 		}
 	}

@@ -119,7 +119,7 @@ func auditKnobs(cfg *config.Config, set settings.Settings) []payload.Finding {
 	}
 	auditBroker(cfg, add)
 	if set.Backend == settings.BackendPod {
-		auditSlots(cfg, len(set.Containers), add)
+		auditSlots(cfg, set, add)
 		found = append(found, hostOf(set).Audit()...)
 	}
 	return found
@@ -141,19 +141,30 @@ func auditBroker(cfg *config.Config, add func(grade payload.Grade, what, fix, fo
 
 // auditSlots compares the number of jobs that the startd may run with that of
 // containers for them.
-func auditSlots(cfg *config.Config, containers int, add func(grade payload.Grade, what, fix, format string, args ...any)) {
+func auditSlots(cfg *config.Config, set settings.Settings, add func(grade payload.Grade, what, fix, format string, args ...any)) {
 	const what = "slots"
-	if w := settings.SlotsBeyondContainers(cfg, containers); w != "" {
+	containers := set.ForSlots()
+	if w := settings.SlotsBeyondContainers(cfg, len(set.Containers), set.Spares); w != "" {
 		knob, detail, _ := strings.Cut(w, ": ")
 		add(payload.Warn, what, knob, "%s", detail)
 		return
 	}
 	fixed, cut := settings.SlotsOf(cfg)
-	if !cut && fixed < containers {
-		add(payload.Warn, what, "NUM_SLOTS_TYPE_1 = "+strconv.Itoa(containers), "there are %d payload containers, and slots for %d jobs", containers, fixed)
-		return
+	counted, counts := settings.CountedContainers(cfg)
+	switch {
+	case !cut && fixed < containers:
+		fix := "NUM_SLOTS_TYPE_1 = " + strconv.Itoa(containers)
+		if fixed > 0 {
+			fix += fmt.Sprintf(", or %s = %d", settings.KnobSpares.Name, len(set.Containers)-fixed)
+		}
+		add(payload.Warn, what, fix, "there are %d payload containers for slots, and slots for %d jobs", containers, fixed)
+	case cut && counts && counted < containers:
+		add(payload.Warn, what, "condor_config.d/95-podstarter-slots.conf", "there are %d payload containers for slots, and the startd gives out %d", containers, counted)
+	case set.Spares > 0:
+		add(payload.OK, what, "", "the startd never runs more jobs than there are payload containers for slots (%d), and leaves the spares (%d)", containers, set.Spares)
+	default:
+		add(payload.OK, what, "", "the startd never runs more jobs than there are payload containers (%d)", containers)
 	}
-	add(payload.OK, what, "", "the startd never runs more jobs than there are payload containers (%d)", containers)
 }
 
 func sameFile(a, b string) bool {

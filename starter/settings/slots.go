@@ -15,13 +15,33 @@ const countedResource = "MACHINE_RESOURCE_Payloads"
 // MAX_SLOT_TYPES is 10.
 const maxSlotTypes = 10
 
+// CountedContainers is how many payload containers the startd counts itself, if it
+// does.
+func CountedContainers(cfg *config.Config) (n int, counts bool) {
+	if cfg.String(countedResource, "") == "" {
+		return 0, false
+	}
+	count, err := cfg.Int(countedResource, 0)
+	if err != nil {
+		return 0, false // a list of names, which is a site's own
+	}
+	return int(min(max(count, 0), maxCPUs)), true
+}
+
 // SlotsBeyondContainers is a warning when the startd can run more jobs at a time
-// than there are payload containers: the last of them would wait for a container
-// in vain and go back to the queue. It is empty when all is well, and when the
-// startd counts the containers itself.
-func SlotsBeyondContainers(cfg *config.Config, containers int) string {
+// than there are payload containers for slots, which are those that are no spares.
+// Without spares, the last of these jobs would wait for a container in vain and go back
+// to the queue; with spares, they would use those up. It is empty when all is well.
+func SlotsBeyondContainers(cfg *config.Config, containers, spares int) string {
+	forSlots := containers - spares
 	if cfg.String(countedResource, "") != "" {
-		return ""
+		n, counts := CountedContainers(cfg)
+		if !counts || n <= forSlots {
+			return ""
+		}
+		return fmt.Sprintf("%s: is %d, but of the %d payload containers that %s names, %d are for slots (%s = %d). "+
+			"Install the 95-podstarter-slots.conf of this version, or set it to %d",
+			countedResource, n, containers, KnobContainers.Name, forSlots, KnobSpares.Name, spares, forSlots)
 	}
 	fixed, cut := SlotsOf(cfg)
 	most := fixed
@@ -30,12 +50,17 @@ func SlotsBeyondContainers(cfg *config.Config, containers int) string {
 		// (startd Resource.cpp:create_dslot).
 		cpus, err := cfg.Int("NUM_CPUS", 0)
 		if err != nil || cpus <= 0 {
-			cpus = int64(containers) + 1 // as many as the machine has
+			cpus = int64(forSlots) + 1 // as many as the machine has
 		}
 		most = max(most, int(min(cpus, maxCPUs)))
 	}
-	if most <= containers {
+	switch {
+	case most <= forSlots:
 		return ""
+	case spares > 0:
+		return fmt.Sprintf("%s: %d of the %d payload containers are spares, but the startd may run %d jobs or more at a time, "+
+			"which leave too few spares or none. Install 95-podstarter-slots.conf, so that the startd counts containers, "+
+			"or set NUM_CPUS and NUM_SLOTS_TYPE_1 to %d", KnobSpares.Name, spares, containers, most, forSlots)
 	}
 	return fmt.Sprintf("%s: names %d payload containers, but the startd may run %d jobs or more at a time; "+
 		"those without a container go back to the queue. Install 95-podstarter-slots.conf, so that the startd counts containers, "+
