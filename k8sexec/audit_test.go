@@ -213,6 +213,21 @@ func TestAudit(t *testing.T) {
 			a.pod.Spec.Containers[1].Env = a.pod.Spec.Containers[1].Env[:1]
 			a.pod.Spec.Containers[1].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
 		}},
+		{name: "spares", change: func(a *auditWorld) { a.backend.opt.Spares = 1 }},
+		{name: "spares with a device", change: func(a *auditWorld) {
+			a.backend.opt.Spares = 1
+			a.pod.Spec.Containers[2].Resources.Limits = corev1.ResourceList{"example.com/device": resource.MustParse("1")}
+		}, want: result{"bad payload containers: spec.containers[name=payload-2].resources.limits[example.com/device]: (remove it)"}},
+		{name: "spares, and several containers may not be patched at once", change: func(a *auditWorld) {
+			a.backend.opt.Spares = 1
+			deny := a.api.Deny
+			a.api.Deny = func(patch string) error {
+				if strings.Count(patch, `"image"`) > 1 {
+					return denial("one-at-a-time")
+				}
+				return deny(patch)
+			}
+		}, want: result{"bad patches: the cluster's policies, or POD_STARTER_SPARES = 0"}},
 		{name: "old wrapper", hello: older, want: result{
 			"warn wrapper in payload: spec.containers[name=payload].command, or the init container that copies the wrapper",
 			"warn wrapper in payload-2: spec.containers[name=payload-2].command, or the init container that copies the wrapper"}},

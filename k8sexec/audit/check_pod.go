@@ -31,6 +31,7 @@ func (b *Inspector) checkPod(pod *corev1.Pod, f *findings) {
 		b.checkContainer(c, pod.Spec.SecurityContext, f)
 		b.checkVolumes(pod, c, f)
 	}
+	b.checkSpares(pod, f)
 }
 
 func containerNames(pod *corev1.Pod) []string {

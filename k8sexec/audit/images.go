@@ -39,6 +39,8 @@ const endless = 1 << 30
 func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report) {
 	const what = "patches"
 	before := len(r.found)
+	var images []map[string]string
+	nonces := map[string]string{}
 	for _, name := range b.Options.Containers {
 		spec := podapi.SpecOf(pod, name)
 		if spec == nil {
@@ -55,7 +57,10 @@ func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report)
 		}
 		// A tag that the image does not have now, so that policies on changes see a
 		// change.
-		if err := b.tryPatch(ctx, containerImage(name, img.Repository+":podstarter-check")); err != nil {
+		changed := img.Repository + ":podstarter-check"
+		images = append(images, map[string]string{"name": name, "image": changed})
+		nonces[podapi.NonceAnnotation+name] = "podstarter-check"
+		if err := b.tryPatch(ctx, containerImage(name, changed)); err != nil {
 			r.bad(what, "the cluster's policies on images, or "+line(name, "image"), "images like the one that the pod was created with, %s, are refused in container %s: %s", text, name, verdict.OfAPI(err).Message)
 			continue
 		}
@@ -64,6 +69,13 @@ func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report)
 		}
 		if err := b.tryPatch(ctx, containerImage(name, img.Once("podstarter-check", sampleDigest))); err != nil {
 			r.warn(what, options.KnobThrowawayTags+" = False", "the form name:tag@digest is refused in container %s: %s", name, verdict.OfAPI(err).Message)
+		}
+	}
+	if b.Options.Spares > 0 && len(r.found) == before {
+		// Several containers are made anew by one patch.
+		all := map[string]any{"metadata": map[string]any{"annotations": nonces}, "spec": map[string]any{"containers": images}}
+		if err := b.tryPatch(ctx, all); err != nil {
+			r.bad(what, "the cluster's policies, or "+options.KnobSpares+" = 0", "one patch may not change several payload containers: %s", verdict.OfAPI(err).Message)
 		}
 	}
 	seconds := int64(endless)
