@@ -15,16 +15,12 @@ import (
 )
 
 // TestPartitionableSlot: the startd cuts slots of different sizes out of one, as
-// many as there are payload containers, although CPUs for more are left. When one
-// is free, the next job runs.
+// many as there are payload containers without spares, although CPUs for more are left.
+// When one is free, the next job runs.
 func TestPartitionableSlot(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	pool, err := harness.Open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	containers, err := pool.Containers(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +33,8 @@ func TestPartitionableSlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	sizes := []int{2, 1, 3, 1, 1}
-	if len(containers) != 3 {
-		t.Fatalf("the pool has the payload containers %v; start one with: pool up --slots 3 --partitionable", containers)
+	if pool.Slots != 3 || !pool.Partitionable {
+		t.Fatalf("the pool has %d slots (partitionable: %v); start one with: pool up --slots 3 --partitionable", pool.Slots, pool.Partitionable)
 	}
 	var queue strings.Builder
 	for _, cpus := range sizes {
@@ -61,9 +57,9 @@ func TestPartitionableSlot(t *testing.T) {
 	t.Cleanup(func() { remove(context.Background()) })
 
 	isReady := func(p harness.Process) bool {
-		return pool.Payloads(harness.Ours, len(containers))(p) && jobOf(p.Args) != ""
+		return pool.Payloads(harness.Ours, pool.PayloadUsers())(p) && jobOf(p.Args) != ""
 	}
-	running, err := harness.WaitSome(ctx, len(containers), isReady)
+	running, err := harness.WaitSome(ctx, pool.Slots, isReady)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +67,8 @@ func TestPartitionableSlot(t *testing.T) {
 	// the last slot was cut.
 	waiting := rejected(ctx, t, jobs, running)
 	slots := cutSlots(ctx, t, pool)
-	if len(slots.cut) != len(containers) || slots.payloads != 0 || slots.cpus < 1 {
-		t.Errorf("%+v: want %d slots, and CPUs but no payload container left", slots, len(containers))
+	if len(slots.cut) != pool.Slots || slots.payloads != 0 || slots.cpus < 1 {
+		t.Errorf("%+v: want %d slots, and CPUs but no payload container left", slots, pool.Slots)
 	}
 	var want []int
 	users := map[int]bool{}
@@ -85,11 +81,11 @@ func TestPartitionableSlot(t *testing.T) {
 	if !slices.Equal(slots.cut, want) {
 		t.Errorf("the slots have %v CPUs, their jobs asked for %v", slots.cut, want)
 	}
-	if len(users) != len(containers) {
+	if len(users) != pool.Slots {
 		t.Errorf("%d jobs run as the users %v", len(running), users)
 	}
-	if now, err := harness.Processes(isReady); err != nil || len(now) != len(containers) {
-		t.Errorf("%d jobs run in %d containers (%v)", len(now), len(containers), err)
+	if now, err := harness.Processes(isReady); err != nil || len(now) != pool.Slots {
+		t.Errorf("%d jobs run in %d slots (%v)", len(now), pool.Slots, err)
 	}
 
 	// One ends, one of those that wait follows.

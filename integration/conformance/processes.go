@@ -10,9 +10,9 @@ import (
 	"podstarter/integration/harness"
 )
 
-// maxSlots bounds the user IDs of payloads, which are numbered from the first
-// slot's on.
-const maxSlots = 8
+// maxUsers bounds the user IDs of payloads, which are numbered from the first
+// slot's on: what a pool may have of slots and spares (integration/pool/images.go).
+const maxUsers = 48
 
 // payload keeps the processes of the job's present run: those that were started
 // with its sandbox in their environment.
@@ -21,7 +21,7 @@ func (r *Run) payload() (func(harness.Process) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	users := r.Pool.Payloads(r.Side, maxSlots)
+	users := r.Pool.Payloads(r.Side, maxUsers)
 	variable := "_CONDOR_SCRATCH_DIR=" + scratch
 	return func(q harness.Process) bool {
 		if !users(q) {

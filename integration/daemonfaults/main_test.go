@@ -119,7 +119,7 @@ func soon(t *testing.T) context.Context {
 
 // of keeps the main processes of a job.
 func of(job harness.Job) func(harness.Process) bool {
-	users := pool.Payloads(job.Side, pool.Slots)
+	users := pool.Payloads(job.Side, pool.PayloadUsers())
 	return func(p harness.Process) bool { return slices.Contains(p.Args, job.ID()) && users(p) }
 }
 
@@ -224,7 +224,7 @@ func daemon(t *testing.T, side harness.Side, comm string) harness.Process {
 func nothingLeft(t *testing.T, side harness.Side) {
 	t.Helper()
 	for what, keep := range map[string]func(harness.Process) bool{
-		"starters": pool.Starters(side), "payloads": pool.Payloads(side, pool.Slots),
+		"starters": pool.Starters(side), "payloads": pool.Payloads(side, pool.PayloadUsers()),
 	} {
 		if err := harness.WaitNone(soon(t), keep); err != nil {
 			t.Errorf("%s of the %s side are left: %v", what, side, err)
@@ -253,7 +253,7 @@ func witness(t *testing.T) (stop func()) {
 		for {
 			found, err := harness.Processes(func(p harness.Process) bool {
 				// One that is about to be reaped has no arguments any more.
-				return p.Comm == readyName && len(p.Args) > 0 && (pool.Payloads(harness.Ours, pool.Slots)(p) || pool.Payloads(harness.Stock, pool.Slots)(p))
+				return p.Comm == readyName && len(p.Args) > 0 && (pool.Payloads(harness.Ours, pool.PayloadUsers())(p) || pool.Payloads(harness.Stock, pool.Slots)(p))
 			})
 			if err != nil {
 				t.Errorf("looking at the payloads: %v", err)

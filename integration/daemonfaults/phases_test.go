@@ -134,7 +134,7 @@ exec sleep "$(echo "$ad" | sed -n 's/^ClusterId = //p')d"
 // hookRuns waits until the hook of a job runs.
 func hookRuns(t *testing.T, job harness.Job) {
 	t.Helper()
-	users := pool.Payloads(job.Side, pool.Slots)
+	users := pool.Payloads(job.Side, pool.PayloadUsers())
 	_, err := harness.WaitSome(soon(t), 1, func(p harness.Process) bool {
 		return p.Comm == "sleep" && slices.Contains(p.Args, fmt.Sprintf("%dd", job.Cluster)) && users(p)
 	})

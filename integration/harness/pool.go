@@ -68,7 +68,8 @@ type Pool struct {
 	User         User
 	Mode         Mode // of our execution point
 	Versions     Versions
-	Slots        int // of each execution point, and payload containers of ours
+	Slots        int // of each execution point, and payload containers of ours for them
+	Spares       int // payload containers of ours that are more
 	// Partitionable says that each execution point has one slot, from which its startd cuts the others.
 	Partitionable bool
 	// Crun says that crun makes the containers, and not runc.
@@ -156,7 +157,7 @@ func (p *Pool) learn(ctx context.Context) error {
 	var settings struct {
 		Mode             Mode
 		Condor, APCondor string
-		Slots            int
+		Slots, Spares    int
 		Partitionable    bool
 		OCIRuntime       string
 		UserNamespaces   bool
@@ -165,7 +166,7 @@ func (p *Pool) learn(ctx context.Context) error {
 	if err := json.Unmarshal(text, &settings); err != nil {
 		return fmt.Errorf("reading the pool's settings: %w", err)
 	}
-	p.Mode, p.Slots, p.Crun = settings.Mode, settings.Slots, settings.OCIRuntime == "crun"
+	p.Mode, p.Slots, p.Spares, p.Crun = settings.Mode, settings.Slots, settings.Spares, settings.OCIRuntime == "crun"
 	p.Partitionable, p.OwnUsers = settings.Partitionable, settings.UserNamespaces
 	p.Network = cmp.Or(settings.Network, HostNetwork)
 	p.Versions = Versions{EP: settings.Condor, AP: cmp.Or(settings.APCondor, settings.Condor)}

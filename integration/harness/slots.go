@@ -28,6 +28,10 @@ func (p *Pool) Payloads(side Side, users int) func(Process) bool {
 	}
 }
 
+// PayloadUsers is how many users jobs run as in our execution point: one for each payload
+// container, and none for a slot.
+func (p *Pool) PayloadUsers() int { return p.Slots + p.Spares }
+
 // Containers are the payload containers of our execution point.
 func (p *Pool) Containers(ctx context.Context) ([]string, error) {
 	names, err := p.Config(ctx, Ours, "POD_STARTER_CONTAINERS")

@@ -40,7 +40,8 @@ func (p *pool) choose(args []string) error {
 	// Not kept: only the tests that asked for them use them.
 	flags.IntVar(&s.Faults, "faults", 0, "execution points that are there to fail")
 	flags.IntVar(&s.FaultsAPI, "faults-api", 0, "port on which these look for the API server")
-	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers, of the execution point")
+	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers for them, of the execution point")
+	flags.IntVar(&s.Spares, "spares", s.Spares, "payload containers of ours that are more than the slots need")
 	flags.IntVar(&s.Pullers, "pullers", s.Pullers, "pods that get images onto the node of the execution point")
 	flags.BoolVar(&s.Partitionable, "partitionable", s.Partitionable, "one slot that the startd cuts into as many")
 	flags.StringVar(&s.Mode, "mode", s.Mode, "what pilot and payload containers share")
@@ -85,14 +86,17 @@ func (p *pool) choose(args []string) error {
 	if s.Slots < 1 || s.Slots > maxSlots {
 		return fmt.Errorf("%d slots: the number must be from 1 to %d", s.Slots, maxSlots)
 	}
+	if s.Spares < 0 || s.Spares > maxSpares {
+		return fmt.Errorf("%d spares: the number must be from 0 to %d", s.Spares, maxSpares)
+	}
 	if s.Pullers < 0 || s.Pullers > maxPullers {
 		return fmt.Errorf("%d pullers: at most %d are possible", s.Pullers, maxPullers)
 	}
 	if _, ok := glideins[s.Mode]; !ok {
 		return fmt.Errorf("mode %s is not known here; %s, %s and %s are", s.Mode, modeShared, modeUnshared, modeRootless)
 	}
-	if s.Mode == modeRootless && s.Slots > 1 {
-		return fmt.Errorf("%d slots: a pilot without root has one payload container", s.Slots)
+	if s.Mode == modeRootless && s.Slots+s.Spares > 1 {
+		return fmt.Errorf("%d slots and %d spares: a pilot without root has one payload container", s.Slots, s.Spares)
 	}
 	if s.Guests < 0 || s.Guests > maxGuests {
 		return fmt.Errorf("%d guests: at most %d are possible", s.Guests, maxGuests)

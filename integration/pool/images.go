@@ -25,8 +25,16 @@ import (
 // imageNames are all images, in the order in which they are listed.
 var imageNames = []string{"condor", "submit", "pilot", "pause", "debian", "busybox", "probe", "hostile", "foreign", "empty"}
 
-// maxSlots bounds the slots, and so the users slot1, slot2, … of the pilot image.
-const maxSlots = 8
+const (
+	// maxSlots bounds the slots, and maxSpares the payload containers that are more than these need.
+	maxSlots  = 32
+	maxSpares = 16
+	// payloadUID is the user of the first payload container's jobs (POD_STARTER_PAYLOAD_UID), and slot1 of the pilot image. The
+	// image has a user for each container, slot1, slot2 and so on: those of the first are also the stock starter's, so that jobs
+	// of the same slot have the same user here and there if containers are taken in order.
+	payloadUID = 10001
+	maxUsers   = maxSlots + maxSpares
+)
 
 // condorRoots are the root file systems of the pilot image by HTCondor's version: the Debian release that has it.
 var condorRoots = map[string]debian.RootFS{
@@ -40,7 +48,7 @@ func condorRoot(suite string) debian.RootFS {
 		Customize: []string{
 			// The user who submits, and those that the stock starter runs jobs as: the ids are the payload's.
 			fmt.Sprintf(`chroot "$1" useradd --uid %d --create-home --shell /bin/bash %s`, submitUID, submitUser),
-			fmt.Sprintf(`for i in $(seq %d); do chroot "$1" useradd --uid $((10000+i)) --no-create-home --shell /bin/sh slot$i; done`, maxSlots),
+			fmt.Sprintf(`for i in $(seq %d); do chroot "$1" useradd --uid $((%d+i)) --no-create-home --shell /bin/sh slot$i; done`, maxUsers, payloadUID-1),
 			`rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*`,
 		},
 	}

@@ -82,7 +82,7 @@ SLOT_TYPE_1 = 100%%
 SLOT_TYPE_1_PARTITIONABLE = True
 `, cpus)
 	// The startd may number a slot while an earlier one is on its way out.
-	for i := range maxSlots {
+	for i := range maxUsers {
 		fmt.Fprintf(&b, "SLOT1_%[1]d_USER = slot%[1]d\n", i+1)
 	}
 	return b.String()
@@ -135,20 +135,29 @@ func (p *pool) pilotUser() int {
 	return 0
 }
 
-// payloads are the names of the payload containers.
+// payloads are the names of the payload containers, spares among them.
 func (p *pool) payloads() []string {
 	names := []string{payloadName}
-	for i := 2; i <= p.settings.Slots; i++ {
+	for i := 2; i <= p.settings.Slots+p.settings.Spares; i++ {
 		names = append(names, fmt.Sprintf("%s-%d", payloadName, i))
 	}
 	return names
+}
+
+// containers is the configuration of the payload containers.
+func (p *pool) containers() string {
+	config := "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n"
+	if p.settings.Spares > 0 {
+		config += fmt.Sprintf("POD_STARTER_SPARES = %d\n", p.settings.Spares)
+	}
+	return config
 }
 
 // glideinPlan is our execution point on a node.
 func (p *pool) glideinPlan(node int) plan {
 	return plan{
 		pod: podOn(node, glideinPod), source: glideins[p.settings.Mode], node: node,
-		config: p.ownNetwork(node, podOn(node, glideinPod)) + p.executionPoint() + p.cutSlots(cpusPerPayload*p.settings.Slots) + "POD_STARTER_CONTAINERS = " + strings.Join(p.payloads(), ", ") + "\n" + p.pullers(node),
+		config: p.ownNetwork(node, podOn(node, glideinPod)) + p.executionPoint() + p.cutSlots(cpusPerPayload*p.settings.Slots) + p.containers() + p.pullers(node),
 		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"], payloadName: p.images["debian"]},
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")

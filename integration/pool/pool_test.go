@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,8 +119,82 @@ func TestStockPlan(t *testing.T) {
 	}
 }
 
-// TestSecondNode: an execution point of another node is bound to it, reaches the first one by its address, and shares no
-// name with the first one's.
+// knob is the last value of a knob in a configuration.
+func knob(config, name string) string {
+	value := ""
+	for line := range strings.Lines(config) {
+		if found, text, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " = "); ok && found == name {
+			value = text
+		}
+	}
+	return value
+}
+
+// TestSpares: spares are further payload containers of our pod; slots, and what the stock execution point has, stay as they are.
+func TestSpares(t *testing.T) {
+	names := []string{"NUM_CPUS", "NUM_SLOTS", "NUM_SLOTS_TYPE_1", "POD_STARTER_CONTAINERS", "POD_STARTER_SPARES", "SLOT2_USER", "SLOT3_USER"}
+	for _, partitionable := range []bool{false, true} {
+		p := testPool(2)
+		p.settings.Partitionable = partitionable
+		without := map[string]string{}
+		for _, name := range names {
+			without[name] = knob(p.glideinPlan(0).config, name)
+		}
+		stock := p.stockPlan(0).config
+		p.settings.Spares = 2
+		pod, others, err := p.edited(glidein(), p.glideinPlan(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var payloads []string
+		for _, c := range list(child(pod, "spec"), "containers") {
+			if name, _ := c["name"].(string); isPayload(name) {
+				payloads = append(payloads, name)
+			}
+		}
+		if diff := cmp.Diff([]string{"payload", "payload-2", "payload-3", "payload-4"}, payloads); diff != "" {
+			t.Errorf("payload containers (-want +got):\n%s", diff)
+		}
+		config := others[2].String("data", "90-test.conf")
+		got := map[string]string{}
+		for _, name := range names {
+			got[name] = knob(config, name)
+		}
+		want := maps.Clone(without)
+		want["POD_STARTER_CONTAINERS"], want["POD_STARTER_SPARES"] = "payload, payload-2, payload-3, payload-4", "2"
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("partitionable %v (-want +got):\n%s", partitionable, diff)
+		}
+		if diff := cmp.Diff(stock, p.stockPlan(0).config); diff != "" {
+			t.Errorf("the stock execution point's (-without +with spares):\n%s", diff)
+		}
+	}
+}
+
+// TestUsersOfSlots: the pilot image has a user for each slot, and for each payload container: the ids of both begin with the same.
+func TestUsersOfSlots(t *testing.T) {
+	users := ""
+	for _, line := range condorRoots["25.14"].Customize {
+		if strings.Contains(line, "useradd") && strings.Contains(line, "slot$i") {
+			users = line
+		}
+	}
+	if !strings.Contains(users, "seq "+strconv.Itoa(maxSlots+maxSpares)+")") || !strings.Contains(users, "--uid $(("+strconv.Itoa(payloadUID-1)+"+i))") {
+		t.Errorf("users are made by %q", users)
+	}
+	text, err := os.ReadFile("../../condor_config.d/50-podstarter.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := knob(string(text), "POD_STARTER_PAYLOAD_UID"); got != strconv.Itoa(payloadUID) {
+		t.Errorf("payloads of the first container are user %s, and slot1 is user %d", got, payloadUID)
+	}
+	// Nobody else has one of these ids: not the user who submits, nor any that Debian gives out (adduser.conf).
+	if submitUID >= payloadUID || payloadUID+maxSlots+maxSpares > 65534 {
+		t.Errorf("user %d submits jobs, and users from %d on run them", submitUID, payloadUID)
+	}
+}
+
 // TestPartitionableSlots: each startd has one slot, from which it cuts as many as there are payload containers. The stock
 // starter runs the jobs in these as the users of fixed slots, of which the startd may number some beyond those at once.
 func TestPartitionableSlots(t *testing.T) {
@@ -128,28 +204,20 @@ func TestPartitionableSlots(t *testing.T) {
 		config string
 		cpus   int
 	}{{p.glideinPlan(0).config, 8}, {p.stockPlan(0).config, 2}} {
-		lines := strings.Split(tc.config, "\n")
-		last := func(knob string) string {
-			value := ""
-			for _, line := range lines {
-				if name, text, ok := strings.Cut(line, " = "); ok && name == knob {
-					value = text
-				}
-			}
-			return value
-		}
 		got := map[string]string{}
-		for _, knob := range []string{"NUM_CPUS", "NUM_SLOTS", "SLOT_TYPE_1", "SLOT_TYPE_1_PARTITIONABLE", "SLOT1_1_USER", "SLOT1_8_USER"} {
-			got[knob] = last(knob)
+		for _, name := range []string{"NUM_CPUS", "NUM_SLOTS", "SLOT_TYPE_1", "SLOT_TYPE_1_PARTITIONABLE", "SLOT1_1_USER", "SLOT1_33_USER"} {
+			got[name] = knob(tc.config, name)
 		}
 		want := map[string]string{"NUM_CPUS": strconv.Itoa(tc.cpus), "NUM_SLOTS": "1", "SLOT_TYPE_1": "100%", "SLOT_TYPE_1_PARTITIONABLE": "True",
-			"SLOT1_1_USER": "slot1", "SLOT1_8_USER": "slot8"}
+			"SLOT1_1_USER": "slot1", "SLOT1_33_USER": "slot33"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%d CPUs:\n%s", tc.cpus, diff)
 		}
 	}
 }
 
+// TestSecondNode: an execution point of another node is bound to it, reaches the first one by its address, and shares no
+// name with the first one's.
 func TestSecondNode(t *testing.T) {
 	p := testPool(1)
 	p.settings.Address, p.settings.Nodes = "198.18.0.2", 2

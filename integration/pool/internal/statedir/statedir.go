@@ -123,8 +123,10 @@ type Settings struct {
 	Stock bool
 	// StockDocker and StockApptainer say that another runs jobs with images, with the stock starter and that runtime.
 	StockDocker, StockApptainer bool `json:",omitempty"`
-	// Slots is the number of slots, and of payload containers, of the execution point.
+	// Slots is the number of slots, and of payload containers for them, of the execution point.
 	Slots int
+	// Spares is the number of payload containers beyond those.
+	Spares int `json:",omitempty"`
 	// Partitionable says that the startd cuts the slots out of one when a job needs one.
 	Partitionable bool
 	// Mode is what the pilot shares with its payload containers: "shared", "unshared" or "rootless".
