@@ -4,12 +4,15 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"podstarter/integration/harness"
+	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/verdict"
 )
 
@@ -39,8 +42,9 @@ const (
 	asJSON = "application/json"
 )
 
-// attempts are made with the token of the pilot in pod own; other is another pod.
-func attempts(own, other, refused string) []attempt {
+// attempts are made with the token of the pilot in pod own, which has the payload
+// containers; other is another pod.
+func attempts(own, other, refused string, payloads []string) []attempt {
 	const pods = "/api/v1/namespaces/" + harness.Namespace + "/pods"
 	const newPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"intruder"},"spec":{"containers":[{"name":"c","image":"x"}]}}`
 	patch := func(name, pod, body, tight, loose string) attempt {
@@ -49,6 +53,12 @@ func attempts(own, other, refused string) []attempt {
 	image := func(container, image string) string {
 		return fmt.Sprintf(`{"spec":{"containers":[{"name":%q,"image":%q}]}}`, container, image)
 	}
+	all := map[string]string{}
+	for _, name := range payloads {
+		all[name] = "registry.example.org/any:1"
+	}
+	oneRefused, andPilot := maps.Clone(all), maps.Clone(all)
+	oneRefused[payloads[len(payloads)-1]], andPilot["pilot"] = refused, "registry.example.org/evil:1"
 	return []attempt{
 		patch("payload image", own, image("payload", "registry.example.org/any:1"), allowed, allowed),
 		patch("payload image and nonce", own, `{"metadata":{"annotations":{"podstarter/nonce-payload":"n"}},"spec":{"containers":[{"name":"payload","image":"a/b@sha256:`+
@@ -59,6 +69,10 @@ func attempts(own, other, refused string) []attempt {
 		patch("nearly as many annotations as a pod may have", own, manyAnnotations(), allowed, allowed),
 		patch("image that the site refuses", own, image("payload", refused), byImages, byImages),
 		patch("two images, one refused", own, fmt.Sprintf(`{"spec":{"containers":[{"name":"payload","image":%q}],"activeDeadlineSeconds":9}}`, refused), byImages, byImages),
+		// Several containers are made anew at once.
+		patch("images and nonces of all payload containers", own, several(all), allowed, allowed),
+		patch("images of all payload containers, one refused", own, several(oneRefused), byImages, byImages),
+		patch("images of all payload containers and the pilot's", own, several(andPilot), byPolicy, byPolicy),
 		patch("pilot image", own, image("pilot", "registry.example.org/evil:1"), byPolicy, byPolicy),
 		patch("init container's image", own, `{"spec":{"initContainers":[{"name":"prepare","image":"registry.example.org/evil:1"}]}}`, byPolicy, byPolicy),
 		patch("label", own, `{"metadata":{"labels":{"app.kubernetes.io/name":"service-of-another"}}}`, byPolicy, byPolicy),
@@ -111,6 +125,16 @@ func attempts(own, other, refused string) []attempt {
 	}
 }
 
+// several is one patch that gives containers other images and nonces.
+func several(images map[string]string) string {
+	var containers, nonces []string
+	for _, name := range slices.Sorted(maps.Keys(images)) {
+		containers = append(containers, fmt.Sprintf(`{"name":%q,"image":%q}`, name, images[name]))
+		nonces = append(nonces, fmt.Sprintf(`%q:"n"`, podapi.NonceAnnotation+name))
+	}
+	return fmt.Sprintf(`{"metadata":{"annotations":{%s}},"spec":{"containers":[%s]}}`, strings.Join(nonces, ","), strings.Join(containers, ","))
+}
+
 // manyAnnotations are 216 KiB of the 256 that annotations may have in all
 // (apimachinery pkg/api/validation/objectmeta.go:TotalAnnotationSizeLimitB).
 func manyAnnotations() string {
@@ -160,7 +184,11 @@ func TestPilotToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := attempts(side.PodName(), harness.Stock.PodName(), refusedImage())
+	payloads, err := pool.Containers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := attempts(side.PodName(), harness.Stock.PodName(), refusedImage(), payloads)
 	try := func(t *testing.T, a attempt, want string) {
 		t.Helper()
 		code, message, err := pilot.Ask(t.Context(), a.method, a.path, a.contentType, a.body)
