@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,6 +229,17 @@ func TestAudit(t *testing.T) {
 				return deny(patch)
 			}
 		}, want: result{"bad patches: the cluster's policies, or POD_STARTER_SPARES = 0"}},
+		{name: "spares, named in another order than the pod's", change: func(a *auditWorld) {
+			a.backend.opt.Spares = 1
+			slices.Reverse(a.backend.opt.Containers)
+			deny := a.api.Deny
+			a.api.Deny = func(patch string) error {
+				if first, second := strings.Index(patch, `"name":"payload"`), strings.Index(patch, `"name":"payload-2"`); second >= 0 && second < first {
+					return denial("the order of containers changes")
+				}
+				return deny(patch)
+			}
+		}},
 		{name: "old wrapper", hello: older, want: result{
 			"warn wrapper in payload: spec.containers[name=payload].command, or the init container that copies the wrapper",
 			"warn wrapper in payload-2: spec.containers[name=payload-2].command, or the init container that copies the wrapper"}},

@@ -3,8 +3,8 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -53,12 +53,13 @@ func attempts(own, other, refused string, payloads []string) []attempt {
 	image := func(container, image string) string {
 		return fmt.Sprintf(`{"spec":{"containers":[{"name":%q,"image":%q}]}}`, container, image)
 	}
-	all := map[string]string{}
+	var all []named
 	for _, name := range payloads {
-		all[name] = "registry.example.org/any:1"
+		all = append(all, named{name, "registry.example.org/any:1"})
 	}
-	oneRefused, andPilot := maps.Clone(all), maps.Clone(all)
-	oneRefused[payloads[len(payloads)-1]], andPilot["pilot"] = refused, "registry.example.org/evil:1"
+	oneRefused := slices.Clone(all)
+	oneRefused[len(all)-1].Image = refused
+	andPilot := append([]named{{"pilot", "registry.example.org/evil:1"}}, all...)
 	return []attempt{
 		patch("payload image", own, image("payload", "registry.example.org/any:1"), allowed, allowed),
 		patch("payload image and nonce", own, `{"metadata":{"annotations":{"podstarter/nonce-payload":"n"}},"spec":{"containers":[{"name":"payload","image":"a/b@sha256:`+
@@ -125,14 +126,23 @@ func attempts(own, other, refused string, payloads []string) []attempt {
 	}
 }
 
-// several is one patch that gives containers other images and nonces.
-func several(images map[string]string) string {
-	var containers, nonces []string
-	for _, name := range slices.Sorted(maps.Keys(images)) {
-		containers = append(containers, fmt.Sprintf(`{"name":%q,"image":%q}`, name, images[name]))
-		nonces = append(nonces, fmt.Sprintf(`%q:"n"`, podapi.NonceAnnotation+name))
+// named is a container with an image.
+type named struct {
+	Name  string `json:"name"`
+	Image string `json:"image"`
+}
+
+// several is one patch that gives containers other images and nonces. They must be in the
+// order of the pod: a strategic merge patch puts what it names into its own order
+// (apimachinery pkg/util/strategicpatch/patch.go:normalizeElementOrder), which no update
+// of a pod may change.
+func several(containers []named) string {
+	nonces := map[string]string{}
+	for _, c := range containers {
+		nonces[podapi.NonceAnnotation+c.Name] = "n"
 	}
-	return fmt.Sprintf(`{"metadata":{"annotations":{%s}},"spec":{"containers":[%s]}}`, strings.Join(nonces, ","), strings.Join(containers, ","))
+	text, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": nonces}, "spec": map[string]any{"containers": containers}})
+	return string(text)
 }
 
 // manyAnnotations are 216 KiB of the 256 that annotations may have in all

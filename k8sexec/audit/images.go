@@ -72,7 +72,13 @@ func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report)
 		}
 	}
 	if b.Options.Spares > 0 && len(r.found) == before {
-		// Several containers are made anew by one patch.
+		// Several containers are made anew by one patch. It names them in the order of the
+		// pod: a strategic merge patch puts what it names into its own order
+		// (strategicpatch/patch.go:normalizeElementOrder), which must not change.
+		names := containerNames(pod)
+		slices.SortFunc(images, func(a, b map[string]string) int {
+			return slices.Index(names, a["name"]) - slices.Index(names, b["name"])
+		})
 		all := map[string]any{"metadata": map[string]any{"annotations": nonces}, "spec": map[string]any{"containers": images}}
 		if err := b.tryPatch(ctx, all); err != nil {
 			r.bad(what, "the cluster's policies, or "+options.KnobSpares+" = 0", "one patch may not change several payload containers: %s", verdict.OfAPI(err).Message)
