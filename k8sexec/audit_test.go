@@ -170,7 +170,7 @@ func TestAudit(t *testing.T) {
 		{name: "default image refused", change: func(a *auditWorld) {
 			deny := a.api.Deny
 			a.api.Deny = func(patch string) error {
-				if strings.Contains(patch, "podstarter-check\"") && strings.Contains(patch, "image") && !strings.Contains(patch, "payload-2") {
+				if strings.Contains(patch, `:podstarter-check","name":"payload"}`) {
 					return denial("podstarter-images")
 				}
 				return deny(patch)
@@ -338,5 +338,25 @@ func TestNoWrapper(t *testing.T) {
 	}
 	if bad != len(a.backend.opt.Containers) {
 		t.Errorf("%d findings", bad)
+	}
+}
+
+// TestAuditOutOfTime: containers that nobody looked at are not said to be broken.
+func TestAuditOutOfTime(t *testing.T) {
+	a := newAuditWorld(t)
+	a.wrappers()
+	a.api.Pod = a.pod
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	a.api.Rights = func(podapi.Right) bool { cancel(); return false }
+	late := false
+	for _, f := range a.backend.Audit(ctx) {
+		if strings.HasPrefix(f.What, "wrapper") || f.Grade == payload.Bad {
+			t.Errorf("%+v", f)
+		}
+		late = late || f.What == "time" && f.Grade == payload.Warn && strings.Contains(f.Detail, "payload, payload-2")
+	}
+	if !late {
+		t.Error("the audit does not say that its time was over")
 	}
 }

@@ -13,9 +13,12 @@ import (
 	"podstarter/payload"
 )
 
-// auditTime bounds an audit. A person waits for it, so it may ask more than
-// [Inspector.Check], but not forever.
-const auditTime = 30 * time.Second
+// Bounds of an audit. A person waits for it, so it may ask more than [Inspector.Check],
+// but not forever.
+const (
+	auditTime         = 30 * time.Second
+	timeForAContainer = time.Second // more, for each payload container
+)
 
 // report collects the findings of an audit.
 type report struct{ found []payload.Finding }
@@ -59,9 +62,12 @@ func (r *report) section(what string, check func(*findings), good string) {
 // pod less safe than it should be: rights that the token has and does not need, the
 // isolation of pilot, payload and cluster from each other, and whether each wrapper
 // answers. It changes nothing: patches are dry runs. It makes some 50 API calls, and
-// briefly leases each payload container that is free.
+// briefly leases each payload container that is free. If the time is over before all
+// containers were looked at, it says so.
 func (b *Inspector) Audit(ctx context.Context) []payload.Finding {
-	ctx, cancel := context.WithTimeout(ctx, auditTime)
+	start := time.Now()
+	limit := auditTime + time.Duration(len(b.Options.Containers))*timeForAContainer
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var r report
 	r.section("directories", b.checkDirectories,
@@ -81,7 +87,12 @@ func (b *Inspector) Audit(ctx context.Context) []payload.Finding {
 	b.auditRights(ctx, pod, &r)
 	b.auditImages(ctx, pod, &r)
 	b.auditPod(pod, &r)
-	for _, name := range b.Options.Containers {
+	for i, name := range b.Options.Containers {
+		if ctx.Err() != nil {
+			r.warn("time", "condor_pod_starter -check, when node and API server have less to do", "nobody looked at the wrappers in %s: the checks before took %s",
+				plural(b.Options.Containers[i:]), time.Since(start).Round(time.Second))
+			break
+		}
 		if c := podapi.SpecOf(pod, name); c != nil {
 			b.auditContainer(pod, c, &r)
 		}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -34,55 +35,45 @@ func (b *Inspector) isPayload(container string) bool {
 // endless is a deadline that no pod meets, in seconds.
 const endless = 1 << 30
 
-// auditImages tries the patches that bindings and the end of a pod need, for each
-// payload container in turn. They are dry runs.
+// A change is what a dry run does to one container.
+type change struct{ container, image string }
+
+// auditImages tries the patches that bindings and the end of a pod need. They are dry
+// runs.
 func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report) {
 	const what = "patches"
 	before := len(r.found)
-	var images []map[string]string
-	nonces := map[string]string{}
-	for _, name := range b.Options.Containers {
-		spec := podapi.SpecOf(pod, name)
-		if spec == nil {
+	var plain, once []change
+	texts := map[string]string{}
+	// The order of a patch must be that of the pod; see [Inspector.tryChanges].
+	for _, name := range containerNames(pod) {
+		if !b.isPayload(name) {
 			continue
 		}
-		text := pod.Annotations[podapi.DefaultImageAnnotation+name]
-		if text == "" {
-			text = spec.Image
-		}
+		text := imageAtFirst(pod, podapi.SpecOf(pod, name))
 		img, err := imageref.Parse(text)
 		if err != nil {
 			r.bad(what, line(name, "image"), "the image that the pod was created with, %q, %v", text, err)
 			continue
 		}
+		texts[name] = text
 		// A tag that the image does not have now, so that policies on changes see a
 		// change.
-		changed := img.Repository + ":podstarter-check"
-		images = append(images, map[string]string{"name": name, "image": changed})
-		nonces[podapi.NonceAnnotation+name] = "podstarter-check"
-		if err := b.tryPatch(ctx, containerImage(name, changed)); err != nil {
-			r.bad(what, "the cluster's policies on images, or "+line(name, "image"), "images like the one that the pod was created with, %s, are refused in container %s: %s", text, name, verdict.OfAPI(err).Message)
-			continue
-		}
-		if !b.Options.ThrowawayTags {
-			continue
-		}
-		if err := b.tryPatch(ctx, containerImage(name, img.Once("podstarter-check", sampleDigest))); err != nil {
-			r.warn(what, options.KnobThrowawayTags+" = False", "the form name:tag@digest is refused in container %s: %s", name, verdict.OfAPI(err).Message)
-		}
+		plain = append(plain, change{name, img.Repository + ":podstarter-check"})
+		once = append(once, change{name, img.Once("podstarter-check", sampleDigest)})
 	}
-	if b.Options.Spares > 0 && len(r.found) == before {
-		// Several containers are made anew by one patch. It names them in the order of the
-		// pod: a strategic merge patch puts what it names into its own order
-		// (strategicpatch/patch.go:normalizeElementOrder), which must not change.
-		names := containerNames(pod)
-		slices.SortFunc(images, func(a, b map[string]string) int {
-			return slices.Index(names, a["name"]) - slices.Index(names, b["name"])
+	together := b.tryEach(ctx, plain, func(name string, err error) {
+		once = slices.DeleteFunc(once, func(c change) bool { return c.container == name })
+		r.bad(what, "the cluster's policies on images, or "+line(name, "image"), "images like the one that the pod was created with, %s, are refused in container %s: %s", texts[name], name, verdict.OfAPI(err).Message)
+	})
+	if b.Options.ThrowawayTags {
+		err := b.tryEach(ctx, once, func(name string, err error) {
+			r.warn(what, options.KnobThrowawayTags+" = False", "the form name:tag@digest is refused in container %s: %s", name, verdict.OfAPI(err).Message)
 		})
-		all := map[string]any{"metadata": map[string]any{"annotations": nonces}, "spec": map[string]any{"containers": images}}
-		if err := b.tryPatch(ctx, all); err != nil {
-			r.bad(what, "the cluster's policies, or "+options.KnobSpares+" = 0", "one patch may not change several payload containers: %s", verdict.OfAPI(err).Message)
-		}
+		together = cmp.Or(together, err)
+	}
+	if b.Options.Spares > 0 && together != nil {
+		r.bad(what, "the cluster's policies, or "+options.KnobSpares+" = 0", "one patch may not change several payload containers: %s", verdict.OfAPI(together).Message)
 	}
 	seconds := int64(endless)
 	if pod.Spec.ActiveDeadlineSeconds != nil {
@@ -94,6 +85,43 @@ func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report)
 	if len(r.found) == before {
 		r.ok(what, "images of %s, plain and with a throw-away tag, and the end of the pod are let through", plural(b.Options.Containers))
 	}
+}
+
+// tryEach tries a change of each container: of all at once, and if that is refused, one
+// by one. It calls refused for each that is refused by itself. If none is, it returns why
+// all together are.
+func (b *Inspector) tryEach(ctx context.Context, changes []change, refused func(container string, err error)) error {
+	together := b.tryChanges(ctx, changes)
+	if together == nil {
+		return nil
+	}
+	single := false
+	for _, c := range changes {
+		if err := b.tryChanges(ctx, []change{c}); err != nil {
+			single = true
+			refused(c.container, err)
+		}
+	}
+	if single {
+		return nil
+	}
+	return together
+}
+
+// tryChanges is a dry run of one patch, as bindings make it. It names containers in the
+// order of the pod: a strategic merge patch puts what it names into its own order
+// (strategicpatch/patch.go:normalizeElementOrder), which no update of a pod may change.
+func (b *Inspector) tryChanges(ctx context.Context, changes []change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	var images []map[string]string
+	nonces := map[string]string{}
+	for _, c := range changes {
+		images = append(images, map[string]string{"name": c.container, "image": c.image})
+		nonces[podapi.NonceAnnotation+c.container] = "podstarter-check"
+	}
+	return b.tryPatch(ctx, map[string]any{"metadata": map[string]any{"annotations": nonces}, "spec": map[string]any{"containers": images}})
 }
 
 // sampleDigest is a digest that no image has.
