@@ -5,10 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"podstarter/k8sexec/podapi"
@@ -72,6 +76,12 @@ func (f *Server) Get(context.Context) (*corev1.Pod, error) {
 	return f.Pod.DeepCopy(), nil
 }
 
+// errOrder is the answer to a patch with containers in another order than the pod's: a
+// strategic merge patch takes its own order over (apimachinery
+// pkg/util/strategicpatch/patch.go:normalizeElementOrder), which no update may change.
+var errOrder = &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+	Message: "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"}}
+
 // Patch implements podapi.API for the fields that the product changes.
 func (f *Server) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod, error) {
 	f.Mu.Lock()
@@ -105,11 +115,17 @@ func (f *Server) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod
 		pod.Spec.ActiveDeadlineSeconds = p.Spec.ActiveDeadlineSeconds
 	}
 	changed := make(map[string]bool)
+	last := -1
 	for _, c := range p.Spec.Containers {
 		spec := podapi.SpecOf(pod, c.Name)
 		if spec == nil {
 			return nil, fmt.Errorf("no container %s", c.Name)
 		}
+		at := slices.IndexFunc(pod.Spec.Containers, func(one corev1.Container) bool { return one.Name == c.Name })
+		if at < last {
+			return nil, errOrder
+		}
+		last = at
 		if changed[c.Name] = spec.Image != c.Image; changed[c.Name] && pod.Generation > 0 {
 			pod.Generation++
 		}
