@@ -74,6 +74,12 @@ type timing struct {
 	learn time.Duration
 	// recall bounds the same wait where the next binding has to wait, too.
 	recall time.Duration
+	// ahead is how long a container that was made ahead may take to announce itself: a
+	// few of the kubelet's turns on a busy node.
+	ahead time.Duration
+	// restock bounds the calls that make containers ahead, since their leases are taken
+	// for as long.
+	restock time.Duration
 	// autopsy bounds the wait until the status shows why a container ended.
 	autopsy time.Duration
 	// doubt is how long a failure to run, which may belong to the previous image, must
@@ -111,6 +117,8 @@ var defaultTiming = timing{
 	silence:    30 * time.Second,
 	learn:      30 * time.Second,
 	recall:     4 * time.Second,
+	ahead:      10 * time.Second,
+	restock:    5 * time.Second,
 	autopsy:    5 * time.Second,
 	doubt:      12 * time.Second,
 	notice:     time.Second,

@@ -115,8 +115,12 @@ func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, 
 	if err != nil {
 		b.log.Warn("cannot read what is known of the payload container", "container", l.name, "error", err)
 	}
-	if c := l.reuse(ctx, req, known); c != nil {
-		known.InUse, l.used = true, true
+	c := l.takeFresh(ctx, req, &known)
+	if c == nil {
+		c = l.reuse(ctx, req, known)
+	}
+	if c != nil {
+		known.InUse, l.used, known.Started = true, true, time.Now()
 		if err := known.write(l.private, l.name); err != nil {
 			c.close()
 			return nil, &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err}
@@ -199,7 +203,7 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	if err != nil {
 		return nil, err
 	}
-	if err := b.genuine(client, podapi.SpecOf(pod, l.name)); err != nil {
+	if err := b.genuine(client, l.name, programOf(pod, l.name)); err != nil {
 		states.Stop()
 		_ = client.Close()
 		return nil, &verdict.Failure{Origin: verdict.FromWrapper, Reason: verdict.ReasonUnusable, Err: err}
@@ -207,6 +211,9 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	c := newContainer(l, client, p, graceOf(pod))
 	known.Image, known.Owner, known.Nonce, known.Boot = p.image.String(), req.Owner, nonce, client.Hello().Boot
 	known.ContainerID, known.Bound, known.Grace, known.Proven = c.id, c.bound, c.grace, true
+	if req.Owner != "" { // and not one of our own attempts
+		known.Job, known.Started = known.Image, c.bound
+	}
 	l.note(*known)
 	l.warmed(req.Written, p.image, p.digest)
 	if p.digest == "" {
@@ -230,7 +237,7 @@ func (l *lease) note(s slot) {
 
 // patch applies the binding.
 func (l *lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, error) {
-	patch, err := podapi.BindingPatch(l.name, p.spec, nonce, p.record)
+	patch, err := podapi.BindingPatch(p.binding(l.name, nonce))
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +256,7 @@ func (l *lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, e
 func (l *lease) reuse(ctx context.Context, req payload.BindRequest, known slot) *container {
 	b := l.backend
 	img, err := l.wanted(req.Image, known)
-	if err != nil || !l.mayReuse(req, img, known) {
+	if err != nil || !l.mayReuse(req.Owner, img, known) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.timing.recall)

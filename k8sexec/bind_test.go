@@ -306,7 +306,7 @@ func TestSeveralContainersAtOnce(t *testing.T) {
 		})
 	}
 	both.Wait()
-	_, err := w.backend.Lease(context.Background())
+	_, err := w.backend.Lease(context.Background(), payload.Wish{})
 	if v := verdictOf(t, err); v.Reason != verdict.ReasonNoneFree {
 		t.Errorf("a third lease of two: %v", err)
 	}

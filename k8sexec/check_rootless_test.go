@@ -12,6 +12,7 @@ import (
 
 	"podstarter/k8sexec/audit"
 	"podstarter/k8sexec/options"
+	"podstarter/payload"
 )
 
 // rootlessPod is a pod without mistakes, for a pilot that is user 1000, group 1000, and
@@ -127,7 +128,7 @@ func TestCheckRootless(t *testing.T) {
 func TestOwnerWithoutRoot(t *testing.T) {
 	w := newWorld(t, nil)
 	w.backend.self = audit.Identity{UID: 1000, GID: 100}
-	l, err := w.backend.Lease(context.Background())
+	l, err := w.backend.Lease(context.Background(), payload.Wish{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (l *lease) fetch(ctx context.Context, req payload.BindRequest) (*puller.Hol
 		return none, nil // the pod has just begun with its default image
 	}
 	img, err := l.wanted(req.Image, known)
-	if err != nil || l.mayReuse(req, img, known) || l.isOnNode(img) {
+	if err != nil || l.mayReuse(req.Owner, img, known) || l.isReady(img, known) || l.isOnNode(img) {
 		return none, nil //nolint:nilerr // the binding says what is wrong with the name
 	}
 	var hold *puller.Hold
@@ -118,8 +118,8 @@ func (l *lease) node(ctx context.Context, known slot) (string, error) {
 }
 
 // mayReuse says whether the policy allows to use the container again as it is.
-func (l *lease) mayReuse(req payload.BindRequest, img imageref.Image, known slot) bool {
-	return l.backend.opt.Reset == options.ResetImage && known.Nonce != "" && req.Owner != "" && known.Owner == req.Owner &&
+func (l *lease) mayReuse(owner string, img imageref.Image, known slot) bool {
+	return l.backend.opt.Reset == options.ResetImage && known.Nonce != "" && !known.Fresh && owner != "" && known.Owner == owner &&
 		known.Image == img.String() && l.stillCurrent(img, known)
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"podstarter/k8sexec/podapi"
 	"podstarter/payload"
 )
 
@@ -48,7 +47,7 @@ func TestGenuine(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			err = w.backend.genuine(client, podapi.SpecOf(pod, "payload"))
+			err = w.backend.genuine(client, "payload", programOf(pod, "payload"))
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
@@ -69,7 +68,7 @@ func TestBindRefusesAnImpostor(t *testing.T) {
 	if err := os.Symlink("/stolen/wrapper", filepath.Join(dir, "exe")); err != nil {
 		t.Fatal(err)
 	}
-	l, err := w.backend.Lease(context.Background())
+	l, err := w.backend.Lease(context.Background(), payload.Wish{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,15 +34,15 @@ type lease struct {
 }
 
 // Lease implements payload.Backend. It takes a payload container that no other starter
-// has, and returns when no process of an earlier payload in it is alive. If all are
+// has, with spares the best for the job, and returns when no process of an earlier payload in it is alive. If all are
 // taken it waits a moment: a starter that has reported its job's exit may not have
 // ended yet. It fails with a *payload.Verdict, or with the cause of ctx's end.
-func (b *Backend) Lease(ctx context.Context) (payload.Lease, error) {
+func (b *Backend) Lease(ctx context.Context, wish payload.Wish) (payload.Lease, error) {
 	private, err := privatedir.Open(b.opt.PrivateDir)
 	if err != nil {
 		return nil, verdict.Of(&verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err})
 	}
-	l, err := b.waitForLease(ctx, private)
+	l, err := b.waitForLease(ctx, private, wish)
 	if err != nil {
 		_ = private.Close()
 		return nil, verdict.Of(err)
@@ -54,13 +54,13 @@ func (b *Backend) Lease(ctx context.Context) (payload.Lease, error) {
 	return l, nil
 }
 
-func (b *Backend) waitForLease(ctx context.Context, private *os.Root) (*lease, error) {
+func (b *Backend) waitForLease(ctx context.Context, private *os.Root, wish payload.Wish) (*lease, error) {
 	deadline := time.NewTimer(b.timing.leaseWait)
 	defer deadline.Stop()
 	poll := time.NewTicker(b.timing.leasePoll)
 	defer poll.Stop()
 	for {
-		l, err := b.tryLease(private)
+		l, err := b.tryLease(private, wish)
 		if l != nil {
 			return l, nil
 		}
@@ -77,10 +77,10 @@ func (b *Backend) waitForLease(ctx context.Context, private *os.Root) (*lease, e
 	}
 }
 
-// tryLease takes the first container that is free. If none is, it returns nil without
+// tryLease takes the best container that is free. If none is, it returns nil without
 // an error.
-func (b *Backend) tryLease(private *os.Root) (*lease, error) {
-	for i := range b.opt.Containers {
+func (b *Backend) tryLease(private *os.Root, wish payload.Wish) (*lease, error) {
+	for _, i := range b.order(private, wish) {
 		if l, err := b.leaseOf(private, i); l != nil || err != nil {
 			return l, err
 		}
@@ -91,21 +91,30 @@ func (b *Backend) tryLease(private *os.Root) (*lease, error) {
 // leaseOf takes one container if it is free.
 func (b *Backend) leaseOf(private *os.Root, index int) (*lease, error) {
 	name := b.opt.Containers[index]
-	// Never unlink the file: two starters could then hold locks on two files of that
-	// name.
-	f, err := private.OpenFile("lease."+name, os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := tryLock(private, "lease."+name)
+	if lock == nil {
+		return nil, err
+	}
+	return &lease{backend: b, name: name, index: index, private: private, lock: lock}, nil
+}
+
+// tryLock takes a lock in the private directory until the file is closed. It is nil
+// without an error if somebody has it.
+func tryLock(private *os.Root, name string) (*os.File, error) {
+	// Never unlink the file: two starters could then hold locks on two files of that name.
+	f, err := private.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
-		return &lease{backend: b, name: name, index: index, private: private, lock: f}, nil
+		return f, nil
 	}
 	f.Close()
 	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
 		return nil, nil
 	}
-	return nil, fmt.Errorf("lock lease.%s: %w", name, err)
+	return nil, fmt.Errorf("lock %s: %w", name, err)
 }
 
 // Owner implements payload.Lease: the user and group of payloads in this container. A

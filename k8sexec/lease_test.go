@@ -39,7 +39,7 @@ func TestPrivateDirectoryMustBeSafe(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, nil)
 			w.backend.opt.PrivateDir = tt.make(t.TempDir())
-			_, err := w.backend.Lease(context.Background())
+			_, err := w.backend.Lease(context.Background(), payload.Wish{})
 			v := verdictOf(t, err)
 			if v.Blame != payload.Pilot || !strings.Contains(v.Message, tt.says) || !strings.Contains(v.Message, options.KnobPrivateDir) {
 				t.Errorf("verdict %s", v)

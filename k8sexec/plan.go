@@ -30,6 +30,11 @@ type plan struct {
 // isOnce says whether the plan has a throw-away tag.
 func (p plan) isOnce() bool { return p.spec != p.image.String() }
 
+// binding is what the patch gives to a container.
+func (p plan) binding(container, nonce string) podapi.Binding {
+	return podapi.Binding{Container: container, Spec: p.spec, Nonce: nonce, DefaultImage: p.record}
+}
+
 // plain is the plan without the throw-away tag.
 func (p plan) plain(spec string) plan {
 	p.spec, p.digest = p.image.String(), p.image.Digest

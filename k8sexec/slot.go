@@ -51,6 +51,17 @@ type slot struct {
 	Bound       time.Time `json:"bound,omitzero"`
 	// Grace is the pod's grace period, in nanoseconds.
 	Grace time.Duration `json:"grace,omitempty"`
+
+	// Fresh says that this binding was made ahead, and that no job has had the container
+	// since. Its Boot and ContainerID are not known then, and it may not have announced itself.
+	Fresh bool `json:"fresh,omitempty"`
+	// Program is the pod's command, of a binding made ahead.
+	Program string `json:"program,omitempty"`
+
+	// Job is the image of the latest job that was bound here, and Started the time. They
+	// outlive bindings.
+	Job     string    `json:"job,omitempty"`
+	Started time.Time `json:"started,omitzero"`
 }
 
 // maxSlotFile bounds the file: a handful of strings, none longer than an image.
@@ -85,7 +96,8 @@ func (s slot) write(dir *os.Root, container string) error {
 // unbound is the slot from the moment that a patch may have changed the pod: it keeps
 // what outlives bindings, and drops the rest, which may not be true any more.
 func (s slot) unbound() slot {
-	return slot{PodUID: s.PodUID, Node: s.Node, DefaultImage: s.DefaultImage, PlainOnly: s.PlainOnly, Proven: s.Proven, InUse: s.InUse}
+	return slot{PodUID: s.PodUID, Node: s.Node, DefaultImage: s.DefaultImage, PlainOnly: s.PlainOnly, Proven: s.Proven, InUse: s.InUse,
+		Job: s.Job, Started: s.Started}
 }
 
 // isAtRest says whether no container of this pod was made anew lately, so that the

@@ -267,7 +267,7 @@ const holderName = "test-holder"
 func holder(args []string) int {
 	b := &Backend{opt: options.Options{Containers: args[1:], PrivateDir: args[0]}, timing: defaultTiming, life: context.Background(), log: discard()}
 	b.killUser = func(context.Context, int) error { return nil }
-	if _, err := b.Lease(context.Background()); err != nil {
+	if _, err := b.Lease(context.Background(), payload.Wish{}); err != nil {
 		return 1
 	}
 	_, _ = os.Stdout.WriteString("leased\n")

@@ -115,7 +115,7 @@ func TestUnkillable(t *testing.T) {
 	w := newWorld(t, nil)
 	w.backend.self.UID = 0
 	w.backend.killUser = func(context.Context, int) error { return errors.New("process 7 (job) hangs") }
-	l, err := w.backend.Lease(context.Background())
+	l, err := w.backend.Lease(context.Background(), payload.Wish{})
 	if err == nil {
 		release(t, l)
 		t.Fatal("a lease of a container with a living payload")

@@ -23,7 +23,7 @@ func (l *lease) withdraw(ctx context.Context) {
 	if err != nil || p.spec == known.Spec || digestIn(known.Spec) != "" && digestIn(known.Spec) == p.digest {
 		return
 	}
-	patch, err := podapi.BindingPatch(l.name, p.spec, nonce, p.record)
+	patch, err := podapi.BindingPatch(p.binding(l.name, nonce))
 	if err == nil {
 		var api podapi.API
 		if api, err = b.connect(); err == nil {

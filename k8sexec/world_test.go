@@ -101,7 +101,7 @@ func newWorld(t *testing.T, change func(*options.Options)) *world {
 	b.timing = timing{
 		leaseWait: 200 * time.Millisecond, leasePoll: time.Millisecond,
 		watchDelay: 10 * time.Millisecond, stir: 20 * time.Millisecond, dismiss: time.Second, leave: 300 * time.Millisecond, kill: time.Second, idle: 300 * time.Millisecond, rest: time.Hour, nudge: 100 * time.Millisecond, silence: 300 * time.Millisecond,
-		learn: 5 * time.Second, recall: 300 * time.Millisecond, autopsy: time.Second, doubt: 50 * time.Millisecond, notice: 5 * time.Second, tick: 20 * time.Millisecond, progress: time.Second, check: time.Second,
+		learn: 5 * time.Second, recall: 300 * time.Millisecond, ahead: 2 * time.Second, restock: time.Second, autopsy: time.Second, doubt: 50 * time.Millisecond, notice: 5 * time.Second, tick: 20 * time.Millisecond, progress: time.Second, check: time.Second,
 	}
 	w.api.OnPatch = w.restart
 	t.Cleanup(func() {
@@ -173,7 +173,7 @@ func (w *world) report(container string, n int, imageID string) {
 
 func (w *world) lease() *lease {
 	w.t.Helper()
-	l, err := w.backend.Lease(context.Background())
+	l, err := w.backend.Lease(context.Background(), payload.Wish{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (b *backend) Audit(context.Context) []payload.Finding {
 
 // Lease implements payload.Backend. It takes a user ID for one activation. If all are
 // taken, since there are more slots than user IDs, the error is [ErrNoUser].
-func (b *backend) Lease(ctx context.Context) (payload.Lease, error) {
+func (b *backend) Lease(ctx context.Context, _ payload.Wish) (payload.Lease, error) {
 	if !b.root {
 		return &lease{backend: b, uid: os.Geteuid(), gid: os.Getegid()}, nil
 	}
@@ -87,6 +87,9 @@ func (b *backend) Lease(ctx context.Context) (payload.Lease, error) {
 	}
 	return l, nil
 }
+
+// Restock implements payload.Backend. Payloads here need nothing made ahead.
+func (b *backend) Restock(context.Context) {}
 
 // ErrNoUser says that all user IDs for payloads are taken.
 var ErrNoUser = errors.New("all user IDs for payloads are in use")

@@ -34,7 +34,7 @@ func newBackend(t *testing.T, users int) payload.Backend {
 
 func lease(t *testing.T, b payload.Backend) payload.Lease {
 	t.Helper()
-	l, err := b.Lease(agenttest.Context(t))
+	l, err := b.Lease(agenttest.Context(t), payload.Wish{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func starter(args []string) int {
 	if err != nil {
 		return fail(err)
 	}
-	l, err := b.Lease(ctx)
+	l, err := b.Lease(ctx, payload.Wish{})
 	if err != nil {
 		return fail(err)
 	}

@@ -90,7 +90,7 @@ func holder(args []string) int {
 	if err != nil {
 		return 1
 	}
-	if _, err := b.Lease(context.Background()); err != nil {
+	if _, err := b.Lease(context.Background(), payload.Wish{}); err != nil {
 		return 1
 	}
 	fmt.Println("leased")

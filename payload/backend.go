@@ -21,7 +21,20 @@ type Backend interface {
 	Audit(ctx context.Context) []Finding
 	// Lease takes a payload slot for one activation. It fixes the payload's user, before any
 	// file is made. Lease.Release gives the slot back, and so does the end of the process.
-	Lease(ctx context.Context) (Lease, error)
+	Lease(ctx context.Context, wish Wish) (Lease, error)
+	// Restock makes slots ready for the jobs to come, while a job of this process runs. It
+	// returns when there is nothing left to do, or soon after ctx has ended. It is no job's
+	// failure if it cannot.
+	Restock(ctx context.Context)
+}
+
+// Wish is what the job of an activation is going to ask for, as far as it is known. It helps
+// to choose a slot, and binds nobody.
+type Wish struct {
+	// Image is the image, empty for the default.
+	Image string
+	// Owner is the job's owner, as in [BindRequest].
+	Owner string
 }
 
 // Lease is a payload slot that belongs to one activation.

@@ -136,7 +136,7 @@ func (b *Inspector) checkPermissions(ctx context.Context, pod *corev1.Pod, f *fi
 		if spec == nil {
 			continue // reported already
 		}
-		patch, err := podapi.BindingPatch(name, spec.Image, podapi.NewNonce(), spec.Image)
+		patch, err := podapi.BindingPatch(podapi.Binding{Container: name, Spec: spec.Image, Nonce: podapi.NewNonce(), DefaultImage: spec.Image})
 		if err == nil {
 			_, err = api.Patch(ctx, patch, true)
 		}

@@ -29,14 +29,18 @@ func NewNonce() string {
 	return hex.EncodeToString(b)
 }
 
+// Binding is what a patch gives to one payload container.
+type Binding struct {
+	Container, Spec, Nonce string
+	// DefaultImage is the image that the container was created with, empty if the pod's
+	// annotation says so already.
+	DefaultImage string
+}
+
 // BindingPatch is a strategic merge patch: lists of containers are merged by name, so
-// its index in the list need not be known, and patches of different containers do not
+// an index in the list need not be known, and patches of different containers do not
 // conflict.
-func BindingPatch(container, spec, nonce, defaultImage string) ([]byte, error) {
-	annotations := map[string]string{NonceAnnotation + container: nonce}
-	if defaultImage != "" {
-		annotations[DefaultImageAnnotation+container] = defaultImage
-	}
+func BindingPatch(bindings ...Binding) ([]byte, error) {
 	type namedImage struct {
 		Name  string `json:"name"`
 		Image string `json:"image"`
@@ -49,11 +53,17 @@ func BindingPatch(container, spec, nonce, defaultImage string) ([]byte, error) {
 			Containers []namedImage `json:"containers"`
 		} `json:"spec"`
 	}
-	patch.Metadata.Annotations = annotations
-	patch.Spec.Containers = []namedImage{{container, spec}}
+	patch.Metadata.Annotations = make(map[string]string)
+	for _, b := range bindings {
+		patch.Metadata.Annotations[NonceAnnotation+b.Container] = b.Nonce
+		if b.DefaultImage != "" {
+			patch.Metadata.Annotations[DefaultImageAnnotation+b.Container] = b.DefaultImage
+		}
+		patch.Spec.Containers = append(patch.Spec.Containers, namedImage{b.Container, b.Spec})
+	}
 	data, err := json.Marshal(patch)
 	if err != nil {
-		return nil, fmt.Errorf("encode the patch of container %s: %w", container, err)
+		return nil, fmt.Errorf("encode a patch of %d containers: %w", len(bindings), err)
 	}
 	return data, nil
 }

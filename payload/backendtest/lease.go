@@ -13,7 +13,7 @@ import (
 // lease takes a lease and releases it at the end of the test.
 func lease(t *testing.T, b payload.Backend) payload.Lease {
 	t.Helper()
-	l, err := b.Lease(agenttest.Context(t))
+	l, err := b.Lease(agenttest.Context(t), payload.Wish{})
 	if err != nil {
 		t.Fatalf("lease: %v", err)
 	}
@@ -61,14 +61,14 @@ func leasesExclude(t *testing.T, f Fixture) {
 		}
 		owners[u] = true
 	}
-	if l, err := f.Backend.Lease(agenttest.Context(t)); err == nil {
+	if l, err := f.Backend.Lease(agenttest.Context(t), payload.Wish{}); err == nil {
 		release(t, l)
 		t.Fatalf("got more leases than slots, one for user %v", owner(l))
 	}
 	gone := errors.New("the job is gone")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(gone)
-	if l, err := f.Backend.Lease(ctx); err == nil {
+	if l, err := f.Backend.Lease(ctx, payload.Wish{}); err == nil {
 		release(t, l)
 		t.Fatal("got more leases than slots")
 	} else if !errors.Is(err, gone) {
@@ -91,7 +91,7 @@ func leaseEndsWithProcess(t *testing.T, f Fixture) {
 	}
 	leaseAll(t, f, 1)
 	kill := f.Hold(t)
-	if l, err := f.Backend.Lease(agenttest.Context(t)); err == nil {
+	if l, err := f.Backend.Lease(agenttest.Context(t), payload.Wish{}); err == nil {
 		release(t, l)
 		t.Fatalf("user %v has a lease that another process holds", owner(l))
 	}
@@ -100,7 +100,7 @@ func leaseEndsWithProcess(t *testing.T, f Fixture) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	for {
-		l, err := f.Backend.Lease(ctx)
+		l, err := f.Backend.Lease(ctx, payload.Wish{})
 		if err == nil {
 			release(t, l)
 			return

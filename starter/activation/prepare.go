@@ -10,6 +10,7 @@ import (
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
+	"podstarter/payload"
 	"podstarter/sandbox"
 	"podstarter/starter/credentials"
 	"podstarter/starter/failure"
@@ -26,7 +27,7 @@ func (a *activation) prepare(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if a.lease, err = a.backend.Lease(ctx); err != nil {
+	if a.lease, err = a.backend.Lease(ctx, a.wish()); err != nil {
 		return failure.OfBinding(err)
 	}
 	a.job.UID, a.job.GID = a.lease.Owner()
@@ -52,6 +53,18 @@ func (a *activation) prepare(ctx context.Context) error {
 	a.peers.reports.Tell(ctx, provisioned.Clone())
 	a.site.hooks.Update(ctx, provisioned)
 	return a.openCredentials(ctx)
+}
+
+// wish is what the job will probably ask of the slot. A prepare hook may change the image yet.
+func (a *activation) wish() payload.Wish {
+	w := payload.Wish{Owner: a.job.Info.User}
+	if !a.opt.Settings.InPod() {
+		return w
+	}
+	if chosen, err := a.opt.Settings.Images.Choose(a.job.Ad, a.job.Machine); err == nil && !chosen.Default() {
+		w.Image = chosen.Image.String()
+	}
+	return w
 }
 
 // sitePrograms are what the site's programs work with.

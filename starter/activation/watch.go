@@ -82,6 +82,9 @@ func (a *activation) follow(ctx context.Context, every settings.Updates, rest Re
 		}
 	}
 
+	stocking, stop := context.WithCancel(ctx)
+	defer stop()
+	a.background.Go(func() { a.backend.Restock(stocking) })
 	a.applySuspension(ctx)
 	a.background.Go(lookAround) // a job may be over before the first tick
 	look := time.NewTicker(every.Look)

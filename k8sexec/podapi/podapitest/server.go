@@ -31,6 +31,7 @@ type Server struct {
 	Rights       func(q podapi.Right) bool // what May answers; nil for no
 	Deny         func(patch string) error  // admission of a dry run
 	NeighbourPod string                    // another pod
+	Rewrite      func(pod *corev1.Pod)     // what a webhook makes of a patched pod
 
 	OnPatch func(pod *corev1.Pod, changed map[string]bool) // in a goroutine of its own
 }
@@ -130,6 +131,9 @@ func (f *Server) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod
 			pod.Generation++
 		}
 		spec.Image = c.Image
+	}
+	if f.Rewrite != nil {
+		f.Rewrite(pod)
 	}
 	if dryRun {
 		return pod, nil

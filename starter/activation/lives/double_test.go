@@ -27,13 +27,13 @@ type double struct {
 	memory               *memcg.Files        // the container's control group
 }
 
-func (d *double) Lease(ctx context.Context) (payload.Lease, error) {
+func (d *double) Lease(ctx context.Context, wish payload.Wish) (payload.Lease, error) {
 	if d.lease != nil {
 		if err := d.lease(); err != nil {
 			return nil, err
 		}
 	}
-	l, err := d.Backend.Lease(ctx)
+	l, err := d.Backend.Lease(ctx, wish)
 	return doubleLease{l, d}, err
 }
 
