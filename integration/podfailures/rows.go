@@ -123,16 +123,16 @@ var Rows = []Row{
 	{Name: "container told to stop", Cause: "SIGTERM to the wrapper", Class: Vacated, Ending: vacated, Says: []string{"being taken down"}},
 	{Name: "out of memory, job alone", Cause: "a limit of 256 MiB and a job that uses 600 MiB", Class: User, Ending: "held 34/102", Says: []string{"memory"}, Unjudged: true},
 	{Name: "out of memory, whole container", Cause: "SIGKILL to the wrapper; OOMKilled", Injected: true, Class: User, Ending: "held 34/102", Says: []string{"request more memory"}},
-	{Name: "evicted under a running job", Cause: "SIGKILL to the wrapper; Evicted", Injected: true, Class: Elsewhere, Ending: requeued, Says: []string{"evicted from its node", "low on resource"}},
+	{Name: "evicted under a running job", Cause: "SIGKILL to the wrapper; Evicted", Injected: true, Class: Pilot, Ending: requeued, Says: []string{"evicted from its node", "low on resource"}},
 
 	// What happens to the pod.
-	{Name: "evicted while binding", Cause: "Evicted", Injected: true, Class: Elsewhere, Ending: requeued, Says: []string{"evicted from its node", "low on resource"}},
-	{Name: "node shuts down", Cause: "Terminated", Injected: true, Class: Elsewhere, Ending: requeued, Says: []string{"takes the pod down"}},
-	{Name: "preempted while binding", Cause: "DisruptionTarget", Injected: true, Class: Elsewhere, Ending: requeued, Says: []string{"comes to its end", "PreemptionByScheduler"}},
+	{Name: "evicted while binding", Cause: "Evicted", Injected: true, Class: Pilot, Ending: requeued, Says: []string{"evicted from its node", "low on resource"}},
+	{Name: "node shuts down", Cause: "Terminated", Injected: true, Class: Pilot, Ending: requeued, Says: []string{"takes the pod down"}},
+	{Name: "preempted while binding", Cause: "DisruptionTarget", Injected: true, Class: Pilot, Ending: requeued, Says: []string{"comes to its end", "PreemptionByScheduler"}},
 	{Name: "pod deleted", Cause: "under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
 	{Name: "pod evicted by the API", Cause: "its eviction is requested under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
 	{Name: "active deadline", Cause: "activeDeadlineSeconds = 1 under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
-	{Name: "pod deleted while binding", Cause: "during a pull that hangs", Class: Elsewhere, Ending: "evicted or requeued", Says: []string{}, Unjudged: true},
+	{Name: "pod deleted while binding", Cause: "during a pull that hangs", Class: Pilot, Ending: "evicted or requeued", Says: []string{}, Unjudged: true},
 
 	// What the kubelet does to it for the sake of the node.
 	{Name: "volume over its limit", Cause: "a job writes 400 MiB into the volume of sandboxes, which has sizeLimit: 256Mi", Guest: true, Class: Vacated, Ending: vacatedOrLost},

@@ -16,21 +16,22 @@ func ruleEvicted(f Failure) (Judgement, bool) {
 	}
 	switch f.Reason {
 	case "Evicted":
-		return Judgement{Class: ToElsewhere, Says: "The pod was evicted from its node."}, true
+		return Judgement{Class: ToPilot, Says: "The pod was evicted from its node."}, true
 	case "DeadlineExceeded":
-		return Judgement{Class: ToElsewhere, Says: "The pod has reached the end of its time."}, true
+		return Judgement{Class: ToPilot, Says: "The pod has reached the end of its time."}, true
 	case "NodeShutdown", "Shutdown", "Terminated", "NodeLost", "Preempting", "UnexpectedAdmissionError", "NodeAffinity", "OutOfcpu", "OutOfmemory":
-		return Judgement{Class: ToElsewhere, Says: "The node takes the pod down."}, true
+		return Judgement{Class: ToPilot, Says: "The node takes the pod down."}, true
 	}
 	return Judgement{}, false
 }
 
-// rulePodEnds: the pod is being deleted, has ended, or has been replaced.
+// rulePodEnds: the pod is being deleted, has ended, or has been replaced. A pull that hangs
+// keeps it, with a pilot that would take one job after another, until the pull has ended.
 func rulePodEnds(f Failure) (Judgement, bool) {
 	if f.Origin != FromPod {
 		return Judgement{}, false
 	}
-	return Judgement{Class: ToElsewhere, Says: "The pod comes to its end; the job may run in another one."}, true
+	return Judgement{Class: ToPilot, Says: "The pod comes to its end; the job may run in another one."}, true
 }
 
 // OfPod gives a failure if the pod as a whole is at its end, else nil.

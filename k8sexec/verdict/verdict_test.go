@@ -192,3 +192,12 @@ func FuzzJudge(f *testing.F) {
 		}
 	})
 }
+
+// TestNoJobAfterThePodsEnd: a pod that comes to its end takes no more jobs.
+func TestNoJobAfterThePodsEnd(t *testing.T) {
+	for _, reason := range []string{ReasonPodDeleted, ReasonPodReplaced, ReasonPodEnded, "Evicted", "DeadlineExceeded", "NodeShutdown"} {
+		if v := Judge(Failure{Origin: FromPod, Reason: reason}).Verdict(); v.Blame != payload.Pilot {
+			t.Errorf("%s: blame %v", reason, v.Blame)
+		}
+	}
+}
