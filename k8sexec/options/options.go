@@ -67,9 +67,6 @@ type Options struct {
 	// Pullers are containers of other pods on the node, which get images onto it
 	// (POD_STARTER_PULLERS). Without one, payload containers pull their images.
 	Pullers []Puller
-	// Spares is how many of the containers are more than the slots need
-	// (POD_STARTER_SPARES).
-	Spares int
 	// KubernetesDir has the files token, ca.crt and namespace
 	// (POD_STARTER_KUBERNETES_DIR).
 	KubernetesDir string
