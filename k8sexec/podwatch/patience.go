@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"podstarter/k8sexec/podapi"
@@ -45,7 +46,8 @@ func (p *Pod) patient(ctx context.Context, what string, call func(context.Contex
 		case <-ctx.Done():
 			return endOf(ctx, time.Since(start), last)
 		}
-		pause = min(2*pause, p.Times.Call/2)
+		// Not in step with the pod's other starters, which met the same trouble.
+		pause = min(2*pause-rand.N(pause/2+1), p.Times.Call/2)
 	}
 }
 
