@@ -376,3 +376,24 @@ func TestWebhookRewritesWhatIsMadeAhead(t *testing.T) {
 		t.Errorf("known: %+v", s)
 	}
 }
+
+// TestKeptContainersStay: where containers are kept for their owners, no more are made new
+// than there are spares.
+func TestKeptContainersStay(t *testing.T) {
+	w := withSpares(t, 4, 1, func(o *options.Options) { o.Reset = options.ResetImage })
+	kept, _ := w.job(spareImage, "ann")
+	running, _ := w.job(spareImage, "bob")
+	release(t, kept)
+	w.backend.Restock(context.Background())
+	if got := w.api.Count("patch"); got != 3 {
+		t.Errorf("%d patches, want one for each job and one ahead", got)
+	}
+	if got := w.known("payload-0"); got.Fresh || got.Owner != "ann" {
+		t.Errorf("a container that is kept was made new: %+v", got)
+	}
+	release(t, running)
+	_, c := w.job(spareImage, "bob")
+	if got := w.known("payload-1"); !got.InUse || got.Boot != c.Client().Hello().Boot {
+		t.Errorf("the owner's container was not used again: %+v", got)
+	}
+}

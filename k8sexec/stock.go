@@ -2,12 +2,14 @@ package k8sexec
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/forecast"
 	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
 	"podstarter/rescue"
 )
@@ -49,72 +51,86 @@ func (s *spare) dismiss() {
 	})
 }
 
-// stock is what a pod has of free containers.
+// stock is what a pod has of free containers, and what its jobs may want.
 type stock struct {
+	used   []*spare                  // the longest unused first
+	fresh  map[string][]*spare       // by image
+	starts []forecast.Start          // the latest in each container
+	images map[string]imageref.Image // of these
 	// chosen are those to make new, with their leases taken.
 	chosen []*spare
 }
 
 // giveBack gives the leases back.
-func (s stock) giveBack() {
+func (s *stock) giveBack() {
 	for _, one := range s.chosen {
 		_ = one.lease.lock.Close()
 	}
 }
 
-// takeStock chooses the containers to make new: used ones that are free, at most as many as
-// there are spares, since the kubelet does nothing else to the pod meanwhile. If there is
-// none, it may be one that was made for an image that is wanted less than another now.
-func (b *Backend) takeStock(private *os.Root) stock {
-	var used []*spare
-	var starts []forecast.Start
-	images := make(map[string]imageref.Image) // that can be made ahead
-	fresh := make(map[string][]*spare)
-	for i, name := range b.opt.Containers {
-		s := &spare{lease: &lease{backend: b, name: name, index: i, private: private}}
-		var err error
-		if s.known, err = readSlot(private, name); err != nil {
-			continue
-		}
-		if img, err := imageref.Parse(s.known.Job); err == nil && s.lease.canBeAhead(img, s.known) {
-			images[img.String()] = img
-			starts = append(starts, forecast.Start{Image: img.String(), Age: time.Since(s.known.Started)})
-		}
-		switch img, err := imageref.Parse(s.known.Image); {
-		case s.known.InUse, s.known.Unproven, s.known.PlainOnly:
-		case err == nil && s.lease.isReady(img, s.known):
-			fresh[s.known.Image] = append(fresh[s.known.Image], s)
-		case s.known.Nonce != "", s.known == (slot{}):
-			// Where a binding failed, the next one finds out why.
-			used = append(used, s)
-		}
-	}
-	ready := make(map[string]int)
-	for image, all := range fresh {
+// takeStock chooses the containers to make new, and takes their leases: used ones that are
+// free, at most as many as there are spares, since the kubelet does nothing else to the pod
+// meanwhile. If there is none, it may be one that was made for an image that is wanted less
+// than another now.
+func (b *Backend) takeStock(private *os.Root) *stock {
+	s := b.lookAround(private)
+	ready, room := make(map[string]int), b.opt.Spares
+	for image, all := range s.fresh {
 		ready[image] = len(all)
-	}
-	var taken stock
-	for _, s := range used {
-		if len(taken.chosen) < b.opt.Spares && s.take() {
-			taken.chosen = append(taken.chosen, s)
+		if b.opt.Reset == options.ResetImage {
+			room -= len(all) // the other used ones are kept for their owners
 		}
 	}
-	if image := forecast.Superfluous(starts, ready); image != "" && len(taken.chosen) == 0 && fresh[image][0].take() {
-		taken.chosen = fresh[image][:1]
+	for _, one := range s.used {
+		if len(s.chosen) < room && one.take() {
+			s.chosen = append(s.chosen, one)
+		}
+	}
+	if image := forecast.Superfluous(s.starts, ready); image != "" && len(s.chosen) == 0 && s.fresh[image][0].take() {
+		s.chosen = s.fresh[image][:1]
 		ready[image]--
 	}
-	wanted := forecast.Images(starts, ready, len(taken.chosen))
-	for _, s := range taken.chosen[len(wanted):] {
-		_ = s.lease.lock.Close()
+	wanted := forecast.Images(s.starts, ready, len(s.chosen))
+	for _, one := range s.chosen[len(wanted):] {
+		_ = one.lease.lock.Close()
 	}
-	taken.chosen = taken.chosen[:len(wanted)]
-	for i, s := range taken.chosen {
-		img := images[wanted[i]]
-		s.nonce = podapi.NewNonce()
-		d := s.lease.digestFor(img)
-		s.plan = plan{image: img, spec: img.Once(imageref.OnceTag("ahead", s.nonce), d), digest: d}
+	s.chosen = s.chosen[:len(wanted)]
+	for i, one := range s.chosen {
+		one.plan = one.lease.aheadOf(s.images[wanted[i]], one.nonce)
 	}
-	return taken
+	return s
+}
+
+// lookAround reads what is known of all containers. Starters may change it meanwhile.
+func (b *Backend) lookAround(private *os.Root) *stock {
+	s := &stock{fresh: make(map[string][]*spare), images: make(map[string]imageref.Image)}
+	for i, name := range b.opt.Containers {
+		one := &spare{lease: &lease{backend: b, name: name, index: i, private: private}, nonce: podapi.NewNonce()}
+		var err error
+		if one.known, err = readSlot(private, name); err != nil {
+			continue
+		}
+		if img, err := imageref.Parse(one.known.Job); err == nil && one.lease.canBeAhead(img, one.known) {
+			s.images[img.String()] = img
+			s.starts = append(s.starts, forecast.Start{Image: img.String(), Age: time.Since(one.known.Started)})
+		}
+		switch img, err := imageref.Parse(one.known.Image); {
+		case one.known.InUse, one.known.Unproven, one.known.PlainOnly:
+		case err == nil && one.lease.isReady(img, one.known):
+			s.fresh[one.known.Image] = append(s.fresh[one.known.Image], one)
+		case one.known.Nonce != "", one.known == (slot{}):
+			// Where a binding failed, the next one finds out why.
+			s.used = append(s.used, one)
+		}
+	}
+	slices.SortStableFunc(s.used, func(a, b *spare) int { return a.known.Started.Compare(b.known.Started) })
+	return s
+}
+
+// aheadOf is the plan for a container of which no job is known.
+func (l *lease) aheadOf(img imageref.Image, nonce string) plan {
+	d := l.digestFor(img)
+	return plan{image: img, spec: img.Once(imageref.OnceTag("ahead", nonce), d), digest: d}
 }
 
 // take leases the container, unless somebody has it or has had it since it was looked at.
