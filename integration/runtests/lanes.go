@@ -57,6 +57,8 @@ func failuresLane(pool string) []step {
 		tests("podfailures"),
 		up(pool, "--slots", "2", "--pullers", "1"),
 		tests("pulls"),
+		up(pool, "--slots", "2", "--pullers", "0", "--spares", "2"),
+		tests("spares"),
 	}
 }
 
