@@ -35,13 +35,16 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// fresh is a job that fails if an earlier one has left anything in its container.
+// fresh is a job that fails if an earlier one has left anything in its container. Shared
+// memory is the pod's, so there it looks for its own user's.
 const fresh = `#!/bin/sh
-for dir in /tmp /var/tmp /dev/shm; do
+for dir in /tmp /var/tmp; do
 	[ -w "$dir" ] || continue
 	[ -z "$(ls -A "$dir")" ] || { ls -lA "$dir"; exit 3; }
 	echo "$1" >"$dir/trace" || exit 4
 done
+[ ! -e /dev/shm/trace.$(id -u) ] || exit 5
+echo "$1" >/dev/shm/trace.$(id -u) || exit 6
 sleep "$2"
 `
 
@@ -148,21 +151,24 @@ func TestAnotherImage(t *testing.T) {
 	}
 }
 
+// killer kills the starter that has the lock (proc_locks(5)).
+const killer = `inode=$(stat -c %i "$(condor_config_val POD_STARTER_PRIVATE_DIR)/restock.lock")
+kill -9 $(awk '$2 == "FLOCK" && $6 ~ ":'$inode'$" {print $5}' /proc/locks)`
+
 // TestStarterDiesWhileItMakesContainersAhead: its job runs again, and nobody gets a
 // container of which nothing is known for certain.
 func TestStarterDiesWhileItMakesContainersAhead(t *testing.T) {
 	image := pool.Image("busybox")
 	burst(t, 2*pool.Slots, 1, image)
+	marks := marksNow(t)
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for {
 			select {
-			case <-time.After(1500 * time.Millisecond):
-				// The first starter that has the lock.
-				_, _ = pool.EP(context.Background(), harness.Ours, "sh", "-c",
-					`for p in /proc/[0-9]*; do ls -l $p/fd 2>/dev/null | grep -q restock.lock && kill -9 ${p#/proc/} && exit; done`)
+			case <-time.After(700 * time.Millisecond):
+				_, _ = pool.EP(context.Background(), harness.Ours, "sh", "-c", killer)
 			case <-stop:
 				return
 			}
@@ -171,4 +177,18 @@ func TestStarterDiesWhileItMakesContainersAhead(t *testing.T) {
 	burst(t, 8, 2, image)
 	close(stop)
 	<-done
+	exits, err := pool.ExitsSince(harness.Ours, marks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for _, how := range exits {
+		if how == "signal 9" {
+			killed++
+		}
+	}
+	if killed == 0 {
+		t.Errorf("no starter was killed: %v", exits)
+	}
+	t.Logf("%d starters killed", killed)
 }
