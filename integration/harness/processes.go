@@ -270,3 +270,20 @@ func waitExit(ctx context.Context, pid int) error {
 	}
 	return context.Cause(ctx)
 }
+
+// killTree kills a process and all that it has started: a shell that waits for something in
+// a loop would go on for ever.
+func killTree(pid int) error {
+	all, err := Processes(func(Process) bool { return true })
+	children := make(map[int][]int)
+	for _, p := range all {
+		children[p.Parent] = append(children[p.Parent], p.PID)
+	}
+	// The eldest first, while the others still have it as their parent: nobody starts more.
+	for left := []int{pid}; len(left) > 0; left = append(left[1:], children[left[0]]...) {
+		if kerr := unix.Kill(left[0], unix.SIGKILL); kerr != nil && !errors.Is(kerr, unix.ESRCH) {
+			err = errors.Join(err, fmt.Errorf("killing process %d: %w", left[0], kerr))
+		}
+	}
+	return err
+}

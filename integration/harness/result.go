@@ -49,6 +49,7 @@ func (p *Pool) try(ctx context.Context, stdin io.Reader, argv ...string) (Result
 	command.Stdout = &stdout
 	command.Stderr = &stderr
 	command.WaitDelay = 5 * time.Second // what it started in a container may keep the pipes open
+	command.Cancel = func() error { return killTree(command.Process.Pid) }
 	err := command.Run()
 	result := Result{Stdout: stdout.String(), Stderr: stderr.String()}
 	var exit *exec.ExitError
