@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/imageref"
+	"podstarter/k8sexec/jointpatch"
 	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/podwatch"
 	"podstarter/k8sexec/verdict"
@@ -237,13 +238,9 @@ func (l *lease) note(s slot) {
 
 // patch applies the binding.
 func (l *lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, error) {
-	patch, err := podapi.BindingPatch(p.binding(l.name, nonce))
-	if err != nil {
-		return nil, err
-	}
 	var pod *corev1.Pod
-	err = l.backend.pod.Call(ctx, "patch", func(ctx context.Context, api podapi.API) (err error) {
-		pod, err = api.Patch(ctx, patch, false)
+	err := l.backend.pod.Call(ctx, "patch", func(ctx context.Context, api podapi.API) (err error) {
+		pod, err = jointpatch.Patch(ctx, l.private, api, p.binding(l.name, nonce))
 		return err
 	})
 	return pod, err

@@ -191,7 +191,7 @@ func TestPodEnds(t *testing.T) {
 				w.api.Status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) { tt.change(p) })
 			}
 			_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
-			if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != tt.reason {
+			if v := verdictOf(t, err); v.Blame != payload.Pilot || v.Reason != tt.reason {
 				t.Errorf("verdict %s", v)
 			}
 		})
@@ -204,7 +204,7 @@ func TestPodEnds(t *testing.T) {
 			w.api.Put(pod, watch.Deleted)
 		}
 		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
-		if v := verdictOf(t, err); v.Blame != payload.Site || v.Reason != verdict.ReasonPodDeleted {
+		if v := verdictOf(t, err); v.Blame != payload.Pilot || v.Reason != verdict.ReasonPodDeleted {
 			t.Errorf("verdict %s", v)
 		}
 	})

@@ -39,11 +39,11 @@ func TestLost(t *testing.T) {
 		}, payload.Site, 0, "exit code 1 (Error)", 1 << 30},
 		{"evicted", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
-		}, payload.Site, 0, "low on memory", 0},
+		}, payload.Pilot, 0, "low on memory", 0},
 		{"preempted", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
 			p.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler", Message: "preempting"}}
-		}, payload.Site, 0, "PreemptionByScheduler", 0},
+		}, payload.Pilot, 0, "PreemptionByScheduler", 0},
 		{"another container ended", func(_ *corev1.Pod, s *corev1.ContainerStatus) {
 			s.LastTerminationState.Terminated = ended(77, "OOMKilled", 137)
 		},

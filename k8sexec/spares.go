@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"podstarter/internal/filewatch"
+	"podstarter/k8sexec/jointpatch"
 	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/privatedir"
 	"podstarter/rescue"
@@ -92,12 +93,8 @@ func (b *Backend) makeAhead(ctx context.Context, chosen []*spare) error {
 			return err
 		}
 	}
-	patch, err := podapi.BindingPatch(bindings...)
-	if err != nil {
-		return err
-	}
 	began := time.Now()
-	pod, err := api.Patch(ctx, patch, false)
+	pod, err := jointpatch.Patch(ctx, chosen[0].lease.private, api, bindings...)
 	if err != nil {
 		return fmt.Errorf("patch %d payload containers: %w", len(chosen), err)
 	}

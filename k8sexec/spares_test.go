@@ -88,7 +88,6 @@ func TestFreshContainerIsThere(t *testing.T) {
 		t.Fatalf("%d patches; want one for the job and one ahead", got)
 	}
 	release(t, first)
-	w.backend.opt.BindTimeout = time.Millisecond // nothing is bound
 	second, d := w.job(spareImage, "bob")
 	if second.name != "payload-1" || d.Client().Hello().Boot == c.Client().Hello().Boot {
 		t.Errorf("second job in %s, boot %s, after %s", second.name, d.Client().Hello().Boot, c.Client().Hello().Boot)

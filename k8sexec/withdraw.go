@@ -3,6 +3,7 @@ package k8sexec
 import (
 	"context"
 
+	"podstarter/k8sexec/jointpatch"
 	"podstarter/k8sexec/podapi"
 	"podstarter/payload"
 )
@@ -23,12 +24,9 @@ func (l *lease) withdraw(ctx context.Context) {
 	if err != nil || p.spec == known.Spec || digestIn(known.Spec) != "" && digestIn(known.Spec) == p.digest {
 		return
 	}
-	patch, err := podapi.BindingPatch(p.binding(l.name, nonce))
+	api, err := b.connect()
 	if err == nil {
-		var api podapi.API
-		if api, err = b.connect(); err == nil {
-			_, err = api.Patch(ctx, patch, false) // once: the next binding does as well
-		}
+		_, err = jointpatch.Patch(ctx, l.private, api, p.binding(l.name, nonce)) // once: the next binding does as well
 	}
 	if err != nil {
 		b.log.Warn("cannot take back an image that did not come", "container", l.name, "image", known.Spec, "error", err)

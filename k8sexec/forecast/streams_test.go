@@ -200,7 +200,7 @@ func TestRateIsNoWorse(t *testing.T) {
 		for _, pod := range []struct{ slots, spares int }{{1, 1}, {8, 2}, {8, 4}, {32, 8}} {
 			var shares []float64
 			for _, p := range policies {
-				shares = append(shares, hits(p.choose, s.make(), pod.slots, pod.spares, 2000))
+				shares = append(shares, hits(p.choose, s.make(), pod.slots, pod.spares, 600))
 				if testing.Verbose() {
 					fmt.Fprintf(w, "%s\t%d slots\t%d spares\t%s\t%.0f %%\n", s.name, pod.slots, pod.spares, p.name, 100*shares[len(shares)-1])
 				}

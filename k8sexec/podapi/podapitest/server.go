@@ -32,6 +32,7 @@ type Server struct {
 	Deny         func(patch string) error  // admission of a dry run
 	NeighbourPod string                    // another pod
 	Rewrite      func(pod *corev1.Pod)     // what a webhook makes of a patched pod
+	Refuse       func(patch string) error  // admission of a patch
 
 	OnPatch func(pod *corev1.Pod, changed map[string]bool) // in a goroutine of its own
 }
@@ -92,6 +93,11 @@ func (f *Server) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod
 	}
 	if dryRun && f.Deny != nil {
 		if err := f.Deny(string(data)); err != nil {
+			return nil, err
+		}
+	}
+	if f.Refuse != nil {
+		if err := f.Refuse(string(data)); err != nil {
 			return nil, err
 		}
 	}
