@@ -7,12 +7,14 @@
 package jointpatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -59,14 +61,35 @@ func Patch(ctx context.Context, dir *os.Root, api podapi.API, bindings ...podapi
 		return done, nil
 	}
 	all := append(bindings[:len(bindings):len(bindings)], waiting(dir, done, bindings)...)
+	if len(all) == 1 {
+		return send(ctx, api, all)
+	}
+	first := done == nil // joint patch of the pod
+	if first {
+		if done, err = api.Get(ctx); err != nil {
+			return nil, err
+		}
+	}
+	sortAs(done, all)
+	sortAs(done, bindings)
 	pod, err := send(ctx, api, all)
 	if err != nil && len(all) > len(bindings) && !podapi.IsPassing(err) {
 		return send(ctx, api, bindings) // it may be about one of the others
 	}
-	if err == nil && len(all) > len(bindings) {
+	if err == nil && (first || len(all) > len(bindings)) {
 		err = notePod(dir, pod)
 	}
 	return pod, err
+}
+
+// sortAs puts bindings into the order of the pod's containers: a strategic merge patch takes over
+// the order in which it names them, and that of a pod may not change (apimachinery
+// pkg/util/strategicpatch/patch.go:normalizeElementOrder).
+func sortAs(pod *corev1.Pod, bindings []podapi.Binding) {
+	at := func(b podapi.Binding) int {
+		return slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == b.Container })
+	}
+	slices.SortStableFunc(bindings, func(a, b podapi.Binding) int { return cmp.Compare(at(a), at(b)) })
 }
 
 // Forget removes the binding that a starter which died has left for a container. The caller has

@@ -103,6 +103,22 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// TestOrder: containers come in the pod's order, whatever the caller's. The pod is read once for that.
+func TestOrder(t *testing.T) {
+	dir, api := world(t)
+	for i := range 2 {
+		if _, err := Patch(t.Context(), dir, api, binding(10), binding(2), binding(9)); err != nil {
+			t.Fatal(err)
+		}
+		if got := api.Count("patch"); got != i+1 {
+			t.Errorf("%d patches, want %d", got, i+1)
+		}
+	}
+	if got := api.Count("get"); got != 1 {
+		t.Errorf("%d GETs, want 1", got)
+	}
+}
+
 // TestOneIsRefused: a binding that the API server refuses does not keep the others from theirs.
 func TestOneIsRefused(t *testing.T) {
 	dir, api := world(t)
@@ -187,7 +203,10 @@ func TestDeadStarter(t *testing.T) {
 
 	leave()
 	reading, forgotten := make(chan struct{}), make(chan error, 1)
-	api.Fail = func(string, int) error {
+	api.Fail = func(verb string, _ int) error {
+		if verb != "patch" {
+			return nil
+		}
 		close(reading)
 		// The new owner of the container must wait for this patch.
 		select {
