@@ -20,7 +20,6 @@ func (b *Inspector) checkSpares(pod *corev1.Pod, f *findings) {
 	if b.Options.Spares == 0 {
 		return
 	}
-	b.checkOrder(pod, f)
 	var first *corev1.Container
 	for _, name := range b.Options.Containers {
 		c := podapi.SpecOf(pod, name)
@@ -43,17 +42,6 @@ func (b *Inspector) checkSpares(pod *corev1.Pod, f *findings) {
 			f.warn(options.KnobSpares, "the pod was made with image %s in container %s and %s in %s; a job that names no image gets either, unless %s names one",
 				other, c.Name, one, first.Name, "POD_STARTER_DEFAULT_IMAGE").at(c.Name, "image: "+one)
 		}
-	}
-}
-
-// checkOrder makes sure that the knob names the containers in the order of the pod. One
-// patch changes several of them, and a strategic merge patch takes over the order of what
-// it names (apimachinery pkg/util/strategicpatch/patch.go:normalizeElementOrder), which the
-// API server lets no update of a pod change.
-func (b *Inspector) checkOrder(pod *corev1.Pod, f *findings) {
-	ordered := slices.DeleteFunc(containerNames(pod), func(name string) bool { return !b.isPayload(name) })
-	if len(ordered) == len(b.Options.Containers) && !slices.Equal(ordered, b.Options.Containers) {
-		f.bad(options.KnobContainers, "with spares one patch changes several containers, so they must be named in the order that they have in the pod: %s", strings.Join(ordered, ", "))
 	}
 }
 

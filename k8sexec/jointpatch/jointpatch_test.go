@@ -91,7 +91,9 @@ func TestHerd(t *testing.T) {
 func TestAlone(t *testing.T) {
 	dir, api := world(t)
 	for i := range 2 {
-		if _, err := Patch(t.Context(), dir, api, binding(0), binding(1)); err != nil {
+		again := binding(1)
+		again.Nonce = fmt.Sprint("again", i)
+		if _, err := Patch(t.Context(), dir, api, binding(0), again); err != nil {
 			t.Fatal(err)
 		}
 		if got := api.Count("patch"); got != i+1 {
@@ -107,7 +109,9 @@ func TestAlone(t *testing.T) {
 func TestOrder(t *testing.T) {
 	dir, api := world(t)
 	for i := range 2 {
-		if _, err := Patch(t.Context(), dir, api, binding(10), binding(2), binding(9)); err != nil {
+		again := binding(9)
+		again.Nonce = fmt.Sprint("again", i)
+		if _, err := Patch(t.Context(), dir, api, binding(10), binding(2), again); err != nil {
 			t.Fatal(err)
 		}
 		if got := api.Count("patch"); got != i+1 {
@@ -149,7 +153,12 @@ func TestOneIsRefused(t *testing.T) {
 // waits for the lock gives up in time.
 func TestNoAnswer(t *testing.T) {
 	dir, api := world(t)
-	api.Fail = func(string, int) error { return apierrors.NewTimeoutError("busy", 1) }
+	api.Fail = func(verb string, _ int) error {
+		if verb == "patch" {
+			return apierrors.NewTimeoutError("busy", 1)
+		}
+		return nil
+	}
 	var all sync.WaitGroup
 	errs := make([]error, 2)
 	lock := held(t, dir, 2, func() {
