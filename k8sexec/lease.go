@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podstarter/k8sexec/jointpatch"
 	"podstarter/k8sexec/privatedir"
 	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
@@ -49,30 +48,10 @@ func (b *Backend) Lease(ctx context.Context, wish payload.Wish) (payload.Lease, 
 		return nil, verdict.Of(err)
 	}
 	b.log.Debug("leased payload container", "container", l.name, "uid", b.opt.BaseUID+l.index)
-	if err := l.begin(ctx); err != nil {
+	if err := l.vacate(ctx); err != nil {
 		return nil, errors.Join(verdict.Of(err), l.Release(ctx))
 	}
 	return l, nil
-}
-
-// begin ends what an earlier starter has left in the container.
-func (l *lease) begin(ctx context.Context) error {
-	if err := l.forget(ctx); err != nil {
-		return err
-	}
-	return l.vacate(ctx)
-}
-
-// forget drops a binding of an earlier starter that died before it was carried out.
-func (l *lease) forget(ctx context.Context) error {
-	err := jointpatch.Forget(ctx, l.private, l.name)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	}
-	return &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err}
 }
 
 func (b *Backend) waitForLease(ctx context.Context, private *os.Root, wish payload.Wish) (*lease, error) {

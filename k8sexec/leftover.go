@@ -58,9 +58,6 @@ func (l *lease) resetLeftover(ctx context.Context) error {
 	if !known.InUse {
 		return nil
 	}
-	if err := l.forget(ctx); err != nil {
-		return verdict.Of(err)
-	}
 	_, err = l.reset(ctx, known, true)
 	return verdict.Of(err)
 }

@@ -1,7 +1,6 @@
 package k8sexec
 
 import (
-	"context"
 	"os"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 
 	"podstarter/k8sexec/forecast"
 	"podstarter/k8sexec/imageref"
-	"podstarter/k8sexec/jointpatch"
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
 	"podstarter/rescue"
@@ -141,10 +139,7 @@ func (s *spare) take() bool {
 	if l == nil || err != nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(l.backend.life, l.backend.timing.restock)
-	defer cancel()
-	known, err := readSlot(l.private, l.name)
-	if err != nil || known != s.known || jointpatch.Forget(ctx, l.private, l.name) != nil {
+	if known, err := readSlot(l.private, l.name); err != nil || known != s.known {
 		_ = l.lock.Close()
 		return false
 	}

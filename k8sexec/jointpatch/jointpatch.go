@@ -41,15 +41,16 @@ const (
 // answered the call of another starter.
 var ErrBusy = errors.New("wait for the patch of another slot's starter")
 
-// Patch carries out bindings of containers whose leases the caller has. Others' bindings that
-// wait go along, unless the API server refuses them together. It returns the pod after
-// the patch, which may be another starter's. It makes one attempt.
+// Patch carries out bindings of containers whose leases the caller has, and of which it has
+// noted that nobody may rely on what they run: a binding whose starter has died or given up
+// may be carried out later, by another. Others' bindings that wait go along, unless the API server refuses
+// them together. Patch returns the pod after the patch, which may be another starter's. It makes one attempt.
 func Patch(ctx context.Context, dir *os.Root, api podapi.API, bindings ...podapi.Binding) (*corev1.Pod, error) {
 	for _, b := range bindings {
 		if err := privatedir.WriteJSON(dir, fileOf(b.Container), b); err != nil {
 			return nil, err
 		}
-		defer dir.Remove(fileOf(b.Container))
+		defer func() { _ = dir.Remove(fileOf(b.Container)) }()
 	}
 	lock, err := takeLock(ctx, dir)
 	if err != nil {
@@ -90,23 +91,6 @@ func sortAs(pod *corev1.Pod, bindings []podapi.Binding) {
 		return slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == b.Container })
 	}
 	slices.SortStableFunc(bindings, func(a, b podapi.Binding) int { return cmp.Compare(at(a), at(b)) })
-}
-
-// Forget removes the binding that a starter which died has left for a container. The caller has
-// the container's lease. When Forget has returned, nobody will carry the binding out.
-func Forget(ctx context.Context, dir *os.Root, container string) error {
-	if _, err := dir.Lstat(fileOf(container)); errors.Is(err, fs.ErrNotExist) {
-		return nil // and nobody has read it: it stays until it is carried out
-	}
-	lock, err := takeLock(ctx, dir)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if err := dir.Remove(fileOf(container)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 func fileOf(container string) string { return prefix + container + suffix }
@@ -217,8 +201,8 @@ func takeLock(ctx context.Context, dir *os.Root) (*os.File, error) {
 		return f, nil
 	case <-ctx.Done():
 		rescue.Go(func() {
-			<-got
-			f.Close()
+			defer f.Close()
+			_ = <-got
 		})
 		return nil, fmt.Errorf("%w: %w", ErrBusy, ctx.Err())
 	}
