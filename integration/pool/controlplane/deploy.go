@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"time"
@@ -67,16 +68,18 @@ func (c *ControlPlane) AwaitPolicy(ctx context.Context, account, pod, uid string
 	})
 }
 
-// Token returns a token of the service account that is bound to the pod, as the kubelet gives one to a pilot.
+// Token returns a token of the service account that is bound to the pod, as the kubelet gives one to a pilot; to none if
+// there is no name.
 func (c *ControlPlane) Token(ctx context.Context, account, pod, uid string) (string, error) {
 	var answer struct{ Status struct{ Token string } }
-	request := Object{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": map[string]any{
-		"expirationSeconds": 7200,
-		"boundObjectRef":    map[string]any{"kind": "Pod", "apiVersion": "v1", "name": pod, "uid": uid},
-	}}
+	spec := map[string]any{"expirationSeconds": 7200}
+	if pod != "" {
+		spec["boundObjectRef"] = map[string]any{"kind": "Pod", "apiVersion": "v1", "name": pod, "uid": uid}
+	}
+	request := Object{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
 	path := "/api/v1/namespaces/" + Namespace + "/serviceaccounts/" + account + "/token"
-	if err := c.api.Do(ctx, "POST", path, "application/json", request, &answer); err != nil {
-		return "", fmt.Errorf("asking for the token of the pilot %s: %w", pod, err)
+	if err := c.api.Do(ctx, http.MethodPost, path, "application/json", request, &answer); err != nil {
+		return "", fmt.Errorf("asking for a token of %s for the pod %q: %w", account, pod, err)
 	}
 	return answer.Status.Token, nil
 }
