@@ -159,6 +159,14 @@ func (r *results) requests(b *strings.Builder) {
 	fmt.Fprintln(b)
 }
 
+// readByKubelet is how much of a job's reads of this program are those of a kubelet. The API server does not count them by user,
+// but all read the same pods.
+func (r *results) readByKubelet() float64 {
+	kubelet, pilot := r.requestsOfJob(request{kubelets, "get", "pods"}), r.requestsOfJob(request{pilots, "get", "pods"})
+	all := r.grew(ofAPI, "apiserver_response_sizes_sum", "resource=pods", "verb=GET")
+	return all * kubelet / (kubelet + pilot)
+}
+
 // writes are the operations of the API server that change an object in etcd.
 var writes = []string{"create", "update", "delete"}
 
@@ -199,7 +207,7 @@ func (r *results) perJob(b *strings.Builder) {
 	size("bodies of requests", r.grew(ofAPI, "apiserver_request_body_size_bytes_sum"))
 	number("changes of pods that watches deliver", r.grew(ofAPI, "apiserver_watch_events_total", "resource=pods"))
 	size("— their size", r.grew(ofAPI, "apiserver_watch_events_sizes_sum", "resource=pods"))
-	size("a pilot reads from the API server, encryption included", r.ofJob(float64(r.used[myself].read), float64(r.idle.used[myself].read)))
+	size("a pilot reads from the API server, encryption included", r.ofJob(float64(r.used[myself].read), float64(r.idle.used[myself].read))-r.readByKubelet())
 	size("a pilot sends", r.ofJob(float64(r.used[myself].sent), float64(r.idle.used[myself].sent)))
 	const admission = "apiserver_admission_controller_admission_duration_seconds_sum"
 	row(b, "time in admission policies, of all updates", fmt.Sprintf("%.2f ms", 1000*r.grew(ofAPI, admission, "name=ValidatingAdmissionPolicy", "operation=UPDATE")))
