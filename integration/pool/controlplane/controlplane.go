@@ -165,7 +165,7 @@ func (c *ControlPlane) StartKWOK(ctx context.Context, config string) error {
 	return err
 }
 
-// Server is the address of the API server, CA the file with the certificate of its authority.
+// Server is the address of the API server.
 func (c *ControlPlane) Server() string { return c.node.Server() }
 
 // CA is the file with the certificate of the API server's authority.
