@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build release test unit compiler e2e demo bench nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
+.PHONY: build release test unit compiler e2e demo bench scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
 
 build: ## two static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -42,6 +42,14 @@ demo: build pool ## starts a cluster and runs four jobs in four images on it
 bench: build pool ## how fast containers, jobs and files follow each other; writes docs/developer/turnover.*, docs/developer/transfer-speed.md and docs/developer/classads.md
 	$(POOL) up --stock
 	$(GO) -C integration run ./bench -docs ../docs/developer
+
+# A pool of its own for what a real kubelet asks, which is gone before the load begins.
+SCALE_POOL = PODSTARTER_STATE=$(CURDIR)/integration/.state-scale-pool
+scale: build pool ## what jobs cost the control plane: 1,000 simulated pilots for ten minutes; writes docs/admin/scale.md; needs a quiet machine
+	$(SCALE_POOL) $(POOL) up --slots 1 --audit
+	$(SCALE_POOL) $(GO) -C integration run ./scale -single $(CURDIR)/bin/scale-single.json
+	$(SCALE_POOL) $(POOL) down
+	$(GO) -C integration run ./scale -with $(CURDIR)/bin/scale-single.json -docs ../docs/admin $(SCALE)
 
 nodes: build pool ## what becomes of jobs when a node is drained, shut down, dies, is cut off, or has a wrong clock: a cluster of two nodes in guests
 	$(POOL) up --guests 2 --stock --slots 8 --partitionable=false
@@ -85,10 +93,10 @@ pool-up: build pool
 	$(POOL) up --stock
 
 pool-down: pool ## leaves only the cache behind
-	for state in .state-matrix .state3 .state2 .state; do \
+	for state in .state-scale-pool .state-matrix .state3 .state2 .state; do \
 	  [ ! -d integration/$$state ] || PODSTARTER_STATE=$$PWD/integration/$$state $(POOL) down || exit 1; \
 	done
-	rm -rf integration/.state integration/.state2 integration/.state3 integration/.state-matrix integration/.state-matrix-logs
+	rm -rf integration/.state integration/.state2 integration/.state3 integration/.state-matrix integration/.state-matrix-logs integration/.state-scale-pool
 
 clean: pool-down
 	rm -rf bin dist

@@ -67,17 +67,3 @@ func TestChartIsAnImage(t *testing.T) {
 		}
 	}
 }
-
-func TestPageKeepsItsText(t *testing.T) {
-	page := "# Title\n\n" + pageBegin + "old\n" + pageEnd + "\nmore\n"
-	got, err := replaceMeasured(page, "new\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "# Title\n\n" + pageBegin + "\nnew\n\n" + pageEnd + "\nmore\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if _, err := replaceMeasured("# Title\n", "new\n"); err == nil {
-		t.Error("a page without a place for the tables was written")
-	}
-}

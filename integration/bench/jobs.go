@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +16,6 @@ const (
 	patience      = 2 * time.Minute
 	patienceOfRow = 20 * time.Minute
 )
-
-func processors() int { return runtime.NumCPU() }
 
 // bencher runs things on a pool.
 type bencher struct {

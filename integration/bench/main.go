@@ -20,13 +20,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"podstarter/integration/bench/binding"
 	"podstarter/integration/bench/language"
 	"podstarter/integration/harness"
+	"podstarter/integration/measured"
 	"podstarter/k8sexec/options"
 )
 
@@ -54,6 +54,9 @@ func main() {
 // calm is how long a pod must have been left alone for its kubelet to act on a change at
 // once: three of the kubelet's rounds (docs/developer/turnover.md).
 const calm = 3400 * time.Millisecond
+
+// command is what the pages name as their origin.
+const command = "make bench"
 
 // The two images whose turns are measured.
 const imageA, imageB = "busybox", "probe"
@@ -99,7 +102,7 @@ func transfers(ctx context.Context, b *bencher) error {
 	if err != nil || *docs == "" {
 		return err
 	}
-	return writePage(filepath.Join(*docs, "transfer-speed.md"), text)
+	return measured.Write(filepath.Join(*docs, "transfer-speed.md"), command, text)
 }
 
 // compareLanguage measures how fast ads are read, printed and matched.
@@ -108,17 +111,17 @@ func compareLanguage(ctx context.Context, b *bencher) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("Measured on %s, %s.\n\n%s", time.Now().UTC().Format("2006-01-02"), machine(), r.Tables())
+	text := fmt.Sprintf("Measured on %s, %s.\n\n%s", time.Now().UTC().Format("2006-01-02"), measured.Machine(), r.Tables())
 	if _, err := os.Stdout.WriteString(text); err != nil || *docs == "" {
 		return err
 	}
-	return writePage(filepath.Join(*docs, "classads.md"), text)
+	return measured.Write(filepath.Join(*docs, "classads.md"), command, text)
 }
 
 // turnover measures how fast containers and jobs follow each other.
 func turnover(ctx context.Context, b *bencher) error {
 	pool := b.pool
-	r := results{when: time.Now(), machine: machine()}
+	r := results{when: time.Now(), machine: measured.Machine()}
 	// In two halves, around the comparison: the machine may have become slower or faster.
 	alone := func(n int) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -179,26 +182,8 @@ func turnover(ctx context.Context, b *bencher) error {
 	if err := r.writeChart(filepath.Join(*docs, "turnover.svg")); err != nil {
 		return err
 	}
-	return writePage(filepath.Join(*docs, "turnover.md"), text)
+	return measured.Write(filepath.Join(*docs, "turnover.md"), command, text)
 }
 
 // fewer is a part of the runs, but enough to show a spread.
 func fewer(part int) int { return max(*rounds/part, min(*rounds, 5)) }
-
-// machine describes the machine of the measurements.
-func machine() string {
-	model := "unknown processor"
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(text)) {
-			if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
-				model = strings.TrimSpace(value)
-				break
-			}
-		}
-	}
-	load := "unknown"
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		load, _, _ = strings.Cut(string(text), " ")
-	}
-	return fmt.Sprintf("%d processors (%s), load %s before the run", processors(), model, load)
-}

@@ -43,6 +43,7 @@ func (p *pool) choose(args []string) error {
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers for them, of the execution point")
 	flags.IntVar(&s.Spares, "spares", s.Spares, "payload containers of ours that are more than the slots need")
 	flags.IntVar(&s.Pullers, "pullers", s.Pullers, "pods that get images onto the node of the execution point")
+	flags.BoolVar(&s.Audit, "audit", s.Audit, "log all requests to the API server, not only those of pilots")
 	flags.BoolVar(&s.Partitionable, "partitionable", s.Partitionable, "one slot that the startd cuts into as many")
 	flags.StringVar(&s.Mode, "mode", s.Mode, "what pilot and payload containers share")
 	flags.StringVar(&s.Network, "network", s.Network, "the network of all pods")

@@ -281,6 +281,9 @@ func (p *pool) startCluster(ctx context.Context) error {
 	if n.PodNetwork, err = p.startNetwork(ctx); err != nil {
 		return err
 	}
+	if p.settings.Audit {
+		n.AuditPolicy = cluster.FullAudit
+	}
 	n.PauseImage = p.repo("pause") + ":1"
 	for _, c := range p.components() {
 		err := p.progress.step(ctx, "building "+c.Family, func(ctx context.Context) error {

@@ -113,6 +113,32 @@ func (a *API) do(ctx context.Context, header http.Header, method, path, contentT
 	return nil
 }
 
+// Text returns what the API server answers to a GET that is no object, such as its metrics.
+func (a *API) Text(ctx context.Context, path string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.Server+path, nil)
+	if err != nil {
+		return "", fmt.Errorf("GET %s: %w", path, err)
+	}
+	return text(a.client, req)
+}
+
+// text sends a request and returns the answer's body.
+func text(client *http.Client, req *http.Request) (string, error) {
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", fmt.Errorf("GET %s: %w", req.URL, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return "", &StatusError{Request: "GET " + req.URL.Path, Code: resp.StatusCode, Body: strings.TrimSpace(string(body))}
+	}
+	return string(body), nil
+}
+
 // Object is a Kubernetes object as JSON has it.
 type Object map[string]any
 
@@ -136,6 +162,7 @@ var collections = map[string]struct {
 	namespaced bool
 }{
 	"Namespace":      {"/api/v1/namespaces", false},
+	"Node":           {"/api/v1/nodes", false},
 	"ServiceAccount": {"/api/v1/%s/serviceaccounts", true},
 	"ConfigMap":      {"/api/v1/%s/configmaps", true},
 	"Secret":         {"/api/v1/%s/secrets", true},

@@ -63,6 +63,11 @@ func Components(dir, kubernetes string) []Component {
 	}
 }
 
+// KWOK is the stand-in for kubelets, given the directory of modules.
+func KWOK(dir string) Component {
+	return Component{Family: "kwok", Dir: filepath.Join(dir, "kwok"), Module: "sigs.k8s.io/kwok", Packages: []string{"sigs.k8s.io/kwok/cmd/kwok"}}
+}
+
 // version is the version that go.mod requires of the component's module.
 func (c Component) version(gomod string) (string, error) {
 	for line := range strings.Lines(gomod) {

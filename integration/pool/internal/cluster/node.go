@@ -33,6 +33,11 @@ type Node struct {
 	// PodNetwork is the one of all pods; nil if they have the machine's.
 	PodNetwork *podnet.Network
 	Cgroups    CgroupTree
+	// SyncEtcd says that etcd waits for the disk, as in production. Tests need no data that outlives a crash.
+	SyncEtcd bool
+	// AuditPolicy says what the API server logs; "" is PilotAudit. AuditLogMegabytes is when it begins another file.
+	AuditPolicy       string
+	AuditLogMegabytes int
 }
 
 // Names of the daemons.
@@ -59,14 +64,29 @@ func (n Node) ContainerdSocket() string { return n.State.Run("containerd.sock") 
 
 // StartEtcd starts etcd and waits until it answers.
 func (n Node) StartEtcd(ctx context.Context) error {
-	client := fmt.Sprintf("http://127.0.0.1:%d", n.Settings.Ports[Etcd])
+	client := n.etcdClient()
 	peer := fmt.Sprintf("http://127.0.0.1:%d", n.Settings.Ports["etcd-peer"])
-	return n.bring(ctx, daemon.Spec{Name: Etcd, Args: []string{
-		filepath.Join(n.EtcdDir, "etcd"), "--data-dir=" + n.State.Path("etcd"), "--unsafe-no-fsync",
+	args := []string{
+		filepath.Join(n.EtcdDir, "etcd"), "--data-dir=" + n.State.Path("etcd"),
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
 		"--log-level=warn",
-	}}, func(ctx context.Context) error { return n.ready(ctx, Etcd, client+"/health", http.DefaultClient) })
+	}
+	if !n.SyncEtcd {
+		args = append(args, "--unsafe-no-fsync")
+	}
+	return n.bring(ctx, daemon.Spec{Name: Etcd, Args: args}, func(ctx context.Context) error { return n.ready(ctx, Etcd, client+"/health", http.DefaultClient) })
+}
+
+func (n Node) etcdClient() string { return fmt.Sprintf("http://127.0.0.1:%d", n.Settings.Ports[Etcd]) }
+
+// EtcdMetrics returns etcd's metrics as it publishes them.
+func (n Node) EtcdMetrics(ctx context.Context) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.etcdClient()+"/metrics", nil)
+	if err != nil {
+		return "", fmt.Errorf("asking etcd for its metrics: %w", err)
+	}
+	return text(http.DefaultClient, req)
 }
 
 // bring starts a daemon, unless it runs, and waits until it is ready. One that runs and does not become ready hangs, and
@@ -96,8 +116,8 @@ func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 	if n.Settings.Address != "" {
 		bind, advertise = "0.0.0.0", n.Settings.Address
 	}
-	policy := n.State.Path("audit-policy.yaml")
-	if err := statedir.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
+	policy, rules := n.State.Path("audit-policy.yaml"), cmp.Or(n.AuditPolicy, PilotAudit)
+	if err := statedir.WriteFile(policy, []byte(rules), 0o644); err != nil {
 		return err
 	}
 	args := []string{
@@ -113,7 +133,7 @@ func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 		"--kubelet-client-certificate=" + n.PKI.Path("kubelet-client.crt"), "--kubelet-client-key=" + n.PKI.Path("kubelet-client.key"),
 		"--kubelet-preferred-address-types=InternalIP",
 		"--service-cluster-ip-range=10.0.0.0/24",
-		"--audit-policy-file=" + policy, "--audit-log-path=" + n.State.Path("log", "audit.log"), "--audit-log-maxsize=100", "--audit-log-maxbackup=1",
+		"--audit-policy-file=" + policy, "--audit-log-path=" + n.AuditLog(), fmt.Sprintf("--audit-log-maxsize=%d", cmp.Or(n.AuditLogMegabytes, 100)), "--audit-log-maxbackup=1",
 	}
 	if n.Settings.StockDocker || n.Settings.StockApptainer {
 		args = append(args, "--allow-privileged=true")
@@ -121,19 +141,8 @@ func (n Node) StartAPIServer(ctx context.Context, api *API) error {
 	if gates := n.Settings.FeatureGates.String(); gates != "" {
 		args = append(args, "--feature-gates="+gates)
 	}
-	return n.bring(ctx, daemon.Spec{Name: APIServer, Args: args, Inputs: []string{auditPolicy}}, func(ctx context.Context) error { return n.ready(ctx, APIServer, n.Server()+"/readyz", api.client) })
+	return n.bring(ctx, daemon.Spec{Name: APIServer, Args: args, Inputs: []string{rules}}, func(ctx context.Context) error { return n.ready(ctx, APIServer, n.Server()+"/readyz", api.client) })
 }
-
-// auditPolicy makes the API server log pilots' requests, and nothing else: one line when it answers, and for a watch
-// one more when that ends.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-  - level: Metadata
-    userGroups: ["system:serviceaccounts:` + Namespace + `"]
-  - level: None
-`
 
 // ready waits until a daemon answers 200, or names its log in the error.
 func (n Node) ready(ctx context.Context, name, url string, client *http.Client) error {

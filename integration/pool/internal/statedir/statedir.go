@@ -134,6 +134,8 @@ type Settings struct {
 	// Faults is the number of execution points for tests of failures, and FaultsAPI the port on which they look for the
 	// API server.
 	Faults, FaultsAPI int
+	// Audit says that the API server logs everybody's requests, and not only those of pilots.
+	Audit bool `json:",omitempty"`
 	// Guests is the number of guests in which the pool runs; these settings are then those of the host's side.
 	Guests int `json:",omitempty"`
 	// Nodes is the number of the cluster's nodes; 0 means one.
