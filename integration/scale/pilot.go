@@ -92,7 +92,7 @@ func (s *slot) bind(ctx context.Context, cold bool) error {
 	if err != nil {
 		return err
 	}
-	patch, err := podapi.BindingPatch(s.container, image, nonce, "")
+	patch, err := podapi.BindingPatch(podapi.Binding{Container: s.container, Spec: image, Nonce: nonce})
 	if err != nil {
 		return err
 	}
