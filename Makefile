@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build release test unit compiler e2e demo bench scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
+.PHONY: build release test unit compiler e2e demo bench bench-spares scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
 
 build: ## two static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -39,7 +39,7 @@ demo: build pool ## starts a cluster and runs four jobs in four images on it
 	$(POOL) up
 	$(GO) -C integration run ./demo
 
-bench: build pool ## how fast containers, jobs and files follow each other; writes docs/developer/turnover.*, docs/developer/transfer-speed.md and docs/developer/classads.md
+bench: build pool ## how fast containers, jobs and files follow each other; writes turnover.*, transfer-speed.md, classads.md, spares.* and slots.svg in docs/developer
 	$(POOL) up --stock
 	$(GO) -C integration run ./bench -docs ../docs/developer
 
@@ -50,6 +50,10 @@ scale: build pool ## what jobs cost the control plane: 1,000 simulated pilots fo
 	$(SCALE_POOL) $(GO) -C integration run ./scale -single $(CURDIR)/bin/scale-single.json
 	$(SCALE_POOL) $(POOL) down
 	$(GO) -C integration run ./scale -with $(CURDIR)/bin/scale-single.json -docs ../docs/admin $(SCALE)
+
+bench-spares: build pool ## the part of it about spare payload containers and many slots; writes spares.* and slots.svg in docs/developer
+	$(POOL) up --stock
+	$(GO) -C integration run ./bench -part spares -docs ../docs/developer
 
 nodes: build pool ## what becomes of jobs when a node is drained, shut down, dies, is cut off, or has a wrong clock: a cluster of two nodes in guests
 	$(POOL) up --guests 2 --stock --slots 8 --partitionable=false

@@ -69,11 +69,21 @@ func (r *results) writeChart(path string) error {
 	if err != nil {
 		return err
 	}
-	const width, height = 16 * vg.Centimeter, 18 * vg.Centimeter
-	svg := vgsvg.New(width, height)
-	canvases := plot.Align([][]*plot.Plot{{top}, {bottom}}, draw.Tiles{Rows: 2, Cols: 1, PadTop: vg.Points(6), PadY: vg.Centimeter}, draw.New(svg))
-	top.Draw(canvases[0][0])
-	bottom.Draw(canvases[1][0])
+	return writePanels(path, top, bottom)
+}
+
+// writePanels draws charts below each other.
+func writePanels(path string, panels ...*plot.Plot) error {
+	const width, height = 16 * vg.Centimeter, 9 * vg.Centimeter
+	svg := vgsvg.New(width, height*vg.Length(len(panels)))
+	var rows [][]*plot.Plot
+	for _, p := range panels {
+		rows = append(rows, []*plot.Plot{p})
+	}
+	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadTop: vg.Points(6), PadY: vg.Centimeter}
+	for i, canvas := range plot.Align(rows, tiles, draw.New(svg)) {
+		panels[i].Draw(canvas[0])
+	}
 	out, err := os.Create(path)
 	if err != nil {
 		return err
@@ -88,15 +98,8 @@ func (r *results) writeChart(path string) error {
 // cumulative draws the distribution of each curve: which part of the runs took no
 // longer than so many seconds.
 func cumulative(title string, curves []curve) (*plot.Plot, error) {
-	p := plot.New()
-	for _, style := range []*font.Font{&p.Title.TextStyle.Font, &p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font,
-		&p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font} {
-		style.Variant = "Sans"
-	}
-	p.Title.Text = title
+	p := newPlot(title)
 	p.X.Label.Text, p.Y.Label.Text = "seconds", "part of the runs"
-	p.Title.Padding = vg.Points(6)
-	p.Add(plotter.NewGrid())
 	for _, c := range curves {
 		values := slices.Sorted(slices.Values(c.values))
 		var points plotter.XYs
@@ -122,4 +125,17 @@ func cumulative(title string, curves []curve) (*plot.Plot, error) {
 	p.X.Min, p.X.Max = 0, p.X.Max*roomForLegend
 	p.Y.Min, p.Y.Max = 0, 1
 	return p, nil
+}
+
+// newPlot is an empty chart with a title.
+func newPlot(title string) *plot.Plot {
+	p := plot.New()
+	for _, style := range []*font.Font{&p.Title.TextStyle.Font, &p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font,
+		&p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font} {
+		style.Variant = "Sans"
+	}
+	p.Title.Text = title
+	p.Title.Padding = vg.Points(6)
+	p.Add(plotter.NewGrid())
+	return p
 }

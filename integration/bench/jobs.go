@@ -154,11 +154,29 @@ func bind(r harness.Run) time.Duration { return r.Phases[harness.PhaseBind] }
 
 func withoutBind(r harness.Run) time.Duration { return lifetime(r) - bind(r) }
 
+// task is what one job does.
+type task struct {
+	steps string // of the probe
+	image string // of the pool; empty for a job without one
+}
+
+// tasksOf are n equal tasks, in these images of the pool in turns.
+func tasksOf(steps string, images []string, n int) []task {
+	tasks := make([]task, n)
+	for i := range tasks {
+		tasks[i].steps = steps
+		if len(images) > 0 {
+			tasks[i].image = images[i%len(images)]
+		}
+	}
+	return tasks
+}
+
 // runs submits jobs to one side and waits for their starters' logs.
 func (b *bencher) runs(ctx context.Context, side harness.Side, steps string, images []string, n int) ([]harness.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, patienceOfRow)
 	defer cancel()
-	jobs, err := b.submit(ctx, side, steps, images, n)
+	jobs, err := b.submit(ctx, side, tasksOf(steps, images, n))
 	if err != nil {
 		return nil, err
 	}
@@ -173,21 +191,28 @@ func (b *bencher) runs(ctx context.Context, side harness.Side, steps string, ima
 	return done, nil
 }
 
-func (b *bencher) submit(ctx context.Context, side harness.Side, steps string, images []string, n int) ([]harness.Job, error) {
+// submit makes one cluster of jobs. Either all of them have an image or none.
+func (b *bencher) submit(ctx context.Context, side harness.Side, tasks []task) ([]harness.Job, error) {
 	s := harness.Submission{
-		Name: "bench", Side: side, Count: n,
-		Commands: "executable = " + harness.ProbeName + "\narguments = \"" + steps + "\"\nshould_transfer_files = YES\n" +
+		Name: "bench", Side: side, Count: len(tasks),
+		Commands: "executable = " + harness.ProbeName + "\narguments = \"$(steps)\"\nshould_transfer_files = YES\n" +
 			"transfer_input_files = input.txt\noutput = out.$(Process)\nrequest_cpus = 1\nrequest_memory = 64\nrequest_disk = 16M\n",
 		Files: []harness.File{b.probe, {Name: "input.txt", Content: []byte("a small input file\n")}},
 	}
-	if len(images) > 0 {
-		s.Commands += "universe = docker\ndocker_image = $(image)\n"
-		var queue strings.Builder
-		for i := range n {
-			queue.WriteString(b.pool.Image(images[i%len(images)]) + "\n")
+	var queue strings.Builder
+	for _, t := range tasks {
+		queue.WriteString(t.steps)
+		if t.image != "" {
+			queue.WriteString(", " + b.pool.Image(t.image))
 		}
-		s.Queue = "queue image from (\n" + queue.String() + ")"
+		queue.WriteByte('\n')
 	}
+	variables := "steps"
+	if len(tasks) > 0 && tasks[0].image != "" {
+		s.Commands += "universe = docker\ndocker_image = $(image)\n"
+		variables = "steps, image"
+	}
+	s.Queue = "queue " + variables + " from (\n" + queue.String() + ")"
 	return b.pool.Submit(ctx, s)
 }
 

@@ -6,10 +6,12 @@
 //   - the same by polling the pod's status, and containerd alone
 //   - jobs that follow each other, under the stock starter and ours
 //
-// A second part moves files in and out, under the stock starter and ours in turns.
+// A second part moves files in and out, under the stock starter and ours in turns. A third
+// compares the ClassAd language. A fourth runs jobs in pods with spare payload containers, and
+// many jobs at once in one pod; it gives the pool other numbers of slots meanwhile.
 //
-// With -docs it also writes the tables and the plot of docs/developer/turnover.md, and the
-// tables of docs/developer/transfer-speed.md.
+// With -docs it also writes the tables and plots of the pages turnover.md, transfer-speed.md,
+// classads.md and spares.md in docs/developer.
 package main
 
 import (
@@ -32,8 +34,8 @@ import (
 
 var (
 	rounds  = flag.Int("n", 50, "runs of each kind, that is with the same and with another image each; those that are only there to compare with take fewer")
-	docs    = flag.String("docs", "", "`directory` to write turnover.md, turnover.svg, transfer-speed.md and classads.md to; empty for none")
-	part    = flag.String("part", "", "turnover, transfers or language alone")
+	docs    = flag.String("docs", "", "`directory` to write the pages and plots to; empty for none")
+	part    = flag.String("part", "", "turnover, transfers, language or spares alone")
 	trips   = flag.Int("rounds", 3, "rounds of transfers, and half of those of the language")
 	smaller = flag.Int("smaller", 1, "transfers of sizes and numbers of files that are `N` times smaller")
 	quick   = flag.Bool("quick", false, "the same as -smaller 20")
@@ -74,7 +76,7 @@ func bench(ctx context.Context) error {
 	parts := []struct {
 		name string
 		run  func(context.Context, *bencher) error
-	}{{"turnover", turnover}, {"transfers", transfers}, {"language", compareLanguage}}
+	}{{"turnover", turnover}, {"transfers", transfers}, {"language", compareLanguage}, {"spares", spares}}
 	for _, p := range parts {
 		if *part != "" && *part != p.name {
 			continue

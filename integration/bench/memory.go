@@ -25,7 +25,7 @@ func watchMemory(ctx context.Context, b *bencher) (map[string]int64, error) {
 	failed := make(chan error, 1)
 	go func() { failed <- sample(watched, names, peaks) }()
 	for _, side := range []harness.Side{harness.Ours, harness.Stock} {
-		jobs, err := b.submit(ctx, side, "sleep=1s", nil, 1)
+		jobs, err := b.submit(ctx, side, tasksOf("sleep=1s", nil, 1))
 		if err != nil {
 			return nil, err
 		}
