@@ -51,7 +51,7 @@ func gapsOf(handovers []handover) []time.Duration {
 	return gaps
 }
 
-// part is which part of the jobs that followed another found a fresh container.
+// freshPart is which part of the jobs that followed another one found a fresh container.
 func freshPart(handovers []handover) float64 {
 	n := 0
 	for _, h := range handovers {
