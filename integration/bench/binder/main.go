@@ -21,6 +21,7 @@ import (
 	"podstarter/integration/bench/binding"
 	"podstarter/k8sexec"
 	"podstarter/k8sexec/options"
+	"podstarter/payload"
 )
 
 const (
@@ -115,7 +116,7 @@ func binder(ctx context.Context) (func(context.Context, string) error, error) {
 		if err != nil {
 			return err
 		}
-		l, err := b.Lease(ctx)
+		l, err := b.Lease(ctx, payload.Wish{Image: image})
 		if err != nil {
 			return err
 		}
