@@ -85,9 +85,11 @@ func (r *burstResults) tables(b *strings.Builder) {
 		}
 		return fmt.Sprintf("%.2f", freshPart(all))
 	}, false)
-	s := spreadOf(r.afterLong())
-	fmt.Fprintf(b, "\nAfter jobs of %g s and longer, jobs that found a fresh container started within %.3f s (median), %.3f s (9 of 10), %.3f s (all %d). Aim: %.1f s.",
-		aimAfter.Seconds(), s.median.Seconds(), s.ninth.Seconds(), s.most.Seconds(), s.n, aimGap.Seconds())
+	b.WriteByte('\n')
+	if s := spreadOf(r.afterLong()); s.n > 0 {
+		fmt.Fprintf(b, "After jobs of %g s and longer, jobs that found a fresh container started within %.3f s (median), %.3f s (9 of 10), %.3f s (all %d). Aim: %.1f s.",
+			aimAfter.Seconds(), s.median.Seconds(), s.ninth.Seconds(), s.most.Seconds(), s.n, aimGap.Seconds())
+	}
 	broken(b, r.broken)
 	b.WriteByte('\n')
 }
