@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"podstarter/integration/harness"
+	"podstarter/integration/podfailures"
 )
 
 var (
@@ -28,11 +29,8 @@ var (
 // never uses it up.
 const patience = 15 * time.Minute
 
-// images of the jobs, by their short names; "" is a job without an image.
-var images = []string{"busybox", "debian", "probe", "hostile", ""}
-
-// TestChaos kills starters, wrappers and payloads as long as there are jobs in the
-// queue. Then the checker reads from the logs and outputs that every job ended
+// TestChaos kills starters, wrappers and payloads, and pullers if the pool has some, as
+// long as there are jobs in the queue. Then the checker reads from the logs and outputs that every job ended
 // right, ran to its end once, and ran alone.
 func TestChaos(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -60,11 +58,24 @@ func TestChaos(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &chaos{pool: pool, users: len(containers), base: pool.PayloadUID(harness.Ours), random: random, mean: *meanFlag, spans: map[processKey]*Sighting{}}
+	if c.notes, err = openNotes(pool, containers); err != nil {
+		t.Fatal(err)
+	}
+	var registry *podfailures.Registry
+	if pool.Pullers > 0 {
+		if c.pullers, err = pool.InPullers(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if registry, err = podfailures.NewRegistry("127.0.0.1", false); err != nil {
+			t.Fatal(err)
+		}
+		defer registry.Close()
+	}
 	apiLog, err := pool.APILog()
 	if err != nil {
 		t.Fatal(err)
 	}
-	submission, jobs := theJobs(t, pool, random)
+	submission, jobs := theJobs(t, pool, random, images(pool, registry, seed))
 	began := time.Now()
 	submitted, err := pool.Submit(ctx, submission)
 	if err != nil {
@@ -78,13 +89,22 @@ func TestChaos(t *testing.T) {
 	for i := range jobs {
 		jobs[i].ID = submitted[i].ID()
 	}
-	e := Evidence{Jobs: jobs}
+	e := Evidence{Jobs: jobs, Users: map[string]int{}, Spares: pool.Spares, Pullers: pool.Pullers > 0}
+	for i, name := range containers {
+		e.Users[name] = c.base + i
+	}
 	c.during(ctx, t, func(ctx context.Context) error {
 		e.Events, err = waitAll(ctx, submitted)
 		return err
 	})
 	took := time.Since(began)
 	gather(ctx, t, pool, c, marks, submitted, &e)
+	if registry != nil {
+		e.Fetches = registry.Fetched()
+	}
+	if e.Slots, err = c.notes.slots(ctx, pool); err != nil {
+		t.Error(err)
+	}
 	if e.Specs, err = specs(ctx, pool, containers); err != nil {
 		t.Error(err)
 	}
@@ -132,7 +152,7 @@ func configure(t *testing.T, pool *harness.Pool) {
 // theJobs are the jobs to submit and their expected results, except their numbers.
 // A killed job goes back to the queue, by its own policy; one that ends by itself
 // leaves it, right or wrong.
-func theJobs(t *testing.T, pool *harness.Pool, random *rand.Rand) (harness.Submission, []Job) {
+func theJobs(t *testing.T, pool *harness.Pool, random *rand.Rand, images func(*rand.Rand) image) (harness.Submission, []Job) {
 	t.Helper()
 	probe, err := pool.Probe(t.Context())
 	if err != nil {
@@ -147,23 +167,16 @@ func theJobs(t *testing.T, pool *harness.Pool, random *rand.Rand) (harness.Submi
 		for k := range token {
 			token[k] = byte(random.Uint32())
 		}
-		image := images[random.IntN(len(images))]
-		reference := "none"
-		if image != "" {
-			reference = pool.Image(image)
-		}
+		image := images(random)
 		stray := "out="
 		if random.IntN(5) == 0 {
 			stray = "detach=1" // a process that the job leaves behind
 		}
 		sum := sha256.Sum256(token)
-		job := Job{Image: image, Input: fmt.Sprintf("%s%d", inputPrefix, i), Digest: hex.EncodeToString(sum[:])}
-		if image == "" {
-			job.Image = pool.DefaultImage
-		}
+		job := Job{Image: image.name, Input: fmt.Sprintf("%s%d", inputPrefix, i), Digest: hex.EncodeToString(sum[:])}
 		jobs = append(jobs, job)
 		s.Files = append(s.Files, harness.File{Name: job.Input, Content: token})
-		fmt.Fprintf(&queue, "%t, %s, %dms, %s, %s\n", image != "", reference, random.IntN(300), stray, job.Input)
+		fmt.Fprintf(&queue, "%t, %s, %dms, %s, %s\n", image.reference != none, image.reference, random.IntN(300), stray, job.Input)
 	}
 	queue.WriteString(")")
 	s.Queue = queue.String()
@@ -231,7 +244,7 @@ func gather(ctx context.Context, t *testing.T, pool *harness.Pool, c *chaos, mar
 	wait, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	err = harness.Poll(wait, "the startd to see all starters end", func() (bool, error) {
-		e.Activations, err = activations(pool, marks)
+		e.Activations, e.Ahead, err = activations(pool, marks)
 		return err == nil && !slices.ContainsFunc(e.Activations, func(a Activation) bool { return a.Exit == "" }), err
 	})
 	if err != nil {
@@ -250,7 +263,7 @@ func gather(ctx context.Context, t *testing.T, pool *harness.Pool, c *chaos, mar
 			e.Accounts[job.ID()] = a
 		}
 	}
-	e.Kills = c.kills
+	e.Kills, e.Noted = c.kills, c.noted
 	for _, s := range c.spans {
 		e.Sightings = append(e.Sightings, *s)
 	}
@@ -271,6 +284,16 @@ func tell(t *testing.T, e Evidence, took time.Duration) {
 	}
 	t.Logf("%d jobs in %s, %.2f a second; kills: %v; %d activations, ends: %v; %d processes of payloads seen",
 		len(e.Jobs), took.Round(100*time.Millisecond), float64(len(e.Jobs))/took.Seconds(), kills, len(e.Activations), ends, len(e.Sightings))
+	bound, fresh := 0, 0
+	for _, a := range e.Activations {
+		if !a.Started.IsZero() {
+			bound++
+		}
+		if a.Fresh {
+			fresh++
+		}
+	}
+	t.Logf("of %d jobs that started, %d had a container that was made ahead; %d were made ahead; images fetched: %d", bound, fresh, len(e.Ahead), e.Fetches)
 	codes, together := map[int]int{}, 0
 	for i, p := range e.Patches {
 		codes[p.Code]++

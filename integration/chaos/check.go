@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"podstarter/integration/harness"
 )
@@ -25,6 +26,8 @@ func Check(e Evidence) []Violation {
 	c.leases()
 	c.updates()
 	c.sightings()
+	c.ahead()
+	c.slots()
 	for _, what := range e.Left {
 		c.found(Leftover, "%s", what)
 	}
@@ -48,13 +51,21 @@ func (c *checker) enough() {
 	}{
 		{"jobs", len(c.Jobs)}, {"events", len(c.Events)}, {"history ads", len(c.History)}, {"outputs of jobs", len(c.Accounts)},
 		{"activations", len(c.Activations)}, {"sightings of payloads", len(c.Sightings)},
-		{"images in the pod's spec", len(c.Specs)}, {"patches of the pod", len(c.Patches)},
+		{"images in the pod's spec", len(c.Specs)}, {"patches of the pod", len(c.Patches)}, {"users of payloads", len(c.Users)},
+		{"notes about containers", len(c.Slots)},
 	} {
 		if is.n == 0 {
 			c.found(NoEvidence, "there are no %s", is.what)
 		}
 	}
-	for _, kind := range []string{KindStarter, KindWrapper, KindPayload} {
+	kinds := []string{KindStarter, KindWrapper, KindPayload}
+	if c.Pullers {
+		kinds = append(kinds, KindPuller)
+		if c.Fetches == 0 {
+			c.found(NoEvidence, "no image was fetched")
+		}
+	}
+	for _, kind := range kinds {
 		if !slices.ContainsFunc(c.Kills, func(k Kill) bool { return k.Kind == kind }) {
 			c.found(NoEvidence, "no %s was killed", kind)
 		}
@@ -269,29 +280,41 @@ func (c *checker) leases() {
 	compare(Twice, jobs)
 }
 
+// writer is who wrote an image into the pod's spec.
+type writer struct {
+	spec string
+	time time.Time // when it had the lease
+	who  string
+	// sure says that it has written; otherwise it was about to, and was killed.
+	sure bool
+}
+
 // updates checks that the pod has what each container's latest binding wrote:
 // starters of other containers patch the same object. A starter that was killed may
 // not have written.
 func (c *checker) updates() {
-	bindings := map[string][]Activation{}
+	bindings := map[string][]writer{}
 	for _, a := range c.Activations {
 		if a.Spec != "" {
-			bindings[a.Container] = append(bindings[a.Container], a)
+			bindings[a.Container] = append(bindings[a.Container], writer{a.Spec, a.Leased, a.String(), !strings.HasPrefix(a.Exit, "signal")})
 		}
+	}
+	for _, a := range c.Ahead {
+		bindings[a.Container] = append(bindings[a.Container], writer{a.Spec, a.Time, fmt.Sprintf("starter %d, ahead,", a.PID), true})
 	}
 	for _, container := range slices.Sorted(maps.Keys(c.Specs)) {
 		all := bindings[container]
-		slices.SortFunc(all, func(a, b Activation) int { return b.Leased.Compare(a.Leased) })
+		slices.SortFunc(all, func(a, b writer) int { return b.time.Compare(a.time) })
 		if len(all) == 0 {
 			c.found(NoEvidence, "nothing was bound to container %s", container)
 			continue
 		}
 		possible := all[:1]
-		for len(possible) < len(all) && strings.HasPrefix(possible[len(possible)-1].Exit, "signal") {
+		for len(possible) < len(all) && !possible[len(possible)-1].sure {
 			possible = all[:len(possible)+1]
 		}
-		if !slices.ContainsFunc(possible, func(a Activation) bool { return a.Spec == c.Specs[container] }) {
-			c.found(LostUpdate, "container %s has the image %s, but %s wrote %s", container, c.Specs[container], all[0], all[0].Spec)
+		if !slices.ContainsFunc(possible, func(w writer) bool { return w.spec == c.Specs[container] }) && !c.mayBeAhead(c.Specs[container], all[0].time) {
+			c.found(LostUpdate, "container %s has the image %s, but %s wrote %s", container, c.Specs[container], all[0].who, all[0].spec)
 		}
 	}
 	if !slices.ContainsFunc(c.Patches, func(p Patch) bool { return p.Code == http.StatusOK }) {

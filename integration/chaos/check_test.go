@@ -19,7 +19,7 @@ func at(ms int) time.Time {
 // good is a run without a fault: job 7.0 loses a starter, 7.1 a wrapper and 7.2 a
 // payload; all end right.
 func good() Evidence {
-	e := Evidence{History: map[string]Final{}, Accounts: map[string]Account{}, Specs: map[string]string{}}
+	e := Evidence{History: map[string]Final{}, Accounts: map[string]Account{}, Specs: map[string]string{}, Users: map[string]int{}}
 	e.Patches = []Patch{{200, at(20), at(30)}, {200, at(25), at(35)}}
 	for i := range 3 {
 		job := Job{ID: fmt.Sprintf("7.%d", i), Image: "busybox", Input: fmt.Sprintf("in.%d", i), Digest: fmt.Sprintf("digest-%d", i)}
@@ -52,7 +52,8 @@ func good() Evidence {
 		}
 		second := first
 		second.Spec = "busybox:second-" + container
-		e.Specs[container] = second.Spec
+		e.Specs[container], e.Users[container] = second.Spec, 10001+i
+		e.Slots = append(e.Slots, Slot{Container: container, Nonce: "n" + container, PodNonce: "n" + container, Spec: second.Spec, Wrappers: 1})
 		second.PID, second.Began, second.Leased, second.Started = 200+i, at(500), at(510), at(600)
 		second.Released, second.Ended, second.Exit = at(900), at(910), "status 0"
 		e.Activations = append(e.Activations, first, second)
@@ -65,8 +66,73 @@ func good() Evidence {
 	return e
 }
 
+// goodSpares is the same in a pod with a spare and a puller: when the first job's starter has
+// been killed, its container is made new, and that job's second run gets it.
+func goodSpares() Evidence {
+	e := good()
+	e.Spares, e.Pullers, e.Fetches = 1, true, 1
+	e.Kills = append(e.Kills, Kill{KindPuller, 70, at(200)})
+	e.Ahead = []Ahead{{PID: 101, Container: "payload-1", Spec: "busybox:run-ahead-1", Time: at(450)}}
+	e.Activations[1].Fresh, e.Activations[1].Spec, e.Specs["payload-1"] = true, "", "busybox:run-ahead-1"
+	e.Slots[0].Spec = e.Specs["payload-1"]
+	e.Specs["payload-4"], e.Users["payload-4"] = "busybox:run-ahead-4", 10004
+	e.Ahead = append(e.Ahead, Ahead{PID: 201, Container: "payload-4", Spec: "busybox:run-ahead-4", Time: at(700)})
+	e.Slots = append(e.Slots, Slot{Container: "payload-4", Fresh: true, Nonce: "n4", PodNonce: "n4", Spec: "busybox:run-ahead-4", Wrappers: 1})
+	return e
+}
+
 func TestCheckPassesAGoodRun(t *testing.T) {
-	for _, v := range Check(good()) {
+	for _, e := range []Evidence{good(), goodSpares()} {
+		for _, v := range Check(e) {
+			t.Error(v)
+		}
+	}
+}
+
+// TestCheckFindsWithSpares is TestCheckFinds for what only a pod with spares and pullers has.
+func TestCheckFindsWithSpares(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		change     func(*Evidence)
+		kind, says string
+	}{
+		{"no puller was killed", func(e *Evidence) { e.Kills = e.Kills[:3] }, NoEvidence, "no puller"},
+		{"nothing fetched", func(e *Evidence) { e.Fetches = 0 }, NoEvidence, "fetched"},
+		{"nothing made ahead", func(e *Evidence) { e.Ahead = nil }, NoEvidence, "no container was made ahead"},
+		{"made ahead for nobody", func(e *Evidence) { e.Activations[1].Fresh = false }, NoEvidence, "no job got"},
+		{"made ahead under a job", func(e *Evidence) { e.Ahead[1].Container, e.Ahead[1].Time = "payload-2", at(200) }, Overlap, "payload-2"},
+		{"image made ahead is gone", func(e *Evidence) { e.Specs["payload-4"] = "busybox:before" }, LostUpdate, "payload-4"},
+		{"image that nobody made ahead", func(e *Evidence) { e.Specs["payload-4"] = "busybox:run-ahead-5" }, LostUpdate, "payload-4"},
+		{"user of another container", func(e *Evidence) { e.Users["payload-1"] = 10009 }, Wrong, "10009"},
+		{"fresh under a job", func(e *Evidence) { e.Noted = []string{"container payload-1: fresh"} }, Misnoted, "payload-1"},
+		{"lease that nobody gave back", func(e *Evidence) { e.Slots[3].Leased = true }, Misnoted, "leased"},
+		{"in use for ever", func(e *Evidence) { e.Slots[0].InUse = true }, Misnoted, "in use"},
+		{"fresh and in use", func(e *Evidence) { e.Slots[3].InUse = true }, Misnoted, "as fresh"},
+		{"nonce of another", func(e *Evidence) { e.Slots[3].PodNonce = "n5" }, Misnoted, "n5"},
+		{"image of another", func(e *Evidence) { e.Slots[3].Spec = "debian" }, Misnoted, "debian"},
+		{"process in a spare", func(e *Evidence) { e.Slots[3].Strange = 1 }, Leftover, "payload-4"},
+		{"spare without a wrapper", func(e *Evidence) { e.Slots[3].Wrappers = 0 }, Leftover, "payload-4"},
+		{"nothing noted", func(e *Evidence) { e.Slots = e.Slots[:3] }, NoEvidence, "payload-4"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := goodSpares()
+			tt.change(&e)
+			found := Check(e)
+			if !slices.ContainsFunc(found, func(v Violation) bool { return v.Kind == tt.kind && strings.Contains(v.Text, tt.says) }) {
+				t.Errorf("want %s, saying %q; found %q", tt.kind, tt.says, found)
+			}
+		})
+	}
+}
+
+// TestKilledWhileMakingAhead: the pod may have an image that a starter wrote just before it was killed.
+func TestKilledWhileMakingAhead(t *testing.T) {
+	e := goodSpares()
+	e.Kills = append(e.Kills, Kill{KindStarter, 300, at(950)})
+	e.Activations = append(e.Activations, Activation{Slot: "slot1_1", PID: 300, Began: at(930), Exit: "signal 9"})
+	e.Specs["payload-4"] = "busybox:run-ahead-5"
+	e.Slots[3].Nonce, e.Slots[3].Spec, e.Slots[3].Fresh = "", "", false
+	for _, v := range Check(e) {
 		t.Error(v)
 	}
 }
@@ -180,7 +246,7 @@ func TestCheckFinds(t *testing.T) {
 }
 
 func TestCheckIsNotSatisfiedByNothing(t *testing.T) {
-	const kinds = 12 // of evidence
+	const kinds = 14 // of evidence
 	found := Check(Evidence{})
 	if len(found) != kinds {
 		t.Errorf("found %d things missing, want %d: %q", len(found), kinds, found)

@@ -9,4 +9,8 @@
 //
 //	integration/.state/bin/pool up --slots 3 --partitionable
 //	go -C integration test -tags pool -count=1 -v ./chaos [-seed N] [-jobs N]
+//
+// In a pool with pullers (--pullers 2) their pods' processes are killed, too, and some jobs
+// have images that are not on the node. With spares (--spares 4) the checker also looks at
+// containers that are made before a job wants them.
 package chaos

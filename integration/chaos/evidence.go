@@ -20,6 +20,13 @@ type Evidence struct {
 	Sightings   []Sighting
 	Specs       map[string]string // the image of each container in the pod's spec when all jobs had ended
 	Patches     []Patch           // of the pod, by starters
+	Users       map[string]int    // the user of each container's payloads
+	Spares      int               // containers that are more than the slots
+	Ahead       []Ahead           // containers that were made before a job wanted them
+	Pullers     bool              // the pool has some
+	Fetches     int               // requests for images that were not on the node
+	Noted       []string          // what was noted of a container while jobs ran, and was not so
+	Slots       []Slot            // what was noted when all jobs had ended
 	Left        []string          // what was still there when all jobs had ended
 }
 
@@ -53,6 +60,7 @@ type Activation struct {
 	Spec      string // the image that it was about to write into the pod's spec; empty if it did not come so far
 	Began     time.Time
 	Leased    time.Time // a moment when it had the lease already
+	Fresh     bool      // its container had been made ahead
 	Released  time.Time // a moment when it still had it; zero if it does not say
 	Started   time.Time // when the payload was started; zero if it was not
 	Ended     time.Time // last word; zero if it does not say
@@ -76,6 +84,7 @@ const (
 	KindStarter = "starter"
 	KindWrapper = "wrapper"
 	KindPayload = "payload"
+	KindPuller  = "puller" // or another process of a puller's pod
 )
 
 // Kill is a SIGKILL that was sent.
@@ -89,6 +98,24 @@ type Kill struct {
 type Patch struct {
 	Code         int
 	Began, Ended time.Time
+}
+
+// Ahead is a container that was made before a job wanted it.
+type Ahead struct {
+	PID       int // of the starter, in the pod
+	Container string
+	Spec      string    // the image string that the pod has for it since
+	Time      time.Time // a moment when the starter had the container's lease
+}
+
+// Slot is what starters have noted of a container, beside what the pod has.
+type Slot struct {
+	Container         string
+	InUse, Fresh      bool
+	Nonce, PodNonce   string // of the container; noted is only one that was announced, or will be
+	Spec              string // noted as the one in the pod's spec; empty if not known
+	Leased            bool   // somebody has its lock
+	Wrappers, Strange int    // processes in the container: those of the wrapper, and others
 }
 
 // Sighting is a process of a payload's user as it was seen from outside.
@@ -111,6 +138,7 @@ const (
 	Leftover    = "leftover"
 	Met         = "met another job"
 	LostUpdate  = "lost update"
+	Misnoted    = "noted wrong"
 	NoEnd       = "activation without end"
 	Unexplained = "unexplained end"
 )

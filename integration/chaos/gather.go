@@ -21,20 +21,22 @@ var (
 	leasedPattern   = regexp.MustCompile(`^leased payload container container=(\S+)`)
 	releasedPattern = regexp.MustCompile(`^releasing payload container`)
 	specPattern     = regexp.MustCompile(`^Binding: container \S+ is to run (\S+)`)
+	freshPattern    = regexp.MustCompile(`^Binding: container \S+ runs \S+ already`)
+	aheadPattern    = regexp.MustCompile(`^making payload container ahead container=(\S+) image=(\S+)`)
 	startedPattern  = regexp.MustCompile(`^Create_Process succeeded`)
 )
 
-// activations reads the starters' logs and the startd's lines about their ends.
-func activations(pool *harness.Pool, marks harness.LogMarks) ([]Activation, error) {
+// activations reads the starters' logs and the startd's lines about their ends, and what
+// starters made ahead.
+func activations(pool *harness.Pool, marks harness.LogMarks) (all []Activation, ahead []Ahead, err error) {
 	runs, err := pool.RunsSince(harness.Ours, marks)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	exits, err := pool.ExitsSince(harness.Ours, marks)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var all []Activation
 	for _, run := range runs {
 		a := Activation{Slot: run.Slot, PID: run.PID, Job: run.Job, Began: run.Began, Ended: run.Ended, Exit: exits[run.PID]}
 		for _, line := range run.Lines {
@@ -44,6 +46,10 @@ func activations(pool *harness.Pool, marks harness.LogMarks) ([]Activation, erro
 			if m := specPattern.FindStringSubmatch(line.Text); m != nil {
 				a.Spec = m[1]
 			}
+			if m := aheadPattern.FindStringSubmatch(line.Text); m != nil {
+				ahead = append(ahead, Ahead{run.PID, m[1], m[2], line.Time})
+			}
+			a.Fresh = a.Fresh || freshPattern.MatchString(line.Text)
 			if releasedPattern.MatchString(line.Text) {
 				a.Released = line.Time
 			}
@@ -53,7 +59,7 @@ func activations(pool *harness.Pool, marks harness.LogMarks) ([]Activation, erro
 		}
 		all = append(all, a)
 	}
-	return all, nil
+	return all, ahead, nil
 }
 
 // account reads what a job printed; ok is false if there is none.

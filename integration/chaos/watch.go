@@ -35,7 +35,10 @@ type chaos struct {
 	mu      sync.Mutex
 	kills   []Kill
 	spans   map[processKey]*Sighting
-	missing error // the first failure to look
+	notes   notes
+	noted   []string                   // what was not so
+	pullers func(harness.Process) bool // processes of their pods; nil without pullers
+	missing error                      // the first failure to look
 }
 
 // processKey tells a process from a later one of the same number.
@@ -67,6 +70,12 @@ func (c *chaos) look() error {
 	for _, process := range found {
 		c.saw(process, now)
 	}
+	if err != nil {
+		return err
+	}
+	jobs := slices.DeleteFunc(found, func(p harness.Process) bool { return jobOf(p.Args) == "" })
+	wrong, err := c.notes.wrong(c.base, jobs)
+	c.noted = append(c.noted, wrong...)
 	return err
 }
 
@@ -169,13 +178,17 @@ func (c *chaos) mainProcesses() ([]harness.Process, error) {
 
 // harass kills processes of random kinds at random moments until ctx ends.
 func (c *chaos) harass(ctx context.Context) error {
-	kinds := []struct {
+	type kind struct {
 		name string
 		list func() ([]harness.Process, error)
-	}{
+	}
+	kinds := []kind{
 		{KindStarter, func() ([]harness.Process, error) { return harness.Processes(c.pool.Starters(harness.Ours)) }},
 		{KindWrapper, func() ([]harness.Process, error) { return harness.Processes(c.pool.Wrappers(harness.Ours)) }},
 		{KindPayload, c.mainProcesses},
+	}
+	if c.pullers != nil {
+		kinds = append(kinds, kind{KindPuller, func() ([]harness.Process, error) { return harness.Processes(c.pullers) }})
 	}
 	for {
 		pause := time.NewTimer(c.mean/2 + time.Duration(c.random.Int64N(int64(c.mean))))

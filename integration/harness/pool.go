@@ -70,6 +70,7 @@ type Pool struct {
 	Versions     Versions
 	Slots        int // of each execution point, and payload containers of ours for them
 	Spares       int // payload containers of ours that are more
+	Pullers      int // pods that get images onto our node
 	// Partitionable says that each execution point has one slot, from which its startd cuts the others.
 	Partitionable bool
 	// Crun says that crun makes the containers, and not runc.
@@ -158,6 +159,7 @@ func (p *Pool) learn(ctx context.Context) error {
 		Mode             Mode
 		Condor, APCondor string
 		Slots, Spares    int
+		Pullers          int
 		Partitionable    bool
 		OCIRuntime       string
 		UserNamespaces   bool
@@ -167,6 +169,7 @@ func (p *Pool) learn(ctx context.Context) error {
 		return fmt.Errorf("reading the pool's settings: %w", err)
 	}
 	p.Mode, p.Slots, p.Spares, p.Crun = settings.Mode, settings.Slots, settings.Spares, settings.OCIRuntime == "crun"
+	p.Pullers = settings.Pullers
 	p.Partitionable, p.OwnUsers = settings.Partitionable, settings.UserNamespaces
 	p.Network = cmp.Or(settings.Network, HostNetwork)
 	p.Versions = Versions{EP: settings.Condor, AP: cmp.Or(settings.APCondor, settings.Condor)}

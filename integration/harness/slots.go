@@ -38,6 +38,19 @@ func (p *Pool) Containers(ctx context.Context) ([]string, error) {
 	return strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' }), err
 }
 
+// InPullers keeps the processes of the pullers' pods.
+func (p *Pool) InPullers(ctx context.Context) (func(Process) bool, error) {
+	uids, err := p.Kubectl(ctx, nil, "-n", Namespace, "get", "pod", "-l", "app.kubernetes.io/component=puller", "-o", "jsonpath={.items[*].metadata.uid}")
+	if err != nil {
+		return nil, err
+	}
+	pods := strings.Fields(uids)
+	if len(pods) != p.Pullers {
+		return nil, fmt.Errorf("there are %d pods of pullers, and should be %d", len(pods), p.Pullers)
+	}
+	return func(q Process) bool { return slices.Contains(pods, q.Pod) }, nil
+}
+
 // LogMarks are the lengths of an execution point's logs at some moment.
 type LogMarks map[string]int64
 

@@ -45,6 +45,7 @@ type Registry struct {
 	held  map[string]chan struct{}
 	asked map[string]bool
 	files map[string][]byte // by digest
+	sent  map[string]bool   // layers, by digest
 }
 
 // NewRegistry serves on a free port of the address; with secure, by TLS with a certificate that nobody knows.
@@ -60,7 +61,7 @@ func NewRegistry(address string, secure bool) (*Registry, error) {
 		}
 		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{cert}})
 	}
-	r := &Registry{listener: listener, held: map[string]chan struct{}{}, asked: map[string]bool{}, files: map[string][]byte{}}
+	r := &Registry{listener: listener, held: map[string]chan struct{}{}, asked: map[string]bool{}, files: map[string][]byte{}, sent: map[string]bool{}}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() { _ = r.server.Serve(listener) }()
 	return r, nil
@@ -91,6 +92,13 @@ func (r *Registry) Asked(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.asked[name]
+}
+
+// Fetched is the number of images of which somebody has fetched the layer.
+func (r *Registry) Fetched() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.sent)
 }
 
 func (r *Registry) gate(name string) chan struct{} {
@@ -148,6 +156,9 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if what == "blobs" && digest(blob) == image.layer {
+		r.mu.Lock()
+		r.sent[image.layer] = true
+		r.mu.Unlock()
 		send(req.Context(), w, kind, blob)
 		return
 	}

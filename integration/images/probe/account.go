@@ -39,8 +39,8 @@ func account(s *state, argument string) error {
 	if a.Others, err = others(a.UID); err != nil {
 		return err
 	}
-	for _, place := range []string{"/tmp", "/dev/shm"} {
-		met, err := leave(filepath.Join(place, "chaos-"+strconv.Itoa(a.UID)))
+	for _, place := range []string{"/", "/tmp", "/var/tmp", "/run", "/run/lock", "/home", "/root", "/opt", "/srv", "/dev/shm", "/dev/mqueue"} {
+		met, err := leave(place, job, a.UID)
 		if err != nil {
 			return err
 		}
@@ -81,19 +81,42 @@ func others(uid int) ([]string, error) {
 	return found, nil
 }
 
-// leave makes a file that the next job must not find, and reports whether one
-// exists already. An image may have no such directory.
-func leave(path string) ([]string, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return []string{path}, nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+// markBegin begins the names of files that jobs leave for each other to find.
+const markBegin = "chaos-"
+
+// leave makes a file that no later job must find, and lists those of earlier ones. An
+// image may have no such directory, or not let the job write. What is below /dev all
+// containers of the pod share: there, other jobs that run have such files too, each as
+// its own user.
+func leave(dir, job string, uid int) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil, nil
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
-	return nil, f.Close()
+	mark := markBegin + job + "-" + strconv.Itoa(os.Getpid()) // jobs run again
+	var met []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), markBegin) || e.Name() == mark {
+			continue // ours, if one directory is a link to another
+		}
+		info, err := os.Lstat(filepath.Join(dir, e.Name()))
+		if err != nil {
+			continue // it went
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if strings.HasPrefix(dir, "/dev/") && ok && int(st.Uid) != uid {
+			continue
+		}
+		met = append(met, filepath.Join(dir, e.Name()))
+	}
+	f, err := os.OpenFile(filepath.Join(dir, mark), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return met, nil // the job may not write there
+	}
+	return met, f.Close()
 }
 
 // neighbours are the directories of other jobs that can be read.
