@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build release test unit compiler e2e demo bench bench-spares scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
+.PHONY: build release test unit compiler e2e demo bench bench-pulls bench-spares scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
 
 build: ## two static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -54,6 +54,10 @@ scale: build pool ## what jobs cost the control plane: 1,000 simulated pilots fo
 bench-spares: build pool ## the part of it about spare payload containers and many slots; writes spares.* and slots.svg in docs/developer
 	$(POOL) up --stock
 	$(GO) -C integration run ./bench -part spares -docs ../docs/developer
+
+bench-pulls: build pool ## how long jobs wait for the pulls of other slots, in pools of its own; writes into docs/admin/size.md
+	$(POOL) up --stock=false
+	$(GO) -C integration run ./bench -part pulls -docs ../docs/admin
 
 nodes: build pool ## what becomes of jobs when a node is drained, shut down, dies, is cut off, or has a wrong clock: a cluster of two nodes in guests
 	$(POOL) up --guests 2 --stock --slots 8 --partitionable=false

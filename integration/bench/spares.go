@@ -67,7 +67,7 @@ func spares(ctx context.Context, b *bencher) error {
 	if err := r.writeCharts(*docs); err != nil {
 		return err
 	}
-	return writePage(filepath.Join(*docs, "spares.md"), text)
+	return measured.Write(filepath.Join(*docs, "spares.md"), command, text)
 }
 
 // listOf reads values with commas between them.

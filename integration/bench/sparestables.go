@@ -58,7 +58,7 @@ func (r *burstResults) tables(b *strings.Builder) {
 		}
 		for _, other := range []bool{false, true} {
 			for _, k := range r.spares {
-				fmt.Fprintf(b, "| %s, K = %d |", images(other), k)
+				fmt.Fprintf(b, "| %s, K = %d |", imagesOf(other), k)
 				for _, l := range lengths {
 					b.WriteString(" " + cell(l, r.ours[burst{l, k, other}]) + " |")
 				}
@@ -94,7 +94,7 @@ func (r *burstResults) tables(b *strings.Builder) {
 	b.WriteByte('\n')
 }
 
-func images(other bool) string {
+func imagesOf(other bool) string {
 	if other {
 		return "another image"
 	}

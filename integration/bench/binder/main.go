@@ -21,7 +21,6 @@ import (
 	"podstarter/integration/bench/binding"
 	"podstarter/k8sexec"
 	"podstarter/k8sexec/options"
-	"podstarter/payload"
 )
 
 const (
@@ -116,7 +115,7 @@ func binder(ctx context.Context) (func(context.Context, string) error, error) {
 		if err != nil {
 			return err
 		}
-		l, err := b.Lease(ctx, payload.Wish{Image: image})
+		l, err := b.Lease(ctx, wish(image))
 		if err != nil {
 			return err
 		}
