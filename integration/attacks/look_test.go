@@ -62,6 +62,18 @@ func (w *target) newWrapper(t *testing.T, before []harness.Process) harness.Proc
 	return found[0]
 }
 
+// wrapperOf is the wrapper of a job's process, which is in the same container. With spares
+// it may have been there before its job, and other new ones are there.
+func (w *target) wrapperOf(t *testing.T, job harness.Process) harness.Process {
+	t.Helper()
+	container := containerOf(t, job)
+	found := slices.DeleteFunc(w.wrappers(t), func(p harness.Process) bool { return containerOf(t, p) != container })
+	if len(found) != 1 {
+		t.Fatalf("wrappers in the container of %v: %v", job, found)
+	}
+	return found[0]
+}
+
 // goSettings are the variables in the environment of a wrapper that control Go's
 // runtime.
 func goSettings(t *testing.T, wrapper harness.Process) []string {

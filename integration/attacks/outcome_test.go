@@ -25,7 +25,7 @@ func (w *target) statuses(t *testing.T, visit func(container map[string]any)) {
 		t.Fatal(err)
 	}
 	for _, c := range list(object(pod, "status"), "containerStatuses") {
-		if slices.Contains(w.slots(), fmt.Sprint(c["name"])) {
+		if slices.Contains(w.containers(), fmt.Sprint(c["name"])) {
 			visit(c)
 		}
 	}

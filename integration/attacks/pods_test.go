@@ -23,7 +23,7 @@ import (
 // its own pod do.
 const rights = `{"apiVersion": "v1", "kind": "List", "items": [
 {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "attacks", "namespace": "podstarter"},
- "rules": [{"apiGroups": [""], "resources": ["pods"], "resourceNames": ["attacked", "attacked-open", "attacked-together"], "verbs": ["get", "watch", "patch"]}]},
+ "rules": [{"apiGroups": [""], "resources": ["pods"], "resourceNames": ["attacked", "attacked-open", "attacked-together", "attacked-spares"], "verbs": ["get", "watch", "patch"]}]},
 {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "attacks", "namespace": "podstarter"},
  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "attacks"},
  "subjects": [{"kind": "ServiceAccount", "name": "glidein", "namespace": "podstarter"}]}]}`
@@ -40,8 +40,11 @@ type target struct {
 // programsDirectory is where the pilot has our programs.
 const programsDirectory = "/opt/podstarter/bin"
 
-// slots are the payload containers of the pod.
+// slots are the payload containers of the pod that are no spares.
 func (w *target) slots() []string { return w.pod.slots(pool.Mode) }
+
+// containers are all payload containers of the pod.
+func (w *target) containers() []string { return w.pod.containers(pool.Mode) }
 
 // off are the defences that are off in the pod in all settings.
 func (w *target) off() []string { return Setting{Pod: w.pod.Name}.off(pool.Mode) }
@@ -157,8 +160,8 @@ func (w *target) manifest(ctx context.Context) (pod, config map[string]any, err 
 		switch c["name"] {
 		case payloadContainer:
 			c["image"] = pool.Image(pool.DefaultImage)
-			for _, slot := range w.slots() {
-				kept = append(kept, renamed(c, slot))
+			for _, name := range w.containers() {
+				kept = append(kept, renamed(c, name))
 			}
 		case pilotContainer:
 			kept = append(kept, c)
@@ -191,7 +194,8 @@ func (w *target) configure(files map[string]any) error {
 	w.port = listener.Addr().(*net.TCPAddr).Port
 	files[file] = text + strings.Join([]string{
 		"SHARED_PORT_PORT = " + strconv.Itoa(w.port),
-		"POD_STARTER_CONTAINERS = " + strings.Join(w.slots(), ", "),
+		"POD_STARTER_CONTAINERS = " + strings.Join(w.containers(), ", "),
+		fmt.Sprintf("POD_STARTER_SPARES = %d\nPOD_STARTER_PULLERS =", w.pod.Spares), // whatever our execution point has
 		fmt.Sprintf("NUM_CPUS = %d\nNUM_SLOTS = %[1]d\nNUM_SLOTS_TYPE_1 = %[1]d", len(w.slots())),
 		"START = TARGET.Attacks =?= True",
 		"",

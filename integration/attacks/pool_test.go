@@ -128,9 +128,14 @@ func TestAttacks(t *testing.T) {
 // table.
 func (w *target) attackIn(t *testing.T, s Setting) {
 	w.set(t, s)
+	if w.pod.Spares > 0 {
+		// When it has ended, it is known what its image is: containers can be made ahead with it.
+		w.mustEnd(t, w.submit(t, "before", "sleep=5s"))
+	}
 	if s.Victim && len(w.slots()) > 1 {
 		w.keepTreasure(t)
 	}
+	w.awaitSpares(t)
 	a := w.attacker(t, s)
 	if s.Second {
 		var before []string
@@ -260,13 +265,13 @@ func (w *target) attacker(t *testing.T, s Setting) *attempts {
 	} else {
 		w.refusedPlugin(t, a)
 	}
-	starters, wrappers := w.starters(t, nil), w.wrappers(t)
+	starters := w.starters(t, nil)
 	job := w.submitWhere(t, "attacker", anyPlugins, steps, append(commands, siteCommands(s)...)...)
 	main := w.met(t, job)
 	if brings {
 		w.lookAtPlugin(t, a, w.starters(t, starters))
 	}
-	wrapper := w.newWrapper(t, wrappers)
+	wrapper := w.wrapperOf(t, main)
 	leave := w.visit(t, job)
 	w.meetHook(t)
 	w.goOn(t, main, w.starterSockets(t))

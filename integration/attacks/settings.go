@@ -1,6 +1,7 @@
 package attacks
 
 import (
+	"fmt"
 	"slices"
 
 	"podstarter/integration/harness"
@@ -12,11 +13,14 @@ type Pod struct {
 	Name string
 	In   []Mode // nil: in all modes
 	Off  []string
+	// Spares are payload containers that are more than the slots: some are made ahead for the next job.
+	Spares int
 }
 
-// Pods by what is off in them.
+// Pods by what is off in them, or there besides.
 const (
 	closedPod   = "attacked"
+	sparesPod   = "attacked-spares"
 	openPod     = "attacked-open"
 	togetherPod = "attacked-together"
 )
@@ -24,6 +28,7 @@ const (
 // Pods are the ones that are attacked.
 var Pods = []Pod{
 	{Name: closedPod},
+	{Name: sparesPod, In: hasRoot, Spares: 1},
 	{Name: openPod, Off: []string{Escalation, FewerRights, ReadOnly, NoToken, ClosedParent, OneContainer}},
 	// In mode unshared it would be a pod of mode shared.
 	{Name: togetherPod, In: rootless, Off: []string{Namespace, OneContainer}},
@@ -60,6 +65,8 @@ var Settings = []Setting{
 		Name: "as deployed", Pod: closedPod, Victim: true, Second: true, Killed: true, Pipe: true, Guest: true,
 		Also: []string{ForkBomb, Behind},
 	},
+	// The control directories, wrappers and files of containers that are made ahead are there, too.
+	{Name: "as deployed, with spares", In: hasRoot, Pod: sparesPod, Victim: true, Killed: true},
 	{
 		Name: "careless wrapper, one user", In: hasRoot, Pod: closedPod, Victim: true, Second: true, Pipe: true,
 		Off: []string{
@@ -173,4 +180,13 @@ func (p Pod) slots(mode Mode) []string {
 		return []string{payloadContainer}
 	}
 	return []string{payloadContainer, payloadContainer + "-2"}
+}
+
+// containers are the payload containers of the pod, and those that are more than the slots.
+func (p Pod) containers(mode Mode) []string {
+	all := p.slots(mode)
+	for range p.Spares {
+		all = append(all, fmt.Sprintf("%s-%d", payloadContainer, len(all)+1))
+	}
+	return all
 }
