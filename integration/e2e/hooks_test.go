@@ -166,7 +166,7 @@ func TestSitePrograms(t *testing.T) {
 		configure(t, "POD_STARTER_CONTAINER_SETUP = "+siteProgram(t, "sandbox", "#!/bin/sh\necho \"$1 by $(id -u)\" >prepared\n"))
 		prepared := submit(t, job("cat=prepared"))[0]
 		mustExit(t, prepared, 0)
-		if got, want := output(t, prepared, "out"), fmt.Sprintf("setup by %d\n", pool.PayloadUID(side)); got != want {
+		if got, want := output(t, prepared, "out"), fmt.Sprintf("setup by %d\n", userOf(t, prepared)); got != want {
 			t.Errorf("the job finds %q, want %q", got, want)
 		}
 	})

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -208,3 +210,28 @@ func output(t *testing.T, job harness.Job, name string) string {
 
 // payload keeps the processes of jobs on the side under test.
 func payload() func(harness.Process) bool { return pool.Payload(side) }
+
+// leasedAs is the line of a starter's log that names the user of its container.
+var leasedAs = regexp.MustCompile(`(?m)^leased payload container .*\buid=(\d+)`)
+
+// userOf is the user that the first run of a job had, when that has ended. With spares the
+// job may have had any container.
+func userOf(t *testing.T, job harness.Job) int {
+	t.Helper()
+	if side.IsStock() || pool.Mode == harness.Rootless {
+		return pool.PayloadUID(side)
+	}
+	run, err := job.Run(soon(t, patience), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := leasedAs.FindStringSubmatch(run.Text())
+	if m == nil {
+		t.Fatalf("job %s: the starter's log does not name its user\n%s", job.ID(), run.Text())
+	}
+	uid, _ := strconv.Atoi(m[1])
+	if !pool.IsPayloadUID(side, uid) {
+		t.Errorf("job %s ran as user %d, which no payload container has", job.ID(), uid)
+	}
+	return uid
+}

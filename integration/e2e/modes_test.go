@@ -61,9 +61,10 @@ func TestModeKeepsTheJobOut(t *testing.T) {
 			t.Errorf("the job %s", line)
 		}
 	}
-	if want := fmt.Sprintf("is in group %d", pool.PayloadUID(side)); !slices.Contains(seen, want) ||
+	user := userOf(t, job)
+	if want := fmt.Sprintf("is in group %d", user); !slices.Contains(seen, want) ||
 		slices.ContainsFunc(seen, func(line string) bool { return strings.HasPrefix(line, "is in group ") && line != want }) {
-		t.Errorf("the job's groups are not just its own, %d", pool.PayloadUID(side))
+		t.Errorf("the job's groups are not just its own, %d", user)
 	}
 	sees := slices.Contains(seen, "sees process condor_startd")
 	if shares := pool.Mode == harness.Shared; sees != shares {
@@ -207,7 +208,7 @@ func TestModeImages(t *testing.T) {
 			t.Errorf("job %d asked for %s and ran in %q", i, want, seen.Image)
 		}
 		checkRights(t, seen)
-		if shell, ok := seen.Setuid["/bin/rootsh"]; ok && shell.Effective != pool.PayloadUID(side) {
+		if shell, ok := seen.Setuid["/bin/rootsh"]; ok && shell.Effective != seen.UID {
 			t.Errorf("a setuid-root shell ran as user %d", shell.Effective)
 		}
 	}

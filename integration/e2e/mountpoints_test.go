@@ -155,7 +155,7 @@ func TestModeMountPoints(t *testing.T) {
 	registry := startLinkRegistry(t)
 	owner := pool.PayloadUID(side)
 	if pool.Mode != harness.Rootless {
-		owner++ // that of a neighbour: what the job's own user has left is removed before it begins
+		owner += pool.PayloadUsers() // that of a neighbour: what the job's own user has left is removed before it begins
 	}
 	for i, a := range linkAttempts(m, sandboxes) {
 		// Each takes a while: TestMountOrders has all of them, with runc only.

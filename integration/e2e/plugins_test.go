@@ -50,7 +50,7 @@ func TestModePlugins(t *testing.T) {
 	s.Requirements = "TARGET.HasFileTransferPluginMethods =!= undefined"
 	job := submit(t, s)[0]
 	mustExit(t, job, 0)
-	uid := pool.PayloadUID(side)
+	uid := userOf(t, job)
 	who, owner := fmt.Sprintf("%d.65533", uid), fmt.Sprintf("%d %d", uid, uid)
 	got := output(t, job, "out")
 	if pool.Mode == harness.Rootless { // the pilot's user and group
@@ -185,7 +185,7 @@ func TestModePluginOfTheJob(t *testing.T) {
 			t.Errorf("the job's plugin %s", line)
 		}
 	}
-	uid := pool.PayloadUID(side)
+	uid := userOf(t, job)
 	for _, want := range []string{
 		fmt.Sprintf("is %d 65533 65533", uid), "Groups:\t ", "NoNewPrivs:\t1", "CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "has open 0 1 2 3", // the last is what it looks with
 	} {

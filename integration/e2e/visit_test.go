@@ -46,7 +46,7 @@ condor_ssh_to_job JOB 'cmp moved brought && (setsid sleep 1000 >/dev/null 2>&1 <
 condor_ssh_to_job JOB 'touch go; while kill -0 $_CONDOR_JOB_PIDS 2>/dev/null; do sleep 0.1; done; echo late >late'
 `))
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	uid := fmt.Sprint(pool.PayloadUID(side))
+	uid := fmt.Sprint(userOf(t, job))
 	want := []string{uid, "/", "slot", "brought", "code 3", "/dev/pts/", "terminal", "brought", "first", "brought", "first"}
 	if len(lines) != len(want) {
 		t.Fatalf("%d lines instead of %d: %q", len(lines), len(want), lines)

@@ -255,16 +255,27 @@ func (p *Pool) HasStock() bool { return p.Has(Stock) }
 // PayloadUID is the user that jobs of the first slot run as.
 func (p *Pool) PayloadUID(side Side) int { return p.sides[side].uid }
 
+// IsPayloadUID says whether jobs of an execution point may run as that user: one for each
+// payload container of ours.
+func (p *Pool) IsPayloadUID(side Side, uid int) bool {
+	users := p.Slots
+	if !side.IsStock() {
+		users = p.PayloadUsers()
+	}
+	return uid >= p.sides[side].uid && uid < p.sides[side].uid+users
+}
+
 // PIDNamespace is the namespace of the processes of an execution point's pod, as
 // [Process.Namespace] has it.
 func (p *Pool) PIDNamespace(side Side) string { return p.sides[side].namespace }
 
-// Payload keeps the processes of jobs of the first slot.
+// Payload keeps the processes of jobs of the first slot; with spares, which any slot may
+// have, those of all slots.
 func (p *Pool) Payload(side Side) func(Process) bool {
-	at := p.sides[side]
-	return func(q Process) bool {
-		return q.UID == at.uid && q.Pod == at.pod && (q.Namespace == at.namespace) == at.shared
+	if p.Spares > 0 && !side.IsStock() {
+		return p.Payloads(side, p.PayloadUsers())
 	}
+	return p.Payloads(side, 1)
 }
 
 // InPod keeps all processes of the containers of an execution point's pod, whether or not
