@@ -20,7 +20,7 @@ const pullsPart = "pulls"
 
 var (
 	pullRuns   = flag.Int("pull-runs", 20, "pulls: runs of a job beside another")
-	pullJobs   = flag.Int("pull-jobs", 160, "pulls: jobs in images at random")
+	pullJobs   = flag.Int("pull-jobs", 120, "pulls: jobs in images at random")
 	pullImages = flag.Int("pull-images", 40, "pulls: images")
 	pullSize   = flag.Int("pull-size", 50, "pulls: MB of each image")
 	pullRate   = flag.Int("pull-rate", 20, "pulls: MB a second that the registry sends")

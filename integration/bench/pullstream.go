@@ -52,7 +52,7 @@ func (b *pullBench) random(ctx context.Context) error {
 // single is row where all slots are free: each job is submitted when the last has ended.
 func (b *pullBench) single(ctx context.Context) ([]time.Duration, error) {
 	var all []time.Duration
-	for i := range *pullRuns/2 + 1 {
+	for i := range *pullRuns/4 + 1 {
 		jobs, err := b.jobs(ctx, []string{b.pool.Image(imageA)}, []string{"sleep=" + calm.String()})
 		if err != nil {
 			return nil, err
