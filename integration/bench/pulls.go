@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"podstarter/integration/harness"
+	"podstarter/integration/measured"
 	"podstarter/integration/podfailures"
 )
 
@@ -55,7 +56,7 @@ type pullResults struct {
 }
 
 func pulls(ctx context.Context) (err error) {
-	b := &pullBench{ran: map[string]bool{}, pullResults: pullResults{when: time.Now(), machine: machine(), spares: *pullSpares}}
+	b := &pullBench{ran: map[string]bool{}, pullResults: pullResults{when: time.Now(), machine: measured.Machine(), spares: *pullSpares}}
 	for _, step := range []struct {
 		name string
 		run  func(context.Context) error

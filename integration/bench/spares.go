@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"podstarter/integration/harness"
+	"podstarter/integration/measured"
 )
 
 var (
@@ -42,7 +43,7 @@ func spares(ctx context.Context, b *bencher) error {
 		return errors.New("a pilot without root has one payload container; start a pool with `up --mode shared`")
 	}
 	had := b.pool
-	r := &spareResults{when: time.Now(), machine: machine()}
+	r := &spareResults{when: time.Now(), machine: measured.Machine()}
 	if len(counts) > 0 && len(lengths) > 0 {
 		r.bursts, err = b.bursts(ctx, lengths, counts, *burstBudget)
 	}

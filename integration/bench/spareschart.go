@@ -78,7 +78,7 @@ func (r *burstResults) panel(other bool) (*plot.Plot, error) {
 	if s := spreadOf(stock); s.median > 0 {
 		trends = append(trends, level("stock starter, no container, median", black, s.median.Seconds(), most))
 	}
-	p, err := trendChart("From the end of one job to the start of the next, "+images(other), trends)
+	p, err := trendChart("From the end of one job to the start of the next, "+imagesOf(other), trends)
 	if err != nil {
 		return nil, err
 	}
