@@ -55,9 +55,9 @@ bench-spares: build pool ## the part of it about spare payload containers and ma
 	$(POOL) up --stock
 	$(GO) -C integration run ./bench -part spares -docs ../docs/developer
 
-bench-pulls: build pool ## how long jobs wait for the pulls of other slots, in pools of its own; writes into docs/admin/size.md
+bench-pulls: build pool ## how long jobs wait for the pulls of other slots, in pools of its own; writes into docs/developer/pulls.md
 	$(POOL) up --stock=false
-	$(GO) -C integration run ./bench -part pulls -docs ../docs/admin
+	$(GO) -C integration run ./bench -part pulls -docs ../docs/developer
 
 nodes: build pool ## what becomes of jobs when a node is drained, shut down, dies, is cut off, or has a wrong clock: a cluster of two nodes in guests
 	$(POOL) up --guests 2 --stock --slots 8 --partitionable=false

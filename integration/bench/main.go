@@ -14,7 +14,7 @@
 // up pools of its own.
 //
 // With -docs it also writes the tables and plots of the pages turnover.md, transfer-speed.md,
-// classads.md and spares.md in docs/developer; for pulls, those of docs/admin/size.md.
+// classads.md, spares.md and pulls.md in docs/developer.
 package main
 
 import (

@@ -76,7 +76,7 @@ func pulls(ctx context.Context) (err error) {
 	if _, err := os.Stdout.WriteString(text); err != nil || *docs == "" {
 		return err
 	}
-	return measured.Write(filepath.Join(*docs, "size.md"), "make bench-pulls", text)
+	return measured.Write(filepath.Join(*docs, "pulls.md"), "make bench-pulls", text)
 }
 
 // open brings up a pool with so many slots.

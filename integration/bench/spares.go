@@ -68,8 +68,15 @@ func spares(ctx context.Context, b *bencher) error {
 	if err := r.writeCharts(*docs); err != nil {
 		return err
 	}
-	return measured.Write(filepath.Join(*docs, "spares.md"), command, text)
+	return measured.Write(filepath.Join(*docs, "spares.md"), command, plots+text)
 }
+
+// plots shows the plots on the page.
+const plots = `![Times from one job to the next over the number of spares, with the same image and with another one](spares.svg)
+
+![Jobs a minute over the number of slots of a pod](slots.svg)
+
+`
 
 // listOf reads values with commas between them.
 func listOf[T int | time.Duration](text string, read func(string) (T, error)) ([]T, error) {
