@@ -64,8 +64,8 @@ var urlsCases = []Case{
 		Files:  []harness.File{listing, {Name: "local", Content: []byte("local\n")}, {Name: "dir/leaf", Content: []byte("leaf\n")}},
 		Submit: fromWeb("$(WEB)/urls/one, local, $(WEBS)/urls/two, dir/, $(WEB)/urls/empty, $(WEB)/urls/large, dav://$(WEB_HOST)/urls/program"),
 		Steps:  []Step{Ends(), transferRecords, transferHistory}},
-	// A pilot without root offers no file:, because its jobs have the pilot's user.
-	{Name: "url-file", Versions: withNewStarter, Pools: []string{string(harness.Shared), string(harness.Unshared)},
+	// A pilot without root offers no file: (the reason file-urls).
+	{Name: "url-file", Versions: withNewStarter, Pools: withRoot,
 		Shows: "an input that is a file of the pilot container", Files: []harness.File{listing}, Submit: fromWeb("file:///etc/debian_version"),
 		Steps: []Step{Ends(), transferRecords, transferHistory}},
 	{Name: "url-odd-names", Shows: "URLs with a query, and with odd characters", Files: []harness.File{listing},
