@@ -47,5 +47,5 @@ func newPodBackend(ctx context.Context, set settings.Settings, cfg *config.Confi
 
 // hostOf is the pilot container that the settings describe.
 func hostOf(set settings.Settings) *hostprog.Host {
-	return hostprog.New(hostprog.Options{SeparateUsers: set.SeparateUsers(), Paths: set.ProgramPaths})
+	return hostprog.New(hostprog.Options{SeparateUsers: set.SeparateUsers(), Paths: set.ProgramPaths, Configuration: set.Condor.Configuration})
 }

@@ -106,7 +106,7 @@ var starterDefences = []Defence{
 	{
 		Name: Confined,
 		In:   rootless,
-		What: "if the pilot is not root, the kernel leaves plugins and hooks only the job's files and those of the pilot's image (Landlock)",
+		What: "if the pilot is not root, the kernel leaves plugins and hooks only the job's files, those of the pilot's image, and HTCondor's configuration (Landlock)",
 		Changes: []Change{{
 			File: "starter/hostprog/confinement.go",
 			Old:  "if j.Host.separate {\n\t\treturn confinement{}, nil",

@@ -71,9 +71,6 @@ type Setup struct {
 	Execute  string         // lines for the configuration of both execution points
 	Submit   string         // lines for that of the submit side
 	Programs []harness.File // of $(CONFORMANCE_PROGRAMS) in both execution points; the mode is 0755 unless said
-	// Open are directories there that everybody may write to. What jobs' users have
-	// in the pilot's /tmp goes with the job.
-	Open []string
 	// Submitting are programs of the same directory on the submit side, where no
 	// knob names it.
 	Submitting []harness.File

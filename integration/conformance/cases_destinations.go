@@ -1,23 +1,34 @@
 package conformance
 
 import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
 	"slices"
 
 	"podstarter/integration/harness"
 )
 
-// kept prints what the plugin of keep:// has stored for the job, and removes it.
-func kept() Step {
-	return EP("sh", "-c", "cd "+programs+`/kept/<cluster> 2>/dev/null || exit
-find . -type f | sort | while read -r f; do echo "$f: $(cat "$f" | tr '\n' ' ' | head -c 60)"; done | sed 's|/[^/]*_<cluster>\.0_[0-9]*/|/JOB/|'
-cd .. && rm -rf <cluster>`)
-}
+// kept notes what the plugin of keep:// has stored for the job, and removes it.
+var kept = Note("what was stored", func(_ context.Context, r *Run) (string, error) {
+	web, err := r.Pool.Web()
+	if err != nil {
+		return "", err
+	}
+	root := web.UploadedTo(fmt.Sprintf("kept/%d", r.Job().Cluster))
+	text, err := filesBelow(root, r.Job())
+	if err != nil {
+		return "", err
+	}
+	return text, os.RemoveAll(root)
+})
 
 // storing is a job whose output goes to URLs.
 func storing(name, shows, script, submit string, steps ...Step) Case {
 	return Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", script)},
 		Submit: "executable = job.sh\noutput = out\n" + submit + shortLease,
-		Steps:  append(append([]Step{Ends()}, steps...), transferHistory, kept())}
+		Steps:  append(append([]Step{Ends()}, steps...), transferHistory, kept)}
 }
 
 // tree is a job that makes some files in directories.
@@ -29,7 +40,7 @@ func saving(name, shows, url, more string) Case {
 	c := Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", savingScript)},
 		Submit: "executable = job.sh\noutput = out\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = state, d\ntransfer_output_files = state\n" +
 			"checkpoint_destination = " + url + "\n" + more,
-		Steps: append(slices.Clone(killed), Ends(), transferHistory, kept()),
+		Steps: append(slices.Clone(killed), Ends(), transferHistory, kept),
 		Fleeting: slices.Concat(napping, byChance("received URLs contain the job's number, whose length may differ",
 			"bytesrecvd", "004   *Bytes Received By Job", "005   *Bytes Received By Job"))}
 	return twice(c)
@@ -39,7 +50,7 @@ func saving(name, shows, url, more string) Case {
 func refused(name, shows, destination string) Case {
 	return Case{Name: name, Shows: shows, Files: []harness.File{Script("job.sh", "echo 1 >state; mkdir -p d; echo in >d/f; [ -e again ] && exit; touch again; exit 85")},
 		Submit: "executable = job.sh\noutput = out\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = state, d, again\ntransfer_output_files = state\n" + destination + shortLease,
-		Steps:  []Step{Ends(), transferHistory, kept()}, Versions: withCheckpointFailures}
+		Steps:  []Step{Ends(), transferHistory, kept}, Versions: withCheckpointFailures}
 }
 
 // withCheckpointFailures are the versions whose events report a failed checkpoint as
@@ -100,7 +111,7 @@ var destinationsCases = []Case{
 	twice(Case{Name: "dest-evicted", Shows: "what a job with output_destination saves when it is evicted",
 		Files:    []harness.File{Script("job.sh", later+tree+traps("TERM")+ready+untilCaught)},
 		Submit:   "executable = job.sh\noutput = out\noutput_destination = keep://out\n" + onEvict,
-		Steps:    []Step{Ready(), Tool("condor_vacate_job"), Executes(2), Ends(), kept()},
+		Steps:    []Step{Ready(), Tool("condor_vacate_job"), Executes(2), Ends(), kept},
 		Fleeting: napping}),
 
 	storing("dest-signal", "a plugin that is killed", tree,
@@ -123,70 +134,13 @@ var destinationsCases = []Case{
 	saving("checkpoint-corrupt", "a file of a checkpoint that comes back changed", "keep://corrupt", "MY.TransferOutput = \"\"").only(withCheckpointFailures...),
 }
 
-// destinationsSetup has a plugin that stores files in the pilot, in a directory for
-// each job, or fails as its URL says.
+//go:embed programs/keep_plugin
+var keepPlugin []byte
+
+// destinationsSetup has a plugin that stores files in the pool's web server, in a directory
+// for each job, or fails as its URL says. In a pilot without root, it could not store them
+// in the pilot.
 var destinationsSetup = Setup{
 	Execute:  "FILETRANSFER_PLUGINS = $(FILETRANSFER_PLUGINS), " + programs + "/keep_plugin\n",
-	Programs: []harness.File{Script("keep_plugin", keepPlugin)},
-	Open:     []string{"kept"},
+	Programs: []harness.File{{Name: "keep_plugin", Content: keepPlugin}},
 }
-
-const keepPlugin = `if [ "$1" = -classad ]; then
-	echo 'MultipleFileSupport = true'
-	echo 'PluginType = "FileTransfer"'
-	echo 'PluginVersion = "1"'
-	echo 'ProtocolVersion = 2'
-	echo 'SupportedMethods = "keep"'
-	exit 0
-fi
-upload=
-while [ $# -gt 0 ]; do
-	case $1 in
-	-infile) in=$2; shift;;
-	-outfile) out=$2; shift;;
-	-upload) upload=yes;;
-	esac
-	shift
-done
-cluster=$(sed -n 's/^ClusterId = //p' "$_CONDOR_JOB_AD")
-top=${0%/*}/kept/$cluster
-umask 0 # a job may begin again in another slot, as another user
-: >"$out"
-report() {
-	size=$(stat -c %s "$file" 2>/dev/null || echo 0)
-	echo "[ TransferSuccess = $1; TransferError = \"$2\"; TransferUrl = \"$url\"; TransferFileName = \"${file##*/}\"; TransferProtocol = \"keep\"; TransferType = \"${upload:-no}\"; TransferFileBytes = $size; TransferTotalBytes = $size; ConnectionTimeSeconds = 0.5 ]" >>"$out"
-}
-{ tr '\n' ' ' <"$in" | sed 's/\] *\[/]\n[/g'; echo; } | {
-code=0 n=0
-while read -r ad; do
-	url=$(printf '%s\n' "$ad" | sed -n 's/.*[^A-Za-z]Url = "\([^"]*\)".*/\1/p')
-	file=$(printf '%s\n' "$ad" | sed -n 's/.*LocalFileName = "\([^"]*\)".*/\1/p')
-	[ -n "$url" ] || continue
-	n=$((n + 1))
-	to=$top/${url#keep://}
-	case $url in
-	keep://exit3/*) report false "no room"; code=3; continue;;
-	keep://signal/*) report false "not yet"; kill -9 $$; exit;;
-	keep://silent5/*) code=5; continue;;
-	keep://silent/*) continue;;
-	keep://lies/*) report false "it did not work"; continue;;
-	keep://bare/*) echo '[ TransferSuccess = true ]' >>"$out"; continue;;
-	keep://flaky/*/0000/*) [ "$upload" ] && { report false "not the first"; continue; };;
-	esac
-	if [ "$upload" ]; then
-		mkdir -p "${to%/*}" && cp "$file" "$to" 2>/dev/null && chmod a+r "$to"
-	else
-		mkdir -p "${file%/*}" && cp "$to" "$file" 2>/dev/null
-	fi && well=yes || well=
-	case $url in keep://few/*) [ $n -eq 1 ] || continue;; esac
-	if [ "$well" ]; then
-		[ -z "$upload" ] && case $url in keep://corrupt/*/f) echo more >>"$file";; esac
-		report true ""
-	else
-		report false "cannot copy"
-		code=1
-	fi
-done
-exit $code
-}
-`

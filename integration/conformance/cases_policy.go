@@ -48,7 +48,7 @@ var policyCases = []Case{
 	{Name: "hold-release", Shows: "held while it runs, released, and run again",
 		Submit: "arguments = resume=kept:0 file=kept:1 ready forever\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\noutput = out",
 		Steps:  []Step{Ready(), Tool("condor_hold", "-reason", "to look at it", "-subcode", "12", "<job>"), Event(harness.EventHeld, 1), Gone(), Tool("condor_release"), Executes(2)}},
-	{Name: "remove-cluster", Shows: "a cluster of two jobs removed while both run",
+	{Name: "remove-cluster", Shows: "a cluster of two jobs removed while both run", Pools: []string{harness.SeveralSlots},
 		Submit: "arguments = trap=caught:0 ready forever\noutput = out", Count: 2,
 		Steps: []Step{AllReady(), Tool("condor_rm", "<cluster>")}},
 	{Name: "qedit", Shows: "an attribute changed while the job runs, as the history has it",

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -61,8 +62,12 @@ var urlsCases = []Case{
 	{Name: "url-circle", OnRequest: true, Shows: "a URL that redirects to itself", Files: []harness.File{listing}, Submit: fromWeb("$(WEB)/circle/one")},
 	{Name: "url-several", Shows: "files, directories and URLs of several kinds together",
 		Files:  []harness.File{listing, {Name: "local", Content: []byte("local\n")}, {Name: "dir/leaf", Content: []byte("leaf\n")}},
-		Submit: fromWeb("$(WEB)/urls/one, local, $(WEBS)/urls/two, dir/, $(WEB)/urls/empty, $(WEB)/urls/large, dav://$(WEB_HOST)/urls/program, file:///etc/debian_version"),
+		Submit: fromWeb("$(WEB)/urls/one, local, $(WEBS)/urls/two, dir/, $(WEB)/urls/empty, $(WEB)/urls/large, dav://$(WEB_HOST)/urls/program"),
 		Steps:  []Step{Ends(), transferRecords, transferHistory}},
+	// A pilot without root offers no file: (the reason file-urls).
+	{Name: "url-file", Versions: withNewStarter, Pools: withRoot,
+		Shows: "an input that is a file of the pilot container", Files: []harness.File{listing}, Submit: fromWeb("file:///etc/debian_version"),
+		Steps: []Step{Ends(), transferRecords, transferHistory}},
 	{Name: "url-odd-names", Shows: "URLs with a query, and with odd characters", Files: []harness.File{listing},
 		Submit: fromWeb("$(WEB)/urls/one?of=two&and=%2Fthree, $(WEB)/urls/odd%20name+[1];%25'%C3%A9")},
 	{Name: "url-same-name", Shows: "two URLs with the same last part, and a file of that name",
@@ -156,18 +161,22 @@ var uploaded = Note("what was uploaded", func(_ context.Context, r *Run) (string
 	if err != nil {
 		return "", err
 	}
+	return filesBelow(web.UploadedTo(filepath.Base(r.Job().Dir)), r.Job())
+})
+
+// filesBelow lists the files that the web server has stored below a directory.
+func filesBelow(root string, job harness.Job) (string, error) {
 	var lines []string
-	root := web.UploadedTo(filepath.Base(r.Job().Dir))
-	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		text, err := os.ReadFile(name)
-		lines = append(lines, fmt.Sprintf("%s %s", strings.TrimPrefix(name, root), content(text, r.Job())))
+		lines = append(lines, fmt.Sprintf("%s %s", strings.TrimPrefix(name, root), content(text, job)))
 		return err
 	})
-	if os.IsNotExist(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return "nothing", nil
 	}
 	return strings.Join(lines, "\n"), err
-})
+}

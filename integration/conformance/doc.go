@@ -41,8 +41,9 @@
 //     starter too goes into Fleeting. A listed difference that does not show in
 //     each case that it names fails. A difference that shows only in some kind of pool
 //     has a rule with "pools" (and "versions"): words of which all must fit, shared, unshared
-//     or rootless, static or partitionable, as "rootless" or "unshared partitionable". So
-//     may an entry of endings/, after the case's name: "held with rootless".
+//     or rootless, static or partitionable, one-slot or several-slots, as "rootless" or
+//     "unshared partitionable". So may an entry of endings/, after the case's name: "held
+//     with rootless". A case that needs jobs at the same time has several-slots in its Pools.
 //  6. go -C integration test ./conformance -run TestDifferencesPage -update
 //
 // A run has those cases on request whose turn it is: a part that changes by the hour,

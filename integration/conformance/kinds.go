@@ -22,7 +22,8 @@ func ofKind(lists []string, k harness.Kind) bool {
 }
 
 // kindWords are the words of all kinds, except versions.
-var kindWords = []string{string(harness.Shared), string(harness.Unshared), string(harness.Rootless), harness.Static, harness.Partitionable}
+var kindWords = []string{string(harness.Shared), string(harness.Unshared), string(harness.Rootless),
+	harness.Static, harness.Partitionable, harness.OneSlot, harness.SeveralSlots}
 
 // checkKinds finds words that no kind of pool has.
 func checkKinds(lists []string) error {

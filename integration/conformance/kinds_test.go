@@ -10,10 +10,10 @@ import (
 func TestRulesNameKindsOfPools(t *testing.T) {
 	unshared := harness.Kind{Versions: harness.Versions{EP: "25.14", AP: "23.9"}, Mode: harness.Unshared}
 	cut := unshared
-	cut.Partitionable = true
+	cut.Partitionable, cut.OneSlot = true, true
 	for _, tc := range []struct {
 		versions, pools []string
-		want            [3]bool // of an ordinary pool, in unshared mode, and with a partitionable slot besides
+		want            [3]bool // of an ordinary pool, in unshared mode, and with a partitionable slot for one job besides
 	}{
 		{nil, nil, [3]bool{true, true, true}},
 		{nil, []string{"shared"}, [3]bool{true, false, false}},
@@ -21,6 +21,8 @@ func TestRulesNameKindsOfPools(t *testing.T) {
 		{nil, []string{"unshared", "rootless"}, [3]bool{false, true, true}},
 		{nil, []string{"unshared partitionable"}, [3]bool{false, false, true}},
 		{nil, []string{"shared", "static"}, [3]bool{true, true, false}},
+		{nil, []string{"several-slots"}, [3]bool{true, true, false}},
+		{nil, []string{"one-slot"}, [3]bool{false, false, true}},
 		{nil, []string{"*+23.9 static"}, [3]bool{false, true, false}},
 		{[]string{"*+25.14"}, []string{"static"}, [3]bool{true, false, false}},
 		{[]string{"*+25.14"}, []string{"unshared"}, [3]bool{}},

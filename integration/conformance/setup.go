@@ -78,7 +78,7 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject, world 
 	}
 	all := places(pool)
 	for _, p := range all {
-		lines, files, open := common, []harness.File(nil), []string(nil)
+		lines, files := common, []harness.File(nil)
 		for _, s := range subjects {
 			part := s.Setup.Execute
 			if p.name == "submit" {
@@ -86,7 +86,6 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject, world 
 				files = append(files, s.Setup.Submitting...)
 			} else {
 				files = append(files, s.Setup.Programs...)
-				open = append(open, s.Setup.Open...)
 			}
 			if part != "" {
 				lines += "# " + s.Name + "\n" + strings.TrimRight(part, "\n") + "\n"
@@ -97,7 +96,7 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject, world 
 		} else {
 			lines += world.Execute
 		}
-		if err := p.install(ctx, lines, files, open); err != nil {
+		if err := p.install(ctx, lines, files); err != nil {
 			return nil, fmt.Errorf("setting up the %s side: %w", p.name, err)
 		}
 	}
@@ -119,12 +118,7 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject, world 
 // that is read last, after the files of the pool's own setup.
 const configFile = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/98-conformance.conf`
 
-func (p place) install(ctx context.Context, lines string, files []harness.File, open []string) error {
-	for _, dir := range open {
-		if _, err := p.input(ctx, "", "sh", "-c", `mkdir -p "$0" && chmod 0777 "$0"`, path.Join(programs, dir)); err != nil {
-			return err
-		}
-	}
+func (p place) install(ctx context.Context, lines string, files []harness.File) error {
 	for _, f := range files {
 		mode := f.Mode
 		if mode == 0 {

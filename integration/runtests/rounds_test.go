@@ -15,7 +15,7 @@ func TestRoundsOfOtherPoolsHaveCases(t *testing.T) {
 	const enough = 100
 	for name, change := range map[string]func(*harness.Kind){
 		"cases in unshared mode":         func(k *harness.Kind) { k.Mode = harness.Unshared },
-		"cases in rootless mode":         func(k *harness.Kind) { k.Mode = harness.Rootless },
+		"cases in rootless mode":         func(k *harness.Kind) { k.Mode, k.OneSlot = harness.Rootless, true },
 		"cases with partitionable slots": func(k *harness.Kind) { k.Partitionable = true },
 	} {
 		kind := conformance.Newest

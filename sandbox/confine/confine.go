@@ -30,6 +30,9 @@ type Rules struct {
 	// Read are files and directories that may be read and executed, with all that is
 	// mounted below. Links are followed: the caller is trusted.
 	Read []string
+	// List are directories whose names, and those of the directories below, may be read.
+	// Links are followed.
+	List []string
 	// Write are files, such as devices, and directories that may be read and written.
 	Write []string
 	// Change are descriptors of directories in which everything is allowed except to
@@ -141,6 +144,11 @@ func (s ruleset) fill(r Rules, mounts map[string]bool) error {
 	}
 	for _, path := range r.Read {
 		if err := s.path(path, 0, look|execute); err != nil {
+			return err
+		}
+	}
+	for _, path := range r.List {
+		if err := s.path(path, 0, unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
 			return err
 		}
 	}

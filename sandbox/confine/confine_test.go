@@ -153,6 +153,22 @@ func TestWhatIsLeft(t *testing.T) {
 	}
 }
 
+// TestListed: names in a listed directory may be read, and nothing else of it.
+func TestListed(t *testing.T) {
+	p := newPlace(t)
+	rules := p.rules(t)
+	rules.List = []string{p.secret, "/no/such/directory"}
+	var list, read, write error
+	confined(t, rules.Apply, func() {
+		_, list = os.ReadDir(p.secret)
+		_, read = os.ReadFile(filepath.Join(p.secret, "file"))
+		write = os.WriteFile(filepath.Join(p.secret, "new"), nil, 0o600)
+	})
+	if list != nil || !errors.Is(read, os.ErrPermission) || !errors.Is(write, os.ErrPermission) {
+		t.Errorf("list: %v, read: %v, write: %v", list, read, write)
+	}
+}
+
 // TestSwappedDirectory: a rule is about a directory, not about whatever has its name
 // later.
 func TestSwappedDirectory(t *testing.T) {

@@ -2,7 +2,9 @@ package hostprog
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"podstarter/payload"
@@ -12,8 +14,8 @@ import (
 // A job can lead programs to any file: by links, its directory of tokens, or its ad.
 // Where programs run as the payload's user, the files that this user may not read stay
 // closed. A pilot without root has only its own user, who may read the pod's and the
-// pool's tokens: there the kernel allows a program only the job's sandbox and the files
-// of the pilot's image.
+// pool's tokens: there the kernel allows a program only the job's sandbox, the files
+// of the pilot's image, and HTCondor's configuration.
 
 // programTrees hold programs and their libraries. What is mounted below them is
 // not included: secrets are mounted.
@@ -62,7 +64,39 @@ func (j Job) confinement() (confinement, error) {
 			}
 		}
 	}
+	c.configuration(j.Host.configuration)
 	return c, nil
+}
+
+// configuration adds the files of HTCondor's configuration. HTCondor's Python bindings,
+// and all its tools, end if one of them cannot be read. As elsewhere, secrets
+// are in files that not everybody may read, and those stay closed.
+func (c *confinement) configuration(paths []string) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+		case !info.IsDir():
+			c.public(path, info)
+		default:
+			// The directories below may hold tokens.
+			c.rules.List = append(c.rules.List, path)
+			entries, _ := os.ReadDir(path)
+			for _, entry := range entries {
+				file := filepath.Join(path, entry.Name())
+				if info, err := os.Stat(file); err == nil {
+					c.public(file, info)
+				}
+			}
+		}
+	}
+}
+
+// public adds a regular file that everybody may read.
+func (c *confinement) public(path string, info fs.FileInfo) {
+	if info.Mode().IsRegular() && info.Mode()&0o004 != 0 {
+		c.rules.Read = append(c.rules.Read, path)
+	}
 }
 
 func absolute(paths []string) (list []string) {

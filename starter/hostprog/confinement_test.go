@@ -67,6 +67,45 @@ func TestWhatIsLeft(t *testing.T) {
 	}
 }
 
+// TestConfiguration: a confined program reads HTCondor's configuration, without which
+// Python plugins end, but neither a file of it that is closed to others nor the tokens
+// beside it.
+func TestConfiguration(t *testing.T) {
+	if !hostprogtest.AsPilot(t) {
+		return
+	}
+	if err := confine.Supported(); err != nil {
+		t.Skip(err)
+	}
+	etc := t.TempDir()
+	for name, mode := range map[string]os.FileMode{
+		"condor_config": 0o644, "config.d/10-open": 0o644, "config.d/20-closed": 0o600, "config.d/tokens.d/pool": 0o644, "tokens.d/pool": 0o644, "local": 0o640,
+	} {
+		path := filepath.Join(etc, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name+"\n"), mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(etc, "config.d/10-open"), filepath.Join(etc, "config.d/30-link")); err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for _, name := range []string{"condor_config", "config.d", "local", "none"} {
+		named = append(named, filepath.Join(etc, name))
+	}
+	j := Job{Host: New(Options{Configuration: named}), Sandbox: hostprogtest.Sandbox(t, 0), Name: t.Name(), Log: slog.New(slog.DiscardHandler)}
+	path := hostprogtest.Script(t, `ls "$1/config.d"; for f in condor_config config.d/10-open config.d/20-closed config.d/30-link config.d/tokens.d/pool tokens.d/pool local; do cat "$1/$f"; done; ls "$1/tokens.d"
+(echo x >>"$1/condor_config") || echo not changed`)
+	o, err := j.RunPlugin(t.Context(), plugin.Program{Path: path, Args: []string{etc}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: j.Sandbox.Scratch()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "10-open\n20-closed\n30-link\ntokens.d\n" + "condor_config\nconfig.d/10-open\nconfig.d/10-open\nnot changed\n"
+	if diff := cmp.Diff(want, string(o.Output)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestUnconfinable: on a kernel that cannot confine them, a pilot without root runs no
 // programs for jobs, and says why. Where users are separate, nothing is confined.
 func TestUnconfinable(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 type Host struct {
 	separate       bool
 	paths          []string
+	configuration  []string
 	kernelConfines func() error
 	threads        *lesserThreads
 }
@@ -29,6 +30,9 @@ type Options struct {
 	// Paths are files and directories that a confined program may read and execute
 	// beside the sandbox and the pilot's image (POD_STARTER_PROGRAM_PATHS).
 	Paths []string
+	// Configuration are the files of HTCondor's configuration, and directories of such
+	// files. A confined program may read those that everybody may read.
+	Configuration []string
 	// KernelConfines is nil if the kernel can confine programs; the default is
 	// confine.Supported.
 	KernelConfines func() error
@@ -39,7 +43,10 @@ func New(o Options) *Host {
 	if o.KernelConfines == nil {
 		o.KernelConfines = confine.Supported
 	}
-	return &Host{separate: o.SeparateUsers, paths: o.Paths, kernelConfines: o.KernelConfines, threads: newLesserThreads()}
+	return &Host{
+		separate: o.SeparateUsers, paths: o.Paths, configuration: o.Configuration,
+		kernelConfines: o.KernelConfines, threads: newLesserThreads(),
+	}
 }
 
 // Nobody is the user of plugins that are asked about themselves.

@@ -19,6 +19,9 @@ type Condor struct {
 
 	UIDDomain, FilesystemDomain string
 
+	// Configuration are the files of the configuration, and directories with such files.
+	Configuration []string // CONDOR_CONFIG, LOCAL_CONFIG_DIR, LOCAL_CONFIG_FILE and what they include
+
 	// NestedScratch gives sandboxes the three directories of newer releases
 	// (STARTER_NESTED_SCRATCH). The startd reads the same knob, whose default came
 	// with the table of 25.x; an older release knows the flat layout only.
@@ -161,6 +164,7 @@ func (r *reader) condor() Condor {
 		Version:        cfg.String("CONDOR_VERSION", "0.0.0"),
 		Execute:        cfg.String("EXECUTE", ""),
 		Lock:           cfg.String("LOCK", os.TempDir()),
+		Configuration:  configuration(cfg),
 		ResourcePrefix: cfg.String("STARTD_RESOURCE_PREFIX", ""),
 		UIDDomain:      cfg.String("UID_DOMAIN", ""), FilesystemDomain: cfg.String("FILESYSTEM_DOMAIN", ""),
 		NestedScratch:      l.bool("STARTER_NESTED_SCRATCH", false),
