@@ -23,6 +23,7 @@ type burstResults struct {
 	stock   map[time.Duration][]handover
 	ours    map[burst][]handover
 	broken  int
+	cut     int // jobs that were removed
 }
 
 const (
@@ -94,7 +95,7 @@ func (b *bencher) bursts(ctx context.Context, lengths []time.Duration, spares []
 	tasks, counted := burstTasks(lengths, budget, nil)
 	err = timed("bursts, stock", func() error {
 		s, err := b.series(ctx, harness.Stock, tasks)
-		r.broken += s.broken
+		r.broken, r.cut = r.broken+s.broken, r.cut+s.cut
 		for _, h := range s.handovers {
 			if length, ok := counted[h.before]; ok {
 				r.stock[length] = append(r.stock[length], h)
@@ -126,7 +127,7 @@ func (b *bencher) bursts(ctx context.Context, lengths []time.Duration, spares []
 
 // add adds a series of ours.
 func (r *burstResults) add(spares int, tasks []task, counted map[int]time.Duration, s series) {
-	r.broken += s.broken
+	r.broken, r.cut = r.broken+s.broken, r.cut+s.cut
 	for _, h := range s.handovers {
 		length, ok := counted[h.before]
 		if !ok {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -29,17 +30,17 @@ type handover struct {
 
 // series is what is known of the jobs of one cluster.
 type series struct {
-	jobs      int
+	jobs      int // that ended
+	cut       int // that did not in the time that a series has
 	handovers []handover
 	// broken counts the runs of starters without a start or an end of a job.
 	broken int
 }
 
 // series runs jobs and waits until all have ended and no starter is left. Nothing reads
-// the logs meanwhile.
+// the logs meanwhile. Jobs that have not ended in time are removed, and the others count:
+// this is a result, too.
 func (b *bencher) series(ctx context.Context, side harness.Side, tasks []task) (series, error) {
-	ctx, cancel := context.WithTimeout(ctx, patienceOfRow)
-	defer cancel()
 	marks, err := b.pool.MarkLogs(side)
 	if err != nil {
 		return series{}, err
@@ -48,23 +49,36 @@ func (b *bencher) series(ctx context.Context, side harness.Side, tasks []task) (
 	if err != nil {
 		return series{}, err
 	}
-	if err := awaitAll(ctx, jobs); err != nil {
+	inTime, cancel := context.WithTimeout(ctx, patienceOfSeries)
+	defer cancel()
+	s := series{}
+	s.jobs, err = awaitAll(inTime, jobs)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		s.cut = len(jobs) - s.jobs
+		fmt.Fprintln(os.Stderr, "not all counted:", err)
+		_, err = b.pool.AP(ctx, "condor_rm", strconv.Itoa(jobs[0].Cluster))
+	}
+	if err != nil {
 		return series{}, err
 	}
-	if err := harness.WaitNone(ctx, b.pool.Starters(side)); err != nil {
+	last, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := harness.WaitNone(last, b.pool.Starters(side)); err != nil {
 		return series{}, err
 	}
 	runs, err := b.pool.RunsSince(side, marks)
 	if err != nil {
 		return series{}, err
 	}
-	s := series{jobs: len(jobs)}
 	s.handovers, s.broken = handoversOf(runs, jobs[0].Cluster)
 	return s, nil
 }
 
-// awaitAll waits until all jobs of a cluster have ended well.
-func awaitAll(ctx context.Context, jobs []harness.Job) error {
+// patienceOfSeries is how long the jobs of a series may take.
+const patienceOfSeries = 4 * time.Minute
+
+// awaitAll waits until all jobs of a cluster have ended well, and says how many have ended.
+func awaitAll(ctx context.Context, jobs []harness.Job) (int, error) {
 	var log []byte
 	err := harness.WaitFile(ctx, jobs[0].Log, func(content []byte) (bool, error) {
 		log = content
@@ -72,19 +86,20 @@ func awaitAll(ctx context.Context, jobs []harness.Job) error {
 		return ended+count(content, harness.EventHeld)+count(content, harness.EventAborted) >= len(jobs), nil
 	})
 	if err != nil {
-		return fmt.Errorf("%w: %d of %d jobs have ended", err, count(log, harness.EventTerminated), len(jobs))
+		ended := count(log, harness.EventTerminated)
+		return ended, fmt.Errorf("%w: %d of %d jobs have ended", err, ended, len(jobs))
 	}
 	events, err := harness.ParseEvents(string(log))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, e := range events {
 		if end, ok := harness.EndingOf(e); ok && (!end.Exited || end.Code != 0) {
 			job := jobs[e.Proc]
-			return fmt.Errorf("job %s: %s\n%s", job.ID(), end, job.Describe())
+			return 0, fmt.Errorf("job %s: %s\n%s", job.ID(), end, job.Describe())
 		}
 	}
-	return nil
+	return len(jobs), nil
 }
 
 // count is how many events of a kind an event log has. It is cheap, since the log is read

@@ -146,6 +146,7 @@ func sampleSpares() *spareResults {
 	}
 	ours := crowdOf(harness.Ours, 16, 1000)
 	ours.cpu[ofContainers] = 40 * ms
+	ours.series.cut = 6
 	return &spareResults{
 		when: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), machine: "a machine", bursts: b,
 		crowds: []crowd{crowdOf(harness.Stock, 0, 1000), crowdOf(harness.Ours, 0, 7000), ours},
@@ -171,6 +172,7 @@ func TestSpareTables(t *testing.T) {
 		"| 32 slots, K = 16 | 0.050 | 0.010 |",
 		"| 32 slots, K = 0 | 0.50 | 0.00 | 0.00 | 3.00 |\n",
 		"| 32 slots, K = 0 | 2 | 3.0 | 4.0 |\n",
+		"Jobs that had not ended after 4 minutes, and were removed: 32 slots, K = 16: 6 of 10 jobs.\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -91,6 +91,9 @@ func (r *burstResults) tables(b *strings.Builder) {
 			aimAfter.Seconds(), s.median.Seconds(), s.ninth.Seconds(), s.most.Seconds(), s.n, aimGap.Seconds())
 	}
 	broken(b, r.broken)
+	if r.cut > 0 {
+		fmt.Fprintf(b, " Jobs that were removed, since their series took more than %g minutes: %d.", patienceOfSeries.Minutes(), r.cut)
+	}
 	b.WriteByte('\n')
 }
 
@@ -121,6 +124,7 @@ func (r *burstResults) afterLong() []time.Duration {
 func crowdTables(b *strings.Builder, all []crowd) {
 	fmt.Fprintf(b, "\n| many slots, jobs of %g s | jobs | jobs a minute | / stock | from one job to the next, s: median | 9 of 10 | found a fresh container |\n|---|---|---|---|---|---|---|\n", crowdLength.Seconds())
 	lost := 0
+	var cut []string
 	for _, c := range all {
 		s := spreadOf(c.gaps())
 		fresh := "—"
@@ -130,6 +134,9 @@ func crowdTables(b *strings.Builder, all []crowd) {
 		fmt.Fprintf(b, "| %s | %d | %.1f | %s | %.3f | %.3f | %s |\n", c.name(), c.series.jobs, c.jobsAMinute(),
 			ratio(c.jobsAMinute(), stockOf(all, c.slots).jobsAMinute()), s.median.Seconds(), s.ninth.Seconds(), fresh)
 		lost += c.series.broken
+		if n := c.series.cut; n > 0 {
+			cut = append(cut, fmt.Sprintf("%s: %d of %d jobs", c.name(), n, n+c.series.jobs))
+		}
 	}
 	for _, c := range all {
 		if c.slots == aimSlots && c.spares > 0 {
@@ -170,6 +177,9 @@ func crowdTables(b *strings.Builder, all []crowd) {
 		if n := len(c.pss); n > 0 {
 			fmt.Fprintf(b, "| %s | %d | %.1f | %.1f |\n", c.name(), n, float64(c.pss[(n-1)/2]+c.pss[n/2])/2/1024, float64(c.pss[n-1])/1024)
 		}
+	}
+	if len(cut) > 0 {
+		fmt.Fprintf(b, "\nJobs that had not ended after %g minutes, and were removed: %s.\n", patienceOfSeries.Minutes(), strings.Join(cut, "; "))
 	}
 	if lost > 0 {
 		b.WriteByte('\n')
