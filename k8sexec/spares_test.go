@@ -130,6 +130,38 @@ func TestSeveralByOnePatch(t *testing.T) {
 	}
 }
 
+// TestPatchKeepsTheOrder: the containers that have been unused for longest are made new
+// first, but the patch names them in the pod's order.
+func TestPatchKeepsTheOrder(t *testing.T) {
+	w := withSpares(t, 3, 2)
+	var used []*lease
+	for range 2 {
+		l, _ := w.job(spareImage, "ann")
+		used = append(used, l)
+	}
+	running, _ := w.job(spareImage, "bob")
+	defer release(t, running)
+	for _, l := range used {
+		release(t, l)
+	}
+	private, err := privatedir.Open(w.private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer private.Close()
+	later := w.known("payload-0")
+	later.Started = later.Started.Add(time.Second)
+	if err := later.write(private, "payload-0"); err != nil {
+		t.Fatal(err)
+	}
+	w.backend.Restock(context.Background())
+	for _, name := range []string{"payload-0", "payload-1"} {
+		if got := w.known(name); !got.Fresh {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // TestPick: which container a job gets.
 func TestPick(t *testing.T) {
 	const now, long = 0, time.Hour
