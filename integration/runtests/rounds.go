@@ -75,7 +75,7 @@ func roundsOf(pool string) []round {
 		}},
 		{"chaos with spares and pullers", []step{
 			up(pool, "--stock=false", "--slots", "8", "--spares", "4", "--pullers", "2", "--partitionable", "--mode", "shared", "--condor", "25.14", "--network", "host"),
-			tests("chaos", "-v", "-run", "TestChaos", "-jobs", "200"),
+			tests("chaos", "-v", "-run", "TestChaos", "-jobs", "180"),
 		}},
 	}
 }
