@@ -55,6 +55,9 @@ type slot struct {
 	// Fresh says that this binding was made ahead, and that no job has had the container
 	// since. Its Boot and ContainerID are not known then, and it may not have announced itself.
 	Fresh bool `json:"fresh,omitempty"`
+	// Ahead says that a starter was about to make the container new, and that nobody knows
+	// whether it did.
+	Ahead bool `json:"ahead,omitempty"`
 	// Program is the pod's command, of a binding made ahead.
 	Program string `json:"program,omitempty"`
 

@@ -89,7 +89,9 @@ func (b *Backend) makeAhead(ctx context.Context, chosen []*spare) error {
 	for i, s := range chosen {
 		bindings[i] = s.plan.binding(s.lease.name, s.nonce)
 		// From here on the pod may be changed even if this process dies.
-		if err := s.known.unbound().write(s.lease.private, s.lease.name); err != nil {
+		trying := s.known.unbound()
+		trying.Ahead = true
+		if err := trying.write(s.lease.private, s.lease.name); err != nil {
 			return err
 		}
 	}

@@ -362,6 +362,10 @@ func TestRestockFails(t *testing.T) {
 	if s := w.known("payload-1"); s.Fresh || s.Spec != "" || s.InUse {
 		t.Errorf("known: %+v", s)
 	}
+	w.backend.Restock(context.Background())
+	if s := w.known("payload-1"); !s.Fresh {
+		t.Errorf("not tried again: %+v", s)
+	}
 	second, _ := w.job(spareImage, "ann")
 	if second.name != "payload-1" {
 		t.Errorf("second job in %s", second.name)

@@ -118,7 +118,7 @@ func (b *Backend) lookAround(private *os.Root) *stock {
 		case one.known.InUse, one.known.Unproven, one.known.PlainOnly:
 		case err == nil && one.lease.isReady(img, one.known):
 			s.fresh[one.known.Image] = append(s.fresh[one.known.Image], one)
-		case one.known.Nonce != "", one.known == (slot{}):
+		case one.known.Nonce != "", one.known.Ahead, one.known == (slot{}):
 			// Where a binding failed, the next one finds out why.
 			s.used = append(s.used, one)
 		}
