@@ -377,11 +377,13 @@ func TestRestockFails(t *testing.T) {
 // TestRestockEndsWithTheJob: a job that has ended does not wait for what is made ahead.
 func TestRestockEndsWithTheJob(t *testing.T) {
 	w := withSpares(t, 2, 1)
+	w.backend.timing.ahead, w.backend.timing.nudge = time.Hour, time.Hour
 	first, _ := w.job(spareImage, "ann")
 	defer release(t, first)
 	patched := make(chan struct{})
+	w.api.Mu.Lock()
 	w.api.OnPatch = func(*corev1.Pod, map[string]bool) { close(patched) } // and no wrapper comes
-	w.backend.timing.ahead, w.backend.timing.nudge = time.Hour, time.Hour
+	w.api.Mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -278,7 +278,7 @@ func TestInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer alive.Close()
-			if _, err := io.ReadFull(alive, make([]byte, 3)); err != nil {
+			if _, err := io.ReadFull(alive, make([]byte, 4)); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.script.Process.Signal(signal); err != nil {
