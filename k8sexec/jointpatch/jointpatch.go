@@ -181,15 +181,16 @@ func takeLock(ctx context.Context, dir *os.Root) (*os.File, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
 		return f, nil
 	}
-	got := make(chan error, 1)
+	got := make(chan error)
 	rescue.Go(func() {
-		for {
-			err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
-			if errors.Is(err, unix.EINTR) {
-				continue
-			}
-			got <- err
-			return
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		for errors.Is(err, unix.EINTR) {
+			err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		}
+		select {
+		case got <- err:
+		case <-ctx.Done(): // nobody waits for it any more
+			f.Close()
 		}
 	})
 	select {
@@ -200,10 +201,6 @@ func takeLock(ctx context.Context, dir *os.Root) (*os.File, error) {
 		}
 		return f, nil
 	case <-ctx.Done():
-		rescue.Go(func() {
-			defer f.Close()
-			_ = <-got
-		})
 		return nil, fmt.Errorf("%w: %w", ErrBusy, ctx.Err())
 	}
 }
