@@ -33,6 +33,7 @@ var areas = []area{
 	{"starter", starterMutants},
 	{"activation", activationMutants},
 	{"condor", condorMutants},
+	{"spares", spareMutants},
 }
 
 // pick lists the mutants of an area, of all if it is empty, that have one of the names,

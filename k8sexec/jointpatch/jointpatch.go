@@ -61,9 +61,9 @@ func Patch(ctx context.Context, dir *os.Root, api podapi.API, bindings ...podapi
 	if carriesOut(done, bindings) {
 		return done, nil
 	}
-	all := append(bindings[:len(bindings):len(bindings)], waiting(dir, done, bindings)...)
+	all := slices.Concat(bindings, waiting(dir, done, bindings))
 	if len(all) == 1 {
-		return send(ctx, api, all)
+		return send(ctx, api, nil, all)
 	}
 	first := done == nil // joint patch of the pod
 	if first {
@@ -71,11 +71,9 @@ func Patch(ctx context.Context, dir *os.Root, api podapi.API, bindings ...podapi
 			return nil, err
 		}
 	}
-	sortAs(done, all)
-	sortAs(done, bindings)
-	pod, err := send(ctx, api, all)
+	pod, err := send(ctx, api, done, all)
 	if err != nil && len(all) > len(bindings) && !podapi.IsPassing(err) {
-		return send(ctx, api, bindings) // it may be about one of the others
+		return send(ctx, api, done, bindings) // it may be about one of the others
 	}
 	if err == nil && (first || len(all) > len(bindings)) {
 		err = notePod(dir, pod)
@@ -83,14 +81,16 @@ func Patch(ctx context.Context, dir *os.Root, api podapi.API, bindings ...podapi
 	return pod, err
 }
 
-// sortAs puts bindings into the order of the pod's containers: a strategic merge patch takes over
+// sorted has the bindings in the order of the pod's containers: a strategic merge patch takes over
 // the order in which it names them, and that of a pod may not change (apimachinery
 // pkg/util/strategicpatch/patch.go:normalizeElementOrder).
-func sortAs(pod *corev1.Pod, bindings []podapi.Binding) {
+func sorted(pod *corev1.Pod, bindings []podapi.Binding) []podapi.Binding {
 	at := func(b podapi.Binding) int {
 		return slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == b.Container })
 	}
+	bindings = slices.Clone(bindings)
 	slices.SortStableFunc(bindings, func(a, b podapi.Binding) int { return cmp.Compare(at(a), at(b)) })
+	return bindings
 }
 
 func fileOf(container string) string { return prefix + container + suffix }
@@ -142,7 +142,11 @@ func carriesOut(pod *corev1.Pod, bindings []podapi.Binding) bool {
 	return true
 }
 
-func send(ctx context.Context, api podapi.API, bindings []podapi.Binding) (*corev1.Pod, error) {
+// send makes the call. The order of containers is that of pod, which may be nil if there is one binding.
+func send(ctx context.Context, api podapi.API, pod *corev1.Pod, bindings []podapi.Binding) (*corev1.Pod, error) {
+	if len(bindings) > 1 {
+		bindings = sorted(pod, bindings)
+	}
 	patch, err := podapi.BindingPatch(bindings...)
 	if err != nil {
 		return nil, err

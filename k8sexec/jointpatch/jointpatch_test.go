@@ -50,11 +50,14 @@ func held(t *testing.T, dir *os.Root, n int, begin func()) *os.File {
 		t.Fatal(err)
 	}
 	begin()
+	late := time.After(5 * time.Second)
 	for len(waiting(dir, nil, nil)) < n {
-		if t.Context().Err() != nil {
+		select {
+		case <-time.After(time.Millisecond): // no event tells it
+		case <-late:
+			lock.Close()
 			t.Fatal("they never came")
 		}
-		time.Sleep(time.Millisecond) // no event tells it
 	}
 	return lock
 }
