@@ -20,6 +20,10 @@ func nowhere(a action) action {
 	return a
 }
 
+// once keeps a job that went back to the queue there until follow has changed it: its claim may
+// be good for another run at once.
+const once = "(MY.NumShadowStarts =?= undefined || MY.NumShadowStarts < 1)"
+
 // follow demands that a job which went back to the queue runs at another execution point
 // and ends there as if nothing had happened. It undoes what the row made fail.
 func (s *stage) follow(ctx context.Context, a action) error {

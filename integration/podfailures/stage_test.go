@@ -102,7 +102,7 @@ func (s *stage) submit(ctx context.Context, image, steps string, commands ...str
 		lines = append(lines, "universe = docker", "docker_image = "+image)
 	}
 	submission := harness.Submission{
-		Name: "failure-" + s.slug(), Side: harness.Ours, Requirements: "TARGET.FaultsPod =?= " + classads.Quote(s.Pod), Files: []harness.File{s.probe},
+		Name: "failure-" + s.slug(), Side: harness.Ours, Requirements: once + " && TARGET.FaultsPod =?= " + classads.Quote(s.Pod), Files: []harness.File{s.probe},
 	}
 	if commands = append(commands, lines...); !strings.Contains(strings.Join(commands, "\n"), "executable =") {
 		commands = append(commands, "executable = "+harness.ProbeName)
