@@ -222,7 +222,16 @@ func TestPullersTaken(t *testing.T) {
 // TestRemovedWhilePulling: the pull of a job that was removed goes on in the puller. The
 // next image waits until the kubelet is done with it.
 func TestRemovedWhilePulling(t *testing.T) {
-	first := hold(t, "removed")
+	next := behindRemoved(t, "removed")
+	registry.Release("removed")
+	mustRun(t, next)
+}
+
+// behindRemoved is a job that waits for a puller, whose pull hangs although the job for which it
+// was has been removed.
+func behindRemoved(t *testing.T, name string) harness.Job {
+	t.Helper()
+	first := hold(t, name)
 	if _, err := pool.AP(t.Context(), "condor_rm", first.ID()); err != nil {
 		t.Fatal(err)
 	}
@@ -233,10 +242,9 @@ func TestRemovedWhilePulling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := submit(t, "next", registry.Image("good", "after-removed"))
+	next := submit(t, "next", registry.Image("good", "after-"+name))
 	said(t, marks, next, "for a puller to fetch")
-	registry.Release("removed")
-	mustRun(t, next)
+	return next
 }
 
 // TestWithoutUsablePuller: when the puller is gone, payload containers pull for themselves.

@@ -6,26 +6,12 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"podstarter/integration/harness"
 )
 
 // TestHungPullerIsReplaced: an operator deletes a puller whose pull hangs by force, and makes
 // it again. The image that waits for it comes, although the first pull still hangs.
 func TestHungPullerIsReplaced(t *testing.T) {
-	first := hold(t, "stuck")
-	if _, err := pool.AP(t.Context(), "condor_rm", first.ID()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := first.WaitEnding(wait(t)); err != nil {
-		t.Fatal(err)
-	}
-	marks, err := pool.MarkLogs(harness.Ours)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := submit(t, "next", registry.Image("good", "after-stuck"))
-	said(t, marks, next, "for a puller to fetch")
+	next := behindRemoved(t, "stuck")
 	replace(t, "glidein-puller")
 	mustRun(t, next)
 }
