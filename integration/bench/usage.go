@@ -116,7 +116,7 @@ func (m *meter) read() (usage, error) {
 	for _, pid := range m.shims {
 		own, err := processTime(pid)
 		if err != nil {
-			return nil, fmt.Errorf("reading the CPU time of a shim: %w", err)
+			return nil, fmt.Errorf("reading the CPU time of shim %d (%w); if it has ended, a pod was made anew meanwhile, and the run is to be repeated", pid, err)
 		}
 		below, err := reaped(pid)
 		if err != nil {
