@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -19,6 +20,9 @@ func TestKillTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := said.(*os.File).SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(said)
