@@ -48,7 +48,7 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 		}
 	}
 
-	states := b.pod.Feed(b.life, pod)
+	states := podwatch.NewFeed(b.life, pod, b.follow)
 	watch := time.NewTimer(b.timing.watchDelay)
 	defer watch.Stop()
 	tick := time.NewTicker(b.timing.tick)

@@ -6,7 +6,10 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"podstarter/k8sexec/audit"
+	"podstarter/k8sexec/jointwatch"
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/podwatch"
@@ -149,4 +152,11 @@ func New(ctx context.Context, opt options.Options) (*Backend, error) {
 			return c.Of(pod), nil
 		}}
 	return b, nil
+}
+
+// follow calls see with the pilot's pod and then with its later states, see
+// [jointwatch.Watch.Follow].
+func (b *Backend) follow(ctx context.Context, pod *corev1.Pod, see func(*corev1.Pod) bool) {
+	w := jointwatch.Watch{Dir: b.opt.PrivateDir, Pod: b.pod, Pace: jointwatch.DefaultPace, Log: b.log, Life: b.life}
+	w.Follow(ctx, pod, see)
 }

@@ -164,7 +164,7 @@ func (c *container) autopsy(ctx context.Context) verdict.Failure {
 		return unknown
 	}
 	found := unknown
-	b.pod.Follow(ctx, pod, func(pod *corev1.Pod) bool {
+	b.follow(ctx, pod, func(pod *corev1.Pod) bool {
 		if f := verdict.OfPod(pod, ""); f != nil {
 			found = *f
 			return true

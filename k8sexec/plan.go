@@ -150,7 +150,7 @@ func (l *lease) recall(ctx context.Context, pod *corev1.Pod, img imageref.Image,
 	ctx, cancel := context.WithTimeout(ctx, l.backend.timing.recall)
 	defer cancel()
 	var found digest.Digest
-	l.backend.pod.Follow(ctx, pod, func(pod *corev1.Pod) bool {
+	l.backend.follow(ctx, pod, func(pod *corev1.Pod) bool {
 		status := podapi.StatusOf(pod, l.name)
 		if podapi.BareID(status.ContainerID) != s.ContainerID {
 			return false

@@ -63,7 +63,7 @@ func testID(n int) string { return fmt.Sprintf("%064x", n) }
 
 func newWorld(t *testing.T, change func(*options.Options)) *world {
 	t.Helper()
-	w := &world{t: t, control: agenttest.PublicDir(t), private: t.TempDir(), execute: t.TempDir(), proc: t.TempDir(), current: make(map[string]*fakeWrapper)}
+	w := &world{t: t, control: agenttest.PublicDir(t), private: sharedDir(t), execute: t.TempDir(), proc: t.TempDir(), current: make(map[string]*fakeWrapper)}
 	opt := options.Options{
 		PodName: "pilot-0", PodNamespace: "jobs", Containers: []string{"payload", "payload-2"}, BaseUID: 10001,
 		ControlDir: w.control, PrivateDir: w.private, BindTimeout: 20 * time.Second, ThrowawayTags: true, DigestLifetime: time.Hour,
@@ -110,6 +110,18 @@ func newWorld(t *testing.T, change func(*options.Options)) *world {
 		w.over = true
 	})
 	return w
+}
+
+// sharedDir is a directory that may still be written to when the test has ended: what a
+// starter does for others ends with its process.
+func sharedDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "private")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { eventually(t, "the end of all writes", func() bool { return os.RemoveAll(dir) == nil }) })
+	return dir
 }
 
 // sandboxes is EXECUTE, a directory in a volume whose root is closed to root.

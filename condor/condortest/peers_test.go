@@ -43,7 +43,7 @@ func newStarter(t *testing.T, a *Activation) *starter {
 func TestActivation(t *testing.T) {
 	sh := NewShadow(t, ShadowOptions{Job: `Cmd = "/bin/true"`})
 	d := NewStartd(t, StartdOptions{Machine: "Cpus = 3", Overlay: "Rank = 7.0"})
-	for range 3 { // one after the other
+	for n := range 3 { // one after the other
 		s := newStarter(t, d.Activate(t, sh))
 		m, err := s.updates.ReadMachine(t.Context())
 		must(t, err)
@@ -67,6 +67,7 @@ func TestActivation(t *testing.T) {
 		must(t, s.updates.Update(t.Context(), ad))
 		must(t, s.shadow.JobExit(t.Context(), 7<<8, shadow.JobExited, nil))
 		must(t, s.updates.FinalUpdate(t.Context(), ad))
+		d.WaitN(t, Call(Final), n+1) // each activation is heard by a goroutine of its own
 	}
 	for range 3 {
 		d.WaitN(t, Call(Closed), 3)

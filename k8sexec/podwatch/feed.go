@@ -20,12 +20,12 @@ type Feed struct {
 	open func()
 }
 
-// Feed makes a feed that begins with the state after pod. It ends with ctx.
-func (p *Pod) Feed(ctx context.Context, pod *corev1.Pod) *Feed {
+// NewFeed makes a feed that begins with pod. It ends with ctx. Follow is [Pod.Follow] or does the same.
+func NewFeed(ctx context.Context, pod *corev1.Pod, follow func(context.Context, *corev1.Pod, func(*corev1.Pod) bool)) *Feed {
 	ctx, stop := context.WithCancel(ctx)
 	f := &Feed{Pods: make(chan *corev1.Pod), Stop: stop}
 	f.open = func() {
-		p.Follow(ctx, pod, func(pod *corev1.Pod) bool {
+		follow(ctx, pod, func(pod *corev1.Pod) bool {
 			select {
 			case f.Pods <- pod:
 			case <-ctx.Done():

@@ -210,7 +210,7 @@ type wait struct {
 }
 
 func (w *wait) follow(ctx context.Context, pod *corev1.Pod) (*Hold, error) {
-	feed := w.pod.Feed(ctx, pod)
+	feed := podwatch.NewFeed(ctx, pod, w.pod.Follow)
 	defer feed.Stop()
 	feed.Start()
 	tick := time.NewTicker(time.Second)
