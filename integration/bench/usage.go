@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,17 +44,13 @@ func (u usage) since(before usage) usage {
 type meter struct {
 	startd     int
 	daemons    map[string]int // by the name of a consumer
-	shims      []int
+	shim       int            // of their pod
 	pod, pilot group
 	separate   bool // jobs run in containers of their own
 }
 
 // newMeter finds these processes.
 func (b *bencher) newMeter(side harness.Side) (*meter, error) {
-	socket, err := b.containerdSocket()
-	if err != nil {
-		return nil, err
-	}
 	named := func(comm string) func(harness.Process) bool {
 		return func(p harness.Process) bool {
 			return p.Comm == comm && slices.ContainsFunc(p.Args, func(arg string) bool { return strings.Contains(arg, b.pool.State+"/") })
@@ -75,12 +72,8 @@ func (b *bencher) newMeter(side harness.Side) (*meter, error) {
 		return nil, err
 	}
 	m.startd = startd.PID
-	shims, err := harness.Processes(func(p harness.Process) bool { return p.Comm == "containerd-shim" && slices.Contains(p.Args, socket) })
-	if err != nil {
+	if m.shim, err = shimOf(m.startd); err != nil {
 		return nil, err
-	}
-	for _, p := range shims {
-		m.shims = append(m.shims, p.PID)
 	}
 	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", m.startd))
 	if err != nil {
@@ -88,6 +81,22 @@ func (b *bencher) newMeter(side harness.Side) (*meter, error) {
 	}
 	m.pod, m.pilot, err = groupsOf(string(groups))
 	return m, err
+}
+
+// shimOf is the shim of a pod, which all processes of its containers descend from. Shims of
+// other pods come and go: containerd takes minutes to end a pod of fifty containers.
+func shimOf(pid int) (int, error) {
+	for pid > 1 {
+		p, err := harness.ReadProcess(pid)
+		if err != nil {
+			return 0, err
+		}
+		if p.Comm == "containerd-shim" {
+			return pid, nil
+		}
+		pid = p.Parent
+	}
+	return 0, errors.New("looking for the pod's shim: the startd descends from none")
 }
 
 // read is what all have used until now.
@@ -113,17 +122,15 @@ func (m *meter) read() (usage, error) {
 			return nil, fmt.Errorf("reading the CPU time of %s: %w", who, err)
 		}
 	}
-	for _, pid := range m.shims {
-		own, err := processTime(pid)
-		if err != nil {
-			return nil, fmt.Errorf("reading the CPU time of shim %d (%w); if it has ended, a pod was made anew meanwhile, and the run is to be repeated", pid, err)
-		}
-		below, err := reaped(pid)
-		if err != nil {
-			return nil, err
-		}
-		u[ofContainerd] += own + below
+	own, err := processTime(m.shim)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CPU time of the pod's shim: %w", err)
 	}
+	below, err := reaped(m.shim)
+	if err != nil {
+		return nil, err
+	}
+	u[ofContainerd] += own + below
 	// A shim reaps runc, and also the wrappers, which have been counted.
 	u[ofContainerd] -= u[ofContainers]
 	u[ofMachine], err = machineTime()

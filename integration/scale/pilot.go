@@ -130,7 +130,7 @@ func imageOf(nonce string, cold bool) (string, error) {
 
 // await watches the pod from the moment on at which a binder does, until its status shows the container and its digest.
 func (s *slot) await(ctx context.Context, p *podwatch.Pod, pod *corev1.Pod, image string) error {
-	feed := p.Feed(ctx, pod)
+	feed := podwatch.NewFeed(ctx, pod, p.Follow)
 	defer feed.Stop()
 	t := podwatch.Track(podwatch.Change{Container: s.container, Spec: image}, pod)
 	delay := time.NewTimer(watchDelay)
