@@ -6,7 +6,10 @@ func spareTests(run string) []tests { return []tests{{"k8sexec", run}} }
 // jointTests selects some of the tests of patches for several starters.
 func jointTests(run string) []tests { return []tests{{"k8sexec/jointpatch", run}} }
 
-// Mistakes in containers that are made ahead, and in patches for several starters.
+// watchTests selects some of the tests of the watch for several starters.
+func watchTests(run string) []tests { return []tests{{"k8sexec/jointwatch", run}} }
+
+// Mistakes in containers that are made ahead, and in patches and the watch for several starters.
 var spareMutants = []mutant{
 	{
 		Name:  "a fresh container is not asked which program its wrapper is",
@@ -98,5 +101,33 @@ var spareMutants = []mutant{
 		Old:   `if err == nil && (first || len(all) > len(bindings)) {`,
 		New:   `if false {`,
 		Tests: jointTests("TestHerd"),
+	},
+	{
+		Name:  "a state before the patch is taken for news",
+		File:  "k8sexec/jointwatch/jointwatch.go",
+		Old:   `if err != nil || next <= last {`,
+		New:   `if err != nil || next == last {`,
+		Tests: watchTests("TestBadLeader"),
+	},
+	{
+		Name:  "who hears nothing waits on",
+		File:  "k8sexec/jointwatch/listen.go",
+		Old:   `conn.SetReadDeadline(time.Now().Add(w.Pace.Silence))`,
+		New:   `conn.SetReadDeadline(time.Now().Add(time.Hour))`,
+		Tests: watchTests("TestBadLeader"),
+	},
+	{
+		Name:  "a leader says nothing while the pod does not change",
+		File:  "k8sexec/jointwatch/lead.go",
+		Old:   `q.put(&state{frame: beat})`,
+		New:   `_ = q`,
+		Tests: watchTests("TestQuietPod"),
+	},
+	{
+		Name:  "a leader leaves when its own need ends",
+		File:  "k8sexec/jointwatch/lead.go",
+		Old:   `enough = time.After(l.pace.Linger)`,
+		New:   `enough = time.After(0)`,
+		Tests: watchTests("TestLinger"),
 	},
 }

@@ -189,7 +189,7 @@ func late(name, shows string) Case {
 		Event(harness.EventFileTransfer, 3),
 		Quietly(EP("sh", "-c", "condor_vacate "+slotName+`
 until condor_status `+slotName+` -af State | grep Preempting; do sleep 0.1; done`)),
-		Shell("cat ../pipe.<cluster>; rm ../pipe.<cluster>"))
+		arrives())
 	c.Fleeting = slices.Concat(c.Fleeting, byChance("they name the cluster", "transferoutputremaps"))
 	return c
 }

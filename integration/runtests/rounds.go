@@ -77,6 +77,10 @@ func roundsOf(pool string) []round {
 			up(pool, "--stock=false", "--slots", "8", "--spares", "4", "--pullers", "2", "--partitionable", "--mode", "shared", "--condor", "25.14", "--network", "host"),
 			tests("chaos", "-v", "-run", "TestChaos", "-jobs", "180"),
 		}},
+		{"32 slots in a pod", []step{
+			up(pool, "--stock=false", "--slots", "32", "--spares", "0", "--pullers", "0", "--partitionable=false", "--mode", "shared", "--condor", "25.14", "--network", "host"),
+			tests("manyslots", "-v"),
+		}},
 	}
 }
 

@@ -194,6 +194,21 @@ func TestLinger(t *testing.T) {
 	}
 }
 
+// TestQuietPod: a leader without news is not taken for dead.
+func TestQuietPod(t *testing.T) {
+	w := newWorld(t, fast)
+	first, second := w.start("end"), w.start("end")
+	first.hear(t, "")
+	second.hear(t, "")
+	<-time.After(2 * fast.Silence)
+	w.say("end")
+	first.end(t)
+	second.end(t)
+	if got := w.api.Count("watch"); got != 1 {
+		t.Errorf("%d watches, want 1", got)
+	}
+}
+
 // leads waits until somebody leads.
 func (w *world) leads() {
 	w.t.Helper()
