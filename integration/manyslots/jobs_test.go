@@ -54,7 +54,7 @@ func crowd(t *testing.T, line string) []harness.Job {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		_, _ = pool.AP(ctx, "condor_rm", "-forcex", fmt.Sprint(jobs[0].Cluster))
+		_, _ = pool.AP(ctx, "condor_rm", fmt.Sprint(jobs[0].Cluster)) // an error if none is left
 	})
 	return jobs
 }

@@ -4,8 +4,12 @@ package manyslots
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -81,37 +85,41 @@ func TestBeginAtOnce(t *testing.T) {
 	nothingRuns(t)
 }
 
-// refusal makes the API server answer 429 to the pilot (KEP-1040).
-const refusal = `
-apiVersion: flowcontrol.apiserver.k8s.io/v1
-kind: PriorityLevelConfiguration
-metadata: {name: refused}
-spec: {type: Limited, limited: {nominalConcurrencyShares: 0, lendablePercent: 0, borrowingLimitPercent: 0, limitResponse: {type: Reject}}}
----
-apiVersion: flowcontrol.apiserver.k8s.io/v1
-kind: FlowSchema
-metadata: {name: refused}
-spec:
-  priorityLevelConfiguration: {name: refused}
-  matchingPrecedence: 1
-  rules:
-    - subjects: [{kind: ServiceAccount, serviceAccount: {namespace: %s, name: glidein}}]
-      resourceRules: [{verbs: ["*"], apiGroups: ["*"], resources: ["*"], namespaces: ["*"]}]
-`
+// refusal makes the API server ask somebody whether the pilot may patch.
+const refusal = `{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "refusal"},
+"webhooks": [{"name": "refusal.podstarter.example", "clientConfig": {"url": %q, "caBundle": %q}, "failurePolicy": "Ignore", "sideEffects": "None",
+"admissionReviewVersions": ["v1"], "matchConditions": [{"name": "pilot", "expression": "request.userInfo.username == 'system:serviceaccount:%s:glidein'"}],
+"rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}]}]}`
+
+// refuse answers each of these questions with 429, as the API server itself does when it has too much to do.
+func refuse(w http.ResponseWriter, r *http.Request) {
+	var review struct{ Request struct{ UID string } }
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": map[string]any{
+		"uid": review.Request.UID, "allowed": false,
+		"status": map[string]any{"code": http.StatusTooManyRequests, "reason": "TooManyRequests", "message": "too many requests, please try again later"},
+	}})
+}
 
 // TestRefused: the API server has no time for the pilot. The jobs begin when it has.
 func TestRefused(t *testing.T) {
-	objects := fmt.Sprintf(refusal, harness.Namespace)
+	server := httptest.NewTLSServer(http.HandlerFunc(refuse))
+	defer server.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	object := fmt.Sprintf(refusal, server.URL, base64.StdEncoding.EncodeToString(ca), harness.Namespace)
 	end := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if _, err := pool.Kubectl(ctx, strings.NewReader(objects), "delete", "--ignore-not-found", "-f", "-"); err != nil {
+		if _, err := pool.Kubectl(ctx, strings.NewReader(object), "delete", "--ignore-not-found", "-f", "-"); err != nil {
 			t.Error(err)
 		}
 	}
 	t.Cleanup(end)
 	made := calls(t, func() {
-		if _, err := pool.Kubectl(t.Context(), strings.NewReader(objects), "apply", "-f", "-"); err != nil {
+		if _, err := pool.Kubectl(t.Context(), strings.NewReader(object), "apply", "-f", "-"); err != nil {
 			t.Fatal(err)
 		}
 		jobs := crowd(t, "sleep 5")
