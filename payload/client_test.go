@@ -97,6 +97,24 @@ func TestDialEndures(t *testing.T) {
 	}
 }
 
+// TestDialLeavesOthersAlone: a wrapper that has another nonce is asked once, whatever happens to its socket.
+func TestDialLeavesOthersAlone(t *testing.T) {
+	dir := t.TempDir()
+	var asked atomic.Int32
+	fakeWrapper(t, dir, func(c net.Conn) {
+		asked.Add(1)
+		say(`{"hello":{"protocol":2,"nonce":"old"}}` + "\n")(c)
+		now := time.Now()
+		_ = os.Chtimes(filepath.Join(dir, SocketName), now, now)
+	})
+	if _, err := Dial(soon(t, 3*moment), Options{Dir: dir, Nonce: "new", poll: time.Hour}); err == nil {
+		t.Error("connected to a wrapper with another nonce")
+	}
+	if n := asked.Load(); n > 2 { // the first call may have come before the watch was narrowed
+		t.Errorf("asked %d times", n)
+	}
+}
+
 // TestDialWaits starts to dial when nothing exists, then creates the directory, a dead
 // socket, a wrapper of an earlier binding and finally the right one. Dial must notice each
 // without polling.

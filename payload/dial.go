@@ -52,6 +52,9 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
+		if errors.Is(err, errNonce) {
+			watch.onlyNew = true // this wrapper will never have the nonce
+		}
 		if errors.Is(err, errPeer) || errors.Is(err, errProtocol) || errors.Is(err, fs.ErrPermission) {
 			return nil, err // waiting would not help
 		}
@@ -78,6 +81,9 @@ func Peek(ctx context.Context, dir string) (Hello, error) {
 		return Hello{}, err
 	}
 }
+
+// errNonce means that the wrapper is not the one that is waited for.
+var errNonce = errors.New("was created before the binding")
 
 var errProtocol = errors.New("the wrapper speaks another version of the protocol")
 
@@ -153,7 +159,7 @@ func greet(ctx context.Context, c *Client, lines *LineReader, o Options) error {
 			errProtocol, c.hello.Protocol, Protocol)
 	}
 	if o.Nonce != "" && c.hello.Nonce != o.Nonce {
-		return &helloError{c.hello, fmt.Errorf("the wrapper in %s (boot %s) was created before the binding", o.Dir, c.hello.Boot)}
+		return &helloError{c.hello, fmt.Errorf("the wrapper in %s (boot %s) %w", o.Dir, c.hello.Boot, errNonce)}
 	}
 	if c.hello.Busy {
 		return &helloError{c.hello, fmt.Errorf("%w: %s", ErrBusy, o.Dir)}

@@ -11,6 +11,8 @@ import (
 // renamed into place, or touched by a wrapper that is free again.
 type socketWatch struct {
 	dir string
+	// onlyNew leaves out sockets that are touched.
+	onlyNew bool
 	*filewatch.Watcher
 }
 
@@ -38,7 +40,10 @@ func (w *socketWatch) Arm() {
 // armNearest watches the nearest directory that exists, and returns it. If that is the
 // directory itself, the one above is watched too: the directory may be replaced.
 func (w *socketWatch) armNearest() string {
-	const announced = filewatch.Placed | filewatch.Made | filewatch.Touched
+	announced := filewatch.Placed | filewatch.Made
+	if !w.onlyNew {
+		announced |= filewatch.Touched
+	}
 	for dir := w.dir; ; dir = filepath.Dir(dir) {
 		err := w.Add(dir, announced)
 		if err == nil && dir == w.dir {

@@ -37,6 +37,7 @@ type agent struct {
 	look       *look                  // in progress; nil if none
 	tasks      *tasks                 // of the payload; nil if nobody watches them
 	closed     bool                   // conn has ended, its sweep has not
+	refused    bool                   // another starter came meanwhile
 	going      bool                   // a stop signal came, and conn is waited for
 	clean      bool                   // nothing was started since the last sweep
 	link       link                   // made for the payload, the zero value if none is
@@ -119,6 +120,7 @@ func (a *agent) handle(e event) {
 func (a *agent) welcome(c *connection) {
 	hello := a.hello
 	hello.Busy = a.conn != nil
+	a.refused = a.refused || hello.Busy
 	err := c.greet(hello)
 	if hello.Busy || err != nil {
 		c.close()
@@ -171,7 +173,11 @@ func (a *agent) free() {
 	if a.going {
 		a.end()
 	}
-	a.control.announceAgain()
+	if a.refused {
+		// And nobody else: a starter that found another nonce here would come again and again.
+		a.refused = false
+		a.control.announceAgain()
+	}
 	freeMemory()
 }
 
