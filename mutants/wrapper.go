@@ -322,4 +322,18 @@ var payloadMutants = []mutant{
 		New:   "\t\tif r.ended {\n\t\t\troom = r.max\n",
 		Tests: payloadTests("TestLateFiles"),
 	},
+	{
+		Name:  "a wrapper that is free calls all starters",
+		File:  "wrapper/agent/loop.go",
+		Old:   "\tif a.refused {\n",
+		New:   "\tif true {\n",
+		Tests: agentTests("TestOtherNonce"),
+	},
+	{
+		Name:  "a starter heeds the calls of a wrapper with another nonce",
+		File:  "payload/dial.go",
+		Old:   "watch.onlyNew = true",
+		New:   "watch.onlyNew = false",
+		Tests: payloadTests("TestDialLeavesOthersAlone"),
+	},
 }
