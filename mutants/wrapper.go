@@ -332,8 +332,15 @@ var payloadMutants = []mutant{
 	{
 		Name:  "a starter heeds the calls of a wrapper with another nonce",
 		File:  "payload/dial.go",
-		Old:   "watch.onlyNew = true",
-		New:   "watch.onlyNew = false",
+		Old:   `if other := errors.Is(err, errNonce); other != watch.onlyNew {`,
+		New:   `if other := false; other != watch.onlyNew {`,
 		Tests: payloadTests("TestDialLeavesOthersAlone"),
+	},
+	{
+		Name:  "a starter does not heed the right wrapper either",
+		File:  "payload/dial.go",
+		Old:   `if watch.onlyNew = other; !other && ctx.Err() == nil {`,
+		New:   `if watch.onlyNew = true; false {`,
+		Tests: payloadTests("TestDialHearsTheRightOne"),
 	},
 }

@@ -115,6 +115,55 @@ func TestDialLeavesOthersAlone(t *testing.T) {
 	}
 }
 
+// TestDialHearsTheRightOne: the next wrapper may be busy with somebody else at first. Its call is heard, although
+// those of the one before it were not.
+func TestDialHearsTheRightOne(t *testing.T) {
+	dir := t.TempDir()
+	told := make(chan struct{})
+	var once sync.Once
+	fakeWrapper(t, dir, func(c net.Conn) {
+		say(`{"hello":{"protocol":2,"nonce":"old"}}` + "\n")(c)
+		now := time.Now()
+		_ = os.Chtimes(filepath.Join(dir, SocketName), now, now) // so that the watch is narrowed
+		once.Do(func() { close(told) })
+	})
+	done := make(chan error, 1)
+	go func() {
+		c, err := Dial(soon(t, patience), Options{Dir: dir, Nonce: "new", poll: time.Hour})
+		if err == nil {
+			err = c.Close()
+		}
+		done <- err
+	}()
+	<-told
+	<-time.After(moment)
+	next := t.TempDir()
+	var free atomic.Bool
+	fakeWrapper(t, next, func(c net.Conn) {
+		if free.Load() {
+			say(`{"hello":{"protocol":2,"nonce":"new"}}` + "\n")(c)
+			return
+		}
+		say(`{"hello":{"protocol":2,"nonce":"new","busy":true}}` + "\n")(c)
+		time.AfterFunc(moment, func() {
+			free.Store(true)
+			now := time.Now()
+			_ = os.Chtimes(filepath.Join(dir, SocketName), now, now)
+		})
+	})
+	if err := os.Rename(filepath.Join(next, SocketName), filepath.Join(dir, SocketName)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience / 4):
+		t.Error("the wrapper's call was not heard")
+	}
+}
+
 // TestDialWaits starts to dial when nothing exists, then creates the directory, a dead
 // socket, a wrapper of an earlier binding and finally the right one. Dial must notice each
 // without polling.

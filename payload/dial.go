@@ -52,8 +52,12 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
-		if errors.Is(err, errNonce) {
-			watch.onlyNew = true // this wrapper will never have the nonce
+		// A wrapper with another nonce will never have this one, so its calls do not matter.
+		// Those of the right one do: look again, now that they are heard.
+		if other := errors.Is(err, errNonce); other != watch.onlyNew {
+			if watch.onlyNew = other; !other && ctx.Err() == nil {
+				continue
+			}
 		}
 		if errors.Is(err, errPeer) || errors.Is(err, errProtocol) || errors.Is(err, fs.ErrPermission) {
 			return nil, err // waiting would not help
