@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,20 +84,25 @@ func allEnd(t *testing.T, jobs []harness.Job) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := count(events, harness.EventExecute); ending.String() != "exit code 0" || n != 1 {
+		if n := count(events, numbered(harness.EventExecute)); ending.String() != "exit code 0" || n != 1 {
 			t.Errorf("job %s began %d times and ended with %s\n%s", job.ID(), n, ending, harness.Headlines(events))
 		}
 	}
 }
 
-func count(events []harness.Event, number int) int {
+func count[T any](all []T, keep func(T) bool) int {
 	n := 0
-	for _, e := range events {
-		if e.Number == number {
+	for _, one := range all {
+		if keep(one) {
 			n++
 		}
 	}
 	return n
+}
+
+// numbered keeps the events with one of these numbers.
+func numbered(numbers ...int) func(harness.Event) bool {
+	return func(e harness.Event) bool { return slices.Contains(numbers, e.Number) }
 }
 
 // nothingRuns waits until no process of a job is left.

@@ -51,13 +51,7 @@ func atOnce(all []harness.APICall, verb string) int {
 }
 
 func verbs(all []harness.APICall, verb string) int {
-	n := 0
-	for _, c := range all {
-		if c.Verb == verb {
-			n++
-		}
-	}
-	return n
+	return count(all, func(c harness.APICall) bool { return c.Verb == verb })
 }
 
 // TestBeginAtOnce: all slots are claimed at once. Their starters share patches and a watch.
@@ -142,13 +136,7 @@ func TestRefused(t *testing.T) {
 }
 
 func refused(all []harness.APICall) int {
-	n := 0
-	for _, c := range all {
-		if c.Code == http.StatusTooManyRequests {
-			n++
-		}
-	}
-	return n
+	return count(all, func(c harness.APICall) bool { return c.Code == http.StatusTooManyRequests })
 }
 
 // TestEndAtOnce: all jobs end in the same second, while the kubelet is away. The next jobs
@@ -212,12 +200,12 @@ func TestPodDeleted(t *testing.T) {
 	ctx := soon(t)
 	for _, job := range jobs {
 		events, err := job.WaitEvents(ctx, "an eviction", func(events []harness.Event) bool {
-			return count(events, harness.EventEvicted)+count(events, harness.EventDisconnected)+count(events, harness.EventShadowException) > 0
+			return count(events, numbered(harness.EventEvicted, harness.EventDisconnected, harness.EventShadowException)) > 0
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if count(events, harness.EventEvicted) != 1 {
+		if count(events, numbered(harness.EventEvicted)) != 1 {
 			t.Errorf("job %s: %s", job.ID(), harness.Headlines(events))
 		}
 	}

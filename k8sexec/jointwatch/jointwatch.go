@@ -159,8 +159,8 @@ func versionOf(pod *corev1.Pod) (uint64, error) {
 	return v, nil
 }
 
-// queue has states that somebody has yet to take, in one goroutine puts and in another
-// takes. If it is full, the oldest goes.
+// queue has the states that a listener has yet to take. One goroutine puts, another takes. If
+// it is full, the oldest goes.
 type queue chan *state
 
 const queued = 16

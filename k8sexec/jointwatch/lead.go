@@ -2,6 +2,7 @@ package jointwatch
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -12,8 +13,8 @@ import (
 )
 
 // lead watches the pod for the reader and for all who connect, and returns when the reader
-// has had enough. It takes over the lock. It goes on in the background for
-// those who still listen, but not for long.
+// has had enough. It takes over the lock, and goes on in the background for those who still
+// listen, but not for long.
 func (w *Watch) lead(ctx context.Context, dir *os.Root, lock *os.File, r *reader) error {
 	socket, err := open(dir)
 	if err != nil {
@@ -148,7 +149,7 @@ func (l *leader) serve(ctx context.Context, conn net.Conn) queue {
 		}
 	})
 	rescue.Go(func() {
-		discard(conn) // a listener says nothing
+		_, _ = io.Copy(io.Discard, conn) // a listener says nothing
 		_ = conn.Close()
 		send(ctx, l.left, conn)
 	})

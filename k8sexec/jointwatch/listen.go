@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -96,6 +95,3 @@ func open(dir *os.Root) (*net.UnixListener, error) {
 	l.SetUnlinkOnClose(false) // the descriptor in the path is closed then; the next leader removes it
 	return l, nil
 }
-
-// discard reads until the connection ends.
-func discard(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
