@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"podstarter/condor/config"
@@ -84,7 +85,7 @@ func nearest(name string, known []string, most int) string {
 		if d := len(k) - len(name); d > most || -d > most {
 			continue
 		}
-		if n := distance(name, k); n <= most {
+		if n := distance(name, k, most); n <= most {
 			best, most = k, n-1
 		}
 	}
@@ -92,15 +93,16 @@ func nearest(name string, known []string, most int) string {
 }
 
 // distance counts the letters that have to be put in, left out, replaced, or
-// swapped with their neighbour to turn one name into another.
-func distance(a, b string) int {
-	var before, last []int // rows of the table of prefixes' distances
-	row := make([]int, len(b)+1)
+// swapped with their neighbour to turn one name into another. From more than most
+// on it stops counting: every starter compares hundreds of names.
+func distance(a, b string, most int) int {
+	// Rows of the table of prefixes' distances.
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		before, last, row = last, row, make([]int, len(b)+1)
+		before, last, row = last, row, before
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
 			change := 1
@@ -111,6 +113,10 @@ func distance(a, b string) int {
 			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
 				row[j] = min(row[j], before[j-2]+1)
 			}
+		}
+		// Each number in a row is at least the least of the two rows before it.
+		if slices.Min(row) > most && slices.Min(last) > most {
+			return most + 1
 		}
 	}
 	return row[len(b)]

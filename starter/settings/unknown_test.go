@@ -55,8 +55,13 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"", "ab", 2}, {"ab", "", 2}, {"ab", "ab", 0}, {"ab", "ba", 1}, {"kitten", "sitting", 3}, {"abcd", "acbd", 1}, {"abc", "ac", 1}} {
-		if got := distance(tt.a, tt.b); got != tt.want {
+		if got := distance(tt.a, tt.b, 9); got != tt.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+		for most := range 4 {
+			if got := distance(tt.a, tt.b, most); got != tt.want && (got <= most || tt.want <= most) {
+				t.Errorf("distance(%q, %q, %d) = %d, want %d or any above %d", tt.a, tt.b, most, got, tt.want, most)
+			}
 		}
 	}
 }
