@@ -93,12 +93,14 @@ func TestBackend(t *testing.T) {
 func TestMemory(t *testing.T) {
 	oom := func(w *world, b payload.Backend) payload.Backend { return &double{Backend: b, exit: outOfMemory} }
 	// watched is a job whose container ends when the kernel has killed everything in it. kills are
-	// those before and after.
+	// those before and after its start.
 	watched := func(reason string, kills [2]int) (func(*world, payload.Backend) payload.Backend, func(*world)) {
 		lost := make(chan error, 1)
 		return func(w *world, b payload.Backend) payload.Backend {
-				w.uses(6, 10, kills[0])
-				return &double{Backend: b, lost: lost, memory: w.group()}
+				w.uses(6, 10, 0)
+				d := &double{Backend: b, lost: lost, memory: w.group()}
+				w.uses(6, 10, kills[0]) // by what ran in the container first
+				return d
 			}, func(w *world) {
 				w.runs()
 				w.uses(250, 256, kills[1])
