@@ -31,7 +31,7 @@ func (a ahead) String() string {
 func (l *lease) ahead(t *podwatch.Tracker, pod *corev1.Pod) ahead {
 	untouched := t.IsUntouched(pod)
 	var found ahead
-	for _, c := range pod.Spec.Containers {
+	for _, c := range podapi.Containers(pod) {
 		if c.Name == l.name {
 			if !untouched {
 				break // the kubelet starts containers in the order of the specification

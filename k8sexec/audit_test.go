@@ -127,6 +127,8 @@ func TestAudit(t *testing.T) {
 		change func(*auditWorld)
 		hello  func(*payload.Hello)
 		want   result
+		// inContainers: the case is none for a pod whose payload containers are sidecars.
+		inContainers bool
 	}{
 		{name: "nothing wrong"},
 		{name: "token of another pod", change: func(a *auditWorld) {
@@ -170,7 +172,7 @@ func TestAudit(t *testing.T) {
 		{name: "default image refused", change: func(a *auditWorld) {
 			deny := a.api.Deny
 			a.api.Deny = func(patch string) error {
-				if strings.Contains(patch, `:podstarter-check","name":"payload"}`) {
+				if strings.Contains(patch, `{"name":"payload","image":"registry.example.com/site/default:podstarter-check"`) {
 					return denial("podstarter-images")
 				}
 				return deny(patch)
@@ -184,6 +186,19 @@ func TestAudit(t *testing.T) {
 		}, want: result{"warn pod: spec.enableServiceLinks: false", "warn pod: spec.terminationGracePeriodSeconds: 5"}},
 		{name: "never restarts", change: func(a *auditWorld) { a.pod.Spec.RestartPolicy = corev1.RestartPolicyNever },
 			want: result{"bad payload containers: spec.restartPolicy: Always"}},
+		{name: "ends", inContainers: true, change: func(a *auditWorld) { a.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure },
+			want: result{"bad payload containers: spec.initContainers[name=payload].restartPolicy: Always",
+				"bad payload containers: spec.initContainers[name=payload-2].restartPolicy: Always"}},
+		{name: "ends, with sidecars", change: func(a *auditWorld) {
+			a.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+			toSidecars(a.pod)
+		}},
+		{name: "ends, with one sidecar", inContainers: true, change: func(a *auditWorld) {
+			a.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+			last := a.pod.Spec.Containers[2]
+			toSidecars(a.pod)
+			a.pod.Spec.InitContainers, a.pod.Spec.Containers = a.pod.Spec.InitContainers[:1], append(a.pod.Spec.Containers, last)
+		}, want: result{"bad payload containers: spec.initContainers[name=payload-2].restartPolicy: Always"}},
 		{name: "escalation", change: func(a *auditWorld) { a.pod.Spec.Containers[1].SecurityContext.AllowPrivilegeEscalation = nil },
 			want: result{"warn payload containers: spec.containers[name=payload].securityContext.allowPrivilegeEscalation: false"}},
 		{name: "no nonce", change: func(a *auditWorld) { a.pod.Spec.Containers[2].Env = a.pod.Spec.Containers[2].Env[1:] },
@@ -270,7 +285,7 @@ func TestAudit(t *testing.T) {
 			want: result{"bad sandboxes: chmod 0755 EXECUTE"}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
+		run := func(t *testing.T, sidecars bool) {
 			a := newAuditWorld(t)
 			if tt.hello != nil {
 				a.backend.timing.leaseWait = time.Second
@@ -282,6 +297,13 @@ func TestAudit(t *testing.T) {
 				a.wrappers(tt.hello)
 			} else {
 				a.wrappers()
+			}
+			want := slices.Clone(tt.want)
+			if sidecars {
+				toSidecars(a.pod)
+				for i := range want {
+					want[i] = strings.ReplaceAll(want[i], "spec.containers[name=payload", "spec.initContainers[name=payload")
+				}
 			}
 			a.api.Pod = a.pod
 			var got result
@@ -296,13 +318,17 @@ func TestAudit(t *testing.T) {
 					t.Errorf("%v says nothing", f)
 				}
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(a.pod, a.api.Snapshot()); diff != "" {
 				t.Errorf("the audit changed the pod:\n%s", diff)
 			}
-		})
+		}
+		t.Run(tt.name, func(t *testing.T) { run(t, false) })
+		if !tt.inContainers {
+			t.Run(tt.name+", sidecars", func(t *testing.T) { run(t, true) })
+		}
 	}
 }
 

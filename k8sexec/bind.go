@@ -180,7 +180,7 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	if err := known.write(l.private, l.name); err != nil {
 		return nil, &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err}
 	}
-	pod, err := l.patch(ctx, p, nonce)
+	pod, err := l.patch(ctx, p.binding(l.name, nonce, *known))
 	if err != nil {
 		known.Spec = before.Spec
 		return nil, err
@@ -209,9 +209,10 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 		_ = client.Close()
 		return nil, &verdict.Failure{Origin: verdict.FromWrapper, Reason: verdict.ReasonUnusable, Err: err}
 	}
-	c := newContainer(l, client, p, graceOf(pod))
+	known.Grace = graceOf(pod)
+	c := newContainer(l, client, p, *known)
 	known.Image, known.Owner, known.Nonce, known.Boot = p.image.String(), req.Owner, nonce, client.Hello().Boot
-	known.ContainerID, known.Bound, known.Grace, known.Proven = c.id, c.bound, c.grace, true
+	known.ContainerID, known.Bound, known.Proven = c.id, c.bound, true
 	if req.Owner != "" { // and not one of our own attempts
 		known.Job, known.Started = known.Image, c.bound
 	}
@@ -237,10 +238,10 @@ func (l *lease) note(s slot) {
 }
 
 // patch applies the binding.
-func (l *lease) patch(ctx context.Context, p plan, nonce string) (*corev1.Pod, error) {
+func (l *lease) patch(ctx context.Context, binding podapi.Binding) (*corev1.Pod, error) {
 	var pod *corev1.Pod
 	err := l.backend.pod.Call(ctx, "patch", func(ctx context.Context, api podapi.API) (err error) {
-		pod, err = jointpatch.Patch(ctx, l.private, api, p.binding(l.name, nonce))
+		pod, err = jointpatch.Patch(ctx, l.private, api, binding)
 		return err
 	})
 	return pod, err
@@ -265,7 +266,7 @@ func (l *lease) reuse(ctx context.Context, req payload.BindRequest, known slot) 
 	}
 	if client.Hello().Boot == known.Boot {
 		if err = client.Sweep(ctx); err == nil {
-			return newContainer(l, client, plan{image: img, spec: known.Spec, digest: digestIn(known.Spec)}, known.Grace)
+			return newContainer(l, client, plan{image: img, spec: known.Spec, digest: digestIn(known.Spec)}, known)
 		}
 	} else {
 		err = errors.New("it was restarted in the meantime")

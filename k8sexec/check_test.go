@@ -49,6 +49,25 @@ func TestCheck(t *testing.T) {
 		{name: "nothing wrong"},
 		{"no such container", func(w *world, pod *corev1.Pod) { pod.Spec.Containers[2].Name = "other" },
 			result{Mistakes: []string{`POD_STARTER_CONTAINERS: pod pilot-0 has no container payload-2, it has ["pilot" "payload" "other"]`}}},
+		{"an init container", func(_ *world, pod *corev1.Pod) {
+			pod.Spec.InitContainers, pod.Spec.Containers = pod.Spec.Containers[2:], pod.Spec.Containers[:2]
+		}, result{Mistakes: []string{"POD_STARTER_CONTAINERS: init container payload-2 ends before jobs run"}}},
+		{"one sidecar", func(_ *world, pod *corev1.Pod) {
+			last := pod.Spec.Containers[2]
+			toSidecars(pod)
+			pod.Spec.InitContainers, pod.Spec.Containers = pod.Spec.InitContainers[:1], append(pod.Spec.Containers, last)
+		}, result{}},
+		{"one sidecar, and a policy that knows none", func(w *world, pod *corev1.Pod) {
+			last := pod.Spec.Containers[2]
+			toSidecars(pod)
+			pod.Spec.InitContainers, pod.Spec.Containers = pod.Spec.InitContainers[:1], append(pod.Spec.Containers, last)
+			w.api.Deny = func(patch string) error {
+				if strings.Contains(patch, "initContainers") {
+					return denial("some-policy")
+				}
+				return nil
+			}
+		}, result{Mistakes: []string{"POD_STARTER_POD_NAME: cannot patch pod jobs/pilot-0: "}}},
 		{"may not get", func(w *world, _ *corev1.Pod) {
 			w.failVerb("get", apierrors.NewForbidden(pods, "pilot-0", errors.New("no")))
 		},

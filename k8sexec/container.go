@@ -29,8 +29,11 @@ type container struct {
 	bound  time.Time
 	lost   chan error
 	ending chan payload.Notice
-	grace  time.Duration // of the pod, as it was at the binding
-	ended  atomic.Bool   // the kubelet says that it has ended
+	// suspected has a value when somebody has to look whether the pod is being taken down;
+	// nil if the wrapper is told.
+	suspected chan struct{}
+	grace     time.Duration // of the pod, as it was at the binding
+	ended     atomic.Bool   // the kubelet says that it has ended
 
 	mu     sync.Mutex
 	digest digest.Digest
@@ -39,10 +42,13 @@ type container struct {
 	busy rescue.Group
 }
 
-func newContainer(l *lease, client *payload.Client, p plan, grace time.Duration) *container {
+func newContainer(l *lease, client *payload.Client, p plan, known slot) *container {
 	b := l.backend
 	c := &container{lease: l, client: client, image: p.image, spec: p.spec, digest: p.digest, bound: time.Now(),
-		lost: make(chan error, 1), ending: make(chan payload.Notice, 1), grace: grace}
+		lost: make(chan error, 1), ending: make(chan payload.Notice, 1), grace: known.Grace}
+	if known.Sidecar {
+		c.suspected = make(chan struct{}, 1)
+	}
 	var err error
 	if c.id, err = containerOfWrapper(b.proc, client); err != nil {
 		b.log.Debug("cannot tell the container's ID, hence not learn digests", "container", l.name, "error", err)
@@ -122,12 +128,7 @@ func (c *container) learned(l lesson, d digest.Digest) {
 // attend waits for the end of the connection, or the notice that it is near, and finds
 // out the reason.
 func (c *container) attend(ctx context.Context) {
-	select {
-	case <-c.client.Stopping():
-		c.ending <- c.notice(ctx, time.Now())
-	case <-c.client.Lost():
-	case <-ctx.Done():
-	}
+	c.foresee(ctx)
 	select {
 	case <-c.client.Lost():
 	case <-ctx.Done():

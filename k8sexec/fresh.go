@@ -38,7 +38,7 @@ func (l *lease) takeFresh(ctx context.Context, req payload.BindRequest, known *s
 		known.Nonce = "" // it came to no container, as far as anybody knows
 		return nil
 	}
-	c := newContainer(l, client, plan{image: img, spec: ready.Spec, digest: digestIn(ready.Spec)}, ready.Grace)
+	c := newContainer(l, client, plan{image: img, spec: ready.Spec, digest: digestIn(ready.Spec)}, ready)
 	known.Owner, known.Boot, known.ContainerID, known.Proven = req.Owner, client.Hello().Boot, c.id, true
 	known.Job = known.Image
 	l.warmed(req.Written, img, c.digest)

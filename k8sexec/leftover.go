@@ -75,7 +75,7 @@ func (l *lease) reset(ctx context.Context, known slot, settled bool) (nonce stri
 	}
 	known = known.unbound()
 	l.note(known) // from here on the pod may be changed although this process dies
-	pod, err := l.patch(ctx, p, nonce)
+	pod, err := l.patch(ctx, p.binding(l.name, nonce, known))
 	if err != nil {
 		return "", err
 	}

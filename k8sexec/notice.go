@@ -28,22 +28,57 @@ func graceOf(pod *corev1.Pod) time.Duration {
 // [payload.Client.Stopping].
 func (c *container) Ending() <-chan payload.Notice { return c.ending }
 
-// notice asks the pod for the reason and the time that is left. Without an answer it
-// counts the grace period, as known at the binding, from told on.
-func (c *container) notice(ctx context.Context, told time.Time) payload.Notice {
-	b := c.lease.backend
-	n := payload.Notice{Reason: "The pod that the job runs in is being taken down.", Left: c.grace - time.Since(told)}
-	ctx, cancel := context.WithTimeout(ctx, b.timing.notice)
-	defer cancel()
-	pod, err := c.lastWords(ctx)
-	switch {
-	case err != nil:
-		b.log.Warn("the container is told to stop, and the pod cannot be asked why", "container", c.lease.name, "error", err)
-	case pod.DeletionTimestamp != nil:
-		// The time at which the kubelet will kill what is left, in whole seconds.
-		n.Left = time.Until(pod.DeletionTimestamp.Time)
+// Suspect implements payload.Container. The kubelet tells a sidecar to stop only when the
+// pod's own containers have ended (kuberuntime_container.go:killContainersWithSyncResult).
+// But the startd, in one of these, is told, and vacates its jobs.
+func (c *container) Suspect() {
+	select {
+	case c.suspected <- struct{}{}:
+	default: // nobody has to look, or somebody is about to
 	}
-	if err == nil {
+}
+
+// foresee gives a notice if the container is about to be ended.
+func (c *container) foresee(ctx context.Context) {
+	for {
+		select {
+		case <-c.client.Stopping():
+			told := time.Now()
+			pod, err := c.lastWords(ctx)
+			if err != nil {
+				c.lease.backend.log.Warn("the container is told to stop, and the pod cannot be asked why", "container", c.lease.name, "error", err)
+			}
+			c.ending <- c.notice(pod, told)
+			return
+		case <-c.suspected:
+			told := time.Now()
+			pod, err := c.lastWords(ctx)
+			if err != nil {
+				c.lease.backend.log.Warn("the job is told to end, and the pod cannot be asked whether it is being taken down", "container", c.lease.name, "error", err)
+				continue
+			}
+			if verdict.OfPod(pod, "") != nil || verdict.Disruption(pod) != "" || isOverdue(pod, told) {
+				c.ending <- c.notice(pod, told)
+				return
+			}
+		case <-c.client.Lost():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// notice says why the pod is being taken down, and when it will be gone. What the pod does
+// not show, or nobody could read, in which case it is nil, counts from told on, with the grace period as
+// known at the binding.
+func (c *container) notice(pod *corev1.Pod, told time.Time) payload.Notice {
+	n := payload.Notice{Reason: "The pod that the job runs in is being taken down.", Left: c.grace - time.Since(told)}
+	if pod != nil {
+		if pod.DeletionTimestamp != nil {
+			// The time at which the kubelet will kill what is left, in whole seconds.
+			n.Left = time.Until(pod.DeletionTimestamp.Time)
+		}
 		if f := verdict.OfPod(pod, ""); f != nil {
 			n.Reason = fmt.Sprintf("The pod that the job runs in is being taken down (%s: %s).", f.Reason, f.Message)
 		} else if isOverdue(pod, told) {
@@ -61,8 +96,10 @@ func isOverdue(pod *corev1.Pod, now time.Time) bool {
 	return limit != nil && start != nil && !now.Before(start.Add(time.Duration(*limit)*time.Second))
 }
 
-// lastWords reads the pod from the API server.
+// lastWords reads the pod from the API server, within the time that a notice may take.
 func (c *container) lastWords(ctx context.Context) (*corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.lease.backend.timing.notice)
+	defer cancel()
 	api, err := c.lease.backend.connect()
 	if err != nil {
 		return nil, err

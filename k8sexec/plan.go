@@ -31,8 +31,8 @@ type plan struct {
 func (p plan) isOnce() bool { return p.spec != p.image.String() }
 
 // binding is what the patch gives to a container.
-func (p plan) binding(container, nonce string) podapi.Binding {
-	return podapi.Binding{Container: container, Spec: p.spec, Nonce: nonce, DefaultImage: p.record}
+func (p plan) binding(container, nonce string, known slot) podapi.Binding {
+	return podapi.Binding{Container: container, Spec: p.spec, Nonce: nonce, Sidecar: known.Sidecar, DefaultImage: p.record}
 }
 
 // plain is the plan without the throw-away tag.
@@ -125,7 +125,7 @@ func (l *lease) survey(pod *corev1.Pod, s *slot) error {
 	if s.PodUID != string(pod.UID) {
 		*s = slot{PodUID: string(pod.UID)}
 	}
-	s.Spec, s.Node = spec.Image, pod.Spec.NodeName
+	s.Spec, s.Node, s.Sidecar = spec.Image, pod.Spec.NodeName, podapi.IsSidecar(spec)
 	s.DefaultImage = pod.Annotations[podapi.DefaultImageAnnotation+l.name]
 	if s.DefaultImage == "" {
 		s.DefaultImage = spec.Image

@@ -23,6 +23,8 @@ type slot struct {
 	Node string `json:"node,omitempty"`
 	// DefaultImage is the image the container was created with.
 	DefaultImage string `json:"default_image,omitempty"`
+	// Sidecar says that the container is one of the pod's initContainers.
+	Sidecar bool `json:"sidecar,omitempty"`
 	// Spec is the image string in the pod's spec; empty when it is not known for
 	// certain, for instance because a starter died during its patch.
 	Spec string `json:"spec,omitempty"`
@@ -99,7 +101,7 @@ func (s slot) write(dir *os.Root, container string) error {
 // unbound is the slot from the moment that a patch may have changed the pod: it keeps
 // what outlives bindings, and drops the rest, which may not be true any more.
 func (s slot) unbound() slot {
-	return slot{PodUID: s.PodUID, Node: s.Node, DefaultImage: s.DefaultImage, PlainOnly: s.PlainOnly, Proven: s.Proven, InUse: s.InUse,
+	return slot{PodUID: s.PodUID, Node: s.Node, DefaultImage: s.DefaultImage, Sidecar: s.Sidecar, PlainOnly: s.PlainOnly, Proven: s.Proven, InUse: s.InUse,
 		Job: s.Job, Started: s.Started}
 }
 

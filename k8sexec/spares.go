@@ -87,7 +87,7 @@ func (b *Backend) makeAhead(ctx context.Context, chosen []*spare) error {
 	atRest := chosen[0].lease.isAtRest(chosen[0].known)
 	bindings := make([]podapi.Binding, len(chosen))
 	for i, s := range chosen {
-		bindings[i] = s.plan.binding(s.lease.name, s.nonce)
+		bindings[i] = s.plan.binding(s.lease.name, s.nonce, s.known)
 		// From here on the pod may be changed even if this process dies.
 		trying := s.known.unbound()
 		trying.Ahead = true

@@ -27,16 +27,19 @@ import (
 	"podstarter/wrapper/agent/agenttest"
 )
 
-func TestBackend(t *testing.T) { backendtest.Run(t, newFixture) }
+func TestBackend(t *testing.T) {
+	backendtest.Run(t, func(t *testing.T) backendtest.Fixture { return newFixture(t, func(*corev1.Pod) {}) })
+}
 
 // newFixture is a pod whose payload containers are real wrappers.
-func newFixture(t *testing.T) backendtest.Fixture {
+func newFixture(t *testing.T, shape func(*corev1.Pod)) backendtest.Fixture {
 	containers := []string{"payload", "payload-2"}
 	if !agenttest.Root() {
 		containers = containers[:1] // as for every pilot without root
 	}
 	uid := agenttest.Payloads(t, len(containers))
 	w := newWorld(t, func(o *options.Options) { o.Containers, o.BaseUID = containers, uid })
+	shape(w.api.Pod)
 	w.backend.self, w.backend.killUser = audit.OwnIdentity(), killUser
 	// Real wrappers take their time on a busy machine.
 	w.backend.opt.BindTimeout = time.Minute
@@ -47,6 +50,7 @@ func newFixture(t *testing.T) backendtest.Fixture {
 		Backend: w.backend, Slots: len(containers), Rebinds: true,
 		Inspected: func(t *testing.T, wrong bool) payload.Backend {
 			a := newAuditWorld(t)
+			shape(a.pod)
 			if wrong {
 				a.pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 			}
@@ -64,8 +68,14 @@ func newFixture(t *testing.T) backendtest.Fixture {
 			k.stalled = make(chan struct{}, 8)
 			return k.stalled
 		},
-		End:      func(t *testing.T, c payload.Container) { k.end(t, c, "OOMKilled") },
-		TakeDown: func(t *testing.T, c payload.Container) { k.terminate(t, c) },
+		End: func(t *testing.T, c payload.Container) { k.end(t, c, "OOMKilled") },
+		TakeDown: func(t *testing.T, c payload.Container) {
+			if c.(*container).suspected != nil {
+				k.terminatePilot(t, c)
+			} else {
+				k.terminate(t, c)
+			}
+		},
 		Images: &backendtest.Images{Default: testDefault, Other: "registry.example.com/u/tool:2",
 			Refuse: func(_ *testing.T, image string) {
 				k.mu.Lock()
@@ -236,6 +246,16 @@ func (k *node) terminate(t *testing.T, bound payload.Container) {
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// terminatePilot deletes the pod, and tells the pilot, which tells the startd, which vacates the job.
+func (k *node) terminatePilot(t *testing.T, bound payload.Container) {
+	name, _ := k.of(t, bound)
+	k.w.api.Status(name, func(p *corev1.Pod, _ *corev1.ContainerStatus) {
+		now := metav1.Now()
+		p.DeletionTimestamp = &now
+	})
+	bound.Suspect()
 }
 
 // holdLeaseOf has another process take the lease of a container.

@@ -26,7 +26,7 @@ func (l *lease) withdraw(ctx context.Context) {
 	}
 	api, err := b.connect()
 	if err == nil {
-		_, err = jointpatch.Patch(ctx, l.private, api, p.binding(l.name, nonce)) // once: the next binding does as well
+		_, err = jointpatch.Patch(ctx, l.private, api, p.binding(l.name, nonce, known)) // once: the next binding does as well
 	}
 	if err != nil {
 		b.log.Warn("cannot take back an image that did not come", "container", l.name, "image", known.Spec, "error", err)

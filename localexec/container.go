@@ -38,6 +38,9 @@ func (c *container) Lost() <-chan error { return c.lost }
 // Ending implements payload.Container. It is nil: only the starter ends the wrapper.
 func (c *container) Ending() <-chan payload.Notice { return nil }
 
+// Suspect implements payload.Container.
+func (c *container) Suspect() {}
+
 // leavePause is how long a wrapper may take to leave before it is killed. It
 // takes at most a second to kill its payload.
 const leavePause = 5 * time.Second

@@ -64,6 +64,10 @@ type Container interface {
 	// Ending sends one notice when something outside is going to end the container and the
 	// job in it. It may be nil.
 	Ending() <-chan Notice
+	// Suspect says that the job was told to end, which may be because something outside is
+	// about to end the container. A backend that does not hear of that by itself then finds out, and
+	// Ending sends a notice if it is so. Suspect returns at once.
+	Suspect()
 	// Lost sends one error, the reason, when the container ended or restarted under the job.
 	// It may come some time after the wrapper's connection has ended. A released container
 	// is not lost.

@@ -1,6 +1,9 @@
 package attacks
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Names in deploy/glidein.
 const (
@@ -33,7 +36,12 @@ func list(m map[string]any, name string) []map[string]any {
 	return out
 }
 
-func containers(pod map[string]any) []map[string]any { return list(object(pod, "spec"), "containers") }
+// containers are those of a pod that live as long as it does, sidecars too.
+func containers(pod map[string]any) []map[string]any {
+	spec := object(pod, "spec")
+	sidecars := slices.DeleteFunc(list(spec, "initContainers"), func(c map[string]any) bool { return c["restartPolicy"] != "Always" })
+	return append(sidecars, list(spec, "containers")...)
+}
 
 func security(container map[string]any) map[string]any { return object(container, "securityContext") }
 

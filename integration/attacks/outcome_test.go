@@ -24,7 +24,8 @@ func (w *target) statuses(t *testing.T, visit func(container map[string]any)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range list(object(pod, "status"), "containerStatuses") {
+	status := object(pod, "status")
+	for _, c := range append(list(status, "initContainerStatuses"), list(status, "containerStatuses")...) {
 		if slices.Contains(w.containers(), fmt.Sprint(c["name"])) {
 			visit(c)
 		}

@@ -155,22 +155,26 @@ func (w *target) manifest(ctx context.Context) (pod, config map[string]any, err 
 	if err := w.configure(object(config, "data")); err != nil {
 		return nil, nil, err
 	}
-	var kept []any
-	for _, c := range list(spec, "containers") {
-		switch c["name"] {
-		case payloadContainer:
-			c["image"] = pool.Image(pool.DefaultImage)
-			for _, name := range w.containers() {
-				kept = append(kept, renamed(c, name))
-			}
-		case pilotContainer:
-			kept = append(kept, c)
-			if len(w.off()) > 0 {
-				mount(spec, c, "programs", w.programs(), programsDirectory)
+	for _, in := range []string{"initContainers", "containers"} {
+		var kept []any
+		for _, c := range list(spec, in) {
+			switch name := fmt.Sprint(c["name"]); {
+			case name == payloadContainer:
+				c["image"] = pool.Image(pool.DefaultImage)
+				for _, name := range w.containers() {
+					kept = append(kept, renamed(c, name))
+				}
+			case name == pilotContainer:
+				kept = append(kept, c)
+				if len(w.off()) > 0 {
+					mount(spec, c, "programs", w.programs(), programsDirectory)
+				}
+			case in == "initContainers" && c["restartPolicy"] != "Always":
+				kept = append(kept, c)
 			}
 		}
+		spec[in] = kept
 	}
-	spec["containers"] = kept
 	for _, name := range w.off() {
 		if edit := defence(name).Pod; edit != nil {
 			edit(pod)

@@ -97,7 +97,7 @@ func finals(ctx context.Context, jobs []harness.Job) (map[string]Final, error) {
 
 // specs are the images in the pod's spec, by container.
 func specs(ctx context.Context, pool *harness.Pool, containers []string) (map[string]string, error) {
-	text, err := pool.Kubectl(ctx, nil, "get", "pod", "glidein", "-o", `jsonpath={range .spec.containers[*]}{.name} {.image}{"\n"}{end}`)
+	text, err := pool.Kubectl(ctx, nil, "get", "pod", "glidein", "-o", `jsonpath={range .spec['containers','initContainers'][*]}{.name} {.image}{"\n"}{end}`)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,7 +130,7 @@ func TestCheckOfBrokenPods(t *testing.T) {
 			payload["imagePullPolicy"] = "Always"
 			delete(payload, "env")
 			spec := pod["spec"].(map[string]any)
-			spec["restartPolicy"] = "OnFailure"
+			spec["restartPolicy"] = "Never"
 			for _, v := range spec["volumes"].([]any) {
 				if v := v.(map[string]any); v["name"] == "podstarter-control" {
 					v["emptyDir"] = map[string]any{}
@@ -147,6 +148,14 @@ func TestCheckOfBrokenPods(t *testing.T) {
 			"OK denies what a pilot need not change",
 			"OK the Role names none, but a policy keeps this token from pod ",
 		}},
+		{"check-ends", func(pod map[string]any) {
+			spec := pod["spec"].(map[string]any)
+			spec["restartPolicy"] = "OnFailure"
+			payload := container(pod, "payload")
+			delete(payload, "restartPolicy") // if it is a sidecar
+			spec["initContainers"] = slices.DeleteFunc(spec["initContainers"].([]any), isPayload)
+			spec["containers"] = append(slices.DeleteFunc(spec["containers"].([]any), isPayload), payload)
+		}, []string{"BAD spec.initContainers[name=payload].restartPolicy: Always"}},
 	}
 	for _, p := range pods {
 		startIdle(t, p.name, p.edit)
@@ -169,6 +178,9 @@ func TestCheckOfBrokenPods(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			for _, want := range p.want {
+				if p.name != "check-ends" {
+					want = strings.Replace(want, "spec.containers[name=payload]", "spec."+pool.PayloadList()+"[name=payload]", 1)
+				}
 				grade, fix, _ := strings.Cut(want, " ")
 				found := false
 				for _, f := range said.Findings {
@@ -184,6 +196,11 @@ func TestCheckOfBrokenPods(t *testing.T) {
 			}
 		})
 	}
+}
+
+func isPayload(container any) bool {
+	name, _ := container.(map[string]any)["name"].(string)
+	return strings.HasPrefix(name, "payload")
 }
 
 // startIdle starts a copy of the glidein pod whose pilot has the configuration

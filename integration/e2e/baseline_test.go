@@ -160,9 +160,12 @@ func render(t *testing.T, dir string) []map[string]any {
 
 // container finds one in a pod's manifest.
 func container(pod map[string]any, name string) map[string]any {
-	for _, c := range pod["spec"].(map[string]any)["containers"].([]any) {
-		if c := c.(map[string]any); c["name"] == name {
-			return c
+	for _, list := range []string{"containers", "initContainers"} {
+		all, _ := pod["spec"].(map[string]any)[list].([]any)
+		for _, c := range all {
+			if c := c.(map[string]any); c["name"] == name {
+				return c
+			}
 		}
 	}
 	return nil
@@ -226,7 +229,7 @@ func TestNoTokenInPayload(t *testing.T) {
 	// The manifest agrees: no payload container mounts a token, and only the pilot
 	// does.
 	text, err := pool.Kubectl(t.Context(), nil, "-n", harness.Namespace, "get", "pod", side.PodName(),
-		"-o", `jsonpath={range .spec.containers[*]}{.name}: {.volumeMounts[*].mountPath}{"\n"}{end}`)
+		"-o", `jsonpath={range .spec['initContainers','containers'][*]}{.name}: {.volumeMounts[*].mountPath}{"\n"}{end}`)
 	if err != nil {
 		t.Fatal(err)
 	}

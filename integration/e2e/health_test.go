@@ -288,7 +288,7 @@ func TestPilotContainerDies(t *testing.T) {
 		t.Error(err)
 	}
 	err = harness.Poll(soon(t, patience), "the default image", func() (bool, error) {
-		out, err := pool.Kubectl(t.Context(), nil, "get", "pod", side.PodName(), "-o", "jsonpath={.spec.containers[?(@.name=='payload')].image}")
+		out, err := pool.Kubectl(t.Context(), nil, "get", "pod", side.PodName(), "-o", "jsonpath={.spec."+pool.PayloadList()+"[?(@.name=='payload')].image}")
 		return strings.HasPrefix(out, repository(pool.Image("debian"))+"/debian"), err
 	})
 	if err != nil {

@@ -43,38 +43,39 @@ const (
 )
 
 // attempts are made with the token of the pilot in pod own, which has the payload
-// containers; other is another pod.
-func attempts(own, other, refused string, payloads []string) []attempt {
+// containers in that list of its spec; other is another pod.
+func attempts(own, other, refused, list string, payloads []string) []attempt {
 	const pods = "/api/v1/namespaces/" + harness.Namespace + "/pods"
 	const newPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"intruder"},"spec":{"containers":[{"name":"c","image":"x"}]}}`
 	patch := func(name, pod, body, tight, loose string) attempt {
 		return attempt{name, http.MethodPatch, pods + "/" + pod + "?dryRun=All", merge, body, tight, loose}
 	}
-	image := func(container, image string) string {
-		return fmt.Sprintf(`{"spec":{"containers":[{"name":%q,"image":%q}]}}`, container, image)
+	in := func(list, container, image string) string {
+		return fmt.Sprintf(`{"spec":{%q:[{"name":%q,"image":%q}]}}`, list, container, image)
 	}
+	image := func(image string) string { return in(list, "payload", image) }
 	var all []named
 	for _, name := range payloads {
 		all = append(all, named{name, "registry.example.org/any:1"})
 	}
 	oneRefused := slices.Clone(all)
 	oneRefused[len(all)-1].Image = refused
-	andPilot := append([]named{{"pilot", "registry.example.org/evil:1"}}, all...)
+	pilot := []named{{"pilot", "registry.example.org/evil:1"}}
 	return []attempt{
-		patch("payload image", own, image("payload", "registry.example.org/any:1"), allowed, allowed),
-		patch("payload image and nonce", own, `{"metadata":{"annotations":{"podstarter/nonce-payload":"n"}},"spec":{"containers":[{"name":"payload","image":"a/b@sha256:`+
+		patch("payload image", own, image("registry.example.org/any:1"), allowed, allowed),
+		patch("payload image and nonce", own, `{"metadata":{"annotations":{"podstarter/nonce-payload":"n"}},"spec":{"`+list+`":[{"name":"payload","image":"a/b@sha256:`+
 			strings.Repeat("a", 64)+`"}]}}`, allowed, allowed),
 		patch("end of the pod", own, `{"spec":{"activeDeadlineSeconds":1}}`, allowed, allowed),
 		patch("nothing", own, `{}`, allowed, allowed),
 		// Expressions have a budget; one that exceeds it is a denial.
 		patch("nearly as many annotations as a pod may have", own, manyAnnotations(), allowed, allowed),
-		patch("image that the site refuses", own, image("payload", refused), byImages, byImages),
-		patch("two images, one refused", own, fmt.Sprintf(`{"spec":{"containers":[{"name":"payload","image":%q}],"activeDeadlineSeconds":9}}`, refused), byImages, byImages),
+		patch("image that the site refuses", own, image(refused), byImages, byImages),
+		patch("two images, one refused", own, fmt.Sprintf(`{"spec":{%q:[{"name":"payload","image":%q}],"activeDeadlineSeconds":9}}`, list, refused), byImages, byImages),
 		// Several containers are made anew at once.
-		patch("images and nonces of all payload containers", own, several(all), allowed, allowed),
-		patch("images of all payload containers, one refused", own, several(oneRefused), byImages, byImages),
-		patch("images of all payload containers and the pilot's", own, several(andPilot), byPolicy, byPolicy),
-		patch("pilot image", own, image("pilot", "registry.example.org/evil:1"), byPolicy, byPolicy),
+		patch("images and nonces of all payload containers", own, several(list, all, nil), allowed, allowed),
+		patch("images of all payload containers, one refused", own, several(list, oneRefused, nil), byImages, byImages),
+		patch("images of all payload containers and the pilot's", own, several(list, all, pilot), byPolicy, byPolicy),
+		patch("pilot image", own, in("containers", "pilot", "registry.example.org/evil:1"), byPolicy, byPolicy),
 		patch("init container's image", own, `{"spec":{"initContainers":[{"name":"prepare","image":"registry.example.org/evil:1"}]}}`, byPolicy, byPolicy),
 		patch("label", own, `{"metadata":{"labels":{"app.kubernetes.io/name":"service-of-another"}}}`, byPolicy, byPolicy),
 		patch("removal of labels", own, `{"metadata":{"labels":null}}`, byPolicy, byPolicy),
@@ -86,10 +87,10 @@ func attempts(own, other, refused string, payloads []string) []attempt {
 		{"toleration", http.MethodPatch, pods + "/" + own + "?dryRun=All", jsonOp, `[{"op":"add","path":"/spec/tolerations/-","value":{"key":"k","operator":"Exists"}}]`, byPolicy, byPolicy},
 		// The API server itself: its validation comes before the policies.
 		patch("grace period", own, `{"spec":{"terminationGracePeriodSeconds":1}}`, "Forbidden: pod updates may not", "Forbidden: pod updates may not"),
-		patch("command", own, `{"spec":{"containers":[{"name":"payload","command":["sh"]}]}}`, "Forbidden: pod updates may not", "Forbidden: pod updates may not"),
-		patch("privilege", own, `{"spec":{"containers":[{"name":"payload","securityContext":{"privileged":true}}]}}`, "Forbidden: pod updates may not", "Forbidden: pod updates may not"),
+		patch("command", own, `{"spec":{"`+list+`":[{"name":"payload","command":["sh"]}]}}`, "Forbidden: pod updates may not", "Forbidden: pod updates may not"),
+		patch("privilege", own, `{"spec":{"`+list+`":[{"name":"payload","securityContext":{"privileged":true}}]}}`, "Forbidden: pod updates may not", "Forbidden: pod updates may not"),
 
-		patch("another pod's image", other, image("pilot", "registry.example.org/any:1"), byRBAC, byPolicy),
+		patch("another pod's image", other, in("containers", "pilot", "registry.example.org/any:1"), byRBAC, byPolicy),
 		patch("another pod's annotation", other, `{"metadata":{"annotations":{"podstarter/nonce-payload":"n"}}}`, byRBAC, byPolicy),
 		patch("another pod's end", other, `{"spec":{"activeDeadlineSeconds":1}}`, byRBAC, byPolicy),
 		patch("status", own+"/status", `{"status":{"phase":"Succeeded"}}`, byRBAC, byPolicy),
@@ -132,16 +133,21 @@ type named struct {
 	Image string `json:"image"`
 }
 
-// several is one patch that gives containers other images and nonces. They must be in the
+// several is one patch that gives payload containers, which are in that list, and others
+// before them, other images and nonces. They must be in the
 // order of the pod: a strategic merge patch puts what it names into its own order
 // (apimachinery pkg/util/strategicpatch/patch.go:normalizeElementOrder), which no update
 // of a pod may change.
-func several(containers []named) string {
+func several(list string, payloads, others []named) string {
 	nonces := map[string]string{}
-	for _, c := range containers {
+	for _, c := range slices.Concat(others, payloads) {
 		nonces[podapi.NonceAnnotation+c.Name] = "n"
 	}
-	text, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": nonces}, "spec": map[string]any{"containers": containers}})
+	spec := map[string][]named{list: payloads}
+	if len(others) > 0 {
+		spec["containers"] = slices.Concat(others, spec["containers"])
+	}
+	text, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": nonces}, "spec": spec})
 	return string(text)
 }
 
@@ -198,7 +204,7 @@ func TestPilotToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := attempts(side.PodName(), harness.Stock.PodName(), refusedImage(), payloads)
+	all := attempts(side.PodName(), harness.Stock.PodName(), refusedImage(), pool.PayloadList(), payloads)
 	try := func(t *testing.T, a attempt, want string) {
 		t.Helper()
 		code, message, err := pilot.Ask(t.Context(), a.method, a.path, a.contentType, a.body)

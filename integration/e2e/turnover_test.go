@@ -163,7 +163,8 @@ spec:
     resourceRules:
       - {apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods]}
   validations:
-    - expression: "object.spec.containers.all(c, !c.image.matches('^.*:[^/@]+@sha256:[0-9a-f]+$'))"
+    - expression: "object.spec.containers.all(c, !c.image.matches('^.*:[^/@]+@sha256:[0-9a-f]+$')) &&
+        object.spec.?initContainers.orValue([]).all(c, !c.image.matches('^.*:[^/@]+@sha256:[0-9a-f]+$'))"
       message: "an image is named by its tag or by its digest, not by both"
 ---
 apiVersion: admissionregistration.k8s.io/v1
@@ -189,7 +190,7 @@ func TestPolicyAgainstTagAndDigest(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	both := fmt.Sprintf(`{"spec":{"containers":[{"name":"payload","image":"a/b:c@sha256:%s"}]}}`, strings.Repeat("a", 64))
+	both := fmt.Sprintf(`{"spec":{%q:[{"name":"payload","image":"a/b:c@sha256:%s"}]}}`, pool.PayloadList(), strings.Repeat("a", 64))
 	err := harness.Poll(soon(t, patience), "the policy to be in force", func() (bool, error) {
 		_, err := pool.Kubectl(t.Context(), nil, "-n", harness.Namespace, "patch", "pod", side.PodName(), "--dry-run=server", "-p", both)
 		return err != nil && strings.Contains(err.Error(), "not by both"), nil
@@ -220,7 +221,7 @@ func TestPolicyAgainstTagAndDigest(t *testing.T) {
 	if refused != 1 {
 		t.Errorf("%d patches were refused, want one, since it is remembered: %+v", refused, calls)
 	}
-	has, err := pool.Kubectl(t.Context(), nil, "-n", harness.Namespace, "get", "pod", side.PodName(), "-o", `jsonpath={.spec.containers[?(@.name=="payload")].image}`)
+	has, err := pool.Kubectl(t.Context(), nil, "-n", harness.Namespace, "get", "pod", side.PodName(), "-o", "jsonpath={.spec."+pool.PayloadList()+"[?(@.name=='payload')].image}")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,6 +71,8 @@ type Pool struct {
 	Slots        int // of each execution point, and payload containers of ours for them
 	Spares       int // payload containers of ours that are more
 	Pullers      int // pods that get images onto our node
+	// Sidecars says that our payload containers are sidecars, in pods that end with their pilot.
+	Sidecars bool
 	// Partitionable says that each execution point has one slot, from which its startd cuts the others.
 	Partitionable bool
 	// Crun says that crun makes the containers, and not runc.
@@ -161,6 +163,7 @@ func (p *Pool) learn(ctx context.Context) error {
 		Slots, Spares    int
 		Pullers          int
 		Partitionable    bool
+		Sidecars         bool
 		OCIRuntime       string
 		UserNamespaces   bool
 		Network          string
@@ -169,7 +172,7 @@ func (p *Pool) learn(ctx context.Context) error {
 		return fmt.Errorf("reading the pool's settings: %w", err)
 	}
 	p.Mode, p.Slots, p.Spares, p.Crun = settings.Mode, settings.Slots, settings.Spares, settings.OCIRuntime == "crun"
-	p.Pullers = settings.Pullers
+	p.Pullers, p.Sidecars = settings.Pullers, settings.Sidecars
 	p.Partitionable, p.OwnUsers = settings.Partitionable, settings.UserNamespaces
 	p.Network = cmp.Or(settings.Network, HostNetwork)
 	p.Versions = Versions{EP: settings.Condor, AP: cmp.Or(settings.APCondor, settings.Condor)}
@@ -254,6 +257,14 @@ func (p *Pool) HasStock() bool { return p.Has(Stock) }
 
 // PayloadUID is the user that jobs of the first slot run as.
 func (p *Pool) PayloadUID(side Side) int { return p.sides[side].uid }
+
+// PayloadList is the list of a pod's spec that has our payload containers.
+func (p *Pool) PayloadList() string {
+	if p.Sidecars {
+		return "initContainers"
+	}
+	return "containers"
+}
 
 // IsPayloadUID says whether jobs of an execution point may run as that user: one for each
 // payload container of ours.

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +162,8 @@ type pod struct {
 	lost   chan error // why the watch ended
 }
 
-// newPod creates a pod of these containers, which the test's end deletes.
+// newPod creates a pod of these containers, which the test's end deletes. Those with a
+// restartPolicy are sidecars.
 func newPod(t *testing.T, edit func(*corev1.Pod), containers ...corev1.Container) *pod {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -173,14 +175,17 @@ func newPod(t *testing.T, edit func(*corev1.Pod), containers ...corev1.Container
 		Spec: corev1.PodSpec{
 			NodeName: api.node, HostNetwork: true, TerminationGracePeriodSeconds: &grace, AutomountServiceAccountToken: &off, EnableServiceLinks: &off,
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Containers:  containers,
 			Volumes:     []corev1.Volume{{Name: "rule", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: p.dir}}}},
 		},
 	}
-	for i := range object.Spec.Containers {
-		c := &object.Spec.Containers[i]
+	for _, c := range containers {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "rule", MountPath: "/rule"})
 		c.ImagePullPolicy = corev1.PullIfNotPresent
+		list := &object.Spec.Containers
+		if c.RestartPolicy != nil {
+			list = &object.Spec.InitContainers
+		}
+		*list = append(*list, c)
 	}
 	if edit != nil {
 		edit(object)
@@ -258,9 +263,13 @@ func (p *pod) patch(patch map[string]any) int64 {
 // bind is the patch that the starter makes: a container's image and an annotation.
 func (p *pod) bind(container, image, annotation string) int64 {
 	p.t.Helper()
+	list := "containers"
+	if slices.ContainsFunc(p.now().Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container }) {
+		list = "initContainers"
+	}
 	return p.patch(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{"rule": annotation}},
-		"spec":     map[string]any{"containers": []any{map[string]string{"name": container, "image": image}}},
+		"spec":     map[string]any{list: []any{map[string]string{"name": container, "image": image}}},
 	})
 }
 
@@ -290,7 +299,7 @@ func (p *pod) history(from int) string {
 	var b strings.Builder
 	for _, s := range p.states[from:] {
 		fmt.Fprintf(&b, "generation %d seen %d, %s %s:", s.Generation, s.Status.ObservedGeneration, s.Status.Phase, s.Status.Reason)
-		for _, c := range s.Status.ContainerStatuses {
+		for _, c := range statusesOf(s) {
 			fmt.Fprintf(&b, " %s=%.22s #%d %s", c.Name, strings.TrimPrefix(c.ContainerID, "containerd://"), c.RestartCount, describe(c.State))
 			if c.LastTerminationState.Terminated != nil {
 				fmt.Fprintf(&b, " (last %s)", describe(c.LastTerminationState))
@@ -313,9 +322,13 @@ func describe(s corev1.ContainerState) string {
 	return "nothing"
 }
 
+func statusesOf(p *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
+}
+
 // statusOf is the status of a container; the zero value if there is none yet.
 func statusOf(p *corev1.Pod, container string) corev1.ContainerStatus {
-	for _, c := range p.Status.ContainerStatuses {
+	for _, c := range statusesOf(p) {
 		if c.Name == container {
 			return c
 		}

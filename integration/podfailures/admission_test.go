@@ -37,7 +37,8 @@ spec:
     resourceRules:
       - {apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods]}
   validations:
-    - expression: "object.spec.containers.all(c, !c.image.contains('/` + deniedByPolicy + `/'))"
+    - expression: "object.spec.containers.all(c, !c.image.contains('/` + deniedByPolicy + `/')) &&
+        object.spec.?initContainers.orValue([]).all(c, !c.image.contains('/` + deniedByPolicy + `/'))"
       message: this image may not run here
 ---
 apiVersion: admissionregistration.k8s.io/v1
@@ -52,13 +53,15 @@ webhooks:
   - name: denies.podstarter.test
     clientConfig: {url: %[1]q, caBundle: %[3]s}
     rules: &rules [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods]}]
-    matchConditions: [{name: image, expression: "object.spec.containers.exists(c, c.image.contains('/` + deniedByHook + `/'))"}]
+    matchConditions: [{name: image, expression: "object.spec.containers.exists(c, c.image.contains('/` + deniedByHook + `/')) ||
+          object.spec.?initContainers.orValue([]).exists(c, c.image.contains('/` + deniedByHook + `/'))"}]
     sideEffects: None
     admissionReviewVersions: [v1]
   - name: away.podstarter.test
     clientConfig: {url: %[2]q, caBundle: %[3]s}
     rules: *rules
-    matchConditions: [{name: image, expression: "object.spec.containers.exists(c, c.image.contains('/` + hookAway + `/'))"}]
+    matchConditions: [{name: image, expression: "object.spec.containers.exists(c, c.image.contains('/` + hookAway + `/')) ||
+          object.spec.?initContainers.orValue([]).exists(c, c.image.contains('/` + hookAway + `/'))"}]
     sideEffects: None
     admissionReviewVersions: [v1]
 `

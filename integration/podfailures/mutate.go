@@ -15,15 +15,25 @@ func path(m map[string]any, names ...string) map[string]any {
 	return m
 }
 
-// find is the element of a list of objects that has the name, or nil.
-func find(m map[string]any, list, name string) map[string]any {
-	items, _ := m[list].([]any)
-	for _, i := range items {
-		if o, ok := i.(map[string]any); ok && o["name"] == name {
-			return o
+// payload is the payload container in one of the lists, which may lack it, or nil.
+func payload(m map[string]any, lists ...string) map[string]any {
+	for _, list := range lists {
+		items, _ := m[list].([]any)
+		for _, i := range items {
+			if o, ok := i.(map[string]any); ok && o["name"] == payloadContainer {
+				return o
+			}
 		}
 	}
 	return nil
+}
+
+func payloadSpec(pod map[string]any) map[string]any {
+	return payload(path(pod, "spec"), "containers", "initContainers")
+}
+
+func payloadStatus(pod map[string]any) map[string]any {
+	return payload(path(pod, "status"), "containerStatuses", "initContainerStatuses")
 }
 
 // payloadContainer is the name of the payload container in the pods of these tests.
@@ -32,15 +42,14 @@ const payloadContainer = "payload"
 // runs reports whether the pod's spec asks for the image and the kubelet has seen
 // that.
 func runs(pod map[string]any, image string) bool {
-	c := find(path(pod, "spec"), "containers", payloadContainer)
+	c := payloadSpec(pod)
 	return c != nil && c["image"] == image && path(pod, "status")["observedGeneration"] == path(pod, "metadata")["generation"]
 }
 
 // Waiting makes the kubelet report why it cannot start the image.
 func Waiting(image, reason, message string) func(map[string]any) {
 	return func(pod map[string]any) {
-		status := path(pod, "status")
-		c := find(status, "containerStatuses", payloadContainer)
+		c := payloadStatus(pod)
 		if c == nil || !runs(pod, image) {
 			return
 		}
@@ -74,7 +83,7 @@ func Disrupted(image, reason, message string) func(map[string]any) {
 // Ended changes the reason with which the payload's containers ended.
 func Ended(reason string) func(map[string]any) {
 	return func(pod map[string]any) {
-		c := find(path(pod, "status"), "containerStatuses", payloadContainer)
+		c := payloadStatus(pod)
 		for _, state := range []string{"state", "lastState"} {
 			if c == nil {
 				return

@@ -26,7 +26,7 @@ var nodeActions = map[string]action{
 	}),
 	"node low on memory": greedy("memory=700", func(ctx context.Context, s *stage) error {
 		// In place: the kubelet changes the limit of the container that runs.
-		resize := `{"spec":{"containers":[{"name":"payload","resources":{"limits":{"memory":"1Gi"}}}]}}`
+		resize := `{"spec":{"` + s.pool.PayloadList() + `":[{"name":"payload","resources":{"limits":{"memory":"1Gi"}}}]}}`
 		if err := s.kubectl(ctx, "", "patch", "pod", s.Pod, "--subresource", "resize", "-p", resize); err != nil {
 			return err
 		}

@@ -42,6 +42,7 @@ func (p *pool) choose(args []string) error {
 	flags.IntVar(&s.FaultsAPI, "faults-api", 0, "port on which these look for the API server")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers for them, of the execution point")
 	flags.IntVar(&s.Spares, "spares", s.Spares, "payload containers of ours that are more than the slots need")
+	flags.BoolVar(&s.Sidecars, "sidecars", s.Sidecars, "payload containers are sidecars, in pods that end with their pilot")
 	flags.IntVar(&s.Pullers, "pullers", s.Pullers, "pods that get images onto the node of the execution point")
 	flags.BoolVar(&s.Audit, "audit", s.Audit, "log all requests to the API server, not only those of pilots")
 	flags.BoolVar(&s.Partitionable, "partitionable", s.Partitionable, "one slot that the startd cuts into as many")

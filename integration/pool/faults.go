@@ -43,7 +43,8 @@ START = TARGET.FaultsPod =?= "$ENV(POD_NAME)"
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")
 			reachAPIServer(spec, "127.0.0.1", p.settings.FaultsAPI)
-			for _, c := range list(spec, "containers") {
+			p.shape(spec)
+			for _, c := range containers(spec) {
 				if c["name"] == payloadName {
 					setPath(c, "256Mi", "resources", "limits", "memory")
 					setPath(c, "100m", "resources", "requests", "cpu")

@@ -21,7 +21,7 @@ import (
 const usage = `usage: pool VERB ARG…
 
   up [--stock] [--stock-docker] [--stock-apptainer] [--condor 25.14|23.9] [--ap-condor 25.14|23.9] [--slots N] [--spares N]
-     [--partitionable] [--mode shared|unshared|rootless] [--pullers N] [--faults N --faults-api PORT] [--kubernetes 1.34] [--guest | --guests N]
+     [--partitionable] [--mode shared|unshared|rootless] [--pullers N] [--sidecars] [--faults N --faults-api PORT] [--kubernetes 1.34] [--guest | --guests N]
      [--network host|nat|ipv6|mixed] [--containerd 1.7] [--oci-runtime crun] [--gates GATE=true,…] [--kubelet '{"FIELD": …}'] [--user-namespaces]
      [--audit]        start the cluster and the pool, or bring what runs up to date; choices are kept until down,
                       but for the execution points that are there to fail, which go with the next up;

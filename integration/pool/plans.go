@@ -163,6 +163,7 @@ func (p *pool) glideinPlan(node int) plan {
 			spec := child(pod, "spec")
 			copyPayload(spec, p.payloads())
 			p.limitMemory(spec)
+			p.shape(spec)
 			reachAPIServer(spec, p.apiAddress(), p.settings.Ports[cluster.APIServer])
 			p.reachWeb(spec)
 		},

@@ -271,6 +271,11 @@ func containers(spec map[string]any) []map[string]any {
 	return append(list(spec, "initContainers"), list(spec, "containers")...)
 }
 
+// isInit says whether a container is one of the initContainers.
+func isInit(spec map[string]any, name string) bool {
+	return slices.ContainsFunc(list(spec, "initContainers"), func(c map[string]any) bool { return c["name"] == name })
+}
+
 func list(m map[string]any, name string) []map[string]any {
 	items, _ := m[name].([]any)
 	var out []map[string]any
@@ -339,9 +344,9 @@ func podRuns(pod cluster.Object, wanted func(container string) bool) (bool, erro
 			return false, err
 		}
 	}
-	for _, c := range list(spec, "containers") {
+	for _, c := range containers(spec) {
 		name, _ := c["name"].(string)
-		if !wanted(name) || states[name]["running"] != nil {
+		if isInit(spec, name) && !isSidecar(c) || !wanted(name) || states[name]["running"] != nil {
 			continue
 		}
 		if err := waits(name, states); err != nil {

@@ -23,7 +23,8 @@ const (
 // that the node has, under another name than jobs and manifest use: with a kubelet that acts they run soon.
 func (p *pool) awaken(ctx context.Context, plan plan, live cluster.Object) (bool, error) {
 	var payloads []string
-	for _, c := range list(child(live, "spec"), "containers") {
+	spec := child(live, "spec")
+	for _, c := range containers(spec) {
 		if name, _ := c["name"].(string); isPayload(name) {
 			payloads = append(payloads, name)
 		}
@@ -32,11 +33,15 @@ func (p *pool) awaken(ctx context.Context, plan plan, live cluster.Object) (bool
 	if len(stopped) == 0 || ctx.Err() != nil {
 		return true, ctx.Err()
 	}
-	var changes []any
+	changes := map[string][]any{}
 	for _, name := range stopped {
-		changes = append(changes, map[string]any{"name": name, "image": p.repo("debian") + ":latest"})
+		in := "containers"
+		if isInit(spec, name) {
+			in = "initContainers"
+		}
+		changes[in] = append(changes[in], map[string]any{"name": name, "image": p.repo("debian") + ":latest"})
 	}
-	patch := cluster.Object{"spec": map[string]any{"containers": changes}}
+	patch := cluster.Object{"spec": changes}
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s", cluster.Namespace, plan.pod)
 	if err := p.api.Do(ctx, http.MethodPatch, path, "application/strategic-merge-patch+json", patch, nil); err != nil {
 		return false, fmt.Errorf("giving the pod %s an image that the node has: %w", plan.pod, err)

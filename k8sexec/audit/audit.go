@@ -100,11 +100,25 @@ func (b *Inspector) Audit(ctx context.Context) []payload.Finding {
 	}
 	b.auditPullers(ctx, pod, &r)
 	auditCgroups("/sys/fs/cgroup", &r)
+	b.nameLists(pod, r.found)
 	return r.found
 }
 
 // line is a line of the manifest of a container.
-func line(container, rest string) string { return "spec.containers[name=" + container + "]." + rest }
+func line(container, rest string) string { return inContainers(container) + "." + rest }
+
+func inContainers(name string) string { return "spec.containers[name=" + name + "]" }
+
+// nameLists corrects the lines of sidecars: their list is another.
+func (b *Inspector) nameLists(pod *corev1.Pod, found []payload.Finding) {
+	for _, name := range b.Options.Containers {
+		if c := podapi.SpecOf(pod, name); c != nil && podapi.IsSidecar(c) {
+			for i := range found {
+				found[i].Fix = strings.ReplaceAll(found[i].Fix, inContainers(name), "spec.initContainers[name="+name+"]")
+			}
+		}
+	}
+}
 
 // plural joins a list for a sentence.
 func plural(items []string) string { return strings.Join(items, ", ") }

@@ -43,7 +43,7 @@ type where struct{ mistake *options.Mistake }
 func (w where) at(container, line string) {
 	w.mistake.Line = "spec." + line
 	if container != "" {
-		w.mistake.Line = "spec.containers[name=" + container + "]." + line
+		w.mistake.Line = inContainers(container) + "." + line
 	}
 }
 
@@ -131,17 +131,18 @@ func (b *Inspector) checkPermissions(ctx context.Context, pod *corev1.Pod, f *fi
 	if err != nil {
 		return
 	}
+	tried := make(map[bool]bool) // permissions are on the pod, but a policy may know nothing of sidecars
 	for _, name := range b.Options.Containers {
 		spec := podapi.SpecOf(pod, name)
-		if spec == nil {
+		if spec == nil || tried[podapi.IsSidecar(spec)] {
 			continue // reported already
 		}
-		patch, err := podapi.BindingPatch(podapi.Binding{Container: name, Spec: spec.Image, Nonce: podapi.NewNonce(), DefaultImage: spec.Image})
+		tried[podapi.IsSidecar(spec)] = true
+		patch, err := podapi.BindingPatch(podapi.Binding{Container: name, Spec: spec.Image, Nonce: podapi.NewNonce(), Sidecar: podapi.IsSidecar(spec), DefaultImage: spec.Image})
 		if err == nil {
 			_, err = api.Patch(ctx, patch, true)
 		}
 		b.checkAnswer("patch", err, f)
-		break // permissions are on the pod, not on its containers
 	}
 	w, err := api.Watch(ctx, pod.ResourceVersion)
 	if err == nil {

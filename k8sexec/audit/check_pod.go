@@ -2,6 +2,7 @@ package audit
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,17 +16,14 @@ import (
 // change most of it in a running pod: a mistake stays until the pod is made anew, so it
 // is reported at once.
 func (b *Inspector) checkPod(pod *corev1.Pod, f *findings) {
-	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
-		f.bad(options.KnobBackend, "the pod's restartPolicy is %s; with anything but Always one image that cannot be pulled ends the payload container for good", pod.Spec.RestartPolicy).
-			at("", "restartPolicy: Always")
-	}
+	b.checkRestarts(pod, f)
 	if !b.Self.IsRoot() {
 		b.checkRootless(pod, f)
 	}
 	for _, name := range b.Options.Containers {
 		c := podapi.SpecOf(pod, name)
 		if c == nil {
-			f.bad(options.KnobContainers, "pod %s has no container %s, it has %s", pod.Name, name, quoted(containerNames(pod)))
+			b.checkAbsent(pod, name, f)
 			continue
 		}
 		b.checkContainer(c, pod.Spec.SecurityContext, f)
@@ -34,12 +32,39 @@ func (b *Inspector) checkPod(pod *corev1.Pod, f *findings) {
 	b.checkSpares(pod, f)
 }
 
-func containerNames(pod *corev1.Pod) []string {
-	names := make([]string, len(pod.Spec.Containers))
-	for i, c := range pod.Spec.Containers {
-		names[i] = c.Name
+// checkRestarts makes sure that the kubelet starts a payload container again, whatever
+// became of its last image, and says in the pod's status why it cannot.
+func (b *Inspector) checkRestarts(pod *corev1.Pod, f *findings) {
+	switch pod.Spec.RestartPolicy {
+	case corev1.RestartPolicyAlways:
+	case corev1.RestartPolicyOnFailure:
+		for _, name := range b.Options.Containers {
+			if c := podapi.SpecOf(pod, name); c != nil && !podapi.IsSidecar(c) {
+				f.bad(options.KnobBackend, "the pod's restartPolicy is %s, with which the kubelet does not start container %s again for each job; "+
+					"only a sidecar can be a payload container then: put it below initContainers, with restartPolicy: Always of its own", pod.Spec.RestartPolicy, name).
+					at("", "initContainers[name="+name+"].restartPolicy: Always")
+			}
+		}
+	default:
+		// kubelet_pods.go:convertToAPIContainerStatuses, container/helpers.go:ShouldContainerBeRestarted.
+		f.bad(options.KnobBackend, "the pod's restartPolicy is %s, with which the kubelet does not say why an image cannot be pulled; set it to Always, "+
+			"or, for a pod that is to end, to OnFailure with sidecars as payload containers", pod.Spec.RestartPolicy).
+			at("", "restartPolicy: Always")
 	}
-	return names
+}
+
+// checkAbsent says what a pod has that lacks a payload container.
+func (b *Inspector) checkAbsent(pod *corev1.Pod, name string, f *findings) {
+	if slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name }) {
+		f.bad(options.KnobContainers, "init container %s ends before jobs run; a payload container there needs restartPolicy: Always of its own", name).
+			at("", "initContainers[name="+name+"].restartPolicy: Always")
+		return
+	}
+	var has []string
+	for _, c := range podapi.Containers(pod) {
+		has = append(has, c.Name)
+	}
+	f.bad(options.KnobContainers, "pod %s has no container %s, it has %s", pod.Name, name, quoted(has))
 }
 
 // checkContainer checks the settings that a payload container needs.

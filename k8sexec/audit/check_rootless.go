@@ -101,8 +101,7 @@ func (b *Inspector) checkApart(pod *corev1.Pod, c *corev1.Container, f *findings
 			allowed[at.volume] = true
 		}
 	}
-	for i := range pod.Spec.Containers {
-		pilot := &pod.Spec.Containers[i]
+	for _, pilot := range podapi.Containers(pod) {
 		if slices.Contains(b.Options.Containers, pilot.Name) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
 )
 
 // place is where a path of a container leads: a volume and a path within it.
@@ -80,8 +81,7 @@ func (b *Inspector) checkVolumes(pod *corev1.Pod, c *corev1.Container, f *findin
 // pilotHas looks for the same place at the same path in a container that is not a
 // payload container. If there are several, the pilot cannot tell which one it is.
 func (b *Inspector) pilotHas(pod *corev1.Pod, path string, want place) bool {
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
+	for _, c := range podapi.Containers(pod) {
 		if slices.Contains(b.Options.Containers, c.Name) {
 			continue
 		}
@@ -95,8 +95,7 @@ func (b *Inspector) pilotHas(pod *corev1.Pod, path string, want place) bool {
 // checkPrivate makes sure that the private directory's volume is not mounted anywhere
 // in the payload container.
 func (b *Inspector) checkPrivate(pod *corev1.Pod, c *corev1.Container, f *findings) {
-	for i := range pod.Spec.Containers {
-		pilot := &pod.Spec.Containers[i]
+	for _, pilot := range podapi.Containers(pod) {
 		if slices.Contains(b.Options.Containers, pilot.Name) {
 			continue
 		}

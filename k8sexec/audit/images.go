@@ -35,22 +35,20 @@ func (b *Inspector) isPayload(container string) bool {
 // endless is a deadline that no pod meets, in seconds.
 const endless = 1 << 30
 
-// A change is what a dry run does to one container.
-type change struct{ container, image string }
-
 // auditImages tries the patches that bindings and the end of a pod need. They are dry
 // runs.
 func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report) {
 	const what = "patches"
 	before := len(r.found)
-	var plain, once []change
+	var plain, once []podapi.Binding
 	texts := map[string]string{}
 	// The order of a patch must be that of the pod; see [Inspector.tryChanges].
-	for _, name := range containerNames(pod) {
+	for _, c := range podapi.Containers(pod) {
+		name := c.Name
 		if !b.isPayload(name) {
 			continue
 		}
-		text := imageAtFirst(pod, podapi.SpecOf(pod, name))
+		text := imageAtFirst(pod, c)
 		img, err := imageref.Parse(text)
 		if err != nil {
 			r.bad(what, line(name, "image"), "the image that the pod was created with, %q, %v", text, err)
@@ -59,11 +57,13 @@ func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report)
 		texts[name] = text
 		// A tag that the image does not have now, so that policies on changes see a
 		// change.
-		plain = append(plain, change{name, img.Repository + ":podstarter-check"})
-		once = append(once, change{name, img.Once("podstarter-check", sampleDigest)})
+		try := podapi.Binding{Container: name, Spec: img.Repository + ":podstarter-check", Nonce: "podstarter-check", Sidecar: podapi.IsSidecar(c)}
+		plain = append(plain, try)
+		try.Spec = img.Once("podstarter-check", sampleDigest)
+		once = append(once, try)
 	}
 	together := b.tryEach(ctx, plain, func(name string, err error) {
-		once = slices.DeleteFunc(once, func(c change) bool { return c.container == name })
+		once = slices.DeleteFunc(once, func(c podapi.Binding) bool { return c.Container == name })
 		r.bad(what, "the cluster's policies on images, or "+line(name, "image"), "images like the one that the pod was created with, %s, are refused in container %s: %s", texts[name], name, verdict.OfAPI(err).Message)
 	})
 	if b.Options.ThrowawayTags {
@@ -90,16 +90,16 @@ func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report)
 // tryEach tries a change of each container: of all at once, and if that is refused, one
 // by one. It calls refused for each that is refused by itself. If none is, it returns why
 // all together are.
-func (b *Inspector) tryEach(ctx context.Context, changes []change, refused func(container string, err error)) error {
+func (b *Inspector) tryEach(ctx context.Context, changes []podapi.Binding, refused func(container string, err error)) error {
 	together := b.tryChanges(ctx, changes)
 	if together == nil {
 		return nil
 	}
 	single := false
 	for _, c := range changes {
-		if err := b.tryChanges(ctx, []change{c}); err != nil {
+		if err := b.tryChanges(ctx, []podapi.Binding{c}); err != nil {
 			single = true
-			refused(c.container, err)
+			refused(c.Container, err)
 		}
 	}
 	if single {
@@ -111,17 +111,15 @@ func (b *Inspector) tryEach(ctx context.Context, changes []change, refused func(
 // tryChanges is a dry run of one patch, as bindings make it. It names containers in the
 // order of the pod: a strategic merge patch puts what it names into its own order
 // (strategicpatch/patch.go:normalizeElementOrder), which no update of a pod may change.
-func (b *Inspector) tryChanges(ctx context.Context, changes []change) error {
+func (b *Inspector) tryChanges(ctx context.Context, changes []podapi.Binding) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	var images []map[string]string
-	nonces := map[string]string{}
-	for _, c := range changes {
-		images = append(images, map[string]string{"name": c.container, "image": c.image})
-		nonces[podapi.NonceAnnotation+c.container] = "podstarter-check"
+	patch, err := podapi.BindingPatch(changes...)
+	if err != nil {
+		return err
 	}
-	return b.tryPatch(ctx, map[string]any{"metadata": map[string]any{"annotations": nonces}, "spec": map[string]any{"containers": images}})
+	return b.tryPatch(ctx, json.RawMessage(patch))
 }
 
 // sampleDigest is a digest that no image has.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
 )
 
 // shortGrace is the grace period, in seconds, below which jobs get no time to end
@@ -49,8 +50,7 @@ func (b *Inspector) auditPod(pod *corev1.Pod, r *report) {
 // auditUsers looks for other containers with the user ID of a payload: its jobs could
 // kill their processes.
 func (b *Inspector) auditUsers(pod *corev1.Pod, r *report) {
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
+	for _, c := range podapi.Containers(pod) {
 		if b.isPayload(c.Name) || c.SecurityContext == nil || c.SecurityContext.RunAsUser == nil {
 			continue
 		}

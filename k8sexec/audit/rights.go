@@ -156,7 +156,8 @@ func containerImage(name, image string) any {
 	return map[string]any{"spec": map[string]any{"containers": []map[string]string{{"name": name, "image": image}}}}
 }
 
-// pilot is the first container that is not a payload container.
+// pilot is the first container that is not a payload container. A sidecar is none: it must
+// run before the pod's own containers, and the pod ends without it.
 func (b *Inspector) pilot(pod *corev1.Pod) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; !b.isPayload(c.Name) {

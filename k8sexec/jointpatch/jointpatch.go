@@ -81,12 +81,13 @@ func Patch(ctx context.Context, dir *os.Root, api podapi.API, bindings ...podapi
 	return pod, err
 }
 
-// sorted has the bindings in the order of the pod's containers: a strategic merge patch takes over
+// sorted has the bindings in the order of the pod's containers, in each of its two lists: a strategic merge patch takes over
 // the order in which it names them, and that of a pod may not change (apimachinery
 // pkg/util/strategicpatch/patch.go:normalizeElementOrder).
 func sorted(pod *corev1.Pod, bindings []podapi.Binding) []podapi.Binding {
+	containers := podapi.Containers(pod)
 	at := func(b podapi.Binding) int {
-		return slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == b.Container })
+		return slices.IndexFunc(containers, func(c *corev1.Container) bool { return c.Name == b.Container })
 	}
 	bindings = slices.Clone(bindings)
 	slices.SortStableFunc(bindings, func(a, b podapi.Binding) int { return cmp.Compare(at(a), at(b)) })

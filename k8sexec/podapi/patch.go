@@ -5,9 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // The pod's annotations that belong to a payload container. Users of the pod may
@@ -32,25 +29,29 @@ func NewNonce() string {
 // Binding is what a patch gives to one payload container.
 type Binding struct {
 	Container, Spec, Nonce string
+	// Sidecar says that the container is one of the pod's initContainers.
+	Sidecar bool
 	// DefaultImage is the image that the container was created with, empty if the pod's
 	// annotation says so already.
 	DefaultImage string
+}
+
+type namedImage struct {
+	Name  string `json:"name"`
+	Image string `json:"image"`
 }
 
 // BindingPatch is a strategic merge patch: lists of containers are merged by name, so
 // an index in the list need not be known, and patches of different containers do not
 // conflict.
 func BindingPatch(bindings ...Binding) ([]byte, error) {
-	type namedImage struct {
-		Name  string `json:"name"`
-		Image string `json:"image"`
-	}
 	var patch struct {
 		Metadata struct {
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 		Spec struct {
-			Containers []namedImage `json:"containers"`
+			Containers     []namedImage `json:"containers,omitempty"`
+			InitContainers []namedImage `json:"initContainers,omitempty"`
 		} `json:"spec"`
 	}
 	patch.Metadata.Annotations = make(map[string]string)
@@ -59,7 +60,11 @@ func BindingPatch(bindings ...Binding) ([]byte, error) {
 		if b.DefaultImage != "" {
 			patch.Metadata.Annotations[DefaultImageAnnotation+b.Container] = b.DefaultImage
 		}
-		patch.Spec.Containers = append(patch.Spec.Containers, namedImage{b.Container, b.Spec})
+		list := &patch.Spec.Containers
+		if b.Sidecar {
+			list = &patch.Spec.InitContainers
+		}
+		*list = append(*list, namedImage{b.Container, b.Spec})
 	}
 	data, err := json.Marshal(patch)
 	if err != nil {
@@ -68,66 +73,12 @@ func BindingPatch(bindings ...Binding) ([]byte, error) {
 	return data, nil
 }
 
-// ImagePatch changes the image of one container.
+// ImagePatch changes the image of one container that is no sidecar.
 func ImagePatch(container, spec string) ([]byte, error) {
-	type namedImage struct {
-		Name  string `json:"name"`
-		Image string `json:"image"`
-	}
 	return json.Marshal(map[string]any{"spec": map[string]any{"containers": []namedImage{{container, spec}}}})
 }
 
 // AnnotationPatch changes one annotation.
 func AnnotationPatch(name, value string) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{name: value}}})
-}
-
-// SpecOf finds a container in the pod's spec.
-func SpecOf(pod *corev1.Pod, container string) *corev1.Container {
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == container {
-			return &pod.Spec.Containers[i]
-		}
-	}
-	return nil
-}
-
-// StatusOf finds a container in the pod's status; the zero value if the kubelet
-// has not reported it.
-func StatusOf(pod *corev1.Pod, container string) corev1.ContainerStatus {
-	for _, s := range pod.Status.ContainerStatuses {
-		if s.Name == container {
-			return s
-		}
-	}
-	return corev1.ContainerStatus{Name: container}
-}
-
-// MemoryLimit is how much memory a container may use, in bytes: what the kubelet says it has
-// set, else what the pod asks for; the pod's own limit if that is lower. 0 if there is none.
-func MemoryLimit(pod *corev1.Pod, container string) int64 {
-	limit := int64(0)
-	for _, c := range pod.Spec.Containers {
-		if c.Name == container {
-			limit = c.Resources.Limits.Memory().Value()
-		}
-	}
-	if r := StatusOf(pod, container).Resources; r != nil && r.Limits.Memory().Value() > 0 {
-		limit = r.Limits.Memory().Value() // it may have been resized
-	}
-	if pod.Spec.Resources != nil {
-		if whole := pod.Spec.Resources.Limits.Memory().Value(); whole > 0 && (limit == 0 || whole < limit) {
-			limit = whole
-		}
-	}
-	return limit
-}
-
-// BareID is a container ID of a status without its runtime: containerd://ID.
-func BareID(containerID string) string {
-	_, id, found := strings.Cut(containerID, "://")
-	if !found {
-		return containerID
-	}
-	return id
 }

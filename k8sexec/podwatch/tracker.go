@@ -173,7 +173,7 @@ func (t *Tracker) IsUntouched(pod *corev1.Pod) bool {
 
 func statesOf(pod *corev1.Pod) []corev1.ContainerState {
 	var states []corev1.ContainerState
-	for _, s := range pod.Status.ContainerStatuses {
+	for _, s := range podapi.Statuses(pod) {
 		states = append(states, s.State)
 	}
 	return states

@@ -51,7 +51,7 @@ func OfPod(pod *corev1.Pod, uid types.UID) *Failure {
 		if f.Reason == "" {
 			f.Reason = ReasonPodDeleted
 		}
-		if why := disruption(pod); why != "" {
+		if why := Disruption(pod); why != "" {
 			f.Message = why
 		}
 		if f.Message == "" {
@@ -63,9 +63,9 @@ func OfPod(pod *corev1.Pod, uid types.UID) *Failure {
 	return f
 }
 
-// disruption is why a pod is taken down, if Kubernetes says so (condition
-// DisruptionTarget).
-func disruption(pod *corev1.Pod) string {
+// Disruption is why a pod is taken down, if Kubernetes says so (condition
+// DisruptionTarget); empty if not.
+func Disruption(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
 			return c.Reason + ": " + c.Message

@@ -136,6 +136,7 @@ func (a *activation) follow(ctx context.Context, every settings.Updates, rest Re
 			a.askCheckpoint(ctx)
 		case how := <-a.orders.Ask():
 			a.background.Go(a.desk.EndVisits)
+			a.work.container.Suspect()
 			if last == nil && a.orders.Allows(orders.Hard) {
 				a.killSoftly(ctx, how)
 			}

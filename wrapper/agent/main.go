@@ -21,9 +21,13 @@ import (
 
 // Exit codes of the wrapper.
 const (
-	exitLeft  = 0 // left on a request or a signal
+	exitDone  = 0 // printed what it was asked for
 	exitSetup = 1 // could not start to listen
 	exitUsage = 64
+	// exitLeft: left on a request or a signal. It must not be 0: of a sidecar that ended with
+	// 0 the kubelet does not say why its next image cannot be pulled
+	// (kubelet_pods.go:convertToAPIContainerStatuses). The number is that of a program that SIGTERM ended.
+	exitLeft = 143
 	// The Go runtime uses 2: the wrapper crashed, and the container's log has the stack.
 )
 
@@ -82,13 +86,13 @@ func Main(args []string) int {
 		fmt.Fprintf(os.Stdout, usage, WrapperName)
 		flags.SetOutput(os.Stdout)
 		flags.PrintDefaults()
-		return exitLeft
+		return exitDone
 	case err != nil:
 		log.print("usage: %s -control DIR [-companion] [-pilot UID:GROUP] | -hold", WrapperName)
 		return exitUsage
 	case *version:
 		fmt.Fprintln(os.Stdout, buildinfo.Line())
-		return exitLeft
+		return exitDone
 	case *hold && *dir == "" && flags.NArg() == 0:
 		(&agent{}).awaitStop()
 		return exitLeft

@@ -2,9 +2,9 @@
 package podapitest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -84,6 +84,10 @@ func (f *Server) Get(context.Context) (*corev1.Pod, error) {
 var errOrder = &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
 	Message: "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"}}
 
+// errNewContainer is the answer to a patch with a container that the list does not have.
+var errNewContainer = &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+	Message: "spec.containers: Forbidden: pod updates may not add or remove containers"}}
+
 // Patch implements podapi.API for the fields that the product changes.
 func (f *Server) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod, error) {
 	f.Mu.Lock()
@@ -104,8 +108,8 @@ func (f *Server) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod
 	var p struct {
 		Metadata struct{ Annotations map[string]string }
 		Spec     struct {
-			Containers            []struct{ Name, Image string }
-			ActiveDeadlineSeconds *int64
+			Containers, InitContainers []struct{ Name, Image string }
+			ActiveDeadlineSeconds      *int64
 		}
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -122,21 +126,8 @@ func (f *Server) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod
 		pod.Spec.ActiveDeadlineSeconds = p.Spec.ActiveDeadlineSeconds
 	}
 	changed := make(map[string]bool)
-	last := -1
-	for _, c := range p.Spec.Containers {
-		spec := podapi.SpecOf(pod, c.Name)
-		if spec == nil {
-			return nil, fmt.Errorf("no container %s", c.Name)
-		}
-		at := slices.IndexFunc(pod.Spec.Containers, func(one corev1.Container) bool { return one.Name == c.Name })
-		if at < last {
-			return nil, errOrder
-		}
-		last = at
-		if changed[c.Name] = spec.Image != c.Image; changed[c.Name] && pod.Generation > 0 {
-			pod.Generation++
-		}
-		spec.Image = c.Image
+	if err := cmp.Or(merge(pod, pod.Spec.Containers, p.Spec.Containers, changed), merge(pod, pod.Spec.InitContainers, p.Spec.InitContainers, changed)); err != nil {
+		return nil, err
 	}
 	if f.Rewrite != nil {
 		f.Rewrite(pod)
@@ -149,6 +140,27 @@ func (f *Server) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod
 		go f.OnPatch(pod.DeepCopy(), changed)
 	}
 	return pod.DeepCopy(), nil
+}
+
+// merge puts the images of a patch into one of the pod's lists of containers. It notes
+// which of them it changed.
+func merge(pod *corev1.Pod, list []corev1.Container, patch []struct{ Name, Image string }, changed map[string]bool) error {
+	last := -1
+	for _, c := range patch {
+		at := slices.IndexFunc(list, func(one corev1.Container) bool { return one.Name == c.Name })
+		switch {
+		case at < 0:
+			return errNewContainer
+		case at < last:
+			return errOrder
+		}
+		last = at
+		if changed[c.Name] = list[at].Image != c.Image; changed[c.Name] && pod.Generation > 0 {
+			pod.Generation++
+		}
+		list[at].Image = c.Image
+	}
+	return nil
 }
 
 // May implements podapi.API.
@@ -191,9 +203,11 @@ func (f *Server) Status(container string, change func(pod *corev1.Pod, s *corev1
 	defer f.Mu.Unlock()
 	pod := f.Pod.DeepCopy()
 	pod.Status.ObservedGeneration = pod.Generation
-	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == container {
-			change(pod, &pod.Status.ContainerStatuses[i])
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].Name == container {
+				change(pod, &statuses[i])
+			}
 		}
 	}
 	f.Put(pod, watch.Modified)

@@ -15,10 +15,11 @@ import (
 // pods fail in. What is not set is as the real one has it.
 type double struct {
 	payload.Backend
-	ending chan payload.Notice // of the container
-	lost   chan error          // of the container
-	lease  func() error        // fails a lease
-	bind   func() error        // fails a binding
+	ending  chan payload.Notice // of the container
+	lost    chan error          // of the container
+	suspect func()              // finds out whether the container will be ended
+	lease   func() error        // fails a lease
+	bind    func() error        // fails a binding
 
 	// Of the wrapper:
 	exit                 func(*payload.Exit) // changes how the main process ended
@@ -58,6 +59,12 @@ type doubleContainer struct {
 }
 
 func (c doubleContainer) Ending() <-chan payload.Notice { return c.double.ending }
+
+func (c doubleContainer) Suspect() {
+	if c.double.suspect != nil {
+		c.double.suspect()
+	}
+}
 
 func (c doubleContainer) Lost() <-chan error {
 	if c.double.lost != nil {

@@ -288,6 +288,14 @@ func TestEscalation(t *testing.T) {
 			},
 		},
 		{
+			// The startd goes by its own times; the pod has less.
+			name: "soft, and the pod ends", script: stubborn, want: want{last: "job_exit 9 107", log: []string{"The job's container is being ended"}}, live: soften,
+			backend: func(_ *world, b payload.Backend) payload.Backend {
+				notices := make(chan payload.Notice, 1)
+				return &double{Backend: b, ending: notices, suspect: func() { notices <- payload.Notice{Reason: "The pod is being deleted.", Left: 2 * time.Second} }}
+			},
+		},
+		{
 			name: "SIGTERM takes too long", script: stubborn, knobs: map[string]string{"SHUTDOWN_GRACEFUL_TIMEOUT": "1"}, want: want{last: "job_exit 9 107"},
 			live: func(w *world) {
 				w.runs()

@@ -61,10 +61,10 @@ var payloadsGiven atomic.Int64
 
 const (
 	// maxPayloads is how many user IDs there are for one test process.
-	maxPayloads = 64
+	maxPayloads = 128
 	// firstOfMany leaves room below firstUID for every process ID, which are below
 	// 2^22 (proc(5), pid_max).
-	firstOfMany = 1_600_000_000
+	firstOfMany = 1_400_000_000
 )
 
 // Role is a part that the test binary plays when executed under a name.

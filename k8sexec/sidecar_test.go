@@ -1,0 +1,114 @@
+package k8sexec
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
+	"podstarter/payload"
+	"podstarter/payload/backendtest"
+)
+
+// toSidecars puts the payload containers of a pod below its initContainers, with a
+// restartPolicy of their own.
+func toSidecars(pod *corev1.Pod) {
+	isPayload := func(name string) bool { return name == "payload" || name == "payload-2" }
+	var stay []corev1.Container
+	for _, c := range pod.Spec.Containers {
+		if isPayload(c.Name) {
+			c.RestartPolicy = ptr(corev1.ContainerRestartPolicyAlways)
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
+		} else {
+			stay = append(stay, c)
+		}
+	}
+	pod.Spec.Containers = stay
+	for _, s := range pod.Status.ContainerStatuses {
+		if isPayload(s.Name) {
+			pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, s)
+		}
+	}
+	pod.Status.ContainerStatuses = slices.DeleteFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return isPayload(s.Name) })
+}
+
+// TestSidecarBackend: payload containers that are sidecars do all that others do.
+func TestSidecarBackend(t *testing.T) {
+	backendtest.Run(t, func(t *testing.T) backendtest.Fixture { return newFixture(t, toSidecars) })
+}
+
+// TestSidecarIsRemembered: which list a container is in is asked once in a pod's life.
+func TestSidecarIsRemembered(t *testing.T) {
+	w := newWorld(t, func(o *options.Options) { o.Containers = o.Containers[:1] })
+	toSidecars(w.api.Pod)
+	for n, image := range []string{"registry.example.com/u/tool:1", "registry.example.com/u/tool:2"} {
+		lease, err := w.backend.Lease(t.Context(), payload.Wish{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lease.Bind(t.Context(), payload.BindRequest{Image: image, Owner: "alice", Activation: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		_ = lease.Release(t.Context())
+		if got := w.api.Count("get"); got != 1 {
+			t.Errorf("%d GETs after binding %d, want 1", got, n+1)
+		}
+		if got := podapi.SpecOf(w.api.Snapshot(), "payload").Image; got != image {
+			t.Errorf("image %s, want %s", got, image)
+		}
+	}
+}
+
+// TestSuspicion: a sidecar is not told when its pod ends. Its starter asks when the job is told to end, which
+// may have another reason.
+func TestSuspicion(t *testing.T) {
+	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Hour)} }
+	for _, tt := range []struct {
+		name     string
+		sidecars bool
+		change   func(*corev1.Pod)
+		want     string // of the notice; empty if there is none
+	}{
+		{"nothing", true, func(*corev1.Pod) {}, ""},
+		{"deleted", true, deleted, "being deleted"},
+		{"node shut down", true, func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet"}}
+		}, "taken down"},
+		{"deadline", true, func(p *corev1.Pod) {
+			p.Spec.ActiveDeadlineSeconds, p.Status.StartTime = ptr(int64(1)), &metav1.Time{Time: time.Now().Add(-time.Minute)}
+		}, "activeDeadlineSeconds"},
+		{"container of the pod, which is told", false, deleted, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			if tt.sidecars {
+				toSidecars(w.api.Pod)
+			}
+			l, c := w.bind("registry.example.com/u/a:1")
+			defer release(t, l)
+			w.api.Status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) { tt.change(p) })
+			before := w.api.Count("get")
+			c.Suspect()
+			if tt.want != "" {
+				if n := <-c.Ending(); !strings.Contains(n.Reason, tt.want) || n.Left <= 0 {
+					t.Errorf("%+v, want %q", n, tt.want)
+				}
+				c.Suspect() // again changes nothing
+				return
+			}
+			if tt.sidecars {
+				eventually(t, "a look at the pod", func() bool { return w.api.Count("get") > before })
+			}
+			select {
+			case n := <-c.Ending():
+				t.Errorf("reported as ending: %+v", n)
+			default:
+			}
+		})
+	}
+}
