@@ -54,10 +54,14 @@ func (p *pool) waitPolicies(ctx context.Context) error {
 		return err
 	}
 	account := pod.String("spec", "serviceAccountName")
+	payloads := "containers"
+	if p.settings.Sidecars {
+		payloads = "initContainers"
+	}
 	bound := cluster.BoundAccount{Namespace: cluster.Namespace, Name: account, Pod: glideinPod, PodUID: pod.String("metadata", "uid")}
 	for policy, patch := range map[string]cluster.Object{
 		"podstarter-pilot": {"metadata": map[string]any{"labels": map[string]any{"a-pilot-may": "not-do-this"}}},
-		"podstarter-images": {"spec": map[string]any{"containers": []any{map[string]any{
+		"podstarter-images": {"spec": map[string]any{payloads: []any{map[string]any{
 			"name": payloadName, "image": registryAddress(p.settings) + "/" + refusedImages + "image:1"}}}},
 	} {
 		err := cluster.Poll(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
