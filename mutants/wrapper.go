@@ -342,5 +342,11 @@ var payloadMutants = []mutant{
 		Old:   `if watch.onlyNew = other; !other && ctx.Err() == nil {`,
 		New:   `if watch.onlyNew = true; false {`,
 		Tests: payloadTests("TestDialHearsTheRightOne"),
+	},	{
+		Name:  "a wrapper that makes way ends with 0",
+		File:  "wrapper/agent/main.go",
+		Old:   "\texitLeft = 143\n",
+		New:   "\texitLeft = 0\n",
+		Tests: agentTests("TestLeave|TestStopSignals"),
 	},
 }

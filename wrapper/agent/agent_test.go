@@ -208,6 +208,7 @@ func TestLeave(t *testing.T) {
 		t.Error(err)
 	}
 	w.WaitEnd(t)
+	checkMadeWay(t, w)
 	checkGone(t, w)
 	if err := c.Signal(agenttest.Context(t), syscall.SIGTERM, false); !errors.Is(err, payload.ErrLost) {
 		t.Errorf("signal after leave: %v", err)
@@ -232,9 +233,7 @@ func TestStopSignals(t *testing.T) {
 		// the wrapper asks for them; wait for the others.
 		waitCaught(t, w.Cmd.Process.Pid, sig)
 		w.SignalUntilEnd(t, sig)
-		if !w.Cmd.ProcessState.Exited() {
-			t.Errorf("signal %d: %v", int(sig), w.Cmd.ProcessState)
-		}
+		checkMadeWay(t, w)
 	}
 }
 
@@ -273,10 +272,17 @@ func TestStopWithPayload(t *testing.T) {
 		t.Error(err)
 	}
 	w.WaitEnd(t)
-	if !w.Cmd.ProcessState.Exited() {
-		t.Errorf("%v", w.Cmd.ProcessState)
-	}
+	checkMadeWay(t, w)
 	checkGone(t, w)
+}
+
+// checkMadeWay: after an exit with 0, the kubelet would not say why the next image of a
+// sidecar cannot be pulled.
+func checkMadeWay(t *testing.T, w *agenttest.Wrapper) {
+	t.Helper()
+	if got := w.Cmd.ProcessState; got.ExitCode() != 143 {
+		t.Errorf("the wrapper made way with %v, want exit code 143", got)
+	}
 }
 
 // TestStopAndLost: if the starter is gone too, the job does not outlive it.
