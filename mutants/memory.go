@@ -139,7 +139,7 @@ var memoryMutants = []mutant{
 	},
 	{
 		Name:  "the pod's own memory limit is ignored",
-		File:  "k8sexec/podapi/patch.go",
+		File:  "k8sexec/podapi/containers.go",
 		Old:   `whole > 0 && (limit == 0 || whole < limit) {`,
 		New:   `whole < 0 {`,
 		Tests: []tests{{"k8sexec/podapi", "TestMemoryLimit"}},
