@@ -15,7 +15,7 @@ const some = "basic/|shadow/|plain|credentials/"
 // too, attacks, and half of the tests of e2e/.
 func firstLane(pool string) []step {
 	return []step{
-		up(pool, "--stock", "--slots", "4", "--spares", "0", "--pullers", "0", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		up(pool, "--stock", "--slots", "4", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
 		removeJobs(pool),
 		tests("kubeletrules"),
 		tests("conformance"),
@@ -34,7 +34,7 @@ const earlyNames = "^Test[A-L]"
 // payload containers of one pod; and the other half of the tests of e2e/.
 func secondLane(pool string) []step {
 	return []step{
-		up(pool, "--stock", "--slots", "4", "--spares", "0", "--pullers", "0", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		up(pool, "--stock", "--slots", "4", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
 		tests("daemonfaults", "-run", "TestScheddRestarts|TestShadowKilled|TestTransferBreaks|TestNetworkCut|TestKilledInEachPhase|TestShadowHearsLate"),
 		up(pool, "--ap-condor", "23.9"),
 		tests("conformance", "-case", some),
@@ -53,7 +53,7 @@ func secondLane(pool string) []step {
 // back to the queue run again in one of these slots.
 func failuresLane(pool string) []step {
 	return []step{
-		up(pool, "--slots", "3", "--spares", "0", "--pullers", "0", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		up(pool, "--slots", "3", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
 		tests("podfailures"),
 		up(pool, "--slots", "2", "--pullers", "1"),
 		tests("pulls"),
@@ -65,7 +65,7 @@ func failuresLane(pool string) []step {
 // someTests are tests of e2e/ with HTCondor 25.14.
 func someTests(pool string, args []string) []step {
 	return []step{
-		up(pool, "--stock", "--slots", "1", "--spares", "0", "--pullers", "0", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		up(pool, "--stock", "--slots", "1", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
 		removeJobs(pool),
 		tests("e2e", append([]string{"-condor", "25.14"}, args...)...),
 	}

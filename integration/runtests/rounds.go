@@ -29,7 +29,7 @@ const many = "^(basic|submit|files|policy|steering|shadow|chirp)/"
 func roundsOf(pool string) []round {
 	host := func(args ...string) step {
 		return up(pool, append([]string{"--stock", "--stock-docker=false", "--stock-apptainer=false", "--slots", "4",
-			"--spares", "0", "--pullers", "0", "--partitionable=false", "--mode", "shared", "--condor", "25.14", "--network", "host"}, args...)...)
+			"--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14", "--network", "host"}, args...)...)
 	}
 	network := func(name, kind string) round {
 		return round{name, []step{host("--network", kind), tests("conformance", "-case", fromOutside)}}
@@ -37,7 +37,7 @@ func roundsOf(pool string) []round {
 	// The modes in which pilot and payload container share less.
 	mode := func(name string) round {
 		return round{name + " mode", []step{
-			up(pool, "--stock=false", "--slots", "1", "--spares", "0", "--pullers", "0", "--partitionable=false", "--mode", name, "--condor", "25.14", "--network", "host"),
+			up(pool, "--stock=false", "--slots", "1", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", name, "--condor", "25.14", "--network", "host"),
 			tests("e2e", "-condor", "25.14", "-run", "TestMode|TestMountOrders|TestPlainJob|TestExits|TestVacate$|TestRemoveLeavesNoProcess|TestKilledStarter"),
 			tests("attacks"),
 		}}
@@ -65,20 +65,25 @@ func roundsOf(pool string) []round {
 			// A startd numbers slots on while those before them end. There are users for eight.
 			host("--partitionable", "--slots", "4"), tests("conformance", "-turn", "none", "-case", ofSlots),
 		}},
+		{"payload containers as sidecars", []step{
+			host("--sidecars"), tests("conformance", "-turn", "none", "-case", ofSlots),
+			up(pool, "--stock=false", "--slots", "1"),
+			tests("e2e", "-condor", "25.14", "-run", "TestCheckOf|TestPolicy|TestVacate$|TestTakenDown|TestKilledStarter|TestOutOfMemory"), tests("attacks"),
+		}},
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
 		mode("unshared"),
 		mode("rootless"),
 		{"intervals as sites have them", []step{host(), tests("conformance", "-world", "defaults", "-case", "^(basic|policy|shadow|credentials)/")}},
 		{"chaos with rests and intervals as sites have them", []step{
-			up(pool, "--stock=false", "--slots", "3", "--spares", "0", "--pullers", "0", "--partitionable", "--mode", "shared", "--condor", "25.14", "--network", "host"),
+			up(pool, "--stock=false", "--slots", "3", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable", "--mode", "shared", "--condor", "25.14", "--network", "host"),
 			tests("chaos", "-v", "-defaults", "-jobs", "40", "-mean", "15s"),
 		}},
 		{"chaos with spares and pullers", []step{
-			up(pool, "--stock=false", "--slots", "8", "--spares", "4", "--pullers", "2", "--partitionable", "--mode", "shared", "--condor", "25.14", "--network", "host"),
+			up(pool, "--stock=false", "--slots", "8", "--spares", "4", "--pullers", "2", "--sidecars=false", "--partitionable", "--mode", "shared", "--condor", "25.14", "--network", "host"),
 			tests("chaos", "-v", "-run", "TestChaos", "-jobs", "180"),
 		}},
 		{"32 slots in a pod", []step{
-			up(pool, "--stock=false", "--slots", "32", "--spares", "0", "--pullers", "0", "--partitionable=false", "--mode", "shared", "--condor", "25.14", "--network", "host"),
+			up(pool, "--stock=false", "--slots", "32", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14", "--network", "host"),
 			tests("manyslots", "-v"),
 		}},
 	}
