@@ -54,18 +54,12 @@ func reserveThreads(spare int) {
 // The starter lives as long as the job, and a node runs many of them.
 const memoryTarget = 20 << 20
 
-// startGrowth is by how many percent the heap may grow between two collections before the
-// job runs and after it. All that a start needs fits below, so that it collects once, when
-// the starter comes to rest.
-const startGrowth = 300
-
 func main() {
 	// The same file is also the wrapper, its launcher and sweeper, an ssh server and what is
 	// behind it, if it runs under their names. Those must set up nothing of the starter.
 	agent.Dispatch()
 	sshtojob.Dispatch()
 	debug.SetMemoryLimit(memoryTarget)
-	debug.SetGCPercent(startGrowth)
 	dieBySignal()
 	unix.Umask(payloadrun.Umask) // what plugins and hooks begin with; a thread cannot have its own in a pod
 	os.Exit(run(os.Args[1:], os.Environ()))
@@ -93,6 +87,11 @@ func run(args, env []string) int {
 	inv, err := parseInvocation(args)
 	if err != nil {
 		return refuse(activation.ExitGeneral, err)
+	}
+	if inv.errand == errandMonitor || inv.errand == errandKeep {
+		stay()
+	} else {
+		debug.SetGCPercent(startGrowth)
 	}
 	cfg, err := config.Load(ctx, config.Options{LocalName: inv.localName, Env: startd.ScrubEnv(env)})
 	if err != nil {

@@ -6,6 +6,11 @@ import (
 	"podstarter/starter/activation"
 )
 
+// startGrowth is by how many percent the heap may grow between two collections before the
+// job runs and after it. All that a start needs fits below, so that it collects once, when
+// the starter comes to rest.
+const startGrowth = 300
+
 // restingGrowth is by how many percent the heap may grow between two collections while a
 // job runs. It is small then, and a starter makes little garbage; without it the Go runtime
 // would let it grow to 4 MiB before it looks at all.
@@ -17,3 +22,6 @@ func rest() activation.Rest {
 	before := debug.SetGCPercent(restingGrowth)
 	return activation.Rest{GiveBack: debug.FreeOSMemory, End: func() { debug.SetGCPercent(before) }}
 }
+
+// stay makes a process small that lives as long as the pod.
+func stay() { debug.SetGCPercent(restingGrowth) }
