@@ -36,6 +36,12 @@ type listedMount struct {
 	ReadOnly                 bool
 }
 
+type listedContainer struct {
+	Name         string
+	Command      []string
+	VolumeMounts []listedMount
+}
+
 func lookAtPayload(t *testing.T) mountedPayload {
 	t.Helper()
 	text, err := pool.Kubectl(t.Context(), nil, "-n", harness.Namespace, "get", "pod/"+side.PodName(), "-o", "json")
@@ -43,19 +49,13 @@ func lookAtPayload(t *testing.T) mountedPayload {
 		t.Fatal(err)
 	}
 	var pod struct {
-		Spec struct {
-			Containers []struct {
-				Name         string
-				Command      []string
-				VolumeMounts []listedMount
-			}
-		}
+		Spec     struct{ InitContainers, Containers []listedContainer }
 		Metadata struct{ UID string }
 	}
 	if err := json.Unmarshal([]byte(text), &pod); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range pod.Spec.Containers {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		if c.Name != "payload" {
 			continue
 		}
