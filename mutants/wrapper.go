@@ -345,8 +345,8 @@ var payloadMutants = []mutant{
 	},	{
 		Name:  "a wrapper that makes way ends with 0",
 		File:  "wrapper/agent/main.go",
-		Old:   "\texitLeft = 143\n",
-		New:   "\texitLeft = 0\n",
+		Old:   "const ExitLeft = 75\n",
+		New:   "const ExitLeft = 0\n",
 		Tests: agentTests("TestLeave|TestStopSignals"),
 	},
 }

@@ -15,6 +15,7 @@ import (
 
 	"podstarter/integration/harness"
 	"podstarter/integration/images/probe/facts"
+	"podstarter/wrapper/agent"
 )
 
 // statuses calls visit with what the kubelet reports about each payload container.
@@ -63,7 +64,7 @@ func (w *target) hadToBeKilled(t *testing.T, ids []string) (how []string) {
 				return
 			}
 			found = true
-			if code := fmt.Sprint(end["exitCode"]); code != "0" {
+			if code := fmt.Sprint(end["exitCode"]); code != fmt.Sprint(agent.ExitLeft) {
 				how = []string{"the container ended with exit code " + code}
 			}
 		})

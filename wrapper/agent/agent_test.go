@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
+	"podstarter/wrapper/agent"
 	"podstarter/wrapper/agent/agenttest"
 )
 
@@ -280,8 +281,8 @@ func TestStopWithPayload(t *testing.T) {
 // sidecar cannot be pulled.
 func checkMadeWay(t *testing.T, w *agenttest.Wrapper) {
 	t.Helper()
-	if got := w.Cmd.ProcessState; got.ExitCode() != 143 {
-		t.Errorf("the wrapper made way with %v, want exit code 143", got)
+	if got := w.Cmd.ProcessState; got.ExitCode() != agent.ExitLeft {
+		t.Errorf("the wrapper made way with %v, want exit code %d", got, agent.ExitLeft)
 	}
 }
 

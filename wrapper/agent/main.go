@@ -24,12 +24,14 @@ const (
 	exitDone  = 0 // printed what it was asked for
 	exitSetup = 1 // could not start to listen
 	exitUsage = 64
-	// exitLeft: left on a request or a signal. It must not be 0: of a sidecar that ended with
-	// 0 the kubelet does not say why its next image cannot be pulled
-	// (kubelet_pods.go:convertToAPIContainerStatuses). The number is that of a program that SIGTERM ended.
-	exitLeft = 143
 	// The Go runtime uses 2: the wrapper crashed, and the container's log has the stack.
 )
+
+// ExitLeft is the exit code of a wrapper that left on a request or a signal: EX_TEMPFAIL of
+// sysexits(3), since the container is to be started again. It must not be 0: of a sidecar that
+// ended with 0 the kubelet does not say why its next image cannot be pulled
+// (kubelet_pods.go:convertToAPIContainerStatuses). Nor is it one of a program that a signal killed.
+const ExitLeft = 75
 
 // gcPercent trades CPU time, of which the wrapper uses almost none, for memory, which the
 // job would lack.
@@ -95,7 +97,7 @@ func Main(args []string) int {
 		return exitDone
 	case *hold && *dir == "" && flags.NArg() == 0:
 		(&agent{}).awaitStop()
-		return exitLeft
+		return ExitLeft
 	}
 	if *dir == "" || flags.NArg() > 0 {
 		log.print("usage: %s -control DIR [-companion] [-pilot UID:GROUP] | -hold", WrapperName)

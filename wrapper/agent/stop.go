@@ -118,4 +118,4 @@ func (a *agent) end() {
 
 // leave ends the process without os.Exit, which waits for a second in a program that was
 // built with the race detector.
-func leave() { syscall.Exit(exitLeft) }
+func leave() { syscall.Exit(ExitLeft) }
