@@ -84,20 +84,29 @@ func TestNamePrefix(t *testing.T) {
 	}
 }
 
-// TestSidecarComponent: the payload container becomes a sidecar, behind the init container
-// that gives it the wrapper. Nothing else changes.
+// TestSidecarComponent: the payload containers become sidecars, behind the init container
+// that gives them the wrapper. Nothing else changes.
 func TestSidecarComponent(t *testing.T) {
 	oursOnly(t)
-	for _, base := range []string{"glidein", "glidein-unshared"} {
-		want := theOne(t, rendered(t, base), "Pod")
-		payload := container(want, "payload")
-		payload["restartPolicy"] = "Always"
+	for _, c := range []struct{ before, after string }{
+		{"resources: [../glidein]\n", "components: [../components/sidecars]\n"},
+		{"resources: [../glidein-unshared]\n", "components: [../components/sidecars]\n"},
+		{"resources: [../glidein]\ncomponents:\n- ../components/spares\n", "- ../components/sidecars\n- ../components/sidecars/spares\n"},
+	} {
+		want := theOne(t, site(t, c.before), "Pod")
 		spec(want)["restartPolicy"] = "OnFailure"
-		spec(want)["containers"] = slices.DeleteFunc(spec(want)["containers"].([]any), isPayload)
-		spec(want)["initContainers"] = append(spec(want)["initContainers"].([]any), payload)
-		got := theOne(t, site(t, "resources: [../"+base+"]\ncomponents: [../components/sidecars]\n"), "Pod")
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", base, diff)
+		var stay []any
+		for _, one := range spec(want)["containers"].([]any) {
+			if !isPayload(one) {
+				stay = append(stay, one)
+				continue
+			}
+			one.(map[string]any)["restartPolicy"] = "Always"
+			spec(want)["initContainers"] = append(spec(want)["initContainers"].([]any), one)
+		}
+		spec(want)["containers"] = stay
+		if diff := cmp.Diff(want, theOne(t, site(t, c.before+c.after), "Pod")); diff != "" {
+			t.Errorf("%s%s (-want +got):\n%s", c.before, c.after, diff)
 		}
 	}
 }
