@@ -19,7 +19,8 @@ const endSoon = 1
 // EndPod makes the kubelet end the pod by setting a deadline that has passed: the pod's
 // phase becomes Failed with the reason DeadlineExceeded within some two seconds, and
 // the kubelet starts nothing in it again, whatever its restartPolicy. EndPod does not
-// touch a pod that is being deleted or has ended. A pull that hangs delays the end, as it
+// touch a pod that is being deleted or has ended, and refuses one that ends with its pilot, which a
+// deadline would make fail. A pull that hangs delays the end, as it
 // delays the end by deletion: the kubelet looks at the deadline only when the pull has ended
 // (docs/developer/kubelet-rules.md). EndPod needs the permissions get and patch.
 func (b *Backend) EndPod(ctx context.Context) error {
@@ -37,6 +38,10 @@ func (b *Backend) EndPod(ctx context.Context) error {
 		deadline != nil && *deadline <= endSoon:
 		b.log.Info("the pod is ending already", "pod", pod.Name, "phase", pod.Status.Phase)
 		return nil
+	}
+	if policy := pod.Spec.RestartPolicy; policy == corev1.RestartPolicyOnFailure || policy == corev1.RestartPolicyNever {
+		return fmt.Errorf("end pod %s/%s: its restartPolicy is %s, so that it ends by itself when its pilot does; set POD_STARTER_END_POD = False",
+			b.opt.PodNamespace, b.opt.PodName, policy)
 	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"activeDeadlineSeconds": endSoon}})
 	if err != nil {

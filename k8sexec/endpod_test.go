@@ -3,6 +3,7 @@ package k8sexec
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,18 @@ func TestEndPod(t *testing.T) {
 				t.Errorf("the deadline is %v, want 1", pod.Spec.ActiveDeadlineSeconds)
 			}
 		})
+	}
+}
+
+// TestEndPodThatEnds: a deadline would make a failure of a pod that is about to succeed.
+func TestEndPodThatEnds(t *testing.T) {
+	w := newWorld(t, nil)
+	w.api.Pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	if err := w.backend.EndPod(context.Background()); err == nil || !strings.Contains(err.Error(), "ends by itself") {
+		t.Errorf("got %v, want that it ends by itself", err)
+	}
+	if n := w.api.Count("patch"); n > 0 {
+		t.Errorf("%d patches", n)
 	}
 }
 
