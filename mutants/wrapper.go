@@ -342,7 +342,7 @@ var payloadMutants = []mutant{
 		Old:   `if watch.onlyNew = other; !other && ctx.Err() == nil {`,
 		New:   `if watch.onlyNew = true; false {`,
 		Tests: payloadTests("TestDialHearsTheRightOne"),
-	},	{
+	}, {
 		Name:  "a wrapper that makes way ends with 0",
 		File:  "wrapper/agent/main.go",
 		Old:   "const ExitLeft = 75\n",
