@@ -125,7 +125,7 @@ func (l *lease) survey(pod *corev1.Pod, s *slot) error {
 	if s.PodUID != string(pod.UID) {
 		*s = slot{PodUID: string(pod.UID)}
 	}
-	s.Spec, s.Node, s.Sidecar = spec.Image, pod.Spec.NodeName, podapi.IsSidecar(spec)
+	s.Spec, s.Node, s.Sidecar = spec.Image, pod.Spec.NodeName, podapi.IsSidecar(pod, l.name)
 	s.DefaultImage = pod.Annotations[podapi.DefaultImageAnnotation+l.name]
 	if s.DefaultImage == "" {
 		s.DefaultImage = spec.Image

@@ -64,6 +64,20 @@ func TestSidecarIsRemembered(t *testing.T) {
 	}
 }
 
+// TestContainerWithARestartPolicy: a container of the pod can have a restartPolicy, too (KEP-5307),
+// and is no sidecar.
+func TestContainerWithARestartPolicy(t *testing.T) {
+	w := newWorld(t, nil)
+	for i := range w.api.Pod.Spec.Containers {
+		w.api.Pod.Spec.Containers[i].RestartPolicy = ptr(corev1.ContainerRestartPolicyAlways)
+	}
+	l, _ := w.bind("registry.example.com/u/a:1")
+	defer release(t, l)
+	if known := w.known("payload"); known.Sidecar {
+		t.Errorf("taken for a sidecar: %+v", known)
+	}
+}
+
 // TestSuspicion: a sidecar is not told when its pod ends. Its starter asks when the job is told to end, which
 // may have another reason.
 func TestSuspicion(t *testing.T) {

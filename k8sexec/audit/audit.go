@@ -112,7 +112,7 @@ func inContainers(name string) string { return "spec.containers[name=" + name + 
 // nameLists corrects the lines of sidecars: their list is another.
 func (b *Inspector) nameLists(pod *corev1.Pod, found []payload.Finding) {
 	for _, name := range b.Options.Containers {
-		if c := podapi.SpecOf(pod, name); c != nil && podapi.IsSidecar(c) {
+		if podapi.IsSidecar(pod, name) {
 			for i := range found {
 				found[i].Fix = strings.ReplaceAll(found[i].Fix, inContainers(name), "spec.initContainers[name="+name+"]")
 			}

@@ -133,12 +133,12 @@ func (b *Inspector) checkPermissions(ctx context.Context, pod *corev1.Pod, f *fi
 	}
 	tried := make(map[bool]bool) // permissions are on the pod, but a policy may know nothing of sidecars
 	for _, name := range b.Options.Containers {
-		spec := podapi.SpecOf(pod, name)
-		if spec == nil || tried[podapi.IsSidecar(spec)] {
-			continue // reported already
+		spec, sidecar := podapi.SpecOf(pod, name), podapi.IsSidecar(pod, name)
+		if spec == nil || tried[sidecar] {
+			continue // spec's absence is reported already
 		}
-		tried[podapi.IsSidecar(spec)] = true
-		patch, err := podapi.BindingPatch(podapi.Binding{Container: name, Spec: spec.Image, Nonce: podapi.NewNonce(), Sidecar: podapi.IsSidecar(spec), DefaultImage: spec.Image})
+		tried[sidecar] = true
+		patch, err := podapi.BindingPatch(podapi.Binding{Container: name, Spec: spec.Image, Nonce: podapi.NewNonce(), Sidecar: sidecar, DefaultImage: spec.Image})
 		if err == nil {
 			_, err = api.Patch(ctx, patch, true)
 		}

@@ -39,7 +39,7 @@ func (b *Inspector) checkRestarts(pod *corev1.Pod, f *findings) {
 	case corev1.RestartPolicyAlways:
 	case corev1.RestartPolicyOnFailure:
 		for _, name := range b.Options.Containers {
-			if c := podapi.SpecOf(pod, name); c != nil && !podapi.IsSidecar(c) {
+			if podapi.SpecOf(pod, name) != nil && !podapi.IsSidecar(pod, name) {
 				f.bad(options.KnobBackend, "the pod's restartPolicy is %s, with which the kubelet does not start container %s again for each job; "+
 					"only a sidecar can be a payload container then: put it below initContainers, with restartPolicy: Always of its own", pod.Spec.RestartPolicy, name).
 					at("", "initContainers[name="+name+"].restartPolicy: Always")

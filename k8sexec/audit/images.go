@@ -57,7 +57,7 @@ func (b *Inspector) auditImages(ctx context.Context, pod *corev1.Pod, r *report)
 		texts[name] = text
 		// A tag that the image does not have now, so that policies on changes see a
 		// change.
-		try := podapi.Binding{Container: name, Spec: img.Repository + ":podstarter-check", Nonce: "podstarter-check", Sidecar: podapi.IsSidecar(c)}
+		try := podapi.Binding{Container: name, Spec: img.Repository + ":podstarter-check", Nonce: "podstarter-check", Sidecar: podapi.IsSidecar(pod, name)}
 		plain = append(plain, try)
 		try.Spec = img.Once("podstarter-check", sampleDigest)
 		once = append(once, try)

@@ -7,9 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// IsSidecar says whether an init container goes on beside the pod's others (KEP-753).
-func IsSidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+// isSidecar says whether an init container goes on beside the pod's others (KEP-753).
+func isSidecar(init *corev1.Container) bool {
+	return init.RestartPolicy != nil && *init.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// IsSidecar says whether the pod has such an init container of this name. A container of
+// its other list may have the same restartPolicy (KEP-5307), and is none.
+func IsSidecar(pod *corev1.Pod, container string) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container && isSidecar(&c) })
 }
 
 // Containers are those of a pod that live as long as it does, sidecars too, in the order
@@ -18,7 +24,7 @@ func IsSidecar(c *corev1.Container) bool {
 func Containers(pod *corev1.Pod) []*corev1.Container {
 	var found []*corev1.Container
 	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; IsSidecar(c) {
+		if c := &pod.Spec.InitContainers[i]; isSidecar(c) {
 			found = append(found, c)
 		}
 	}
