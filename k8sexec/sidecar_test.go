@@ -109,8 +109,13 @@ func TestSuspicion(t *testing.T) {
 			before := w.api.Count("get")
 			c.Suspect()
 			if tt.want != "" {
-				if n := <-c.Ending(); !strings.Contains(n.Reason, tt.want) || n.Left <= 0 {
-					t.Errorf("%+v, want %q", n, tt.want)
+				select {
+				case n := <-c.Ending():
+					if !strings.Contains(n.Reason, tt.want) || n.Left <= 0 {
+						t.Errorf("%+v, want %q", n, tt.want)
+					}
+				case <-time.After(10 * time.Second):
+					t.Fatal("no notice")
 				}
 				c.Suspect() // again changes nothing
 				return

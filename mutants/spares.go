@@ -129,5 +129,32 @@ var spareMutants = []mutant{
 		Old:   `enough = time.After(l.pace.Linger)`,
 		New:   `enough = time.After(0)`,
 		Tests: watchTests("TestLinger"),
+	}, {
+		Name:  "a sidecar is patched among the containers",
+		File:  "k8sexec/podapi/patch.go",
+		Old:   "\t\tif b.Sidecar {\n",
+		New:   "\t\tif false {\n",
+		Tests: []tests{{"k8sexec/jointpatch", "TestBothLists"}},
+	},
+	{
+		Name:  "a container with a restartPolicy is taken for a sidecar",
+		File:  "k8sexec/podapi/containers.go",
+		Old:   `slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container && isSidecar(&c) })`,
+		New:   `slices.ContainsFunc(Containers(pod), func(c *corev1.Container) bool { return c.Name == container && isSidecar(c) })`,
+		Tests: []tests{{"k8sexec", "TestContainerWithARestartPolicy"}},
+	},
+	{
+		Name:  "a starter does not ask why the job in a sidecar is vacated",
+		File:  "k8sexec/container.go",
+		Old:   "\tif known.Sidecar {\n",
+		New:   "\tif false {\n",
+		Tests: []tests{{"k8sexec", "TestSuspicion"}},
+	},
+	{
+		Name:  "each vacated job in a sidecar is told that its pod ends",
+		File:  "k8sexec/notice.go",
+		Old:   `if verdict.OfPod(pod, "") != nil || verdict.Disruption(pod) != "" || isOverdue(pod, told) {`,
+		New:   `if true {`,
+		Tests: []tests{{"k8sexec", "TestSuspicion"}},
 	},
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -105,6 +106,34 @@ func TestAlone(t *testing.T) {
 	}
 	if left := waiting(dir, nil, nil); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestBothLists: one patch changes containers and sidecars, each in its list and in the order of that.
+func TestBothLists(t *testing.T) {
+	dir, api := world(t)
+	always, spec := corev1.ContainerRestartPolicyAlways, &api.Pod.Spec
+	spec.InitContainers, spec.Containers = slices.Clone(spec.Containers[:slots/2]), spec.Containers[slots/2:]
+	for i := range spec.InitContainers {
+		spec.InitContainers[i].RestartPolicy = &always
+	}
+	var all []podapi.Binding
+	for _, i := range []int{slots - 1, 3, slots / 2, 0} {
+		b := binding(i)
+		b.Sidecar = i < slots/2
+		all = append(all, b)
+	}
+	pod, err := Patch(t.Context(), dir, api, all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range all {
+		if got := podapi.SpecOf(pod, b.Container).Image; got != b.Spec {
+			t.Errorf("container %s has image %s, want %s", b.Container, got, b.Spec)
+		}
+	}
+	if got := api.Count("patch"); got != 1 {
+		t.Errorf("%d patches, want 1", got)
 	}
 }
 
