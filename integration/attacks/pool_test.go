@@ -277,7 +277,7 @@ func (w *target) attacker(t *testing.T, s Setting) *attempts {
 	w.goOn(t, main, w.starterSockets(t))
 	end := w.mustEnd(t, job)
 	leave()
-	w.lookAtHooks(t, a, job)
+	w.lookAtHooks(t, a, off, job)
 	a.read(t, job)
 	a.got(Arguments, w.secrets(t, a.results[Arguments].Got, unseen(lookUp(Arguments), off))...)
 	a.got(GoDebug, goSettings(t, wrapper)...)
