@@ -40,8 +40,8 @@ func (b *Inspector) checkRestarts(pod *corev1.Pod, f *findings) {
 	case corev1.RestartPolicyOnFailure:
 		for _, name := range b.Options.Containers {
 			if podapi.SpecOf(pod, name) != nil && !podapi.IsSidecar(pod, name) {
-				f.bad(options.KnobBackend, "the pod's restartPolicy is %s, with which the kubelet does not start container %s again for each job; "+
-					"only a sidecar can be a payload container then: put it below initContainers, with restartPolicy: Always of its own", pod.Spec.RestartPolicy, name).
+				f.bad(options.KnobBackend, "the pod's restartPolicy is %s, with which container %s would stay down if it ever ended with 0, and would keep the pod from ending; "+
+					"make it a sidecar: put it below initContainers, with restartPolicy: Always of its own", pod.Spec.RestartPolicy, name).
 					at("", "initContainers[name="+name+"].restartPolicy: Always")
 			}
 		}
