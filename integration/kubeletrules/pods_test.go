@@ -339,19 +339,21 @@ func statusOf(p *corev1.Pod, container string) corev1.ContainerStatus {
 // running waits until a container runs, if it does not yet.
 func (p *pod) running(container string) corev1.ContainerStatus {
 	p.t.Helper()
-	if status := statusOf(p.now(), container); status.State.Running != nil {
-		return status
-	}
 	return p.runs(container, "")
 }
 
-// runs waits until a container runs that is not the one with this ID.
+// runs waits until a container runs that is not the one with this ID, if it does not yet: the kubelet may
+// have told of two new containers at once.
 func (p *pod) runs(container, not string) corev1.ContainerStatus {
 	p.t.Helper()
-	state := p.until("container "+container+" to run anew", func(s *corev1.Pod) bool {
+	anew := func(s *corev1.Pod) bool {
 		c := statusOf(s, container)
 		return c.State.Running != nil && c.ContainerID != not
-	})
+	}
+	state := p.now()
+	if !anew(state) {
+		state = p.until("container "+container+" to run anew", anew)
+	}
 	return statusOf(state, container)
 }
 
