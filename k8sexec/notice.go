@@ -7,8 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"podstarter/k8sexec/pilotstop"
 	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
+	"podstarter/rescue"
 )
 
 // defaultGrace is the grace period of a pod that names none
@@ -30,7 +32,8 @@ func (c *container) Ending() <-chan payload.Notice { return c.ending }
 
 // Suspect implements payload.Container. The kubelet tells a sidecar to stop only when the
 // pod's own containers have ended (kuberuntime_container.go:killContainersWithSyncResult).
-// But the startd, in one of these, is told, and vacates its jobs.
+// But the startd, in one of these, is told, and vacates its jobs. If it lets them retire
+// first, word comes from the pilot's preStop hook; see pilotstop.
 func (c *container) Suspect() {
 	select {
 	case c.suspected <- struct{}{}:
@@ -40,6 +43,20 @@ func (c *container) Suspect() {
 
 // foresee gives a notice if the container is about to be ended.
 func (c *container) foresee(ctx context.Context) {
+	var pilot <-chan struct{}
+	if c.suspected != nil {
+		if watch, err := pilotstop.NewWatch(c.lease.backend.opt.PrivateDir); err != nil {
+			c.lease.backend.log.Warn("cannot learn when the pilot is stopped; a job that retires is not told that its pod ends", "error", err)
+		} else {
+			defer rescue.Go(watch.Close) // see payload.Dial
+			pilot = watch.Changed()
+			if watch.Told() {
+				c.Suspect()
+			}
+		}
+	}
+	// The kubelet publishes that it ends a pod while it does so (kubelet.go:SyncTerminatingPod). So there is a second look.
+	var again <-chan time.Time
 	for {
 		select {
 		case <-c.client.Stopping():
@@ -50,15 +67,15 @@ func (c *container) foresee(ctx context.Context) {
 			}
 			c.ending <- c.notice(pod, told)
 			return
+		case <-pilot:
+			c.Suspect()
 		case <-c.suspected:
-			told := time.Now()
-			pod, err := c.lastWords(ctx)
-			if err != nil {
-				c.lease.backend.log.Warn("the job is told to end, and the pod cannot be asked whether it is being taken down", "container", c.lease.name, "error", err)
-				continue
+			if c.ends(ctx) {
+				return
 			}
-			if verdict.OfPod(pod, "") != nil || verdict.Disruption(pod) != "" || isOverdue(pod, told) {
-				c.ending <- c.notice(pod, told)
+			again = time.After(c.lease.backend.timing.notice)
+		case <-again:
+			if c.ends(ctx) {
 				return
 			}
 		case <-c.client.Lost():
@@ -67,6 +84,21 @@ func (c *container) foresee(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// ends gives a notice if the pod is being taken down.
+func (c *container) ends(ctx context.Context) bool {
+	told := time.Now()
+	pod, err := c.lastWords(ctx)
+	if err != nil {
+		c.lease.backend.log.Warn("the job or its pilot is told to end, and the pod cannot be asked whether it is being taken down", "container", c.lease.name, "error", err)
+		return false
+	}
+	if verdict.OfPod(pod, "") == nil && verdict.Disruption(pod) == "" && !isOverdue(pod, told) {
+		return false
+	}
+	c.ending <- c.notice(pod, told)
+	return true
 }
 
 // notice says why the pod is being taken down, and when it will be gone. What the pod does
