@@ -87,6 +87,8 @@ func (b *Inspector) Audit(ctx context.Context) []payload.Finding {
 	b.auditRights(ctx, pod, &r)
 	b.auditImages(ctx, pod, &r)
 	b.auditPod(pod, &r)
+	r.section("sizes", func(f *findings) { b.checkSizes(pod, f) }, b.sizes(pod))
+	r.section("shared memory", func(f *findings) { b.checkSharedMemory(pod, f) }, "each payload container has its own /dev/shm")
 	for i, name := range b.Options.Containers {
 		if ctx.Err() != nil {
 			r.warn("time", "condor_pod_starter -check, when node and API server have less to do", "nobody looked at the wrappers in %s: the checks before took %s",

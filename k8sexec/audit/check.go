@@ -47,6 +47,9 @@ func (w where) at(container, line string) {
 	}
 }
 
+// knobTo notes what to change if that is no line of the spec.
+func (w where) knobTo(line string) { w.mistake.Line = line }
+
 // Check looks for everything that would keep jobs from running, and changes nothing.
 // The error is a *multierror.Error of *[options.Mistake], each of one line; warnings
 // are lines about settings that work but should be changed. It takes some 10 ms when
@@ -58,6 +61,7 @@ func (b *Inspector) Check(ctx context.Context) (warnings []string, err error) {
 	b.checkDirectories(&f)
 	if pod := b.checkAPI(ctx, &f); pod != nil {
 		b.checkPod(pod, &f)
+		b.checkSizes(pod, &f)
 		b.checkPermissions(ctx, pod, &f)
 	}
 	if f.mistakes != nil {
@@ -144,6 +148,7 @@ func (b *Inspector) checkPermissions(ctx context.Context, pod *corev1.Pod, f *fi
 		}
 		b.checkAnswer("patch", err, f)
 	}
+	b.checkResize(ctx, pod, f)
 	w, err := api.Watch(ctx, pod.ResourceVersion)
 	if err == nil {
 		w.Stop()

@@ -102,8 +102,12 @@ func (b *Inspector) auditOthers(pod *corev1.Pod, c *corev1.Container, what strin
 	}
 }
 
-// isOurs says whether other checks look at a mount.
+// isOurs says whether other checks look at a mount. A volume at /dev/shm takes the place of
+// the pod's own, which jobs can write to as well, and which is mounted in the same way.
 func (b *Inspector) isOurs(c *corev1.Container, m corev1.VolumeMount) bool {
+	if filepath.Clean(m.MountPath) == sharedMemory {
+		return true
+	}
 	paths := append([]string{b.Options.ControlDir, b.Options.Execute, b.Options.Scratch}, c.Command...)
 	return slices.ContainsFunc(paths, func(path string) bool {
 		at, ok := mountOf(c, path)

@@ -30,6 +30,21 @@ func (b *Inspector) checkPod(pod *corev1.Pod, f *findings) {
 		b.checkVolumes(pod, c, f)
 	}
 	b.checkSpares(pod, f)
+	b.checkStop(pod, f)
+}
+
+// checkStop makes sure that a job in a sidecar learns of the end of its pod while it may
+// retire; see pilotstop.
+func (b *Inspector) checkStop(pod *corev1.Pod, f *findings) {
+	hooked := func(c corev1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PreStop != nil }
+	for _, name := range b.Options.Containers {
+		if podapi.IsSidecar(pod, name) && !slices.ContainsFunc(pod.Spec.Containers, hooked) {
+			f.warn(options.KnobContainers, "payload container %s is a sidecar, which the kubelet tells last that the pod ends, and the pilot's container has no preStop hook; "+
+				"a job that may retire (MAXJOBRETIREMENTTIME) is not asked to end", name).
+				at("", "containers[name=pilot].lifecycle.preStop.exec.command: [/opt/podstarter/bin/condor_pod_starter, -pilot-stops]")
+			return
+		}
+	}
 }
 
 // checkRestarts makes sure that the kubelet starts a payload container again, whatever

@@ -33,7 +33,7 @@ func (b *Inspector) checkSpares(pod *corev1.Pod, f *findings) {
 		}
 		compareClaims(first, c, f)
 		compareResources(first, c, f)
-		compareMounts(first, c, f)
+		b.compareMounts(pod, first, c, f)
 		compareVariables(first, c, f)
 		if !reflect.DeepEqual(fences(first), fences(c)) {
 			unlike(f.warn, c, "securityContext: (as in "+first.Name+")", "the securityContext of container %s is not that of %s", c.Name, first.Name)
@@ -128,23 +128,24 @@ func compareResources(first, c *corev1.Container, f *findings) {
 }
 
 // compareMounts compares where volumes are mounted. A container's own name in a path,
-// as that of its control directory, is no difference.
-func compareMounts(first, c *corev1.Container, f *findings) {
-	one, other := mountsByPath(first), mountsByPath(c)
+// as that of its control directory, is no difference, nor are empty volumes of the same
+// kind and size, of which each container has its own.
+func (b *Inspector) compareMounts(pod *corev1.Pod, first, c *corev1.Container, f *findings) {
+	one, other := b.mountsByPath(pod, first), b.mountsByPath(pod, c)
 	both := maps.Clone(one)
 	maps.Copy(both, other)
 	for _, path := range slices.Sorted(maps.Keys(both)) {
 		a, inOne := one[path]
-		b, inOther := other[path]
+		d, inOther := other[path]
 		at := strings.ReplaceAll(path, ownName, c.Name)
 		line := "volumeMounts[mountPath=" + at + "]: (as in " + first.Name + ")"
 		switch {
 		case !inOther:
-			unlike(f.bad, c, line, "container %s mounts nothing at %s, where %s has volume %s", c.Name, at, first.Name, a.Name)
+			unlike(f.bad, c, line, "container %s mounts nothing at %s, where %s has volume %s", c.Name, at, first.Name, a.named)
 		case !inOne:
-			unlike(f.bad, c, "volumeMounts[mountPath="+at+"]: (remove it)", "container %s mounts volume %s at %s, where %s has nothing", c.Name, b.Name, at, first.Name)
-		case !reflect.DeepEqual(a, b):
-			unlike(f.bad, c, line, "container %s mounts volume %s at %s otherwise than %s", c.Name, b.Name, at, first.Name)
+			unlike(f.bad, c, "volumeMounts[mountPath="+at+"]: (remove it)", "container %s mounts volume %s at %s, where %s has nothing", c.Name, d.named, at, first.Name)
+		case !reflect.DeepEqual(a.mount, d.mount):
+			unlike(f.bad, c, line, "container %s mounts volume %s at %s otherwise than %s", c.Name, d.named, at, first.Name)
 		}
 	}
 }
@@ -152,7 +153,13 @@ func compareMounts(first, c *corev1.Container, f *findings) {
 // ownName stands for the container's name in a path. No path of Kubernetes has the byte.
 const ownName = "\x00"
 
-func mountsByPath(c *corev1.Container) map[string]corev1.VolumeMount {
+// likeMount is a mount without what may differ, and the name of its volume.
+type likeMount struct {
+	mount corev1.VolumeMount
+	named string
+}
+
+func (b *Inspector) mountsByPath(pod *corev1.Pod, c *corev1.Container) map[string]likeMount {
 	own := func(path string) string {
 		parts := strings.Split(path, "/")
 		for i, part := range parts {
@@ -162,12 +169,33 @@ func mountsByPath(c *corev1.Container) map[string]corev1.VolumeMount {
 		}
 		return strings.Join(parts, "/")
 	}
-	mounts := make(map[string]corev1.VolumeMount, len(c.VolumeMounts))
+	mounts := make(map[string]likeMount, len(c.VolumeMounts))
 	for _, m := range c.VolumeMounts {
+		named := m.Name
+		if b.isOfOne(pod, named) {
+			m.Name = volumeOf(pod, named).EmptyDir.String()
+		}
 		m.MountPath, m.SubPath, m.SubPathExpr = own(m.MountPath), own(m.SubPath), own(m.SubPathExpr)
-		mounts[m.MountPath] = m
+		mounts[m.MountPath] = likeMount{m, named}
 	}
 	return mounts
+}
+
+// isOfOne says whether a volume is an empty directory that one payload container has.
+func (b *Inspector) isOfOne(pod *corev1.Pod, volume string) bool {
+	v := volumeOf(pod, volume)
+	return v != nil && v.EmptyDir != nil && len(b.payloadsWith(pod, volume)) == 1
+}
+
+// payloadsWith are the payload containers that mount a volume.
+func (b *Inspector) payloadsWith(pod *corev1.Pod, volume string) (names []string) {
+	for _, name := range b.Options.Containers {
+		c := podapi.SpecOf(pod, name)
+		if c != nil && slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume }) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // compareVariables compares the names of variables. Values may say which container it is.

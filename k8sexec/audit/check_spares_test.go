@@ -57,6 +57,9 @@ func TestSpares(t *testing.T) {
 			"container payload-3 mounts nothing at /data, where payload has volume data" + equal + " | " + in("payload-3") + "volumeMounts[mountPath=/data]: (as in payload)",
 			"container payload-3 mounts volume scratch at /scratch, where payload has nothing" + equal + " | " + in("payload-3") + "volumeMounts[mountPath=/scratch]" + gone,
 		}},
+		"own.yaml": {Bad: []string{
+			"container payload-3 mounts volume own-c at /dev/shm otherwise than payload" + equal + " | " + in("payload-3") + "volumeMounts[mountPath=/dev/shm]: (as in payload)",
+		}},
 		"environment.yaml": {Warn: []string{
 			"container payload-2 has the variable LOCAL, which payload lacks" + equal + " | " + in("payload-2") + "env[name=LOCAL]" + gone,
 			"container payload-2 has the variables of config map site, which payload lacks" + equal + " | " + in("payload-2") + "envFrom" + gone,

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/podapi"
 )
 
 // deployed reads a manifest of deploy, which holds one pod.
@@ -32,8 +33,14 @@ func deployed(t *testing.T, path ...string) *corev1.Pod {
 func TestDeployedSpares(t *testing.T) {
 	pod := deployed(t, "glidein", "pod.yaml")
 	b := &Inspector{Options: options.Options{ControlDir: "/run/podstarter/control", Containers: []string{"payload"}}}
-	for _, c := range deployed(t, "components", "spares", "pod.yaml").Spec.Containers {
-		if c.Name != "pilot" && c.Name != "payload" {
+	component := deployed(t, "components", "spares", "pod.yaml")
+	pod.Spec.Volumes = append(pod.Spec.Volumes, component.Spec.Volumes...)
+	for _, c := range component.Spec.Containers {
+		switch c.Name {
+		case "pilot":
+		case "payload":
+			podapi.SpecOf(pod, c.Name).Resources.Requests = c.Resources.Requests
+		default:
 			pod.Spec.Containers = append(pod.Spec.Containers, c)
 			b.Options.Containers = append(b.Options.Containers, c.Name)
 			b.Options.Spares++
@@ -49,6 +56,7 @@ func TestDeployedSpares(t *testing.T) {
 		}
 	}
 	b.checkSpares(pod, &f)
+	b.checkSharedMemory(pod, &f)
 	if f.mistakes != nil || f.warnings != nil {
 		t.Errorf("mistakes %v, warnings %v", f.mistakes, f.warnings)
 	}

@@ -167,21 +167,3 @@ func isProjectedSecret(v *corev1.Volume) bool {
 	}
 	return false
 }
-
-// auditGraphics: images for graphics processors carry NVIDIA_VISIBLE_DEVICES=all,
-// which a runtime may obey for containers that asked for none
-// (NVIDIA/k8s-device-plugin#87).
-func (b *Inspector) auditGraphics(c *corev1.Container, what string, r *report) {
-	const variable = "NVIDIA_VISIBLE_DEVICES"
-	for name := range c.Resources.Limits {
-		if strings.HasPrefix(string(name), "nvidia.com/") {
-			return
-		}
-	}
-	for _, e := range c.Env {
-		if e.Name == variable && (e.Value == "void" || e.Value == "none") {
-			return
-		}
-	}
-	r.warn(what, line(c.Name, "env[name="+variable+"].value: void"), "images with %s=all may get graphics processors that the pod did not request", variable)
-}

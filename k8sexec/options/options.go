@@ -36,6 +36,9 @@ type Options struct {
 	// Spares is how many of them are more than the slots need (POD_STARTER_SPARES).
 	// A slot takes any container that is free; those used are made new meanwhile.
 	Spares int
+	// GPUContainers are those of Containers that have graphics processors
+	// (POD_STARTER_GPU_CONTAINERS). The backend only checks them.
+	GPUContainers []string
 	// BaseUID is the user and group of payloads in the first container; the next
 	// one has BaseUID+1, and so on (POD_STARTER_PAYLOAD_UID).
 	BaseUID int
@@ -67,12 +70,21 @@ type Options struct {
 	// Pullers are containers of other pods on the node, which get images onto it
 	// (POD_STARTER_PULLERS). Without one, payload containers pull their images.
 	Pullers []Puller
+	// Resize gives a payload container the limits that its job's slot was provisioned with
+	// (POD_STARTER_RESIZE).
+	Resize bool
 	// KubernetesDir has the files token, ca.crt and namespace
 	// (POD_STARTER_KUBERNETES_DIR).
 	KubernetesDir string
 	// Server is the address of the API server, https://host:port; empty for the
 	// one of the environment (KUBERNETES_SERVICE_HOST and _PORT).
 	Server string
+	// Called, if not nil, is told of each request to the API server: its verb, such as
+	// "patch", and the HTTP status of the answer, 0 if there was none. It may be called from
+	// any goroutine.
+	Called func(verb string, code int)
+	// Offer is what slots offer to jobs; nil if nobody knows. Only checks ask.
+	Offer func() Offer
 	// Log gets progress and warnings; nil for none.
 	Log *slog.Logger
 }
@@ -157,6 +169,7 @@ const (
 	KnobPodNamespace   = "POD_STARTER_POD_NAMESPACE"
 	KnobContainers     = "POD_STARTER_CONTAINERS"
 	KnobSpares         = "POD_STARTER_SPARES"
+	KnobGPUContainers  = "POD_STARTER_GPU_CONTAINERS"
 	KnobPayloadUID     = "POD_STARTER_PAYLOAD_UID"
 	KnobControlDir     = "POD_STARTER_CONTROL_DIR"
 	KnobPrivateDir     = "POD_STARTER_PRIVATE_DIR"
@@ -165,6 +178,7 @@ const (
 	KnobDigestLifetime = "POD_STARTER_DIGEST_LIFETIME"
 	KnobReset          = "POD_STARTER_RESET"
 	KnobPullers        = "POD_STARTER_PULLERS"
+	KnobResize         = "POD_STARTER_RESIZE"
 	KnobKubernetesDir  = "POD_STARTER_KUBERNETES_DIR"
 	KnobExecute        = "EXECUTE"
 	KnobScratchDir     = "POD_STARTER_SCRATCH_DIR"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,7 @@ func New(opt options.Options) (*Client, error) {
 		UserAgent:       "podstarter",
 		// A starter makes a handful of calls; the API server has its own fairness.
 		QPS:            -1,
-		WrapTransport:  closeWhenIdle,
+		WrapTransport:  func(rt http.RoundTripper) http.RoundTripper { return counting(closeWhenIdle(rt), opt.Called) },
 		WarningHandler: rest.NoWarnings{},
 		ContentConfig: rest.ContentConfig{
 			GroupVersion: &version,
@@ -77,6 +78,37 @@ func closeWhenIdle(rt http.RoundTripper) http.RoundTripper {
 	return rt
 }
 
+// counting tells called of each request that was answered or failed.
+func counting(rt http.RoundTripper, called func(verb string, code int)) http.RoundTripper {
+	if called == nil {
+		return rt
+	}
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		answer, err := rt.RoundTrip(r)
+		code := 0
+		if err == nil {
+			code = answer.StatusCode
+		}
+		called(verbOf(r), code)
+		return answer, err
+	})
+}
+
+// verbOf is the API server's name for what a request does.
+func verbOf(r *http.Request) string {
+	switch {
+	case r.Method == http.MethodGet && r.URL.Query().Has("watch"):
+		return "watch"
+	case r.Method == http.MethodPost:
+		return "create"
+	}
+	return strings.ToLower(r.Method)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 func podScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Pod{}, &corev1.PodList{})
@@ -95,8 +127,16 @@ func (c *Client) Get(ctx context.Context) (*corev1.Pod, error) {
 }
 
 func (c *Client) Patch(ctx context.Context, patch []byte, dryRun bool) (*corev1.Pod, error) {
+	return c.patch(ctx, patch, dryRun)
+}
+
+func (c *Client) Resize(ctx context.Context, patch []byte, dryRun bool) (*corev1.Pod, error) {
+	return c.patch(ctx, patch, dryRun, "resize")
+}
+
+func (c *Client) patch(ctx context.Context, patch []byte, dryRun bool, subresource ...string) (*corev1.Pod, error) {
 	pod := new(corev1.Pod)
-	request := c.rest.Patch(types.StrategicMergePatchType).MaxRetries(0).Namespace(c.namespace).Resource("pods").Name(c.name).Body(patch)
+	request := c.rest.Patch(types.StrategicMergePatchType).MaxRetries(0).Namespace(c.namespace).Resource("pods").Name(c.name).SubResource(subresource...).Body(patch)
 	if dryRun {
 		request.Param("dryRun", metav1.DryRunAll)
 	}

@@ -3,15 +3,18 @@ package podapi
 import (
 	"context"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +27,7 @@ import (
 
 // serve starts an HTTPS server and makes a client of it with the files that a
 // pod has.
-func serve(t *testing.T, handler http.HandlerFunc) *Client {
+func serve(t *testing.T, handler http.HandlerFunc, change ...func(*options.Options)) *Client {
 	t.Helper()
 	server := httptest.NewTLSServer(handler)
 	t.Cleanup(server.Close)
@@ -35,7 +38,11 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 			t.Fatal(err)
 		}
 	}
-	c, err := New(options.Options{Server: server.URL, KubernetesDir: dir, PodName: "pilot-0", PodNamespace: "jobs"})
+	o := options.Options{Server: server.URL, KubernetesDir: dir, PodName: "pilot-0", PodNamespace: "jobs"}
+	for _, f := range change {
+		f(&o)
+	}
+	c, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +113,49 @@ func TestClient(t *testing.T) {
 	e := <-events.ResultChan()
 	if p, ok := e.Object.(*corev1.Pod); e.Type != watch.Modified || !ok || p.ResourceVersion != "8" {
 		t.Errorf("event %+v", e)
+	}
+}
+
+// TestCalled: each request is counted by what it asked and what came back, and none twice.
+func TestCalled(t *testing.T) {
+	var mu sync.Mutex
+	got := make(map[string]int)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pilot-0"}}
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost:
+			panic(http.ErrAbortHandler)
+		case r.URL.Query().Has("watch"):
+			http.Error(w, "too many", http.StatusTooManyRequests)
+		default:
+			reply(t, w, http.StatusOK, pod)
+		}
+	}, func(o *options.Options) {
+		o.Called = func(verb string, code int) {
+			mu.Lock()
+			defer mu.Unlock()
+			got[fmt.Sprint(verb, " ", code)]++
+		}
+	})
+	ctx := context.Background()
+	for range 2 {
+		if _, err := c.Get(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := c.Patch(ctx, []byte("{}"), false); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Watch(ctx, "7"); err == nil {
+		t.Error("a watch that was refused goes on")
+	}
+	if _, err := c.May(ctx, Right{}); err == nil {
+		t.Error("a call without an answer succeeded")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if diff := cmp.Diff(map[string]int{"get 200": 2, "patch 200": 1, "watch 429": 1, "create 0": 1}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

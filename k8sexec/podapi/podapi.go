@@ -14,6 +14,9 @@ type API interface {
 	// Patch applies a strategic merge patch and returns the new pod. With dryRun it
 	// changes nothing. It needs the permission "patch".
 	Patch(ctx context.Context, patch []byte, dryRun bool) (*corev1.Pod, error)
+	// Resize is Patch for the subresource resize, which changes requests and limits of
+	// containers that run. It needs the permission "patch" on pods/resize.
+	Resize(ctx context.Context, patch []byte, dryRun bool) (*corev1.Pod, error)
 	// Watch gives all changes since resourceVersion, until its channel is closed.
 	// It needs the permission "watch".
 	Watch(ctx context.Context, resourceVersion string) (watch.Interface, error)

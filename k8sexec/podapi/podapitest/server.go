@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -139,6 +140,38 @@ func (f *Server) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod
 	if f.OnPatch != nil {
 		go f.OnPatch(pod.DeepCopy(), changed)
 	}
+	return pod.DeepCopy(), nil
+}
+
+// Resize changes limits. The tests' kubelet is told by OnPatch, as of no image.
+func (f *Server) Resize(_ context.Context, data []byte, dryRun bool) (*corev1.Pod, error) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if err := f.called("resize"); err != nil {
+		return nil, err
+	}
+	type sized struct {
+		Name      string
+		Resources corev1.ResourceRequirements
+	}
+	var p struct {
+		Spec struct{ Containers, InitContainers []sized }
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, err
+	}
+	pod := f.Pod.DeepCopy()
+	for _, c := range slices.Concat(p.Spec.Containers, p.Spec.InitContainers) {
+		spec := podapi.SpecOf(pod, c.Name)
+		if spec == nil {
+			return nil, errNewContainer
+		}
+		maps.Copy(spec.Resources.Limits, c.Resources.Limits)
+	}
+	if dryRun {
+		return pod, nil
+	}
+	f.Put(pod, watch.Modified)
 	return pod.DeepCopy(), nil
 }
 
