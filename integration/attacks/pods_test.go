@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -139,8 +140,13 @@ func (w *target) manifest(ctx context.Context) (pod, config map[string]any, err 
 	pod["metadata"] = map[string]any{"name": name, "namespace": harness.Namespace, "labels": object(pod, "metadata")["labels"]}
 	spec := object(pod, "spec")
 	var copied string
+	own := []any{}
 	for _, v := range list(spec, "volumes") {
 		switch v["name"] {
+		case ownVolume + payloadContainer:
+			for _, name := range w.containers() {
+				own = append(own, renamed(v, name))
+			}
 		case "log":
 			object(v, "hostPath")["path"] = filepath.Join(pool.State, "log", name)
 		case "config":
@@ -148,6 +154,11 @@ func (w *target) manifest(ctx context.Context) (pod, config map[string]any, err 
 			object(v, "configMap")["name"] = name
 		}
 	}
+	volumes, _ := spec["volumes"].([]any)
+	spec["volumes"] = append(slices.DeleteFunc(volumes, func(v any) bool {
+		name, _ := v.(map[string]any)["name"].(string)
+		return strings.HasPrefix(name, ownVolume)
+	}), own...)
 	if config, err = get(ctx, "configmap/"+copied); err != nil {
 		return nil, nil, err
 	}
@@ -207,8 +218,11 @@ func (w *target) configure(files map[string]any) error {
 	return nil
 }
 
+// ownVolume begins the names of volumes that one payload container has; its name follows.
+const ownVolume = "shm-"
+
 // renamed is a copy of the payload container under the name of a slot, which it has in
-// three places.
+// four places, or of the volume that it alone has.
 func renamed(c map[string]any, name string) map[string]any {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -219,6 +233,7 @@ func renamed(c map[string]any, name string) map[string]any {
 		`"name":"`+payloadContainer+`"`, `"name":"`+name+`"`,
 		controlDirectory+"/"+payloadContainer+`"`, controlDirectory+"/"+name+`"`,
 		"nonce-"+payloadContainer+"'", "nonce-"+name+"'",
+		`"`+ownVolume+payloadContainer+`"`, `"`+ownVolume+name+`"`,
 	).Replace(string(text))), &out); err != nil {
 		panic(err)
 	}

@@ -52,7 +52,7 @@ func TestPodSecurityBaseline(t *testing.T) {
 	for _, dir := range kustomizations(t) {
 		t.Run(dir, func(t *testing.T) {
 			for _, o := range rendered(t, dir) {
-				if o["kind"] == "Job" {
+				if o["kind"] == "Job" || o["kind"] == "Deployment" {
 					o = template(o)
 				}
 				if o["kind"] != "Pod" {

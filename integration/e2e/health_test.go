@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -305,6 +306,39 @@ func TestPilotContainerDies(t *testing.T) {
 
 func jobExit(code int) harness.Submission { return job(fmt.Sprintf("exit=%d", code)) }
 
+// TestKeeperIsReconfigured: the keeper reads its configuration again with the other daemons.
+func TestKeeperIsReconfigured(t *testing.T) {
+	oursOnly(t)
+	starts := func() int {
+		text, err := pool.EP(t.Context(), side, "sh", "-c", "cat /var/log/condor/StarterLog.keep")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(text, "Looking after the pod between jobs")
+	}
+	isKeeper := func(p harness.Process) bool {
+		return p.Namespace == pool.PIDNamespace(side) && slices.Contains(p.Args, "-keep")
+	}
+	before := starts()
+	keeper, err := harness.WaitSome(soon(t, patience), 1, isKeeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.EP(t.Context(), side, "condor_reconfig"); err != nil {
+		t.Fatal(err)
+	}
+	if err := harness.Poll(soon(t, 30*time.Second), "the keeper's new configuration", func() (bool, error) { return starts() > before, nil }); err != nil {
+		t.Error(err)
+	}
+	after, err := harness.WaitSome(soon(t, patience), 1, isKeeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after[0].PID != keeper[0].PID {
+		t.Errorf("the master had to start another keeper: process %d instead of %d", after[0].PID, keeper[0].PID)
+	}
+}
+
 // TestEndOfThePod: if its configuration says so, a pod ends when condor_master has
 // ended by itself, although its restartPolicy is Always; but not when condor_master
 // failed.
@@ -333,13 +367,13 @@ func TestEndOfThePod(t *testing.T) {
 		logs, _ := pool.Kubectl(t.Context(), nil, "logs", name)
 		t.Fatalf("%v\n%s\n%s", err, state, logs)
 	}
-	out, err := pool.Kubectl(t.Context(), nil, "get", "pod", name, "-o", "jsonpath={.status.reason} {.spec.restartPolicy} {.status.containerStatuses[0].restartCount}")
+	out, err := pool.Kubectl(t.Context(), nil, "get", "pod", name, "-o", "jsonpath={.status.reason} {.spec.restartPolicy} {.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].lastState.terminated.message}")
 	if err != nil {
 		t.Fatal(err)
 	}
 	// It failed once and was started again; then it ended.
-	if out != "DeadlineExceeded Always 1" {
-		t.Errorf("the pod's end: %q, want DeadlineExceeded after one restart", out)
+	if !strings.HasPrefix(out, "DeadlineExceeded Always 1 condor_master failed with exit code 4") {
+		t.Errorf("the pod's end: %q, want DeadlineExceeded after one restart, and why the first pilot ended", out)
 	}
 }
 

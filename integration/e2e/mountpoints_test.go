@@ -136,7 +136,7 @@ func linkAttempts(m mountedPayload, sandboxes string) (all []linkAttempt) {
 }
 
 // intruder is a program that a container could run in place of the wrapper. It writes who it
-// is where all containers of the pod can read it.
+// is into shared memory, where lootOf looks.
 func intruder(name string) string {
 	return "#!/bin/sh\n{ echo user $(id -u) $(grep CapEff /proc/self/status) nonce ${POD_STARTER_NONCE:-none}; } >/dev/shm/" + name + "\nexit 0\n"
 }
@@ -230,10 +230,35 @@ func tryImage(t *testing.T, registry *linkRegistry, name string, image linkImage
 	}
 	events, _ := job.Events()
 	t.Log(harness.Headlines(events))
-	if loot, err := pool.EP(t.Context(), side, "sh", "-c", `cat /dev/shm/`+name+` 2>/dev/null; rm -f /dev/shm/`+name); err != nil || loot != "" {
-		t.Errorf("links %v, volumes %v: the container ran another program than the wrapper: %s, %v", image.links, image.volumes, strings.TrimSpace(loot), err)
+	if loot := lootOf(t, name); loot != "" {
+		t.Errorf("links %v, volumes %v: the container ran another program than the wrapper: %s", image.links, image.volumes, loot)
 	}
 	_, _ = pool.AP(t.Context(), "condor_rm", job.ID())
+}
+
+// lootOf is what an intruder wrote, in the shared memory of a payload container or in that of the pod. It is removed.
+func lootOf(t *testing.T, name string) string {
+	t.Helper()
+	loot, err := pool.EP(t.Context(), side, "sh", "-c", `cat /dev/shm/`+name+` 2>/dev/null; rm -f /dev/shm/`+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	volumes, err := filepath.Glob(filepath.Join(filepath.Dir(lookAtPayload(t).volume), "shm-*"))
+	if err != nil || len(volumes) == 0 {
+		t.Fatalf("no payload container has a volume for shared memory: %v, %v", volumes, err)
+	}
+	for _, volume := range volumes {
+		file := filepath.Join(volume, name)
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = os.Remove(file)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		loot += string(text)
+	}
+	return strings.TrimSpace(loot)
 }
 
 // sandboxesOf is the directory that payloads have their sandboxes in.

@@ -70,11 +70,14 @@ type Pool struct {
 	Versions     Versions
 	Slots        int // of each execution point, and payload containers of ours for them
 	Spares       int // payload containers of ours that are more
+	GPUs         int // of Slots, payload containers of ours that have a device
 	Pullers      int // pods that get images onto our node
 	// Sidecars says that our payload containers are sidecars, in pods that end with their pilot.
 	Sidecars bool
 	// Partitionable says that each execution point has one slot, from which its startd cuts the others.
 	Partitionable bool
+	// Controllers says that the cluster has a controller manager and a scheduler.
+	Controllers bool
 	// Crun says that crun makes the containers, and not runc.
 	Crun bool
 	// OwnUsers says that the execution points have user namespaces, and networks of their own.
@@ -161,9 +164,10 @@ func (p *Pool) learn(ctx context.Context) error {
 		Mode             Mode
 		Condor, APCondor string
 		Slots, Spares    int
-		Pullers          int
+		GPUs, Pullers    int
 		Partitionable    bool
 		Sidecars         bool
+		Controllers      bool
 		OCIRuntime       string
 		UserNamespaces   bool
 		Network          string
@@ -172,7 +176,8 @@ func (p *Pool) learn(ctx context.Context) error {
 		return fmt.Errorf("reading the pool's settings: %w", err)
 	}
 	p.Mode, p.Slots, p.Spares, p.Crun = settings.Mode, settings.Slots, settings.Spares, settings.OCIRuntime == "crun"
-	p.Pullers, p.Sidecars = settings.Pullers, settings.Sidecars
+	p.GPUs, p.Pullers, p.Sidecars = settings.GPUs, settings.Pullers, settings.Sidecars
+	p.Controllers = settings.Controllers
 	p.Partitionable, p.OwnUsers = settings.Partitionable, settings.UserNamespaces
 	p.Network = cmp.Or(settings.Network, HostNetwork)
 	p.Versions = Versions{EP: settings.Condor, AP: cmp.Or(settings.APCondor, settings.Condor)}
@@ -314,7 +319,7 @@ func (p *Pool) Starters(side Side) func(Process) bool {
 // IsErrand tells a process of our starter that runs no job.
 func (p Process) IsErrand() bool {
 	return slices.ContainsFunc(p.Args, func(arg string) bool {
-		return slices.Contains([]string{"-classad", "-monitor", "-keep", "-heal", "-end-pod", "-check"}, arg)
+		return slices.Contains([]string{"-classad", "-monitor", "-keep", "-heal", "-end-pod", "-pilot-stops", "-event", "-check"}, arg)
 	})
 }
 

@@ -341,6 +341,25 @@ var actions = map[string]action{
 		s.fail()
 		return s.kubectl(ctx, "", "delete", "pod", s.Pod, "--wait=false")
 	}),
+	// A startd that shuts down lets jobs retire before it vacates them.
+	"pod deleted where jobs may retire": asked(func(ctx context.Context, s *stage) error {
+		if err := s.configure(ctx, "MAXJOBRETIREMENTTIME = 3600"); err != nil {
+			return err
+		}
+		if _, err := s.EP(ctx, nil, "condor_reconfig", "-startd"); err != nil {
+			return err
+		}
+		// The command does not wait for the startd.
+		err := harness.Poll(ctx, "the startd's retirement time", func() (bool, error) {
+			text, err := s.EP(ctx, nil, "condor_config_val", "-startd", "MAXJOBRETIREMENTTIME")
+			return strings.TrimSpace(text) == "3600", err
+		})
+		if err != nil {
+			return err
+		}
+		s.fail()
+		return s.kubectl(ctx, "", "delete", "pod", s.Pod, "--wait=false")
+	}),
 	"pod evicted by the API": asked(func(ctx context.Context, s *stage) error {
 		s.fail()
 		eviction := `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"` + s.Pod + `","namespace":"` + harness.Namespace + `"}}`

@@ -23,7 +23,7 @@ var (
 	record = flag.Bool("record", false, "note what was measured in record.json, from which docs/operator/failures.md is written")
 	only   = flag.String("rows", "", "a regular expression: only rows with such names")
 	guest  = flag.Bool("guest", false, "the rows about the node, too: this is a guest")
-	places = flag.Int("places", 6, "execution points that fail at the same time")
+	places = flag.Int("places", 7, "execution points that fail at the same time")
 )
 
 // result is the result of a row.

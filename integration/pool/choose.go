@@ -32,6 +32,7 @@ func (p *pool) choose(args []string) error {
 	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
 	flags.StringVar(&s.APCondor, "ap-condor", s.APCondor, "the version of the submit side, if it is another")
 	flags.StringVar(&s.Kubernetes, "kubernetes", s.Kubernetes, "the version of Kubernetes")
+	flags.BoolVar(&s.Controllers, "controllers", s.Controllers, "controller manager and scheduler")
 	flags.Var(&s.FeatureGates, "gates", "feature gates of Kubernetes")
 	flags.Var(&s.Kubelet, "kubelet", "fields of the kubelet's configuration")
 	flags.StringVar(&s.Containerd, "containerd", s.Containerd, "the version of containerd")
@@ -42,6 +43,7 @@ func (p *pool) choose(args []string) error {
 	flags.IntVar(&s.FaultsAPI, "faults-api", 0, "port on which these look for the API server")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots, and payload containers for them, of the execution point")
 	flags.IntVar(&s.Spares, "spares", s.Spares, "payload containers of ours that are more than the slots need")
+	flags.IntVar(&s.GPUs, "gpus", s.GPUs, "payload containers of ours that have a device")
 	flags.BoolVar(&s.Sidecars, "sidecars", s.Sidecars, "payload containers are sidecars, in pods that end with their pilot")
 	flags.IntVar(&s.Pullers, "pullers", s.Pullers, "pods that get images onto the node of the execution point")
 	flags.BoolVar(&s.Audit, "audit", s.Audit, "log all requests to the API server, not only those of pilots")
@@ -109,6 +111,9 @@ func (p *pool) choose(args []string) error {
 	if s.Faults < 0 || s.Faults > maxFaults {
 		return fmt.Errorf("%d execution points that fail: at most %d are possible", s.Faults, maxFaults)
 	}
+	if err := p.checkGPUs(); err != nil {
+		return err
+	}
 	if err := p.checkNetwork(); err != nil {
 		return err
 	}
@@ -146,7 +151,12 @@ func (p *pool) componentDir() string { return p.dir.Source("integration", "compo
 
 // components are the programs built from source.
 func (p *pool) components() []cluster.Component {
-	return cluster.Components(p.componentDir(), cmp.Or(p.settings.Kubernetes, cluster.DefaultKubernetes))
+	version := cmp.Or(p.settings.Kubernetes, cluster.DefaultKubernetes)
+	all := cluster.Components(p.componentDir(), version)
+	if p.settings.Controllers {
+		all = append(all, cluster.ControllersOf(p.componentDir(), version))
+	}
+	return all
 }
 
 func (p *pool) save() error {

@@ -105,6 +105,8 @@ func TestChooseNode(t *testing.T) {
 		{"references of another version", [][]string{{"--condor=23.9", "--stock-docker"}}, nil, "leave one out"},
 		{"unknown containerd", [][]string{{"--guest", "--containerd=1.6"}}, nil, "containerd 1.6 is not known here; 1.7 are"},
 		{"unknown runtime", [][]string{{"--oci-runtime=/bin/sh"}}, nil, "not known here; runc, crun are"},
+		{"controllers", [][]string{{"--controllers"}, {"--stock"}}, []string{"--controllers=true"}, ""},
+		{"controllers no longer", [][]string{{"--controllers"}, {"--controllers=false"}}, []string{"--controllers=false"}, ""},
 		{"spares", [][]string{{"--slots=32", "--spares=16"}, {"--stock"}}, []string{"--slots=32", "--spares=16"}, ""},
 		{"spares no longer", [][]string{{"--slots=2", "--spares=2"}, {"--spares=0"}}, []string{"--slots=2", "--spares=0"}, ""},
 		{"too many slots", [][]string{{"--slots=33"}}, nil, "from 1 to 32"},

@@ -57,6 +57,7 @@ func down(ctx context.Context, dir statedir.Dir) error {
 		}
 	}
 	do("daemons stopped", p.stopDaemons)
+	do("devices forgotten", p.forgetGPUs)
 	do("leftovers ended", p.node.KillLeftovers)
 	do("networks removed", func(context.Context) error { return podnet.RemoveRouters(networkDir(p.dir)) })
 	do("mounts and cgroups removed", func(ctx context.Context) error {

@@ -165,6 +165,7 @@ func (p *pool) buildPrograms(ctx context.Context) error {
 	for _, b := range []struct{ out, module, pkg string }{
 		{p.dir.Source("bin", "condor_pod_starter"), product, "./starter"},
 		{p.dir.Source("bin", "condor_pod_wrapper"), product, "./wrapper"},
+		{p.dir.Source("bin", "condor_pod_metrics"), product, "./metrics"},
 		{p.dir.Path("bin", "pause"), tests, "./pool/images/pause"},
 		{p.dir.Path("bin", "probe"), tests, "./images/probe"},
 		{p.dir.Path("bin", "rootsh"), tests, "./pool/images/rootsh"},
@@ -198,6 +199,7 @@ func (p *pool) support() []image.File {
 		{Path: "/opt/podstarter/entrypoint", Mode: 0o755, Source: p.dir.Source("deploy", "image", "entrypoint")},
 		{Path: "/etc/condor/config.d/50-podstarter.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "50-podstarter.conf")},
 		{Path: "/etc/condor/config.d/99-podstarter-health.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "99-podstarter-health.conf")},
+		{Path: "/etc/condor/config.d/97-podstarter-lifetime.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "97-podstarter-lifetime.conf")},
 	}
 }
 
@@ -209,9 +211,12 @@ func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, 
 		return nil, err
 	}
 	ours := []image.File{
+		{Path: "/etc/condor/config.d/55-podstarter-gpus.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "55-podstarter-gpus.conf")},
+		{Path: "/etc/condor/config.d/55-podstarter-size.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "55-podstarter-size.conf")},
 		{Path: "/etc/condor/config.d/95-podstarter-slots.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "95-podstarter-slots.conf")},
 		program("/opt/podstarter/bin/condor_pod_starter", p.dir.Source("bin", "condor_pod_starter")),
 		program("/opt/podstarter/bin/condor_pod_wrapper", p.dir.Source("bin", "condor_pod_wrapper")),
+		program("/opt/podstarter/bin/condor_pod_metrics", p.dir.Source("bin", "condor_pod_metrics")),
 	}
 	box, err := busyboxFiles(ctx, busybox)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"podstarter/integration/deviceplugin"
 	"podstarter/integration/pool/internal/daemon"
 	"podstarter/integration/pool/internal/enter"
 	"podstarter/integration/pool/internal/guest"
@@ -21,15 +22,17 @@ import (
 const usage = `usage: pool VERB ARG…
 
   up [--stock] [--stock-docker] [--stock-apptainer] [--condor 25.14|23.9] [--ap-condor 25.14|23.9] [--slots N] [--spares N]
-     [--partitionable] [--mode shared|unshared|rootless] [--pullers N] [--sidecars] [--faults N --faults-api PORT] [--kubernetes 1.34] [--guest | --guests N]
+     [--gpus N] [--partitionable] [--mode shared|unshared|rootless] [--pullers N] [--sidecars] [--faults N --faults-api PORT] [--kubernetes 1.34] [--guest | --guests N]
      [--network host|nat|ipv6|mixed] [--containerd 1.7] [--oci-runtime crun] [--gates GATE=true,…] [--kubelet '{"FIELD": …}'] [--user-namespaces]
-     [--audit]        start the cluster and the pool, or bring what runs up to date; choices are kept until down,
+     [--audit] [--controllers]
+                      start the cluster and the pool, or bring what runs up to date; choices are kept until down,
                       but for the execution points that are there to fail, which go with the next up;
                       with --guest, in a User-Mode Linux machine of its own with cgroup v2, where all other verbs
                       then work as well; with --guests, in N of them, each a node of the cluster with an execution
                       point of its own: glidein, glidein-2 and so on; exit code 77 if no such machine can run here;
                       the last line of options is for a node that is not as the pool has it otherwise, --kubelet
                       for fields of the kubelet's configuration;
+                      with --controllers, a controller manager and a scheduler, for Jobs and Deployments;
                       with --audit, log/audit.log has everybody's requests to the API server, not only those of pilots
   in [--node N] CMD…  run a command in that machine, as root
   guests ORDER…       do something to those machines from outside:
@@ -97,6 +100,8 @@ func run(args []string) (int, error) {
 		return 1, guestServe(args)
 	case podnet.RelayVerb:
 		return 1, podnet.Relay(args)
+	case deviceplugin.Verb:
+		return 1, deviceplugin.Run(args)
 	case podnet.Verb:
 		podnet.Plugin()
 		return 0, nil

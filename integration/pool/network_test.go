@@ -39,9 +39,9 @@ func TestNetworkConfiguration(t *testing.T) {
 		network, pod string
 		want, none   []string
 	}{
-		{podnet.Host, glideinPod, []string{"NETWORK_INTERFACE = 127.0.0.1\n", "COLLECTOR_HOST = 127.0.0.1:1\n", "ENABLE_IPV6 = false\n"}, []string{"CCB"}},
+		{podnet.Host, glideinPod, []string{"NETWORK_INTERFACE = 127.0.0.1\n", "COLLECTOR_HOST = 127.0.0.1:1\n", "ENABLE_IPV6 = false\n", "CCB_ADDRESS =\n"}, []string{"CCB_ADDRESS = "}},
 		{podnet.NAT, glideinPod, []string{"NETWORK_INTERFACE = 10.88.1.2\n", "COLLECTOR_HOST = 198.18.0.2:1\n", "CCB_ADDRESS = $(COLLECTOR_HOST)\n"}, nil},
-		{podnet.IPv6, stockPod, []string{"NETWORK_INTERFACE = fd00:88:0:2::2\n", "COLLECTOR_HOST = [fd00:88::2]:1\n", "ENABLE_IPV4 = false\n"}, []string{"CCB"}},
+		{podnet.IPv6, stockPod, []string{"NETWORK_INTERFACE = fd00:88:0:2::2\n", "COLLECTOR_HOST = [fd00:88::2]:1\n", "ENABLE_IPV4 = false\n", "CCB_ADDRESS =\n"}, []string{"CCB_ADDRESS = "}},
 		{podnet.Mixed, glideinPod, []string{"NETWORK_INTERFACE = fd00:88:0:1::2\n", "COLLECTOR_HOST = [fd00:88::2]:1\n"}, []string{"ENABLE_IPV"}},
 		{podnet.Mixed, poolPod, []string{"NETWORK_INTERFACE = eth0\n"}, []string{"ENABLE_IPV"}},
 	} {

@@ -32,6 +32,9 @@ func (p *pool) ownNetwork(node int, pod string) string {
 	if p.settings.Network == podnet.NAT {
 		// As a site has it whose execution points are behind NAT: docs/admin/network.md.
 		config += "PRIVATE_NETWORK_NAME = " + pod + "\nCCB_ADDRESS = $(COLLECTOR_HOST)\n"
+	} else {
+		// The kit has a broker, and everybody reaches these pods without one, as the execution point with the stock starter.
+		config += "PRIVATE_NETWORK_NAME =\nCCB_ADDRESS =\n"
 	}
 	if p.settings.UserNamespaces {
 		config += "NETWORK_INTERFACE = " + cluster.PodNetwork + "*\n"
@@ -157,11 +160,12 @@ func (p *pool) containers() string {
 func (p *pool) glideinPlan(node int) plan {
 	return plan{
 		pod: podOn(node, glideinPod), source: glideins[p.settings.Mode], node: node,
-		config: p.ownNetwork(node, podOn(node, glideinPod)) + p.executionPoint() + p.cutSlots(cpusPerPayload*p.settings.Slots) + p.containers() + p.pullers(node),
+		config: p.ownNetwork(node, podOn(node, glideinPod)) + p.executionPoint() + p.cutSlots(cpusPerPayload*p.settings.Slots) + p.containers() + p.gpus() + p.pullers(node),
 		images: map[string]string{"prepare": p.images["pilot"], pilotContainer: p.images["pilot"], payloadName: p.images["debian"]},
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")
 			copyPayload(spec, p.payloads())
+			p.giveGPUs(spec)
 			p.limitMemory(spec)
 			p.shape(spec)
 			reachAPIServer(spec, p.apiAddress(), p.settings.Ports[cluster.APIServer])
@@ -209,9 +213,20 @@ func (p *pool) reachWeb(spec map[string]any) {
 		"path": webServer(p.dir, p.settings).Certificates(), "type": "DirectoryOrCreate"}})
 }
 
-// copyPayload gives the pod a payload container for each name, all like the first.
+// copyPayload gives the pod a payload container for each name, all like the first, and each with volumes of its own where the
+// first has some.
 func copyPayload(spec map[string]any, names []string) {
 	items, _ := spec["containers"].([]any)
+	volumes, _ := spec["volumes"].([]any)
+	for _, v := range list(spec, "volumes") {
+		if v["name"] != ownVolume+names[0] {
+			continue
+		}
+		for _, name := range names[1:] {
+			volumes = append(volumes, renamed(v, names[0], name))
+		}
+	}
+	spec["volumes"] = volumes
 	for _, c := range list(spec, "containers") {
 		if c["name"] != names[0] {
 			continue
@@ -223,8 +238,11 @@ func copyPayload(spec map[string]any, names []string) {
 	spec["containers"] = items
 }
 
-// renamed is a deep copy of a payload container under another name, which also stands in its arguments and in the
-// annotation that it reads.
+// ownVolume begins the names of volumes that one payload container has; its name follows.
+const ownVolume = "shm-"
+
+// renamed is a deep copy of a payload container under another name, which also stands in its arguments, in the
+// annotation that it reads, and in the names of its own volumes; or of such a volume.
 func renamed(container map[string]any, from, to string) map[string]any {
 	text, err := json.Marshal(container)
 	if err != nil {
@@ -234,6 +252,7 @@ func renamed(container map[string]any, from, to string) map[string]any {
 		`"name":"`+from+`"`, `"name":"`+to+`"`,
 		"/control/"+from+`"`, "/control/"+to+`"`,
 		"nonce-"+from+"'", "nonce-"+to+"'",
+		`"`+ownVolume+from+`"`, `"`+ownVolume+to+`"`,
 	).Replace(string(text))
 	var out map[string]any
 	if err := json.Unmarshal([]byte(s), &out); err != nil {

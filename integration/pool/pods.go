@@ -233,6 +233,7 @@ func (p *pool) edited(objects []cluster.Object, plan plan) (pod cluster.Object, 
 	if plan.configMap != "" {
 		useConfig(spec, plan.configMap)
 	}
+	unsize(spec)
 	if plan.edit != nil {
 		plan.edit(pod)
 	}

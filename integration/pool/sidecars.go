@@ -12,6 +12,10 @@ func (p *pool) shape(spec map[string]any) {
 			c["restartPolicy"] = "Always"
 			inits = append(inits, c)
 		} else {
+			if name == "pilot" {
+				c["lifecycle"] = map[string]any{"preStop": map[string]any{"exec": map[string]any{
+					"command": []any{"/opt/podstarter/bin/condor_pod_starter", "-pilot-stops"}}}}
+			}
 			rest = append(rest, c)
 		}
 	}

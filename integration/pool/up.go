@@ -188,6 +188,8 @@ func (p *pool) choosePorts() error {
 		{name: cluster.Etcd, daemon: cluster.Etcd},
 		{name: "etcd-peer", daemon: cluster.Etcd},
 		{name: cluster.APIServer, daemon: cluster.APIServer},
+		{name: cluster.ControllerManager, daemon: cluster.ControllerManager},
+		{name: cluster.Scheduler, daemon: cluster.Scheduler},
 		{name: cluster.Kubelet, daemon: cluster.Kubelet},
 		{name: "kubelet-healthz", daemon: cluster.Kubelet},
 		{name: registryVerb, daemon: registryVerb},
@@ -288,10 +290,13 @@ func (p *pool) startCluster(ctx context.Context) error {
 	for _, c := range p.components() {
 		err := p.progress.step(ctx, "building "+c.Family, func(ctx context.Context) error {
 			dir, err := c.Build(ctx, p.store, p.log)
-			if c.Family == "etcd" {
-				n.EtcdDir = dir
-			} else {
+			switch c.Family {
+			case cluster.Kubernetes:
 				n.KubernetesDir = dir
+			case cluster.Controllers:
+				n.ControllersDir = dir
+			default:
+				n.EtcdDir = dir
 			}
 			return err
 		})
@@ -310,9 +315,24 @@ func (p *pool) startCluster(ctx context.Context) error {
 		{cluster.Containerd, n.StartContainerd},
 		{cluster.APIServer, func(ctx context.Context) error { return n.StartAPIServer(ctx, api) }},
 		{cluster.Kubelet, func(ctx context.Context) error { return n.StartKubelet(ctx, api) }},
+		{gpuDaemon, p.startGPUs},
 		{"namespace", p.applyBase},
+		{"controllers", p.bringControllers},
 	} {
 		if err := p.progress.step(ctx, s.name, s.start); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bringControllers starts controller manager and scheduler, or stops them if they are not wanted any more.
+func (p *pool) bringControllers(ctx context.Context) error {
+	if p.settings.Controllers {
+		return p.node.StartControllers(ctx, p.api)
+	}
+	for _, name := range []string{cluster.ControllerManager, cluster.Scheduler} {
+		if err := p.daemons.Stop(ctx, name, 5*time.Second); err != nil {
 			return err
 		}
 	}

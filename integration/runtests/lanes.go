@@ -15,7 +15,7 @@ const some = "basic/|shadow/|plain|credentials/"
 // too, attacks, and half of the tests of e2e/.
 func firstLane(pool string) []step {
 	return []step{
-		up(pool, "--stock", "--slots", "4", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		fresh(pool, "--stock", "--slots", "4"),
 		removeJobs(pool),
 		tests("kubeletrules"),
 		tests("conformance"),
@@ -34,7 +34,7 @@ const earlyNames = "^Test[A-L]"
 // payload containers of one pod; and the other half of the tests of e2e/.
 func secondLane(pool string) []step {
 	return []step{
-		up(pool, "--stock", "--slots", "4", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		fresh(pool, "--stock", "--slots", "4"),
 		tests("daemonfaults", "-run", "TestScheddRestarts|TestShadowKilled|TestTransferBreaks|TestNetworkCut|TestKilledInEachPhase|TestShadowHearsLate"),
 		up(pool, "--ap-condor", "23.9"),
 		tests("conformance", "-case", some),
@@ -53,19 +53,23 @@ func secondLane(pool string) []step {
 // back to the queue run again in one of these slots.
 func failuresLane(pool string) []step {
 	return []step{
-		up(pool, "--slots", "3", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		fresh(pool, "--slots", "3"),
 		tests("podfailures"),
 		up(pool, "--slots", "2", "--pullers", "1"),
 		tests("pulls"),
 		up(pool, "--slots", "2", "--pullers", "0", "--spares", "2"),
 		tests("spares"),
+		up(pool, "--stock", "--slots", "3", "--spares", "0", "--gpus", "2"),
+		tests("gpus"),
+		up(pool, "--partitionable"),
+		tests("gpus"),
 	}
 }
 
 // someTests are tests of e2e/ with HTCondor 25.14.
 func someTests(pool string, args []string) []step {
 	return []step{
-		up(pool, "--stock", "--slots", "1", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14"),
+		fresh(pool, "--stock"),
 		removeJobs(pool),
 		tests("e2e", append([]string{"-condor", "25.14"}, args...)...),
 	}
@@ -74,6 +78,13 @@ func someTests(pool string, args []string) []step {
 // up brings up the pool. The tests behind it would wait for slots that never come.
 func up(pool string, args ...string) step {
 	return step{name: "pool up " + strings.Join(args, " "), argv: append([]string{pool, "up"}, args...), vital: true}
+}
+
+// fresh is up with all choices that an earlier step may have made as they are by default, but for those that args make. The
+// last one counts.
+func fresh(pool string, args ...string) step {
+	return up(pool, append([]string{"--stock=false", "--stock-docker=false", "--stock-apptainer=false", "--slots", "1", "--spares", "0",
+		"--gpus", "0", "--pullers", "0", "--sidecars=false", "--controllers=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14", "--network", "host"}, args...)...)
 }
 
 // removeJobs removes the jobs of a run that was killed: they would keep the slots.
@@ -107,7 +118,7 @@ const processes = "TestCheckOfHealthyPod|TestPlainJob$|TestOutOfMemory|TestUsage
 // runtimeRules are the rules of kubeletrules/ whose source is that of containerd, runc or
 // their libraries. The guest has other versions of these, but the same Kubernetes.
 const runtimeRules = "TestContainerIDIsInTheControlGroup|TestTagBesideDigestIsNotLookedUp|TestVolumesOutliveTheContainer|" +
-	"TestStopSignalIsTheImages|TestContainersProcessesEndWithIt"
+	"TestStopSignalIsTheImages|TestContainersProcessesEndWithIt|TestManifestsVariableReplacesThePlugins"
 
 // runtimeFailures are the rows of podfailures/ that are about memory, or about what containerd
 // and runc say of an image, and what they do when a container is to end; and those about the node.

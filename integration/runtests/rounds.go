@@ -28,8 +28,7 @@ const many = "^(basic|submit|files|policy|steering|shadow|chirp)/"
 // roundsOf are all rounds. Each begins with a pool of its own choices.
 func roundsOf(pool string) []round {
 	host := func(args ...string) step {
-		return up(pool, append([]string{"--stock", "--stock-docker=false", "--stock-apptainer=false", "--slots", "4",
-			"--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14", "--network", "host"}, args...)...)
+		return fresh(pool, append([]string{"--stock", "--slots", "4"}, args...)...)
 	}
 	network := func(name, kind string) round {
 		return round{name, []step{host("--network", kind), tests("conformance", "-case", fromOutside)}}
@@ -37,7 +36,7 @@ func roundsOf(pool string) []round {
 	// The modes in which pilot and payload container share less.
 	mode := func(name string) round {
 		return round{name + " mode", []step{
-			up(pool, "--stock=false", "--slots", "1", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", name, "--condor", "25.14", "--network", "host"),
+			fresh(pool, "--mode", name),
 			tests("e2e", "-condor", "25.14", "-run", "TestMode|TestMountOrders|TestPlainJob|TestExits|TestVacate$|TestRemoveLeavesNoProcess|TestKilledStarter"),
 			tests("attacks"),
 		}}
@@ -68,22 +67,25 @@ func roundsOf(pool string) []round {
 		{"payload containers as sidecars", []step{
 			host("--sidecars"), tests("conformance", "-turn", "none", "-case", ofSlots),
 			up(pool, "--stock=false", "--slots", "1"),
-			tests("e2e", "-condor", "25.14", "-run", "TestCheckOf|TestPolicy|TestVacate$|TestTakenDown|TestKilledStarter|TestOutOfMemory"), tests("attacks"),
+			tests("e2e", "-condor", "25.14", "-run", "TestCheckOf|TestPolicy|TestLifetime|TestVacate$|TestTakenDown|TestKilledStarter|TestOutOfMemory"), tests("attacks"),
+			up(pool, "--slots", "3"), tests("podfailures", "-rows", "^pod deleted"),
 		}},
+		{"Jobs and Deployments", []step{fresh(pool, "--controllers"), tests("controllers", "-v")}},
+		{"the first job, as the page says", []step{fresh(pool, "--controllers", "--network", "nat"), tests("firstjob", "-v")}},
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
 		mode("unshared"),
 		mode("rootless"),
 		{"intervals as sites have them", []step{host(), tests("conformance", "-world", "defaults", "-case", "^(basic|policy|shadow|credentials)/")}},
 		{"chaos with rests and intervals as sites have them", []step{
-			up(pool, "--stock=false", "--slots", "3", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable", "--mode", "shared", "--condor", "25.14", "--network", "host"),
+			fresh(pool, "--slots", "3", "--partitionable"),
 			tests("chaos", "-v", "-defaults", "-jobs", "40", "-mean", "15s"),
 		}},
 		{"chaos with spares and pullers", []step{
-			up(pool, "--stock=false", "--slots", "8", "--spares", "4", "--pullers", "2", "--sidecars=false", "--partitionable", "--mode", "shared", "--condor", "25.14", "--network", "host"),
+			fresh(pool, "--slots", "8", "--spares", "4", "--pullers", "2", "--partitionable"),
 			tests("chaos", "-v", "-run", "TestChaos", "-jobs", "180"),
 		}},
 		{"32 slots in a pod", []step{
-			up(pool, "--stock=false", "--slots", "32", "--spares", "0", "--pullers", "0", "--sidecars=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14", "--network", "host"),
+			fresh(pool, "--slots", "32"),
 			tests("manyslots", "-v"),
 		}},
 	}

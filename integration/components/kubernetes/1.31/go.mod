@@ -1,4 +1,4 @@
-// The kube-apiserver and the kubelet that the tests run against, built from source by integration/pool.
+// The programs of Kubernetes that the tests run against, built from source by integration/pool.
 module podstarter/integration/components/kubernetes
 
 go 1.22.0
@@ -160,6 +160,10 @@ require (
 	google.golang.org/genproto/googleapis/api v0.0.0-20240528184218-531527333157 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
+	k8s.io/endpointslice v0.0.0 // indirect
+	k8s.io/kube-controller-manager v0.0.0 // indirect
+	k8s.io/kubectl v0.0.0 // indirect
+	k8s.io/metrics v0.31.4 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.30.3 // indirect
 	sigs.k8s.io/json v0.0.0-20221116044647-bc3834ca7abd // indirect
 )

@@ -1,4 +1,4 @@
-// The kube-apiserver and the kubelet that the tests run against, built from source by integration/pool.
+// The programs of Kubernetes that the tests run against, built from source by integration/pool.
 module podstarter/integration/components/kubernetes
 
 go 1.23.0
@@ -158,6 +158,9 @@ require (
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
+	k8s.io/endpointslice v0.0.0 // indirect
+	k8s.io/kube-controller-manager v0.0.0 // indirect
+	k8s.io/metrics v0.32.5 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.31.0 // indirect
 	sigs.k8s.io/json v0.0.0-20241010143419-9aa6b5e7a4b3 // indirect
 )

@@ -1,4 +1,4 @@
-// The kube-apiserver and the kubelet that the tests run against, built from source by integration/pool.
+// The programs of Kubernetes that the tests run against, built from source by integration/pool.
 module podstarter/integration/components/kubernetes
 
 go 1.26.0

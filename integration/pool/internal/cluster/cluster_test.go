@@ -83,10 +83,13 @@ func TestPKI(t *testing.T) {
 	if err := pki.Make("n", ""); err != nil {
 		t.Fatal(err)
 	}
+	if err := pki.MakeController(Scheduler); err != nil {
+		t.Fatal(err)
+	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(before)
 	for name, usage := range map[string]x509.ExtKeyUsage{
-		"apiserver": x509.ExtKeyUsageServerAuth, "admin": x509.ExtKeyUsageClientAuth, "node": x509.ExtKeyUsageClientAuth,
+		"apiserver": x509.ExtKeyUsageServerAuth, "admin": x509.ExtKeyUsageClientAuth, "node": x509.ExtKeyUsageClientAuth, Scheduler: x509.ExtKeyUsageClientAuth,
 	} {
 		pair, err := tls.LoadX509KeyPair(pki.Path(name+".crt"), pki.Path(name+".key"))
 		if err != nil {
@@ -101,6 +104,9 @@ func TestPKI(t *testing.T) {
 		}
 		if name == "node" && (pair.Leaf.Subject.CommonName != "system:node:n" || pair.Leaf.Subject.Organization[0] != "system:nodes") {
 			t.Errorf("the node is %v", pair.Leaf.Subject)
+		}
+		if name == Scheduler && pair.Leaf.Subject.CommonName != "system:kube-scheduler" {
+			t.Errorf("the scheduler is %v", pair.Leaf.Subject)
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package cluster is a one-node Kubernetes made of its real parts: etcd, kube-apiserver, kubelet, containerd and runc.
-// There is no scheduler and no controller manager: pods name their node.
+// A controller manager and a scheduler come with it only if they are asked for: other pods name their node.
 package cluster
 
 import (

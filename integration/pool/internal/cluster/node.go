@@ -26,6 +26,8 @@ type Node struct {
 	Settings statedir.Settings
 	// EtcdDir and KubernetesDir hold the programs.
 	EtcdDir, KubernetesDir string
+	// ControllersDir holds controller manager and scheduler, if there are to be any.
+	ControllersDir string
 	// ContainerdDir holds containerd, its shim and runc; if it is empty, they are those of the machine.
 	ContainerdDir string
 	// PauseImage is the image that holds a pod's namespaces.

@@ -88,18 +88,8 @@ type NodeIdentity struct {
 // Invite makes the identity of one more node, or returns the one that it has made before.
 func (p PKI) Invite(node string) (NodeIdentity, error) {
 	var id NodeIdentity
-	if _, err := os.Stat(p.Path(node + ".key")); err != nil {
-		pair, err := tls.LoadX509KeyPair(p.Path("ca.crt"), p.Path("ca.key"))
-		if err != nil {
-			return id, fmt.Errorf("reading the authority: %w", err)
-		}
-		key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
-		if !ok {
-			return id, fmt.Errorf("reading the authority: its key is a %T", pair.PrivateKey)
-		}
-		if err := p.issue(node, nodeClient(node), pair.Leaf, key); err != nil {
-			return id, err
-		}
+	if err := p.issueOnce(node, nodeClient(node)); err != nil {
+		return id, err
 	}
 	for name, to := range map[string]*[]byte{"ca.crt": &id.CA, node + ".crt": &id.Certificate, node + ".key": &id.Key} {
 		text, err := os.ReadFile(p.Path(name))
@@ -109,6 +99,22 @@ func (p PKI) Invite(node string) (NodeIdentity, error) {
 		*to = text
 	}
 	return id, nil
+}
+
+// issueOnce makes a certificate of the authority that the directory has, unless it is there.
+func (p PKI) issueOnce(name string, cert x509.Certificate) error {
+	if _, err := os.Stat(p.Path(name + ".key")); err == nil {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(p.Path("ca.crt"), p.Path("ca.key"))
+	if err != nil {
+		return fmt.Errorf("reading the authority: %w", err)
+	}
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return fmt.Errorf("reading the authority: its key is a %T", pair.PrivateKey)
+	}
+	return p.issue(name, cert, pair.Leaf, key)
 }
 
 // Accept writes this node's identity into the directory.

@@ -91,6 +91,12 @@ func last(base []byte, number byte, bits int) netip.Prefix {
 // services are the router's addresses, at which pods reach the API server.
 var services = map[string]string{NAT: "198.18.1.1", IPv6: "fd00:88:0:ffff::1", Mixed: "fd00:88:0:ffff::1"}
 
+// clusterService is the address of the API server's own service, which the kubelet tells containers of (with [clusterPort]). In the network with IPv4 alone, pods reach it, as behind a kube-proxy.
+const (
+	clusterService = "10.0.0.1"
+	clusterPort    = 443
+)
+
 // Service is the address at which pods reach the API server.
 func (n Network) Service() string { return services[n.Kind] }
 

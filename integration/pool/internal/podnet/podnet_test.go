@@ -154,9 +154,10 @@ func TestRelay(t *testing.T) {
 		runtime.Gosched() // the relay begins to listen
 	}
 	must(t, err)
-	for _, host := range []string{"127.0.0.1", n.Service()} {
-		if got, err := say(pod, net.JoinHostPort(host, fmt.Sprint(port)), "word"); got != "WORD" || err != nil {
-			t.Errorf("at %s: %q, %v", host, got, err)
+	own := fmt.Sprint(port)
+	for _, address := range []string{net.JoinHostPort("127.0.0.1", own), net.JoinHostPort(n.Service(), own), net.JoinHostPort(clusterService, fmt.Sprint(clusterPort))} {
+		if got, err := say(pod, address, "word"); got != "WORD" || err != nil {
+			t.Errorf("at %s: %q, %v", address, got, err)
 		}
 	}
 	must(t, n.forget("ep", "another"))

@@ -72,8 +72,13 @@ func Relay(args []string) error {
 	if err := json.Unmarshal([]byte(args[0]), &r.Network); err != nil {
 		return fmt.Errorf("reading the network: %w", err)
 	}
-	if _, err := r.listen(r.router(), r.Service(), r.Server); err != nil {
+	if _, err := r.listen(r.router(), r.Service(), door{r.Server, r.Server}); err != nil {
 		return err
+	}
+	if r.Kind == NAT {
+		if _, err := r.listen(r.router(), clusterService, door{clusterPort, r.Server}); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(r.notes(), 0o755); err != nil {
 		return fmt.Errorf("starting the relay: %w", err)
@@ -123,7 +128,11 @@ func (r *relay) look() error {
 		if namespace == "" {
 			continue
 		}
-		sockets, err := r.listen(namespace, "127.0.0.1", r.Local...)
+		var doors []door
+		for _, port := range r.Local {
+			doors = append(doors, door{port, port})
+		}
+		sockets, err := r.listen(namespace, "127.0.0.1", doors...)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("the pod %s: %w", pod, err))
 			continue
@@ -133,12 +142,15 @@ func (r *relay) look() error {
 	return errors.Join(errs...)
 }
 
+// A door leads from a port in a network to one of the machine's loopback.
+type door struct{ from, to int }
+
 // listen takes connections to some ports of a host in a network to those of the machine's loopback.
-func (r *relay) listen(namespace, host string, ports ...int) ([]net.Listener, error) {
+func (r *relay) listen(namespace, host string, doors ...door) ([]net.Listener, error) {
 	var sockets []net.Listener
 	err := within(namespace, func() error {
-		for _, port := range ports {
-			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		for _, d := range doors {
+			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(d.from)))
 			if err != nil {
 				return err
 			}
@@ -153,7 +165,7 @@ func (r *relay) listen(namespace, host string, ports ...int) ([]net.Listener, er
 		return nil, fmt.Errorf("listening in the network %s: %w", namespace, err)
 	}
 	for i, l := range sockets {
-		go pass(l, net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])))
+		go pass(l, net.JoinHostPort("127.0.0.1", strconv.Itoa(doors[i].to)))
 	}
 	return sockets, nil
 }

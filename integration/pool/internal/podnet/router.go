@@ -24,9 +24,15 @@ func (n Network) MakeRouter() error {
 		if err := raise("lo"); err != nil {
 			return err
 		}
-		service := netip.MustParseAddr(n.Service())
-		if err := address("lo", netip.PrefixFrom(service, service.BitLen())); err != nil {
-			return err
+		services := []string{n.Service()}
+		if n.Kind == NAT {
+			services = append(services, clusterService)
+		}
+		for _, text := range services {
+			service := netip.MustParseAddr(text)
+			if err := address("lo", netip.PrefixFrom(service, service.BitLen())); err != nil {
+				return err
+			}
 		}
 		for _, path := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"} {
 			// In /proc/sys/net a thread sees the values of its own network.

@@ -105,6 +105,8 @@ type Settings struct {
 	APCondor string `json:",omitempty"`
 	// Kubernetes is the version of API server and kubelet, as a minor version: "1.34".
 	Kubernetes string `json:",omitempty"`
+	// Controllers says that a controller manager and a scheduler run.
+	Controllers bool `json:",omitempty"`
 	// FeatureGates are those of Kubernetes that are not as by default, in API server and kubelet.
 	FeatureGates FeatureGates `json:",omitempty"`
 	// Kubelet are fields of the kubelet's configuration that are not as the pool has them.
@@ -127,6 +129,8 @@ type Settings struct {
 	Slots int
 	// Spares is the number of payload containers beyond those.
 	Spares int `json:",omitempty"`
+	// GPUs is the number of payload containers with a device.
+	GPUs int `json:",omitempty"`
 	// Sidecars says that payload containers are init containers that go on beside the pilot.
 	Sidecars bool `json:",omitempty"`
 	// Partitionable says that the startd cuts the slots out of one when a job needs one.
