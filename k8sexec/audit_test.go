@@ -23,6 +23,12 @@ import (
 	"podstarter/payload"
 )
 
+// device has the first payload container ask for a device; the startd is told of those of told.
+func (a *auditWorld) device(name corev1.ResourceName, told ...string) {
+	a.pod.Spec.Containers[1].Resources.Limits = corev1.ResourceList{name: resource.MustParse("1")}
+	a.backend.opt.GPUContainers = told
+}
+
 // auditWorld is a pod without any findings, under a policy.
 type auditWorld struct {
 	*world
@@ -69,6 +75,9 @@ func newAuditWorld(t *testing.T) *auditWorld {
 	limit := resource.MustParse("64Mi")
 	for _, name := range []string{"execute", "control", "private", "bin"} {
 		a.pod.Spec.Volumes = append(a.pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &limit}}})
+	}
+	for i, name := range a.backend.opt.Containers {
+		a.volume(i+1, corev1.Volume{Name: "shm-" + name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}, "/dev/shm")
 	}
 	a.pod.ResourceVersion = "1"
 	return a
@@ -193,6 +202,10 @@ func TestAudit(t *testing.T) {
 			a.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 			toSidecars(a.pod)
 		}},
+		{name: "sidecars, and nobody says that the pilot stops", inContainers: true, change: func(a *auditWorld) {
+			toSidecars(a.pod)
+			a.pod.Spec.Containers[0].Lifecycle = nil
+		}, want: result{"warn payload containers: spec.containers[name=pilot].lifecycle.preStop.exec.command: [/opt/podstarter/bin/condor_pod_starter, -pilot-stops]"}},
 		{name: "ends, with one sidecar", inContainers: true, change: func(a *auditWorld) {
 			a.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 			last := a.pod.Spec.Containers[2]
@@ -227,8 +240,28 @@ func TestAudit(t *testing.T) {
 			want: result{"warn container payload: spec.containers[name=payload].env[name=NVIDIA_VISIBLE_DEVICES].value: void"}},
 		{name: "graphics that were asked for", change: func(a *auditWorld) {
 			a.pod.Spec.Containers[1].Env = a.pod.Spec.Containers[1].Env[:1]
-			a.pod.Spec.Containers[1].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+			a.device("nvidia.com/gpu", "payload")
 		}},
+		{name: "slice of graphics that the startd is not told of", change: func(a *auditWorld) {
+			a.pod.Spec.Containers[1].Env = a.pod.Spec.Containers[1].Env[:1]
+			a.device("nvidia.com/mig-1g.5gb")
+		}, want: result{"warn container payload: POD_STARTER_GPU_CONTAINERS"}},
+		{name: "graphics, and a variable in the plugin's place", change: func(a *auditWorld) { a.device("nvidia.com/gpu", "payload") },
+			want: result{"bad container payload: spec.containers[name=payload].env[name=NVIDIA_VISIBLE_DEVICES]: (remove it)"}},
+		{name: "graphics of another maker", change: func(a *auditWorld) { a.device("amd.com/gpu", "payload") }},
+		{name: "graphics of another maker that the startd is not told of", change: func(a *auditWorld) { a.device("gpu.intel.com/xe") },
+			want: result{"warn container payload: POD_STARTER_GPU_CONTAINERS"}},
+		{name: "graphics of another maker, without the variable", change: func(a *auditWorld) {
+			a.pod.Spec.Containers[1].Env = a.pod.Spec.Containers[1].Env[:1]
+			a.device("gpu.intel.com/i915", "payload")
+		}, want: result{"warn container payload: spec.containers[name=payload].env[name=NVIDIA_VISIBLE_DEVICES].value: void"}},
+		{name: "graphics by a claim", change: func(a *auditWorld) {
+			a.pod.Spec.Containers[1].Env = a.pod.Spec.Containers[1].Env[:1]
+			a.pod.Spec.Containers[1].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}}
+			a.backend.opt.GPUContainers = []string{"payload"}
+		}},
+		{name: "graphics that nobody asked for", change: func(a *auditWorld) { a.backend.opt.GPUContainers = []string{"payload"} },
+			want: result{"bad container payload: spec.containers[name=payload].resources.limits[nvidia.com/gpu]: 1, or POD_STARTER_GPU_CONTAINERS"}},
 		{name: "spares", change: func(a *auditWorld) { a.backend.opt.Spares = 1 }},
 		{name: "spares with a device", change: func(a *auditWorld) {
 			a.backend.opt.Spares = 1

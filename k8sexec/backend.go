@@ -14,6 +14,7 @@ import (
 	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/podwatch"
 	"podstarter/k8sexec/puller"
+	"podstarter/payload"
 )
 
 // Backend binds images to the payload containers of one pod. It is safe for
@@ -27,9 +28,11 @@ type Backend struct {
 	pod     *podwatch.Pod              // the pilot's own
 	pullers *puller.Pullers
 	timing  timing
-	proc    string // where procfs is mounted
-	root    int    // the user ID that payload containers start with
-	self    audit.Identity
+	// memoryOf is the memory limit of a container as its control group has it.
+	memoryOf func(*payload.Client) (limit int64, known bool)
+	proc     string // where procfs is mounted
+	root     int    // the user ID that payload containers start with
+	self     audit.Identity
 	// killUser ends all processes of a user that this process sees.
 	killUser func(ctx context.Context, uid int) error
 }
@@ -59,6 +62,11 @@ type timing struct {
 	// kill bounds the killing of what is left of an earlier payload; SIGKILL takes
 	// milliseconds.
 	kill time.Duration
+	// resize bounds a change of a container's limits, and the wait until it has them: the
+	// kubelet needs a second at most unless it puts that off, for minutes.
+	resize time.Duration
+	// giveBack bounds the change back, for which a slot waits.
+	giveBack time.Duration
 	// idle bounds the wait until a wrapper whose starter died says that it is idle: it
 	// sweeps, which takes as long as killing, or its container is being started again.
 	idle time.Duration
@@ -114,6 +122,8 @@ var defaultTiming = timing{
 	dismiss:    100 * time.Millisecond,
 	leave:      5 * time.Second,
 	kill:       10 * time.Second,
+	resize:     10 * time.Second,
+	giveBack:   3 * time.Second,
 	idle:       15 * time.Second,
 	rest:       3300 * time.Millisecond,
 	nudge:      3 * time.Second,
@@ -138,7 +148,7 @@ func New(ctx context.Context, opt options.Options) (*Backend, error) {
 	if err := opt.Complete(); err != nil {
 		return nil, err
 	}
-	b := &Backend{opt: opt, log: opt.Log, life: ctx, timing: defaultTiming, proc: "/proc", self: audit.OwnIdentity(), killUser: killUser}
+	b := &Backend{opt: opt, log: opt.Log, life: ctx, timing: defaultTiming, memoryOf: memoryOf, proc: "/proc", self: audit.OwnIdentity(), killUser: killUser}
 	client := sync.OnceValues(func() (*podapi.Client, error) { return podapi.New(opt) })
 	b.connect = func() (podapi.API, error) { return client() }
 	b.pod = &podwatch.Pod{Connect: b.connect, Times: apiTimes, Log: opt.Log}

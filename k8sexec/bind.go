@@ -36,6 +36,9 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 	}
 	if c != nil {
 		l.hold(c)
+		if req.Bound != nil {
+			req.Bound(payload.Binding{Container: l.name, How: c.how, Fetched: l.fetched})
+		}
 		return c, nil
 	}
 	l.withdraw(ctx)
@@ -89,7 +92,16 @@ func (l *lease) bindInTime(ctx context.Context, req payload.BindRequest) (*conta
 	ctx, clock, cancel := withClock(ctx, l.backend.opt.BindTimeout)
 	defer cancel()
 	l.clock = clock
+	if err := l.fit(ctx, req); err != nil {
+		return nil, err
+	}
 	c, err := l.bind(ctx, req)
+	if err == nil {
+		if err = l.confirm(ctx, c); err != nil {
+			c.close()
+			c = nil
+		}
+	}
 	if errors.Is(err, podwatch.ErrTimeout) {
 		err = &verdict.Failure{Origin: verdict.FromClock, Reason: verdict.ReasonTimeout, Image: req.Image, Message: fmt.Sprintf("nothing after %s", l.backend.opt.BindTimeout)}
 	}
@@ -211,6 +223,9 @@ func (l *lease) attempt(ctx context.Context, req payload.BindRequest, p plan, no
 	}
 	known.Grace = graceOf(pod)
 	c := newContainer(l, client, p, *known)
+	if c.how = payload.Pulled; l.hasRun(p.image, known.DefaultImage) {
+		c.how = payload.Made
+	}
 	known.Image, known.Owner, known.Nonce, known.Boot = p.image.String(), req.Owner, nonce, client.Hello().Boot
 	known.ContainerID, known.Bound, known.Proven = c.id, c.bound, true
 	if req.Owner != "" { // and not one of our own attempts
@@ -266,7 +281,9 @@ func (l *lease) reuse(ctx context.Context, req payload.BindRequest, known slot) 
 	}
 	if client.Hello().Boot == known.Boot {
 		if err = client.Sweep(ctx); err == nil {
-			return newContainer(l, client, plan{image: img, spec: known.Spec, digest: digestIn(known.Spec)}, known)
+			c := newContainer(l, client, plan{image: img, spec: known.Spec, digest: digestIn(known.Spec)}, known)
+			c.how = payload.Kept
+			return c
 		}
 	} else {
 		err = errors.New("it was restarted in the meantime")

@@ -27,6 +27,7 @@ type container struct {
 	spec   string // the image string in the pod's spec, where the tag beside a digest may be a throw-away one
 	id     string // in the runtime; empty if it could not be found out
 	bound  time.Time
+	how    payload.How
 	lost   chan error
 	ending chan payload.Notice
 	// suspected has a value when somebody has to look whether the pod is being taken down;

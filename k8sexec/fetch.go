@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -28,6 +29,7 @@ const keptFor = time.Hour
 func (l *lease) fetch(ctx context.Context, req payload.BindRequest) (*puller.Hold, error) {
 	b := l.backend
 	none := &puller.Hold{}
+	l.fetched = 0
 	if len(b.opt.Pullers) == 0 {
 		return none, nil
 	}
@@ -39,6 +41,7 @@ func (l *lease) fetch(ctx context.Context, req payload.BindRequest) (*puller.Hol
 	if err != nil || l.mayReuse(req.Owner, img, known) || l.isReady(img, known) || l.isOnNode(img) {
 		return none, nil //nolint:nilerr // the binding says what is wrong with the name
 	}
+	began := time.Now()
 	var hold *puller.Hold
 	for _, spec := range l.forms(req, img, known) {
 		hold, err = b.pullers.Fetch(ctx, puller.Request{
@@ -71,6 +74,7 @@ func (l *lease) fetch(ctx context.Context, req payload.BindRequest) (*puller.Hol
 		}
 	}
 	l.warmed(req.Written, img, hold.Digest)
+	l.fetched = time.Since(began)
 	return hold, nil
 }
 
@@ -81,6 +85,17 @@ func (l *lease) forms(req payload.BindRequest, img imageref.Image, known slot) [
 		return []string{img.String()}
 	}
 	return []string{img.Once(imageref.OnceTag(req.Activation, podapi.NewNonce()), d), img.String()}
+}
+
+// hasRun reports whether an image has run in this pod before, so that no pull is expected.
+func (l *lease) hasRun(img imageref.Image, podsOwn string) bool {
+	d, name := l.digestFor(img), img.String()
+	if own, err := imageref.Parse(podsOwn); err == nil && own.String() == name {
+		return true
+	}
+	return slices.ContainsFunc(l.readWarm(), func(w warmImage) bool {
+		return w.Name == name && (d == "" || w.Digest == "" || w.Digest == d)
+	})
 }
 
 // isOnNode says whether an image has run here lately.

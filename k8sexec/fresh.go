@@ -39,6 +39,7 @@ func (l *lease) takeFresh(ctx context.Context, req payload.BindRequest, known *s
 		return nil
 	}
 	c := newContainer(l, client, plan{image: img, spec: ready.Spec, digest: digestIn(ready.Spec)}, ready)
+	c.how = payload.Ahead
 	known.Owner, known.Boot, known.ContainerID, known.Proven = req.Owner, client.Hello().Boot, c.id, true
 	known.Job = known.Image
 	l.warmed(req.Written, img, c.digest)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/privatedir"
 	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
@@ -25,8 +26,10 @@ type lease struct {
 	index   int    // among the payload containers
 	private *os.Root
 	lock    *os.File
-	used    bool   // Bind has noted the container as in use
-	clock   *clock // of the binding
+	used    bool          // Bind has noted the container as in use
+	clock   *clock        // of the binding
+	fetched time.Duration // how long the binding waited for a puller
+	fitted  podapi.Limits // what fit gave the container; nothing if it did not try
 
 	mu        sync.Mutex
 	container *container // of the latest binding
@@ -72,7 +75,11 @@ func (b *Backend) waitForLease(ctx context.Context, private *os.Root, wish paylo
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-deadline.C:
-			return nil, &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonNoneFree, Message: strings.Join(b.opt.Containers, ", ")}
+			among := b.opt.Containers
+			if wish.Only != nil {
+				among = wish.Only
+			}
+			return nil, &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonNoneFree, Message: strings.Join(among, ", ")}
 		}
 	}
 }
@@ -130,8 +137,9 @@ func (l *lease) Owner() (uid, gid int) {
 
 // Release implements payload.Lease. It gives the container back. The connection to its wrapper is closed,
 // which ends whatever is left of the payload; the container itself is made anew
-// by the next binding. Release makes no API call and may be called twice.
-func (l *lease) Release(context.Context) error {
+// by the next binding. Release makes no API call, unless it has to give the container its
+// limits back, and may be called twice.
+func (l *lease) Release(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.released {
@@ -148,6 +156,7 @@ func (l *lease) Release(context.Context) error {
 	if l.used && empty {
 		l.giveBack()
 	}
+	l.unfit(ctx)
 	return errors.Join(l.lock.Close(), l.private.Close())
 }
 

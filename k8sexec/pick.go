@@ -19,18 +19,20 @@ const (
 	pickOthers             // was made ahead for another image
 )
 
-// order is the payload containers by their index, the best for the job first. Without
-// spares a slot has little choice, and takes the first.
+// order is the payload containers that the job may have, by their index, the best first.
+// Without spares a slot has little choice, and takes the first.
 func (b *Backend) order(private *os.Root, wish payload.Wish) []int {
-	all := make([]int, len(b.opt.Containers))
-	for i := range all {
-		all[i] = i
+	all := make([]int, 0, len(b.opt.Containers))
+	for i, name := range b.opt.Containers {
+		if wish.Only == nil || slices.Contains(wish.Only, name) {
+			all = append(all, i)
+		}
 	}
 	if b.opt.Spares == 0 {
 		return all
 	}
-	picks := make([]pick, len(all))
-	for i := range all {
+	picks := make([]pick, len(b.opt.Containers))
+	for _, i := range all {
 		picks[i] = (&lease{backend: b, name: b.opt.Containers[i], index: i, private: private}).pick(wish)
 	}
 	slices.SortStableFunc(all, func(i, j int) int { return cmp.Compare(picks[i], picks[j]) })

@@ -10,13 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/pilotstop"
 	"podstarter/k8sexec/podapi"
 	"podstarter/payload"
 	"podstarter/payload/backendtest"
 )
 
 // toSidecars puts the payload containers of a pod below its initContainers, with a
-// restartPolicy of their own.
+// restartPolicy of their own, and gives the pilot its preStop hook.
 func toSidecars(pod *corev1.Pod) {
 	isPayload := func(name string) bool { return name == "payload" || name == "payload-2" }
 	var stay []corev1.Container
@@ -25,6 +26,7 @@ func toSidecars(pod *corev1.Pod) {
 			c.RestartPolicy = ptr(corev1.ContainerRestartPolicyAlways)
 			pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
 		} else {
+			c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/opt/podstarter/bin/condor_pod_starter", "-pilot-stops"}}}}
 			stay = append(stay, c)
 		}
 	}
@@ -127,6 +129,60 @@ func TestSuspicion(t *testing.T) {
 			case n := <-c.Ending():
 				t.Errorf("reported as ending: %+v", n)
 			default:
+			}
+		})
+	}
+}
+
+// TestPilotTold: the word of the pilot's preStop hook reaches a job that nobody vacates, also if the pod says only later that it ends, and
+// that of an earlier moment one that began since.
+func TestPilotTold(t *testing.T) {
+	deleted := func(p *corev1.Pod, _ *corev1.ContainerStatus) {
+		p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Hour)}
+	}
+	for _, tt := range []struct {
+		name   string
+		told   []string // the order of events
+		notice bool
+	}{
+		{"while the job runs", []string{"bind", "delete", "tell"}, true},
+		{"before the job began", []string{"tell", "delete", "bind"}, true},
+		{"before the pod says so", []string{"bind", "tell", "look", "delete"}, true},
+		{"and the pod goes on", []string{"bind", "tell", "look", "look"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.backend.timing.notice = time.Second
+			toSidecars(w.api.Pod)
+			var c payload.Container
+			looks := 0
+			for _, step := range tt.told {
+				switch step {
+				case "bind":
+					var l payload.Lease
+					l, c = w.bind("registry.example.com/u/a:1")
+					defer release(t, l)
+					looks = w.api.Count("get")
+				case "delete":
+					w.api.Status("payload", deleted)
+				case "tell":
+					if err := pilotstop.Announce(w.backend.opt.PrivateDir); err != nil {
+						t.Fatal(err)
+					}
+				case "look":
+					looks++
+					eventually(t, "a look at the pod", func() bool { return w.api.Count("get") >= looks })
+				}
+			}
+			select {
+			case n := <-c.Ending():
+				if !tt.notice {
+					t.Errorf("reported as ending: %+v", n)
+				}
+			case <-time.After(map[bool]time.Duration{true: 10 * time.Second}[tt.notice]):
+				if tt.notice {
+					t.Error("no notice")
+				}
 			}
 		})
 	}

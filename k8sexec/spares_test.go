@@ -91,6 +91,9 @@ func TestFreshContainerIsThere(t *testing.T) {
 	if second.name != "payload-1" || d.Client().Hello().Boot == c.Client().Hello().Boot {
 		t.Errorf("second job in %s, boot %s, after %s", second.name, d.Client().Hello().Boot, c.Client().Hello().Boot)
 	}
+	if got := d.(*container).how; got != payload.Ahead {
+		t.Errorf("the second job's container was %s, not made ahead", got)
+	}
 	if d.Image() != c.Image() || d.(*container).imageID() != c.(*container).imageID() {
 		t.Errorf("image %s (%s) instead of %s (%s)", d.Image(), d.(*container).imageID(), c.Image(), c.(*container).imageID())
 	}

@@ -101,7 +101,7 @@ func newWorld(t *testing.T, change func(*options.Options)) *world {
 	b.timing = timing{
 		leaseWait: 200 * time.Millisecond, leasePoll: time.Millisecond,
 		watchDelay: 10 * time.Millisecond, stir: 20 * time.Millisecond, dismiss: time.Second, leave: 300 * time.Millisecond, kill: time.Second, idle: 300 * time.Millisecond, rest: time.Hour, nudge: 100 * time.Millisecond, silence: 300 * time.Millisecond,
-		learn: 5 * time.Second, recall: 300 * time.Millisecond, ahead: 2 * time.Second, restock: time.Second, autopsy: time.Second, doubt: 50 * time.Millisecond, notice: 5 * time.Second, tick: 20 * time.Millisecond, progress: time.Second, check: time.Second,
+		learn: 5 * time.Second, resize: 200 * time.Millisecond, giveBack: 200 * time.Millisecond, recall: 300 * time.Millisecond, ahead: 2 * time.Second, restock: time.Second, autopsy: time.Second, doubt: 50 * time.Millisecond, notice: 5 * time.Second, tick: 20 * time.Millisecond, progress: time.Second, check: time.Second,
 	}
 	w.api.OnPatch = w.restart
 	t.Cleanup(func() {

@@ -15,7 +15,7 @@ func main() {
 	verbose := flag.Bool("v", false, "print the output of the tests that failed")
 	all := flag.Bool("all", false, "run all tests of each package, not only those that the table names")
 	limit := flag.Duration("limit", 3*time.Minute, "how long the tests of one mutant may take")
-	of := flag.String("area", "", "only the mutants of this area: wrapper, sandbox, starter, activation, condor or spares")
+	of := flag.String("area", "", "only the mutants of this area: wrapper, sandbox, starter, activation, condor, spares or report")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

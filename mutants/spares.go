@@ -153,8 +153,22 @@ var spareMutants = []mutant{
 	{
 		Name:  "each vacated job in a sidecar is told that its pod ends",
 		File:  "k8sexec/notice.go",
-		Old:   `if verdict.OfPod(pod, "") != nil || verdict.Disruption(pod) != "" || isOverdue(pod, told) {`,
-		New:   `if true {`,
+		Old:   `if verdict.OfPod(pod, "") == nil && verdict.Disruption(pod) == "" && !isOverdue(pod, told) {`,
+		New:   `if false {`,
 		Tests: []tests{{"k8sexec", "TestSuspicion"}},
+	},
+	{
+		Name:  "a sidecar's pod is looked at once, though the kubelet publishes its end a moment later",
+		File:  "k8sexec/notice.go",
+		Old:   `again = time.After(c.lease.backend.timing.notice)`,
+		New:   `again = nil`,
+		Tests: []tests{{"k8sexec", "TestPilotTold"}},
+	},
+	{
+		Name:  "a starter that begins when its pilot is being stopped is not told",
+		File:  "k8sexec/notice.go",
+		Old:   `if watch.Told() {`,
+		New:   `if false {`,
+		Tests: []tests{{"k8sexec", "TestPilotTold"}},
 	},
 }

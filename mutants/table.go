@@ -28,12 +28,15 @@ type area struct {
 }
 
 var areas = []area{
+	{"report", reportMutants},
 	{"wrapper", slices.Concat(wrapperMutants, payloadMutants, chirpMutants, memoryMutants)},
 	{"sandbox", slices.Concat(sandboxMutants, transferMutants)},
 	{"starter", starterMutants},
 	{"activation", activationMutants},
 	{"condor", condorMutants},
 	{"spares", spareMutants},
+	{"gpus", gpuMutants},
+	{"sizes", sizeMutants},
 }
 
 // pick lists the mutants of an area, of all if it is empty, that have one of the names,

@@ -29,12 +29,15 @@ type Backend interface {
 }
 
 // Wish is what the job of an activation is going to ask for, as far as it is known. It helps
-// to choose a slot, and binds nobody.
+// to choose a slot, and, except for Only, binds nobody.
 type Wish struct {
 	// Image is the image, empty for the default.
 	Image string
 	// Owner is the job's owner, as in [BindRequest].
 	Owner string
+	// Only names the slots that the job may have, by the names of their containers; nil for any.
+	// Unlike the rest it binds: a job with devices gets the slot that has them.
+	Only []string
 }
 
 // Lease is a payload slot that belongs to one activation.

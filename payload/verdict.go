@@ -1,5 +1,7 @@
 package payload
 
+import "time"
+
 // BindRequest asks a backend for a payload container.
 type BindRequest struct {
 	// Activation names the run; see [Spec].
@@ -16,9 +18,47 @@ type BindRequest struct {
 	// Owner is the job's owner. Containers are never passed from one owner to
 	// another.
 	Owner string
+	// Bound, if not nil, is called once, before Bind returns a container, with how the container
+	// came to run the image. A backend without containers does not call it.
+	Bound func(Binding)
+	// Size is what the job's slot was provisioned with. A backend that can gives the
+	// container so much; 0 is not known.
+	Size Size
 	// Report, if not nil, is called with a sentence at each notable progress of the binding
 	// ("pulling image ..."). It must not block.
 	Report func(progress string)
+}
+
+// Binding is how a container came to run an image.
+type Binding struct {
+	Container string // its name
+	How       How
+	// Fetched is for how long the binding waited until the image was on the node; 0 if the
+	// container pulls its image itself.
+	Fetched time.Duration
+}
+
+// How is one word for it.
+type How string
+
+const (
+	// Kept is a container that ran the image for the last job of the same owner.
+	Kept How = "kept"
+	// Ahead is a container that was made before the job came.
+	Ahead How = "ahead"
+	// Made is a container that was made for the job, of an image that has run here before.
+	Made How = "made"
+	// Pulled is a container that was made for the job, of an image that is new here.
+	Pulled How = "pulled"
+)
+
+// Hows are all of them.
+var Hows = []How{Kept, Ahead, Made, Pulled}
+
+// Size is so much CPU and memory.
+type Size struct {
+	MilliCPU int64
+	Memory   int64 // bytes
 }
 
 // Blame says who can correct a failure, and so what happens to the job.

@@ -1,4 +1,4 @@
-// Command release makes what a site installs from a commit: both programs for each
+// Command release makes what a site installs from a commit: all programs for each
 // architecture, an image with them, a bill of materials, checksums.
 //
 //	go -C release run . [-out ../dist] [-verify] [-base IMAGE]

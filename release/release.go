@@ -31,6 +31,7 @@ var architectures = []string{"amd64", "arm64"}
 var programs = []struct{ Name, Folder string }{
 	{"condor_pod_starter", "./starter"},
 	{"condor_pod_wrapper", "./wrapper"},
+	{"condor_pod_metrics", "./metrics"},
 }
 
 // describe asks git what is checked out.

@@ -32,7 +32,8 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, preflightTime)
 	defer cancel()
-	set, err := preflight(ctx, cfg, log)
+	var made calls
+	set, err := preflight(ctx, cfg, &made, log)
 	if err != nil {
 		log.Error("This execution point takes no jobs until its configuration is corrected:")
 		for _, line := range failure.Lines(err) {
@@ -42,8 +43,12 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 		ad.SetString("PodStarterOfflineReason", failure.OneLine(err))
 	} else {
 		abilities(ad, set)
-		tidy(ctx, set, cfg, log)
+		tidy(ctx, set, cfg, &made, log)
+		findGPUs(whole, set, cfg, &made, log)
 		urlAbilities(whole, ad, hostOf(set), set, cfg, startd.ScrubEnv(os.Environ()), log)
+	}
+	if set.PrivateDir != "" {
+		noteCheck(set, err, made.soFar(), log)
 	}
 	if err := startd.WriteAbilities(out, ad); err != nil {
 		log.Error("Cannot tell the startd what this starter can do", "error", err)
@@ -56,9 +61,9 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 // of the pod. It runs here because a new startd asks for the abilities as root,
 // before it offers a slot, and waits for the answer. A reconfigured startd asks
 // again; containers with a job are leased then.
-func tidy(ctx context.Context, set settings.Settings, cfg *config.Config, log *slog.Logger) {
+func tidy(ctx context.Context, set settings.Settings, cfg *config.Config, made *calls, log *slog.Logger) {
 	if set.Backend == settings.BackendPod {
-		backend, err := newPodBackend(ctx, set, cfg, log)
+		backend, err := newPodBackend(ctx, set, cfg, made, log)
 		if err == nil {
 			err = backend.ResetLeftovers(ctx)
 		}
@@ -72,7 +77,7 @@ func tidy(ctx context.Context, set settings.Settings, cfg *config.Config, log *s
 }
 
 // preflight finds out what is wrong with the configuration before a job does.
-func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (settings.Settings, error) {
+func preflight(ctx context.Context, cfg *config.Config, made *calls, log *slog.Logger) (settings.Settings, error) {
 	for _, u := range settings.UnknownKnobs(cfg) {
 		log.Warn(u.String())
 	}
@@ -80,7 +85,7 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 	if err != nil {
 		return set, err
 	}
-	backend, err := newBackend(ctx, set, cfg, log)
+	backend, err := newBackend(ctx, set, cfg, made, log)
 	if err != nil {
 		return set, err
 	}
@@ -89,6 +94,9 @@ func preflight(ctx context.Context, cfg *config.Config, log *slog.Logger) (setti
 		if w := settings.SlotsBeyondContainers(cfg, len(set.Containers), set.Spares); w != "" {
 			warnings = append(warnings, w)
 		}
+	}
+	if w := set.BesideStarter(); w != "" {
+		warnings = append(warnings, w)
 	}
 	for _, w := range warnings {
 		log.Warn(w)

@@ -36,13 +36,16 @@ var refusedOptions = []string{"-gridshell", "-schedd-addr", "-job-", "-header"}
 
 // What this program does besides running jobs; each is the only argument.
 const (
-	errandMonitor = "-monitor" // STARTD_CRON job: what slots' ads say of the pod
-	errandKeep    = "-keep"    // daemon of the master: looks after the pod between jobs
-	errandHeal    = "-heal"    // checks a sick pod once
-	errandEndPod  = "-end-pod" // ends the pod
+	errandMonitor = "-monitor"     // STARTD_CRON job: what slots' ads say of the pod
+	errandKeep    = "-keep"        // daemon of the master: looks after the pod between jobs
+	errandHeal    = "-heal"        // checks a sick pod once
+	errandEndPod  = "-end-pod"     // ends the pod
+	errandGPUs    = "-gpus"        // MACHINE_RESOURCE_INVENTORY_GPUs: which GPUs jobs can have
+	errandStops   = "-pilot-stops" // preStop hook of the pilot's container
+	errandEvent   = "-event"       // makes an event of the pod
 )
 
-var errands = []string{errandMonitor, errandKeep, errandHeal, errandEndPod}
+var errands = []string{errandMonitor, errandKeep, errandHeal, errandEndPod, errandStops, errandEvent, errandGPUs}
 
 // parseInvocation reads the arguments behind argv[0]. An unknown option is an
 // error that names it: running a job under misunderstood orders is worse than

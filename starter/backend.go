@@ -17,12 +17,13 @@ import (
 // set aside for jobs beside the starter; no machine has as many slots.
 const localUsers = 1024
 
-// newBackend makes the backend that the settings name.
-func newBackend(ctx context.Context, set settings.Settings, cfg *config.Config, log *slog.Logger) (payload.Backend, error) {
+// newBackend makes the backend that the settings name. made counts its calls to the API
+// server.
+func newBackend(ctx context.Context, set settings.Settings, cfg *config.Config, made *calls, log *slog.Logger) (payload.Backend, error) {
 	if set.Backend == settings.BackendLocal {
 		return localexec.New(localexec.Options{Dir: set.StateDir(), UID: set.PayloadUID, Users: localUsers, Log: log})
 	}
-	b, err := newPodBackend(ctx, set, cfg, log)
+	b, err := newPodBackend(ctx, set, cfg, made, log)
 	if err != nil {
 		return nil, err
 	}
@@ -30,19 +31,34 @@ func newBackend(ctx context.Context, set settings.Settings, cfg *config.Config, 
 }
 
 // newPodBackend makes a pod's backend, which can do more than run payloads.
-func newPodBackend(ctx context.Context, set settings.Settings, cfg *config.Config, log *slog.Logger) (*k8sexec.Backend, error) {
+func newPodBackend(ctx context.Context, set settings.Settings, cfg *config.Config, made *calls, log *slog.Logger) (*k8sexec.Backend, error) {
+	return k8sexec.New(ctx, podOptions(set, made, log))
+}
+
+// podOptions are the settings of a pod's backend.
+func podOptions(set settings.Settings, made *calls, log *slog.Logger) options.Options {
 	var pullers []options.Puller
 	for _, name := range set.Pullers {
 		pullers = append(pullers, options.ParsePuller(name))
 	}
-	return k8sexec.New(ctx, options.Options{
+	return options.Options{
 		PodName: set.PodName, PodNamespace: set.PodNamespace,
-		Containers: set.Containers, Spares: set.Spares, Pullers: pullers, BaseUID: set.PayloadUID,
+		Containers: set.Containers, Spares: set.Spares, GPUContainers: set.GPUs.Containers, Pullers: pullers, BaseUID: set.PayloadUID,
 		ControlDir: set.ControlDir, PrivateDir: set.PrivateDir, Execute: set.Condor.Execute, Scratch: set.ScratchDir,
 		BindTimeout:   set.BindTimeout,
-		ThrowawayTags: set.ThrowawayTags, DigestLifetime: set.DigestLifetime, Reset: set.Reset,
-		KubernetesDir: set.KubernetesDir, Log: log,
-	})
+		ThrowawayTags: set.ThrowawayTags, DigestLifetime: set.DigestLifetime, Reset: set.Reset, Resize: set.Resize,
+		KubernetesDir: set.KubernetesDir, Called: made.add, Log: log,
+		Offer: func() options.Offer { return offerOf(set.Config) },
+	}
+}
+
+// offerOf is what slots offer, for the backend's checks.
+func offerOf(cfg *config.Config) options.Offer {
+	o := settings.OfferOf(cfg)
+	return options.Offer{
+		Job: options.Size{CPUs: max(o.Slot.CPUs, o.Largest.CPUs), MemoryMB: max(o.Slot.MemoryMB, o.Largest.MemoryMB)},
+		All: options.Size(o.Slots),
+	}
 }
 
 // hostOf is the pilot container that the settings describe.

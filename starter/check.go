@@ -16,6 +16,7 @@ import (
 	"podstarter/payload"
 	"podstarter/starter/activation"
 	"podstarter/starter/failure"
+	"podstarter/starter/outlet"
 	"podstarter/starter/settings"
 )
 
@@ -67,7 +68,7 @@ func audit(ctx context.Context, cfg *config.Config) (title string, found []paylo
 		title += ", pod " + set.PodNamespace + "/" + set.PodName
 	}
 	found = append(found, auditKnobs(cfg, set)...)
-	backend, err := newBackend(ctx, set, cfg, slog.New(slog.DiscardHandler))
+	backend, err := newBackend(ctx, set, cfg, &calls{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		for _, l := range failure.Lines(err) {
 			found = append(found, badKnob(l))
@@ -118,8 +119,14 @@ func auditKnobs(cfg *config.Config, set settings.Settings) []payload.Finding {
 		add(payload.Bad, "user of HTCondor", settings.KnobPayloadUID.Name, "user %d owns HTCondor's files, and is the user of a payload container as well", owner.UID)
 	}
 	auditBroker(cfg, add)
+	if w := set.BesideStarter(); w != "" {
+		knob, detail, _ := strings.Cut(w, ": ")
+		add(payload.Warn, "backend", knob, "%s", detail)
+	}
 	if set.Backend == settings.BackendPod {
 		auditSlots(cfg, set, add)
+		auditLog(set, add)
+		auditGPUs(cfg, set, add)
 		found = append(found, hostOf(set).Audit()...)
 	}
 	return found
@@ -137,6 +144,22 @@ func auditBroker(cfg *config.Config, add func(grade payload.Grade, what, fix, fo
 		return
 	}
 	add(payload.OK, "broker", "", "starters are reached by %s, through the shared port", broker)
+}
+
+// auditLog looks whether somebody reads what the keeper has to tell.
+func auditLog(set settings.Settings, add func(grade payload.Grade, what, fix, format string, args ...any)) {
+	const what = "log"
+	if set.EventLog == settings.EventLogNone {
+		add(payload.OK, what, "", "nothing about jobs is wanted on standard output")
+		return
+	}
+	out := outlet.Outlet{Dir: set.StateDir()}
+	defer out.Close()
+	if err := out.Open(); err != nil {
+		add(payload.Warn, what, "the entrypoint of the pilot image, or the two lines in docs/operator/logs.md", "what becomes of jobs cannot reach kubectl logs: %v", err)
+		return
+	}
+	add(payload.OK, what, "", "what becomes of jobs is on standard output of the pilot container")
 }
 
 // auditSlots compares the number of jobs that the startd may run with that of
@@ -158,8 +181,10 @@ func auditSlots(cfg *config.Config, set settings.Settings, add func(grade payloa
 			fix += fmt.Sprintf(", or %s = %d", settings.KnobSpares.Name, len(set.Containers)-fixed)
 		}
 		add(payload.Warn, what, fix, "there are %d payload containers for slots, and slots for %d jobs", containers, fixed)
-	case cut && counts && counted < containers:
-		add(payload.Warn, what, "condor_config.d/95-podstarter-slots.conf", "there are %d payload containers for slots, and the startd gives out %d", containers, counted)
+	case cut && counts && counted < set.Counted():
+		add(payload.Warn, what, "condor_config.d/95-podstarter-slots.conf", "there are %d payload containers for slots, besides those with GPUs, and the startd gives out %d", set.Counted(), counted)
+	case cut && counts && counted > set.Counted():
+		add(payload.Bad, what, "condor_config.d/95-podstarter-slots.conf", "the startd gives out %d payload containers beside those with GPUs, and there are %d: install the file of this version", counted, set.Counted())
 	case set.Spares > 0:
 		add(payload.OK, what, "", "the startd never runs more jobs than there are payload containers for slots (%d), and leaves the spares (%d)", containers, set.Spares)
 	default:

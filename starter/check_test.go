@@ -3,15 +3,19 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"podstarter/condor/config"
 	"podstarter/payload"
 	"podstarter/starter/activation"
+	"podstarter/starter/outlet"
 	"podstarter/starter/settings"
 )
 
@@ -97,7 +101,7 @@ func TestAuditKnobs(t *testing.T) {
 				// Only root looks at CONDOR_IDS: without root, HTCondor's user is whoever runs it.
 				tt.want = []string{"bad starter"}
 			}
-			tt.knobs["POD_STARTER_BACKEND"] = "pod"
+			tt.knobs["POD_STARTER_BACKEND"], tt.knobs["POD_STARTER_EVENT_LOG"] = "pod", "none"
 			if tt.knobs["CONDOR_IDS"] == "" {
 				tt.knobs["CONDOR_IDS"] = "101.101"
 			}
@@ -116,6 +120,39 @@ func TestAuditKnobs(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAuditLog: -check says whether the lines for kubectl logs have a way out.
+func TestAuditLog(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	set := settings.Settings{Backend: settings.BackendPod, PrivateDir: dir, EventLog: settings.EventLogText}
+	says := func() (got payload.Finding) {
+		auditLog(set, func(grade payload.Grade, what, fix, format string, args ...any) {
+			got = payload.Finding{Grade: grade, What: what, Fix: fix, Detail: fmt.Sprintf(format, args...)}
+		})
+		return got
+	}
+	if f := says(); f.Grade != payload.Warn || !strings.Contains(f.Detail, "no such file") {
+		t.Errorf("without a FIFO: %+v", f)
+	}
+	path := filepath.Join(dir, outlet.File)
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f := says(); f.Grade != payload.Warn || !strings.Contains(f.Detail, "no such device") {
+		t.Errorf("nobody reads the FIFO: %+v", f)
+	}
+	reader, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if f := says(); f.Grade != payload.OK {
+		t.Errorf("with a reader: %+v", f)
 	}
 }
 

@@ -21,7 +21,7 @@ func endPod(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Lo
 		err = errors.New("this execution point does not run in a pod (POD_STARTER_BACKEND)")
 	}
 	if err == nil {
-		backend, e := newPodBackend(ctx, set, cfg, log)
+		backend, e := newPodBackend(ctx, set, cfg, &calls{}, log)
 		if err = e; err == nil {
 			err = backend.EndPod(ctx)
 		}

@@ -37,6 +37,9 @@ errands, each the only argument:
   -keep           look after the pod between jobs (a daemon of condor_master)
   -heal           check a sick pod once, and take it back into service if it is well
   -end-pod        end the pod
+  -pilot-stops    let jobs in sidecars know if the pod ends (a preStop hook of the pilot)
+  -event          make a Kubernetes event of the pod, from JSON on standard input
+  -gpus           print the GPUs of the payload containers, as condor_gpu_discovery does
   -version        print the version
   -help           print this
 

@@ -24,6 +24,7 @@ import (
 	"podstarter/payload/threads"
 	"podstarter/sshtojob"
 	"podstarter/starter/activation"
+	"podstarter/starter/journal"
 	"podstarter/starter/payloadrun"
 	"podstarter/starter/settings"
 	"podstarter/wrapper/agent"
@@ -104,6 +105,12 @@ func run(args, env []string) int {
 		reserveThreads(monitorThreads)
 		return monitor(cfg)
 	}
+	if inv.errand == errandGPUs {
+		return printGPUs(os.Stdout, os.Stderr, cfg)
+	}
+	if inv.errand == errandStops {
+		return pilotStops(os.Stderr, cfg)
+	}
 	log, err := openLog(cfg, inv)
 	if err != nil {
 		return refuse(exitLog, err)
@@ -118,6 +125,8 @@ func run(args, env []string) int {
 		return keep(ctx, cfg, logger(log))
 	case errandHeal:
 		return heal(ctx, os.Stdout, cfg, logger(log))
+	case errandEvent:
+		return announce(ctx, os.Stdin, os.Stdout, cfg, logger(log))
 	case errandEndPod:
 		return endPod(ctx, os.Stderr, cfg, logger(log))
 	}
@@ -137,10 +146,13 @@ func activate(ctx context.Context, inv invocation, cfg *config.Config, env []str
 		log.Error("Cannot take this activation over from the startd", "error", err)
 		return activation.ExitGeneral
 	}
+	var made calls
 	return activation.Run(ctx, activation.Options{
 		Slot: inv.slot(set.Condor.ResourcePrefix), SubmitHost: inv.submitHost, LogSuffix: inv.logSuffix, JobLog: inv.jobLog,
-		Version: condorVersion(cfg), Env: env, Settings: set, Pod: podOf(set), Host: hostOf(set),
-		NewBackend: func(ctx context.Context) (payload.Backend, error) { return newBackend(ctx, set, cfg, log) },
+		Version: condorVersion(cfg), Env: env, Settings: set, Pod: podOf(set), GPUs: gpusOf(set), Host: hostOf(set),
+		NewBackend: func(ctx context.Context) (payload.Backend, error) { return newBackend(ctx, set, cfg, &made, log) },
+		Note:       journal.Journal{StateDir: set.StateDir()}.Write,
+		Calls:      made.soFar,
 		Rest:       rest,
 		LogFile:    file, Log: log,
 	})

@@ -26,7 +26,7 @@ func TestMisspeltKnob(t *testing.T) {
 				t.Errorf("-check does not name it: %+v", found)
 			}
 			var log strings.Builder
-			_, _ = preflight(t.Context(), cfg, slog.New(slog.NewTextHandler(&log, nil)))
+			_, _ = preflight(t.Context(), cfg, &calls{}, slog.New(slog.NewTextHandler(&log, nil)))
 			if !strings.Contains(log.String(), "POD_STARTER_RESTE is not a knob") {
 				t.Errorf("the log of -classad does not name it:\n%s", log.String())
 			}

@@ -7,14 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"os/signal"
-
-	"golang.org/x/sys/unix"
 
 	"podstarter/condor/config"
 	"podstarter/k8sexec"
 	"podstarter/starter/activation"
 	"podstarter/starter/failure"
+	"podstarter/starter/journal"
 	"podstarter/starter/podhealth"
 	"podstarter/starter/settings"
 )
@@ -34,25 +32,6 @@ const (
 	_ = uint64(podhealth.MaxRest - settings.MaxMaxRest)
 	_ = uint64(podhealth.MaxImages - 3*settings.MaxAdvertisedImages)
 )
-
-// keep is `condor_pod_starter -keep`, a daemon of the condor_master: it looks
-// after the pod between jobs, with the rights that the startd's cron jobs lack.
-func keep(ctx context.Context, cfg *config.Config, log *slog.Logger) int {
-	ctx, stop := signal.NotifyContext(ctx, unix.SIGTERM, unix.SIGQUIT, unix.SIGINT)
-	defer stop()
-	set, err := settings.Read(cfg)
-	if err == nil && !set.InPod() {
-		_, err = newBackend(ctx, set, cfg, log) // which makes the directory that is watched
-	}
-	if err == nil {
-		err = podhealth.Keep(ctx, podOf(set), healInChild, log)
-	}
-	if err != nil {
-		log.Error("Cannot look after the pod", "error", failure.OneLine(err))
-		return activation.ExitGeneral
-	}
-	return activation.ExitNormal
-}
 
 // healInChild runs a check in a process of its own, so that the memory which a
 // client of the API server takes is free again afterwards.
@@ -76,10 +55,12 @@ func heal(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Logg
 		fmt.Fprintln(out, failure.OneLine(err))
 		return activation.ExitGeneral
 	}
+	var made calls
 	found, err := podOf(set).Recheck(func() error {
-		_, err := preflight(ctx, cfg, log)
+		_, err := preflight(ctx, cfg, &made, log)
 		return err
 	})
+	noteCalls(set, &made, log)
 	if err != nil {
 		fmt.Fprintln(out, err)
 	}
@@ -90,6 +71,26 @@ func heal(ctx context.Context, out io.Writer, cfg *config.Config, log *slog.Logg
 		return activation.ExitGeneral
 	}
 	return activation.ExitNormal
+}
+
+// noteCalls counts the calls of an errand to the API server.
+func noteCalls(set settings.Settings, made *calls, log *slog.Logger) {
+	note(set, journal.Event{Kind: journal.Called, Calls: made.soFar()}, log)
+}
+
+func note(set settings.Settings, e journal.Event, log *slog.Logger) {
+	if err := (journal.Journal{StateDir: set.StateDir()}).Write(e); err != nil {
+		log.Warn("The pod's operator does not hear of this", "error", err)
+	}
+}
+
+// noteCheck tells the operator what a check of the pod found; nil for nothing to tell.
+func noteCheck(set settings.Settings, found error, made map[string]int64, log *slog.Logger) {
+	e := journal.Event{Kind: journal.Checked, Calls: made}
+	if found != nil {
+		e.Reason = failure.OneLine(found)
+	}
+	note(set, e, log)
 }
 
 // monitor is `condor_pod_starter -monitor`, a STARTD_CRON job in the mode

@@ -71,6 +71,7 @@ const (
 	ReasonPrivateDir   = "PrivateDirectory"
 	ReasonNoneFree     = "NoContainerFree"
 	ReasonStillAlive   = "EarlierJobAlive"
+	ReasonResize       = "NotResized"
 
 	reasonNeverPull = "ErrImageNeverPull"
 )

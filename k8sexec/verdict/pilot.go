@@ -32,6 +32,15 @@ func ruleStillAlive(f Failure) (Judgement, bool) {
 	return Judgement{Class: ToElsewhere, Says: "An earlier job of this payload container may still be alive, so no other job starts in it."}, true
 }
 
+// ruleNotResized: the container could not get the memory that the job's slot has. The job
+// would be held for using it.
+func ruleNotResized(f Failure) (Judgement, bool) {
+	if f.Reason != ReasonResize {
+		return Judgement{}, false
+	}
+	return Judgement{Class: ToElsewhere, Says: "The payload container cannot get the memory that the job's slot has: its limits were not changed."}, true
+}
+
 // ruleOvertaken: somebody else has patched the container again and again.
 func ruleOvertaken(f Failure) (Judgement, bool) {
 	if f.Reason != ReasonOvertaken {

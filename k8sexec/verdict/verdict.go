@@ -80,6 +80,7 @@ var rules = [...]rule{
 	rulePilotFiles,
 	ruleNoneFree,
 	ruleStillAlive,
+	ruleNotResized,
 	ruleInvalidReference,
 	ruleWebhook,
 	ruleForbidden,

@@ -20,8 +20,10 @@ import (
 	"podstarter/starter/hooks"
 	"podstarter/starter/hostprog"
 	"podstarter/starter/ioproxy"
+	"podstarter/starter/journal"
 	"podstarter/starter/orders"
 	"podstarter/starter/payloadrun"
+	"podstarter/starter/podgpus"
 	"podstarter/starter/podhealth"
 	"podstarter/starter/settings"
 	"podstarter/starter/submitside"
@@ -57,6 +59,7 @@ type activation struct {
 	work       work
 	gauges     gauges
 	account    account
+	notes      notes
 	pace       pace
 	background rescue.Group // what goes on beside the running payload
 }
@@ -118,8 +121,13 @@ type Options struct {
 	Env        []string
 	Settings   settings.Settings
 	Pod        podhealth.Pod
+	GPUs       podgpus.Pod
 	Host       *hostprog.Host
 	NewBackend func(ctx context.Context) (payload.Backend, error)
+	// Note appends an event to the journal for the pod's operator; nil for none.
+	Note func(journal.Event) error
+	// Calls are those of this process to the API server so far, by verb and code; nil for none.
+	Calls func() map[string]int64
 	// Rest makes the process small while the job runs; nil in tests, where the process is
 	// not the activation's own.
 	Rest    func() Rest
@@ -139,6 +147,7 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 		Slot: o.Slot, Settings: o.Settings, Environ: startd.ScrubEnv(o.Env), Log: log, Given: a.given,
 	}
 	a.proxies.Log = log
+	a.notes = notes{write: o.Note, calls: o.Calls, began: time.Now()}
 	a.account = account{
 		job: &a.job, work: &a.work, gauges: &a.gauges, orders: a.orders, peers: &a.peers, io: &a.io,
 		files: func() *transfer.Files { return a.files }, log: log,

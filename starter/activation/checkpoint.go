@@ -110,6 +110,7 @@ func (a *activation) saveCheckpoint(ctx context.Context) error {
 // hold puts a job on hold that ended in the wrong way, before the startd hears of
 // the end (jic_shadow.cpp:holdJob).
 func (a *activation) hold(ctx context.Context, code, subcode int, why string) error {
+	a.notes.failed = failure.New(code, subcode, errors.New(why))
 	err := a.peers.reports.Hold(ctx, shadow.RemoteError{Message: why, Code: code, Subcode: subcode, Critical: true})
 	if err != nil {
 		return failure.New(code, subcode, errors.New(why)) // reported when a shadow is back

@@ -28,6 +28,7 @@ func (a *activation) conclude(ctx context.Context, err error) int {
 	code := ExitNormal
 	if err != nil {
 		a.enter(failed)
+		a.notes.failed = err
 		code = a.end(ctx, err)
 	}
 	a.enter(over)

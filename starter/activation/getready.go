@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"podstarter/classads"
 	"podstarter/condor/image"
@@ -73,6 +75,20 @@ func (a *activation) bindBesideStageIn(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// slotSize is what the startd provisioned the slot with.
+func slotSize(machine *classads.Ad) payload.Size {
+	const mib = 1 << 20
+	memory := machine.IntOr("Memory", 0)
+	if memory < 0 || memory > math.MaxInt64/mib {
+		memory = 0
+	}
+	cpus := machine.RealOr("Cpus", 0)
+	if !(cpus > 0 && cpus < math.MaxInt32) {
+		cpus = 0
+	}
+	return payload.Size{MilliCPU: int64(math.Round(cpus * 1000)), Memory: memory * mib}
+}
+
 // bind asks the backend for a container with the job's image.
 func (a *activation) bind(ctx context.Context) error {
 	if err := a.health.Rest(ctx); err != nil {
@@ -82,12 +98,15 @@ func (a *activation) bind(ctx context.Context) error {
 	if !a.image.Default() {
 		wanted = a.image.Image.String()
 	}
+	a.notes.binds = time.Now()
 	container, err := a.lease.Bind(ctx, payload.BindRequest{
 		Activation: a.job.Name,
 		Image:      wanted,
 		Written:    writtenImage(a.image, a.job.Ad),
 		ChosenBy:   a.image.Knob,
 		Owner:      a.job.Info.User,
+		Bound:      func(b payload.Binding) { a.notes.bound = b },
+		Size:       slotSize(a.job.Machine),
 		Report:     func(progress string) { a.log.Info("Binding: " + progress) },
 	})
 	if err != nil {
@@ -105,6 +124,7 @@ func (a *activation) bind(ctx context.Context) error {
 		OutOfMemory: a.heldForMemory, KernelKilled: a.gauges.meter.KernelKilled, Log: a.log,
 	})
 	a.log.Info(fmt.Sprintf("Payload container runs image %s", container.Image()))
+	a.noteBound(container.Image())
 	return nil
 }
 

@@ -154,6 +154,7 @@ func (a *activation) lastWords(ctx context.Context, trouble any) {
 			a.report(ctx, shadow.RemoteError{Message: failureText(trouble), Code: shadow.VacateStarterError, Critical: true})
 		},
 		func() {
+			a.noteEnd(ExitException)
 			a.phase = over // whatever it was
 			a.clean(ctx)
 		},

@@ -20,6 +20,7 @@ func (a *activation) run(ctx context.Context) int {
 	err := a.live(ctx)
 	a.desk.EndVisits()
 	code := a.conclude(ctx, err)
+	a.noteEnd(code)
 	a.clean(ctx)
 	return code
 }

@@ -26,8 +26,11 @@ func (a *activation) prepare(ctx context.Context) error {
 	if err := a.site.hooks.Open(a.sitePrograms()); err != nil {
 		return err
 	}
-	var err error
-	if a.lease, err = a.backend.Lease(ctx, a.wish()); err != nil {
+	wish, err := a.wish()
+	if err == nil {
+		a.lease, err = a.backend.Lease(ctx, wish)
+	}
+	if err != nil {
 		return failure.OfBinding(err)
 	}
 	a.job.UID, a.job.GID = a.lease.Owner()
@@ -56,15 +59,20 @@ func (a *activation) prepare(ctx context.Context) error {
 }
 
 // wish is what the job will probably ask of the slot. A prepare hook may change the image yet.
-func (a *activation) wish() payload.Wish {
+// Only a container with the devices that the startd gave to the slot will do.
+func (a *activation) wish() (payload.Wish, error) {
 	w := payload.Wish{Owner: a.job.Info.User}
 	if !a.opt.Settings.InPod() {
-		return w
+		return w, nil
+	}
+	var err error
+	if w.Only, err = a.opt.GPUs.Holders(a.job.Machine.StringOr("AssignedGPUs", "")); err != nil {
+		return w, &payload.Verdict{Blame: payload.Site, Message: "No payload container is for this slot; docs/admin/gpus.md says how slots get the GPUs of containers", Err: err}
 	}
 	if chosen, err := a.opt.Settings.Images.Choose(a.job.Ad, a.job.Machine); err == nil && !chosen.Default() {
 		w.Image = chosen.Image.String()
 	}
-	return w
+	return w, nil
 }
 
 // sitePrograms are what the site's programs work with.

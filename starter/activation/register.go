@@ -44,6 +44,7 @@ func (a *activation) register(ctx context.Context) error {
 	} else {
 		a.peers.shadow.SetVersion(peer)
 	}
+	a.noteBegin()
 	a.log.Info(job.LineShadow(a.job.Info.ShadowAddress))
 	a.log.Info("Submitting machine is \"" + a.opt.SubmitHost + "\"")
 

@@ -21,13 +21,14 @@ const (
 // Keep looks after a pod between jobs until ctx ends: it publishes what starters
 // note, and while the pod is sick it calls recheck again and again. recheck checks
 // the pod once and notes the result with Pod.Recheck, in a process of its own or
-// here; its error is what the check found.
-func Keep(ctx context.Context, p Pod, recheck func(context.Context) error, log *slog.Logger) error {
-	return keep(ctx, p, firstCheck, recheck, log)
+// here; its error is what the check found. told, if not nil, hears of the pod's condition
+// whenever that may have changed; it must not block.
+func Keep(ctx context.Context, p Pod, recheck func(context.Context) error, told func(Condition), log *slog.Logger) error {
+	return keep(ctx, p, firstCheck, recheck, told, log)
 }
 
 // keep is Keep with a pause between the first two checks.
-func keep(ctx context.Context, p Pod, first time.Duration, recheck func(context.Context) error, log *slog.Logger) error {
+func keep(ctx context.Context, p Pod, first time.Duration, recheck func(context.Context) error, told func(Condition), log *slog.Logger) error {
 	changes, err := filewatch.New()
 	if err != nil {
 		return err
@@ -48,6 +49,9 @@ func keep(ctx context.Context, p Pod, first time.Duration, recheck func(context.
 		h, err := p.Health()
 		if err != nil {
 			log.Warn("What was known of the pod's health is lost", "error", err)
+		}
+		if told != nil {
+			told(h.condition(time.Now()))
 		}
 		switch until, reason := h.offline(time.Now()); {
 		case until.IsZero():

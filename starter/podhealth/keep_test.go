@@ -33,7 +33,7 @@ func TestKeep(t *testing.T) {
 		return errors.Join(found, err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- keep(ctx, p, time.Millisecond, recheck, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- keep(ctx, p, time.Millisecond, recheck, nil, slog.New(slog.DiscardHandler)) }()
 	err := p.note(func(h Health, now time.Time) Health { return h.fellSick("x", now, usual) })
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,31 @@ type Pod struct {
 	WarmImages func() ([]string, error)
 }
 
+// Condition is the pod's health as an operator sees it.
+type Condition struct {
+	// Until is when the next job is tried in a sick pod; zero if the pod is well. Reason says
+	// why it is sick.
+	Until  time.Time
+	Reason string
+	// Rests are the slots that take no jobs, by SlotId.
+	Rests map[string]Rest
+}
+
+// condition is what of the health holds now.
+func (h Health) condition(now time.Time) Condition {
+	var c Condition
+	c.Until, c.Reason = h.offline(now)
+	for slot, r := range h.Rests {
+		if now.Before(r.Until) {
+			if c.Rests == nil {
+				c.Rests = make(map[string]Rest)
+			}
+			c.Rests[slot] = r
+		}
+	}
+	return c
+}
+
 // Health reads what is known; a file that cannot be read counts as good health.
 func (p Pod) Health() (Health, error) { return store{p.StateDir}.read() }
 

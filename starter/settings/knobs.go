@@ -38,6 +38,10 @@ var (
 		"Names of the payload containers of the pod. Jobs of the first run as POD_STARTER_PAYLOAD_UID, those of the second as that plus one, and so on."}
 	KnobSpares = Knob{"POD_STARTER_SPARES", "0",
 		"How many of POD_STARTER_CONTAINERS are spares: more than the slots need, so that a job finds a container that is fresh and has its image already, while used ones are made anew. No more jobs run at a time than there are other containers. See docs/admin/size.md."}
+	KnobGPUContainers = Knob{"POD_STARTER_GPU_CONTAINERS", "",
+		"Those of POD_STARTER_CONTAINERS that have GPUs. When the startd starts, a program inside them says which. A job of a slot with GPUs runs in a container that has exactly these, and a job of any other slot in a container without. See docs/admin/gpus.md."}
+	KnobGPUDiscovery = Knob{"POD_STARTER_GPU_DISCOVERY", "",
+		"That program, a file of the pilot container. It gets the arguments in STARTD_DETECT_GPUS and prints what condor_gpu_discovery prints. If empty, it is condor_gpu_discovery in LIBEXEC. Where it finds nothing, or cannot run because the image lacks its libraries, the GPUs are those of the device nodes."}
 	KnobPullers = Knob{"POD_STARTER_PULLERS", "",
 		"Pods on the pilot's node that get images onto it, so that no job waits for the pull of another: POD, whose container is called `puller`, or POD/CONTAINER. If empty, payload containers pull their images themselves. See docs/admin/size.md."}
 	KnobPayloadUID = Knob{"POD_STARTER_PAYLOAD_UID", "10001",
@@ -60,6 +64,8 @@ var (
 		"Images that jobs may not use, in the same form. It wins over POD_STARTER_IMAGES_ALLOWED."}
 	KnobImageMirrors = Knob{image.KnobMirrors, "",
 		"Mirrors to pull images from: a list of FROM=TO, such as docker.io=mirror.example.org/dockerhub."}
+	KnobResize = Knob{"POD_STARTER_RESIZE", "False",
+		"Whether a payload container gets the CPUs and the memory that its job's slot was provisioned with, and its own limits back afterwards (Kubernetes 1.33 or later). It needs deploy/components/resize. If not, or where the manifest states no limit, limits stay as they are. See docs/admin/size.md."}
 	KnobBindTimeout = Knob{"POD_STARTER_BIND_TIMEOUT", "900",
 		"Seconds that an image may take to be pulled and started before the job goes back to the queue."}
 	KnobReset = Knob{"POD_STARTER_RESET", "always",
@@ -72,6 +78,12 @@ var (
 		"Longest time in seconds for which a slot takes no jobs after a job failed without fault of its own. A pod in which no job can run rests up to six times as long. 0: slots never rest."}
 	KnobAdvertisedImages = Knob{"POD_STARTER_ADVERTISED_IMAGES", "20",
 		"How many of the images that ran here last are advertised to the pool as `PodStarterImages`; 0 for none."}
+	KnobEventLog = Knob{"POD_STARTER_EVENT_LOG", "text",
+		"Lines on the standard output of the pilot container, which `kubectl logs` shows: one for each job that begins, gets its image and ends, and for what happens to the pod. `text` (KEY=VALUE), `json`, or `none`. See docs/operator/logs.md."}
+	KnobMetricsAddress = Knob{"POD_STARTER_METRICS_ADDRESS", "",
+		"Address at which `condor_pod_metrics` serves metrics for Prometheus, such as `:9464`; empty for none. The job shares the pod's network and can read them. See docs/operator/logs.md."}
+	KnobPodEvents = Knob{"POD_STARTER_POD_EVENTS", "False",
+		"Whether failures and the pod's health become Kubernetes events of the pod, which `kubectl describe pod` shows: three at once and then one a minute at most. It needs a permission that `deploy/components/events` gives. See docs/operator/logs.md."}
 	KnobEndPod = Knob{"POD_STARTER_END_POD", "False",
 		"Whether the entrypoint of the pilot image ends the pod when condor_master has ended by itself without an error. If not, a pod with `restartPolicy: Always` starts its pilot anew."}
 	KnobSetup = Knob{"POD_STARTER_SETUP", "",
@@ -100,9 +112,9 @@ var (
 
 // Knobs are all of ours, in the order of the page.
 var Knobs = []Knob{
-	KnobBackend, KnobPodName, KnobPodNamespace, KnobContainers, KnobSpares, KnobPullers, KnobPayloadUID, KnobControlDir, KnobScratchDir, KnobPrivateDir,
-	KnobDefaultImage, KnobImagePolicy, KnobImageMap, KnobImagesAllowed, KnobImagesDenied, KnobImageMirrors, KnobBindTimeout, KnobReset, KnobThrowawayTags, KnobDigestLifetime,
-	KnobMaxRest, KnobAdvertisedImages, KnobEndPod,
+	KnobBackend, KnobPodName, KnobPodNamespace, KnobContainers, KnobSpares, KnobGPUContainers, KnobGPUDiscovery, KnobPullers, KnobPayloadUID, KnobControlDir, KnobScratchDir, KnobPrivateDir,
+	KnobDefaultImage, KnobImagePolicy, KnobImageMap, KnobImagesAllowed, KnobImagesDenied, KnobImageMirrors, KnobBindTimeout, KnobResize, KnobReset, KnobThrowawayTags, KnobDigestLifetime,
+	KnobMaxRest, KnobAdvertisedImages, KnobEventLog, KnobMetricsAddress, KnobPodEvents, KnobEndPod,
 	KnobSetup, KnobTeardown, KnobContainerSetup, KnobContainerTeardown, KnobContainerScriptsAs, KnobScriptTimeout, KnobWrapImages,
 	KnobMaxOutputFiles, KnobProgramPaths, KnobMaxProcesses,
 	KnobKubernetesDir,

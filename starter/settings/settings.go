@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,11 +18,15 @@ import (
 
 // Settings are the values of all knobs that the starter uses, checked.
 type Settings struct {
-	Backend        string // BackendPod or BackendLocal
+	Backend string // BackendPod or BackendLocal
+	// MissingToken is the file that a pod with a known name lacks, so that BackendAuto became
+	// BackendLocal; empty otherwise.
+	MissingToken   string
 	PodName        string
 	PodNamespace   string
 	Containers     []string
 	Spares         int // so many of Containers are more than the slots need
+	GPUs           GPUs
 	Pullers        []string
 	PayloadUID     int
 	ControlDir     string
@@ -29,6 +34,7 @@ type Settings struct {
 	PrivateDir     string
 	Images         *image.Site
 	BindTimeout    time.Duration
+	Resize         bool
 	Reset          string // ResetAlways or ResetImage
 	ThrowawayTags  bool
 	DigestLifetime time.Duration
@@ -40,6 +46,13 @@ type Settings struct {
 	Programs       Programs
 	// AdvertisedImages is how many of the images that ran last are told to the pool.
 	AdvertisedImages int
+	// EventLog is the form of the lines for the pod's operator: EventLogText, EventLogJSON or
+	// EventLogNone.
+	EventLog string
+	// PodEvents says that failures become events of the pod.
+	PodEvents bool
+	// MetricsAddress is where metrics are served; empty for nowhere.
+	MetricsAddress string
 
 	// Condor are HTCondor's own knobs.
 	Condor Condor
@@ -47,7 +60,7 @@ type Settings struct {
 	Config *config.Config
 }
 
-// Values of POD_STARTER_BACKEND and POD_STARTER_RESET.
+// Values of POD_STARTER_BACKEND, POD_STARTER_RESET and POD_STARTER_EVENT_LOG.
 const (
 	BackendAuto  = "auto"
 	BackendPod   = "pod"
@@ -55,6 +68,10 @@ const (
 
 	ResetAlways = "always"
 	ResetImage  = "image"
+
+	EventLogText = "text"
+	EventLogJSON = "json"
+	EventLogNone = "none"
 )
 
 const (
@@ -73,8 +90,22 @@ const (
 // ForSlots is how many jobs may run at a time: the payload containers that are no spares.
 func (s Settings) ForSlots() int { return len(s.Containers) - s.Spares }
 
+// Counted is how many of these a partitionable slot gives out one by one: those with GPUs go
+// with their GPUs.
+func (s Settings) Counted() int { return s.ForSlots() - len(s.GPUs.Containers) }
+
 // InPod says whether payloads run in a sibling container.
 func (s Settings) InPod() bool { return s.Backend == BackendPod }
+
+// BesideStarter is a warning if jobs run in a pilot container because a token is missing; empty
+// if not. It begins with the knob.
+func (s Settings) BesideStarter() string {
+	if s.MissingToken == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s: is auto, and pod %s has no token in %s, so that jobs run in the pilot container, beside HTCondor's daemons and without a choice of image; "+
+		"mount the token, or say that this is wanted with %s = %s", KnobBackend.Name, s.PodName, s.MissingToken, KnobBackend.Name, BackendLocal)
+}
 
 // SeparateUsers says whether the site's programs run for a job as a user who has
 // nothing in the pilot container. A pilot without root has one user, who may read
@@ -160,6 +191,8 @@ func Read(cfg *config.Config) (Settings, error) {
 		MaxOutputFiles:   r.count(KnobMaxOutputFiles, 0, math.MaxInt64),
 		MaxTasks:         int(r.count(KnobMaxProcesses, 0, maxTasks)),
 		AdvertisedImages: int(r.count(KnobAdvertisedImages, 0, MaxAdvertisedImages)),
+		EventLog:         strings.ToLower(r.text(KnobEventLog)),
+		MetricsAddress:   r.text(KnobMetricsAddress),
 		Config:           cfg,
 	}
 	var err error
@@ -167,17 +200,26 @@ func Read(cfg *config.Config) (Settings, error) {
 	r.problem(err)
 	s.ThrowawayTags, err = cfg.Bool(KnobThrowawayTags.Name, true)
 	r.problem(err)
+	s.PodEvents, err = cfg.Bool(KnobPodEvents.Name, false)
+	r.problem(err)
+	s.Resize, err = cfg.Bool(KnobResize.Name, false)
+	r.problem(err)
 	s.Programs = r.programs()
 	s.Condor = r.condor()
+	s.GPUs = r.gpus()
 	r.check(&s)
 	if s.Backend == BackendAuto {
 		s.Backend = BackendLocal
-		if _, err := os.Stat(s.KubernetesDir + "/token"); err == nil && s.PodName != "" {
+		token := filepath.Join(s.KubernetesDir, "token")
+		switch _, err := os.Stat(token); {
+		case err == nil && s.PodName != "":
 			s.Backend = BackendPod
+		case s.PodName != "":
+			s.MissingToken = token
 		}
 	}
 	if s.Backend == BackendLocal {
-		s.ScratchDir = ""
+		s.ScratchDir, s.GPUs = "", GPUs{}
 	}
 	return s, r.problems.ErrorOrNil()
 }
@@ -192,12 +234,25 @@ func (r *reader) check(s *Settings) {
 	if s.Reset != ResetAlways && s.Reset != ResetImage {
 		r.bad(KnobReset, "%q is neither always nor image", s.Reset)
 	}
+	switch s.EventLog {
+	case EventLogText, EventLogJSON, EventLogNone:
+	default:
+		r.bad(KnobEventLog, "%q is none of text, json, none", s.EventLog)
+	}
+	if s.MetricsAddress != "" {
+		if _, port, err := net.SplitHostPort(s.MetricsAddress); err != nil {
+			r.bad(KnobMetricsAddress, "%q is no address: %v; write :PORT for all addresses of the pod, or ADDRESS:PORT", s.MetricsAddress, err)
+		} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			r.bad(KnobMetricsAddress, "%q has no port between 1 and 65535", s.MetricsAddress)
+		}
+	}
 	if len(s.Containers) == 0 {
 		r.bad(KnobContainers, "names no container; give the name of the payload container, such as %q", KnobContainers.Default)
 	}
 	if n := len(s.Containers); n > 0 && s.Spares >= n {
 		r.bad(KnobSpares, "%d spares leave none of the containers for slots: %s names %d, so it must be at most %d", s.Spares, KnobContainers.Name, n, n-1)
 	}
+	r.checkGPUs(s)
 	for _, path := range s.ProgramPaths {
 		r.absolute(KnobProgramPaths, path)
 	}

@@ -13,7 +13,7 @@ const ownPrefix = "POD_STARTER_"
 
 // macros are names with our prefix that are not knobs: the files of
 // condor_config.d set them for their own use.
-var macros = []string{"POD_STARTER_CONTAINER_COUNT"}
+var macros = []string{"POD_STARTER_CONTAINER_COUNT", "POD_STARTER_GPU_CONTAINER_COUNT", "POD_STARTER_IDLE_TIME", "POD_STARTER_ACCEPT_TIME", "POD_STARTER_RETIRE_TIME"}
 
 // Unknown is a name that is set in the configuration, looks like a knob of ours,
 // but is not: most likely a misspelling, which has no effect.
@@ -57,6 +57,7 @@ func unknownAmong(names, known []string, where func(string) string) []Unknown {
 	for _, name := range macros {
 		expected[name] = true
 	}
+	known = append(known, macros...)
 	var found []Unknown
 	for _, full := range names {
 		// A knob may be set for a subsystem or a slot type: STARTER.NAME.

@@ -180,6 +180,13 @@ func (m *Meter) AddTo(p *job.Process) {
 	p.Cgroup = m.memory.own >= 0
 }
 
+// Used is what the payload has used so far, in all runs.
+func (m *Meter) Used() job.Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.usage()
+}
+
 // usage is what has been used so far. m.mu is held.
 func (m *Meter) usage() job.Usage {
 	u := job.Usage{

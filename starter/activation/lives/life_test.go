@@ -87,6 +87,7 @@ func (w *world) judge() {
 	}
 	w.judgeLastWord(want)
 	w.judgeStartd(want)
+	w.judgeNotes()
 	if want.calls != nil {
 		if diff := cmp.Diff(want.calls, w.story(want.only...)); diff != "" {
 			w.Errorf("the shadow heard (-want +got):\n%s", diff)

@@ -45,6 +45,7 @@ type world struct {
 	startd     *condortest.Startd
 	activation *condortest.Activation
 	log        *logBuffer
+	notes      notes
 	said       *os.File // FIFO in which the job speaks
 	told       *os.File // FIFO in which it listens
 	exited     chan int
@@ -134,6 +135,7 @@ func (w *world) configure() {
 	w.options = activation.Options{
 		Slot: "slot1_1", SubmitHost: "submit.invalid", Version: set.Condor.Version, Settings: set, Log: log,
 		Pod:  podhealth.Pod{StateDir: set.StateDir(), PublishDir: set.Condor.Lock, LongestRest: set.MaxRest},
+		Note: w.notes.note,
 		Host: hostprog.New(hostprog.Options{SeparateUsers: set.SeparateUsers(), Paths: set.ProgramPaths}),
 		NewBackend: func(context.Context) (payload.Backend, error) {
 			b, err := localexec.New(localexec.Options{Dir: set.StateDir(), UID: set.PayloadUID, Users: 1, Log: log})
