@@ -28,35 +28,18 @@ kind: ServiceAccount
 metadata: {name: default, namespace: e2e-quota}
 `
 
-// boundaries are those that docs/admin/size.md has as an example.
-func boundaries(t *testing.T) (quota, limitRange string) {
-	t.Helper()
-	page := output(t, harness.Job{Dir: pool.Root + "/docs/admin"}, "size.md")
-	for block := range strings.SplitSeq(page, "\n\n") {
-		var lines []string
-		for line := range strings.Lines(block) {
-			if text, indented := strings.CutPrefix(line, "    "); indented {
-				lines = append(lines, text)
-			}
-		}
-		switch text := strings.Join(lines, ""); {
-		case strings.Contains(text, "kind: ResourceQuota"):
-			quota = text
-		case strings.Contains(text, "kind: LimitRange"):
-			limitRange = text
-		}
-	}
-	if quota == "" || limitRange == "" {
-		t.Fatal("docs/admin/size.md has no examples of a ResourceQuota and a LimitRange")
-	}
-	return quota, limitRange
-}
-
 // TestQuota: where a namespace has a quota and a LimitRange, every pod of deploy/ is admitted as it is, and one that states no
 // size is not.
 func TestQuota(t *testing.T) {
 	oursOnly(t)
-	quota, limitRange := boundaries(t)
+	example := func(kind string) string {
+		text, err := pool.Example("admin/size.md", "kind: "+kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	quota, limitRange := example("ResourceQuota"), example("LimitRange")
 	apply := func(text string, more ...string) error {
 		_, err := pool.Kubectl(t.Context(), strings.NewReader(text), append([]string{"-n", "e2e-quota", "apply", "-f", "-"}, more...)...)
 		return err
