@@ -40,8 +40,8 @@ var gpuMutants = []mutant{
 	{
 		Name:  "a property may be an expression",
 		File:  "condor/gpus/gpus.go",
-		Old:   "\t\tcase classads.String, classads.Int, classads.Real, classads.Bool:\n\t\t\tto.Insert(name, classads.Literal(v))\n\t\t}",
-		New:   "\t\tdefault:\n\t\t\te, _ := from.Lookup(name)\n\t\t\tto.Insert(name, e)\n\t\t}",
+		Old:   "\t\tv, ok := e.Literal()",
+		New:   "\t\tv, ok := from.Eval(name, classads.Env{}), true",
 		Tests: []tests{{"condor/gpus", "TestParse"}},
 	},
 	{

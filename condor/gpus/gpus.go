@@ -49,8 +49,9 @@ type Device struct {
 
 // Parse reads the output of condor_gpu_discovery -properties, of 23.9 or later. The text
 // comes out of a container: only names of devices and properties that are plain values are
-// taken, and any other line is passed over, as what a dynamic loader says. It is an error if
-// there is no list of devices. An empty list is none.
+// taken, and any other line is passed over, as what a dynamic loader says. No expression is
+// evaluated, which could take long. It is an error if there is no list of devices. An empty
+// list is none.
 func Parse(output string) ([]Device, error) {
 	ad := classads.NewAd()
 	for line := range strings.Lines(output) {
@@ -61,19 +62,22 @@ func Parse(output string) ([]Device, error) {
 	if !ad.Has(attrDetected) {
 		return nil, fmt.Errorf("it printed no %s, but: %.200q", attrDetected, output)
 	}
-	list := ad.StringOr(attrDetected, "")
-	common, err := ad.GetAd(attrCommon)
-	if err != nil {
-		common = classads.NewAd()
-	}
+	var common *classads.Ad
 	nested := make(map[string]*classads.Ad)
-	for name := range ad.All() {
-		if props, err := ad.GetAd(name); err == nil {
-			nested[props.StringOr(attrID, name)] = props
+	for name, e := range ad.All() {
+		props, ok := e.Ad()
+		switch {
+		case !ok:
+		case strings.EqualFold(name, attrCommon):
+			common = props
+		case text(props, attrID) != "":
+			nested[text(props, attrID)] = props
+		default:
+			nested[name] = props
 		}
 	}
 	var found []Device
-	for _, id := range config.Split(list) {
+	for _, id := range config.Split(text(ad, attrDetected)) {
 		if !isID(id) {
 			return nil, fmt.Errorf("it named a device %.80q", id)
 		}
@@ -91,19 +95,27 @@ func Parse(output string) ([]Device, error) {
 	return found, nil
 }
 
+// text is an attribute that is a string; empty if it is anything else.
+func text(ad *classads.Ad, name string) string {
+	e, _ := ad.Lookup(name)
+	v, _ := e.Literal()
+	s, _ := v.Str()
+	return s
+}
+
 // copyPlain copies plain values, and neither expressions nor the device's name.
 func copyPlain(to, from *classads.Ad) {
-	for name := range from.All() {
+	for name, e := range from.All() {
 		if to.Len() >= maxProperties || strings.EqualFold(name, attrID) || !isName(name) {
 			continue
 		}
-		v := from.Eval(name, classads.Env{})
-		if s, ok := v.Str(); ok && !isPlain(s) {
+		v, ok := e.Literal()
+		if s, isString := v.Str(); !ok || isString && !isPlain(s) {
 			continue
 		}
 		switch v.Kind() {
 		case classads.String, classads.Int, classads.Real, classads.Bool:
-			to.Insert(name, classads.Literal(v))
+			to.Insert(name, e)
 		}
 	}
 }
@@ -182,7 +194,7 @@ func plainText(s string) string {
 		}
 		return r
 	}, s)
-	return s[:min(len(s), maxString)]
+	return strings.ToValidUTF8(s[:min(len(s), maxString)], "")
 }
 
 // Container is a container and its devices.

@@ -1,8 +1,11 @@
 package gpus
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -43,7 +46,7 @@ func TestParse(t *testing.T) {
 		"nothing":           {output: "", wrong: "it printed no DetectedGPUs"},
 		"hostile name":      {output: `DetectedGPUs="GPU-1;START=true"`, wrong: "named a device"},
 		"too many":          {output: `DetectedGPUs="` + strings.Repeat("CUDA0,", MaxDevices+1) + `"`, wrong: "more than 64"},
-		"hostile property":  {output: "DetectedGPUs=\"CUDA0\"\nCUDA0=[ id=\"CUDA0\"; A=MY.Requirements; B=[ c=1 ]; C={1}; D=undefined; E=\"a\\nb\"; F=2 ]", want: []Device{device("CUDA0", "F=2")}},
+		"hostile property":  {output: "DetectedGPUs=\"CUDA0\"\nCUDA0=[ id=\"CUDA0\"; A=MY.Requirements; B=[ c=1 ]; C={1}; D=undefined; E=\"a\\nb\"; F=2; G=1+1; H=strcat(\"a\",\"b\") ]", want: []Device{device("CUDA0", "F=2")}},
 		"list is no string": {output: "DetectedGPUs=[ a=1 ]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,6 +74,8 @@ func TestInventory(t *testing.T) {
 	}{
 		"none":   {want: "DetectedGPUs = 0\n"},
 		"absent": {containers: []Container{{Name: "payload"}}, problem: "no \"answer\"\n", want: "DetectedGPUs = 0\nPodStarterGPUsProblem = \"no 'answer' \"\n"},
+		"much to say": {containers: []Container{{Name: "payload"}}, problem: "x" + strings.Repeat("é", 600),
+			want: "DetectedGPUs = 0\nPodStarterGPUsProblem = \"x" + strings.Repeat("é", 511) + "\"\n"},
 		"one and none": {containers: []Container{{Name: "x"}, {Name: "y", Devices: []Device{a}}},
 			want: "DetectedGPUs = \"GPU-a\"\nPodStarterGPUsEach = 1\nGPU_0 = [ DeviceUuid = \"a\"; Capability = 8.0; id = \"GPU-a\" ]\n"},
 		"in the containers' order": {containers: []Container{{Name: "x", Devices: []Device{b}}, {Name: "y", Devices: []Device{a}}},
@@ -89,6 +94,9 @@ func TestInventory(t *testing.T) {
 					t.Errorf("the error is %v, want one with %q", err, tt.wrong)
 				}
 				return
+			}
+			if !utf8.ValidString(got) {
+				t.Errorf("a character was cut in two: %q", got)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
 				t.Errorf("error %v; inventory (-want +got):\n%s", err, diff)
@@ -116,6 +124,30 @@ func TestHolders(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), "payload-4 has GPU-b,GPU-c") {
 			t.Errorf("for %q the error does not say what there is: %v", assigned, err)
 		}
+	}
+}
+
+// TestParseComputesNothing: what a container prints cannot make the startd, which waits for it, wait for long: strings that double
+// with each property would take minutes for the devices of a container.
+func TestParseComputesNothing(t *testing.T) {
+	var output strings.Builder
+	fmt.Fprintf(&output, "DetectedGPUs=\"%s\"\nCommon=[ a0=\"%s\"; ", strings.Repeat("CUDA0,", MaxDevices-1)+"CUDA0", strings.Repeat("x", 1000))
+	for i := range maxProperties - 1 {
+		fmt.Fprintf(&output, "a%d=strcat(a%d,a%[2]d); ", i+1, i)
+	}
+	output.WriteString("]\n")
+	done := make(chan []Device)
+	go func() {
+		found, _ := Parse(output.String())
+		done <- found
+	}()
+	select {
+	case found := <-done:
+		if len(found) != MaxDevices || found[0].Properties.Len() != 1 {
+			t.Errorf("%d devices: %v", len(found), found)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it takes more than ten seconds")
 	}
 }
 
