@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,34 +21,13 @@ func TestResize(t *testing.T) {
 	if pool.Mode == harness.Rootless {
 		t.Skip("a pilot without root has one payload container, and so no slots to cut")
 	}
-	component := theOne(t, site(t, "resources: [../glidein]\ncomponents: [../components/resize]\n"), "Pod")
-	pod := sizedPod(t, "resized", 2, map[string]string{"cpu": "1", "memory": "256Mi", "ephemeral-storage": "1Gi"}, func(pod map[string]any) {
-		for _, name := range []string{"payload", "payload-2"} {
-			container(pod, name)["resources"].(map[string]any)["requests"] = map[string]any{"cpu": "10m", "memory": "192Mi", "ephemeral-storage": "0"}
-		}
-		pod["metadata"].(map[string]any)["annotations"] = map[string]any{"resize.podstarter/cpu": "2", "resize.podstarter/memory": "512Mi"}
-		container(pod, "pilot")["env"] = container(component, "pilot")["env"]
-		reachAPIServer(t, container(pod, "pilot"))
-	}, append(resizeKnobs(t), "NUM_CPUS = 4", "POD_STARTER_CONTAINERS = payload, payload-2", "SLOT1_1_USER = slot1", "SLOT1_2_USER = slot2")...)
+	pod := resizablePod(t, "resized")
 	if got := offered(t, pod, 1)["slot1"]; !strings.HasPrefix(got, "4 384 ") {
 		t.Errorf("the slot offers %s, want 4 CPUs and 384 MiB, as much as both containers request", got)
 	}
 
-	// The node tells what the kubelet has set.
-	limit := func(container string) string {
-		t.Helper()
-		text, err := pool.Kubectl(t.Context(), nil, "-n", harness.Namespace, "get", "pod/resized", "-o",
-			fmt.Sprintf("jsonpath={.spec.%s[?(@.name=='%s')].resources.limits.memory}", pool.PayloadList(), container))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-	ask := func(steps, memory string) harness.Job {
-		s := job(steps, `+Sized = "resized"`, "request_memory = "+memory)
-		s.Side = pod
-		return submit(t, s)[0]
-	}
+	limit := func(container string) string { return limitIn(t, pod, container) }
+	ask := func(steps, memory string) harness.Job { return askFor(t, pod, steps, memory) }
 	large := ask("memory=300 out=done", "384")
 	mustExit(t, large, 0)
 	if got := output(t, large, "out"); !strings.Contains(got, "done") {
@@ -119,6 +99,40 @@ func TestResize(t *testing.T) {
 	}
 	checkSizes(t, pod, `warn a job can get a slot with CPUs 4, but the pod's annotation resize.podstarter/cpu lets its container have "2": such jobs go back to the queue`,
 		"warn slots offer 4 CPUs together, but the payload containers for them may use 20m (the sum of resources.requests.cpu), so jobs are slower than they expect; let condor_config.d/55-podstarter-size.conf set NUM_CPUS, or set it to 2")
+}
+
+// resizablePod starts a pod as the component makes it: one slot that is cut, and two payload containers, each with 192 MiB
+// requested, a limit of 256 MiB, and 512 MiB at most.
+func resizablePod(t *testing.T, name string, more ...string) harness.Side {
+	t.Helper()
+	component := theOne(t, site(t, "resources: [../glidein]\ncomponents: [../components/resize]\n"), "Pod")
+	return sizedPod(t, name, 2, map[string]string{"cpu": "1", "memory": "256Mi", "ephemeral-storage": "1Gi"}, func(pod map[string]any) {
+		for _, name := range []string{"payload", "payload-2"} {
+			container(pod, name)["resources"].(map[string]any)["requests"] = map[string]any{"cpu": "10m", "memory": "192Mi", "ephemeral-storage": "0"}
+		}
+		pod["metadata"].(map[string]any)["annotations"] = map[string]any{"resize.podstarter/cpu": "2", "resize.podstarter/memory": "512Mi"}
+		container(pod, "pilot")["env"] = container(component, "pilot")["env"]
+		reachAPIServer(t, container(pod, "pilot"))
+	}, slices.Concat(resizeKnobs(t), []string{"NUM_CPUS = 4", "POD_STARTER_CONTAINERS = payload, payload-2", "SLOT1_1_USER = slot1", "SLOT1_2_USER = slot2"}, more)...)
+}
+
+// limitIn is a payload container's limit of memory in the pod's spec.
+func limitIn(t *testing.T, pod harness.Side, container string) string {
+	t.Helper()
+	text, err := pool.Kubectl(t.Context(), nil, "-n", harness.Namespace, "get", "pod/"+string(pod), "-o",
+		fmt.Sprintf("jsonpath={.spec.%s[?(@.name=='%s')].resources.limits.memory}", pool.PayloadList(), container))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// askFor submits a job that only this pod takes, with a memory in MiB.
+func askFor(t *testing.T, pod harness.Side, steps, memory string) harness.Job {
+	t.Helper()
+	s := job(steps, fmt.Sprintf(`+Sized = "%s"`, pod), "request_memory = "+memory)
+	s.Side = pod
+	return submit(t, s)[0]
 }
 
 // resizeKnobs are the lines of the component's configuration.
