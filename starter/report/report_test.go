@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -361,6 +362,41 @@ func TestEarlierPilot(t *testing.T) {
 	p.once()
 	if s := p.totals(); s.Running != 0 || s.Totals.Ended[journal.Lost] != 2 {
 		t.Errorf("%d jobs run, %v ended", s.Running, s.Totals.Ended)
+	}
+}
+
+// TestGoesOn: what could not be noted once, perhaps since the disk was full, is noted later; nobody else would ever count again.
+func TestGoesOn(t *testing.T) {
+	p := newPod(t)
+	p.listen()
+	inTheWay := filepath.Join(p.dir, memoryDir)
+	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := p.reporter()
+	var log bytes.Buffer
+	r.opt.Log = slog.New(slog.NewTextHandler(&log, nil))
+	stop, stopped := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(t.Context(), stop, nil) }()
+	end := journal.Event{Kind: journal.JobEnds, Outcome: journal.Succeeded, Job: "1.0"}
+	p.note(end)
+	p.awaits("job=1.0")
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	end.Job = "2.0"
+	p.note(end)
+	p.awaits("job=2.0")
+	stopped()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got := p.totals().Totals.Ended[journal.Succeeded]; got != 2 {
+		t.Errorf("%d jobs, want 2", got)
+	}
+	if n := strings.Count(log.String(), "note in "); n != 1 {
+		t.Errorf("the error is logged %d times, want once:\n%s", n, &log)
 	}
 }
 

@@ -50,8 +50,9 @@ type Reporter struct {
 	reader *journal.Reader
 	memory memory
 	health podhealth.Condition
-	// changed says that memory or health is not what was written last.
-	changed bool
+	// changed says that memory or health is not what was written last, failed that it could
+	// not be written.
+	changed, failed bool
 	herald  *herald
 }
 
@@ -99,9 +100,7 @@ func (r *Reporter) Run(ctx, stop context.Context, health <-chan podhealth.Condit
 	seen := r.announce()
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
-	if err := r.turn(seen); err != nil {
-		return err
-	}
+	_ = r.attempt(seen)
 	stopping := stop.Done()
 	for {
 		select {
@@ -114,19 +113,35 @@ func (r *Reporter) Run(ctx, stop context.Context, health <-chan podhealth.Condit
 		case h := <-health:
 			r.tellHealth(h)
 		case <-ticker.C:
-			if len(r.memory.Running) == 0 && stopping != nil {
+			if len(r.memory.Running) == 0 && stopping != nil && !r.failed {
 				continue // nothing can have changed
 			}
 		case <-r.reader.Changed():
 		}
-		if err := r.turn(r.memory.Running.look(false)); err != nil {
-			return err
+		if err := r.attempt(r.memory.Running.look(false)); err != nil && stopping == nil {
+			return err // the next keeper tries again
 		}
 		if stopping == nil && len(r.memory.Running) == 0 {
 			r.say(slog.LevelInfo, "pilot has stopped")
 			return nil
 		}
 	}
+}
+
+// attempt is a turn that may be repeated: a disk that is full may have room later, and
+// nobody else counts. The first of several failures is logged.
+func (r *Reporter) attempt(seen looks) error {
+	err := r.turn(seen)
+	switch {
+	case err != nil && !r.failed:
+		r.opt.Log.Error("What happens in the pod is not noted; trying again", "error", failure.OneLine(err))
+	case err == nil && r.failed:
+		r.opt.Log.Info("What happens in the pod is noted again")
+	}
+	if r.failed = err != nil; r.failed {
+		r.changed = true
+	}
+	return err
 }
 
 // turn reads what is new, prints it, and puts the totals in place. seen are the starters
