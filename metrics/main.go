@@ -84,7 +84,7 @@ func run(args []string) int {
 		return 1
 	}
 	log.Info("metrics are served", "address", listener.Addr().String(), "version", buildinfo.Version())
-	if err := serve(ctx, listener, collector{dir: o.dir}, log); err != nil {
+	if err := serve(ctx, listener, peerOf, collector{dir: o.dir}, log); err != nil {
 		log.Error("metrics are served no longer", "error", err)
 		return 1
 	}

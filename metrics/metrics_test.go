@@ -140,7 +140,7 @@ func TestServe(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- serve(ctx, listener, collector{dir: dir}, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- serve(ctx, listener, peerOf, collector{dir: dir}, slog.New(slog.DiscardHandler)) }()
 	base := "http://" + listener.Addr().String()
 	for name, tt := range map[string]struct {
 		method, path, header string
@@ -196,5 +196,73 @@ func TestParse(t *testing.T) {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
+	}
+}
+
+// TestJobKeepsNobodyOut: a job of the pod may take all the connections that it gets, and leaves some to others.
+func TestJobKeepsNobodyOut(t *testing.T) {
+	dir := t.TempDir()
+	if err := (tally.Snapshot{}).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	// 127.0.0.2 is somebody else here.
+	byAddress := func(c net.Conn) string { host, _, _ := net.SplitHostPort(c.RemoteAddr().String()); return host }
+	go func() {
+		done <- serve(ctx, listener, byAddress, collector{dir: dir}, slog.New(slog.DiscardHandler))
+	}()
+	for range maxConnections + 8 {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	client := http.Client{Timeout: requestTime / 2, Transport: &http.Transport{DialContext: other.DialContext}}
+	answer, err := client.Get("http://" + listener.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatalf("a scrape beside a job with %d connections: %v", maxConnections+8, err)
+	}
+	answer.Body.Close()
+	client.CloseIdleConnections()
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// ends are the addresses of a connection.
+type ends struct {
+	net.Conn
+	local, remote string
+}
+
+func (e ends) LocalAddr() net.Addr  { return address(e.local) }
+func (e ends) RemoteAddr() net.Addr { return address(e.remote) }
+
+type address string
+
+func (address) Network() string  { return "tcp" }
+func (a address) String() string { return string(a) }
+
+func TestPeerOf(t *testing.T) {
+	for _, tt := range []struct{ local, remote, want string }{
+		{"10.0.0.7:9464", "10.0.0.9:5", "10.0.0.9"},
+		{"10.0.0.7:9464", "10.0.0.7:5", thisPod},
+		{"127.0.0.1:9464", "127.1.2.3:5", thisPod},
+		{"[::1]:9464", "[::1]:5", thisPod},
+		{"[::ffff:10.0.0.7]:9464", "10.0.0.7:5", thisPod},
+		{"[fe80::1%eth0]:9464", "[fe80::1%eth0]:5", thisPod},
+		{"[fd00::1]:9464", "[fd00:1:2:3:4::5]:5", "fd00:1:2:3::/64"},
+	} {
+		if got := peerOf(ends{local: tt.local, remote: tt.remote}); got != tt.want {
+			t.Errorf("%s at %s: %q, want %q", tt.remote, tt.local, got, tt.want)
+		}
 	}
 }
