@@ -5,6 +5,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +53,26 @@ func TestLifetime(t *testing.T) {
 		again(t)
 		mustExit(t, submit(t, jobExit(6))[0], 6)
 	})
+}
+
+// TestLifetimeKeepsSettings: a time to accept jobs takes nothing away that an admin has set elsewhere.
+func TestLifetimeKeepsSettings(t *testing.T) {
+	oursOnly(t)
+	file, err := os.Open(filepath.Join(pool.Root, "condor_config.d", "97-podstarter-lifetime.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	out, err := pool.EPInput(t.Context(), side, file, "sh", "-c", `dir=$(mktemp -d) && cat >"$dir/97.conf" && cd "$dir" &&
+printf '%s\n' 'MAXJOBRETIREMENTTIME = 7200' 'SHUTDOWN_GRACEFUL_TIMEOUT = 9000' 'MASTER.DAEMON_SHUTDOWN = MY.Old' 'POD_STARTER_ACCEPT_TIME = 60' >60.conf &&
+echo "LOCAL_CONFIG_FILE = $dir/60.conf, $dir/97.conf" >main &&
+CONDOR_CONFIG="$dir/main" condor_config_val MAXJOBRETIREMENTTIME SHUTDOWN_GRACEFUL_TIMEOUT MASTER.DAEMON_SHUTDOWN; rm -r "$dir"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "7200\n9000\n(MY.Old) || time() - MY.DaemonStartTime >= 60\n"; out != want {
+		t.Errorf("%q, want %q", out, want)
+	}
 }
 
 // ran says whether a job has been executing.
