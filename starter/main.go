@@ -94,7 +94,13 @@ func run(args, env []string) int {
 	} else {
 		debug.SetGCPercent(startGrowth)
 	}
-	cfg, err := config.Load(ctx, config.Options{LocalName: inv.localName, Env: startd.ScrubEnv(env)})
+	load := func(ctx context.Context) (*config.Config, error) {
+		return config.Load(ctx, config.Options{LocalName: inv.localName, Env: startd.ScrubEnv(env)})
+	}
+	if inv.errand == errandStops {
+		return pilotStops(ctx, os.Stderr, load, pilotStopsTime, settings.KnobPrivateDir.Default)
+	}
+	cfg, err := load(ctx)
 	if err != nil {
 		if noted := noteUnconfigured(inv, env, err); noted != nil {
 			err = multierror.Append(err, noted)
@@ -107,9 +113,6 @@ func run(args, env []string) int {
 	}
 	if inv.errand == errandGPUs {
 		return printGPUs(os.Stdout, os.Stderr, cfg)
-	}
-	if inv.errand == errandStops {
-		return pilotStops(os.Stderr, cfg)
 	}
 	log, err := openLog(cfg, inv)
 	if err != nil {
