@@ -90,11 +90,22 @@ func TestResize(t *testing.T) {
 		{"too much CPU", "resized", in(pool.PayloadList(), "payload-2", `{"limits":{"cpu":"2001m"}}`), byPolicy},
 		{"requests", "resized", in(pool.PayloadList(), "payload", `{"requests":{"memory":"200Mi"}}`), byPolicy},
 		{"the pilot", "resized", in("containers", "pilot", `{"limits":{"memory":"300Mi","cpu":"1"}}`), byPolicy},
+		{"no limit any more", "resized", in(pool.PayloadList(), "payload", `{"limits":{"memory":null}}`), "limits"}, // the API server itself
 		{"a pod without annotations", side.PodName(), `{}`, byPolicy},
 	} {
 		code, text, err := pilot.Ask(t.Context(), http.MethodPatch, "/api/v1/namespaces/"+harness.Namespace+"/pods/"+tt.pod+"/resize?dryRun=All", merge, tt.body)
 		if err != nil || (tt.want == allowed) != (code == http.StatusOK) || !strings.Contains(text, tt.want) {
 			t.Errorf("%s: %d %.300s (%v), want %q", tt.name, code, text, err, tt.want)
+		}
+	}
+	// Kubernetes 1.36 and later; older API servers leave such a change away.
+	for name, body := range map[string]string{
+		"limits of the pod as a whole":   `{"spec":{"resources":{"limits":{"cpu":"4","memory":"7Gi"}}}}`,
+		"requests of the pod as a whole": `{"spec":{"resources":{"requests":{"cpu":"1","memory":"7Gi"},"limits":{"cpu":"4","memory":"7Gi"}}}}`,
+	} {
+		code, text, err := pilot.Ask(t.Context(), http.MethodPatch, "/api/v1/namespaces/"+harness.Namespace+"/pods/resized/resize?dryRun=All", merge, body)
+		if err != nil || code == http.StatusOK && strings.Contains(text, "7Gi") {
+			t.Errorf("%s: %d %.300s (%v), want a denial", name, code, text, err)
 		}
 	}
 	checkSizes(t, pod, `warn a job can get a slot with CPUs 4, but the pod's annotation resize.podstarter/cpu lets its container have "2": such jobs go back to the queue`,
