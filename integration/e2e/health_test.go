@@ -381,6 +381,53 @@ func TestEndOfThePod(t *testing.T) {
 // container. Its condor_master fails once and then ends without an error.
 func endingPod(t *testing.T, name string) (string, error) {
 	t.Helper()
+	const master = `#!/bin/sh
+[ -e /run/podstarter/private/failed ] && exit 0
+touch /run/podstarter/private/failed
+exit 4
+`
+	return pilotAlone(t, name, "Always", `echo "POD_STARTER_END_POD = True" > /etc/condor/config.d/99-e2e.conf
+mkdir /tmp/bin && printf %s "$1" > /tmp/bin/condor_master && chmod 755 /tmp/bin/condor_master && export PATH=/tmp/bin:$PATH
+exec /opt/podstarter/entrypoint pilot`, "sh", master)
+}
+
+// TestUnreadableConfiguration: a pilot whose configuration has a mistake says which.
+func TestUnreadableConfiguration(t *testing.T) {
+	oursOnly(t)
+	const name = "e2e-unreadable"
+	pod, err := pilotAlone(t, name, "Never", `printf '%s\n' 'if no such condition' 'X = 1' 'endif' > /etc/condor/config.d/99-e2e.conf
+exec /opt/podstarter/entrypoint pilot`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove := func() error {
+		_, err := pool.Kubectl(background(t), nil, "delete", "--ignore-not-found", "--grace-period=1", "pod/"+name)
+		return err
+	}
+	t.Cleanup(func() {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := remove(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Kubectl(t.Context(), strings.NewReader(pod), "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Kubectl(soon(t, patience), nil, "wait", "pod/"+name, "--for=jsonpath={.status.phase}=Failed", "--timeout=120s"); err != nil {
+		t.Fatal(err)
+	}
+	log, err := pool.Kubectl(t.Context(), nil, "logs", name)
+	if err != nil || !strings.Contains(log, "99-e2e.conf") || !strings.Contains(log, "is not a valid if condition") {
+		t.Errorf("the pilot says %q, %v; want which file is wrong, and why", log, err)
+	}
+}
+
+// pilotAlone is a copy of the pod under test with another name, no payload container, no credentials, and
+// another command of its pilot: a script and its arguments.
+func pilotAlone(t *testing.T, name, restart string, script ...string) (string, error) {
+	t.Helper()
 	text, err := pool.Kubectl(t.Context(), nil, "get", "pod", side.PodName(), "-o", "json")
 	if err != nil {
 		return "", err
@@ -395,11 +442,6 @@ func endingPod(t *testing.T, name string) (string, error) {
 	if err := json.Unmarshal([]byte(text), &live); err != nil {
 		return "", err
 	}
-	const master = `#!/bin/sh
-[ -e /run/podstarter/private/failed ] && exit 0
-touch /run/podstarter/private/failed
-exit 4
-`
 	var pilot map[string]any
 	for _, c := range live.Spec.Containers {
 		if c["name"] == "pilot" {
@@ -409,19 +451,21 @@ exit 4
 	if pilot == nil {
 		return "", fmt.Errorf("the pod has no container pilot")
 	}
-	pilot["command"] = []string{"sh", "-c", `echo "POD_STARTER_END_POD = True" > /etc/condor/config.d/99-e2e.conf
-mkdir /tmp/bin && printf %s "$1" > /tmp/bin/condor_master && chmod 755 /tmp/bin/condor_master && export PATH=/tmp/bin:$PATH
-exec /opt/podstarter/entrypoint pilot`, "sh", master}
+	pilot["command"] = append([]string{"sh", "-c"}, script...)
 	for _, v := range live.Spec.Volumes {
 		if v["name"] == "log" { // that of the pod under test is the machine's
 			delete(v, "hostPath")
+			v["emptyDir"] = map[string]any{}
+		}
+		if v["name"] == "credentials" { // with a password, a tool meets the mistake before
+			delete(v, "secret")
 			v["emptyDir"] = map[string]any{}
 		}
 	}
 	out, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{
-			"nodeName": live.Spec.NodeName, "hostNetwork": true, "restartPolicy": "Always", "terminationGracePeriodSeconds": 1,
+			"nodeName": live.Spec.NodeName, "hostNetwork": true, "restartPolicy": restart, "terminationGracePeriodSeconds": 1,
 			"serviceAccountName": "glidein", "automountServiceAccountToken": false, "enableServiceLinks": false,
 			"tolerations": []any{map[string]any{"operator": "Exists"}},
 			"containers":  []any{pilot}, "volumes": live.Spec.Volumes,
