@@ -50,30 +50,80 @@ func containerOf(t *testing.T, p harness.Process) string {
 
 var containerID = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// hadToBeKilled waits until the kubelet reports how one of the containers has
-// ended, and says so if it was killed. Nobody knows which of them the next job
-// takes: without a user for each slot the attacker's end is also its neighbour's,
-// so both are free.
-func (w *target) hadToBeKilled(t *testing.T, ids []string) (how []string) {
+// endOf is the container of whose end the kubelet tells last, for one container of the pod.
+func endOf(status map[string]any) string {
+	return containerID.FindString(fmt.Sprint(object(object(status, "lastState"), "terminated")["containerID"]))
+}
+
+// ends are the containers of whose end the kubelet tells when it tells of all that run: any other end that it
+// tells of later comes later.
+func (w *target) ends(t *testing.T) (told []string) {
 	t.Helper()
-	err := harness.Poll(soon(t, patience), fmt.Sprintf("the end of one of the containers %s", ids), func() (bool, error) {
-		found := false
+	var running, reported []string
+	err := harness.Poll(soon(t, patience), "the kubelet's report on the containers that run", func() (bool, error) {
+		told, running, reported = nil, nil, nil
+		for _, p := range w.wrappers(t) {
+			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.PID)); err == nil { // it has not ended meanwhile
+				running = append(running, containerID.FindString(string(text)))
+			}
+		}
 		w.statuses(t, func(c map[string]any) {
-			end := object(object(c, "lastState"), "terminated")
-			if !slices.Contains(ids, containerID.FindString(fmt.Sprint(end["containerID"]))) {
+			told = append(told, endOf(c))
+			if len(object(object(c, "state"), "running")) > 0 {
+				reported = append(reported, containerID.FindString(fmt.Sprint(c["containerID"])))
+			}
+		})
+		slices.Sort(running)
+		slices.Sort(reported)
+		return len(reported) == len(w.containers()) && slices.Equal(slices.Compact(running), reported), nil
+	})
+	if err != nil {
+		t.Fatalf("%v; wrappers run in %v, and the kubelet tells of %v", err, running, reported)
+	}
+	return told
+}
+
+// hadToBeKilled waits until the kubelet reports how a container has ended, other than those of whose end it has told before,
+// and says so if it was killed. Nobody knows which of them the next job takes: without a user for each slot the attacker's end is
+// also its neighbour's, so both are free. And of each container of the pod the kubelet reports one end, the last: if the next job's
+// binding took two attempts, it is not that of the container which the attacker had.
+func (w *target) hadToBeKilled(t *testing.T, told []string) (how []string) {
+	t.Helper()
+	var last []string
+	err := harness.Poll(soon(t, patience), "the end of a container", func() (bool, error) {
+		found := false
+		last = nil
+		w.statuses(t, func(c map[string]any) {
+			id := endOf(c)
+			last = append(last, id)
+			if id == "" || slices.Contains(told, id) {
 				return
 			}
 			found = true
-			if code := fmt.Sprint(end["exitCode"]); code != fmt.Sprint(agent.ExitLeft) {
+			if code := fmt.Sprint(object(object(c, "lastState"), "terminated")["exitCode"]); code != fmt.Sprint(agent.ExitLeft) {
 				how = []string{"the container ended with exit code " + code}
 			}
 		})
 		return found, nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v; the kubelet tells of the ends of %v, as before, %v", err, last, told)
 	}
 	return how
+}
+
+// TestEndIsNoticed: also if a container of the pod ended twice before anybody looked, as on a slow machine.
+func TestEndIsNoticed(t *testing.T) {
+	w := targets[closedPod]
+	w.set(t, Settings[0])
+	told := w.ends(t)
+	for range 2 {
+		w.mustEnd(t, w.submit(t, "next", "out=done"))
+		w.ends(t)
+	}
+	if how := w.hadToBeKilled(t, told); len(how) > 0 {
+		t.Errorf("%v", how)
+	}
 }
 
 // sendPipe runs a job whose output is a named pipe, and waits until it has ended

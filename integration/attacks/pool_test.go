@@ -138,14 +138,11 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 	w.awaitSpares(t)
 	a := w.attacker(t, s)
 	if s.Second {
-		var before []string
-		for _, p := range w.wrappers(t) {
-			before = append(before, containerOf(t, p))
-		}
+		told := w.ends(t)
 		next := w.submit(t, "next", "attack="+LeftBehind)
 		w.mustEnd(t, next)
 		a.read(t, next)
-		a.got(StopSignal, w.hadToBeKilled(t, before)...)
+		a.got(StopSignal, w.hadToBeKilled(t, told)...)
 	}
 	if s.Pipe {
 		w.sendPipe(t, a)
