@@ -53,7 +53,7 @@ type Reporter struct {
 	// changed says that memory or health is not what was written last, failed that it could
 	// not be written.
 	changed, failed bool
-	herald  *herald
+	herald          *herald
 }
 
 // memory is what outlives a reporter: the condor_master starts another if one dies.
