@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build release test unit compiler e2e demo bench bench-pulls bench-spares scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
+.PHONY: build release image test unit compiler e2e demo bench bench-pulls bench-spares scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
 
 build: ## three static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -60,6 +60,15 @@ bench-pulls: build pool ## how long jobs wait for the pulls of other slots, in p
 	$(POOL) up --stock=false
 	$(GO) -C integration run ./bench -part pulls -docs ../docs/developer
 
+# Another pool than that of `make test`, whose image is HTCondor's whole package.
+IMAGE_POOL = PODSTARTER_STATE=$(CURDIR)/integration/.state-image
+IMAGE_JOBS = TestPlainJob|TestModeVisit|TestModeURLs|TestModePlugins|TestModeToken|TestSitePrograms|TestCheckOfHealthyPod
+image: build pool ## builds deploy/image/Dockerfile with buildah, and runs jobs in an execution point with that image
+	$(IMAGE_POOL) $(POOL) up --dockerfile
+	$(IMAGE_POOL) $(GO) -C integration test -tags pool -count=1 -timeout 5m -v ./pilotimage
+	$(IMAGE_POOL) $(GO) -C integration test -tags pool -count=1 -timeout 15m ./e2e -run '^($(IMAGE_JOBS))$$'
+	$(IMAGE_POOL) $(POOL) down
+
 nodes: build pool ## what becomes of jobs when a node is drained, shut down, dies, is cut off, or has a wrong clock: a cluster of two nodes in guests
 	$(POOL) up --guests 2 --stock --slots 8 --partitionable=false
 	$(GO) -C integration test -tags pool -count=1 -timeout 60m -v ./nodes
@@ -102,10 +111,10 @@ pool-up: build pool
 	$(POOL) up --stock
 
 pool-down: pool ## leaves only the cache behind
-	for state in .state-scale-pool .state-matrix .state3 .state2 .state; do \
+	for state in .state-image .state-scale-pool .state-matrix .state3 .state2 .state; do \
 	  [ ! -d integration/$$state ] || PODSTARTER_STATE=$$PWD/integration/$$state $(POOL) down || exit 1; \
 	done
-	rm -rf integration/.state integration/.state2 integration/.state3 integration/.state-matrix integration/.state-matrix-logs integration/.state-scale-pool
+	rm -rf integration/.state integration/.state2 integration/.state3 integration/.state-matrix integration/.state-matrix-logs integration/.state-scale-pool integration/.state-image
 
 clean: pool-down
 	rm -rf bin dist

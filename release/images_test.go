@@ -234,7 +234,8 @@ func dockerfile(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var files []string
-	for _, line := range regexp.MustCompile(`(?m)^COPY (.*)$`).FindAllStringSubmatch(string(text), -1) {
+	// Not the line that copies from another stage.
+	for _, line := range regexp.MustCompile(`(?m)^COPY ([^-].*)$`).FindAllStringSubmatch(string(text), -1) {
 		words := strings.Fields(line[1])
 		to := strings.TrimPrefix(words[len(words)-1], "/")
 		for _, from := range words[:len(words)-1] {

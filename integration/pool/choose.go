@@ -45,6 +45,7 @@ func (p *pool) choose(args []string) error {
 	flags.IntVar(&s.Spares, "spares", s.Spares, "payload containers of ours that are more than the slots need")
 	flags.IntVar(&s.GPUs, "gpus", s.GPUs, "payload containers of ours that have a device")
 	flags.BoolVar(&s.Sidecars, "sidecars", s.Sidecars, "payload containers are sidecars, in pods that end with their pilot")
+	flags.BoolVar(&s.Dockerfile, "dockerfile", s.Dockerfile, "the pilot image is the one that deploy/image/Dockerfile makes")
 	flags.IntVar(&s.Pullers, "pullers", s.Pullers, "pods that get images onto the node of the execution point")
 	flags.BoolVar(&s.Audit, "audit", s.Audit, "log all requests to the API server, not only those of pilots")
 	flags.BoolVar(&s.Partitionable, "partitionable", s.Partitionable, "one slot that the startd cuts into as many")
@@ -112,6 +113,9 @@ func (p *pool) choose(args []string) error {
 		return fmt.Errorf("%d execution points that fail: at most %d are possible", s.Faults, maxFaults)
 	}
 	if err := p.checkGPUs(); err != nil {
+		return err
+	}
+	if err := p.checkDockerfile(); err != nil {
 		return err
 	}
 	if err := p.checkNetwork(); err != nil {

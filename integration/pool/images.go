@@ -109,7 +109,7 @@ func (p *pool) makeImages(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return p.progress.step(ctx, "images", func(ctx context.Context) error {
+	err := p.progress.step(ctx, "images", func(ctx context.Context) error {
 		images, err := p.compose(ctx, condor, submit, system, busybox)
 		if err != nil {
 			return err
@@ -121,7 +121,25 @@ func (p *pool) makeImages(ctx context.Context) error {
 			}
 			images = append(images, made)
 		}
+		if p.settings.Dockerfile {
+			base, err := p.baseImage(ctx)
+			if err != nil {
+				return err
+			}
+			images = append(images, base)
+		}
 		return p.publish(ctx, images)
+	})
+	if err != nil || !p.settings.Dockerfile {
+		return err
+	}
+	return p.progress.step(ctx, "the Dockerfile's image", func(ctx context.Context) error {
+		ref, err := p.buildPilot(ctx)
+		if err != nil {
+			return err
+		}
+		p.images["pilot"] = ref
+		return statedir.WriteJSON(imagesFile(p.dir), p.images)
 	})
 }
 
@@ -203,20 +221,27 @@ func (p *pool) support() []image.File {
 	}
 }
 
-// compose puts the images together.
-func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, busybox string) ([]image.Image, error) {
-	program := func(path, source string) image.File { return image.File{Path: path, Mode: 0o755, Source: source} }
-	supported, err := p.layer("support", p.support())
-	if err != nil {
-		return nil, err
-	}
-	ours := []image.File{
+// pilotFiles are those that the pilot image has besides.
+func (p *pool) pilotFiles() []image.File {
+	return []image.File{
 		{Path: "/etc/condor/config.d/55-podstarter-gpus.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "55-podstarter-gpus.conf")},
 		{Path: "/etc/condor/config.d/55-podstarter-size.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "55-podstarter-size.conf")},
 		{Path: "/etc/condor/config.d/95-podstarter-slots.conf", Mode: 0o644, Source: p.dir.Source("condor_config.d", "95-podstarter-slots.conf")},
 		program("/opt/podstarter/bin/condor_pod_starter", p.dir.Source("bin", "condor_pod_starter")),
 		program("/opt/podstarter/bin/condor_pod_wrapper", p.dir.Source("bin", "condor_pod_wrapper")),
 		program("/opt/podstarter/bin/condor_pod_metrics", p.dir.Source("bin", "condor_pod_metrics")),
+	}
+}
+
+func program(path, source string) image.File {
+	return image.File{Path: path, Mode: 0o755, Source: source}
+}
+
+// compose puts the images together.
+func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, busybox string) ([]image.Image, error) {
+	supported, err := p.layer("support", p.support())
+	if err != nil {
+		return nil, err
 	}
 	box, err := busyboxFiles(ctx, busybox)
 	if err != nil {
@@ -245,7 +270,7 @@ func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, 
 	}{
 		{name: "condor", base: []image.Layer{condor, supported}},
 		{name: "submit", base: []image.Layer{submit, supported}},
-		{name: "pilot", base: []image.Layer{condor, supported}, files: ours},
+		{name: "pilot", base: []image.Layer{condor, supported}, files: p.pilotFiles()},
 		{name: "pause", files: []image.File{program("/pause", p.dir.Path("bin", "pause"))}, config: v1.Config{Entrypoint: []string{"/pause"}}},
 		{name: "debian", base: []image.Layer{system}, config: v1.Config{Cmd: []string{"/bin/bash"}}},
 		{name: "busybox", files: box, config: v1.Config{Cmd: []string{"/bin/sh"}}},

@@ -24,7 +24,7 @@ const usage = `usage: pool VERB ARG…
   up [--stock] [--stock-docker] [--stock-apptainer] [--condor 25.14|23.9] [--ap-condor 25.14|23.9] [--slots N] [--spares N]
      [--gpus N] [--partitionable] [--mode shared|unshared|rootless] [--pullers N] [--sidecars] [--faults N --faults-api PORT] [--kubernetes 1.34] [--guest | --guests N]
      [--network host|nat|ipv6|mixed] [--containerd 1.7] [--oci-runtime crun] [--gates GATE=true,…] [--kubelet '{"FIELD": …}'] [--user-namespaces]
-     [--audit] [--controllers]
+     [--audit] [--controllers] [--dockerfile]
                       start the cluster and the pool, or bring what runs up to date; choices are kept until down,
                       but for the execution points that are there to fail, which go with the next up;
                       with --guest, in a User-Mode Linux machine of its own with cgroup v2, where all other verbs
@@ -33,6 +33,7 @@ const usage = `usage: pool VERB ARG…
                       the last line of options is for a node that is not as the pool has it otherwise, --kubelet
                       for fields of the kubelet's configuration;
                       with --controllers, a controller manager and a scheduler, for Jobs and Deployments;
+                      with --dockerfile, the execution point has the image that deploy/image/Dockerfile makes;
                       with --audit, log/audit.log has everybody's requests to the API server, not only those of pilots
   in [--node N] CMD…  run a command in that machine, as root
   guests ORDER…       do something to those machines from outside:

@@ -38,17 +38,30 @@ func Install(ctx context.Context, log io.Writer, link bool) ([]string, error) {
 			missing = append(missing, p.pkg)
 		}
 	}
+	return missing, install(ctx, log, missing)
+}
+
+// InstallProgram installs the package of the same name if the machine does not have the program, and says whether it did.
+func InstallProgram(ctx context.Context, log io.Writer, name string) (bool, error) {
+	if _, err := exec.LookPath(name); err == nil {
+		return false, nil
+	}
+	return true, install(ctx, log, []string{name})
+}
+
+// install installs packages.
+func install(ctx context.Context, log io.Writer, missing []string) error {
 	if len(missing) == 0 {
-		return nil, nil
+		return nil
 	}
 	install := append([]string{"apt-get", "install", "-y", "-q", "--no-install-recommends"}, missing...)
 	// The package lists of a fresh machine are absent or old; asking for them first costs seconds once.
 	for _, args := range [][]string{{"apt-get", "update", "-q"}, install} {
 		if err := run(ctx, log, "", args...); err != nil {
-			return nil, fmt.Errorf("installing %s: %w", strings.Join(missing, ", "), err)
+			return fmt.Errorf("installing %s: %w", strings.Join(missing, ", "), err)
 		}
 	}
-	return missing, nil
+	return nil
 }
 
 func run(ctx context.Context, log io.Writer, dir string, args ...string) error {

@@ -37,6 +37,7 @@ func (i Image) Pack() (Packed, error) {
 	config := v1.ConfigFile{Architecture: cmp.Or(i.Architecture, runtime.GOARCH), OS: "linux", Config: i.Config, RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}}}
 	for _, l := range i.Layers {
 		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, l.Digest)
+		config.History = append(config.History, v1.History{CreatedBy: "podstarter"})
 	}
 	p := Packed{Name: i.Name, Layers: i.Layers, ManifestFormat: types.OCIManifestSchema1}
 	var err error

@@ -131,6 +131,10 @@ func TestRegistryServesWhatWasPacked(t *testing.T) {
 	if err := json.Unmarshal(get("blobs/"+manifest.Config.Digest.String()), &config); err != nil {
 		t.Fatal(err)
 	}
+	// Programs that build on an image want a line of its history for each layer.
+	if len(config.History) != len(config.RootFS.DiffIDs) {
+		t.Errorf("a history of %d steps for %d layers", len(config.History), len(config.RootFS.DiffIDs))
+	}
 	if config.Config.User != "nobody" || config.RootFS.DiffIDs[0] != layer.Digest {
 		t.Errorf("the configuration is %+v", config)
 	}

@@ -133,6 +133,8 @@ type Settings struct {
 	GPUs int `json:",omitempty"`
 	// Sidecars says that payload containers are init containers that go on beside the pilot.
 	Sidecars bool `json:",omitempty"`
+	// Dockerfile says that the pilot image is built by deploy/image/Dockerfile.
+	Dockerfile bool `json:",omitempty"`
 	// Partitionable says that the startd cuts the slots out of one when a job needs one.
 	Partitionable bool
 	// Mode is what the pilot shares with its payload containers: "shared", "unshared" or "rootless".
