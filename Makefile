@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build release image test unit compiler e2e demo bench bench-pulls bench-spares scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
+.PHONY: build release image test unit compiler e2e demo bench bench-memory bench-pulls bench-spares scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
 
 build: ## three static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -55,6 +55,10 @@ scale: build pool ## what jobs cost the control plane: 1,000 simulated pilots fo
 bench-spares: build pool ## the part of it about spare payload containers and many slots; writes spares.* and slots.svg in docs/developer
 	$(POOL) up --stock
 	$(GO) -C integration run ./bench -part spares -docs ../docs/developer
+
+bench-memory: build pool ## the memory of pilots, idle and with jobs; writes into docs/developer/turnover.md
+	$(POOL) up --stock
+	$(GO) -C integration run ./bench -part memory -docs ../docs/developer
 
 bench-pulls: build pool ## how long jobs wait for the pulls of other slots, in pools of its own; writes into docs/developer/pulls.md
 	$(POOL) up --stock=false

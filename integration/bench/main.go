@@ -38,7 +38,7 @@ import (
 var (
 	rounds  = flag.Int("n", 50, "runs of each kind, that is with the same and with another image each; those that are only there to compare with take fewer")
 	docs    = flag.String("docs", "", "`directory` to write the pages and plots to; empty for none")
-	part    = flag.String("part", "", "turnover, transfers, language or spares alone; or pulls")
+	part    = flag.String("part", "", "turnover, transfers, language or spares alone; or pulls, or memory")
 	trips   = flag.Int("rounds", 3, "rounds of transfers, and half of those of the language")
 	smaller = flag.Int("smaller", 1, "transfers of sizes and numbers of files that are `N` times smaller")
 	quick   = flag.Bool("quick", false, "the same as -smaller 20")
@@ -79,6 +79,9 @@ func bench(ctx context.Context) error {
 		return err
 	}
 	defer b.clean()
+	if *part == memoryPart {
+		return pilotMemories(ctx, b)
+	}
 	parts := []struct {
 		name string
 		run  func(context.Context, *bencher) error
