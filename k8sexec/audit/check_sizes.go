@@ -32,6 +32,7 @@ const (
 // gets more from the startd than from the kubelet is held for using what it was promised.
 func (b *Inspector) checkSizes(pod *corev1.Pod, f *findings) {
 	b.checkVariables(pod, f)
+	b.checkPilotMemory(pod, f)
 	if b.Options.Offer == nil {
 		return
 	}
@@ -85,6 +86,30 @@ func (b *Inspector) checkSizes(pod *corev1.Pod, f *findings) {
 			knobTo(fmt.Sprintf("%s = %d", knobDisk, least))
 	}
 	b.checkSandboxes(pod, offer.All, f)
+}
+
+// What a pilot container needs in MiB: twice what was measured (docs/developer/turnover.md, "Memory of a pilot"). docs/admin/size.md
+// and deploy/glidein request it.
+const (
+	pilotMemoryMB   = 112 // daemons, monitor, keeper and the files of programs
+	starterMemoryMB = 16
+)
+
+// checkPilotMemory compares the pilot's limit with what its daemons and the starters of all slots need.
+func (b *Inspector) checkPilotMemory(pod *corev1.Pod, f *findings) {
+	pilot := b.pilot(pod)
+	if pilot == nil {
+		return
+	}
+	limit, limited := pilot.Resources.Limits[corev1.ResourceMemory]
+	jobs := int64(len(b.Options.Containers) - b.Options.Spares)
+	need := pilotMemoryMB + starterMemoryMB*jobs
+	if !limited || limit.Value()/bytesPerMB >= need {
+		return
+	}
+	f.warn("resources.limits.memory", "the pilot may use %s, and needs up to %s with %d jobs at once: the kernel would kill a daemon or a starter, and jobs go back to the queue; raise its limit",
+		mebibytes(limit.Value()/bytesPerMB), mebibytes(need), jobs).
+		at(pilot.Name, fmt.Sprintf("resources.limits.memory: %dMi", need))
 }
 
 // checkOne compares what one job can get with the limits of a container that may have it.

@@ -63,6 +63,18 @@ func TestSizes(t *testing.T) {
 		{name: "as deployed", containers: 1, limits: limits("1", "2Gi", "10Gi"),
 			offer: options.Offer{Job: options.Size{CPUs: 1, MemoryMB: 2048}, All: options.Size{CPUs: 1, MemoryMB: 2048, DiskKB: 10 * gi}}},
 		{name: "nobody knows", containers: 1, limits: limits("1", "2Gi", "10Gi")},
+		{name: "a pilot with too little memory", containers: 4, spares: 1, limits: limits("1", "2Gi", "10Gi"),
+			edit: func(pod *corev1.Pod) {
+				pod.Spec.Containers[0].Resources.Limits[corev1.ResourceMemory] = resource.MustParse("150Mi")
+			},
+			want: []string{"resources.limits.memory: the pilot may use 150 MiB, and needs up to 160 MiB with 3 jobs at once: the kernel would kill a daemon or a starter, and jobs go back to the queue; " +
+				"raise its limit | spec.containers[name=pilot].resources.limits.memory: 160Mi"}},
+		{name: "a pilot with just enough", containers: 4, spares: 1, limits: limits("1", "2Gi", "10Gi"),
+			edit: func(pod *corev1.Pod) {
+				pod.Spec.Containers[0].Resources.Limits[corev1.ResourceMemory] = resource.MustParse("160Mi")
+			}},
+		{name: "a pilot without a limit", containers: 1, limits: limits("1", "2Gi", "10Gi"),
+			edit: func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources.Limits = nil }},
 		{name: "what the node has", containers: 2, limits: limits("2", "2Gi", "10Gi"),
 			offer: options.Offer{Job: options.Size{CPUs: 64, MemoryMB: 128000}, All: options.Size{CPUs: 128, MemoryMB: 256000}},
 			want: []string{
