@@ -17,7 +17,7 @@ build: ## three static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_wrapper ./wrapper
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_metrics ./metrics
 
-release: ## programs, image, bill of materials and checksums in dist/, made twice to show that they are the same; BASE=IMAGE makes a pilot image too
+release: ## programs, image, bill of materials, Helm chart and checksums in dist/, made twice to show that they are the same; BASE=IMAGE makes a pilot image too
 	$(GO) -C release run . -out ../dist -verify $(if $(BASE),-base $(BASE))
 
 test: unit lint e2e ## all tests, those on a real cluster and pool included
@@ -25,10 +25,11 @@ test: unit lint e2e ## all tests, those on a real cluster and pool included
 # -count=1: these tests read files above their modules, whose changes the Go command does not notice.
 unit: compiler ## tests without cluster and pool; generated pages must be up to date
 	$(GO) vet ./... && $(GO) vet -tags differential ./classads
-	$(GO) -C integration vet ./... && $(GO) -C integration vet -tags pool ./... && $(GO) -C release vet ./...
+	$(GO) -C integration vet ./... && $(GO) -C integration vet -tags pool ./... && $(GO) -C integration/chart vet -tags pool ./... && $(GO) -C release vet ./...
 	$(GO) test -race ./...
 	$(GO) -C integration test -race -count=1 ./...
 	$(GO) -C release test -race -count=1 ./...
+	$(GO) -C integration/chart test -count=1 ./...
 
 compiler: ## the race detector links with C's run-time library
 	@command -v gcc >/dev/null || { apt-get update -q && apt-get install -y -q --no-install-recommends gcc libc6-dev; }
@@ -87,9 +88,11 @@ mutants: compiler ## mistakes put into the product on purpose, each of which a u
 lint: ## the rules of .golangci.yml; modules must require exactly what they need
 	$(GO) mod tidy -diff
 	$(GO) -C integration mod tidy -diff
+	$(GO) -C integration/chart mod tidy -diff
 	$(GO) -C release mod tidy -diff
 	$(GO) run $(GOLANGCI) run --build-tags differential ./...
 	$(GO) -C integration run $(GOLANGCI) run --build-tags pool ./...
+	$(GO) -C integration/chart run $(GOLANGCI) run --build-tags pool ./...
 	$(GO) -C release run $(GOLANGCI) run ./...
 
 fuzz: ## every fuzz target for FUZZTIME each

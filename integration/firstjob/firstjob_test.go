@@ -93,26 +93,20 @@ func newAdministrator(ctx context.Context, t *testing.T, pool *harness.Pool) *ad
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
-		if _, err := pool.Kubectl(ctx, nil, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m"); err != nil {
+		if err := pool.RemoveNamespace(ctx, namespace); err != nil {
 			t.Error(err)
 		}
 		if err := pool.Up(ctx); err != nil {
 			t.Error(err)
 		}
 	})
-	// What a run left that was killed; and the pool's own execution point, whose place in the network the page's pod has.
-	a.kubectl(ctx, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m")
+	// The page's pod has the place in the network of the pool's own execution point.
 	a.kubectl(ctx, "-n", harness.Namespace, "delete", "pod", harness.Ours.PodName(), "--timeout=1m")
-	a.kubectl(ctx, "create", "namespace", namespace)
-	a.kubectl(ctx, "-n", namespace, "create", "serviceaccount", "administrator")
-	a.kubectl(ctx, "-n", namespace, "create", "role", "administrator", "--verb=*", "--resource=*.*")
-	a.kubectl(ctx, "-n", namespace, "create", "rolebinding", "administrator", "--role=administrator", "--serviceaccount="+namespace+":administrator")
-	token := a.kubectl(ctx, "-n", namespace, "create", "token", "administrator")
-	server := a.kubectl(ctx, "config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}")
-	a.write("kubeconfig", fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
-"clusters":[{"name":"c","cluster":{"server":%q,"certificate-authority":%q}}],
-"users":[{"name":"u","user":{"token":%q}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`,
-		server, filepath.Join(pool.State, "pki", "ca.crt"), token))
+	kubeconfig, err := pool.Administrator(ctx, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.write("kubeconfig", string(kubeconfig))
 	if err := os.CopyFS(filepath.Join(a.dir, "deploy"), os.DirFS(filepath.Join(pool.Root, "deploy"))); err != nil {
 		t.Fatal(err)
 	}

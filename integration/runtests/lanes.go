@@ -101,6 +101,13 @@ func tests(pkg string, args ...string) step {
 	}
 }
 
+// chart installs the Helm chart, with a library that the tests of other packages do not have.
+func chart() step {
+	s := tests("chart", "-v")
+	s.argv[2], s.argv[len(s.argv)-2] = "integration/chart", "./..."
+	return s
+}
+
 // language compares the ClassAd language with HTCondor's own library, that of the stock
 // starter's pilot.
 func language(pool string) step {

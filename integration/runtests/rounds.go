@@ -70,7 +70,7 @@ func roundsOf(pool string) []round {
 			tests("e2e", "-condor", "25.14", "-run", "TestCheckOf|TestPolicy|TestLifetime|TestVacate$|TestTakenDown|TestKilledStarter|TestOutOfMemory"), tests("attacks"),
 			up(pool, "--slots", "3"), tests("podfailures", "-rows", "^pod deleted"),
 		}},
-		{"Jobs and Deployments", []step{fresh(pool, "--controllers"), tests("controllers", "-v")}},
+		{"Jobs and Deployments", []step{fresh(pool, "--controllers"), tests("controllers", "-v"), chart()}},
 		{"the first job, as the page says", []step{fresh(pool, "--controllers", "--network", "nat"), tests("firstjob", "-v")}},
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
 		mode("unshared"),
