@@ -1,5 +1,5 @@
 // Command release makes what a site installs from a commit: all programs for each
-// architecture, an image with them, a bill of materials, checksums.
+// architecture, an image with them, a bill of materials, the Helm chart, checksums.
 //
 //	go -C release run . [-out ../dist] [-verify] [-base IMAGE]
 //

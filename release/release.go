@@ -107,6 +107,9 @@ func (r Release) Make(ctx context.Context, dir string) error {
 	if err := r.writeImages(ctx, dir); err != nil {
 		return err
 	}
+	if _, err := r.writeChart(dir); err != nil {
+		return err
+	}
 	return writeSums(dir)
 }
 
