@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -34,6 +35,12 @@ type object = map[string]any
 
 // load reads the chart as `helm install deploy/chart` does.
 var load = sync.OnceValues(func() (*chartv2.Chart, error) { return loader.Load(filepath.Join(manifests, "chart")) })
+
+// TestMain silences Helm, which tells of each link that it follows.
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}
 
 func loaded(t *testing.T) *chartv2.Chart {
 	t.Helper()

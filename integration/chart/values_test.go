@@ -238,8 +238,8 @@ func TestSlots(t *testing.T) {
 	}
 	pilot := objects["Pod/"+name]["spec"].(object)["containers"].([]any)[0].(object)["resources"]
 	want := object{
-		"requests": object{"cpu": "100m", "memory": "320Mi", "ephemeral-storage": "512Mi"},
-		"limits":   object{"cpu": "1", "memory": "576Mi", "ephemeral-storage": "2Gi"},
+		"requests": object{"cpu": "100m", "memory": "160Mi", "ephemeral-storage": "512Mi"},
+		"limits":   object{"cpu": "1", "memory": "640Mi", "ephemeral-storage": "2Gi"},
 	}
 	if diff := cmp.Diff(want, pilot); diff != "" {
 		t.Errorf("the pilot (-want +got):\n%s", diff)

@@ -27,7 +27,7 @@ annotations:
 {{- $root := . }}
 {{- $v := .Values }}
 {{- $payloads := include "payloads" . | splitList ", " }}
-{{- $pilotMemory := mul 32 (sub $v.payload.slots 1) }}
+{{- $furtherSlots := sub $v.payload.slots 1 }}
 {{- $limits := $v.resize.enabled | ternary "requests" "limits" -}}
 restartPolicy: {{ empty (include "sidecars" .) | ternary "Always" "OnFailure" }}
 shareProcessNamespace: {{ eq $v.mode "shared" }}
@@ -102,11 +102,11 @@ containers:
     resources:
       requests:
         cpu: {{ $v.pilot.requests.cpu | quote }}
-        memory: {{ $v.pilot.requests.memory | default (printf "%dMi" (add 256 $pilotMemory)) }}
+        memory: {{ $v.pilot.requests.memory | default (printf "%dMi" (add 128 (mul 16 $furtherSlots))) }}
         ephemeral-storage: {{ $v.pilot.requests.disk }}
       limits:
         cpu: {{ $v.pilot.limits.cpu | quote }}
-        memory: {{ $v.pilot.limits.memory | default (printf "%dMi" (add 512 $pilotMemory)) }}
+        memory: {{ $v.pilot.limits.memory | default (printf "%dMi" (add 512 (mul 64 $furtherSlots))) }}
         ephemeral-storage: {{ $v.pilot.limits.disk }}
     securityContext:
       runAsUser: 0
