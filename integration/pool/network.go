@@ -51,7 +51,7 @@ func networkDir(dir statedir.Dir) string { return dir.Run("net") }
 func (p *pool) podNetwork() podnet.Network {
 	ports := p.settings.Ports
 	return podnet.Network{
-		Kind: p.settings.Network, Dir: networkDir(p.dir), Pods: []string{poolPod, glideinPod, stockPod},
+		Kind: p.settings.Network, Dir: networkDir(p.dir),
 		Server: ports[cluster.APIServer], Local: []int{ports[web.HTTP], ports[web.HTTPS], ports[web.Stranger]},
 	}
 }
@@ -76,39 +76,64 @@ func (p *pool) startNetwork(ctx context.Context) (*podnet.Network, error) {
 	return &n, err
 }
 
-// podAddress is that of a pod for all others.
-func (p *pool) podAddress(node int, pod string) netip.Addr {
-	if !p.ownNetworks() {
-		return netip.MustParseAddr(p.address(node))
+// networkPrograms gets the programs that make networks.
+func (p *pool) networkPrograms(ctx context.Context) (podnet.Programs, error) {
+	programs := podnet.Programs{Pool: p.dir.Path("bin", "pool")}
+	err := p.progress.step(ctx, "network plugins", func(ctx context.Context) (err error) {
+		if programs.Plugins, err = cluster.NetworkPlugins(p.componentDir()).Build(ctx, p.store, p.log); err != nil {
+			return err
+		}
+		programs.NFT, err = cluster.NFT(ctx, p.store, p.log)
+		return err
+	})
+	return programs, err
+}
+
+// submitAddress is where all reach the submit side.
+func (p *pool) submitAddress() netip.Addr {
+	if p.ownNetworks() {
+		return p.podNetwork().SubmitSide()
 	}
-	own, _, err := p.podNetwork().Addresses(pod)
-	if err != nil {
-		panic(err) // checkNetwork has refused all other pods
-	}
-	return own.Addr()
+	return netip.MustParseAddr(p.address(0))
 }
 
 // collector is where the collector listens, HOST:PORT.
 func (p *pool) collector() string {
-	return net.JoinHostPort(p.podAddress(0, poolPod).String(), strconv.Itoa(p.settings.Ports[poolPod]))
+	return net.JoinHostPort(p.submitAddress().String(), strconv.Itoa(p.settings.Ports[poolPod]))
 }
 
-// apiAddress is where pilots reach the API server.
-func (p *pool) apiAddress() string {
+// apiServer is where pilots reach the API server.
+func (p *pool) apiServer() (host string, port int) {
 	if p.ownNetworks() {
-		return p.podNetwork().Service()
+		return p.podNetwork().Service().String(), podnet.ServicePort
 	}
-	return p.address(0)
+	return p.address(0), p.settings.Ports[cluster.APIServer]
 }
 
-// interfaces is the configuration of a pod's own addresses.
-func (p *pool) interfaces(node int, pod string) string {
-	own := p.podAddress(node, pod)
-	switch {
-	case p.settings.Network != podnet.Mixed:
+// interfaces is the configuration of a pod's own addresses. HTCondor finds those of a pod that has a network of its own.
+func (p *pool) interfaces(node int) string {
+	if !p.ownNetworks() {
+		own := netip.MustParseAddr(p.address(node))
 		return fmt.Sprintf("NETWORK_INTERFACE = %s\nENABLE_IPV4 = %t\nENABLE_IPV6 = %t\n", own, own.Is4(), own.Is6())
-	case pod == poolPod:
-		return "NETWORK_INTERFACE = eth0\n"
 	}
-	return fmt.Sprintf("NETWORK_INTERFACE = %s\n", own)
+	config := "NETWORK_INTERFACE = eth0\n"
+	if p.settings.Network == podnet.IPv6 {
+		config += "ENABLE_IPV4 = false\n"
+	}
+	return config
+}
+
+// joinSubmitNetwork gives the pod of the submit side its network, if that is not the machine's.
+func (p *pool) joinSubmitNetwork(spec map[string]any) {
+	if p.ownNetworks() {
+		spec["runtimeClassName"] = podnet.SubmitSide
+	}
+}
+
+// submitRuntime is the class of pods that get the network of the submit side.
+func submitRuntime() cluster.Object {
+	return cluster.Object{
+		"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass",
+		"metadata": map[string]any{"name": podnet.SubmitSide}, "handler": podnet.SubmitSide,
+	}
 }

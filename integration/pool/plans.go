@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"podstarter/integration/pool/internal/cluster"
-	"podstarter/integration/pool/internal/podnet"
 	"podstarter/integration/pool/internal/web"
 )
 
@@ -23,13 +22,13 @@ SHARED_PORT_PORT = %[4]d
 NO_DNS = True
 DEFAULT_DOMAIN_NAME = pool.invalid
 UID_DOMAIN = pool.invalid
-`, p.images["submit"], p.podAddress(0, poolPod), p.collector(), p.settings.Ports[pod], p.interfaces(node, pod))
+`, p.images["submit"], p.submitAddress(), p.collector(), p.settings.Ports[pod], p.interfaces(node))
 }
 
 // ownNetwork is that of an execution point, which may have another network than its node.
 func (p *pool) ownNetwork(node int, pod string) string {
 	config := p.network(node, pod)
-	if p.settings.Network == podnet.NAT {
+	if p.ownNetworks() && p.podNetwork().Private() {
 		// As a site has it whose execution points are behind NAT: docs/admin/network.md.
 		config += "PRIVATE_NETWORK_NAME = " + pod + "\nCCB_ADDRESS = $(COLLECTOR_HOST)\n"
 	} else {
@@ -100,6 +99,7 @@ func (p *pool) poolPlan() plan {
 			hostPath(spec, "home", p.dir.Path("home"))
 			// A kubelet that has to evict leaves the submit side alone.
 			setPath(spec, "system-node-critical", "priorityClassName")
+			p.joinSubmitNetwork(spec)
 		},
 	}
 }
@@ -168,7 +168,8 @@ func (p *pool) glideinPlan(node int) plan {
 			p.giveGPUs(spec)
 			p.limitMemory(spec)
 			p.shape(spec)
-			reachAPIServer(spec, p.apiAddress(), p.settings.Ports[cluster.APIServer])
+			host, port := p.apiServer()
+			reachAPIServer(spec, host, port)
 			p.reachWeb(spec)
 		},
 		logsOf: p.pilotUser(),

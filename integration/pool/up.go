@@ -283,6 +283,11 @@ func (p *pool) startCluster(ctx context.Context) error {
 	if n.PodNetwork, err = p.startNetwork(ctx); err != nil {
 		return err
 	}
+	if n.PodNetwork != nil {
+		if n.NetworkPrograms, err = p.networkPrograms(ctx); err != nil {
+			return err
+		}
+	}
 	if p.settings.Audit {
 		n.AuditPolicy = cluster.FullAudit
 	}
@@ -359,6 +364,7 @@ func (p *pool) applyBase(ctx context.Context) error {
 	return cluster.Poll(ctx, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
 		for _, o := range []cluster.Object{
 			object("Namespace", cluster.Namespace, nil),
+			submitRuntime(),
 			object("ServiceAccount", "default", nil),
 			object("ConfigMap", "kube-root-ca.crt", map[string]any{"data": map[string]any{"ca.crt": string(ca)}}),
 			object("Secret", "glidein-credentials", map[string]any{"stringData": map[string]any{"pool_password": password}}),

@@ -170,6 +170,8 @@ var collections = map[string]struct {
 	"Role":           {"/apis/rbac.authorization.k8s.io/v1/%s/roles", true},
 	"RoleBinding":    {"/apis/rbac.authorization.k8s.io/v1/%s/rolebindings", true},
 
+	"RuntimeClass": {"/apis/node.k8s.io/v1/runtimeclasses", false},
+
 	"ValidatingAdmissionPolicy":        {"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", false},
 	"ValidatingAdmissionPolicyBinding": {"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings", false},
 }

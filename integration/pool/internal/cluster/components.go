@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"podstarter/integration/pool/internal/cache"
+	"podstarter/integration/pool/internal/debian"
 	"podstarter/integration/pool/internal/tool"
 )
 
@@ -66,6 +67,29 @@ func Components(dir, kubernetes string) []Component {
 // KWOK is the stand-in for kubelets, given the directory of modules.
 func KWOK(dir string) Component {
 	return Component{Family: "kwok", Dir: filepath.Join(dir, "kwok"), Module: "sigs.k8s.io/kwok", Packages: []string{"sigs.k8s.io/kwok/cmd/kwok"}}
+}
+
+// NetworkPlugins are CNI's reference plugins, given the directory of modules.
+func NetworkPlugins(dir string) Component {
+	const module = "github.com/containernetworking/plugins"
+	c := Component{Family: "cni", Dir: filepath.Join(dir, "cni"), Module: module}
+	for _, plugin := range []string{"main/bridge", "main/loopback", "ipam/host-local", "ipam/static"} {
+		c.Packages = append(c.Packages, module+"/plugins/"+plugin)
+	}
+	return c
+}
+
+// NFT is the root of a file system with nft, the firewall's program that the plugins run, from the cache or freshly fetched.
+func NFT(ctx context.Context, store cache.Cache, log io.Writer) (string, error) {
+	root := debian.RootFS{
+		Suite: "trixie", Variant: "extract",
+		// The first of them has the links by which programs find what loads their libraries.
+		Packages: []string{"base-files", "nftables"},
+	}
+	dir, err := store.Dir(ctx, "nft", cache.Key(root.Key()), func(ctx context.Context, dir string) error {
+		return root.Make(ctx, log, filepath.Join(dir, "root"), filepath.Join(dir, "tmp"))
+	})
+	return filepath.Join(dir, "root"), err
 }
 
 // version is the version that go.mod requires of the component's module.

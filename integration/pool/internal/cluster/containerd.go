@@ -11,6 +11,7 @@ import (
 	"podstarter/integration/pool/internal/cache"
 	"podstarter/integration/pool/internal/daemon"
 	"podstarter/integration/pool/internal/debian"
+	"podstarter/integration/pool/internal/podnet"
 	"podstarter/integration/pool/internal/statedir"
 )
 
@@ -37,7 +38,7 @@ func ContainerdPrograms(ctx context.Context, version string, store cache.Cache, 
 // StartContainerd starts containerd and waits for its socket.
 func (n Node) StartContainerd(ctx context.Context) error {
 	config := fmt.Sprintf(containerdConfig, n.State.Path("containerd"), n.State.Run("containerd"), n.ContainerdSocket(),
-		n.PauseImage, n.State.Path("cni"), n.State.Run("runc"), n.State.Path("containerd", "opt"), n.mirrors(), n.Settings.OCIRuntime, n.networkPlugins())
+		n.PauseImage, n.networks(), n.State.Run("runc"), n.State.Path("containerd", "opt"), n.mirrors(), n.Settings.OCIRuntime, n.networkPlugins(), podnet.SubmitSide, n.submitNetworks())
 	if err := n.writeMirror(); err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (n Node) writeMirror() error {
 }
 
 // containerdConfig takes: root, state, socket, pause image, CNI directory, runc root, directory for optional software, one
-// for where registries are, the OCI runtime, and the directory of CNI plugins.
+// for where registries are, the OCI runtime, and the directory of CNI plugins; the name and the CNI directory of the submit side's network.
 // Running the daemon inside of a container, as continuous integration does, means neither CAP_SYS_RESOURCE, which lowering
 // an oom_score_adj needs, nor AppArmor.
 const containerdConfig = `version = 2
@@ -112,6 +113,12 @@ state = %q
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        Root = %[6]q
+        BinaryName = %[9]q
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.%[11]s]
+      runtime_type = "io.containerd.runc.v2"
+      cni_conf_dir = %[12]q
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.%[11]s.options]
         Root = %[6]q
         BinaryName = %[9]q
 

@@ -34,7 +34,9 @@ type Node struct {
 	PauseImage string
 	// PodNetwork is the one of all pods; nil if they have the machine's.
 	PodNetwork *podnet.Network
-	Cgroups    CgroupTree
+	// NetworkPrograms are those that make it.
+	NetworkPrograms podnet.Programs
+	Cgroups         CgroupTree
 	// SyncEtcd says that etcd waits for the disk, as in production. Tests need no data that outlives a crash.
 	SyncEtcd bool
 	// AuditPolicy says what the API server logs; "" is PilotAudit. AuditLogMegabytes is when it begins another file.

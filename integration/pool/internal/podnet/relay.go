@@ -9,10 +9,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"podstarter/integration/pool/internal/statedir"
 )
 
 // RelayVerb is the program's own verb of the relay, which is a daemon.
@@ -22,6 +25,28 @@ const RelayVerb = "pod-relay"
 func (n Network) RelayArguments() ([]string, error) {
 	text, err := json.Marshal(n)
 	return []string{RelayVerb, string(text)}, err
+}
+
+// notes is the directory with what the relay must know: a file for each pod, whose name is the id of the pod's sandbox, with the name
+// of the file that holds its network namespace.
+func (n Network) notes() string { return filepath.Join(n.Dir, "pods") }
+
+// note notes a pod's network and waits until the relay listens there.
+func (n Network) note(sandbox, namespace string) error {
+	if err := statedir.WriteFile(filepath.Join(n.notes(), sandbox), []byte(namespace+"\n"), 0o644); err != nil {
+		return err
+	}
+	return n.tell()
+}
+
+// forget forgets a pod's network. It may be forgotten already.
+func (n Network) forget(sandbox string) error {
+	if err := os.Remove(filepath.Join(n.notes(), sandbox)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("forgetting the network of the sandbox %s: %w", sandbox, err)
+	}
+	// A relay that does not run holds no socket there.
+	_ = n.tell()
+	return nil
 }
 
 // socket is where the relay listens for those who changed the notes.
@@ -54,13 +79,8 @@ func (n Network) tell() error {
 type relay struct {
 	Network
 	mutex sync.Mutex
-	// at is where it listens for each pod: the text of its note, and the sockets.
-	at map[string]listening
-}
-
-type listening struct {
-	note    string
-	sockets []net.Listener
+	// at are its sockets for each pod, by the id of its sandbox.
+	at map[string][]net.Listener
 }
 
 // Relay is the body of [RelayVerb]. It returns only on failure.
@@ -68,15 +88,12 @@ func Relay(args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: " + RelayVerb + " NETWORK")
 	}
-	r := relay{at: map[string]listening{}}
+	r := relay{at: map[string][]net.Listener{}}
 	if err := json.Unmarshal([]byte(args[0]), &r.Network); err != nil {
 		return fmt.Errorf("reading the network: %w", err)
 	}
-	if _, err := r.listen(r.router(), r.Service(), door{r.Server, r.Server}); err != nil {
-		return err
-	}
-	if r.Kind == NAT {
-		if _, err := r.listen(r.router(), clusterService, door{clusterPort, r.Server}); err != nil {
+	for _, service := range Services() {
+		if _, err := r.listen(r.router(), service, door{ServicePort, r.Server}); err != nil {
 			return err
 		}
 	}
@@ -110,36 +127,64 @@ func Relay(args []string) error {
 func (r *relay) look() error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	var errs []error
-	for _, pod := range r.Pods {
-		text, err := os.ReadFile(filepath.Join(r.notes(), pod))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
-		note := string(text)
-		if r.at[pod].note == note {
+	names, err := r.noted()
+	if err != nil {
+		return err
+	}
+	for name, sockets := range r.at {
+		if slices.Contains(names, name) {
 			continue
 		}
-		for _, s := range r.at[pod].sockets {
+		for _, s := range sockets {
 			s.Close()
 		}
-		delete(r.at, pod)
-		_, namespace, _ := strings.Cut(strings.TrimSpace(note), " ")
-		if namespace == "" {
+		delete(r.at, name)
+	}
+	var errs []error
+	for _, name := range names {
+		if r.at[name] != nil {
 			continue
 		}
-		var doors []door
-		for _, port := range r.Local {
-			doors = append(doors, door{port, port})
+		if r.at[name], err = r.listenIn(name); err != nil {
+			errs = append(errs, fmt.Errorf("the sandbox %s: %w", name, err))
 		}
-		sockets, err := r.listen(namespace, "127.0.0.1", doors...)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("the pod %s: %w", pod, err))
-			continue
-		}
-		r.at[pod] = listening{note: note, sockets: sockets}
 	}
 	return errors.Join(errs...)
+}
+
+// noted are the ids of the sandboxes that have a note.
+func (r *relay) noted() ([]string, error) {
+	entries, err := os.ReadDir(r.notes())
+	if err != nil {
+		return nil, fmt.Errorf("looking for pods: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") { // one that is being written
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// listenIn listens on the loopback of a pod. One that is gone has none, and its plugin may never have had the time to say so.
+func (r *relay) listenIn(sandbox string) ([]net.Listener, error) {
+	text, err := os.ReadFile(filepath.Join(r.notes(), sandbox))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	namespace := strings.TrimSpace(string(text))
+	if !held(namespace) {
+		return nil, nil
+	}
+	var doors []door
+	for _, port := range r.Local {
+		doors = append(doors, door{port, port})
+	}
+	return r.listen(namespace, "127.0.0.1", doors...)
 }
 
 // A door leads from a port in a network to one of the machine's loopback.
