@@ -44,7 +44,7 @@ var (
 	// ipPattern is where daemons name each other by their addresses.
 	ipPattern = regexp.MustCompile(`\b((?:STARTER|SHADOW|SCHEDD) at|GoAhead message from) (?:\d+(?:\.\d+){3}|[0-9a-f]*:[0-9a-f:]*[0-9a-f])`)
 	// hostPattern is a name that HTCondor makes from an address, as nobody asks a name server here.
-	hostPattern = regexp.MustCompile(`(^|[^0-9A-Za-z.])(?:\d{1,3}(?:-\d{1,3}){3}|fd00-[0-9a-f-]+)(?:\.pool\.invalid|\b)`)
+	hostPattern = regexp.MustCompile(`(^|[^0-9A-Za-z.])(?:\d{1,3}(?:-\d{1,3}){3}|(?:fd00|2001)-[0-9a-f-]+)(?:\.pool\.invalid|\b)`)
 	// localPattern is where plugins tell the name of their machine: that of the pod, if the
 	// pod has a network of its own.
 	localPattern   = regexp.MustCompile(`\b(TransferLocalMachineName = )"glidein(?:-stock)?"`)

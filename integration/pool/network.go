@@ -117,7 +117,7 @@ func (p *pool) interfaces(node int) string {
 		return fmt.Sprintf("NETWORK_INTERFACE = %s\nENABLE_IPV4 = %t\nENABLE_IPV6 = %t\n", own, own.Is4(), own.Is6())
 	}
 	config := "NETWORK_INTERFACE = eth0\n"
-	if p.settings.Network == podnet.IPv6 {
+	if p.settings.Network == podnet.IPv6 || p.settings.Network == podnet.NAT6 {
 		config += "ENABLE_IPV4 = false\n"
 	}
 	return config

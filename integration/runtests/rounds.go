@@ -51,6 +51,7 @@ func roundsOf(pool string) []round {
 			host("--slots", "6", "--condor", "23.9", "--ap-condor", "25.14"), tests("conformance", "-turn", "none", "-case", many)}},
 		{"HTCondor 23.9 on both sides", []step{host("--slots", "6", "--condor", "23.9"), tests("conformance", "-turn", "none", "-case", many)}},
 		network("execution points behind NAT", "nat"),
+		network("execution points behind NAT, with IPv6 only", "nat6"),
 		network("execution points with IPv6 only", "ipv6"),
 		// What looks at processes, users, files and programs of the site, on which the modes differ.
 		{"cases in unshared mode", []step{

@@ -18,7 +18,7 @@ const (
 	// NAT is a network in which pods have private addresses of IPv4 and IPv6, which the router hides. Nothing outside can open a
 	// connection to them. The submit side is outside, and is known by its address of IPv4.
 	NAT = "nat"
-	// NAT6 is that, but the submit side is known by its address of IPv6.
+	// NAT6 is that, but the submit side is known by its address of IPv6, and HTCondor uses no IPv4.
 	NAT6 = "nat6"
 	// IPv6 is a network in which all pods reach each other, and which has no other addresses than those of IPv6.
 	IPv6 = "ipv6"
