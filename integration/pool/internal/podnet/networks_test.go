@@ -120,7 +120,7 @@ func (s *site) add(network, id string) []netip.Addr {
 	must(s.t, podnet.Hold(s.namespace(id), func() error { return nil }))
 	s.t.Cleanup(func() { must(s.t, podnet.Release(s.namespace(id))) })
 	loopback := &libcni.NetworkConfigList{Name: "lo", CNIVersion: "1.0.0"}
-	plugin, err := libcni.ConfFromBytes([]byte(`{"cniVersion": "1.0.0", "name": "lo", "type": "loopback"}`))
+	plugin, err := libcni.NetworkPluginConfFromBytes([]byte(`{"cniVersion": "1.0.0", "name": "lo", "type": "loopback"}`))
 	must(s.t, err)
 	loopback.Plugins = []*libcni.NetworkConfig{plugin}
 	_, err = s.cni.AddNetworkList(s.t.Context(), loopback, &libcni.RuntimeConf{ContainerID: id, NetNS: s.namespace(id), IfName: "lo"})
