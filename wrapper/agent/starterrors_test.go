@@ -20,10 +20,7 @@ func TestStartErrors(t *testing.T) {
 	c := agenttest.StartWrapper(t, nil).Dial(t)
 	otherMachine := make([]byte, 64)
 	copy(otherMachine, "\x7fELF\x02\x01\x01")
-	otherMachine[16], otherMachine[18] = 2, 183 // arm64
-	if runtime.GOARCH == "arm64" {
-		otherMachine[18] = 62
-	}
+	otherMachine[16], otherMachine[18] = 2, 50 // Itanium, which QEMU does not emulate
 	tests := map[string]struct {
 		file   string // content of "program" in the sandbox
 		mode   os.FileMode
