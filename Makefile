@@ -12,10 +12,11 @@ FUZZTIME  ?= 30s
 
 .PHONY: build release image test unit compiler e2e demo bench bench-memory bench-pulls bench-spares scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
 
-build: ## three static binaries in bin/
+build: ## four static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_wrapper ./wrapper
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_metrics ./metrics
+	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_unpacker ./unpacker
 
 release: ## programs, image, bill of materials, Helm chart and checksums in dist/, made twice to show that they are the same; BASE=IMAGE makes a pilot image too
 	$(GO) -C release run . -out ../dist -verify $(if $(BASE),-base $(BASE))

@@ -33,6 +33,7 @@ type Backend struct {
 	proc     string // where procfs is mounted
 	root     int    // the user ID that payload containers start with
 	self     audit.Identity
+	registry Registry // nil if nobody asks registries
 	// killUser ends all processes of a user that this process sees.
 	killUser func(ctx context.Context, uid int) error
 }
@@ -163,6 +164,12 @@ func New(ctx context.Context, opt options.Options) (*Backend, error) {
 		}}
 	return b, nil
 }
+
+// AskRegistry has the backend ask about images; nil for nobody. It is called before anything else.
+func (b *Backend) AskRegistry(r Registry) { b.registry = r }
+
+// Registry is what a backend asks of registries.
+type Registry = audit.Registry
 
 // follow calls see with the pilot's pod and then with its later states, see
 // [jointwatch.Watch.Follow].

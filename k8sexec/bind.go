@@ -28,6 +28,7 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 		return nil, fmt.Errorf("bind an image to container %s: its lease was given back", l.name)
 	}
 	l.hold(nil)
+	l.pin(ctx, req)
 	c, j, err := l.bindAndJudge(ctx, req)
 	if err == nil && c == nil && j.Class == verdict.ToUser && j.Failure.Origin == verdict.FromWrapper {
 		// The wrapper did not announce itself with this image, but did with another:
@@ -36,6 +37,9 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 	}
 	if c != nil {
 		l.hold(c)
+		if err := l.fill(ctx, req, c); err != nil {
+			return nil, err
+		}
 		if req.Bound != nil {
 			req.Bound(payload.Binding{Container: l.name, How: c.how, Fetched: l.fetched})
 		}
@@ -54,7 +58,7 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 		case req.ChosenBy != "":
 			// Perhaps only for this job.
 			j.Class = verdict.ToElsewhere
-			j.Says += fmt.Sprintf(" It is the site's choice for jobs without an image; correct %s.", req.ChosenBy)
+			j.Says += fmt.Sprintf(" It is the site's choice and not the job's; correct %s.", req.ChosenBy)
 		}
 	}
 	v := j.Verdict()
@@ -167,7 +171,7 @@ func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, 
 		}
 		f.Image, f.Spec = p.image.String(), p.spec
 		j := verdict.Judge(*f)
-		if !p.isOnce() || !j.Form && !(j.Digest && p.image.IsMoving()) {
+		if !p.isOnce() || !j.Form && !(j.Digest && p.image.IsMoving()) && !(l.isGuess(p.image, p.digest) && f.IsPull()) {
 			return nil, f
 		}
 		// The refusal may be about the form in which we wrote the image, or about a
@@ -177,6 +181,7 @@ func (l *lease) bind(ctx context.Context, req payload.BindRequest) (*container, 
 			b.log.Warn("cannot forget a digest", "image", p.image, "error", err)
 		}
 		formRefused = j.Form
+		l.pinned = pinned{} // the kubelet's word counts
 		p, nonce = p.plain(known.Spec), podapi.NewNonce()
 	}
 }
@@ -269,7 +274,7 @@ func (l *lease) patch(ctx context.Context, binding podapi.Binding) (*corev1.Pod,
 func (l *lease) reuse(ctx context.Context, req payload.BindRequest, known slot) *container {
 	b := l.backend
 	img, err := l.wanted(req.Image, known)
-	if err != nil || !l.mayReuse(req.Owner, img, known) {
+	if err != nil || !l.mayReuse(req.Owner, img, contents(req), known) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.timing.recall)

@@ -2,6 +2,7 @@ package k8sexec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/podwatch"
+	"podstarter/k8sexec/registry"
 	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 	"podstarter/rescue"
@@ -38,6 +40,7 @@ type container struct {
 
 	mu     sync.Mutex
 	digest digest.Digest
+	comes  chan struct{} // closed when the digest was learned, or will not be; nil if nobody waits for it
 
 	over context.CancelFunc // ends the background work
 	busy rescue.Group
@@ -66,6 +69,51 @@ func (c *container) Client() payload.Wrapper { return c.client }
 // Image implements payload.Container: the image as requested, spelled out with
 // registry, repository, and tag or digest.
 func (c *container) Image() string { return c.image.String() }
+
+// Command implements payload.Container. The registry is asked by the digest that the container runs, and
+// by nothing else: the tag may point to another image by now.
+func (c *container) Command(ctx context.Context) (payload.ImageCommand, error) {
+	ask := c.lease.backend.registry
+	if ask == nil {
+		return payload.ImageCommand{}, errors.New("this site does not ask registries (" + registry.KnobAsk + ")")
+	}
+	d, err := c.runningDigest(ctx)
+	var found registry.Command
+	if err == nil {
+		found, err = ask.Command(ctx, c.image, d)
+	}
+	return payload.ImageCommand{Entrypoint: found.Entrypoint, Cmd: found.Cmd}, err
+}
+
+// runningDigest waits for the digest of what the container runs, which the kubelet reports a second or two
+// after the start if it was not pinned.
+func (c *container) runningDigest(ctx context.Context) (digest.Digest, error) {
+	c.mu.Lock()
+	d, comes := c.digest, c.comes
+	c.mu.Unlock()
+	if d != "" {
+		return d, nil
+	}
+	if why := c.lease.pinned.err; why != nil {
+		return "", why // and the registry would say no more now
+	}
+	if comes == nil {
+		return "", errors.New("the digest of the image that runs is not known")
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.lease.backend.timing.learn, errors.New("the kubelet has not reported the digest of the image that runs"))
+	defer cancel()
+	select {
+	case <-comes:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.digest == "" {
+		return "", errors.New("the container runtime does not report the digest of the image that runs")
+	}
+	return c.digest, nil
+}
 
 // imageID is the image with the digest that the container runs, repository@digest. It
 // is empty while the digest is not known: the kubelet reports that of a new image a
@@ -97,7 +145,17 @@ func (c *container) close() {
 func (c *container) learnFrom(states *podwatch.Feed, open *lessons) {
 	ctx, cancel := context.WithTimeout(c.lease.backend.life, c.lease.backend.timing.learn)
 	states.Start()
+	c.mu.Lock()
+	if c.digest == "" {
+		c.comes = make(chan struct{})
+	}
+	c.mu.Unlock()
 	c.busy.Go(func() {
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.hasCome()
+		}()
 		defer cancel()
 		defer states.Stop()
 		for len(open.open) > 0 {
@@ -124,6 +182,15 @@ func (c *container) learned(l lesson, d digest.Digest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.digest = d
+	c.hasCome()
+}
+
+// hasCome ends the wait for the digest. The caller has the lock.
+func (c *container) hasCome() {
+	if c.comes != nil {
+		close(c.comes)
+		c.comes = nil
+	}
 }
 
 // attend waits for the end of the connection, or the notice that it is near, and finds

@@ -38,7 +38,7 @@ func (l *lease) fetch(ctx context.Context, req payload.BindRequest) (*puller.Hol
 		return none, nil // the pod has just begun with its default image
 	}
 	img, err := l.wanted(req.Image, known)
-	if err != nil || l.mayReuse(req.Owner, img, known) || l.isReady(img, known) || l.isOnNode(img) {
+	if err != nil || l.mayReuse(req.Owner, img, contents(req), known) || l.isReady(img, known) || l.isOnNode(img) {
 		return none, nil //nolint:nilerr // the binding says what is wrong with the name
 	}
 	began := time.Now()
@@ -52,9 +52,10 @@ func (l *lease) fetch(ctx context.Context, req payload.BindRequest) (*puller.Hol
 		if !errors.As(err, &f) {
 			break
 		}
-		if j := verdict.Judge(*f); spec == img.String() || !j.Form && !(j.Digest && img.IsMoving()) {
+		if j := verdict.Judge(*f); spec == img.String() || !j.Form && !(j.Digest && img.IsMoving()) && !(l.isGuess(img, l.pinned.digest) && f.IsPull()) {
 			break
 		}
+		l.pinned = pinned{} // the kubelet's word counts
 		b.log.Warn("image refused in this form, trying it as it was asked for", "image", spec, "error", err)
 		if err := l.digests().forget(img); err != nil {
 			b.log.Warn("cannot forget a digest", "image", img, "error", err)
@@ -133,9 +134,9 @@ func (l *lease) node(ctx context.Context, known slot) (string, error) {
 }
 
 // mayReuse says whether the policy allows to use the container again as it is.
-func (l *lease) mayReuse(owner string, img imageref.Image, known slot) bool {
+func (l *lease) mayReuse(owner string, img imageref.Image, files string, known slot) bool {
 	return l.backend.opt.Reset == options.ResetImage && known.Nonce != "" && !known.Fresh && owner != "" && known.Owner == owner &&
-		known.Image == img.String() && l.stillCurrent(img, known)
+		known.Image == img.String() && known.Files == files && files != unknownFiles && l.stillCurrent(img, known)
 }
 
 // digestIn is the digest of an image string; empty if it has none.

@@ -19,7 +19,7 @@ func (b *Backend) Check(ctx context.Context) (warnings []string, err error) {
 func (b *Backend) Audit(ctx context.Context) []payload.Finding { return b.inspector().Audit(ctx) }
 
 func (b *Backend) inspector() *audit.Inspector {
-	return &audit.Inspector{Options: b.opt, Connect: b.connect, ConnectTo: b.pullers.Connect, Time: b.timing.check, Proc: b.proc, Root: b.root, Self: b.self, Try: b.try}
+	return &audit.Inspector{Options: b.opt, Connect: b.connect, ConnectTo: b.pullers.Connect, Time: b.timing.check, Proc: b.proc, Root: b.root, Self: b.self, Registry: b.registry, Try: b.try}
 }
 
 // try connects to the wrapper of a payload container, if that is free, and asks for its

@@ -30,6 +30,7 @@ type lease struct {
 	clock   *clock        // of the binding
 	fetched time.Duration // how long the binding waited for a puller
 	fitted  podapi.Limits // what fit gave the container; nothing if it did not try
+	pinned  pinned        // what the registry said of the image of the binding
 
 	mu        sync.Mutex
 	container *container // of the latest binding
@@ -157,7 +158,10 @@ func (l *lease) Release(ctx context.Context) error {
 		l.giveBack()
 	}
 	l.unfit(ctx)
-	return errors.Join(l.lock.Close(), l.private.Close())
+	// A program that starts just now has the lock's file until it executes, so closing it
+	// would not do.
+	err := unix.Flock(int(l.lock.Fd()), unix.LOCK_UN)
+	return errors.Join(err, l.lock.Close(), l.private.Close())
 }
 
 func (l *lease) isReleased() bool {

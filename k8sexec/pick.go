@@ -47,7 +47,7 @@ func (l *lease) pick(wish payload.Wish) pick {
 	}
 	img, err := l.wanted(wish.Image, known)
 	switch {
-	case err == nil && l.mayReuse(wish.Owner, img, known):
+	case err == nil && l.mayReuse(wish.Owner, img, "", known):
 		return pickKept
 	case !known.Fresh:
 		return pickAny

@@ -112,8 +112,48 @@ func (l *lease) digestFor(img imageref.Image) digest.Digest {
 	if !img.IsMoving() {
 		return img.Digest
 	}
+	if l.pinned.digest != "" && img == l.pinned.image {
+		return l.pinned.digest
+	}
 	d, _ := l.digests().lookup(img)
 	return d
+}
+
+// pinned is the digest of a tag as the registry told it for one binding, or why it did not. No node has
+// shown yet that it can run it.
+type pinned struct {
+	image  imageref.Image
+	digest digest.Digest
+	err    error
+}
+
+// pin asks the registry for the digest of the image if the request needs it. All that follows goes by
+// it; without an answer the kubelet looks it up.
+func (l *lease) pin(ctx context.Context, req payload.BindRequest) {
+	l.pinned = pinned{}
+	ask := l.backend.registry
+	img, err := imageref.Parse(req.Image)
+	if ask == nil || err != nil || !img.IsMoving() || !req.Pin && !req.Latest {
+		return // the binding says what is wrong with the name
+	}
+	if _, known := l.digests().lookup(img); known && !req.Latest {
+		return
+	}
+	d, err := ask.Resolve(ctx, img)
+	if err != nil {
+		l.pinned = pinned{image: img, err: err}
+		l.backend.log.Info("the digest of an image is not known before it was pulled", "image", img, "error", err)
+		return
+	}
+	l.pinned = pinned{image: img, digest: d}
+	if err := l.digests().learn(img, d); err != nil {
+		l.backend.log.Warn("cannot note the digest of an image", "image", img, "error", err)
+	}
+}
+
+// isGuess says whether only a registry's word stands behind a digest.
+func (l *lease) isGuess(img imageref.Image, d digest.Digest) bool {
+	return l.pinned.digest != "" && d == l.pinned.digest && img == l.pinned.image
 }
 
 // survey notes what the pod's spec says about the container.

@@ -45,12 +45,14 @@ type slot struct {
 
 	// Of the last binding that succeeded:
 
-	Image       string    `json:"image,omitempty"` // as asked, spelled out
-	Owner       string    `json:"owner,omitempty"`
-	Nonce       string    `json:"nonce,omitempty"`
-	Boot        string    `json:"boot,omitempty"`
-	ContainerID string    `json:"container_id,omitempty"` // empty if it could not be found out
-	Bound       time.Time `json:"bound,omitzero"`
+	Image       string `json:"image,omitempty"` // as asked, spelled out
+	Owner       string `json:"owner,omitempty"`
+	Nonce       string `json:"nonce,omitempty"`
+	Boot        string `json:"boot,omitempty"`
+	ContainerID string `json:"container_id,omitempty"` // empty if it could not be found out
+	// Files are those that were written over the image's; see filled.
+	Files string    `json:"files,omitempty"`
+	Bound time.Time `json:"bound,omitzero"`
 	// Grace is the pod's grace period, in nanoseconds.
 	Grace time.Duration `json:"grace,omitempty"`
 

@@ -31,6 +31,11 @@ func (c *container) Client() payload.Wrapper { return c.client }
 // Image implements payload.Container. It is empty: there are no images.
 func (c *container) Image() string { return "" }
 
+// Command implements payload.Container. There are no images.
+func (c *container) Command(context.Context) (payload.ImageCommand, error) {
+	return payload.ImageCommand{}, errors.New("this execution point has no images")
+}
+
 // Lost implements payload.Container. It sends one error, the reason, if the wrapper ends
 // during the activation.
 func (c *container) Lost() <-chan error { return c.lost }

@@ -77,7 +77,8 @@ func (l *lease) Release(ctx context.Context) error {
 		l.container = nil
 	}
 	if l.lock != nil {
-		errs = append(errs, l.killLeftovers(ctx), l.lock.Close())
+		errs = append(errs, l.killLeftovers(ctx))
+		errs = append(errs, freeUser(l.lock, errors.Join(errs...) == nil))
 		l.lock = nil
 	}
 	if l.dir != "" {

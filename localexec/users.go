@@ -40,3 +40,14 @@ func (b *backend) takeUser(ctx context.Context) (int, *os.File, error) {
 	}
 	return 0, nil, fmt.Errorf("%w: %d from %d on; provide as many as the machine has slots", ErrNoUser, b.users, b.uid)
 }
+
+// freeUser gives a user ID back. If no process of it is left, it is free at once, even if
+// a program that starts just now has the lock's file, as it does between fork and exec.
+// Else it is free when the wrapper, which has the file too, has ended.
+func freeUser(lock *os.File, empty bool) error {
+	var err error
+	if empty {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_UN)
+	}
+	return errors.Join(err, lock.Close())
+}

@@ -37,6 +37,8 @@ var areas = []area{
 	{"spares", spareMutants},
 	{"gpus", gpuMutants},
 	{"sizes", sizeMutants},
+	{"images", imageMutants},
+	{"registry", registryMutants},
 }
 
 // pick lists the mutants of an area, of all if it is empty, that have one of the names,

@@ -61,6 +61,9 @@ type Container interface {
 	Client() Wrapper
 	// Image is the image as it was bound, for the log; empty if there is none.
 	Image() string
+	// Command finds out what the image runs by itself. The error says why nobody knows; it is
+	// [ErrPassing] if somebody may know soon.
+	Command(ctx context.Context) (ImageCommand, error)
 	// PlatformEnv names variables of the container's environment that come from neither the
 	// image nor the job; see [Spec.HideEnv].
 	PlatformEnv() []string
@@ -75,6 +78,12 @@ type Container interface {
 	// It may come some time after the wrapper's connection has ended. A released container
 	// is not lost.
 	Lost() <-chan error
+}
+
+// ImageCommand is what an image runs by itself: its ENTRYPOINT and its CMD, either of which may be
+// empty.
+type ImageCommand struct {
+	Entrypoint, Cmd []string
 }
 
 // Wrapper is what the starter asks of the wrapper in a payload's container.

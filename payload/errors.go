@@ -95,3 +95,6 @@ const (
 func (e *RequestError) Error() string {
 	return fmt.Sprintf("wrapper refused %s: %s (%s)", e.Op, e.Message, e.Code)
 }
+
+// ErrPassing is a failure by circumstances that pass, such as a network that is down.
+var ErrPassing = errors.New("another try may succeed")

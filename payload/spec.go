@@ -72,8 +72,11 @@ type Spec struct {
 	// Program, if not empty, is the content of the program file; Path is then only its name.
 	// The file is not in the container's file system, but a script's interpreter is.
 	Program []byte
+	// Itself runs the wrapper's own program, under the name in Args[0], which must be one that
+	// it has for this. Path is only a name then, too.
+	Itself bool
 	// AsRoot runs the program as container-root without capabilities. UID and GID remain
-	// those of the payload that runs before or after it. It needs a Program, and a container
+	// those of the payload that runs before or after it. It needs a Program, or is the wrapper Itself, and a container
 	// in which no process of the payload is alive; it executes nothing of the image unless
 	// the program does.
 	AsRoot bool
@@ -94,7 +97,7 @@ type Spec struct {
 	// the request, in this order; the wrapper opens nothing for them; see [Client.Start].
 	Passed []string
 	// Rehearse has the launcher open the standard files, FIFOs excepted, and then exit with 0:
-	// nothing is executed. Not with Program, Capture or Passed.
+	// nothing is executed. Not with Program, Itself, Capture or Passed.
 	Rehearse bool
 	// Nice is added to the wrapper's nice value.
 	Nice int

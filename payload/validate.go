@@ -3,6 +3,7 @@ package payload
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -64,15 +65,17 @@ func (s *Spec) Validate() error {
 	switch {
 	case len(s.Program) > MaxProgram:
 		return fmt.Errorf("a program of %d bytes, at most %d are allowed", len(s.Program), MaxProgram)
-	case s.AsRoot && len(s.Program) == 0:
-		return fmt.Errorf("only a program that comes with the request can run as container-root")
-	case s.AsRoot && (s.Stdin != "" || s.Stdout != "" || s.Stderr != "" || s.ImageEnv || len(s.Groups)+len(s.Passed) > 0):
-		return fmt.Errorf("a program that runs as container-root takes no files, no groups and no environment of the image")
-	case s.Rehearse && (len(s.Program) > 0 || s.Capture != 0 || len(s.Passed) > 0):
+	case s.Itself && (len(s.Program) > 0 || len(s.Args) == 0):
+		return fmt.Errorf("the wrapper's own program comes with no other, and needs the name under which it runs")
+	case s.AsRoot && len(s.Program) == 0 && !s.Itself:
+		return fmt.Errorf("only a program that comes with the request, or the wrapper's own, can run as container-root")
+	case s.AsRoot && (s.Stdin != "" || s.Stdout != "" || s.Stderr != "" || s.ImageEnv || len(s.Groups) > 0):
+		return fmt.Errorf("a program that runs as container-root opens no files, and takes no groups and no environment of the image")
+	case s.Rehearse && (len(s.Program) > 0 || s.Itself || s.Capture != 0 || len(s.Passed) > 0):
 		return fmt.Errorf("a rehearsal takes no program, no open files, and keeps no output")
 	case s.Capture < 0 || s.Capture > MaxCapture:
 		return fmt.Errorf("the number of output bytes to keep, %d, is not between 0 and %d", s.Capture, MaxCapture)
-	case s.Capture > 0 && (s.Stdout != "" || s.Stderr != "" || len(s.Passed) > 0):
+	case s.Capture > 0 && (s.Stdout != "" || s.Stderr != "" || slices.ContainsFunc(s.Passed, func(name string) bool { return name != Stdin })):
 		return fmt.Errorf("output cannot both be kept and go to files")
 	}
 	if !path.IsAbs(s.Dir) {

@@ -1,6 +1,9 @@
 package payload
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // BindRequest asks a backend for a payload container.
 type BindRequest struct {
@@ -24,6 +27,18 @@ type BindRequest struct {
 	// Size is what the job's slot was provisioned with. A backend that can gives the
 	// container so much; 0 is not known.
 	Size Size
+	// Fill, if not nil, writes files over those of the image before the container counts as
+	// bound; its error is Bind's. It is not called for a container that has them already.
+	Fill func(ctx context.Context, w Wrapper) error
+	// Files identifies what Fill writes. A container that was filled is kept only for the same
+	// files, and without an identity for none.
+	Files string
+	// Pin has the backend look up the image's digest before the binding, so that
+	// [Container.Command] is that of the image which runs.
+	Pin bool
+	// Latest does the same even if the digest is known, so that what runs is what the tag points to
+	// now.
+	Latest bool
 	// Report, if not nil, is called with a sentence at each notable progress of the binding
 	// ("pulling image ..."). It must not block.
 	Report func(progress string)

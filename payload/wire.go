@@ -171,6 +171,7 @@ type wireSpec struct {
 	Link       raw      `json:"link,omitempty"`
 	LinkTo     raw      `json:"link_to,omitempty"`
 	Program    []byte   `json:"program,omitempty"`
+	Itself     bool     `json:"itself,omitempty"`
 	AsRoot     bool     `json:"as_root,omitempty"`
 	Capture    int      `json:"capture,omitempty"`
 	Umask      int      `json:"umask"`
@@ -192,7 +193,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 		Activation: s.Activation, UID: s.UID, GID: s.GID, Groups: s.Groups,
 		Path: raw(s.Path), Args: rawList(s.Args), Env: rawList(s.Env),
 		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Link: raw(s.Link), LinkTo: raw(s.LinkTo),
-		Program: s.Program, AsRoot: s.AsRoot, Capture: s.Capture, Umask: s.Umask,
+		Program: s.Program, Itself: s.Itself, AsRoot: s.AsRoot, Capture: s.Capture, Umask: s.Umask,
 		Stdin: raw(s.Stdin), Stdout: raw(s.Stdout), Stderr: raw(s.Stderr),
 		Append: s.Append, Passed: s.Passed, Rehearse: s.Rehearse, Nice: s.Nice, CPUs: s.CPUs, MaxTasks: s.MaxTasks, Limits: s.Limits,
 	})
@@ -208,7 +209,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 		Activation: w.Activation, UID: w.UID, GID: w.GID, Groups: w.Groups,
 		Path: string(w.Path), Args: stringList(w.Args), Env: stringList(w.Env),
 		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Link: string(w.Link), LinkTo: string(w.LinkTo),
-		Program: w.Program, AsRoot: w.AsRoot, Capture: w.Capture, Umask: w.Umask,
+		Program: w.Program, Itself: w.Itself, AsRoot: w.AsRoot, Capture: w.Capture, Umask: w.Umask,
 		Stdin: string(w.Stdin), Stdout: string(w.Stdout), Stderr: string(w.Stderr),
 		Append: w.Append, Passed: w.Passed, Rehearse: w.Rehearse, Nice: w.Nice, CPUs: w.CPUs, MaxTasks: w.MaxTasks, Limits: w.Limits,
 	}

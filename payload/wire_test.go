@@ -135,6 +135,10 @@ func TestValidate(t *testing.T) {
 		"many limits":       func(s *Spec) { s.Limits = make([]Limit, 65) },
 		"rehearsed program": func(s *Spec) { s.Rehearse, s.Program = true, []byte("#!") },
 		"rehearsed capture": func(s *Spec) { s.Rehearse, s.Stdout, s.Stderr, s.Capture = true, "", "", 1 },
+		"root's file":       func(s *Spec) { *s = asRoot(); s.Stdout = "out" },
+		"root's groups":     func(s *Spec) { *s = asRoot(); s.Groups = []int{1} },
+		"root's program":    func(s *Spec) { *s = asRoot(); s.Program = nil },
+		"captured, passed":  func(s *Spec) { *s = asRoot(); s.Passed = []string{Stdin, Stderr} },
 		"rehearsed files":   func(s *Spec) { s.Rehearse, s.Stdout, s.Passed = true, "", []string{Stdout} },
 	}
 	for name, spoil := range tests {
@@ -144,11 +148,19 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
+	if s := asRoot(); s.Validate() != nil {
+		t.Errorf("as container-root: %v", s.Validate())
+	}
 	secret := fullSpec
 	secret.Env = []string{"PASSWORD"}
 	if err := secret.Validate(); err == nil || strings.Contains(err.Error(), "PASSWORD") {
 		t.Errorf("the error reveals a secret: %v", err)
 	}
+}
+
+// asRoot is a program for container-root whose input is passed to it.
+func asRoot() Spec {
+	return Spec{Activation: "a", UID: 1, GID: 1, Path: "p", Program: []byte("ELF"), AsRoot: true, Dir: "/", Capture: 1, Passed: []string{Stdin}}
 }
 
 func FuzzRequest(f *testing.F) {

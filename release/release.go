@@ -32,6 +32,7 @@ var programs = []struct{ Name, Folder string }{
 	{"condor_pod_starter", "./starter"},
 	{"condor_pod_wrapper", "./wrapper"},
 	{"condor_pod_metrics", "./metrics"},
+	{"condor_pod_unpacker", "./unpacker"},
 }
 
 // describe asks git what is checked out.

@@ -120,8 +120,9 @@ func abilities(ad *classads.Ad, set settings.Settings) {
 
 // imageAbilities are the promises to jobs that name an image. condor_submit
 // makes each job ask for what its image needs (submit_utils.cpp:
-// SetRequirements); only a site that has a map for files and directories can
-// promise those.
+// SetRequirements); only a site that has a map for files and directories, or can copy
+// them into containers, can promise those. Who asks for Apptainer by its older name has
+// such an image.
 func imageAbilities(ad *classads.Ad, images *image.Site) {
 	if policy := images.Policy(); policy != "" {
 		ad.SetString("PodStarterImagePolicy", string(policy))
@@ -130,12 +131,18 @@ func imageAbilities(ad *classads.Ad, images *image.Site) {
 		}
 	}
 	names := []string{"HasContainer", "HasDocker", "HasDockerURL"}
-	if images.HasMap() {
+	if images.HasMap() || images.HasCarrier() {
 		names = append(names, "HasSIF", "HasSandboxImage")
+	}
+	if images.HasCarrier() {
+		names = append(names, "HasSingularity", "HAS_SINGULARITY")
 	}
 	for _, name := range names {
 		ad.SetBool(name, true)
 	}
+	// Names of the OSPool and of GlideinWMS.
+	ad.SetBool("SINGULARITY_CAN_USE_REGISTRY", true)
+	ad.SetBool("SINGULARITY_CAN_USE_SIF", images.HasCarrier())
 	ad.SetString("DockerVersion", "podstarter "+buildinfo.Version())
 }
 

@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
+	"runtime"
 
 	"podstarter/condor/config"
 	"podstarter/k8sexec"
 	"podstarter/k8sexec/options"
+	"podstarter/k8sexec/registry"
 	"podstarter/localexec"
 	"podstarter/payload"
 	"podstarter/starter/hostprog"
@@ -23,6 +27,11 @@ func newBackend(ctx context.Context, set settings.Settings, cfg *config.Config, 
 	if set.Backend == settings.BackendLocal {
 		return localexec.New(localexec.Options{Dir: set.StateDir(), UID: set.PayloadUID, Users: localUsers, Log: log})
 	}
+	if set.Images.HasCarrier() {
+		if err := unpackerIsThere(); err != nil {
+			return nil, fmt.Errorf("%s: %w", settings.KnobCarrierImage.Name, err)
+		}
+	}
 	b, err := newPodBackend(ctx, set, cfg, made, log)
 	if err != nil {
 		return nil, err
@@ -30,9 +39,26 @@ func newBackend(ctx context.Context, set settings.Settings, cfg *config.Config, 
 	return b, nil
 }
 
+// unpackerIsThere says what to do if the program is missing that reads images for jobs.
+func unpackerIsThere() error {
+	program, err := hostprog.Beside(hostprog.Unpacker)
+	if err == nil {
+		_, err = os.Stat(program)
+	}
+	if err != nil {
+		return fmt.Errorf("jobs with images that are files need a program beside the starter's: %w; install %s, or leave the knob empty", err, hostprog.Unpacker)
+	}
+	return nil
+}
+
 // newPodBackend makes a pod's backend, which can do more than run payloads.
 func newPodBackend(ctx context.Context, set settings.Settings, cfg *config.Config, made *calls, log *slog.Logger) (*k8sexec.Backend, error) {
-	return k8sexec.New(ctx, podOptions(set, made, log))
+	b, err := k8sexec.New(ctx, podOptions(set, made, log))
+	if err != nil {
+		return nil, err
+	}
+	b.AskRegistry(registries(set, log))
+	return b, nil
 }
 
 // podOptions are the settings of a pod's backend.
@@ -50,6 +76,14 @@ func podOptions(set settings.Settings, made *calls, log *slog.Logger) options.Op
 		KubernetesDir: set.KubernetesDir, Called: made.add, Log: log,
 		Offer: func() options.Offer { return offerOf(set.Config) },
 	}
+}
+
+// registries tell what images run by themselves; nil if nobody asks them.
+func registries(set settings.Settings, log *slog.Logger) k8sexec.Registry {
+	if !set.AskRegistries {
+		return nil
+	}
+	return registry.New(registry.Options{PrivateDir: set.PrivateDir, Auth: set.RegistryAuth, Plain: set.PlainRegistries, Architecture: runtime.GOARCH, Log: log})
 }
 
 // offerOf is what slots offer, for the backend's checks.

@@ -41,9 +41,6 @@ func findGPUs(ctx context.Context, set settings.Settings, cfg *config.Config, ma
 	defer cancel()
 	backend, err := newPodBackend(ctx, set, cfg, made, log)
 	if err == nil {
-		pod.Wrapper, err = podgpus.WrapperBeside()
-	}
-	if err == nil {
 		err = pod.Find(ctx, backend, log)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"podstarter/condor/config"
 	"podstarter/condor/image"
 	"podstarter/k8sexec/verdict"
+	"podstarter/starter/settings"
 )
 
 // TestImageSubcodes: the names that are refused before a backend sees them and
@@ -20,6 +22,9 @@ import (
 func TestImageSubcodes(t *testing.T) {
 	if image.SubcodeInvalidReference != verdict.SubcodeInvalidReference {
 		t.Errorf("an invalid reference is %d here and %d there", image.SubcodeInvalidReference, verdict.SubcodeInvalidReference)
+	}
+	if image.SubcodePlatform != verdict.SubcodePlatform {
+		t.Errorf("another processor is %d here and %d there", image.SubcodePlatform, verdict.SubcodePlatform)
 	}
 	if image.SubcodeNotInRegistry <= verdict.SubcodeOutOfMemory {
 		t.Errorf("subcode %d has two meanings", image.SubcodeNotInRegistry)
@@ -36,11 +41,12 @@ func TestImageAbilities(t *testing.T) {
 		knobs map[string]string
 		want  string
 	}{
-		"as delivered": {nil, `HasContainer HasDocker HasDockerURL DockerVersion PodStarterImagePolicy="optional"`},
-		"a map":        {map[string]string{image.KnobMap: file}, `HasContainer HasDocker HasDockerURL HasSIF HasSandboxImage DockerVersion PodStarterImagePolicy="optional"`},
+		"as delivered": {nil, `HasContainer HasDocker HasDockerURL SINGULARITY_CAN_USE_REGISTRY SINGULARITY_CAN_USE_SIF=false DockerVersion PodStarterImagePolicy="optional"`},
+		"a map":        {map[string]string{image.KnobMap: file}, `HasContainer HasDocker HasDockerURL HasSIF HasSandboxImage SINGULARITY_CAN_USE_REGISTRY SINGULARITY_CAN_USE_SIF=false DockerVersion PodStarterImagePolicy="optional"`},
+		"a carrier":    {map[string]string{image.KnobCarrier: "r.example/carrier"}, `HasContainer HasDocker HasDockerURL HasSIF HasSandboxImage HasSingularity HAS_SINGULARITY SINGULARITY_CAN_USE_REGISTRY SINGULARITY_CAN_USE_SIF=true DockerVersion PodStarterImagePolicy="optional"`},
 		"never":        {map[string]string{image.KnobPolicy: "never", image.KnobMap: file}, `PodStarterImagePolicy="never"`},
-		"required":     {map[string]string{image.KnobPolicy: "required"}, `HasContainer HasDocker HasDockerURL DockerVersion PodStarterImagePolicy="required"`},
-		"by job":       {map[string]string{image.KnobPolicy: `TARGET.X ? "never" : "optional"`}, `HasContainer HasDocker HasDockerURL DockerVersion`},
+		"required":     {map[string]string{image.KnobPolicy: "required"}, `HasContainer HasDocker HasDockerURL SINGULARITY_CAN_USE_REGISTRY SINGULARITY_CAN_USE_SIF=false DockerVersion PodStarterImagePolicy="required"`},
+		"by job":       {map[string]string{image.KnobPolicy: `TARGET.X ? "never" : "optional"`}, `HasContainer HasDocker HasDockerURL SINGULARITY_CAN_USE_REGISTRY SINGULARITY_CAN_USE_SIF=false DockerVersion`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			site, err := image.NewSite(config.FromMap(tt.knobs))
@@ -55,6 +61,8 @@ func TestImageAbilities(t *testing.T) {
 				case name == "PodStarterImagePolicy":
 					name += "=" + value.String()
 				case name == "DockerVersion":
+				case name == "SINGULARITY_CAN_USE_SIF":
+					name += "=" + value.String()
 				case value.String() != "true":
 					t.Errorf("%s = %s", name, value)
 				}
@@ -67,5 +75,20 @@ func TestImageAbilities(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestUnpackerMissing: a site that forgot a program learns of it before a job does.
+func TestUnpackerMissing(t *testing.T) {
+	cfg := config.FromMap(map[string]string{
+		settings.KnobBackend.Name: settings.BackendPod, settings.KnobPodName.Name: "pod", image.KnobCarrier: "registry.example.org/pause:3",
+	})
+	set, err := settings.Read(cfg)
+	if os.Getuid() == 0 && err != nil {
+		t.Fatal(err)
+	}
+	_, err = newBackend(t.Context(), set, cfg, &calls{}, slog.New(slog.DiscardHandler))
+	if err == nil || !strings.HasPrefix(err.Error(), image.KnobCarrier+": ") || !strings.Contains(err.Error(), "install condor_pod_unpacker") {
+		t.Errorf("error %v", err)
 	}
 }

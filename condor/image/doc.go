@@ -9,6 +9,9 @@
 //
 //	ad → policy → map → reference → allow and deny rules → mirrors
 //
+// A name that the map does not know may be that of a file or directory in the pilot container,
+// whose contents go into a container with the carrier image; see [File].
+//
 // Names come from users and are hostile: a name is parsed before it is used, the
 // checked reference is the one that runs, and names that can be spelled in two
 // ways are normalized first.
@@ -31,6 +34,9 @@ const (
 	KnobAllowed = "POD_STARTER_IMAGES_ALLOWED"
 	KnobDenied  = "POD_STARTER_IMAGES_DENIED"
 	KnobMirrors = "POD_STARTER_IMAGE_MIRRORS"
+	KnobCarrier = "POD_STARTER_CARRIER_IMAGE"
+	KnobPaths   = "POD_STARTER_IMAGE_PATHS"
+	KnobUnknown = "POD_STARTER_UNKNOWN_IMAGES"
 
 	// HTCondor's own, for jobs that ask for no container
 	// (condor_starter.V6.1/starter.cpp:Starter::SpawnJob).
@@ -61,6 +67,8 @@ const (
 const (
 	// SubcodeInvalidReference: the name is not a valid image reference.
 	SubcodeInvalidReference = 1
+	// SubcodePlatform: the image is for another processor.
+	SubcodePlatform = 4
 	// SubcodeNotInRegistry: a file, a directory or a URL for which the site's map
 	// has no image in a registry.
 	SubcodeNotInRegistry = 20
@@ -68,6 +76,12 @@ const (
 	SubcodeNotAllowed = 21
 	// SubcodeNoImage: the job asks for a container and names no image.
 	SubcodeNoImage = 22
+	// SubcodeNoFile: there is no such file or directory, or the job may not read it.
+	SubcodeNoFile = 23
+	// SubcodeBadFile: the file is no image, or one of a kind that cannot be read.
+	SubcodeBadFile = 24
+	// SubcodeFileTooLarge: the image has more files or bytes than a container may get.
+	SubcodeFileTooLarge = 25
 )
 
 // hold is the failure of a job whose user must change something.

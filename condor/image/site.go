@@ -19,6 +19,9 @@ type Site struct {
 	fallback        choice
 	allowed, denied []pattern
 	mirrors         mirrors
+	carrier         Reference // zero if images are never files
+	paths           []string  // clean
+	othersMay       bool      // take images that this site does not know
 	contact         string
 }
 
@@ -27,6 +30,9 @@ type Decision struct {
 	// Image is the image to bind; the zero value is the image with which the
 	// payload container was created.
 	Image Reference
+	// File is the image if it is in no registry: its files go into a container with
+	// Image, which is the carrier then.
+	File File
 	// Docker: docker's rules apply to the command. The image's entry point
 	// counts, and a command that is not transferred belongs to the image.
 	Docker bool
@@ -66,6 +72,15 @@ func NewSite(k Knobs) (*Site, error) {
 	bad(KnobDenied, err)
 	s.mirrors, err = parseMirrors(text(k, KnobMirrors))
 	bad(KnobMirrors, err)
+	s.carrier, err = parseCarrier(text(k, KnobCarrier))
+	bad(KnobCarrier, err)
+	s.paths, err = parsePaths(text(k, KnobPaths))
+	bad(KnobPaths, err)
+	if s.HasCarrier() {
+		s.carrier = s.mirrors.rewrite(s.carrier)
+	}
+	s.othersMay, err = parseUnknown(text(k, KnobUnknown))
+	bad(KnobUnknown, err)
 	s.policy, err = parsePolicy(text(k, KnobPolicy))
 	bad(KnobPolicy, err)
 	s.fallback, err = parseChoice(text(k, KnobDefault), func(word string) bool {
@@ -161,8 +176,11 @@ func (s *Site) resolve(w *wish) (Decision, error) {
 	var says []string
 	name, rule, mapped := s.translate(w)
 	if !mapped {
-		if what := w.notInRegistry(); what != "" {
-			return d, hold(SubcodeNotInRegistry, "image %s (%s): %s cannot be used here, only images from a registry can; push it to a registry and write container_image = docker://registry/name:tag%s",
+		switch what := w.notInRegistry(); {
+		case what != "" && s.HasCarrier() && w.mayBeFile():
+			return s.fromFile(w)
+		case what != "":
+			return d, s.unknown(w, SubcodeNotInRegistry, "image %s (%s): %s cannot be used here, only images from a registry can; push it to a registry and write container_image = docker://registry/name:tag%s",
 				excerpt(w.text), w.source, what, s.mapHint())
 		}
 		name = w.text

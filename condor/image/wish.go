@@ -25,6 +25,9 @@ type wish struct {
 	more   []string
 	source string // attribute or knob
 	docker bool   // docker's rules apply to the command
+	// iwd is the job's initial directory if its files are not transferred: a name is
+	// relative to that then (singularity.cpp:Singularity::setup).
+	iwd string
 	// notRegistry describes an image that, by the ad itself, is not in a
 	// registry: "a .sif file".
 	notRegistry string
@@ -52,6 +55,14 @@ func AsksForContainer(ad *classads.Ad) bool {
 // docker://, WantSIF for .sif and WantSandboxImage for everything else, including
 // oras:// (submit_utils.cpp:image_type_from_string).
 func wishOf(ad, machine *classads.Ad, k Knobs) *wish {
+	w := wishIn(ad, machine, k)
+	if w != nil && strings.EqualFold(ad.StringOr("ShouldTransferFiles", ""), "NO") {
+		w.iwd = ad.StringOr("Iwd", "")
+	}
+	return w
+}
+
+func wishIn(ad, machine *classads.Ad, k Knobs) *wish {
 	docker := ad.BoolOr("WantDocker", false)
 	image := ad.BoolOr("WantDockerImage", false)
 	sif, sandbox := ad.BoolOr("WantSIF", false), ad.BoolOr("WantSandboxImage", false)

@@ -146,27 +146,29 @@ func TestCommand(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change string
 		place  Place
-		docker bool
+		rules  Rules
 		want   Command
 		err    bool
 	}{
-		"transferred":         {`Arguments = "a 'b c'"`, place, false, Command{Path: "/s/job.sh", Args: []string{"a", "b c"}, Transferred: true}, false},
-		"not transferred":     {"TransferExecutable = false", place, false, Command{Path: "/home/u/bin/job.sh"}, false},
-		"relative":            {"TransferExecutable = false\nCmd = \"bin/x\"", place, false, Command{Path: "/s/bin/x"}, false},
-		"relative kept":       {"TransferExecutable = false\nPreserveRelativeExecutable = true\nCmd = \"x\"", place, false, Command{Path: "x", Search: true}, false},
-		"relative would move": {"PreserveRelativeExecutable = true\nCmd = \"x\"", stay, false, Command{Path: "/home/u/x"}, false},
-		"no transfer":         {"", stay, false, Command{Path: "/home/u/bin/job.sh"}, false},
-		"no command":          {`Cmd = ""`, place, false, Command{}, true},
-		"trick":               {`Cmd = "/bin/.."`, place, false, Command{}, true},
-		"bad arguments":       {`Arguments = "'"`, place, false, Command{}, true},
-		"docker":              {"", place, true, Command{Path: "./job.sh", Transferred: true}, false},
-		"docker's own":        {"TransferExecutable = false\nCmd = \"python3\"", place, true, Command{Path: "python3", Search: true}, false},
-		"docker's own path":   {"TransferExecutable = false\nCmd = \"/bin/sh\"\nDockerOverrideEntrypoint = true", place, true, Command{Path: "/bin/sh", Entrypoint: true}, false},
-		"docker's entrypoint": {"TransferExecutable = false\nCmd = \"\"\nArgs = \"a\"\nDockerOverrideEntrypoint = true", place, true, Command{Args: []string{"a"}}, false},
-		"docker interactive":  {"InteractiveJob = true\nCmd = \"/bin/sleep\"\nTransferExecutable = false", place, true, Command{Path: "/bin/sleep", Args: []string{"86400"}}, false},
+		"transferred":         {`Arguments = "a 'b c'"`, place, PlainRules, Command{Path: "/s/job.sh", Args: []string{"a", "b c"}, Transferred: true}, false},
+		"not transferred":     {"TransferExecutable = false", place, PlainRules, Command{Path: "/home/u/bin/job.sh"}, false},
+		"relative":            {"TransferExecutable = false\nCmd = \"bin/x\"", place, PlainRules, Command{Path: "/s/bin/x"}, false},
+		"relative kept":       {"TransferExecutable = false\nPreserveRelativeExecutable = true\nCmd = \"x\"", place, PlainRules, Command{Path: "x", Search: true}, false},
+		"relative would move": {"PreserveRelativeExecutable = true\nCmd = \"x\"", stay, PlainRules, Command{Path: "/home/u/x"}, false},
+		"no transfer":         {"", stay, PlainRules, Command{Path: "/home/u/bin/job.sh"}, false},
+		"no command":          {`Cmd = ""`, place, PlainRules, Command{}, true},
+		"trick":               {`Cmd = "/bin/.."`, place, PlainRules, Command{}, true},
+		"bad arguments":       {`Arguments = "'"`, place, PlainRules, Command{}, true},
+		"docker":              {"", place, DockersRules, Command{Path: "./job.sh", Transferred: true}, false},
+		"docker's own":        {"TransferExecutable = false\nCmd = \"python3\"", place, DockersRules, Command{Path: "python3", Search: true}, false},
+		"docker's own path":   {"TransferExecutable = false\nCmd = \"/bin/sh\"\nDockerOverrideEntrypoint = true", place, DockersRules, Command{Path: "/bin/sh", Entrypoint: true}, false},
+		"docker's entrypoint": {"TransferExecutable = false\nCmd = \"\"\nArgs = \"a\"\nDockerOverrideEntrypoint = true", place, DockersRules, Command{Args: []string{"a"}}, false},
+		"Apptainer's own":     {"TransferExecutable = false\nCmd = \"\"\nArgs = \"a\"", place, ApptainersRules, Command{Args: []string{"a"}}, false},
+		"under Apptainer":     {"", place, ApptainersRules, Command{Path: "/s/job.sh", Transferred: true}, false},
+		"docker interactive":  {"InteractiveJob = true\nCmd = \"/bin/sleep\"\nTransferExecutable = false", place, DockersRules, Command{Path: "/bin/sleep", Args: []string{"86400"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := CommandOf(with(t, vanilla, tt.change), tt.place, tt.docker)
+			got, err := CommandOf(with(t, vanilla, tt.change), tt.place, tt.rules)
 			if (err != nil) != tt.err {
 				t.Fatalf("error %v", err)
 			}

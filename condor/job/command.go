@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -31,11 +32,24 @@ type Command struct {
 	Entrypoint bool
 }
 
+// Rules are those of the program that would run the job in stock.
+type Rules int
+
+const (
+	// PlainRules: the job's program is on the machine, or was transferred.
+	PlainRules Rules = iota
+	// DockersRules: a command that is not transferred belongs to the image.
+	DockersRules
+	// ApptainersRules are the plain ones, but the image's own command runs if there is
+	// none.
+	ApptainersRules
+)
+
 // CommandOf returns the command to execute
 // (condor_starter.V6.1/os_proc.cpp:OsProc::canonicalizeJobPath,
-// docker_proc.cpp:DockerProc::LaunchContainer). By docker's rules, a command that
-// is not transferred belongs to the image.
-func CommandOf(ad *classads.Ad, p Place, docker bool) (Command, error) {
+// docker_proc.cpp:DockerProc::LaunchContainer).
+func CommandOf(ad *classads.Ad, p Place, rules Rules) (Command, error) {
+	docker := rules == DockersRules
 	cmd, err := ad.GetString(attrCmd)
 	if err != nil {
 		return Command{}, fmt.Errorf("the job does not say what to run: %w", err)
@@ -64,7 +78,7 @@ func CommandOf(ad *classads.Ad, p Place, docker bool) (Command, error) {
 		} else {
 			c.Path = path.Join(p.Scratch, name)
 		}
-	case cmd == "" && docker:
+	case cmd == "" && rules != PlainRules:
 		// The image's own command runs.
 	case cmd == "":
 		return Command{}, fmt.Errorf("attribute Cmd is empty; only a job with an image can leave out what to run")
@@ -75,6 +89,38 @@ func CommandOf(ad *classads.Ad, p Place, docker bool) (Command, error) {
 		c.Path = p.Iwd + "/" + cmd
 	}
 	return c, nil
+}
+
+// InImage is the command by docker's rules, given the image's ENTRYPOINT and CMD: the entry point comes
+// first, and the image's own arguments stand where the job says nothing (docker's Dockerfile reference,
+// "Understand how CMD and ENTRYPOINT interact"; docker_proc.cpp:DockerProc::LaunchContainer leaves them
+// to docker).
+func (c Command) InImage(entrypoint, cmd []string) (Command, error) {
+	if c.Entrypoint {
+		return c, nil
+	}
+	if len(entrypoint) == 1 && entrypoint[0] == "" {
+		entrypoint = nil // a Dockerfile's way to have none; docker takes it so
+	}
+	words := append([]string(nil), entrypoint...)
+	switch {
+	case c.Path != "":
+		if len(words) == 0 {
+			return c, nil
+		}
+		words = append(append(words, c.Path), c.Args...)
+	case len(c.Args) > 0:
+		words = append(words, c.Args...)
+	default:
+		words = append(words, cmd...)
+	}
+	switch {
+	case len(words) > 0 && words[0] == "":
+		return Command{}, errors.New("the program in the image's ENTRYPOINT or CMD is the empty word; docker_override_entrypoint = true leaves ENTRYPOINT out")
+	case len(words) == 0:
+		return Command{}, errors.New("the job names no executable, and its image has neither ENTRYPOINT nor CMD; name one in the submit file: executable = /path/in/the/image, transfer_executable = false")
+	}
+	return Command{Path: words[0], Args: words[1:], Search: !strings.Contains(words[0], "/")}, nil
 }
 
 // interactiveSeconds is appended to the arguments of an interactive docker job,

@@ -52,7 +52,7 @@ func FuzzJobAd(f *testing.F) {
 		if err == nil && (info.Cluster < 0 || info.Proc < 0 || info.Lease < 0) {
 			t.Errorf("%+v", info)
 		}
-		if command, err := CommandOf(ad, place, false); err == nil {
+		if command, err := CommandOf(ad, place, PlainRules); err == nil {
 			for _, arg := range append(command.Args, command.Path) {
 				if strings.Contains(arg, "\x00") {
 					t.Errorf("argument %q", arg)
@@ -87,7 +87,7 @@ func TestRecordedJobs(t *testing.T) {
 		if info.Universe != Vanilla || !info.FileTransfer || info.Owner != "alice" || info.User != "alice@pool.invalid" || info.Lease != 40*time.Minute || info.ShadowAddress == "" || info.ShadowVersion == "" {
 			t.Errorf("%+v", info)
 		}
-		if _, err := CommandOf(ad, Place{FileTransfer: true, Scratch: "/s", Iwd: "/s"}, ad.BoolOr("WantDocker", false)); err != nil {
+		if _, err := CommandOf(ad, Place{FileTransfer: true, Scratch: "/s", Iwd: "/s"}, Rules(ad.IntOr("JobUniverse", 0)%3)); err != nil {
 			t.Error(err)
 		}
 	}

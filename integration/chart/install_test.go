@@ -209,8 +209,11 @@ func (nodeNetwork) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	var spec object
 	if pod, ok := objects["Pod/"+name]; ok {
 		spec = pod["spec"].(object)
-	} else {
-		spec = objects["Deployment/"+name]["spec"].(object)["template"].(object)["spec"].(object)
+	}
+	for _, kind := range []string{"Deployment/", "Job/"} {
+		if owner, ok := objects[kind+name]; ok {
+			spec = owner["spec"].(object)["template"].(object)["spec"].(object)
+		}
 	}
 	spec["hostNetwork"], spec["dnsPolicy"] = true, "Default"
 	var changed bytes.Buffer
@@ -288,11 +291,40 @@ func (a *siteAdmin) await(ctx context.Context, what string, done func() bool) {
 
 // describe is what is known of the release's objects.
 func (a *siteAdmin) describe(ctx context.Context) string {
-	out, err := a.pool.Kubectl(ctx, nil, "-n", namespace, "describe", "deployments,pods")
+	out, err := a.pool.Kubectl(ctx, nil, "-n", namespace, "describe", "deployments,jobs,pods")
 	if err != nil {
 		return err.Error()
 	}
 	return out + "\n" + a.objects(ctx)
+}
+
+// TestJobEnds: a release that is a Job runs a job of the pool, and is complete when it has had none for a while.
+func TestJobEnds(t *testing.T) {
+	ctx := t.Context()
+	pool, err := harness.Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newSiteAdmin(ctx, t, pool)
+	values := merged(a.values(ctx), parsed(t, "{kind: job, lifetime: {idle: 30}, config: {95-test.conf: \"UPDATE_INTERVAL = 5\\n\"}}"))
+	began := time.Now()
+	install := action.NewInstall(a.helm)
+	install.ReleaseName, install.Namespace, install.PostRenderer, install.WaitStrategy = name, namespace, nodeNetwork{}, kube.HookOnlyStrategy
+	if _, err := install.RunWithContext(ctx, packaged(t), values); err != nil {
+		t.Fatalf("installing: %v\n%s", err, a.describe(ctx))
+	}
+	if said := a.job(ctx); !strings.Contains(said, "Debian") {
+		t.Errorf("the job does not say which system it ran in: %q", said)
+	}
+	t.Logf("a job has ended after %v", time.Since(began).Round(100*time.Millisecond))
+	a.await(ctx, "the Job to be complete", func() bool {
+		return a.kubectl(ctx, "get", "job", name, "-o", "jsonpath={.status.succeeded} {.status.conditions[?(@.type=='Complete')].status}") == "1 True"
+	})
+	t.Logf("the Job is complete after %v", time.Since(began).Round(100*time.Millisecond))
+	const pilot = "jsonpath={.items[*].status.phase} {.items[*].status.containerStatuses[*].state.terminated.message}"
+	if end := a.kubectl(ctx, "get", "pods", "-l", "app.kubernetes.io/instance="+name, "-o", pilot); !strings.HasPrefix(end, "Succeeded ") || !strings.Contains(end, "idle for too long") {
+		t.Errorf("its pod ended with %q", end)
+	}
 }
 
 // TestPodStays: a bare pod cannot be changed. Helm says so, and the pod stays as it is.

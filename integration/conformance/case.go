@@ -105,6 +105,7 @@ func Subjects() []Subject {
 		{Name: "environment", Title: "What a job finds", Cases: environmentCases, Setup: environmentSetup},
 		{Name: "docker", Title: "Jobs of the docker universe, beside Docker", Cases: dockerCases},
 		{Name: "apptainer", Title: "Jobs of the container universe, beside Apptainer", Cases: apptainerCases},
+		{Name: "image-files", Title: "Jobs whose image is a file, beside Apptainer", Cases: imageFilesCases, Setup: imageFilesSetup},
 	}
 }
 

@@ -27,14 +27,18 @@ func (c Case) facts() Case {
 
 // dockerOwnCases are about what only Docker has: entry points and the commands of submit descriptions for them.
 var dockerOwnCases = []Case{
-	inDocker(busybox, Case{Name: "default-command", Shows: "no executable: the image's own command", Submit: "executable =\ntransfer_executable = False\ninput = given\noutput = out\nerror = err",
-		Files: []harness.File{{Name: "given", Content: []byte("echo \"ran in $PWD\" | sed 's/dir_[0-9]*/dir/'\nexit 4\n")}}}),
+	// A shell that reads nothing: Docker gives it no standard input.
+	inDocker(busybox, Case{Name: "default-command", Shows: "no executable: the image's own command", Submit: "executable =\ntransfer_executable = False\noutput = out\nerror = err"}),
 	inDocker(probing, Case{Name: "default-entrypoint", Shows: "no executable: the image's own entry point, with the job's arguments",
 		Submit: "executable =\ntransfer_executable = False\narguments = out=hello exit=4\noutput = out\nerror = err"}),
 	inDocker(probing, Case{Name: "entrypoint", Shows: "a program of the image, which has an entry point too",
 		Submit: "executable = /probe\ntransfer_executable = False\narguments = out=hello\noutput = out\nerror = err"}),
 	inDocker(probing, Case{Name: "entrypoint-transferred", Shows: "a transferred program, and an image with an entry point",
 		Submit: "arguments = out=hello\noutput = out\nerror = err"}),
+	inDocker(line, Case{Name: "default-line", Shows: "no executable: the image's own entry point, a line for a shell, and its CMD",
+		Submit: "executable =\ntransfer_executable = False\noutput = out\nerror = err"}),
+	inDocker(line, Case{Name: "entrypoint-line", Shows: "a program of the image, whose entry point is a line for a shell",
+		Submit: "executable = /bin/busybox\ntransfer_executable = False\narguments = a b\noutput = out\nerror = err"}),
 	inDocker(probing, Case{Name: "override", Shows: "docker_override_entrypoint, with a program of the image",
 		Submit: "executable = /probe\ntransfer_executable = False\ndocker_override_entrypoint = True\narguments = facts\noutput = out\nerror = err", Facts: true}),
 	inDocker(hostile, Case{Name: "override-transferred", Shows: "docker_override_entrypoint, with a transferred program: environment, user and directory of the image",

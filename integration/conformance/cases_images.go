@@ -13,10 +13,11 @@ import (
 const (
 	busybox = "$(IMAGE_busybox)"
 	debian  = "$(IMAGE_debian)"
-	foreign = "$(IMAGE_foreign)" // for another architecture
-	empty   = "$(IMAGE_empty)"   // without a file
-	probing = "$(IMAGE_probe)"   // the probe alone, as entry point
-	hostile = "$(IMAGE_hostile)" // with an environment, a user and a working directory of its own
+	foreign = "$(IMAGE_foreign)"   // for another architecture
+	empty   = "$(IMAGE_empty)"     // without a file
+	probing = "$(IMAGE_entry)"     // the probe alone, as entry point
+	line    = "$(IMAGE_entryline)" // with an entry point that is a line for a shell
+	hostile = "$(IMAGE_hostile)"   // with an environment, a user and a working directory of its own
 )
 
 // inDocker makes a case one of a job in the docker universe, beside Docker.

@@ -411,7 +411,7 @@ func TestEndsOfTransfersAreCompared(t *testing.T) {
 func TestReferences(t *testing.T) {
 	for _, s := range Subjects() {
 		for _, c := range s.Cases {
-			want := map[string]harness.Side{"docker": harness.StockDocker, "apptainer": harness.StockApptainer}[s.Name]
+			want := map[string]harness.Side{"docker": harness.StockDocker, "apptainer": harness.StockApptainer, "image-files": harness.StockApptainer}[s.Name]
 			if c.Reference != want {
 				t.Errorf("%s is compared with %q, want %q", c.Name, c.Reference, want)
 			}

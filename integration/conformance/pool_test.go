@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -19,6 +20,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"podstarter/condor/image"
 	"podstarter/integration/harness"
 	"podstarter/integration/turn"
 )
@@ -26,6 +28,7 @@ import (
 var (
 	caseFlag   = flag.String("case", "", "regular expression over the names of the cases to run, or over SUBJECT/NAME; empty for all")
 	allFlag    = flag.Bool("all", false, "run all cases on request too, as -turn all does")
+	budgetFlag = flag.Duration("budget", 0, "time in which cases may begin; those left are listed, and the hour decides with which it begins; 0 for all")
 	turnFlag   = flag.String("turn", "", "part of the cases on request that runs too, as 3/7, or none or all; empty for a part that changes by the hour")
 	recordFlag = flag.Bool("record", false, "write what becomes of the cases to endings/, in place of what must become of them; read it before you commit it")
 	worldFlag  = flag.String("world", "", "what is otherwise than in an ordinary run: see worlds.go")
@@ -102,6 +105,25 @@ func TestConformance(t *testing.T) {
 	}
 	began := time.Now()
 	t.Cleanup(func() { t.Log(of.summary(len(picked.Cases), time.Since(began))) })
+	if NeedsImageFiles(picked.Cases) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Minute, errors.New("building images took longer than five minutes"))
+		defer cancel()
+		if err := pool.BuildImageFiles(ctx, imageFiles); err != nil {
+			t.Fatal(err)
+		}
+		busybox, err := pool.ImageFile("busybox.sif")
+		if err != nil {
+			t.Fatal(err)
+		}
+		web, err := pool.Web()
+		if err == nil {
+			err = web.Put(webImage, busybox)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		world.Execute += image.KnobCarrier + " = " + pool.Images["empty"] + "\n" + image.KnobPaths + " = " + harness.ImageDirectories + "\n"
+	}
 	setup, cancel := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("setting up took longer than a minute"))
 	defer cancel()
 	if err := of.users(setup); err != nil {
@@ -119,6 +141,12 @@ func TestConformance(t *testing.T) {
 		}
 	})
 
+	if NeedsImageFiles(picked.Cases) {
+		if err := awaitImageFiles(setup, pool); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	// A claim that finds the next job waiting continues without a negotiation,
 	// which takes longer than most jobs.
 	atOnce := int64(2 * pool.Slots)
@@ -126,7 +154,17 @@ func TestConformance(t *testing.T) {
 		atOnce = int64(*atOnceFlag)
 	}
 	room := semaphore.NewWeighted(atOnce)
-	for _, c := range picked.Cases {
+	budget := &Budget{For: *budgetFlag, Now: time.Now}
+	t.Cleanup(func() {
+		left, err := budget.Left()
+		if err == nil {
+			err = noteLeft(os.Getenv(InTurn), pool.Kind(), budget, left)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	for _, c := range budget.Order(picked.Cases) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			need := int64(1)
@@ -138,9 +176,28 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer rooms.leave()
+			if !budget.Begins(c.Name) {
+				t.Skipf("no time is left of the %s for all cases; the end of the run lists those left out", budget.For)
+			}
 			of.judge(t, c, &rooms)
 		})
 	}
+}
+
+// awaitImageFiles waits until our slots say that they take images that are files. A startd that was told twice
+// within seconds to read its configuration asks its starter only the first time what it can do.
+func awaitImageFiles(ctx context.Context, pool *harness.Pool) error {
+	const again = 10 // turns of the poll
+	turns := 0
+	return harness.Poll(ctx, "our slots to say that they take .sif files", func() (bool, error) {
+		if turns++; turns%again == 0 {
+			if out, err := pool.EP(ctx, harness.Ours, "condor_reconfig"); err != nil {
+				return false, fmt.Errorf("%w: %s", err, out)
+			}
+		}
+		out, err := pool.AP(ctx, "condor_status", "-constraint", "HasPodStarter && HasSIF =!= true", "-af", "Name")
+		return err == nil && strings.TrimSpace(out) == "", nil
+	})
 }
 
 // share is how many slots a case has.

@@ -63,6 +63,7 @@ var passing = []struct {
 	{regexp.MustCompile(`payload containers \(\d+\)`), "payload containers (N)"},
 	{regexp.MustCompile(`^podstarter .*\n`), "podstarter VERSION\n"},
 	{regexp.MustCompile(`https://[\d.]+:\d+`), "https://SERVER"},
+	{regexp.MustCompile(`\S+ says what images`), "REGISTRY says what images"},
 	{regexp.MustCompile(`in \d[\d.]*m?s\b`), "in TIME"},
 	{regexp.MustCompile(`owner \d+`), "owner UID"},
 	{regexp.MustCompile(`(?m)^(ok    cgroups +)version.*$`), "${1}VERSION"},

@@ -6,6 +6,7 @@ import (
 	"context"
 	_ "embed"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,7 +71,7 @@ func TestLocalAsRoot(t *testing.T) {
 	}
 }
 
-// switchTo changes the pilot's configuration and waits until the slot's ad shows
+// switchTo changes the pilot's configuration and waits until the ads of all slots show
 // it.
 func switchTo(t *testing.T, command, backend string) {
 	t.Helper()
@@ -80,7 +81,8 @@ func switchTo(t *testing.T, command, backend string) {
 	}
 	err := harness.Poll(ctx, "the slot to advertise backend "+backend, func() (bool, error) {
 		out, err := pool.AP(ctx, "condor_status", "-constraint", "HasPodStarter", "-af", "PodStarterBackend")
-		return strings.TrimSpace(out) == backend, err
+		is := strings.Fields(out)
+		return len(is) > 0 && !slices.ContainsFunc(is, func(of string) bool { return of != backend }), err
 	})
 	if err != nil {
 		t.Fatal(err)

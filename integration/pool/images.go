@@ -23,7 +23,7 @@ import (
 )
 
 // imageNames are all images, in the order in which they are listed.
-var imageNames = []string{"condor", "submit", "pilot", "pause", "debian", "busybox", "probe", "hostile", "foreign", "empty"}
+var imageNames = []string{"condor", "submit", "pilot", "pause", "debian", "busybox", "probe", "hostile", "foreign", "entry", "entryline", "empty"}
 
 const (
 	// maxSlots bounds the slots, and maxSpares the payload containers that are more than these need.
@@ -184,6 +184,7 @@ func (p *pool) buildPrograms(ctx context.Context) error {
 		{p.dir.Source("bin", "condor_pod_starter"), product, "./starter"},
 		{p.dir.Source("bin", "condor_pod_wrapper"), product, "./wrapper"},
 		{p.dir.Source("bin", "condor_pod_metrics"), product, "./metrics"},
+		{p.dir.Source("bin", "condor_pod_unpacker"), product, "./unpacker"},
 		{p.dir.Path("bin", "pause"), tests, "./pool/images/pause"},
 		{p.dir.Path("bin", "probe"), tests, "./images/probe"},
 		{p.dir.Path("bin", "rootsh"), tests, "./pool/images/rootsh"},
@@ -230,6 +231,7 @@ func (p *pool) pilotFiles() []image.File {
 		program("/opt/podstarter/bin/condor_pod_starter", p.dir.Source("bin", "condor_pod_starter")),
 		program("/opt/podstarter/bin/condor_pod_wrapper", p.dir.Source("bin", "condor_pod_wrapper")),
 		program("/opt/podstarter/bin/condor_pod_metrics", p.dir.Source("bin", "condor_pod_metrics")),
+		program("/opt/podstarter/bin/condor_pod_unpacker", p.dir.Source("bin", "condor_pod_unpacker")),
 	}
 }
 
@@ -274,10 +276,13 @@ func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, 
 		{name: "pause", files: []image.File{program("/pause", p.dir.Path("bin", "pause"))}, config: v1.Config{Entrypoint: []string{"/pause"}}},
 		{name: "debian", base: []image.Layer{system}, config: v1.Config{Cmd: []string{"/bin/bash"}}},
 		{name: "busybox", files: box, config: v1.Config{Cmd: []string{"/bin/sh"}}},
-		{name: "probe", files: []image.File{program("/probe", p.dir.Path("bin", "probe"))}, config: v1.Config{Entrypoint: []string{"/probe"}}},
+		{name: "probe", files: []image.File{program("/probe", p.dir.Path("bin", "probe"))}},
+		{name: "entry", files: []image.File{program("/probe", p.dir.Path("bin", "probe"))}, config: v1.Config{Entrypoint: []string{"/probe"}}},
+		// As a Dockerfile's ENTRYPOINT without brackets makes it.
+		{name: "entryline", files: box, config: v1.Config{Entrypoint: []string{"/bin/sh", "-c", `echo "line: $0 $*"; exit 3`}, Cmd: []string{"of", "image"}}},
 		{name: "foreign", files: box, config: v1.Config{Cmd: []string{"/bin/sh"}}, arch: foreignArchitecture()},
 		{name: "hostile", files: hostile, config: v1.Config{
-			User: "nobody", WorkingDir: "/does/not/exist", StopSignal: "SIGUSR2", Entrypoint: []string{"/evil"},
+			User: "nobody", WorkingDir: "/does/not/exist", StopSignal: "SIGUSR2",
 			Env: []string{"LD_PRELOAD=/evil.so", "PATH=/nowhere", "GODEBUG=madvdontneed=1,gctrace=1", "GOTRACEBACK=crash", "HOME=/nowhere"},
 		}},
 	} {

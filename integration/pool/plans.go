@@ -55,6 +55,12 @@ MAX_STARTER_LOG = 100 Mb
 STARTER_INITIAL_UPDATE_INTERVAL = 2
 POD_STARTER_MAX_REST = 0
 `, p.settings.Slots)
+	// The pool's registry is on the node's loopback address, to which pods with a network of their own have no way.
+	if p.ownNetworks() || p.settings.UserNamespaces {
+		b.WriteString("POD_STARTER_ASK_REGISTRIES = False\n")
+	} else {
+		b.WriteString("POD_STARTER_PLAIN_REGISTRIES = " + registryAddress(p.settings) + "\n")
+	}
 	b.WriteString(p.slotMemory())
 	if p.settings.APCondor != "" {
 		// What 25.14 subtracts from the disk that a job requests is an error to the ClassAds of 23.9, so a negotiator

@@ -321,7 +321,9 @@ func isPayload(container string) bool {
 
 // waitPod waits until the wanted containers of a pod run.
 func (p *pool) waitPod(ctx context.Context, name string, wanted func(container string) bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, fmt.Errorf("the pod %s does not run after three minutes", name))
+	// A guest is slow while the machine still builds what other lanes need.
+	const patience = 6 * time.Minute
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the pod %s does not run after %s", name, patience))
 	defer cancel()
 	return cluster.Poll(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
 		pod, err := p.api.Get(ctx, "Pod", name)
@@ -370,7 +372,9 @@ func waits(container any, states map[string]map[string]any) error {
 
 // waitPool waits until the collector has a usable slot of each execution point.
 func (p *pool) waitPool(ctx context.Context, plans []plan) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("no slots appear within a minute; the daemons' logs are in %s", p.dir.Path("log")))
+	// Eight pilots that start at once, beside other pools on two processors, have needed more than a minute.
+	const patience = 3 * time.Minute
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no slots appear within %s; the daemons' logs are in %s", patience, p.dir.Path("log")))
 	defer cancel()
 	return cluster.Poll(ctx, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
 		slots, err := slotStates(ctx, p.dir)

@@ -77,7 +77,9 @@ var references = []reference{
 		pod: "glidein-apptainer", runtime: "apptainer",
 		root:   withSid(referenceRoot(), "apptainer", "squashfuse", "fuse2fs"),
 		chosen: func(p *pool) bool { return p.settings.StockApptainer },
-		config: "SINGULARITY = /usr/bin/apptainer\n",
+		// Debian's HTCondor lacks the file with which a startd finds out that Apptainer can run a
+		// .sif; a slot that had it would say so.
+		config: "SINGULARITY = /usr/bin/apptainer\nHasSIF = True\nSTARTD_ATTRS = $(STARTD_ATTRS) HasSIF\n",
 		files:  func(p *pool) []image.File { return []image.File{plainRegistry(registryAddress(p.settings))} },
 		edit:   apptainerPod,
 	},

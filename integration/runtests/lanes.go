@@ -18,7 +18,7 @@ func firstLane(pool string) []step {
 		fresh(pool, "--stock", "--slots", "4"),
 		removeJobs(pool),
 		tests("kubeletrules"),
-		tests("conformance"),
+		cases("6m"),
 		language(pool),
 		up(pool, "--stock", "--slots", "1", "--partitionable=false"),
 		tests("attacks"),
@@ -43,7 +43,7 @@ func secondLane(pool string) []step {
 		up(pool, "--slots", "1"),
 		tests("e2e", "-condor", "23.9", "-run", "TestPoolHasTheVersionAskedFor|TestPlainJob|TestExits|TestImages|TestVacate$|TestRemoveLeavesNoProcess|TestStarterLog|TestLargePackets"),
 		up(pool, "--stock=false", "--slots", "3", "--partitionable", "--condor", "25.14"),
-		tests("chaos", "-v", "-jobs", "150"),
+		tests("chaos", "-v", "-jobs", "40"),
 		up(pool, "--stock", "--slots", "1", "--partitionable=false"),
 		tests("e2e", "-condor", "25.14", "-skip", earlyNames),
 	}
@@ -97,8 +97,13 @@ func removeJobs(pool string) step {
 func tests(pkg string, args ...string) step {
 	return step{
 		name: strings.TrimSpace(pkg + " " + strings.Join(args, " ")),
-		argv: append([]string{"go", "-C", "integration", "test", "-tags", "pool", "-count=1", "-timeout", "20m", "./" + pkg}, args...),
+		argv: append([]string{"go", "-C", "integration", "test", "-tags", "pool", "-count=1", "-timeout", "40m", "./" + pkg}, args...),
 	}
+}
+
+// cases runs the cases that begin in that time. On a machine of the fast kind, all do.
+func cases(budget string, args ...string) step {
+	return tests("conformance", append([]string{"-budget", budget}, args...)...)
 }
 
 // chart installs the Helm chart, with a library that the tests of other packages do not have.

@@ -1,4 +1,4 @@
-// Runtests runs all tests on real clusters and pools, in lanes at once, since most of the
+// Runtests runs all tests on real clusters and pools, in lanes, several at once, since most of the
 // time is spent waiting for one or the other daemon. lanes.go says which, rounds.go what
 // does not run each time.
 //
@@ -22,11 +22,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -57,20 +59,11 @@ func run(ctx context.Context, args []string) (bool, error) {
 	for _, n := range notes {
 		defer n.remove()
 	}
-	rows, err := chosen(root, args, time.Now())
+	lanes, err := chosen(root, args, time.Now())
 	if err != nil {
 		return false, err
 	}
-	var all sync.WaitGroup
-	for _, row := range rows {
-		all.Go(func() {
-			for _, l := range row {
-				l.run(ctx)
-			}
-		})
-	}
-	all.Wait()
-	lanes := slices.Concat(rows...)
+	runAll(ctx, lanes, atOnce(runtime.NumCPU()))
 	for _, l := range lanes {
 		l.printTimes(os.Stdout)
 	}
@@ -99,14 +92,30 @@ func run(ctx context.Context, args []string) (bool, error) {
 	return passed, nil
 }
 
-// chosen are the lanes to run, at once but for those of a row, of which each follows the
-// one before: all, or one by its name, or one with the tests of e2e/ that the arguments choose.
-func chosen(root string, args []string, now time.Time) ([][]*lane, error) {
+// atOnce is how many lanes run at the same time on so many processors. With more of them, daemons wait for a processor for longer than
+// tests wait for daemons, and tests fail by time.
+func atOnce(processors int) int { return max(processors, 2) }
+
+// runAll runs the lanes, n at a time, in their order.
+func runAll(ctx context.Context, lanes []*lane, n int) {
+	var all errgroup.Group
+	all.SetLimit(n)
+	for _, l := range lanes {
+		all.Go(func() error {
+			l.run(ctx)
+			return nil
+		})
+	}
+	_ = all.Wait() // lanes keep what failed
+}
+
+// chosen are the lanes to run: all, or one by its name, or one with the tests of e2e/ that the arguments choose.
+func chosen(root string, args []string, now time.Time) ([]*lane, error) {
 	pool := filepath.Join(root, "integration", ".state", "bin", "pool")
 	first := &lane{name: "first", out: os.Stdout, errs: os.Stderr}
 	if len(args) > 0 && args[0] != "-lane" {
 		first.steps = someTests(pool, args)
-		return [][]*lane{{first}}, nil
+		return []*lane{first}, nil
 	}
 	first.steps = firstLane(pool)
 	state := func(name string) string { return filepath.Join(root, "integration", name) }
@@ -120,12 +129,12 @@ func chosen(root string, args []string, now time.Time) ([][]*lane, error) {
 	if len(args) == 0 {
 		var err error
 		rounds.steps, err = roundAt(now, pool)
-		return [][]*lane{{first}, {second}, {guest}, {failures, rounds}}, err
+		return []*lane{first, second, guest, failures, rounds}, err
 	}
 	rounds.steps = slices.Concat(steps(roundsOf(pool))...)
 	for _, l := range []*lane{first, second, failures, guest, rounds} {
 		if len(args) == 2 && l.name == args[1] {
-			return [][]*lane{{l}}, nil
+			return []*lane{l}, nil
 		}
 	}
 	return nil, fmt.Errorf("there is no lane %q; name first, second, failures, guest or rounds", strings.Join(args[1:], " "))

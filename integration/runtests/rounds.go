@@ -31,7 +31,7 @@ func roundsOf(pool string) []round {
 		return fresh(pool, append([]string{"--stock", "--slots", "4"}, args...)...)
 	}
 	network := func(name, kind string) round {
-		return round{name, []step{host("--network", kind), tests("conformance", "-case", fromOutside)}}
+		return round{name, []step{host("--network", kind), cases("6m", "-case", fromOutside)}}
 	}
 	// The modes in which pilot and payload container share less.
 	mode := func(name string) round {
@@ -43,30 +43,30 @@ func roundsOf(pool string) []round {
 	}
 	return []round{
 		{"jobs with images beside Docker and Apptainer", []step{
-			host("--stock-docker", "--stock-apptainer"), tests("conformance", "-case", "^(docker|apptainer)-"),
+			host("--stock-docker", "--stock-apptainer"), cases("6m", "-case", "^(docker|apptainer|file)-"),
 		}},
-		{"several users", []step{host("--slots", "6"), tests("conformance", "-world", "users", "-turn", "none", "-case", many)}},
-		{"a submit side with HTCondor 23.9", []step{host("--slots", "6", "--ap-condor", "23.9"), tests("conformance", "-turn", "none", "-case", many)}},
+		{"several users", []step{host("--slots", "6"), cases("6m", "-world", "users", "-turn", "none", "-case", many)}},
+		{"a submit side with HTCondor 23.9", []step{host("--slots", "6", "--ap-condor", "23.9"), cases("6m", "-turn", "none", "-case", many)}},
 		{"execution points with HTCondor 23.9", []step{
-			host("--slots", "6", "--condor", "23.9", "--ap-condor", "25.14"), tests("conformance", "-turn", "none", "-case", many)}},
-		{"HTCondor 23.9 on both sides", []step{host("--slots", "6", "--condor", "23.9"), tests("conformance", "-turn", "none", "-case", many)}},
+			host("--slots", "6", "--condor", "23.9", "--ap-condor", "25.14"), cases("6m", "-turn", "none", "-case", many)}},
+		{"HTCondor 23.9 on both sides", []step{host("--slots", "6", "--condor", "23.9"), cases("6m", "-turn", "none", "-case", many)}},
 		network("execution points behind NAT", "nat"),
 		network("execution points behind NAT, with IPv6 only", "nat6"),
 		network("execution points with IPv6 only", "ipv6"),
 		// What looks at processes, users, files and programs of the site, on which the modes differ.
 		{"cases in unshared mode", []step{
-			host("--mode", "unshared"), tests("conformance", "-turn", "none", "-case", ofModes+"|tools/|shadow/|plugins/"),
+			host("--mode", "unshared"), cases("6m", "-turn", "none", "-case", ofModes+"|tools/|shadow/|plugins/"),
 		}},
 		{"cases in rootless mode", []step{
 			// A pilot without root has one payload container. Its kernel confines plugins.
-			host("--mode", "rootless", "--slots", "1"), tests("conformance", "-turn", "none", "-case", ofModes+"|plugins/|urls/"),
+			host("--mode", "rootless", "--slots", "1"), cases("6m", "-turn", "none", "-case", ofModes+"|plugins/|urls/"),
 		}},
 		{"cases with partitionable slots", []step{
 			// A startd numbers slots on while those before them end. There are users for eight.
-			host("--partitionable", "--slots", "4"), tests("conformance", "-turn", "none", "-case", ofSlots),
+			host("--partitionable", "--slots", "4"), cases("6m", "-turn", "none", "-case", ofSlots),
 		}},
 		{"payload containers as sidecars", []step{
-			host("--sidecars"), tests("conformance", "-turn", "none", "-case", ofSlots),
+			host("--sidecars"), cases("6m", "-turn", "none", "-case", ofSlots),
 			up(pool, "--stock=false", "--slots", "1"),
 			tests("e2e", "-condor", "25.14", "-run", "TestCheckOf|TestPolicy|TestLifetime|TestVacate$|TestTakenDown|TestKilledStarter|TestOutOfMemory"), tests("attacks"),
 			up(pool, "--slots", "3"), tests("podfailures", "-rows", "^pod deleted"),
@@ -76,7 +76,7 @@ func roundsOf(pool string) []round {
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
 		mode("unshared"),
 		mode("rootless"),
-		{"intervals as sites have them", []step{host(), tests("conformance", "-world", "defaults", "-case", "^(basic|policy|shadow|credentials)/")}},
+		{"intervals as sites have them", []step{host(), cases("6m", "-world", "defaults", "-case", "^(basic|policy|shadow|credentials)/")}},
 		{"chaos with rests and intervals as sites have them", []step{
 			fresh(pool, "--slots", "3", "--partitionable"),
 			tests("chaos", "-v", "-defaults", "-jobs", "40", "-mean", "15s"),

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -52,13 +53,13 @@ func TestRunTests(t *testing.T) {
 			end: "conformance: 2 ran\n" + none},
 		"one at second try":  {goCommand: `case "$*" in *conformance*-case*) ;; *conformance*) ` + note + ` ;; esac`, end: again},
 		"in the second lane": {goCommand: `case "$*" in *conformance*-case*) [ -e "$0.done" ] || { : >"$0.done"; ` + note + `; } ;; esac`, end: again},
-		"one fails":          {goCommand: `case "$lane$*" in second*chaos*) exit 1 ;; esac`, end: none, failed: []string{"second lane: chaos -v -jobs 150: exit status 1"}},
+		"one fails":          {goCommand: `case "$lane$*" in second*chaos*) exit 1 ;; esac`, end: none, failed: []string{"second lane: chaos -v -jobs 40: exit status 1"}},
 		"both": {goCommand: `case "$lane$*" in second*chaos*) ` + note + `; exit 1 ;; esac`, end: again,
-			failed: []string{"second lane: chaos -v -jobs 150: exit status 1"}},
+			failed: []string{"second lane: chaos -v -jobs 40: exit status 1"}},
 		"tests that fail": {goCommand: `case "$lane$*" in second*chaos*) ` + fails + ` ;; esac`, end: none,
-			failed: []string{"second lane: chaos -v -jobs 150: exit status 1\n    --- FAIL: TestA (1.00s)\n        --- FAIL: TestA/one (0.50s)\n            a_test.go:1: got 2\n                want 3\n        --- FAIL: TestA/two (0.50s)\n            a_test.go:2: late"}},
+			failed: []string{"second lane: chaos -v -jobs 40: exit status 1\n    --- FAIL: TestA (1.00s)\n        --- FAIL: TestA/one (0.50s)\n            a_test.go:1: got 2\n                want 3\n        --- FAIL: TestA/two (0.50s)\n            a_test.go:2: late"}},
 		"killed by a signal": {goCommand: `case "$lane$*" in second*chaos*) kill -KILL $$ ;; esac`, end: none,
-			failed: []string{"second lane: chaos -v -jobs 150: signal: killed"}},
+			failed: []string{"second lane: chaos -v -jobs 40: signal: killed"}},
 		"the first pool": {pool: `case "$lane$1" in up) exit 3 ;; esac`, end: none,
 			failed: []string{"first lane: " + first[0].name + ": exit status 3", "first lane: it ended early; not run: " + names(first[1:])}},
 		"a later pool": {pool: `case "$lane$*" in second*--ap-condor*) exit 1 ;; esac`, end: none,
@@ -278,7 +279,9 @@ func TestInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer alive.Close()
-			if _, err := io.ReadFull(alive, make([]byte, 4)); err != nil {
+			order := []string{"first", "second", "guest", "failures", "rounds"}
+			begun := order[:min(atOnce(runtime.NumCPU()), len(order))]
+			if _, err := io.ReadFull(alive, make([]byte, len(begun))); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.script.Process.Signal(signal); err != nil {
@@ -287,10 +290,10 @@ func TestInterrupted(t *testing.T) {
 			if code := c.end(t); code != 130 {
 				t.Errorf("exit code %d, want 130:\n%s", code, &c.said)
 			}
-			if n := len(c.failed()); n != 9 { // the round has not begun
+			if n := len(c.failed()); n != len(begun)+len(order) {
 				t.Errorf("failed: %q; want what each lane did, and what it did not", c.failed())
 			}
-			for _, lane := range []string{"second", "guest", "failures"} {
+			for _, lane := range begun[1:] {
 				if calls := c.calls(t, lane); calls[len(calls)-1] != "pool down" {
 					t.Errorf("%s lane: %q", lane, calls)
 				}
@@ -342,5 +345,48 @@ func TestRounds(t *testing.T) {
 	}
 	if n, calls := len(slices.Concat(steps(all)...)), c.calls(t, "rounds"); len(calls) != n {
 		t.Errorf("%d calls, want %d: %q", len(calls), n, calls)
+	}
+}
+
+// TestLanesAtOnce: so many lanes run at the same time, in their order.
+func TestLanesAtOnce(t *testing.T) {
+	const n = 2
+	began, release := make(chan string, 9), make(chan struct{})
+	var lanes []*lane
+	for _, name := range []string{"a", "b", "c", "d"} {
+		lanes = append(lanes, &lane{name: name, out: io.Discard, errs: io.Discard, before: func() []step {
+			began <- name
+			<-release
+			return nil
+		}})
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runAll(t.Context(), lanes, n)
+	}()
+	two := []string{<-began, <-began}
+	slices.Sort(two)
+	if diff := cmp.Diff([]string{"a", "b"}, two); diff != "" {
+		t.Errorf("the lanes that begin (-want +got):\n%s", diff)
+	}
+	select {
+	case name := <-began:
+		t.Errorf("the lane %s began, too", name)
+	default:
+	}
+	release <- struct{}{}
+	if name := <-began; name != "c" {
+		t.Errorf("then the lane %s begins, want c", name)
+	}
+	close(release)
+	<-done
+	for _, l := range lanes {
+		if !l.ended {
+			t.Errorf("the lane %s has not come to its end", l.name)
+		}
+	}
+	if got := []int{atOnce(1), atOnce(2), atOnce(16)}; !cmp.Equal(got, []int{2, 2, 16}) {
+		t.Errorf("lanes on 1, 2 and 16 processors: %v", got)
 	}
 }

@@ -87,6 +87,7 @@ func (b *Inspector) Audit(ctx context.Context) []payload.Finding {
 	b.auditRights(ctx, pod, &r)
 	b.auditImages(ctx, pod, &r)
 	b.auditPod(pod, &r)
+	b.auditRegistries(ctx, pod, &r)
 	r.section("sizes", func(f *findings) { b.checkSizes(pod, f) }, b.sizes(pod))
 	r.section("shared memory", func(f *findings) { b.checkSharedMemory(pod, f) }, "each payload container has its own /dev/shm")
 	for i, name := range b.Options.Containers {

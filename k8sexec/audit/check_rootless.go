@@ -43,7 +43,7 @@ func (b *Inspector) checkRootless(pod *corev1.Pod, f *findings) {
 	}
 	if len(b.Options.Containers) > 1 {
 		f.bad(options.KnobContainers, "names %d payload containers, but the pilot is user %d and not root, and so are its jobs: "+
-			"they could reach each other through /dev/shm, which a pod has once; name one, and make more pods", len(b.Options.Containers), b.Self.UID)
+			"they could reach each other's shared memory, since the containers of a pod have one IPC namespace; name one, and make more pods", len(b.Options.Containers), b.Self.UID)
 	}
 	if b.Options.Scratch == "" {
 		f.bad(options.KnobScratchDir, "is empty, but the pilot is user %d and not root, and so is its job, which must not get at %s; "+

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -129,6 +130,31 @@ func (r *Root) OpenRead(name string) (*File, unix.Stat_t, error) {
 		return nil, unix.Stat_t{}, err
 	}
 	return regular("open", name, fd)
+}
+
+// OpenTree opens a regular file or a directory for reading, as [Root.OpenRead] does, for a
+// program that gets it as an open file.
+func (r *Root) OpenTree(name string) (*os.File, error) {
+	fd, err := r.open("open", name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if errors.Is(err, unix.ENXIO) {
+		err = &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	if kind := st.Mode & unix.S_IFMT; err == nil && kind != unix.S_IFREG && kind != unix.S_IFDIR {
+		err = ErrNotRegular
+	}
+	if err == nil {
+		err = unix.SetNonblock(fd, false) // the program shares the flag
+	}
+	if err != nil {
+		closeFD(fd)
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // Create opens a regular file for writing. A new file gets these permission bits less

@@ -52,9 +52,10 @@ type activation struct {
 	desk  *visitors.Desk
 	io    ioproxy.Proxy
 
-	files   *transfer.Files
-	creds   *credentials.Keeper
-	proxies credentials.Renewals
+	files    *transfer.Files
+	stagedIn chan struct{} // closed when the input is here
+	creds    *credentials.Keeper
+	proxies  credentials.Renewals
 
 	work       work
 	gauges     gauges
@@ -139,7 +140,7 @@ type Options struct {
 // commands. It says nothing to the shadow yet.
 func newActivation(ctx context.Context, o Options) (*activation, error) {
 	log := o.Log
-	a := &activation{opt: o, log: log, orders: orders.New(log)}
+	a := &activation{opt: o, log: log, orders: orders.New(log), stagedIn: make(chan struct{})}
 	a.gauges.size = usage.NewSandboxSize(log)
 	a.gauges.meter = usage.NewMeter(usage.Knobs(o.Settings.Condor.Measuring), log)
 	a.job = payloadrun.Job{

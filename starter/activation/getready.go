@@ -38,25 +38,35 @@ func (a *activation) getReady(ctx context.Context) error {
 	if err := a.openFiles(); err != nil {
 		return err
 	}
-	if !a.site.hooks.Has(job.HookPrepareJob) {
-		return a.bindBesideStageIn(ctx)
+	if a.site.hooks.Has(job.HookPrepareJob) {
+		return a.bindAfterStageIn(ctx, func() error {
+			if err := a.site.hooks.Prepare(ctx, job.HookPrepareJob); err != nil {
+				return err
+			}
+			return a.chooseImage()
+		})
 	}
+	if err := a.chooseImage(); err != nil {
+		return err
+	}
+	if a.image.IsFile() && a.image.File.Root == "" && a.keepsContainers() {
+		// A container may have these files already, which they themselves show.
+		return a.bindAfterStageIn(ctx, func() error { return nil })
+	}
+	return a.bindBesideStageIn(ctx)
+}
+
+func (a *activation) bindAfterStageIn(ctx context.Context, between func() error) error {
 	if err := steps.Run(ctx, a.log, "stage-in", a.stageIn); err != nil {
 		return err
 	}
-	if err := a.site.hooks.Prepare(ctx, job.HookPrepareJob); err != nil {
-		return err
-	}
-	if err := a.chooseImage(); err != nil {
+	if err := between(); err != nil {
 		return err
 	}
 	return steps.Run(ctx, a.log, "bind", a.bind)
 }
 
 func (a *activation) bindBesideStageIn(ctx context.Context) error {
-	if err := a.chooseImage(); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	halves := []struct {
@@ -99,7 +109,7 @@ func (a *activation) bind(ctx context.Context) error {
 		wanted = a.image.Image.String()
 	}
 	a.notes.binds = time.Now()
-	container, err := a.lease.Bind(ctx, payload.BindRequest{
+	req := payload.BindRequest{
 		Activation: a.job.Name,
 		Image:      wanted,
 		Written:    writtenImage(a.image, a.job.Ad),
@@ -107,8 +117,16 @@ func (a *activation) bind(ctx context.Context) error {
 		Owner:      a.job.Info.User,
 		Bound:      func(b payload.Binding) { a.notes.bound = b },
 		Size:       slotSize(a.job.Machine),
+		Pin:        a.asksForCommand(),
+		Latest:     a.job.FromImage() && strings.EqualFold(a.job.Ad.StringOr("DockerPullPolicy", ""), "always"),
 		Report:     func(progress string) { a.log.Info("Binding: " + progress) },
-	})
+	}
+	files, err := a.fillBy(ctx, &req)
+	defer files.close()
+	var container payload.Container
+	if err == nil {
+		container, err = a.lease.Bind(ctx, req)
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -116,21 +134,34 @@ func (a *activation) bind(ctx context.Context) error {
 		if a.image.Says != "" {
 			err = fmt.Errorf("%w (%s)", err, a.image.Says)
 		}
-		return failure.OfBinding(err)
+		return a.notOfSitesChoice(failure.OfBinding(err))
 	}
 	a.health.Bound()
 	a.work.container = payloadrun.NewContainer(container, payloadrun.Options{
 		UID: a.job.UID, GID: a.job.GID, MaxTasks: a.opt.Settings.MaxTasks, Orders: a.orders, Started: a.health.Started,
 		OutOfMemory: a.heldForMemory, KernelKilled: a.gauges.meter.KernelKilled, Log: a.log,
 	})
-	a.log.Info(fmt.Sprintf("Payload container runs image %s", container.Image()))
-	a.noteBound(container.Image())
-	return nil
+	runs := container.Image()
+	if a.image.IsFile() {
+		runs = a.image.Name()
+	}
+	a.log.Info("Payload container runs image " + runs)
+	a.noteBound(runs)
+	return a.learnCommand(ctx, container)
+}
+
+// notOfSitesChoice keeps a job from being held for an image file that the site chose for it.
+func (a *activation) notOfSitesChoice(err error) error {
+	f := failure.Of(err)
+	if !a.image.IsFile() || a.image.Knob == "" || shadow.ShouldVacate(f.Code, f.Subcode) {
+		return err
+	}
+	return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("%w; it is the site's choice and not the job's, correct %s", err, a.image.Knob))
 }
 
 // writtenImage is the job's own name for its image, empty if it has none.
 func writtenImage(d image.Decision, ad *classads.Ad) string {
-	if d.Default() || d.Knob != "" {
+	if d.Default() || d.Knob != "" || d.IsFile() {
 		return ""
 	}
 	for _, name := range []string{"DockerImage", "ContainerImage"} {
@@ -160,6 +191,7 @@ func (a *activation) chooseImage() error {
 	if a.image.Says != "" {
 		a.log.Info("Image: " + a.image.Says)
 	}
+	a.job.Unpacked = a.unpacked()
 	return nil
 }
 
@@ -172,6 +204,14 @@ const maxInputTries = 3
 // result: start the job, even without its files, try again, or give up
 // (starter_guidance.cpp).
 func (a *activation) stageIn(ctx context.Context) error {
+	err := a.fetchInput(ctx)
+	if err == nil {
+		close(a.stagedIn)
+	}
+	return err
+}
+
+func (a *activation) fetchInput(ctx context.Context) error {
 	for try := 1; ; try++ {
 		var failed error
 		if a.files != nil {

@@ -61,7 +61,7 @@ func (a *activation) noteEnd(code int) {
 	e := a.ending(code)
 	e.Kind, e.Seconds, e.Container = journal.JobEnds, time.Since(a.notes.began).Seconds(), a.notes.bound.Container
 	if !a.image.Default() {
-		e.Image = a.image.Image.String()
+		e.Image = a.image.Name()
 	}
 	if run := a.work.run; run != nil {
 		e.Started = true

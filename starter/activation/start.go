@@ -62,6 +62,16 @@ func (a *activation) start(ctx context.Context) error {
 	}
 	a.log.Info(line)
 	started, err := a.work.container.Start(ctx, spec, files...)
+	if a.job.Unpacked.LacksShell(err) {
+		a.log.Warn("The image has no shell, so the job does not get its environment")
+		a.job.Unpacked.NoShell = true
+		var bare payload.Spec
+		if cmd, bare, err = a.job.Main(spec.Activation, under, a.work.container.PlatformEnv()); err != nil {
+			return err
+		}
+		spec.Path, spec.Args, spec.Env, spec.SearchPath = bare.Path, bare.Args, bare.Env, bare.SearchPath
+		started, err = a.work.container.Start(ctx, spec, files...)
+	}
 	if err != nil {
 		return a.notStarted(ctx, err, cmd, under != "")
 	}

@@ -30,6 +30,9 @@ func Of(err error) *job.Failure {
 // user must fix is a hold with the code that the stock starter gives an image
 // that docker cannot pull; what the site must fix gives the job back.
 func OfBinding(err error) error {
+	if errors.As(err, new(*job.Failure)) {
+		return err // of the image's files
+	}
 	v := (*payload.Verdict)(nil)
 	if !errors.As(err, &v) || v.Blame != payload.User {
 		return New(shadow.VacateContainerError, 0, err)

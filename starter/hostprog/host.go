@@ -124,6 +124,13 @@ func (j Job) RunPlugin(ctx context.Context, p plugin.Program) (plugin.Outcome, e
 	return outcomeOf(o, began), err
 }
 
+// Convert runs a program that reads what a job brought and writes something else, both as
+// open files: as the job's user, without capabilities and with no way to get any.
+func (j Job) Convert(ctx context.Context, p Program) (Outcome, error) {
+	p.As, p.untrusted, p.threads = j.User(), true, j.Host.threads
+	return p.Run(ctx, false)
+}
+
 func outcomeOf(o Outcome, began time.Time) plugin.Outcome {
 	return plugin.Outcome{Status: o.Status, Late: o.Late, Output: o.Stdout, Tail: o.Tail, Took: time.Since(began)}
 }

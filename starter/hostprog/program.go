@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -28,6 +29,10 @@ type Program struct {
 	Stdin []byte
 	As    sandbox.Owner // sandbox.Self() for the starter's own user
 	Limit time.Duration // 0: as long as its context
+
+	// From and To, if not nil, are its standard input and output, in place of Stdin and
+	// what the Outcome would have.
+	From, To *os.File
 
 	group int // in place of nobodysGroup
 	// untrusted is for what a job brings or controls: setuid programs give it no
@@ -116,7 +121,13 @@ func (p Program) runOnThread(ctx context.Context, combined bool) (o Outcome, err
 	if p.Stdin != nil {
 		cmd.Stdin = bytes.NewReader(p.Stdin)
 	}
+	if p.From != nil {
+		cmd.Stdin = p.From
+	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if p.To != nil {
+		cmd.Stdout = p.To
+	}
 	if combined {
 		cmd.Stderr = stdout
 	}

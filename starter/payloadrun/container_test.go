@@ -95,6 +95,9 @@ type bound struct {
 func (b bound) Client() payload.Wrapper { return b.w }
 func (b bound) Lost() <-chan error      { return b.lost }
 func (b bound) PlatformEnv() []string   { return []string{"POD_*"} }
+func (b bound) Command(context.Context) (payload.ImageCommand, error) {
+	return payload.ImageCommand{}, nil
+}
 
 // container is the payload container of a test, and how often something was started.
 func container(t *testing.T, w *wrapper) (*payloadrun.Container, *orders.Orders, chan error, *int) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"podstarter/classads"
 	"podstarter/condor/job"
@@ -39,8 +40,21 @@ type Job struct {
 	Home     string // of that user; empty if the pilot does not know the user
 	Sandbox  *sandbox.Sandbox
 
+	// Unpacked is the job's image if it is a file; nil otherwise.
+	Unpacked *Unpacked
+
+	// Own is what the job's image runs by itself; nil if the job does not ask for it.
+	Own *OwnCommand
+
 	// Given says what else the job is told of its place.
 	Given func() Given
+}
+
+// OwnCommand is what an image runs by itself, by its configuration.
+type OwnCommand struct {
+	payload.ImageCommand
+	// Unknown is why nobody knows it.
+	Unknown error
 }
 
 // Given is what the job is given besides its ad and its place.
@@ -55,7 +69,18 @@ type Given struct {
 // Container universe jobs with an image of a registry follow the same rules on a slot
 // that has docker (starter.cpp:SpawnJob), which this slot claims to have.
 func (j *Job) FromImage() bool {
-	return j.Ad.BoolOr("WantDocker", false) || j.Ad.BoolOr("WantContainer", false)
+	return j.Unpacked == nil && (j.Ad.BoolOr("WantDocker", false) || j.Ad.BoolOr("WantContainer", false))
+}
+
+// rules are those by which the job's command is read.
+func (j *Job) rules() job.Rules {
+	switch {
+	case j.Unpacked != nil:
+		return job.ApptainersRules
+	case j.FromImage():
+		return job.DockersRules
+	}
+	return job.PlainRules
 }
 
 // Place is where the job runs.
@@ -126,15 +151,14 @@ func (j *Job) Main(run, under string, hideEnv []string) (job.Command, payload.Sp
 	held := func(err error) (job.Command, payload.Spec, error) {
 		return job.Command{}, payload.Spec{}, failure.New(shadow.HoldFailedToCreateProcess, 0, err)
 	}
-	cmd, err := job.CommandOf(j.Ad, place, j.FromImage())
+	cmd, err := job.CommandOf(j.Ad, place, j.rules())
 	if err != nil {
 		return held(err)
 	}
-	if cmd.Path == "" {
-		return held(errors.New("the job names no executable, and an image's own command cannot be seen from inside it; name it in the submit file: executable = /path/in/the/image, transfer_executable = false"))
-	}
-	if under != "" {
-		cmd = cmd.Wrap(under)
+	if cmd, err = j.inImage(cmd); errors.Is(err, payload.ErrPassing) {
+		return job.Command{}, payload.Spec{}, failure.New(shadow.VacateContainerError, 0, err)
+	} else if err != nil {
+		return held(err)
 	}
 	env, err := job.Environment(j.Ad, j.Settings.Config, j.Surroundings())
 	if err != nil {
@@ -149,16 +173,51 @@ func (j *Job) Main(run, under string, hideEnv []string) (job.Command, payload.Sp
 		return held(err)
 	}
 	stdio := job.StdioOf(j.Ad, place)
+	environ, started := target.retarget(env.Strings(), place.Iwd), cmd
+	if j.Unpacked != nil {
+		u, b := *j.Unpacked, binds{slot: j.Sandbox.Dir(), scratch: place.Scratch, home: place.FileTransfer, prompt: j.Machine.StringOr("Name", j.Slot) + "$ "}
+		if target.at != "" {
+			b.slot, b.scratch = target.at, target.at
+			u.Path = strings.Replace(u.Path, target.to, target.at, 1)
+		}
+		if started, environ, err = u.launch(cmd, environ, b); err != nil {
+			return held(err)
+		}
+		hideEnv = append(hideEnv[:len(hideEnv):len(hideEnv)], "HOSTNAME") // the runtime's
+		if cmd.Path == "" {
+			cmd.Path = runscript
+		}
+	}
+	if under != "" {
+		cmd, started = cmd.Wrap(under), started.Wrap(under)
+	}
 	return cmd, payload.Spec{
 		Activation: run,
 		UID:        j.UID, GID: j.GID, Groups: groupsOf(j.UID, j.GID),
-		Path: cmd.Path, Args: append([]string{cmd.Path}, cmd.Args...), SearchPath: cmd.Search,
+		Path: started.Path, Args: append([]string{started.Path}, started.Args...), SearchPath: started.Search,
 		Link: target.at, LinkTo: target.to,
-		Env: target.retarget(env.Strings(), place.Iwd), ImageEnv: j.Settings.InPod(), HideEnv: hideEnv,
+		Env: environ, ImageEnv: j.Settings.InPod(), HideEnv: hideEnv,
 		Dir: place.Iwd, Umask: Umask,
 		Stdin: openable(stdio.In), Stdout: openable(stdio.Out), Stderr: openable(stdio.Err), Append: stdio.Append,
 		Nice: limits.Nice, CPUs: limits.CPUs, Limits: append(rlimits(limits), j.taskLimit()...), MaxTasks: j.Settings.MaxTasks,
 	}, nil
+}
+
+// inImage adds the image's own command to the job's. Where it is not known, the job's alone runs.
+func (j *Job) inImage(cmd job.Command) (job.Command, error) {
+	switch {
+	case j.Unpacked != nil:
+		return cmd, nil
+	case j.Own != nil && j.Own.Unknown == nil:
+		return cmd.InImage(j.Own.Entrypoint, j.Own.Cmd)
+	case cmd.Path != "":
+		return cmd, nil
+	}
+	why := errors.New("nobody asks registries for the image with which the pod was made, or for any at this site")
+	if j.Own != nil {
+		why = j.Own.Unknown
+	}
+	return cmd, fmt.Errorf("the job names no executable, and the image's own is not known: %w; name it in the submit file: executable = /path/in/the/image, transfer_executable = false", why)
 }
 
 // openable is the path of a standard file for the wrapper, which takes none for the

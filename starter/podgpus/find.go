@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,10 +28,9 @@ type Pod struct {
 	StateDir, PublishDir string
 	// Containers are all payload containers, WithGPUs those of them that have GPUs.
 	Containers, WithGPUs []string
-	// Discovery is condor_gpu_discovery or a program like it, with its arguments, and
-	// Wrapper the wrapper's program; both are files of the pilot container.
+	// Discovery is condor_gpu_discovery or a program like it, a file of the pilot container,
+	// with its arguments.
 	Discovery []string
-	Wrapper   string
 }
 
 // Containers reach the payload containers of a pod.
@@ -113,7 +111,7 @@ type visitor struct {
 // look finds the devices of one container: as HTCondor's program sees them, else as the
 // wrapper's does, which needs no library.
 func (p Pod) look(ctx context.Context, v visitor, log *slog.Logger) ([]gpus.Device, error) {
-	there, plain := p.lookAtNodes(ctx, v)
+	there, plain := lookAtNodes(ctx, v)
 	for _, d := range there.Devices {
 		if d.Denied != "" {
 			log.Warn("Jobs cannot use a GPU of this container, as its device node is not for their user; docs/admin/gpus.md says what to do", "why", d.Denied)
@@ -138,7 +136,11 @@ func (p Pod) look(ctx context.Context, v visitor, log *slog.Logger) ([]gpus.Devi
 
 // discover runs HTCondor's program.
 func (p Pod) discover(ctx context.Context, v visitor) ([]gpus.Device, error) {
-	output, err := v.run(ctx, p.Discovery[0], p.Discovery)
+	file, err := os.ReadFile(p.Discovery[0])
+	if err != nil {
+		return nil, fmt.Errorf("read the program that looks for GPUs: %w", err)
+	}
+	output, err := v.run(ctx, payload.Spec{Path: p.Discovery[0], Args: p.Discovery, Program: file})
 	if err != nil {
 		return nil, err
 	}
@@ -150,27 +152,23 @@ func (p Pod) discover(ctx context.Context, v visitor) ([]gpus.Device, error) {
 }
 
 // lookAtNodes runs the wrapper's program.
-func (p Pod) lookAtNodes(ctx context.Context, v visitor) (devices.Report, error) {
-	output, err := v.run(ctx, p.Wrapper, []string{devices.Program})
+func lookAtNodes(ctx context.Context, v visitor) (devices.Report, error) {
+	output, err := v.run(ctx, payload.Spec{Path: devices.Program, Args: []string{devices.Program}, Itself: true})
 	if err != nil {
 		return devices.Report{}, err
 	}
 	return devices.Decode([]byte(output))
 }
 
-// run runs a file of the pilot container inside the payload container, as the user of its
-// jobs and with the container's variables, and gives what it printed.
-func (v visitor) run(ctx context.Context, path string, args []string) (string, error) {
-	file, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("read the program that looks for GPUs: %w", err)
-	}
+// run runs a program inside the payload container, as the user of its jobs and with the
+// container's variables, and gives what it printed.
+func (v visitor) run(ctx context.Context, s payload.Spec) (string, error) {
+	path := s.Path
 	ctx, cancel := context.WithTimeoutCause(ctx, programTime, fmt.Errorf("%s took longer than %s", path, programTime))
 	defer cancel()
-	_, err = v.w.Start(ctx, payload.Spec{
-		Activation: "gpus", UID: v.uid, GID: v.gid, Path: path, Args: args, Program: file, Dir: "/", Umask: 0o022,
-		ImageEnv: true, HideEnv: []string{"KUBERNETES_*"}, Capture: payload.MaxCapture,
-	})
+	s.Activation, s.UID, s.GID, s.Dir, s.Umask = "gpus", v.uid, v.gid, "/", 0o022
+	s.ImageEnv, s.HideEnv, s.Capture = true, []string{"KUBERNETES_*"}, payload.MaxCapture
+	_, err := v.w.Start(ctx, s)
 	var exit payload.Exit
 	if err == nil {
 		exit, err = v.w.Wait(ctx)
@@ -219,13 +217,4 @@ func ofNodes(r devices.Report) []gpus.Device {
 		found = append(found, gpus.Device{ID: id, Properties: props})
 	}
 	return found
-}
-
-// WrapperBeside is where the wrapper's program is if it was installed with this one.
-func WrapperBeside() (string, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find this program: %w", err)
-	}
-	return filepath.Join(filepath.Dir(program), "condor_pod_wrapper"), nil
 }

@@ -85,16 +85,14 @@ func newPod(t *testing.T) Pod {
 	t.Helper()
 	dir := t.TempDir()
 	p := Pod{StateDir: filepath.Join(dir, "state"), PublishDir: filepath.Join(dir, "lock"), Containers: []string{"a", "b", "c"}, WithGPUs: []string{"a", "b"},
-		Discovery: []string{filepath.Join(dir, "discovery"), "-properties"}, Wrapper: filepath.Join(dir, "wrapper")}
+		Discovery: []string{filepath.Join(dir, "discovery"), "-properties"}}
 	for _, d := range []string{p.StateDir, p.PublishDir} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, f := range []string{p.Discovery[0], p.Wrapper} {
-		if err := os.WriteFile(f, []byte("\x7fELF"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(p.Discovery[0], []byte("\x7fELF"), 0o755); err != nil {
+		t.Fatal(err)
 	}
 	return p
 }

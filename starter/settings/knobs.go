@@ -64,6 +64,14 @@ var (
 		"Images that jobs may not use, in the same form. It wins over POD_STARTER_IMAGES_ALLOWED."}
 	KnobImageMirrors = Knob{image.KnobMirrors, "",
 		"Mirrors to pull images from: a list of FROM=TO, such as docker.io=mirror.example.org/dockerhub."}
+	KnobCarrierImage = Knob{image.KnobCarrier, "",
+		"Image of a registry that is all but empty. If set, jobs may bring .sif files and directories as images: their files are copied into a container with this image. It takes a pilot with root. See docs/admin/images.md."}
+	KnobImagePaths = Knob{image.KnobPaths, "",
+		"Directories of the pilot container, such as /cvmfs, in which jobs may name such images by their path. Everything in them that the jobs' users may read, jobs can get."}
+	KnobUnknownImages = Knob{image.KnobUnknown, "hold",
+		"What becomes of a job whose image neither the map nor the rest of the site knows, such as `oras://…`, or a path that is not here: `hold`, or `requeue` for sites of a federation, where another site may know it."}
+	KnobMaxImageFile = Knob{"POD_STARTER_MAX_IMAGE_FILE", "20480",
+		"How many MiB the files of such an image may have. Jobs with larger ones are held. The files are in the payload container and count for its ephemeral storage."}
 	KnobResize = Knob{"POD_STARTER_RESIZE", "False",
 		"Whether a payload container gets the CPUs and the memory that its job's slot was provisioned with, and its own limits back afterwards (Kubernetes 1.33 or later). It needs deploy/components/resize. If not, or where the manifest states no limit, limits stay as they are. See docs/admin/size.md."}
 	KnobBindTimeout = Knob{"POD_STARTER_BIND_TIMEOUT", "900",
@@ -74,6 +82,12 @@ var (
 		"Write a known image as `name:<once>@<digest>`, so that the kubelet does not take an image that comes back for a crash loop. Set False where an image policy refuses such references."}
 	KnobDigestLifetime = Knob{"POD_STARTER_DIGEST_LIFETIME", "600",
 		"Seconds for which a tag is assumed to point to the same digest; 0 asks the registry each time."}
+	KnobAskRegistries = Knob{"POD_STARTER_ASK_REGISTRIES", "True",
+		"Whether the starter asks an image's registry for ENTRYPOINT and CMD, for jobs that run by docker's rules. If not, or where the pilot container does not reach the registry, the job's own program runs without the image's entry point, and a job without a program is held. See docs/admin/images.md."}
+	KnobRegistryAuth = Knob{"POD_STARTER_REGISTRY_AUTH", "",
+		"File of the pilot container with credentials for registries, as `docker login` and a Secret of the type kubernetes.io/dockerconfigjson have them. Only the starter's questions use them, not the kubelet's pulls. Jobs must not be able to read it."}
+	KnobPlainRegistries = Knob{"POD_STARTER_PLAIN_REGISTRIES", "",
+		"Registries of the site, HOST or HOST:PORT, that the starter asks by HTTP without TLS. One on a loopback address is asked only if it is listed: any job of the pod could answer there."}
 	KnobMaxRest = Knob{"POD_STARTER_MAX_REST", "300",
 		"Longest time in seconds for which a slot takes no jobs after a job failed without fault of its own. A pod in which no job can run rests up to six times as long. 0: slots never rest."}
 	KnobAdvertisedImages = Knob{"POD_STARTER_ADVERTISED_IMAGES", "20",
@@ -113,7 +127,7 @@ var (
 // Knobs are all of ours, in the order of the page.
 var Knobs = []Knob{
 	KnobBackend, KnobPodName, KnobPodNamespace, KnobContainers, KnobSpares, KnobGPUContainers, KnobGPUDiscovery, KnobPullers, KnobPayloadUID, KnobControlDir, KnobScratchDir, KnobPrivateDir,
-	KnobDefaultImage, KnobImagePolicy, KnobImageMap, KnobImagesAllowed, KnobImagesDenied, KnobImageMirrors, KnobBindTimeout, KnobResize, KnobReset, KnobThrowawayTags, KnobDigestLifetime,
+	KnobDefaultImage, KnobImagePolicy, KnobImageMap, KnobImagesAllowed, KnobImagesDenied, KnobImageMirrors, KnobCarrierImage, KnobImagePaths, KnobUnknownImages, KnobMaxImageFile, KnobBindTimeout, KnobResize, KnobReset, KnobThrowawayTags, KnobDigestLifetime, KnobAskRegistries, KnobRegistryAuth, KnobPlainRegistries,
 	KnobMaxRest, KnobAdvertisedImages, KnobEventLog, KnobMetricsAddress, KnobPodEvents, KnobEndPod,
 	KnobSetup, KnobTeardown, KnobContainerSetup, KnobContainerTeardown, KnobContainerScriptsAs, KnobScriptTimeout, KnobWrapImages,
 	KnobMaxOutputFiles, KnobProgramPaths, KnobMaxProcesses,

@@ -21,29 +21,33 @@ type Settings struct {
 	Backend string // BackendPod or BackendLocal
 	// MissingToken is the file that a pod with a known name lacks, so that BackendAuto became
 	// BackendLocal; empty otherwise.
-	MissingToken   string
-	PodName        string
-	PodNamespace   string
-	Containers     []string
-	Spares         int // so many of Containers are more than the slots need
-	GPUs           GPUs
-	Pullers        []string
-	PayloadUID     int
-	ControlDir     string
-	ScratchDir     string // empty: EXECUTE
-	PrivateDir     string
-	Images         *image.Site
-	BindTimeout    time.Duration
-	Resize         bool
-	Reset          string // ResetAlways or ResetImage
-	ThrowawayTags  bool
-	DigestLifetime time.Duration
-	MaxRest        time.Duration
-	MaxOutputFiles int64 // 0: any number
-	MaxTasks       int   // processes and threads of a job; 0: any number
-	KubernetesDir  string
-	ProgramPaths   []string
-	Programs       Programs
+	MissingToken    string
+	PodName         string
+	PodNamespace    string
+	Containers      []string
+	Spares          int // so many of Containers are more than the slots need
+	GPUs            GPUs
+	Pullers         []string
+	PayloadUID      int
+	ControlDir      string
+	ScratchDir      string // empty: EXECUTE
+	PrivateDir      string
+	Images          *image.Site
+	BindTimeout     time.Duration
+	Resize          bool
+	Reset           string // ResetAlways or ResetImage
+	ThrowawayTags   bool
+	DigestLifetime  time.Duration
+	MaxRest         time.Duration
+	AskRegistries   bool     // for the commands of images
+	PlainRegistries []string // asked without TLS
+	RegistryAuth    string   // file with credentials for them; may be empty
+	MaxImageFile    int64    // bytes of an image that is a file
+	MaxOutputFiles  int64    // 0: any number
+	MaxTasks        int      // processes and threads of a job; 0: any number
+	KubernetesDir   string
+	ProgramPaths    []string
+	Programs        Programs
 	// AdvertisedImages is how many of the images that ran last are told to the pool.
 	AdvertisedImages int
 	// EventLog is the form of the lines for the pod's operator: EventLogText, EventLogJSON or
@@ -171,23 +175,26 @@ func (r *reader) seconds(k Knob, least, most int64) time.Duration {
 func Read(cfg *config.Config) (Settings, error) {
 	r := &reader{cfg: cfg}
 	s := Settings{
-		Backend:        strings.ToLower(r.text(KnobBackend)),
-		PodName:        r.text(KnobPodName),
-		PodNamespace:   r.text(KnobPodNamespace),
-		Containers:     r.list(KnobContainers),
-		Spares:         int(r.count(KnobSpares, 0, math.MaxInt32)),
-		Pullers:        r.list(KnobPullers),
-		ControlDir:     r.text(KnobControlDir),
-		PrivateDir:     r.text(KnobPrivateDir),
-		ScratchDir:     r.text(KnobScratchDir),
-		Reset:          strings.ToLower(r.text(KnobReset)),
-		KubernetesDir:  r.text(KnobKubernetesDir),
-		ProgramPaths:   r.list(KnobProgramPaths),
-		PayloadUID:     int(r.count(KnobPayloadUID, 1, maxUID)),
-		BindTimeout:    r.seconds(KnobBindTimeout, 1, 86400),
-		DigestLifetime: r.seconds(KnobDigestLifetime, 0, 30*86400),
-		MaxRest:        r.seconds(KnobMaxRest, 0, int64(MaxMaxRest/time.Second)),
+		Backend:         strings.ToLower(r.text(KnobBackend)),
+		PodName:         r.text(KnobPodName),
+		PodNamespace:    r.text(KnobPodNamespace),
+		Containers:      r.list(KnobContainers),
+		Spares:          int(r.count(KnobSpares, 0, math.MaxInt32)),
+		Pullers:         r.list(KnobPullers),
+		ControlDir:      r.text(KnobControlDir),
+		PrivateDir:      r.text(KnobPrivateDir),
+		ScratchDir:      r.text(KnobScratchDir),
+		Reset:           strings.ToLower(r.text(KnobReset)),
+		KubernetesDir:   r.text(KnobKubernetesDir),
+		ProgramPaths:    r.list(KnobProgramPaths),
+		PayloadUID:      int(r.count(KnobPayloadUID, 1, maxUID)),
+		RegistryAuth:    r.text(KnobRegistryAuth),
+		PlainRegistries: r.list(KnobPlainRegistries),
+		BindTimeout:     r.seconds(KnobBindTimeout, 1, 86400),
+		DigestLifetime:  r.seconds(KnobDigestLifetime, 0, 30*86400),
+		MaxRest:         r.seconds(KnobMaxRest, 0, int64(MaxMaxRest/time.Second)),
 
+		MaxImageFile:     r.count(KnobMaxImageFile, 1, 1<<24) << 20,
 		MaxOutputFiles:   r.count(KnobMaxOutputFiles, 0, math.MaxInt64),
 		MaxTasks:         int(r.count(KnobMaxProcesses, 0, maxTasks)),
 		AdvertisedImages: int(r.count(KnobAdvertisedImages, 0, MaxAdvertisedImages)),
@@ -201,6 +208,8 @@ func Read(cfg *config.Config) (Settings, error) {
 	s.ThrowawayTags, err = cfg.Bool(KnobThrowawayTags.Name, true)
 	r.problem(err)
 	s.PodEvents, err = cfg.Bool(KnobPodEvents.Name, false)
+	r.problem(err)
+	s.AskRegistries, err = cfg.Bool(KnobAskRegistries.Name, true)
 	r.problem(err)
 	s.Resize, err = cfg.Bool(KnobResize.Name, false)
 	r.problem(err)
@@ -253,6 +262,9 @@ func (r *reader) check(s *Settings) {
 		r.bad(KnobSpares, "%d spares leave none of the containers for slots: %s names %d, so it must be at most %d", s.Spares, KnobContainers.Name, n, n-1)
 	}
 	r.checkGPUs(s)
+	if s.Images != nil && s.Images.HasCarrier() && os.Getuid() != 0 {
+		r.bad(KnobCarrierImage, "a pilot without root cannot write an image's files into a container; leave it empty, or use a pilot with root")
+	}
 	for _, path := range s.ProgramPaths {
 		r.absolute(KnobProgramPaths, path)
 	}

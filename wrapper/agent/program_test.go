@@ -1,17 +1,23 @@
 package agent_test
 
 import (
+	"archive/tar"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
+	"podstarter/payload/devices"
+	"podstarter/payload/imagetree"
+	"podstarter/wrapper/agent"
 	"podstarter/wrapper/agent/agenttest"
 )
 
@@ -215,5 +221,68 @@ func needRoot(t *testing.T) {
 	t.Helper()
 	if !agenttest.Root() {
 		t.Skip("needs root")
+	}
+}
+
+// TestImageTree: the wrapper's own program runs as container-root on a stream that was passed to it. The
+// limits let it write nothing, since its root is this machine's.
+func TestImageTree(t *testing.T) {
+	needRoot(t)
+	s := rootScript(t, "")
+	s.Program, s.Itself = nil, true
+	s.Args, s.Passed = imagetree.Order{}.Args(), []string{payload.Stdin}
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := tar.NewWriter(write)
+	go func() {
+		_ = stream.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "podstarter-test", Mode: 0o755})
+		_ = stream.Close()
+		write.Close()
+	}()
+	c := agenttest.StartWrapper(t, nil).Dial(t)
+	_, err = c.Start(agenttest.Context(t), s, read)
+	read.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit, err := c.Wait(agenttest.Context(t))
+	if err != nil || exit.WaitStatus != 0 {
+		t.Fatalf("%+v, %v: %s", exit, err, exit.Output)
+	}
+	report, err := imagetree.Decode(exit.Output)
+	want := imagetree.Report{Reason: imagetree.TooLarge, Path: "podstarter-test", Message: "the image has more than 0 files"}
+	if diff := cmp.Diff(want, report); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if _, err := os.Lstat("/podstarter-test"); err == nil {
+		t.Error("it wrote to the root of this machine")
+	}
+}
+
+// TestItself: the wrapper's own program runs in the container, also as the payload's user, under the
+// names that are meant for that and under no other.
+func TestItself(t *testing.T) {
+	spec := func(args ...string) payload.Spec {
+		s := agenttest.Spec(t)
+		return payload.Spec{Activation: s.Activation, UID: s.UID, GID: s.GID, Path: args[0], Args: args, Itself: true, Dir: "/", Capture: payload.MaxCapture}
+	}
+	t.Run("as the payload's user", func(t *testing.T) {
+		exit := ended(t, agenttest.StartWrapper(t, nil).Dial(t), spec(devices.Program))
+		if _, err := devices.Decode(exit.Output); err != nil {
+			t.Errorf("%v: %q", err, exit.Output)
+		}
+	})
+	for _, name := range []string{agent.WrapperName, "condor_pod_launcher", "sh", "/bin/" + devices.Program, ""} {
+		t.Run("as "+name, func(t *testing.T) {
+			s := spec(devices.Program)
+			s.Args[0] = name
+			_, err := agenttest.StartWrapper(t, nil).Dial(t).Start(agenttest.Context(t), s)
+			failure := (*payload.StartError)(nil)
+			if !errors.As(err, &failure) || failure.Stage != payload.StageIdentity {
+				t.Errorf("%v, want it refused", err)
+			}
+		})
 	}
 }

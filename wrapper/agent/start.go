@@ -110,6 +110,8 @@ func (a *agent) check(s *payload.Spec) *payload.StartError {
 		return &payload.StartError{Stage: payload.StageIdentity, Errno: unix.EPERM, Detail: fmt.Sprintf(format, args...)}
 	}
 	switch {
+	case s.Itself && !slices.Contains(ownPrograms, s.Args[0]):
+		return refuse("the wrapper's program has no other use under the name %.40q", s.Args[0])
 	case a.uid == 0 && (s.UID == 0 || s.GID == 0):
 		return refuse("a payload may not run as user %d, group %d", s.UID, s.GID)
 	case a.pilot != nil && (s.GID == a.pilot.group || slices.Contains(s.Groups, a.pilot.group)):
@@ -142,7 +144,7 @@ func (a *agent) launch(r *run, program []byte, passed []*os.File, e *payload.Exe
 		_ = errors.As(err, &errno)
 		return 0, nil, &payload.StartError{Stage: payload.StageFork, Errno: errno, Detail: what + ": " + err.Error()}
 	}
-	j := job{Spec: *s, Parent: os.Getpid(), SwitchUser: a.uid == 0, HasProgram: len(program) > 0}
+	j := job{Spec: *s, Parent: os.Getpid(), SwitchUser: a.uid == 0, HasProgram: len(program) > 0 || s.Itself}
 	if e != nil {
 		j.Exec = &payload.Exec{Others: e.Others, Terminal: e.Terminal}
 	}
@@ -161,7 +163,15 @@ func (a *agent) launch(r *run, program []byte, passed []*os.File, e *payload.Exe
 	}
 	defer spec.Close()
 	files := []uintptr{a.null.Fd(), a.null.Fd(), uintptr(unix.Stderr), specFD: spec.Fd(), reportFD: noFile, programFD: noFile, outputFD: noFile}
-	if j.HasProgram {
+	if s.Itself {
+		f, err := os.Open(selfExe)
+		if err != nil {
+			return fail("open the wrapper's own program", err)
+		}
+		defer f.Close()
+		files[programFD] = f.Fd()
+	}
+	if len(program) > 0 {
 		f, err := programFile(program)
 		if err != nil {
 			return fail("pass on the program", err)

@@ -1,0 +1,134 @@
+package imagefile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"time"
+
+	"podstarter/payload"
+	"podstarter/payload/imagetree"
+	"podstarter/starter/hostprog"
+)
+
+// Filler writes images into containers.
+type Filler struct {
+	// Unpacker is condor_pod_unpacker in the pilot container.
+	Unpacker string
+	// Limits bound what an image may have, and Time how long its copying may take.
+	Limits imagetree.Limits
+	Time   time.Duration
+	// Convert runs the unpacker for the job; see [hostprog.Job.Convert].
+	Convert func(ctx context.Context, p hostprog.Program) (hostprog.Outcome, error)
+	// Activation and Account are the payload's.
+	Activation string
+	Account    imagetree.Account
+	Log        *slog.Logger
+}
+
+// Container is where the files go: a wrapper that has run no payload yet.
+type Container interface {
+	Start(ctx context.Context, s payload.Spec, files ...*os.File) (payload.Started, error)
+	Wait(ctx context.Context) (payload.Exit, error)
+	Sweep(ctx context.Context) error
+}
+
+// sweepTime bounds the end of what writes files, after a failure.
+const sweepTime = 10 * time.Second
+
+// Fill writes the image's files over those of the container. The error says what becomes of the
+// job; the container has a part of the image then, and is of no use.
+func (f Filler) Fill(ctx context.Context, i *Image, into Container) error {
+	began := time.Now()
+	f.Log.Info(fmt.Sprintf("Copying the files of image %.300q into the container", i.written))
+	report, err := f.copy(ctx, i, into)
+	if err != nil {
+		if sweepErr := f.sweep(ctx, into); sweepErr != nil {
+			f.Log.Error("Failed to end what wrote an image's files", "error", sweepErr)
+		}
+		return err
+	}
+	if err := f.sweep(ctx, into); err != nil {
+		return elsewhere("what wrote the image's files does not end: %w", err)
+	}
+	f.Log.Info(fmt.Sprintf("The container has the files of image %.300q", i.written), "entries", report.Entries, "bytes", report.Bytes, "seconds", fmt.Sprintf("%.1f", time.Since(began).Seconds()))
+	if report.Skipped > 0 || report.MountedCount > 0 {
+		f.Log.Info("Not all of the image was copied", "devices", report.Skipped, "mounted", report.MountedCount, "for_example", report.Mounted)
+	}
+	return nil
+}
+
+func (f Filler) sweep(ctx context.Context, c Container) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTime)
+	defer cancel()
+	return c.Sweep(ctx)
+}
+
+// copy runs both programs to their ends. If one ends early, the pipe ends the other.
+func (f Filler) copy(ctx context.Context, i *Image, into Container) (imagetree.Report, error) {
+	outer := ctx
+	ctx, cancel := context.WithTimeout(ctx, f.Time)
+	defer cancel()
+	// ended is the error if it is neither program's.
+	ended := func(err error) error {
+		switch {
+		case outer.Err() != nil:
+			return context.Cause(outer)
+		case ctx.Err() != nil:
+			return elsewhere("image %.300q was not copied into the container within %s (%s)", i.written, f.Time, timeKnob)
+		}
+		return elsewhere("image %.300q could not be copied into the container: %w", i.written, err)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return imagetree.Report{}, ended(fmt.Errorf("make a pipe: %w", err))
+	}
+	defer read.Close()
+	defer write.Close()
+	_, err = into.Start(ctx, payload.Spec{
+		Activation: f.Activation, UID: f.Account.UID, GID: f.Account.GID, Path: imagetree.Program, Args: imagetree.Order{Limits: f.Limits, Account: f.Account}.Args(), Itself: true, AsRoot: true,
+		Dir: "/", Capture: payload.MaxCapture, Passed: []string{payload.Stdin},
+	}, read)
+	if err != nil {
+		return imagetree.Report{}, ended(fmt.Errorf("start what writes the files: %w", err))
+	}
+	read.Close() // so that the unpacker learns when the other end is gone
+	unpacked, err := f.Convert(ctx, hostprog.Program{
+		Path: f.Unpacker, Dir: "/", Env: []string{}, From: i.file, To: write,
+		Args: []string{"-max-bytes", strconv.FormatInt(f.Limits.Bytes, 10), "-max-entries", strconv.FormatInt(f.Limits.Entries, 10)},
+	})
+	write.Close() // so that the other end learns that this is all
+	switch {
+	case errors.Is(err, hostprog.ErrNotRun):
+		return imagetree.Report{}, siteTrouble("image %.300q could not be copied into the container: %w", i.written, err)
+	case err != nil:
+		return imagetree.Report{}, ended(err)
+	}
+	heard := hear(unpacked)
+	if heard.unconfined != nil {
+		f.Log.Warn("This node's kernel cannot confine the program that reads images as far as others can", "missing", heard.unconfined)
+	}
+	if err := heard.complaint.verdict(i.written); err != nil {
+		return imagetree.Report{}, err
+	}
+	exit, err := into.Wait(ctx)
+	if err != nil {
+		return imagetree.Report{}, ended(err)
+	}
+	report, err := reportOf(exit)
+	switch {
+	case err != nil:
+		return report, ended(err)
+	case report.Reason != "" && report.Reason != imagetree.Malformed:
+		return report, ofReport(i.written, report)
+	case !heard.whole:
+		// The rest of the stream is missing, which says nothing of the image.
+		return report, ended(fmt.Errorf("the program that reads the image %s", unpacked.Describe()))
+	case report.Reason != "":
+		return report, ofReport(i.written, report)
+	}
+	return report, nil
+}
