@@ -119,10 +119,11 @@ pool-up: build pool
 	$(POOL) up --stock
 
 pool-down: pool ## leaves only the cache behind
-	for state in .state-image .state-scale-pool .state-matrix .state3 .state2 .state; do \
-	  [ ! -d integration/$$state ] || PODSTARTER_STATE=$$PWD/integration/$$state $(POOL) down || exit 1; \
+	rm -rf integration/.state-matrix-logs
+	for state in integration/.state-*/ integration/.state/; do \
+	  [ ! -d $$state ] || PODSTARTER_STATE=$$PWD/$${state%/} $(POOL) down || exit 1; \
 	done
-	rm -rf integration/.state integration/.state2 integration/.state3 integration/.state-matrix integration/.state-matrix-logs integration/.state-scale-pool integration/.state-image
+	rm -rf integration/.state integration/.state-*
 
 clean: pool-down
 	rm -rf bin dist

@@ -40,13 +40,15 @@ type lane struct {
 	prefix string
 	// subject is what no other lane tests.
 	subject string
+	// until is when the last step may begin, if that is bounded.
+	until time.Time
 
 	took   []timed
 	failed []string
 	// leftOut says why this machine cannot run the lane, if it cannot.
 	leftOut string
-	// left are the steps that were not run.
-	left []step
+	// left are the steps that were not run, and late those of them that could not begin in time.
+	left, late []step
 	// ended says that the lane came to its end.
 	ended bool
 }
@@ -61,12 +63,20 @@ type timed struct {
 // needs the one that failed. A step of which the machine is not capable ends the lane, too,
 // and that is no failure.
 func (l *lane) run(ctx context.Context) {
+	if l.isLate() {
+		l.late, l.ended = l.steps, true
+		return
+	}
 	steps := l.steps
 	if l.before != nil {
 		steps = append(l.before(), steps...)
 	}
 	l.left = steps
 	for ctx.Err() == nil && len(l.left) > 0 {
+		if l.isLate() {
+			l.late, l.left = l.left, nil
+			break
+		}
 		next := l.left[0]
 		l.left = l.left[1:]
 		passed := l.pass(ctx, next)
@@ -87,6 +97,8 @@ func (l *lane) run(ctx context.Context) {
 		}
 	}
 }
+
+func (l *lane) isLate() bool { return !l.until.IsZero() && time.Now().After(l.until) }
 
 // pass runs a step, and notes what fails and how long it took.
 func (l *lane) pass(ctx context.Context, s step) bool {
@@ -116,17 +128,25 @@ func (l *lane) failures() []string {
 	}
 	line := "it ended early"
 	if len(l.left) > 0 {
-		var names []string
-		for _, s := range l.left {
-			names = append(names, s.name)
-		}
-		line += "; not run: " + strings.Join(names, "; ")
+		line += "; not run: " + stepNames(l.left)
 	}
 	return append(slices.Clip(l.failed), line)
 }
 
+// stepNames are the names of steps, in their order.
+func stepNames(steps []step) string {
+	var names []string
+	for _, s := range steps {
+		names = append(names, s.name)
+	}
+	return strings.Join(names, "; ")
+}
+
 // printTimes lists the steps with their times.
 func (l *lane) printTimes(w io.Writer) {
+	if len(l.took) == 0 {
+		return
+	}
 	var all time.Duration
 	for _, t := range l.took {
 		all += t.Duration

@@ -10,52 +10,80 @@ import (
 // passes there, but takes ten minutes each.
 const some = "basic/|shadow/|plain|credentials/"
 
+// mainPath are tests of e2e/ that each run has: a job from its start to each kind of end, its image, and what must not stay behind.
+const mainPath = "^(TestCheckOfHealthyPod|TestPlainJob|TestExits|TestImages|TestRefusals|TestEntryPoint|TestImageFiles|TestProgramOfTheImage|TestHold|TestUsage|" +
+	"TestTransferFailures|TestVacate|TestRemoveLeavesNoProcess|TestNoProcessOutlivesItsJob|TestNoTokenInPayload|TestKilledStarter|TestStarterLog)$"
+
 // firstLane has HTCondor 25.14 in the default mode, which stays running afterwards: the
-// rules of Kubernetes that all else stands on, the cases that run under the stock starter
-// too, attacks, and half of the tests of e2e/.
+// cases that run under the stock starter too, the ClassAd language, and the main path.
 func firstLane(pool string) []step {
 	return []step{
 		fresh(pool, "--stock", "--slots", "4"),
 		removeJobs(pool),
-		tests("kubeletrules"),
-		cases("6m"),
+		cases("5m"),
 		language(pool),
 		up(pool, "--stock", "--slots", "1", "--partitionable=false"),
-		tests("attacks"),
-		tests("e2e", "-condor", "25.14", "-run", earlyNames),
+		tests("e2e", "-condor", "25.14", "-run", mainPath),
 	}
 }
 
-// earlyNames are about half of the tests of e2e/, which share one slot; the second lane has the others.
-const earlyNames = "^Test[A-L]"
-
-// secondLane has a cluster and pool of its own, removed at the end: daemonfaults; some of
-// the cases, and the main path, with HTCondor 23.9 on one side or both; chaos in three
-// payload containers of one pod; and the other half of the tests of e2e/.
+// secondLane has some of the cases, and the main path, with HTCondor 23.9 on one side or both.
 func secondLane(pool string) []step {
 	return []step{
-		fresh(pool, "--stock", "--slots", "4"),
-		tests("daemonfaults", "-run", "TestScheddRestarts|TestShadowKilled|TestTransferBreaks|TestNetworkCut|TestKilledInEachPhase|TestShadowHearsLate"),
-		up(pool, "--ap-condor", "23.9"),
+		fresh(pool, "--stock", "--slots", "4", "--ap-condor", "23.9"),
 		tests("conformance", "-case", some),
 		up(pool, "--condor", "23.9"),
 		tests("conformance", "-case", some),
 		up(pool, "--slots", "1"),
 		tests("e2e", "-condor", "23.9", "-run", "TestPoolHasTheVersionAskedFor|TestPlainJob|TestExits|TestImages|TestVacate$|TestRemoveLeavesNoProcess|TestStarterLog|TestLargePackets"),
-		up(pool, "--stock=false", "--slots", "3", "--partitionable", "--condor", "25.14"),
-		tests("chaos", "-v", "-jobs", "40"),
-		up(pool, "--stock", "--slots", "1", "--partitionable=false"),
-		tests("e2e", "-condor", "25.14", "-skip", earlyNames),
 	}
+}
+
+// rulesLane has the rules of Kubernetes that all else stands on.
+func rulesLane(pool string) []step {
+	return []step{fresh(pool, "--stock"), tests("kubeletrules")}
+}
+
+// attacksLane has what a hostile job can try.
+func attacksLane(pool string) []step {
+	return []step{fresh(pool, "--stock"), tests("attacks")}
+}
+
+// faultsLane has daemons and networks that fail.
+func faultsLane(pool string) []step {
+	return []step{
+		fresh(pool, "--stock", "--slots", "4"),
+		tests("daemonfaults", "-run", "TestScheddRestarts|TestShadowKilled|TestTransferBreaks|TestNetworkCut|TestKilledInEachPhase|TestShadowHearsLate"),
+	}
+}
+
+// chaosLane has everything at once, in three payload containers of one pod.
+func chaosLane(pool string) []step {
+	return []step{fresh(pool, "--slots", "3", "--partitionable"), tests("chaos", "-v", "-jobs", "40")}
+}
+
+// earlyNames are about half of the tests of e2e/.
+const earlyNames = "^Test[A-L]"
+
+// earlyLane and lateLane have all tests of e2e/, which share one slot.
+func earlyLane(pool string) []step {
+	return []step{fresh(pool, "--stock"), tests("e2e", "-condor", "25.14", "-run", earlyNames)}
+}
+
+func lateLane(pool string) []step {
+	return []step{fresh(pool, "--stock"), tests("e2e", "-condor", "25.14", "-skip", earlyNames)}
 }
 
 // failuresLane has failures of what is between pilot and payload container. Jobs that go
 // back to the queue run again in one of these slots.
 func failuresLane(pool string) []step {
+	return []step{fresh(pool, "--slots", "3"), tests("podfailures")}
+}
+
+// podsLane has pods with pullers, with spares, and with GPUs.
+func podsLane(pool string) []step {
 	return []step{
-		fresh(pool, "--slots", "3"),
-		tests("podfailures"),
-		up(pool, "--slots", "2", "--pullers", "1"),
+		fresh(pool, "--slots", "2", "--pullers", "1"),
 		tests("pulls"),
 		up(pool, "--slots", "2", "--pullers", "0", "--spares", "2"),
 		tests("spares"),
@@ -83,8 +111,10 @@ func up(pool string, args ...string) step {
 // fresh is up with all choices that an earlier step may have made as they are by default, but for those that args make. The
 // last one counts.
 func fresh(pool string, args ...string) step {
-	return up(pool, append([]string{"--stock=false", "--stock-docker=false", "--stock-apptainer=false", "--slots", "1", "--spares", "0",
+	s := up(pool, append([]string{"--stock=false", "--stock-docker=false", "--stock-apptainer=false", "--slots", "1", "--spares", "0",
 		"--gpus", "0", "--pullers", "0", "--sidecars=false", "--controllers=false", "--partitionable=false", "--mode", "shared", "--condor", "25.14", "--network", "host"}, args...)...)
+	s.name = strings.TrimSpace("pool up anew " + strings.Join(args, " "))
+	return s
 }
 
 // removeJobs removes the jobs of a run that was killed: they would keep the slots.
@@ -101,7 +131,7 @@ func tests(pkg string, args ...string) step {
 	}
 }
 
-// cases runs the cases that begin in that time. On a machine of the fast kind, all do.
+// cases runs the cases that begin in that time. On a fast machine, all do.
 func cases(budget string, args ...string) step {
 	return tests("conformance", append([]string{"-budget", budget}, args...)...)
 }

@@ -1,12 +1,15 @@
-// Runtests runs all tests on real clusters and pools, in lanes, several at once, since most of the
-// time is spent waiting for one or the other daemon. lanes.go says which, rounds.go what
-// does not run each time.
+// Runtests runs tests on real clusters and pools, in lanes, several at once, since most of the
+// time is spent waiting for one or the other daemon. lanes.go says which.
 //
-// `integration/run-tests -lane guest` runs only that lane, `-lane rounds` all rounds. With other arguments, as in
+// The lanes first and second belong to each run. The others come in turn, beginning with another one each hour, and of
+// these no step begins after 25 minutes (-for): a slow machine has some of them in each run. One of them is a round
+// (rounds.go), which differs from hour to hour.
+//
+// `integration/run-tests -lane guest` runs only that lane, `-lane rounds` all rounds, `-for 3h` all lanes. With other arguments, as in
 // `integration/run-tests -run TestVacate -v`, it runs only the tests of e2e/ with HTCondor 25.14.
 //
 // A lane whose pool does not come up ends there. The last lines say how long each step
-// took; what ran in turn, and what did not; which cases failed and passed at the second
+// took; what ran in turn, and what did not; what did not begin in time; which cases failed and passed at the second
 // try, which do not fail the run, but which nobody should overlook; what failed, with the tests and their first words; what
 // was not run for that reason; and which lane this machine cannot run.
 //
@@ -29,6 +32,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"podstarter/integration/turn"
 )
 
 func main() {
@@ -72,6 +77,11 @@ func run(ctx context.Context, args []string) (bool, error) {
 			return false, err
 		}
 	}
+	for _, l := range lanes {
+		if len(l.late) > 0 {
+			fmt.Printf("Not in time: %s lane: %s; to run it: integration/run-tests -lane %s\n", l.name, stepNames(l.late), l.name)
+		}
+	}
 	// Last, since a log's end is what people see of it.
 	passed := true
 	for _, l := range lanes {
@@ -109,35 +119,57 @@ func runAll(ctx context.Context, lanes []*lane, n int) {
 	_ = all.Wait() // lanes keep what failed
 }
 
+// inTime is how long after a run's begin a step of the lanes in turn may begin.
+const inTime = 25 * time.Minute
+
 // chosen are the lanes to run: all, or one by its name, or one with the tests of e2e/ that the arguments choose.
 func chosen(root string, args []string, now time.Time) ([]*lane, error) {
 	pool := filepath.Join(root, "integration", ".state", "bin", "pool")
+	limit := inTime
+	if len(args) == 2 && args[0] == "-for" {
+		var err error
+		if limit, err = time.ParseDuration(args[1]); err != nil {
+			return nil, fmt.Errorf("reading -for, in which time steps may begin: %w", err)
+		}
+		args = nil
+	}
 	first := &lane{name: "first", out: os.Stdout, errs: os.Stderr}
 	if len(args) > 0 && args[0] != "-lane" {
 		first.steps = someTests(pool, args)
 		return []*lane{first}, nil
 	}
 	first.steps = firstLane(pool)
-	state := func(name string) string { return filepath.Join(root, "integration", name) }
-	second := besideFirst("second", pool, state(".state2"), secondLane(pool))
-	guest := besideFirst("guest", pool, state(".state3"), guestLane(pool, state(".state3")))
+	state := func(name string) string { return filepath.Join(root, "integration", ".state-"+name) }
+	beside := func(name string, steps []step) *lane { return besideFirst(name, pool, state(name), steps) }
+	guest := beside("guest", guestLane(pool, state("guest")))
 	guest.subject = "cgroup v2, and the container runtime of a guest"
 	remove := guest.after
-	guest.after = func() []step { return append(guest.console(state(".state3")), remove()...) }
-	rounds := besideFirst("rounds", pool, state(".state4"), nil)
-	failures := besideFirst("failures", pool, state(".state5"), failuresLane(pool))
+	guest.after = func() []step { return append(guest.console(state("guest")), remove()...) }
+	rounds := beside("rounds", nil)
+	always := []*lane{first, beside("second", secondLane(pool))}
+	inTurn := []*lane{
+		beside("attacks", attacksLane(pool)), guest, beside("rules", rulesLane(pool)), beside("early", earlyLane(pool)),
+		beside("faults", faultsLane(pool)), beside("failures", failuresLane(pool)), rounds, beside("late", lateLane(pool)),
+		beside("chaos", chaosLane(pool)), beside("pods", podsLane(pool)),
+	}
 	if len(args) == 0 {
 		var err error
 		rounds.steps, err = roundAt(now, pool)
-		return []*lane{first, second, guest, failures, rounds}, err
+		for _, l := range inTurn {
+			l.until = now.Add(limit)
+		}
+		at := turn.Index(now, len(inTurn))
+		return slices.Concat(always, inTurn[at:], inTurn[:at]), err
 	}
 	rounds.steps = slices.Concat(steps(roundsOf(pool))...)
-	for _, l := range []*lane{first, second, failures, guest, rounds} {
+	var known []string
+	for _, l := range slices.Concat(always, inTurn) {
 		if len(args) == 2 && l.name == args[1] {
 			return []*lane{l}, nil
 		}
+		known = append(known, l.name)
 	}
-	return nil, fmt.Errorf("there is no lane %q; name first, second, failures, guest or rounds", strings.Join(args[1:], " "))
+	return nil, fmt.Errorf("there is no lane %q; name one of %s", strings.Join(args[1:], " "), strings.Join(known, ", "))
 }
 
 // besideFirst is a lane whose pool has a state directory of its own, and is removed in the end.

@@ -38,7 +38,7 @@ func TestRunTests(t *testing.T) {
 	END
 	exit 1`
 	const unable = `echo "  0.1 s  guest's system: failed"; echo "pool: this machine cannot run guests: linux: no" >&2; exit 77`
-	first, second, guest := firstLane("pool"), secondLane("pool"), guestLane("pool", "/state3")
+	first, second, guest := firstLane("pool"), secondLane("pool"), guestLane("pool", "/state-guest")
 	const leftOut = "LEFT OUT: guest lane, so nothing ran with cgroup v2, and the container runtime of a guest: pool: this machine cannot run guests: linux: no\n"
 	tests := map[string]struct {
 		pool, goCommand string // for each call of it
@@ -53,33 +53,33 @@ func TestRunTests(t *testing.T) {
 			end: "conformance: 2 ran\n" + none},
 		"one at second try":  {goCommand: `case "$*" in *conformance*-case*) ;; *conformance*) ` + note + ` ;; esac`, end: again},
 		"in the second lane": {goCommand: `case "$*" in *conformance*-case*) [ -e "$0.done" ] || { : >"$0.done"; ` + note + `; } ;; esac`, end: again},
-		"one fails":          {goCommand: `case "$lane$*" in second*chaos*) exit 1 ;; esac`, end: none, failed: []string{"second lane: chaos -v -jobs 40: exit status 1"}},
-		"both": {goCommand: `case "$lane$*" in second*chaos*) ` + note + `; exit 1 ;; esac`, end: again,
-			failed: []string{"second lane: chaos -v -jobs 40: exit status 1"}},
-		"tests that fail": {goCommand: `case "$lane$*" in second*chaos*) ` + fails + ` ;; esac`, end: none,
-			failed: []string{"second lane: chaos -v -jobs 40: exit status 1\n    --- FAIL: TestA (1.00s)\n        --- FAIL: TestA/one (0.50s)\n            a_test.go:1: got 2\n                want 3\n        --- FAIL: TestA/two (0.50s)\n            a_test.go:2: late"}},
-		"killed by a signal": {goCommand: `case "$lane$*" in second*chaos*) kill -KILL $$ ;; esac`, end: none,
-			failed: []string{"second lane: chaos -v -jobs 40: signal: killed"}},
+		"one fails":          {goCommand: `case "$lane$*" in chaos*) exit 1 ;; esac`, end: none, failed: []string{"chaos lane: chaos -v -jobs 40: exit status 1"}},
+		"both": {goCommand: `case "$lane$*" in chaos*) ` + note + `; exit 1 ;; esac`, end: again,
+			failed: []string{"chaos lane: chaos -v -jobs 40: exit status 1"}},
+		"tests that fail": {goCommand: `case "$lane$*" in chaos*) ` + fails + ` ;; esac`, end: none,
+			failed: []string{"chaos lane: chaos -v -jobs 40: exit status 1\n    --- FAIL: TestA (1.00s)\n        --- FAIL: TestA/one (0.50s)\n            a_test.go:1: got 2\n                want 3\n        --- FAIL: TestA/two (0.50s)\n            a_test.go:2: late"}},
+		"killed by a signal": {goCommand: `case "$lane$*" in chaos*) kill -KILL $$ ;; esac`, end: none,
+			failed: []string{"chaos lane: chaos -v -jobs 40: signal: killed"}},
 		"the first pool": {pool: `case "$lane$1" in up) exit 3 ;; esac`, end: none,
-			failed: []string{"first lane: " + first[0].name + ": exit status 3", "first lane: it ended early; not run: " + names(first[1:])}},
-		"a later pool": {pool: `case "$lane$*" in second*--ap-condor*) exit 1 ;; esac`, end: none,
-			failed: []string{"second lane: pool up --ap-condor 23.9: exit status 1", "second lane: it ended early; not run: " + names(second[3:])}},
-		"a pool is killed": {pool: `case "$lane$*" in "second up"*23.9) kill -TERM $$ ;; esac`, end: none,
-			failed: []string{"second lane: pool up --ap-condor 23.9: signal: terminated", "second lane: it ended early; not run: " + names(second[3:])}},
+			failed: []string{"first lane: " + first[0].name + ": exit status 3", "first lane: it ended early; not run: " + stepNames(first[1:])}},
+		"a later pool": {pool: `case "$lane$*" in "second up --condor 23.9") exit 1 ;; esac`, end: none,
+			failed: []string{"second lane: pool up --condor 23.9: exit status 1", "second lane: it ended early; not run: " + stepNames(second[3:])}},
+		"a pool is killed": {pool: `case "$lane$*" in "second up --condor 23.9") kill -TERM $$ ;; esac`, end: none,
+			failed: []string{"second lane: pool up --condor 23.9: signal: terminated", "second lane: it ended early; not run: " + stepNames(second[3:])}},
 		"second pool stays": {pool: `case "$lane$1" in "second up") mkdir -p "$PODSTARTER_STATE" ;; *down) exit 1 ;; esac`, end: none,
 			failed: []string{"second lane: pool down: exit status 1"}},
 		"no guests here": {pool: `case "$lane$*" in "guest up --guest"*) ` + unable + ` ;; esac`, end: none, notice: leftOut},
 		"no guests here, and a failure": {
-			pool: `case "$lane$*" in "guest up --guest"*) ` + unable + ` ;; second*--ap-condor*) exit 77 ;; esac`, end: none, notice: leftOut,
-			failed: []string{"second lane: pool up --ap-condor 23.9: exit status 77", "second lane: it ended early; not run: " + names(second[3:])}},
+			pool: `case "$lane$*" in "guest up --guest"*) ` + unable + ` ;; "second up --condor 23.9") exit 77 ;; esac`, end: none, notice: leftOut,
+			failed: []string{"second lane: pool up --condor 23.9: exit status 77", "second lane: it ended early; not run: " + stepNames(second[3:])}},
 		"no guest comes up": {pool: `case "$lane$1" in "guest up") exit 1 ;; esac`, end: none,
-			failed: []string{"guest lane: " + guest[0].name + ": exit status 1", "guest lane: it ended early; not run: " + names(guest[1:])}},
+			failed: []string{"guest lane: " + guest[0].name + ": exit status 1", "guest lane: it ended early; not run: " + stepNames(guest[1:])}},
 		"a test in the guest": {goCommand: `case "$lane$*" in guest*podfailures*) exit 1 ;; esac`, end: none,
 			failed: []string{"guest lane: " + guest[3].name + ": exit status 1"}},
 		"a test in the guest has this exit code": {goCommand: `case "$lane$*" in guest*podfailures*) exit 77 ;; esac`, end: none,
 			failed: []string{"guest lane: " + guest[3].name + ": exit status 77"}},
 		"one lane":     {args: []string{"-lane", "second"}, pool: `case "$lane" in second*) ;; *) exit 1 ;; esac`, end: none},
-		"no such lane": {args: []string{"-lane", "third"}, end: "run-tests: there is no lane \"third\"; name first, second, failures, guest or rounds\n", code: 1},
+		"no such lane": {args: []string{"-lane", "third"}, end: "run-tests: there is no lane \"third\"; name one of first, second, attacks, guest, rules, early, faults, failures, rounds, late, chaos, pods\n", code: 1},
 		"some tests":   {args: []string{"-run", "TestVacate"}, end: none},
 		"some tests, failing": {goCommand: "exit 1", args: []string{"-run", "TestVacate"}, end: none,
 			failed: []string{"first lane: e2e -condor 25.14 -run TestVacate: exit status 1"}},
@@ -111,20 +111,20 @@ func TestRunTests(t *testing.T) {
 func TestLaneEndsWithItsPool(t *testing.T) {
 	c := newCheckout(t, `
 case "$1" in
-up) [ -z "$lane" ] || mkdir -p "$PODSTARTER_STATE"; case "$*" in *"--slots 3 --partitionable --condor"*) exit 1 ;; esac ;;
+up) [ -z "$lane" ] || mkdir -p "$PODSTARTER_STATE"; [ "$*" != "up --slots 1" ] || exit 1 ;;
 esac`, "")
 	if err := c.script.Start(); err != nil {
 		t.Fatal(err)
 	}
 	c.end(t)
-	want := []string{"pool up", "daemonfaults", "pool up", "conformance", "pool up", "conformance", "pool up", "e2e", "pool up", "pool down"}
+	want := []string{"pool up", "conformance", "pool up", "conformance", "pool up", "pool down"}
 	if diff := cmp.Diff(want, c.calls(t, "second")); diff != "" {
 		t.Errorf("second lane (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"pool up", "pool ap", "kubeletrules", "conformance", "classads", "pool up", "attacks", "e2e"}, c.calls(t, "")); diff != "" {
+	if diff := cmp.Diff([]string{"pool up", "pool ap", "conformance", "classads", "pool up", "e2e"}, c.calls(t, "")); diff != "" {
 		t.Errorf("first lane (-want +got):\n%s", diff)
 	}
-	if _, err := os.Lstat(filepath.Join(c.root, "integration", ".state2")); err == nil {
+	if _, err := os.Lstat(filepath.Join(c.root, "integration", ".state-second")); err == nil {
 		t.Error("the second pool's state is left")
 	}
 }
@@ -140,7 +140,7 @@ func TestGuestLaneIsLeftOut(t *testing.T) {
 	if diff := cmp.Diff([]string{"pool up", "pool down"}, c.calls(t, "guest")); diff != "" {
 		t.Errorf("guest lane (-want +got):\n%s", diff)
 	}
-	if _, err := os.Lstat(filepath.Join(c.root, "integration", ".state3")); err == nil {
+	if _, err := os.Lstat(filepath.Join(c.root, "integration", ".state-guest")); err == nil {
 		t.Error("the guest's state is left")
 	}
 	if n := strings.Count(c.said.String(), "LEFT OUT"); n != 1 {
@@ -170,6 +170,69 @@ func TestGuestsConsole(t *testing.T) {
 	}
 }
 
+// TestNotInTime: after the time of a run no step of the lanes in turn begins, the end of the run says so, and nothing has failed.
+func TestNotInTime(t *testing.T) {
+	const hour = "-for 1h"
+	for args, want := range map[string]int{"-for 0s": 0, hour: len(attacksLane("pool"))} {
+		c := newCheckout(t, "", "", strings.Fields(args)...)
+		if err := c.script.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if code := c.end(t); code != 0 {
+			t.Errorf("%s: exit code %d:\n%s", args, code, &c.said)
+		}
+		if calls := c.calls(t, "attacks"); len(calls) != want {
+			t.Errorf("%s: calls of a lane in turn: %q, want %d", args, calls, want)
+		}
+		if calls := c.calls(t, "second"); len(calls) != len(secondLane("pool")) {
+			t.Errorf("%s: calls of a lane of each run: %q", args, calls)
+		}
+		said := strings.Contains(c.said.String(), "\nNot in time: attacks lane: "+stepNames(attacksLane("pool"))+"; to run it: integration/run-tests -lane attacks\n")
+		if said != (want == 0) {
+			t.Errorf("%s: what is not in time is said: %t:\n%s", args, said, &c.said)
+		}
+	}
+}
+
+// TestLateSteps: a lane whose time ends while it runs has the rest left, and removes its pool.
+func TestLateSteps(t *testing.T) {
+	l := besideFirst("chaos", "pool", t.TempDir(), nil)
+	l.out, l.errs, l.before, l.after = io.Discard, io.Discard, nil, nil
+	l.until = time.Now().Add(50 * time.Millisecond)
+	l.steps = []step{{name: "slow", argv: []string{"sleep", "0.1"}}, {name: "rest", argv: []string{"false"}}}
+	l.run(t.Context())
+	if stepNames(l.late) != "rest" || len(l.took) != 1 || !l.ended || len(l.failures()) > 0 {
+		t.Errorf("late: %s, took %v, failures %q", stepNames(l.late), l.took, l.failures())
+	}
+}
+
+// TestTurns: each lane in turn is the first of them in some hour.
+func TestTurns(t *testing.T) {
+	const always = 2
+	now, firsts, n := time.Date(2026, 11, 1, 12, 30, 0, 0, time.UTC), map[string]bool{}, 0
+	for i := range 24 {
+		lanes := lanesAt(t, now.Add(time.Duration(i)*time.Hour))
+		firsts[lanes[always].name], n = true, len(lanes)-always
+	}
+	if len(firsts) != n {
+		t.Errorf("first of %d lanes in turn: %q", n, slices.Collect(maps.Keys(firsts)))
+	}
+}
+
+// lanesAt are those of a run that begins then.
+func lanesAt(t *testing.T, now time.Time) []*lane {
+	t.Helper()
+	t.Setenv(inTurn, filepath.Join(t.TempDir(), "turn"))
+	if err := os.WriteFile(os.Getenv(inTurn), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lanes, err := chosen("", nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lanes
+}
+
 // TestTimes: every step's time is said when it ends, and in the list of its lane.
 func TestTimes(t *testing.T) {
 	c := newCheckout(t, "", `case "$lane$*" in guest*podfailures*) exit 1 ;; esac`)
@@ -177,7 +240,7 @@ func TestTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.end(t)
-	for name, steps := range map[string][]step{"first": firstLane("pool"), "second": secondLane("pool"), "guest": guestLane("pool", "/state3")} {
+	for name, steps := range map[string][]step{"first": firstLane("pool"), "second": secondLane("pool"), "guest": guestLane("pool", "/state-guest")} {
 		head := regexp.MustCompile(`(?m)^` + name + ` lane, \d+s in all:\n((?: +\d+s  .*\n)+)`).FindStringSubmatch(c.said.String())
 		if head == nil {
 			t.Fatalf("the %s lane's times are not in:\n%s", name, &c.said)
@@ -187,7 +250,7 @@ func TestTimes(t *testing.T) {
 			_, step, _ := strings.Cut(strings.TrimSpace(line), "  ")
 			listed = append(listed, step)
 		}
-		if diff := cmp.Diff(names(steps), strings.Join(listed, "; ")); diff != "" {
+		if diff := cmp.Diff(stepNames(steps), strings.Join(listed, "; ")); diff != "" {
 			t.Errorf("%s lane (-want +got):\n%s", name, diff)
 		}
 		for _, s := range steps {
@@ -232,7 +295,7 @@ func TestRuntimeRules(t *testing.T) {
 // TestPoolOfKilledRun: the second lane removes the pool of a run that was killed before it
 // starts its own; if it cannot, it says so and ends.
 func TestPoolOfKilledRun(t *testing.T) {
-	const left = "integration/.state2/settings.json"
+	const left = "integration/.state-second/settings.json"
 	c := newCheckout(t, `case "$lane$1" in "second up") [ ! -e "$PODSTARTER_STATE/settings.json" ] ;; esac`, "")
 	c.write(t, left, "{}")
 	if err := c.script.Start(); err != nil {
@@ -279,9 +342,9 @@ func TestInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer alive.Close()
-			order := []string{"first", "second", "guest", "failures", "rounds"}
-			begun := order[:min(atOnce(runtime.NumCPU()), len(order))]
-			if _, err := io.ReadFull(alive, make([]byte, len(begun))); err != nil {
+			lanes := lanesAt(t, time.Now())
+			begun := min(atOnce(runtime.NumCPU()), len(lanes))
+			if _, err := io.ReadFull(alive, make([]byte, begun)); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.script.Process.Signal(signal); err != nil {
@@ -290,13 +353,11 @@ func TestInterrupted(t *testing.T) {
 			if code := c.end(t); code != 130 {
 				t.Errorf("exit code %d, want 130:\n%s", code, &c.said)
 			}
-			if n := len(c.failed()); n != len(begun)+len(order) {
+			if n := len(c.failed()); n != begun+len(lanes) {
 				t.Errorf("failed: %q; want what each lane did, and what it did not", c.failed())
 			}
-			for _, lane := range begun[1:] {
-				if calls := c.calls(t, lane); calls[len(calls)-1] != "pool down" {
-					t.Errorf("%s lane: %q", lane, calls)
-				}
+			if calls := c.calls(t, "second"); calls[len(calls)-1] != "pool down" {
+				t.Errorf("second lane: %q", calls)
 			}
 			// The end of the pipe is that of the last process.
 			if _, err := io.ReadAll(alive); err != nil {
@@ -315,10 +376,10 @@ func TestRounds(t *testing.T) {
 	all := roundsOf("pool")
 	left := map[string]bool{}
 	for _, r := range all {
-		if r.name == "" || left[names(r.steps)] || len(r.steps) < 2 || !strings.HasPrefix(r.steps[0].name, "pool up ") {
-			t.Errorf("round %q: %s", r.name, names(r.steps))
+		if r.name == "" || left[stepNames(r.steps)] || len(r.steps) < 2 || !strings.HasPrefix(r.steps[0].name, "pool up ") {
+			t.Errorf("round %q: %s", r.name, stepNames(r.steps))
 		}
-		left[names(r.steps)] = true
+		left[stepNames(r.steps)] = true
 	}
 	now := time.Date(2026, 11, 1, 12, 30, 0, 0, time.UTC)
 	for i := range all {
@@ -326,7 +387,7 @@ func TestRounds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		delete(left, names(got))
+		delete(left, stepNames(got))
 	}
 	if len(left) > 0 {
 		t.Errorf("never run: %q", slices.Collect(maps.Keys(left)))
