@@ -28,7 +28,9 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 		return nil, fmt.Errorf("bind an image to container %s: its lease was given back", l.name)
 	}
 	l.hold(nil)
-	l.pin(ctx, req)
+	if f := l.pin(ctx, req); f != nil {
+		return nil, l.blame(req, verdict.Judge(*f))
+	}
 	c, j, err := l.bindAndJudge(ctx, req)
 	if err == nil && c == nil && j.Class == verdict.ToUser && j.Failure.Origin == verdict.FromWrapper {
 		// The wrapper did not announce itself with this image, but did with another:
@@ -49,6 +51,11 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 	if err != nil {
 		return nil, err
 	}
+	return nil, l.blame(req, j)
+}
+
+// blame is the verdict about a binding that failed.
+func (l *lease) blame(req payload.BindRequest, j verdict.Judgement) *payload.Verdict {
 	if j.Class == verdict.ToUser {
 		// Do not blame the user for an image they did not choose.
 		switch {
@@ -63,7 +70,7 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 	}
 	v := j.Verdict()
 	l.backend.log.Warn("Binding failed", "container", l.name, "blame", v.Blame, "subcode", v.Subcode, "reason", v.Reason)
-	return nil, v
+	return v
 }
 
 // bindAndJudge gives a container, or the judgement why there is none. The error is the

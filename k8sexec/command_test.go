@@ -3,6 +3,8 @@ package k8sexec
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,8 +22,9 @@ import (
 
 // told is a registry that knows one digest, and notes what it is asked.
 type told struct {
-	asked []string
-	err   error
+	asked      []string
+	err        error
+	commandErr error
 }
 
 func (r *told) Resolve(_ context.Context, img imageref.Image) (digest.Digest, error) {
@@ -30,8 +33,11 @@ func (r *told) Resolve(_ context.Context, img imageref.Image) (digest.Digest, er
 }
 
 func (r *told) Command(_ context.Context, img imageref.Image, d digest.Digest) (registry.Command, error) {
-	r.asked = append(r.asked, "command "+img.Repository+"@"+d.String())
-	return registry.Command{Entrypoint: []string{"/entry"}, Cmd: []string{"serve"}}, r.err
+	// Answers are kept.
+	if question := "command " + img.Repository + "@" + d.String(); !slices.Contains(r.asked, question) {
+		r.asked = append(r.asked, question)
+	}
+	return registry.Command{Entrypoint: []string{"/entry"}, Cmd: []string{"serve"}}, errors.Join(r.err, r.commandErr)
 }
 
 // TestCommandOfImage: a binding that needs the image's command pins the image first, so that the
@@ -58,7 +64,7 @@ func TestCommandOfImage(t *testing.T) {
 		"not pinned":                   {spec: image, reported: otherDigest, asked: []string{"command " + repo + "@" + otherDigest}},
 		"no answer":                    {pin: true, err: broken, spec: image, asked: []string{"resolve " + image}},
 		"no lifetime":                  {pin: true, change: func(o *options.Options) { o.DigestLifetime = 0 }, spec: "@" + testDigest, asked: []string{"resolve " + image, "command " + repo + "@" + testDigest}},
-		"no throw-away tag":            {pin: true, change: func(o *options.Options) { o.ThrowawayTags = false }, spec: image, unknown: true, asked: []string{"resolve " + image}},
+		"no throw-away tag":            {pin: true, change: func(o *options.Options) { o.ThrowawayTags = false }, spec: image, unknown: true, asked: []string{"resolve " + image, "command " + repo + "@" + testDigest}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &told{err: tt.err}
@@ -103,6 +109,32 @@ func TestCommandOfImage(t *testing.T) {
 	defer release(t, l)
 	if _, err := c.Command(t.Context()); err == nil {
 		t.Error("a command, and nobody was asked")
+	}
+}
+
+// TestWrongPlatform: an image for another processor is not pulled to find that out. The pod stays as it is.
+func TestWrongPlatform(t *testing.T) {
+	r := &told{commandErr: fmt.Errorf("asking: %w", registry.ErrPlatform)}
+	w := newWorld(t, nil)
+	w.backend.AskRegistry(r)
+	l := w.lease()
+	defer release(t, l)
+	before := w.spec("payload")
+	_, err := l.Bind(t.Context(), payload.BindRequest{Activation: "job-1", Image: "registry.example.com/u/tool:2", Owner: "alice", Pin: true})
+	v := (*payload.Verdict)(nil)
+	if !errors.As(err, &v) || v.Blame != payload.User || v.Subcode != verdict.SubcodePlatform {
+		t.Errorf("%v; want the user's fault, subcode %d", err, verdict.SubcodePlatform)
+	}
+	if spec := w.spec("payload"); spec != before {
+		t.Errorf("the pod has %s now", spec)
+	}
+	if _, known := l.digests().lookup(imageref.Image{Repository: "registry.example.com/u/tool", Tag: "2"}); known {
+		t.Error("the digest is kept, so that the next binding would pull the image")
+	}
+	// The site's choice is not the job's fault.
+	_, err = l.Bind(t.Context(), payload.BindRequest{Activation: "job-2", Image: "registry.example.com/u/tool:2", ChosenBy: "SOME_KNOB", Pin: true})
+	if !errors.As(err, &v) || v.Blame != payload.Site || !strings.Contains(v.Message, "SOME_KNOB") {
+		t.Errorf("chosen by the site: %v", err)
 	}
 }
 

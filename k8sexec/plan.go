@@ -2,6 +2,7 @@ package k8sexec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/podapi"
+	"podstarter/k8sexec/registry"
 	"podstarter/k8sexec/verdict"
 	"podstarter/payload"
 )
@@ -128,27 +130,33 @@ type pinned struct {
 }
 
 // pin asks the registry for the digest of the image if the request needs it. All that follows goes by
-// it; without an answer the kubelet looks it up.
-func (l *lease) pin(ctx context.Context, req payload.BindRequest) {
+// it; without an answer the kubelet looks it up. An image that this node cannot run is a failure: nobody needs to
+// pull it to see that.
+func (l *lease) pin(ctx context.Context, req payload.BindRequest) *verdict.Failure {
 	l.pinned = pinned{}
 	ask := l.backend.registry
 	img, err := imageref.Parse(req.Image)
 	if ask == nil || err != nil || !img.IsMoving() || !req.Pin && !req.Latest {
-		return // the binding says what is wrong with the name
+		return nil // the binding says what is wrong with the name
 	}
 	if _, known := l.digests().lookup(img); known && !req.Latest {
-		return
+		return nil
 	}
 	d, err := ask.Resolve(ctx, img)
 	if err != nil {
 		l.pinned = pinned{image: img, err: err}
 		l.backend.log.Info("the digest of an image is not known before it was pulled", "image", img, "error", err)
-		return
+		return nil
+	}
+	// The client keeps the answer for the job's start.
+	if _, err := ask.Command(ctx, img, d); errors.Is(err, registry.ErrPlatform) {
+		return &verdict.Failure{Origin: verdict.FromRegistry, Reason: verdict.ReasonPlatform, Image: img.String(), Message: err.Error(), Err: err}
 	}
 	l.pinned = pinned{image: img, digest: d}
 	if err := l.digests().learn(img, d); err != nil {
 		l.backend.log.Warn("cannot note the digest of an image", "image", img, "error", err)
 	}
+	return nil
 }
 
 // isGuess says whether only a registry's word stands behind a digest.

@@ -30,6 +30,9 @@ const (
 	maxWordBytes = 128 << 10
 )
 
+// ErrPlatform is in the error about an image that has nothing for this node's processor.
+var ErrPlatform = errors.New("the image is not for this node")
+
 // Media types of manifests and indexes, by OCI and by docker.
 const (
 	dockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
@@ -70,7 +73,22 @@ func (c *Client) read(ctx context.Context, repo *remote.Repository, d digest.Dig
 	if err != nil {
 		return Command{}, fmt.Errorf("reading the image's configuration: %w", err)
 	}
+	if err := c.checkPlatform(config); err != nil {
+		return Command{}, err
+	}
 	return decodeCommand(config)
+}
+
+// checkPlatform refuses an image for another processor, as containerd does. Images that say nothing pass.
+func (c *Client) checkPlatform(config []byte) error {
+	var p ocispec.Platform
+	if err := json.Unmarshal(config, &p); err != nil {
+		return fmt.Errorf("decoding the image's configuration: %w", err)
+	}
+	if p.OS != "" && p.OS != "linux" || p.Architecture != "" && p.Architecture != c.opt.Architecture {
+		return fmt.Errorf("%w: it is for %.100s/%.100s, and the node is linux/%s", ErrPlatform, p.OS, p.Architecture, c.opt.Architecture)
+	}
+	return nil
 }
 
 // manifest is the one with that digest, or the one for this platform in the index with that digest.
@@ -109,7 +127,7 @@ func (c *Client) choose(index []byte) (digest.Digest, error) {
 			return m.Digest, m.Digest.Validate()
 		}
 	}
-	return "", fmt.Errorf("the image is not for this node: it has none for linux/%s", c.opt.Architecture)
+	return "", fmt.Errorf("%w: it has none for linux/%s", ErrPlatform, c.opt.Architecture)
 }
 
 // fetchManifest reads a manifest or an index, which has the digest.

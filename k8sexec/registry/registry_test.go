@@ -150,6 +150,16 @@ func TestCommand(t *testing.T) {
 		"index of others": {prepare: func(t *testing.T, f *fake) digest.Digest {
 			return f.index(t, ocispec.MediaTypeImageIndex, platform(digest.FromString("x"), "linux", "s390x"), ocispec.Descriptor{Digest: digest.FromString("y")})
 		}, wantErr: "none for linux/amd64"},
+		"for another processor": {prepare: func(t *testing.T, f *fake) digest.Digest {
+			other := config([]string{"/x"}, nil)
+			other.OS, other.Architecture = "linux", "s390x"
+			return f.put(t, dockerManifest, jsonOf(t, other))
+		}, wantErr: "it is for linux/s390x, and the node is linux/amd64"},
+		"for another system": {prepare: func(t *testing.T, f *fake) digest.Digest {
+			other := config([]string{"/x"}, nil)
+			other.OS, other.Architecture = "windows", "amd64"
+			return f.put(t, dockerManifest, jsonOf(t, other))
+		}, wantErr: "it is for windows/amd64"},
 		"index with a bad digest": {prepare: func(t *testing.T, f *fake) digest.Digest {
 			return f.index(t, dockerIndex, platform("sha256:../../x", "linux", "amd64"))
 		}, wantErr: "invalid checksum digest"},

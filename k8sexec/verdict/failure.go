@@ -18,6 +18,7 @@ const (
 	FromAPI                         // the API server refused or did not answer
 	FromPod                         // the status of the pod as a whole
 	FromContainer                   // the status of the payload container
+	FromRegistry                    // the image's registry, before the image is pulled
 	FromWrapper                     // the wrapper in the container, or its absence
 	FromPilot                       // the pilot container's own files
 	FromClock                       // nobody: time is up
@@ -72,6 +73,7 @@ const (
 	ReasonNoneFree     = "NoContainerFree"
 	ReasonStillAlive   = "EarlierJobAlive"
 	ReasonResize       = "NotResized"
+	ReasonPlatform     = "WrongPlatform"
 
 	reasonNeverPull = "ErrImageNeverPull"
 )

@@ -20,7 +20,7 @@ func TestEveryFailureIsBlamed(t *testing.T) {
 	}
 	reasons := []string{
 		"", ReasonErrPull, ReasonPullBackOff, ReasonInvalidName, ReasonCrashLoop, ReasonUnreachable, ReasonNoContainer, ReasonPodReplaced, ReasonPodEnded,
-		ReasonPodDeleted, ReasonTimeout, ReasonSilent, ReasonUnusable, ReasonContainerEnd, ReasonOutOfMemory, ReasonPrivateDir, ReasonNoneFree,
+		ReasonPodDeleted, ReasonTimeout, ReasonSilent, ReasonUnusable, ReasonContainerEnd, ReasonOutOfMemory, ReasonPrivateDir, ReasonNoneFree, ReasonPlatform,
 		"Completed", "Error", "Evicted", "DeadlineExceeded", "Succeeded", "RunContainerError", "Forbidden",
 	}
 	r := rand.New(rand.NewPCG(1, 2))

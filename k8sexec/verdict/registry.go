@@ -96,8 +96,8 @@ func ruleSignature(f Failure) (Judgement, bool) {
 
 // rulePlatform: the image exists, but not for this node's processor.
 func rulePlatform(f Failure) (Judgement, bool) {
-	if !f.inPull() || !f.says("no match for platform", "no matching manifest", "does not match the specified platform",
-		"no image found in image index for architecture", "no image found in manifest list for architecture") {
+	if f.Reason != ReasonPlatform && (!f.inPull() || !f.says("no match for platform", "no matching manifest", "does not match the specified platform",
+		"no image found in image index for architecture", "no image found in manifest list for architecture")) {
 		return Judgement{}, false
 	}
 	return Judgement{Class: ToUser, Subcode: SubcodePlatform, Says: fmt.Sprintf(

@@ -89,6 +89,7 @@ func TestVerdicts(t *testing.T) {
 			want{ToUser, SubcodeDenied, false}},
 		{"CRI-O: architecture", pull(`choosing image instance: no image found in image index for architecture "amd64", variant "", OS "linux"`),
 			want{ToUser, SubcodePlatform, false}},
+		{"the registry has it for others", Failure{Origin: FromRegistry, Image: image, Reason: ReasonPlatform, Message: "it has none for linux/amd64"}, want{ToUser, SubcodePlatform, false}},
 		{"CRI-O: policy", pull(`Source image rejected: A signature was required, but no signature exists`), want{ToUser, SubcodeSignature, false}},
 		{"signature", container("SignatureValidationFailed", "image pull failed for x because the signature validation failed"), want{ToUser, SubcodeSignature, false}},
 		{"registry unavailable", container("RegistryUnavailable", "image pull failed for x because the registry is unavailable"), want{ToElsewhere, 0, true}},
