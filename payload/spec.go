@@ -34,6 +34,12 @@ type Hello struct {
 	Busy bool `json:"busy,omitempty"`
 }
 
+// Link is a symbolic link: another name for a place, since nothing can be mounted in a container that runs.
+type Link struct {
+	At string // where the link is
+	To string // where it leads; nothing need be there
+}
+
 // Spec says how to start the payload's main process.
 //
 // Strings may hold any byte but NUL; they reach the process unchanged.
@@ -64,11 +70,10 @@ type Spec struct {
 	SearchPath bool
 	// Dir is the working directory, an absolute path.
 	Dir string
-	// Link is a path at which the wrapper makes a symbolic link to LinkTo before the start,
-	// in the container's own root file system: it makes missing directories above it,
-	// replaces an empty directory, and removes the link before the next start. Empty for
-	// none. Only for a wrapper in its own container.
-	Link, LinkTo string
+	// Links are made before the start, in the container's own root file system. The wrapper
+	// makes missing directories above them, replaces empty directories, and removes those links before
+	// the next start that asks for others. Only for a wrapper in its own container.
+	Links []Link
 	// Program, if not empty, is the content of the program file; Path is then only its name.
 	// The file is not in the container's file system, but a script's interpreter is.
 	Program []byte

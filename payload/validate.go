@@ -32,11 +32,17 @@ func ValidActivation(name string) bool {
 	return true
 }
 
-// linkable tells whether a link can have these two paths.
-func linkable(at, to string) bool {
+// MaxLinks bounds the links of a start.
+const MaxLinks = 64
+
+// Validate checks whether a link can have these two paths.
+func (l Link) Validate() error {
 	below := func(a, b string) bool { return strings.HasPrefix(a+"/", b+"/") }
-	return path.IsAbs(at) && path.IsAbs(to) && path.Clean(at) == at && path.Clean(to) == to && at != "/" && to != "/" &&
-		!below(at, to) && !below(to, at)
+	isPath := func(p string) bool { return path.IsAbs(p) && path.Clean(p) == p && p != "/" }
+	if !isPath(l.At) || !isPath(l.To) || below(l.At, l.To) || below(l.To, l.At) {
+		return fmt.Errorf("cannot make a link from %.200q to %.200q; both must be absolute paths without '.', '..' and extra slashes, and neither below the other", l.At, l.To)
+	}
+	return nil
 }
 
 // Validate checks what it can without access to the system. Both ends call it: the starter
@@ -81,10 +87,17 @@ func (s *Spec) Validate() error {
 	if !path.IsAbs(s.Dir) {
 		return fmt.Errorf("working directory %q is not an absolute path", s.Dir)
 	}
-	if s.Link != "" && !linkable(s.Link, s.LinkTo) {
-		return fmt.Errorf("cannot make a link from %.200q to %.200q; both must be absolute paths without '.', '..' and extra slashes, and neither below the other", s.Link, s.LinkTo)
+	if len(s.Links) > MaxLinks {
+		return fmt.Errorf("%d links, at most %d are allowed", len(s.Links), MaxLinks)
 	}
-	for _, file := range []string{s.Path, s.Dir, s.Link, s.LinkTo, s.Stdin, s.Stdout, s.Stderr} {
+	files := []string{s.Path, s.Dir, s.Stdin, s.Stdout, s.Stderr}
+	for _, l := range s.Links {
+		if err := l.Validate(); err != nil {
+			return err
+		}
+		files = append(files, l.At, l.To)
+	}
+	for _, file := range files {
 		if len(file) >= maxPath || strings.IndexByte(file, 0) >= 0 {
 			return fmt.Errorf("path %.40q... has a NUL byte or %d bytes or more", file, maxPath)
 		}

@@ -168,8 +168,7 @@ type wireSpec struct {
 	HideEnv    []raw    `json:"hide_env,omitempty"`
 	SearchPath bool     `json:"search_path,omitempty"`
 	Dir        raw      `json:"dir"`
-	Link       raw      `json:"link,omitempty"`
-	LinkTo     raw      `json:"link_to,omitempty"`
+	Links      [][2]raw `json:"links,omitempty"`
 	Program    []byte   `json:"program,omitempty"`
 	Itself     bool     `json:"itself,omitempty"`
 	AsRoot     bool     `json:"as_root,omitempty"`
@@ -192,7 +191,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireSpec{
 		Activation: s.Activation, UID: s.UID, GID: s.GID, Groups: s.Groups,
 		Path: raw(s.Path), Args: rawList(s.Args), Env: rawList(s.Env),
-		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Link: raw(s.Link), LinkTo: raw(s.LinkTo),
+		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Links: rawLinks(s.Links),
 		Program: s.Program, Itself: s.Itself, AsRoot: s.AsRoot, Capture: s.Capture, Umask: s.Umask,
 		Stdin: raw(s.Stdin), Stdout: raw(s.Stdout), Stderr: raw(s.Stderr),
 		Append: s.Append, Passed: s.Passed, Rehearse: s.Rehearse, Nice: s.Nice, CPUs: s.CPUs, MaxTasks: s.MaxTasks, Limits: s.Limits,
@@ -208,12 +207,28 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	*s = Spec{
 		Activation: w.Activation, UID: w.UID, GID: w.GID, Groups: w.Groups,
 		Path: string(w.Path), Args: stringList(w.Args), Env: stringList(w.Env),
-		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Link: string(w.Link), LinkTo: string(w.LinkTo),
+		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Links: linkList(w.Links),
 		Program: w.Program, Itself: w.Itself, AsRoot: w.AsRoot, Capture: w.Capture, Umask: w.Umask,
 		Stdin: string(w.Stdin), Stdout: string(w.Stdout), Stderr: string(w.Stderr),
 		Append: w.Append, Passed: w.Passed, Rehearse: w.Rehearse, Nice: w.Nice, CPUs: w.CPUs, MaxTasks: w.MaxTasks, Limits: w.Limits,
 	}
 	return nil
+}
+
+func rawLinks(links []Link) [][2]raw {
+	var out [][2]raw
+	for _, l := range links {
+		out = append(out, [2]raw{raw(l.At), raw(l.To)})
+	}
+	return out
+}
+
+func linkList(pairs [][2]raw) []Link {
+	var out []Link
+	for _, p := range pairs {
+		out = append(out, Link{At: string(p[0]), To: string(p[1])})
+	}
+	return out
 }
 
 // wireStartError is StartError as it goes over the socket.

@@ -172,6 +172,10 @@ func (j *Job) Main(run, under string, hideEnv []string) (job.Command, payload.Sp
 	if err != nil {
 		return held(err)
 	}
+	links, err := j.links(target)
+	if err != nil {
+		return held(err)
+	}
 	stdio := job.StdioOf(j.Ad, place)
 	environ, started := target.retarget(env.Strings(), place.Iwd), cmd
 	if j.Unpacked != nil {
@@ -195,8 +199,8 @@ func (j *Job) Main(run, under string, hideEnv []string) (job.Command, payload.Sp
 		Activation: run,
 		UID:        j.UID, GID: j.GID, Groups: groupsOf(j.UID, j.GID),
 		Path: started.Path, Args: append([]string{started.Path}, started.Args...), SearchPath: started.Search,
-		Link: target.at, LinkTo: target.to,
-		Env: environ, ImageEnv: j.Settings.InPod(), HideEnv: hideEnv,
+		Links: links,
+		Env:   environ, ImageEnv: j.Settings.InPod(), HideEnv: hideEnv,
 		Dir: place.Iwd, Umask: Umask,
 		Stdin: openable(stdio.In), Stdout: openable(stdio.Out), Stderr: openable(stdio.Err), Append: stdio.Append,
 		Nice: limits.Nice, CPUs: limits.CPUs, Limits: append(rlimits(limits), j.taskLimit()...), MaxTasks: j.Settings.MaxTasks,

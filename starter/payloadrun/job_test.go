@@ -99,7 +99,7 @@ func TestMainInPod(t *testing.T) {
 	_, spec, err := j.Main("a", "", nil)
 	must(t, err)
 	box := j.Sandbox.Scratch()
-	if !spec.ImageEnv || spec.Link != "/srv" || spec.LinkTo != box || environ(spec.Env, "PWD") != "/srv" || environ(spec.Env, "_CONDOR_SCRATCH_DIR") != "/srv" || spec.MaxTasks != 10 {
+	if !spec.ImageEnv || !cmp.Equal(spec.Links, []payload.Link{{At: "/srv", To: box}}) || environ(spec.Env, "PWD") != "/srv" || environ(spec.Env, "_CONDOR_SCRATCH_DIR") != "/srv" || spec.MaxTasks != 10 {
 		t.Errorf("%+v", spec)
 	}
 	// Where the kernel counts the processes of other pods as well, it allows more.
@@ -113,7 +113,7 @@ func TestMainInPod(t *testing.T) {
 	j.Settings.Backend = settings.BackendLocal
 	_, spec, err = j.Main("a", "", nil)
 	must(t, err)
-	if spec.Link != "" || spec.ImageEnv {
+	if spec.Links != nil || spec.ImageEnv {
 		t.Errorf("beside the starter: %+v", spec)
 	}
 	// The user is the pilot's, with all of its processes, if the pilot has no other.
@@ -175,8 +175,12 @@ func TestTargetDir(t *testing.T) {
 				return
 			}
 			must(t, err)
-			if spec.Link != tt.want || (spec.LinkTo == box) != (tt.want != "") {
-				t.Errorf("%q to %q, want %q", spec.Link, spec.LinkTo, tt.want)
+			var want []payload.Link
+			if tt.want != "" {
+				want = []payload.Link{{At: tt.want, To: box}}
+			}
+			if diff := cmp.Diff(want, spec.Links); diff != "" {
+				t.Errorf("links (-want +got):\n%s", diff)
 			}
 			if tt.want == "" {
 				if environ(spec.Env, "_CONDOR_SCRATCH_DIR_OUTSIDE_CONTAINER") != "" {

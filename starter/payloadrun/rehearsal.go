@@ -27,7 +27,7 @@ func (j *Job) Rehearse(ctx context.Context, c *Container, spec payload.Spec) err
 	_, err := c.Start(ctx, payload.Spec{
 		Activation: spec.Activation + ".stdio", // its exit record must not be taken for that of the run
 		UID:        spec.UID, GID: spec.GID, Groups: spec.Groups,
-		Path: spec.Path, Link: spec.Link, LinkTo: spec.LinkTo, Umask: spec.Umask,
+		Path: spec.Path, Links: spec.Links, Umask: spec.Umask,
 		Dir:   "/", // stock enters the job's own after the shadow has heard
 		Stdin: in, Stdout: out, Stderr: diag, Append: spec.Append, Rehearse: true,
 	})

@@ -47,7 +47,7 @@ func TestRehearsed(t *testing.T) {
 			c, _, _, _ := container(t, w)
 			spec := payload.Spec{
 				Activation: "a-1", UID: 7, GID: 8, Groups: []int{8, 9}, Path: "/bin/job", Args: []string{"/bin/job", "x"}, Env: []string{"A=b"},
-				Dir: "/home/alice", Link: "/srv", LinkTo: box, Umask: 0o022, Append: true, Nice: 3, MaxTasks: 5, ImageEnv: true,
+				Dir: "/home/alice", Links: []payload.Link{{At: "/srv", To: box}}, Umask: 0o022, Append: true, Nice: 3, MaxTasks: 5, ImageEnv: true,
 				Stdin: tt.stdin.Stdin, Stdout: tt.stdout.Stdout, Stderr: tt.stderr.Stderr,
 			}
 			must(t, j.Rehearse(t.Context(), c, spec))
@@ -55,7 +55,7 @@ func TestRehearsed(t *testing.T) {
 			if !cmp.Equal(tt.want, payload.Spec{}) {
 				want = []payload.Spec{{
 					Activation: "a-1.stdio", UID: 7, GID: 8, Groups: []int{8, 9}, Path: "/bin/job",
-					Dir: "/", Link: "/srv", LinkTo: box, Umask: 0o022, Append: true, Rehearse: true,
+					Dir: "/", Links: []payload.Link{{At: "/srv", To: box}}, Umask: 0o022, Append: true, Rehearse: true,
 					Stdin: tt.want.Stdin, Stdout: tt.want.Stdout, Stderr: tt.want.Stderr,
 				}}
 			}

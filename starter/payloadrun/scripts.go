@@ -90,13 +90,17 @@ func (s *Scripts) run(ctx context.Context, c *Container, which string) (*job.Scr
 	if err != nil {
 		return bad(err)
 	}
+	links, err := j.links(target)
+	if err != nil {
+		return bad(err)
+	}
 	j.Log.Info("About to exec " + which + " script: " + cmd.Path + " " + job.JoinV2(cmd.Args))
 	exit, pid, err := c.Run(ctx, payload.Spec{
 		Activation: j.Name + "." + which,
 		UID:        j.UID, GID: j.GID,
 		Path: cmd.Path, Args: append([]string{job.ScriptArgv0(which)}, cmd.Args...),
-		Link: target.at, LinkTo: target.to,
-		Env: target.retarget(env.Strings(), place.Iwd), ImageEnv: j.Settings.InPod(), HideEnv: c.PlatformEnv(),
+		Links: links,
+		Env:   target.retarget(env.Strings(), place.Iwd), ImageEnv: j.Settings.InPod(), HideEnv: c.PlatformEnv(),
 		Dir: place.Iwd, Umask: Umask, Nice: job.ScriptNice,
 		Limits: append([]payload.Limit{{Resource: "core", Soft: j.coreLimit(), Hard: j.coreLimit()}}, j.taskLimit()...), MaxTasks: j.Settings.MaxTasks,
 	})

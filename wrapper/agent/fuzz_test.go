@@ -28,7 +28,7 @@ func FuzzClient(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// Skip requests that are meant to have an effect.
 		for line := range bytes.SplitSeq(data, []byte("\n")) {
-			if r, err := payload.DecodeRequest(line); err == nil && (r.Op == payload.OpLeave || r.Op == payload.OpStart && r.Spec != nil && r.Spec.Validate() == nil && (r.Spec.Path != "/nonexistent" || r.Spec.Link != "" || len(r.Spec.Program) > 0 || r.Spec.Rehearse)) {
+			if r, err := payload.DecodeRequest(line); err == nil && (r.Op == payload.OpLeave || r.Op == payload.OpStart && r.Spec != nil && r.Spec.Validate() == nil && (r.Spec.Path != "/nonexistent" || len(r.Spec.Links) > 0 || len(r.Spec.Program) > 0 || r.Spec.Rehearse)) {
 				t.Skip()
 			}
 		}

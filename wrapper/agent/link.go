@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -12,33 +13,29 @@ import (
 	"podstarter/payload"
 )
 
-// link is a symbolic link that this wrapper made in its container.
-type link struct{ at, to string }
-
-// setLink makes the link that a start asks for and removes the previous start's link.
-func (a *agent) setLink(s *payload.Spec) *payload.StartError {
-	want := link{s.Link, s.LinkTo}
-	if a.link == want {
+// setLinks makes the links that a start asks for and removes those of the start before.
+func (a *agent) setLinks(want []payload.Link) *payload.StartError {
+	if slices.Equal(a.links, want) {
 		return nil
 	}
 	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return linkFailure(s.Link, err)
+		return linkFailure("/", err)
 	}
 	defer func() { _ = unix.Close(root) }()
-	if a.link.at != "" {
-		if err := removeLink(root, a.link); err != nil {
-			return linkFailure(a.link.at, err)
+	for len(a.links) > 0 {
+		last := len(a.links) - 1
+		if err := removeLink(root, a.links[last]); err != nil {
+			return linkFailure(a.links[last].At, err)
 		}
-		a.link = link{}
+		a.links = a.links[:last]
 	}
-	if want.at == "" {
-		return nil
+	for _, l := range want {
+		if err := makeLink(root, l); err != nil {
+			return linkFailure(l.At, err)
+		}
+		a.links = append(a.links, l)
 	}
-	if err := makeLink(root, want); err != nil {
-		return linkFailure(want.at, err)
-	}
-	a.link = want
 	return nil
 }
 
@@ -70,24 +67,24 @@ func linkFailure(at string, err error) *payload.StartError {
 // may lead root out of the container's own file system, to the control directory or another
 // volume. So this walks one component at a time, through no symbolic link and into no
 // mount.
-func makeLink(root int, l link) error {
-	dir, name, err := walk(root, l.at, true)
+func makeLink(root int, l payload.Link) error {
+	dir, name, err := walk(root, l.At, true)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(dir) }()
-	if err := unix.Symlinkat(l.to, dir, name); !errors.Is(err, unix.EEXIST) {
+	if err := unix.Symlinkat(l.To, dir, name); !errors.Is(err, unix.EEXIST) {
 		return err
 	}
 	if err := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); err != nil {
 		return err
 	}
-	return unix.Symlinkat(l.to, dir, name)
+	return unix.Symlinkat(l.To, dir, name)
 }
 
 // removeLink removes a link if it is still as it was made.
-func removeLink(root int, l link) error {
-	dir, name, err := walk(root, l.at, false)
+func removeLink(root int, l payload.Link) error {
+	dir, name, err := walk(root, l.At, false)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
@@ -95,8 +92,8 @@ func removeLink(root int, l link) error {
 		return err
 	}
 	defer func() { _ = unix.Close(dir) }()
-	buf := make([]byte, len(l.to)+1)
-	if n, err := unix.Readlinkat(dir, name, buf); err != nil || string(buf[:n]) != l.to {
+	buf := make([]byte, len(l.To)+1)
+	if n, err := unix.Readlinkat(dir, name, buf); err != nil || string(buf[:n]) != l.To {
 		return nil // not ours any more
 	}
 	return unix.Unlinkat(dir, name, 0)

@@ -38,7 +38,7 @@ func TestLink(t *testing.T) {
 				}
 			}
 			root := openDir(t, dir)
-			l := link{tt.at, to}
+			l := payload.Link{At: tt.at, To: to}
 			err := makeLink(root, l)
 			if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 				t.Fatalf("error %v, want %v", err, tt.want)
@@ -53,7 +53,7 @@ func TestLink(t *testing.T) {
 			if got, err := os.Readlink(dir + tt.at); err != nil || got != to {
 				t.Errorf("%q, %v", got, err)
 			}
-			if err := removeLink(root, link{tt.at, "/other"}); err != nil {
+			if err := removeLink(root, payload.Link{At: tt.at, To: "/other"}); err != nil {
 				t.Error(err)
 			}
 			if _, err := os.Lstat(dir + tt.at); err != nil {
@@ -81,7 +81,7 @@ func TestLinkStaysOffMounts(t *testing.T) {
 		"/dev/shm/podstarter-test/deep": {unix.EXDEV},
 		"/proc":                         {unix.EBUSY, unix.EACCES, unix.EPERM},
 	} {
-		err := makeLink(root, link{at, "/nowhere"})
+		err := makeLink(root, payload.Link{At: at, To: "/nowhere"})
 		matched := false
 		for _, errno := range want {
 			matched = matched || errors.Is(err, errno)
@@ -95,8 +95,8 @@ func TestLinkStaysOffMounts(t *testing.T) {
 	}
 }
 
-// TestSetLink: each start makes its own link and removes the previous one.
-func TestSetLink(t *testing.T) {
+// TestSetLinks: each start makes its own links and removes those of the start before.
+func TestSetLinks(t *testing.T) {
 	dir, err := os.MkdirTemp("/var/tmp", "link")
 	if err != nil {
 		t.Fatal(err)
@@ -106,19 +106,39 @@ func TestSetLink(t *testing.T) {
 	if err := errors.Join(syscall.Statfs("/", &mount), syscall.Statfs(dir, &other)); err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{}
-	steps := []link{{dir + "/a", "/one"}, {dir + "/a", "/two"}, {dir + "/a", "/two"}, {dir + "/b/c", "/two"}, {}}
-	for _, l := range steps {
-		if f := a.setLink(&payload.Spec{Link: l.at, LinkTo: l.to}); f != nil {
-			if mount.Fsid != other.Fsid && f.Errno == unix.EXDEV {
-				return // /var/tmp is a mount of its own on this machine
+	a, at := &agent{}, func(name, to string) payload.Link { return payload.Link{At: dir + name, To: to} }
+	if err := os.MkdirAll(dir+"/full/x", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		links []payload.Link
+		fails string
+	}{
+		{links: []payload.Link{at("/a", "/one")}},
+		{links: []payload.Link{at("/a", "/two")}},
+		{links: []payload.Link{at("/a", "/two")}},
+		{links: []payload.Link{at("/a", "/two"), at("/b/c", "/three")}},
+		{links: []payload.Link{at("/b/c", "/two"), at("/full", "/one"), at("/a", "/one")}, fails: "/full"},
+		{links: []payload.Link{at("/a", "/one"), at("/a/b", "/one")}, fails: "/a/b"},
+		{},
+	} {
+		f := a.setLinks(step.links)
+		if f != nil && mount.Fsid != other.Fsid && f.Errno == unix.EXDEV {
+			return // /var/tmp is a mount of its own on this machine
+		}
+		if (f != nil) != (step.fails != "") || f != nil && f.Path != dir+step.fails {
+			t.Fatalf("%+v: %v", step, f)
+		}
+		made := map[string]string{}
+		for _, l := range step.links {
+			if step.fails != "" && l.At == dir+step.fails {
+				break // those behind it are not made
 			}
-			t.Fatalf("%+v: %v", l, f)
+			made[l.At] = l.To
 		}
 		for _, at := range []string{dir + "/a", dir + "/b/c"} {
-			to, err := os.Readlink(at)
-			if want := at == l.at; want != (err == nil) || want && to != l.to {
-				t.Errorf("after %+v: %s is %q, %v", l, filepath.Base(at), to, err)
+			if to, err := os.Readlink(at); to != made[at] || (err == nil) != (made[at] != "") {
+				t.Errorf("after %+v: %s is %q, %v", step, filepath.Base(at), to, err)
 			}
 		}
 	}

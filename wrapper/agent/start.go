@@ -41,7 +41,7 @@ func (a *agent) start(r payload.Request) {
 		a.reply(payload.Message{ID: r.ID, StartError: failure})
 		return
 	}
-	if failure := a.setLink(r.Spec); failure != nil {
+	if failure := a.setLinks(r.Spec.Links); failure != nil {
 		a.reply(payload.Message{ID: r.ID, StartError: failure})
 		return
 	}
