@@ -109,6 +109,10 @@ var imageFilesCases = slices.Concat(imageFileJobCases(), []Case{
 	inFile(definedFile, shell("image-environment", "the image's variables, and those of the job, which win",
 		`for v in GREETING OVERRIDE ALSO PATH LD_LIBRARY_PATH LANG APPTAINER_NAME SINGULARITY_NAME APPTAINER_COMMAND APPTAINER_ENVIRONMENT APPTAINER_APPNAME APPTAINER_EVIL INSIDE; do eval "echo $v=\$$v"; done; basename "$APPTAINER_CONTAINER"; tool ran
 `, `environment = "OVERRIDE=job ALSO=job APPTAINER_EVIL=1 APPTAINERENV_INSIDE=yes"`)),
+	inFile(definedFile, shell("longer-path", "Apptainer's variables that make PATH longer", "echo $PATH; echo ${PREPEND_PATH-unset}\n",
+		`environment = "APPTAINERENV_PREPEND_PATH=/pre APPTAINERENV_APPEND_PATH=/post"`)),
+	inFile(busyboxFile, shell("bind", "places under another name, and one that no machine has", "cat /same/image-name 2>/dev/null; ls /other >/dev/null && echo given; cat /missing 2>/dev/null || echo left out\n",
+		`+SingularityBind = "/proc/self:/other, /no/such/place:/missing, /etc/hosts"`)),
 	inFile(definedFile, inImage("tool", "a program that only the image's PATH finds", "/bin/sh", `arguments = "-c 'tool a'"`)),
 	inFile(definedFile, shell("labels", "labels, and what a root user's file and a set-user-ID program of the image are to the job", "grep -o conformance /.singularity.d/labels.json; cat /closed/file; cat /srv/link/bin/tool; bash -p -c 'id -u' | grep -c '^0$'\n", "")),
 	inFile(probeFile, orderedAway(Case{Name: "no-shell", Shows: "an image without a shell, and a transferred program", Submit: "arguments = out=hello\noutput = out\nerror = err"})),

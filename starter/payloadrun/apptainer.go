@@ -42,13 +42,17 @@ const (
 	takeEnvironment = `__take() { for __f in ` + environmentScripts + `/*.sh; do if [ -f "$__f" ]; then . "$__f"; fi; done
 for __f in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do case ":$PATH:" in *":$__f:"*) ;; *) PATH="$PATH:$__f" ;; esac; done; }
 __take
-unset SHLVL
+PATH="${` + prepend + `:+$` + prepend + `:}$PATH${` + appended + `:+:$` + appended + `}"
+unset SHLVL ` + prepend + ` ` + appended + `
 __n=$1; shift
 while [ "$__n" -gt 0 ]; do eval "command export $1=\"\$` + valueOf + `$1\"" 2>/dev/null || :; unset ` + valueOf + `$1; shift; __n=$((__n - 1)); done
 unset __n __f
 `
 	// valueOf begins the name of a variable with the value that another is to have.
 	valueOf = "__value_"
+	// prepend and appended are what comes into PATH before and after the image's directories
+	// (Apptainer's action_scripts.go:RuntimeVars).
+	prepend, appended = "__prepend", "__append"
 	// execute starts a program as "apptainer exec" does, and run the image's own as "apptainer
 	// run" does.
 	execute = `exec "$@"`
@@ -73,7 +77,9 @@ func (u Unpacked) launch(c job.Command, env []string, b binds) (job.Command, []s
 		if c.Path == "" {
 			return c, nil, fmt.Errorf("the job names no executable, and the image's own cannot run, since the image has no %s; name one in the submit file", shell)
 		}
-		return c, env, nil
+		return c, slices.DeleteFunc(env, func(entry string) bool {
+			return strings.HasPrefix(entry, prepend+"=") || strings.HasPrefix(entry, appended+"=")
+		}), nil
 	}
 	script, args := takeEnvironment+run, c.Args
 	if c.Path != "" {
@@ -136,6 +142,12 @@ func (u Unpacked) environment(env []string, runs bool, b binds) []string {
 		for _, maker := range makers {
 			if inside, ok := strings.CutPrefix(entry, maker+"ENV_"); ok {
 				name, value, _ := strings.Cut(inside, "=")
+				switch name {
+				case "PREPEND_PATH":
+					name = prepend
+				case "APPEND_PATH":
+					name = appended
+				}
 				set(name, value)
 			}
 		}

@@ -67,6 +67,29 @@ func TestUnpacked(t *testing.T) {
 		}
 	}
 
+	t.Run("a longer PATH", func(t *testing.T) {
+		was := j.Ad.StringOr("Environment", "")
+		defer j.Ad.SetString("Environment", was)
+		for more, want := range map[string]string{
+			"APPTAINERENV_PREPEND_PATH=/pre APPTAINERENV_APPEND_PATH=/post": "/pre:/only:/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/post",
+			"SINGULARITYENV_APPEND_PATH=/post":                              "/only:/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/post",
+			"APPTAINERENV_PREPEND_PATH=/pre PATH=/mine:/bin":                "/mine:/bin",
+		} {
+			j.Ad.SetString("Environment", more)
+			_, spec, err := j.Main("run", "", nil)
+			must(t, err)
+			spec.Args = spec.Args[:slices.Index(spec.Args, "/usr/bin/env")+1]
+			got := show(spec)
+			if path := environ(got, "PATH"); path != want {
+				t.Errorf("%s: PATH=%s, want %s", more, path, want)
+			}
+			for _, name := range []string{"PREPEND_PATH", "APPEND_PATH", "__prepend", "__append"} {
+				if value := environ(got, name); value != "" {
+					t.Errorf("%s: %s=%s", more, name, value)
+				}
+			}
+		}
+	})
 	t.Run("no program", func(t *testing.T) {
 		_ = j.Ad.SetExpr("Cmd", `""`)
 		cmd, spec, err := j.Main("run", "", nil)
@@ -94,9 +117,10 @@ func TestUnpacked(t *testing.T) {
 			t.Errorf("without a program: %v", err)
 		}
 		_ = j.Ad.SetExpr("Cmd", `"/bin/job"`)
+		j.Ad.SetString("Environment", j.Ad.StringOr("Environment", "")+" APPTAINERENV_PREPEND_PATH=/pre")
 		_, spec, err := j.Main("run", "", nil)
 		must(t, err)
-		if spec.Path != "/bin/job" || environ(spec.Env, "BOTH") != "job" || environ(spec.Env, "APPTAINER_NAME") != "x.sif" {
+		if spec.Path != "/bin/job" || environ(spec.Env, "BOTH") != "job" || environ(spec.Env, "__prepend") != "" || environ(spec.Env, "APPTAINER_NAME") != "x.sif" {
 			t.Errorf("%+v", spec)
 		}
 	})
