@@ -23,7 +23,12 @@ func contents(req payload.BindRequest) string {
 // fill has the request's files written into the container, unless it has them. What is
 // noted is true at any moment: a starter may die between two files.
 func (l *lease) fill(ctx context.Context, req payload.BindRequest, c *container) error {
-	if req.Fill == nil || c.how == payload.Kept {
+	switch {
+	case req.Fill == nil:
+		return nil
+	case c.how == payload.Kept && req.Refit != nil:
+		return req.Refit(ctx, c.client)
+	case c.how == payload.Kept:
 		return nil
 	}
 	known, err := readSlot(l.private, l.name)

@@ -3,6 +3,7 @@ package k8sexec
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"podstarter/k8sexec/options"
@@ -81,6 +82,35 @@ func TestFill(t *testing.T) {
 				t.Errorf("the second job: the container of the first %v, want %v; files written %v, want %v", kept, test.kept, filled, test.filled)
 			}
 		})
+	}
+}
+
+// TestRefit: a container that is kept is made to fit the next job, and no other.
+func TestRefit(t *testing.T) {
+	w := newWorld(t, reusing)
+	failed := errors.New("no")
+	var called []string
+	for i, want := range [][]string{{"fill"}, {"refit"}, {"refit"}} {
+		called = nil
+		l := w.lease()
+		_, err := l.Bind(context.Background(), payload.BindRequest{
+			Activation: "a", Image: "registry.example.com/u/carrier:1", Owner: "ann", Files: "sha256:1",
+			Fill: func(context.Context, payload.Wrapper) error { called = append(called, "fill"); return nil },
+			Refit: func(context.Context, payload.Wrapper) error {
+				called = append(called, "refit")
+				if i == 2 {
+					return failed
+				}
+				return nil
+			},
+		})
+		if (i == 2) != errors.Is(err, failed) || i != 2 && err != nil {
+			t.Errorf("binding %d: %v", i, err)
+		}
+		if !slices.Equal(called, want) {
+			t.Errorf("binding %d: %q, want %q", i, called, want)
+		}
+		release(t, l)
 	}
 }
 

@@ -30,6 +30,9 @@ type BindRequest struct {
 	// Fill, if not nil, writes files over those of the image before the container counts as
 	// bound; its error is Bind's. It is not called for a container that has them already.
 	Fill func(ctx context.Context, w Wrapper) error
+	// Refit, if not nil, is called instead of Fill for a container that has the files of an earlier
+	// job.
+	Refit func(ctx context.Context, w Wrapper) error
 	// Files identifies what Fill writes. A container that was filled is kept only for the same
 	// files, and without an identity for none.
 	Files string

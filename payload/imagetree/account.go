@@ -34,16 +34,24 @@ func (a Account) check() error {
 
 // add adds the account to the image's lists of users and groups. One that knows the user already stays
 // as it is, and so does what is no plain list: there, names stay unknown, as in an image without lists.
-func (a Account) add(root int) error {
+//
+// The account of an earlier job is the last line, as this wrote it: with again, it goes.
+func (a Account) add(root int, again bool) error {
 	user := fmt.Sprintf("%s:x:%d:%d::%s:/bin/sh\n", a.Name, a.UID, a.GID, a.Home)
 	group := fmt.Sprintf("%s:x:%d:\n", a.Name, a.GID)
-	return errors.Join(addLine(root, "etc/passwd", user, a.UID), addLine(root, "etc/group", group, a.GID))
+	own := ""
+	if again {
+		own = fmt.Sprintf("%s:x:%d:%d::", a.Name, a.UID, a.GID)
+	}
+	return errors.Join(addLine(root, "etc/passwd", user, a.UID, own), addLine(root, "etc/group", group, a.GID, ""))
 }
 
 // maxList bounds a list of users that is read, in bytes.
 const maxList = 1 << 20
 
-func addLine(root int, name, line string, id int) error {
+// addLine adds a line to a list that does not know the ID. A last line that begins with own, if that is not
+// empty, gives way.
+func addLine(root int, name, line string, id int, own string) error {
 	fd, err := unix.Openat2(root, name, &unix.OpenHow{
 		Flags:   unix.O_RDWR | unix.O_APPEND | unix.O_NONBLOCK | unix.O_CLOEXEC,
 		Resolve: beneath.Resolve,
@@ -63,6 +71,12 @@ func addLine(root int, name, line string, id int) error {
 	known, err := io.ReadAll(io.LimitReader(list, maxList))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if at := bytes.LastIndexByte(bytes.TrimSuffix(known, []byte("\n")), '\n') + 1; own != "" && bytes.HasPrefix(known[at:], []byte(own)) {
+		if err := list.Truncate(int64(at)); err != nil {
+			return fmt.Errorf("remove the last line of %s: %w", name, err)
+		}
+		known = known[:at]
 	}
 	for entry := range bytes.Lines(known) {
 		if fields := strings.Split(string(entry), ":"); len(fields) > 2 && strings.TrimSpace(fields[2]) == strconv.Itoa(id) {

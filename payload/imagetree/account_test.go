@@ -42,7 +42,7 @@ func TestAccount(t *testing.T) {
 			root, err := unix.Open(filepath.Join(top, "root"), unix.O_PATH|unix.O_DIRECTORY, 0)
 			must(t, err)
 			defer func() { _ = unix.Close(root) }()
-			must(t, Account{Name: "slot1", UID: 10001, GID: 10002, Home: "/scratch"}.add(root))
+			must(t, Account{Name: "slot1", UID: 10001, GID: 10002, Home: "/scratch"}.add(root, false))
 			got, err := os.ReadFile(file)
 			if tt.passwd != "" {
 				must(t, err)
@@ -52,12 +52,38 @@ func TestAccount(t *testing.T) {
 			}
 		})
 	}
+	t.Run("again", func(t *testing.T) {
+		top := t.TempDir()
+		file := filepath.Join(top, "etc", "passwd")
+		must(t, os.Mkdir(filepath.Join(top, "etc"), 0o755))
+		root, err := unix.Open(top, unix.O_PATH|unix.O_DIRECTORY, 0)
+		must(t, err)
+		defer func() { _ = unix.Close(root) }()
+		const image = "root:x:0:0::/:/bin/sh\n"
+		account := Account{Name: "slot1", UID: 10001, GID: 10002, Home: "/second"}
+		for before, want := range map[string]string{
+			image + "slot1:x:10001:10002::/first:/bin/sh\n":        image + "slot1:x:10001:10002::/second:/bin/sh\n",
+			image + "slot1:x:10001:10002::/first:/bin/sh":          image + "slot1:x:10001:10002::/second:/bin/sh\n",
+			"slot1:x:10001:10002::/first:/bin/sh\n":                "slot1:x:10001:10002::/second:/bin/sh\n",
+			image:                                                  image + "slot1:x:10001:10002::/second:/bin/sh\n",
+			image + "alice:x:10001:5:Alice:/home/alice:/bin/zsh\n": image + "alice:x:10001:5:Alice:/home/alice:/bin/zsh\n", // the image's own
+			"slot1:x:10001:10002::/first:/bin/sh\n" + image:        "slot1:x:10001:10002::/first:/bin/sh\n" + image,        // not the last: the image's own
+		} {
+			must(t, os.WriteFile(file, []byte(before), 0o644))
+			must(t, account.add(root, true))
+			got, err := os.ReadFile(file)
+			must(t, err)
+			if diff := cmp.Diff(want, string(got)); diff != "" {
+				t.Errorf("after %q (-want +got):\n%s", before, diff)
+			}
+		}
+	})
 	t.Run("a FIFO", func(t *testing.T) { // that nobody reads must not delay anything
 		dir := t.TempDir()
 		must(t, os.Mkdir(filepath.Join(dir, "etc"), 0o755), unix.Mkfifo(filepath.Join(dir, "etc/passwd"), 0o644))
 		root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 		must(t, err)
 		defer func() { _ = unix.Close(root) }()
-		must(t, Account{Name: "u", UID: 1, GID: 1}.add(root))
+		must(t, Account{Name: "u", UID: 1, GID: 1}.add(root, false))
 	})
 }

@@ -38,7 +38,12 @@ type Order struct {
 	Limits Limits
 	// Account is added to the image's users; the zero value for none.
 	Account Account
+	// Again says that the files are those of an earlier job, whose account goes.
+	Again bool
 }
+
+// again is the argument for [Order].Again.
+const again = "again"
 
 // Args is the argument vector of [Program].
 func (o Order) Args() []string {
@@ -46,15 +51,21 @@ func (o Order) Args() []string {
 	if o.Account != (Account{}) {
 		args = append(args, o.Account.Name, strconv.Itoa(o.Account.UID), strconv.Itoa(o.Account.GID), o.Account.Home)
 	}
+	if o.Again {
+		args = append(args, again)
+	}
 	return args
 }
 
 func parseArgs(args []string) (Order, error) {
 	const least, most = 3, 7
-	if len(args) != least && len(args) != most {
-		return Order{}, fmt.Errorf("usage: %s MAX-BYTES MAX-ENTRIES [USER UID GID HOME]", Program)
-	}
 	var o Order
+	if last := len(args) - 1; last >= least && args[last] == again {
+		o.Again, args = true, args[:last]
+	}
+	if len(args) != least && len(args) != most {
+		return Order{}, fmt.Errorf("usage: %s MAX-BYTES MAX-ENTRIES [USER UID GID HOME] [%s]", Program, again)
+	}
 	var err1, err2 error
 	o.Limits.Bytes, err1 = strconv.ParseInt(args[1], 10, 64)
 	o.Limits.Entries, err2 = strconv.ParseInt(args[2], 10, 64)

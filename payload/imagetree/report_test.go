@@ -49,6 +49,7 @@ func TestArgs(t *testing.T) {
 	for _, want := range []Order{
 		{Limits: Limits{Bytes: 1 << 40, Entries: 7}},
 		{Account: Account{Name: "slot1", UID: 10001, GID: 10002, Home: "/scratch/a b"}},
+		{Account: Account{Name: "slot1", UID: 10001, GID: 10002, Home: "/scratch"}, Again: true},
 	} {
 		if got, err := parseArgs(want.Args()); err != nil || got != want {
 			t.Errorf("%+v, %v", got, err)

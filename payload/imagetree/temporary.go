@@ -11,7 +11,7 @@ import (
 func (o Order) finish(root int) error {
 	err := errors.Join(makeTemporary(root, ".", "tmp"), makeTemporary(root, "var", "tmp"))
 	if err == nil && o.Account != (Account{}) {
-		err = o.Account.add(root)
+		err = o.Account.add(root, o.Again)
 	}
 	return err
 }

@@ -64,6 +64,7 @@ func (a *activation) fillBy(ctx context.Context, req *payload.BindRequest) (*fil
 	if err != nil {
 		return f, err
 	}
+	req.Refit = func(ctx context.Context, w payload.Wrapper) error { return filler.Refit(ctx, f.file.Written, w) }
 	req.Fill = func(ctx context.Context, w payload.Wrapper) error {
 		if f.image == nil {
 			select {

@@ -67,6 +67,57 @@ func (f Filler) sweep(ctx context.Context, c Container) error {
 	return c.Sweep(ctx)
 }
 
+// Refit has a container with the files of an earlier job, of the image of that name, know this job's user.
+func (f Filler) Refit(ctx context.Context, image string, into Container) error {
+	trouble := func(err error) error {
+		return elsewhere("the container with the files of image %.300q could not be prepared for another job: %w", image, err)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return trouble(err)
+	}
+	defer read.Close()
+	_, err = write.Write(make([]byte, emptyArchive))
+	if err = errors.Join(err, write.Close()); err != nil {
+		return trouble(err)
+	}
+	outer := ctx
+	ctx, cancel := context.WithTimeoutCause(ctx, f.Time, fmt.Errorf("it takes longer than %s (%s)", f.Time, timeKnob))
+	defer cancel()
+	var exit payload.Exit
+	if _, err = into.Start(ctx, f.writer(imagetree.Order{Account: f.Account, Again: true}), read); err == nil {
+		exit, err = into.Wait(ctx)
+	}
+	switch {
+	case outer.Err() != nil:
+		return context.Cause(outer)
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	}
+	report := imagetree.Report{}
+	if err == nil {
+		report, err = reportOf(exit)
+	}
+	if err == nil && report.Reason != "" {
+		err = ofReport(image, report)
+	}
+	if err = errors.Join(err, f.sweep(ctx, into)); err != nil {
+		return trouble(err)
+	}
+	return nil
+}
+
+// emptyArchive is the size of a tar archive without entries, all zeros (tar(5)).
+const emptyArchive = 1024
+
+// writer is the start of the program that writes files.
+func (f Filler) writer(o imagetree.Order) payload.Spec {
+	return payload.Spec{
+		Activation: f.Activation, UID: f.Account.UID, GID: f.Account.GID, Path: imagetree.Program, Args: o.Args(), Itself: true, AsRoot: true,
+		Dir: "/", Capture: payload.MaxCapture, Passed: []string{payload.Stdin},
+	}
+}
+
 // copy runs both programs to their ends. If one ends early, the pipe ends the other.
 func (f Filler) copy(ctx context.Context, i *Image, into Container) (imagetree.Report, error) {
 	outer := ctx
@@ -88,11 +139,7 @@ func (f Filler) copy(ctx context.Context, i *Image, into Container) (imagetree.R
 	}
 	defer read.Close()
 	defer write.Close()
-	_, err = into.Start(ctx, payload.Spec{
-		Activation: f.Activation, UID: f.Account.UID, GID: f.Account.GID, Path: imagetree.Program, Args: imagetree.Order{Limits: f.Limits, Account: f.Account}.Args(), Itself: true, AsRoot: true,
-		Dir: "/", Capture: payload.MaxCapture, Passed: []string{payload.Stdin},
-	}, read)
-	if err != nil {
+	if _, err = into.Start(ctx, f.writer(imagetree.Order{Limits: f.Limits, Account: f.Account}), read); err != nil {
 		return imagetree.Report{}, ended(fmt.Errorf("start what writes the files: %w", err))
 	}
 	read.Close() // so that the unpacker learns when the other end is gone

@@ -301,3 +301,32 @@ func TestFill(t *testing.T) {
 		})
 	}
 }
+
+// TestRefit: a container with an earlier job's files learns of the next job's user, and gets no files.
+func TestRefit(t *testing.T) {
+	for name, tt := range map[string]struct {
+		p     pod
+		want  string
+		words string
+	}{
+		"fine":              {want: "fine"},
+		"disk is full":      {p: pod{broken: imagetree.Report{Reason: imagetree.DiskFull, Message: "no space left on device"}}, want: "1021/0", words: "no space left"},
+		"container is lost": {p: pod{wait: payload.ErrLost}, want: "1021/0"},
+		"cannot be started": {p: pod{start: errors.New("no process")}, want: "1021/0", words: "no process"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.p.t, tt.p.dir = t, t.TempDir()
+			f := imagefile.Filler{Time: time.Minute, Activation: "a", Account: imagetree.Account{Name: "u", UID: 1, GID: 1}, Log: slog.New(slog.DiscardHandler)}
+			err := f.Refit(t.Context(), "x.sif", &tt.p)
+			if got := end(err); got != tt.want || err != nil && !strings.Contains(err.Error(), tt.words) {
+				t.Errorf("%s, want %s with %q: %v", got, tt.want, tt.words, err)
+			}
+			if args := tt.p.spec.Args; tt.p.start == nil && (len(args) == 0 || args[len(args)-1] != "again" || !tt.p.spec.AsRoot) {
+				t.Errorf("started as %+v", tt.p.spec)
+			}
+			if entries, err := os.ReadDir(tt.p.dir); err != nil || len(entries) > 0 {
+				t.Errorf("%d files, %v", len(entries), err)
+			}
+		})
+	}
+}
