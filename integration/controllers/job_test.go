@@ -13,12 +13,23 @@ import (
 	"podstarter/integration/harness"
 )
 
-// submit submits jobs for a site, and removes those that are left when the test ends.
+// submit submits docker jobs for a site, and removes those that are left when the test ends.
 func (s site) submit(ctx context.Context, t *testing.T, sub harness.Submission) []harness.Job {
 	t.Helper()
-	sub.Name, sub.Side = strings.ToLower(t.Name()), harness.Ours
-	sub.Requirements = "TARGET." + attribute + " =?= " + strconv.Quote(s.mark(t))
-	sub.Commands += "\nuniverse = docker\nshould_transfer_files = YES\noutput = out.$(ProcId)\nerror = err.$(ProcId)\n" +
+	sub.Commands += "\nuniverse = docker\n"
+	return s.submitPlain(ctx, t, sub)
+}
+
+// submitPlain does the same with jobs of any universe.
+func (s site) submitPlain(ctx context.Context, t *testing.T, sub harness.Submission) []harness.Job {
+	t.Helper()
+	sub.Name, sub.Side = strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")+sub.Name), harness.Ours
+	own := "TARGET." + attribute + " =?= " + strconv.Quote(s.mark(t))
+	if sub.Requirements != "" {
+		own += " && (" + sub.Requirements + ")"
+	}
+	sub.Requirements = own
+	sub.Commands += "\nshould_transfer_files = YES\noutput = out.$(ProcId)\nerror = err.$(ProcId)\n" +
 		"request_cpus = 1\nrequest_memory = 64\nrequest_disk = 16M\n+" + attribute + " = " + strconv.Quote(s.mark(t)) + "\n"
 	jobs, err := pool.Submit(ctx, sub)
 	if err != nil {

@@ -29,6 +29,8 @@ type site struct {
 	spec object
 	// config is more configuration of its pilots.
 	config []string
+	// env, mounts and volumes are more of its pilots, payloadMounts of its payload containers.
+	env, mounts, volumes, payloadMounts []object
 }
 
 // attribute is that of the execution points in such pods, and of the jobs for them. Others do not meet.
@@ -135,20 +137,20 @@ func (s site) kustomization(t *testing.T) object {
 	spec := object{}
 	maps.Copy(spec, s.spec)
 	// The machine has room for two pods, and not for what they request as deployed.
-	small := object{"name": "payload", "resources": object{"requests": object{"cpu": "10m"}}}
+	small := object{"name": "payload", "resources": object{"requests": object{"cpu": "10m"}}, "volumeMounts": s.payloadMounts}
 	payloads, first := "containers", []object(nil)
 	if s.kind == "Job" {
 		payloads, first = "initContainers", []object{{"name": "prepare"}} // only so that the order stays
 	}
 	template := object{
 		"hostNetwork": true, "dnsPolicy": "Default",
-		"volumes": []object{{"name": "log", "emptyDir": nil, "hostPath": object{"path": filepath.Join(pool.State, "log"), "type": "Directory"}}},
+		"volumes": append([]object{{"name": "log", "emptyDir": nil, "hostPath": object{"path": filepath.Join(pool.State, "log"), "type": "Directory"}}}, s.volumes...),
 		"containers": []object{{
 			"name": "pilot",
-			"env": []object{
+			"env": append([]object{
 				{"name": "KUBERNETES_SERVICE_HOST", "value": "127.0.0.1"}, {"name": "KUBERNETES_SERVICE_PORT", "value": strings.TrimSpace(port)},
-			},
-			"volumeMounts": []object{{"name": "log", "mountPath": "/var/log/condor", "subPathExpr": "$(POD_NAME)"}},
+			}, s.env...),
+			"volumeMounts": append([]object{{"name": "log", "mountPath": "/var/log/condor", "subPathExpr": "$(POD_NAME)"}}, s.mounts...),
 		}},
 	}
 	if own, ok := template[payloads].([]object); ok {
@@ -191,7 +193,7 @@ func (s site) configuration(ctx context.Context, t *testing.T) string {
 		"SHARED_PORT_PORT = 0",
 		attribute + " = " + strconv.Quote(s.mark(t)),
 		"STARTD_ATTRS = $(STARTD_ATTRS) " + attribute,
-		"START = TARGET." + attribute + " =?= " + strconv.Quote(s.mark(t)),
+		"START = ($(START)) && TARGET." + attribute + " =?= " + strconv.Quote(s.mark(t)),
 	}, append(s.config, "")...), "\n")
 }
 
