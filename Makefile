@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build release image test unit compiler e2e demo bench bench-memory bench-pulls bench-spares scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
+.PHONY: build release image test unit compiler e2e demo bench bench-memory bench-pulls bench-spares bench-images scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
 
 build: ## four static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -78,6 +78,10 @@ image: build pool ## builds deploy/image/Dockerfile with buildah, and runs jobs 
 nodes: build pool ## what becomes of jobs when a node is drained, shut down, dies, is cut off, or has a wrong clock: a cluster of two nodes in guests
 	$(POOL) up --guests 2 --stock --slots 8 --partitionable=false
 	$(GO) -C integration test -tags pool -count=1 -timeout 60m -v ./nodes
+
+bench-images: build pool ## how long jobs wait for images that are files, beside Apptainer and the registry; writes docs/developer/images.md
+	$(POOL) up --stock=false --stock-apptainer
+	$(GO) -C integration run ./bench -part images -docs ../docs/developer
 
 matrix: pool ## chosen tests on other versions of Kubernetes; writes docs/admin/support.md; goes on where it ended, MATRIX=-again runs all
 	$(GO) -C integration build -trimpath -o $(CURDIR)/integration/.state/bin/matrix ./matrix
