@@ -2,7 +2,7 @@
 // time is spent waiting for one or the other daemon. lanes.go says which.
 //
 // The lanes first and second belong to each run. The others come in turn, beginning with another one each hour, and of
-// these no step begins after 25 minutes (-for): a slow machine has some of them in each run. One of them is a round
+// these no step begins after 20 minutes (-for): a slow machine has some of them in each run. One of them is a round
 // (rounds.go), which differs from hour to hour.
 //
 // `integration/run-tests -lane guest` runs only that lane, `-lane rounds` all rounds, `-for 3h` all lanes. With other arguments, as in
@@ -120,7 +120,7 @@ func runAll(ctx context.Context, lanes []*lane, n int) {
 }
 
 // inTime is how long after a run's begin a step of the lanes in turn may begin.
-const inTime = 25 * time.Minute
+const inTime = 20 * time.Minute
 
 // chosen are the lanes to run: all, or one by its name, or one with the tests of e2e/ that the arguments choose.
 func chosen(root string, args []string, now time.Time) ([]*lane, error) {
