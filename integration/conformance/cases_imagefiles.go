@@ -48,21 +48,9 @@ From: IMAGE_debian
 // webImage is an image that the web server has.
 const webImage = "image-files/busybox.sif"
 
-// osdfPlugin fetches from the web server what the federation's plugin would fetch from a cache.
-const osdfPlugin = `if [ "$1" = -classad ]; then
-echo 'MultipleFileSupport = true'; echo 'PluginVersion = "1.0"'; echo 'PluginType = "FileTransfer"'; echo 'SupportedMethods = "osdf"'
-exit; fi
-sed 's,osdf:///,http://,' "$2" >.osdf.in
-"$(condor_config_val LIBEXEC)/curl_plugin" -infile .osdf.in -outfile .osdf.out
-code=$?
-sed 's,http://,osdf:///,' .osdf.out >"$4"
-rm .osdf.in .osdf.out
-exit $code
-`
-
 var imageFilesSetup = Setup{
 	Execute:  "FILETRANSFER_PLUGINS = $(FILETRANSFER_PLUGINS), " + programs + "/osdf_plugin\n",
-	Programs: []harness.File{Script("osdf_plugin", osdfPlugin)},
+	Programs: []harness.File{{Name: "osdf_plugin", Mode: 0o755, Content: []byte(harness.OSDFPlugin)}},
 }
 
 // ofFile begins the names of cases whose image is a file.

@@ -13,19 +13,6 @@ import (
 	"podstarter/integration/harness"
 )
 
-// osdfPlugin stands in for the federation's plugin: it fetches from the test's web server what that would fetch from a cache.
-const osdfPlugin = `#!/bin/sh
-if [ "$1" = -classad ]; then
-echo 'MultipleFileSupport = true'; echo 'PluginVersion = "1.0"'; echo 'PluginType = "FileTransfer"'; echo 'SupportedMethods = "osdf"'
-exit; fi
-sed 's,osdf:///,http://,' "$2" >.osdf.in
-"$(condor_config_val LIBEXEC)/curl_plugin" -infile .osdf.in -outfile .osdf.out
-code=$?
-sed 's,http://,osdf:///,' .osdf.out >"$4"
-rm .osdf.in .osdf.out
-exit $code
-`
-
 // ospool is the overlay for OSPool sites, as a site would use it: with variables of the OSPool's own container, with CVMFS, for which a
 // directory of the node stands in, and with sandboxes in /pilot.
 func ospool(cvmfs string) site {
@@ -74,7 +61,7 @@ func cvmfsDirectory(t *testing.T) string {
 	for name, content := range map[string]string{
 		"images.example.org/tool/image-name":  "tool of CVMFS\n",
 		"images.example.org/tool/usr/bin/job": string(program),
-		"site/osdf_plugin":                    osdfPlugin,
+		"site/osdf_plugin":                    harness.OSDFPlugin,
 		"site/node-check":                     "#!/bin/sh\nif [ -e /cvmfs/site/broken ]; then echo 'scratch is full'; exit 1; fi\n",
 	} {
 		path := filepath.Join(dir, name)

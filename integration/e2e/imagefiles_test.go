@@ -34,7 +34,12 @@ func TestImageFiles(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() { reconfigure(t, false) }) // after the configuration is as it was
-	configure(t, image.KnobCarrier+" = "+pool.Image("empty"), image.KnobPaths+" = "+imagePlace, settings.KnobMaxImageFile.Name+" = 2")
+	plugin := imagePlace + "/osdf_plugin"
+	if out, err := pool.EPInput(t.Context(), side, strings.NewReader(harness.OSDFPlugin), "sh", "-c", `cat >"$1" && chmod 755 "$1"`, "plugin", plugin); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	configure(t, image.KnobCarrier+" = "+pool.Image("empty"), image.KnobPaths+" = "+imagePlace, settings.KnobMaxImageFile.Name+" = 2",
+		"FILETRANSFER_PLUGINS = $(FILETRANSFER_PLUGINS), "+plugin)
 	reconfigure(t, true)
 	fixture := func(name string) []byte {
 		t.Helper()
@@ -49,6 +54,13 @@ func TestImageFiles(t *testing.T) {
 		{Name: "whole.sif", Content: whole}, {Name: "cut.sif", Content: whole[:len(whole)/2]}, {Name: "old.sif", Content: fixture("lzo.squashfs")},
 		{Name: "text.sif", Content: []byte("no image\n")}, {Name: "signed.sif", Content: fixture("apptainer.sif")},
 	}
+	web, err := pool.Web()
+	if err == nil {
+		err = web.Put("e2e/whole.sif", whole)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	transferred := func(name string) string { return "universe = container\ncontainer_image = " + name }
 	path := func(name string) string {
 		return "universe = container\ntransfer_container = False\ncontainer_image = " + name
@@ -60,6 +72,7 @@ func TestImageFiles(t *testing.T) {
 		words    []string
 	}{
 		"transferred":         {commands: transferred("whole.sif"), image: "-"},
+		"by osdf://":          {commands: web.Macros("$(WEB_HOST)") + transferred("osdf:///$(WEB_HOST)/e2e/whole.sif"), image: "-"},
 		"of Apptainer":        {commands: transferred("signed.sif"), image: "-"},
 		"by its attribute":    {commands: "transfer_input_files = whole.sif\n+SingularityImage = \"./whole.sif\"", image: "-"},
 		"path":                {commands: path(imagePlace + "/tool"), image: "tool"},

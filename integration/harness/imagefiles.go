@@ -69,3 +69,17 @@ func (p *Pool) BuildImageFiles(ctx context.Context, files []ImageFile) error {
 func (p *Pool) ImageFile(name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(p.User.Visible, imageFiles, name))
 }
+
+// OSDFPlugin is a program that stands in for the federation's plugin: it fetches from the web server what that would fetch from
+// a cache.
+const OSDFPlugin = `#!/bin/sh
+if [ "$1" = -classad ]; then
+echo 'MultipleFileSupport = true'; echo 'PluginVersion = "1.0"'; echo 'PluginType = "FileTransfer"'; echo 'SupportedMethods = "osdf"'
+exit; fi
+sed 's,osdf:///,http://,' "$2" >.osdf.in
+"$(condor_config_val LIBEXEC)/curl_plugin" -infile .osdf.in -outfile .osdf.out
+code=$?
+sed 's,http://,osdf:///,' .osdf.out >"$4"
+rm .osdf.in .osdf.out
+exit $code
+`
