@@ -49,7 +49,7 @@ From: IMAGE_debian
 const webImage = "image-files/busybox.sif"
 
 var imageFilesSetup = Setup{
-	Execute:  "FILETRANSFER_PLUGINS = $(FILETRANSFER_PLUGINS), " + programs + "/osdf_plugin\n",
+	Execute:  "SINGULARITY_BIND_EXPR = TARGET.SingularityBind\nFILETRANSFER_PLUGINS = $(FILETRANSFER_PLUGINS), " + programs + "/osdf_plugin\n",
 	Programs: []harness.File{{Name: "osdf_plugin", Mode: 0o755, Content: []byte(harness.OSDFPlugin)}},
 }
 
@@ -99,8 +99,8 @@ var imageFilesCases = slices.Concat(imageFileJobCases(), []Case{
 `, `environment = "OVERRIDE=job ALSO=job APPTAINER_EVIL=1 APPTAINERENV_INSIDE=yes"`)),
 	inFile(definedFile, shell("longer-path", "Apptainer's variables that make PATH longer", "echo $PATH; echo ${PREPEND_PATH-unset}\n",
 		`environment = "APPTAINERENV_PREPEND_PATH=/pre APPTAINERENV_APPEND_PATH=/post"`)),
-	inFile(busyboxFile, shell("bind", "places under another name, and one that no machine has", "cat /same/image-name 2>/dev/null; ls /other >/dev/null && echo given; cat /missing 2>/dev/null || echo left out\n",
-		`+SingularityBind = "/proc/self:/other, /no/such/place:/missing, /etc/hosts"`)),
+	inFile(busyboxFile, shell("bind", "places under another name, and one that no machine has", "ls /other >/dev/null && echo given; cat /missing 2>/dev/null || echo left out\n",
+		`+SingularityBind = "/sys/devices:/other, /no/such/place:/missing, /etc/hosts"`)),
 	inFile(definedFile, inImage("tool", "a program that only the image's PATH finds", "/bin/sh", `arguments = "-c 'tool a'"`)),
 	inFile(definedFile, shell("labels", "labels, and what a root user's file and a set-user-ID program of the image are to the job", "grep -o conformance /.singularity.d/labels.json; cat /closed/file; cat /srv/link/bin/tool; bash -p -c 'id -u' | grep -c '^0$'\n", "")),
 	inFile(probeFile, orderedAway(Case{Name: "no-shell", Shows: "an image without a shell, and a transferred program", Submit: "arguments = out=hello\noutput = out\nerror = err"})),

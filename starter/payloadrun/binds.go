@@ -8,8 +8,8 @@ import (
 	"podstarter/payload"
 )
 
-// knobBinds is the site's expression for bind paths; without it the attribute counts, of the
-// slot or the job (singularity.cpp:setup_post).
+// knobBinds is the site's expression for bind paths; without it the slot's attribute counts
+// (singularity.cpp:setup). A job has a say only if the site's expression gives it one.
 const (
 	knobBinds = "SINGULARITY_BIND_EXPR"
 	attrBinds = "SingularityBind"
@@ -39,7 +39,7 @@ func (j *Job) links(target targetDir) ([]payload.Link, error) {
 // is in the container if the pod mounts it there, and if not, it is left out, as stock leaves out
 // what the machine does not have. Another name is a link.
 func (j *Job) bindPaths() ([]payload.Link, error) {
-	text := j.Machine.StringOr(attrBinds, j.Ad.StringOr(attrBinds, ""))
+	text := j.Machine.StringOr(attrBinds, "")
 	if _, ok := j.Settings.Config.Lookup(knobBinds); ok {
 		var err error
 		if text, err = j.Settings.Config.EvalString(knobBinds, "", j.Machine, j.Ad); err != nil {

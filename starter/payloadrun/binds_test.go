@@ -16,17 +16,19 @@ func TestBindPaths(t *testing.T) {
 	for name, tt := range map[string]struct {
 		knob, machine, job string
 		registry           bool // the image is in one
+		asked              bool // the site asks the job
 		want               []payload.Link
 		err                string
 	}{
 		"none":                      {},
-		"the job's":                 {job: "/data/set1:/input", want: []payload.Link{link("/input", "/data/set1")}},
+		"the job's alone":           {job: "/c:/d"},
+		"the job's":                 {asked: true, job: "/data/set1:/input", want: []payload.Link{link("/input", "/data/set1")}},
 		"the slot's before it":      {machine: "/a:/b", job: "/c:/d", want: []payload.Link{link("/b", "/a")}},
 		"the site's instead":        {knob: `strcat("/cvmfs,/scratch:/", TARGET.Owner, ":rw")`, job: "/c:/d", want: []payload.Link{link("/alice", "/scratch")}},
 		"the site's, undefined":     {knob: "TARGET.NoSuchThing", job: "/c:/d"},
-		"own names need nothing":    {job: "/cvmfs /etc/hosts:/etc/hosts:ro,/a/../b:/b/"},
-		"several":                   {job: "/a:/b:ro, /c:/d\t/e/:/f/", want: []payload.Link{link("/b", "/a"), link("/d", "/c"), link("/f", "/e")}},
-		"in an image of a registry": {job: "/a:/b", registry: true},
+		"own names need nothing":    {asked: true, job: "/cvmfs /etc/hosts:/etc/hosts:ro,/a/../b:/b/"},
+		"several":                   {asked: true, job: "/a:/b:ro, /c:/d\t/e/:/f/", want: []payload.Link{link("/b", "/a"), link("/d", "/c"), link("/f", "/e")}},
+		"in an image of a registry": {asked: true, job: "/a:/b", registry: true},
 		"relative":                  {job: "data", err: `the bind path "data"`},
 		"to a relative name":        {job: "/data:input", err: `the bind path "/data:input"`},
 		"from a relative name":      {job: "data:/input", err: `the bind path "data:/input"`},
@@ -38,6 +40,9 @@ func TestBindPaths(t *testing.T) {
 			knobs := map[string]string{}
 			if tt.knob != "" {
 				knobs["SINGULARITY_BIND_EXPR"] = tt.knob
+			}
+			if tt.err != "" || tt.asked {
+				knobs["SINGULARITY_BIND_EXPR"] = "TARGET.SingularityBind"
 			}
 			j := aJob(t, `Owner = "alice"`, knobs)
 			if tt.machine != "" {
