@@ -20,15 +20,14 @@ func contents(req payload.BindRequest) string {
 	return req.Files
 }
 
-// fill has the request's files written into the container, unless it has them. What is
+// fill has the request's files written into the container, or made to fit if it has them. What is
 // noted is true at any moment: a starter may die between two files.
 func (l *lease) fill(ctx context.Context, req payload.BindRequest, c *container) error {
-	switch {
-	case req.Fill == nil:
-		return nil
-	case c.how == payload.Kept && req.Refit != nil:
-		return req.Refit(ctx, c.client)
-	case c.how == payload.Kept:
+	write := req.Fill
+	if c.how == payload.Kept && write != nil {
+		write = req.Refit
+	}
+	if write == nil {
 		return nil
 	}
 	known, err := readSlot(l.private, l.name)
@@ -39,7 +38,7 @@ func (l *lease) fill(ctx context.Context, req payload.BindRequest, c *container)
 	if err != nil {
 		return verdict.Judge(verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err}).Verdict()
 	}
-	if err := req.Fill(ctx, c.client); err != nil {
+	if err := write(ctx, c.client); err != nil {
 		return err
 	}
 	known.Files = contents(req)

@@ -90,7 +90,8 @@ func TestRefit(t *testing.T) {
 	w := newWorld(t, reusing)
 	failed := errors.New("no")
 	var called []string
-	for i, want := range [][]string{{"fill"}, {"refit"}, {"refit"}} {
+	// What a failure leaves behind is no container for anybody.
+	for i, want := range [][]string{{"fill"}, {"refit"}, {"refit"}, {"fill"}} {
 		called = nil
 		l := w.lease()
 		_, err := l.Bind(context.Background(), payload.BindRequest{

@@ -81,6 +81,8 @@ func TestConfigure(t *testing.T) {
 		"PATh facility": {variables: map[string]string{"POOL": "prod-path-facility"},
 			want: map[string]string{"OSPool": "", "START_EXTRA": "(True)", "COLLECTOR_HOST": "cm-1.facility.path-cc.io, cm-2.facility.path-cc.io", "CCB_ADDRESS": "~:9618?sock=collector962"}},
 		"another pool":    {variables: map[string]string{"POOL": "cm.example.org:9619"}, want: map[string]string{"COLLECTOR_HOST": "cm.example.org:9619", "CCB_ADDRESS": "cm.example.org:9619", "OSPool": "", "GLIDECLIENT_Group": ""}},
+		"two managers":    {variables: map[string]string{"CONDOR_HOST": "cm-1.example.org:9618?sock=collector2, cm-2.example.org"}, want: map[string]string{"COLLECTOR_HOST": "cm-1.example.org:9618?sock=collector2, cm-2.example.org"}},
+		"a pattern":       {variables: map[string]string{"GLIDEIN_Start_Extra": `regexp("^a$", TARGET.Queue) || (True)`}, want: map[string]string{"START_EXTRA": `(regexp("^a$", TARGET.Queue) || (True)) && (TARGET.ITB_Sites =!= True)`}},
 		"another manager": {variables: map[string]string{"CONDOR_HOST": "cm.example.org"}, want: map[string]string{"COLLECTOR_HOST": "cm.example.org", "OSPool": "True"}},
 		"times":           {variables: map[string]string{"ACCEPT_JOBS_FOR_HOURS": "2", "RETIREMENT_HOURS": "1", "ACCEPT_IDLE_MINUTES": "5"}, want: map[string]string{"POD_STARTER_ACCEPT_TIME": "7200", "POD_STARTER_RETIRE_TIME": "3600", "POD_STARTER_IDLE_TIME": "300"}},
 		"an image of its own": {variables: map[string]string{"OSG_DEFAULT_CONTAINER_DISTRIBUTION": "100%__registry.example.org:5000/a/b:1"},
@@ -113,7 +115,7 @@ func TestRefused(t *testing.T) {
 		"ACCEPT_JOBS_FOR_HOURS":              {"", "0", "-1", "08", "1e3", "x", "12345678"},
 		"RETIREMENT_HOURS":                   {"0", "24h"},
 		"ACCEPT_IDLE_MINUTES":                {"soon"},
-		"GLIDEIN_Start_Extra":                {"True\nSTARTER = /evil", "$(SECRET)", "$ENV(TOKEN)"},
+		"GLIDEIN_Start_Extra":                {"True\nSTARTER = /evil", "$(SECRET)", "$ENV(TOKEN)", "$INT(X)", "True \\"},
 		"OSG_PROJECT_NAME":                   {`a" || True || "`},
 		"OSG_DEFAULT_CONTAINER_DISTRIBUTION": {"htc/rocky:9", "x%__htc/rocky:9", "10%__", "50%__a\"b"},
 		"EXTRA_JOB_ENV":                      {"A=1\nSTARTER = /evil"},
@@ -186,7 +188,7 @@ func TestAttributes(t *testing.T) {
 	if diff := cmp.Diff(want, map[string]string{"HAS_GPFS": got["HAS_GPFS"], "Rack": got["Rack"], "STARTD_ATTRS": got["STARTD_ATTRS"]}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, text := range []string{"word\n", "A B=1\n", "=1\n", "1A=1\n", "A=$(SECRET)\n"} {
+	for _, text := range []string{"word\n", "A B=1\n", "=1\n", "1A=1\n", "A=1\\\n", "A=$(SECRET)\n"} {
 		write(text)
 		if said, err := run(t, with(map[string]string{"OSPOOL_ATTRIBUTES": file}), "configure", t.TempDir()); err == nil || !strings.Contains(said, "extra-attributes.cfg") {
 			t.Errorf("%q: %v, %s", text, err, said)

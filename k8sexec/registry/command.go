@@ -79,13 +79,51 @@ func (c *Client) read(ctx context.Context, repo *remote.Repository, d digest.Dig
 	return decodeCommand(config)
 }
 
-// checkPlatform refuses an image for another processor, as containerd does. Images that say nothing pass.
+// How well an image fits this node.
+const (
+	none   = iota
+	silent // it does not say what it is for
+	older  // for processors whose programs this one runs, too
+	exact
+)
+
+// fits says how well an image for that platform fits this node, by containerd's rules and its other names of architectures
+// (containerd/platforms, compare.go:platformVector, database.go:normalizeArch).
+func (c *Client) fits(p ocispec.Platform) int {
+	switch p.OS {
+	case "", "linux":
+	default:
+		return none
+	}
+	arch := strings.ToLower(p.Architecture)
+	switch arch {
+	case "":
+		return silent
+	case "x86_64", "x86-64":
+		arch = "amd64"
+	case "i386":
+		arch = "386"
+	case "aarch64":
+		arch = "arm64"
+	case "armhf", "armel":
+		arch = "arm"
+	}
+	switch {
+	case arch == c.opt.Architecture:
+		return exact
+	case c.opt.Architecture == "amd64" && arch == "386", c.opt.Architecture == "arm64" && arch == "arm":
+		return older
+	}
+	return none
+}
+
+// checkPlatform refuses an image for another processor, as containerd does.
 func (c *Client) checkPlatform(config []byte) error {
 	var p ocispec.Platform
 	if err := json.Unmarshal(config, &p); err != nil {
 		return fmt.Errorf("decoding the image's configuration: %w", err)
 	}
-	if p.OS != "" && p.OS != "linux" || p.Architecture != "" && p.Architecture != c.opt.Architecture {
+	if c.fits(p) == none {
 		return fmt.Errorf("%w: it is for %.100s/%.100s, and the node is linux/%s", ErrPlatform, p.OS, p.Architecture, c.opt.Architecture)
 	}
 	return nil
@@ -116,16 +154,25 @@ func (c *Client) manifest(ctx context.Context, repo *remote.Repository, d digest
 	return m, nil
 }
 
-// choose chooses from an index as containerd does: the first for this platform.
+// choose chooses from an index as containerd does: the first of those that fit best. One that does not say for what it
+// is may fit, too.
 func (c *Client) choose(index []byte) (digest.Digest, error) {
 	var all ocispec.Index
 	if err := json.Unmarshal(index, &all); err != nil {
 		return "", fmt.Errorf("decoding the index of the image's platforms: %w", err)
 	}
+	best, found := none, digest.Digest("")
 	for _, m := range all.Manifests {
-		if m.Platform != nil && m.Platform.OS == "linux" && m.Platform.Architecture == c.opt.Architecture {
-			return m.Digest, m.Digest.Validate()
+		fits := silent
+		if m.Platform != nil {
+			fits = c.fits(*m.Platform)
 		}
+		if fits > best {
+			best, found = fits, m.Digest
+		}
+	}
+	if best > none {
+		return found, found.Validate()
 	}
 	return "", fmt.Errorf("%w: it has none for linux/%s", ErrPlatform, c.opt.Architecture)
 }

@@ -148,8 +148,25 @@ func TestCommand(t *testing.T) {
 			return f.index(t, dockerIndex, platform("sha256:1", "windows", "amd64"), platform("sha256:1", "linux", "arm64"), platform(d, "linux", "amd64"), platform("sha256:1", "linux", "amd64"))
 		}, want: want},
 		"index of others": {prepare: func(t *testing.T, f *fake) digest.Digest {
-			return f.index(t, ocispec.MediaTypeImageIndex, platform(digest.FromString("x"), "linux", "s390x"), ocispec.Descriptor{Digest: digest.FromString("y")})
+			return f.index(t, ocispec.MediaTypeImageIndex, platform(digest.FromString("x"), "linux", "s390x"), platform(digest.FromString("y"), "unknown", "unknown"))
 		}, wantErr: "none for linux/amd64"},
+		"index that does not say": {prepare: func(t *testing.T, f *fake) digest.Digest {
+			d := f.put(t, dockerManifest, good(t))
+			return f.index(t, ocispec.MediaTypeImageIndex, platform(digest.FromString("x"), "linux", "s390x"), ocispec.Descriptor{Digest: d})
+		}, want: want},
+		"index with an older processor": {prepare: func(t *testing.T, f *fake) digest.Digest {
+			d := f.put(t, dockerManifest, good(t))
+			return f.index(t, dockerIndex, ocispec.Descriptor{Digest: "sha256:1"}, platform("sha256:1", "linux", "arm"), platform(d, "linux", "386"))
+		}, want: want},
+		"index with both": {prepare: func(t *testing.T, f *fake) digest.Digest {
+			d := f.put(t, dockerManifest, good(t))
+			return f.index(t, dockerIndex, platform("sha256:1", "linux", "386"), platform(d, "linux", "x86_64"), platform("sha256:1", "linux", "amd64"))
+		}, want: want},
+		"for an older processor": {prepare: func(t *testing.T, f *fake) digest.Digest {
+			older := config(want.Entrypoint, want.Cmd)
+			older.OS, older.Architecture = "linux", "i386"
+			return f.put(t, dockerManifest, jsonOf(t, older))
+		}, want: want},
 		"for another processor": {prepare: func(t *testing.T, f *fake) digest.Digest {
 			other := config([]string{"/x"}, nil)
 			other.OS, other.Architecture = "linux", "s390x"
