@@ -12,8 +12,8 @@ var registryMutants = []mutant{
 	{
 		Name:  "another platform's command",
 		File:  "k8sexec/registry/command.go",
-		Old:   ` && m.Platform.Architecture == c.opt.Architecture`,
-		New:   ``,
+		Old:   `			fits = c.fits(*m.Platform)`,
+		New:   `			fits = exact`,
 		Tests: []tests{{"k8sexec/registry", "TestCommand"}},
 	},
 	{
@@ -82,8 +82,8 @@ var registryMutants = []mutant{
 	{
 		Name:  "the command is that of the tag, whatever runs",
 		File:  "k8sexec/bind.go",
-		Old:   "\tl.pin(ctx, req)\n",
-		New:   ``,
+		Old:   `if f := l.pin(ctx, req); f != nil {`,
+		New:   `if f := (*verdict.Failure)(nil); f != nil {`,
 		Tests: []tests{{"k8sexec", "TestCommandOfImage"}},
 	},
 	{
@@ -113,5 +113,19 @@ var registryMutants = []mutant{
 		Old:   "\tcase cmd.Path != \"\":\n\t\treturn cmd, nil\n",
 		New:   "\tdefault:\n\t\treturn cmd, nil\n",
 		Tests: []tests{{"starter/payloadrun", "TestOwnCommand"}},
+	},
+	{
+		Name:  "an image for another processor is pulled",
+		File:  "k8sexec/plan.go",
+		Old:   `errors.Is(err, registry.ErrPlatform) {`,
+		New:   `errors.Is(err, registry.ErrPlatform) && d == "" {`,
+		Tests: []tests{{"k8sexec", "TestWrongPlatform"}},
+	},
+	{
+		Name:  "programs of older processors do not run",
+		File:  "k8sexec/registry/command.go",
+		Old:   `		return older`,
+		New:   `		return none`,
+		Tests: []tests{{"k8sexec/registry", "TestCommand"}},
 	},
 }

@@ -206,7 +206,7 @@ var wrapperMutants = []mutant{
 	{
 		Name:  "somebody else's link is removed",
 		File:  "wrapper/agent/link.go",
-		Old:   `err != nil || string(buf[:n]) != l.to {`,
+		Old:   `err != nil || string(buf[:n]) != l.To {`,
 		New:   `err != nil || n < 0 {`,
 		Tests: agentTests("TestLink$"),
 	},

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"podstarter/internal/cedar"
 )
@@ -45,7 +46,12 @@ func serve(t *testing.T, version string, handle func(s *cedar.Server, claim stri
 		if err := <-ended; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-		if n := sockets(t); n > before {
+		// A goroutine of the server closes each of its ends when it sees that the other is closed; nobody can wait for that.
+		n := sockets(t)
+		for until := time.Now().Add(10 * time.Second); n > before && time.Now().Before(until); n = sockets(t) {
+			time.Sleep(time.Millisecond)
+		}
+		if n > before {
 			t.Errorf("%d connections are left open", n-before)
 		}
 	})
