@@ -30,7 +30,8 @@ const (
 	maxWordBytes = 128 << 10
 )
 
-// ErrPlatform is in the error about an image that has nothing for this node's processor.
+// ErrPlatform is in the error about an image whose index has nothing for this node's processor. What the configuration of
+// an image without an index says keeps no container runtime from running it.
 var ErrPlatform = errors.New("the image is not for this node")
 
 // Media types of manifests and indexes, by OCI and by docker.
@@ -73,9 +74,6 @@ func (c *Client) read(ctx context.Context, repo *remote.Repository, d digest.Dig
 	if err != nil {
 		return Command{}, fmt.Errorf("reading the image's configuration: %w", err)
 	}
-	if err := c.checkPlatform(config); err != nil {
-		return Command{}, err
-	}
 	return decodeCommand(config)
 }
 
@@ -90,7 +88,7 @@ const (
 // fits says how well an image for that platform fits this node, by containerd's rules and its other names of architectures
 // (containerd/platforms, compare.go:platformVector, database.go:normalizeArch).
 func (c *Client) fits(p ocispec.Platform) int {
-	switch p.OS {
+	switch strings.ToLower(p.OS) {
 	case "", "linux":
 	default:
 		return none
@@ -115,18 +113,6 @@ func (c *Client) fits(p ocispec.Platform) int {
 		return older
 	}
 	return none
-}
-
-// checkPlatform refuses an image for another processor, as containerd does.
-func (c *Client) checkPlatform(config []byte) error {
-	var p ocispec.Platform
-	if err := json.Unmarshal(config, &p); err != nil {
-		return fmt.Errorf("decoding the image's configuration: %w", err)
-	}
-	if c.fits(p) == none {
-		return fmt.Errorf("%w: it is for %.100s/%.100s, and the node is linux/%s", ErrPlatform, p.OS, p.Architecture, c.opt.Architecture)
-	}
-	return nil
 }
 
 // manifest is the one with that digest, or the one for this platform in the index with that digest.
