@@ -5,8 +5,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -83,15 +85,16 @@ func TestConfigure(t *testing.T) {
 		"another pool":    {variables: map[string]string{"POOL": "cm.example.org:9619"}, want: map[string]string{"COLLECTOR_HOST": "cm.example.org:9619", "CCB_ADDRESS": "cm.example.org:9619", "OSPool": "", "GLIDECLIENT_Group": ""}},
 		"two managers":    {variables: map[string]string{"CONDOR_HOST": "cm-1.example.org:9618?sock=collector2, cm-2.example.org"}, want: map[string]string{"COLLECTOR_HOST": "cm-1.example.org:9618?sock=collector2, cm-2.example.org"}},
 		"a pattern":       {variables: map[string]string{"GLIDEIN_Start_Extra": `regexp("^a$", TARGET.Queue) || (True)`}, want: map[string]string{"START_EXTRA": `(regexp("^a$", TARGET.Queue) || (True)) && (TARGET.ITB_Sites =!= True)`}},
-		"another manager": {variables: map[string]string{"CONDOR_HOST": "cm.example.org"}, want: map[string]string{"COLLECTOR_HOST": "cm.example.org", "OSPool": "True"}},
+		"another manager": {variables: map[string]string{"CONDOR_HOST": "cm.example.org"}, want: map[string]string{"COLLECTOR_HOST": "cm.example.org", "OSPool": "", "GLIDECLIENT_Group": ""}},
 		"times":           {variables: map[string]string{"ACCEPT_JOBS_FOR_HOURS": "2", "RETIREMENT_HOURS": "1", "ACCEPT_IDLE_MINUTES": "5"}, want: map[string]string{"POD_STARTER_ACCEPT_TIME": "7200", "POD_STARTER_RETIRE_TIME": "3600", "POD_STARTER_IDLE_TIME": "300"}},
 		"an image of its own": {variables: map[string]string{"OSG_DEFAULT_CONTAINER_DISTRIBUTION": "100%__registry.example.org:5000/a/b:1"},
 			want: map[string]string{"POD_STARTER_DEFAULT_IMAGE": "registry.example.org:5000/a/b:1", "OSG_OS_STRING": ""}},
 		"Ubuntu": {variables: map[string]string{"OSG_DEFAULT_CONTAINER_DISTRIBUTION": "100%__htc/ubuntu:24.04"}, want: map[string]string{"POD_STARTER_DEFAULT_IMAGE": "hub.opensciencegrid.org/htc/ubuntu:24.04", "OSG_OS_STRING": `"UBUNTU 24"`}},
 		"for jobs": {variables: map[string]string{"http_proxy": "http://squid.example.org:3128", "EXTRA_JOB_ENV": "A=1 B='2 3'"},
 			want: map[string]string{"STARTER_JOB_ENVIRONMENT": `~http_proxy='http://squid.example.org:3128' A=1 B='2 3'"`}},
-		"a mirror": {variables: map[string]string{"APPTAINER_REGISTRY_MIRROR": "https://mirror.example.org/hub"}, want: map[string]string{"POD_STARTER_IMAGE_MIRRORS": "docker.io=mirror.example.org/hub"}},
-		"CVMFS":    {variables: map[string]string{"CVMFS_BASE": "/usr"}, want: map[string]string{"POD_STARTER_IMAGE_PATHS": "/usr"}},
+		"backslashes": {variables: map[string]string{"EXTRA_JOB_ENV": `A='x\nSTARTER = /evil' P=C:\new`}, want: map[string]string{"STARTER": "", "STARTER_JOB_ENVIRONMENT": `~A='x\nSTARTER = /evil' P=C:\new"`}},
+		"a mirror":    {variables: map[string]string{"APPTAINER_REGISTRY_MIRROR": "https://mirror.example.org/hub"}, want: map[string]string{"POD_STARTER_IMAGE_MIRRORS": "docker.io=mirror.example.org/hub"}},
+		"CVMFS":       {variables: map[string]string{"CVMFS_BASE": "/usr"}, want: map[string]string{"POD_STARTER_IMAGE_PATHS": "/usr"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _ := configure(t, with(tt.variables))
@@ -118,7 +121,7 @@ func TestRefused(t *testing.T) {
 		"GLIDEIN_Start_Extra":                {"True\nSTARTER = /evil", "$(SECRET)", "$ENV(TOKEN)", "$INT(X)", "True \\"},
 		"OSG_PROJECT_NAME":                   {`a" || True || "`},
 		"OSG_DEFAULT_CONTAINER_DISTRIBUTION": {"htc/rocky:9", "x%__htc/rocky:9", "10%__", "50%__a\"b"},
-		"EXTRA_JOB_ENV":                      {"A=1\nSTARTER = /evil"},
+		"EXTRA_JOB_ENV":                      {"A=1\nSTARTER = /evil", `A="x y"`, "A='it"},
 		"http_proxy":                         {"http://a' B='c"},
 		"APPTAINER_REGISTRY_MIRROR":          {"mirror, docker.io=evil"},
 	} {
@@ -209,17 +212,31 @@ func TestAdvertise(t *testing.T) {
 		}
 		return path
 	}
-	const repositories = "HAS_CVMFS_a_example_org = True\nHAS_CVMFS_b_c_example_org = False\n"
-	for name, tt := range map[string]struct{ check, want string }{
-		"no check": {"/nonexistent", repositories + "OSG_NODE_VALIDATED = True\n-\n"},
-		"fit":      {check("echo fine"), repositories + "OSG_NODE_VALIDATED = True\n-\n"},
-		"not fit":  {check("echo first; echo 'disk \"sda\" is full' >&2; exit 1"), repositories + "OSG_NODE_WARNINGS = \"disk sda is full\"\nOSG_NODE_VALIDATED = False\n-\n"},
-		"hangs":    {check("exec sleep 100"), repositories + "OSG_NODE_WARNINGS = \"node-check failed, or took too long\"\nOSG_NODE_VALIDATED = False\n-\n"},
+	repositories := []string{"HAS_CVMFS_a_example_org = True", "HAS_CVMFS_b_c_example_org = False"}
+	for name, tt := range map[string]struct {
+		check string
+		want  []string
+	}{
+		"no check": {"/nonexistent", []string{"OSG_NODE_VALIDATED = True"}},
+		"fit":      {check("echo fine"), []string{"OSG_NODE_VALIDATED = True"}},
+		"not fit":  {check("echo first; echo 'disk \"sda\" is full' >&2; exit 1"), []string{`OSG_NODE_WARNINGS = "disk sda is full"`, "OSG_NODE_VALIDATED = False"}},
+		"hangs":    {check("exec sleep 100"), []string{`OSG_NODE_WARNINGS = "node-check failed, or took too long"`, "OSG_NODE_VALIDATED = False"}},
 	} {
 		got, err := run(t, map[string]string{"CVMFS_BASE": base, "OSPOOL_CVMFS_REPOSITORIES": "a.example.org b-c.example.org", "OSG_NODE_CHECK": tt.check, "OSPOOL_PATIENCE": "1"}, "advertise")
-		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		lines, ended := strings.CutSuffix(got, "\n-\n")
+		if diff := cmp.Diff(slices.Sorted(slices.Values(slices.Concat(repositories, tt.want))), slices.Sorted(slices.Values(strings.Split(lines, "\n")))); err != nil || !ended || diff != "" {
+			t.Errorf("%s: %v, ended %t (-want +got):\n%s", name, err, ended, diff)
 		}
+	}
+	// Nine repositories that hang, by a program that takes the place of ls, take no longer than one.
+	slow := t.TempDir()
+	if err := os.WriteFile(filepath.Join(slow, "ls"), []byte("#!/bin/sh\nexec sleep 100\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	got, err := run(t, map[string]string{"PATH": slow + ":" + os.Getenv("PATH"), "CVMFS_BASE": base, "OSPOOL_PATIENCE": "3"}, "advertise")
+	if err != nil || strings.Count(got, " = False\n") != 9 || !strings.Contains(got, "OSG_NODE_VALIDATED = True\n") || time.Since(began) > 20*time.Second {
+		t.Errorf("hung repositories: %v after %v\n%s", err, time.Since(began), got)
 	}
 	if got, err := run(t, nil, "advertise"); err != nil || got != "OSG_NODE_VALIDATED = True\n-\n" {
 		t.Errorf("without CVMFS: %v\n%s", err, got)

@@ -106,7 +106,7 @@ func roundAt(now time.Time, pool string) ([]step, error) {
 			left = append(left, r.name)
 		}
 	}
-	text := fmt.Sprintf("round %d of %d ran: %s; others: %s; for all: integration/run-tests -lane rounds\n",
+	text := fmt.Sprintf("the round of this hour, %d of %d: %s; others: %s; for all: integration/run-tests -lane rounds\n",
 		at+1, len(all), all[at].name, strings.Join(left, ", "))
 	if err := appendTo(os.Getenv(inTurn), text); err != nil {
 		return nil, fmt.Errorf("noting which round runs: %w", err)
