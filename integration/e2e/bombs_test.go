@@ -5,6 +5,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,13 +70,13 @@ func TestHungConversion(t *testing.T) {
 	if pool.Mode == harness.Rootless {
 		t.Skip("a pilot without root cannot write an image's files")
 	}
-	const program, script = "/opt/podstarter/bin/condor_pod_unpacker", "#!/bin/sh\ntouch /tmp/conversion-hangs\nexec sleep 86399\n"
+	const program, script = "/opt/podstarter/bin/condor_pod_unpacker", "#!/bin/sh\nexec sleep 86399\n"
 	swap := `mv "$1" "$1.good" && cat >"$1" && chmod 755 "$1"`
 	if out, err := pool.EPInput(t.Context(), side, strings.NewReader(script), "sh", "-c", swap, "swap", program); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	back := func() {
-		if out, err := pool.EP(background(t), side, "sh", "-c", `[ ! -e "$1.good" ] || mv "$1.good" "$1"; rm -f /tmp/conversion-hangs`, "back", program); err != nil {
+		if out, err := pool.EP(background(t), side, "sh", "-c", `[ ! -e "$1.good" ] || mv "$1.good" "$1"`, "back", program); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	}
@@ -96,9 +97,18 @@ func TestHungConversion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := pool.EP(t.Context(), side, "sh", "-c", `[ -e /tmp/conversion-hangs ] || echo "the conversion did not begin"; grep -l -a '8639[9]' /proc/[0-9]*/cmdline 2>/dev/null || true`)
+	out, err := pool.EP(t.Context(), side, "sh", "-c", `grep -l -a '8639[9]' /proc/[0-9]*/cmdline 2>/dev/null || true`)
 	if err != nil || strings.TrimSpace(out) != "" {
 		t.Errorf("processes of the conversion are left: %v\n%s", err, out)
+	}
+	events, err := hung.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(events, func(e harness.Event) bool {
+		return strings.Contains(e.Text(), "was not copied into the container within 8s")
+	}) {
+		t.Errorf("nothing says that the conversion hung\n%s", harness.Headlines(events))
 	}
 	back()
 	mustExit(t, hung, 3)
