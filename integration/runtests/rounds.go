@@ -68,7 +68,7 @@ func roundsOf(pool string) []round {
 		{"payload containers as sidecars", []step{
 			host("--sidecars"), cases("6m", "-turn", "none", "-case", ofSlots),
 			up(pool, "--stock=false", "--slots", "1"),
-			tests("e2e", "-condor", "25.14", "-run", "TestCheckOf|TestPolicy|TestLifetime|TestVacate$|TestTakenDown|TestKilledStarter|TestOutOfMemory"), tests("attacks"),
+			tests("e2e", "-condor", "25.14", "-run", "TestCheckOf|TestPolicy|TestLifetime|TestVacate$|TestKilledStarter|TestOutOfMemory"), tests("attacks"),
 			up(pool, "--slots", "3"), tests("podfailures", "-rows", "^pod deleted"),
 		}},
 		{"Jobs and Deployments", []step{fresh(pool, "--controllers"), tests("controllers", "-v"), chart()}},

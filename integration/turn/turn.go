@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -26,8 +27,15 @@ const (
 // At is the part for a run that begins then. It changes by the hour.
 func At(t time.Time) Turn { return Turn(Index(t, Parts) + 1) }
 
-// Index is which of n things a run has that begins then, from 0.
-func Index(t time.Time, n int) int { return int(t.Unix() / int64(time.Hour/time.Second) % int64(n)) }
+// Index is which of n things a run has that begins then, from 0. Runs at fixed intervals, such as one each day, come to all
+// of them: hours go by a prime number, of which few intervals are a multiple.
+func Index(t time.Time, n int) int {
+	prime := n
+	for !big.NewInt(int64(prime)).ProbablyPrime(0) { // exact for numbers as small
+		prime++
+	}
+	return int(t.Unix()/int64(time.Hour/time.Second)) % prime % n
+}
 
 // Parse reads "none", "all" or a part such as "3/7". The empty text means the part
 // for a run that begins at this time.

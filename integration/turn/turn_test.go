@@ -21,6 +21,29 @@ func TestRunsComeToAllParts(t *testing.T) {
 	}
 }
 
+// TestIndexComesToAll: runs so many hours apart come to all of so many things.
+func TestIndexComesToAll(t *testing.T) {
+	now := time.Date(2026, 11, 1, 12, 30, 0, 0, time.UTC)
+	for _, n := range []int{Parts, 10, 21} {
+		for _, hours := range []int{1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 15, 18, 20, 24, 48, 7 * 24} {
+			if n == Parts && hours%Parts == 0 {
+				continue // weeks: Parts is prime itself
+			}
+			seen := map[int]bool{}
+			for i := range 2*n + 4 {
+				at := Index(now.Add(time.Duration(i*hours)*time.Hour), n)
+				if at < 0 || at >= n {
+					t.Fatalf("%d of %d", at, n)
+				}
+				seen[at] = true
+			}
+			if len(seen) != n {
+				t.Errorf("runs %d hours apart come to %d of %d", hours, len(seen), n)
+			}
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	now := time.Now()
 	for text, want := range map[string]Turn{"": At(now), "none": None, "all": All, "1/7": 1, "7/7": 7} {

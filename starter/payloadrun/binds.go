@@ -3,6 +3,7 @@ package payloadrun
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"podstarter/payload"
@@ -29,7 +30,12 @@ func (j *Job) links(target targetDir) ([]payload.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if all = append(all, binds...); len(all) > payload.MaxLinks {
+	for _, l := range binds {
+		if !slices.Contains(all, l) { // site and job may name the same
+			all = append(all, l)
+		}
+	}
+	if len(all) > payload.MaxLinks {
 		return nil, fmt.Errorf("%d bind paths lead to another name, and at most %d can (%s, %s)", len(binds), payload.MaxLinks, attrBinds, knobBinds)
 	}
 	return all, nil

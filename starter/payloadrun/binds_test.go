@@ -1,6 +1,7 @@
 package payloadrun_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,12 +30,13 @@ func TestBindPaths(t *testing.T) {
 		"own names need nothing":    {asked: true, job: "/cvmfs /etc/hosts:/etc/hosts:ro,/a/../b:/b/"},
 		"several":                   {asked: true, job: "/a:/b:ro, /c:/d\t/e/:/f/", want: []payload.Link{link("/b", "/a"), link("/d", "/c"), link("/f", "/e")}},
 		"in an image of a registry": {asked: true, job: "/a:/b", registry: true},
+		"twice":                     {asked: true, job: "/a:/b, /a:/b:ro", want: []payload.Link{link("/b", "/a")}},
 		"relative":                  {job: "data", err: `the bind path "data"`},
 		"to a relative name":        {job: "/data:input", err: `the bind path "/data:input"`},
 		"from a relative name":      {job: "data:/input", err: `the bind path "data:/input"`},
 		"over everything":           {job: "/data:/", err: "not possible here"},
 		"into itself":               {job: "/data:/data/x", err: "not possible here"},
-		"too many":                  {job: strings.Repeat("/a:/b,", payload.MaxLinks+1), err: "at most"},
+		"too many":                  {job: many(payload.MaxLinks + 1), err: "at most"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			knobs := map[string]string{}
@@ -63,4 +65,13 @@ func TestBindPaths(t *testing.T) {
 			}
 		})
 	}
+}
+
+// many are so many bind paths.
+func many(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "/a:/b%d,", i)
+	}
+	return b.String()
 }

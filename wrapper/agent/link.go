@@ -82,13 +82,14 @@ func makeLink(root int, l payload.Link) error {
 	return unix.Symlinkat(l.To, dir, name)
 }
 
-// removeLink removes a link if it is still as it was made.
+// removeLink removes a link if it is still as it was made. A payload that could write to a directory
+// above it may have moved that away, and put something in its place: the link is not ours any more.
 func removeLink(root int, l payload.Link) error {
 	dir, name, err := walk(root, l.At, false)
-	if errors.Is(err, unix.ENOENT) {
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	defer func() { _ = unix.Close(dir) }()

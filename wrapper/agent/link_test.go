@@ -71,6 +71,42 @@ func TestLink(t *testing.T) {
 	}
 }
 
+// TestLinkThatIsGone: a payload that could write above a link has put something in its way. The next start does without the link, and
+// does not go where the payload points to.
+func TestLinkThatIsGone(t *testing.T) {
+	l := payload.Link{At: "/open/d/link", To: "/exec/scratch"}
+	for name, change := range map[string]func(top, root string) error{
+		"a link": func(top, root string) error {
+			return errors.Join(os.Rename(root+"/open/d", root+"/open/old"), os.Symlink(top+"/outside", root+"/open/d"))
+		},
+		"a file": func(_, root string) error {
+			return errors.Join(os.Rename(root+"/open/d", root+"/open/old"), os.WriteFile(root+"/open/d", nil, 0o644))
+		},
+		"nothing": func(_, root string) error { return os.RemoveAll(root + "/open/d") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := t.TempDir()
+			dir, outside := filepath.Join(top, "root"), filepath.Join(top, "outside")
+			if err := errors.Join(os.Mkdir(dir, 0o755), os.Mkdir(outside, 0o755), os.Symlink(l.To, outside+"/link")); err != nil {
+				t.Fatal(err)
+			}
+			root := openDir(t, dir)
+			if err := makeLink(root, l); err != nil {
+				t.Fatal(err)
+			}
+			if err := change(top, dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := removeLink(root, l); err != nil {
+				t.Errorf("%v; want the link to count as gone", err)
+			}
+			if _, err := os.Lstat(outside + "/link"); err != nil {
+				t.Errorf("the payload had something else removed: %v", err)
+			}
+		})
+	}
+}
+
 // TestLinkStaysOffMounts: an image cannot lead root into a volume of the pod.
 func TestLinkStaysOffMounts(t *testing.T) {
 	root := openDir(t, "/")
