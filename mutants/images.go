@@ -135,8 +135,8 @@ var imageMutants = []mutant{
 	{
 		Name:  "an image's variables win over the job's",
 		File:  "starter/payloadrun/apptainer.go",
-		Old:   `2>/dev/null || :; unset`,
-		New:   `>/dev/null && false; unset`,
+		Old:   `do eval "command export`,
+		New:   `do : "command export`,
 		Tests: []tests{{"starter/payloadrun", "TestUnpacked"}},
 	},
 	{

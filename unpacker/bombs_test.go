@@ -22,7 +22,7 @@ const mostMemory = 64 << 10
 // program, as the starter runs it, holds little memory all the while.
 func TestBombs(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "condor_pod_unpacker")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
