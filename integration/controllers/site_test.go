@@ -137,7 +137,10 @@ func (s site) kustomization(t *testing.T) object {
 	spec := object{}
 	maps.Copy(spec, s.spec)
 	// The machine has room for two pods, and not for what they request as deployed.
-	small := object{"name": "payload", "resources": object{"requests": object{"cpu": "10m"}}, "volumeMounts": s.payloadMounts}
+	small := object{"name": "payload", "resources": object{"requests": object{"cpu": "10m"}}}
+	if s.payloadMounts != nil { // null would take away those that it has
+		small["volumeMounts"] = s.payloadMounts
+	}
 	payloads, first := "containers", []object(nil)
 	if s.kind == "Job" {
 		payloads, first = "initContainers", []object{{"name": "prepare"}} // only so that the order stays
