@@ -13,6 +13,7 @@ import (
 	"podstarter/k8sexec/registry"
 	"podstarter/localexec"
 	"podstarter/payload"
+	"podstarter/starter/activation"
 	"podstarter/starter/hostprog"
 	"podstarter/starter/settings"
 )
@@ -83,6 +84,18 @@ func registries(set settings.Settings, log *slog.Logger) k8sexec.Registry {
 	if !set.AskRegistries {
 		return nil
 	}
+	return newRegistry(set, log)
+}
+
+// usersRegistries are asked for images that only a job's user may pull.
+func usersRegistries(set settings.Settings, log *slog.Logger) activation.Registries {
+	if !set.InPod() || !set.Images.HasCarrier() {
+		return nil
+	}
+	return newRegistry(set, log)
+}
+
+func newRegistry(set settings.Settings, log *slog.Logger) *registry.Client {
 	return registry.New(registry.Options{PrivateDir: set.PrivateDir, Auth: set.RegistryAuth, Plain: set.PlainRegistries, Architecture: runtime.GOARCH, Log: log})
 }
 

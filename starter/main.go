@@ -154,6 +154,7 @@ func activate(ctx context.Context, inv invocation, cfg *config.Config, env []str
 		Slot: inv.slot(set.Condor.ResourcePrefix), SubmitHost: inv.submitHost, LogSuffix: inv.logSuffix, JobLog: inv.jobLog,
 		Version: condorVersion(cfg), Env: env, Settings: set, Pod: podOf(set), GPUs: gpusOf(set), Host: hostOf(set),
 		NewBackend: func(ctx context.Context) (payload.Backend, error) { return newBackend(ctx, set, cfg, &made, log) },
+		Registries: usersRegistries(set, log),
 		Note:       journal.Journal{StateDir: set.StateDir()}.Write,
 		Calls:      made.soFar,
 		Rest:       rest,

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"podstarter/unpacker/fault"
+	"podstarter/unpacker/layers"
 	"podstarter/unpacker/sif"
 	"podstarter/unpacker/squashfs"
 	"podstarter/unpacker/tarstream"
@@ -18,6 +19,12 @@ func stream(o options, size int64, out io.Writer) error {
 	w := tarstream.New(out, o.bounds)
 	if o.tree {
 		if err := tree.Walk(o.fd, w); err != nil {
+			return err
+		}
+		return w.Close()
+	}
+	if o.layers > 0 {
+		if err := layers.Walk(os.NewFile(uintptr(o.fd), "layers"), o.layers, work(o.bounds), w); err != nil {
 			return err
 		}
 		return w.Close()

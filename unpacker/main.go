@@ -1,7 +1,7 @@
-// Command condor_pod_unpacker turns a container image, which is a SIF, a squashfs or a directory, into
-// a tar stream on its standard output.
+// Command condor_pod_unpacker turns a container image, which is a SIF, a squashfs, a directory, or a tar archive of the
+// layers that a registry has, into a tar stream on its standard output.
 //
-//	condor_pod_unpacker [-fd N] [-arch ARCH] [-require-landlock] [-describe] [bounds] <IMAGE
+//	condor_pod_unpacker [-fd N] [-arch ARCH] [-layers N] [-require-landlock] [-describe] [bounds] <IMAGE
 //
 // Every byte of a SIF may be hostile, and what reads it is a lot of code. So this is a program of its
 // own, without rights: before it reads the first byte it gives up the file system, the network and
@@ -47,6 +47,7 @@ func main() {
 type options struct {
 	fd              int
 	arch            string
+	layers          int
 	bounds          tarstream.Bounds
 	describe        bool
 	requireLandlock bool
@@ -61,6 +62,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.SetOutput(usage)
 	flags.IntVar(&o.fd, "fd", 0, "`DESCRIPTOR` of the image, opened for reading")
 	flags.StringVar(&o.arch, "arch", runtime.GOARCH, "`ARCHITECTURE` that a SIF must be for, in Go's words; empty for any")
+	flags.IntVar(&o.layers, "layers", 0, "the image is a tar archive of so `MANY` layers, the lowest first; it may be a pipe")
 	flags.Int64Var(&o.bounds.Bytes, "max-bytes", 200<<30, "the most `BYTES` that all files together may have, unpacked")
 	flags.Int64Var(&o.bounds.Entries, "max-entries", 10_000_000, "the most `FILES` and directories")
 	flags.IntVar(&o.bounds.Depth, "max-depth", 255, "the most `NAMES` in a path, at most 1000")
@@ -78,6 +80,8 @@ func parse(args []string, usage io.Writer) (options, error) {
 		err = errors.New("condor_pod_unpacker takes no arguments except flags; the image is a descriptor")
 	case o.fd < 0 || o.fd == 1 || o.fd == 2:
 		err = errors.New("-fd must be 0 or above 2")
+	case o.layers < 0, o.layers > 0 && o.describe:
+		err = errors.New("-layers is negative, or with -describe, which reads no layers")
 	case o.bounds.Bytes < 0 || o.bounds.Entries < 0 || o.bounds.Depth < 0 || o.bounds.Target < 0 || o.bounds.Depth > tree.MaxDepth:
 		err = errors.New("a bound is negative, or -max-depth is above 1000")
 	}
@@ -115,7 +119,7 @@ func attempt(o options, args []string, stdout, stderr io.Writer) (err error) {
 		return fault.New(fault.Read, "look at descriptor %d, which should be the image: %w", o.fd, err)
 	}
 	kind := st.Mode & unix.S_IFMT
-	if kind != unix.S_IFREG && kind != unix.S_IFDIR {
+	if kind != unix.S_IFREG && (kind != unix.S_IFDIR || o.layers > 0) && (kind != unix.S_IFIFO || o.layers == 0) {
 		return fault.New(fault.NoImage, "look at descriptor %d, which should be the image: it is neither a file nor a directory", o.fd)
 	}
 	o.tree = kind == unix.S_IFDIR

@@ -32,7 +32,7 @@ func TestStreamIsWritten(t *testing.T) {
 				ended <- err
 			}()
 			defer unix.Umask(unix.Umask(0))
-			report := imagetree.Write(root, in, imagetree.Limits{Bytes: 1 << 20, Entries: 1000})
+			report := imagetree.Write(root, in, imagetree.Order{Limits: imagetree.Limits{Bytes: 1 << 20, Entries: 1000}})
 			in.Close()
 			if err := <-ended; err != nil || report.Err() != nil || report.Entries < 318 {
 				t.Fatalf("%v; %+v", err, report)

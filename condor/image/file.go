@@ -37,6 +37,9 @@ func (d Decision) Name() string {
 // HasCarrier reports whether an image can be a file.
 func (s *Site) HasCarrier() bool { return s.carrier != Reference{} }
 
+// Carrier is the image of containers that get their files otherwise.
+func (s *Site) Carrier() (Reference, bool) { return s.carrier, s.HasCarrier() }
+
 func parseCarrier(text string) (Reference, error) {
 	if text == "" {
 		return Reference{}, nil

@@ -115,6 +115,12 @@ func credential(ad *classads.Ad) (Credential, error) {
 	return Credential{Service: service, data: &data}, nil
 }
 
+// Refusal is what a shadow says in place of credentials for registries. Stock holds the job with these words
+// (docker_proc.cpp:DockerProc::StartJob).
+type Refusal struct{ Text string }
+
+func (r *Refusal) Error() string { return "shadow call get_docker_creds: the shadow says: " + r.Text }
+
 // GetDockerCreds fetches the registries' part of docker's config.json, as an
 // ad. Call it only for a job with DockerSendCredentials: for another job the
 // shadow answers twice. It requires encryption as GetCreds does.
@@ -131,7 +137,7 @@ func (c *Client) GetDockerCreds(ctx context.Context, plain bool) (*classads.Ad, 
 		return nil, a.err
 	}
 	if text, err := a.value.GetString("HTCondorError"); err == nil {
-		return nil, fmt.Errorf("shadow call %s: the shadow says: %s", name, text)
+		return nil, &Refusal{text}
 	}
 	return a.value, nil
 }

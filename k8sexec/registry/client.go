@@ -63,13 +63,21 @@ const (
 	// maxBytes bounds an answer. Registries take manifests of up to 4 MiB (OCI distribution
 	// specification, "Pushing Manifests").
 	maxBytes = 4 << 20
+	// maxRedirects is how often an answer may lead elsewhere. Registries send readers of layers on to a store, once.
+	maxRedirects = 5
 	// maxHeader bounds the header of an answer.
 	maxHeader = 64 << 10
 )
 
 // New makes a client.
 func New(o Options) *Client {
-	transport := &http.Transport{
+	c := &Client{opt: o, now: time.Now}
+	c.asked = newAuth(bounded{transport()}, c.credential)
+	return c
+}
+
+func transport() *http.Transport {
+	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: maxConnect}).DialContext,
 		TLSHandshakeTimeout:    maxConnect,
@@ -78,9 +86,12 @@ func New(o Options) *Client {
 		ForceAttemptHTTP2:      true,
 		IdleConnTimeout:        maxConnect, // the starter lives as long as its job
 	}
-	c := &Client{opt: o, now: time.Now, asked: &auth.Client{Client: &http.Client{Transport: bounded{transport}}, Cache: auth.NewCache()}}
-	c.asked.SetUserAgent("podstarter/" + buildinfo.Version())
-	c.asked.Credential = c.credential
+}
+
+// newAuth asks with somebody's credentials.
+func newAuth(by http.RoundTripper, credential auth.CredentialFunc) *auth.Client {
+	c := &auth.Client{Client: &http.Client{Transport: by, CheckRedirect: redirected}, Cache: auth.NewCache(), Credential: credential}
+	c.SetUserAgent("podstarter/" + buildinfo.Version())
 	return c
 }
 
@@ -134,6 +145,15 @@ func isLoopback(registry string) bool {
 	}
 	ip := net.ParseIP(strings.Trim(host, "[]"))
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// isLinkLocal tells which addresses are those of services of a node, such as a cloud's metadata.
+func isLinkLocal(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return ip != nil && ip.IsLinkLocalUnicast()
 }
 
 // Resolve asks to which digest a tag points now. An image with a digest points to that.

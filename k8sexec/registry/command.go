@@ -66,7 +66,7 @@ func (c *Client) Command(ctx context.Context, img imageref.Image, d digest.Diges
 
 // read reads manifest and configuration.
 func (c *Client) read(ctx context.Context, repo *remote.Repository, d digest.Digest) (Command, error) {
-	manifest, err := c.manifest(ctx, repo, d)
+	manifest, _, err := c.manifest(ctx, repo, d)
 	if err != nil {
 		return Command{}, err
 	}
@@ -115,29 +115,29 @@ func (c *Client) fits(p ocispec.Platform) int {
 	return none
 }
 
-// manifest is the one with that digest, or the one for this platform in the index with that digest.
-func (c *Client) manifest(ctx context.Context, repo *remote.Repository, d digest.Digest) (ocispec.Manifest, error) {
+// manifest is the one with that digest, or the one for this platform in the index with that digest, with its own digest.
+func (c *Client) manifest(ctx context.Context, repo *remote.Repository, d digest.Digest) (ocispec.Manifest, digest.Digest, error) {
+	fail := func(err error) (ocispec.Manifest, digest.Digest, error) { return ocispec.Manifest{}, "", err }
 	text, kind, err := fetchManifest(ctx, repo, d)
 	if err != nil {
-		return ocispec.Manifest{}, err
+		return fail(err)
 	}
 	if kind == dockerIndex || kind == ocispec.MediaTypeImageIndex {
-		one, err := c.choose(text)
-		if err != nil {
-			return ocispec.Manifest{}, err
+		if d, err = c.choose(text); err != nil {
+			return fail(err)
 		}
-		if text, kind, err = fetchManifest(ctx, repo, one); err != nil {
-			return ocispec.Manifest{}, err
+		if text, kind, err = fetchManifest(ctx, repo, d); err != nil {
+			return fail(err)
 		}
 	}
 	if kind != dockerManifest && kind != ocispec.MediaTypeImageManifest {
-		return ocispec.Manifest{}, fmt.Errorf("the registry has something of type %q under this name, and no image", kind)
+		return fail(fmt.Errorf("the registry has something of type %q under this name, and no image", kind))
 	}
 	var m ocispec.Manifest
 	if err := json.Unmarshal(text, &m); err != nil {
-		return ocispec.Manifest{}, fmt.Errorf("decoding the image's manifest: %w", err)
+		return fail(fmt.Errorf("decoding the image's manifest: %w", err))
 	}
-	return m, nil
+	return m, d, nil
 }
 
 // choose chooses from an index as containerd does: the first of those that fit best. One that does not say for what it

@@ -18,12 +18,14 @@ func FuzzWrite(f *testing.F) {
 		{{symlink, "a", 0, "../outside"}, {file, "a/old", 0o644, "x"}},
 		{{link, "a", 0, "../outside/old"}, {tar.TypeFifo, "p", 0o644, ""}, {tar.TypeChar, "n", 0o644, ""}},
 	} {
-		f.Add(stream(f, entries...))
+		f.Add(stream(f, entries...), false)
+		f.Add(stream(f, entries...), true)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
+	f.Add(stream(f, entry{symlink, "a", 0, "../outside"}, entry{removal, "a/old", 0, RecordGone}, entry{removal, "a", 0, RecordEmptied}, entry{removal, ".", 0, RecordEmptied}, entry{file, "a/b/c", 0o644, "x"}), true)
+	f.Fuzz(func(t *testing.T, data []byte, layers bool) {
 		base := t.TempDir()
 		must(t, os.Mkdir(base+"/outside", 0o755), os.Mkdir(base+"/root", 0o755), os.WriteFile(base+"/outside/old", []byte("precious"), 0o600))
-		r := write(t, base+"/root", data, Limits{Bytes: 1 << 20, Entries: 100})
+		r := writeBy(t, base+"/root", data, Order{Limits: Limits{Bytes: 1 << 20, Entries: 100}, Layers: layers})
 		if r.Entries > 100 || r.Bytes > 1<<20 {
 			t.Errorf("more than the limits: %+v", r)
 		}

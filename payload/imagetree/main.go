@@ -23,7 +23,7 @@ func Main(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 		fmt.Fprintln(stderr, os.NewSyscallError("open /", err))
 		return 1
 	}
-	report := Write(root, stdin, order.Limits)
+	report := Write(root, stdin, order)
 	if report.Reason == "" {
 		if err := order.finish(root); err != nil {
 			report = report.because("", err)

@@ -16,12 +16,49 @@ var beneath = unix.OpenHow{
 	Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
 }
 
+// throughLinks resolves a path as beneath does, but through symbolic links, as if root were /. Layers of an image may have entries
+// below what is a link in a layer before them, such as /lib.
+var throughLinks = unix.OpenHow{
+	Flags:   beneath.Flags,
+	Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
+}
+
 // places opens the directories of entries. The last one stays open, since the files of a
 // directory come one after the other.
 type places struct {
-	root int
-	name string // of the open one; empty for none
-	dir  int
+	root   int
+	layers bool   // as container runtimes do with layers: through links, and what is missing is made
+	name   string // of the open one; empty for none
+	dir    int
+}
+
+// find opens a directory that is there. It is the caller's to close.
+func (p *places) find(name string, flags uint64) (int, error) {
+	how := beneath
+	if p.layers {
+		how = throughLinks
+	}
+	how.Flags = flags | unix.O_DIRECTORY | unix.O_CLOEXEC
+	return unix.Openat2(p.root, name, &how)
+}
+
+// reach opens a directory for an entry, which is the caller's to close.
+func (p *places) reach(name string) (int, error) {
+	dir, err := p.find(name, unix.O_PATH)
+	if !p.layers || !errors.Is(err, unix.ENOENT) {
+		return dir, err
+	}
+	above := p.root
+	if parent := path.Dir(name); parent != "." {
+		if above, err = p.reach(parent); err != nil {
+			return -1, err
+		}
+		defer func() { _ = unix.Close(above) }()
+	}
+	if err := unix.Mkdirat(above, path.Base(name), 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		return -1, err
+	}
+	return p.find(name, unix.O_PATH)
 }
 
 func (p *places) close() {
@@ -40,7 +77,7 @@ func (p *places) open(name string) (int, error) {
 		return p.dir, nil
 	}
 	p.close()
-	dir, err := unix.Openat2(p.root, name, &beneath)
+	dir, err := p.reach(name)
 	switch {
 	case errors.Is(err, unix.EXDEV):
 		return -1, errMounted
@@ -95,9 +132,8 @@ func replacing(dir int, base string, create func() error) error {
 	return create()
 }
 
-// maxClear is how deep a directory of the container may be that an entry replaces. A carrier is
-// all but empty.
-const maxClear = 16
+// maxClear is how deep a directory may be that an entry replaces or removes.
+const maxClear = 256
 
 // clear removes a file, or a directory with all that is in it, but no mount.
 func clear(dir int, base string, deep int) error {
@@ -125,21 +161,58 @@ func clear(dir int, base string, deep int) error {
 	if err != nil {
 		return err
 	}
-	f := os.NewFile(uintptr(fd), base)
+	if err := empty(fd, base, deep); err != nil {
+		return err
+	}
+	return unix.Unlinkat(dir, base, unix.AT_REMOVEDIR)
+}
+
+// empty removes all that is in a directory, which it closes. Of what is mounted there, errMounted tells at the end.
+func empty(fd int, name string, deep int) error {
+	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
+	var mounted error
 	for {
 		names, err := f.Readdirnames(64)
 		for _, name := range names {
-			if err := clear(fd, name, deep-1); err != nil {
+			switch err := clear(fd, name, deep-1); {
+			case errors.Is(err, errMounted):
+				mounted = err
+			case err != nil:
 				return err
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			break
+			return mounted
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return unix.Unlinkat(dir, base, unix.AT_REMOVEDIR)
+}
+
+// remove removes an entry of an earlier layer, if there is one: the whole of it, or all that is in it.
+func (p *places) remove(name string, contents bool) error {
+	p.close() // it may be the open one
+	at, flags := path.Dir(name), uint64(unix.O_PATH)
+	if contents {
+		at, flags = name, unix.O_RDONLY
+	}
+	dir, err := p.find(at, flags)
+	switch {
+	case errors.Is(err, unix.EXDEV):
+		return errMounted
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+		return nil
+	case err != nil:
+		return err
+	}
+	if contents {
+		return empty(dir, name, maxClear)
+	}
+	defer func() { _ = unix.Close(dir) }()
+	if err := clear(dir, path.Base(name), maxClear); !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	return nil
 }

@@ -40,10 +40,16 @@ type Order struct {
 	Account Account
 	// Again says that the files are those of an earlier job, whose account goes.
 	Again bool
+	// Layers says that the files are those of an image's layers, the lowest first: one may lie below what is a link by then, or
+	// in a directory that no layer has, and entries with a [Record] remove what was written before them.
+	Layers bool
 }
 
-// again is the argument for [Order].Again.
-const again = "again"
+// The arguments for [Order].Again and [Order].Layers.
+const (
+	again  = "again"
+	layers = "layers"
+)
 
 // Args is the argument vector of [Program].
 func (o Order) Args() []string {
@@ -54,17 +60,29 @@ func (o Order) Args() []string {
 	if o.Again {
 		args = append(args, again)
 	}
+	if o.Layers {
+		args = append(args, layers)
+	}
 	return args
 }
 
 func parseArgs(args []string) (Order, error) {
 	const least, most = 3, 7
 	var o Order
-	if last := len(args) - 1; last >= least && args[last] == again {
-		o.Again, args = true, args[:last]
+	usage := fmt.Errorf("usage: %s MAX-BYTES MAX-ENTRIES [USER UID GID HOME] [%s] [%s]", Program, again, layers)
+	for n := len(args); n > least && n != most; n = len(args) {
+		switch args[n-1] {
+		case again:
+			o.Again = true
+		case layers:
+			o.Layers = true
+		default:
+			return Order{}, usage
+		}
+		args = args[:n-1]
 	}
 	if len(args) != least && len(args) != most {
-		return Order{}, fmt.Errorf("usage: %s MAX-BYTES MAX-ENTRIES [USER UID GID HOME] [%s]", Program, again)
+		return Order{}, usage
 	}
 	var err1, err2 error
 	o.Limits.Bytes, err1 = strconv.ParseInt(args[1], 10, 64)

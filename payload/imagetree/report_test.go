@@ -50,12 +50,14 @@ func TestArgs(t *testing.T) {
 		{Limits: Limits{Bytes: 1 << 40, Entries: 7}},
 		{Account: Account{Name: "slot1", UID: 10001, GID: 10002, Home: "/scratch/a b"}},
 		{Account: Account{Name: "slot1", UID: 10001, GID: 10002, Home: "/scratch"}, Again: true},
+		{Layers: true},
+		{Account: Account{Name: "again", UID: 10001, GID: 10002, Home: "layers"}, Again: true, Layers: true},
 	} {
 		if got, err := parseArgs(want.Args()); err != nil || got != want {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	for _, args := range [][]string{nil, {Program}, {Program, "1"}, {Program, "x", "1"}, {Program, "1", "-1"}, {Program, "1", "99999999999999999999"}, {Program, "1", "1", "1"},
+	for _, args := range [][]string{nil, {Program}, {Program, "1"}, {Program, "x", "1"}, {Program, "1", "-1"}, {Program, "1", "99999999999999999999"}, {Program, "1", "1", "1"}, {Program, "1", "1", "again", "1"},
 		{Program, "1", "1", "u", "1", "1"}, {Program, "1", "1", "", "1", "1", "/"}, {Program, "1", "1", "u", "0", "1", "/"}, {Program, "1", "1", "u", "1", "-1", "/"},
 		{Program, "1", "1", "u:x", "1", "1", "/"}, {Program, "1", "1", "u", "1", "1", "/a\nroot:x:0:0"}, {Program, "1", "1", "u", "1", "x", "/"}} {
 		var out, errs bytes.Buffer

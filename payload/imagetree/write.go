@@ -41,8 +41,8 @@ var errMounted = errors.New("something is mounted there")
 
 // Write writes a tar stream's files below the directory root, which it does not leave. All belong to
 // whoever calls it. The calling process's umask is 0.
-func Write(root int, stream io.Reader, limits Limits) Report {
-	w := writer{dirs: places{root: root}, limits: limits, buffer: make([]byte, chunk)}
+func Write(root int, stream io.Reader, o Order) Report {
+	w := writer{dirs: places{root: root, layers: o.Layers}, limits: o.Limits, buffer: make([]byte, chunk)}
 	defer w.dirs.close()
 	whole := &endless{stream: stream}
 	archive := tar.NewReader(whole)
@@ -96,7 +96,7 @@ func (w *writer) entry(h *tar.Header, contents io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if name == "." {
+	if name == "." && h.PAXRecords[Record] == "" {
 		if h.Typeflag != tar.TypeDir {
 			return malformed("the root of the image is no directory")
 		}
@@ -106,9 +106,10 @@ func (w *writer) entry(h *tar.Header, contents io.Reader) error {
 		w.report.Skipped++
 		return nil
 	}
-	dir, err := w.dirs.open(path.Dir(name))
-	if err == nil {
-		err = w.make(dir, name, h, contents)
+	if what := h.PAXRecords[Record]; w.dirs.layers && what != "" {
+		err = w.remove(name, what)
+	} else {
+		err = w.write(name, h, contents)
 	}
 	if errors.Is(err, errMounted) {
 		if w.report.MountedCount++; len(w.report.Mounted) < maxMounted {
@@ -120,6 +121,33 @@ func (w *writer) entry(h *tar.Header, contents io.Reader) error {
 		w.report.Entries++
 	}
 	return err
+}
+
+// Record is the name of a PAX record (pax(1), "pax Extended Header Keywords"), by which a layer's entry says that what is there goes.
+const Record = "PODSTARTER.remove"
+
+// Values of a [Record].
+const (
+	RecordGone    = "itself"
+	RecordEmptied = "contents"
+)
+
+func (w *writer) remove(name, what string) error {
+	switch {
+	case what == RecordEmptied:
+		return w.dirs.remove(name, true)
+	case what == RecordGone && name != ".":
+		return w.dirs.remove(name, false)
+	}
+	return malformed("an entry says that %.80q is to be removed", what)
+}
+
+func (w *writer) write(name string, h *tar.Header, contents io.Reader) error {
+	dir, err := w.dirs.open(path.Dir(name))
+	if err != nil {
+		return err
+	}
+	return w.make(dir, name, h, contents)
 }
 
 // nameOf is a stream's name as a path below the root. A directory's ends in a slash (tar(5)).
@@ -168,7 +196,7 @@ func (w *writer) hardLink(dir int, base, target string) error {
 		return err
 	}
 	var there places // w.dirs keeps the directory of the entry open
-	there.root = w.dirs.root
+	there.root, there.layers = w.dirs.root, w.dirs.layers
 	defer there.close()
 	from, err := there.open(path.Dir(name))
 	if err != nil {

@@ -16,6 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// removal is an entry with a Record, which is its body.
+const removal = 'X'
+
 // entry is an entry of a stream; body is a file's contents or a link's target.
 type entry struct {
 	kind byte
@@ -30,9 +33,12 @@ func stream(t testing.TB, entries ...entry) []byte {
 	w := tar.NewWriter(&b)
 	for _, e := range entries {
 		h := &tar.Header{Typeflag: e.kind, Name: e.name, Mode: e.mode, ModTime: time.Unix(1e9, 0), Format: tar.FormatPAX}
-		if e.kind == tar.TypeReg {
+		switch e.kind {
+		case tar.TypeReg:
 			h.Size = int64(len(e.body))
-		} else {
+		case removal:
+			h.Typeflag, h.PAXRecords = tar.TypeReg, map[string]string{Record: e.body}
+		default:
 			h.Linkname = e.body
 		}
 		if err := w.WriteHeader(h); err != nil {
@@ -55,6 +61,11 @@ var ample = Limits{Bytes: 1 << 40, Entries: 1 << 40}
 // write writes a stream below a directory.
 func write(t testing.TB, dir string, data []byte, limits Limits) Report {
 	t.Helper()
+	return writeBy(t, dir, data, Order{Limits: limits})
+}
+
+func writeBy(t testing.TB, dir string, data []byte, o Order) Report {
+	t.Helper()
 	root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +73,7 @@ func write(t testing.TB, dir string, data []byte, limits Limits) Report {
 	defer unix.Close(root)
 	old := unix.Umask(0)
 	defer unix.Umask(old)
-	return Write(root, bytes.NewReader(data), limits)
+	return Write(root, bytes.NewReader(data), o)
 }
 
 // tree is all that is below a directory: type, mode and contents by name.

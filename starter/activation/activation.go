@@ -125,6 +125,8 @@ type Options struct {
 	GPUs       podgpus.Pod
 	Host       *hostprog.Host
 	NewBackend func(ctx context.Context) (payload.Backend, error)
+	// Registries are asked for images that only a job's user may pull; nil if nobody can.
+	Registries Registries
 	// Note appends an event to the journal for the pod's operator; nil for none.
 	Note func(journal.Event) error
 	// Calls are those of this process to the API server so far, by verb and code; nil for none.

@@ -121,6 +121,7 @@ func (a *activation) bind(ctx context.Context) error {
 		Latest:     a.job.FromImage() && strings.EqualFold(a.job.Ad.StringOr("DockerPullPolicy", ""), "always"),
 		Report:     func(progress string) { a.log.Info("Binding: " + progress) },
 	}
+	a.job.Own = nil
 	files, err := a.fillBy(ctx, &req)
 	defer files.close()
 	var container payload.Container
@@ -142,7 +143,7 @@ func (a *activation) bind(ctx context.Context) error {
 		OutOfMemory: a.heldForMemory, KernelKilled: a.gauges.meter.KernelKilled, Log: a.log,
 	})
 	runs := container.Image()
-	if a.image.IsFile() {
+	if req.Fill != nil {
 		runs = a.image.Name()
 	}
 	a.log.Info("Payload container runs image " + runs)

@@ -17,8 +17,7 @@ func (a *activation) asksForCommand() bool {
 // learnCommand asks for the command of the image that the container runs. A job that names a program
 // runs without an answer.
 func (a *activation) learnCommand(ctx context.Context, c payload.Container) error {
-	a.job.Own = nil
-	if !a.asksForCommand() {
+	if a.job.Own != nil || !a.asksForCommand() {
 		return nil
 	}
 	found, err := c.Command(ctx)

@@ -40,12 +40,12 @@ type filling struct {
 
 func (f *filling) close() { f.image.Close() }
 
-// fillBy has the binding fill the container if the job's image is a file. The caller closes
-// the filling when the binding is over.
+// fillBy has the binding fill the container if the job's image is a file, or one that the kubelet may not pull. The caller
+// closes the filling when the binding is over.
 func (a *activation) fillBy(ctx context.Context, req *payload.BindRequest) (*filling, error) {
 	f := &filling{file: a.image.File}
 	if !a.image.IsFile() {
-		return f, nil
+		return f, a.fillByCredentials(ctx, req)
 	}
 	req.ChosenBy = image.KnobCarrier
 	if f.file.Root != "" || a.isStagedIn() {

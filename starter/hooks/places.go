@@ -204,7 +204,7 @@ func (p *Places) containerProgram(path, stage string) (payload.Spec, error) {
 		if err := job.Publish(env, p.Job.Ad, p.Settings.Config, p.Job.Surroundings()); err != nil {
 			return spec, err
 		}
-		spec.Env = append(env.Strings(), p.scriptEnvironment(stage)...)
+		spec.Env = p.Job.OverImage(append(env.Strings(), p.scriptEnvironment(stage)...))
 		spec.ImageEnv, spec.HideEnv = p.Settings.InPod(), p.container.PlatformEnv()
 		spec.Dir = p.Job.Sandbox.Scratch()
 		return spec, nil

@@ -1,6 +1,6 @@
-// Package imagefile gives a payload container the files of an image that is in no registry: a SIF
-// or squashfs that came with the job, or one or a directory that the site has in the pilot
-// container.
+// Package imagefile gives a payload container the files of an image that the kubelet cannot pull: a SIF
+// or squashfs that came with the job, one or a directory that the site has in the pilot
+// container, or the layers of one that only the job's user may pull.
 //
 // Nothing is mounted, so that no privilege is needed. Two programs copy: condor_pod_unpacker reads
 // the image in the pilot container, as the job's user and without rights, and writes a tar stream

@@ -29,6 +29,24 @@ type Filler struct {
 	Log        *slog.Logger
 }
 
+// Source is an image that can be copied.
+type Source interface {
+	// Name is the image as somebody wrote it.
+	Name() string
+	// order is what the container's end has to know of it.
+	order() imagetree.Order
+	// open gives what the unpacker reads. The caller closes it.
+	open(ctx context.Context) (reading, error)
+}
+
+// reading is an image that is being read.
+type reading struct {
+	from *os.File
+	args []string // for the unpacker
+	// ended, if it is not nil, waits until nothing more comes, after from was closed. Its error is why not all came.
+	ended func() error
+}
+
 // Container is where the files go: a wrapper that has run no payload yet.
 type Container interface {
 	Start(ctx context.Context, s payload.Spec, files ...*os.File) (payload.Started, error)
@@ -41,9 +59,9 @@ const sweepTime = 10 * time.Second
 
 // Fill writes the image's files over those of the container. The error says what becomes of the
 // job; the container has a part of the image then, and is of no use.
-func (f Filler) Fill(ctx context.Context, i *Image, into Container) error {
+func (f Filler) Fill(ctx context.Context, i Source, into Container) error {
 	began := time.Now()
-	f.Log.Info(fmt.Sprintf("Copying the files of image %.300q into the container", i.written))
+	f.Log.Info(fmt.Sprintf("Copying the files of image %.300q into the container", i.Name()))
 	report, err := f.copy(ctx, i, into)
 	if err != nil {
 		if sweepErr := f.sweep(ctx, into); sweepErr != nil {
@@ -54,7 +72,7 @@ func (f Filler) Fill(ctx context.Context, i *Image, into Container) error {
 	if err := f.sweep(ctx, into); err != nil {
 		return elsewhere("what wrote the image's files does not end: %w", err)
 	}
-	f.Log.Info(fmt.Sprintf("The container has the files of image %.300q", i.written), "entries", report.Entries, "bytes", report.Bytes, "seconds", fmt.Sprintf("%.1f", time.Since(began).Seconds()))
+	f.Log.Info(fmt.Sprintf("The container has the files of image %.300q", i.Name()), "entries", report.Entries, "bytes", report.Bytes, "seconds", fmt.Sprintf("%.1f", time.Since(began).Seconds()))
 	if report.Skipped > 0 || report.MountedCount > 0 {
 		f.Log.Info("Not all of the image was copied", "devices", report.Skipped, "mounted", report.MountedCount, "for_example", report.Mounted)
 	}
@@ -119,7 +137,7 @@ func (f Filler) writer(o imagetree.Order) payload.Spec {
 }
 
 // copy runs both programs to their ends. If one ends early, the pipe ends the other.
-func (f Filler) copy(ctx context.Context, i *Image, into Container) (imagetree.Report, error) {
+func (f Filler) copy(ctx context.Context, i Source, into Container) (imagetree.Report, error) {
 	outer := ctx
 	ctx, cancel := context.WithTimeout(ctx, f.Time)
 	defer cancel()
@@ -129,9 +147,9 @@ func (f Filler) copy(ctx context.Context, i *Image, into Container) (imagetree.R
 		case outer.Err() != nil:
 			return context.Cause(outer)
 		case ctx.Err() != nil:
-			return elsewhere("image %.300q was not copied into the container within %s (%s)", i.written, f.Time, timeKnob)
+			return elsewhere("image %.300q was not copied into the container within %s (%s)", i.Name(), f.Time, timeKnob)
 		}
-		return elsewhere("image %.300q could not be copied into the container: %w", i.written, err)
+		return elsewhere("image %.300q could not be copied into the container: %w", i.Name(), err)
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -139,18 +157,33 @@ func (f Filler) copy(ctx context.Context, i *Image, into Container) (imagetree.R
 	}
 	defer read.Close()
 	defer write.Close()
-	if _, err = into.Start(ctx, f.writer(imagetree.Order{Limits: f.Limits, Account: f.Account}), read); err != nil {
+	order := i.order()
+	order.Limits, order.Account = f.Limits, f.Account
+	if _, err = into.Start(ctx, f.writer(order), read); err != nil {
 		return imagetree.Report{}, ended(fmt.Errorf("start what writes the files: %w", err))
 	}
 	read.Close() // so that the unpacker learns when the other end is gone
+	in, err := i.open(ctx)
+	if err != nil {
+		return imagetree.Report{}, ended(err)
+	}
 	unpacked, err := f.Convert(ctx, hostprog.Program{
-		Path: f.Unpacker, Dir: "/", Env: []string{}, From: i.file, To: write,
-		Args: []string{"-max-bytes", strconv.FormatInt(f.Limits.Bytes, 10), "-max-entries", strconv.FormatInt(f.Limits.Entries, 10)},
+		Path: f.Unpacker, Dir: "/", Env: []string{}, From: in.from, To: write,
+		Args: append(in.args, "-max-bytes", strconv.FormatInt(f.Limits.Bytes, 10), "-max-entries", strconv.FormatInt(f.Limits.Entries, 10)),
 	})
-	write.Close() // so that the other end learns that this is all
+	write.Close()   // so that the other end learns that this is all
+	in.from.Close() // so that what feeds it learns that nobody reads
+	var unfed error
+	if in.ended != nil {
+		unfed = in.ended()
+	}
 	switch {
+	case unfed != nil && ctx.Err() != nil:
+		return imagetree.Report{}, ended(unfed)
+	case unfed != nil:
+		return imagetree.Report{}, unfed
 	case errors.Is(err, hostprog.ErrNotRun):
-		return imagetree.Report{}, siteTrouble("image %.300q could not be copied into the container: %w", i.written, err)
+		return imagetree.Report{}, siteTrouble("image %.300q could not be copied into the container: %w", i.Name(), err)
 	case err != nil:
 		return imagetree.Report{}, ended(err)
 	}
@@ -158,7 +191,7 @@ func (f Filler) copy(ctx context.Context, i *Image, into Container) (imagetree.R
 	if heard.unconfined != nil {
 		f.Log.Warn("This node's kernel cannot confine the program that reads images as far as others can", "missing", heard.unconfined)
 	}
-	if err := heard.complaint.verdict(i.written); err != nil {
+	if err := heard.complaint.verdict(i.Name()); err != nil {
 		return imagetree.Report{}, err
 	}
 	exit, err := into.Wait(ctx)
@@ -170,12 +203,12 @@ func (f Filler) copy(ctx context.Context, i *Image, into Container) (imagetree.R
 	case err != nil:
 		return report, ended(err)
 	case report.Reason != "" && report.Reason != imagetree.Malformed:
-		return report, ofReport(i.written, report)
+		return report, ofReport(i.Name(), report)
 	case !heard.whole:
 		// The rest of the stream is missing, which says nothing of the image.
 		return report, ended(fmt.Errorf("the program that reads the image %s", unpacked.Describe()))
 	case report.Reason != "":
-		return report, ofReport(i.written, report)
+		return report, ofReport(i.Name(), report)
 	}
 	return report, nil
 }

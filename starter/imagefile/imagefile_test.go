@@ -147,7 +147,7 @@ func (p *pod) Start(_ context.Context, s payload.Spec, files ...*os.File) (paylo
 			if err != nil {
 				p.t.Error(err)
 			}
-			r = imagetree.Write(root, stream, imagetree.Limits{Bytes: 1 << 20, Entries: 100})
+			r = imagetree.Write(root, stream, imagetree.Order{Limits: imagetree.Limits{Bytes: 1 << 20, Entries: 100}})
 			_ = unix.Close(root)
 		}
 		data, err := json.Marshal(r)

@@ -12,9 +12,12 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"podstarter/condor/image"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/payload/imagetree"
 	"podstarter/sandbox"
 	"podstarter/sandbox/beneath"
 	"podstarter/starter/failure"
@@ -68,6 +71,20 @@ func Open(f image.File, s Sandbox) (*Image, error) {
 	}
 	i.dir, i.size = info.IsDir(), info.Size()
 	return i, nil
+}
+
+// Name is the image as somebody wrote it.
+func (i *Image) Name() string { return i.written }
+
+func (i *Image) order() imagetree.Order { return imagetree.Order{} }
+
+func (i *Image) open(context.Context) (reading, error) {
+	// A second descriptor with the same place in the file, which nobody moves.
+	fd, err := unix.FcntlInt(i.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return reading{}, fmt.Errorf("duplicate the image's descriptor: %w", err)
+	}
+	return reading{from: os.NewFile(uintptr(fd), i.file.Name())}, nil
 }
 
 // Close closes it.

@@ -45,6 +45,8 @@ type Job struct {
 
 	// Own is what the job's image runs by itself; nil if the job does not ask for it.
 	Own *OwnCommand
+	// ImageEnv are the variables of an image whose container was made with another one.
+	ImageEnv []string
 
 	// Given says what else the job is told of its place.
 	Given func() Given
@@ -200,11 +202,16 @@ func (j *Job) Main(run, under string, hideEnv []string) (job.Command, payload.Sp
 		UID:        j.UID, GID: j.GID, Groups: groupsOf(j.UID, j.GID),
 		Path: started.Path, Args: append([]string{started.Path}, started.Args...), SearchPath: started.Search,
 		Links: links,
-		Env:   environ, ImageEnv: j.Settings.InPod(), HideEnv: hideEnv,
+		Env:   j.OverImage(environ), ImageEnv: j.Settings.InPod(), HideEnv: hideEnv,
 		Dir: place.Iwd, Umask: Umask,
 		Stdin: openable(stdio.In), Stdout: openable(stdio.Out), Stderr: openable(stdio.Err), Append: stdio.Append,
 		Nice: limits.Nice, CPUs: limits.CPUs, Limits: append(rlimits(limits), j.taskLimit()...), MaxTasks: j.Settings.MaxTasks,
 	}, nil
+}
+
+// OverImage lays variables over those of the image, which give way.
+func (j *Job) OverImage(env []string) []string {
+	return append(j.ImageEnv[:len(j.ImageEnv):len(j.ImageEnv)], env...)
 }
 
 // inImage adds the image's own command to the job's. Where it is not known, the job's alone runs.

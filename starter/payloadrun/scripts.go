@@ -100,7 +100,7 @@ func (s *Scripts) run(ctx context.Context, c *Container, which string) (*job.Scr
 		UID:        j.UID, GID: j.GID,
 		Path: cmd.Path, Args: append([]string{job.ScriptArgv0(which)}, cmd.Args...),
 		Links: links,
-		Env:   target.retarget(env.Strings(), place.Iwd), ImageEnv: j.Settings.InPod(), HideEnv: c.PlatformEnv(),
+		Env:   j.OverImage(target.retarget(env.Strings(), place.Iwd)), ImageEnv: j.Settings.InPod(), HideEnv: c.PlatformEnv(),
 		Dir: place.Iwd, Umask: Umask, Nice: job.ScriptNice,
 		Limits: append([]payload.Limit{{Resource: "core", Soft: j.coreLimit(), Hard: j.coreLimit()}}, j.taskLimit()...), MaxTasks: j.Settings.MaxTasks,
 	})

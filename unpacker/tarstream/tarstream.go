@@ -48,6 +48,21 @@ const (
 	FIFO
 	// Skipped is a device or socket, which is not written.
 	Skipped
+	// Link is another name of the file Target, which was written before.
+	Link
+	// Gone says that what an earlier entry has written there, if anything, is no part of the image; Emptied says so of
+	// all that is in a directory. [Record] in the header tells them from files.
+	Gone
+	Emptied
+)
+
+// Record is the name of a PAX record (pax(1), "pax Extended Header Keywords") with which a header of size 0 says that something is to be removed.
+const Record = "PODSTARTER.remove"
+
+// Values of a [Record].
+const (
+	RecordGone    = "itself"
+	RecordEmptied = "contents"
 )
 
 // Identity tells a file from all others of the image.
@@ -64,7 +79,7 @@ type Entry struct {
 	Modified int64
 	// Size of a file in bytes.
 	Size int64
-	// Target of a symbolic link.
+	// Target of a symbolic link, or the path of a link's file.
 	Target string
 	// Names is the number of names that a file has (st_nlink).
 	Names uint32
@@ -162,6 +177,12 @@ func (w *Writer) Add(e Entry) error {
 			return fault.New(fault.TooLarge, "unpack symbolic link %.200q: its target has %d bytes; at most %d are allowed", "/"+e.Path, len(e.Target), w.bounds.Target)
 		}
 		h.Typeflag, h.Linkname = tar.TypeSymlink, e.Target
+	case Link:
+		h.Typeflag, h.Linkname = tar.TypeLink, e.Target
+	case Gone:
+		h.PAXRecords = map[string]string{Record: RecordGone}
+	case Emptied:
+		h.PAXRecords = map[string]string{Record: RecordEmptied}
 	case File:
 		first, err := w.firstName(e)
 		if err != nil {

@@ -1,0 +1,115 @@
+package imagetree
+
+import (
+	"archive/tar"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// TestLayers: files of later layers come where a container runtime puts them, and what they remove goes.
+func TestLayers(t *testing.T) {
+	const dir, file, symlink, link = tar.TypeDir, tar.TypeReg, tar.TypeSymlink, tar.TypeLink
+	usr := []entry{{dir, "usr", 0o755, ""}, {dir, "usr/lib", 0o755, ""}, {file, "usr/lib/a", 0o644, "a"}, {symlink, "lib", 0, "usr/lib"}}
+	for name, tt := range map[string]struct {
+		layers [][]entry
+		reason Reason
+		want   map[string]string
+	}{
+		"below a link": {
+			layers: [][]entry{usr, {{file, "lib/b", 0o644, "b"}, {link, "c", 0, "lib/a"}}},
+			want: map[string]string{
+				"usr": "drwxr-xr-x", "usr/lib": "drwxr-xr-x", "usr/lib/a": "-rw-r--r-- a *2", "usr/lib/b": "-rw-r--r-- b", "lib": "Lrwxrwxrwx usr/lib", "c": "-rw-r--r-- a *2",
+			},
+		},
+		"below a link that leads out": { // the root is above all
+			layers: [][]entry{{{symlink, "l", 0, "../../outside"}, {dir, "outside", 0o755, ""}}, {{file, "l/new", 0o644, "x"}, {removal, "l/old", 0, RecordGone}}},
+			want:   map[string]string{"l": "Lrwxrwxrwx ../../outside", "outside": "drwxr-xr-x", "outside/new": "-rw-r--r-- x"},
+		},
+		"in directories that no layer has": {
+			layers: [][]entry{{{file, "a/b/c", 0o600, "x"}, {file, "a/d", 0o600, "y"}}},
+			want:   map[string]string{"a": "drwxr-xr-x", "a/b": "drwxr-xr-x", "a/b/c": "-rw------- x", "a/d": "-rw------- y"},
+		},
+		"a directory in the place of a link": {
+			layers: [][]entry{usr, {{dir, "lib", 0o700, ""}, {file, "lib/b", 0o644, "b"}}},
+			want:   map[string]string{"usr": "drwxr-xr-x", "usr/lib": "drwxr-xr-x", "usr/lib/a": "-rw-r--r-- a", "lib": "drwx------", "lib/b": "-rw-r--r-- b"},
+		},
+		"a file in the place of a directory": {
+			layers: [][]entry{usr, {{file, "usr", 0o644, "u"}}},
+			want:   map[string]string{"usr": "-rw-r--r-- u", "lib": "Lrwxrwxrwx usr/lib"},
+		},
+		"removed": {
+			layers: [][]entry{usr, {{removal, "usr/lib", 0, RecordGone}, {removal, "lib", 0, RecordGone}, {removal, "none", 0, RecordGone}, {removal, "none/at/all", 0, RecordGone}, {file, "usr/lib", 0o644, "new"}}},
+			want:   map[string]string{"usr": "drwxr-xr-x", "usr/lib": "-rw-r--r-- new"},
+		},
+		"removed while it is open": {
+			layers: [][]entry{{{file, "a/b", 0o644, "1"}}, {{removal, "a", 0, RecordGone}, {file, "a/c", 0o644, "2"}}},
+			want:   map[string]string{"a": "drwxr-xr-x", "a/c": "-rw-r--r-- 2"},
+		},
+		"emptied": {
+			layers: [][]entry{usr, {{removal, "usr", 0, RecordEmptied}, {removal, "none", 0, RecordEmptied}, {file, "usr/new", 0o644, "n"}}},
+			want:   map[string]string{"usr": "drwxr-xr-x", "usr/new": "-rw-r--r-- n", "lib": "Lrwxrwxrwx usr/lib"},
+		},
+		"all of it emptied": {
+			layers: [][]entry{usr, {{removal, ".", 0, RecordEmptied}, {file, "new", 0o644, "n"}}},
+			want:   map[string]string{"new": "-rw-r--r-- n"},
+		},
+		"below a file":     {layers: [][]entry{{{file, "a", 0o644, "x"}, {file, "a/b", 0o644, "y"}}}, reason: Malformed, want: map[string]string{"a": "-rw-r--r-- x"}},
+		"a dangling link":  {layers: [][]entry{{{symlink, "l", 0, "none"}, {file, "l/b", 0o644, "y"}}}, reason: Malformed, want: map[string]string{"l": "Lrwxrwxrwx none"}},
+		"the root removed": {layers: [][]entry{{{removal, ".", 0, RecordGone}}}, reason: Malformed, want: map[string]string{}},
+		"what is to go?":   {layers: [][]entry{{{removal, "a", 0, "some"}}}, reason: Malformed, want: map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := t.TempDir()
+			root, outside := filepath.Join(top, "deep/root"), filepath.Join(top, "outside")
+			must(t, os.MkdirAll(root, 0o755), os.Mkdir(outside, 0o755), os.WriteFile(filepath.Join(outside, "old"), []byte("o"), 0o644))
+			var all []entry
+			for _, layer := range tt.layers {
+				all = append(all, layer...)
+			}
+			report := writeBy(t, root, stream(t, all...), Order{Limits: ample, Layers: true})
+			if report.Reason != tt.reason {
+				t.Errorf("%+v", report)
+			}
+			if diff := cmp.Diff(tt.want, tree(t, root)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(map[string]string{"old": "-rw-r--r-- o"}, tree(t, outside)); diff != "" {
+				t.Errorf("outside (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRemovalLeavesMounts: what is mounted stays, with what it needs, and the rest goes.
+func TestRemovalLeavesMounts(t *testing.T) {
+	if !mounts(t) {
+		return
+	}
+	root := t.TempDir()
+	for _, d := range []string{"a/mount", "a/other", "b"} {
+		must(t, os.MkdirAll(filepath.Join(root, d), 0o755))
+	}
+	at := filepath.Join(root, "a/mount")
+	must(t, unix.Mount("tmpfs", at, "tmpfs", 0, ""), os.WriteFile(filepath.Join(at, "precious"), []byte("p"), 0o644))
+	defer func() { must(t, unix.Unmount(at, unix.MNT_DETACH)) }()
+	report := writeBy(t, root, stream(t, entry{removal, ".", 0, RecordEmptied}, entry{removal, "a/mount/precious", 0, RecordGone}, entry{removal, "a", 0, RecordGone}), Order{Limits: ample, Layers: true})
+	if report.Reason != "" || report.MountedCount != 3 {
+		t.Errorf("%+v", report)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "drwxr-xr-x", "a/mount": "dtrwxrwxrwx", "a/mount/precious": "-rw-r--r-- p"}, tree(t, root)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestNothingIsRemovedOutsideOfLayers: an image that is a file is one tree.
+func TestNothingIsRemovedOutsideOfLayers(t *testing.T) {
+	root := t.TempDir()
+	report := write(t, root, stream(t, entry{tar.TypeReg, "a", 0o644, "x"}, entry{removal, "a", 0o644, RecordGone}), ample)
+	if diff := cmp.Diff(map[string]string{"a": "-rw-r--r-- "}, tree(t, root)); report.Reason != "" || diff != "" {
+		t.Errorf("%+v (-want +got):\n%s", report, diff)
+	}
+}
