@@ -7,7 +7,7 @@ import (
 )
 
 // dockerCases are jobs with images beside the stock starter with Docker.
-var dockerCases = slices.Concat(everywhereCases(inDocker), badImageCases(inDocker), dockerOwnCases, []Case{
+var dockerCases = slices.Concat(everywhereCases(inDocker), badImageCases(inDocker), credentialCases(), dockerOwnCases, []Case{
 	onDocker("container-registry", "the container universe with an image from a registry", "container_image = docker://"+busybox, "arguments = facts\noutput = out").facts(),
 	onDocker("container-docker-image", "the container universe with docker_image", "docker_image = "+busybox, "arguments = out=ran\noutput = out"),
 	onDocker("container-no-image", "the container universe, and an image that the registry does not have", "container_image = docker://$(REGISTRY)/podstarter/none:1", ""),

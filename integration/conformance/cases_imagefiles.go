@@ -61,6 +61,12 @@ func NeedsImageFiles(cases []Case) bool {
 	return slices.ContainsFunc(cases, func(c Case) bool { return strings.HasPrefix(c.Name, ofFile) })
 }
 
+// NeedsCarrier tells whether one of the cases has an image that the kubelet cannot pull: a file, or one for which the job
+// sends credentials.
+func NeedsCarrier(cases []Case) bool {
+	return NeedsImageFiles(cases) || slices.ContainsFunc(cases, func(c Case) bool { return strings.Contains(c.Submit, "docker_send_credentials") })
+}
+
 // inFile makes a case one of a job whose image is transferred with it, beside Apptainer.
 func inFile(image string, c Case) Case {
 	c = beside(harness.StockApptainer, ofFile, "universe = container\ncontainer_image = "+image+"\n", c)

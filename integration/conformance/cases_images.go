@@ -65,6 +65,29 @@ func badImageCases(in func(image string, c Case) Case) []Case {
 	}
 }
 
+// Images that only those can pull who have a password.
+const (
+	privateBusybox = "$(PRIVATE_REGISTRY)/podstarter/busybox"
+	privateEntry   = "$(PRIVATE_REGISTRY)/podstarter/entry"
+	privateHostile = "$(PRIVATE_REGISTRY)/podstarter/hostile"
+	privateDebian  = "$(PRIVATE_REGISTRY)/podstarter/debian"
+	privateLayered = "$(PRIVATE_REGISTRY)/podstarter/layered" // of several layers
+)
+
+// credentialCases are about docker_send_credentials, which Docker alone has.
+func credentialCases() []Case {
+	const send = "docker_send_credentials = True\n"
+	return []Case{
+		inDocker(privateBusybox, shell("credentials", "an image that takes the user's credentials", "cat /image-name; echo $PATH; env | grep -i -e secret -e auth -e docker; true", send)),
+		inDocker(privateLayered, shell("credentials-layers", "what a layer replaces and removes", "cd /; for f in $(find data emptied removed 2>/dev/null | sort); do echo $f $(cat $f 2>/dev/null); done; ls -ld data/link | cut -c1; echo $FROM_IMAGE", send)),
+		inDocker(privateEntry, Case{Name: "credentials-entry", Shows: "an entry point of such an image", Submit: send + "executable = out=ran\ntransfer_executable = False\noutput = out"}),
+		inDocker(privateHostile, shell("credentials-environment", "variables of such an image", `echo "$PATH|$GOTRACEBACK|$GODEBUG|$LD_PRELOAD|$FROM_JOB|${HOME##*/}"`, send+"environment = \"FROM_JOB=1\"\n")),
+		inDocker(busybox, Case{Name: "credentials-public", Shows: "an image for everybody, and credentials for another registry", Submit: send + "arguments = out=ran\noutput = out"}),
+		inDocker(privateDebian, Case{Name: "no-credentials", Shows: "an image that takes credentials, and a user who sends none"}),
+		inDocker("$(PRIVATE_REGISTRY)/podstarter/no-such-image", Case{Name: "credentials-no-image", Shows: "an image that does not exist, for those who may ask", Submit: send}),
+	}
+}
+
 // orderedAway ends a job that cannot begin, and that need not be on hold for that: it would be tried again and again.
 func orderedAway(c Case) Case {
 	c.Steps = []Step{anyOf(harness.EventEvicted, harness.EventTerminated), removeUnlessDone, anyOf(harness.EventAborted, harness.EventTerminated)}

@@ -122,7 +122,10 @@ func TestConformance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		world.Execute += image.KnobCarrier + " = " + pool.Images["empty"] + "\n" + image.KnobPaths + " = " + harness.ImageDirectories + "\n"
+		world.Execute += image.KnobPaths + " = " + harness.ImageDirectories + "\n"
+	}
+	if NeedsCarrier(picked.Cases) {
+		world.Execute += image.KnobCarrier + " = " + pool.Images["empty"] + "\n"
 	}
 	setup, cancel := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("setting up took longer than a minute"))
 	defer cancel()
@@ -141,7 +144,7 @@ func TestConformance(t *testing.T) {
 		}
 	})
 
-	if NeedsImageFiles(picked.Cases) {
+	if NeedsCarrier(picked.Cases) {
 		if err := awaitImageFiles(setup, pool); err != nil {
 			t.Fatal(err)
 		}

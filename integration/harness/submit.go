@@ -90,19 +90,24 @@ func (p *Pool) Submit(ctx context.Context, s Submission) ([]Job, error) {
 }
 
 // imageMacros are lines of a submit description that define the references of images which
-// commands, the rest of it, use: $(IMAGE_busybox), $(REGISTRY) for their registry, and
-// $(IMAGE_FILES) for the directory of those that are files.
+// commands, the rest of it, use: $(IMAGE_busybox), $(REGISTRY) for their registry, $(PRIVATE_REGISTRY) for the same one where it wants a
+// password, and $(IMAGE_FILES) for the directory of those that are files.
 func (p *Pool) imageMacros(commands string) string {
 	var used strings.Builder
 	for name, reference := range p.Images {
 		registry, _, _ := strings.Cut(reference, "/")
-		for macro, value := range map[string]string{"IMAGE_" + name: reference, "REGISTRY": registry, "IMAGE_FILES": filepath.Join(p.User.Home, imageFiles)} {
+		for macro, value := range map[string]string{"IMAGE_" + name: reference, "REGISTRY": registry, "PRIVATE_REGISTRY": PrivateRegistry(registry), "IMAGE_FILES": filepath.Join(p.User.Home, imageFiles)} {
 			if strings.Contains(commands, "$("+macro+")") && !strings.Contains(used.String(), macro+" = ") {
 				fmt.Fprintf(&used, "%s = %s\n", macro, value)
 			}
 		}
 	}
 	return used.String()
+}
+
+// PrivateRegistry is where a registry of the pool wants a password.
+func PrivateRegistry(registry string) string {
+	return strings.Replace(registry, "127.0.0.1:", "127.0.0.2:", 1)
 }
 
 // SubmitOne is Submit for a submission of one job.

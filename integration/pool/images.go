@@ -23,7 +23,7 @@ import (
 )
 
 // imageNames are all images, in the order in which they are listed.
-var imageNames = []string{"condor", "submit", "pilot", "pause", "debian", "busybox", "probe", "hostile", "foreign", "entry", "entryline", "empty"}
+var imageNames = []string{"condor", "submit", "pilot", "pause", "debian", "busybox", "probe", "hostile", "foreign", "entry", "entryline", "layered", "empty"}
 
 const (
 	// maxSlots bounds the slots, and maxSpares the payload containers that are more than these need.
@@ -239,6 +239,10 @@ func program(path, source string) image.File {
 	return image.File{Path: path, Mode: 0o755, Source: source}
 }
 
+func plain(path, content string) image.File {
+	return image.File{Path: path, Mode: 0o644, Data: []byte(content)}
+}
+
 // compose puts the images together.
 func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, busybox string) ([]image.Image, error) {
 	supported, err := p.layer("support", p.support())
@@ -262,6 +266,11 @@ func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, 
 	if p.settings.APCondor == "" {
 		submit = condor
 	}
+	lowest, err := p.layer("lowest", append(slices.Clone(box), plain("/data/replaced", "old"), plain("/data/removed", "old"), plain("/data/kind/file", "old"), plain("/emptied/old", "old"),
+		plain("/emptied/deep/old", "old"), plain("/removed/old", "old"), image.File{Path: "/data/link", Mode: fs.ModeSymlink | 0o777, Data: []byte("replaced")}))
+	if err != nil {
+		return nil, err
+	}
 	var images []image.Image
 	for _, i := range []struct {
 		name   string
@@ -280,6 +289,11 @@ func (p *pool) compose(ctx context.Context, condor, submit, system image.Layer, 
 		{name: "entry", files: []image.File{program("/probe", p.dir.Path("bin", "probe"))}, config: v1.Config{Entrypoint: []string{"/probe"}}},
 		// As a Dockerfile's ENTRYPOINT without brackets makes it.
 		{name: "entryline", files: box, config: v1.Config{Entrypoint: []string{"/bin/sh", "-c", `echo "line: $0 $*"; exit 3`}, Cmd: []string{"of", "image"}}},
+		// Whose second layer replaces and removes what the first one has.
+		{name: "layered", base: []image.Layer{lowest}, files: []image.File{
+			plain("/data/replaced", "new"), plain("/data/.wh.removed", ""), plain("/data/kind", "new"), plain("/data/link", "new"), plain("/emptied/.wh..wh..opq", ""), plain("/emptied/new", "new"),
+			plain("/.wh.removed", ""), plain("/root/secret", "readable only by root"),
+		}, config: v1.Config{Env: []string{"FROM_IMAGE=1"}}},
 		{name: "foreign", files: box, config: v1.Config{Cmd: []string{"/bin/sh"}}, arch: foreignArchitecture()},
 		{name: "hostile", files: hostile, config: v1.Config{
 			User: "nobody", WorkingDir: "/does/not/exist", StopSignal: "SIGUSR2",

@@ -106,7 +106,7 @@ func (p *pool) makeHome() error {
 	if err := os.Chown(p.dir.Path("home", submitUser), submitUID, submitUID); err != nil {
 		return fmt.Errorf("making %s's home: %w", submitUser, err)
 	}
-	return nil
+	return p.writePATProducer()
 }
 
 // A plan is a kustomization of deploy/ with the tests' changes.

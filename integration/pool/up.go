@@ -250,9 +250,8 @@ func (p *pool) startAll(ctx context.Context) error {
 }
 
 func (p *pool) startRegistry(ctx context.Context) error {
-	_, err := p.daemons.Start(ctx, daemon.Spec{Name: registryVerb, Args: []string{
-		p.dir.Path("bin", "pool"), registryVerb, registryListens(p.settings), p.registryStore().Dir,
-	}})
+	argv := append([]string{p.dir.Path("bin", "pool"), registryVerb}, registryListens(p.settings)...)
+	_, err := p.daemons.Start(ctx, daemon.Spec{Name: registryVerb, Args: append(argv, p.registryStore().Dir)})
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -95,15 +96,20 @@ const registryVerb = cluster.Registry
 
 // serveRegistry is the registry's daemon: ADDRESS DIRECTORY.
 func serveRegistry(args []string) error {
-	if len(args) != 2 {
+	if len(args) < 2 {
 		return errUsage
 	}
-	server := &http.Server{
-		Addr:              args[0],
-		Handler:           image.Store{Dir: args[1]}.Handler(log.New(os.Stderr, "", log.LstdFlags)),
-		ReadHeaderTimeout: 10 * time.Second,
+	addresses, dir := args[:len(args)-1], args[len(args)-1]
+	server := &http.Server{Handler: image.Store{Dir: dir}.Handler(log.New(os.Stderr, "", log.LstdFlags)), ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, len(addresses))
+	for _, address := range addresses {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			return err
+		}
+		go func() { ended <- server.Serve(listener) }()
 	}
-	return server.ListenAndServe()
+	return <-ended
 }
 
 // kubectl becomes kubectl.
@@ -161,12 +167,17 @@ func registryAddress(s statedir.Settings) string {
 	return fmt.Sprintf("127.0.0.1:%d", s.Ports[cluster.Registry])
 }
 
+// privateRegistry is the same registry for those who have a password.
+func privateRegistry(s statedir.Settings) string {
+	return fmt.Sprintf("%s:%d", image.Private, s.Ports[cluster.Registry])
+}
+
 // registryListens is where the registry listens.
-func registryListens(s statedir.Settings) string {
+func registryListens(s statedir.Settings) []string {
 	if s.Address != "" {
-		return fmt.Sprintf(":%d", s.Ports[cluster.Registry])
+		return []string{fmt.Sprintf(":%d", s.Ports[cluster.Registry])}
 	}
-	return registryAddress(s)
+	return []string{registryAddress(s), privateRegistry(s)}
 }
 
 func webAddress(s statedir.Settings) string {

@@ -13,7 +13,6 @@ import (
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/registry"
 	"podstarter/payload"
-	"podstarter/payload/imagetree"
 	"podstarter/starter/failure"
 	"podstarter/starter/imagefile"
 	"podstarter/starter/payloadrun"
@@ -66,7 +65,6 @@ func (a *activation) fillByCredentials(ctx context.Context, req *payload.BindReq
 	if err != nil {
 		return err
 	}
-	filler.Account = imagetree.Account{} // docker adds no user
 	layered := imagefile.Layered{Written: img.String(), Layers: found.Layers(), Copy: found.Copy}
 	a.job.ImageEnv = found.Env
 	a.job.Own = &payloadrun.OwnCommand{ImageCommand: payload.ImageCommand(found.Command)}

@@ -158,7 +158,10 @@ func (f Filler) copy(ctx context.Context, i Source, into Container) (imagetree.R
 	defer read.Close()
 	defer write.Close()
 	order := i.order()
-	order.Limits, order.Account = f.Limits, f.Account
+	order.Limits = f.Limits
+	if !order.Layers { // a user whom the container runtime does not add either
+		order.Account = f.Account
+	}
 	if _, err = into.Start(ctx, f.writer(order), read); err != nil {
 		return imagetree.Report{}, ended(fmt.Errorf("start what writes the files: %w", err))
 	}

@@ -80,8 +80,8 @@ func TestLayered(t *testing.T) {
 			if at := slices.Index(args, "-layers"); at < 0 || args[at+1] != "7" {
 				t.Errorf("the unpacker is started with %q", args)
 			}
-			if !slices.Contains(p.spec.Args, "layers") {
-				t.Errorf("what writes is started with %q", p.spec.Args)
+			if want := (imagetree.Order{Limits: filler.Limits, Layers: true}).Args(); !slices.Equal(p.spec.Args, want) || p.spec.UID != 10001 || p.spec.GID != 10001 {
+				t.Errorf("what writes is started with %q for user %d, %d; want %q", p.spec.Args, p.spec.UID, p.spec.GID, want)
 			}
 			if p.swept != 1 {
 				t.Errorf("swept %d times", p.swept)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -67,11 +68,30 @@ func Push(ctx context.Context, addr string, p Packed, tag string) error {
 	return nil
 }
 
+// Private is the address on which the registry wants a password for everything: a registry with the same images that are not for
+// everybody. Docker, containerd and the tests' own rules take what is on a loopback address without TLS.
+const Private = "127.0.0.2"
+
+// Login is the user who may see it, and the password, as they are in docker's config.json.
+const Login = "scientist:not for everybody"
+
+// isPrivate tells whether a request came to the private address.
+func isPrivate(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && strings.HasPrefix(local.String(), Private+":")
+}
+
 // Handler is the registry's HTTP handler. Besides the images it has repositories that fail in the ways registries fail,
 // one for each entry of faults, for any name below it: a pull of ADDR/forbidden/x meets a 403.
 func (s Store) Handler(log *log.Logger) http.Handler {
 	good := registry.New(registry.WithBlobHandler(registry.NewDiskBlobHandler(s.Dir)), registry.Logger(log))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isPrivate(r) {
+			if user, password, _ := r.BasicAuth(); user+":"+password != Login {
+				faults["unauthorized"](w, r)
+				return
+			}
+		}
 		rest, _ := strings.CutPrefix(r.URL.Path, "/v2/")
 		kind, _, _ := strings.Cut(rest, "/")
 		if fault, ok := faults[kind]; ok {
