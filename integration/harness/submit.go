@@ -110,6 +110,9 @@ func PrivateRegistry(registry string) string {
 	return strings.Replace(registry, "127.0.0.1:", "127.0.0.2:", 1)
 }
 
+// PrivateLogin is the user who may pull there, and the password. The submit side's user has them as docker login keeps them.
+const PrivateLogin = "scientist:not for everybody"
+
 // SubmitOne is Submit for a submission of one job.
 func (p *Pool) SubmitOne(ctx context.Context, s Submission) (Job, error) {
 	jobs, err := p.Submit(ctx, s)

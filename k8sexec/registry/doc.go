@@ -4,6 +4,9 @@
 //
 //	tag ── HEAD manifest ──▶ digest ── GET manifest [of this platform] ── GET configuration ──▶ Command
 //
+// A job's user may send credentials for images that nobody else may pull. A [User] asks with these, and gives the
+// layers, which the pilot copies into the container.
+//
 // Whatever a registry answers may be hostile: answers are bounded in bytes and time, and must
 // have the digest by which they were asked for. Answers are kept in the private directory of the
 // pilot, commands by digest for ever, so that one of many jobs asks.
