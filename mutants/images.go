@@ -16,8 +16,8 @@ var imageMutants = []mutant{
 	{
 		Name:  "an image's files go into mounts",
 		File:  "payload/imagetree/place.go",
-		Old:   ` | unix.RESOLVE_NO_XDEV`,
-		New:   ``,
+		Old:   `unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV`,
+		New:   `unix.RESOLVE_NO_SYMLINKS`,
 		Tests: imageTreeTests("TestMounts"),
 	},
 	{
@@ -149,8 +149,8 @@ var imageMutants = []mutant{
 	{
 		Name:  "a layer removes what it has written itself",
 		File:  "unpacker/layers/layers.go",
-		Old:   `if _, ok := a.dirs[dir]; ok {`,
-		New:   `if _, ok := a.dirs[dir]; ok && dir == "?" {`,
+		Old:   "if _, ok := a.dirs[dir]; ok {\n\t\t\treturn fault",
+		New:   "if _, ok := a.dirs[dir]; ok && dir == \"?\" {\n\t\t\treturn fault",
 		Tests: []tests{{"unpacker/layers", "TestWalk"}},
 	},
 	{
@@ -166,6 +166,13 @@ var imageMutants = []mutant{
 		Old:   `Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,`,
 		New:   `Resolve: unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,`,
 		Tests: []tests{{"payload/imagetree", "TestLayers"}},
+	},
+	{
+		Name:  "what layers remove may be in a mount",
+		File:  "payload/imagetree/place.go",
+		Old:   `unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV`,
+		New:   `unix.RESOLVE_NO_MAGICLINKS`,
+		Tests: []tests{{"payload/imagetree", "TestRemovalLeavesMounts"}},
 	},
 	{
 		Name:  "an image that is a file removes what it says",

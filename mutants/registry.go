@@ -40,8 +40,8 @@ var registryMutants = []mutant{
 	{
 		Name:  "credentials are read once",
 		File:  "k8sexec/registry/client.go",
-		Old:   `c.asked.Credential = c.credential`,
-		New:   ``,
+		Old:   `c.asked = newAuth(bounded{transport()}, c.credential)`,
+		New:   `c.asked = newAuth(bounded{transport()}, nil)`,
 		Tests: []tests{{"k8sexec/registry", "TestCredentials"}},
 	},
 	{
