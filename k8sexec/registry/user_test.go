@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -330,7 +329,7 @@ func FuzzDecodeEnv(f *testing.F) {
 		}
 		for _, e := range env {
 			if strings.IndexByte(e, '=') < 1 || strings.Contains(e, "\x00") {
-				t.Error(fmt.Sprintf("%q", e))
+				t.Errorf("%q", e)
 			}
 		}
 	})

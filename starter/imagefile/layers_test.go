@@ -22,7 +22,10 @@ import (
 func TestLayered(t *testing.T) {
 	gone := errors.New("the job is gone")
 	send := func(text string, err error) func(context.Context, io.Writer) error {
-		return func(_ context.Context, w io.Writer) error { _, e := io.WriteString(w, text); return errors.Join(e, err) }
+		return func(_ context.Context, w io.Writer) error {
+			_, e := io.WriteString(w, text)
+			return errors.Join(e, err)
+		}
 	}
 	refused := failure.New(shadow.HoldInvalidDockerImage, 3, errors.New("no permission"))
 	endless := func(_ context.Context, w io.Writer) error {

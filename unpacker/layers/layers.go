@@ -101,7 +101,7 @@ func decompress(r io.Reader) (plain io.Reader, done func(), err error) {
 		if err != nil {
 			return nil, nil, unreadable("decompress it by gzip", err)
 		}
-		return z, func() { z.Close() }, nil
+		return z, func() { _ = z.Close() }, nil
 	case bytes.Equal(first, []byte{0x28, 0xb5, 0x2f, 0xfd}), len(first) == 4 && first[0]>>4 == 5 && bytes.Equal(first[1:], []byte{0x2a, 0x4d, 0x18}):
 		z, err := zstd.NewReader(head, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
