@@ -13,9 +13,9 @@ import (
 	"podstarter/k8sexec/registry"
 	"podstarter/localexec"
 	"podstarter/payload"
-	"podstarter/starter/activation"
 	"podstarter/starter/hostprog"
 	"podstarter/starter/settings"
+	"podstarter/starter/userimage"
 )
 
 // localUsers is how many payload users, from POD_STARTER_PAYLOAD_UID on, are
@@ -88,7 +88,7 @@ func registries(set settings.Settings, log *slog.Logger) k8sexec.Registry {
 }
 
 // usersRegistries are asked for images that only a job's user may pull.
-func usersRegistries(set settings.Settings, log *slog.Logger) activation.Registries {
+func usersRegistries(set settings.Settings, log *slog.Logger) userimage.Registries {
 	if !set.InPod() || !set.Images.HasCarrier() {
 		return nil
 	}

@@ -29,6 +29,7 @@ import (
 	"podstarter/starter/submitside"
 	"podstarter/starter/transfer"
 	"podstarter/starter/usage"
+	"podstarter/starter/userimage"
 	"podstarter/starter/visitors"
 )
 
@@ -126,7 +127,7 @@ type Options struct {
 	Host       *hostprog.Host
 	NewBackend func(ctx context.Context) (payload.Backend, error)
 	// Registries are asked for images that only a job's user may pull; nil if nobody can.
-	Registries Registries
+	Registries userimage.Registries
 	// Note appends an event to the journal for the pod's operator; nil for none.
 	Note func(journal.Event) error
 	// Calls are those of this process to the API server so far, by verb and code; nil for none.
