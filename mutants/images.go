@@ -189,6 +189,27 @@ var imageMutants = []mutant{
 		Tests: []tests{{"k8sexec/registry", "TestLayersThatFail"}},
 	},
 	{
+		Name:  "a layer of which nobody has seen the end is whole",
+		File:  "starter/imagefile/fill.go",
+		Old:   `(err != nil || !heard.whole) {`,
+		New:   `(true || !heard.whole) {`,
+		Tests: []tests{{"starter/imagefile", "TestLayered"}},
+	},
+	{
+		Name:  "the last layer is read as far as its entries go",
+		File:  "unpacker/layers/layers.go",
+		Old:   `switch _, err := archive.Next(); {`,
+		New:   `switch _, err := archive, error(io.EOF); {`,
+		Tests: []tests{{"unpacker/layers", "TestRead"}},
+	},
+	{
+		Name:  "a registry can say that the pod is to blame",
+		File:  "k8sexec/registry/user.go",
+		Old:   `if j.Class == verdict.ToPilot || j.Suspect {`,
+		New:   `if j.Class == -1 {`,
+		Tests: []tests{{"k8sexec/registry", "TestUsersFailures"}},
+	},
+	{
 		Name:  "credentials for a part of a registry are for all of it",
 		File:  "k8sexec/registry/user.go",
 		Old:   `	case "", "v1", "v2":`,
@@ -204,9 +225,9 @@ var imageMutants = []mutant{
 	},
 	{
 		Name:  "why a registry gave no layers is not said",
-		File:  "starter/imagefile/layers.go",
-		Old:   `return failure.OfBinding(err)`,
-		New:   `return nil`,
+		File:  "starter/imagefile/fill.go",
+		Old:   `unfed = in.ended()`,
+		New:   `_ = in.ended()`,
 		Tests: []tests{{"starter/imagefile", "TestLayered"}},
 	},
 }

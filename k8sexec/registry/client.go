@@ -52,6 +52,8 @@ type Client struct {
 	opt   Options
 	now   func() time.Time
 	asked *auth.Client
+	// forUser says that a job's user asks.
+	forUser bool
 }
 
 const (
@@ -143,8 +145,9 @@ func isLoopback(registry string) bool {
 	if h, _, err := net.SplitHostPort(registry); err == nil {
 		host = h
 	}
+	host = strings.TrimSuffix(host, ".")
 	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
 }
 
 // isLinkLocal tells which addresses are those of services of a node, such as a cloud's metadata.
@@ -161,13 +164,28 @@ func (c *Client) Resolve(ctx context.Context, img imageref.Image) (digest.Digest
 	if img.Digest != "" {
 		return img.Digest, nil
 	}
+	return c.head(ctx, img, img.Tag)
+}
+
+// Shows has no error if the registry shows the image to whoever asks here.
+func (c *Client) Shows(ctx context.Context, img imageref.Image) error {
+	name := img.Tag
+	if img.Digest != "" {
+		name = img.Digest.String()
+	}
+	_, err := c.head(ctx, img, name)
+	return err
+}
+
+// head asks for the digest of what has a name in the image's repository.
+func (c *Client) head(ctx context.Context, img imageref.Image, name string) (digest.Digest, error) {
 	repo, err := c.repository(img)
 	if err != nil {
 		return "", err
 	}
 	var found digest.Digest
 	err = c.ask(ctx, repo, "the digest of "+img.String(), func(ctx context.Context) error {
-		desc, err := repo.Manifests().Resolve(ctx, img.Tag)
+		desc, err := repo.Manifests().Resolve(ctx, name)
 		if err == nil {
 			err = desc.Digest.Validate()
 		}
@@ -224,6 +242,9 @@ func (c *Client) advice(host string, err error) string {
 	answer := (*errcode.ErrorResponse)(nil)
 	switch {
 	case errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden), errors.Is(err, auth.ErrBasicCredentialNotFound):
+		if c.forUser {
+			return "; docker login at the access point may help"
+		}
 		if c.opt.Auth == "" {
 			return "; the registry does not tell everybody: the site can give the starter credentials (" + KnobAuth + ")"
 		}

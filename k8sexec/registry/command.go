@@ -131,11 +131,11 @@ func (c *Client) manifest(ctx context.Context, repo *remote.Repository, d digest
 		}
 	}
 	if kind != dockerManifest && kind != ocispec.MediaTypeImageManifest {
-		return fail(fmt.Errorf("the registry has something of type %q under this name, and no image", kind))
+		return fail(unusable{fmt.Errorf("the registry has something of type %q under this name, and no image", kind)})
 	}
 	var m ocispec.Manifest
 	if err := json.Unmarshal(text, &m); err != nil {
-		return fail(fmt.Errorf("decoding the image's manifest: %w", err))
+		return fail(unusable{fmt.Errorf("decoding the image's manifest: %w", err)})
 	}
 	return m, d, nil
 }

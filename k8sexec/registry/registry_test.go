@@ -396,7 +396,7 @@ func TestPlain(t *testing.T) {
 // TestLoopback: which registries each machine has for itself.
 func TestLoopback(t *testing.T) {
 	for host, want := range map[string]bool{
-		"localhost": true, "localhost:5000": true, "127.0.0.1:5000": true, "127.9.9.9": true, "[::1]:5000": true, "[::1]": true,
+		"localhost": true, "localhost:5000": true, "127.0.0.1:5000": true, "127.9.9.9": true, "[::1]:5000": true, "localhost.": true, "localhost.:5000": true, "0.0.0.0": true, "[::]:80": true, "[::1]": true,
 		"localhost.example.org": false, "10.0.0.1:5000": false, "registry.example.org": false, "127.0.0.1.example.org:80": false,
 	} {
 		if got := isLoopback(host); got != want {

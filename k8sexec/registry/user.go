@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ func (c *Client) As(config []byte) (*User, error) {
 	}
 	u := &User{auths: file.Auths}
 	own := *c
+	own.forUser = true
 	own.asked = newAuth(bounded{transport()}, u.credential)
 	u.client, u.files = &own, newAuth(transport(), u.credential)
 	return u, nil
@@ -127,16 +129,34 @@ func (u *User) Open(ctx context.Context, img imageref.Image) (*Image, error) {
 	return found, nil
 }
 
-// judge says what a failure means, as of a pull by the kubelet.
+// unusable is the error of an image that its user has to build otherwise.
+type unusable struct{ error }
+
+// Unwrap gives the cause.
+func (u unusable) Unwrap() error { return u.error }
+
+// queries are in addresses to which registries send on, and let whoever has them read a layer.
+var queries = regexp.MustCompile(`(https?://[^\s"?]+)\?[^\s"]*`)
+
+// judge says what a failure means: the same as if the kubelet had met it, but never that this pod is to blame, which
+// has only heard the words of a registry that the user chose.
 func judge(ctx context.Context, img imageref.Image, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	reason := verdict.ReasonErrPull
-	if errors.Is(err, ErrPlatform) {
-		reason = verdict.ReasonPlatform
+	words := "with the job's own credentials: " + queries.ReplaceAllString(err.Error(), "$1?...")
+	f := verdict.Failure{Origin: verdict.FromContainer, Reason: verdict.ReasonErrPull, Image: img.String(), Message: words, Err: err}
+	if errors.As(err, new(unusable)) {
+		return verdict.Judgement{Class: verdict.ToUser, Subcode: verdict.SubcodeBadImage, Says: fmt.Sprintf("The image %q cannot be used.", img), Failure: f}.Verdict()
 	}
-	return verdict.Judge(verdict.Failure{Origin: verdict.FromContainer, Reason: reason, Image: img.String(), Message: "with the job's own credentials: " + err.Error(), Err: err}).Verdict()
+	if errors.Is(err, ErrPlatform) {
+		f.Reason = verdict.ReasonPlatform
+	}
+	j := verdict.Judge(f)
+	if j.Class == verdict.ToPilot || j.Suspect {
+		j = verdict.Judgement{Class: verdict.ToElsewhere, Says: fmt.Sprintf("The registry of image %q is out of order.", img), Failure: f}
+	}
+	return j.Verdict()
 }
 
 func (u *User) open(ctx context.Context, img imageref.Image) (*Image, error) {
@@ -170,10 +190,10 @@ func (u *User) open(ctx context.Context, img imageref.Image) (*Image, error) {
 		return nil, err
 	}
 	if found.Command, err = decodeCommand(config); err != nil {
-		return nil, err
+		return nil, unusable{err}
 	}
 	if found.Env, err = decodeEnv(config); err != nil {
-		return nil, err
+		return nil, unusable{err}
 	}
 	if err := found.measure(); err != nil {
 		return nil, err
@@ -187,18 +207,18 @@ func (u *User) open(ctx context.Context, img imageref.Image) (*Image, error) {
 
 // measure adds up the layers, which must be such as can be unpacked.
 func (i *Image) measure() error {
-	if len(i.layers) > maxLayers {
-		return fmt.Errorf("the image has %d layers, at most %d are possible", len(i.layers), maxLayers)
+	if len(i.layers) == 0 || len(i.layers) > maxLayers {
+		return unusable{fmt.Errorf("the image has %d layers, at least one and at most %d are possible", len(i.layers), maxLayers)}
 	}
 	for _, l := range i.layers {
 		if err := l.Digest.Validate(); err != nil {
-			return fmt.Errorf("understanding the digest of a layer: %w", err)
+			return unusable{fmt.Errorf("understanding the digest of a layer: %w", err)}
 		}
 		if l.Size < 0 || l.Size > 1<<50 {
-			return fmt.Errorf("a layer has a size of %d bytes", l.Size)
+			return unusable{fmt.Errorf("a layer has a size of %d bytes", l.Size)}
 		}
 		if strings.Contains(l.MediaType, "encrypted") || strings.Contains(l.MediaType, ".foreign.") {
-			return fmt.Errorf("the image has a layer of the type %.100q, which cannot be unpacked here", l.MediaType)
+			return unusable{fmt.Errorf("the image has a layer of the type %.100q, which cannot be unpacked here", l.MediaType)}
 		}
 		i.Bytes += l.Size
 	}
@@ -265,7 +285,7 @@ func (i *Image) copyLayer(ctx context.Context, w io.Writer, l ocispec.Descriptor
 	return err
 }
 
-// moving puts off a timer with each piece that comes.
+// moving starts a timer for each piece.
 type moving struct {
 	from  io.Reader
 	timer *time.Timer
@@ -273,6 +293,7 @@ type moving struct {
 
 func (m moving) Read(p []byte) (int, error) {
 	m.timer.Reset(maxStall)
+	defer m.timer.Stop() // until the piece was passed on
 	return m.from.Read(p)
 }
 

@@ -128,20 +128,38 @@ func TestUsersFailures(t *testing.T) {
 		}, blame: payload.User, subcode: 4},
 		"encrypted": {password: "secret", change: func(t *testing.T, f *fake) {
 			f.layered(t, func(m *ocispec.Manifest) { m.Layers[0].MediaType += "+encrypted" }, "x")
-		}, blame: payload.Site, words: "cannot be unpacked here"},
+		}, blame: payload.User, subcode: 6, words: "cannot be unpacked here"},
 		"a bad digest": {password: "secret", change: func(t *testing.T, f *fake) {
 			f.layered(t, func(m *ocispec.Manifest) { m.Layers[0].Digest = "sha256:../x" }, "x")
-		}, blame: payload.Site, words: "digest of a layer"},
+		}, blame: payload.User, subcode: 6, words: "digest of a layer"},
 		"a negative size": {password: "secret", change: func(t *testing.T, f *fake) {
 			f.layered(t, func(m *ocispec.Manifest) { m.Layers[0].Size = -1 }, "x")
-		}, blame: payload.Site, words: "size of -1 bytes"},
+		}, blame: payload.User, subcode: 6, words: "size of -1 bytes"},
 		"too many layers": {password: "secret", change: func(t *testing.T, f *fake) {
 			f.layered(t, func(m *ocispec.Manifest) {
 				for range maxLayers {
 					m.Layers = append(m.Layers, m.Layers[0])
 				}
 			}, "x")
-		}, blame: payload.Site, words: "513 layers"},
+		}, blame: payload.User, subcode: 6, words: "513 layers"},
+		"no layers": {password: "secret", change: func(t *testing.T, f *fake) { f.layered(t, nil) }, blame: payload.User, subcode: 6, words: "0 layers"},
+		"a chart":   {password: "secret", change: func(_ *testing.T, f *fake) { f.manifests["1"] = blob{"text/plain", []byte("{}")} }, blame: payload.User, subcode: 2},
+		"a full disk of the registry": {password: "secret", change: func(_ *testing.T, f *fake) {
+			f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodHead { // whose answers have no words
+					f.serve(w, r)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, `{"errors":[{"code":"X","message":"write /data: no space left on device"}]}`)
+			})
+		}, blame: payload.Site, words: "out of order"},
+		"an address to read from": {password: "secret", change: func(_ *testing.T, f *fake) {
+			f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "http://localhost:1/layer?X-Signature=TOPSECRET&more", http.StatusTemporaryRedirect)
+			})
+		}, blame: payload.Site, words: "/layer?..."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
@@ -151,7 +169,7 @@ func TestUsersFailures(t *testing.T) {
 			}
 			_, err := f.as(t, tt.password).Open(t.Context(), f.image())
 			v := (*payload.Verdict)(nil)
-			if !errors.As(err, &v) || v.Blame != tt.blame || v.Subcode != tt.subcode || !strings.Contains(v.Error(), tt.words) || strings.Contains(v.Error(), "TOPSECRET") {
+			if !errors.As(err, &v) || v.Blame != tt.blame || v.Subcode != tt.subcode || !strings.Contains(v.Error(), tt.words) || strings.Contains(v.Error(), "TOPSECRET") || strings.Contains(v.Error(), KnobAuth) {
 				t.Errorf("%v (%+v), want blame %s, subcode %d and %q", err, v, tt.blame, tt.subcode, tt.words)
 			}
 		})
@@ -301,6 +319,34 @@ func TestRedirects(t *testing.T) {
 			t.Errorf("another host was sent %q", got)
 		}
 	})
+}
+
+// TestRedirected: from TLS nobody is sent to where everybody can read along.
+func TestRedirected(t *testing.T) {
+	get := func(url string) *http.Request {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, tt := range []struct {
+		from, to string
+		good     bool
+	}{
+		{"https://reg.example.org/a", "https://store.example.org/b", true},
+		{"https://reg.example.org/a", "http://store.example.org/b", false},
+		{"http://127.0.0.1:5000/a", "http://127.0.0.1:5000/b", true},
+		{"http://127.0.0.1:5000/a", "http://127.0.0.1:5001/b", false},
+		{"https://reg.example.org/a", "https://localhost./b", false},
+		{"https://reg.example.org/a", "https://0.0.0.0/b", false},
+		{"https://reg.example.org/a", "https://[fe80::1]/b", false},
+		{"https://reg.example.org/a", "https://169.254.169.254/b", false},
+	} {
+		if err := redirected(get(tt.to), []*http.Request{get(tt.from)}); (err == nil) != tt.good {
+			t.Errorf("from %s to %s: %v", tt.from, tt.to, err)
+		}
+	}
 }
 
 // FuzzAs: no ad of a submit side panics, and errors do not tell what is in it.

@@ -57,8 +57,19 @@ func TestLayers(t *testing.T) {
 			layers: [][]entry{usr, {{removal, ".", 0, RecordEmptied}, {file, "new", 0o644, "n"}}},
 			want:   map[string]string{"new": "-rw-r--r-- n"},
 		},
-		"below a file":     {layers: [][]entry{{{file, "a", 0o644, "x"}, {file, "a/b", 0o644, "y"}}}, reason: Malformed, want: map[string]string{"a": "-rw-r--r-- x"}},
-		"a dangling link":  {layers: [][]entry{{{symlink, "l", 0, "none"}, {file, "l/b", 0o644, "y"}}}, reason: Malformed, want: map[string]string{"l": "Lrwxrwxrwx none"}},
+		"below a file": {layers: [][]entry{{{file, "a", 0o644, "x"}, {file, "a/b", 0o644, "y"}}}, reason: Malformed, want: map[string]string{"a": "-rw-r--r-- x"}},
+		"below a link that leads to nothing": {
+			layers: [][]entry{{{dir, "var", 0o755, ""}, {symlink, "var/run", 0, "../run/a"}, {symlink, "l", 0, "/m"}, {symlink, "m", 0, "/o"}, {file, "var/run/b", 0o644, "y"}, {file, "l/c", 0o644, "z"}}},
+			want: map[string]string{
+				"var": "drwxr-xr-x", "var/run": "Lrwxrwxrwx ../run/a", "run": "drwxr-xr-x", "run/a": "drwxr-xr-x", "run/a/b": "-rw-r--r-- y", "l": "Lrwxrwxrwx /m", "m": "Lrwxrwxrwx /o",
+				"o": "drwxr-xr-x", "o/c": "-rw-r--r-- z",
+			},
+		},
+		"links in a circle": {layers: [][]entry{{{symlink, "l", 0, "m"}, {symlink, "m", 0, "l"}, {file, "l/b", 0o644, "y"}}}, reason: Malformed, want: map[string]string{"l": "Lrwxrwxrwx m", "m": "Lrwxrwxrwx l"}},
+		"replaced, and replaced again": {
+			layers: [][]entry{{{dir, "a", 0o755, ""}, {file, "a/b", 0o644, "1"}}, {{file, "a", 0o644, "2"}}, {{dir, "a", 0o755, ""}, {file, "a/c", 0o644, "3"}}},
+			want:   map[string]string{"a": "drwxr-xr-x", "a/c": "-rw-r--r-- 3"},
+		},
 		"the root removed": {layers: [][]entry{{{removal, ".", 0, RecordGone}}}, reason: Malformed, want: map[string]string{}},
 		"what is to go?":   {layers: [][]entry{{{removal, "a", 0, "some"}}}, reason: Malformed, want: map[string]string{}},
 	} {

@@ -39,23 +39,52 @@ func (p *places) find(name string, flags uint64) (int, error) {
 		how = throughLinks
 	}
 	how.Flags = flags | unix.O_DIRECTORY | unix.O_CLOEXEC
-	return unix.Openat2(p.root, name, &how)
+	// On the way up from a directory the kernel gives up if anything on the node is renamed meanwhile (openat2(2), EAGAIN).
+	for try := 0; ; try++ {
+		dir, err := unix.Openat2(p.root, name, &how)
+		if try >= maxTries || !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+			return dir, err
+		}
+	}
 }
 
-// reach opens a directory for an entry, which is the caller's to close.
-func (p *places) reach(name string) (int, error) {
+const (
+	maxTries = 1000
+	// maxLinks is how many links that lead to nothing may follow each other.
+	maxLinks = 8
+)
+
+// reach opens a directory for an entry, which is the caller's to close. With layers, it makes what is missing, also where a link
+// leads to nothing.
+func (p *places) reach(name string, links int) (int, error) {
 	dir, err := p.find(name, unix.O_PATH)
 	if !p.layers || !errors.Is(err, unix.ENOENT) {
 		return dir, err
 	}
-	above := p.root
+	above, base := p.root, path.Base(name)
 	if parent := path.Dir(name); parent != "." {
-		if above, err = p.reach(parent); err != nil {
+		if above, err = p.reach(parent, links); err != nil {
 			return -1, err
 		}
 		defer func() { _ = unix.Close(above) }()
 	}
-	if err := unix.Mkdirat(above, path.Base(name), 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+	err = unix.Mkdirat(above, base, 0o755)
+	if errors.Is(err, unix.EEXIST) && links < maxLinks {
+		var target [maxPath + 1]byte
+		n, linkErr := unix.Readlinkat(above, base, target[:])
+		if linkErr == nil {
+			to := string(target[:n])
+			if !path.IsAbs(to) {
+				to = "/" + path.Dir(name) + "/" + to
+			}
+			if to = path.Clean(to)[1:]; to != "" {
+				if made, err := p.reach(to, links+1); err == nil {
+					_ = unix.Close(made)
+				}
+			}
+		}
+	}
+	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return -1, err
 	}
 	return p.find(name, unix.O_PATH)
@@ -71,13 +100,14 @@ func (p *places) close() {
 // open opens a directory that an earlier entry or the container has; "." is the root.
 func (p *places) open(name string) (int, error) {
 	if name == "." {
+		p.close() // an entry of the root may take its place
 		return p.root, nil
 	}
 	if name == p.name {
 		return p.dir, nil
 	}
 	p.close()
-	dir, err := p.reach(name)
+	dir, err := p.reach(name, 0)
 	switch {
 	case errors.Is(err, unix.EXDEV):
 		return -1, errMounted

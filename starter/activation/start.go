@@ -79,7 +79,7 @@ func (a *activation) start(ctx context.Context) error {
 	a.work.run = &payloadrun.Run{Started: started}
 	a.work.runs++
 	a.work.suspended.Store(false) // a new process is not
-	a.desk.Started(a.work.container.Client(), spec, started.PID)
+	a.desk.Started(a.work.container.Client(), spec, len(a.job.ImageEnv), started.PID)
 	a.log.Info(job.LineStarted(started.PID))
 	return nil
 }

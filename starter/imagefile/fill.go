@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"podstarter/payload"
 	"podstarter/payload/imagetree"
+	"podstarter/starter/failure"
 	"podstarter/starter/hostprog"
 )
 
@@ -176,21 +178,24 @@ func (f Filler) copy(ctx context.Context, i Source, into Container) (imagetree.R
 	})
 	write.Close()   // so that the other end learns that this is all
 	in.from.Close() // so that what feeds it learns that nobody reads
+	heard := hear(unpacked)
 	var unfed error
 	if in.ended != nil {
 		unfed = in.ended()
+	}
+	if errors.Is(unfed, syscall.EPIPE) && (err != nil || !heard.whole) {
+		unfed = nil // the unpacker has more to say of why it ended
 	}
 	switch {
 	case unfed != nil && ctx.Err() != nil:
 		return imagetree.Report{}, ended(unfed)
 	case unfed != nil:
-		return imagetree.Report{}, unfed
+		return imagetree.Report{}, failure.OfBinding(unfed)
 	case errors.Is(err, hostprog.ErrNotRun):
 		return imagetree.Report{}, siteTrouble("image %.300q could not be copied into the container: %w", i.Name(), err)
 	case err != nil:
 		return imagetree.Report{}, ended(err)
 	}
-	heard := hear(unpacked)
 	if heard.unconfined != nil {
 		f.Log.Warn("This node's kernel cannot confine the program that reads images as far as others can", "missing", heard.unconfined)
 	}

@@ -2,24 +2,21 @@ package imagefile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
-	"syscall"
 
 	"podstarter/payload/imagetree"
 	"podstarter/rescue"
-	"podstarter/starter/failure"
 )
 
 // Layered is an image that a registry has, and the pilot is to fetch.
 type Layered struct {
 	// Written is the image as its user wrote it.
 	Written string
-	// Layers is how many there are, and Copy writes them, the lowest first, as a tar archive of files. Its errors are
-	// EPIPE if nobody reads, or of the registry, such as failure.OfBinding knows.
+	// Layers is how many there are, and Copy writes them, the lowest first, as a tar archive of files. Its error is
+	// EPIPE if nobody reads, else the registry's, such as failure.OfBinding knows.
 	Layers int
 	Copy   func(ctx context.Context, w io.Writer) error
 }
@@ -41,10 +38,6 @@ func (l Layered) open(ctx context.Context) (reading, error) {
 		done <- err
 	})
 	return reading{from: read, args: []string{"-layers", strconv.Itoa(l.Layers)}, ended: func() error {
-		err := <-done
-		if err == nil || errors.Is(err, syscall.EPIPE) { // then the unpacker says why it ended
-			return nil
-		}
-		return failure.OfBinding(err)
+		return <-done
 	}}, nil
 }

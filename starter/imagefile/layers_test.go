@@ -46,6 +46,7 @@ func TestLayered(t *testing.T) {
 		"whole":                   {copy: send("layers", nil), u: unpacker{entries: 2}, reads: true, want: "fine"},
 		"not to be had":           {copy: send("lay", refused), u: unpacker{cut: true, says: `{"reason":"truncated","message":"cut"}`, status: failedStatus}, reads: true, want: "35/3"},
 		"breaks off":              {copy: send("lay", &payload.Verdict{Blame: payload.Site, Message: "unexpected EOF"}), u: unpacker{cut: true, says: `{"reason":"truncated","message":"cut"}`, status: failedStatus}, reads: true, want: "1021/0"},
+		"nobody sees its end":     {copy: endless, u: unpacker{entries: 2}, want: "1021/0"},
 		"nobody reads to the end": {copy: endless, u: unpacker{cut: true, says: `{"reason":"malformed","message":"a layer"}`, status: failedStatus}, want: "35/24"},
 		"takes too long": {copy: func(ctx context.Context, _ io.Writer) error { <-ctx.Done(); return context.Cause(ctx) }, u: unpacker{cut: true, says: `{"reason":"truncated","message":"cut"}`, status: failedStatus},
 			reads: true, want: "1021/0", time: 50 * time.Millisecond},

@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/opencontainers/go-digest"
-
 	"podstarter/classads"
 	"podstarter/condor/image"
 	"podstarter/condor/shadow"
@@ -24,9 +22,9 @@ import (
 
 // Registries asks registries.
 type Registries interface {
-	// Resolve has no error if the pilot can ask for the image without a user's credentials, so that the kubelet can
+	// Shows has no error if the registry shows the image without a user's credentials, so that the kubelet can
 	// probably pull it.
-	Resolve(ctx context.Context, img imageref.Image) (digest.Digest, error)
+	Shows(ctx context.Context, img imageref.Image) error
 	// As asks with the credentials in docker's config.json.
 	As(config []byte) (*registry.User, error)
 }
@@ -58,7 +56,7 @@ func (f Finder) Find(ctx context.Context, name string) (*registry.Image, error) 
 		return nil, nil
 	}
 	if f.Ask {
-		if _, err := f.Registries.Resolve(ctx, img); err == nil {
+		if f.Registries.Shows(ctx, img) == nil {
 			f.Log.Info("The job's credentials for registries are not needed for image " + img.String())
 			return nil, nil
 		}
@@ -74,17 +72,15 @@ func (f Finder) Find(ctx context.Context, name string) (*registry.Image, error) 
 	return found, nil
 }
 
-// user has the credentials that the submit side sends; nil if it is too old to send any.
+// user has the credentials that the submit side sends; nil if it is too old to send any, or everybody could read along.
 func (f Finder) user(ctx context.Context) (*registry.User, error) {
 	config, err := f.Fetch(ctx)
 	switch refusal := (*shadow.Refusal)(nil); {
-	case errors.Is(err, shadow.ErrUnsupported):
+	case errors.Is(err, shadow.ErrUnsupported), errors.Is(err, shadow.ErrNotEncrypted): // stock goes on without them, too
 		f.Log.Warn("The job's credentials for registries are not used", "error", err)
 		return nil, nil
 	case errors.As(err, &refusal):
 		return nil, hold(0, errors.New(refusal.Text)) // as stock (docker_proc.cpp:DockerProc::StartJob)
-	case errors.Is(err, shadow.ErrNotEncrypted):
-		return nil, hold(0, fmt.Errorf("the job's credentials for registries cannot be fetched: %w; SEC_DEFAULT_ENCRYPTION = REQUIRED at the access point helps", err))
 	case err != nil:
 		return nil, err
 	}

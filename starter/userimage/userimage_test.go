@@ -72,11 +72,12 @@ func TestFind(t *testing.T) {
 			return classads.ParseJSON(fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"another"}}}`, host))
 		}, want: "verdict 3", words: "does not allow"},
 		"none at the access point": {image: "private/x:1", fetch: func(string) (*classads.Ad, error) { return nil, &shadow.Refusal{Text: "run docker login"} }, want: "35/0", words: "run docker login"},
-		"no encryption":            {image: "private/x:1", fetch: func(string) (*classads.Ad, error) { return nil, fmt.Errorf("call: %w", shadow.ErrNotEncrypted) }, want: "35/0", words: "SEC_DEFAULT_ENCRYPTION"},
+		"no encryption":            {image: "private/x:1", fetch: func(string) (*classads.Ad, error) { return nil, fmt.Errorf("call: %w", shadow.ErrNotEncrypted) }, want: "left", words: "not encrypted"},
 		"an old shadow":            {image: "private/x:1", fetch: func(string) (*classads.Ad, error) { return nil, shadow.ErrUnsupported }, want: "left", words: "too old"},
 		"a lost shadow":            {image: "private/x:1", fetch: func(string) (*classads.Ad, error) { return nil, gone }, want: "gone"},
 		"no credentials":           {image: "private/x:1", fetch: func(string) (*classads.Ad, error) { return classads.ParseJSON(`{"auths":"TOPSECRET"}`) }, want: "35/0", words: "docker's config.json"},
 		"too large":                {image: "private/x:1", fetch: good, layer: 1000, want: "35/25", words: "too large"},
+		"private, by digest":       {image: "private/x@" + digest.FromString("asked for").String(), fetch: good, want: "verdict 0", words: ""}, // the registry has another: it was asked
 		"a name that is none":      {image: "Private/x:1", fetch: good, want: "left"},
 	} {
 		t.Run(name, func(t *testing.T) {

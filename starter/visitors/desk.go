@@ -50,6 +50,7 @@ type Desk struct {
 	slot    *classads.Ad
 	wrapper payload.Wrapper
 	spec    *payload.Spec // of the main process
+	ofImage int           // so many of its variables
 	pid     int
 	entered bool // somebody has logged in to an interactive job
 }
@@ -82,11 +83,12 @@ func (d *Desk) Ready(job, slot *classads.Ad, box Sandbox) {
 	d.stage = max(d.stage, ready)
 }
 
-// Started tells what runs as the job, and who can run something beside it.
-func (d *Desk) Started(w payload.Wrapper, spec payload.Spec, pid int) {
+// Started tells what runs as the job, and who can run something beside it. The first ofImage variables of the job are its
+// image's.
+func (d *Desk) Started(w payload.Wrapper, spec payload.Spec, ofImage, pid int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.wrapper, d.spec, d.pid = w, &spec, pid
+	d.wrapper, d.spec, d.ofImage, d.pid = w, &spec, ofImage, pid
 	d.stage = max(d.stage, started)
 }
 

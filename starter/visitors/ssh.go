@@ -149,7 +149,11 @@ func (d *Desk) sessionSpec(s payload.Spec, pid int, login owner.Login, r sshtojo
 	s.Links, s.Stdin, s.Stdout, s.Stderr, s.Append = nil, "", "", "", false
 	s.Passed, s.Program, s.Capture, s.SearchPath = nil, nil, 0, false
 	name := loginName(d.ownerName())
-	env := []string{"USER=" + name, "LOGNAME=" + name, "SHELL=/bin/sh"}
+	d.mu.Lock()
+	image := s.Env[:min(d.ofImage, len(s.Env))]
+	d.mu.Unlock()
+	s.Env = s.Env[len(image):]
+	env := append(slices.Clone(image), "USER="+name, "LOGNAME="+name, "SHELL=/bin/sh")
 	if !s.ImageEnv {
 		env = append(env, "PATH=/usr/local/bin:/usr/bin:/bin")
 	}

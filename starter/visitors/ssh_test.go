@@ -95,7 +95,7 @@ func (d *served) start(t *testing.T, job string, w payload.Wrapper) payload.Spec
 	spec := payload.Spec{Activation: "a", UID: 10001, GID: 10001, Path: "/bin/job", Args: []string{"job"}, Dir: box.Scratch(),
 		Env: []string{"A=b", "DISPLAY=:0", "LD_PRELOAD=x"}, Stdin: "in", Stdout: "out", Stderr: "err", Append: true, SearchPath: true}
 	d.Ready(ad, classads.NewAd(), box)
-	d.Started(w, spec, 4711)
+	d.Started(w, spec, 0, 4711)
 	return spec
 }
 
@@ -205,10 +205,10 @@ func TestLogin(t *testing.T) {
 func TestLoginOfAnImage(t *testing.T) {
 	d, w := serve(t, nil), &beside{}
 	spec := d.start(t, "", w)
-	spec.ImageEnv, spec.Env, spec.HideEnv = true, []string{"TMOUT=60"}, []string{"SECRET*"}
-	d.Started(w, spec, 0)
+	spec.ImageEnv, spec.Env, spec.HideEnv = true, []string{"USER=image", "FROM=image", "TMOUT=60"}, []string{"SECRET*"}
+	d.Started(w, spec, 2, 0)
 	c := d.login(t, "")
-	if got, want := output(t, c, "", "echo $_CONDOR_JOB_PIDS\n"), "You will be logged out after 60 seconds of inactivity.\n\n"; got != want {
+	if got, want := output(t, c, "", "echo $USER-$FROM-$_CONDOR_JOB_PIDS\n"), "You will be logged out after 60 seconds of inactivity.\nalice-image-\n"; got != want {
 		t.Errorf("a shell says %q, want %q", got, want)
 	}
 	s := w.last(t).Spec
@@ -223,7 +223,7 @@ func TestLoginDirectory(t *testing.T) {
 	spec := d.start(t, "", w)
 	scratch := spec.Dir
 	spec.Dir = w.noDir
-	d.Started(w, spec, 1)
+	d.Started(w, spec, 0, 1)
 	c := d.login(t, "")
 	if got := output(t, c, "pwd", ""); got != scratch+"\n" {
 		t.Errorf("the session is in %q, want %q", got, scratch)

@@ -1,5 +1,8 @@
 // Package layers turns the layers of an image of a registry into the entries of one image, as a container runtime
 // applies them (OCI image specification, layer.md): what a later layer says of a path counts.
+//
+// A layer that empties a directory after it has written something into it is refused. Runtimes keep what it has
+// written, for which they remember all names; layers are made the other way round.
 package layers
 
 import (
@@ -38,7 +41,8 @@ const (
 // Walk adds the entries of count layers to a stream. They come as a tar archive of files, the lowest layer first. All
 // layers together may have work bytes, unpacked.
 func Walk(r io.Reader, count int, work int64, w *tarstream.Writer) error {
-	archive := tar.NewReader(bufio.NewReaderSize(r, buffer))
+	in := bufio.NewReaderSize(r, buffer)
+	archive := tar.NewReader(in)
 	all := walk{w: w, left: work, buf: make([]byte, buffer)}
 	for n := 1; n <= count; n++ {
 		header, err := archive.Next()
@@ -51,6 +55,16 @@ func Walk(r io.Reader, count int, work int64, w *tarstream.Writer) error {
 		if err := all.layer(archive); err != nil {
 			return fault.New(fault.Of(err), "layer %d of %d: %w", n, count, err)
 		}
+	}
+	// Whoever sends the last layer must be able to send all of it, to know that it is what it should be.
+	switch _, err := archive.Next(); {
+	case err == nil:
+		return fault.New(fault.Malformed, "read %d layers: there are more", count)
+	case !errors.Is(err, io.EOF):
+		return fault.New(fault.Truncated, "read the end of %d layers: %w", count, err)
+	}
+	if _, err := io.Copy(io.Discard, in); err != nil {
+		return fault.New(fault.Read, "read the end of %d layers: %w", count, err)
 	}
 	return nil
 }
@@ -155,7 +169,7 @@ func (a *walk) entry(h *tar.Header, content io.Reader) error {
 	switch {
 	case base == opaque:
 		if _, ok := a.dirs[dir]; ok {
-			return fault.New(fault.Malformed, "the directory %.200q: it says that nothing of the layers below is left (%s) after its own entries, which container runtimes understand in several ways", "/"+dir, opaque)
+			return fault.New(fault.Malformed, "the directory %.200q: it says that nothing of the layers below is left (%s) after its own entries, which this program does not take; build the image by a current tool", "/"+dir, opaque)
 		}
 		if dir == "" {
 			dir = "."

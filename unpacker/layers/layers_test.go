@@ -182,6 +182,31 @@ func TestWalk(t *testing.T) {
 	}
 }
 
+// counting counts what was read.
+type counting struct {
+	from io.Reader
+	n    int
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.n += n
+	return n, err
+}
+
+// TestRead: all of the archive is read, whatever comes after a layer's entries: whoever sends it checks the last byte, too.
+func TestRead(t *testing.T) {
+	layer := append(archive(t, entry{tar.TypeReg, "x", 0o644, "y"}), make([]byte, 1<<20)...)
+	all := together(t, layer)
+	in := &counting{from: bytes.NewReader(all)}
+	if err := Walk(in, 1, 1<<30, tarstream.New(io.Discard, ample)); err != nil || in.n != len(all) {
+		t.Errorf("read %d bytes of %d, %v", in.n, len(all), err)
+	}
+	if err := Walk(bytes.NewReader(together(t, layer, layer)), 1, 1<<30, tarstream.New(io.Discard, ample)); fault.Of(err) != fault.Malformed || err == nil {
+		t.Errorf("one layer more: %v", err)
+	}
+}
+
 // TestBounds: bombs end at the bounds.
 func TestBounds(t *testing.T) {
 	zeros := string(make([]byte, 2<<20))
