@@ -189,7 +189,7 @@ func TestLayersThatFail(t *testing.T) {
 		}
 		return f, img
 	}
-	for name, content := range map[string]string{"another": "oner", "shorter": "on", "longer": "one two", "none": ""} {
+	for name, content := range map[string]string{"another": "two", "another, longer": "oner", "shorter": "on", "longer": "one two", "none": ""} {
 		t.Run(name, func(t *testing.T) {
 			f, img := open(t)
 			f.blobs[digest.FromString("one").String()] = []byte(content)
