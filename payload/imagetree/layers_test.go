@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,6 +91,27 @@ func TestLayers(t *testing.T) {
 			}
 			if diff := cmp.Diff(map[string]string{"old": "-rw-r--r-- o"}, tree(t, outside)); diff != "" {
 				t.Errorf("outside (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMadeDirectoriesCount: directories that no layer has count, too: a name can have hundreds of them.
+func TestMadeDirectoriesCount(t *testing.T) {
+	for name, tt := range map[string]struct {
+		entries []entry
+		limit   int64
+		reason  Reason
+	}{
+		"enough":            {[]entry{{tar.TypeReg, "a/b/c/d", 0o644, ""}}, 4, ""},
+		"one more":          {[]entry{{tar.TypeReg, "a/b/c/d", 0o644, ""}}, 3, TooLarge},
+		"where links lead":  {[]entry{{tar.TypeSymlink, "l", 0, "/a/b/c"}, {tar.TypeReg, "l/d", 0o644, ""}}, 4, TooLarge},
+		"a hard link's way": {[]entry{{tar.TypeLink, "l", 0, "a/b/c/d"}}, 9, Malformed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := writeBy(t, t.TempDir(), stream(t, tt.entries...), Order{Limits: Limits{Bytes: 1, Entries: tt.limit}, Layers: true})
+			if r.Reason != tt.reason || tt.reason == TooLarge && !strings.HasPrefix(r.Message, "the image has more than") {
+				t.Errorf("%+v, want reason %q", r, tt.reason)
 			}
 		})
 	}

@@ -27,8 +27,9 @@ var throughLinks = unix.OpenHow{
 // directory come one after the other.
 type places struct {
 	root   int
-	layers bool   // as container runtimes do with layers: through links, and what is missing is made
-	name   string // of the open one; empty for none
+	layers bool         // through links, as container runtimes do with layers
+	count  func() error // counts a directory before it is made; nil if none is
+	name   string       // of the open one; empty for none
 	dir    int
 }
 
@@ -54,11 +55,11 @@ const (
 	maxLinks = 8
 )
 
-// reach opens a directory for an entry, which is the caller's to close. With layers, it makes what is missing, also where a link
-// leads to nothing.
+// reach opens a directory for an entry, which is the caller's to close. If directories are counted, it makes what is missing, also
+// where a link leads to nothing.
 func (p *places) reach(name string, links int) (int, error) {
 	dir, err := p.find(name, unix.O_PATH)
-	if !p.layers || !errors.Is(err, unix.ENOENT) {
+	if p.count == nil || !errors.Is(err, unix.ENOENT) {
 		return dir, err
 	}
 	above, base := p.root, path.Base(name)
@@ -68,26 +69,38 @@ func (p *places) reach(name string, links int) (int, error) {
 		}
 		defer func() { _ = unix.Close(above) }()
 	}
+	if err := p.count(); err != nil {
+		return -1, err
+	}
 	err = unix.Mkdirat(above, base, 0o755)
 	if errors.Is(err, unix.EEXIST) && links < maxLinks {
-		var target [maxPath + 1]byte
-		n, linkErr := unix.Readlinkat(above, base, target[:])
-		if linkErr == nil {
-			to := string(target[:n])
-			if !path.IsAbs(to) {
-				to = "/" + path.Dir(name) + "/" + to
-			}
-			if to = path.Clean(to)[1:]; to != "" {
-				if made, err := p.reach(to, links+1); err == nil {
-					_ = unix.Close(made)
-				}
-			}
-		}
+		err = p.reachTarget(above, name, links+1)
 	}
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return -1, err
 	}
 	return p.find(name, unix.O_PATH)
+}
+
+// reachTarget makes what a link leads to. What is there and no link stays as it is.
+func (p *places) reachTarget(above int, name string, links int) error {
+	var target [maxPath + 1]byte
+	n, err := unix.Readlinkat(above, path.Base(name), target[:])
+	if err != nil {
+		return nil //nolint:nilerr // it is no link: whoever opens it says so
+	}
+	to := string(target[:n])
+	if !path.IsAbs(to) {
+		to = "/" + path.Dir(name) + "/" + to
+	}
+	if to = path.Clean(to)[1:]; to == "" {
+		return nil
+	}
+	dir, err := p.reach(to, links)
+	if err != nil {
+		return err
+	}
+	return unix.Close(dir)
 }
 
 func (p *places) close() {
@@ -108,7 +121,9 @@ func (p *places) open(name string) (int, error) {
 	}
 	p.close()
 	dir, err := p.reach(name, 0)
-	switch {
+	switch f := (*failure)(nil); {
+	case errors.As(err, &f):
+		return -1, err
 	case errors.Is(err, unix.EXDEV):
 		return -1, errMounted
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):

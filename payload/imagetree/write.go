@@ -43,6 +43,9 @@ var errMounted = errors.New("something is mounted there")
 // whoever calls it. The calling process's umask is 0.
 func Write(root int, stream io.Reader, o Order) Report {
 	w := writer{dirs: places{root: root, layers: o.Layers}, limits: o.Limits, buffer: make([]byte, chunk)}
+	if o.Layers {
+		w.dirs.count = w.count
+	}
 	defer w.dirs.close()
 	whole := &endless{stream: stream}
 	archive := tar.NewReader(whole)
@@ -87,10 +90,18 @@ type writer struct {
 
 func (w *writer) ended(at string, err error) Report { return w.report.because(at, err) }
 
-// entry writes one entry.
-func (w *writer) entry(h *tar.Header, contents io.Reader) error {
+// count counts what may be written.
+func (w *writer) count() error {
 	if w.seen++; w.seen > w.limits.Entries {
 		return &failure{TooLarge, fmt.Errorf("the image has more than %d files", w.limits.Entries)}
+	}
+	return nil
+}
+
+// entry writes one entry.
+func (w *writer) entry(h *tar.Header, contents io.Reader) error {
+	if err := w.count(); err != nil {
+		return err
 	}
 	name, err := nameOf(h.Name)
 	if err != nil {
