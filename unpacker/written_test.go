@@ -12,7 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload/imagetree"
+	"podstarter/unpacker/tarstream"
 )
+
+// TestRecordsMeet: what one end writes of removals is what the other end reads.
+func TestRecordsMeet(t *testing.T) {
+	got := []string{tarstream.Record, tarstream.RecordGone, tarstream.RecordEmptied}
+	if diff := cmp.Diff([]string{imagetree.Record, imagetree.RecordGone, imagetree.RecordEmptied}, got); diff != "" {
+		t.Errorf("(-read +written):\n%s", diff)
+	}
+}
 
 // TestStreamIsWritten: what reads the stream inside a container takes all of it, and everybody can read what it writes.
 func TestStreamIsWritten(t *testing.T) {

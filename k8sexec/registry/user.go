@@ -38,7 +38,7 @@ func (c *Client) As(config []byte) (*User, error) {
 		Auths map[string]json.RawMessage `json:"auths"`
 	}
 	if err := json.Unmarshal(config, &file); err != nil {
-		return nil, errors.New("understanding the job's credentials for registries: they are not as docker's config.json has them")
+		return nil, errors.New("understanding the job's credentials for registries: they are not as docker's config.json has them; docker login at the access point may help")
 	}
 	u := &User{auths: file.Auths}
 	own := *c

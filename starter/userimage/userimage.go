@@ -55,11 +55,9 @@ func (f Finder) Find(ctx context.Context, name string) (*registry.Image, error) 
 		f.Log.Info("The job sends no credentials for the registry of image " + img.String())
 		return nil, nil
 	}
-	if f.Ask {
-		if f.Registries.Shows(ctx, img) == nil {
-			f.Log.Info("The job's credentials for registries are not needed for image " + img.String())
-			return nil, nil
-		}
+	if f.Ask && f.Registries.Shows(ctx, img) == nil {
+		f.Log.Info("The job's credentials for registries are not needed for image " + img.String())
+		return nil, nil
 	}
 	found, err := user.Open(ctx, img)
 	if err != nil {
@@ -86,7 +84,7 @@ func (f Finder) user(ctx context.Context) (*registry.User, error) {
 	}
 	text, err := json.Marshal(config)
 	if err != nil {
-		return nil, hold(0, errors.New("the job's credentials for registries are not understood"))
+		return nil, hold(0, errors.New("the job's credentials for registries are not understood; ask the access point's admin what DOCKER_PAT_PRODUCER prints"))
 	}
 	user, err := f.Registries.As(text)
 	if err != nil {
