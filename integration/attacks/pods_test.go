@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -201,12 +200,11 @@ func (w *target) configure(files map[string]any) error {
 	if !ok {
 		return fmt.Errorf("the glidein's configuration has no file %s", file)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := harness.FreePort()
 	if err != nil {
-		return fmt.Errorf("choosing a port: %w", err)
+		return err
 	}
-	defer listener.Close()
-	w.port = listener.Addr().(*net.TCPAddr).Port
+	w.port = port
 	files[file] = text + strings.Join([]string{
 		"SHARED_PORT_PORT = " + strconv.Itoa(w.port),
 		"POD_STARTER_CONTAINERS = " + strings.Join(w.containers(), ", "),

@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	_ "embed"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,12 +25,10 @@ func TestLocalWithoutRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The pods use the machine's own network.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := harness.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
 	out, err := pool.EPInput(t.Context(), side, strings.NewReader(personalPool), "sh", "-s", starter, strconv.Itoa(port))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

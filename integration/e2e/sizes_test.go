@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -214,11 +213,10 @@ func sizedPod(t *testing.T, name string, payloads int, limits map[string]string,
 		edit(pod)
 	}
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := harness.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
 	var names []string
 	for _, c := range containers {
 		names = append(names, c.(map[string]any)["name"].(string))
@@ -231,7 +229,7 @@ func sizedPod(t *testing.T, name string, payloads int, limits map[string]string,
 		}
 	}
 	files["90-test.conf"] = strings.Join(kept, "") + strings.Join(append([]string{
-		fmt.Sprintf("SHARED_PORT_PORT = %d", listener.Addr().(*net.TCPAddr).Port),
+		fmt.Sprintf("SHARED_PORT_PORT = %d", port),
 		"POD_STARTER_CONTAINERS = " + strings.Join(names, ", "),
 		"POD_STARTER_SPARES = 0\nPOD_STARTER_PULLERS =",
 		fmt.Sprintf("NUM_SLOTS = %d\nNUM_SLOTS_TYPE_1 = %[1]d", payloads),
