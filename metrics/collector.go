@@ -31,6 +31,8 @@ var (
 	cpu       = describe("cpu_seconds_total", "Seconds of CPU that the programs of the jobs that have ended used.")
 	bindings  = describe("binding_seconds", "Time until a payload container ran the job's image, by how it came to: kept, ahead, made, pulled.", "how")
 	fetches   = describe("puller_wait_seconds", "Time for which bindings waited for a puller.")
+	copies    = describe("image_copy_seconds", "Time for which the files of an image that the kubelet does not pull were copied into a payload container.")
+	copied    = describe("image_copied_bytes_total", "Bytes of the files that were copied so.")
 	failures  = describe("failures_total", "Verdicts on payload containers that failed: before the job was started (binding) or after (running), who is to blame, and the reason.", "phase", "blame", "reason")
 	calls     = describe("api_requests_total", "Requests to the API server, by verb and HTTP status; none if there was no answer. Those of a job count when it has ended.", "verb", "code")
 	slots     = describe("slots", "Slots by state: busy, idle, resting after a failure, offline in a sick pod.", "state")
@@ -38,7 +40,7 @@ var (
 	linesLost = describe("log_lines_lost_total", "Lines for kubectl logs that nobody read in time.")
 	keeper    = describe("keeper_up", "1 while condor_pod_starter -keep lives, which counts all of this.")
 	build     = describe("build_info", "Versions of podstarter and HTCondor.", "version", "htcondor")
-	all       = []*prometheus.Desc{begun, ended, codes, active, ran, cpu, bindings, fetches, failures, calls, slots, sick, linesLost, keeper, build}
+	all       = []*prometheus.Desc{begun, ended, codes, active, ran, cpu, bindings, fetches, copies, copied, failures, calls, slots, sick, linesLost, keeper, build}
 )
 
 // Describe implements prometheus.Collector.
@@ -78,6 +80,8 @@ func collect(s tally.Snapshot, now time.Time,
 		putTimes(bindings, t.Bindings[how], string(how))
 	}
 	putTimes(fetches, t.Fetches)
+	putTimes(copies, t.Copies)
+	put(copied, counter, float64(t.CopiedBytes))
 	for _, m := range []struct {
 		d      *prometheus.Desc
 		counts map[string]int64

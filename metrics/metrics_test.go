@@ -45,6 +45,7 @@ func TestScrape(t *testing.T) {
 	for _, e := range []journal.Event{
 		{Kind: journal.JobBegins},
 		{Kind: journal.ImageBound, How: string(payload.Kept), Seconds: 200, Fetched: 250},
+		{Kind: journal.ImageBound, How: string(payload.Made), Seconds: 850, Copied: 800, CopiedBytes: 1234567},
 		{Kind: journal.JobEnds, Outcome: journal.Requeued, Code: 1021, Blame: "site", Cause: "ErrImagePull", Seconds: 3, Ran: 2, CPU: 1, Calls: map[string]int64{"patch 200": 4}},
 	} {
 		totals.Add(e)
@@ -64,9 +65,18 @@ func TestScrape(t *testing.T) {
 		`podstarter_binding_seconds_bucket{how="kept",le="+Inf"} 1`,
 		`podstarter_binding_seconds_sum{how="kept"} 200`,
 		`podstarter_binding_seconds_count{how="kept"} 1`,
+		`podstarter_binding_seconds_bucket{how="made",le="900"} 1`,
+		`podstarter_binding_seconds_bucket{how="made",le="+Inf"} 1`,
+		`podstarter_binding_seconds_sum{how="made"} 850`,
+		`podstarter_binding_seconds_count{how="made"} 1`,
 		`podstarter_build_info{htcondor="25.14.1",version="v1"} 1`,
 		`podstarter_cpu_seconds_total 1`,
 		`podstarter_failures_total{blame="site",phase="binding",reason="ErrImagePull"} 1`,
+		`podstarter_image_copied_bytes_total 1.234567e+06`,
+		`podstarter_image_copy_seconds_bucket{le="900"} 1`,
+		`podstarter_image_copy_seconds_bucket{le="+Inf"} 1`,
+		`podstarter_image_copy_seconds_sum 800`,
+		`podstarter_image_copy_seconds_count 1`,
 		`podstarter_job_codes_total{code="1021",outcome="requeued"} 1`,
 		`podstarter_jobs_begun_total 1`,
 		`podstarter_jobs_ended_total{outcome="requeued"} 1`,

@@ -14,26 +14,28 @@ import (
 	"podstarter/unpacker/tree"
 )
 
-// stream writes all entries of the image.
-func stream(o options, size int64, out io.Writer) error {
+// stream writes all entries of the image, and says on stderr how far it is.
+func stream(o options, size int64, out, stderr io.Writer) error {
 	w := tarstream.New(out, o.bounds)
-	if o.tree {
-		if err := tree.Walk(o.fd, w); err != nil {
+	var of int64
+	var walk func() error
+	switch {
+	case o.tree:
+		walk = func() error { return tree.Walk(o.fd, w) }
+	case o.layers > 0:
+		walk = func() error {
+			return layers.Walk(os.NewFile(uintptr(o.fd), "layers"), o.layers, work(o.bounds), w)
+		}
+	default:
+		image, _, err := open(os.NewFile(uintptr(o.fd), "image"), size, o)
+		if err != nil {
 			return err
 		}
-		return w.Close()
+		of = int64(image.Describe().Inodes)
+		walk = func() error { return image.Walk(w) }
 	}
-	if o.layers > 0 {
-		if err := layers.Walk(os.NewFile(uintptr(o.fd), "layers"), o.layers, work(o.bounds), w); err != nil {
-			return err
-		}
-		return w.Close()
-	}
-	image, _, err := open(os.NewFile(uintptr(o.fd), "image"), size, o)
-	if err != nil {
-		return err
-	}
-	if err := image.Walk(w); err != nil {
+	defer tell(w, of, o.progress, stderr)()
+	if err := walk(); err != nil {
 		return err
 	}
 	return w.Close()

@@ -1,7 +1,7 @@
 // Command condor_pod_unpacker turns a container image, which is a SIF, a squashfs, a directory, or a tar archive of the
 // layers that a registry has, into a tar stream on its standard output.
 //
-//	condor_pod_unpacker [-fd N] [-arch ARCH] [-layers N] [-require-landlock] [-describe] [bounds] <IMAGE
+//	condor_pod_unpacker [-fd N] [-arch ARCH] [-layers N] [-require-landlock] [-progress TIME] [-describe] [bounds] <IMAGE
 //
 // Every byte of a SIF may be hostile, and what reads it is a lot of code. So this is a program of its
 // own, without rights: before it reads the first byte it gives up the file system, the network and
@@ -10,7 +10,7 @@
 // The exit code is 0 only if the whole stream was written. Otherwise the last line on
 // standard error is a JSON object with "reason" (package fault) and "message". If the kernel ends the program, or Go's
 // runtime does because no memory is left, there is no such line. A line with "unconfined" may come first; it lists what
-// the kernel could not take away.
+// the kernel could not take away. Lines between them have a [progress].
 package main
 
 import (
@@ -24,6 +24,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -52,6 +53,7 @@ type options struct {
 	describe        bool
 	requireLandlock bool
 	version         bool
+	progress        time.Duration // until the first word about it; 0 for none
 	confined        bool
 	tree            bool // the image is a directory
 }
@@ -69,6 +71,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.IntVar(&o.bounds.Target, "max-link", 4096, "the longest target of a symbolic link, in `BYTES`")
 	flags.BoolVar(&o.describe, "describe", false, "print a JSON object about a SIF or squashfs instead of the stream")
 	flags.BoolVar(&o.requireLandlock, "require-landlock", false, "fail if the kernel cannot confine this program completely")
+	flags.DurationVar(&o.progress, "progress", 0, "say on standard error how far the stream is after this `TIME`, and on and on after twice as long, at most a minute; 0 for never")
 	flags.BoolVar(&o.version, "version", false, "print the version")
 	flags.BoolVar(&o.confined, again[1:], false, "for the program itself: it has started itself again, confined")
 	if err := flags.Parse(args); err != nil {
@@ -82,6 +85,8 @@ func parse(args []string, usage io.Writer) (options, error) {
 		err = errors.New("-fd must be 0 or above 2")
 	case o.layers < 0, o.layers > 0 && o.describe:
 		err = errors.New("-layers is negative, or with -describe, which reads no layers")
+	case o.progress < 0:
+		err = errors.New("-progress is negative")
 	case o.bounds.Bytes < 0 || o.bounds.Entries < 0 || o.bounds.Depth < 0 || o.bounds.Target < 0 || o.bounds.Depth > tree.MaxDepth:
 		err = errors.New("a bound is negative, or -max-depth is above 1000")
 	}
@@ -126,7 +131,7 @@ func attempt(o options, args []string, stdout, stderr io.Writer) (err error) {
 	if err := restrict(o, args, stderr); err != nil {
 		return err
 	}
-	return unpack(o, st.Size, stdout)
+	return unpack(o, st.Size, stdout, stderr)
 }
 
 // restrict confines this process, which may mean that it starts again and never returns.
@@ -149,7 +154,7 @@ func restrict(o options, args []string, stderr io.Writer) error {
 }
 
 // unpack writes the stream, or the description.
-func unpack(o options, size int64, stdout io.Writer) error {
+func unpack(o options, size int64, stdout, stderr io.Writer) error {
 	out := bufio.NewWriterSize(stdout, outBuffer)
 	if o.describe {
 		d, err := describe(o, size)
@@ -157,7 +162,7 @@ func unpack(o options, size int64, stdout io.Writer) error {
 			return err
 		}
 		line(out, d)
-	} else if err := stream(o, size, out); err != nil {
+	} else if err := stream(o, size, out, stderr); err != nil {
 		return err
 	}
 	if err := out.Flush(); err != nil {

@@ -147,7 +147,7 @@ func (a *activation) bind(ctx context.Context) error {
 		runs = a.image.Name()
 	}
 	a.log.Info("Payload container runs image " + runs)
-	a.noteBound(runs)
+	a.noteBound(runs, files.copied)
 	return a.learnCommand(ctx, container)
 }
 

@@ -36,6 +36,8 @@ func (a *activation) unpacked() *payloadrun.Unpacked {
 type filling struct {
 	file  image.File
 	image *imagefile.Image // nil until it was opened
+	// copied is what the container was given; zero if it had it.
+	copied imagefile.Copied
 }
 
 func (f *filling) close() { f.image.Close() }
@@ -45,7 +47,7 @@ func (f *filling) close() { f.image.Close() }
 func (a *activation) fillBy(ctx context.Context, req *payload.BindRequest) (*filling, error) {
 	f := &filling{file: a.image.File}
 	if !a.image.IsFile() {
-		return f, a.fillByCredentials(ctx, req)
+		return f, a.fillByCredentials(ctx, req, f)
 	}
 	req.ChosenBy = image.KnobCarrier
 	if f.file.Root != "" || a.isStagedIn() {
@@ -65,7 +67,7 @@ func (a *activation) fillBy(ctx context.Context, req *payload.BindRequest) (*fil
 		return f, err
 	}
 	req.Refit = func(ctx context.Context, w payload.Wrapper) error { return filler.Refit(ctx, f.file.Written, w) }
-	req.Fill = func(ctx context.Context, w payload.Wrapper) error {
+	req.Fill = func(ctx context.Context, w payload.Wrapper) (err error) {
 		if f.image == nil {
 			select {
 			case <-a.stagedIn:
@@ -76,7 +78,8 @@ func (a *activation) fillBy(ctx context.Context, req *payload.BindRequest) (*fil
 				return err
 			}
 		}
-		return filler.Fill(ctx, f.image, w)
+		f.copied, err = filler.Fill(ctx, f.image, w)
+		return err
 	}
 	return f, nil
 }

@@ -9,6 +9,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/starter/failure"
+	"podstarter/starter/imagefile"
 	"podstarter/starter/journal"
 	"podstarter/starter/orders"
 )
@@ -47,12 +48,13 @@ func (a *activation) noteBegin() {
 	a.note(journal.Event{Kind: journal.JobBegins})
 }
 
-// noteBound says that the job's container runs its image.
-func (a *activation) noteBound(image string) {
+// noteBound says that the job's container runs its image, and what had to be copied for that.
+func (a *activation) noteBound(image string, copied imagefile.Copied) {
 	b := a.notes.bound
 	a.note(journal.Event{
 		Kind: journal.ImageBound, Container: b.Container, Image: image, How: string(b.How),
 		Seconds: time.Since(a.notes.binds).Seconds(), Fetched: b.Fetched.Seconds(),
+		Copied: copied.Took.Seconds(), CopiedBytes: copied.Bytes,
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 
 // fillByCredentials has the binding fill the container with the layers of the job's image, if its user sends credentials
 // (docker_send_credentials) and the kubelet cannot pull it without.
-func (a *activation) fillByCredentials(ctx context.Context, req *payload.BindRequest) error {
+func (a *activation) fillByCredentials(ctx context.Context, req *payload.BindRequest, f *filling) error {
 	a.job.ImageEnv = nil
 	if !a.job.Ad.BoolOr("DockerSendCredentials", false) || a.image.Default() || !a.job.FromImage() {
 		return nil
@@ -41,6 +41,9 @@ func (a *activation) fillByCredentials(ctx context.Context, req *payload.BindReq
 	a.job.Own = &payloadrun.OwnCommand{ImageCommand: payload.ImageCommand(found.Command)}
 	req.Image, req.Written, req.ChosenBy, req.Pin, req.Latest = carrier.String(), "", image.KnobCarrier, false, false
 	req.Files = "layers of " + found.Digest.String()
-	req.Fill = func(ctx context.Context, w payload.Wrapper) error { return filler.Fill(ctx, layered, w) }
+	req.Fill = func(ctx context.Context, w payload.Wrapper) (err error) {
+		f.copied, err = filler.Fill(ctx, layered, w)
+		return err
+	}
 	return nil
 }

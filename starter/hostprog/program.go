@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -33,6 +34,8 @@ type Program struct {
 	// From and To, if not nil, are its standard input and output, in place of Stdin and
 	// what the Outcome would have.
 	From, To *os.File
+	// Heard, if not nil, gets standard error as it comes, beside what the Outcome has of it.
+	Heard io.Writer
 
 	group int // in place of nobodysGroup
 	// untrusted is for what a job brings or controls: setuid programs give it no
@@ -125,6 +128,9 @@ func (p Program) runOnThread(ctx context.Context, combined bool) (o Outcome, err
 		cmd.Stdin = p.From
 	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if p.Heard != nil {
+		cmd.Stderr = io.MultiWriter(stderr, p.Heard)
+	}
 	if p.To != nil {
 		cmd.Stdout = p.To
 	}

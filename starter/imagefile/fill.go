@@ -61,7 +61,7 @@ const sweepTime = 10 * time.Second
 
 // Fill writes the image's files over those of the container. The error says what becomes of the
 // job; the container has a part of the image then, and is of no use.
-func (f Filler) Fill(ctx context.Context, i Source, into Container) error {
+func (f Filler) Fill(ctx context.Context, i Source, into Container) (Copied, error) {
 	began := time.Now()
 	f.Log.Info(fmt.Sprintf("Copying the files of image %.300q into the container", i.Name()))
 	report, err := f.copy(ctx, i, into)
@@ -69,16 +69,17 @@ func (f Filler) Fill(ctx context.Context, i Source, into Container) error {
 		if sweepErr := f.sweep(ctx, into); sweepErr != nil {
 			f.Log.Error("Failed to end what wrote an image's files", "error", sweepErr)
 		}
-		return err
+		return Copied{}, err
 	}
 	if err := f.sweep(ctx, into); err != nil {
-		return elsewhere("what wrote the image's files does not end: %w", err)
+		return Copied{}, elsewhere("what wrote the image's files does not end: %w", err)
 	}
-	f.Log.Info(fmt.Sprintf("The container has the files of image %.300q", i.Name()), "entries", report.Entries, "bytes", report.Bytes, "seconds", fmt.Sprintf("%.1f", time.Since(began).Seconds()))
+	copied := Copied{Bytes: report.Bytes, Entries: report.Entries, Took: time.Since(began)}
+	f.Log.Info(fmt.Sprintf("The container has the files of image %.300q", i.Name()), "entries", copied.Entries, "bytes", copied.Bytes, "seconds", fmt.Sprintf("%.1f", copied.Took.Seconds()))
 	if report.Skipped > 0 || report.MountedCount > 0 {
 		f.Log.Info("Not all of the image was copied", "devices", report.Skipped, "mounted", report.MountedCount, "for_example", report.Mounted)
 	}
-	return nil
+	return copied, nil
 }
 
 func (f Filler) sweep(ctx context.Context, c Container) error {
@@ -174,7 +175,9 @@ func (f Filler) copy(ctx context.Context, i Source, into Container) (imagetree.R
 	}
 	unpacked, err := f.Convert(ctx, hostprog.Program{
 		Path: f.Unpacker, Dir: "/", Env: []string{}, From: in.from, To: write,
-		Args: append(in.args, "-max-bytes", strconv.FormatInt(f.Limits.Bytes, 10), "-max-entries", strconv.FormatInt(f.Limits.Entries, 10)),
+		Args: append(in.args, "-progress", firstProgress.String(), "-max-bytes", strconv.FormatInt(f.Limits.Bytes, 10),
+			"-max-entries", strconv.FormatInt(f.Limits.Entries, 10)),
+		Heard: &progress{image: i.Name(), began: time.Now(), log: f.Log},
 	})
 	write.Close()   // so that the other end learns that this is all
 	in.from.Close() // so that what feeds it learns that nobody reads

@@ -276,7 +276,7 @@ func TestFill(t *testing.T) {
 			case tt.u.hangs:
 				f.Time = time.Millisecond
 			}
-			err = f.Fill(ctx, i, &tt.p)
+			copied, err := f.Fill(ctx, i, &tt.p)
 			if got := end(err); got != tt.want || err != nil && !strings.Contains(err.Error(), tt.words) {
 				t.Errorf("%s, want %s with %q: %v", got, tt.want, tt.words, err)
 			}
@@ -292,6 +292,9 @@ func TestFill(t *testing.T) {
 			}
 			if tt.p.swept == 0 && tt.p.start == nil {
 				t.Error("what wrote the files was not ended")
+			}
+			if want := (imagefile.Copied{Bytes: int64(tt.u.entries), Entries: int64(tt.u.entries), Took: copied.Took}); err == nil && copied != want {
+				t.Errorf("it says it copied %+v, want %+v", copied, want)
 			}
 			entries, err := os.ReadDir(tt.p.dir)
 			must(t, err)

@@ -77,7 +77,7 @@ func TestLayered(t *testing.T) {
 			if tt.gone {
 				time.AfterFunc(50*time.Millisecond, func() { cancel(gone) })
 			}
-			err := filler.Fill(ctx, imagefile.Layered{Written: "registry.example.org/x:1", Layers: 7, Copy: tt.copy}, &p)
+			_, err := filler.Fill(ctx, imagefile.Layered{Written: "registry.example.org/x:1", Layers: 7, Copy: tt.copy}, &p)
 			if got := end(err); got != tt.want {
 				t.Errorf("%s, want %s: %v", got, tt.want, err)
 			}

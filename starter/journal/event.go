@@ -52,6 +52,11 @@ type Event struct {
 	Seconds   float64 `json:"seconds,omitempty"` // of the binding, or of the whole activation
 	Fetched   float64 `json:"fetched,omitempty"` // seconds for which a puller was waited for
 
+	// Copied are the seconds in which an image's files were copied into the container, and CopiedBytes how long all
+	// of them are, for an image that the kubelet did not pull.
+	Copied      float64 `json:"copied,omitempty"`
+	CopiedBytes int64   `json:"copiedBytes,omitempty"`
+
 	Outcome Outcome `json:"outcome,omitempty"`
 	Started bool    `json:"started,omitempty"` // the job's program was started
 	Exit    *int    `json:"exit,omitempty"`    // exit code

@@ -45,7 +45,7 @@ func TestLongestLine(t *testing.T) {
 	for _, c := range []string{`"`, `\`, "<", "é", "\x00", "\u2028", "\xff", "山"} {
 		s := strings.Repeat(c, 5000)
 		code := 255
-		e := Event{Kind: JobEnds, PID: 1 << 22, Job: s, Owner: s, Slot: s, SubmitHost: s, Container: s, Image: s, How: s, Seconds: 1.0 / 3, Fetched: 1e-9 / 3,
+		e := Event{Kind: JobEnds, PID: 1 << 22, Job: s, Owner: s, Slot: s, SubmitHost: s, Container: s, Image: s, How: s, Seconds: 1.0 / 3, Fetched: 1e-9 / 3, Copied: 1e-9 / 3, CopiedBytes: 1 << 62,
 			Outcome: Succeeded, Exit: &code, Signal: 64, Code: 1 << 30, Subcode: 1 << 30, Blame: s, Cause: s, Reason: s, Ran: 1e9 / 3, CPU: 1e9 / 3, Memory: 1 << 62, Calls: map[string]int64{}}
 		for _, verb := range []string{"get", "watch", "patch", "create"} {
 			for _, code := range []string{"200", "403", "404", "409", "500", "none"} {

@@ -71,6 +71,8 @@ func print(to *slog.Logger, e journal.Event) {
 	text("cause", e.Cause)
 	number("seconds", e.Seconds)
 	number("fetched_seconds", e.Fetched)
+	number("copied_seconds", e.Copied)
+	number("copied_mib", float64(e.CopiedBytes)/(1<<20))
 	number("ran_seconds", e.Ran)
 	number("cpu_seconds", e.CPU)
 	number("memory_mib", float64(e.Memory)/(1<<20))

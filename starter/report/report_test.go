@@ -137,6 +137,7 @@ func TestLines(t *testing.T) {
 		want string
 	}{
 		"begin":  {journal.Event{Kind: journal.JobBegins, Job: "1.0", Owner: "ann@pool", Slot: "slot1_1", SubmitHost: "<ap>"}, `level=INFO msg="job begins" job=1.0 owner=ann@pool slot=slot1_1 from=<ap>`},
+		"copied": {journal.Event{Kind: journal.ImageBound, Job: "1.0", Image: "x.sif", How: "made", Seconds: 5, Copied: 4.5, CopiedBytes: 3 << 19}, `level=INFO msg="image bound" job=1.0 image=x.sif how=made copied_copied_mib=1.5`},
 		"bound":  {journal.Event{Kind: journal.ImageBound, Job: "1.0", Container: "payload", Image: "docker.io/a:1", How: "pulled", Seconds: 1.23456}, `level=INFO msg="image bound" job=1.0 container=payload image=docker.io/a:1 how=pulled `},
 		"good":   {journal.Event{Kind: journal.JobEnds, Job: "1.0", Outcome: journal.Succeeded, Exit: &zero, Ran: 1, CPU: 0.5, Memory: 3 << 19}, `level=INFO msg="job ends" job=1.0 outcome=succeeded exit=0 ran_cpu_memory_mib=1.5`},
 		"exit":   {journal.Event{Kind: journal.JobEnds, Outcome: journal.Exited, Exit: &seven}, `level=INFO msg="job ends" outcome=failed exit=7`},
@@ -177,7 +178,7 @@ func TestLongestLines(t *testing.T) {
 		for _, format := range []string{settings.EventLogText, settings.EventLogJSON} {
 			s := strings.Repeat(c+"a", 5000)
 			p, code := newPod(t), 255
-			p.note(journal.Event{Kind: journal.JobEnds, Job: s, Owner: s, Slot: s, SubmitHost: s, Container: s, Image: s, How: s, Seconds: 1e9 / 3, Fetched: 1e9 / 3,
+			p.note(journal.Event{Kind: journal.JobEnds, Job: s, Owner: s, Slot: s, SubmitHost: s, Container: s, Image: s, How: s, Seconds: 1e9 / 3, Fetched: 1e9 / 3, Copied: 1e9 / 3, CopiedBytes: 1 << 62,
 				Outcome: journal.Succeeded, Exit: &code, Signal: 64, Code: 1 << 30, Subcode: 1 << 30, Blame: s, Cause: s, Reason: s, Ran: 1e9 / 3, CPU: 1e9 / 3, Memory: 1 << 62})
 			r := p.reporter()
 			events, _, err := r.reader.Read(journal.Position{})

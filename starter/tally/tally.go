@@ -24,6 +24,9 @@ type Totals struct {
 	Bindings map[payload.How]Times `json:"bindings,omitempty"`
 	Fetches  Times                 `json:"fetches"` // waits for a puller
 
+	Copies      Times `json:"copies"`      // of images that the kubelet does not pull
+	CopiedBytes int64 `json:"copiedBytes"` // of their files
+
 	// Failures are verdicts of the backend, by "PHASE|BLAME|REASON"; see [Phases].
 	Failures map[string]int64 `json:"failures,omitempty"`
 	// Codes are ends that are not the job's own, by "OUTCOME|CODE" with HTCondor's hold or
@@ -79,6 +82,10 @@ func (t *Totals) bound(e journal.Event) {
 	t.Bindings[how] = times
 	if e.Fetched > 0 {
 		t.Fetches.add(e.Fetched)
+	}
+	if e.Copied > 0 {
+		t.Copies.add(e.Copied)
+		t.CopiedBytes += max(0, e.CopiedBytes)
 	}
 }
 

@@ -21,6 +21,7 @@ func TestAdd(t *testing.T) {
 		{Kind: journal.JobBegins}, {Kind: journal.JobBegins},
 		{Kind: journal.ImageBound, How: "pulled", Seconds: 1.5, Fetched: 1},
 		{Kind: journal.ImageBound, How: "pulled", Seconds: 1000},
+		{Kind: journal.ImageBound, How: "made", Seconds: 9, Copied: 7, CopiedBytes: 4000}, {Kind: journal.ImageBound, How: "made", Seconds: 2, Copied: 1, CopiedBytes: 500},
 		{Kind: journal.ImageBound}, // without a container
 		{Kind: journal.JobEnds, Outcome: journal.Succeeded, Seconds: 9, Ran: 5, CPU: 4, Started: true, Calls: map[string]int64{"patch 200": 1, "watch none": 2}},
 		{Kind: journal.JobEnds, Outcome: journal.Held, Code: 35, Blame: "user", Cause: "ErrImagePull", Seconds: 1},
@@ -34,9 +35,13 @@ func TestAdd(t *testing.T) {
 	pulled.Class[4] = 1
 	fetches := Times{Count: 1, Sum: 1}
 	fetches.Class[3] = 1
+	made := Times{Count: 2, Sum: 11}
+	made.Class[4], made.Class[6] = 1, 1
+	copies := Times{Count: 2, Sum: 8}
+	copies.Class[3], copies.Class[6] = 1, 1
 	want := Totals{
 		Begun: 2, Ended: map[journal.Outcome]int64{journal.Succeeded: 1, journal.Held: 1, journal.Requeued: 1, journal.Lost: 1}, Active: 10, Ran: 5, CPU: 4,
-		Bindings: map[payload.How]Times{payload.Pulled: pulled}, Fetches: fetches,
+		Bindings: map[payload.How]Times{payload.Pulled: pulled, payload.Made: made}, Fetches: fetches, Copies: copies, CopiedBytes: 4500,
 		Failures: map[string]int64{"binding|user|ErrImagePull": 1, "running|site|Evicted": 1},
 		Codes:    map[string]int64{"held|35": 1, "requeued|1021": 1},
 		Calls:    map[string]int64{"patch|200": 2, "watch|none": 2, "get|403": 1},

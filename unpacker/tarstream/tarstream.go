@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"podstarter/unpacker/fault"
@@ -89,13 +90,13 @@ type Entry struct {
 	Content func(io.Writer) error
 }
 
-// Writer writes entries. It is for one goroutine.
+// Writer writes entries. It is for one goroutine, but for [Writer.Progress].
 type Writer struct {
 	tar     *tar.Writer
 	out     *output
 	bounds  Bounds
 	bytes   int64
-	entries int64
+	entries atomic.Int64
 	linked  map[Identity]*names
 	kept    int
 }
@@ -115,12 +116,14 @@ func New(w io.Writer, bounds Bounds) *Writer {
 // output remembers that the stream could not be written, to tell that from a content that could
 // not be read.
 type output struct {
-	w   io.Writer
-	err error
+	w     io.Writer
+	bytes atomic.Int64
+	err   error
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
+	o.bytes.Add(int64(n))
 	if err != nil {
 		o.err = err
 	}
@@ -152,11 +155,14 @@ func (w *Writer) Join(dir, name string) (string, error) {
 // Count counts an entry that will be added. A caller that must remember entries before it adds
 // them counts them first.
 func (w *Writer) Count() error {
-	if w.entries++; w.entries > w.bounds.Entries {
+	if w.entries.Add(1) > w.bounds.Entries {
 		return fault.New(fault.TooLarge, "unpack the image: it has more than %d files and directories, the most that are allowed", w.bounds.Entries)
 	}
 	return nil
 }
+
+// Progress is how many entries were counted, and how many bytes of the stream written. Any goroutine may ask.
+func (w *Writer) Progress() (entries, bytes int64) { return w.entries.Load(), w.out.bytes.Load() }
 
 // Add writes an entry that was counted.
 func (w *Writer) Add(e Entry) error {
