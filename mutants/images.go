@@ -230,4 +230,33 @@ var imageMutants = []mutant{
 		New:   `_ = in.ended()`,
 		Tests: []tests{{"starter/imagefile", "TestLayered"}},
 	},
+	{
+		Name:  "a program that reads images may fill the log",
+		File:  "starter/imagefile/progress.go",
+		Old:   ` || now.Sub(p.last) < firstProgress/2`,
+		New:   ``,
+		Tests: []tests{{"starter/imagefile", "TestProgress"}},
+	},
+	{
+		Name:  "a line that never ends is kept whole",
+		File:  "starter/imagefile/progress.go",
+		Old:   `part[:min(len(part), longestLine-len(p.line))]...`,
+		New:   `part...`,
+		Tests: []tests{{"starter/imagefile", "TestProgress"}},
+	},
+	{
+		Name:  "who reads an image says how far it is after the end, too",
+		File:  "unpacker/progress.go",
+		Old:   `		<-ended
+`,
+		New:   ``,
+		Tests: unpackerTests("TestNothingIsSaidAfterwards"),
+	},
+	{
+		Name:  "the time for copying an image is nobody's",
+		File:  "starter/tally/tally.go",
+		Old:   `t.Copies.add(e.Copied)`,
+		New:   `t.Fetches.add(e.Copied)`,
+		Tests: []tests{{"starter/tally", "TestAdd"}},
+	},
 }

@@ -7,9 +7,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"podstarter/unpacker/tarstream"
 )
 
 // TestProgress: while nobody takes the stream, the confined program says how far it is, again and again; the stream is the
@@ -68,3 +72,28 @@ func TestProgress(t *testing.T) {
 		t.Errorf("exit code %d, said %s", code, errs)
 	}
 }
+
+// TestNothingIsSaidAfterwards: whoever stops it can write what must be the last line.
+func TestNothingIsSaidAfterwards(t *testing.T) {
+	entered, leave := make(chan struct{}, 1), make(chan struct{})
+	var saying atomic.Bool
+	stop := tell(tarstream.New(io.Discard, tarstream.Bounds{}), 0, time.Nanosecond, writerFunc(func(p []byte) (int, error) {
+		saying.Store(true)
+		select {
+		case entered <- struct{}{}:
+		default:
+		}
+		<-leave
+		saying.Store(false)
+		return len(p), nil
+	}))
+	<-entered
+	time.AfterFunc(10*time.Millisecond, func() { close(leave) })
+	if stop(); saying.Load() {
+		t.Error("it still says something")
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (w writerFunc) Write(p []byte) (int, error) { return w(p) }
