@@ -81,3 +81,15 @@ func (g patternGenerator) item(depth int) string {
 	}
 	return item
 }
+
+// TestLongPatternsAgainstHTCondor compares searches of which PCRE2 makes short work, by where a match can begin and what it needs.
+func TestLongPatternsAgainstHTCondor(t *testing.T) {
+	sites := strings.Repeat("T2_US_Caltech,T2_US_MIT,", 100)[:2000]
+	var queries []query
+	for _, text := range []string{strings.Repeat("x", 4500), strings.Repeat("x", 100_000), sites, strings.Repeat("foobar", 50), strings.Repeat("foobarz", 45), sites + "T2_FR_GRIF"} {
+		for _, p := range []string{".*foo.*", ".*T2_US_.*T2_FR_.*", ".*foo.*bar.*baz$", ".*?foo", "(.*)foo", "(?s).*foo.*", "(?m)^.*foo", "(x+x+)+y", "(?i)(x+x+)+Y", "(.*)T2_FR.*\\1"} {
+			queries = append(queries, query{Expr: "regexp(" + StringExpr(p).String() + "," + StringExpr(text).String() + ")"})
+		}
+	}
+	compareAnswers(t, queries)
+}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzMatch looks for panics, and compares with the regexp package where that
+// FuzzMatch looks for panics, and compares with a search that tries all places, and with the regexp package where that
 // knows the same language.
 func FuzzMatch(f *testing.F) {
 	for _, p := range []string{`a(b+)?c|d`, `^(\w+)@(\w+)$`, `(?i)[a-f\d]*?x`, `(?<=a)b(?!c)`, `(a*)*b`, `(?>a+)b`, `(x)\1`, `[[:alpha:]-]{2,3}+`, `(?#c)\Q.*\E`, `(?x) a # b`, `\bfoo\b`, `(?:(a)|b)*`} {
@@ -20,6 +20,10 @@ func FuzzMatch(f *testing.F) {
 		}
 		budget := 100000
 		loc, err := p.Match(text, 0, 0, &budget)
+		plain, other := p.withoutSkips(), 100000
+		if all, err2 := plain.Match(text, 0, 0, &other); err == nil && err2 == nil && !slices.Equal(loc, all) {
+			t.Fatalf("%q in %q: %v, and %v if all places are tried", expr, text, loc, all)
+		}
 		if err != nil || flags != 0 || strings.ContainsAny(expr, `\[{$?#(`) || !ascii(expr) || !ascii(text) {
 			return
 		}

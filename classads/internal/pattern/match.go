@@ -39,8 +39,9 @@ func (p *Pattern) Found(text string, o Options, budget *int, room *Room) (bool, 
 // search tries one place after the other.
 func (m *matcher) search() (bool, error) {
 	p, text, from, o, budget := m.p, m.text, m.from, m.options, m.budget
-	for at := from; at <= len(text); at++ {
-		if p.start && at > 0 {
+	last := m.last()
+	for at := from; at <= last; at++ {
+		if at = p.begins.next(text, from, at); at < 0 || at > last {
 			break
 		}
 		if p.first != nil && o&Anchored == 0 {
@@ -48,7 +49,7 @@ func (m *matcher) search() (bool, error) {
 			for at < len(text) && !p.first.has(text[at]) {
 				at++
 			}
-			if *budget -= (at - skipped) / bytesPerStep; at == len(text) {
+			if *budget -= (at - skipped) / bytesPerStep; at == len(text) || at > last {
 				break
 			}
 		}
@@ -68,6 +69,19 @@ func (m *matcher) search() (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// last is the last place where a match could begin, before the search if there is none.
+func (m *matcher) last() int {
+	last := len(m.text)
+	for _, s := range m.p.needs {
+		at := m.from + s.last(m.text[m.from:])
+		if *m.budget -= (len(m.text) - max(at, m.from)) / bytesPerStep; at < m.from {
+			return at
+		}
+		last = min(last, at)
+	}
+	return last
 }
 
 // bytesPerStep is how many scanned or compared bytes count as one step.

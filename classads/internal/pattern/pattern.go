@@ -43,10 +43,11 @@ const (
 // Pattern is a compiled pattern. It is safe for concurrent use.
 type Pattern struct {
 	prog   []inst
-	groups int  // number of groups, with the whole match
-	loops  int  // slots that loops use
-	first  *set // bytes a match can begin with, nil if any
-	start  bool // a match can only begin at the start of the text
+	groups int    // number of groups, with the whole match
+	loops  int    // slots that loops use
+	first  *set   // bytes a match can begin with, nil if any
+	needs  []*set // a match has a byte of each
+	begins place
 }
 
 // Error says what is wrong with a pattern.
@@ -102,6 +103,6 @@ func Compile(expr string, flags Flags) (*Pattern, error) {
 		return nil, &Error{expr, len(expr), "too large"}
 	}
 	out := &Pattern{prog: c.prog, groups: p.groups + 1, loops: c.loops}
-	out.first, out.start = beginnings(root)
+	out.first, out.needs, out.begins = firsts(root), needed(root), begins(root, refers(root))
 	return out, nil
 }

@@ -1,6 +1,9 @@
 package pattern
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+)
 
 // set is a set of bytes.
 type set [4]uint64
@@ -42,16 +45,31 @@ func (s *set) fold() {
 	}
 }
 
+func (s *set) count() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
 // single returns the only byte of the set.
 func (s *set) single() (byte, bool) {
-	found, n := byte(0), 0
-	for c := range 256 {
-		if s.has(byte(c)) {
-			found = byte(c)
-			n++
+	for i, word := range s {
+		if word != 0 {
+			return byte(64*i + bits.TrailingZeros64(word)), s.count() == 1
 		}
 	}
-	return found, n == 1
+	return 0, false
+}
+
+// last is the place of the last byte of a text that is in the set, -1 if there is none.
+func (s *set) last(text string) int {
+	for at := len(text) - 1; at >= 0; at-- {
+		if s.has(text[at]) {
+			return at
+		}
+	}
+	return -1
 }
 
 func allBytes() *set {
