@@ -30,7 +30,7 @@ func (a *Ad) FormatOld() string {
 func (a *Ad) AppendOld(dst []byte) []byte {
 	p := printer{old: true}
 	for i := range a.attrs {
-		dst = appendLine(dst, a.attrs[i].name, a.attrs[i].n, p)
+		dst = appendOldLine(dst, a.attrs[i].name, a.attrs[i].n, p)
 		dst = append(dst, '\n')
 	}
 	return dst
@@ -44,7 +44,7 @@ func (a *Ad) FormatSorted() string {
 	slices.SortFunc(c.attrs, func(x, y attr) int { return strings.Compare(x.name, y.name) })
 	dst := make([]byte, 0, typicalLine*len(c.attrs))
 	for i := range c.attrs {
-		dst = append(appendLine(dst, c.attrs[i].name, c.attrs[i].n, printer{old: true, sorted: true}), '\n')
+		dst = append(appendOldLine(dst, c.attrs[i].name, c.attrs[i].n, printer{old: true, sorted: true}), '\n')
 	}
 	return string(dst)
 }
@@ -61,7 +61,24 @@ func (a *Ad) String() string { return a.FormatNew() }
 // AppendOldLine appends "Name = expression" in the old syntax, without a
 // newline.
 func AppendOldLine(dst []byte, name string, e *Expr) []byte {
-	return appendLine(dst, name, e.tree(), printer{old: true})
+	return appendOldLine(dst, name, e.tree(), printer{old: true})
+}
+
+// appendOldLine writes the name as it is (src/condor_utils/compat_classad.cpp:_sPrintAd). One that could be taken for more than a
+// name, which HTCondor has no way to write, is quoted, so that it becomes no other attribute.
+func appendOldLine(dst []byte, name string, n node, p printer) []byte {
+	if bareName(name) {
+		dst = append(dst, name...)
+	} else {
+		dst = appendQuoted(dst, name, '\'', printer{})
+	}
+	dst = append(dst, " = "...)
+	return n.append(dst, p)
+}
+
+// bareName tells whether a line that begins with the name is read with that name.
+func bareName(s string) bool {
+	return s != "" && s[0] != '#' && !isSpace(s[0]) && !isSpace(s[len(s)-1]) && strings.IndexByte(s, '=') < 0 && !hasControl(s)
 }
 
 func appendLine(dst []byte, name string, n node, p printer) []byte {

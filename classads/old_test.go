@@ -94,3 +94,28 @@ func TestBothSyntaxes(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestNamesInLines: a line has its name as it is, as condor_q -long and the daemons write and read it. A name that could be taken for more
+// than a name is quoted.
+func TestNamesInLines(t *testing.T) {
+	for name, want := range map[string]string{
+		"a b": "a b = 1", "it's": "it's = 1", "'c d'": "'c d' = 1", "parent": "parent = 1", "true": "true = 1", "9": "9 = 1", "-": "- = 1", "\u00e4": "\u00e4 = 1",
+		"a=b": "'a=b' = 1", "a\nb = 2": "'a\\nb = 2' = 1", " a": "' a' = 1", "a ": "'a ' = 1", "#a": "'#a' = 1", "a\tb": "'a\\tb' = 1",
+	} {
+		ad := NewAd()
+		ad.SetInt(name, 1)
+		for _, got := range []string{strings.TrimSuffix(ad.FormatOld(), "\n"), strings.TrimSuffix(ad.FormatSorted(), "\n")} {
+			if got != want {
+				t.Errorf("%q is written %q, want %q", name, got, want)
+			}
+		}
+		quoted := want[0] == '\'' && name[0] != '\'' // which nobody reads as that name
+		if back, err := ParseOld(want); quoted && err == nil && back.Has(name) || !quoted && (err != nil || !back.Has(name) || back.Len() != 1) {
+			t.Errorf("%q is read as %v, %v", want, back, err)
+		}
+	}
+	// In a nested ad it is a name of the language.
+	if ad, err := ParseOld("y = [ 'e f' = 5 ]"); err != nil || ad.FormatOld() != "y = [ 'e f' = 5 ]\n" {
+		t.Errorf("%v, %v", ad, err)
+	}
+}

@@ -115,9 +115,6 @@ func (p Parser) OldLine(line string) (string, *Expr, error) {
 func (s *parse) oldLine(line string) (string, node, error) {
 	name, text, ok := strings.Cut(line, "=")
 	name = trimSpace(name)
-	if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
-		name = name[1 : len(name)-1]
-	}
 	if !ok || name == "" || hasControl(name) {
 		return "", nil, fmt.Errorf("%q is not of the form Name = expression", shorten(line))
 	}
