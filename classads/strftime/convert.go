@@ -19,13 +19,7 @@ func (t *Time) convert(dst []byte, letter byte, c *conversion) ([]byte, bool) {
 	case 'a', 'A', 'b', 'B', 'h', 'p', 'P', 'Z':
 		dst = append(dst, t.word(letter, c)...)
 	case 'z':
-		sign, off := byte('+'), t.Offset/60
-		if off < 0 {
-			sign, off = '-', -off
-		}
-		dst = append(dst, sign)
-		dst = append(dst, two(off/60)...)
-		dst = append(dst, two(off%60)...)
+		return t.zone(dst, c), true
 	case 's':
 		in := t.Local
 		if in == nil {
@@ -39,9 +33,34 @@ func (t *Time) convert(dst []byte, letter byte, c *conversion) ([]byte, bool) {
 	return c.finish(dst, from, ' '), true
 }
 
+// zone writes the offset from UTC. The GNU C library pads its sign and its number, both to the whole width.
+func (t *Time) zone(dst []byte, c *conversion) []byte {
+	sign, minutes := "+", t.Offset/60
+	if minutes < 0 {
+		sign, minutes = "-", -minutes
+	}
+	digits, space := strconv.Itoa(minutes/60*100+minutes%60), " "
+	if c.pad == '0' {
+		space = "0"
+	}
+	dst = append(dst, strings.Repeat(space, max(0, c.width-1))+sign...)
+	switch c.pad {
+	case '-':
+		dst = append(dst, strings.Repeat(" ", max(0, c.width-len(digits)))...)
+	case '_':
+		dst = append(dst, strings.Repeat(" ", max(0, max(4, c.width)-len(digits)))...)
+	default:
+		dst = append(dst, strings.Repeat("0", max(0, max(4, c.width)-len(digits)))...)
+	}
+	return append(dst, digits...)
+}
+
 // word returns the text of a conversion that names something.
 func (t *Time) word(letter byte, c *conversion) string {
-	if c.swap && letter != 'p' && letter != 'Z' {
+	switch {
+	case letter == 'P', c.swap && letter == 'p', c.swap && letter == 'Z':
+		c.upper = false
+	case c.swap:
 		c.upper = true
 	}
 	switch letter {
@@ -64,6 +83,9 @@ func (t *Time) word(letter byte, c *conversion) string {
 		}
 		return name[:3]
 	case 'Z':
+		if c.swap {
+			return strings.ToLower(t.Zone)
+		}
 		return t.Zone
 	}
 	half := "AM"
@@ -165,9 +187,3 @@ func (t *Time) isoWeek() (year, week int64) {
 }
 
 // two writes a number in two digits, or more if it needs them.
-func two(n int) string {
-	if n < 10 {
-		return "0" + strconv.Itoa(n)
-	}
-	return strconv.Itoa(n)
-}

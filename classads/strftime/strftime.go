@@ -66,6 +66,10 @@ func (t *Time) append(dst []byte, format string, atMost int, nested bool) []byte
 			return append(dst, format[start:]...)
 		}
 		from := len(dst)
+		if spec.refuses(format[i]) {
+			dst = spec.asIs(dst, format[start:i+1])
+			continue
+		}
 		if compound, ok := compounds[format[i]]; ok && !nested {
 			dst = t.append(dst, compound, atMost, true)
 			dst = spec.finish(dst, from, ' ')
@@ -73,7 +77,7 @@ func (t *Time) append(dst []byte, format string, atMost int, nested bool) []byte
 		}
 		var ok bool
 		if dst, ok = t.convert(dst, format[i], &spec); !ok {
-			dst = append(dst[:from], format[start:i+1]...)
+			dst = spec.asIs(dst[:from], format[start:i+1])
 		}
 	}
 	return dst
@@ -85,6 +89,26 @@ type conversion struct {
 	upper bool
 	swap  bool
 	width int
+	other byte // E or O, which change nothing in the C locale
+}
+
+// refuses tells whether the letter may not come behind E, or behind O: then there is no conversion.
+func (c *conversion) refuses(letter byte) bool {
+	switch c.other {
+	case 'E':
+		return strings.IndexByte("ABDFGHIMSUVWabdeghjklmw", letter) >= 0
+	case 'O':
+		return strings.IndexByte("ADFXYacx", letter) >= 0
+	}
+	return false
+}
+
+// asIs writes what is no conversion.
+func (c *conversion) asIs(dst []byte, text string) []byte {
+	if c.upper {
+		text = strings.ToUpper(text)
+	}
+	return append(dst, text...)
 }
 
 func (c *conversion) parse(format string, i int) int {
@@ -102,6 +126,7 @@ func (c *conversion) parse(format string, i int) int {
 				i++
 			}
 			if i < len(format) && (format[i] == 'E' || format[i] == 'O') {
+				c.other = format[i]
 				i++
 			}
 			return i

@@ -53,6 +53,25 @@ func TestOutOfRange(t *testing.T) {
 	}
 }
 
+// TestModifiers: E and O change nothing, or make that it is no conversion; what the flags do to words and to the offset.
+func TestModifiers(t *testing.T) {
+	at := Time{Second: 40, Minute: 46, Hour: 1, Day: 9, Month: 8, Year: 2001, WeekDay: 0, YearDay: 251, Zone: "IST", Offset: 5*3600 + 30*60}
+	west := at
+	west.Offset = -(3*3600 + 7*60)
+	for format, want := range map[string]string{
+		"%Ea %^Ea %#Ea %Ed %EY %Ey %OF %Od %OB %Ob %Oc %EC %OC %EEd %EOd %E5d %E": "%Ea %^EA %#Ea %Ed 2001 01 %OF 09 September Sep %Oc 20 20 %EEd %EOd %E5d %E",
+		"%^f %^P %#P %^#P %#p %#Z %^Z %5P %#a":                                    "%^F am am am am ist IST    am SUN",
+		"%z|%_z|%-z|%0z|%10z|%_10z|%-10z|%010z|%2z":                               "+0530|+ 530|+530|+0530|         +0000000530|         +       530|         +       530|000000000+0000000530| +0530",
+	} {
+		if got := string(at.Append(nil, format)); got != want {
+			t.Errorf("%q: %q, want %q", format, got, want)
+		}
+	}
+	if got := string(west.Append(nil, "%z|%_z|%-z|%8z")); got != "-0307|- 307|-307|       -00000307" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestTextIsBounded: a format makes at most one conversion more than MaxText bytes.
 func TestTextIsBounded(t *testing.T) {
 	before := []byte("before ")
