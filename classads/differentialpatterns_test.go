@@ -56,7 +56,7 @@ func (g patternGenerator) item(depth int) string {
 	item := ""
 	switch k := g.r.IntN(14); {
 	case k < 5 || depth <= 0:
-		item = g.pick("a", "b", "A", "c", "1", ".", `\d`, `\w`, `\s`, `\W`, `\D`, `\S`, " ", `\.`, "-", `\n`, `\x41`, `\141`, `\h`, `\v`, `\R`, `\N`, "ab", "]", "}", "{", "{,", `\Qa.b\E`, "#")
+		item = g.pick("a", "b", "A", "c", "1", ".", `\d`, `\w`, `\s`, `\W`, `\D`, `\S`, " ", `\.`, "-", `\n`, `\x41`, `\141`, `\h`, `\v`, `\R`, `\N`, `\C`, `\X`, "ab", "]", "}", "{", "{,", `\Qa.b\E`, "#")
 	case k == 5:
 		item = g.pick("^", "$", `\b`, `\B`, `\A`, `\Z`, `\z`, `\G`)
 		return item

@@ -65,6 +65,7 @@
 //
 //   - In the old syntax an attribute must be one expression; HTCondor ignores
 //     text after it, as in "A = 1 garbage".
+//   - What HTCondor makes of "..5" (0.0), "a..b" (undefined) and "0x1.8" (1.5) is a syntax error.
 //   - After evalInEachContext, countMatches and unresolved, HTCondor continues in
 //     the ad where it looked up the first argument, so names that follow mean
 //     something else, above all in a match. Its Flatten also does so after

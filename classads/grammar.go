@@ -73,7 +73,12 @@ func (s *parse) binary(least uint8) (node, error) {
 	return left, nil
 }
 
+// unary counts as a level even without an operator, as in HTCondor, so that the same expressions nest too deep.
 func (s *parse) unary() (node, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
 	if s.tok != tokOperator {
 		return s.postfix()
 	}
@@ -88,10 +93,6 @@ func (s *parse) unary() (node, error) {
 	default:
 		return s.postfix()
 	}
-	if err := s.enter(); err != nil {
-		return nil, err
-	}
-	defer s.leave()
 	if err := s.next(); err != nil {
 		return nil, err
 	}

@@ -238,7 +238,7 @@ func (l *lexer) zeroFirst(text string, first int) error {
 	}
 	l.tok = tokInt
 	l.num = 0
-	if lower(l.at(l.pos)) != 'x' {
+	if digits != "0" || lower(l.at(l.pos)) != 'x' {
 		l.num, _ = strconv.ParseInt(text, 10, 64)
 		return nil
 	}

@@ -109,6 +109,11 @@ func BenchmarkHostileText(b *testing.B) {
 }
 
 func TestParserBounds(t *testing.T) {
+	for n, want := range map[int]bool{164: true, 165: true, 166: false} { // as HTCondor has it
+		if _, err := ParseExpr(strings.Repeat("(", n) + "1" + strings.Repeat(")", n)); (err == nil) != want {
+			t.Errorf("%d pairs of parentheses: %v", n, err)
+		}
+	}
 	p := Parser{MaxText: 100, MaxNodes: 10, MaxNesting: 20, MaxHeight: 5}
 	for _, c := range []struct{ name, text, want string }{
 		{"text", strings.Repeat(" ", 100) + "1", "longer than the 100 allowed"},

@@ -52,6 +52,9 @@ func TestOldLineErrors(t *testing.T) {
 		{"A = \x00", "NUL"},
 		{`A = #`, "no expression has the character"},
 		{`A = 0x10`, "cannot begin with 0"},
+		{`A = -00x10`, "expected the end"},
+		{`A = [;]`, "expected an attribute name"},
+		{`A = [ ; ; ]`, "expected an attribute name"},
 		{"A\x01 = 1", "not of the form"},
 		{"A\x7fB = 1", "not of the form"},
 	} {

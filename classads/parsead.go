@@ -42,9 +42,10 @@ func (s *parse) ad() (*Ad, error) {
 		return nil, err
 	}
 	ad := NewAd()
-	h := 0
+	h, semicolons := 0, false
 	for s.tok != tokCloseBox {
-		if s.tok == tokSemicolon { // empty items are allowed
+		if s.tok == tokSemicolon { // empty items are allowed beside others
+			semicolons = true
 			if err := s.next(); err != nil {
 				return nil, err
 			}
@@ -72,6 +73,9 @@ func (s *parse) ad() (*Ad, error) {
 		if s.tok != tokSemicolon && s.tok != tokCloseBox {
 			return nil, s.fail("expected ; or ]")
 		}
+	}
+	if ad.Len() == 0 && semicolons {
+		return nil, s.fail("expected an attribute name before the end of the ad")
 	}
 	s.height = h
 	return ad, s.next()

@@ -13,7 +13,7 @@ const (
 	// DefaultMaxNodes is the largest number of nodes of one expression or ad.
 	DefaultMaxNodes = 1 << 18
 	// DefaultMaxNesting is how deep expressions may nest; it is HTCondor's limit
-	// (src/classad/source.cpp:MAX_PARSER_DEPTH).
+	// (src/classad/source.cpp:MAX_PARSER_DEPTH), which 166 pairs of parentheses reach.
 	DefaultMaxNesting = 500
 	// DefaultMaxHeight is the largest height of an expression's tree. A chain such
 	// as 1+1+... nests nothing, but its tree is as high as the chain is long.
@@ -25,7 +25,7 @@ const (
 type Parser struct {
 	MaxText    int // bytes of a text
 	MaxNodes   int // nodes of an expression or ad
-	MaxNesting int // levels of parentheses, lists, ads and function calls
+	MaxNesting int // levels of the grammar: three for parentheses, a list or a call, one for a unary operator or ?:
 	MaxHeight  int // levels of the tree of an expression
 
 	// Left, if set, is how many nodes all texts together may still have. The

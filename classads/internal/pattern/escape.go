@@ -32,6 +32,10 @@ func (p *parser) escape() (*node, error) {
 		return &node{kind: kKeep}, nil
 	case 'R':
 		return newlineSequence(), nil
+	case 'C':
+		return &node{kind: kSet, set: allBytes()}, nil
+	case 'X':
+		return character(), nil
 	case 'k':
 		return p.nameAfter("k")
 	case 'g':
@@ -179,6 +183,13 @@ func (p *parser) hex() (byte, error) {
 func newlineSequence() *node {
 	one := new(set)
 	one.addString("\n\v\f\r\x85")
+	return orCRLF(one)
+}
+
+// character is what a reader sees as one: among bytes, one of them, or the two that end a line.
+func character() *node { return orCRLF(allBytes()) }
+
+func orCRLF(one *set) *node {
 	cr, lf := new(set), new(set)
 	cr.add('\r')
 	lf.add('\n')

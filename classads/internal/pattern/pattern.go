@@ -5,7 +5,7 @@
 //
 // Not supported, and reported by [Compile]: recursion and subroutine calls,
 // conditional groups, branch reset, callouts, control verbs, Unicode
-// properties, \C and \X.
+// properties.
 package pattern
 
 import (
