@@ -93,3 +93,14 @@ func TestLongPatternsAgainstHTCondor(t *testing.T) {
 	}
 	compareAnswers(t, queries)
 }
+
+// TestNestingAgainstHTCondor: the same expressions nest too deep.
+func TestNestingAgainstHTCondor(t *testing.T) {
+	var queries []query
+	for _, n := range []int{10, 100, 120, 123, 124, 125, 126, 160, 164, 165, 166, 167, 200, 246, 247, 248, 249, 250, 251, 490, 496, 497, 498, 499, 500, 501} {
+		for _, one := range [][2]string{{"(", ")"}, {"{", "}"}, {"strcat(", ")"}, {"!", ""}, {"- ", ""}, {"1?:", ""}, {"true?1:", ""}, {"[a=", "]"}, {"x[", "]"}, {"1+(", ")"}} {
+			queries = append(queries, query{Expr: strings.Repeat(one[0], n) + "1" + strings.Repeat(one[1], n)})
+		}
+	}
+	compareAnswers(t, queries)
+}
