@@ -120,7 +120,7 @@ func fnUnresolved(ev *evaluator, sc *scope, c *call) Value {
 			return ev.fail("unresolved: the pattern must be a string")
 		}
 		var err error
-		if p, err = c.pattern(text.str, pattern.IgnoreCase); err != nil {
+		if p, err = ev.pattern(c, text.str, pattern.IgnoreCase); err != nil {
 			return ErrorValue("unresolved: " + err.Error())
 		}
 	}

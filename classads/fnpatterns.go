@@ -1,6 +1,7 @@
 package classads
 
 import (
+	"errors"
 	"strings"
 
 	"podstarter/classads/internal/pattern"
@@ -81,7 +82,7 @@ func fnRegexp(ev *evaluator, sc *scope, c *call) Value {
 	if bad != nil {
 		return *bad
 	}
-	p, err := c.pattern(args[0].str, patternFlags(args[2].str))
+	p, err := ev.pattern(c, args[0].str, patternFlags(args[2].str))
 	if err != nil {
 		return ErrorValue("regexp: " + err.Error())
 	}
@@ -98,7 +99,7 @@ func fnRegexpMember(ev *evaluator, sc *scope, c *call) Value {
 		return *bad
 	}
 	result := BoolValue(false)
-	p, err := c.pattern(args[0].str, patternFlags(args[2].str))
+	p, err := ev.pattern(c, args[0].str, patternFlags(args[2].str))
 	inside := within(sc, args[1].sc)
 	for _, n := range args[1].list.items {
 		switch v := ev.attempt(n, inside); v.kind {
@@ -126,7 +127,7 @@ func fnSubstitute(ev *evaluator, sc *scope, c *call) Value {
 	options := args[3].str
 	whole := c.fn.variant != substituteMatch || strings.Contains(options, "f")
 	all := c.fn.variant == substituteAll || strings.Contains(options, "g")
-	p, err := c.pattern(args[0].str, patternFlags(options))
+	p, err := ev.pattern(c, args[0].str, patternFlags(options))
 	if err != nil {
 		return ErrorValue(c.fn.name + ": " + err.Error())
 	}
@@ -139,6 +140,7 @@ func fnSubstitute(ev *evaluator, sc *scope, c *call) Value {
 func substitute(ev *evaluator, p *pattern.Pattern, target, replacement string, whole, all bool) Value {
 	var out []byte
 	at, empty := 0, false
+	text := p.In(target, &ev.search)
 	for {
 		var opts pattern.Options
 		if empty {
@@ -148,7 +150,7 @@ func substitute(ev *evaluator, p *pattern.Pattern, target, replacement string, w
 			// HTCondor tries beyond the end after an empty match there.
 			return ErrorValue("a pattern that matches nothing cannot be replaced everywhere")
 		}
-		loc, err := p.Match(target, at, opts, &ev.search)
+		loc, err := text.Match(at, opts, &ev.search)
 		if err != nil {
 			return ErrorValue(err.Error())
 		}
@@ -215,9 +217,16 @@ type compiledPattern struct {
 	*pattern.Pattern
 }
 
+// keptPattern is how large a compiled pattern may be, in bytes, to be kept for the next evaluation: some take a
+// thousand times the memory of their text.
+const keptPattern = 64 << 10
+
+// stepOfPattern is how many bytes of a compiled pattern cost as much time as a step of a search.
+const stepOfPattern = 16
+
 // pattern compiles a pattern. If a call has the same pattern again, as most have,
 // it returns the one compiled last.
-func (c *call) pattern(text string, flags pattern.Flags) (*pattern.Pattern, error) {
+func (ev *evaluator) pattern(c *call, text string, flags pattern.Flags) (*pattern.Pattern, error) {
 	if last := c.compiled.Load(); last != nil && last.flags == flags && last.text == text {
 		return last.Pattern, nil
 	}
@@ -225,6 +234,11 @@ func (c *call) pattern(text string, flags pattern.Flags) (*pattern.Pattern, erro
 	if err != nil {
 		return nil, err
 	}
-	c.compiled.Store(&compiledPattern{text, flags, p})
+	if !ev.spend(p.Size()) {
+		return nil, errors.New(ev.reason)
+	}
+	if ev.search -= p.Size() / stepOfPattern; p.Size() <= keptPattern {
+		c.compiled.Store(&compiledPattern{text, flags, p})
+	}
 	return p, nil
 }

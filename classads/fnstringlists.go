@@ -3,8 +3,6 @@ package classads
 import (
 	"math"
 	"strings"
-
-	"podstarter/classads/internal/pattern"
 )
 
 const stringListFamily = "string lists"
@@ -219,7 +217,7 @@ func fnStringListRegexpMember(ev *evaluator, sc *scope, c *call) Value {
 	if bad.kind == Error {
 		return bad
 	}
-	p, err := pattern.Compile(args[0], patternFlags(strings.ToLower(args[3])))
+	p, err := ev.pattern(c, args[0], patternFlags(strings.ToLower(args[3])))
 	if err != nil {
 		return ErrorValue("stringList_regexpMember: " + err.Error())
 	}

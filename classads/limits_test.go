@@ -3,6 +3,7 @@ package classads
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -206,5 +207,57 @@ func TestEvaluationLimits(t *testing.T) {
 		} else if v.Kind() != Error || !strings.Contains(v.Reason(), c.want) {
 			t.Errorf("%v: %v, reason %q, want %q", c.limits, v, v.Reason(), c.want)
 		}
+	}
+}
+
+// TestReplacingInLongTexts: a text is looked through once for what a pattern needs, and not for each match.
+func TestReplacingInLongTexts(t *testing.T) {
+	for _, p := range []string{",", "b?,", "(?:a,)"} {
+		text := strings.Repeat("a,", 40_000) + strings.Repeat("x", 40_000)
+		expr := `size(replaceAll("` + p + `", "` + text + `", ";"))`
+		e, err := ParseExpr(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := int64(len(text))
+		if p == "(?:a,)" {
+			want -= 40_000
+		}
+		if got, ok := e.Eval(Env{}).Int(); !ok || got != want {
+			t.Errorf("%s: %v, want %d", p, e.Eval(Env{}), want)
+		}
+	}
+}
+
+// TestSearchesEnd: an evaluation whose steps for searches are used up looks through no more text.
+func TestSearchesEnd(t *testing.T) {
+	text := strings.Repeat("x", 1<<20)
+	for _, p := range []string{"z", "(?s).*z", "x*y", ".*\\nz"} {
+		ad := NewAd()
+		ad.SetString("S", text)
+		e, err := ParseExpr(`regexpMember("` + p + `", {` + strings.Repeat("S,", 2000) + `S})`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := new(evaluator)
+		e.tree().eval(ev, ev.start(&Env{My: ad}))
+		if ev.search < -len(text) {
+			t.Errorf("%s: %d steps beyond those allowed", p, -ev.search)
+		}
+	}
+}
+
+// TestCompiledPatternsCount: patterns that are much larger than their text count as memory, and are not kept.
+func TestCompiledPatternsCount(t *testing.T) {
+	var b strings.Builder
+	for i := range 60 {
+		b.WriteString(`regexp("(?:ab){` + strconv.Itoa(65000+i) + `}", "x") || `)
+	}
+	e, err := ParseExpr(b.String() + "false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := e.Eval(Env{}); v.Kind() != Error {
+		t.Errorf("%v, want an error", v)
 	}
 }

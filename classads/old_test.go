@@ -102,8 +102,8 @@ func TestBothSyntaxes(t *testing.T) {
 // than a name is quoted.
 func TestNamesInLines(t *testing.T) {
 	for name, want := range map[string]string{
-		"a b": "a b = 1", "it's": "it's = 1", "'c d'": "'c d' = 1", "parent": "parent = 1", "true": "true = 1", "9": "9 = 1", "-": "- = 1", "\u00e4": "\u00e4 = 1",
-		"a=b": "'a=b' = 1", "a\nb = 2": "'a\\nb = 2' = 1", " a": "' a' = 1", "a ": "'a ' = 1", "#a": "'#a' = 1", "a\tb": "'a\\tb' = 1",
+		"a b": "a b = 1", "it's": "it's = 1", "'c d'": "'c d' = 1", "parent": "parent = 1", "true": "true = 1", "9": "9 = 1", "\u00e4": "\u00e4 = 1",
+		"a=b": "'a=b' = 1", "a\nb = 2": "'a\\nb = 2' = 1", " a": "' a' = 1", "a ": "'a ' = 1", "#a": "'#a' = 1", "-": "'-' = 1", "*** a": "'*** a' = 1", "[a": "'[a' = 1", "a\tb": "'a\\tb' = 1",
 	} {
 		ad := NewAd()
 		ad.SetInt(name, 1)

@@ -4,7 +4,7 @@ import "slices"
 
 // apptainerCases are jobs with images beside the stock starter with Apptainer.
 var apptainerCases = slices.Concat(everywhereCases(inApptainer), badImageCases(func(image string, c Case) Case { return inApptainer(image, orderedAway(c)) }), []Case{
-	inApptainer(probing, orderedAway(Case{Name: "no-shell", Shows: "an image without a shell, and a transferred program", Submit: "arguments = out=hello\noutput = out\nerror = err"})),
+	inApptainer(bare, orderedAway(Case{Name: "no-shell", Shows: "an image without a shell, and a transferred program", Submit: "arguments = out=hello\noutput = out\nerror = err"})),
 	inApptainer(busybox, orderedAway(relativeDirectory)),
 	inApptainer(empty, orderedAway(Case{Name: "empty-image", Shows: "an image without a file, and a transferred program", Submit: "arguments = out=ran\noutput = out\nerror = err"})),
 	inApptainer(hostile, Case{Name: "configured", Shows: "the image's own environment, user and working directory", Submit: "arguments = facts\noutput = out", Facts: true}),

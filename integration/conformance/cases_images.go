@@ -15,7 +15,8 @@ const (
 	debian  = "$(IMAGE_debian)"
 	foreign = "$(IMAGE_foreign)"   // for another architecture
 	empty   = "$(IMAGE_empty)"     // without a file
-	probing = "$(IMAGE_entry)"     // the probe alone, as entry point
+	bare    = "$(IMAGE_probe)"     // the probe alone
+	probing = "$(IMAGE_entry)"     // the same, as entry point
 	line    = "$(IMAGE_entryline)" // with an entry point that is a line for a shell
 	hostile = "$(IMAGE_hostile)"   // with an environment, a user and a working directory of its own
 )

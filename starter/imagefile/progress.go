@@ -28,6 +28,9 @@ type progress struct {
 	line []byte    // as far as it came
 }
 
+// progressBegins is the beginning of a line about progress.
+var progressBegins = []byte(`{"progress":`)
+
 // longestLine is more than a line about progress has.
 const longestLine = 512
 
@@ -55,10 +58,13 @@ func (p *progress) hear() {
 		} `json:"progress"`
 	}
 	now := time.Now()
-	if json.Unmarshal(p.line, &said) != nil || said.Progress.Entries <= 0 || now.Sub(p.last) < firstProgress/2 {
+	if !bytes.HasPrefix(p.line, progressBegins) || now.Sub(p.last) < firstProgress/2 {
 		return
 	}
-	p.last = now
+	p.last = now // also if it is nonsense, which would take time
+	if json.Unmarshal(p.line, &said) != nil || min(said.Progress.Entries, said.Progress.Of, said.Progress.Bytes) < 0 {
+		return
+	}
 	attrs := []any{"entries", said.Progress.Entries}
 	if said.Progress.Of > 0 {
 		attrs = append(attrs, "of_about", said.Progress.Of)

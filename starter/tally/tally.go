@@ -85,7 +85,7 @@ func (t *Totals) bound(e journal.Event) {
 	}
 	if e.Copied > 0 {
 		t.Copies.add(e.Copied)
-		t.CopiedBytes += max(0, e.CopiedBytes)
+		t.CopiedBytes = min(t.CopiedBytes+max(0, min(e.CopiedBytes, 1<<62)), 1<<62)
 	}
 }
 

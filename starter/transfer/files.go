@@ -237,9 +237,16 @@ func (f *Files) tellPlugins(ctx context.Context, which string, results []*classa
 	if len(results) == 0 {
 		return
 	}
-	list := make([]*classads.Expr, len(results))
-	for i, ad := range results {
-		list[i] = classads.AdExpr(ad)
+	var list []*classads.Expr
+	for _, ad := range results {
+		e := classads.AdExpr(ad)
+		// A line cannot have all that a report may, such as a string that ends in a backslash, and the shadow
+		// would end for good at one that it cannot read.
+		if _, _, err := classads.ParseOldLine(string(classads.AppendOldLine(nil, "Report", e))); err != nil {
+			f.Log.Warn("The shadow is not told what a plugin reports, which no line can have", "error", err)
+			continue
+		}
+		list = append(list, e)
 	}
 	ad := classads.NewAd()
 	ad.SetList(which+"PluginResultList", list...)

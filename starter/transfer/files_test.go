@@ -379,6 +379,25 @@ echo text >file`)
 	}
 }
 
+// TestReportThatIsNoLine: what a line cannot have, the shadow is not told, which would end for good.
+func TestReportThatIsNoLine(t *testing.T) {
+	knobs := sitePlugin(t, `cat >"$4" <<'END'
+[ TransferSuccess = true; TransferUrl = "x://host/file"; TransferError = "C:\\" ]
+END
+echo text >file`)
+	f, s, _ := open(t, setup{knobs: knobs, items: []condortest.Item{{Command: condortest.ItemURL, Name: "file", URL: "x://host/file"}}})
+	must(t, f.Fetch(t.Context()))
+	if len(s.told) != 1 {
+		t.Fatalf("the shadow is told %v", s.told)
+	}
+	if _, err := classads.ParseOld(s.told[0].FormatOld()); err != nil {
+		t.Errorf("the shadow cannot read %s: %v", s.told[0].FormatOld(), err)
+	}
+	if list, err := s.told[0].GetList("InputPluginResultList"); err != nil || len(list) != 1 { // of the URL
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
 // TestURLFails: what is wrong with a URL is said to the user.
 func TestURLFails(t *testing.T) {
 	good := `echo '[ TransferSuccess = true ]' >"$4"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -63,12 +64,32 @@ func (f *Files) writeHistory() {
 // add takes a record.
 func (h *history) add(ad *classads.Ad) {
 	ad = ad.Public()
+	keepLines(ad)
 	h.job(ad)
 	h.text.WriteString("***\n")
 	h.text.WriteString(ad.FormatSorted())
 	if h.text.Len() >= historyPart {
 		h.flush()
 	}
+}
+
+// keepLines removes what a plugin reports and a reader of the log could take for more than one attribute: the log is the site's,
+// the plugin perhaps the job's. HTCondor writes it all.
+func keepLines(ad *classads.Ad) {
+	var line []byte
+	for name, e := range ad.Clone().All() {
+		line = classads.AppendOldLine(line[:0], name, e)
+		if !isWord(name) || bytes.ContainsAny(line, "\r\n") {
+			ad.Delete(name)
+		}
+	}
+}
+
+// isWord tells whether a name has only letters, digits and underscores.
+func isWord(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
 }
 
 // flush writes what there is. Each record is whole: starters share the file.

@@ -73,6 +73,30 @@ func historyFile(t *testing.T) (path string, knobs map[string]string) {
 
 // TestHistoryOfOutput: what a plugin says of output is in the log of transfers when it has been
 // sent.
+// TestHistoryIsNotForged: nothing that a plugin reports becomes another record, or another attribute of one.
+func TestHistoryIsNotForged(t *testing.T) {
+	path, knobs := historyFile(t)
+	report := `[ TransferSuccess = true; Good = "fine"; '*** JobOwner' = "victim"; 'a=b' = 1; ' x' = 2; S = "x\n***\nJobClusterId = 666\n"; R = MY.'w\n***\nJobOwner = "victim"\nq'; '-' = 3 ]`
+	plugin := sitePlugin(t, "cat >\"$4\" <<'END'\n"+report+"\nEND\n"+`echo text >"$(sed -n 's/.*LocalFileName = "\([^"]*\)".*/\1/p' "$2")"`)
+	maps.Copy(knobs, plugin)
+	o := setup{job: `Owner = "alice"`, knobs: knobs, items: []condortest.Item{{Command: condortest.ItemURL, Name: "file", URL: "x://host/file"}}}
+	f, _, _ := open(t, o)
+	must(t, f.Fetch(t.Context()))
+	text, err := os.ReadFile(path)
+	must(t, err)
+	const record = `***
+Good = "fine"
+JobClusterId = 7
+JobOwner = "alice"
+JobProcId = 0
+PluginExitCode = 0
+TransferSuccess = true
+`
+	if diff := cmp.Diff(record, string(text)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestHistoryOfOutput(t *testing.T) {
 	path, knobs := historyFile(t)
 	maps.Copy(knobs, sitePlugin(t, `echo '[ TransferSuccess = true; TransferUrl = "x://host/made"; TransferFileName = "made" ]' >"$4"`))

@@ -19,9 +19,9 @@ func FuzzMatch(f *testing.F) {
 			return
 		}
 		budget := 100000
-		loc, err := p.Match(text, 0, 0, &budget)
+		loc, err := p.In(text, &budget).Match(0, 0, &budget)
 		plain, other := p.withoutSkips(), 100000
-		if all, err2 := plain.Match(text, 0, 0, &other); err == nil && err2 == nil && !slices.Equal(loc, all) {
+		if all, err2 := plain.In(text, &other).Match(0, 0, &other); err == nil && err2 == nil && !slices.Equal(loc, all) {
 			t.Fatalf("%q in %q: %v, and %v if all places are tried", expr, text, loc, all)
 		}
 		if err != nil || flags != 0 || strings.ContainsAny(expr, `\[{$?#(`) || !ascii(expr) || !ascii(text) {

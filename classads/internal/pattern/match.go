@@ -1,12 +1,35 @@
 package pattern
 
-// Match searches text from an offset on. It returns the places of the match
+// Text is a text in which a pattern is searched for, perhaps again and again.
+type Text struct {
+	p    *Pattern
+	text string
+	last int // the last place where a match could begin, -1 for none
+}
+
+// In prepares searches in a text: it looks once for what a match needs. Each step of this and of the searches is
+// taken from budget.
+func (p *Pattern) In(text string, budget *int) Text {
+	last := len(text)
+	for _, s := range p.needs {
+		if *budget < 0 {
+			break // the search says so
+		}
+		at := s.last(text)
+		*budget -= (len(text) - max(at, 0)) / bytesPerStep
+		if last = min(last, at); at < 0 {
+			break
+		}
+	}
+	return Text{p, text, last}
+}
+
+// Match searches the text from an offset on. It returns the places of the match
 // and of its groups up to the last that took part, two numbers each, -1 for a
-// group that took no part; nil if there is no match. Each step of the search
-// is taken from budget; ErrBudget is returned when it is used up.
-func (p *Pattern) Match(text string, from int, o Options, budget *int) ([]int, error) {
-	m := matcher{p: p, text: text, from: from, options: o, budget: budget}
-	m.slots = make([]int, 2*p.groups+p.loops)
+// group that took no part; nil if there is no match. ErrBudget is returned when the budget is used up.
+func (t Text) Match(from int, o Options, budget *int) ([]int, error) {
+	m := matcher{p: t.p, text: t.text, from: from, last: t.last, options: o, budget: budget}
+	m.slots = make([]int, 2*t.p.groups+t.p.loops)
 	if found, err := m.search(); !found {
 		return nil, err
 	}
@@ -22,13 +45,13 @@ type Room struct {
 // keptStack is how much of a stack, in entries, a [Room] keeps.
 const keptStack = 1 << 10
 
-// Found tells whether [Pattern.Match] finds a match.
+// Found tells whether [Text.Match] finds a match anywhere in a text.
 func (p *Pattern) Found(text string, o Options, budget *int, room *Room) (bool, error) {
 	n := 2*p.groups + p.loops
 	if cap(room.slots) < n {
 		room.slots = make([]int, n)
 	}
-	m := matcher{p: p, text: text, options: o, budget: budget, slots: room.slots[:n], stack: room.stack}
+	m := matcher{p: p, text: text, last: p.In(text, budget).last, options: o, budget: budget, slots: room.slots[:n], stack: room.stack}
 	found, err := m.search()
 	if cap(m.stack) <= keptStack {
 		room.stack = m.stack
@@ -38,20 +61,25 @@ func (p *Pattern) Found(text string, o Options, budget *int, room *Room) (bool, 
 
 // search tries one place after the other.
 func (m *matcher) search() (bool, error) {
-	p, text, from, o, budget := m.p, m.text, m.from, m.options, m.budget
-	last := m.last()
-	for at := from; at <= last; at++ {
-		if at = p.begins.next(text, from, at); at < 0 || at > last {
-			break
+	p, text, o := m.p, m.text, m.options
+	for at := m.from; ; at++ {
+		switch {
+		case *m.budget < 0:
+			return false, ErrBudget
+		case at > m.last:
+			return false, nil
 		}
-		if p.first != nil && o&Anchored == 0 {
-			skipped := at
-			for at < len(text) && !p.first.has(text[at]) {
-				at++
-			}
-			if *budget -= (at - skipped) / bytesPerStep; at == len(text) || at > last {
-				break
-			}
+		from := at
+		if at = p.begins.next(text, m.from, at); at >= 0 && p.first != nil && o&Anchored == 0 {
+			at = p.first.next(text, at)
+		}
+		if at < 0 {
+			*m.budget -= (len(text) - from) / bytesPerStep
+		} else {
+			*m.budget -= (at - from) / bytesPerStep
+		}
+		if at < 0 || at > m.last {
+			return false, nil
 		}
 		for i := range m.slots {
 			m.slots[i] = -1
@@ -65,23 +93,9 @@ func (m *matcher) search() (bool, error) {
 			return false, ErrBudget
 		}
 		if o&Anchored != 0 {
-			break
+			return false, nil
 		}
 	}
-	return false, nil
-}
-
-// last is the last place where a match could begin, before the search if there is none.
-func (m *matcher) last() int {
-	last := len(m.text)
-	for _, s := range m.p.needs {
-		at := m.from + s.last(m.text[m.from:])
-		if *m.budget -= (len(m.text) - max(at, m.from)) / bytesPerStep; at < m.from {
-			return at
-		}
-		last = min(last, at)
-	}
-	return last
 }
 
 // bytesPerStep is how many scanned or compared bytes count as one step.
@@ -91,6 +105,7 @@ type matcher struct {
 	p       *Pattern
 	text    string
 	from    int // where the search began
+	last    int // the last place where a match could begin
 	start   int // where this attempt began
 	options Options
 	slots   []int // of groups, then of loops

@@ -11,6 +11,7 @@ package pattern
 import (
 	"errors"
 	"fmt"
+	"unsafe"
 )
 
 // Flags change the meaning of a pattern; (?i) and the like in the pattern do
@@ -66,7 +67,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("pattern %q: %s at byte %d", p, e.What, e.Offset)
 }
 
-// ErrBudget is returned by Match when the search takes more steps or memory
+// ErrBudget is returned by searches when one takes more steps or memory
 // than it may.
 var ErrBudget = errors.New("the search for a pattern takes too many steps")
 
@@ -78,6 +79,9 @@ const (
 	maxRepeat  = 65535
 	maxStack   = 1 << 20 // entries of 16 bytes, near PCRE2's heap limit
 )
+
+// Size is about how many bytes of memory the pattern takes.
+func (p *Pattern) Size() int { return len(p.prog) * int(unsafe.Sizeof(inst{})) }
 
 // Compile reads a pattern.
 func Compile(expr string, flags Flags) (*Pattern, error) {

@@ -70,7 +70,7 @@ func TestMatch(t *testing.T) {
 			continue
 		}
 		budget := enough
-		got, err := p.Match(c.text, 0, 0, &budget)
+		got, err := p.In(c.text, &budget).Match(0, 0, &budget)
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
 			t.Errorf("%s in %q: %v\n%s", c.pattern, c.text, err, diff)
 		}
@@ -94,7 +94,7 @@ func TestOptions(t *testing.T) {
 		{2, Anchored, []int{2, 3}},
 	} {
 		budget := enough
-		got, err := p.Match("baac", c.from, c.o, &budget)
+		got, err := p.In("baac", &budget).Match(c.from, c.o, &budget)
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
 			t.Errorf("from %d with %b: %v\n%s", c.from, c.o, err, diff)
 		}
@@ -128,7 +128,7 @@ func TestBudget(t *testing.T) {
 		}
 		start := time.Now()
 		budget := 2_000_000
-		_, err = p.Match(text, 0, 0, &budget)
+		_, err = p.In(text, &budget).Match(0, 0, &budget)
 		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("%s takes %v", expr, took)
 		}

@@ -76,8 +76,8 @@ func TestWherePatternsBegin(t *testing.T) {
 			for from := range len(text) + 1 {
 				for _, o := range []Options{0, Anchored, NotEmpty, NotEmptyAtStart, Anchored | NotEmptyAtStart} {
 					budget, other := 1_000_000, 1_000_000
-					got, err := p.Match(text, from, o, &budget)
-					want, err2 := plain.Match(text, from, o, &other)
+					got, err := p.In(text, &budget).Match(from, o, &budget)
+					want, err2 := plain.In(text, &other).Match(from, o, &other)
 					if err != nil || err2 != nil || !slices.Equal(got, want) {
 						t.Errorf("%q in %q from %d, options %d: %v (%v), want %v (%v)", expr, text, from, o, got, err, want, err2)
 					}

@@ -62,6 +62,16 @@ func (s *set) single() (byte, bool) {
 	return 0, false
 }
 
+// next is the place of the first byte from at on that is in the set, -1 if there is none.
+func (s *set) next(text string, at int) int {
+	for ; at < len(text); at++ {
+		if s.has(text[at]) {
+			return at
+		}
+	}
+	return -1
+}
+
 // last is the place of the last byte of a text that is in the set, -1 if there is none.
 func (s *set) last(text string) int {
 	for at := len(text) - 1; at >= 0; at-- {

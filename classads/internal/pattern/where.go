@@ -19,7 +19,7 @@ const (
 // next is the first of these places from at on, in a search that begins at from; -1 if there is none.
 func (p place) next(text string, from, at int) int {
 	switch {
-	case p == textStart && at > 0, p == searchStart && at > from:
+	case at > len(text), p == textStart && at > 0, p == searchStart && at > from:
 		return -1
 	case p == lineStarts && at > from:
 		end := strings.IndexByte(text[at-1:], '\n')
@@ -167,7 +167,7 @@ func needed(n *node) []*set {
 		for _, s := range n.subs {
 			for _, one := range needed(s) {
 				if !slices.ContainsFunc(all, func(o *set) bool { return *o == *one }) {
-					all = append(all, one)
+					all = append(all[max(0, len(all)-fewSets+1):], one)
 				}
 			}
 		}
@@ -188,5 +188,5 @@ func needed(n *node) []*set {
 			return needed(n.subs[0])
 		}
 	}
-	return all[max(0, len(all)-fewSets):]
+	return all
 }
