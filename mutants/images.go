@@ -245,9 +245,9 @@ var imageMutants = []mutant{
 		Tests: []tests{{"starter/imagefile", "TestProgress"}},
 	},
 	{
-		Name:  "who reads an image says how far it is after the end, too",
-		File:  "unpacker/progress.go",
-		Old:   `		<-ended
+		Name: "who reads an image says how far it is after the end, too",
+		File: "unpacker/progress.go",
+		Old: `		<-ended
 `,
 		New:   ``,
 		Tests: unpackerTests("TestNothingIsSaidAfterwards"),
