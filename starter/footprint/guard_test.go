@@ -15,6 +15,7 @@ var waiting = map[string]string{
 	"starter/activation.(*activation).follow.func1": "the end of the job's main process",
 	"starter/activation.(*activation).follow.func2": "nothing: it looks at what the job uses, and ends",
 	"starter/activation.(*activation).follow.func3": "nothing: it sends an update, and ends",
+	"starter/activation.(*activation).follow.func4": "nothing: it sends the first update, gives back the memory that the start took, and ends",
 	"starter/activation.(*activation).run.func1":    "the shadow's return",
 	"starter/endpoint.Serve.func2":                  "a command",
 	"starter/endpoint.Serve.func3":                  "a signal",
