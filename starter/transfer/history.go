@@ -73,14 +73,20 @@ func (h *history) add(ad *classads.Ad) {
 	}
 }
 
-// keepLines removes what a plugin reports and a reader of the log could take for more than one attribute: the log is the site's,
-// the plugin perhaps the job's. HTCondor writes it all.
+// keepLines makes one line of each attribute, and removes what cannot be one: a reader of the log could take it for more than one
+// attribute, or for another record. The log is the site's, the plugin perhaps the job's. HTCondor writes it all.
 func keepLines(ad *classads.Ad) {
+	const ends = "\r\n"
 	var line []byte
 	for name, e := range ad.Clone().All() {
 		line = classads.AppendOldLine(line[:0], name, e)
-		if !isWord(name) || bytes.ContainsAny(line, "\r\n") {
-			ad.Delete(name)
+		if isWord(name) && !bytes.ContainsAny(line, ends) {
+			continue
+		}
+		value, _ := e.Literal()
+		text, isText := value.Str()
+		if ad.Delete(name); isText && isWord(name) {
+			ad.SetString(name, strings.Join(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(ends, r) }), " "))
 		}
 	}
 }

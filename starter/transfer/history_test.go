@@ -90,6 +90,7 @@ JobClusterId = 7
 JobOwner = "alice"
 JobProcId = 0
 PluginExitCode = 0
+S = "x *** JobClusterId = 666"
 TransferSuccess = true
 `
 	if diff := cmp.Diff(record, string(text)); diff != "" {
