@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // footprint is what one process needs, in KiB.
@@ -64,6 +65,46 @@ func read(t testing.TB, pid int) footprint {
 		f.wakes += n
 	}
 	return f
+}
+
+// rest returns when a process has neither run nor waited for a processor for a while: nothing tells when
+// what another process does is done.
+func rest(t testing.TB, pid int) {
+	t.Helper()
+	const pause, looks = 50 * time.Millisecond, 6
+	deadline := time.Now().Add(time.Minute)
+	for same, last := 0, int64(-1); same < looks; time.Sleep(pause) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d does not rest", pid)
+		}
+		if now := scheduled(t, pid); now == last {
+			same++
+		} else {
+			same, last = 0, now
+		}
+	}
+}
+
+// scheduled is for how long the threads of a process have run and waited for a processor, in nanoseconds
+// (Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat).
+func scheduled(t testing.TB, pid int) (sum int64) {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(tasks) == 0 {
+		t.Fatalf("looking at the threads of process %d: %v", pid, err)
+	}
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err != nil {
+			continue // it has just ended
+		}
+		var ran, waited int64
+		if _, err := fmt.Sscan(string(text), &ran, &waited); err != nil {
+			t.Fatalf("%s: %v", task, err)
+		}
+		sum += ran + waited
+	}
+	return sum
 }
 
 // kindOf tells what a mapping holds by the first line about it (proc_pid_smaps(5)). The Go
