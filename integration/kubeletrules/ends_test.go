@@ -125,8 +125,8 @@ func TestPatchKillsAfterTheGracePeriod(t *testing.T) {
 	if diff := cmp.Diff([]string{"a begins ", "a gets TERM", "a begins two"}, p.log()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	last := after.LastTerminationState.Terminated
-	if last == nil || last.ExitCode != 128+int32(syscall.SIGKILL) {
+	last := p.end("a", old.ContainerID)
+	if last != nil && last.ExitCode != 128+int32(syscall.SIGKILL) {
 		t.Errorf("the old container's end is %+v, want SIGKILL", last)
 	}
 	if began := after.State.Running.StartedAt; last != nil && began.Before(&last.FinishedAt) {

@@ -336,6 +336,22 @@ func statusOf(p *corev1.Pod, container string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
+// end is the end of a container, as the latest state that has it shows it. It is nil, and logged, if none does: the kubelet may
+// collect the container while it starts the next one.
+func (p *pod) end(container, id string) *corev1.ContainerStateTerminated {
+	p.t.Helper()
+	for _, s := range slices.Backward(p.states) {
+		c := statusOf(s, container)
+		for _, state := range []corev1.ContainerState{c.LastTerminationState, c.State} {
+			if state.Terminated != nil && state.Terminated.ContainerID == id {
+				return state.Terminated
+			}
+		}
+	}
+	p.t.Logf("the kubelet has collected container %s before it showed its end\n%s", id, p.history(0))
+	return nil
+}
+
 // running waits until a container runs, if it does not yet.
 func (p *pod) running(container string) corev1.ContainerStatus {
 	p.t.Helper()
