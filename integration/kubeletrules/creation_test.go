@@ -31,7 +31,8 @@ func TestChangedImageMakesTheContainerAnew(t *testing.T) {
 			before, other := p.running("a"), p.running("b")
 			p.bind("a", once(before.ImageID, "rule"), "x")
 			after := p.runs("a", before.ContainerID)
-			if after.RestartCount != 1 {
+			last := after.LastTerminationState.Terminated // nil if the kubelet has collected the old one
+			if after.RestartCount != 1 || last != nil && last.ContainerID != before.ContainerID {
 				t.Errorf("the new container is not the old one's successor\n%s", p.history(0))
 			}
 			if got := statusOf(p.now(), "b"); got.ContainerID != other.ContainerID || got.RestartCount != 0 {
