@@ -243,7 +243,7 @@ func (f *Files) tellPlugins(ctx context.Context, which string, results []*classa
 		// A line cannot have all that a report may, such as a string that ends in a backslash, and the shadow
 		// would end for good at one that it cannot read.
 		if _, _, err := classads.ParseOldLine(string(classads.AppendOldLine(nil, "Report", e))); err != nil {
-			f.Log.Warn("The shadow is not told what a plugin reports, which no line can have", "error", err)
+			f.Log.Warn("The shadow is not sent a plugin's report, since no line of an ad can hold it; no string in it should end in a backslash", "error", err)
 			continue
 		}
 		list = append(list, e)
