@@ -46,6 +46,9 @@ func (b *Backend) Lease(ctx context.Context, wish payload.Wish) (payload.Lease, 
 	if err != nil {
 		return nil, verdict.Of(&verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err})
 	}
+	if wish.FilesOnly {
+		return b.leaseUser(ctx, private)
+	}
 	l, err := b.waitForLease(ctx, private, wish)
 	if err != nil {
 		_ = private.Close()

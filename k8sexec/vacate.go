@@ -56,13 +56,17 @@ func (l *lease) vacate(ctx context.Context) error {
 
 // killVisible ends all processes of the container's user that it sees.
 func (l *lease) killVisible(ctx context.Context) error {
-	b := l.backend
-	if !b.self.IsRoot() {
+	if !l.backend.self.IsRoot() {
 		return nil // the payload has this process's user, and is not in its namespace
 	}
+	uid, _ := l.Owner()
+	return l.backend.endUser(ctx, uid)
+}
+
+// endUser ends all processes of a user that this process sees.
+func (b *Backend) endUser(ctx context.Context, uid int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.timing.kill, errKill)
 	defer cancel()
-	uid, _ := l.Owner()
 	if err := b.killUser(ctx, uid); err != nil {
 		if errors.Is(err, errKill) || ctx.Err() == nil {
 			return &verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonStillAlive, Message: fmt.Sprintf("user %d: %v", uid, err), Err: err}

@@ -73,15 +73,15 @@ func (b *backend) Audit(context.Context) []payload.Finding {
 
 // Lease implements payload.Backend. It takes a user ID for one activation. If all are
 // taken, since there are more slots than user IDs, the error is [ErrNoUser].
-func (b *backend) Lease(ctx context.Context, _ payload.Wish) (payload.Lease, error) {
+func (b *backend) Lease(ctx context.Context, wish payload.Wish) (payload.Lease, error) {
 	if !b.root {
-		return &lease{backend: b, uid: os.Geteuid(), gid: os.Getegid()}, nil
+		return &lease{backend: b, uid: os.Geteuid(), gid: os.Getegid(), filesOnly: wish.FilesOnly}, nil
 	}
 	uid, lock, err := b.takeUser(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := &lease{backend: b, uid: uid, gid: uid, lock: lock}
+	l := &lease{backend: b, uid: uid, gid: uid, lock: lock, filesOnly: wish.FilesOnly}
 	if err := l.killLeftovers(ctx); err != nil {
 		return nil, errors.Join(err, l.Release(ctx))
 	}

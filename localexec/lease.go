@@ -19,6 +19,7 @@ type lease struct {
 	lock      *os.File // nil without root
 	container *container
 	dir       string // control directory, "" before Bind
+	filesOnly bool
 	released  bool
 }
 
@@ -28,6 +29,9 @@ func (l *lease) Owner() (uid, gid int) { return l.uid, l.gid }
 // Bind implements payload.Lease. It starts a wrapper. It refuses a request for an image
 // with a *[payload.Verdict] that blames the user.
 func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Container, error) {
+	if l.filesOnly {
+		return nil, errors.New("start a wrapper: the lease is for files only")
+	}
 	if image := strings.TrimSpace(req.Image); image != "" {
 		return nil, &payload.Verdict{
 			Blame:   payload.User,

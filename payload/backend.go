@@ -29,12 +29,15 @@ type Backend interface {
 }
 
 // Wish is what the job of an activation is going to ask for, as far as it is known. It helps
-// to choose a slot, and, except for Only, binds nobody.
+// to choose a slot, and, except for Only and FilesOnly, binds nobody.
 type Wish struct {
 	// Image is the image, empty for the default.
 	Image string
 	// Owner is the job's owner, as in [BindRequest].
 	Owner string
+	// FilesOnly says that there will be no payload: the lease is for a user who has files and
+	// programs of the site's, and takes no payload slot. It binds, too.
+	FilesOnly bool
 	// Only names the slots that the job may have, by the names of their containers; nil for any.
 	// Unlike the rest it binds: a job with devices gets the slot that has them.
 	Only []string
@@ -47,7 +50,7 @@ type Lease interface {
 	// Bind makes the slot run the image and returns when the wrapper of that container has
 	// announced itself. The error is a *[Verdict] if it is known whose fault it is, or the
 	// cause of ctx's end. A lease has one container at a time: a second Bind replaces it, or
-	// the backend refuses.
+	// the backend refuses. A lease for files only has none.
 	Bind(ctx context.Context, req BindRequest) (Container, error)
 	// Release gives the slot back and ends the wrapper's connection, which kills the rest of
 	// the payload. A second call does nothing.

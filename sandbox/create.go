@@ -28,6 +28,7 @@ type Options struct {
 	Scratch string      // a volume of the payload only, in place of EXECUTE; see [Create]
 	PID     int         // the starter's pid as the startd knows it: it looks for dir_<pid>
 	Nested  bool        // STARTER_NESTED_SCRATCH: htcondor, user and scratch below dir_<pid>
+	Keeps   bool        // common files will be kept in it; it takes Nested
 	Mode    fs.FileMode // of the scratch directory, from JOB_EXECDIR_PERMISSIONS; 0 means 0700
 	Condor  Owner       // owns dir_<pid> and htcondor
 	Payload Owner       // owns user and scratch
@@ -40,6 +41,7 @@ type Sandbox struct {
 	dir, htcondor, user, scratch string
 
 	payload Owner
+	keeps   bool          // common files
 	apart   string        // dir_<pid> in EXECUTE, if that is not what dir is in
 	execute int           // descriptor of the directory that dir is in
 	top     int           // of dir_<pid>
@@ -73,7 +75,7 @@ func Create(ctx context.Context, o Options) (*Sandbox, error) {
 	if o.Scratch != "" {
 		in = o.Scratch
 	}
-	s := &Sandbox{dir: filepath.Join(in, name), payload: o.Payload, execute: -1, top: -1}
+	s := &Sandbox{dir: filepath.Join(in, name), payload: o.Payload, keeps: o.Keeps, execute: -1, top: -1}
 	s.htcondor, s.user, s.scratch = s.dir, s.dir, s.dir
 	if o.Nested {
 		s.htcondor = filepath.Join(s.dir, "htcondor")

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/sandbox/beneath"
+	"podstarter/sandbox/commonfiles"
 )
 
 // Dir returns the top directory of the activation, dir_<pid>.
@@ -166,7 +167,8 @@ func (s *Sandbox) ModTime(name string) (time.Time, error) {
 // Usage returns the size of the activation's directory in KiB, rounded up, and
 // the number of files and directories in it: what HTCondor publishes as
 // DiskUsage and ScratchDirFileCount (src/condor_starter.V6.1/jic_shadow.cpp:
-// publishUpdateAd). It takes about a second for a million of them; when ctx ends
+// publishUpdateAd). Common files that a job has as hard links are counted where they are
+// kept. It takes about a second for a million of them; when ctx ends
 // first, it returns a lower bound together with an error that wraps
 // [beneath.ErrIncomplete].
 func (s *Sandbox) Usage(ctx context.Context) (kib, files int64, err error) {
@@ -174,7 +176,11 @@ func (s *Sandbox) Usage(ctx context.Context) (kib, files int64, err error) {
 	if s.apart != "" {
 		dir = s.execute // all of the volume is the payload's
 	}
-	u, err := beneath.Measure(ctx, dir, 0)
+	skip := commonfiles.Elsewhere
+	if s.keeps {
+		skip = nil
+	}
+	u, err := beneath.Measure(ctx, dir, 0, skip)
 	if err != nil {
 		err = fmt.Errorf("measure %s: %w", s.dir, err)
 	}

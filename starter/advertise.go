@@ -17,6 +17,7 @@ import (
 	"podstarter/starter/activation"
 	"podstarter/starter/failure"
 	"podstarter/starter/settings"
+	"podstarter/starter/submitside"
 )
 
 // preflightTime bounds the look at the pod. The startd does nothing else while
@@ -113,6 +114,10 @@ func abilities(ad *classads.Ad, set settings.Settings) {
 	}
 	ad.SetString("PodStarterVersion", buildinfo.Version())
 	ad.SetString("PodStarterBackend", set.Backend)
+	if set.CommonFiles.Offered {
+		ad.SetInt("HasCommonFilesTransfer", submitside.CommonFilesVersion)
+		ad.SetString("MappingMethod", set.CommonFiles.Method())
+	}
 	if set.Backend == settings.BackendPod {
 		imageAbilities(ad, set.Images)
 	}

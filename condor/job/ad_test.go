@@ -65,7 +65,7 @@ func TestReadTransfer(t *testing.T) {
 		"needed elsewhere":   {"ShouldTransferFiles = \"IF_NEEDED\"\nFileSystemDomain = \"other\"", Info{FileTransfer: true}, ""},
 		"not needed":         {"ShouldTransferFiles = \"if_needed\"\nFileSystemDomain = \"EXAMPLE.org\"", Info{}, ""},
 		"nonsense":           {`ShouldTransferFiles = "PERHAPS"`, Info{}, `ShouldTransferFiles: "PERHAPS" is not YES`},
-		"several are wrong":  {"ClusterId = undefined\nIwd = 5\nProcId = -1", Info{FileTransfer: true}, "3 errors"},
+		"several are wrong":  {"ClusterId = undefined\nIwd = 5\nProcId = 2147483648", Info{FileTransfer: true}, "3 errors"},
 		"lease without end":  {"JobLeaseDuration = 99999999999999", Info{FileTransfer: true, Lease: 9223372036 * time.Second}, ""},
 		"lease is no number": {`JobLeaseDuration = "x"`, Info{FileTransfer: true}, ""},
 	} {

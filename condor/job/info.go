@@ -73,9 +73,9 @@ func Read(ad *classads.Ad, filesystemDomain string) (Info, error) {
 			problems = multierror.Append(problems, fmt.Errorf("the job's ad: %w", err))
 		}
 	}
-	number := func(name string) int {
+	number := func(name string, least int64) int {
 		n, err := ad.GetInt(name)
-		if err == nil && (n < 0 || n > math.MaxInt32) {
+		if err == nil && (n < least || n > math.MaxInt32) {
 			err = fmt.Errorf("attribute %s: %d is out of range", name, n)
 		}
 		need(err)
@@ -87,8 +87,8 @@ func Read(ad *classads.Ad, filesystemDomain string) (Info, error) {
 		return s
 	}
 	i := Info{
-		Cluster:       number(attrClusterID),
-		Proc:          number(attrProcID),
+		Cluster:       number(attrClusterID, 0),
+		Proc:          number(attrProcID, math.MinInt32), // below 0 for what is of the cluster, such as its common files
 		Universe:      Universe(ad.IntOr("JobUniverse", int64(Vanilla))),
 		Cmd:           text(attrCmd),
 		Iwd:           text(attrIwd),

@@ -18,6 +18,8 @@ import (
 const (
 	commandUpdate      = 0
 	commandFinalUpdate = 1
+	commandColor       = 2
+	commandAnnounce    = 3
 )
 
 // updateTimeout limits each wait on the update socket. Data to read was written
@@ -117,6 +119,45 @@ func (u *UpdateSocket) FinalUpdate(ctx context.Context, ad *classads.Ad) error {
 		err = fmt.Errorf("closing the update socket to the startd: %w", e)
 	}
 	return err
+}
+
+// Color tells the startd about the common files of this slot, in the form of 25.10 and 25.11
+// (claim.cpp:Claim::finishStarterUpdate, COLOR). The result is the startd's answer.
+func (u *UpdateSocket) Color(ctx context.Context, ad *classads.Ad) (*classads.Ad, error) {
+	return u.ask(ctx, commandColor, ad)
+}
+
+// AnnounceCatalog tells the startd about one catalog of common files, in the form of 25.12
+// and later (ANNOUNCE_CATALOG). The result is the startd's answer.
+func (u *UpdateSocket) AnnounceCatalog(ctx context.Context, ad *classads.Ad) (*classads.Ad, error) {
+	return u.ask(ctx, commandAnnounce, ad)
+}
+
+// ask sends an ad that the startd answers with another. The startd may be busy, but an answer
+// that comes after the wait would be taken for another one's: the socket is closed then.
+func (u *UpdateSocket) ask(ctx context.Context, command int64, ad *classads.Ad) (*classads.Ad, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.broken != nil {
+		return nil, u.broken
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, fmt.Errorf("asking the startd: %w", err)
+	}
+	u.stream.PutInt(command)
+	u.stream.PutAdWith(ad, cedar.AdOptions{OmitPrivate: true}) // the socket is not encrypted
+	err := u.stream.EndMessage()
+	var answer *classads.Ad
+	if err == nil {
+		answer, err = u.stream.GetAd()
+	}
+	if err == nil {
+		err = u.stream.EndOfMessage()
+	}
+	if err != nil {
+		return nil, u.fail(fmt.Errorf("asking the startd: %w", err))
+	}
+	return answer, nil
 }
 
 func (u *UpdateSocket) send(ctx context.Context, command int64, ad *classads.Ad) error {

@@ -315,6 +315,15 @@ func (r *Root) Remove(name string) error {
 	})
 }
 
+// Link makes a hard link of this name to a file in another directory that the calling
+// thread may reach and trusts: the last step of from is not followed. It fails with EEXIST
+// if the name is taken.
+func (r *Root) Link(dir *os.File, from, name string) error {
+	return r.inParent("link", name, func(to int, last string) error {
+		return unix.Linkat(int(dir.Fd()), from, to, last, 0)
+	})
+}
+
 // Rename gives a file beneath the root another name beneath it.
 func (r *Root) Rename(from, to string) error {
 	return r.inParent("rename", from, func(dir int, last string) error {

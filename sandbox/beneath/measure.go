@@ -21,14 +21,15 @@ var ErrIncomplete = errors.New("the tree was not measured to its end")
 // Measure adds up what is below an open directory, as HTCondor does for
 // DiskUsage and ScratchDirFileCount (src/condor_utils/directory.cpp:
 // GetDirectorySize): lengths as stat(2) gives them, links counted but not
-// followed, hard links counted each time, the directory itself not counted.
+// followed, hard links counted each time, the directory itself not counted. skip, which may
+// be nil, says of what is not a directory that its length belongs elsewhere.
 //
 // It looks at no more than limit entries (0: no limit), holds few descriptors and
 // little memory however wide and deep the tree is, crosses no mount, and stops when ctx
 // ends. If it did not see everything, the numbers are a lower bound and the error wraps
 // [ErrIncomplete]. A directory that cannot be read, or was removed meanwhile, counts as
 // one entry.
-func Measure(ctx context.Context, dir int, limit int64) (Usage, error) {
+func Measure(ctx context.Context, dir int, limit int64, skip func(*unix.Stat_t) bool) (Usage, error) {
 	var u Usage
 	on, err := mount(dir)
 	if err != nil {
@@ -77,7 +78,9 @@ func Measure(ctx context.Context, dir int, limit int64) (Usage, error) {
 			}
 		case unix.S_IFLNK:
 		default:
-			u.Bytes += st.Size
+			if skip == nil || !skip(&st) {
+				u.Bytes += st.Size
+			}
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestMeasure(t *testing.T) {
 	must(t, os.Link(filepath.Join(top, "a"), filepath.Join(top, "d/hard")))
 	must(t, os.Symlink("/usr", filepath.Join(top, "link")))
 	must(t, unix.Mkfifo(filepath.Join(top, "fifo"), 0o600))
-	u, err := Measure(context.Background(), openDirFD(t, top), 0)
+	u, err := Measure(context.Background(), openDirFD(t, top), 0, nil)
 	if want := (Usage{Bytes: 13, Files: 6}); err != nil || u != want {
 		t.Errorf("%+v, %v; want %+v", u, err, want)
 	}
@@ -61,17 +61,17 @@ func TestMeasureDeep(t *testing.T) {
 	}
 	deep(t, top, 500)
 	fd := openDirFD(t, top)
-	u, err := Measure(context.Background(), fd, 0)
+	u, err := Measure(context.Background(), fd, 0, nil)
 	if want := (Usage{Bytes: 5 + 190 + 500, Files: 1 + 1 + 20 + 2*500}); err != nil || u != want {
 		t.Errorf("%+v, %v; want %+v", u, err, want)
 	}
-	u, err = Measure(context.Background(), fd, 700)
+	u, err = Measure(context.Background(), fd, 700, nil)
 	if !errors.Is(err, ErrIncomplete) || u.Files != 700 {
 		t.Errorf("limited: %+v, %v", u, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err = Measure(ctx, fd, 0); !errors.Is(err, ErrIncomplete) || !errors.Is(err, context.Canceled) {
+	if _, err = Measure(ctx, fd, 0, nil); !errors.Is(err, ErrIncomplete) || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -164,7 +164,7 @@ func TestMeasureLimit(t *testing.T) {
 		write(t, filepath.Join(dir, strconv.Itoa(i)), "x")
 	}
 	for limit, whole := range map[int64]bool{0: true, 5: true, 4: true, 3: false, 1: false} {
-		u, err := Measure(t.Context(), openDirFD(t, dir), limit)
+		u, err := Measure(t.Context(), openDirFD(t, dir), limit, nil)
 		want := min(4, limit)
 		if limit == 0 {
 			want = 4

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/sandbox/beneath"
+	"podstarter/sandbox/commonfiles"
 )
 
 // Catalog remembers what the files at the top of a sandbox looked like when the job had
@@ -50,14 +51,20 @@ func (f fingerprint) same(old fingerprint) bool {
 	return f.contents == old.contents && (f.ctime == old.ctime || f.other != old.other)
 }
 
+// Other jobs that get or remove a hard link to the same common file also change that
+// time, of a file that none of them can write.
 func fingerprintOf(st *unix.Stat_t) fingerprint {
 	type contents struct {
 		size, ino int64
 		mtime     unix.Timespec
 	}
+	changed := st.Ctim
+	if commonfiles.IsLink(st) {
+		changed = unix.Timespec{}
+	}
 	return fingerprint{
 		contents: maphash.Comparable(catalogSeed, contents{size: st.Size, ino: int64(st.Ino), mtime: st.Mtim}),
-		ctime:    uint32(maphash.Comparable(catalogSeed, st.Ctim)),
+		ctime:    uint32(maphash.Comparable(catalogSeed, changed)),
 		other:    st.Mode<<16 | uint32(st.Nlink)&0xffff,
 	}
 }

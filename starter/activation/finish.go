@@ -206,15 +206,19 @@ func (a *activation) programs() hostprog.Job {
 
 // openFiles gets ready to transfer the job's files.
 func (a *activation) openFiles() error {
+	var err error
+	a.files, err = transfer.Open(a.transferOptions())
+	return err
+}
+
+func (a *activation) transferOptions() transfer.Options {
 	client := a.peers.client(a.job.Version())
 	client.Timeout = a.opt.Settings.Condor.Transfer.Timeout
-	var err error
-	a.files, err = transfer.Open(transfer.Options{
+	return transfer.Options{
 		Job: a.job.Ad, Machine: a.job.Machine, Info: a.job.Info, Sandbox: a.job.Sandbox, Programs: a.programs(), Settings: a.opt.Settings, Tokens: a.creds.Tokens(),
 		Shadow: a.peers.shadow, Side: a.peers.side, Over: a.peers.half.Over, Tell: a.peers.reports.Tell, Note: a.peers.reports.Note, Log: a.log,
 		Client: client,
-	})
-	return err
+	}
 }
 
 // sendFiles transfers what the job made. The job's own log does not grow

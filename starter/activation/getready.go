@@ -29,7 +29,7 @@ import (
 // before the transfer; if there is a hook after the transfer, the binding waits
 // for that one.
 func (a *activation) getReady(ctx context.Context) error {
-	if err := a.guide().Converse(ctx, submitside.AboutSetup); err != nil {
+	if err := a.guideSetup(ctx); err != nil {
 		return err
 	}
 	if err := a.site.hooks.Prepare(ctx, job.HookBeforeTransfer); err != nil {

@@ -30,20 +30,17 @@ func (a *activation) run(ctx context.Context) int {
 func (a *activation) live(ctx context.Context) error {
 	before, release := a.orders.UntilAny(ctx)
 	defer release()
-	for _, step := range []struct {
-		name string
-		run  func(context.Context) error
-		to   phase
-	}{
-		{"register", a.register, registered}, // which job it is, and on which slot
-		{"prepare", a.prepare, prepared},     // a payload slot and a sandbox
-		{"ready", a.getReady, ready},         // stage-in beside bind
-	} {
-		if err := steps.Run(before, a.log, step.name, step.run); err != nil {
-			return err
-		}
-		a.enter(step.to)
+	if err := a.begin(before); err != nil {
+		return err
 	}
+	if a.isDataSlot() {
+		a.enter(keeping)
+		return steps.Run(before, a.log, "keep", a.keep)
+	}
+	if err := steps.Run(before, a.log, "ready", a.getReady); err != nil {
+		return err
+	}
+	a.enter(ready)
 	if err := a.deferStart(before); err != nil {
 		return err
 	}
@@ -51,6 +48,24 @@ func (a *activation) live(ctx context.Context) error {
 		return err
 	}
 	return steps.Run(ctx, a.log, "finish", a.finish)
+}
+
+// begin is what comes before any file.
+func (a *activation) begin(ctx context.Context) error {
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+		to   phase
+	}{
+		{"register", a.register, registered}, // which job it is, and on which slot
+		{"prepare", a.prepare, prepared},     // a payload slot and a sandbox
+	} {
+		if err := steps.Run(ctx, a.log, step.name, step.run); err != nil {
+			return err
+		}
+		a.enter(step.to)
+	}
+	return nil
 }
 
 // runToEnd runs the payload until it has ended for good. An order of any kind cuts short

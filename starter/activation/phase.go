@@ -18,6 +18,7 @@ const (
 	begun      phase = iota // what the startd handed down is taken over; commands are served
 	registered              // the shadow knows this starter; job and slot are known
 	prepared                // a payload slot is leased, and there is a sandbox
+	keeping                 // a data slot: there is no job, but common files for others
 	ready                   // the input is here, and the container runs the job's image
 	running                 // the main process was started
 	exited                  // the main process has ended, and nobody has heard of it
@@ -33,7 +34,8 @@ const (
 var transitions = map[phase][]phase{
 	begun:      {registered, failed},
 	registered: {prepared, failed},
-	prepared:   {ready, failed},
+	prepared:   {ready, keeping, failed},
+	keeping:    {failed},
 	ready:      {running, failed},
 	running:    {exited, failed},
 	exited:     {told, held, failed},
@@ -45,7 +47,7 @@ var transitions = map[phase][]phase{
 }
 
 func (p phase) String() string {
-	return [...]string{"begun", "registered", "prepared", "ready", "running", "exited", "told", "held", "handing", "failed", "over", "gone"}[p]
+	return [...]string{"begun", "registered", "prepared", "keeping", "ready", "running", "exited", "told", "held", "handing", "failed", "over", "gone"}[p]
 }
 
 // enter moves on to a phase. A move that is not in the table is a bug of this program: it

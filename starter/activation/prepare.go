@@ -61,7 +61,10 @@ func (a *activation) prepare(ctx context.Context) error {
 // wish is what the job will probably ask of the slot. A prepare hook may change the image yet.
 // Only a container with the devices that the startd gave to the slot will do.
 func (a *activation) wish() (payload.Wish, error) {
-	w := payload.Wish{Owner: a.job.Info.User}
+	w := payload.Wish{Owner: a.job.Info.User, FilesOnly: a.isDataSlot()}
+	if w.FilesOnly {
+		return w, nil
+	}
 	if !a.opt.Settings.InPod() {
 		return w, nil
 	}
@@ -90,7 +93,7 @@ func (a *activation) makeSandbox(ctx context.Context) error {
 		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
 	a.job.Sandbox, err = sandbox.Create(ctx, sandbox.Options{
-		Execute: knobs.Execute, Scratch: a.opt.Settings.ScratchDir, PID: os.Getpid(), Nested: knobs.NestedScratch,
+		Execute: knobs.Execute, Scratch: a.opt.Settings.ScratchDir, PID: os.Getpid(), Nested: knobs.NestedScratch, Keeps: a.isDataSlot() && a.opt.Settings.CommonFiles.Offered,
 		Mode:   sandbox.Permissions(knobs.ExecDirPermissions),
 		Condor: condor, Payload: a.job.FilesOwner(), Log: a.log,
 	})

@@ -44,7 +44,8 @@ type Settings struct {
 	RegistryAuth    string   // file with credentials for them; may be empty
 	MaxImageFile    int64    // bytes of an image that is a file
 	MaxOutputFiles  int64    // 0: any number
-	MaxTasks        int      // processes and threads of a job; 0: any number
+	CommonFiles     CommonFiles
+	MaxTasks        int // processes and threads of a job; 0: any number
 	KubernetesDir   string
 	ProgramPaths    []string
 	Programs        Programs
@@ -215,6 +216,7 @@ func Read(cfg *config.Config) (Settings, error) {
 	r.problem(err)
 	s.Programs = r.programs()
 	s.Condor = r.condor()
+	s.CommonFiles = r.commonFiles(&s)
 	s.GPUs = r.gpus()
 	r.check(&s)
 	if s.Backend == BackendAuto {
@@ -230,6 +232,7 @@ func Read(cfg *config.Config) (Settings, error) {
 	if s.Backend == BackendLocal {
 		s.ScratchDir, s.GPUs = "", GPUs{}
 	}
+	s.CommonFiles.offer(&s)
 	return s, r.problems.ErrorOrNil()
 }
 

@@ -46,9 +46,20 @@ type Guide struct {
 	// Diagnose runs a diagnostic and sends what it found. Its errors end the
 	// conversation.
 	Diagnose func(ctx context.Context, name string) error
-	Silent   bool // nothing is asked (GUIDANCE_MUMS_THE_WORD)
-	Log      *slog.Logger
+	// Common are the commands about common files that can be followed, by their names; empty
+	// where the starter offers none.
+	Common map[string]Follow
+	Silent bool // nothing is asked (GUIDANCE_MUMS_THE_WORD)
+	Log    *slog.Logger
 }
+
+// Follow does what a shadow wants done about common files. The result is the context of the
+// next question; nil if the guidance makes no sense, which means to carry on.
+type Follow func(ctx context.Context, guidance *classads.Ad) (result *classads.Ad)
+
+// CommonFilesVersion is the version of HTCondor's protocol for common files that is spoken
+// here (CFT_VERSION).
+const CommonFilesVersion = 2
 
 // Converse asks the shadow what to do next and follows its answers until it says to
 // carry on, which is nil, or one of the errors above. A shadow without guidance, or
@@ -66,7 +77,9 @@ func (g Guide) converse(ctx context.Context, about string, result *classads.Ad) 
 	request := classads.NewAd()
 	request.SetString("RequestType", about)
 	if about == AboutSetup {
-		// HasCommonFilesTransfer stays out: common files are not supported.
+		if len(g.Common) > 0 {
+			request.SetInt("HasCommonFilesTransfer", CommonFilesVersion)
+		}
 		request.SetAd("ContextAd", result)
 	}
 	delay := firstEnvironmentDelay
@@ -79,6 +92,17 @@ func (g Guide) converse(ctx context.Context, about string, result *classads.Ad) 
 		}
 		command := guidance.Command()
 		g.told(about, command)
+		if about == AboutSetup && g.Common[command] != nil {
+			next := g.Common[command](ctx, guidance.Ad)
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			if next == nil {
+				return nil
+			}
+			request.SetAd("ContextAd", next)
+			continue
+		}
 		if about == AboutSetup && !ofSetup(command) {
 			return nil
 		}
@@ -136,6 +160,9 @@ func (g Guide) told(about, command string) {
 		level = slog.LevelDebug
 	}
 	g.Log.Log(context.Background(), level, "Received the following guidance: '"+shown+"'")
+	if about == AboutSetup && g.Common[command] != nil {
+		return
+	}
 	switch command {
 	case shadow.CommandRetryRequest, shadow.CommandRunDiagnostic, shadow.CommandDoJobSetup:
 		return

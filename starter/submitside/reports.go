@@ -106,6 +106,13 @@ func (r *Reports) TellStartd(ctx context.Context, ad *classads.Ad) {
 	r.toStartd(ctx, ad)
 }
 
+// InformStartd sends an update that does not concern the shadow.
+func (r *Reports) InformStartd(ctx context.Context, ad *classads.Ad) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.toStartd(ctx, ad)
+}
+
 func (r *Reports) toStartd(ctx context.Context, ad *classads.Ad) {
 	if r.scratch != "" {
 		ad.SetString("CondorScratchDir", r.scratch)

@@ -84,7 +84,7 @@ func (s *Side) Use(t Transfer, client *cedar.Client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session == nil {
-		return errors.New("the shadow gave no session for file transfer; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
+		return errNoSession
 	}
 	s.client, s.transfer = client, t
 	t.SetPeer(s.dial, s.key)
@@ -98,6 +98,21 @@ func (s *Side) dial(ctx context.Context, command int) (*cedar.Stream, error) {
 	s.mu.Unlock()
 	return client.Command(ctx, socket, command, session)
 }
+
+// At returns how to reach another socket of the shadow for files, with the same session.
+func (s *Side) At(socket string, client *cedar.Client) filetransfer.Dial {
+	return func(ctx context.Context, command int) (*cedar.Stream, error) {
+		s.mu.Lock()
+		session := s.session
+		s.mu.Unlock()
+		if session == nil {
+			return nil, errNoSession
+		}
+		return client.Command(ctx, socket, command, session)
+	}
+}
+
+var errNoSession = errors.New("the shadow gave no session for file transfer; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
 
 // Meet takes a shadow's session for files.
 func (s *Side) Meet(info shadow.SecSessionInfo) error {

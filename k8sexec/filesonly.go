@@ -1,0 +1,73 @@
+package k8sexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"podstarter/k8sexec/verdict"
+	"podstarter/payload"
+)
+
+// maxFileUsers is how many leases without a container there may be at a time: as many users
+// more than the containers have.
+const maxFileUsers = 64
+
+// userLease implements payload.Lease for files only: a user of whom no process runs.
+type userLease struct {
+	backend *Backend
+	uid     int
+	private *os.Root // nil when released
+	lock    *os.File
+}
+
+// leaseUser takes the first free user after those of the payload containers. It owns private
+// from then on.
+func (b *Backend) leaseUser(ctx context.Context, private *os.Root) (payload.Lease, error) {
+	failed := func(err error) (payload.Lease, error) {
+		_ = private.Close()
+		return nil, verdict.Of(err)
+	}
+	if !b.self.IsRoot() {
+		return failed(&verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonNoneFree, Message: "a user for files only, for which the pilot has to be root"})
+	}
+	for i := range maxFileUsers {
+		uid := b.opt.BaseUID + len(b.opt.Containers) + i
+		lock, err := tryLock(private, fmt.Sprintf("files.%d", i))
+		if err != nil {
+			return failed(&verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonPrivateDir, Err: err})
+		}
+		if lock == nil {
+			continue
+		}
+		l := &userLease{backend: b, uid: uid, private: private, lock: lock}
+		b.log.Debug("leased a user for files", "uid", uid)
+		// What a starter that was killed left may still write to files.
+		if err := b.endUser(ctx, uid); err != nil {
+			return nil, errors.Join(verdict.Of(err), l.Release(ctx))
+		}
+		return l, nil
+	}
+	return failed(&verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonNoneFree, Message: fmt.Sprintf("%d users for files only", maxFileUsers)})
+}
+
+// Owner implements payload.Lease.
+func (l *userLease) Owner() (uid, gid int) { return l.uid, l.uid }
+
+// Bind implements payload.Lease. There is no container.
+func (l *userLease) Bind(context.Context, payload.BindRequest) (payload.Container, error) {
+	return nil, errors.New("bind an image: the lease is for files only")
+}
+
+// Release implements payload.Lease.
+func (l *userLease) Release(context.Context) error {
+	if l.private == nil {
+		return nil
+	}
+	private := l.private
+	l.private = nil
+	return errors.Join(unix.Flock(int(l.lock.Fd()), unix.LOCK_UN), l.lock.Close(), private.Close())
+}

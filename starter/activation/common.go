@@ -1,0 +1,62 @@
+package activation
+
+import (
+	"context"
+	"errors"
+
+	"podstarter/condor/shadow"
+	"podstarter/sandbox"
+	"podstarter/sandbox/commonfiles"
+	"podstarter/sandbox/jobfiles"
+	"podstarter/starter/catalogs"
+	"podstarter/starter/failure"
+	"podstarter/starter/submitside"
+	"podstarter/starter/transfer"
+)
+
+// isDataSlot says whether this activation runs no job and keeps common files for others. A
+// new data slot's ad may not say so yet (src/condor_startd.V6/command.cpp:
+// command_data_slot), but no process of a job has a number below 0, as what stands for its
+// common files has (src/condor_schedd.V6/cxfer.cpp).
+func (a *activation) isDataSlot() bool {
+	return a.job.Info.Proc < 0 || a.job.Machine.BoolOr("IsDataSlot", false)
+}
+
+// keep fetches common files and keeps them for as long as the shadow wants, which ends this
+// starter when no job needs them any more. Anything else that it says is a mistake: a data slot
+// has no container to run a job in.
+func (a *activation) keep(ctx context.Context) error {
+	guide := a.guide()
+	if a.opt.Settings.CommonFiles.Offered {
+		guide.Common = a.catalogs().ForDataSlot()
+	}
+	if err := guide.Converse(ctx, submitside.AboutSetup); err != nil {
+		return err
+	}
+	return failure.New(shadow.VacateStarterError, 0, errors.New("the shadow of a data slot, which runs no jobs, has no more for it to do"))
+}
+
+// guideSetup is the conversation before the transfer.
+func (a *activation) guideSetup(ctx context.Context) error {
+	guide := a.guide()
+	if a.opt.Settings.CommonFiles.Offered {
+		guide.Common = a.catalogs().ForJob()
+	}
+	return guide.Converse(ctx, submitside.AboutSetup)
+}
+
+// catalogs are the common files of this activation.
+func (a *activation) catalogs() *catalogs.Catalogs {
+	common := a.opt.Settings.CommonFiles
+	return catalogs.New(catalogs.Options{
+		User: a.job.Info.User, SubmitHost: a.opt.SubmitHost, Execute: a.opt.Settings.Condor.Execute, Sandbox: a.job.Sandbox,
+		Executable: jobfiles.Read(a.job.Ad).Executable, Policy: commonfiles.Policy{Link: common.Links, Copy: common.Copies}, Machine: a.job.Machine, Secrets: a.job.Secrets,
+		Pretend: a.job.Ad.BoolOr("ReportMappingFailure", false), Startd: a.peers.startd, TellStartd: a.peers.reports.InformStartd,
+		Fetch: a.fetchCommon, Log: a.log,
+	})
+}
+
+func (a *activation) fetchCommon(ctx context.Context, from catalogs.Source, into *sandbox.Staging) error {
+	o := a.transferOptions()
+	return transfer.Common(ctx, o, into, transfer.Peer{Dial: a.peers.side.At(from.Socket, o.Client), Key: from.Key})
+}
