@@ -77,7 +77,8 @@ func (b *backend) Lease(ctx context.Context, wish payload.Wish) (payload.Lease, 
 	if !b.root {
 		return &lease{backend: b, uid: os.Geteuid(), gid: os.Getegid(), filesOnly: wish.FilesOnly}, nil
 	}
-	uid, lock, err := b.takeUser(ctx)
+	first, n := b.usersFor(wish.FilesOnly)
+	uid, lock, err := b.takeUser(ctx, first, n)
 	if err != nil {
 		return nil, err
 	}

@@ -10,16 +10,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeUser locks the first free user ID. The lock is an open file (flock(2)) that the
+// maxFileUsers is how many user IDs follow those of payloads, for leases of files only.
+const maxFileUsers = 64
+
+// usersFor is the range of user IDs for such a lease.
+func (b *backend) usersFor(filesOnly bool) (first, n int) {
+	if filesOnly {
+		return b.uid + b.users, maxFileUsers
+	}
+	return b.uid, b.users
+}
+
+// takeUser locks the first free user ID of a range. The lock is an open file (flock(2)) that the
 // wrapper inherits, so the user ID is free only when both starter and wrapper have ended: a
 // wrapper that briefly outlives its starter kills every process of its user ID.
-func (b *backend) takeUser(ctx context.Context) (int, *os.File, error) {
+func (b *backend) takeUser(ctx context.Context, first, n int) (int, *os.File, error) {
 	dir := filepath.Join(b.dir, "users")
 	//nolint:forbidigo // below the private directory, closed to payloads
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, nil, fmt.Errorf("make directory for locks of user IDs: %w", err)
 	}
-	for uid := b.uid; uid < b.uid+b.users; uid++ {
+	for uid := first; uid < first+n; uid++ {
 		if err := ctx.Err(); err != nil {
 			return 0, nil, context.Cause(ctx)
 		}
@@ -38,7 +49,7 @@ func (b *backend) takeUser(ctx context.Context) (int, *os.File, error) {
 			return 0, nil, fmt.Errorf("lock user ID %d: %w", uid, err)
 		}
 	}
-	return 0, nil, fmt.Errorf("%w: %d from %d on; provide as many as the machine has slots", ErrNoUser, b.users, b.uid)
+	return 0, nil, fmt.Errorf("%w: %d from %d on; provide as many as the machine has slots", ErrNoUser, n, first)
 }
 
 // freeUser gives a user ID back. If no process of it is left, it is free at once, even if

@@ -5,6 +5,7 @@ func beneathTests(run string) []tests  { return []tests{{"sandbox/beneath", run}
 func confineTests(run string) []tests  { return []tests{{"sandbox/confine", run}} }
 func jobFileTests(run string) []tests  { return []tests{{"sandbox/jobfiles", run}} }
 func manifestTests(run string) []tests { return []tests{{"sandbox/manifest", run}} }
+func commonTests(run string) []tests   { return []tests{{"sandbox/commonfiles", run}} }
 func transferTests(run string) []tests { return []tests{{"sandbox/filetransfer", run}} }
 
 // Mistakes in the sandbox and in the transfer of its files.
@@ -281,6 +282,48 @@ var sandboxMutants = []mutant{
 		Old:   "case strings.ContainsAny(name, \"\\n\\r\"):\n\t\treturn\n",
 		New:   "case strings.ContainsAny(name, \"\\r\"):\n\t\treturn\n",
 		Tests: transferTests("TestSpooledNamesThatNoListHolds|TestUploadList"),
+	},
+	{
+		Name:  "a catalog is found by anybody who knows its name",
+		File:  "sandbox/commonfiles/key.go",
+		Old:   `[]string{user, accessPoint, name}`,
+		New:   `[]string{accessPoint, name}`,
+		Tests: commonTests("TestFindsOwnOnly"),
+	},
+	{
+		Name:  "a catalog takes a file that has another name",
+		File:  "sandbox/commonfiles/keep.go",
+		Old:   `if st.Nlink != 1 {`,
+		New:   `if st.Nlink == 0 {`,
+		Tests: commonTests("TestKeepRefuses"),
+	},
+	{
+		Name:  "common files stay their owner's",
+		File:  "sandbox/commonfiles/keep.go",
+		Old:   `if err := s.take(f, fileMode); err != nil {`,
+		New:   `if err := f.Chmod(fileMode); err != nil {`,
+		Tests: commonTests("TestJobCannotChange"),
+	},
+	{
+		Name:  "a job's own directory is taken for a catalog",
+		File:  "sandbox/commonfiles/keep.go",
+		Old:   `if int(st.Uid) != os.Geteuid() || st.Mode&0o077 != 0 {`,
+		New:   `if false {`,
+		Tests: commonTests("TestFindsOwnOnly"),
+	},
+	{
+		Name:  "links to common files count in each sandbox",
+		File:  "sandbox/commonfiles/share.go",
+		Old:   `return IsLink(st) && st.Nlink > 1`,
+		New:   `return false`,
+		Tests: commonTests("TestDiskOnce"),
+	},
+	{
+		Name:  "a common file is returned when another job unlinks it",
+		File:  "sandbox/jobfiles/catalog.go",
+		Old:   `if commonfiles.IsLink(st) {`,
+		New:   `if false {`,
+		Tests: jobFileTests("TestCommonFilesAreUnchanged"),
 	},
 	{
 		Name:  "a peer asks for as much patience as it likes",

@@ -104,6 +104,9 @@ func connected() (mine, theirs net.Conn, err error) {
 	return mine, theirs, err
 }
 
+// SplitClaim is the secret by which a shadow gets what is left of a slot.
+const SplitClaim = "<127.0.0.1:1>#1#2#split"
+
 // introduce writes what a startd writes before it spawns the starter: the slot's ad, the
 // overlay, and since 24.9.2 what is secret.
 func (d *Startd) introduce(st *cedar.Stream, s *Shadow) error {
@@ -122,6 +125,9 @@ func (d *Startd) introduce(st *cedar.Stream, s *Shadow) error {
 	if version.Of(d.version).AtLeast(24, 9, 2) {
 		secrets := mustParse("")
 		secrets.SetString("ClaimId", claim.Secret())
+		if d.options.Split {
+			secrets.SetString("SplitClaimId", SplitClaim)
+		}
 		st.PutAd(secrets)
 		if err := st.EndMessage(); err != nil {
 			return err
@@ -144,13 +150,32 @@ func (d *Startd) hearUpdates(st *cedar.Stream) {
 			return
 		}
 		h := Heard{Call: Update, Ad: adOf(ad)}
-		if kind != 0 {
+		switch kind {
+		case 1:
 			h.Call = Final
+		case 2:
+			h.Call = Color
+		case 3:
+			h.Call = Announce
 		}
-		if _, err := d.hear(h); err != nil {
+		r, err := d.hear(h)
+		if err == nil && kind > 1 {
+			err = answerUpdate(st, r)
+		}
+		if err != nil {
 			return
 		}
 	}
+}
+
+// answerUpdate answers an update with the plan's ad.
+func answerUpdate(st *cedar.Stream, r *reaction) error {
+	ad := r.ad
+	if ad == nil {
+		ad = mustParse("Result = true")
+	}
+	st.PutAd(ad)
+	return st.EndMessage()
 }
 
 // Env are the variables that the starter inherits, for startd.Inherit; the sockets in them

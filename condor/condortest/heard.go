@@ -43,6 +43,8 @@ const (
 	Alive    = "alive"      // keep-alive to a [Startd]; Ints: process id and seconds
 	Update   = "update"     // an update on the update socket of a [Startd]; Ad
 	Final    = "final"      // the last update; Ad
+	Color    = "color"      // a data slot's common files in the older form; Ad. The answer is an ad, usually Result = true
+	Announce = "announce"   // a catalog of common files; the same
 	Again    = "reactivate" // the starter asks whether the claim may go on
 	Slot     = "slot"       // the starter asks for the state of its slot
 )

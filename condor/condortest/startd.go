@@ -27,6 +27,8 @@ type StartdOptions struct {
 	Without []string
 	// Overlay replaces attributes of the job's ad, in the old syntax.
 	Overlay string
+	// Split gives starters the secret [SplitClaim], as for a data slot.
+	Split bool
 	// Mortal gives the startd a process of its own, which [Startd.Die] ends. Otherwise
 	// the process of the test is taken for the startd.
 	Mortal bool

@@ -144,9 +144,7 @@ func (u *UpdateSocket) ask(ctx context.Context, command int64, ad *classads.Ad) 
 	if err := context.Cause(ctx); err != nil {
 		return nil, fmt.Errorf("asking the startd: %w", err)
 	}
-	u.stream.PutInt(command)
-	u.stream.PutAdWith(ad, cedar.AdOptions{OmitPrivate: true}) // the socket is not encrypted
-	err := u.stream.EndMessage()
+	err := u.put(command, ad)
 	var answer *classads.Ad
 	if err == nil {
 		answer, err = u.stream.GetAd()
@@ -160,6 +158,13 @@ func (u *UpdateSocket) ask(ctx context.Context, command int64, ad *classads.Ad) 
 	return answer, nil
 }
 
+// put sends one message.
+func (u *UpdateSocket) put(command int64, ad *classads.Ad) error {
+	u.stream.PutInt(command)
+	u.stream.PutAdWith(ad, cedar.AdOptions{OmitPrivate: true}) // the socket is not encrypted
+	return u.stream.EndMessage()
+}
+
 func (u *UpdateSocket) send(ctx context.Context, command int64, ad *classads.Ad) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -170,9 +175,7 @@ func (u *UpdateSocket) send(ctx context.Context, command int64, ad *classads.Ad)
 		return fmt.Errorf("sending an update to the startd: %w", err)
 	}
 	defer u.stream.Cancel(ctx)()
-	u.stream.PutInt(command)
-	u.stream.PutAdWith(ad, cedar.AdOptions{OmitPrivate: true}) // the socket is not encrypted
-	if err := u.stream.EndMessage(); err != nil {
+	if err := u.put(command, ad); err != nil {
 		return u.fail(fmt.Errorf("sending an update to the startd: %w", err))
 	}
 	u.log.Debug("Sent job ClassAd update to startd.")

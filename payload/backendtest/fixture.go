@@ -56,6 +56,7 @@ func Run(t *testing.T, make func(t *testing.T) Fixture) {
 		{"Check and Audit", checkAndAudit},
 		{"Check and Audit beside a job", auditBesideJob},
 		{"leases exclude each other", leasesExclude},
+		{"leases for files only", leasesOfFiles},
 		{"a lease ends with its process", leaseEndsWithProcess},
 		{"bind", bind},
 		{"images", images},

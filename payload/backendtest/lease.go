@@ -81,6 +81,32 @@ func leasesExclude(t *testing.T, f Fixture) {
 	}
 }
 
+// leasesOfFiles: leases for files only take no slot, and have users of their own.
+func leasesOfFiles(t *testing.T, f Fixture) {
+	if f.Slots == 0 || !agenttest.Root() {
+		return // all have the user of this process, and nobody keeps files for others
+	}
+	owners := make(map[user]bool)
+	for _, l := range leaseAll(t, f, 0) {
+		owners[owner(l)] = true
+	}
+	for range 2 {
+		l, err := f.Backend.Lease(agenttest.Context(t), payload.Wish{FilesOnly: true})
+		if err != nil {
+			t.Fatalf("lease for files only, beside %d others: %v", f.Slots, err)
+		}
+		defer release(t, l)
+		u := owner(l)
+		if owners[u] || u.uid <= 0 || u.gid <= 0 {
+			t.Errorf("user %v is root, or has two leases", u)
+		}
+		owners[u] = true
+		if _, err := l.Bind(agenttest.Context(t), payload.BindRequest{Activation: "a"}); err == nil {
+			t.Error("a lease for files only has a container")
+		}
+	}
+}
+
 // leaseEndsWithProcess: a starter that is killed keeps no lease.
 func leaseEndsWithProcess(t *testing.T, f Fixture) {
 	if f.Slots == 0 {

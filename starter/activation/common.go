@@ -3,7 +3,9 @@ package activation
 import (
 	"context"
 	"errors"
+	"time"
 
+	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/sandbox"
 	"podstarter/sandbox/commonfiles"
@@ -30,7 +32,7 @@ func (a *activation) keep(ctx context.Context) error {
 	if a.opt.Settings.CommonFiles.Offered {
 		guide.Common = a.catalogs().ForDataSlot()
 	}
-	if err := guide.Converse(ctx, submitside.AboutSetup); err != nil {
+	if err := a.converse(ctx, guide); err != nil {
 		return err
 	}
 	return failure.New(shadow.VacateStarterError, 0, errors.New("the shadow of a data slot, which runs no jobs, has no more for it to do"))
@@ -42,7 +44,25 @@ func (a *activation) guideSetup(ctx context.Context) error {
 	if a.opt.Settings.CommonFiles.Offered {
 		guide.Common = a.catalogs().ForJob()
 	}
-	return guide.Converse(ctx, submitside.AboutSetup)
+	return a.converse(ctx, guide)
+}
+
+// abortTime is how long the order to end may take after the shadow gave the job up.
+const abortTime = 5 * time.Second
+
+// converse has the conversation before the transfer. A shadow that gives the job up there
+// knows why, and has already ordered its end. An error from here would take the place of its
+// reason (src/condor_shadow.V6.1/pseudo_ops.cpp:handle_wiring_failure).
+func (a *activation) converse(ctx context.Context, guide submitside.Guide) error {
+	err := guide.Converse(ctx, submitside.AboutSetup)
+	if !errors.Is(err, submitside.ErrAbort) {
+		return err
+	}
+	a.log.Info(job.LineSkipped(a.job.Info))
+	if ended := submitside.Pause(ctx, abortTime); ended != nil {
+		return ended
+	}
+	return err
 }
 
 // catalogs are the common files of this activation.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"podstarter/condor/condortest"
+	"podstarter/condor/startd"
 )
 
 // TestInput are lives whose input comes, or does not.
@@ -111,6 +112,11 @@ func TestGuidance(t *testing.T) {
 	}
 	run(t, []life{
 		{name: "set-up: abort", plan: answer(1, `Command = "Abort"`), want: want{code: 1, last: "error 1007/0", check: (*world).neverBegan}},
+		{name: "set-up: abort, and the order to end", plan: func(w *world) {
+			w.shadow.On("request_guidance", 1, condortest.AnswerText(`Command = "Abort"`), condortest.Do(func(condortest.Heard) {
+				go w.vacate(startd.Vacate{Reason: "Claim deactivated", Code: 1009})
+			}))
+		}, want: want{check: (*world).neverBegan}},
 		{name: "set-up: again", script: "exit 0", plan: answer(1, "Command = \"RetryReqest\"\nRetryDelay = 0\nContextAd = [ Mark = 5 ]"), want: want{last: "job_exit 0 100"}},
 		{name: "environment: abort", plan: answer(2, `Command = "Abort"`), want: want{code: 1, last: "error 1007/0", says: "given up", check: (*world).neverBegan}},
 		{name: "environment: carry on", script: "exit 0", plan: answer(2, `Command = "CarryOn"`), want: want{last: "job_exit 0 100"}},
