@@ -3,6 +3,7 @@ package activation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"podstarter/condor/job"
@@ -60,7 +61,7 @@ func (a *activation) converse(ctx context.Context, guide submitside.Guide) error
 	}
 	a.log.Info(job.LineSkipped(a.job.Info))
 	if ended := submitside.Pause(ctx, abortTime); ended != nil {
-		return ended
+		return fmt.Errorf("%w: %w", err, ended)
 	}
 	return err
 }

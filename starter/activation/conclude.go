@@ -11,6 +11,7 @@ import (
 	"podstarter/starter/failure"
 	"podstarter/starter/hooks"
 	"podstarter/starter/orders"
+	"podstarter/starter/submitside"
 )
 
 // Exit codes of the process, as the startd reads them (HTCondor
@@ -48,6 +49,11 @@ func (a *activation) end(ctx context.Context, err error) int {
 		a.log.Error("The shadow is gone, the job ends with it", "error", err)
 		a.finalUpdate(ctx)
 		return ExitLostShadow
+	case ended != nil && errors.Is(err, submitside.ErrAbort):
+		a.log.Info("The job ends as the shadow wants", "reason", ended.Error())
+		a.exitHook(ctx)
+		a.finalUpdate(ctx) // the shadow has a reason of its own
+		return ExitNormal
 	case ended != nil && (errors.Is(err, orders.ErrEnded) || errors.Is(err, shadow.ErrLost)):
 		a.log.Info("The job ends before it could finish", "reason", ended.Error())
 		a.exitHook(ctx)
