@@ -34,7 +34,9 @@ type Options struct {
 	Fetch func(ctx context.Context, from Source, into *sandbox.Staging) error
 	// TellStartd sends an update to the startd only.
 	TellStartd func(ctx context.Context, ad *classads.Ad)
-	Log        *slog.Logger
+	// Kept hears that there is nothing left to do but to wait.
+	Kept func()
+	Log  *slog.Logger
 }
 
 // Startd hears of catalogs.
@@ -180,6 +182,7 @@ func (c *Catalogs) announce(ctx context.Context, guidance *classads.Ad) *classad
 	if split == "" {
 		c.Log.Warn("The secrets ad did not contain SplitClaimId, or it wasn't a string.")
 	}
+	c.Kept()
 	ad := answer(shadow.CommandColorSlot, err == nil && split != "")
 	ad.SetString("SplitClaimId", split)
 	ad.SetAd("SlotAd", c.Machine.Clone())
