@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"podstarter/integration/stocknames/cppnames"
+)
+
+// directories are those below src/ whose code is in the stock starter: its own, and what HTCondor's library is made of
+// (CMakeLists.txt of condor_starter.V6.1 and condor_utils). Each has to be there, except those of one release only.
+var directories = []string{
+	"condor_starter.V6.1", "condor_utils", "condor_daemon_core.V6", "condor_io", "condor_procapi", "condor_sysapi", "condor_daemon_client", "condor_includes", "ccb", "safefile",
+	"condor_procd",
+}
+
+// alsoFiles are single files of other directories that the starter is built from.
+var alsoFiles = []string{"condor_startd.V6/VolumeManager.cpp", "condor_startd.V6/VolumeManager.h"}
+
+// mostSource bounds one file, in bytes. The largest has 0.6 MB.
+const mostSource = 8 << 20
+
+// isSource says whether the file is C++ that goes into HTCondor's programs: no test, and no program of the library's own.
+func isSource(name string) bool {
+	base := filepath.Base(name)
+	for _, end := range []string{"_t.cpp", ".t.cpp", "_main.cpp", ".t.unix.cpp", "_t.h"} {
+		if strings.HasSuffix(base, end) && base != "daemon_core_main.cpp" && base != "starter_v61_main.cpp" {
+			return false
+		}
+	}
+	if strings.HasPrefix(base, "test") {
+		return false
+	}
+	return slices.Contains([]string{".cpp", ".h", ".c", ".cc", ".hpp"}, filepath.Ext(base))
+}
+
+// readsJob says whether the file looks at the job's attributes for the starter: its own code, file transfer, docker,
+// arguments and environment.
+func readsJob(name string) bool {
+	return strings.HasPrefix(name, "condor_starter.V6.1/") || slices.ContainsFunc(jobFiles, func(part string) bool {
+		return strings.HasPrefix(name, "condor_utils/"+part+".") || strings.HasPrefix(name, "condor_daemon_client/"+part+".")
+	})
+}
+
+// jobFiles are helpers to which the starter hands the job's ad.
+var jobFiles = []string{"file_transfer", "docker-api", "condor_arglist", "env", "build_job_env", "data_reuse", "set_user_priv_from_ad",
+	"condor_user_policy", "user_job_policy", "vm_univ_utils", "spooled_job_files", "FileTransferControlBlock", "guidance", "single_provider_syndicate", "dc_shadow", "AWSv4-utils"}
+
+// namesIn reads HTCondor's source.
+func namesIn(dir string) ([]cppnames.Name, error) {
+	var sources []cppnames.Source
+	add := func(path string) error {
+		info, err := os.Stat(path)
+		if err != nil {
+			return fmt.Errorf("read HTCondor's source: %w", err)
+		}
+		if info.Size() > mostSource {
+			return fmt.Errorf("read HTCondor's source: %s has more than %d bytes, which no file of it has", path, mostSource)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("read HTCondor's source: %w", err)
+		}
+		name, err := filepath.Rel(filepath.Join(dir, "src"), path)
+		if err != nil {
+			return fmt.Errorf("name %s: %w", path, err)
+		}
+		sources = append(sources, cppnames.Source{Name: filepath.ToSlash(name), Text: string(text)})
+		return nil
+	}
+	for _, d := range directories {
+		err := filepath.WalkDir(filepath.Join(dir, "src", d), func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return fmt.Errorf("read HTCondor's source: %w; -source is the directory above src/", err)
+			}
+			if e.IsDir() || !isSource(path) {
+				return nil
+			}
+			return add(path)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range alsoFiles {
+		path := filepath.Join(dir, "src", filepath.FromSlash(f))
+		if err := add(path); err != nil {
+			return nil, err
+		}
+	}
+	return cppnames.Find(sources, readsJob), nil
+}
