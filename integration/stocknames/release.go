@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"podstarter/integration/stocknames/cppnames"
@@ -79,4 +81,40 @@ func difference(from, to []cppnames.Name) string {
 	only("new", to, from)
 	only("gone", from, to)
 	return b.String()
+}
+
+// newestFirst are the releases' versions, the newest first.
+func newestFirst(releases map[string][]cppnames.Name) []string {
+	return slices.SortedFunc(maps.Keys(releases), func(a, b string) int { return slices.Compare(version(b), version(a)) })
+}
+
+func version(s string) []int {
+	var v []int
+	for _, part := range strings.Split(s, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			n = -1
+		}
+		v = append(v, n)
+	}
+	return v
+}
+
+// readReleases reads all lists of a directory.
+func readReleases(dir string) (map[string][]cppnames.Name, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil {
+		return nil, fmt.Errorf("list the releases in %s: %w", dir, err)
+	}
+	all := map[string][]cppnames.Name{}
+	for _, p := range paths {
+		release := strings.TrimSuffix(filepath.Base(p), ".txt")
+		if all[release], err = readRelease(dir, release); err != nil {
+			return nil, err
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has no lists of releases (*.txt); make one with -source", dir)
+	}
+	return all, nil
 }

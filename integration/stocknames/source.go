@@ -32,7 +32,7 @@ func isSource(name string) bool {
 			return false
 		}
 	}
-	if strings.HasPrefix(base, "test") {
+	if strings.HasPrefix(base, "test") || strings.Contains(base, "_test.") {
 		return false
 	}
 	return slices.Contains([]string{".cpp", ".h", ".c", ".cc", ".hpp"}, filepath.Ext(base))

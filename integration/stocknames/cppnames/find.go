@@ -57,6 +57,7 @@ var (
 	plausible   = regexp.MustCompile(`^[A-Za-z0-9_.*<>\-]+$`)
 	hasLetters  = regexp.MustCompile(`[A-Za-z]{2}`)
 	verbs       = regexp.MustCompile(`%[a-z]`)
+	holes       = regexp.MustCompile(`\*{2,}`)
 	referred    = regexp.MustCompile(`\$\(([A-Za-z_][A-Za-z0-9_.]*)`)
 	attributeOf = regexp.MustCompile(`^ATTR_[A-Z0-9_]+$`)
 )
@@ -162,7 +163,7 @@ func (s *scan) knobsOf(f *function, todo, more map[string]int) {
 		values := r.values(args[position], i)
 		s.pass(f, r.passed, more)
 		for _, v := range values {
-			v = verbs.ReplaceAllString(v, hole)
+			v = holes.ReplaceAllString(verbs.ReplaceAllString(v, hole), hole)
 			switch {
 			case v == hole && len(r.passed) > 0:
 			case hasLetters.MatchString(v) && plausible.MatchString(v):
