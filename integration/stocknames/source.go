@@ -21,6 +21,9 @@ var directories = []string{
 // alsoFiles are single files of other directories that the starter is built from.
 var alsoFiles = []string{"condor_startd.V6/VolumeManager.cpp", "condor_startd.V6/VolumeManager.h"}
 
+// leftOut are the library's files for condor_submit. Most names in them are commands of submit files, and a starter reads none.
+var leftOut = []string{"condor_utils/submit_utils.cpp", "condor_utils/submit_utils.h"}
+
 // mostSource bounds one file, in bytes. The largest has 0.6 MB.
 const mostSource = 8 << 20
 
@@ -41,14 +44,19 @@ func isSource(name string) bool {
 // readsJob says whether the file looks at the job's attributes for the starter: its own code, file transfer, docker,
 // arguments and environment.
 func readsJob(name string) bool {
-	return strings.HasPrefix(name, "condor_starter.V6.1/") || slices.ContainsFunc(jobFiles, func(part string) bool {
-		return strings.HasPrefix(name, "condor_utils/"+part+".") || strings.HasPrefix(name, "condor_daemon_client/"+part+".")
+	return strings.HasPrefix(name, "condor_starter.V6.1/") || slices.ContainsFunc(jobFiles, func(start string) bool {
+		return strings.HasPrefix(name, start+".")
 	})
 }
 
-// jobFiles are helpers to which the starter hands the job's ad.
-var jobFiles = []string{"file_transfer", "docker-api", "condor_arglist", "env", "build_job_env", "data_reuse", "set_user_priv_from_ad",
-	"condor_user_policy", "user_job_policy", "vm_univ_utils", "spooled_job_files", "FileTransferControlBlock", "guidance", "single_provider_syndicate", "dc_shadow", "AWSv4-utils"}
+// jobFiles are helpers to which the starter hands the job's ad, without the ends of their names.
+var jobFiles = []string{
+	"condor_daemon_client/dc_shadow", "condor_daemon_core.V6/HookClientMgr", "condor_startd.V6/VolumeManager",
+	"condor_utils/AWSv4-utils", "condor_utils/FileTransferControlBlock", "condor_utils/build_job_env", "condor_utils/classad_helpers",
+	"condor_utils/condor_arglist", "condor_utils/condor_user_policy", "condor_utils/data_reuse", "condor_utils/docker-api", "condor_utils/env",
+	"condor_utils/file_transfer", "condor_utils/guidance", "condor_utils/hook_utils", "condor_utils/set_user_priv_from_ad",
+	"condor_utils/single_provider_syndicate", "condor_utils/spooled_job_files", "condor_utils/user_job_policy", "condor_utils/vm_univ_utils",
+}
 
 // namesIn reads HTCondor's source.
 func namesIn(dir string) ([]cppnames.Name, error) {
@@ -77,7 +85,7 @@ func namesIn(dir string) ([]cppnames.Name, error) {
 			if err != nil {
 				return fmt.Errorf("read HTCondor's source: %w; -source is the directory above src/", err)
 			}
-			if e.IsDir() || !isSource(path) {
+			if e.IsDir() || !isSource(path) || slices.Contains(leftOut, d+"/"+e.Name()) {
 				return nil
 			}
 			return add(path)

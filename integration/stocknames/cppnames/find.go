@@ -1,9 +1,9 @@
 package cppnames
 
 import (
-	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -57,6 +57,7 @@ var (
 	plausible   = regexp.MustCompile(`^[A-Za-z0-9_.*<>\-]+$`)
 	hasLetters  = regexp.MustCompile(`[A-Za-z]{2}`)
 	verbs       = regexp.MustCompile(`%[a-z]`)
+	marks       = regexp.MustCompile("\x01(#?)(-?\\d+)\x02")
 	holes       = regexp.MustCompile(`\*{2,}`)
 	referred    = regexp.MustCompile(`\$\(([A-Za-z_][A-Za-z0-9_.]*)`)
 	attributeOf = regexp.MustCompile(`^ATTR_[A-Z0-9_]+$`)
@@ -71,7 +72,7 @@ func Find(sources []Source, attributes func(name string) bool) []Name {
 	for _, s := range sources {
 		files = append(files, lex(s.Name, s.Text))
 	}
-	s := &scan{p: newProgram(files), found: map[key]*Name{}, functions: maps.Clone(knobFunctions), attributes: attributes}
+	s := &scan{p: newProgram(files), found: map[key]*Name{}, templates: map[string][]template{}, attributes: attributes}
 	s.knobs()
 	for _, f := range s.p.functions {
 		s.references(f)
@@ -101,7 +102,7 @@ type key struct {
 type scan struct {
 	p          *program
 	found      map[key]*Name
-	functions  map[string]int // those of knobs, and others that pass a name on to them
+	templates  map[string][]template // of functions that make names of their parameters
 	attributes func(string) bool
 }
 
@@ -118,76 +119,101 @@ func (s *scan) add(kind Kind, name, file string, windows bool) {
 	}
 }
 
-// knobs finds what the functions of knobs are called with. A function that passes a parameter of its own
-// on is one of them from then on, so all is looked at again until no more are found.
+// template is how a function makes the name of a knob of one of its arguments.
+type template struct {
+	// position of the argument; -1: the second of several, or the only one.
+	position    int
+	stringified bool   // the argument's words are the name, not its value
+	name        string // with mark(position, stringified) where the argument comes
+}
+
+// mostTemplates bounds the ways in which functions of one name make names.
+const mostTemplates = 20
+
+// knobs finds what the functions of knobs are called with. A function that makes a name of a parameter of its own
+// is one of them from then on, so all is looked at again until no more are found.
 func (s *scan) knobs() {
-	todo := maps.Clone(s.functions)
-	for len(todo) > 0 {
-		more := map[string]int{}
+	todo := map[string][]template{}
+	for name, position := range knobFunctions {
+		todo[name] = []template{{position: position, name: mark(position, false)}}
+	}
+	for range deepest {
+		more := map[string][]template{}
 		for _, f := range s.p.functions {
 			s.knobsOf(f, todo, more)
-		}
-		for name, position := range more {
-			s.functions[name] = position
 		}
 		todo = more
 	}
 }
 
-func (s *scan) knobsOf(f *function, todo, more map[string]int) {
+func (s *scan) knobsOf(f *function, todo, more map[string][]template) {
+	if _, within := knobFunctions[f.name]; within { // the family calls itself
+		return
+	}
 	for i := range f.tokens {
-		position, ok := todo[f.tokens[i].text]
-		if !ok || f.tokens[i].kind != word || !is(f.tokens, i+1, "(") {
+		if f.tokens[i].kind != word || !is(f.tokens, i+1, "(") {
 			continue
 		}
-		if _, within := knobFunctions[f.name]; within { // the family calls itself
-			continue
-		}
-		_, family := knobFunctions[f.tokens[i].text]
-		args := arguments(f.tokens, i+1)
-		stringified := position >= 100
-		if stringified {
-			position -= 100
-		}
-		if position < 0 {
-			position = min(len(args)-1, 1)
-		}
-		if position < 0 || position >= len(args) || isDeclaration(f, i, args[position]) {
-			continue
-		}
-		if stringified {
-			s.add(Knob, joined(args[position]), f.file.name, f.tokens[i].windows)
-			continue
-		}
-		r := &reader{p: s.p, f: f}
-		values := r.values(args[position], i)
-		s.pass(f, r.passed, more)
-		for _, v := range values {
-			v = holes.ReplaceAllString(verbs.ReplaceAllString(v, hole), hole)
-			switch {
-			case v == hole && len(r.passed) > 0:
-			case hasLetters.MatchString(v) && plausible.MatchString(v):
-				s.add(Knob, v, f.file.name, f.tokens[i].windows)
-			case family:
-				s.add(Unknown, f.file.name+":"+f.name, f.file.name, f.tokens[i].windows)
-			}
+		for _, t := range todo[f.tokens[i].text] {
+			s.call(f, i, t, more)
 		}
 	}
 }
 
-// pass notes that a function passes parameters on as names of knobs.
-func (s *scan) pass(f *function, passed []string, more map[string]int) {
-	for _, p := range passed {
-		name, literal := strings.CutPrefix(p, "#")
-		position := slices.Index(f.params, name)
-		if _, known := s.functions[f.name]; known || position < 0 || f.name == "" {
+// call looks at the call at token i.
+func (s *scan) call(f *function, i int, t template, more map[string][]template) {
+	args := arguments(f.tokens, i+1)
+	position := t.position
+	if position < 0 {
+		position = min(len(args)-1, 1)
+	}
+	if position < 0 || position >= len(args) || isDeclaration(args[position]) {
+		return
+	}
+	var values []string
+	if t.stringified {
+		values = []string{joined(args[position])}
+	} else {
+		values = (&reader{p: s.p, f: f}).values(args[position], i)
+	}
+	_, family := knobFunctions[f.tokens[i].text]
+	for _, v := range values {
+		if v == hole && !family { // the function itself has been listed with it
 			continue
 		}
-		if literal {
-			position += 100
+		v = strings.ReplaceAll(t.name, mark(t.position, t.stringified), v)
+		passedOn := s.pass(f, v, more)
+		name := holes.ReplaceAllString(marks.ReplaceAllString(verbs.ReplaceAllString(v, hole), hole), hole)
+		switch {
+		case hasLetters.MatchString(name) && plausible.MatchString(name):
+			s.add(Knob, name, f.file.name, f.tokens[i].windows)
+		case family && !passedOn:
+			s.add(Unknown, f.file.name+":"+f.name, f.file.name, f.tokens[i].windows)
 		}
-		more[f.name] = position
 	}
+}
+
+// pass notes that a function makes a name of a parameter, if it is of one only.
+func (s *scan) pass(f *function, name string, more map[string][]template) bool {
+	found := marks.FindAllStringSubmatch(name, -1)
+	if len(found) == 0 || f.name == "" {
+		return false
+	}
+	position, err := strconv.Atoi(found[0][2])
+	if err != nil {
+		return false
+	}
+	t := template{position: position, stringified: found[0][1] != "", name: name}
+	for _, m := range found[1:] {
+		if m[0] != found[0][0] { // the other is a hole
+			t.name = strings.ReplaceAll(t.name, m[0], hole)
+		}
+	}
+	if known := s.templates[f.name]; len(known) < mostTemplates && !slices.Contains(known, t) {
+		s.templates[f.name] = append(known, t)
+		more[f.name] = append(more[f.name], t)
+	}
+	return true
 }
 
 func joined(t []token) string {
@@ -199,11 +225,11 @@ func joined(t []token) string {
 }
 
 // isDeclaration says whether what looks like a call declares the function.
-func isDeclaration(f *function, at int, arg []token) bool {
+func isDeclaration(arg []token) bool {
 	if len(arg) > 1 && (is(arg, 0, "const") || is(arg, 0, "char") || is(arg, 0, "std") && is(arg, 2, "string") && !is(arg, 3, "(")) {
 		return true
 	}
-	return len(arg) == 0
+	return len(arg) == 0 || len(arg) == 1 && is(arg, 0, "void")
 }
 
 // references finds $(NAME) in literals that are expanded as configuration is.
@@ -244,6 +270,7 @@ func (s *scan) attributesOf(f *function) {
 		if args := arguments(t, i+1); position < len(args) {
 			r := &reader{p: s.p, f: f}
 			for _, v := range r.values(args[position], i) {
+				v = holes.ReplaceAllString(marks.ReplaceAllString(verbs.ReplaceAllString(v, hole), hole), hole)
 				if hasLetters.MatchString(v) && plausible.MatchString(v) {
 					s.add(Attribute, v, f.file.name, t[i].windows)
 				}

@@ -2,6 +2,7 @@ package cppnames
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -92,8 +93,15 @@ type reader struct {
 	p     *program
 	f     *function
 	depth int
-	// passed are the parameters of the function whose value is the name.
-	passed []string
+}
+
+// mark stands for the value of a parameter of the function; stringified for the words of a macro's argument.
+func mark(position int, stringified bool) string {
+	sign := ""
+	if stringified {
+		sign = "#"
+	}
+	return "\x01" + sign + strconv.Itoa(position) + "\x02"
 }
 
 // values are what the expression before token `at` of the function can be. Parts that are not known are holes.
@@ -128,9 +136,8 @@ func (r *reader) values(expr []token, at int) []string {
 		}
 		return all
 	}
-	if is(expr, 0, "#") && len(expr) == 2 { // a macro's argument as a literal
-		r.passed = append(r.passed, "#"+expr[1].text)
-		return []string{hole}
+	if is(expr, 0, "#") && len(expr) == 2 && slices.Contains(r.f.params, expr[1].text) { // a macro's argument as a literal
+		return []string{mark(slices.Index(r.f.params, expr[1].text), true)}
 	}
 	if is(expr, 1, "[") { // an element of a table
 		if all := r.p.tables[expr[0].text]; len(all) > 0 {
@@ -258,9 +265,8 @@ func (r *reader) single(t token, at int) []string {
 	if all := r.variable(t.text, at); len(all) > 0 {
 		return all
 	}
-	if slices.Contains(r.f.params, t.text) {
-		r.passed = append(r.passed, t.text)
-		return []string{hole}
+	if i := slices.Index(r.f.params, t.text); i >= 0 {
+		return []string{mark(i, false)}
 	}
 	if all := r.p.constants[t.text]; len(all) > 0 {
 		return slices.Clone(all)
