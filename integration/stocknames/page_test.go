@@ -43,7 +43,7 @@ func TestNamesPage(t *testing.T) {
 func TestPage(t *testing.T) {
 	judged := []Judged{
 		{Name: cppnames.Name{Kind: cppnames.Knob, Text: "A"}, Entry: Entry{Verdict: AsStock}, Releases: []string{"2.0", "1.0"}},
-		{Name: cppnames.Name{Kind: cppnames.Knob, Text: "B"}, Entry: Entry{Verdict: Missing, Why: "Not built; see docs/admin/size.md#x and docs/developer/adding.md."}, Releases: []string{"2.0"}},
+		{Name: cppnames.Name{Kind: cppnames.Knob, Text: "B"}, Entry: Entry{Verdict: Missing, Why: "Not built; see docs/admin/differences.md#mounts-of-the-job and docs/developer/adding.md."}, Releases: []string{"2.0"}},
 	}
 	got := page(judged, map[string][]cppnames.Name{"1.0": nil, "2.0": nil})
 	want := `
@@ -59,7 +59,7 @@ func TestPage(t *testing.T) {
 
 | knobs | why |
 | --- | --- |
-| ` + "`B`" + ` | Not built; see [size](../admin/size.md#x) and [adding](adding.md). |
+| ` + "`B`" + ` | Not built; see [differences](../admin/differences.md#mounts-of-the-job) and [adding](adding.md). |
 
 ### As stock: knobs
 
