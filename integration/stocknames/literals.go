@@ -7,7 +7,6 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,7 +14,7 @@ import (
 // ours are the directories of the repository whose code handles knobs and jobs' ads.
 var ours = []string{"condor", "starter", "sandbox", "payload", "k8sexec", "internal/cedar", "sshtojob"}
 
-// literalsIn are the literal strings of our code, in lower case: HTCondor's names have no case. What tests and their helpers
+// literalsIn are the literal strings of our code. What tests and their helpers
 // say does not count.
 func literalsIn(repository string) (map[string]bool, error) {
 	all := map[string]bool{}
@@ -26,7 +25,7 @@ func literalsIn(repository string) (map[string]bool, error) {
 			}
 			base := d.Name()
 			if d.IsDir() {
-				if strings.HasSuffix(base, "test") || slices.Contains([]string{"testdata"}, base) {
+				if strings.HasSuffix(base, "test") || base == "testdata" {
 					return filepath.SkipDir
 				}
 				return nil
@@ -41,7 +40,7 @@ func literalsIn(repository string) (map[string]bool, error) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 					if s, err := strconv.Unquote(lit.Value); err == nil {
-						all[strings.ToLower(s)] = true
+						all[s] = true
 					}
 				}
 				return true

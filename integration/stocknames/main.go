@@ -10,6 +10,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+
+	"podstarter/integration/stocknames/cppnames"
 )
 
 func main() {
@@ -17,6 +20,23 @@ func main() {
 		fmt.Fprintln(os.Stderr, "stocknames:", err)
 		os.Exit(1)
 	}
+}
+
+// record writes the list of a release, and says on standard error what it may lack.
+func record(source, into, release string) error {
+	sources, err := sourcesIn(source)
+	if err != nil {
+		return err
+	}
+	defaults, err := os.ReadFile(filepath.Join(source, filepath.FromSlash(table)))
+	if err != nil {
+		return fmt.Errorf("read HTCondor's table of knobs: %w", err)
+	}
+	names := cppnames.Find(sources, readsJob)
+	for _, line := range unseen(sources, string(defaults), names) {
+		fmt.Fprintln(os.Stderr, "not seen to be read, although it is a knob: "+line)
+	}
+	return writeRelease(into, release, names)
 }
 
 func run() error {
@@ -38,11 +58,7 @@ func run() error {
 		fmt.Print(difference(from, to))
 		return nil
 	case *source != "" && *release != "" && flag.NArg() == 0:
-		names, err := namesIn(*source)
-		if err != nil {
-			return err
-		}
-		return writeRelease(*into, *release, names)
+		return record(*source, *into, *release)
 	}
 	return errors.New("give -source DIR and -release VERSION, or -diff VERSION VERSION")
 }

@@ -58,8 +58,8 @@ var jobFiles = []string{
 	"condor_utils/single_provider_syndicate", "condor_utils/spooled_job_files", "condor_utils/user_job_policy", "condor_utils/vm_univ_utils",
 }
 
-// namesIn reads HTCondor's source.
-func namesIn(dir string) ([]cppnames.Name, error) {
+// sourcesIn reads HTCondor's source.
+func sourcesIn(dir string) ([]cppnames.Source, error) {
 	var sources []cppnames.Source
 	add := func(path string) error {
 		info, err := os.Stat(path)
@@ -100,5 +100,5 @@ func namesIn(dir string) ([]cppnames.Name, error) {
 			return nil, err
 		}
 	}
-	return cppnames.Find(sources, readsJob), nil
+	return sources, nil
 }

@@ -91,7 +91,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestUnread: a verdict "as stock" needs each of its literals.
+// TestUnread: a verdict "as stock" needs each of its literals, and "missing" has none.
 func TestUnread(t *testing.T) {
 	all := []Judged{
 		{Name: cppnames.Name{Kind: cppnames.Knob, Text: "READ"}, Entry: Entry{Verdict: AsStock}},
@@ -99,9 +99,12 @@ func TestUnread(t *testing.T) {
 		{Name: cppnames.Name{Kind: cppnames.Knob, Text: "MISSING"}, Entry: Entry{Verdict: Missing}},
 		{Name: cppnames.Name{Kind: cppnames.Knob, Text: "A_*_B"}, Entry: Entry{Verdict: AsStock, Found: []string{"a_", "_b"}}},
 	}
-	err := unread(all, map[string]bool{"read": true, "a_": true})
+	all = append(all, Judged{Name: cppnames.Name{Kind: cppnames.Attribute, Text: "Built"}, Entry: Entry{Verdict: Missing}},
+		Judged{Name: cppnames.Name{Kind: cppnames.Attribute, Text: "Other"}, Entry: Entry{Verdict: Missing, Alike: []string{"Other"}}})
+	err := unread(all, map[string]bool{"Read": true, "A_": true, "Built": true, "Other": true, "missing": true})
 	want := `knob NOT_READ is said to work as under stock, but no literal of our code is "NOT_READ"` + "\n" +
-		`knob A_*_B is said to work as under stock, but no literal of our code is "_b"`
+		`knob A_*_B is said to work as under stock, but no literal of our code is "_b"` + "\n" +
+		`attribute Built is said to be missing, but a literal of our code is "Built": has it been built?`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -283,3 +283,21 @@ func (s *scan) attributesOf(f *function) {
 func (s *scan) isSet(t []token, i int) bool {
 	return is(t, i-1, "(") && i > 1 && slices.Contains(setFunctions, t[i-2].text)
 }
+
+// Literals are the literal strings of the files, each with the files that have it, in order.
+func Literals(sources []Source) map[string][]string {
+	all := map[string][]string{}
+	for _, s := range sources {
+		f := lex(s.Name, s.Text)
+		tokens := slices.Clone(f.tokens)
+		for _, m := range f.macros {
+			tokens = append(tokens, m.body...)
+		}
+		for _, t := range tokens {
+			if t.kind == text && !slices.Contains(all[t.text], s.Name) {
+				all[t.text] = append(all[t.text], s.Name)
+			}
+		}
+	}
+	return all
+}
