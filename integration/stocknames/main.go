@@ -1,0 +1,64 @@
+// Command stocknames lists the configuration knobs and job attributes that HTCondor's starter reads, from HTCondor's source, and
+// compares two such lists. Lists of releases are in releases/; verdicts.go says what this starter does about each name.
+//
+//	go -C integration run ./stocknames -source DIR -release 25.14.0   # writes stocknames/releases/25.14.0.txt
+//	go -C integration run ./stocknames -diff 23.9.6 25.14.0
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"podstarter/integration/stocknames/cppnames"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "stocknames:", err)
+		os.Exit(1)
+	}
+}
+
+// record writes the list of a release, and says on standard error what it may lack.
+func record(source, into, release string) error {
+	sources, err := sourcesIn(source)
+	if err != nil {
+		return err
+	}
+	defaults, err := os.ReadFile(filepath.Join(source, filepath.FromSlash(table)))
+	if err != nil {
+		return fmt.Errorf("read HTCondor's table of knobs: %w", err)
+	}
+	names := cppnames.Find(sources, readsJob)
+	for _, line := range unseen(sources, string(defaults), names) {
+		fmt.Fprintln(os.Stderr, "not seen to be read, although it is a knob: "+line)
+	}
+	return writeRelease(into, release, names)
+}
+
+func run() error {
+	source := flag.String("source", "", "`directory` with HTCondor's source: that above src/")
+	release := flag.String("release", "", "release that it is of, such as 25.14.0")
+	diff := flag.Bool("diff", false, "print what the second of two recorded releases has and the first does not, and the other way round")
+	into := flag.String("releases", "stocknames/releases", "`directory` of the lists")
+	flag.Parse()
+	switch {
+	case *diff && flag.NArg() == 2:
+		from, err := readRelease(*into, flag.Arg(0))
+		if err != nil {
+			return err
+		}
+		to, err := readRelease(*into, flag.Arg(1))
+		if err != nil {
+			return err
+		}
+		fmt.Print(difference(from, to))
+		return nil
+	case *source != "" && *release != "" && flag.NArg() == 0:
+		return record(*source, *into, *release)
+	}
+	return errors.New("give -source DIR and -release VERSION, or -diff VERSION VERSION")
+}
