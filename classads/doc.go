@@ -67,7 +67,6 @@
 //     text after it, as in "A = 1 garbage".
 //   - In lines of the old syntax a name that has =, control characters or white space around it, or begins with
 //     one of # * - [ { <, is quoted. HTCondor writes it as it is, and reads something else.
-//   - What HTCondor makes of "..5" (0.0), "a..b" (undefined) and "0x1.8" (1.5) is a syntax error.
 //   - After evalInEachContext, countMatches and unresolved, HTCondor continues in
 //     the ad where it looked up the first argument, so names that follow mean
 //     something else, above all in a match. Its Flatten also does so after
