@@ -75,6 +75,7 @@
 //     the one next to it.
 //   - Times whose year does not fit in an int: HTCondor prints uninitialized
 //     memory.
+//   - A formatted time of more than 1022 bytes is an error; HTCondor returns what was in its buffer.
 //   - Patterns do not support recursion, conditional groups, branch reset, control
 //     verbs, callouts and Unicode properties. Bugs of PCRE2 are not reproduced,
 //     such as \R?\s not matching a newline, or an anchor within (...){0} that
