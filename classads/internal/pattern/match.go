@@ -328,7 +328,7 @@ func (m *matcher) look(in *inst, pos int) bool {
 	if !in.behind {
 		_, found = m.run(in.x, pos, -1)
 	} else {
-		for n := in.min; n <= in.max && n <= pos && !found && !m.failed; n++ {
+		for n := min(in.max, pos); n >= in.min && !found && !m.failed; n-- {
 			_, found = m.run(in.x, pos-n, pos)
 		}
 	}

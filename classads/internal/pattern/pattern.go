@@ -98,6 +98,9 @@ func Compile(expr string, flags Flags) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
+	if wrong := measure(root); wrong != "" {
+		return nil, &Error{expr, len(expr), wrong}
+	}
 	c := &compiler{}
 	c.emit(inst{op: opSave, n: 0})
 	c.node(root)

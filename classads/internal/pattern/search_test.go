@@ -35,6 +35,7 @@ func TestLongTexts(t *testing.T) {
 		"a byte of a set":                     {"(x+x+)+[yz]", x(10_000), false},
 		"a byte of either alternative":        {"(x+x+)+(?:y|az)", x(10_000), false},
 		"a byte that is repeated":             {"(x+x+)+y{2,}", x(10_000), false},
+		"after one of two":                    {"(?<=a|b)foo", x(8 << 20), false},
 		"a byte in a look-ahead is not there": {"(?=.*y)x", x(100), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +66,7 @@ func TestWherePatternsBegin(t *testing.T) {
 	texts := []string{"", "a", "ab", "ba", "\n", "a\nb", "ab\nab", "b\n\na", "aab\nba\n", "xaby", "ab\nxab", "bbb\naba"}
 	for _, expr := range []string{
 		".*a", ".*?b", ".+b", ".{2,}", "(.*)b", "(.*)b\\1", "(?:.*a|.*b)", ".*a|b", "(?s).*b", "(?s:.*)a", "(?>.*)b", ".*+a", ".*(?<=a)b", ".*\\Gb", ".*a\\K.*", "(?m)^a", "(?m)^.*b",
-		"(?=b).*", "(?!a).*b", "(?<=a).*b", "a*b", "(a|b)b", "(?:a|b?)", "a?", "(?i)B", "(?=b)", "(?=.*b)a", "(?!.*b)a", "(?<=b)", "\\bb", "b{0}", "b{0,2}a", "(?:ab){1,2}", "(?:)", "$", "a$", "\\Z", "[ab]\\n", ".*\\n", ".*\\nb", "(?s).+b", "x.*y", "(a)?b", "(a)?\\1b",
+		"(?=b).*", "(?!a).*b", "(?<=a).*b", "(?<=a|b).*b", "(?<=a|x)b", "(?>^|b)a", "(?>^|\\b)b", "(?>$|^).*", "a*b", "(a|b)b", "(?:a|b?)", "a?", "(?i)B", "(?=b)", "(?=.*b)a", "(?!.*b)a", "(?<=b)", "\\bb", "b{0}", "b{0,2}a", "(?:ab){1,2}", "(?:)", "$", "a$", "\\Z", "[ab]\\n", ".*\\n", ".*\\nb", "(?s).+b", "x.*y", "(a)?b", "(a)?\\1b",
 	} {
 		p, err := Compile(expr, 0)
 		if err != nil {

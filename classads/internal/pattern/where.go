@@ -77,7 +77,7 @@ func ofSequence(subs []*node, references bool) place {
 		switch at := begins(s, references); {
 		case s.kind == kAssert && at > anywhere:
 			return at
-		case s.kind == kLook || s.kind == kAssert:
+		case looks(s):
 			conditions = true
 		case conditions && at != textStart:
 			return anywhere
@@ -102,6 +102,19 @@ func ofRepeat(n *node, references bool) place {
 	return anywhere
 }
 
+// looks tells whether a part is a condition on a place: it matches nothing.
+func looks(n *node) bool {
+	switch n.kind {
+	case kLook, kAssert:
+		return true
+	case kAtomic: // of a look-behind with alternatives
+		return looks(n.subs[0])
+	case kAlternate:
+		return !slices.ContainsFunc(n.subs, func(s *node) bool { return !looks(s) })
+	}
+	return false
+}
+
 // refers tells whether a part refers to what a group matched.
 func refers(n *node) bool {
 	if n.kind == kBackref {
@@ -124,7 +137,7 @@ func firsts(n *node) *set {
 		return firsts(n.subs[0])
 	case kConcat:
 		for _, s := range n.subs {
-			if s.kind != kLook && s.kind != kAssert {
+			if !looks(s) {
 				return firsts(s)
 			}
 		}
