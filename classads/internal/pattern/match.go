@@ -70,7 +70,10 @@ func (m *matcher) search() (bool, error) {
 			return false, nil
 		}
 		from := at
-		if at = p.begins.next(text, m.from, at); at >= 0 && p.first != nil && o&Anchored == 0 {
+		if at = p.begins.next(text, m.from, at); at > m.from && p.run != nil {
+			at = p.run.end(text, at)
+		}
+		if at >= 0 && p.first != nil && o&Anchored == 0 {
 			at = p.first.next(text, at)
 		}
 		if at < 0 {

@@ -115,6 +115,51 @@ func looks(n *node) bool {
 	return false
 }
 
+// runs are the bytes behind which a match begins only if one could begin at that byte: those of a run with which the pattern
+// begins, as [^,]* in [^,]*_FR_. What the shorter run leaves for the rest, the longer one can leave as well. So in a long run one place
+// is tried and not all.
+func runs(n *node, references bool) *set {
+	switch n.kind {
+	case kAssert:
+		switch ofAssertion(n.assert) {
+		case textStart, searchStart:
+			return allBytes()
+		case lineStarts:
+			return notNewline()
+		}
+	case kGroup:
+		if !references {
+			return runs(n.subs[0], references)
+		}
+	case kAtomic:
+		if r := n.subs[0]; r.kind == kRepeat && r.subs[0].kind == kSet && !r.lazy {
+			return runs(r, references)
+		}
+	case kConcat:
+		if len(n.subs) > 0 {
+			return runs(n.subs[0], references)
+		}
+	case kAlternate:
+		all := allBytes()
+		for _, s := range n.subs {
+			r := runs(s, references)
+			if r == nil {
+				return nil
+			}
+			all.intersect(r)
+		}
+		return all
+	case kRepeat:
+		switch sub := n.subs[0]; {
+		case sub.kind == kSet && n.max < 0:
+			return sub.set
+		case n.min > 0:
+			return runs(sub, references)
+		}
+	}
+	return nil
+}
+
 // refers tells whether a part refers to what a group matched.
 func refers(n *node) bool {
 	if n.kind == kBackref {
