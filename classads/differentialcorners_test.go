@@ -78,7 +78,9 @@ func TestJSONAgainstHTCondor(t *testing.T) {
 		"{}", "[]", `[1,"a",{"b":[]}]`, `{"b":{"c":1}}`, "[1,]", "[,1]", "nan", "Infinity", "'x'", "+1", "1.", "1.5e", "--1", "- 1", "1-2", "undefined", "error", "tru", "truex", "",
 		// numbers that are none in JSON
 		"01", "00", "08", "0x1", ".5", "-.5", "01.5", "-01", "-00", "-0x1", "0x1.8", "..5", "1.8.8",
+		strings.Repeat("[", 498) + strings.Repeat("]", 498), `"\/Expr(` + strings.Repeat("(", 165) + "1" + strings.Repeat(")", 165) + `)\/"`, `"\/Expr(` + strings.Repeat("(", 166) + "1" + strings.Repeat(")", 166) + `)\/"`,
 		// listed
+		strings.Repeat("[", 501) + strings.Repeat("]", 501),
 		`"\ud83d\ude00"`, "99999999999999999999", "TRUE", "True", "NULL", `"x" "y"`, "// c\n1", "/* c */1",
 	}
 	var queries []query
@@ -94,7 +96,7 @@ func TestJSONAgainstHTCondor(t *testing.T) {
 			t.Errorf("%s is JSON", v)
 		}
 	}
-	for _, text := range []string{`{"a":1,}`, `{,"a":1}`, `{"a":1} x`, `[{"a":1}]`} {
+	for _, text := range []string{`{"a":1,}`, `{,"a":1}`, `{"a":1} x`, `[{"a":1}]`, strings.Repeat("[", 501) + strings.Repeat("]", 501)} {
 		listed[text] = true
 	}
 	compareListed(t, queries, func(q query) answer {

@@ -101,6 +101,8 @@
 //   - In JSON surrogate pairs are joined, and an integer that does not fit in 64 bits is a real. What is not JSON is refused, since
 //     other programs refuse it, too, and none writes it: stray commas, comments, TRUE for true, two strings in a row, text after
 //     the ad, an ad in a list. Numbers are the exception: as in HTCondor they may be .5 or -01, but not 01.
+//   - Lists and ads nest at most 500 deep in JSON and XML, too. HTCondor has a limit only for expressions, and dies of 100,000
+//     brackets.
 //
 // Some text cannot be written in HTCondor's syntaxes, and so not here either.
 // The old syntax cannot write a string that ends in a backslash within a list
