@@ -8,7 +8,7 @@ const maxBehind = 255
 // measure finds what each look-behind of a pattern can match, and says what is wrong if that has no limit, or if a look-around
 // moves the beginning of the match (PCRE2 pcre2_compile.c:check_lookbehinds).
 func measure(root *node) (wrong string) {
-	m := measurer{groups: make(map[int]*node), known: make(map[int][2]int), open: make(map[int]bool)}
+	m := measurer{groups: make(map[int]*node), known: make(map[*node][2]int), open: make(map[int]bool)}
 	m.find(root)
 	return m.look(root, false)
 }
@@ -16,8 +16,8 @@ func measure(root *node) (wrong string) {
 // measurer knows the groups of a pattern by their number, since references match as much as they do.
 type measurer struct {
 	groups map[int]*node
-	known  map[int][2]int
-	open   map[int]bool // those being measured
+	known  map[*node][2]int // the widths of groups, and of what look-behinds match
+	open   map[int]bool     // groups that are being measured since something refers to them
 }
 
 func (m *measurer) find(n *node) {
@@ -34,7 +34,7 @@ func (m *measurer) look(n *node, inside bool) (wrong string) {
 	case n.kind == kKeep && inside:
 		return `\K cannot be in a look-around`
 	case n.kind == kLook && n.behind:
-		least, most := m.width(n.subs[0])
+		least, most := m.once(n, n.subs[0])
 		if most < 0 || most > maxBehind {
 			return "a look-behind must be of limited length"
 		}
@@ -62,7 +62,9 @@ func (m *measurer) width(n *node) (least, most int) {
 		if m.refersOut(n) {
 			return 0, -1
 		}
-	case kConcat, kGroup, kAtomic:
+	case kGroup:
+		return m.once(n, n.subs[0])
+	case kConcat, kAtomic:
 		for _, s := range n.subs {
 			l, greatest := m.width(s)
 			least = min(least+l, widest)
@@ -102,7 +104,7 @@ func (m *measurer) width(n *node) (least, most int) {
 // refersOut tells whether a look-behind in a part, or that it is, has no limit, as when it refers to a group around it.
 func (m *measurer) refersOut(n *node) bool {
 	if n.kind == kLook && n.behind {
-		_, most := m.width(n.subs[0])
+		_, most := m.once(n, n.subs[0])
 		return most < 0
 	}
 	return slices.ContainsFunc(n.subs, m.refersOut)
@@ -127,12 +129,19 @@ func (m *measurer) group(number int) (least, most int) {
 	if g == nil || m.open[number] {
 		return 0, -1
 	}
-	known, ok := m.known[number]
+	m.open[number] = true
+	least, most = m.width(g)
+	m.open[number] = false
+	return least, most
+}
+
+// once is the width of a part of a node, which is found once. It may be found within a group that is open; a part that refers to
+// that group has no limit in any case, since the group contains it.
+func (m *measurer) once(of, part *node) (least, most int) {
+	known, ok := m.known[of]
 	if !ok {
-		m.open[number] = true
-		known[0], known[1] = m.width(g)
-		m.open[number] = false
-		m.known[number] = known
+		known[0], known[1] = m.width(part)
+		m.known[of] = known
 	}
 	return known[0], known[1]
 }

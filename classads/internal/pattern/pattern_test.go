@@ -134,6 +134,27 @@ func doubled(n int) string {
 	return b.String()
 }
 
+// TestLookBehindsAreMeasuredOnce: those within others, and what references to groups in groups mean.
+func TestLookBehindsAreMeasuredOnce(t *testing.T) {
+	filler := "(?:" + strings.Repeat("|", 50_000) + ")"
+	for name, expr := range map[string]string{
+		"nested":            strings.Repeat("(?<=", 240) + filler + strings.Repeat(")", 240),
+		"nested, ahead too": strings.Repeat("(?<=(?=", 120) + filler + strings.Repeat("))", 120),
+		"groups":            strings.Repeat("(", 240) + filler + strings.Repeat(")", 240) + strings.Repeat(`(?<=\1\240)`, 1000),
+		"references":        "(" + filler + ")" + doubled(90) + strings.Repeat(`(?<=\90)`, 1000),
+	} {
+		start := time.Now()
+		if _, err := Compile(expr, 0); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("%s takes %v", name, took)
+		} else {
+			t.Log(name, took)
+		}
+	}
+}
+
 // TestBudget limits patterns that would search for ever.
 func TestBudget(t *testing.T) {
 	text := strings.Repeat("a", 5000) + "!"
