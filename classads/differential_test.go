@@ -31,6 +31,8 @@ var (
 type query struct {
 	Expr   string `json:"expr"`
 	Old    string `json:"old,omitempty"`
+	Long   string `json:"long,omitempty"`
+	JSON   string `json:"json,omitempty"`
 	My     string `json:"my,omitempty"`
 	Target string `json:"target,omitempty"`
 

@@ -67,7 +67,7 @@ func (g patternGenerator) item(depth int) string {
 	case k == 8:
 		item = g.pick("(?:", "(?>", "(?=", "(?!", "(?i:", "(?s-i:", "(?x: ") + g.pattern(depth-1) + ")"
 	case k == 9:
-		item = g.pick("(?<=", "(?<!") + g.pick("a", "ab", "a|b", ".", `\d\w`, "(?:a|bc)", "a{2}", "a?", "a*", "^", "(b)") + ")"
+		item = g.pick("(?<=", "(?<!") + g.pick("a", "ab", "a|b", ".", `\d\w`, "(?:a|bc)", "a{2}", "a?", "a*", "^", "(b)", `\X`, `\C`, `\R`, `\Rb?`, `(a)\1`, "(?>ab)", "(?=a)", "(?<=b)a", "(?i)B", "a{0,3}b", `\b`, "(?<x>a|)", `\K`) + ")"
 	case k == 10:
 		item = g.pick("(?i)", "(?-i)", "(?m)", "(?x)", "(?#note)", "(?s)", "(?U)", "(?^)", "(?xx)", "(?n)")
 		return item
@@ -91,6 +91,56 @@ func TestLongPatternsAgainstHTCondor(t *testing.T) {
 			queries = append(queries, query{Expr: "regexp(" + StringExpr(p).String() + "," + StringExpr(text).String() + ")"})
 		}
 	}
+	compareAnswers(t, queries)
+}
+
+// TestSearchesAgainstHTCondor compares searches as sites and users write them. Where a search takes one of the two too many steps,
+// which are not the same, there is nothing to compare: that must be rare.
+func TestSearchesAgainstHTCondor(t *testing.T) {
+	g := generator{rand.New(rand.NewPCG(*seed, 6))}
+	texts := []string{
+		strings.Repeat("T2_US_Caltech,T2_US_MIT,", 10), strings.Repeat("x", 300), strings.Repeat("foobar", 30), strings.Repeat("foo bar baz ", 20), strings.Repeat("a", 200) + "b",
+		strings.Repeat("slot1@host.example.org 12\n", 12), strings.Repeat("/usr/bin/python3:/opt/x/bin:", 10), strings.Repeat("key=value;", 30),
+	}
+	var queries []query
+	for range *count / 10 {
+		var b strings.Builder
+		b.WriteString(g.pick("", "", "", "^", "(?i)", "(?s)", "(?m)", `\b`))
+		for range 1 + g.r.IntN(4) {
+			b.WriteString(g.pick(".*", ".*", ".+", ".*?", "", "", "(.*)", `\w+`, "[^,]*", `\s*`, `(\w+)`, "(?:.*,)?", ".{0,50}"))
+			b.WriteString(g.pick("foo", "bar", "T2_US_", "T2_FR_", "x", "a", "b", "[a-z]", `\w`, `\d`, ",", "z", "host", "example", "=", "python", "/", "(?:foo|bar)", "(a|b)", "[^,]", "MIT", "@", `\.`, ";"))
+			b.WriteString(g.pick("", "", "", "", "+", "*", "?", "{2,}"))
+		}
+		b.WriteString(g.pick("", "", "", "$", ".*", ".*$", `\b`))
+		queries = append(queries, query{Expr: "regexps(" + StringExpr(b.String()).String() + "," + StringExpr(texts[g.r.IntN(len(texts))]).String() + `,"\\0")`})
+	}
+	tooLong := 0
+	for i, theirs := range ask(t, queries) {
+		mine := ours(t, queries[i])
+		switch {
+		case mine == theirs:
+		case mine.Value == "error" || theirs.Value == "error":
+			tooLong++
+		default:
+			t.Errorf("%s\n   HTCondor %+v\n   ours     %+v", queries[i].Expr, theirs, mine)
+		}
+	}
+	if tooLong > len(queries)/100 {
+		t.Errorf("%d of %d searches take too many steps in one of the two", tooLong, len(queries))
+	}
+	t.Logf("%d searches, %d of them take too many steps in one of the two", len(queries), tooLong)
+}
+
+// TestElementsAgainstHTCondor compares lists with an element whose search takes too many steps.
+func TestElementsAgainstHTCondor(t *testing.T) {
+	endless := strings.Repeat("x", 40) + "y"
+	var queries []query
+	for _, items := range []string{endless, "xxyz," + endless, "b," + endless, "b,c", ""} {
+		queries = append(queries,
+			query{Expr: `stringList_regexpMember("(x+x+)+y[a-z]","` + items + `")`},
+			query{Expr: `regexpMember("(x+x+)+y[a-z]",split("` + items + `"))`})
+	}
+	queries = append(queries, query{Expr: `regexp("(x+x+)+y[a-z]","` + endless + `")`})
 	compareAnswers(t, queries)
 }
 

@@ -63,11 +63,12 @@
 // The tests behind the build tag differential compare this package with
 // HTCondor's own library. The differences that remain are deliberate:
 //
-//   - In the old syntax an attribute must be one expression; HTCondor ignores
-//     text after it, as in "A = 1 garbage".
-//   - In lines of the old syntax a name that has =, control characters or white space around it, or begins with
-//     one of # * - [ { <, is quoted. HTCondor writes it as it is, and reads something else.
-//   - What HTCondor makes of "..5" (0.0), "a..b" (undefined) and "0x1.8" (1.5) is a syntax error.
+//   - In the old syntax an attribute must be one expression. HTCondor ignores text after it, as in "A = 1 garbage" or
+//     "A = -00x1", and where it reads a whole expression still what follows a conditional, as in "1 ? 2 : 3 garbage". Half of
+//     what somebody wrote would count, and nobody would be told. HTCondor's daemons never send such text.
+//   - In lines of the old syntax a name that has =, a newline or NUL, or white space around it, or begins with one of # * - [ { <, is
+//     quoted: written as it is, as HTCondor writes it, it would be read as another attribute, as none, or as the end of the ad.
+//     A name with a newline is refused when it is read.
 //   - After evalInEachContext, countMatches and unresolved, HTCondor continues in
 //     the ad where it looked up the first argument, so names that follow mean
 //     something else, above all in a match. Its Flatten also does so after
@@ -76,10 +77,14 @@
 //     the one next to it.
 //   - Times whose year does not fit in an int: HTCondor prints uninitialized
 //     memory.
+//   - A formatted time of more than 1022 bytes is an error; HTCondor returns what was in its buffer.
 //   - Patterns do not support recursion, conditional groups, branch reset, control
 //     verbs, callouts and Unicode properties. Bugs of PCRE2 are not reproduced,
 //     such as \R?\s not matching a newline, or an anchor within (...){0} that
 //     counts.
+//   - The searches for patterns of one evaluation may together take ten million steps, so that no ad keeps a daemon busy.
+//     HTCondor allows so many at each place where a match could begin, and counts them a little otherwise. So a search of very many
+//     steps, above all with several .* in a long text, may be an error in one of the two alone.
 //   - An evaluation may take a tenth of the steps that HTCondor allows, and a
 //     limited amount of memory, which HTCondor does not limit.
 //   - Ads keep the order of insertion. Text that an evaluation makes of an ad
@@ -93,9 +98,11 @@
 //   - The function SlotEval is unknown, as it is to every daemon except the startd.
 //   - Of the attributes of the ad that HTCondor puts around a match, only LEFT,
 //     RIGHT, TARGET, OTHER and AD are known.
-//   - In JSON surrogate pairs are joined, an integer that does not fit in 64 bits
-//     is a real, and what is not JSON is refused, such as stray commas, TRUE for
-//     true, and two strings in a row.
+//   - In JSON surrogate pairs are joined, and an integer that does not fit in 64 bits is a real. What is not JSON is refused, since
+//     other programs refuse it, too, and none writes it: stray commas, comments, TRUE for true, two strings in a row, text after
+//     the ad, an ad in a list. Numbers are the exception: as in HTCondor they may be .5 or -01, but not 01.
+//   - Lists and ads nest at most 500 deep in JSON and XML, too. HTCondor has a limit only for expressions, and dies of 100,000
+//     brackets.
 //
 // Some text cannot be written in HTCondor's syntaxes, and so not here either.
 // The old syntax cannot write a string that ends in a backslash within a list

@@ -56,6 +56,34 @@ func (ev *evaluator) match(p *pattern.Pattern, s string) (bool, Value) {
 	return found, Value{}
 }
 
+// membership looks for an element that a pattern matches. HTCondor takes an element whose search fails for one that does not
+// match, and has as many steps for the next one. Here all searches share their steps. So a failure is no match only if the search
+// had most of the steps and no element comes after it; else nobody knows what HTCondor would have found.
+type membership struct {
+	p       *pattern.Pattern
+	pending Value // the failure of the last search, if it counts as soon as another element comes
+}
+
+// mostSteps is how many steps a search has left that has about as many as in HTCondor.
+const mostSteps = searchSteps / 10 * 9
+
+// has tells whether an element matches; the second value is an error if that ends the search of all elements.
+func (m *membership) has(ev *evaluator, s string) (bool, Value) {
+	if m.pending.kind == Error {
+		return false, m.pending
+	}
+	steps := ev.search
+	found, failure := ev.match(m.p, s)
+	switch {
+	case failure.kind != Error || ev.search > 0: // that was not for want of steps
+		return found, Value{}
+	case steps < mostSteps:
+		return false, failure
+	}
+	m.pending = failure
+	return false, Value{}
+}
+
 // patternArgs evaluates the arguments of a pattern function: error before undefined
 // before a wrong type. want must allow those that are not strings.
 func patternArgs(ev *evaluator, sc *scope, c *call, want ...Kind) (args [4]Value, bad *Value) {
@@ -100,6 +128,7 @@ func fnRegexpMember(ev *evaluator, sc *scope, c *call) Value {
 	}
 	result := BoolValue(false)
 	p, err := ev.pattern(c, args[0].str, patternFlags(args[2].str))
+	m := membership{p: p}
 	inside := within(sc, args[1].sc)
 	for _, n := range args[1].list.items {
 		switch v := ev.attempt(n, inside); v.kind {
@@ -109,8 +138,12 @@ func fnRegexpMember(ev *evaluator, sc *scope, c *call) Value {
 			if err != nil {
 				continue // a bad pattern matches nothing here
 			}
-			if found, _ := ev.match(p, v.str); found {
+			found, failure := m.has(ev, v.str)
+			if found {
 				return BoolValue(true)
+			}
+			if failure.kind == Error {
+				return failure
 			}
 		default:
 			return ErrorValue("regexpMember: an element is not a string")

@@ -222,14 +222,13 @@ func fnStringListRegexpMember(ev *evaluator, sc *scope, c *call) Value {
 		return ErrorValue("stringList_regexpMember: " + err.Error())
 	}
 	var result Value
+	m := membership{p: p}
 	items(args[1], args[2], func(item string) bool {
-		found, failure := ev.match(p, item)
-		if failure.kind == Error {
+		found, failure := m.has(ev, item)
+		if result = BoolValue(found); failure.kind == Error {
 			result = failure
-			return false
 		}
-		result = BoolValue(found || result.num != 0)
-		return true
+		return !found && failure.kind != Error
 	})
 	return result
 }

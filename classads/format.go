@@ -79,7 +79,7 @@ func appendOldLine(dst []byte, name string, n node, p printer) []byte {
 // bareName tells whether a line that begins with the name is read with that name, and not as a comment, as the beginning of an ad in
 // another syntax, or as what stands between ads (a banner of stars, the lone - of a startd's cron jobs).
 func bareName(s string) bool {
-	return s != "" && strings.IndexByte("#*-[{<", s[0]) < 0 && !isSpace(s[0]) && !isSpace(s[len(s)-1]) && strings.IndexByte(s, '=') < 0 && !hasControl(s)
+	return s != "" && strings.IndexByte("#*-[{<", s[0]) < 0 && !isSpace(s[0]) && s[len(s)-1] != ' ' && !strings.ContainsAny(s, "=\n\x00")
 }
 
 func appendLine(dst []byte, name string, n node, p printer) []byte {

@@ -102,6 +102,17 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestNumbersInJSON: they are those of the language, as in HTCondor, which has 0 for the last.
+func TestNumbersInJSON(t *testing.T) {
+	a, err := ParseJSON(`{"a":[.5,-.5,01.5,-01,-00,-0x1,0x1.8,..5,1e5,-0,99999999999999999999]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := a.FormatOld(), "a = { 0.5,-0.5,1.5,-1,0,0,1.5,0.0,100000.0,0,1E+20 }\n"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestFormatErrors(t *testing.T) {
 	for _, c := range []struct{ format, text, want string }{
 		{"json", ``, "expected {"},
@@ -114,10 +125,16 @@ func TestFormatErrors(t *testing.T) {
 		{"json", `{"a": "\/Expr(1 +)\/"}`, "in an expression"},
 		{"json", `{"a": "open`, "does not end"},
 		{"json", `{"a": ` + strings.Repeat("[", 1000), "levels of nesting"},
-		{"json", `{"a": 1-2}`, "not a number"},
-		{"json", `{"a": -012}`, "not a number"},
-		{"json", `{"a": 1.}`, "not a number"},
-		{"json", `{"a": 1.e3}`, "not a number"},
+		{"json", `{"a": 1-2}`, "expected , or }"},
+		{"json", `{"a": 012}`, "cannot begin with 0"},
+		{"json", `{"a": 0x1}`, "cannot begin with 0"},
+		{"json", `{"a": 1.}`, "must follow the decimal point"},
+		{"json", `{"a": 1.e3}`, "must follow the decimal point"},
+		{"json", `{"a": .}`, "not a number"},
+		{"json", `{"a": ..}`, "not a number"},
+		{"json", `{"a": -}`, "not a number"},
+		{"json", `{"a": -.}`, "not a number"},
+		{"json", `{"a": - 1}`, "not a number"},
 		{"xml", ``, "EOF"},
 		{"xml", `<x/>`, "there is no <c>"},
 		{"xml", `<c><a n="x"></a></c>`, "has no value"},

@@ -3,8 +3,6 @@ package classads
 import (
 	"encoding/hex"
 	"math"
-	"strconv"
-	"strings"
 )
 
 // FormatJSON returns the ad as condor_q -json writes it, on several lines. A
@@ -183,21 +181,3 @@ func upperHex(c byte) string {
 // ParseJSON reads an ad written as JSON, as [Ad.FormatJSON] and the tools with
 // -json write it. A string "\/Expr(...)\/" becomes the expression in it.
 func ParseJSON(text string) (*Ad, error) { return Parser{}.JSON(text) }
-
-// jsonNumber reads a JSON number; an integer that does not fit becomes a real.
-// Numbers that JSON does not have, such as 012 and 1., are wrong; so they are to
-// HTCondor, which has -.5 however.
-func jsonNumber(s string) (Value, bool) {
-	digits := strings.TrimPrefix(s, "-")
-	if len(digits) > 1 && digits[0] == '0' && isDigit(digits[1]) {
-		return Value{}, false
-	}
-	if _, fraction, ok := strings.Cut(s, "."); ok && (fraction == "" || !isDigit(fraction[0])) {
-		return Value{}, false
-	}
-	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return IntValue(i), true
-	}
-	r, err := strconv.ParseFloat(s, 64)
-	return RealValue(r), err == nil || math.IsInf(r, 0)
-}

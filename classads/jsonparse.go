@@ -1,6 +1,7 @@
 package classads
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -138,16 +139,9 @@ func (s *jsonParse) value() (node, error) {
 			}
 		}
 		return &literal{StringValue(text)}, nil
-	case c == '-' || isDigit(c):
-		from := s.pos
-		for s.pos < len(s.text) && strings.IndexByte("+-.eE0123456789", s.text[s.pos]) >= 0 {
-			s.pos++
-		}
-		v, ok := jsonNumber(s.text[from:s.pos])
-		if !ok {
-			return nil, s.wrong("not a number")
-		}
-		return &literal{v}, nil
+	case c == '-' || c == '.' || isDigit(c):
+		v, err := s.jsonNumber()
+		return &literal{v}, err
 	}
 	for word, n := range map[string]node{"true": trueNode, "false": falseNode, "null": undefinedNode} {
 		if strings.HasPrefix(s.text[s.pos:], word) {
@@ -156,6 +150,36 @@ func (s *jsonParse) value() (node, error) {
 		}
 	}
 	return nil, s.wrong("expected a value")
+}
+
+// jsonNumber reads a number as the language has it, and so .5 and -01, which are none in JSON (HTCondor src/classad/lexer.cpp:
+// tokenizeNumber). An integer that is too large is a real.
+func (s *jsonParse) jsonNumber() (Value, error) {
+	from := s.pos
+	s.from, s.tok = from, tokColon
+	switch c := s.text[from]; {
+	case c == '.':
+		if err := s.point(); err != nil {
+			return Value{}, err
+		}
+	case c == '-' && !s.startsNumber():
+		return Value{}, s.wrong("not a number")
+	default:
+		if err := s.number(); err != nil {
+			return Value{}, err
+		}
+	}
+	switch s.tok {
+	case tokReal:
+		return RealValue(s.real), nil
+	case tokInt:
+		text := s.text[from:s.pos]
+		if _, err := strconv.ParseInt(text, 10, 64); errors.Is(err, strconv.ErrRange) {
+			return RealValue(parseReal(text)), nil
+		}
+		return IntValue(s.num), nil
+	}
+	return Value{}, s.wrong("not a number")
 }
 
 func (s *jsonParse) list() (node, error) {

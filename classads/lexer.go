@@ -64,10 +64,7 @@ func (l *lexer) next() error {
 	case isDigit(c):
 		return l.number()
 	case c == '.':
-		if l.pos+1 < len(l.text) && isDigit(l.text[l.pos+1]) {
-			return l.number()
-		}
-		return l.emit(tokDot, 1)
+		return l.point()
 	case c == '"' || c == '\'':
 		return l.quoted(c)
 	case c == '-':
@@ -78,20 +75,6 @@ func (l *lexer) next() error {
 	default:
 		return l.punctuation(c)
 	}
-}
-
-// startsNumber reports whether the minus at pos belongs to a number: no operand
-// stands before it and a digit follows.
-func (l *lexer) startsNumber() bool {
-	switch l.tok {
-	case tokInt, tokReal, tokBool, tokString, tokUndefined, tokError, tokName, tokDot, tokCloseBox, tokCloseParen, tokCloseBrace:
-		return false
-	}
-	rest := l.text[l.pos+1:]
-	if len(rest) > 1 && rest[0] == '.' {
-		rest = rest[1:]
-	}
-	return len(rest) > 0 && isDigit(rest[0])
 }
 
 func (l *lexer) skipSpace() error {
@@ -168,58 +151,6 @@ func (l *lexer) word() {
 	}
 }
 
-// number reads an integer or real, with its sign.
-func (l *lexer) number() error {
-	i := l.pos
-	if l.text[i] == '-' {
-		i++
-	}
-	first := i
-	digits := func() {
-		for i < len(l.text) && isDigit(l.text[i]) {
-			i++
-		}
-	}
-	digits()
-	real := false
-	if i < len(l.text) && l.text[i] == '.' {
-		real = true
-		i++
-		if i >= len(l.text) || !isDigit(l.text[i]) {
-			return l.fail("a digit must follow the decimal point")
-		}
-		digits()
-	}
-	if i < len(l.text) && lower(l.text[i]) == 'e' {
-		real = true
-		i++
-		if i < len(l.text) && (l.text[i] == '+' || l.text[i] == '-') {
-			i++
-		}
-		if i >= len(l.text) || !isDigit(l.text[i]) {
-			return l.fail("the exponent has no digits")
-		}
-		digits()
-	}
-	text := l.text[l.pos:i]
-	l.pos = i
-	if real {
-		l.tok = tokReal
-		l.real = parseReal(text)
-		return nil
-	}
-	if i-first == 1 && l.text[first] == '0' && lower(l.at(i)) == 'x' || i-first > 1 && l.text[first] == '0' {
-		return l.zeroFirst(text, first)
-	}
-	l.tok = tokInt
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		n = 0 // out of range; HTCondor's std::from_chars leaves 0
-	}
-	l.num = n
-	return nil
-}
-
 // at returns the byte at a place, 0 beyond the end.
 func (l *lexer) at(i int) byte {
 	if i < len(l.text) {
@@ -227,33 +158,6 @@ func (l *lexer) at(i int) byte {
 	}
 	return 0
 }
-
-// zeroFirst reads an integer that begins with 0 but is not 0. HTCondor refuses
-// it, unless it is negative: then octal digits count as decimal and a
-// hexadecimal number is 0 (src/classad/lexer.cpp:tokenizeNumber).
-func (l *lexer) zeroFirst(text string, first int) error {
-	digits := text[1:]
-	if first == l.from || strings.ContainsAny(digits, "89") {
-		return l.fail("an integer cannot begin with 0")
-	}
-	l.tok = tokInt
-	l.num = 0
-	if digits != "0" || lower(l.at(l.pos)) != 'x' {
-		l.num, _ = strconv.ParseInt(text, 10, 64)
-		return nil
-	}
-	l.pos++
-	from := l.pos
-	for isHex(l.at(l.pos)) {
-		l.pos++
-	}
-	if l.pos == from {
-		return l.fail("0x needs hexadecimal digits")
-	}
-	return nil
-}
-
-func isHex(c byte) bool { return isDigit(c) || 'a' <= lower(c) && lower(c) <= 'f' }
 
 func (l *lexer) punctuation(c byte) error {
 	rest := l.text[l.pos:]

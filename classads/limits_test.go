@@ -261,3 +261,42 @@ func TestCompiledPatternsCount(t *testing.T) {
 		t.Errorf("%v, want an error", v)
 	}
 }
+
+// TestElementsWhoseSearchFails: as in HTCondor, an element whose search takes too many steps does not match. Where that is not known
+// to be HTCondor's answer, it is an error.
+func TestElementsWhoseSearchFails(t *testing.T) {
+	endless := strings.Repeat("x", 40) + "y" // for the pattern (x+x+)+y[a-z]
+	for _, tt := range []struct {
+		elements []string
+		earlier  bool // another search uses the steps up
+		want     string
+	}{
+		{[]string{endless}, false, "false"},
+		{[]string{"b", endless}, false, "false"},
+		{[]string{"xxyz", endless}, false, "true"},
+		{[]string{endless, "xxyz"}, false, "error"},
+		{[]string{endless, "b"}, false, "error"},
+		{[]string{endless}, true, "error"},
+		{[]string{"b"}, true, "error"},
+	} {
+		quoted := make([]string, len(tt.elements))
+		for i, s := range tt.elements {
+			quoted[i] = Quote(s)
+		}
+		for _, expr := range []string{
+			`regexpMember("(x+x+)+y[a-z]", {` + strings.Join(quoted, ",") + `})`,
+			`stringList_regexpMember("(x+x+)+y[a-z]", ` + Quote(strings.Join(tt.elements, ",")) + `)`,
+		} {
+			if tt.earlier {
+				expr = `ifThenElse(regexp("(x+x+)+y[a-z]", "` + endless + `") isnt true, ` + expr + `, 0)`
+			}
+			e, err := ParseExpr(expr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := e.Eval(Env{}).String(); got != tt.want {
+				t.Errorf("%v, steps used up %v: %s is %s, want %s", tt.elements, tt.earlier, expr, got, tt.want)
+			}
+		}
+	}
+}

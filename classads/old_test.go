@@ -55,8 +55,8 @@ func TestOldLineErrors(t *testing.T) {
 		{`A = -00x10`, "expected the end"},
 		{`A = [;]`, "expected an attribute name"},
 		{`A = [ ; ; ]`, "expected an attribute name"},
-		{"A\x01 = 1", "not of the form"},
-		{"A\x7fB = 1", "not of the form"},
+		{"A\x00 = 1", "not of the form"},
+		{"A\nB = 1", "not of the form"},
 	} {
 		_, _, err := ParseOldLine(c.line)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -103,7 +103,7 @@ func TestBothSyntaxes(t *testing.T) {
 func TestNamesInLines(t *testing.T) {
 	for name, want := range map[string]string{
 		"a b": "a b = 1", "it's": "it's = 1", "'c d'": "'c d' = 1", "parent": "parent = 1", "true": "true = 1", "9": "9 = 1", "\u00e4": "\u00e4 = 1",
-		"a=b": "'a=b' = 1", "a\nb = 2": "'a\\nb = 2' = 1", " a": "' a' = 1", "a ": "'a ' = 1", "#a": "'#a' = 1", "-": "'-' = 1", "*** a": "'*** a' = 1", "[a": "'[a' = 1", "a\tb": "'a\\tb' = 1",
+		"a=b": "'a=b' = 1", "a\nb = 2": "'a\\nb = 2' = 1", " a": "' a' = 1", "a ": "'a ' = 1", "#a": "'#a' = 1", "-": "'-' = 1", "*** a": "'*** a' = 1", "[a": "'[a' = 1", "a\tb": "a\tb = 1", "a\t": "a\t = 1", "a\x1b\x7f": "a\x1b\x7f = 1", "\ta": "'\\ta' = 1",
 	} {
 		ad := NewAd()
 		ad.SetInt(name, 1)

@@ -118,8 +118,11 @@ func (p Parser) OldLine(line string) (string, *Expr, error) {
 
 func (s *parse) oldLine(line string) (string, node, error) {
 	name, text, ok := strings.Cut(line, "=")
-	name = trimSpace(name)
-	if !ok || name == "" || hasControl(name) {
+	for name != "" && isSpace(name[0]) {
+		name = name[1:]
+	}
+	name = strings.TrimRight(name, " ") // no other white space (HTCondor src/condor_utils/compat_classad.cpp:SplitLongFormAttrValue)
+	if !ok || name == "" || strings.ContainsAny(name, "\n\x00") {
 		return "", nil, fmt.Errorf("%q is not of the form Name = expression", shorten(line))
 	}
 	n, err := s.whole(trimSpace(text))
@@ -127,16 +130,6 @@ func (s *parse) oldLine(line string) (string, node, error) {
 		return "", nil, fmt.Errorf("attribute %s: %w", shorten(name), err)
 	}
 	return name, n, nil
-}
-
-// hasControl tells whether a name has a control character.
-func hasControl(name string) bool {
-	for i := 0; i < len(name); i++ {
-		if c := name[i]; c < ' ' || c == '\x7f' {
-			return true
-		}
-	}
-	return false
 }
 
 // trimSpace cuts white space off both ends.

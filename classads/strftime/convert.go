@@ -26,7 +26,7 @@ func (t *Time) convert(dst []byte, letter byte, c *conversion) ([]byte, bool) {
 			in = time.UTC
 		}
 		at := time.Date(int(t.Year), time.Month(t.Month+1), int(t.Day), int(t.Hour), int(t.Minute), int(t.Second), 0, in)
-		return strconv.AppendInt(dst, at.Unix(), 10), true
+		dst = strconv.AppendInt(dst, at.Unix(), 10)
 	default:
 		return t.convertNumber(dst, letter, c)
 	}

@@ -1,6 +1,5 @@
 // Package strftime formats times as strftime(3) of the GNU C library does in the C
-// locale, with all its conversions, its flags _ - 0 ^ # and its widths. A width after
-// the flag -, or of %s, has no effect.
+// locale, with all its conversions, its flags _ - 0 ^ # and its widths.
 //
 // It takes C's struct tm and not a time.Time: HTCondor fills one from the attributes
 // of an ad and formats months and days that do not exist.
@@ -63,10 +62,13 @@ func (t *Time) append(dst []byte, format string, atMost int, nested bool) []byte
 		var spec conversion
 		i = spec.parse(format, i+1)
 		if i >= len(format) {
-			return append(dst, format[start:]...)
+			return spec.asIs(dst, format[start:])
 		}
 		from := len(dst)
 		if spec.refuses(format[i]) {
+			if format[i] == 'b' || format[i] == 'h' {
+				spec.upper = spec.upper || spec.swap
+			}
 			dst = spec.asIs(dst, format[start:i+1])
 			continue
 		}
@@ -103,12 +105,10 @@ func (c *conversion) refuses(letter byte) bool {
 	return false
 }
 
-// asIs writes what is no conversion.
+// asIs writes what is no conversion. Flags and width apply to it all the same.
 func (c *conversion) asIs(dst []byte, text string) []byte {
-	if c.upper {
-		text = strings.ToUpper(text)
-	}
-	return append(dst, text...)
+	from := len(dst)
+	return c.finish(append(dst, text...), from, ' ')
 }
 
 func (c *conversion) parse(format string, i int) int {
@@ -144,10 +144,11 @@ func (c *conversion) finish(dst []byte, from int, pad byte) []byte {
 			}
 		}
 	}
-	if missing := c.width - (len(dst) - from); missing > 0 && c.pad != '-' {
-		if c.pad == '0' {
+	if missing := c.width - (len(dst) - from); missing > 0 {
+		switch c.pad {
+		case '0':
 			pad = '0'
-		} else if c.pad == '_' {
+		case '_', '-':
 			pad = ' '
 		}
 		text := string(dst[from:])
@@ -161,7 +162,8 @@ func (c *conversion) finish(dst []byte, from int, pad byte) []byte {
 func (c *conversion) number(dst []byte, n int64, digits int, pad byte) []byte {
 	switch c.pad {
 	case '-':
-		return strconv.AppendInt(dst, n, 10)
+		from := len(dst)
+		return c.finish(strconv.AppendInt(dst, n, 10), from, ' ')
 	case '_':
 		pad = ' '
 	case '0':

@@ -62,10 +62,16 @@ func TestModifiers(t *testing.T) {
 		"%Ea %^Ea %#Ea %Ed %EY %Ey %OF %Od %OB %Ob %Oc %EC %OC %EEd %EOd %E5d %E": "%Ea %^EA %#Ea %Ed 2001 01 %OF 09 September Sep %Oc 20 20 %EEd %EOd %E5d %E",
 		"%^f %^P %#P %^#P %#p %#Z %^Z %5P %#a":                                    "%^F am am am am ist IST    am SUN",
 		"%z|%_z|%-z|%0z|%10z|%_10z|%-10z|%010z|%2z":                               "+0530|+ 530|+530|+0530|         +0000000530|         +       530|         +       530|000000000+0000000530| +0530",
+		// Flags and width count for what is no conversion, too.
+		"%-5d|%-6F|%-3T|%5Q|%-8OF|%08EQ|%#Eb|%#7Eh|%#EB|%3%|%-3n|%3E%|%^_1Oa|%5": "    9|2001-09-09|01:46:40|  %5Q|   %-8OF|000%08EQ|%#EB|  %#7EH|%#EB|  %|  \n|  %|%^_1OA|   %5",
 	} {
 		if got := string(at.Append(nil, format)); got != want {
 			t.Errorf("%q: %q, want %q", format, got, want)
 		}
+	}
+	at.Local = time.UTC
+	if got := string(at.Append(nil, "%s|%12s|%012s|%-12s|%_12s|%5s")); got != "1000000000|  1000000000|001000000000|  1000000000|  1000000000|1000000000" {
+		t.Errorf("%q", got)
 	}
 	if got := string(west.Append(nil, "%z|%_z|%-z|%8z")); got != "-0307|- 307|-307|       -00000307" {
 		t.Errorf("%q", got)

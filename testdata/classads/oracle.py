@@ -1,14 +1,19 @@
 """Evaluates ClassAd expressions with HTCondor's own library.
 
 Reads a JSON object a line: expr, and optionally the ads my and target, in
-either syntax; or old, an ad in the old syntax. Writes a JSON object a line:
+either syntax; or old, an ad in the old syntax; or long, ads that condor_q -long
+shall print; or json, one in JSON. Writes a JSON object a line:
 the expression as HTCondor prints it and its value, or with flatten the names it
 refers to and what is left of it when flattened; or the ad as it prints it in
-the old syntax and as JSON; or that it cannot be parsed. The first line is the version.
+the old syntax and as JSON; or what condor_q prints; or the ad in the new syntax;
+or that it cannot be parsed. The first line is the version.
 """
 
 import json
+import os
+import subprocess
 import sys
+import tempfile
 
 import classad2
 import htcondor2  # registers the functions that daemons have
@@ -40,7 +45,30 @@ def residue(expr, my):
     return {"parse": True, "print": " ".join(refs), "value": left}
 
 
+def long(text):
+    with tempfile.NamedTemporaryFile("w", newline="\n") as ads:
+        ads.write(text)
+        ads.flush()
+        env = {"CONDOR_CONFIG": "ONLY_ENV", **os.environ}
+        out = subprocess.run(["condor_q", "-jobads", ads.name, "-long"], env=env, capture_output=True, check=True)
+    return {"parse": True, "print": out.stdout.decode()}
+
+
+def from_json(text):
+    try:
+        ad = classad2.parseOne(text, classad2.ParserType.JSON)
+    except Exception:
+        return {"parse": False}
+    if not len(ad) and text != "{}":
+        return {"parse": False}
+    return {"parse": True, "print": repr(ad)}
+
+
 def answer(query):
+    if "long" in query:
+        return long(query["long"])
+    if "json" in query:
+        return from_json(query["json"])
     if "old" in query:
         parsed = classad2.parseOne(query["old"], classad2.ParserType.Old)
         # The parser ends at the first line it does not understand.

@@ -187,7 +187,11 @@ func newlineSequence() *node {
 }
 
 // character is what a reader sees as one: among bytes, one of them, or the two that end a line.
-func character() *node { return orCRLF(allBytes()) }
+func character() *node {
+	n := orCRLF(allBytes())
+	n.max = -1 // PCRE2 sets no limit to its length
+	return n
+}
 
 func orCRLF(one *set) *node {
 	cr, lf := new(set), new(set)

@@ -40,9 +40,9 @@ func (p *parser) group() (*node, error) {
 	case p.accept("!"):
 		return p.body(&node{kind: kLook, negative: true}, saved)
 	case p.accept("<="):
-		return p.behind(&node{kind: kLook, behind: true}, saved)
+		return p.behind(false, saved)
 	case p.accept("<!"):
-		return p.behind(&node{kind: kLook, behind: true, negative: true}, saved)
+		return p.behind(true, saved)
 	case p.accept("P="):
 		name, rest, ok := strings.Cut(p.text[p.pos:], ")")
 		if !ok {
@@ -118,20 +118,12 @@ func (p *parser) capture(saved Flags) (*node, error) {
 	return p.body(&node{kind: kGroup, n: p.groups}, saved)
 }
 
-// maxBehind is PCRE2's limit of what a look-behind can match.
-const maxBehind = 255
-
-func (p *parser) behind(wrap *node, saved Flags) (*node, error) {
-	n, err := p.body(wrap, saved)
+func (p *parser) behind(negative bool, saved Flags) (*node, error) {
+	n, err := p.body(nil, saved)
 	if err != nil {
 		return nil, err
 	}
-	least, most := width(n.subs[0])
-	if most < 0 || most > maxBehind {
-		return nil, p.fail("a look-behind must be of limited length")
-	}
-	n.min, n.max = least, most
-	return n, nil
+	return lookBehind(n.subs[0], negative), nil
 }
 
 func (p *parser) checkName(name string) error {
@@ -165,44 +157,4 @@ func (p *parser) reference(n int) (*node, error) {
 		return nil, p.fail("no such group")
 	}
 	return &node{kind: kBackref, n: n, fold: p.flags&IgnoreCase != 0}, nil
-}
-
-// width is the least and greatest number of bytes that a node matches; the greatest
-// is negative if there is no limit.
-func width(n *node) (least, most int) {
-	switch n.kind {
-	case kSet:
-		return 1, 1
-	case kBackref:
-		return 0, -1
-	case kConcat, kGroup, kAtomic:
-		for _, s := range n.subs {
-			l, m := width(s)
-			least += l
-			if m < 0 || most < 0 {
-				most = -1
-			} else {
-				most += m
-			}
-		}
-	case kAlternate:
-		least, most = width(n.subs[0])
-		for _, s := range n.subs[1:] {
-			l, m := width(s)
-			least = min(least, l)
-			if m < 0 || most < 0 {
-				most = -1
-			} else {
-				most = max(most, m)
-			}
-		}
-	case kRepeat:
-		l, m := width(n.subs[0])
-		least, most = l*n.min, m*n.max
-		if n.max < 0 || m < 0 {
-			most = -1
-		}
-	}
-	const enough = 1 << 30 // keeps nested repeats from overflowing
-	return min(least, enough), min(most, enough)
 }

@@ -70,7 +70,10 @@ func (m *matcher) search() (bool, error) {
 			return false, nil
 		}
 		from := at
-		if at = p.begins.next(text, m.from, at); at >= 0 && p.first != nil && o&Anchored == 0 {
+		if at = p.begins.next(text, m.from, at); at > m.from && p.run != nil {
+			at = p.run.end(text, at)
+		}
+		if at >= 0 && p.first != nil && o&Anchored == 0 {
 			at = p.first.next(text, at)
 		}
 		if at < 0 {
@@ -328,7 +331,7 @@ func (m *matcher) look(in *inst, pos int) bool {
 	if !in.behind {
 		_, found = m.run(in.x, pos, -1)
 	} else {
-		for n := in.min; n <= in.max && n <= pos && !found && !m.failed; n++ {
+		for n := min(in.max, pos); n >= in.min && !found && !m.failed; n-- {
 			_, found = m.run(in.x, pos-n, pos)
 		}
 	}

@@ -49,6 +49,7 @@ type Pattern struct {
 	first  *set   // bytes a match can begin with, nil if any
 	needs  []*set // a match has a byte of each
 	begins place
+	run    *set // behind a byte of it no match begins that could not begin there, nil if there is no such byte
 }
 
 // Error says what is wrong with a pattern.
@@ -98,6 +99,9 @@ func Compile(expr string, flags Flags) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
+	if wrong := measure(root); wrong != "" {
+		return nil, &Error{expr, len(expr), wrong}
+	}
 	c := &compiler{}
 	c.emit(inst{op: opSave, n: 0})
 	c.node(root)
@@ -107,6 +111,7 @@ func Compile(expr string, flags Flags) (*Pattern, error) {
 		return nil, &Error{expr, len(expr), "too large"}
 	}
 	out := &Pattern{prog: c.prog, groups: p.groups + 1, loops: c.loops}
-	out.first, out.needs, out.begins = firsts(root), needed(root), begins(root, refers(root))
+	references := refers(root)
+	out.first, out.needs, out.begins, out.run = firsts(root), needed(root), begins(root, references), runs(root, references)
 	return out, nil
 }

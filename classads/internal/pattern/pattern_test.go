@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,11 @@ func TestMatch(t *testing.T) {
 		{`(?<=a)b`, 0, "bab", []int{2, 3}},
 		{`(?<!a)b`, 0, "abb", []int{2, 3}},
 		{`(?<=a|bc)d`, 0, "bcd", []int{2, 3}},
+		{`(?<=(a|))b`, 0, "ab", []int{1, 2, 0, 1}},
+		{`(?<=(|a))b`, 0, "ab", []int{1, 2, 0, 1}},
+		{`(?<=()|(a))b`, 0, "ab", []int{1, 2, 1, 1}},
+		{`(ab)(?<=\1)c`, 0, "abc", []int{0, 3, 0, 2}},
+		{`((?=a+)*)b(?<=\1b)`, 0, "b", []int{0, 1, 0, 0}},
 		{`a(?=b)`, 0, "acab", []int{2, 3}},
 		{`a(?!b)`, 0, "abac", []int{2, 3}},
 		{`(?>a+)ab`, 0, "aaab", nil},
@@ -106,14 +112,45 @@ func TestErrors(t *testing.T) {
 		{`(a`, "missing )"}, {`a)`, "unmatched )"}, {`[a`, "missing ]"}, {`*a`, "follows nothing"}, {`a**`, "follows nothing"}, {`^*`, "follows nothing"},
 		{`a{2,1}`, "out of order"}, {`[b-a]`, "out of order"}, {`[a-\d]`, "ends with a class"}, {`[\d-z]`, "begins with a class"}, {`[[:nope:]]`, "unknown POSIX"},
 		{`\1`, "no such group"}, {`(a)\2`, "no such group"}, {`\k<x>`, "no group has the name"}, {`(?<x>a)(?<x>b)`, "two groups"}, {`\`, "at the end"}, {`\j`, "unknown escape"},
-		{`(?<=a*)b`, "limited length"}, {`(?R)`, "not supported"}, {`(?(1)a)`, "not supported"}, {`(?|a)`, "not supported"}, {`(*FAIL)`, "not supported"}, {`\p{L}`, "unknown escape"},
+		{`(?<=a*)b`, "limited length"}, {`(?<=\X)b`, "limited length"}, {`((?<=\1)a)`, "limited length"}, {`(a(?=(?<=\1)))`, "limited length"}, {`(?=\K)`, "in a look-around"}, {`(?<!a\K)`, "in a look-around"}, {`(?R)`, "not supported"}, {`(?(1)a)`, "not supported"}, {`(?|a)`, "not supported"}, {`(*FAIL)`, "not supported"}, {`\p{L}`, "unknown escape"},
 		{`(?z)`, "unknown group"}, {`(?#x`, "does not end"}, {`\x{100}`, "up to ff"}, {`a{70000}`, "repetitions"},
+		{"(a)" + doubled(60) + `(?<=\61)`, "limited length"},
 		{strings.Repeat("(", 300), "nesting"}, {strings.Repeat("a", maxPattern+1), "longer than"}, {`((((a{60}){60}){60}){60}){60}b`, "too large"},
 	} {
 		_, err := Compile(c.pattern, 0)
 		var e *Error
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 200 {
 			t.Errorf("%.40s: %v, want %q", c.pattern, err, c.want)
+		}
+	}
+}
+
+// doubled are groups each of which has the text of the one before twice, beginning with \1.
+func doubled(n int) string {
+	var b strings.Builder
+	for i := 1; i <= n; i++ {
+		fmt.Fprintf(&b, `(\%d\%d)`, i, i)
+	}
+	return b.String()
+}
+
+// TestLookBehindsAreMeasuredOnce: those within others, and what references to groups in groups mean.
+func TestLookBehindsAreMeasuredOnce(t *testing.T) {
+	filler := "(?:" + strings.Repeat("|", 50_000) + ")"
+	for name, expr := range map[string]string{
+		"nested":            strings.Repeat("(?<=", 240) + filler + strings.Repeat(")", 240),
+		"nested, ahead too": strings.Repeat("(?<=(?=", 120) + filler + strings.Repeat("))", 120),
+		"groups":            strings.Repeat("(", 240) + filler + strings.Repeat(")", 240) + strings.Repeat(`(?<=\1\240)`, 1000),
+		"references":        "(" + filler + ")" + doubled(90) + strings.Repeat(`(?<=\90)`, 1000),
+	} {
+		start := time.Now()
+		if _, err := Compile(expr, 0); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("%s takes %v", name, took)
+		} else {
+			t.Log(name, took)
 		}
 	}
 }

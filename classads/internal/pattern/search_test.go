@@ -29,12 +29,20 @@ func TestLongTexts(t *testing.T) {
 		"from the beginnings of lines":        {"(?m)^.*foo", strings.Repeat("x\no", 1300), false},
 		"many lines":                          {".*foo", strings.Repeat("xo\n", 100_000), false},
 		"many lines, there":                   {".*foo", strings.Repeat("xo\n", 100_000) + "xfoo", true},
+		"behind a run":                        {"[a-z]+fo+[a-z]*,", x(50_000) + "o,", false},
+		"behind a run, there":                 {"[a-z]+foo,", x(50_000) + "foo,", true},
+		"behind a lazy run":                   {`\w*?foo_?,`, x(50_000) + ",o_", false},
+		"behind spaces":                       {`\s+$`, strings.Repeat(" ", 50_000) + "x", false},
+		"behind runs in a list":               {"[^,]*_FR_[^,]*", strings.Repeat("T2_US_FRA_", 5000) + "," + strings.Repeat("T2_US_FRA_", 5000), false},
+		"behind a run in each alternative":    {`(?:\w+=|[a-z]+:)y`, x(50_000) + "=:y_=z", false},
+		"behind a possessive run":             {`\w++z`, x(50_000) + " z", false},
 		"a byte that is nowhere":              {"(x+x+)+y", x(10_000), false},
 		"a byte that is nowhere behind":       {"(x+x+)+y", "y" + x(10_000), false},
 		"a byte in either case":               {"(?i)(x+x+)+Y", x(10_000), false},
 		"a byte of a set":                     {"(x+x+)+[yz]", x(10_000), false},
 		"a byte of either alternative":        {"(x+x+)+(?:y|az)", x(10_000), false},
 		"a byte that is repeated":             {"(x+x+)+y{2,}", x(10_000), false},
+		"after one of two":                    {"(?<=a|b)foo", x(8 << 20), false},
 		"a byte in a look-ahead is not there": {"(?=.*y)x", x(100), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,10 +70,10 @@ func TestLongTexts(t *testing.T) {
 
 // TestWherePatternsBegin: a search that skips places finds what one finds that tries them all.
 func TestWherePatternsBegin(t *testing.T) {
-	texts := []string{"", "a", "ab", "ba", "\n", "a\nb", "ab\nab", "b\n\na", "aab\nba\n", "xaby", "ab\nxab", "bbb\naba"}
+	texts := []string{"aabab", "abax", "aaabbx", "", "a", "ab", "ba", "\n", "a\nb", "ab\nab", "b\n\na", "aab\nba\n", "xaby", "ab\nxab", "bbb\naba"}
 	for _, expr := range []string{
 		".*a", ".*?b", ".+b", ".{2,}", "(.*)b", "(.*)b\\1", "(?:.*a|.*b)", ".*a|b", "(?s).*b", "(?s:.*)a", "(?>.*)b", ".*+a", ".*(?<=a)b", ".*\\Gb", ".*a\\K.*", "(?m)^a", "(?m)^.*b",
-		"(?=b).*", "(?!a).*b", "(?<=a).*b", "a*b", "(a|b)b", "(?:a|b?)", "a?", "(?i)B", "(?=b)", "(?=.*b)a", "(?!.*b)a", "(?<=b)", "\\bb", "b{0}", "b{0,2}a", "(?:ab){1,2}", "(?:)", "$", "a$", "\\Z", "[ab]\\n", ".*\\n", ".*\\nb", "(?s).+b", "x.*y", "(a)?b", "(a)?\\1b",
+		"(?=b).*", "(?!a).*b", "(?<=a).*b", "(?<=a|b).*b", "(?<=a|x)b", "(?>^|b)a", "(?>^|\\b)b", "(?>$|^).*", "[ab]+x", "[ab]*?x", "a+b", "a+?b", "(a+)b", "(a+)b\\1", "(?:a+|b+)x", "(?:a+|b)x", "(?:a+b)+x", "(?:a+b)*a", "a++b", "a*+b", "(?>a+?)b", "(?>a+)b", "a{2,}b", "a{2,}?b", "a{1,2}b", "\\Ba+b", "(?=b)[ab]+a", "(?<=a)a+b", "a+(?<=ba)", "a*\\Kb", "a+\\Gb", "(?m)^a|b+a", "(?:a+)?b", "(?:|a+)b", "(?i)A+b", "a*b", "(a|b)b", "(?:a|b?)", "a?", "(?i)B", "(?=b)", "(?=.*b)a", "(?!.*b)a", "(?<=b)", "\\bb", "b{0}", "b{0,2}a", "(?:ab){1,2}", "(?:)", "$", "a$", "\\Z", "[ab]\\n", ".*\\n", ".*\\nb", "(?s).+b", "x.*y", "(a)?b", "(a)?\\1b",
 	} {
 		p, err := Compile(expr, 0)
 		if err != nil {
@@ -90,6 +98,6 @@ func TestWherePatternsBegin(t *testing.T) {
 // withoutSkips tries all places.
 func (p *Pattern) withoutSkips() *Pattern {
 	plain := *p
-	plain.first, plain.begins, plain.needs = nil, anywhere, nil
+	plain.first, plain.begins, plain.run, plain.needs = nil, anywhere, nil, nil
 	return &plain
 }

@@ -29,6 +29,12 @@ func (s *set) union(t *set) {
 	}
 }
 
+func (s *set) intersect(t *set) {
+	for i := range s {
+		s[i] &= t[i]
+	}
+}
+
 func (s *set) invert() {
 	for i := range s {
 		s[i] = ^s[i]
@@ -70,6 +76,14 @@ func (s *set) next(text string, at int) int {
 		}
 	}
 	return -1
+}
+
+// end is the first place from at on that is not behind a byte of the set, or behind the end of the text.
+func (s *set) end(text string, at int) int {
+	for at <= len(text) && s.has(text[at-1]) {
+		at++
+	}
+	return at
 }
 
 // last is the place of the last byte of a text that is in the set, -1 if there is none.

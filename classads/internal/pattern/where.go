@@ -77,7 +77,7 @@ func ofSequence(subs []*node, references bool) place {
 		switch at := begins(s, references); {
 		case s.kind == kAssert && at > anywhere:
 			return at
-		case s.kind == kLook || s.kind == kAssert:
+		case looks(s):
 			conditions = true
 		case conditions && at != textStart:
 			return anywhere
@@ -102,6 +102,64 @@ func ofRepeat(n *node, references bool) place {
 	return anywhere
 }
 
+// looks tells whether a part is a condition on a place: it matches nothing.
+func looks(n *node) bool {
+	switch n.kind {
+	case kLook, kAssert:
+		return true
+	case kAtomic: // of a look-behind with alternatives
+		return looks(n.subs[0])
+	case kAlternate:
+		return !slices.ContainsFunc(n.subs, func(s *node) bool { return !looks(s) })
+	}
+	return false
+}
+
+// runs are the bytes behind which a match begins only if one could begin at that byte: those of a run with which the pattern
+// begins, as [^,]* in [^,]*_FR_. What the shorter run leaves for the rest, the longer one can leave as well. So in a long run one place
+// is tried and not all.
+func runs(n *node, references bool) *set {
+	switch n.kind {
+	case kAssert:
+		switch ofAssertion(n.assert) {
+		case textStart, searchStart:
+			return allBytes()
+		case lineStarts:
+			return notNewline()
+		}
+	case kGroup:
+		if !references {
+			return runs(n.subs[0], references)
+		}
+	case kAtomic:
+		if r := n.subs[0]; r.kind == kRepeat && r.subs[0].kind == kSet && !r.lazy {
+			return runs(r, references)
+		}
+	case kConcat:
+		if len(n.subs) > 0 {
+			return runs(n.subs[0], references)
+		}
+	case kAlternate:
+		all := allBytes()
+		for _, s := range n.subs {
+			r := runs(s, references)
+			if r == nil {
+				return nil
+			}
+			all.intersect(r)
+		}
+		return all
+	case kRepeat:
+		switch sub := n.subs[0]; {
+		case sub.kind == kSet && n.max < 0:
+			return sub.set
+		case n.min > 0:
+			return runs(sub, references)
+		}
+	}
+	return nil
+}
+
 // refers tells whether a part refers to what a group matched.
 func refers(n *node) bool {
 	if n.kind == kBackref {
@@ -124,7 +182,7 @@ func firsts(n *node) *set {
 		return firsts(n.subs[0])
 	case kConcat:
 		for _, s := range n.subs {
-			if s.kind != kLook && s.kind != kAssert {
+			if !looks(s) {
 				return firsts(s)
 			}
 		}
