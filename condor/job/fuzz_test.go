@@ -73,6 +73,9 @@ func FuzzJobAd(f *testing.F) {
 		_, _, _ = ScriptOf(ad, "Pre", place)
 		_, _, _, _ = ProxyName(ad), SignalsOf(ad), StdioOf(ad, place), CheckpointsOf(ad)
 		ForwardToE(classads.NewAd(), ad)
+		if refused := Refused(ad, info); refused != nil && (refused.Code < 1 || refused.Error() == "") {
+			t.Errorf("refused with %d: %v", refused.Code, refused)
+		}
 		Localize(ad, info, "/scratch")
 	})
 }

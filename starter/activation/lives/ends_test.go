@@ -47,6 +47,11 @@ func output(text string) map[string]string {
 	return map[string]string{"_condor_stdout": text, "_condor_stderr": ""}
 }
 
+// nothingMoved shows that the job was refused before anything was done for it.
+func nothingMoved(w *world) {
+	w.same([]string(nil), w.shadow.Story("input", "begin_execution", "output"))
+}
+
 // TestEnds are ways in which a job ends by itself.
 func TestEnds(t *testing.T) {
 	run(t, []life{
@@ -101,7 +106,23 @@ func TestEnds(t *testing.T) {
 		},
 		{
 			name: "universe", job: "JobUniverse = 9", script: "exit 0",
-			want: want{last: "error 6/0", says: "universe"},
+			want: want{last: "error 6/0", says: "universe = grid"},
+		},
+		{
+			name: "java", job: "JobUniverse = 10", script: "exit 0",
+			want: want{last: "error 6/0", says: "universe = java", check: nothingMoved},
+		},
+		{
+			name: "a tool beside the job", job: `ToolDaemonCmd = "tracer"`, script: "exit 0",
+			want: want{last: "error 6/0", says: "tool_daemon_cmd", check: nothingMoved},
+		},
+		{
+			name: "a group for shared files", job: noTransfer + `PrimaryUnixGroup = "physics"` + "\n" + `Arguments = "-c 'echo here >result'"`,
+			want: want{last: "error 49/0", says: "primary_unix_group", check: nothingMoved},
+		},
+		{
+			name: "as its owner, with a group for what returns", job: "RunAsOwner = true\nPrimaryUnixGroup = \"physics\"", script: "exit 0",
+			want: want{last: "job_exit 0 100"},
 		},
 		{
 			name: "a container image where there are no containers", job: `ContainerImage = "busybox"` + "\nWantContainer = true", script: "exit 0",
