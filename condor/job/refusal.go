@@ -37,6 +37,9 @@ var refusals = []wish{
 	// (baseshadow.cpp:baseInit). Here it would be that of shared files (jic_shadow.cpp:initUserPriv).
 	{"primary_unix_group", groupOfSharedFiles, holdPrimaryGroup,
 		"the job has the user and group of its container, also on a shared file system; leave it out, or transfer files (should_transfer_files = YES)"},
+	// The stock starter writes wherever the job's user may, or not at all (starter.cpp:OpenManifestFile).
+	{"manifest_dir", manifestOutside, holdNotStarted,
+		"it names no directory below the job's sandbox; name one, or leave it out and write manifest = True"},
 	{"+StarterUserLog", hasText("StarterUserLog"), holdNotStarted, // local_user_log.cpp:initFromJobAd
 		"no event log is written in the sandbox; leave it out, and read the one of the submit command log ="},
 	{"+UseParrot", isTrue("UseParrot"), holdNotStarted, // os_proc.cpp:StartJob

@@ -44,6 +44,14 @@ func TestRefused(t *testing.T) {
 		"as owner":                          {ad: "RunAsOwner = true"},
 		"as owner on shared files":          {ad: "RunAsOwner = true", without: true},
 		"not as owner":                      {ad: "RunAsOwner = false"},
+
+		"a manifest":                          {ad: "ManifestDesired = true"},
+		"a manifest in a directory":           {ad: `ManifestDir = "notes/all"`},
+		"a manifest in an absolute place":     {ad: `ManifestDir = "/tmp/x"`, code: 6, names: []string{"manifest_dir"}},
+		"a manifest outside of the sandbox":   {ad: `ManifestDir = "a/../../b"`, code: 6, names: []string{"manifest_dir"}},
+		"a manifest in the sandbox itself":    {ad: `ManifestDir = "a/.."`, code: 6, names: []string{"manifest_dir"}},
+		"a manifest with a long name":         {ad: `ManifestDir = "` + strings.Repeat("x", 5000) + `"`, code: 6, names: []string{"manifest_dir"}},
+		"a directory of a manifest, not text": {ad: "ManifestDir = 5"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,5 +78,22 @@ func TestRefused(t *testing.T) {
 				t.Errorf("the reason is %d bytes long, or has several lines: %q", len(err.Error()), err)
 			}
 		})
+	}
+}
+
+func TestManifestDir(t *testing.T) {
+	i := Info{Cluster: 12, Proc: 3}
+	for ad, want := range map[string]string{
+		"Cmd = \"x\"":                                  "",
+		"ManifestDesired = true":                       "12_3_manifest",
+		"ManifestDesired = false":                      "",
+		"ManifestDesired = \"yes\"":                    "",
+		"ManifestDir = \"notes/\"":                     "notes",
+		"ManifestDir = \"a\"\nManifestDesired = false": "a", // a name is enough
+		"ManifestDir = 5\nManifestDesired = true":      "12_3_manifest",
+	} {
+		if got := ManifestDir(mustAd(t, ad), i); got != want {
+			t.Errorf("%s: %q, want %q", ad, got, want)
+		}
 	}
 }
