@@ -60,8 +60,12 @@ func files(jobs []harness.Job, facts bool) (map[string]string, error) {
 // inOrder sorts a list of a manifest, which is in the order of the file system.
 func inOrder(text []byte) []byte {
 	lines := strings.SplitAfter(string(text), "\n")
-	lines = lines[:len(lines)-1]
-	if len(lines) == 0 || slices.ContainsFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "./") }) {
+	last := len(lines) - 1 // what is behind the last line break
+	if last == 0 || lines[last] != "" {
+		return text
+	}
+	lines = lines[:last]
+	if slices.ContainsFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "./") }) {
 		return text
 	}
 	slices.Sort(lines)
