@@ -19,10 +19,9 @@ mkdir -p made/deep && echo new >made/deep/file && ln -s /etc made/link
 	{Name: "tool-daemon", Shows: "a tool that the starter starts beside the job (tool_daemon_cmd)", Requirements: "TARGET.HasTDP =!= 7",
 		Files:  []harness.File{Script("tool", "echo \"a tool\" >tool.out\nexec sleep 1000\n")},
 		Submit: "tool_daemon_cmd = tool\ntool_daemon_output = tool.said\narguments = sleep=2s out=ran\noutput = out"},
-	{Name: "encrypted-sandbox", Shows: "encrypt_execute_directory, where no slot offers it", Requirements: "TARGET.HasEncryptExecuteDirectory =!= 7",
+	// It is this attribute's name that keeps condor_submit from requiring HasEncryptExecuteDirectory.
+	{Name: "encrypted-sandbox", Shows: "encrypt_execute_directory, where no slot offers it", Requirements: "TARGET.EncryptExecuteDirectory =!= 7",
 		Submit: "encrypt_execute_directory = True\narguments = out=ran\noutput = out"},
-	{Name: "starter-user-log", Shows: "an event log in the sandbox (StarterUserLog)",
-		Submit: "+StarterUserLog = \"events\"\ntransfer_output_files = \"\"\narguments = out=ran\noutput = out"},
 	{Name: "run-as-owner", Shows: "run_as_owner",
 		Submit: "run_as_owner = True\narguments = facts\noutput = out", Facts: true},
 	{Name: "not-as-owner", Shows: "run_as_owner = False",

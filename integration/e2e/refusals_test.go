@@ -64,7 +64,7 @@ func TestRefusals(t *testing.T) {
 		{name: "what only attributes ask for", oursOnly: true,
 			commands: "+StarterUserLog = \"events\"\n+UseParrot = True\n+WantExecutionVisaFromStarter = True\n+StarterWaitForDebug = 1",
 			code:     holdFailedToCreateProcess, words: []string{"+StarterUserLog", "+UseParrot", "+WantExecutionVisaFromStarter", "+StarterWaitForDebug"}},
-		{name: "an encrypted sandbox", oursOnly: true, requirements: "TARGET.HasEncryptExecuteDirectory =!= 7",
+		{name: "an encrypted sandbox", oursOnly: true, requirements: "TARGET.EncryptExecuteDirectory =!= 7",
 			commands: "encrypt_execute_directory = True",
 			code:     holdFailedToCreateProcess, words: []string{"encrypt_execute_directory"}},
 		{name: "a group for shared files", oursOnly: true,

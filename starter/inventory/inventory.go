@@ -4,8 +4,6 @@ import (
 	"context"
 	"io/fs"
 	"log/slog"
-
-	"podstarter/condor/job"
 )
 
 // maxList bounds each list, in bytes: that of a million files with names of 250 bytes.
@@ -42,10 +40,16 @@ func (v *Inventory) Before(ctx context.Context) { v.list(ctx, "in") }
 // (jic_shadow.cpp:transferOutputStart).
 func (v *Inventory) After(ctx context.Context) { v.list(ctx, "out") }
 
-// Environment writes the job's variables, as HTCondor shows them, when it begins
-// (os_proc.cpp:StartJob).
-func (v *Inventory) Environment(env []string) {
-	v.keep("environment", func(name string) error { return v.sandbox.OverwriteFile(name, []byte(job.JoinV2(env)+"\n")) })
+// Environment writes the job's variables when it begins, as HTCondor shows them, which
+// shown returns (os_proc.cpp:StartJob).
+func (v *Inventory) Environment(shown func() (string, error)) {
+	v.keep("environment", func(name string) error {
+		text, err := shown()
+		if err != nil {
+			return err
+		}
+		return v.sandbox.OverwriteFile(name, []byte(text+"\n"))
+	})
 }
 
 func (v *Inventory) list(ctx context.Context, name string) {

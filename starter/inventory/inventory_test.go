@@ -24,7 +24,7 @@ func TestInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.Before(t.Context())
-	v.Environment([]string{"A=1", "B=it's two", "C="})
+	v.Environment(func() (string, error) { return "A=1 B=it''''s' 'two C=", nil })
 	if err := s.WriteFile("made", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestInventory(t *testing.T) {
 func TestNotWanted(t *testing.T) {
 	v := Inventory{}
 	v.Before(t.Context())
-	v.Environment(nil)
+	v.Environment(func() (string, error) { t.Error("asked for the environment"); return "", nil })
 	v.After(t.Context())
 	if v.Output() != nil {
 		t.Errorf("%q", v.Output())
