@@ -31,6 +31,7 @@ func TestRefusals(t *testing.T) {
 		name          string
 		commands      string
 		requirements  string // condor_submit adds none about what they name
+		free          bool   // it is freed of those that condor_submit added
 		oursOnly      bool
 		code, subcode int
 		words         []string
@@ -55,7 +56,7 @@ func TestRefusals(t *testing.T) {
 		{name: "executable without an interpreter", oursOnly: true,
 			commands: image(pool.Image("probe")) + "\nexecutable = script",
 			code:     holdFailedToCreateProcess, subcode: 2, words: []string{"script", "No such file or directory"}},
-		{name: "java", oursOnly: true, requirements: "TARGET.HasJava =!= 7",
+		{name: "java", oursOnly: true, free: true,
 			commands: "universe = java\narguments = Main",
 			code:     holdFailedToCreateProcess, words: []string{"universe = java", "universe = docker"}},
 		{name: "a tool beside the job, which waits for it", oursOnly: true, requirements: "TARGET.HasTDP =!= 7",
@@ -86,6 +87,11 @@ func TestRefusals(t *testing.T) {
 			s.Files = append(s.Files, probe)
 		}
 		jobs[i] = submit(t, s)[0]
+		if c.free {
+			if _, err := pool.AP(t.Context(), "condor_qedit", jobs[i].ID(), "Requirements", side.Requirements()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
