@@ -127,4 +127,18 @@ var activationMutants = []mutant{
 		New:   `if bad.Number > 0 {`,
 		Tests: livesTests("TestDamagedCheckpoints"),
 	},
+	{
+		Name:  "a job that is refused runs",
+		File:  "starter/activation/register.go",
+		Old:   `refused != nil {`,
+		New:   `refused != nil && refused.Code == 0 {`,
+		Tests: livesTests("TestEnds"),
+	},
+	{
+		Name:  "a manifest does not return",
+		File:  "starter/activation/finish.go",
+		Old:   `added = append(added, a.work.inventory.Output()...)`,
+		New:   `_ = added`,
+		Tests: livesTests("TestManifest"),
+	},
 }

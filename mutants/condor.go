@@ -97,4 +97,25 @@ var condorMutants = []mutant{
 		New:   ``,
 		Tests: []tests{{"condor/startd", "TestMayReactivate"}},
 	},
+	{
+		Name:  "a group is refused to files that return",
+		File:  "condor/job/refusal.go",
+		Old:   `return !i.FileTransfer && ad`,
+		New:   `return ad`,
+		Tests: condorJobTests("TestRefused"),
+	},
+	{
+		Name:  "a wish that is false is refused",
+		File:  "condor/job/refusal.go",
+		Old:   `return ad.BoolOr(name, false) }`,
+		New:   `_, err := ad.GetBool(name); return err == nil }`,
+		Tests: condorJobTests("TestRefused"),
+	},
+	{
+		Name:  "a manifest may be wherever the job says",
+		File:  "condor/job/manifest.go",
+		Old:   `!filepath.IsLocal(dir) || `,
+		New:   ``,
+		Tests: condorJobTests("TestRefused"),
+	},
 }

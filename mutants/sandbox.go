@@ -360,4 +360,18 @@ var sandboxMutants = []mutant{
 		New:   `if v < 0 {`,
 		Tests: transferTests("TestOddGoAheads"),
 	},
+	{
+		Name:  "a list of files goes deeper than a path can be",
+		File:  "sandbox/beneath/list.go",
+		Old:   `if !isDir || len(full) >= unix.PathMax {`,
+		New:   `if !isDir {`,
+		Tests: beneathTests("TestListDeep"),
+	},
+	{
+		Name:  "a list of files has no bound",
+		File:  "sandbox/list.go",
+		Old:   `written > limit {`,
+		New:   `written < 0 {`,
+		Tests: sandboxTests("TestWriteListIsBounded"),
+	},
 }

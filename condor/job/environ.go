@@ -64,6 +64,17 @@ type Surroundings struct {
 // It contains nothing else: no PATH, no USER. An error means that the job cannot
 // be started, and says what its submitter or the administrator must change.
 func Environment(ad *classads.Ad, k Knobs, s Surroundings) (*Env, error) {
+	env, err := ShownEnvironment(ad, k, s)
+	if err != nil {
+		return nil, err
+	}
+	inherit(env, k, s.Environ)
+	return env, nil
+}
+
+// ShownEnvironment is what HTCondor shows of a job's environment: layers 1 to 3 of
+// [Environment].
+func ShownEnvironment(ad *classads.Ad, k Knobs, s Surroundings) (*Env, error) {
 	env := NewEnv()
 	if text, ok := k.Lookup("STARTER_JOB_ENVIRONMENT"); ok {
 		if err := env.MergeKnob(text); err != nil {
@@ -76,7 +87,6 @@ func Environment(ad *classads.Ad, k Knobs, s Surroundings) (*Env, error) {
 	if err := Publish(env, ad, k, s); err != nil {
 		return nil, err
 	}
-	inherit(env, k, s.Environ)
 	return env, nil
 }
 

@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,11 @@ func FuzzJobAd(f *testing.F) {
 		_, _, _ = ScriptOf(ad, "Pre", place)
 		_, _, _, _ = ProxyName(ad), SignalsOf(ad), StdioOf(ad, place), CheckpointsOf(ad)
 		ForwardToE(classads.NewAd(), ad)
+		if refused := Refused(ad, info); refused != nil && (refused.Code < 1 || refused.Error() == "") {
+			t.Errorf("refused with %d: %v", refused.Code, refused)
+		} else if dir := ManifestDir(ad, info); refused == nil && dir != "" && !filepath.IsLocal(dir) {
+			t.Errorf("a manifest in %q", dir)
+		}
 		Localize(ad, info, "/scratch")
 	})
 }

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -31,11 +30,13 @@ var universeNames = [...]string{
 	"", "STANDARD", "PIPE", "LINDA", "PVM", "VANILLA", "PVMD", "SCHEDULER", "MPI", "GRID", "JAVA", "PARALLEL", "LOCAL", "VM",
 }
 
+const unknownUniverse = "UNKNOWN"
+
 // String returns HTCondor's name of the universe
 // (condor_utils/condor_universe.cpp:CondorUniverseName).
 func (u Universe) String() string {
 	if u < 1 || int(u) >= len(universeNames) {
-		return "UNKNOWN"
+		return unknownUniverse
 	}
 	return universeNames[u]
 }
@@ -127,18 +128,6 @@ func transfersFiles(ad *classads.Ad, filesystemDomain string) (bool, error) {
 		return err != nil || !strings.EqualFold(domain, filesystemDomain), nil
 	}
 	return false, fmt.Errorf("attribute ShouldTransferFiles: %s is not YES, NO or IF_NEEDED", excerpt(word))
-}
-
-// ErrUniverse is in the error chain if a job's universe cannot run here.
-var ErrUniverse = errors.New("this starter runs vanilla, docker and container jobs only")
-
-// CheckUniverse returns an error if jobs of this universe cannot run here.
-func CheckUniverse(u Universe) error {
-	switch u {
-	case Vanilla, Local:
-		return nil
-	}
-	return fmt.Errorf("a %s universe job (%d) cannot be run here: %w", u, int(u), ErrUniverse)
 }
 
 // Localize writes into the job's ad what the stock starter writes there before

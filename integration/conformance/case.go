@@ -16,6 +16,9 @@ type Case struct {
 	Files  []harness.File // of the submit directory; the probe is always there
 	Count  int            // jobs of the cluster, 0 means 1
 	Queue  string         // queue statement, when it is not "queue Count"
+	// Requirements are those of the job beside the one that picks the side. condor_submit
+	// adds none about an attribute of the slot that they name.
+	Requirements string
 	// Options are those of condor_submit.
 	Options []string
 	// Steps run in order after the submission. Then the case waits until all its
@@ -84,6 +87,7 @@ func Subjects() []Subject {
 	return []Subject{
 		{Name: "basic", Title: "Plain jobs from submission to end", Cases: basicCases},
 		{Name: "submit", Title: "What a submit description can say", Cases: submitCases},
+		{Name: "wishes", Title: "What a submit description can ask of a starter", Cases: wishesCases},
 		{Name: "files", Title: "Files in and out", Cases: filesCases},
 		{Name: "input", Title: "Input files of every kind", Cases: inputCases},
 		{Name: "output", Title: "Output files of every kind", Cases: outputCases},
@@ -168,6 +172,8 @@ func (c Case) Submission(side harness.Side, probe harness.File) harness.Submissi
 		Count:   c.Count,
 		Queue:   c.Queue,
 		Options: c.Options,
+
+		Requirements: c.Requirements,
 	}
 }
 

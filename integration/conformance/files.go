@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -46,7 +47,7 @@ func files(jobs []harness.Job, facts bool) (map[string]string, error) {
 			if err != nil {
 				return err
 			}
-			found[words(name, jobs[0])] += " " + content(text, jobs[0])
+			found[words(name, jobs[0])] += " " + content(inOrder(text), jobs[0])
 		}
 		return nil
 	})
@@ -54,6 +55,21 @@ func files(jobs []harness.Job, facts bool) (map[string]string, error) {
 		return nil, fmt.Errorf("reading what came back: %w", err)
 	}
 	return found, nil
+}
+
+// inOrder sorts a list of a manifest, which is in the order of the file system.
+func inOrder(text []byte) []byte {
+	lines := strings.SplitAfter(string(text), "\n")
+	last := len(lines) - 1 // what is behind the last line break
+	if last == 0 || lines[last] != "" {
+		return text
+	}
+	lines = lines[:last]
+	if slices.ContainsFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "./") }) {
+		return text
+	}
+	slices.Sort(lines)
+	return []byte(strings.Join(lines, ""))
 }
 
 // content is the text of a small file, or size and hash of another.

@@ -20,6 +20,7 @@ const (
 	holdTransferOutputError   = 12
 	holdTransferInputError    = 13
 	holdInvalidDockerImage    = 35
+	holdPrimaryGroup          = 49
 )
 
 // TestRefusals: a user's mistake puts the job on hold, with HTCondor's code and a
@@ -29,6 +30,8 @@ func TestRefusals(t *testing.T) {
 	cases := []struct {
 		name          string
 		commands      string
+		requirements  string // condor_submit adds none about what they name
+		free          bool   // it is freed of those that condor_submit added
 		oursOnly      bool
 		code, subcode int
 		words         []string
@@ -53,6 +56,21 @@ func TestRefusals(t *testing.T) {
 		{name: "executable without an interpreter", oursOnly: true,
 			commands: image(pool.Image("probe")) + "\nexecutable = script",
 			code:     holdFailedToCreateProcess, subcode: 2, words: []string{"script", "No such file or directory"}},
+		{name: "java", oursOnly: true, free: true,
+			commands: "universe = java\narguments = Main",
+			code:     holdFailedToCreateProcess, words: []string{"universe = java", "universe = docker"}},
+		{name: "a tool beside the job, which waits for it", oursOnly: true, requirements: "TARGET.HasTDP =!= 7",
+			commands: "tool_daemon_cmd = script\nsuspend_job_at_exec = True",
+			code:     holdFailedToCreateProcess, words: []string{"tool_daemon_cmd", "suspend_job_at_exec"}},
+		{name: "what only attributes ask for", oursOnly: true,
+			commands: "+StarterUserLog = \"events\"\n+UseParrot = True\n+WantExecutionVisaFromStarter = True\n+StarterWaitForDebug = 1",
+			code:     holdFailedToCreateProcess, words: []string{"+StarterUserLog", "+UseParrot", "+WantExecutionVisaFromStarter", "+StarterWaitForDebug"}},
+		{name: "an encrypted sandbox", oursOnly: true, requirements: "TARGET.EncryptExecuteDirectory =!= 7",
+			commands: "encrypt_execute_directory = True",
+			code:     holdFailedToCreateProcess, words: []string{"encrypt_execute_directory"}},
+		{name: "a group for shared files", oursOnly: true,
+			commands: "primary_unix_group = " + pool.User.Name + "\nexecutable = /bin/true\ntransfer_executable = false\nshould_transfer_files = NO\noutput =\nMY.FileSystemDomain = TARGET.FileSystemDomain",
+			code:     holdPrimaryGroup, words: []string{"primary_unix_group", "should_transfer_files"}},
 	}
 	jobs := make([]harness.Job, len(cases))
 	for i, c := range cases {
@@ -61,14 +79,19 @@ func TestRefusals(t *testing.T) {
 		}
 		s := harness.Submission{
 			Name:     "refused-" + strings.ReplaceAll(c.name, " ", "-"),
-			Commands: "should_transfer_files = YES\noutput = out\n" + c.commands,
-			Files:    []harness.File{{Name: "script", Mode: 0o755, Content: []byte("#!/no/such/interpreter\n")}},
+			Commands: "should_transfer_files = YES\noutput = out\n" + c.commands, Requirements: c.requirements,
+			Files: []harness.File{{Name: "script", Mode: 0o755, Content: []byte("#!/no/such/interpreter\n")}},
 		}
 		if !strings.Contains(c.commands, "executable") {
 			s.Commands += "\nexecutable = " + harness.ProbeName
 			s.Files = append(s.Files, probe)
 		}
 		jobs[i] = submit(t, s)[0]
+		if c.free {
+			if _, err := pool.AP(t.Context(), "condor_qedit", jobs[i].ID(), "Requirements", side.Requirements()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"podstarter/starter/credentials"
 	"podstarter/starter/hooks"
 	"podstarter/starter/hostprog"
+	"podstarter/starter/inventory"
 	"podstarter/starter/ioproxy"
 	"podstarter/starter/journal"
 	"podstarter/starter/orders"
@@ -103,6 +104,7 @@ type work struct {
 	runs       int                 // of the main process so far; a checkpoint is between two
 	checkpoint int64               // number of the latest, as the job counts them
 	coreFile   string              // in the sandbox; empty if the job left none
+	inventory  inventory.Inventory // which the job may want
 	suspended  atomic.Bool         // visitors read it, too
 }
 

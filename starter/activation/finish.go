@@ -175,6 +175,7 @@ func (a *activation) stageOut(ctx context.Context) error {
 	ctx, release := a.orders.UntilCut(ctx)
 	defer release()
 	rescue.Go(func() { a.orders.TakeDownWith(ctx, a.work.container.Ending()) })
+	a.work.inventory.After(ctx)
 	var err error
 	for again := true; again; again = err == nil {
 		err = steps.Run(ctx, a.log, "stage-out", func(ctx context.Context) error { return a.sendFiles(ctx, kind) })
@@ -224,10 +225,12 @@ func (a *activation) transferOptions() transfer.Options {
 // sendFiles transfers what the job made. The job's own log does not grow
 // meanwhile.
 func (a *activation) sendFiles(ctx context.Context, kind jobfiles.Kind) error {
+	added := a.work.added()
 	if kind != jobfiles.Checkpoint {
 		closeJobLog(a.opt)
+		added = append(added, a.work.inventory.Output()...)
 	}
-	return a.files.Send(ctx, filetransfer.Upload{Kind: kind, Number: a.work.checkpoint, Added: a.work.added(), Removed: a.io.Hidden()})
+	return a.files.Send(ctx, filetransfer.Upload{Kind: kind, Number: a.work.checkpoint, Added: added, Removed: a.io.Hidden()})
 }
 
 // outOfMemory holds the job, with what was measured, if the kernel killed any of

@@ -207,6 +207,7 @@ const maxInputTries = 3
 func (a *activation) stageIn(ctx context.Context) error {
 	err := a.fetchInput(ctx)
 	if err == nil {
+		a.work.inventory.Before(ctx)
 		close(a.stagedIn)
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 	"podstarter/starter/credentials"
 	"podstarter/starter/failure"
 	"podstarter/starter/hooks"
+	"podstarter/starter/inventory"
 	"podstarter/starter/ioproxy"
 	"podstarter/starter/payloadrun"
 	"podstarter/starter/settings"
@@ -102,6 +103,7 @@ func (a *activation) makeSandbox(ctx context.Context) error {
 	}
 	a.peers.reports.Place(a.job.Sandbox.Scratch())
 	openJobLog(a.opt, a.job.Sandbox)
+	a.work.inventory = inventory.New(job.ManifestDir(a.job.Ad, a.job.Info), a.job.Sandbox, a.log)
 	job.Localize(a.job.Ad, a.job.Info, a.job.Sandbox.Scratch())
 	if a.job.Home != "" {
 		a.job.Ad.SetString("OSHomeDir", a.job.Home) // as stock (jic_shadow.cpp:initUserPriv)

@@ -12,7 +12,6 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/condor/version"
 	"podstarter/internal/cedar"
-	"podstarter/starter/failure"
 )
 
 // register learns which job this is, on which slot, and makes this starter
@@ -55,8 +54,8 @@ func (a *activation) register(ctx context.Context) error {
 	if err := a.peers.openSessions(ctx, a.log); err != nil {
 		return err
 	}
-	if err := job.CheckUniverse(a.job.Info.Universe); err != nil {
-		return failure.New(shadow.HoldFailedToCreateProcess, 0, err) // before any file is moved
+	if refused := job.Refused(a.job.Ad, a.job.Info); refused != nil {
+		return refused // before any file is moved
 	}
 	return nil
 }

@@ -38,6 +38,7 @@ func (a *activation) start(ctx context.Context) error {
 	if err := a.job.Rehearse(ctx, a.work.container, spec); err != nil {
 		return a.notStarted(ctx, err, cmd, under != "")
 	}
+	a.work.inventory.Environment(a.job.Shown)
 	files, err := a.openStreams(ctx, &spec)
 	if err != nil {
 		return err

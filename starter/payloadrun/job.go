@@ -146,6 +146,15 @@ func (j *Job) Published() ([]string, error) {
 	return append(append([]string(nil), j.Environ...), env.Strings()...), nil
 }
 
+// Shown is the job's environment as HTCondor shows it, on one line.
+func (j *Job) Shown() (string, error) {
+	env, err := job.ShownEnvironment(j.Ad, j.Settings.Config, j.Surroundings())
+	if err != nil {
+		return "", fmt.Errorf("build the job's environment: %w", err)
+	}
+	return env.V2(), nil
+}
+
 // Main says what the main process is: its command, and the same in the words of the
 // wrapper. under is the site's job wrapper, empty for none; run is the name of this run.
 func (j *Job) Main(run, under string, hideEnv []string) (job.Command, payload.Spec, error) {

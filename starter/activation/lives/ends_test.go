@@ -47,6 +47,55 @@ func output(text string) map[string]string {
 	return map[string]string{"_condor_stdout": text, "_condor_stderr": ""}
 }
 
+// TestManifest are jobs that ask for lists of their files and for their environment.
+func TestManifest(t *testing.T) {
+	lists := func(dir string, wanted ...string) func(*world) {
+		return func(w *world) {
+			out := w.shadow.Outputs()
+			for file, lines := range map[string][]string{"in": wanted, "out": append(wanted, "./made", "./_condor_stdout")} {
+				for _, line := range append(lines, "./"+dir+"/", "./"+dir+"/in") {
+					if !strings.Contains("\n"+out[dir+"/"+file], "\n"+line+"\n") {
+						w.Errorf("%s lacks %s: %q", file, line, out[dir+"/"+file])
+					}
+				}
+			}
+			if strings.Contains(out[dir+"/in"], "./made") {
+				w.Errorf("the list of what there was has what was made: %q", out[dir+"/in"])
+			}
+			if env := out[dir+"/environment"]; !strings.Contains(env, "SAYS=hello") || !strings.HasSuffix(env, "\n") {
+				w.Errorf("environment: %q", env)
+			}
+		}
+	}
+	const env = "Environment = \"SAYS=hello\"\n"
+	run(t, []life{
+		{name: "wanted", job: env + "ManifestDesired = true", script: "echo x >made", want: want{last: "job_exit 0 100", check: lists("1_0_manifest", "./job.sh", "./.job.ad")}},
+		{name: "in a directory of its own", job: env + `ManifestDir = "notes"`, script: "echo x >made", want: want{last: "job_exit 0 100", check: lists("notes", "./job.sh")}},
+		{name: "beside output that is named", job: env + "ManifestDesired = true\nTransferOutput = \"made\"", script: "echo x >made", want: want{last: "job_exit 0 100", check: lists("1_0_manifest")}},
+		{
+			name: "that the job removes", job: env + "ManifestDesired = true", script: "rm -r 1_0_manifest",
+			want: want{last: "job_exit 0 100", check: func(w *world) {
+				if out := w.shadow.Outputs(); !strings.Contains(out["1_0_manifest/out"], "./1_0_manifest/out\n") {
+					w.Errorf("%q came back", out)
+				}
+			}},
+		},
+		{
+			name: "that the job puts a file in the place of", job: "ManifestDesired = true\nTransferOutput = \"made\"", script: "rm -r 1_0_manifest; echo mine >1_0_manifest; echo x >made",
+			want: want{last: "job_exit 0 100", output: map[string]string{"_condor_stdout": "", "_condor_stderr": "", "made": "x\n"}},
+		},
+		{
+			name: "outside of the sandbox", job: `ManifestDir = "../notes"`, script: "exit 0",
+			want: want{last: "error 6/0", says: "manifest_dir", check: nothingMoved},
+		},
+	})
+}
+
+// nothingMoved shows that the job was refused before anything was done for it.
+func nothingMoved(w *world) {
+	w.same([]string(nil), w.shadow.Story("input", "begin_execution", "output"))
+}
+
 // TestEnds are ways in which a job ends by itself.
 func TestEnds(t *testing.T) {
 	run(t, []life{
@@ -101,7 +150,23 @@ func TestEnds(t *testing.T) {
 		},
 		{
 			name: "universe", job: "JobUniverse = 9", script: "exit 0",
-			want: want{last: "error 6/0", says: "universe"},
+			want: want{last: "error 6/0", says: "universe = grid"},
+		},
+		{
+			name: "java", job: "JobUniverse = 10", script: "exit 0",
+			want: want{last: "error 6/0", says: "universe = java", check: nothingMoved},
+		},
+		{
+			name: "a tool beside the job", job: `ToolDaemonCmd = "tracer"`, script: "exit 0",
+			want: want{last: "error 6/0", says: "tool_daemon_cmd", check: nothingMoved},
+		},
+		{
+			name: "a group for shared files", job: noTransfer + `PrimaryUnixGroup = "physics"` + "\n" + `Arguments = "-c 'echo here >result'"`,
+			want: want{last: "error 49/0", says: "primary_unix_group", check: nothingMoved},
+		},
+		{
+			name: "as its owner, with a group for what returns", job: "RunAsOwner = true\nPrimaryUnixGroup = \"physics\"", script: "exit 0",
+			want: want{last: "job_exit 0 100"},
 		},
 		{
 			name: "a container image where there are no containers", job: `ContainerImage = "busybox"` + "\nWantContainer = true", script: "exit 0",
