@@ -48,6 +48,8 @@ var dockerOwnCases = []Case{
 	inDocker(busybox, network("network-none", "docker_network_type = none", "none")),
 	inDocker(busybox, network("network-host", "docker_network_type = host", "host")),
 	inDocker(busybox, network("network-nat", "docker_network_type = nat", "nat")),
+	inDocker(busybox, reaching("reach-none", "docker_network_type = none: who can be reached", "none")),
+	inDocker(busybox, reaching("reach-host", "the same with host", "host")),
 	inDocker(busybox, Case{Name: "service", Shows: "container_service_names: a port of the job", Submit: "container_service_names = web\nweb_container_port = 8080\narguments = sleep=4s\n"}),
 	inDocker(busybox, Case{Name: "pull-always", Shows: "docker_pull_policy = always", Submit: "docker_pull_policy = always\narguments = out=ran\noutput = out"}),
 	inDocker(busybox, Case{Name: "pull-other", Shows: "a pull policy that there is not", Submit: "docker_pull_policy = sometimes\narguments = out=ran\noutput = out"}),
@@ -55,6 +57,12 @@ var dockerOwnCases = []Case{
 	inDocker(empty, Case{Name: "empty-image", Shows: "an image without a file, and a transferred program", Submit: "arguments = out=ran\noutput = out\nerror = err"}),
 	inDocker("$(IMAGE_pause)", Case{Name: "small-image", Shows: "an image with one file, and a transferred program", Submit: "docker_override_entrypoint = True\narguments = out=ran\noutput = out"}),
 	inDocker(busybox, chirping("chirp-host", "chirp, from the network of the machine", "docker_network_type = host\n")),
+}
+
+// reaching is a case of a job that asks the registry, which everybody reaches who has a network.
+func reaching(name, shows, kind string) Case {
+	return shell(name, shows, "if wget -q -T 5 -O /dev/null http://$1/v2/ 2>/dev/null; then echo reached; else echo cut off; fi\n",
+		"arguments = $(REGISTRY)\ndocker_network_type = "+kind)
 }
 
 // network is a case of a job that lists its interfaces.
