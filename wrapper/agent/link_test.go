@@ -193,6 +193,37 @@ func TestSetLinks(t *testing.T) {
 	}
 }
 
+// TestLinkInPlaceOfTemporary: a container whose /tmp was a link to the job's sandbox can be used again, with the
+// /tmp that it had.
+func TestLinkInPlaceOfTemporary(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("takes root")
+	}
+	dir, err := os.MkdirTemp("/var/tmp", "link")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	at := dir + "/tmp"
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(at, 0o777), os.Chmod(at, os.ModeSticky|0o777)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func(was []string) func() { return func() { temporaryDirs = was } }(temporaryDirs))
+	temporaryDirs = []string{at}
+	a := &agent{}
+	a.last.uid, a.last.gid = 54321, 54321
+	if f := a.setLinks([]payload.Link{{At: at, To: "/exec/scratch/tmp"}}); f != nil {
+		if f.Errno == unix.EXDEV {
+			t.Skip("/var/tmp is a mount of its own on this machine")
+		}
+		t.Fatal(f)
+	}
+	a.emptyTemporary()
+	if info, err := os.Lstat(at); err != nil || info.Mode() != os.ModeDir|os.ModeSticky|0o777 || a.soiled != "" {
+		t.Errorf("%v, %v, soiled: %q", info, err, a.soiled)
+	}
+}
+
 func openDir(t *testing.T, dir string) int {
 	t.Helper()
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
