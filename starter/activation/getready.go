@@ -148,7 +148,7 @@ func (a *activation) bind(ctx context.Context) error {
 	}
 	a.log.Info("Payload container runs image " + runs)
 	if a.noNetwork {
-		a.log.Info("What runs in the payload container for this job has no network (docker_network_type = none)")
+		a.log.Info("What runs in the payload container for this job has no network (docker_network_type = none, or NO_JOB_NETWORKING)")
 	}
 	a.noteBound(runs, files.copied)
 	return a.learnCommand(ctx, container)

@@ -19,14 +19,15 @@ const (
 	attrNetworks = "DockerNetworks"
 )
 
-// NoNetwork says whether the job wants to run without network. A job with an image that wants a network
+// NoNetwork says whether the job runs without network: by its own wish, or by the site's
+// (NO_JOB_NETWORKING; vanilla_proc.cpp:StartJob). A job with an image that wants a network
 // which its site cannot give it does not run: what the site has by another name may be more than
 // the job is to reach. "host" and "nat", which every site has, are the network of the pod. As with stock, the case of these
 // words counts, and only a job with an image asks for more than "none".
 func (j *Job) NoNetwork() (bool, error) {
 	kind := j.Ad.StringOr(attrNetwork, "")
 	switch {
-	case kind == "none":
+	case kind == "none", j.Settings.Condor.NoNetwork:
 		return true, nil
 	case kind == "", kind == "host", kind == "nat", !image.AsksForContainer(j.Ad):
 		return false, nil
@@ -42,7 +43,7 @@ func (j *Job) NoNetwork() (bool, error) {
 // withoutNetwork is what it means to the job that something was not started without network.
 // It is the site's affair; other errors remain what they are.
 func (c *Container) withoutNetwork(err error) error {
-	const wants = "the job asks for no network (docker_network_type = none), which this pod cannot take away"
+	const wants = "the job is to have no network (docker_network_type = none, or the site's NO_JOB_NETWORKING), and this pod cannot take it away"
 	if s := (*payload.StartError)(nil); errors.As(err, &s) && s.Stage == payload.StageNetwork {
 		return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("%s: %s; its seccomp profile must allow seccomp(2), and its kernel have it", wants, s.Detail))
 	}

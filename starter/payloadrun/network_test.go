@@ -18,12 +18,14 @@ func TestNoNetwork(t *testing.T) {
 	kind := func(text string) string { return "DockerNetworkType = " + text }
 	for name, tt := range map[string]struct {
 		job, offers string
+		site        map[string]string // its knobs
 		none        bool
 		code        int
 	}{
 		"not said":                    {job: docker},
 		"none":                        {job: docker + kind(`"none"`), none: true},
 		"none, without an image":      {job: kind(`"none"`), none: true},
+		"the site's none":             {job: docker + kind(`"host"`), site: map[string]string{"NO_JOB_NETWORKING": "true"}, none: true},
 		"host":                        {job: docker + kind(`"host"`)},
 		"nat":                         {job: docker + kind(`"nat"`)},
 		"empty":                       {job: docker + kind(`""`)},
@@ -37,7 +39,7 @@ func TestNoNetwork(t *testing.T) {
 		"another, without an image":   {job: kind(`"campus"`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := aJob(t, tt.job, nil)
+			j := aJob(t, tt.job, tt.site)
 			if tt.offers != "" {
 				j.Machine.SetString("DockerNetworks", tt.offers)
 			}

@@ -46,7 +46,6 @@ var knobsWithoutEffect = []withoutEffect{
 	{name: "DOCKER_RUN_AS_ROOT", means: "jobs are never root", instead: "remove DOCKER_RUN_AS_ROOT; a job that needs to be root cannot run in such a pod", harmless: isFalse},
 	{name: "SINGULARITY_EXTRA_ARGUMENTS", means: "no Apptainer is called", instead: "the payload container in the pod's manifest"},
 	{name: "MOUNT_UNDER_SCRATCH", means: "/tmp and /var/tmp are private anyway, and nothing else is mounted for a job", instead: "mount_under_scratch in jobs, which is obeyed", harmless: onlyTemporary},
-	{name: "NO_JOB_NETWORKING", means: "jobs have the pod's network, except those with docker_network_type = none", instead: "a NetworkPolicy", harmless: isFalse},
 }
 
 func isTrue(value string) bool  { return strings.EqualFold(value, "true") || value == "1" }

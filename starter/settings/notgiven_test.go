@@ -18,17 +18,17 @@ func TestKnobsNotGiven(t *testing.T) {
 	}{
 		"none": {},
 		"HTCondor's defaults": {knobs: map[string]string{
-			"DOCKER_DROP_ALL_CAPABILITIES": "true", "MOUNT_UNDER_SCRATCH": `"/tmp,/var/tmp"`, "DOCKER_NETWORKS": "", "DOCKER_MOUNT_VOLUMES": "", "NO_JOB_NETWORKING": "false", "DOCKER": "/usr/bin/docker", "DOCKER_IMAGE_CACHE_SIZE": "8",
+			"DOCKER_DROP_ALL_CAPABILITIES": "true", "MOUNT_UNDER_SCRATCH": `"/tmp,/var/tmp"`, "DOCKER_NETWORKS": "", "DOCKER_MOUNT_VOLUMES": "", "DOCKER": "/usr/bin/docker", "DOCKER_IMAGE_CACHE_SIZE": "8",
 		}},
 		"all": {
 			knobs: map[string]string{
 				"DOCKER_NETWORKS": "campus", "DOCKER_EXTRA_ARGUMENTS": "--privileged", "DOCKER_MOUNT_VOLUMES": "A, B", "DOCKER_VOLUME_DIR_A": "/a", "DOCKER_VOLUME_DIR_A_MOUNT_IF": "true",
 				"DOCKER_SHM_SIZE": "1000", "DOCKER_DROP_ALL_CAPABILITIES": "TARGET.Owner == \"x\"", "DOCKER_RUN_AS_ROOT": "true", "SINGULARITY_EXTRA_ARGUMENTS": "--nv",
-				"MOUNT_UNDER_SCRATCH": `"/tmp,/scratch"`, "NO_JOB_NETWORKING": "True",
+				"MOUNT_UNDER_SCRATCH": `"/tmp,/scratch"`,
 			},
 			want: []string{
 				"DOCKER_NETWORKS", "DOCKER_EXTRA_ARGUMENTS", "DOCKER_MOUNT_VOLUMES", "DOCKER_VOLUME_DIR_A", "DOCKER_VOLUME_DIR_A_MOUNT_IF",
-				"DOCKER_SHM_SIZE", "DOCKER_DROP_ALL_CAPABILITIES", "DOCKER_RUN_AS_ROOT", "SINGULARITY_EXTRA_ARGUMENTS", "MOUNT_UNDER_SCRATCH", "NO_JOB_NETWORKING",
+				"DOCKER_SHM_SIZE", "DOCKER_DROP_ALL_CAPABILITIES", "DOCKER_RUN_AS_ROOT", "SINGULARITY_EXTRA_ARGUMENTS", "MOUNT_UNDER_SCRATCH",
 			},
 		},
 		"for the starter alone": {knobs: map[string]string{"STARTER.DOCKER_SHM_SIZE": "1"}, want: []string{"STARTER.DOCKER_SHM_SIZE"}},
