@@ -1,3 +1,4 @@
+//nolint:forbidigo,errcheck // the test program is its own child, whose output is read
 package nonetwork_test
 
 import (
