@@ -63,7 +63,7 @@ var dockerOwnCases = []Case{
 
 // reaching is a case of a job that asks the registry, which everybody reaches who has a network.
 func reaching(name, shows, kind string) Case {
-	return shell(name, shows, "if wget -q -T 5 -O /dev/null http://$1/v2/ 2>/dev/null; then echo reached; else echo cut off; fi\n",
+	return shell(name, shows, "if nc -w 5 ${1%:*} ${1#*:} </dev/null 2>/dev/null; then echo reached; else echo cut off; fi\n",
 		"arguments = $(REGISTRY)\ndocker_network_type = "+kind)
 }
 
@@ -77,7 +77,7 @@ printf 'lingers' >/proc/$$/comm
 until [ -e go ]; do sleep 0.2; done
 `)},
 	Steps: []Step{
-		Runs("lingers"), login("<job> 'if wget -q -T 5 -O /dev/null http://$(cat address)/v2/ 2>/dev/null; then echo reached; else echo cut off; fi'"),
+		Runs("lingers"), login("<job> 'read a <address; echo asks ${a%:*}; if nc -w 5 ${a%:*} ${a#*:} </dev/null 2>/dev/null; then echo reached; else echo cut off; fi'"),
 		EP("touch", "<scratch>/go"), Ends(),
 	},
 }

@@ -133,7 +133,7 @@ var Reasons = []Reason{
 		"Jobs have the pilot's user there, who may read the pilot's secrets.",
 		"Put the file into the job's image, or use another [mode](modes.md)."},
 	{"mounts-of-the-job", Outcome,
-		"A job is held (6) if the image has files in a directory of `mount_under_scratch`. Beside Docker and Apptainer an empty directory hides them.",
+		"A job is held (6) if the image has files in a directory of `mount_under_scratch`. Beside Docker an empty directory hides them.",
 		"What is mounted in a container is decided before its job is known. The directories are links into the sandbox, and those cannot hide anything.",
 		"The user names directories that are empty or missing in the image."},
 
