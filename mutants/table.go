@@ -39,6 +39,7 @@ var areas = []area{
 	{"sizes", sizeMutants},
 	{"images", imageMutants},
 	{"registry", registryMutants},
+	{"network", networkMutants},
 }
 
 // pick lists the mutants of an area, of all if it is empty, that have one of the names,

@@ -28,6 +28,7 @@ const (
 	StageStderr   = "stderr"
 	StageNice     = "nice"
 	StageTerminal = "terminal" // of a process beside the payload
+	StageNetwork  = "network"  // take the network away
 	StageLimit    = "limit"
 	StageExec     = "exec"
 )

@@ -115,6 +115,10 @@ type Spec struct {
 	// second if only the payload uses the wrapper's control group, else at the next usage
 	// request.
 	MaxTasks int
+	// NoNetwork takes the network away: the program, and all that it starts, can make sockets of
+	// the family AF_UNIX only (payload/nonetwork). A process beside a payload without network has none
+	// either, whatever its own Spec says. A wrapper that does not know this refuses the start.
+	NoNetwork bool
 	// Limits are resource limits (setrlimit(2)). The wrapper raises a hard limit only as far
 	// as it may.
 	Limits []Limit

@@ -183,6 +183,7 @@ type wireSpec struct {
 	Nice       int      `json:"nice,omitempty"`
 	CPUs       []int    `json:"cpus,omitempty"`
 	MaxTasks   int      `json:"max_tasks,omitempty"`
+	NoNetwork  bool     `json:"no_network,omitempty"`
 	Limits     []Limit  `json:"limits,omitempty"`
 }
 
@@ -194,7 +195,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Links: rawLinks(s.Links),
 		Program: s.Program, Itself: s.Itself, AsRoot: s.AsRoot, Capture: s.Capture, Umask: s.Umask,
 		Stdin: raw(s.Stdin), Stdout: raw(s.Stdout), Stderr: raw(s.Stderr),
-		Append: s.Append, Passed: s.Passed, Rehearse: s.Rehearse, Nice: s.Nice, CPUs: s.CPUs, MaxTasks: s.MaxTasks, Limits: s.Limits,
+		Append: s.Append, Passed: s.Passed, Rehearse: s.Rehearse, Nice: s.Nice, CPUs: s.CPUs, MaxTasks: s.MaxTasks, NoNetwork: s.NoNetwork, Limits: s.Limits,
 	})
 }
 
@@ -210,7 +211,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Links: linkList(w.Links),
 		Program: w.Program, Itself: w.Itself, AsRoot: w.AsRoot, Capture: w.Capture, Umask: w.Umask,
 		Stdin: string(w.Stdin), Stdout: string(w.Stdout), Stderr: string(w.Stderr),
-		Append: w.Append, Passed: w.Passed, Rehearse: w.Rehearse, Nice: w.Nice, CPUs: w.CPUs, MaxTasks: w.MaxTasks, Limits: w.Limits,
+		Append: w.Append, Passed: w.Passed, Rehearse: w.Rehearse, Nice: w.Nice, CPUs: w.CPUs, MaxTasks: w.MaxTasks, NoNetwork: w.NoNetwork, Limits: w.Limits,
 	}
 	return nil
 }

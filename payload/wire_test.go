@@ -18,7 +18,7 @@ import (
 var fullSpec = Spec{
 	Activation: "slot1_1.42", UID: 10001, GID: 10001, Groups: []int{5, 6},
 	Path: "/bin/caf\xe9", Args: []string{"<&>", "\xff\x00"[:1], "ü"}, Env: []string{"A=\xfe"}, ImageEnv: true, SearchPath: true,
-	Dir: "/x\xe9", Umask: 0o22, Stdin: "i\xe9", Stdout: "o", Stderr: "e", Append: true, Nice: 3, CPUs: []int{0, 3}, MaxTasks: 9,
+	Dir: "/x\xe9", Umask: 0o22, Stdin: "i\xe9", Stdout: "o", Stderr: "e", Append: true, Nice: 3, CPUs: []int{0, 3}, MaxTasks: 9, NoNetwork: true,
 	Limits: []Limit{{"core", 0, Unlimited}},
 }
 

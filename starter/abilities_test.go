@@ -111,3 +111,18 @@ func exists(t *testing.T, test string) bool {
 		return strings.Contains(plain, text) || strings.Contains(plain, made)
 	})
 }
+
+// TestNoJobNetworking: a startd whose site gives jobs no network takes only jobs that want none.
+func TestNoJobNetworking(t *testing.T) {
+	for knob, want := range map[string]bool{"": true, "false": true, "true": false} {
+		set, err := settings.Read(config.FromMap(map[string]string{"POD_STARTER_BACKEND": "local", "NO_JOB_NETWORKING": knob}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ad := classads.NewAd()
+		abilities(ad, set)
+		if got := ad.BoolOr("HasJobNetworking", !want); got != want {
+			t.Errorf("NO_JOB_NETWORKING = %s advertises %v", knob, got)
+		}
+	}
+}

@@ -108,10 +108,12 @@ func preflight(ctx context.Context, cfg *config.Config, made *calls, log *slog.L
 // abilities are what this starter can do (starter_v61_main.cpp:printClassAd
 // lists those of stock).
 func abilities(ad *classads.Ad, set settings.Settings) {
-	for _, name := range []string{"HasFileTransfer", "HasPerFileEncryption", "HasJobNetworking", "HasPodStarter",
+	for _, name := range []string{"HasFileTransfer", "HasPerFileEncryption", "HasPodStarter",
 		"HasReconnect", "HasTransferInputRemaps", "HasOsUser", "HasJobDeferral", "HasSelfCheckpointTransfers", "HasSshd"} {
 		ad.SetBool(name, true)
 	}
+	// False has the startd take only jobs that want no network (want_job_networking = False; ResAttributes.cpp).
+	ad.SetBool("HasJobNetworking", !set.Condor.NoNetwork)
 	ad.SetString("PodStarterVersion", buildinfo.Version())
 	ad.SetString("PodStarterBackend", set.Backend)
 	if set.CommonFiles.Offered {

@@ -55,7 +55,7 @@ func printAudit(ctx context.Context, out io.Writer, cfg *config.Config, asJSON b
 // audit collects the findings: HTCondor's side here, the pod's in the backend.
 func audit(ctx context.Context, cfg *config.Config) (title string, found []payload.Finding) {
 	title = "podstarter " + buildinfo.Version() + ", HTCondor " + cfg.String("CONDOR_VERSION", "of unknown version")
-	found = unknownKnobs(cfg)
+	found = append(unknownKnobs(cfg), knobsNotGiven(cfg)...)
 	set, err := settings.Read(cfg)
 	if err != nil {
 		for _, l := range failure.Lines(err) {
@@ -82,6 +82,14 @@ func audit(ctx context.Context, cfg *config.Config) (title string, found []paylo
 func unknownKnobs(cfg *config.Config) (found []payload.Finding) {
 	for _, u := range settings.UnknownKnobs(cfg) {
 		found = append(found, payload.Finding{Grade: payload.Warn, What: "configuration", Detail: u.String(), Fix: u.Name})
+	}
+	return found
+}
+
+// knobsNotGiven are knobs of HTCondor that the site has set, and that can have no effect here.
+func knobsNotGiven(cfg *config.Config) (found []payload.Finding) {
+	for _, n := range settings.KnobsNotGiven(cfg) {
+		found = append(found, payload.Finding{Grade: payload.Warn, What: "configuration", Detail: n.String(), Fix: n.Instead})
 	}
 	return found
 }

@@ -73,7 +73,7 @@ func (a Attack) tries(s Setting, mode Mode) bool {
 		return slices.Contains(s.Also, a.Name)
 	}
 	switch a.Name {
-	case LeftBehind, StopSignal:
+	case LeftBehind, StopSignal, CutOff:
 		return s.Second
 	case Pipe:
 		return s.Pipe

@@ -51,6 +51,7 @@ const (
 	Leftovers     = "shared memory emptied"
 	MakeWay       = "way made for the next job"
 	AllSignals    = "every signal but a few means leave"
+	NoNetwork     = "no sockets but Unix ones without network"
 )
 
 // Defences of the starter.

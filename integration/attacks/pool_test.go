@@ -139,7 +139,7 @@ func (w *target) attackIn(t *testing.T, s Setting) {
 	a := w.attacker(t, s)
 	if s.Second {
 		told := w.ends(t)
-		next := w.submit(t, "next", "attack="+LeftBehind)
+		next := w.submit(t, "next", "attack="+LeftBehind+","+CutOff, "docker_network_type = none")
 		w.mustEnd(t, next)
 		a.read(t, next)
 		a.got(StopSignal, w.hadToBeKilled(t, told)...)

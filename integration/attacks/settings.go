@@ -70,7 +70,7 @@ var Settings = []Setting{
 	{
 		Name: "careless wrapper, one user", In: hasRoot, Pod: closedPod, Victim: true, Second: true, Pipe: true,
 		Off: []string{
-			NoNewPrivs, Groups, Descriptors, Environment, GoSettings, ClosedControl, Peer, AllSignals,
+			NoNewPrivs, Groups, Descriptors, Environment, GoSettings, ClosedControl, Peer, AllSignals, NoNetwork,
 			// Without the next a neighbour of the same user would be taken for an earlier job.
 			Leftovers, MakeWay, Vacant,
 			Identity, Kinds, SlotUsers, Secrets, PluginEnviron, PluginOutput, PluginRemains,
@@ -106,7 +106,7 @@ var Settings = []Setting{
 	{
 		Name: "careless wrapper", In: rootless, Pod: closedPod, Second: true, Pipe: true,
 		Off: []string{
-			NoNewPrivs, Groups, Descriptors, Environment, GoSettings, AllSignals, Leftovers, Kinds, Secrets,
+			NoNewPrivs, Groups, Descriptors, Environment, GoSettings, AllSignals, NoNetwork, Leftovers, Kinds, Secrets,
 			PluginEnviron, PluginOutput, PluginRemains, OwnerOnly, Cookie, Confined,
 		},
 	},
@@ -129,7 +129,8 @@ var Settings = []Setting{
 	},
 	{
 		Name: "open pod and wrapper", In: rootless, Pod: openPod, Victim: true, Second: true, Pipe: true,
-		Off: []string{NoNewPrivs, ClosedControl, Leftovers, MakeWay, AllSignals, Dismissal, Kinds, NoWaiting, JobPlugins, Confined},
+		// A filter of system calls needs no_new_privs.
+		Off: []string{NoNewPrivs, NoNetwork, ClosedControl, Leftovers, MakeWay, AllSignals, Dismissal, Kinds, NoWaiting, JobPlugins, Confined},
 	},
 	{
 		Name: "open pod, careless programs", In: rootless, Pod: openPod, Killed: true,

@@ -16,6 +16,7 @@ const (
 	SitePlugin = "site-plugin"
 	ForkBomb   = "fork-bomb"
 	Behind     = "job-behind"
+	CutOff     = "cut-off"
 )
 
 // PluginPrefix begins the names of what plugins try, or have left.
@@ -134,6 +135,13 @@ var Attacks = []Attack{
 		Threat:  "A named pipe among the output files makes the starter wait for ever",
 		Tried:   "an output file that is a named pipe",
 		Ways:    []Way{without(Kinds, NoWaiting)},
+		Outside: true,
+	},
+	{
+		Name:    CutOff,
+		Threat:  "A job that is to have no network (`docker_network_type = none`) reaches somebody",
+		Tried:   "makes sockets of all families and kinds, and a ring of io_uring",
+		Ways:    []Way{without(NoNetwork)},
 		Outside: true,
 	},
 	{

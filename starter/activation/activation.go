@@ -49,10 +49,12 @@ type activation struct {
 
 	job   payloadrun.Job // the job, its slot and its place
 	image image.Decision
-	lease payload.Lease
-	site  site // the site's programs
-	desk  *visitors.Desk
-	io    ioproxy.Proxy
+	// noNetwork says that nothing which runs in the payload container for the job has a network.
+	noNetwork bool
+	lease     payload.Lease
+	site      site // the site's programs
+	desk      *visitors.Desk
+	io        ioproxy.Proxy
 
 	files    *transfer.Files
 	stagedIn chan struct{} // closed when the input is here

@@ -43,10 +43,10 @@ func (a *activation) getReady(ctx context.Context) error {
 			if err := a.site.hooks.Prepare(ctx, job.HookPrepareJob); err != nil {
 				return err
 			}
-			return a.chooseImage()
+			return a.choose()
 		})
 	}
-	if err := a.chooseImage(); err != nil {
+	if err := a.choose(); err != nil {
 		return err
 	}
 	if a.image.IsFile() && a.image.File.Root == "" && a.keepsContainers() {
@@ -139,7 +139,7 @@ func (a *activation) bind(ctx context.Context) error {
 	}
 	a.health.Bound()
 	a.work.container = payloadrun.NewContainer(container, payloadrun.Options{
-		UID: a.job.UID, GID: a.job.GID, MaxTasks: a.opt.Settings.MaxTasks, Orders: a.orders, Started: a.health.Started,
+		UID: a.job.UID, GID: a.job.GID, MaxTasks: a.opt.Settings.MaxTasks, NoNetwork: a.noNetwork, Orders: a.orders, Started: a.health.Started,
 		OutOfMemory: a.heldForMemory, KernelKilled: a.gauges.meter.KernelKilled, Log: a.log,
 	})
 	runs := container.Image()
@@ -147,6 +147,9 @@ func (a *activation) bind(ctx context.Context) error {
 		runs = a.image.Name()
 	}
 	a.log.Info("Payload container runs image " + runs)
+	if a.noNetwork {
+		a.log.Info("What runs in the payload container for this job has no network (docker_network_type = none, or NO_JOB_NETWORKING)")
+	}
 	a.noteBound(runs, files.copied)
 	return a.learnCommand(ctx, container)
 }
@@ -171,6 +174,15 @@ func writtenImage(d image.Decision, ad *classads.Ad) string {
 		}
 	}
 	return ""
+}
+
+// choose decides which image the job runs in, and whether with a network.
+func (a *activation) choose() error {
+	err := a.chooseImage()
+	if err == nil {
+		a.noNetwork, err = a.job.NoNetwork()
+	}
+	return err
 }
 
 // chooseImage decides which image the job runs in.

@@ -23,6 +23,9 @@ func (a *activation) start(ctx context.Context) error {
 	}
 	first := a.work.runs == 0
 	if first { // after a checkpoint all is as it was
+		if err := a.job.MakeUnderScratch(); err != nil {
+			return err
+		}
 		if err := a.site.places.SetUp(ctx, a.sitePrograms(), a.work.container); err != nil {
 			return err
 		}

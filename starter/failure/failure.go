@@ -58,7 +58,7 @@ func OfStart(err error, cmd job.Command) error {
 	switch s.Stage {
 	case payload.StageLink:
 		return New(shadow.HoldFailedToCreateProcess, int(s.Errno), fmt.Errorf(
-			"%s cannot be another name for a place in this container (container_target_dir, or a bind path): %s; choose a path that the image does not have, or leave it out", s.Path, s.Detail))
+			"%s cannot be another name for a place in this container (container_target_dir, mount_under_scratch, or a bind path): %s; choose a path that the image does not have, or leave it out", s.Path, s.Detail))
 	case payload.StageStdin:
 		return open(shadow.HoldUnableToOpenInput, "standard input")
 	case payload.StageStdout:

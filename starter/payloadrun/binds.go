@@ -16,19 +16,23 @@ const (
 	attrBinds = "SingularityBind"
 )
 
-// links are the places that have another name for the job: its sandbox, and, in an image that is a
-// file, what Apptainer would mount by bind paths.
+// links are the places that have another name for the job: its sandbox, directories in it that take the place
+// of the image's, and, in an image that is a file, what Apptainer would mount by bind paths.
 func (j *Job) links(target targetDir) ([]payload.Link, error) {
 	var all []payload.Link
 	if target.at != "" {
 		all = append(all, payload.Link{At: target.at, To: target.to})
 	}
-	if j.Unpacked == nil {
-		return all, nil
-	}
-	binds, err := j.bindPaths()
+	_, scratch, err := j.underScratch()
 	if err != nil {
 		return nil, err
+	}
+	all = append(all, scratch...)
+	var binds []payload.Link
+	if j.Unpacked != nil {
+		if binds, err = j.bindPaths(); err != nil {
+			return nil, err
+		}
 	}
 	for _, l := range binds {
 		if !slices.Contains(all, l) { // site and job may name the same
@@ -36,7 +40,8 @@ func (j *Job) links(target targetDir) ([]payload.Link, error) {
 		}
 	}
 	if len(all) > payload.MaxLinks {
-		return nil, fmt.Errorf("%d bind paths lead to another name, and at most %d can (%s, %s)", len(binds), payload.MaxLinks, attrBinds, knobBinds)
+		return nil, fmt.Errorf("%d bind paths lead to another name, and mount_under_scratch names %d directories; at most %d can be had together (%s, %s)",
+			len(binds), len(scratch), payload.MaxLinks, attrBinds, knobBinds)
 	}
 	return all, nil
 }

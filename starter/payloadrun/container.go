@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/payload/proctable"
@@ -22,7 +23,10 @@ import (
 type Options struct {
 	UID, GID int // the payload's
 	MaxTasks int // POD_STARTER_MAX_PROCESSES
-	Orders   *orders.Orders
+	// NoNetwork takes the network away from all that is started here for the job: the site's
+	// programs as well, which may run what the image has.
+	NoNetwork bool
+	Orders    *orders.Orders
 	// Started is called when something was started, or was not by the job's own
 	// fault.
 	Started func()
@@ -103,7 +107,11 @@ func (c *Container) Close() {
 func (c *Container) Start(ctx context.Context, spec payload.Spec, files ...*os.File) (payload.Started, error) {
 	c.occupancy = unknown
 	c.Client().Memory().Begin()
+	spec.NoNetwork = spec.NoNetwork || c.NoNetwork
 	started, err := c.Client().Start(ctx, spec, files...)
+	if err != nil && spec.NoNetwork {
+		err = c.withoutNetwork(err)
+	}
 	if err == nil || errors.As(err, new(*payload.StartError)) {
 		c.Started()
 	}
@@ -136,7 +144,7 @@ func (c *Container) Run(ctx context.Context, spec payload.Spec) (payload.Exit, i
 // failed says what it means to the job that a program did not run to its end.
 func (c *Container) failed(ctx context.Context, err error) error {
 	switch {
-	case errors.As(err, new(*payload.StartError)):
+	case errors.As(err, new(*payload.StartError)), errors.As(err, new(*job.Failure)):
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -104,7 +104,9 @@ func (s *Scripts) run(ctx context.Context, c *Container, which string) (*job.Scr
 		Dir: place.Iwd, Umask: Umask, Nice: job.ScriptNice,
 		Limits: append([]payload.Limit{{Resource: "core", Soft: j.coreLimit(), Hard: j.coreLimit()}}, j.taskLimit()...), MaxTasks: j.Settings.MaxTasks,
 	})
-	if f := (*payload.StartError)(nil); errors.As(err, &f) {
+	if f := (*payload.StartError)(nil); errors.As(err, &f) && f.Stage == payload.StageLink {
+		return nil, failure.OfStart(err, cmd)
+	} else if f != nil {
 		return nil, failure.New(shadow.HoldFailedToCreateProcess, int(f.Errno), errors.New(job.ScriptExecFailure(cmd, f.Errno, f.Detail)))
 	}
 	if err != nil {

@@ -36,6 +36,7 @@ type Condor struct {
 	Silent          bool          // GUIDANCE_MUMS_THE_WORD: the shadow is not asked for guidance
 	HoldOnOOM       bool          // STARTER_ALWAYS_HOLD_ON_OOM
 	AskToRestart    bool          // CHECK_REACTIVATE_AFTER_CHECKPOINT
+	NoNetwork       bool          // NO_JOB_NETWORKING: no job has a network
 
 	Updates     Updates
 	Measuring   Measuring
@@ -176,6 +177,7 @@ func (r *reader) condor() Condor {
 		GracefulTimeout:    l.seconds("SHUTDOWN_GRACEFUL_TIMEOUT", defaultGraceful),
 		HoldOnOOM:          l.bool("STARTER_ALWAYS_HOLD_ON_OOM", true),
 		AskToRestart:       l.bool("CHECK_REACTIVATE_AFTER_CHECKPOINT", true),
+		NoNetwork:          r.bool("NO_JOB_NETWORKING", false), // who misspells it does not want the default
 		Updates:            l.updates(),
 		Measuring: Measuring{
 			PSS: r.bool("USE_PSS", false), Peak: r.bool("CGROUP_USE_PEAK_MEMORY", false), FileCache: !r.bool("CGROUP_IGNORE_CACHE_MEMORY", true),

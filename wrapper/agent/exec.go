@@ -45,6 +45,7 @@ func (a *agent) exec(r payload.Request) {
 		return
 	}
 	spec := r.Exec.Spec
+	spec.NoNetwork = spec.NoNetwork || a.run.spec.NoNetwork // what has none must not get it from beside
 	if r.Exec.Terminal == nil {
 		spec.Passed = []string{payload.Stdin, payload.Stdout, payload.Stderr}
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
+	"podstarter/payload/nonetwork"
 )
 
 // launch runs the launcher, a process of its own between fork and execve, since Go cannot
@@ -83,6 +84,20 @@ func readJob() (job, error) {
 // prepare does everything except execve and the resource limits, under which this program
 // might not be able to work.
 func prepare(j *job) *stageError {
+	if failure := takeOn(j); failure != nil {
+		return failure
+	}
+	// The last step: what the launcher opens for the program, the program could open.
+	if j.Spec.NoNetwork {
+		if err := nonetwork.Apply(); err != nil {
+			return &stageError{stage: payload.StageNetwork, err: err, inWords: true}
+		}
+	}
+	return nil
+}
+
+// takeOn makes the process the payload's user, in its directory and with its files.
+func takeOn(j *job) *stageError {
 	s := &j.Spec
 	// Best effort: without it the kernel may choose the wrapper before the job
 	// when memory runs out.

@@ -15,7 +15,7 @@ import (
 
 // setLinks makes the links that a start asks for and removes those of the start before.
 func (a *agent) setLinks(want []payload.Link) *payload.StartError {
-	if slices.Equal(a.links, want) {
+	if slices.EqualFunc(a.links, want, func(made madeLink, l payload.Link) bool { return made.Link == l }) {
 		return nil
 	}
 	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -31,12 +31,19 @@ func (a *agent) setLinks(want []payload.Link) *payload.StartError {
 		a.links = a.links[:last]
 	}
 	for _, l := range want {
-		if err := makeLink(root, l); err != nil {
+		replaced, err := makeLink(root, l)
+		if err != nil {
 			return linkFailure(l.At, err)
 		}
-		a.links = append(a.links, l)
+		a.links = append(a.links, madeLink{l, replaced})
 	}
 	return nil
+}
+
+// madeLink is a link, and the empty directory that was in its place, nil for none.
+type madeLink struct {
+	payload.Link
+	replaced *unix.Stat_t
 }
 
 func linkFailure(at string, err error) *payload.StartError {
@@ -61,30 +68,56 @@ func linkFailure(at string, err error) *payload.StartError {
 }
 
 // makeLink makes a symbolic link below root, and the missing directories above it. It
-// removes an empty directory in its place.
+// removes an empty directory in its place, and says what that was like.
 //
 // The image is the user's, and an earlier job may have changed a reused container: neither
 // may lead root out of the container's own file system, to the control directory or another
 // volume. So this walks one component at a time, through no symbolic link and into no
 // mount.
-func makeLink(root int, l payload.Link) error {
+func makeLink(root int, l payload.Link) (replaced *unix.Stat_t, err error) {
 	dir, name, err := walk(root, l.At, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = unix.Close(dir) }()
 	if err := unix.Symlinkat(l.To, dir, name); !errors.Is(err, unix.EEXIST) {
-		return err
+		return nil, err
+	}
+	replaced = new(unix.Stat_t)
+	if err := unix.Fstatat(dir, name, replaced, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil, err
 	}
 	if err := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); err != nil {
+		return nil, err
+	}
+	if err := unix.Symlinkat(l.To, dir, name); err != nil {
+		return nil, errors.Join(err, putBack(dir, name, replaced))
+	}
+	return replaced, nil
+}
+
+// putBack makes an empty directory again that was replaced: the next job in this container may want
+// a /tmp.
+func putBack(dir int, name string, was *unix.Stat_t) error {
+	if err := unix.Mkdirat(dir, name, 0o700); err != nil {
 		return err
 	}
-	return unix.Symlinkat(l.To, dir, name)
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	// The owner goes first: a change of owner may clear bits of the mode.
+	if err := unix.Fchown(fd, int(was.Uid), int(was.Gid)); err != nil && !errors.Is(err, unix.EPERM) { // without CHOWN it is root's
+		return err
+	}
+	return unix.Fchmod(fd, was.Mode&0o7777)
 }
 
 // removeLink removes a link if it is still as it was made. A payload that could write to a directory
 // above it may have moved that away, and put something in its place: the link is not ours any more.
-func removeLink(root int, l payload.Link) error {
+// The empty directory that it replaced is there again.
+func removeLink(root int, l madeLink) error {
 	dir, name, err := walk(root, l.At, false)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV):
@@ -97,7 +130,13 @@ func removeLink(root int, l payload.Link) error {
 	if n, err := unix.Readlinkat(dir, name, buf); err != nil || string(buf[:n]) != l.To {
 		return nil // not ours any more
 	}
-	return unix.Unlinkat(dir, name, 0)
+	if err := unix.Unlinkat(dir, name, 0); err != nil || l.replaced == nil {
+		return err
+	}
+	if err := putBack(dir, name, l.replaced); !errors.Is(err, unix.EEXIST) { // a payload was faster, where it may write
+		return err
+	}
+	return nil
 }
 
 // walk opens the directory above a path.
@@ -114,7 +153,7 @@ func walk(root int, at string, create bool) (dir int, name string, err error) {
 		next, err := unix.Openat2(dir, part, &how)
 		if errors.Is(err, unix.ENOENT) && create {
 			if err = unix.Mkdirat(dir, part, 0o755); err == nil || errors.Is(err, unix.EEXIST) {
-				next, err = unix.Openat2(dir, part, &how)
+				next, err = openNew(dir, part, &how, err == nil)
 			}
 		}
 		_ = unix.Close(dir)
@@ -124,4 +163,22 @@ func walk(root int, at string, create bool) (dir int, name string, err error) {
 		dir = next
 	}
 	return dir, name, nil
+}
+
+// openNew opens a directory that was just made, if made says so, and opens it to all: the wrapper's umask keeps
+// everybody else out.
+func openNew(dir int, name string, how *unix.OpenHow, made bool) (int, error) {
+	if made {
+		readable := *how
+		readable.Flags &^= unix.O_PATH
+		fd, err := unix.Openat2(dir, name, &readable)
+		if err == nil {
+			err = unix.Fchmod(fd, 0o755)
+			_ = unix.Close(fd)
+		}
+		if err != nil {
+			return -1, err
+		}
+	}
+	return unix.Openat2(dir, name, how)
 }

@@ -22,7 +22,9 @@ func TestLink(t *testing.T) {
 	}{
 		"nothing there":       {nil, "/srv", nil},
 		"parents are missing": {nil, "/a/b/c", nil},
-		"an empty directory":  {func(root string) error { return os.Mkdir(root+"/srv", 0o755) }, "/srv", nil},
+		"an empty directory": {func(root string) error {
+			return errors.Join(os.Mkdir(root+"/srv", 0o755), os.Chmod(root+"/srv", os.ModeSticky|0o777))
+		}, "/srv", nil},
 		"a full directory":    {func(root string) error { return os.MkdirAll(root+"/srv/x", 0o755) }, "/srv", unix.ENOTEMPTY},
 		"a file":              {func(root string) error { return os.WriteFile(root+"/srv", nil, 0o644) }, "/srv", unix.ENOTDIR},
 		"a link":              {func(root string) error { return os.Symlink("/elsewhere", root+"/srv") }, "/srv", unix.ENOTDIR},
@@ -39,7 +41,9 @@ func TestLink(t *testing.T) {
 			}
 			root := openDir(t, dir)
 			l := payload.Link{At: tt.at, To: to}
-			err := makeLink(root, l)
+			mask := unix.Umask(0o077) // the wrapper's
+			replaced, err := makeLink(root, l)
+			unix.Umask(mask)
 			if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 				t.Fatalf("error %v, want %v", err, tt.want)
 			}
@@ -53,16 +57,25 @@ func TestLink(t *testing.T) {
 			if got, err := os.Readlink(dir + tt.at); err != nil || got != to {
 				t.Errorf("%q, %v", got, err)
 			}
-			if err := removeLink(root, payload.Link{At: tt.at, To: "/other"}); err != nil {
+			if info, err := os.Stat(filepath.Dir(dir + tt.at)); err != nil || tt.at != "/srv" && info.Mode().Perm() != 0o755 {
+				t.Errorf("nobody can go through the directory above: %v, %v", info.Mode(), err)
+			}
+			if err := removeLink(root, madeLink{Link: payload.Link{At: tt.at, To: "/other"}}); err != nil {
 				t.Error(err)
 			}
 			if _, err := os.Lstat(dir + tt.at); err != nil {
 				t.Errorf("somebody else's link was removed: %v", err)
 			}
 			for range 2 {
-				if err := removeLink(root, l); err != nil {
+				if err := removeLink(root, madeLink{l, replaced}); err != nil {
 					t.Error(err)
 				}
+			}
+			if info, err := os.Lstat(dir + tt.at); replaced != nil {
+				if err != nil || info.Mode() != os.ModeDir|os.ModeSticky|0o777 {
+					t.Errorf("what was replaced is not there again: %v, %v", info, err)
+				}
+				return
 			}
 			if _, err := os.Lstat(dir + tt.at); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the link still exists: %v", err)
@@ -91,13 +104,13 @@ func TestLinkThatIsGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			root := openDir(t, dir)
-			if err := makeLink(root, l); err != nil {
+			if _, err := makeLink(root, l); err != nil {
 				t.Fatal(err)
 			}
 			if err := change(top, dir); err != nil {
 				t.Fatal(err)
 			}
-			if err := removeLink(root, l); err != nil {
+			if err := removeLink(root, madeLink{Link: l}); err != nil {
 				t.Errorf("%v; want the link to count as gone", err)
 			}
 			if _, err := os.Lstat(outside + "/link"); err != nil {
@@ -117,7 +130,7 @@ func TestLinkStaysOffMounts(t *testing.T) {
 		"/dev/shm/podstarter-test/deep": {unix.EXDEV},
 		"/proc":                         {unix.EBUSY, unix.EACCES, unix.EPERM},
 	} {
-		err := makeLink(root, payload.Link{At: at, To: "/nowhere"})
+		_, err := makeLink(root, payload.Link{At: at, To: "/nowhere"})
 		matched := false
 		for _, errno := range want {
 			matched = matched || errors.Is(err, errno)
@@ -177,6 +190,37 @@ func TestSetLinks(t *testing.T) {
 				t.Errorf("after %+v: %s is %q, %v", step, filepath.Base(at), to, err)
 			}
 		}
+	}
+}
+
+// TestLinkInPlaceOfTemporary: a container whose /tmp was a link to the job's sandbox can be used again, with the
+// /tmp that it had.
+func TestLinkInPlaceOfTemporary(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("takes root")
+	}
+	dir, err := os.MkdirTemp("/var/tmp", "link")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	at := dir + "/tmp"
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(at, 0o777), os.Chmod(at, os.ModeSticky|0o777)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func(was []string) func() { return func() { temporaryDirs = was } }(temporaryDirs))
+	temporaryDirs = []string{at}
+	a := &agent{}
+	a.last.uid, a.last.gid = 54321, 54321
+	if f := a.setLinks([]payload.Link{{At: at, To: "/exec/scratch/tmp"}}); f != nil {
+		if f.Errno == unix.EXDEV {
+			t.Skip("/var/tmp is a mount of its own on this machine")
+		}
+		t.Fatal(f)
+	}
+	a.emptyTemporary()
+	if info, err := os.Lstat(at); err != nil || info.Mode() != os.ModeDir|os.ModeSticky|0o777 || a.soiled != "" {
+		t.Errorf("%v, %v, soiled: %q", info, err, a.soiled)
 	}
 }
 

@@ -40,7 +40,7 @@ type agent struct {
 	refused    bool                   // another starter came meanwhile
 	going      bool                   // a stop signal came, and conn is waited for
 	clean      bool                   // nothing was started since the last sweep
-	links      []payload.Link         // made for the payload
+	links      []madeLink             // made for the payload
 	last       struct{ uid, gid int } // of the latest run of any connection; 0 before the first
 	soiled     string                 // what the last sweep could not clean; empty if it could
 

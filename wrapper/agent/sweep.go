@@ -135,6 +135,11 @@ func (a *agent) emptyTemporary() {
 	if a.uid != 0 || a.companion || a.last.uid == 0 {
 		return
 	}
+	if failure := a.setLinks(nil); failure != nil { // /tmp may be one
+		a.log.print("%v", failure)
+		a.soiled = failure.Error()
+		return
+	}
 	if err := removeTemporary(temporaryDirs, maxTemporary, a.last.uid, a.last.gid); err != nil {
 		a.log.print("%v", err)
 		a.soiled = err.Error()

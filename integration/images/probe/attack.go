@@ -61,6 +61,7 @@ var (
 		"ssh-stranger":      logIn,
 		"starter-socket":    passConnections,
 		"chirp-cookie":      forgeCookie,
+		"cut-off":           makeSockets,
 	}
 	asRoot = []string{"signal", "pry-wrapper", "pry-pilot", "token", "replace-wrapper", "control-directory", "connect"}
 )

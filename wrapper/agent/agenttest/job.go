@@ -37,6 +37,7 @@ import (
 //	hold MIB           touches memory, says "ready", waits
 //	eat HOW            uses ever more memory: slowly, leap, shared, cached, crowd
 //	facts              prints [Facts] as JSON
+//	sockets            says which families it can make sockets of
 //	setuid PROGRAM     executes PROGRAM facts
 //	deep DIR N         makes DIR with N directories in each other
 //	many DIR N         makes N files in DIR
@@ -114,6 +115,8 @@ func job(args []string) int {
 		runtime.KeepAlive(block)
 	case "facts":
 		return printFacts()
+	case "sockets":
+		sockets()
 	case "deep":
 		return deep(args[1], number(2))
 	case "many":
@@ -126,6 +129,17 @@ func job(args []string) int {
 		return 1
 	}
 	return 0
+}
+
+// sockets prints a line for each of a few families.
+func sockets() {
+	for _, family := range []int{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {
+		result := "ok"
+		if _, err := unix.Socket(family, unix.SOCK_DGRAM, 0); err != nil {
+			result = unix.ErrnoName(err.(syscall.Errno))
+		}
+		fmt.Println(family, result)
+	}
 }
 
 func wait() {
