@@ -13,7 +13,7 @@ import (
 // takeUser locks the first free user ID. The lock is an open file (flock(2)) that the
 // wrapper inherits, so the user ID is free only when both starter and wrapper have ended: a
 // wrapper that briefly outlives its starter kills every process of its user ID.
-func (b *backend) takeUser(ctx context.Context) (int, *os.File, error) {
+func (b *Backend) takeUser(ctx context.Context) (int, *os.File, error) {
 	dir := filepath.Join(b.dir, "users")
 	//nolint:forbidigo // below the private directory, closed to payloads
 	if err := os.MkdirAll(dir, 0o700); err != nil {

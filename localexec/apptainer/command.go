@@ -26,6 +26,14 @@ type Site struct {
 	AllowedEnv           []string // SINGULARITY_ALLOWED_JOB_ENV_VARS
 }
 
+// Check finds what is wrong with the site's runtime before anything is run.
+func (s Site) Check() error {
+	if !path.IsAbs(s.Program) {
+		return &Mistake{Setting: "SINGULARITY", Site: true, Value: s.Program, Why: "which is not the absolute path of a program"}
+	}
+	return nil
+}
+
 // Wish is what a job wants to run, and where.
 type Wish struct {
 	Image string // as the job names it, relative to Iwd

@@ -94,6 +94,7 @@ func (s Site) Probe(ctx context.Context, run Run, images Images) (Report, error)
 	if images.PIDNamespaces != nil {
 		tries = []bool{*images.PIDNamespaces}
 	}
+	hangs := false
 	try := func(image string) bool {
 		for i, namespaces := range tries {
 			s.PIDNamespaces = namespaces
@@ -103,8 +104,9 @@ func (s Site) Probe(ctx context.Context, run Run, images Images) (Report, error)
 				r.PIDNamespaces, tries = namespaces, tries[i:i+1]
 				return true
 			}
-			if err != nil {
+			if hangs = err != nil; hangs { // the startd waits
 				r.Trouble = err.Error()
+				return false
 			} else if words := LastWords(output); words != "" {
 				r.Trouble = words
 			}
@@ -112,8 +114,8 @@ func (s Site) Probe(ctx context.Context, run Run, images Images) (Report, error)
 		return false
 	}
 	r.Sandbox = try(images.Sandbox)
-	r.SIF = try(images.SIF)
-	if r.Sandbox {
+	r.SIF = !hangs && try(images.SIF)
+	if r.Sandbox && !hangs {
 		s.PIDNamespaces = r.PIDNamespaces
 		argv := append(append([]string{s.Program, "exec"}, s.containment()...), images.Sandbox, namespaceProgram)
 		if status, output, err := bounded(argv...); err == nil && status == GoodStatus {

@@ -176,10 +176,7 @@ func writtenImage(d image.Decision, ad *classads.Ad) string {
 // chooseImage decides which image the job runs in.
 func (a *activation) chooseImage() error {
 	if !a.opt.Settings.InPod() {
-		if image.AsksForContainer(a.job.Ad) {
-			return failure.New(shadow.VacateContainerError, 0, errors.New("the job wants a container image, but this execution point has no containers to offer"))
-		}
-		return nil
+		return a.contain()
 	}
 	var err error
 	if a.image, err = a.opt.Settings.Images.Choose(a.job.Ad, a.job.Machine); err != nil {
@@ -193,6 +190,20 @@ func (a *activation) chooseImage() error {
 		a.log.Info("Image: " + a.image.Says)
 	}
 	a.job.Unpacked = a.unpacked()
+	return nil
+}
+
+// contain decides whether the machine's own Apptainer runs the job. Docker's jobs do not run on a machine without Docker.
+func (a *activation) contain() error {
+	if a.job.Ad.BoolOr("WantDocker", false) {
+		return failure.New(shadow.VacateContainerError, 0, errors.New("the job is one of the docker universe, but this execution point has no Docker; with universe = container it could run by Apptainer"))
+	}
+	if err := a.job.Contain(); err != nil || a.job.Contained != nil {
+		return err
+	}
+	if image.AsksForContainer(a.job.Ad) {
+		return failure.New(shadow.VacateContainerError, 0, errors.New("the job wants a container image, but does not say of which kind (WantSIF, WantSandboxImage, WantDockerImage)"))
+	}
 	return nil
 }
 

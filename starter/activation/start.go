@@ -3,6 +3,7 @@ package activation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,9 @@ func (a *activation) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := a.job.MeetRuntime(ctx, a.work.container); err != nil {
+		return err
+	}
 	under := a.site.wrapper.For(!a.image.Default())
 	cmd, spec, err := a.job.Main(a.job.RunName(a.work.runs), under, a.work.container.PlatformEnv())
 	if err != nil {
@@ -37,6 +41,11 @@ func (a *activation) start(ctx context.Context) error {
 	}
 	if err := a.job.Rehearse(ctx, a.work.container, spec); err != nil {
 		return a.notStarted(ctx, err, cmd, under != "")
+	}
+	if first {
+		if err := a.job.TestImage(ctx, a.work.container); err != nil {
+			return err
+		}
 	}
 	files, err := a.openStreams(ctx, &spec)
 	if err != nil {
@@ -59,6 +68,9 @@ func (a *activation) start(ctx context.Context) error {
 	line := job.LineExec(cmd, a.image.Docker)
 	if under != "" {
 		line = job.LineWrapped(cmd)
+	}
+	if a.job.Contained != nil {
+		a.log.Info("Running job via singularity.")
 	}
 	a.log.Info(line)
 	started, err := a.work.container.Start(ctx, spec, files...)
@@ -106,7 +118,13 @@ func (a *activation) notStarted(ctx context.Context, err error, cmd job.Command,
 		return context.Cause(ctx)
 	}
 	if line := failure.StartLine(err, cmd); line != "" {
+		if a.job.Contained != nil {
+			a.log.Info("Running job via singularity.")
+		}
 		a.log.Info(line)
+	}
+	if s := (*payload.StartError)(nil); !wrapped && a.job.Contained != nil && errors.As(err, &s) && s.Stage == payload.StageExec {
+		return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("SINGULARITY is %s, which cannot be executed: %w", cmd.Path, err))
 	}
 	if s := (*payload.StartError)(nil); wrapped && errors.As(err, &s) && s.Stage == payload.StageExec {
 		return a.site.wrapper.StartFailure(s, a.work.container.Image())

@@ -42,6 +42,7 @@ type Condor struct {
 	Chirp       Chirp
 	Credentials Credentials
 	Transfer    Transfer
+	Apptainer   Apptainer
 
 	// Warnings name the knobs that are not understood and whose default holds.
 	Warnings []error
@@ -206,6 +207,7 @@ func (r *reader) condor() Condor {
 	}
 	silent, err := cfg.Bool("GUIDANCE_MUMS_THE_WORD", false)
 	c.Silent = orDefault(l, silent, err, true)
+	c.Apptainer = r.apptainer(l)
 	c.Warnings = l.warnings
 	return c
 }
