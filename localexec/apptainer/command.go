@@ -113,9 +113,10 @@ func Build(s Site, r Runtime, w Wish, disk Disk) (Command, error) {
 	if s.Verbosity != "" {
 		before = append(before, s.Verbosity)
 	}
+	s.Scratch = unique(s.Scratch) // the runtime fails if it is told twice
 	scratch := mounts("-S", s.Scratch)
 	own = append(own, scratch...)
-	own = append(own, mounts("-S", w.Scratch)...)
+	own = append(own, mounts("-S", slices.DeleteFunc(unique(w.Scratch), func(dir string) bool { return slices.Contains(s.Scratch, dir) }))...)
 	if !stays {
 		own = append(own, "-B", w.Iwd)
 	}
@@ -146,6 +147,17 @@ func Build(s Site, r Runtime, w Wish, disk Disk) (Command, error) {
 	}
 	c.Args = append(whole, w.Args...)
 	return c, nil
+}
+
+// unique is the list without repetitions.
+func unique(list []string) []string {
+	var once []string
+	for _, one := range list {
+		if !slices.Contains(once, one) {
+			once = append(once, one)
+		}
+	}
+	return once
 }
 
 // mounts are options, each with its value.

@@ -107,6 +107,11 @@ func TestCommand(t *testing.T) {
 			want:    "-s exec -S /tmp -S /var/tmp -S /opt" + usual + " --home /execute/dir_1 -C image.sif /execute/dir_1/job exec -B",
 			control: "-s exec -S /tmp -S /var/tmp" + usual + " --home /execute/dir_1 -C",
 		},
+		"scratch that site and job name": {
+			site: func(s *apptainer.Site) { s.Scratch = []string{"/tmp", "/tmp"} },
+			wish: func(w *apptainer.Wish) { w.Scratch = []string{"/tmp", "/opt", "/opt"} },
+			want: "-s exec -S /tmp -S /opt" + usual + " --home /execute/dir_1 -C image.sif /execute/dir_1/job exec -B",
+		},
 		"binds": {
 			site: func(s *apptainer.Site) { s.Binds = []string{"/data", "/data:/d:ro", "/none", "/none:/data"} },
 			want: "-s exec" + usual + " -B /data -B /data:/d:ro --home /execute/dir_1 -C image.sif /execute/dir_1/job exec -B",
@@ -226,7 +231,8 @@ func TestEnvironment(t *testing.T) {
 			want: append([]string{"APPTAINERENV_APPTAINER_DOCKER_PASSWORD=p", "APPTAINER_DOCKER_PASSWORD=p"}, own...)},
 		"and what the site allows": {site: func(s *apptainer.Site) { s.AllowedEnv = []string{"APPTAINER_NO_EVAL"} }, wish: with("APPTAINER_NO_EVAL=1"),
 			want: append([]string{"APPTAINERENV_APPTAINER_NO_EVAL=1", "APPTAINER_NO_EVAL=1"}, own...)},
-		"what the job says of inside counts": {wish: with("A=out", "APPTAINERENV_A=in"), want: append([]string{"A=out", "APPTAINERENV_A=in"}, own...)},
+		"what the job says of inside counts":          {wish: with("A=out", "APPTAINERENV_A=in"), want: append([]string{"A=out", "APPTAINERENV_A=in"}, own...)},
+		"how HTCondor finds processes is for outside": {wish: with("_CONDOR_ANCESTOR_1=2:3:4"), want: append([]string{"_CONDOR_ANCESTOR_1=2:3:4"}, own...)},
 		"libraries are for inside": {wish: with("LD_PRELOAD=/x.so", "LD_LIBRARY_PATH=/conda/lib"),
 			want: append([]string{"APPTAINERENV_LD_LIBRARY_PATH=/conda/lib", "APPTAINERENV_LD_PRELOAD=/x.so"}, own...)},
 		"Singularity": {old: true, wish: with("A=b"), want: []string{

@@ -13,6 +13,9 @@ var allowed = []string{
 	"SINGULARITY_DOCKER_USERNAME", "SINGULARITY_DOCKER_PASSWORD",
 }
 
+// ancestor begins the variables by which HTCondor finds a job's processes; stock adds them only to the process outside.
+const ancestor = "_CONDOR_ANCESTOR_"
+
 const scratchVariable = "_CONDOR_SCRATCH_DIR"
 
 // environment is what the runtime is started with. The job's variables come twice: for programs
@@ -45,7 +48,7 @@ func environment(s Site, r Runtime, w Wish, stays bool) []string {
 	options := strings.TrimSuffix(prefix, "ENV_")
 	env[options+"_CACHEDIR"], env[options+"_TMPDIR"] = w.Sandbox, w.Sandbox
 	for name, value := range env {
-		if strings.HasPrefix(name, prefix) {
+		if strings.HasPrefix(name, prefix) || strings.HasPrefix(name, ancestor) {
 			continue
 		}
 		if _, own := env[prefix+name]; own {

@@ -309,8 +309,7 @@ func (j *Job) TestImage(ctx context.Context, c *Container) error {
 		return siteMistake(fmt.Errorf("the image %.200q, which is the choice of this execution point (%s), does not run: %s", k.Image, k.Knob, words))
 	}
 	return failure.New(shadow.HoldSingularityTestFailed, 0, fmt.Errorf(
-		"%w (the image is %.200q, by container_image; this machine runs other images. See to it that %s runs it elsewhere, and that container_target_dir and mount_under_scratch are possible in it)",
-		said, k.Image, "apptainer test"))
+		"%w (container_image is %.200q. Other images run on this machine, so this one does not work, or container_target_dir or mount_under_scratch are impossible in it; try it with: apptainer test)", said, k.Image))
 }
 
 // try runs the runtime and gives its exit status and its last words.
