@@ -72,6 +72,9 @@ func (b *Backend) probe(ctx context.Context, l payload.Lease) (apptainer.Report,
 	}, b.runtime.Images)
 }
 
+// accounts are what Apptainer wants of users: without an entry it ends at once.
+const accounts = "entries in /etc/passwd for the users of jobs, from POD_STARTER_PAYLOAD_UID on"
+
 // auditRuntime says what of images works.
 func (b *Backend) auditRuntime(ctx context.Context) []payload.Finding {
 	const what = "images of jobs"
@@ -80,14 +83,14 @@ func (b *Backend) auditRuntime(ctx context.Context) []payload.Finding {
 	case errors.Is(err, ErrNoRuntime):
 		return []payload.Finding{{Grade: payload.OK, What: what, Detail: "do not run here: " + err.Error()}}
 	case err != nil:
-		return []payload.Finding{{Grade: payload.Bad, What: what, Detail: err.Error(), Fix: "SINGULARITY"}}
+		return []payload.Finding{{Grade: payload.Bad, What: what, Detail: err.Error(), Fix: "SINGULARITY, or " + accounts}}
 	case !report.Works():
 		return []payload.Finding{{
 			Grade: payload.Bad, What: what, Detail: report.Version + " runs none of HTCondor's own: " + report.Trouble,
-			Fix: "user namespaces without privileges (sysctl user.max_user_namespaces), entries in /etc/passwd for the users of jobs, from POD_STARTER_PAYLOAD_UID on, SINGULARITY_TEST_SANDBOX",
+			Fix: "user namespaces for everybody (sysctl user.max_user_namespaces), " + accounts + ", or SINGULARITY_TEST_SANDBOX",
 		}}
 	case !report.SIF:
-		return []payload.Finding{{Grade: payload.Warn, What: what, Detail: report.Version + " runs directories, but no .sif files", Fix: "install squashfuse, and let users open /dev/fuse"}}
+		return []payload.Finding{{Grade: payload.Warn, What: what, Detail: report.Version + " runs directories, but not " + b.runtime.Images.SIF, Fix: "the file may be missing in this distribution of HTCondor; if .sif files do run, set HasSIF = True and add it to STARTD_ATTRS; else install squashfuse, and let users open /dev/fuse"}}
 	case !report.Sandbox:
 		return []payload.Finding{{Grade: payload.Warn, What: what, Detail: report.Version + " runs .sif files, but no directories", Fix: "SINGULARITY_TEST_SANDBOX"}}
 	}

@@ -32,7 +32,7 @@ func TestRuntime(t *testing.T) {
 		"works":         {script: version + user + `[ -z "$SECRET_OF_THE_STARTER" ] || exit 1; grep -q "NoNewPrivs:.1" /proc/self/status || exit 2; sleep 1000 & exit 37`, works: true, says: "run by apptainer version 1.4.5"},
 		"is broken":     {script: version + "echo 'INFO: x'; echo 'FATAL: no user namespaces' >&2; exit 255", grade: payload.Bad, says: "runs none of HTCondor's own: FATAL: no user namespaces"},
 		"hangs":         {script: version + "exec sleep 1000", grade: payload.Bad, says: "did not end in time"},
-		"lacks squash":  {script: version + `case "$*" in *.sif*) exit 1;; esac; exit 37`, works: true, grade: payload.Warn, says: "no .sif files"},
+		"lacks squash":  {script: version + `case "$*" in *.sif*) exit 1;; esac; exit 37`, works: true, grade: payload.Warn, says: "not /x.sif"},
 		"is no program": {script: "exit 3", err: "ended with status 3", grade: payload.Bad, says: "ended with status 3"},
 		"is not there":  {err: "there is no such program", says: "do not run here"},
 	} {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,7 +14,6 @@ import (
 	"podstarter/condor/image"
 	"podstarter/condor/startd"
 	"podstarter/internal/buildinfo"
-	"podstarter/localexec"
 	"podstarter/starter/activation"
 	"podstarter/starter/failure"
 	"podstarter/starter/settings"
@@ -45,7 +43,7 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 		ad.SetString("PodStarterOfflineReason", failure.OneLine(err))
 	} else {
 		abilities(ad, set)
-		runtimeAbilities(whole, ad, set, log)
+		tryRuntime(whole, ad, set, log)
 		tidy(ctx, set, cfg, &made, log)
 		findGPUs(whole, set, cfg, &made, log)
 		urlAbilities(whole, ad, hostOf(set), set, cfg, startd.ScrubEnv(os.Environ()), log)
@@ -147,51 +145,6 @@ func imageAbilities(ad *classads.Ad, images *image.Site) {
 	ad.SetBool("SINGULARITY_CAN_USE_REGISTRY", true)
 	ad.SetBool("SINGULARITY_CAN_USE_SIF", images.HasCarrier())
 	ad.SetString("DockerVersion", "podstarter "+buildinfo.Version())
-}
-
-// runtimeAbilities are the promises of a machine's own runtime of images, by what ran as jobs do, and its shortcomings
-// (starter_v61_main.cpp:printClassAd). The startd puts HasPidNamespaces into the slot's ad, where the starters of jobs find
-// it.
-func runtimeAbilities(ctx context.Context, ad *classads.Ad, set settings.Settings, log *slog.Logger) {
-	if set.Backend != settings.BackendLocal {
-		return
-	}
-	b, err := newLocalBackend(set, log)
-	if err != nil {
-		log.Warn("Cannot find out whether images run here", "error", failure.OneLine(err))
-		return
-	}
-	report, err := b.Probe(ctx)
-	if errors.Is(err, localexec.ErrNoRuntime) {
-		log.Info("Jobs with images do not run here", "error", failure.OneLine(err))
-		return
-	}
-	if err == nil && !report.Works() {
-		err = fmt.Errorf("Both SIF and Sandbox tests on startup failed : %s", report.Trouble) //nolint:staticcheck // stock's words
-	}
-	if report.Version != "" {
-		ad.SetString("SingularityVersion", report.Version)
-	}
-	if report.UserNamespaces != nil {
-		ad.SetBool("SingularityUserNamespaces", *report.UserNamespaces)
-	}
-	if err != nil {
-		log.Warn("Jobs with images do not run here; condor_pod_starter -check says what to do", "error", failure.OneLine(err))
-		ad.SetBool("HasSingularity", false)
-		ad.SetString("SingularityOfflineReason", failure.OneLine(err))
-		return
-	}
-	log.Info("Jobs with images run here by " + report.Version)
-	for _, name := range []string{"HasSingularity", "HasContainer", "HasDockerURL"} {
-		ad.SetBool(name, true)
-	}
-	if report.Sandbox {
-		ad.SetBool("HasSandboxImage", true)
-	}
-	if report.SIF {
-		ad.SetBool("HasSIF", true)
-	}
-	ad.SetBool("HasPidNamespaces", report.PIDNamespaces)
 }
 
 // condorVersion is HTCondor's version in the form that its daemons compare.

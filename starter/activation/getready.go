@@ -202,7 +202,7 @@ func (a *activation) contain() error {
 		return err
 	}
 	if image.AsksForContainer(a.job.Ad) {
-		return failure.New(shadow.VacateContainerError, 0, errors.New("the job wants a container image, but does not say of which kind (WantSIF, WantSandboxImage, WantDockerImage)"))
+		return failure.New(shadow.VacateContainerError, 0, errors.New("the job wants a container image and does not say of which kind (WantSIF, WantSandboxImage or WantDockerImage); this execution point has no containers for it"))
 	}
 	return nil
 }
