@@ -1,10 +1,10 @@
 # A personal pool whose starter runs jobs in images by the machine's own Apptainer, made in a container that has one.
-# Arguments: path of the starter, port. Prints for each job, after a line "== NAME", its status, its
+# Arguments: path of the starter, port, and "root" if the daemons are root's. Prints for each job, after a line "== NAME", its status, its
 # hold, its exit code and its output; after "== classad" what the starter can do.
 set -eu
-starter=$1 port=$2 user=personal
+starter=$1 port=$2 daemons=${3:-personal} user=personal
 id $user >/dev/null 2>&1 || useradd -m -u 20007 $user
-dir=/home/$user/condor
+dir=/home/$user/condor.$port
 rm -rf $dir
 mkdir -p $dir/log $dir/spool $dir/execute $dir/lock $dir/run
 
@@ -89,7 +89,13 @@ SINGULARITY_USE_LAUNCHER = False
 HasSIF = True
 HasSandboxImage = True
 STARTD_ATTRS = \$(STARTD_ATTRS) HasSIF HasSandboxImage
+POD_STARTER_PAYLOAD_UID = 20101
 C
+if [ $daemons = root ]; then
+	echo "CONDOR_IDS = 20007.20007" >>$dir/config
+	for i in 1 2 3 4; do id contained$i >/dev/null 2>&1 || useradd -M -d / -u $((20100 + i)) contained$i; done
+	chmod 755 /home/$user
+fi
 cat >$dir/job.sh <<'J'
 #!/bin/sh
 echo "arguments: $*"
@@ -147,8 +153,9 @@ submitfile badbind "container_image = $dir/image.sif" "+WantBadBind = True"
 chmod 755 $dir/job.sh
 chown -R $user: $dir
 as() { su $user -s /bin/sh -c "cd $dir; export CONDOR_CONFIG=$dir/config; $*"; }
-as condor_master
-trap 'as condor_off -master -fast >/dev/null 2>&1' EXIT
+begin() { su $daemons -s /bin/sh -c "cd $dir; export CONDOR_CONFIG=$dir/config; $*"; }
+begin condor_master
+trap 'begin condor_off -master -fast >/dev/null 2>&1' EXIT
 for try in $(seq 120); do
 	[ "$(as condor_status -af HasSingularity 2>/dev/null | grep -c true)" = 4 ] && break
 	sleep 0.5
@@ -176,4 +183,5 @@ for name in $jobs; do
 	cat $dir/$name/result 2>/dev/null || echo "no result"
 done
 echo "== log"
-grep -hE 'singularity|Singularity|apptainer|Apptainer|level=WARN' $dir/log/StarterLog.slot1* 2>/dev/null | head -80
+grep -hE 'singularity|Singularity|apptainer|Apptainer|level=WARN' $dir/log/StarterLog.slot1* 2>/dev/null | head -80 || true
+grep -q '^004' $dir/file/log && tail -n 60 $dir/log/StarterLog.slot1_1 || true
