@@ -68,6 +68,8 @@ type Command struct {
 	// Test is what is run before the job, in the same environment, to find out whether the image
 	// works (SINGULARITY_RUN_TEST_BEFORE_JOB).
 	Test []string
+	// Again are the arguments up to the image, for another program in the same image beside the job.
+	Again []string
 	// Control are the arguments up to the image, as the site alone makes them. With an image that is known
 	// to work they show whether the site or the job is to blame for a test that failed.
 	Control []string
@@ -135,6 +137,7 @@ func Build(s Site, r Runtime, w Wish, disk Disk) (Command, error) {
 
 	c := Command{Path: s.Program, Env: environment(s, r, w, stays)}
 	whole := slices.Concat(before, []string{verb}, own, args, []string{image})
+	c.Again = slices.Concat(before, []string{"exec"}, own, args, []string{image})
 	c.Test = slices.Concat(before, []string{"-q", "test"}, own, args, []string{image})
 	plain := w
 	plain.TargetDir = s.TargetDir

@@ -91,7 +91,12 @@ func (a *activation) start(ctx context.Context) error {
 	a.work.run = &payloadrun.Run{Started: started}
 	a.work.runs++
 	a.work.suspended.Store(false) // a new process is not
-	a.desk.Started(a.work.container.Client(), spec, len(a.job.ImageEnv), started.PID)
+	shown := spec
+	if k := a.job.Contained; k != nil {
+		shown.Env = k.Inside()
+		a.desk.Through(k.Enter)
+	}
+	a.desk.Started(a.work.container.Client(), shown, len(a.job.ImageEnv), started.PID)
 	a.log.Info(job.LineStarted(started.PID))
 	return nil
 }

@@ -320,6 +320,23 @@ func (j *Job) try(ctx context.Context, c *Container, what, dir string, args []st
 	return syscall.WaitStatus(exit.WaitStatus).ExitStatus(), words, err
 }
 
+// Enter is the command, with argv[0], and the environment by which somebody who visits the job runs a script in its image; env is that
+// of the visit. pid is the runtime's process, 0 if it has ended.
+func (k *Contained) Enter(pid int, env []string, script string, args ...string) (argv, whole []string, err error) {
+	if pid == 0 {
+		argv, whole = k.built.Beside(k.Runtime, env, script, args...)
+		return argv, whole, nil
+	}
+	process, err := apptainer.InImage("/proc", pid)
+	if err != nil {
+		return nil, nil, err
+	}
+	return k.Site.Enter(process, script, args...), env, nil
+}
+
+// Inside is the environment of the job in its image.
+func (k *Contained) Inside() []string { return k.built.Inside(k.Runtime) }
+
 // launched is the file that HTCondor's launcher makes.
 const launched = ".condor_container_launched"
 

@@ -12,7 +12,7 @@ mkdir -p $dir/log $dir/spool $dir/execute $dir/lock $dir/run
 tree=/home/$user/tree
 if [ ! -e $tree ]; then
 	mkdir -p $tree/bin $tree/etc $tree/tmp $tree/proc $tree/dev $tree/sys $tree/var/tmp $tree/opt
-	for name in sh env ls cat pwd id sort touch; do
+	for name in sh env ls cat pwd id sort touch sleep; do
 		program=/usr/bin/$name
 		cp -L $program $tree/bin/$name
 		ldd $program | grep -o '/[^ ]*' | sort -u | while read -r library; do
@@ -149,6 +149,7 @@ submitfile raw "container_image = $dir/raw"
 submitfile badfile "container_image = $dir/bad.sif"
 submitfile baddirectory "container_image = $dir/empty"
 submitfile nowhere "container_image = /no/such/image.sif" "transfer_container = False"
+submitfile visited "container_image = $dir/image.sif" "container_target_dir = /srv" "executable = /bin/sleep" "transfer_executable = False" "arguments = 120"
 submitfile badbind "container_image = $dir/image.sif" "+WantBadBind = True"
 chmod 755 $dir/job.sh
 chown -R $user: $dir
@@ -162,6 +163,7 @@ for try in $(seq 120); do
 done
 echo "== classad"
 as condor_status -limit 1 -af:ln HasSingularity HasContainer HasDockerURL HasSandboxImage HasPidNamespaces SingularityVersion SingularityUserNamespaces SingularityOfflineReason
+as condor_submit -terse visited.sub >$dir/visited/id
 jobs="file directory elsewhere target scratch itself ofimage noprogram raw badfile baddirectory nowhere badbind"
 for name in $jobs; do as condor_submit -terse $name.sub >$dir/$name/id; done
 for name in $jobs; do
@@ -182,6 +184,18 @@ for name in $jobs; do
 	cat $dir/$name/out $dir/$name/err 2>/dev/null || true
 	cat $dir/$name/result 2>/dev/null || echo "no result"
 done
+echo "== visited"
+id=$(cut -d' ' -f1 $dir/visited/id)
+for try in $(seq 60); do
+	grep -q '^001' $dir/visited/log && break
+	sleep 0.5
+done
+cat >$dir/visit <<'V'
+timeout 30 condor_ssh_to_job -ssh "ssh -o LogLevel=ERROR" JOB 'pwd; echo "image: "$(ls -A /); echo "$A, $HOME, $(id -u)"; for p in /proc/[0-9]*; do cat $p/comm; done; echo by hand >/srv/scratch/visit'
+echo "status $?"
+V
+as "$(sed "s/JOB/$id/" $dir/visit)" 2>&1
+as condor_rm $id >/dev/null 2>&1 || true
 echo "== log"
 grep -hE 'singularity|Singularity|apptainer|Apptainer|level=WARN' $dir/log/StarterLog.slot1* 2>/dev/null | head -80 || true
 grep -q '^004' $dir/file/log && tail -n 60 $dir/log/StarterLog.slot1_1 || true
