@@ -197,5 +197,5 @@ V
 as "$(sed "s/JOB/$id/" $dir/visit)" 2>&1
 as condor_rm $id >/dev/null 2>&1 || true
 echo "== log"
+grep -h 'cannot go on' $dir/log/StarterLog.slot* 2>/dev/null | cut -c1-600 || true
 grep -hE 'singularity|Singularity|apptainer|Apptainer|level=WARN' $dir/log/StarterLog.slot1* 2>/dev/null | head -80 || true
-grep -q '^004' $dir/file/log && tail -n 60 $dir/log/StarterLog.slot1_1 || true
