@@ -14,6 +14,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/localexec/apptainer"
 	"podstarter/payload"
+	"podstarter/sandbox"
 	"podstarter/starter/failure"
 	"podstarter/starter/settings"
 )
@@ -255,7 +256,7 @@ func (j *Job) contain(cmd job.Command, env []string) (job.Command, []string, err
 		},
 	}
 	var err error
-	if c.built, err = apptainer.Build(c.Site, c.Runtime, w, apptainer.ByMachine{Dir: w.Iwd}); err != nil {
+	if c.built, err = apptainer.Build(c.Site, c.Runtime, w, j.disk(w.Iwd)); err != nil {
 		if m := (*apptainer.Mistake)(nil); errors.As(err, &m) && (m.Site || c.Knob != "" && m.Setting == "container_image") {
 			return cmd, nil, siteMistake(err)
 		}
@@ -263,6 +264,29 @@ func (j *Job) contain(cmd job.Command, env []string) (job.Command, []string, err
 	}
 	cmd.Path, cmd.Args, cmd.Search, cmd.Transferred = c.built.Path, c.built.Args, false, false
 	return cmd, c.built.Env, nil
+}
+
+// asUser is what the job's user sees of the machine: the job names some of the paths, and learns from what happens whether they are
+// there (stock has the same identity, os_proc.cpp:StartJob).
+type asUser struct {
+	sandbox.Owner
+	see apptainer.ByMachine
+}
+
+func (j *Job) disk(dir string) asUser {
+	return asUser{Owner: j.FilesOwner(), see: apptainer.ByMachine{Dir: dir}}
+}
+
+func (d asUser) Exists(path string) bool { return d.is(d.see.Exists, path) }
+
+func (d asUser) IsDir(path string) bool { return d.is(d.see.IsDir, path) }
+
+func (d asUser) is(look func(string) bool, path string) (is bool) {
+	err := d.Do(func() error {
+		is = look(path)
+		return nil
+	})
+	return is && err == nil
 }
 
 // TestImage runs the image's own test before the job, as stock does (os_proc.cpp:StartJob, singularity.cpp:runTest). Unlike
@@ -288,11 +312,11 @@ func (j *Job) TestImage(ctx context.Context, c *Container) error {
 	}
 	said := fmt.Errorf("Singularity test failed:%s", words) //nolint:staticcheck // stock's words
 	back := failure.New(shadow.HoldSingularityTestFailed, shadow.SubcodeRequeue, said)
-	if err != nil || apptainer.IsURL(k.Image) || !(apptainer.ByMachine{Dir: dir}).Exists(k.Image) && path.IsAbs(k.Image) {
+	if err != nil || apptainer.IsURL(k.Image) || !j.disk(dir).Exists(k.Image) && path.IsAbs(k.Image) {
 		return back // a registry, or a file system that this machine lacks
 	}
 	sandbox := j.Settings.Condor.Apptainer.TestSandbox
-	if !(apptainer.ByMachine{Dir: "/"}).Exists(path.Join(sandbox, apptainer.Good)) {
+	if !j.disk("/").Exists(path.Join(sandbox, apptainer.Good)) {
 		j.Log.Warn("Whether the image or this machine is to blame is not known, without HTCondor's own image", "knob", knobTestSandbox, "path", sandbox)
 		return back
 	}
@@ -343,7 +367,7 @@ const launched = ".condor_container_launched"
 // Launched says whether the runtime got as far as the job, if the site has its launcher; without one nobody knows. If it did
 // not, the exit status is the runtime's (os_proc.cpp:JobReaper).
 func (j *Job) Launched() error {
-	if j.Contained == nil || j.Contained.Site.Launcher == "" || (apptainer.ByMachine{Dir: j.Sandbox.Scratch()}).Exists(launched) {
+	if j.Contained == nil || j.Contained.Site.Launcher == "" || j.disk(j.Sandbox.Scratch()).Exists(launched) {
 		return nil
 	}
 	return siteMistake(errors.New("Apptainer runtime failed to start")) //nolint:staticcheck // stock's words
