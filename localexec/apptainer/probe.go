@@ -18,7 +18,7 @@ type Runtime struct {
 // RuntimeOf reads what the runtime says of its version.
 func RuntimeOf(output []byte) Runtime {
 	line, _, _ := strings.Cut(string(output[:min(len(output), maxVersion)]), "\n")
-	return Runtime{Version: strings.ToValidUTF8(strings.TrimSpace(line), "?")}
+	return Runtime{Version: printable(strings.TrimSpace(line))}
 }
 
 // maxVersion bounds what a runtime says of its version, in bytes.
@@ -159,16 +159,21 @@ func LastWords(output []byte) string {
 	if worst == "" {
 		worst = last
 	}
-	worst = strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, worst)
+	worst = printable(worst)
 	if len(worst) > maxWords {
 		worst = strings.ToValidUTF8(worst[:maxWords], "") + "..."
 	}
 	return worst
+}
+
+// printable has spaces in the place of control characters.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
 }
 
 var colors = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
