@@ -256,8 +256,8 @@ func TestEnvironment(t *testing.T) {
 				w.TargetDir, w.Iwd, w.Sandbox, w.Env = "/srv", iwd, slot+"/scratch", []string{"_CONDOR_SCRATCH_DIR=" + slot + "/scratch"}
 			},
 			want: []string{
-				"_CONDOR_SCRATCH_DIR=/condor_scratch/scratch", "APPTAINERENV__CONDOR_SCRATCH_DIR=/condor_scratch/scratch",
-				"_CONDOR_SCRATCH_DIR_OUTSIDE_CONTAINER=/condor_scratch/scratch", "APPTAINERENV__CONDOR_SCRATCH_DIR_OUTSIDE_CONTAINER=/condor_scratch/scratch",
+				"_CONDOR_SCRATCH_DIR=/execute/dir_1/scratch", "APPTAINERENV__CONDOR_SCRATCH_DIR=/condor_scratch/scratch",
+				"_CONDOR_SCRATCH_DIR_OUTSIDE_CONTAINER=/execute/dir_1/scratch", "APPTAINERENV__CONDOR_SCRATCH_DIR_OUTSIDE_CONTAINER=/execute/dir_1/scratch",
 				"APPTAINERENV_APPTAINER_CACHEDIR=/execute/dir_1/scratch", "APPTAINERENV_APPTAINER_TMPDIR=/execute/dir_1/scratch", "APPTAINERENV_PS1=slot1@h$ ",
 				"APPTAINER_CACHEDIR=/execute/dir_1/scratch", "APPTAINER_TMPDIR=/execute/dir_1/scratch",
 			},

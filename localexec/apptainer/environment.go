@@ -34,12 +34,13 @@ func environment(s Site, r Runtime, w Wish, stays bool) []string {
 	prefix := r.prefix()
 	inside := make(map[string]string)
 	if w.TargetDir != "" {
+		at := w.TargetDir
 		if !stays {
-			env[scratchVariable] = strings.ReplaceAll(w.Sandbox, w.Slot, scratchInside)
+			at = scratchInside // the other is where the job starts
 		}
 		for name, value := range env {
 			if strings.Contains(value, w.Slot) {
-				inside[prefix+name] = strings.Replace(value, w.Slot, w.TargetDir, 1)
+				inside[prefix+name] = strings.Replace(value, w.Slot, at, 1)
 			}
 		}
 		env[scratchVariable+"_OUTSIDE_CONTAINER"] = env[scratchVariable]

@@ -133,7 +133,7 @@ submitfile() { # NAME, lines of the submit file
 	mkdir -p $dir/$name
 	{
 		cat $dir/plain.sub
-		printf '%s\n' "$@" "output = $dir/$name/out" "error = $dir/$name/err" "log = $dir/$name/log" "transfer_output_remaps = \"result=$dir/$name/result\"" queue
+		printf '%s\n' "output = $dir/$name/out" "error = $dir/$name/err" "log = $dir/$name/log" "transfer_output_remaps = \"result=$dir/$name/result\"" "$@" queue
 	} >$dir/$name.sub
 }
 submitfile file "container_image = $dir/image.sif"
@@ -146,9 +146,12 @@ submitfile ofimage "container_image = $dir/image.sif" "executable = /bin/pwd" "t
 submitfile noprogram "container_image = $dir/image.sif" "executable = /bin/none" "transfer_executable = False"
 # Without the scripts of an image that Apptainer has built, its test does not run.
 submitfile raw "container_image = $dir/raw"
+submitfile pull "container_image = docker://127.0.0.1:1/none"
 submitfile badfile "container_image = $dir/bad.sif"
 submitfile baddirectory "container_image = $dir/empty"
 submitfile nowhere "container_image = /no/such/image.sif" "transfer_container = False"
+submitfile nofiles "container_image = image.sif" "should_transfer_files = NO" "when_to_transfer_output =" "transfer_output_remaps =" "transfer_input_files =" "transfer_container = False"
+submitfile nofilestarget "container_image = $dir/image.sif" "should_transfer_files = NO" "container_target_dir = /srv" "when_to_transfer_output =" "transfer_output_remaps =" "transfer_input_files =" "transfer_container = False"
 submitfile visited "container_image = $dir/image.sif" "container_target_dir = /srv" "executable = /bin/sleep" "transfer_executable = False" "arguments = 120"
 submitfile badbind "container_image = $dir/image.sif" "+WantBadBind = True"
 chmod 755 $dir/job.sh
@@ -164,7 +167,9 @@ done
 echo "== classad"
 as condor_status -limit 1 -af:ln HasSingularity HasContainer HasDockerURL HasSandboxImage HasPidNamespaces SingularityVersion SingularityUserNamespaces SingularityOfflineReason
 as condor_submit -terse visited.sub >$dir/visited/id
-jobs="file directory elsewhere target scratch itself ofimage noprogram raw badfile baddirectory nowhere badbind"
+jobs="file directory elsewhere target scratch itself ofimage noprogram raw badfile baddirectory nowhere pull badbind"
+# Another user than the submitter would have no right to write beside the submit file.
+[ $daemons = root ] || jobs="$jobs nofiles nofilestarget"
 for name in $jobs; do as condor_submit -terse $name.sub >$dir/$name/id; done
 for name in $jobs; do
 	log=$dir/$name/log
@@ -197,5 +202,6 @@ V
 as "$(sed "s/JOB/$id/" $dir/visit)" 2>&1
 as condor_rm $id >/dev/null 2>&1 || true
 echo "== log"
+for name in raw badfile baddirectory; do grep -A3 -E '^(004|007|012|022|024)' $dir/$name/log || true; done
 grep -h 'cannot go on' $dir/log/StarterLog.slot* 2>/dev/null | cut -c1-600 || true
 grep -hE 'singularity|Singularity|apptainer|Apptainer|level=WARN' $dir/log/StarterLog.slot1* 2>/dev/null | head -80 || true
