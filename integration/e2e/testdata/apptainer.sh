@@ -178,6 +178,7 @@ for name in $jobs; do
 		sleep 0.5
 	done
 	echo "== $name"
+	grep -qE '^(005|012)' $log || sleep 2 # a hold comes after an eviction
 	if grep -q '^005' $log; then
 		grep -o 'Normal termination.*' $log | head -1
 	elif grep -q '^012' $log; then
