@@ -143,7 +143,10 @@ func (a *activation) bind(ctx context.Context) error {
 		OutOfMemory: a.heldForMemory, KernelKilled: a.gauges.meter.KernelKilled, Log: a.log,
 	})
 	runs := container.Image()
-	if req.Fill != nil {
+	switch {
+	case a.job.Contained != nil: // the runtime brings it later
+		runs = a.job.Contained.Image
+	case req.Fill != nil:
 		runs = a.image.Name()
 	}
 	a.log.Info("Payload container runs image " + runs)

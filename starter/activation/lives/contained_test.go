@@ -50,7 +50,7 @@ func TestContained(t *testing.T) {
 	lives := []life{
 		{
 			name: "in a file", job: sif + `"good.sif"` + "\nEnvironment = \"A=b APPTAINER_BIND=/\"\nArguments = \"one\"", knobs: with(), script: `echo "$1 $A $APPTAINERENV_A"; exit 3`,
-			want: want{last: "job_exit 768 100", output: output("one b b\n"), log: []string{"Running job via singularity.", "[singularity version] apptainer version 1.4.5"}},
+			want: want{last: "job_exit 768 100", output: output("one b b\n"), log: []string{"Running job via singularity.", "[singularity version] apptainer version 1.4.5", "runs image good.sif"}},
 		},
 		{
 			name: "its own program", job: sif + `"good.sif"` + "\nCmd = \"\"\nArguments = \"one\"\nTransferExecutable = false", knobs: with(),
