@@ -23,18 +23,21 @@ type Options struct {
 	UID, Users int
 	// Program is the file to run as the wrapper; "" is this program.
 	Program string
+	// Runtime is the machine's runtime of images, for Audit and Probe.
+	Runtime Runtime
 	// Log gets the wrapper's output at level debug; nil for none.
 	Log *slog.Logger
 }
 
-// backend implements payload.Backend: it runs wrappers beside this process.
-type backend struct {
+// Backend implements payload.Backend: it runs wrappers beside this process.
+type Backend struct {
 	dir     string
 	uid     int
 	users   int
 	program string
 	log     *slog.Logger
 	root    bool
+	runtime Runtime
 }
 
 // self is this program, even if its file was replaced or removed since the start.
@@ -42,8 +45,8 @@ const self = "/proc/self/exe"
 
 // New makes a backend that runs wrappers beside this process. An error means that the
 // options are wrong.
-func New(o Options) (payload.Backend, error) {
-	b := &backend{dir: o.Dir, uid: o.UID, users: o.Users, program: o.Program, log: o.Log, root: os.Geteuid() == 0}
+func New(o Options) (*Backend, error) {
+	b := &Backend{dir: o.Dir, uid: o.UID, users: o.Users, program: o.Program, log: o.Log, root: os.Geteuid() == 0, runtime: o.Runtime}
 	if b.program == "" {
 		b.program = self
 	}
@@ -64,16 +67,16 @@ func New(o Options) (payload.Backend, error) {
 }
 
 // Check implements payload.Backend. New finds all possible mistakes.
-func (b *backend) Check(context.Context) ([]string, error) { return nil, nil }
+func (b *Backend) Check(context.Context) ([]string, error) { return nil, nil }
 
 // Audit implements payload.Backend.
-func (b *backend) Audit(context.Context) []payload.Finding {
-	return []payload.Finding{{Grade: payload.OK, What: "payloads", Detail: "run beside the starter, without a choice of image"}}
+func (b *Backend) Audit(ctx context.Context) []payload.Finding {
+	return append([]payload.Finding{{Grade: payload.OK, What: "payloads", Detail: "run beside the starter"}}, b.auditRuntime(ctx)...)
 }
 
 // Lease implements payload.Backend. It takes a user ID for one activation. If all are
 // taken, since there are more slots than user IDs, the error is [ErrNoUser].
-func (b *backend) Lease(ctx context.Context, wish payload.Wish) (payload.Lease, error) {
+func (b *Backend) Lease(ctx context.Context, wish payload.Wish) (payload.Lease, error) {
 	if !b.root {
 		return &lease{backend: b, uid: os.Geteuid(), gid: os.Getegid(), filesOnly: wish.FilesOnly}, nil
 	}
@@ -90,7 +93,7 @@ func (b *backend) Lease(ctx context.Context, wish payload.Wish) (payload.Lease, 
 }
 
 // Restock implements payload.Backend. Payloads here need nothing made ahead.
-func (b *backend) Restock(context.Context) {}
+func (b *Backend) Restock(context.Context) {}
 
 // ErrNoUser says that all user IDs for payloads are taken.
 var ErrNoUser = errors.New("all user IDs for payloads are in use")

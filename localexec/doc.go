@@ -1,6 +1,8 @@
 // Package localexec runs payloads without a pod: the wrapper runs beside the
 // starter, as a second process of the same program. It is for plain execution
-// points, development and tests. There is no choice of image.
+// points, development and tests. The backend binds no images: the starter has the machine's own
+// runtime start jobs in them (localexec/apptainer), and [Backend.Probe] finds out whether that
+// works.
 //
 // With root, the payload has a user ID that no other payload on the machine has at that
 // time, and everything is as in a pod except the container itself. Without root, the

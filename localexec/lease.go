@@ -14,7 +14,7 @@ import (
 
 // lease implements payload.Lease: a user ID that belongs to one activation.
 type lease struct {
-	backend   *backend
+	backend   *Backend
 	uid, gid  int
 	lock      *os.File // nil without root
 	container *container

@@ -27,6 +27,9 @@ func newFixture(t *testing.T) backendtest.Fixture {
 	dir := filepath.Join(agenttest.PublicDir(t), "private")
 	program := filepath.Join(agenttest.PublicDir(t), "wrapper")
 	begin := func(script string) { // sets the program that is executed as wrapper
+		// A process that another test forks meanwhile would have the file open for writing, so that nobody could execute it.
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
 		if err := os.WriteFile(program+".new", []byte("#!/bin/bash\n"+script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}

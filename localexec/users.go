@@ -14,7 +14,7 @@ import (
 const maxFileUsers = 64
 
 // usersFor is the range of user IDs for such a lease.
-func (b *backend) usersFor(filesOnly bool) (first, n int) {
+func (b *Backend) usersFor(filesOnly bool) (first, n int) {
 	if filesOnly {
 		return b.uid + b.users, maxFileUsers
 	}
@@ -24,7 +24,7 @@ func (b *backend) usersFor(filesOnly bool) (first, n int) {
 // takeUser locks the first free user ID of a range. The lock is an open file (flock(2)) that the
 // wrapper inherits, so the user ID is free only when both starter and wrapper have ended: a
 // wrapper that briefly outlives its starter kills every process of its user ID.
-func (b *backend) takeUser(ctx context.Context, first, n int) (int, *os.File, error) {
+func (b *Backend) takeUser(ctx context.Context, first, n int) (int, *os.File, error) {
 	dir := filepath.Join(b.dir, "users")
 	//nolint:forbidigo // below the private directory, closed to payloads
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -44,6 +44,7 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 		ad.SetString("PodStarterOfflineReason", failure.OneLine(err))
 	} else {
 		abilities(ad, set)
+		tryRuntime(whole, ad, set, log)
 		tidy(ctx, set, cfg, &made, log)
 		findGPUs(whole, set, cfg, &made, log)
 		urlAbilities(whole, ad, hostOf(set), set, cfg, startd.ScrubEnv(os.Environ()), log)

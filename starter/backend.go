@@ -12,8 +12,10 @@ import (
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/registry"
 	"podstarter/localexec"
+	"podstarter/localexec/apptainer"
 	"podstarter/payload"
 	"podstarter/starter/hostprog"
+	"podstarter/starter/payloadrun"
 	"podstarter/starter/settings"
 	"podstarter/starter/userimage"
 )
@@ -26,7 +28,11 @@ const localUsers = 1024
 // server.
 func newBackend(ctx context.Context, set settings.Settings, cfg *config.Config, made *calls, log *slog.Logger) (payload.Backend, error) {
 	if set.Backend == settings.BackendLocal {
-		return localexec.New(localexec.Options{Dir: set.StateDir(), UID: set.PayloadUID, Users: localUsers, Log: log})
+		b, err := newLocalBackend(set, log)
+		if err != nil {
+			return nil, err
+		}
+		return b, nil
 	}
 	if set.Images.HasCarrier() {
 		if err := unpackerIsThere(); err != nil {
@@ -38,6 +44,15 @@ func newBackend(ctx context.Context, set settings.Settings, cfg *config.Config, 
 		return nil, err
 	}
 	return b, nil
+}
+
+// newLocalBackend makes the backend without a pod.
+func newLocalBackend(set settings.Settings, log *slog.Logger) (*localexec.Backend, error) {
+	knobs := set.Condor.Apptainer
+	return localexec.New(localexec.Options{
+		Dir: set.StateDir(), UID: set.PayloadUID, Users: localUsers, Log: log,
+		Runtime: localexec.Runtime{Site: payloadrun.SiteOf(set), Images: apptainer.Images{Sandbox: knobs.TestSandbox, SIF: knobs.TestSIF, Timeout: knobs.TestTimeout, PIDNamespaces: knobs.PIDNamespaces}},
+	})
 }
 
 // unpackerIsThere says what to do if the program is missing that reads images for jobs.

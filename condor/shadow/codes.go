@@ -54,6 +54,7 @@ const (
 	HoldFailedToCheckpoint            = 36
 	HoldPreScriptFailed               = 43
 	HoldPostScriptFailed              = 44
+	HoldSingularityTestFailed         = 45
 	HoldCannotSwitchPrimaryGroup      = 49
 
 	VacateBase                = 1000

@@ -28,6 +28,11 @@ func (a *activation) finish(ctx context.Context) error {
 		// The shadow has hung up; the hold was the last word.
 		return a.finishHeld(ctx)
 	}
+	if !a.work.run.Ordered() {
+		if err := a.job.Launched(); err != nil {
+			return err
+		}
+	}
 	if err := a.tellEnd(ctx); err != nil {
 		return err
 	}

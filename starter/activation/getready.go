@@ -143,7 +143,10 @@ func (a *activation) bind(ctx context.Context) error {
 		OutOfMemory: a.heldForMemory, KernelKilled: a.gauges.meter.KernelKilled, Log: a.log,
 	})
 	runs := container.Image()
-	if req.Fill != nil {
+	switch {
+	case a.job.Contained != nil: // the runtime brings it later
+		runs = a.job.Contained.Image
+	case req.Fill != nil:
 		runs = a.image.Name()
 	}
 	a.log.Info("Payload container runs image " + runs)
@@ -188,10 +191,7 @@ func (a *activation) choose() error {
 // chooseImage decides which image the job runs in.
 func (a *activation) chooseImage() error {
 	if !a.opt.Settings.InPod() {
-		if image.AsksForContainer(a.job.Ad) {
-			return failure.New(shadow.VacateContainerError, 0, errors.New("the job wants a container image, but this execution point has no containers to offer"))
-		}
-		return nil
+		return a.contain()
 	}
 	var err error
 	if a.image, err = a.opt.Settings.Images.Choose(a.job.Ad, a.job.Machine); err != nil {
@@ -205,6 +205,20 @@ func (a *activation) chooseImage() error {
 		a.log.Info("Image: " + a.image.Says)
 	}
 	a.job.Unpacked = a.unpacked()
+	return nil
+}
+
+// contain decides whether the machine's own Apptainer runs the job. Docker's jobs do not run on a machine without Docker.
+func (a *activation) contain() error {
+	if a.job.Ad.BoolOr("WantDocker", false) {
+		return failure.New(shadow.VacateContainerError, 0, errors.New("the job is one of the docker universe, but this execution point has no Docker; with universe = container it could run by Apptainer"))
+	}
+	if err := a.job.Contain(); err != nil || a.job.Contained != nil {
+		return err
+	}
+	if image.AsksForContainer(a.job.Ad) {
+		return failure.New(shadow.VacateContainerError, 0, errors.New("the job wants a container image and does not say of which kind (WantSIF, WantSandboxImage or WantDockerImage); this execution point has no containers for it"))
+	}
 	return nil
 }
 

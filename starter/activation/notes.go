@@ -62,7 +62,9 @@ func (a *activation) noteBound(image string, copied imagefile.Copied) {
 func (a *activation) noteEnd(code int) {
 	e := a.ending(code)
 	e.Kind, e.Seconds, e.Container = journal.JobEnds, time.Since(a.notes.began).Seconds(), a.notes.bound.Container
-	if !a.image.Default() {
+	if k := a.job.Contained; k != nil {
+		e.Image = k.Image
+	} else if !a.image.Default() {
 		e.Image = a.image.Name()
 	}
 	if run := a.work.run; run != nil {

@@ -3,6 +3,7 @@ package activation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,6 +34,9 @@ func (a *activation) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := a.job.MeetRuntime(ctx, a.work.container); err != nil {
+		return err
+	}
 	under := a.site.wrapper.For(!a.image.Default())
 	cmd, spec, err := a.job.Main(a.job.RunName(a.work.runs), under, a.work.container.PlatformEnv())
 	if err != nil {
@@ -40,6 +44,11 @@ func (a *activation) start(ctx context.Context) error {
 	}
 	if err := a.job.Rehearse(ctx, a.work.container, spec); err != nil {
 		return a.notStarted(ctx, err, cmd, under != "")
+	}
+	if first {
+		if err := a.job.TestImage(ctx, a.work.container); err != nil {
+			return err
+		}
 	}
 	a.work.inventory.Environment(a.job.Shown)
 	files, err := a.openStreams(ctx, &spec)
@@ -64,6 +73,9 @@ func (a *activation) start(ctx context.Context) error {
 	if under != "" {
 		line = job.LineWrapped(cmd)
 	}
+	if a.job.Contained != nil {
+		a.log.Info("Running job via singularity.")
+	}
 	a.log.Info(line)
 	started, err := a.work.container.Start(ctx, spec, files...)
 	if a.job.Unpacked.LacksShell(err) {
@@ -83,7 +95,12 @@ func (a *activation) start(ctx context.Context) error {
 	a.work.run = &payloadrun.Run{Started: started}
 	a.work.runs++
 	a.work.suspended.Store(false) // a new process is not
-	a.desk.Started(a.work.container.Client(), spec, len(a.job.ImageEnv), started.PID)
+	shown := spec
+	if k := a.job.Contained; k != nil {
+		shown.Env = k.Inside()
+		a.desk.Through(k.Enter)
+	}
+	a.desk.Started(a.work.container.Client(), shown, len(a.job.ImageEnv), started.PID)
 	a.log.Info(job.LineStarted(started.PID))
 	return nil
 }
@@ -110,7 +127,13 @@ func (a *activation) notStarted(ctx context.Context, err error, cmd job.Command,
 		return context.Cause(ctx)
 	}
 	if line := failure.StartLine(err, cmd); line != "" {
+		if a.job.Contained != nil {
+			a.log.Info("Running job via singularity.")
+		}
 		a.log.Info(line)
+	}
+	if s := (*payload.StartError)(nil); !wrapped && a.job.Contained != nil && errors.As(err, &s) && s.Stage == payload.StageExec {
+		return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("SINGULARITY is %s, which cannot be executed: %w", cmd.Path, err))
 	}
 	if s := (*payload.StartError)(nil); wrapped && errors.As(err, &s) && s.Stage == payload.StageExec {
 		return a.site.wrapper.StartFailure(s, a.work.container.Image())

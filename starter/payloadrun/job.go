@@ -42,6 +42,8 @@ type Job struct {
 
 	// Unpacked is the job's image if it is a file; nil otherwise.
 	Unpacked *Unpacked
+	// Contained is the image in which the machine's runtime runs the job; nil in a pod, and without an image.
+	Contained *Contained
 
 	// Own is what the job's image runs by itself; nil if the job does not ask for it.
 	Own *OwnCommand
@@ -71,13 +73,13 @@ type Given struct {
 // Container universe jobs with an image of a registry follow the same rules on a slot
 // that has docker (starter.cpp:SpawnJob), which this slot claims to have.
 func (j *Job) FromImage() bool {
-	return j.Unpacked == nil && (j.Ad.BoolOr("WantDocker", false) || j.Ad.BoolOr("WantContainer", false))
+	return j.Unpacked == nil && j.Contained == nil && (j.Ad.BoolOr("WantDocker", false) || j.Ad.BoolOr("WantContainer", false))
 }
 
 // rules are those by which the job's command is read.
 func (j *Job) rules() job.Rules {
 	switch {
-	case j.Unpacked != nil:
+	case j.Unpacked != nil, j.Contained != nil:
 		return job.ApptainersRules
 	case j.FromImage():
 		return job.DockersRules
@@ -203,6 +205,12 @@ func (j *Job) Main(run, under string, hideEnv []string) (job.Command, payload.Sp
 			cmd.Path = runscript
 		}
 	}
+	if j.Contained != nil {
+		if cmd, environ, err = j.contain(cmd, environ); err != nil {
+			return job.Command{}, payload.Spec{}, err
+		}
+		started = cmd
+	}
 	if under != "" {
 		cmd, started = cmd.Wrap(under), started.Wrap(under)
 	}
@@ -226,7 +234,7 @@ func (j *Job) OverImage(env []string) []string {
 // inImage adds the image's own command to the job's. Where it is not known, the job's alone runs.
 func (j *Job) inImage(cmd job.Command) (job.Command, error) {
 	switch {
-	case j.Unpacked != nil:
+	case j.Unpacked != nil, j.Contained != nil:
 		return cmd, nil
 	case j.Own != nil && j.Own.Unknown == nil:
 		return cmd.InImage(j.Own.Entrypoint, j.Own.Cmd)

@@ -43,6 +43,7 @@ type Condor struct {
 	Chirp       Chirp
 	Credentials Credentials
 	Transfer    Transfer
+	Apptainer   Apptainer
 
 	// Warnings name the knobs that are not understood and whose default holds.
 	Warnings []error
@@ -208,6 +209,7 @@ func (r *reader) condor() Condor {
 	}
 	silent, err := cfg.Bool("GUIDANCE_MUMS_THE_WORD", false)
 	c.Silent = orDefault(l, silent, err, true)
+	c.Apptainer = r.apptainer(l)
 	c.Warnings = l.warnings
 	return c
 }

@@ -29,7 +29,7 @@ func (k Knob) fallback() string {
 // HTCondor's names, defaults and meaning.
 var (
 	KnobBackend = Knob{"POD_STARTER_BACKEND", "auto",
-		"Where payloads run: `pod` (a sibling container of this pod), `local` (beside the starter, no choice of image), or `auto`: `pod` when a service account token and a pod name are there."}
+		"Where payloads run: `pod` (a sibling container of this pod), `local` (on the machine itself, in images by its Apptainer; see docs/admin/plain.md), or `auto`: `pod` when a service account token and a pod name are there."}
 	KnobPodName = Knob{"POD_STARTER_POD_NAME", "$ENV(POD_NAME:)",
 		"Name of the pod that the pilot runs in; the downward API's `metadata.name`."}
 	KnobPodNamespace = Knob{"POD_STARTER_POD_NAMESPACE", "$ENV(POD_NAMESPACE:)",

@@ -52,7 +52,8 @@ type Desk struct {
 	spec    *payload.Spec // of the main process
 	ofImage int           // so many of its variables
 	pid     int
-	entered bool // somebody has logged in to an interactive job
+	through Entrance // nil: sessions are beside the job already
+	entered bool     // somebody has logged in to an interactive job
 }
 
 // stage is what there is to look into. It only grows.
@@ -90,6 +91,18 @@ func (d *Desk) Started(w payload.Wrapper, spec payload.Spec, ofImage, pid int) {
 	defer d.mu.Unlock()
 	d.wrapper, d.spec, d.ofImage, d.pid = w, &spec, ofImage, pid
 	d.stage = max(d.stage, started)
+}
+
+// Entrance gives the command, with argv[0], and the environment by which a script of /bin/sh runs in the image of a job that
+// the machine's own runtime runs. pid is the job's main process, 0 if it has ended; env is the environment that the script is to
+// have.
+type Entrance func(pid int, env []string, script string, args ...string) (argv, whole []string, err error)
+
+// Through tells how sessions come into the job's image, before [Desk.Started].
+func (d *Desk) Through(e Entrance) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.through = e
 }
 
 // Finish tells that nothing of the job runs any more (starter.cpp:allJobsDone). When it

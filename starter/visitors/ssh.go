@@ -117,6 +117,9 @@ func (d *Desk) enter(ctx context.Context, login owner.Login, r sshtojob.Request,
 	}
 	e := payload.Exec{Spec: d.sessionSpec(*spec, pid, login, r), Terminal: r.Terminal}
 	choose(&e, login.Shells, r)
+	if err := d.intoImage(&e, pid, login.Shells, r); err != nil {
+		return nil, "", sessionFailure(err)
+	}
 	execution, err := d.execute(ctx, wrapper, e, files)
 	if err != nil {
 		return nil, "", sessionFailure(err)
@@ -204,6 +207,33 @@ func choose(e *payload.Exec, preferred []string, r sshtojob.Request) {
 		list = append(list, payload.Attempt{Args: []string{sshtojob.ShellName}})
 	}
 	e.Spec.Path, e.Spec.Args, e.Others = list[0].Path, list[0].Args, list[1:]
+}
+
+const (
+	// commandInside and shellInside run in the job's image, where the job began.
+	commandInside = `cd "${_CONDOR_JOB_IWD:-/}" 2>/dev/null; exec /bin/sh -c "$1"`
+	shellInside   = `cd "${_CONDOR_JOB_IWD:-/}" 2>/dev/null; for s in "$@" /bin/bash; do [ -x "$s" ] && exec "$s" -l; done; exec /bin/sh -l`
+)
+
+// intoImage leads a session into the image in which the machine's own runtime runs the job. Files are fetched and brought
+// beside it, since the sandbox is the same.
+func (d *Desk) intoImage(e *payload.Exec, pid int, shells []string, r sshtojob.Request) error {
+	d.mu.Lock()
+	through := d.through
+	d.mu.Unlock()
+	if through == nil || r.Kind == sshtojob.KindSFTP {
+		return nil
+	}
+	script, args := commandInside, []string{string(r.Command)}
+	if r.Kind == sshtojob.KindShell {
+		script, args = shellInside, shells
+	}
+	argv, env, err := through(pid, e.Spec.Env, script, args...)
+	if err != nil {
+		return err
+	}
+	e.Spec.Path, e.Spec.Args, e.Spec.Env, e.Others = argv[0], argv, env, nil
+	return nil
 }
 
 // welcome is what a login shell begins with.

@@ -397,3 +397,48 @@ func TestInteractiveJob(t *testing.T) {
 		t.Errorf("a batch job that was visited ends with %d after %v", got.WaitStatus, other.signals)
 	}
 }
+
+// TestLoginIntoImage: sessions of a job that the machine's own runtime runs are in its image, where the job began; files are
+// fetched beside it.
+func TestLoginIntoImage(t *testing.T) {
+	d, w := serve(t, nil), &beside{}
+	spec := d.start(t, "", w)
+	place := t.TempDir()
+	var mu sync.Mutex
+	var asked []int
+	var fail error
+	d.Through(func(pid int, env []string, script string, args ...string) ([]string, []string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, pid)
+		return append([]string{"/enter", "-c", script, "sh"}, args...), append(env, "IN=image", "_CONDOR_JOB_IWD="+place), fail
+	})
+	d.Started(w, spec, 0, 4711)
+	c := d.login(t, "")
+	if got, want := output(t, c, `echo "$A $IN $_CONDOR_JOB_PIDS"; pwd`, ""), "b image 4711\n"+place+"\n"; got != want {
+		t.Errorf("a command says %q, want %q", got, want)
+	}
+	if e := w.last(t); e.Spec.Path != "/enter" || e.Others != nil {
+		t.Errorf("%+v", e)
+	}
+	if got := output(t, c, "", "echo $IN\n"); !strings.Contains(got, "\nimage\n") {
+		t.Errorf("a shell says %q", got)
+	}
+	mu.Lock()
+	fail = errors.New("no way in")
+	mu.Unlock()
+	if got := output(t, c, "true", ""); !strings.Contains(got, "no way in") {
+		t.Errorf("the owner reads %q", got)
+	}
+	files, err := sftp.NewClient(c)
+	must(t, err)
+	defer files.Close()
+	if dir, err := files.Getwd(); err != nil || dir != spec.Dir {
+		t.Errorf("in %q, %v", dir, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !cmp.Equal(asked, []int{4711, 4711, 4711}) {
+		t.Errorf("asked for %v", asked)
+	}
+}

@@ -140,7 +140,7 @@ func (w *world) configure() {
 		NewBackend: func(context.Context) (payload.Backend, error) {
 			b, err := localexec.New(localexec.Options{Dir: set.StateDir(), UID: set.PayloadUID, Users: 1, Log: log})
 			if err == nil && w.life.backend != nil {
-				b = w.life.backend(w, b)
+				return w.life.backend(w, b), nil
 			}
 			return b, err
 		},

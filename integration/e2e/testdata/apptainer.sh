@@ -1,0 +1,208 @@
+# A personal pool whose starter runs jobs in images by the machine's own Apptainer, made in a container that has one.
+# Arguments: path of the starter, port, and "root" if the daemons are root's. Prints for each job, after a line "== NAME", its status, its
+# hold, its exit code and its output; after "== classad" what the starter can do.
+set -eu
+starter=$1 port=$2 daemons=${3:-personal} user=personal
+id $user >/dev/null 2>&1 || useradd -m -u 20007 $user
+dir=/home/$user/condor.$port
+rm -rf $dir
+mkdir -p $dir/log $dir/spool $dir/execute $dir/lock $dir/run
+
+# An image that is a directory, and the same as a file.
+tree=/home/$user/tree
+if [ ! -e $tree ]; then
+	mkdir -p $tree/bin $tree/etc $tree/tmp $tree/proc $tree/dev $tree/sys $tree/var/tmp $tree/opt
+	for name in sh env ls cat pwd id sort touch sleep; do
+		program=/usr/bin/$name
+		cp -L $program $tree/bin/$name
+		ldd $program | grep -o '/[^ ]*' | sort -u | while read -r library; do
+			mkdir -p $tree$(dirname $library)
+			cp -nL $library $tree$library
+		done
+	done
+	: >$tree/etc/hosts
+	: >$tree/etc/resolv.conf
+	echo root:x:0:0::/:/bin/sh >$tree/etc/passwd
+	echo root:x:0: >$tree/etc/group
+	chmod -R a+rX $tree
+	cp -a $tree $tree.run
+	mkdir $tree.run/.singularity.d
+	printf '#!/bin/sh\necho "the image itself: $*"\n' >$tree.run/.singularity.d/runscript
+	chmod 755 $tree.run/.singularity.d/runscript
+	chown -R $user: $tree $tree.run /home/$user
+	su $user -s /bin/sh -c "cd /home/$user && rm -rf image.sif tree.built; apptainer -s build image.sif $tree.run && apptainer -s build --sandbox tree.built $tree.run"
+fi
+# HTCondor's own image, which distributions may lack.
+sandbox=/home/$user/test_sandbox
+[ -e $sandbox ] || { cp -a $tree $sandbox && printf '#!/bin/sh\nexit 37\n' >$sandbox/exit_37 && chmod 755 $sandbox/exit_37; }
+
+cat >$dir/config <<C
+LOCAL_DIR = $dir
+BIN = /usr/bin
+SBIN = /usr/sbin
+LIBEXEC = /usr/libexec/condor
+LIB = /usr/lib/condor
+LOG = $dir/log
+SPOOL = $dir/spool
+EXECUTE = $dir/execute
+LOCK = $dir/lock
+RUN = $dir/run
+use role:CentralManager
+use role:Submit
+use role:Execute
+CONDOR_HOST = 127.0.0.1
+SHARED_PORT_PORT = $port
+COLLECTOR_HOST = 127.0.0.1:$port
+NETWORK_INTERFACE = 127.0.0.1
+BIND_ALL_INTERFACES = False
+ENABLE_IPV6 = False
+UID_DOMAIN = personal.invalid
+SEC_DEFAULT_AUTHENTICATION = REQUIRED
+SEC_DEFAULT_AUTHENTICATION_METHODS = FS
+ALLOW_READ = *
+ALLOW_WRITE = *
+ALLOW_DAEMON = *
+ALLOW_NEGOTIATOR = *
+ALLOW_ADMINISTRATOR = *
+ALLOW_ADVERTISE_STARTD = *
+ALLOW_ADVERTISE_SCHEDD = *
+ALLOW_ADVERTISE_MASTER = *
+NEGOTIATOR_INTERVAL = 2
+NEGOTIATOR_MIN_INTERVAL = 1
+NEGOTIATOR_CYCLE_DELAY = 1
+SCHEDD_INTERVAL = 3
+NUM_CPUS = 4
+NUM_SLOTS = 4
+MEMORY = 2048
+START = True
+SUSPEND = False
+PREEMPT = False
+KILL = False
+STARTER = $starter
+STARTER_DEBUG = D_FULLDEBUG
+POD_STARTER_BACKEND = local
+SINGULARITY = /usr/bin/apptainer
+SINGULARITY_TEST_SANDBOX = $sandbox
+SINGULARITY_BIND_EXPR = ifThenElse(TARGET.WantBadBind is true, "/usr:relative", "/etc/apt:/shared /no/such/directory")
+SINGULARITY_USE_LAUNCHER = False
+# HTCondor's .sif file may be missing, without which no startd knows that .sif files run.
+HasSIF = True
+HasSandboxImage = True
+STARTD_ATTRS = \$(STARTD_ATTRS) HasSIF HasSandboxImage
+POD_STARTER_PAYLOAD_UID = 20101
+C
+if [ $daemons = root ]; then
+	echo "CONDOR_IDS = 20007.20007" >>$dir/config
+	for i in 1 2 3 4; do id contained$i >/dev/null 2>&1 || useradd -M -d / -u $((20100 + i)) contained$i; done
+	chmod 755 /home/$user
+fi
+cat >$dir/job.sh <<'J'
+#!/bin/sh
+echo "arguments: $*"
+echo "in: $(pwd), home $HOME, user $(id -u)"
+echo "image: "$(ls -A /)
+cat input
+echo "shared: "$(ls -A /shared)
+echo "bound: $(ls /bound 2>&1)"
+touch /opt/written 2>/dev/null && echo "opt can be written"
+echo made >result
+env | sort
+exit 5
+J
+echo "input came" >$dir/input
+echo "this is no image" >$dir/bad.sif
+cp /home/$user/image.sif $dir/image.sif
+cp -a $tree.built $dir/tree
+cp -a $tree $dir/raw
+mkdir $dir/empty
+cat >$dir/plain.sub <<J
+universe = container
+executable = $dir/job.sh
+arguments = "one 'two words'"
+environment = "A=b 'C=d e' APPTAINERENV_INSIDE=yes APPTAINER_BIND=/etc:/bound SINGULARITY_BINDPATH=/etc:/bound HOME=/nowhere"
+transfer_input_files = $dir/input
+should_transfer_files = YES
+when_to_transfer_output = ON_EXIT
+log = $dir/all.log
+initialdir = $dir
+request_memory = 64
+J
+submitfile() { # NAME, lines of the submit file
+	name=$1
+	shift
+	mkdir -p $dir/$name
+	{
+		cat $dir/plain.sub
+		printf '%s\n' "output = $dir/$name/out" "error = $dir/$name/err" "log = $dir/$name/log" "transfer_output_remaps = \"result=$dir/$name/result\"" "$@" queue
+	} >$dir/$name.sub
+}
+submitfile file "container_image = $dir/image.sif"
+submitfile directory "container_image = $dir/tree"
+submitfile elsewhere "container_image = $tree.built" "transfer_container = False"
+submitfile target "container_image = $dir/image.sif" "container_target_dir = /srv"
+submitfile scratch "container_image = $dir/image.sif" "mount_under_scratch = /opt,/var/opt"
+submitfile itself "container_image = $dir/image.sif" "executable =" "transfer_executable = False"
+submitfile ofimage "container_image = $dir/image.sif" "executable = /bin/pwd" "transfer_executable = False" 'arguments = "-P"'
+submitfile noprogram "container_image = $dir/image.sif" "executable = /bin/none" "transfer_executable = False"
+# Without the scripts of an image that Apptainer has built, its test does not run.
+submitfile raw "container_image = $dir/raw"
+submitfile pull "container_image = docker://127.0.0.1:1/none"
+submitfile badfile "container_image = $dir/bad.sif"
+submitfile baddirectory "container_image = $dir/empty"
+submitfile nowhere "container_image = /no/such/image.sif" "transfer_container = False"
+submitfile nofiles "container_image = image.sif" "should_transfer_files = NO" "when_to_transfer_output =" "transfer_output_remaps =" "transfer_input_files =" "transfer_container = False"
+submitfile nofilestarget "container_image = $dir/image.sif" "should_transfer_files = NO" "container_target_dir = /srv" "when_to_transfer_output =" "transfer_output_remaps =" "transfer_input_files =" "transfer_container = False"
+submitfile visited "container_image = $dir/image.sif" "container_target_dir = /srv" "executable = /bin/sleep" "transfer_executable = False" "arguments = 120"
+submitfile badbind "container_image = $dir/image.sif" "+WantBadBind = True"
+chmod 755 $dir/job.sh
+chown -R $user: $dir
+as() { su $user -s /bin/sh -c "cd $dir; export CONDOR_CONFIG=$dir/config; $*"; }
+begin() { su $daemons -s /bin/sh -c "cd $dir; export CONDOR_CONFIG=$dir/config; $*"; }
+begin condor_master
+trap 'begin condor_off -master -fast >/dev/null 2>&1' EXIT
+for try in $(seq 120); do
+	[ "$(as condor_status -af HasSingularity 2>/dev/null | grep -c true)" = 4 ] && break
+	sleep 0.5
+done
+echo "== classad"
+as condor_status -limit 1 -af:ln HasSingularity HasContainer HasDockerURL HasSandboxImage HasPidNamespaces SingularityVersion SingularityUserNamespaces SingularityOfflineReason
+as condor_submit -terse visited.sub >$dir/visited/id
+jobs="file directory elsewhere target scratch itself ofimage noprogram raw badfile baddirectory nowhere pull badbind"
+# Another user than the submitter would have no right to write beside the submit file.
+[ $daemons = root ] || jobs="$jobs nofiles nofilestarget"
+for name in $jobs; do as condor_submit -terse $name.sub >$dir/$name/id; done
+for name in $jobs; do
+	log=$dir/$name/log
+	for try in $(seq 120); do # it has ended, is held, or was given back
+		grep -qE '^(004|005|007|012|040 .*fail|022|024)' $log 2>/dev/null && break
+		sleep 0.5
+	done
+	echo "== $name"
+	grep -qE '^(005|012)' $log || sleep 2 # a hold comes after an eviction
+	if grep -q '^005' $log; then
+		grep -o 'Normal termination.*' $log | head -1
+	elif grep -q '^012' $log; then
+		echo "held:" $(grep -A2 '^012' $log | tail -n +2)
+	else
+		echo "given back"
+	fi
+	as condor_rm "$(cut -d' ' -f1 $dir/$name/id)" >/dev/null 2>&1 || true
+	cat $dir/$name/out $dir/$name/err 2>/dev/null || true
+	cat $dir/$name/result 2>/dev/null || echo "no result"
+done
+echo "== visited"
+id=$(cut -d' ' -f1 $dir/visited/id)
+for try in $(seq 60); do
+	grep -q '^001' $dir/visited/log && break
+	sleep 0.5
+done
+cat >$dir/visit <<'V'
+timeout 30 condor_ssh_to_job -ssh "ssh -o LogLevel=ERROR" JOB 'pwd; echo "image: "$(ls -A /); echo "$A, $HOME, $(id -u)"; for p in /proc/[0-9]*; do cat $p/comm; done; echo by hand >/srv/scratch/visit'
+echo "status $?"
+V
+as "$(sed "s/JOB/$id/" $dir/visit)" 2>&1
+as condor_rm $id >/dev/null 2>&1 || true
+echo "== log"
+for name in raw badfile baddirectory; do grep -A3 -E '^(004|007|012|022|024)' $dir/$name/log || true; done
+grep -h 'cannot go on' $dir/log/StarterLog.slot* 2>/dev/null | cut -c1-600 || true
+grep -hE 'singularity|Singularity|apptainer|Apptainer|level=WARN' $dir/log/StarterLog.slot1* 2>/dev/null | head -80 || true
