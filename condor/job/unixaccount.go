@@ -1,6 +1,8 @@
 package job
 
 import (
+	"net"
+	"slices"
 	"strings"
 
 	"podstarter/classads"
@@ -12,6 +14,20 @@ type Origin struct {
 	Slot       string // the slot's id, "slot1_1"
 	SubmitHost string // as the startd names it: a name or an address
 	Local      bool   // the shadow speaks from an address of this machine
+}
+
+// IsLocal reports whether an address is one of this machine, as a pod sees it
+// (condor_utils/condor_sockaddr.cpp:addr_is_local).
+func IsLocal(address net.Addr) bool {
+	peer, ok := address.(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	own, err := net.InterfaceAddrs()
+	return peer.IP.IsLoopback() || err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(peer.IP)
+	})
 }
 
 // UnixAccount names the account that the stock starter, run by root, would run the job as

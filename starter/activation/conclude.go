@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
@@ -146,4 +147,18 @@ func (a *activation) exitHook(ctx context.Context) {
 		reason = hooks.Reason(ended)
 	}
 	a.site.hooks.Exit(ctx, about, reason)
+}
+
+// finalUpdate sends the startd its last update, once: from then on the startd
+// regards the slot as being cleaned up.
+func (a *activation) finalUpdate(ctx context.Context) *classads.Ad {
+	a.creds.Stop()
+	ad := classads.NewAd()
+	if a.job.Sandbox != nil {
+		ad = a.account.full(ctx, "")
+	}
+	ad.SetInt("BytesSent", a.files.Sent())
+	ad.SetInt("BytesRecvd", a.files.Received())
+	a.peers.reports.Final(ctx, ad)
+	return ad
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"slices"
 
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
@@ -140,21 +138,7 @@ func (a *activation) openCredentials(ctx context.Context) error {
 
 // origin is where the job comes from.
 func (a *activation) origin() job.Origin {
-	return job.Origin{Slot: a.opt.Slot, SubmitHost: a.opt.SubmitHost, Local: isLocal(a.peers.inherited.Syscall.Conn().RemoteAddr())}
-}
-
-// isLocal reports whether an address is one of this machine, as a pod sees it
-// (condor_utils/condor_sockaddr.cpp:addr_is_local).
-func isLocal(address net.Addr) bool {
-	peer, ok := address.(*net.TCPAddr)
-	if !ok {
-		return false
-	}
-	own, err := net.InterfaceAddrs()
-	return peer.IP.IsLoopback() || err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
-		n, ok := a.(*net.IPNet)
-		return ok && n.IP.Equal(peer.IP)
-	})
+	return job.Origin{Slot: a.opt.Slot, SubmitHost: a.opt.SubmitHost, Local: job.IsLocal(a.peers.inherited.Syscall.Conn().RemoteAddr())}
 }
 
 // fetchKerberos asks the shadow for a credential.

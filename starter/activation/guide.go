@@ -39,6 +39,11 @@ func (a *activation) keep(ctx context.Context) error {
 	return failure.New(shadow.VacateStarterError, 0, errors.New("the shadow of a data slot, which runs no jobs, has no more for it to do"))
 }
 
+// guide asks the shadow what to do next.
+func (a *activation) guide() submitside.Guide {
+	return submitside.Guide{Shadow: a.peers.shadow, Diagnose: a.sitePrograms().Diagnose, Silent: a.opt.Settings.Condor.Silent, Log: a.log}
+}
+
 // guideSetup is the conversation before the transfer.
 func (a *activation) guideSetup(ctx context.Context) error {
 	guide := a.guide()
