@@ -10,11 +10,13 @@
 // compares the ClassAd language. A fourth runs jobs in pods with spare payload containers, and
 // many jobs at once in one pod; it gives the pool other numbers of slots meanwhile.
 //
+// What common input files save is measured when it is asked for, in a pool with a partitionable slot of 4.
+//
 // What pulls cost the jobs of other slots, and how long images that are files take, is measured only when it is asked for: that brings
 // up pools of its own.
 //
 // With -docs it also writes the tables and plots of the pages turnover.md, transfer-speed.md,
-// classads.md, spares.md, pulls.md and images.md in docs/developer.
+// classads.md, spares.md, pulls.md, images.md and transfer.md in docs/developer.
 package main
 
 import (
@@ -38,7 +40,7 @@ import (
 var (
 	rounds  = flag.Int("n", 50, "runs of each kind, that is with the same and with another image each; those that are only there to compare with take fewer")
 	docs    = flag.String("docs", "", "`directory` to write the pages and plots to; empty for none")
-	part    = flag.String("part", "", "turnover, transfers, language or spares alone; or pulls, images or memory")
+	part    = flag.String("part", "", "turnover, transfers, language or spares alone; or pulls, images, memory or common")
 	trips   = flag.Int("rounds", 3, "rounds of transfers, and half of those of the language")
 	smaller = flag.Int("smaller", 1, "transfers of sizes and numbers of files that are `N` times smaller")
 	quick   = flag.Bool("quick", false, "the same as -smaller 20")
@@ -82,8 +84,11 @@ func bench(ctx context.Context) error {
 		return err
 	}
 	defer b.clean()
-	if *part == memoryPart {
+	switch *part {
+	case memoryPart:
 		return pilotMemories(ctx, b)
+	case commonPart:
+		return commonFiles(ctx, b)
 	}
 	parts := []struct {
 		name string
