@@ -19,8 +19,8 @@ var networkMutants = []mutant{
 	{
 		Name:  "io_uring works without network",
 		File:  "payload/nonetwork/program.go",
-		Old:   `[]uint32{m.ringSetup, m.ringEnter, m.ringRegister} {`,
-		New:   `[]uint32{m.ringEnter, m.ringRegister} {`,
+		Old:   `[]uint32{m.ringSetup, m.ringEnter, m.ringRegister, m.addKey,`,
+		New:   `[]uint32{m.ringEnter, m.ringRegister, m.addKey,`,
 		Tests: []tests{{"payload/nonetwork", "TestFilter"}},
 	},
 	{
@@ -54,8 +54,8 @@ var networkMutants = []mutant{
 	{
 		Name:  "a network that the site does not have is the pod's",
 		File:  "starter/payloadrun/network.go",
-		Old:   `case kind == "", kind == "host",`,
-		New:   `case kind != "none", kind == "host",`,
+		Old:   `case kind == "", strings.EqualFold(kind, "host"),`,
+		New:   `case kind != "none", strings.EqualFold(kind, "host"),`,
 		Tests: []tests{{"starter/payloadrun", "TestNoNetwork"}},
 	},
 	{

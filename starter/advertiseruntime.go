@@ -24,7 +24,7 @@ func tryRuntime(ctx context.Context, ad *classads.Ad, set settings.Settings, log
 		return
 	}
 	report, err := b.Probe(ctx)
-	runtimeAbilities(ad, report, err)
+	runtimeAbilities(ad, report, set.Condor.NoNetwork, err)
 	switch {
 	case errors.Is(err, localexec.ErrNoRuntime):
 		log.Info("Jobs with images do not run here", "error", failure.OneLine(err))
@@ -38,7 +38,9 @@ func tryRuntime(ctx context.Context, ad *classads.Ad, set settings.Settings, log
 // runtimeAbilities are what a probe allows to promise (starter_v61_main.cpp:printClassAd). The startd puts HasPidNamespaces into
 // the slot's ad, where the starters of jobs find it. As in stock, a machine without a runtime is silent, and one whose runtime does
 // not work says so.
-func runtimeAbilities(ad *classads.Ad, report apptainer.Report, err error) {
+//
+// Without network for jobs, Apptainer fetches nothing for them either.
+func runtimeAbilities(ad *classads.Ad, report apptainer.Report, noNetwork bool, err error) {
 	if errors.Is(err, localexec.ErrNoRuntime) {
 		return
 	}
@@ -57,8 +59,11 @@ func runtimeAbilities(ad *classads.Ad, report apptainer.Report, err error) {
 		return
 	}
 	// A download cannot be tried.
-	for _, name := range []string{"HasSingularity", "HasContainer", "HasDockerURL"} {
+	for _, name := range []string{"HasSingularity", "HasContainer"} {
 		ad.SetBool(name, true)
+	}
+	if !noNetwork {
+		ad.SetBool("HasDockerURL", true)
 	}
 	if report.Sandbox {
 		ad.SetBool("HasSandboxImage", true)

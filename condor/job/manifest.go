@@ -26,5 +26,5 @@ func ManifestDir(ad *classads.Ad, i Info) string {
 func manifestOutside(ad *classads.Ad, _ Info) bool {
 	const longest = 4096 // PATH_MAX
 	dir, err := ad.GetString("ManifestDir")
-	return err == nil && (!filepath.IsLocal(dir) || filepath.Clean(dir) == "." || len(dir) >= longest || strings.ContainsRune(dir, 0))
+	return err == nil && dir != "" && (!filepath.IsLocal(dir) || filepath.Clean(dir) == "." || len(dir) >= longest || strings.ContainsRune(dir, 0))
 }

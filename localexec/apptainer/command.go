@@ -45,6 +45,7 @@ type Wish struct {
 	Iwd       string // where it starts; Sandbox with file transfer
 	TargetDir string // container_target_dir
 	Scratch   []string
+	Binds     []string // as those of the site, which come first
 	Env       []string // NAME=value
 	GPUs      GPUs
 	Machine   string // the slot's name, for the prompt of a shell
@@ -127,12 +128,15 @@ func Build(s Site, r Runtime, w Wish, disk Disk) (Command, error) {
 	}
 	own = append(own, "-W", w.Sandbox)
 	own = append(own, w.places(stays)...)
-	args := append(s.gpus(w.GPUs), mounts("-B", s.bound(w, disk))...)
-	if stays {
-		args = append(args, "--home", w.Sandbox)
+	// around are the arguments with these binds.
+	around := func(binds []string) []string {
+		args := append(s.gpus(w.GPUs), mounts("-B", s.bound(binds, w, disk))...)
+		if stays {
+			args = append(args, "--home", w.Sandbox)
+		}
+		return slices.Concat(args, s.containment(), s.Extra)
 	}
-	args = append(args, s.containment()...)
-	args = append(args, s.Extra...)
+	args := around(slices.Concat(s.Binds, w.Binds))
 	image := w.image()
 
 	c := Command{Path: s.Program, Env: environment(s, r, w, stays)}
@@ -141,7 +145,7 @@ func Build(s Site, r Runtime, w Wish, disk Disk) (Command, error) {
 	c.Test = slices.Concat(before, []string{"-q", "test"}, own, args, []string{image})
 	plain := w
 	plain.TargetDir = s.TargetDir
-	c.Control = slices.Concat(before, []string{"exec"}, scratch, []string{"-W", w.Sandbox}, plain.places(stays), args)
+	c.Control = slices.Concat(before, []string{"exec"}, scratch, []string{"-W", w.Sandbox}, plain.places(stays), around(s.Binds))
 	if w.Path != "" {
 		if s.Launcher != "" {
 			whole = append(whole, launcherInside)
@@ -247,8 +251,8 @@ func (s Site) gpus(g GPUs) []string {
 
 // bound are the site's binds. Those whose source the machine lacks are left out. Unlike stock, OpenCL's drivers do not
 // depend on whether the site has binds of its own.
-func (s Site) bound(w Wish, disk Disk) []string {
-	binds := slices.Clone(s.Binds)
+func (s Site) bound(binds []string, w Wish, disk Disk) []string {
+	binds = slices.Clone(binds)
 	if w.GPUs.Assigned && disk.IsDir(openCL) && !slices.Contains(binds, openCL) {
 		binds = append(binds, openCL)
 	}

@@ -116,6 +116,12 @@ func TestCommand(t *testing.T) {
 			site: func(s *apptainer.Site) { s.Binds = []string{"/data", "/data:/d:ro", "/none", "/none:/data"} },
 			want: "-s exec" + usual + " -B /data -B /data:/d:ro --home /execute/dir_1 -C image.sif /execute/dir_1/job exec -B",
 		},
+		"binds of the job": {
+			site:    func(s *apptainer.Site) { s.Binds = []string{"/data"} },
+			wish:    func(w *apptainer.Wish) { w.Binds = []string{"/data:/d:ro"} },
+			want:    "-s exec" + usual + " -B /data -B /data:/d:ro --home /execute/dir_1 -C image.sif /execute/dir_1/job exec -B",
+			control: "-s exec" + usual + " -B /data --home /execute/dir_1 -C",
+		},
 		"binds without a place in a directory": {
 			site: func(s *apptainer.Site) {
 				s.Binds, s.IgnoreMissingTargets = []string{"/data", "/data:/d:ro", "/etc/OpenCL/vendors:/data"}, true

@@ -50,6 +50,9 @@ func (s Site) Enter(process int, script string, args ...string) []string {
 		[]string{"--target", strconv.Itoa(process), "--", "/bin/sh", "-c", script, "sh"}, args)
 }
 
+// fileSystems begin the names of the programs by which Apptainer shows an image.
+var fileSystems = []string{"squashfuse", "fuse2fs", "fuse-overlayfs", "fusermount", "gocryptfs"}
+
 // InImage finds a process that runs in the image, given the runtime's own: its child that is no file system. proc is
 // where /proc is.
 func InImage(proc string, runtime int) (int, error) {
@@ -59,7 +62,7 @@ func InImage(proc string, runtime int) (int, error) {
 	}
 	for _, child := range strings.Fields(string(children)) {
 		name, err := os.ReadFile(proc + "/" + child + "/comm")
-		if err != nil || strings.Contains(string(name), "fuse") || strings.Contains(string(name), "cryptfs") {
+		if err != nil || slices.ContainsFunc(fileSystems, func(one string) bool { return strings.HasPrefix(string(name), one) }) {
 			continue
 		}
 		return strconv.Atoi(child)

@@ -69,6 +69,7 @@ func TestInImage(t *testing.T) {
 		"beside its image":  {"11 12 ", map[string]string{"11": "squashfuse_ll", "12": "appinit"}, 12},
 		"one that has gone": {"11 12 ", map[string]string{"12": "job"}, 12},
 		"none":              {"11", map[string]string{"11": "fuse2fs"}, 0},
+		"a job's program":   {"11 12 ", map[string]string{"11": "squashfuse_ll", "12": "diffuse"}, 12},
 		"no child":          {"", nil, 0},
 		"no runtime":        {"-", nil, 0},
 	} {

@@ -83,6 +83,10 @@ func try() {
 		_, _, errno := unix.Syscall6(ring, 1, 0, 0, 0, 0, 0)
 		say("io_uring", errno)
 	}
+	for _, key := range []uintptr{unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL} {
+		_, _, errno := unix.Syscall6(key, 0, 0, 0, 0, 0, 0)
+		say("key", errno)
+	}
 	_, err = net.Dial("unix", os.Getenv(listening))
 	say("connect to a unix socket", err)
 	// What a program starts is under the filter as well.
@@ -131,7 +135,7 @@ func TestApply(t *testing.T) {
 	}
 	const none = " EAFNOSUPPORT\n"
 	want := "inet stream" + none + "inet datagram" + none + "inet raw" + none + "inet6" + none + "netlink" + none + "packet" + none + "vsock" + none + "alg" + none +
-		"unix ok\npair ok\ninet pair" + none + "io_uring ENOSYS\nio_uring ENOSYS\nio_uring ENOSYS\nconnect to a unix socket ok\n" +
+		"unix ok\npair ok\ninet pair" + none + "io_uring ENOSYS\nio_uring ENOSYS\nio_uring ENOSYS\nkey ENOSYS\nkey ENOSYS\nkey ENOSYS\nconnect to a unix socket ok\n" +
 		strings.Join(ends, "")
 	if diff := cmp.Diff(want, child("apply")); diff != "" {
 		t.Errorf("under the filter (-want +got):\n%s", diff)

@@ -6,7 +6,8 @@
 // is refused with EAFNOSUPPORT, which is what a kernel says that was built without it: programs
 // and libraries know this answer, while EPERM makes many of them give up. So there is no
 // loopback either. io_uring, which makes sockets without socket(2), is refused with ENOSYS, as
-// by a kernel without it. A system call of another architecture (32 bits, x32) kills the
+// by a kernel without it, and so are the calls about keys: for some, a program of the machine,
+// outside the filter, asks a name server. A system call of another architecture (32 bits, x32) kills the
 // process with SIGSYS: its numbers mean other calls, and a program that is refused all of them
 // could not even end.
 //

@@ -12,6 +12,9 @@ type machine struct {
 	socket, socketpair   uint32
 	ringSetup, ringEnter uint32
 	ringRegister         uint32
+	// The kernel asks programs of the machine, or a name server, for keys that it does not have
+	// (keyrings(7), request_key(2)).
+	addKey, requestKey, keyctl uint32
 }
 
 // Offsets in struct seccomp_data (linux/seccomp.h). The machines here are little-endian: the
@@ -53,7 +56,7 @@ func (m machine) filter() []unix.SockFilter {
 		f = append(f, is(skipped, allow)...)
 		f = append(f, unix.SockFilter{Code: jumpIfAtLeast, Jf: 1, K: m.foreignFrom}, unix.SockFilter{Code: returnConstant, K: kill})
 	}
-	for _, number := range []uint32{m.ringSetup, m.ringEnter, m.ringRegister} {
+	for _, number := range []uint32{m.ringSetup, m.ringEnter, m.ringRegister, m.addKey, m.requestKey, m.keyctl} {
 		f = append(f, is(number, refuseUnknown)...)
 	}
 	f = append(f,
@@ -69,6 +72,6 @@ func (m machine) filter() []unix.SockFilter {
 // (asm/unistd_64.h, asm-generic/unistd.h); a test compares those of this machine with
 // x/sys.
 var machines = map[string]machine{
-	"amd64": {arch: unix.AUDIT_ARCH_X86_64, foreignFrom: 0x40000000, socket: 41, socketpair: 53, ringSetup: 425, ringEnter: 426, ringRegister: 427},
-	"arm64": {arch: unix.AUDIT_ARCH_AARCH64, socket: 198, socketpair: 199, ringSetup: 425, ringEnter: 426, ringRegister: 427},
+	"amd64": {arch: unix.AUDIT_ARCH_X86_64, foreignFrom: 0x40000000, socket: 41, socketpair: 53, ringSetup: 425, ringEnter: 426, ringRegister: 427, addKey: 248, requestKey: 249, keyctl: 250},
+	"arm64": {arch: unix.AUDIT_ARCH_AARCH64, socket: 198, socketpair: 199, ringSetup: 425, ringEnter: 426, ringRegister: 427, addKey: 217, requestKey: 218, keyctl: 219},
 }

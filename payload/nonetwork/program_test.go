@@ -15,8 +15,8 @@ func TestNumbers(t *testing.T) {
 	if !ok {
 		t.Skipf("there is no filter for %s", runtime.GOARCH)
 	}
-	got := []uint32{m.socket, m.socketpair, m.ringSetup, m.ringEnter, m.ringRegister}
-	for i, want := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER} {
+	got := []uint32{m.socket, m.socketpair, m.ringSetup, m.ringEnter, m.ringRegister, m.addKey, m.requestKey, m.keyctl}
+	for i, want := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL} {
 		if got[i] != want {
 			t.Errorf("number %d is %d, want %d", i, got[i], want)
 		}
@@ -36,7 +36,7 @@ func (m machine) want(c call) uint32 {
 		return kill
 	case m.foreignFrom != 0 && c.number&0x40000000 != 0 && c.number != 0xffffffff, m.foreignFrom != 0 && c.number > 0x7fffffff && c.number != 0xffffffff:
 		return kill
-	case c.number == m.ringSetup, c.number == m.ringEnter, c.number == m.ringRegister:
+	case c.number == m.ringSetup, c.number == m.ringEnter, c.number == m.ringRegister, c.number == m.addKey, c.number == m.requestKey, c.number == m.keyctl:
 		return unix.SECCOMP_RET_ERRNO | 38
 	case (c.number == m.socket || c.number == m.socketpair) && int32(c.family) != 1:
 		return unix.SECCOMP_RET_ERRNO | 97

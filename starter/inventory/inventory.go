@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"log/slog"
 )
@@ -63,10 +64,19 @@ func (v *Inventory) keep(name string, write func(name string) error) {
 		return
 	}
 	const mode fs.FileMode = 0o700
-	err := v.sandbox.Mkdir(v.dir, mode)
+	var err error
+	for at := range v.dir {
+		if v.dir[at] == '/' && err == nil {
+			err = v.sandbox.Mkdir(v.dir[:at], mode)
+		}
+	}
+	if err == nil {
+		err = v.sandbox.Mkdir(v.dir, mode)
+	}
 	v.made = err == nil
 	if err == nil {
 		err = write(v.dir + "/" + name)
+		v.made = !errors.Is(err, fs.ErrPermission) // a directory that the job has closed cannot be returned
 	}
 	if err != nil {
 		v.log.Warn("Part of the job's manifest is missing", "directory", v.dir, "file", name, "error", err)

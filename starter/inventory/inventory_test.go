@@ -80,7 +80,7 @@ func TestHostile(t *testing.T) {
 	}{
 		"a link out of the sandbox":         {"m", func(p string) error { return os.Symlink(filepath.Dir(outside), p) }, false},
 		"a file":                            {"m", func(p string) error { return os.WriteFile(p, nil, 0o666) }, false},
-		"a directory above that is missing": {"no/such", func(string) error { return nil }, false},
+		"a directory that is closed":        {"m", func(p string) error { return os.Mkdir(p, 0) }, false},
 		"a link below to a file outside": {"m", func(p string) error {
 			if err := os.Mkdir(p, 0o777); err != nil {
 				return err
@@ -111,6 +111,16 @@ func TestHostile(t *testing.T) {
 				t.Error("a file was written outside of the sandbox")
 			}
 		})
+	}
+}
+
+// TestDirectoriesAbove: a manifest may be in a directory that does not exist yet.
+func TestDirectoriesAbove(t *testing.T) {
+	s := sandboxtest.New(t)
+	v := New("a/b/c", s, slog.New(slog.DiscardHandler))
+	v.Before(t.Context())
+	if _, err := os.Stat(filepath.Join(s.Scratch(), "a/b/c/in")); err != nil || len(v.Output()) != 1 {
+		t.Errorf("%v, output %q", err, v.Output())
 	}
 }
 

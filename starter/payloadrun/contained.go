@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -29,6 +31,7 @@ type Contained struct {
 	Runtime apptainer.Runtime
 	// scratch is what the job has mounted for itself.
 	scratch []string
+	binds   []string // of the job itself
 	built   apptainer.Command
 }
 
@@ -145,9 +148,10 @@ func (j *Job) readSite(c *Contained) error {
 	}
 	binds := j.Machine.StringOr(attrBinds, "")
 	if binds == "" {
-		binds = j.Ad.StringOr(attrBinds, "")
+		c.binds = words(j.Ad.StringOr(attrBinds, ""))
 	}
 	if text, set := j.Settings.Config.Lookup(knobBinds); set && !strings.EqualFold(strings.TrimSpace(text), attrBinds) {
+		c.binds = nil
 		if binds, err = j.evaluated(knobBinds); err != nil {
 			return err
 		}
@@ -250,7 +254,7 @@ func (j *Job) contain(cmd job.Command, env []string) (job.Command, []string, err
 	c, place := j.Contained, j.Place()
 	w := apptainer.Wish{
 		Image: c.Image, Path: cmd.Path, Args: cmd.Args, Slot: j.Sandbox.Dir(), Sandbox: place.Scratch, Iwd: filepath.Clean(place.Iwd),
-		TargetDir: strings.TrimSpace(j.Ad.StringOr("ContainerTargetDir", "")), Scratch: c.scratch, Env: env, Machine: j.Machine.StringOr("Name", j.Slot),
+		TargetDir: strings.TrimSpace(j.Ad.StringOr("ContainerTargetDir", "")), Scratch: c.scratch, Binds: c.binds, Env: env, Machine: j.Machine.StringOr("Name", j.Slot),
 		GPUs: apptainer.GPUs{
 			Assigned: j.Machine.StringOr("AssignedGPUs", "") != "", Nvidia: j.Machine.StringOr("GPUs_NvidiaDriver", "") != "", ROCm: j.Machine.IntOr("GPUs_Rocm", 0) > 0,
 		},
@@ -333,7 +337,7 @@ func (j *Job) TestImage(ctx context.Context, c *Container) error {
 		return siteMistake(fmt.Errorf("the image %.200q, which is the choice of this execution point (%s), does not run: %s", k.Image, k.Knob, words))
 	}
 	return failure.New(shadow.HoldSingularityTestFailed, 0, fmt.Errorf(
-		"%w (container_image is %.200q. Other images run on this machine, so this one does not work, or container_target_dir or mount_under_scratch are impossible in it; try it with: apptainer test)", said, k.Image))
+		"%w (container_image is %.200q. Other images run on this machine, so this one does not work, or container_target_dir, mount_under_scratch or SingularityBind are impossible in it; try it with: apptainer test)", said, k.Image))
 }
 
 // try runs the runtime and gives its exit status and its last words.
@@ -355,7 +359,26 @@ func (k *Contained) Enter(pid int, env []string, script string, args ...string) 
 	if err != nil {
 		return nil, nil, err
 	}
+	script, args, env = loaderLater(script, args, env)
 	return k.Site.Enter(process, script, args...), env, nil
+}
+
+// loaderLater has a script set the variables of the dynamic loader (ld.so(8)) that are in env: they are about
+// libraries in the image, and the program that enters it is the machine's.
+func loaderLater(script string, args, env []string) (string, []string, []string) {
+	var outside, inside []string
+	for _, variable := range env {
+		if strings.HasPrefix(variable, "LD_") {
+			inside = append(inside, variable)
+		} else {
+			outside = append(outside, variable)
+		}
+	}
+	if inside == nil {
+		return script, args, env
+	}
+	const set = `n=$1; shift; while [ "$n" -gt 0 ]; do export "$1"; shift; n=$((n-1)); done; `
+	return set + script, slices.Concat([]string{strconv.Itoa(len(inside))}, inside, args), outside
 }
 
 // Inside is the environment of the job in its image.

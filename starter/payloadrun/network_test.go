@@ -10,6 +10,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/starter/failure"
+	"podstarter/starter/payloadrun"
 )
 
 // TestNoNetwork is what becomes of docker_network_type.
@@ -32,11 +33,13 @@ func TestNoNetwork(t *testing.T) {
 		"no string":                   {job: docker + kind("7")},
 		"an expression":               {job: docker + kind(`strcat("no", "ne")`), none: true},
 		"Docker's own name":           {job: docker + kind(`"bridge"`), code: shadow.HoldFailedToCreateProcess},
-		"other case":                  {job: docker + kind(`"None"`), code: shadow.HoldFailedToCreateProcess},
+		"other case":                  {job: docker + kind(`"None "`), none: true},
+		"other case, no image":        {job: kind(`"NONE"`), none: true},
+		"Apptainer's image":           {job: "SingularityImage = \"/cvmfs/x\"\n" + kind(`"campus"`), code: shadow.HoldFailedToCreateProcess},
 		"another":                     {job: docker + kind(`"campus"`), offers: "lab, other", code: shadow.HoldFailedToCreateProcess},
 		"another, container universe": {job: "WantContainer = true\nContainerImage = \"busybox\"\n" + kind(`"campus"`), code: shadow.HoldFailedToCreateProcess},
 		"one that the slot offers":    {job: docker + kind(`"campus"`), offers: "lab, campus", code: shadow.VacateContainerError},
-		"another, without an image":   {job: kind(`"campus"`)},
+		"another, without an image":   {job: kind(`"campus"`), code: shadow.HoldFailedToCreateProcess},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := aJob(t, tt.job, tt.site)
@@ -50,6 +53,34 @@ func TestNoNetwork(t *testing.T) {
 			}
 			if none != tt.none || code != tt.code {
 				t.Errorf("none: %v, %v; want %v, code %d", none, err, tt.none, tt.code)
+			}
+		})
+	}
+}
+
+// TestImageFromNetwork: Apptainer fetches no image for a job without network.
+func TestImageFromNetwork(t *testing.T) {
+	const none = "DockerNetworkType = \"none\""
+	for name, tt := range map[string]struct {
+		image, knob string
+		site        map[string]string
+		code        int
+	}{
+		"a file":                {image: "a.sif"},
+		"a URL":                 {image: "docker://x", code: shadow.HoldFailedToCreateProcess},
+		"the site's URL":        {image: "docker://x", knob: "DEFAULT_CONTAINER_IMAGE", code: shadow.VacateContainerError},
+		"the site's no network": {image: "oras://x", site: map[string]string{"NO_JOB_NETWORKING": "true"}, code: shadow.VacateContainerError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := aJob(t, none, tt.site)
+			j.Contained = &payloadrun.Contained{Image: tt.image, Knob: tt.knob}
+			none, err := j.NoNetwork()
+			code := 0
+			if err != nil {
+				code = failure.Of(err).Code
+			}
+			if !none || code != tt.code {
+				t.Errorf("none: %v, %v; want code %d", none, err, tt.code)
 			}
 		})
 	}

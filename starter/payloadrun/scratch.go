@@ -28,7 +28,7 @@ const scratchMode = 0o777
 // asked for is in that one.
 func (j *Job) underScratch() (dirs []string, links []payload.Link, err error) {
 	text := j.Ad.StringOr(attrScratch, "")
-	if text == "" || !j.Settings.InPod() || !image.AsksForContainer(j.Ad) && j.Unpacked == nil {
+	if text == "" || !j.Settings.InPod() || !image.AsksForContainer(j.Ad) && !j.Ad.Has("SingularityImage") && j.Unpacked == nil {
 		return nil, nil, nil
 	}
 	wanted := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) })
