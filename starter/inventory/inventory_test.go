@@ -78,9 +78,9 @@ func TestHostile(t *testing.T) {
 		plant func(place string) error
 		made  bool
 	}{
-		"a link out of the sandbox":         {"m", func(p string) error { return os.Symlink(filepath.Dir(outside), p) }, false},
-		"a file":                            {"m", func(p string) error { return os.WriteFile(p, nil, 0o666) }, false},
-		"a directory that is closed":        {"m", func(p string) error { return os.Mkdir(p, 0) }, false},
+		"a link out of the sandbox":  {"m", func(p string) error { return os.Symlink(filepath.Dir(outside), p) }, false},
+		"a file":                     {"m", func(p string) error { return os.WriteFile(p, nil, 0o666) }, false},
+		"a directory that is closed": {"m", func(p string) error { return os.Mkdir(p, 0) }, false},
 		"a link below to a file outside": {"m", func(p string) error {
 			if err := os.Mkdir(p, 0o777); err != nil {
 				return err
