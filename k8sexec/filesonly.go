@@ -32,7 +32,7 @@ func (b *Backend) leaseUser(ctx context.Context, private *os.Root) (payload.Leas
 		return nil, verdict.Of(err)
 	}
 	if !b.self.IsRoot() {
-		return failed(&verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonNoneFree, Message: "a user for files only, for which the pilot has to be root"})
+		return failed(&payload.Verdict{Blame: payload.Site, Message: "a pilot without root has no users for common files"})
 	}
 	for i := range maxFileUsers {
 		uid := b.opt.BaseUID + len(b.opt.Containers) + i
@@ -51,7 +51,7 @@ func (b *Backend) leaseUser(ctx context.Context, private *os.Root) (payload.Leas
 		}
 		return l, nil
 	}
-	return failed(&verdict.Failure{Origin: verdict.FromPilot, Reason: verdict.ReasonNoneFree, Message: fmt.Sprintf("%d users for files only", maxFileUsers)})
+	return failed(&payload.Verdict{Blame: payload.Unknown, Message: fmt.Sprintf("all %d users for common files are in use: the pod has as many data slots", maxFileUsers)})
 }
 
 // Owner implements payload.Lease.

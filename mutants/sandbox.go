@@ -298,6 +298,13 @@ var sandboxMutants = []mutant{
 		Tests: commonTests("TestKeepRefuses"),
 	},
 	{
+		Name:  "a part of a catalog is taken for all of it",
+		File:  "sandbox/commonfiles/share.go",
+		Old:   `err == nil && s.seen != c.whole {`,
+		New:   `err != nil && s.seen != c.whole {`,
+		Tests: commonTests("TestAllOrNothing"),
+	},
+	{
 		Name:  "common files stay their owner's",
 		File:  "sandbox/commonfiles/keep.go",
 		Old:   `if err := s.take(f, fileMode); err != nil {`,

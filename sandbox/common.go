@@ -34,9 +34,22 @@ func (s *Sandbox) Stage(ctx context.Context) (*Staging, error) {
 	}
 	var root *beneath.Root
 	err := s.payload.Do(func() error {
-		err := s.inside.Mkdir(stagingName, 0o700)
-		if err == nil {
-			root, err = beneath.OpenRoot(s.scratch + "/" + stagingName)
+		if err := s.inside.Mkdir(stagingName, 0o700); err != nil {
+			return err
+		}
+		made, err := s.inside.Lstat(stagingName)
+		if err != nil {
+			return err
+		}
+		if root, err = beneath.OpenRoot(s.scratch + "/" + stagingName); err != nil {
+			return err
+		}
+		var opened unix.Stat_t
+		if err = unix.Fstat(root.FD(), &opened); err == nil && (made.Dev != opened.Dev || made.Ino != opened.Ino) {
+			err = errors.New("something else has taken the place of the new directory")
+		}
+		if err != nil {
+			root.Close()
 		}
 		return err
 	})
@@ -55,9 +68,19 @@ func (d *Staging) Root() *beneath.Root { return d.root }
 // Payload is the owner of the files in it.
 func (d *Staging) Payload() Owner { return d.box.payload }
 
-// Keep makes a catalog of what has come; see [commonfiles.Keep].
+// Keep makes a catalog of what has come; see [commonfiles.Keep]. After an error nothing is
+// left of it.
 func (d *Staging) Keep(ctx context.Context, key commonfiles.Key) error {
-	d.root.Close()
+	err := d.keep(ctx, key)
+	if err != nil {
+		err = errors.Join(err, d.Discard(ctx))
+	} else {
+		d.root.Close()
+	}
+	return err
+}
+
+func (d *Staging) keep(ctx context.Context, key commonfiles.Key) error {
 	top, err := unix.FcntlInt(uintptr(d.box.top), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return &fs.PathError{Op: "open directory", Path: d.box.dir, Err: err}

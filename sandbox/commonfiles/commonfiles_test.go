@@ -88,12 +88,14 @@ func stage(t *testing.T, s *sandbox.Sandbox, files map[string]string) *sandbox.S
 
 func find(t *testing.T, execute string, k commonfiles.Key) *commonfiles.Catalog {
 	t.Helper()
-	c, err := commonfiles.Find(execute, k)
+	found, err := commonfiles.Find(execute, k)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
-	return c
+	for _, c := range found {
+		t.Cleanup(c.Close)
+	}
+	return found[len(found)-1]
 }
 
 func stat(t *testing.T, path string) unix.Stat_t {
@@ -305,6 +307,85 @@ func TestShareLeavesNothing(t *testing.T) {
 				t.Errorf("the job's file: %q", got)
 			}
 		})
+	}
+}
+
+// TestAllOrNothing: a catalog that is being removed gives no job a part of it.
+func TestAllOrNothing(t *testing.T) {
+	root(t)
+	execute := sandboxtest.ExecuteDir(t)
+	data, job := box(t, execute, 1, dataUID, true), box(t, execute, 2, jobUID, false)
+	keep(t, data, key, map[string]string{"a": "1", "b": "2", "d/e": "3"})
+	c := find(t, execute, key)
+	kept, err := filepath.Glob(filepath.Join(data.Dir(), "catalogs", string(key)+".*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("%q, %v", kept, err)
+	}
+	if err := os.Remove(filepath.Join(kept[0], "d", "e")); err != nil {
+		t.Fatal(err)
+	}
+	if shared, err := job.Share(t.Context(), c, "", links, quiet); err == nil {
+		t.Errorf("the job got %v", shared)
+	}
+	if names, _ := filepath.Glob(job.Scratch() + "/*"); len(names) > 0 {
+		t.Errorf("left: %q", names)
+	}
+	// Another data slot has all of it.
+	other := box(t, execute, 3, dataUID+5, true)
+	keep(t, other, key, map[string]string{"a": "1", "b": "2", "d/e": "3"})
+	found, err := commonfiles.Find(execute, key)
+	if err != nil || len(found) != 2 {
+		t.Fatalf("%d, %v", len(found), err)
+	}
+	good := 0
+	for _, c := range found {
+		if _, err := job.Share(t.Context(), c, "", links, quiet); err == nil {
+			good++
+		}
+		c.Close()
+	}
+	if good != 1 {
+		t.Errorf("%d of 2 are whole", good)
+	}
+}
+
+// TestRemovedMeanwhile: while a data slot goes, a job gets all or an error.
+func TestRemovedMeanwhile(t *testing.T) {
+	root(t)
+	execute := sandboxtest.ExecuteDir(t)
+	files := map[string]string{}
+	for i := range 800 {
+		files[fmt.Sprintf("f%d", i)] = "x"
+	}
+	data, err := sandbox.Create(t.Context(), sandbox.Options{Execute: execute, PID: 1, Nested: true, Keeps: true, Condor: sandbox.Self(), Payload: sandbox.Owner{UID: dataUID, GID: dataUID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep(t, data, key, files)
+	job := box(t, execute, 2, jobUID, false)
+	gone := make(chan error, 1)
+	go func() { gone <- data.Remove(context.WithoutCancel(t.Context())) }()
+	for {
+		found, err := commonfiles.Find(execute, key)
+		if err != nil {
+			break
+		}
+		for _, c := range found {
+			if shared, err := job.Share(t.Context(), c, "", links, quiet); err == nil {
+				if shared.Bytes != 800 {
+					t.Errorf("the job got %d of 800", shared.Bytes)
+				}
+				for name := range files {
+					if err := job.RemoveFile(name); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			c.Close()
+		}
+	}
+	if err := <-gone; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -25,7 +26,7 @@ const (
 // Bounds of a catalog. More is an error of its owner's, who may pack files into an archive.
 const (
 	maxDepth   = 64
-	maxEntries = 1_000_000
+	maxEntries = 100_000
 )
 
 // unfinished ends the name of a catalog that is not sealed yet.
@@ -36,7 +37,9 @@ const unfinished = ".new"
 // HTCondor. No process of the owner may be alive: Keep refuses a file that one has open for
 // writing, where the file system can tell.
 //
-// A catalog that was kept under this key before is replaced. After an error there is none.
+// The catalog's name says how much is in it, so that a job gets either all of it or an error:
+// a data slot's sandbox may be removed while somebody reads it. A catalog that was kept under
+// this key before is replaced. After an error there is none.
 func Keep(ctx context.Context, top *os.File, in *beneath.Root, from string, key Key) error {
 	store, err := makeStore(top)
 	if err != nil {
@@ -44,18 +47,22 @@ func Keep(ctx context.Context, top *os.File, in *beneath.Root, from string, key 
 	}
 	defer store.Close()
 	name := string(key)
-	for _, old := range []string{name, name + unfinished} {
-		if err := beneath.RemoveAll(ctx, fd(store), old); err != nil {
-			return fmt.Errorf("remove common files that were kept before: %w", err)
+	err = each(store, func(old string) error {
+		if !strings.HasPrefix(old, name) {
+			return nil
 		}
+		return beneath.RemoveAll(context.WithoutCancel(ctx), fd(store), old)
+	})
+	if err != nil {
+		return fmt.Errorf("remove common files that were kept before: %w", err)
 	}
 	// Whatever has the name by now is moved, and nothing is followed.
 	if err := unix.Renameat(in.FD(), from, fd(store), name+unfinished); err != nil {
 		return fmt.Errorf("take the common files over: %w", &fs.PathError{Op: "rename", Path: from, Err: err})
 	}
-	err = seal(ctx, store, name+unfinished)
+	whole, err := seal(ctx, store, name+unfinished)
 	if err == nil {
-		err = unix.Renameat(fd(store), name+unfinished, fd(store), name)
+		err = unix.Renameat(fd(store), name+unfinished, fd(store), name+whole.suffix())
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("take the common files over: %w", err), beneath.RemoveAll(context.WithoutCancel(ctx), fd(store), name+unfinished))
@@ -100,17 +107,27 @@ func openDir(at *os.File, name string) (*os.File, unix.Stat_t, error) {
 	return os.NewFile(uintptr(d), name), st, nil
 }
 
+// content is how much is in a catalog.
+type content struct {
+	entries int // files and directories, without itself
+	bytes   int64
+}
+
+// suffix is what follows the key in a catalog's name.
+func (c content) suffix() string { return fmt.Sprintf(".%d.%d", c.entries, c.bytes) }
+
 // seal makes a tree this process's own, and leaves nobody a right to write.
-func seal(ctx context.Context, at *os.File, name string) error {
+func seal(ctx context.Context, at *os.File, name string) (content, error) {
 	s := &sealer{ctx: ctx, uid: os.Geteuid(), gid: os.Getegid()}
-	return s.dir(at, name, 0)
+	err := s.dir(at, name, 0)
+	return s.sealed, err
 }
 
 // sealer seals one tree.
 type sealer struct {
 	ctx      context.Context
 	uid, gid int
-	entries  int
+	sealed   content
 }
 
 func (s *sealer) dir(at *os.File, name string, depth int) error {
@@ -130,7 +147,7 @@ func (s *sealer) dir(at *os.File, name string, depth int) error {
 		if err := context.Cause(s.ctx); err != nil {
 			return err
 		}
-		if s.entries++; s.entries > maxEntries {
+		if s.sealed.entries++; s.sealed.entries > maxEntries {
 			return fmt.Errorf("there are more than %d files and directories; pack them into an archive", maxEntries)
 		}
 		var st unix.Stat_t
@@ -157,6 +174,7 @@ func (s *sealer) file(dir *os.File, name string) error {
 	if err := s.take(f, fileMode); err != nil {
 		return err
 	}
+	s.sealed.bytes += st.Size
 	// A read lease is given only if nobody has the file open for writing (fcntl(2)).
 	switch _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); {
 	case err == nil:

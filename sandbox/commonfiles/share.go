@@ -56,6 +56,9 @@ func (c *Catalog) Share(ctx context.Context, j Job, p Policy, log *slog.Logger) 
 		err = s.dir(dir, "", 0)
 		dir.Close()
 	}
+	if err == nil && s.seen != c.whole {
+		err = errors.New("it is being removed: not all of it is there any more")
+	}
 	if err != nil {
 		for _, name := range s.made {
 			err = errors.Join(err, beneath.RemoveAll(context.WithoutCancel(ctx), j.Root.FD(), name))
@@ -72,6 +75,7 @@ type sharer struct {
 	policy Policy
 	log    *slog.Logger
 	shared Shared
+	seen   content
 	made   []string // at the top of the job's scratch directory
 
 	noReflinks, noLinks bool // the volume knows none
@@ -86,6 +90,7 @@ func (s *sharer) dir(dir *os.File, prefix string, depth int) error {
 			return err
 		}
 		to := path.Join(prefix, name)
+		s.seen.entries++
 		var st unix.Stat_t
 		if err := unix.Fstatat(fd(dir), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return &fs.PathError{Op: "stat", Path: to, Err: err}
@@ -138,6 +143,7 @@ func (s *sharer) file(dir *os.File, name, to string) error {
 	}
 	s.shared.Files[how]++
 	s.shared.Bytes += st.Size
+	s.seen.bytes += st.Size
 	return nil
 }
 
@@ -216,6 +222,6 @@ func IsLink(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFREG && st.Uid == 0 && st.Mode&0o222 == 0
 }
 
-// Elsewhere reports whether a file's disk space is accounted for elsewhere, by a data slot or
-// by another job that has the same common file.
+// Elsewhere reports whether a file's disk space is accounted for elsewhere: by a data slot. If
+// that has ended while several jobs have the file, none of them accounts for it.
 func Elsewhere(st *unix.Stat_t) bool { return IsLink(st) && st.Nlink > 1 }

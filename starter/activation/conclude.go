@@ -68,7 +68,9 @@ func (a *activation) end(ctx context.Context, err error) int {
 
 // giveUp reports that the job cannot go on, and why.
 func (a *activation) giveUp(ctx context.Context, err error) int {
-	a.health.Failed(failure.Blame(err, a.work.run != nil))
+	if !a.isDataSlot() { // whose failure says nothing of the containers
+		a.health.Failed(failure.Blame(err, a.work.run != nil))
+	}
 	f := failure.Of(err)
 	a.log.Error("The job cannot go on", "error", failure.OneLine(f), "code", f.Code, "subcode", f.Subcode)
 	a.report(ctx, shadow.RemoteError{Message: f.Error(), Code: f.Code, Subcode: f.Subcode, Critical: true})

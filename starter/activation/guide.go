@@ -22,16 +22,19 @@ import (
 // command_data_slot), but no process of a job has a number below 0, as what stands for its
 // common files has (src/condor_schedd.V6/cxfer.cpp).
 func (a *activation) isDataSlot() bool {
-	return a.job.Info.Proc < 0 || a.job.Machine.BoolOr("IsDataSlot", false)
+	return a.job.Info.Proc < 0 || a.job.Machine != nil && a.job.Machine.BoolOr("IsDataSlot", false)
 }
 
 // keep fetches common files and keeps them for as long as the shadow wants, which ends this
 // starter when no job needs them any more. Anything else that it says is a mistake: a data slot
 // has no container to run a job in.
 func (a *activation) keep(ctx context.Context) error {
+	if err := a.clearUser(ctx); err != nil {
+		return err
+	}
 	guide := a.guide()
-	if a.opt.Settings.CommonFiles.Offered {
-		guide.Common = a.catalogs().ForDataSlot()
+	if a.offersCommonFiles() {
+		guide.Common, guide.Await = a.catalogs().ForDataSlot(), a.peers.side.Await
 	}
 	if err := a.converse(ctx, guide); err != nil {
 		return err
@@ -44,11 +47,17 @@ func (a *activation) guide() submitside.Guide {
 	return submitside.Guide{Shadow: a.peers.shadow, Diagnose: a.sitePrograms().Diagnose, Silent: a.opt.Settings.Condor.Silent, Log: a.log}
 }
 
+// offersCommonFiles says whether this activation can keep or give common files. The access
+// point has to be known, or nobody could tell whose they are.
+func (a *activation) offersCommonFiles() bool {
+	return a.opt.Settings.CommonFiles.Offered && a.opt.SubmitHost != ""
+}
+
 // guideSetup is the conversation before the transfer.
 func (a *activation) guideSetup(ctx context.Context) error {
 	guide := a.guide()
-	if a.opt.Settings.CommonFiles.Offered {
-		guide.Common = a.catalogs().ForJob()
+	if a.offersCommonFiles() {
+		guide.Common, guide.Await = a.catalogs().ForJob(), a.peers.side.Await
 	}
 	return a.converse(ctx, guide)
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/hashicorp/go-multierror"
+
 	"podstarter/classads"
 	"podstarter/condor/shadow"
 	"podstarter/sandbox"
@@ -237,6 +239,14 @@ func (c *Catalogs) take(ctx context.Context, key commonfiles.Key) (commonfiles.S
 	if err != nil {
 		return commonfiles.Shared{}, err
 	}
-	defer found.Close()
-	return c.Sandbox.Share(ctx, found, c.Executable, c.Policy, c.Log)
+	var tries *multierror.Error
+	for _, one := range found { // the first may be going
+		defer one.Close()
+		shared, err := c.Sandbox.Share(ctx, one, c.Executable, c.Policy, c.Log)
+		if err == nil {
+			return shared, nil
+		}
+		tries = multierror.Append(tries, err)
+	}
+	return commonfiles.Shared{}, tries
 }

@@ -49,6 +49,9 @@ type Guide struct {
 	// Common are the commands about common files that can be followed, by their names; empty
 	// where the starter offers none.
 	Common map[string]Follow
+	// Await waits for a shadow when the connection is lost. With it, a conversation about
+	// set-up then goes on where it was; else it ends, and means to carry on.
+	Await  func(ctx context.Context) error
 	Silent bool // nothing is asked (GUIDANCE_MUMS_THE_WORD)
 	Log    *slog.Logger
 }
@@ -86,6 +89,12 @@ func (g Guide) converse(ctx context.Context, about string, result *classads.Ad) 
 	for range maxGuidance {
 		g.Log.Info("Requesting guidance from the shadow about " + about + "...")
 		guidance, err := g.Shadow.RequestGuidance(context.WithoutCancel(ctx), request)
+		if errors.Is(err, shadow.ErrLost) && about == AboutSetup && g.Await != nil {
+			if err := g.Await(ctx); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil || guidance.Code != shadow.GuidanceCommand || guidance.Ad == nil {
 			g.Log.Info(fmt.Sprintf("Problem requesting guidance from AP (%d); carrying on.", guidance.Code))
 			return nil // what was begun goes on without a shadow, too

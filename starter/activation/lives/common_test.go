@@ -84,7 +84,7 @@ func TestDataSlot(t *testing.T) {
 			w.startd.Wait(w, condortest.Call(condortest.Announce).With("Name", "d"))
 			w.shadow.Wait(w, condortest.Call("request_guidance").With("RequestType", "JobSetup"))
 			w.logged("'RetryReqest'")
-			kept, err := filepath.Glob(filepath.Join(w.execute(), "dir_*", "catalogs", key(w), "job.sh"))
+			kept, err := filepath.Glob(filepath.Join(w.execute(), "dir_*", "catalogs", key(w)+".1.*", "job.sh"))
 			if err != nil || len(kept) != 1 {
 				w.Errorf("kept: %v, %v", kept, err)
 			}
@@ -133,6 +133,23 @@ func TestDataSlot(t *testing.T) {
 	add(life{
 		name: "an entry that is no ad", plan: func(w *world) { w.say(1, "Command = \"ColorSlot\"\n"+catalogs, 2, "5") },
 		want: want{code: 1, last: "error 1007/0", check: asked(2, "Result = false")},
+	})
+	add(life{
+		name: "the shadow is lost, and comes back", plan: func(w *world) {
+			w.stages()
+			w.shadow.On("request_guidance", 2, condortest.HangUp())
+			w.say(3, "Command = \"ColorSlot\"\n"+catalogs, 2, `[ Name = "c" ]`)
+			w.say(4, "%s", waits)
+		},
+		live: func(w *world) {
+			w.logged("Lost connection to shadow")
+			if _, err := w.shadow.Reconnect(w.ctx); err != nil {
+				w.Error(err)
+			}
+			w.logged("'RetryReqest'")
+			leave(w)
+		},
+		want: want{last: "error 1009/0", check: asked(3, `Command = "StageCommonFiles"`, "Result = true")},
 	})
 	add(life{
 		name: "removed while files come", plan: func(w *world) {
