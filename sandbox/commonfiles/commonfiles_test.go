@@ -247,6 +247,28 @@ func TestKeepRefusesWriters(t *testing.T) {
 	}
 }
 
+// TestKeysDiffer: whatever differs of a catalog's origin, its key does.
+func TestKeysDiffer(t *testing.T) {
+	seen := map[commonfiles.Key]string{key: "the catalog"}
+	for name, other := range others {
+		if what, known := seen[other]; known {
+			t.Errorf("%s has the key of %s", name, what)
+		}
+		if seen[other] = name; strings.Trim(string(other), "0123456789abcdef") != "" {
+			t.Errorf("%s has the key %q", name, other)
+		}
+	}
+}
+
+// others are catalogs that differ in one thing.
+var others = map[string]commonfiles.Key{
+	"another user":         commonfiles.KeyOf("bob@example.org", "ap.example.org", "catalog"),
+	"another access point": commonfiles.KeyOf("ann@example.org", "ap2.example.org", "catalog"),
+	"another name":         commonfiles.KeyOf("ann@example.org", "ap.example.org", "catalog2"),
+	"moved borders":        commonfiles.KeyOf("ann@example.orga", "p.example.org", "catalog"),
+	"dots":                 commonfiles.KeyOf("ann@example.org", "ap.example.org", "../../catalogs/"+string(key)),
+}
+
 // TestFindsOwnOnly: a catalog is found by exactly its key, and only where the starter keeps some.
 func TestFindsOwnOnly(t *testing.T) {
 	root(t)
@@ -254,13 +276,7 @@ func TestFindsOwnOnly(t *testing.T) {
 	data := box(t, execute, 1, dataUID, true)
 	job := box(t, execute, 2, jobUID, false)
 	keep(t, data, key, map[string]string{"a": "first"})
-	for name, other := range map[string]commonfiles.Key{
-		"another user":         commonfiles.KeyOf("bob@example.org", "ap.example.org", "catalog"),
-		"another access point": commonfiles.KeyOf("ann@example.org", "ap2.example.org", "catalog"),
-		"another name":         commonfiles.KeyOf("ann@example.org", "ap.example.org", "catalog2"),
-		"moved borders":        commonfiles.KeyOf("ann@example.orga", "p.example.org", "catalog"),
-		"dots":                 commonfiles.KeyOf("ann@example.org", "ap.example.org", "../../catalogs/"+string(key)),
-	} {
+	for name, other := range others {
 		if _, err := commonfiles.Find(execute, other); !errors.Is(err, commonfiles.ErrNone) {
 			t.Errorf("%s: %v", name, err)
 		}
