@@ -164,18 +164,21 @@ var momentsCases = []Case{
 	{Name: "common-files", Shows: "common files of the cluster's jobs",
 		Submit: "executable = job.sh\n+CommonInputFiles = \"shared\"\ntransfer_input_files = own\noutput = out", Fleeting: byChance("they name the cluster", "requestedcatalogids", "requestedcatalogs"), Files: []harness.File{
 			Script("job.sh", "cat own shared\n"), {Name: "own", Content: []byte("own\n")}, {Name: "shared", Content: []byte("shared\n")}}},
-	{Name: "common-attacked", Shows: "a job that tries to change a common file under the others",
+	{Name: "common-attacked", Pools: []string{harness.Partitionable}, Versions: withCommonFiles, Shows: "a job that tries to change a common file under the others",
 		Submit:   "executable = job.sh\n+CommonInputFiles = \"shared\"\noutput = out\ntransfer_output_files = \"\"",
 		Fleeting: byChance("they name the cluster", "requestedcatalogids", "requestedcatalogs"), Files: []harness.File{
 			Script("job.sh", "try() { \"$@\" 2>/dev/null && echo \"did: $*\"; }\ntry chmod 666 shared\ntry dd of=shared conv=notrunc if=/dev/null\ntry touch -d @1 shared\ntry rm shared\n"),
 			{Name: "shared", Content: []byte("shared\n")}}},
-	{Name: "common-catalogs", Shows: "two catalogs of common files, one with a directory, and a job that replaces one of the files",
+	{Name: "common-catalogs", Pools: []string{harness.Partitionable}, Versions: withCommonFiles, Shows: "two catalogs of common files, one with a directory, and a job that replaces one of the files",
 		Submit:   "executable = job.sh\n+CommonInputCatalogs = \"A, B\"\n+_x_catalog_A = \"first\"\n+_x_catalog_B = \"tree\"\noutput = out\nerror = err",
 		Fleeting: byChance("they name the cluster", "requestedcatalogids", "requestedcatalogs"), Files: []harness.File{
 			Script("job.sh", "cat first tree/leaf\n(echo x >>first) 2>/dev/null && echo written\nrm -f first && echo mine >first\n"),
 			{Name: "first", Content: []byte("first\n")}, {Name: "tree/leaf", Content: []byte("leaf\n")}}},
 	gpus(),
 }
+
+// withCommonFiles are the versions that fetch common files once.
+var withCommonFiles = []string{"25.14+25.14"}
 
 // unopened is a job one of whose standard files is in a missing directory.
 func unopened(name, file, submit string) Case {

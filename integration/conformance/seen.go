@@ -47,7 +47,7 @@ func Seen(f facts.Facts, job harness.Job) map[string]string {
 		seen["limit "+name] = value
 	}
 	for name, value := range f.Files {
-		if base := name[strings.LastIndexByte(name, '/')+1:]; base == ".job.ad" || base == ".machine.ad" || base == ".update.ad" || base == "out" || strings.HasPrefix(base, "_condor_std") {
+		if base := name[strings.LastIndexByte(name, '/')+1:]; base == ".job.ad" || base == ".machine.ad" || base == ".update.ad" || base == ".chirp.config" || base == "out" || strings.HasPrefix(base, "_condor_std") {
 			value, _, _ = strings.Cut(value, " ") // its size changes from run to run
 		}
 		seen["file "+name] = value
