@@ -114,6 +114,9 @@ func (r *commonRun) read(events []harness.Event, size int64) error {
 	copies := int64(0)
 	for _, e := range events {
 		at, err := time.Parse(stampLayout, e.Stamp)
+		if err != nil { // not all daemons have read the configuration anew
+			at, err = time.Parse(time.DateTime, e.Stamp)
+		}
 		if err != nil {
 			return fmt.Errorf("the time of an event: %w", err)
 		}

@@ -12,7 +12,7 @@ import (
 
 // TestCommonRun: what is counted of an event log, in which the common files have a job of their own.
 func TestCommonRun(t *testing.T) {
-	const log = `000 (007.000.000) 2026-11-26 11:00:00.000 Job submitted from host: <127.0.0.1:1>
+	const log = `000 (007.000.000) 2026-11-26 11:00:00 Job submitted from host: <127.0.0.1:1>
 ...
 047 (007.-1000.000) 2026-11-26 11:00:02.000 Common files event: TransferStarted
 	Started transferring common files
