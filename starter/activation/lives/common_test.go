@@ -12,10 +12,17 @@ import (
 	"podstarter/condor/startd"
 	"podstarter/sandbox"
 	"podstarter/sandbox/commonfiles"
+	"podstarter/starter/activation"
+	"podstarter/starter/settings"
 )
 
 // nested are the knobs with which common files are offered.
 var nested = map[string]string{"STARTER_NESTED_SCRATCH": "true"}
+
+// offered has common files offered, as if the user of these tests were root.
+func offered(o *activation.Options) {
+	o.Settings.CommonFiles = settings.CommonFiles{Offered: true, Links: true, Copies: true}
+}
 
 // say has the shadow give this guidance as its n-th.
 func (w *world) say(n int, format string, args ...any) {
@@ -56,18 +63,15 @@ func (w *world) stages() {
 
 // TestDataSlot are activations that run no job and keep common files for others.
 func TestDataSlot(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: common files belong to it")
-	}
 	waits := "Command = \"RetryReqest\"\nRetryDelay = 300\nContextAd = []"
-	leave := func(w *world) { w.vacate(startd.Vacate{Code: 1009}) }
+	leave := func(w *world) { w.vacate(startd.Vacate{Reason: "Schedd released the claim", Code: 1017}) }
 	asked := func(n int, parts ...string) func(*world) {
 		return func(w *world) { w.neverBegan(); w.has(w.asked(n), parts...) }
 	}
 	var lives []life
 	add := func(l life) {
 		l.job += "ProcId = -1000"
-		l.knobs = nested
+		l.knobs, l.options = nested, offered
 		l.machine = func(o *condortest.StartdOptions) { o.Split = true }
 		lives = append(lives, l)
 	}
@@ -90,7 +94,7 @@ func TestDataSlot(t *testing.T) {
 			}
 			leave(w)
 		},
-		want: want{last: "error 1009/0", check: func(w *world) {
+		want: want{last: "error 1017/0", check: func(w *world) {
 			w.neverBegan()
 			w.has(w.asked(2), `Command = "StageCommonFiles"`, "Result = true", key(w), "Size = ")
 			w.has(w.asked(3), `Command = "ColorSlot"`, "Result = true", condortest.SplitClaim, "SlotAd = [")
@@ -107,7 +111,7 @@ func TestDataSlot(t *testing.T) {
 			w.logged("'RetryReqest'")
 			leave(w)
 		},
-		want: want{last: "error 1009/0", check: asked(3, "Result = true", "CommonInputFilesSizeMB = -1")},
+		want: want{last: "error 1017/0", check: asked(3, "Result = true", "CommonInputFilesSizeMB = -1")},
 	})
 	add(life{
 		name: "the startd refuses", plan: func(w *world) {
@@ -137,37 +141,41 @@ func TestDataSlot(t *testing.T) {
 	add(life{
 		name: "the shadow is lost, and comes back", plan: func(w *world) {
 			w.stages()
-			w.shadow.On("request_guidance", 2, condortest.HangUp())
-			w.say(3, "Command = \"ColorSlot\"\n"+catalogs, 2, `[ Name = "c" ]`)
-			w.say(4, "%s", waits)
+			w.say(2, "Command = \"RetryReqest\"\nRetryDelay = 1\nContextAd = [ Mark = 5 ]")
+			w.say(3, "%s", waits)
 		},
 		live: func(w *world) {
-			w.logged("Lost connection to shadow")
+			w.logged("'RetryReqest'")
+			w.shadow.Disconnect()
+			w.loggedTimes("Requesting guidance from the shadow about JobSetup", 3)
 			if _, err := w.shadow.Reconnect(w.ctx); err != nil {
 				w.Error(err)
 			}
-			w.logged("'RetryReqest'")
+			w.loggedTimes("'RetryReqest'", 2)
 			leave(w)
 		},
-		want: want{last: "error 1009/0", check: asked(3, `Command = "StageCommonFiles"`, "Result = true")},
+		want: want{last: "error 1017/0", check: asked(3, "Mark = 5")},
 	})
 	add(life{
 		name: "removed while files come", plan: func(w *world) {
 			w.stages()
 			w.shadow.On(condortest.Input, 1, condortest.Do(func(condortest.Heard) { leave(w) }), condortest.Stall(make(chan struct{})))
 		},
-		want: want{last: "error 1009/0", check: (*world).neverBegan},
+		want: want{last: "error 1017/0", check: (*world).neverBegan},
 	})
 	run(t, lives)
 }
 
-// kept puts a catalog of this user's into the EXECUTE directory.
+// kept puts a catalog of this user's into the EXECUTE directory, where it stays until the job has
+// its files.
 func (w *world) kept(user, name, text string) {
 	w.Helper()
 	ctx := context.Background()
-	box, err := sandbox.Create(ctx, sandbox.Options{Execute: w.execute(), PID: 1, Nested: true, Keeps: true, Condor: sandbox.Self(), Payload: sandbox.Owner{UID: 10999, GID: 10999}})
+	box, err := sandbox.Create(ctx, sandbox.Options{Execute: w.execute(), PID: 1, Nested: true, Keeps: true, Condor: sandbox.Self(), Payload: sandbox.Self()})
 	w.must(err)
-	w.Cleanup(func() { w.must(box.Remove(ctx)) })
+	removed := make(chan error, 1)
+	w.shadow.On("request_guidance", 2, condortest.Do(func(condortest.Heard) { removed <- box.Remove(ctx) }))
+	w.Cleanup(func() { w.must(<-removed) })
 	d, err := box.Stage(ctx)
 	w.must(err)
 	w.must(os.WriteFile(filepath.Join(d.Scratch(), "shared"), []byte(text), 0o644))
@@ -176,9 +184,6 @@ func (w *world) kept(user, name, text string) {
 
 // TestSharedFiles are jobs whose shadow wants them to have common files.
 func TestSharedFiles(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: common files belong to it")
-	}
 	const give = "Command = \"MapCommonFiles\"\nName = \"c\"\nStagingDir = \"/etc\""
 	plan := func(user func(*world) string) func(*world) {
 		return func(w *world) {
@@ -189,12 +194,12 @@ func TestSharedFiles(t *testing.T) {
 	own := func(w *world) string { return w.shadow.Job().StringOr("User", "") }
 	refused := func(w *world) { w.has(w.asked(2), `Command = "MapCommonFiles"`, "Result = false") }
 	run(t, []life{
-		{name: "given", knobs: nested, script: "cat shared; echo x 2>/dev/null >>shared || rm -f shared", plan: plan(own),
+		{name: "given", knobs: nested, options: offered, script: "cat shared; echo x 2>/dev/null >>shared || rm -f shared", plan: plan(own),
 			want: want{last: "job_exit 0 100", output: output("common\n"), check: func(w *world) { w.has(w.asked(2), `Command = "MapCommonFiles"`, "Result = true") }}},
-		{name: "another owner's", knobs: nested, script: "cat shared", plan: plan(func(w *world) string { return "x" + own(w) }), want: want{last: "job_exit 256 100", check: refused}},
-		{name: "none", knobs: nested, script: "cat shared", plan: func(w *world) { w.say(1, "%s", give) }, want: want{last: "job_exit 256 100", check: refused}},
-		{name: "a test's failure", knobs: nested, script: "cat shared", job: "ReportMappingFailure = true", plan: plan(own), want: want{last: "job_exit 0 100", check: refused}},
-		{name: "no name", knobs: nested, script: "exit 0", plan: func(w *world) { w.say(1, "Command = \"MapCommonFiles\"") }, want: want{last: "job_exit 0 100"}},
+		{name: "another owner's", knobs: nested, options: offered, script: "cat shared", plan: plan(func(w *world) string { return "x" + own(w) }), want: want{last: "job_exit 256 100", check: refused}},
+		{name: "none", knobs: nested, options: offered, script: "cat shared", plan: func(w *world) { w.say(1, "%s", give) }, want: want{last: "job_exit 256 100", check: refused}},
+		{name: "a test's failure", knobs: nested, options: offered, script: "cat shared", job: "ReportMappingFailure = true", plan: plan(own), want: want{last: "job_exit 0 100", check: refused}},
+		{name: "no name", knobs: nested, options: offered, script: "exit 0", plan: func(w *world) { w.say(1, "Command = \"MapCommonFiles\"") }, want: want{last: "job_exit 0 100"}},
 		{name: "not offered", script: "exit 0", plan: func(w *world) { w.say(1, "%s", give) }, want: want{last: "job_exit 0 100", check: func(w *world) {
 			for _, h := range w.shadow.Heard() {
 				if h.Ad["HasCommonFilesTransfer"] != "" {
