@@ -47,7 +47,10 @@ func (b *Backend) leaseUser(ctx context.Context, private *os.Root) (payload.Leas
 		b.log.Debug("leased a user for files", "uid", uid)
 		// What a starter that was killed left may still write to files.
 		if err := b.endUser(ctx, uid); err != nil {
-			return nil, errors.Join(verdict.Of(err), l.Release(ctx))
+			if ctx.Err() == nil {
+				err = &payload.Verdict{Blame: payload.Unknown, Message: fmt.Sprintf("what an earlier data slot left running as user %d does not end, so that user gets no common files", uid), Err: err}
+			}
+			return nil, errors.Join(err, l.Release(ctx))
 		}
 		return l, nil
 	}

@@ -15,7 +15,7 @@ type invocation struct {
 	logSuffix  string // -a: suffix of the log file's name, the slot's id
 	jobLog     string // -a2: "FLAGS,PATH" of a second log inside the sandbox
 	slotName   string // -slot-name, only under an odd STARTER_LOG_NAME_APPEND
-	submitHost string // the last argument: who activated the claim, only for the log
+	submitHost string // the last argument: who activated the claim, as the startd names that; common files are its own
 }
 
 // daemonOptions are daemonCore's options that can precede the starter's own,

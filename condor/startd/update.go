@@ -122,7 +122,7 @@ func (u *UpdateSocket) FinalUpdate(ctx context.Context, ad *classads.Ad) error {
 }
 
 // Color tells the startd about the common files of this slot, in the form of 25.10 and 25.11
-// (claim.cpp:Claim::finishStarterUpdate, COLOR). The result is the startd's answer.
+// (claim.cpp:Claim::receiveUpdateCommand, COLOR). The result is the startd's answer.
 func (u *UpdateSocket) Color(ctx context.Context, ad *classads.Ad) (*classads.Ad, error) {
 	return u.ask(ctx, commandColor, ad)
 }

@@ -111,18 +111,17 @@ func (s *sharer) dir(dir *os.File, prefix string, depth int) error {
 }
 
 func (s *sharer) mkdir(to string, depth int) error {
+	made := false
 	err := s.job.Owner.Do(func() error {
 		err := s.job.Root.Mkdir(to, 0o700)
+		made = err == nil
 		if st, e := s.job.Root.Lstat(to); errors.Is(err, fs.ErrExist) && e == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-			return fs.ErrExist
+			return nil
 		}
 		return err
 	})
-	switch {
-	case err == nil && depth == 0:
+	if made && depth == 0 {
 		s.made = append(s.made, to)
-	case err == fs.ErrExist: //nolint:errorlint // a directory, and not what the system call says
-		return nil
 	}
 	return err
 }

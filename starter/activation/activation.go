@@ -120,7 +120,7 @@ type gauges struct {
 // Options are what the startd and the administrator said of an activation.
 type Options struct {
 	Slot       string // the slot's id, "slot1_1"
-	SubmitHost string // who activated the claim, only for the log
+	SubmitHost string // who activated the claim, as the startd names that; its common files are apart from those of others
 	LogSuffix  string // of the log file's name
 	JobLog     string // "FLAGS,PATH" of a second log inside the sandbox; empty for none
 	Version    string // "$CondorVersion: ...$" of this program

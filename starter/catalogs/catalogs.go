@@ -48,10 +48,7 @@ type Startd interface {
 }
 
 // Source is where a shadow sends common files from.
-type Source struct {
-	Socket, Key string
-	Guidance    *classads.Ad // all that the shadow said
-}
+type Source struct{ Socket, Key string }
 
 // Catalogs follow a shadow's guidance about common files.
 type Catalogs struct{ Options }
@@ -114,12 +111,13 @@ func (c *Catalogs) stage(ctx context.Context, guidance *classads.Ad) *classads.A
 		return ad
 	}
 	c.Log.Info("Starting common files transfer.")
-	err = c.Fetch(ctx, Source{Socket: said[2], Key: said[3], Guidance: guidance}, into)
-	c.Log.Info("Finished common files transfer: " + word(err == nil, "success", "failure") + ".")
+	err = c.Fetch(ctx, Source{Socket: said[2], Key: said[3]}, into)
 	key := c.key(said[1])
 	if err == nil {
+		c.Log.Info("Finished common files transfer: success.")
 		err = into.Keep(ctx, key)
 	} else {
+		c.Log.Info("Finished common files transfer: failure.")
 		err = errors.Join(err, into.Discard(ctx))
 	}
 	if err != nil {
@@ -142,13 +140,6 @@ func (c *Catalogs) stage(ctx context.Context, guidance *classads.Ad) *classads.A
 // key finds the catalog that this job's access point gave this name.
 func (c *Catalogs) key(name string) commonfiles.Key {
 	return commonfiles.KeyOf(c.User, c.SubmitHost, name)
-}
-
-func word(yes bool, then, otherwise string) string {
-	if yes {
-		return then
-	}
-	return otherwise
 }
 
 // announce tells the startd which catalogs this slot has.

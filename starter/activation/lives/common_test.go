@@ -10,6 +10,7 @@ import (
 
 	"podstarter/condor/condortest"
 	"podstarter/condor/startd"
+	"podstarter/payload"
 	"podstarter/sandbox"
 	"podstarter/sandbox/commonfiles"
 	"podstarter/starter/activation"
@@ -72,6 +73,7 @@ func TestDataSlot(t *testing.T) {
 	add := func(l life) {
 		l.job += "ProcId = -1000"
 		l.knobs, l.options = nested, offered
+		l.backend = func(w *world, b payload.Backend) payload.Backend { return takesNoSlot{b, w} }
 		l.machine = func(o *condortest.StartdOptions) { o.Split = true }
 		lives = append(lives, l)
 	}
@@ -164,6 +166,20 @@ func TestDataSlot(t *testing.T) {
 		want: want{last: "error 1017/0", check: (*world).neverBegan},
 	})
 	run(t, lives)
+}
+
+// takesNoSlot is a backend whose payload slots are all for jobs.
+type takesNoSlot struct {
+	payload.Backend
+	w *world
+}
+
+// Lease implements payload.Backend.
+func (b takesNoSlot) Lease(ctx context.Context, wish payload.Wish) (payload.Lease, error) {
+	if !wish.FilesOnly {
+		b.w.Error("a data slot takes a payload slot")
+	}
+	return b.Backend.Lease(ctx, wish)
 }
 
 // kept puts a catalog of this user's into the EXECUTE directory, where it stays until the job has

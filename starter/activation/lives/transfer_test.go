@@ -116,7 +116,14 @@ func TestGuidance(t *testing.T) {
 			w.shadow.On("request_guidance", 1, condortest.AnswerText(`Command = "Abort"`), condortest.Do(func(condortest.Heard) {
 				go w.vacate(startd.Vacate{Reason: "Claim deactivated", Code: 1009})
 			}))
-		}, want: want{check: (*world).neverBegan}},
+		}, want: want{check: func(w *world) {
+			w.neverBegan()
+			for _, h := range w.shadow.Heard() { // it has a reason of its own, which this would replace
+				if h.Ad["VacateReason"] != "" {
+					w.Errorf("%s says %s", h, h.Ad["VacateReason"])
+				}
+			}
+		}}},
 		{name: "set-up: again", script: "exit 0", plan: answer(1, "Command = \"RetryReqest\"\nRetryDelay = 0\nContextAd = [ Mark = 5 ]"), want: want{last: "job_exit 0 100"}},
 		{name: "environment: abort", plan: answer(2, `Command = "Abort"`), want: want{code: 1, last: "error 1007/0", says: "given up", check: (*world).neverBegan}},
 		{name: "environment: carry on", script: "exit 0", plan: answer(2, `Command = "CarryOn"`), want: want{last: "job_exit 0 100"}},
