@@ -34,6 +34,7 @@ var proofs = map[string][]string{
 	"HasSIF":                     {"integration/e2e/TestImageChoice"},
 	"HasSandboxImage":            {"integration/e2e/TestImageChoice"},
 	"HasPodStarter":              {"integration/e2e/TestPlainJob"},
+	"HasCommonFilesTransfer":     {"conformance/common-files", "conformance/common-catalogs", "conformance/url-common"},
 	"HasJobDeferral":             {"conformance/deferred", "conformance/deferral-missed"},
 	"HasSshd":                    {"conformance/ssh-outlasts", "integration/e2e/TestModeVisit"},
 	"HasSelfCheckpointTransfers": {"conformance/checkpoint", "integration/e2e/TestCheckpoint"},
@@ -51,7 +52,8 @@ func TestEveryAbilityIsProven(t *testing.T) {
 		t.Fatal(err)
 	}
 	ad := classads.NewAd()
-	abilities(ad, settings.Settings{Config: config.FromMap(nil), Backend: settings.BackendPod, Images: site})
+	abilities(ad, settings.Settings{Config: config.FromMap(nil), Backend: settings.BackendPod, Images: site,
+		CommonFiles: settings.CommonFiles{Offered: true, Links: true}})
 	plugin := hostprogtest.Script(t, `echo 'SupportedMethods = "m"'`)
 	cfg := config.FromMap(map[string]string{
 		"FILETRANSFER_PLUGINS": plugin, "STARTER_DISABLE_USER_SUPPLIED_TRANSFER_PLUGINS": "2", "LOCK": t.TempDir(),

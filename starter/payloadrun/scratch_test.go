@@ -19,6 +19,7 @@ func TestUnderScratch(t *testing.T) {
 	for name, tt := range map[string]struct {
 		asks    string
 		plain   bool // no image
+		cvmfs   bool // an image that only SingularityImage names
 		file    bool // the image is a file
 		local   bool // no pod
 		input   map[string]string
@@ -33,6 +34,7 @@ func TestUnderScratch(t *testing.T) {
 		"deep, twice, odd marks":  {asks: " /var/lib/x/ , /var/lib//x\t/home", dirs: []string{"home", "var", "var/lib", "var/lib/x"}, links: []string{"/home", "/var/lib/x"}},
 		"one in another":          {asks: "/home/a/b,/home-2,/home", dirs: []string{"home", "home/a", "home/a/b", "home-2"}, links: []string{"/home", "/home-2"}},
 		"an image that is a file": {asks: "/home", plain: true, file: true, dirs: []string{"home"}, links: []string{"/home"}},
+		"an image of Apptainer's": {asks: "/home", plain: true, cvmfs: true, dirs: []string{"home"}, links: []string{"/home"}},
 		"without an image":        {asks: "/home", plain: true},
 		"without a pod":           {asks: "/home", local: true},
 		"relative":                {asks: "home", err: `mount_under_scratch names "home"`, code: shadow.HoldFailedToCreateProcess},
@@ -49,6 +51,9 @@ func TestUnderScratch(t *testing.T) {
 			attributes := "WantContainer = true\nContainerImage = \"busybox\""
 			if tt.plain {
 				attributes = ""
+			}
+			if tt.cvmfs {
+				attributes = `SingularityImage = "/cvmfs/images/a"`
 			}
 			j := aJob(t, attributes, nil)
 			if !tt.local {

@@ -37,6 +37,9 @@ func (w *world) asked(n int) string {
 	for _, h := range w.shadow.Heard() {
 		if h.Call == "request_guidance" {
 			all = append(all, h.Ad["ContextAd"])
+			if h.Ad.Text("RequestType") == "JobSetup" && h.Ad["HasCommonFilesTransfer"] != "2" {
+				w.Errorf("question %d offers common files as %q", len(all), h.Ad["HasCommonFilesTransfer"])
+			}
 		}
 	}
 	if len(all) < n {
