@@ -42,7 +42,7 @@ func TestApptainerWithoutPod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := pool.EPInput(t.Context(), harness.StockApptainer, strings.NewReader(configure+apptainerPool), "sh", "-s", starter, strconv.Itoa(port), daemons)
+		out, err := pool.EPInput(t.Context(), harness.StockApptainer, strings.NewReader(personalConfiguration+apptainerPool), "sh", "-s", starter, strconv.Itoa(port), daemons)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", starter, err, out)
 		}

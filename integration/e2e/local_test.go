@@ -14,7 +14,7 @@ import (
 )
 
 //go:embed testdata/configure.sh
-var configure string
+var personalConfiguration string
 
 //go:embed testdata/personal.sh
 var personalPool string
@@ -32,7 +32,7 @@ func TestLocalWithoutRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := pool.EPInput(t.Context(), side, strings.NewReader(configure+personalPool), "sh", "-s", starter, strconv.Itoa(port))
+	out, err := pool.EPInput(t.Context(), side, strings.NewReader(personalConfiguration+personalPool), "sh", "-s", starter, strconv.Itoa(port))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
