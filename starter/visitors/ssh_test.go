@@ -168,11 +168,11 @@ func TestLogin(t *testing.T) {
 	d, w := serve(t, nil), &beside{}
 	spec := d.start(t, "", w)
 	c := d.login(t, `Name = "slot1"`+"\n"+`Shell = "/bin/zsh,csh"`)
-	if !d.Visited() {
-		t.Error("nobody is logged in")
-	}
 	if got, want := output(t, c, "pwd; echo $A-$USER-$_CONDOR_JOB_PIDS-$_CONDOR_SLOT_NAME-$PATH-$DISPLAY", ""), spec.Dir+"\nb-alice-4711-slot1-/usr/local/bin:/usr/bin:/bin-\n"; got != want {
 		t.Errorf("a command says %q, want %q", got, want)
+	}
+	if !d.Visited() {
+		t.Error("nobody is logged in")
 	}
 	e := w.last(t)
 	if e.Spec.Path != "/bin/bash" || len(e.Others) != 2 || e.Others[0].Path != "/bin/sh" {
