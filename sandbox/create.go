@@ -40,6 +40,7 @@ type Options struct {
 type Sandbox struct {
 	dir, htcondor, user, scratch string
 
+	condor  Owner
 	payload Owner
 	keeps   bool          // common files
 	apart   string        // dir_<pid> in EXECUTE, if that is not what dir is in
@@ -75,7 +76,7 @@ func Create(ctx context.Context, o Options) (*Sandbox, error) {
 	if o.Scratch != "" {
 		in = o.Scratch
 	}
-	s := &Sandbox{dir: filepath.Join(in, name), payload: o.Payload, keeps: o.Keeps, execute: -1, top: -1}
+	s := &Sandbox{dir: filepath.Join(in, name), condor: o.Condor, payload: o.Payload, keeps: o.Keeps, execute: -1, top: -1}
 	s.htcondor, s.user, s.scratch = s.dir, s.dir, s.dir
 	if o.Nested {
 		s.htcondor = filepath.Join(s.dir, "htcondor")
@@ -101,6 +102,7 @@ func Create(ctx context.Context, o Options) (*Sandbox, error) {
 		o.Log.Info("root may not create directories here, creating them as the payload", "dir", s.dir, "error", err)
 		s.undo(ctx, name, Self())
 		o.Condor = Self()
+		s.condor = Self()
 		err = o.Payload.Do(func() error { return s.lay(name, o, o.Payload) })
 	}
 	if err == nil && o.Scratch != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"podstarter/rescue"
+	"podstarter/starter/discard"
 	"podstarter/starter/endpoint"
 	"podstarter/starter/steps"
 )
@@ -102,10 +103,7 @@ func (a *activation) clean(ctx context.Context) {
 	a.work.container.Close()
 	a.peers.shadow.Close()
 	if box := a.job.Sandbox; box != nil {
-		a.log.Info("Removing " + box.Dir())
-		if err := box.Remove(ctx); err != nil {
-			a.log.Error("Failed to remove the sandbox; the startd will try again", "error", err)
-		}
+		discard.Discard(ctx, box, discard.Knobs(a.opt.Settings.Condor.Sandbox), a.log)
 	}
 	if a.lease != nil {
 		if err := removeTemporary(ctx, a.opt, a.job.UID); err != nil {

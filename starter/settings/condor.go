@@ -38,6 +38,7 @@ type Condor struct {
 	AskToRestart    bool          // CHECK_REACTIVATE_AFTER_CHECKPOINT
 	NoNetwork       bool          // NO_JOB_NETWORKING: no job has a network
 
+	Sandbox     SandboxEnd
 	Updates     Updates
 	Measuring   Measuring
 	Chirp       Chirp
@@ -53,6 +54,12 @@ type Condor struct {
 type Setting struct {
 	Value string
 	Set   bool
+}
+
+// SandboxEnd says what becomes of a sandbox when its job is over (starter.cpp:removeTempExecuteDir).
+type SandboxEnd struct {
+	Delay  time.Duration // STARTER_REMOVE_EXECUTE_DIR_DELAY_TIME
+	MoveTo string        // STARTER_MOVE_WORKING_DIR_ON_EXIT; empty: it is removed
 }
 
 // Updates are how often startd and shadow hear of a running job
@@ -179,6 +186,7 @@ func (r *reader) condor() Condor {
 		HoldOnOOM:          l.bool("STARTER_ALWAYS_HOLD_ON_OOM", true),
 		AskToRestart:       l.bool("CHECK_REACTIVATE_AFTER_CHECKPOINT", true),
 		NoNetwork:          r.bool("NO_JOB_NETWORKING", false), // who misspells it does not want the default
+		Sandbox:            SandboxEnd{Delay: l.seconds("STARTER_REMOVE_EXECUTE_DIR_DELAY_TIME", 0), MoveTo: cfg.String("STARTER_MOVE_WORKING_DIR_ON_EXIT", "")},
 		Updates:            l.updates(),
 		Measuring: Measuring{
 			PSS: r.bool("USE_PSS", false), Peak: r.bool("CGROUP_USE_PEAK_MEMORY", false), FileCache: !r.bool("CGROUP_IGNORE_CACHE_MEMORY", true),
