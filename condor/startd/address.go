@@ -75,8 +75,15 @@ func Network(k Knobs) cedar.Network {
 			n.Prefer = cedar.IPv6
 		}
 	}
+	// A value that is not a number counts as none; the settings tell of it.
+	slow, _ := k.Int("TIMEOUT_MULTIPLIER", 0)
+	slow, _ = k.Int("STARTER_TIMEOUT_MULTIPLIER", slow) // daemon.cpp:common_init
+	n.Slow = cedar.Multiplier(max(0, min(slow, mostSlow)))
 	return n
 }
+
+// mostSlow bounds TIMEOUT_MULTIPLIER.
+const mostSlow = 1 << 20
 
 // isFalse reports whether a knob says no; auto is not no.
 func isFalse(k Knobs, name string) bool {

@@ -274,6 +274,10 @@ func TestNetwork(t *testing.T) {
 		"the site's wish":  {map[string]string{"ENABLE_IPV4": "False", "IPV4_ADDRESS": "10.0.0.1", "IPV6_ADDRESS": "fd00::1"}, cedar.Network{NoIPv4: true, Prefer: cedar.IPv4}},
 		"IPv6 first":       {map[string]string{"PREFER_OUTBOUND_IPV4": "false"}, cedar.Network{Prefer: cedar.IPv6}},
 		"the peer's order": {map[string]string{"IGNORE_TARGET_PROTOCOL_PREFERENCE": "false"}, cedar.Network{}},
+		"slow":             {map[string]string{"TIMEOUT_MULTIPLIER": "3"}, cedar.Network{Prefer: cedar.IPv4, Slow: 3}},
+		"slow starters":    {map[string]string{"TIMEOUT_MULTIPLIER": "3", "STARTER_TIMEOUT_MULTIPLIER": "4"}, cedar.Network{Prefer: cedar.IPv4, Slow: 4}},
+		"absurdly slow":    {map[string]string{"TIMEOUT_MULTIPLIER": "9223372036854775807"}, cedar.Network{Prefer: cedar.IPv4, Slow: mostSlow}},
+		"no number":        {map[string]string{"TIMEOUT_MULTIPLIER": "-7", "STARTER_TIMEOUT_MULTIPLIER": "much"}, cedar.Network{Prefer: cedar.IPv4}},
 		"private":          {map[string]string{"PRIVATE_NETWORK_NAME": "here"}, cedar.Network{Private: "here", Prefer: cedar.IPv4}},
 	} {
 		t.Run(name, func(t *testing.T) {

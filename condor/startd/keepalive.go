@@ -129,7 +129,7 @@ func (k *KeepAlive) call(ctx context.Context, s schedule) error {
 			case <-timer.C:
 			}
 		}
-		attempt, cancel := context.WithTimeout(ctx, s.timeout)
+		attempt, cancel := context.WithTimeout(ctx, Network(k.Config).Slow.Of(s.timeout))
 		err = k.send(attempt, s.hang)
 		cancel()
 		if err == nil || errors.Is(err, cedar.ErrSessionUnknown) {

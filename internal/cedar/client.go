@@ -32,7 +32,7 @@ type Client struct {
 	Version string        // own $CondorVersion$ string; required, peers read features from it
 	Own     string        // own address in brackets, empty for a tool; a shared port refuses to connect an address to itself
 	Name    string        // what to be called in the logs of a shared port, e.g. STARTER
-	Timeout time.Duration // for connecting, and for each wait on the stream afterwards; 20 s if zero
+	Timeout time.Duration // for connecting, and for each wait on the stream afterwards; 20 s if zero; Network.Slow makes it longer
 	Network Network       // which addresses can be used
 	// Dialer makes connections; a net.Dialer if nil.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
@@ -93,13 +93,14 @@ func (c *Client) Start(ctx context.Context, cmd Command) (*Stream, error) {
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
-	s, err := c.dial(ctx, addr, timeout)
+	s, err := c.dial(ctx, addr, c.Network.Slow.Of(timeout))
 	if err != nil {
 		return nil, fail("connect", err)
 	}
+	s.SetMultiplier(c.Network.Slow)
 	s.SetTimeout(timeout)
 	defer s.Cancel(ctx)()
-	if stage, err := c.begin(s, addr, cmd, timeout); err != nil {
+	if stage, err := c.begin(s, addr, cmd, s.Longer(timeout)); err != nil {
 		_ = s.Close()
 		return nil, fail(stage, err)
 	}

@@ -72,6 +72,7 @@ type Server struct {
 	HandshakeDeadline time.Duration // for all of a handshake; 120 s if zero
 	PayloadTimeout    time.Duration // for the first byte of the payload; 300 s if zero
 	HandlerTimeout    time.Duration // for each wait of a handler; 20 s if zero
+	Slow              Multiplier    // of these times
 	MaxHandshakes     int           // at once; the oldest one gives way; 64 if zero
 
 	mu       sync.RWMutex
@@ -159,6 +160,7 @@ func (s *Server) log() *slog.Logger {
 // serve does all of one connection.
 func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	st := NewStream(prepare(conn))
+	st.SetMultiplier(s.Slow)
 	kept := false
 	defer func() {
 		if !kept {
@@ -180,7 +182,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 func (s *Server) run(ctx context.Context, call *Call, h Handler) (kept bool, err error) {
 	st := call.Stream
 	st.SetTimeout(orDefault(s.HandlerTimeout, handlerTimeout))
-	st.setFirstRead(orDefault(s.PayloadTimeout, payloadTimeout))
+	st.setFirstRead(s.Slow.Of(orDefault(s.PayloadTimeout, payloadTimeout)))
 	defer st.Cancel(ctx)()
 	s.log().Debug("command", "command", call.Command, "peer", st.Peer(), "user", call.User)
 	err = h(ctx, call)
@@ -205,7 +207,7 @@ func orDefault(d, def time.Duration) time.Duration {
 
 // accept does the handshake of a connection.
 func (s *Server) accept(ctx context.Context, st *Stream) (*Call, Handler, error) {
-	ctx, cancel := context.WithTimeout(ctx, orDefault(s.HandshakeDeadline, handshakeDeadline))
+	ctx, cancel := context.WithTimeout(ctx, s.Slow.Of(orDefault(s.HandshakeDeadline, handshakeDeadline)))
 	defer cancel()
 	defer st.Cancel(ctx)()
 	limit := s.MaxHandshakes

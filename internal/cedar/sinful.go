@@ -260,6 +260,8 @@ type Network struct {
 	// Prefer is the protocol that is taken if a daemon has equally desirable addresses of
 	// both; without one, the daemon's order counts.
 	Prefer Protocol
+	// Slow makes the time limits of connections longer.
+	Slow Multiplier
 }
 
 // Protocol is a version of the Internet Protocol; the zero value is none.

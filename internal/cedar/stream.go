@@ -36,7 +36,8 @@ type Stream struct {
 	// allow_one_empty_message).
 	emptyOK atomic.Bool
 
-	deadline deadlines
+	deadline   deadlines
+	multiplier atomic.Int64
 }
 
 // NewStream makes a stream of a fresh connection: plaintext, no bytes sent or
@@ -90,8 +91,8 @@ func (s *Stream) Detach() (net.Conn, []byte) {
 }
 
 // SetTimeout limits the time without progress of a read or a write; 0, the
-// default, means no limit.
-func (s *Stream) SetTimeout(d time.Duration) { s.deadline.setTimeout(s.conn, d) }
+// default, means no limit. The stream's [Multiplier] makes it longer.
+func (s *Stream) SetTimeout(d time.Duration) { s.deadline.setTimeout(s.conn, s.Longer(d)) }
 
 // Cancel makes the end of ctx interrupt the reads and writes of the stream; the
 // interrupted call returns an error that wraps ctx's cause. Call the returned

@@ -52,8 +52,8 @@ func (x *session) grant(receiving bool) error {
 		return broken(x.code, "no question for a go-ahead from "+x.peer(), err)
 	}
 	ad := classads.NewAd()
-	if alive < int64(leastAlive/time.Second) {
-		ad.SetInt("Timeout", int64(leastAlive/time.Second))
+	if least := int64(x.s.Longer(leastAlive) / time.Second); alive < least {
+		ad.SetInt("Timeout", least)
 		ad.SetInt("Result", goAheadWait)
 		x.s.PutAd(ad)
 		if err := x.s.EndMessage(); err != nil {

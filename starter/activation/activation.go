@@ -184,6 +184,8 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 	a.peers.log = log
 	a.peers.address = a.peers.inherited.OwnAddress(a.opt.Settings.Config)
 	a.peers.network = startd.Network(a.opt.Settings.Config)
+	a.peers.inherited.Syscall.SetMultiplier(a.peers.network.Slow)
+	a.peers.inherited.Update.SetMultiplier(a.peers.network.Slow)
 	a.peers.shadow = shadow.New(a.peers.inherited.Syscall, log)
 	a.peers.startd = startd.NewUpdateSocket(a.peers.inherited.Update, log)
 	a.peers.sessions = cedar.NewSessions()

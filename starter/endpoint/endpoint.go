@@ -34,7 +34,7 @@ type Options struct {
 // Serve serves the starter's command endpoint, takes signals, and keeps the startd
 // convinced that this process is alive, all in goroutines that end with ctx.
 func Serve(ctx context.Context, o Options) {
-	server := &cedar.Server{Sessions: o.Sessions, Version: o.Version, Log: o.Log}
+	server := &cedar.Server{Sessions: o.Sessions, Version: o.Version, Slow: startd.Network(o.Settings.Config).Slow, Log: o.Log}
 	server.Handle(cedar.StarterVacateJob, cedar.Daemon, o.vacate)
 	server.Handle(cedar.DCRaiseSignal, cedar.Daemon, o.raise)
 	server.Handle(cedar.UpdateGSICred, cedar.Write, o.Proxy)

@@ -218,6 +218,9 @@ func (r *reader) condor() Condor {
 	silent, err := cfg.Bool("GUIDANCE_MUMS_THE_WORD", false)
 	c.Silent = orDefault(l, silent, err, true)
 	c.Apptainer = r.apptainer(l)
+	for _, name := range []string{"TIMEOUT_MULTIPLIER", "STARTER_TIMEOUT_MULTIPLIER"} { // startd.Network
+		l.int(name, 0)
+	}
 	c.Warnings = l.warnings
 	return c
 }
