@@ -12,6 +12,7 @@ import (
 type Ad struct {
 	attrs []attr
 	index []uint32 // open addressing, position+1, 0 = free; nil while small
+	site  *Site    // see Use
 }
 
 type attr struct {
@@ -91,7 +92,7 @@ func (a *Ad) Update(b *Ad) {
 
 // Clone returns a copy. A change of one does not affect the other.
 func (a *Ad) Clone() *Ad {
-	c := &Ad{attrs: append([]attr(nil), a.attrs...)}
+	c := &Ad{attrs: append([]attr(nil), a.attrs...), site: a.site}
 	if a.index != nil {
 		c.index = append([]uint32(nil), a.index...)
 	}

@@ -38,7 +38,7 @@ func (r *attrRef) eval(ev *evaluator, sc *scope) Value {
 // need no more to find it: name, MY.name and TARGET.name. It returns nil in all
 // others.
 func (r *attrRef) constant(sc *scope) *literal {
-	if sc == nil || sc.in != nil || r.absolute {
+	if sc == nil || sc.in != nil || r.absolute || sc.env != nil && sc.env.Site != nil && sc.env.Site.Strict {
 		return nil
 	}
 	if from, ok := r.from.(*attrRef); ok {
@@ -93,7 +93,7 @@ func (r *attrRef) find(ev *evaluator, sc *scope) (node, *scope, Value) {
 		return nil, nil, Value{}
 	}
 	n, where, v := r.lookup(ev, start)
-	if n == nil && v.kind == Undefined && !r.absolute && start.other != nil {
+	if n == nil && v.kind == Undefined && !r.absolute && start.other != nil && !ev.env.Site.Strict {
 		// A plain name may mean the other ad of a match: old ClassAds had no
 		// TARGET (HTCondor src/classad/attrrefs.cpp:FindExpr).
 		return r.lookup(ev, start.other)
@@ -108,7 +108,11 @@ func (r *attrRef) lookup(ev *evaluator, start *scope) (node, *scope, Value) {
 		if n := r.in(sc.ad); n != nil {
 			return n, sc, Value{}
 		}
-		switch r.special {
+		special := r.special
+		if ev.env.Site.Strict {
+			special = r.strictly()
+		}
+		switch special {
 		case nameSelf:
 			return nil, nil, Value{kind: Record, sc: sc}
 		case nameParent:
@@ -121,12 +125,24 @@ func (r *attrRef) lookup(ev *evaluator, start *scope) (node, *scope, Value) {
 		case nameCurrentTime:
 			return nil, nil, IntValue(ev.now().Unix())
 		case nameTarget, nameOwn, nameLeft, nameRight:
-			if to := sc.matched(r.special); to != nil {
+			if to := sc.matched(special); to != nil {
 				return nil, nil, Value{kind: Record, sc: to}
 			}
 		}
 	}
 	return nil, nil, Value{}
+}
+
+// strictly is the name's meaning in a strict evaluation, where MY only exists in a match, and
+// CurrentTime not at all (HTCondor src/classad/classad.cpp:SetOldClassAdSemantics).
+func (r *attrRef) strictly() specialName {
+	switch {
+	case r.special == nameCurrentTime:
+		return notSpecial
+	case r.special == nameSelf && equalFold(r.name, "my"):
+		return nameOwn
+	}
+	return r.special
 }
 
 // findFrom finds expr.name.

@@ -1,9 +1,11 @@
 package classads
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,11 +80,19 @@ func TestInjected(t *testing.T) {
 	env := Env{
 		Now:    func() time.Time { return time.Date(2024, 2, 29, 13, 14, 15, 0, zone) },
 		Random: func() float64 { return 0.75 },
-		UserHome: func(user string) (string, bool) {
-			return "/home/" + user, user == "alice"
-		},
-		UserMap: func(name, user string) (string, bool) {
-			return "first, Second,third", name == "groups" && user == "alice"
+		Site: &Site{
+			UserHome: func(user string) (string, bool) {
+				return "/home/" + user, user == "alice"
+			},
+			UserMap: func(name, user string, steps *int) (string, bool, error) {
+				if name == "broken" {
+					return "", false, errors.New("its search takes too long")
+				}
+				if name == "large" {
+					return strings.Repeat("x", DefaultBytes/2), true, nil
+				}
+				return "first, Second,third", name == "groups" && user == "alice", nil
+			},
 		},
 		Trace: func(line string) { traced = append(traced, line) },
 	}
@@ -107,6 +117,9 @@ func TestInjected(t *testing.T) {
 		{`userHome("bob","/tmp")`, `"/tmp"`},
 		{`userHome(1)`, "error"},
 		{`userHome()`, "error"},
+		{`isError(userMap("broken","alice"))`, "error"}, // the evaluation as a whole fails
+		{`size(userMap("large","alice"))`, strconv.Itoa(DefaultBytes / 2)},
+		{`size(strcat(userMap("large","alice"), userMap("large","alice")))`, "error"},
 		{`userMap("groups","alice")`, `"first, Second,third"`},
 		{`userMap("groups","alice","second")`, `"Second"`},
 		{`userMap("groups","alice","none")`, `"first"`},

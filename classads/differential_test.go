@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"podstarter/classads/usermap"
 )
 
 // The differential test needs HTCondor's Python bindings:
@@ -37,6 +39,10 @@ type query struct {
 	Target string `json:"target,omitempty"`
 
 	Flatten bool `json:"flatten,omitempty"`
+
+	Maps   *usermap.Maps     `json:"-"` // that HTCondor has in its configuration
+	Strict bool              `json:"-"` // as it has it there
+	Homes  map[string]string `json:"-"` // of its machine's users
 }
 
 type answer struct {
@@ -146,7 +152,16 @@ func ours(t *testing.T, q query) answer {
 // environment has the ads of a query.
 func environment(t *testing.T, q query) Env {
 	t.Helper()
-	env := Env{My: NewAd()}
+	env := Env{My: NewAd(), Site: &Site{Strict: q.Strict}}
+	if q.Maps != nil {
+		env.Site.UserMap = q.Maps.Lookup
+	}
+	if q.Homes != nil {
+		env.Site.UserHome = func(user string) (string, bool) {
+			dir, ok := q.Homes[user]
+			return dir, ok
+		}
+	}
 	for _, ad := range []struct {
 		text string
 		to   **Ad

@@ -20,17 +20,35 @@ type Env struct {
 	Now func() time.Time
 	// Random returns numbers in [0,1) for random(); nil is math/rand.
 	Random func() float64
-	// UserHome answers userHome(). Nil answers as a daemon without
-	// CLASSAD_ENABLE_USER_HOME does.
-	UserHome func(user string) (dir string, ok bool)
-	// UserMap answers userMap(): it returns the groups, separated by commas, that
-	// a named map gives to a user. Nil answers as a daemon without maps does.
-	UserMap func(mapName, user string) (groups string, ok bool)
+	// Site is what the surroundings add to the language. If it is nil, that of My counts,
+	// then that of Target; see [Ad.Use].
+	Site *Site
 	// Trace receives a line for each evaluation of debug(); nil discards it.
 	Trace func(line string)
 	// Limits bounds the evaluation.
 	Limits Limits
 }
+
+// Site is what the program in which expressions are evaluated adds to the language, or
+// changes in it. It must not be changed while it is used.
+type Site struct {
+	// UserHome answers userHome(). Nil answers as a daemon without
+	// CLASSAD_ENABLE_USER_HOME does.
+	UserHome func(user string) (dir string, ok bool)
+	// UserMap answers userMap(): it returns the groups, separated by commas, that
+	// a named map gives to a user. Nil answers as a daemon without maps does. steps is how
+	// many steps searches for patterns may still take in this evaluation; what UserMap takes
+	// is subtracted. An error ends the evaluation.
+	UserMap func(mapName, user string, steps *int) (groups string, ok bool, err error)
+	// Strict: a plain name never means an attribute of Target, MY is only known where there is
+	// a Target, and CurrentTime never, as in a daemon with STRICT_CLASSAD_EVALUATION.
+	Strict bool
+}
+
+// Use makes the surroundings count for each evaluation in which the ad is My, or Target of
+// another that has none. Copies of the ad have them too. Like a change of the ad, it must not
+// happen while others use the ad.
+func (a *Ad) Use(s *Site) { a.site = s }
 
 // Limits limits one evaluation. A field that is not positive stands for the
 // default. Beyond a limit the result is an error, and its Reason names the limit.
@@ -167,12 +185,22 @@ type activeAttr struct {
 
 var emptyAd = NewAd()
 
+var noSite Site
+
 var evaluators = sync.Pool{New: func() any { return new(evaluator) }}
 
 // start prepares an evaluation and returns the scope of Env.My.
 func (ev *evaluator) start(env *Env) *scope {
 	ev.envCopy = *env
 	ev.env = &ev.envCopy
+	for _, ad := range [...]*Ad{env.My, env.Target} {
+		if ev.envCopy.Site == nil && ad != nil {
+			ev.envCopy.Site = ad.site
+		}
+	}
+	if ev.envCopy.Site == nil {
+		ev.envCopy.Site = &noSite
+	}
 	limit := func(n, def int) int {
 		if n <= 0 {
 			return def

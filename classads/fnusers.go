@@ -3,7 +3,7 @@ package classads
 const userFamily = "users"
 
 // userFunctions ask about users (HTCondor src/condor_utils/compat_classad.cpp). The
-// caller chooses the answers: Env.UserHome and Env.UserMap.
+// caller chooses the answers: in [Site].
 var userFunctions = []builtin{
 	{name: "userHome", family: userFamily, usage: "userHome(user [, default])",
 		summary: "home directory of a user", min: 0, max: -1, eval: fnUserHome},
@@ -21,8 +21,8 @@ func fnUserHome(ev *evaluator, sc *scope, c *call) Value {
 	}
 	user := ev.attempt(c.args[0], sc)
 	switch {
-	case user.kind == String && ev.env.UserHome != nil:
-		if dir, ok := ev.env.UserHome(user.str); ok {
+	case user.kind == String && ev.env.Site.UserHome != nil:
+		if dir, ok := ev.env.Site.UserHome(user.str); ok {
 			return StringValue(dir)
 		}
 	case user.kind == Undefined, user.kind == String:
@@ -46,10 +46,16 @@ func fnUserMap(ev *evaluator, sc *scope, c *call) Value {
 		}
 		return in[3]
 	}
-	if ev.env.UserMap == nil {
+	if ev.env.Site.UserMap == nil {
 		return in[3]
 	}
-	groups, ok := ev.env.UserMap(in[0].str, in[1].str)
+	groups, ok, err := ev.env.Site.UserMap(in[0].str, in[1].str, &ev.search)
+	if err != nil {
+		return ev.fail("userMap: " + err.Error())
+	}
+	if !ev.spend(len(groups)) {
+		return Value{kind: Error}
+	}
 	if !ok {
 		return in[3]
 	}
