@@ -24,6 +24,7 @@ import (
 type Config struct {
 	local string // local name, "" if none
 	knobs table
+	site  *classads.Site
 }
 
 // FromMap makes a configuration of names and values, for tests and for programs
@@ -278,7 +279,7 @@ func (c *Config) eval(name string, my, target *classads.Ad) (classads.Value, err
 	if err != nil {
 		return classads.Value{}, err
 	}
-	return e.Eval(classads.Env{My: my, Target: target}), nil
+	return e.Eval(classads.Env{My: my, Target: target, Site: c.site}), nil
 }
 
 func evaluated(v classads.Value) error {

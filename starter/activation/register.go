@@ -32,6 +32,8 @@ func (a *activation) register(ctx context.Context) error {
 		a.job.Overlay = slot.Overlay
 	}
 
+	a.job.Ad.Use(a.opt.Settings.Language)
+	a.job.Machine.Use(a.opt.Settings.Language)
 	a.desk.Know(a.job.Ad, a.job.Version())
 
 	domain := a.opt.Settings.Condor.FilesystemDomain

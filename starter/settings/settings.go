@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/condor/image"
 )
@@ -61,6 +62,8 @@ type Settings struct {
 
 	// Condor are HTCondor's own knobs.
 	Condor Condor
+	// Language is what the site adds to the ClassAd language.
+	Language *classads.Site
 	// Config is for knobs that are expressions over a slot and a job.
 	Config *config.Config
 }
@@ -174,6 +177,8 @@ func (r *reader) seconds(k Knob, least, most int64) time.Duration {
 // Read reads all knobs and reports everything that is wrong with them at once,
 // one error a knob. With an error no job can be run.
 func Read(cfg *config.Config) (Settings, error) {
+	site, wrong := cfg.Site()
+	cfg = cfg.With(site)
 	r := &reader{cfg: cfg}
 	s := Settings{
 		Backend:         strings.ToLower(r.text(KnobBackend)),
@@ -202,6 +207,7 @@ func Read(cfg *config.Config) (Settings, error) {
 		EventLog:         strings.ToLower(r.text(KnobEventLog)),
 		MetricsAddress:   r.text(KnobMetricsAddress),
 		Config:           cfg,
+		Language:         site,
 	}
 	var err error
 	s.Images, err = image.NewSite(cfg)
@@ -216,6 +222,7 @@ func Read(cfg *config.Config) (Settings, error) {
 	r.problem(err)
 	s.Programs = r.programs()
 	s.Condor = r.condor()
+	s.Condor.Warnings = append(s.Condor.Warnings, wrong...)
 	s.CommonFiles = r.commonFiles(&s)
 	s.GPUs = r.gpus()
 	r.check(&s)

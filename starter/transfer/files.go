@@ -90,7 +90,7 @@ func Open(o Options) (*Files, error) {
 		Sandbox: o.Sandbox, Job: o.Job, Plugins: f.openPlugins(), Record: record, SignURLs: knobs.SignURLs,
 		InputTimeout: knobs.Timeout, OutputTimeout: knobs.Timeout, Stall: knobs.Stall,
 		MaxOutput: o.Settings.MaxOutputFiles,
-		Outside:   !o.Settings.InPod(),
+		Outside:   !o.Settings.InPod(), KeepDirectories: knobs.KeepDirectories,
 		Log:       o.Log,
 	})
 	return f, o.Side.Use(f.transfer, o.Client)
