@@ -80,10 +80,10 @@ func tidy(ctx context.Context, set settings.Settings, cfg *config.Config, made *
 
 // preflight finds out what is wrong with the configuration before a job does.
 func preflight(ctx context.Context, cfg *config.Config, made *calls, log *slog.Logger) (settings.Settings, error) {
-	for _, u := range settings.UnknownKnobs(cfg) {
-		log.Warn(u.String())
-	}
 	set, err := settings.Read(cfg)
+	for _, remark := range set.Remarks() {
+		log.Warn(remark)
+	}
 	if err != nil {
 		return set, err
 	}

@@ -52,9 +52,6 @@ func urlAbilities(ctx context.Context, ad *classads.Ad, host *hostprog.Host, set
 	if !jobs && !found.Disabled() {
 		ad.SetBool("HasDisableUserTransferPlugins", true)
 	}
-	if root, err := cfg.Bool("RUN_FILETRANSFER_PLUGINS_WITH_ROOT", false); err != nil || root {
-		log.Warn("RUN_FILETRANSFER_PLUGINS_WITH_ROOT is not honoured: plugins never run as root", "error", err)
-	}
 	for _, name := range found.Publish(ad) {
 		log.Warn("An attribute of a plugin cannot be published", "name", name)
 	}

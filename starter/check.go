@@ -55,8 +55,8 @@ func printAudit(ctx context.Context, out io.Writer, cfg *config.Config, asJSON b
 // audit collects the findings: HTCondor's side here, the pod's in the backend.
 func audit(ctx context.Context, cfg *config.Config) (title string, found []payload.Finding) {
 	title = "podstarter " + buildinfo.Version() + ", HTCondor " + cfg.String("CONDOR_VERSION", "of unknown version")
-	found = append(unknownKnobs(cfg), knobsNotGiven(cfg)...)
 	set, err := settings.Read(cfg)
+	found = append(unknownKnobs(cfg), knobsNotGiven(set)...)
 	if err != nil {
 		for _, l := range failure.Lines(err) {
 			found = append(found, badKnob(l))
@@ -87,9 +87,13 @@ func unknownKnobs(cfg *config.Config) (found []payload.Finding) {
 }
 
 // knobsNotGiven are knobs of HTCondor that the site has set, and that can have no effect here.
-func knobsNotGiven(cfg *config.Config) (found []payload.Finding) {
-	for _, n := range settings.KnobsNotGiven(cfg) {
+// So are knobs that are not understood.
+func knobsNotGiven(set settings.Settings) (found []payload.Finding) {
+	for _, n := range settings.KnobsNotGiven(set.Config, set.InPod()) {
 		found = append(found, payload.Finding{Grade: payload.Warn, What: "configuration", Detail: n.String(), Fix: n.Instead})
+	}
+	for _, w := range set.Condor.Warnings {
+		found = append(found, payload.Finding{Grade: payload.Warn, What: "configuration", Detail: w.Error(), Fix: "the knob; meanwhile its default holds"})
 	}
 	return found
 }

@@ -42,6 +42,8 @@ var refusals = []wish{
 		"it names no directory below the job's sandbox; name one, or leave it out and write manifest = True"},
 	{"+StarterUserLog", hasText("StarterUserLog"), holdNotStarted, // local_user_log.cpp:initFromJobAd
 		"no event log is written in the sandbox; leave it out, and read the one of the submit command log ="},
+	{"+RequestedChroot", hasText("RequestedChroot"), holdNotStarted, // vanilla_proc.cpp:StartJob, until 23.10
+		"no other root directory can be chosen; leave it out, and name an image (universe = docker)"},
 	{"+UseParrot", isTrue("UseParrot"), holdNotStarted, // os_proc.cpp:StartJob
 		"the site's Parrot is not in the job's container; leave it out, or use an image with Parrot and start it yourself"},
 	{"+WantExecutionVisaFromStarter", isTrue("WantExecutionVisaFromStarter"), holdNotStarted, // job_info_communicator.cpp:writeExecutionVisa

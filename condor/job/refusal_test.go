@@ -31,6 +31,8 @@ func TestRefused(t *testing.T) {
 		"a log that is no text":         {ad: "StarterUserLog = 7"},
 		"an encrypted sandbox":          {ad: "EncryptExecuteDirectory = true", code: 6, names: []string{"encrypt_execute_directory"}},
 		"a sandbox that is as usual":    {ad: "EncryptExecuteDirectory = false"},
+		"another root directory":        {ad: "RequestedChroot = \"SL7\"", code: 6, names: []string{"+RequestedChroot"}},
+		"no other root directory":       {ad: "RequestedChroot = \"\""},
 		"parrot":                        {ad: "UseParrot = true", code: 6, names: []string{"UseParrot"}},
 		"no parrot":                     {ad: "UseParrot = false"},
 		"a visa":                        {ad: "WantExecutionVisaFromStarter = true", code: 6, names: []string{"WantExecutionVisaFromStarter"}},

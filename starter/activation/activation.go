@@ -166,11 +166,8 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 	if a.peers.inherited, err = startd.Inherit(o.Env); err != nil {
 		return nil, err
 	}
-	for _, w := range a.opt.Settings.Condor.Warnings {
-		log.Warn("A knob is not understood, its default holds", "error", w)
-	}
-	for _, u := range settings.UnknownKnobs(a.opt.Settings.Config) {
-		log.Warn(u.String())
+	for _, remark := range a.opt.Settings.Remarks() {
+		log.Warn(remark)
 	}
 	// The inheritance was read and is secret: no child may see it.
 	for _, name := range startd.SecretVariables() {

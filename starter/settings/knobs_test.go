@@ -68,7 +68,18 @@ func knobsAsMarkdown() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, def, pageNamed.ReplaceAllString(k.Sentence, "[$1]($1.md)"))
 	}
+	b.WriteString("\n## HTCondor's knobs with which no job runs\n\n*They demand something that this starter cannot do: slots offer nothing, and `condor_pod_starter -check` and the log say why.*\n\n")
+	writeWithoutEffect(&b, knobsRefused)
+	b.WriteString("\n## HTCondor's knobs without effect\n\n*If one of these is set to something that the starter does not do, `condor_pod_starter -check` and the log of each activation say so.*\n\n")
+	writeWithoutEffect(&b, knobsWithoutEffect)
 	return b.String()
+}
+
+func writeWithoutEffect(b *strings.Builder, table []withoutEffect) {
+	b.WriteString("| knob | on which execution points | here | instead |\n| --- | --- | --- | --- |\n")
+	for _, w := range table {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", strings.Replace(w.name, "*", "…", 1), w.on, pageNamed.ReplaceAllString(w.means, "[$1]($1.md)"), pageNamed.ReplaceAllString(w.instead, "[$1]($1.md)"))
+	}
 }
 
 func knobsAsConfig() string {

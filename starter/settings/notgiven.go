@@ -2,13 +2,13 @@ package settings
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"podstarter/condor/config"
 )
 
-// NotGiven is a knob of HTCondor that the site has set, and that can do nothing here: it is about
-// how Docker or Apptainer run a container, or about mounts.
+// NotGiven is a knob of HTCondor that the site has set, and that can do nothing here.
 type NotGiven struct {
 	Name    string
 	Where   string // file and line, "" if not known
@@ -16,40 +16,113 @@ type NotGiven struct {
 	Instead string // what to do in its place
 }
 
-// String is a sentence for -check.
+// String is a sentence for -check and the log.
 func (n NotGiven) String() string {
-	where := ""
-	if n.Where != "" {
-		where = " (set at " + n.Where + ")"
-	}
-	return fmt.Sprintf("%s%s has no effect: %s", n.Name, where, n.Means)
+	return fmt.Sprintf("%s%s has no effect: %s", n.Name, setAt(n.Where), n.Means)
 }
 
-// withoutEffect is a row of the table of such knobs.
+func setAt(where string) string {
+	if where == "" {
+		return ""
+	}
+	return " (set at " + where + ")"
+}
+
+// scope says on which execution points a knob has no effect.
+type scope string
+
+const (
+	anywhere   scope = "all"
+	inPods     scope = "in a pod"
+	withoutPod scope = "without a pod"
+)
+
+func (s scope) covers(pod bool) bool { return s == anywhere || pod == (s == inPods) }
+
+// withoutEffect is a row of a table of such knobs.
 type withoutEffect struct {
-	name           string // one that ends in '*' is the beginning of names
+	name           string // a pattern, in which * stands for any letters
+	on             scope
 	means, instead string
 	harmless       func(value string) bool // values with which nobody misses anything; nil: only an empty one
 }
 
-const setVolumes = "volumes and volumeMounts of the payload container, in the pod's manifest"
+const (
+	setVolumes   = "volumes and volumeMounts of the payload container, in the pod's manifest"
+	noVolumes    = "what is mounted in a container is decided before its job is known"
+	noLibraries  = "no library is loaded, and a call of one of its functions is an error in each expression"
+	insteadMaps  = "maps in STARTER_CLASSAD_USER_MAP_NAMES, or the knob for other daemons only"
+	payloadUser  = "jobs run as the payload user of their slot"
+	insteadUser  = "remove the knob; POD_STARTER_PAYLOAD_UID is the user of jobs"
+	ownSSH       = "the ssh server is part of the starter, and no sshd is started"
+	noLimits     = "the kubelet makes the control group, and its limits are those of the container"
+	insteadLimit = "resources of the payload container, in the pod's manifest, or POD_STARTER_RESIZE"
+	noGroups     = "no control group is made for a job"
+	insteadPorts = "a network in which the starter's connections may leave from any port"
+)
 
-// knobsWithoutEffect are in the order of docs/admin/images.md. Those that nobody can miss are only there: how Docker is
+// knobsWithoutEffect are in the order of the pages. Those that nobody can miss are only in docs/admin/images.md: how Docker is
 // called, logs, and caches its images.
 var knobsWithoutEffect = []withoutEffect{
-	{name: "DOCKER_NETWORKS", means: "a pod has one network. Jobs that ask for one of these match this slot and go back to the queue, again and again", instead: "remove DOCKER_NETWORKS"},
-	{name: "DOCKER_EXTRA_ARGUMENTS", means: "the container is made by the kubelet, from the pod's manifest", instead: "the payload container in the pod's manifest"},
-	{name: "DOCKER_MOUNT_VOLUMES", means: "what is mounted in a container is decided before its job is known", instead: setVolumes},
-	{name: "DOCKER_VOLUME_DIR_*", means: "what is mounted in a container is decided before its job is known", instead: setVolumes},
-	{name: "DOCKER_SHM_SIZE", means: "the size of /dev/shm is that of the volume there", instead: "sizeLimit of the payload container's volume at /dev/shm"},
-	{name: "DOCKER_DROP_ALL_CAPABILITIES", means: "jobs never have capabilities", instead: "remove DOCKER_DROP_ALL_CAPABILITIES; a job that needs them cannot run in such a pod", harmless: isTrue},
-	{name: "DOCKER_RUN_AS_ROOT", means: "jobs are never root", instead: "remove DOCKER_RUN_AS_ROOT; a job that needs to be root cannot run in such a pod", harmless: isFalse},
-	{name: "SINGULARITY_EXTRA_ARGUMENTS", means: "no Apptainer is called", instead: "the payload container in the pod's manifest"},
-	{name: "MOUNT_UNDER_SCRATCH", means: "/tmp and /var/tmp are private anyway, and nothing else is mounted for a job", instead: "mount_under_scratch in jobs, which is obeyed", harmless: onlyTemporary},
+	{name: "DOCKER_NETWORKS", on: inPods, means: "a pod has one network. Jobs that ask for one of these match this slot and go back to the queue, again and again", instead: "remove DOCKER_NETWORKS"},
+	{name: "DOCKER_EXTRA_ARGUMENTS", on: inPods, means: "the container is made by the kubelet, from the pod's manifest", instead: "the payload container in the pod's manifest"},
+	{name: "DOCKER_MOUNT_VOLUMES", on: inPods, means: noVolumes, instead: setVolumes},
+	{name: "DOCKER_VOLUME_DIR_*", on: inPods, means: noVolumes, instead: setVolumes},
+	{name: "DOCKER_SHM_SIZE", on: inPods, means: "the size of /dev/shm is that of the volume there", instead: "sizeLimit of the payload container's volume at /dev/shm"},
+	{name: "DOCKER_DROP_ALL_CAPABILITIES", on: inPods, means: "jobs never have capabilities", instead: "remove DOCKER_DROP_ALL_CAPABILITIES; a job that needs them cannot run in such a pod", harmless: isTrue},
+	{name: "DOCKER_RUN_AS_ROOT", on: anywhere, means: "jobs are never root", instead: "remove DOCKER_RUN_AS_ROOT; a job that needs to be root cannot run here", harmless: isFalse},
+	{name: "SINGULARITY_EXTRA_ARGUMENTS", on: inPods, means: "no Apptainer is called", instead: "the payload container in the pod's manifest"},
+	{name: "MOUNT_UNDER_SCRATCH", on: inPods, means: "/tmp and /var/tmp are private anyway, and nothing else is mounted for a job", instead: "mount_under_scratch in jobs, which is obeyed", harmless: onlyTemporary},
+	{name: "SINGULARITY_IS_SETUID", on: anywhere, means: "no job gets rights from a program's set-user-ID bit, so that an Apptainer that needs it does not work", instead: "an Apptainer that works without; see docs/admin/plain.md", harmless: isFalse},
+	{name: "USE_PID_NAMESPACES", on: inPods, means: "the mode of the pod decides which processes a job sees", instead: "another mode; see docs/admin/modes.md", harmless: isFalse},
+	{name: "CGROUP_MEMORY_LIMIT_POLICY", on: inPods, means: noLimits, instead: insteadLimit, harmless: is("hard")},
+	{name: "CGROUP_HARD_MEMORY_LIMIT_EXPR", on: inPods, means: noLimits, instead: insteadLimit},
+	{name: "CGROUP_LOW_MEMORY_LIMIT", on: inPods, means: noLimits, instead: insteadLimit},
+	{name: "CGROUP_MEMORY_LIMIT_POLICY", on: withoutPod, means: noGroups, instead: "a limit of the machine, such as condor_master's control group", harmless: is("none")},
+	{name: "STARTD_ENFORCE_DISK_LIMITS", on: anywhere, means: "no logical volume is made for a job, so that only its volume limits the disk that it uses", instead: "sizeLimit of the volume of EXECUTE, in the pod's manifest", harmless: isFalse},
+	{name: "PID_SNAPSHOT_INTERVAL", on: anywhere, means: "what a job uses is looked at in the interval CGROUP_POLLING_INTERVAL", instead: "CGROUP_POLLING_INTERVAL", harmless: is("15")},
+	{name: "SSH_TO_JOB_SSHD", on: anywhere, means: ownSSH, instead: "remove it"},
+	{name: "SSH_TO_JOB_SSHD_ARGS", on: anywhere, means: ownSSH, instead: "remove it"},
+	{name: "SSH_TO_JOB_SSHD_CONFIG_TEMPLATE", on: anywhere, means: ownSSH, instead: "remove it"},
+	{name: "SSH_TO_JOB_SSH_KEYGEN", on: anywhere, means: "the starter makes the keys itself", instead: "SSH_TO_JOB_SSH_KEYGEN_ARGS, whose -t says of which type"},
+	{name: "NOBODY_SLOT_USER", on: anywhere, means: payloadUser, instead: insteadUser},
+	{name: "SLOT*_USER", on: anywhere, means: payloadUser, instead: insteadUser},
+	{name: "SOFT_UID_DOMAIN", on: anywhere, means: payloadUser, instead: insteadUser, harmless: isFalse},
+	{name: "GLEXEC_JOB", on: anywhere, means: payloadUser, instead: insteadUser, harmless: isFalse},
+	{name: "RUN_FILETRANSFER_PLUGINS_WITH_ROOT", on: anywhere, means: "plugins never run as root", instead: "remove it", harmless: isFalse},
+	{name: "CLASSAD_USER_LIBS", on: anywhere, means: noLibraries, instead: insteadMaps},
+	{name: "CLASSAD_USER_PYTHON_MODULES", on: anywhere, means: noLibraries, instead: insteadMaps},
+	{name: "CLASSAD_USER_PYTHON_LIB", on: anywhere, means: noLibraries, instead: insteadMaps},
+	{name: "LOG_TO_SYSLOG", on: anywhere, means: "the log is in the file STARTER_LOG only", instead: "a program that sends that file on; in a pod, POD_STARTER_EVENT_LOG tells of jobs on standard output", harmless: isFalse},
+	{name: "NAMED_CHROOT", on: anywhere, means: "a job has the root directory of its image or of the machine; one that asks for another (+RequestedChroot) is held", instead: "images"},
+	{name: "PARROT", on: anywhere, means: "jobs that ask for Parrot (+UseParrot) are held", instead: "images with Parrot"},
+	{name: "LIGO_NFS_SERVER_HACKS", on: anywhere, means: "modes of a job's files are never changed for a file server", instead: "file transfer", harmless: isFalse},
+	{name: "DATA_REUSE_DIRECTORY", on: anywhere, means: "no data is kept from one job for the next, as in all releases of HTCondor", instead: "common input files; see docs/admin/transfer.md"},
+	{name: "LOWPORT", on: anywhere, means: "it only tells jobs; the starter's connections leave from any port", instead: insteadPorts},
+	{name: "OUT_LOWPORT", on: anywhere, means: "it only tells jobs; the starter's connections leave from any port", instead: insteadPorts},
+	{name: "TCP_KEEPALIVE_INTERVAL", on: anywhere, means: "the starter's connections are probed when they were idle for 360 s", instead: "360, or remove it", harmless: is("360")},
 }
 
-func isTrue(value string) bool  { return strings.EqualFold(value, "true") || value == "1" }
-func isFalse(value string) bool { return strings.EqualFold(value, "false") || value == "0" }
+// knobsRefused are knobs that make a job run in another way or at another place than the site
+// demands: with one of them, no job runs.
+var knobsRefused = []withoutEffect{
+	{name: "ENCRYPT_EXECUTE_DIRECTORY", on: anywhere, means: "this starter cannot encrypt the volume of the sandboxes",
+		instead: "STARTER.ENCRYPT_EXECUTE_DIRECTORY = False where the volume is encrypted by other means, such as the node's disk", harmless: isFalse},
+	{name: "STARTD_ENCRYPT_EXECUTE_DISK", on: anywhere, means: "this starter cannot encrypt the volume of the sandboxes",
+		instead: "STARTER.STARTD_ENCRYPT_EXECUTE_DISK = False where the volume is encrypted by other means, such as the node's disk", harmless: isFalse},
+	{name: "STARTER_REMOTE_CMD", on: anywhere, means: "jobs run here, and never on a machine that a command reaches", instead: "HTCondor's own starter for such slots, or no STARTER_REMOTE_CMD"},
+}
+
+func isTrue(value string) bool { return strings.EqualFold(value, "true") || value == "1" }
+
+// isFalse takes a single letter, too (condor_config.cpp:param_boolean_crufty).
+func isFalse(value string) bool {
+	return strings.EqualFold(value, "false") || strings.EqualFold(value, "f") || value == "0"
+}
+
+func is(what string) func(string) bool {
+	return func(value string) bool { return strings.EqualFold(value, what) }
+}
 
 // onlyTemporary tells whether MOUNT_UNDER_SCRATCH names what each container has anyway, as HTCondor's default does.
 func onlyTemporary(value string) bool {
@@ -61,15 +134,25 @@ func onlyTemporary(value string) bool {
 	return true
 }
 
+// defaultPlace is where condor_config_val says a knob is set that the site does not set.
+const defaultPlace = "<Default>"
+
 // KnobsNotGiven finds knobs that the configuration sets and that have no effect here, in the order of the table.
-func KnobsNotGiven(cfg *config.Config) []NotGiven {
+func KnobsNotGiven(cfg *config.Config, pod bool) []NotGiven {
+	return setOf(cfg, knobsWithoutEffect, pod)
+}
+
+func setOf(cfg *config.Config, table []withoutEffect, pod bool) []NotGiven {
 	var found []NotGiven
-	for _, w := range knobsWithoutEffect {
-		prefix, many := strings.CutSuffix(w.name, "*")
-		for _, full := range cfg.Names() {
+	names := cfg.Names()
+	for _, w := range table {
+		if !w.on.covers(pod) {
+			continue
+		}
+		for _, full := range names {
 			// A knob may be set for a subsystem or a slot type: STARTER.NAME.
 			name := full[strings.LastIndexByte(full, '.')+1:]
-			if name != w.name && !(many && strings.HasPrefix(name, prefix)) {
+			if ok, err := path.Match(w.name, name); err != nil || !ok || cfg.Where(full) == defaultPlace {
 				continue
 			}
 			value := strings.TrimSpace(cfg.String(full, ""))
@@ -80,4 +163,36 @@ func KnobsNotGiven(cfg *config.Config) []NotGiven {
 		}
 	}
 	return found
+}
+
+// refuse reports the knobs with which no job runs here. For another subsystem, they do not count.
+func (r *reader) refuse() {
+	for _, w := range knobsRefused {
+		value, set := r.cfg.Lookup(w.name)
+		if !set || w.harmless != nil && w.harmless(strings.TrimSpace(value)) {
+			continue
+		}
+		if w.harmless != nil { // a boolean, perhaps as an expression
+			if on, err := r.cfg.Bool(w.name, false); err == nil && !on {
+				continue
+			}
+		}
+		r.problem(fmt.Errorf("%s: %s, so that no job runs%s; set %s", w.name, w.means, setAt(r.cfg.Where(w.name)), w.instead))
+	}
+}
+
+// Remarks are sentences for the log about knobs that do not do what the site may expect: those
+// that are not understood, that are misspelt, and that have no effect here.
+func (s Settings) Remarks() []string {
+	var remarks []string
+	for _, w := range s.Condor.Warnings {
+		remarks = append(remarks, "A knob is not understood, its default holds: "+w.Error())
+	}
+	for _, u := range UnknownKnobs(s.Config) {
+		remarks = append(remarks, u.String())
+	}
+	for _, n := range KnobsNotGiven(s.Config, s.InPod()) {
+		remarks = append(remarks, n.String())
+	}
+	return remarks
 }

@@ -226,6 +226,7 @@ func Read(cfg *config.Config) (Settings, error) {
 	s.CommonFiles = r.commonFiles(&s)
 	s.GPUs = r.gpus()
 	r.check(&s)
+	r.refuse()
 	if s.Backend == BackendAuto {
 		s.Backend = BackendLocal
 		token := filepath.Join(s.KubernetesDir, "token")

@@ -91,7 +91,7 @@ func Open(o Options) (*Files, error) {
 		InputTimeout: knobs.Timeout, OutputTimeout: knobs.Timeout, Stall: knobs.Stall,
 		MaxOutput: o.Settings.MaxOutputFiles,
 		Outside:   !o.Settings.InPod(), KeepDirectories: knobs.KeepDirectories,
-		Log:       o.Log,
+		Log: o.Log,
 	})
 	return f, o.Side.Use(f.transfer, o.Client)
 }
