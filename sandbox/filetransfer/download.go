@@ -109,7 +109,6 @@ type download struct {
 	failed   *Error // the first error; later ones do not matter
 	proxy    string // where the delegated proxy is
 
-	remapped  bool  // the present item has another name than it was sent with
 	contents  int64 // bytes of the present item's contents
 	unwritten bool  // a file could not be written; stock then looks for no plugin any more
 }
@@ -275,7 +274,6 @@ func (d *download) target(command int64, name string) string {
 		name = d.job.Executable
 	}
 	to, ok, err := d.remap.Find(name)
-	d.remapped = ok
 	switch {
 	case err != nil:
 		d.fail(&Error{Code: CodeDownload, Subcode: 1, Text: err.Error()})

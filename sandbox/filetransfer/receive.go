@@ -35,9 +35,7 @@ func (d *download) file(command int64, target string) error {
 	}
 	w := &writer{progress: d.dog.stroke}
 	if target != "" && mode != modeMissing {
-		if w.err = d.hasDirectory(target); w.err == nil {
-			w.file, w.err = d.Sandbox.Root().Create(target, d.wanted(target, mode))
-		}
+		w.file, w.err = d.Sandbox.Root().Create(target, d.wanted(target, mode))
 		w.err = barred(w.err)
 	}
 	err = d.bulk(src.Size(), func() error { return w.take(src) })
@@ -70,15 +68,6 @@ func (d *download) file(command int64, target string) error {
 		d.stats.cedar++
 	}
 	return nil
-}
-
-// hasDirectory looks for the directory of an item, where the site does not want it to be made.
-func (d *download) hasDirectory(target string) error {
-	if !d.remapped || !d.KeepDirectories {
-		return nil
-	}
-	_, err := d.Sandbox.Root().Stat(jobfiles.DirName(target))
-	return err
 }
 
 // wanted returns the permission bits of a received file: the sender's, if it gives any.
@@ -132,7 +121,7 @@ func (d *download) mkdir(target string) error {
 	}
 	root := d.Sandbox.Root()
 	err = root.Mkdir(target, uint32(mode))
-	if errors.Is(err, unix.ENOENT) && d.hasDirectory(target) == nil {
+	if errors.Is(err, unix.ENOENT) {
 		if err = root.MkdirAll(jobfiles.DirName(target), 0o700); err == nil {
 			err = root.Mkdir(target, uint32(mode))
 		}

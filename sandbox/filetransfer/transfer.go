@@ -51,11 +51,6 @@ type Config struct {
 	// return; 0 means no bound.
 	MaxOutput int64
 
-	// KeepDirectories makes no directory for the new name of an input file
-	// (ALLOW_TRANSFER_REMAP_TO_MKDIR is off): one that is remapped into a directory that is
-	// not there fails.
-	KeepDirectories bool
-
 	// Outside lets names of output and links lead out of the sandbox; files there are
 	// read with the payload's rights. It is for jobs that run in the starter's own file
 	// system: in a container those names mean other files.

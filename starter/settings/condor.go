@@ -106,8 +106,6 @@ type Transfer struct {
 	SignURLs   bool          // SIGN_S3_URLS
 	HistoryLog Setting       // FILE_TRANSFER_STATS_LOG
 
-	KeepDirectories bool // ALLOW_TRANSFER_REMAP_TO_MKDIR is off
-
 	PluginLifetime time.Duration
 	KeepErrors     bool // REDIRECT_FILETRANSFER_PLUGIN_STDERR_TO_STDOUT
 	PlainData      bool // ASSUME_COMPATIBLE_MULTIFILE_PLUGINS
@@ -210,8 +208,6 @@ func (r *reader) condor() Condor {
 		Transfer: Transfer{
 			Timeout: r.duration("STARTER_UPLOAD_TIMEOUT", shadow.DefaultTimeout), Stall: r.duration("STARTER_FILE_XFER_STALL_TIMEOUT", defaultStall),
 			SignURLs: l.bool("SIGN_S3_URLS", true), HistoryLog: setting(cfg, "FILE_TRANSFER_STATS_LOG"),
-			KeepDirectories: !l.bool("ALLOW_TRANSFER_REMAP_TO_MKDIR", true),
-
 			PluginLifetime: r.duration("MAX_FILE_TRANSFER_PLUGIN_LIFETIME", plugin.DefaultLifetime),
 			KeepErrors:     r.bool("REDIRECT_FILETRANSFER_PLUGIN_STDERR_TO_STDOUT", true),
 			PlainData:      r.bool("ASSUME_COMPATIBLE_MULTIFILE_PLUGINS", true),

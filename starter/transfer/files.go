@@ -90,8 +90,8 @@ func Open(o Options) (*Files, error) {
 		Sandbox: o.Sandbox, Job: o.Job, Plugins: f.openPlugins(), Record: record, SignURLs: knobs.SignURLs,
 		InputTimeout: knobs.Timeout, OutputTimeout: knobs.Timeout, Stall: knobs.Stall,
 		MaxOutput: o.Settings.MaxOutputFiles,
-		Outside:   !o.Settings.InPod(), KeepDirectories: knobs.KeepDirectories,
-		Log: o.Log,
+		Outside:   !o.Settings.InPod(),
+		Log:       o.Log,
 	})
 	return f, o.Side.Use(f.transfer, o.Client)
 }

@@ -1,0 +1,61 @@
+//go:build pool
+
+package e2e
+
+import (
+	_ "embed"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/integration/harness"
+)
+
+//go:embed testdata/siteknobs.sh
+var siteKnobsPool string
+
+// TestSiteKnobs: a site's maps for ClassAds count as under the stock starter, and so do knobs with which it looks into sandboxes.
+// Where the site demands encrypted sandboxes, no job runs.
+func TestSiteKnobs(t *testing.T) {
+	oursOnly(t)
+	starter, err := pool.Config(t.Context(), side, "STARTER")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(starter string) map[string]string {
+		t.Helper()
+		port, err := harness.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := pool.EPInput(t.Context(), side, strings.NewReader(personalConfiguration+siteKnobsPool), "sh", "-s", starter, strconv.Itoa(port))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", starter, err, out)
+		}
+		return sections(out)
+	}
+	ours, stock := run(starter), run("/usr/sbin/condor_starter")
+	want := map[string]string{"job 0": "12\n", "job 1": "8\n", "job 2": "16\n", "job 3": "12\n", "left": "", "slept": "4\n", "rights": strings.Repeat("755 condor\n", 4)}
+	for section, text := range want {
+		if stock[section] != text {
+			t.Errorf("stock, %s: %q, want %q", section, stock[section], text)
+		}
+	}
+	want["rights"] = strings.Repeat("700 condor\n", 4) // a later job may have the user of this one
+	for section, text := range want {
+		if ours[section] != text {
+			t.Errorf("%s: %q, want %q", section, ours[section], text)
+		}
+	}
+	if diff := cmp.Diff(stock["kept"], ours["kept"]); diff != "" || strings.Count(ours["kept"], "result\n") != 4 {
+		t.Errorf("what is kept (-stock +ours):\n%s", diff)
+	}
+	if !strings.Contains(ours["encrypted"], "no job runs") || !strings.Contains(ours["encrypted"], "STARTER.ENCRYPT_EXECUTE_DIRECTORY = False") {
+		t.Errorf("where sandboxes must be encrypted, the log says %q", ours["encrypted"])
+	}
+	if t.Failed() {
+		t.Log(ours["log"])
+	}
+}

@@ -1,0 +1,101 @@
+# A personal pool whose site looks into sandboxes, and has maps for ClassAds. Arguments: path of the starter, port.
+# Prints, each after a line "== NAME", what jobs printed, the last of which has an input that is remapped into a directory
+# that is not there; the sandboxes that were kept; and what the log says where sandboxes must be encrypted.
+set -eu
+starter=$1 port=$2
+dir=/var/tmp/siteknobs.$port
+rm -rf $dir
+mkdir -p $dir/log $dir/spool $dir/execute $dir/lock $dir/run $dir/kept $dir/jobs
+configure >$dir/config
+cat >$dir/map <<'M'
+# method, name, niceness
+*     alice               never
+nice  /^(.)lice@.*\.org$/i  "3, \1"
+*     /^A/                first,7
+M
+cat >>$dir/config <<C
+NUM_CPUS = 1
+NUM_SLOTS = 1
+START = True
+SUSPEND = False
+PREEMPT = False
+KILL = False
+STARTER = $starter
+POD_STARTER_BACKEND = local
+POD_STARTER_PAYLOAD_UID = 20301
+STARTER_DEBUG = D_FULLDEBUG
+STARTER_MOVE_WORKING_DIR_ON_EXIT = $dir/kept/\$(PID)
+STARTER_REMOVE_EXECUTE_DIR_DELAY_TIME = 1
+ALLOW_TRANSFER_REMAP_TO_MKDIR = False
+STARTER_CLASSAD_USER_MAP_NAMES = people
+CLASSAD_USER_MAPFILE_people = $dir/map
+# Numbers are what both starters make of the job's own attribute, and of the site's map in it.
+JOB_RENICE_INCREMENT = int(userMap(MapName, Name, "7", "11")) + size(userHome("root"))
+C
+cat >$dir/jobs/job.sh <<'J'
+#!/bin/sh
+nice
+echo made >result
+J
+cat >$dir/jobs/job.sub <<J
+executable = $dir/jobs/job.sh
+should_transfer_files = YES
+when_to_transfer_output = ON_EXIT
+transfer_input_files = $dir/map
+output = job.\$(Process)
+error = err.\$(Process)
+log = job.log
+initialdir = $dir/jobs
+My.Name = "Alice@site.org"
+My.MapName = "\$(Map)"
+My.TransferInputRemaps = "map=\$(NewName)"
+queue Map, NewName from (
+	people, other
+	people.nice, other
+	nobody, other
+	people, new/map
+)
+J
+chmod 755 $dir/jobs/job.sh
+id personal >/dev/null 2>&1 || useradd -m -u 20007 personal
+chown -R personal: $dir/jobs
+chown condor: $dir/spool $dir/log $dir/lock $dir/execute $dir/run $dir/kept
+export CONDOR_CONFIG=$dir/config
+condor_master
+trap 'condor_off -master -fast >/dev/null 2>&1' EXIT
+wait_for() { # what is printed by a command
+	for try in $(seq 150); do
+		"$@" && return
+		sleep 0.2
+	done
+	return 1
+}
+offered() { condor_status -af HasFileTransfer 2>/dev/null | grep -q true; }
+ended() { [ "$(condor_q -allusers -constraint 'JobStatus != 5' -af ClusterId 2>/dev/null | wc -l)" = 0 ]; }
+wait_for offered
+su personal -s /bin/sh -c "CONDOR_CONFIG=$dir/config condor_submit $dir/jobs/job.sub" >/dev/null
+wait_for ended || true
+for job in 0 1 2 3; do
+	echo "== job $job"
+	cat $dir/jobs/job.$job $dir/jobs/err.$job
+done
+echo "== kept"
+wait_for sh -c "[ \$(ls $dir/kept | wc -l) = 4 ]" || true
+for kept in $dir/kept/*; do
+	find $kept -name result | sed "s|$kept/||"
+done
+echo "== rights"
+stat -c '%a %U' $dir/kept/*
+echo "== left"
+ls $dir/execute
+echo "== slept"
+cat $dir/log/StarterLog.slot1* | grep -c "Sleeping for 1 seconds before removing execute directory" || true
+[ $starter != /usr/sbin/condor_starter ] || exit 0
+echo "== encrypted"
+echo "ENCRYPT_EXECUTE_DIRECTORY = True" >>$dir/config
+condor_restart -startd >/dev/null
+wait_for grep -q "ENCRYPT_EXECUTE_DIRECTORY" $dir/log/StarterLog.testing || true
+grep -h "ENCRYPT_EXECUTE_DIRECTORY" $dir/log/StarterLog.testing | tail -n 1
+echo "== log"
+tail -n 60 $dir/log/StarterLog.slot1*
+cat $dir/log/StarterLog.testing
