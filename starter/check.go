@@ -86,7 +86,7 @@ func unknownKnobs(cfg *config.Config) (found []payload.Finding) {
 	return found
 }
 
-// knobsNotGiven are knobs of HTCondor that the site has set, and that can have no effect here.
+// knobsNotGiven are knobs of HTCondor that the site has set, and that are not obeyed here.
 // So are knobs that are not understood.
 func knobsNotGiven(set settings.Settings) (found []payload.Finding) {
 	for _, n := range settings.KnobsNotGiven(set.Config, set.InPod()) {

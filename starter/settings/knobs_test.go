@@ -70,7 +70,7 @@ func knobsAsMarkdown() string {
 	}
 	b.WriteString("\n## HTCondor's knobs with which no job runs\n\n*They demand something that this starter cannot do: slots offer nothing, and `condor_pod_starter -check` and the log say why.*\n\n")
 	writeWithoutEffect(&b, knobsRefused)
-	b.WriteString("\n## HTCondor's knobs without effect\n\n*If one of these is set to something that the starter does not do, `condor_pod_starter -check` and the log of each activation say so.*\n\n")
+	b.WriteString("\n## HTCondor's knobs that are not obeyed\n\n*If one of these is set to something that the starter does not do, `condor_pod_starter -check` and the log of each activation say so.*\n\n")
 	writeWithoutEffect(&b, knobsWithoutEffect)
 	return b.String()
 }

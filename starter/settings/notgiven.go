@@ -8,7 +8,7 @@ import (
 	"podstarter/condor/config"
 )
 
-// NotGiven is a knob of HTCondor that the site has set, and that can do nothing here.
+// NotGiven is a knob of HTCondor that the site has set, and that does not do here what it does under the stock starter.
 type NotGiven struct {
 	Name    string
 	Where   string // file and line, "" if not known
@@ -18,7 +18,7 @@ type NotGiven struct {
 
 // String is a sentence for -check and the log.
 func (n NotGiven) String() string {
-	return fmt.Sprintf("%s%s has no effect: %s", n.Name, setAt(n.Where), n.Means)
+	return fmt.Sprintf("%s%s is not obeyed: %s", n.Name, setAt(n.Where), n.Means)
 }
 
 func setAt(where string) string {
@@ -28,7 +28,7 @@ func setAt(where string) string {
 	return " (set at " + where + ")"
 }
 
-// scope says on which execution points a knob has no effect.
+// scope says on which execution points a knob is not obeyed.
 type scope string
 
 const (
@@ -53,6 +53,7 @@ const (
 	noLibraries  = "no library is loaded, and a call of one of its functions is an error in each expression"
 	insteadMaps  = "maps in STARTER_CLASSAD_USER_MAP_NAMES, or the knob for other daemons only"
 	payloadUser  = "jobs run as the payload user of their slot"
+	ticketsOnly  = payloadUser + ", and the account only names files that the site keeps for it, such as Kerberos tickets"
 	insteadUser  = "remove the knob; POD_STARTER_PAYLOAD_UID is the user of jobs"
 	ownSSH       = "the ssh server is part of the starter, and no sshd is started"
 	noLimits     = "the kubelet makes the control group, and its limits are those of the container"
@@ -85,8 +86,8 @@ var knobsWithoutEffect = []withoutEffect{
 	{name: "SSH_TO_JOB_SSHD_ARGS", on: anywhere, means: ownSSH, instead: "remove it"},
 	{name: "SSH_TO_JOB_SSHD_CONFIG_TEMPLATE", on: anywhere, means: ownSSH, instead: "remove it"},
 	{name: "SSH_TO_JOB_SSH_KEYGEN", on: anywhere, means: "the starter makes the keys itself", instead: "SSH_TO_JOB_SSH_KEYGEN_ARGS, whose -t says of which type"},
-	{name: "NOBODY_SLOT_USER", on: anywhere, means: payloadUser, instead: insteadUser},
-	{name: "SLOT*_USER", on: anywhere, means: payloadUser, instead: insteadUser},
+	{name: "NOBODY_SLOT_USER", on: anywhere, means: ticketsOnly, instead: insteadUser},
+	{name: "SLOT*_USER", on: anywhere, means: ticketsOnly, instead: insteadUser},
 	{name: "SOFT_UID_DOMAIN", on: anywhere, means: payloadUser, instead: insteadUser, harmless: isFalse},
 	{name: "GLEXEC_JOB", on: anywhere, means: payloadUser, instead: insteadUser, harmless: isFalse},
 	{name: "RUN_FILETRANSFER_PLUGINS_WITH_ROOT", on: anywhere, means: "plugins never run as root", instead: "remove it", harmless: isFalse},
@@ -137,7 +138,7 @@ func onlyTemporary(value string) bool {
 // defaultPlace is where condor_config_val says a knob is set that the site does not set.
 const defaultPlace = "<Default>"
 
-// KnobsNotGiven finds knobs that the configuration sets and that have no effect here, in the order of the table.
+// KnobsNotGiven finds knobs that the configuration sets and that are not obeyed here, in the order of the table.
 func KnobsNotGiven(cfg *config.Config, pod bool) []NotGiven {
 	return setOf(cfg, knobsWithoutEffect, pod)
 }
@@ -182,7 +183,7 @@ func (r *reader) refuse() {
 }
 
 // Remarks are sentences for the log about knobs that do not do what the site may expect: those
-// that are not understood, that are misspelt, and that have no effect here.
+// that are not understood, that are misspelt, and that are not obeyed here.
 func (s Settings) Remarks() []string {
 	var remarks []string
 	for _, w := range s.Condor.Warnings {

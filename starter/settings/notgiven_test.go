@@ -117,7 +117,7 @@ func TestRemarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Join(set.Remarks(), "\n")
-	for _, want := range []string{"STRICT_CLASSAD_EVALUATION", "/no/such/map", "POD_STARTER_IMAGE_POLICI", "LOG_TO_SYSLOG has no effect"} {
+	for _, want := range []string{"STRICT_CLASSAD_EVALUATION", "/no/such/map", "POD_STARTER_IMAGE_POLICI", "LOG_TO_SYSLOG is not obeyed"} {
 		if strings.Count(got, want) == 0 {
 			t.Errorf("no %q in\n%s", want, got)
 		}
