@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"podstarter/condor/config"
@@ -95,6 +96,7 @@ var knobsWithoutEffect = []withoutEffect{
 	{name: "CLASSAD_USER_PYTHON_MODULES", on: anywhere, means: noLibraries, instead: insteadMaps},
 	{name: "CLASSAD_USER_PYTHON_LIB", on: anywhere, means: noLibraries, instead: insteadMaps},
 	{name: "LOG_TO_SYSLOG", on: anywhere, means: "the log is in the file STARTER_LOG only", instead: "a program that sends that file on; in a pod, POD_STARTER_EVENT_LOG tells of jobs on standard output", harmless: isFalse},
+	{name: "STARTER_*_LOG", on: anywhere, means: "there is one log, STARTER_LOG, and none of a single category", instead: "STARTER_DEBUG"},
 	{name: "NAMED_CHROOT", on: anywhere, means: "a job has the root directory of its image or of the machine; one that asks for another (+RequestedChroot) is held", instead: "images"},
 	{name: "PARROT", on: anywhere, means: "jobs that ask for Parrot (+UseParrot) are held", instead: "images with Parrot"},
 	{name: "LIGO_NFS_SERVER_HACKS", on: anywhere, means: "modes of a job's files are never changed for a file server", instead: "file transfer", harmless: isFalse},
@@ -144,26 +146,40 @@ func KnobsNotGiven(cfg *config.Config, pod bool) []NotGiven {
 }
 
 func setOf(cfg *config.Config, table []withoutEffect, pod bool) []NotGiven {
-	var found []NotGiven
-	names := cfg.Names()
-	for _, w := range table {
-		if !w.on.covers(pod) {
-			continue
-		}
-		for _, full := range names {
-			// A knob may be set for a subsystem or a slot type: STARTER.NAME.
-			name := full[strings.LastIndexByte(full, '.')+1:]
-			if ok, err := path.Match(w.name, name); err != nil || !ok || cfg.Where(full) == defaultPlace {
-				continue
-			}
-			value := strings.TrimSpace(cfg.String(full, ""))
-			if value == "" || w.harmless != nil && w.harmless(value) {
-				continue
-			}
-			found = append(found, NotGiven{Name: full, Where: cfg.Where(full), Means: w.means, Instead: w.instead})
+	found := make([][]NotGiven, len(table))
+	// Each starter looks through 1500 names, so they are compared with patterns only where there are any.
+	rows, patterns := map[string][]int{}, []int(nil)
+	for i, w := range table {
+		switch {
+		case !w.on.covers(pod):
+		case strings.Contains(w.name, "*"):
+			patterns = append(patterns, i)
+		default:
+			rows[w.name] = append(rows[w.name], i)
 		}
 	}
-	return found
+	for _, full := range cfg.Names() {
+		// A knob may be set for a subsystem or a slot type: STARTER.NAME.
+		name := full[strings.LastIndexByte(full, '.')+1:]
+		for _, i := range rows[name] {
+			found[i] = append(found[i], table[i].given(cfg, full)...)
+		}
+		for _, i := range patterns {
+			if ok, err := path.Match(table[i].name, name); err == nil && ok {
+				found[i] = append(found[i], table[i].given(cfg, full)...)
+			}
+		}
+	}
+	return slices.Concat(found...)
+}
+
+// given looks at one knob of the row.
+func (w withoutEffect) given(cfg *config.Config, full string) []NotGiven {
+	value, where := strings.TrimSpace(cfg.String(full, "")), cfg.Where(full)
+	if value == "" || w.harmless != nil && w.harmless(value) || where == defaultPlace {
+		return nil
+	}
+	return []NotGiven{{Name: full, Where: where, Means: w.means, Instead: w.instead}}
 }
 
 // refuse reports the knobs with which no job runs here. For another subsystem, they do not count.

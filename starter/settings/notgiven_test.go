@@ -34,8 +34,8 @@ func TestKnobsNotGiven(t *testing.T) {
 			},
 		},
 		"of a kind": {
-			knobs: map[string]string{"SLOT1_USER": "nobody1", "SLOT2_7_USER": "nobody2", "SLOT1_USERS": "x", "CLASSAD_USER_LIBS": "/x.so", "CLASSAD_USER_PYTHON_MODULES": "m", "TCP_KEEPALIVE_INTERVAL": "60", "LOWPORT": "9000"},
-			want:  []string{"SLOT1_USER", "SLOT2_7_USER", "CLASSAD_USER_LIBS", "CLASSAD_USER_PYTHON_MODULES", "LOWPORT", "TCP_KEEPALIVE_INTERVAL"},
+			knobs: map[string]string{"SLOT1_USER": "nobody1", "SLOT2_7_USER": "nobody2", "SLOT1_USERS": "x", "STARTER_LOG": "/x", "STARTER_STATS_LOG": "/y", "CLASSAD_USER_LIBS": "/x.so", "CLASSAD_USER_PYTHON_MODULES": "m", "TCP_KEEPALIVE_INTERVAL": "60", "LOWPORT": "9000"},
+			want:  []string{"SLOT1_USER", "SLOT2_7_USER", "CLASSAD_USER_LIBS", "CLASSAD_USER_PYTHON_MODULES", "STARTER_STATS_LOG", "LOWPORT", "TCP_KEEPALIVE_INTERVAL"},
 		},
 		"in a pod": {
 			knobs: map[string]string{"SINGULARITY_EXTRA_ARGUMENTS": "--nv", "CGROUP_MEMORY_LIMIT_POLICY": "soft", "USE_PID_NAMESPACES": "true"},
