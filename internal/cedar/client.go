@@ -36,6 +36,9 @@ type Client struct {
 	Network Network       // which addresses can be used
 	// Dialer makes connections; a net.Dialer if nil.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+	// Reverse has a daemon that is behind a broker (CCB) connect to this process. If it is nil
+	// or fails, the daemon's address is dialled.
+	Reverse func(ctx context.Context, to Sinful, timeout time.Duration) (net.Conn, error)
 }
 
 // Command is what a Client starts.
@@ -44,6 +47,8 @@ type Command struct {
 	Number  int      // of the command
 	Auth    int      // of the command to be authorised, if Number is DCSecQuery
 	Session *Session // nil: without any security, for commands that demand none
+	// Negotiate makes a session for this command alone, without authentication. Session is nil.
+	Negotiate bool
 	// NoResponse skips the server's answer to the handshake. The first packet is
 	// sent without waiting. A server that does not know the session closes the
 	// connection without an answer.
@@ -107,22 +112,51 @@ func (c *Client) Start(ctx context.Context, cmd Command) (*Stream, error) {
 }
 
 func (c *Client) dial(ctx context.Context, addr Sinful, timeout time.Duration) (*Stream, error) {
+	conn, err := c.connect(ctx, addr, timeout)
+	if err != nil {
+		return nil, err
+	}
+	s := NewStream(prepare(conn))
+	s.peer = addr.String()
+	return s, nil
+}
+
+// connect connects by the daemon's brokers, if it has some. A daemon that is said to be behind
+// brokers but can be reached is reached, whatever is wrong with them.
+func (c *Client) connect(ctx context.Context, addr Sinful, timeout time.Duration) (net.Conn, error) {
+	if addr.CCBID() == "" {
+		return c.connectDirectly(ctx, addr, timeout)
+	}
+	if c.Reverse == nil {
+		conn, err := c.connectDirectly(ctx, addr, timeout)
+		if err != nil {
+			err = fmt.Errorf("%w (the daemon is behind the broker %s, which is not asked)", err, addr.CCBID())
+		}
+		return conn, err
+	}
+	conn, brokers := c.Reverse(ctx, addr, timeout)
+	if brokers == nil || ctx.Err() != nil {
+		return conn, brokers
+	}
+	conn, err := c.connectDirectly(ctx, addr, min(timeout, lastResort))
+	if err != nil {
+		return nil, fmt.Errorf("%w; nor can it be reached directly: %w", brokers, err)
+	}
+	return conn, nil
+}
+
+// lastResort is how long the address of a daemon is dialled whose brokers failed. Packets to it
+// may get lost, as an address of a private network is nobody's here.
+const lastResort = 10 * time.Second
+
+func (c *Client) connectDirectly(ctx context.Context, addr Sinful, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	dial := c.Dialer
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
 	}
-	conn, err := dial(ctx, "tcp", addr.DialAddress())
-	if err != nil {
-		if addr.CCBID() != "" {
-			err = fmt.Errorf("%w (the daemon is behind the broker %s; connections through a broker are not supported)", err, addr.CCBID())
-		}
-		return nil, err
-	}
-	s := NewStream(prepare(conn))
-	s.peer = addr.String()
-	return s, nil
+	return dial(ctx, "tcp", addr.DialAddress())
 }
 
 // begin does everything up to the payload; it returns what failed.
@@ -135,6 +169,9 @@ func (c *Client) begin(s *Stream, addr Sinful, cmd Command, timeout time.Duratio
 		if err := s.connectShared(id, name, timeout); err != nil {
 			return "ask the shared port", err
 		}
+	}
+	if cmd.Negotiate {
+		return c.negotiate(s, addr, cmd)
 	}
 	if cmd.Session == nil {
 		s.PutInt(int64(cmd.Number))
