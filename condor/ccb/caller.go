@@ -183,10 +183,12 @@ func (c *Caller) begin(ctx context.Context, to Contact) (*cedar.Stream, error) {
 	client := c.Broker
 	s, err := client.Start(ctx, cedar.Command{Addr: to.Broker.String(), Number: cedar.CCBRequest, Negotiate: true})
 	switch {
+	case errors.Is(err, cedar.ErrNoAnswer):
+		err = fmt.Errorf("%w; this collector is away, or lets only those READ that authenticate (SEC_READ_AUTHENTICATION), which starters cannot", err)
 	case errors.Is(err, cedar.ErrNotNegotiated):
-		err = fmt.Errorf("%w; the broker's collector must let everybody READ (SEC_READ_AUTHENTICATION = OPTIONAL)", err)
+		err = fmt.Errorf("%w; this collector must let everybody READ (SEC_READ_AUTHENTICATION = OPTIONAL)", err)
 	case errors.Is(err, cedar.ErrDenied):
-		err = fmt.Errorf("%w; the broker's collector must let this host READ (ALLOW_READ)", err)
+		err = fmt.Errorf("%w; this collector must let this host READ (ALLOW_READ)", err)
 	}
 	if err != nil {
 		return nil, err

@@ -64,7 +64,15 @@ type CommandError struct {
 }
 
 func (e *CommandError) Error() string {
-	return fmt.Sprintf("command %d to %s: %s: %v", e.Command, e.Addr, e.Stage, e.Err)
+	return fmt.Sprintf("command %d to %s: %s: %v", e.Command, brief(e.Addr), e.Stage, e.Err)
+}
+
+// brief is an address without its parameters, which nobody reads in a message.
+func brief(addr string) string {
+	if short, _, found := strings.Cut(addr, "?"); found {
+		return short + ">"
+	}
+	return addr
 }
 
 // Unwrap returns the cause.

@@ -12,9 +12,12 @@ import (
 	"podstarter/classads"
 )
 
-// ErrNotNegotiated reports that the server ended the conversation instead of agreeing to
-// a session without authentication.
+// ErrNotNegotiated reports that the server does not agree to a session without authentication.
 var ErrNotNegotiated = errors.New("the peer agrees to no session without authentication")
+
+// ErrNoAnswer reports that the server ended the conversation when it was offered a session. It
+// may not know the command or demand authentication, and says neither.
+var ErrNoAnswer = errors.New("the peer does not answer the offer of a session")
 
 // ErrDenied reports that the server knows the command, and does not allow it.
 var ErrDenied = errors.New("the peer does not allow this command")
@@ -54,7 +57,7 @@ func (c *Client) negotiate(s *Stream, addr Sinful, cmd Command) (string, error) 
 	}
 	policy, err := s.getHandshake()
 	if err != nil {
-		return stage, fmt.Errorf("%w: %w", ErrNotNegotiated, err)
+		return stage, fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
 	s.peerVersion = policy.str("RemoteVersion")
 	if policy.str("Authentication") == "YES" {

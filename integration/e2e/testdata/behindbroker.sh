@@ -28,6 +28,7 @@ STARTER = $starter
 POD_STARTER_BACKEND = local
 STARTER_DEBUG = D_FULLDEBUG
 STARTER_INITIAL_UPDATE_INTERVAL = 2
+UPDATE_INTERVAL = 5
 FILETRANSFER_PLUGINS = \$(FILETRANSFER_PLUGINS), $top/plugin
 C
 dir=$top/ap
@@ -38,6 +39,7 @@ SHARED_PORT_PORT = $((port + 1))
 MASTER_NAME = ap
 SCHEDD_NAME = ap
 SHADOW_DEBUG = D_FULLDEBUG
+UPDATE_INTERVAL = 5
 JOB_DEFAULT_LEASE_DURATION = 300
 MASTER_BACKOFF_CONSTANT = 1
 C
@@ -51,55 +53,131 @@ SEC_READ_AUTHENTICATION = OPTIONAL
 SEC_CLIENT_AUTHENTICATION = OPTIONAL
 C
 done
+# word://TEXT is a file with that text.
 cat >$top/plugin <<'P'
 #!/usr/bin/python3
-import sys, classad2
+import re, sys
+if "-classad" in sys.argv:
+    print('MultipleFileSupport = true\nPluginType = "FileTransfer"\nSupportedMethods = "word"\nPluginVersion = "1"\nProtocolVersion = 2')
+    sys.exit()
+arg = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+with open(arg["-outfile"], "w") as out:
+    for ad in re.findall(r"\[[^\]]*\]", open(arg["-infile"]).read()):
+        name, url = re.search(r'LocalFileName = "([^"]*)"', ad)[1], re.search(r'Url = "([^"]*)"', ad)[1]
+        text = url.partition("://")[2] + "\n"
+        open(name, "w").write(text)
+        out.write(f'[ TransferSuccess = true; TransferProtocol = "word"; TransferType = "download"; TransferFileName = "{name}"; TransferUrl = "{url}"; TransferFileBytes = {len(text)}; TransferTotalBytes = {len(text)} ]\n')
 P
+# The job waits for the file $1, if that is given.
 cat >$top/job.sh <<'J'
 #!/bin/sh
 cat input
-condor_chirp=$(condor_config_val LIBEXEC)/condor_chirp
-$condor_chirp set_job_attr_delayed Chirped '"yes"'
-$condor_chirp get /etc/hostname fetched && echo "chirp: fetched"
+cat by-plugin
+chirp=$(condor_config_val LIBEXEC)/condor_chirp
+$chirp set_job_attr Chirped '"yes"' && $chirp get_job_attr Chirped
+$chirp fetch "$2/input" fetched && cat fetched
+while [ -n "$1" ] && [ ! -e "$1" ]; do sleep 0.2; done
 head -c 3000000 /dev/zero >result
 echo made >>result
 exit 5
 J
-rm -f $top/plugin; sed -i /FILETRANSFER_PLUGINS/d $top/cm/config
 echo "input came" >$top/input
 cat >$top/plain.sub <<J
 executable = $top/job.sh
-transfer_input_files = $top/input
+transfer_input_files = $top/input, word://by-plugin
 should_transfer_files = YES
 when_to_transfer_output = ON_EXIT
 +WantIOProxy = True
 initialdir = $top
 request_memory = 64
 J
-chmod 755 $top/job.sh
+chmod 755 $top/job.sh $top/plugin
 chown -R $user:$user $top
 as() { su $user -s /bin/sh -c "cd $top; export CONDOR_CONFIG=$top/$1/config; $2"; }
 trap 'for d in ap cm; do as $d "condor_off -master -fast" >/dev/null 2>&1; done' EXIT
+# await WHAT COMMAND: until the command prints something.
+await() {
+	for try in $(seq 240); do
+		[ -n "$(eval "$2" 2>/dev/null)" ] && return 0
+		sleep 0.25
+	done
+	echo "in vain: $1"
+	return 1
+}
+here() { await "the access point at its broker" 'as ap "condor_status -schedd -af MyAddress" | grep CCBID' && await slots 'as ap "condor_status -af Name" | grep slot4'; }
 as cm condor_master
 as ap condor_master
-for try in $(seq 120); do
-	as ap "condor_status -schedd -af MyAddress" 2>/dev/null | grep -q CCBID && as ap "condor_status -af Name" | grep -q slot4 && break
-	sleep 0.5
-done
+here
+echo "== address"
 as ap "condor_status -schedd -af MyAddress"
-submit() { # NAME, lines
-	name=$1; shift
+
+submit() { # NAME, lines of the submit file
+	name=$1
+	shift
 	mkdir -p $top/$name
-	{ cat $top/plain.sub; printf '%s\n' "output = $top/$name/out" "error = $top/$name/err" "log = $top/$name/log" "transfer_output_remaps = \"result=$top/$name/result\"" "$@" queue; } >$top/$name.sub
+	{
+		cat $top/plain.sub
+		printf '%s\n' "output = $top/$name/out" "error = $top/$name/err" "log = $top/$name/log" "transfer_output_remaps = \"result=$top/$name/result\"" "$@" queue
+	} >$top/$name.sub
 	chown -R $user $top/$name
 	as ap "condor_submit -terse $name.sub" | cut -d' ' -f1 >$top/$name/id
 }
-echo "== files"
-submit files
-as ap "condor_wait -wait 90 files/log" >/dev/null || true
-cat $top/files/out $top/files/err || true
-echo "result: $(tail -n 1 $top/files/result) $(wc -c <$top/files/result)"
-cat $top/files/log
+waiting() { submit $1 "arguments = $top/$1/go $top" && running $1; }
+running() { await "$1 to run" "grep '^001' $top/$1/log"; }
+go() { as cm "touch $top/$1/go"; }
+ended() { as ap "condor_wait -wait 90 $1/log" >/dev/null || echo "in vain: the end of $1"; shown $1; }
+# shown NAME: what became of the job.
+shown() {
+	echo "== $1"
+	grep -h '^[0-9][0-9][0-9] ' $top/$1/log | cut -c1-3 | grep -vE '006|028|040' | uniq | tr '\n' ' '
+	grep -o 'termination.*' $top/$1/log || true
+	cat $top/$1/out $top/$1/err 2>/dev/null || true
+	[ ! -e $top/$1/result ] || echo "result: $(tail -n 1 $top/$1/result | tr -d '\000') $(wc -c <$top/$1/result)"
+}
+
+submit files "arguments = \"'' $top\""
+waiting visited
+waiting reconnected
+waiting restarted
+ended files
+
+cat >$top/visit <<V
+timeout 30 condor_ssh_to_job -ssh "ssh -o LogLevel=ERROR" $(cat $top/visited/id) 'cat input; ls by-plugin'
+echo "status \$?"
+V
+echo "== visit"
+as ap "$(cat $top/visit)" 2>&1
+echo "== tail"
+as ap "timeout 30 condor_tail $(cat $top/visited/id)" 2>&1
+as ap "condor_rm $(cat $top/visited/id)" >/dev/null
+await "the job to be removed" "grep '^009' $top/visited/log" || true
+shown visited
+
+# The access point is killed, with its shadows; new ones take the jobs up again.
+for daemon in schedd shadow; do
+	for pid in $(pgrep -u $user condor_$daemon); do kill -9 $pid || true; done
+done
+await "shadows that are back" "grep '^023' $top/reconnected/log" || true
+await "shadows that are back" "grep '^023' $top/restarted/log" || true
+go reconnected
+ended reconnected
+
+# The broker starts again.
+as cm "condor_restart -daemon collector" >/dev/null
+sleep 1
+here
+go restarted
+ended restarted
+
+# The broker is away when a job has made its output, and comes back.
+waiting away
+as cm "condor_off -daemon collector" >/dev/null
+await "the end of the broker" "pgrep -u $user condor_collector >/dev/null || echo gone"
+go away
+await "what becomes of the job" "grep -E '^(004|007|022|012|024)' $top/away/log" || true
+as cm "condor_on -daemon collector" >/dev/null
+here
+ended away
+cat $top/away/log
 echo "== log"
-tail -n 60 $top/cm/log/StarterLog.slot1*
-grep -i ccb $top/cm/log/CollectorLog | tail
+cat $top/cm/log/StarterLog.slot1*
