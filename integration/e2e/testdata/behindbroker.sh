@@ -6,15 +6,26 @@ starter=$1 port=$2 side=${3:-public} user=personal
 id $user >/dev/null 2>&1 || useradd -m -u 20007 $user
 top=/home/$user/broker.$port
 rm -rf $top
-for dir in $top/cm $top/ap; do mkdir -p $dir/log $dir/spool $dir/execute $dir/lock $dir/run; done
-
-# behind ADDRESS NAME: nothing listens at the address, and only daemons of that name know another.
-behind() { printf 'CCB_ADDRESS = $(COLLECTOR_HOST)\nTCP_FORWARDING_HOST = %s\nPRIVATE_NETWORK_NAME = %s\nPRIVATE_NETWORK_INTERFACE = 127.0.0.1\nCCB_RECONNECT_TIME = 2\n' $1 $2; }
+for dir in $top/cm $top/ap $top/ep; do mkdir -p $dir/log $dir/spool $dir/execute $dir/lock $dir/run; done
 
 dir=$top/cm
 configure >$dir/config
 cat >>$dir/config <<C
-DAEMON_LIST = MASTER, COLLECTOR, NEGOTIATOR, STARTD
+DAEMON_LIST = MASTER, COLLECTOR, NEGOTIATOR
+C
+dir=$top/ap
+configure >$dir/config
+cat >>$dir/config <<C
+DAEMON_LIST = MASTER, SCHEDD
+SHARED_PORT_PORT = $((port + 1))
+SHADOW_DEBUG = D_FULLDEBUG
+JOB_DEFAULT_LEASE_DURATION = 300
+C
+dir=$top/ep
+configure >$dir/config
+cat >>$dir/config <<C
+DAEMON_LIST = MASTER, STARTD
+SHARED_PORT_PORT = $((port + 2))
 NUM_CPUS = 4
 NUM_SLOTS = 4
 MEMORY = 2048
@@ -22,31 +33,24 @@ START = True
 SUSPEND = False
 PREEMPT = False
 KILL = False
-MASTER_NAME = cm
-STARTD_NAME = cm
 STARTER = $starter
 POD_STARTER_BACKEND = local
 STARTER_DEBUG = D_FULLDEBUG
 STARTER_INITIAL_UPDATE_INTERVAL = 2
-UPDATE_INTERVAL = 5
 FILETRANSFER_PLUGINS = \$(FILETRANSFER_PLUGINS), $top/plugin
 C
-dir=$top/ap
-configure >$dir/config
-cat >>$dir/config <<C
-DAEMON_LIST = MASTER, SCHEDD
-SHARED_PORT_PORT = $((port + 1))
-MASTER_NAME = ap
-SCHEDD_NAME = ap
-SHADOW_DEBUG = D_FULLDEBUG
+# Nothing listens at the address that they tell, and only daemons of the same network name know another. Readers need no authentication,
+# as in HTCondor's recommended configuration.
+behind() { printf 'CCB_ADDRESS = $(COLLECTOR_HOST)\nTCP_FORWARDING_HOST = %s\nPRIVATE_NETWORK_NAME = %s\nPRIVATE_NETWORK_INTERFACE = 127.0.0.1\nCCB_RECONNECT_TIME = 2\n' $1 $2; }
+behind 127.0.0.99 ap >>$top/ap/config
+[ $side = public ] || behind 127.0.0.98 ep >>$top/ep/config
+for name in cm ap ep; do
+	cat >>$top/$name/config <<C
+MASTER_NAME = $name
+SCHEDD_NAME = $name
+STARTD_NAME = $name
 UPDATE_INTERVAL = 5
-JOB_DEFAULT_LEASE_DURATION = 300
 MASTER_BACKOFF_CONSTANT = 1
-C
-behind 127.0.0.99 ap >>$dir/config
-[ $side = public ] || behind 127.0.0.98 ep >>$top/cm/config
-for dir in $top/cm $top/ap; do
-	cat >>$dir/config <<C
 SEC_DEFAULT_ENCRYPTION = REQUIRED
 SEC_DEFAULT_INTEGRITY = REQUIRED
 SEC_READ_AUTHENTICATION = OPTIONAL
@@ -94,7 +98,7 @@ J
 chmod 755 $top/job.sh $top/plugin
 chown -R $user:$user $top
 as() { su $user -s /bin/sh -c "cd $top; export CONDOR_CONFIG=$top/$1/config; $2"; }
-trap 'for d in ap cm; do as $d "condor_off -master -fast" >/dev/null 2>&1; done' EXIT
+trap 'for d in ap ep cm; do as $d "condor_off -master -fast" >/dev/null 2>&1; done' EXIT
 # await WHAT COMMAND: until the command prints something.
 await() {
 	for try in $(seq 240); do
@@ -107,6 +111,7 @@ await() {
 here() { await "the access point at its broker" 'as ap "condor_status -schedd -af MyAddress" | grep CCBID' && await slots 'as ap "condor_status -af Name" | grep slot4'; }
 as cm condor_master
 as ap condor_master
+as ep condor_master
 here
 echo "== address"
 as ap "condor_status -schedd -af MyAddress"
@@ -180,4 +185,4 @@ here
 ended away
 cat $top/away/log
 echo "== log"
-cat $top/cm/log/StarterLog.slot1*
+cat $top/ep/log/StarterLog.slot1*
