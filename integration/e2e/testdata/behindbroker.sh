@@ -1,10 +1,10 @@
 # A personal pool whose access point is behind a connection broker: its daemons tell everybody an address at which nobody listens.
-# Made under a user of its own. Arguments: path of the starter, port, and "pod" if the execution point is behind the broker too.
-# Prints for each job, after a line "== NAME", what became of it.
+# Made under a user of its own. Arguments: path of the starter, ports of collector, access point and execution point, and "both" if the
+# execution point is behind the broker too. Prints for each job, after a line "== NAME", what became of it.
 set -eu
-starter=$1 port=$2 side=${3:-public} user=personal
-id $user >/dev/null 2>&1 || useradd -m -u 20007 $user
-top=/home/$user/broker.$port
+starter=$1 port=$2 apport=$3 epport=$4 behind=$5 user=broker$2
+id $user >/dev/null 2>&1 || useradd -m -u $((21000 + port % 1000)) $user
+top=/home/$user/pool
 rm -rf $top
 for dir in $top/cm $top/ap $top/ep; do mkdir -p $dir/log $dir/spool $dir/execute $dir/lock $dir/run; done
 
@@ -17,7 +17,7 @@ dir=$top/ap
 configure >$dir/config
 cat >>$dir/config <<C
 DAEMON_LIST = MASTER, SCHEDD
-SHARED_PORT_PORT = $((port + 1))
+SHARED_PORT_PORT = $apport
 SHADOW_DEBUG = D_FULLDEBUG
 JOB_DEFAULT_LEASE_DURATION = 300
 C
@@ -25,7 +25,7 @@ dir=$top/ep
 configure >$dir/config
 cat >>$dir/config <<C
 DAEMON_LIST = MASTER, STARTD
-SHARED_PORT_PORT = $((port + 2))
+SHARED_PORT_PORT = $epport
 NUM_CPUS = 4
 NUM_SLOTS = 4
 MEMORY = 2048
@@ -43,7 +43,7 @@ C
 # as in HTCondor's recommended configuration.
 behind() { printf 'CCB_ADDRESS = $(COLLECTOR_HOST)\nTCP_FORWARDING_HOST = %s\nPRIVATE_NETWORK_NAME = %s\nPRIVATE_NETWORK_INTERFACE = 127.0.0.1\nCCB_RECONNECT_TIME = 2\n' $1 $2; }
 behind 127.0.0.99 ap >>$top/ap/config
-[ $side = public ] || behind 127.0.0.98 ep >>$top/ep/config
+[ $behind != both ] || behind 127.0.0.98 ep >>$top/ep/config
 for name in cm ap ep; do
 	cat >>$top/$name/config <<C
 MASTER_NAME = $name
@@ -73,6 +73,10 @@ with open(arg["-outfile"], "w") as out:
         out.write(f'[ TransferSuccess = true; TransferProtocol = "word"; TransferType = "download"; TransferFileName = "{name}"; TransferUrl = "{url}"; TransferFileBytes = {len(text)}; TransferTotalBytes = {len(text)} ]\n')
 P
 # The job waits for the file $1, if that is given.
+# 23.9 makes keys only for readers who authenticate.
+case $(condor_version) in *" 23."*)
+	for name in cm ap ep; do printf 'SEC_READ_ENCRYPTION = OPTIONAL\nSEC_READ_INTEGRITY = OPTIONAL\n' >>$top/$name/config; done ;;
+esac
 cat >$top/job.sh <<'J'
 #!/bin/sh
 cat input
@@ -101,7 +105,7 @@ as() { su $user -s /bin/sh -c "cd $top; export CONDOR_CONFIG=$top/$1/config; $2"
 trap 'for d in ap ep cm; do as $d "condor_off -master -fast" >/dev/null 2>&1; done' EXIT
 # await WHAT COMMAND: until the command prints something.
 await() {
-	for try in $(seq 240); do
+	for try in $(seq 480); do
 		[ -n "$(eval "$2" 2>/dev/null)" ] && return 0
 		sleep 0.25
 	done
@@ -146,6 +150,8 @@ waiting reconnected
 waiting restarted
 ended files
 
+# Tools of users wait at ports of their own, which nobody reaches if both sides are behind a broker.
+[ $behind = both ] || {
 cat >$top/visit <<V
 timeout 30 condor_ssh_to_job -ssh "ssh -o LogLevel=ERROR" $(cat $top/visited/id) 'cat input; ls by-plugin'
 echo "status \$?"
@@ -154,13 +160,14 @@ echo "== visit"
 as ap "$(cat $top/visit)" 2>&1
 echo "== tail"
 as ap "timeout 30 condor_tail $(cat $top/visited/id)" 2>&1
+}
 as ap "condor_rm $(cat $top/visited/id)" >/dev/null
 await "the job to be removed" "grep '^009' $top/visited/log" || true
 shown visited
 
 # The access point is killed, with its shadows; new ones take the jobs up again.
 for daemon in schedd shadow; do
-	for pid in $(pgrep -u $user condor_$daemon); do kill -9 $pid || true; done
+	for pid in $(pgrep -u $user condor_$daemon); do kill -9 $pid 2>/dev/null || true; done
 done
 await "shadows that are back" "grep '^023' $top/reconnected/log" || true
 await "shadows that are back" "grep '^023' $top/restarted/log" || true
@@ -183,6 +190,9 @@ await "what becomes of the job" "grep -E '^(004|007|022|012|024)' $top/away/log"
 as cm "condor_on -daemon collector" >/dev/null
 here
 ended away
-cat $top/away/log
+echo "== why"
+grep -A1 '^021' $top/away/log | tail -n 1
+echo "== ways"
+grep -h -o 'reached through its broker.*' $top/ep/log/StarterLog.slot1* | sed 's/daemon=.*//' | sort | uniq -c
 echo "== log"
-cat $top/ep/log/StarterLog.slot1*
+tail -n 100 $top/ep/log/StarterLog.slot1*
