@@ -1,12 +1,14 @@
 package ccb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
@@ -24,54 +26,107 @@ type Caller struct {
 	// Relay lets the broker pass on what two daemons say that are both behind one:
 	// CCB_CLIENT_STREAMING.
 	Relay bool
-	Log   *slog.Logger
+	// Patience is how long a daemon may be out of reach, 2 min if zero: daemons register again
+	// within CCB_RECONNECT_TIME, a minute, when their broker has started again.
+	Patience time.Duration
+	Log      *slog.Logger
 }
 
-// patience is how long a broker and the daemon behind it may take, at most.
-const patience = 60 * time.Second
+const (
+	patience = 2 * time.Minute
+	// pause is between two rounds of all brokers.
+	pause = 5 * time.Second
+	// mostWait is how long a broker and the daemon behind it may take, at most.
+	mostWait = 60 * time.Second
+	// lastResort is how long the daemon's address is dialled. Packets to it may get lost, as an
+	// address of a private network is nobody's here.
+	lastResort = 10 * time.Second
+)
 
 // Reverse returns a connection to the daemon at an address with brokers. They are asked one after
-// another, in any order, to have it connect here. If this process is behind a broker too, nobody
-// can connect to it, so brokers are first asked to pass on what both say; after that, the
-// daemon is asked to connect to the address without its broker, which two that share a
-// network need (ccb_client.cpp:ReverseConnect_blocking).
+// another to have it connect here. If that fails, the address itself is dialled: some
+// daemons are said to be behind brokers and can be reached. Where trying again may help, it is
+// tried again.
 func (c *Caller) Reverse(ctx context.Context, to cedar.Sinful, timeout time.Duration) (net.Conn, error) {
 	contacts, err := ParseContacts(to.CCBID())
 	if err != nil {
 		return nil, err
 	}
-	rand.Shuffle(len(contacts), func(i, j int) { contacts[i], contacts[j] = contacts[j], contacts[i] })
 	own, err := cedar.ParseSinful(c.Broker.Own)
 	if err != nil {
 		return nil, fmt.Errorf("have a daemon connect to this one: %w", err)
 	}
-	ways := []func(context.Context, Contact, cedar.Sinful) (net.Conn, error){c.callBack}
-	if own.CCBID() != "" && c.Relay {
-		ways = []func(context.Context, Contact, cedar.Sinful) (net.Conn, error){c.relay, c.callBack}
+	until := time.Now().Add(cmp.Or(c.Patience, patience))
+	for {
+		rand.Shuffle(len(contacts), func(i, j int) { contacts[i], contacts[j] = contacts[j], contacts[i] })
+		conn, brokers := c.round(ctx, contacts, own, min(timeout, mostWait))
+		if brokers == nil {
+			c.Log.Debug("A daemon is reached through its broker", "daemon", place(to), "peer", conn.RemoteAddr())
+			return conn, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		conn, err := c.Broker.Dial(ctx, to, min(timeout, lastResort))
+		if err == nil {
+			c.Log.Warn("The brokers of a daemon do not help, its own address does", "daemon", place(to), "error", brokers)
+			return conn, nil
+		}
+		err = fmt.Errorf("it takes connections only through a connection broker (CCB): %w; nor can it be reached directly: %w", brokers, err)
+		if hopeless(brokers) || time.Until(until) < pause {
+			return nil, err
+		}
+		c.Log.Warn("A daemon is out of reach, and is called again", "daemon", place(to), "error", err)
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		}
 	}
-	var failed *multierror.Error
+}
+
+// round asks each broker once. If this process is behind a broker too, nobody can connect to
+// it, so brokers are first asked to pass on what both say; after that, the daemon is
+// asked to connect to the address without its broker, which works for two that share a
+// network (ccb_client.cpp:ReverseConnect_blocking).
+func (c *Caller) round(ctx context.Context, contacts []Contact, own cedar.Sinful, wait time.Duration) (net.Conn, *multierror.Error) {
+	type way = func(context.Context, Contact, cedar.Sinful) (net.Conn, error)
+	ways := []way{c.callBack}
+	if own.CCBID() != "" && c.Relay {
+		ways = []way{c.relay, c.callBack}
+	}
+	failed := &multierror.Error{ErrorFormat: oneLine}
 	for _, way := range ways {
 		for _, contact := range contacts {
-			attempt, cancel := context.WithTimeoutCause(ctx, min(timeout, patience), errSilence)
+			attempt, cancel := context.WithTimeoutCause(ctx, wait, errSilence)
 			conn, err := way(attempt, contact, own)
 			cancel()
 			if err == nil {
-				c.Log.Debug("A daemon is reached through its broker", "broker", contact.String(), "daemon", place(to), "peer", conn.RemoteAddr())
 				return conn, nil
 			}
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			c.Log.Warn("A broker does not help", "broker", contact.String(), "daemon", place(to), "error", err)
 			failed = multierror.Append(failed, fmt.Errorf("%s: %w", contact, err))
+			if ctx.Err() != nil {
+				return nil, failed
+			}
 		}
 	}
-	failed.ErrorFormat = oneLine
-	return nil, fmt.Errorf("it takes connections only through a connection broker (CCB): %w", failed)
+	return nil, failed
 }
 
-// errSilence is why an attempt ends.
-var errSilence = errors.New("it takes too long")
+// hopeless reports whether no broker will ever answer differently.
+func hopeless(brokers *multierror.Error) bool {
+	return !slices.ContainsFunc(brokers.Errors, func(err error) bool {
+		return !errors.Is(err, cedar.ErrNotNegotiated) && !errors.Is(err, cedar.ErrDenied) && !errors.Is(err, errOldBroker)
+	})
+}
+
+var (
+	// errSilence is why an attempt ends.
+	errSilence   = errors.New("it takes too long")
+	errOldBroker = errors.New("this daemon is behind a broker as well, and only brokers of 25.12 or later pass on what two such daemons say")
+)
 
 // callBack asks a broker to have the daemon connect here.
 func (c *Caller) callBack(ctx context.Context, to Contact, own cedar.Sinful) (net.Conn, error) {
@@ -142,7 +197,7 @@ func (c *Caller) relay(ctx context.Context, to Contact, own cedar.Sinful) (net.C
 func relayed(ctx context.Context, s *cedar.Stream, ad *classads.Ad, id string) (net.Conn, error) {
 	defer s.Cancel(ctx)()
 	if v := version.Of(s.PeerVersion()); !v.AtLeast(25, 12, 0) {
-		return nil, fmt.Errorf("this daemon is behind a broker as well, and one of version %s does not pass on what two such daemons say: 25.12 or later does", v)
+		return nil, fmt.Errorf("%w, and this one is of %s", errOldBroker, v)
 	}
 	if err := send(s, ad); err != nil {
 		return nil, err

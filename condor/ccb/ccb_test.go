@@ -180,7 +180,7 @@ func starter(t *testing.T, params string) (*cedar.Client, *Desk) {
 	go func() { defer close(done); _ = server.Serve(ctx, l) }()
 	t.Cleanup(func() { cancel(); <-done })
 	client := &cedar.Client{Version: ours, Own: "<" + l.Addr().String() + params + ">", Name: "STARTER", Timeout: 10 * time.Second}
-	caller := Caller{Desk: desk, Broker: *client, Relay: true, Log: slog.New(slog.DiscardHandler)}
+	caller := Caller{Desk: desk, Broker: *client, Relay: true, Patience: time.Millisecond, Log: slog.New(slog.DiscardHandler)}
 	client.Reverse = caller.Reverse
 	return client, desk
 }

@@ -36,8 +36,8 @@ type Client struct {
 	Network Network       // which addresses can be used
 	// Dialer makes connections; a net.Dialer if nil.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
-	// Reverse has a daemon that is behind a broker (CCB) connect to this process. If it is nil
-	// or fails, the daemon's address is dialled.
+	// Reverse connects to a daemon that is behind a broker (CCB). If it is nil, the daemon's
+	// address is dialled.
 	Reverse func(ctx context.Context, to Sinful, timeout time.Duration) (net.Conn, error)
 }
 
@@ -129,35 +129,20 @@ func (c *Client) dial(ctx context.Context, addr Sinful, timeout time.Duration) (
 	return s, nil
 }
 
-// connect connects by the daemon's brokers, if it has some. A daemon that is said to be behind
-// brokers but can be reached is reached, whatever is wrong with them.
+// connect connects by the daemon's brokers, if it has some.
 func (c *Client) connect(ctx context.Context, addr Sinful, timeout time.Duration) (net.Conn, error) {
-	if addr.CCBID() == "" {
-		return c.connectDirectly(ctx, addr, timeout)
+	if addr.CCBID() != "" && c.Reverse != nil {
+		return c.Reverse(ctx, addr, timeout)
 	}
-	if c.Reverse == nil {
-		conn, err := c.connectDirectly(ctx, addr, timeout)
-		if err != nil {
-			err = fmt.Errorf("%w (the daemon is behind the broker %s, which is not asked)", err, addr.CCBID())
-		}
-		return conn, err
+	conn, err := c.Dial(ctx, addr, timeout)
+	if err != nil && addr.CCBID() != "" {
+		err = fmt.Errorf("%w (the daemon is behind the broker %s, which is not asked)", err, addr.CCBID())
 	}
-	conn, brokers := c.Reverse(ctx, addr, timeout)
-	if brokers == nil || ctx.Err() != nil {
-		return conn, brokers
-	}
-	conn, err := c.connectDirectly(ctx, addr, min(timeout, lastResort))
-	if err != nil {
-		return nil, fmt.Errorf("%w; nor can it be reached directly: %w", brokers, err)
-	}
-	return conn, nil
+	return conn, err
 }
 
-// lastResort is how long the address of a daemon is dialled whose brokers failed. Packets to it
-// may get lost, as an address of a private network is nobody's here.
-const lastResort = 10 * time.Second
-
-func (c *Client) connectDirectly(ctx context.Context, addr Sinful, timeout time.Duration) (net.Conn, error) {
+// Dial connects to the host and port of an address, and says nothing yet.
+func (c *Client) Dial(ctx context.Context, addr Sinful, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	dial := c.Dialer

@@ -181,17 +181,28 @@ here
 go restarted
 ended restarted
 
-# The broker is away when a job has made its output, and comes back.
+# The broker is away when a job has made its output, and comes back when the starter has missed it.
 waiting away
 as cm "condor_off -daemon collector" >/dev/null
 await "the end of the broker" "pgrep -u $user condor_collector >/dev/null || echo gone"
 go away
-await "what becomes of the job" "grep -E '^(004|007|022|012|024)' $top/away/log" || true
+await "what becomes of the job" "grep -h 'out of reach' $top/ep/log/StarterLog.slot*; grep -E '^(004|022)' $top/away/log" || true
 as cm "condor_on -daemon collector" >/dev/null
-here
 ended away
+
+# The broker answers nobody who reads.
+waiting refused
+cp $top/cm/config $top/cm/before
+echo 'DENY_READ = *' >>$top/cm/config
+as cm condor_reconfig >/dev/null
+await "the broker to refuse" "as ap 'condor_status -schedd' >/dev/null 2>&1 || echo refused"
+go refused
+await "what becomes of the job" "grep '^004' $top/refused/log" || true
+cp $top/cm/before $top/cm/config
+as cm condor_reconfig >/dev/null
+ended refused
 echo "== why"
-grep -A1 '^021' $top/away/log | tail -n 1
+grep -A1 '^021' $top/refused/log | tail -n 1
 echo "== ways"
 grep -h -o 'reached through its broker.*' $top/ep/log/StarterLog.slot1* | sed 's/daemon=.*//' | sort | uniq -c
 echo "== log"
