@@ -29,13 +29,13 @@ type Caller struct {
 	// Patience is how long a daemon may be out of reach, 2 min if zero: daemons register again
 	// within CCB_RECONNECT_TIME, a minute, when their broker has started again.
 	Patience time.Duration
+	Pause    time.Duration // before it is called again; 5 s if zero
 	Log      *slog.Logger
 }
 
 const (
 	patience = 2 * time.Minute
-	// pause is between two rounds of all brokers.
-	pause = 5 * time.Second
+	pause    = 5 * time.Second
 	// mostWait is how long a broker and the daemon behind it may take, at most.
 	mostWait = 60 * time.Second
 	// lastResort is how long the daemon's address is dialled. Packets to it may get lost, as an
@@ -56,7 +56,7 @@ func (c *Caller) Reverse(ctx context.Context, to cedar.Sinful, timeout time.Dura
 	if err != nil {
 		return nil, fmt.Errorf("have a daemon connect to this one: %w", err)
 	}
-	until := time.Now().Add(cmp.Or(c.Patience, patience))
+	until, pause := time.Now().Add(cmp.Or(c.Patience, patience)), cmp.Or(c.Pause, pause)
 	for {
 		rand.Shuffle(len(contacts), func(i, j int) { contacts[i], contacts[j] = contacts[j], contacts[i] })
 		conn, brokers := c.round(ctx, contacts, own, min(timeout, mostWait))

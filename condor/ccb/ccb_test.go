@@ -30,6 +30,7 @@ type broker struct {
 	version string
 	answer  func(b *broker, s *cedar.Stream, request *classads.Ad)
 	asked   atomic.Int32
+	denies  atomic.Bool
 	l       net.Listener
 }
 
@@ -73,6 +74,9 @@ func (b *broker) serve(conn net.Conn) {
 	policy.SetString("RemoteVersion", b.version)
 	policy.SetString("Authentication", "NO")
 	result.SetString("ReturnCode", "AUTHORIZED")
+	if b.denies.Load() {
+		result.SetString("ReturnCode", "DENIED")
+	}
 	for _, ad := range []*classads.Ad{policy, result} {
 		if err := send(s, ad); err != nil {
 			return
@@ -348,6 +352,75 @@ func TestReverse(t *testing.T) {
 				t.Errorf("%d are still expected", len(desk.expected))
 			}
 		})
+	}
+}
+
+// TestAgain: a daemon that is registered at its broker only later is reached then. A broker that
+// never will help is asked once.
+func TestAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		deny  bool // whether the broker allows nobody
+		first func(*broker, *cedar.Stream, *classads.Ad)
+		asked int
+	}{
+		"not registered yet": {first: refuses("no daemon is registered"), asked: 2},
+		"denied":             {deny: true, asked: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon(t)
+			client, desk := starter(t, "")
+			caller := Caller{Desk: desk, Broker: *client, Pause: time.Millisecond, Patience: time.Minute, Log: slog.New(slog.DiscardHandler)}
+			caller.Broker.Reverse = nil
+			client.Reverse = caller.Reverse
+			b := newBroker(t, func(b *broker, s *cedar.Stream, request *classads.Ad) {
+				if b.asked.Load() == 1 {
+					c.first(b, s, request)
+				} else {
+					callsBack(d)(b, s, request)
+				}
+			})
+			b.denies.Store(c.deny)
+			to := cedar.Sinful{Host: "127.0.0.1", Port: 1}.With("CCBID", b.l.Addr().String()+"#7")
+			s, err := client.Command(t.Context(), to.String(), testCommand, d.session)
+			if c.deny != errors.Is(err, cedar.ErrDenied) || !c.deny && err != nil {
+				t.Errorf("%v", err)
+			}
+			if s != nil {
+				s.Close()
+			}
+			if n := int(b.asked.Load()); n != c.asked {
+				t.Errorf("asked %d times, not %d", n, c.asked)
+			}
+		})
+	}
+}
+
+// TestDirect: a daemon whose brokers do not help is reached at its own address.
+func TestDirect(t *testing.T) {
+	d := newDaemon(t)
+	client, _ := starter(t, "")
+	b := newBroker(t, refuses("no"))
+	l := listen(t)
+	go func() {
+		if conn, err := l.Accept(); err == nil {
+			d.conns <- conn
+		}
+	}()
+	at, err := cedar.ParseSinful("<" + l.Addr().String() + ">")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := client.Command(t.Context(), at.With("CCBID", b.l.Addr().String()+"#7").String(), testCommand, d.session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.PutString("directly")
+	if err := s.EndMessage(); err != nil {
+		t.Fatal(err)
+	}
+	if v := <-d.received; v != "directly" || b.asked.Load() != 1 {
+		t.Errorf("%q, %d requests", v, b.asked.Load())
 	}
 }
 
