@@ -82,7 +82,7 @@ func compareBehindBroker(t *testing.T, stock, ours map[string]string, both bool)
 		}
 	}
 	for _, name := range finished {
-		const ended = "005 termination (return value 5)\ninput came\nby-plugin\n\"yes\"\ninput came\nresult: made 3000005\n"
+		const ended = " 005\ntermination (return value 5)\ninput came\nby-plugin\n\"yes\"\ninput came\nresult: made 3000005\n"
 		if !strings.HasSuffix(ours[name], ended) {
 			t.Errorf("%s: %s", name, ours[name])
 		}

@@ -101,7 +101,8 @@ request_memory = 64
 J
 chmod 755 $top/job.sh $top/plugin
 chown -R $user:$user $top
-as() { su $user -s /bin/sh -c "cd $top; export CONDOR_CONFIG=$top/$1/config; $2"; }
+# The script itself is the standard input, of which nothing may read.
+as() { su $user -s /bin/sh -c "cd $top; export CONDOR_CONFIG=$top/$1/config; $2" </dev/null; }
 trap 'for d in ap ep cm; do as $d "condor_off -master -fast" >/dev/null 2>&1; done' EXIT
 # await WHAT COMMAND: until the command prints something.
 await() {
@@ -138,7 +139,7 @@ ended() { as ap "condor_wait -wait 90 $1/log" >/dev/null || echo "in vain: the e
 # shown NAME: what became of the job.
 shown() {
 	echo "== $1"
-	grep -h '^[0-9][0-9][0-9] ' $top/$1/log | cut -c1-3 | grep -vE '006|028|040' | uniq | tr '\n' ' '
+	echo $(grep -h '^[0-9][0-9][0-9] ' $top/$1/log | cut -c1-3 | grep -vE '006|028|040' | uniq)
 	grep -o 'termination.*' $top/$1/log || true
 	cat $top/$1/out $top/$1/err 2>/dev/null || true
 	[ ! -e $top/$1/result ] || echo "result: $(tail -n 1 $top/$1/result | tr -d '\000') $(wc -c <$top/$1/result)"
