@@ -34,7 +34,7 @@ func TestBroker(t *testing.T) {
 		b.Deny()
 		w.shadow.On("request_guidance", 2, condortest.AnswerText(`Command = "Abort"`))
 	})
-	denied.name, denied.want.code, denied.want.last = "denied", 1, "error 1007/0"
+	denied.name, denied.want.last = "denied", "error 12/-1000"
 	denied.want.log = []string{"this collector must let this host READ (ALLOW_READ)"}
 	check := denied.want.check
 	denied.want.check = func(w *world) { check(w); w.neverBegan() }
