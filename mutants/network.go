@@ -1,7 +1,56 @@
 package main
 
-// Mistakes about jobs without network, and about directories of the image that jobs get anew.
+// Mistakes about jobs without network, about directories of the image that jobs get anew, and about shadows behind brokers.
 var networkMutants = []mutant{
+	{
+		Name:  "any connection is taken for the daemon that a broker was asked for",
+		File:  "condor/ccb/caller.go",
+		Old:   ` || presented != id {`,
+		New:   ` {`,
+		Tests: brokerTests("TestReverse"),
+	},
+	{
+		Name:  "a connect id is good for ever",
+		File:  "condor/ccb/desk.go",
+		Old:   "\t_, still := d.expected[id]\n\tdelete(d.expected, id)\n",
+		New:   "\t_, still := d.expected[id]\n",
+		Tests: brokerTests("TestLate"),
+	},
+	{
+		Name:  "only one broker is asked",
+		File:  "condor/ccb/caller.go",
+		Old:   `range contacts {`,
+		New:   `range contacts[:1] {`,
+		Tests: brokerTests("TestReverse"),
+	},
+	{
+		Name:  "a broker that never helps is asked again",
+		File:  "condor/ccb/caller.go",
+		Old:   `if hopeless(brokers) || `,
+		New:   `if `,
+		Tests: brokerTests("TestAgain"),
+	},
+	{
+		Name:  "a daemon behind a broker is told the broker's address for it",
+		File:  "condor/ccb/caller.go",
+		Old:   `back := own.Without("CCBID")`,
+		New:   `back := own`,
+		Tests: brokerTests("TestReverse|TestRequest"),
+	},
+	{
+		Name:  "a server that demands authentication is talked to without",
+		File:  "internal/cedar/negotiate.go",
+		Old:   `if policy.str("Authentication") == "YES" {`,
+		New:   `if policy.str("Authentication") == "always" {`,
+		Tests: []tests{{"internal/cedar", "TestNegotiate"}},
+	},
+	{
+		Name:  "an answer that denies the command is taken for consent",
+		File:  "internal/cedar/negotiate.go",
+		Old:   `code != "" && code != "AUTHORIZED"`,
+		New:   `code == "" && code != "AUTHORIZED"`,
+		Tests: []tests{{"internal/cedar", "TestNegotiate"}},
+	},
 	{
 		Name:  "a socketpair of any family is allowed without network",
 		File:  "payload/nonetwork/program.go",
@@ -87,3 +136,5 @@ var networkMutants = []mutant{
 		Tests: []tests{{"starter/settings", "TestKnobsNotGiven"}},
 	},
 }
+
+func brokerTests(run string) []tests { return []tests{{"condor/ccb", run}} }

@@ -145,8 +145,11 @@ func auditKnobs(cfg *config.Config, set settings.Settings) []payload.Finding {
 }
 
 // auditBroker looks whether a broker (CCB) can reach starters: the shared port registers there, starters do
-// not.
+// not; and whether starters are to reach everybody through one.
 func auditBroker(cfg *config.Config, add func(grade payload.Grade, what, fix, format string, args ...any)) {
+	if outbound, ok := cfg.Lookup("OUTBOUND_CCB_ADDRESS"); ok {
+		add(payload.Bad, "broker", "remove OUTBOUND_CCB_ADDRESS", "starters open no connections through the broker %s: they call shadows themselves, for files, and pods must have a way to them", outbound)
+	}
 	broker, ok := cfg.Lookup("CCB_ADDRESS")
 	if !ok {
 		return

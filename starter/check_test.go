@@ -94,6 +94,8 @@ func TestAuditKnobs(t *testing.T) {
 		{"a broker without a shared port", map[string]string{"NUM_SLOTS": "1", "CCB_ADDRESS": "cm.example.org:9618", "USE_SHARED_PORT": "false"},
 			[]string{"bad starter", "bad broker"}},
 		{"a broker", map[string]string{"NUM_SLOTS": "1", "CCB_ADDRESS": "cm.example.org:9618"}, []string{"bad starter"}},
+		{"calls through a broker", map[string]string{"NUM_SLOTS": "1", "CCB_ADDRESS": "cm.example.org:9618", "OUTBOUND_CCB_ADDRESS": "cm.example.org:9618"},
+			[]string{"bad starter", "bad broker"}},
 		{"nobody knows HTCondor's user", map[string]string{"NUM_SLOTS": "1", "CONDOR_IDS": "condor"}, []string{"bad starter", "bad user of HTCondor"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

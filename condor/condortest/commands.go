@@ -38,9 +38,9 @@ func (s *Shadow) Reconnect(ctx context.Context) (Ad, error) {
 	ad.SetString("UidDomain", s.Job().StringOr("UidDomain", ""))
 	ad.SetString("TargetType", "Reply")
 	ad.SetString("TransferKey", s.newKey())
-	ad.SetString("ShadowIpAddr", s.address)
+	ad.SetString("ShadowIpAddr", s.told)
 	ad.SetString("ShadowVersion", s.version)
-	ad.SetString("TransferSocket", s.address)
+	ad.SetString("TransferSocket", s.told)
 	st.PutAd(ad)
 	if err := st.EndMessage(); err != nil {
 		return nil, err

@@ -36,6 +36,8 @@ type ShadowOptions struct {
 	Kerberos []byte
 	// Transfer is about transfers of files.
 	Transfer TransferOptions
+	// Broker is the one behind which it is; nil: it takes connections.
+	Broker *Broker
 }
 
 // Shadow is a shadow. It serves calls on the connection that a starter inherits, and
@@ -50,6 +52,7 @@ type Shadow struct {
 	dir     string // the submit directory
 	iwd     string // its name in the job's ad
 	address string
+	told    string // the address that it tells
 	server  *cedar.Server
 	home    context.Context // ends with the test
 	served  sync.WaitGroup
@@ -91,6 +94,10 @@ func NewShadow(t testing.TB, o ShadowOptions) *Shadow {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	s.address = "<" + l.Addr().String() + "?alias=localhost&noUDP>"
+	s.told = s.address
+	if o.Broker != nil {
+		s.told = o.Broker.Register(s.address)
+	}
 	s.server = &cedar.Server{Sessions: cedar.NewSessions(), Version: s.version, HandlerTimeout: patience, PayloadTimeout: patience}
 	s.server.Handle(cedar.FileTransUpload, cedar.Write, s.serveInput)
 	s.server.Handle(cedar.FileTransDownload, cedar.Write, s.serveOutput)
@@ -235,7 +242,7 @@ func (s *Shadow) take(startd, claimID string) error {
 	s.claim, s.session, s.transfer = claim, session, transfer
 	for name, value := range map[string]string{
 		"ClaimId": claimID, "PublicClaimId": claim.Public + "#...", "StartdIpAddr": startd,
-		"MyAddress": s.address, "ShadowIpAddr": s.address, "TransferSocket": s.address, "TransferKey": s.key,
+		"MyAddress": s.told, "ShadowIpAddr": s.told, "TransferSocket": s.told, "TransferKey": s.key,
 	} {
 		if s.job.Has(name) {
 			s.job.SetString(name, value)

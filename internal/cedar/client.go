@@ -36,6 +36,9 @@ type Client struct {
 	Network Network       // which addresses can be used
 	// Dialer makes connections; a net.Dialer if nil.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+	// Reverse connects to a daemon that is behind a broker (CCB). If it is nil, the daemon's
+	// address is dialled.
+	Reverse func(ctx context.Context, to Sinful, timeout time.Duration) (net.Conn, error)
 }
 
 // Command is what a Client starts.
@@ -44,6 +47,8 @@ type Command struct {
 	Number  int      // of the command
 	Auth    int      // of the command to be authorised, if Number is DCSecQuery
 	Session *Session // nil: without any security, for commands that demand none
+	// Negotiate makes a session for this command alone, without authentication. Session is nil.
+	Negotiate bool
 	// NoResponse skips the server's answer to the handshake. The first packet is
 	// sent without waiting. A server that does not know the session closes the
 	// connection without an answer.
@@ -59,7 +64,15 @@ type CommandError struct {
 }
 
 func (e *CommandError) Error() string {
-	return fmt.Sprintf("command %d to %s: %s: %v", e.Command, e.Addr, e.Stage, e.Err)
+	return fmt.Sprintf("command %d to %s: %s: %v", e.Command, brief(e.Addr), e.Stage, e.Err)
+}
+
+// brief is an address without its parameters, which nobody reads in a message.
+func brief(addr string) string {
+	if short, _, found := strings.Cut(addr, "?"); found {
+		return short + ">"
+	}
+	return addr
 }
 
 // Unwrap returns the cause.
@@ -108,22 +121,36 @@ func (c *Client) Start(ctx context.Context, cmd Command) (*Stream, error) {
 }
 
 func (c *Client) dial(ctx context.Context, addr Sinful, timeout time.Duration) (*Stream, error) {
+	conn, err := c.connect(ctx, addr, timeout)
+	if err != nil {
+		return nil, err
+	}
+	s := NewStream(prepare(conn))
+	s.peer = addr.String()
+	return s, nil
+}
+
+// connect connects by the daemon's brokers, if it has some.
+func (c *Client) connect(ctx context.Context, addr Sinful, timeout time.Duration) (net.Conn, error) {
+	if addr.CCBID() != "" && c.Reverse != nil {
+		return c.Reverse(ctx, addr, timeout)
+	}
+	conn, err := c.Dial(ctx, addr, timeout)
+	if err != nil && addr.CCBID() != "" {
+		err = fmt.Errorf("%w (the daemon is behind the broker %s, which is not asked)", err, addr.CCBID())
+	}
+	return conn, err
+}
+
+// Dial connects to the host and port of an address, and says nothing yet.
+func (c *Client) Dial(ctx context.Context, addr Sinful, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	dial := c.Dialer
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
 	}
-	conn, err := dial(ctx, "tcp", addr.DialAddress())
-	if err != nil {
-		if addr.CCBID() != "" {
-			err = fmt.Errorf("%w (the daemon is behind the broker %s; connections through a broker are not supported)", err, addr.CCBID())
-		}
-		return nil, err
-	}
-	s := NewStream(prepare(conn))
-	s.peer = addr.String()
-	return s, nil
+	return dial(ctx, "tcp", addr.DialAddress())
 }
 
 // begin does everything up to the payload; it returns what failed.
@@ -136,6 +163,9 @@ func (c *Client) begin(s *Stream, addr Sinful, cmd Command, timeout time.Duratio
 		if err := s.connectShared(id, name, timeout); err != nil {
 			return "ask the shared port", err
 		}
+	}
+	if cmd.Negotiate {
+		return c.negotiate(s, addr, cmd)
 	}
 	if cmd.Session == nil {
 		s.PutInt(int64(cmd.Number))

@@ -99,7 +99,7 @@ func (s *Stream) readMore() error {
 	if err == nil {
 		err = io.ErrNoProgress
 	}
-	return fmt.Errorf("receive from %s: %w", s.peer, s.deadline.cause(err))
+	return fmt.Errorf("receive from %s: %w", brief(s.peer), s.deadline.cause(err))
 }
 
 // read reads once from the connection, and waits for as long as the stream may.
@@ -129,7 +129,7 @@ func (s *Stream) need(n int) error {
 		}
 		if err := s.readMore(); err != nil {
 			if errors.Is(err, io.EOF) && in.w > in.r {
-				return fmt.Errorf("receive from %s: connection ended inside a packet: %w", s.peer, io.ErrUnexpectedEOF)
+				return fmt.Errorf("receive from %s: connection ended inside a packet: %w", brief(s.peer), io.ErrUnexpectedEOF)
 			}
 			return err
 		}
@@ -145,11 +145,11 @@ func (s *Stream) nextPacket() error {
 		return in.err
 	}
 	if in.inMessage && in.last {
-		return fmt.Errorf("receive from %s: %w", s.peer, ErrMessageEnd)
+		return fmt.Errorf("receive from %s: %w", brief(s.peer), ErrMessageEnd)
 	}
 	if err := s.framePacket(); err != nil {
 		if in.inMessage && errors.Is(err, io.EOF) {
-			err = fmt.Errorf("receive from %s: connection ended inside a message: %w", s.peer, io.ErrUnexpectedEOF)
+			err = fmt.Errorf("receive from %s: connection ended inside a message: %w", brief(s.peer), io.ErrUnexpectedEOF)
 		}
 		if in.inMessage || !s.interrupted(err) {
 			in.err = err
@@ -202,7 +202,7 @@ func (s *Stream) framePacket() error {
 	}
 	if err := s.need(headerSize + n); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("receive from %s: connection ended inside a packet: %w", s.peer, io.ErrUnexpectedEOF)
+			err = fmt.Errorf("receive from %s: connection ended inside a packet: %w", brief(s.peer), io.ErrUnexpectedEOF)
 		}
 		return err
 	}

@@ -211,7 +211,7 @@ func (s *Stream) flush() {
 func (s *Stream) write(b []byte) error {
 	for len(b) > 0 {
 		if err := s.deadline.armWrite(s.conn); err != nil {
-			return fmt.Errorf("send to %s: %w", s.peer, err)
+			return fmt.Errorf("send to %s: %w", brief(s.peer), err)
 		}
 		n, err := s.conn.Write(b)
 		b = b[n:]

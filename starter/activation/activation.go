@@ -73,7 +73,7 @@ type activation struct {
 type peers struct {
 	inherited *startd.Inheritance
 	address   *startd.Address // own command address, StarterIpAddr
-	network   cedar.Network   // which addresses of others can be used
+	calls     submitside.Calls
 	sessions  *cedar.Sessions
 	claim     *cedar.Session // with the submit side; nil if the shadow gave none
 	shadow    *shadow.Client
@@ -82,12 +82,6 @@ type peers struct {
 	half      *submitside.Half
 	reports   *submitside.Reports
 	log       *slog.Logger
-}
-
-// client starts commands at shadow and startd. Their logs show its name.
-func (p *peers) client(version string) *cedar.Client {
-	own := p.address.String()
-	return &cedar.Client{Version: version, Own: own, Name: "STARTER", Network: p.network}
 }
 
 // site are the site's programs for this job.
@@ -180,9 +174,9 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 	}
 	a.peers.log = log
 	a.peers.address = a.peers.inherited.OwnAddress(a.opt.Settings.Config)
-	a.peers.network = startd.Network(a.opt.Settings.Config)
-	a.peers.inherited.Syscall.SetMultiplier(a.peers.network.Slow)
-	a.peers.inherited.Update.SetMultiplier(a.peers.network.Slow)
+	a.peers.calls = submitside.NewCalls(a.peers.address, a.opt.Settings.Config, log)
+	a.peers.inherited.Syscall.SetMultiplier(a.peers.calls.Network.Slow)
+	a.peers.inherited.Update.SetMultiplier(a.peers.calls.Network.Slow)
 	a.peers.shadow = shadow.New(a.peers.inherited.Syscall, log)
 	a.peers.startd = startd.NewUpdateSocket(a.peers.inherited.Update, log)
 	a.peers.sessions = cedar.NewSessions()

@@ -173,7 +173,7 @@ func (a *activation) mayRestart(ctx context.Context) bool {
 	if !a.opt.Settings.Condor.AskToRestart || !startd.KnowsReactivation(a.job.Version()) {
 		return true
 	}
-	client := a.peers.client(a.job.Version())
+	client := a.peers.calls.Startd(a.job.Version())
 	may, err := startd.MayReactivate(ctx, client, a.peers.inherited.Parent.String(), a.job.ClaimID())
 	if err != nil {
 		a.log.Warn("The job is started again without the startd's consent", "error", err)

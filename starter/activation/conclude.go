@@ -109,7 +109,7 @@ func (a *activation) deactivated(ctx context.Context, d orders.Demand) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	client := a.peers.client(a.job.Version())
+	client := a.peers.calls.Startd(a.job.Version())
 	state, err := startd.SlotState(ctx, client, a.peers.inherited.Parent.String(), a.job.ClaimID(), a.job.Machine.StringOr("Name", ""))
 	if err != nil {
 		a.log.Debug("Whether the shadow knows of the end is not known; it is told", "error", err)

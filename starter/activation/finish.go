@@ -218,7 +218,7 @@ func (a *activation) openFiles() error {
 }
 
 func (a *activation) transferOptions() transfer.Options {
-	client := a.peers.client(a.job.Version())
+	client := a.peers.calls.Shadow(a.job.Version())
 	client.Timeout = a.opt.Settings.Condor.Transfer.Timeout
 	return transfer.Options{
 		Job: a.job.Ad, Machine: a.job.Machine, Info: a.job.Info, Sandbox: a.job.Sandbox, Programs: a.programs(), Settings: a.opt.Settings, Tokens: a.creds.Tokens(),

@@ -15,7 +15,7 @@ func (a *activation) run(ctx context.Context) int {
 	defer stop()
 	endpoint.Serve(ctx, endpoint.Options{
 		Inherited: a.peers.inherited, Sessions: a.peers.sessions, Version: a.opt.Version, Settings: a.opt.Settings, Orders: a.orders,
-		Reconnect: a.peers.side.Reconnect, Proxy: a.proxies.Command, Owner: a.desk.Serve, Log: a.log,
+		Reconnect: a.peers.side.Reconnect, Reversed: a.peers.calls.Desk.Serve, Proxy: a.proxies.Command, Owner: a.desk.Serve, Log: a.log,
 	})
 	rescue.Go(func() { a.peers.side.Keep(ctx) })
 	err := a.live(ctx)

@@ -146,6 +146,6 @@ func (p *peers) fetchKerberos(ctx context.Context, j *payloadrun.Job, user, doma
 	if p.claim == nil {
 		return nil, errors.New("the shadow gave no session on which to fetch a Kerberos credential; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
 	}
-	client := p.client(j.Version())
+	client := p.calls.Shadow(j.Version())
 	return shadow.FetchKerberos(ctx, client, j.Info.ShadowAddress, p.claim, user, domain)
 }
