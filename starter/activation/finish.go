@@ -151,7 +151,7 @@ func (a *activation) sayExited(ctx context.Context) error {
 	switch e := a.orders.Ended(); {
 	case a.work.run.Ordered() && e != nil && e.Remove:
 		reason = shadow.JobKilled
-	case a.work.run.Ordered():
+	case a.work.run.Requeued():
 		reason = shadow.JobShouldRequeue
 	case a.work.coreFile != "":
 		reason = shadow.JobCoreDumped
