@@ -40,9 +40,9 @@ func EndingOf(status syscall.WaitStatus, r Record) Ending {
 	e := Ending{Status: status}
 	switch {
 	case status.Signaled():
-		return e.unfit("JVM exited abnormally with signal " + status.Signal().String())
+		return e.unfit("the JVM exited abnormally with signal " + status.Signal().String())
 	case !r.Started:
-		return e.unfit("Wrapper did not leave start record; Java may be misconfigured here")
+		return e.unfit("the wrapper did not leave its start record; Java may be misconfigured here, or java_vm_args has an option that it does not know")
 	}
 	switch word := firstWord(r.End); word {
 	case "": // the program ended the JVM, before CondorJavaWrapper could write
@@ -54,7 +54,7 @@ func EndingOf(status syscall.WaitStatus, r Record) Ending {
 	case "abnormal", "noexec":
 		e.exception(secondLine(r.End))
 		if word == "abnormal" && e.Type == "java.lang.Error" {
-			return e.unfit("Job threw a " + e.Name + " (" + e.Type + ")")
+			return e.unfit("the job threw a " + e.Name + " (" + e.Type + ")")
 		}
 		e.Status, e.Said = syscall.WaitStatus(syscall.SIGTERM), "Job threw a "+e.Name+" ("+e.Type+"), will return it to the user"
 		if word == "noexec" {
@@ -67,7 +67,8 @@ func EndingOf(status syscall.WaitStatus, r Record) Ending {
 }
 
 func (e Ending) unfit(why string) Ending {
-	e.Status, e.Unfit, e.Said = 0, why, why
+	e.Status, e.Unfit = 0, "Java failed: "+why
+	e.Said = e.Unfit
 	return e
 }
 

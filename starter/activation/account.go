@@ -7,6 +7,7 @@ import (
 
 	"podstarter/classads"
 	"podstarter/condor/job"
+	"podstarter/condor/shadow"
 	"podstarter/condor/version"
 	"podstarter/starter/ioproxy"
 	"podstarter/starter/orders"
@@ -85,6 +86,8 @@ func (a account) addLoadEnd(ad *classads.Ad) {
 func (a account) publishVacate(ad *classads.Ad) {
 	if e := a.orders.Ended(); e != nil && !e.Hold {
 		job.PublishVacate(ad, job.Vacated{Reason: e.Reason, Code: e.Code, Subcode: e.Subcode})
+	} else if run := a.work.run; e == nil && run != nil && run.Java.Unfit != "" { // stock gives no reason
+		job.PublishVacate(ad, job.Vacated{Reason: run.Java.Unfit, Code: shadow.VacateContainerError})
 	}
 }
 

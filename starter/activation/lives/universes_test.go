@@ -67,7 +67,7 @@ func TestJava(t *testing.T) {
 		},
 		{
 			name: "a JVM that does not begin", plan: func(w *world) { w.must(os.WriteFile(w.at("@/broken"), nil, 0o644)) }, script: "exit 0",
-			want: want{last: "job_exit 0 107", log: []string{"Wrapper did not leave start record"}},
+			want: want{last: "job_exit 0 107", log: []string{"the wrapper did not leave its start record"}, check: update("VacateReason", "Java failed: the wrapper did not leave its start record; Java may be misconfigured here, or java_vm_args has an option that it does not know")},
 		},
 		{name: "a JVM that is killed", script: "kill -9 $$", want: want{last: "job_exit 0 107", log: []string{"JVM exited abnormally with signal"}}},
 		{
