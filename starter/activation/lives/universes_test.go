@@ -111,7 +111,10 @@ func TestNode(t *testing.T) {
 	lives := []life{
 		{
 			name: "its place", script: `echo "$_CONDOR_PROCNO of $_CONDOR_NPROCS, $_CONDOR_REMOTE_SPOOL_DIR, $PATH, $CONDOR_CONFIG"; exit 3`, knobs: map[string]string{"BIN": "/condor/bin"},
-			want: want{last: "job_exit 768 100", output: output("1 of 2, /spool/7, /condor/bin:/usr/local/bin:/usr/bin:/bin, \n"), check: numbered},
+			want: want{last: "job_exit 768 100", output: output("1 of 2, /spool/7, /condor/bin:/usr/local/bin:/usr/bin:/bin, \n"), check: func(w *world) {
+				numbered(w)
+				w.same([]string{"get_job_info"}, w.shadow.Story("get_job_info")) // its ad never says that files have arrived
+			}},
 		},
 		{
 			name: "the others have ended", script: traps, live: func(w *world) { w.runs(); w.vacate(condortest.DeactivatedFast) },
