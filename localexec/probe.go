@@ -34,23 +34,41 @@ func (b *Backend) Probe(ctx context.Context) (apptainer.Report, error) {
 	if _, err := os.Stat(r.Site.Program); errors.Is(err, fs.ErrNotExist) {
 		return apptainer.Report{}, fmt.Errorf("look for %s: %w: %w", r.Site.Program, ErrNoRuntime, err)
 	}
-	l, err := b.Lease(ctx, payload.Wish{})
-	if err != nil {
-		return apptainer.Report{}, err
-	}
-	report, err := b.probe(ctx, l)
-	return report, errors.Join(err, l.Release(context.WithoutCancel(ctx)))
+	var report apptainer.Report
+	err := b.try(ctx, func(run apptainer.Run) (err error) {
+		report, err = r.Site.Probe(ctx, run, r.Images)
+		return err
+	})
+	return report, err
 }
 
-func (b *Backend) probe(ctx context.Context, l payload.Lease) (apptainer.Report, error) {
+// Try runs a program as the user and with the rights of a job, and waits for its end. It gives the exit status, -1 if a
+// signal ended it, and at most [payload.MaxCapture] bytes of its output.
+func (b *Backend) Try(ctx context.Context, argv []string) (status int, output []byte, err error) {
+	err = b.try(ctx, func(run apptainer.Run) (err error) {
+		status, output, err = run(ctx, argv)
+		return err
+	})
+	return status, output, err
+}
+
+func (b *Backend) try(ctx context.Context, use func(apptainer.Run) error) error {
+	l, err := b.Lease(ctx, payload.Wish{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.tryAs(ctx, l, use), l.Release(context.WithoutCancel(ctx)))
+}
+
+func (b *Backend) tryAs(ctx context.Context, l payload.Lease, use func(apptainer.Run) error) error {
 	name := fmt.Sprintf("probe-%d", os.Getpid())
 	c, err := l.Bind(ctx, payload.BindRequest{Activation: name})
 	if err != nil {
-		return apptainer.Report{}, err
+		return err
 	}
 	uid, gid := l.Owner()
 	runs := 0
-	return b.runtime.Site.Probe(ctx, func(ctx context.Context, argv []string) (int, []byte, error) {
+	return use(func(ctx context.Context, argv []string) (int, []byte, error) {
 		runs++
 		w := c.Client()
 		s := payload.Spec{Activation: fmt.Sprintf("%s.%d", name, runs), UID: uid, GID: gid, Path: argv[0], Args: argv, Dir: "/", Umask: 0o022, Capture: payload.MaxCapture}
@@ -69,7 +87,7 @@ func (b *Backend) probe(ctx context.Context, l payload.Lease) (apptainer.Report,
 		}
 		status := syscall.WaitStatus(exit.WaitStatus)
 		return status.ExitStatus(), exit.Output, nil
-	}, b.runtime.Images)
+	})
 }
 
 // accounts are what Apptainer wants of users: without an entry it ends at once.

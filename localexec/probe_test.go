@@ -68,3 +68,20 @@ func TestRuntime(t *testing.T) {
 		})
 	}
 }
+
+// TestTry: a program of the machine is tried as a job's user.
+func TestTry(t *testing.T) {
+	dir := agenttest.PublicDir(t)
+	uid, _ := agenttest.Payload()
+	b, err := localexec.New(localexec.Options{Dir: filepath.Join(dir, "private"), UID: uid, Users: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, output, err := b.Try(agenttest.Context(t), []string{"/bin/sh", "-c", "id -u; echo words >&2; exit 3"})
+	if want := strconv.Itoa(uid) + "\nwords\n"; err != nil || status != 3 || string(output) != want {
+		t.Errorf("status %d, output %q, %v, want 3 and %q", status, output, err, want)
+	}
+	if _, _, err := b.Try(agenttest.Context(t), []string{"/no/such/program"}); err == nil {
+		t.Error("a program that is not there was run")
+	}
+}

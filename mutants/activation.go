@@ -9,6 +9,41 @@ func livesTests(run string) []tests { return []tests{{"starter/activation/lives"
 // Mistakes in an activation. Tests that run whole activations must notice them.
 var activationMutants = []mutant{
 	{
+		Name:  "a node of a parallel job waits for what the shadow never says",
+		File:  "starter/activation/finish.go",
+		Old:   `n != nil && n.Number > 0 {`,
+		New:   `n != nil && n.Number < 0 {`,
+		Tests: livesTests("TestNode"),
+	},
+	{
+		Name:  "a node that is suspended stays",
+		File:  "starter/activation/watch.go",
+		Old:   `if want && a.job.Info.Node != nil {`,
+		New:   `if false {`,
+		Tests: livesTests("TestNode"),
+	},
+	{
+		Name:  "a node that ignores its signal outlives an order that leaves no time",
+		File:  "starter/activation/watch.go",
+		Old:   "\t\t\tcut = uncut.Done()\n",
+		New:   "\t\t\t_ = uncut.Done()\n",
+		Tests: livesTests("TestNode"),
+	},
+	{
+		Name:  "the records of a Java program are taken for those of its next run",
+		File:  "starter/payloadrun/java.go",
+		Old:   `range []string{java.StartFile, java.EndFile} {`,
+		New:   `range []string{java.EndFile} {`,
+		Tests: livesTests("TestJava"),
+	},
+	{
+		Name:  "a job whose JVM failed counts as done",
+		File:  "starter/activation/finish.go",
+		Old:   `case a.work.run.Requeued():`,
+		New:   `case a.work.run.Ordered():`,
+		Tests: livesTests("TestJava"),
+	},
+	{
 		Name:  "a sweep's error is dropped",
 		File:  "starter/payloadrun/container.go",
 		Old:   "\t\tc.occupancy = vacant\n\t}\n\treturn err\n",

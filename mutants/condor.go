@@ -7,6 +7,20 @@ func condorJobTests(run string) []tests { return []tests{{"condor/job", run}} }
 // Mistakes in the talk with HTCondor's daemons, its plugins, logs and knobs.
 var condorMutants = []mutant{
 	{
+		Name:  "an exception of a Java program counts as success",
+		File:  "condor/java/ending.go",
+		Old:   `e.Status, e.Said = syscall.WaitStatus(syscall.SIGTERM), `,
+		New:   `e.Status, e.Said = e.Status, `,
+		Tests: []tests{{"condor/java", "TestEndingOf"}},
+	},
+	{
+		Name:  "the PATH of a node in a pod begins with a directory of the pilot",
+		File:  "condor/job/node.go",
+		Old:   "\tif s.InPod {\n\t\treturn nil\n\t}\n",
+		New:   "",
+		Tests: condorJobTests("TestNodeEnvironment"),
+	},
+	{
 		Name:  "the lease of a job whose shadow came back counts from before",
 		File:  "condor/shadow/link.go",
 		Old:   "\tc.stamp(begin)\n",

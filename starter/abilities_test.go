@@ -12,6 +12,7 @@ import (
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/condor/image"
+	"podstarter/condor/java"
 	"podstarter/starter/hostprog"
 	"podstarter/starter/hostprog/hostprogtest"
 	"podstarter/starter/settings"
@@ -39,6 +40,8 @@ var proofs = map[string][]string{
 	"HasSshd":                    {"conformance/ssh-outlasts", "integration/e2e/TestModeVisit"},
 	"HasSelfCheckpointTransfers": {"conformance/checkpoint", "integration/e2e/TestCheckpoint"},
 
+	"HasJava": {"integration/e2e/TestJavaWithoutPod", "starter/TestFindJava"},
+
 	"HasFileTransferPluginMethods":  {"conformance/plugin", "conformance/plugin-one"},
 	"HasJobTransferPlugins":         {"conformance/plugin-own"},
 	"HasDisableUserTransferPlugins": {"conformance/plugin-own-refused", "conformance/plugin-own-ignored"},
@@ -60,6 +63,9 @@ func TestEveryAbilityIsProven(t *testing.T) {
 	})
 	set := settings.Settings{Backend: settings.BackendLocal, PrivateDir: t.TempDir(), Config: cfg}
 	urlAbilities(t.Context(), ad, hostprog.New(hostprog.Options{SeparateUsers: true}), set, cfg, nil, slog.New(slog.DiscardHandler))
+	if err := java.Publish(ad, []byte("JavaVersion = \"21\"\n")); err != nil {
+		t.Fatal(err)
+	}
 	promised := map[string]bool{}
 	for name := range ad.All() {
 		if strings.HasPrefix(name, "Has") {

@@ -45,6 +45,7 @@ func advertise(ctx context.Context, out io.Writer, cfg *config.Config, log *slog
 	} else {
 		abilities(ad, set)
 		tryRuntime(whole, ad, set, log)
+		tryJava(whole, ad, set, cfg, log)
 		tidy(ctx, set, cfg, &made, log)
 		findGPUs(whole, set, cfg, &made, log)
 		urlAbilities(whole, ad, hostOf(set), set, cfg, startd.ScrubEnv(os.Environ()), log)

@@ -75,7 +75,7 @@ func audit(ctx context.Context, cfg *config.Config) (title string, found []paylo
 		}
 		return title, found
 	}
-	return title, append(found, backend.Audit(ctx)...)
+	return title, append(append(found, backend.Audit(ctx)...), auditJava(ctx, set, cfg)...)
 }
 
 // unknownKnobs are the names in the configuration that look like knobs of ours.

@@ -45,6 +45,8 @@ type Surroundings struct {
 	ChirpConfig   string // "" if there is no chirp proxy
 	OutputAd      string
 	WrapperWorks  bool // USER_JOB_WRAPPER can be executed
+	InPod         bool // the job is in a container of its own, without HTCondor
+	Node          *Node
 
 	Machine *classads.Ad // the slot's ad; may be nil
 	Secrets *classads.Ad // the startd's secrets for this claim; may be nil
@@ -82,6 +84,9 @@ func ShownEnvironment(ad *classads.Ad, k Knobs, s Surroundings) (*Env, error) {
 		}
 	}
 	if err := env.MergeAd(ad); err != nil {
+		return nil, err
+	}
+	if err := s.Node.merge(env, ad, k, s); err != nil {
 		return nil, err
 	}
 	if err := Publish(env, ad, k, s); err != nil {

@@ -74,7 +74,7 @@ func FuzzJobAd(f *testing.F) {
 		_, _, _ = ScriptOf(ad, "Pre", place)
 		_, _, _, _ = ProxyName(ad), SignalsOf(ad), StdioOf(ad, place), CheckpointsOf(ad)
 		ForwardToE(classads.NewAd(), ad)
-		if refused := Refused(ad, info); refused != nil && (refused.Code < 1 || refused.Error() == "") {
+		if refused := Refused(ad, info, true); refused != nil && (refused.Code < 1 || refused.Error() == "") {
 			t.Errorf("refused with %d: %v", refused.Code, refused)
 		} else if dir := ManifestDir(ad, info); refused == nil && dir != "" && !filepath.IsLocal(dir) {
 			t.Errorf("a manifest in %q", dir)

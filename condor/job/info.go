@@ -57,6 +57,7 @@ type Info struct {
 	Lease         time.Duration
 	ShadowAddress string
 	ShadowVersion string // "" means unknown; CondorVersion is the submitter's
+	Node          *Node  // of a job of the parallel universe; nil for others
 }
 
 // ID returns "cluster.proc".
@@ -108,6 +109,10 @@ func Read(ad *classads.Ad, filesystemDomain string) (Info, error) {
 	var err error
 	i.FileTransfer, err = transfersFiles(ad, filesystemDomain)
 	need(err)
+	if i.Universe == Parallel && i.Proc >= 0 {
+		i.Node, err = nodeOf(ad)
+		need(err)
+	}
 	return i, problems.ErrorOrNil()
 }
 

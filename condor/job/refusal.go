@@ -53,9 +53,10 @@ var refusals = []wish{
 }
 
 // Refused says why the job is held before any of its files is moved; nil if it is not.
-// The reason names each submit command that cannot be obeyed.
-func Refused(ad *classads.Ad, i Info) *Failure {
-	if err := checkUniverse(i.Universe); err != nil {
+// The reason names each submit command that cannot be obeyed. inPod says that jobs run in
+// containers of their own.
+func Refused(ad *classads.Ad, i Info, inPod bool) *Failure {
+	if err := checkUniverse(i.Universe, inPod); err != nil {
 		return &Failure{Code: holdNotStarted, Err: err}
 	}
 	code, reasons := 0, []string(nil)
@@ -73,22 +74,30 @@ func Refused(ad *classads.Ad, i Info) *Failure {
 	return &Failure{Code: code, Err: errors.New(strings.Join(reasons, "; "))}
 }
 
-// checkUniverse returns an error if jobs of this universe cannot run here.
-func checkUniverse(u Universe) error {
+// checkUniverse returns an error if jobs of this universe cannot run here. The java universe
+// runs them by the machine's own Java, which no container of a pod has.
+func checkUniverse(u Universe, inPod bool) error {
 	advice := "leave the universe out, or name an image (universe = docker)"
+	runs := "vanilla, docker, container and parallel"
+	if !inPod {
+		runs = "vanilla, container, parallel and java"
+	}
 	switch u {
-	case Vanilla, Local:
+	case Vanilla, Local, Parallel:
 		return nil
 	case Java:
+		if !inPod {
+			return nil
+		}
 		advice = "name an image with Java (universe = docker) and make java the executable"
-	case Parallel, MPI:
-		advice = "submit the nodes as jobs of the vanilla universe, or one job with more CPUs (request_cpus)"
+	case MPI:
+		advice = "use the parallel universe"
 	}
 	said := "universe = " + strings.ToLower(u.String())
 	if u.String() == unknownUniverse {
 		said = fmt.Sprintf("JobUniverse = %d", int(u))
 	}
-	return fmt.Errorf("%s cannot be obeyed here, where only jobs of the vanilla, docker and container universes run: %s", said, advice)
+	return fmt.Errorf("%s cannot be obeyed here, where only jobs of the %s universes run: %s", said, runs, advice)
 }
 
 // hasText, isTrue and isNumber take an attribute as the stock starter does: a value of

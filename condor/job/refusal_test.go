@@ -9,6 +9,7 @@ func TestRefused(t *testing.T) {
 	tests := map[string]struct {
 		ad      string
 		without bool // without file transfer
+		beside  bool // not in a pod
 		code    int  // 0: it runs
 		names   []string
 	}{
@@ -16,9 +17,11 @@ func TestRefused(t *testing.T) {
 		"the universe of jobs with images": {ad: "JobUniverse = 5\nWantDocker = true"},
 		"local":                            {ad: "JobUniverse = 12"},
 		"java":                             {ad: "JobUniverse = 10\nJarFiles = \"a.jar\"", code: 6, names: []string{"universe = java", "docker", "executable"}},
-		"parallel":                         {ad: "JobUniverse = 11\nNode = 0", code: 6, names: []string{"universe = parallel", "vanilla"}},
+		"java beside the starter":          {ad: "JobUniverse = 10", beside: true},
+		"parallel":                         {ad: "JobUniverse = 11\nNode = 0"},
+		"vm beside the starter":            {ad: "JobUniverse = 13", beside: true, code: 6, names: []string{"universe = vm", "java"}},
 		"vm":                               {ad: "JobUniverse = 13", code: 6, names: []string{"universe = vm"}},
-		"mpi":                              {ad: "JobUniverse = 8", code: 6, names: []string{"universe = mpi"}},
+		"mpi":                              {ad: "JobUniverse = 8", code: 6, names: []string{"universe = mpi", "parallel universe"}},
 		"one that nobody knows":            {ad: "JobUniverse = 99", code: 6, names: []string{"JobUniverse = 99"}},
 
 		"a tool":                        {ad: `ToolDaemonCmd = "/usr/bin/tracer"`, code: 6, names: []string{"tool_daemon_cmd"}},
@@ -58,7 +61,7 @@ func TestRefused(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			ad := mustAd(t, tt.ad)
-			err := Refused(ad, Info{Universe: Universe(ad.IntOr("JobUniverse", 5)), FileTransfer: !tt.without})
+			err := Refused(ad, Info{Universe: Universe(ad.IntOr("JobUniverse", 5)), FileTransfer: !tt.without}, !tt.beside)
 			if tt.code == 0 {
 				if err != nil {
 					t.Errorf("the job is refused: %v", err)

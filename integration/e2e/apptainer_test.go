@@ -27,15 +27,7 @@ func TestApptainerWithoutPod(t *testing.T) {
 	if !pool.Has(harness.StockApptainer) {
 		t.Skip("the pool has no machine with Apptainer; start it with: pool up --stock-apptainer")
 	}
-	program, err := os.Open(filepath.Join(pool.Root, "bin", "condor_pod_starter"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer program.Close()
-	const installed = "/usr/local/sbin/condor_pod_starter"
-	if out, err := pool.EPInput(t.Context(), harness.StockApptainer, program, "sh", "-c", "cat >"+installed+" && chmod 755 "+installed); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	installed := installStarter(t, harness.StockApptainer)
 	run := func(starter, daemons string) map[string]string {
 		t.Helper()
 		port, err := harness.FreePort()
@@ -51,6 +43,21 @@ func TestApptainerWithoutPod(t *testing.T) {
 	stock := run("/usr/sbin/condor_starter", "personal")
 	t.Run("without root", func(t *testing.T) { compareContained(t, stock, run(installed, "personal"), "user 20007\n") })
 	t.Run("with root", func(t *testing.T) { compareContained(t, stock, run(installed, "root"), "user 2010") })
+}
+
+// installStarter puts our starter into a machine that has none, and gives its path.
+func installStarter(t *testing.T, side harness.Side) string {
+	t.Helper()
+	program, err := os.Open(filepath.Join(pool.Root, "bin", "condor_pod_starter"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	const installed = "/usr/local/sbin/condor_pod_starter"
+	if out, err := pool.EPInput(t.Context(), side, program, "sh", "-c", "cat >"+installed+".new && chmod 755 "+installed+".new && mv "+installed+".new "+installed); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return installed
 }
 
 // compareContained compares what the script printed. user is what a job says of its user.

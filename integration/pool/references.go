@@ -75,7 +75,7 @@ var references = []reference{
 	},
 	{
 		pod: "glidein-apptainer", runtime: "apptainer",
-		root:   withSid(referenceRoot(), "apptainer", "squashfuse", "fuse2fs"),
+		root:   withJava(withSid(referenceRoot(), "apptainer", "squashfuse", "fuse2fs")),
 		chosen: func(p *pool) bool { return p.settings.StockApptainer },
 		// Debian's HTCondor lacks the file with which a startd finds out that Apptainer can run a
 		// .sif; a slot that had it would say so.
@@ -108,6 +108,12 @@ func withSid(root debian.RootFS, packages ...string) debian.RootFS {
 		`chroot "$1" apt-get update -q`,
 		`chroot "$1" apt-get install -q -y --no-install-recommends ` + strings.Join(packages, " "),
 	}, root.Customize...)
+	return root
+}
+
+// withJava adds a Java for jobs of the java universe. Its packages want a directory for manual pages, which a small root lacks.
+func withJava(root debian.RootFS) debian.RootFS {
+	root.Customize = append([]string{`mkdir -p "$1"/usr/share/man/man1`, `chroot "$1" apt-get install -q -y --no-install-recommends default-jre-headless`}, root.Customize...)
 	return root
 }
 

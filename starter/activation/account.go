@@ -7,6 +7,7 @@ import (
 
 	"podstarter/classads"
 	"podstarter/condor/job"
+	"podstarter/condor/shadow"
 	"podstarter/condor/version"
 	"podstarter/starter/ioproxy"
 	"podstarter/starter/orders"
@@ -43,6 +44,8 @@ func (a account) process(state job.State) *classads.Ad {
 		p.CoreDumped = a.work.coreFile != ""
 	}
 	job.PublishProcess(ad, p, a.job.Settings.Config)
+	a.job.Info.Node.Publish(ad)
+	a.work.run.Java.Publish(ad)
 	return ad
 }
 
@@ -63,7 +66,7 @@ func (a account) about(ctx context.Context) job.Activation {
 		StarterAddress: a.peers.address.String(),
 		Spooled:        a.files().Spooled(),
 		NestDelayed:    a.peers.shadow.Version().AtLeast(25, 3, 0),
-		Startd:         startdMeasures(a.job, a.log),
+		Startd:         a.job.StartdMeasures(),
 	}
 	if a.job.Info.FileTransfer && a.job.Sandbox != nil {
 		about.Sandbox = a.gauges.size.Measure(ctx, a.job.Sandbox)
@@ -83,6 +86,8 @@ func (a account) addLoadEnd(ad *classads.Ad) {
 func (a account) publishVacate(ad *classads.Ad) {
 	if e := a.orders.Ended(); e != nil && !e.Hold {
 		job.PublishVacate(ad, job.Vacated{Reason: e.Reason, Code: e.Code, Subcode: e.Subcode})
+	} else if run := a.work.run; e == nil && run != nil && run.Java.Unfit != "" { // stock gives no reason
+		job.PublishVacate(ad, job.Vacated{Reason: run.Java.Unfit, Code: shadow.VacateContainerError})
 	}
 }
 
@@ -133,7 +138,7 @@ func (a account) publishToE(ad *classads.Ad) {
 		return
 	}
 	// The startd knows who ended it, and adds that to the job's ad.
-	text, err := a.job.Sandbox.ReadFile(job.JobAdFile, maxStartdAd)
+	text, err := a.job.Sandbox.ReadFile(job.JobAdFile, payloadrun.MaxStartdAd)
 	if err != nil {
 		a.log.Debug("Failed to read who ended the job", "error", err)
 		return

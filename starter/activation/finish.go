@@ -151,7 +151,7 @@ func (a *activation) sayExited(ctx context.Context) error {
 	switch e := a.orders.Ended(); {
 	case a.work.run.Ordered() && e != nil && e.Remove:
 		reason = shadow.JobKilled
-	case a.work.run.Ordered():
+	case a.work.run.Requeued():
 		reason = shadow.JobShouldRequeue
 	case a.work.coreFile != "":
 		reason = shadow.JobCoreDumped
@@ -220,9 +220,13 @@ func (a *activation) openFiles() error {
 func (a *activation) transferOptions() transfer.Options {
 	client := a.peers.calls.Shadow(a.job.Version())
 	client.Timeout = a.opt.Settings.Condor.Transfer.Timeout
+	over := a.peers.half.Over
+	if n := a.job.Info.Node; n != nil && n.Number > 0 {
+		over = func(string) {} // the shadow notes it in the ad of node 0 (parallelshadow.cpp), so that this node never sees it
+	}
 	return transfer.Options{
 		Job: a.job.Ad, Machine: a.job.Machine, Info: a.job.Info, Sandbox: a.job.Sandbox, Programs: a.programs(), Settings: a.opt.Settings, Tokens: a.creds.Tokens(),
-		Shadow: a.peers.shadow, Side: a.peers.side, Over: a.peers.half.Over, Tell: a.peers.reports.Tell, Note: a.peers.reports.Note, Log: a.log,
+		Shadow: a.peers.shadow, Side: a.peers.side, Over: over, Tell: a.peers.reports.Tell, Note: a.peers.reports.Note, Log: a.log,
 		Client: client,
 	}
 }

@@ -99,6 +99,9 @@ func (a *activation) ending(code int) journal.Event {
 	case err != nil:
 		return failedBy(err)
 	case a.work.run != nil && a.work.run.Exit != nil && !a.work.run.Ordered():
+		if unfit := a.work.run.Java.Unfit; unfit != "" {
+			return journal.Event{Outcome: journal.Requeued, Reason: unfit}
+		}
 		return byItself(a.work.run.Status())
 	case demand != nil:
 		return demanded(*demand)

@@ -56,7 +56,7 @@ func (a *activation) register(ctx context.Context) error {
 	if err := a.peers.openSessions(ctx, a.log); err != nil {
 		return err
 	}
-	if refused := job.Refused(a.job.Ad, a.job.Info); refused != nil {
+	if refused := job.Refused(a.job.Ad, a.job.Info, a.opt.Settings.InPod()); refused != nil {
 		return refused // before any file is moved
 	}
 	return nil

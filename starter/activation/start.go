@@ -135,6 +135,9 @@ func (a *activation) notStarted(ctx context.Context, err error, cmd job.Command,
 	if s := (*payload.StartError)(nil); !wrapped && a.job.Contained != nil && errors.As(err, &s) && s.Stage == payload.StageExec {
 		return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("SINGULARITY is %s, which cannot be executed: %w", cmd.Path, err))
 	}
+	if f := a.job.NoJava(err, cmd); f != nil && !wrapped {
+		return f
+	}
 	if s := (*payload.StartError)(nil); wrapped && errors.As(err, &s) && s.Stage == payload.StageExec {
 		return a.site.wrapper.StartFailure(s, a.work.container.Image())
 	}

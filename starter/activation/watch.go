@@ -52,6 +52,7 @@ func (a *activation) watch(ctx context.Context) error {
 	a.work.run.Exit = &exit
 	a.gauges.meter.End(exit)
 	a.log.Info(job.LineExited(a.work.run.Started.PID, a.work.run.Status()))
+	a.job.ReadJava(a.work.run)
 	return nil
 }
 
@@ -92,7 +93,8 @@ func (a *activation) follow(ctx context.Context, every settings.Updates, rest Re
 	due := time.NewTimer(every.Initial)
 	defer due.Stop()
 	hard := a.orders.Hard()
-	var last *payload.Exit // of the main process, when sessions outlast it
+	var cut <-chan struct{} // for a node that was asked to end although the order allowed no delay
+	var last *payload.Exit  // of the main process, when sessions outlast it
 	for {
 		select {
 		case e := <-ended:
@@ -146,6 +148,17 @@ func (a *activation) follow(ctx context.Context, every settings.Updates, rest Re
 			if last == nil {
 				a.work.run.Becomes(payloadrun.Ordered)
 			}
+			if a.job.Info.Node == nil || last != nil {
+				a.killHard(ctx)
+				continue
+			}
+			// As stock (parallel_proc.cpp:ShutdownFast). The startd kills this process, and so the node, if it takes too long.
+			a.killSoftly(ctx, orders.Vacated)
+			uncut, release := a.orders.UntilCut(ctx)
+			defer release()
+			cut = uncut.Done()
+		case <-cut:
+			cut = nil
 			a.killHard(ctx)
 		}
 	}
@@ -216,6 +229,11 @@ func (a *activation) applySuspension(ctx context.Context) {
 		sig, word = syscall.SIGSTOP, "Suspending"
 	}
 	a.log.Info(word + " all jobs.")
+	if want && a.job.Info.Node != nil {
+		a.log.Info("A node of a parallel job is not suspended: the others would wait for it. It ends") // parallel_proc.cpp:Suspend
+		a.orders.End(orders.Demand{})
+		return
+	}
 	if err := a.work.container.Client().Signal(ctx, sig, true); err != nil {
 		a.log.Error(word+" the job failed", "error", err)
 		return

@@ -16,6 +16,7 @@ import (
 
 	"podstarter/classads"
 	"podstarter/condor/chirp"
+	"podstarter/condor/job"
 	"podstarter/starter/settings"
 )
 
@@ -98,7 +99,8 @@ func (o Options) wanted() (chirp.Options, bool) {
 		Delayed: o.Job.BoolOr("WantDelayedUpdates", true) && o.Knobs.Delayed,
 	}
 	o.Log.Info(fmt.Sprintf("Chirp config summary: IO %t, Updates %t, Delayed updates %t.", wants.Files, wants.Updates, wants.Delayed))
-	return wants, wants.Files || wants.Updates || wants.Delayed
+	java := o.Job.IntOr("JobUniverse", 0) == int64(job.Java) // whose library finds nothing to do without a server
+	return wants, wants.Files || wants.Updates || wants.Delayed || java
 }
 
 // nameless makes a file that nobody else can find, on the sandbox's volume: what goes

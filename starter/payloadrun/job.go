@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"podstarter/classads"
+	"podstarter/condor/java"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
@@ -124,6 +125,7 @@ func (j *Job) Surroundings() job.Surroundings {
 		iwd = j.Info.RemoteIwd // as written, even if relative to the sandbox
 	}
 	around := job.Surroundings{
+		InPod: j.Settings.InPod(), Node: j.Info.Node,
 		Scratch: place.Scratch, Iwd: iwd, FileTransfer: place.FileTransfer,
 		Slot: j.Slot, StarterPID: os.Getpid(), Home: home,
 		Machine: j.Machine, Secrets: j.Secrets, Environ: j.Environ, ChirpConfig: given.Chirp, WrapperWorks: given.WrapperWorks,
@@ -164,8 +166,10 @@ func (j *Job) Main(run, under string, hideEnv []string) (job.Command, payload.Sp
 	held := func(err error) (job.Command, payload.Spec, error) {
 		return job.Command{}, payload.Spec{}, failure.New(shadow.HoldFailedToCreateProcess, 0, err)
 	}
-	cmd, err := job.CommandOf(j.Ad, place, j.rules())
-	if err != nil {
+	cmd, err := j.command(place)
+	if errors.Is(err, java.ErrNotConfigured) {
+		return job.Command{}, payload.Spec{}, failure.New(shadow.VacateContainerError, 0, err)
+	} else if err != nil {
 		return held(err)
 	}
 	if cmd, err = j.inImage(cmd); errors.Is(err, payload.ErrPassing) {

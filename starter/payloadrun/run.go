@@ -3,6 +3,7 @@ package payloadrun
 import (
 	"syscall"
 
+	"podstarter/condor/java"
 	"podstarter/payload"
 )
 
@@ -11,6 +12,8 @@ type Run struct {
 	Started payload.Started
 	Exit    *payload.Exit // nil while it runs
 	Course  Course
+	// Java is how the program of a job of the java universe ended; it is set with Exit.
+	Java java.Ending
 }
 
 // Course is what has happened to a run. It only grows: an order to end counts for more
@@ -34,6 +37,9 @@ func (r *Run) Crowded(exit payload.Exit) bool {
 
 // Ordered says whether the run was made to end.
 func (r *Run) Ordered() bool { return r != nil && r.Course == Ordered }
+
+// Requeued says whether the job is to run again: it was made to end, or its JVM failed.
+func (r *Run) Requeued() bool { return r.Ordered() || r != nil && r.Java.Unfit != "" }
 
 // Status is the wait status of its exit.
 func (r *Run) Status() syscall.WaitStatus { return syscall.WaitStatus(r.Exit.WaitStatus) }

@@ -70,7 +70,8 @@ func outcomes(word string) []journal.Outcome {
 		case shadow.JobKilled:
 			return []journal.Outcome{journal.Withdrawn}
 		case shadow.JobShouldRequeue:
-			return []journal.Outcome{journal.Evicted, journal.Withdrawn, journal.Held} // of a hold the startd told another shadow
+			return []journal.Outcome{journal.Evicted, journal.Withdrawn, journal.Held, // of a hold the startd told another shadow
+				journal.Requeued} // the JVM failed
 		case shadow.JobMissedDeferralTime:
 			return []journal.Outcome{journal.Held}
 		}

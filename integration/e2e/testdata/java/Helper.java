@@ -1,0 +1,4 @@
+// It comes in a jar file.
+public class Helper {
+	static String word() { return "the helper's word"; }
+}
