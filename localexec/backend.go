@@ -78,7 +78,7 @@ func New(o Options) (*Backend, error) {
 	}
 	mode := os.FileMode(0o700)
 	if b.as != nil {
-		mode = 0o711 // the user must come to a directory below it
+		mode = 0o755 // the user must come to a directory below it
 	}
 	//nolint:forbidigo // the site's own directory, closed to payloads
 	if err := os.MkdirAll(o.Dir, mode); err != nil {

@@ -63,6 +63,7 @@ func (l *life) live(ctx context.Context) error {
 // prepare makes the sandbox and opens the event log.
 func (l *life) prepare(ctx context.Context) error {
 	set := l.opt.Settings
+	set.MaxTasks = 0 // of execution points; here the owner's own limit holds
 	condor, err := settings.CondorOwner(set.Config)
 	if err != nil {
 		return err

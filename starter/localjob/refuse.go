@@ -3,11 +3,37 @@ package localjob
 import (
 	"fmt"
 
+	"podstarter/classads"
 	"podstarter/condor/image"
 	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/starter/failure"
 )
+
+// wish is something that the stock starter does for such a job, and this one does not.
+type wish struct {
+	wanted        func(*classads.Ad) bool
+	what, instead string
+}
+
+func isTrue(name string) func(*classads.Ad) bool {
+	return func(ad *classads.Ad) bool { return ad.BoolOr(name, false) }
+}
+
+func isSet(name string) func(*classads.Ad) bool {
+	return func(ad *classads.Ad) bool { return ad.StringOr(name, "") != "" || ad.IntOr(name, 0) != 0 }
+}
+
+var wishes = []wish{
+	{func(ad *classads.Ad) bool { return image.AsksForContainer(ad) || ad.BoolOr("WantDocker", false) }, "runs no containers", "submit the job without an image, or in another universe"},
+	{func(ad *classads.Ad) bool { names, asked := job.Services(ad); return asked && len(names) > 0 }, "brings no OAuth tokens to a job", "submit the job without use_oauth_services, or in another universe"},
+	{isSet("JobNotification"), "sends no mail", "submit the job with notification = never"},
+	{isSet("ToolDaemonCmd"), "starts no tool beside a job", "leave tool_daemon_cmd out, and start the tool in the job's own script"},
+	{isTrue("SuspendJobAtExec"), "would never wake the job", "leave suspend_job_at_exec out"},
+	{isTrue("UseParrot"), "starts no Parrot", "leave +UseParrot out, and start Parrot in the job's own script"},
+	{isSet("StarterWaitForDebug"), "waits for no debugger", "leave +StarterWaitForDebug out"},
+	{isTrue("EncryptExecuteDirectory"), "encrypts no directory", "leave encrypt_execute_directory out"},
+}
 
 // refuse holds a job that asks for what this starter does not do for jobs of the local universe: to run it without would
 // be worse.
@@ -18,14 +44,10 @@ func (l *life) refuse() error {
 	if u := l.job.Info.Universe; u != job.Local {
 		return failure.New(shadow.HoldFailedToCreateProcess, 0, fmt.Errorf("the job is one of universe %s, and a schedd's own starter runs only jobs of universe LOCAL", u))
 	}
-	if image.AsksForContainer(l.ad) || l.ad.BoolOr("WantDocker", false) {
-		return hold("runs no containers", "submit the job without an image, or in another universe")
-	}
-	if names, asked := job.Services(l.ad); asked && len(names) > 0 {
-		return hold("brings no OAuth tokens to a job", "submit the job without use_oauth_services, or in another universe")
-	}
-	if n := l.ad.IntOr("JobNotification", 0); n != 0 {
-		return hold("sends no mail", "submit the job with notification = never")
+	for _, w := range wishes {
+		if w.wanted(l.ad) {
+			return hold(w.what, w.instead)
+		}
 	}
 	h, err := job.ReadHooks(l.ad, l.opt.Settings.Config)
 	if err != nil {

@@ -22,7 +22,6 @@ func (l *life) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	spec.MaxTasks = 0
 	if err := l.job.Rehearse(ctx, l.container, spec); err != nil {
 		return l.notStarted(ctx, err, cmd)
 	}
@@ -62,6 +61,11 @@ func (l *life) write(e userlog.Event, inform bool) {
 func (l *life) notStarted(ctx context.Context, err error, cmd job.Command) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	// What the wrapper adds to stock's sentence speaks of a container, and there is none.
+	if s := (*payload.StartError)(nil); errors.As(err, &s) && s.Stage == payload.StageExec {
+		plain := *s
+		plain.Detail, err = "", &plain
 	}
 	if line := failure.StartLine(err, cmd); line != "" {
 		l.log.Info(line)
