@@ -56,4 +56,6 @@ func (h headed) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 // WithGroup implements [slog.Handler].
-func (h headed) WithGroup(name string) slog.Handler { return headed{h.Handler.WithGroup(name), h.header} }
+func (h headed) WithGroup(name string) slog.Handler {
+	return headed{h.Handler.WithGroup(name), h.header}
+}

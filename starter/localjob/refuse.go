@@ -63,4 +63,3 @@ func (l *life) refuse() error {
 	}
 	return nil
 }
-
