@@ -109,7 +109,7 @@ submitfile nodirectory "arguments = exit" "hold = True" "log = $dir/nodirectory/
 mkdir -p $dir/nodirectory/below
 submitfile badlog "arguments = exit" "hold = True" "log = below/log" "input = in"
 mkdir $dir/badlog/below
-submitfile missed "arguments = exit" "+DeferralTime = 1" "+DeferralWindow = 0"
+submitfile missed "arguments = exit" "hold = True"
 submitfile deferred "arguments = exit" "deferral_time = (CurrentTime + 3)" "input = in"
 submitfile xml "arguments = exit" "log_xml = True" "input = in"
 submitfile xmlheld "arguments = exit" "log_xml = True" "on_exit_hold = True" "input = in"
@@ -151,7 +151,8 @@ has badinput && rm $dir/badinput/in
 has nodirectory && rm -r $dir/nodirectory/below
 has badlog && rm -r $dir/badlog/below && touch $dir/badlog/below
 has badarguments && as "condor_qedit $(id badarguments) Arguments '\"one '\"'\"'two\"'" >/dev/null
-for name in missing notexecutable badoutput baderror badinput nodirectory badlog badarguments; do
+has missed && as "condor_qedit $(id missed) DeferralTime 1" >/dev/null # submitted with it, it would wait for a match
+for name in missed missing notexecutable badoutput baderror badinput nodirectory badlog badarguments; do
 	has $name && as condor_release "$(id $name)" >/dev/null
 done
 runs() { # NAME, how often it has begun
