@@ -108,13 +108,13 @@ func compareLocal(t *testing.T, stock, ours map[string]map[string][]string) {
 			}
 		}
 	}
-	if left := strings.Join(ours["left"][""], "\n"); left != "" {
+	if left := strings.Join(ours["processes"][""], "\n"); left != "" {
 		t.Errorf("left on the machine:\n%s", left)
 	}
 	for job, subjects := range stock {
 		for subject := range subjects {
 			switch {
-			case job == "starterlog", job == "schedlog", job == "left", job == "event log",
+			case job == "starterlog", job == "schedlog", job == "processes", job == "event log",
 				job == "badarguments",                               // stock tries for ever
 				job == "nodirectory" && subject != "starters",       // stock tells of both files, we of the first
 				subject == "files" && strings.HasPrefix(job, "bad"): // stock goes on to make the other files

@@ -21,6 +21,7 @@ JOB_START_DELAY = 0
 ENABLE_USERLOG_LOCKING = False
 EVENT_LOG = $dir/log/EventLog
 MAIL = /bin/true
+STARTER_ALLOW_JOB_PRE_AND_POST_CMD = True
 SYSTEM_PERIODIC_HOLD = WantSystemHold is true
 SYSTEM_PERIODIC_HOLD_REASON = "by the site"
 SYSTEM_PERIODIC_HOLD_SUBCODE = 17
@@ -114,7 +115,7 @@ submitfile deferred "arguments = exit" "deferral_time = (CurrentTime + 3)" "inpu
 submitfile xml "arguments = exit" "log_xml = True" "input = in"
 submitfile xmlheld "arguments = exit" "log_xml = True" "on_exit_hold = True" "input = in"
 submitfile information "arguments = exit" "job_ad_information_attrs = Cmd, ExitCode, Undefined" "input = in"
-submitfile before "arguments = exit" "+PreCmd = \"pre.sh\"" "+PreArguments = \"one\"" "+PostCmd = \"post.sh\"" "input = in"
+submitfile before "arguments = exit" "+PreCmd = \"$dir/before/pre.sh\"" "+PreArguments = \"one\"" "+PostCmd = \"$dir/before/post.sh\"" "input = in"
 printf '#!/bin/sh\necho "pre $*" >>scripts\n' >$dir/before/pre.sh
 printf '#!/bin/sh\necho "post $*, $_CONDOR_JOB_EXIT_CODE_" >>scripts; exit 3\n' >$dir/before/post.sh
 submitfile badarguments "arguments = exit" "hold = True" "input = in"
@@ -207,9 +208,10 @@ for name in $names; do
 done
 echo "== event log"
 grep -cE '^(001|004|005)' $dir/log/EventLog || true
-echo "== left"
-[ $daemons = root ] && root=.
-ps -u $user -o args= | grep -vE 'condor_|ps -u|grep|su |sh -s|sh -c .*(cd|ps)|^-?sh$|sleep 0' || true
+echo "== processes"
+for process in /proc/[0-9]*; do
+	tr '\0' '\n' <$process/environ 2>/dev/null | grep -q "^_CONDOR_SCRATCH_DIR=$dir/" && tr '\0' ' ' <$process/cmdline && echo
+done
 ls $dir/spool/local_univ_execute
 echo "== starterlog"
 cat $dir/log/StarterLog* 2>/dev/null | tail -${TAIL:-400}
