@@ -2,21 +2,24 @@ package localjob
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"os/user"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/condor/job"
 	"podstarter/localexec"
 	"podstarter/sandbox"
+	"podstarter/starter/payloadrun"
 )
 
 // Bounds of an ad, in bytes.
@@ -64,7 +67,7 @@ type owner struct {
 
 // ownerOf finds the owner's account: the schedd passes on what it knows of it, as of others, in USERID_MAP
 // (condor_utils/set_user_priv_from_ad.cpp, passwd_cache.unix.cpp:loadConfig). A process without root has one user only.
-func ownerOf(ad *classads.Ad, knobs *config.Config) (owner, error) {
+func ownerOf(ctx context.Context, ad *classads.Ad, knobs *config.Config) (owner, error) {
 	if os.Getuid() != 0 {
 		return owner{}, nil
 	}
@@ -74,7 +77,7 @@ func ownerOf(ad *classads.Ad, knobs *config.Config) (owner, error) {
 	}
 	a, err := mapped(name, knobs.String("USERID_MAP", ""))
 	if err == nil && a == nil {
-		a, err = lookedUp(name)
+		a, err = lookedUp(ctx, name)
 	}
 	switch {
 	case err != nil:
@@ -111,29 +114,68 @@ func mapped(name, text string) (*localexec.Account, error) {
 	return nil, nil
 }
 
-func lookedUp(name string) (*localexec.Account, error) {
-	u, err := user.Lookup(name)
+// askTime bounds a question to the machine's own programs, which may ask a directory service.
+const askTime = 10 * time.Second
+
+// asked is what a program of the system answers, which knows the accounts that no file has, as of LDAP.
+func asked(ctx context.Context, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
+	cmd.Dir = "/"
+	out, err := cmd.Output()
 	if err != nil {
-		return nil, err
+		return "", fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), err)
 	}
-	groups, err := u.GroupIds()
+	return strings.TrimSpace(string(out)), nil
+}
+
+// lookedUp is an account as the system knows it.
+func lookedUp(ctx context.Context, name string) (*localexec.Account, error) {
+	if strings.HasPrefix(name, "-") {
+		return nil, errors.New("no account begins with a dash")
+	}
+	id, err := asked(ctx, "/usr/bin/id", "-u", name)
 	if err != nil {
 		return nil, err
 	}
 	var a localexec.Account
-	if a.UID, err = strconv.Atoi(u.Uid); err == nil {
-		a.GID, err = strconv.Atoi(u.Gid)
+	if a.UID, err = strconv.Atoi(id); err != nil {
+		return nil, err
 	}
+	groups, err := asked(ctx, "/usr/bin/id", "-G", name)
 	if err != nil {
 		return nil, err
 	}
-	a.Groups = []int{a.GID}
-	for _, g := range groups {
-		if n, err := strconv.Atoi(g); err == nil && n > 0 && n != a.GID {
-			a.Groups = append(a.Groups, n)
+	for word := range strings.FieldsSeq(groups) {
+		g, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, err
 		}
+		a.Groups = append(a.Groups, g)
 	}
+	if len(a.Groups) == 0 {
+		return nil, errors.New("it is in no group")
+	}
+	a.GID = a.Groups[0]
 	return &a, nil
+}
+
+// home is the name and the home directory of a user, empty if the system knows none.
+func home(ctx context.Context, uid int) (name, dir string) {
+	if name, dir = payloadrun.AccountOf(uid); name != "" {
+		return name, dir
+	}
+	entry, err := asked(ctx, "/usr/bin/getent", "passwd", strconv.Itoa(uid))
+	if err != nil {
+		return "", ""
+	}
+	const fields = 7 // passwd(5)
+	if f := strings.Split(entry, ":"); len(f) == fields {
+		return f[0], f[5]
+	}
+	return "", ""
 }
 
 // files is the owner as whom files are opened.

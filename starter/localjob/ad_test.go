@@ -82,6 +82,24 @@ func TestMappedAccount(t *testing.T) {
 	}
 }
 
+func TestLookedUpAccount(t *testing.T) {
+	got, err := lookedUp(t.Context(), "nobody")
+	if err != nil || got.UID != 65534 || len(got.Groups) == 0 || got.Groups[0] != got.GID {
+		t.Errorf("nobody is %+v, %v", got, err)
+	}
+	for _, name := range []string{"no-such-user", "-u", ""} {
+		if got, err := lookedUp(t.Context(), name); err == nil && name != "" {
+			t.Errorf("%q is %+v", name, got)
+		}
+	}
+	if name, dir := home(t.Context(), 0); name != "root" || dir == "" {
+		t.Errorf("root is %q in %q", name, dir)
+	}
+	if name, dir := home(t.Context(), 1<<30+7); name != "" || dir != "" {
+		t.Errorf("a user that nobody knows is %q in %q", name, dir)
+	}
+}
+
 func FuzzMappedAccount(f *testing.F) {
 	f.Add("alice=1000,100,27 bob=1,2,?")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -85,7 +85,7 @@ func (l *life) prepare(ctx context.Context) error {
 		l.job.UID, l.job.GID = a.UID, a.GID
 	}
 	name := ""
-	if name, l.job.Home = payloadrun.AccountOf(l.job.UID); name == "" {
+	if name, l.job.Home = home(ctx, l.job.UID); name == "" {
 		name = fmt.Sprintf("uid %d", l.job.UID)
 	}
 	l.log.Info("Running job as user " + name)

@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) (code int) {
 		os.Exit(ExitException) // wrapper and job end with this process
 	})
 	defer restore()
-	l, err := take(o)
+	l, err := take(ctx, o)
 	if err != nil {
 		o.Log.Error("Cannot take this job over from the schedd", "error", err)
 		return ExitGeneral
@@ -104,7 +104,7 @@ func Run(ctx context.Context, o Options) (code int) {
 }
 
 // take takes over what the schedd passed on.
-func take(o Options) (*life, error) {
+func take(ctx context.Context, o Options) (*life, error) {
 	l := &life{opt: o, log: o.Log, orders: orders.New(o.Log), policy: jobpolicy.Of(o.Settings.Config)}
 	for _, warning := range append(o.Settings.Condor.Warnings, l.policy.Invalid...) {
 		l.log.Warn("A knob is not understood, its default holds", "error", warning)
@@ -132,7 +132,7 @@ func take(o Options) (*life, error) {
 	if l.ad, err = readAd(o.Input, l.log); err != nil {
 		return nil, err
 	}
-	if l.owner, err = ownerOf(l.ad, o.Settings.Config); err != nil {
+	if l.owner, err = ownerOf(ctx, l.ad, o.Settings.Config); err != nil {
 		return nil, err
 	}
 	session := l.inherited.FamilySession
