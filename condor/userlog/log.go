@@ -34,7 +34,6 @@ type Log struct {
 	opt   Options
 	id    ID
 	files []file
-	attrs []string // JobAdInformationAttrs
 }
 
 // file is one of the logs.

@@ -25,6 +25,9 @@ var localUniversePool string
 // user's jobs.
 func TestLocalUniverse(t *testing.T) {
 	oursOnly(t)
+	if !pool.Has(harness.Stock) {
+		t.Skip("the pool has no stock starter; start it with: pool up --stock")
+	}
 	program, err := os.Open(filepath.Join(pool.Root, "bin", "condor_pod_starter"))
 	if err != nil {
 		t.Fatal(err)

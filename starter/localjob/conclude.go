@@ -3,6 +3,7 @@ package localjob
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"podstarter/condor/job"
@@ -227,6 +228,12 @@ func (l *life) clean(ctx context.Context) {
 		}
 	}
 	l.group.Wait()
+	if l.control != "" {
+		//nolint:forbidigo // in EXECUTE, which only HTCondor may change
+		if err := os.RemoveAll(l.control); err != nil {
+			l.log.Error("Failed to remove the wrapper's directory; the schedd removes it when it starts again", "error", err)
+		}
+	}
 	if box := l.job.Sandbox; box != nil {
 		l.log.Info("Removing " + box.Dir())
 		if err := box.Remove(ctx); err != nil {

@@ -229,7 +229,9 @@ func (l *life) evaluate() {
 
 // bind starts the wrapper, which is to start the job.
 func (l *life) bind(ctx context.Context) error {
-	backend, err := l.opt.NewBackend(filepath.Join(l.job.Sandbox.Dir(), "wrapper"), l.owner.account)
+	// Not in the sandbox, which may be the owner's: there a link could take its place.
+	l.control = filepath.Join(l.opt.Settings.Condor.Execute, fmt.Sprintf("wrapper_%d", os.Getpid()))
+	backend, err := l.opt.NewBackend(l.control, l.owner.account)
 	if err != nil {
 		return failure.New(shadow.VacateStarterError, 0, err)
 	}

@@ -72,6 +72,7 @@ type life struct {
 	scripts payloadrun.Scripts
 	meter   *usage.Meter
 
+	control   string // directory of the wrapper; empty before there is one
 	lease     payload.Lease
 	container *payloadrun.Container
 	run       *payloadrun.Run // nil before the job has begun
