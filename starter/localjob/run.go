@@ -133,6 +133,7 @@ func take(ctx context.Context, o Options) (*life, error) {
 	if l.ad, err = readAd(o.Input, l.log); err != nil {
 		return nil, err
 	}
+	l.ad = l.ad.Public() // the rest is the schedd's, and the job may ask for attributes in its log
 	if l.owner, err = ownerOf(ctx, l.ad, o.Settings.Config); err != nil {
 		return nil, err
 	}
