@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"time"
 
 	"podstarter/condor/config"
 	"podstarter/condor/daemonlog"
@@ -12,6 +13,10 @@ import (
 	"podstarter/starter/localjob"
 	"podstarter/starter/settings"
 )
+
+// requeuePause is long enough that a schedd does not spend its time on a job that cannot run, and short enough that nobody waits
+// for it.
+const requeuePause = 10 * time.Second
 
 // runLocal runs a job of a schedd's local universe and gives the exit code of the process.
 func runLocal(ctx context.Context, inv invocation, cfg *config.Config, env []string, file *daemonlog.Log) int {
@@ -27,7 +32,7 @@ func runLocal(ctx context.Context, inv invocation, cfg *config.Config, env []str
 		NewBackend: func(dir string, as *localexec.Account) (payload.Backend, error) {
 			return localexec.New(localexec.Options{Dir: dir, As: as, Log: log})
 		},
-		LogFile: file, Log: log,
+		RequeuePause: requeuePause, LogFile: file, Log: log,
 	})
 }
 

@@ -56,13 +56,10 @@ func (l *life) unprepared(ctx context.Context, err error) int {
 	return ExitRequeue
 }
 
-// requeuePause is between two tries of a job that this machine cannot run now: a schedd starts it again at once.
-const requeuePause = 10 * time.Second
-
 func (l *life) pause(ctx context.Context) {
 	ctx, release := l.orders.UntilAny(ctx)
 	defer release()
-	timer := time.NewTimer(requeuePause)
+	timer := time.NewTimer(l.opt.RequeuePause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -53,13 +53,17 @@ func newWorld(t *testing.T, ad string, knobs, queue map[string]string) *world {
 	for name, value := range knobs {
 		w.knobs[name] = value
 	}
-	for _, dir := range []string{w.dir, w.knobs["EXECUTE"]} {
+	dirs := map[string]int{w.dir: someone}
+	if knobs["EXECUTE"] == "" {
+		dirs[w.knobs["EXECUTE"]] = 65533
+	}
+	for dir := range dirs {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if os.Getuid() == 0 {
-		for dir, id := range map[string]int{w.dir: someone, w.knobs["EXECUTE"]: 65533} {
+		for dir, id := range dirs {
 			if err := os.Chown(dir, id, id); err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +91,7 @@ func (w *world) run(t *testing.T) int {
 		}
 	})
 	return Run(context.Background(), Options{
-		Schedd: w.schedd.Address, Input: strings.NewReader(w.ad), Version: "$CondorVersion: 25.14.1 2026-01-01 $", Env: w.schedd.Env(t), Settings: set, Log: log,
+		Schedd: w.schedd.Address, Input: strings.NewReader(w.ad), Version: "$CondorVersion: 25.14.1 2026-01-01 $", Env: w.schedd.Env(t), Settings: set, RequeuePause: time.Millisecond, Log: log,
 		NewBackend: func(dir string, as *localexec.Account) (payload.Backend, error) {
 			return localexec.New(localexec.Options{Dir: dir, As: as, Log: log})
 		},
@@ -139,6 +143,7 @@ func TestEnds(t *testing.T) {
 		"the queue fails once": {ad: script("exit 0"), break_: func(d *condortest.Schedd) { d.Fail(2) }, code: ExitCompleted, events: "001 005",
 			want: map[string]string{"ExitCode": "0", "NumJobStarts": ""}},
 		"the queue fails": {ad: script("exit 0"), knobs: map[string]string{"LOCAL_UNIVERSE_MAX_JOB_CLEANUP_RETRIES": "1"}, break_: func(d *condortest.Schedd) { d.Fail(9) }, code: ExitException, events: "001 005"},
+		"no place for it": {ad: script("exit 0"), knobs: map[string]string{"EXECUTE": "/proc/none"}, code: ExitRequeue, events: "021 004", says: "/proc/none", want: map[string]string{"NumJobStarts": ""}},
 		"scripts": {ad: script("exit 5") + "\nPreCmd = \"/bin/sh\"\nPreArguments = \"-c 'echo pre >>scripts'\"\nPostCmd = \"/bin/sh\"\nPostArguments = \"-c 'echo post >>scripts; exit 2'\"",
 			knobs: map[string]string{"STARTER_ALLOW_JOB_PRE_AND_POST_CMD": "true"}, code: ExitCompleted, events: "001 005", want: map[string]string{"PostExitCode": "2"}},
 	}
@@ -171,7 +176,7 @@ func TestEnds(t *testing.T) {
 			if out := strings.ReplaceAll(w.read("out"), w.dir, "IWD"); tt.out != "" && out != tt.out {
 				t.Errorf("the output is %q, want %q", out, tt.out)
 			}
-			if left, err := os.ReadDir(w.knobs["EXECUTE"]); err != nil || len(left) > 0 {
+			if left, err := os.ReadDir(w.knobs["EXECUTE"]); tt.knobs["EXECUTE"] == "" && err != nil || len(left) > 0 {
 				t.Errorf("left in EXECUTE: %v, %v", left, err)
 			}
 			if os.Getuid() == 0 && tt.out != "" {

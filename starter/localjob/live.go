@@ -84,6 +84,12 @@ func (l *life) prepare(ctx context.Context) error {
 	if a := l.owner.account; a != nil {
 		l.job.UID, l.job.GID = a.UID, a.GID
 	}
+	var problems error
+	l.events, problems = userlog.Open(userlog.Options{Job: l.ad, Knobs: set.Config, User: files.Do, Site: condor.Do})
+	if problems != nil {
+		// As with stock, the job runs all the same.
+		l.log.Error("The job's events are not all logged", "error", problems)
+	}
 	name := ""
 	if name, l.job.Home = home(ctx, l.job.UID); name == "" {
 		name = fmt.Sprintf("uid %d", l.job.UID)
@@ -95,12 +101,6 @@ func (l *life) prepare(ctx context.Context) error {
 	})
 	if err != nil {
 		return failure.New(shadow.VacateScratchDirError, 0, err)
-	}
-	var problems error
-	l.events, problems = userlog.Open(userlog.Options{Job: l.ad, Knobs: set.Config, User: files.Do, Site: condor.Do})
-	if problems != nil {
-		// As with stock, the job runs all the same.
-		l.log.Error("The job's events are not all logged", "error", problems)
 	}
 	if l.ad.BoolOr("WantExecutionVisaFromStarter", false) {
 		if err := l.writeVisa(visa, info.Iwd); err != nil {

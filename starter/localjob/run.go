@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"podstarter/condor/daemonlog"
 	"podstarter/condor/jobpolicy"
@@ -48,8 +49,10 @@ type Options struct {
 	// NewBackend makes the backend that runs the job, with its files below a directory; as is the user, nil if this process
 	// cannot switch to another.
 	NewBackend func(dir string, as *localexec.Account) (payload.Backend, error)
-	LogFile    *daemonlog.Log // nil in tests
-	Log        *slog.Logger
+	// RequeuePause is before a job that this machine cannot run now goes back to the queue: the schedd starts it again at once.
+	RequeuePause time.Duration
+	LogFile      *daemonlog.Log // nil in tests
+	Log          *slog.Logger
 }
 
 // life is one job. All of it belongs to the goroutine of run, except what is safe for others by its type.
