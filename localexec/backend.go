@@ -21,12 +21,22 @@ type Options struct {
 	// the same. Each lease takes one. Both must be above 0 if this process is root, and are
 	// ignored otherwise.
 	UID, Users int
+	// As is the one user of all payloads, if they are to run as somebody who may have other processes and files on this
+	// machine; nil if user IDs are for payloads alone. Wrapper and payload then run as that user, as without root: what is
+	// killed is what descends from the wrapper, never what belongs to the user. Only for root, which can switch.
+	As *Account
 	// Program is the file to run as the wrapper; "" is this program.
 	Program string
 	// Runtime is the machine's runtime of images, for Audit and Probe.
 	Runtime Runtime
 	// Log gets the wrapper's output at level debug; nil for none.
 	Log *slog.Logger
+}
+
+// Account is a user of the machine.
+type Account struct {
+	UID, GID int
+	Groups   []int // supplementary groups
 }
 
 // Backend implements payload.Backend: it runs wrappers beside this process.
@@ -36,7 +46,8 @@ type Backend struct {
 	users   int
 	program string
 	log     *slog.Logger
-	root    bool
+	root    bool // payloads have user IDs of their own
+	as      *Account
 	runtime Runtime
 }
 
@@ -46,12 +57,18 @@ const self = "/proc/self/exe"
 // New makes a backend that runs wrappers beside this process. An error means that the
 // options are wrong.
 func New(o Options) (*Backend, error) {
-	b := &Backend{dir: o.Dir, uid: o.UID, users: o.Users, program: o.Program, log: o.Log, root: os.Geteuid() == 0, runtime: o.Runtime}
+	b := &Backend{dir: o.Dir, uid: o.UID, users: o.Users, program: o.Program, log: o.Log, root: os.Geteuid() == 0, as: o.As, runtime: o.Runtime}
 	if b.program == "" {
 		b.program = self
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
+	}
+	if b.as != nil {
+		if !b.root || b.as.UID <= 0 || b.as.GID <= 0 {
+			return nil, fmt.Errorf("run payloads beside the starter: only root can run them as user %d, group %d, and not as root", b.as.UID, b.as.GID)
+		}
+		b.root = false
 	}
 	if b.root && (o.UID <= 0 || o.Users <= 0) {
 		return nil, fmt.Errorf("run payloads beside the starter: cannot use %d user IDs from %d on; both numbers must be above 0", o.Users, o.UID)
@@ -59,8 +76,12 @@ func New(o Options) (*Backend, error) {
 	if !filepath.IsAbs(o.Dir) {
 		return nil, fmt.Errorf("run payloads beside the starter: directory %q for control files is not an absolute path", o.Dir)
 	}
+	mode := os.FileMode(0o700)
+	if b.as != nil {
+		mode = 0o755 // the user must come to a directory below it
+	}
 	//nolint:forbidigo // the site's own directory, closed to payloads
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(o.Dir, mode); err != nil {
 		return nil, fmt.Errorf("make directory for control files: %w", err)
 	}
 	return b, nil
@@ -77,6 +98,9 @@ func (b *Backend) Audit(ctx context.Context) []payload.Finding {
 // Lease implements payload.Backend. It takes a user ID for one activation. If all are
 // taken, since there are more slots than user IDs, the error is [ErrNoUser].
 func (b *Backend) Lease(ctx context.Context, wish payload.Wish) (payload.Lease, error) {
+	if b.as != nil {
+		return &lease{backend: b, uid: b.as.UID, gid: b.as.GID, filesOnly: wish.FilesOnly}, nil
+	}
 	if !b.root {
 		return &lease{backend: b, uid: os.Geteuid(), gid: os.Getegid(), filesOnly: wish.FilesOnly}, nil
 	}

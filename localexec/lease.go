@@ -45,6 +45,9 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 		return nil, fmt.Errorf("start a wrapper for %s: the lease already has one, or was released", req.Activation)
 	}
 	l.dir = filepath.Join(l.backend.dir, req.Activation)
+	if err := l.giveDirectory(); err != nil {
+		return nil, siteTrouble("cannot make a control directory", err)
+	}
 	p, err := startWrapper(l, rand.Text())
 	if err != nil {
 		return nil, siteTrouble("cannot start the wrapper", err)
@@ -55,7 +58,7 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 	defer cancel(nil)
 	stop := context.AfterFunc(p.ended, func() { cancel(context.Cause(p.ended)) })
 	defer stop()
-	client, err := payload.Dial(ctx, payload.Options{Dir: l.dir, Nonce: p.nonce, Log: l.backend.log})
+	client, err := payload.Dial(ctx, payload.Options{Dir: l.dir, Nonce: p.nonce, User: l.wrapperUser(), Log: l.backend.log})
 	if err != nil {
 		p.kill()
 		if outer.Err() != nil {
@@ -94,4 +97,26 @@ func (l *lease) Release(ctx context.Context) error {
 		return fmt.Errorf("end the wrapper: %w", err)
 	}
 	return nil
+}
+
+// giveDirectory makes the control directory for a wrapper that is another user. The directory above stays this process's, so
+// that nobody can put a link in its place.
+func (l *lease) giveDirectory() error {
+	as := l.backend.as
+	if as == nil {
+		return nil // the wrapper makes it
+	}
+	if err := os.Mkdir(l.dir, 0o700); err != nil {
+		return err
+	}
+	//nolint:forbidigo // just made, in a directory that only this process may change
+	return os.Chown(l.dir, as.UID, as.GID)
+}
+
+// wrapperUser is who the wrapper runs as; 0 for root, or this process's own user.
+func (l *lease) wrapperUser() int {
+	if l.backend.as == nil {
+		return 0
+	}
+	return l.backend.as.UID
 }

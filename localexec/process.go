@@ -40,6 +40,12 @@ func startWrapper(l *lease, nonce string) (*process, error) {
 		cmd.ExtraFiles = []*os.File{l.lock}
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}
+	if as := b.as; as != nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(as.UID), Gid: uint32(as.GID)}
+		for _, g := range as.Groups {
+			cmd.SysProcAttr.Credential.Groups = append(cmd.SysProcAttr.Credential.Groups, uint32(g))
+		}
+	}
 	words, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err

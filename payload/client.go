@@ -23,6 +23,9 @@ type Options struct {
 	Dir string
 	// Nonce that the wrapper must announce; empty accepts any wrapper.
 	Nonce string
+	// User is the user ID that the wrapper runs as, if that is neither root nor this process's user: then only that one is
+	// believed. 0 for the usual.
+	User int
 	// Log gets debug messages; nil for none.
 	Log *slog.Logger
 

@@ -128,7 +128,7 @@ func connect(ctx context.Context, o Options) (*Client, error) {
 // greet reads who the wrapper is and decides whether to talk to it.
 func greet(ctx context.Context, c *Client, lines *LineReader, o Options) error {
 	conn, err := c.conn, error(nil)
-	if c.peerPID, err = checkPeer(conn, o.peer); err != nil {
+	if c.peerPID, err = checkPeer(conn, o); err != nil {
 		return err
 	}
 	deadline := time.Now().Add(helloTimeout)
@@ -173,14 +173,22 @@ func greet(ctx context.Context, c *Client, lines *LineReader, o Options) error {
 
 // checkPeer makes sure that the listener is root or this user, and returns its process ID
 // as seen from here (0 if it is not visible). A job that ever reached the control directory
-// could bind a socket there, but would not be root.
-func checkPeer(conn *net.UnixConn, peer func(*net.UnixConn) (*unix.Ucred, error)) (int, error) {
+// could bind a socket there, but would not be root. A wrapper that runs as the payload's user can be replaced by it, so
+// nothing else may be reached through its directory.
+func checkPeer(conn *net.UnixConn, o Options) (int, error) {
+	peer := o.peer
 	if peer == nil {
 		peer = credentialsOf
 	}
 	cred, err := peer(conn)
 	if err != nil {
 		return 0, fmt.Errorf("get the credentials of the wrapper: %w", err)
+	}
+	if o.User != 0 {
+		if int(cred.Uid) != o.User {
+			return 0, fmt.Errorf("%w: it runs as user %d, not as user %d", errPeer, cred.Uid, o.User)
+		}
+		return int(cred.Pid), nil
 	}
 	if cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
 		return 0, fmt.Errorf("%w: it runs as user %d, neither root nor user %d", errPeer, cred.Uid, os.Geteuid())

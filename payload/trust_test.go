@@ -190,3 +190,13 @@ func TestLateFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestPeerOfAnotherUser: who waits for a wrapper of one user believes nobody else, root included.
+func TestPeerOfAnotherUser(t *testing.T) {
+	for uid, good := range map[uint32]bool{1234: true, 1235: false, 0: false} {
+		pid, err := checkPeer(nil, Options{User: 1234, peer: func(*net.UnixConn) (*unix.Ucred, error) { return &unix.Ucred{Pid: 7, Uid: uid}, nil }})
+		if (err == nil) != good || good && pid != 7 {
+			t.Errorf("user %d: process %d, %v", uid, pid, err)
+		}
+	}
+}

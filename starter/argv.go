@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,13 +10,14 @@ import (
 // invocation is what the startd said on the command line
 // (HTCondor src/condor_startd.V6/Starter.cpp:Starter::execDCStarter).
 type invocation struct {
-	advertise  bool   // -classad: print the abilities and leave
-	errand     string // one of errands; runs no job either
-	localName  string // -local-name: prefix of this slot type's knobs
-	logSuffix  string // -a: suffix of the log file's name, the slot's id
-	jobLog     string // -a2: "FLAGS,PATH" of a second log inside the sandbox
-	slotName   string // -slot-name, only under an odd STARTER_LOG_NAME_APPEND
-	submitHost string // the last argument: who activated the claim, as the startd names that; common files are its own
+	advertise  bool             // -classad: print the abilities and leave
+	errand     string           // one of errands; runs no job either
+	localName  string           // -local-name: prefix of this slot type's knobs
+	logSuffix  string           // -a: suffix of the log file's name, the slot's id
+	jobLog     string           // -a2: "FLAGS,PATH" of a second log inside the sandbox
+	slotName   string           // -slot-name, only under an odd STARTER_LOG_NAME_APPEND
+	local      *localInvocation // -schedd-addr: the job is one of the local universe
+	submitHost string           // the last argument: who activated the claim, as the startd names that; common files are its own
 }
 
 // daemonOptions are daemonCore's options that can precede the starter's own,
@@ -28,11 +30,20 @@ var daemonOptions = map[string]int{
 	"-d": 0, "-dynamic": 0, "-f": 0, "-foreground": 0, "-k": 1, "-kill": 1, "-l": 1, "-log": 1,
 	"-local-name": 1, "-ld": 0, "-p": 1, "-port": 1, "-pidfile": 1, "-q": 0, "-r": 1,
 	"-runfor": 1, "-sock": 1, "-t": 0, "-term": 0, "-v": 0, "-version": 0, "-slot-name": 1,
+	"-schedd-addr": 1, "-header": 1, "-job-input-ad": 1, "-job-cluster": 1, "-job-proc": 1, "-job-subproc": 1,
 }
 
-// refusedOptions start a starter that gets its job from a file, a schedd or a
-// grid shell instead of from a shadow; none of those ways exists here.
-var refusedOptions = []string{"-gridshell", "-schedd-addr", "-job-", "-header"}
+// localInvocation is what a schedd says for a job of the local universe
+// (HTCondor src/condor_schedd.V6/schedd.cpp:Scheduler::spawnLocalStarter).
+type localInvocation struct {
+	schedd string // address
+	input  string // where the job's ad is: "-", standard input
+	header string // of lines in the log
+}
+
+// refusedOptions start a starter that gets its job from a file, the configuration or a
+// grid shell instead of from a shadow or a schedd; none of those ways exists here.
+var refusedOptions = []string{"-gridshell", "-job-keyword", "-job-output-ad", "-job-update-ad", "-job-stdin", "-job-stdout", "-job-stderr"}
 
 // What this program does besides running jobs; each is the only argument.
 const (
@@ -62,6 +73,7 @@ func parseInvocation(args []string) (invocation, error) {
 		inv.errand = args[0]
 		return inv, nil
 	}
+	var local localInvocation
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		if !strings.HasPrefix(arg, "-") {
@@ -73,12 +85,12 @@ func parseInvocation(args []string) (invocation, error) {
 		}
 		for _, refused := range refusedOptions {
 			if strings.HasPrefix(arg, refused) {
-				return inv, fmt.Errorf("option %s asks for a job that does not come from a shadow; only jobs activated through a startd are run", arg)
+				return inv, fmt.Errorf("option %s asks for a job that comes from neither a shadow nor a schedd; only jobs activated through a startd, and a schedd's of the local universe, are run", arg)
 			}
 		}
 		values, known := daemonOptions[arg]
 		if !known {
-			return inv, fmt.Errorf("unknown option %q; this program takes the arguments that condor_startd gives its STARTER", arg)
+			return inv, fmt.Errorf("unknown option %q; this program takes the arguments that condor_startd gives its STARTER, and condor_schedd its STARTER_LOCAL", arg)
 		}
 		if i+values >= len(args) {
 			return inv, fmt.Errorf("option %s lacks its value", arg)
@@ -92,8 +104,23 @@ func parseInvocation(args []string) (invocation, error) {
 			inv.localName = args[i+1]
 		case "-slot-name":
 			inv.slotName = args[i+1]
+		case "-schedd-addr":
+			local.schedd = args[i+1]
+		case "-job-input-ad":
+			local.input = args[i+1]
+		case "-header":
+			local.header = args[i+1]
 		}
 		i += values
+	}
+	switch {
+	case local.schedd == "" && local.input == "":
+	case local.schedd == "":
+		return inv, errors.New("option -job-input-ad asks for a job of a file; only a schedd's jobs of the local universe, with -schedd-addr, have their ad there")
+	case local.input != "-":
+		return inv, fmt.Errorf("option -schedd-addr needs -job-input-ad -, and not %q: a schedd passes the job's ad on standard input", local.input)
+	default:
+		inv.local = &local
 	}
 	return inv, nil
 }

@@ -20,15 +20,24 @@ func TestParseInvocation(t *testing.T) {
 			args: []string{"-f", "-local-name", "slot_type_1", "-a2", "D_FULLDEBUG,/x/.starter.log", "-a", "slot1", "10.0.0.1"},
 			want: invocation{localName: "slot_type_1", jobLog: "D_FULLDEBUG,/x/.starter.log", logSuffix: "slot1", submitHost: "10.0.0.1"},
 		},
-		"discovery":               {args: []string{"-classad"}, want: invocation{advertise: true}},
-		"discovery, abbreviated":  {args: []string{"-CLA"}, want: invocation{advertise: true}},
-		"an errand":               {args: []string{"-monitor"}, want: invocation{errand: errandMonitor}},
-		"an errand among others":  {args: []string{"-f", "-monitor", "h"}, bad: true},
-		"not discovery":           {args: []string{"-classad", "x"}, bad: true},
-		"a job from a file":       {args: []string{"-f", "-job-input-ad", "-", "h"}, bad: true},
-		"an option without value": {args: []string{"-f", "-a"}, bad: true},
-		"an unknown option":       {args: []string{"-f", "-frobnicate", "h"}, bad: true},
-		"a host that is not last": {args: []string{"h", "-f"}, bad: true},
+		"discovery":              {args: []string{"-classad"}, want: invocation{advertise: true}},
+		"discovery, abbreviated": {args: []string{"-CLA"}, want: invocation{advertise: true}},
+		"an errand":              {args: []string{"-monitor"}, want: invocation{errand: errandMonitor}},
+		"an errand among others": {args: []string{"-f", "-monitor", "h"}, bad: true},
+		"not discovery":          {args: []string{"-classad", "x"}, bad: true},
+		"as a schedd calls it": {
+			args: []string{"-f", "-job-cluster", "12", "-job-proc", "0", "-header", "(12.0) ", "-job-input-ad", "-", "-schedd-addr", "<127.0.0.1:9618?sock=x>"},
+			want: invocation{local: &localInvocation{schedd: "<127.0.0.1:9618?sock=x>", input: "-", header: "(12.0) "}},
+		},
+		"a job from a file":            {args: []string{"-f", "-job-input-ad", "-"}, bad: true},
+		"a schedd's, from a file":      {args: []string{"-schedd-addr", "<h:1>", "-job-input-ad", "/x"}, bad: true},
+		"a schedd's, without an ad":    {args: []string{"-schedd-addr", "<h:1>"}, bad: true},
+		"a job from the configuration": {args: []string{"-job-keyword", "K"}, bad: true},
+		"a schedd's, with other files": {args: []string{"-schedd-addr", "<h:1>", "-job-input-ad", "-", "-job-stdout", "/x"}, bad: true},
+		"a grid shell":                 {args: []string{"-gridshell"}, bad: true},
+		"an option without value":      {args: []string{"-f", "-a"}, bad: true},
+		"an unknown option":            {args: []string{"-f", "-frobnicate", "h"}, bad: true},
+		"a host that is not last":      {args: []string{"h", "-f"}, bad: true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +45,7 @@ func TestParseInvocation(t *testing.T) {
 			if (err != nil) != tt.bad {
 				t.Fatalf("parseInvocation(%q): error %v, want an error: %v", tt.args, err, tt.bad)
 			}
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(invocation{})); !tt.bad && diff != "" {
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(invocation{}, localInvocation{})); !tt.bad && diff != "" {
 				t.Errorf("parseInvocation(%q) (-want +got):\n%s", tt.args, diff)
 			}
 		})

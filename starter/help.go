@@ -24,10 +24,13 @@ func help(_ context.Context, out io.Writer, _ []string) error {
 }
 
 const helpText = `usage: condor_pod_starter [OPTION...] SUBMIT-HOST    run one job, as condor_startd asks
+       condor_pod_starter -schedd-addr ADDRESS -job-input-ad -    run a job of the local
+                                                      universe, as condor_schedd asks
        condor_pod_starter ERRAND                      do something else, and end
 
 condor_pod_starter is a drop-in for HTCondor's condor_starter, for execution
-points inside a Kubernetes pod. condor_startd runs it if STARTER names it.
+points inside a Kubernetes pod. condor_startd runs it if STARTER names it,
+condor_schedd for jobs of the local universe if STARTER_LOCAL does.
 
 errands, each the only argument:
   -check [-json]  audit this execution point and print the findings, as JSON if

@@ -58,14 +58,18 @@ func noteUnconfigured(inv invocation, env []string, cause error) error {
 		}
 	}
 	suffix := inv.fileSuffix()
-	if suffix == "" || suffix != filepath.Base(suffix) {
+	name := "StarterLog." + suffix
+	switch {
+	case inv.local != nil && suffix == "": // a schedd's jobs share one
+		name = "StarterLog"
+	case suffix == "" || suffix != filepath.Base(suffix):
 		return fmt.Errorf("note an error in the starter's log: %q is no part of a file's name", suffix)
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
 		return fmt.Errorf("note an error in the starter's log: %w", err)
 	}
-	opt := daemonlog.Options{Path: filepath.Join(dir, "StarterLog."+suffix)}
+	opt := daemonlog.Options{Path: filepath.Join(dir, name)}
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && os.Getuid() == 0 {
 		opt.Switch, opt.UID, opt.GID = true, int(owner.Uid), int(owner.Gid)
 	}

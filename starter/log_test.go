@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +26,12 @@ func TestUnconfigured(t *testing.T) {
 			t.Errorf("%s: %q, %v", suffix, text, err)
 		}
 	}
+	if err := noteUnconfigured(invocation{local: &localInvocation{}}, env, errors.New("no answer for a schedd's job")); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "StarterLog")); err != nil || !strings.Contains(string(text), "for a schedd's job") {
+		t.Errorf("of a schedd's job: %q, %v", text, err)
+	}
 	for _, suffix := range []string{"", "../x", "a/b"} {
 		if err := noteUnconfigured(invocation{logSuffix: suffix}, env, errors.New("x")); err == nil {
 			t.Errorf("the suffix %q names a log", suffix)
@@ -31,5 +39,19 @@ func TestUnconfigured(t *testing.T) {
 	}
 	if err := noteUnconfigured(invocation{logSuffix: "slot1"}, []string{"_CONDOR_LOG=" + dir + "/none"}, errors.New("x")); err == nil {
 		t.Error("a directory that is not there has a log")
+	}
+}
+
+// TestHeaded: lines of a schedd's jobs, which share one log, say whose they are.
+func TestHeaded(t *testing.T) {
+	for header, want := range map[string]string{"(12.0) ": "(12.0)  it began", "": "it began"} {
+		var out bytes.Buffer
+		log := slog.New(headed{slog.NewJSONHandler(&out, nil), header}).With("a", 1)
+		log.Info("it began", "b", 2)
+		for _, part := range []string{`"msg":"` + want + `"`, `"a":1`, `"b":2`} {
+			if !strings.Contains(out.String(), part) {
+				t.Errorf("header %q: %s lacks %s", header, out.String(), part)
+			}
+		}
 	}
 }

@@ -136,7 +136,12 @@ func run(args, env []string) int {
 	reserveThreads(starterThreads)
 	program, _ := os.Executable()
 	log.Start(daemonlog.Banner{Program: program, Version: condorVersion(cfg), Platform: platform(), LocalName: inv.localName, Sources: cfg.Sources()})
-	code := activate(ctx, inv, cfg, env, log)
+	code := 0
+	if inv.local != nil {
+		code = runLocal(ctx, inv, cfg, env, log)
+	} else {
+		code = activate(ctx, inv, cfg, env, log)
+	}
 	log.Exiting(code)
 	return code
 }

@@ -96,8 +96,22 @@ func Inherit(env []string) (*Inheritance, error) {
 	if text == "" {
 		return nil, fmt.Errorf("%s is not set; a starter is started by condor_startd, through its STARTER knob", envInherit)
 	}
+	return takeOver(env, text, 2)
+}
+
+// InheritFromSchedd takes over what a schedd hands down to the starter of a job of the local universe: no connections, since
+// there is no shadow (condor_schedd.V6/schedd.cpp:spawnLocalStarter).
+func InheritFromSchedd(env []string) (*Inheritance, error) {
+	text := getenv(env, envInherit)
+	if text == "" {
+		return nil, fmt.Errorf("%s is not set; a starter with -schedd-addr is started by condor_schedd, through its STARTER_LOCAL knob", envInherit)
+	}
+	return takeOver(env, text, 0)
+}
+
+func takeOver(env []string, text string, connections int) (*Inheritance, error) {
 	h := &Inheritance{ParentID: getenv(env, "CONDOR_PARENT_ID")}
-	err := h.take(text)
+	err := h.take(text, connections)
 	if err == nil {
 		err = h.sessions(getenv(env, envPrivateInherit))
 	}
@@ -134,7 +148,7 @@ const (
 // The first list is the starter's two connections, update then syscall; the
 // second its command sockets (daemon_core.cpp:Inherit,
 // condor_starter.V6.1/jic_shadow.cpp:JICShadow::JICShadow).
-func (h *Inheritance) take(text string) error {
+func (h *Inheritance) take(text string, connections int) error {
 	if len(text) > maxInherit {
 		return fmt.Errorf("%s has %d bytes, at most %d are allowed", envInherit, len(text), maxInherit)
 	}
@@ -149,8 +163,8 @@ func (h *Inheritance) take(text string) error {
 	}
 	var streams []*cedar.Stream
 	err = t.list(func(socket string) error {
-		if len(streams) == 2 {
-			return errors.New("more than two connections are handed down; a startd hands down two for a job with a shadow")
+		if len(streams) == connections {
+			return fmt.Errorf("more than %d connections are handed down; a startd hands down two for a job with a shadow, a schedd none for one without", connections)
 		}
 		s, err := cedar.Adopt(socket)
 		if err == nil {
@@ -164,7 +178,7 @@ func (h *Inheritance) take(text string) error {
 	if len(streams) > 1 {
 		h.Syscall = streams[1]
 	}
-	if err == nil && len(streams) < 2 {
+	if err == nil && len(streams) < connections {
 		err = fmt.Errorf("%d connections are handed down instead of two, to the startd and to the shadow; jobs without a shadow cannot run here", len(streams))
 	}
 	if err != nil {

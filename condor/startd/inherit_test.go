@@ -199,6 +199,42 @@ func TestInheritErrors(t *testing.T) {
 	}
 }
 
+// TestInheritFromSchedd: a schedd hands down a command socket and no connections.
+func TestInheritFromSchedd(t *testing.T) {
+	listener := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		f, err := l.(*net.TCPListener).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		fd, err := unix.Dup(int(f.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("1 %d*2*0*0*0*0***1**0*0*0*0*0*0*0*", fd)
+	}
+	h, err := InheritFromSchedd([]string{"CONDOR_INHERIT=17 <127.0.0.1:9618> 0 " + listener() + " 0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Listener.Close()
+	if h.Update != nil || h.Syscall != nil || h.ParentPID != 17 {
+		t.Errorf("got %+v", h)
+	}
+	for name, text := range map[string]string{
+		"nothing": "", "no socket": "CONDOR_INHERIT=17 <127.0.0.1:9618> 0 0", "a connection": "CONDOR_INHERIT=17 <127.0.0.1:9618> " + listener() + " 0 " + listener() + " 0",
+	} {
+		if h, err := InheritFromSchedd([]string{text}); err == nil {
+			t.Errorf("%s: got %+v", name, h)
+		}
+	}
+}
+
 func TestScrubEnv(t *testing.T) {
 	env := []string{"PATH=/bin", "CONDOR_INHERIT=x", "CONDOR_PRIVATE_INHERIT=x", "CONDOR_PRIVATE_NEW=x", "CONDOR_INHERITED=kept", "CONDOR_CONFIG=/c", "_CONDOR_EXECUTE=/e"}
 	want := []string{"PATH=/bin", "CONDOR_INHERITED=kept", "CONDOR_CONFIG=/c", "_CONDOR_EXECUTE=/e"}
