@@ -1,0 +1,126 @@
+package conformance
+
+import (
+	"strings"
+
+	"podstarter/integration/harness"
+)
+
+// sited is a case of a job that runs while its execution point has these knobs, which take effect for every job: no other
+// runs meanwhile.
+func sited(c Case, knobs string, steps ...Step) Case {
+	c.Alone = true
+	c.Submit += "\nhold = true"
+	c.Steps = withKnobs(knobs, append(steps, Ends())...)
+	return c
+}
+
+// withKnobs releases a job that was submitted on hold when its execution point has the knobs, and takes them away after
+// the steps. Starters read the configuration anew for each job.
+func withKnobs(knobs string, steps ...Step) []Step {
+	const file = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/99-knobs.conf; `
+	begin := []Step{
+		Quietly(EP("sh", "-c", file+`printf '%s\n' "$0" >"$f"`, knobs)),
+		Quietly(Tool("condor_release")),
+	}
+	return append(append(begin, steps...), Quietly(EP("sh", "-c", file+`rm -f "$f"`)))
+}
+
+// says notes whether the log of the job's slot has a line with the text.
+func says(text string) Step {
+	return EP("sh", "-c", `grep -q "$0" "$(condor_config_val LOG)/StarterLog.<slot>" && echo said || echo not said`, text)
+}
+
+// loggedPlugin is a plugin that a job brings, with words on standard output and standard error.
+var loggedPlugin = harness.File{Name: ownPlugin.Name, Mode: ownPlugin.Mode, Content: append(ownPlugin.Content, "echo words-of-a-plugin\necho complaint-of-a-plugin >&2\n"...)}
+
+// namesCases are about knobs and attributes that the other subjects do not set.
+var namesCases = sinceThen([]Case{
+	{Name: "advertised", Shows: "what starters say of themselves, and what knobs change in that",
+		Submit: "arguments = ready sleep=1s\noutput = out",
+		Steps: []Step{
+			Ready(),
+			starterSays("", "HasFileTransfer|HasJobTransferPlugins|HasPerFileEncryption|HasReconnect|HasJobDeferral|HasTransferInputRemaps|HasSelfCheckpointTransfers|HasOsUser|HasCommonFilesTransfer|HasJobNetworking|IsDaemonCore|HasJava|HasMPI"),
+			starterSays("NO_JOB_NETWORKING=true", "HasJobNetworking"),
+			starterSays("ENABLE_URL_TRANSFERS=false", "HasJobTransferPlugins|HasFileTransferPluginMethods"),
+			starterSays("ENABLE_MULTIFILE_TRANSFER_PLUGINS=false", "HasFileTransferPluginMethods"),
+			starterSays("", "HasFileTransferPluginMethods|CasePluginLevel|CasePluginWord"),
+		}},
+	sited(Case{Name: "knobs-environment", Shows: "knobs that decide about a job's variables and its directory",
+		Files: []harness.File{Script("job", `env | grep -E '^(OMP_NUM_THREADS|MKL_NUM_THREADS|CONFORMANCE_THREADS|HOME|_CHIRP_DELAYED_UPDATE_PREFIX|_CONDOR_HIGHPORT|_CONDOR_LOWPORT|_CONDOR_BIN)=' | sort
+stat -c %a "$_CONDOR_SCRATCH_DIR"
+pwd
+`)}, Submit: "executable = job\noutput = out"},
+		"STARTER_NUM_THREADS_ENV_VARS = OMP_NUM_THREADS, CONFORMANCE_THREADS\nSTARTER_SETS_HOME_ENV = false\nCHIRP_DELAYED_UPDATE_PREFIX = Site*\n"+
+			"OUT_LOWPORT = 47000\nOUT_HIGHPORT = 47999\nBIN = $(BIN)/.\nJOB_EXECDIR_PERMISSIONS = group\nSTARTER_NESTED_SCRATCH = false").onRequest(),
+	sited(Case{Name: "knobs-permissions", Shows: "a sandbox that everybody may enter",
+		Files:  []harness.File{Script("job", "stat -c %a \"$_CONDOR_SCRATCH_DIR\"\npwd\n")},
+		Submit: "executable = job\noutput = out"},
+		"JOB_EXECDIR_PERMISSIONS = world").onRequest(),
+	sited(chirpCase("knobs-chirp-few", "chirp without files, and with fewer delayed updates", wantIO,
+		`chirp set_job_attr_delayed ChirpOne 1; chirp set_job_attr_delayed SiteOne 2; chirp set_job_attr_delayed SiteTwo 3; chirp set_job_attr_delayed SiteThree 4; chirp set_job_attr_delayed SiteOne 5
+chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line'; chirp fetch script none`),
+		"CHIRP_DELAYED_UPDATE_PREFIX = Site*\nCHIRP_DELAYED_UPDATE_MAX_ATTRS = 2\nENABLE_CHIRP_IO = false").onRequest(),
+	sited(chirpCase("knobs-chirp-files", "chirp with files only", wantIO,
+		`chirp set_job_attr_delayed ChirpOne 1; chirp set_job_attr MyNumber 1; chirp get_job_attr JobUniverse; chirp ulog 'a line'; chirp fetch script copy; cmp script copy && echo the same`),
+		"ENABLE_CHIRP_UPDATES = false\nENABLE_CHIRP_DELAYED = false").onRequest(),
+	sited(chirpCase("knobs-chirp-off", "no chirp", wantIO,
+		`chirp get_job_attr JobUniverse | sed 's|/[^ ]*/dir_[0-9]*/|dir_N/|'; echo "config: $_CONDOR_CHIRP_CONFIG"`),
+		"ENABLE_CHIRP = false").onRequest(),
+	sited(Case{Name: "knobs-figures", Shows: "which figures are reported, over which time, and what counts as use of memory",
+		Submit: "arguments = ready sleep=4s\noutput = out"},
+		"MEMORY_USAGE_METRIC = 4711\nSTATISTICS_TO_PUBLISH = STARTER:2\nSTATISTICS_WINDOW_SECONDS = 2\nSTATISTICS_WINDOW_QUANTUM = 1\nSTARTER_UPDATE_INTERVAL = 1",
+		Ends(), inHistory("MemoryUsage"), inHistory("StatsLifetimeStarter >= 3 && RecentStatsLifetimeStarter < StatsLifetimeStarter")).onRequest(),
+	sited(Case{Name: "knobs-fewer-figures", Shows: "no recent figures, and windows that are the starter's own",
+		Submit: "arguments = ready sleep=4s\noutput = out"},
+		"STATISTICS_TO_PUBLISH = STARTER:1R\nSTATISTICS_WINDOW_SECONDS_STARTER = 2\nSTATISTICS_WINDOW_QUANTUM_STARTER = 1\nSTATISTICS_WINDOW_SECONDS = 1200\nSTARTER_UPDATE_INTERVAL = 1",
+		Ends(), inHistory("StatsLifetimeStarter >= 3 && RecentStatsLifetimeStarter < StatsLifetimeStarter")).onRequest(),
+	sited(withHooks(Case{Name: "knobs-hooks", Shows: "hooks that the site chooses, whatever the job wants",
+		Files: []harness.File{{Name: "first", Content: []byte("1\n")}, {Name: "second", Content: []byte("2\n")}}},
+		"FAIL", `echo "$*"; ls first second`, "arguments = from the job\ntransfer_input_files = first"),
+		"STARTER_JOB_HOOK_KEYWORD = CHANGE").onRequest(),
+	sited(withHooks(Case{Name: "knobs-default-hooks", Shows: "hooks for a job whose keyword the site does not know",
+		Files: []harness.File{{Name: "first", Content: []byte("1\n")}, {Name: "second", Content: []byte("2\n")}}},
+		"nobodys", `echo "$*"; ls first second`, "arguments = from the job\ntransfer_input_files = first"),
+		"STARTER_DEFAULT_JOB_HOOK_KEYWORD = CHANGE").onRequest(),
+	sited(steered("knobs-checkpoint", "a job whose claim ends when it has saved a checkpoint, where the starter does not ask about that",
+		"cat state && exit 0\necho saved >state\nsleep 2\nexit 85\n", "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state\n+ConformanceClosing = True"),
+		"CHECK_REACTIVATE_AFTER_CHECKPOINT = false").onRequest(),
+	sited(Case{Name: "knobs-affinity", Shows: "the processor that the site names for a slot", Files: affinity, Submit: "executable = job\noutput = out"},
+		"ENFORCE_CPU_AFFINITY = true\n"+affinities).onRequest(),
+	sited(Case{Name: "knobs-affinity-assigned", Shows: "the processor that the startd has assigned counts more", Files: affinity, Submit: "executable = job\noutput = out"},
+		"ENFORCE_CPU_AFFINITY = true\nSTARTD_ASSIGNED_AFFINITY = 0\n"+affinities).onRequest(),
+	sited(Case{Name: "knobs-plugin-words", Pools: withRoot, Shows: "the words of a plugin that succeeds, in the log", Files: []harness.File{loggedPlugin},
+		Submit: "arguments = cat=one ready sleep=2s\noutput = out\ntransfer_input_files = mine://ok/one\ntransfer_plugins = mine=own.sh"},
+		"LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS = D_ALWAYS\nREDIRECT_FILETRANSFER_PLUGIN_STDERR_TO_STDOUT = false",
+		Ready(), says("words-of-a-plugin"), says("complaint-of-a-plugin")).onRequest(),
+	sited(Case{Name: "knobs-log", Shows: "a log that begins anew with each job, and how its times are written",
+		Submit: "arguments = ready sleep=1s\noutput = out"},
+		"TRUNC_STARTER_LOG_ON_OPEN = true\nDEBUG_TIME_FORMAT = at-%Y-\nSTARTER_DEBUG = D_ALWAYS",
+		Ready(), EP("sh", "-c", `f=$(condor_config_val LOG)/StarterLog.<slot>; grep -c 'universe job with ID' "$f"; head -n 1 "$f" | grep -c '^at-20[0-9][0-9]-'`)).onRequest(),
+	sited(Case{Name: "knobs-log-stamps", Shows: "a log whose times are seconds", Submit: "arguments = ready sleep=1s\noutput = out"},
+		"TRUNC_STARTER_LOG_ON_OPEN = true\nLOGS_USE_TIMESTAMP = true\nSTARTER_DEBUG = D_ALWAYS",
+		Ready(), EP("sh", "-c", `f=$(condor_config_val LOG)/StarterLog.<slot>; head -n 1 "$f" | grep -c -E '^\(?[0-9]{10}'`)).onRequest(),
+	{Name: "environment-delimiter", Shows: "an environment in the old syntax whose variables another character separates",
+		Files:  []harness.File{Script("job", `echo "$ONE $TWO"`)},
+		Submit: "executable = job\noutput = out\n+Env = \"ONE=1|TWO=2;3\"\n+EnvDelim = \"|\""},
+	steered("deferral-offset", "deferral_time by the clock of the submit side, which is said to be another",
+		strings.ReplaceAll(deferredScript, " - 6", " - 4"), "deferral_time = (QDate + 250)\ndeferral_window = 60\n+DeferralOffset = -246").onRequest(),
+	{Name: "success-by-signal", Shows: "output that comes back only from a job that succeeds, where success is a signal",
+		Submit: "arguments = file=made:x signal=10\nwhen_to_transfer_output = ON_SUCCESS\ntransfer_output_files = made\noutput = out\n" +
+			"+JobSuccessExitBySignal = true\n+JobSuccessExitSignal = 10"},
+	{Name: "success-by-other-signal", Shows: "such a job that dies of another signal",
+		Submit: "arguments = file=made:x signal=12\nwhen_to_transfer_output = ON_SUCCESS\ntransfer_output_files = made\noutput = out\n" +
+			"+JobSuccessExitBySignal = true\n+JobSuccessExitSignal = 10"},
+})
+
+// affinity is a job that says on which processors it may run; affinities names the second one for all slots.
+var affinity = []harness.File{Script("job", "grep Cpus_allowed_list /proc/self/status\n")}
+
+const affinities = "SLOT1_CPU_AFFINITY = 1\nSLOT2_CPU_AFFINITY = 1\nSLOT3_CPU_AFFINITY = 1\nSLOT4_CPU_AFFINITY = 1\nSLOT5_CPU_AFFINITY = 1\nSLOT6_CPU_AFFINITY = 1"
+
+// starterSays runs the starter as the startd does that asks what it can do, with a knob in its environment, and compares
+// the attributes of these names.
+func starterSays(knob, names string) Step {
+	return EP("sh", "-c", `[ -z "$1" ] || export "_CONDOR_$1"; "$(condor_config_val STARTER)" -classad 2>/dev/null | grep -E "^($0) = " | sort`, names, knob)
+}
