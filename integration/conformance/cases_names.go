@@ -107,10 +107,10 @@ chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line';
 	steered("deferral-offset", "deferral_time by the clock of the submit side, which is said to be another",
 		strings.ReplaceAll(deferredScript, " - 6", " - 4"), "deferral_time = (QDate + 250)\ndeferral_window = 60\n+DeferralOffset = -246").onRequest(),
 	{Name: "success-by-signal", Shows: "output that comes back only from a job that succeeds, where success is a signal",
-		Submit: "arguments = file=made:x signal=10\nwhen_to_transfer_output = ON_SUCCESS\ntransfer_output_files = made\noutput = out\n" +
+		Files: []harness.File{Script("job", "echo x >made\nkill -USR1 $$\n")}, Submit: "executable = job\nwhen_to_transfer_output = ON_SUCCESS\ntransfer_output_files = made\noutput = out\n" +
 			"+JobSuccessExitBySignal = true\n+JobSuccessExitSignal = 10"},
 	{Name: "success-by-other-signal", Shows: "such a job that dies of another signal",
-		Submit: "arguments = file=made:x signal=12\nwhen_to_transfer_output = ON_SUCCESS\ntransfer_output_files = made\noutput = out\n" +
+		Files: []harness.File{Script("job", "echo x >made\nkill -USR2 $$\n")}, Submit: "executable = job\nwhen_to_transfer_output = ON_SUCCESS\ntransfer_output_files = made\noutput = out\n" +
 			"+JobSuccessExitBySignal = true\n+JobSuccessExitSignal = 10"},
 })
 
@@ -122,5 +122,5 @@ const affinities = "SLOT1_CPU_AFFINITY = 1\nSLOT2_CPU_AFFINITY = 1\nSLOT3_CPU_AF
 // starterSays runs the starter as the startd does that asks what it can do, with a knob in its environment, and compares
 // the attributes of these names.
 func starterSays(knob, names string) Step {
-	return EP("sh", "-c", `[ -z "$1" ] || export "_CONDOR_$1"; "$(condor_config_val STARTER)" -classad 2>/dev/null | grep -E "^($0) = " | sort`, names, knob)
+	return EP("sh", "-c", `[ -z "$1" ] || export "_CONDOR_$1"; "$(condor_config_val STARTER)" -classad 2>/dev/null | grep -E "^($0) = " | sed 's/ = True$/ = true/; s/ = False$/ = false/' | sort`, names, knob)
 }
