@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"context"
+	"fmt"
 	"strings"
 
 	"podstarter/integration/harness"
@@ -26,9 +28,24 @@ func withKnobs(knobs string, steps ...Step) []Step {
 	return append(append(begin, steps...), Quietly(EP("sh", "-c", file+`rm -f "$f"`)))
 }
 
-// says notes whether the log of the job's slot has a line with the text.
-func says(text string) Step {
-	return EP("sh", "-c", `grep -q "$0" "$(condor_config_val LOG)/StarterLog.<slot>" && echo said || echo not said`, text)
+// says is whether the log of the job's slot has a line with the text.
+func says(text, want string) Step {
+	return prints(want, EP("sh", "-c", `grep -q "$0" "$(condor_config_val LOG)/StarterLog.<slot>" && echo said || echo not said`, text))
+}
+
+// prints fails the case unless the tool of the step prints this, under both starters.
+func prints(want string, s Step) Step {
+	do := s.do
+	s.do = func(ctx context.Context, r *Run) error {
+		if err := do(ctx, r); err != nil {
+			return err
+		}
+		if got := r.found.Tools[s.Words]; got != "exit code 0\n"+want {
+			return fmt.Errorf("it printed %q, and must print %q", got, want)
+		}
+		return nil
+	}
+	return s
 }
 
 // loggedPlugin is a plugin that a job brings, with words on standard output and standard error.
@@ -40,21 +57,22 @@ var namesCases = sinceThen([]Case{
 		Submit: "arguments = ready sleep=1s\noutput = out",
 		Steps: []Step{
 			Ready(),
-			starterSays("", "HasFileTransfer|HasJobTransferPlugins|HasPerFileEncryption|HasReconnect|HasJobDeferral|HasTransferInputRemaps|HasSelfCheckpointTransfers|HasOsUser|HasCommonFilesTransfer|HasJobNetworking|IsDaemonCore|HasJava|HasMPI"),
+			starterSays("", "HasFileTransfer|HasJobTransferPlugins|HasPerFileEncryption|HasReconnect|HasJobDeferral|HasTransferInputRemaps|HasSelfCheckpointTransfers|HasOsUser|HasCommonFilesTransfer|HasJobNetworking|IsDaemonCore|HasJava|JavaVendor|JavaVersion|JavaSpecificationVersion|VMOfflineReason|HasMPI|HasEncryptExecuteDirectory"),
 			starterSays("NO_JOB_NETWORKING=true", "HasJobNetworking"),
 			starterSays("ENABLE_URL_TRANSFERS=false", "HasJobTransferPlugins|HasFileTransferPluginMethods"),
 			starterSays("ENABLE_MULTIFILE_TRANSFER_PLUGINS=false", "HasFileTransferPluginMethods"),
 			starterSays("", "HasFileTransferPluginMethods|CasePluginLevel|CasePluginWord"),
 		}},
 	sited(Case{Name: "knobs-environment", Shows: "knobs that decide about a job's variables and its directory",
-		Files: []harness.File{Script("job", `env | grep -E '^(OMP_NUM_THREADS|MKL_NUM_THREADS|CONFORMANCE_THREADS|HOME|_CHIRP_DELAYED_UPDATE_PREFIX|_CONDOR_HIGHPORT|_CONDOR_LOWPORT|_CONDOR_BIN)=' | sort
+		Files: []harness.File{Script("job", `env | grep -E '^(OMP_NUM_THREADS|MKL_NUM_THREADS|CONFORMANCE_THREADS|HOME|_CHIRP_DELAYED_UPDATE_PREFIX|_CONDOR_HIGHPORT|_CONDOR_LOWPORT|_CONDOR_BIN|SITE_GPUS|NVIDIA_VISIBLE_DEVICES)=' | sort
 stat -c %a "$_CONDOR_SCRATCH_DIR"
-pwd
+pwd | sed 's/dir_[0-9]*/dir_N/'
 `)}, Submit: "executable = job\noutput = out"},
 		"STARTER_NUM_THREADS_ENV_VARS = OMP_NUM_THREADS, CONFORMANCE_THREADS\nSTARTER_SETS_HOME_ENV = false\nCHIRP_DELAYED_UPDATE_PREFIX = Site*\n"+
-			"OUT_LOWPORT = 47000\nOUT_HIGHPORT = 47999\nBIN = $(BIN)/.\nJOB_EXECDIR_PERMISSIONS = group\nSTARTER_NESTED_SCRATCH = false").onRequest(),
+			"OUT_LOWPORT = 47000\nOUT_HIGHPORT = 47999\nBIN = $(BIN)/.\nAUTO_SET_NVIDIA_VISIBLE_DEVICES = false\n"+
+			"ENVIRONMENT_FOR_AssignedGPUs = SITE_GPUS\nENVIRONMENT_VALUE_FOR_UnAssignedGPUs = nothing\nJOB_EXECDIR_PERMISSIONS = group\nSTARTER_NESTED_SCRATCH = false").onRequest(),
 	sited(Case{Name: "knobs-permissions", Shows: "a sandbox that everybody may enter",
-		Files:  []harness.File{Script("job", "stat -c %a \"$_CONDOR_SCRATCH_DIR\"\npwd\n")},
+		Files:  []harness.File{Script("job", "stat -c %a \"$_CONDOR_SCRATCH_DIR\"\n")},
 		Submit: "executable = job\noutput = out"},
 		"JOB_EXECDIR_PERMISSIONS = world").onRequest(),
 	sited(chirpCase("knobs-chirp-few", "chirp without files, and with fewer delayed updates", wantIO,
@@ -70,18 +88,25 @@ chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line';
 	sited(Case{Name: "knobs-figures", Shows: "which figures are reported, over which time, and what counts as use of memory",
 		Submit: "arguments = ready sleep=4s\noutput = out"},
 		"MEMORY_USAGE_METRIC = 4711\nSTATISTICS_TO_PUBLISH = STARTER:2\nSTATISTICS_WINDOW_SECONDS = 2\nSTATISTICS_WINDOW_QUANTUM = 1\nSTARTER_UPDATE_INTERVAL = 1",
-		Ends(), inHistory("MemoryUsage"), inHistory("StatsLifetimeStarter >= 3 && RecentStatsLifetimeStarter < StatsLifetimeStarter")).onRequest(),
-	sited(Case{Name: "knobs-fewer-figures", Shows: "no recent figures, and windows that are the starter's own",
+		Ends(), prints("4711", inHistory("MemoryUsage")), prints("true", inHistory("isInteger(BlockReadBytes)")), prints("true", inHistory(shortWindow))).onRequest(),
+	sited(Case{Name: "knobs-own-window", Shows: "a window of statistics that is the starter's own",
 		Submit: "arguments = ready sleep=4s\noutput = out"},
-		"STATISTICS_TO_PUBLISH = STARTER:1R\nSTATISTICS_WINDOW_SECONDS_STARTER = 2\nSTATISTICS_WINDOW_QUANTUM_STARTER = 1\nSTATISTICS_WINDOW_SECONDS = 1200\nSTARTER_UPDATE_INTERVAL = 1",
-		Ends(), inHistory("StatsLifetimeStarter >= 3 && RecentStatsLifetimeStarter < StatsLifetimeStarter")).onRequest(),
+		"STATISTICS_WINDOW_SECONDS_STARTER = 2\nSTATISTICS_WINDOW_QUANTUM_STARTER = 1\nSTATISTICS_WINDOW_SECONDS = 1200\nSTATISTICS_WINDOW_QUANTUM = 240\nSTARTER_UPDATE_INTERVAL = 1",
+		Ends(), prints("true", inHistory(shortWindow))).onRequest(),
+	sited(Case{Name: "knobs-fewer-figures", Shows: "no figures of late", Submit: "arguments = ready sleep=1s\noutput = out"},
+		"STATISTICS_TO_PUBLISH = STARTER:1!R",
+		Ends(), prints("true", inHistory("RecentBlockReadKbytes is undefined && BlockReadKbytes isnt undefined"))).onRequest(),
 	sited(withHooks(Case{Name: "knobs-hooks", Shows: "hooks that the site chooses, whatever the job wants",
-		Files: []harness.File{{Name: "first", Content: []byte("1\n")}, {Name: "second", Content: []byte("2\n")}}},
-		"FAIL", `echo "$*"; ls first second`, "arguments = from the job\ntransfer_input_files = first"),
+		Files: []harness.File{{Name: "first", Content: []byte("1\n")}}},
+		"FAIL", `echo "$*"`, "arguments = from the user\ntransfer_input_files = first"),
 		"STARTER_JOB_HOOK_KEYWORD = CHANGE").onRequest(),
 	sited(withHooks(Case{Name: "knobs-default-hooks", Shows: "hooks for a job whose keyword the site does not know",
-		Files: []harness.File{{Name: "first", Content: []byte("1\n")}, {Name: "second", Content: []byte("2\n")}}},
-		"nobodys", `echo "$*"; ls first second`, "arguments = from the job\ntransfer_input_files = first"),
+		Files: []harness.File{{Name: "first", Content: []byte("1\n")}}},
+		"nobodys", `echo "$*"`, "arguments = from the user\ntransfer_input_files = first"),
+		"STARTER_DEFAULT_JOB_HOOK_KEYWORD = CHANGE").onRequest(),
+	sited(Case{Name: "knobs-default-hooks-unsaid", Shows: "hooks for a job that names none",
+		Files:  []harness.File{{Name: "first", Content: []byte("1\n")}, Script("job", `echo "$*"`)},
+		Submit: "executable = job\narguments = from the user\ntransfer_input_files = first\noutput = out"},
 		"STARTER_DEFAULT_JOB_HOOK_KEYWORD = CHANGE").onRequest(),
 	sited(steered("knobs-checkpoint", "a job whose claim ends when it has saved a checkpoint, where the starter does not ask about that",
 		"cat state && exit 0\necho saved >state\nsleep 2\nexit 85\n", "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state\n+ConformanceClosing = True"),
@@ -93,19 +118,29 @@ chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line';
 	sited(Case{Name: "knobs-plugin-words", Pools: withRoot, Shows: "the words of a plugin that succeeds, in the log", Files: []harness.File{loggedPlugin},
 		Submit: "arguments = cat=one ready sleep=2s\noutput = out\ntransfer_input_files = mine://ok/one\ntransfer_plugins = mine=own.sh"},
 		"LOG_FILETRANSFER_PLUGIN_STDOUT_ON_SUCCESS = D_ALWAYS\nREDIRECT_FILETRANSFER_PLUGIN_STDERR_TO_STDOUT = false",
-		Ready(), says("words-of-a-plugin"), says("complaint-of-a-plugin")).onRequest(),
+		Ready(), says("words-of-a-plugin", "said"), says("complaint-of-a-plugin", "not said")).onRequest(),
+	sited(fetches(Case{Name: "knobs-plugin-data", Shows: "plugins for lists that get no data of the job",
+		Files: []harness.File{{Name: "plain", Content: []byte("plain\n")}}},
+		"case://told/told, plain", "environment = \"CASE_OF=mine\"\n+PluginData = \"data of all\"\n+case_PluginData = \"data of one\"\n"),
+		"ASSUME_COMPATIBLE_MULTIFILE_PLUGINS = false").onRequest(),
 	sited(Case{Name: "knobs-log", Shows: "a log that begins anew with each job, and how its times are written",
 		Submit: "arguments = ready sleep=1s\noutput = out"},
 		"TRUNC_STARTER_LOG_ON_OPEN = true\nDEBUG_TIME_FORMAT = at-%Y-\nSTARTER_DEBUG = D_ALWAYS",
-		Ready(), EP("sh", "-c", `f=$(condor_config_val LOG)/StarterLog.<slot>; grep -c 'universe job with ID' "$f"; head -n 1 "$f" | grep -c '^at-20[0-9][0-9]-'`)).onRequest(),
+		Ready(), prints("1\n1", EP("sh", "-c", `f=$(condor_config_val LOG)/StarterLog.<slot>; grep -c 'universe job with ID' "$f"; head -n 1 "$f" | grep -c '^at-20[0-9][0-9]-'`))).onRequest(),
 	sited(Case{Name: "knobs-log-stamps", Shows: "a log whose times are seconds", Submit: "arguments = ready sleep=1s\noutput = out"},
 		"TRUNC_STARTER_LOG_ON_OPEN = true\nLOGS_USE_TIMESTAMP = true\nSTARTER_DEBUG = D_ALWAYS",
-		Ready(), EP("sh", "-c", `f=$(condor_config_val LOG)/StarterLog.<slot>; head -n 1 "$f" | grep -c -E '^\(?[0-9]{10}'`)).onRequest(),
+		Ready(), prints("1", EP("sh", "-c", `f=$(condor_config_val LOG)/StarterLog.<slot>; head -n 1 "$f" | grep -c -E '^\(?[0-9]{10}'`))).onRequest(),
 	{Name: "environment-delimiter", Shows: "an environment in the old syntax whose variables another character separates",
 		Files:  []harness.File{Script("job", `echo "$ONE $TWO"`)},
-		Submit: "executable = job\noutput = out\n+Env = \"ONE=1|TWO=2;3\"\n+EnvDelim = \"|\""},
+		Submit: "executable = job\noutput = out\n+Environment = undefined\n+Env = \"ONE=1|TWO=2;3\"\n+EnvDelim = \"|\""},
 	steered("deferral-offset", "deferral_time by the clock of the submit side, which is said to be another",
 		strings.ReplaceAll(deferredScript, " - 6", " - 4"), "deferral_time = (QDate + 250)\ndeferral_window = 60\n+DeferralOffset = -246").onRequest(),
+	{Name: "relative-executable", Shows: "an executable that keeps its directory",
+		Files:  []harness.File{Script("tools/job", `ls; echo "${0##*/dir_}" | sed 's,^[^/]*,N,'`)},
+		Submit: "executable = tools/job\noutput = out\n+PreserveRelativeExecutable = true"},
+	twice(steered("not-spooled", "a vacated job that does not want its files kept, although it would have them transferred",
+		later+traps("TERM")+"echo made >state\n"+ready+untilCaught, onEvict+"+SpoolOnEvict = False",
+		Ready(), Tool("condor_vacate_job"), Executes(2))),
 	{Name: "success-by-signal", Shows: "output that comes back only from a job that succeeds, where success is a signal",
 		Files: []harness.File{Script("job", "echo x >made\nkill -USR1 $$\n")}, Submit: "executable = job\nwhen_to_transfer_output = ON_SUCCESS\ntransfer_output_files = made\noutput = out\n" +
 			"+JobSuccessExitBySignal = true\n+JobSuccessExitSignal = 10"},
@@ -113,6 +148,9 @@ chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line';
 		Files: []harness.File{Script("job", "echo x >made\nkill -USR2 $$\n")}, Submit: "executable = job\nwhen_to_transfer_output = ON_SUCCESS\ntransfer_output_files = made\noutput = out\n" +
 			"+JobSuccessExitBySignal = true\n+JobSuccessExitSignal = 10"},
 })
+
+// shortWindow is true of a job whose windows of statistics were shorter than its life.
+const shortWindow = "StatsLifetimeStarter >= 3 && RecentStatsLifetimeStarter < StatsLifetimeStarter"
 
 // affinity is a job that says on which processors it may run; affinities names the second one for all slots.
 var affinity = []harness.File{Script("job", "grep Cpus_allowed_list /proc/self/status\n")}

@@ -141,6 +141,10 @@ var Reasons = []Reason{
 		"What is mounted in a container is decided before its job is known. The directories are links into the sandbox, and those cannot hide anything.",
 		"The user names directories that are empty or missing in the image."},
 
+	{"default-hooks", Outcome,
+		"A job whose `HookKeyword` has no hook in the configuration has those of `STARTER_DEFAULT_JOB_HOOK_KEYWORD`, as HTCondor's manual says. Under the stock starter it has none.",
+		"The stock starter keeps the unknown keyword. A job could get rid of the site's hooks by it.",
+		"Nothing."},
 	// Words.
 	{"input-remap-outside", Words,
 		"An input that is remapped out of the sandbox: the same hold (13/13), with a sentence more.",
