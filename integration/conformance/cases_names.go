@@ -61,10 +61,13 @@ var namesCases = sinceThen([]Case{
 			starterSays("NO_JOB_NETWORKING=true", "HasJobNetworking"),
 			starterSays("ENABLE_URL_TRANSFERS=false", "HasJobTransferPlugins|HasFileTransferPluginMethods"),
 			starterSays("ENABLE_MULTIFILE_TRANSFER_PLUGINS=false", "HasFileTransferPluginMethods"),
+			starterSays("case_TEST_URL=case://ok/one", "HasFileTransferPluginMethods"),
+			starterSays("case_TEST_URL=case://exit/one", "HasFileTransferPluginMethods"),
 			starterSays("", "HasFileTransferPluginMethods|CasePluginLevel|CasePluginWord"),
 		}},
 	sited(Case{Name: "knobs-environment", Shows: "knobs that decide about a job's variables and its directory",
-		Files: []harness.File{Script("job", `env | grep -E '^(OMP_NUM_THREADS|MKL_NUM_THREADS|CONFORMANCE_THREADS|HOME|_CHIRP_DELAYED_UPDATE_PREFIX|_CONDOR_HIGHPORT|_CONDOR_LOWPORT|_CONDOR_BIN|SITE_GPUS|NVIDIA_VISIBLE_DEVICES)=' | sort
+		Files: []harness.File{Script("job", `env | grep -E '^(OMP_NUM_THREADS|MKL_NUM_THREADS|CONFORMANCE_THREADS|HOME|_CHIRP_DELAYED_UPDATE_PREFIX|_CONDOR_HIGHPORT|_CONDOR_LOWPORT|_CONDOR_BIN|SITE_GPUS)=' | sort
+[ "$NVIDIA_VISIBLE_DEVICES" = none ] || echo not none
 stat -c %a "$_CONDOR_SCRATCH_DIR"
 pwd | sed 's/dir_[0-9]*/dir_N/'
 `)}, Submit: "executable = job\noutput = out"},
@@ -135,9 +138,11 @@ chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line';
 		Submit: "executable = job\noutput = out\n+Environment = undefined\n+Env = \"ONE=1|TWO=2;3\"\n+EnvDelim = \"|\""},
 	steered("deferral-offset", "deferral_time by the clock of the submit side, which is said to be another",
 		strings.ReplaceAll(deferredScript, " - 6", " - 4"), "deferral_time = (QDate + 250)\ndeferral_window = 60\n+DeferralOffset = -246").onRequest(),
-	{Name: "relative-executable", Shows: "an executable that keeps its directory",
-		Files:  []harness.File{Script("tools/job", `ls; echo "${0##*/dir_}" | sed 's,^[^/]*,N,'`)},
-		Submit: "executable = tools/job\noutput = out\n+PreserveRelativeExecutable = true"},
+	{Name: "relative-executable", Shows: "a relative executable that is not transferred and keeps its path",
+		Files:  []harness.File{Script("tools/run", `echo "$0"; pwd | sed 's/dir_[0-9]*/dir_N/'`)},
+		Submit: "executable = /bin/true\ntransfer_executable = False\ntransfer_input_files = tools\noutput = out\n+Cmd = \"tools/run\"\n+PreserveRelativeExecutable = true"},
+	{Name: "relative-executable-bare", Shows: "such an executable without a directory, which PATH has", Stuck: true,
+		Submit: "executable = /bin/true\ntransfer_executable = False\narguments = found\noutput = out\n+Cmd = \"echo\"\n+PreserveRelativeExecutable = true"},
 	twice(steered("not-spooled", "a vacated job that does not want its files kept, although it would have them transferred",
 		later+traps("TERM")+"echo made >state\n"+ready+untilCaught, onEvict+"+SpoolOnEvict = False",
 		Ready(), Tool("condor_vacate_job"), Executes(2))),
