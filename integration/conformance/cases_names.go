@@ -51,6 +51,9 @@ func prints(want string, s Step) Step {
 // loggedPlugin is a plugin that a job brings, with words on standard output and standard error.
 var loggedPlugin = harness.File{Name: ownPlugin.Name, Mode: ownPlugin.Mode, Content: append(ownPlugin.Content, "echo words-of-a-plugin\necho complaint-of-a-plugin >&2\n"...)}
 
+// chirped tells of each call of condor_chirp, in order, whether it succeeded (y) or not (n).
+var chirped = Shell(`sed -n 's/^exit code 0$/y/p; s/^exit code .*/n/p' out | tr -d '\n'`)
+
 // namesCases are about knobs and attributes that the other subjects do not set.
 var namesCases = sinceThen([]Case{
 	{Name: "advertised", Shows: "what starters say of themselves, and what knobs change in that",
@@ -61,8 +64,8 @@ var namesCases = sinceThen([]Case{
 			starterSays("NO_JOB_NETWORKING=true", "HasJobNetworking"),
 			starterSays("ENABLE_URL_TRANSFERS=false", "HasJobTransferPlugins|HasFileTransferPluginMethods"),
 			starterSays("ENABLE_MULTIFILE_TRANSFER_PLUGINS=false", "HasFileTransferPluginMethods"),
-			starterSays("case_TEST_URL=case://ok/one", "HasFileTransferPluginMethods"),
-			starterSays("case_TEST_URL=case://exit/one", "HasFileTransferPluginMethods"),
+			starterSays("plain_TEST_URL=plain://ok/one", "HasFileTransferPluginMethods"),
+			starterSays("plain_TEST_URL=plain://exit/one", "HasFileTransferPluginMethods"),
 			starterSays("", "HasFileTransferPluginMethods|CasePluginLevel|CasePluginWord"),
 		}},
 	sited(Case{Name: "knobs-environment", Shows: "knobs that decide about a job's variables and its directory",
@@ -73,21 +76,23 @@ pwd | sed 's/dir_[0-9]*/dir_N/'
 `)}, Submit: "executable = job\noutput = out"},
 		"STARTER_NUM_THREADS_ENV_VARS = OMP_NUM_THREADS, CONFORMANCE_THREADS\nSTARTER_SETS_HOME_ENV = false\nCHIRP_DELAYED_UPDATE_PREFIX = Site*\n"+
 			"OUT_LOWPORT = 47000\nOUT_HIGHPORT = 47999\nBIN = $(BIN)/.\nAUTO_SET_NVIDIA_VISIBLE_DEVICES = false\n"+
-			"ENVIRONMENT_FOR_AssignedGPUs = SITE_GPUS\nENVIRONMENT_VALUE_FOR_UnAssignedGPUs = nothing\nJOB_EXECDIR_PERMISSIONS = group\nSTARTER_NESTED_SCRATCH = false").onRequest(),
+			"ENVIRONMENT_FOR_AssignedGPUs = SITE_GPUS\nENVIRONMENT_VALUE_FOR_UnAssignedGPUs = nothing\nJOB_EXECDIR_PERMISSIONS = group\nSTARTER_NESTED_SCRATCH = false",
+		Ends(), prints("CONFORMANCE_THREADS=1\nOMP_NUM_THREADS=1\nSITE_GPUS=nothing\n_CHIRP_DELAYED_UPDATE_PREFIX=Site*\n_CONDOR_BIN=/usr/bin/.\n"+
+			"_CONDOR_HIGHPORT=47999\n_CONDOR_LOWPORT=47000\nnot none\n750\n/var/lib/condor/execute/jobs/dir_N", Shell("cat out"))).onRequest(),
 	sited(Case{Name: "knobs-permissions", Shows: "a sandbox that everybody may enter",
 		Files:  []harness.File{Script("job", "stat -c %a \"$_CONDOR_SCRATCH_DIR\"\n")},
 		Submit: "executable = job\noutput = out"},
 		"JOB_EXECDIR_PERMISSIONS = world").onRequest(),
-	sited(chirpCase("knobs-chirp-few", "chirp without files, and with fewer delayed updates", wantIO,
+	sited(chirpCase("knobs-chirp-few", "chirp without files, and with fewer delayed updates", wantIO+"+WantRemoteUpdates = true\n",
 		`chirp set_job_attr_delayed ChirpOne 1; chirp set_job_attr_delayed SiteOne 2; chirp set_job_attr_delayed SiteTwo 3; chirp set_job_attr_delayed SiteThree 4; chirp set_job_attr_delayed SiteOne 5
 chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line'; chirp fetch script none`),
-		"CHIRP_DELAYED_UPDATE_PREFIX = Site*\nCHIRP_DELAYED_UPDATE_MAX_ATTRS = 2\nENABLE_CHIRP_IO = false").onRequest(),
+		"CHIRP_DELAYED_UPDATE_PREFIX = Site*\nCHIRP_DELAYED_UPDATE_MAX_ATTRS = 2\nENABLE_CHIRP_IO = false", Ends(), prints("nyynyyyyn", chirped)).onRequest(),
 	sited(chirpCase("knobs-chirp-files", "chirp with files only", wantIO,
 		`chirp set_job_attr_delayed ChirpOne 1; chirp set_job_attr MyNumber 1; chirp get_job_attr JobUniverse; chirp ulog 'a line'; chirp fetch script copy; cmp script copy && echo the same`),
-		"ENABLE_CHIRP_UPDATES = false\nENABLE_CHIRP_DELAYED = false").onRequest(),
+		"ENABLE_CHIRP_UPDATES = false\nENABLE_CHIRP_DELAYED = false", Ends(), prints("nnnny", chirped)).onRequest(),
 	sited(chirpCase("knobs-chirp-off", "no chirp", wantIO,
 		`chirp get_job_attr JobUniverse | sed 's|/[^ ]*/dir_[0-9]*/|dir_N/|'; echo "config: $_CONDOR_CHIRP_CONFIG"`),
-		"ENABLE_CHIRP = false").onRequest(),
+		"ENABLE_CHIRP = false", Ends(), prints("n", chirped)).onRequest(),
 	sited(Case{Name: "knobs-figures", Shows: "which figures are reported, over which time, and what counts as use of memory",
 		Submit: "arguments = ready sleep=4s\noutput = out"},
 		"MEMORY_USAGE_METRIC = 4711\nSTATISTICS_TO_PUBLISH = STARTER:2\nSTATISTICS_WINDOW_SECONDS = 2\nSTATISTICS_WINDOW_QUANTUM = 1\nSTARTER_UPDATE_INTERVAL = 1",
@@ -138,11 +143,8 @@ chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line';
 		Submit: "executable = job\noutput = out\n+Environment = undefined\n+Env = \"ONE=1|TWO=2;3\"\n+EnvDelim = \"|\""},
 	steered("deferral-offset", "deferral_time by the clock of the submit side, which is said to be another",
 		strings.ReplaceAll(deferredScript, " - 6", " - 4"), "deferral_time = (QDate + 250)\ndeferral_window = 60\n+DeferralOffset = -246").onRequest(),
-	{Name: "relative-executable", Shows: "a relative executable that is not transferred and keeps its path",
-		Files:  []harness.File{Script("tools/run", `echo "$0"; pwd | sed 's/dir_[0-9]*/dir_N/'`)},
-		Submit: "executable = /bin/true\ntransfer_executable = False\ntransfer_input_files = tools\noutput = out\n+Cmd = \"tools/run\"\n+PreserveRelativeExecutable = true"},
-	{Name: "relative-executable-bare", Shows: "such an executable without a directory, which PATH has", Stuck: true,
-		Submit: "executable = /bin/true\ntransfer_executable = False\narguments = found\noutput = out\n+Cmd = \"echo\"\n+PreserveRelativeExecutable = true"},
+	{Name: "relative-executable", Shows: "a relative executable that keeps its path is not looked for in PATH", Stuck: true,
+		Submit: "executable = /bin/true\ntransfer_executable = False\noutput = out\n+Cmd = \"echo\"\n+PreserveRelativeExecutable = true"},
 	twice(steered("not-spooled", "a vacated job that does not want its files kept, although it would have them transferred",
 		later+traps("TERM")+"echo made >state\n"+ready+untilCaught, onEvict+"+SpoolOnEvict = False",
 		Ready(), Tool("condor_vacate_job"), Executes(2))),

@@ -1,5 +1,6 @@
 // Command stocknames lists the configuration knobs and job attributes that HTCondor's starter reads, from HTCondor's source, and
-// compares two such lists. Lists of releases are in releases/; verdicts.go says what this starter does about each name.
+// compares two such lists. Lists of releases are in releases/; verdicts.go says what this starter does about each name, and package
+// shown what shows that it is so.
 //
 //	go -C integration run ./stocknames -source DIR -release 25.14.0   # writes stocknames/releases/25.14.0.txt
 //	go -C integration run ./stocknames -diff 23.9.6 25.14.0
@@ -22,7 +23,7 @@ func main() {
 	}
 }
 
-// record writes the list of a release, and says on standard error what it may lack.
+// record writes the list of a release, and that of condor_submit's commands; it says on standard error what the first may lack.
 func record(source, into, release string) error {
 	sources, err := sourcesIn(source)
 	if err != nil {
@@ -35,6 +36,9 @@ func record(source, into, release string) error {
 	names := cppnames.Find(sources, readsJob)
 	for _, line := range unseen(sources, string(defaults), names) {
 		fmt.Fprintln(os.Stderr, "not seen to be read, although it is a knob: "+line)
+	}
+	if err := writeCommands(source, filepath.Join(filepath.Dir(into), commandsFile), release); err != nil {
+		return err
 	}
 	return writeRelease(into, release, names)
 }
