@@ -2,8 +2,11 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"podstarter/integration/harness"
 )
@@ -18,14 +21,26 @@ func sited(c Case, knobs string, steps ...Step) Case {
 }
 
 // withKnobs releases a job that was submitted on hold when its execution point has the knobs, and takes them away after
-// the steps. Starters read the configuration anew for each job.
+// the steps, or after one of them that fails. Starters read the configuration anew for each job.
 func withKnobs(knobs string, steps ...Step) []Step {
 	const file = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/99-knobs.conf; `
-	begin := []Step{
+	remove := Quietly(EP("sh", "-c", file+`rm -f "$f"`))
+	steps = slices.Concat([]Step{
 		Quietly(EP("sh", "-c", file+`printf '%s\n' "$0" >"$f"`, knobs)),
 		Quietly(Tool("condor_release")),
+	}, steps)
+	for i, s := range steps {
+		steps[i].do = func(ctx context.Context, r *Run) error {
+			err := s.do(ctx, r)
+			if err == nil {
+				return nil
+			}
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+			defer cancel()
+			return errors.Join(err, remove.do(ctx, r))
+		}
 	}
-	return append(append(begin, steps...), Quietly(EP("sh", "-c", file+`rm -f "$f"`)))
+	return append(steps, remove)
 }
 
 // says is whether the log of the job's slot has a line with the text.
@@ -40,7 +55,7 @@ func prints(want string, s Step) Step {
 		if err := do(ctx, r); err != nil {
 			return err
 		}
-		if got := r.found.Tools[s.Words]; got != "exit code 0\n"+want {
+		if got := r.found.Tools[s.Words]; got != strings.TrimSpace("exit code 0\n"+want) {
 			return fmt.Errorf("it printed %q, and must print %q", got, want)
 		}
 		return nil
@@ -51,7 +66,8 @@ func prints(want string, s Step) Step {
 // loggedPlugin is a plugin that a job brings, with words on standard output and standard error.
 var loggedPlugin = harness.File{Name: ownPlugin.Name, Mode: ownPlugin.Mode, Content: append(ownPlugin.Content, "echo words-of-a-plugin\necho complaint-of-a-plugin >&2\n"...)}
 
-// chirped tells of each call of condor_chirp, in order, whether it succeeded (y) or not (n).
+// chirped tells of each call of condor_chirp, in order, whether it exits with 0 (y) or not (n). That is so of get_job_attr in
+// any case.
 var chirped = Shell(`sed -n 's/^exit code 0$/y/p; s/^exit code .*/n/p' out | tr -d '\n'`)
 
 // namesCases are about knobs and attributes that the other subjects do not set.
@@ -64,8 +80,8 @@ var namesCases = sinceThen([]Case{
 			starterSays("NO_JOB_NETWORKING=true", "HasJobNetworking"),
 			starterSays("ENABLE_URL_TRANSFERS=false", "HasJobTransferPlugins|HasFileTransferPluginMethods"),
 			starterSays("ENABLE_MULTIFILE_TRANSFER_PLUGINS=false", "HasFileTransferPluginMethods"),
-			starterSays("plain_TEST_URL=plain://ok/one", "HasFileTransferPluginMethods"),
-			starterSays("plain_TEST_URL=plain://exit/one", "HasFileTransferPluginMethods"),
+			prints(`HasFileTransferPluginMethods = "tested"`, starterSays(testedPlugin+" tested_TEST_URL=tested://good/one", "HasFileTransferPluginMethods")),
+			prints("", starterSays(testedPlugin+" tested_TEST_URL=tested://bad/one", "HasFileTransferPluginMethods|HasJava")),
 			starterSays("", "HasFileTransferPluginMethods|CasePluginLevel|CasePluginWord"),
 		}},
 	sited(Case{Name: "knobs-environment", Shows: "knobs that decide about a job's variables and its directory",
@@ -89,17 +105,17 @@ chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line';
 		"CHIRP_DELAYED_UPDATE_PREFIX = Site*\nCHIRP_DELAYED_UPDATE_MAX_ATTRS = 2\nENABLE_CHIRP_IO = false", Ends(), prints("nyynyyyyn", chirped)).onRequest(),
 	sited(chirpCase("knobs-chirp-files", "chirp with files only", wantIO,
 		`chirp set_job_attr_delayed ChirpOne 1; chirp set_job_attr MyNumber 1; chirp get_job_attr JobUniverse; chirp ulog 'a line'; chirp fetch script copy; cmp script copy && echo the same`),
-		"ENABLE_CHIRP_UPDATES = false\nENABLE_CHIRP_DELAYED = false", Ends(), prints("nnnny", chirped)).onRequest(),
+		"ENABLE_CHIRP_UPDATES = false\nENABLE_CHIRP_DELAYED = false", Ends(), prints("nnyny", chirped)).onRequest(),
 	sited(chirpCase("knobs-chirp-off", "no chirp", wantIO,
 		`chirp get_job_attr JobUniverse | sed 's|/[^ ]*/dir_[0-9]*/|dir_N/|'; echo "config: $_CONDOR_CHIRP_CONFIG"`),
 		"ENABLE_CHIRP = false", Ends(), prints("n", chirped)).onRequest(),
 	sited(Case{Name: "knobs-figures", Shows: "which figures are reported, over which time, and what counts as use of memory",
 		Submit: "arguments = ready sleep=4s\noutput = out"},
-		"MEMORY_USAGE_METRIC = 4711\nSTATISTICS_TO_PUBLISH = STARTER:2\nSTATISTICS_WINDOW_SECONDS = 2\nSTATISTICS_WINDOW_QUANTUM = 1\nSTARTER_UPDATE_INTERVAL = 1",
+		"MEMORY_USAGE_METRIC = 4711\nSTATISTICS_TO_PUBLISH = STARTER:2\nSTATISTICS_WINDOW_SECONDS = 2\nSTATISTICS_WINDOW_QUANTUM = 1\nSTARTER_UPDATE_INTERVAL = 1\nSTARTER_UPDATE_INTERVAL_TIMESLICE = 0.25",
 		Ends(), prints("4711", inHistory("MemoryUsage")), prints("true", inHistory("isInteger(BlockReadBytes)")), prints("true", inHistory(shortWindow))).onRequest(),
 	sited(Case{Name: "knobs-own-window", Shows: "a window of statistics that is the starter's own",
 		Submit: "arguments = ready sleep=4s\noutput = out"},
-		"STATISTICS_WINDOW_SECONDS_STARTER = 2\nSTATISTICS_WINDOW_QUANTUM_STARTER = 1\nSTATISTICS_WINDOW_SECONDS = 1200\nSTATISTICS_WINDOW_QUANTUM = 240\nSTARTER_UPDATE_INTERVAL = 1",
+		"STATISTICS_WINDOW_SECONDS_STARTER = 2\nSTATISTICS_WINDOW_QUANTUM_STARTER = 1\nSTATISTICS_WINDOW_SECONDS = 1200\nSTATISTICS_WINDOW_QUANTUM = 240\nSTARTER_UPDATE_INTERVAL = 1\nSTARTER_UPDATE_INTERVAL_MAX = 77",
 		Ends(), prints("true", inHistory(shortWindow))).onRequest(),
 	sited(Case{Name: "knobs-fewer-figures", Shows: "no figures of late", Submit: "arguments = ready sleep=1s\noutput = out"},
 		"STATISTICS_TO_PUBLISH = STARTER:1!R",
@@ -119,6 +135,9 @@ chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line';
 	sited(steered("knobs-checkpoint", "a job whose claim ends when it has saved a checkpoint, where the starter does not ask about that",
 		"cat state && exit 0\necho saved >state\nsleep 2\nexit 85\n", "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state\n+ConformanceClosing = True"),
 		"CHECK_REACTIVATE_AFTER_CHECKPOINT = false").onRequest(),
+	sited(twice(steered("knobs-graceful", "SIGTERM to the starter, and a job that does not end before the site's patience does",
+		later+"trap '' TERM\n"+ready+rest, onEvict)),
+		"SHUTDOWN_GRACEFUL_TIMEOUT = 3", Ready(), signalStarter("TERM"), Gone().About(3*time.Second), Executes(2)).onRequest(),
 	sited(Case{Name: "knobs-affinity", Shows: "the processor that the site names for a slot", Files: affinity, Submit: "executable = job\noutput = out"},
 		"ENFORCE_CPU_AFFINITY = true\n"+affinities).onRequest(),
 	sited(Case{Name: "knobs-affinity-assigned", Shows: "the processor that the startd has assigned counts more", Files: affinity, Submit: "executable = job\noutput = out"},
@@ -133,11 +152,11 @@ chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line';
 		"ASSUME_COMPATIBLE_MULTIFILE_PLUGINS = false").onRequest(),
 	sited(Case{Name: "knobs-log", Shows: "a log that begins anew with each job, and how its times are written",
 		Submit: "arguments = ready sleep=1s\noutput = out"},
-		"TRUNC_STARTER_LOG_ON_OPEN = true\nDEBUG_TIME_FORMAT = at-%Y-\nSTARTER_DEBUG = D_ALWAYS",
-		Ready(), prints("1\n1", EP("sh", "-c", `f=$(condor_config_val LOG)/StarterLog.<slot>; grep -c 'universe job with ID' "$f"; head -n 1 "$f" | grep -c '^at-20[0-9][0-9]-'`))).onRequest(),
-	sited(Case{Name: "knobs-log-stamps", Shows: "a log whose times are seconds", Submit: "arguments = ready sleep=1s\noutput = out"},
-		"TRUNC_STARTER_LOG_ON_OPEN = true\nLOGS_USE_TIMESTAMP = true\nSTARTER_DEBUG = D_ALWAYS",
-		Ready(), prints("1", EP("sh", "-c", `f=$(condor_config_val LOG)/StarterLog.<slot>; head -n 1 "$f" | grep -c -E '^\(?[0-9]{10}'`))).onRequest(),
+		"TRUNC_STARTER_LOG_ON_OPEN = true\nDEBUG_TIME_FORMAT = at-%Y-\nSTARTER_DEBUG = D_ALWAYS\nALL_DEBUG = D_PID",
+		Ready(), prints("1\n1", EP("sh", "-c", `f=$(condor_config_val LOG)/StarterLog.<slot>; grep -c 'universe job with ID' "$f"; head -n 1 "$f" | grep -c '^at-20[0-9][0-9]-.*pid:'`))).onRequest(),
+	sited(Case{Name: "knobs-log-stamps", Shows: "a log under another name, whose times are seconds", Submit: "arguments = ready sleep=1s\noutput = out"},
+		"TRUNC_STARTER_LOG_ON_OPEN = true\nLOGS_USE_TIMESTAMP = true\nSTARTER_DEBUG = D_ALWAYS\nSTARTER_LOG = $(LOG)/KnobsLog",
+		Ready(), prints("1", EP("sh", "-c", `f=$(condor_config_val LOG)/KnobsLog.<slot>; head -n 1 "$f" | grep -c -E '^\(?[0-9]{10}'`))).onRequest(),
 	{Name: "environment-delimiter", Shows: "an environment in the old syntax whose variables another character separates",
 		Files:  []harness.File{Script("job", `echo "$ONE $TWO"`)},
 		Submit: "executable = job\noutput = out\n+Environment = undefined\n+Env = \"ONE=1|TWO=2;3\"\n+EnvDelim = \"|\""},
@@ -164,8 +183,22 @@ var affinity = []harness.File{Script("job", "grep Cpus_allowed_list /proc/self/s
 
 const affinities = "SLOT1_CPU_AFFINITY = 1\nSLOT2_CPU_AFFINITY = 1\nSLOT3_CPU_AFFINITY = 1\nSLOT4_CPU_AFFINITY = 1\nSLOT5_CPU_AFFINITY = 1\nSLOT6_CPU_AFFINITY = 1"
 
-// starterSays runs the starter as the startd does that asks what it can do, with a knob in its environment, and compares
+// starterSays runs the starter as the startd does that asks what it can do, with knobs in its environment, and compares
 // the attributes of these names.
-func starterSays(knob, names string) Step {
-	return EP("sh", "-c", `[ -z "$1" ] || export "_CONDOR_$1"; "$(condor_config_val STARTER)" -classad 2>/dev/null | grep -E "^($0) = " | sed 's/ = True$/ = true/; s/ = False$/ = false/' | sort`, names, knob)
+func starterSays(knobs, names string) Step {
+	return EP("sh", "-c", `for knob in $1; do export "_CONDOR_$knob"; done; "$(condor_config_val STARTER)" -classad 2>/dev/null | grep -E "^($0) = " | sed 's/ = True$/ = true/; s/ = False$/ = false/' | sort`, names, knobs)
 }
+
+// testedPlugin makes a plugin the only one of the site.
+const testedPlugin = "FILETRANSFER_PLUGINS=" + programs + "/names/tested_plugin.sh"
+
+// namesSetup has that plugin, which writes nothing but what it is asked for.
+var namesSetup = Setup{Programs: []harness.File{Script("names/tested_plugin.sh", `if [ "$1" = -classad ]; then
+echo 'MultipleFileSupport = true'; echo 'PluginVersion = "1.0"'; echo 'PluginType = "FileTransfer"'; echo 'SupportedMethods = "tested"'
+exit; fi
+while [ $# -gt 0 ]; do case $1 in -infile) in=$2; shift;; -outfile) out=$2; shift;; esac; shift; done
+grep -q tested://good "$in" || exit 1
+name=$(grep -o 'LocalFileName = "[^"]*"' "$in" | cut -d'"' -f2)
+echo tested >"$name"
+echo '[ TransferUrl = "tested://good/one"; TransferSuccess = true; TransferProtocol = "tested"; TransferTotalBytes = 7; TransferFileName = "one" ]' >"$out"
+`)}}

@@ -71,7 +71,7 @@ func (f Finder) Rows(names []Name) ([]Row, error) {
 	bad := func(format string, args ...any) { problems = multierror.Append(problems, fmt.Errorf(format, args...)) }
 	cases, tests := ByCases(f.Subjects, f.Commands, names), ByTests(f.Tests, names)
 	for n := range f.Reported {
-		cases[n] = append(cases[n], EachCase)
+		add(cases, n, EachCase)
 	}
 	why := map[Name]string{}
 	for _, e := range f.Book.Shown {

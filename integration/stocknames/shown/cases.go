@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"podstarter/integration/conformance"
+	"podstarter/integration/harness"
 	"podstarter/integration/stocknames/cppnames"
 )
 
@@ -14,6 +15,12 @@ import (
 func ByCases(subjects []conformance.Subject, commands Commands, names []Name) map[Name][]string {
 	x := newIndex(names)
 	found, inSetup := map[Name][]string{}, map[Name][]string{}
+	common := conformance.Case{}.Submission(harness.Stock, harness.File{}).Commands
+	for _, m := range submitLine.FindAllStringSubmatch(common, -1) {
+		for _, n := range x.byCommand(m[2], commands) {
+			add(found, n, EachCase)
+		}
+	}
 	for _, s := range subjects {
 		picks := map[string][]string{} // what picks a part of the configuration, in lower case, and whose jobs have it
 		for _, c := range s.Cases {
@@ -79,9 +86,7 @@ func (x index) ofCase(c conformance.Case, commands Commands) []Name {
 			found = append(found, x.set(cppnames.Attribute, m[2])...)
 			continue
 		}
-		for _, attribute := range commands[strings.ToLower(m[2])] {
-			found = append(found, x.set(cppnames.Attribute, attribute)...)
-		}
+		found = append(found, x.byCommand(m[2], commands)...)
 	}
 	texts := []string{c.Requirements}
 	for _, f := range c.Files {
@@ -93,6 +98,22 @@ func (x index) ofCase(c conformance.Case, commands Commands) []Name {
 	for _, t := range texts {
 		found = append(found, x.named(cppnames.Attribute, t)...)
 		found = append(found, x.assigned(cppnames.Knob, t)...)
+	}
+	return found
+}
+
+// byCommand are the attributes that a command of a submit description sets. condor_submit takes their own names for commands, too.
+func (x index) byCommand(command string, commands Commands) []Name {
+	var found []Name
+	for _, attribute := range commands[strings.ToLower(command)] {
+		found = append(found, x.set(cppnames.Attribute, attribute)...)
+	}
+	for _, all := range commands {
+		for _, attribute := range all {
+			if strings.EqualFold(attribute, command) {
+				return append(found, x.set(cppnames.Attribute, attribute)...)
+			}
+		}
 	}
 	return found
 }
