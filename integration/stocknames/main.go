@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// record writes the list of a release, and that of condor_submit's commands; it says on standard error what the first may lack.
+// record writes the list of a release, and of the newest that of condor_submit's commands; it says on standard error what the first may lack.
 func record(source, into, release string) error {
 	sources, err := sourcesIn(source)
 	if err != nil {
@@ -37,10 +37,14 @@ func record(source, into, release string) error {
 	for _, line := range unseen(sources, string(defaults), names) {
 		fmt.Fprintln(os.Stderr, "not seen to be read, although it is a knob: "+line)
 	}
-	if err := writeCommands(source, filepath.Join(filepath.Dir(into), commandsFile), release); err != nil {
+	if err := writeRelease(into, release, names); err != nil {
 		return err
 	}
-	return writeRelease(into, release, names)
+	all, err := readReleases(into)
+	if err != nil || newestFirst(all)[0] != release {
+		return err
+	}
+	return writeCommands(source, filepath.Join(filepath.Dir(into), commandsFile), release)
 }
 
 func run() error {
