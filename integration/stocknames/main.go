@@ -4,16 +4,21 @@
 //
 //	go -C integration run ./stocknames -source DIR -release 25.14.0   # writes stocknames/releases/25.14.0.txt
 //	go -C integration run ./stocknames -diff 23.9.6 25.14.0
+//	go -C integration run ./stocknames -misspell 'UPDATE|^Exit'       # do the tests notice that name such names?
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"regexp"
 
 	"podstarter/integration/stocknames/cppnames"
+	"podstarter/integration/stocknames/shown"
 )
 
 func main() {
@@ -52,8 +57,22 @@ func run() error {
 	release := flag.String("release", "", "release that it is of, such as 25.14.0")
 	diff := flag.Bool("diff", false, "print what the second of two recorded releases has and the first does not, and the other way round")
 	into := flag.String("releases", "stocknames/releases", "`directory` of the lists")
+	wrong := flag.String("misspell", "", "misspell each name that matches this `pattern` and that no conformance case shows, and run the tests that name it")
 	flag.Parse()
 	switch {
+	case *wrong != "" && flag.NArg() == 0:
+		which, err := regexp.Compile(*wrong)
+		if err != nil {
+			return fmt.Errorf("read the pattern of -misspell: %w", err)
+		}
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		dir := filepath.Dir(*into)
+		rows, err := rowsIn(dir, "..")
+		if err != nil {
+			return err
+		}
+		return misspell(ctx, "..", rows, which, os.Stdout)
 	case *diff && flag.NArg() == 2:
 		from, err := readRelease(*into, flag.Arg(0))
 		if err != nil {
@@ -68,5 +87,22 @@ func run() error {
 	case *source != "" && *release != "" && flag.NArg() == 0:
 		return record(*source, *into, *release)
 	}
-	return errors.New("give -source DIR and -release VERSION, or -diff VERSION VERSION")
+	return errors.New("give -source DIR and -release VERSION, -diff VERSION VERSION, or -misspell PATTERN")
+}
+
+// rowsIn are the names with what shows their verdicts, by the lists in the directory.
+func rowsIn(dir, repository string) ([]shown.Row, error) {
+	releases, err := readReleases(filepath.Join(dir, "releases"))
+	if err != nil {
+		return nil, err
+	}
+	tables, err := readTables(filepath.Join(dir, "verdicts"))
+	if err != nil {
+		return nil, err
+	}
+	all, err := judge(releases, tables)
+	if err != nil {
+		return nil, err
+	}
+	return shownRows(dir, repository, all)
 }
