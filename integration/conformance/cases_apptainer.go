@@ -23,5 +23,5 @@ var apptainerCases = slices.Concat(everywhereCases(inApptainer), badImageCases(f
 // imaged is a case of a vanilla job that says which image the configuration chooses for it.
 func imaged(name, shows, knobs string) Case {
 	return sited(beside(harness.StockApptainer, "apptainer-", "universe = vanilla\n+ConformanceImage = \"docker://"+busybox+"\"\n", Case{Name: name, Shows: shows,
-		Files: []harness.File{Script("job", "cat /image-name 2>/dev/null || echo no image\n")}, Submit: "executable = job\noutput = out"}), knobs).onRequest()
+		Files: []harness.File{Script("job", "grep -qs busybox /image-name && echo in busybox || echo elsewhere\n")}, Submit: "executable = job\noutput = out"}), knobs).onRequest()
 }
