@@ -64,7 +64,7 @@ func prints(want string, s Step) Step {
 }
 
 // loggedPlugin is a plugin that a job brings, with words on standard output and standard error.
-var loggedPlugin = harness.File{Name: ownPlugin.Name, Mode: ownPlugin.Mode, Content: append(ownPlugin.Content, "echo words-of-a-plugin\necho complaint-of-a-plugin >&2\n"...)}
+var loggedPlugin = harness.File{Name: ownPlugin.Name, Mode: ownPlugin.Mode, Content: slices.Concat(ownPlugin.Content, []byte("echo words-of-a-plugin\necho complaint-of-a-plugin >&2\n"))}
 
 // chirped tells of each call of condor_chirp, in order, whether it exits with 0 (y) or not (n). That is so of get_job_attr in
 // any case.
@@ -162,15 +162,15 @@ chirp set_job_attr MyNumber 1; chirp get_job_attr MyNumber; chirp ulog 'a line';
 		Submit: "executable = job\noutput = out\n+Environment = undefined\n+Env = \"ONE=1|TWO=2;3\"\n+EnvDelim = \"|\""},
 	steered("deferral-offset", "deferral_time by the clock of the submit side, which is said to be another",
 		strings.ReplaceAll(deferredScript, " - 6", " - 4"), "deferral_time = (QDate + 250)\ndeferral_window = 60\n+DeferralOffset = -246").onRequest(),
-	{Name: "relative-executable", Shows: "a relative executable that keeps its path is not looked for in PATH", Stuck: true,
+	{Name: "relative-executable", OnRequest: true, Shows: "a relative executable that keeps its path is not looked for in PATH", Stuck: true,
 		Submit: "executable = /bin/true\ntransfer_executable = False\noutput = out\n+Cmd = \"echo\"\n+PreserveRelativeExecutable = true"},
 	twice(steered("not-spooled", "a vacated job that does not want its files kept, although it would have them transferred",
 		later+traps("TERM")+"echo made >state\n"+ready+untilCaught, onEvict+"+SpoolOnEvict = False",
-		Ready(), Tool("condor_vacate_job"), Executes(2))),
+		Ready(), Tool("condor_vacate_job"), Executes(2))).onRequest(),
 	{Name: "success-by-signal", Shows: "output that comes back only from a job that succeeds, where success is a signal",
 		Files: []harness.File{Script("job", "echo x >made\nkill -USR1 $$\n")}, Submit: "executable = job\nwhen_to_transfer_output = ON_SUCCESS\ntransfer_output_files = made\noutput = out\n" +
 			"+JobSuccessExitBySignal = true\n+JobSuccessExitSignal = 10"},
-	{Name: "success-by-other-signal", Shows: "such a job that dies of another signal",
+	{Name: "success-by-other-signal", OnRequest: true, Shows: "such a job that dies of another signal",
 		Files: []harness.File{Script("job", "echo x >made\nkill -USR2 $$\n")}, Submit: "executable = job\nwhen_to_transfer_output = ON_SUCCESS\ntransfer_output_files = made\noutput = out\n" +
 			"+JobSuccessExitBySignal = true\n+JobSuccessExitSignal = 10"},
 })
