@@ -198,6 +198,16 @@ func TestOptionsFor(t *testing.T) {
 	if diff := cmp.Diff(want, opt, cmp.AllowUnexported(Flags{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	more := map[string]string{"STARTER_LOG": "/log/StarterLog", "DEFAULT_DEBUG": "D_SECURITY", "MAX_DEFAULT_LOG": "2 Mb", "MAX_NUM_STARTER_LOG": "3",
+		"TRUNC_STARTER_LOG_ON_OPEN": "true", "LOGS_USE_TIMESTAMP": "true", "DEBUG_TIME_FORMAT": "%Y"}
+	if opt, err = OptionsFor(config.FromMap(more), ""); err != nil {
+		t.Fatal(err)
+	}
+	want = Options{Path: "/log/StarterLog", Flags: ParseFlags("D_SECURITY"), TimeFormat: "%Y", MaxSize: 2 << 20, Keep: 3, Truncate: true}
+	want.Flags.header |= withTimestamp
+	if diff := cmp.Diff(want, opt, cmp.AllowUnexported(Flags{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 	job := OptionsForJobLog(config.FromMap(map[string]string{"EXECUTE": "/exec"}), "D_JOB,D_CAT,$(EXECUTE)/dir_$(PID)/scratch/.starter.log", Options{PID: 7, Flags: ParseFlags("D_PID")})
 	if job.Path != "/exec/dir_7/scratch/.starter.log" || !job.Flags.shows(slog.LevelInfo, Job) || job.Flags.header != withPID|withCategory {
 		t.Errorf("job's log: %+v", job)

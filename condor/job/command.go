@@ -84,7 +84,8 @@ func CommandOf(ad *classads.Ad, p Place, rules Rules) (Command, error) {
 		return Command{}, fmt.Errorf("attribute Cmd is empty; only a job with an image can leave out what to run")
 	case path.IsAbs(cmd):
 	case docker, !wanted && ad.BoolOr("PreserveRelativeExecutable", false):
-		c.Search = !strings.Contains(cmd, "/")
+		// It is the image's programs that docker and Apptainer look for in PATH. Without either, stock looks nowhere.
+		c.Search = rules != PlainRules && !strings.Contains(cmd, "/")
 	default:
 		c.Path = p.Iwd + "/" + cmd
 	}

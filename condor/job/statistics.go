@@ -195,9 +195,7 @@ func (s *Statistics) Publish(ad *classads.Ad, io *IO, now time.Time) {
 			continue
 		}
 		ad.SetInt(f.name, f.c.value/f.unit)
-		// Stock publishes the counts themselves with their Recent values,
-		// whatever the knob says about Recent.
-		if s.publish.recent || f.unit == 1 {
+		if s.publish.recent {
 			ad.SetInt("Recent"+f.name, f.c.recent/f.unit)
 		}
 	}

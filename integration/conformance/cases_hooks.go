@@ -80,12 +80,7 @@ nice
 
 // wrapped has a job that was submitted on hold run under a USER_JOB_WRAPPER.
 func wrapped(steps ...Step) []Step {
-	const file = `f=$(condor_config_val LOCAL_CONFIG_DIR | sed 's/.*[, ]//')/99-wrapper.conf; `
-	begin := []Step{
-		Quietly(EP("sh", "-c", file+`echo 'USER_JOB_WRAPPER = `+programs+`/wrapper' >"$f"`)),
-		Quietly(Tool("condor_release")),
-	}
-	return append(append(begin, steps...), Quietly(EP("sh", "-c", file+`rm -f "$f"`)))
+	return withKnobs("USER_JOB_WRAPPER = "+programs+"/wrapper", steps...)
 }
 
 // tell leaves out what is of the clock, secret, of the pilot's manifest, or compared elsewhere. It is a hook that writes down what it is told, until it is told of a job that

@@ -27,7 +27,7 @@ var measured = []string{
 	// durations
 	"ActivationDuration", "ActivationExecutionDuration", "ActivationSetUpDuration", "ActivationSetupDuration", "ActivationTeardownDuration",
 	"CommittedTime", "NewlyCommittedTime", "CommittedSlotTime", "CumulativeSlotTime", "CumulativeTransferTime", "CumulativeRemoteSysCpu", "CumulativeRemoteUserCpu",
-	"InitialWaitDuration", "JobDuration", "LastRemoteWallClockTime", "RemoteWallClockTime", "StatsLifetime*", "RecentStatsLifetime*",
+	"InitialWaitDuration", "JobDuration", "LastRemoteWallClockTime", "RemoteWallClockTime", "StatsLifetime*", "RecentStatsLifetime*", "StatsLastUpdateTime*", "RecentStatsTickTime*",
 	"LastSuspensionTime", "CommittedSuspensionTime", "CumulativeSuspensionTime", "WallClockCheckpoint", "PostJobDuration", "PostJobPid", "PostJobStartDate", "PreJobDuration", "PreJobPid", "PreJobStartDate", "RemoteSysCpu", "RemoteUserCpu", "ServerTime",
 	// use of resources
 	"DiskProvisioned", "DiskUsage", "DiskUsage_RAW", "ImageSize", "ImageSize_RAW", "ResidentSetSize", "ResidentSetSize_RAW",

@@ -141,6 +141,10 @@ var Reasons = []Reason{
 		"What is mounted in a container is decided before its job is known. The directories are links into the sandbox, and those cannot hide anything.",
 		"The user names directories that are empty or missing in the image."},
 
+	{"default-hooks", Outcome,
+		"A job whose `HookKeyword` has no hook in the configuration has those of `STARTER_DEFAULT_JOB_HOOK_KEYWORD`, as HTCondor's manual says. Under the stock starter it has none.",
+		"The stock starter keeps the unknown keyword. A job could get rid of the site's hooks by it.",
+		"Nothing."},
 	// Words.
 	{"input-remap-outside", Words,
 		"An input that is remapped out of the sandbox: the same hold (13/13), with a sentence more.",
@@ -157,6 +161,10 @@ var Reasons = []Reason{
 	{"start-explained", Words,
 		"A program that cannot be started: the same hold (6) in the same words, and then a sentence more, such as about DOS line ends.",
 		"The errno does not say which file is wrong.",
+		"Nothing."},
+	{"graceful-explained", Words,
+		"A job that is killed because a shutdown of the starter took longer than `SHUTDOWN_GRACEFUL_TIMEOUT`: the same eviction (1005), and the reason names the knob. The stock starter gives none.",
+		"The user should learn why the job was not asked any longer.",
 		"Nothing."},
 	{"stream-explained", Words,
 		"A file that cannot be streamed: the same hold, with the access point's own words added.",

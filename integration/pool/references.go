@@ -141,7 +141,7 @@ func (p *pool) referencePlan(r reference) plan {
 	made.pod, made.configMap = r.pod, configOf(r.pod)
 	made.config = p.ownNetwork(0, r.pod) + p.executionPoint() + stockStarter + `StockReference = "` + r.runtime + `"
 STARTD_ATTRS = $(STARTD_ATTRS) StockReference
-START = TARGET.WantDocker =?= true || TARGET.WantContainer =?= true
+START = TARGET.WantDocker =?= true || TARGET.WantContainer =?= true || TARGET.ConformanceImage isnt undefined
 ` + r.config
 	made.images = map[string]string{"prepare": ref, pilotContainer: ref}
 	edit := made.edit

@@ -72,7 +72,7 @@ func TestDockerPlan(t *testing.T) {
 		}
 	}
 	config := others[len(others)-1].String("data", "90-test.conf")
-	for _, line := range []string{"SHARED_PORT_PORT = 9", "STARTER = $(SBIN)/condor_starter", `StockReference = "docker"`, "START = TARGET.WantDocker =?= true || TARGET.WantContainer =?= true"} {
+	for _, line := range []string{"SHARED_PORT_PORT = 9", "STARTER = $(SBIN)/condor_starter", `StockReference = "docker"`, "START = TARGET.WantDocker =?= true || TARGET.WantContainer =?= true || TARGET.ConformanceImage isnt undefined"} {
 		if !strings.Contains(config, line+"\n") {
 			t.Errorf("no %q in\n%s", line, config)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"podstarter/integration/stocknames/cppnames"
+	"podstarter/integration/stocknames/shown"
 )
 
 // The generated part of docs/developer/stock-names.md lies between these lines.
@@ -28,16 +29,17 @@ var titles = []struct {
 // order is that of the verdicts on the page: first what someone may miss.
 var order = []Verdict{Missing, Refused, Differently, AsStock, NoMeaning}
 
-// page is the generated part.
-func page(all []Judged, releases map[string][]cppnames.Name) string {
+// page is the generated part; rows are what shows the verdicts.
+func page(all []Judged, releases map[string][]cppnames.Name, rows []shown.Row) string {
 	var b strings.Builder
 	counts(&b, all, releases)
 	for _, k := range titles {
 		fmt.Fprintf(&b, "\n## %s\n", k.title)
 		for _, v := range order {
-			rows(&b, all, k.kind, v, k.what)
+			rowsOf(&b, all, k.kind, v, k.what)
 		}
 	}
+	b.WriteString(shownPage(rows))
 	return b.String()
 }
 
@@ -82,8 +84,8 @@ func join[T any](all []T, text func(T) string, by string) string {
 	return strings.Join(words, by)
 }
 
-// rows writes the names of a kind with one verdict, those with the same reason together.
-func rows(b *strings.Builder, all []Judged, kind cppnames.Kind, v Verdict, what string) {
+// rowsOf writes the names of a kind with one verdict, those with the same reason together.
+func rowsOf(b *strings.Builder, all []Judged, kind cppnames.Kind, v Verdict, what string) {
 	var reasons []string
 	byReason := map[string][]Judged{}
 	for _, j := range all {

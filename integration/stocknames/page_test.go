@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"podstarter/integration/stocknames/cppnames"
+	"podstarter/integration/stocknames/shown"
 )
 
 var update = flag.Bool("update", false, "write the generated part of docs/developer/stock-names.md")
@@ -27,7 +28,11 @@ func TestNamesPage(t *testing.T) {
 	if !ok || !end {
 		t.Fatalf("%s lacks one of the lines %s and %s", path, strings.TrimSpace(pageBegin), strings.TrimSpace(pageEnd))
 	}
-	want := before + pageBegin + page(all, releases) + pageEnd + after
+	rows, err := shownRows(".", repository, all)
+	if err != nil {
+		t.Errorf("what shows the verdicts: %v", err)
+	}
+	want := before + pageBegin + page(all, releases, rows) + pageEnd + after
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -45,7 +50,13 @@ func TestPage(t *testing.T) {
 		{Name: cppnames.Name{Kind: cppnames.Knob, Text: "A"}, Entry: Entry{Verdict: AsStock}, Releases: []string{"2.0", "1.0"}},
 		{Name: cppnames.Name{Kind: cppnames.Knob, Text: "B"}, Entry: Entry{Verdict: Missing, Why: "Not built; see docs/admin/differences.md#mounts-of-the-job and docs/developer/adding.md."}, Releases: []string{"2.0"}},
 	}
-	got := page(judged, map[string][]cppnames.Name{"1.0": nil, "2.0": nil})
+	rows := []shown.Row{
+		{Name: shown.Name{Kind: cppnames.Knob, Text: "A"}, Cases: []string{"s/1", "s/2", "s/3", "s/4", "s/5"}, Tests: []shown.Test{{Package: "p/q", Name: "TestA"}}},
+		{Name: shown.Name{Kind: cppnames.Knob, Text: "C"}, Tests: []shown.Test{{Package: "p", Name: "TestC"}}},
+		{Name: shown.Name{Kind: cppnames.Knob, Text: "D"}, Tests: []shown.Test{{Package: "p", Name: "TestC"}}},
+		{Name: shown.Name{Kind: cppnames.Attribute, Text: "E"}, Why: "Nobody can see it."},
+	}
+	got := page(judged, map[string][]cppnames.Name{"1.0": nil, "2.0": nil}, rows)
 	want := `
 | | missing | refused | differently | as stock | no meaning here | together | in 2.0 | in 1.0 |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -68,6 +79,28 @@ func TestPage(t *testing.T) {
 ## Attributes
 
 ## Places that read a knob whose name is not found
+
+## What shows it
+
+Of 4 names with the verdict *as stock*, *differently* or *refused*, 1 are in a conformance case, which runs under both starters, 2 in other tests only, and 1 in none.
+
+### Under both starters
+
+| names | conformance cases | other tests |
+| --- | --- | --- |
+| ` + "`A` | s/1, s/2, s/3 and 2 more | `TestA` of p/q |" + `
+
+### By our own tests alone
+
+| names | tests |
+| --- | --- |
+| ` + "`C`, `D` | `TestC` of p |" + `
+
+### Shown by no test
+
+| names | why |
+| --- | --- |
+| ` + "`E` | Nobody can see it. |" + `
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -13,7 +13,11 @@ import (
 
 // TestReleases: a source becomes a list, and two lists a difference.
 func TestReleases(t *testing.T) {
-	source, lists := t.TempDir(), t.TempDir()
+	source, into := t.TempDir(), t.TempDir()
+	lists := filepath.Join(into, "releases")
+	if err := os.Mkdir(lists, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, d := range directories {
 		if err := os.MkdirAll(filepath.Join(source, "src", d), 0o755); err != nil {
 			t.Fatal(err)
@@ -44,7 +48,9 @@ func TestReleases(t *testing.T) {
 	for _, f := range alsoFiles {
 		write(f, "")
 	}
-	write("condor_utils/submit_utils.cpp", `void f() { param("COMMAND"); }`)
+	write("condor_utils/submit_utils.cpp", `void f() { param("COMMAND"); submit_param(SUBMIT_KEY_Cup, ATTR_TEA); }`)
+	write("condor_utils/submit_utils.h", "#define SUBMIT_KEY_Cup \"cup\"\n")
+	write("condor_includes/condor_attributes.h", "#define ATTR_TEA \"Tea\"\n")
 	write("condor_utils/x_test.cpp", `void f() { param("TEST"); }`)
 	write("condor_utils/x.cpp", "#ifdef WIN32\nvoid f() { param(\"WIN\"); }\n#endif\nvoid f() { ad->Lookup(\"NotOfAJob\"); param(\"OLD\"); }")
 	write("condor_starter.V6.1/y.cpp", `void f() { ad->LookupString("Tea", s); param("BOTH"); param(next()); }`)
@@ -63,6 +69,10 @@ func TestReleases(t *testing.T) {
 	if diff := cmp.Diff("attribute\tTea\tcondor_starter.V6.1/y.cpp\nknob\tBOTH\tcondor_starter.V6.1/y.cpp\nknob\tOLD\tcondor_utils/x.cpp\n"+
 		"knob\tWIN\twindows condor_utils/x.cpp\nunknown\tcondor_starter.V6.1/y.cpp:f\tcondor_starter.V6.1/y.cpp\n", text1); diff != "" {
 		t.Errorf("the list (-want +got):\n%s", diff)
+	}
+	commands, err := os.ReadFile(filepath.Join(into, commandsFile))
+	if err != nil || !strings.HasSuffix(string(commands), "\ncup\tTea\n") {
+		t.Errorf("the commands are %q, %v", commands, err)
 	}
 	all, err := readReleases(lists)
 	if err != nil {

@@ -54,6 +54,30 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestShown: each verdict is shown by a case or a test, except for a few that say why not.
+func TestShown(t *testing.T) {
+	all, _ := judged(t)
+	rows, err := shownRows(".", repository, all)
+	if err != nil {
+		t.Error(err)
+	}
+	not, both := 0, 0
+	for _, r := range rows {
+		if r.Why != "" {
+			not++
+		}
+		if len(r.Cases) > 0 {
+			both++
+		}
+	}
+	if not > mostUnshown {
+		t.Errorf("%d verdicts are shown by nothing, of which there may be %d: write a case or a test", not, mostUnshown)
+	}
+	if both < leastByCases {
+		t.Errorf("%d verdicts are shown under both starters; there were %d", both, leastByCases)
+	}
+}
+
 // TestJudge: each way in which names and verdicts can part is an error.
 func TestJudge(t *testing.T) {
 	knob := func(name string, files ...string) cppnames.Name {

@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"time"
 
+	"podstarter/condor/shadow"
 	"podstarter/internal/cedar"
 )
 
@@ -30,7 +31,8 @@ func (o *Orders) Signal(ctx context.Context, sig int, graceful time.Duration) {
 	switch sig {
 	case int(syscall.SIGTERM), cedar.DCSigSoftKill:
 		o.End(Demand{Urgency: Soft})
-		o.EndAfter(ctx, graceful, Demand{Reason: "the graceful shutdown took longer than SHUTDOWN_GRACEFUL_TIMEOUT"})
+		// The code is the one that a shadow writes where no reason is given.
+		o.EndAfter(ctx, graceful, Demand{Reason: "the graceful shutdown took longer than SHUTDOWN_GRACEFUL_TIMEOUT", Code: shadow.VacateJobShouldRequeue})
 	case Peaceful:
 		o.End(Demand{Urgency: Soft})
 	case int(syscall.SIGQUIT), int(syscall.SIGINT), cedar.DCSigHardKill:

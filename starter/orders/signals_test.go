@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"podstarter/condor/shadow"
 	"podstarter/internal/cedar"
 )
 
@@ -22,11 +23,12 @@ func TestSignals(t *testing.T) {
 		Hard, Cut           bool
 		Suspended, Snapshot bool
 		HardLater           bool
+		CodeLater           int
 	}
 	soft := Demand{Urgency: Soft}
 	for sig, want := range map[int]state{
-		int(syscall.SIGTERM):  {Demand: &soft, HardLater: true},
-		cedar.DCSigSoftKill:   {Demand: &soft, HardLater: true},
+		int(syscall.SIGTERM):  {Demand: &soft, HardLater: true, CodeLater: shadow.VacateJobShouldRequeue},
+		cedar.DCSigSoftKill:   {Demand: &soft, HardLater: true, CodeLater: shadow.VacateJobShouldRequeue},
 		Peaceful:              {Demand: &soft},
 		int(syscall.SIGQUIT):  {Demand: &Demand{}, Hard: true, HardLater: true},
 		int(syscall.SIGINT):   {Demand: &Demand{}, Hard: true, HardLater: true},
@@ -55,6 +57,9 @@ func TestSignals(t *testing.T) {
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			got.HardLater = !o.Allows(Hard)
+			if d := o.Ended(); d != nil {
+				got.CodeLater = d.Code
+			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("signal %d: %s", sig, diff)
 			}

@@ -21,6 +21,10 @@ const setAside = ownPrefix + "IMAGE_"
 // image may set them for its own programs, or to disturb the wrapper.
 var runtimeVariables = []string{"GODEBUG", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GOTRACEBACK", "GORACE", "GOCOVERDIR"}
 
+// homesOfRoot are what container runtimes set HOME to, for the wrapper's user, where the image sets none. A payload with another
+// user cannot use it.
+var homesOfRoot = []string{"HOME=/root", "HOME=/"}
+
 // environment is the environment that the container was created with, split by use.
 type environment struct {
 	nonce string
@@ -60,7 +64,7 @@ func splitEnvironment(environ []string) environment {
 			e.nonce = value
 		case aside:
 			e.image = append(e.image, original)
-		case strings.HasPrefix(name, ownPrefix):
+		case strings.HasPrefix(name, ownPrefix), slices.Contains(homesOfRoot, entry):
 		default:
 			e.image = append(e.image, entry)
 		}

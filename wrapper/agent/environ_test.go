@@ -21,6 +21,15 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestHomeOfRoot: the home that the container runtime gives the wrapper is not the payload's. One that the image sets is.
+func TestHomeOfRoot(t *testing.T) {
+	for entry, kept := range map[string]bool{"HOME=/root": false, "HOME=/": false, "HOME=": true, "HOME=/opt/app": true, "HOME=/root/app": true} {
+		if got := splitEnvironment([]string{"PATH=/bin", entry}); (len(got.image) == 2) != kept {
+			t.Errorf("of %s the payload gets %q", entry, got.image)
+		}
+	}
+}
+
 func TestHide(t *testing.T) {
 	container := []string{"KUBERNETES_PORT=1", "KUBERNETES_SERVICE_HOST=2", "PATH=/bin", "SECRET=x", "SECRETS=y", "ODD"}
 	got := hide(container, []string{"KUBERNETES_*", "SECRET", "ABSENT"})
