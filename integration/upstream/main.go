@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,7 +36,7 @@ type options struct {
 	sides, users                  []string
 	limit                         time.Duration
 	parallel                      int
-	add                           bool
+	add, missing                  bool
 }
 
 func parse() (options, error) {
@@ -47,6 +48,7 @@ func parse() (options, error) {
 	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "how long one file of tests may run")
 	flag.IntVar(&o.parallel, "parallel", 1, "how many files of tests run at once; they are sensitive to slow machines")
 	flag.BoolVar(&o.add, "add", false, "add to earlier results of the same tests: shows which of them fail at times")
+	flag.BoolVar(&o.missing, "missing", false, "run only tests that the record does not have, to go on with a run that was ended")
 	test := flag.String("test", "", "`regexp` that names of tests must match; without it, all")
 	sides := flag.String("side", "stock,ours", "starters")
 	users := flag.String("daemons", "", "whose the daemons are: user, sudo or root, or several with a comma between; without it, those that choice.go names for each test")
@@ -113,7 +115,7 @@ func all(ctx context.Context, o options, root string, rec *Record) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(o.parallel)
 	go func() {
-		for _, t := range chosen(o, rec.Tests) {
+		for _, t := range chosen(o, rec) {
 			g.Go(func() error {
 				if gctx.Err() != nil {
 					return nil
@@ -154,9 +156,9 @@ type test struct{ name, side, user string }
 func (t test) String() string { return t.name + " " + t.side + " " + t.user }
 
 // chosen are the tests to run, with both starters one after the other.
-func chosen(o options, names []string) []test {
+func chosen(o options, rec *Record) []test {
 	var tests []test
-	for _, name := range names {
+	for _, name := range rec.Tests {
 		if !o.test.MatchString(name) || excluded(name) != "" {
 			continue
 		}
@@ -166,22 +168,40 @@ func chosen(o options, names []string) []test {
 		}
 		for _, user := range users {
 			for _, side := range o.sides {
-				tests = append(tests, test{name, side, user})
+				if _, ok := rec.Outcomes[name][user][side]; !ok || !o.missing {
+					tests = append(tests, test{name, side, user})
+				}
 			}
 		}
 	}
 	return tests
 }
 
-// testsIn are the names of the files of tests in HTCondor's source, without .py.
+// registered are the tests that HTCondor's build knows (CMakeLists.txt in src/condor_tests).
+var registered = regexp.MustCompile(`(?m)^[ \t]*condor_pl_test ?\( ?([\w-]+) `)
+
+// testsIn are the names of the files of tests in HTCondor's source: those in Python without .py, and those in Perl that its build
+// knows with .run.
 func testsIn(source string) ([]string, error) {
-	paths, err := filepath.Glob(filepath.Join(source, "src", "condor_tests", "test_*.py"))
+	dir := filepath.Join(source, "src", "condor_tests")
+	paths, err := filepath.Glob(filepath.Join(dir, "test_*.py"))
 	if err != nil || len(paths) == 0 {
-		return nil, fmt.Errorf("%s has no src/condor_tests/test_*.py: %w; give the directory above src/ of HTCondor's source", source, os.ErrNotExist)
+		return nil, fmt.Errorf("%s has no test_*.py: %w; give the directory above src/ of HTCondor's source", dir, os.ErrNotExist)
 	}
-	names := make([]string, len(paths))
-	for i, path := range paths {
-		names[i] = strings.TrimSuffix(filepath.Base(path), ".py")
+	var names []string
+	for _, path := range paths {
+		names = append(names, strings.TrimSuffix(filepath.Base(path), ".py"))
 	}
-	return names, nil
+	build, err := os.ReadFile(filepath.Join(dir, "CMakeLists.txt"))
+	if err != nil {
+		return nil, fmt.Errorf("read which tests HTCondor's build knows: %w", err)
+	}
+	for _, m := range registered.FindAllStringSubmatch(string(build), -1) {
+		name := m[1] + ".run"
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }

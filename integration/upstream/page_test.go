@@ -111,9 +111,9 @@ func TestReadCases(t *testing.T) {
 	}
 }
 
-// TestExcluded: a name matches whole, or by its beginning.
+// TestExcluded: names and patterns.
 func TestExcluded(t *testing.T) {
-	for name, want := range map[string]bool{"test_docker": true, "test_dag_halt": true, "test_cif": false, "test_docker_more": false} {
+	for name, want := range map[string]bool{"test_docker": true, "test_dag_halt": true, "test_cif": false, "test_docker_more": false, "lib_chirp.run": false, "job_core_args_java.run": true, "job_dagman_large_dag.run": true} {
 		if got := excluded(name) != ""; got != want {
 			t.Errorf("%s is left out: %v, want %v", name, got, want)
 		}

@@ -84,9 +84,12 @@ func runTest(ctx context.Context, o options, root string, t test) (result, error
 	case err != nil && !errors.As(err, &exit):
 		return result{}, fmt.Errorf("run it: %w", err)
 	case err != nil:
-		ended = "pytest ended with " + exit.String()
+		ended = "the test ended with " + exit.String()
 	}
 	keepLogs(scratch, kept)
+	if strings.HasSuffix(t.name, ".run") {
+		return result{t, Outcome{Seconds: int(time.Since(begin).Seconds()), Cases: map[string]Case{"(all)": perlCase(limited.Err() != nil, ended)}}}, nil
+	}
 	cases, err := readCases(filepath.Join(kept, "outcomes.jsonl"), t.name, ended)
 	if err != nil {
 		return result{}, fmt.Errorf("%w; see %s", err, output.Name())
@@ -96,10 +99,26 @@ func runTest(ctx context.Context, o options, root string, t test) (result, error
 
 // keepLogs keeps what the test wrote, for whoever looks for the reason of a failure. It is a help only.
 func keepLogs(scratch, kept string) {
-	from := filepath.Join(scratch, "upper", "home", "tester", "t")
-	if out, err := exec.Command("cp", "-a", from, kept).CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "keeping logs: %v: %s\n", err, out)
+	for _, from := range []string{filepath.Join("home", "tester", "t"), filepath.Join("src", "test-runs")} {
+		from = filepath.Join(scratch, "upper", from)
+		if _, err := os.Stat(from); err != nil {
+			continue
+		}
+		if out, err := exec.Command("cp", "-a", from, kept).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "keeping logs: %v: %s\n", err, out)
+		}
 	}
+}
+
+// perlCase is the only case of a test in Perl: its program ends with 0, or it failed.
+func perlCase(late bool, ended string) Case {
+	switch {
+	case late:
+		return Case{NotRun: 1, Why: ended}
+	case ended != "":
+		return Case{Failed: 1, Why: ended}
+	}
+	return Case{Passed: 1}
 }
 
 // A line is what outcomes.py writes.

@@ -35,6 +35,14 @@ sudo) as_root=HTCONDOR_TEST_USE_SUDO=1 ;;
 root) user=root as_root= ;;
 *) as_root= ;;
 esac
+case $name in
+*.run) # HTCondor's runner makes a pool's configuration of the one that is in force
+	cp $m/etc/condor/upstream_config $m/src/condor_tests/base_config
+	chroot $m chown tester: /src/condor_tests/base_config
+	program="env PERL5LIB=/src/condor_tests:. CONDOR_CONFIG=/src/condor_tests/base_config perl run_test.pl ${name%.run}" ;;
+*)
+	program="python3 -m pytest -p no:cacheprovider -p podstarter_outcomes $name.py --base-test-dir=/home/tester/t" ;;
+esac
 # Not chroot alone: in one, the kernel makes no user namespaces, which Apptainer needs.
 mkdir $m/.before
 cd $m
@@ -42,4 +50,4 @@ pivot_root . .before
 exec chroot . sh -c 'umount -l /.before && rmdir /.before && exec runuser -u "$0" -- "$@"' $user env -i PATH=/usr/bin:/usr/sbin:/bin:/sbin HOME=/home/tester \
 	USER=$user LOGNAME=$user LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/src/condor_tests CONDOR_CONFIG=/etc/condor/upstream_config \
 	OUTCOMES=/kept/outcomes.jsonl $as_root \
-	sh -c "cd /src/condor_tests && exec python3 -m pytest -p no:cacheprovider -p podstarter_outcomes $name.py --base-test-dir=/home/tester/t"
+	sh -c "cd /src/condor_tests && exec $program"
