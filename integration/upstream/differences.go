@@ -13,10 +13,33 @@ type reason struct {
 }
 
 // differ are the reasons of cases that end in one way under the stock starter, and in another under ours.
-var differ = []reason{}
+var differ = []reason{
+	{test: "fetch_work_pslot.run", why: fetched},
+	{test: "fetch_work_static_slot.run", why: fetched},
+	{test: "test_hook_status_msg", user: asSudo, why: "The hooks' files may be run only by the user of the tests. " + usersOfTheirOwn},
+	{test: "test_job_env", user: asSudo, cases: []string{"test_job_env"}, why: "The job's output, without file transfer, belongs where only its user may write. " + usersOfTheirOwn},
+	{test: "test_hung_plugin", why: "The job ends as it should, and the test then looks for a debug line of the stock starter that names a function of its code."},
+	{test: "test_plugin_classad_transfer", cases: []string{"v2"}, why: "A plugin is asked once which protocol it speaks, without a job's environment, by which this test changes the answer (docs/admin/transfer.md, *Asked once*)."},
+	{test: "test_plugin_classad_transfer", cases: []string{"v4"}, why: "The test reads the plugin's output in the starter's log, which ours indents, so that nobody can forge a line. The plugin gets the same ads."},
+	{test: "test_plugins_dont_see_directories", why: "The job ends as it should. The test then looks for the plugin's input in the starter's log; ours does not write it, since URLs may be signed."},
+}
+
+const (
+	fetched         = "The startd fetches work by a hook, and starts the starter without a shadow. Ours always needs one (docs/admin/plain.md)."
+	usersOfTheirOwn = "Under a startd that is root, jobs and their hooks run as users of their own (docs/admin/plain.md)."
+)
 
 // alike are the reasons of cases that fail under both.
-var alike = []reason{}
+var alike = []reason{
+	{test: "job_core_bigenv_van.run", why: "It needs a program that HTCondor's build makes and Debian's packages lack."},
+	{test: "test_curl_plugin", why: "Its job asks for a second slot, and its pool has one, which is partitionable."},
+	{test: "test_fto_pipe_read_full", why: "It looks for a debug line of the shadow that HTCondor writes only with D_TEST."},
+	{test: "test_htcondor_credential", why: needsIssuer},
+	{test: "test_issue_credentials", why: needsIssuer},
+	{test: "test_parallel_uni", why: "condor_submit refuses its submit file, which has two queue lines."},
+}
+
+const needsIssuer = "Debian's packages lack the part of the credential monitor that issues tokens itself."
 
 // find returns the first reason that fits, and its index, or -1.
 func find(reasons []reason, test, user, name string) (int, string) {

@@ -36,7 +36,7 @@ type options struct {
 	sides, users                  []string
 	limit                         time.Duration
 	parallel                      int
-	add, missing                  bool
+	add, missing, idle            bool
 }
 
 func parse() (options, error) {
@@ -49,6 +49,7 @@ func parse() (options, error) {
 	flag.IntVar(&o.parallel, "parallel", 1, "how many files of tests run at once; they are sensitive to slow machines")
 	flag.BoolVar(&o.add, "add", false, "add to earlier results of the same tests: shows which of them fail at times")
 	flag.BoolVar(&o.missing, "missing", false, "run only tests that the record does not have, to go on with a run that was ended")
+	flag.BoolVar(&o.idle, "idle", true, "use only processor time that nobody else wants")
 	test := flag.String("test", "", "`regexp` that names of tests must match; without it, all")
 	sides := flag.String("side", "stock,ours", "starters")
 	users := flag.String("daemons", "", "whose the daemons are: user, sudo or root, or several with a comma between; without it, those that choice.go names for each test")

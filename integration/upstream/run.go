@@ -69,8 +69,12 @@ func runTest(ctx context.Context, o options, root string, t test) (result, error
 	limited, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()
 	begin := time.Now()
-	// The least priority: others on the machine come first. The kernel ends all processes of the test with unshare's child.
-	cmd := exec.CommandContext(limited, "chrt", "--idle", "0", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--uts", "--ipc",
+	policy := "--other"
+	if o.idle {
+		policy = "--idle"
+	}
+	// The kernel ends all processes of the test with unshare's child.
+	cmd := exec.CommandContext(limited, "chrt", policy, "0", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--uts", "--ipc",
 		"bash", "-c", sandbox, "sandbox", root, scratch, o.source, conf, kept, starter, t.user, t.name)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

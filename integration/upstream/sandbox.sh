@@ -37,8 +37,15 @@ root) user=root as_root= ;;
 esac
 case $name in
 *.run) # HTCondor's runner makes a pool's configuration of the one that is in force
-	cp $m/etc/condor/upstream_config $m/src/condor_tests/base_config
-	chroot $m chown tester: /src/condor_tests/base_config
+	mkdir -p $m/src/condor_tests/local_dir/config.d
+	: >$m/src/condor_tests/condor_config.local
+	{
+		cat $m/etc/condor/upstream_config
+		echo LOCAL_DIR = /src/condor_tests/local_dir
+		echo 'LOCAL_CONFIG_DIR = $(LOCAL_DIR)/config.d'
+		echo LOCAL_CONFIG_FILE = /src/condor_tests/condor_config.local
+	} >$m/src/condor_tests/base_config
+	chroot $m chown -R tester: /src/condor_tests
 	program="env PERL5LIB=/src/condor_tests:. CONDOR_CONFIG=/src/condor_tests/base_config perl run_test.pl ${name%.run}" ;;
 *)
 	program="python3 -m pytest -p no:cacheprovider -p podstarter_outcomes $name.py --base-test-dir=/home/tester/t" ;;
