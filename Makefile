@@ -115,6 +115,7 @@ docs: ## writes the generated pages
 	$(GO) -C integration test -count=1 ./kubeletrules -run TestRulesPage -update
 	$(GO) -C integration test -count=1 ./matrix -run TestSupportPage -update
 	$(GO) -C integration test -count=1 ./stocknames -run TestNamesPage -update
+	$(GO) -C integration test -count=1 ./upstream -run TestPage -update
 	CLASSADS_UPDATE=1 $(GO) test ./classads -run TestFunctionTable
 
 pool: ## the program that runs cluster and pool

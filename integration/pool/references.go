@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"podstarter/integration/pool/internal/debian"
 	"podstarter/integration/pool/internal/image"
@@ -75,7 +74,7 @@ var references = []reference{
 	},
 	{
 		pod: "glidein-apptainer", runtime: "apptainer",
-		root:   withJava(withSid(referenceRoot(), "apptainer", "squashfuse", "fuse2fs")),
+		root:   withJava(referenceRoot().WithSid("apptainer", "squashfuse", "fuse2fs")),
 		chosen: func(p *pool) bool { return p.settings.StockApptainer },
 		// Debian's HTCondor lacks the file with which a startd finds out that Apptainer can run a
 		// .sif; a slot that had it would say so.
@@ -96,18 +95,6 @@ func referenceRoot(packages ...string) debian.RootFS {
 	root := condorRoot("forky")
 	root.Packages = append(root.Packages, packages...)
 	root.Customize = append([]string{`if grep -q ^docker: "$1"/etc/group; then chroot "$1" usermod --append --groups docker condor; fi`}, root.Customize...)
-	return root
-}
-
-// withSid adds packages of Debian's unstable distribution, and nothing else of it that is not needed for them: forky has no
-// Apptainer.
-func withSid(root debian.RootFS, packages ...string) debian.RootFS {
-	root.Customize = append([]string{
-		`sed 's/ forky / sid /' "$1"/etc/apt/sources.list >"$1"/etc/apt/sources.list.d/sid.list`,
-		`printf 'Package: *\nPin: release n=sid\nPin-Priority: 100\n' >"$1"/etc/apt/preferences.d/sid`,
-		`chroot "$1" apt-get update -q`,
-		`chroot "$1" apt-get install -q -y --no-install-recommends ` + strings.Join(packages, " "),
-	}, root.Customize...)
 	return root
 }
 

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"os"
+	"strings"
 	"time"
 
 	"podstarter/condor/config"
@@ -146,6 +147,15 @@ func (l *lenient) bool(name string, def bool) bool {
 	return orDefault(l, v, err, def)
 }
 
+// protocol reads whether a version of IP is used. "auto", HTCondor's default, means that it is if the machine has it
+// (condor_utils/my_hostname.cpp).
+func (l *lenient) protocol(name string) bool {
+	if value, _ := l.cfg.Lookup(name); strings.EqualFold(value, "auto") {
+		return true
+	}
+	return l.bool(name, true)
+}
+
 func (l *lenient) int(name string, def int64) int64 {
 	v, err := l.cfg.Int(name, def)
 	return orDefault(l, v, err, def)
@@ -195,7 +205,7 @@ func (r *reader) condor() Condor {
 			Enabled: l.bool("ENABLE_CHIRP", true), IO: l.bool("ENABLE_CHIRP_IO", true),
 			Updates: l.bool("ENABLE_CHIRP_UPDATES", true), Delayed: l.bool("ENABLE_CHIRP_DELAYED", true),
 			Prefix: cfg.String("CHIRP_DELAYED_UPDATE_PREFIX", "Chirp*"), MaxAttributes: int(max(l.int("CHIRP_DELAYED_UPDATE_MAX_ATTRS", 100), 0)),
-			IPv4: l.bool("ENABLE_IPV4", true),
+			IPv4: l.protocol("ENABLE_IPV4"),
 		},
 		Credentials: Credentials{
 			Refresh:          time.Duration(max(0, min(l.int("SEC_CREDENTIAL_REFRESH", defaultRefresh), maxRefresh))) * time.Second,

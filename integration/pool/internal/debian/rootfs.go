@@ -63,3 +63,15 @@ func (r RootFS) Make(ctx context.Context, log io.Writer, target, tmp string) err
 	args := append([]string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "env", "TMPDIR=" + tmp}, r.args(target, mirror)...)
 	return run(ctx, log, "", args...)
 }
+
+// WithSid adds packages of Debian's unstable distribution to a root file system of forky, and nothing else of it that is not
+// needed for them: forky has no Apptainer.
+func (r RootFS) WithSid(packages ...string) RootFS {
+	r.Customize = append([]string{
+		`sed 's/ forky / sid /' "$1"/etc/apt/sources.list >"$1"/etc/apt/sources.list.d/sid.list`,
+		`printf 'Package: *\nPin: release n=sid\nPin-Priority: 100\n' >"$1"/etc/apt/preferences.d/sid`,
+		`chroot "$1" apt-get update -q`,
+		`chroot "$1" apt-get install -q -y --no-install-recommends ` + strings.Join(packages, " "),
+	}, r.Customize...)
+	return r
+}
