@@ -40,6 +40,7 @@ var areas = []area{
 	{"images", imageMutants},
 	{"registry", registryMutants},
 	{"network", networkMutants},
+	{"site-knobs", siteKnobsMutants},
 }
 
 // pick lists the mutants of an area, of all if it is empty, that have one of the names,
