@@ -2,6 +2,7 @@ package settings
 
 import (
 	"os"
+	"strings"
 	"time"
 
 	"podstarter/condor/config"
@@ -195,7 +196,7 @@ func (r *reader) condor() Condor {
 			Enabled: l.bool("ENABLE_CHIRP", true), IO: l.bool("ENABLE_CHIRP_IO", true),
 			Updates: l.bool("ENABLE_CHIRP_UPDATES", true), Delayed: l.bool("ENABLE_CHIRP_DELAYED", true),
 			Prefix: cfg.String("CHIRP_DELAYED_UPDATE_PREFIX", "Chirp*"), MaxAttributes: int(max(l.int("CHIRP_DELAYED_UPDATE_MAX_ATTRS", 100), 0)),
-			IPv4: l.bool("ENABLE_IPV4", true),
+			IPv4: strings.EqualFold(cfg.String("ENABLE_IPV4", ""), "auto") || l.bool("ENABLE_IPV4", true), // auto is the default
 		},
 		Credentials: Credentials{
 			Refresh:          time.Duration(max(0, min(l.int("SEC_CREDENTIAL_REFRESH", defaultRefresh), maxRefresh))) * time.Second,
