@@ -41,6 +41,7 @@ var areas = []area{
 	{"registry", registryMutants},
 	{"network", networkMutants},
 	{"localuniverse", localUniverseMutants},
+	{"site-knobs", siteKnobsMutants},
 }
 
 // pick lists the mutants of an area, of all if it is empty, that have one of the names,

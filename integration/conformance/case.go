@@ -87,7 +87,7 @@ func Subjects() []Subject {
 	return []Subject{
 		{Name: "basic", Title: "Plain jobs from submission to end", Cases: basicCases},
 		{Name: "submit", Title: "What a submit description can say", Cases: submitCases},
-		{Name: "wishes", Title: "What a submit description can ask of a starter", Cases: wishesCases, Setup: wishesSetup},
+		{Name: "wishes", Title: "What a submit description can ask of a starter", Cases: wishesCases},
 		{Name: "files", Title: "Files in and out", Cases: filesCases},
 		{Name: "input", Title: "Input files of every kind", Cases: inputCases},
 		{Name: "output", Title: "Output files of every kind", Cases: outputCases},

@@ -27,24 +27,11 @@ mkdir -p made/deep && echo new >made/deep/file && ln -s /etc made/link
 	{Name: "primary-group-shared", Shows: "primary_unix_group without file transfer",
 		Submit: withoutTransfer + "primary_unix_group = alice\narguments = \"-c 'exit 3'\""},
 }), []Case{
-	// The knob JOB_RENICE_INCREMENT reads this attribute, whose value is the starter's: the submit side has no such map.
-	{Name: "user-map", Shows: "an attribute of the job that asks a map of the site, which only starters have (userMap)",
-		Submit: "arguments = facts\noutput = out\n+ConformanceNice = int(userMap(\"conformance.nice\", \"Alice@Site.org\", \"6\", \"1\"))", Facts: true},
-	{Name: "user-home", Shows: "an attribute of the job that asks for a home directory of the execution point (userHome)",
-		Submit: "arguments = facts\noutput = out\n+ConformanceNice = size(userHome(\"root\"))", Facts: true},
 	{Name: "run-as-owner", Shows: "run_as_owner",
 		Submit: "run_as_owner = True\narguments = facts\noutput = out", Facts: true},
 	{Name: "not-as-owner", Shows: "run_as_owner = False",
 		Submit: "run_as_owner = False\narguments = facts\noutput = out", Facts: true},
 }...)
-
-// wishesSetup has a map for starters.
-var wishesSetup = Setup{Execute: `STARTER_CLASSAD_USER_MAP_NAMES = conformance
-CLASSAD_USER_MAPDATA_conformance @=end
-* alice@site.org 2
-nice /^(\w+)@site\.org$/i "\1, 4, 6"
-@end
-`}
 
 // sinceThen limits cases to HTCondor 25.14: 23.9 knows fewer of these commands, and gives
 // jobs fewer variables.

@@ -31,11 +31,9 @@ func (a *activation) register(ctx context.Context) error {
 		a.job.Ad.Update(slot.Overlay)
 		a.job.Overlay = slot.Overlay
 	}
-
 	a.job.Ad.Use(a.opt.Settings.Language)
 	a.job.Machine.Use(a.opt.Settings.Language)
 	a.desk.Know(a.job.Ad, a.job.Version())
-
 	domain := a.opt.Settings.Condor.FilesystemDomain
 	if a.job.Info, err = job.Read(a.job.Ad, domain); err != nil {
 		return fmt.Errorf("the shadow sent a job that cannot be run: %w", err)

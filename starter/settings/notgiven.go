@@ -110,10 +110,10 @@ var knobsWithoutEffect = []withoutEffect{
 // demands: with one of them, no job runs.
 var knobsRefused = []withoutEffect{
 	{name: "ENCRYPT_EXECUTE_DIRECTORY", on: anywhere, means: "this starter cannot encrypt the volume of the sandboxes",
-		instead: "STARTER.ENCRYPT_EXECUTE_DIRECTORY = False where the volume is encrypted by other means, such as the node's disk", harmless: isFalse},
+		instead: "set STARTER.ENCRYPT_EXECUTE_DIRECTORY = False where the volume is encrypted by other means, such as the node's disk", harmless: isFalse},
 	{name: "STARTD_ENCRYPT_EXECUTE_DISK", on: anywhere, means: "this starter cannot encrypt the volume of the sandboxes",
-		instead: "STARTER.STARTD_ENCRYPT_EXECUTE_DISK = False where the volume is encrypted by other means, such as the node's disk", harmless: isFalse},
-	{name: "STARTER_REMOTE_CMD", on: anywhere, means: "jobs run here, and never on a machine that a command reaches", instead: "HTCondor's own starter for such slots, or no STARTER_REMOTE_CMD"},
+		instead: "set STARTER.STARTD_ENCRYPT_EXECUTE_DISK = False where the volume is encrypted by other means, such as the node's disk", harmless: isFalse},
+	{name: "STARTER_REMOTE_CMD", on: anywhere, means: "jobs run here, and never on a machine that a command reaches", instead: "remove STARTER_REMOTE_CMD, or use HTCondor's own starter for such slots"},
 }
 
 func isTrue(value string) bool { return strings.EqualFold(value, "true") || value == "1" }
@@ -194,7 +194,7 @@ func (r *reader) refuse() {
 				continue
 			}
 		}
-		r.problem(fmt.Errorf("%s: %s, so that no job runs%s; set %s", w.name, w.means, setAt(r.cfg.Where(w.name)), w.instead))
+		r.problem(fmt.Errorf("%s: %s, so that no job runs%s; %s", w.name, w.means, setAt(r.cfg.Where(w.name)), w.instead))
 	}
 }
 

@@ -110,7 +110,7 @@ func TestRefusedKnobs(t *testing.T) {
 // TestRemarks: what the log of each activation says of knobs.
 func TestRemarks(t *testing.T) {
 	set, err := Read(config.FromMap(map[string]string{
-		"POD_STARTER_BACKEND": "local", "STRICT_CLASSAD_EVALUATION": "very", "POD_STARTER_IMAGE_POLICI": "x", "LOG_TO_SYSLOG": "True",
+		"POD_STARTER_BACKEND": "local", "STRICT_CLASSAD_EVALUATION": "very", "POD_STARTER_IMAGE_POLICI": "x", "LOG_TO_SYSLOG": "True", "ENABLE_IPV4": "auto",
 		"STARTER_CLASSAD_USER_MAP_NAMES": "m", "CLASSAD_USER_MAPFILE_m": "/no/such/map",
 	}))
 	if err != nil {
