@@ -435,7 +435,7 @@ func TestRequest(t *testing.T) {
 		"both, behind other brokers": {"#7#8#9", "?CCBID=127.0.0.1:1#3", map[string]string{"CCBID": "7", "CCBRoute": "8 9", "streaming": "true", "back": "?CCBID=127.0.0.1:1#3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			requests := make(chan *classads.Ad, 2)
+			requests := make(chan *classads.Ad, 4)
 			b := newBroker(t, func(b *broker, s *cedar.Stream, request *classads.Ad) {
 				requests <- request
 				b.reply(s, false, "no")
@@ -461,6 +461,13 @@ func TestRequest(t *testing.T) {
 			}
 			if id := str(ad, "ClaimId"); len(id) != 40 {
 				t.Errorf("connect id %q", id)
+			}
+			if c.own == "" {
+				return
+			}
+			// The second time, the daemon is to connect without the broker.
+			if back := str(<-requests, "MyAddress"); back == "" || strings.Contains(back, "CCBID") {
+				t.Errorf("the daemon is to connect to %s", back)
 			}
 		})
 	}
