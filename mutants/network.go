@@ -6,7 +6,7 @@ var networkMutants = []mutant{
 		Name:  "any connection is taken for the daemon that a broker was asked for",
 		File:  "condor/ccb/caller.go",
 		Old:   ` || presented != id {`,
-		New:   ` {`,
+		New:   ` || presented == "" {`,
 		Tests: brokerTests("TestReverse"),
 	},
 	{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -267,9 +268,7 @@ func TestReverse(t *testing.T) {
 			return func(b *broker, s *cedar.Stream, request *classads.Ad) {
 				for _, id := range []string{"", "0123456789", strings.ToUpper(str(request, "ClaimId")) + "x"} {
 					conn := d.connect(str(request, "MyAddress"), id)
-					if n, err := conn.Read(make([]byte, 1)); err == nil {
-						b.t.Errorf("%d bytes for a wrong id", n)
-					}
+					wantClosed(b.t, conn)
 				}
 				callsBack(d)(b, s, request)
 			}
@@ -436,7 +435,7 @@ func TestRequest(t *testing.T) {
 		"both, behind other brokers": {"#7#8#9", "?CCBID=127.0.0.1:1#3", map[string]string{"CCBID": "7", "CCBRoute": "8 9", "streaming": "true", "back": "?CCBID=127.0.0.1:1#3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			requests := make(chan *classads.Ad, 2)
+			requests := make(chan *classads.Ad, 4)
 			b := newBroker(t, func(b *broker, s *cedar.Stream, request *classads.Ad) {
 				requests <- request
 				b.reply(s, false, "no")
@@ -463,6 +462,13 @@ func TestRequest(t *testing.T) {
 			if id := str(ad, "ClaimId"); len(id) != 40 {
 				t.Errorf("connect id %q", id)
 			}
+			if c.own == "" {
+				return
+			}
+			// The second time, the daemon is to connect without the broker.
+			if back := str(<-requests, "MyAddress"); back == "" || strings.Contains(back, "CCBID") {
+				t.Errorf("the daemon is to connect to %s", back)
+			}
 		})
 	}
 }
@@ -488,16 +494,14 @@ func TestCancelled(t *testing.T) {
 func TestLate(t *testing.T) {
 	client, desk := starter(t, "")
 	d := newDaemon(t)
-	id, arrives, done, err := desk.expect()
+	id, _, done, err := desk.expect()
 	if err != nil {
 		t.Fatal(err)
 	}
 	done()
-	if _, err := d.connect(client.Own, id).Read(make([]byte, 1)); err == nil {
-		t.Error("a connection that came too late is kept")
-	}
+	wantClosed(t, d.connect(client.Own, id))
 	// One that comes while the wait is being given up.
-	id, arrives, done, err = desk.expect()
+	id, arrives, done, err := desk.expect()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -508,8 +512,17 @@ func TestLate(t *testing.T) {
 		}
 	}
 	done()
-	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("it is kept")
+	wantClosed(t, conn)
+}
+
+// wantClosed waits until the other end has closed a connection.
+func wantClosed(t *testing.T, conn net.Conn) {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("it is kept: %d bytes, %v", n, err)
 	}
 }
 
