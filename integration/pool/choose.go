@@ -28,7 +28,7 @@ func (p *pool) choose(args []string) error {
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	flags.BoolVar(&s.Stock, "stock", s.Stock, "a second execution point, with the stock starter")
 	flags.BoolVar(&s.StockDocker, "stock-docker", s.StockDocker, "one more, with the stock starter and Docker")
-	flags.BoolVar(&s.StockApptainer, "stock-apptainer", s.StockApptainer, "one more, with the stock starter and Apptainer")
+	flags.BoolVar(&s.StockApptainer, "stock-apptainer", s.StockApptainer, "one more, with the stock starter, Apptainer and a Java")
 	flags.StringVar(&s.Condor, "condor", s.Condor, "the version of HTCondor")
 	flags.StringVar(&s.APCondor, "ap-condor", s.APCondor, "the version of the submit side, if it is another")
 	flags.StringVar(&s.Kubernetes, "kubernetes", s.Kubernetes, "the version of Kubernetes")

@@ -153,8 +153,8 @@ func TestEnds(t *testing.T) {
 			want: want{last: "error 6/0", says: "universe = grid"},
 		},
 		{
-			name: "java", job: "JobUniverse = 10", script: "exit 0",
-			want: want{last: "error 6/0", says: "universe = java", check: nothingMoved},
+			name: "vm", job: "JobUniverse = 13", script: "exit 0",
+			want: want{last: "error 6/0", says: "universe = vm", check: nothingMoved},
 		},
 		{
 			name: "a tool beside the job", job: `ToolDaemonCmd = "tracer"`, script: "exit 0",
