@@ -229,6 +229,9 @@ func (s *Stream) OpenFile(limit int64) (*File, error) {
 		s.recv.err = fmt.Errorf("receive a file of %d bytes, at most %d are allowed: %w", size, limit, ErrFileTooLarge)
 		return nil, s.recv.err
 	}
+	if size >= nearFile {
+		s.limitWindow()
+	}
 	return f, nil
 }
 

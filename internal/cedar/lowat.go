@@ -3,6 +3,7 @@ package cedar
 import (
 	"errors"
 	"io"
+	"net"
 	"os"
 	"syscall"
 	"time"
@@ -26,6 +27,7 @@ type wakeup struct {
 	raw     syscall.RawConn // nil: not tried yet, or not possible
 	off     bool
 	patient bool
+	sized   bool // that the receive buffer should be small was looked at
 }
 
 // expect tells that at least n bytes of payload are still to be taken from
@@ -56,8 +58,24 @@ func (s *Stream) setMark(n int) {
 	if w.off || n == w.size {
 		return
 	}
+	w.control(s.conn, func(fd int) {
+		// tcp(7): since Linux 4.18 readiness is reported only at this mark;
+		// the receive buffer grows to hold it (net/ipv4/tcp.c:
+		// tcp_set_rcvlowat).
+		if e := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, max(n, 1)); e != nil {
+			w.off = true
+		}
+	})
+	if !w.off {
+		w.size = n
+	}
+}
+
+// control runs a function with the descriptor of the connection. If that has none, the
+// function does not run, and off is set.
+func (w *wakeup) control(conn net.Conn, do func(fd int)) {
 	if w.raw == nil {
-		sc, ok := s.conn.(syscall.Conn)
+		sc, ok := conn.(syscall.Conn)
 		if !ok {
 			w.off = true
 			return
@@ -69,19 +87,9 @@ func (s *Stream) setMark(n int) {
 		}
 		w.raw = raw
 	}
-	err := w.raw.Control(func(fd uintptr) {
-		// tcp(7): since Linux 4.18 readiness is reported only at this mark;
-		// the receive buffer grows to hold it (net/ipv4/tcp.c:
-		// tcp_set_rcvlowat).
-		if e := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT, max(n, 1)); e != nil {
-			w.off = true
-		}
-	})
-	if err != nil {
+	if err := w.raw.Control(func(fd uintptr) { do(int(fd)) }); err != nil {
 		w.off = true
-		return
 	}
-	w.size = n
 }
 
 // late takes what has arrived when a read ran into its deadline while the
