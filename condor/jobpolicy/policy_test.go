@@ -50,6 +50,12 @@ func TestPolicies(t *testing.T) {
 		"the job's own counts first": {ad: "ImageSize = 2000\nPeriodicHold = true\nPeriodicHoldReason = \"own\"", knobs: knobs, want: hold("own", 3, 0)},
 		"the site removes": {ad: `Owner = "mallory"`, knobs: knobs,
 			want: Decision{Remove, `The system macro SYSTEM_PERIODIC_REMOVE expression 'Owner == "mallory"' evaluated to TRUE`, 26, 0}},
+		"one by which the site removes": {ad: "Old = true", knobs: map[string]string{
+			"SYSTEM_PERIODIC_REMOVE_NAMES": "Age", "SYSTEM_PERIODIC_REMOVE_Age": "Old", "SYSTEM_PERIODIC_REMOVE_Age_REASON": `strcat("o", "ld")`, "SYSTEM_PERIODIC_REMOVE_Age_SUBCODE": "3",
+		}, want: Decision{Remove, "old", 26, 3}},
+		"the site removes for a reason": {ad: "Old = true", knobs: map[string]string{
+			"SYSTEM_PERIODIC_REMOVE": "Old", "SYSTEM_PERIODIC_REMOVE_REASON": `"aged"`, "SYSTEM_PERIODIC_REMOVE_SUBCODE": "4",
+		}, want: Decision{Remove, "aged", 26, 4}},
 		"the site says no":              {ad: "ImageSize = 2000", knobs: map[string]string{"SYSTEM_PERIODIC_HOLD": "false"}},
 		"the site's cannot be read":     {ad: "ImageSize = 2000", knobs: map[string]string{"SYSTEM_PERIODIC_HOLD": "ImageSize >"}},
 		"an end":                        {ad: "ExitCode = 0", exits: true, want: Decision{Remove, "The job attribute OnExitRemove expression 'UNDEFINED' evaluated to TRUE", 3, 0}},

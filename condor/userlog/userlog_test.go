@@ -185,6 +185,52 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// TestSiteLogs: what a site says of its jobs' logs and of its own.
+func TestSiteLogs(t *testing.T) {
+	dir := t.TempDir()
+	ad, err := classads.ParseOld("ClusterId = 12\nProcId = 0\nIwd = \"" + dir + "\"\nUserLog = \"log\"\nCmd = \"/bin/true\"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	knobs := map[string]string{
+		"DEFAULT_USERLOG_FORMAT_OPTIONS": "ISO_DATE", "ENABLE_USERLOG_FSYNC": "true",
+		"EVENT_LOG": filepath.Join(dir, "events"), "EVENT_LOG_USE_XML": "true", "EVENT_LOG_FSYNC": "true", "EVENT_LOG_JOB_AD_INFORMATION_ATTRS": "Cmd, None",
+	}
+	l, err := Open(Options{Job: ad, Knobs: config.FromMap(knobs), User: me, Site: me, Now: func() time.Time { return moment }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Write(Execute{"<h>"}, ad); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range l.files {
+		if !f.sync {
+			t.Errorf("%s is not written through to the disk", f.path)
+		}
+	}
+	for name, want := range map[string][]string{
+		"log":    {"001 (012.000.000) " + moment.Format(time.DateOnly)},
+		"events": {"<c>", `"Cmd"><s>/bin/true<`},
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		for _, w := range want {
+			if err != nil || !strings.Contains(string(text), w) {
+				t.Errorf("%s lacks %q: %v\n%s", name, w, err, text)
+			}
+		}
+	}
+	delete(knobs, "EVENT_LOG_FSYNC")
+	delete(knobs, "ENABLE_USERLOG_FSYNC")
+	if l, err = Open(Options{Job: ad, Knobs: config.FromMap(knobs), User: me, Site: me}); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range l.files {
+		if f.sync {
+			t.Errorf("%s is written through to the disk, and nobody asks for it", f.path)
+		}
+	}
+}
+
 func TestLogsThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {

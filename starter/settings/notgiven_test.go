@@ -2,6 +2,7 @@ package settings
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +63,20 @@ func TestKnobsNotGiven(t *testing.T) {
 }
 
 // TestKnobsNotGivenPage: the page about images names those about containers.
+// TestEachKnobNotGiven: each of them is reported where it is not obeyed, and not elsewhere.
+func TestEachKnobNotGiven(t *testing.T) {
+	for _, row := range knobsWithoutEffect {
+		name := strings.ReplaceAll(row.name, "*", "1")
+		for _, pod := range []bool{true, false} {
+			reported := slices.ContainsFunc(KnobsNotGiven(config.FromMap(map[string]string{name: "something"}), pod), func(n NotGiven) bool { return n.Name == name })
+			others := slices.ContainsFunc(knobsWithoutEffect, func(o withoutEffect) bool { return o.name == row.name && o.on.covers(pod) })
+			if reported != others {
+				t.Errorf("%s (in a pod: %v): reported %v, want %v", name, pod, reported, others)
+			}
+		}
+	}
+}
+
 func TestKnobsNotGivenPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/admin/images.md")
 	if err != nil {
