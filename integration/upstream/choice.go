@@ -84,9 +84,9 @@ func matches(patterns []string, name string) bool {
 // needRoot are the tests of common files: our starter offers these only with root, so an ordinary user's pool would show
 // nothing (docs/admin/transfer.md).
 var needRoot = map[string]string{
-	"test_cif": asRoot, "test_cif_catalogs": asRoot, "test_cif_catalogs_fallback": asRoot, "test_cif_failures": asRoot, "test_cif_fallback": asRoot, "test_shadow_exit_codes": asRoot,
+	"test_cif": asRoot, "test_cif_catalogs": asRoot, "test_cif_catalogs_fallback": asRoot, "test_cif_failures": asSudo, "test_cif_fallback": asRoot, "test_shadow_exit_codes": asSudo,
 	"test_catalog_scopes": asSudo, "test_cif_disk_size": asSudo, "test_cif_disk_usage": asSudo, "test_cif_knob": asSudo, "test_cif_preen": asSudo, "test_cif_prepare_job_hook": asSudo,
-	"test_cif_rm": asSudo, "test_cif_shadow_recycle": asSudo, "test_command_data_slot": asSudo, "test_common_transfer_savings": asSudo, "test_container_image_common_regex": asSudo,
+	"test_cif_rm": asSudo, "test_cif_shadow_recycle": asSudo, "test_common_transfer_savings": asSudo, "test_container_image_common_regex": asSudo,
 	"test_dagman_multiple_common_containers": asSudo,
 }
 

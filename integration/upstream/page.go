@@ -71,7 +71,7 @@ func compare(rec *Record) (all []compared, complaints []string) {
 			for _, name := range slices.Sorted(maps.Keys(names)) {
 				c := compared{test: test, user: user, name: name, stock: sides[stock].Cases[name], ours: sides[ours].Cases[name]}
 				c.kind = kindOf(c.stock, c.ours)
-				i := -1
+				i := 0
 				switch c.kind {
 				case onlyStock, onlyOurs:
 					if i, c.why = find(differ, test, user, name); i >= 0 {
@@ -81,8 +81,6 @@ func compare(rec *Record) (all []compared, complaints []string) {
 					if i, c.why = find(alike, test, user, name); i >= 0 {
 						usedAlike[i] = true
 					}
-				default:
-					i = 0
 				}
 				if i < 0 {
 					complaints = append(complaints, fmt.Sprintf("%s %s %s has no reason: stock %s (%s), ours %s (%s)", test, user, name, c.stock, c.stock.Why, c.ours, c.ours.Why))

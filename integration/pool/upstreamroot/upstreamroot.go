@@ -30,8 +30,6 @@ var root = debian.RootFS{
 		`chroot "$1" useradd --uid 20002 --create-home --shell /bin/bash tlmiller`,
 		`chroot "$1" useradd --uid 20001 --create-home --shell /bin/bash ` + Tester,
 		`printf 'Defaults !env_reset, !secure_path, !requiretty\n` + Tester + ` ALL=(ALL) NOPASSWD: ALL\n' >"$1"/etc/sudoers.d/tester && chmod 440 "$1"/etc/sudoers.d/tester`,
-		// Debian's package lacks the image by which a startd finds out that .sif files run.
-		`chroot "$1" apptainer build /usr/libexec/condor/exit_37.sif /usr/libexec/condor/singularity_test_sandbox`,
 		`rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/* "$1"/etc/condor/config.d/*`,
 	},
 }.WithSid("apptainer", "squashfuse", "fuse2fs", "squashfs-tools")
