@@ -104,9 +104,9 @@ chown -R $user:$user $top
 # The script itself is the standard input, of which nothing may read.
 as() { su $user -s /bin/sh -c "cd $top; export CONDOR_CONFIG=$top/$1/config; $2" </dev/null; }
 trap 'for d in ap ep cm; do as $d "condor_off -master -fast" >/dev/null 2>&1; done' EXIT
-# await WHAT COMMAND: until the command prints something.
+# await WHAT COMMAND [TRIES]: until the command prints something.
 await() {
-	for try in $(seq 480); do
+	for try in $(seq ${3:-480}); do
 		[ -n "$(eval "$2" 2>/dev/null)" ] && return 0
 		sleep 0.25
 	done
@@ -196,7 +196,7 @@ waiting away
 as cm "condor_off -daemon collector" >/dev/null
 await "the end of the broker" "pgrep -u $user condor_collector >/dev/null || echo gone"
 go away
-await "what becomes of the job" "grep -h 'out of reach' $top/ep/log/StarterLog.slot*; grep -E '^(004|022)' $top/away/log" || true
+await "what becomes of the job" "grep -h 'out of reach' $top/ep/log/StarterLog.slot*; grep -E '^(004|022)' $top/away/log" 100 || true
 as cm "condor_on -daemon collector" >/dev/null
 ended away
 
