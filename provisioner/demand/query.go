@@ -41,7 +41,9 @@ func NewQuery(filter *classads.Expr, others []string) (Query, error) {
 	if filter != nil {
 		q.constraint = fmt.Sprintf("(%s) && (%s)", idle, filter)
 		for ref := range filter.References() {
-			others = append(slices.Clip(others), ref.Name)
+			if !strings.EqualFold(ref.Name, "MY") && !strings.EqualFold(ref.Name, "TARGET") {
+				others = append(slices.Clip(others), ref.Name)
+			}
 		}
 	}
 	for _, name := range others {
