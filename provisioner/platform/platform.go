@@ -41,7 +41,8 @@ type Spec struct {
 	Name     string
 	Template string
 	Shape    string
-	Size     resources.Amount
+	// Size is what each payload container has.
+	Size resources.Amount
 	// User and Group are whose jobs the unit is made for, for reports and limits.
 	User, Group string
 }

@@ -19,7 +19,7 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 		in.Templates = append(in.Templates, d)
 	}
 	for _, s := range r.shapes {
-		in.Shapes = append(in.Shapes, decision.Shape{Template: s.template, Name: s.Name, Size: s.Size, MaxPods: s.MaxPods, Lifetime: s.Lifetime})
+		in.Shapes = append(in.Shapes, decision.Shape{Template: s.template, Name: s.Name, Size: s.Pod, MaxPods: s.MaxPods, Lifetime: s.Lifetime})
 	}
 	for name, u := range s.users {
 		in.Users[name] = u
@@ -35,7 +35,9 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 		var fits []decision.Fit
 		for i, m := range row {
 			if m.Matches {
-				fits = append(fits, decision.Fit{Shape: i, Request: m.Request, Rank: m.Rank})
+				s := r.shapes[i]
+				request := r.config.Templates[s.template].Request(s.Shape, m.Request)
+				fits = append(fits, decision.Fit{Shape: i, Request: request, Rank: m.Rank})
 			}
 		}
 		in.Fits = append(in.Fits, fits)
@@ -54,7 +56,10 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 
 // pod says what a unit has for jobs.
 func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod) decision.Pod {
-	p := decision.Pod{ID: u.Name, Shape: r.find(u), Created: u.Created, Free: u.Size}
+	p := decision.Pod{ID: u.Name, Shape: r.find(u), Created: u.Created}
+	if p.Shape >= 0 {
+		p.Free = r.shapes[p.Shape].Pod
+	}
 	if p.Shape >= 0 && r.shapes[p.Shape].Lifetime > 0 && !u.Began.IsZero() {
 		p.Until = u.Began.Add(r.shapes[p.Shape].Lifetime)
 	}

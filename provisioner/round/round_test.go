@@ -62,7 +62,7 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"plain.template.yaml": "name: plain\nmanifest: job.yaml\nshapes:\n- {name: one, cpus: 1, memory: 2Gi, disk: 1Gi}\n- {name: four, cpus: 4, memory: 8Gi, disk: 4Gi}\n",
+		"plain.template.yaml": "name: plain\nmanifest: job.yaml\npartitionable: true\nshapes:\n- {name: one, cpus: 1, memory: 2Gi, disk: 1Gi}\n- {name: four, cpus: 4, memory: 8Gi, disk: 4Gi}\n",
 		"job.yaml":            "kind: Job\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -14,8 +14,6 @@ Arch = "X86_64"
 OpSys = "LINUX"
 State = "Unclaimed"
 Activity = "Idle"
-PartitionableSlot = true
-SlotType = "Partitionable"
 HasFileTransfer = true
 HasJobDeferral = true
 HasReconnect = true
@@ -50,6 +48,8 @@ var changing = []string{
 // site says of it.
 func (t Template) Slot(s Shape, seen *classads.Ad) *classads.Ad {
 	ad := base.Clone()
+	ad.SetBool("PartitionableSlot", t.Partitionable)
+	ad.SetString("SlotType", map[bool]string{true: "Partitionable", false: "Static"}[t.Partitionable])
 	ad.Update(t.slot)
 	if seen != nil {
 		real := seen.Public()
@@ -58,7 +58,11 @@ func (t Template) Slot(s Shape, seen *classads.Ad) *classads.Ad {
 		}
 		ad.Update(real)
 	}
-	size := [...]int64{s.Size.CPUs, s.Size.Memory, s.Size.Disk, s.Size.GPUs}
+	whole := s.Size
+	if t.Partitionable {
+		whole = s.Pod
+	}
+	size := [...]int64{whole.CPUs, whole.Memory, whole.Disk, whole.GPUs}
 	for i, name := range sizes {
 		for _, prefix := range prefixes {
 			ad.SetInt(prefix+name, size[i])

@@ -24,6 +24,7 @@ const (
 	maxFile      = 1 << 20
 	maxTemplates = 200
 	maxShapes    = 50
+	maxSlots     = 200
 )
 
 // Template is what the pods of a template have in common.
@@ -31,9 +32,11 @@ type Template struct {
 	Name string
 	// Manifest is the text of a Pod or a Job, in YAML, and the name of its file.
 	Manifest, File string
-	// Container is the container whose resources a shape states.
-	Container string
-	Shapes    []Shape
+	// Slots is how many payload containers the manifest has. Each is a slot, or,
+	// where the slot is Partitionable, a place of its jobs.
+	Slots         int
+	Partitionable bool
+	Shapes        []Shape
 	// MaxPods and MaxComing limit its pods, and those that have not reported to the
 	// collector; 0 is no limit.
 	MaxPods, MaxComing int
@@ -46,24 +49,26 @@ type Template struct {
 
 // Shape is a size of pods of a template.
 type Shape struct {
-	Name     string
-	Size     resources.Amount
-	MaxPods  int
-	Lifetime time.Duration // how long a pod takes jobs; 0 is for ever
+	Name string
+	// Size is what each payload container has, and Pod what all of them have.
+	Size, Pod resources.Amount
+	MaxPods   int
+	Lifetime  time.Duration // how long a pod takes jobs; 0 is for ever
 }
 
 // file is the form of a file of the folder. Its keys are those of the page
 // docs/admin/provisioner.md.
 type file struct {
-	Name      string      `json:"name"`
-	Manifest  string      `json:"manifest"`
-	Container string      `json:"container"`
-	Slot      string      `json:"slot"`
-	Rank      string      `json:"rank"`
-	MaxPods   int         `json:"maxPods"`
-	MaxComing int         `json:"maxComing"`
-	Lifetime  string      `json:"lifetime"`
-	Shapes    []fileShape `json:"shapes"`
+	Name          string      `json:"name"`
+	Manifest      string      `json:"manifest"`
+	Slots         int         `json:"slots"`
+	Partitionable bool        `json:"partitionable"`
+	Slot          string      `json:"slot"`
+	Rank          string      `json:"rank"`
+	MaxPods       int         `json:"maxPods"`
+	MaxComing     int         `json:"maxComing"`
+	Lifetime      string      `json:"lifetime"`
+	Shapes        []fileShape `json:"shapes"`
 }
 
 type fileShape struct {
@@ -140,13 +145,13 @@ func read(name string) (string, error) {
 func (f file) template(manifest string) (Template, error) {
 	var wrong *multierror.Error
 	note := func(format string, args ...any) { wrong = multierror.Append(wrong, fmt.Errorf(format, args...)) }
-	t := Template{Name: f.Name, Manifest: manifest, File: f.Manifest, Container: f.Container, MaxPods: f.MaxPods, MaxComing: f.MaxComing}
+	t := Template{Name: f.Name, Manifest: manifest, File: f.Manifest, Slots: max(f.Slots, 1), Partitionable: f.Partitionable, MaxPods: f.MaxPods, MaxComing: f.MaxComing}
 	// Names become values of labels and parts of pods' names.
 	if msgs := validation.IsDNS1123Label(f.Name); len(msgs) > 0 || len(f.Name) > 30 {
 		note("name is %q; it must have at most 30 lower case letters, digits and hyphens", f.Name)
 	}
-	if t.Container == "" {
-		t.Container = "payload"
+	if f.Slots < 0 || f.Slots > maxSlots {
+		note("slots is %d; a pod has 1 to %d payload containers", f.Slots, maxSlots)
 	}
 	var err error
 	if t.slot, err = classads.ParseOld(f.Slot); err != nil {
@@ -179,6 +184,9 @@ func (f file) template(manifest string) (Template, error) {
 			continue
 		}
 		shape.Lifetime = life
+		for range t.Slots {
+			shape.Pod = shape.Pod.Plus(shape.Size)
+		}
 		t.Shapes = append(t.Shapes, shape)
 	}
 	return t, wrong.ErrorOrNil()
@@ -213,6 +221,15 @@ func quantity(text string, unit int64) (int64, error) {
 		return 0, fmt.Errorf("%q is too small", text)
 	}
 	return n, nil
+}
+
+// Request returns what a job with a request takes of a pod: a slot that is not
+// partitionable is taken as a whole.
+func (t Template) Request(s Shape, request resources.Amount) resources.Amount {
+	if t.Partitionable {
+		return request
+	}
+	return s.Size
 }
 
 // References returns the attributes of jobs to which the template's expressions

@@ -17,6 +17,8 @@ const good = `name: plain
 manifest: job.yaml
 maxPods: 100
 maxComing: 10
+slots: 2
+partitionable: true
 lifetime: 8h
 slot: |
   START = TARGET.ProjectName isnt undefined && MY.Site == "Here" && Cpus > 0
@@ -44,13 +46,13 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Shape{
-		{Name: "small", Size: resources.Amount{CPUs: 1, Memory: 2048, Disk: 10 << 20}, Lifetime: 8 * time.Hour},
-		{Name: "gpu", Size: resources.Amount{CPUs: 8, Memory: 16384, Disk: 1 << 30, GPUs: 1}, MaxPods: 4, Lifetime: 8 * time.Hour},
+		{Name: "small", Size: resources.Amount{CPUs: 1, Memory: 2048, Disk: 10 << 20}, Pod: resources.Amount{CPUs: 2, Memory: 4096, Disk: 20 << 20}, Lifetime: 8 * time.Hour},
+		{Name: "gpu", Size: resources.Amount{CPUs: 8, Memory: 16384, Disk: 1 << 30, GPUs: 1}, Pod: resources.Amount{CPUs: 16, Memory: 32768, Disk: 2 << 30, GPUs: 2}, MaxPods: 4, Lifetime: 8 * time.Hour},
 	}
 	if diff := cmp.Diff(want, all[0].Shapes); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if got := all[0]; got.Name != "plain" || got.Manifest != "kind: Job\n" || got.MaxPods != 100 || got.MaxComing != 10 || got.Container != "payload" {
+	if got := all[0]; got.Name != "plain" || got.Manifest != "kind: Job\n" || got.MaxPods != 100 || got.MaxComing != 10 || got.Slots != 2 || !got.Partitionable {
 		t.Errorf("the template is %+v", got)
 	}
 	// Cpus and Site are the slot's own; TARGET is no attribute.
@@ -112,7 +114,7 @@ func TestSlot(t *testing.T) {
 	}
 	tpl := all[0]
 	ad := tpl.Slot(tpl.Shapes[1], nil)
-	for name, want := range map[string]string{"Cpus": "8", "TotalSlotMemory": "16384", "GPUs": "1", "Site": `"Here"`, "HasFileTransfer": "true", "PartitionableSlot": "true"} {
+	for name, want := range map[string]string{"Cpus": "16", "TotalSlotMemory": "32768", "GPUs": "2", "Site": `"Here"`, "HasFileTransfer": "true", "PartitionableSlot": "true"} {
 		if got := ad.Eval(name, classads.Env{}).String(); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
@@ -122,13 +124,37 @@ func TestSlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	ad = tpl.Slot(tpl.Shapes[0], seen)
-	for name, want := range map[string]string{"Memory": "2048", "CondorVersion": `"25.14"`, "Requirements": "false", "HasDocker": "false", "Name": "undefined", "ClaimId": "undefined", "State": `"Unclaimed"`} {
+	for name, want := range map[string]string{"Memory": "4096", "CondorVersion": `"25.14"`, "Requirements": "false", "HasDocker": "false", "Name": "undefined", "ClaimId": "undefined", "State": `"Unclaimed"`} {
 		if got := ad.Eval(name, classads.Env{}).String(); got != want {
 			t.Errorf("with an ad that was seen: %s is %s, want %s", name, got, want)
 		}
 	}
 	if seen.IntOr("Memory", 0) != 5 {
 		t.Error("the ad that was seen has changed")
+	}
+}
+
+// A slot that is not partitionable is as large as one payload container, and a job
+// takes all of it.
+func TestStaticSlots(t *testing.T) {
+	all, err := Load(folder(t, map[string]string{"a.template.yaml": strings.Replace(good, "partitionable: true", "", 1), "job.yaml": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tpl, shape := all[0], all[0].Shapes[1]
+	ad := tpl.Slot(shape, nil)
+	for name, want := range map[string]string{"Cpus": "8", "GPUs": "1", "SlotType": `"Static"`, "PartitionableSlot": "false"} {
+		if got := ad.Eval(name, classads.Env{}).String(); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	job := resources.Amount{CPUs: 1, Memory: 10}
+	if got := tpl.Request(shape, job); got != shape.Size {
+		t.Errorf("a job takes %+v of a slot that is not partitionable", got)
+	}
+	tpl.Partitionable = true
+	if got := tpl.Request(shape, job); got != job {
+		t.Errorf("a job takes %+v of a partitionable slot", got)
 	}
 }
 
