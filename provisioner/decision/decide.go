@@ -187,7 +187,7 @@ func (p *pass) open(g int, user *claimant) (fit int, why string) {
 			}
 			continue
 		}
-		if s := p.score(g, candidate); best < 0 || s.better(bestScore) {
+		if s := p.score(g, candidate); best < 0 || s.better(bestScore, p.in.Policy.Large) {
 			best, bestScore = f, s
 		}
 	}

@@ -129,14 +129,19 @@ func (p *pass) score(g int, fit Fit) score {
 const alike = 0.05
 
 // better prefers, in this order, what site and jobs rank higher, what wastes
-// less, what is larger (fewer pods for the cluster's control plane), and what is
-// there already.
-func (s score) better(o score) bool {
+// less, what is smaller, and what is there already. A small pod ends with its job;
+// a large one lasts as long as any of its jobs, and the rest of it is wasted.
+// Where the policy says so, larger shapes come first.
+func (s score) better(o score, large bool) bool {
 	if s.rank != o.rank {
 		return s.rank > o.rank
 	}
 	if d := s.used - o.used; d > alike || d < -alike {
 		return d > 0
 	}
-	return cmp.Or(cmp.Compare(s.size.CPUs, o.size.CPUs), cmp.Compare(s.size.Memory, o.size.Memory), cmp.Compare(s.pods, o.pods)) > 0
+	size := cmp.Or(cmp.Compare(s.size.CPUs, o.size.CPUs), cmp.Compare(s.size.Memory, o.size.Memory))
+	if !large {
+		size = -size
+	}
+	return cmp.Or(size, cmp.Compare(s.pods, o.pods)) > 0
 }

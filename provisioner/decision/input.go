@@ -147,6 +147,9 @@ type Policy struct {
 	Settle time.Duration
 	// Ramp bounds the pods that are on their way for one group.
 	Ramp Ramp
+	// Large prefers larger pods, which jobs fill together, to small ones. There are
+	// fewer pods, and more of their CPUs are idle beside the last jobs.
+	Large bool
 }
 
 // Ramp bounds how many pods are on their way for one group with a number of idle
