@@ -131,17 +131,12 @@ const alike = 0.05
 // better prefers, in this order, what site and jobs rank higher, what wastes
 // less, what is smaller, and what is there already. A small pod ends with its job;
 // a large one lasts as long as any of its jobs, and the rest of it is wasted.
-// Where the policy says so, larger shapes come first.
-func (s score) better(o score, large bool) bool {
+func (s score) better(o score) bool {
 	if s.rank != o.rank {
 		return s.rank > o.rank
 	}
 	if d := s.used - o.used; d > alike || d < -alike {
 		return d > 0
 	}
-	size := cmp.Or(cmp.Compare(s.size.CPUs, o.size.CPUs), cmp.Compare(s.size.Memory, o.size.Memory))
-	if !large {
-		size = -size
-	}
-	return cmp.Or(size, cmp.Compare(s.pods, o.pods)) > 0
+	return cmp.Or(cmp.Compare(o.size.CPUs, s.size.CPUs), cmp.Compare(o.size.Memory, s.size.Memory), cmp.Compare(s.pods, o.pods)) > 0
 }

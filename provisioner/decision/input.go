@@ -106,9 +106,12 @@ const (
 
 // Pod is a pod that is there.
 type Pod struct {
-	ID      string
-	Shape   int // index in Input.Shapes; -1 if that is no longer configured
-	Phase   Phase
+	ID    string
+	Shape int // index in Input.Shapes; -1 if that is no longer configured
+	Phase Phase
+	// Stuck: no node has room for it. Nobody knows when it will run, so that jobs
+	// count on it only if they can get no other pod.
+	Stuck   bool
 	Created time.Time
 	// Free is what jobs have not claimed. For a pod that has not reported it is the
 	// size of its shape.
@@ -137,8 +140,11 @@ type Limits struct {
 
 // Policy is how the site wants to be served.
 type Policy struct {
-	// Horizon is how long a job may wait for a place that another one leaves, rather
+	// Patience is how long a job waits for a place that a running one leaves, rather
 	// than have a pod made.
+	Patience time.Duration
+	// Horizon is how far a place is planned: jobs that are short follow each other in
+	// it for so long.
 	Horizon time.Duration
 	// Start is how long a new pod takes until it runs its first job.
 	Start time.Duration
@@ -147,9 +153,6 @@ type Policy struct {
 	Settle time.Duration
 	// Ramp bounds the pods that are on their way for one group.
 	Ramp Ramp
-	// Large prefers larger pods, which jobs fill together, to small ones. There are
-	// fewer pods, and more of their CPUs are idle beside the last jobs.
-	Large bool
 }
 
 // Ramp bounds how many pods are on their way for one group with a number of idle

@@ -19,6 +19,8 @@ type pod struct {
 	key   resources.Amount // what exactly its jobs request; of the other rule
 	// takes has, for each class, whether its jobs match the pod's slots.
 	takes []bool
+	// opens has it for a pod in which no job runs yet; nil is the same.
+	opens []bool
 	size  resources.Amount
 	free  resources.Amount
 	// overhead is memory that the pod has beside its slots.

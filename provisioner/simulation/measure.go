@@ -30,10 +30,10 @@ type Figures struct {
 
 // Sample is what there was at a moment.
 type Sample struct {
-	At                   time.Duration
-	Idle, Pods           int
-	PodCPUs, BusyCPUs    int
-	Unmatched, Unhealthy int
+	Idle     int // jobs that can run
+	Pods     int
+	PodCPUs  int // of pods that have a node
+	BusyCPUs int
 }
 
 // measure collects the figures of one run. Nothing counts that happens after the

@@ -7,6 +7,7 @@ import (
 
 	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/decision"
+	"podstarter/provisioner/resources"
 )
 
 // Ours is the rule of package decision, with back-off and with run times learnt
@@ -53,10 +54,18 @@ func (o Ours) begin(r *run) decider {
 			d.takes = append(d.takes, takes)
 		}
 	}
+	for s, shape := range d.input.Shapes {
+		opens := slices.Clone(d.takes[s])
+		for c, class := range r.pool.queue.Classes {
+			opens[c] = opens[c] && d.opensPod(s, class.Request)
+		}
+		_ = shape
+		d.opens = append(d.opens, opens)
+	}
 	for c, class := range r.pool.queue.Classes {
 		var fits []decision.Fit
 		for s, shape := range d.input.Shapes {
-			if d.takes[s][c] && shape.Size.Fits(class.Request) {
+			if d.opens[s][c] && shape.Size.Fits(class.Request) {
 				fits = append(fits, decision.Fit{Shape: s, Request: class.Request, Rank: r.world.Templates[shape.Template].Rank})
 			}
 		}
@@ -65,12 +74,28 @@ func (o Ours) begin(r *run) decider {
 	return d
 }
 
+// opensPod reports whether a job may be the first in a pod of a shape: that is for
+// jobs which use more than half of it, or have no smaller shape in its template.
+func (o *ours) opensPod(shape int, request resources.Amount) bool {
+	s := o.input.Shapes[shape]
+	if s.Size.Use(request) > 0.5 {
+		return true
+	}
+	for _, other := range o.input.Shapes {
+		if other.Template == s.Template && other.Size.CPUs < s.Size.CPUs && other.Size.Fits(request) {
+			return false
+		}
+	}
+	return true
+}
+
 type ours struct {
 	*run
 	policy decision.Policy
 	input  decision.Input // its Shapes, and the Memory of the last decision
 	fits   [][]decision.Fit
 	takes  [][]bool // by shape and class
+	opens  [][]bool
 	states []backoff.State
 	// runtimes are those learnt, by class.
 	runtimes []time.Duration
@@ -142,7 +167,7 @@ func (o *ours) create(c decision.Creation, in decision.Input) {
 	shape := o.input.Shapes[c.Shape]
 	for range c.Count {
 		o.cluster.create(&pod{
-			site: o.world.Templates[shape.Template].Site, shape: c.Shape, user: c.User, takes: o.takes[c.Shape], size: shape.Size,
+			site: o.world.Templates[shape.Template].Site, shape: c.Shape, user: c.User, takes: o.takes[c.Shape], opens: o.opens[c.Shape], size: shape.Size,
 		})
 	}
 }
@@ -184,14 +209,15 @@ func (o *ours) look() decision.Input {
 // see is what is known of a pod.
 func (o *ours) see(p *pod) decision.Pod {
 	phase := p.phase
+	stuck := phase == decision.Pending && p.node < 0 && o.now-p.created >= unschedulableAfter
 	switch {
-	case phase == decision.Pending && p.node < 0 && o.now-p.created >= unschedulableAfter:
+	case stuck:
 		o.note(p, backoff.Unschedulable)
 	case phase == decision.Starting && o.now-p.started >= unreportedAfter:
 		o.note(p, backoff.Unreported)
 		phase = decision.Ending // no job can be expected to run there
 	}
-	seen := decision.Pod{ID: strconv.Itoa(p.id), Shape: p.shape, Phase: phase, Created: epoch.Add(p.created), Free: p.free}
+	seen := decision.Pod{ID: strconv.Itoa(p.id), Shape: p.shape, Phase: phase, Stuck: stuck, Created: epoch.Add(p.created), Free: p.free}
 	if p.until > 0 {
 		seen.Until = epoch.Add(p.until)
 	}

@@ -157,6 +157,9 @@ func (p *pool) match(rooms []*pod, owner map[*pod]int, user, class int) *pod {
 		if !pod.takes[class] || !pod.free.Fits(request) {
 			continue
 		}
+		if len(pod.claims) == 0 && pod.opens != nil && !pod.opens[class] {
+			continue
+		}
 		if o, taken := owner[pod]; taken && o != user {
 			continue
 		}

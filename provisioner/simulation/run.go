@@ -47,7 +47,6 @@ type run struct {
 	m       *measure
 	result  Result
 	flaws   int
-	failing int
 }
 
 // sampled is the time between samples.
@@ -113,13 +112,11 @@ func (r *run) flaw(format string, args ...any) {
 
 // sample notes what there is, and whether it adds up.
 func (r *run) sample() {
-	s := Sample{At: r.now, Pods: len(r.cluster.pods)}
+	s := Sample{Pods: len(r.cluster.pods)}
 	for _, b := range r.pool.users {
 		for class, jobs := range b.byClass {
 			if r.pool.matches[class] {
 				s.Idle += len(jobs)
-			} else {
-				s.Unmatched += len(jobs)
 			}
 		}
 	}
@@ -137,9 +134,6 @@ func (r *run) sample() {
 		}
 		if p.node >= 0 {
 			s.PodCPUs += int(p.size.CPUs)
-		}
-		if p.phase < decision.Reported {
-			s.Unhealthy++
 		}
 	}
 	if r.now < r.world.Length {

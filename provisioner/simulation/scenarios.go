@@ -79,7 +79,7 @@ func (w *World) addSite(name string, nodes, gpuNodes int) {
 	}
 	w.Sites = append(w.Sites, site)
 	w.Templates = append(w.Templates, Template{Name: prefix + "plain", Site: at, Shapes: []Shape{
-		{"c1", amount(1, 4, 0)}, {"c2", amount(2, 8, 0)}, {"c4", amount(4, 16, 0)}, {"c8", amount(8, 32, 0)},
+		{"c1", amount(1, 4, 0)}, {"m1", amount(1, 12, 0)}, {"c2", amount(2, 8, 0)}, {"c4", amount(4, 16, 0)}, {"c8", amount(8, 32, 0)},
 	}})
 	if gpuNodes > 0 {
 		w.Templates = append(w.Templates, Template{Name: prefix + "gpu", Site: at, Shapes: []Shape{{"g1", amount(4, 16, 1)}}})
