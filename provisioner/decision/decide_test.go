@@ -164,14 +164,27 @@ func TestDecide(t *testing.T) {
 			outcomes: []Outcome{{Idle: 1, New: 1}},
 		},
 		{
+			name: "a large pod that is stuck does not close smaller shapes",
+			set: func(in *Input) {
+				in.demand(0, four, []int{large}, alice(2))
+				in.demand(0, one, []int{small}, bob(2))
+				in.Templates[0].Allowance, in.Templates[0].AllowanceWhy = 1, "one is tried"
+				in.Pods = []Pod{{ID: "p", Shape: large, Phase: Pending, Stuck: true, Created: start, Free: four}}
+			},
+			create: []Creation{{Shape: small, Count: 1, User: "bob", Group: 1}},
+			outcomes: []Outcome{
+				{Idle: 2, Coming: 1, Waiting: []Reason{{1, "plain: one is tried"}}},
+				{Idle: 2, New: 1, Waiting: []Reason{{1, "plain: one is tried"}}},
+			},
+		},
+		{
 			name: "a pod that is stuck keeps its place where there is no other",
 			set: func(in *Input) {
 				in.demand(0, one, []int{small}, alice(2))
-				in.Templates[0].Allowance, in.Templates[0].AllowanceWhy = 0, "it waits"
 				in.Pods = []Pod{{ID: "p", Shape: small, Phase: Pending, Stuck: true, Created: start.Add(-time.Hour), Free: one}}
 				in.Memory.Surplus = map[string]time.Time{"p": start.Add(-time.Hour)}
 			},
-			outcomes: []Outcome{{Idle: 2, Coming: 1, Waiting: []Reason{{1, "plain: it waits"}}}},
+			outcomes: []Outcome{{Idle: 2, Coming: 1, Waiting: []Reason{{1, "1 pods of the shape small of plain wait for a node with room"}}}},
 		},
 		{
 			name: "a pod that soon ends takes nothing that comes later",

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
 	"podstarter/provisioner/resources"
@@ -50,6 +51,15 @@ func Scenarios(seed uint64, length time.Duration) []Scenario {
 		all = append(all, Scenario{Name: k.name, What: k.what, Queue: g.q, World: g.w, Seed: seed + uint64(i)})
 	}
 	return all
+}
+
+// Named returns the scenario with a name.
+func Named(all []Scenario, name string) (Scenario, bool) {
+	i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })
+	if i < 0 {
+		return Scenario{}, false
+	}
+	return all[i], true
 }
 
 func amount(cpus, memoryGB, gpus int64) resources.Amount {
