@@ -96,7 +96,7 @@ func (m *measure) pod(cpus int64, from, to time.Duration) {
 	m.f.Waste += float64(cpus) * hours
 }
 
-// counts adds to a counter, before the end.
+// count adds to a counter, before the end.
 func (m *measure) count(now time.Duration, counter *int, n int) {
 	if now <= m.length {
 		*counter += n

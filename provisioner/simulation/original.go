@@ -154,7 +154,7 @@ func compareAmounts(a, b resources.Amount) int {
 	return cmp.Or(cmp.Compare(a.CPUs, b.CPUs), cmp.Compare(a.Memory, b.Memory), cmp.Compare(a.Disk, b.Disk), cmp.Compare(a.GPUs, b.GPUs))
 }
 
-// defaults of the program, and a setting with which it does not starve.
+// The program with its defaults, and with a limit that does not bind.
 var (
 	OriginalDefault = Original{Label: "original", MaxPods: 20, Idle: 20 * time.Minute}
 	OriginalWide    = Original{Label: "original, 1000 pods", MaxPods: 1000, Idle: 20 * time.Minute}

@@ -54,12 +54,11 @@ func (o Ours) begin(r *run) decider {
 			d.takes = append(d.takes, takes)
 		}
 	}
-	for s, shape := range d.input.Shapes {
+	for s := range d.input.Shapes {
 		opens := slices.Clone(d.takes[s])
 		for c, class := range r.pool.queue.Classes {
 			opens[c] = opens[c] && d.opensPod(s, class.Request)
 		}
-		_ = shape
 		d.opens = append(d.opens, opens)
 	}
 	for c, class := range r.pool.queue.Classes {
@@ -94,8 +93,8 @@ type ours struct {
 	policy decision.Policy
 	input  decision.Input // its Shapes, and the Memory of the last decision
 	fits   [][]decision.Fit
-	takes  [][]bool // by shape and class
-	opens  [][]bool
+	takes  [][]bool // by shape and class: the job may run in such a pod
+	opens  [][]bool // by shape and class: and be the first one in it
 	states []backoff.State
 	// runtimes are those learnt, by class.
 	runtimes []time.Duration
