@@ -104,21 +104,13 @@ func TestBrokenSite(t *testing.T) {
 	}
 }
 
-// The negotiator gives two users equal parts, and jobs of pods that are removed
-// run again.
-func TestSharesAndPreemption(t *testing.T) {
-	w := world(3 * time.Hour)
-	w.Sites[0].Preempted = time.Hour
-	s := batchOf(100, 2*time.Hour, w, "plain")
-	for i := range s.Queue.Jobs[50:] {
-		s.Queue.Jobs[50+i].User = "ben"
-	}
-	r := Run(s, podstarter)
-	if r.Figures.Deletes == 0 || len(r.Violations) > 0 && !strings.Contains(r.Violations[0], "not served") {
-		t.Errorf("%+v, %q", r.Figures, r.Violations)
-	}
-	if busy := r.Samples[6].BusyCPUs; busy < 16 {
-		t.Errorf("after an hour %d CPUs are busy", busy)
+// Jobs of pods that are removed run again, until all are done.
+func TestPreemption(t *testing.T) {
+	w := world(12 * time.Hour)
+	w.Sites[0].Preempted = 4 * time.Hour
+	r := Run(batchOf(60, time.Hour, w, "plain"), podstarter)
+	if f := r.Figures; f.Finished != 60 || f.CPUHours-f.Waste < 61 || f.Made < 40 || len(r.Violations) > 0 {
+		t.Errorf("%+v, %q", f, r.Violations)
 	}
 }
 
@@ -161,13 +153,49 @@ func TestOriginalWants(t *testing.T) {
 	}
 }
 
-// While no access point of a user answers, the user's jobs are not seen, and
-// nothing is withdrawn.
+// While a user's access point does not answer, the user's jobs are not seen, and the
+// pods that were made for them stay.
 func TestOutage(t *testing.T) {
 	w := world(4 * time.Hour)
-	w.Outages = []Outage{{Window: Window{0, 2 * time.Hour}, Users: []string{"ann"}}}
+	w.Sites[0].Full = []Window{{0, 3 * time.Hour}}
+	w.Outages = []Outage{{Window: Window{10 * time.Minute, 2 * time.Hour}, Users: []string{"ann"}}}
 	r := Run(batchOf(5, 10*time.Minute, w, "plain"), podstarter)
-	if r.Figures.Wait < 2*time.Hour || r.Figures.Finished != 5 || r.Figures.Withdrawn != 0 {
+	if r.Figures.Wait < 3*time.Hour || r.Figures.Finished != 5 || r.Figures.Withdrawn != 0 {
 		t.Errorf("%+v", r.Figures)
+	}
+}
+
+// spy looks at each round of a rule.
+type spy struct {
+	Ours
+	look func(*run)
+}
+
+func (s spy) begin(r *run) decider { return spying{s.Ours.begin(r), func() { s.look(r) }} }
+
+type spying struct {
+	decider
+	look func()
+}
+
+func (s spying) round() {
+	s.look()
+	s.decider.round()
+}
+
+// The negotiator gives two users equal parts, whoever submitted first.
+func TestShares(t *testing.T) {
+	s := batchOf(100, 2*time.Hour, world(3*time.Hour), "plain")
+	for i := range s.Queue.Jobs[50:] {
+		s.Queue.Jobs[50+i].User = "ben"
+	}
+	var running []float64
+	Run(s, spy{podstarter, func(r *run) {
+		if r.now == time.Hour {
+			running = []float64{r.pool.users[0].running, r.pool.users[1].running}
+		}
+	}})
+	if diff := cmp.Diff([]float64{16, 16}, running); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }
