@@ -70,7 +70,9 @@ type Template struct {
 	// yet; 0 is no limit.
 	MaxPods, MaxComing int
 	// Allowance is how many may be on their way after what became of earlier ones,
-	// and AllowanceWhy why not more (package backoff).
+	// and AllowanceWhy why not more (package backoff). Those that are stuck do not
+	// count, since back-off knows of them: one that never gets a node would close the
+	// template.
 	Allowance    int
 	AllowanceWhy string
 }
