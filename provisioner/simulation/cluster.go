@@ -36,7 +36,6 @@ type pod struct {
 	idleSince time.Duration
 	claims    []*claim
 	ran       bool // a job ran in it
-	gone      func()
 }
 
 // cluster is the nodes of all sites, and the pods on them.

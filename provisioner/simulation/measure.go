@@ -43,8 +43,6 @@ type measure struct {
 	f      Figures
 	wait   map[int]time.Duration // by job, the time that it was idle
 	idle   map[int]time.Duration // by job, since when it is idle
-	idles  int
-	busy   int64
 }
 
 func newMeasure(length time.Duration) *measure {
