@@ -31,6 +31,7 @@ type pass struct {
 	in    *Input
 	out   Output
 	rooms rooms
+	stuck rooms
 	// taken has, for each pod of the input, whether a job takes room of it.
 	taken []bool
 	// next has, for each group and each of its fits, the first room that may still
@@ -46,13 +47,13 @@ type pass struct {
 func newPass(in *Input) *pass {
 	p := &pass{
 		in:    in,
-		rooms: survey(in),
 		taken: make([]bool, len(in.Pods)),
 		next:  make([][]int, len(in.Groups)),
 		spare: make([][made + 1]int, len(in.Groups)),
 		idle:  make([]int, len(in.Groups)),
 		gates: newGates(in),
 	}
+	p.rooms, p.stuck = survey(in)
 	p.out.Groups = make([]Outcome, len(in.Groups))
 	for g, group := range in.Groups {
 		p.next[g] = make([]int, len(p.fits(g)))
@@ -119,6 +120,10 @@ func (p *pass) place(g int, user *claimant) (placed bool, request resources.Amou
 	case best < 0:
 		f, why := p.open(g, user)
 		if f < 0 {
+			if fit := p.rely(g); fit != nil {
+				p.out.Groups[g].place(coming)
+				return true, fit.Request, ""
+			}
 			return false, resources.Amount{}, why
 		}
 		p.take(g, f)
@@ -140,6 +145,24 @@ func (p *pass) find(g, f int, fit Fit) *room {
 	for ; p.next[g][f] < len(all); p.next[g][f]++ {
 		if r := &all[p.next[g][f]]; r.left.Fits(fit.Request) {
 			return r
+		}
+	}
+	return nil
+}
+
+// rely counts on a pod that is stuck, and returns the fit of its shape, or nil if
+// there is none. Such pods are few: their template waits.
+func (p *pass) rely(g int) *Fit {
+	for f, fit := range p.fits(g) {
+		for i := range p.stuck[fit.Shape] {
+			if r := &p.stuck[fit.Shape][i]; r.left.Fits(fit.Request) && r.left != (resources.Amount{}) {
+				r.left = r.left.Minus(fit.Request)
+				if fit.Request == (resources.Amount{}) {
+					r.left = resources.Amount{}
+				}
+				p.taken[r.pod] = true
+				return &p.fits(g)[f]
+			}
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ var (
 	one    = resources.Amount{CPUs: 1, Memory: 2048, Disk: 1 << 20}
 	four   = resources.Amount{CPUs: 4, Memory: 8192, Disk: 4 << 20}
 	gpu    = resources.Amount{CPUs: 4, Memory: 8192, Disk: 4 << 20, GPUs: 1}
-	policy = Policy{Horizon: 20 * time.Minute, Start: 2 * time.Minute, Settle: 3 * time.Minute}
+	policy = Policy{Patience: 20 * time.Minute, Horizon: 20 * time.Minute, Start: 2 * time.Minute, Settle: 3 * time.Minute}
 )
 
 // shapes of two templates, the second of which has GPUs.
@@ -77,9 +77,9 @@ func TestDecide(t *testing.T) {
 			outcomes: []Outcome{{Idle: 1, New: 1}},
 		},
 		{
-			name:     "many jobs have larger pods, which they fill",
+			name:     "many jobs have small pods, each of which ends with its job",
 			set:      func(in *Input) { in.demand(0, one, all, alice(9)) },
-			create:   []Creation{{Shape: small, Count: 1, User: "alice"}, {Shape: large, Count: 2, User: "alice"}},
+			create:   []Creation{{Shape: small, Count: 9, User: "alice"}},
 			outcomes: []Outcome{{Idle: 9, New: 9}},
 		},
 		{
@@ -127,12 +127,64 @@ func TestDecide(t *testing.T) {
 			outcomes: []Outcome{{Idle: 12, New: 12}},
 		},
 		{
-			name: "a job that overruns leaves room at any time",
+			name: "a job that is a little late leaves room soon",
+			set: func(in *Input) {
+				in.demand(0, one, []int{small}, alice(1))
+				in.Pods = []Pod{{ID: "p", Shape: small, Phase: Reported, Claims: []Claim{{Amount: one, Until: start.Add(-time.Minute)}}}}
+			},
+			outcomes: []Outcome{{Idle: 1, Soon: 1}},
+		},
+		{
+			name: "nobody waits for a job that is very late",
 			set: func(in *Input) {
 				in.demand(0, one, []int{small}, alice(1))
 				in.Pods = []Pod{{ID: "p", Shape: small, Phase: Reported, Claims: []Claim{{Amount: one, Until: start.Add(-time.Hour)}}}}
 			},
-			outcomes: []Outcome{{Idle: 1, Soon: 1}},
+			create:   []Creation{{Shape: small, Count: 1, User: "alice"}},
+			outcomes: []Outcome{{Idle: 1, New: 1}},
+		},
+		{
+			name: "nobody waits longer than the policy has patience",
+			set: func(in *Input) {
+				in.Policy.Patience = 4 * time.Minute
+				in.demand(0, one, []int{small}, alice(1))
+				in.Pods = []Pod{{ID: "p", Shape: small, Phase: Reported, Claims: []Claim{{Amount: one, Until: start.Add(5 * time.Minute)}}}}
+			},
+			create:   []Creation{{Shape: small, Count: 1, User: "alice"}},
+			outcomes: []Outcome{{Idle: 1, New: 1}},
+		},
+		{
+			name: "a pod that is stuck serves nobody who can have another one",
+			set: func(in *Input) {
+				in.demand(0, one, []int{small, graphics}, alice(1))
+				in.Templates[0].Allowance, in.Templates[0].AllowanceWhy = 0, "it waits"
+				in.Pods = []Pod{{ID: "p", Shape: small, Phase: Pending, Stuck: true, Created: start, Free: one}}
+			},
+			create:   []Creation{{Shape: graphics, Count: 1, User: "alice"}},
+			outcomes: []Outcome{{Idle: 1, New: 1}},
+		},
+		{
+			name: "a large pod that is stuck does not close smaller shapes",
+			set: func(in *Input) {
+				in.demand(0, four, []int{large}, alice(2))
+				in.demand(0, one, []int{small}, bob(2))
+				in.Templates[0].Allowance, in.Templates[0].AllowanceWhy = 1, "one is tried"
+				in.Pods = []Pod{{ID: "p", Shape: large, Phase: Pending, Stuck: true, Created: start, Free: four}}
+			},
+			create: []Creation{{Shape: small, Count: 1, User: "bob", Group: 1}},
+			outcomes: []Outcome{
+				{Idle: 2, Coming: 1, Waiting: []Reason{{1, "plain: one is tried"}}},
+				{Idle: 2, New: 1, Waiting: []Reason{{1, "plain: one is tried"}}},
+			},
+		},
+		{
+			name: "a pod that is stuck keeps its place where there is no other",
+			set: func(in *Input) {
+				in.demand(0, one, []int{small}, alice(2))
+				in.Pods = []Pod{{ID: "p", Shape: small, Phase: Pending, Stuck: true, Created: start.Add(-time.Hour), Free: one}}
+				in.Memory.Surplus = map[string]time.Time{"p": start.Add(-time.Hour)}
+			},
+			outcomes: []Outcome{{Idle: 2, Coming: 1, Waiting: []Reason{{1, "1 pods of the shape small of plain wait for a node with room"}}}},
 		},
 		{
 			name: "a pod that soon ends takes nothing that comes later",
@@ -179,11 +231,11 @@ func TestDecide(t *testing.T) {
 			name: "limits of shape and template",
 			set: func(in *Input) {
 				in.demand(0, one, []int{small, large}, alice(30))
-				in.Shapes[large].MaxPods = 1
+				in.Shapes[small].MaxPods = 1
 				in.Templates[0].MaxComing = 3
 			},
-			create:   []Creation{{Shape: small, Count: 2, User: "alice"}, {Shape: large, Count: 1, User: "alice"}},
-			outcomes: []Outcome{{Idle: 30, New: 6, Waiting: []Reason{{24, "3 pods of plain have not reported yet, which is its limit; the limit of 1 pods of the shape large of plain is reached"}}}},
+			create:   []Creation{{Shape: small, Count: 1, User: "alice"}, {Shape: large, Count: 2, User: "alice"}},
+			outcomes: []Outcome{{Idle: 30, New: 9, Waiting: []Reason{{21, "the limit of 1 pods of the shape small of plain is reached; 3 pods of plain have not reported yet, which is its limit"}}}},
 		},
 		{
 			name: "a template that failed waits, and another one serves",

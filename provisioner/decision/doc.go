@@ -10,9 +10,10 @@
 // fits into:
 //
 //  1. free room of pods that run,
-//  2. room that running jobs will leave within the horizon,
+//  2. room that running jobs will leave soon,
 //  3. room of pods that are on their way,
-//  4. a new pod, if limits, back-off and ramp allow one.
+//  4. a new pod, if limits, back-off and ramp allow one,
+//  5. room of pods for which no node has room.
 //
 // A place serves several jobs one after another where their run time is known and
 // short. Pods on their way that no job took are withdrawn once that has lasted.

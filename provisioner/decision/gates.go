@@ -16,6 +16,8 @@ type gates struct {
 	shapes   []int // pods by shape
 	template []int // pods by template
 	arriving []int // of those, not yet reported
+	trying   []int // of those, not stuck
+	stuck    []int // stuck pods by shape
 	coming   []int // pods on their way of which a group's job took the first part
 }
 
@@ -23,15 +25,16 @@ func newGates(in *Input) gates {
 	g := gates{
 		in: in, shapes: make([]int, len(in.Shapes)),
 		template: make([]int, len(in.Templates)), arriving: make([]int, len(in.Templates)),
+		trying: make([]int, len(in.Templates)), stuck: make([]int, len(in.Shapes)),
 		coming: make([]int, len(in.Groups)),
 	}
 	for _, p := range in.Pods {
-		g.count(p.Shape, p.Phase < Reported)
+		g.count(p.Shape, p.Phase < Reported, p.Stuck)
 	}
 	return g
 }
 
-func (g *gates) count(shape int, unready bool) {
+func (g *gates) count(shape int, unready, stuck bool) {
 	g.pods++
 	if unready {
 		g.unready++
@@ -42,8 +45,14 @@ func (g *gates) count(shape int, unready bool) {
 	g.shapes[shape]++
 	t := g.in.Shapes[shape].Template
 	g.template[t]++
-	if unready {
-		g.arriving[t]++
+	if !unready {
+		return
+	}
+	g.arriving[t]++
+	if stuck {
+		g.stuck[shape]++
+	} else {
+		g.trying[t]++
 	}
 }
 
@@ -51,7 +60,7 @@ func (g *gates) count(shape int, unready bool) {
 func (g *gates) opened(group, shape int) {
 	g.round++
 	g.coming[group]++
-	g.count(shape, true)
+	g.count(shape, true, false)
 }
 
 // user says why no pod is made for a user; it is empty if one may.
@@ -89,8 +98,14 @@ func (g *gates) shape(shape int) string {
 		return fmt.Sprintf("the limit of %d pods of %s is reached", t.MaxPods, t.Name)
 	case reached(g.arriving[s.Template], t.MaxComing):
 		return fmt.Sprintf("%d pods of %s have not reported yet, which is its limit", t.MaxComing, t.Name)
-	case g.arriving[s.Template] >= t.Allowance:
+	case g.trying[s.Template] >= t.Allowance:
 		return fmt.Sprintf("%s: %s", t.Name, t.AllowanceWhy)
+	}
+	for other, n := range g.stuck {
+		// Where a pod has no room, one that is not smaller has none either.
+		if o := g.in.Shapes[other]; n > 0 && o.Template == s.Template && s.Size.Fits(o.Size) {
+			return fmt.Sprintf("%d pods of the shape %s of %s wait for a node with room", n, o.Name, t.Name)
+		}
 	}
 	if at, ok := g.in.Memory.Withdrawn[g.in.key(shape)]; ok {
 		if since := g.in.Now.Sub(at); since >= 0 && since < g.in.Policy.Settle {
@@ -129,8 +144,8 @@ func (p *pass) score(g int, fit Fit) score {
 const alike = 0.05
 
 // better prefers, in this order, what site and jobs rank higher, what wastes
-// less, what is larger (fewer pods for the cluster's control plane), and what is
-// there already.
+// less, what is smaller, and what is there already. A small pod ends with its job;
+// a large one lasts as long as any of its jobs, and the rest of it is wasted.
 func (s score) better(o score) bool {
 	if s.rank != o.rank {
 		return s.rank > o.rank
@@ -138,5 +153,5 @@ func (s score) better(o score) bool {
 	if d := s.used - o.used; d > alike || d < -alike {
 		return d > 0
 	}
-	return cmp.Or(cmp.Compare(s.size.CPUs, o.size.CPUs), cmp.Compare(s.size.Memory, o.size.Memory), cmp.Compare(s.pods, o.pods)) > 0
+	return cmp.Or(cmp.Compare(o.size.CPUs, s.size.CPUs), cmp.Compare(o.size.Memory, s.size.Memory), cmp.Compare(s.pods, o.pods)) > 0
 }

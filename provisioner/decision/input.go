@@ -70,7 +70,9 @@ type Template struct {
 	// yet; 0 is no limit.
 	MaxPods, MaxComing int
 	// Allowance is how many may be on their way after what became of earlier ones,
-	// and AllowanceWhy why not more (package backoff).
+	// and AllowanceWhy why not more (package backoff). Those that are stuck do not
+	// count, since back-off knows of them: one that never gets a node would close the
+	// template.
 	Allowance    int
 	AllowanceWhy string
 }
@@ -106,9 +108,12 @@ const (
 
 // Pod is a pod that is there.
 type Pod struct {
-	ID      string
-	Shape   int // index in Input.Shapes; -1 if that is no longer configured
-	Phase   Phase
+	ID    string
+	Shape int // index in Input.Shapes; -1 if that is no longer configured
+	Phase Phase
+	// Stuck: no node has room for it. Nobody knows when it will run, so that jobs
+	// count on it only if they can get no other pod.
+	Stuck   bool
 	Created time.Time
 	// Free is what jobs have not claimed. For a pod that has not reported it is the
 	// size of its shape.
@@ -137,8 +142,11 @@ type Limits struct {
 
 // Policy is how the site wants to be served.
 type Policy struct {
-	// Horizon is how long a job may wait for a place that another one leaves, rather
+	// Patience is how long a job waits for a place that a running one leaves, rather
 	// than have a pod made.
+	Patience time.Duration
+	// Horizon is how far a place is planned: jobs that are short follow each other in
+	// it for so long.
 	Horizon time.Duration
 	// Start is how long a new pod takes until it runs its first job.
 	Start time.Duration

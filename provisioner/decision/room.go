@@ -27,14 +27,17 @@ type room struct {
 	time time.Duration
 	// group is the first group that took a part of it, or -1.
 	group int
+	// stuck rooms are those of pods for which no node has room.
+	stuck bool
 }
 
 // rooms has the room of all pods, by shape, in the order in which jobs take it.
 type rooms [][]room
 
-// survey finds the room that there is without a new pod.
-func survey(in *Input) rooms {
-	all := make(rooms, len(in.Shapes))
+// survey finds the room that there is without a new pod, and, apart from it, the
+// room of pods that are stuck.
+func survey(in *Input) (all, stuck rooms) {
+	all, stuck = make(rooms, len(in.Shapes)), make(rooms, len(in.Shapes))
 	horizon := in.Now.Add(in.Policy.Horizon)
 	for i, p := range in.Pods {
 		if p.Shape < 0 || p.Phase == Ending {
@@ -50,22 +53,26 @@ func survey(in *Input) rooms {
 		}
 		add := func(r room) {
 			r.pod, r.group = i, -1
+			if r.stuck {
+				stuck[p.Shape] = append(stuck[p.Shape], r)
+				return
+			}
 			all[p.Shape] = append(all[p.Shape], r)
 		}
 		if p.Phase != Reported {
-			add(room{kind: coming, left: p.Free, time: max(last.Sub(in.Now)-in.Policy.Start, 0)})
+			add(room{kind: coming, stuck: p.Stuck, left: p.Free, time: max(last.Sub(in.Now)-in.Policy.Start, 0)})
 			continue
 		}
 		if p.Free != (resources.Amount{}) {
 			add(room{kind: free, left: p.Free, time: last.Sub(in.Now)})
 		}
 		for _, c := range p.Claims {
-			if c.Until.IsZero() || !c.Until.Before(last) {
-				continue
-			}
 			from := c.Until
-			if from.Before(in.Now) {
-				from = in.Now // it runs longer than expected, and may end at any time
+			if late := in.Now.Sub(from); late > 0 {
+				from = in.Now.Add(late) // as much again: the later it is, the less is known of its end
+			}
+			if c.Until.IsZero() || !from.Before(last) || from.Sub(in.Now) > in.Policy.Patience {
+				continue
 			}
 			add(room{kind: soon, left: c.Amount, time: last.Sub(from)})
 		}
@@ -81,7 +88,7 @@ func survey(in *Input) rooms {
 			return cmp.Or(-cmp.Compare(x.Phase, y.Phase), x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID))
 		})
 	}
-	return all
+	return all, stuck
 }
 
 // turns returns how many jobs one after another a place serves that is there for
