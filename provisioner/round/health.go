@@ -10,6 +10,16 @@ import (
 	"podstarter/provisioner/supply"
 )
 
+// stuckAfter is how long no node may have room for a unit before it counts as
+// stuck: a scheduler that was just told needs a moment, and so does a cluster that
+// adds a node.
+const stuckAfter = 2 * time.Minute
+
+// stuck reports whether nobody knows when a unit will begin.
+func stuck(u platform.Unit, now time.Time) bool {
+	return u.Phase == platform.Pending && u.Trouble == backoff.Unschedulable && now.Sub(u.Created) >= stuckAfter
+}
+
 // health follows what becomes of units, and keeps the back-off of each template.
 type health struct {
 	within    time.Duration
@@ -46,7 +56,7 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 			h.templates[u.Template] = h.templates[u.Template].Reported(now)
 		}
 		f.missing = u.Phase == platform.Running && !reported && (f.reported || !u.Began.IsZero() && now.Sub(u.Began) > h.within)
-		if trouble := f.trouble(u); trouble != "" && trouble != f.counted {
+		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted {
 			f.counted = trouble
 			h.templates[u.Template] = h.templates[u.Template].Failed(trouble, when(u, now))
 		}
@@ -70,9 +80,9 @@ func when(u platform.Unit, now time.Time) time.Time {
 // trouble returns why a unit came to nothing, or an empty string. One whose slots
 // have been in the pool has worked, whatever ended it: most probably it was
 // preempted, or somebody deleted it.
-func (f fate) trouble(u platform.Unit) backoff.Reason {
+func (f fate) trouble(u platform.Unit, now time.Time) backoff.Reason {
 	switch {
-	case f.reported:
+	case f.reported, u.Trouble == backoff.Unschedulable && !stuck(u, now):
 		return ""
 	case u.Trouble != "":
 		return u.Trouble

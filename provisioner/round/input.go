@@ -1,6 +1,8 @@
 package round
 
 import (
+	"time"
+
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/supply"
@@ -46,7 +48,7 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 		if u.Phase == platform.Ended {
 			continue
 		}
-		in.Pods = append(in.Pods, r.pod(u, s.slots))
+		in.Pods = append(in.Pods, r.pod(u, s.slots, rep.At))
 		user := in.Users[u.User]
 		user.Pods++
 		in.Users[u.User] = user
@@ -55,8 +57,8 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 }
 
 // pod says what a unit has for jobs.
-func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod) decision.Pod {
-	p := decision.Pod{ID: u.Name, Shape: r.find(u), Created: u.Created}
+func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time) decision.Pod {
+	p := decision.Pod{ID: u.Name, Shape: r.find(u), Created: u.Created, Stuck: stuck(u, now)}
 	if p.Shape >= 0 {
 		p.Free = r.shapes[p.Shape].Pod
 	}

@@ -79,7 +79,7 @@ func newSite(t *testing.T) *site {
 	made := 0
 	s.config = Config{
 		Prefix: "site", Templates: templates, ReportWithin: 10 * time.Minute, Now: clock,
-		Policy: decision.Policy{Horizon: 20 * time.Minute, Start: 2 * time.Minute, Settle: 3 * time.Minute},
+		Policy: decision.DefaultPolicy,
 		Suffix: func() string { made++; return fmt.Sprint(made) },
 	}
 	s.restart(s.platform)
@@ -125,8 +125,8 @@ func TestPodsComeAndGo(t *testing.T) {
 	s.prove()
 	s.pool.groups = []demand.Group{jobs(t, 9, plainJob), jobs(t, 100, "Requirements = TARGET.Nowhere")}
 	rep := s.run()
-	if rep.Err != nil || len(rep.Made) != 3 {
-		t.Fatalf("%v are made, want 3: %v", rep.Made, rep.Err)
+	if rep.Err != nil || len(rep.Made) != 9 {
+		t.Fatalf("%v are made, want 9: %v", rep.Made, rep.Err)
 	}
 	units, _ := s.platform.List(context.Background())
 	if u := units[1]; u.User != "alice@x" || u.Template != "plain" || u.Group == "" || !strings.HasPrefix(u.Name, "site-plain-") {
@@ -218,8 +218,8 @@ func TestSourcesThatFail(t *testing.T) {
 		t.Errorf("%v are made, %v", rep.Made, rep.Err)
 	}
 	s.pool.slotsErr, s.pool.usersErr = nil, errors.New("the negotiator is away")
-	if rep := s.run(); len(rep.Made) != 2 {
-		t.Errorf("without priorities %v are made, want two", rep.Made)
+	if rep := s.run(); len(rep.Made) != 8 {
+		t.Errorf("without priorities %v are made, want 8", rep.Made)
 	}
 	s.pool.groups, s.pool.demandErr = nil, errors.New("a schedd is away")
 	for range 10 {
@@ -246,6 +246,28 @@ func TestDryRun(t *testing.T) {
 	rep := s.run()
 	if len(rep.Output.Create) == 0 || len(rep.Made) != 0 || len(s.units()) != 0 {
 		t.Errorf("%d creations are decided, %v are made", len(rep.Output.Create), rep.Made)
+	}
+}
+
+// A unit for which no node has room closes its template for a while, and is no
+// reason to make others.
+func TestNoRoom(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	s.pool.groups = []demand.Group{jobs(t, 50, plainJob)}
+	s.config.Limits.PerRound = 5
+	s.restart(s.platform)
+	made := 0
+	for range 60 {
+		rep := s.run()
+		made += len(rep.Made)
+		for _, name := range rep.Made {
+			s.platform.Stick(name)
+		}
+		s.now = s.now.Add(time.Minute)
+	}
+	if made < 6 || made > 25 {
+		t.Errorf("in an hour %d units are made for a full cluster", made)
 	}
 }
 

@@ -51,10 +51,11 @@ type file struct {
 		PerRound int `json:"perRound"`
 	} `json:"limits"`
 	Policy struct {
-		Horizon string `json:"horizon"`
-		Start   string `json:"start"`
-		Settle  string `json:"settle"`
-		Ramp    struct {
+		Patience string `json:"patience"`
+		Horizon  string `json:"horizon"`
+		Start    string `json:"start"`
+		Settle   string `json:"settle"`
+		Ramp     struct {
 			First int     `json:"first"`
 			Part  float64 `json:"part"`
 		} `json:"ramp"`
@@ -114,11 +115,13 @@ func parse(text []byte) (Settings, error) {
 	}
 	s.Interval = duration("interval", f.Interval, time.Minute, 10*time.Second, time.Hour)
 	s.ReportWithin = duration("reportWithin", f.ReportWithin, 10*time.Minute, time.Minute, 24*time.Hour)
+	normal := decision.DefaultPolicy
 	s.Policy = decision.Policy{
-		Horizon: duration("policy.horizon", f.Policy.Horizon, 20*time.Minute, 0, 24*time.Hour),
-		Start:   duration("policy.start", f.Policy.Start, 2*time.Minute, 0, time.Hour),
-		Settle:  duration("policy.settle", f.Policy.Settle, 5*time.Minute, time.Minute, 24*time.Hour),
-		Ramp:    decision.Ramp{First: f.Policy.Ramp.First, Part: f.Policy.Ramp.Part},
+		Patience: duration("policy.patience", f.Policy.Patience, normal.Patience, 0, 24*time.Hour),
+		Horizon:  duration("policy.horizon", f.Policy.Horizon, normal.Horizon, 0, 24*time.Hour),
+		Start:    duration("policy.start", f.Policy.Start, normal.Start, 0, time.Hour),
+		Settle:   duration("policy.settle", f.Policy.Settle, normal.Settle, time.Minute, 24*time.Hour),
+		Ramp:     decision.Ramp{First: f.Policy.Ramp.First, Part: f.Policy.Ramp.Part},
 	}
 	if r := s.Policy.Ramp; r.First < 0 || !(r.Part >= 0 && r.Part <= 1) {
 		wrong = multierror.Append(wrong, fmt.Errorf("policy.ramp has first %d and part %v; first must not be negative, and part is from 0 to 1", r.First, r.Part))
