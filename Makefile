@@ -117,6 +117,7 @@ docs: ## writes the generated pages
 	$(GO) -C integration test -count=1 ./stocknames -run TestNamesPage -update
 	$(GO) -C integration test -count=1 ./upstream -run TestPage -update
 	CLASSADS_UPDATE=1 $(GO) test ./classads -run TestFunctionTable
+	$(GO) run ./provisioner/simulate -docs docs/developer
 
 pool: ## the program that runs cluster and pool
 	CGO_ENABLED=0 $(GO) -C integration build -trimpath -o $(CURDIR)/$(POOL) ./pool

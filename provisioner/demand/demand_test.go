@@ -1,0 +1,175 @@
+package demand
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/classads"
+)
+
+// The file is what condor_q of HTCondor 25.14.1 printed for a query of this
+// package.
+func TestReadSchedd(t *testing.T) {
+	f, err := os.Open("testdata/groups.ads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type line struct {
+		User string
+		Jobs int
+		IDs  string
+	}
+	var got []line
+	for _, r := range rows {
+		got = append(got, line{r.User, r.Jobs, r.IDs})
+	}
+	want := []line{
+		{"alice@x", 1000, "1.0 ... 1.999"},
+		{"bob@x", 20, "2.0 ... 3.9"},
+		{"bob@x", 2, "7.0 7.1"},
+		{"bob@x", 1, "8.0"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	// The schedd adds what Requirements refers to: MY.Bar, and Baz, to which Bar does.
+	if v := rows[0].Ad.Eval("Bar", classads.Env{}); v.String() != "true" {
+		t.Errorf("Bar is %s, want true", v)
+	}
+	groups := Merge(map[string][]Row{"ap1": rows, "ap2": rows[1:2]})
+	var idle []string
+	for _, g := range groups {
+		for _, p := range g.Parts {
+			idle = append(idle, fmt.Sprintf("%d %s %s", p.Idle, p.User, p.Jobs))
+		}
+	}
+	slices.Sort(idle)
+	wantIdle := []string{
+		"1 bob@x ap1: 8.0",
+		"1000 alice@x ap1: 1.0 ... 1.999",
+		"2 bob@x ap1: 7.0 7.1",
+		"40 bob@x ap1: 2.0 ... 3.9; ap2: 2.0 ... 3.9",
+	}
+	if diff := cmp.Diff(wantIdle, idle); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestUsersOfOneGroup(t *testing.T) {
+	rows, err := Read(strings.NewReader(`RequestCpus = 1
+User = "alice@x"
+JobCount = 3
+
+RequestCpus = 1
+User = "bob@x"
+AccountingGroup = "physics.bob"
+JobCount = 4
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := Merge(map[string][]Row{"ap": rows})
+	if len(groups) != 1 || groups[0].Idle() != 7 {
+		t.Fatalf("%d groups, want one with 7 jobs", len(groups))
+	}
+	if diff := cmp.Diff([]Part{{"alice@x", 3, "ap: "}, {"physics.bob", 4, "ap: "}}, groups[0].Parts); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// Where START refers to the owner, users are groups of their own.
+func TestOwnersThatMatchDifferently(t *testing.T) {
+	rows, err := Read(strings.NewReader("Owner = \"alice\"\nUser = \"alice@x\"\nJobCount = 3\n\nOwner = \"bob\"\nUser = \"bob@x\"\nJobCount = 4\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := Merge(map[string][]Row{"ap": rows})
+	if len(groups) != 2 || !groups[0].Ad.Has("User") {
+		t.Errorf("%d groups, want two with their users", len(groups))
+	}
+}
+
+func TestQuery(t *testing.T) {
+	filter, err := classads.ParseExpr(`ProjectName isnt undefined && stringListMember("Here", DESIRED_Sites)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := NewQuery(filter, []string{"owner", "requestcpus"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"-allusers", "-pool", "cm:9618", "-name", "ap",
+		"-constraint", `(` + idle + `) && (ProjectName isnt undefined && stringListMember("Here",DESIRED_Sites))`,
+		"-group-by", "-attributes",
+		"AccountingGroup,ContainerImage,DESIRED_Sites,DockerImage,JobStatus,JobUniverse,owner,ProjectName,Rank,RequestCpus,RequestDisk,RequestGPUs,RequestMemory,Requirements,User",
+		"-limit", "20000", "-long",
+	}
+	if diff := cmp.Diff(want, q.Arguments("cm:9618", "ap")); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if _, err := NewQuery(nil, []string{"a,b"}); err == nil {
+		t.Error("a name with a comma is accepted")
+	}
+}
+
+// One group that cannot be read costs nothing but itself.
+func TestBadGroups(t *testing.T) {
+	text := "JobCount = 1\nUser = \"a\"\n\nJobCount = )(\n\nJobCount = \"many\"\n\nUser = \"c\"\n\nJobCount = -5\n\nX = \"" + strings.Repeat("x", maxText) + "\"\nJobCount = 3\n\nJobCount = 2\nUser = \"b\"\n"
+	rows, err := Read(strings.NewReader(text))
+	var users []string
+	for _, r := range rows {
+		users = append(users, r.User)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, users); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if err == nil || strings.Count(err.Error(), "group of idle jobs") != 5 {
+		t.Errorf("the error does not name the five that cannot be read: %v", err)
+	}
+}
+
+// A job's text cannot end its group and begin another one.
+func TestTextThatLooksLikeAnEnd(t *testing.T) {
+	text := "X = \"" + strings.Repeat(" ", 3*4096) + "\"\nJobCount = 7\n"
+	rows, err := Read(strings.NewReader(text))
+	if err != nil || len(rows) != 1 || !rows[0].Ad.Has("X") || rows[0].Jobs != 7 {
+		t.Errorf("%d groups are read from one: %v", len(rows), err)
+	}
+}
+
+func TestTooManyGroups(t *testing.T) {
+	rows, err := Read(strings.NewReader(strings.Repeat("JobCount = 1\n\n", MaxGroups+1)))
+	if len(rows) != MaxGroups || !errors.Is(err, ErrTooMuch) {
+		t.Errorf("%d groups are read, and the error is %v", len(rows), err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	text, err := os.ReadFile("testdata/groups.ads")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(text))
+	f.Add("JobCount = 1\n\nJobCount = 9223372036854775807\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		rows, _ := Read(strings.NewReader(text))
+		for _, r := range rows {
+			if r.Jobs < 0 {
+				t.Errorf("a group has %d jobs", r.Jobs)
+			}
+		}
+		Merge(map[string][]Row{"ap": rows})
+	})
+}

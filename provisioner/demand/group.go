@@ -1,0 +1,84 @@
+package demand
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"podstarter/classads"
+)
+
+// Group is a number of idle jobs that match the same slots, of one or several
+// schedds.
+type Group struct {
+	// ID is a digest of what the jobs match. It is the same on each schedd and after
+	// each restart.
+	ID string
+	Ad *classads.Ad
+	// Parts are the jobs by submitter, in the order of their names.
+	Parts []Part
+}
+
+// Part is the jobs of one submitter in a group.
+type Part struct {
+	User string
+	Idle int
+	// Jobs names some of them, as "schedd: 12.0 ... 14.7".
+	Jobs string
+}
+
+// Idle returns the number of jobs of all submitters.
+func (g Group) Idle() int {
+	n := 0
+	for _, p := range g.Parts {
+		n += p.Idle
+	}
+	return n
+}
+
+// Merge joins the groups of several schedds, whose rows are given by name.
+func Merge(schedds map[string][]Row) []Group {
+	groups := map[string]*Group{}
+	names := make([]string, 0, len(schedds))
+	for name := range schedds {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, schedd := range names {
+		for _, row := range schedds[schedd] {
+			id := identify(row.Ad)
+			g := groups[id]
+			if g == nil {
+				g = &Group{ID: id, Ad: row.Ad}
+				groups[id] = g
+			}
+			g.add(Part{User: row.User, Idle: row.Jobs, Jobs: schedd + ": " + row.IDs})
+		}
+	}
+	all := make([]Group, 0, len(groups))
+	for _, g := range groups {
+		slices.SortFunc(g.Parts, func(a, b Part) int { return cmp.Compare(a.User, b.User) })
+		all = append(all, *g)
+	}
+	slices.SortFunc(all, func(a, b Group) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+func (g *Group) add(p Part) {
+	for i := range g.Parts {
+		if mine := &g.Parts[i]; mine.User == p.User {
+			mine.Idle += p.Idle
+			mine.Jobs += "; " + p.Jobs
+			return
+		}
+	}
+	g.Parts = append(g.Parts, p)
+}
+
+// identify returns a digest of an ad. The schedd sends attributes in the order of
+// their names, and each of them as it was submitted.
+func identify(ad *classads.Ad) string {
+	sum := sha256.Sum256([]byte(ad.FormatSorted()))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,71 @@
+package demand
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"podstarter/classads"
+)
+
+// attributes decide what every job matches, what it takes of a slot and who is
+// charged for it.
+var attributes = []string{
+	"AccountingGroup", "ContainerImage", "DockerImage", "JobStatus", "JobUniverse", "Rank",
+	"RequestCpus", "RequestDisk", "RequestGPUs", "RequestMemory", "Requirements", "User",
+}
+
+// idle selects the jobs that the negotiator serves: idle ones of the universes
+// that run on slots. The scheduler, local and grid universes need none.
+const idle = "JobStatus == 1 && JobUniverse != 7 && JobUniverse != 9 && JobUniverse != 12"
+
+// MaxGroups is how many groups a schedd is asked for. Requests that are
+// different for each job make as many groups as jobs.
+const MaxGroups = 20000
+
+// Query is what a schedd is asked.
+type Query struct {
+	constraint string
+	keys       []string
+}
+
+// NewQuery returns a query for the idle jobs that the site's filter selects, which
+// may be nil. The jobs are also grouped by other attributes of the job, to which
+// START and the ranks of templates refer.
+//
+// A schedd applies the constraint to each job, and then to each group
+// (HTCondor src/condor_schedd.V6/autocluster.cpp:JobAggregationResults), so
+// groups have all attributes to which the constraint refers.
+func NewQuery(filter *classads.Expr, others []string) (Query, error) {
+	q := Query{constraint: idle, keys: slices.Clone(attributes)}
+	if filter != nil {
+		q.constraint = fmt.Sprintf("(%s) && (%s)", idle, filter)
+		for ref := range filter.References() {
+			if !strings.EqualFold(ref.Name, "MY") && !strings.EqualFold(ref.Name, "TARGET") {
+				others = append(slices.Clip(others), ref.Name)
+			}
+		}
+	}
+	for _, name := range others {
+		if strings.ContainsAny(name, ", \t\n'\"") || name == "" {
+			return Query{}, fmt.Errorf("grouping jobs by the attribute %q: condor_q takes no such name; take it out of the filter or the template", name)
+		}
+		if !slices.ContainsFunc(q.keys, func(k string) bool { return strings.EqualFold(k, name) }) {
+			q.keys = append(q.keys, name)
+		}
+	}
+	slices.SortFunc(q.keys, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+	return q, nil
+}
+
+// Arguments returns the arguments of condor_q for a schedd of a pool.
+func (q Query) Arguments(pool, schedd string) []string {
+	args := []string{"-allusers"}
+	if pool != "" {
+		args = append(args, "-pool", pool)
+	}
+	if schedd != "" {
+		args = append(args, "-name", schedd)
+	}
+	return append(args, "-constraint", q.constraint, "-group-by", "-attributes", strings.Join(q.keys, ","), "-limit", fmt.Sprint(MaxGroups), "-long")
+}

@@ -1,0 +1,148 @@
+package demand
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/go-multierror"
+
+	"podstarter/classads"
+)
+
+// Limits of what a schedd may say.
+const (
+	MaxBytes = 64 << 20 // all its groups
+	maxText  = 64 << 10 // one group
+	maxNodes = 20000
+	maxBad   = 10 // groups of which it is said why they cannot be read
+)
+
+// Row is one group of one schedd.
+type Row struct {
+	Ad   *classads.Ad
+	User string
+	Jobs int
+	// IDs names some of the jobs.
+	IDs string
+}
+
+// ErrTooMuch is returned with what was read before.
+var ErrTooMuch = errors.New("there are more groups than are read")
+
+// Read reads what condor_q prints. Groups that cannot be read are left out; they
+// are in the error, and the others are returned with it.
+func Read(r io.Reader) ([]Row, error) {
+	in := splitter{in: bufio.NewReader(io.LimitReader(r, MaxBytes+1))}
+	parser := classads.Parser{MaxText: maxText, MaxNodes: maxNodes}
+	var rows []Row
+	var bad *multierror.Error
+	wrong := 0
+	note := func(err error) {
+		if wrong++; wrong <= maxBad {
+			bad = multierror.Append(bad, fmt.Errorf("reading a group of idle jobs: %w", err))
+		}
+	}
+	for {
+		text, err := in.next()
+		switch {
+		case err == io.EOF:
+			return rows, summary(bad, wrong)
+		case errors.Is(err, errHuge):
+			note(err)
+			continue
+		case err == nil && in.read > MaxBytes:
+			err = fmt.Errorf("%w (%d bytes)", ErrTooMuch, MaxBytes)
+		case err == nil && len(rows) == MaxGroups:
+			err = fmt.Errorf("%w (%d)", ErrTooMuch, MaxGroups)
+		}
+		if err != nil {
+			return rows, multierror.Append(bad, fmt.Errorf("reading the groups of idle jobs: %w", err))
+		}
+		ad, err := parser.Old(text)
+		if err != nil {
+			note(err)
+			continue
+		}
+		row, err := newRow(ad)
+		if err != nil {
+			note(err)
+			continue
+		}
+		rows = append(rows, row)
+	}
+}
+
+func summary(bad *multierror.Error, wrong int) error {
+	if wrong > maxBad {
+		bad = multierror.Append(bad, fmt.Errorf("%d other groups of idle jobs cannot be read", wrong-maxBad))
+	}
+	return bad.ErrorOrNil()
+}
+
+// text returns an attribute as it was sent, or nothing.
+func text(ad *classads.Ad, name string) string {
+	if e, ok := ad.Lookup(name); ok {
+		return e.OldString()
+	}
+	return "it has none"
+}
+
+func newRow(ad *classads.Ad) (Row, error) {
+	jobs, err := ad.GetInt("JobCount")
+	if err != nil || jobs < 0 || jobs > 1<<40 {
+		return Row{}, fmt.Errorf("its JobCount is no number of jobs: %s", text(ad, "JobCount"))
+	}
+	row := Row{Ad: ad, Jobs: int(jobs), IDs: ad.StringOr("JobIds", "")}
+	// The accountant charges the accounting group, if the job has one
+	// (HTCondor src/condor_schedd.V6/schedd.cpp: the submitter's name).
+	row.User = ad.StringOr("AccountingGroup", ad.StringOr("User", ""))
+	for _, name := range []string{"Id", "JobCount", "JobIds", "JobStatus", "AccountingGroup", "User"} {
+		if name == "User" && ad.Has("Owner") {
+			continue // something refers to the owner: users differ in what they match
+		}
+		ad.Delete(name)
+	}
+	return row, nil
+}
+
+// errHuge is returned for a group of which the text is too long.
+var errHuge = fmt.Errorf("it has more than %d bytes", maxText)
+
+// splitter returns the text of one ad after the other. One that is too long is
+// skipped, so that it costs nobody but itself.
+type splitter struct {
+	in   *bufio.Reader
+	read int
+}
+
+// next returns the next text, io.EOF after the last, or errHuge.
+func (s *splitter) next() (string, error) {
+	var text []byte
+	huge, begun := false, false // begun: a line longer than the buffer goes on
+	for {
+		line, err := s.in.ReadSlice('\n')
+		s.read += len(line)
+		end := err != nil && !errors.Is(err, bufio.ErrBufferFull)
+		if end && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		more := errors.Is(err, bufio.ErrBufferFull)
+		blank := !begun && !more && len(bytes.TrimSpace(line)) == 0
+		begun = more
+		if huge = huge || len(text)+len(line) > maxText; !huge && !blank {
+			text = append(text, line...)
+		}
+		switch {
+		case !blank && !end:
+		case huge:
+			return "", errHuge
+		case len(text) > 0:
+			return string(text), nil
+		case end:
+			return "", io.EOF
+		}
+	}
+}

@@ -1,0 +1,98 @@
+// Package explain writes what a round saw and decided, for people.
+package explain
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"podstarter/provisioner/decision"
+	"podstarter/provisioner/demand"
+	"podstarter/provisioner/round"
+)
+
+// Round writes a round: its templates, its groups with the reasons of those that
+// wait, and what was decided.
+func Round(w io.Writer, rep round.Report) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "GROUP\tIDLE\tFREE\tSOON\tCOMING\tNEW\tWAITING\tUSERS")
+	for i, o := range rep.Output.Groups {
+		g := rep.Groups[i]
+		var users []string
+		for _, p := range g.Parts {
+			users = append(users, p.User)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", g.ID, o.Idle, o.Free, o.Soon, o.Coming, o.New, waiting(o), clean(strings.Join(users, " ")))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i, o := range rep.Output.Groups {
+		for _, r := range o.Waiting {
+			if _, err := fmt.Fprintf(w, "%s: %d jobs wait: %s\n", rep.Groups[i].ID, r.Jobs, r.Why); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range rep.Output.Create {
+		if _, err := fmt.Fprintf(w, "make %d of %s for %s\n", c.Count, rep.Shapes[c.Shape], clean(c.User)); err != nil {
+			return err
+		}
+	}
+	for _, d := range rep.Output.Withdraw {
+		if _, err := fmt.Fprintf(w, "withdraw %s: %s\n", rep.Input.Pods[d.Pod].ID, d.Why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Group writes why the jobs of one group get what they get: what each template
+// says of them, and what became of them. It reports whether there is such a group.
+func Group(w io.Writer, rep round.Report, id string) (bool, error) {
+	i := slices.IndexFunc(rep.Groups, func(g demand.Group) bool { return g.ID == id })
+	if i < 0 || i >= len(rep.Output.Groups) {
+		return false, nil
+	}
+	g := rep.Groups[i]
+	for _, p := range g.Parts {
+		if _, err := fmt.Fprintf(w, "%d idle jobs of %s (%s)\n", p.Idle, clean(p.User), clean(p.Jobs)); err != nil {
+			return true, err
+		}
+	}
+	for s, m := range rep.Matches[i] {
+		verdict := m.Why
+		if m.Matches {
+			verdict = "matches; a job takes " + m.Request.String()
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s\n", rep.Shapes[s], verdict); err != nil {
+			return true, err
+		}
+	}
+	for _, r := range rep.Output.Groups[i].Waiting {
+		if _, err := fmt.Fprintf(w, "%d jobs get no pod: %s\n", r.Jobs, r.Why); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+func waiting(o decision.Outcome) int {
+	n := 0
+	for _, r := range o.Waiting {
+		n += r.Jobs
+	}
+	return n
+}
+
+// clean keeps what users write from changing the terminal.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,184 @@
+// Package match finds out which jobs could run in the slots of which pods, as the
+// negotiator would: the job's Requirements must hold for the slot, and the
+// slot's for the job.
+package match
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"podstarter/classads"
+	"podstarter/provisioner/resources"
+)
+
+// Job is a group of equal jobs.
+type Job struct {
+	ID string
+	Ad *classads.Ad
+}
+
+// Slot is what a new pod would offer.
+type Slot struct {
+	// ID changes when the ad does.
+	ID string
+	Ad *classads.Ad
+	// Rank is evaluated with the slot as MY and the job as TARGET; nil is 0.
+	Rank *classads.Expr
+}
+
+// Result is what is known of a job and a slot.
+type Result struct {
+	Matches bool
+	// Request is what the job takes of the slot.
+	Request resources.Amount
+	Rank    float64
+	// Why says why they do not match.
+	Why string
+}
+
+// Bounds of one evaluation. A job that needs more matches nothing.
+var bounds = classads.Limits{Steps: 50_000, Bytes: 1 << 20}
+
+// Times that an update may take. Jobs may come with expressions that are slow on
+// purpose: they wait for their turn, and the others do not wait for them.
+const (
+	jobTime   = 20 * time.Millisecond
+	allTime   = 2 * time.Second
+	MaxAge    = 10 * time.Minute // a result is not used longer: expressions may depend on the time
+	whyPend   = "its expressions are slow, and not all have been evaluated yet"
+	whyMine   = "the job's Requirements do not hold for the slot"
+	whyTheirs = "the slot's Requirements (START) do not hold for the job"
+)
+
+// Matcher keeps results from one update to the next. Only one goroutine may use it.
+type Matcher struct {
+	jobs  map[string]*memory
+	now   func() time.Time
+	spent func() time.Time // a clock of its own for the time that evaluations take
+}
+
+// memory is what is known of one job.
+type memory struct {
+	results map[string]Result
+	since   time.Time
+	cost    time.Duration // what its evaluations have taken
+	used    bool
+}
+
+// New returns a matcher. The clock is that of the expressions; nil is time.Now.
+func New(now func() time.Time) *Matcher {
+	if now == nil {
+		now = time.Now
+	}
+	return &Matcher{jobs: map[string]*memory{}, now: now, spent: time.Now}
+}
+
+// Update returns a row of results for each job, in the order of the slots. What
+// is known from before is not evaluated again.
+func (m *Matcher) Update(jobs []Job, slots []Slot) [][]Result {
+	order := make([]int, len(jobs))
+	for i, j := range jobs {
+		order[i] = i
+		k := m.jobs[j.ID]
+		if k == nil || m.now().Sub(k.since) > MaxAge || m.now().Before(k.since) {
+			cost := time.Duration(0)
+			if k != nil {
+				cost = k.cost
+			}
+			k = &memory{results: map[string]Result{}, since: m.now(), cost: cost}
+			m.jobs[j.ID] = k
+		}
+		k.used = true
+	}
+	// The cheap ones first.
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.jobs[jobs[a].ID].cost, m.jobs[jobs[b].ID].cost) })
+	begin := m.spent()
+	rows := make([][]Result, len(jobs))
+	for _, i := range order {
+		rows[i] = m.row(jobs[i], slots, m.spent().Sub(begin) < allTime)
+	}
+	m.forget(slots)
+	return rows
+}
+
+// row evaluates one job, as far as its time goes.
+func (m *Matcher) row(j Job, slots []Slot, evaluate bool) []Result {
+	k := m.jobs[j.ID]
+	row := make([]Result, len(slots))
+	begin := m.spent()
+	for i, s := range slots {
+		r, known := k.results[s.ID]
+		if !known {
+			if evaluate && m.spent().Sub(begin) < jobTime {
+				r = m.evaluate(j.Ad, s)
+				k.results[s.ID] = r
+			} else {
+				r = Result{Why: whyPend}
+			}
+		}
+		row[i] = r
+	}
+	k.cost += m.spent().Sub(begin)
+	return row
+}
+
+// forget drops what the last update did not use.
+func (m *Matcher) forget(slots []Slot) {
+	there := map[string]bool{}
+	for _, s := range slots {
+		there[s.ID] = true
+	}
+	for id, k := range m.jobs {
+		if !k.used {
+			delete(m.jobs, id)
+			continue
+		}
+		k.used = false
+		for slot := range k.results {
+			if !there[slot] {
+				delete(k.results, slot)
+			}
+		}
+	}
+}
+
+// evaluate matches a job and a slot.
+func (m *Matcher) evaluate(job *classads.Ad, s Slot) Result {
+	env := classads.Env{Now: m.now, Limits: bounds}
+	switch {
+	case !classads.Accepts(job, s.Ad, env):
+		return Result{Why: whyMine}
+	case !classads.Accepts(s.Ad, job, env):
+		return Result{Why: whyTheirs}
+	}
+	env.My, env.Target = job, s.Ad
+	r := Result{Matches: true, Request: resources.Amount{
+		CPUs:   amount(job, "RequestCpus", 1, env),
+		Memory: amount(job, "RequestMemory", 1, env),
+		Disk:   amount(job, "RequestDisk", 1, env),
+		GPUs:   amount(job, "RequestGPUs", 0, env),
+	}}
+	if s.Rank != nil {
+		v, _ := s.Rank.Eval(classads.Env{My: s.Ad, Target: job, Now: m.now, Limits: bounds}).Number()
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			r.Rank = v
+		}
+	}
+	return r
+}
+
+// largest bounds what a job may ask for: sums of it must not overflow.
+const largest = 1 << 50
+
+// amount evaluates a request. As in the startd, a request that has no value takes
+// the least (HTCondor src/condor_startd.V6/Resource.cpp:
+// initialize_dslot / SlotType::bind of the consumption of a slot).
+func amount(job *classads.Ad, name string, least int64, env classads.Env) int64 {
+	v, ok := job.Eval(name, env).Number()
+	if !ok || math.IsNaN(v) {
+		return least
+	}
+	return min(max(int64(math.Ceil(min(v, largest))), least), largest)
+}

@@ -1,0 +1,182 @@
+package match
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/classads"
+	"podstarter/provisioner/resources"
+)
+
+var start = time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+
+func ad(t testing.TB, text string) *classads.Ad {
+	t.Helper()
+	a, err := classads.ParseOld(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+const slot = `Cpus = 4
+Memory = 8192
+Disk = 4000000
+GPUs = 0
+Arch = "X86_64"
+START = TARGET.Project isnt "banned"
+Requirements = START
+`
+
+func TestMatch(t *testing.T) {
+	expr, err := classads.ParseExpr("TARGET.RequestCpus * 2.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		job  string
+		want Result
+	}{
+		{
+			"an ordinary job",
+			"Requirements = (TARGET.Memory >= RequestMemory) && (TARGET.Cpus >= RequestCpus)\nRequestCpus = 2\nRequestMemory = 1024\nRequestDisk = 10.5",
+			Result{Matches: true, Request: resources.Amount{CPUs: 2, Memory: 1024, Disk: 11}, Rank: 4},
+		},
+		{
+			"requests that are expressions, of the job and of the slot",
+			"Requirements = true\nRequestCpus = TARGET.Cpus / 2\nRequestMemory = ifThenElse(MemoryUsage isnt undefined, 2 * MemoryUsage, 512)",
+			Result{Matches: true, Request: resources.Amount{CPUs: 2, Memory: 512, Disk: 1}, Rank: 4},
+		},
+		{
+			"requests that make no sense",
+			"Requirements = true\nRequestCpus = -5\nRequestMemory = \"much\"\nRequestDisk = 1.0E300",
+			Result{Matches: true, Request: resources.Amount{CPUs: 1, Memory: 1, Disk: largest}, Rank: -10},
+		},
+		{"too much memory", "Requirements = TARGET.Memory >= RequestMemory\nRequestMemory = 9000", Result{Why: whyMine}},
+		{"no Requirements", "RequestCpus = 1", Result{Why: whyMine}},
+		{"another site", "Requirements = TARGET.Site == \"x\"", Result{Why: whyMine}},
+		{"START says no", "Requirements = true\nProject = \"banned\"", Result{Why: whyTheirs}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rows := New(nil).Update([]Job{{"j", ad(t, c.job)}}, []Slot{{ID: "s", Ad: ad(t, slot), Rank: expr}})
+			if diff := cmp.Diff(c.want, rows[0][0]); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// Results are kept until the ad of the slot changes, or they are old.
+func TestResultsAreKept(t *testing.T) {
+	now := start
+	m := New(func() time.Time { return now })
+	job := Job{"j", ad(t, "Requirements = TARGET.Cpus > 1")}
+	s := Slot{ID: "1", Ad: ad(t, slot)}
+	matches := func() bool { return m.Update([]Job{job}, []Slot{s})[0][0].Matches }
+	if !matches() {
+		t.Fatal("the job does not match")
+	}
+	s.Ad = ad(t, "Cpus = 1\nRequirements = true")
+	if !matches() {
+		t.Error("a slot with a known ID was evaluated again")
+	}
+	s.ID = "2"
+	if matches() {
+		t.Error("a slot with another ID was not evaluated")
+	}
+	s.ID = "1"
+	if matches() {
+		t.Error("the result of a slot that was gone is still there")
+	}
+	s.Ad = ad(t, slot)
+	now = now.Add(MaxAge + time.Second)
+	if !matches() {
+		t.Error("an old result was used")
+	}
+	s.Ad = ad(t, "Cpus = 1\nRequirements = true")
+	now = now.Add(-time.Hour)
+	if matches() {
+		t.Error("a result from a clock that was set back was used")
+	}
+	if m.Update(nil, []Slot{s}); len(m.jobs) != 0 {
+		t.Error("a job that is gone is remembered")
+	}
+}
+
+// Jobs with slow expressions wait, are evaluated piece by piece, and keep nobody
+// else from being matched.
+func TestSlowJobs(t *testing.T) {
+	m := New(nil)
+	clock := start
+	m.spent = func() time.Time { clock = clock.Add(time.Millisecond); return clock }
+	var slots []Slot
+	for i := range 100 {
+		slots = append(slots, Slot{ID: fmt.Sprint(i), Ad: ad(t, slot)})
+	}
+	jobs := []Job{{"slow", ad(t, "Requirements = true")}}
+	known := 0
+	for range 20 {
+		known = 0
+		for _, r := range m.Update(jobs, slots)[0] {
+			if r.Why != whyPend {
+				known++
+			}
+		}
+		if known == 100 {
+			break
+		}
+	}
+	if known != 100 {
+		t.Errorf("after 20 updates %d of 100 slots are evaluated", known)
+	}
+	// Many such jobs use up the time of an update. One that is cheap comes first.
+	for i := range 500 {
+		id := fmt.Sprint("slow", i)
+		jobs = append(jobs, Job{id, ad(t, "Requirements = true")})
+		m.jobs[id] = &memory{results: map[string]Result{}, since: m.now(), cost: time.Second}
+	}
+	jobs = append(jobs, Job{"cheap", ad(t, "Requirements = true")})
+	rows := m.Update(jobs, slots)
+	if !rows[len(rows)-1][0].Matches {
+		t.Error("a cheap job was not matched")
+	}
+	if rows[len(rows)-2][0].Why != whyPend {
+		t.Error("the time of an update has no bound")
+	}
+}
+
+// An expression that runs for ever is an error after so many steps.
+func TestBounds(t *testing.T) {
+	deep := "x" + strings.Repeat(" + x", 50)
+	text := "Requirements = y1 > 0\nx = 1\n"
+	for i := 1; i < 12; i++ {
+		text += fmt.Sprintf("y%d = %s\n", i, strings.ReplaceAll(deep, "x", fmt.Sprint("y", i+1)))
+	}
+	text += "y12 = 1\n"
+	job := Job{"j", ad(t, text)}
+	begin := time.Now()
+	r := New(nil).Update([]Job{job}, []Slot{{ID: "s", Ad: ad(t, slot)}})[0][0]
+	if r.Matches || time.Since(begin) > 5*time.Second {
+		t.Errorf("50^11 additions: %+v after %s", r, time.Since(begin))
+	}
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	var jobs []Job
+	for i := range 500 {
+		jobs = append(jobs, Job{fmt.Sprint(i), ad(b, fmt.Sprintf("Requirements = (TARGET.Arch == \"X86_64\") && (TARGET.Memory >= RequestMemory) && (TARGET.Cpus >= RequestCpus) && ((TARGET.FileSystemDomain == MY.FileSystemDomain) || (TARGET.HasFileTransfer))\nRequestCpus = 1\nRequestMemory = %d\nRequestDisk = 1000\nFileSystemDomain = \"x\"", 100*i))})
+	}
+	var slots []Slot
+	for i := range 100 {
+		slots = append(slots, Slot{ID: fmt.Sprint(i), Ad: ad(b, slot+"HasFileTransfer = true\n")})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		New(nil).Update(jobs, slots)
+	}
+}

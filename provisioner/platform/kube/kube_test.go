@@ -1,0 +1,266 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"podstarter/provisioner/platform"
+	"podstarter/provisioner/platform/platformtest"
+	"podstarter/provisioner/resources"
+	"podstarter/provisioner/template"
+)
+
+const podManifest = `apiVersion: v1
+kind: Pod
+metadata: {name: glidein, labels: {app: glidein}}
+spec:
+  containers:
+  - {name: pilot, image: pilot}
+  - name: payload
+    image: default
+    resources: {limits: {example.org/fuse: 1, memory: 5Gi}}
+`
+
+const jobManifest = `apiVersion: batch/v1
+kind: Job
+metadata: {name: glidein}
+spec:
+  template:
+    metadata: {labels: {app: glidein}}
+    spec:
+      initContainers:
+      - {name: payload, image: default, restartPolicy: Always}
+      containers:
+      - {name: pilot, image: pilot}
+`
+
+func templates(manifest string) []template.Template {
+	return []template.Template{{Name: "plain", Manifest: manifest, File: "glidein.yaml", Slots: 1}}
+}
+
+// world is an API server in memory, whose controllers and kubelets are the test.
+type world struct {
+	t        *testing.T
+	client   *fake.Clientset
+	manifest string
+	cluster  *Cluster
+	denied   bool
+}
+
+func newWorld(t *testing.T, manifest string) *world {
+	t.Helper()
+	w := &world{t: t, client: fake.NewClientset(), manifest: manifest}
+	w.client.PrependReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if w.denied {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errors.New("exceeded quota"))
+		}
+		// The fake sets no time.
+		if m, err := action.(clienttesting.CreateAction).GetObject().(metav1.Object), error(nil); err == nil {
+			m.SetCreationTimestamp(metav1.Now())
+		}
+		return false, nil, nil
+	})
+	w.cluster = w.Restart().(*Cluster)
+	return w
+}
+
+func (w *world) Platform() platform.Platform { return w.cluster }
+
+func (w *world) Restart() platform.Platform {
+	c, err := New(w.t.Context(), w.client, "site", "ns", DefaultGPU, templates(w.manifest))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// pod returns the pod of a unit. That of a Job is made by the Job controller.
+func (w *world) pod(name string) *corev1.Pod {
+	ctx := w.t.Context()
+	job, err := w.client.BatchV1().Jobs("ns").Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		p, err := w.client.CoreV1().Pods("ns").Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return p
+	}
+	p, err := w.client.CoreV1().Pods("ns").Get(ctx, name+"-abcde", metav1.GetOptions{})
+	if err == nil {
+		return p
+	}
+	p = &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: job.Spec.Template.Spec}
+	p.Name, p.Namespace = name+"-abcde", "ns"
+	if p, err = w.client.CoreV1().Pods("ns").Create(ctx, p, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+func (w *world) set(name string, change func(p *corev1.Pod)) {
+	p := w.pod(name).DeepCopy()
+	change(p)
+	if _, err := w.client.CoreV1().Pods("ns").UpdateStatus(w.t.Context(), p, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) Begin(name string) {
+	now := metav1.Now()
+	w.set(name, func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now} })
+}
+
+func (w *world) end(name string, phase corev1.PodPhase, code int32) {
+	w.set(name, func(p *corev1.Pod) {
+		p.Status.Phase = phase
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "pilot", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", FinishedAt: metav1.Now()}}}}
+	})
+}
+
+func (w *world) Fail(name string)   { w.end(name, corev1.PodFailed, 1) }
+func (w *world) Finish(name string) { w.end(name, corev1.PodSucceeded, 0) }
+
+func (w *world) Stick(name string) {
+	w.set(name, func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodPending
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}
+	})
+}
+
+func (w *world) Deny(deny bool) { w.denied = deny }
+
+func TestPlatformWithPods(t *testing.T) {
+	platformtest.Run(t, func(t *testing.T) platformtest.World { return newWorld(t, podManifest) })
+}
+
+func TestPlatformWithJobs(t *testing.T) {
+	platformtest.Run(t, func(t *testing.T) platformtest.World { return newWorld(t, jobManifest) })
+}
+
+var spec1 = platform.Spec{Name: "site-plain-1", Template: "plain", Shape: "small", Size: resources.Amount{CPUs: 2, Memory: 2048, Disk: 1 << 20, GPUs: 1}, User: "a@b", Group: "g"}
+
+// What the manifest says stays, and the payload containers get the shape.
+func TestManifests(t *testing.T) {
+	for _, text := range []string{podManifest, jobManifest} {
+		m, err := parse(templates(text)[0], "example.org/gpu")
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, pod := m.build("site", "ns", spec1)
+		object, inner, podSpec := metav1.Object(pod), metav1.Object(pod), (*corev1.PodSpec)(nil)
+		if job != nil {
+			object, inner, podSpec = job, &job.Spec.Template, &job.Spec.Template.Spec
+		} else {
+			podSpec = &pod.Spec
+		}
+		if object.GetName() != "site-plain-1" || object.GetNamespace() != "ns" || inner.GetLabels()["app"] != "glidein" || inner.GetLabels()[labelUnit] != "site-plain-1" {
+			t.Errorf("the object is %s/%s with labels %v", object.GetNamespace(), object.GetName(), inner.GetLabels())
+		}
+		if _, bad := inner.GetLabels()[noteUser]; bad {
+			t.Error("the user is a label")
+		}
+		for _, c := range payloads(podSpec) {
+			got := map[string]string{}
+			for name, q := range c.Resources.Limits {
+				got[string(name)] = q.String()
+			}
+			want := map[string]string{"cpu": "2", "memory": "2Gi", "ephemeral-storage": "1Gi", "example.org/gpu": "1"}
+			if strings.Contains(text, "fuse") {
+				want["example.org/fuse"] = "1"
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		}
+		for _, c := range podSpec.Containers {
+			if c.Name == "pilot" && len(c.Resources.Limits) != 0 {
+				t.Errorf("the pilot got %v", c.Resources.Limits)
+			}
+		}
+	}
+}
+
+func TestManifestsThatAreWrong(t *testing.T) {
+	for want, text := range map[string]string{
+		"must be a Job of batch/v1 or a Pod of v1": "apiVersion: apps/v1\nkind: Deployment\n",
+		"unknown field":         strings.Replace(podManifest, "image: pilot", "image: pilot, imag: x", 1),
+		"slots: 1":              strings.Replace(podManifest, "name: payload", "name: other", 1),
+		"parallelism 3":         strings.Replace(jobManifest, "spec:\n", "spec:\n  parallelism: 3\n", 1),
+		"error converting YAML": "\t",
+	} {
+		if _, err := parse(templates(text)[0], DefaultGPU); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "glidein.yaml of the template plain") {
+			t.Errorf("the error is %v, want one with %q", err, want)
+		}
+	}
+}
+
+// An answer that was lost leaves a unit that counts until it is known whether it
+// was made.
+func TestLostAnswer(t *testing.T) {
+	w := newWorld(t, podManifest)
+	lost := true
+	w.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if lost {
+			return true, nil, apierrors.NewTimeoutError("no answer", 1)
+		}
+		return false, nil, nil
+	})
+	if err := w.cluster.Create(t.Context(), spec1); err == nil {
+		t.Fatal("a lost answer is no error")
+	}
+	if all, _ := w.cluster.List(t.Context()); len(all) != 1 {
+		t.Errorf("there are %d units; the one that may be there must count", len(all))
+	}
+	w.cluster.now = func() time.Time { return time.Now().Add(2 * unseen) }
+	if all, _ := w.cluster.List(t.Context()); len(all) != 0 {
+		t.Errorf("a unit that is not there still counts: %+v", all)
+	}
+}
+
+// Another provisioner's units are none of ours.
+func TestOthers(t *testing.T) {
+	w := newWorld(t, podManifest)
+	other, err := New(context.Background(), w.client, "other", "ns", DefaultGPU, templates(podManifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.cluster.Create(t.Context(), spec1); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := other.List(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("another provisioner sees %v, %v", all, err)
+	}
+}
+
+func TestObstacles(t *testing.T) {
+	waiting := func(reason string) *corev1.Pod {
+		return &corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: "prepare", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "it\n\tsays"}}}}}}
+	}
+	for reason, want := range map[string]string{
+		"ErrImagePull": "ImageFailed container prepare: ErrImagePull: it says", "PodInitializing": " ",
+		"CreateContainerConfigError": "Failed container prepare: CreateContainerConfigError: it says",
+	} {
+		r, detail := obstacle(waiting(reason))
+		if got := string(r) + " " + detail; got != want {
+			t.Errorf("%s: %q, want %q", reason, got, want)
+		}
+	}
+	job := &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonDeadlineExceeded}}}}
+	var u platform.Unit
+	if finish(&u, job); u.Phase != platform.Ended || u.Trouble != "" {
+		t.Errorf("a glidein at the end of its lifetime is %+v", u)
+	}
+}

@@ -1,0 +1,177 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"podstarter/provisioner/platform"
+	"podstarter/provisioner/resources"
+	"podstarter/provisioner/template"
+)
+
+// Labels and annotations of what a provisioner makes. Names of submitters are no
+// values of labels.
+const (
+	labelProvisioner = "provisioner.podstarter/name"
+	labelUnit        = "provisioner.podstarter/unit"
+	labelTemplate    = "provisioner.podstarter/template"
+	labelShape       = "provisioner.podstarter/shape"
+	noteUser         = "provisioner.podstarter/user"
+	noteGroup        = "provisioner.podstarter/group"
+	noteSize         = "provisioner.podstarter/size"
+)
+
+// payload is the name of the first payload container; the others are payload-2
+// and so on.
+const payload = "payload"
+
+// manifest is the parsed manifest of a template: one of both is set.
+type manifest struct {
+	job *batchv1.Job
+	pod *corev1.Pod
+	gpu corev1.ResourceName
+}
+
+// parse reads the manifest of a template and checks what the provisioner relies
+// on.
+func parse(t template.Template, gpu corev1.ResourceName) (manifest, error) {
+	fail := func(err error) (manifest, error) {
+		return manifest{}, fmt.Errorf("reading %s of the template %s: %w", t.File, t.Name, err)
+	}
+	var kind metav1.TypeMeta
+	if err := yaml.Unmarshal([]byte(t.Manifest), &kind); err != nil {
+		return fail(err)
+	}
+	m := manifest{gpu: gpu}
+	var pod *corev1.PodSpec
+	switch kind.APIVersion + " " + kind.Kind {
+	case "batch/v1 Job":
+		m.job = &batchv1.Job{}
+		if err := yaml.UnmarshalStrict([]byte(t.Manifest), m.job); err != nil {
+			return fail(err)
+		}
+		if n := m.job.Spec.Parallelism; n != nil && *n != 1 {
+			return fail(fmt.Errorf("the Job has parallelism %d; each unit is one pod, so take it out", *n))
+		}
+		pod = &m.job.Spec.Template.Spec
+	case "v1 Pod":
+		m.pod = &corev1.Pod{}
+		if err := yaml.UnmarshalStrict([]byte(t.Manifest), m.pod); err != nil {
+			return fail(err)
+		}
+		pod = &m.pod.Spec
+	default:
+		return fail(fmt.Errorf("it is a %s of %s; it must be a Job of batch/v1 or a Pod of v1", kind.Kind, kind.APIVersion))
+	}
+	if n := len(payloads(pod)); n != t.Slots {
+		return fail(fmt.Errorf("it has %d containers %s, %s-2 and so on, and the template says slots: %d", n, payload, payload, t.Slots))
+	}
+	return m, nil
+}
+
+// payloads returns the payload containers of a pod, sidecars among them.
+func payloads(pod *corev1.PodSpec) []*corev1.Container {
+	var found []*corev1.Container
+	for _, list := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range list {
+			if c := &list[i]; c.Name == payload || strings.HasPrefix(c.Name, payload+"-") {
+				found = append(found, c)
+			}
+		}
+	}
+	return found
+}
+
+// meta fills in the metadata of a unit's object.
+func meta(into *metav1.ObjectMeta, provisioner, namespace string, s platform.Spec) {
+	into.Name, into.GenerateName, into.Namespace = s.Name, "", namespace
+	into.ResourceVersion, into.UID, into.OwnerReferences = "", "", nil
+	describe(into, provisioner, s)
+}
+
+// describe adds what must be known of a unit.
+func describe(into *metav1.ObjectMeta, provisioner string, s platform.Spec) {
+	set := func(m *map[string]string, key, value string) {
+		if *m == nil {
+			*m = map[string]string{}
+		}
+		(*m)[key] = value
+	}
+	set(&into.Labels, labelProvisioner, provisioner)
+	set(&into.Labels, labelUnit, s.Name)
+	set(&into.Labels, labelTemplate, s.Template)
+	set(&into.Labels, labelShape, s.Shape)
+	set(&into.Annotations, noteUser, s.User)
+	set(&into.Annotations, noteGroup, s.Group)
+	set(&into.Annotations, noteSize, fmt.Sprintf("%d %d %d %d", s.Size.CPUs, s.Size.Memory, s.Size.Disk, s.Size.GPUs))
+}
+
+// spec reads back what describe has written. Whoever may change the object can
+// make it say anything, so a number that makes no sense is zero.
+func spec(m metav1.ObjectMeta) platform.Spec {
+	s := platform.Spec{
+		Name: m.Labels[labelUnit], Template: m.Labels[labelTemplate], Shape: m.Labels[labelShape],
+		User: m.Annotations[noteUser], Group: m.Annotations[noteGroup],
+	}
+	var a resources.Amount
+	if n, err := fmt.Sscanf(m.Annotations[noteSize], "%d %d %d %d", &a.CPUs, &a.Memory, &a.Disk, &a.GPUs); err == nil && n == 4 {
+		s.Size = a
+	}
+	return s
+}
+
+// fit gives the payload containers of a pod the size of a shape.
+func (m manifest) fit(pod *corev1.PodSpec, size resources.Amount) {
+	quantities := corev1.ResourceList{
+		corev1.ResourceCPU:              *resource.NewQuantity(size.CPUs, resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity(size.Memory<<20, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(size.Disk<<10, resource.BinarySI),
+	}
+	if size.GPUs > 0 {
+		quantities[m.gpu] = *resource.NewQuantity(size.GPUs, resource.DecimalSI)
+	}
+	for _, c := range payloads(pod) {
+		// What the manifest says of other resources stays.
+		for _, list := range []*corev1.ResourceList{&c.Resources.Requests, &c.Resources.Limits} {
+			if *list == nil {
+				*list = corev1.ResourceList{}
+			}
+			for name, q := range quantities {
+				(*list)[name] = q.DeepCopy()
+			}
+		}
+	}
+}
+
+// build returns the object of a unit: a Job or a Pod.
+func (m manifest) build(provisioner, namespace string, s platform.Spec) (*batchv1.Job, *corev1.Pod) {
+	if m.job != nil {
+		job := m.job.DeepCopy()
+		job.Status = batchv1.JobStatus{}
+		meta(&job.ObjectMeta, provisioner, namespace, s)
+		describe(&job.Spec.Template.ObjectMeta, provisioner, s)
+		m.fit(&job.Spec.Template.Spec, s.Size)
+		return job, nil
+	}
+	pod := m.pod.DeepCopy()
+	pod.Status = corev1.PodStatus{}
+	meta(&pod.ObjectMeta, provisioner, namespace, s)
+	m.fit(&pod.Spec, s.Size)
+	return nil, pod
+}
+
+// shortest is the shorter of a text and its first bytes, for messages.
+func shortest(text string, most int) string {
+	text = strings.Join(slices.Collect(strings.FieldsSeq(text)), " ")
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + " ..."
+	}
+	return text
+}

@@ -1,0 +1,140 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/provisioner/backoff"
+	"podstarter/provisioner/platform"
+)
+
+// maxDetail bounds what is kept of the cluster's words.
+const maxDetail = 500
+
+// units joins Jobs and pods to units.
+func units(jobs []*batchv1.Job, pods []*corev1.Pod) []platform.Unit {
+	byName := map[string]*platform.Unit{}
+	for _, j := range jobs {
+		u := platform.Unit{Spec: spec(j.ObjectMeta), Created: j.CreationTimestamp.Time}
+		finish(&u, j)
+		byName[u.Name] = &u
+	}
+	// A Job that lost its pod makes another one: the last one counts.
+	pods = slices.Clone(pods)
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, p := range pods {
+		s := spec(p.ObjectMeta)
+		u := byName[s.Name]
+		if u == nil {
+			// A bare pod, or one whose Job is being deleted.
+			u = &platform.Unit{Spec: s, Created: p.CreationTimestamp.Time}
+			byName[s.Name] = u
+		}
+		u.Hosts = append(u.Hosts, p.Name)
+		if u.Phase != platform.Ended {
+			follow(u, p)
+		}
+	}
+	all := make([]platform.Unit, 0, len(byName))
+	for _, u := range byName {
+		if u.Name != "" {
+			all = append(all, *u)
+		}
+	}
+	slices.SortFunc(all, func(a, b platform.Unit) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// finish notes the end of a Job.
+func finish(u *platform.Unit, j *batchv1.Job) {
+	for _, c := range j.Status.Conditions {
+		if c.Status != corev1.ConditionTrue || c.Type != batchv1.JobComplete && c.Type != batchv1.JobFailed {
+			continue
+		}
+		u.Phase, u.Ended = platform.Ended, c.LastTransitionTime.Time
+		if j.Status.StartTime != nil {
+			u.Began = j.Status.StartTime.Time
+		}
+		// A glidein that reaches its lifetime ends this way.
+		if c.Type == batchv1.JobFailed && c.Reason != batchv1.JobReasonDeadlineExceeded {
+			u.Trouble, u.Detail = backoff.Failed, shortest(fmt.Sprintf("%s: %s", c.Reason, c.Message), maxDetail)
+		}
+	}
+}
+
+// follow notes how far a pod has come.
+func follow(u *platform.Unit, p *corev1.Pod) {
+	u.Began, u.Trouble, u.Detail = time.Time{}, "", ""
+	if p.Status.StartTime != nil && p.Status.Phase != corev1.PodPending {
+		u.Began = p.Status.StartTime.Time
+	}
+	switch p.Status.Phase {
+	case corev1.PodRunning:
+		u.Phase = platform.Running
+	case corev1.PodSucceeded, corev1.PodFailed:
+		u.Phase, u.Ended = platform.Ended, ended(p)
+		if p.Status.Phase == corev1.PodFailed {
+			u.Trouble, u.Detail = backoff.Failed, failure(p)
+		}
+	default:
+		u.Phase = platform.Pending
+		u.Trouble, u.Detail = obstacle(p)
+	}
+}
+
+// ended returns when the last container of a pod ended.
+func ended(p *corev1.Pod) time.Time {
+	at := p.CreationTimestamp.Time
+	for _, c := range statuses(p) {
+		if t := c.State.Terminated; t != nil && t.FinishedAt.After(at) {
+			at = t.FinishedAt.Time
+		}
+	}
+	return at
+}
+
+// failure returns why a pod failed, in the words of the cluster.
+func failure(p *corev1.Pod) string {
+	text := p.Status.Reason + " " + p.Status.Message
+	for _, c := range statuses(p) {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			text += fmt.Sprintf(" container %s: exit code %d %s %s", c.Name, t.ExitCode, t.Reason, t.Message)
+		}
+	}
+	return shortest(text, maxDetail)
+}
+
+func statuses(p *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
+}
+
+// pulls are the reasons of a container that waits for its image
+// (Kubernetes pkg/kubelet/images/types.go).
+var pulls = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"}
+
+// obstacle returns why a pod does not begin, if it is known.
+func obstacle(p *corev1.Pod) (backoff.Reason, string) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return backoff.Unschedulable, shortest(c.Message, maxDetail)
+		}
+	}
+	for _, c := range statuses(p) {
+		w := c.State.Waiting
+		switch {
+		case w == nil:
+		case slices.Contains(pulls, w.Reason):
+			return backoff.ImageFailed, shortest(fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, w.Message), maxDetail)
+		case w.Reason == "CreateContainerConfigError" || w.Reason == "CreateContainerError":
+			return backoff.Failed, shortest(fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, w.Message), maxDetail)
+		}
+	}
+	return "", ""
+}

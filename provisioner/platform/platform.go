@@ -1,0 +1,73 @@
+// Package platform says what the provisioner needs of whatever runs its pods:
+// a Kubernetes cluster, or a batch system.
+package platform
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"podstarter/provisioner/backoff"
+	"podstarter/provisioner/resources"
+)
+
+// Platform makes units, tells of them, and withdraws those that have not begun. A
+// unit is one pod with its slots: a Job, a bare pod, or a job of a batch system.
+//
+// All state is with the platform, in labels of the units, so that a provisioner
+// which starts anew knows as much as one that went on.
+type Platform interface {
+	// List returns all units of this provisioner, those that ended a short while ago
+	// among them. A unit that Create made before is in the list, unless it is gone.
+	List(ctx context.Context) ([]Unit, error)
+	// Create makes a unit. If there is one with the same name, nothing is done, so
+	// that a call whose answer was lost can be repeated. An error that wraps
+	// ErrDenied says that the platform refuses such units at present.
+	Create(ctx context.Context, spec Spec) error
+	// Withdraw removes a unit that has not begun. For a unit that has begun
+	// meanwhile it does nothing and returns ErrBegun; for one that is gone it
+	// returns nil.
+	Withdraw(ctx context.Context, name string) error
+}
+
+// Errors of a platform.
+var (
+	ErrDenied = errors.New("the platform refuses to make it")
+	ErrBegun  = errors.New("it has begun meanwhile")
+)
+
+// Spec is a unit to be made.
+type Spec struct {
+	Name     string
+	Template string
+	Shape    string
+	// Size is what each payload container has.
+	Size resources.Amount
+	// User and Group are whose jobs the unit is made for, for reports and limits.
+	User, Group string
+}
+
+// Phase is how far a unit has come.
+type Phase int
+
+// The phases, in their order.
+const (
+	Pending Phase = iota // it has not begun to run
+	Running
+	Ended
+)
+
+// Unit is a unit that is there.
+type Unit struct {
+	Spec
+	// Hosts are the names under which its startds report.
+	Hosts   []string
+	Phase   Phase
+	Created time.Time
+	// Began and Ended are zero for what has not happened.
+	Began, Ended time.Time
+	// Trouble says why a pending unit does not begin, or an ended one came to
+	// nothing; it is empty if all is well. Detail has the platform's own words.
+	Trouble backoff.Reason
+	Detail  string
+}

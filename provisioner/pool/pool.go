@@ -1,0 +1,145 @@
+// Package pool asks an HTCondor pool, by its own tools, what the provisioner must
+// know of it.
+package pool
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/go-multierror"
+
+	"podstarter/classads"
+	"podstarter/provisioner/condortools"
+	"podstarter/provisioner/decision"
+	"podstarter/provisioner/demand"
+	"podstarter/provisioner/supply"
+)
+
+// Limits of what the collector may say.
+const (
+	maxSchedds = 1000
+	maxUsers   = 100_000
+	maxBytes   = 64 << 20
+	maxText    = 64 << 10
+	// atOnce is how many schedds are asked at the same time.
+	atOnce = 8
+)
+
+// Pool is a pool.
+type Pool struct {
+	// Collector is the pool's, or empty for that of the configuration.
+	Collector string
+	// Schedds are those whose jobs count; none stands for all of the pool.
+	Schedds []string
+	Query   demand.Query
+	// Prefix begins the names of the provisioner's pods.
+	Prefix string
+}
+
+// Demand returns the groups of idle jobs of all schedds. If some do not answer, it
+// returns those of the others, with an error.
+func (p *Pool) Demand(ctx context.Context) ([]demand.Group, error) {
+	schedds := p.Schedds
+	if len(schedds) == 0 {
+		var err error
+		if schedds, err = p.schedds(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var wrong *multierror.Error
+	rows := map[string][]demand.Row{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, atOnce)
+	for _, name := range schedds {
+		wg.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			var got []demand.Row
+			var bad error
+			err := condortools.Run(ctx, func(r io.Reader) error {
+				got, bad = demand.Read(r)
+				return nil
+			}, "condor_q", p.Query.Arguments(p.Collector, name)...)
+			mu.Lock()
+			defer mu.Unlock()
+			rows[name] = got
+			for _, e := range []error{err, bad} {
+				if e != nil {
+					wrong = multierror.Append(wrong, fmt.Errorf("the jobs of the schedd %s: %w", name, e))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return demand.Merge(rows), wrong.ErrorOrNil()
+}
+
+// schedds returns the names of all schedds that the collector knows.
+func (p *Pool) schedds(ctx context.Context) ([]string, error) {
+	var names []string
+	err := p.ads(ctx, []string{"-schedd", "-attributes", "Name"}, func(ad *classads.Ad) error {
+		if len(names) == maxSchedds {
+			return fmt.Errorf("there are more than %d schedds; name those that count", maxSchedds)
+		}
+		// A name becomes an argument of condor_q.
+		if name := ad.StringOr("Name", ""); name != "" && !strings.HasPrefix(name, "-") {
+			names = append(names, name)
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// Users returns what the accountant says of submitters. The negotiator sends it to
+// the collector (NEGOTIATOR_ADVERTISE_ACCOUNTING, on by default).
+func (p *Pool) Users(ctx context.Context) (map[string]decision.User, error) {
+	users := map[string]decision.User{}
+	err := p.ads(ctx, []string{"-any", "-constraint", `MyType == "Accounting"`, "-attributes", "Name,Priority,WeightedResourcesUsed"}, func(ad *classads.Ad) error {
+		if len(users) == maxUsers {
+			return fmt.Errorf("there are more than %d submitters", maxUsers)
+		}
+		users[ad.StringOr("Name", "")] = decision.User{Priority: ad.RealOr("Priority", 0), Usage: ad.RealOr("WeightedResourcesUsed", 0)}
+		return nil
+	})
+	return users, err
+}
+
+// Slots returns what the collector knows of the provisioner's pods.
+func (p *Pool) Slots(ctx context.Context) (map[string]*supply.Pod, error) {
+	var pods map[string]*supply.Pod
+	var bad error
+	err := condortools.Run(ctx, func(r io.Reader) error {
+		pods, bad = supply.Read(r)
+		return nil
+	}, "condor_status", supply.Arguments(p.Collector, p.Prefix)...)
+	if err == nil {
+		err = bad
+	}
+	return pods, err
+}
+
+// ads runs condor_status and reads each ad that it prints.
+func (p *Pool) ads(ctx context.Context, args []string, each func(ad *classads.Ad) error) error {
+	args = append(args, "-long")
+	if p.Collector != "" {
+		args = append([]string{"-pool", p.Collector}, args...)
+	}
+	return condortools.Run(ctx, func(r io.Reader) error {
+		for ad, err := range classads.NewReader(bufio.NewReader(io.LimitReader(r, maxBytes)), classads.FormatLong, classads.Parser{MaxText: maxText}).All() {
+			if err == nil {
+				err = each(ad)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}, "condor_status", args...)
+}

@@ -1,0 +1,94 @@
+package pool
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/provisioner/decision"
+	"podstarter/provisioner/demand"
+	"podstarter/provisioner/resources"
+)
+
+// tools puts programs with the names of HTCondor's tools in PATH. $* is what they
+// were called with.
+func tools(t *testing.T, scripts map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, script := range scripts {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
+const collector = `case "$*" in
+*-schedd*) printf 'Name = "ap1"\n\nName = "ap2"\n\nName = "-pool"\n\n' ;;
+*Accounting*) printf 'Name = "alice@x"\nPriority = 750.5\nWeightedResourcesUsed = 12.0\n\n' ;;
+*-startd*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\n' ;;
+esac
+`
+
+func TestPool(t *testing.T) {
+	tools(t, map[string]string{
+		"condor_status": collector,
+		"condor_q": `case "$*" in
+*"-name ap1"*) printf 'Requirements = true\nUser = "alice@x"\nJobCount = 3\nJobIds = "1.0 ... 1.2"\n\n' ;;
+*) echo "the schedd is away" >&2; exit 1 ;;
+esac
+`})
+	query, err := demand.NewQuery(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Pool{Collector: "cm", Query: query, Prefix: "site"}
+	groups, err := p.Demand(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the schedd ap2") || !strings.Contains(err.Error(), "the schedd is away") {
+		t.Errorf("the error is %v", err)
+	}
+	if len(groups) != 1 || groups[0].Idle() != 3 {
+		t.Errorf("the groups of the other schedd are %+v", groups)
+	}
+	users, err := p.Users(t.Context())
+	if diff := cmp.Diff(map[string]decision.User{"alice@x": {Priority: 750.5, Usage: 12}}, users); diff != "" || err != nil {
+		t.Errorf("%v, -want +got\n%s", err, diff)
+	}
+	pods, err := p.Slots(t.Context())
+	if err != nil || pods["site-plain-1"].Free != (resources.Amount{CPUs: 3}) {
+		t.Errorf("the pods are %+v, %v", pods, err)
+	}
+}
+
+// Each way in which the collector can be away is an error, and no empty pool.
+func TestCollectorAway(t *testing.T) {
+	for name, script := range map[string]string{
+		"an error":      "echo 'communication error' >&2; exit 1",
+		"what no ad is": "echo 'Name = )('; echo",
+	} {
+		t.Run(name, func(t *testing.T) {
+			tools(t, map[string]string{"condor_status": script})
+			p := &Pool{Prefix: "site"}
+			if _, err := p.Demand(t.Context()); err == nil {
+				t.Error("the demand has no error")
+			}
+			if _, err := p.Slots(t.Context()); err == nil {
+				t.Error("the slots have no error")
+			}
+			if _, err := p.Users(t.Context()); err == nil {
+				t.Error("the users have no error")
+			}
+		})
+	}
+}
+
+func TestTooManySchedds(t *testing.T) {
+	tools(t, map[string]string{"condor_status": fmt.Sprintf(`i=0; while [ $i -le %d ]; do echo "Name = \"ap$i\""; echo; i=$((i+1)); done`, maxSchedds)})
+	if _, err := (&Pool{}).Demand(t.Context()); err == nil || !strings.Contains(err.Error(), "name those that count") {
+		t.Errorf("the error is %v", err)
+	}
+}

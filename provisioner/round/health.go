@@ -1,0 +1,108 @@
+package round
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"podstarter/provisioner/backoff"
+	"podstarter/provisioner/platform"
+	"podstarter/provisioner/supply"
+)
+
+// stuckAfter is how long no node may have room for a unit before it counts as
+// stuck: a scheduler that was just told needs a moment, and so does a cluster that
+// adds a node.
+const stuckAfter = 2 * time.Minute
+
+// stuck reports whether nobody knows when a unit will begin.
+func stuck(u platform.Unit, now time.Time) bool {
+	return u.Phase == platform.Pending && u.Trouble == backoff.Unschedulable && now.Sub(u.Created) >= stuckAfter
+}
+
+// health follows what becomes of units, and keeps the back-off of each template.
+type health struct {
+	within    time.Duration
+	templates map[string]backoff.State
+	units     map[string]fate
+}
+
+// fate is what is known of one unit.
+type fate struct {
+	reported bool // its startd has reported at some time
+	missing  bool // it should have reported, or does so no longer
+	// counted is the trouble that was counted against its template.
+	counted backoff.Reason
+}
+
+func newHealth(within time.Duration) *health {
+	return &health{within: within, templates: map[string]backoff.State{}, units: map[string]fate{}}
+}
+
+// look notes what has happened to the units since the last time. After a restart
+// those that ended a short while ago tell what happened before it.
+func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now time.Time) {
+	units = slices.Clone(units)
+	slices.SortStableFunc(units, func(a, b platform.Unit) int {
+		return cmp.Or(when(a, now).Compare(when(b, now)), cmp.Compare(a.Name, b.Name))
+	})
+	there := map[string]bool{}
+	for _, u := range units {
+		there[u.Name] = true
+		f := h.units[u.Name]
+		reported := slices.ContainsFunc(u.Hosts, func(host string) bool { return slots[host] != nil })
+		if reported && !f.reported {
+			f.reported = true
+			h.templates[u.Template] = h.templates[u.Template].Reported(now)
+		}
+		f.missing = u.Phase == platform.Running && !reported && (f.reported || !u.Began.IsZero() && now.Sub(u.Began) > h.within)
+		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted {
+			f.counted = trouble
+			h.templates[u.Template] = h.templates[u.Template].Failed(trouble, when(u, now))
+		}
+		h.units[u.Name] = f
+	}
+	for name := range h.units {
+		if !there[name] {
+			delete(h.units, name)
+		}
+	}
+}
+
+// when is when the trouble of a unit came.
+func when(u platform.Unit, now time.Time) time.Time {
+	if u.Phase == platform.Ended && !u.Ended.IsZero() && u.Ended.Before(now) {
+		return u.Ended
+	}
+	return now
+}
+
+// trouble returns why a unit came to nothing, or an empty string. One whose slots
+// have been in the pool has worked, whatever ended it: most probably it was
+// preempted, or somebody deleted it.
+func (f fate) trouble(u platform.Unit, now time.Time) backoff.Reason {
+	switch {
+	case f.reported, u.Trouble == backoff.Unschedulable && !stuck(u, now):
+		return ""
+	case u.Trouble != "":
+		return u.Trouble
+	case f.missing:
+		return backoff.Unreported
+	}
+	return ""
+}
+
+// denied notes that the platform refused a unit.
+func (h *health) denied(template string, now time.Time) {
+	h.templates[template] = h.templates[template].Failed(backoff.Denied, now)
+}
+
+// state returns the back-off of a template.
+func (h *health) state(template string, now time.Time) backoff.State {
+	s := h.templates[template].Settled(now)
+	h.templates[template] = s
+	return s
+}
+
+// silent reports whether no job can be expected to begin in a unit that runs.
+func (h *health) silent(unit string) bool { return h.units[unit].missing }

@@ -1,0 +1,108 @@
+package round
+
+import (
+	"time"
+
+	"podstarter/provisioner/decision"
+	"podstarter/provisioner/platform"
+	"podstarter/provisioner/supply"
+)
+
+// input puts together what the decision depends on.
+func (r *Round) input(s sight, rep Report) decision.Input {
+	in := decision.Input{
+		Now: rep.At, Limits: r.config.Limits, Policy: r.config.Policy, Memory: r.memory,
+		Partial: s.partial, Users: map[string]decision.User{},
+	}
+	for _, t := range r.config.Templates {
+		state := r.health.state(t.Name, rep.At)
+		d := decision.Template{Name: t.Name, MaxPods: t.MaxPods, MaxComing: t.MaxComing}
+		d.Allowance, d.AllowanceWhy = state.Allowance(rep.At)
+		in.Templates = append(in.Templates, d)
+	}
+	for _, s := range r.shapes {
+		in.Shapes = append(in.Shapes, decision.Shape{Template: s.template, Name: s.Name, Size: s.Pod, MaxPods: s.MaxPods, Lifetime: s.Lifetime})
+	}
+	for name, u := range s.users {
+		in.Users[name] = u
+	}
+	for _, g := range s.groups {
+		group := decision.Group{ID: g.ID}
+		for _, p := range g.Parts {
+			group.Submitters = append(group.Submitters, decision.Submitter{User: p.User, Idle: p.Idle})
+		}
+		in.Groups = append(in.Groups, group)
+	}
+	for _, row := range rep.Matches {
+		var fits []decision.Fit
+		for i, m := range row {
+			if m.Matches {
+				s := r.shapes[i]
+				request := r.config.Templates[s.template].Request(s.Shape, m.Request)
+				fits = append(fits, decision.Fit{Shape: i, Request: request, Rank: m.Rank})
+			}
+		}
+		in.Fits = append(in.Fits, fits)
+	}
+	for _, u := range s.units {
+		if u.Phase == platform.Ended {
+			continue
+		}
+		in.Pods = append(in.Pods, r.pod(u, s.slots, rep.At))
+		user := in.Users[u.User]
+		user.Pods++
+		in.Users[u.User] = user
+	}
+	return in
+}
+
+// pod says what a unit has for jobs.
+func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time) decision.Pod {
+	p := decision.Pod{ID: u.Name, Shape: r.find(u), Created: u.Created, Stuck: stuck(u, now)}
+	if p.Shape >= 0 {
+		p.Free = r.shapes[p.Shape].Pod
+	}
+	if p.Shape >= 0 && r.shapes[p.Shape].Lifetime > 0 && !u.Began.IsZero() {
+		p.Until = u.Began.Add(r.shapes[p.Shape].Lifetime)
+	}
+	if u.Phase == platform.Pending {
+		return p
+	}
+	p.Phase = decision.Starting
+	known, draining := false, false
+	for _, host := range u.Hosts {
+		slot := slots[host]
+		if slot == nil {
+			continue
+		}
+		if !known {
+			p.Free = slot.Free
+		} else {
+			p.Free = p.Free.Plus(slot.Free)
+		}
+		known, draining = true, draining || slot.Draining
+		for _, c := range slot.Claims {
+			p.Claims = append(p.Claims, decision.Claim{Amount: c})
+		}
+	}
+	switch {
+	case draining:
+		p.Phase = decision.Ending
+	case known:
+		p.Phase = decision.Reported
+	case r.health.silent(u.Name):
+		// It reported before, or it should have. No job will begin there.
+		p.Phase = decision.Ending
+	}
+	return p
+}
+
+// find returns the index of a unit's shape, or -1 if it is no longer configured.
+func (r *Round) find(u platform.Unit) int {
+	for i, s := range r.shapes {
+		if r.config.Templates[s.template].Name == u.Template && s.Name == u.Shape {
+			return i
+		}
+	}
+	return -1
+}

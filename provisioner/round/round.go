@@ -1,0 +1,205 @@
+package round
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"podstarter/provisioner/decision"
+	"podstarter/provisioner/demand"
+	"podstarter/provisioner/match"
+	"podstarter/provisioner/platform"
+	"podstarter/provisioner/supply"
+	"podstarter/provisioner/template"
+)
+
+// Pool is the HTCondor pool as the provisioner sees it.
+type Pool interface {
+	// Demand returns the groups of idle jobs. If some access points did not answer,
+	// it returns the groups of the others, with an error.
+	Demand(ctx context.Context) ([]demand.Group, error)
+	// Slots returns what the collector knows of pods, by name.
+	Slots(ctx context.Context) (map[string]*supply.Pod, error)
+	// Users returns priorities and usage of submitters, by name.
+	Users(ctx context.Context) (map[string]decision.User, error)
+}
+
+// Config is what does not change from round to round.
+type Config struct {
+	// Prefix begins the names of all units, with a hyphen after it.
+	Prefix    string
+	Templates []template.Template
+	Limits    decision.Limits
+	Policy    decision.Policy
+	// ReportWithin is how long a unit that runs may take to report.
+	ReportWithin time.Duration
+	// DryRun: nothing is made or withdrawn.
+	DryRun bool
+	Now    func() time.Time
+	// Suffix returns the end of a new unit's name.
+	Suffix func() string
+}
+
+// Round is a provisioner between rounds. Only one goroutine may use it.
+type Round struct {
+	config   Config
+	pool     Pool
+	platform platform.Platform
+	matcher  *match.Matcher
+	memory   decision.Memory
+	health   *health
+	shapes   []shape
+}
+
+// shape is a shape with its template.
+type shape struct {
+	template int
+	template.Shape
+	slot match.Slot
+}
+
+// New returns a provisioner that knows nothing yet.
+func New(c Config, pool Pool, p platform.Platform) *Round {
+	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin)}
+	for i, t := range c.Templates {
+		for _, s := range t.Shapes {
+			r.shapes = append(r.shapes, shape{template: i, Shape: s, slot: match.Slot{ID: t.Name + "/" + s.Name, Ad: t.Slot(s, nil), Rank: t.Rank}})
+		}
+	}
+	return r
+}
+
+// Report is what a round saw, decided and did.
+type Report struct {
+	At     time.Time
+	Groups []demand.Group
+	// Matches has, for each group, what is known of each shape.
+	Matches [][]match.Result
+	Shapes  []string // template/shape
+	Units   []platform.Unit
+	Input   decision.Input
+	Output  decision.Output
+	// Made and Withdrawn are the units that were made and withdrawn.
+	Made, Withdrawn []string
+	// Err is everything that went wrong; the round did what was possible all the same.
+	Err error
+}
+
+// Run does one round.
+func (r *Round) Run(ctx context.Context) Report {
+	rep := Report{At: r.config.Now()}
+	var wrong *multierror.Error
+	seen := r.look(ctx)
+	rep.Groups, rep.Units = seen.groups, seen.units
+	wrong = multierror.Append(wrong, seen.err)
+	for _, s := range r.shapes {
+		rep.Shapes = append(rep.Shapes, s.slot.ID)
+	}
+	// Without knowing what is there, a round could make pods twice.
+	if seen.unknown {
+		rep.Err = wrong.ErrorOrNil()
+		return rep
+	}
+	r.health.look(seen.units, seen.slots, rep.At)
+	rep.Matches = r.match(seen.groups)
+	rep.Input = r.input(seen, rep)
+	rep.Output = decision.Decide(rep.Input)
+	r.memory = rep.Output.Memory
+	if !r.config.DryRun {
+		wrong = multierror.Append(wrong, r.act(ctx, &rep))
+	}
+	rep.Err = wrong.ErrorOrNil()
+	return rep
+}
+
+// sight is what a round sees.
+type sight struct {
+	groups  []demand.Group
+	slots   map[string]*supply.Pod
+	users   map[string]decision.User
+	units   []platform.Unit
+	partial bool // not all jobs are known
+	unknown bool // it is not known what is there
+	err     error
+}
+
+// look asks pool and platform at once.
+func (r *Round) look(ctx context.Context) sight {
+	var s sight
+	var demandErr, slotsErr, usersErr, unitsErr error
+	var wg sync.WaitGroup
+	wg.Go(func() { s.groups, demandErr = r.pool.Demand(ctx) })
+	wg.Go(func() { s.slots, slotsErr = r.pool.Slots(ctx) })
+	wg.Go(func() { s.users, usersErr = r.pool.Users(ctx) })
+	wg.Go(func() { s.units, unitsErr = r.platform.List(ctx) })
+	wg.Wait()
+	s.partial = demandErr != nil
+	s.unknown = slotsErr != nil || unitsErr != nil
+	// Without priorities, all users are equal.
+	s.err = multierror.Append(nil, demandErr, slotsErr, usersErr, unitsErr).ErrorOrNil()
+	return s
+}
+
+// match finds the shapes that each group matches.
+func (r *Round) match(groups []demand.Group) [][]match.Result {
+	jobs := make([]match.Job, len(groups))
+	for i, g := range groups {
+		jobs[i] = match.Job{ID: g.ID, Ad: g.Ad}
+	}
+	slots := make([]match.Slot, len(r.shapes))
+	for i, s := range r.shapes {
+		slots[i] = s.slot
+	}
+	return r.matcher.Update(jobs, slots)
+}
+
+// act makes and withdraws what was decided. It goes on after an error.
+func (r *Round) act(ctx context.Context, rep *Report) error {
+	var wrong *multierror.Error
+	for _, w := range rep.Output.Withdraw {
+		name := rep.Input.Pods[w.Pod].ID
+		err := r.platform.Withdraw(ctx, name)
+		switch {
+		case errors.Is(err, platform.ErrBegun): // it is not surplus any more
+		case err != nil:
+			wrong = multierror.Append(wrong, fmt.Errorf("withdrawing %s: %w", name, err))
+		default:
+			rep.Withdrawn = append(rep.Withdrawn, name)
+		}
+	}
+	for _, c := range rep.Output.Create {
+		made, err := r.make(ctx, c, rep)
+		rep.Made = append(rep.Made, made...)
+		if err != nil {
+			wrong = multierror.Append(wrong, err)
+		}
+	}
+	return wrong.ErrorOrNil()
+}
+
+// make makes the units of one creation. It stops at the first error: what the
+// platform refused once, it would refuse again.
+func (r *Round) make(ctx context.Context, c decision.Creation, rep *Report) ([]string, error) {
+	s := r.shapes[c.Shape]
+	name := r.config.Templates[s.template].Name
+	var made []string
+	for range c.Count {
+		spec := platform.Spec{
+			Name:     fmt.Sprintf("%s-%s-%s", r.config.Prefix, name, r.config.Suffix()),
+			Template: name, Shape: s.Name, Size: s.Size,
+			User: c.User, Group: rep.Groups[c.Group].ID,
+		}
+		if err := r.platform.Create(ctx, spec); err != nil {
+			if errors.Is(err, platform.ErrDenied) {
+				r.health.denied(name, rep.At)
+			}
+			return made, fmt.Errorf("making a pod of the template %s in the shape %s: %w", name, s.Name, err)
+		}
+		made = append(made, spec.Name)
+	}
+	return made, nil
+}

@@ -1,0 +1,346 @@
+package round
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/classads"
+	"podstarter/provisioner/decision"
+	"podstarter/provisioner/demand"
+	"podstarter/provisioner/platform"
+	"podstarter/provisioner/platform/model"
+	"podstarter/provisioner/resources"
+	"podstarter/provisioner/supply"
+	"podstarter/provisioner/template"
+)
+
+// pool is an HTCondor pool in memory.
+type pool struct {
+	groups    []demand.Group
+	slots     map[string]*supply.Pod
+	demandErr error
+	slotsErr  error
+	usersErr  error
+}
+
+func (p *pool) Demand(context.Context) ([]demand.Group, error)          { return p.groups, p.demandErr }
+func (p *pool) Slots(context.Context) (map[string]*supply.Pod, error)   { return p.slots, p.slotsErr }
+func (p *pool) Users(context.Context) (map[string]decision.User, error) { return nil, p.usersErr }
+
+// jobs makes a group of idle jobs.
+func jobs(t *testing.T, n int, lines string) demand.Group {
+	t.Helper()
+	ad, err := classads.ParseOld(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return demand.Merge(map[string][]demand.Row{"ap": {{Ad: ad, User: "alice@x", Jobs: n}}})[0]
+}
+
+const plainJob = "Requirements = TARGET.Memory >= RequestMemory\nRequestMemory = 1000\nRequestCpus = 1"
+
+// site is a provisioner with one template, a pool and a platform in memory.
+type site struct {
+	t        *testing.T
+	now      time.Time
+	pool     *pool
+	platform *model.Model
+	config   Config
+	round    *Round
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"plain.template.yaml": "name: plain\nmanifest: job.yaml\npartitionable: true\nshapes:\n- {name: one, cpus: 1, memory: 2Gi, disk: 1Gi}\n- {name: four, cpus: 4, memory: 8Gi, disk: 4Gi}\n",
+		"job.yaml":            "kind: Job\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	templates, err := template.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, now: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC), pool: &pool{slots: map[string]*supply.Pod{}}}
+	clock := func() time.Time { return s.now }
+	s.platform = model.New(clock)
+	made := 0
+	s.config = Config{
+		Prefix: "site", Templates: templates, ReportWithin: 10 * time.Minute, Now: clock,
+		Policy: decision.DefaultPolicy,
+		Suffix: func() string { made++; return fmt.Sprint(made) },
+	}
+	s.restart(s.platform)
+	return s
+}
+
+// restart loses all that the provisioner remembers.
+func (s *site) restart(p platform.Platform) { s.round = New(s.config, s.pool, p) }
+
+func (s *site) run() Report { return s.round.Run(context.Background()) }
+
+// units counts those that are there, by phase.
+func (s *site) units() map[platform.Phase]int {
+	n := map[platform.Phase]int{}
+	units, _ := s.platform.List(context.Background())
+	for _, u := range units {
+		n[u.Phase]++
+	}
+	return n
+}
+
+// report lets a unit run and report to the collector.
+func (s *site) report(name string, free resources.Amount) {
+	s.platform.Begin(name)
+	s.pool.slots[name] = &supply.Pod{Free: free}
+}
+
+// prove makes the template one that has worked.
+func (s *site) prove() {
+	s.t.Helper()
+	s.pool.groups = []demand.Group{jobs(s.t, 1, plainJob)}
+	rep := s.run()
+	if len(rep.Made) != 1 {
+		s.t.Fatalf("%v are made: %+v", rep.Made, rep.Output.Groups)
+	}
+	s.report(rep.Made[0], resources.Amount{})
+	s.pool.groups = nil
+	s.run()
+}
+
+func TestPodsComeAndGo(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	s.pool.groups = []demand.Group{jobs(t, 9, plainJob), jobs(t, 100, "Requirements = TARGET.Nowhere")}
+	rep := s.run()
+	if rep.Err != nil || len(rep.Made) != 9 {
+		t.Fatalf("%v are made, want 9: %v", rep.Made, rep.Err)
+	}
+	units, _ := s.platform.List(context.Background())
+	if u := units[1]; u.User != "alice@x" || u.Template != "plain" || u.Group == "" || !strings.HasPrefix(u.Name, "site-plain-") {
+		t.Errorf("a unit is %+v", u)
+	}
+	if rep := s.run(); len(rep.Made) != 0 {
+		t.Errorf("the next round makes %v again", rep.Made)
+	}
+	// The jobs are removed. Units that run stay, the others go once that has lasted.
+	s.platform.Begin(rep.Made[0])
+	s.pool.groups = nil
+	for range 5 {
+		s.now = s.now.Add(time.Minute)
+		s.run()
+	}
+	if diff := cmp.Diff(map[platform.Phase]int{platform.Running: 2}, s.units()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// A template whose units fail is tried rarely, also by a provisioner that starts
+// anew.
+func TestBrokenTemplate(t *testing.T) {
+	s := newSite(t)
+	s.pool.groups = []demand.Group{jobs(t, 1000, plainJob)}
+	made := 0
+	for minute := range 120 {
+		s.now = s.now.Add(time.Minute)
+		if minute%30 == 29 {
+			s.restart(s.platform)
+		}
+		rep := s.run()
+		made += len(rep.Made)
+		for _, name := range rep.Made {
+			s.platform.Begin(name)
+			s.platform.Fail(name)
+		}
+	}
+	if made < 4 || made > 20 {
+		t.Errorf("%d units are made in two hours", made)
+	}
+}
+
+// Units that run and never report are not waited for, and not made in numbers.
+func TestSilentUnits(t *testing.T) {
+	s := newSite(t)
+	s.pool.groups = []demand.Group{jobs(t, 1000, plainJob)}
+	made := 0
+	for range 120 {
+		s.now = s.now.Add(time.Minute)
+		rep := s.run()
+		made += len(rep.Made)
+		for _, name := range rep.Made {
+			s.platform.Begin(name)
+		}
+	}
+	if made < 4 || made > 20 {
+		t.Errorf("%d units are made in two hours", made)
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	s.platform.Deny(true)
+	s.pool.groups = []demand.Group{jobs(t, 40, plainJob)}
+	rep := s.run()
+	if !errors.Is(rep.Err, platform.ErrDenied) {
+		t.Errorf("the error is %v", rep.Err)
+	}
+	s.platform.Deny(false)
+	if rep := s.run(); len(rep.Made) != 0 {
+		t.Errorf("right after a refusal %v are made", rep.Made)
+	}
+	s.now = s.now.Add(2 * time.Minute)
+	if rep := s.run(); len(rep.Made) != 1 {
+		t.Errorf("after the wait %v are made, want one", rep.Made)
+	}
+}
+
+// Without knowing what is there, nothing is made; without all jobs, nothing is
+// withdrawn.
+func TestSourcesThatFail(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	s.pool.groups = []demand.Group{jobs(t, 8, plainJob)}
+	s.pool.slotsErr = errors.New("the collector is away")
+	if rep := s.run(); len(rep.Made) != 0 || !errors.Is(rep.Err, s.pool.slotsErr) {
+		t.Errorf("%v are made, %v", rep.Made, rep.Err)
+	}
+	s.pool.slotsErr, s.pool.usersErr = nil, errors.New("the negotiator is away")
+	if rep := s.run(); len(rep.Made) != 8 {
+		t.Errorf("without priorities %v are made, want 8", rep.Made)
+	}
+	s.pool.groups, s.pool.demandErr = nil, errors.New("a schedd is away")
+	for range 10 {
+		s.now = s.now.Add(time.Minute)
+		if rep := s.run(); len(rep.Withdrawn) != 0 {
+			t.Fatalf("%v are withdrawn", rep.Withdrawn)
+		}
+	}
+	s.pool.demandErr = nil
+	for range 10 {
+		s.now = s.now.Add(time.Minute)
+		s.run()
+	}
+	if n := s.units()[platform.Pending]; n != 0 {
+		t.Errorf("%d units still wait for jobs that are gone", n)
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	s := newSite(t)
+	s.config.DryRun = true
+	s.restart(s.platform)
+	s.pool.groups = []demand.Group{jobs(t, 2, plainJob)}
+	rep := s.run()
+	if len(rep.Output.Create) == 0 || len(rep.Made) != 0 || len(s.units()) != 0 {
+		t.Errorf("%d creations are decided, %v are made", len(rep.Output.Create), rep.Made)
+	}
+}
+
+// A unit for which no node has room closes its template for a while, and is no
+// reason to make others.
+func TestNoRoom(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	s.pool.groups = []demand.Group{jobs(t, 50, plainJob)}
+	s.config.Limits.PerRound = 5
+	s.restart(s.platform)
+	made := 0
+	for range 60 {
+		rep := s.run()
+		made += len(rep.Made)
+		for _, name := range rep.Made {
+			s.platform.Stick(name)
+		}
+		s.now = s.now.Add(time.Minute)
+	}
+	if made < 6 || made > 25 {
+		t.Errorf("in an hour %d units are made for a full cluster", made)
+	}
+}
+
+// A unit whose slots left the collector takes no jobs, and its template is not
+// blamed.
+func TestUnitThatLeavesThePool(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	s.pool.slots = map[string]*supply.Pod{}
+	s.pool.groups = []demand.Group{jobs(t, 1, plainJob)}
+	rep := s.run()
+	if len(rep.Made) != 1 || rep.Input.Templates[0].AllowanceWhy != "" {
+		t.Errorf("%v are made, the template: %q", rep.Made, rep.Input.Templates[0].AllowanceWhy)
+	}
+}
+
+// killer ends the provisioner at a random call: before it, or after it when the
+// answer is lost.
+type killer struct {
+	platform.Platform
+	calls int
+	after bool
+}
+
+var errKilled = errors.New("killed")
+
+func (k *killer) Create(ctx context.Context, spec platform.Spec) error {
+	k.calls--
+	switch {
+	case k.calls < 0:
+		return errKilled
+	case k.calls == 0 && k.after:
+		if err := k.Platform.Create(ctx, spec); err != nil {
+			return err
+		}
+		return errKilled
+	}
+	return k.Platform.Create(ctx, spec)
+}
+
+// A provisioner that is killed at any point and starts anew makes no pod too many
+// and forgets none.
+func TestKilledAnywhere(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for try := range 300 {
+		s := newSite(t)
+		s.prove()
+		s.config.Limits.PerRound = 1 + r.IntN(10)
+		wanted := 1 + r.IntN(60)
+		s.pool.groups = []demand.Group{jobs(t, wanted, plainJob)}
+		for range 200 {
+			s.now = s.now.Add(time.Minute)
+			s.restart(&killer{Platform: s.platform, calls: r.IntN(6), after: r.IntN(2) == 0})
+			s.run()
+			room := int64(0)
+			units, _ := s.platform.List(context.Background())
+			for _, u := range units[1:] {
+				room += u.Size.CPUs
+			}
+			if room > int64(wanted) {
+				t.Fatalf("try %d: there is room for %d jobs, and %d wait", try, room, wanted)
+			}
+			if room == int64(wanted) {
+				break
+			}
+		}
+		units, _ := s.platform.List(context.Background())
+		room := int64(0)
+		for _, u := range units[1:] {
+			room += u.Size.CPUs
+		}
+		if room != int64(wanted) {
+			t.Fatalf("try %d: there is room for %d jobs, and %d wait", try, room, wanted)
+		}
+	}
+}

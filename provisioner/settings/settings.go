@@ -1,0 +1,134 @@
+// Package settings reads the provisioner's configuration file.
+package settings
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"podstarter/classads"
+	"podstarter/provisioner/decision"
+)
+
+// Settings is what a site says of its provisioner.
+type Settings struct {
+	// Name begins the names of all pods, and tells several provisioners of one
+	// namespace apart.
+	Name string
+	// Namespace is where pods are made; empty is the provisioner's own.
+	Namespace string
+	// Collector and Schedds are of the pool; empty are that of HTCondor's
+	// configuration, and all of the pool.
+	Collector string
+	Schedds   []string
+	// Filter selects jobs, or is nil.
+	Filter       *classads.Expr
+	Interval     time.Duration
+	ReportWithin time.Duration
+	GPU          string
+	Limits       decision.Limits
+	Policy       decision.Policy
+}
+
+// file is the form of the file. Its keys are those of docs/admin/provisioner.md.
+type file struct {
+	Name         string   `json:"name"`
+	Namespace    string   `json:"namespace"`
+	Collector    string   `json:"collector"`
+	Schedds      []string `json:"schedds"`
+	Filter       string   `json:"filter"`
+	Interval     string   `json:"interval"`
+	ReportWithin string   `json:"reportWithin"`
+	GPU          string   `json:"gpuResource"`
+	Limits       struct {
+		Pods     int `json:"pods"`
+		Coming   int `json:"coming"`
+		PerUser  int `json:"perUser"`
+		PerRound int `json:"perRound"`
+	} `json:"limits"`
+	Policy struct {
+		Patience string `json:"patience"`
+		Horizon  string `json:"horizon"`
+		Start    string `json:"start"`
+		Settle   string `json:"settle"`
+		Ramp     struct {
+			First int     `json:"first"`
+			Part  float64 `json:"part"`
+		} `json:"ramp"`
+	} `json:"policy"`
+}
+
+const maxFile = 1 << 20
+
+// Read reads a file. All mistakes are reported together.
+func Read(name string) (Settings, error) {
+	info, err := os.Stat(name)
+	if err == nil && info.Size() > maxFile {
+		err = fmt.Errorf("it has %d bytes, and at most %d are read", info.Size(), maxFile)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return Settings{}, fmt.Errorf("reading the configuration %s: %w", name, err)
+	}
+	s, err := parse(text)
+	if err != nil {
+		return Settings{}, fmt.Errorf("reading the configuration %s: %w", name, err)
+	}
+	return s, nil
+}
+
+func parse(text []byte) (Settings, error) {
+	var f file
+	if err := yaml.UnmarshalStrict(text, &f); err != nil {
+		return Settings{}, err
+	}
+	var wrong *multierror.Error
+	s := Settings{
+		Name: f.Name, Namespace: f.Namespace, Collector: f.Collector, Schedds: f.Schedds, GPU: f.GPU,
+		Limits: decision.Limits{Pods: f.Limits.Pods, Coming: f.Limits.Coming, PerUser: f.Limits.PerUser, PerRound: f.Limits.PerRound},
+	}
+	if msgs := validation.IsDNS1123Label(f.Name); len(msgs) > 0 || len(f.Name) > 20 {
+		wrong = multierror.Append(wrong, fmt.Errorf("name is %q; it must have at most 20 lower case letters, digits and hyphens", f.Name))
+	}
+	if f.Filter != "" {
+		var err error
+		if s.Filter, err = classads.ParseExpr(f.Filter); err != nil {
+			wrong = multierror.Append(wrong, fmt.Errorf("filter: %w", err))
+		}
+	}
+	duration := func(key, text string, normal, least, most time.Duration) time.Duration {
+		if text == "" {
+			return normal
+		}
+		d, err := time.ParseDuration(text)
+		if err != nil || d < least || d > most {
+			wrong = multierror.Append(wrong, fmt.Errorf("%s is %q; it must be a duration from %s to %s", key, text, least, most))
+		}
+		return d
+	}
+	s.Interval = duration("interval", f.Interval, time.Minute, 10*time.Second, time.Hour)
+	s.ReportWithin = duration("reportWithin", f.ReportWithin, 10*time.Minute, time.Minute, 24*time.Hour)
+	normal := decision.DefaultPolicy
+	s.Policy = decision.Policy{
+		Patience: duration("policy.patience", f.Policy.Patience, normal.Patience, 0, 24*time.Hour),
+		Horizon:  duration("policy.horizon", f.Policy.Horizon, normal.Horizon, 0, 24*time.Hour),
+		Start:    duration("policy.start", f.Policy.Start, normal.Start, 0, time.Hour),
+		Settle:   duration("policy.settle", f.Policy.Settle, normal.Settle, time.Minute, 24*time.Hour),
+		Ramp:     decision.Ramp{First: f.Policy.Ramp.First, Part: f.Policy.Ramp.Part},
+	}
+	if r := s.Policy.Ramp; r.First < 0 || !(r.Part >= 0 && r.Part <= 1) {
+		wrong = multierror.Append(wrong, fmt.Errorf("policy.ramp has first %d and part %v; first must not be negative, and part is from 0 to 1", r.First, r.Part))
+	}
+	l := s.Limits
+	if min(l.Pods, l.Coming, l.PerUser, l.PerRound) < 0 {
+		wrong = multierror.Append(wrong, fmt.Errorf("limits must not be negative; 0 is no limit"))
+	}
+	return s, wrong.ErrorOrNil()
+}

@@ -1,0 +1,85 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"podstarter/provisioner/decision"
+)
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "provisioner.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestRead(t *testing.T) {
+	got, err := Read(write(t, `name: site
+namespace: glideins
+collector: cm.example.org
+schedds: [ap1, ap2]
+filter: ProjectName isnt undefined
+interval: 30s
+limits: {pods: 100, coming: 20, perUser: 50, perRound: 10}
+policy: {patience: 5m, ramp: {first: 10, part: 0.5}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := decision.DefaultPolicy
+	policy.Patience, policy.Ramp = 5*time.Minute, decision.Ramp{First: 10, Part: 0.5}
+	want := Settings{
+		Name: "site", Namespace: "glideins", Collector: "cm.example.org", Schedds: []string{"ap1", "ap2"},
+		Interval: 30 * time.Second, ReportWithin: 10 * time.Minute,
+		Limits: decision.Limits{Pods: 100, Coming: 20, PerUser: 50, PerRound: 10}, Policy: policy,
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Settings{}, "Filter")); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if got.Filter.String() != "ProjectName isnt undefined" {
+		t.Errorf("the filter is %s", got.Filter)
+	}
+}
+
+// All mistakes are found in one go.
+func TestMistakes(t *testing.T) {
+	_, err := Read(write(t, `name: The_Site
+filter: "1 +"
+interval: soon
+reportWithin: 1s
+limits: {pods: -1}
+policy: {settle: 1ms, ramp: {part: 7}}
+`))
+	if err == nil {
+		t.Fatal("there is no error")
+	}
+	for _, want := range []string{`name is "The_Site"`, "filter:", `interval is "soon"`, `reportWithin is "1s"`, "limits must not be negative", `policy.settle is "1ms"`, "policy.ramp has first 0 and part 7"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q:\n%s", want, err)
+		}
+	}
+	if _, err := Read(write(t, "nam: x\n")); err == nil || !strings.Contains(err.Error(), `unknown field "nam"`) {
+		t.Errorf("an unknown key: %v", err)
+	}
+	if _, err := Read(write(t, strings.Repeat("#", maxFile+1))); err == nil {
+		t.Error("a huge file is read")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("name: site\nlimits: {pods: 1}\npolicy: {ramp: {part: .nan}}\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if s, err := parse(text); err == nil && (s.Policy.Ramp.Part < 0 || s.Policy.Ramp.Part > 1 || s.Interval <= 0) {
+			t.Errorf("%+v is accepted", s)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+// Package supply reads from the collector what the slots of the provisioner's
+// pods have left, and what their jobs have of them.
+//
+// A startd of a pod has the pod's name (STARTD_NAME), so that a slot is called
+// slot1@name. Whoever may advertise to the collector can claim to be such a slot:
+// an ad that lies makes a pod count as reported, full or free, and nothing else.
+package supply
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/hashicorp/go-multierror"
+
+	"podstarter/classads"
+	"podstarter/provisioner/resources"
+)
+
+// Limits of what the collector may say.
+const (
+	MaxBytes = 256 << 20
+	maxText  = 64 << 10
+	maxBad   = 10
+)
+
+// attributes are those of a slot that count.
+var attributes = []string{"Name", "SlotType", "PartitionableSlot", "State", "Cpus", "Memory", "Disk", "GPUs", "Offline"}
+
+// Arguments returns the arguments of condor_status for the slots of pods whose
+// names begin with a prefix and a hyphen.
+func Arguments(pool, prefix string) []string {
+	args := []string{"-startd", "-long", "-attributes", strings.Join(attributes, ","), "-constraint", fmt.Sprintf("regexp(%s, Name)", classads.Quote("@"+prefix+"-"))}
+	if pool != "" {
+		args = append([]string{"-pool", pool}, args...)
+	}
+	return args
+}
+
+// Pod is what the collector knows of one pod.
+type Pod struct {
+	// Free is what no job has claimed, of all its slots.
+	Free resources.Amount
+	// Claims are the parts that jobs have.
+	Claims []resources.Amount
+	// Draining: it takes no more jobs.
+	Draining bool
+}
+
+// Read reads what condor_status prints and returns what it says of each pod by
+// name. Slots that cannot be read are in the error.
+func Read(r io.Reader) (map[string]*Pod, error) {
+	limited := &io.LimitedReader{R: r, N: MaxBytes}
+	ads := classads.NewReader(bufio.NewReader(limited), classads.FormatLong, classads.Parser{MaxText: maxText})
+	pods := map[string]*Pod{}
+	var bad *multierror.Error
+	wrong := 0
+	for ad, err := range ads.All() {
+		if err == nil {
+			err = add(pods, ad)
+		}
+		if err == nil {
+			continue
+		}
+		if wrong++; wrong <= maxBad {
+			bad = multierror.Append(bad, fmt.Errorf("reading a slot: %w", err))
+		}
+	}
+	if limited.N <= 0 {
+		bad = multierror.Append(bad, fmt.Errorf("reading the slots of the collector: there are more than %d bytes", MaxBytes))
+	}
+	return pods, bad.ErrorOrNil()
+}
+
+// add counts one slot.
+func add(pods map[string]*Pod, ad *classads.Ad) error {
+	name := ad.StringOr("Name", "")
+	slot, host, ok := strings.Cut(name, "@")
+	if !ok || host == "" || len(host) > 253 {
+		return fmt.Errorf("its name is %q; it must be slot@host", name)
+	}
+	if ad.BoolOr("Offline", false) {
+		return nil // an ad for the negotiator, without a pod
+	}
+	p := pods[host]
+	if p == nil {
+		p = &Pod{}
+		pods[host] = p
+	}
+	have := resources.Amount{CPUs: count(ad, "Cpus"), Memory: count(ad, "Memory"), Disk: count(ad, "Disk"), GPUs: count(ad, "GPUs")}
+	switch state := ad.StringOr("State", ""); state {
+	case "Drained":
+		p.Draining = true
+	case "Unclaimed", "Matched", "Owner", "Backfill":
+		p.Free = p.Free.Plus(have)
+	case "Claimed", "Preempting":
+		// A partitionable slot that is claimed has what its dynamic slots left
+		// (CLAIM_PARTITIONABLE_LEFTOVERS, or a claim for data only).
+		if ad.BoolOr("PartitionableSlot", false) {
+			p.Free = p.Free.Plus(have)
+			break
+		}
+		p.Claims = append(p.Claims, have)
+	default:
+		return fmt.Errorf("the state of %s is %q", slot, state)
+	}
+	return nil
+}
+
+// count reads an amount; sums of what hostile slots say must not overflow.
+func count(ad *classads.Ad, name string) int64 {
+	return min(max(ad.IntOr(name, 0), 0), 1<<40)
+}

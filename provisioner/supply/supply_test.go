@@ -1,0 +1,84 @@
+package supply
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/provisioner/resources"
+)
+
+func TestRead(t *testing.T) {
+	pods, err := Read(strings.NewReader(`Name = "slot1@p-1"
+SlotType = "Partitionable"
+PartitionableSlot = true
+State = "Unclaimed"
+Cpus = 2
+Memory = 4096
+Disk = 1000
+
+Name = "slot1_1@p-1"
+SlotType = "Dynamic"
+State = "Claimed"
+Cpus = 2
+Memory = 1024
+Disk = 10
+GPUs = 1
+
+Name = "slot1@p-2"
+SlotType = "Static"
+State = "Drained"
+
+Name = "slot1@p-3"
+State = "Unclaimed"
+Offline = true
+Cpus = 64
+
+Name = "slot1@p-4"
+PartitionableSlot = true
+State = "Claimed"
+Cpus = 1
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]*Pod{
+		"p-1": {Free: resources.Amount{CPUs: 2, Memory: 4096, Disk: 1000}, Claims: []resources.Amount{{CPUs: 2, Memory: 1024, Disk: 10, GPUs: 1}}},
+		"p-2": {Draining: true},
+		"p-4": {Free: resources.Amount{CPUs: 1}},
+	}
+	if diff := cmp.Diff(want, pods); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestBadSlots(t *testing.T) {
+	pods, err := Read(strings.NewReader("Name = 5\n\nName = \"slot1@p\"\nState = \"Asleep\"\n\nName = \"slot1@\"\n\nName = )\n\nName = \"slot1@q\"\nState = \"Unclaimed\"\nCpus = 9223372036854775807\nMemory = -4\n"))
+	if err == nil || strings.Count(err.Error(), "reading a slot") != 4 {
+		t.Errorf("the error does not name the four that cannot be read: %v", err)
+	}
+	if got := pods["q"].Free; got != (resources.Amount{CPUs: 1 << 40}) {
+		t.Errorf("the amount is %+v", got)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	got := Arguments("cm:9618", "site")
+	want := []string{"-pool", "cm:9618", "-startd", "-long", "-attributes", "Name,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Offline", "-constraint", `regexp("@site-", Name)`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("Name = \"slot1@p\"\nState = \"Unclaimed\"\nCpus = 1\n\nName = \"slot1_1@p\"\nState = \"Claimed\"\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		pods, _ := Read(strings.NewReader(text))
+		for name, p := range pods {
+			if p.Free.CPUs < 0 || name == "" {
+				t.Errorf("%q has %+v", name, p)
+			}
+		}
+	})
+}

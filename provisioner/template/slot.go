@@ -1,0 +1,91 @@
+package template
+
+import (
+	"strings"
+
+	"podstarter/classads"
+)
+
+// base is what the slots of every execution point of ours have. The site's own
+// lines are added, and replace it.
+var base = func() *classads.Ad {
+	ad, err := classads.ParseOld(`MyType = "Machine"
+Arch = "X86_64"
+OpSys = "LINUX"
+State = "Unclaimed"
+Activity = "Idle"
+HasFileTransfer = true
+HasJobDeferral = true
+HasReconnect = true
+HasContainer = true
+HasDocker = true
+HasDockerURL = true
+HasTransferInputRemaps = true
+HasSelfCheckpointTransfers = true
+HasPerFileEncryption = true
+HasFileTransferPluginMethods = "data,http,https"
+START = true
+Requirements = START
+Rank = 0
+`)
+	if err != nil {
+		panic(err) // the text is above
+	}
+	return ad
+}()
+
+// changing are attributes of a slot's ad that say something of one slot at one
+// moment. A new pod has its own.
+var changing = []string{
+	"Activity", "AddressV1", "AuthenticatedIdentity", "ChildClaimIds", "ClientMachine", "CurrentRank", "DaemonStartTime",
+	"EnteredCurrentActivity", "EnteredCurrentState", "JobId", "LastHeardFrom", "Machine", "MyAddress", "MyCurrentTime", "Name",
+	"NumDynamicSlots", "Payloads", "RemoteOwner", "RemoteUser", "State",
+}
+
+// Slot returns the ad that a slot of a new pod would have. seen is the ad of a
+// slot of another pod of the template, or nil: what an execution point really
+// advertises, versions, abilities and START among it, is better than what the
+// site says of it.
+func (t Template) Slot(s Shape, seen *classads.Ad) *classads.Ad {
+	ad := base.Clone()
+	ad.SetBool("PartitionableSlot", t.Partitionable)
+	ad.SetString("SlotType", map[bool]string{true: "Partitionable", false: "Static"}[t.Partitionable])
+	ad.Update(t.slot)
+	if seen != nil {
+		real := seen.Public()
+		for _, name := range changing {
+			real.Delete(name)
+		}
+		ad.Update(real)
+	}
+	whole := s.Size
+	if t.Partitionable {
+		whole = s.Pod
+	}
+	size := [...]int64{whole.CPUs, whole.Memory, whole.Disk, whole.GPUs}
+	for i, name := range sizes {
+		for _, prefix := range prefixes {
+			ad.SetInt(prefix+name, size[i])
+		}
+	}
+	return ad
+}
+
+// sizes and prefixes make the names of the attributes that say how large a slot
+// is, in the order of resources.Amount.
+var (
+	sizes    = [...]string{"Cpus", "Memory", "Disk", "GPUs"}
+	prefixes = [...]string{"", "Total", "TotalSlot"}
+)
+
+// isSize reports whether a name is one of them.
+func isSize(name string) bool {
+	for _, s := range sizes {
+		for _, p := range prefixes {
+			if strings.EqualFold(name, p+s) {
+				return true
+			}
+		}
+	}
+	return false
+}

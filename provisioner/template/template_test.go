@@ -1,0 +1,182 @@
+package template
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/classads"
+	"podstarter/provisioner/resources"
+)
+
+const good = `name: plain
+manifest: job.yaml
+maxPods: 100
+maxComing: 10
+slots: 2
+partitionable: true
+lifetime: 8h
+slot: |
+  START = TARGET.ProjectName isnt undefined && MY.Site == "Here" && Cpus > 0
+  Site = "Here"
+rank: TARGET.JobPrio + Site
+shapes:
+- {name: small, cpus: 1, memory: 2Gi, disk: 10Gi}
+- {name: gpu, cpus: 8, memory: 16384Mi, disk: 1Ti, gpus: 1, maxPods: 4}
+`
+
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestLoad(t *testing.T) {
+	all, err := Load(folder(t, map[string]string{"a.template.yaml": good, "job.yaml": "kind: Job\n", "other.yaml": "x"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Shape{
+		{Name: "small", Size: resources.Amount{CPUs: 1, Memory: 2048, Disk: 10 << 20}, Pod: resources.Amount{CPUs: 2, Memory: 4096, Disk: 20 << 20}, Lifetime: 8 * time.Hour},
+		{Name: "gpu", Size: resources.Amount{CPUs: 8, Memory: 16384, Disk: 1 << 30, GPUs: 1}, Pod: resources.Amount{CPUs: 16, Memory: 32768, Disk: 2 << 30, GPUs: 2}, MaxPods: 4, Lifetime: 8 * time.Hour},
+	}
+	if diff := cmp.Diff(want, all[0].Shapes); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if got := all[0]; got.Name != "plain" || got.Manifest != "kind: Job\n" || got.MaxPods != 100 || got.MaxComing != 10 || got.Slots != 2 || !got.Partitionable {
+		t.Errorf("the template is %+v", got)
+	}
+	// Cpus and Site are the slot's own; TARGET is no attribute.
+	if diff := cmp.Diff([]string{"JobPrio", "ProjectName"}, all[0].References()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// All mistakes are found in one go, and each message says where.
+func TestMistakes(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		want  []string
+	}{
+		{"an empty folder", nil, []string{"no file ends in .template.yaml"}},
+		{"an unknown key", map[string]string{"a.template.yaml": good + "maxpod: 1\n", "job.yaml": ""}, []string{"a.template.yaml", `unknown field "maxpod"`}},
+		{"no manifest", map[string]string{"a.template.yaml": good}, []string{"job.yaml: no such file"}},
+		{"a manifest elsewhere", map[string]string{"a.template.yaml": strings.ReplaceAll(good, "job.yaml", "../job.yaml")}, []string{"must be the name of a file beside the template"}},
+		{"twice the same name", map[string]string{"a.template.yaml": good, "b.template.yaml": good, "job.yaml": ""}, []string{"b.template.yaml", "another template has the name plain"}},
+		{
+			"many mistakes",
+			map[string]string{"job.yaml": "", "a.template.yaml": `name: Plain_1
+manifest: job.yaml
+lifetime: soon
+maxPods: -1
+slot: "START = ("
+rank: "1 +"
+shapes:
+- {name: s, cpus: 0, memory: 1Gi, disk: 1Gi}
+- {name: t, cpus: 1, memory: lots, disk: 1Gi}
+- {name: u, cpus: 1, memory: 1Gi, disk: 12}
+- {name: v, cpus: 1, memory: 1Gi, disk: 1Gi}
+- {name: v, cpus: 1, memory: 1Gi, disk: 1Gi}
+`},
+			[]string{`name is "Plain_1"`, `lifetime is "soon"`, "maxPods and maxComing", "slot:", "rank:", "the shape s has 0 CPUs", `memory of the shape t: "lots"`, `disk of the shape u: "12" is too small`, "another shape v"},
+		},
+		{"no shape", map[string]string{"job.yaml": "", "a.template.yaml": "name: a\nmanifest: job.yaml\n"}, []string{"0 shapes"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Load(folder(t, c.files))
+			if err == nil {
+				t.Fatal("there is no error")
+			}
+			for _, w := range c.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("the error lacks %q:\n%s", w, err)
+				}
+			}
+		})
+	}
+}
+
+// A slot is what an execution point really advertises, in the size of the shape.
+func TestSlot(t *testing.T) {
+	all, err := Load(folder(t, map[string]string{"a.template.yaml": good, "job.yaml": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tpl := all[0]
+	ad := tpl.Slot(tpl.Shapes[1], nil)
+	for name, want := range map[string]string{"Cpus": "16", "TotalSlotMemory": "32768", "GPUs": "2", "Site": `"Here"`, "HasFileTransfer": "true", "PartitionableSlot": "true"} {
+		if got := ad.Eval(name, classads.Env{}).String(); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	seen, err := classads.ParseOld("Name = \"slot1@pod-1\"\nMemory = 5\nCondorVersion = \"25.14\"\nSTART = false\nRequirements = START\nClaimId = \"secret\"\nHasDocker = false\nState = \"Claimed\"")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ad = tpl.Slot(tpl.Shapes[0], seen)
+	for name, want := range map[string]string{"Memory": "4096", "CondorVersion": `"25.14"`, "Requirements": "false", "HasDocker": "false", "Name": "undefined", "ClaimId": "undefined", "State": `"Unclaimed"`} {
+		if got := ad.Eval(name, classads.Env{}).String(); got != want {
+			t.Errorf("with an ad that was seen: %s is %s, want %s", name, got, want)
+		}
+	}
+	if seen.IntOr("Memory", 0) != 5 {
+		t.Error("the ad that was seen has changed")
+	}
+}
+
+// A slot that is not partitionable is as large as one payload container, and a job
+// takes all of it.
+func TestStaticSlots(t *testing.T) {
+	all, err := Load(folder(t, map[string]string{"a.template.yaml": strings.Replace(good, "partitionable: true", "", 1), "job.yaml": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tpl, shape := all[0], all[0].Shapes[1]
+	ad := tpl.Slot(shape, nil)
+	for name, want := range map[string]string{"Cpus": "8", "GPUs": "1", "SlotType": `"Static"`, "PartitionableSlot": "false"} {
+		if got := ad.Eval(name, classads.Env{}).String(); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	job := resources.Amount{CPUs: 1, Memory: 10}
+	if got := tpl.Request(shape, job); got != shape.Size {
+		t.Errorf("a job takes %+v of a slot that is not partitionable", got)
+	}
+	tpl.Partitionable = true
+	if got := tpl.Request(shape, job); got != job {
+		t.Errorf("a job takes %+v of a partitionable slot", got)
+	}
+}
+
+func FuzzTemplate(f *testing.F) {
+	f.Add(good)
+	f.Add("name: a\nslot: 'X = 1'\nshapes: [{}]\n")
+	dir := f.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "job.yaml"), nil, 0o600); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		name := filepath.Join(dir, "a.template.yaml")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all, err := Load(dir)
+		if err != nil {
+			return
+		}
+		all[0].References()
+		for _, s := range all[0].Shapes {
+			all[0].Slot(s, nil)
+		}
+	})
+}
