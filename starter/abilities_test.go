@@ -138,12 +138,13 @@ func TestNoJobNetworking(t *testing.T) {
 // TestPluginsNeverAsRoot: the log says that the site's wish is not obeyed.
 func TestPluginsNeverAsRoot(t *testing.T) {
 	for knob, want := range map[string]bool{"false": false, "true": true, "perhaps": true} {
-		cfg := config.FromMap(map[string]string{"RUN_FILETRANSFER_PLUGINS_WITH_ROOT": knob})
-		var said strings.Builder
-		set := settings.Settings{Backend: settings.BackendLocal, PrivateDir: t.TempDir(), Config: cfg}
-		urlAbilities(t.Context(), classads.NewAd(), hostprog.New(hostprog.Options{SeparateUsers: true}), set, cfg, nil, slog.New(slog.NewTextHandler(&said, nil)))
-		if got := strings.Contains(said.String(), "plugins never run as root"); got != want {
-			t.Errorf("%s: the log says %q", knob, said.String())
+		set, err := settings.Read(config.FromMap(map[string]string{"POD_STARTER_BACKEND": "local", "RUN_FILETRANSFER_PLUGINS_WITH_ROOT": knob}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := strings.Join(set.Remarks(), "\n")
+		if got := strings.Contains(said, "plugins never run as root"); got != want {
+			t.Errorf("%s: the log says %q", knob, said)
 		}
 	}
 }

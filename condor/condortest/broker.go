@@ -9,13 +9,14 @@ import (
 
 	"podstarter/classads"
 	"podstarter/internal/cedar"
+	"podstarter/rescue"
 )
 
 // Broker is a connection broker (CCB) of shadows that take no connections. It has one of
 // them connect to a starter by connecting both, with the shadow's first words.
 type Broker struct {
 	listener net.Listener
-	served   sync.WaitGroup
+	served   rescue.Group
 
 	mu      sync.Mutex
 	behind  []string // addresses of those that registered, by their ids

@@ -12,6 +12,7 @@ import (
 
 	"podstarter/condor/startd"
 	"podstarter/internal/cedar"
+	"podstarter/rescue"
 )
 
 // Schedd is a schedd with the queue of one job, which it has run as one of the local universe. It says what
@@ -67,10 +68,10 @@ func NewSchedd(t testing.TB, queue map[string]string) *Schedd {
 	server.Handle(cedar.DCChildAlive, cedar.Daemon, func(context.Context, *cedar.Call) error { return nil })
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() {
+	rescue.Go(func() {
 		defer close(done)
 		_ = server.Serve(ctx, l)
-	}()
+	})
 	t.Cleanup(func() {
 		cancel()
 		<-done
