@@ -43,7 +43,7 @@ func roundsOf(pool string) []round {
 	}
 	return []round{
 		{"jobs with images beside Docker and Apptainer", []step{
-			host("--stock-docker", "--stock-apptainer"), cases("6m", "-case", "^(docker|apptainer|file)-"), tests("e2e", "-condor", "25.14", "-run", "TestApptainerWithoutPod|TestJavaWithoutPod|TestLocalUniverse"),
+			host("--stock-docker", "--stock-apptainer"), cases("6m", "-case", "^(docker|apptainer|file)-"), tests("e2e", "-condor", "25.14", "-run", "TestApptainerWithoutPod|TestJavaWithoutPod"),
 		}},
 		{"several users", []step{host("--slots", "6"), cases("6m", "-world", "users", "-turn", "none", "-case", many)}},
 		{"a submit side with HTCondor 23.9", []step{host("--slots", "6", "--ap-condor", "23.9"), cases("6m", "-turn", "none", "-case", many)}},
@@ -85,6 +85,7 @@ func roundsOf(pool string) []round {
 			fresh(pool, "--slots", "8", "--spares", "4", "--pullers", "2", "--partitionable"),
 			tests("chaos", "-v", "-run", "TestChaos", "-jobs", "180"),
 		}},
+		{"execution points and schedds without a pod", []step{fresh(pool, "--stock"), tests("e2e", "-condor", "25.14", "-run", withoutPod)}},
 		{"32 slots in a pod", []step{
 			fresh(pool, "--slots", "32"),
 			tests("manyslots", "-v"),
