@@ -39,7 +39,7 @@ func nodes(name, shows string, count int, script, submit string, steps ...Step) 
 	return c
 }
 
-var ofNodes = append(byChance("the shadow may write that a node has ended before it has counted its files", "015   * Bytes *"), napping...)
+var ofNodes = append(byChance("the shadow may write that a node has ended before it has counted its files", "015 *By Node"), napping...)
 
 // toNode runs a command in the pilot for a node that has begun; <scratch> stands for its sandbox.
 func toNode(node int, argv ...string) Step {
@@ -98,5 +98,4 @@ echo "by $_CONDOR_PROCNO" >result.$_CONDOR_PROCNO
 	twice(nodes("held", "condor_hold and condor_release of a job with a node", 1,
 		later+"trap 'echo asked >asked; exit 6' TERM\n"+rest, "", Executes(1), Tool("condor_hold"), Event(harness.EventHeld, 1), Tool("condor_release"), Executes(2))),
 	nodes("signal", "a node that dies of a signal", 1, "kill -9 $$\n", ""),
-	nodes("missing", "a node whose program cannot be executed", 1, "#!/no/such/program\n", "", Event(harness.EventHeld, 1)),
 }
