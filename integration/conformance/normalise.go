@@ -34,7 +34,7 @@ var measured = []string{
 	"ProportionalSetSizeKb", "ProportionalSetSizeKb_RAW", "Block*", "RecentBlock*", "CPUInstructions", "IOWait", "ScratchDirFileCount",
 	// numbers and names given out
 	"ClusterId", "GlobalJobId", "JobPid", "RemoteSlotID", "NumPidsMax", "LastRemoteHost", "RemoteHost", "StarterIpAddr", "StartdIpAddr", "StartdPrincipal",
-	"PublicClaimId", "ClaimId", "LastClaimId", "LastPublicClaimId", "SlotName", "StartdName", "MachineAttr*", "CondorScratchDir",
+	"PublicClaimId", "PublicClaimIds", "LastPublicClaimIds", "ClaimId", "LastClaimId", "LastPublicClaimId", "SlotName", "StartdName", "MachineAttr*", "CondorScratchDir",
 	"AutoClusterAttrs", "AutoClusterId", "LastRemotePool", "ShadowIpAddr",
 }
 
