@@ -98,6 +98,7 @@ func Subjects() []Subject {
 		{Name: "transfer-failures", Title: "Transfers that fail", Cases: failuresCases},
 		{Name: "policy", Title: "Policy of the queue", Cases: policyCases, Setup: policySetup},
 		{Name: "steering", Title: "Orders to a running job", Cases: steeringCases, Setup: steeringSetup},
+		{Name: "parallel", Title: "Nodes of parallel jobs", Cases: parallelCases, Setup: parallelSetup},
 		{Name: "moments", Title: "Orders at awkward moments", Cases: momentsCases, Setup: momentsSetup},
 		{Name: "guidance", Title: "Guidance by the shadow", Cases: guidanceCases, Setup: guidanceSetup},
 		{Name: "reporting", Title: "Reports during a job and after it", Cases: reportingCases, Setup: reportingSetup},

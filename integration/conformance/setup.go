@@ -27,6 +27,9 @@ STARTD_HISTORY = $(LOG)/startd_history
 KILLING_TIMEOUT = 10
 `
 
+// scheddKnob is the name of the access point's schedd, for the configuration of execution points.
+const scheddKnob = "CONFORMANCE_SCHEDD"
+
 // place is a place for configuration, with a command that prints what the daemon
 // there has read.
 type place struct {
@@ -76,6 +79,10 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject, world 
 	if err := web.Trust(); err != nil {
 		return nil, err
 	}
+	schedd, err := pool.AP(ctx, "condor_status", "-schedd", "-af", "Name")
+	if err != nil {
+		return nil, fmt.Errorf("ask for the schedd's name: %w", err)
+	}
 	all := places(pool)
 	for _, p := range all {
 		lines, files := common, []harness.File(nil)
@@ -94,7 +101,7 @@ func Install(ctx context.Context, pool *harness.Pool, subjects []Subject, world 
 		if p.name == "submit" {
 			lines = strings.TrimPrefix(lines, common) + world.Submit
 		} else {
-			lines += world.Execute
+			lines += world.Execute + scheddKnob + " = " + strings.TrimSpace(schedd) + "\n"
 		}
 		if err := p.install(ctx, lines, files); err != nil {
 			return nil, fmt.Errorf("setting up the %s side: %w", p.name, err)
