@@ -34,7 +34,8 @@ func nodes(name, shows string, count int, script, submit string, steps ...Step) 
 	if count > 1 {
 		c.Pools = []string{harness.SeveralSlots}
 		c.Fleeting = append(c.Fleeting, byChance("nodes begin in any order, and one of them is the last in the startd's history",
-			"014 *", "node", "mpiismaster", "out", "err", "jobpid", "exitcode", "exitbysignal", "exitsignal", "onexit*")...)
+			"014 *", "node", "mpiismaster", "out", "err", "jobpid", "exitcode", "exitbysignal", "exitsignal", "onexit*", "lastjobstatus", "origmaxhosts",
+			"spooledoutputfiles", "starter_disconnected_from_submit_node", "vacatereason*")...)
 	}
 	return c
 }
@@ -93,7 +94,7 @@ echo "by $_CONDOR_PROCNO" >result.$_CONDOR_PROCNO
 	nodes("all", "ParallelShutdownPolicy = WAIT_FOR_ALL: the job ends with its last node", 2,
 		awaitsGo+"[ $_CONDOR_PROCNO = 0 ] && exit 3\necho on >result\nexit 4\n", `+ParallelShutdownPolicy = "WAIT_FOR_ALL"`,
 		Executes(1), toNode(0, "touch", "<scratch>/go"), Event(nodeTerminated, 1), toNode(1, "touch", "<scratch>/go"), Event(nodeTerminated, 2), Ends()),
-	nodes("removed", "condor_rm of a job with two nodes", 2,
+	nodes("removed", "condor_rm of a job with a node", 1,
 		"trap 'echo asked >asked; exit 6' TERM\n"+rest, "", Executes(1), Tool("condor_rm"), Event(harness.EventAborted, 1)),
 	twice(nodes("held", "condor_hold and condor_release of a job with a node", 1,
 		later+"trap 'echo asked >asked; exit 6' TERM\n"+rest, "", Executes(1), Tool("condor_hold"), Event(harness.EventHeld, 1), Tool("condor_release"), Executes(2))),
