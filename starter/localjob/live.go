@@ -85,7 +85,7 @@ func (l *life) prepare(ctx context.Context) error {
 		l.job.UID, l.job.GID = a.UID, a.GID
 	}
 	var problems error
-	l.events, problems = userlog.Open(userlog.Options{Job: l.ad, Knobs: set.Config, User: files.Do, Site: condor.Do})
+	l.events, problems = userlog.Open(userlog.Options{Job: l.ad, Knobs: set.Config, User: files.Become, Site: condor.Do})
 	if problems != nil {
 		// As with stock, the job runs all the same.
 		l.log.Error("The job's events are not all logged", "error", problems)
@@ -154,7 +154,7 @@ func (l *life) writeVisa(ad *classads.Ad, dir string) error {
 	ad.SetString("VisaHostname", host)
 	ad.SetString("VisaIpAddr", l.address.String())
 	name := fmt.Sprintf("jobad.%d.%d", l.job.Info.Cluster, l.job.Info.Proc)
-	return l.owner.files().Do(func() error {
+	return l.owner.files().Become(func() error {
 		path := filepath.Join(dir, name)
 		for i := range maxVisas {
 			//nolint:forbidigo // as the job's owner
