@@ -127,6 +127,7 @@ func TestEnds(t *testing.T) {
 		"held then":  {ad: script("exit 3") + "\nOnExitHold = ExitCode == 3", code: ExitHold, events: "001 004", want: map[string]string{"HoldReasonCode": "3", "ExitCode": ""}},
 		"once more":  {ad: script("exit 3") + "\nOnExitRemove = ExitCode == 0", code: ExitRequeue, events: "001 004", says: "requeued", want: map[string]string{"ExitCode": ""}},
 		"by policy":  {ad: script("exec sleep 1000") + "\nPeriodicHold = true\nPeriodicHoldReason = \"so\"", code: ExitHold, events: "001 004", want: map[string]string{"HoldReason": `"so"`}},
+		"for a reason in lines": {ad: script("exit 3") + "\nOnExitHold = true\nOnExitHoldReason = formatTime(0, \"one%ntwo\")", code: ExitHold, events: "001 004", want: map[string]string{"HoldReason": `"one two"`}},
 		"removed":    {ad: script("exec sleep 1000") + "\nPeriodicRemove = true", code: ExitRemove, events: "001 004", want: map[string]string{"HoldReason": ""}},
 		"vacated":    {ad: script("exec sleep 1000") + "\nPeriodicVacate = true", code: ExitRequeue, events: "001 004", says: "signal 15"},
 		"in waiting": {ad: script("exit 0") + "\nPeriodicHold = true\nDeferralTime = " + far, code: ExitHold, events: "004", want: map[string]string{"NumJobStarts": ""}},
