@@ -84,8 +84,18 @@ func (l *life) prepare(ctx context.Context) error {
 	if a := l.owner.account; a != nil {
 		l.job.UID, l.job.GID = a.UID, a.GID
 	}
-	var problems error
-	l.events, problems = userlog.Open(userlog.Options{Job: l.ad, Knobs: set.Config, User: files.Become, Site: condor.Do})
+	logs := userlog.Options{Job: l.ad.Clone(), Knobs: set.Config, User: files.Become, Site: condor.Do}
+	opened := make(chan *userlog.Log, 1)
+	problems := l.patiently(func() error {
+		log, err := userlog.Open(logs)
+		opened <- log
+		return err
+	})
+	select {
+	case l.events = <-opened:
+	default:
+		return problems
+	}
 	if problems != nil {
 		// As with stock, the job runs all the same.
 		l.log.Error("The job's events are not all logged", "error", problems)
@@ -103,7 +113,7 @@ func (l *life) prepare(ctx context.Context) error {
 		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
 	if l.ad.BoolOr("WantExecutionVisaFromStarter", false) {
-		if err := l.writeVisa(visa, info.Iwd); err != nil {
+		if err := l.patiently(func() error { return l.writeVisa(visa, info.Iwd) }); err != nil {
 			l.log.Error("Failed to leave the job's ad in its directory", "error", err)
 		}
 	}

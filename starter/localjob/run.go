@@ -80,6 +80,9 @@ type life struct {
 	container *payloadrun.Container
 	run       *payloadrun.Run // nil before the job has begun
 	decided   *jobpolicy.Decision
+
+	lastPatience time.Duration // see patiently
+	hangs        bool          // a file system of the owner
 	group     rescue.Group
 }
 
@@ -109,7 +112,7 @@ func Run(ctx context.Context, o Options) (code int) {
 
 // take takes over what the schedd passed on.
 func take(ctx context.Context, o Options) (*life, error) {
-	l := &life{opt: o, log: o.Log, orders: orders.New(o.Log), policy: jobpolicy.Of(o.Settings.Config)}
+	l := &life{opt: o, log: o.Log, orders: orders.New(o.Log), policy: jobpolicy.Of(o.Settings.Config), lastPatience: patience}
 	for _, warning := range append(o.Settings.Condor.Warnings, l.policy.Invalid...) {
 		l.log.Warn("A knob is not understood, its default holds", "error", warning)
 	}

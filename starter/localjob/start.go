@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/userlog"
 	"podstarter/payload"
@@ -48,12 +49,41 @@ func (l *life) begin(ctx context.Context) {
 
 // write writes an event, with attributes of the job if it wants that. A log that cannot be written stops nothing.
 func (l *life) write(e userlog.Event, inform bool) {
-	about := l.ad
-	if !inform {
-		about = nil
+	var about *classads.Ad
+	if inform {
+		about = l.ad.Clone() // the write may go on
 	}
-	if err := l.events.Write(e, about); err != nil {
+	if err := l.patiently(func() error { return l.events.Write(e, about) }); err != nil {
 		l.log.Error("Failed to write to the job's event log", "error", err)
+	}
+}
+
+// patience is how long the owner's file system may take to answer, once an order allows no delay.
+const patience = 10 * time.Second
+
+var errHangs = errors.New("the file system does not answer, and there is no more time")
+
+// patiently does something with files of the owner. Their file system may not answer, be it one of a server or the owner's own
+// program: that keeps this process only until an order allows no delay. Nothing else is tried then.
+func (l *life) patiently(do func() error) error {
+	if l.hangs {
+		return errHangs
+	}
+	done := make(chan error, 1)
+	rescue.Go(func() { done <- rescue.Do(do) })
+	select {
+	case err := <-done:
+		return err
+	case <-l.orders.Hard():
+	}
+	timer := time.NewTimer(l.lastPatience)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		l.hangs = true
+		return errHangs
 	}
 }
 
