@@ -51,7 +51,9 @@ func (l *life) live(ctx context.Context) error {
 	if err := l.follow(ctx); err != nil {
 		return err
 	}
-	if err := l.container.Sweep(ctx); err != nil {
+	swept, done := context.WithTimeout(ctx, sweepTime)
+	defer done()
+	if err := l.container.Sweep(swept); err != nil {
 		return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("something of the job is left: %w", err))
 	}
 	if err := l.wrapper.Failure(); err != nil {
@@ -59,6 +61,9 @@ func (l *life) live(ctx context.Context) error {
 	}
 	return l.postScript(ctx)
 }
+
+// sweepTime is how long it may take to end what the main process has left.
+const sweepTime = time.Minute
 
 // prepare makes the sandbox and opens the event log.
 func (l *life) prepare(ctx context.Context) error {

@@ -6,7 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"podstarter/condor/daemonlog"
 	"podstarter/condor/jobpolicy"
@@ -83,7 +86,8 @@ type life struct {
 
 	lastPatience time.Duration // see patiently
 	hangs        bool          // a file system of the owner
-	group     rescue.Group
+	group        rescue.Group
+	released     sync.Once // of the wrapper while the job runs
 }
 
 // Run lives the job; the result is the exit code of the process.
@@ -125,6 +129,10 @@ func take(ctx context.Context, o Options) (*life, error) {
 		if err := os.Unsetenv(name); err != nil {
 			return nil, fmt.Errorf("remove %s from the environment: %w", name, err)
 		}
+	}
+	// The owner can end the wrapper, which leaves its orphans to this process.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("take over orphans (PR_SET_CHILD_SUBREAPER): %w", err)
 	}
 	l.address = l.inherited.OwnAddress(o.Settings.Config)
 	l.sessions = cedar.NewSessions()

@@ -175,26 +175,38 @@ func (l *life) killSoftly(ctx context.Context, how orders.Manner) {
 		sig = signals.Remove
 	}
 	l.log.Info(fmt.Sprintf("Sending %s to the job", job.SignalName(sig)))
-	if err := l.container.Client().Signal(ctx, sig, false); err != nil {
-		l.log.Warn("The signal did not reach the job, it is killed instead", "error", err)
-		l.killHard(ctx)
-	}
+	// Not here: the wrapper is in the owner's hands and may not answer, and then the next order counts.
+	l.group.Go(func() {
+		asked, cancel := context.WithTimeout(ctx, killTime)
+		defer cancel()
+		if err := l.container.Client().Signal(asked, sig, false); err != nil {
+			l.log.Warn("The signal did not reach the job, it is killed instead", "error", err)
+			l.sweep(ctx)
+		}
+	})
 }
 
-// killTime is how long the wrapper may take to kill the job, before it is killed itself.
+// killTime is how long the wrapper may take to answer, before it is killed itself.
 const killTime = 10 * time.Second
 
 // killHard ends every process of the job at once.
 func (l *life) killHard(ctx context.Context) {
 	l.log.Info("Killing the job")
-	l.group.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, killTime)
-		defer cancel()
-		if err := l.container.Client().Sweep(ctx); err != nil {
-			l.log.Error("Failed to kill the job through its wrapper, which is ended", "error", err)
-			if err := l.lease.Release(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, context.Canceled) {
-				l.log.Error("Failed to end the wrapper", "error", err)
-			}
+	l.group.Go(func() { l.sweep(ctx) })
+}
+
+// sweep has the wrapper end every process of the job, or ends the wrapper.
+func (l *life) sweep(ctx context.Context) {
+	swept, cancel := context.WithTimeout(ctx, killTime)
+	defer cancel()
+	err := l.container.Client().Sweep(swept)
+	if err == nil {
+		return
+	}
+	l.released.Do(func() {
+		l.log.Error("Failed to kill the job through its wrapper, which is ended", "error", err)
+		if err := l.lease.Release(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, context.Canceled) {
+			l.log.Error("Failed to end the wrapper", "error", err)
 		}
 	})
 }
