@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestLogOfTheKernel: a job cannot make root write to the kernel's own files by its event log's name.
@@ -27,5 +28,16 @@ func TestLogOfTheKernel(t *testing.T) {
 				t.Error("nothing says that this log cannot be written")
 			}
 		})
+	}
+}
+
+// TestNoHurry: the schedd starts a job at once that it cannot hand over; that must not happen many times a second.
+func TestNoHurry(t *testing.T) {
+	w := newWorld(t, "", nil, nil)
+	w.ad = "(\n"
+	w.pause = 100 * time.Millisecond
+	began := time.Now()
+	if code := w.run(t); code != ExitGeneral || time.Since(began) < w.pause {
+		t.Errorf("exit code %d after %v, want %d after %v", code, time.Since(began), ExitGeneral, w.pause)
 	}
 }

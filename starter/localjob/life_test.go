@@ -33,6 +33,7 @@ type world struct {
 	log    bytes.Buffer
 	knobs  map[string]string
 	ad     string
+	pause  time.Duration // RequeuePause
 }
 
 // someone is whose jobs the tests of root run.
@@ -46,7 +47,7 @@ func newWorld(t *testing.T, ad string, knobs, queue map[string]string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(top) })
-	w := &world{schedd: condortest.NewSchedd(t, queue), dir: filepath.Join(top, "iwd"), knobs: map[string]string{
+	w := &world{pause: time.Millisecond, schedd: condortest.NewSchedd(t, queue), dir: filepath.Join(top, "iwd"), knobs: map[string]string{
 		"EXECUTE": filepath.Join(top, "execute"), "STARTER_NESTED_SCRATCH": "true", "CONDOR_IDS": "65533.65533", "PERIODIC_EXPR_INTERVAL": "1", "ENABLE_IPV4": "true",
 		"LOCAL_UNIVERSE_JOB_CLEANUP_RETRY_DELAY": "0", "USERID_MAP": fmt.Sprintf("other=1,1 alice=%d,%d", someone, someone),
 	}}
@@ -91,7 +92,7 @@ func (w *world) run(t *testing.T) int {
 		}
 	})
 	return Run(context.Background(), Options{
-		Schedd: w.schedd.Address, Input: strings.NewReader(w.ad), Version: "$CondorVersion: 25.14.1 2026-01-01 $", Env: w.schedd.Env(t), Settings: set, RequeuePause: time.Millisecond, Log: log,
+		Schedd: w.schedd.Address, Input: strings.NewReader(w.ad), Version: "$CondorVersion: 25.14.1 2026-01-01 $", Env: w.schedd.Env(t), Settings: set, RequeuePause: w.pause, Log: log,
 		NewBackend: func(dir string, as *localexec.Account) (payload.Backend, error) {
 			return localexec.New(localexec.Options{Dir: dir, As: as, Log: log})
 		},

@@ -100,6 +100,12 @@ func Run(ctx context.Context, o Options) (code int) {
 	l, err := take(ctx, o)
 	if err != nil {
 		o.Log.Error("Cannot take this job over from the schedd", "error", err)
+		timer := time.NewTimer(o.RequeuePause) // a signal ends the process: nothing catches it yet
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
 		return ExitGeneral
 	}
 	if o.LogFile != nil {
