@@ -246,12 +246,7 @@ func (l *life) clean(ctx context.Context) {
 
 // endOrphans ends what is left of the job if its wrapper could not do that. Nothing else descends from this process.
 func endOrphans(ctx context.Context) error {
-	killer, err := procfamily.NewKiller()
-	if err != nil {
-		return err
-	}
-	defer killer.Close()
 	ctx, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
-	return procfamily.OfDescendants("/proc", os.Getpid()).Kill(ctx, killer)
+	return procfamily.OfDescendants("/proc", os.Getpid()).Kill(ctx, nil) // which is for those of a user
 }
