@@ -37,10 +37,11 @@ func (d *Desk) Serve(_ context.Context, c *cedar.Call) error {
 		d.refused(c, err)
 		return nil
 	}
+	// One step for those who wait: they either get it or have it closed.
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	arrived := d.expected[id]
 	delete(d.expected, id)
-	d.mu.Unlock()
 	if arrived == nil {
 		d.refused(c, errors.New("nobody waits for it: the id is wrong, or it came too late"))
 		return nil
@@ -50,7 +51,7 @@ func (d *Desk) Serve(_ context.Context, c *cedar.Call) error {
 		d.refused(c, errors.New("it spoke before it was asked"))
 		return conn.Close()
 	}
-	arrived <- conn
+	arrived <- conn // there is room for one
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -224,6 +225,9 @@ func (d *Schedd) call(s *cedar.Stream, call int64, changes map[string]string) (t
 		}
 		fallthrough
 	case queueSet:
+		if strings.ContainsAny(expr, "\n\r") { // compat_classad.cpp:IsValidAttrValue
+			return "", false, syscall.EINVAL, nil
+		}
 		changes[name] = expr
 		return "", false, d.refused[name], nil
 	case queueGetInt, queueGetExpr:

@@ -70,7 +70,7 @@ type Updater struct {
 func NewUpdater(q Queue, id JobID, ad *classads.Ad) *Updater {
 	u := &Updater{Queue: q, ID: id, said: make(map[string]string)}
 	for name, expr := range ad.All() {
-		u.said[strings.ToLower(name)] = expr.OldString()
+		u.said[strings.ToLower(name)] = asLine.Replace(expr.OldString())
 	}
 	return u
 }
@@ -123,7 +123,10 @@ func (u *Updater) Update(ctx context.Context, m Moment, ad *classads.Ad) error {
 	}
 	var fresh string
 	if pull {
-		if fresh, err = c.expression(u.ID, pulled); err != nil {
+		switch fresh, err = c.expression(u.ID, pulled); {
+		case isRefused(err) && !Gone(err): // it is not there any more; the rest must be told all the same
+			pull = false
+		case err != nil:
 			return fail(err)
 		}
 	}
@@ -149,6 +152,10 @@ func Gone(err error) bool { return errors.Is(err, syscall.ENOENT) }
 
 type change struct{ name, expr string }
 
+// asLine makes a value one that a queue takes: one with line feeds it refuses, and with it the whole update
+// (condor_utils/compat_classad.cpp:IsValidAttrValue).
+var asLine = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\x00", " ")
+
 // changes are what of ad the queue does not have.
 func (u *Updater) changes(m Moment, ad *classads.Ad) []change {
 	var all []change
@@ -156,7 +163,7 @@ func (u *Updater) changes(m Moment, ad *classads.Ad) []change {
 		if !in(common, name) && !in(own[m], name) {
 			continue
 		}
-		if text := expr.OldString(); u.said[strings.ToLower(name)] != text {
+		if text := asLine.Replace(expr.OldString()); u.said[strings.ToLower(name)] != text {
 			all = append(all, change{name, text})
 		}
 	}

@@ -147,3 +147,31 @@ func TestUpdateEndsWithItsContext(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// TestUpdateOfLines: a schedd refuses values with line feeds, and with them the whole update.
+func TestUpdateOfLines(t *testing.T) {
+	d := condortest.NewSchedd(t, nil)
+	ad := classads.NewAd()
+	u := updater(d, ad)
+	ad.SetString("HoldReason", "one\ntwo\r\nthree")
+	ad.SetInt("ImageSize", 100)
+	if err := u.Update(t.Context(), Held, ad); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.Queue("HoldReason"), `"one two three"`; got != want || d.Queue("ImageSize") != "100" {
+		t.Errorf("HoldReason is %s, want %s; ImageSize %s", got, want, d.Queue("ImageSize"))
+	}
+}
+
+// TestUpdateWithoutTimer: that a user has taken TimerRemove away does not keep the queue from hearing how the job ended.
+func TestUpdateWithoutTimer(t *testing.T) {
+	d := condortest.NewSchedd(t, map[string]string{"TimerRemove": "1"})
+	d.Refuse("TimerRemove", syscall.EINVAL) // qmgmt.cpp:GetAttributeExprNew
+	ad := classads.NewAd()
+	ad.SetInt("TimerRemove", 1)
+	u := updater(d, ad)
+	ad.SetInt("ExitCode", 5)
+	if err := u.Update(t.Context(), Terminated, ad); err != nil || d.Queue("ExitCode") != "5" {
+		t.Errorf("got %v, ExitCode %q", err, d.Queue("ExitCode"))
+	}
+}

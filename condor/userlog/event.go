@@ -190,7 +190,15 @@ type information struct{ ad *classads.Ad }
 func (e information) number() Number { return numberInformation }
 
 func (e information) body() string {
-	return "Job ad information event triggered.\n" + e.ad.FormatSorted()
+	// A string of a job may have line feeds, which this syntax cannot hide.
+	ad := e.ad.Clone()
+	for name, expr := range e.ad.All() {
+		v, _ := expr.Literal()
+		if text, is := v.Str(); is {
+			ad.SetString(name, oneLine(text))
+		}
+	}
+	return "Job ad information event triggered.\n" + ad.FormatSorted()
 }
 
 func (e information) attributes(ad *classads.Ad) { ad.Update(e.ad) }

@@ -260,3 +260,24 @@ func TestLogsThatCannotBeWritten(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestForgedInformation: attributes of a job make no events of their own in a log, least of all in the one of all jobs.
+func TestForgedInformation(t *testing.T) {
+	dir := t.TempDir()
+	ad, err := classads.ParseOld("ClusterId = 12\nProcId = 0\nCmd = formatTime(0, \"a%n...%n005 (001.000.000) 01/01 00:00:00 Job terminated.\")\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	knobs := map[string]string{"EVENT_LOG": filepath.Join(dir, "events"), "EVENT_LOG_JOB_AD_INFORMATION_ATTRS": "Cmd"}
+	l, err := Open(Options{Job: ad, Knobs: config.FromMap(knobs), User: me, Site: me})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Write(Evicted{Requeued: &Ending{}, Reason: "a\n...\n005 (001.000.000) "}, ad); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "events"))
+	if got := string(text); err != nil || strings.Count(got, "\n...\n") != 2 || strings.Contains(got, "\n005") || !strings.Contains(got, `Cmd = "a ... 005 (`) {
+		t.Errorf("%v, the event log is\n%s", err, got)
+	}
+}

@@ -97,6 +97,44 @@ func TestOldestHandshakeGives(t *testing.T) {
 	})
 }
 
+// TestOldestStrangerGives: peers without a session count until their command has been served, so that they cannot take all
+// that the server has by sending half of one.
+func TestOldestStrangerGives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipeListener()
+		ctx, cancel := context.WithCancel(t.Context())
+		server := &Server{MaxHandshakes: 2}
+		server.Handle(testRaw, Allow, func(_ context.Context, c *Call) error {
+			if err := c.Stream.EndOfMessage(); err != nil {
+				return err
+			}
+			_, err := c.Stream.GetInt()
+			return err
+		})
+		done := make(chan error)
+		go func() { done <- server.Serve(ctx, l) }()
+		var ends []net.Conn
+		for range 3 {
+			a, b := net.Pipe()
+			l.conns <- b
+			s := NewStream(a)
+			s.PutInt(testRaw)
+			go func() { _ = s.EndMessage() }()
+			synctest.Wait()
+			ends = append(ends, a)
+		}
+		start := time.Now()
+		if _, err := ends[0].Read(make([]byte, 1)); err != io.EOF || time.Since(start) != 0 {
+			t.Errorf("the oldest: %v after %v", err, time.Since(start))
+		}
+		cancel()
+		must(t, <-done)
+		for _, e := range ends {
+			e.Close()
+		}
+	})
+}
+
 func TestServeEndsHandlers(t *testing.T) {
 	l := newPipeListener()
 	s := &Server{}

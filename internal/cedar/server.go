@@ -23,7 +23,7 @@ const (
 	// handlerTimeout is what DaemonCore sets on the socket of a handler.
 	handlerTimeout = 20 * time.Second
 	// maxHandshakes is how many peers may be between connecting and having
-	// proved to be somebody. HTCondor has no such limit.
+	// proved to be somebody, or having had their command served if it takes no session. HTCondor has no such limit.
 	maxHandshakes = 64
 	// maxFirstBytes bounds the first packet of a peer that has not proved anything
 	// before. HTCondor's have 4 KiB.
@@ -184,6 +184,9 @@ func (s *Server) run(ctx context.Context, call *Call, h Handler) (kept bool, err
 	st.SetTimeout(orDefault(s.HandlerTimeout, handlerTimeout))
 	st.setFirstRead(s.Slow.Of(orDefault(s.PayloadTimeout, payloadTimeout)))
 	defer st.Cancel(ctx)()
+	if call.Session == nil { // who it is, is not known when the command has been served either
+		defer s.stranger(st.conn)()
+	}
 	s.log().Debug("command", "command", call.Command, "peer", st.Peer(), "user", call.User)
 	err = h(ctx, call)
 	if call.kept {
@@ -198,6 +201,15 @@ func (s *Server) run(ctx context.Context, call *Call, h Handler) (kept bool, err
 	return false, err
 }
 
+// stranger counts a connection among those whose peers have not proved anything, until the function it returns is called.
+func (s *Server) stranger(c net.Conn) (known func()) {
+	limit := s.MaxHandshakes
+	if limit <= 0 {
+		limit = maxHandshakes
+	}
+	return s.pending.enter(c, limit)
+}
+
 func orDefault(d, def time.Duration) time.Duration {
 	if d > 0 {
 		return d
@@ -210,11 +222,7 @@ func (s *Server) accept(ctx context.Context, st *Stream) (*Call, Handler, error)
 	ctx, cancel := context.WithTimeout(ctx, s.Slow.Of(orDefault(s.HandshakeDeadline, handshakeDeadline)))
 	defer cancel()
 	defer st.Cancel(ctx)()
-	limit := s.MaxHandshakes
-	if limit <= 0 {
-		limit = maxHandshakes
-	}
-	defer s.pending.enter(st.conn, limit)()
+	defer s.stranger(st.conn)()
 
 	st.SetMessageLimit(maxAuthBytes)
 	cmd, err := st.GetInt32()

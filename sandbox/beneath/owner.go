@@ -92,6 +92,38 @@ func (o Owner) Do(fn func() error) error {
 	return <-result
 }
 
+// Become is Do with o as the effective user and group of the thread too, and so without root's capabilities. It is for
+// paths that o has chosen: for some files the kernel asks who the effective user is, and not who the file system's is, as
+// for those of /proc/sys (fs/proc/proc_sysctl.c:test_perm).
+func (o Owner) Become(fn func() error) error {
+	if !o.Switches() {
+		return fn()
+	}
+	return o.Do(func() (err error) {
+		uid, gid := os.Geteuid(), os.Getegid()
+		defer func() {
+			// If this fails, Do finds that the thread cannot get its identity back.
+			err = errors.Join(err, effective(unix.SYS_SETRESUID, uid), effective(unix.SYS_SETRESGID, gid))
+		}()
+		if err := effective(unix.SYS_SETRESGID, o.GID); err != nil {
+			return err
+		}
+		if err := effective(unix.SYS_SETRESUID, o.UID); err != nil {
+			return err
+		}
+		return fn()
+	})
+}
+
+// effective changes the effective id of the calling thread.
+func effective(call uintptr, id int) error {
+	const same = ^uintptr(0)
+	if _, _, e := unix.RawSyscall(call, same, uintptr(uint32(id)), same); e != 0 {
+		return fmt.Errorf("take the effective id %d: %w", id, e)
+	}
+	return nil
+}
+
 // assume gives the calling thread the identity of o. The raw system calls act only on
 // this thread; those of packages syscall and unix act on all of them.
 func (o Owner) assume() error {

@@ -180,3 +180,44 @@ func TestDoWithoutRoot(t *testing.T) {
 		t.Errorf("other uid: %v", err)
 	}
 }
+
+// TestBecome: where the kernel asks for the effective user, as at /proc/sys, root's is not what it sees.
+func TestBecome(t *testing.T) {
+	needRoot(t)
+	const sysctl = "/proc/sys/kernel/domainname" // root's, mode 0644; opening it changes nothing
+	secret := filepath.Join(t.TempDir(), "secret")
+	must(t, os.WriteFile(secret, []byte("x"), 0o600))
+	owner := Owner{UID: payloadUID, GID: payloadUID, Groups: []int{payloadUID, 20001}}
+	var wg sync.WaitGroup
+	for range 8 { // also: threads of earlier rounds must have root's identity again
+		wg.Go(func() {
+			if err := owner.Become(func() error {
+				if uid, gid := os.Geteuid(), os.Getegid(); uid != payloadUID || gid != payloadUID {
+					t.Errorf("effective user %d, group %d", uid, gid)
+				}
+				for _, path := range []string{sysctl, secret} {
+					if fd, err := unix.Open(path, unix.O_WRONLY, 0); err == nil {
+						unix.Close(fd)
+						t.Errorf("%s was opened", path)
+					}
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+			fd, err := unix.Open(secret, unix.O_WRONLY, 0)
+			if err != nil || os.Geteuid() != 0 || os.Getegid() != os.Getgid() {
+				t.Errorf("afterwards: %v, effective user %d, group %d", err, os.Geteuid(), os.Getegid())
+			}
+			unix.Close(fd)
+		})
+	}
+	wg.Wait()
+	want := errors.New("x")
+	if err := owner.Become(func() error { return want }); !errors.Is(err, want) {
+		t.Errorf("got %v", err)
+	}
+	if err := Self().Become(func() error { return want }); !errors.Is(err, want) {
+		t.Errorf("as the process: %v", err)
+	}
+}

@@ -25,7 +25,7 @@ type Options struct {
 	Settings  settings.Settings
 	Orders    *orders.Orders
 	Reconnect cedar.Handler // of a shadow that wants its job back
-	Reversed  cedar.Handler // of a daemon that was asked to connect to this one (CCB)
+	Reversed  cedar.Handler // of a daemon that was asked to connect to this one (CCB); nil if none ever is
 	Proxy     cedar.Handler // of a newer X.509 proxy
 	// Owner registers the commands of the job's owner.
 	Owner func(server *cedar.Server)
@@ -41,8 +41,10 @@ func Serve(ctx context.Context, o Options) {
 	server.Handle(cedar.UpdateGSICred, cedar.Write, o.Proxy)
 	server.HandleSpeaking(cedar.DelegateGSICredStarter, cedar.Write, o.Proxy)
 	server.Handle(cedar.CACmd, cedar.Write, o.Reconnect)
-	// The command that goes over that connection is what proves who is at its other end.
-	server.Handle(cedar.CCBReverseConnect, cedar.Allow, o.Reversed)
+	if o.Reversed != nil {
+		// The command that goes over that connection is what proves who is at its other end.
+		server.Handle(cedar.CCBReverseConnect, cedar.Allow, o.Reversed)
+	}
 	for command, sig := range map[int]int{
 		cedar.DCOffGraceful: int(syscall.SIGTERM),
 		cedar.DCOffFast:     int(syscall.SIGQUIT),

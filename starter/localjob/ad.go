@@ -88,6 +88,9 @@ func ownerOf(ctx context.Context, ad *classads.Ad, knobs *config.Config) (owner,
 	return owner{name, a}, nil
 }
 
+// maxID is the largest user or group of Linux; the number above means "leave it" (setresuid(2)).
+const maxID = 1<<32 - 2
+
 // mapped reads "name=uid,gid,group,... name=..."; nil if the name, or its groups, are not there.
 func mapped(name, text string) (*localexec.Account, error) {
 	for word := range strings.FieldsSeq(text) {
@@ -101,7 +104,7 @@ func mapped(name, text string) (*localexec.Account, error) {
 				return nil, nil
 			}
 			n, err := strconv.Atoi(id)
-			if err != nil || n < 0 {
+			if err != nil || n < 0 || n > maxID {
 				return nil, fmt.Errorf("USERID_MAP has %.80q instead of a number", id)
 			}
 			numbers = append(numbers, n)
@@ -135,6 +138,10 @@ func asked(ctx context.Context, program string, args ...string) (string, error) 
 func lookedUp(ctx context.Context, name string) (*localexec.Account, error) {
 	if strings.HasPrefix(name, "-") {
 		return nil, errors.New("no account begins with a dash")
+	}
+	// id(1) takes a number for the user with that number, whose name is another.
+	if strings.Trim(strings.TrimLeft(name, "+ \t\n\v\f\r"), "0123456789") == "" {
+		return nil, errors.New("a number is no account's name")
 	}
 	id, err := asked(ctx, "/usr/bin/id", "-u", name)
 	if err != nil {

@@ -66,6 +66,8 @@ func TestMappedAccount(t *testing.T) {
 		"groups are not known": {text: "alice=1000,100,?"},
 		"no number":            {text: "alice=x,100", bad: true},
 		"below 0":              {text: "alice=-1,100", bad: true},
+		"beyond 32 bits":       {text: "alice=4294967296,100", bad: true},
+		"the user of nobody":   {text: "alice=1000,4294967295", bad: true},
 		"no group":             {text: "alice=1000", bad: true},
 		"nothing":              {text: ""},
 	}
@@ -87,7 +89,7 @@ func TestLookedUpAccount(t *testing.T) {
 	if err != nil || got.UID != 65534 || len(got.Groups) == 0 || got.Groups[0] != got.GID {
 		t.Errorf("nobody is %+v, %v", got, err)
 	}
-	for _, name := range []string{"no-such-user", "-u", ""} {
+	for _, name := range []string{"no-such-user", "-u", "", "65534", "+65534", " 65534"} {
 		if got, err := lookedUp(t.Context(), name); err == nil && name != "" {
 			t.Errorf("%q is %+v", name, got)
 		}

@@ -11,6 +11,7 @@ import (
 	"podstarter/condor/qmgmt"
 	"podstarter/condor/shadow"
 	"podstarter/condor/userlog"
+	"podstarter/payload/procfamily"
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
 )
@@ -225,6 +226,9 @@ func (l *life) clean(ctx context.Context) {
 		}
 	}
 	l.group.Wait()
+	if err := endOrphans(ctx); err != nil {
+		l.log.Error("Something of the job is left", "error", err)
+	}
 	if l.control != "" {
 		//nolint:forbidigo // in EXECUTE, which only HTCondor may change
 		if err := os.RemoveAll(l.control); err != nil {
@@ -238,4 +242,11 @@ func (l *life) clean(ctx context.Context) {
 		}
 	}
 	l.log.Info("All jobs have exited... starter exiting")
+}
+
+// endOrphans ends what is left of the job if its wrapper could not do that. Nothing else descends from this process.
+func endOrphans(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, killTime)
+	defer cancel()
+	return procfamily.OfDescendants("/proc", os.Getpid()).Kill(ctx, nil) // which is for those of a user
 }

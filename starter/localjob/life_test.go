@@ -33,6 +33,7 @@ type world struct {
 	log    bytes.Buffer
 	knobs  map[string]string
 	ad     string
+	pause  time.Duration // RequeuePause
 }
 
 // someone is whose jobs the tests of root run.
@@ -46,7 +47,7 @@ func newWorld(t *testing.T, ad string, knobs, queue map[string]string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(top) })
-	w := &world{schedd: condortest.NewSchedd(t, queue), dir: filepath.Join(top, "iwd"), knobs: map[string]string{
+	w := &world{pause: time.Millisecond, schedd: condortest.NewSchedd(t, queue), dir: filepath.Join(top, "iwd"), knobs: map[string]string{
 		"EXECUTE": filepath.Join(top, "execute"), "STARTER_NESTED_SCRATCH": "true", "CONDOR_IDS": "65533.65533", "PERIODIC_EXPR_INTERVAL": "1", "ENABLE_IPV4": "true",
 		"LOCAL_UNIVERSE_JOB_CLEANUP_RETRY_DELAY": "0", "USERID_MAP": fmt.Sprintf("other=1,1 alice=%d,%d", someone, someone),
 	}}
@@ -91,7 +92,7 @@ func (w *world) run(t *testing.T) int {
 		}
 	})
 	return Run(context.Background(), Options{
-		Schedd: w.schedd.Address, Input: strings.NewReader(w.ad), Version: "$CondorVersion: 25.14.1 2026-01-01 $", Env: w.schedd.Env(t), Settings: set, RequeuePause: time.Millisecond, Log: log,
+		Schedd: w.schedd.Address, Input: strings.NewReader(w.ad), Version: "$CondorVersion: 25.14.1 2026-01-01 $", Env: w.schedd.Env(t), Settings: set, RequeuePause: w.pause, Log: log,
 		NewBackend: func(dir string, as *localexec.Account) (payload.Backend, error) {
 			return localexec.New(localexec.Options{Dir: dir, As: as, Log: log})
 		},
@@ -123,13 +124,14 @@ func TestEnds(t *testing.T) {
 	}{
 		"it exits": {ad: script("echo $_CONDOR_JOB_IWD; pwd; exit 5"), code: ExitCompleted, events: "001 005", says: "return value 5",
 			want: map[string]string{"ExitCode": "5", "NumJobStarts": "1"}, out: "IWD\nIWD\n"},
-		"a signal":   {ad: script("kill -9 $$"), code: ExitCompleted, events: "001 005", says: "signal 9", want: map[string]string{"ExitBySignal": "true", "ExitSignal": "9", "ExitCode": ""}},
-		"held then":  {ad: script("exit 3") + "\nOnExitHold = ExitCode == 3", code: ExitHold, events: "001 004", want: map[string]string{"HoldReasonCode": "3", "ExitCode": ""}},
-		"once more":  {ad: script("exit 3") + "\nOnExitRemove = ExitCode == 0", code: ExitRequeue, events: "001 004", says: "requeued", want: map[string]string{"ExitCode": ""}},
-		"by policy":  {ad: script("exec sleep 1000") + "\nPeriodicHold = true\nPeriodicHoldReason = \"so\"", code: ExitHold, events: "001 004", want: map[string]string{"HoldReason": `"so"`}},
-		"removed":    {ad: script("exec sleep 1000") + "\nPeriodicRemove = true", code: ExitRemove, events: "001 004", want: map[string]string{"HoldReason": ""}},
-		"vacated":    {ad: script("exec sleep 1000") + "\nPeriodicVacate = true", code: ExitRequeue, events: "001 004", says: "signal 15"},
-		"in waiting": {ad: script("exit 0") + "\nPeriodicHold = true\nDeferralTime = " + far, code: ExitHold, events: "004", want: map[string]string{"NumJobStarts": ""}},
+		"a signal":              {ad: script("kill -9 $$"), code: ExitCompleted, events: "001 005", says: "signal 9", want: map[string]string{"ExitBySignal": "true", "ExitSignal": "9", "ExitCode": ""}},
+		"held then":             {ad: script("exit 3") + "\nOnExitHold = ExitCode == 3", code: ExitHold, events: "001 004", want: map[string]string{"HoldReasonCode": "3", "ExitCode": ""}},
+		"once more":             {ad: script("exit 3") + "\nOnExitRemove = ExitCode == 0", code: ExitRequeue, events: "001 004", says: "requeued", want: map[string]string{"ExitCode": ""}},
+		"by policy":             {ad: script("exec sleep 1000") + "\nPeriodicHold = true\nPeriodicHoldReason = \"so\"", code: ExitHold, events: "001 004", want: map[string]string{"HoldReason": `"so"`}},
+		"for a reason in lines": {ad: script("exit 3") + "\nOnExitHold = true\nOnExitHoldReason = formatTime(0, \"one%ntwo\")", code: ExitHold, events: "001 004", want: map[string]string{"HoldReason": `"one two"`}},
+		"removed":               {ad: script("exec sleep 1000") + "\nPeriodicRemove = true", code: ExitRemove, events: "001 004", want: map[string]string{"HoldReason": ""}},
+		"vacated":               {ad: script("exec sleep 1000") + "\nPeriodicVacate = true", code: ExitRequeue, events: "001 004", says: "signal 15"},
+		"in waiting":            {ad: script("exit 0") + "\nPeriodicHold = true\nDeferralTime = " + far, code: ExitHold, events: "004", want: map[string]string{"NumJobStarts": ""}},
 		"held by hand meanwhile": {ad: script("exit 3") + "\nOnExitHold = true", queue: map[string]string{"JobStatus": "5", "HoldReason": `"by hand"`}, code: ExitHold, events: "001 004",
 			want: map[string]string{"HoldReason": `"by hand"`}},
 		"too late":       {ad: script("exit 0") + "\nDeferralTime = 1", code: ExitMissed, events: "004"},

@@ -51,7 +51,9 @@ func (l *life) live(ctx context.Context) error {
 	if err := l.follow(ctx); err != nil {
 		return err
 	}
-	if err := l.container.Sweep(ctx); err != nil {
+	swept, done := context.WithTimeout(ctx, sweepTime)
+	defer done()
+	if err := l.container.Sweep(swept); err != nil {
 		return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("something of the job is left: %w", err))
 	}
 	if err := l.wrapper.Failure(); err != nil {
@@ -59,6 +61,9 @@ func (l *life) live(ctx context.Context) error {
 	}
 	return l.postScript(ctx)
 }
+
+// sweepTime is how long it may take to end what the main process has left.
+const sweepTime = time.Minute
 
 // prepare makes the sandbox and opens the event log.
 func (l *life) prepare(ctx context.Context) error {
@@ -84,8 +89,18 @@ func (l *life) prepare(ctx context.Context) error {
 	if a := l.owner.account; a != nil {
 		l.job.UID, l.job.GID = a.UID, a.GID
 	}
-	var problems error
-	l.events, problems = userlog.Open(userlog.Options{Job: l.ad, Knobs: set.Config, User: files.Do, Site: condor.Do})
+	logs := userlog.Options{Job: l.ad.Clone(), Knobs: set.Config, User: files.Become, Site: condor.Do}
+	opened := make(chan *userlog.Log, 1)
+	problems := l.patiently(func() error {
+		log, err := userlog.Open(logs)
+		opened <- log
+		return err
+	})
+	select {
+	case l.events = <-opened:
+	default:
+		return problems
+	}
 	if problems != nil {
 		// As with stock, the job runs all the same.
 		l.log.Error("The job's events are not all logged", "error", problems)
@@ -103,7 +118,7 @@ func (l *life) prepare(ctx context.Context) error {
 		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
 	if l.ad.BoolOr("WantExecutionVisaFromStarter", false) {
-		if err := l.writeVisa(visa, info.Iwd); err != nil {
+		if err := l.patiently(func() error { return l.writeVisa(visa, info.Iwd) }); err != nil {
 			l.log.Error("Failed to leave the job's ad in its directory", "error", err)
 		}
 	}
@@ -154,7 +169,7 @@ func (l *life) writeVisa(ad *classads.Ad, dir string) error {
 	ad.SetString("VisaHostname", host)
 	ad.SetString("VisaIpAddr", l.address.String())
 	name := fmt.Sprintf("jobad.%d.%d", l.job.Info.Cluster, l.job.Info.Proc)
-	return l.owner.files().Do(func() error {
+	return l.owner.files().Become(func() error {
 		path := filepath.Join(dir, name)
 		for i := range maxVisas {
 			//nolint:forbidigo // as the job's owner

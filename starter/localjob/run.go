@@ -6,7 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"podstarter/condor/daemonlog"
 	"podstarter/condor/jobpolicy"
@@ -80,7 +83,11 @@ type life struct {
 	container *payloadrun.Container
 	run       *payloadrun.Run // nil before the job has begun
 	decided   *jobpolicy.Decision
-	group     rescue.Group
+
+	lastPatience time.Duration // see patiently
+	hangs        bool          // a file system of the owner
+	group        rescue.Group
+	released     sync.Once // of the wrapper while the job runs
 }
 
 // Run lives the job; the result is the exit code of the process.
@@ -93,6 +100,12 @@ func Run(ctx context.Context, o Options) (code int) {
 	l, err := take(ctx, o)
 	if err != nil {
 		o.Log.Error("Cannot take this job over from the schedd", "error", err)
+		timer := time.NewTimer(o.RequeuePause) // a signal ends the process: nothing catches it yet
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
 		return ExitGeneral
 	}
 	if o.LogFile != nil {
@@ -109,7 +122,7 @@ func Run(ctx context.Context, o Options) (code int) {
 
 // take takes over what the schedd passed on.
 func take(ctx context.Context, o Options) (*life, error) {
-	l := &life{opt: o, log: o.Log, orders: orders.New(o.Log), policy: jobpolicy.Of(o.Settings.Config)}
+	l := &life{opt: o, log: o.Log, orders: orders.New(o.Log), policy: jobpolicy.Of(o.Settings.Config), lastPatience: patience}
 	for _, warning := range append(o.Settings.Condor.Warnings, l.policy.Invalid...) {
 		l.log.Warn("A knob is not understood, its default holds", "error", warning)
 	}
@@ -122,6 +135,10 @@ func take(ctx context.Context, o Options) (*life, error) {
 		if err := os.Unsetenv(name); err != nil {
 			return nil, fmt.Errorf("remove %s from the environment: %w", name, err)
 		}
+	}
+	// The owner can end the wrapper, which leaves its orphans to this process.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("take over orphans (PR_SET_CHILD_SUBREAPER): %w", err)
 	}
 	l.address = l.inherited.OwnAddress(o.Settings.Config)
 	l.sessions = cedar.NewSessions()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/condor/userlog"
 	"podstarter/payload"
@@ -48,12 +49,41 @@ func (l *life) begin(ctx context.Context) {
 
 // write writes an event, with attributes of the job if it wants that. A log that cannot be written stops nothing.
 func (l *life) write(e userlog.Event, inform bool) {
-	about := l.ad
-	if !inform {
-		about = nil
+	var about *classads.Ad
+	if inform {
+		about = l.ad.Clone() // the write may go on
 	}
-	if err := l.events.Write(e, about); err != nil {
+	if err := l.patiently(func() error { return l.events.Write(e, about) }); err != nil {
 		l.log.Error("Failed to write to the job's event log", "error", err)
+	}
+}
+
+// patience is how long the owner's file system may take to answer, once an order allows no delay.
+const patience = 10 * time.Second
+
+var errHangs = errors.New("the file system does not answer, and there is no more time")
+
+// patiently does something with files of the owner. Their file system may not answer, be it one of a server or the owner's own
+// program: that keeps this process only until an order allows no delay. Nothing else is tried then.
+func (l *life) patiently(do func() error) error {
+	if l.hangs {
+		return errHangs
+	}
+	done := make(chan error, 1)
+	rescue.Go(func() { done <- rescue.Do(do) })
+	select {
+	case err := <-done:
+		return err
+	case <-l.orders.Hard():
+	}
+	timer := time.NewTimer(l.lastPatience)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		l.hangs = true
+		return errHangs
 	}
 }
 
@@ -145,26 +175,38 @@ func (l *life) killSoftly(ctx context.Context, how orders.Manner) {
 		sig = signals.Remove
 	}
 	l.log.Info(fmt.Sprintf("Sending %s to the job", job.SignalName(sig)))
-	if err := l.container.Client().Signal(ctx, sig, false); err != nil {
-		l.log.Warn("The signal did not reach the job, it is killed instead", "error", err)
-		l.killHard(ctx)
-	}
+	// Not here: the wrapper is in the owner's hands and may not answer, and then the next order counts.
+	l.group.Go(func() {
+		asked, cancel := context.WithTimeout(ctx, killTime)
+		defer cancel()
+		if err := l.container.Client().Signal(asked, sig, false); err != nil {
+			l.log.Warn("The signal did not reach the job, it is killed instead", "error", err)
+			l.sweep(ctx)
+		}
+	})
 }
 
-// killTime is how long the wrapper may take to kill the job, before it is killed itself.
+// killTime is how long the wrapper may take to answer, before it is killed itself.
 const killTime = 10 * time.Second
 
 // killHard ends every process of the job at once.
 func (l *life) killHard(ctx context.Context) {
 	l.log.Info("Killing the job")
-	l.group.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, killTime)
-		defer cancel()
-		if err := l.container.Client().Sweep(ctx); err != nil {
-			l.log.Error("Failed to kill the job through its wrapper, which is ended", "error", err)
-			if err := l.lease.Release(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, context.Canceled) {
-				l.log.Error("Failed to end the wrapper", "error", err)
-			}
+	l.group.Go(func() { l.sweep(ctx) })
+}
+
+// sweep has the wrapper end every process of the job, or ends the wrapper.
+func (l *life) sweep(ctx context.Context) {
+	swept, cancel := context.WithTimeout(ctx, killTime)
+	defer cancel()
+	err := l.container.Client().Sweep(swept)
+	if err == nil {
+		return
+	}
+	l.released.Do(func() {
+		l.log.Error("Failed to kill the job through its wrapper, which is ended", "error", err)
+		if err := l.lease.Release(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, context.Canceled) {
+			l.log.Error("Failed to end the wrapper", "error", err)
 		}
 	})
 }

@@ -1,0 +1,56 @@
+package ccb
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"podstarter/classads"
+	"podstarter/internal/cedar"
+)
+
+// TestArrivesTooLate: a connection that arrives when nobody waits for it any more is closed, at whatever moment that is.
+func TestArrivesTooLate(t *testing.T) {
+	var d Desk
+	for range 2000 {
+		id, _, done, err := d.expect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, ours := net.Pipe()
+		served := make(chan error, 1)
+		go func() {
+			s := cedar.NewStream(ours)
+			if _, err := s.GetInt32(); err != nil {
+				served <- err
+				return
+			}
+			served <- d.Serve(t.Context(), &cedar.Call{Stream: s})
+		}()
+		s := cedar.NewStream(theirs)
+		s.PutInt(cedar.CCBReverseConnect)
+		hello := classads.NewAd()
+		hello.SetString("ClaimId", id)
+		if err := send(s, hello); err != nil {
+			t.Fatal(err)
+		}
+		for waits := true; waits; {
+			d.mu.Lock()
+			_, waits = d.expected[id]
+			d.mu.Unlock()
+		}
+		done()
+		if err := <-served; err != nil {
+			t.Fatal(err)
+		}
+		err = theirs.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		if err == nil {
+			_, err = theirs.Read(make([]byte, 1))
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal("the connection is open")
+		}
+	}
+}
