@@ -3,7 +3,10 @@
 # the history has of its end, and its output.
 set -eu
 starter=$1 port=$2 daemons=${3:-personal} user=personal
+exec 9>/tmp/users.lock
+flock 9 # several of these scripts run at once
 id $user >/dev/null 2>&1 || useradd -m -u 20007 $user
+exec 9>&-
 dir=/home/$user/nodes.$port
 rm -rf $dir
 mkdir -p $dir/log $dir/spool $dir/execute $dir/lock $dir/run
