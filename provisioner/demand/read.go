@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/hashicorp/go-multierror"
 
@@ -96,9 +97,7 @@ func newRow(ad *classads.Ad) (Row, error) {
 		return Row{}, fmt.Errorf("its JobCount is no number of jobs: %s", text(ad, "JobCount"))
 	}
 	row := Row{Ad: ad, Jobs: int(jobs), IDs: ad.StringOr("JobIds", "")}
-	// The accountant charges the accounting group, if the job has one
-	// (HTCondor src/condor_schedd.V6/schedd.cpp: the submitter's name).
-	row.User = ad.StringOr("AccountingGroup", ad.StringOr("User", ""))
+	row.User = submitter(ad)
 	for _, name := range []string{"Id", "JobCount", "JobIds", "JobStatus", "AccountingGroup", "User"} {
 		if name == "User" && ad.Has("Owner") {
 			continue // something refers to the owner: users differ in what they match
@@ -106,6 +105,20 @@ func newRow(ad *classads.Ad) (Row, error) {
 		ad.Delete(name)
 	}
 	return row, nil
+}
+
+// submitter returns whom the accountant charges: the accounting group, if the job
+// has one, in the pool's domain (HTCondor src/condor_schedd.V6/schedd.cpp:
+// the submitter of a job).
+func submitter(ad *classads.Ad) string {
+	user, group := ad.StringOr("User", ""), ad.StringOr("AccountingGroup", "")
+	if group == "" {
+		return user
+	}
+	if at := strings.LastIndexByte(user, '@'); at >= 0 && !strings.Contains(group, "@") {
+		group += user[at:]
+	}
+	return group
 }
 
 // errHuge is returned for a group of which the text is too long.
