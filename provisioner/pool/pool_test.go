@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -83,6 +84,46 @@ func TestCollectorAway(t *testing.T) {
 				t.Error("the users have no error")
 			}
 		})
+	}
+}
+
+// An ad that cannot be read costs nobody but itself: whoever may advertise could
+// otherwise stop the provisioner.
+func TestBadAds(t *testing.T) {
+	tools(t, map[string]string{
+		"condor_status": `case "$*" in
+*-startd*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\nName = "slot1@site-plain-2"\nState = "Asleep"\n\n' ;;
+*) printf 'Name = )(\n\nName = "ap1"\nPriority = 2.0\n\n' ;;
+esac
+`,
+		"condor_q": `printf 'Requirements = true\nUser = "alice@x"\nJobCount = 3\n\n'`,
+	})
+	p := &Pool{Prefix: "site"}
+	pods, err := p.Slots(t.Context())
+	if err == nil || pods["site-plain-1"] == nil || pods["site-plain-2"] == nil {
+		t.Errorf("the pods are %+v, %v", pods, err)
+	}
+	groups, err := p.Demand(t.Context())
+	if err == nil || len(groups) != 1 {
+		t.Errorf("the groups are %+v, %v", groups, err)
+	}
+	users, err := p.Users(t.Context())
+	if err == nil || users["ap1"].Priority != 2 {
+		t.Errorf("the users are %+v, %v", users, err)
+	}
+}
+
+// Schedds that do not answer do not keep the others' jobs waiting.
+func TestSilentSchedds(t *testing.T) {
+	tools(t, map[string]string{"condor_q": `case "$*" in
+*"-name ap1 "*) printf 'Requirements = true\nUser = "alice@x"\nJobCount = 3\n\n' ;;
+*) exec sleep 1000 ;;
+esac
+`})
+	p := &Pool{Schedds: []string{"ap1", "ap2", "ap3"}, Within: time.Second}
+	groups, err := p.Demand(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the jobs of the schedd ap2: ") || !strings.Contains(err.Error(), "the jobs of the schedd ap3: ") || len(groups) != 1 {
+		t.Errorf("the groups are %+v, %v", groups, err)
 	}
 }
 

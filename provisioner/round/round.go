@@ -22,7 +22,8 @@ type Pool interface {
 	// Demand returns the groups of idle jobs. If some access points did not answer,
 	// it returns the groups of the others, with an error.
 	Demand(ctx context.Context) ([]demand.Group, error)
-	// Slots returns what the collector knows of pods, by name.
+	// Slots returns what the collector knows of pods, by name. If some ads cannot be
+	// read, it returns the others, with an error; if nothing is known, nil.
 	Slots(ctx context.Context) (map[string]*supply.Pod, error)
 	// Users returns priorities and usage of submitters, by name.
 	Users(ctx context.Context) (map[string]decision.User, error)
@@ -138,7 +139,7 @@ func (r *Round) look(ctx context.Context) sight {
 	wg.Go(func() { s.units, unitsErr = r.platform.List(ctx) })
 	wg.Wait()
 	s.partial = demandErr != nil
-	s.unknown = slotsErr != nil || unitsErr != nil
+	s.unknown = slotsErr != nil && s.slots == nil || unitsErr != nil
 	// Without priorities, all users are equal.
 	s.err = multierror.Append(nil, demandErr, slotsErr, usersErr, unitsErr).ErrorOrNil()
 	return s

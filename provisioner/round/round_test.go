@@ -213,11 +213,12 @@ func TestSourcesThatFail(t *testing.T) {
 	s := newSite(t)
 	s.prove()
 	s.pool.groups = []demand.Group{jobs(t, 8, plainJob)}
-	s.pool.slotsErr = errors.New("the collector is away")
+	s.pool.slots, s.pool.slotsErr = nil, errors.New("the collector is away")
 	if rep := s.run(); len(rep.Made) != 0 || !errors.Is(rep.Err, s.pool.slotsErr) {
 		t.Errorf("%v are made, %v", rep.Made, rep.Err)
 	}
-	s.pool.slotsErr, s.pool.usersErr = nil, errors.New("the negotiator is away")
+	s.pool.slots = map[string]*supply.Pod{}
+	s.pool.slotsErr, s.pool.usersErr = errors.New("one slot cannot be read"), errors.New("the negotiator is away")
 	if rep := s.run(); len(rep.Made) != 8 {
 		t.Errorf("without priorities %v are made, want 8", rep.Made)
 	}

@@ -10,6 +10,7 @@ package supply
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -50,6 +51,9 @@ type Pod struct {
 	Draining bool
 }
 
+// ErrTooMuch is returned if not all slots were read.
+var ErrTooMuch = errors.New("there are more slots than are read")
+
 // Read reads what condor_status prints and returns what it says of each pod by
 // name. Slots that cannot be read are in the error.
 func Read(r io.Reader) (map[string]*Pod, error) {
@@ -70,7 +74,7 @@ func Read(r io.Reader) (map[string]*Pod, error) {
 		}
 	}
 	if limited.N <= 0 {
-		bad = multierror.Append(bad, fmt.Errorf("reading the slots of the collector: there are more than %d bytes", MaxBytes))
+		bad = multierror.Append(bad, fmt.Errorf("reading the slots of the collector: %w (%d bytes)", ErrTooMuch, MaxBytes))
 	}
 	return pods, bad.ErrorOrNil()
 }
