@@ -20,10 +20,12 @@ func stuck(u platform.Unit, now time.Time) bool {
 	return u.Phase == platform.Pending && u.Trouble == backoff.Unschedulable && now.Sub(u.Created) >= stuckAfter
 }
 
-// health follows what becomes of units, and keeps the back-off of each template.
+// health follows what becomes of units, and keeps the back-off of each template and
+// shape.
 type health struct {
 	within    time.Duration
 	templates map[string]backoff.State
+	shapes    map[string]backoff.State // those that the platform refused
 	units     map[string]fate
 }
 
@@ -36,7 +38,7 @@ type fate struct {
 }
 
 func newHealth(within time.Duration) *health {
-	return &health{within: within, templates: map[string]backoff.State{}, units: map[string]fate{}}
+	return &health{within: within, templates: map[string]backoff.State{}, shapes: map[string]backoff.State{}, units: map[string]fate{}}
 }
 
 // look notes what has happened to the units since the last time. After a restart
@@ -92,9 +94,28 @@ func (f fate) trouble(u platform.Unit, now time.Time) backoff.Reason {
 	return ""
 }
 
-// denied notes that the platform refused a unit.
-func (h *health) denied(template string, now time.Time) {
-	h.templates[template] = h.templates[template].Failed(backoff.Denied, now)
+// denied notes that the platform refused a unit of a shape. A quota or a
+// LimitRange may refuse large ones alone: those must not close the whole template
+// each time that they are tried.
+func (h *health) denied(shape string, now time.Time) {
+	h.shapes[shape] = h.shapes[shape].Failed(backoff.Denied, now)
+}
+
+// accepted notes that the platform made a unit of a shape.
+func (h *health) accepted(shape string) { delete(h.shapes, shape) }
+
+// closed returns why no unit of a shape is tried, or an empty string.
+func (h *health) closed(shape string, now time.Time) string {
+	s, known := h.shapes[shape]
+	if !known {
+		return ""
+	}
+	s = s.Settled(now)
+	h.shapes[shape] = s
+	if n, why := s.Allowance(now); n == 0 {
+		return why
+	}
+	return ""
 }
 
 // state returns the back-off of a template.
