@@ -126,7 +126,7 @@ func TestQuery(t *testing.T) {
 
 // One group that cannot be read costs nothing but itself.
 func TestBadGroups(t *testing.T) {
-	text := "JobCount = 1\nUser = \"a\"\n\nJobCount = )(\n\nJobCount = \"many\"\n\nUser = \"c\"\n\nJobCount = -5\n\nX = \"" + strings.Repeat("x", maxText) + "\"\nJobCount = 3\n\nJobCount = 2\nUser = \"b\"\n"
+	text := "JobCount = 1\nUser = \"a\"\n\nJobCount = )(\n\nJobCount = \"many\"\n\nUser = \"c\"\n\nJobCount = -5\n\nJobCount = 2000000000000\n\nX = \"" + strings.Repeat("x", maxText) + "\"\nJobCount = 3\n\nJobCount = 2\nUser = \"b\"\n"
 	rows, err := Read(strings.NewReader(text))
 	var users []string
 	for _, r := range rows {

@@ -49,7 +49,7 @@ func Read(r io.Reader) ([]Row, error) {
 	for {
 		text, err := in.next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return rows, summary(bad, wrong)
 		case errors.Is(err, errHuge):
 			note(err)

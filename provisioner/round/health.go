@@ -15,6 +15,11 @@ import (
 // adds a node.
 const stuckAfter = 2 * time.Minute
 
+// updates is how long the collector may not know a pod that it knew before: after
+// the collector's restart each startd comes with its next update (UPDATE_INTERVAL, 5
+// minutes). Without this, jobs would get new pods beside those that have room.
+const updates = 6 * time.Minute
+
 // stuck reports whether nobody knows when a unit will begin.
 func stuck(u platform.Unit, now time.Time) bool {
 	return u.Phase == platform.Pending && u.Trouble == backoff.Unschedulable && now.Sub(u.Created) >= stuckAfter
@@ -33,6 +38,9 @@ type health struct {
 type fate struct {
 	reported bool // its startd has reported at some time
 	missing  bool // it should have reported, or does so no longer
+	// slots are those that the collector knew last, and seen is when that was.
+	slots *supply.Pod
+	seen  time.Time
 	// counted is the trouble that was counted against its template.
 	counted backoff.Reason
 }
@@ -52,12 +60,20 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 	for _, u := range units {
 		there[u.Name] = true
 		f := h.units[u.Name]
-		reported := slices.ContainsFunc(u.Hosts, func(host string) bool { return slots[host] != nil })
+		reported := false
+		for _, host := range u.Hosts {
+			if s := slots[host]; s != nil {
+				reported, f.slots, f.seen = true, s, now
+			}
+		}
+		if f.seen.After(now) { // the clock was set back
+			f.seen = now
+		}
 		if reported && !f.reported {
 			f.reported = true
 			h.templates[u.Template] = h.templates[u.Template].Reported(now)
 		}
-		f.missing = u.Phase == platform.Running && !reported && (f.reported || !u.Began.IsZero() && now.Sub(u.Began) > h.within)
+		f.missing = u.Phase == platform.Running && !reported && (f.reported && now.Sub(f.seen) > updates || !f.reported && !u.Began.IsZero() && now.Sub(u.Began) > h.within)
 		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted {
 			f.counted = trouble
 			h.templates[u.Template] = h.templates[u.Template].Failed(trouble, when(u, now))
@@ -123,6 +139,15 @@ func (h *health) state(template string, now time.Time) backoff.State {
 	s := h.templates[template].Settled(now)
 	h.templates[template] = s
 	return s
+}
+
+// recent returns what the collector knew of a unit a short while ago, or nil.
+func (h *health) recent(unit string, now time.Time) *supply.Pod {
+	f := h.units[unit]
+	if f.missing || now.Sub(f.seen) > updates {
+		return nil
+	}
+	return f.slots
 }
 
 // silent reports whether no job can be expected to begin in a unit that runs.

@@ -84,11 +84,16 @@ func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time
 	}
 	p.Phase = decision.Starting
 	known, draining := false, false
+	seen := make([]*supply.Pod, 0, 1)
 	for _, host := range u.Hosts {
-		slot := slots[host]
-		if slot == nil {
-			continue
+		if slot := slots[host]; slot != nil {
+			seen = append(seen, slot)
 		}
+	}
+	if slot := r.health.recent(u.Name, now); len(seen) == 0 && slot != nil {
+		seen = append(seen, slot)
+	}
+	for _, slot := range seen {
 		if !known {
 			p.Free = resources.Amount{}
 		}

@@ -415,3 +415,27 @@ func TestSlotThatLies(t *testing.T) {
 		t.Errorf("%v are made for 9 jobs, want 8", rep.Made)
 	}
 }
+
+// After a restart of the collector, pods with room are unknown until their startds
+// come with the next update. Nobody gets another pod meanwhile.
+func TestCollectorThatStartsAnew(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	units, _ := s.platform.List(context.Background())
+	known := map[string]*supply.Pod{units[0].Name: {Free: units[0].Size}}
+	s.pool.slots = known
+	s.pool.groups = []demand.Group{jobs(t, 1, plainJob)}
+	s.run()
+	s.pool.slots = map[string]*supply.Pod{}
+	for range 5 {
+		s.now = s.now.Add(time.Minute)
+		if rep := s.run(); len(rep.Made) != 0 {
+			t.Fatalf("%v are made", rep.Made)
+		}
+	}
+	// One whose startd does not come back takes no job.
+	s.now = s.now.Add(2 * time.Minute)
+	if rep := s.run(); len(rep.Made) != 1 {
+		t.Errorf("%v are made, want one", rep.Made)
+	}
+}
