@@ -135,8 +135,8 @@ func TestBadGroups(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b"}, users); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if err == nil || strings.Count(err.Error(), "group of idle jobs") != 5 {
-		t.Errorf("the error does not name the five that cannot be read: %v", err)
+	if err == nil || strings.Count(err.Error(), "group of idle jobs") != 6 || errors.Is(err, ErrPartial) {
+		t.Errorf("the error does not name the six that cannot be read: %v", err)
 	}
 }
 

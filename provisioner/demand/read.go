@@ -30,8 +30,15 @@ type Row struct {
 	IDs string
 }
 
-// ErrTooMuch is returned with what was read before.
-var ErrTooMuch = errors.New("there are more groups than are read")
+// Errors of reading.
+var (
+	// ErrPartial is in an error if jobs are not known that may need the pods that are
+	// there. A group that cannot be read is no such error: its jobs get no pods, and
+	// whoever submits one must not keep pods from being withdrawn.
+	ErrPartial = errors.New("not all idle jobs are known")
+	// ErrTooMuch is returned with what was read before.
+	ErrTooMuch = fmt.Errorf("%w: there are more groups than are read", ErrPartial)
+)
 
 // Read reads what condor_q prints. Groups that cannot be read are left out; they
 // are in the error, and the others are returned with it.
@@ -60,6 +67,9 @@ func Read(r io.Reader) ([]Row, error) {
 			err = fmt.Errorf("%w (%d)", ErrTooMuch, MaxGroups)
 		}
 		if err != nil {
+			if !errors.Is(err, ErrPartial) {
+				err = fmt.Errorf("%w: %w", ErrPartial, err)
+			}
 			return rows, multierror.Append(bad, fmt.Errorf("reading the groups of idle jobs: %w", err))
 		}
 		ad, err := parser.Old(text)

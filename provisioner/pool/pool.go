@@ -57,14 +57,14 @@ func (p *Pool) patience() time.Duration {
 }
 
 // Demand returns the groups of idle jobs of all schedds. If some do not answer, it
-// returns those of the others, with an error.
+// returns those of the others, with an error of demand.ErrPartial.
 func (p *Pool) Demand(ctx context.Context) ([]demand.Group, error) {
 	var wrong *multierror.Error
 	schedds := slices.Clone(p.Schedds)
 	if len(schedds) == 0 {
 		var err error
 		if schedds, err = p.schedds(ctx); err != nil {
-			wrong = multierror.Append(wrong, err)
+			wrong = multierror.Append(wrong, fmt.Errorf("%w: %w", demand.ErrPartial, err))
 		}
 	}
 	// Those that do not answer may use up the time; they must not be the same ones
@@ -90,10 +90,13 @@ func (p *Pool) Demand(ctx context.Context) ([]demand.Group, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if total += len(got); total > maxGroups {
-				wrong = multierror.Append(wrong, fmt.Errorf("the jobs of the schedd %s: the pool has more than %d groups of idle jobs", name, maxGroups))
+				wrong = multierror.Append(wrong, fmt.Errorf("the jobs of the schedd %s: %w: the pool has more than %d groups", name, demand.ErrPartial, maxGroups))
 				return
 			}
 			rows[name] = got
+			if err != nil {
+				err = fmt.Errorf("%w: %w", demand.ErrPartial, err)
+			}
 			for _, e := range []error{err, bad} {
 				if e != nil {
 					wrong = multierror.Append(wrong, fmt.Errorf("the jobs of the schedd %s: %w", name, e))

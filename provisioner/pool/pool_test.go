@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,7 +50,7 @@ esac
 	}
 	p := &Pool{Collector: "cm", Query: query, Prefix: "site"}
 	groups, err := p.Demand(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "the schedd ap2") || !strings.Contains(err.Error(), "the schedd is away") {
+	if !errors.Is(err, demand.ErrPartial) || !strings.Contains(err.Error(), "the schedd ap2") || !strings.Contains(err.Error(), "the schedd is away") {
 		t.Errorf("the error is %v", err)
 	}
 	if len(groups) != 1 || groups[0].Idle() != 3 {
@@ -74,7 +75,7 @@ func TestCollectorAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tools(t, map[string]string{"condor_status": script})
 			p := &Pool{Prefix: "site"}
-			if _, err := p.Demand(t.Context()); err == nil {
+			if _, err := p.Demand(t.Context()); !errors.Is(err, demand.ErrPartial) {
 				t.Error("the demand has no error")
 			}
 			if _, err := p.Slots(t.Context()); err == nil {
@@ -131,5 +132,14 @@ func TestTooManySchedds(t *testing.T) {
 	tools(t, map[string]string{"condor_status": fmt.Sprintf(`i=0; while [ $i -le %d ]; do echo "Name = \"ap$i\""; echo; i=$((i+1)); done`, maxSchedds)})
 	if _, err := (&Pool{}).Demand(t.Context()); err == nil || !strings.Contains(err.Error(), "name those that count") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// A job that cannot be read does not keep pods from being withdrawn.
+func TestJobThatCannotBeRead(t *testing.T) {
+	tools(t, map[string]string{"condor_q": `printf 'JobCount = "many"\n\nUser = "alice@x"\nJobCount = 3\n\n'`})
+	groups, err := (&Pool{Schedds: []string{"ap"}}).Demand(t.Context())
+	if err == nil || errors.Is(err, demand.ErrPartial) || len(groups) != 1 {
+		t.Errorf("the groups are %+v, %v", groups, err)
 	}
 }

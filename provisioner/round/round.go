@@ -20,7 +20,7 @@ import (
 // Pool is the HTCondor pool as the provisioner sees it.
 type Pool interface {
 	// Demand returns the groups of idle jobs. If some access points did not answer,
-	// it returns the groups of the others, with an error.
+	// it returns the groups of the others, with an error of demand.ErrPartial.
 	Demand(ctx context.Context) ([]demand.Group, error)
 	// Slots returns what the collector knows of pods, by name. If some ads cannot be
 	// read, it returns the others, with an error; if nothing is known, nil.
@@ -138,7 +138,7 @@ func (r *Round) look(ctx context.Context) sight {
 	wg.Go(func() { s.users, usersErr = r.pool.Users(ctx) })
 	wg.Go(func() { s.units, unitsErr = r.platform.List(ctx) })
 	wg.Wait()
-	s.partial = demandErr != nil
+	s.partial = errors.Is(demandErr, demand.ErrPartial)
 	s.unknown = slotsErr != nil && s.slots == nil || unitsErr != nil
 	// Without priorities, all users are equal.
 	s.err = multierror.Append(nil, demandErr, slotsErr, usersErr, unitsErr).ErrorOrNil()

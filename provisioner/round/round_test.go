@@ -279,14 +279,14 @@ func TestSourcesThatFail(t *testing.T) {
 	if rep := s.run(); len(rep.Made) != 8 {
 		t.Errorf("without priorities %v are made, want 8", rep.Made)
 	}
-	s.pool.groups, s.pool.demandErr = nil, errors.New("a schedd is away")
+	s.pool.groups, s.pool.demandErr = nil, fmt.Errorf("a schedd is away: %w", demand.ErrPartial)
 	for range 10 {
 		s.now = s.now.Add(time.Minute)
 		if rep := s.run(); len(rep.Withdrawn) != 0 {
 			t.Fatalf("%v are withdrawn", rep.Withdrawn)
 		}
 	}
-	s.pool.demandErr = nil
+	s.pool.demandErr = errors.New("a group cannot be read")
 	for range 10 {
 		s.now = s.now.Add(time.Minute)
 		s.run()
