@@ -53,6 +53,9 @@ esac
 	if !errors.Is(err, demand.ErrPartial) || !strings.Contains(err.Error(), "the schedd ap2") || !strings.Contains(err.Error(), "the schedd is away") {
 		t.Errorf("the error is %v", err)
 	}
+	if err != nil && strings.Contains(err.Error(), "the schedd -pool") {
+		t.Errorf("a name that is an option is asked: %v", err)
+	}
 	if len(groups) != 1 || groups[0].Idle() != 3 {
 		t.Errorf("the groups of the other schedd are %+v", groups)
 	}

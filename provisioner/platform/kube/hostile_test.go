@@ -3,6 +3,7 @@ package kube
 import (
 	"errors"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -33,6 +34,7 @@ func TestErrorsOfCreation(t *testing.T) {
 		{"the connection broke", &url.Error{Op: "Post", URL: "https://api", Err: io.ErrUnexpectedEOF}, 1},
 		{"the API server is in trouble", apierrors.NewInternalError(errors.New("etcd")), 1},
 		{"it is not available", apierrors.NewServiceUnavailable("no leader"), 1},
+		{"a proxy gave up", &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusRequestTimeout}}, 1},
 		{"too many requests", apierrors.NewTooManyRequestsError("later"), 0},
 		{"quota was changed meanwhile", apierrors.NewConflict(pods, "quota", errors.New("changed")), 0},
 		{"no such namespace", apierrors.NewNotFound(pods, "ns"), 0},
