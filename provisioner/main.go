@@ -1,6 +1,6 @@
 // Command condor_pod_provisioner makes pods when HTCondor jobs wait that could run
-// in them, and none when no job does. docs/admin/provisioner.md says how it is
-// set up.
+// in them, and none when no job does. It is being built, and there is no page for
+// sites yet.
 package main
 
 import (
@@ -18,13 +18,10 @@ import (
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-
 	"podstarter/internal/buildinfo"
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/explain"
+	"podstarter/provisioner/platform"
 	"podstarter/provisioner/platform/kube"
 	"podstarter/provisioner/pool"
 	"podstarter/provisioner/round"
@@ -35,9 +32,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr, connect); err != nil {
 		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintf(os.Stderr, "condor_pod_provisioner: %v\n", err)
+			fmt.Fprintf(os.Stderr, "condor_pod_provisioner: %s\n", explain.Clean(err.Error()))
 		}
 		os.Exit(1)
 	}
@@ -68,7 +65,8 @@ func parse(args []string, words io.Writer) (options, error) {
 	return o, nil
 }
 
-func run(ctx context.Context, args []string, out, words io.Writer) error {
+// run does what the arguments say; connect reaches what runs the pods.
+func run(ctx context.Context, args []string, out, words io.Writer, connect func(context.Context, settings.Settings, []template.Template) (platform.Platform, error)) error {
 	o, err := parse(args, words)
 	if err != nil {
 		return err
@@ -150,29 +148,9 @@ func note(log *slog.Logger, rep round.Report) {
 	log.Info("A round is done", "groups", len(rep.Groups), "idle", idle, "without", waiting, "pods", len(rep.Input.Pods), "made", len(rep.Made), "withdrawn", len(rep.Withdrawn))
 }
 
-// connect reaches the cluster by the pod's own account, or by KUBECONFIG.
-func connect(ctx context.Context, set settings.Settings, templates []template.Template) (*kube.Cluster, error) {
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil)
-	config, err := loader.ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster: %w; run in a pod with a service account, or set KUBECONFIG", err)
-	}
-	namespace := set.Namespace
-	if namespace == "" {
-		if namespace, _, err = loader.Namespace(); err != nil {
-			return nil, fmt.Errorf("finding the namespace: %w", err)
-		}
-	}
-	config.UserAgent = "condor_pod_provisioner/" + buildinfo.Version()
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster: %w", err)
-	}
-	gpu := kube.DefaultGPU
-	if set.GPU != "" {
-		gpu = corev1.ResourceName(set.GPU)
-	}
-	return kube.New(ctx, client, set.Name, namespace, gpu, templates)
+// connect reaches the cluster.
+func connect(ctx context.Context, set settings.Settings, templates []template.Template) (platform.Platform, error) {
+	return kube.Connect(ctx, kube.Config{Name: set.Name, Namespace: set.Namespace, GPU: set.GPU, UserAgent: "condor_pod_provisioner/" + buildinfo.Version()}, templates)
 }
 
 // suffix ends a new unit's name.

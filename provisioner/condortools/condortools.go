@@ -22,6 +22,7 @@ const maxWords = 4 << 10
 // Run runs a tool and lets read read its standard output while it runs. If read
 // fails, the tool is killed. The error says what the tool wrote to standard error.
 func Run(ctx context.Context, read func(io.Reader) error, tool string, args ...string) error {
+	begin := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool, args...)
@@ -47,7 +48,7 @@ func Run(ctx context.Context, read func(io.Reader) error, tool string, args ...s
 	case readErr != nil:
 		return fmt.Errorf("reading what %s prints: %w", tool, readErr)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("running %s %s: it has not ended after %s%s", tool, strings.Join(args, " "), Timeout, words)
+		return fmt.Errorf("running %s %s: it has not ended after %s%s", tool, strings.Join(args, " "), time.Since(begin).Round(time.Second), words)
 	case err != nil:
 		return fmt.Errorf("running %s %s: %w%s", tool, strings.Join(args, " "), err, words)
 	}

@@ -1,11 +1,13 @@
 package condortools
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"strings"
 	"testing"
+	"time"
 )
 
 func all(into *string) func(io.Reader) error {
@@ -51,5 +53,23 @@ func TestCancelled(t *testing.T) {
 	}, "sh", "-c", "echo; exec sleep 1000")
 	if err == nil {
 		t.Error("a tool that was cancelled has no error")
+	}
+}
+
+// A child that keeps the pipe open does not keep the provisioner waiting.
+func TestChildThatKeepsThePipe(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	begin := time.Now()
+	err := Run(ctx, func(r io.Reader) error {
+		b := bufio.NewReader(r)
+		if _, err := b.ReadString('\n'); err != nil {
+			return err
+		}
+		cancel()
+		_, err := io.Copy(io.Discard, b)
+		return err
+	}, "sh", "-c", "sleep 30 & echo; wait")
+	if err == nil || time.Since(begin) > 20*time.Second {
+		t.Errorf("after %s the error is %v", time.Since(begin), err)
 	}
 }

@@ -11,6 +11,13 @@ import (
 	"podstarter/provisioner/resources"
 )
 
+// Bounds of one decision, whatever a schedd says of the number of its jobs, and a
+// slot of its size. The next decision goes on.
+const (
+	mostJobs = 1_000_000 // that get a place
+	mostPods = 1000      // that are made
+)
+
 // Decide decides which pods are made and which are withdrawn.
 func Decide(in Input) Output {
 	p := newPass(&in)
@@ -40,8 +47,10 @@ type pass struct {
 	// spare counts places that a job of the group left within the horizon, by kind.
 	spare [][made + 1]int
 	// idle counts the jobs of each group that have no place yet.
-	idle  []int
-	gates gates
+	idle []int
+	// placed counts the jobs that have one.
+	placed int
+	gates  gates
 }
 
 func newPass(in *Input) *pass {
@@ -80,7 +89,10 @@ func (p *pass) serve(user *claimant) bool {
 	}
 	next := &user.parts[0]
 	g := next.group
-	placed, request, why := p.place(g, user)
+	placed, request, why := false, resources.Amount{}, fmt.Sprintf("places are found for %d jobs at a time", mostJobs)
+	if p.placed < mostJobs {
+		placed, request, why = p.place(g, user)
+	}
 	if !placed {
 		p.out.Groups[g].wait(next.idle, why)
 		p.idle[g] -= next.idle
@@ -90,6 +102,7 @@ func (p *pass) serve(user *claimant) bool {
 	// The negotiator charges a job for its CPUs (SLOT_WEIGHT).
 	user.usage += float64(max(request.CPUs, 1))
 	p.idle[g]--
+	p.placed++
 	if next.idle--; next.idle == 0 {
 		user.parts = user.parts[1:]
 	}

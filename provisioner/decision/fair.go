@@ -3,6 +3,7 @@ package decision
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 )
 
@@ -53,10 +54,10 @@ func queue(in *Input) order {
 			c := byName[s.User]
 			if c == nil {
 				u := in.Users[s.User]
-				if !(u.Priority > 0) { // not a number, too
+				if !(u.Priority > 0) || math.IsInf(u.Priority, 1) { // not a number, too
 					u.Priority = DefaultPriority
 				}
-				if !(u.Usage >= 0) {
+				if !(u.Usage >= 0) || math.IsInf(u.Usage, 1) {
 					u.Usage = 0
 				}
 				c = &claimant{name: s.User, priority: u.Priority, usage: u.Usage, pods: u.Pods}

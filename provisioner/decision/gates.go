@@ -73,6 +73,8 @@ func (g *gates) user(c *claimant) string {
 		return fmt.Sprintf("%d pods have not reported yet, which is the limit", l.Coming)
 	case reached(g.round, l.PerRound):
 		return fmt.Sprintf("%d pods are made at a time", l.PerRound)
+	case g.round >= mostPods:
+		return fmt.Sprintf("%d pods are made at a time", mostPods)
 	case reached(c.pods, l.PerUser):
 		return fmt.Sprintf("the user's limit of %d pods is reached", l.PerUser)
 	}
@@ -92,6 +94,8 @@ func (g *gates) shape(shape int) string {
 	s := g.in.Shapes[shape]
 	t := g.in.Templates[s.Template]
 	switch {
+	case s.Closed != "":
+		return fmt.Sprintf("%s/%s: %s", t.Name, s.Name, s.Closed)
 	case reached(g.shapes[shape], s.MaxPods):
 		return fmt.Sprintf("the limit of %d pods of the shape %s of %s is reached", s.MaxPods, s.Name, t.Name)
 	case reached(g.template[s.Template], t.MaxPods):

@@ -83,6 +83,9 @@ type Shape struct {
 	Name     string
 	Size     resources.Amount
 	MaxPods  int // 0 is no limit
+	// Closed is why no pod of the shape is made at present, whatever its template
+	// allows; it is empty if they may be.
+	Closed string
 	// Lifetime is how long a pod takes jobs; 0 if it does so for ever.
 	Lifetime time.Duration
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/hashicorp/go-multierror"
 
@@ -29,8 +30,15 @@ type Row struct {
 	IDs string
 }
 
-// ErrTooMuch is returned with what was read before.
-var ErrTooMuch = errors.New("there are more groups than are read")
+// Errors of reading.
+var (
+	// ErrPartial is in an error if jobs are not known that may need the pods that are
+	// there. A group that cannot be read is no such error: its jobs get no pods, and
+	// whoever submits one must not keep pods from being withdrawn.
+	ErrPartial = errors.New("not all idle jobs are known")
+	// ErrTooMuch is returned with what was read before.
+	ErrTooMuch = fmt.Errorf("%w: there are more groups than are read", ErrPartial)
+)
 
 // Read reads what condor_q prints. Groups that cannot be read are left out; they
 // are in the error, and the others are returned with it.
@@ -48,7 +56,7 @@ func Read(r io.Reader) ([]Row, error) {
 	for {
 		text, err := in.next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return rows, summary(bad, wrong)
 		case errors.Is(err, errHuge):
 			note(err)
@@ -59,6 +67,9 @@ func Read(r io.Reader) ([]Row, error) {
 			err = fmt.Errorf("%w (%d)", ErrTooMuch, MaxGroups)
 		}
 		if err != nil {
+			if !errors.Is(err, ErrPartial) {
+				err = fmt.Errorf("%w: %w", ErrPartial, err)
+			}
 			return rows, multierror.Append(bad, fmt.Errorf("reading the groups of idle jobs: %w", err))
 		}
 		ad, err := parser.Old(text)
@@ -96,9 +107,7 @@ func newRow(ad *classads.Ad) (Row, error) {
 		return Row{}, fmt.Errorf("its JobCount is no number of jobs: %s", text(ad, "JobCount"))
 	}
 	row := Row{Ad: ad, Jobs: int(jobs), IDs: ad.StringOr("JobIds", "")}
-	// The accountant charges the accounting group, if the job has one
-	// (HTCondor src/condor_schedd.V6/schedd.cpp: the submitter's name).
-	row.User = ad.StringOr("AccountingGroup", ad.StringOr("User", ""))
+	row.User = submitter(ad)
 	for _, name := range []string{"Id", "JobCount", "JobIds", "JobStatus", "AccountingGroup", "User"} {
 		if name == "User" && ad.Has("Owner") {
 			continue // something refers to the owner: users differ in what they match
@@ -106,6 +115,20 @@ func newRow(ad *classads.Ad) (Row, error) {
 		ad.Delete(name)
 	}
 	return row, nil
+}
+
+// submitter returns whom the accountant charges: the accounting group, if the job
+// has one, in the pool's domain (HTCondor src/condor_schedd.V6/schedd.cpp:
+// the submitter of a job).
+func submitter(ad *classads.Ad) string {
+	user, group := ad.StringOr("User", ""), ad.StringOr("AccountingGroup", "")
+	if group == "" {
+		return user
+	}
+	if at := strings.LastIndexByte(user, '@'); at >= 0 && !strings.Contains(group, "@") {
+		group += user[at:]
+	}
+	return group
 }
 
 // errHuge is returned for a group of which the text is too long.

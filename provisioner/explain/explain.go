@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/demand"
@@ -31,7 +32,7 @@ func Round(w io.Writer, rep round.Report) error {
 	}
 	for i, o := range rep.Output.Groups {
 		for _, r := range o.Waiting {
-			if _, err := fmt.Fprintf(w, "%s: %d jobs wait: %s\n", rep.Groups[i].ID, r.Jobs, r.Why); err != nil {
+			if _, err := fmt.Fprintf(w, "%s: %d jobs wait: %s\n", rep.Groups[i].ID, r.Jobs, clean(r.Why)); err != nil {
 				return err
 			}
 		}
@@ -42,7 +43,7 @@ func Round(w io.Writer, rep round.Report) error {
 		}
 	}
 	for _, d := range rep.Output.Withdraw {
-		if _, err := fmt.Fprintf(w, "withdraw %s: %s\n", rep.Input.Pods[d.Pod].ID, d.Why); err != nil {
+		if _, err := fmt.Fprintf(w, "withdraw %s: %s\n", clean(rep.Input.Pods[d.Pod].ID), d.Why); err != nil {
 			return err
 		}
 	}
@@ -87,12 +88,18 @@ func waiting(o decision.Outcome) int {
 	return n
 }
 
-// clean keeps what users write from changing the terminal.
-func clean(text string) string {
+// Clean keeps what users, tools and the cluster write from changing the terminal,
+// or the order in which its line is read. Line ends and tabs stay.
+func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
 		}
-		return r
+		return '?'
 	}, text)
+}
+
+// clean does so for a part of a line.
+func clean(text string) string {
+	return strings.NewReplacer("\n", "?", "\t", "?").Replace(Clean(text))
 }

@@ -5,11 +5,14 @@ package pool
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-multierror"
 
@@ -23,6 +26,7 @@ import (
 // Limits of what the collector may say.
 const (
 	maxSchedds = 1000
+	maxGroups  = 100_000
 	maxUsers   = 100_000
 	maxBytes   = 64 << 20
 	maxText    = 64 << 10
@@ -39,19 +43,36 @@ type Pool struct {
 	Query   demand.Query
 	// Prefix begins the names of the provisioner's pods.
 	Prefix string
+	// Within is how long the schedds may take together; 0 is two minutes.
+	Within time.Duration
+}
+
+// patience is how long all schedds together may take: without a limit, a hundred
+// that do not answer would keep the others' jobs waiting for a quarter of an hour.
+func (p *Pool) patience() time.Duration {
+	if p.Within > 0 {
+		return p.Within
+	}
+	return 2 * condortools.Timeout
 }
 
 // Demand returns the groups of idle jobs of all schedds. If some do not answer, it
-// returns those of the others, with an error.
+// returns those of the others, with an error of demand.ErrPartial.
 func (p *Pool) Demand(ctx context.Context) ([]demand.Group, error) {
-	schedds := p.Schedds
+	var wrong *multierror.Error
+	schedds := slices.Clone(p.Schedds)
 	if len(schedds) == 0 {
 		var err error
 		if schedds, err = p.schedds(ctx); err != nil {
-			return nil, err
+			wrong = multierror.Append(wrong, fmt.Errorf("%w: %w", demand.ErrPartial, err))
 		}
 	}
-	var wrong *multierror.Error
+	// Those that do not answer may use up the time; they must not be the same ones
+	// before the others each time.
+	rand.Shuffle(len(schedds), func(i, j int) { schedds[i], schedds[j] = schedds[j], schedds[i] })
+	ctx, cancel := context.WithTimeout(ctx, p.patience())
+	defer cancel()
+	total := 0
 	rows := map[string][]demand.Row{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -68,7 +89,14 @@ func (p *Pool) Demand(ctx context.Context) ([]demand.Group, error) {
 			}, "condor_q", p.Query.Arguments(p.Collector, name)...)
 			mu.Lock()
 			defer mu.Unlock()
+			if total += len(got); total > maxGroups {
+				wrong = multierror.Append(wrong, fmt.Errorf("the jobs of the schedd %s: %w: the pool has more than %d groups", name, demand.ErrPartial, maxGroups))
+				return
+			}
 			rows[name] = got
+			if err != nil {
+				err = fmt.Errorf("%w: %w", demand.ErrPartial, err)
+			}
 			for _, e := range []error{err, bad} {
 				if e != nil {
 					wrong = multierror.Append(wrong, fmt.Errorf("the jobs of the schedd %s: %w", name, e))
@@ -111,7 +139,10 @@ func (p *Pool) Users(ctx context.Context) (map[string]decision.User, error) {
 	return users, err
 }
 
-// Slots returns what the collector knows of the provisioner's pods.
+// Slots returns what the collector knows of the provisioner's pods. Slots that
+// cannot be read are in the error, and the others are returned with it: whoever
+// may advertise could otherwise stop the provisioner by one ad. If nothing can be
+// read, nothing is returned.
 func (p *Pool) Slots(ctx context.Context) (map[string]*supply.Pod, error) {
 	var pods map[string]*supply.Pod
 	var bad error
@@ -119,27 +150,37 @@ func (p *Pool) Slots(ctx context.Context) (map[string]*supply.Pod, error) {
 		pods, bad = supply.Read(r)
 		return nil
 	}, "condor_status", supply.Arguments(p.Collector, p.Prefix)...)
-	if err == nil {
-		err = bad
+	switch {
+	case err != nil:
+		return nil, err
+	case bad != nil && (len(pods) == 0 || errors.Is(bad, supply.ErrTooMuch)):
+		return nil, bad
 	}
-	return pods, err
+	return pods, bad
 }
 
-// ads runs condor_status and reads each ad that it prints.
+// ads runs condor_status and reads each ad that it prints. One that cannot be read
+// costs only itself, and is the error at the end.
 func (p *Pool) ads(ctx context.Context, args []string, each func(ad *classads.Ad) error) error {
 	args = append(args, "-long")
 	if p.Collector != "" {
 		args = append([]string{"-pool", p.Collector}, args...)
 	}
-	return condortools.Run(ctx, func(r io.Reader) error {
+	var bad error
+	err := condortools.Run(ctx, func(r io.Reader) error {
 		for ad, err := range classads.NewReader(bufio.NewReader(io.LimitReader(r, maxBytes)), classads.FormatLong, classads.Parser{MaxText: maxText}).All() {
-			if err == nil {
-				err = each(ad)
-			}
 			if err != nil {
+				bad = err
+				continue
+			}
+			if err := each(ad); err != nil {
 				return err
 			}
 		}
 		return nil
 	}, "condor_status", args...)
+	if err == nil && bad != nil {
+		err = fmt.Errorf("reading what condor_status prints: %w", bad)
+	}
+	return err
 }

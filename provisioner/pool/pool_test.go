@@ -1,11 +1,13 @@
 package pool
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -48,8 +50,11 @@ esac
 	}
 	p := &Pool{Collector: "cm", Query: query, Prefix: "site"}
 	groups, err := p.Demand(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "the schedd ap2") || !strings.Contains(err.Error(), "the schedd is away") {
+	if !errors.Is(err, demand.ErrPartial) || !strings.Contains(err.Error(), "the schedd ap2") || !strings.Contains(err.Error(), "the schedd is away") {
 		t.Errorf("the error is %v", err)
+	}
+	if err != nil && strings.Contains(err.Error(), "the schedd -pool") {
+		t.Errorf("a name that is an option is asked: %v", err)
 	}
 	if len(groups) != 1 || groups[0].Idle() != 3 {
 		t.Errorf("the groups of the other schedd are %+v", groups)
@@ -73,7 +78,7 @@ func TestCollectorAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tools(t, map[string]string{"condor_status": script})
 			p := &Pool{Prefix: "site"}
-			if _, err := p.Demand(t.Context()); err == nil {
+			if _, err := p.Demand(t.Context()); !errors.Is(err, demand.ErrPartial) {
 				t.Error("the demand has no error")
 			}
 			if _, err := p.Slots(t.Context()); err == nil {
@@ -86,9 +91,58 @@ func TestCollectorAway(t *testing.T) {
 	}
 }
 
+// An ad that cannot be read costs nobody but itself: whoever may advertise could
+// otherwise stop the provisioner.
+func TestBadAds(t *testing.T) {
+	tools(t, map[string]string{
+		"condor_status": `case "$*" in
+*-startd*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\nName = "slot1@site-plain-2"\nState = "Asleep"\n\n' ;;
+*) printf 'Name = )(\n\nName = "ap1"\nPriority = 2.0\n\n' ;;
+esac
+`,
+		"condor_q": `printf 'Requirements = true\nUser = "alice@x"\nJobCount = 3\n\n'`,
+	})
+	p := &Pool{Prefix: "site"}
+	pods, err := p.Slots(t.Context())
+	if err == nil || pods["site-plain-1"] == nil || pods["site-plain-2"] == nil {
+		t.Errorf("the pods are %+v, %v", pods, err)
+	}
+	groups, err := p.Demand(t.Context())
+	if err == nil || len(groups) != 1 {
+		t.Errorf("the groups are %+v, %v", groups, err)
+	}
+	users, err := p.Users(t.Context())
+	if err == nil || users["ap1"].Priority != 2 {
+		t.Errorf("the users are %+v, %v", users, err)
+	}
+}
+
+// Schedds that do not answer do not keep the others' jobs waiting.
+func TestSilentSchedds(t *testing.T) {
+	tools(t, map[string]string{"condor_q": `case "$*" in
+*"-name ap1 "*) printf 'Requirements = true\nUser = "alice@x"\nJobCount = 3\n\n' ;;
+*) exec sleep 1000 ;;
+esac
+`})
+	p := &Pool{Schedds: []string{"ap1", "ap2", "ap3"}, Within: time.Second}
+	groups, err := p.Demand(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the jobs of the schedd ap2: ") || !strings.Contains(err.Error(), "the jobs of the schedd ap3: ") || len(groups) != 1 {
+		t.Errorf("the groups are %+v, %v", groups, err)
+	}
+}
+
 func TestTooManySchedds(t *testing.T) {
 	tools(t, map[string]string{"condor_status": fmt.Sprintf(`i=0; while [ $i -le %d ]; do echo "Name = \"ap$i\""; echo; i=$((i+1)); done`, maxSchedds)})
 	if _, err := (&Pool{}).Demand(t.Context()); err == nil || !strings.Contains(err.Error(), "name those that count") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// A job that cannot be read does not keep pods from being withdrawn.
+func TestJobThatCannotBeRead(t *testing.T) {
+	tools(t, map[string]string{"condor_q": `printf 'JobCount = "many"\n\nUser = "alice@x"\nJobCount = 3\n\n'`})
+	groups, err := (&Pool{Schedds: []string{"ap"}}).Demand(t.Context())
+	if err == nil || errors.Is(err, demand.ErrPartial) || len(groups) != 1 {
+		t.Errorf("the groups are %+v, %v", groups, err)
 	}
 }

@@ -36,6 +36,15 @@ func (a Amount) Minus(b Amount) Amount {
 	return of(x)
 }
 
+// Least returns the smaller of both, part by part.
+func (a Amount) Least(b Amount) Amount {
+	x, y := a.fields(), b.fields()
+	for i := range x {
+		x[i] = min(x[i], y[i])
+	}
+	return of(x)
+}
+
 // Fits reports whether a has room for b.
 func (a Amount) Fits(b Amount) bool {
 	x, y := a.fields(), b.fields()

@@ -15,15 +15,22 @@ import (
 // adds a node.
 const stuckAfter = 2 * time.Minute
 
+// updates is how long the collector may not know a pod that it knew before: after
+// the collector's restart each startd comes with its next update (UPDATE_INTERVAL, 5
+// minutes). Without this, jobs would get new pods beside those that have room.
+const updates = 6 * time.Minute
+
 // stuck reports whether nobody knows when a unit will begin.
 func stuck(u platform.Unit, now time.Time) bool {
 	return u.Phase == platform.Pending && u.Trouble == backoff.Unschedulable && now.Sub(u.Created) >= stuckAfter
 }
 
-// health follows what becomes of units, and keeps the back-off of each template.
+// health follows what becomes of units, and keeps the back-off of each template and
+// shape.
 type health struct {
 	within    time.Duration
 	templates map[string]backoff.State
+	shapes    map[string]backoff.State // those that the platform refused
 	units     map[string]fate
 }
 
@@ -31,12 +38,15 @@ type health struct {
 type fate struct {
 	reported bool // its startd has reported at some time
 	missing  bool // it should have reported, or does so no longer
+	// slots are those that the collector knew last, and seen is when that was.
+	slots *supply.Pod
+	seen  time.Time
 	// counted is the trouble that was counted against its template.
 	counted backoff.Reason
 }
 
 func newHealth(within time.Duration) *health {
-	return &health{within: within, templates: map[string]backoff.State{}, units: map[string]fate{}}
+	return &health{within: within, templates: map[string]backoff.State{}, shapes: map[string]backoff.State{}, units: map[string]fate{}}
 }
 
 // look notes what has happened to the units since the last time. After a restart
@@ -50,12 +60,20 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 	for _, u := range units {
 		there[u.Name] = true
 		f := h.units[u.Name]
-		reported := slices.ContainsFunc(u.Hosts, func(host string) bool { return slots[host] != nil })
+		reported := false
+		for _, host := range u.Hosts {
+			if s := slots[host]; s != nil {
+				reported, f.slots, f.seen = true, s, now
+			}
+		}
+		if f.seen.After(now) { // the clock was set back
+			f.seen = now
+		}
 		if reported && !f.reported {
 			f.reported = true
 			h.templates[u.Template] = h.templates[u.Template].Reported(now)
 		}
-		f.missing = u.Phase == platform.Running && !reported && (f.reported || !u.Began.IsZero() && now.Sub(u.Began) > h.within)
+		f.missing = u.Phase == platform.Running && !reported && (f.reported && now.Sub(f.seen) > updates || !f.reported && !u.Began.IsZero() && now.Sub(u.Began) > h.within)
 		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted {
 			f.counted = trouble
 			h.templates[u.Template] = h.templates[u.Template].Failed(trouble, when(u, now))
@@ -92,9 +110,28 @@ func (f fate) trouble(u platform.Unit, now time.Time) backoff.Reason {
 	return ""
 }
 
-// denied notes that the platform refused a unit.
-func (h *health) denied(template string, now time.Time) {
-	h.templates[template] = h.templates[template].Failed(backoff.Denied, now)
+// denied notes that the platform refused a unit of a shape. A quota or a
+// LimitRange may refuse large ones alone: those must not close the whole template
+// each time that they are tried.
+func (h *health) denied(shape string, now time.Time) {
+	h.shapes[shape] = h.shapes[shape].Failed(backoff.Denied, now)
+}
+
+// accepted notes that the platform made a unit of a shape.
+func (h *health) accepted(shape string) { delete(h.shapes, shape) }
+
+// closed returns why no unit of a shape is tried, or an empty string.
+func (h *health) closed(shape string, now time.Time) string {
+	s, known := h.shapes[shape]
+	if !known {
+		return ""
+	}
+	s = s.Settled(now)
+	h.shapes[shape] = s
+	if n, why := s.Allowance(now); n == 0 {
+		return why
+	}
+	return ""
 }
 
 // state returns the back-off of a template.
@@ -102,6 +139,15 @@ func (h *health) state(template string, now time.Time) backoff.State {
 	s := h.templates[template].Settled(now)
 	h.templates[template] = s
 	return s
+}
+
+// recent returns what the collector knew of a unit a short while ago, or nil.
+func (h *health) recent(unit string, now time.Time) *supply.Pod {
+	f := h.units[unit]
+	if f.missing || now.Sub(f.seen) > updates {
+		return nil
+	}
+	return f.slots
 }
 
 // silent reports whether no job can be expected to begin in a unit that runs.

@@ -5,6 +5,7 @@ import (
 
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/platform"
+	"podstarter/provisioner/resources"
 	"podstarter/provisioner/supply"
 )
 
@@ -21,7 +22,7 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 		in.Templates = append(in.Templates, d)
 	}
 	for _, s := range r.shapes {
-		in.Shapes = append(in.Shapes, decision.Shape{Template: s.template, Name: s.Name, Size: s.Pod, MaxPods: s.MaxPods, Lifetime: s.Lifetime})
+		in.Shapes = append(in.Shapes, decision.Shape{Template: s.template, Name: s.Name, Size: s.Pod, MaxPods: s.MaxPods, Lifetime: s.Lifetime, Closed: r.closed(s, rep.At)})
 	}
 	for name, u := range s.users {
 		in.Users[name] = u
@@ -56,6 +57,19 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 	return in
 }
 
+// closed says why no unit of a shape is tried. What is refused in a size is refused
+// in each that is not smaller.
+func (r *Round) closed(s shape, now time.Time) string {
+	for _, o := range r.shapes {
+		if o.template == s.template && s.Pod.Fits(o.Pod) {
+			if why := r.health.closed(o.slot.ID, now); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
 // pod says what a unit has for jobs.
 func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time) decision.Pod {
 	p := decision.Pod{ID: u.Name, Shape: r.find(u), Created: u.Created, Stuck: stuck(u, now)}
@@ -70,20 +84,28 @@ func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time
 	}
 	p.Phase = decision.Starting
 	known, draining := false, false
+	seen := make([]*supply.Pod, 0, 1)
 	for _, host := range u.Hosts {
-		slot := slots[host]
-		if slot == nil {
-			continue
+		if slot := slots[host]; slot != nil {
+			seen = append(seen, slot)
 		}
+	}
+	if slot := r.health.recent(u.Name, now); len(seen) == 0 && slot != nil {
+		seen = append(seen, slot)
+	}
+	for _, slot := range seen {
 		if !known {
-			p.Free = slot.Free
-		} else {
-			p.Free = p.Free.Plus(slot.Free)
+			p.Free = resources.Amount{}
 		}
+		p.Free = p.Free.Plus(slot.Free)
 		known, draining = true, draining || slot.Draining
 		for _, c := range slot.Claims {
 			p.Claims = append(p.Claims, decision.Claim{Amount: c})
 		}
+	}
+	if p.Shape >= 0 {
+		// A slot that claims to be larger than its pod lies, or counts what is the node's.
+		p.Free = p.Free.Least(r.shapes[p.Shape].Pod)
 	}
 	switch {
 	case draining:

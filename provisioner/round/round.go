@@ -20,9 +20,10 @@ import (
 // Pool is the HTCondor pool as the provisioner sees it.
 type Pool interface {
 	// Demand returns the groups of idle jobs. If some access points did not answer,
-	// it returns the groups of the others, with an error.
+	// it returns the groups of the others, with an error of demand.ErrPartial.
 	Demand(ctx context.Context) ([]demand.Group, error)
-	// Slots returns what the collector knows of pods, by name.
+	// Slots returns what the collector knows of pods, by name. If some ads cannot be
+	// read, it returns the others, with an error; if nothing is known, nil.
 	Slots(ctx context.Context) (map[string]*supply.Pod, error)
 	// Users returns priorities and usage of submitters, by name.
 	Users(ctx context.Context) (map[string]decision.User, error)
@@ -137,8 +138,8 @@ func (r *Round) look(ctx context.Context) sight {
 	wg.Go(func() { s.users, usersErr = r.pool.Users(ctx) })
 	wg.Go(func() { s.units, unitsErr = r.platform.List(ctx) })
 	wg.Wait()
-	s.partial = demandErr != nil
-	s.unknown = slotsErr != nil || unitsErr != nil
+	s.partial = errors.Is(demandErr, demand.ErrPartial)
+	s.unknown = slotsErr != nil && s.slots == nil || unitsErr != nil
 	// Without priorities, all users are equal.
 	s.err = multierror.Append(nil, demandErr, slotsErr, usersErr, unitsErr).ErrorOrNil()
 	return s
@@ -171,18 +172,27 @@ func (r *Round) act(ctx context.Context, rep *Report) error {
 			rep.Withdrawn = append(rep.Withdrawn, name)
 		}
 	}
+	// What the platform refused once in a shape, it would refuse again. After another
+	// error nothing else is tried: each call may take until its time is over.
+	refused := map[int]bool{}
 	for _, c := range rep.Output.Create {
+		if refused[c.Shape] {
+			continue
+		}
 		made, err := r.make(ctx, c, rep)
 		rep.Made = append(rep.Made, made...)
-		if err != nil {
-			wrong = multierror.Append(wrong, err)
+		if err == nil {
+			continue
+		}
+		wrong = multierror.Append(wrong, err)
+		if refused[c.Shape] = errors.Is(err, platform.ErrDenied); !refused[c.Shape] {
+			break
 		}
 	}
 	return wrong.ErrorOrNil()
 }
 
-// make makes the units of one creation. It stops at the first error: what the
-// platform refused once, it would refuse again.
+// make makes the units of one creation. It stops at the first error.
 func (r *Round) make(ctx context.Context, c decision.Creation, rep *Report) ([]string, error) {
 	s := r.shapes[c.Shape]
 	name := r.config.Templates[s.template].Name
@@ -195,10 +205,11 @@ func (r *Round) make(ctx context.Context, c decision.Creation, rep *Report) ([]s
 		}
 		if err := r.platform.Create(ctx, spec); err != nil {
 			if errors.Is(err, platform.ErrDenied) {
-				r.health.denied(name, rep.At)
+				r.health.denied(s.slot.ID, rep.At)
 			}
 			return made, fmt.Errorf("making a pod of the template %s in the shape %s: %w", name, s.Name, err)
 		}
+		r.health.accepted(s.slot.ID)
 		made = append(made, spec.Name)
 	}
 	return made, nil

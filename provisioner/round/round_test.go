@@ -202,8 +202,65 @@ func TestRefusal(t *testing.T) {
 		t.Errorf("right after a refusal %v are made", rep.Made)
 	}
 	s.now = s.now.Add(2 * time.Minute)
-	if rep := s.run(); len(rep.Made) != 1 {
-		t.Errorf("after the wait %v are made, want one", rep.Made)
+	if rep := s.run(); rep.Output.Groups[0].New != 40 || rep.Err != nil {
+		t.Errorf("after the wait %d jobs get a pod, want all: %v", rep.Output.Groups[0].New, rep.Err)
+	}
+}
+
+// limitRange refuses large units, and counts what it is asked.
+type limitRange struct {
+	platform.Platform
+	err   error
+	asked int
+}
+
+func (l *limitRange) Create(ctx context.Context, spec platform.Spec) error {
+	l.asked++
+	if spec.Size.CPUs > 1 {
+		return l.err
+	}
+	return l.Platform.Create(ctx, spec)
+}
+
+// A shape that is always refused does not keep the jobs of others waiting.
+func TestRefusedShape(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	p := &limitRange{Platform: s.platform, err: platform.ErrDenied}
+	s.restart(p)
+	s.pool.groups = []demand.Group{jobs(t, 5, strings.ReplaceAll(plainJob, "RequestCpus = 1", "RequestCpus = 4"))}
+	for i := range 60 {
+		if i == 10 {
+			s.pool.groups = append(s.pool.groups, jobs(t, 9, plainJob))
+		}
+		rep := s.run()
+		if i == 10 && len(rep.Made) != 9 {
+			t.Errorf("%v are made for the others, want 9", rep.Made)
+		}
+		s.now = s.now.Add(time.Minute)
+	}
+	if p.asked < 9+4 || p.asked > 9+10 {
+		t.Errorf("the platform is asked %d times in an hour", p.asked)
+	}
+}
+
+// A platform that does not answer is asked once in a round, whatever the number
+// of groups.
+func TestPlatformAway(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	p := &limitRange{Platform: s.platform, err: errors.New("no answer")}
+	s.restart(p)
+	s.pool.groups = nil
+	for i := range 50 {
+		s.pool.groups = append(s.pool.groups, jobs(t, 5, fmt.Sprintf("%s\nN = %d", strings.ReplaceAll(plainJob, "RequestCpus = 1", "RequestCpus = 4"), i)))
+	}
+	if rep := s.run(); p.asked != 1 || rep.Err == nil {
+		t.Errorf("the platform is asked %d times, %v", p.asked, rep.Err)
+	}
+	p.asked, p.err = 0, platform.ErrDenied
+	if rep := s.run(); p.asked != 1 || rep.Err == nil {
+		t.Errorf("the platform that refuses is asked %d times, %v", p.asked, rep.Err)
 	}
 }
 
@@ -213,22 +270,23 @@ func TestSourcesThatFail(t *testing.T) {
 	s := newSite(t)
 	s.prove()
 	s.pool.groups = []demand.Group{jobs(t, 8, plainJob)}
-	s.pool.slotsErr = errors.New("the collector is away")
+	s.pool.slots, s.pool.slotsErr = nil, errors.New("the collector is away")
 	if rep := s.run(); len(rep.Made) != 0 || !errors.Is(rep.Err, s.pool.slotsErr) {
 		t.Errorf("%v are made, %v", rep.Made, rep.Err)
 	}
-	s.pool.slotsErr, s.pool.usersErr = nil, errors.New("the negotiator is away")
+	s.pool.slots = map[string]*supply.Pod{}
+	s.pool.slotsErr, s.pool.usersErr = errors.New("one slot cannot be read"), errors.New("the negotiator is away")
 	if rep := s.run(); len(rep.Made) != 8 {
 		t.Errorf("without priorities %v are made, want 8", rep.Made)
 	}
-	s.pool.groups, s.pool.demandErr = nil, errors.New("a schedd is away")
+	s.pool.groups, s.pool.demandErr = nil, fmt.Errorf("a schedd is away: %w", demand.ErrPartial)
 	for range 10 {
 		s.now = s.now.Add(time.Minute)
 		if rep := s.run(); len(rep.Withdrawn) != 0 {
 			t.Fatalf("%v are withdrawn", rep.Withdrawn)
 		}
 	}
-	s.pool.demandErr = nil
+	s.pool.demandErr = errors.New("a group cannot be read")
 	for range 10 {
 		s.now = s.now.Add(time.Minute)
 		s.run()
@@ -342,5 +400,42 @@ func TestKilledAnywhere(t *testing.T) {
 		if room != int64(wanted) {
 			t.Fatalf("try %d: there is room for %d jobs, and %d wait", try, room, wanted)
 		}
+	}
+}
+
+// Whoever may advertise can say that a pod has room; it has no more than its
+// shape.
+func TestSlotThatLies(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	units, _ := s.platform.List(context.Background())
+	s.pool.slots[units[0].Name] = &supply.Pod{Free: resources.Amount{CPUs: 1 << 40, Memory: 1 << 40, Disk: 1 << 40}}
+	s.pool.groups = []demand.Group{jobs(t, 9, plainJob)}
+	if rep := s.run(); len(rep.Made) != 8 {
+		t.Errorf("%v are made for 9 jobs, want 8", rep.Made)
+	}
+}
+
+// After a restart of the collector, pods with room are unknown until their startds
+// come with the next update. Nobody gets another pod meanwhile.
+func TestCollectorThatStartsAnew(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	units, _ := s.platform.List(context.Background())
+	known := map[string]*supply.Pod{units[0].Name: {Free: units[0].Size}}
+	s.pool.slots = known
+	s.pool.groups = []demand.Group{jobs(t, 1, plainJob)}
+	s.run()
+	s.pool.slots = map[string]*supply.Pod{}
+	for range 5 {
+		s.now = s.now.Add(time.Minute)
+		if rep := s.run(); len(rep.Made) != 0 {
+			t.Fatalf("%v are made", rep.Made)
+		}
+	}
+	// One whose startd does not come back takes no job.
+	s.now = s.now.Add(2 * time.Minute)
+	if rep := s.run(); len(rep.Made) != 1 {
+		t.Errorf("%v are made, want one", rep.Made)
 	}
 }

@@ -34,7 +34,7 @@ type Settings struct {
 	Policy       decision.Policy
 }
 
-// file is the form of the file. Its keys are those of docs/admin/provisioner.md.
+// file is the form of the file.
 type file struct {
 	Name         string   `json:"name"`
 	Namespace    string   `json:"namespace"`

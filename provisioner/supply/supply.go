@@ -1,13 +1,16 @@
 // Package supply reads from the collector what the slots of the provisioner's
 // pods have left, and what their jobs have of them.
 //
-// A startd of a pod has the pod's name (STARTD_NAME), so that a slot is called
-// slot1@name. Whoever may advertise to the collector can claim to be such a slot:
+// A startd of a pod has the pod's name (STARTD_NAME). HTCondor completes that by
+// the host's name, so that a slot is called slot1@name@host, or slot1@host where
+// the name is the host's (HTCondor src/condor_utils/get_daemon_name.cpp:
+// build_valid_daemon_name). Names of pods have no dot here. Whoever may advertise to the collector can claim to be such a slot:
 // an ad that lies makes a pod count as reported, full or free, and nothing else.
 package supply
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -48,6 +51,9 @@ type Pod struct {
 	Draining bool
 }
 
+// ErrTooMuch is returned if not all slots were read.
+var ErrTooMuch = errors.New("there are more slots than are read")
+
 // Read reads what condor_status prints and returns what it says of each pod by
 // name. Slots that cannot be read are in the error.
 func Read(r io.Reader) (map[string]*Pod, error) {
@@ -68,7 +74,7 @@ func Read(r io.Reader) (map[string]*Pod, error) {
 		}
 	}
 	if limited.N <= 0 {
-		bad = multierror.Append(bad, fmt.Errorf("reading the slots of the collector: there are more than %d bytes", MaxBytes))
+		bad = multierror.Append(bad, fmt.Errorf("reading the slots of the collector: %w (%d bytes)", ErrTooMuch, MaxBytes))
 	}
 	return pods, bad.ErrorOrNil()
 }
@@ -76,9 +82,12 @@ func Read(r io.Reader) (map[string]*Pod, error) {
 // add counts one slot.
 func add(pods map[string]*Pod, ad *classads.Ad) error {
 	name := ad.StringOr("Name", "")
-	slot, host, ok := strings.Cut(name, "@")
+	_, host, ok := strings.Cut(name, "@")
+	if end := strings.IndexAny(host, "@."); end >= 0 {
+		host = host[:end]
+	}
 	if !ok || host == "" || len(host) > 253 {
-		return fmt.Errorf("its name is %q; it must be slot@host", name)
+		return fmt.Errorf("its name is %q; it must be slot@pod", name)
 	}
 	if ad.BoolOr("Offline", false) {
 		return nil // an ad for the negotiator, without a pod
@@ -103,7 +112,8 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 		}
 		p.Claims = append(p.Claims, have)
 	default:
-		return fmt.Errorf("the state of %s is %q", slot, state)
+		// The pod has reported all the same, and has nothing free there.
+		return fmt.Errorf("the state of %q is %q", name, state)
 	}
 	return nil
 }

@@ -53,6 +53,18 @@ Cpus = 1
 	}
 }
 
+// The startd completes a name without @ by that of its host.
+func TestNames(t *testing.T) {
+	pods, err := Read(strings.NewReader("Name = \"slot1@p-1@p-1.example.org\"\nState = \"Unclaimed\"\nCpus = 1\n\nName = \"slot1@p-2.example.org\"\nState = \"Unclaimed\"\nCpus = 2\n\nName = \"slot1@.example.org\"\nState = \"Unclaimed\"\n"))
+	if err == nil || !strings.Contains(err.Error(), "it must be slot@pod") {
+		t.Errorf("the error is %v", err)
+	}
+	want := map[string]*Pod{"p-1": {Free: resources.Amount{CPUs: 1}}, "p-2": {Free: resources.Amount{CPUs: 2}}}
+	if diff := cmp.Diff(want, pods); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 func TestBadSlots(t *testing.T) {
 	pods, err := Read(strings.NewReader("Name = 5\n\nName = \"slot1@p\"\nState = \"Asleep\"\n\nName = \"slot1@\"\n\nName = )\n\nName = \"slot1@q\"\nState = \"Unclaimed\"\nCpus = 9223372036854775807\nMemory = -4\n"))
 	if err == nil || strings.Count(err.Error(), "reading a slot") != 4 {

@@ -56,8 +56,7 @@ type Shape struct {
 	Lifetime  time.Duration // how long a pod takes jobs; 0 is for ever
 }
 
-// file is the form of a file of the folder. Its keys are those of the page
-// docs/admin/provisioner.md.
+// file is the form of a file of the folder.
 type file struct {
 	Name          string      `json:"name"`
 	Manifest      string      `json:"manifest"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -57,6 +58,9 @@ func New(ctx context.Context, client kubernetes.Interface, name, namespace strin
 		}
 		c.manifests[t.Name] = m
 	}
+	if err := c.allowed(ctx); err != nil {
+		return nil, err
+	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
 		informers.WithTransform(slim),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
@@ -78,6 +82,18 @@ func New(ctx context.Context, client kubernetes.Interface, name, namespace strin
 	return c, nil
 }
 
+// allowed lists both kinds once. A watch whose right is missing would be tried
+// for ever without a word.
+func (c *Cluster) allowed(ctx context.Context) error {
+	one := metav1.ListOptions{LabelSelector: labelProvisioner + "=" + c.name, Limit: 1}
+	_, jobs := c.client.BatchV1().Jobs(c.namespace).List(ctx, one)
+	_, pods := c.client.CoreV1().Pods(c.namespace).List(ctx, one)
+	if err := errors.Join(jobs, pods); err != nil {
+		return fmt.Errorf("listing jobs and pods of the namespace %s: %w; the provisioner needs list, watch, create and delete of both there", c.namespace, err)
+	}
+	return nil
+}
+
 // slim drops what is not looked at, so that 5,000 pods take megabytes instead of
 // a hundred.
 func slim(object any) (any, error) {
@@ -94,11 +110,12 @@ var _ cache.TransformFunc = slim
 
 // List implements platform.Platform.
 func (c *Cluster) List(ctx context.Context) ([]platform.Unit, error) {
-	jobs, err := c.jobs.List(labels.Everything())
+	ours := labels.SelectorFromSet(labels.Set{labelProvisioner: c.name})
+	jobs, err := c.jobs.List(ours)
 	if err != nil {
 		return nil, fmt.Errorf("listing jobs: %w", err)
 	}
-	pods, err := c.pods.List(labels.Everything())
+	pods, err := c.pods.List(ours)
 	if err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
@@ -126,21 +143,31 @@ func (c *Cluster) List(ctx context.Context) ([]platform.Unit, error) {
 	return all, nil
 }
 
-// exists asks the API server for the object of a unit.
+// exists asks the API server whether a unit is there.
 func (c *Cluster) exists(ctx context.Context, s platform.Spec) (bool, error) {
-	var err error
-	if c.manifests[s.Template].job != nil {
-		_, err = c.client.BatchV1().Jobs(c.namespace).Get(ctx, s.Name, metav1.GetOptions{})
-	} else {
-		_, err = c.client.CoreV1().Pods(c.namespace).Get(ctx, s.Name, metav1.GetOptions{})
+	job, pods, err := c.lookUp(ctx, s.Name)
+	return job != nil || len(pods) > 0, err
+}
+
+// lookUp asks the API server for the Job of a unit, if it has one, and its pods.
+// What has the name and is not of this provisioner is not returned.
+func (c *Cluster) lookUp(ctx context.Context, name string) (*batchv1.Job, []corev1.Pod, error) {
+	selected := metav1.ListOptions{LabelSelector: labelProvisioner + "=" + c.name + "," + labelUnit + "=" + name}
+	jobs, err := c.client.BatchV1().Jobs(c.namespace).List(ctx, selected)
+	if err != nil {
+		return nil, nil, fmt.Errorf("looking up the Job of %s: %w", name, err)
 	}
-	switch {
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("looking up %s: %w", s.Name, err)
+	pods, err := c.client.CoreV1().Pods(c.namespace).List(ctx, selected)
+	if err != nil {
+		return nil, nil, fmt.Errorf("looking up the pod of %s: %w", name, err)
 	}
-	return true, nil
+	var job *batchv1.Job
+	for i := range jobs.Items {
+		if jobs.Items[i].Name == name {
+			job = &jobs.Items[i]
+		}
+	}
+	return job, slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return owner(&p) != name }), nil
 }
 
 // Create implements platform.Platform.
@@ -162,15 +189,27 @@ func (c *Cluster) Create(ctx context.Context, s platform.Spec) error {
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		// A quota, a LimitRange, an admission policy, or a manifest that is wrong.
 		return fmt.Errorf("%w: %w", platform.ErrDenied, err)
-	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsInternalError(err):
-		// It may have been made all the same: the name counts until it is known.
-		c.note(u)
+	case refused(err):
 		return err
 	default:
+		// A connection that broke, or an API server in trouble: it may have been made
+		// all the same. The name counts until it is known.
+		c.note(u)
 		return err
 	}
 	c.note(u)
 	return nil
+}
+
+// refused reports whether an error is an answer of the API server by which it is
+// certain that nothing was made.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= 400 && code < 500 && code != http.StatusRequestTimeout
 }
 
 func (c *Cluster) note(u platform.Unit) {
@@ -179,40 +218,46 @@ func (c *Cluster) note(u platform.Unit) {
 	c.made[u.Name] = u
 }
 
-// Withdraw implements platform.Platform. The precondition makes the API server
-// refuse if the pod has changed since it was looked at. A Job's pod can still
+// Withdraw implements platform.Platform. The preconditions make the API server
+// refuse if the object has changed since it was looked at. A Job's pod can still
 // begin between the look and the deletion; then it ends as in a drain.
 func (c *Cluster) Withdraw(ctx context.Context, name string) error {
-	pods, err := c.client.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: labelProvisioner + "=" + c.name + "," + labelUnit + "=" + name})
+	job, pods, err := c.lookUp(ctx, name)
 	if err != nil {
-		return fmt.Errorf("looking up the pod of %s: %w", name, err)
+		return err
 	}
-	for _, p := range pods.Items {
-		if p.Status.Phase != corev1.PodPending && p.Status.Phase != "" {
+	for _, p := range pods {
+		switch p.Status.Phase {
+		case corev1.PodPending, "":
+		case corev1.PodFailed:
+			if job == nil {
+				return platform.ErrBegun
+			}
+			// The Job makes another pod.
+		default:
 			return platform.ErrBegun
 		}
 	}
-	background := metav1.DeletePropagationBackground
-	err = c.client.BatchV1().Jobs(c.namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
-	if apierrors.IsNotFound(err) {
-		err = nil
-		for _, p := range pods.Items {
-			err = c.client.CoreV1().Pods(c.namespace).Delete(ctx, p.Name, metav1.DeleteOptions{
-				Preconditions: &metav1.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion},
-			})
-			switch {
-			case apierrors.IsNotFound(err):
-				err = nil
-			case apierrors.IsConflict(err):
-				return platform.ErrBegun
-			}
-		}
+	if job != nil {
+		background := metav1.DeletePropagationBackground
+		err = c.client.BatchV1().Jobs(c.namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: same(job)})
+	} else if i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name }); i >= 0 {
+		err = c.client.CoreV1().Pods(c.namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: same(&pods[i])})
 	}
-	if err != nil {
+	switch {
+	case apierrors.IsConflict(err):
+		return platform.ErrBegun
+	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("deleting: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.made, name)
 	return nil
+}
+
+// same demands that an object is as it was when it was looked at.
+func same(o metav1.Object) *metav1.Preconditions {
+	uid, version := o.GetUID(), o.GetResourceVersion()
+	return &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
 }

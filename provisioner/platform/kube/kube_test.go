@@ -104,6 +104,7 @@ func (w *world) pod(name string) *corev1.Pod {
 	}
 	p = &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: job.Spec.Template.Spec}
 	p.Name, p.Namespace = name+"-abcde", "ns"
+	p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	if p, err = w.client.CoreV1().Pods("ns").Create(ctx, p, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -130,8 +131,28 @@ func (w *world) end(name string, phase corev1.PodPhase, code int32) {
 	})
 }
 
-func (w *world) Fail(name string)   { w.end(name, corev1.PodFailed, 1) }
-func (w *world) Finish(name string) { w.end(name, corev1.PodSucceeded, 0) }
+// close says that a Job, if it is one, makes no other pod.
+func (w *world) close(name string, end batchv1.JobConditionType) {
+	job, err := w.client.BatchV1().Jobs("ns").Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return
+	}
+	job = job.DeepCopy()
+	job.Status.Conditions = []batchv1.JobCondition{{Type: end, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", LastTransitionTime: metav1.Now()}}
+	if _, err := w.client.BatchV1().Jobs("ns").UpdateStatus(w.t.Context(), job, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) Fail(name string) {
+	w.end(name, corev1.PodFailed, 1)
+	w.close(name, batchv1.JobFailed)
+}
+
+func (w *world) Finish(name string) {
+	w.end(name, corev1.PodSucceeded, 0)
+	w.close(name, batchv1.JobComplete)
+}
 
 func (w *world) Stick(name string) {
 	w.set(name, func(p *corev1.Pod) {

@@ -115,9 +115,9 @@ func describe(into *metav1.ObjectMeta, provisioner string, s platform.Spec) {
 
 // spec reads back what describe has written. Whoever may change the object can
 // make it say anything, so a number that makes no sense is zero.
-func spec(m metav1.ObjectMeta) platform.Spec {
+func spec(m metav1.ObjectMeta, name string) platform.Spec {
 	s := platform.Spec{
-		Name: m.Labels[labelUnit], Template: m.Labels[labelTemplate], Shape: m.Labels[labelShape],
+		Name: name, Template: m.Labels[labelTemplate], Shape: m.Labels[labelShape],
 		User: m.Annotations[noteUser], Group: m.Annotations[noteGroup],
 	}
 	var a resources.Amount

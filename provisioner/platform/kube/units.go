@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/platform"
@@ -19,9 +20,11 @@ const maxDetail = 500
 // units joins Jobs and pods to units.
 func units(jobs []*batchv1.Job, pods []*corev1.Pod) []platform.Unit {
 	byName := map[string]*platform.Unit{}
+	open := map[string]bool{} // Jobs that may make another pod
 	for _, j := range jobs {
-		u := platform.Unit{Spec: spec(j.ObjectMeta), Created: j.CreationTimestamp.Time}
+		u := platform.Unit{Spec: spec(j.ObjectMeta, j.Name), Created: j.CreationTimestamp.Time}
 		finish(&u, j)
+		open[u.Name] = u.Phase != platform.Ended
 		byName[u.Name] = &u
 	}
 	// A Job that lost its pod makes another one: the last one counts.
@@ -30,26 +33,40 @@ func units(jobs []*batchv1.Job, pods []*corev1.Pod) []platform.Unit {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	for _, p := range pods {
-		s := spec(p.ObjectMeta)
+		s := spec(p.ObjectMeta, owner(p))
 		u := byName[s.Name]
-		if u == nil {
+		bare := u == nil
+		if bare {
 			// A bare pod, or one whose Job is being deleted.
 			u = &platform.Unit{Spec: s, Created: p.CreationTimestamp.Time}
 			byName[s.Name] = u
 		}
-		u.Hosts = append(u.Hosts, p.Name)
-		if u.Phase != platform.Ended {
-			follow(u, p)
+		u.Hosts = []string{p.Name}
+		if !bare && !open[s.Name] {
+			continue
+		}
+		follow(u, p)
+		if p.Status.Phase == corev1.PodFailed && open[s.Name] {
+			// The Job makes another pod, or says in a moment that it makes none.
+			u.Phase, u.Ended = platform.Pending, time.Time{}
 		}
 	}
 	all := make([]platform.Unit, 0, len(byName))
 	for _, u := range byName {
-		if u.Name != "" {
-			all = append(all, *u)
-		}
+		all = append(all, *u)
 	}
 	slices.SortFunc(all, func(a, b platform.Unit) int { return cmp.Compare(a.Name, b.Name) })
 	return all
+}
+
+// owner returns the name of a pod's unit: that of its Job, or its own. Labels do
+// not decide it, since whoever may label a pod could give it the name of another
+// object, and a pod without the label would not be counted.
+func owner(p *corev1.Pod) string {
+	if o := metav1.GetControllerOf(p); o != nil && o.Kind == "Job" {
+		return o.Name
+	}
+	return p.Name
 }
 
 // finish notes the end of a Job.

@@ -1,0 +1,110 @@
+package round
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/provisioner/decision"
+	"podstarter/provisioner/demand"
+	"podstarter/provisioner/platform"
+	"podstarter/provisioner/platform/model"
+	"podstarter/provisioner/resources"
+	"podstarter/provisioner/supply"
+	"podstarter/provisioner/template"
+)
+
+// What the platform and the collector say of a unit becomes what a decision knows
+// of it.
+func TestInput(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"plain.template.yaml": "name: plain\nmanifest: job.yaml\npartitionable: true\nlifetime: 8h\nrank: TARGET.RequestCpus * 7\nshapes:\n- {name: four, cpus: 4, memory: 8Gi, disk: 4Gi}\n",
+		"job.yaml":            "kind: Job\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	templates, err := template.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	m := model.New(func() time.Time { return now })
+	for _, name := range []string{"waits", "draining", "works", "removed"} {
+		spec := platform.Spec{Name: name, Template: "plain", Shape: "four", User: "alice@x"}
+		if name == "removed" {
+			spec.Shape = "sixteen"
+		}
+		if err := m.Create(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Begin("draining")
+	m.Begin("works")
+	one := resources.Amount{CPUs: 1, Memory: 1000}
+	p := &pool{
+		groups: []demand.Group{jobs(t, 2, plainJob)},
+		slots: map[string]*supply.Pod{
+			"draining": {Draining: true},
+			"works":    {Free: resources.Amount{CPUs: 3, Memory: 7000}, Claims: []resources.Amount{one}},
+		},
+	}
+	r := New(Config{Prefix: "site", Templates: templates, Now: func() time.Time { return now }, ReportWithin: time.Minute, DryRun: true}, usersOf{p}, m)
+	in := r.Run(t.Context()).Input
+	whole := resources.Amount{CPUs: 4, Memory: 8192, Disk: 4 << 20}
+	want := []decision.Pod{
+		{ID: "draining", Phase: decision.Ending, Created: now, Until: now.Add(8 * time.Hour)},
+		{ID: "removed", Shape: -1, Created: now},
+		{ID: "waits", Created: now, Free: whole},
+		{ID: "works", Phase: decision.Reported, Created: now, Until: now.Add(8 * time.Hour), Free: resources.Amount{CPUs: 3, Memory: 7000}, Claims: []decision.Claim{{Amount: one}}},
+	}
+	if diff := cmp.Diff(want, in.Pods); diff != "" {
+		t.Errorf("the pods: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]decision.User{"alice@x": {Priority: 7, Usage: 1, Pods: 4}}, in.Users); diff != "" {
+		t.Errorf("the users: -want +got\n%s", diff)
+	}
+	if fits := in.Fits[0]; len(fits) != 1 || fits[0].Rank != 7 || fits[0].Request.CPUs != 1 {
+		t.Errorf("the fits are %+v", fits)
+	}
+}
+
+// usersOf is a pool whose accountant knows somebody.
+type usersOf struct{ *pool }
+
+func (usersOf) Users(context.Context) (map[string]decision.User, error) {
+	return map[string]decision.User{"alice@x": {Priority: 7, Usage: 1}}, nil
+}
+
+// What is known of units goes when they go, and a clock that was set back does not
+// keep a template or a shape closed.
+func TestHealth(t *testing.T) {
+	now := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	h := newHealth(time.Minute)
+	failed := platform.Unit{Spec: platform.Spec{Name: "a", Template: "plain"}, Phase: platform.Ended, Ended: now.Add(-3 * time.Hour), Trouble: "Failed"}
+	h.look([]platform.Unit{failed}, nil, now)
+	// It failed three hours ago: the wait is over.
+	if n, why := h.state("plain", now).Allowance(now); n != 1 {
+		t.Errorf("%d may be tried: %s", n, why)
+	}
+	h.look(nil, nil, now)
+	if len(h.units) != 0 {
+		t.Errorf("%d units are remembered, and none is there", len(h.units))
+	}
+	failed.Name, failed.Ended = "b", now
+	h.look([]platform.Unit{failed}, nil, now)
+	h.denied("plain/one", now)
+	before := now.Add(-1000 * time.Hour)
+	for _, at := range []time.Time{before, before.Add(2 * time.Hour)} {
+		n, _ := h.state("plain", at).Allowance(at)
+		if closed := h.closed("plain/one", at); (n == 0) != (at == before) || (closed != "") != (at == before) {
+			t.Errorf("at %s, %d may be tried, and the shape is closed: %q", at, n, closed)
+		}
+	}
+}
