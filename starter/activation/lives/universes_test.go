@@ -107,6 +107,17 @@ func TestNode(t *testing.T) {
 			}
 		}
 	}
+	away := func(w *world) { // the shadow, while the node ends
+		w.Helper()
+		w.runs()
+		w.shadow.Disconnect()
+		w.logged("Lost connection to shadow")
+		w.tell("end")
+		w.logged("the shadow is away")
+		if reply, err := w.shadow.Reconnect(w.ctx); err != nil || reply.Text("Result") != "Success" {
+			w.Errorf("%v, %v", reply, err)
+		}
+	}
 	traps := "trap 'echo asked >asked; exit 4' TERM; echo runs >@/said; while :; do sleep 0.05; done"
 	lives := []life{
 		{
@@ -136,6 +147,17 @@ func TestNode(t *testing.T) {
 				w.startd.Die(w)
 			},
 			want: want{last: "job_exit 9 107", deaf: true, check: numbered},
+		},
+		{name: "node 0 ends while the shadow is away", job: "Node = 0\n", script: waits, live: away, want: want{last: "job_exit 0 100"}},
+		{name: "one of which all must end", job: "ParallelShutdownPolicy = \"WAIT_FOR_ALL\"\n", script: waits, live: away, want: want{last: "job_exit 0 100", check: numbered}},
+		{
+			name: "another ends while the shadow is away", script: waits, live: func(w *world) {
+				w.runs()
+				w.shadow.Disconnect()
+				w.logged("Lost connection to shadow")
+				w.tell("end")
+			},
+			want: want{code: 1, says: "connection to the shadow is lost"},
 		},
 		{name: "of which nothing is said", without: []string{"RemoteSpoolDir"}, want: want{code: 1, last: "error 1007/0", says: "RemoteSpoolDir"}},
 	}
