@@ -21,13 +21,16 @@ func TestMoveTo(t *testing.T) {
 	for name, tt := range map[string]struct {
 		nested, apart bool
 		before        func(t *testing.T, execute, elsewhere string) // makes what is in the way
-		to            string                                        // EXECUTE and ELSEWHERE are replaced
+		to            string                                        // ELSEWHERE and SCRATCH are replaced
 		err           error
 		says          string
 	}{
 		"flat":                    {to: "ELSEWHERE/kept"},
 		"nested":                  {to: "ELSEWHERE/kept", nested: true},
 		"apart":                   {to: "ELSEWHERE/kept", nested: true, apart: true},
+		"apart, beside it":        {to: "kept", nested: true, apart: true, says: "before the next job"},
+		"apart, into the same":    {to: "SCRATCH/kept", nested: true, apart: true, says: "before the next job"},
+		"apart, deeper":           {to: "SCRATCH/in/kept", nested: true, apart: true, says: "before the next job"},
 		"beside it":               {to: "kept", nested: true},
 		"over an empty directory": {to: "ELSEWHERE/kept", before: func(t *testing.T, _, elsewhere string) { must(t, os.Mkdir(elsewhere+"/kept", 0o755)) }},
 		"over another": {to: "ELSEWHERE/kept", err: unix.ENOTEMPTY, before: func(t *testing.T, _, elsewhere string) {
@@ -69,7 +72,7 @@ func TestMoveTo(t *testing.T) {
 			must(t, err)
 			must(t, s.WriteFile("result", []byte("x"), 0o644))
 			scratch, _ := filepath.Rel(s.Dir(), s.Scratch())
-			err = s.MoveTo(context.Background(), strings.ReplaceAll(tt.to, "ELSEWHERE", elsewhere))
+			err = s.MoveTo(context.Background(), strings.NewReplacer("ELSEWHERE", elsewhere, "SCRATCH", o.Scratch).Replace(tt.to))
 			if tt.err != nil || tt.says != "" {
 				if err == nil || tt.err != nil && !errors.Is(err, tt.err) || !strings.Contains(err.Error(), tt.says) {
 					t.Errorf("%v, want %v %s", err, tt.err, tt.says)
