@@ -51,6 +51,16 @@ func TestMoveTo(t *testing.T) {
 		"by links in a circle": {to: "ELSEWHERE/link/kept", err: unix.ELOOP, before: func(t *testing.T, _, elsewhere string) {
 			must(t, os.Symlink("link", elsewhere+"/link"))
 		}},
+		"where a group may write": {to: "ELSEWHERE/open/kept", says: "others may write", before: func(t *testing.T, _, elsewhere string) {
+			must(t, os.Mkdir(elsewhere+"/open", 0o755))
+			must(t, os.Chmod(elsewhere+"/open", 0o775))
+		}},
+		"into HTCondor's directory": {to: "ELSEWHERE/condors/kept", before: func(t *testing.T, _, elsewhere string) {
+			must(t, os.Mkdir(elsewhere+"/condors", 0o755))
+			if os.Geteuid() == 0 {
+				must(t, os.Chown(elsewhere+"/condors", sandboxtest.CondorUID, sandboxtest.CondorUID))
+			}
+		}},
 		"where all may write": {to: "ELSEWHERE/open/kept", says: "others may write", before: func(t *testing.T, _, elsewhere string) {
 			must(t, os.Mkdir(elsewhere+"/open", 0o755))
 			must(t, os.Chmod(elsewhere+"/open", 0o777))
@@ -88,6 +98,8 @@ func TestMoveTo(t *testing.T) {
 			switch tt.to {
 			case "kept":
 				kept = filepath.Join(execute, "kept")
+			case "ELSEWHERE/condors/kept":
+				kept = filepath.Join(elsewhere, "condors", "kept")
 			case "ELSEWHERE/link/kept":
 				kept = filepath.Join(elsewhere, "real", "kept")
 			}
@@ -109,6 +121,22 @@ func TestMoveTo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMoveToAnother: a directory that has taken the sandbox's name stays where it is.
+func TestMoveToAnother(t *testing.T) {
+	execute := sandboxtest.ExecuteDir(t)
+	s, err := sandbox.Create(context.Background(), sandbox.Options{Execute: execute, PID: 7, Nested: true, Condor: sandbox.Self(), Payload: sandboxtest.Owner()})
+	must(t, err)
+	must(t, os.Rename(s.Dir(), execute+"/aside"))
+	must(t, os.Mkdir(s.Dir(), 0o755))
+	if err := s.MoveTo(context.Background(), "kept"); err == nil || !strings.Contains(err.Error(), "another directory") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(execute + "/kept"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it was moved: %v", err)
+	}
+	must(t, s.Remove(context.Background()))
 }
 
 // TestMoveToPlanted: root follows no link of the payload's user.
