@@ -44,6 +44,14 @@ func TestJava(t *testing.T) {
 	}
 	lives := []life{
 		{
+			name: "a pipe and a link in place of the records", script: `rm $start $end; mkfifo $start; ln -s /etc/passwd $end; exit 0`,
+			want: want{last: "job_exit 0 107", log: []string{"did not leave its start record"}},
+		},
+		{
+			name: "a long text in place of a record", script: `yes normal | head -c 3000000 >$end; exit 2`,
+			want: want{last: "job_exit 512 100", log: []string{"Job returned from main()"}},
+		},
+		{
 			name: "main returns", script: `echo "runs $1"; echo normal >$end; exit 0`,
 			want: want{last: "job_exit 0 100", output: output("runs one\n"), log: []string{"Job returned from main()"}, check: func(w *world) {
 				options, err := os.ReadFile(w.at("@/options"))
@@ -138,6 +146,10 @@ func TestNode(t *testing.T) {
 		{
 			name: "suspended", script: traps, live: func(w *world) { w.runs(); w.signal(cedar.DCSigSuspend) },
 			want: want{last: "job_exit 1024 107", log: []string{"Suspending all jobs.", "is not suspended"}, check: numbered},
+		},
+		{
+			name: "suspended, and does not end", knobs: map[string]string{"SHUTDOWN_GRACEFUL_TIMEOUT": "1"}, script: "trap '' TERM; " + waits, live: func(w *world) { w.runs(); w.signal(cedar.DCSigSuspend) },
+			want: want{last: "job_exit 9 107", check: numbered},
 		},
 		{
 			name: "a node that does not end", machine: func(so *condortest.StartdOptions) { so.Mortal = true }, script: "trap '' TERM; " + waits, live: func(w *world) {
