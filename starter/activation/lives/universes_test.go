@@ -44,6 +44,14 @@ func TestJava(t *testing.T) {
 	}
 	lives := []life{
 		{
+			name: "chirp may do nothing", script: "exit 0", knobs: map[string]string{"JAVA": "@/site/java", "ENABLE_CHIRP_DELAYED": "false"},
+			want: want{last: "job_exit 0 100", check: func(w *world) {
+				options, err := os.ReadFile(w.at("@/options"))
+				w.must(err)
+				w.same("-classpath\n.\n-Dchirp.config=SCRATCH/.chirp.config\n", string(options))
+			}},
+		},
+		{
 			name: "a pipe and a link in place of the records", script: `rm $start $end; mkfifo $start; ln -s /etc/passwd $end; exit 0`,
 			want: want{last: "job_exit 0 107", log: []string{"did not leave its start record"}},
 		},
