@@ -11,6 +11,9 @@ var userFunctions = []builtin{
 		summary: "groups a map gives a user, or the preferred or first of them", min: 2, max: 4, eval: fnUserMap},
 }
 
+// homeSteps is how many steps a question for a home counts: its answer may take the reading of a file.
+const homeSteps = 1000
+
 func fnUserHome(ev *evaluator, sc *scope, c *call) Value {
 	if len(c.args) < 1 || len(c.args) > 2 {
 		return ev.fail("userHome takes one or two arguments")
@@ -22,6 +25,9 @@ func fnUserHome(ev *evaluator, sc *scope, c *call) Value {
 	user := ev.attempt(c.args[0], sc)
 	switch {
 	case user.kind == String && ev.env.Site.UserHome != nil:
+		if ev.steps -= homeSteps; ev.steps < 0 {
+			return ev.stop()
+		}
 		if dir, ok := ev.env.Site.UserHome(user.str); ok {
 			return StringValue(dir)
 		}

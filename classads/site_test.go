@@ -1,6 +1,9 @@
 package classads
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // TestSite: what the surroundings add counts wherever the ad is evaluated, in copies of it too.
 func TestSite(t *testing.T) {
@@ -39,6 +42,27 @@ func TestSite(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
+	}
+}
+
+// TestUserHomeIsBounded: each question reads a file, so one evaluation may not ask as often as it likes.
+func TestUserHomeIsBounded(t *testing.T) {
+	asked := 0
+	ad := NewAd()
+	ad.Use(&Site{UserHome: func(string) (string, bool) { asked++; return "/h", true }})
+	if err := ad.SetExpr("A0", `userHome("x") == "/h"`); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := ad.GetBool("A0"); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	for i := range 13 {
+		if err := ad.SetExpr(fmt.Sprintf("A%d", i+1), fmt.Sprintf("A%d && A%d", i, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v := ad.Eval("A13", Env{}); v.kind != Error || asked > 1001 {
+		t.Errorf("%d questions: %v", asked, v.kind)
 	}
 }
 

@@ -39,6 +39,9 @@ func (s *Sandbox) moveTo(path string) error {
 		path = filepath.Join(filepath.Dir(s.dir), path)
 	}
 	path = filepath.Clean(path)
+	if scratch := filepath.Dir(s.dir); s.apart != "" && strings.HasPrefix(path+"/", strings.TrimSuffix(scratch, "/")+"/") {
+		return fmt.Errorf("all in %s is removed before the next job; name a place outside of it, on the same volume", scratch)
+	}
 	parent, err := openTrusted(filepath.Dir(path), s.condor)
 	if err != nil {
 		return err

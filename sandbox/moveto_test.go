@@ -21,13 +21,16 @@ func TestMoveTo(t *testing.T) {
 	for name, tt := range map[string]struct {
 		nested, apart bool
 		before        func(t *testing.T, execute, elsewhere string) // makes what is in the way
-		to            string                                        // EXECUTE and ELSEWHERE are replaced
+		to            string                                        // ELSEWHERE and SCRATCH are replaced
 		err           error
 		says          string
 	}{
 		"flat":                    {to: "ELSEWHERE/kept"},
 		"nested":                  {to: "ELSEWHERE/kept", nested: true},
 		"apart":                   {to: "ELSEWHERE/kept", nested: true, apart: true},
+		"apart, beside it":        {to: "kept", nested: true, apart: true, says: "before the next job"},
+		"apart, into the same":    {to: "SCRATCH/kept", nested: true, apart: true, says: "before the next job"},
+		"apart, deeper":           {to: "SCRATCH/in/kept", nested: true, apart: true, says: "before the next job"},
 		"beside it":               {to: "kept", nested: true},
 		"over an empty directory": {to: "ELSEWHERE/kept", before: func(t *testing.T, _, elsewhere string) { must(t, os.Mkdir(elsewhere+"/kept", 0o755)) }},
 		"over another": {to: "ELSEWHERE/kept", err: unix.ENOTEMPTY, before: func(t *testing.T, _, elsewhere string) {
@@ -47,6 +50,16 @@ func TestMoveTo(t *testing.T) {
 		}},
 		"by links in a circle": {to: "ELSEWHERE/link/kept", err: unix.ELOOP, before: func(t *testing.T, _, elsewhere string) {
 			must(t, os.Symlink("link", elsewhere+"/link"))
+		}},
+		"where a group may write": {to: "ELSEWHERE/open/kept", says: "others may write", before: func(t *testing.T, _, elsewhere string) {
+			must(t, os.Mkdir(elsewhere+"/open", 0o755))
+			must(t, os.Chmod(elsewhere+"/open", 0o775))
+		}},
+		"into HTCondor's directory": {to: "ELSEWHERE/condors/kept", before: func(t *testing.T, _, elsewhere string) {
+			must(t, os.Mkdir(elsewhere+"/condors", 0o755))
+			if os.Geteuid() == 0 {
+				must(t, os.Chown(elsewhere+"/condors", sandboxtest.CondorUID, sandboxtest.CondorUID))
+			}
 		}},
 		"where all may write": {to: "ELSEWHERE/open/kept", says: "others may write", before: func(t *testing.T, _, elsewhere string) {
 			must(t, os.Mkdir(elsewhere+"/open", 0o755))
@@ -69,7 +82,7 @@ func TestMoveTo(t *testing.T) {
 			must(t, err)
 			must(t, s.WriteFile("result", []byte("x"), 0o644))
 			scratch, _ := filepath.Rel(s.Dir(), s.Scratch())
-			err = s.MoveTo(context.Background(), strings.ReplaceAll(tt.to, "ELSEWHERE", elsewhere))
+			err = s.MoveTo(context.Background(), strings.NewReplacer("ELSEWHERE", elsewhere, "SCRATCH", o.Scratch).Replace(tt.to))
 			if tt.err != nil || tt.says != "" {
 				if err == nil || tt.err != nil && !errors.Is(err, tt.err) || !strings.Contains(err.Error(), tt.says) {
 					t.Errorf("%v, want %v %s", err, tt.err, tt.says)
@@ -85,6 +98,8 @@ func TestMoveTo(t *testing.T) {
 			switch tt.to {
 			case "kept":
 				kept = filepath.Join(execute, "kept")
+			case "ELSEWHERE/condors/kept":
+				kept = filepath.Join(elsewhere, "condors", "kept")
 			case "ELSEWHERE/link/kept":
 				kept = filepath.Join(elsewhere, "real", "kept")
 			}
@@ -106,6 +121,22 @@ func TestMoveTo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMoveToAnother: a directory that has taken the sandbox's name stays where it is.
+func TestMoveToAnother(t *testing.T) {
+	execute := sandboxtest.ExecuteDir(t)
+	s, err := sandbox.Create(context.Background(), sandbox.Options{Execute: execute, PID: 7, Nested: true, Condor: sandbox.Self(), Payload: sandboxtest.Owner()})
+	must(t, err)
+	must(t, os.Rename(s.Dir(), execute+"/aside"))
+	must(t, os.Mkdir(s.Dir(), 0o755))
+	if err := s.MoveTo(context.Background(), "kept"); err == nil || !strings.Contains(err.Error(), "another directory") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(execute + "/kept"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it was moved: %v", err)
+	}
+	must(t, s.Remove(context.Background()))
 }
 
 // TestMoveToPlanted: root follows no link of the payload's user.

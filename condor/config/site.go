@@ -94,12 +94,19 @@ type accounts struct {
 	homes map[string]string // of those that were asked for
 }
 
-// mostHomes is how many homes are kept: a job can ask for any number of users.
-const mostHomes = 256
+const (
+	// mostHomes is how many homes are kept: a job can ask for any number of users.
+	mostHomes = 256
+	// longestName is that of a user (LOGIN_NAME_MAX).
+	longestName = 256
+)
 
 // home is a user's home directory. The program is linked statically: it reads /etc/passwd,
 // and knows no other source of users.
 func (a *accounts) home(name string) (string, bool) {
+	if len(name) > longestName {
+		return "", false
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	dir, known := a.homes[name]

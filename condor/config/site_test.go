@@ -77,6 +77,10 @@ func TestHomesAreBounded(t *testing.T) {
 			t.Errorf("%q", dir)
 		}
 	}
+	a = accounts{homes: map[string]string{}}
+	if dir, ok := a.home(strings.Repeat("x", 1<<20)); ok || len(a.homes) > 0 {
+		t.Errorf("%q; %d names are kept, of any length", dir, len(a.homes))
+	}
 	if dir, _ := a.home("root"); dir != "/root" || len(a.homes) > mostHomes {
 		t.Errorf("%q, %d kept", dir, len(a.homes))
 	}

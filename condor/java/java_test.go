@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -181,10 +182,12 @@ func TestProbe(t *testing.T) {
 func FuzzEndingOf(f *testing.F) {
 	f.Add(0, true, []byte("abnormal\njava.lang.Object java.lang.Error \n"))
 	f.Add(3<<8, true, []byte(""))
+	f.Add(0, true, []byte("abnormal\n"+strings.Repeat("java.lang.Object ", 3000)))
+	f.Add(0, true, []byte("abnormal\na\x00b \xff\xfe \"\\c\n"))
 	f.Fuzz(func(t *testing.T, status int, started bool, end []byte) {
 		e := EndingOf(syscall.WaitStatus(status), Record{started, end})
-		if len(e.Hierarchy) > maxHierarchy*4 {
-			t.Errorf("%d bytes of hierarchy", len(e.Hierarchy))
+		if len(e.Hierarchy) > maxHierarchy || strings.Contains(e.Hierarchy, "\x00") || !utf8.ValidString(e.Hierarchy) {
+			t.Errorf("%d bytes of hierarchy: %.80q", len(e.Hierarchy), e.Hierarchy)
 		}
 		ad := classads.NewAd()
 		e.Publish(ad)

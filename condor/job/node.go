@@ -17,6 +17,9 @@ type Node struct {
 	Count  int // of all nodes
 	// Spool is a directory of the access point in which the nodes can leave files for each other, by condor_chirp.
 	Spool string
+	// Awaited: the shadow comes back to it after a lost connection. Any other node is lost with its connection, and the job with
+	// it (parallelshadow.cpp:shouldAttemptReconnect).
+	Awaited bool
 }
 
 // nodeOf reads what the shadow puts into the ad of each node (condor_shadow.V6.1/parallelshadow.cpp).
@@ -36,6 +39,7 @@ func nodeOf(ad *classads.Ad) (*Node, error) {
 		}
 		*number.to = int(v)
 	}
+	n.Awaited = n.Number == 0 || ad.StringOr("ParallelShutdownPolicy", "") == "WAIT_FOR_ALL"
 	var err error
 	if n.Spool, err = ad.GetString("RemoteSpoolDir"); err != nil {
 		problems = multierror.Append(problems, err)

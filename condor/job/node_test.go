@@ -18,7 +18,10 @@ func TestNodeOf(t *testing.T) {
 		want  *Node
 		wrong []string // in the error
 	}{
-		"node 1 of 2":         {ad: "Node = 1\nCurrentHosts = 2\nRemoteSpoolDir = \"/spool/1\"", want: &Node{1, 2, "/spool/1"}},
+		"node 1 of 2":         {ad: "Node = 1\nCurrentHosts = 2\nRemoteSpoolDir = \"/spool/1\"", want: &Node{Number: 1, Count: 2, Spool: "/spool/1"}},
+		"node 0":              {ad: "Node = 0\nCurrentHosts = 2\nRemoteSpoolDir = \"/s\"", want: &Node{Count: 2, Spool: "/s", Awaited: true}},
+		"all have to end":     {ad: "Node = 1\nCurrentHosts = 2\nRemoteSpoolDir = \"/s\"\nParallelShutdownPolicy = \"WAIT_FOR_ALL\"", want: &Node{Number: 1, Count: 2, Spool: "/s", Awaited: true}},
+		"another policy":      {ad: "Node = 1\nCurrentHosts = 2\nRemoteSpoolDir = \"/s\"\nParallelShutdownPolicy = 7", want: &Node{Number: 1, Count: 2, Spool: "/s"}},
 		"another universe":    {ad: "JobUniverse = 5"},
 		"common files":        {ad: "ProcId = -100"},
 		"nothing is said":     {wrong: []string{"Node", "CurrentHosts", "RemoteSpoolDir"}},

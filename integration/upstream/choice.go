@@ -42,9 +42,9 @@ var left = []choice{
 	{"They need device mapper and loop devices for LVM, which this project's machines for tests lack.", []string{"test_lvm_*"}},
 	{"They need a Docker daemon, or an installer from the network.", []string{"test_docker", "test_get_htcondor"}},
 	{"They need Pelican's programs, which Debian does not have.", []string{"test_pelican_credmon"}},
-	{"Their jobs are of Java universe, which ours does not run; the root file system has no Java.", []string{"*_java.run"}},
+	{"Their jobs are of Java universe, and the root file system of these runs has no Java; TestJavaWithoutPod of integration/e2e compares such jobs.", []string{"*_java.run"}},
 	{"Their jobs are of scheduler or local universe: the schedd starts these, with STARTER_LOCAL or no starter.", []string{"*_sched.run", "*_local.run"}},
-	{"Their jobs are of parallel universe, which ours does not run.", []string{"*_par.run"}},
+	{"Their jobs are of parallel universe, which TestNodesWithoutPod of integration/e2e compares.", []string{"*_par.run"}},
 	{otherPerl, []string{"*.run"}},
 }
 

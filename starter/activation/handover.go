@@ -16,8 +16,8 @@ import (
 func (a *activation) handOver(ctx context.Context) error {
 	for {
 		err := a.tellExit(ctx)
-		if !errors.Is(err, shadow.ErrLost) || !a.orders.Allows(orders.Hard) || a.job.Info.Node != nil {
-			return err // the shadow of a parallel job that has ended never comes back to its other nodes
+		if n := a.job.Info.Node; !errors.Is(err, shadow.ErrLost) || !a.orders.Allows(orders.Hard) || n != nil && !n.Awaited {
+			return err
 		}
 		a.log.Warn("JobExit() failed, waiting for job lease to expire or for a reconnect attempt: the job has ended, but the shadow is away")
 		if err := a.peers.side.Await(ctx); err != nil {

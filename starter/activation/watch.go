@@ -232,6 +232,8 @@ func (a *activation) applySuspension(ctx context.Context) {
 	if want && a.job.Info.Node != nil {
 		a.log.Info("A node of a parallel job is not suspended: the others would wait for it. It ends") // parallel_proc.cpp:Suspend
 		a.orders.End(orders.Demand{})
+		// The startd did not ask for an end, so it does not kill a node that ignores its signal.
+		a.orders.EndAfter(ctx, a.opt.Settings.Condor.GracefulTimeout, orders.Demand{Reason: "the node did not end in SHUTDOWN_GRACEFUL_TIMEOUT when it was to be suspended", Code: shadow.VacateJobShouldRequeue, Urgency: orders.Cut})
 		return
 	}
 	if err := a.work.container.Client().Signal(ctx, sig, true); err != nil {

@@ -26,7 +26,8 @@ type Knobs struct {
 
 // Discard ends a sandbox as the stock starter does (HTCondor
 // src/condor_starter.V6.1/starter.cpp:removeTempExecuteDir). No process of the job may be
-// alive. A failure is only logged: the startd removes what is left of a starter.
+// alive. A failure is only logged: the startd, or the schedd of the
+// local universe, removes what is left of a starter.
 func Discard(ctx context.Context, box Sandbox, knobs Knobs, log *slog.Logger) {
 	wait(ctx, knobs.Delay, log)
 	if knobs.MoveTo != "" {
@@ -39,7 +40,7 @@ func Discard(ctx context.Context, box Sandbox, knobs Knobs, log *slog.Logger) {
 	}
 	log.Info("Removing " + box.Dir())
 	if err := box.Remove(ctx); err != nil {
-		log.Error("Failed to remove the sandbox; the startd will try again", "error", err)
+		log.Error("Failed to remove the sandbox; the daemon that started this starter will try again", "error", err)
 	}
 }
 

@@ -62,8 +62,21 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// TestSignal: a signal ends the wait.
-func TestSignal(t *testing.T) {
+// TestEndedWait: a signal, or the end of the context, ends the wait.
+func TestEndedWait(t *testing.T) {
+	kill := func(sig syscall.Signal) func(context.CancelFunc) error {
+		return func(context.CancelFunc) error { return syscall.Kill(os.Getpid(), sig) }
+	}
+	for name, ends := range map[string]func(context.CancelFunc) error{
+		"SIGTERM": kill(syscall.SIGTERM), "SIGQUIT": kill(syscall.SIGQUIT), "the context": func(cancel context.CancelFunc) error { cancel(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) { endedWait(t, ends) })
+	}
+}
+
+func endedWait(t *testing.T, ends func(context.CancelFunc) error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	waits := make(chan struct{})
 	log := slog.New(slog.NewTextHandler(writer(func(line string) {
 		if strings.Contains(line, "Sleeping") {
@@ -72,9 +85,9 @@ func TestSignal(t *testing.T) {
 	}), nil))
 	b := &box{began: time.Now()}
 	done := make(chan struct{})
-	go func() { Discard(t.Context(), b, Knobs{Delay: 24 * time.Hour}, log); close(done) }()
+	go func() { Discard(ctx, b, Knobs{Delay: 24 * time.Hour}, log); close(done) }()
 	<-waits // from now on, signals are caught
-	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+	if err := ends(cancel); err != nil {
 		t.Fatal(err)
 	}
 	<-done

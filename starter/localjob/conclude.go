@@ -12,6 +12,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/condor/userlog"
 	"podstarter/payload/procfamily"
+	"podstarter/starter/discard"
 	"podstarter/starter/failure"
 	"podstarter/starter/orders"
 )
@@ -236,10 +237,7 @@ func (l *life) clean(ctx context.Context) {
 		}
 	}
 	if box := l.job.Sandbox; box != nil {
-		l.log.Info("Removing " + box.Dir())
-		if err := box.Remove(ctx); err != nil {
-			l.log.Error("Failed to remove the sandbox; the schedd removes it when it starts again", "error", err)
-		}
+		discard.Discard(ctx, box, discard.Knobs(l.opt.Settings.Condor.Sandbox), l.log)
 	}
 	l.log.Info("All jobs have exited... starter exiting")
 }

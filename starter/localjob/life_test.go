@@ -119,19 +119,23 @@ func TestEnds(t *testing.T) {
 		code   int
 		events string            // their numbers
 		says   string            // the log
+		note   string            // the starter's own log
 		want   map[string]string // of the queue
 		out    string
 	}{
 		"it exits": {ad: script("echo $_CONDOR_JOB_IWD; pwd; exit 5"), code: ExitCompleted, events: "001 005", says: "return value 5",
 			want: map[string]string{"ExitCode": "5", "NumJobStarts": "1"}, out: "IWD\nIWD\n"},
-		"a signal":              {ad: script("kill -9 $$"), code: ExitCompleted, events: "001 005", says: "signal 9", want: map[string]string{"ExitBySignal": "true", "ExitSignal": "9", "ExitCode": ""}},
-		"held then":             {ad: script("exit 3") + "\nOnExitHold = ExitCode == 3", code: ExitHold, events: "001 004", want: map[string]string{"HoldReasonCode": "3", "ExitCode": ""}},
-		"once more":             {ad: script("exit 3") + "\nOnExitRemove = ExitCode == 0", code: ExitRequeue, events: "001 004", says: "requeued", want: map[string]string{"ExitCode": ""}},
-		"by policy":             {ad: script("exec sleep 1000") + "\nPeriodicHold = true\nPeriodicHoldReason = \"so\"", code: ExitHold, events: "001 004", want: map[string]string{"HoldReason": `"so"`}},
-		"for a reason in lines": {ad: script("exit 3") + "\nOnExitHold = true\nOnExitHoldReason = formatTime(0, \"one%ntwo\")", code: ExitHold, events: "001 004", want: map[string]string{"HoldReason": `"one two"`}},
-		"removed":               {ad: script("exec sleep 1000") + "\nPeriodicRemove = true", code: ExitRemove, events: "001 004", want: map[string]string{"HoldReason": ""}},
-		"vacated":               {ad: script("exec sleep 1000") + "\nPeriodicVacate = true", code: ExitRequeue, events: "001 004", says: "signal 15"},
-		"in waiting":            {ad: script("exit 0") + "\nPeriodicHold = true\nDeferralTime = " + far, code: ExitHold, events: "004", want: map[string]string{"NumJobStarts": ""}},
+		"a signal":  {ad: script("kill -9 $$"), code: ExitCompleted, events: "001 005", says: "signal 9", want: map[string]string{"ExitBySignal": "true", "ExitSignal": "9", "ExitCode": ""}},
+		"held then": {ad: script("exit 3") + "\nOnExitHold = ExitCode == 3", code: ExitHold, events: "001 004", want: map[string]string{"HoldReasonCode": "3", "ExitCode": ""}},
+		"held by the site's map": {ad: script("exit 3") + "\nOnExitHold = userMap(\"m\", OsUser) == \"held\"", knobs: map[string]string{"STARTER_CLASSAD_USER_MAP_NAMES": "m", "CLASSAD_USER_MAPDATA_m": "* alice held"},
+			code: ExitHold, events: "001 004", want: map[string]string{"HoldReasonCode": "3"}},
+		"its sandbox stays for a while": {ad: script("exit 0"), knobs: map[string]string{"STARTER_REMOVE_EXECUTE_DIR_DELAY_TIME": "1"}, code: ExitCompleted, events: "001 005", note: "Sleeping for 1 seconds"},
+		"once more":                     {ad: script("exit 3") + "\nOnExitRemove = ExitCode == 0", code: ExitRequeue, events: "001 004", says: "requeued", want: map[string]string{"ExitCode": ""}},
+		"by policy":                     {ad: script("exec sleep 1000") + "\nPeriodicHold = true\nPeriodicHoldReason = \"so\"", code: ExitHold, events: "001 004", want: map[string]string{"HoldReason": `"so"`}},
+		"removed":                       {ad: script("exec sleep 1000") + "\nPeriodicRemove = true", code: ExitRemove, events: "001 004", want: map[string]string{"HoldReason": ""}},
+		"vacated":                       {ad: script("exec sleep 1000") + "\nPeriodicVacate = true", code: ExitRequeue, events: "001 004", says: "signal 15"},
+		"in waiting":                    {ad: script("exit 0") + "\nPeriodicHold = true\nDeferralTime = " + far, code: ExitHold, events: "004", want: map[string]string{"NumJobStarts": ""}},
+		"for a reason in lines":         {ad: script("exit 3") + "\nOnExitHold = true\nOnExitHoldReason = formatTime(0, \"one%ntwo\")", code: ExitHold, events: "001 004", want: map[string]string{"HoldReason": `"one two"`}},
 		"held by hand meanwhile": {ad: script("exit 3") + "\nOnExitHold = true", queue: map[string]string{"JobStatus": "5", "HoldReason": `"by hand"`}, code: ExitHold, events: "001 004",
 			want: map[string]string{"HoldReason": `"by hand"`}},
 		"too late":       {ad: script("exit 0") + "\nDeferralTime = 1", code: ExitMissed, events: "004"},
@@ -169,6 +173,9 @@ func TestEnds(t *testing.T) {
 			}
 			if strings.Contains(log, "a secret") {
 				t.Errorf("the log has a secret of the schedd:\n%s", log)
+			}
+			if !strings.Contains(w.log.String(), tt.note) {
+				t.Errorf("the starter's log does not say %q", tt.note)
 			}
 			for name, want := range tt.want {
 				if got := w.schedd.Queue(name); got != want {

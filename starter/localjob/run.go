@@ -154,6 +154,7 @@ func take(ctx context.Context, o Options) (*life, error) {
 		return nil, err
 	}
 	l.ad = l.ad.Public() // the rest is the schedd's, and the job may ask for attributes in its log
+	l.ad.Use(o.Settings.Language)
 	if l.owner, err = ownerOf(ctx, l.ad, o.Settings.Config); err != nil {
 		return nil, err
 	}

@@ -137,6 +137,13 @@ func onlyTemporary(value string) bool {
 	return true
 }
 
+// otherDaemons have nothing to do with the jobs here. A knob that is set for one of them says nothing of starters
+// (condor_utils/subsystem_info.cpp). The startd is none of them: it decides on slots.
+var otherDaemons = []string{
+	"ANNEXD", "COLLECTOR", "CREDD", "DAGMAN", "DEFRAG", "GAHP", "GANGLIAD", "GRIDMANAGER", "HAD", "JOB_ROUTER", "KBDD", "MASTER", "NEGOTIATOR",
+	"REPLICATION", "ROOSTER", "SCHEDD", "SHADOW", "SHARED_PORT", "SUBMIT", "TOOL", "TRANSFERER",
+}
+
 // defaultPlace is where condor_config_val says a knob is set that the site does not set.
 const defaultPlace = "<Default>"
 
@@ -160,6 +167,10 @@ func setOf(cfg *config.Config, table []withoutEffect, pod bool) []NotGiven {
 	}
 	for _, full := range cfg.Names() {
 		// A knob may be set for a subsystem or a slot type: STARTER.NAME.
+		prefix, _, _ := strings.Cut(full, ".")
+		if slices.Contains(otherDaemons, prefix) {
+			continue
+		}
 		name := full[strings.LastIndexByte(full, '.')+1:]
 		for _, i := range rows[name] {
 			found[i] = append(found[i], table[i].given(cfg, full)...)

@@ -44,6 +44,22 @@ func TestJava(t *testing.T) {
 	}
 	lives := []life{
 		{
+			name: "chirp may do nothing", script: "exit 0", knobs: map[string]string{"JAVA": "@/site/java", "ENABLE_CHIRP_DELAYED": "false"},
+			want: want{last: "job_exit 0 100", check: func(w *world) {
+				options, err := os.ReadFile(w.at("@/options"))
+				w.must(err)
+				w.same("-classpath\n.\n-Dchirp.config=SCRATCH/.chirp.config\n", string(options))
+			}},
+		},
+		{
+			name: "a pipe and a link in place of the records", script: `rm $start $end; mkfifo $start; ln -s /etc/passwd $end; exit 0`,
+			want: want{last: "job_exit 0 107", log: []string{"did not leave its start record"}},
+		},
+		{
+			name: "a long text in place of a record", script: `yes normal | head -c 3000000 >$end; exit 2`,
+			want: want{last: "job_exit 512 100", log: []string{"Job returned from main()"}},
+		},
+		{
 			name: "main returns", script: `echo "runs $1"; echo normal >$end; exit 0`,
 			want: want{last: "job_exit 0 100", output: output("runs one\n"), log: []string{"Job returned from main()"}, check: func(w *world) {
 				options, err := os.ReadFile(w.at("@/options"))
@@ -107,6 +123,17 @@ func TestNode(t *testing.T) {
 			}
 		}
 	}
+	away := func(w *world) { // the shadow, while the node ends
+		w.Helper()
+		w.runs()
+		w.shadow.Disconnect()
+		w.logged("Lost connection to shadow")
+		w.tell("end")
+		w.logged("the shadow is away")
+		if reply, err := w.shadow.Reconnect(w.ctx); err != nil || reply.Text("Result") != "Success" {
+			w.Errorf("%v, %v", reply, err)
+		}
+	}
 	traps := "trap 'echo asked >asked; exit 4' TERM; echo runs >@/said; while :; do sleep 0.05; done"
 	lives := []life{
 		{
@@ -129,6 +156,10 @@ func TestNode(t *testing.T) {
 			want: want{last: "job_exit 1024 107", log: []string{"Suspending all jobs.", "is not suspended"}, check: numbered},
 		},
 		{
+			name: "suspended, and does not end", knobs: map[string]string{"SHUTDOWN_GRACEFUL_TIMEOUT": "1"}, script: "trap '' TERM; " + waits, live: func(w *world) { w.runs(); w.signal(cedar.DCSigSuspend) },
+			want: want{last: "job_exit 9 107", check: numbered},
+		},
+		{
 			name: "a node that does not end", machine: func(so *condortest.StartdOptions) { so.Mortal = true }, script: "trap '' TERM; " + waits, live: func(w *world) {
 				w.runs()
 				w.vacate(startd.Vacate{Reason: "Claim preempted", Code: 1011})
@@ -136,6 +167,17 @@ func TestNode(t *testing.T) {
 				w.startd.Die(w)
 			},
 			want: want{last: "job_exit 9 107", deaf: true, check: numbered},
+		},
+		{name: "node 0 ends while the shadow is away", job: "Node = 0\n", script: waits, live: away, want: want{last: "job_exit 0 100"}},
+		{name: "one of which all must end", job: "ParallelShutdownPolicy = \"WAIT_FOR_ALL\"\n", script: waits, live: away, want: want{last: "job_exit 0 100", check: numbered}},
+		{
+			name: "another ends while the shadow is away", script: waits, live: func(w *world) {
+				w.runs()
+				w.shadow.Disconnect()
+				w.logged("Lost connection to shadow")
+				w.tell("end")
+			},
+			want: want{code: 1, says: "connection to the shadow is lost"},
 		},
 		{name: "of which nothing is said", without: []string{"RemoteSpoolDir"}, want: want{code: 1, last: "error 1007/0", says: "RemoteSpoolDir"}},
 	}
