@@ -141,7 +141,7 @@ func onlyTemporary(value string) bool {
 // (condor_utils/subsystem_info.cpp). The startd is none of them: it decides on slots.
 var otherDaemons = []string{
 	"ANNEXD", "COLLECTOR", "CREDD", "DAGMAN", "DEFRAG", "GAHP", "GANGLIAD", "GRIDMANAGER", "HAD", "JOB_ROUTER", "KBDD", "MASTER", "NEGOTIATOR",
-	"REPLICATION", "ROOSTER", "SCHEDD", "SHADOW", "SHARED_PORT", "SUBMIT", "TOOL", "TRANSFERER",
+	"REPLICATION", "ROOSTER", "SCHEDD", "SHADOW", "SHARED_PORT", "SUBMIT", "TOOL",
 }
 
 // defaultPlace is where condor_config_val says a knob is set that the site does not set.
