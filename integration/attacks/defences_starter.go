@@ -7,8 +7,8 @@ var starterDefences = []Defence{
 		What: "the starter touches the sandbox with the payload's user and groups (`setfsuid`)",
 		Changes: []Change{{
 			File: "sandbox/beneath/owner.go",
-			Old:  "if !o.Switches() {\n\t\treturn fn()",
-			New:  "if true {\n\t\treturn fn()",
+			Old:  "func (o Owner) Do(fn func() error) error {\n\tif !o.Switches() {\n\t\treturn fn()",
+			New:  "func (o Owner) Do(fn func() error) error {\n\tif true {\n\t\treturn fn()",
 		}},
 	},
 	{
