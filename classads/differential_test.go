@@ -87,13 +87,16 @@ func askOnce(t *testing.T, queries []query) []answer {
 		t.Fatal(err)
 	}
 	go func() {
+		defer in.Close()
 		enc := json.NewEncoder(in)
+		if enc.Encode(configured()) != nil {
+			return
+		}
 		for _, q := range queries {
 			if enc.Encode(q) != nil {
-				break
+				return
 			}
 		}
-		in.Close()
 	}()
 	var answers []answer
 	lines := bufio.NewReader(out)
@@ -115,6 +118,17 @@ func askOnce(t *testing.T, queries []query) []answer {
 	}
 	_ = cmd.Wait() // fails where the library crashed, which the answers tell
 	return answers
+}
+
+// configured has the knobs that a test has set for HTCondor, by their variables.
+func configured() map[string]string {
+	knobs := map[string]string{}
+	for _, entry := range os.Environ() {
+		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "_CONDOR_") {
+			knobs[name] = value
+		}
+	}
+	return knobs
 }
 
 // ours answers as the oracle does.

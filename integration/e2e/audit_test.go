@@ -58,6 +58,9 @@ var passing = []struct {
 	by      string
 }{
 	{regexp.MustCompile(`, payload-\d+`), ""}, // further slots
+	{regexp.MustCompile(`(?m)^WARN +configuration +SLOT(?:[02-9]|1\d|1_)\S* .*\n.*\n`), ""},
+	{regexp.MustCompile(`\(set at \S+, line \d+\)`), "(set at PLACE)"},
+	{regexp.MustCompile(`\d+ to be warned of`), "N to be warned of"},
 	{regexp.MustCompile(`(?m)^.*payload-\d+ .*\n`), ""},
 	{regexp.MustCompile(`shares no processes with the pilot`), "has fewer capabilities than the pilot"},
 	{regexp.MustCompile(`payload containers \(\d+\)`), "payload containers (N)"},

@@ -1,6 +1,8 @@
 """Evaluates ClassAd expressions with HTCondor's own library.
 
-Reads a JSON object a line: expr, and optionally the ads my and target, in
+The first line is a JSON object of variables for the environment, by which
+HTCondor is configured. It may run on another machine, where those of the caller
+do not count. Then reads a JSON object a line: expr, and optionally the ads my and target, in
 either syntax; or old, an ad in the old syntax; or long, ads that condor_q -long
 shall print; or json, one in JSON. Writes a JSON object a line:
 the expression as HTCondor prints it and its value, or with flatten the names it
@@ -14,6 +16,8 @@ import os
 import subprocess
 import sys
 import tempfile
+
+os.environ.update(json.loads(sys.stdin.readline()))
 
 import classad2
 import htcondor2  # registers the functions that daemons have
