@@ -58,7 +58,7 @@ var passing = []struct {
 	by      string
 }{
 	{regexp.MustCompile(`, payload-\d+`), ""}, // further slots
-	{regexp.MustCompile(`(?m)^WARN +configuration +SLOT(?:[02-9]|1\d|1_)\S* .*\n.*\n`), ""},
+	{regexp.MustCompile(`(?m)^WARN +configuration +SLOT(?:[02-9]|1\d|1_\d)\S* .*\n.*\n`), ""},
 	{regexp.MustCompile(`\(set at \S+, line \d+\)`), "(set at PLACE)"},
 	{regexp.MustCompile(`\d+ to be warned of`), "N to be warned of"},
 	{regexp.MustCompile(`(?m)^.*payload-\d+ .*\n`), ""},
