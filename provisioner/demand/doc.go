@@ -4,6 +4,5 @@
 // negotiator has them grouped: by the attributes that decide what a job matches.
 // The schedd adds the attributes to which those refer, so that one ad says all
 // that is needed to match the jobs of a group. What is sent and kept depends on
-// the number of groups, not on that of jobs: 100,000 jobs in 500 groups are 250
-// kB.
+// the number of groups, not on that of jobs.
 package demand

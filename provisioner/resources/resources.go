@@ -68,19 +68,6 @@ func (a Amount) Times(b Amount, limit int64) int64 {
 	return max(n, 0)
 }
 
-// Share returns the largest part that b has of a resource of a: the dominant
-// share. What a lacks does not count.
-func (a Amount) Share(b Amount) float64 {
-	x, y := a.fields(), b.fields()
-	share := 0.0
-	for i := range x {
-		if x[i] > 0 {
-			share = max(share, float64(y[i])/float64(x[i]))
-		}
-	}
-	return share
-}
-
 // Use returns which part of a is in use when b is used of it: the mean over its
 // CPUs, memory and GPUs. Disk does not count, since nobody pays for it apart.
 func (a Amount) Use(b Amount) float64 {

@@ -24,21 +24,17 @@ func TestAmount(t *testing.T) {
 		job   Amount
 		limit int64
 		times int64
-		share float64
 	}{
-		{"memory is scarce", pod, job, 100, 4, 0.25},
-		{"the limit counts", pod, job, 3, 3, 0.25},
-		{"no GPU there", Amount{CPUs: 8, Memory: 16384, Disk: 1 << 20}, Amount{CPUs: 1, GPUs: 1}, 100, 0, 0.125},
-		{"one GPU", pod, Amount{CPUs: 1, GPUs: 1}, 100, 1, 1},
-		{"nothing asked for", pod, Amount{}, 7, 7, 0},
-		{"no room", Amount{}, job, 7, 0, 0},
+		{"memory is scarce", pod, job, 100, 4},
+		{"the limit counts", pod, job, 3, 3},
+		{"no GPU there", Amount{CPUs: 8, Memory: 16384, Disk: 1 << 20}, Amount{CPUs: 1, GPUs: 1}, 100, 0},
+		{"one GPU", pod, Amount{CPUs: 1, GPUs: 1}, 100, 1},
+		{"nothing asked for", pod, Amount{}, 7, 7},
+		{"no room", Amount{}, job, 7, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.room.Times(c.job, c.limit); got != c.times {
 				t.Errorf("Times is %d, want %d", got, c.times)
-			}
-			if got := c.room.Share(c.job); got != c.share {
-				t.Errorf("Share is %v, want %v", got, c.share)
 			}
 			if got, want := c.room.Fits(c.job), c.room.Times(c.job, 1) == 1; got != want {
 				t.Errorf("Fits is %v, but Times says %v", got, want)

@@ -2,8 +2,6 @@ package round
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,25 +13,12 @@ import (
 	"podstarter/provisioner/platform/model"
 	"podstarter/provisioner/resources"
 	"podstarter/provisioner/supply"
-	"podstarter/provisioner/template"
 )
 
 // What the platform and the collector say of a unit becomes what a decision knows
 // of it.
 func TestInput(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"plain.template.yaml": "name: plain\nmanifest: job.yaml\npartitionable: true\nlifetime: 8h\nrank: TARGET.RequestCpus * 7\nshapes:\n- {name: four, cpus: 4, memory: 8Gi, disk: 4Gi}\n",
-		"job.yaml":            "kind: Job\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	templates, err := template.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	templates := load(t, "name: plain\nmanifest: job.yaml\npartitionable: true\nlifetime: 8h\nrank: TARGET.RequestCpus * 7\nshapes:\n- {name: four, cpus: 4, memory: 8Gi, disk: 4Gi}\n")
 	now := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
 	m := model.New(func() time.Time { return now })
 	for _, name := range []string{"waits", "draining", "works", "removed"} {

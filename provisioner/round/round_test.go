@@ -58,13 +58,11 @@ type site struct {
 	round    *Round
 }
 
-func newSite(t *testing.T) *site {
+// load reads one template, whose manifest nobody looks at here.
+func load(t *testing.T, text string) []template.Template {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"plain.template.yaml": "name: plain\nmanifest: job.yaml\npartitionable: true\nshapes:\n- {name: one, cpus: 1, memory: 2Gi, disk: 1Gi}\n- {name: four, cpus: 4, memory: 8Gi, disk: 4Gi}\n",
-		"job.yaml":            "kind: Job\n",
-	} {
+	for name, text := range map[string]string{"a.template.yaml": text, "job.yaml": "kind: Job\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -73,6 +71,12 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return templates
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	templates := load(t, "name: plain\nmanifest: job.yaml\npartitionable: true\nshapes:\n- {name: one, cpus: 1, memory: 2Gi, disk: 1Gi}\n- {name: four, cpus: 4, memory: 8Gi, disk: 4Gi}\n")
 	s := &site{t: t, now: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC), pool: &pool{slots: map[string]*supply.Pod{}}}
 	clock := func() time.Time { return s.now }
 	s.platform = model.New(clock)

@@ -66,6 +66,14 @@ func TestKnobsNotGiven(t *testing.T) {
 // TestKnobsNotGivenPage: the page about images names those about containers.
 // TestEachKnobNotGiven: each of them is reported where it is not obeyed, and not elsewhere.
 func TestEachKnobNotGiven(t *testing.T) {
+	for _, name := range []string{
+		"CGROUP_HARD_MEMORY_LIMIT_EXPR", "CGROUP_LOW_MEMORY_LIMIT", "CLASSAD_USER_PYTHON_LIB", "DATA_REUSE_DIRECTORY", "LIGO_NFS_SERVER_HACKS", "NAMED_CHROOT",
+		"SINGULARITY_IS_SETUID", "SSH_TO_JOB_SSHD_ARGS", "SSH_TO_JOB_SSHD_CONFIG_TEMPLATE", "SSH_TO_JOB_SSH_KEYGEN", "STARTD_ENFORCE_DISK_LIMITS",
+	} {
+		if len(KnobsNotGiven(config.FromMap(map[string]string{name: "something"}), true)) != 1 {
+			t.Errorf("nobody hears that %s is not obeyed", name)
+		}
+	}
 	for _, row := range knobsWithoutEffect {
 		name := strings.ReplaceAll(row.name, "*", "1")
 		for _, pod := range []bool{true, false} {
