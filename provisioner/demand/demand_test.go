@@ -138,6 +138,9 @@ func TestBadGroups(t *testing.T) {
 	if err == nil || strings.Count(err.Error(), "group of idle jobs") != 6 || errors.Is(err, ErrPartial) {
 		t.Errorf("the error does not name the six that cannot be read: %v", err)
 	}
+	if !errors.Is(err, errHuge) {
+		t.Errorf("the group that is too long was kept until it was parsed: %v", err)
+	}
 }
 
 // A job's text cannot end its group and begin another one.
