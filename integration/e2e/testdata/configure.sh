@@ -21,6 +21,10 @@ COLLECTOR_HOST = 127.0.0.1:$port
 NETWORK_INTERFACE = 127.0.0.1
 BIND_ALL_INTERFACES = False
 ENABLE_IPV6 = False
+START = True
+SUSPEND = False
+PREEMPT = False
+KILL = False
 UID_DOMAIN = personal.invalid
 SEC_DEFAULT_AUTHENTICATION = REQUIRED
 SEC_DEFAULT_AUTHENTICATION_METHODS = FS
@@ -39,3 +43,9 @@ SCHEDD_INTERVAL = 3
 C
 }
 
+# rootdaemons makes the daemons those of root, which give jobs the users contained1 to contained4.
+rootdaemons() {
+	echo "CONDOR_IDS = 20007.20007" >>$dir/config
+	for i in 1 2 3 4; do id contained$i >/dev/null 2>&1 || useradd -M -d / -u $((20100 + i)) contained$i; done
+	chmod 755 /home/$user
+}

@@ -13,10 +13,6 @@ cat >>$dir/config <<C
 NUM_CPUS = 4
 NUM_SLOTS = 4
 MEMORY = 4096
-START = True
-SUSPEND = False
-PREEMPT = False
-KILL = False
 STARTER = $starter
 STARTER_DEBUG = D_FULLDEBUG
 POD_STARTER_BACKEND = local
@@ -24,11 +20,7 @@ POD_STARTER_PAYLOAD_UID = 20101
 SINGULARITY =
 JAVA_EXTRA_ARGUMENTS = "-Xmx64m '-Dpodstarter.site=of the site'"
 C
-if [ $daemons = root ]; then
-	echo "CONDOR_IDS = 20007.20007" >>$dir/config
-	for i in 1 2 3 4; do id contained$i >/dev/null 2>&1 || useradd -M -d / -u $((20100 + i)) contained$i; done
-	chmod 755 /home/$user
-fi
+[ $daemons != root ] || rootdaemons
 class >$dir/Job.class
 jar >$dir/helper.jar
 echo "input came" >$dir/input

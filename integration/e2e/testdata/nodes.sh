@@ -15,10 +15,6 @@ cat >>$dir/config <<C
 NUM_CPUS = 2
 NUM_SLOTS = 2
 MEMORY = 2048
-START = True
-SUSPEND = False
-PREEMPT = False
-KILL = False
 STARTER = $starter
 POD_STARTER_BACKEND = local
 POD_STARTER_PAYLOAD_UID = 20101
@@ -27,11 +23,7 @@ SCHEDD_NAME = nodes@personal.invalid
 DedicatedScheduler = "DedicatedScheduler@nodes@personal.invalid"
 STARTD_ATTRS = \$(STARTD_ATTRS) DedicatedScheduler
 C
-if [ $daemons = root ]; then
-	echo "CONDOR_IDS = 20007.20007" >>$dir/config
-	for i in 1 2 3 4; do id contained$i >/dev/null 2>&1 || useradd -M -d / -u $((20100 + i)) contained$i; done
-	chmod 755 /home/$user
-fi
+[ $daemons != root ] || rootdaemons
 echo "input came" >$dir/input
 # The jobs wait for each other, and for the test, by files of this directory.
 mkdir -m 1777 $dir/meet

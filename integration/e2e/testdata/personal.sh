@@ -12,10 +12,6 @@ configure >$dir/config
 cat >>$dir/config <<C
 NUM_CPUS = 1
 NUM_SLOTS = 1
-START = True
-SUSPEND = False
-PREEMPT = False
-KILL = False
 STARTER = $starter
 POD_STARTER_BACKEND = local
 STARTER_DEBUG = D_FULLDEBUG

@@ -16,10 +16,6 @@ M
 cat >>$dir/config <<C
 NUM_CPUS = 1
 NUM_SLOTS = 1
-START = True
-SUSPEND = False
-PREEMPT = False
-KILL = False
 STARTER = $starter
 POD_STARTER_BACKEND = local
 POD_STARTER_PAYLOAD_UID = 20301
