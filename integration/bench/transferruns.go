@@ -66,7 +66,7 @@ const (
 
 // transfers moves loads in and out under both starters, in another order in each round.
 func (b *bencher) transfers(ctx context.Context, rounds, smaller int, only, sides string) (*transferResults, error) {
-	r := &transferResults{when: time.Now(), machine: measured.Machine(), smaller: smaller, trips: map[string]map[harness.Side][]trip{}}
+	r := &transferResults{when: time.Now(), machine: measured.Machine() + ", files on " + measured.Filesystem(b.pool.State), smaller: smaller, trips: map[string]map[harness.Side][]trip{}}
 	for _, l := range loads(smaller) {
 		if only == "" || slices.Contains(strings.Split(only, ","), l.name) {
 			r.loads = append(r.loads, l)
