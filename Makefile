@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build release image test unit compiler e2e demo bench bench-memory bench-pulls bench-spares bench-images scale nodes lint fuzz mutants matrix docs clean pool pool-up pool-down
+.PHONY: build release image test unit compiler e2e demo bench bench-memory bench-pulls bench-spares bench-images scale nodes lint fuzz volumes mutants matrix docs clean pool pool-up pool-down
 
 build: ## four static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -25,7 +25,7 @@ test: unit lint e2e ## all tests, those on a real cluster and pool included
 
 # -count=1: these tests read files above their modules, whose changes the Go command does not notice.
 unit: compiler ## tests without cluster and pool; generated pages must be up to date
-	$(GO) vet ./... && $(GO) vet -tags differential ./classads
+	$(GO) vet ./... && $(GO) vet -tags differential ./classads && $(GO) vet -tags volumes ./sandbox/commonfiles
 	$(GO) -C integration vet ./... && $(GO) -C integration vet -tags pool ./... && $(GO) -C integration/chart vet -tags pool ./... && $(GO) -C release vet ./...
 	$(GO) test -race ./...
 	$(GO) -C integration test -race -count=1 ./...
@@ -106,6 +106,10 @@ fuzz: ## every fuzz target for FUZZTIME each
 	    echo "$$pkg $$target"; $(GO) -C $$module test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
 	  done; \
 	done; done
+
+volumes: ## common input files on XFS and Btrfs, as root, with loop devices
+	@command -v mkfs.xfs mkfs.btrfs >/dev/null || { apt-get update -q && apt-get install -y -q --no-install-recommends xfsprogs btrfs-progs; }
+	$(GO) test -tags volumes -count=1 -v -run TestReflinks ./sandbox/commonfiles
 
 docs: ## writes the generated pages
 	$(GO) test ./starter/settings -run TestKnobPages -update

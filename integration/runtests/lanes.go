@@ -149,6 +149,9 @@ func chart() step {
 	return s
 }
 
+// volumes shares common input files on file systems that share blocks.
+func volumes() step { return step{name: "volumes", argv: []string{"make", "volumes"}} }
+
 // language compares the ClassAd language with HTCondor's own library, that of the stock
 // starter's pilot.
 func language(pool string) step {

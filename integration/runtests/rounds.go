@@ -63,7 +63,7 @@ func roundsOf(pool string) []round {
 		}},
 		{"cases with partitionable slots", []step{
 			// A startd numbers slots on while those before them end. There are users for eight.
-			host("--partitionable", "--slots", "4"), cases("6m", "-turn", "none", "-case", ofSlots),
+			host("--partitionable", "--slots", "4"), cases("6m", "-turn", "none", "-case", ofSlots), volumes(),
 		}},
 		{"payload containers as sidecars", []step{
 			host("--sidecars"), cases("6m", "-turn", "none", "-case", ofSlots),
