@@ -108,7 +108,6 @@ fuzz: ## every fuzz target for FUZZTIME each
 	done; done
 
 volumes: ## common input files on XFS and Btrfs, as root, with loop devices
-	@command -v mkfs.xfs mkfs.btrfs >/dev/null || { apt-get update -q && apt-get install -y -q --no-install-recommends xfsprogs btrfs-progs; }
 	$(GO) test -tags volumes -count=1 -v -run TestReflinks ./sandbox/commonfiles
 
 docs: ## writes the generated pages
