@@ -36,8 +36,10 @@ type Caller struct {
 const (
 	patience = 2 * time.Minute
 	pause    = 5 * time.Second
-	// mostWait is how long a broker and the daemon behind it may take, at most.
-	mostWait = 60 * time.Second
+	// mostWait is how long a broker and the daemon behind it may take, at most. Where there are
+	// many, each takes its share of the caller's patience, and leastWait if that is too short.
+	mostWait  = 60 * time.Second
+	leastWait = 5 * time.Second
 	// lastResort is how long the daemon's address is dialled. Packets to it may get lost, as an
 	// address of a private network is nobody's here.
 	lastResort = 10 * time.Second
@@ -56,10 +58,10 @@ func (c *Caller) Reverse(ctx context.Context, to cedar.Sinful, timeout time.Dura
 	if err != nil {
 		return nil, fmt.Errorf("have a daemon connect to this one: %w", err)
 	}
-	until, pause := time.Now().Add(cmp.Or(c.Patience, patience)), cmp.Or(c.Pause, pause)
+	until, pause := time.Now().Add(c.patience()), cmp.Or(c.Pause, pause)
 	for {
 		rand.Shuffle(len(contacts), func(i, j int) { contacts[i], contacts[j] = contacts[j], contacts[i] })
-		conn, brokers := c.round(ctx, contacts, own, min(timeout, mostWait))
+		conn, brokers := c.round(ctx, contacts, own, min(timeout, mostWait), until)
 		if brokers == nil {
 			c.Log.Debug("A daemon is reached through its broker", "daemon", place(to), "peer", conn.RemoteAddr())
 			return conn, nil
@@ -87,20 +89,24 @@ func (c *Caller) Reverse(ctx context.Context, to cedar.Sinful, timeout time.Dura
 	}
 }
 
+func (c *Caller) patience() time.Duration { return cmp.Or(c.Patience, patience) }
+
 // round asks each broker once. If this process is behind a broker too, nobody can connect to
 // it, so brokers are first asked to pass on what both say; after that, the daemon is
 // asked to connect to the address without its broker, which works for two that share a
 // network (ccb_client.cpp:ReverseConnect_blocking).
-func (c *Caller) round(ctx context.Context, contacts []Contact, own cedar.Sinful, wait time.Duration) (net.Conn, *multierror.Error) {
+func (c *Caller) round(ctx context.Context, contacts []Contact, own cedar.Sinful, wait time.Duration, until time.Time) (net.Conn, *multierror.Error) {
 	type way = func(context.Context, Contact, cedar.Sinful) (net.Conn, error)
 	ways := []way{c.callBack}
 	if own.CCBID() != "" && c.Relay {
 		ways = []way{c.relay, c.callBack}
 	}
 	failed := &multierror.Error{ErrorFormat: oneLine}
+	left := len(ways) * len(contacts)
 	for _, way := range ways {
 		for _, contact := range contacts {
-			attempt, cancel := context.WithTimeoutCause(ctx, wait, errSilence)
+			attempt, cancel := context.WithTimeoutCause(ctx, share(wait, time.Until(until), left), errSilence)
+			left--
 			conn, err := way(attempt, contact, own)
 			cancel()
 			if err == nil {
@@ -113,6 +119,11 @@ func (c *Caller) round(ctx context.Context, contacts []Contact, own cedar.Sinful
 		}
 	}
 	return nil, failed
+}
+
+// share is how long one of the attempts that are left may take.
+func share(wait, patience time.Duration, left int) time.Duration {
+	return min(wait, max(patience/time.Duration(left), leastWait))
 }
 
 // hopeless reports whether no broker will ever answer differently.

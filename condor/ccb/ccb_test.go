@@ -17,6 +17,33 @@ import (
 	"podstarter/internal/cedar"
 )
 
+// TestShare: many silent brokers together take hardly longer than the caller's patience.
+func TestShare(t *testing.T) {
+	for name, c := range map[string]struct {
+		wait, patience time.Duration
+		left           int
+		want           time.Duration
+	}{
+		"one":                   {mostWait, patience, 1, mostWait},
+		"two":                   {mostWait, patience, 2, mostWait},
+		"four":                  {mostWait, patience, 4, 30 * time.Second},
+		"the caller is shorter": {time.Second, patience, 2, time.Second},
+		"patience is over":      {mostWait, -time.Second, 3, leastWait},
+	} {
+		if got := share(c.wait, c.patience, c.left); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	now, all := time.Unix(0, 0), 2*maxContacts // two ways
+	at := now
+	for left := all; left > 0; left-- {
+		at = at.Add(share(mostWait, patience-at.Sub(now), left))
+	}
+	if took := at.Sub(now); took > patience+time.Duration(all)*leastWait {
+		t.Errorf("%d silent attempts take %s", all, took)
+	}
+}
+
 func TestReverse(t *testing.T) {
 	type answer = func(*broker, *cedar.Stream, *classads.Ad)
 	for name, c := range map[string]struct {
