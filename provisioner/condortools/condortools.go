@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -26,8 +28,16 @@ func Run(ctx context.Context, read func(io.Reader) error, tool string, args ...s
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool, args...)
-	// A child of the tool may keep the pipes open.
-	cmd.WaitDelay = 5 * time.Second
+	// A tool may be a script, whose children are killed with it. One that left the
+	// group may still keep the pipes open.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error {
+		if errors.Is(syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL), syscall.ESRCH) {
+			return os.ErrProcessDone
+		}
+		return nil
+	}
+	cmd.WaitDelay = time.Second
 	words := &head{}
 	cmd.Stderr = words
 	out, err := cmd.StdoutPipe()

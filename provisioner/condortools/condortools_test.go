@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,32 @@ func TestCancelled(t *testing.T) {
 	}, "sh", "-c", "echo; exec sleep 1000")
 	if err == nil {
 		t.Error("a tool that was cancelled has no error")
+	}
+}
+
+// The end of the provisioner does not wait for a tool that hangs, nor for the
+// children of one that is a script, and leaves none of them behind.
+func TestToolThatHangs(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	mark := t.TempDir() + "/alive"
+	begin := time.Now()
+	err := Run(ctx, func(r io.Reader) error {
+		if _, err := r.Read(make([]byte, 1)); err != nil {
+			return err
+		}
+		begin = time.Now()
+		cancel()
+		_, err := io.Copy(io.Discard, r)
+		return err
+	}, "sh", "-c", "trap '' TERM INT; (echo; while sleep 0.1; do touch "+mark+"; done); :")
+	if took := time.Since(begin); err == nil || took > 3*time.Second {
+		t.Errorf("after %s the error is %v", took, err)
+	}
+	// A child that lives touches the file again.
+	_ = os.Remove(mark)
+	time.Sleep(500 * time.Millisecond)
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("a child of the tool lives")
 	}
 }
 
