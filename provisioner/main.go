@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"podstarter/internal/buildinfo"
 	"podstarter/provisioner/demand"
@@ -32,7 +31,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr, connect); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr, world{connect: connect, elect: elect}); err != nil {
 		if !errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintf(os.Stderr, "condor_pod_provisioner: %s\n", explain.Clean(err.Error()))
 		}
@@ -65,8 +64,17 @@ func parse(args []string, words io.Writer) (options, error) {
 	return o, nil
 }
 
-// run does what the arguments say; connect reaches what runs the pods.
-func run(ctx context.Context, args []string, out, words io.Writer, connect func(context.Context, settings.Settings, []template.Template) (platform.Platform, error)) error {
+// world is what the program reaches.
+type world struct {
+	// connect reaches what runs the pods.
+	connect func(context.Context, settings.Settings, []template.Template) (platform.Platform, error)
+	// elect returns the election of the one provisioner that makes pods, or nil where
+	// there is none.
+	elect func(context.Context, settings.Settings, []template.Template, *slog.Logger) (election, error)
+}
+
+// run does what the arguments say.
+func run(ctx context.Context, args []string, out, words io.Writer, w world) error {
 	o, err := parse(args, words)
 	if err != nil {
 		return err
@@ -91,40 +99,30 @@ func run(ctx context.Context, args []string, out, words io.Writer, connect func(
 	if err != nil {
 		return err
 	}
-	cluster, err := connect(ctx, set, templates)
+	s := service{
+		set: set, templates: templates, world: w, log: slog.New(slog.NewJSONHandler(words, nil)),
+		pool: &pool.Pool{Collector: set.Collector, Schedds: set.Schedds, Query: query, Prefix: set.Name},
+	}
+	if o.explain == "" && !o.dryRun && !o.once {
+		return s.serve(ctx)
+	}
+	r, err := s.provisioner(ctx, nil, o.dryRun || o.explain != "")
 	if err != nil {
 		return err
 	}
-	r := round.New(round.Config{
-		Prefix: set.Name, Templates: templates, Limits: set.Limits, Policy: set.Policy, ReportWithin: set.ReportWithin,
-		DryRun: o.dryRun || o.explain != "", Now: time.Now, Suffix: suffix,
-	}, &pool.Pool{Collector: set.Collector, Schedds: set.Schedds, Query: query, Prefix: set.Name}, cluster)
-	log := slog.New(slog.NewJSONHandler(words, nil))
+	rep := r.Run(ctx)
 	switch {
 	case o.explain != "":
-		rep := r.Run(ctx)
 		found, err := explain.Group(out, rep, o.explain)
 		if err == nil && !found {
 			err = fmt.Errorf("explaining the group %q: no idle jobs have it; -dry-run lists all groups", o.explain)
 		}
 		return errors.Join(err, rep.Err)
 	case o.dryRun:
-		rep := r.Run(ctx)
 		return errors.Join(explain.Round(out, rep), rep.Err)
-	case o.once:
-		rep := r.Run(ctx)
-		note(log, rep)
-		return rep.Err
 	}
-	for {
-		note(log, r.Run(ctx))
-		select {
-		case <-ctx.Done():
-			log.Info("The provisioner ends; pods that are there stay")
-			return nil
-		case <-time.After(set.Interval):
-		}
-	}
+	note(s.log, rep)
+	return rep.Err
 }
 
 // note logs what a round did.
@@ -148,9 +146,27 @@ func note(log *slog.Logger, rep round.Report) {
 	log.Info("A round is done", "groups", len(rep.Groups), "idle", idle, "without", waiting, "pods", len(rep.Input.Pods), "made", len(rep.Made), "withdrawn", len(rep.Withdrawn))
 }
 
+// cluster is the Kubernetes cluster that the settings name.
+func cluster(set settings.Settings) kube.Config {
+	return kube.Config{Name: set.Name, Namespace: set.Namespace, GPU: set.GPU, UserAgent: "condor_pod_provisioner/" + buildinfo.Version()}
+}
+
 // connect reaches the cluster.
 func connect(ctx context.Context, set settings.Settings, templates []template.Template) (platform.Platform, error) {
-	return kube.Connect(ctx, kube.Config{Name: set.Name, Namespace: set.Namespace, GPU: set.GPU, UserAgent: "condor_pod_provisioner/" + buildinfo.Version()}, templates)
+	return kube.Connect(ctx, cluster(set), templates)
+}
+
+// elect takes part in the election by a Lease of the cluster. Manifests that are
+// wrong are found now, and not when the one that stands by is needed.
+func elect(ctx context.Context, set settings.Settings, templates []template.Template, log *slog.Logger) (election, error) {
+	kube.LogTo(log)
+	if set.Lease.Off {
+		return nil, nil
+	}
+	if err := kube.Check(cluster(set), templates); err != nil {
+		return nil, err
+	}
+	return kube.Elect(ctx, cluster(set), set.Lease.Name, set.Lease.Duration, log)
 }
 
 // suffix ends a new unit's name.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,12 +39,22 @@ func site(t *testing.T) ([]string, *model.Model) {
 	return []string{"-config", filepath.Join(dir, "provisioner.yaml"), "-templates", dir}, model.New(time.Now)
 }
 
+// inMemory is a world with a cluster in memory, and an election.
+func inMemory(m *model.Model, e election) world {
+	return world{
+		connect: func(context.Context, settings.Settings, []template.Template) (platform.Platform, error) {
+			return m, nil
+		},
+		elect: func(context.Context, settings.Settings, []template.Template, *slog.Logger) (election, error) {
+			return e, nil
+		},
+	}
+}
+
 // start runs the program with a cluster in memory.
 func start(ctx context.Context, m *model.Model, args ...string) (out, words string, err error) {
 	var o, w strings.Builder
-	err = run(ctx, args, &o, &w, func(context.Context, settings.Settings, []template.Template) (platform.Platform, error) {
-		return m, nil
-	})
+	err = run(ctx, args, &o, &w, inMemory(m, nil))
 	return o.String(), w.String(), err
 }
 
@@ -86,11 +98,17 @@ func TestArgumentsThatAreWrong(t *testing.T) {
 func TestClusterAway(t *testing.T) {
 	args, _ := site(t)
 	away := errors.New("the cluster is away")
-	err := run(t.Context(), args, &strings.Builder{}, &strings.Builder{}, func(context.Context, settings.Settings, []template.Template) (platform.Platform, error) {
+	w := inMemory(nil, nil)
+	w.connect = func(context.Context, settings.Settings, []template.Template) (platform.Platform, error) {
 		return nil, away
-	})
-	if !errors.Is(err, away) {
-		t.Errorf("the error is %v", err)
+	}
+	for _, e := range []election{nil, elected{}} {
+		w.elect = func(context.Context, settings.Settings, []template.Template, *slog.Logger) (election, error) {
+			return e, nil
+		}
+		if err := run(t.Context(), args, &strings.Builder{}, &strings.Builder{}, w); !errors.Is(err, away) {
+			t.Errorf("the error is %v", err)
+		}
 	}
 }
 
@@ -132,9 +150,7 @@ func TestService(t *testing.T) {
 			if strings.Contains(string(p), "A round is done") {
 				cancel()
 			}
-		}), func(context.Context, settings.Settings, []template.Template) (platform.Platform, error) {
-			return m, nil
-		})
+		}), inMemory(m, elected{}))
 	}()
 	select {
 	case err := <-done:
@@ -143,6 +159,82 @@ func TestService(t *testing.T) {
 		}
 	case <-time.After(60 * time.Second):
 		t.Error("it does not end")
+	}
+}
+
+// elected has won the election; waiting waits for another one to end.
+type (
+	elected struct{}
+	waiting struct{ asked chan struct{} }
+)
+
+func (elected) Run(ctx context.Context, lead func(context.Context) error) error { return lead(ctx) }
+func (elected) Leader() (string, bool)                                          { return "me", true }
+func (elected) Until() time.Time                                                { return time.Now().Add(10 * time.Second) }
+
+func (w waiting) Run(ctx context.Context, _ func(context.Context) error) error {
+	close(w.asked)
+	<-ctx.Done()
+	return nil
+}
+func (waiting) Leader() (string, bool) { return "another", false }
+func (waiting) Until() time.Time       { return time.Time{} }
+
+// One that stands by makes nothing, and ends when it is told to.
+func TestStandby(t *testing.T) {
+	args, m := site(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	w := waiting{asked: make(chan struct{})}
+	go func() {
+		<-w.asked
+		cancel()
+	}()
+	if err := run(ctx, args, &strings.Builder{}, &strings.Builder{}, inMemory(m, w)); err != nil || count(t, m) != 0 {
+		t.Errorf("%d pods, %v", count(t, m), err)
+	}
+}
+
+// What does one round only takes part in no election.
+func TestOneRoundTakesNoLease(t *testing.T) {
+	args, m := site(t)
+	w := inMemory(m, nil)
+	w.elect = func(context.Context, settings.Settings, []template.Template, *slog.Logger) (election, error) {
+		t.Error("it takes part")
+		return nil, nil
+	}
+	for _, only := range [][]string{{"-dry-run"}, {"-explain", "none"}, {"-once"}} {
+		_ = run(t.Context(), append(args, only...), &strings.Builder{}, &strings.Builder{}, w)
+	}
+}
+
+// A configuration without a Lease needs no election.
+func TestLeaseOff(t *testing.T) {
+	if e, err := elect(t.Context(), settings.Settings{Lease: settings.Lease{Off: true}}, nil, slog.New(slog.DiscardHandler)); e != nil || err != nil {
+		t.Errorf("%v, %v", e, err)
+	}
+}
+
+// The end of the provisioner does not wait for a schedd.
+func TestEndWhileToolHangs(t *testing.T) {
+	args, m := site(t)
+	dir := filepath.Dir(args[1])
+	begun := filepath.Join(dir, "begun")
+	if err := syscall.Mkfifo(begun, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "condor_q"), []byte("#!/bin/sh\ntrap '' TERM INT\necho > "+begun+"\nsleep 1000\nsleep 1000\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	told := make(chan time.Time, 1)
+	go func() {
+		_, _ = os.ReadFile(begun) // opens when condor_q does
+		told <- time.Now()
+		cancel()
+	}()
+	err := run(ctx, args, &strings.Builder{}, &strings.Builder{}, inMemory(m, elected{}))
+	if took := time.Since(<-told); err != nil || took > 5*time.Second || count(t, m) != 0 {
+		t.Errorf("it ends after %s, %v, with %d pods", took, err, count(t, m))
 	}
 }
 

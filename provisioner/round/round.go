@@ -40,10 +40,26 @@ type Config struct {
 	ReportWithin time.Duration
 	// DryRun: nothing is made or withdrawn.
 	DryRun bool
-	Now    func() time.Time
+	// CallTime is how long a call of the platform may take that makes or withdraws a
+	// unit; 0 is DefaultCallTime.
+	CallTime time.Duration
+	// Until returns until when this provisioner may make and withdraw units: after
+	// that, another one may do so. Nil is for ever.
+	Until func() time.Time
+	Now   func() time.Time
 	// Suffix returns the end of a new unit's name.
 	Suffix func() string
 }
+
+// DefaultCallTime is how long a call may take that makes or withdraws a unit. An
+// API server answers in milliseconds, and a round has up to a thousand such calls.
+const DefaultCallTime = 5 * time.Second
+
+// Errors of a round that did not do all that was decided.
+var (
+	errEnds = errors.New("the provisioner ends")
+	errLost = errors.New("the lease may be lost, so that another provisioner may begin")
+)
 
 // Round is a provisioner between rounds. Only one goroutine may use it.
 type Round struct {
@@ -65,6 +81,9 @@ type shape struct {
 
 // New returns a provisioner that knows nothing yet.
 func New(c Config, pool Pool, p platform.Platform) *Round {
+	if c.CallTime == 0 {
+		c.CallTime = DefaultCallTime
+	}
 	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin)}
 	for i, t := range c.Templates {
 		for _, s := range t.Shapes {
@@ -163,8 +182,10 @@ func (r *Round) act(ctx context.Context, rep *Report) error {
 	var wrong *multierror.Error
 	for _, w := range rep.Output.Withdraw {
 		name := rep.Input.Pods[w.Pod].ID
-		err := r.platform.Withdraw(ctx, name)
+		err := r.call(ctx, func(ctx context.Context) error { return r.platform.Withdraw(ctx, name) })
 		switch {
+		case stopped(err):
+			return multierror.Append(wrong, fmt.Errorf("withdrawing %s: %w", name, err))
 		case errors.Is(err, platform.ErrBegun): // it is not surplus any more
 		case err != nil:
 			wrong = multierror.Append(wrong, fmt.Errorf("withdrawing %s: %w", name, err))
@@ -192,6 +213,29 @@ func (r *Round) act(ctx context.Context, rep *Report) error {
 	return wrong.ErrorOrNil()
 }
 
+// call lets do make or withdraw a unit, unless the provisioner ends or may not act
+// any more. A call that has begun is not cut short by the end of ctx, so that it is
+// known what became of it; it never lasts longer than this provisioner may act.
+func (r *Round) call(ctx context.Context, do func(ctx context.Context) error) error {
+	if ctx.Err() != nil {
+		return errEnds
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.CallTime)
+	defer cancel()
+	if r.config.Until != nil {
+		var end context.CancelFunc
+		ctx, end = context.WithDeadline(ctx, r.config.Until())
+		defer end()
+	}
+	if ctx.Err() != nil {
+		return errLost
+	}
+	return do(ctx)
+}
+
+// stopped reports whether a round may do nothing more.
+func stopped(err error) bool { return errors.Is(err, errEnds) || errors.Is(err, errLost) }
+
 // make makes the units of one creation. It stops at the first error.
 func (r *Round) make(ctx context.Context, c decision.Creation, rep *Report) ([]string, error) {
 	s := r.shapes[c.Shape]
@@ -203,7 +247,7 @@ func (r *Round) make(ctx context.Context, c decision.Creation, rep *Report) ([]s
 			Template: name, Shape: s.Name, Size: s.Size,
 			User: c.User, Group: rep.Groups[c.Group].ID,
 		}
-		if err := r.platform.Create(ctx, spec); err != nil {
+		if err := r.call(ctx, func(ctx context.Context) error { return r.platform.Create(ctx, spec) }); err != nil {
 			if errors.Is(err, platform.ErrDenied) {
 				r.health.denied(s.slot.ID, rep.At)
 			}

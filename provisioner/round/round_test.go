@@ -443,3 +443,86 @@ func TestCollectorThatStartsAnew(t *testing.T) {
 		t.Errorf("%v are made, want one", rep.Made)
 	}
 }
+
+// slow is a platform whose calls take until something ends them.
+type slow struct {
+	platform.Platform
+	asked int
+	// before is called before each call.
+	before func(n int)
+	hang   bool
+}
+
+func (s *slow) Create(ctx context.Context, spec platform.Spec) error {
+	s.asked++
+	if s.before != nil {
+		s.before(s.asked)
+	}
+	if s.hang {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("making %s: %w", spec.Name, ctx.Err())
+	}
+	return s.Platform.Create(ctx, spec)
+}
+
+// A provisioner that is told to end finishes what it is making, and makes nothing
+// more.
+func TestEndWhileMaking(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &slow{Platform: s.platform, before: func(n int) {
+		if n == 3 {
+			cancel()
+		}
+	}}
+	s.restart(p)
+	s.pool.groups = []demand.Group{jobs(t, 9, plainJob)}
+	rep := s.round.Run(ctx)
+	if !errors.Is(rep.Err, errEnds) || p.asked != 3 || len(rep.Made) != 3 || s.units()[platform.Pending] != 3 {
+		t.Errorf("%d calls, %v are made, %v", p.asked, rep.Made, rep.Err)
+	}
+}
+
+// A call that gets no answer ends.
+func TestCallThatHangs(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	p := &slow{Platform: s.platform, hang: true}
+	s.config.CallTime = 50 * time.Millisecond
+	s.restart(p)
+	s.pool.groups = []demand.Group{jobs(t, 9, plainJob)}
+	if rep := s.run(); !errors.Is(rep.Err, context.DeadlineExceeded) || p.asked != 1 {
+		t.Errorf("%d calls, %v", p.asked, rep.Err)
+	}
+}
+
+// Once another provisioner may begin, nothing is made, and what is being made is
+// given up.
+func TestLeaseLost(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	var until time.Time
+	s.config.Until = func() time.Time { return until }
+	p := &slow{Platform: s.platform}
+	s.restart(p)
+	s.pool.groups = []demand.Group{jobs(t, 9, plainJob)}
+	if rep := s.run(); !errors.Is(rep.Err, errLost) || p.asked != 0 {
+		t.Errorf("%d calls without a lease, %v", p.asked, rep.Err)
+	}
+	p.hang, until = true, time.Now().Add(100*time.Millisecond)
+	if rep := s.run(); !errors.Is(rep.Err, context.DeadlineExceeded) || p.asked != 1 || time.Now().Before(until) {
+		t.Errorf("%d calls while the lease ends, %v", p.asked, rep.Err)
+	}
+	p.asked, p.hang, until = 0, false, time.Now().Add(time.Hour)
+	p.before = func(n int) {
+		if n == 4 {
+			until = time.Now()
+		}
+	}
+	if rep := s.run(); !errors.Is(rep.Err, errLost) || p.asked != 4 || len(rep.Made) != 4 {
+		t.Errorf("%d calls until the lease is lost, %v are made, %v", p.asked, rep.Made, rep.Err)
+	}
+}

@@ -4,6 +4,7 @@ package settings
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
@@ -32,6 +33,17 @@ type Settings struct {
 	GPU          string
 	Limits       decision.Limits
 	Policy       decision.Policy
+	Lease        Lease
+}
+
+// Lease says which of several provisioners of one name makes pods.
+type Lease struct {
+	// Off: this is the only one, or something else sees to that.
+	Off bool
+	// Name is that of the Lease.
+	Name string
+	// Duration is how long the others wait for one that is silent.
+	Duration time.Duration
 }
 
 // file is the form of the file.
@@ -60,6 +72,11 @@ type file struct {
 			Part  float64 `json:"part"`
 		} `json:"ramp"`
 	} `json:"policy"`
+	Lease struct {
+		Off      bool   `json:"off"`
+		Name     string `json:"name"`
+		Duration string `json:"duration"`
+	} `json:"lease"`
 }
 
 const maxFile = 1 << 20
@@ -122,6 +139,16 @@ func parse(text []byte) (Settings, error) {
 		Start:    duration("policy.start", f.Policy.Start, normal.Start, 0, time.Hour),
 		Settle:   duration("policy.settle", f.Policy.Settle, normal.Settle, time.Minute, 24*time.Hour),
 		Ramp:     decision.Ramp{First: f.Policy.Ramp.First, Part: f.Policy.Ramp.Part},
+	}
+	s.Lease = Lease{Off: f.Lease.Off, Name: f.Lease.Name, Duration: duration("lease.duration", f.Lease.Duration, 15*time.Second, 5*time.Second, 5*time.Minute)}
+	if s.Lease.Name == "" {
+		s.Lease.Name = "podstarter-provisioner-" + s.Name
+	}
+	if msgs := validation.IsDNS1123Subdomain(s.Lease.Name); len(msgs) > 0 {
+		wrong = multierror.Append(wrong, fmt.Errorf("lease.name is %q: %s", s.Lease.Name, strings.Join(msgs, "; ")))
+	}
+	if s.Lease.Duration%time.Second != 0 {
+		wrong = multierror.Append(wrong, fmt.Errorf("lease.duration is %q; a Lease counts in whole seconds", f.Lease.Duration))
 	}
 	if r := s.Policy.Ramp; r.First < 0 || !(r.Part >= 0 && r.Part <= 1) {
 		wrong = multierror.Append(wrong, fmt.Errorf("policy.ramp has first %d and part %v; first must not be negative, and part is from 0 to 1", r.First, r.Part))

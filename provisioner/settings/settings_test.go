@@ -31,6 +31,7 @@ filter: ProjectName isnt undefined
 interval: 30s
 limits: {pods: 100, coming: 20, perUser: 50, perRound: 10}
 policy: {patience: 5m, ramp: {first: 10, part: 0.5}}
+lease: {duration: 30s}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -41,6 +42,7 @@ policy: {patience: 5m, ramp: {first: 10, part: 0.5}}
 		Name: "site", Namespace: "glideins", Collector: "cm.example.org", Schedds: []string{"ap1", "ap2"},
 		Interval: 30 * time.Second, ReportWithin: 10 * time.Minute,
 		Limits: decision.Limits{Pods: 100, Coming: 20, PerUser: 50, PerRound: 10}, Policy: policy,
+		Lease: Lease{Name: "podstarter-provisioner-site", Duration: 30 * time.Second},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Settings{}, "Filter")); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -58,11 +60,12 @@ interval: soon
 reportWithin: 1s
 limits: {pods: -1}
 policy: {settle: 1ms, ramp: {part: 7}}
+lease: {name: A B, duration: 5500ms}
 `))
 	if err == nil {
 		t.Fatal("there is no error")
 	}
-	for _, want := range []string{`name is "The_Site"`, "filter:", `interval is "soon"`, `reportWithin is "1s"`, "limits must not be negative", `policy.settle is "1ms"`, "policy.ramp has first 0 and part 7"} {
+	for _, want := range []string{`name is "The_Site"`, "filter:", `interval is "soon"`, `reportWithin is "1s"`, "limits must not be negative", `policy.settle is "1ms"`, "policy.ramp has first 0 and part 7", `lease.name is "A B"`, `lease.duration is "5500ms"; a Lease counts in whole seconds`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%s", want, err)
 		}

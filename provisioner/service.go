@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"podstarter/provisioner/pool"
+	"podstarter/provisioner/round"
+	"podstarter/provisioner/settings"
+	"podstarter/provisioner/template"
+)
+
+// election decides which of several provisioners makes pods.
+type election interface {
+	// Run takes part until ctx ends or lead returns an error, and calls lead while this
+	// provisioner is the leader.
+	Run(ctx context.Context, lead func(ctx context.Context) error) error
+	// Leader returns the leader's name, and whether it is this provisioner's.
+	Leader() (name string, mine bool)
+	// Until returns until when this provisioner may act.
+	Until() time.Time
+}
+
+// service is the provisioner that goes on until it is told to end.
+type service struct {
+	set       settings.Settings
+	templates []template.Template
+	world     world
+	pool      *pool.Pool
+	log       *slog.Logger
+}
+
+// serve does one round after the other while this provisioner is the leader.
+func (s service) serve(ctx context.Context) error {
+	elect, err := s.world.elect(ctx, s.set, s.templates, s.log)
+	if err != nil {
+		return err
+	}
+	if elect == nil {
+		err = s.lead(ctx, nil)
+	} else {
+		s.log.Info("The provisioner stands by until it has the lease", "lease", s.set.Lease.Name)
+		err = elect.Run(ctx, func(ctx context.Context) error { return s.lead(ctx, elect) })
+	}
+	if ctx.Err() != nil {
+		s.log.Info("The provisioner ends; pods that are there stay")
+		return nil
+	}
+	return err
+}
+
+// lead does rounds until ctx ends. Each leader looks anew at what is there: what a
+// watch of its own had seen before could lack what the last leader made.
+func (s service) lead(ctx context.Context, elect election) error {
+	s.log.Info("The provisioner begins to make pods")
+	r, err := s.provisioner(ctx, elect, false)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	for {
+		note(s.log, r.Run(ctx))
+		select {
+		case <-ctx.Done():
+			s.log.Info("The provisioner makes no more pods")
+			return nil
+		case <-time.After(s.set.Interval):
+		}
+	}
+}
+
+// provisioner returns one that knows nothing yet.
+func (s service) provisioner(ctx context.Context, elect election, dry bool) (*round.Round, error) {
+	p, err := s.world.connect(ctx, s.set, s.templates)
+	if err != nil {
+		return nil, err
+	}
+	c := round.Config{
+		Prefix: s.set.Name, Templates: s.templates, Limits: s.set.Limits, Policy: s.set.Policy, ReportWithin: s.set.ReportWithin,
+		DryRun: dry, Now: time.Now, Suffix: suffix,
+	}
+	if elect != nil {
+		// Much shorter than the time for which the Lease is certain after it was renewed.
+		c.CallTime, c.Until = s.set.Lease.Duration/3, elect.Until
+	}
+	return round.New(c, s.pool, p), nil
+}
