@@ -89,7 +89,7 @@ func (p *pass) serve(user *claimant) bool {
 	}
 	next := &user.parts[0]
 	g := next.group
-	placed, request, why := false, resources.Amount{}, fmt.Sprintf("places are found for %d jobs at a time", mostJobs)
+	placed, request, why := false, resources.Amount{}, refuse(RoundLimit, "places are found for %d jobs at a time", mostJobs)
 	if p.placed < mostJobs {
 		placed, request, why = p.place(g, user)
 	}
@@ -110,10 +110,10 @@ func (p *pass) serve(user *claimant) bool {
 }
 
 // place gives one job of a group the first place that it fits into.
-func (p *pass) place(g int, user *claimant) (placed bool, request resources.Amount, why string) {
+func (p *pass) place(g int, user *claimant) (placed bool, request resources.Amount, why refusal) {
 	fits := p.fits(g)
 	if len(fits) == 0 {
-		return false, resources.Amount{}, "no template has slots that match"
+		return false, resources.Amount{}, refuse(NoMatch, "no template has slots that match")
 	}
 	// Preferred places may be in any of the shapes, so look for the best kind of all.
 	best, bestFit := kind(-1), -1
@@ -135,13 +135,13 @@ func (p *pass) place(g int, user *claimant) (placed bool, request resources.Amou
 		if f < 0 {
 			if fit := p.rely(g); fit != nil {
 				p.out.Groups[g].place(coming)
-				return true, fit.Request, ""
+				return true, fit.Request, refusal{}
 			}
 			return false, resources.Amount{}, why
 		}
 		p.take(g, f)
 		p.out.Groups[g].place(made)
-		return true, fits[f].Request, ""
+		return true, fits[f].Request, refusal{}
 	case bestFit < 0:
 		p.spare[g][best]--
 		bestFit = 0
@@ -149,7 +149,7 @@ func (p *pass) place(g int, user *claimant) (placed bool, request resources.Amou
 		p.take(g, bestFit)
 	}
 	p.out.Groups[g].place(best)
-	return true, fits[bestFit].Request, ""
+	return true, fits[bestFit].Request, refusal{}
 }
 
 // find returns the first room of a shape that is large enough, or nil.
@@ -204,20 +204,20 @@ func (p *pass) take(g, f int) {
 
 // open makes a pod for the next job of a group, if it may be made, and leaves the
 // cursor of the returned fit at its room. If none may, the fit is -1.
-func (p *pass) open(g int, user *claimant) (fit int, why string) {
-	if why := p.gates.user(user); why != "" {
+func (p *pass) open(g int, user *claimant) (fit int, why refusal) {
+	if why := p.gates.user(user); why != (refusal{}) {
 		return -1, why
 	}
-	if why := p.gates.group(g, p.out.Groups[g].Idle); why != "" {
+	if why := p.gates.group(g, p.out.Groups[g].Idle); why != (refusal{}) {
 		return -1, why
 	}
 	best, bestScore := -1, score{}
-	var refused []string
+	var refused []refusal
 	for f, candidate := range p.fits(g) {
 		if !p.in.Shapes[candidate.Shape].Size.Fits(candidate.Request) {
 			continue
 		}
-		if why := p.gates.shape(candidate.Shape); why != "" {
+		if why := p.gates.shape(candidate.Shape); why != (refusal{}) {
 			if !slices.Contains(refused, why) {
 				refused = append(refused, why)
 			}
@@ -229,9 +229,9 @@ func (p *pass) open(g int, user *claimant) (fit int, why string) {
 	}
 	switch {
 	case best < 0 && len(refused) == 0:
-		return -1, "all shapes that match are smaller than the request"
+		return -1, refuse(TooLarge, "all shapes that match are smaller than the request")
 	case best < 0:
-		return -1, strings.Join(refused, "; ")
+		return -1, together(refused)
 	}
 	shape := p.fits(g)[best].Shape
 	there := p.in.Policy.Horizon - p.in.Policy.Start
@@ -243,7 +243,16 @@ func (p *pass) open(g int, user *claimant) (fit int, why string) {
 	p.gates.opened(g, shape)
 	user.pods++
 	p.create(Creation{Shape: shape, Count: 1, User: user.name, Group: g})
-	return best, ""
+	return best, refusal{}
+}
+
+// together joins refusals; the first one is the cause.
+func together(all []refusal) refusal {
+	texts := make([]string, len(all))
+	for i, r := range all {
+		texts[i] = r.why
+	}
+	return refusal{all[0].cause, strings.Join(texts, "; ")}
 }
 
 // create notes a pod to be made.

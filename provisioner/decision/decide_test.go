@@ -94,14 +94,14 @@ func TestDecide(t *testing.T) {
 		{
 			name:     "jobs that match nothing get no pod",
 			set:      func(in *Input) { in.demand(0, one, nil, alice(1000)) },
-			outcomes: []Outcome{{Idle: 1000, Waiting: []Reason{{1000, "no template has slots that match"}}}},
+			outcomes: []Outcome{{Idle: 1000, Waiting: []Reason{{1000, "no template has slots that match", NoMatch}}}},
 		},
 		{
 			name: "a request that is larger than the shape",
 			set: func(in *Input) {
 				in.demand(0, gpu, []int{small}, alice(1))
 			},
-			outcomes: []Outcome{{Idle: 1, Waiting: []Reason{{1, "all shapes that match are smaller than the request"}}}},
+			outcomes: []Outcome{{Idle: 1, Waiting: []Reason{{1, "all shapes that match are smaller than the request", TooLarge}}}},
 		},
 		{
 			name: "free room, then room that comes, then a new pod",
@@ -173,8 +173,8 @@ func TestDecide(t *testing.T) {
 			},
 			create: []Creation{{Shape: small, Count: 1, User: "bob", Group: 1}},
 			outcomes: []Outcome{
-				{Idle: 2, Coming: 1, Waiting: []Reason{{1, "plain: one is tried"}}},
-				{Idle: 2, New: 1, Waiting: []Reason{{1, "plain: one is tried"}}},
+				{Idle: 2, Coming: 1, Waiting: []Reason{{1, "plain: one is tried", BackOff}}},
+				{Idle: 2, New: 1, Waiting: []Reason{{1, "plain: one is tried", BackOff}}},
 			},
 		},
 		{
@@ -184,7 +184,7 @@ func TestDecide(t *testing.T) {
 				in.Pods = []Pod{{ID: "p", Shape: small, Phase: Pending, Stuck: true, Created: start.Add(-time.Hour), Free: one}}
 				in.Memory.Surplus = map[string]time.Time{"p": start.Add(-time.Hour)}
 			},
-			outcomes: []Outcome{{Idle: 2, Coming: 1, Waiting: []Reason{{1, "1 pods of the shape small of plain wait for a node with room"}}}},
+			outcomes: []Outcome{{Idle: 2, Coming: 1, Waiting: []Reason{{1, "1 pods of the shape small of plain wait for a node with room", NoNode}}}},
 		},
 		{
 			name: "a pod that soon ends takes nothing that comes later",
@@ -204,7 +204,7 @@ func TestDecide(t *testing.T) {
 			},
 			create: []Creation{{Shape: small, Count: 4, User: "alice"}, {Shape: small, Count: 2, User: "bob"}},
 			outcomes: []Outcome{{Idle: 20, New: 6, Waiting: []Reason{
-				{14, "the limit of 6 pods is reached"},
+				{14, "the limit of 6 pods is reached", PodLimit},
 			}}},
 		},
 		{
@@ -215,7 +215,7 @@ func TestDecide(t *testing.T) {
 				in.Users = map[string]User{"alice": {Priority: 500, Usage: 4}, "bob": {Priority: 500}}
 			},
 			create:   []Creation{{Shape: small, Count: 1, User: "alice"}, {Shape: small, Count: 5, User: "bob"}},
-			outcomes: []Outcome{{Idle: 20, New: 6, Waiting: []Reason{{14, "the limit of 6 pods is reached"}}}},
+			outcomes: []Outcome{{Idle: 20, New: 6, Waiting: []Reason{{14, "the limit of 6 pods is reached", PodLimit}}}},
 		},
 		{
 			name: "a user's own limit leaves the others theirs",
@@ -225,7 +225,7 @@ func TestDecide(t *testing.T) {
 				in.Users = map[string]User{"alice": {Pods: 1}}
 			},
 			create:   []Creation{{Shape: small, Count: 1, User: "alice"}, {Shape: small, Count: 2, User: "bob"}},
-			outcomes: []Outcome{{Idle: 13, New: 3, Waiting: []Reason{{10, "the user's limit of 2 pods is reached"}}}},
+			outcomes: []Outcome{{Idle: 13, New: 3, Waiting: []Reason{{10, "the user's limit of 2 pods is reached", UserLimit}}}},
 		},
 		{
 			name: "limits of shape and template",
@@ -235,7 +235,7 @@ func TestDecide(t *testing.T) {
 				in.Templates[0].MaxComing = 3
 			},
 			create:   []Creation{{Shape: small, Count: 1, User: "alice"}, {Shape: large, Count: 2, User: "alice"}},
-			outcomes: []Outcome{{Idle: 30, New: 9, Waiting: []Reason{{21, "the limit of 1 pods of the shape small of plain is reached; 3 pods of plain have not reported yet, which is its limit"}}}},
+			outcomes: []Outcome{{Idle: 30, New: 9, Waiting: []Reason{{21, "the limit of 1 pods of the shape small of plain is reached; 3 pods of plain have not reported yet, which is its limit", ShapeLimit}}}},
 		},
 		{
 			name: "a template that failed waits, and another one serves",
@@ -254,7 +254,7 @@ func TestDecide(t *testing.T) {
 				in.Pods = []Pod{{ID: "p", Shape: small, Phase: Starting, Created: start, Free: one}}
 			},
 			create:   []Creation{{Shape: small, Count: 2, User: "alice"}},
-			outcomes: []Outcome{{Idle: 50, Coming: 1, New: 2, Waiting: []Reason{{47, "plain: it is new"}}}},
+			outcomes: []Outcome{{Idle: 50, Coming: 1, New: 2, Waiting: []Reason{{47, "plain: it is new", BackOff}}}},
 		},
 		{
 			name: "the ramp",
@@ -264,7 +264,7 @@ func TestDecide(t *testing.T) {
 				in.Pods = []Pod{{ID: "p", Shape: small, Phase: Pending, Created: start, Free: one}}
 			},
 			create:   []Creation{{Shape: small, Count: 10, User: "alice"}},
-			outcomes: []Outcome{{Idle: 41, Coming: 1, New: 10, Waiting: []Reason{{30, "11 pods are on their way for 41 such jobs, more follow when they have come"}}}},
+			outcomes: []Outcome{{Idle: 41, Coming: 1, New: 10, Waiting: []Reason{{30, "11 pods are on their way for 41 such jobs, more follow when they have come", Ramping}}}},
 		},
 		{
 			name: "what ranks higher is taken first",
@@ -312,7 +312,7 @@ func TestDecide(t *testing.T) {
 				in.demand(0, one, []int{small}, alice(1))
 				in.Memory.Withdrawn = map[string]time.Time{"plain/small": start.Add(-time.Minute)}
 			},
-			outcomes: []Outcome{{Idle: 1, Waiting: []Reason{{1, "a pod of the shape small of plain was withdrawn less than 3m0s ago"}}}},
+			outcomes: []Outcome{{Idle: 1, Waiting: []Reason{{1, "a pod of the shape small of plain was withdrawn less than 3m0s ago", JustWithdrawn}}}},
 		},
 		{
 			name: "a pod of a shape that is no longer configured counts, and goes if it is pending",
@@ -323,7 +323,7 @@ func TestDecide(t *testing.T) {
 				in.Memory.Surplus = map[string]time.Time{"p": start.Add(-time.Hour)}
 			},
 			withdraw: []int{0},
-			outcomes: []Outcome{{Idle: 1, Waiting: []Reason{{1, "the limit of 1 pods is reached"}}}},
+			outcomes: []Outcome{{Idle: 1, Waiting: []Reason{{1, "the limit of 1 pods is reached", PodLimit}}}},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

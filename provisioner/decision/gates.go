@@ -2,7 +2,6 @@ package decision
 
 import (
 	"cmp"
-	"fmt"
 
 	"podstarter/provisioner/resources"
 )
@@ -63,60 +62,60 @@ func (g *gates) opened(group, shape int) {
 	g.count(shape, true, false)
 }
 
-// user says why no pod is made for a user; it is empty if one may.
-func (g *gates) user(c *claimant) string {
+// user says why no pod is made for a user, or nothing if one may.
+func (g *gates) user(c *claimant) refusal {
 	l := g.in.Limits
 	switch {
 	case reached(g.pods, l.Pods):
-		return fmt.Sprintf("the limit of %d pods is reached", l.Pods)
+		return refuse(PodLimit, "the limit of %d pods is reached", l.Pods)
 	case reached(g.unready, l.Coming):
-		return fmt.Sprintf("%d pods have not reported yet, which is the limit", l.Coming)
+		return refuse(ComingLimit, "%d pods have not reported yet, which is the limit", l.Coming)
 	case reached(g.round, l.PerRound):
-		return fmt.Sprintf("%d pods are made at a time", l.PerRound)
+		return refuse(RoundLimit, "%d pods are made at a time", l.PerRound)
 	case g.round >= mostPods:
-		return fmt.Sprintf("%d pods are made at a time", mostPods)
+		return refuse(RoundLimit, "%d pods are made at a time", mostPods)
 	case reached(c.pods, l.PerUser):
-		return fmt.Sprintf("the user's limit of %d pods is reached", l.PerUser)
+		return refuse(UserLimit, "the user's limit of %d pods is reached", l.PerUser)
 	}
-	return ""
+	return refusal{}
 }
 
 // group says why no pod is made for a group.
-func (g *gates) group(group, idle int) string {
+func (g *gates) group(group, idle int) refusal {
 	if allowed := g.in.Policy.Ramp.Allows(idle); g.coming[group] >= allowed {
-		return fmt.Sprintf("%d pods are on their way for %d such jobs, more follow when they have come", g.coming[group], idle)
+		return refuse(Ramping, "%d pods are on their way for %d such jobs, more follow when they have come", g.coming[group], idle)
 	}
-	return ""
+	return refusal{}
 }
 
 // shape says why no pod of a shape is made.
-func (g *gates) shape(shape int) string {
+func (g *gates) shape(shape int) refusal {
 	s := g.in.Shapes[shape]
 	t := g.in.Templates[s.Template]
 	switch {
 	case s.Closed != "":
-		return fmt.Sprintf("%s/%s: %s", t.Name, s.Name, s.Closed)
+		return refuse(ShapeRefused, "%s/%s: %s", t.Name, s.Name, s.Closed)
 	case reached(g.shapes[shape], s.MaxPods):
-		return fmt.Sprintf("the limit of %d pods of the shape %s of %s is reached", s.MaxPods, s.Name, t.Name)
+		return refuse(ShapeLimit, "the limit of %d pods of the shape %s of %s is reached", s.MaxPods, s.Name, t.Name)
 	case reached(g.template[s.Template], t.MaxPods):
-		return fmt.Sprintf("the limit of %d pods of %s is reached", t.MaxPods, t.Name)
+		return refuse(TemplateLimit, "the limit of %d pods of %s is reached", t.MaxPods, t.Name)
 	case reached(g.arriving[s.Template], t.MaxComing):
-		return fmt.Sprintf("%d pods of %s have not reported yet, which is its limit", t.MaxComing, t.Name)
+		return refuse(TemplateComing, "%d pods of %s have not reported yet, which is its limit", t.MaxComing, t.Name)
 	case g.trying[s.Template] >= t.Allowance:
-		return fmt.Sprintf("%s: %s", t.Name, t.AllowanceWhy)
+		return refuse(BackOff, "%s: %s", t.Name, t.AllowanceWhy)
 	}
 	for other, n := range g.stuck {
 		// Where a pod has no room, one that is not smaller has none either.
 		if o := g.in.Shapes[other]; n > 0 && o.Template == s.Template && s.Size.Fits(o.Size) {
-			return fmt.Sprintf("%d pods of the shape %s of %s wait for a node with room", n, o.Name, t.Name)
+			return refuse(NoNode, "%d pods of the shape %s of %s wait for a node with room", n, o.Name, t.Name)
 		}
 	}
 	if at, ok := g.in.Memory.Withdrawn[g.in.key(shape)]; ok {
 		if since := g.in.Now.Sub(at); since >= 0 && since < g.in.Policy.Settle {
-			return fmt.Sprintf("a pod of the shape %s of %s was withdrawn less than %s ago", s.Name, t.Name, g.in.Policy.Settle)
+			return refuse(JustWithdrawn, "a pod of the shape %s of %s was withdrawn less than %s ago", s.Name, t.Name, g.in.Policy.Settle)
 		}
 	}
-	return ""
+	return refusal{}
 }
 
 func reached(n, limit int) bool { return limit > 0 && n >= limit }

@@ -1,5 +1,7 @@
 package decision
 
+import "fmt"
+
 // Output is a decision, with its reasons.
 type Output struct {
 	Create   []Creation
@@ -39,8 +41,47 @@ type Outcome struct {
 
 // Reason is why a number of jobs gets no pod.
 type Reason struct {
-	Jobs int
-	Why  string
+	Jobs  int
+	Why   string
+	Cause Cause
+}
+
+// Cause is the kind of a reason. There are few, and they do not change, so that jobs
+// can be counted by them.
+type Cause string
+
+// The causes.
+const (
+	NoMatch        Cause = "NoMatch"        // no template has slots that match
+	TooLarge       Cause = "TooLarge"       // the shapes that match are too small
+	PodLimit       Cause = "PodLimit"       // limits.pods
+	ComingLimit    Cause = "ComingLimit"    // limits.coming
+	RoundLimit     Cause = "RoundLimit"     // limits.perRound, or the bound of one decision
+	UserLimit      Cause = "UserLimit"      // limits.perUser
+	Ramping        Cause = "Ramping"        // more pods follow when the first have come
+	ShapeRefused   Cause = "ShapeRefused"   // the platform refuses pods of the shape
+	ShapeLimit     Cause = "ShapeLimit"     // maxPods of the shape
+	TemplateLimit  Cause = "TemplateLimit"  // maxPods of the template
+	TemplateComing Cause = "TemplateComing" // maxComing of the template
+	BackOff        Cause = "BackOff"        // pods of the template came to nothing, or none has reported yet
+	NoNode         Cause = "NoNode"         // no node has room
+	JustWithdrawn  Cause = "JustWithdrawn"  // a pod of the shape was withdrawn a short while ago
+)
+
+// Causes are all causes.
+var Causes = []Cause{
+	NoMatch, TooLarge, PodLimit, ComingLimit, RoundLimit, UserLimit, Ramping, ShapeRefused, ShapeLimit,
+	TemplateLimit, TemplateComing, BackOff, NoNode, JustWithdrawn,
+}
+
+// refusal is why no pod is made. The zero value is none.
+type refusal struct {
+	cause Cause
+	why   string
+}
+
+func refuse(cause Cause, format string, args ...any) refusal {
+	return refusal{cause, fmt.Sprintf(format, args...)}
 }
 
 // place counts a job.
@@ -58,12 +99,12 @@ func (o *Outcome) place(kind kind) {
 }
 
 // wait counts jobs that get nothing.
-func (o *Outcome) wait(jobs int, why string) {
+func (o *Outcome) wait(jobs int, r refusal) {
 	for i := range o.Waiting {
-		if o.Waiting[i].Why == why {
+		if o.Waiting[i].Why == r.why {
 			o.Waiting[i].Jobs += jobs
 			return
 		}
 	}
-	o.Waiting = append(o.Waiting, Reason{Jobs: jobs, Why: why})
+	o.Waiting = append(o.Waiting, Reason{Jobs: jobs, Why: r.why, Cause: r.cause})
 }
