@@ -50,8 +50,10 @@ func newHealth(within time.Duration) *health {
 }
 
 // look notes what has happened to the units since the last time. After a restart
-// those that ended a short while ago tell what happened before it.
-func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now time.Time) {
+// those that ended a short while ago tell what happened before it. It returns those
+// that came to nothing.
+func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now time.Time) []Failure {
+	var failed []Failure
 	units = slices.Clone(units)
 	slices.SortStableFunc(units, func(a, b platform.Unit) int {
 		return cmp.Or(when(a, now).Compare(when(b, now)), cmp.Compare(a.Name, b.Name))
@@ -76,6 +78,7 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		f.missing = u.Phase == platform.Running && !reported && (f.reported && now.Sub(f.seen) > updates || !f.reported && !u.Began.IsZero() && now.Sub(u.Began) > h.within)
 		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted {
 			f.counted = trouble
+			failed = append(failed, Failure{Unit: u.Name, Template: u.Template, Reason: trouble, Detail: u.Detail})
 			h.templates[u.Template] = h.templates[u.Template].Failed(trouble, when(u, now))
 		}
 		h.units[u.Name] = f
@@ -85,6 +88,7 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 			delete(h.units, name)
 		}
 	}
+	return failed
 }
 
 // when is when the trouble of a unit came.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/match"
@@ -105,35 +106,91 @@ type Report struct {
 	Output  decision.Output
 	// Made and Withdrawn are the units that were made and withdrawn.
 	Made, Withdrawn []string
-	// Err is everything that went wrong; the round did what was possible all the same.
-	Err error
+	// Failed are the units of which this round learnt that they came to nothing.
+	Failed []Failure
+	// Backoff has the state of each template, in the order of the configuration.
+	Backoff []backoff.State
+	// Problems are what went wrong, and Err is all of it; the round did what was
+	// possible all the same.
+	Problems []Problem
+	Err      error
+	// Unknown: what is there was not known, so that nothing was decided.
+	Unknown bool
+	Took    time.Duration
+}
+
+// Failure is a unit that came to nothing.
+type Failure struct {
+	Unit, Template string
+	Reason         backoff.Reason
+	Detail         string // the platform's words
+}
+
+// Source is where something went wrong.
+type Source string
+
+// The sources.
+const (
+	Schedds     Source = "schedds"
+	Collector   Source = "collector"
+	Accountant  Source = "accountant"
+	Platform    Source = "platform" // listing units
+	Making      Source = "making"
+	Withdrawing Source = "withdrawing"
+)
+
+// Sources are all sources.
+var Sources = []Source{Schedds, Collector, Accountant, Platform, Making, Withdrawing}
+
+// Problem is what went wrong at one place.
+type Problem struct {
+	Source Source
+	Err    error
+}
+
+// note adds a problem, if there is one.
+func (rep *Report) note(source Source, err error) {
+	if err != nil {
+		rep.Problems = append(rep.Problems, Problem{source, err})
+	}
 }
 
 // Run does one round.
 func (r *Round) Run(ctx context.Context) Report {
+	begin := time.Now()
 	rep := Report{At: r.config.Now()}
+	r.run(ctx, &rep)
 	var wrong *multierror.Error
-	seen := r.look(ctx)
+	for _, p := range rep.Problems {
+		wrong = multierror.Append(wrong, p.Err)
+	}
+	rep.Err = wrong.ErrorOrNil()
+	for _, t := range r.config.Templates {
+		rep.Backoff = append(rep.Backoff, r.health.state(t.Name, rep.At))
+	}
+	rep.Took = time.Since(begin)
+	return rep
+}
+
+func (r *Round) run(ctx context.Context, rep *Report) {
+	seen := r.look(ctx, rep)
 	rep.Groups, rep.Units = seen.groups, seen.units
-	wrong = multierror.Append(wrong, seen.err)
 	for _, s := range r.shapes {
 		rep.Shapes = append(rep.Shapes, s.slot.ID)
 	}
 	// Without knowing what is there, a round could make pods twice.
 	if seen.unknown {
-		rep.Err = wrong.ErrorOrNil()
-		return rep
+		rep.Unknown = true
+		return
 	}
-	r.health.look(seen.units, seen.slots, rep.At)
+	rep.Failed = r.health.look(seen.units, seen.slots, rep.At)
 	rep.Matches = r.match(seen.groups)
-	rep.Input = r.input(seen, rep)
+	rep.Input = r.input(seen, *rep)
 	rep.Output = decision.Decide(rep.Input)
 	r.memory = rep.Output.Memory
 	if !r.config.DryRun {
-		wrong = multierror.Append(wrong, r.act(ctx, &rep))
+		r.act(ctx, rep)
 	}
-	rep.Err = wrong.ErrorOrNil()
-	return rep
 }
 
 // sight is what a round sees.
@@ -144,11 +201,10 @@ type sight struct {
 	units   []platform.Unit
 	partial bool // not all jobs are known
 	unknown bool // it is not known what is there
-	err     error
 }
 
 // look asks pool and platform at once.
-func (r *Round) look(ctx context.Context) sight {
+func (r *Round) look(ctx context.Context, rep *Report) sight {
 	var s sight
 	var demandErr, slotsErr, usersErr, unitsErr error
 	var wg sync.WaitGroup
@@ -159,8 +215,10 @@ func (r *Round) look(ctx context.Context) sight {
 	wg.Wait()
 	s.partial = errors.Is(demandErr, demand.ErrPartial)
 	s.unknown = slotsErr != nil && s.slots == nil || unitsErr != nil
-	// Without priorities, all users are equal.
-	s.err = multierror.Append(nil, demandErr, slotsErr, usersErr, unitsErr).ErrorOrNil()
+	rep.note(Schedds, demandErr)
+	rep.note(Collector, slotsErr)
+	rep.note(Accountant, usersErr) // without priorities, all users are equal
+	rep.note(Platform, unitsErr)
 	return s
 }
 
@@ -178,17 +236,17 @@ func (r *Round) match(groups []demand.Group) [][]match.Result {
 }
 
 // act makes and withdraws what was decided. It goes on after an error.
-func (r *Round) act(ctx context.Context, rep *Report) error {
-	var wrong *multierror.Error
+func (r *Round) act(ctx context.Context, rep *Report) {
 	for _, w := range rep.Output.Withdraw {
 		name := rep.Input.Pods[w.Pod].ID
 		err := r.call(ctx, func(ctx context.Context) error { return r.platform.Withdraw(ctx, name) })
 		switch {
 		case stopped(err):
-			return multierror.Append(wrong, fmt.Errorf("withdrawing %s: %w", name, err))
+			rep.note(Withdrawing, fmt.Errorf("withdrawing %s: %w", name, err))
+			return
 		case errors.Is(err, platform.ErrBegun): // it is not surplus any more
 		case err != nil:
-			wrong = multierror.Append(wrong, fmt.Errorf("withdrawing %s: %w", name, err))
+			rep.note(Withdrawing, fmt.Errorf("withdrawing %s: %w", name, err))
 		default:
 			rep.Withdrawn = append(rep.Withdrawn, name)
 		}
@@ -205,12 +263,11 @@ func (r *Round) act(ctx context.Context, rep *Report) error {
 		if err == nil {
 			continue
 		}
-		wrong = multierror.Append(wrong, err)
+		rep.note(Making, err)
 		if refused[c.Shape] = errors.Is(err, platform.ErrDenied); !refused[c.Shape] {
 			break
 		}
 	}
-	return wrong.ErrorOrNil()
 }
 
 // call lets do make or withdraw a unit, unless the provisioner ends or may not act
