@@ -14,16 +14,15 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"podstarter/internal/buildinfo"
+	"podstarter/provisioner/changes"
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/explain"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/platform/kube"
 	"podstarter/provisioner/pool"
-	"podstarter/provisioner/round"
 	"podstarter/provisioner/settings"
 	"podstarter/provisioner/template"
 )
@@ -41,8 +40,8 @@ func main() {
 
 // options are the arguments.
 type options struct {
-	config, templates, explain string
-	dryRun, once, version      bool
+	config, templates, explain, listen string
+	dryRun, once, version              bool
 }
 
 func parse(args []string, words io.Writer) (options, error) {
@@ -54,6 +53,7 @@ func parse(args []string, words io.Writer) (options, error) {
 	f.BoolVar(&o.dryRun, "dry-run", false, "do one round, print what it would do, and do nothing")
 	f.StringVar(&o.explain, "explain", "", "do one round, print why the jobs of a `group` get pods or none, and do nothing")
 	f.BoolVar(&o.once, "once", false, "do one round and end")
+	f.StringVar(&o.listen, "listen", ":8090", "the `address` of /healthz, /metrics and the status page; empty for none")
 	f.BoolVar(&o.version, "version", false, "print the version")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, out, words io.Writer, w world) erro
 		pool: &pool.Pool{Collector: set.Collector, Schedds: set.Schedds, Query: query, Prefix: set.Name},
 	}
 	if o.explain == "" && !o.dryRun && !o.once {
-		return s.serve(ctx)
+		return s.serve(ctx, o.listen)
 	}
 	r, err := s.provisioner(ctx, nil, o.dryRun || o.explain != "")
 	if err != nil {
@@ -121,29 +121,8 @@ func run(ctx context.Context, args []string, out, words io.Writer, w world) erro
 	case o.dryRun:
 		return errors.Join(explain.Round(out, rep), rep.Err)
 	}
-	note(s.log, rep)
+	changes.New(s.log).Round(rep, s.names())
 	return rep.Err
-}
-
-// note logs what a round did.
-func note(log *slog.Logger, rep round.Report) {
-	if rep.Err != nil {
-		log.Error("A round met errors", "error", strings.Join(strings.Fields(rep.Err.Error()), " "))
-	}
-	for _, name := range rep.Made {
-		log.Info("A pod is made", "pod", name)
-	}
-	for _, name := range rep.Withdrawn {
-		log.Info("A pod is withdrawn", "pod", name)
-	}
-	idle, waiting := 0, 0
-	for _, o := range rep.Output.Groups {
-		idle += o.Idle
-		for _, r := range o.Waiting {
-			waiting += r.Jobs
-		}
-	}
-	log.Info("A round is done", "groups", len(rep.Groups), "idle", idle, "without", waiting, "pods", len(rep.Input.Pods), "made", len(rep.Made), "withdrawn", len(rep.Withdrawn))
 }
 
 // cluster is the Kubernetes cluster that the settings name.

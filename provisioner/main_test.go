@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +40,7 @@ func site(t *testing.T) ([]string, *model.Model) {
 		}
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	return []string{"-config", filepath.Join(dir, "provisioner.yaml"), "-templates", dir}, model.New(time.Now)
+	return []string{"-config", filepath.Join(dir, "provisioner.yaml"), "-templates", dir, "-listen", "127.0.0.1:0"}, model.New(time.Now)
 }
 
 // inMemory is a world with a cluster in memory, and an election.
@@ -132,7 +136,7 @@ func TestDryRun(t *testing.T) {
 func TestOnce(t *testing.T) {
 	args, m := site(t)
 	_, words, err := start(t.Context(), m, append(args, "-once")...)
-	if err != nil || count(t, m) != 3 || strings.Count(words, `"A pod is made"`) != 3 || !strings.Contains(words, `"idle":3`) {
+	if err != nil || count(t, m) != 3 || strings.Count(words, `"A pod is made"`) != 3 || !strings.Contains(words, `"jobs":3`) {
 		t.Errorf("%d pods, %v\n%s", count(t, m), err, words)
 	}
 }
@@ -180,17 +184,92 @@ func (w waiting) Run(ctx context.Context, _ func(context.Context) error) error {
 func (waiting) Leader() (string, bool) { return "another", false }
 func (waiting) Until() time.Time       { return time.Time{} }
 
-// One that stands by makes nothing, and ends when it is told to.
+// addressed finds where the status page is in a log while it is written.
+type addressed struct {
+	found chan string
+	text  strings.Builder
+}
+
+func (a *addressed) Write(p []byte) (int, error) {
+	var line struct{ Msg, Address string }
+	if err := json.Unmarshal(p, &line); err == nil && line.Msg == "The status page is served" {
+		a.found <- line.Address
+	}
+	return a.text.Write(p)
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// One that stands by makes nothing, says so, and ends when it is told to.
 func TestStandby(t *testing.T) {
 	args, m := site(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	w := waiting{asked: make(chan struct{})}
-	go func() {
-		<-w.asked
-		cancel()
-	}()
-	if err := run(ctx, args, &strings.Builder{}, &strings.Builder{}, inMemory(m, w)); err != nil || count(t, m) != 0 {
+	w, log := waiting{asked: make(chan struct{})}, &addressed{found: make(chan string, 1)}
+	done := make(chan error, 1)
+	go func() { done <- run(ctx, args, &strings.Builder{}, log, inMemory(m, w)) }()
+	url := "http://" + <-log.found
+	<-w.asked
+	if text := get(t, url+"/healthz"); text != "ok: standby; leader is another\n" {
+		t.Errorf("/healthz says %q", text)
+	}
+	if text := get(t, url); !strings.Contains(text, "standby; leader is another") {
+		t.Errorf("the page says\n%s", text)
+	}
+	cancel()
+	if err := <-done; err != nil || count(t, m) != 0 {
 		t.Errorf("%d pods, %v", count(t, m), err)
+	}
+}
+
+// The page of the leader has its rounds.
+func TestStatus(t *testing.T) {
+	args, m := site(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	log := &addressed{found: make(chan string, 1)}
+	done := make(chan error, 1)
+	go func() { done <- run(ctx, args, &strings.Builder{}, log, inMemory(m, elected{})) }()
+	url := "http://" + <-log.found
+	for !strings.Contains(get(t, url+"/metrics"), "podstarter_provisioner_pods_made_total 3\n") {
+		if t.Context().Err() != nil {
+			t.Fatal("no round is done")
+		}
+	}
+	if text := get(t, url+"/metrics"); !strings.Contains(text, "podstarter_provisioner_idle_jobs 3\n") {
+		t.Errorf("%s", text)
+	}
+	if text := get(t, url); !strings.Contains(text, "alice@x") {
+		t.Errorf("%s", text)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// An address that is taken is an error, rather than a provisioner of which nobody
+// learns anything.
+func TestAddressTaken(t *testing.T) {
+	args, m := site(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	err = run(t.Context(), append(args, "-listen", l.Addr().String()), &strings.Builder{}, &strings.Builder{}, inMemory(m, elected{}))
+	if err == nil || !strings.Contains(err.Error(), "-listen names another address") || count(t, m) != 0 {
+		t.Errorf("the error is %v", err)
 	}
 }
 

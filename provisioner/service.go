@@ -2,12 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"sync"
 	"time"
 
+	"podstarter/provisioner/changes"
 	"podstarter/provisioner/pool"
 	"podstarter/provisioner/round"
 	"podstarter/provisioner/settings"
+	"podstarter/provisioner/status"
 	"podstarter/provisioner/template"
 )
 
@@ -31,17 +37,48 @@ type service struct {
 	log       *slog.Logger
 }
 
-// serve does one round after the other while this provisioner is the leader.
-func (s service) serve(ctx context.Context) error {
+// serve does one round after the other while this provisioner is the leader, and
+// tells of it at an address.
+func (s service) serve(ctx context.Context, address string) error {
 	elect, err := s.world.elect(ctx, s.set, s.templates, s.log)
 	if err != nil {
 		return err
 	}
+	board := status.NewBoard(status.Config{
+		Name: s.set.Name, Templates: s.names(), Interval: s.set.Interval, Now: time.Now,
+		Leader: func() (string, bool) {
+			if elect == nil {
+				return "", true
+			}
+			return elect.Leader()
+		},
+	})
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if address != "" {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err != nil {
+			return fmt.Errorf("serving the status page: %w; -listen names another address", err)
+		}
+		var served sync.WaitGroup
+		defer served.Wait()
+		serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+		defer stop() // after the last round has ended
+		served.Go(func() {
+			if err := board.Serve(serving, listener); err != nil {
+				cancel(err)
+			}
+		})
+		s.log.Info("The status page is served", "address", listener.Addr().String())
+	}
 	if elect == nil {
-		err = s.lead(ctx, nil)
+		err = s.lead(ctx, board, nil)
 	} else {
 		s.log.Info("The provisioner stands by until it has the lease", "lease", s.set.Lease.Name)
-		err = elect.Run(ctx, func(ctx context.Context) error { return s.lead(ctx, elect) })
+		err = elect.Run(ctx, func(ctx context.Context) error { return s.lead(ctx, board, elect) })
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
 	}
 	if ctx.Err() != nil {
 		s.log.Info("The provisioner ends; pods that are there stay")
@@ -52,8 +89,10 @@ func (s service) serve(ctx context.Context) error {
 
 // lead does rounds until ctx ends. Each leader looks anew at what is there: what a
 // watch of its own had seen before could lack what the last leader made.
-func (s service) lead(ctx context.Context, elect election) error {
+func (s service) lead(ctx context.Context, board *status.Board, elect election) error {
 	s.log.Info("The provisioner begins to make pods")
+	board.Lead()
+	defer board.Rest()
 	r, err := s.provisioner(ctx, elect, false)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -61,8 +100,11 @@ func (s service) lead(ctx context.Context, elect election) error {
 		}
 		return err
 	}
+	told := changes.New(s.log)
 	for {
-		note(s.log, r.Run(ctx))
+		rep := r.Run(ctx)
+		told.Round(rep, s.names())
+		board.Note(rep)
 		select {
 		case <-ctx.Done():
 			s.log.Info("The provisioner makes no more pods")
@@ -70,6 +112,15 @@ func (s service) lead(ctx context.Context, elect election) error {
 		case <-time.After(s.set.Interval):
 		}
 	}
+}
+
+// names are the names of the templates.
+func (s service) names() []string {
+	var names []string
+	for _, t := range s.templates {
+		names = append(names, t.Name)
+	}
+	return names
 }
 
 // provisioner returns one that knows nothing yet.
