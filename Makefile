@@ -10,13 +10,14 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build release image test unit compiler e2e demo bench bench-memory bench-pulls bench-spares bench-images scale nodes lint fuzz volumes mutants matrix docs clean pool pool-up pool-down
+.PHONY: build release image test unit compiler e2e demo demo-provisioner bench bench-memory bench-pulls bench-spares bench-images scale nodes lint fuzz volumes mutants matrix docs clean pool pool-up pool-down
 
-build: ## four static binaries in bin/
+build: ## five static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_wrapper ./wrapper
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_metrics ./metrics
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_unpacker ./unpacker
+	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_provisioner ./provisioner
 
 release: ## programs, image, bill of materials, Helm chart and checksums in dist/, made twice to show that they are the same; BASE=IMAGE makes a pilot image too
 	$(GO) -C release run . -out ../dist -verify $(if $(BASE),-base $(BASE))
@@ -41,6 +42,10 @@ e2e: build pool ## a real cluster, a real pool, both HTCondor versions
 demo: build pool ## starts a cluster and runs four jobs in four images on it
 	$(POOL) up
 	$(GO) -C integration run ./demo
+
+demo-provisioner: build pool ## starts a cluster without pilots for them, submits jobs, and shows how the provisioner makes pods; draws it in integration/.state/provisioner.svg
+	$(POOL) up --controllers --slots 1
+	$(GO) -C integration run ./provision/demo
 
 bench: build pool ## how fast containers, jobs and files follow each other; writes turnover.*, transfer-speed.md, classads.md, spares.* and slots.svg in docs/developer
 	$(POOL) up --stock

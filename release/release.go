@@ -33,6 +33,7 @@ var programs = []struct{ Name, Folder string }{
 	{"condor_pod_wrapper", "./wrapper"},
 	{"condor_pod_metrics", "./metrics"},
 	{"condor_pod_unpacker", "./unpacker"},
+	{"condor_pod_provisioner", "./provisioner"},
 }
 
 // describe asks git what is checked out.

@@ -185,6 +185,7 @@ func (p *pool) buildPrograms(ctx context.Context) error {
 		{p.dir.Source("bin", "condor_pod_wrapper"), product, "./wrapper"},
 		{p.dir.Source("bin", "condor_pod_metrics"), product, "./metrics"},
 		{p.dir.Source("bin", "condor_pod_unpacker"), product, "./unpacker"},
+		{p.dir.Source("bin", "condor_pod_provisioner"), product, "./provisioner"},
 		{p.dir.Path("bin", "pause"), tests, "./pool/images/pause"},
 		{p.dir.Path("bin", "probe"), tests, "./images/probe"},
 		{p.dir.Path("bin", "rootsh"), tests, "./pool/images/rootsh"},
@@ -232,6 +233,7 @@ func (p *pool) pilotFiles() []image.File {
 		program("/opt/podstarter/bin/condor_pod_wrapper", p.dir.Source("bin", "condor_pod_wrapper")),
 		program("/opt/podstarter/bin/condor_pod_metrics", p.dir.Source("bin", "condor_pod_metrics")),
 		program("/opt/podstarter/bin/condor_pod_unpacker", p.dir.Source("bin", "condor_pod_unpacker")),
+		program("/opt/podstarter/bin/condor_pod_provisioner", p.dir.Source("bin", "condor_pod_provisioner")),
 	}
 }
 

@@ -72,6 +72,7 @@ func roundsOf(pool string) []round {
 			up(pool, "--slots", "3"), tests("podfailures", "-rows", "^pod deleted"),
 		}},
 		{"Jobs and Deployments", []step{fresh(pool, "--controllers"), tests("controllers", "-v"), chart()}},
+		{"the provisioner", []step{fresh(pool, "--controllers"), tests("provision", "-v")}},
 		{"the first job, as the page says", []step{fresh(pool, "--controllers", "--network", "nat"), tests("firstjob", "-v")}},
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
 		mode("unshared"),

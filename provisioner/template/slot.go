@@ -17,6 +17,7 @@ Activity = "Idle"
 HasFileTransfer = true
 HasJobDeferral = true
 HasReconnect = true
+HasPodStarter = true
 HasContainer = true
 HasDocker = true
 HasDockerURL = true

@@ -227,14 +227,8 @@ func (c *Cluster) Withdraw(ctx context.Context, name string) error {
 		return err
 	}
 	for _, p := range pods {
-		switch p.Status.Phase {
-		case corev1.PodPending, "":
-		case corev1.PodFailed:
-			if job == nil {
-				return platform.ErrBegun
-			}
-			// The Job makes another pod.
-		default:
+		again := job != nil && p.Status.Phase == corev1.PodFailed // the Job makes another pod
+		if begun(&p) && !again {
 			return platform.ErrBegun
 		}
 	}

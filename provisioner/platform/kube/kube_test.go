@@ -216,7 +216,9 @@ func TestManifests(t *testing.T) {
 
 func TestManifestsThatAreWrong(t *testing.T) {
 	for want, text := range map[string]string{
-		"must be a Job of batch/v1 or a Pod of v1": "apiVersion: apps/v1\nkind: Deployment\n",
+		"a Deployment of apps/v1; one must be a Job of batch/v1 or a Pod of v1": "apiVersion: apps/v1\nkind: Deployment\n",
+		"no object":             "# Nothing.\n",
+		"more than one":         podManifest + "---\n" + jobManifest,
 		"unknown field":         strings.Replace(podManifest, "image: pilot", "image: pilot, imag: x", 1),
 		"slots: 1":              strings.Replace(podManifest, "name: payload", "name: other", 1),
 		"parallelism 3":         strings.Replace(jobManifest, "spec:\n", "spec:\n  parallelism: 3\n", 1),
@@ -224,6 +226,39 @@ func TestManifestsThatAreWrong(t *testing.T) {
 	} {
 		if _, err := parse(templates(text)[0], DefaultGPU); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "glidein.yaml of the template plain") {
 			t.Errorf("the error is %v, want one with %q", err, want)
+		}
+	}
+}
+
+// A manifest can be what kustomize prints: the Job with all that its pods need.
+func TestManifestAmongOthers(t *testing.T) {
+	const account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: glidein}\n---\n"
+	m, err := parse(templates("# Of kustomize.\n---\n"+account+jobManifest+"---\n"+account)[0], DefaultGPU)
+	if err != nil || m.job == nil || m.pod != nil || m.job.Spec.Template.Spec.Containers[0].Name != "pilot" {
+		t.Errorf("the manifest is %+v, %v", m, err)
+	}
+}
+
+// A site may request less than the limits; that part stays in each size.
+func TestRequestsThatAreLess(t *testing.T) {
+	text := strings.Replace(podManifest, "{limits: {example.org/fuse: 1, memory: 5Gi}}",
+		"{requests: {cpu: 500m, memory: 1Gi, ephemeral-storage: 3Gi}, limits: {cpu: 2, memory: 3Gi, ephemeral-storage: 2Gi}}", 1)
+	m, err := parse(templates(text)[0], DefaultGPU)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second unit is as the first
+		_, pod := m.build("site", "ns", spec1)
+		c := payloads(&pod.Spec)[0].Resources
+		got := map[string]string{}
+		for name, q := range c.Requests {
+			limit := c.Limits[name]
+			got[string(name)] = q.String() + " of " + limit.String()
+		}
+		// More than the limit makes no sense; no fraction of a byte, and a whole GPU.
+		want := map[string]string{"cpu": "500m of 2", "memory": "715827883 of 2Gi", "ephemeral-storage": "1Gi of 1Gi", "nvidia.com/gpu": "1 of 1"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
 		}
 	}
 }
@@ -263,6 +298,49 @@ func TestOthers(t *testing.T) {
 	}
 	if all, err := other.List(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("another provisioner sees %v, %v", all, err)
+	}
+}
+
+// A pod whose payload container waits for the image of a job is Pending, and its
+// pilot runs: it must not be withdrawn under its jobs.
+func TestPendingAgain(t *testing.T) {
+	for _, manifest := range []string{podManifest, jobManifest} {
+		w := newWorld(t, manifest)
+		if err := w.cluster.Create(t.Context(), spec1); err != nil {
+			t.Fatal(err)
+		}
+		w.set(spec1.Name, func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodPending
+			waits := corev1.ContainerStatus{Name: "payload", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{waits, {Name: "pilot", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		})
+		if err := w.cluster.Withdraw(t.Context(), spec1.Name); !errors.Is(err, platform.ErrBegun) {
+			t.Errorf("withdrawing it: %v", err)
+		}
+		u := platform.Unit{}
+		if follow(&u, w.pod(spec1.Name)); u.Phase != platform.Running || u.Trouble != "" {
+			t.Errorf("the unit is %+v", u)
+		}
+	}
+}
+
+// The time in which a node pulls the images is not counted to that in which a pilot
+// must report.
+func TestBegan(t *testing.T) {
+	taken := metav1.NewTime(time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC))
+	p := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &taken}}
+	u := platform.Unit{}
+	if follow(&u, p); !u.Began.Equal(taken.Time) {
+		t.Errorf("without a condition it began at %s", u.Began)
+	}
+	pulled := taken.Add(20 * time.Minute)
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(pulled)}}
+	if follow(&u, p); !u.Began.Equal(pulled) {
+		t.Errorf("it began at %s, want %s", u.Began, pulled)
+	}
+	p.Status.Phase = corev1.PodPending
+	if follow(&u, p); !u.Began.IsZero() {
+		t.Errorf("a pod that waits began at %s", u.Began)
 	}
 }
 

@@ -1,7 +1,13 @@
 package kube
 
 import (
+	"bufio"
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -9,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"podstarter/provisioner/platform"
@@ -45,30 +52,28 @@ func parse(t template.Template, gpu corev1.ResourceName) (manifest, error) {
 	fail := func(err error) (manifest, error) {
 		return manifest{}, fmt.Errorf("reading %s of the template %s: %w", t.File, t.Name, err)
 	}
-	var kind metav1.TypeMeta
-	if err := yaml.Unmarshal([]byte(t.Manifest), &kind); err != nil {
+	text, kind, err := theOne(t.Manifest)
+	if err != nil {
 		return fail(err)
 	}
 	m := manifest{gpu: gpu}
 	var pod *corev1.PodSpec
-	switch kind.APIVersion + " " + kind.Kind {
-	case "batch/v1 Job":
+	switch kind {
+	case jobKind:
 		m.job = &batchv1.Job{}
-		if err := yaml.UnmarshalStrict([]byte(t.Manifest), m.job); err != nil {
+		if err := yaml.UnmarshalStrict(text, m.job); err != nil {
 			return fail(err)
 		}
 		if n := m.job.Spec.Parallelism; n != nil && *n != 1 {
 			return fail(fmt.Errorf("the Job has parallelism %d; each unit is one pod, so take it out", *n))
 		}
 		pod = &m.job.Spec.Template.Spec
-	case "v1 Pod":
+	case podKind:
 		m.pod = &corev1.Pod{}
-		if err := yaml.UnmarshalStrict([]byte(t.Manifest), m.pod); err != nil {
+		if err := yaml.UnmarshalStrict(text, m.pod); err != nil {
 			return fail(err)
 		}
 		pod = &m.pod.Spec
-	default:
-		return fail(fmt.Errorf("it is a %s of %s; it must be a Job of batch/v1 or a Pod of v1", kind.Kind, kind.APIVersion))
 	}
 	if n := len(payloads(pod)); n != t.Slots {
 		return fail(fmt.Errorf("it has %d containers %s, %s-2 and so on, and the template says slots: %d", n, payload, payload, t.Slots))
@@ -76,18 +81,62 @@ func parse(t template.Template, gpu corev1.ResourceName) (manifest, error) {
 	return m, nil
 }
 
+// The kinds of objects of which a manifest must have one.
+const (
+	jobKind = "batch/v1 Job"
+	podKind = "v1 Pod"
+)
+
+// theOne returns the Job or the pod of a manifest. Other objects may be beside it,
+// so that a manifest can be what `kubectl kustomize` prints: the provisioner makes
+// none of them.
+func theOne(manifest string) (text []byte, kind string, err error) {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
+	var others []string
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		var is metav1.TypeMeta
+		if err := yaml.Unmarshal(document, &is); err != nil {
+			return nil, "", err
+		}
+		switch k := is.APIVersion + " " + is.Kind; k {
+		case jobKind, podKind:
+			if text != nil {
+				return nil, "", fmt.Errorf("it has more than one Job or Pod; each template makes one kind of pods")
+			}
+			text, kind = document, k
+		case " ": // nothing but comments
+		default:
+			others = append(others, fmt.Sprintf("a %s of %s", is.Kind, is.APIVersion))
+		}
+	}
+	if text == nil {
+		return nil, "", fmt.Errorf("it has %s; one must be a Job of batch/v1 or a Pod of v1", cmp.Or(shortest(strings.Join(others, ", "), maxDetail), "no object"))
+	}
+	return text, kind, nil
+}
+
 // payloads returns the payload containers of a pod, sidecars among them.
 func payloads(pod *corev1.PodSpec) []*corev1.Container {
 	var found []*corev1.Container
 	for _, list := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
-			if c := &list[i]; c.Name == payload || strings.HasPrefix(c.Name, payload+"-") {
+			if c := &list[i]; payloadName(c.Name) {
 				found = append(found, c)
 			}
 		}
 	}
 	return found
 }
+
+// payloadName reports whether a container is a payload container, by its name.
+func payloadName(name string) bool { return name == payload || strings.HasPrefix(name, payload+"-") }
 
 // meta fills in the metadata of a unit's object.
 func meta(into *metav1.ObjectMeta, provisioner, namespace string, s platform.Spec) {
@@ -138,16 +187,34 @@ func (m manifest) fit(pod *corev1.PodSpec, size resources.Amount) {
 		quantities[m.gpu] = *resource.NewQuantity(size.GPUs, resource.DecimalSI)
 	}
 	for _, c := range payloads(pod) {
+		requests, limits := c.Resources.Requests, c.Resources.Limits
 		// What the manifest says of other resources stays.
+		c.Resources.Requests, c.Resources.Limits = maps.Clone(requests), maps.Clone(limits)
 		for _, list := range []*corev1.ResourceList{&c.Resources.Requests, &c.Resources.Limits} {
 			if *list == nil {
 				*list = corev1.ResourceList{}
 			}
-			for name, q := range quantities {
-				(*list)[name] = q.DeepCopy()
-			}
+		}
+		for name, q := range quantities {
+			c.Resources.Limits[name] = q.DeepCopy()
+			c.Resources.Requests[name] = part(q, requests[name], limits[name])
 		}
 	}
+}
+
+// part returns what is requested of an amount: the part of it that the manifest
+// requests of its limit. A site that requests half a CPU for a container that may
+// use one gets two requested for four.
+func part(amount, request, limit resource.Quantity) resource.Quantity {
+	r := amount.DeepCopy()
+	if request.Sign() <= 0 || limit.Sign() <= 0 || request.Cmp(limit) >= 0 {
+		return r
+	}
+	share := request.AsApproximateFloat64() / limit.AsApproximateFloat64()
+	if amount.Format == resource.DecimalSI { // CPUs
+		return *resource.NewMilliQuantity(max(int64(math.Ceil(float64(amount.MilliValue())*share)), 1), amount.Format)
+	}
+	return *resource.NewQuantity(max(int64(math.Ceil(float64(amount.Value())*share)), 1), amount.Format)
 }
 
 // build returns the object of a unit: a Job or a Pod.

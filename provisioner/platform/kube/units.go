@@ -89,8 +89,8 @@ func finish(u *platform.Unit, j *batchv1.Job) {
 // follow notes how far a pod has come.
 func follow(u *platform.Unit, p *corev1.Pod) {
 	u.Began, u.Trouble, u.Detail = time.Time{}, "", ""
-	if p.Status.StartTime != nil && p.Status.Phase != corev1.PodPending {
-		u.Began = p.Status.StartTime.Time
+	if begun(p) {
+		u.Began = start(p)
 	}
 	switch p.Status.Phase {
 	case corev1.PodRunning:
@@ -102,8 +102,45 @@ func follow(u *platform.Unit, p *corev1.Pod) {
 		}
 	default:
 		u.Phase = platform.Pending
+		if begun(p) {
+			u.Phase = platform.Running
+			return
+		}
 		u.Trouble, u.Detail = obstacle(p)
 	}
+}
+
+// begun reports whether the pilot of a pod has begun. The phase alone does not say
+// it: a pod whose payload container waits for the image of a job can be Pending again
+// (Kubernetes pkg/kubelet/kubelet_pods.go:getPhase).
+func begun(p *corev1.Pod) bool {
+	if p.Status.Phase != corev1.PodPending && p.Status.Phase != "" {
+		return true
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if payloadName(c.Name) {
+			continue // a container of the pod's own may be before the pilot
+		}
+		if c.RestartCount > 0 || c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// start returns when a pod that has begun did so. Its start time is that at which
+// the node took it, and pulling the images comes after that.
+func start(p *corev1.Pod) time.Time {
+	at := time.Time{}
+	if p.Status.StartTime != nil {
+		at = p.Status.StartTime.Time
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodInitialized && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(at) {
+			at = c.LastTransitionTime.Time
+		}
+	}
+	return at
 }
 
 // ended returns when the last container of a pod ended.

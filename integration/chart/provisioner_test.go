@@ -1,0 +1,63 @@
+package chart
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the provisioner's manifest anew")
+
+// TestProvisionersManifest: the manifest of the provisioner's template is what kustomize makes of the glidein, and the provisioner's
+// kustomization has all that it needs.
+func TestProvisionersManifest(t *testing.T) {
+	pods, err := kustomized(t, filepath.Join(manifests, "provisioner", "glidein"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(manifests, "provisioner", "templates", "glidein.yaml")
+	if *update {
+		if err := os.WriteFile(path, pods, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := byName(pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := byName(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s is not what kustomize makes of deploy/provisioner/glidein; to write it: go -C integration/chart test . -run TestProvisionersManifest -update\n(-kustomization +file)\n%s", path, diff)
+	}
+
+	whole, err := kustomized(t, filepath.Join(manifests, "provisioner"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := byName(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, o := range want {
+		if strings.HasPrefix(key, "Job/") {
+			if all[key] != nil {
+				t.Errorf("the provisioner's kustomization has the %s itself", key)
+			}
+			continue
+		}
+		if diff := cmp.Diff(o, all[key]); diff != "" {
+			t.Errorf("%s of the pods, in the provisioner's kustomization:\n%s", key, diff)
+		}
+	}
+}

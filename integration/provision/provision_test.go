@@ -1,0 +1,332 @@
+//go:build pool
+
+package provision
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"podstarter/integration/harness"
+)
+
+// patience is how long everything in a test may take together: much longer than it does.
+const patience = 10 * time.Minute
+
+// What every test uses; set once, before the first.
+var (
+	pool  *harness.Pool
+	probe harness.File
+)
+
+func TestMain(m *testing.M) {
+	if err := prepare(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func prepare(ctx context.Context) error {
+	var err error
+	if pool, err = harness.Open(ctx); err != nil {
+		return err
+	}
+	if err := Check(pool); err != nil {
+		return err
+	}
+	if err := Clean(ctx, pool); err != nil {
+		return err
+	}
+	probe, err = pool.Probe(ctx)
+	return err
+}
+
+// soon is a context for all that a test does.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// limits of the provisioner in these tests.
+const (
+	mostPods    = 5
+	mostPending = 3
+)
+
+const config = `interval: 10s
+limits: {pods: 5, coming: 3}
+policy: {settle: 1m}
+`
+
+// shapes are three sizes. The containers of these pods use little of them.
+const shapes = `shapes:
+- {name: small, cpus: 1, memory: 160Mi, disk: 64Mi}
+- {name: wide, cpus: 2, memory: 160Mi, disk: 64Mi}
+- {name: deep, cpus: 1, memory: 384Mi, disk: 64Mi}
+`
+
+// start applies a site, and removes it when the test ends.
+func start(ctx context.Context, t *testing.T, templates ...Template) *Site {
+	t.Helper()
+	s := &Site{Pool: pool, Mark: fmt.Sprintf("%s-%d", t.Name(), os.Getpid()), Config: config, Templates: templates}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		defer cancel()
+		if t.Failed() {
+			s.describe(ctx, t)
+		}
+		if err := s.Remove(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Apply(ctx, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// describe logs what is known of the provisioner and of its pods.
+func (s *Site) describe(ctx context.Context, t *testing.T) {
+	for _, argv := range [][]string{
+		{"get", "pods,jobs", "-o", "wide"}, {"logs", "deployment/provisioner", "--tail=40"}, {"get", "events", "--sort-by=.lastTimestamp"},
+	} {
+		out, err := s.kubectl(ctx, argv...)
+		t.Logf("kubectl %s: %v\n%s", strings.Join(argv, " "), err, out)
+	}
+	out, err := s.Ask(ctx, "-dry-run")
+	t.Logf("-dry-run: %v\n%s", err, out)
+}
+
+// submit submits jobs of a site, and removes those that are left when the test ends.
+func submit(ctx context.Context, t *testing.T, s *Site, name, commands, queue string, count int) []harness.Job {
+	t.Helper()
+	sub := harness.Submission{
+		Name: "provision-" + name, Side: harness.Ours, Files: []harness.File{probe}, Requirements: s.Requirements(), Count: count, Queue: queue,
+		Commands: "universe = docker\nexecutable = " + harness.ProbeName + "\narguments = \"cat=/image-name\"\nshould_transfer_files = YES\n" +
+			"output = out.$(ProcId)\nerror = err.$(ProcId)\nrequest_cpus = 1\nrequest_memory = 64\nrequest_disk = 16M\n" + s.Commands() + commands,
+	}
+	jobs, err := pool.Submit(ctx, sub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { removeJobs(jobs) })
+	return jobs
+}
+
+func removeJobs(jobs []harness.Job) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, _ = pool.AP(ctx, "condor_rm", strconv.Itoa(jobs[0].Cluster)) // an error if none is left
+}
+
+// imageNames are those of the images that jobs ask for, in turn.
+var imageNames = []string{"busybox", "debian"}
+
+// inTurn is a queue statement for so many jobs, in the images in turn.
+func inTurn(count int) string {
+	var queue strings.Builder
+	for i := range count {
+		fmt.Fprintln(&queue, pool.Image(imageNames[i%len(imageNames)]))
+	}
+	return "queue docker_image from (\n" + queue.String() + ")"
+}
+
+// TestJobsGetPods: there is no pilot. Thirty jobs of three sizes and two images come, and pods for them; each job runs once, in its image. The
+// limits are kept. The pods end by themselves, and when the last job has begun no other pod is made.
+func TestJobsGetPods(t *testing.T) {
+	ctx := soon(t)
+	s := start(ctx, t, Template{Name: "glidein", Text: shapes})
+	if out, err := s.kubectl(ctx, "exec", "deployment/provisioner", "--", "condor_ping", "-type", "COLLECTOR", "READ"); err != nil || !strings.Contains(out, "IDTOKENS") || !strings.Contains(out, "provisioner@pool.invalid") {
+		t.Errorf("the provisioner is not known to the collector by its token: %v\n%s", err, out)
+	}
+	diary, err := Follow(ctx, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	const each = 10
+	jobs := slices.Concat(
+		submit(ctx, t, s, "small", "", inTurn(each), each),
+		submit(ctx, t, s, "wide", "request_cpus = 2\n", inTurn(each), each),
+		submit(ctx, t, s, "deep", "request_memory = 256\n", inTurn(each), each),
+	)
+	for i, job := range jobs {
+		ending, err := job.WaitEnding(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := job.Events()
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := 0
+		for _, e := range events {
+			if e.Number == harness.EventExecute {
+				runs++
+			}
+		}
+		out, err := job.Output("out." + strconv.Itoa(job.Proc))
+		if want := imageNames[i%each%len(imageNames)]; ending.String() != "exit code 0" || runs != 1 || err != nil || strings.TrimSpace(out) != want {
+			t.Errorf("job %s: %s, %d runs, image %q, want %s: %v; %s", job.ID(), ending, runs, out, want, err, harness.Headlines(events))
+		}
+	}
+	last := time.Now()
+	t.Logf("all jobs have ended after %v", last.Sub(began).Round(time.Second))
+
+	// The pods go.
+	err = diary.Wait(ctx, "the end of all pods", func(all []Job) bool {
+		return !slices.ContainsFunc(all, func(j Job) bool { return !j.Gone })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("all pods are gone after %v", time.Since(began).Round(time.Second))
+	quiet(ctx, t, s, 2)
+	all := diary.Jobs()
+	shapesMade := map[string]int{}
+	for _, j := range all {
+		shapesMade[j.Shape]++
+		if j.Failed || j.Ended.IsZero() {
+			t.Errorf("a pod came to no good end: %+v", j)
+		}
+		if j.Made.After(last) {
+			t.Errorf("%s was made after the last job had ended", j.Name)
+		}
+	}
+	t.Logf("%d pods: %v", len(all), shapesMade)
+	if len(all) > len(jobs) || shapesMade["wide"] == 0 || shapesMade["deep"] == 0 {
+		t.Errorf("for %d jobs of three sizes these pods were made: %v", len(jobs), shapesMade)
+	}
+	if most, pending := diary.Most(); most > mostPods || pending > mostPending {
+		t.Errorf("there were up to %d pods, %d of which had not begun; the limits are %d and %d", most, pending, mostPods, mostPending)
+	}
+}
+
+// quiet waits for so many more rounds, in which nothing is there, wanted or made.
+func quiet(ctx context.Context, t *testing.T, s *Site, n int) {
+	t.Helper()
+	before := -1
+	err := s.Rounds(ctx, "quiet rounds", func(all []Round) bool {
+		if before < 0 {
+			before = len(all)
+		}
+		return len(all) >= before+n
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Rounds(ctx, "quiet rounds", func(all []Round) bool {
+		for _, r := range all[before:] {
+			if r.Groups+r.Idle+r.Pods+r.Made > 0 {
+				t.Errorf("a round after all: %+v", r)
+			}
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// group is the group of the jobs in which a word is, by what -dry-run prints and -explain says of each.
+func group(ctx context.Context, t *testing.T, s *Site, cluster int) (explained string) {
+	t.Helper()
+	table, err := s.Ask(ctx, "-dry-run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(table) {
+		f := strings.Fields(line)
+		if len(f) < 8 || f[0] == "GROUP" {
+			continue
+		}
+		text, err := s.Ask(ctx, "-explain", f[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text, fmt.Sprintf(" %d.0", cluster)) {
+			return text
+		}
+	}
+	t.Fatalf("no group has the jobs of the cluster %d:\n%s", cluster, table)
+	return ""
+}
+
+// TestPodsThatAreOfNoUse: jobs that match no template get no pod, and -explain says why. A template whose image is not there costs a handful
+// of pods, which go when the jobs do.
+func TestPodsThatAreOfNoUse(t *testing.T) {
+	ctx := soon(t)
+	nowhere := strings.Replace(pool.Image("pilot"), "pilot", "no-such-pilot", 1)
+	s := start(ctx, t, Template{Name: "broken", Text: shapes, Pilot: nowhere})
+	diary, err := Follow(ctx, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := "docker_image = $(IMAGE_busybox)\n"
+	unmatched := map[string]int{
+		"huge": submit(ctx, t, s, "huge", image+"request_cpus = 64\n", "", 3)[0].Cluster,
+		"gpu":  submit(ctx, t, s, "gpu", image+"request_gpus = 1\n", "", 3)[0].Cluster,
+	}
+	seen := func(n int) func([]Round) bool {
+		return func(all []Round) bool { return slices.ContainsFunc(all, func(r Round) bool { return r.Idle >= n }) }
+	}
+	if err := s.Rounds(ctx, "a round with the jobs", seen(6)); err != nil {
+		t.Fatal(err)
+	}
+	if all := diary.Jobs(); len(all) > 0 {
+		t.Errorf("for jobs that match nothing these are made: %+v", all)
+	}
+	for name, cluster := range unmatched {
+		text := group(ctx, t, s, cluster)
+		for _, want := range []string{"3 idle jobs of alice@", "broken/wide: the job's Requirements do not hold for the slot", "3 jobs get no pod: no template has slots that match"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("of the jobs %q -explain says, without %q:\n%s", name, want, text)
+			}
+		}
+	}
+
+	jobs := submit(ctx, t, s, "broken", image, "", 20)
+	err = diary.Wait(ctx, "a pod", func(all []Job) bool { return len(all) > 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Six rounds more, the first of which after the kubelet has failed to pull.
+	err = harness.Poll(ctx, "a pod whose image cannot be pulled", func() (bool, error) {
+		out, err := s.kubectl(ctx, "get", "pods", "--selector="+made, "-o", "jsonpath={.items[*].status.initContainerStatuses[*].state.waiting.reason}")
+		return strings.Contains(out, "ImagePull"), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := -1
+	err = s.Rounds(ctx, "six rounds", func(all []Round) bool {
+		if before < 0 {
+			before = len(all)
+		}
+		return len(all) >= before+6
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := diary.Jobs()
+	t.Logf("%d pods are made of an image that does not exist", len(all))
+	if len(all) > mostPending {
+		t.Errorf("of an image that does not exist %d pods are made: %+v", len(all), all)
+	}
+	if text := group(ctx, t, s, jobs[0].Cluster); !strings.Contains(text, "ImageFailed") {
+		t.Errorf("-explain does not say that the image cannot be pulled:\n%s", text)
+	}
+	removeJobs(jobs)
+	err = diary.Wait(ctx, "the pods to be withdrawn", func(all []Job) bool { return !slices.ContainsFunc(all, Job.There) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}

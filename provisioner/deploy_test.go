@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes/fake"
+
+	"podstarter/provisioner/platform/kube"
+	"podstarter/provisioner/settings"
+	"podstarter/provisioner/template"
+)
+
+// What deploy/provisioner has can be read, and its pods end when the template says
+// so.
+func TestDeploy(t *testing.T) {
+	set, err := settings.Read("../deploy/provisioner/config/provisioner.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if set.Limits.Pods == 0 {
+		t.Error("without an edit there is no limit of pods")
+	}
+	templates, err := template.Load("../deploy/provisioner/templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kube.New(t.Context(), fake.NewClientset(), set.Name, "podstarter", kube.DefaultGPU, templates); err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile("../deploy/provisioner/glidein/config/75-provisioned.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accept, retire := seconds(t, string(config), `POD_STARTER_ACCEPT_TIME = (\d+)`), seconds(t, string(config), `POD_STARTER_RETIRE_TIME = (\d+)`)
+	deadline := seconds(t, templates[0].Manifest, `activeDeadlineSeconds: (\d+)`)
+	if got := templates[0].Shapes[0].Lifetime; got != accept {
+		t.Errorf("the template's lifetime is %s, and its pods take jobs for %s", got, accept)
+	}
+	if deadline <= accept+retire {
+		t.Errorf("Jobs are killed after %s, and their pods may go on for %s", deadline, accept+retire)
+	}
+	if !strings.Contains(templates[0].Manifest, "POD_STARTER_ACCEPT_TIME = ") {
+		t.Error("the manifest lacks the configuration of its pods")
+	}
+}
+
+func seconds(t *testing.T, text, pattern string) time.Duration {
+	t.Helper()
+	found := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("there is no %s", pattern)
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(n) * time.Second
+}
