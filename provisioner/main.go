@@ -91,6 +91,7 @@ func run(ctx context.Context, args []string, out, words io.Writer, w world) erro
 	if err != nil {
 		return err
 	}
+	nameVersion(ctx, templates, words)
 	var others []string
 	for _, t := range templates {
 		others = append(others, t.References()...)

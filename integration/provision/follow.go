@@ -199,9 +199,9 @@ func (d *Diary) Wait(ctx context.Context, what string, enough func([]Job) bool) 
 
 // A Round is a line of the provisioner's log about one round.
 type Round struct {
-	Time                                                time.Time
-	Msg                                                 string
-	Groups, Idle, Without, Pods, Made, Withdrawn        int
+	Time                                         time.Time
+	Msg                                          string
+	Groups, Idle, Without, Pods, Made, Withdrawn int
 }
 
 // roundMessage is what such a line says.

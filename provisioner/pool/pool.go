@@ -125,6 +125,25 @@ func (p *Pool) schedds(ctx context.Context) ([]string, error) {
 	return slices.Compact(names), err
 }
 
+// Version returns the version of HTCondor on this machine, as slots advertise it
+// (CondorVersion). The provisioner's image is that of the pilots.
+func Version(ctx context.Context) (string, error) {
+	var text []byte
+	err := condortools.Run(ctx, func(r io.Reader) (err error) {
+		text, err = io.ReadAll(io.LimitReader(r, maxText))
+		return err
+	}, "condor_version")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "$CondorVersion: ") && strings.HasSuffix(line, "$") {
+			return line, nil
+		}
+	}
+	return "", fmt.Errorf("reading what condor_version prints: no line is a $CondorVersion")
+}
+
 // Users returns what the accountant says of submitters. The negotiator sends it to
 // the collector (NEGOTIATOR_ADVERTISE_ACCOUNTING, on by default).
 func (p *Pool) Users(ctx context.Context) (map[string]decision.User, error) {

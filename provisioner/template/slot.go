@@ -1,17 +1,23 @@
 package template
 
 import (
+	"fmt"
 	"strings"
 
 	"podstarter/classads"
+	"podstarter/provisioner/resources"
 )
 
 // base is what the slots of every execution point of ours have. The site's own
-// lines are added, and replace it.
+// lines are added, and replace it. condor_submit writes the version of HTCondor
+// into the Requirements of each job (HTCondor src/condor_utils/submit_utils.cpp:
+// SetRequirements): with none, they would be an error. This one is the oldest that
+// we support.
 var base = func() *classads.Ad {
 	ad, err := classads.ParseOld(`MyType = "Machine"
 Arch = "X86_64"
 OpSys = "LINUX"
+CondorVersion = "$CondorVersion: 23.9.6 2024-08-08 $"
 State = "Unclaimed"
 Activity = "Idle"
 HasFileTransfer = true
@@ -24,9 +30,15 @@ HasDockerURL = true
 HasTransferInputRemaps = true
 HasSelfCheckpointTransfers = true
 HasPerFileEncryption = true
+HasOsUser = true
+HasSshd = true
+HasIOProxy = true
+HasJobNetworking = true
+HasJobTransferPlugins = true
+HasCommonFilesTransfer = 2
 HasFileTransferPluginMethods = "data,http,https"
 START = true
-Requirements = START
+Requirements = START && WithinResourceLimits
 Rank = 0
 `)
 	if err != nil {
@@ -49,6 +61,10 @@ var changing = []string{
 // site says of it.
 func (t Template) Slot(s Shape, seen *classads.Ad) *classads.Ad {
 	ad := base.Clone()
+	if t.Version != "" {
+		ad.SetString("CondorVersion", t.Version)
+	}
+	ad.Insert("WithinResourceLimits", limits(s.Size))
 	ad.SetBool("PartitionableSlot", t.Partitionable)
 	ad.SetString("SlotType", map[bool]string{true: "Partitionable", false: "Static"}[t.Partitionable])
 	ad.Update(t.slot)
@@ -70,6 +86,19 @@ func (t Template) Slot(s Shape, seen *classads.Ad) *classads.Ad {
 		}
 	}
 	return ad
+}
+
+// limits is what a job may request of a slot: what one payload container has. The
+// startd adds such an expression to the Requirements of a slot (HTCondor
+// src/condor_startd.V6/Reqexp.cpp: WithinResourceLimits), and
+// condor_config.d/55-podstarter-size.conf says the same of a partitionable one.
+func limits(size resources.Amount) *classads.Expr {
+	e, err := classads.ParseExpr(fmt.Sprintf("(TARGET.RequestCpus ?: 1) <= %d && (TARGET.RequestMemory ?: 0) <= %d && (TARGET.RequestDisk ?: 0) <= %d && (TARGET.RequestGPUs ?: 0) <= %d",
+		size.CPUs, size.Memory, size.Disk, size.GPUs))
+	if err != nil {
+		panic(err) // the text is above
+	}
+	return e
 }
 
 // sizes and prefixes make the names of the attributes that say how large a slot

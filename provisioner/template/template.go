@@ -43,6 +43,8 @@ type Template struct {
 	// Rank is evaluated with the slot as MY and the job as TARGET; templates with
 	// larger values are preferred. Nil is 0 for all jobs.
 	Rank *classads.Expr
+	// Version is the CondorVersion of its slots; empty is the oldest that we support.
+	Version string
 	// slot is what the site says of the slots.
 	slot *classads.Ad
 }

@@ -158,6 +158,42 @@ func TestStaticSlots(t *testing.T) {
 	}
 }
 
+// What condor_submit writes into the Requirements of jobs holds for slots that are
+// large enough, of this version and of older ones.
+func TestRequirementsOfSubmit(t *testing.T) {
+	all, err := Load(folder(t, map[string]string{"a.template.yaml": good, "job.yaml": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const requirements = `Requirements = (TARGET.Arch == "X86_64") && TARGET.HasDocker && (versionGE(split(TARGET.CondorVersion)[1],"25.12.0") || (TARGET.Disk >= RequestDisk)) && (TARGET.HasFileTransfer)`
+	for _, c := range []struct {
+		name, job, version string
+		partitionable      bool
+		want               bool
+	}{
+		{"an unknown version", "RequestDisk = 1024\nRequestCpus = 1", "", false, true},
+		{"an unknown version, and too little disk", "RequestDisk = 1024000000\nRequestCpus = 1", "", false, false},
+		{"the version", "RequestDisk = 1024\nRequestCpus = 1", "$CondorVersion: 25.14.1 2026-10-16 PackageID: 25.14.1+dfsg-1 $", false, true},
+		// The job leaves these to the startd.
+		{"too little disk", "RequestDisk = 1024000000\nRequestCpus = 1", "$CondorVersion: 25.14.1 2026-10-16 PackageID: 25.14.1+dfsg-1 $", false, false},
+		{"too many CPUs", "RequestDisk = 1\nRequestCpus = 2", "", false, false},
+		{"too many CPUs for a container", "RequestDisk = 1\nRequestCpus = 2", "", true, false},
+		{"too many GPUs", "RequestDisk = 1\nRequestGPUs = 1", "", true, false},
+		{"nothing requested", "RequestDisk = 1", "", true, true},
+	} {
+		tpl := all[0]
+		tpl.Version, tpl.Partitionable = c.version, c.partitionable
+		job, err := classads.ParseOld(requirements + "\nProjectName = \"a\"\n" + c.job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slot := tpl.Slot(tpl.Shapes[0], nil)
+		if got := classads.Accepts(job, slot, classads.Env{}) && classads.Accepts(slot, job, classads.Env{}); got != c.want {
+			t.Errorf("%s: they match: %t, want %t", c.name, got, c.want)
+		}
+	}
+}
+
 func FuzzTemplate(f *testing.F) {
 	f.Add(good)
 	f.Add("name: a\nslot: 'X = 1'\nshapes: [{}]\n")

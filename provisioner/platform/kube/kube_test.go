@@ -233,7 +233,7 @@ func TestManifestsThatAreWrong(t *testing.T) {
 // A manifest can be what kustomize prints: the Job with all that its pods need.
 func TestManifestAmongOthers(t *testing.T) {
 	const account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: glidein}\n---\n"
-	m, err := parse(templates("# Of kustomize.\n---\n"+account+jobManifest+"---\n"+account)[0], DefaultGPU)
+	m, err := parse(templates("# Of kustomize.\n---\n" + account + jobManifest + "---\n" + account)[0], DefaultGPU)
 	if err != nil || m.job == nil || m.pod != nil || m.job.Spec.Template.Spec.Containers[0].Name != "pilot" {
 		t.Errorf("the manifest is %+v, %v", m, err)
 	}
