@@ -6,13 +6,16 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"podstarter/classads"
 	"podstarter/integration/harness"
+	"podstarter/provisioner/template"
 )
 
 // patience is how long everything in a test may take together: much longer than it does.
@@ -159,6 +162,7 @@ func TestJobsGetPods(t *testing.T) {
 		submit(ctx, t, s, "wide", "request_cpus = 2\n", inTurn(each), each),
 		submit(ctx, t, s, "deep", "request_memory = 256\n", inTurn(each), each),
 	)
+	likeTheTemplates(ctx, t, s)
 	for i, job := range jobs {
 		ending, err := job.WaitEnding(ctx)
 		if err != nil {
@@ -208,6 +212,55 @@ func TestJobsGetPods(t *testing.T) {
 	}
 	if most, pending := diary.Most(); most > mostPods || pending > mostPending {
 		t.Errorf("there were up to %d pods, %d of which had not begun; the limits are %d and %d", most, pending, mostPods, mostPending)
+	}
+}
+
+// likeTheTemplates compares the first slot that comes with what the provisioner expects of such pods: it makes none for a job that
+// its own idea of a slot does not match, and too many if a slot seems smaller than it was to be.
+func likeTheTemplates(ctx context.Context, t *testing.T, s *Site) {
+	t.Helper()
+	var text string
+	err := harness.Poll(ctx, "a slot", func() (bool, error) {
+		var err error
+		text, err = pool.AP(ctx, "condor_status", "-long", "-limit", "1", "-constraint", Attribute+" =?= "+strconv.Quote(s.Mark))
+		return strings.TrimSpace(text) != "", err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, err := classads.ParseOld(strings.TrimSpace(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, content := range map[string]string{"a.template.yaml": "name: glidein\nmanifest: a.yaml\n" + shapes, "a.yaml": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	templates, err := template.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func(ad *classads.Ad) string {
+		return fmt.Sprint(ad.IntOr("Cpus", 0), ad.IntOr("Memory", 0), ad.IntOr("Disk", 0), ad.IntOr("GPUs", 0))
+	}
+	var sizes []string
+	for _, shape := range templates[0].Shapes {
+		sizes = append(sizes, size(templates[0].Slot(shape, nil)))
+	}
+	if !slices.Contains(sizes, size(real)) {
+		t.Errorf("a slot has Cpus, Memory, Disk and GPUs %s, and the templates have %q", size(real), sizes)
+	}
+	expected := templates[0].Slot(templates[0].Shapes[0], nil)
+	for name, value := range real.All() {
+		// The node's disk, and an ad of the startd that is not about jobs.
+		if !strings.HasPrefix(name, "Has") || value.String() == "false" || name == "HasRotationalScratch" || name == "HasStartDaemonAd" || name == "HasFileTransferPluginMethods" {
+			continue
+		}
+		if e, ok := expected.Lookup(name); !ok || e.String() != value.String() {
+			t.Errorf("slots have %s = %s, which the provisioner does not expect", name, value)
+		}
 	}
 }
 

@@ -32,9 +32,10 @@ const (
 var attributes = []string{"Name", "SlotType", "PartitionableSlot", "State", "Cpus", "Memory", "Disk", "GPUs", "Offline"}
 
 // Arguments returns the arguments of condor_status for the slots of pods whose
-// names begin with a prefix and a hyphen.
+// names begin with a prefix and a hyphen. Without another option it prints slots;
+// with -startd it prints their daemons since HTCondor 24.
 func Arguments(pool, prefix string) []string {
-	args := []string{"-startd", "-long", "-attributes", strings.Join(attributes, ","), "-constraint", fmt.Sprintf("regexp(%s, Name)", classads.Quote("@"+prefix+"-"))}
+	args := []string{"-long", "-attributes", strings.Join(attributes, ","), "-constraint", fmt.Sprintf("regexp(%s, Name)", classads.Quote("@"+prefix+"-"))}
 	if pool != "" {
 		args = append([]string{"-pool", pool}, args...)
 	}

@@ -77,7 +77,7 @@ func TestBadSlots(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	got := Arguments("cm:9618", "site")
-	want := []string{"-pool", "cm:9618", "-startd", "-long", "-attributes", "Name,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Offline", "-constraint", `regexp("@site-", Name)`}
+	want := []string{"-pool", "cm:9618", "-long", "-attributes", "Name,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Offline", "-constraint", `regexp("@site-", Name)`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
