@@ -2,12 +2,10 @@ package provision
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -195,46 +193,4 @@ func (d *Diary) Wait(ctx context.Context, what string, enough func([]Job) bool) 
 			return fmt.Errorf("waiting for %s: %w; the Jobs are %+v", what, context.Cause(ctx), all)
 		}
 	}
-}
-
-// A Round is a line of the provisioner's log about one round.
-type Round struct {
-	Time                                         time.Time
-	Msg                                          string
-	Groups, Idle, Without, Pods, Made, Withdrawn int
-}
-
-// roundMessage is what such a line says.
-const roundMessage = "A round is done"
-
-// Rounds calls enough with all rounds of the provisioner's log, at each new line, until it is content.
-func (s *Site) Rounds(ctx context.Context, what string, enough func([]Round) bool) error {
-	pod, err := s.kubectl(ctx, "get", "pods", "--selector=app.kubernetes.io/component=provisioner", "-o", "jsonpath={.items[0].metadata.name}_{.items[0].metadata.uid}")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(s.Pool.State, "log", "pods", harness.Namespace+"_"+pod, "provisioner", "0.log")
-	var last []Round
-	err = harness.WaitFile(ctx, path, func(content []byte) (bool, error) {
-		last = rounds(string(content))
-		return enough(last), nil
-	})
-	if err != nil {
-		err = fmt.Errorf("%s: %w; rounds so far: %+v", what, err, last)
-	}
-	return err
-}
-
-// rounds are those in a container's log, whose lines have a time, a stream and a mark before them.
-func rounds(log string) []Round {
-	var all []Round
-	for line := range strings.Lines(log) {
-		at := strings.Index(line, "{")
-		var r Round
-		if !strings.HasSuffix(line, "\n") || at < 0 || json.Unmarshal([]byte(line[at:]), &r) != nil || r.Msg != roundMessage {
-			continue
-		}
-		all = append(all, r)
-	}
-	return all
 }

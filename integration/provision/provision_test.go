@@ -267,27 +267,28 @@ func likeTheTemplates(ctx context.Context, t *testing.T, s *Site) {
 // quiet waits for so many more rounds, in which nothing is there, wanted or made.
 func quiet(ctx context.Context, t *testing.T, s *Site, n int) {
 	t.Helper()
-	before := -1
-	err := s.Rounds(ctx, "quiet rounds", func(all []Round) bool {
-		if before < 0 {
-			before = len(all)
-		}
-		return len(all) >= before+n
-	})
+	before, err := s.State(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Rounds(ctx, "quiet rounds", func(all []Round) bool {
-		for _, r := range all[before:] {
-			if r.Groups+r.Idle+r.Pods+r.Made > 0 {
-				t.Errorf("a round after all: %+v", r)
-			}
-		}
-		return true
-	})
+	after := rounds(ctx, t, s, n)
+	if after.Made != before.Made || after.Idle+after.Pending+after.Running > 0 {
+		t.Errorf("after all the provisioner goes from %+v to %+v", before, after)
+	}
+}
+
+// rounds waits for so many more rounds.
+func rounds(ctx context.Context, t *testing.T, s *Site, n int) State {
+	t.Helper()
+	before, err := s.State(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+	after, err := s.WaitState(ctx, fmt.Sprintf("%d rounds", n), func(is State) bool { return is.Rounds >= before.Rounds+n })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return after
 }
 
 // group is the group of the jobs in which a word is, by what -dry-run prints and -explain says of each.
@@ -329,10 +330,7 @@ func TestPodsThatAreOfNoUse(t *testing.T) {
 		"huge": submit(ctx, t, s, "huge", image+"request_cpus = 64\n", "", 3)[0].Cluster,
 		"gpu":  submit(ctx, t, s, "gpu", image+"request_gpus = 1\n", "", 3)[0].Cluster,
 	}
-	seen := func(n int) func([]Round) bool {
-		return func(all []Round) bool { return slices.ContainsFunc(all, func(r Round) bool { return r.Idle >= n }) }
-	}
-	if err := s.Rounds(ctx, "a round with the jobs", seen(6)); err != nil {
+	if _, err := s.WaitState(ctx, "a round with the jobs", func(is State) bool { return is.Idle >= 6 && is.Waiting == is.Idle }); err != nil {
 		t.Fatal(err)
 	}
 	if all := diary.Jobs(); len(all) > 0 {
@@ -360,16 +358,7 @@ func TestPodsThatAreOfNoUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := -1
-	err = s.Rounds(ctx, "six rounds", func(all []Round) bool {
-		if before < 0 {
-			before = len(all)
-		}
-		return len(all) >= before+6
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rounds(ctx, t, s, 6)
 	all := diary.Jobs()
 	t.Logf("%d pods are made of an image that does not exist", len(all))
 	if len(all) > mostPending {

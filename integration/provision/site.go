@@ -24,6 +24,7 @@ type Site struct {
 	Templates []Template
 
 	role object // that of the pilots before this site
+	port int    // at which the provisioner tells of itself
 }
 
 // A Template is one of the provisioner's.
@@ -194,9 +195,15 @@ func (s *Site) write(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	if s.port, err = harness.FreePort(); err != nil {
+		return err
+	}
 	patch, err := json.Marshal(object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "provisioner"}, "spec": object{"template": object{"spec": object{
 		"hostNetwork": true, "dnsPolicy": "Default",
-		"containers": []object{{"name": "provisioner", "env": apiServer(port)}},
+		"containers": []object{{
+			"name": "provisioner", "env": apiServer(port), "args": []string{"-listen", fmt.Sprintf(":%d", s.port)},
+			"ports": []object{{"$patch": "replace"}, {"name": "http", "containerPort": s.port}},
+		}},
 	}}}})
 	if err != nil {
 		return err

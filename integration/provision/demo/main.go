@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -125,7 +124,6 @@ type show struct {
 	table   *tabwriter.Writer
 	began   time.Time
 	samples []sample
-	rounds  int // that were shown
 }
 
 // A sample is what is there at a moment.
@@ -141,7 +139,7 @@ func newShow(ctx context.Context, site *provision.Site, out io.Writer) (*show, e
 		return nil, err
 	}
 	s := &show{site: site, diary: diary, began: time.Now(), table: tabwriter.NewWriter(out, 9, 0, 2, ' ', 0)}
-	_, err = fmt.Fprintln(s.table, "TIME\tIDLE\tRUNNING\tDONE\tPODS COMING\tRUNNING\tENDED\tWHAT WAS DECIDED")
+	_, err = fmt.Fprintln(s.table, "TIME\tJOBS IDLE\tRUNNING\tDONE\tPODS COMING\tRUNNING\tENDED\tWHAT WAS DECIDED")
 	return s, err
 }
 
@@ -152,44 +150,35 @@ func (s *show) last() sample {
 	return s.samples[len(s.samples)-1]
 }
 
-// run prints a line for each round of the provisioner, until all jobs are done and all pods have ended. What is there is noted more often.
+// run prints a line for each round of the provisioner, until all jobs are done and all pods have ended. It notes what is there each second.
 func (s *show) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	rounds := make(chan []provision.Round)
-	failed := make(chan error, 1)
-	go func() {
-		failed <- s.site.Rounds(ctx, "the end of all jobs", func(all []provision.Round) bool {
-			select {
-			case rounds <- slices.Clone(all):
-			case <-ctx.Done():
-			}
-			return false
-		})
-	}()
+	before, err := s.site.State(ctx)
+	if err != nil {
+		return err
+	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		var news []provision.Round
 		select {
-		case err := <-failed:
-			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		case <-tick.C:
-		case all := <-rounds:
-			news, s.rounds = all[min(s.rounds, len(all)):], len(all)
 		}
 		now, err := s.look()
 		if err != nil {
 			return err
 		}
 		s.samples = append(s.samples, now)
-		for _, r := range news {
-			fmt.Fprintf(s.table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", now.at.Round(time.Second), now.idle, now.running, now.done, now.coming, now.pods, now.gone, decided(r))
+		state, err := s.site.State(ctx)
+		if err != nil {
+			return err
 		}
-		if len(news) > 0 {
+		if state.Rounds > before.Rounds {
+			fmt.Fprintf(s.table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", now.at.Round(time.Second), now.idle, now.running, now.done, now.coming, now.pods, now.gone, decided(before, state))
 			if err := s.table.Flush(); err != nil {
 				return err
 			}
+			before = state
 		}
 		if now.done == len(s.jobs) && now.coming+now.pods == 0 {
 			return nil
@@ -197,13 +186,13 @@ func (s *show) run(ctx context.Context) error {
 	}
 }
 
-// decided is what a round did, in words.
-func decided(r provision.Round) string {
+// decided is what was done between two states, in words.
+func decided(before, now provision.State) string {
 	var parts []string
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{r.Made, "make %d"}, {r.Withdrawn, "withdraw %d"}, {r.Without, "no pod yet for %d jobs"}} {
+	}{{now.Made - before.Made, "make %d"}, {now.Withdrawn - before.Withdrawn, "withdraw %d"}, {now.Waiting, "no place yet for %d jobs"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf(p.what, p.n))
 		}
