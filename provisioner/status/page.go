@@ -29,6 +29,7 @@ const (
 	maxName    = 60 // bytes
 	maxWhy     = 300
 	maxActs    = 30
+	maxShown   = 600 // of an error
 )
 
 //go:embed page.css
@@ -112,13 +113,13 @@ func (b *Board) look() view {
 		if m.Times > 1 {
 			when = fmt.Sprintf("%d times, first %s, last %s", m.Times, ago(now, m.First), when)
 		}
-		v.Errors = append(v.Errors, errorView{Source: string(m.Source), Text: cut(m.Text, maxDetail), When: when})
+		v.Errors = append(v.Errors, errorView{Source: string(m.Source), Text: cut(m.Text, maxShown), When: when})
 	}
 	rep := b.last
 	if rep == nil {
 		return v
 	}
-	v.At = fmt.Sprintf("%s (%s)", b.ended.UTC().Format(time.DateTime), ago(now, b.ended))
+	v.At = fmt.Sprintf("%s UTC (%s)", b.ended.UTC().Format(time.DateTime), ago(now, b.ended))
 	v.Took, v.Known = rep.Took.Round(time.Millisecond).String(), !rep.Unknown
 	s := sampleOf(*rep)
 	v.Figures = []figure{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -71,6 +72,11 @@ func New(ctx context.Context, client kubernetes.Interface, name, namespace strin
 				o.ResourceVersion = ""
 			}
 		}))
+	for _, informer := range []cache.SharedIndexInformer{factory.Batch().V1().Jobs().Informer(), factory.Core().V1().Pods().Informer()} {
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: c.seen, DeleteFunc: c.seen}); err != nil {
+			return nil, fmt.Errorf("watching jobs and pods: %w", err)
+		}
+	}
 	c.jobs = factory.Batch().V1().Jobs().Lister().Jobs(namespace)
 	c.pods = factory.Core().V1().Pods().Lister().Pods(namespace)
 	factory.Start(ctx.Done())
@@ -110,6 +116,44 @@ var _ cache.TransformFunc = slim
 
 // List implements platform.Platform.
 func (c *Cluster) List(ctx context.Context) ([]platform.Unit, error) {
+	for {
+		// First what was made, and then what the watches know: what they show in between
+		// leaves the one after it is in the other.
+		made := c.unshown()
+		all, err := c.known()
+		if err != nil {
+			return nil, err
+		}
+		again := false
+		for name, u := range made {
+			switch {
+			case slices.ContainsFunc(all, func(o platform.Unit) bool { return o.Name == name }):
+				c.drop(name)
+				continue
+			case !c.isMade(name):
+				again = true
+				continue
+			case c.now().Sub(u.Created) > unseen:
+				// The watch is late.
+				there, err := c.exists(ctx, u.Spec)
+				if err != nil {
+					return nil, err
+				}
+				if !there {
+					c.drop(name)
+					continue
+				}
+			}
+			all = append(all, u)
+		}
+		if !again {
+			return all, nil
+		}
+	}
+}
+
+// known returns the units that the watches know.
+func (c *Cluster) known() ([]platform.Unit, error) {
 	ours := labels.SelectorFromSet(labels.Set{labelProvisioner: c.name})
 	jobs, err := c.jobs.List(ours)
 	if err != nil {
@@ -119,28 +163,21 @@ func (c *Cluster) List(ctx context.Context) ([]platform.Unit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
-	all := units(jobs, pods)
+	return units(jobs, pods), nil
+}
+
+// unshown returns the units that were made and that no watch has shown.
+func (c *Cluster) unshown() map[string]platform.Unit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for name, u := range c.made {
-		if slices.ContainsFunc(all, func(o platform.Unit) bool { return o.Name == name }) {
-			delete(c.made, name)
-			continue
-		}
-		if c.now().Sub(u.Created) > unseen {
-			// The watch is late, or the unit was deleted before the watch showed it.
-			there, err := c.exists(ctx, u.Spec)
-			if err != nil {
-				return nil, err
-			}
-			if !there {
-				delete(c.made, name)
-				continue
-			}
-		}
-		all = append(all, u)
-	}
-	return all, nil
+	return maps.Clone(c.made)
+}
+
+func (c *Cluster) isMade(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, made := c.made[name]
+	return made
 }
 
 // exists asks the API server whether a unit is there.
@@ -177,7 +214,9 @@ func (c *Cluster) Create(ctx context.Context, s platform.Spec) error {
 		return fmt.Errorf("making %s: there is no template %s", s.Name, s.Template)
 	}
 	job, pod := m.build(c.name, c.namespace, s)
-	u := platform.Unit{Spec: s, Created: c.now()}
+	// The name counts from now on: the watch may show the object before the answer is
+	// here.
+	c.note(platform.Unit{Spec: s, Created: c.now()})
 	var err error
 	if job != nil {
 		_, err = c.client.BatchV1().Jobs(c.namespace).Create(ctx, job, metav1.CreateOptions{})
@@ -188,16 +227,16 @@ func (c *Cluster) Create(ctx context.Context, s platform.Spec) error {
 	case err == nil || apierrors.IsAlreadyExists(err):
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		// A quota, a LimitRange, an admission policy, or a manifest that is wrong.
+		c.drop(s.Name)
 		return fmt.Errorf("%w: %w", platform.ErrDenied, err)
 	case refused(err):
+		c.drop(s.Name)
 		return err
 	default:
 		// A connection that broke, or an API server in trouble: it may have been made
 		// all the same. The name counts until it is known.
-		c.note(u)
 		return err
 	}
-	c.note(u)
 	return nil
 }
 
@@ -216,6 +255,26 @@ func (c *Cluster) note(u platform.Unit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made[u.Name] = u
+}
+
+func (c *Cluster) drop(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.made, name)
+}
+
+// seen notes that a watch has shown an object, or that it is gone: from now on the
+// lists have what is true of it.
+func (c *Cluster) seen(object any) {
+	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = gone.Obj
+	}
+	switch o := object.(type) {
+	case *batchv1.Job:
+		c.drop(o.Name)
+	case *corev1.Pod:
+		c.drop(owner(o))
+	}
 }
 
 // Withdraw implements platform.Platform. The preconditions make the API server
@@ -244,9 +303,7 @@ func (c *Cluster) Withdraw(ctx context.Context, name string) error {
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("deleting: %w", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.made, name)
+	c.drop(name)
 	return nil
 }
 

@@ -363,3 +363,36 @@ func TestObstacles(t *testing.T) {
 		t.Errorf("a glidein at the end of its lifetime is %+v", u)
 	}
 }
+
+// A unit that is deleted before the next list does not count for a minute: the
+// watch has shown it.
+func TestDeletedSoon(t *testing.T) {
+	for _, manifest := range []string{podManifest, jobManifest} {
+		w := newWorld(t, manifest)
+		if err := w.cluster.Create(t.Context(), spec1); err != nil {
+			t.Fatal(err)
+		}
+		if manifest == podManifest {
+			err := w.client.CoreV1().Pods("ns").Delete(t.Context(), spec1.Name, metav1.DeleteOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+		} else if err := w.client.BatchV1().Jobs("ns").Delete(t.Context(), spec1.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		deadline := time.Now().Add(10 * time.Second)
+		for {
+			all, err := w.cluster.List(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(all) == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("a unit that was deleted counts: %+v", all)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
