@@ -151,7 +151,8 @@ func inTurn(count int) string {
 }
 
 // TestJobsGetPods: there is no pilot. Thirty jobs of three sizes and two images come, and pods for them; each job runs once, in its image. The
-// limits are kept. The pods end by themselves, and when the last job has begun no other pod is made.
+// limits are kept, although the provisioner is killed once and starts anew. The pods end by themselves, and after the last job no other
+// pod is made.
 func TestJobsGetPods(t *testing.T) {
 	ctx := soon(t)
 	s := start(ctx, t, config, Template{Name: "glidein", Text: shapes})
@@ -171,6 +172,9 @@ func TestJobsGetPods(t *testing.T) {
 		submit(ctx, t, s, "deep", "request_memory = 256\n", inTurn(each), each),
 	)
 	likeTheTemplates(ctx, t, s)
+	if _, err := s.kubectl(ctx, "delete", "pod", "--selector=app.kubernetes.io/component=provisioner", "--grace-period=1"); err != nil {
+		t.Fatal(err)
+	}
 	for i, job := range jobs {
 		ending, err := job.WaitEnding(ctx)
 		if err != nil {
