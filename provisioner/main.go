@@ -92,7 +92,7 @@ func run(ctx context.Context, args []string, out, words io.Writer, w world) erro
 		return err
 	}
 	nameVersion(ctx, templates, words)
-	var others []string
+	others := set.References()
 	for _, t := range templates {
 		others = append(others, t.References()...)
 	}

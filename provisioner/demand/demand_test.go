@@ -64,6 +64,16 @@ func TestReadSchedd(t *testing.T) {
 	if diff := cmp.Diff(wantIdle, idle); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
+	var clusters []string
+	for _, g := range groups {
+		for _, c := range g.Clusters {
+			clusters = append(clusters, c.Schedd+"#"+c.Number)
+		}
+	}
+	slices.Sort(clusters)
+	if diff := cmp.Diff([]string{"ap1#1", "ap1#2", "ap1#3", "ap1#7", "ap1#8", "ap2#2", "ap2#3"}, clusters); diff != "" {
+		t.Errorf("the clusters: -want +got\n%s", diff)
+	}
 }
 
 func TestUsersOfOneGroup(t *testing.T) {

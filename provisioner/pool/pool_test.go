@@ -32,7 +32,7 @@ func tools(t *testing.T, scripts map[string]string) {
 const collector = `case "$*" in
 *-schedd*) printf 'Name = "ap1"\n\nName = "ap2"\n\nName = "-pool"\n\n' ;;
 *Accounting*) printf 'Name = "alice@x"\nPriority = 750.5\nWeightedResourcesUsed = 12.0\n\n' ;;
-*PartitionableSlot*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\n' ;;
+*K8SPodName*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\n' ;;
 esac
 `
 
@@ -96,7 +96,7 @@ func TestCollectorAway(t *testing.T) {
 func TestBadAds(t *testing.T) {
 	tools(t, map[string]string{
 		"condor_status": `case "$*" in
-*PartitionableSlot*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\nName = "slot1@site-plain-2"\nState = "Asleep"\n\n' ;;
+*K8SPodName*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\nName = "slot1@site-plain-2"\nState = "Asleep"\n\n' ;;
 *) printf 'Name = )(\n\nName = "ap1"\nPriority = 2.0\n\n' ;;
 esac
 `,

@@ -6,6 +6,7 @@ import (
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/resources"
+	"podstarter/provisioner/runtimes"
 	"podstarter/provisioner/supply"
 )
 
@@ -28,7 +29,7 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 		in.Users[name] = u
 	}
 	for _, g := range s.groups {
-		group := decision.Group{ID: g.ID}
+		group := decision.Group{ID: g.ID, Runtime: r.runtimes.Runtime(g.ID)}
 		for _, p := range g.Parts {
 			group.Submitters = append(group.Submitters, decision.Submitter{User: p.User, Idle: p.Idle})
 		}
@@ -100,7 +101,7 @@ func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time
 		p.Free = p.Free.Plus(slot.Free)
 		known, draining = true, draining || slot.Draining
 		for _, c := range slot.Claims {
-			p.Claims = append(p.Claims, decision.Claim{Amount: c})
+			p.Claims = append(p.Claims, decision.Claim{Amount: c.Amount, Until: r.runtimes.Until(runtimes.Job{ID: c.Job, Began: c.Began})})
 		}
 	}
 	if p.Shape >= 0 {

@@ -9,11 +9,13 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"podstarter/classads"
 	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/match"
 	"podstarter/provisioner/platform"
+	"podstarter/provisioner/runtimes"
 	"podstarter/provisioner/supply"
 	"podstarter/provisioner/template"
 )
@@ -37,6 +39,8 @@ type Config struct {
 	Templates []template.Template
 	Limits    decision.Limits
 	Policy    decision.Policy
+	// Runtime says of a job how many seconds it runs at most, or is nil.
+	Runtime *classads.Expr
 	// ReportWithin is how long a unit that runs may take to report.
 	ReportWithin time.Duration
 	// DryRun: nothing is made or withdrawn.
@@ -70,6 +74,7 @@ type Round struct {
 	matcher  *match.Matcher
 	memory   decision.Memory
 	health   *health
+	runtimes runtimes.Learner
 	shapes   []shape
 }
 
@@ -184,6 +189,7 @@ func (r *Round) run(ctx context.Context, rep *Report) {
 		return
 	}
 	rep.Failed = r.health.look(seen.units, seen.slots, rep.At)
+	r.learn(seen, rep.At)
 	rep.Matches = r.match(seen.groups)
 	rep.Input = r.input(seen, *rep)
 	rep.Output = decision.Decide(rep.Input)

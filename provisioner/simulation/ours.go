@@ -8,6 +8,7 @@ import (
 	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/resources"
+	"podstarter/provisioner/runtimes"
 )
 
 // Ours is the rule of package decision, with back-off and with run times learnt
@@ -25,8 +26,6 @@ const (
 	// that came to nothing.
 	unschedulableAfter = 2 * time.Minute
 	unreportedAfter    = 10 * time.Minute
-	// weight is that of the last job in the learnt run time.
-	weight = 0.2
 	// The provisioner lists its pods once in a while, and watches them otherwise.
 	relist = time.Hour
 )
@@ -248,10 +247,7 @@ func (o *ours) reported(p *pod) {
 func (o *ours) failed(p *pod, why backoff.Reason) { o.note(p, why) }
 
 func (o *ours) finished(class int, ran time.Duration) {
-	if known := o.runtimes[class]; known > 0 {
-		ran = time.Duration(weight*float64(ran) + (1-weight)*float64(known))
-	}
-	o.runtimes[class] = ran.Round(time.Second)
+	o.runtimes[class] = runtimes.Mean(o.runtimes[class], ran, 1)
 }
 
 // changed counts what a watch sends, and the removal of a pod that has ended.
