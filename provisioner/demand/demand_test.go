@@ -134,6 +134,25 @@ func TestQuery(t *testing.T) {
 	}
 }
 
+// What slots refer to is asked for, too, and changes no other query.
+func TestQueryWithOthers(t *testing.T) {
+	q, err := NewQuery(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := func(q Query) string {
+		args := q.Arguments("", "")
+		return args[slices.Index(args, "-attributes")+1]
+	}
+	before := keys(q)
+	if got, want := keys(q.With([]string{"ProjectName", "requestcpus", "a b", ""})), strings.Replace(before, "Rank,", "ProjectName,Rank,", 1); got != want {
+		t.Errorf("the keys are %s, want %s", got, want)
+	}
+	if keys(q) != before {
+		t.Error("the query has changed")
+	}
+}
+
 // One group that cannot be read costs nothing but itself.
 func TestBadGroups(t *testing.T) {
 	text := "JobCount = 1\nUser = \"a\"\n\nJobCount = )(\n\nJobCount = \"many\"\n\nUser = \"c\"\n\nJobCount = -5\n\nJobCount = 2000000000000\n\nX = \"" + strings.Repeat("x", maxText) + "\"\nJobCount = 3\n\nJobCount = 2\nUser = \"b\"\n"

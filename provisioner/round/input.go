@@ -20,6 +20,9 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 		state := r.health.state(t.Name, rep.At)
 		d := decision.Template{Name: t.Name, MaxPods: t.MaxPods, MaxComing: t.MaxComing}
 		d.Allowance, d.AllowanceWhy = state.Allowance(rep.At)
+		if most, why := r.takers.template(t.Name, rep.At); most >= 0 && most < d.Allowance {
+			d.Allowance, d.AllowanceWhy = most, why
+		}
 		in.Templates = append(in.Templates, d)
 	}
 	for _, s := range r.shapes {
@@ -35,13 +38,17 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 		}
 		in.Groups = append(in.Groups, group)
 	}
-	for _, row := range rep.Matches {
+	for g, row := range rep.Matches {
 		var fits []decision.Fit
 		for i, m := range row {
 			if m.Matches {
 				s := r.shapes[i]
 				request := r.config.Templates[s.template].Request(s.Shape, m.Request)
-				fits = append(fits, decision.Fit{Shape: i, Request: request, Rank: m.Rank})
+				fit := decision.Fit{Shape: i, Request: request, Rank: m.Rank}
+				if most, why := r.takers.group(rep.Groups[g].ID, r.config.Templates[s.template].Name, rep.At); most >= 0 {
+					fit.Bounded, fit.Most, fit.Why = true, most, why
+				}
+				fits = append(fits, fit)
 			}
 		}
 		in.Fits = append(in.Fits, fits)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,9 +31,31 @@ type pool struct {
 	demandErr error
 	slotsErr  error
 	usersErr  error
+	ads       map[string]*classads.Ad
+	asked     [][]string // slots whose ads were asked for
+	others    []string   // attributes by which jobs were grouped last
+	tooMuch   string     // an attribute by which there are too many groups
 }
 
-func (p *pool) Demand(context.Context) ([]demand.Group, error)          { return p.groups, p.demandErr }
+func (p *pool) Demand(_ context.Context, others []string) ([]demand.Group, error) {
+	p.others = others
+	if p.tooMuch != "" && slices.Contains(others, p.tooMuch) {
+		return nil, demand.ErrTooMuch
+	}
+	return p.groups, p.demandErr
+}
+
+func (p *pool) Ads(_ context.Context, slots []string) (map[string]*classads.Ad, error) {
+	p.asked = append(p.asked, slots)
+	found := map[string]*classads.Ad{}
+	for _, name := range slots {
+		if ad := p.ads[name]; ad != nil {
+			found[name] = ad
+		}
+	}
+	return found, nil
+}
+
 func (p *pool) Slots(context.Context) (map[string]*supply.Pod, error)   { return p.slots, p.slotsErr }
 func (p *pool) Users(context.Context) (map[string]decision.User, error) { return nil, p.usersErr }
 
@@ -120,6 +143,7 @@ func (s *site) prove() {
 		s.t.Fatalf("%v are made: %+v", rep.Made, rep.Output.Groups)
 	}
 	s.report(rep.Made[0], resources.Amount{})
+	s.pool.slots[rep.Made[0]].Claims = []supply.Claim{{}}
 	s.pool.groups = nil
 	s.run()
 }

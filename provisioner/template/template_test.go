@@ -1,6 +1,7 @@
 package template
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,18 +120,122 @@ func TestSlot(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
-	seen, err := classads.ParseOld("Name = \"slot1@pod-1\"\nMemory = 5\nCondorVersion = \"25.14\"\nSTART = false\nRequirements = START\nClaimId = \"secret\"\nHasDocker = false\nState = \"Claimed\"")
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := learn(t, "small", "Name = \"slot1@pod-1\"\nMemory = 5\nCondorVersion = \"25.14\"\nSTART = Nice\nRequirements = START\nNice = TARGET.Good\nClaimId = \"secret\"\nHasDocker = false\nState = \"Claimed\"\nSite = \"There\"")
 	ad = tpl.Slot(tpl.Shapes[0], seen)
-	for name, want := range map[string]string{"Memory": "4096", "CondorVersion": `"25.14"`, "Requirements": "false", "HasDocker": "false", "Name": "undefined", "ClaimId": "undefined", "State": `"Unclaimed"`} {
+	for name, want := range map[string]string{"Memory": "4096", "CondorVersion": `"25.14"`, "HasDocker": "false", "Name": "undefined", "ClaimId": "undefined", "State": `"Unclaimed"`, "Site": `"There"`} {
 		if got := ad.Eval(name, classads.Env{}).String(); got != want {
 			t.Errorf("with an ad that was seen: %s is %s, want %s", name, got, want)
 		}
 	}
-	if seen.IntOr("Memory", 0) != 5 {
-		t.Error("the ad that was seen has changed")
+	// The START of another size says nothing.
+	ad = tpl.Slot(tpl.Shapes[1], seen)
+	for name, want := range map[string]string{"Requirements": "START && WithinResourceLimits", "CondorVersion": `"25.14"`} {
+		e, _ := ad.Lookup(name)
+		if got := e.String(); got != want {
+			t.Errorf("with an ad of another shape: %s is %s, want %s", name, got, want)
+		}
+	}
+	start, _ := ad.Lookup("START")
+	if !strings.Contains(start.String(), "ProjectName") {
+		t.Errorf("with an ad of another shape: START is %s", start)
+	}
+}
+
+// learn takes over an ad that a slot advertises.
+func learn(t *testing.T, shape, text string) *Seen {
+	t.Helper()
+	ad, err := classads.ParseOld(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := Learn(ad, shape, time.Unix(1_800_000_000, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+// What an execution point advertises does not widen what the site says of START.
+func TestStartOfTheSiteCounts(t *testing.T) {
+	all, err := Load(folder(t, map[string]string{"a.template.yaml": good, "job.yaml": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ad := all[0].Slot(all[0].Shapes[0], learn(t, "small", "Requirements = TARGET.A || true\nSite = \"Here\""))
+	for text, want := range map[string]bool{"A = 1": false, "ProjectName = \"x\"": true} {
+		job, err := classads.ParseOld(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := classads.Accepts(ad, job, classads.Env{}); got != want {
+			t.Errorf("a job with %s is accepted: %v", text, got)
+		}
+	}
+}
+
+func TestLearn(t *testing.T) {
+	// A pod that began on 20 November, 20 hours ago, and takes jobs for a day.
+	seen := learn(t, "small", `DaemonStartTime = 1799928000
+MyCurrentTime = 1800000000
+GLIDEIN_ToRetire = 1800014400
+PodStarterRestUntil = 1800000500
+MachineResources = "Cpus Memory Disk Swap GPUs Payloads"
+Payloads = 0
+TotalSlotPayloads = 2
+Cpus = 0
+LoadAvg = 3.5
+RecentJobStarts = 5
+TotalLoadAvg = 1.5
+Requirements = START && WithinResourceLimits
+START = time() < GLIDEIN_ToRetire && MY.Payloads >= (TARGET.RequestPayloads ?: 1) && LoadAvg < 4 && time() >= (MY.PodStarterRestUntil ?: 0)
+WithinResourceLimits = MY.Cpus > 0 && TARGET.RequestCpus <= MY.Cpus && (TARGET.Cpus ?: 1) > 0
+`)
+	for name, want := range map[string]string{
+		"GLIDEIN_ToRetire": "1800086400", "Payloads": "2", "int(LoadAvg * 2)": "7", "RecentJobStarts": "undefined", "TotalLoadAvg": "undefined",
+		"PodStarterRestUntil": "undefined", "State": `"Unclaimed"`,
+	} {
+		e, err := classads.ParseExpr(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Eval(classads.Env{My: seen.ad}).String(); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	if diff := cmp.Diff([]string{"RequestCpus", "RequestPayloads"}, seen.References); diff != "" {
+		t.Errorf("the attributes of jobs: -want +got\n%s", diff)
+	}
+	// A pod that began later, and measures something else, advertises the same.
+	text := "DaemonStartTime = %d\nEnd = %d\nRecentJobStarts = %d\nRequirements = TARGET.A"
+	one := learn(t, "small", fmt.Sprintf(text, 1799928000, 1799929000, 5))
+	other := learn(t, "small", fmt.Sprintf(text, 1799990000, 1799991000, 7))
+	if one.Digest != other.Digest {
+		t.Error("two pods that are alike have different ads")
+	}
+	if third := learn(t, "small", fmt.Sprintf(text, 1799928000, 1799929001, 5)); third.Digest == one.Digest {
+		t.Error("two pods that differ have the same ad")
+	}
+}
+
+// What would do harm is not taken over.
+func TestAdsThatAreNotLearnt(t *testing.T) {
+	many := "Requirements = true"
+	for i := range maxReferences + 1 {
+		many += fmt.Sprintf(" && TARGET.A%d", i)
+	}
+	for want, text := range map[string]string{
+		"no Requirements":               "Cpus = 1",
+		"takes no jobs":                 "Requirements = false",
+		"which each job has for itself": "Requirements = START\nSTART = TARGET.ProcId == 5",
+		"refer to 51 attributes":        many,
+	} {
+		ad, err := classads.ParseOld(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Learn(ad, "small", time.Now()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error is %v, want one with %q", text, err, want)
+		}
 	}
 }
 
