@@ -225,13 +225,21 @@ func quantity(text string, unit int64) (int64, error) {
 }
 
 // Request returns what a job with a request takes of a pod: a slot that is not
-// partitionable is taken as a whole.
+// partitionable is taken as a whole, and from a partitionable one the startd cuts
+// memory in pieces of 128 MiB, unless the site has changed that
+// (MODIFY_REQUEST_EXPR_REQUESTMEMORY).
 func (t Template) Request(s Shape, request resources.Amount) resources.Amount {
-	if t.Partitionable {
-		return request
+	if !t.Partitionable {
+		return s.Size
 	}
-	return s.Size
+	if whole := s.Pod.Memory; request.Memory <= whole {
+		request.Memory = min((request.Memory+piece-1)/piece*piece, whole)
+	}
+	return request
 }
+
+// piece is what a startd rounds memory up to, in MiB.
+const piece = 128
 
 // References returns the attributes of jobs to which the template's expressions
 // refer. Jobs that differ in one of them may differ in what they match.

@@ -258,8 +258,11 @@ func TestStaticSlots(t *testing.T) {
 		t.Errorf("a job takes %+v of a slot that is not partitionable", got)
 	}
 	tpl.Partitionable = true
-	if got := tpl.Request(shape, job); got != job {
-		t.Errorf("a job takes %+v of a partitionable slot", got)
+	for asked, want := range map[int64]int64{10: 128, 128: 128, 129: 256, 32768: 32768, 32767: 32768, 40000: 40000} {
+		job.Memory = asked
+		if got := tpl.Request(shape, job); got != (resources.Amount{CPUs: 1, Memory: want}) {
+			t.Errorf("a job that asks for %d MiB takes %+v of a partitionable slot", asked, got)
+		}
 	}
 }
 
