@@ -110,6 +110,40 @@ func (p *Pool) Demand(ctx context.Context, others []string) ([]demand.Group, err
 	return demand.Merge(rows), wrong.ErrorOrNil()
 }
 
+// Job asks for one job. If its schedd is not named, each is asked, and there may be
+// one in several.
+func (p *Pool) Job(ctx context.Context, id demand.JobID, others []string) ([]*demand.Job, error) {
+	query := p.Query.With(others)
+	schedds := []string{id.Schedd}
+	var wrong *multierror.Error
+	if id.Schedd == "" {
+		if schedds = p.Schedds; len(schedds) == 0 {
+			var err error
+			schedds, err = p.schedds(ctx)
+			wrong = multierror.Append(wrong, err)
+		}
+	}
+	var found []*demand.Job
+	for _, name := range schedds {
+		one := id
+		one.Schedd = name
+		var bad error
+		err := condortools.Run(ctx, func(r io.Reader) error {
+			var j *demand.Job
+			if j, bad = demand.ReadJob(r, one); j != nil {
+				found = append(found, j)
+			}
+			return nil
+		}, "condor_q", query.Job(p.Collector, one)...)
+		for _, e := range []error{err, bad} {
+			if e != nil {
+				wrong = multierror.Append(wrong, fmt.Errorf("the schedd %s: %w", name, e))
+			}
+		}
+	}
+	return found, wrong.ErrorOrNil()
+}
+
 // schedds returns the names of all schedds that the collector knows.
 func (p *Pool) schedds(ctx context.Context) ([]string, error) {
 	var names []string

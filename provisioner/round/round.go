@@ -261,6 +261,20 @@ func (r *Round) match(groups []demand.Group) [][]match.Result {
 	return r.matcher.Update(jobs, r.offers)
 }
 
+// References returns the attributes of jobs to which the slots of pods refer, as far
+// as rounds have learnt it.
+func (r *Round) References() []string { return r.ads.references() }
+
+// Explain says of each shape why a job and its slots match or do not.
+func (r *Round) Explain(job *classads.Ad) []match.Explanation {
+	all := make([]match.Explanation, len(r.offers))
+	for i, o := range r.offers {
+		all[i] = match.Explain(job, o, r.config.Now)
+		all[i].Slot = r.shapes[i].slot.ID
+	}
+	return all
+}
+
 // act makes and withdraws what was decided. It goes on after an error.
 func (r *Round) act(ctx context.Context, rep *Report) {
 	for _, w := range rep.Output.Withdraw {
