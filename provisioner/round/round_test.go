@@ -550,3 +550,23 @@ func TestLeaseLost(t *testing.T) {
 		t.Errorf("%d calls until the lease is lost, %v are made, %v", p.asked, rep.Made, rep.Err)
 	}
 }
+
+// A job whose image the pods would refuse gets none, and the reason is said.
+func TestImageThatPodsRefuse(t *testing.T) {
+	s := newSite(t)
+	s.config.Templates = load(t, "name: plain\nmanifest: job.yaml\nimages: {allow: [docker.io/library/*]}\nshapes:\n- {name: one, cpus: 1, memory: 2Gi, disk: 1Gi}\n")
+	s.restart(s.platform)
+	image := func(n int, name string) demand.Group {
+		return jobs(t, n, plainJob+"\nWantDocker = true\nDockerImage = \""+name+"\"")
+	}
+	s.pool.groups = []demand.Group{image(2, "debian"), image(1, "quay.io/x/y")}
+	rep := s.run()
+	if len(rep.Made) != 2 {
+		t.Errorf("%v are made, want 2", rep.Made)
+	}
+	for i, g := range rep.Groups {
+		if why := rep.Matches[i][0].Why; (g.Idle() == 1) != strings.Contains(why, "is not allowed here") {
+			t.Errorf("%d jobs: %q", g.Idle(), why)
+		}
+	}
+}

@@ -37,7 +37,7 @@ var changing = []string{
 	"Activity", "AddressV1", "AssignedGPUs", "AuthenticatedIdentity", "AvailableGPUs", "ClientMachine", "ConcurrencyLimits",
 	"CurrentRank", "DaemonStartTime", "EnteredCurrentActivity", "EnteredCurrentState", "GlobalJobId", "ImageSize",
 	"JobId", "JobStart", "K8SPodName", "LastHeardFrom", "Machine", "MyAddress", "MyCurrentTime", "Name", "NumDynamicSlots", "NumPids",
-	"PodStarterHealthy", "PodStarterOfflineReason", "PodStarterOfflineUntil", "PodStarterRestReason", "PodStarterRestUntil",
+	"PodStarterHealthy", "PodStarterImages", "PodStarterOfflineReason", "PodStarterOfflineUntil", "PodStarterRestReason", "PodStarterRestUntil",
 	"PublicNetworkIpAddr", "RemoteAutoregroup", "RemoteGroup", "RemoteNegotiatingGroup", "RemoteOwner", "RemoteScheddName", "RemoteUser",
 	"State", "UpdateSequenceNumber", "UpdatesHistory", "UpdatesLost", "UpdatesSequenced", "UpdatesTotal", "WorkingCM",
 }

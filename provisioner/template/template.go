@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"podstarter/classads"
+	"podstarter/condor/image"
 	"podstarter/provisioner/resources"
 )
 
@@ -47,6 +48,8 @@ type Template struct {
 	Version string
 	// slot is what the site says of the slots.
 	slot *classads.Ad
+	// images are the rules of the pods about images; nil if the site gives none.
+	images *image.Site
 }
 
 // Shape is a size of pods of a template.
@@ -69,6 +72,7 @@ type file struct {
 	MaxPods       int         `json:"maxPods"`
 	MaxComing     int         `json:"maxComing"`
 	Lifetime      string      `json:"lifetime"`
+	Images        fileImages  `json:"images"`
 	Shapes        []fileShape `json:"shapes"`
 }
 
@@ -79,6 +83,12 @@ type fileShape struct {
 	Disk    string `json:"disk"`
 	GPUs    int64  `json:"gpus"`
 	MaxPods int    `json:"maxPods"`
+}
+
+// fileImages are the rules of the pods about images.
+type fileImages struct {
+	Allow []string `json:"allow"`
+	Deny  []string `json:"deny"`
 }
 
 // Load reads all templates of a folder, which may be a mounted ConfigMap: each
@@ -162,6 +172,9 @@ func (f file) template(manifest string) (Template, error) {
 		if t.Rank, err = classads.ParseExpr(f.Rank); err != nil {
 			note("rank: %w", err)
 		}
+	}
+	if t.images, err = f.Images.site(); err != nil {
+		note("images: %w", err)
 	}
 	life := time.Duration(0)
 	if f.Lifetime != "" {
@@ -264,8 +277,11 @@ func (t Template) References() []string {
 			}
 		}
 	}
+	if t.images != nil {
+		names = append(names, imageAttributes...)
+	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 // isScope reports whether a name stands for an ad.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,7 @@ lifetime: soon
 maxPods: -1
 slot: "START = ("
 rank: "1 +"
+images: {allow: [debian], deny: ["a//"]}
 shapes:
 - {name: s, cpus: 0, memory: 1Gi, disk: 1Gi}
 - {name: t, cpus: 1, memory: lots, disk: 1Gi}
@@ -89,7 +91,7 @@ shapes:
 - {name: v, cpus: 1, memory: 1Gi, disk: 1Gi}
 - {name: v, cpus: 1, memory: 1Gi, disk: 1Gi}
 `},
-			[]string{`name is "Plain_1"`, `lifetime is "soon"`, "maxPods and maxComing", "slot:", "rank:", "the shape s has 0 CPUs", `memory of the shape t: "lots"`, `disk of the shape u: "12" is too small`, "another shape v"},
+			[]string{`name is "Plain_1"`, `lifetime is "soon"`, "maxPods and maxComing", "slot:", "rank:", "images:", "names no registry", "the shape s has 0 CPUs", `memory of the shape t: "lots"`, `disk of the shape u: "12" is too small`, "another shape v"},
 		},
 		{"no shape", map[string]string{"job.yaml": "", "a.template.yaml": "name: a\nmanifest: job.yaml\n"}, []string{"0 shapes"}},
 	} {
@@ -323,4 +325,39 @@ func FuzzTemplate(f *testing.F) {
 			all[0].Slot(s, nil)
 		}
 	})
+}
+
+// Jobs whose image the pods would refuse are refused here, by the starter's own rules;
+// what the rules say nothing of is not.
+func TestImages(t *testing.T) {
+	all, err := Load(folder(t, map[string]string{"a.template.yaml": good + "images: {allow: [docker.io/library/*, ghcr.io/good], deny: ['*/library/evil']}\n", "job.yaml": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tpl := all[0]
+	slot := tpl.Slot(tpl.Shapes[0], nil)
+	for text, want := range map[string]string{
+		"Cmd = \"/bin/true\"": "",
+		"WantContainer = true\nWantDockerImage = true\nContainerImage = \"docker://debian:13\"": "",
+		"WantDocker = true\nDockerImage = \"alice/tools\"":                                      "image docker.io/alice/tools:latest is not allowed here",
+		"WantDocker = true\nDockerImage = \"index.docker.io/library/evil\"":                     "rule */library/evil",
+		"SingularityImage = \"docker://quay.io/x/y\"":                                           "no rule of POD_STARTER_IMAGES_ALLOWED",
+		"WantContainer = true\nWantSIF = true\nContainerImage = \"x.sif\"":                      "",
+		"WantDocker = true\nDockerImage = \"A B\"":                                              "",
+		"WantDocker = true": "",
+	} {
+		job, err := classads.ParseOld(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tpl.Refuses(job, slot); (got == "") != (want == "") || !strings.Contains(strings.ReplaceAll(got, `"`, ""), want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if refs := tpl.References(); !slices.Contains(refs, "WantDocker") || !slices.IsSorted(refs) {
+		t.Errorf("jobs are grouped by %q", refs)
+	}
+	if why := (Template{}).Refuses(slot, slot); why != "" {
+		t.Errorf("without rules: %s", why)
+	}
 }
