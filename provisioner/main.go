@@ -1,6 +1,6 @@
 // Command condor_pod_provisioner makes pods when HTCondor jobs wait that could run
-// in them, and none when no job does. It is being built, and there is no page for
-// sites yet.
+// in them, and none when no job does. docs/admin/provisioner.md is the page for
+// sites.
 package main
 
 import (
