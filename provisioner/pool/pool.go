@@ -114,6 +114,8 @@ func (p *Pool) Demand(ctx context.Context, others []string) ([]demand.Group, err
 // one in several.
 func (p *Pool) Job(ctx context.Context, id demand.JobID, others []string) ([]*demand.Job, error) {
 	query := p.Query.With(others)
+	ctx, cancel := context.WithTimeout(ctx, p.patience())
+	defer cancel()
 	schedds := []string{id.Schedd}
 	var wrong *multierror.Error
 	if id.Schedd == "" {

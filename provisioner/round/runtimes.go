@@ -40,8 +40,9 @@ func (r *Round) learn(s sight, now time.Time) {
 // longestStated bounds what jobs say of their time.
 const longestStated = 365 * 24 * time.Hour
 
-// bounds are those of the site's expression for one group.
-var bounds = classads.Limits{Steps: 50_000, Bytes: 1 << 20}
+// bounds are those of the site's expression for one group. There may be tens of
+// thousands of groups in a round.
+var bounds = classads.Limits{Steps: 1000, Bytes: 64 << 10}
 
 // stated returns how long the jobs of a group run at most, by the site's expression.
 func (r *Round) stated(g demand.Group, now time.Time) time.Duration {

@@ -23,6 +23,7 @@ type Seen struct {
 	// refer.
 	References []string
 	ad         *classads.Ad
+	gpus       []string // attributes of the slot that describe a GPU each
 }
 
 // Bounds of what a slot may say.
@@ -120,6 +121,10 @@ func (s *Seen) asNew(own []string, now time.Time) {
 	var drop []string
 	var move []change
 	for name, e := range s.ad.All() {
+		if _, ok := e.Ad(); ok && len(name) > len(gpuPrefix) && strings.EqualFold(name[:len(gpuPrefix)], gpuPrefix) {
+			s.gpus = append(s.gpus, name)
+			continue
+		}
 		if !slices.ContainsFunc(own, func(o string) bool { return strings.EqualFold(o, name) }) && slices.ContainsFunc(figures, func(f string) bool {
 			return len(name) >= len(f) && strings.EqualFold(name[:len(f)], f)
 		}) {
@@ -138,6 +143,28 @@ func (s *Seen) asNew(own []string, now time.Time) {
 	for _, m := range move {
 		s.ad.SetInt(m.name, m.to)
 	}
+}
+
+// gpuPrefix begins the names of attributes that describe a GPU. AvailableGPUs lists
+// those that no job has, and jobs with require_gpus count among them.
+const gpuPrefix = "GPUs_"
+
+// available returns the list of a number of free GPUs, or nil if the slot describes
+// none. All GPUs of a template are alike, so that those that were seen stand for
+// others.
+func (s *Seen) available(number int64) *classads.Expr {
+	if len(s.gpus) == 0 {
+		return nil
+	}
+	var list []*classads.Expr
+	for i := range int(number) {
+		e, err := classads.ParseExpr(s.gpus[i%len(s.gpus)])
+		if err != nil {
+			return nil
+		}
+		list = append(list, e)
+	}
+	return classads.ListExpr(list...)
 }
 
 // life bounds how far from the beginning of a pod its times are, in seconds. step is

@@ -85,6 +85,11 @@ func (t Template) Slot(s Shape, seen *Seen) *classads.Ad {
 			ad.SetInt(prefix+name, size[i])
 		}
 	}
+	if seen != nil {
+		if list := seen.available(whole.GPUs); list != nil {
+			ad.Insert("AvailableGPUs", list)
+		}
+	}
 	return ad
 }
 

@@ -219,6 +219,33 @@ WithinResourceLimits = MY.Cpus > 0 && TARGET.RequestCpus <= MY.Cpus && (TARGET.C
 	}
 }
 
+// A job that says what its GPUs must have counts them among those that are free: in a
+// new pod, all of them are.
+func TestGPUsThatWereSeen(t *testing.T) {
+	all, err := Load(folder(t, map[string]string{"a.template.yaml": good, "job.yaml": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := learn(t, "gpu", "Requirements = true\nGPUs = 0\nGPUs_a = [ Capability = 9.0 ]\nAvailableGPUs = {}\nAssignedGPUs = \"a\"")
+	e, err := classads.ParseExpr("countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= RequestGPUs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for request, want := range map[int64]bool{1: true, 2: true, 3: false} {
+		for capability, enough := range map[string]bool{"8.5": true, "9.5": false} {
+			job := classads.NewAd()
+			job.SetInt("RequestGPUs", request)
+			if err := job.SetExpr("RequireGPUs", "Capability >= "+capability); err != nil {
+				t.Fatal(err)
+			}
+			slot := all[0].Slot(all[0].Shapes[1], seen)
+			if got, _ := e.Eval(classads.Env{My: job, Target: slot}).Bool(); got != (want && enough) {
+				t.Errorf("%d GPUs with capability %s are there: %v", request, capability, got)
+			}
+		}
+	}
+}
+
 // What would do harm is not taken over.
 func TestAdsThatAreNotLearnt(t *testing.T) {
 	many := "Requirements = true"
@@ -302,6 +329,43 @@ func TestRequirementsOfSubmit(t *testing.T) {
 			t.Errorf("%s: they match: %t, want %t", c.name, got, c.want)
 		}
 	}
+}
+
+func FuzzLearn(f *testing.F) {
+	f.Add("Requirements = START && A\nSTART = TARGET.X > MY.A\nA = A\nDaemonStartTime = 5\nMachineResources = \"Cpus B\"\nTotalSlotB = 1\nGPUs_x = [ a = 1 ]")
+	dir := f.TempDir()
+	for name, text := range map[string]string{"a.template.yaml": good, "job.yaml": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			f.Fatal(err)
+		}
+	}
+	all, err := Load(dir)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		ad, err := classads.Parser{MaxText: 4096}.Old(text)
+		if err != nil {
+			return
+		}
+		seen, err := Learn(ad, "small", time.Unix(1_800_000_000, 0))
+		if err != nil {
+			return
+		}
+		if len(seen.References) > maxReferences {
+			t.Errorf("%d references", len(seen.References))
+		}
+		for _, s := range all[0].Shapes {
+			// The site's START is about ProjectName, which this job lacks.
+			slot := all[0].Slot(s, seen)
+			if classads.Accepts(slot, classads.NewAd(), classads.Env{}) {
+				t.Errorf("%s takes a job that the site refuses", s.Name)
+			}
+			if got, _ := slot.GetInt("Cpus"); got != s.Pod.CPUs {
+				t.Errorf("%s has %d CPUs", s.Name, got)
+			}
+		}
+	})
 }
 
 func FuzzTemplate(f *testing.F) {
