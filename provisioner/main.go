@@ -1,6 +1,6 @@
 // Command condor_pod_provisioner makes pods when HTCondor jobs wait that could run
-// in them, and none when no job does. It is being built, and there is no page for
-// sites yet.
+// in them, and none when no job does. docs/admin/provisioner.md is the page for
+// sites.
 package main
 
 import (
@@ -51,7 +51,7 @@ func parse(args []string, words io.Writer) (options, error) {
 	f.StringVar(&o.config, "config", "/etc/podstarter/provisioner/provisioner.yaml", "the configuration `file`")
 	f.StringVar(&o.templates, "templates", "/etc/podstarter/provisioner/templates", "the `folder` of the templates")
 	f.BoolVar(&o.dryRun, "dry-run", false, "do one round, print what it would do, and do nothing")
-	f.StringVar(&o.explain, "explain", "", "do one round, print why the jobs of a `group` get pods or none, and do nothing")
+	f.StringVar(&o.explain, "explain", "", "do one round, print why a `job` (123.4, SCHEDD#123.4), or the jobs of a group, get pods or none, and do nothing")
 	f.BoolVar(&o.once, "once", false, "do one round and end")
 	f.StringVar(&o.listen, "listen", ":8090", "the `address` of /healthz, /metrics and the status page; empty for none")
 	f.BoolVar(&o.version, "version", false, "print the version")
@@ -92,7 +92,7 @@ func run(ctx context.Context, args []string, out, words io.Writer, w world) erro
 		return err
 	}
 	nameVersion(ctx, templates, words)
-	var others []string
+	others := set.References()
 	for _, t := range templates {
 		others = append(others, t.References()...)
 	}
@@ -114,11 +114,7 @@ func run(ctx context.Context, args []string, out, words io.Writer, w world) erro
 	rep := r.Run(ctx)
 	switch {
 	case o.explain != "":
-		found, err := explain.Group(out, rep, o.explain)
-		if err == nil && !found {
-			err = fmt.Errorf("explaining the group %q: no idle jobs have it; -dry-run lists all groups", o.explain)
-		}
-		return errors.Join(err, rep.Err)
+		return explainWhat(ctx, out, o.explain, set, r, s.pool, rep)
 	case o.dryRun:
 		return errors.Join(explain.Round(out, rep), rep.Err)
 	}

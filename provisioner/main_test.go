@@ -32,8 +32,15 @@ func site(t *testing.T) ([]string, *model.Model) {
 		"provisioner.yaml":    "name: site\nschedds: [ap]\ninterval: 10s\n",
 		"plain.template.yaml": "name: plain\nmanifest: pod.yaml\nshapes:\n- {name: one, cpus: 1, memory: 2Gi, disk: 1Gi}\n",
 		"pod.yaml":            "kind: Pod\n",
-		"condor_q":            "#!/bin/sh\nprintf 'Requirements = TARGET.Cpus >= 1\\nUser = \"alice@x\"\\nJobCount = 3\\nJobIds = \"1.0 ... 1.2\"\\n\\n'\n",
-		"condor_status":       "#!/bin/sh\nexit 0\n",
+		"condor_q": `#!/bin/sh
+one='JobStatus = 1\nRequirements = TARGET.Cpus >= 1\nUser = "alice@x"\n'
+case "$*" in
+*'ClusterId == 1 && ProcId == 2 '*) printf "${one}ClusterId = 1\nProcId = 2\nJobCount = 1\nJobIds = \"1.2\"\n\n" ;;
+*ClusterId*) ;;
+*) printf "${one}JobCount = 3\nJobIds = \"1.0 ... 1.2\"\n\n" ;;
+esac
+`,
+		"condor_status": "#!/bin/sh\nexit 0\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
@@ -85,7 +92,8 @@ func TestArgumentsThatAreWrong(t *testing.T) {
 		"-loud":              {"-loud"},
 		"reading the configuration " + empty + "/none": {"-config", empty + "/none"},
 		"no file ends in .template.yaml":               {args[0], args[1], "-templates", empty},
-		`explaining the group "none"`:                  append(args, "-explain", "none"),
+		`"none" is no job; write 123.4`:                append(args, "-explain", "none"),
+		"no schedd that is asked has it":               append(args, "-explain", "ap#1.3"),
 	} {
 		if _, _, err := start(t.Context(), m, wrong...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: the error is %v, want one with %q", wrong, err, want)
@@ -127,6 +135,12 @@ func TestDryRun(t *testing.T) {
 	out, _, err = start(t.Context(), m, append(args, "-explain", id)...)
 	if err != nil || !strings.Contains(out, "3 idle jobs of alice@x (ap: 1.0 ... 1.2)\n") || !strings.Contains(out, "plain/one: matches") {
 		t.Errorf("%q, %v", out, err)
+	}
+	for _, job := range []string{"1.2", "ap#1.2"} {
+		out, _, err = start(t.Context(), m, append(args, "-explain", job)...)
+		if err != nil || !strings.Contains(out, "The job 1.2 of the schedd ap, of alice@x.\nIts group is "+id+": 3 idle jobs") || !strings.Contains(out, "plain/one matches") {
+			t.Errorf("%q, %v", out, err)
+		}
 	}
 	if n := count(t, m); n != 0 {
 		t.Errorf("a dry run makes %d pods", n)

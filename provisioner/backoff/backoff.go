@@ -31,6 +31,7 @@ const (
 	ImageFailed   Reason = "ImageFailed"   // the pilot's image cannot be pulled
 	Failed        Reason = "Failed"        // the pod ended soon, without having reported
 	Unreported    Reason = "Unreported"    // the pod runs, and the collector does not know it
+	Untaken       Reason = "Untaken"       // its slots were free, and no idle job took one
 )
 
 // Horizon is the first and the longest wait after failures with one reason.
@@ -45,11 +46,16 @@ var Horizons = map[Reason]Horizon{
 	ImageFailed:   {First: 5 * time.Minute, Longest: time.Hour},
 	Failed:        {First: 2 * time.Minute, Longest: time.Hour},
 	Unreported:    {First: 5 * time.Minute, Longest: time.Hour},
+	Untaken:       {First: 5 * time.Minute, Longest: time.Hour},
 }
 
 // Proof is how many pods of a template may be tried together as long as none of
 // them has reported.
 const Proof = 3
+
+// Trial is how many pods of a template may be tried for a group of jobs as long as no
+// job has taken one of them. What is known here of jobs and slots may be wrong.
+const Trial = 20
 
 // Forget is how long the report of a pod counts. A site may have changed since.
 const Forget = 6 * time.Hour

@@ -60,3 +60,29 @@ func TestPrioritiesThatAreNoNumbers(t *testing.T) {
 		}
 	}
 }
+
+// A group may be tried with a few pods of a template, while it takes those that are
+// there, and other templates and groups go on.
+func TestBoundedFit(t *testing.T) {
+	in := site()
+	in.demand(0, one, []int{small, large, graphics}, alice(50))
+	in.demand(0, one, []int{small}, bob(3))
+	for i := range 2 {
+		in.Fits[0][i].Bounded, in.Fits[0][i].Most, in.Fits[0][i].Why = true, 2, "it is tried"
+	}
+	in.Fits[0][2].Bounded, in.Fits[0][2].Why = true, "nobody takes it"
+	in.Pods = []Pod{{ID: "there", Shape: graphics, Phase: Reported, Free: gpu}}
+	out := Decide(in)
+	checkOutcomes(t, in, out)
+	made := map[string]int{}
+	for _, c := range out.Create {
+		made[c.User] += c.Count
+	}
+	if made["alice"] != 2 || made["bob"] != 3 {
+		t.Errorf("pods are made for %v", made)
+	}
+	o := out.Groups[0]
+	if o.Free != 4 || len(o.Waiting) != 1 || !strings.Contains(o.Waiting[0].Why, "it is tried; nobody takes it") {
+		t.Errorf("the outcome is %+v", o)
+	}
+}

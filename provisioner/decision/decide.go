@@ -217,7 +217,7 @@ func (p *pass) open(g int, user *claimant) (fit int, why refusal) {
 		if !p.in.Shapes[candidate.Shape].Size.Fits(candidate.Request) {
 			continue
 		}
-		if why := p.gates.shape(candidate.Shape); why != (refusal{}) {
+		if why := p.gates.fit(g, candidate); why != (refusal{}) {
 			if !slices.Contains(refused, why) {
 				refused = append(refused, why)
 			}

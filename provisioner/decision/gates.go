@@ -18,6 +18,8 @@ type gates struct {
 	trying   []int // of those, not stuck
 	stuck    []int // stuck pods by shape
 	coming   []int // pods on their way of which a group's job took the first part
+	// made counts pods that this decision makes, by group and template.
+	made map[[2]int]int
 }
 
 func newGates(in *Input) gates {
@@ -25,7 +27,7 @@ func newGates(in *Input) gates {
 		in: in, shapes: make([]int, len(in.Shapes)),
 		template: make([]int, len(in.Templates)), arriving: make([]int, len(in.Templates)),
 		trying: make([]int, len(in.Templates)), stuck: make([]int, len(in.Shapes)),
-		coming: make([]int, len(in.Groups)),
+		coming: make([]int, len(in.Groups)), made: map[[2]int]int{},
 	}
 	for _, p := range in.Pods {
 		g.count(p.Shape, p.Phase < Reported, p.Stuck)
@@ -59,6 +61,7 @@ func (g *gates) count(shape int, unready, stuck bool) {
 func (g *gates) opened(group, shape int) {
 	g.round++
 	g.coming[group]++
+	g.made[[2]int{group, g.in.Shapes[shape].Template}]++
 	g.count(shape, true, false)
 }
 
@@ -86,6 +89,14 @@ func (g *gates) group(group, idle int) refusal {
 		return refuse(Ramping, "%d pods are on their way for %d such jobs, more follow when they have come", g.coming[group], idle)
 	}
 	return refusal{}
+}
+
+// fit says why no pod of a shape is made for a group.
+func (g *gates) fit(group int, f Fit) refusal {
+	if f.Bounded && g.made[[2]int{group, g.in.Shapes[f.Shape].Template}] >= f.Most {
+		return refusal{Untaken, f.Why}
+	}
+	return g.shape(f.Shape)
 }
 
 // shape says why no pod of a shape is made.

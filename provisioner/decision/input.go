@@ -96,6 +96,11 @@ type Fit struct {
 	Request resources.Amount
 	// Rank is how much the site and the job prefer this shape.
 	Rank float64
+	// Bounded: for the group, at most Most pods of the shape's template are made by
+	// this decision, for the reason Why. Those that are there take jobs all the same.
+	Bounded bool
+	Most    int
+	Why     string
 }
 
 // Phase is how far a pod has come.

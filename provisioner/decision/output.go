@@ -65,13 +65,14 @@ const (
 	TemplateComing Cause = "TemplateComing" // maxComing of the template
 	BackOff        Cause = "BackOff"        // pods of the template came to nothing, or none has reported yet
 	NoNode         Cause = "NoNode"         // no node has room
+	Untaken        Cause = "Untaken"        // no job of the group has taken a pod of the template yet, or none took the last ones
 	JustWithdrawn  Cause = "JustWithdrawn"  // a pod of the shape was withdrawn a short while ago
 )
 
 // Causes are all causes.
 var Causes = []Cause{
 	NoMatch, TooLarge, PodLimit, ComingLimit, RoundLimit, UserLimit, Ramping, ShapeRefused, ShapeLimit,
-	TemplateLimit, TemplateComing, BackOff, NoNode, JustWithdrawn,
+	TemplateLimit, TemplateComing, BackOff, NoNode, Untaken, JustWithdrawn,
 }
 
 // refusal is why no pod is made. The zero value is none.

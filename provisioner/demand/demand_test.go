@@ -64,6 +64,16 @@ func TestReadSchedd(t *testing.T) {
 	if diff := cmp.Diff(wantIdle, idle); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
+	var clusters []string
+	for _, g := range groups {
+		for _, c := range g.Clusters {
+			clusters = append(clusters, c.Schedd+"#"+c.Number)
+		}
+	}
+	slices.Sort(clusters)
+	if diff := cmp.Diff([]string{"ap1#1", "ap1#2", "ap1#3", "ap1#7", "ap1#8", "ap2#2", "ap2#3"}, clusters); diff != "" {
+		t.Errorf("the clusters: -want +got\n%s", diff)
+	}
 }
 
 func TestUsersOfOneGroup(t *testing.T) {
@@ -121,6 +131,25 @@ func TestQuery(t *testing.T) {
 	}
 	if _, err := NewQuery(nil, []string{"a,b"}); err == nil {
 		t.Error("a name with a comma is accepted")
+	}
+}
+
+// What slots refer to is asked for, too, and changes no other query.
+func TestQueryWithOthers(t *testing.T) {
+	q, err := NewQuery(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := func(q Query) string {
+		args := q.Arguments("", "")
+		return args[slices.Index(args, "-attributes")+1]
+	}
+	before := keys(q)
+	if got, want := keys(q.With([]string{"ProjectName", "requestcpus", "a b", ""})), strings.Replace(before, "Rank,", "ProjectName,Rank,", 1); got != want {
+		t.Errorf("the keys are %s, want %s", got, want)
+	}
+	if keys(q) != before {
+		t.Error("the query has changed")
 	}
 }
 

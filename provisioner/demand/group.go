@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strings"
 
 	"podstarter/classads"
 )
@@ -18,7 +19,12 @@ type Group struct {
 	Ad *classads.Ad
 	// Parts are the jobs by submitter, in the order of their names.
 	Parts []Part
+	// Clusters are those of which it is known that the group has jobs of them.
+	Clusters []Cluster
 }
+
+// Cluster is a cluster of jobs of a schedd.
+type Cluster struct{ Schedd, Number string }
 
 // Part is the jobs of one submitter in a group.
 type Part struct {
@@ -54,6 +60,9 @@ func Merge(schedds map[string][]Row) []Group {
 				groups[id] = g
 			}
 			g.add(Part{User: row.User, Idle: row.Jobs, Jobs: schedd + ": " + row.IDs})
+			for _, number := range row.clusters() {
+				g.Clusters = append(g.Clusters, Cluster{Schedd: schedd, Number: number})
+			}
 		}
 	}
 	all := make([]Group, 0, len(groups))
@@ -63,6 +72,19 @@ func Merge(schedds map[string][]Row) []Group {
 	}
 	slices.SortFunc(all, func(a, b Group) int { return cmp.Compare(a.ID, b.ID) })
 	return all
+}
+
+// clusters returns the numbers of the clusters that a row names: the schedd names
+// the first and the last of its jobs.
+func (r Row) clusters() []string {
+	var numbers []string
+	for _, id := range strings.Fields(r.IDs) {
+		number, _, ok := strings.Cut(id, ".")
+		if ok && number != "" && len(number) <= 10 && strings.Trim(number, "0123456789") == "" && !slices.Contains(numbers, number) && len(numbers) < 2 {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
 }
 
 func (g *Group) add(p Part) {

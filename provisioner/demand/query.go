@@ -47,15 +47,37 @@ func NewQuery(filter *classads.Expr, others []string) (Query, error) {
 		}
 	}
 	for _, name := range others {
-		if strings.ContainsAny(name, ", \t\n'\"") || name == "" {
+		if !usable(name) {
 			return Query{}, fmt.Errorf("grouping jobs by the attribute %q: condor_q takes no such name; take it out of the filter or the template", name)
 		}
 		if !slices.ContainsFunc(q.keys, func(k string) bool { return strings.EqualFold(k, name) }) {
 			q.keys = append(q.keys, name)
 		}
 	}
-	slices.SortFunc(q.keys, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+	q.sort()
 	return q, nil
+}
+
+// With returns the query that groups jobs by other attributes, too. Names that
+// condor_q does not take are left out: they come from slots.
+func (q Query) With(others []string) Query {
+	q.keys = slices.Clone(q.keys)
+	for _, name := range others {
+		if usable(name) && !slices.ContainsFunc(q.keys, func(k string) bool { return strings.EqualFold(k, name) }) {
+			q.keys = append(q.keys, name)
+		}
+	}
+	q.sort()
+	return q
+}
+
+func (q Query) sort() {
+	slices.SortFunc(q.keys, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+}
+
+// usable reports whether condor_q takes the name of an attribute.
+func usable(name string) bool {
+	return name != "" && len(name) <= 128 && !strings.ContainsAny(name, ", \t\n'\"")
 }
 
 // Arguments returns the arguments of condor_q for a schedd of a pool.

@@ -40,11 +40,13 @@ var (
 	ErrTooMuch = fmt.Errorf("%w: there are more groups than are read", ErrPartial)
 )
 
+// parser reads one group.
+var parser = classads.Parser{MaxText: maxText, MaxNodes: maxNodes}
+
 // Read reads what condor_q prints. Groups that cannot be read are left out; they
 // are in the error, and the others are returned with it.
 func Read(r io.Reader) ([]Row, error) {
-	in := splitter{in: bufio.NewReader(io.LimitReader(r, MaxBytes+1))}
-	parser := classads.Parser{MaxText: maxText, MaxNodes: maxNodes}
+	in := newSplitter(r)
 	var rows []Row
 	var bad *multierror.Error
 	wrong := 0
@@ -139,6 +141,10 @@ var errHuge = fmt.Errorf("it has more than %d bytes", maxText)
 type splitter struct {
 	in   *bufio.Reader
 	read int
+}
+
+func newSplitter(r io.Reader) *splitter {
+	return &splitter{in: bufio.NewReader(io.LimitReader(r, MaxBytes+1))}
 }
 
 // next returns the next text, io.EOF after the last, or errHuge.

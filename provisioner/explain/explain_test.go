@@ -103,6 +103,9 @@ func (f *full) Write(p []byte) (int, error) {
 func TestOutputThatFails(t *testing.T) {
 	for name, write := range map[string]func(w io.Writer) error{
 		"round": func(w io.Writer) error { return Round(w, report()) },
+		"job": func(w io.Writer) error {
+			return Job(w, report(), &demand.Job{Group: "aaaa"}, "", []match.Explanation{{Slot: "x"}})
+		},
 		"group": func(w io.Writer) error { _, err := Group(w, report(), "aaaa"); return err },
 	} {
 		var all strings.Builder
@@ -114,5 +117,66 @@ func TestOutputThatFails(t *testing.T) {
 				t.Errorf("%s: room for %d of %d bytes: %v", name, room, all.Len(), err)
 			}
 		}
+	}
+}
+
+// A job is explained in words that need no knowledge of the program, and nothing of
+// what others wrote reaches the terminal.
+func TestJob(t *testing.T) {
+	rep := report()
+	rep.Input = decision.Input{
+		Pods:      []decision.Pod{{Phase: decision.Reported}, {Phase: decision.Pending}},
+		Limits:    decision.Limits{Coming: 20},
+		Templates: []decision.Template{{Name: "plain", AllowanceWhy: "until a pod has reported, 3 are tried"}, {Name: "gpu"}},
+		Shapes:    []decision.Shape{{Template: 0}, {Template: 1, Closed: "a quota"}},
+		Fits:      [][]decision.Fit{{{Shape: 0, Bounded: true, Most: 2, Why: "until a job has taken one"}}, nil},
+	}
+	job := &demand.Job{ID: demand.JobID{Schedd: hostile, Cluster: 12, Proc: 3}, Group: "aaaa", User: hostile}
+	matches := []match.Explanation{
+		{Slot: "plain/one", Result: rep.Matches[0][0]},
+		{
+			Slot: "gpu/one", Result: match.Result{Why: "it is so"},
+			Job:    []match.Clause{{Text: "TARGET.Memory >= RequestMemory", Value: "false", Uses: []string{"TARGET.Memory = 1", "RequestMemory = 2"}}, {Text: hostile, Value: "undefined"}},
+			Theirs: []match.Clause{{Text: "TARGET.X", Value: "undefined", Uses: []string{"TARGET.X = undefined"}}},
+		},
+	}
+	var out strings.Builder
+	if err := Job(&out, rep, job, "it is held", matches); err != nil {
+		t.Fatal(err)
+	}
+	want := `The job 12.3 of the schedd ` + harmless + `, of ` + harmless + `.
+No pod is made for it: it is held.
+Its group is aaaa: 4 idle jobs that match the same slots, of 2 users.
+
+plain/one matches; a job takes 1 CPUs, 10 MiB memory, 5 KiB disk.
+  At most 2 pods are made now: until a job has taken one.
+  Of plain: until a pod has reported, 3 are tried.
+
+gpu/one does not match.
+  These parts of the job's Requirements do not hold:
+    TARGET.Memory >= RequestMemory
+      is false, with TARGET.Memory = 1, RequestMemory = 2
+    ` + harmless + `
+      is undefined
+  These parts of the slot's Requirements (START and what it can give) do not hold:
+    TARGET.X
+      is undefined, with TARGET.X = undefined
+  No pod of this shape is made: a quota.
+
+Of the 4 jobs of the group:
+  1 have free room in a pod that runs
+  2 get room of a pod that is made now
+  1 get nothing: the limit of 2 pods is reached
+
+Pods: 2, without a limit. Of these have not reported: 1 of at most 20.
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	out.Reset()
+	job.Group = "cccc"
+	matches = []match.Explanation{{Slot: "plain/one", Result: match.Result{Why: "not evaluated yet"}}}
+	if err := Job(&out, round.Report{}, job, "", matches); err != nil || !strings.Contains(out.String(), "Its group is cccc, of which") || !strings.Contains(out.String(), "  Not evaluated yet.\n") {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }

@@ -26,6 +26,9 @@ type Slot struct {
 	Ad *classads.Ad
 	// Rank is evaluated with the slot as MY and the job as TARGET; nil is 0.
 	Rank *classads.Expr
+	// Refuses says why a job that matches would not run in the slot, or is empty; nil
+	// refuses none.
+	Refuses func(job, slot *classads.Ad) string
 }
 
 // Result is what is known of a job and a slot.
@@ -152,6 +155,11 @@ func (m *Matcher) evaluate(job *classads.Ad, s Slot) Result {
 		return Result{Why: whyMine}
 	case !classads.Accepts(s.Ad, job, env):
 		return Result{Why: whyTheirs}
+	}
+	if s.Refuses != nil {
+		if why := s.Refuses(job, s.Ad); why != "" {
+			return Result{Why: why}
+		}
 	}
 	env.My, env.Target = job, s.Ad
 	r := Result{Matches: true, Request: resources.Amount{

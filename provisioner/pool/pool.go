@@ -56,9 +56,11 @@ func (p *Pool) patience() time.Duration {
 	return 2 * condortools.Timeout
 }
 
-// Demand returns the groups of idle jobs of all schedds. If some do not answer, it
-// returns those of the others, with an error of demand.ErrPartial.
-func (p *Pool) Demand(ctx context.Context) ([]demand.Group, error) {
+// Demand returns the groups of idle jobs of all schedds, which differ also in other
+// attributes. If some schedds do not answer, it returns the groups of the others,
+// with an error of demand.ErrPartial.
+func (p *Pool) Demand(ctx context.Context, others []string) ([]demand.Group, error) {
+	query := p.Query.With(others)
 	var wrong *multierror.Error
 	schedds := slices.Clone(p.Schedds)
 	if len(schedds) == 0 {
@@ -86,7 +88,7 @@ func (p *Pool) Demand(ctx context.Context) ([]demand.Group, error) {
 			err := condortools.Run(ctx, func(r io.Reader) error {
 				got, bad = demand.Read(r)
 				return nil
-			}, "condor_q", p.Query.Arguments(p.Collector, name)...)
+			}, "condor_q", query.Arguments(p.Collector, name)...)
 			mu.Lock()
 			defer mu.Unlock()
 			if total += len(got); total > maxGroups {
@@ -106,6 +108,42 @@ func (p *Pool) Demand(ctx context.Context) ([]demand.Group, error) {
 	}
 	wg.Wait()
 	return demand.Merge(rows), wrong.ErrorOrNil()
+}
+
+// Job asks for one job. If its schedd is not named, each is asked, and there may be
+// one in several.
+func (p *Pool) Job(ctx context.Context, id demand.JobID, others []string) ([]*demand.Job, error) {
+	query := p.Query.With(others)
+	ctx, cancel := context.WithTimeout(ctx, p.patience())
+	defer cancel()
+	schedds := []string{id.Schedd}
+	var wrong *multierror.Error
+	if id.Schedd == "" {
+		if schedds = p.Schedds; len(schedds) == 0 {
+			var err error
+			schedds, err = p.schedds(ctx)
+			wrong = multierror.Append(wrong, err)
+		}
+	}
+	var found []*demand.Job
+	for _, name := range schedds {
+		one := id
+		one.Schedd = name
+		var bad error
+		err := condortools.Run(ctx, func(r io.Reader) error {
+			var j *demand.Job
+			if j, bad = demand.ReadJob(r, one); j != nil {
+				found = append(found, j)
+			}
+			return nil
+		}, "condor_q", query.Job(p.Collector, one)...)
+		for _, e := range []error{err, bad} {
+			if e != nil {
+				wrong = multierror.Append(wrong, fmt.Errorf("the schedd %s: %w", name, e))
+			}
+		}
+	}
+	return found, wrong.ErrorOrNil()
 }
 
 // schedds returns the names of all schedds that the collector knows.
@@ -177,6 +215,34 @@ func (p *Pool) Slots(ctx context.Context) (map[string]*supply.Pod, error) {
 	}
 	return pods, bad
 }
+
+// Ads returns what slots advertise, by their names. One that cannot be read, or is
+// longer than a slot's ad may be, is in the error.
+func (p *Pool) Ads(ctx context.Context, wanted []string) (map[string]*classads.Ad, error) {
+	var names []string
+	for _, name := range wanted {
+		// Whoever may advertise chooses the name, and it becomes part of an expression.
+		if strings.Trim(name, letters) == "" {
+			names = append(names, "Name == "+classads.Quote(name))
+		}
+	}
+	found := map[string]*classads.Ad{}
+	if len(names) == 0 {
+		return found, nil
+	}
+	err := p.ads(ctx, []string{"-constraint", strings.Join(names, " || ")}, func(ad *classads.Ad) error {
+		// The collector may have several ads with one name, from several addresses.
+		name := ad.StringOr("Name", "")
+		if slices.Contains(wanted, name) && found[name] == nil {
+			found[name] = ad
+		}
+		return nil
+	})
+	return found, err
+}
+
+// letters are those of which names of slots are made.
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.@:"
 
 // ads runs condor_status and reads each ad that it prints. One that cannot be read
 // costs only itself, and is the error at the end.

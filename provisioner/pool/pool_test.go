@@ -32,7 +32,7 @@ func tools(t *testing.T, scripts map[string]string) {
 const collector = `case "$*" in
 *-schedd*) printf 'Name = "ap1"\n\nName = "ap2"\n\nName = "-pool"\n\n' ;;
 *Accounting*) printf 'Name = "alice@x"\nPriority = 750.5\nWeightedResourcesUsed = 12.0\n\n' ;;
-*PartitionableSlot*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\n' ;;
+*K8SPodName*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\n' ;;
 esac
 `
 
@@ -49,7 +49,7 @@ esac
 		t.Fatal(err)
 	}
 	p := &Pool{Collector: "cm", Query: query, Prefix: "site"}
-	groups, err := p.Demand(t.Context())
+	groups, err := p.Demand(t.Context(), nil)
 	if !errors.Is(err, demand.ErrPartial) || !strings.Contains(err.Error(), "the schedd ap2") || !strings.Contains(err.Error(), "the schedd is away") {
 		t.Errorf("the error is %v", err)
 	}
@@ -78,7 +78,7 @@ func TestCollectorAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tools(t, map[string]string{"condor_status": script})
 			p := &Pool{Prefix: "site"}
-			if _, err := p.Demand(t.Context()); !errors.Is(err, demand.ErrPartial) {
+			if _, err := p.Demand(t.Context(), nil); !errors.Is(err, demand.ErrPartial) {
 				t.Error("the demand has no error")
 			}
 			if _, err := p.Slots(t.Context()); err == nil {
@@ -96,7 +96,7 @@ func TestCollectorAway(t *testing.T) {
 func TestBadAds(t *testing.T) {
 	tools(t, map[string]string{
 		"condor_status": `case "$*" in
-*PartitionableSlot*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\nName = "slot1@site-plain-2"\nState = "Asleep"\n\n' ;;
+*K8SPodName*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\nName = "slot1@site-plain-2"\nState = "Asleep"\n\n' ;;
 *) printf 'Name = )(\n\nName = "ap1"\nPriority = 2.0\n\n' ;;
 esac
 `,
@@ -107,7 +107,7 @@ esac
 	if err == nil || pods["site-plain-1"] == nil || pods["site-plain-2"] == nil {
 		t.Errorf("the pods are %+v, %v", pods, err)
 	}
-	groups, err := p.Demand(t.Context())
+	groups, err := p.Demand(t.Context(), nil)
 	if err == nil || len(groups) != 1 {
 		t.Errorf("the groups are %+v, %v", groups, err)
 	}
@@ -125,7 +125,7 @@ func TestSilentSchedds(t *testing.T) {
 esac
 `})
 	p := &Pool{Schedds: []string{"ap1", "ap2", "ap3"}, Within: time.Second}
-	groups, err := p.Demand(t.Context())
+	groups, err := p.Demand(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "the jobs of the schedd ap2: ") || !strings.Contains(err.Error(), "the jobs of the schedd ap3: ") || len(groups) != 1 {
 		t.Errorf("the groups are %+v, %v", groups, err)
 	}
@@ -133,7 +133,7 @@ esac
 
 func TestTooManySchedds(t *testing.T) {
 	tools(t, map[string]string{"condor_status": fmt.Sprintf(`i=0; while [ $i -le %d ]; do echo "Name = \"ap$i\""; echo; i=$((i+1)); done`, maxSchedds)})
-	if _, err := (&Pool{}).Demand(t.Context()); err == nil || !strings.Contains(err.Error(), "name those that count") {
+	if _, err := (&Pool{}).Demand(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "name those that count") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -141,8 +141,41 @@ func TestTooManySchedds(t *testing.T) {
 // A job that cannot be read does not keep pods from being withdrawn.
 func TestJobThatCannotBeRead(t *testing.T) {
 	tools(t, map[string]string{"condor_q": `printf 'JobCount = "many"\n\nUser = "alice@x"\nJobCount = 3\n\n'`})
-	groups, err := (&Pool{Schedds: []string{"ap"}}).Demand(t.Context())
+	groups, err := (&Pool{Schedds: []string{"ap"}}).Demand(t.Context(), nil)
 	if err == nil || errors.Is(err, demand.ErrPartial) || len(groups) != 1 {
+		t.Errorf("the groups are %+v, %v", groups, err)
+	}
+}
+
+// The ads of a few slots are asked for by name. One that is too long, or another
+// one, is left out.
+func TestAds(t *testing.T) {
+	tools(t, map[string]string{"condor_status": `case "$*" in
+*'-constraint Name == "slot1@a" || Name == "slot1@b" -long') ;;
+*) echo "wrong arguments: $*" >&2; exit 1 ;;
+esac
+printf 'Name = "slot1@a"\nX = 1\n\nName = "slot1@a"\nX = 2\n\nName = "slot1@other"\n\nName = "slot1@b"\nX = "'
+head -c 70000 /dev/zero | tr '\0' x
+printf '"\n\n'
+`})
+	ads, err := (&Pool{}).Ads(t.Context(), []string{"slot1@a", `slot1@" || true`, "slot1@b"})
+	if err == nil || len(ads) != 1 || ads["slot1@a"].IntOr("X", 0) != 1 {
+		t.Errorf("the ads are %v, %v", ads, err)
+	}
+}
+
+// Attributes to which slots refer are asked for.
+func TestDemandByOtherAttributes(t *testing.T) {
+	tools(t, map[string]string{"condor_q": `case "$*" in
+*,ProjectName,*) printf 'Requirements = true\nUser = "alice@x"\nJobCount = 3\n\n' ;;
+esac
+`})
+	query, err := demand.NewQuery(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := (&Pool{Schedds: []string{"ap"}, Query: query}).Demand(t.Context(), []string{"ProjectName"})
+	if err != nil || len(groups) != 1 {
 		t.Errorf("the groups are %+v, %v", groups, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/resources"
+	"podstarter/provisioner/runtimes"
 	"podstarter/provisioner/supply"
 )
 
@@ -19,6 +20,9 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 		state := r.health.state(t.Name, rep.At)
 		d := decision.Template{Name: t.Name, MaxPods: t.MaxPods, MaxComing: t.MaxComing}
 		d.Allowance, d.AllowanceWhy = state.Allowance(rep.At)
+		if most, why := r.takers.template(t.Name, rep.At); most >= 0 && most < d.Allowance {
+			d.Allowance, d.AllowanceWhy = most, why
+		}
 		in.Templates = append(in.Templates, d)
 	}
 	for _, s := range r.shapes {
@@ -28,19 +32,23 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 		in.Users[name] = u
 	}
 	for _, g := range s.groups {
-		group := decision.Group{ID: g.ID}
+		group := decision.Group{ID: g.ID, Runtime: r.runtimes.Runtime(g.ID)}
 		for _, p := range g.Parts {
 			group.Submitters = append(group.Submitters, decision.Submitter{User: p.User, Idle: p.Idle})
 		}
 		in.Groups = append(in.Groups, group)
 	}
-	for _, row := range rep.Matches {
+	for g, row := range rep.Matches {
 		var fits []decision.Fit
 		for i, m := range row {
 			if m.Matches {
 				s := r.shapes[i]
 				request := r.config.Templates[s.template].Request(s.Shape, m.Request)
-				fits = append(fits, decision.Fit{Shape: i, Request: request, Rank: m.Rank})
+				fit := decision.Fit{Shape: i, Request: request, Rank: m.Rank}
+				if most, why := r.takers.group(rep.Groups[g].ID, r.config.Templates[s.template].Name, rep.At); most >= 0 {
+					fit.Bounded, fit.Most, fit.Why = true, most, why
+				}
+				fits = append(fits, fit)
 			}
 		}
 		in.Fits = append(in.Fits, fits)
@@ -100,7 +108,7 @@ func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time
 		p.Free = p.Free.Plus(slot.Free)
 		known, draining = true, draining || slot.Draining
 		for _, c := range slot.Claims {
-			p.Claims = append(p.Claims, decision.Claim{Amount: c})
+			p.Claims = append(p.Claims, decision.Claim{Amount: c.Amount, Until: r.runtimes.Until(runtimes.Job{ID: c.Job, Began: c.Began})})
 		}
 	}
 	if p.Shape >= 0 {

@@ -37,7 +37,7 @@ func TestInput(t *testing.T) {
 		groups: []demand.Group{jobs(t, 2, plainJob)},
 		slots: map[string]*supply.Pod{
 			"draining": {Draining: true},
-			"works":    {Free: resources.Amount{CPUs: 3, Memory: 7000}, Claims: []resources.Amount{one}},
+			"works":    {Free: resources.Amount{CPUs: 3, Memory: 7000}, Claims: []supply.Claim{{Amount: one}}},
 		},
 	}
 	r := New(Config{Prefix: "site", Templates: templates, Now: func() time.Time { return now }, ReportWithin: time.Minute, DryRun: true}, usersOf{p}, m)

@@ -9,11 +9,13 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"podstarter/classads"
 	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/match"
 	"podstarter/provisioner/platform"
+	"podstarter/provisioner/runtimes"
 	"podstarter/provisioner/supply"
 	"podstarter/provisioner/template"
 )
@@ -22,10 +24,14 @@ import (
 type Pool interface {
 	// Demand returns the groups of idle jobs. If some access points did not answer,
 	// it returns the groups of the others, with an error of demand.ErrPartial.
-	Demand(ctx context.Context) ([]demand.Group, error)
+	// Groups differ also in other attributes of jobs.
+	Demand(ctx context.Context, others []string) ([]demand.Group, error)
 	// Slots returns what the collector knows of pods, by name. If some ads cannot be
 	// read, it returns the others, with an error; if nothing is known, nil.
 	Slots(ctx context.Context) (map[string]*supply.Pod, error)
+	// Ads returns what slots advertise, by their names. If some cannot be read, it
+	// returns the others, with an error.
+	Ads(ctx context.Context, slots []string) (map[string]*classads.Ad, error)
 	// Users returns priorities and usage of submitters, by name.
 	Users(ctx context.Context) (map[string]decision.User, error)
 }
@@ -37,6 +43,8 @@ type Config struct {
 	Templates []template.Template
 	Limits    decision.Limits
 	Policy    decision.Policy
+	// Runtime says of a job how many seconds it runs at most, or is nil.
+	Runtime *classads.Expr
 	// ReportWithin is how long a unit that runs may take to report.
 	ReportWithin time.Duration
 	// DryRun: nothing is made or withdrawn.
@@ -70,6 +78,10 @@ type Round struct {
 	matcher  *match.Matcher
 	memory   decision.Memory
 	health   *health
+	takers   takers
+	runtimes runtimes.Learner
+	ads      ads
+	offers   []match.Slot // what new pods would have, by shape
 	shapes   []shape
 }
 
@@ -88,9 +100,10 @@ func New(c Config, pool Pool, p platform.Platform) *Round {
 	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin)}
 	for i, t := range c.Templates {
 		for _, s := range t.Shapes {
-			r.shapes = append(r.shapes, shape{template: i, Shape: s, slot: match.Slot{ID: t.Name + "/" + s.Name, Ad: t.Slot(s, nil), Rank: t.Rank}})
+			r.shapes = append(r.shapes, shape{template: i, Shape: s, slot: match.Slot{ID: t.Name + "/" + s.Name, Ad: t.Slot(s, nil), Rank: t.Rank, Refuses: t.Refuses}})
 		}
 	}
+	r.offers = r.offer()
 	return r
 }
 
@@ -174,6 +187,12 @@ func (r *Round) Run(ctx context.Context) Report {
 
 func (r *Round) run(ctx context.Context, rep *Report) {
 	seen := r.look(ctx, rep)
+	// What slots refer to is known of jobs only after they were asked for it.
+	if r.learnAds(ctx, seen, rep) {
+		r.offers = r.offer()
+		r.lookAgain(ctx, &seen, rep)
+	}
+	r.unlearn(seen.demandErr, rep.At)
 	rep.Groups, rep.Units = seen.groups, seen.units
 	for _, s := range r.shapes {
 		rep.Shapes = append(rep.Shapes, s.slot.ID)
@@ -184,6 +203,8 @@ func (r *Round) run(ctx context.Context, rep *Report) {
 		return
 	}
 	rep.Failed = r.health.look(seen.units, seen.slots, rep.At)
+	r.takers.look(seen.units, seen.slots, seen.groups, rep.At)
+	r.learn(seen, rep.At)
 	rep.Matches = r.match(seen.groups)
 	rep.Input = r.input(seen, *rep)
 	rep.Output = decision.Decide(rep.Input)
@@ -201,25 +222,34 @@ type sight struct {
 	units   []platform.Unit
 	partial bool // not all jobs are known
 	unknown bool // it is not known what is there
+	// demandErr says why not all jobs are known.
+	demandErr error
 }
 
 // look asks pool and platform at once.
 func (r *Round) look(ctx context.Context, rep *Report) sight {
 	var s sight
-	var demandErr, slotsErr, usersErr, unitsErr error
+	var slotsErr, usersErr, unitsErr error
 	var wg sync.WaitGroup
-	wg.Go(func() { s.groups, demandErr = r.pool.Demand(ctx) })
+	wg.Go(func() { s.groups, s.demandErr = r.pool.Demand(ctx, r.ads.references()) })
 	wg.Go(func() { s.slots, slotsErr = r.pool.Slots(ctx) })
 	wg.Go(func() { s.users, usersErr = r.pool.Users(ctx) })
 	wg.Go(func() { s.units, unitsErr = r.platform.List(ctx) })
 	wg.Wait()
-	s.partial = errors.Is(demandErr, demand.ErrPartial)
+	s.partial = errors.Is(s.demandErr, demand.ErrPartial)
 	s.unknown = slotsErr != nil && s.slots == nil || unitsErr != nil
-	rep.note(Schedds, demandErr)
+	rep.note(Schedds, s.demandErr)
 	rep.note(Collector, slotsErr)
 	rep.note(Accountant, usersErr) // without priorities, all users are equal
 	rep.note(Platform, unitsErr)
 	return s
+}
+
+// lookAgain asks for the jobs again.
+func (r *Round) lookAgain(ctx context.Context, s *sight, rep *Report) {
+	s.groups, s.demandErr = r.pool.Demand(ctx, r.ads.references())
+	s.partial = errors.Is(s.demandErr, demand.ErrPartial)
+	rep.note(Schedds, s.demandErr)
 }
 
 // match finds the shapes that each group matches.
@@ -228,11 +258,21 @@ func (r *Round) match(groups []demand.Group) [][]match.Result {
 	for i, g := range groups {
 		jobs[i] = match.Job{ID: g.ID, Ad: g.Ad}
 	}
-	slots := make([]match.Slot, len(r.shapes))
-	for i, s := range r.shapes {
-		slots[i] = s.slot
+	return r.matcher.Update(jobs, r.offers)
+}
+
+// References returns the attributes of jobs to which the slots of pods refer, as far
+// as rounds have learnt it.
+func (r *Round) References() []string { return r.ads.references() }
+
+// Explain says of each shape why a job and its slots match or do not.
+func (r *Round) Explain(job *classads.Ad) []match.Explanation {
+	all := make([]match.Explanation, len(r.offers))
+	for i, o := range r.offers {
+		all[i] = match.Explain(job, o, r.config.Now)
+		all[i].Slot = r.shapes[i].slot.ID
 	}
-	return r.matcher.Update(jobs, slots)
+	return all
 }
 
 // act makes and withdraws what was decided. It goes on after an error.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,9 +31,31 @@ type pool struct {
 	demandErr error
 	slotsErr  error
 	usersErr  error
+	ads       map[string]*classads.Ad
+	asked     [][]string // slots whose ads were asked for
+	others    []string   // attributes by which jobs were grouped last
+	tooMuch   string     // an attribute by which there are too many groups
 }
 
-func (p *pool) Demand(context.Context) ([]demand.Group, error)          { return p.groups, p.demandErr }
+func (p *pool) Demand(_ context.Context, others []string) ([]demand.Group, error) {
+	p.others = others
+	if p.tooMuch != "" && slices.Contains(others, p.tooMuch) {
+		return nil, demand.ErrTooMuch
+	}
+	return p.groups, p.demandErr
+}
+
+func (p *pool) Ads(_ context.Context, slots []string) (map[string]*classads.Ad, error) {
+	p.asked = append(p.asked, slots)
+	found := map[string]*classads.Ad{}
+	for _, name := range slots {
+		if ad := p.ads[name]; ad != nil {
+			found[name] = ad
+		}
+	}
+	return found, nil
+}
+
 func (p *pool) Slots(context.Context) (map[string]*supply.Pod, error)   { return p.slots, p.slotsErr }
 func (p *pool) Users(context.Context) (map[string]decision.User, error) { return nil, p.usersErr }
 
@@ -120,6 +143,7 @@ func (s *site) prove() {
 		s.t.Fatalf("%v are made: %+v", rep.Made, rep.Output.Groups)
 	}
 	s.report(rep.Made[0], resources.Amount{})
+	s.pool.slots[rep.Made[0]].Claims = []supply.Claim{{}}
 	s.pool.groups = nil
 	s.run()
 }
@@ -524,5 +548,25 @@ func TestLeaseLost(t *testing.T) {
 	}
 	if rep := s.run(); !errors.Is(rep.Err, errLost) || p.asked != 4 || len(rep.Made) != 4 {
 		t.Errorf("%d calls until the lease is lost, %v are made, %v", p.asked, rep.Made, rep.Err)
+	}
+}
+
+// A job whose image the pods would refuse gets none, and the reason is said.
+func TestImageThatPodsRefuse(t *testing.T) {
+	s := newSite(t)
+	s.config.Templates = load(t, "name: plain\nmanifest: job.yaml\nimages: {allow: [docker.io/library/*]}\nshapes:\n- {name: one, cpus: 1, memory: 2Gi, disk: 1Gi}\n")
+	s.restart(s.platform)
+	image := func(n int, name string) demand.Group {
+		return jobs(t, n, plainJob+"\nWantDocker = true\nDockerImage = \""+name+"\"")
+	}
+	s.pool.groups = []demand.Group{image(2, "debian"), image(1, "quay.io/x/y")}
+	rep := s.run()
+	if len(rep.Made) != 2 {
+		t.Errorf("%v are made, want 2", rep.Made)
+	}
+	for i, g := range rep.Groups {
+		if why := rep.Matches[i][0].Why; (g.Idle() == 1) != strings.Contains(why, "is not allowed here") {
+			t.Errorf("%d jobs: %q", g.Idle(), why)
+		}
 	}
 }

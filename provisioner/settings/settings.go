@@ -27,7 +27,9 @@ type Settings struct {
 	Collector string
 	Schedds   []string
 	// Filter selects jobs, or is nil.
-	Filter       *classads.Expr
+	Filter *classads.Expr
+	// Runtime says of a job how many seconds it runs at most, or is nil.
+	Runtime      *classads.Expr
 	Interval     time.Duration
 	ReportWithin time.Duration
 	GPU          string
@@ -53,6 +55,7 @@ type file struct {
 	Collector    string   `json:"collector"`
 	Schedds      []string `json:"schedds"`
 	Filter       string   `json:"filter"`
+	Runtime      string   `json:"runtime"`
 	Interval     string   `json:"interval"`
 	ReportWithin string   `json:"reportWithin"`
 	GPU          string   `json:"gpuResource"`
@@ -114,12 +117,18 @@ func parse(text []byte) (Settings, error) {
 	if msgs := validation.IsDNS1123Label(f.Name); len(msgs) > 0 || len(f.Name) > 20 {
 		wrong = multierror.Append(wrong, fmt.Errorf("name is %q; it must have at most 20 lower case letters, digits and hyphens", f.Name))
 	}
-	if f.Filter != "" {
-		var err error
-		if s.Filter, err = classads.ParseExpr(f.Filter); err != nil {
-			wrong = multierror.Append(wrong, fmt.Errorf("filter: %w", err))
+	expression := func(key, text string) *classads.Expr {
+		if text == "" {
+			return nil
 		}
+		e, err := classads.ParseExpr(text)
+		if err != nil {
+			wrong = multierror.Append(wrong, fmt.Errorf("%s: %w", key, err))
+			return nil
+		}
+		return e
 	}
+	s.Filter, s.Runtime = expression("filter", f.Filter), expression("runtime", f.Runtime)
 	duration := func(key, text string, normal, least, most time.Duration) time.Duration {
 		if text == "" {
 			return normal
@@ -158,4 +167,15 @@ func parse(text []byte) (Settings, error) {
 		wrong = multierror.Append(wrong, fmt.Errorf("limits must not be negative; 0 is no limit"))
 	}
 	return s, wrong.ErrorOrNil()
+}
+
+// References returns the attributes of jobs to which Runtime refers.
+func (s Settings) References() []string {
+	var names []string
+	if s.Runtime != nil {
+		for ref := range s.Runtime.References() {
+			names = append(names, ref.Name)
+		}
+	}
+	return names
 }

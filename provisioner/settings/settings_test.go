@@ -3,6 +3,7 @@ package settings
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ namespace: glideins
 collector: cm.example.org
 schedds: [ap1, ap2]
 filter: ProjectName isnt undefined
+runtime: MaxWallTime * 60 + MY.Extra
 interval: 30s
 limits: {pods: 100, coming: 20, perUser: 50, perRound: 10}
 policy: {patience: 5m, ramp: {first: 10, part: 0.5}}
@@ -44,11 +46,14 @@ lease: {duration: 30s}
 		Limits: decision.Limits{Pods: 100, Coming: 20, PerUser: 50, PerRound: 10}, Policy: policy,
 		Lease: Lease{Name: "podstarter-provisioner-site", Duration: 30 * time.Second},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Settings{}, "Filter")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Settings{}, "Filter", "Runtime")); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if got.Filter.String() != "ProjectName isnt undefined" {
 		t.Errorf("the filter is %s", got.Filter)
+	}
+	if refs := got.References(); got.Runtime.String() != "MaxWallTime * 60 + MY.Extra" || !slices.Equal(refs, []string{"MaxWallTime", "Extra"}) {
+		t.Errorf("the run time is %s, which refers to %q", got.Runtime, refs)
 	}
 }
 
@@ -56,6 +61,7 @@ lease: {duration: 30s}
 func TestMistakes(t *testing.T) {
 	_, err := Read(write(t, `name: The_Site
 filter: "1 +"
+runtime: ")"
 interval: soon
 reportWithin: 1s
 limits: {pods: -1}
@@ -65,7 +71,7 @@ lease: {name: A B, duration: 5500ms}
 	if err == nil {
 		t.Fatal("there is no error")
 	}
-	for _, want := range []string{`name is "The_Site"`, "filter:", `interval is "soon"`, `reportWithin is "1s"`, "limits must not be negative", `policy.settle is "1ms"`, "policy.ramp has first 0 and part 7", `lease.name is "A B"`, `lease.duration is "5500ms"; a Lease counts in whole seconds`} {
+	for _, want := range []string{`name is "The_Site"`, "filter:", "runtime:", `interval is "soon"`, `reportWithin is "1s"`, "limits must not be negative", `policy.settle is "1ms"`, "policy.ramp has first 0 and part 7", `lease.name is "A B"`, `lease.duration is "5500ms"; a Lease counts in whole seconds`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%s", want, err)
 		}

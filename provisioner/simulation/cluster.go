@@ -16,6 +16,7 @@ type pod struct {
 	site  int
 	shape int // index in the decision's shapes; of our rule
 	user  string
+	class int              // of the job for which it was made; of our rule
 	key   resources.Amount // what exactly its jobs request; of the other rule
 	// takes has, for each class, whether its jobs match the pod's slots.
 	takes []bool

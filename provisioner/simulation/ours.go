@@ -8,6 +8,7 @@ import (
 	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/resources"
+	"podstarter/provisioner/runtimes"
 )
 
 // Ours is the rule of package decision, with back-off and with run times learnt
@@ -25,8 +26,6 @@ const (
 	// that came to nothing.
 	unschedulableAfter = 2 * time.Minute
 	unreportedAfter    = 10 * time.Minute
-	// weight is that of the last job in the learnt run time.
-	weight = 0.2
 	// The provisioner lists its pods once in a while, and watches them otherwise.
 	relist = time.Hour
 )
@@ -42,7 +41,7 @@ func (o Ours) idle() time.Duration { return o.Idle }
 func (o Ours) begin(r *run) decider {
 	d := &ours{
 		run: r, policy: o.Policy, runtimes: make([]time.Duration, len(r.pool.queue.Classes)),
-		states: make([]backoff.State, len(r.world.Templates)), noted: map[*pod]bool{}, shapes: map[int]time.Duration{},
+		states: make([]backoff.State, len(r.world.Templates)), noted: map[*pod]bool{}, shapes: map[int]time.Duration{}, taken: map[[2]int]time.Duration{},
 	}
 	for t, template := range r.world.Templates {
 		takes := make([]bool, len(r.pool.queue.Classes))
@@ -100,6 +99,9 @@ type ours struct {
 	runtimes []time.Duration
 	noted    map[*pod]bool         // pods whose failure is known to back-off
 	shapes   map[int]time.Duration // when a pod of a shape was last withdrawn
+	// taken is when a pod that was made for a class was last seen with a job, by class
+	// and template.
+	taken map[[2]int]time.Duration
 }
 
 func (o *ours) period() time.Duration { return oursPeriod }
@@ -166,7 +168,7 @@ func (o *ours) create(c decision.Creation, in decision.Input) {
 	shape := o.input.Shapes[c.Shape]
 	for range c.Count {
 		o.cluster.create(&pod{
-			site: o.world.Templates[shape.Template].Site, shape: c.Shape, user: c.User, takes: o.takes[c.Shape], opens: o.opens[c.Shape], size: shape.Size,
+			site: o.world.Templates[shape.Template].Site, shape: c.Shape, user: c.User, class: class, takes: o.takes[c.Shape], opens: o.opens[c.Shape], size: shape.Size,
 		})
 	}
 }
@@ -176,6 +178,16 @@ func (o *ours) look() decision.Input {
 	in := o.input
 	in.Now, in.Limits, in.Policy = epoch.Add(o.now), limits, o.policy
 	in.Users = map[string]decision.User{}
+	open := map[[2]int]int{} // pods that no job has taken
+	for _, p := range o.cluster.pods {
+		pair := [2]int{p.class, o.input.Shapes[p.shape].Template}
+		switch {
+		case len(p.claims) > 0:
+			o.taken[pair] = o.now
+		case !p.ran:
+			open[pair]++
+		}
+	}
 	for class := range o.pool.queue.Classes {
 		g := decision.Group{ID: strconv.Itoa(class), Runtime: o.runtimes[class]}
 		for _, b := range o.pool.users {
@@ -185,7 +197,7 @@ func (o *ours) look() decision.Input {
 		}
 		if len(g.Submitters) > 0 {
 			in.Groups = append(in.Groups, g)
-			in.Fits = append(in.Fits, o.fits[class])
+			in.Fits = append(in.Fits, o.tried(class, open))
 		}
 	}
 	owned := map[string]int{}
@@ -203,6 +215,19 @@ func (o *ours) look() decision.Input {
 		in.Templates = append(in.Templates, decision.Template{Name: template.Name, Allowance: allowance, AllowanceWhy: why})
 	}
 	return in
+}
+
+// tried returns the fits of a class, of which only a few pods are made until a job
+// has taken one.
+func (o *ours) tried(class int, open map[[2]int]int) []decision.Fit {
+	fits := slices.Clone(o.fits[class])
+	for i := range fits {
+		pair := [2]int{class, o.input.Shapes[fits[i].Shape].Template}
+		if at, ok := o.taken[pair]; !ok || o.now-at > backoff.Forget {
+			fits[i].Bounded, fits[i].Most, fits[i].Why = true, max(backoff.Trial-open[pair], 0), "no job has taken a pod yet"
+		}
+	}
+	return fits
 }
 
 // see is what is known of a pod.
@@ -248,10 +273,7 @@ func (o *ours) reported(p *pod) {
 func (o *ours) failed(p *pod, why backoff.Reason) { o.note(p, why) }
 
 func (o *ours) finished(class int, ran time.Duration) {
-	if known := o.runtimes[class]; known > 0 {
-		ran = time.Duration(weight*float64(ran) + (1-weight)*float64(known))
-	}
-	o.runtimes[class] = ran.Round(time.Second)
+	o.runtimes[class] = runtimes.Mean(o.runtimes[class], ran, 1)
 }
 
 // changed counts what a watch sends, and the removal of a pod that has ended.

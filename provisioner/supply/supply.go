@@ -1,11 +1,15 @@
 // Package supply reads from the collector what the slots of the provisioner's
 // pods have left, and what their jobs have of them.
 //
-// A startd of a pod has the pod's name (STARTD_NAME). HTCondor completes that by
-// the host's name, so that a slot is called slot1@name@host, or slot1@host where
+// A slot's ad says which pod it is in by K8SPodName, as those of the OSPool do. In
+// one without, the startd has the pod's name (STARTD_NAME). HTCondor completes that
+// by the host's name, so that a slot is called slot1@name@host, or slot1@host where
 // the name is the host's (HTCondor src/condor_utils/get_daemon_name.cpp:
-// build_valid_daemon_name). Names of pods have no dot here. Whoever may advertise to the collector can claim to be such a slot:
-// an ad that lies makes a pod count as reported, full or free, and nothing else.
+// build_valid_daemon_name). Names of pods have no dot here.
+//
+// Whoever may advertise to the collector can claim to be such a slot: an ad that
+// lies makes a pod count as reported, full or free, and the run times of jobs wrong,
+// and nothing else.
 package supply
 
 import (
@@ -14,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/go-multierror"
 
@@ -26,16 +31,24 @@ const (
 	MaxBytes = 256 << 20
 	maxText  = 64 << 10
 	maxBad   = 10
+	maxJob   = 512 // of a GlobalJobId
 )
 
 // attributes are those of a slot that count.
-var attributes = []string{"Name", "SlotType", "PartitionableSlot", "State", "Cpus", "Memory", "Disk", "GPUs", "Offline"}
+var attributes = []string{
+	"Name", podName, "SlotType", "PartitionableSlot", "State", "Cpus", "Memory", "Disk", "GPUs", "Offline",
+	"GlobalJobId", "JobStart", "JobStarts", "JobBusyTimeCount", "JobBusyTimeAvg",
+}
+
+// podName is the attribute by which a slot says in which pod it is.
+const podName = "K8SPodName"
 
 // Arguments returns the arguments of condor_status for the slots of pods whose
 // names begin with a prefix and a hyphen. Without another option it prints slots;
 // with -startd it prints their daemons since HTCondor 24.
 func Arguments(pool, prefix string) []string {
-	args := []string{"-long", "-attributes", strings.Join(attributes, ","), "-constraint", fmt.Sprintf("regexp(%s, Name)", classads.Quote("@"+prefix+"-"))}
+	constraint := fmt.Sprintf("regexp(%s, Name) || regexp(%s, %s ?: \"\")", classads.Quote("@"+prefix+"-"), classads.Quote("^"+prefix+"-"), podName)
+	args := []string{"-long", "-attributes", strings.Join(attributes, ","), "-constraint", constraint}
 	if pool != "" {
 		args = append([]string{"-pool", pool}, args...)
 	}
@@ -47,9 +60,27 @@ type Pod struct {
 	// Free is what no job has claimed, of all its slots.
 	Free resources.Amount
 	// Claims are the parts that jobs have.
-	Claims []resources.Amount
+	Claims []Claim
 	// Draining: it takes no more jobs.
 	Draining bool
+	// Slot is the name of a slot that says what a new pod's would: none that was cut
+	// from another.
+	Slot string
+	// Started is how many jobs have begun in it, by its startd's statistics.
+	Started int
+	// Ended is how many have ended, and Busy how long they had their slots together.
+	// The startd tells it if its STATISTICS_TO_PUBLISH_LIST has JobBusyTime.
+	Ended int
+	Busy  time.Duration
+}
+
+// Claim is a part of a pod that is claimed.
+type Claim struct {
+	Amount resources.Amount
+	// Job is the GlobalJobId of the job that runs there since Began; it is empty
+	// between two jobs.
+	Job   string
+	Began time.Time
 }
 
 // ErrTooMuch is returned if not all slots were read.
@@ -83,12 +114,15 @@ func Read(r io.Reader) (map[string]*Pod, error) {
 // add counts one slot.
 func add(pods map[string]*Pod, ad *classads.Ad) error {
 	name := ad.StringOr("Name", "")
-	_, host, ok := strings.Cut(name, "@")
-	if end := strings.IndexAny(host, "@."); end >= 0 {
-		host = host[:end]
+	host := ad.StringOr(podName, "")
+	if host == "" {
+		_, host, _ = strings.Cut(name, "@")
+		if end := strings.IndexAny(host, "@."); end >= 0 {
+			host = host[:end]
+		}
 	}
-	if !ok || host == "" || len(host) > 253 {
-		return fmt.Errorf("its name is %q; it must be slot@pod", name)
+	if host == "" || len(host) > 253 {
+		return fmt.Errorf("its name is %q; it must be slot@pod, or the slot must have %s", name, podName)
 	}
 	if ad.BoolOr("Offline", false) {
 		return nil // an ad for the negotiator, without a pod
@@ -97,6 +131,10 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 	if p == nil {
 		p = &Pod{}
 		pods[host] = p
+	}
+	p.statistics(ad)
+	if p.Slot == "" && !strings.EqualFold(ad.StringOr("SlotType", ""), "Dynamic") {
+		p.Slot = name
 	}
 	have := resources.Amount{CPUs: count(ad, "Cpus"), Memory: count(ad, "Memory"), Disk: count(ad, "Disk"), GPUs: count(ad, "GPUs")}
 	switch state := ad.StringOr("State", ""); state {
@@ -111,12 +149,33 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 			p.Free = p.Free.Plus(have)
 			break
 		}
-		p.Claims = append(p.Claims, have)
+		p.Claims = append(p.Claims, claim(ad, have))
 	default:
 		// The pod has reported all the same, and has nothing free there.
 		return fmt.Errorf("the state of %q is %q", name, state)
 	}
 	return nil
+}
+
+// claim reads what a job has.
+func claim(ad *classads.Ad, have resources.Amount) Claim {
+	c := Claim{Amount: have, Job: ad.StringOr("GlobalJobId", "")}
+	if at := ad.IntOr("JobStart", 0); c.Job != "" && len(c.Job) <= maxJob && at > 0 && at < 1<<40 {
+		c.Began = time.Unix(at, 0).UTC()
+	} else {
+		c.Job = ""
+	}
+	return c
+}
+
+// statistics reads what the startd counts. All slots of a pod have the same
+// figures; the ad that came last has the most recent ones.
+func (p *Pod) statistics(ad *classads.Ad) {
+	p.Started = max(p.Started, int(min(ad.IntOr("JobStarts", 0), 1<<30)))
+	n, mean := ad.IntOr("JobBusyTimeCount", 0), ad.RealOr("JobBusyTimeAvg", 0)
+	if n > int64(p.Ended) && n < 1<<30 && mean > 0 && mean < 1<<30 && float64(n)*mean < 1<<30 {
+		p.Ended, p.Busy = int(n), time.Duration(float64(n)*mean*float64(time.Second))
+	}
 }
 
 // count reads an amount; sums of what hostile slots say must not overflow.

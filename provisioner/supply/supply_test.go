@@ -3,6 +3,7 @@ package supply
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -44,9 +45,9 @@ Cpus = 1
 		t.Fatal(err)
 	}
 	want := map[string]*Pod{
-		"p-1": {Free: resources.Amount{CPUs: 2, Memory: 4096, Disk: 1000}, Claims: []resources.Amount{{CPUs: 2, Memory: 1024, Disk: 10, GPUs: 1}}},
-		"p-2": {Draining: true},
-		"p-4": {Free: resources.Amount{CPUs: 1}},
+		"p-1": {Slot: "slot1@p-1", Free: resources.Amount{CPUs: 2, Memory: 4096, Disk: 1000}, Claims: []Claim{{Amount: resources.Amount{CPUs: 2, Memory: 1024, Disk: 10, GPUs: 1}}}},
+		"p-2": {Slot: "slot1@p-2", Draining: true},
+		"p-4": {Slot: "slot1@p-4", Free: resources.Amount{CPUs: 1}},
 	}
 	if diff := cmp.Diff(want, pods); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -59,9 +60,60 @@ func TestNames(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "it must be slot@pod") {
 		t.Errorf("the error is %v", err)
 	}
-	want := map[string]*Pod{"p-1": {Free: resources.Amount{CPUs: 1}}, "p-2": {Free: resources.Amount{CPUs: 2}}}
+	want := map[string]*Pod{"p-1": {Slot: "slot1@p-1@p-1.example.org", Free: resources.Amount{CPUs: 1}}, "p-2": {Slot: "slot1@p-2.example.org", Free: resources.Amount{CPUs: 2}}}
 	if diff := cmp.Diff(want, pods); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// A slot that says in which pod it is may have any name: those of the OSPool begin
+// with the resource and the namespace.
+func TestPodName(t *testing.T) {
+	pods, err := Read(strings.NewReader("Name = \"slot1@RES-ns-site-1@h.example.org\"\nK8SPodName = \"site-1\"\nState = \"Unclaimed\"\nCpus = 1\n\nName = \"slot1@site-2\"\nK8SPodName = 7\nState = \"Unclaimed\"\nCpus = 2\n"))
+	want := map[string]*Pod{"site-1": {Slot: "slot1@RES-ns-site-1@h.example.org", Free: resources.Amount{CPUs: 1}}, "site-2": {Slot: "slot1@site-2", Free: resources.Amount{CPUs: 2}}}
+	if diff := cmp.Diff(want, pods); diff != "" || err != nil {
+		t.Errorf("%v, -want +got\n%s", err, diff)
+	}
+}
+
+// What runs in a slot, since when, and what the startd has counted.
+func TestJobs(t *testing.T) {
+	pods, err := Read(strings.NewReader(`Name = "slot1@p"
+State = "Unclaimed"
+Cpus = 1
+JobStarts = 6
+JobBusyTimeCount = 4
+JobBusyTimeAvg = 90.5
+
+Name = "slot1_1@p"
+SlotType = "Dynamic"
+State = "Claimed"
+Cpus = 1
+GlobalJobId = "ap.example.org#7.0#1700000000"
+JobStart = 1700000100
+JobBusyTimeCount = 3
+JobBusyTimeAvg = 100.0
+
+Name = "slot1_2@p"
+State = "Claimed"
+Cpus = 1
+GlobalJobId = "ap.example.org#7.1#1700000000"
+
+Name = "slot1@q"
+State = "Unclaimed"
+JobBusyTimeCount = 2000000
+JobBusyTimeAvg = 1.0E300
+`))
+	one := resources.Amount{CPUs: 1}
+	want := map[string]*Pod{
+		"p": {
+			Slot: "slot1@p", Free: one, Started: 6, Ended: 4, Busy: 362 * time.Second,
+			Claims: []Claim{{Amount: one, Job: "ap.example.org#7.0#1700000000", Began: time.Unix(1700000100, 0).UTC()}, {Amount: one}},
+		},
+		"q": {Slot: "slot1@q"},
+	}
+	if diff := cmp.Diff(want, pods); diff != "" || err != nil {
+		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
 }
 
@@ -77,7 +129,7 @@ func TestBadSlots(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	got := Arguments("cm:9618", "site")
-	want := []string{"-pool", "cm:9618", "-long", "-attributes", "Name,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Offline", "-constraint", `regexp("@site-", Name)`}
+	want := []string{"-pool", "cm:9618", "-long", "-attributes", "Name,K8SPodName,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Offline,GlobalJobId,JobStart,JobStarts,JobBusyTimeCount,JobBusyTimeAvg", "-constraint", `regexp("@site-", Name) || regexp("^site-", K8SPodName ?: "")`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -88,7 +140,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		pods, _ := Read(strings.NewReader(text))
 		for name, p := range pods {
-			if p.Free.CPUs < 0 || name == "" {
+			if p.Free.CPUs < 0 || name == "" || p.Started < 0 || p.Ended < 0 || p.Busy < 0 {
 				t.Errorf("%q has %+v", name, p)
 			}
 		}

@@ -47,19 +47,12 @@ Rank = 0
 	return ad
 }()
 
-// changing are attributes of a slot's ad that say something of one slot at one
-// moment. A new pod has its own.
-var changing = []string{
-	"Activity", "AddressV1", "AuthenticatedIdentity", "ChildClaimIds", "ClientMachine", "CurrentRank", "DaemonStartTime",
-	"EnteredCurrentActivity", "EnteredCurrentState", "JobId", "LastHeardFrom", "Machine", "MyAddress", "MyCurrentTime", "Name",
-	"NumDynamicSlots", "Payloads", "RemoteOwner", "RemoteUser", "State",
-}
-
-// Slot returns the ad that a slot of a new pod would have. seen is the ad of a
-// slot of another pod of the template, or nil: what an execution point really
-// advertises, versions, abilities and START among it, is better than what the
-// site says of it.
-func (t Template) Slot(s Shape, seen *classads.Ad) *classads.Ad {
+// Slot returns the ad that a slot of a new pod would have. seen is what a slot of
+// another pod of the template advertised, or nil: versions, abilities and START of
+// an execution point are better than what the site says of it. START is that of
+// one size, so that it counts only for pods of the same shape. The site's own START
+// must hold in any case: no ad of an execution point widens it.
+func (t Template) Slot(s Shape, seen *Seen) *classads.Ad {
 	ad := base.Clone()
 	if t.Version != "" {
 		ad.SetString("CondorVersion", t.Version)
@@ -69,11 +62,18 @@ func (t Template) Slot(s Shape, seen *classads.Ad) *classads.Ad {
 	ad.SetString("SlotType", map[bool]string{true: "Partitionable", false: "Static"}[t.Partitionable])
 	ad.Update(t.slot)
 	if seen != nil {
-		real := seen.Public()
-		for _, name := range changing {
-			real.Delete(name)
+		said := ad.Clone()
+		ad.Update(seen.ad)
+		switch site, own := t.slot.Lookup("START"); {
+		case seen.Shape != s.Name:
+			for _, name := range []string{"START", classads.AttrRequirements, "WithinResourceLimits"} {
+				if e, ok := said.Lookup(name); ok {
+					ad.Insert(name, e)
+				}
+			}
+		case own:
+			ad.Insert(classads.AttrRequirements, both(ad, site))
 		}
-		ad.Update(real)
 	}
 	whole := s.Size
 	if t.Partitionable {
@@ -83,6 +83,11 @@ func (t Template) Slot(s Shape, seen *classads.Ad) *classads.Ad {
 	for i, name := range sizes {
 		for _, prefix := range prefixes {
 			ad.SetInt(prefix+name, size[i])
+		}
+	}
+	if seen != nil {
+		if list := seen.available(whole.GPUs); list != nil {
+			ad.Insert("AvailableGPUs", list)
 		}
 	}
 	return ad
@@ -97,6 +102,21 @@ func limits(size resources.Amount) *classads.Expr {
 		size.CPUs, size.Memory, size.Disk, size.GPUs))
 	if err != nil {
 		panic(err) // the text is above
+	}
+	return e
+}
+
+// both returns an expression that holds if the ad's Requirements do, and another
+// expression.
+func both(ad *classads.Ad, other *classads.Expr) *classads.Expr {
+	mine, ok := ad.Lookup(classads.AttrRequirements)
+	if !ok {
+		return other
+	}
+	e, err := classads.ParseExpr("(" + mine.String() + ") && (" + other.String() + ")")
+	if err != nil {
+		// Both are expressions; only their length together can be too much.
+		return classads.BoolExpr(false)
 	}
 	return e
 }

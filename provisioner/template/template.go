@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"podstarter/classads"
+	"podstarter/condor/image"
 	"podstarter/provisioner/resources"
 )
 
@@ -47,6 +48,8 @@ type Template struct {
 	Version string
 	// slot is what the site says of the slots.
 	slot *classads.Ad
+	// images are the rules of the pods about images; nil if the site gives none.
+	images *image.Site
 }
 
 // Shape is a size of pods of a template.
@@ -69,6 +72,7 @@ type file struct {
 	MaxPods       int         `json:"maxPods"`
 	MaxComing     int         `json:"maxComing"`
 	Lifetime      string      `json:"lifetime"`
+	Images        fileImages  `json:"images"`
 	Shapes        []fileShape `json:"shapes"`
 }
 
@@ -79,6 +83,12 @@ type fileShape struct {
 	Disk    string `json:"disk"`
 	GPUs    int64  `json:"gpus"`
 	MaxPods int    `json:"maxPods"`
+}
+
+// fileImages are the rules of the pods about images.
+type fileImages struct {
+	Allow []string `json:"allow"`
+	Deny  []string `json:"deny"`
 }
 
 // Load reads all templates of a folder, which may be a mounted ConfigMap: each
@@ -163,6 +173,9 @@ func (f file) template(manifest string) (Template, error) {
 			note("rank: %w", err)
 		}
 	}
+	if t.images, err = f.Images.site(); err != nil {
+		note("images: %w", err)
+	}
 	life := time.Duration(0)
 	if f.Lifetime != "" {
 		if life, err = time.ParseDuration(f.Lifetime); err != nil || life <= 0 {
@@ -225,13 +238,21 @@ func quantity(text string, unit int64) (int64, error) {
 }
 
 // Request returns what a job with a request takes of a pod: a slot that is not
-// partitionable is taken as a whole.
+// partitionable is taken as a whole, and from a partitionable one the startd cuts
+// memory in pieces of 128 MiB, unless the site has changed that
+// (MODIFY_REQUEST_EXPR_REQUESTMEMORY).
 func (t Template) Request(s Shape, request resources.Amount) resources.Amount {
-	if t.Partitionable {
-		return request
+	if !t.Partitionable {
+		return s.Size
 	}
-	return s.Size
+	if whole := s.Pod.Memory; request.Memory <= whole {
+		request.Memory = min((request.Memory+piece-1)/piece*piece, whole)
+	}
+	return request
 }
+
+// piece is what a startd rounds memory up to, in MiB.
+const piece = 128
 
 // References returns the attributes of jobs to which the template's expressions
 // refer. Jobs that differ in one of them may differ in what they match.
@@ -256,8 +277,11 @@ func (t Template) References() []string {
 			}
 		}
 	}
+	if t.images != nil {
+		names = append(names, imageAttributes...)
+	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 // isScope reports whether a name stands for an ad.

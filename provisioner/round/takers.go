@@ -1,0 +1,210 @@
+package round
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"podstarter/provisioner/backoff"
+	"podstarter/provisioner/demand"
+	"podstarter/provisioner/platform"
+	"podstarter/provisioner/supply"
+)
+
+// A job and a slot that match by what is known here may not match in the pool: a
+// slot's ad says what is not so, a quota or a limit of the accountant keeps the job
+// idle, or the site's words of a slot are wrong. Then pods come, wait for a job and
+// end, while the job stays idle. Without a bound the next round would make the next
+// pod for it.
+const (
+	// takeWithin is how long a slot of a new pod may be free while the jobs for which
+	// it was made are idle: several cycles of the negotiator.
+	takeWithin = 5 * time.Minute
+	// takeAtLeast is how long it must have been so in a pod that ended sooner.
+	takeAtLeast = 2 * time.Minute
+	// inARow is how many pods of a template may be left without a job one after
+	// another, whatever groups they were made for.
+	inARow = 20
+	// mostPairs bounds what is remembered.
+	mostPairs = 50_000
+)
+
+// pair is a group of jobs and a template.
+type pair struct{ group, template string }
+
+// takers follows whether the jobs take the pods that are made for them.
+type takers struct {
+	pairs map[pair]*trials
+	rows  map[string]*row // by template
+	units map[string]*offer
+}
+
+// trials is what became of the pods that were made for a pair.
+type trials struct {
+	state backoff.State
+	seen  time.Time
+	open  int // pods that are there, and no job has taken one
+}
+
+// row is how many pods of a template no job has taken, one after another.
+type row struct {
+	left, open int
+	state      backoff.State
+}
+
+// offer is a unit's fate with the jobs.
+type offer struct {
+	pair
+	since   time.Time // when it was first seen free while its jobs were idle; zero if that is not so
+	last    time.Time
+	taken   bool // a job has taken it at some time
+	now     bool // that is new
+	counted bool
+}
+
+// look notes what has become of the units since the last time.
+func (k *takers) look(units []platform.Unit, slots map[string]*supply.Pod, groups []demand.Group, now time.Time) {
+	if k.pairs == nil {
+		k.pairs, k.rows, k.units = map[pair]*trials{}, map[string]*row{}, map[string]*offer{}
+	}
+	idle := map[string]bool{}
+	for _, g := range groups {
+		idle[g.ID] = true
+	}
+	for _, t := range k.pairs {
+		t.open = 0
+	}
+	for _, r := range k.rows {
+		r.open = 0
+	}
+	there := map[string]bool{}
+	for _, u := range units {
+		if u.Phase == platform.Ended {
+			continue
+		}
+		there[u.Name] = true
+		o := k.units[u.Name]
+		if o == nil {
+			o = &offer{pair: pair{u.Group, u.Template}}
+			k.units[u.Name] = o
+		}
+		free := false
+		for _, host := range u.Hosts {
+			if p := slots[host]; p != nil {
+				o.now = o.now || len(p.Claims) > 0 || p.Started > 0
+				free = true
+			}
+		}
+		k.follow(o, free && idle[o.group], now)
+	}
+	for name, o := range k.units {
+		if there[name] {
+			continue
+		}
+		if !o.since.IsZero() && idle[o.group] && now.Sub(o.since) >= takeAtLeast {
+			k.leave(o, now)
+		}
+		delete(k.units, name)
+	}
+	maps.DeleteFunc(k.pairs, func(_ pair, t *trials) bool {
+		return t.open == 0 && (now.Sub(t.seen) > backoff.Forget || t.seen.After(now))
+	})
+}
+
+// follow notes what a unit that is there does. waits says that it is free, and jobs
+// for which it was made are idle.
+func (k *takers) follow(o *offer, waits bool, now time.Time) {
+	r := k.rows[o.template]
+	if r == nil {
+		r = &row{}
+		k.rows[o.template] = r
+	}
+	t := k.pairs[o.pair]
+	if t == nil && len(k.pairs) < mostPairs {
+		t = &trials{}
+		k.pairs[o.pair] = t
+	}
+	if t != nil {
+		t.seen = now
+	}
+	// A job in a pod says nothing of pods that came later: it counts once, and after
+	// that only as long as nothing else is known.
+	if o.now && !o.taken {
+		o.taken = true
+		*r = row{open: r.open}
+		if t != nil {
+			t.state = t.state.Reported(now)
+		}
+	}
+	if o.taken {
+		if t != nil && t.state.Failures == 0 {
+			t.state.LastReport = now
+		}
+		return
+	}
+	r.open++
+	if t != nil {
+		t.open++
+	}
+	switch {
+	case !waits || o.since.After(now): // or the clock was set back
+		o.since = time.Time{}
+	case o.since.IsZero():
+		o.since = now
+	case now.Sub(o.since) >= takeWithin:
+		k.leave(o, now)
+	}
+}
+
+// leave notes that no job has taken a unit.
+func (k *takers) leave(o *offer, now time.Time) {
+	if o.taken || o.counted {
+		return
+	}
+	o.counted = true
+	if t := k.pairs[o.pair]; t != nil {
+		t.state = t.state.Failed(backoff.Untaken, now)
+	}
+	if r := k.rows[o.template]; r != nil {
+		if r.left++; r.left >= inARow {
+			r.state = r.state.Failed(backoff.Untaken, now)
+		}
+	}
+}
+
+// group says how many pods of a template may be made for a group, and why not more. A
+// negative number stands for any number.
+func (k *takers) group(group, template string, now time.Time) (most int, why string) {
+	t := k.pairs[pair{group, template}]
+	switch {
+	case t == nil:
+		return backoff.Trial, fmt.Sprintf("until a job of this group has taken a pod of %s, at most %d are tried", template, backoff.Trial)
+	case t.state.Failures > 0:
+		t.state = t.state.Settled(now)
+		n, _ := t.state.Allowance(now)
+		why = fmt.Sprintf("pods of %s came for these jobs and none of the jobs took one (%d times in a row), though they match by what is known here: compare with condor_q -better-analyze, and look for quotas and limits", template, t.state.Failures)
+		if n == 0 {
+			why += "; the next pod is tried at " + t.state.Until.UTC().Format(time.TimeOnly)
+		}
+		return max(n-t.open, 0), why
+	case t.state.LastReport.IsZero() || now.Sub(t.state.LastReport) > backoff.Forget:
+		return max(backoff.Trial-t.open, 0), fmt.Sprintf("until a job of this group has taken a pod of %s, at most %d are tried", template, backoff.Trial)
+	}
+	return -1, ""
+}
+
+// template says how many pods of a template may be made for all groups, in the same
+// way.
+func (k *takers) template(name string, now time.Time) (most int, why string) {
+	r := k.rows[name]
+	if r == nil || r.state.Failures == 0 {
+		return -1, ""
+	}
+	r.state = r.state.Settled(now)
+	n, _ := r.state.Allowance(now)
+	why = fmt.Sprintf("the last %d pods came and no job took one", r.left)
+	if n == 0 {
+		why += "; the next one is tried at " + r.state.Until.UTC().Format(time.TimeOnly)
+	}
+	return max(n-r.open, 0), why
+}

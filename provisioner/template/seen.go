@@ -1,0 +1,175 @@
+package template
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"podstarter/classads"
+)
+
+// Seen is what a slot of a pod advertised, as a slot of a pod that begins now would
+// have it.
+type Seen struct {
+	// Shape is the name of the pod's shape.
+	Shape string
+	// Digest is another one if something has changed that jobs may notice.
+	Digest string
+	// References are the attributes of jobs to which START and what belongs to it
+	// refer.
+	References []string
+	ad         *classads.Ad
+	gpus       []string // attributes of the slot that describe a GPU each
+}
+
+// Bounds of what a slot may say.
+const (
+	MaxSeen       = 64 << 10 // bytes
+	maxReferences = 50
+)
+
+// changing are attributes of a slot's ad that say something of one slot at one
+// moment. A new pod has its own.
+var changing = []string{
+	"Activity", "AddressV1", "AssignedGPUs", "AuthenticatedIdentity", "AvailableGPUs", "ClientMachine", "ConcurrencyLimits",
+	"CurrentRank", "DaemonStartTime", "EnteredCurrentActivity", "EnteredCurrentState", "GlobalJobId", "ImageSize",
+	"JobId", "JobStart", "K8SPodName", "LastHeardFrom", "Machine", "MyAddress", "MyCurrentTime", "Name", "NumDynamicSlots", "NumPids",
+	"PodStarterHealthy", "PodStarterImages", "PodStarterOfflineReason", "PodStarterOfflineUntil", "PodStarterRestReason", "PodStarterRestUntil",
+	"PublicNetworkIpAddr", "RemoteAutoregroup", "RemoteGroup", "RemoteNegotiatingGroup", "RemoteOwner", "RemoteScheddName", "RemoteUser",
+	"State", "UpdateSequenceNumber", "UpdatesHistory", "UpdatesLost", "UpdatesSequenced", "UpdatesTotal", "WorkingCM",
+}
+
+// figures begin the names of attributes by which a slot tells what it measures. They
+// are dropped unless the slot's own Requirements refer to them.
+var figures = []string{
+	"Child", "Clock", "Condor_", "CondorLoad", "ConsoleIdle", "CpuBusy", "CpusUsage", "DaemonCoreDutyCycle", "DaemonLastReconfig", "JobBusy", "JobDuration", "JobPreempt",
+	"JobRank", "JobStarts", "JobUserPrio", "KeyboardIdle", "LastBenchmark", "LastUpdate", "LoadAvg", "Monitor", "Recent", "SelfMonitor", "Statistics", "TotalClaim", "TotalCondorLoad", "TotalJob", "TotalLoad",
+	"TotalTime", "MyCurrent", "ActivationRequests", "ClaimRequests",
+}
+
+// unique are attributes that each job has for itself. Grouping jobs by them would
+// make a group of each job.
+var unique = []string{"ClusterId", "GlobalJobId", "JobId", "ProcId", "QDate", "Iwd", "Out", "Err", "In", "UserLog", "Args", "Arguments", "Cmd", "Env", "Environment", "EnteredCurrentStatus", "AutoClusterId", "ServerTime"}
+
+// Learn takes over what the slot of a pod advertises. An ad that is of no use, or
+// would do harm, is an error.
+func Learn(ad *classads.Ad, shape string, now time.Time) (*Seen, error) {
+	real := ad.Public()
+	requirements, ok := real.Lookup(classads.AttrRequirements)
+	if !ok {
+		return nil, errors.New("the slot has no Requirements")
+	}
+	if v, fixed := requirements.Literal(); fixed {
+		if b, ok := v.Bool(); !ok || !b {
+			return nil, fmt.Errorf("the slot takes no jobs: its Requirements are %s", v)
+		}
+	}
+	references, err := real.ExternalReferences(requirements, true)
+	if err != nil {
+		return nil, err
+	}
+	own, err := real.InternalReferences(requirements)
+	if err != nil {
+		return nil, err
+	}
+	s := &Seen{Shape: shape, ad: real}
+	for _, name := range references {
+		if scope, rest, ok := strings.Cut(name, "."); ok && isScope(scope) {
+			name = rest
+		}
+		switch {
+		case isScope(name), strings.Contains(name, "."), base.Has(name), isSize(name):
+		case slices.ContainsFunc(unique, func(u string) bool { return strings.EqualFold(u, name) }):
+			return nil, fmt.Errorf("the slot's Requirements refer to %s, which each job has for itself", name)
+		default:
+			s.References = append(s.References, name)
+		}
+	}
+	if len(s.References) > maxReferences {
+		return nil, fmt.Errorf("the slot's Requirements refer to %d attributes of the job, and at most %d are asked for", len(s.References), maxReferences)
+	}
+	s.asNew(own, now)
+	sum := sha256.Sum256([]byte(real.FormatSorted()))
+	s.Digest = hex.EncodeToString(sum[:8])
+	return s, nil
+}
+
+// asNew makes the ad that of a pod which begins now. own are the attributes to which
+// the slot's Requirements refer.
+func (s *Seen) asNew(own []string, now time.Time) {
+	began := s.ad.IntOr("DaemonStartTime", 0)
+	resources := strings.FieldsFunc(s.ad.StringOr("MachineResources", ""), func(r rune) bool { return r == ' ' || r == ',' })
+	for _, name := range changing {
+		s.ad.Delete(name)
+	}
+	// What jobs have of a resource of the site's own is free in a new pod.
+	for _, name := range resources {
+		if total, ok := s.ad.Lookup("TotalSlot" + name); ok && !isSize(name) {
+			s.ad.Insert(name, total)
+		}
+	}
+	s.ad.Insert("State", classads.StringExpr("Unclaimed"))
+	s.ad.Insert("Activity", classads.StringExpr("Idle"))
+	type change struct {
+		name string
+		to   int64
+	}
+	var drop []string
+	var move []change
+	for name, e := range s.ad.All() {
+		if _, ok := e.Ad(); ok && len(name) > len(gpuPrefix) && strings.EqualFold(name[:len(gpuPrefix)], gpuPrefix) {
+			s.gpus = append(s.gpus, name)
+			continue
+		}
+		if !slices.ContainsFunc(own, func(o string) bool { return strings.EqualFold(o, name) }) && slices.ContainsFunc(figures, func(f string) bool {
+			return len(name) >= len(f) && strings.EqualFold(name[:len(f)], f)
+		}) {
+			drop = append(drop, name)
+			continue
+		}
+		// A time of the pod's life, such as its end, is as much later in a new one.
+		v, fixed := e.Literal()
+		if n, ok := v.Int(); fixed && ok && began > 0 && n >= began-life && n <= began+life {
+			move = append(move, change{name, n + now.Unix()/step*step - began})
+		}
+	}
+	for _, name := range drop {
+		s.ad.Delete(name)
+	}
+	for _, m := range move {
+		s.ad.SetInt(m.name, m.to)
+	}
+}
+
+// gpuPrefix begins the names of attributes that describe a GPU. AvailableGPUs lists
+// those that no job has, and jobs with require_gpus count among them.
+const gpuPrefix = "GPUs_"
+
+// available returns the list of a number of free GPUs, or nil if the slot describes
+// none. All GPUs of a template are alike, so that those that were seen stand for
+// others.
+func (s *Seen) available(number int64) *classads.Expr {
+	if len(s.gpus) == 0 {
+		return nil
+	}
+	var list []*classads.Expr
+	for i := range int(number) {
+		e, err := classads.ParseExpr(s.gpus[i%len(s.gpus)])
+		if err != nil {
+			return nil
+		}
+		list = append(list, e)
+	}
+	return classads.ListExpr(list...)
+}
+
+// life bounds how far from the beginning of a pod its times are, in seconds. step is
+// how exact they are in a new pod: without it each ad would be another one.
+const (
+	life = 366 * 24 * 3600
+	step = 3600
+)
