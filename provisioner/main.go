@@ -21,6 +21,7 @@ import (
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/explain"
 	"podstarter/provisioner/platform"
+	"podstarter/provisioner/platform/batch"
 	"podstarter/provisioner/platform/kube"
 	"podstarter/provisioner/pool"
 	"podstarter/provisioner/settings"
@@ -127,16 +128,20 @@ func cluster(set settings.Settings) kube.Config {
 	return kube.Config{Name: set.Name, Namespace: set.Namespace, GPU: set.GPU, UserAgent: "condor_pod_provisioner/" + buildinfo.Version()}
 }
 
-// connect reaches the cluster.
+// connect reaches the cluster, or the batch system.
 func connect(ctx context.Context, set settings.Settings, templates []template.Template) (platform.Platform, error) {
+	if set.Batch != nil {
+		return batch.New(set.Name, set.Batch, templates)
+	}
 	return kube.Connect(ctx, cluster(set), templates)
 }
 
 // elect takes part in the election by a Lease of the cluster. Manifests that are
-// wrong are found now, and not when the one that stands by is needed.
+// wrong are found now, and not when the one that stands by is needed. With a batch
+// system there is no election.
 func elect(ctx context.Context, set settings.Settings, templates []template.Template, log *slog.Logger) (election, error) {
 	kube.LogTo(log)
-	if set.Lease.Off {
+	if set.Lease.Off || set.Batch != nil {
 		return nil, nil
 	}
 	if err := kube.Check(cluster(set), templates); err != nil {

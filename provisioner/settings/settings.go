@@ -13,6 +13,7 @@ import (
 
 	"podstarter/classads"
 	"podstarter/provisioner/decision"
+	"podstarter/provisioner/platform/batch"
 )
 
 // Settings is what a site says of its provisioner.
@@ -33,9 +34,11 @@ type Settings struct {
 	Interval     time.Duration
 	ReportWithin time.Duration
 	GPU          string
-	Limits       decision.Limits
-	Policy       decision.Policy
-	Lease        Lease
+	// Batch is how a batch system is spoken to; nil stands for Kubernetes.
+	Batch  *batch.Config
+	Limits decision.Limits
+	Policy decision.Policy
+	Lease  Lease
 }
 
 // Lease says which of several provisioners of one name makes pods.
@@ -50,15 +53,17 @@ type Lease struct {
 
 // file is the form of the file.
 type file struct {
-	Name         string   `json:"name"`
-	Namespace    string   `json:"namespace"`
-	Collector    string   `json:"collector"`
-	Schedds      []string `json:"schedds"`
-	Filter       string   `json:"filter"`
-	Runtime      string   `json:"runtime"`
-	Interval     string   `json:"interval"`
-	ReportWithin string   `json:"reportWithin"`
-	GPU          string   `json:"gpuResource"`
+	Name         string      `json:"name"`
+	Namespace    string      `json:"namespace"`
+	Collector    string      `json:"collector"`
+	Schedds      []string    `json:"schedds"`
+	Filter       string      `json:"filter"`
+	Runtime      string      `json:"runtime"`
+	Interval     string      `json:"interval"`
+	ReportWithin string      `json:"reportWithin"`
+	GPU          string      `json:"gpuResource"`
+	Platform     string      `json:"platform"`
+	Batch        *batch.File `json:"batch"`
 	Limits       struct {
 		Pods     int `json:"pods"`
 		Coming   int `json:"coming"`
@@ -129,6 +134,10 @@ func parse(text []byte) (Settings, error) {
 		return e
 	}
 	s.Filter, s.Runtime = expression("filter", f.Filter), expression("runtime", f.Runtime)
+	var err error
+	if s.Batch, err = f.system(); err != nil {
+		wrong = multierror.Append(wrong, err)
+	}
 	duration := func(key, text string, normal, least, most time.Duration) time.Duration {
 		if text == "" {
 			return normal
@@ -178,4 +187,27 @@ func (s Settings) References() []string {
 		}
 	}
 	return names
+}
+
+// system reads what is said of a batch system, if the platform is one.
+func (f file) system() (*batch.Config, error) {
+	switch f.Platform {
+	case "", "kubernetes":
+		if f.Batch != nil {
+			return nil, fmt.Errorf("batch is set, and the platform is not; write platform: batch, or take batch out")
+		}
+		return nil, nil
+	case "batch":
+	default:
+		return nil, fmt.Errorf("platform is %q; it must be kubernetes or batch", f.Platform)
+	}
+	var wrong *multierror.Error
+	if f.Namespace != "" || f.GPU != "" || f.Lease.Off || f.Lease.Name != "" || f.Lease.Duration != "" {
+		wrong = multierror.Append(wrong, fmt.Errorf("namespace, gpuResource or lease is set; they are of the platform kubernetes, so take them out"))
+	}
+	if f.Batch == nil {
+		return nil, multierror.Append(wrong, fmt.Errorf("batch is missing; it must have the commands of the batch system"))
+	}
+	c, err := f.Batch.Parse()
+	return c, multierror.Append(wrong, err).ErrorOrNil()
 }

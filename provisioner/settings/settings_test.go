@@ -84,6 +84,33 @@ lease: {name: A B, duration: 5500ms}
 	}
 }
 
+const commands = `submit: [sub, "{name}", "{note}"], id: "(.*)", status: [stat], fields: [name, id, state, note], states: {Q: pending, R: running}, cancel: [del, "{id}"]`
+
+func TestPlatforms(t *testing.T) {
+	s, err := Read(write(t, "name: site\nplatform: batch\nbatch: {"+commands+"}\n"))
+	if err != nil || s.Batch == nil {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, text := range []string{"name: site\n", "name: site\nplatform: kubernetes\nnamespace: x\n"} {
+		if s, err := Read(write(t, text)); err != nil || s.Batch != nil {
+			t.Errorf("%q: %+v, %v", text, s, err)
+		}
+	}
+	for want, text := range map[string]string{
+		`platform is "lancium"; it must be kubernetes or batch`: "platform: lancium\n",
+		"batch is missing":                      "platform: batch\n",
+		"batch is set, and the platform is not": "batch: {" + commands + "}\n",
+		"gpuResource or lease is set":           "platform: batch\nlease: {name: x}\nbatch: {" + commands + "}\n",
+		"namespace, gpuResource":                "platform: batch\nnamespace: x\nbatch: {" + commands + "}\n",
+		"batch.submit: it is empty":             "platform: batch\nbatch: {timeout: 1s}\n",
+		`unknown field "shell"`:                 "platform: batch\nbatch: {shell: true}\n",
+	} {
+		if _, err := Read(write(t, "name: site\n"+text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want one with %q", err, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("name: site\nlimits: {pods: 1}\npolicy: {ramp: {part: .nan}}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
