@@ -43,6 +43,7 @@ type file struct {
 	format Format
 	only   []Number // empty: all events
 	attrs  []string // of the job, told after each event that comes with the job's ad
+	site   bool     // the site's own log
 	sync   bool
 }
 
@@ -83,7 +84,7 @@ func Open(o Options) (*Log, error) {
 
 func (l *Log) eventLog(path string) file {
 	knobs := l.opt.Knobs
-	f := file{path: path, as: l.opt.Site, format: ParseFormat(knobs.String("EVENT_LOG_FORMAT_OPTIONS", ""), 0)}
+	f := file{path: path, as: l.opt.Site, site: true, format: ParseFormat(knobs.String("EVENT_LOG_FORMAT_OPTIONS", ""), 0)}
 	if xml, _ := knobs.Bool("EVENT_LOG_USE_XML", false); xml {
 		f.format = f.format&^JSON | XML
 	}
@@ -114,7 +115,8 @@ func mask(text string) []Number {
 	return all
 }
 
-// Write writes an event to each log. about is the job's ad, from which attributes are told; nil for none.
+// Write writes an event to each log. about is the job's ad, from which attributes are told; nil for none. The site's log has the
+// event for attributes even then (write_user_log.cpp:WriteUserLog::writeGlobalEvent, writeEvent).
 func (l *Log) Write(e Event, about *classads.Ad) error {
 	now := l.opt.Now()
 	var problems []error
@@ -123,7 +125,7 @@ func (l *Log) Write(e Event, about *classads.Ad) error {
 			continue
 		}
 		text := f.format.format(l.id, e, now)
-		if about != nil && len(f.attrs) > 0 {
+		if len(f.attrs) > 0 && (about != nil || f.site) {
 			text += f.format.format(l.id, l.inform(f, e, about, now), now)
 		}
 		problems = append(problems, f.append(text))
@@ -134,6 +136,9 @@ func (l *Log) Write(e Event, about *classads.Ad) error {
 // inform makes the event that tells attributes of the job (write_user_log.cpp:writeJobAdInfoEvent).
 func (l *Log) inform(f file, e Event, about *classads.Ad, now time.Time) Event {
 	ad := f.format.ad(l.id, e, now)
+	if about == nil {
+		about = classads.NewAd()
+	}
 	for _, name := range f.attrs {
 		v := about.Eval(name, classads.Env{})
 		if i, ok := v.Int(); ok {

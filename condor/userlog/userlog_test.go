@@ -203,6 +203,14 @@ func TestSiteLogs(t *testing.T) {
 	if err := l.Write(Execute{"<h>"}, ad); err != nil {
 		t.Fatal(err)
 	}
+	// The site's log has such an event for each other, even if nobody has the job's ad; the job's own log has none.
+	if err := l.Write(Execute{"<h>"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "events"))
+	if n := strings.Count(string(text), "TriggerEventTypeNumber"); err != nil || n != 2 || strings.Count(string(text), "/bin/true") != 1 {
+		t.Errorf("%d events with attributes, want 2, one of which has the job's: %v\n%s", n, err, text)
+	}
 	for _, f := range l.files {
 		if !f.sync {
 			t.Errorf("%s is not written through to the disk", f.path)
