@@ -175,7 +175,8 @@ func (e *Election) work(ctx, leading context.Context, lead func(ctx context.Cont
 	t := &term{end: end, ended: make(chan struct{})}
 	e.mu.Lock()
 	t.timer = time.AfterFunc(time.Until(e.until), end)
-	e.term = t
+	// OnNewLeader may come later than this.
+	e.leader, e.term = e.config.Identity, t
 	e.mu.Unlock()
 	defer func() {
 		t.timer.Stop()
