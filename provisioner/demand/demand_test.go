@@ -96,6 +96,9 @@ JobCount = 4
 	if diff := cmp.Diff([]Part{{"alice@x", 3, "ap: "}, {"physics.bob@x", 4, "ap: "}}, groups[0].Parts); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
+	if diff := cmp.Diff([]string{"alice@x", "bob@x"}, groups[0].Owners); diff != "" {
+		t.Errorf("the owners are not those who have submitted: -want +got\n%s", diff)
+	}
 }
 
 // Where START refers to the owner, users are groups of their own.

@@ -21,6 +21,8 @@ type Group struct {
 	Parts []Part
 	// Clusters are those of which it is known that the group has jobs of them.
 	Clusters []Cluster
+	// Owners are who submitted them, whatever accounting group they named.
+	Owners []string
 }
 
 // Cluster is a cluster of jobs of a schedd.
@@ -58,6 +60,9 @@ func Merge(schedds map[string][]Row) []Group {
 			if g == nil {
 				g = &Group{ID: id, Ad: row.Ad}
 				groups[id] = g
+			}
+			if !slices.Contains(g.Owners, row.Owner) {
+				g.Owners = append(g.Owners, row.Owner)
 			}
 			g.add(Part{User: row.User, Idle: row.Jobs, Jobs: schedd + ": " + row.IDs})
 			for _, number := range row.clusters() {

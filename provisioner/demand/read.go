@@ -24,8 +24,10 @@ const (
 // Row is one group of one schedd.
 type Row struct {
 	Ad   *classads.Ad
-	User string
-	Jobs int
+	User string // whom the accountant charges
+	// Owner is who has submitted the jobs.
+	Owner string
+	Jobs  int
 	// IDs names some of the jobs.
 	IDs string
 }
@@ -109,7 +111,7 @@ func newRow(ad *classads.Ad) (Row, error) {
 		return Row{}, fmt.Errorf("its JobCount is no number of jobs: %s", text(ad, "JobCount"))
 	}
 	row := Row{Ad: ad, Jobs: int(jobs), IDs: ad.StringOr("JobIds", "")}
-	row.User = submitter(ad)
+	row.User, row.Owner = submitter(ad), ad.StringOr("User", "")
 	for _, name := range []string{"Id", "JobCount", "JobIds", "JobStatus", "AccountingGroup", "User"} {
 		if name == "User" && ad.Has("Owner") {
 			continue // something refers to the owner: users differ in what they match

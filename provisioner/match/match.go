@@ -4,9 +4,7 @@
 package match
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"podstarter/classads"
@@ -17,6 +15,8 @@ import (
 type Job struct {
 	ID string
 	Ad *classads.Ad
+	// Users are those who have submitted such jobs.
+	Users []string
 }
 
 // Slot is what a new pod would offer.
@@ -45,7 +45,7 @@ type Result struct {
 var bounds = classads.Limits{Steps: 50_000, Bytes: 1 << 20}
 
 // Times that an update may take. Jobs may come with expressions that are slow on
-// purpose: they wait for their turn, and the others do not wait for them.
+// purpose: they wait for their turn, and other users' jobs do not wait for them.
 const (
 	jobTime   = 20 * time.Millisecond
 	allTime   = 2 * time.Second
@@ -81,9 +81,9 @@ func New(now func() time.Time) *Matcher {
 // Update returns a row of results for each job, in the order of the slots. What
 // is known from before is not evaluated again.
 func (m *Matcher) Update(jobs []Job, slots []Slot) [][]Result {
-	order := make([]int, len(jobs))
+	rows := make([][]Result, len(jobs))
+	var t turns
 	for i, j := range jobs {
-		order[i] = i
 		k := m.jobs[j.ID]
 		if k == nil || m.now().Sub(k.since) > MaxAge || m.now().Before(k.since) {
 			cost := time.Duration(0)
@@ -94,16 +94,32 @@ func (m *Matcher) Update(jobs []Job, slots []Slot) [][]Result {
 			m.jobs[j.ID] = k
 		}
 		k.used = true
+		if k.knows(slots) {
+			rows[i] = m.row(j, slots, false)
+			continue
+		}
+		t.add(i, k.cost, j.Users)
 	}
-	// The cheap ones first.
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.jobs[jobs[a].ID].cost, m.jobs[jobs[b].ID].cost) })
 	begin := m.spent()
-	rows := make([][]Result, len(jobs))
-	for _, i := range order {
-		rows[i] = m.row(jobs[i], slots, m.spent().Sub(begin) < allTime)
-	}
+	t.take(func(i int) time.Duration {
+		before := m.spent()
+		if rows[i] == nil {
+			rows[i] = m.row(jobs[i], slots, before.Sub(begin) < allTime)
+		}
+		return m.spent().Sub(before)
+	})
 	m.forget(slots)
 	return rows
+}
+
+// knows reports whether nothing of a job needs to be evaluated.
+func (k *memory) knows(slots []Slot) bool {
+	for _, s := range slots {
+		if _, known := k.results[s.ID]; !known {
+			return false
+		}
+	}
+	return true
 }
 
 // row evaluates one job, as far as its time goes.

@@ -63,7 +63,7 @@ func TestMatch(t *testing.T) {
 		{"START says no", "Requirements = true\nProject = \"banned\"", Result{Why: whyTheirs}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rows := New(nil).Update([]Job{{"j", ad(t, c.job)}}, []Slot{{ID: "s", Ad: ad(t, slot), Rank: expr}})
+			rows := New(nil).Update([]Job{{ID: "j", Ad: ad(t, c.job)}}, []Slot{{ID: "s", Ad: ad(t, slot), Rank: expr}})
 			if diff := cmp.Diff(c.want, rows[0][0]); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -75,7 +75,7 @@ func TestMatch(t *testing.T) {
 func TestResultsAreKept(t *testing.T) {
 	now := start
 	m := New(func() time.Time { return now })
-	job := Job{"j", ad(t, "Requirements = TARGET.Cpus > 1")}
+	job := Job{ID: "j", Ad: ad(t, "Requirements = TARGET.Cpus > 1")}
 	s := Slot{ID: "1", Ad: ad(t, slot)}
 	matches := func() bool { return m.Update([]Job{job}, []Slot{s})[0][0].Matches }
 	if !matches() {
@@ -118,7 +118,7 @@ func TestSlowJobs(t *testing.T) {
 	for i := range 100 {
 		slots = append(slots, Slot{ID: fmt.Sprint(i), Ad: ad(t, slot)})
 	}
-	jobs := []Job{{"slow", ad(t, "Requirements = true")}}
+	jobs := []Job{{ID: "slow", Ad: ad(t, "Requirements = true")}}
 	known := 0
 	for range 20 {
 		known = 0
@@ -137,15 +137,40 @@ func TestSlowJobs(t *testing.T) {
 	// Many such jobs use up the time of an update. One that is cheap comes first.
 	for i := range 500 {
 		id := fmt.Sprint("slow", i)
-		jobs = append(jobs, Job{id, ad(t, "Requirements = true")})
+		jobs = append(jobs, Job{ID: id, Ad: ad(t, "Requirements = true")})
 		m.jobs[id] = &memory{results: map[string]Result{}, since: m.now(), cost: time.Second}
 	}
-	jobs = append(jobs, Job{"cheap", ad(t, "Requirements = true")})
+	jobs = append(jobs, Job{ID: "cheap", Ad: ad(t, "Requirements = true")})
 	rows := m.Update(jobs, slots)
 	if !rows[len(rows)-1][0].Matches {
 		t.Error("a cheap job was not matched")
 	}
 	if rows[len(rows)-2][0].Why != whyPend {
+		t.Error("the time of an update has no bound")
+	}
+}
+
+// Thousands of slow expressions of one user, which are all new, do not keep another
+// user's from being evaluated in the same update, whatever their order.
+func TestSlowUser(t *testing.T) {
+	m := New(nil)
+	clock := start
+	m.spent = func() time.Time { clock = clock.Add(10 * time.Millisecond); return clock }
+	slots := []Slot{{ID: "s", Ad: ad(t, slot)}}
+	var jobs []Job
+	for i := range 3000 {
+		jobs = append(jobs, Job{ID: fmt.Sprint(i), Ad: ad(t, "Requirements = true"), Users: []string{"mallet"}})
+	}
+	jobs = append(jobs, Job{ID: "alice's", Ad: ad(t, "Requirements = true"), Users: []string{"alice"}},
+		// Whoever submits the same as another user does not slow that one down.
+		Job{ID: "both", Ad: ad(t, "Requirements = true"), Users: []string{"bob", "mallet"}})
+	rows := m.Update(jobs, slots)
+	for _, row := range rows[3000:] {
+		if !row[0].Matches {
+			t.Errorf("the job of another user is not matched: %+v", row[0])
+		}
+	}
+	if rows[2999][0].Why != whyPend {
 		t.Error("the time of an update has no bound")
 	}
 }
@@ -158,7 +183,7 @@ func TestBounds(t *testing.T) {
 		text += fmt.Sprintf("y%d = %s\n", i, strings.ReplaceAll(deep, "x", fmt.Sprint("y", i+1)))
 	}
 	text += "y12 = 1\n"
-	job := Job{"j", ad(t, text)}
+	job := Job{ID: "j", Ad: ad(t, text)}
 	begin := time.Now()
 	r := New(nil).Update([]Job{job}, []Slot{{ID: "s", Ad: ad(t, slot)}})[0][0]
 	if r.Matches || time.Since(begin) > 5*time.Second {
@@ -169,7 +194,7 @@ func TestBounds(t *testing.T) {
 func BenchmarkUpdate(b *testing.B) {
 	var jobs []Job
 	for i := range 500 {
-		jobs = append(jobs, Job{fmt.Sprint(i), ad(b, fmt.Sprintf("Requirements = (TARGET.Arch == \"X86_64\") && (TARGET.Memory >= RequestMemory) && (TARGET.Cpus >= RequestCpus) && ((TARGET.FileSystemDomain == MY.FileSystemDomain) || (TARGET.HasFileTransfer))\nRequestCpus = 1\nRequestMemory = %d\nRequestDisk = 1000\nFileSystemDomain = \"x\"", 100*i))})
+		jobs = append(jobs, Job{ID: fmt.Sprint(i), Ad: ad(b, fmt.Sprintf("Requirements = (TARGET.Arch == \"X86_64\") && (TARGET.Memory >= RequestMemory) && (TARGET.Cpus >= RequestCpus) && ((TARGET.FileSystemDomain == MY.FileSystemDomain) || (TARGET.HasFileTransfer))\nRequestCpus = 1\nRequestMemory = %d\nRequestDisk = 1000\nFileSystemDomain = \"x\"", 100*i))})
 	}
 	var slots []Slot
 	for i := range 100 {
