@@ -66,6 +66,8 @@ type Unit struct {
 	Created time.Time
 	// Began and Ended are zero for what has not happened.
 	Began, Ended time.Time
+	// Leaving: it is being deleted, and takes no more jobs.
+	Leaving bool
 	// Trouble says why a pending unit does not begin, or an ended one came to
 	// nothing; it is empty if all is well. Detail has the platform's own words.
 	Trouble backoff.Reason

@@ -10,9 +10,9 @@ import (
 	"podstarter/provisioner/supply"
 )
 
-// stuckAfter is how long no node may have room for a unit before it counts as
-// stuck: a scheduler that was just told needs a moment, and so does a cluster that
-// adds a node.
+// stuckAfter is how long a unit may be unable to begin before it counts as stuck: a
+// scheduler or a controller that was just told needs a moment, and so does a cluster
+// that adds a node.
 const stuckAfter = 2 * time.Minute
 
 // updates is how long the collector may not know a pod that it knew before: after
@@ -20,9 +20,15 @@ const stuckAfter = 2 * time.Minute
 // minutes). Without this, jobs would get new pods beside those that have room.
 const updates = 6 * time.Minute
 
+// waits reports whether a unit cannot begin at present: no node has room for it, or
+// its pod is refused.
+func waits(u platform.Unit) bool {
+	return u.Phase == platform.Pending && (u.Trouble == backoff.Unschedulable || u.Trouble == backoff.Denied)
+}
+
 // stuck reports whether nobody knows when a unit will begin.
 func stuck(u platform.Unit, now time.Time) bool {
-	return u.Phase == platform.Pending && u.Trouble == backoff.Unschedulable && now.Sub(u.Created) >= stuckAfter
+	return waits(u) && now.Sub(u.Created) >= stuckAfter
 }
 
 // health follows what becomes of units, and keeps the back-off of each template and
@@ -63,7 +69,11 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		there[u.Name] = true
 		f := h.units[u.Name]
 		reported := false
+		// Nothing reports from a pod that does not run, whoever advertises so.
 		for _, host := range u.Hosts {
+			if u.Phase == platform.Pending {
+				break
+			}
 			if s := slots[host]; s != nil {
 				reported, f.slots, f.seen = true, s, now
 			}
@@ -104,7 +114,7 @@ func when(u platform.Unit, now time.Time) time.Time {
 // preempted, or somebody deleted it.
 func (f fate) trouble(u platform.Unit, now time.Time) backoff.Reason {
 	switch {
-	case f.reported, u.Trouble == backoff.Unschedulable && !stuck(u, now):
+	case f.reported, waits(u) && !stuck(u, now):
 		return ""
 	case u.Trouble != "":
 		return u.Trouble

@@ -87,6 +87,10 @@ func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time
 	if p.Shape >= 0 && r.shapes[p.Shape].Lifetime > 0 && !u.Began.IsZero() {
 		p.Until = u.Began.Add(r.shapes[p.Shape].Lifetime)
 	}
+	if u.Leaving {
+		p.Phase = decision.Ending
+		return p
+	}
 	if u.Phase == platform.Pending {
 		return p
 	}

@@ -256,7 +256,7 @@ func (r *Round) lookAgain(ctx context.Context, s *sight, rep *Report) {
 func (r *Round) match(groups []demand.Group) [][]match.Result {
 	jobs := make([]match.Job, len(groups))
 	for i, g := range groups {
-		jobs[i] = match.Job{ID: g.ID, Ad: g.Ad}
+		jobs[i] = match.Job{ID: g.ID, Ad: g.Ad, Users: g.Owners}
 	}
 	return r.matcher.Update(jobs, r.offers)
 }
@@ -275,9 +275,17 @@ func (r *Round) Explain(job *classads.Ad) []match.Explanation {
 	return all
 }
 
+// maxFailures is after how many calls that fail a round does nothing more: each may
+// have taken as long as a call may.
+const maxFailures = 4
+
 // act makes and withdraws what was decided. It goes on after an error.
 func (r *Round) act(ctx context.Context, rep *Report) {
+	failures := 0
 	for _, w := range rep.Output.Withdraw {
+		if failures == maxFailures {
+			break
+		}
 		name := rep.Input.Pods[w.Pod].ID
 		err := r.call(ctx, func(ctx context.Context) error { return r.platform.Withdraw(ctx, name) })
 		switch {
@@ -286,16 +294,22 @@ func (r *Round) act(ctx context.Context, rep *Report) {
 			return
 		case errors.Is(err, platform.ErrBegun): // it is not surplus any more
 		case err != nil:
+			failures++
 			rep.note(Withdrawing, fmt.Errorf("withdrawing %s: %w", name, err))
 		default:
 			rep.Withdrawn = append(rep.Withdrawn, name)
 		}
 	}
-	// What the platform refused once in a shape, it would refuse again. After another
-	// error nothing else is tried: each call may take until its time is over.
-	refused := map[int]bool{}
+	// What the platform refused once in a shape, it would refuse again. Another error
+	// may be the template's own, such as a webhook that does not answer, so that those
+	// of other templates are tried.
+	refused, failed := map[int]bool{}, map[int]bool{}
 	for _, c := range rep.Output.Create {
-		if refused[c.Shape] {
+		template := r.shapes[c.Shape].template
+		if failures == maxFailures {
+			break
+		}
+		if refused[c.Shape] || failed[template] {
 			continue
 		}
 		made, err := r.make(ctx, c, rep)
@@ -304,9 +318,15 @@ func (r *Round) act(ctx context.Context, rep *Report) {
 			continue
 		}
 		rep.note(Making, err)
-		if refused[c.Shape] = errors.Is(err, platform.ErrDenied); !refused[c.Shape] {
-			break
+		if stopped(err) {
+			return
 		}
+		if errors.Is(err, platform.ErrDenied) {
+			refused[c.Shape] = true
+			continue
+		}
+		failed[template] = true
+		failures++
 	}
 }
 

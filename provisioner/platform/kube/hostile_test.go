@@ -2,6 +2,7 @@ package kube
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -65,8 +66,12 @@ func pod(name, job string, created time.Time, phase corev1.PodPhase) *corev1.Pod
 func TestUnits(t *testing.T) {
 	at := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
 	job := func(name string, conditions ...batchv1.JobCondition) *batchv1.Job {
-		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: batchv1.JobStatus{Conditions: conditions}}
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(at)}, Status: batchv1.JobStatus{Conditions: conditions}}
 	}
+	old := job("a")
+	old.CreationTimestamp = metav1.NewTime(at.Add(-time.Minute))
+	lost := old.DeepCopy()
+	lost.Status.Failed = 1
 	failed := batchv1.JobCondition{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded"}
 	type unit struct {
 		Name    string
@@ -83,6 +88,9 @@ func TestUnits(t *testing.T) {
 		want []unit
 	}{
 		{"a Job without a pod yet", []*batchv1.Job{job("a")}, nil, []unit{{"a", platform.Pending, "", nil}}},
+		{"a Job without a pod", []*batchv1.Job{old}, nil, []unit{{"a", platform.Pending, backoff.Denied, nil}}},
+		{"a Job that lost its pod and makes another", []*batchv1.Job{lost}, nil, []unit{{"a", platform.Pending, "", nil}}},
+		{"a Job of which the pod is seen first", []*batchv1.Job{old}, []*corev1.Pod{pod("a-1", "a", at, corev1.PodPending)}, []unit{{"a", platform.Pending, "", []string{"a-1"}}}},
 		{"a pod whose Job is gone", nil, []*corev1.Pod{pod("a-1", "a", at, corev1.PodRunning)}, []unit{{"a", platform.Running, "", []string{"a-1"}}}},
 		{"a pod was replaced by one that runs", []*batchv1.Job{job("a")}, []*corev1.Pod{pod("a-1", "a", at, corev1.PodFailed), pod("a-2", "a", at.Add(time.Minute), corev1.PodRunning)}, []unit{{"a", platform.Running, "", []string{"a-2"}}}},
 		{"a pod was replaced by one that waits", []*batchv1.Job{job("a")}, []*corev1.Pod{pod("a-2", "a", at.Add(time.Minute), corev1.PodPending), pod("a-1", "a", at, corev1.PodFailed)}, []unit{{"a", platform.Pending, "", []string{"a-2"}}}},
@@ -92,7 +100,7 @@ func TestUnits(t *testing.T) {
 		{"labels are missing or wrong", nil, []*corev1.Pod{pod("a", "", at, corev1.PodPending), labelled}, []unit{{"a", platform.Pending, "", []string{"a"}}, {"bare", platform.Pending, "", []string{"bare"}}}},
 	} {
 		var got []unit
-		for _, u := range units(c.jobs, c.pods) {
+		for _, u := range units(c.jobs, c.pods, at) {
 			got = append(got, unit{u.Name, u.Phase, u.Trouble, u.Hosts})
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -125,6 +133,47 @@ func TestLabelThatNamesAnother(t *testing.T) {
 	}
 	if _, err := w.client.BatchV1().Jobs("ns").Get(t.Context(), "victim", metav1.GetOptions{}); err != nil {
 		t.Errorf("somebody else's Job is gone: %v", err)
+	}
+}
+
+// What is being deleted takes no more jobs, except that a Job makes another pod.
+func TestLeaving(t *testing.T) {
+	at := metav1.Now()
+	deleted := func(p *corev1.Pod) *corev1.Pod { p.DeletionTimestamp = &at; return p }
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: at}}
+	gone := job.DeepCopy()
+	gone.DeletionTimestamp = &at
+	running := pod("a-1", "a", at.Time, corev1.PodRunning)
+	for _, c := range []struct {
+		name string
+		jobs []*batchv1.Job
+		pods []*corev1.Pod
+		want bool
+	}{
+		{"a pod", nil, []*corev1.Pod{deleted(pod("a", "", at.Time, corev1.PodPending))}, true},
+		{"a Job", []*batchv1.Job{gone}, []*corev1.Pod{running}, true},
+		{"the pod of a Job", []*batchv1.Job{job}, []*corev1.Pod{deleted(pod("a-1", "a", at.Time, corev1.PodRunning))}, true},
+		{"the last but one pod of a Job", []*batchv1.Job{job}, []*corev1.Pod{deleted(pod("a-0", "a", at.Add(-time.Minute), corev1.PodRunning)), running}, false},
+		{"nothing", []*batchv1.Job{job}, []*corev1.Pod{running}, false},
+	} {
+		if all := units(c.jobs, c.pods, at.Time); len(all) != 1 || all[0].Leaving != c.want {
+			t.Errorf("%s is deleted: %+v", c.name, all)
+		}
+	}
+}
+
+// Many units that no watch has shown are looked for by two calls.
+func TestManyUnseen(t *testing.T) {
+	w := newWorld(t, podManifest)
+	for i := range 20 {
+		w.cluster.note(platform.Unit{Spec: platform.Spec{Name: fmt.Sprintf("site-plain-%d", i)}, Created: time.Now().Add(-2 * unseen)})
+	}
+	w.client.ClearActions()
+	if all, err := w.cluster.List(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("%d units count, %v", len(all), err)
+	}
+	if n := len(w.client.Actions()); n != 2 {
+		t.Errorf("%d calls, want 2", n)
 	}
 }
 

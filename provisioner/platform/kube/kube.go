@@ -124,7 +124,7 @@ func (c *Cluster) List(ctx context.Context) ([]platform.Unit, error) {
 		if err != nil {
 			return nil, err
 		}
-		again := false
+		again, there := false, map[string]bool(nil)
 		for name, u := range made {
 			switch {
 			case slices.ContainsFunc(all, func(o platform.Unit) bool { return o.Name == name }):
@@ -135,11 +135,12 @@ func (c *Cluster) List(ctx context.Context) ([]platform.Unit, error) {
 				continue
 			case c.now().Sub(u.Created) > unseen:
 				// The watch is late.
-				there, err := c.exists(ctx, u.Spec)
-				if err != nil {
-					return nil, err
+				if there == nil {
+					if there, err = c.there(ctx); err != nil {
+						return nil, err
+					}
 				}
-				if !there {
+				if !there[name] {
 					c.drop(name)
 					continue
 				}
@@ -163,7 +164,7 @@ func (c *Cluster) known() ([]platform.Unit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
-	return units(jobs, pods), nil
+	return units(jobs, pods, c.now()), nil
 }
 
 // unshown returns the units that were made and that no watch has shown.
@@ -180,10 +181,26 @@ func (c *Cluster) isMade(name string) bool {
 	return made
 }
 
-// exists asks the API server whether a unit is there.
-func (c *Cluster) exists(ctx context.Context, s platform.Spec) (bool, error) {
-	job, pods, err := c.lookUp(ctx, s.Name)
-	return job != nil || len(pods) > 0, err
+// there asks the API server which units are there: in two calls, however many are
+// looked for.
+func (c *Cluster) there(ctx context.Context) (map[string]bool, error) {
+	ours := metav1.ListOptions{LabelSelector: labelProvisioner + "=" + c.name}
+	jobs, err := c.client.BatchV1().Jobs(c.namespace).List(ctx, ours)
+	if err != nil {
+		return nil, fmt.Errorf("looking for Jobs that no watch has shown: %w", err)
+	}
+	pods, err := c.client.CoreV1().Pods(c.namespace).List(ctx, ours)
+	if err != nil {
+		return nil, fmt.Errorf("looking for pods that no watch has shown: %w", err)
+	}
+	names := map[string]bool{}
+	for i := range jobs.Items {
+		names[jobs.Items[i].Name] = true
+	}
+	for i := range pods.Items {
+		names[owner(&pods.Items[i])] = true
+	}
+	return names, nil
 }
 
 // lookUp asks the API server for the Job of a unit, if it has one, and its pods.

@@ -14,16 +14,28 @@ import (
 	"podstarter/provisioner/platform"
 )
 
+// noPod is what is known of a Job without a pod.
+const noPod = "its Job has no pod: the API server may refuse it (a quota, a LimitRange, an admission policy); kubectl describe job says why"
+
 // maxDetail bounds what is kept of the cluster's words.
 const maxDetail = 500
 
+// podless is how long the Job controller may take to make a Job's pod.
+const podless = 30 * time.Second
+
 // units joins Jobs and pods to units.
-func units(jobs []*batchv1.Job, pods []*corev1.Pod) []platform.Unit {
+func units(jobs []*batchv1.Job, pods []*corev1.Pod, now time.Time) []platform.Unit {
 	byName := map[string]*platform.Unit{}
 	open := map[string]bool{} // Jobs that may make another pod
+	gone := map[string]bool{} // Jobs that are being deleted
 	for _, j := range jobs {
-		u := platform.Unit{Spec: spec(j.ObjectMeta, j.Name), Created: j.CreationTimestamp.Time}
+		u := platform.Unit{Spec: spec(j.ObjectMeta, j.Name), Created: j.CreationTimestamp.Time, Leaving: j.DeletionTimestamp != nil}
+		gone[u.Name] = u.Leaving
 		finish(&u, j)
+		if s := j.Status; u.Phase == platform.Pending && s.Active == 0 && s.Failed == 0 && now.Sub(u.Created) > podless {
+			// Unless a pod of it is seen below. Only events say why there is none.
+			u.Trouble, u.Detail = backoff.Denied, noPod
+		}
 		open[u.Name] = u.Phase != platform.Ended
 		byName[u.Name] = &u
 	}
@@ -42,6 +54,8 @@ func units(jobs []*batchv1.Job, pods []*corev1.Pod) []platform.Unit {
 			byName[s.Name] = u
 		}
 		u.Hosts = []string{p.Name}
+		// A Job whose pod is deleted makes another one.
+		u.Leaving = p.DeletionTimestamp != nil || gone[s.Name]
 		if !bare && !open[s.Name] {
 			continue
 		}

@@ -93,6 +93,14 @@ func (m *Model) Stick(name string) {
 	m.change(name, func(u *platform.Unit) { u.Trouble, u.Detail = backoff.Unschedulable, "0/3 nodes are available" })
 }
 
+// Refuse notes that the pod of a unit is refused.
+func (m *Model) Refuse(name string) {
+	m.change(name, func(u *platform.Unit) { u.Trouble, u.Detail = backoff.Denied, "exceeded quota" })
+}
+
+// Leave notes that a unit is being deleted.
+func (m *Model) Leave(name string) { m.change(name, func(u *platform.Unit) { u.Leaving = true }) }
+
 // Deny makes the model refuse new units, or not.
 func (m *Model) Deny(deny bool) {
 	m.mu.Lock()
