@@ -51,8 +51,10 @@ func Run(ctx context.Context, read func(io.Reader) error, tool string, args ...s
 	if readErr != nil {
 		cancel()
 	}
-	// Wait closes the pipe, and the tool must not be kept waiting for a reader.
+	// The tool must not be kept waiting for a reader: Wait closes the pipe only when
+	// the tool has ended.
 	_, _ = io.Copy(io.Discard, io.LimitReader(out, 1<<20))
+	_ = out.Close()
 	err = cmd.Wait()
 	switch {
 	case readErr != nil:

@@ -83,6 +83,15 @@ func TestToolThatHangs(t *testing.T) {
 	}
 }
 
+// A tool that prints more than is read ends at once.
+func TestMoreThanIsRead(t *testing.T) {
+	begin := time.Now()
+	err := Run(t.Context(), func(r io.Reader) error { _, err := r.Read(make([]byte, 10)); return err }, "sh", "-c", "exec cat /dev/zero")
+	if took := time.Since(begin); err == nil || took > 30*time.Second {
+		t.Errorf("after %s the error is %v", took, err)
+	}
+}
+
 // A child that keeps the pipe open does not keep the provisioner waiting.
 func TestChildThatKeepsThePipe(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())

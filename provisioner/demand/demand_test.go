@@ -191,6 +191,25 @@ func TestTooManyGroups(t *testing.T) {
 	}
 }
 
+// It is said whose groups are too many, also if they are too long to be read.
+func TestHeavyUsers(t *testing.T) {
+	few := "JobCount = 1\nUser = \"alice@x\"\n\n"
+	for name, text := range map[string]string{
+		"many":  few + strings.Repeat("JobCount = 1\nUser = \"mallet@x\"\n\n", MaxGroups),
+		"large": few + strings.Repeat("JobCount = 1\nRequirements = \""+strings.Repeat("x", 1<<20)+"\"\nUser = \"mallet@x\"\n\n", 65) + few,
+	} {
+		_, err := Read(strings.NewReader(text))
+		var much *TooMuchError
+		if !errors.As(err, &much) || !errors.Is(err, ErrPartial) {
+			t.Errorf("%s: the error is %.300v", name, err)
+			continue
+		}
+		if diff := cmp.Diff([]string{"mallet@x"}, much.Owners); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	text, err := os.ReadFile("testdata/groups.ads")
 	if err != nil {

@@ -80,6 +80,14 @@ func usable(name string) bool {
 	return name != "" && len(name) <= 128 && !strings.ContainsAny(name, ", \t\n'\"")
 }
 
+// Without returns the query for the jobs of all but some users.
+func (q Query) Without(owners []string) Query {
+	for _, name := range owners {
+		q.constraint += " && User isnt " + classads.Quote(name)
+	}
+	return q
+}
+
 // Arguments returns the arguments of condor_q for a schedd of a pool.
 func (q Query) Arguments(pool, schedd string) []string {
 	args := []string{"-allusers"}

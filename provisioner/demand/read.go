@@ -45,9 +45,21 @@ var (
 // parser reads one group.
 var parser = classads.Parser{MaxText: maxText, MaxNodes: maxNodes}
 
+// TooMuchError is ErrTooMuch with the users who have the most of it. Without their
+// groups there may be room for all others.
+type TooMuchError struct {
+	err    error
+	Owners []string
+}
+
+func (e *TooMuchError) Error() string { return e.err.Error() }
+
+func (e *TooMuchError) Unwrap() error { return e.err }
+
 // Read reads what condor_q prints. Groups that cannot be read are left out; they
 // are in the error, and the others are returned with it.
 func Read(r io.Reader) ([]Row, error) {
+	var t tally
 	in := newSplitter(r)
 	var rows []Row
 	var bad *multierror.Error
@@ -59,18 +71,23 @@ func Read(r io.Reader) ([]Row, error) {
 	}
 	for {
 		text, err := in.next()
+		t.count(in.owner, in.size)
 		switch {
+		// Also after groups that were skipped: what comes behind them is not known.
+		case in.read > MaxBytes:
+			err = fmt.Errorf("%w (%d bytes)", ErrTooMuch, MaxBytes)
 		case errors.Is(err, io.EOF):
 			return rows, summary(bad, wrong)
 		case errors.Is(err, errHuge):
 			note(err)
 			continue
-		case err == nil && in.read > MaxBytes:
-			err = fmt.Errorf("%w (%d bytes)", ErrTooMuch, MaxBytes)
 		case err == nil && len(rows) == MaxGroups:
 			err = fmt.Errorf("%w (%d)", ErrTooMuch, MaxGroups)
 		}
 		if err != nil {
+			if errors.Is(err, ErrTooMuch) {
+				err = &TooMuchError{err, t.heavy()}
+			}
 			if !errors.Is(err, ErrPartial) {
 				err = fmt.Errorf("%w: %w", ErrPartial, err)
 			}
@@ -143,6 +160,9 @@ var errHuge = fmt.Errorf("it has more than %d bytes", maxText)
 type splitter struct {
 	in   *bufio.Reader
 	read int
+	// owner and size are of the last text, also of one that was skipped.
+	owner string
+	size  int
 }
 
 func newSplitter(r io.Reader) *splitter {
@@ -152,10 +172,15 @@ func newSplitter(r io.Reader) *splitter {
 // next returns the next text, io.EOF after the last, or errHuge.
 func (s *splitter) next() (string, error) {
 	var text []byte
+	s.owner, s.size = "", 0
 	huge, begun := false, false // begun: a line longer than the buffer goes on
 	for {
 		line, err := s.in.ReadSlice('\n')
 		s.read += len(line)
+		s.size += len(line)
+		if name, ok := bytes.CutPrefix(line, []byte(`User = "`)); ok && !begun {
+			s.owner, _, _ = strings.Cut(string(name), `"`)
+		}
 		end := err != nil && !errors.Is(err, bufio.ErrBufferFull)
 		if end && !errors.Is(err, io.EOF) {
 			return "", err

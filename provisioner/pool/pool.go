@@ -83,12 +83,7 @@ func (p *Pool) Demand(ctx context.Context, others []string) ([]demand.Group, err
 		wg.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			var got []demand.Row
-			var bad error
-			err := condortools.Run(ctx, func(r io.Reader) error {
-				got, bad = demand.Read(r)
-				return nil
-			}, "condor_q", query.Arguments(p.Collector, name)...)
+			got, bad, err := p.jobs(ctx, query, name)
 			mu.Lock()
 			defer mu.Unlock()
 			if total += len(got); total > maxGroups {
@@ -144,6 +139,41 @@ func (p *Pool) Job(ctx context.Context, id demand.JobID, others []string) ([]*de
 		}
 	}
 	return found, wrong.ErrorOrNil()
+}
+
+// asks is how often a schedd is asked at most for one round.
+const asks = 3
+
+// jobs asks a schedd for its groups. If there are more than are read, it asks again
+// without the users who have the most of them, of whom only the first groups count:
+// they must not keep the others' jobs from being seen. bad says what cannot be read.
+func (p *Pool) jobs(ctx context.Context, query demand.Query, schedd string) (rows []demand.Row, bad, err error) {
+	var without []string
+	for ask := range asks {
+		var got []demand.Row
+		var unread error
+		err = condortools.Run(ctx, func(r io.Reader) error {
+			// There is no use in waiting for what is not read.
+			if got, unread = demand.Read(r); errors.Is(unread, demand.ErrTooMuch) {
+				return unread
+			}
+			return nil
+		}, "condor_q", query.Without(without).Arguments(p.Collector, schedd)...)
+		// Of those who are asked for no more, the groups that were read before stay.
+		rows = slices.DeleteFunc(rows, func(r demand.Row) bool { return !slices.Contains(without, r.Owner) })
+		rows = append(rows, got...)
+		var much *demand.TooMuchError
+		if errors.Is(unread, demand.ErrTooMuch) {
+			err = nil // it says the same
+		}
+		if !errors.As(unread, &much) || len(much.Owners) == 0 || ask == asks-1 {
+			bad = errors.Join(bad, unread)
+			break
+		}
+		without = append(without, much.Owners...)
+		bad = fmt.Errorf("there are more groups of jobs of %s than are read (%d)", strings.Join(without, ", "), len(rows))
+	}
+	return rows, bad, err
 }
 
 // schedds returns the names of all schedds that the collector knows.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -177,5 +178,44 @@ esac
 	groups, err := (&Pool{Schedds: []string{"ap"}, Query: query}).Demand(t.Context(), []string{"ProjectName"})
 	if err != nil || len(groups) != 1 {
 		t.Errorf("the groups are %+v, %v", groups, err)
+	}
+}
+
+// A user whose groups are more than are read keeps no other user's jobs from being
+// seen, and no pods from being withdrawn.
+func TestUserWithTooManyGroups(t *testing.T) {
+	for name, groups := range map[string]string{
+		"many": fmt.Sprintf(`awk 'BEGIN { for (i = 0; i <= %d; i++) printf "JobCount = 1\nRequirements = TARGET.Memory > %%d\nUser = \"mallet@x\"\n\n", i }'`, demand.MaxGroups),
+		// None of them is kept.
+		"large": `x=$(head -c 1000000 /dev/zero | tr '\0' x); for i in $(seq 80); do echo 'JobCount = 1'; echo "Requirements = \"$x\""; printf 'User = "mallet@x"\n\n'; done`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tools(t, map[string]string{"condor_q": "case \"$*\" in *'User isnt \"mallet@x\"'*) ;; *) " + groups + ` ;; esac
+printf 'Requirements = true\nUser = "alice@x"\nJobCount = 3\n\n'
+`})
+			query, err := demand.NewQuery(nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := (&Pool{Schedds: []string{"ap"}, Query: query}).Demand(t.Context(), nil)
+			if err == nil || !strings.Contains(err.Error(), "more groups of jobs of mallet@x") || errors.Is(err, demand.ErrPartial) {
+				t.Errorf("the error is %.500v", err)
+			}
+			found := false
+			for _, g := range got {
+				found = found || slices.Contains(g.Owners, "alice@x")
+			}
+			if !found || len(got) > demand.MaxGroups+1 {
+				t.Errorf("%d groups are known, and alice's among them: %t", len(got), found)
+			}
+		})
+	}
+}
+
+// If it is too much also without the heaviest users, not all jobs are known.
+func TestTooManyGroupsOfAll(t *testing.T) {
+	tools(t, map[string]string{"condor_q": fmt.Sprintf(`awk 'BEGIN { for (i = 0; i <= %d; i++) printf "JobCount = 1\nUser = \"mallet@x\"\n\n" }'`, demand.MaxGroups)})
+	if _, err := (&Pool{Schedds: []string{"ap"}}).Demand(t.Context(), nil); !errors.Is(err, demand.ErrPartial) {
+		t.Errorf("the error is %.300v", err)
 	}
 }
