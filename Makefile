@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build release image test unit compiler e2e demo demo-provisioner bench bench-memory bench-pulls bench-spares bench-images scale nodes lint fuzz volumes mutants matrix docs clean pool pool-up pool-down
+.PHONY: build release image test unit compiler e2e demo demo-provisioner bench bench-memory bench-pulls bench-spares bench-images scale scale-provisioner nodes lint fuzz volumes mutants matrix docs clean pool pool-up pool-down
 
 build: ## five static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -58,6 +58,9 @@ scale: build pool ## what jobs cost the control plane: 1,000 simulated pilots fo
 	$(SCALE_POOL) $(GO) -C integration run ./scale -single $(CURDIR)/bin/scale-single.json
 	$(SCALE_POOL) $(POOL) down
 	$(GO) -C integration run ./scale -with $(CURDIR)/bin/scale-single.json -docs ../docs/admin $(SCALE)
+
+scale-provisioner: ## what 1,000 pods and 100,000 idle jobs cost the provisioner; writes docs/developer/provisioner-scale.md; needs a quiet machine, and no pool
+	$(GO) -C integration test -tags pool -count=1 -timeout 60m -v ./provisionfaults -run TestScale -pods 1000 -jobs 100000 -docs $(CURDIR)/docs/developer
 
 bench-spares: build pool ## the part of it about spare payload containers and many slots; writes spares.* and slots.svg in docs/developer
 	$(POOL) up --stock

@@ -87,7 +87,7 @@ func (c *ControlPlane) daemons() daemon.Set {
 
 // clear ends what an interrupted run left, and removes its files.
 func (c *ControlPlane) clear(ctx context.Context) error {
-	for _, name := range []string{KWOK, APIServer, Etcd} {
+	for _, name := range []string{KWOK, ControllerManager, Scheduler, APIServer, Etcd} {
 		if err := c.daemons().Stop(ctx, name, 10*time.Second); err != nil {
 			return err
 		}

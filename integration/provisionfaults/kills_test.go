@@ -1,0 +1,150 @@
+//go:build pool
+
+package provisionfaults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// limit bounds the pods in TestKilled.
+const limit = 25
+
+// TestKilled: the provisioner is killed again and again at some moment of a round, while jobs come and go and pods begin. It never makes
+// a pod too many, and forgets none.
+func TestKilled(t *testing.T) {
+	s := newSite(t, "killed", fmt.Sprintf("limits: {pods: %d}", limit), "policy: {settle: 1m}")
+	t.Logf("-seed %d", *seed)
+	chance := rand.New(rand.NewPCG(*seed, 1))
+	s.prove()
+	running := 1
+	began := time.Now()
+	if _, err := s.once(); err != nil {
+		t.Fatal(err)
+	}
+	length := time.Since(began)
+	t.Logf("a round takes %s", length.Round(time.Millisecond))
+	idle, made, cut := 0, 0, 0
+	for n := range *kills {
+		idle = s.change(chance, idle, &running)
+		before := len(s.phase("Pending"))
+		p := s.start(t.Context(), "-once")
+		select {
+		case <-p.done:
+		case <-time.After(time.Duration(chance.Float64() * 1.2 * float64(length))):
+			p.kill()
+			cut++
+		}
+		pending := len(s.phase("Pending"))
+		made += pending - before
+		if most := max(before, min(idle, limit-running)); pending > most {
+			t.Fatalf("after %d kills there are %d pending pods for %d idle jobs, and there were %d; at most %d are right", n, pending, idle, before, most)
+		}
+		if n%10 == 9 {
+			s.remembers(pending, idle)
+		}
+	}
+	t.Logf("%d of %d rounds were killed; they made %d pods", cut, *kills, made)
+	if cut < *kills/3 || made < *kills/5 {
+		t.Errorf("%d of %d rounds were killed, and %d pods made: that shows little", cut, *kills, made)
+	}
+	s.withdrawsAll(running)
+}
+
+// change lets a few jobs come or go, or pods run, and returns how many jobs are idle.
+func (s *site) change(chance *rand.Rand, idle int, running *int) int {
+	s.t.Helper()
+	switch n := 1 + chance.IntN(4); chance.IntN(5) {
+	case 0, 1:
+		condor.submit(s.t, one, alice, s.name, fmt.Sprintf("queue %d", n))
+		return idle + n
+	case 2:
+		return s.fewer(idle, n)
+	case 3: // pods run, and take their jobs
+		pending := s.phase("Pending")
+		pending = pending[:min(n, len(pending), idle)]
+		if *running+len(pending) > limit/2 || len(pending) == 0 {
+			return idle
+		}
+		s.run(pending...)
+		var ads []string
+		for _, name := range pending {
+			ads = append(ads, slotAd(name, "Claimed"))
+		}
+		condor.advertise(s.t, ads...)
+		*running += len(pending)
+		return s.fewer(idle, len(pending))
+	}
+	return idle
+}
+
+// fewer removes some of the idle jobs: the oldest ones.
+func (s *site) fewer(idle, n int) int {
+	s.t.Helper()
+	if n = min(n, idle); n == 0 {
+		return idle
+	}
+	ids := strings.Fields(condor.must(s.t, "", "", "condor_q", "-allusers", "-name", condor.schedds[one], "-constraint", fmt.Sprintf("ProvisionTest == %q", s.name),
+		"-af", "ClusterId", "-limit", strconv.Itoa(idle)))
+	procs := strings.Fields(condor.must(s.t, "", "", "condor_q", "-allusers", "-name", condor.schedds[one], "-constraint", fmt.Sprintf("ProvisionTest == %q", s.name),
+		"-af", "ProcId", "-limit", strconv.Itoa(idle)))
+	if len(ids) != idle || len(procs) != idle {
+		s.t.Fatalf("the schedd has %d jobs, and should have %d", len(ids), idle)
+	}
+	args := []string{"condor_rm", "-name", condor.schedds[one]}
+	for i := range n {
+		args = append(args, ids[i]+"."+procs[i])
+	}
+	condor.must(s.t, "", "", args...)
+	return idle - n
+}
+
+// column finds the numbers of the only group that -dry-run prints: idle, free, soon, coming, new, waiting.
+var column = regexp.MustCompile(`(?m)^[0-9a-f]{16} +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) `)
+
+// remembers checks that a provisioner which starts anew knows of all pods.
+func (s *site) remembers(pending, idle int) {
+	s.t.Helper()
+	out := s.dryRun()
+	m := column.FindStringSubmatch(out)
+	if m == nil {
+		if idle > 0 {
+			s.t.Fatalf("-dry-run knows nothing of %d idle jobs:\n%s", idle, out)
+		}
+		return
+	}
+	if coming := strconv.Itoa(min(pending, idle)); m[1] != strconv.Itoa(idle) || m[4] != coming {
+		s.t.Fatalf("-dry-run should know of %d idle jobs, and %s pods on their way for them:\n%s", idle, coming, out)
+	}
+}
+
+// withdrawsAll removes all jobs. The provisioner withdraws the pods that do not run, although it is killed while it does so.
+func (s *site) withdrawsAll(running int) {
+	s.t.Helper()
+	condor.remove(s.t, one, s.name, "true")
+	pending := len(s.phase("Pending"))
+	if pending == 0 {
+		s.t.Fatal("no pod is pending: nothing can be withdrawn")
+	}
+	fewer := func(most int) func() error {
+		return func() error {
+			if n := len(s.pods()); n > most {
+				return fmt.Errorf("there are %d pods, of which %d run", n, running)
+			}
+			return nil
+		}
+	}
+	p := s.start(s.t.Context())
+	s.await("the first withdrawal", 3*time.Minute, fewer(running+pending-1))
+	p.kill()
+	s.start(s.t.Context())
+	s.await("all withdrawals", 3*time.Minute, fewer(running))
+	if left := len(s.phase("Running")); left != running {
+		s.t.Errorf("%d pods run, want %d: no pod that runs may be withdrawn", left, running)
+	}
+}
