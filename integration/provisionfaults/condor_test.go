@@ -163,7 +163,17 @@ func (c *htcondor) must(t *testing.T, user, in string, args ...string) string {
 func (c *htcondor) submit(t *testing.T, schedd, user, test, commands string) {
 	t.Helper()
 	text := fmt.Sprintf("executable = /bin/true\ntransfer_executable = false\nrequest_cpus = 1\nrequest_memory = 100M\nrequest_disk = 1M\nnotification = never\n+ProvisionTest = %q\n%s\n", test, commands)
-	c.must(t, user, text, "condor_submit", "-terse", "-name", c.schedds[schedd], "-")
+	// From standard input, only one queue is read.
+	file, err := os.CreateTemp(c.site, "*.sub")
+	if err == nil {
+		_, err = file.WriteString(text)
+		err = errors.Join(err, file.Chmod(0o644), file.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(file.Name())
+	c.must(t, user, "", "condor_submit", "-terse", "-name", c.schedds[schedd], "/site/"+filepath.Base(file.Name()))
 }
 
 // remove removes all jobs of a test that meet a constraint.

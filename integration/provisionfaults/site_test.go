@@ -353,9 +353,17 @@ type pod struct {
 // pods are those of the site, except those that are going.
 func (s *site) pods() []pod {
 	s.t.Helper()
+	all, err := s.list()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}
+
+func (s *site) list() ([]pod, error) {
 	var list struct{ Items []pod }
-	s.api(http.MethodGet, "/api/v1/namespaces/"+s.namespace()+"/pods", nil, &list)
-	return slices.DeleteFunc(list.Items, func(p pod) bool { return p.Metadata.DeletionTimestamp != "" })
+	err := plane.Do(context.WithoutCancel(s.t.Context()), http.MethodGet, "/api/v1/namespaces/"+s.namespace()+"/pods", "", nil, &list)
+	return slices.DeleteFunc(list.Items, func(p pod) bool { return p.Metadata.DeletionTimestamp != "" }), err
 }
 
 // phase counts the pods of a phase.
