@@ -53,7 +53,7 @@ func parse(args []string, words io.Writer) (options, error) {
 	f.StringVar(&o.templates, "templates", "/etc/podstarter/provisioner/templates", "the `folder` of the templates")
 	f.BoolVar(&o.dryRun, "dry-run", false, "do one round, print what it would do, and do nothing")
 	f.StringVar(&o.explain, "explain", "", "do one round, print why a `job` (123.4, SCHEDD#123.4), or the jobs of a group, get pods or none, and do nothing")
-	f.BoolVar(&o.once, "once", false, "do one round and end")
+	f.BoolVar(&o.once, "once", false, "do one round and end; it withdraws no pods, since it does not know how long they have been surplus")
 	f.StringVar(&o.listen, "listen", ":8090", "the `address` of /healthz, /metrics and the status page; empty for none")
 	f.BoolVar(&o.version, "version", false, "print the version")
 	if err := f.Parse(args); err != nil {

@@ -120,7 +120,7 @@ func TestLimitRange(t *testing.T) {
 	s.template("large", fmt.Sprintf(podManifest, held), "shapes:\n- {name: four, cpus: 4, memory: 8Gi, disk: 1Gi}\n")
 	s.boundary("/api/v1/namespaces/"+s.namespace()+"/limitranges", object{"apiVersion": "v1", "kind": "LimitRange", "metadata": object{"name": "l"},
 		"spec": object{"limits": []object{{"type": "Container", "max": object{"cpu": "2"}}}}}, s.refuses(4, nil))
-	condor.submit(t, one, alice, s.name, "request_cpus = 3\nqueue 2\nrequest_cpus = 1\nqueue 2")
+	condor.submit(t, one, alice, s.name, "request_cpus = $(CPUS)\nqueue 2 CPUS in (3, 1)")
 	got, err := s.once()
 	if s.of("plain") != 2 || s.of("large") != 0 || got.Made != 2 || !strings.Contains(fmt.Sprint(err), "exit status") {
 		t.Errorf("%d pods are made, %d of them plain and %d large, with the error %v", got.Made, s.of("plain"), s.of("large"), err)
@@ -200,7 +200,7 @@ func TestAnswers(t *testing.T) {
 				}
 				return fault{}
 			})
-			condor.submit(t, one, alice, s.name, "request_cpus = 2\nqueue 2\nrequest_cpus = 1\nqueue 2")
+			condor.submit(t, one, alice, s.name, "request_cpus = $(CPUS)\nqueue 2 CPUS in (2, 1)")
 			p := s.start(t.Context())
 			p.await("the first round", roundOf, func(r record) bool {
 				if n := s.of("plain"); n != 2 {

@@ -163,7 +163,7 @@ func (c *htcondor) must(t *testing.T, user, in string, args ...string) string {
 func (c *htcondor) submit(t *testing.T, schedd, user, test, commands string) {
 	t.Helper()
 	text := fmt.Sprintf("executable = /bin/true\ntransfer_executable = false\nrequest_cpus = 1\nrequest_memory = 100M\nrequest_disk = 1M\nnotification = never\n+ProvisionTest = %q\n%s\n", test, commands)
-	// From standard input, only one queue is read.
+	// A user may have more to say than an argument holds.
 	file, err := os.CreateTemp(c.site, "*.sub")
 	if err == nil {
 		_, err = file.WriteString(text)

@@ -112,7 +112,7 @@ func TestHostileJobs(t *testing.T) {
 	for name, commands := range map[string]string{
 		"huge":      "requirements = TARGET.A == \"" + strings.Repeat("x", 1<<20) + "\"\nqueue 5",
 		"attribute": "+Blob = \"" + strings.Repeat("x", 1<<20) + "\"\nrequirements = size(MY.Blob) > 1\nqueue 5",
-		"deep":      "requirements = " + strings.Repeat("(", 400) + "TARGET.Memory > 1" + strings.Repeat(")", 400) + "\nqueue",
+		"deep":      "requirements = " + strings.Repeat("(", 100) + "TARGET.Memory > 1" + strings.Repeat(")", 100) + "\nqueue",
 		"pattern":   `requirements = regexp("(a+)+$", "` + strings.Repeat("a", 60) + `!")` + "\nqueue",
 		"distinct":  "requirements = TARGET.Memory > $(Process)\nqueue 10000",
 		"slow":      slow + "\nqueue 1000",
@@ -120,7 +120,7 @@ func TestHostileJobs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, "hostile-"+name)
-			s.template("victim", fmt.Sprintf(podManifest, held), oneShape, "Victim = true")
+			s.template("victim", fmt.Sprintf(podManifest, held), oneShape, "Victim = true", `START = TARGET.Owner == "`+alice+`"`)
 			condor.submit(t, one, mallet, s.name, commands)
 			condor.submit(t, one, alice, s.name, "requirements = TARGET.Victim\nqueue 2")
 			began := time.Now()
@@ -137,11 +137,14 @@ func TestHostileJobs(t *testing.T) {
 	}
 }
 
-// slow are Requirements that are different for each job, and each take as many steps as one evaluation may.
-var slow = "requirements = $(Process) < 0 || " + strings.Repeat("size(strcat(", 1) + `MY.Arguments, TARGET.Name)) < 0 || ` + many20 + " == $(Process)"
-
-// many20 grows with each of its lines.
-const many20 = `size(join(",", split(strcat("a b c d e f g h", MY.Owner)))) + sum({1,2,3,4,5,6,7,8,9})`
+// slow are Requirements that are different for each job, and each take as many steps as one evaluation may: twenty to the power of ten.
+var slow = func() string {
+	lines := "requirements = $(Process) < 0 || MY.Y0 > TARGET.Memory\n"
+	for i := range 10 {
+		lines += fmt.Sprintf("+Y%d = MY.Y%d%s\n", i, i+1, strings.Repeat(fmt.Sprintf(" + MY.Y%d", i+1), 19))
+	}
+	return lines + "+Y10 = 1"
+}()
 
 // TestLies: ads of slots that lie. Whoever may advertise can make pods count as reported, full or free, and nothing more; the provisioner's
 // output has no control characters.

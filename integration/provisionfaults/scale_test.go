@@ -203,11 +203,12 @@ func (s *site) manyJobs() queueFigures {
 	q := queueFigures{jobs: *many, kinds: kinds}
 	other := newSite(s.t, "queue")
 	var text strings.Builder
+	fmt.Fprintf(&text, "request_memory = $(KIND)\nqueue %d KIND from (\n", *many/kinds)
 	for i := range kinds {
-		fmt.Fprintf(&text, "request_memory = %d\nqueue %d\n", 100+i, *many/kinds)
+		fmt.Fprintf(&text, "%d\n", 100+i)
 	}
 	began := time.Now()
-	condor.submit(s.t, one, alice, other.name, text.String())
+	condor.submit(s.t, one, alice, other.name, text.String()+")")
 	q.submitted = time.Since(began)
 	began = time.Now()
 	condor.must(s.t, "", "", "condor_q", "-allusers", "-name", condor.schedds[one], "-constraint", fmt.Sprintf("ProvisionTest == %q", other.name), "-group-by", "-attributes", "RequestMemory,Requirements,User", "-long")

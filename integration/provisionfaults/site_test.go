@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -174,7 +175,7 @@ func (s *site) command(ctx context.Context, args ...string) *exec.Cmd {
 	in := "/site/" + s.name
 	s.write("kubeconfig", fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q, certificate-authority: %s/ca.crt}}]\n"+
 		"users: [{name: u, user: {token: %q}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n", s.server, in, s.account))
-	all := append([]string{"KUBECONFIG=" + in + "/kubeconfig", "/site/bin/condor_pod_provisioner", "-config", in + "/provisioner.yaml", "-templates", in + "/templates"}, args...)
+	all := append([]string{"KUBECONFIG=" + in + "/kubeconfig", "/site/bin/condor_pod_provisioner", "-config", in + "/provisioner.yaml", "-templates", in + "/templates", "-listen", "127.0.0.1:0"}, args...)
 	return condor.command(ctx, "", all...)
 }
 
@@ -200,17 +201,19 @@ func (s *site) dryRun() string {
 	ctx, cancel := context.WithTimeout(s.t.Context(), roundOf)
 	defer cancel()
 	out, err := s.command(ctx, "-dry-run").CombinedOutput()
-	if err != nil {
-		s.t.Fatalf("%v\n%s", err, out)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		s.t.Fatal(err)
 	}
 	return string(out)
 }
 
 // record is a line of the provisioner's log.
 type record struct {
-	Time                                                 time.Time
-	Level, Msg, Error, Pod                               string
-	Groups, Idle, Without, Pods, Made, Withdrawn, Rounds int
+	Time                                   time.Time
+	Level, Msg, Error, Pod, Address        string
+	Groups, Without, Pods, Made, Withdrawn int
+	Idle                                   int `json:"jobs"`
 }
 
 // process is a provisioner that runs.
@@ -222,13 +225,16 @@ type process struct {
 	mu    sync.Mutex
 	lines []record
 	other []string // what is no line of the log
-	more  chan struct{}
+
+	// What the last round was like that was looked at.
+	at              float64
+	made, withdrawn int
 }
 
 // start starts the provisioner; it is killed at the end of the test.
 func (s *site) start(ctx context.Context, args ...string) *process {
 	s.t.Helper()
-	p := &process{t: s.t, cmd: s.command(ctx, args...), done: make(chan error, 1), more: make(chan struct{})}
+	p := &process{t: s.t, cmd: s.command(ctx, args...), done: make(chan error, 1)}
 	words, err := p.cmd.StderrPipe()
 	if err == nil {
 		err = p.cmd.Start()
@@ -238,8 +244,9 @@ func (s *site) start(ctx context.Context, args ...string) *process {
 	}
 	s.t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
-		if s.t.Failed() {
-			s.t.Log(p.text())
+		if text := p.text(); s.t.Failed() && s.logged < 3 && text != "" {
+			s.logged++
+			s.t.Log(text)
 		}
 	})
 	go func() {
@@ -261,8 +268,6 @@ func (p *process) read(from io.Reader) {
 		} else {
 			p.other = append(p.other, lines.Text())
 		}
-		close(p.more)
-		p.more = make(chan struct{})
 		p.mu.Unlock()
 	}
 }
@@ -316,28 +321,88 @@ func (p *process) errors() string {
 // await waits for a round, after those that have ended, that is as it should be.
 func (p *process) await(what string, within time.Duration, is func(record) bool) record {
 	p.t.Helper()
-	limit := time.After(within)
-	p.mu.Lock()
-	seen := len(p.lines)
-	p.mu.Unlock()
-	for {
-		p.mu.Lock()
-		lines, more := p.lines[seen:], p.more
-		seen = len(p.lines)
-		p.mu.Unlock()
-		for _, r := range lines {
-			if r.Msg == roundDone && is(r) {
-				return r
-			}
-		}
+	var last record
+	ctx, cancel := context.WithTimeoutCause(p.t.Context(), within, fmt.Errorf("waiting for %s: not within %s", what, within))
+	defer cancel()
+	err := poll(ctx, func() error {
 		select {
-		case <-more:
 		case err := <-p.done:
-			p.t.Fatalf("waiting for %s: the provisioner has ended: %v", what, err)
-		case <-limit:
-			p.t.Fatalf("waiting for %s: not within %s", what, within)
+			cancel()
+			return fmt.Errorf("the provisioner has ended: %w", err)
+		default:
+		}
+		r, ended := p.round()
+		if ended {
+			last = r
+		}
+		if !ended || !is(r) {
+			return fmt.Errorf("the last round: %+v", last)
+		}
+		return nil
+	})
+	if err != nil {
+		p.t.Fatalf("%s: %v", what, err)
+	}
+	return last
+}
+
+// round returns what the last round was like, if it has ended since the last call. The numbers are those of the metrics, since the log says
+// only what changes.
+func (p *process) round() (r record, ended bool) {
+	p.t.Helper()
+	p.mu.Lock()
+	address := ""
+	for _, l := range p.lines {
+		if l.Msg == "The status page is served" {
+			address = l.Address
 		}
 	}
+	p.mu.Unlock()
+	if address == "" {
+		return r, false
+	}
+	resp, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		return r, false
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return r, false
+	}
+	is := map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		name, number, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "podstarter_provisioner_")), " ")
+		if v, err := strconv.ParseFloat(number, 64); err == nil {
+			is[name] = v
+			if strings.HasPrefix(name, "pods{") && !strings.Contains(name, `"ended"`) {
+				r.Pods += int(v)
+			}
+		}
+	}
+	at, made, withdrawn := is["last_round_timestamp_seconds"], int(is["pods_made_total"]), int(is["pods_withdrawn_total"])
+	if at <= p.at {
+		return r, false
+	}
+	r.Idle, r.Without = int(is["idle_jobs"]), int(is[`jobs{place="waiting"}`])
+	r.Made, r.Withdrawn = made-p.made, withdrawn-p.withdrawn
+	p.at, p.made, p.withdrawn = at, made, withdrawn
+	return r, true
+}
+
+// leads reports whether this provisioner makes pods, by what it says.
+func (p *process) leads() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range slices.Backward(p.lines) {
+		switch l.Msg {
+		case "The provisioner begins to make pods":
+			return true
+		case "The provisioner makes no more pods":
+			return false
+		}
+	}
+	return false
 }
 
 // pod is a pod as the API server has it.
