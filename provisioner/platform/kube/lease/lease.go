@@ -60,6 +60,7 @@ type Election struct {
 
 	mu     sync.Mutex
 	leader string    // the identity that was seen last
+	holder string    // the identity in the Lease as it was read last
 	until  time.Time // when this process may no longer act
 	term   *term     // the work of this process, while it is the leader
 	err    error     // why the election cannot go on
@@ -201,6 +202,18 @@ type held struct {
 	e *Election
 }
 
+// Get implements resourcelock.Interface.
+func (h held) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	r, raw, err := h.LeaseLock.Get(ctx)
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	h.e.holder = ""
+	if err == nil {
+		h.e.holder = r.HolderIdentity
+	}
+	return r, raw, err
+}
+
 // Create implements resourcelock.Interface.
 func (h held) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	return h.e.renew(func() error { return h.LeaseLock.Create(ctx, r) })
@@ -213,6 +226,15 @@ func (h held) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) e
 	}
 	if err := h.e.rest(ctx); err != nil {
 		return err
+	}
+	h.e.mu.Lock()
+	holder := h.e.holder
+	h.e.mu.Unlock()
+	// client-go looks at the Lease before it gives it back, but not at whose it is
+	// (tools/leaderelection, release). After a while in which this process did not run,
+	// it is another one's.
+	if holder != "" && holder != h.e.config.Identity {
+		return fmt.Errorf("it is not given back: %s has it", holder)
 	}
 	return h.LeaseLock.Update(ctx, r)
 }

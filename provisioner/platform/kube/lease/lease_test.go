@@ -234,6 +234,45 @@ func TestGivenBackAfterTheWork(t *testing.T) {
 	}
 }
 
+// A leader that did not run for a while, a suspended machine for example, wakes and
+// would give the Lease back. It does not give away what is another one's by then.
+func TestLeaseOfAnother(t *testing.T) {
+	client := fake.NewClientset()
+	of := func(name string) held {
+		e, err := New(t.Context(), Config{Client: client, Namespace: "ns", Name: "site", Identity: name, Duration: duration, Log: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return held{e.lock, e}
+	}
+	a, b := of("a"), of("b")
+	mine := func(name string) resourcelock.LeaderElectionRecord {
+		return resourcelock.LeaderElectionRecord{HolderIdentity: name, LeaseDurationSeconds: 3}
+	}
+	if err := a.Create(t.Context(), mine("a")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Update(t.Context(), mine("b")); err != nil {
+		t.Fatal(err)
+	}
+	// As client-go does it.
+	if _, _, err := a.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}); err == nil || !strings.Contains(err.Error(), "b has it") {
+		t.Errorf("the error is %v", err)
+	}
+	if r, _, err := b.Get(t.Context()); err != nil || r.HolderIdentity != "b" {
+		t.Errorf("the holder is %+v, %v", r, err)
+	}
+	if err := b.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}); err != nil {
+		t.Errorf("the holder cannot give it back: %v", err)
+	}
+}
+
 // The work ends when the time to act is over, and not before it if the Lease was
 // renewed.
 func TestTimeToAct(t *testing.T) {
