@@ -157,6 +157,7 @@ func TestAdmission(t *testing.T) {
 func TestNamespaceGoes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "namespace")
+	s.everywhere()
 	condor.submit(t, one, alice, s.name, "queue 2")
 	// Something keeps the namespace from going at once.
 	s.api(http.MethodPost, "/api/v1/namespaces/"+s.namespace()+"/configmaps", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "stays", "finalizers": []string{"example.org/stays"}}}, nil)
@@ -174,10 +175,17 @@ func TestNamespaceGoes(t *testing.T) {
 		}
 		return nil
 	})
-	s.account = s.makeNamespace() // the account of the same name is another one
-	p.kill()
-	p = s.start(t.Context())
+	s.again()
 	p.await("pods again", roundOf, func(r record) bool { return r.Made == 2 })
+}
+
+// again makes the namespace again, and waits for the account that its pods have.
+func (s *site) again() {
+	s.t.Helper()
+	s.api(http.MethodPost, "/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": s.namespace()}}, nil)
+	s.await("the namespace's account", time.Minute, func() error {
+		return plane.Do(s.t.Context(), http.MethodGet, "/api/v1/namespaces/"+s.namespace()+"/serviceaccounts/default", "", nil, nil)
+	})
 }
 
 // TestAnswers: what the API server may answer to a creation, or fail to, costs no other template its pods, and no pod is made twice.
@@ -195,7 +203,7 @@ func TestAnswers(t *testing.T) {
 			proxy := newProxy(t)
 			s.server = proxy.url
 			proxy.set(func(c call) fault {
-				if c.verb == "create" && c.resource == "pods" && strings.Contains(c.body, `"bad"`) {
+				if c.verb == "create" && c.resource == "pods" && strings.Contains(c.body, "-bad-") {
 					return f
 				}
 				return fault{}

@@ -18,7 +18,8 @@ const limit = 25
 // TestKilled: the provisioner is killed again and again at some moment of a round, while jobs come and go and pods begin. It never makes
 // a pod too many, and forgets none.
 func TestKilled(t *testing.T) {
-	s := newSite(t, "killed", fmt.Sprintf("limits: {pods: %d}", limit), "policy: {settle: 1m}", "lease: {off: true}")
+	t.Parallel()
+	s := newSite(t, "killed", fmt.Sprintf("limits: {pods: %d}", limit), "policy: {settle: 1m}")
 	t.Logf("-seed %d", *seed)
 	chance := rand.New(rand.NewPCG(*seed, 1))
 	s.prove()

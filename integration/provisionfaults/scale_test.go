@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"podstarter/integration/measured"
+	"podstarter/integration/pool/controlplane"
 )
 
 // command is what the page names as its origin.
@@ -110,7 +111,7 @@ func (s *site) calls(from, to time.Time) map[string]int {
 			s.t.Fatal(err)
 		}
 		at := e.RequestReceivedTimestamp
-		if e.User.Username == "system:serviceaccount:"+s.namespace()+":provisioner" && !at.Before(from) && !at.After(to) && (e.Verb == "watch") == (e.Stage == "ResponseStarted") {
+		if e.User.Username == "system:serviceaccount:"+controlplane.Namespace+":"+s.namespace() && !at.Before(from) && !at.After(to) && (e.Verb == "watch") == (e.Stage == "ResponseStarted") {
 			n[e.Verb+" "+e.ObjectRef.Resource]++
 		}
 	}

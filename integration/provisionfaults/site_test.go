@@ -19,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"podstarter/integration/pool/controlplane"
 )
 
 type object = map[string]any
@@ -89,25 +91,23 @@ func newSite(t *testing.T, name string, settings ...string) *site {
 
 func (s *site) namespace() string { return "site-" + s.name }
 
-// makeNamespace makes the namespace, and the provisioner's account with the rights that it needs there. It returns a token.
+// makeNamespace makes the namespace, and the provisioner's account in another one, with the rights that it needs here. It returns a token.
 func (s *site) makeNamespace() string {
 	s.t.Helper()
 	ns := s.namespace()
-	const rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/"
+	const group = "rbac.authorization.k8s.io"
+	const rbac = "/apis/" + group + "/v1/namespaces/"
+	accounts := "/api/v1/namespaces/" + controlplane.Namespace + "/serviceaccounts"
 	for _, o := range []struct {
 		path string
 		object
 	}{
 		{"/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": ns}}},
-		{"/api/v1/namespaces/" + ns + "/serviceaccounts", object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": "provisioner"}}},
-		{rbac + ns + "/roles", object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": object{"name": "provisioner"}, "rules": []object{
-			{"apiGroups": []string{""}, "resources": []string{"pods"}, "verbs": rights},
-			{"apiGroups": []string{"batch"}, "resources": []string{"jobs"}, "verbs": rights},
-			{"apiGroups": []string{"coordination.k8s.io"}, "resources": []string{"leases"}, "verbs": []string{"get", "create", "update"}},
-		}}},
-		{rbac + ns + "/rolebindings", object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": object{"name": "provisioner"},
-			"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "provisioner"},
-			"subjects": []object{{"kind": "ServiceAccount", "name": "provisioner", "namespace": ns}}}},
+		{accounts, object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": ns}}},
+		{rbac + ns + "/roles", object{"apiVersion": group + "/v1", "kind": "Role", "metadata": object{"name": "provisioner"}, "rules": rights}},
+		{rbac + ns + "/rolebindings", object{"apiVersion": group + "/v1", "kind": "RoleBinding", "metadata": object{"name": "provisioner"},
+			"roleRef":  object{"apiGroup": group, "kind": "Role", "name": "provisioner"},
+			"subjects": []object{{"kind": "ServiceAccount", "name": ns, "namespace": controlplane.Namespace}}}},
 	} {
 		s.api(http.MethodPost, o.path, o.object, nil)
 	}
@@ -116,13 +116,28 @@ func (s *site) makeNamespace() string {
 		return plane.Do(s.t.Context(), http.MethodGet, "/api/v1/namespaces/"+ns+"/serviceaccounts/default", "", nil, nil)
 	})
 	var answer struct{ Status struct{ Token string } }
-	s.api(http.MethodPost, "/api/v1/namespaces/"+ns+"/serviceaccounts/provisioner/token",
+	s.api(http.MethodPost, accounts+"/"+ns+"/token",
 		object{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": object{"expirationSeconds": 7200}}, &answer)
 	return answer.Status.Token
 }
 
+// everywhere gives the account its rights in all namespaces, so that they outlive its own.
+func (s *site) everywhere() {
+	s.t.Helper()
+	const group = "rbac.authorization.k8s.io"
+	const path = "/apis/" + group + "/v1/"
+	s.api(http.MethodPost, path+"clusterroles", object{"apiVersion": group + "/v1", "kind": "ClusterRole", "metadata": object{"name": s.namespace()}, "rules": rights}, nil)
+	s.api(http.MethodPost, path+"clusterrolebindings", object{"apiVersion": group + "/v1", "kind": "ClusterRoleBinding", "metadata": object{"name": s.namespace()},
+		"roleRef":  object{"apiGroup": group, "kind": "ClusterRole", "name": s.namespace()},
+		"subjects": []object{{"kind": "ServiceAccount", "name": s.namespace(), "namespace": controlplane.Namespace}}}, nil)
+}
+
 // rights are those that the provisioner needs, and no others.
-var rights = []string{"list", "watch", "create", "delete"}
+var rights = []object{
+	{"apiGroups": []string{""}, "resources": []string{"pods"}, "verbs": []string{"get", "list", "watch", "create", "delete"}},
+	{"apiGroups": []string{"batch"}, "resources": []string{"jobs"}, "verbs": []string{"get", "list", "watch", "create", "delete"}},
+	{"apiGroups": []string{"coordination.k8s.io"}, "resources": []string{"leases"}, "verbs": []string{"get", "create", "update"}},
+}
 
 // api sends a request as the administrator, which must succeed.
 func (s *site) api(method, path string, in, out any) {
@@ -166,6 +181,9 @@ func (s *site) write(name, text string) {
 func (s *site) command(ctx context.Context, args ...string) *exec.Cmd {
 	s.t.Helper()
 	lines := append([]string{"name: " + s.name, "namespace: " + s.namespace(), fmt.Sprintf("filter: ProvisionTest == %q", s.name), "interval: 10s"}, s.settings...)
+	if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "lease:") }) {
+		lines = append(lines, "lease: {off: true}")
+	}
 	s.write("provisioner.yaml", strings.Join(lines, "\n")+"\n")
 	ca, err := os.ReadFile(plane.CA())
 	if err != nil {
