@@ -182,7 +182,7 @@ func (s *site) command(ctx context.Context, args ...string) *exec.Cmd {
 	s.t.Helper()
 	lines := append([]string{"name: " + s.name, "namespace: " + s.namespace(), fmt.Sprintf("filter: ProvisionTest == %q", s.name), "interval: 10s"}, s.settings...)
 	if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "lease:") }) {
-		lines = append(lines, "lease: {off: true}")
+		lines = append(lines, "lease: {disabled: true}")
 	}
 	s.write("provisioner.yaml", strings.Join(lines, "\n")+"\n")
 	ca, err := os.ReadFile(plane.CA())

@@ -81,7 +81,7 @@ type file struct {
 		} `json:"ramp"`
 	} `json:"policy"`
 	Lease struct {
-		Off      bool   `json:"off"`
+		Off      bool   `json:"disabled"` // off is a boolean in YAML
 		Name     string `json:"name"`
 		Duration string `json:"duration"`
 	} `json:"lease"`

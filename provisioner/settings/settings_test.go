@@ -119,3 +119,11 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// In YAML a key off would be a boolean, and no name.
+func TestNoLease(t *testing.T) {
+	s, err := parse([]byte("name: site\nlease: {disabled: true}\n"))
+	if err != nil || !s.Lease.Off {
+		t.Errorf("%+v, %v", s.Lease, err)
+	}
+}

@@ -91,7 +91,7 @@ func New(ctx context.Context, c Config) (*Election, error) {
 }
 
 func (e *Election) denied(err error) error {
-	return fmt.Errorf("taking the lease %s: %w; the provisioner needs get, create and update of leases in the namespace %s, or lease.off in its configuration", e.lock.Describe(), err, e.config.Namespace)
+	return fmt.Errorf("taking the lease %s: %w; the provisioner needs get, create and update of leases in the namespace %s, or lease.disabled in its configuration", e.lock.Describe(), err, e.config.Namespace)
 }
 
 // Leader returns the identity of the leader, which is empty if none is known, and
