@@ -125,7 +125,7 @@ func (p *pass) place(g int, user *claimant) (placed bool, request resources.Amou
 	}
 	for f, fit := range fits {
 		r := p.find(g, f, fit)
-		if r != nil && (best < 0 || r.kind < best) {
+		if r != nil && (best < 0 || r.kind < best || r.kind == best && r.kind >= coming && bestFit >= 0 && p.closer(fit, fits[bestFit])) {
 			best, bestFit = r.kind, f
 		}
 	}
@@ -150,6 +150,18 @@ func (p *pass) place(g int, user *claimant) (placed bool, request resources.Amou
 	}
 	p.out.Groups[g].place(best)
 	return true, fits[bestFit].Request, refusal{}
+}
+
+// closer reports whether a pod on its way in one shape is the one that would be made
+// for such a job, rather than one in the other: what ranks higher, and of equals the
+// smaller one. If small jobs took large pods, the next decision would make others for
+// the jobs that need those.
+func (p *pass) closer(a, b Fit) bool {
+	if a.Rank != b.Rank {
+		return a.Rank > b.Rank
+	}
+	x, y := p.in.Shapes[a.Shape].Size, p.in.Shapes[b.Shape].Size
+	return cmp.Or(cmp.Compare(x.GPUs, y.GPUs), cmp.Compare(x.CPUs, y.CPUs), cmp.Compare(x.Memory, y.Memory)) < 0
 }
 
 // find returns the first room of a shape that is large enough, or nil.

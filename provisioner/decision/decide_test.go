@@ -187,6 +187,17 @@ func TestDecide(t *testing.T) {
 			outcomes: []Outcome{{Idle: 2, Coming: 1, Waiting: []Reason{{1, "1 pods of the shape small of plain wait for a node with room", NoNode}}}},
 		},
 		{
+			name: "small jobs leave large pods on their way to the jobs that they were made for",
+			set: func(in *Input) {
+				in.demand(0, one, []int{large, small}, alice(2))
+				in.demand(0, four, []int{large}, alice(2))
+				for i, s := range []int{large, large, small, small} {
+					in.Pods = append(in.Pods, Pod{ID: fmt.Sprint(i), Shape: s, Phase: Pending, Created: start, Free: in.Shapes[s].Size})
+				}
+			},
+			outcomes: []Outcome{{Idle: 2, Coming: 2}, {Idle: 2, Coming: 2}},
+		},
+		{
 			name: "a pod that soon ends takes nothing that comes later",
 			set: func(in *Input) {
 				in.demand(0, one, []int{small}, alice(1))
