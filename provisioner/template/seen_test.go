@@ -124,7 +124,7 @@ func TestAdsThatAreNotLearnt(t *testing.T) {
 	}
 	for want, text := range map[string]string{
 		"no Requirements":               "Cpus = 1",
-		"takes no jobs":                 "Requirements = false",
+		"takes no more jobs":            "Requirements = false",
 		"which each job has for itself": "Requirements = START\nSTART = TARGET.ProcId == 5",
 		"refer to 51 attributes":        many,
 	} {
