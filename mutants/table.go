@@ -37,6 +37,7 @@ var areas = []area{
 	{"spares", spareMutants},
 	{"gpus", gpuMutants},
 	{"sizes", sizeMutants},
+	{"provisioner", provisionerMutants},
 	{"images", imageMutants},
 	{"registry", registryMutants},
 	{"network", networkMutants},

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -126,6 +127,7 @@ func TestJob(t *testing.T) {
 	rep := report()
 	rep.Input = decision.Input{
 		Pods:      []decision.Pod{{Phase: decision.Reported}, {Phase: decision.Pending}},
+		Groups:    []decision.Group{{Runtime: 90 * time.Second}},
 		Limits:    decision.Limits{Coming: 20},
 		Templates: []decision.Template{{Name: "plain", AllowanceWhy: "until a pod has reported, 3 are tried"}, {Name: "gpu"}},
 		Shapes:    []decision.Shape{{Template: 0}, {Template: 1, Closed: "a quota"}},
@@ -147,6 +149,7 @@ func TestJob(t *testing.T) {
 	want := `The job 12.3 of the schedd ` + harmless + `, of ` + harmless + `.
 No pod is made for it: it is held.
 Its group is aaaa: 4 idle jobs that match the same slots, of 2 users.
+Each of them is expected to run for 1m30s.
 
 plain/one matches; a job takes 1 CPUs, 10 MiB memory, 5 KiB disk.
   At most 2 pods are made now: until a job has taken one.

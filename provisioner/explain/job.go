@@ -41,6 +41,9 @@ func Job(w io.Writer, rep round.Report, job *demand.Job, why string, matches []m
 	case group >= 0:
 		g := rep.Groups[group]
 		l.add("Its group is %s: %d idle jobs that match the same slots, of %d users.", g.ID, g.Idle(), len(g.Parts))
+		if group < len(rep.Input.Groups) && rep.Input.Groups[group].Runtime > 0 {
+			l.add("Each of them is expected to run for %s.", rep.Input.Groups[group].Runtime)
+		}
 	case why == "":
 		l.add("Its group is %s, of which the schedds named no idle jobs a moment ago.", job.Group)
 	}

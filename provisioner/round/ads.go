@@ -96,6 +96,9 @@ func (r *Round) learnAds(ctx context.Context, s sight, rep *Report) (changed boo
 			continue
 		}
 		seen, err := template.Learn(ad, r.shapes[i].Name, now)
+		if errors.Is(err, template.ErrEnds) {
+			continue
+		}
 		if err != nil {
 			rep.note(Collector, fmt.Errorf("learning from the slot %s: %w", name, err))
 			continue

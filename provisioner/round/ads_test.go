@@ -79,9 +79,11 @@ func TestHowOftenSlotsAreAsked(t *testing.T) {
 	for _, ad := range s.pool.ads {
 		ad.SetBool("Requirements", false)
 	}
-	rep := s.run()
-	if rep.Err == nil || !strings.Contains(rep.Err.Error(), "takes no jobs") {
-		t.Errorf("the error is %v", rep.Err)
+	if rep := s.run(); rep.Err != nil {
+		t.Errorf("a pod that ends is an error: %v", rep.Err)
+	}
+	for _, ad := range s.pool.ads {
+		ad.Delete("Requirements")
 	}
 	for range 30 {
 		s.now = s.now.Add(10 * time.Second)
@@ -89,6 +91,10 @@ func TestHowOftenSlotsAreAsked(t *testing.T) {
 	}
 	if n := len(s.pool.asked); n != 6 {
 		t.Errorf("in 5 minutes slots are asked %d times, want 6", n)
+	}
+	s.now = s.now.Add(time.Minute)
+	if rep := s.run(); rep.Err == nil || !strings.Contains(rep.Err.Error(), "has no Requirements") {
+		t.Errorf("the error is %v", rep.Err)
 	}
 }
 

@@ -56,9 +56,8 @@ type row struct {
 type offer struct {
 	pair
 	since   time.Time // when it was first seen free while its jobs were idle; zero if that is not so
-	last    time.Time
-	taken   bool // a job has taken it at some time
-	now     bool // that is new
+	taken   bool      // a job has taken it at some time
+	now     bool      // that is new
 	counted bool
 }
 

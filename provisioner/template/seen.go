@@ -55,6 +55,11 @@ var figures = []string{
 // make a group of each job.
 var unique = []string{"ClusterId", "GlobalJobId", "JobId", "ProcId", "QDate", "Iwd", "Out", "Err", "In", "UserLog", "Args", "Arguments", "Cmd", "Env", "Environment", "EnteredCurrentStatus", "AutoClusterId", "ServerTime"}
 
+// ErrEnds is returned for a slot that takes no more jobs, because its pod ends or is
+// drained (HTCondor src/condor_startd.V6/Reqexp.cpp: Resource::publish_requirements).
+// Where START refuses all jobs, the Requirements are still an expression.
+var ErrEnds = errors.New("the slot takes no more jobs")
+
 // Learn takes over what the slot of a pod advertises. An ad that is of no use, or
 // would do harm, is an error.
 func Learn(ad *classads.Ad, shape string, now time.Time) (*Seen, error) {
@@ -65,7 +70,7 @@ func Learn(ad *classads.Ad, shape string, now time.Time) (*Seen, error) {
 	}
 	if v, fixed := requirements.Literal(); fixed {
 		if b, ok := v.Bool(); !ok || !b {
-			return nil, fmt.Errorf("the slot takes no jobs: its Requirements are %s", v)
+			return nil, fmt.Errorf("%w: its Requirements are %s", ErrEnds, v)
 		}
 	}
 	references, err := real.ExternalReferences(requirements, true)
