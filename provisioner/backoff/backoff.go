@@ -13,11 +13,12 @@
 //
 // In the state unknown a few pods may be tried, in proven any number, in waiting
 // none, and in trying one. Each reason has a first wait and a longest one; the
-// wait doubles from failure to failure.
+// wait doubles from failure to failure with the same reason.
 package backoff
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -68,39 +69,57 @@ const Unlimited = int(^uint(0) >> 1)
 type State struct {
 	// LastReport is when a pod of the template last reported to the collector.
 	LastReport time.Time
-	// Reason and Failures are of the failures since then.
+	// Reason is that of the last failure since then, and Failures is how often there
+	// was this one.
 	Reason   Reason
 	Failures int
 	// Until is when the next pod may be tried.
 	Until time.Time
+	// Series has what is known of each reason: one that comes between does not make
+	// another one begin anew.
+	Series [reasons]Series
+}
+
+// Series is the failures with one reason since a pod last reported.
+type Series struct {
+	Failures int
+	Until    time.Time
+}
+
+// reasons is how many there are.
+const reasons = 5
+
+// number is the place of a reason in a State. One that is not known is a failure like
+// others.
+func (r Reason) number() int {
+	return max(slices.Index([]Reason{Failed, Unschedulable, Denied, ImageFailed, Unreported}, r), 0)
 }
 
 // Reported notes that a pod of the template has reported to the collector.
 func (s State) Reported(now time.Time) State { return State{LastReport: now} }
 
 // Failed notes that pods of the template came to nothing. Pods that were made
-// together fail together, so that those which fail during a wait do not make it
-// longer.
+// together fail together, so that those which fail during a wait for the same reason
+// do not make it longer.
 func (s State) Failed(reason Reason, now time.Time) State {
-	if now.Before(s.Until) && reason == s.Reason {
+	this := &s.Series[reason.number()]
+	if now.Before(this.Until) {
 		return s
-	}
-	if reason != s.Reason {
-		s.Failures = 0
 	}
 	h, known := Horizons[reason]
 	if !known {
 		h = Horizons[Failed]
 	}
-	s.Reason = reason
 	wait := h.Longest
 	// Beyond 16 doublings each horizon has been reached, and the shift would overflow.
-	if s.Failures < 16 {
-		wait = min(h.First<<s.Failures, h.Longest)
+	if this.Failures < 16 {
+		wait = min(h.First<<this.Failures, h.Longest)
 	}
-	s.Failures++
-	if until := now.Add(wait); until.After(s.Until) {
-		s.Until = until
+	this.Failures++
+	this.Until = now.Add(wait)
+	s.Reason, s.Failures = reason, this.Failures
+	if this.Until.After(s.Until) {
+		s.Until = this.Until
 	}
 	return s
 }
@@ -112,8 +131,15 @@ func (s State) Settled(now time.Time) State {
 	if s.LastReport.After(now) {
 		s.LastReport = now
 	}
-	if h, known := Horizons[s.Reason]; known && s.Until.After(now.Add(h.Longest)) {
-		s.Until = now.Add(h.Longest)
+	s.Until = time.Time{}
+	for reason, h := range Horizons {
+		this := &s.Series[reason.number()]
+		if latest := now.Add(h.Longest); this.Until.After(latest) {
+			this.Until = latest
+		}
+		if this.Until.After(s.Until) {
+			s.Until = this.Until
+		}
 	}
 	return s
 }

@@ -93,3 +93,32 @@ func TestClockThatIsSetBack(t *testing.T) {
 	s = State{}.Reported(start.Add(24 * time.Hour)).Settled(start)
 	allowance(t, s, start.Add(Forget+time.Second), Proof)
 }
+
+// A template whose pods fail now for this and now for that reason is tried no more
+// often than one whose pods always fail for the same.
+func TestReasonsThatAlternate(t *testing.T) {
+	s, made := State{}, 0
+	for now := start; now.Before(start.Add(24 * time.Hour)); now = now.Add(30 * time.Second) {
+		if n, _ := s.Allowance(now); n > 0 {
+			made += n
+			s = s.Failed([]Reason{Failed, ImageFailed}[made%2], now)
+		}
+	}
+	if most := Proof + 24 + 16; made > most {
+		t.Errorf("%d pods in a day, want at most %d", made, most)
+	}
+	if s = s.Reported(start); s != (State{LastReport: start}) {
+		t.Errorf("after a report there is %+v", s)
+	}
+}
+
+// Pods that were made together are one failure of each reason.
+func TestBatchThatFailsForSeveralReasons(t *testing.T) {
+	var s State
+	for i := range 50 {
+		s = s.Failed([]Reason{Failed, ImageFailed}[i%2], start.Add(time.Duration(i)*time.Second))
+	}
+	if want := start.Add(time.Second + Horizons[ImageFailed].First); s.Until != want {
+		t.Errorf("the wait is until %s, want %s", s.Until, want)
+	}
+}

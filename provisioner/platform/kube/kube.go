@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	batchlisters "k8s.io/client-go/listers/batch/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -41,6 +40,7 @@ type Cluster struct {
 	jobs      batchlisters.JobNamespaceLister
 	pods      corelisters.PodNamespaceLister
 	now       func() time.Time
+	progress  []*progress // of the watches
 
 	mu sync.Mutex
 	// made are units that no watch has shown yet, so that a list which is behind
@@ -62,16 +62,7 @@ func New(ctx context.Context, client kubernetes.Interface, name, namespace strin
 	if err := c.allowed(ctx); err != nil {
 		return nil, err
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
-		informers.WithTransform(slim),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.LabelSelector = labelProvisioner + "=" + name
-			// A list from the API server's cache may lack what was made just before a
-			// restart.
-			if o.ResourceVersion == "0" {
-				o.ResourceVersion = ""
-			}
-		}))
+	factory := c.informers()
 	for _, informer := range []cache.SharedIndexInformer{factory.Batch().V1().Jobs().Informer(), factory.Core().V1().Pods().Informer()} {
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: c.seen, DeleteFunc: c.seen}); err != nil {
 			return nil, fmt.Errorf("watching jobs and pods: %w", err)
@@ -155,6 +146,11 @@ func (c *Cluster) List(ctx context.Context) ([]platform.Unit, error) {
 
 // known returns the units that the watches know.
 func (c *Cluster) known() ([]platform.Unit, error) {
+	for _, p := range c.progress {
+		if err := p.stale(c.now()); err != nil {
+			return nil, err
+		}
+	}
 	ours := labels.SelectorFromSet(labels.Set{labelProvisioner: c.name})
 	jobs, err := c.jobs.List(ours)
 	if err != nil {

@@ -222,6 +222,8 @@ func TestManifestsThatAreWrong(t *testing.T) {
 		"unknown field":         strings.Replace(podManifest, "image: pilot", "image: pilot, imag: x", 1),
 		"slots: 1":              strings.Replace(podManifest, "name: payload", "name: other", 1),
 		"parallelism 3":         strings.Replace(jobManifest, "spec:\n", "spec:\n  parallelism: 3\n", 1),
+		"completions 2":         strings.Replace(jobManifest, "spec:\n", "spec:\n  completions: 2\n", 1),
+		"backoffLimit 4":        strings.Replace(jobManifest, "spec:\n", "spec:\n  backoffLimit: 4\n", 1),
 		"error converting YAML": "\t",
 	} {
 		if _, err := parse(templates(text)[0], DefaultGPU); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "glidein.yaml of the template plain") {
@@ -394,5 +396,18 @@ func TestDeletedSoon(t *testing.T) {
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
+	}
+}
+
+// The Job controller makes no pod in the place of one that failed: how often that is
+// tried is up to the back-off of the template.
+func TestJobTriesOnce(t *testing.T) {
+	m, err := parse(templates(jobManifest)[0], DefaultGPU)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, _ := m.build("site", "ns", spec1)
+	if n := job.Spec.BackoffLimit; n == nil || *n != 0 {
+		t.Errorf("backoffLimit is %v; Kubernetes makes it 6", n)
 	}
 }

@@ -67,6 +67,15 @@ func parse(t template.Template, gpu corev1.ResourceName) (manifest, error) {
 		if n := m.job.Spec.Parallelism; n != nil && *n != 1 {
 			return fail(fmt.Errorf("the Job has parallelism %d; each unit is one pod, so take it out", *n))
 		}
+		if n := m.job.Spec.Completions; n != nil && *n != 1 {
+			return fail(fmt.Errorf("the Job has completions %d; each unit is one pod, so take it out", *n))
+		}
+		// A pod in the place of one that failed would not wait for the template's
+		// back-off. Kubernetes' own default is 6.
+		if n := m.job.Spec.BackoffLimit; n != nil && *n != 0 {
+			return fail(fmt.Errorf("the Job has backoffLimit %d; the provisioner makes another one when it is time for it, so take it out or write 0", *n))
+		}
+		m.job.Spec.BackoffLimit = new(int32)
 		pod = &m.job.Spec.Template.Spec
 	case podKind:
 		m.pod = &corev1.Pod{}
