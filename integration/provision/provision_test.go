@@ -208,9 +208,10 @@ func TestJobsGetPods(t *testing.T) {
 	t.Logf("all pods are gone after %v", time.Since(began).Round(time.Second))
 	quiet(ctx, t, s, 2)
 	all := diary.Jobs()
-	shapesMade := map[string]int{}
+	shapesMade, phases := map[string]int{}, map[string]int{}
 	for _, j := range all {
 		shapesMade[j.Shape]++
+		phases[fmt.Sprint(j.Phases)]++
 		if j.Failed || j.Ended.IsZero() {
 			t.Errorf("a pod came to no good end: %+v", j)
 		}
@@ -218,7 +219,7 @@ func TestJobsGetPods(t *testing.T) {
 			t.Errorf("%s was made after the last job had ended", j.Name)
 		}
 	}
-	t.Logf("%d pods: %v", len(all), shapesMade)
+	t.Logf("%d pods: %v, which went through the phases %v", len(all), shapesMade, phases)
 	if len(all) > len(jobs) || shapesMade["wide"] == 0 || shapesMade["deep"] == 0 {
 		t.Errorf("for %d jobs of three sizes these pods were made: %v", len(jobs), shapesMade)
 	}
